@@ -30,7 +30,7 @@ const suggestExamples = `  sluice suggest
   sluice suggest --config limits.yaml access.log`
 
 func suggestCommand(s streams) *cobra.Command {
-	var p suggestRun
+	p := suggestRun{memory: suggestMemory}
 	c := &cobra.Command{
 		Use:     "suggest [LOG...]",
 		Short:   "Find the tightest limits that leave most of a log's requests untouched",
@@ -48,6 +48,7 @@ type suggestRun struct {
 	reportFlags
 	untouched, of string
 	per           time.Duration
+	memory        int64 // the most bytes that the requests may take
 
 	goal      suggest.Goal
 	keyer     *accesslog.Keyer
@@ -179,7 +180,7 @@ type reporter interface {
 }
 
 func (p *suggestRun) subject() (suggestSubject, error) {
-	memory := suggest.NewMemory(suggestMemory)
+	memory := suggest.NewMemory(p.memory)
 	if p.file != nil {
 		return newSuggestRules(p.config, p.file, p.keyField, memory)
 	}
@@ -198,7 +199,7 @@ func (p *suggestRun) suggest(ctx context.Context, what suggestSubject, sources [
 	})
 	switch {
 	case errors.Is(err, suggest.ErrMemory):
-		return nil, fmt.Errorf("the requests do not fit into %d MiB of memory; name fewer files, or pass a part of the log: head -n 10000000 access.log | sluice suggest -", suggestMemory>>20)
+		return nil, fmt.Errorf("the requests do not fit into %d MiB of memory; name fewer files, or pass a part of the log: head -n 10000000 access.log | sluice suggest -", p.memory>>20)
 	case err != nil:
 		return nil, err
 	}

@@ -48,8 +48,8 @@ func (r *suggestPoliciesReport) tables() string {
 // printFound prints the suggestions, and the proof that they are the tightest. rules has the rule of
 // each suggestion; nil if there are no rules.
 func (r *suggestReport) printFound(w io.Writer, rules []string) {
-	best := [][]any{{"policy found", "requests untouched", "share", "denied", "clients untouched", "share", "denied", "bound in a period", "limit", "longest wait"}}
-	proof := [][]any{{"one unit less", "requests untouched", "share", "denied", "clients untouched", "share", "denied"}}
+	best := [][]any{{"policy found", "requests untouched", "share", "requests denied", "clients untouched", "share", "clients denied", "bound in a period", "limit", "longest wait"}}
+	proof := [][]any{{"one unit less", "requests untouched", "share", "requests denied", "clients untouched", "share", "clients denied"}}
 	if rules != nil {
 		best[0], proof[0] = append([]any{"rule"}, best[0]...), append([]any{"rule"}, proof[0]...)
 	}
@@ -210,7 +210,7 @@ func (r *suggestReport) printLimits(w io.Writer) {
 		fmt.Fprintf(w, "%s of the log got status 429: a limit was already in force, and clients may have sent less because of it.\n", plural(r.limited, "request"))
 	}
 	fmt.Fprint(w, `These numbers describe this log only. They do not know growth, and days and hours that the log does not cover.
-Outages and crawlers in the log raise them. Limits that applied when the log was written lower them.
+Crawlers in the log and retries during an outage raise them. Limits that applied when the log was written lower them.
 Clients behind one address count as one client.
 `)
 }

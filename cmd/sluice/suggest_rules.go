@@ -260,7 +260,7 @@ func (r *suggestRulesReport) printUnsearched(w io.Writer) {
 			fmt.Fprintf(w, "\n%s: no request to find a count with, so its policy stays as it is\n", name)
 		}
 		if c.refused > 0 {
-			fmt.Fprintf(w, "\n%s: %s lack a field of the rule and are denied whatever the count; the goal leaves them out\n", name, plural(c.refused, "request"))
+			fmt.Fprintf(w, "\n%s: it denies %s without its field, whatever the count; the goal leaves them out\n", name, plural(c.refused, "request"))
 		}
 	}
 }

@@ -34,7 +34,7 @@ type Suggestion struct {
 	// if the search met none.
 	Irregular *Candidate
 	Peak      Candidate   // the smallest number that denies no more than a larger one
-	Curve     []Candidate // from 1 to Peak, in rising order
+	Curve     []Candidate // from about a hundredth of Best to Peak, in rising order
 	Denied    []Denials   // the keys that Best denies, the most denied first
 }
 
@@ -272,7 +272,7 @@ func (s *search) peak(from, largest int64) (Candidate, error) {
 	return s.count(n)
 }
 
-// curve returns the counts of numbers from 1 to the peak.
+// curve returns the counts of the numbers of the curve.
 func (s *search) curve(best, peak int64) (curve []Candidate, err error) {
 	for _, n := range curveNumbers(best, peak) {
 		c, err := s.count(n)
@@ -286,8 +286,8 @@ func (s *search) curve(best, peak int64) (curve []Candidate, err error) {
 	return curve, nil
 }
 
-// curveNumbers returns rising round numbers from 1 to peak, with best, the number below best, and
-// peak.
+// curveNumbers returns rising round numbers from about a hundredth of best to peak, with best, the
+// number below best, and peak.
 func curveNumbers(best, peak int64) (numbers []int64) {
 	add := func(n int64) {
 		if n >= 1 && (len(numbers) == 0 || n > numbers[len(numbers)-1]) {
@@ -305,7 +305,9 @@ func curveNumbers(best, peak int64) (numbers []int64) {
 			if len(extra) == 0 {
 				return numbers
 			}
-			add(n)
+			if n >= best/100 {
+				add(n)
+			}
 		}
 		if ten > algo.MaxCount/100 {
 			break

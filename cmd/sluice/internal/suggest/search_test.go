@@ -161,6 +161,22 @@ func TestRateWithAFixedBurst(t *testing.T) {
 	require.Nil(t, s.Tighter)
 }
 
+// TestLargerNumberThatDeniesMore: with refill=interval, 2 tokens every 20 seconds deny nothing here,
+// and 3 or more deny the last request, because a bucket that is full later refills later.
+func TestLargerNumberThatDeniesMore(t *testing.T) {
+	var log []request
+	for _, second := range []int{0, 5, 15, 35, 35, 40, 45} {
+		log = append(log, after(time.Duration(second)*time.Second, "a"))
+	}
+	s := find(t, log, "tokenbucket ?/20s burst=3 refill=interval", "100%", suggest.OfRequests)
+	require.True(t, s.Found)
+	require.EqualValues(t, 2, s.Best.Number)
+	require.EqualValues(t, 1, s.Tighter.Number)
+	require.NotNil(t, s.Irregular)
+	require.EqualValues(t, 1, s.Irregular.Denied)
+	require.Greater(t, s.Irregular.Number, s.Best.Number)
+}
+
 // replayed replays the requests in the order of the log, with all keys together, as sluice replay
 // does. It shares no code with the search but Policy.Step.
 func replayed(t testing.TB, log []request, spec string) replay.Outcome {
@@ -200,8 +216,8 @@ var specs = []string{
 // replay that is independent of the search. All counts of the suggestion are those of the replay.
 func TestTheNumberFoundMeetsTheGoalAndOneLessDoesNot(t *testing.T) {
 	shares := []string{"100%", "99.9%", "99%", "97.5%", "90%", "50%", "12.5%", "0.1%"}
-	found, irregular := 0, 0
-	for seed := range uint64(40) {
+	found := 0
+	for seed := range uint64(15) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		log := randomLog(random)
 		for _, spec := range specs {
@@ -229,7 +245,6 @@ func TestTheNumberFoundMeetsTheGoalAndOneLessDoesNot(t *testing.T) {
 				require.False(t, meets(s.Tighter), name)
 			}
 			if s.Irregular != nil {
-				irregular++
 				require.Greater(t, s.Irregular.Number, s.Best.Number, name)
 				require.False(t, meets(s.Irregular), name)
 			}
@@ -246,8 +261,7 @@ func TestTheNumberFoundMeetsTheGoalAndOneLessDoesNot(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, found, 400, "most goals can be met")
-	t.Log(found, "found,", irregular, "irregular")
+	require.Greater(t, found, 150, "most goals can be met")
 }
 
 func policy(t testing.TB, spec string) algo.Policy {

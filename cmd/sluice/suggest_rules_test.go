@@ -1,0 +1,148 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ruleSuggestions runs sluice suggest --config and returns what it found.
+func ruleSuggestions(t *testing.T, file, log string, args ...string) jsonSuggestRules {
+	t.Helper()
+	args = append([]string{"suggest", "--json", "--config", write(t, "limits.yaml", file)}, args...)
+	if log != "" {
+		args = append(args, "-")
+	}
+	var r jsonSuggestRules
+	require.NoError(t, json.Unmarshal([]byte(ok(t, log, args...)), &r))
+	return r
+}
+
+// TestReplayConfirmsTheSuggestionsForRules: a replay of each rule alone, with the policy found, meets
+// the goal. With one unit less it does not. A replay of all rules gives the counts that suggest
+// reports, with the policies found and with those of the file.
+func TestReplayConfirmsTheSuggestionsForRules(t *testing.T) {
+	const rules = `trusted: [10.0.0.0/24]
+rules:
+  - {name: client, policy: POLICY, by: ip}
+  - {name: login, policy: POLICY, by: [ip, path], methods: [POST], paths: [/login, /cart]}
+  - {name: search, policy: POLICY, cost: 10, paths: [/search]}
+  - {name: user, policy: POLICY, by: user, missing: skip}
+  - {name: named, policy: POLICY, by: [user, path], missing: deny, shadow: true}
+  - {name: all, policy: POLICY}
+`
+	policies := []string{"gcra 100/m burst=90", "fixedwindow 5/h", "tokenbucket 200/m", "movingwindow 9/m slots=6", "gcra 3/m", "movingwindow 90/m"}
+	with := func(policies []string) string {
+		file := rules
+		for _, p := range policies {
+			file = strings.Replace(file, "POLICY", p, 1)
+		}
+		return file
+	}
+	for _, goal := range [][]string{{"--untouched", "100%"}, {"--untouched", "97%"}, {"--untouched", "80%", "--of", "clients"}} {
+		r := ruleSuggestions(t, with(policies), "", goal...)
+		found := make([]string, len(policies))
+		for i := range r.Rules {
+			rule := &r.Rules[i]
+			require.Len(t, rule.Suggestions, 1)
+			s := &rule.Suggestions[0]
+			require.True(t, s.Found, rule.Rule)
+			require.Equal(t, s.Best.Policy, rule.Policy)
+			found[i] = rule.Policy
+			for _, c := range []*jsonCandidate{&s.Best, s.Tighter} {
+				if c == nil {
+					continue
+				}
+				alone := replayOfRules(t, onlyRule(with(withPolicy(policies, i, c.Policy)), i))
+				o := &alone.Rules[0]
+				require.Equal(t, s.Requests, o.Requests-rule.Refused, rule.Rule)
+				require.Equal(t, c.Denied, o.Denied-rule.Refused, rule.Rule)
+				count := c.Denied
+				if len(goal) > 2 {
+					count = c.KeysDenied
+				}
+				require.Equal(t, c == &s.Best, count <= s.Allowance, rule.Rule)
+			}
+		}
+		require.Equal(t, replayOfRules(t, with(found)).Together, r.Together)
+		require.Equal(t, replayOfRules(t, with(policies)).Together, r.Now)
+	}
+}
+
+func withPolicy(policies []string, i int, policy string) []string {
+	changed := append([]string{}, policies...)
+	changed[i] = policy
+	return changed
+}
+
+// onlyRule returns the file with one of its rules.
+func onlyRule(file string, i int) string {
+	head, rules, _ := strings.Cut(file, "rules:\n")
+	return head + "rules:\n" + strings.Split(rules, "\n")[i] + "\n"
+}
+
+// replayOfRules replays the sample under the rules of a file.
+func replayOfRules(t *testing.T, file string) (r jsonRulesReport) {
+	t.Helper()
+	out := ok(t, "", "replay", "--json", "--config", write(t, "limits.yaml", file))
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	return r
+}
+
+// TestPartsOfAStackAreSearchedAlone: the policy for the file has the counts of all parts.
+func TestPartsOfAStackAreSearchedAlone(t *testing.T) {
+	const file = "rules: [{name: a, policy: 'all(gcra 9/s burst=3; fixedwindow 9/h)', by: ip}]"
+	r := ruleSuggestions(t, file, fourLines, "--untouched", "100%").Rules[0]
+	require.Len(t, r.Suggestions, 2)
+	require.Equal(t, "gcra ?/s burst=3", r.Suggestions[0].Template)
+	require.Equal(t, "all(gcra 1/s burst=3; fixedwindow 3/h)", r.Policy)
+	out := ok(t, fourLines, "suggest", "--config", write(t, "limits.yaml", file), "-")
+	require.Contains(t, out, "a, part 1 of 2")
+	require.Contains(t, out, "policies for a copy of limits.yaml:\n  a  all(gcra 1/s burst=3; fixedwindow 3/h)\n")
+}
+
+// TestRulesWithoutASuggestionKeepTheirPolicy: one applies to no request, and for the other no count
+// is enough.
+func TestRulesWithoutASuggestionKeepTheirPolicy(t *testing.T) {
+	const file = "rules: [{name: a, policy: gcra 7/m, paths: [/none]}, {name: b, policy: gcra 7/h burst=1}]"
+	r := ruleSuggestions(t, file, fourLines)
+	require.Empty(t, r.Rules[0].Suggestions)
+	require.Equal(t, "gcra 7/m", r.Rules[0].Policy)
+	require.False(t, r.Rules[1].Suggestions[0].Found)
+	require.Equal(t, "gcra 7/h burst=1", r.Rules[1].Policy)
+	require.Equal(t, r.Now, r.Together)
+	out := ok(t, fourLines, "suggest", "--config", write(t, "limits.yaml", file), "-")
+	require.Contains(t, out, "a: no request to find a count with, so its policy stays as it is\n")
+	require.Contains(t, out, "b: no number meets the goal; even gcra ")
+
+	const none = "rules: [{name: a, policy: gcra 7/m, paths: [/none]}]"
+	ok(t, fourLines, "suggest", "--config", write(t, "limits.yaml", none), "--out", t.TempDir()+"/a.svg", "-")
+}
+
+// TestRefusedRequestsAreLeftOut: missing: deny denies them under each count, so the goal is about the
+// others.
+func TestRefusedRequestsAreLeftOut(t *testing.T) {
+	const file = "rules: [{name: a, policy: gcra 7/m, by: user, missing: deny}]"
+	r := ruleSuggestions(t, file, fourLines, "--untouched", "100%")
+	require.EqualValues(t, 1, r.Rules[0].Refused)
+	require.EqualValues(t, 3, r.Rules[0].Suggestions[0].Requests)
+	require.True(t, r.Rules[0].Suggestions[0].Found)
+	require.EqualValues(t, 1, r.Together.Denied)
+	require.Contains(t, ok(t, fourLines, "suggest", "--config", write(t, "limits.yaml", file), "-"),
+		"a: it denies 1 request without its field, whatever the count; the goal leaves them out\n")
+}
+
+func TestProxiedRequestsAreReportedBySuggest(t *testing.T) {
+	require.EqualValues(t, 3, ruleSuggestions(t, "trusted: 192.0.2.1\n"+oneRule, fourLines).Proxied)
+}
+
+func TestKeyFieldSuppliesTheHeaderOfASuggestedRule(t *testing.T) {
+	log := `{"time": 946684800, "tenant": "x"}
+{"time": 946684801, "tenant": "x"}
+{"time": 946684802, "tenant": "z"}
+`
+	r := ruleSuggestions(t, "rules: [{name: a, policy: fixedwindow 9/m, by: header:X-Tenant}]", log, "--key-field", "tenant", "--untouched", "100%")
+	require.Equal(t, "fixedwindow 2/m", r.Rules[0].Policy)
+}

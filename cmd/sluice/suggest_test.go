@@ -1,0 +1,286 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"image/png"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+)
+
+func TestSuggestionsForTheSample(t *testing.T) {
+	exitCode, out, errs := sluice(t, "", "suggest", "--top", "3")
+	require.Zero(t, exitCode, errs)
+	require.Empty(t, errs)
+	golden(t, "suggest.txt", out)
+	golden(t, "suggest.json", ok(t, "", "suggest", "--json", "--top", "3", "--untouched", "99%", "-p", "movingwindow ?/m", "-p", "gcra ?/m burst=1"))
+}
+
+func TestSuggestionsForRules(t *testing.T) {
+	golden(t, "suggest_rules.txt", ok(t, "", "suggest", "--config", exampleConfig, "--top", "3"))
+	out := ok(t, "", "suggest", "--config", exampleConfig, "--top", "1", "--untouched", "95%", "--json")
+	golden(t, "suggest_rules.json", out)
+}
+
+// suggestions runs sluice suggest --json and returns what it found.
+func suggestions(t *testing.T, log string, args ...string) jsonSuggestReport {
+	t.Helper()
+	var r jsonSuggestReport
+	require.NoError(t, json.Unmarshal([]byte(ok(t, log, append([]string{"suggest", "--json"}, args...)...)), &r))
+	return r
+}
+
+// TestReplayConfirmsTheSuggestions: sluice replay denies as many requests and clients under the
+// policy found as suggest says, and so it does with one unit less. The first meets the goal, the
+// second does not.
+func TestReplayConfirmsTheSuggestions(t *testing.T) {
+	for _, by := range []string{"ip", "path", "user+method", "everything"} {
+		for _, untouched := range []string{"100%", "99.9%", "99%", "90%", "40%"} {
+			for _, of := range []string{"requests", "clients"} {
+				r := suggestions(t, "", "--untouched", untouched, "--of", of, "--by", by, "--top", "10000")
+				require.Equal(t, [2]string{untouched, of}, [2]string{r.Untouched, r.Of})
+				require.Len(t, r.Suggestions, 4)
+				for i := range r.Suggestions {
+					confirm(t, &r.Suggestions[i], of, by)
+				}
+			}
+		}
+	}
+}
+
+func confirm(t *testing.T, s *jsonSuggestion, of, by string) {
+	t.Helper()
+	require.True(t, s.Found)
+	args := []string{"replay", "--json", "--top", "10000", "--by", by, "-p", s.Best.Policy}
+	if s.Tighter != nil {
+		args = append(args, "-p", s.Tighter.Policy)
+	}
+	var r jsonReport
+	require.NoError(t, json.Unmarshal([]byte(ok(t, "", args...)), &r))
+	best := &r.Policies[0]
+	require.Equal(t, []int64{best.Requests, best.Keys, best.Denied, best.KeysDenied, best.Worst.Bound, best.Never},
+		[]int64{s.Requests, s.Keys, s.Best.Denied, s.Best.KeysDenied, s.Bound, s.Never})
+	require.Equal(t, []string{best.LongestWait, best.Worst.Interval}, []string{s.Wait, s.Interval})
+	require.Equal(t, best.TopDenied, s.TopDenied)
+	denied := func(p *jsonPolicy) int64 {
+		if of == "clients" {
+			return p.KeysDenied
+		}
+		return p.Denied
+	}
+	require.LessOrEqual(t, denied(best), s.Allowance)
+	if s.Tighter == nil {
+		require.EqualValues(t, 1, s.Best.Number)
+		return
+	}
+	tighter := &r.Policies[1]
+	require.Equal(t, s.Best.Number-1, s.Tighter.Number)
+	require.Equal(t, [2]int64{tighter.Denied, tighter.KeysDenied}, [2]int64{s.Tighter.Denied, s.Tighter.KeysDenied})
+	require.Greater(t, denied(tighter), s.Allowance)
+}
+
+// TestSuggestReadsWhatReplayReads: several files, gzip, standard input, and JSON lines.
+func TestSuggestReadsWhatReplayReads(t *testing.T) {
+	path := write(t, "access.log.1", gzipped(fourLines))
+	r := suggestions(t, fourLines, "--untouched", "100%", path, "-")
+	require.EqualValues(t, 8, r.Lines)
+	require.EqualValues(t, 8, r.Suggestions[0].Requests)
+	require.EqualValues(t, 6, r.Suggestions[2].Best.Number, "fixedwindow: the address sends 3 requests in each log")
+
+	lines := `{"when": 946684800, "tenant": "x"}
+{"when": 946684801, "tenant": "x"}
+{"when": 946684802, "tenant": "y"}
+`
+	r = suggestions(t, lines, "--untouched", "100%", "--time-field", "when", "--key-field", "tenant", "-")
+	require.EqualValues(t, 2, r.Suggestions[2].Best.Number)
+	require.EqualValues(t, 2, r.Suggestions[2].Keys)
+}
+
+func TestLogsOfOneRequest(t *testing.T) {
+	line, _, _ := strings.Cut(fourLines, "\n")
+	out := ok(t, line+"\n", "suggest", "--out", filepath.Join(t.TempDir(), "a.png"), "-")
+	require.Contains(t, out, "1 request, ")
+	require.Contains(t, out, "  gcra 1/m  ")
+	require.Contains(t, out, "gcra ?/m: 1 is the smallest number of all\n")
+	require.NotContains(t, out, "one unit less")
+}
+
+// TestRequestsThatWereLimitedAreReported: they make the numbers too low.
+func TestRequestsThatWereLimitedAreReported(t *testing.T) {
+	log := strings.Replace(fourLines, `" 200 `, `" 429 `, 2)
+	require.EqualValues(t, 2, suggestions(t, log, "-").Limited)
+	require.Contains(t, ok(t, log, "suggest", "-"), "2 requests of the log got status 429: a limit was already in force")
+	require.NotContains(t, ok(t, fourLines, "suggest", "-"), "429")
+}
+
+func TestPeriodOfTheDefaults(t *testing.T) {
+	for _, s := range suggestions(t, fourLines, "--per", "90m", "-").Suggestions {
+		require.Contains(t, s.Template, " ?/1h30m")
+	}
+}
+
+func TestNoNumberMeetsTheGoal(t *testing.T) {
+	log := strings.ReplaceAll(fourLines, "00:00:01", "00:00:00")
+	out := ok(t, log, "suggest", "-p", "gcra ?/m burst=1", "-")
+	require.Contains(t, out, "gcra ?/m burst=1: no number meets the goal; even gcra 30/m burst=1 denies 1 request of 1 client (75.000% untouched)")
+	require.NotContains(t, out, "policy found")
+	s := suggestions(t, log, "-p", "gcra ?/m burst=1", "-").Suggestions[0]
+	require.False(t, s.Found)
+	require.Nil(t, s.Tighter)
+}
+
+func TestIrregularPoliciesAreReported(t *testing.T) {
+	var log strings.Builder
+	for _, second := range []int{0, 5, 15, 35, 35, 40, 45} {
+		fmt.Fprintf(&log, `192.0.2.1 - - [01/Jan/2000:00:00:%02d +0000] "GET / HTTP/1.1" 200 1`+"\n", second)
+	}
+	const spec = "tokenbucket ?/20s burst=3 refill=interval"
+	require.Contains(t, ok(t, log.String(), "suggest", "-p", spec, "-"),
+		spec+": a larger number is not always looser here; tokenbucket 7/20s burst=3 refill=interval denies 1 request of 1 client, which is more than the goal allows")
+}
+
+func TestInvalidCommandLinesOfSuggest(t *testing.T) {
+	dir := t.TempDir()
+	log := write(t, "access.log", fourLines)
+	trace := write(t, "a.trace", "policy gcra 1/s\n@0s a 1\n")
+	drawn := write(t, "log.svg", fourLines)
+	good := write(t, "limits.yaml", oneRule)
+	bytes := write(t, "limits.yaml", "rules: [{name: odd, policy: gcra 1/s, cost: bytes}]")
+	share := "want a percentage above 0% and at most 100%, such as 99.9%"
+	requireFailures(t, map[string]failure{
+		"share of 0":           {[]string{"suggest", "--untouched", "0%", log}, 2, []string{`--untouched "0%": ` + share}},
+		"share of 101":         {[]string{"suggest", "--untouched", "101%", log}, 2, []string{`--untouched "101%": ` + share}},
+		"share of a word":      {[]string{"suggest", "--untouched", "abc", log}, 2, []string{`--untouched "abc": ` + share}},
+		"share without %":      {[]string{"suggest", "--untouched", "99.9", log}, 2, []string{`--untouched "99.9": ` + share + "; did you mean 99.9%?"}},
+		"empty share":          {[]string{"suggest", "--untouched=", log}, 2, []string{`--untouched "": ` + share}},
+		"unknown unit":         {[]string{"suggest", "--of", "keys", log}, 2, []string{`--of "keys" is not known; want requests or clients`}},
+		"no mark":              {[]string{"suggest", "-p", "gcra 10/m", log}, 2, []string{"--policy: the policy has no ?", "such as gcra ?/m", "\n  gcra 10/m\n  ^^^^^^^^^\n"}},
+		"two marks":            {[]string{"suggest", "-p", "gcra ?/m burst=?", log}, 2, []string{"a second ?", "\n  gcra ?/m burst=?\n                 ^\n"}},
+		"mark as the period":   {[]string{"suggest", "-p", "gcra 5/?", log}, 2, []string{`"5/?": ? cannot stand here`, "\n       ^^^\n"}},
+		"mark of slots":        {[]string{"suggest", "-p", "movingwindow 5/m slots=?", log}, 2, []string{`"slots=?": ? cannot stand here`}},
+		"unknown algorithm":    {[]string{"suggest", "-p", "grca ?/m", log}, 2, []string{"did you mean gcra", "\n  grca ?/m\n  ^^^^\n"}},
+		"unknown period":       {[]string{"suggest", "-p", "gcra ?/y", log}, 2, []string{`"?/y"`, "\n  gcra ?/y\n       ^^^\n"}},
+		"empty policy":         {[]string{"suggest", "-p", "", log}, 2, []string{"an algorithm and its limit"}},
+		"unprintable policy":   {[]string{"suggest", "-p", "gcra ?/m \x1b[2J", log}, 2, []string{`\x1b[2J`}},
+		"period of 0":          {[]string{"suggest", "--per", "0s", log}, 2, []string{"--per 0s: want a period of at least 1ns"}},
+		"negative period":      {[]string{"suggest", "--per", "-1m", log}, 2, []string{"--per"}},
+		"period and policy":    {[]string{"suggest", "--per", "1h", "-p", "gcra ?/m", log}, 2, []string{"--per and -p exclude each other", "gcra ?/h"}},
+		"period and rules":     {[]string{"suggest", "--per", "1h", "--config", good, log}, 2, []string{"--per and --config exclude each other"}},
+		"policy and rules":     {[]string{"suggest", "-p", "gcra ?/m", "--config", good, log}, 2, []string{"-p and --config exclude each other"}},
+		"key and rules":        {[]string{"suggest", "--by", "ip", "--config", good, log}, 2, []string{"--by and --config exclude each other"}},
+		"rules that are bytes": {[]string{"suggest", "--config", bytes, log}, 2, []string{"rule odd has cost: bytes"}},
+		"rules as a log":       {[]string{"suggest", good}, 1, []string{"limits.yaml:1", "use --config"}},
+		"empty log":            {[]string{"suggest", write(t, "empty.log", "")}, 1, []string{"empty.log", "the log is empty; name another log"}},
+		"no times":             {[]string{"suggest", write(t, "b.json", `{"at":1}`+"\n")}, 1, []string{"b.json:1", "no time in the JSON object", "with --time-field"}},
+		"file twice":           {[]string{"suggest", log, filepath.Dir(log) + "/./access.log"}, 2, []string{"same file", "name it once"}},
+		"missing file":         {[]string{"suggest", filepath.Join(dir, "no.log")}, 2, []string{"no.log"}},
+		"trace":                {[]string{"suggest", trace}, 2, []string{"a.trace is a trace, and suggest reads access logs; name a log"}},
+		"picture over the log": {[]string{"suggest", "--out", drawn, drawn}, 2, []string{"is the log itself", "name another file"}},
+		"nowhere to draw":      {[]string{"suggest", "--out", filepath.Join(dir, "no", "a.svg"), log}, 2, []string{"--out", "folder"}},
+		"unknown picture":      {[]string{"suggest", "--out", "a.gif", log}, 2, []string{"a.gif", ".svg or .png"}},
+		"negative top":         {[]string{"suggest", "--top", "-1", log}, 2, []string{"--top", "whole number of at least 0"}},
+		"unknown flag":         {[]string{"suggest", "--untuched", "1%"}, 2, []string{"did you mean --untouched?"}},
+	})
+	require.Equal(t, fourLines, string(read(t, drawn)))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return content
+}
+
+// TestFailedRunLeavesNoPicture: the log is read after the name of the picture is checked.
+func TestFailedRunLeavesNoPicture(t *testing.T) {
+	picture := filepath.Join(t.TempDir(), "a.svg")
+	exitCode, _, _ := sluice(t, "", "suggest", "--out", picture, "-")
+	require.Equal(t, exitFailed, exitCode)
+	require.NoFileExists(t, picture)
+}
+
+// TestTooManyRequestsAreAnErrorWithARemedy: the memory is 1 GiB, and here 1 MiB.
+func TestTooManyRequestsAreAnErrorWithARemedy(t *testing.T) {
+	config := write(t, "limits.yaml", oneRule)
+	for _, args := range [][]string{nil, {"--config", config}} {
+		p := suggestRun{memory: 1 << 20}
+		flags := pflag.NewFlagSet("suggest", pflag.ContinueOnError)
+		p.define(flags)
+		require.NoError(t, flags.Parse(args))
+		var out, errs bytes.Buffer
+		in := strings.NewReader(strings.Repeat(fourLines, 1<<18/len(fourLines)*64))
+		err := p.run(t.Context(), []string{"-"}, streams{in, &out, &errs})
+		require.ErrorContains(t, err, "the requests do not fit into 1 MiB of memory; name fewer files, or pass a part of the log")
+		require.Empty(t, out.String())
+	}
+}
+
+func TestInterruptEndsTheSearch(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs bytes.Buffer
+	require.Equal(t, exitFailed, run(ctx, []string{"suggest"}, streams{strings.NewReader(""), &out, &errs}))
+	require.Equal(t, "sluice: interrupted\n", errs.String())
+	require.Empty(t, out.String())
+}
+
+func TestCurveIsDrawn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "curve.svg")
+	ok(t, "", "suggest", "--out", path)
+	svg := string(read(t, path))
+	for _, word := range []string{"Share of requests denied, by limit", "the bundled sample log", "limited by ip",
+		"gcra ?/m, found: 63", "movingwindow ?/m, found: 85", "the goal: at most 0.1% denied", "0%", "100%"} {
+		require.Contains(t, svg, word)
+	}
+	ok(t, "", "suggest", "--out", path, "--of", "clients", "-p", "gcra ?/m burst=1")
+	svg = string(read(t, path))
+	require.Contains(t, svg, "Share of clients denied, by limit")
+	require.NotContains(t, svg, "found")
+
+	path = filepath.Join(t.TempDir(), "rules.PNG")
+	ok(t, "", "suggest", "--config", exampleConfig, "--out", path, "--untouched", "100%")
+	_, err := png.Decode(bytes.NewReader(read(t, path)))
+	require.NoError(t, err)
+}
+
+// TestEveryMemberOfTheJSONIsDocumented compares the types with the help.
+func TestEveryMemberOfTheJSONIsDocumented(t *testing.T) {
+	var names []string
+	var collect func(reflect.Type)
+	collect = func(of reflect.Type) {
+		switch of.Kind() {
+		case reflect.Pointer, reflect.Slice:
+			collect(of.Elem())
+		case reflect.Struct:
+			for i := range of.NumField() {
+				f := of.Field(i)
+				if name := f.Tag.Get("json"); name != "" {
+					names = append(names, name)
+				}
+				collect(f.Type)
+			}
+		}
+	}
+	collect(reflect.TypeFor[jsonSuggestReport]())
+	collect(reflect.TypeFor[jsonSuggestRules]())
+	documented := regexp.MustCompile(`"(\w+)":`).FindAllString(suggestHelp, -1)
+	for _, name := range names {
+		require.Contains(t, documented, `"`+name+`":`)
+	}
+	for _, name := range documented {
+		require.True(t, slices.Contains(names, strings.Trim(name, `":`)), name)
+	}
+}
