@@ -138,13 +138,15 @@ func TestLogsAreReplayedAsShown(t *testing.T) {
 	own := strings.NewReplacer(
 		"access.log.1.gz", "cmd/sluice/internal/sample/access.log.gz",
 		"access.log", filepath.Join(dir, "access.log"),
-		"report.svg", filepath.Join(dir, "report.svg"))
+		"report.svg", filepath.Join(dir, "report.svg"),
+		"curve.svg", filepath.Join(dir, "curve.svg"))
 	for _, line := range commandLines(t, "./cmd/sluice") {
 		if !strings.Contains(line, " serve ") {
 			require.NotEmpty(t, output(t, own.Replace(line)))
 		}
 	}
 	require.FileExists(t, filepath.Join(dir, "report.svg"))
+	require.FileExists(t, filepath.Join(dir, "curve.svg"))
 }
 
 func TestTheTraceHolds(t *testing.T) {
