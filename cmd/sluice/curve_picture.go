@@ -84,7 +84,7 @@ func (c *curveChart) add(name string, s *suggest.Suggestion) {
 
 // draw draws the chart into the file.
 func (c *curveChart) draw(path string) error {
-	head := headHeight - margin + vg.Length(len(c.lines))*legendHeight
+	head := headHeight + vg.Length(len(c.lines))*legendHeight
 	height := head + curveHeight
 	p := c.plot()
 	return drawFile(path, height, func(dc draw.Canvas) {
@@ -122,6 +122,7 @@ func (c *curveChart) plot() *plot.Plot {
 			p.X.Max = max(p.X.Max, point.X)
 		}
 	}
+	p.X.Max *= 1.05 // room for the last mark
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
 	p.X.Tick.Marker = plot.TickerFunc(roundTicks)
 	p.Y.Tick.Marker = plot.TickerFunc(c.shareTicks)

@@ -127,7 +127,7 @@ func rootCommand(s streams) *cobra.Command {
 // command do not know.
 func withoutPackage(err error) string {
 	text := err.Error()
-	for _, name := range [...]string{"accesslog", "replay", "compose", "algo"} {
+	for _, name := range [...]string{"accesslog", "replay", "suggest", "compose", "algo"} {
 		text = strings.TrimPrefix(text, name+": ")
 	}
 	return text

@@ -223,13 +223,19 @@ func searchProgress(terminal io.Writer) (step, done func()) {
 		progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionClearOnFinish(),
 	)
-	count := 0
+	count, shown := 0, false
 	step = func() {
 		if count++; time.Since(start) > time.Second {
+			shown = true
 			_ = bar.Set(count)
 		}
 	}
-	return step, func() { _ = bar.Finish() }
+	done = func() {
+		if shown {
+			_ = bar.Finish()
+		}
+	}
+	return step, done
 }
 
 // suggestPolicies collects requests that all templates limit by the same key.

@@ -2,6 +2,7 @@ package suggest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -27,7 +28,7 @@ func (m *Memory) Take(bytes int64) error {
 }
 
 // ErrMemory is returned if the requests do not fit into the Memory.
-var ErrMemory = fmt.Errorf("suggest: the log has too many requests")
+var ErrMemory = errors.New("suggest: the requests do not fit into the memory")
 
 // The memory of a request and of a key, in bytes.
 const (

@@ -48,13 +48,11 @@ func ParseTemplate(spec string) (Template, error) {
 		return fail(begin, word, fmt.Sprintf("%s: ? cannot stand here; %s", errtext.Quote(word), wantMark))
 	}
 	_, err := t.Policy(1)
-	if err == nil {
-		return t, nil
+	if _, larger := t.Policy(1 << 20); err != nil && larger != nil { // sometimes only small numbers are not valid
+		return Template{}, t.showMark(err)
 	}
-	if _, larger := t.Policy(1 << 20); larger == nil { // only small numbers are not valid
-		return t, nil
-	}
-	return Template{}, t.showMark(err)
+	t.before, t.after, _ = strings.Cut(strings.Join(strings.Fields(spec), " "), "?")
+	return t, nil
 }
 
 // showMark puts the ? into an error about the policy with the number 1.
@@ -87,5 +85,5 @@ func (t Template) Policy(n int64) (algo.Policy, error) {
 	return compose.ParsePolicy(t.before + strconv.FormatInt(n, 10) + t.after)
 }
 
-// String returns the spec with the ?.
+// String returns the spec with the ?, and single spaces.
 func (t Template) String() string { return t.before + "?" + t.after }
