@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -175,6 +176,29 @@ func TestLargerNumberThatDeniesMore(t *testing.T) {
 	require.NotNil(t, s.Irregular)
 	require.EqualValues(t, 1, s.Irregular.Denied)
 	require.Greater(t, s.Irregular.Number, s.Best.Number)
+}
+
+// TestSearchGoesOnBelowANumberThatMeetsTheGoal: bursts from 1 on deny 12, 9, 6, 3, 1, 2, 1 and 0
+// requests, and one may be denied. Bisection alone finds 7, because 4 and 6 deny more.
+func TestSearchGoesOnBelowANumberThatMeetsTheGoal(t *testing.T) {
+	var log []request
+	for _, second := range []int{0, 0, 7, 7, 13, 13, 27, 41, 45, 45, 45, 51, 56, 56, 56} {
+		log = append(log, after(time.Duration(second)*time.Second, "a"))
+	}
+	const spec = "tokenbucket 5/20s burst=? refill=interval"
+	for burst, denied := range []int64{12, 9, 6, 3, 1, 2, 1, 0} {
+		require.Equal(t, denied, replayed(t, log, strings.Replace(spec, "?", strconv.Itoa(burst+1), 1)).Denied)
+	}
+	for _, cost := range []int{
+		1,
+		8,  // bisection finds 56, and the numbers just below it lead to 40
+		20, // bisection finds 140, and 100 is a number of the curve
+	} {
+		s := find(t, log, fmt.Sprintf("tokenbucket %d/20s burst=? refill=interval cost=%d", 5*cost, cost), "93%", suggest.OfRequests)
+		require.EqualValues(t, 1, s.Allowed)
+		require.EqualValues(t, 5*cost, s.Best.Number)
+		require.NotNil(t, s.Irregular)
+	}
 }
 
 // replayed replays the requests in the order of the log, with all keys together, as sluice replay
