@@ -23,8 +23,7 @@ type Search struct {
 type Suggestion struct {
 	Search
 	Allowed int64 // the most requests or clients that may be denied
-	// Found reports whether a number meets the goal. If not, Best is the largest number that can
-	// make a difference, and Tighter is nil.
+	// Found reports whether a number meets the goal. If not, Best is Peak, and Tighter is nil.
 	Found bool
 	Best  Candidate
 	// Tighter is the number below Best, which does not meet the goal. It is nil if that number is 0
@@ -33,7 +32,7 @@ type Suggestion struct {
 	// Irregular is a larger number than Best that does not meet the goal, although Best does; nil
 	// if the search met none.
 	Irregular *Candidate
-	Peak      Candidate   // the smallest number that denies no more than a larger one
+	Peak      Candidate   // the smallest number that denies as few requests as the largest useful one
 	Curve     []Candidate // from about a hundredth of Best to Peak, in rising order
 	Denied    []Denials   // the keys that Best denies, the most denied first
 }
@@ -127,6 +126,40 @@ func (s *search) run() (result Suggestion, err error) {
 // capacity of the policy. If another number, such as burst=1, limits the capacity, it returns the
 // largest number of all.
 func (s *search) largest() (int64, error) {
+	valid := func(n int64) bool {
+		_, err := s.Template.Policy(n)
+		return err == nil
+	}
+	enough, err := s.enough()
+	if err != nil {
+		return 0, err
+	}
+	if !valid(enough) { // a large burst can take longer to refill than a policy allows
+		for n := enough / 2; n > 0; n /= 2 {
+			if valid(n) {
+				n, err := bisect(n, enough, func(n int64) (bool, error) { return !valid(n), nil })
+				return n - 1, err
+			}
+		}
+	} else if ok, err := s.meets(enough); ok || err != nil {
+		return enough, err
+	} else if p, err := s.Template.Policy(enough); err == nil && undeniable(p, s.Cost) >= s.Requests.most() {
+		return enough, nil
+	}
+	for n := int64(algo.MaxCount); n > enough; n /= 2 {
+		if valid(n) {
+			return n, nil
+		}
+	}
+	if !valid(enough) {
+		return 0, fmt.Errorf("suggest: %v: found no number that gives a valid policy; use a smaller burst or a shorter period", s.Template)
+	}
+	return enough, nil
+}
+
+// enough returns the units of all requests of the key with the most, at most 2^62. As a capacity it
+// denies nothing.
+func (s *search) enough() (int64, error) {
 	p, err := s.Template.Policy(1)
 	if err != nil {
 		p, err = s.Template.Policy(algo.MaxCount)
@@ -134,31 +167,19 @@ func (s *search) largest() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	costs := int64(1)
+	cost := int64(1)
 	for _, part := range Parts(p) {
 		fresh, err := part.Peek(nil, epoch, s.Cost)
 		if err != nil {
 			return 0, err
 		}
-		costs = max(costs, fresh.Cost)
+		cost = max(cost, fresh.Cost)
 	}
 	most := max(1, s.Requests.most())
-	if costs > algo.MaxCount/most {
+	if cost > algo.MaxCount/most {
 		return algo.MaxCount, nil
 	}
-	enough := costs * most
-	if ok, err := s.meets(enough); ok || err != nil {
-		return enough, err
-	}
-	if p, err := s.Template.Policy(enough); err == nil && undeniable(p, s.Cost) >= most {
-		return enough, nil
-	}
-	for n := int64(algo.MaxCount); n > enough; n /= 2 {
-		if _, err := s.Template.Policy(n); err == nil {
-			return n, nil
-		}
-	}
-	return enough, nil
+	return cost * most, nil
 }
 
 // meets reports whether a number meets the goal. A number that gives no valid policy does not.

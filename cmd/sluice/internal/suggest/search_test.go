@@ -148,6 +148,24 @@ func TestNoNumberMeetsTheGoal(t *testing.T) {
 	require.EqualValues(t, 1, s.Best.Number)
 }
 
+// TestBurstThatTakesTooLongToRefill: at 1/1000d a burst of 53 refills in 145 years, and a larger one
+// is not valid.
+func TestBurstThatTakesTooLongToRefill(t *testing.T) {
+	var log []request
+	for range 60 {
+		log = append(log, after(0, "a"))
+	}
+	s := find(t, log, "gcra 1/1000d burst=?", "100%", suggest.OfRequests)
+	require.False(t, s.Found)
+	require.EqualValues(t, 53, s.Best.Number)
+	require.EqualValues(t, 7, s.Best.Denied)
+	s = find(t, log[:53], "gcra 1/1000d burst=?", "100%", suggest.OfRequests)
+	require.True(t, s.Found)
+	require.EqualValues(t, 53, s.Best.Number)
+	s = find(t, log[:1], "gcra ?/100000d burst=2", "100%", suggest.OfRequests)
+	require.EqualValues(t, 4, s.Best.Number, "with less, the burst takes longer than 146 years to refill")
+}
+
 // TestRateWithAFixedBurst: requests each second with a burst of 1 need one unit a second.
 func TestRateWithAFixedBurst(t *testing.T) {
 	var log []request
