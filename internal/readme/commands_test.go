@@ -122,10 +122,10 @@ func TestTheQuotaHoldsAcrossTwoTerminals(t *testing.T) {
 	}
 }
 
-func TestLogsAreReplayedAsShown(t *testing.T) {
-	t.Parallel()
-	needsCommand(t)
-	dir := t.TempDir()
+// ownFiles puts the sample log into a directory, and replaces the names of logs and pictures.
+func ownFiles(t *testing.T) (dir string, names *strings.Replacer) {
+	t.Helper()
+	dir = t.TempDir()
 	compressed, err := os.Open(filepath.Join(root, "cmd/sluice/internal/sample/access.log.gz"))
 	require.NoError(t, err)
 	defer compressed.Close()
@@ -134,12 +134,17 @@ func TestLogsAreReplayedAsShown(t *testing.T) {
 	text, err := io.ReadAll(plain)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "access.log"), text, 0o600))
-
-	own := strings.NewReplacer(
+	return dir, strings.NewReplacer(
 		"access.log.1.gz", "cmd/sluice/internal/sample/access.log.gz",
 		"access.log", filepath.Join(dir, "access.log"),
 		"report.svg", filepath.Join(dir, "report.svg"),
 		"curve.svg", filepath.Join(dir, "curve.svg"))
+}
+
+func TestLogsAreReplayedAsShown(t *testing.T) {
+	t.Parallel()
+	needsCommand(t)
+	dir, own := ownFiles(t)
 	for _, line := range commandLines(t, "./cmd/sluice") {
 		if !strings.Contains(line, " serve ") {
 			require.NotEmpty(t, output(t, own.Replace(line)))
@@ -147,6 +152,19 @@ func TestLogsAreReplayedAsShown(t *testing.T) {
 	}
 	require.FileExists(t, filepath.Join(dir, "report.svg"))
 	require.FileExists(t, filepath.Join(dir, "curve.svg"))
+}
+
+// TestThePageOfPoliciesShowsCommandsThatWork runs each of them.
+func TestThePageOfPoliciesShowsCommandsThatWork(t *testing.T) {
+	t.Parallel()
+	needsCommand(t)
+	_, own := ownFiles(t)
+	lines := regexp.MustCompile(`(?m)^    (sluice .*)$`).FindAllStringSubmatch(readFile(t, root, "docs/policies.md"), -1)
+	require.NotEmpty(t, lines)
+	for _, line := range lines {
+		command := strings.Replace(own.Replace(line[1]), "limits.yaml", "examples/limits.yaml", 1)
+		require.NotEmpty(t, output(t, "go run ./cmd/"+command))
+	}
 }
 
 func TestTheTraceHolds(t *testing.T) {
