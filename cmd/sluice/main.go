@@ -87,7 +87,7 @@ func run(ctx context.Context, args []string, s streams) int {
 func rootCommand(s streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "sluice",
-		Short:         "Serve rate limits, check rule files, and replay access logs through rate limits",
+		Short:         "Serve rate limits, check rule files, replay access logs through limits, and suggest limits",
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
