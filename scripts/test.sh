@@ -22,7 +22,7 @@ set -euo pipefail
 
 # A fuzz run ends after a number of inputs, not after a time. The go command reports an
 # input that hangs only after 10 seconds. A run that ended earlier would pass.
-FUZZ_INPUTS=${FUZZ_INPUTS:-20000}
+FUZZ_INPUTS=${FUZZ_INPUTS:-10000}
 
 ROOT_TESTS=700 # at least this many tests of the root module must pass
 
@@ -153,7 +153,7 @@ algorithms() { grep -l 'algotest\.Run(' ./*/laws_test.go | xargs -n1 dirname | g
 
 # fuzz MODULE fuzzes every fuzz target of a module.
 fuzz() {
-  [[ $FUZZ_INPUTS =~ ^[0-9]+$ ]] || die "FUZZ_INPUTS=$FUZZ_INPUTS is not a number; set the number of inputs for each target, such as 20000"
+  [[ $FUZZ_INPUTS =~ ^[0-9]+$ ]] || die "FUZZ_INPUTS=$FUZZ_INPUTS is not a number; set the number of inputs for each target, such as 10000"
   ((FUZZ_INPUTS)) || return 0
 
   local targets=$scratch/targets
