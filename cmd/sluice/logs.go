@@ -39,6 +39,15 @@ func (l *logFlags) parseKeyer() (*accesslog.Keyer, error) {
 	if l.keyField != "" && !l.flags.Changed("by") {
 		l.by = "key"
 	}
+	k, err := l.parseBy()
+	if err == nil && l.keyField != "" && k.Named()&accesslog.Key == 0 {
+		err = usagef("--key-field has no effect with --by %s; leave one out, or add key to --by, such as ip+key", l.by)
+	}
+	return k, err
+}
+
+// parseBy parses --by.
+func (l *logFlags) parseBy() (*accesslog.Keyer, error) {
 	for word := range strings.SplitSeq(l.by, "+") {
 		if kind, _, named := strings.Cut(strings.TrimSpace(word), ":"); named && (kind == "header" || kind == "cookie") {
 			return nil, usagef("--by %s: access logs have no field for a %s; name the member of JSON lines that holds it with --key-field, and write key in --by", errtext.Quote(l.by), kind)
@@ -48,12 +57,8 @@ func (l *logFlags) parseKeyer() (*accesslog.Keyer, error) {
 	if err != nil {
 		return nil, usagef("--by: %s", withoutPackage(err))
 	}
-	byKey := k.Named()&accesslog.Key != 0
-	switch {
-	case byKey && l.keyField == "":
+	if k.Named()&accesslog.Key != 0 && l.keyField == "" {
 		return nil, usagef("--by %s needs --key-field, the member of JSON lines that holds the key", l.by)
-	case !byKey && l.keyField != "":
-		return nil, usagef("--key-field has no effect with --by %s; leave one out, or add key to --by, such as ip+key", l.by)
 	}
 	return k, nil
 }

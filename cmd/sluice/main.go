@@ -1,9 +1,10 @@
 // Command sluice serves rate limits over HTTP, checks rule files, replays access logs through rate
-// limits, and suggests limits for them.
+// limits, shows what a change of a rule file does, and suggests limits.
 //
 //	sluice replay -p "gcra 10/m burst=5" -p "fixedwindow 10/m" --by ip access.log
 //	sluice check limits.yaml
 //	sluice replay --config limits.yaml access.log
+//	sluice plan limits.old.yaml limits.yaml access.log
 //	sluice suggest --untouched 99.9% access.log
 //	sluice serve --config limits.yaml --upstream http://localhost:3000
 //
@@ -42,6 +43,8 @@ var (
 	compareHelp string
 	//go:embed help/check.txt
 	checkHelp string
+	//go:embed help/plan.txt
+	planHelp string
 	//go:embed help/serve.txt
 	serveHelp string
 	//go:embed help/suggest.txt
@@ -57,8 +60,8 @@ type streams struct {
 // Exit codes.
 const (
 	exitOK     = 0
-	exitFailed = 1 // the run failed, or a check found something
-	exitUsage  = 2 // the command line is invalid; nothing was read or written
+	exitFailed = 1 // the run failed, or a check found something; for plan: a threshold is exceeded
+	exitUsage  = 2 // the command line is invalid; nothing was read or written; for plan: any failure
 )
 
 // run is main with its dependencies as parameters. It returns the exit code.
@@ -66,6 +69,11 @@ func run(ctx context.Context, args []string, s streams) int {
 	root := rootCommand(s)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	exitCode := exitFailed
+	var coded exitError
+	if errors.As(err, &coded) {
+		exitCode = coded.code
+	}
 	var usage usageError
 	var faults *config.Error
 	switch {
@@ -81,13 +89,13 @@ func run(ctx context.Context, args []string, s streams) int {
 	case !errors.Is(err, errReported):
 		fmt.Fprintln(s.err, "sluice:", withoutPackage(err))
 	}
-	return exitFailed
+	return exitCode
 }
 
 func rootCommand(s streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "sluice",
-		Short:         "Serve rate limits, check rule files, replay access logs through limits, and suggest limits",
+		Short:         "Serve rate limits, check rule files, try them on access logs, and suggest limits",
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -105,7 +113,7 @@ func rootCommand(s streams) *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usagef("%v%s; see %s --help", err, similarFlag(c, err), c.CommandPath())
 	})
-	root.AddCommand(compareCommand(s), replayCommand(s), suggestCommand(s), checkCommand(s), serveCommand(s))
+	root.AddCommand(compareCommand(s), replayCommand(s), planCommand(s), suggestCommand(s), checkCommand(s), serveCommand(s))
 	root.SetHelpCommand(&cobra.Command{ // unlike cobra's, it returns an error for an unknown command
 		Use:   "help [COMMAND]",
 		Short: "Show help for a command",
@@ -148,7 +156,7 @@ func similarFlag(c *cobra.Command, err error) string {
 }
 
 func noCommand(name string) error {
-	return usagef("unknown command %q: want compare, replay, suggest, check, serve or completion; see sluice --help", name)
+	return usagef("unknown command %q: want compare, replay, plan, suggest, check, serve or completion; see sluice --help", name)
 }
 
 // errReported means that a check found errors, and has already printed them.
@@ -160,6 +168,15 @@ type usageError struct{ error }
 func usagef(format string, args ...any) error {
 	return usageError{fmt.Errorf(format, args...)}
 }
+
+// exitError is an error with its exit code.
+type exitError struct {
+	error
+	code int
+}
+
+// Unwrap returns the error without the exit code.
+func (e exitError) Unwrap() error { return e.error }
 
 // version returns the module's version, as the go command stamped it.
 func version() string {

@@ -33,7 +33,18 @@ type ruleSubject struct {
 	proxied int64                      // requests logged with only addresses of trusted proxies
 }
 
+// newRuleSubject returns the subject of a file. It refuses --key-field if no rule of the file needs it.
 func newRuleSubject(name string, file *config.File, keyField string) (*ruleSubject, error) {
+	s, err := newRuleSubjectOfSeveral(name, file, keyField)
+	if err == nil && keyField != "" && s.keyed.Kind == "" {
+		err = usagef("--key-field has no effect: no rule of %s is by a header or a cookie; leave it out", name)
+	}
+	return s, err
+}
+
+// newRuleSubjectOfSeveral returns the subject of one of several files. Another file may need
+// --key-field.
+func newRuleSubjectOfSeveral(name string, file *config.File, keyField string) (*ruleSubject, error) {
 	s := &ruleSubject{name: name, file: file}
 	if err := s.checkReplayable(keyField); err != nil {
 		return nil, err
@@ -73,9 +84,6 @@ func (s *ruleSubject) checkReplayable(keyField string) error {
 			}
 			s.keyed = f
 		}
-	}
-	if keyField != "" && s.keyed.Kind == "" {
-		return usagef("--key-field has no effect: no rule of %s is by a header or a cookie; leave it out", s.name)
 	}
 	return nil
 }
@@ -129,7 +137,15 @@ func (s *ruleSubject) instead(f accesslog.Fields) string {
 
 func (s *ruleSubject) add(ctx context.Context, e *accesslog.Entry) error {
 	s.fill(e)
-	return s.replay.Add(ctx, e.Time, &s.request)
+	_, err := s.replay.Add(ctx, e.Time, &s.request)
+	return err
+}
+
+// countProxied counts the request if it is logged with only addresses of trusted proxies.
+func (s *ruleSubject) countProxied(r *http.Request) {
+	if len(s.file.Trusted) > 0 && s.fromProxy(r.RemoteAddr) && s.fromProxy(strings.TrimSuffix(s.client(r), "/128")) {
+		s.proxied++
+	}
 }
 
 // fill sets the request to that of the entry, and counts it if it comes from a trusted proxy.
@@ -157,12 +173,10 @@ func (s *ruleSubject) fill(e *accesslog.Entry) {
 	case len(e.Key) == 0:
 	case s.keyed.Kind == config.Header:
 		s.request.Header.Set(s.keyed.Name, string(e.Key))
-	default:
+	case s.keyed.Kind == config.Cookie:
 		s.request.Header.Set("Cookie", s.keyed.Name+"="+string(e.Key))
 	}
-	if len(s.file.Trusted) > 0 && s.fromProxy(s.request.RemoteAddr) && s.fromProxy(strings.TrimSuffix(s.client(&s.request), "/128")) {
-		s.proxied++
-	}
+	s.countProxied(&s.request)
 }
 
 func (s *ruleSubject) fromProxy(remote string) bool {

@@ -175,7 +175,7 @@ func (s *suggestRules) together(ctx context.Context, policies []algo.Policy) (*r
 	}
 	for _, rows := range s.rows {
 		for i := range rows {
-			if err := all.Add(ctx, rows[i].at, &rows[i]); err != nil {
+			if _, err := all.Add(ctx, rows[i].at, &rows[i]); err != nil {
 				return nil, err
 			}
 		}

@@ -44,15 +44,16 @@ func NewRules[T any](rules []compose.Rule[T], policies []algo.Policy) (*Rules[T]
 	return r, nil
 }
 
-// Add replays one request. It returns an error if the time is before the previous request's.
-func (r *Rules[T]) Add(ctx context.Context, at time.Time, in T) error {
+// Add replays one request and returns the decision. It returns an error if the time is before the
+// previous request's.
+func (r *Rules[T]) Add(ctx context.Context, at time.Time, in T) (compose.Decision, error) {
 	if err := r.timeline.at(at); err != nil {
-		return err
+		return compose.Decision{}, err
 	}
 	r.at = at
 	d, err := r.limiter.Allow(ctx, in)
 	if err != nil {
-		return err
+		return d, err
 	}
 	r.noteTogether(&d)
 	i := 0
@@ -64,7 +65,7 @@ func (r *Rules[T]) Add(ctx context.Context, at time.Time, in T) error {
 		r.rules[i].note(at, result)
 		r.timeline.count(i, result.Allowed)
 	}
-	return nil
+	return d, nil
 }
 
 // noteTogether counts the decision of all rules together.

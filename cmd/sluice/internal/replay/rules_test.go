@@ -42,7 +42,8 @@ func TestRulesDecideTogether(t *testing.T) {
 		{"bob", "y"}, // costs under all three
 		{"ann", "y"}, // denied by who and where
 	} {
-		require.NoError(t, r.Add(t.Context(), start.Add(time.Duration(i)*time.Second), v))
+		_, err := r.Add(t.Context(), start.Add(time.Duration(i)*time.Second), v)
+		require.NoError(t, err)
 	}
 	report := r.Report(10)
 	require.EqualValues(t, 6, report.Requests)
@@ -66,8 +67,10 @@ func TestRulesDecideTogether(t *testing.T) {
 
 func TestRulesRefuseTimeThatStepsBack(t *testing.T) {
 	r := newRules(t)
-	require.NoError(t, r.Add(t.Context(), time.Unix(10, 0), visit{}))
-	require.ErrorContains(t, r.Add(t.Context(), time.Unix(9, 0), visit{}), "comes after")
+	_, err := r.Add(t.Context(), time.Unix(10, 0), visit{})
+	require.NoError(t, err)
+	_, err = r.Add(t.Context(), time.Unix(9, 0), visit{})
+	require.ErrorContains(t, err, "comes after")
 }
 
 func TestInvalidRulesAreRefused(t *testing.T) {

@@ -1,0 +1,152 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/compose"
+)
+
+// Comparison replays requests through old and new rules at the same time, and counts the requests
+// that they decide differently. A request is newly denied if the old rules allow it and the new
+// rules deny it. It is newly allowed in the opposite case. Only one goroutine may use it.
+//
+// Memory grows with the number of keys and clients, not of requests.
+type Comparison[T any] struct {
+	before, after *Rules[T]
+	denied        change // the newly denied requests, by the rules of after
+	allowed       change // the newly allowed requests, by the rules of before
+	clients       map[string]*ClientChange
+}
+
+// NewComparison returns a comparison of rules that have replayed no requests yet.
+func NewComparison[T any](before, after *Rules[T]) *Comparison[T] {
+	return &Comparison[T]{
+		before:  before,
+		after:   after,
+		denied:  change{rules: make(map[string]RuleShare)},
+		allowed: change{rules: make(map[string]RuleShare)},
+		clients: make(map[string]*ClientChange),
+	}
+}
+
+// change has the counts of newly denied or newly allowed requests.
+type change struct {
+	requests int64
+	rules    map[string]RuleShare // by name; enforced rules that denied such requests
+}
+
+// RuleShare is the part that one enforced rule has in a change.
+type RuleShare struct {
+	Denied int64 // the newly denied or newly allowed requests that the rule denied, alone or with others
+	Alone  int64 // those of them that no other enforced rule of its file denied
+}
+
+// ClientChange has the counts of one client.
+type ClientChange struct {
+	Client       string
+	Requests     int64
+	DeniedBefore int64
+	NewlyDenied  int64
+	NewlyAllowed int64
+}
+
+// Add replays one request of a client. It returns an error if the time is before the previous
+// request's.
+func (c *Comparison[T]) Add(ctx context.Context, at time.Time, in T, client []byte) error {
+	before, err := c.before.Add(ctx, at, in)
+	if err != nil {
+		return err
+	}
+	after, err := c.after.Add(ctx, at, in)
+	if err != nil {
+		return err
+	}
+	counts := c.clients[string(client)]
+	if counts == nil {
+		counts = &ClientChange{Client: string(client)}
+		c.clients[counts.Client] = counts
+	}
+	counts.Requests++
+	if !before.Allowed {
+		counts.DeniedBefore++
+	}
+	switch {
+	case before.Allowed && !after.Allowed:
+		counts.NewlyDenied++
+		c.denied.add(after.Results)
+	case !before.Allowed && after.Allowed:
+		counts.NewlyAllowed++
+		c.allowed.add(before.Results)
+	}
+	return nil
+}
+
+// add counts one request. results has the verdicts of the rules that denied it.
+func (c *change) add(results []compose.RuleResult) {
+	c.requests++
+	alone := denier(results)
+	for i := range results {
+		r := &results[i]
+		if r.Allowed || r.Shadow {
+			continue
+		}
+		share := c.rules[r.Rule]
+		share.Denied++
+		if r.Rule == alone {
+			share.Alone++
+		}
+		c.rules[r.Rule] = share
+	}
+}
+
+// ComparisonReport has the counts of a comparison.
+type ComparisonReport struct {
+	Before, After       RulesReport // without lists of keys
+	NewlyDenied         int64
+	NewlyAllowed        int64
+	NewlyDeniedBy       map[string]RuleShare // by the names of the new rules; rules without a share are left out
+	NewlyAllowedBy      map[string]RuleShare // by the names of the old rules
+	Clients             int64
+	ClientsNewlyDenied  int64          // clients with at least one newly denied request
+	ClientsNewlyAllowed int64          // clients with at least one newly allowed request
+	MostNewlyDenied     []ClientChange // the clients with the most newly denied requests
+	MostNewlyAllowed    []ClientChange
+}
+
+// Report returns the counts so far, with at most top clients in each list. Clients with equal
+// counts are in the order of their bytes.
+func (c *Comparison[T]) Report(top int) ComparisonReport {
+	report := ComparisonReport{
+		Before:         c.before.Report(0),
+		After:          c.after.Report(0),
+		NewlyDenied:    c.denied.requests,
+		NewlyAllowed:   c.allowed.requests,
+		NewlyDeniedBy:  c.denied.rules,
+		NewlyAllowedBy: c.allowed.rules,
+		Clients:        int64(len(c.clients)),
+	}
+	report.ClientsNewlyDenied, report.MostNewlyDenied = c.most(top, func(c *ClientChange) int64 { return c.NewlyDenied })
+	report.ClientsNewlyAllowed, report.MostNewlyAllowed = c.most(top, func(c *ClientChange) int64 { return c.NewlyAllowed })
+	return report
+}
+
+// most returns the number of clients whose count is not 0, and those with the largest counts.
+func (c *Comparison[T]) most(top int, count func(*ClientChange) int64) (clients int64, most []ClientChange) {
+	var all []*ClientChange
+	for _, client := range c.clients {
+		if count(client) > 0 {
+			all = append(all, client)
+		}
+	}
+	slices.SortFunc(all, func(a, b *ClientChange) int {
+		return cmp.Or(cmp.Compare(count(b), count(a)), strings.Compare(a.Client, b.Client))
+	})
+	for _, client := range all[:min(len(all), top)] {
+		most = append(most, *client)
+	}
+	return int64(len(all)), most
+}

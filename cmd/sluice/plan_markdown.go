@@ -1,0 +1,3 @@
+package main
+
+func (r *planReport) markdown() string { return "" }

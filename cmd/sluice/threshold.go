@@ -1,0 +1,59 @@
+package main
+
+import (
+	"errors"
+	"math/big"
+	"regexp"
+)
+
+// shareLimit is the value of a flag that limits a number of requests: a whole number, or a
+// percentage of all requests.
+type shareLimit struct {
+	text  string // empty: the flag is not given
+	count *big.Int
+	share *big.Rat // from 0 to 1; nil: count has the limit
+}
+
+var errShareLimit = errors.New("want a whole number of requests such as 100, or a share of all requests from 0% to 100%, such as 0.1%")
+
+// The patterns bound the length, because a number of any length would take any time.
+var (
+	wholeNumber = regexp.MustCompile(`^[0-9]{1,18}$`)
+	percentage  = regexp.MustCompile(`^([0-9]{1,3}(?:\.[0-9]{1,18})?)%$`)
+)
+
+// Set implements pflag.Value.
+func (l *shareLimit) Set(text string) error {
+	if wholeNumber.MatchString(text) {
+		count, _ := new(big.Int).SetString(text, 10)
+		*l = shareLimit{text: text, count: count}
+		return nil
+	}
+	match := percentage.FindStringSubmatch(text)
+	if match == nil {
+		return errShareLimit
+	}
+	percent, _ := new(big.Rat).SetString(match[1])
+	share := percent.Quo(percent, big.NewRat(100, 1))
+	if share.Cmp(big.NewRat(1, 1)) > 0 {
+		return errShareLimit
+	}
+	*l = shareLimit{text: text, share: share}
+	return nil
+}
+
+// String implements pflag.Value.
+func (l *shareLimit) String() string { return l.text }
+
+// Type implements pflag.Value. It is a word of the help.
+func (l *shareLimit) Type() string { return "LIMIT" }
+
+// most returns the largest number of requests within the limit. A share is rounded down, so that
+// a number of requests is within it if it is at most the result.
+func (l *shareLimit) most(requests int64) int64 {
+	if l.share == nil {
+		return l.count.Int64()
+	}
+	product := new(big.Rat).Mul(l.share, new(big.Rat).SetInt64(requests))
+	return new(big.Int).Quo(product.Num(), product.Denom()).Int64()
+}
