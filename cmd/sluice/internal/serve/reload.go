@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
@@ -87,7 +84,7 @@ func (s *Server) adopt(ctx context.Context, file *config.File) error {
 			return err
 		}
 		for _, r := range file.Rules {
-			s.fingerprints[r.Name] = fingerprint(r.Policy) // nothing is stored while the store is missing
+			s.fingerprints[r.Name] = config.Algorithms(r.Policy) // nothing is stored while the store is missing
 		}
 	}
 	s.metrics.rules.Set(float64(len(file.Rules)))
@@ -113,25 +110,10 @@ const fingerprintTimeout = 5 * time.Second
 // checkFingerprint returns an error if the rule had another fingerprint before, because the store
 // still has its old states. before is empty if the rule is new.
 func checkFingerprint(r config.Rule, before string) error {
-	if now := fingerprint(r.Policy); before != "" && before != now {
+	if now := config.Algorithms(r.Policy); before != "" && before != now {
 		return fmt.Errorf("rule %q was %s and is now %s, which %w; %s", r.Name, before, now, errRuleChanged, newName)
 	}
 	return nil
-}
-
-// fingerprint returns the algorithms of a policy. Policies with different fingerprints cannot
-// read each other's states.
-func fingerprint(p algo.Policy) string {
-	stack, ok := p.(*compose.Stack)
-	if !ok {
-		word, _, _ := strings.Cut(p.String(), " ")
-		return word
-	}
-	var parts []string
-	for _, part := range stack.Parts() {
-		parts = append(parts, fingerprint(part))
-	}
-	return "all(" + strings.Join(parts, "; ") + ")"
 }
 
 var errRuleChanged = errors.New("cannot read the rule's stored states")
@@ -162,7 +144,7 @@ func (s *Server) checkAndRecord(ctx context.Context, rules []config.Rule) error 
 	var swaps []storage.Swap
 	for _, r := range rules {
 		key := driver.Key("", s.options.Namespace, "", "shape", r.Name) // the key of no rule
-		swaps = append(swaps, storage.Swap{Key: key, New: storage.Record{Version: storage.NewVersion(), State: []byte(fingerprint(r.Policy))}})
+		swaps = append(swaps, storage.Swap{Key: key, New: storage.Record{Version: storage.NewVersion(), State: []byte(config.Algorithms(r.Policy))}})
 	}
 	found, swapped, err := s.store.CompareAndSwap(ctx, swaps...)
 	if err != nil || swapped {
