@@ -134,7 +134,7 @@ func (l *logFlags) withRemedy(err error) error {
 	}
 	switch ext := filepath.Ext(first.File); {
 	case ext == ".yaml" || ext == ".yml":
-		return fmt.Errorf("%w; if %s is a rule file, use --config %[2]s", err, first.File)
+		return fmt.Errorf("%w; if %s is a rule file, %s", err, first.File, l.ruleFileRemedy(first.File))
 	case first.Reason == accesslog.NoRequest:
 		return fmt.Errorf("%w; keep only the lines that are requests, or name the member to limit by with --key-field", err)
 	case !bytes.HasPrefix(first.Text, []byte("{")):
@@ -143,6 +143,14 @@ func (l *logFlags) withRemedy(err error) error {
 		return fmt.Errorf("%w; --time-field wants the name of the member that holds the time, with dots if it is nested, such as request.at", err)
 	}
 	return fmt.Errorf("%w; name the member of JSON lines that holds the time with --time-field", err)
+}
+
+// ruleFileRemedy says what to do with a rule file that was named as a log.
+func (l *logFlags) ruleFileRemedy(name string) string {
+	if l.flags.Lookup("config") != nil {
+		return "use --config " + name
+	}
+	return "name a log in its place"
 }
 
 // zips has compression formats, other than gzip, of rotated logs.

@@ -1,3 +1,166 @@
 package main
 
-func (r *planReport) markdown() string { return "" }
+import (
+	"fmt"
+	"html"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
+)
+
+// markdown returns the report for a pull request. Its first line is the verdict.
+func (r *planReport) markdown() string {
+	w := new(strings.Builder)
+	fmt.Fprintf(w, "%s\n", r.markdownVerdict())
+	if len(r.thresholds) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, t := range r.thresholds {
+		fmt.Fprintf(w, "- %s\n", t)
+	}
+	printMarkdownTable(w, [][]any{
+		{"file", "allowed", "share allowed", "denied", "share denied"},
+		r.totals("OLD "+markdownCode(r.old.name), &r.Before),
+		r.totals("NEW "+markdownCode(r.new.name), &r.After),
+	})
+	r.markdownRules(w)
+	r.markdownMost(w, "newly denied", r.MostNewlyDenied, func(c *replay.ClientChange) int64 { return c.NewlyDenied })
+	r.markdownMost(w, "newly allowed", r.MostNewlyAllowed, func(c *replay.ClientChange) int64 { return c.NewlyAllowed })
+	fmt.Fprintf(w, "\n%s\n", r.markdownStrictest())
+	head := new(strings.Builder)
+	r.head(head)
+	// Markdown does not read the content of <pre>, so only HTML must be escaped there.
+	fmt.Fprintf(w, "\n<details><summary>The log</summary>\n\n<pre>\n%s</pre>\n\n</details>\n", html.EscapeString(graphic(head.String(), '\n')))
+	return w.String()
+}
+
+func (r *planReport) markdownVerdict() string {
+	verdict := r.verdict(markdownCode)
+	switch {
+	case len(r.thresholds) == 0:
+		return "**" + verdict + "**"
+	case slices.ContainsFunc(r.thresholds, threshold.exceeded):
+		return "**A threshold is exceeded.** " + verdict
+	}
+	return "**All thresholds are kept.** " + verdict
+}
+
+func (r *planReport) markdownRules(w io.Writer) {
+	rows := [][]any{{"rule", "denied by OLD", "denied by NEW", "newly denied", "newly allowed", "change", "requests of one key, at most"}}
+	for i := range r.rules {
+		c := &r.rules[i]
+		change := c.kind()
+		for _, d := range c.differences {
+			change += "<br>" + d.markdown()
+		}
+		if c.otherAlgorithm() {
+			change += "<br>" + otherAlgorithmRemedy
+		}
+		if kind := c.kind(); kind == added || kind == removed {
+			change += "<br>" + markdownCode(ruleText(c.rule()))
+		}
+		rows = append(rows, []any{
+			markdownCode(c.rule().Name), c.before.denied(), c.after.denied(), c.after.share(c.denied.Denied), c.before.share(c.allowed.Denied),
+			change, list(c.bounds(), "<br>"),
+		})
+	}
+	printMarkdownTable(w, rows)
+	for _, d := range r.settings {
+		fmt.Fprintf(w, "\nThe files differ in %s\n", d.markdown())
+	}
+}
+
+func (d difference) markdown() string {
+	return fmt.Sprintf("%s: %s -> %s", d.field, markdownCode(d.before), markdownCode(d.after))
+}
+
+func (r *planReport) markdownMost(w io.Writer, change string, clients []replay.ClientChange, count func(*replay.ClientChange) int64) {
+	if len(clients) == 0 {
+		return
+	}
+	rows := [][]any{{fmt.Sprintf("most %s, by %v", change, r.keyer), change, "requests", "denied before"}}
+	for i := range clients {
+		c := &clients[i]
+		rows = append(rows, []any{markdownCode(shorten(c.Client)), count(c), c.Requests, c.DeniedBefore})
+	}
+	printMarkdownTable(w, rows)
+}
+
+func (r *planReport) markdownStrictest() string {
+	var words []string
+	for _, s := range r.strictest {
+		words = append(words, fmt.Sprintf("%s in any %s (%s)", s.mostText(), intervalText(s.interval), markdownCode(s.rule.Name)))
+	}
+	if words == nil {
+		return "No rule of NEW that is not in shadow mode applied to a request."
+	}
+	return "The strictest bounds of NEW, for the requests of one key of a rule: " + strings.Join(words, ", ") + "."
+}
+
+// printMarkdownTable prints a table after an empty line. The first row is the head. Columns of
+// numbers are aligned right. The cells must be Markdown without line breaks and bars.
+func printMarkdownTable(w io.Writer, rows [][]any) {
+	fmt.Fprintln(w)
+	for i, row := range rows {
+		fmt.Fprintf(w, "| %s |\n", list(row, " | "))
+		if i > 0 {
+			continue
+		}
+		for column := range row {
+			align := "| --- "
+			if slices.ContainsFunc(rows, func(row []any) bool { return isNumber(row[column]) }) {
+				align = "| ---: "
+			}
+			fmt.Fprint(w, align)
+		}
+		fmt.Fprintln(w, "|")
+	}
+}
+
+// isNumber reports whether a cell is a number or a percentage.
+func isNumber(cell any) bool {
+	_, number := cell.(int64)
+	text, _ := cell.(string)
+	return number || strings.HasSuffix(text, "%")
+}
+
+// markdownCode returns Markdown that shows the text as code, whatever the text is. A page cannot
+// be broken by it, and it makes no links and mentions nobody.
+func markdownCode(text string) string {
+	text = graphic(text)
+	switch {
+	case strings.Trim(text, " ") == "":
+		return "-"
+	case !strings.ContainsAny(text, "`|\\<>&") && strings.Trim(text, " ") == text:
+		return "`" + text + "`"
+	}
+	w := new(strings.Builder)
+	for _, r := range text {
+		if r < utf8.RuneSelf && !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9') {
+			fmt.Fprintf(w, "&#%d;", r)
+		} else {
+			w.WriteRune(r)
+		}
+	}
+	return "<code>" + w.String() + "</code>"
+}
+
+// graphic escapes the characters of the text that cannot be seen, except those in keep.
+func graphic(text string, keep ...rune) string {
+	w := new(strings.Builder)
+	for i, r := range text {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)):
+			fmt.Fprintf(w, `\x%02x`, text[i])
+		case strconv.IsGraphic(r) || slices.Contains(keep, r):
+			w.WriteRune(r)
+		default:
+			fmt.Fprintf(w, `\u%04x`, r)
+		}
+	}
+	return w.String()
+}

@@ -171,7 +171,10 @@ func (c *ruleChange) legend() (entries [][2]string) {
 	if c.kind() != changed {
 		lines = []string{ruleText(c.rule())}
 	}
-	lines = append(lines, "for one key at most "+countsText(c.bounds()))
+	if c.otherAlgorithm() {
+		lines = append(lines, otherAlgorithmRemedy)
+	}
+	lines = append(lines, "requests of one key: at most "+list(c.bounds(), ", "))
 	lines[0] = c.kind() + ": " + lines[0]
 	name := ruleName(c.rule())
 	for _, line := range lines {
@@ -179,11 +182,6 @@ func (c *ruleChange) legend() (entries [][2]string) {
 		name = ""
 	}
 	return entries
-}
-
-// countsText lists bounds, the first with the unit.
-func countsText(bounds []boundChange) string {
-	return strings.Replace(list(bounds, ", "), " in any", " requests in any", 1)
 }
 
 // denied returns the cell with the requests that the rule denied. In shadow mode it would have.
@@ -227,10 +225,10 @@ func (r *planReport) printStrictest(w *strings.Builder) {
 		fmt.Fprintf(w, "\nno rule of %s that is not in shadow mode applied to a request\n", r.new.name)
 		return
 	}
-	fmt.Fprintf(w, "\nthe strictest bounds of %s, for one key of a rule:\n\n", r.new.name)
+	fmt.Fprintf(w, "\nthe strictest bounds of %s, for the requests of one key of a rule:\n\n", r.new.name)
 	var entries [][2]string
 	for _, s := range r.strictest {
-		entries = append(entries, [2]string{"in any " + intervalText(s.interval), fmt.Sprintf("at most %s requests under %s, %s", boundText(s.most), s.rule.Name, ruleText(s.rule))})
+		entries = append(entries, [2]string{"in any " + intervalText(s.interval), fmt.Sprintf("%s under %s, %s", s.mostText(), s.rule.Name, ruleText(s.rule))})
 	}
 	printLegend(w, entries)
 }

@@ -61,6 +61,14 @@ func (c *ruleChange) rule() *config.Rule {
 	return c.before.Rule
 }
 
+// otherAlgorithm reports whether NEW cannot read the states that OLD stored for the rule.
+func (c *ruleChange) otherAlgorithm() bool {
+	return c.before != nil && c.after != nil && config.Algorithms(c.before.Policy) != config.Algorithms(c.after.Policy)
+}
+
+// otherAlgorithmRemedy says what otherAlgorithm means.
+const otherAlgorithmRemedy = "the algorithm changes: sluice serve refuses NEW if its store has states of this rule; give the rule a new name"
+
 // compareRules matches the rules by name. They are in the order of NEW, and removed rules are at
 // the end.
 func compareRules(before, after *ruleSubject, counts *replay.ComparisonReport) (all []ruleChange) {
@@ -199,6 +207,13 @@ type strictestBound struct {
 	interval time.Duration
 	most     int64
 	rule     *config.Rule
+}
+
+func (s *strictestBound) mostText() string {
+	if s.most == math.MaxInt64 {
+		return "too many requests to count"
+	}
+	return "at most " + plural(s.most, "request")
 }
 
 // strictestBounds returns the smallest bound for a minute, an hour and a day. Rules in shadow mode

@@ -1,0 +1,457 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The rules before and after a change of the example.
+var (
+	planOld = filepath.Join("testdata", "plan.old.yaml")
+	planNew = filepath.Join("testdata", "plan.new.yaml")
+)
+
+func TestPlanOfTheSample(t *testing.T) {
+	for name, flags := range map[string][]string{
+		"plan.txt":  {"--top", "2", "--max-newly-denied", "50%"},
+		"plan.md":   {"--top", "2", "--max-newly-denied", "50%", "--markdown"},
+		"plan.json": {"--top", "1", "--max-newly-denied", "50%", "--json"},
+	} {
+		exitCode, out, errs := sluice(t, "", append([]string{"plan", planOld, planNew}, flags...)...)
+		require.Zero(t, exitCode, errs)
+		require.Empty(t, errs)
+		golden(t, name, out)
+	}
+}
+
+// planOf compares two files on a log and returns the report.
+func planOf(t *testing.T, before, after, log string, flags ...string) jsonPlan {
+	t.Helper()
+	args := append([]string{"plan", "--json", write(t, "old.yaml", before), write(t, "new.yaml", after), "-"}, flags...)
+	var r jsonPlan
+	require.NoError(t, json.Unmarshal([]byte(ok(t, log, args...)), &r))
+	return r
+}
+
+// textOf is planOf for people.
+func textOf(t *testing.T, before, after, log string, flags ...string) string {
+	t.Helper()
+	return ok(t, log, append([]string{"plan", write(t, "old.yaml", before), write(t, "new.yaml", after), "-"}, flags...)...)
+}
+
+func oneRuleOf(text string) string { return "rules: [{name: client, " + text + "}]\n" }
+
+func TestPlanCountsALiteralLog(t *testing.T) {
+	r := planOf(t, oneRuleOf("policy: fixedwindow 3/h, by: ip"), oneRuleOf("policy: fixedwindow 1/h, by: ip"), fourLines)
+	require.EqualValues(t, 4, r.Requests)
+	require.Equal(t, [...]int64{4, 0, 2, 2}, [...]int64{r.Old.Allowed, r.Old.Denied, r.New.Allowed, r.New.Denied})
+	require.Equal(t, [...]int64{2, 0}, [...]int64{r.NewlyDenied, r.NewlyAllowed})
+	require.Equal(t, jsonPlanClients{All: 2, NewlyDenied: 1}, r.Clients)
+	require.Equal(t, []jsonClientChange{{Client: "192.0.2.1", Requests: 3, NewlyDenied: 2}}, r.MostNewlyDenied)
+	require.Empty(t, r.MostNewlyAllowed)
+	six, two := int64(6), int64(2)
+	rule := r.Rules[0]
+	require.Equal(t, []jsonDifference{{"policy", "fixedwindow 3/h", "fixedwindow 1/h"}}, rule.Differences)
+	require.Equal(t, []jsonBound{{"1h0m0s", &six, &two}}, rule.Bounds)
+	require.Equal(t, [...]int64{2, 2, 0, 0}, [...]int64{rule.NewlyDenied, rule.NewlyDeniedAlone, rule.NewlyAllowed, rule.NewlyAllowedAlone})
+	require.Equal(t, []jsonStrictest{{"1m0s", 2, "client"}, {"1h0m0s", 2, "client"}, {"24h0m0s", 25, "client"}}, r.Strictest)
+
+	back := planOf(t, oneRuleOf("policy: fixedwindow 1/h, by: ip"), oneRuleOf("policy: fixedwindow 3/h, by: ip"), fourLines)
+	require.Equal(t, [...]int64{0, 2}, [...]int64{back.NewlyDenied, back.NewlyAllowed})
+	require.Equal(t, []jsonClientChange{{Client: "192.0.2.1", Requests: 3, DeniedBefore: 2, NewlyAllowed: 2}}, back.MostNewlyAllowed)
+	require.EqualValues(t, 2, back.Rules[0].NewlyAllowedAlone)
+}
+
+// TestPlanAgreesWithTwoReplays: the counts of plan are those of a replay of each file.
+func TestPlanAgreesWithTwoReplays(t *testing.T) {
+	var r jsonPlan
+	require.NoError(t, json.Unmarshal([]byte(ok(t, "", "plan", "--json", "--top", "1000", planOld, planNew)), &r))
+	require.Positive(t, r.NewlyDenied)
+	require.Positive(t, r.NewlyAllowed)
+	var denied [2]int64
+	for i, side := range []struct {
+		name   string
+		counts jsonPlanFile
+		rule   func(*jsonRuleChange) *jsonRuleSide
+	}{
+		{planOld, r.Old, func(c *jsonRuleChange) *jsonRuleSide { return c.Old }},
+		{planNew, r.New, func(c *jsonRuleChange) *jsonRuleSide { return c.New }},
+	} {
+		var alone jsonRulesReport
+		require.NoError(t, json.Unmarshal([]byte(ok(t, "", "replay", "--json", "--config", side.name)), &alone))
+		require.Equal(t, side.name, side.counts.File)
+		require.Equal(t, alone.Together.Allowed, side.counts.Allowed)
+		require.Equal(t, alone.Together.Denied, side.counts.Denied)
+		require.Equal(t, alone.jsonLog, r.jsonLog)
+		denied[i] = alone.Together.Denied
+		rules := make(map[string]jsonRuleSide)
+		for j := range r.Rules {
+			if s := side.rule(&r.Rules[j]); s != nil {
+				rules[r.Rules[j].Rule] = *s
+			}
+		}
+		require.Len(t, rules, len(alone.Rules))
+		for _, want := range alone.Rules {
+			require.Equal(t, jsonRuleSide{want.Policy, want.By, want.Cost, want.Shadow, want.Requests, want.Denied, want.Keys}, rules[want.Rule])
+		}
+	}
+	require.Equal(t, denied[1]-denied[0], r.NewlyDenied-r.NewlyAllowed)
+	var sum jsonClientChange
+	for _, c := range r.MostNewlyDenied {
+		sum.NewlyDenied += c.NewlyDenied
+	}
+	for _, c := range r.MostNewlyAllowed {
+		sum.NewlyAllowed += c.NewlyAllowed
+	}
+	require.Equal(t, jsonClientChange{NewlyDenied: r.NewlyDenied, NewlyAllowed: r.NewlyAllowed}, sum)
+	require.Len(t, r.MostNewlyDenied, int(r.Clients.NewlyDenied))
+	require.Len(t, r.MostNewlyAllowed, int(r.Clients.NewlyAllowed))
+}
+
+func TestRulesAreMatchedByName(t *testing.T) {
+	before := `rules:
+- {name: same, policy: gcra 5/m, by: ip, methods: [GET, POST], paths: [/b, /a]}
+- {name: gone, policy: gcra 1/h, by: path}
+- {name: tried, policy: gcra 1/h, by: ip, shadow: true}
+`
+	after := `rules:
+- {name: fresh, policy: gcra 1/h, by: method}
+- {name: tried, policy: gcra 2/h, by: [ip, path], cost: 2, methods: [GET], paths: [/a], shadow: false}
+- {name: same, policy: gcra 5/m burst=5, by: ip, methods: [POST, GET, HEAD], paths: [/a, /b]}
+`
+	r := planOf(t, before, after, fourLines)
+	var got []string
+	for _, rule := range r.Rules {
+		got = append(got, rule.Rule+" "+rule.Change)
+	}
+	require.Equal(t, []string{"fresh added", "tried changed", "same unchanged", "gone removed"}, got)
+	require.Nil(t, r.Rules[0].Old)
+	require.Nil(t, r.Rules[3].New)
+	require.Equal(t, []jsonDifference{
+		{"policy", "gcra 1/h", "gcra 2/h"}, {"by", "ip", "ip+path"}, {"cost", "1", "2"},
+		{"methods", "all", "GET, HEAD"}, {"paths", "all", "/a"}, {"shadow", "true", "false"},
+	}, r.Rules[1].Differences)
+	require.False(t, r.SameRules)
+
+	out := textOf(t, before, after, fourLines)
+	for _, line := range []string{
+		"  fresh  added: gcra 1/h by method\n         requests of one key: at most 1 in any hour\n",
+		"  tried  changed: policy: gcra 1/h -> gcra 2/h\n         by: ip -> ip+path\n",
+		"  gone   removed: gcra 1/h by path\n",
+	} {
+		require.Contains(t, out, line)
+	}
+	require.Regexp(t, `(?m)^  tried +changed +2 shadow +\d+ +`, out)
+	require.Regexp(t, `(?m)^  fresh +added +- +3 +\d+ +\d+ +- +-$`, out)
+	require.Regexp(t, `(?m)^  gone +removed +\d+ +- +- +- +\d+ +\d+$`, out)
+}
+
+// TestAnUnchangedRuleCanDenyMore: the requests that the removed rule denied are now charged.
+func TestAnUnchangedRuleCanDenyMore(t *testing.T) {
+	lines := `192.0.2.1 - - [01/Jan/2000:00:00:00 +0000] "GET /a HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:00:00:01 +0000] "GET /a HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:00:00:02 +0000] "GET /b HTTP/1.1" 200 1
+`
+	site := "- {name: site, policy: fixedwindow 2/h}\n"
+	r := planOf(t, "rules:\n"+site+"- {name: path, policy: fixedwindow 1/h, by: path}\n", "rules:\n"+site, lines)
+	require.Equal(t, [...]int64{1, 1}, [...]int64{r.NewlyDenied, r.NewlyAllowed})
+	require.Equal(t, "unchanged", r.Rules[0].Change)
+	require.EqualValues(t, 1, r.Rules[0].NewlyDeniedAlone)
+	require.EqualValues(t, 1, r.Rules[1].NewlyAllowedAlone)
+}
+
+func TestPlanReportsAChangeOfTheAlgorithm(t *testing.T) {
+	after := oneRuleOf("policy: fixedwindow 1/m, by: ip")
+	require.True(t, planOf(t, oneRule, after, fourLines).Rules[0].OtherAlgorithm)
+	for _, flag := range []string{"--markdown=false", "--markdown"} {
+		require.Contains(t, textOf(t, oneRule, after, fourLines, flag), "the algorithm changes: sluice serve refuses NEW if its store has states of this rule; give the rule a new name")
+	}
+	require.False(t, planOf(t, oneRule, oneRuleOf("policy: gcra 2/m, by: ip"), fourLines).Rules[0].OtherAlgorithm)
+}
+
+func TestPlanReportsSettingsThatChange(t *testing.T) {
+	after := "trusted: [10.0.0.0/24, 192.0.2.1]\nipv6_bits: 48\n" + oneRule
+	r := planOf(t, oneRule, after, fourLines)
+	require.Equal(t, []jsonDifference{{"trusted", "none", "10.0.0.0/24, 192.0.2.1/32"}, {"ipv6_bits", "64", "48"}}, r.Settings)
+	require.EqualValues(t, 0, r.Old.Proxied)
+	require.EqualValues(t, 3, r.New.Proxied)
+	require.Contains(t, textOf(t, oneRule, after, fourLines), "  trusted    changed: none -> 10.0.0.0/24, 192.0.2.1/32\n")
+	require.Contains(t, textOf(t, oneRule, after, fourLines, "--markdown"), "The files differ in trusted: `none` -> `10.0.0.0/24, 192.0.2.1/32`\n")
+}
+
+func TestPlanSaysThatNothingCanChange(t *testing.T) {
+	commented := "# Only a comment.\ntrusted: []\n" + oneRule
+	for _, after := range []string{oneRule, commented} {
+		require.True(t, planOf(t, oneRule, after, fourLines).SameRules)
+		require.Regexp(t, `(?m)^\S+old.yaml and \S+new.yaml have the same rules, so nothing can change\.$`, textOf(t, oneRule, after, fourLines))
+	}
+}
+
+func TestPlanSaysThatTheFilesDecideAlike(t *testing.T) {
+	after := oneRuleOf("policy: fixedwindow 1/m, by: ip")
+	require.Regexp(t, `(?m)^\S+old.yaml and \S+new.yaml decide alike: each of 4 requests gets the same decision\.$`, textOf(t, oneRule, after, fourLines))
+	require.True(t, strings.HasPrefix(textOf(t, oneRule, after, fourLines, "--markdown"), "**`"))
+}
+
+func TestStrictestBoundLeavesOutRulesThatDenyNothing(t *testing.T) {
+	after := `rules:
+- {name: wide, policy: gcra 9/m burst=1, by: ip}
+- {name: cheap, policy: fixedwindow 40/h, by: ip, cost: 2}
+- {name: tried, policy: fixedwindow 1/d, by: ip, shadow: true}
+- {name: elsewhere, policy: fixedwindow 1/d, by: ip, paths: [/nowhere]}
+`
+	require.Equal(t, []jsonStrictest{{"1m0s", 9, "wide"}, {"1h0m0s", 40, "cheap"}, {"24h0m0s", 500, "cheap"}}, planOf(t, oneRule, after, fourLines).Strictest)
+	nothing := oneRuleOf("policy: gcra 1/m, by: ip, shadow: true")
+	require.Empty(t, planOf(t, oneRule, nothing, fourLines).Strictest)
+	require.Contains(t, textOf(t, oneRule, nothing, fourLines), "that is not in shadow mode applied to a request")
+	require.Contains(t, textOf(t, oneRule, nothing, fourLines, "--markdown"), "No rule of NEW that is not in shadow mode applied to a request.")
+}
+
+// TestBoundsThatCannotBeCounted: Policy.Bound has no such number.
+func TestBoundsThatCannotBeCounted(t *testing.T) {
+	huge := oneRuleOf("policy: gcra 4611686018427387904/m, by: ip, cost: 2")
+	require.Contains(t, textOf(t, oneRule, huge, fourLines), "too many requests to count under client")
+	require.EqualValues(t, 9223372036854775807, planOf(t, oneRule, huge, fourLines).Strictest[2].Bound)
+}
+
+func TestClientsOfAPlan(t *testing.T) {
+	strict := oneRuleOf("policy: fixedwindow 1/d")
+	wide := oneRuleOf("policy: fixedwindow 9/d")
+	for by, want := range map[string][]jsonClientChange{
+		"ip":         {{Client: "192.0.2.1", Requests: 3, NewlyDenied: 2}, {Client: "192.0.2.2", Requests: 1, NewlyDenied: 1}},
+		"user":       {{Client: "ann", Requests: 3, NewlyDenied: 2}, {Client: "ip:192.0.2.2", Requests: 1, NewlyDenied: 1}},
+		"ip+path":    {{Client: "192.0.2.1 /a", Requests: 2, NewlyDenied: 1}, {Client: "192.0.2.1 /b", Requests: 1, NewlyDenied: 1}, {Client: "192.0.2.2 /a", Requests: 1, NewlyDenied: 1}},
+		"everything": {{Client: "everything", Requests: 4, NewlyDenied: 3}},
+	} {
+		r := planOf(t, wide, strict, fourLines, "--by", by)
+		require.Equal(t, want, r.MostNewlyDenied, by)
+		require.Equal(t, by, r.By)
+	}
+	log := strings.NewReplacer("192.0.2.1", "2001:db8::1, 10.0.0.1", "192.0.2.2", "2001:db8::ffff, 10.0.0.1").Replace(fourLines)
+	r := planOf(t, wide, "trusted: 10.0.0.1\n"+strict, log)
+	require.Equal(t, []jsonClientChange{{Client: "2001:db8::/64", Requests: 4, NewlyDenied: 3}}, r.MostNewlyDenied)
+	require.Empty(t, planOf(t, wide, strict, fourLines, "--top", "0").MostNewlyDenied)
+}
+
+const tenantLines = `{"time": 946684800, "ip": "192.0.2.1", "tenant": "x"}
+{"time": 946684801, "ip": "192.0.2.1", "tenant": "x"}
+{"time": 946684802, "ip": "192.0.2.1", "tenant": "y"}
+{"time": 946684803, "ip": "192.0.2.2"}
+`
+
+func TestPlanReadsTheHeaderOfEitherFile(t *testing.T) {
+	by := func(field string) string { return oneRuleOf("policy: fixedwindow 1/h, by: '" + field + "'") }
+	key := []string{"--key-field", "tenant"}
+	r := planOf(t, by("ip"), by("header:X-Tenant"), tenantLines, key...)
+	require.Equal(t, [...]int64{2, 1, 0, 1}, [...]int64{r.Old.Denied, r.New.Denied, r.NewlyDenied, r.NewlyAllowed})
+	require.Equal(t, "ip", r.By)
+	r = planOf(t, by("cookie:t"), by("ip"), tenantLines, key...)
+	require.Equal(t, [...]int64{1, 2, 1, 0}, [...]int64{r.Old.Denied, r.New.Denied, r.NewlyDenied, r.NewlyAllowed})
+	require.Equal(t, map[string]int64{"key": 1}, r.Missing)
+	r = planOf(t, by("ip"), by("path"), tenantLines, append(key, "--by", "key")...)
+	require.Equal(t, []jsonClientChange{{Client: "y", Requests: 1, DeniedBefore: 1}, {Client: "ip:192.0.2.2", Requests: 1, NewlyDenied: 1}}[1:], r.MostNewlyDenied)
+	out := textOf(t, by("cookie:t"), by("ip"), tenantLines, append(key, "--by", "key")...)
+	require.Regexp(t, `(?m)^1 of 4 requests without a member "tenant"; in \S+old.yaml, under rule client they are limited by ip; for --by, their key has ip:ADDRESS instead`, out)
+}
+
+func TestThresholdsDecideTheExitStatus(t *testing.T) {
+	wide, strict := write(t, "wide.yaml", oneRuleOf("policy: fixedwindow 9/h, by: ip")), write(t, "strict.yaml", oneRuleOf("policy: fixedwindow 1/h, by: ip"))
+	for _, c := range []struct {
+		before, after string
+		flags         string
+		exitCode      int
+		errs          string
+	}{
+		{wide, strict, "", 0, ""},
+		{wide, strict, "--max-newly-denied 2", 0, ""},
+		{wide, strict, "--max-newly-denied 1", 1, "sluice: beyond --max-newly-denied 1: 2 requests are newly denied, and at most 1 may be\n"},
+		{wide, strict, "--max-newly-denied 50%", 0, ""},
+		{wide, strict, "--max-newly-denied 49.999%", 1, "sluice: beyond --max-newly-denied 49.999%: 2 requests are newly denied, and at most 1 may be\n"},
+		{wide, strict, "--max-newly-denied 0", 1, "sluice: beyond --max-newly-denied 0: 2 requests are newly denied, and at most 0 may be\n"},
+		{wide, strict, "--max-newly-allowed 0", 0, ""},
+		{wide, strict, "--max-clients 1", 0, ""},
+		{wide, strict, "--max-clients 0", 1, "sluice: beyond --max-clients 0: 1 client is newly denied, and at most 0 may be\n"},
+		{strict, wide, "--max-newly-denied 0 --max-clients 0", 0, ""},
+		{strict, wide, "--max-newly-allowed 2", 0, ""},
+		{strict, wide, "--max-newly-allowed 0%", 1, "sluice: beyond --max-newly-allowed 0%: 2 requests are newly allowed, and at most 0 may be\n"},
+		{wide, strict, "--max-newly-denied 0 --max-newly-allowed 0 --max-clients 0", 1, "sluice: beyond --max-newly-denied 0: 2 requests are newly denied, and at most 0 may be\n" +
+			"sluice: beyond --max-clients 0: 1 client is newly denied, and at most 0 may be\n"},
+	} {
+		for _, form := range []string{"--top=10", "--markdown", "--json"} {
+			exitCode, out, errs := sluice(t, fourLines, slices.Concat([]string{"plan", c.before, c.after, "-", form}, strings.Fields(c.flags))...)
+			require.Equal(t, c.exitCode, exitCode, c.flags)
+			require.Equal(t, c.errs, errs)
+			if form == "--json" {
+				var r jsonPlan
+				require.NoError(t, json.Unmarshal([]byte(out), &r))
+				require.Equal(t, c.exitCode == 1, slices.ContainsFunc(r.Thresholds, func(t jsonThreshold) bool { return t.Exceeded }))
+				continue
+			}
+			for line := range strings.Lines(errs) {
+				require.Contains(t, out, strings.TrimPrefix(line, "sluice: "), "the report names the threshold too")
+			}
+			if form == "--markdown" {
+				require.Equal(t, c.exitCode == 1, strings.HasPrefix(out, "**A threshold is exceeded.** Of 4 requests, "))
+				require.Equal(t, c.exitCode == 0 && c.flags != "", strings.HasPrefix(out, "**All thresholds are kept.** Of 4 requests, "))
+			}
+		}
+	}
+}
+
+// TestJSONOfAPlanHasTheDocumentedMembers compares the members with those that the help names.
+func TestJSONOfAPlanHasTheDocumentedMembers(t *testing.T) {
+	_, help, _ := sluice(t, "", "plan", "--help")
+	_, object, found := strings.Cut(help, "\n\n  {\"lines\"")
+	require.True(t, found)
+	object, _, _ = strings.Cut("{\"lines\""+object, "\n\n")
+	documented := make(map[string]bool)
+	for _, name := range regexp.MustCompile(`"(\w+)":`).FindAllStringSubmatch(object, -1) {
+		documented[name[1]] = true
+	}
+	members := make(map[string]bool)
+	collectMembers(reflect.TypeFor[jsonPlan](), members)
+	require.Equal(t, documented, members)
+}
+
+// collectMembers collects the names of the JSON members of a type.
+func collectMembers(t reflect.Type, members map[string]bool) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		collectMembers(t.Elem(), members)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if name := t.Field(i).Tag.Get("json"); name != "" {
+				members[name] = true
+			}
+			collectMembers(t.Field(i).Type, members)
+		}
+	}
+}
+
+// TestListsOfAPlanAreNeverNull: programs can then iterate over them without a check.
+func TestListsOfAPlanAreNeverNull(t *testing.T) {
+	out := ok(t, fourLines, "plan", "--json", write(t, "old.yaml", oneRule), write(t, "new.yaml", oneRule), "-")
+	require.NotContains(t, out, "null")
+}
+
+func TestPlanReadsEitherFileFromStandardInput(t *testing.T) {
+	file, log := write(t, "limits.yaml", oneRuleOf("policy: fixedwindow 9/h, by: ip")), write(t, "access.log", fourLines)
+	out := ok(t, oneRule, "plan", "-", file, log)
+	require.Contains(t, out, "OLD standard input")
+	require.Contains(t, out, "Of 4 requests, 0 are newly denied (0.00%, 0 clients) and 2 are newly allowed (50.00%, 1 client).")
+	out = ok(t, oneRule, "plan", file, "-", log)
+	require.Contains(t, out, "NEW standard input")
+	require.Contains(t, out, "2 are newly denied")
+	out = ok(t, fourLines, "plan", file, pipe(t, oneRule), "-", write(t, "b.log.gz", gzipped(fourLines)))
+	require.Contains(t, out, "standard input and 1 more: 8 requests")
+}
+
+// TestInvalidCommandLinesOfPlan: plan has exit status 2 for each failure, because 1 means that a
+// threshold is exceeded.
+func TestInvalidCommandLinesOfPlan(t *testing.T) {
+	log, good, other := write(t, "access.log", fourLines), write(t, "limits.yaml", oneRule), write(t, "other.yaml", oneRuleOf("policy: gcra 2/m, by: ip"))
+	rule := func(text string) string { return write(t, "odd.yaml", oneRuleOf("policy: gcra 1/s, "+text)) }
+	link := filepath.Join(t.TempDir(), "link.yaml")
+	require.NoError(t, os.Symlink(good, link))
+	cases := map[string]failure{
+		"no files":                 {[]string{"plan"}, 2, []string{"two rule files, OLD and NEW, got 0", "sluice plan limits.old.yaml limits.yaml"}},
+		"one file":                 {[]string{"plan", good}, 2, []string{"two rule files, OLD and NEW, got 1"}},
+		"same file":                {[]string{"plan", good, good, log}, 2, []string{good + " and " + good + " are the same file, so nothing can change; name"}},
+		"link to the file":         {[]string{"plan", good, link, log}, 2, []string{"are the same file"}},
+		"no OLD":                   {[]string{"plan", good + ".old", good, log}, 2, []string{"limits.yaml.old", "a rule file"}},
+		"no NEW":                   {[]string{"plan", good, other + ".new", log}, 2, []string{"other.yaml.new", "a rule file"}},
+		"directory":                {[]string{"plan", good, t.TempDir(), log}, 2, []string{"is a directory; name a file in it"}},
+		"directory as OLD":         {[]string{"plan", t.TempDir(), good, log}, 2, []string{"is a directory; name a file in it"}},
+		"directory as a log":       {[]string{"plan", good, other, t.TempDir()}, 2, []string{"is a directory; name the files in it"}},
+		"no log":                   {[]string{"plan", good, other, log + ".1"}, 2, []string{"access.log.1", "sample"}},
+		"log twice":                {[]string{"plan", good, other, log, log}, 2, []string{"same file", "count twice; name it once"}},
+		"rules as a log":           {[]string{"plan", good, other, good}, 2, []string{"limits.yaml is a rule file and a log at the same time"}},
+		"third file as a log":      {[]string{"plan", good, other, rule("by: ip")}, 2, []string{"odd.yaml:1", "if ", "is a rule file, name a log in its place"}},
+		"standard input twice":     {[]string{"plan", "-", "-"}, 2, []string{"standard input (-) can be read only once", "write one of them to a file"}},
+		"standard input and a log": {[]string{"plan", "-", good, "-"}, 2, []string{"standard input (-) can be read only once"}},
+		"log from it twice":        {[]string{"plan", good, other, "-", "-"}, 2, []string{"standard input (-) can be read only once"}},
+		"empty standard input":     {[]string{"plan", "-", good, log}, 2, []string{"standard input:1: the file is empty; want rules"}},
+		"log as OLD":               {[]string{"plan", log, good}, 2, []string{"access.log:1: "}},
+		"errors in OLD":            {[]string{"plan", rule("by: colour"), good, log}, 2, []string{`odd.yaml:1: rules[0].by: no field "colour"`}},
+		"errors in both": {[]string{"plan", rule("by: colour"), write(t, "new.yaml", "rules:\n- {name: a, policy: grca 1/s}\n- {policy: gcra 1/s, cost: 0}\n"), log}, 2,
+			[]string{`odd.yaml:1: rules[0].by: no field "colour"`, "new.yaml:2: rules[0].policy: ", "new.yaml:3: rules[1].name: missing", "new.yaml:3: rules[1].cost: "}},
+		"header":          {[]string{"plan", good, rule("by: header:x-team"), log}, 2, []string{"odd.yaml: rule client is by header:X-Team", "--key-field"}},
+		"two headers":     {[]string{"plan", write(t, "a.yaml", oneRuleOf("policy: gcra 1/s, by: header:a")), write(t, "b.yaml", oneRuleOf("policy: gcra 1/s, by: header:b")), "--key-field", "k", log}, 2, []string{"a.yaml has rules by header:A and ", "b.yaml has rules by header:B", "names only one member"}},
+		"bytes":           {[]string{"plan", good, rule("cost: bytes"), log}, 2, []string{"odd.yaml: rule client has cost: bytes"}},
+		"no header":       {[]string{"plan", good, other, "--key-field", "k", log}, 2, []string{"--key-field has no effect", "limits.yaml", "other.yaml", "leave it out"}},
+		"empty member":    {[]string{"plan", good, other, "--key-field", "", log}, 2, []string{"--key-field is empty"}},
+		"unknown client":  {[]string{"plan", good, other, "--by", "colour", log}, 2, []string{`--by: no field "colour"`}},
+		"header clients":  {[]string{"plan", good, other, "--by", "header:a", log}, 2, []string{"--key-field, and write key in --by"}},
+		"key clients":     {[]string{"plan", good, other, "--by", "key", log}, 2, []string{"--by key needs --key-field"}},
+		"not JSON":        {[]string{"plan", good, other, "--time-field", "t", log}, 2, []string{"no lines of JSON; leave --time-field out"}},
+		"no times":        {[]string{"plan", good, other, write(t, "a.json", `{"at":"noon"}`+"\n")}, 2, []string{"a.json:1", "no time in the JSON object", "with --time-field"}},
+		"empty log":       {[]string{"plan", good, other, write(t, "empty.log", "")}, 2, []string{"empty.log", "the log is empty"}},
+		"binary log":      {[]string{"plan", good, other, write(t, "noise", "\x00\x01\n\xff\xfe\n")}, 2, []string{"not log lines"}},
+		"trace":           {[]string{"plan", good, other, write(t, "a.trace", okTrace)}, 2, []string{"a.trace is a trace, and plan reads access logs"}},
+		"two forms":       {[]string{"plan", good, other, "--json", "--markdown", log}, 2, []string{"--markdown and --json exclude each other"}},
+		"unknown flag":    {[]string{"plan", "--max-denied", "1"}, 2, []string{"unknown flag: --max-denied", "see sluice plan --help"}},
+		"threshold twice": {[]string{"plan", "--max-clients", "1", "--max-clients", "2"}, 2, []string{"--max-clients", "given twice"}},
+		"negative top":    {[]string{"plan", "--top", "-1"}, 2, []string{"--top", "whole number of at least 0"}},
+	}
+	for _, flag := range []string{"--max-newly-denied", "--max-newly-allowed"} {
+		for _, limit := range []string{"-1", "101%", "abc", "", "0.5", "-0.1%"} {
+			cases[flag+" "+limit] = failure{[]string{"plan", good, other, flag, limit, log}, 2, []string{flag, `"` + limit + `"`, "want a whole number of requests such as 100, or a share of all requests from 0% to 100%"}}
+		}
+	}
+	for _, limit := range []string{"-1", "1%", "abc", "", "010"} {
+		cases["--max-clients "+limit] = failure{[]string{"plan", good, other, "--max-clients", limit, log}, 2, []string{"--max-clients", `"` + limit + `"`, "want a whole number of at least 0"}}
+	}
+	requireFailures(t, cases)
+}
+
+func TestPlanWritesNothingIfItFails(t *testing.T) {
+	files := []string{"plan", write(t, "old.yaml", oneRule), write(t, "new.yaml", oneRuleOf("policy: gcra 2/m, by: ip"))}
+	exitCode, out, errs := sluice(t, strings.Repeat("noise\n", 5)+fourLines, append(files, "-")...)
+	require.Equal(t, exitUsage, exitCode)
+	require.Empty(t, out)
+	require.Contains(t, errs, "5 of 9 lines are not log lines")
+
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, exitUsage, run(ctx, files, streams{strings.NewReader(""), &stdout, &stderr}))
+	require.Empty(t, stdout.String())
+	require.Contains(t, stderr.String(), "interrupted")
+}
+
+func TestPlanOnAFullDeviceIsAnError(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("no /dev/full")
+	}
+	defer full.Close()
+	for _, form := range []string{"--json=false", "--json", "--markdown"} {
+		var errs bytes.Buffer
+		require.Equal(t, exitUsage, run(context.Background(), []string{"plan", planOld, planNew, form, "--max-newly-denied", "0"}, streams{strings.NewReader(""), full, &errs}))
+		require.Contains(t, errs.String(), "no space left")
+	}
+}
+
+func TestPlanReportsProblemsOfTheLog(t *testing.T) {
+	cut := gzipped(fourLines)
+	out := ok(t, "what is this\n"+fourLines, "plan", write(t, "old.yaml", oneRule), write(t, "new.yaml", oneRuleOf("policy: gcra 2/m, by: [ip, host]")), "-", write(t, "cut.gz", cut[:len(cut)-4]))
+	for _, line := range []string{
+		"1 of 9 lines skipped because they are not log lines; the first is standard input:1",
+		"cut.gz ends early: unexpected EOF",
+		"no request has a host; in ",
+	} {
+		require.Contains(t, out, line)
+	}
+	require.ElementsMatch(t, []string{"host"}, slices.Collect(maps.Keys(planOf(t, oneRule, oneRuleOf("policy: gcra 2/m, by: [ip, host]"), fourLines).Missing)))
+}
