@@ -121,11 +121,17 @@ func (r *planReport) text() string {
 
 func (r *planReport) head(w *strings.Builder) {
 	r.log.head(w, fmt.Sprintf("%s by %v", plural(r.Clients, "client"), r.keyer), r.instead)
-	for _, s := range []*ruleSubject{r.old, r.new} {
-		if s.proxied > 0 {
-			fmt.Fprintf(w, "%s logged with the address of a proxy that %s trusts instead of the client's; configure the server to log the address from X-Forwarded-For\n", plural(s.proxied, "request"), s.name)
+	warn := func(requests int64, trust string) {
+		if requests > 0 {
+			fmt.Fprintf(w, "%s logged with the address of a proxy that %s, instead of the client's; configure the server to log the address from X-Forwarded-For\n", plural(requests, "request"), trust)
 		}
 	}
+	if r.old.proxied == r.new.proxied {
+		warn(r.new.proxied, "both files trust")
+		return
+	}
+	warn(r.old.proxied, r.old.name+" trusts")
+	warn(r.new.proxied, r.new.name+" trusts")
 }
 
 // instead describes what OLD, NEW and --by do with requests without the field.

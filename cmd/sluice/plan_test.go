@@ -186,6 +186,8 @@ func TestPlanReportsSettingsThatChange(t *testing.T) {
 	require.Equal(t, []jsonDifference{{"trusted", "none", "10.0.0.0/24, 192.0.2.1/32"}, {"ipv6_bits", "64", "48"}}, r.Settings)
 	require.EqualValues(t, 0, r.Old.Proxied)
 	require.EqualValues(t, 3, r.New.Proxied)
+	require.Regexp(t, `(?m)^3 requests logged with the address of a proxy that \S+new.yaml trusts, instead`, textOf(t, oneRule, after, fourLines))
+	require.Contains(t, textOf(t, after, strings.Replace(after, "48", "56", 1), fourLines), "3 requests logged with the address of a proxy that both files trust, instead")
 	require.Contains(t, textOf(t, oneRule, after, fourLines), "  trusted    changed: none -> 10.0.0.0/24, 192.0.2.1/32\n")
 	require.Contains(t, textOf(t, oneRule, after, fourLines, "--markdown"), "The files differ in trusted: `none` -> `10.0.0.0/24, 192.0.2.1/32`\n")
 }
@@ -454,4 +456,20 @@ func TestPlanReportsProblemsOfTheLog(t *testing.T) {
 		require.Contains(t, out, line)
 	}
 	require.ElementsMatch(t, []string{"host"}, slices.Collect(maps.Keys(planOf(t, oneRule, oneRuleOf("policy: gcra 2/m, by: [ip, host]"), fourLines).Missing)))
+}
+
+// TestOperationPageShowsTheOutputOfPlan: docs/operation.md shows a part of the output.
+func TestOperationPageShowsTheOutputOfPlan(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operation.md"))
+	require.NoError(t, err)
+	_, block, found := strings.Cut(string(page), "```console\n$ sluice plan limits.yaml limits.new.yaml\n")
+	require.True(t, found)
+	block, _, _ = strings.Cut(block, "```")
+	t.Chdir(filepath.Join("..", "..", "examples"))
+	out := ok(t, "", "plan", "limits.yaml", "limits.new.yaml")
+	parts := strings.Split(block, "...\n")
+	require.Len(t, parts, 3)
+	for _, part := range parts {
+		require.Contains(t, out, part)
+	}
 }

@@ -167,6 +167,16 @@ func TestThePageOfPoliciesShowsCommandsThatWork(t *testing.T) {
 	}
 }
 
+func TestPlanPrintsWhatTheReadmeShows(t *testing.T) {
+	t.Parallel()
+	needsCommand(t)
+	line := commandLines(t, " plan ")[0]
+	_, shown, found := strings.Cut(readFile(t, root, "README.md"), "    "+line+"\n\n```text\n")
+	require.True(t, found, "the output follows the command")
+	shown, _, _ = strings.Cut(shown, "```")
+	require.Contains(t, output(t, line), "\n"+shown+"\n")
+}
+
 func TestTheTraceHolds(t *testing.T) {
 	needsCommand(t)
 	trace := regexp.MustCompile(`(?m)^    policy .*\n(?:(?:    .*)?\n)*`).FindString(readFile(t, root, "README.md"))
