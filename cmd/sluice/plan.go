@@ -69,7 +69,7 @@ func (p *planRun) define(flags *pflag.FlagSet) {
 	flags.Var(&p.newlyDenied, "max-newly-denied", "exit with status 1 if more requests than this are newly denied, such as 100 or 0.1%")
 	flags.Var(&p.newlyAllowed, "max-newly-allowed", "exit with status 1 if more requests than this are newly allowed")
 	flags.Int64Var(&p.clients, "max-clients", 0, "exit with status 1 if more clients than this are newly denied")
-	p.logFlags.define(flags, "what a client is")
+	p.logFlags.define(flags, "what identifies a client")
 	flags.Lookup("key-field").Usage = "the `MEMBER` of JSON lines that holds the header or cookie of the rules, or the key of --by key"
 	checkValues(flags)
 }

@@ -51,9 +51,14 @@ func (r *planReport) markdownVerdict() string {
 
 func (r *planReport) markdownRules(w io.Writer) {
 	rows := [][]any{{"rule", "denied by OLD", "denied by NEW", "newly denied", "newly allowed", "change", "requests of one key, at most"}}
+	omitted := int64(0)
 	for i := range r.rules {
 		c := &r.rules[i]
 		change := c.kind()
+		if change == unchanged && c.denied.Denied == 0 && c.allowed.Denied == 0 {
+			omitted++
+			continue
+		}
 		for _, d := range c.differences {
 			change += "<br>" + d.markdown()
 		}
@@ -68,7 +73,12 @@ func (r *planReport) markdownRules(w io.Writer) {
 			change, list(c.bounds(), "<br>"),
 		})
 	}
-	printMarkdownTable(w, rows)
+	if len(rows) > 1 {
+		printMarkdownTable(w, rows)
+	}
+	if omitted > 0 {
+		fmt.Fprintf(w, "\nNot shown: %s without a part in the change.\n", plural(omitted, "unchanged rule"))
+	}
 	for _, d := range r.settings {
 		fmt.Fprintf(w, "\nThe files differ in %s\n", d.markdown())
 	}

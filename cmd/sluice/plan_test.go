@@ -204,6 +204,9 @@ func TestPlanSaysThatTheFilesDecideAlike(t *testing.T) {
 	after := oneRuleOf("policy: fixedwindow 1/m, by: ip")
 	require.Regexp(t, `(?m)^\S+old.yaml and \S+new.yaml decide alike: each of 4 requests gets the same decision\.$`, textOf(t, oneRule, after, fourLines))
 	require.True(t, strings.HasPrefix(textOf(t, oneRule, after, fourLines, "--markdown"), "**`"))
+	same := textOf(t, oneRule, oneRule, fourLines, "--markdown")
+	require.Contains(t, same, "\nNot shown: 1 unchanged rule without a part in the change.\n")
+	require.NotContains(t, same, "| rule |")
 }
 
 func TestStrictestBoundLeavesOutRulesThatDenyNothing(t *testing.T) {
