@@ -38,33 +38,6 @@ func newPlanReport(p *planRun, log *logSummary) *planReport {
 	return r
 }
 
-// threshold is a flag that limits the change, with the count that it limits.
-type threshold struct {
-	flag, text string // such as max-newly-denied and 0.1%
-	most       int64
-	count      int64
-	unit, verb string
-}
-
-func (t threshold) exceeded() bool { return t.count > t.most }
-
-// String describes the threshold, the count and the largest count within the threshold.
-func (t threshold) String() string {
-	within := "within"
-	if t.exceeded() {
-		within = "beyond"
-	}
-	return fmt.Sprintf("%s --%s %s: %s %s, and at most %d may be", within, t.flag, t.text, pluralAre(t.count, t.unit), t.verb, t.most)
-}
-
-// pluralAre returns a number with a noun and a verb.
-func pluralAre(n int64, thing string) string {
-	if n == 1 {
-		return "1 " + thing + " is"
-	}
-	return plural(n, thing) + " are"
-}
-
 // sameRules reports whether both files have the same rules and settings.
 func (r *planReport) sameRules() bool {
 	for i := range r.rules {
@@ -163,11 +136,14 @@ func (r *planReport) printRules(w *strings.Builder) {
 			c.after.share(c.denied.Denied), c.after.share(c.denied.Alone), c.before.share(c.allowed.Denied), c.before.share(c.allowed.Alone),
 		})
 	}
-	for _, d := range r.settings {
-		legend = append(legend, [2]string{d.field, "changed: " + d.before + " -> " + d.after})
-	}
 	fmt.Fprintln(w)
 	printLegend(w, legend)
+	if len(r.settings) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, d := range r.settings {
+		fmt.Fprintf(w, "the files differ in %s\n", d)
+	}
 	printTable(w, rows)
 }
 
@@ -190,7 +166,7 @@ func (c *ruleChange) legend() (entries [][2]string) {
 	return entries
 }
 
-// denied returns the cell with the requests that the rule denied. In shadow mode it would have.
+// denied returns the cell with the requests that the rule denied, or would deny without shadow mode.
 func (s *ruleSide) denied() any {
 	switch {
 	case s == nil:

@@ -188,7 +188,7 @@ func TestPlanReportsSettingsThatChange(t *testing.T) {
 	require.EqualValues(t, 3, r.New.Proxied)
 	require.Regexp(t, `(?m)^3 requests logged with the address of a proxy that \S+new.yaml trusts, instead`, textOf(t, oneRule, after, fourLines))
 	require.Contains(t, textOf(t, after, strings.Replace(after, "48", "56", 1), fourLines), "3 requests logged with the address of a proxy that both files trust, instead")
-	require.Contains(t, textOf(t, oneRule, after, fourLines), "  trusted    changed: none -> 10.0.0.0/24, 192.0.2.1/32\n")
+	require.Contains(t, textOf(t, oneRule, after, fourLines), "\nthe files differ in trusted: none -> 10.0.0.0/24, 192.0.2.1/32\nthe files differ in ipv6_bits: 64 -> 48\n")
 	require.Contains(t, textOf(t, oneRule, after, fourLines, "--markdown"), "The files differ in trusted: `none` -> `10.0.0.0/24, 192.0.2.1/32`\n")
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"math/big"
 	"regexp"
 )
@@ -56,4 +57,32 @@ func (l *shareLimit) most(requests int64) int64 {
 	}
 	product := new(big.Rat).Mul(l.share, new(big.Rat).SetInt64(requests))
 	return new(big.Int).Quo(product.Num(), product.Denom()).Int64()
+}
+
+// threshold is a flag that limits the change, with the count that it limits.
+type threshold struct {
+	flag, text string // such as max-newly-denied and 0.1%
+	most       int64  // the largest count within the limit
+	count      int64
+	unit       string // request or client
+	change     string // newly denied or newly allowed
+}
+
+func (t threshold) exceeded() bool { return t.count > t.most }
+
+// String describes the threshold, the count and the largest count within the threshold.
+func (t threshold) String() string {
+	within := "within"
+	if t.exceeded() {
+		within = "beyond"
+	}
+	return fmt.Sprintf("%s --%s %s: %s %s, and at most %d may be", within, t.flag, t.text, pluralAre(t.count, t.unit), t.change, t.most)
+}
+
+// pluralAre returns a number with a noun and a verb.
+func pluralAre(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing + " is"
+	}
+	return plural(n, thing) + " are"
 }
