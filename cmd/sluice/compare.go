@@ -60,11 +60,7 @@ func runCompare(ctx context.Context, specs []string, address string, s streams) 
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w; choose another port, or port 0 for a free one", address, err)
 	}
-	page := url.URL{Scheme: "http", Host: listener.Addr().String(), Path: "/"}
-	if len(specs) > 0 {
-		page.RawQuery = url.Values{"p": specs}.Encode()
-	}
-	fmt.Fprintf(s.out, "%s\nOpen this address in a browser. To end, press Ctrl-C.\n", &page)
+	fmt.Fprintf(s.out, "%s\nOpen this address in a browser. To end, press Ctrl-C.\n", pageAddress(listener.Addr().String(), specs))
 	server := &http.Server{Handler: compare.Handler(compare.NewService()), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
@@ -72,6 +68,17 @@ func runCompare(ctx context.Context, specs []string, address string, s streams) 
 		return err
 	}
 	return nil
+}
+
+// pageAddress returns the address of the page with the policies to begin with. They stand after #, as
+// page/state.js writes them.
+func pageAddress(host string, specs []string) string {
+	address := "http://" + host + "/"
+	if len(specs) == 0 {
+		return address
+	}
+	readable := strings.NewReplacer("%2F", "/", "%3D", "=", "%3B", ";", "%28", "(", "%29", ")", "%3A", ":", "%2C", ",")
+	return address + "#" + readable.Replace(url.Values{"p": specs}.Encode())
 }
 
 // checkLoopback returns an error unless the address is HOST:PORT with a loopback address.

@@ -1,0 +1,63 @@
+// Access logs that the user chooses or drops onto the page.
+
+import { byID } from './dom.js';
+import { addLog } from './controls.js';
+import { call, maxLog } from './service.js';
+import { count } from './text.js';
+
+/**
+ * Connects the file input and the drop of files.
+ * @param {object} host
+ * @param {import('./busy.js').Busy} host.busy
+ * @param {(log: object) => void} host.loaded is called with a Log in service.go
+ */
+export function connectLog({ busy, loaded }) {
+  const note = (text, failed) => {
+    byID('log-note').textContent = text;
+    byID('log-note').classList.toggle('error', Boolean(failed));
+  };
+
+  const send = async (file) => {
+    if (!file) return;
+    if (file.size > maxLog) {
+      note(`${file.name} has ${count(Math.ceil(file.size / 1e6))} MB. The page reads at most ${count(Math.floor(maxLog / 1e6))} MB. Use a part of it, or sluice replay, which has no limit.`, true);
+      return;
+    }
+    note(`Reading ${file.name}.`);
+    busy.begin();
+    try {
+      const log = await call('log', file, { progress: (share) => busy.progress(share) });
+      const skipped = log.skipped > 0 ? ` ${count(log.skipped)} lines are not requests and were skipped.` : '';
+      const late = log.late > 0 ? ` ${count(log.late)} lines were more than a minute out of order.` : '';
+      note(`${file.name}: ${count(log.requests)} requests of ${count(log.clients)} clients.${skipped}${late}`);
+      addLog(log.id, file.name);
+      loaded(log);
+    } catch (err) {
+      note(`${file.name} was not read: ${err.message}`, true);
+    } finally {
+      busy.end();
+    }
+  };
+
+  const input = byID('log-file');
+  input.addEventListener('change', () => {
+    send(input.files[0]);
+    input.value = ''; // the same file can be chosen again
+  });
+
+  const isFile = (event) => [...event.dataTransfer.types].includes('Files');
+  addEventListener('dragover', (event) => {
+    if (!isFile(event)) return;
+    event.preventDefault();
+    document.body.classList.add('dropping');
+  });
+  addEventListener('dragleave', (event) => {
+    if (event.relatedTarget === null) document.body.classList.remove('dropping');
+  });
+  addEventListener('drop', (event) => {
+    document.body.classList.remove('dropping');
+    if (!isFile(event)) return;
+    event.preventDefault();
+    send(event.dataTransfer.files[0]);
+  });
+}

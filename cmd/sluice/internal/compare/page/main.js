@@ -1,0 +1,304 @@
+// The page: it keeps the query, asks the service and draws the answer.
+
+import { Charts } from './charts.js';
+import { connect, showClients, showSettings } from './controls.js';
+import { byID, element, fill } from './dom.js';
+import { Explainer } from './explain.js';
+import { connectExport } from './export.js';
+import { Latest } from './latest.js';
+import { connectLog } from './logs.js';
+import { Cards } from './policies.js';
+import { call, UnreachableError } from './service.js';
+import { copy, maxSpecs, read, write } from './state.js';
+import { showTable } from './table.js';
+import { Busy } from './busy.js';
+
+/** @type {import('./state.js').Query} */
+let query;
+let comparison = null; // the answer that is drawn
+let drawnQuery = null; // its question
+let before = null; // the stream and the view before "Break it"
+let inputTime; // of the newest change, for the measurement
+let retryTimer;
+
+const messages = { address: [], service: '' };
+const busy = new Busy();
+
+const cards = new Cards(byID('policies'), {
+  edit: (i, spec, event) => change((q) => { q.specs[i] = spec; }, event),
+  remove: (i) => change((q) => {
+    q.specs.splice(i, 1);
+    if (q.stream.target > i) q.stream.target--;
+    q.stream.target = Math.min(q.stream.target, q.specs.length - 1);
+  }),
+  duplicate: (i) => change((q) => { q.specs.splice(i + 1, 0, q.specs[i]); if (q.stream.target > i) q.stream.target++; }),
+  breakIt: (i) => change((q) => {
+    if (q.stream.kind !== 'worst') before = { stream: copy(q.stream), view: copy(q.view) };
+    q.stream.kind = 'worst';
+    q.stream.target = i;
+    q.view = { from: 0, to: 0, client: '' };
+  }),
+  back: goBack,
+});
+
+const explainer = new Explainer({
+  query: () => copy(query),
+  explained(policy, decision) {
+    charts.mark(policy, decision.at);
+    if (followsKeys && (decision.at < comparison.from || decision.at > comparison.to)) showAround(decision.at);
+  },
+  closed: () => charts.mark(-1),
+  failed,
+});
+
+let followsKeys = false; // the keyboard chose the decision, so the view follows it
+
+const charts = new Charts({
+  zoomTo: (from, to) => setView(from, to),
+  zoom,
+  whole: () => setView(0, 0),
+  hover(policy, at, number) {
+    if (explainer.pinned) return;
+    followsKeys = false;
+    explainer.show(policy, { number, near: at });
+  },
+  pin(policy, at, number) {
+    followsKeys = false;
+    explainer.pin(true);
+    explainer.show(policy, { number, near: at });
+  },
+  leave() {
+    if (!explainer.pinned && explainer.decision && !followsKeys) explainer.close();
+  },
+  key,
+});
+
+const asker = new Latest(async (question, signal) => {
+  busy.begin();
+  try {
+    const answer = await call('compare', question.query, { signal, progress: (share) => busy.progress(share) });
+    answered(question, answer);
+  } catch (err) {
+    if (err.name === 'AbortError') throw err;
+    failed(err);
+  } finally {
+    busy.end();
+  }
+});
+
+let toDraw = null; // the newest answer that is not drawn
+
+function answered(question, answer) {
+  messages.service = '';
+  clearTimeout(retryTimer);
+  retryTimer = undefined;
+  showMessages();
+  if (toDraw === null) requestAnimationFrame(draw);
+  toDraw = { question, answer };
+}
+
+/** Draws the newest answer, and measures the time since the change. */
+function draw() {
+  const { question, answer } = toDraw;
+  toDraw = null;
+  comparison = answer;
+  drawnQuery = question.query;
+  if (question.query.specs.length !== query.specs.length) return; // a newer answer comes
+  showTable(drawnQuery, comparison);
+  showClients(comparison);
+  cards.showResults(drawnQuery, comparison.policies);
+  charts.show(comparison, cards);
+  if (explainer.decision) explainAgain();
+  setTimeout(() => { // the frame is on its way to the screen
+    const measure = performance.measure('sluice-drawn', { start: question.time, end: performance.now() });
+    byID('timing').textContent = `drawn in ${Math.round(measure.duration)} ms`;
+    document.documentElement.dataset.drawn = String(Number(document.documentElement.dataset.drawn ?? 0) + 1);
+  }, 0);
+}
+
+/** The decision that is shown may be another one after a change. */
+function explainAgain() {
+  const { policy, decision } = explainer;
+  if (policy >= comparison.policies.length || comparison.policies[policy].error) explainer.close();
+  else explainer.show(policy, { number: decision.number < comparison.policies[policy].calls ? decision.number : undefined, near: decision.at });
+}
+
+function failed(err) {
+  if (err instanceof UnreachableError) {
+    messages.service = 'The program sluice compare does not answer. If it has ended, start it again with the same --listen address. The page then continues.';
+    retryTimer ??= setTimeout(() => { retryTimer = undefined; ask(); }, 2000);
+  } else {
+    messages.service = err.message;
+  }
+  showMessages();
+}
+
+function showMessages() {
+  const texts = [...messages.address, messages.service].filter(Boolean);
+  const shown = [...byID('messages').children].map((p) => p.textContent);
+  if (JSON.stringify(texts) !== JSON.stringify(shown)) {
+    byID('messages').replaceChildren(...texts.map((text) => element('p', { textContent: text })));
+  }
+}
+
+/**
+ * Changes the query, shows it, and asks the service.
+ * @param {(query: import('./state.js').Query) => void} mutate
+ * @param {Event} [event] the cause
+ */
+function change(mutate, event) {
+  mutate(query);
+  if (query.stream.kind !== 'worst' && before && mutate !== restore) before = null;
+  messages.address = [];
+  const hash = write(query);
+  history.replaceState(null, '', hash ? `#${hash}` : location.pathname + location.search);
+  showQuery();
+  ask(event?.timeStamp);
+}
+
+function showQuery() {
+  cards.showSpecs(query.specs);
+  showSettings(query);
+  byID('add').disabled = query.specs.length >= maxSpecs;
+  byID('back').hidden = before === null;
+  fill(byID('trace-policy'), query.specs.map((_, i) => [String(i), `policy ${i + 1}`]), byID('trace-policy').value || '0');
+  if (byID('trace-policy').selectedIndex < 0) byID('trace-policy').selectedIndex = 0;
+}
+
+function ask(time) {
+  inputTime = time ?? performance.now();
+  asker.ask({ query: copy(query), time: inputTime });
+}
+
+function restore(q) {
+  if (before) Object.assign(q, before);
+  else Object.assign(q.stream, { kind: 'bursts' });
+  before = null;
+}
+
+function goBack() {
+  change(restore);
+}
+
+// The view.
+
+/** Shows a part of the time; 0 to 0 is the whole time. */
+function setView(from, to) {
+  if (!comparison) return;
+  const end = comparison.end * 1.01;
+  const least = 1e-6;
+  let [a, b] = [Math.max(0, from), Math.min(to, Math.max(end, least))];
+  if (to > from && b - a < least) b = a + least;
+  if (!(b > a) || (a <= 0 && b >= end * 0.999)) [a, b] = [0, 0];
+  const digits = b > a ? Math.max(0, Math.min(9, Math.ceil(-Math.log10((b - a) / 1000)))) : 0;
+  change((q) => {
+    q.view.from = Number(a.toFixed(digits));
+    q.view.to = Number(b.toFixed(digits));
+  });
+}
+
+function zoom(factor, centre = (comparison.from + comparison.to) / 2) {
+  if (!comparison) return;
+  const { from, to } = comparison;
+  setView(centre - (centre - from) * factor, centre + (to - centre) * factor);
+}
+
+/** Moves the view by a share of its width. */
+function pan(share) {
+  if (!comparison) return;
+  const width = comparison.to - comparison.from;
+  const from = Math.min(Math.max(0, comparison.from + share * width), Math.max(0, comparison.end * 1.01 - width));
+  setView(from, from + width);
+}
+
+function showAround(at) {
+  const width = comparison.to - comparison.from;
+  const from = Math.max(0, at - width / 2);
+  setView(from, from + width);
+}
+
+// The keyboard.
+
+/** Handles a key in the chart of a policy, and reports whether it used the key. */
+function key(policy, event) {
+  if (!comparison || event.ctrlKey || event.altKey || event.metaKey) return false;
+  const calls = comparison.policies[policy]?.calls ?? 0;
+  const shown = explainer.policy === policy && explainer.decision;
+  const go = (number) => {
+    followsKeys = true;
+    explainer.show(policy, { number: Math.max(0, Math.min(calls - 1, number)) });
+  };
+  const step = (n) => {
+    if (shown) go(explainer.decision.number + n);
+    else if (calls > 0) {
+      followsKeys = true;
+      explainer.show(policy, { number: comparison.policies[policy].marks?.number[0], near: comparison.from });
+    }
+  };
+  const other = (n) => {
+    for (let i = policy + n; i >= 0 && i < comparison.policies.length; i += n) {
+      if (comparison.policies[i].error) continue;
+      charts.focus(i);
+      if (explainer.decision) {
+        followsKeys = true;
+        explainer.show(i, { near: explainer.decision.at });
+      }
+      return;
+    }
+  };
+  const centre = shown ? explainer.decision.at : undefined;
+  const actions = {
+    ArrowLeft: () => step(event.shiftKey ? -10 : -1),
+    ArrowRight: () => step(event.shiftKey ? 10 : 1),
+    Home: () => go(0),
+    End: () => go(calls - 1),
+    ArrowUp: () => other(-1),
+    ArrowDown: () => other(1),
+    '+': () => zoom(0.5, centre),
+    '=': () => zoom(0.5, centre),
+    '-': () => zoom(2, centre),
+    0: () => setView(0, 0),
+    Enter: () => explainer.decision && explainer.pin(!explainer.pinned),
+    Escape: () => explainer.close(),
+  };
+  const action = actions[event.key];
+  action?.();
+  return Boolean(action);
+}
+
+// Start.
+
+function readAddress() {
+  const { query: given, problems } = read(location.hash);
+  query = given;
+  before = null;
+  messages.address = problems;
+  showMessages();
+  showQuery();
+  ask();
+}
+
+connect(change);
+connectLog({
+  busy,
+  loaded(log) {
+    change((q) => {
+      q.stream.kind = 'log';
+      q.stream.log = log.id;
+      q.view = { from: 0, to: 0, client: '' };
+    });
+  },
+});
+connectExport(() => ({ query: drawnQuery, comparison }), (text) => { messages.service = text; showMessages(); });
+byID('add').addEventListener('click', (event) => change((q) => q.specs.push(q.specs.at(-1)), event));
+byID('back').addEventListener('click', goBack);
+byID('zoom-in').addEventListener('click', () => zoom(0.5));
+byID('zoom-out').addEventListener('click', () => zoom(2));
+byID('earlier').addEventListener('click', () => pan(-0.5));
+byID('later').addEventListener('click', () => pan(0.5));
+byID('whole').addEventListener('click', () => setView(0, 0));
+addEventListener('keydown', (event) => {
+  if (event.key === 'Escape' && explainer.decision) explainer.close();
+});
+addEventListener('hashchange', readAddress);
+readAddress();

@@ -1,0 +1,158 @@
+// The whole picture as an SVG: title, legend, one chart for each policy, and the table.
+
+import { columnsOf } from './table.js';
+import { clock, count } from './text.js';
+
+const width = 1000;
+const margin = 24;
+const plot = { left: margin + 48, right: width - margin - 48, height: 130 };
+const colours = { text: '#1b1f24', grid: '#d9dde2', admitted: '#0072b2', denied: '#d55e00', level: '#000000', worst: '#f0dbe6' };
+
+/** Writes the parts of a drawing. */
+class Drawing {
+  constructor() {
+    this.parts = [];
+    this.y = margin;
+  }
+
+  add(name, attributes, text) {
+    const list = Object.entries(attributes).map(([key, value]) => ` ${key}="${escape(String(value))}"`).join('');
+    this.parts.push(text === undefined ? `<${name}${list}/>` : `<${name}${list}>${escape(text)}</${name}>`);
+  }
+
+  text(x, y, text, attributes = {}) {
+    this.add('text', { x: round(x), y: round(y), fill: colours.text, ...attributes }, text);
+  }
+
+  rect(x, y, w, h, fill) {
+    this.add('rect', { x: round(x), y: round(y), width: round(w), height: round(h), fill });
+  }
+
+  line(x1, y1, x2, y2, stroke = colours.grid) {
+    this.add('line', { x1: round(x1), y1: round(y1), x2: round(x2), y2: round(y2), stroke });
+  }
+}
+
+/**
+ * Draws a comparison.
+ * @param {import('./state.js').Query} query
+ * @param {object} comparison
+ * @returns {{svg: string, width: number, height: number}}
+ */
+export function drawSVG(query, comparison) {
+  const d = new Drawing();
+  d.text(margin, (d.y += 16), 'sluice: policies on the same requests', { 'font-size': 20, 'font-weight': 'bold' });
+  d.text(margin, (d.y += 22), subtitle(query, comparison));
+  drawLegend(d, comparison);
+  comparison.policies.forEach((policy, i) => {
+    if (!policy.error) drawPolicy(d, comparison, policy, i);
+  });
+  drawTable(d, query, comparison);
+  const height = Math.ceil(d.y + margin);
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="system-ui, -apple-system, Segoe UI, Roboto, sans-serif" font-size="13">\n<rect width="${width}" height="${height}" fill="#ffffff"/>\n${d.parts.join('\n')}\n</svg>\n`;
+  return { svg, width, height };
+}
+
+function subtitle({ stream, reaction, skews, own_clocks: own, shared }, comparison) {
+  const words = [`requests: ${stream.kind}, ${count(comparison.requests)}`, `after a denial: ${reaction}`];
+  if (shared) words.push('all clients share one limit');
+  if (skews.length > 1) words.push(`${skews.length} processes, ${own ? 'own clocks' : "the store's clock"}`);
+  if (comparison.start) words.push(`from ${comparison.start}`);
+  return words.join('; ');
+}
+
+function drawLegend(d, comparison) {
+  d.y += 24;
+  const items = [['admitted', 'admitted (lower part)'], ['denied', 'denied (upper part)'], ['level', `units left for ${cut(comparison.client, 30)} (right axis)`], ['worst', 'the period with the most units']];
+  let x = margin;
+  for (const [name, text] of items) {
+    if (name === 'level') d.rect(x, d.y - 6, 14, 2, colours.level);
+    else d.rect(x, d.y - 10, 14, 11, colours[name]);
+    d.text(x + 20, d.y, text);
+    x += 34 + 7 * text.length;
+  }
+  d.y += 12;
+}
+
+function drawPolicy(d, comparison, policy, index) {
+  const { from, to } = comparison;
+  d.text(margin, (d.y += 24), `${index + 1}  ${cut(policy.spec, 110)}`, { 'font-weight': 'bold', 'font-family': 'ui-monospace, Menlo, Consolas, monospace' });
+  const top = d.y + 10;
+  const bottom = top + plot.height;
+  const x = (at) => plot.left + ((at - from) / (to - from)) * (plot.right - plot.left);
+  const most = Math.max(1, ...policy.bars.admitted.map((n, i) => n + policy.bars.denied[i]));
+  const tall = (n) => (n / most) * plot.height;
+  if (policy.worst > 0 && policy.worst_to >= from && policy.worst_from <= to) {
+    const left = Math.max(plot.left, x(policy.worst_from));
+    d.rect(left, top, Math.max(2, Math.min(plot.right, x(policy.worst_to)) - left), plot.height, colours.worst);
+  }
+  d.line(plot.left, bottom, plot.right, bottom);
+  const bar = (plot.right - plot.left) / policy.bars.admitted.length;
+  policy.bars.admitted.forEach((admitted, i) => {
+    const denied = policy.bars.denied[i];
+    if (admitted > 0) d.rect(plot.left + i * bar, bottom - tall(admitted), bar, tall(admitted), colours.admitted);
+    if (denied > 0) d.rect(plot.left + i * bar, bottom - tall(admitted + denied), bar, tall(denied), colours.denied);
+  });
+  drawLevel(d, policy, x, top, bottom);
+  d.text(plot.left - 6, top + 5, count(most), { 'text-anchor': 'end' });
+  d.text(plot.left - 6, bottom + 4, '0', { 'text-anchor': 'end' });
+  const time = clock(comparison.start);
+  for (let i = 0; i <= 4; i++) {
+    const at = from + ((to - from) * i) / 4;
+    d.line(x(at), bottom, x(at), bottom + 4);
+    d.text(x(at), bottom + 17, time(at, Math.max(1e-9, 10 ** Math.floor(Math.log10((to - from) / 100)))), { 'text-anchor': 'middle' });
+  }
+  d.y = bottom + 22;
+}
+
+function drawLevel(d, policy, x, top, bottom) {
+  const least = Math.min(0, ...policy.level.left);
+  const capacity = Math.max(1, policy.capacity);
+  const y = (left) => bottom - ((left - least) / (capacity - least)) * (bottom - top);
+  const points = policy.level.at.map((at, i) => `${round(x(at))},${round(y(policy.level.left[i]))}`);
+  d.add('polyline', { points: points.join(' '), fill: 'none', stroke: colours.level, 'stroke-width': 0.8 });
+  d.text(plot.right + 6, top + 5, count(capacity));
+  d.text(plot.right + 6, bottom + 4, count(least));
+}
+
+/** Draws the table in rows of two lines: the spec, and its numbers. */
+function drawTable(d, query, comparison) {
+  const columns = columnsOf(query).slice(1);
+  const step = (width - 2 * margin) / columns.length;
+  d.y += 34;
+  columns.forEach(([name], i) => {
+    lines(name, 14).forEach((text, j) => d.text(margin + (i + 1) * step - 4, d.y + 13 * j, text, { 'text-anchor': 'end', 'font-size': 11, 'font-weight': 'bold' }));
+  });
+  d.y += 32;
+  comparison.policies.forEach((policy, index) => {
+    d.line(margin, d.y - 4, width - margin, d.y - 4);
+    d.text(margin, (d.y += 14), `${index + 1}  ${cut(policy.spec, 110)}`, { 'font-family': 'ui-monospace, Menlo, Consolas, monospace', 'font-size': 12 });
+    d.y += 17;
+    if (policy.error) d.text(margin, d.y, cut(`Not valid: ${policy.error.split('\n')[0]}`, 130), { 'font-size': 12 });
+    else columns.forEach(([, , text], i) => d.text(margin + (i + 1) * step - 4, d.y, cut(text(policy), 40), { 'text-anchor': 'end', 'font-size': 12 }));
+    d.y += 12;
+  });
+}
+
+/** Breaks a text between words into lines of at most that many characters. */
+function lines(text, most) {
+  const out = [''];
+  for (const word of text.split(' ')) {
+    if (out.at(-1) && out.at(-1).length + word.length >= most) out.push('');
+    out[out.length - 1] += `${out.at(-1) ? ' ' : ''}${word}`;
+  }
+  return out;
+}
+
+function cut(text, most) {
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+}
+
+function round(n) {
+  return Math.round(n * 100) / 100;
+}
+
+function escape(text) {
+  // XML allows no control characters.
+  return text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, '\ufffd').replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
+}

@@ -1,0 +1,138 @@
+// The cards of the policies: spec, sliders, buttons and the place of the chart.
+
+import { element } from './dom.js';
+import { knobs, reach, withKnob } from './spec.js';
+import { count } from './text.js';
+
+/**
+ * What the cards report.
+ * @typedef {object} Actions
+ * @property {(index: number, spec: string, event: Event) => void} edit
+ * @property {(index: number) => void} remove
+ * @property {(index: number) => void} duplicate
+ * @property {(index: number) => void} breakIt
+ * @property {() => void} back
+ */
+
+/** One policy. */
+class Card {
+  /** @param {number} index @param {Actions} actions */
+  constructor(index, actions) {
+    this.index = index;
+    this.actions = actions;
+    const n = index + 1;
+    const button = (text, label, click) => element('button', { type: 'button', textContent: text, 'aria-label': label, onclick: click });
+    this.input = element('input', {
+      type: 'text', id: `spec-${n}`, className: 'spec', spellcheck: false, autocapitalize: 'none', autocomplete: 'off',
+      'aria-describedby': `spec-error-${n}`,
+    });
+    this.error = element('pre', { id: `spec-error-${n}`, className: 'error', role: 'status', tabIndex: 0, hidden: true });
+    this.sliders = element('div', { className: 'sliders' });
+    this.worst = element('p', { className: 'worst-note', role: 'status', hidden: true });
+    this.back = element('button', { type: 'button', textContent: 'Back to the requests before', hidden: true, onclick: actions.back });
+    this.removeButton = button('Remove', `Remove policy ${n}`, () => actions.remove(index));
+    this.duplicateButton = button('Duplicate', `Duplicate policy ${n}`, () => actions.duplicate(index));
+    this.summary = element('p', { className: 'summary' });
+    this.chart = element('div', { id: `chart-${n}`, className: 'chart' });
+    this.root = element(
+      'article', { className: 'policy', 'aria-label': `Policy ${n}` },
+      element('label', { for: `spec-${n}`, className: 'name', textContent: `Policy ${n}` }),
+      this.input,
+      this.error,
+      this.sliders,
+      element(
+        'div', { className: 'buttons' },
+        button('Break it', `Break policy ${n}`, () => actions.breakIt(index)),
+        this.duplicateButton,
+        this.removeButton,
+      ),
+      this.worst,
+      this.back,
+      this.summary,
+      this.chart,
+    );
+    this.input.addEventListener('input', (event) => {
+      this.showKnobs();
+      actions.edit(index, this.input.value, event);
+    });
+  }
+
+  /** Makes the sliders of the spec, and keeps those that are there. */
+  showKnobs() {
+    const list = knobs(this.input.value);
+    const key = list.map((k) => k.label).join('\n');
+    if (key !== this.key) {
+      this.key = key;
+      this.ranges = list.map((knob) => this.slider(knob));
+      this.sliders.replaceChildren(...this.ranges.map((r) => r.label));
+    }
+    list.forEach((knob, i) => this.ranges[i].set(knob.value));
+  }
+
+  slider(knob) {
+    const range = element('input', { type: 'range', min: 1, max: reach(knob.value), step: 1 });
+    const output = element('output');
+    const label = element('label', {}, element('span', { textContent: knob.label }), range, output);
+    range.setAttribute('aria-label', `${knob.label}, policy ${this.index + 1}`);
+    range.addEventListener('input', (event) => {
+      this.input.value = withKnob(this.input.value, knob, Number(range.value));
+      this.showKnobs();
+      this.actions.edit(this.index, this.input.value, event);
+    });
+    const set = (value) => {
+      if (value > Number(range.max)) range.max = reach(value);
+      range.value = value;
+      output.textContent = count(value);
+    };
+    return { label, set };
+  }
+
+  /** Shows the query. */
+  showSpec(spec, specs) {
+    if (this.input.value !== spec) this.input.value = spec;
+    this.removeButton.disabled = specs.length === 1;
+    this.duplicateButton.disabled = specs.length >= 12;
+    this.showKnobs();
+  }
+
+  /** Shows the answer: a Policy in comparison.go. */
+  showResult(query, policy) {
+    this.error.hidden = !policy.error;
+    this.error.textContent = policy.error ?? '';
+    this.input.setAttribute('aria-invalid', policy.error ? 'true' : 'false');
+    this.chart.hidden = Boolean(policy.error);
+    this.summary.textContent = policy.error
+      ? ''
+      : `${count(policy.admitted)} admitted, ${count(policy.denied)} denied; at most ${count(policy.worst)} in ${policy.period_text}, promised ${count(policy.bound)}`;
+    const broken = query.stream.kind === 'worst' && query.stream.target === this.index && !policy.error;
+    this.worst.hidden = this.back.hidden = !broken;
+    this.worst.textContent = broken
+      ? `The search found ${count(policy.worst)} units in one ${policy.period_text}; the policy promises at most ${count(policy.bound)}.`
+      : '';
+  }
+}
+
+/** All cards. */
+export class Cards {
+  /** @param {HTMLElement} root @param {Actions} actions */
+  constructor(root, actions) {
+    this.root = root;
+    this.actions = actions;
+    /** @type {Card[]} */
+    this.list = [];
+  }
+
+  showSpecs(specs) {
+    while (this.list.length > specs.length) this.list.pop().root.remove();
+    while (this.list.length < specs.length) {
+      const card = new Card(this.list.length, this.actions);
+      this.list.push(card);
+      this.root.append(card.root);
+    }
+    this.list.forEach((card, i) => card.showSpec(specs[i], specs));
+  }
+
+  showResults(query, policies) {
+    this.list.forEach((card, i) => policies[i] && card.showResult(query, policies[i]));
+  }
+}
