@@ -150,8 +150,8 @@ func (s *Service) compare(ctx context.Context, q *Query, progress Progress) (*Co
 
 	var done atomic.Int64
 	total := int64(len(arrivals) * len(c.policies))
-	report := func(calls int64) error {
-		progress(min(1, float64(done.Add(calls))/float64(total)))
+	report := func(arrivals int64) error {
+		progress(float64(done.Add(arrivals)) / float64(total))
 		return ctx.Err()
 	}
 	faults := make([]error, len(c.policies))
@@ -198,7 +198,7 @@ func (c *scene) listClients(r *Comparison) {
 }
 
 // decide runs one policy and writes its result into r.
-func (c *scene) decide(r *Comparison, i int, report func(calls int64) error) error {
+func (c *scene) decide(r *Comparison, i int, report func(arrivals int64) error) error {
 	p, out := c.policies[i], &r.Policies[i]
 	out.Spec = c.query.Specs[i]
 	if p == nil {
@@ -213,15 +213,19 @@ func (c *scene) decide(r *Comparison, i int, report func(calls int64) error) err
 	level := &simulate.Level{Client: c.client, From: from, To: to, Samples: levelSamples}
 	run.Watch(level)
 	out.Bars = Bars{make([]int64, barCount), make([]int64, barCount)}
-	marks, n := new(Marks), int64(0)
+	marks, arrivals := new(Marks), int64(0) // since the last report
 	for call, err := range run.Calls() {
 		if err != nil {
 			return err
 		}
-		if n++; n%8192 == 0 {
-			if err := report(8192); err != nil {
+		if call.Attempt == 1 {
+			arrivals++
+		}
+		if call.Number%8192 == 8191 {
+			if err := report(arrivals); err != nil {
 				return err
 			}
+			arrivals = 0
 		}
 		if call.At < from || call.At >= to {
 			continue

@@ -3,7 +3,6 @@ package compare
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -217,5 +216,3 @@ func withoutCost(p algo.Policy) (spec string, cost int64) {
 	words := strings.Fields(p.String())
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, "cost=") }), " "), r.Cost
 }
-
-var errTooLarge = errors.New("the log is larger than 256 MB; use a part of it, or sluice replay, which has no limit")

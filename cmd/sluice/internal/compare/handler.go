@@ -1,3 +1,5 @@
+//go:build !js
+
 package compare
 
 import (
@@ -21,6 +23,8 @@ const (
 	maxQuestion = 1 << 20   // bytes of JSON
 	maxLog      = 256 << 20 // bytes of a log
 )
+
+var errTooLarge = errors.New("the log is larger than 256 MB; use a part of it, or sluice replay, which has no limit")
 
 // policy of the page: it loads nothing from elsewhere. Chart libraries set sizes in style attributes
 // through the DOM, which needs no permission.

@@ -2,6 +2,12 @@
 
 import { byID } from './dom.js';
 
+/** Shows or hides the bar. While it is shown, the results are those of an earlier question. */
+function show(busy) {
+  byID('busy').hidden = !busy;
+  byID('policies').setAttribute('aria-busy', String(busy));
+}
+
 /** Busy shows the progress bar while work has taken more than a second. */
 export class Busy {
   constructor() {
@@ -9,7 +15,7 @@ export class Busy {
   }
 
   begin() {
-    if (this.works++ === 0) this.timer = setTimeout(() => { byID('busy').hidden = false; }, 1000);
+    if (this.works++ === 0) this.timer = setTimeout(() => show(true), 1000);
   }
 
   progress(share) {
@@ -19,7 +25,7 @@ export class Busy {
   end() {
     if (--this.works > 0) return;
     clearTimeout(this.timer);
-    byID('busy').hidden = true;
+    show(false);
     byID('progress').removeAttribute('value');
   }
 }

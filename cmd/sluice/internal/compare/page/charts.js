@@ -21,7 +21,7 @@ const steps = [1e-9, 2e-9, 5e-9, 1e-8, 2e-8, 5e-8, 1e-7, 2e-7, 5e-7, 1e-6, 2e-6,
   43200, 86400, 172800, 432000, 864000, 2592000, 8640000];
 
 const markRows = 20; // pixels above a chart: a row of denied calls, and a row of admitted ones
-const height = 210;
+const height = 192;
 
 /** The chart of one policy. */
 class Chart {
@@ -84,7 +84,7 @@ class Chart {
         left: { range: () => [Math.min(0, ...this.policy.level.left), Math.max(1, this.policy.capacity)] },
       },
       axes: [
-        { ...axis, incrs: steps, space: 70, grid: { stroke: () => colours.grid, width: 1 }, values: (_, splits, __, ___, step) => time(splits, step) },
+        { ...axis, incrs: steps, space: 70, size: 32, grid: { stroke: () => colours.grid, width: 1 }, values: (_, splits, __, ___, step) => time(splits, step) },
         { ...axis, scale: 'calls', side: 3, size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000], grid: { stroke: () => colours.grid, width: 1 } },
         { ...axis, scale: 'left', side: 1, size: 44, splits: () => this.levelTicks(), grid: { show: false } },
       ],

@@ -20,7 +20,7 @@ export function connectLog({ busy, loaded }) {
   const send = async (file) => {
     if (!file) return;
     if (file.size > maxLog) {
-      note(`${file.name} has ${count(Math.ceil(file.size / 1e6))} MB. The page reads at most ${count(Math.floor(maxLog / 1e6))} MB. Use a part of it, or sluice replay, which has no limit.`, true);
+      note(`${file.name} has ${count(Math.ceil(file.size / 2 ** 20))} MB. The page reads at most ${count(Math.floor(maxLog / 2 ** 20))} MB. Use a part of it, or sluice replay, which has no limit.`, true);
       return;
     }
     note(`Reading ${file.name}.`);

@@ -9,7 +9,7 @@ import { Latest } from './latest.js';
 import { connectLog } from './logs.js';
 import { Cards } from './policies.js';
 import { call, UnreachableError } from './service.js';
-import { copy, maxSpecs, read, write } from './state.js';
+import { copy, defaults, maxSpecs, read, write } from './state.js';
 import { showTable } from './table.js';
 import { Busy } from './busy.js';
 
@@ -20,6 +20,7 @@ let drawnQuery = null; // its question
 let before = null; // the stream and the view before "Break it"
 let inputTime; // of the newest change, for the measurement
 let retryTimer;
+let addressTimer;
 
 const messages = { address: [], service: '' };
 const busy = new Busy();
@@ -33,7 +34,6 @@ const cards = new Cards(byID('policies'), {
   }),
   duplicate: (i) => change((q) => { q.specs.splice(i + 1, 0, q.specs[i]); if (q.stream.target > i) q.stream.target++; }),
   breakIt: (i) => change((q) => {
-    if (q.stream.kind !== 'worst') before = { stream: copy(q.stream), view: copy(q.view) };
     q.stream.kind = 'worst';
     q.stream.target = i;
     q.view = { from: 0, to: 0, client: '' };
@@ -101,9 +101,9 @@ function answered(question, answer) {
 function draw() {
   const { question, answer } = toDraw;
   toDraw = null;
+  if (question.query.specs.length !== query.specs.length) return; // the answer to a newer question comes
   comparison = answer;
   drawnQuery = question.query;
-  if (question.query.specs.length !== query.specs.length) return; // a newer answer comes
   showTable(drawnQuery, comparison);
   showClients(comparison);
   cards.showResults(drawnQuery, comparison.policies);
@@ -147,20 +147,29 @@ function showMessages() {
  * @param {Event} [event] the cause
  */
 function change(mutate, event) {
+  const old = { stream: copy(query.stream), view: copy(query.view) };
   mutate(query);
-  if (query.stream.kind !== 'worst' && before && mutate !== restore) before = null;
+  if (query.stream.kind !== 'worst') before = null;
+  else if (old.stream.kind !== 'worst') before = old;
   messages.address = [];
-  const hash = write(query);
-  history.replaceState(null, '', hash ? `#${hash}` : location.pathname + location.search);
+  addressTimer ??= setTimeout(writeAddress, 200);
   showQuery();
   ask(event?.timeStamp);
+}
+
+/** Writes the query into the address. Browsers limit how often a page may do that. */
+function writeAddress() {
+  clearTimeout(addressTimer);
+  addressTimer = undefined;
+  const hash = write(query);
+  history.replaceState(null, '', hash ? `#${hash}` : location.pathname + location.search);
 }
 
 function showQuery() {
   cards.showSpecs(query.specs);
   showSettings(query);
   byID('add').disabled = query.specs.length >= maxSpecs;
-  byID('back').hidden = before === null;
+  byID('back').hidden = query.stream.kind !== 'worst';
   fill(byID('trace-policy'), query.specs.map((_, i) => [String(i), `policy ${i + 1}`]), byID('trace-policy').value || '0');
   if (byID('trace-policy').selectedIndex < 0) byID('trace-policy').selectedIndex = 0;
 }
@@ -170,14 +179,11 @@ function ask(time) {
   asker.ask({ query: copy(query), time: inputTime });
 }
 
-function restore(q) {
-  if (before) Object.assign(q, before);
-  else Object.assign(q.stream, { kind: 'bursts' });
-  before = null;
-}
-
 function goBack() {
-  change(restore);
+  change((q) => {
+    if (before) Object.assign(q, before);
+    else Object.assign(q, { stream: defaults().stream, view: defaults().view });
+  });
 }
 
 // The view.
@@ -269,6 +275,8 @@ function key(policy, event) {
 // Start.
 
 function readAddress() {
+  clearTimeout(addressTimer);
+  addressTimer = undefined;
   const { query: given, problems } = read(location.hash);
   query = given;
   before = null;
@@ -300,5 +308,6 @@ byID('whole').addEventListener('click', () => setView(0, 0));
 addEventListener('keydown', (event) => {
   if (event.key === 'Escape' && explainer.decision) explainer.close();
 });
+addEventListener('pagehide', () => { if (addressTimer) writeAddress(); });
 addEventListener('hashchange', readAddress);
 readAddress();

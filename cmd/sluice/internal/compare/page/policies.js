@@ -26,7 +26,9 @@ class Card {
       type: 'text', id: `spec-${n}`, className: 'spec', spellcheck: false, autocapitalize: 'none', autocomplete: 'off',
       'aria-describedby': `spec-error-${n}`,
     });
-    this.error = element('pre', { id: `spec-error-${n}`, className: 'error', role: 'status', tabIndex: 0, hidden: true });
+    this.problem = element('p');
+    this.caret = element('pre', { tabIndex: 0 });
+    this.error = element('div', { id: `spec-error-${n}`, className: 'error', role: 'status', hidden: true }, this.problem, this.caret);
     this.sliders = element('div', { className: 'sliders' });
     this.worst = element('p', { className: 'worst-note', role: 'status', hidden: true });
     this.back = element('button', { type: 'button', textContent: 'Back to the requests before', hidden: true, onclick: actions.back });
@@ -98,7 +100,10 @@ class Card {
   /** Shows the answer: a Policy in comparison.go. */
   showResult(query, policy) {
     this.error.hidden = !policy.error;
-    this.error.textContent = policy.error ?? '';
+    const [problem, ...caret] = (policy.error ?? '').split('\n');
+    this.problem.textContent = problem;
+    this.caret.textContent = caret.join('\n');
+    this.caret.hidden = caret.join('').trim() === '';
     this.input.setAttribute('aria-invalid', policy.error ? 'true' : 'false');
     this.chart.hidden = Boolean(policy.error);
     this.summary.textContent = policy.error
@@ -107,7 +112,7 @@ class Card {
     const broken = query.stream.kind === 'worst' && query.stream.target === this.index && !policy.error;
     this.worst.hidden = this.back.hidden = !broken;
     this.worst.textContent = broken
-      ? `The search found ${count(policy.worst)} units in one ${policy.period_text}; the policy promises at most ${count(policy.bound)}.`
+      ? `The search found ${count(policy.worst)} units in one period of ${policy.period_text}; the policy promises at most ${count(policy.bound)}.`
       : '';
   }
 }

@@ -26,7 +26,7 @@ export function knobs(spec) {
   return found.flatMap((match, part) => {
     const [, algorithm, , count, period, rest] = match;
     const of = found.length > 1 ? ` of part ${part + 1}` : '';
-    const list = [{ label: `count${of}, each ${period.slice(1)}`, name: 'count', part, value: Number(count) }];
+    const list = [{ label: `count${of} per ${period.slice(1)}`, name: 'count', part, value: Number(count) }];
     const option = optionOf[algorithm];
     if (option) {
       const given = rest.match(new RegExp(`\\b${option}=(\\d+)`));

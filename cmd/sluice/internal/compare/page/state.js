@@ -63,7 +63,7 @@ function number(min, max) {
 
 function oneOf(words) {
   return (text) => {
-    if (!words.includes(text)) throw new Error(words.join(', '));
+    if (!words.includes(text)) throw new Error(`${words.slice(0, -1).join(', ')} or ${words.at(-1)}`);
     return text;
   };
 }
