@@ -2,6 +2,8 @@ package simulate
 
 import (
 	"time"
+
+	"github.com/sluice-go/sluice/algo"
 )
 
 // Level records the units left of one key over time. Add it to a Run before the run begins.
@@ -17,7 +19,13 @@ type Level struct {
 
 	next  int // the next sample
 	calls int
+	// low and high are the lowest and the highest level since the last sample that are not recorded
+	// yet. wide reports whether there are such levels.
+	low, high point
+	wide      bool
 }
+
+type point struct{ at, left int64 }
 
 // Watch makes the run record the level.
 func (r *Run) Watch(l *Level) { r.levels = append(r.levels, l) }
@@ -29,21 +37,47 @@ func (l *Level) upTo(r *Run, until int64) {
 		if at >= until {
 			return
 		}
+		l.flush()
 		l.peek(r, at)
+	}
+	if until == algo.MaxInstant {
+		l.flush()
 	}
 }
 
 // note records the level just before and just after a call of the client. If there are many more
-// calls than samples, it records only the samples.
+// calls than samples, it records only the lowest and the highest level between two samples.
 func (l *Level) note(r *Run, c *Call) {
 	if c.At < l.From || c.At > l.To || r.key(c.Client) != r.key(l.Client) || r.policy == nil {
 		return
 	}
-	if l.calls++; l.calls > 4*l.Samples {
+	before, after := point{c.At, c.Result.Remaining + c.Result.Paid}, point{c.At, c.Result.Remaining}
+	if l.calls++; l.calls <= 4*l.Samples {
+		l.add(before.at, before.left)
+		l.add(after.at, after.left)
 		return
 	}
-	l.add(c.At, c.Result.Remaining+c.Result.Paid)
-	l.add(c.At, c.Result.Remaining)
+	if !l.wide || before.left > l.high.left {
+		l.high = before
+	}
+	if !l.wide || after.left < l.low.left {
+		l.low = after
+	}
+	l.wide = true
+}
+
+// flush records the lowest and the highest level, the earlier of them first.
+func (l *Level) flush() {
+	if !l.wide {
+		return
+	}
+	l.wide = false
+	first, second := l.high, l.low
+	if l.low.at < l.high.at {
+		first, second = l.low, l.high
+	}
+	l.add(first.at, first.left)
+	l.add(second.at, second.left)
 }
 
 func (l *Level) peek(r *Run, at int64) {
