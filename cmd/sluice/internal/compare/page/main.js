@@ -125,7 +125,7 @@ function explainAgain() {
 
 function failed(err) {
   if (err instanceof UnreachableError) {
-    messages.service = 'The program sluice compare does not answer. If it has ended, start it again with the same --listen address. The page then continues.';
+    messages.service = err.message;
     retryTimer ??= setTimeout(() => { retryTimer = undefined; ask(); }, 2000);
   } else {
     messages.service = err.message;

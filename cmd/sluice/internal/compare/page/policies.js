@@ -44,7 +44,7 @@ class Card {
       this.sliders,
       element(
         'div', { className: 'buttons' },
-        button('Break it', `Break policy ${n}`, () => actions.breakIt(index)),
+        button('Break it', `Break it: policy ${n}`, () => actions.breakIt(index)),
         this.duplicateButton,
         this.removeButton,
       ),

@@ -3,8 +3,11 @@
 /** An answer of the service that is an error in the question. */
 export class ServiceError extends Error {}
 
-/** The service did not answer. */
+/** The service did not answer. The page asks it again. */
 export class UnreachableError extends Error {}
+
+const serverEnded = 'The program sluice compare does not answer. If it has ended, start it again with the same --listen address. The page then continues.';
+const workerEnded = 'The WebAssembly program ended. The page starts it again. If this repeats, choose fewer requests.';
 
 /** The largest log in bytes: maxLog in handler.go. */
 export const maxLog = 256 * 1024 * 1024;
@@ -30,7 +33,7 @@ async function callHTTP(method, data, signal, progress) {
     return await lastLine(response.body, progress);
   } catch (err) {
     if (err instanceof ServiceError || err.name === 'AbortError') throw err;
-    throw new UnreachableError(err.message);
+    throw new UnreachableError(serverEnded);
   }
 }
 
@@ -47,7 +50,7 @@ async function lastLine(stream, progress) {
       if ('progress' in answer) progress(answer.progress);
       else return result(answer);
     }
-    if (done) throw new UnreachableError('the answer ended early');
+    if (done) throw new UnreachableError(serverEnded);
   }
 }
 
@@ -81,7 +84,7 @@ function startWorker() {
     event.preventDefault();
     worker.terminate();
     worker = undefined; // the next call starts another
-    for (const call of waiting.values()) call.reject(new UnreachableError(event.message));
+    for (const call of waiting.values()) call.reject(new UnreachableError(workerEnded));
     waiting.clear();
   };
 }

@@ -14,7 +14,7 @@ async function start() {
   const response = await fetch(new URL('sluice.wasm', import.meta.url));
   if (!response.ok) throw new Error(`sluice.wasm: the web server answered ${response.status}`);
   const { instance } = await WebAssembly.instantiate(await response.arrayBuffer(), go.importObject);
-  go.run(instance);
+  go.run(instance).then(() => setTimeout(() => { throw new Error('the program ended'); })); // onerror of the page
   await ready;
 }
 
