@@ -213,7 +213,9 @@ func (c *scene) decide(r *Comparison, i int, report func(arrivals int64) error) 
 	level := &simulate.Level{Client: c.client, From: from, To: to, Samples: levelSamples}
 	run.Watch(level)
 	out.Bars = Bars{make([]int64, barCount), make([]int64, barCount)}
-	marks, arrivals := new(Marks), int64(0) // since the last report
+	out.Level = Level{[]float64{}, []int64{}}
+	marks := &Marks{[]int{}, []float64{}, []bool{}} // a nil slice would be null in JSON
+	arrivals := int64(0)                            // since the last report
 	for call, err := range run.Calls() {
 		if err != nil {
 			return err

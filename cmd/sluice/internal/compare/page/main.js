@@ -81,10 +81,19 @@ const asker = new Latest(async (question, signal) => {
   } catch (err) {
     if (err.name === 'AbortError') throw err;
     failed(err);
+    byID('policies').classList.add('stale');
+    if (!(err instanceof UnreachableError)) await checkSpecs(question.query, signal);
   } finally {
     busy.end();
   }
 });
+
+/** Shows the errors in the specs of a question that has no answer for another reason. */
+async function checkSpecs({ specs }, signal) {
+  const { stream, ...others } = defaults();
+  const answer = await call('compare', { ...others, specs, stream: { ...stream, kind: 'steady', requests: 2 } }, { signal });
+  if (specs.length === query.specs.length) cards.showErrors(answer.policies);
+}
 
 let toDraw = null; // the newest answer that is not drawn
 
@@ -104,6 +113,7 @@ function draw() {
   if (question.query.specs.length !== query.specs.length) return; // the answer to a newer question comes
   comparison = answer;
   drawnQuery = question.query;
+  byID('policies').classList.remove('stale');
   showTable(drawnQuery, comparison);
   showClients(comparison);
   cards.showResults(drawnQuery, comparison.policies);

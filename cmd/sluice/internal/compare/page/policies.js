@@ -32,6 +32,7 @@ class Card {
     this.sliders = element('div', { className: 'sliders' });
     this.worst = element('p', { className: 'worst-note', role: 'status', hidden: true });
     this.back = element('button', { type: 'button', textContent: 'Back to the requests before', hidden: true, onclick: actions.back });
+    this.breakButton = button('Break it', `Break it: policy ${n}`, () => actions.breakIt(index));
     this.removeButton = button('Remove', `Remove policy ${n}`, () => actions.remove(index));
     this.duplicateButton = button('Duplicate', `Duplicate policy ${n}`, () => actions.duplicate(index));
     this.summary = element('p', { className: 'summary' });
@@ -44,7 +45,7 @@ class Card {
       this.sliders,
       element(
         'div', { className: 'buttons' },
-        button('Break it', `Break it: policy ${n}`, () => actions.breakIt(index)),
+        this.breakButton,
         this.duplicateButton,
         this.removeButton,
       ),
@@ -97,14 +98,20 @@ class Card {
     this.showKnobs();
   }
 
-  /** Shows the answer: a Policy in comparison.go. */
-  showResult(query, policy) {
+  /** Shows the error in the spec, if there is one. */
+  showError(policy) {
     this.error.hidden = !policy.error;
+    this.breakButton.disabled = Boolean(policy.error);
     const [problem, ...caret] = (policy.error ?? '').split('\n');
     this.problem.textContent = problem;
     this.caret.textContent = caret.join('\n');
     this.caret.hidden = caret.join('').trim() === '';
     this.input.setAttribute('aria-invalid', policy.error ? 'true' : 'false');
+  }
+
+  /** Shows the answer: a Policy in comparison.go. */
+  showResult(query, policy) {
+    this.showError(policy);
     this.chart.hidden = Boolean(policy.error);
     this.summary.textContent = policy.error
       ? ''
@@ -135,6 +142,10 @@ export class Cards {
       this.root.append(card.root);
     }
     this.list.forEach((card, i) => card.showSpec(specs[i], specs));
+  }
+
+  showErrors(policies) {
+    this.list.forEach((card, i) => policies[i] && card.showError(policies[i]));
   }
 
   showResults(query, policies) {
