@@ -268,6 +268,11 @@ export class Charts {
     this.list.forEach((chart, i) => chart.mark(i === index ? at : undefined));
   }
 
+  /** Scrolls a chart into view, also from behind the explanation on a small screen. */
+  reveal(index) {
+    this.list[index]?.root.scrollIntoView({ block: 'nearest' });
+  }
+
   focus(index) {
     this.list[index]?.root.focus();
   }

@@ -45,6 +45,7 @@ const explainer = new Explainer({
   query: () => copy(query),
   explained(policy, decision) {
     charts.mark(policy, decision.at);
+    if (followsKeys || explainer.pinned) charts.reveal(policy);
     if (followsKeys && (decision.at < comparison.from || decision.at > comparison.to)) showAround(decision.at);
   },
   closed: () => charts.mark(-1),
