@@ -62,18 +62,25 @@ func (s *Service) policy(ctx context.Context, e *Explanation) (*scene, algo.Poli
 	return c, c.policies[e.Policy], run, err
 }
 
-func (s *Service) explain(ctx context.Context, e *Explanation) (*Decision, error) {
+func (s *Service) explain(ctx context.Context, e *Explanation, progress Progress) (*Decision, error) {
 	c, policy, run, err := s.policy(ctx, e)
 	if err != nil {
 		return nil, err
 	}
 	var found *simulate.Call
+	arrivals := 0
 	for call, err := range run.Calls() {
 		if err != nil {
 			return nil, err
 		}
-		if call.Number%8192 == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+		if call.Attempt == 1 {
+			arrivals++
+		}
+		if call.Number%8192 == 8191 {
+			progress(float64(arrivals) / float64(len(c.stream.Arrivals)))
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
 		}
 		if e.is(c, call, found) {
 			copied := *call

@@ -47,7 +47,7 @@ func (s *Service) Call(ctx context.Context, method string, body io.Reader, progr
 	case "compare":
 		return decoded(body, func(q *Query) (*Comparison, error) { return s.compare(ctx, q, progress) })
 	case "explain":
-		return decoded(body, func(e *Explanation) (*Decision, error) { return s.explain(ctx, e) })
+		return decoded(body, func(e *Explanation) (*Decision, error) { return s.explain(ctx, e, progress) })
 	case "trace":
 		return decoded(body, func(e *Explanation) (*Text, error) { return s.trace(ctx, e) })
 	case "rules":

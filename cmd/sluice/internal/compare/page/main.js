@@ -42,7 +42,7 @@ const cards = new Cards(byID('policies'), {
 });
 
 const explainer = new Explainer({
-  query: () => copy(query),
+  query: () => copy(drawnQuery),
   explained(policy, decision) {
     charts.mark(policy, decision.at);
     if (followsKeys || explainer.pinned) charts.reveal(policy);

@@ -96,9 +96,10 @@ async function callWorker(method, data, signal, progress) {
   const id = ++lastID;
   return new Promise((resolve, reject) => {
     waiting.set(id, { resolve, reject, progress });
-    // The worker cannot be interrupted. It finishes, and nobody waits for its answer.
     signal?.addEventListener('abort', () => {
-      if (waiting.delete(id)) reject(signal.reason);
+      if (!waiting.delete(id)) return;
+      worker?.postMessage({ cancel: id });
+      reject(signal.reason);
     });
     worker.postMessage({ id, method, bytes }, [bytes.buffer]);
   });

@@ -1,6 +1,6 @@
 // The worker of the static site: the service in WebAssembly. scripts/site.sh puts wasm_exec.js and
 // sluice.wasm beside this file. A message {id, method, bytes} gets messages {id, progress} and then
-// {id, answer}, which is JSON.
+// {id, answer}, which is JSON. A message {cancel: id} ends a call.
 
 import './wasm_exec.js';
 
@@ -20,17 +20,30 @@ async function start() {
 
 const started = start();
 
-onmessage = async ({ data: { id, method, bytes } }) => {
+/** The functions that cancel the calls, by id. */
+const cancels = new Map();
+
+onmessage = async ({ data: { id, method, bytes, cancel } }) => {
+  if (cancel !== undefined) {
+    cancels.get(cancel)?.();
+    return;
+  }
   try {
     await started;
   } catch (err) {
     postMessage({ id, answer: JSON.stringify({ error: err.message }) });
     return;
   }
-  globalThis.sluiceCall(
+  let answered = false; // a short call ends before sluiceCall returns
+  const stop = globalThis.sluiceCall(
     method,
     bytes,
     (progress) => postMessage({ id, progress }),
-    (answer) => postMessage({ id, answer }),
+    (answer) => {
+      answered = true;
+      cancels.delete(id);
+      postMessage({ id, answer });
+    },
   );
+  if (!answered) cancels.set(id, stop);
 };
