@@ -20,8 +20,12 @@ const steps = [1e-9, 2e-9, 5e-9, 1e-8, 2e-8, 5e-8, 1e-7, 2e-7, 5e-7, 1e-6, 2e-6,
   0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600,
   43200, 86400, 172800, 432000, 864000, 2592000, 8640000];
 
-const markRows = 20; // pixels above a chart: a row of denied calls, and a row of admitted ones
-const height = 192;
+const height = 220;
+
+// A chart has two strips: the level above, the bars below. Single calls are between them. These are
+// the shares of the height.
+const levelShare = 0.42;
+const barShare = 0.42;
 
 /** The chart of one policy. */
 class Chart {
@@ -32,6 +36,7 @@ class Chart {
     this.actions = actions;
     this.comparison = null;
     this.policy = null;
+    this.totals = []; // calls of each bar
     this.at = undefined; // the time of the decision that is explained
     root.tabIndex = 0;
     root.setAttribute('role', 'application');
@@ -57,6 +62,7 @@ class Chart {
       totals[i] = policy.bars.admitted[i] + policy.bars.denied[i];
     }
     // The level has times of its own, so levelPath draws it. Its data here gives its axis a range.
+    this.totals = totals;
     const data = [centres, totals, policy.bars.admitted, new Array(n).fill(0)];
     if (this.plot) this.plot.setData(data, true);
     else this.plot = new uPlot(this.options(), data, this.root);
@@ -75,17 +81,17 @@ class Chart {
     return {
       width: Math.max(200, this.root.clientWidth),
       height,
-      padding: [markRows + 4, 4, 0, 4],
+      padding: [10, 4, 0, 4],
       legend: { show: false },
       focus: { alpha: 1 },
       scales: {
         x: { time: false, range: () => [this.comparison.from, this.comparison.to] },
-        calls: { range: (_, __, max) => [0, Math.max(1, max)] },
-        left: { range: () => [Math.min(0, ...this.policy.level.left), Math.max(1, this.policy.capacity)] },
+        calls: { range: () => [0, this.mostCalls() / barShare] },
+        left: { range: () => this.levelRange() },
       },
       axes: [
         { ...axis, incrs: steps, space: 70, size: 32, grid: { stroke: () => colours.grid, width: 1 }, values: (_, splits, __, ___, step) => time(splits, step) },
-        { ...axis, scale: 'calls', side: 3, size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000], grid: { stroke: () => colours.grid, width: 1 } },
+        { ...axis, scale: 'calls', side: 3, size: 44, splits: () => this.callTicks(), grid: { stroke: () => colours.grid, width: 1 } },
         { ...axis, scale: 'left', side: 1, size: 44, splits: () => this.levelTicks(), grid: { show: false } },
       ],
       series: [
@@ -108,6 +114,23 @@ class Chart {
         ready: [(u) => this.listen(u)],
       },
     };
+  }
+
+  /** The calls of the highest bar. */
+  mostCalls() {
+    return Math.max(1, ...this.totals);
+  }
+
+  callTicks() {
+    const most = this.mostCalls();
+    return most > 1 ? [0, Math.floor(most / 2), most] : [0, 1];
+  }
+
+  /** The range of the right axis: the level uses the upper strip. */
+  levelRange() {
+    const least = Math.min(0, ...this.policy.level.left);
+    const top = Math.max(1, this.policy.capacity);
+    return [top - (top - least) / levelShare, top];
   }
 
   /** The ticks of the right axis: the capacity is the top. */
@@ -144,7 +167,7 @@ class Chart {
     ctx.restore();
   }
 
-  /** Draws single calls in two rows above the chart. */
+  /** Draws single calls in two rows between the strips: denied calls above, admitted calls below. */
   drawMarks(u) {
     const { marks } = this.policy;
     if (!marks) return;
@@ -157,8 +180,9 @@ class Chart {
       }
     };
     ctx.save();
-    row(false, bbox.top - 20 * pixel, colours.denied);
-    row(true, bbox.top - 10 * pixel, colours.admitted);
+    const top = bbox.top + (levelShare + (1 - levelShare - barShare) / 2) * bbox.height;
+    row(false, top - 9 * pixel, colours.denied);
+    row(true, top + pixel, colours.admitted);
     ctx.restore();
   }
 
@@ -170,7 +194,7 @@ class Chart {
     const x = Math.round(u.valToPos(this.at, 'x', true));
     ctx.save();
     ctx.fillStyle = colours.focus;
-    ctx.fillRect(x - devicePixelRatio, bbox.top - 22 * devicePixelRatio, 3 * devicePixelRatio, bbox.height + 22 * devicePixelRatio);
+    ctx.fillRect(x - devicePixelRatio, bbox.top, 3 * devicePixelRatio, bbox.height);
     ctx.restore();
   }
 

@@ -18,9 +18,9 @@ const kindTexts = {
 
 const reactionTexts = {
   ignore: ['Give up', 'A denied request is lost.'],
-  retry: ['Retry at once', 'The client calls again every 100ms, up to 20 times.'],
-  backoff: ['Back off', 'The client waits 1s, then 2s, 4s and so on, each shortened at random, up to 8 times.'],
-  wait: ['Wait for RetryAfter', 'The client calls again when RetryAfter has passed, up to 50 times.'],
+  retry: ['Retry at once', 'The client calls again every 100ms, up to 20 calls for a request.'],
+  backoff: ['Back off', 'The client waits 1s, then 2s, 4s and so on, each shortened at random, up to 8 calls for a request.'],
+  wait: ['Wait for RetryAfter', 'The client calls again when RetryAfter has passed, up to 50 calls for a request.'],
 };
 
 const presets = {

@@ -3,7 +3,7 @@
 import { byID } from './dom.js';
 import { addLog } from './controls.js';
 import { call, maxLog } from './service.js';
-import { count } from './text.js';
+import { count, counted } from './text.js';
 
 /**
  * Connects the file input and the drop of files.
@@ -27,9 +27,9 @@ export function connectLog({ busy, loaded }) {
     busy.begin();
     try {
       const log = await call('log', file, { progress: (share) => busy.progress(share) });
-      const skipped = log.skipped > 0 ? ` ${count(log.skipped)} lines are not requests and were skipped.` : '';
-      const late = log.late > 0 ? ` ${count(log.late)} lines were more than a minute out of order.` : '';
-      note(`${file.name}: ${count(log.requests)} requests of ${count(log.clients)} clients.${skipped}${late}`);
+      const skipped = log.skipped > 0 ? ` ${counted(log.skipped, 'line is not a request and was', 'lines are not requests and were')} skipped.` : '';
+      const late = log.late > 0 ? ` ${counted(log.late, 'line was', 'lines were')} more than a minute out of order.` : '';
+      note(`${file.name}: ${counted(log.requests, 'request')} of ${counted(log.clients, 'client')}.${skipped}${late}`);
       addLog(log.id, file.name);
       loaded(log);
     } catch (err) {

@@ -230,7 +230,7 @@ function pan(share) {
 
 function showAround(at) {
   const width = comparison.to - comparison.from;
-  const from = Math.max(0, at - width / 2);
+  const from = Math.min(Math.max(0, at - width / 2), Math.max(0, comparison.end * 1.01 - width));
   setView(from, from + width);
 }
 

@@ -9,6 +9,11 @@
  */
 
 const partPattern = /\b(gcra|tokenbucket|fixedwindow|movingwindow)(\s+)(\d+)(\/[^\s;)]+)([^;)]*)/g;
+const units = { s: 'second', m: 'minute', min: 'minute', h: 'hour', d: 'day' };
+
+/** The largest number that has a slider. */
+const largest = 1_000_000_000;
+
 const optionOf = { gcra: 'burst', tokenbucket: 'burst', movingwindow: 'slots' };
 
 /** @returns {RegExpMatchArray[]} the parts of the spec */
@@ -26,14 +31,14 @@ export function knobs(spec) {
   return found.flatMap((match, part) => {
     const [, algorithm, , count, period, rest] = match;
     const of = found.length > 1 ? ` of part ${part + 1}` : '';
-    const list = [{ label: `count${of} per ${period.slice(1)}`, name: 'count', part, value: Number(count) }];
+    const list = [{ label: `count${of} per ${units[period.slice(1)] ?? period.slice(1)}`, name: 'count', part, value: Number(count) }];
     const option = optionOf[algorithm];
     if (option) {
       const given = rest.match(new RegExp(`\\b${option}=(\\d+)`));
       const usual = option === 'burst' ? Number(count) : 1;
       list.push({ label: `${option}${of}`, name: option, part, value: given ? Number(given[1]) : usual });
     }
-    return list;
+    return list.filter((knob) => knob.value >= 1 && knob.value <= largest);
   });
 }
 

@@ -33,8 +33,8 @@ const year = 366 * 24 * 3600;
 /** @returns {Query} */
 export function defaults() {
   return {
-    specs: ['gcra 30/m', 'tokenbucket 30/m', 'fixedwindow 30/m', 'movingwindow 30/m'],
-    stream: { kind: 'bursts', requests: 2000, length: 3600, clients: 1, seed: 1, target: 0, log: '' },
+    specs: ['gcra 30/m burst=10', 'tokenbucket 30/m', 'fixedwindow 30/m', 'movingwindow 30/m slots=12'],
+    stream: { kind: 'bursts', requests: 300, length: 600, clients: 1, seed: 1, target: 0, log: '' },
     reaction: 'ignore',
     shared: false,
     skews: [],

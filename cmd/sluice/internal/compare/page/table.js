@@ -1,7 +1,7 @@
 // The table of results. It is also the text form of the charts.
 
 import { byID, element } from './dom.js';
-import { count, share } from './text.js';
+import { count, counted, share } from './text.js';
 
 /** Each column: its head, what it means, and its text for a Policy in comparison.go. */
 export const columns = [
@@ -41,7 +41,7 @@ export function showTable(query, comparison) {
   });
   const table = byID('results');
   const caption = table.caption;
-  caption.textContent = `What each policy decided: ${count(comparison.requests)} requests of ${clientsText(comparison)}`;
+  caption.textContent = `What each policy decided: ${counted(comparison.requests, 'request')} of ${clientsText(comparison)}`;
   table.replaceChildren(caption, element('thead', {}, head), element('tbody', {}, ...rows));
   const explained = byID('columns');
   if (explained.childElementCount !== 2 * list.length) {
@@ -51,5 +51,5 @@ export function showTable(query, comparison) {
 
 function clientsText(comparison) {
   const n = comparison.clients.length + comparison.others;
-  return n === 1 ? '1 client' : `${count(n)} clients`;
+  return counted(n, 'client');
 }

@@ -7,6 +7,11 @@ export function count(n) {
   return counts.format(n);
 }
 
+/** 1 line, 2 lines */
+export function counted(n, one, many = `${one}s`) {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}
+
 /** 12.3% */
 export function share(part, whole) {
   return whole > 0 ? `${((100 * part) / whole).toFixed(1)}%` : '-';
