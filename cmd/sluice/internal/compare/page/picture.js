@@ -5,7 +5,8 @@ import { clock, count } from './text.js';
 
 const width = 1000;
 const margin = 24;
-const plot = { left: margin + 48, right: width - margin - 48, height: 130 };
+// A chart has two strips: the level above, the bars below.
+const plot = { left: margin + 48, right: width - margin - 48, height: 150, level: 66, bars: 72 };
 const colours = { text: '#1b1f24', grid: '#d9dde2', admitted: '#0072b2', denied: '#d55e00', level: '#000000', worst: '#f0dbe6' };
 
 /** Writes the parts of a drawing. */
@@ -53,8 +54,10 @@ export function drawSVG(query, comparison) {
   return { svg, width, height };
 }
 
+const reactions = { ignore: 'give up', retry: 'retry at once', backoff: 'back off', wait: 'wait for RetryAfter' };
+
 function subtitle({ stream, reaction, skews, own_clocks: own, shared }, comparison) {
-  const words = [`requests: ${stream.kind}, ${count(comparison.requests)}`, `after a denial: ${reaction}`];
+  const words = [`requests: ${stream.kind}, ${count(comparison.requests)}`, `clients after a denial: ${reactions[reaction]}`];
   if (shared) words.push('all clients share one limit');
   if (skews.length > 1) words.push(`${skews.length} processes, ${own ? 'own clocks' : "the store's clock"}`);
   if (comparison.start) words.push(`from ${comparison.start}`);
@@ -81,7 +84,7 @@ function drawPolicy(d, comparison, policy, index) {
   const bottom = top + plot.height;
   const x = (at) => plot.left + ((at - from) / (to - from)) * (plot.right - plot.left);
   const most = Math.max(1, ...policy.bars.admitted.map((n, i) => n + policy.bars.denied[i]));
-  const tall = (n) => (n / most) * plot.height;
+  const tall = (n) => (n / most) * plot.bars;
   if (policy.worst > 0 && policy.worst_to >= from && policy.worst_from <= to) {
     const left = Math.max(plot.left, x(policy.worst_from));
     d.rect(left, top, Math.max(2, Math.min(plot.right, x(policy.worst_to)) - left), plot.height, colours.worst);
@@ -93,8 +96,8 @@ function drawPolicy(d, comparison, policy, index) {
     if (admitted > 0) d.rect(plot.left + i * bar, bottom - tall(admitted), bar, tall(admitted), colours.admitted);
     if (denied > 0) d.rect(plot.left + i * bar, bottom - tall(admitted + denied), bar, tall(denied), colours.denied);
   });
-  drawLevel(d, policy, x, top, bottom);
-  d.text(plot.left - 6, top + 5, count(most), { 'text-anchor': 'end' });
+  drawLevel(d, policy, x, top, top + plot.level);
+  d.text(plot.left - 6, bottom - plot.bars + 5, count(most), { 'text-anchor': 'end' });
   d.text(plot.left - 6, bottom + 4, '0', { 'text-anchor': 'end' });
   const time = clock(comparison.start);
   for (let i = 0; i <= 4; i++) {
@@ -106,6 +109,7 @@ function drawPolicy(d, comparison, policy, index) {
 }
 
 function drawLevel(d, policy, x, top, bottom) {
+  d.line(plot.left, bottom, plot.right, bottom);
   const least = Math.min(0, ...policy.level.left);
   const capacity = Math.max(1, policy.capacity);
   const y = (left) => bottom - ((left - least) / (capacity - least)) * (bottom - top);
