@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"image/color"
@@ -94,10 +95,26 @@ func drawFile(path string, height vg.Length, paint func(draw.Canvas)) error {
 		const font = "font-family:Liberation Sans"
 		content = bytes.ReplaceAll(content, []byte(font), []byte(font+",Arial,Helvetica,sans-serif"))
 	}
-	if err := os.WriteFile(path, content, 0o666); err != nil {
+	if err := writeWhole(path, content); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
 	return nil
+}
+
+// writeWhole writes a file. If that fails, for instance because the disk is full, it removes the
+// file, so that nobody takes a part for the whole.
+func writeWhole(path string, content []byte) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	info, statErr := f.Stat()
+	err = cmp.Or(err, f.Close())
+	if err != nil && statErr == nil && info.Mode().IsRegular() { // not a device
+		os.Remove(path)
+	}
+	return err
 }
 
 // checkPicture returns an error if the picture is one of the logs or cannot be written, before a
