@@ -23,8 +23,11 @@ const planExamples = `  sluice plan limits.old.yaml limits.yaml access.log
   git show main:limits.yaml | sluice plan - limits.yaml access.log access.log.1.gz
   sluice plan --markdown --max-newly-denied 0.1% limits.old.yaml limits.yaml access.log`
 
+// planKeys is the largest number of keys that a plan can have. They take about 3 GiB.
+const planKeys = 10_000_000
+
 func planCommand(s streams) *cobra.Command {
-	var p planRun
+	p := planRun{maxKeys: planKeys}
 	c := &cobra.Command{
 		Use:     "plan OLD NEW [LOG...]",
 		Short:   "Show what a change of limits.yaml does to the requests of a log",
@@ -53,6 +56,7 @@ type planRun struct {
 	newlyDenied    shareLimit
 	newlyAllowed   shareLimit
 	clients        int64 // the most clients that may be newly denied
+	maxKeys        int64 // the most clients, and keys of rules, that the logs may have
 
 	keyer      *accesslog.Keyer
 	key        []byte
@@ -215,6 +219,9 @@ func (p *planRun) add(ctx context.Context, e *accesslog.Entry) error {
 		seen.IP = []byte(p.clientAddr(r)) // the address that rules by ip limit
 	}
 	p.key = p.keyer.AppendKey(p.key[:0], &seen)
+	if p.comparison.Keys() > p.maxKeys {
+		return fmt.Errorf("the logs have too many clients: plan keeps at most %d clients and keys of rules in memory; name fewer files, or pass a part of the log: head -n 1000000 access.log | sluice plan OLD NEW -", p.maxKeys)
+	}
 	return p.comparison.Add(ctx, e.Time, r, p.key)
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 )
 
@@ -433,6 +434,24 @@ func TestPlanWritesNothingIfItFails(t *testing.T) {
 	require.Equal(t, exitUsage, run(ctx, files, streams{strings.NewReader(""), &stdout, &stderr}))
 	require.Empty(t, stdout.String())
 	require.Contains(t, stderr.String(), "interrupted")
+}
+
+// TestTooManyClientsAreAnErrorWithARemedy: the limit is 10 million, and here 5. The log has two
+// clients, and each is a key of both rules.
+func TestTooManyClientsAreAnErrorWithARemedy(t *testing.T) {
+	rules := []string{write(t, "old.yaml", oneRuleOf("policy: gcra 1/m, by: ip")), write(t, "new.yaml", oneRuleOf("policy: gcra 2/m, by: ip")), "-"}
+	for maxKeys, want := range map[int64]string{5: "at most 5 clients and keys of rules in memory; name fewer files, or pass a part of the log", 6: ""} {
+		p := planRun{maxKeys: maxKeys}
+		p.define(pflag.NewFlagSet("plan", pflag.ContinueOnError))
+		var out, errs bytes.Buffer
+		err := p.run(t.Context(), rules, streams{strings.NewReader(fourLines + fourLines), &out, &errs})
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, want)
+		require.Empty(t, out.String())
+	}
 }
 
 func TestPlanOnAFullDeviceIsAnError(t *testing.T) {

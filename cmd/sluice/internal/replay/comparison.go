@@ -14,7 +14,7 @@ import (
 // that they decide differently. A request is newly denied if the old rules allow it and the new
 // rules deny it. It is newly allowed in the opposite case. Only one goroutine may use it.
 //
-// Memory grows with the number of keys and clients, not of requests.
+// Memory grows with Keys, not with the number of requests.
 type Comparison[T any] struct {
 	before, after *Rules[T]
 	denied        change // the newly denied requests, by the rules of after
@@ -101,6 +101,11 @@ func (c *change) add(results []compose.RuleResult) {
 		}
 		c.rules[r.Rule] = share
 	}
+}
+
+// Keys returns how many clients, and keys of the rules on both sides, were seen. Memory grows with it.
+func (c *Comparison[T]) Keys() int64 {
+	return c.before.keys + c.after.keys + int64(len(c.clients))
 }
 
 // ComparisonReport has the counts of a comparison.

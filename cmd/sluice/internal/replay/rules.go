@@ -19,6 +19,7 @@ type Rules[T any] struct {
 	together Counts // of whole decisions
 	timeline Timeline
 	at       time.Time
+	keys     int64 // of all rules
 }
 
 // ruleColumn has one rule and its counts.
@@ -62,7 +63,9 @@ func (r *Rules[T]) Add(ctx context.Context, at time.Time, in T) (compose.Decisio
 		for r.rules[i].outcome.Rule != result.Rule {
 			i++
 		}
-		r.rules[i].note(at, result)
+		if isNew := r.rules[i].note(at, result); isNew {
+			r.keys++
+		}
 		r.timeline.count(i, result.Allowed)
 	}
 	return d, nil
@@ -96,7 +99,8 @@ func denier(results []compose.RuleResult) (name string) {
 	return name
 }
 
-func (c *ruleColumn) note(at time.Time, result *compose.RuleResult) {
+// note counts a decision of the rule, and reports whether its key is new.
+func (c *ruleColumn) note(at time.Time, result *compose.RuleResult) (isNew bool) {
 	c.outcome.Requests++
 	id, seen := c.ids[result.Key]
 	if !seen {
@@ -105,6 +109,7 @@ func (c *ruleColumn) note(at time.Time, result *compose.RuleResult) {
 		c.cells = append(c.cells, cell{})
 	}
 	c.column.note(&c.cells[id], at, &result.Result)
+	return !seen
 }
 
 // RulesReport has the counts of a replay of rules.
