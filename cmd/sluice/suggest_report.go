@@ -48,8 +48,9 @@ func (r *suggestPoliciesReport) tables() string {
 // printFound prints the suggestions, and the proof that they are the tightest. rules has the rule of
 // each suggestion; nil if there are no rules.
 func (r *suggestReport) printFound(w io.Writer, rules []string) {
-	best := [][]any{{"policy found", "requests untouched", "share", "requests denied", "clients untouched", "share", "clients denied", "bound in a period", "limit", "longest wait"}}
-	proof := [][]any{{"one unit less", "requests untouched", "share", "requests denied", "clients untouched", "share", "clients denied"}}
+	untouched := []any{"requests denied", "untouched", "clients denied", "untouched"}
+	best := [][]any{slices.Concat([]any{"policy found"}, untouched, []any{"bound in a period", "limit", "longest wait"})}
+	proof := [][]any{slices.Concat([]any{"one unit less"}, untouched)}
 	if rules != nil {
 		best[0], proof[0] = append([]any{"rule"}, best[0]...), append([]any{"rule"}, proof[0]...)
 	}
@@ -76,11 +77,10 @@ func (r *suggestReport) printFound(w io.Writer, rules []string) {
 	}
 }
 
-// untouchedCells returns the requests and the clients that counts leaves untouched.
+// untouchedCells returns the requests and the clients that are denied, and the shares of the others.
 func untouchedCells(s *suggest.Suggestion, c *suggest.Counts) []any {
 	requests, clients := s.Requests.Len(), s.Requests.Clients()
-	return []any{requests - c.Denied, untouchedShare(c.Denied, requests), c.Denied,
-		clients - c.ClientsDenied, untouchedShare(c.ClientsDenied, clients), c.ClientsDenied}
+	return []any{c.Denied, untouchedShare(c.Denied, requests), c.ClientsDenied, untouchedShare(c.ClientsDenied, clients)}
 }
 
 // untouchedShare returns the share that is not denied. It rounds down, so that only a whole is
@@ -157,7 +157,7 @@ func (r *suggestPoliciesReport) printTopDenied(w io.Writer) {
 	printTable(w, rows)
 }
 
-// printCurve prints the share of denied requests by number.
+// printCurve prints the share of denied requests, or clients, by number.
 func (r *suggestReport) printCurve(w io.Writer, names []string) {
 	const most = 12
 	var peak int64
@@ -167,13 +167,16 @@ func (r *suggestReport) printCurve(w io.Writer, names []string) {
 	if peak == 0 {
 		return
 	}
-	rows := [][]any{append([]any{"share of requests denied, by number"}, columnNames(w, names)...)}
+	rows := [][]any{append([]any{fmt.Sprintf("share of %v denied, by number", r.goal.Of)}, columnNames(w, names)...)}
 	for _, n := range tableNumbers(peak, most) {
-		row := []any{n}
+		row, known := []any{n}, false
 		for i := range r.found {
-			row = append(row, deniedAt(&r.found[i], n))
+			denied := deniedAt(&r.found[i], n)
+			row, known = append(row, denied), known || denied != "-"
 		}
-		rows = append(rows, row)
+		if known { // otherwise all curves begin above n
+			rows = append(rows, row)
+		}
 	}
 	printTable(w, rows)
 }
@@ -194,11 +197,11 @@ func tableNumbers(peak int64, most int) (numbers []int64) {
 func deniedAt(s *suggest.Suggestion, n int64) string {
 	for i := range s.Curve {
 		if s.Curve[i].Number == n {
-			return share(s.Curve[i].Denied, s.Requests.Len())
+			return share(s.Goal.Count(&s.Curve[i].Counts), s.Total())
 		}
 	}
 	if n > s.Peak.Number {
-		return share(s.Peak.Denied, s.Requests.Len())
+		return share(s.Goal.Count(&s.Peak.Counts), s.Total())
 	}
 	return "-"
 }

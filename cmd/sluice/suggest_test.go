@@ -123,6 +123,21 @@ func TestRequestsThatWereLimitedAreReported(t *testing.T) {
 	require.NotContains(t, ok(t, fourLines, "suggest", "-"), "429")
 }
 
+// TestCurveShowsTheUnitOfTheGoal: of 8 requests of 3 clients, 1 per hour denies 5 requests of 3 clients.
+func TestCurveShowsTheUnitOfTheGoal(t *testing.T) {
+	for of, want := range map[string]string{"requests": "62.50%", "clients": "100.00%"} {
+		out := ok(t, fourLines+strings.ReplaceAll(fourLines, "192.0.2.1", "192.0.2.3"), "suggest", "-p", "fixedwindow ?/h", "--of", of, "-")
+		require.Regexp(t, `share of `+of+` denied, by number +fixedwindow \?/h\n  1 +`+want, out)
+	}
+}
+
+// TestRowsWithoutAShareAreLeftOut: the curve begins at about a hundredth of the number found.
+func TestRowsWithoutAShareAreLeftOut(t *testing.T) {
+	out := ok(t, strings.Repeat(fourLines, 200), "suggest", "--untouched", "100%", "--reorder", "1h", "-p", "fixedwindow ?/h", "-")
+	require.Contains(t, out, "fixedwindow 600/h")
+	require.NotRegexp(t, `(?m)^  [0-9]+ +-$`, out)
+}
+
 func TestPeriodOfTheDefaults(t *testing.T) {
 	for _, s := range suggestions(t, fourLines, "--per", "90m", "-").Suggestions {
 		require.Contains(t, s.Template, " ?/1h30m")
