@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -244,6 +245,7 @@ type suggestPolicies struct {
 	keyer     *accesslog.Keyer
 	templates []suggest.Template
 	key       []byte
+	ipv6      int64 // requests from IPv6 addresses, if keys have addresses
 }
 
 func (s *suggestPolicies) fields() (read, named accesslog.Fields) {
@@ -251,6 +253,9 @@ func (s *suggestPolicies) fields() (read, named accesslog.Fields) {
 }
 
 func (s *suggestPolicies) add(e *accesslog.Entry) error {
+	if s.keyer.Named()&accesslog.IP != 0 && bytes.IndexByte(e.IP, ':') >= 0 {
+		s.ipv6++
+	}
 	s.key = s.keyer.AppendKey(s.key[:0], e)
 	_, err := s.log.Add(e.Time, s.key)
 	return err
@@ -265,5 +270,5 @@ func (s *suggestPolicies) searches(goal suggest.Goal) (searches []suggest.Search
 }
 
 func (s *suggestPolicies) report(_ context.Context, common suggestReport) (reporter, error) {
-	return &suggestPoliciesReport{common, s.keyer}, nil
+	return &suggestPoliciesReport{common, s.keyer, s.ipv6}, nil
 }

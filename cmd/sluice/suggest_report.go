@@ -26,6 +26,7 @@ type suggestReport struct {
 type suggestPoliciesReport struct {
 	suggestReport
 	keyer *accesslog.Keyer
+	ipv6  int64 // requests from IPv6 addresses, if keys have addresses
 }
 
 func (r *suggestPoliciesReport) tables() string {
@@ -42,6 +43,9 @@ func (r *suggestPoliciesReport) tables() string {
 	r.printTopDenied(w)
 	r.printCurve(w, names)
 	r.printLimits(w)
+	if r.ipv6 > 0 {
+		fmt.Fprintf(w, "%s of the log came from IPv6 addresses. Here each address is a client.\nA rule by ip limits a whole /64. To find its limit, use --config.\n", plural(r.ipv6, "request"))
+	}
 	return w.String()
 }
 

@@ -236,7 +236,11 @@ func (r *suggestRulesReport) tables() string {
 	for i := range r.file.Rules {
 		rule := &r.file.Rules[i]
 		now = append(now, [2]string{ruleName(rule), ruleText(rule)})
-		suggested = append(suggested, [2]string{ruleName(rule), r.policies[i].String()})
+		policy := r.policies[i].String()
+		if policy == rule.Policy.String() {
+			policy += ", as before"
+		}
+		suggested = append(suggested, [2]string{ruleName(rule), policy})
 	}
 	printLegend(w, now)
 	names := r.names()

@@ -116,6 +116,7 @@ func TestRulesWithoutASuggestionKeepTheirPolicy(t *testing.T) {
 	out := ok(t, fourLines, "suggest", "--config", write(t, "limits.yaml", file), "-")
 	require.Contains(t, out, "a: no request to find a count with, so its policy stays as it is\n")
 	require.Contains(t, out, "b: no number meets the goal; even gcra ")
+	require.Contains(t, out, "policies for a copy of limits.yaml:\n  a  gcra 7/m, as before\n  b  gcra 7/h burst=1, as before\n")
 
 	const none = "rules: [{name: a, policy: gcra 7/m, paths: [/none]}]"
 	ok(t, fourLines, "suggest", "--config", write(t, "limits.yaml", none), "--out", t.TempDir()+"/a.svg", "-")

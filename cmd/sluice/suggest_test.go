@@ -138,6 +138,17 @@ func TestRowsWithoutAShareAreLeftOut(t *testing.T) {
 	require.NotRegexp(t, `(?m)^  [0-9]+ +-$`, out)
 }
 
+// TestIPv6AddressesAreReported: a rule by ip needs a larger limit than suggest finds for one address.
+func TestIPv6AddressesAreReported(t *testing.T) {
+	log := strings.ReplaceAll(fourLines, "192.0.2.", "2001:db8::")
+	want := "4 requests of the log came from IPv6 addresses. Here each address is a client.\nA rule by ip limits a whole /64. To find its limit, use --config.\n"
+	require.Contains(t, ok(t, log, "suggest", "-"), want)
+	require.Contains(t, ok(t, log, "suggest", "--by", "ip+path", "-"), want)
+	require.NotContains(t, ok(t, log, "suggest", "--by", "path", "-"), "came from IPv6")
+	require.NotContains(t, ok(t, fourLines, "suggest", "-"), "came from IPv6")
+	require.NotContains(t, ok(t, log, "suggest", "--config", write(t, "limits.yaml", oneRule), "-"), "came from IPv6")
+}
+
 func TestPeriodOfTheDefaults(t *testing.T) {
 	for _, s := range suggestions(t, fourLines, "--per", "90m", "-").Suggestions {
 		require.Contains(t, s.Template, " ?/1h30m")
