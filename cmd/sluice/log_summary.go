@@ -58,6 +58,12 @@ func (l *logSummary) trackLate(e *accesslog.Entry) {
 
 const stamp = "2006-01-02 15:04:05"
 
+// hasProblems reports whether requests are lost, in the wrong order, or without a field that a rule
+// or a key names.
+func (l *logSummary) hasProblems() bool {
+	return l.Skipped > 0 || l.Late > 0 || len(l.Damaged) > 0 || len(l.missing) > 0
+}
+
 // span returns the times of the first and the last request.
 func (l *logSummary) span() string {
 	return fmt.Sprintf("%s to %s UTC", l.start.UTC().Format(stamp), l.end.UTC().Format(stamp))

@@ -33,8 +33,12 @@ func (r *planReport) markdown() string {
 	fmt.Fprintf(w, "\n%s\n", r.markdownStrictest())
 	head := new(strings.Builder)
 	r.head(head)
+	details := "<details><summary>The log</summary>"
+	if r.log.hasProblems() || r.old.proxied+r.new.proxied > 0 {
+		details = "<details open><summary>The log, which has problems</summary>"
+	}
 	// Markdown does not read the content of <pre>, so only HTML must be escaped there.
-	fmt.Fprintf(w, "\n<details><summary>The log</summary>\n\n<pre>\n%s</pre>\n\n</details>\n", html.EscapeString(graphic(head.String(), '\n')))
+	fmt.Fprintf(w, "\n%s\n\n<pre>\n%s</pre>\n\n</details>\n", details, html.EscapeString(graphic(head.String(), '\n')))
 	return w.String()
 }
 

@@ -50,14 +50,14 @@ func (r *planReport) sameRules() bool {
 
 // verdict is the result in one sentence. quote formats the names of files.
 func (r *planReport) verdict(quote func(string) string) string {
-	before, after, requests := quote(r.old.name), quote(r.new.name), plural(r.log.Entries, "request")
+	before, after := quote(r.old.name), quote(r.new.name)
 	switch {
 	case r.sameRules():
 		return fmt.Sprintf("%s and %s have the same rules, so nothing can change.", before, after)
 	case r.NewlyDenied == 0 && r.NewlyAllowed == 0:
-		return fmt.Sprintf("%s and %s decide alike: each of %s gets the same decision.", before, after, requests)
+		return fmt.Sprintf("%s and %s decide alike: every request of the log gets the same decision.", before, after)
 	}
-	return fmt.Sprintf("Of %s, %s newly denied (%s, %s) and %s newly allowed (%s, %s).", requests,
+	return fmt.Sprintf("Of %s, %s newly denied (%s, %s) and %s newly allowed (%s, %s).", plural(r.log.Entries, "request"),
 		areNumber(r.NewlyDenied), share(r.NewlyDenied, r.log.Entries), plural(r.ClientsNewlyDenied, "client"),
 		areNumber(r.NewlyAllowed), share(r.NewlyAllowed, r.log.Entries), plural(r.ClientsNewlyAllowed, "client"))
 }

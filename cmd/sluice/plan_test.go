@@ -203,7 +203,7 @@ func TestPlanSaysThatNothingCanChange(t *testing.T) {
 
 func TestPlanSaysThatTheFilesDecideAlike(t *testing.T) {
 	after := oneRuleOf("policy: fixedwindow 1/m, by: ip")
-	require.Regexp(t, `(?m)^\S+old.yaml and \S+new.yaml decide alike: each of 4 requests gets the same decision\.$`, textOf(t, oneRule, after, fourLines))
+	require.Regexp(t, `(?m)^\S+old.yaml and \S+new.yaml decide alike: every request of the log gets the same decision\.$`, textOf(t, oneRule, after, fourLines))
 	require.True(t, strings.HasPrefix(textOf(t, oneRule, after, fourLines, "--markdown"), "**`"))
 	same := textOf(t, oneRule, oneRule, fourLines, "--markdown")
 	require.Contains(t, same, "\nNot shown: 1 unchanged rule without a part in the change.\n")
@@ -477,6 +477,14 @@ func TestPlanReportsProblemsOfTheLog(t *testing.T) {
 	} {
 		require.Contains(t, out, line)
 	}
+	// In Markdown, what plan says about the log is shown without a click.
+	const open, folded = "<details open><summary>The log, which has problems</summary>", "<details><summary>The log</summary>"
+	after := oneRuleOf("policy: gcra 2/m, by: ip")
+	require.Contains(t, textOf(t, oneRule, after, fourLines, "--markdown"), folded)
+	require.Contains(t, textOf(t, oneRule, after, "what is this\n"+fourLines, "--markdown"), open)
+	require.Contains(t, textOf(t, oneRule, after, fourLines, "--markdown", write(t, "cut.gz", cut[:len(cut)-4])), open)
+	require.Contains(t, textOf(t, oneRule, oneRuleOf("policy: gcra 2/m, by: [ip, host]"), fourLines, "--markdown"), open)
+	require.Contains(t, textOf(t, oneRule, "trusted: 192.0.2.1\n"+oneRule, fourLines, "--markdown"), open)
 	require.ElementsMatch(t, []string{"host"}, slices.Collect(maps.Keys(planOf(t, oneRule, oneRuleOf("policy: gcra 2/m, by: [ip, host]"), fourLines).Missing)))
 }
 
