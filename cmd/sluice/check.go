@@ -18,7 +18,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 )
 
 func checkCommand(s streams) *cobra.Command {
@@ -200,11 +200,7 @@ func capacityText(r *config.Rule) string {
 
 // limits returns the limit of a policy, or of each part of a stack.
 func limits(p algo.Policy) (all []algo.Limit) {
-	stack, ok := p.(*compose.Stack)
-	if !ok {
-		return []algo.Limit{p.Limit()}
-	}
-	for _, part := range stack.Parts() {
+	for _, part := range replay.Parts(p) {
 		all = append(all, part.Limit())
 	}
 	return all

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -141,20 +140,20 @@ func (r *suggestPoliciesReport) printTopDenied(w io.Writer) {
 		}
 		columns = append(columns, denied)
 	}
-	var most []string
-	for k := range total {
-		most = append(most, k)
+	var most []replay.Denials
+	for k, denied := range total {
+		most = append(most, replay.Denials{Key: k, Denied: denied})
 	}
-	slices.SortFunc(most, func(a, b string) int { return cmp.Or(cmp.Compare(total[b], total[a]), strings.Compare(a, b)) })
+	replay.SortDenials(most)
 	most = most[:min(len(most), r.top)]
 	if len(most) == 0 {
 		return
 	}
 	rows := [][]any{append([]any{"denied most, by " + r.keyer.String()}, columnNames(w, specs)...)}
 	for _, k := range most {
-		row := []any{shorten(k)}
+		row := []any{shorten(k.Key)}
 		for _, denied := range columns {
-			row = append(row, denied[k])
+			row = append(row, denied[k.Key])
 		}
 		rows = append(rows, row)
 	}

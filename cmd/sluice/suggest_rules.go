@@ -117,7 +117,7 @@ func (s *suggestRules) searches(goal suggest.Goal) (searches []suggest.Search) {
 		if c.requests.Len() == 0 {
 			continue
 		}
-		parts := suggest.Parts(rule.Policy)
+		parts := replay.Parts(rule.Policy)
 		for j, part := range parts {
 			s.parts = append(s.parts, rulePart{i, j, len(parts)})
 			searches = append(searches, suggest.Search{Requests: c.requests, Template: suggest.CountOf(part), Cost: rule.Cost.Units, Goal: goal})
@@ -196,7 +196,7 @@ type suggestRulesReport struct {
 func (r *suggestRulesReport) suggested() (policies []algo.Policy, err error) {
 	parts := make([][]algo.Policy, len(r.file.Rules))
 	for i := range r.file.Rules {
-		parts[i] = append(parts[i], suggest.Parts(r.file.Rules[i].Policy)...)
+		parts[i] = append(parts[i], replay.Parts(r.file.Rules[i].Policy)...)
 	}
 	for i, at := range r.parts {
 		if r.found[i].Found {

@@ -10,11 +10,7 @@ import (
 // in units, or in requests if the parts of a stack cost different numbers of units.
 func bound(p algo.Policy) (most int64, inRequests bool) {
 	period := p.Limit().Period
-	composed, ok := p.(interface{ Parts() []algo.Policy })
-	if !ok {
-		return p.Bound(period), false
-	}
-	parts := composed.Parts()
+	parts := Parts(p)
 	for _, part := range parts {
 		inRequests = inRequests || cost(part) != cost(parts[0])
 	}
@@ -27,6 +23,14 @@ func bound(p algo.Policy) (most int64, inRequests bool) {
 		}
 	}
 	return most, true
+}
+
+// Parts returns the parts of a stack, or else the policy itself.
+func Parts(p algo.Policy) []algo.Policy {
+	if stack, ok := p.(interface{ Parts() []algo.Policy }); ok {
+		return stack.Parts()
+	}
+	return []algo.Policy{p}
 }
 
 // cost returns the cost of one request under a policy.

@@ -105,8 +105,14 @@ func topDenied(ids map[string]int32, top int, columns ...column) (keys int64, mo
 			most = append(most, d)
 		}
 	}
-	slices.SortFunc(most, func(a, b Denials) int {
+	SortDenials(most)
+	return int64(len(most)), slices.Clone(most[:min(len(most), top)])
+}
+
+// SortDenials sorts the keys with the most denials first. Keys with equal counts are in the order of
+// their bytes.
+func SortDenials(all []Denials) {
+	slices.SortFunc(all, func(a, b Denials) int {
 		return cmp.Or(cmp.Compare(b.Denied, a.Denied), strings.Compare(a.Key, b.Key))
 	})
-	return int64(len(most)), slices.Clone(most[:min(len(most), top)])
 }

@@ -5,13 +5,12 @@ import (
 	"context"
 	"math"
 	"runtime"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 )
 
 // Counts has what a policy denies.
@@ -38,9 +37,9 @@ func (c *Counts) deny(wait time.Duration) {
 	}
 }
 
-// replay steps requests through a policy. The zero values of the fields after cost step all
+// counter steps requests through a policy. The zero values of the fields after cost step all
 // requests of all keys.
-type replay struct {
+type counter struct {
 	requests *Requests
 	policy   algo.Policy
 	cost     int64 // of a request; 0: as in the policy's options
@@ -55,7 +54,7 @@ type replay struct {
 
 // run returns the counts. If they exceed the goal they may be incomplete. It returns the error of ctx
 // if that has ended.
-func (r *replay) run(ctx context.Context) (Counts, error) {
+func (r *counter) run(ctx context.Context) (Counts, error) {
 	var total Counts
 	keys := len(r.requests.keys)
 	if r.sure {
@@ -67,7 +66,7 @@ func (r *replay) run(ctx context.Context) (Counts, error) {
 	var wg sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(r.requests.batches)) {
 		wg.Go(func() {
-			w := worker{replay: r}
+			w := worker{counter: r}
 			err := w.run(ctx, &next, keys)
 			mu.Lock()
 			defer mu.Unlock()
@@ -85,7 +84,7 @@ var epoch = time.Unix(0, 0)
 // capacity has units for. No algorithm denies a key before it has spent its capacity.
 func undeniable(p algo.Policy, cost int64) int64 {
 	most := int64(math.MaxInt64)
-	for _, part := range Parts(p) {
+	for _, part := range replay.Parts(p) {
 		fresh, err := part.Peek(nil, epoch, cost)
 		if err != nil || fresh.Cost < 1 {
 			return 0
@@ -95,17 +94,9 @@ func undeniable(p algo.Policy, cost int64) int64 {
 	return most
 }
 
-// Parts returns the parts of a stack, or else the policy.
-func Parts(p algo.Policy) []algo.Policy {
-	if stack, ok := p.(interface{ Parts() []algo.Policy }); ok {
-		return stack.Parts()
-	}
-	return []algo.Policy{p}
-}
-
 // worker steps the requests of some keys.
 type worker struct {
-	*replay
+	*counter
 	counts       Counts
 	state, spare []byte
 	reported     Counts // what is already in spent
@@ -189,22 +180,13 @@ func (w *worker) exceeds() bool {
 	return w.stopped.Load()
 }
 
-// Denials has the number of denials of a key.
-type Denials struct {
-	Key    string
-	Denied int64
-}
-
-// denials returns the keys with denials, those with the most first. Keys with equal counts are in
-// the order of their bytes.
-func (r *Requests) denials(byKey []int64) (all []Denials) {
+// denials returns the keys with denials, sorted.
+func (r *Requests) denials(byKey []int64) (all []replay.Denials) {
 	for i, n := range byKey {
 		if n > 0 {
-			all = append(all, Denials{r.keys[i].name, n})
+			all = append(all, replay.Denials{Key: r.keys[i].name, Denied: n})
 		}
 	}
-	slices.SortFunc(all, func(a, b Denials) int {
-		return cmp.Or(cmp.Compare(b.Denied, a.Denied), strings.Compare(a.Key, b.Key))
-	})
+	replay.SortDenials(all)
 	return all
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 )
 
 // Search describes what to find: the smallest number in a template whose policy meets a goal.
@@ -32,9 +33,9 @@ type Suggestion struct {
 	// Irregular is a larger number than Best that does not meet the goal, although Best does; nil
 	// if the search met none.
 	Irregular *Candidate
-	Peak      Candidate   // the smallest number that denies as few requests as the largest useful one
-	Curve     []Candidate // from about a hundredth of Best to Peak, in rising order
-	Denied    []Denials   // the keys that Best denies, the most denied first
+	Peak      Candidate        // the smallest number that denies as few requests as the largest useful one
+	Curve     []Candidate      // from about a hundredth of Best to Peak, in rising order
+	Denied    []replay.Denials // the keys that Best denies, the most denied first
 }
 
 // Total returns the number of requests, or of clients if the goal is a share of clients.
@@ -168,7 +169,7 @@ func (s *search) enough() (int64, error) {
 		return 0, err
 	}
 	cost := int64(1)
-	for _, part := range Parts(p) {
+	for _, part := range replay.Parts(p) {
 		fresh, err := part.Peek(nil, epoch, s.Cost)
 		if err != nil {
 			return 0, err
@@ -199,7 +200,7 @@ func (s *search) within(n int64, goal Goal, most int64) (bool, error) {
 		return false, nil
 	}
 	s.progress()
-	r := replay{requests: s.Requests, policy: p, cost: s.Cost, goal: &goal, most: most, sure: true}
+	r := counter{requests: s.Requests, policy: p, cost: s.Cost, goal: &goal, most: most, sure: true}
 	counts, err := r.run(s.ctx)
 	return goal.Count(&counts) <= most, err
 }
@@ -351,7 +352,7 @@ func (s *search) count(n int64) (Candidate, error) {
 		return Candidate{Number: n}, nil
 	}
 	s.progress()
-	r := replay{requests: s.Requests, policy: p, cost: s.Cost, sure: true}
+	r := counter{requests: s.Requests, policy: p, cost: s.Cost, sure: true}
 	counts, err := r.run(s.ctx)
 	s.known[n] = s.Goal.Count(&counts) <= s.most
 	s.counts[n] = Candidate{n, p, counts}
@@ -367,7 +368,7 @@ func (s *search) prove(result *Suggestion, best int64) error {
 		}
 		s.progress()
 		c.Number = n
-		r := replay{requests: s.Requests, policy: c.Policy, cost: s.Cost, byKey: byKey}
+		r := counter{requests: s.Requests, policy: c.Policy, cost: s.Cost, byKey: byKey}
 		c.Counts, err = r.run(s.ctx)
 		return c, err
 	}

@@ -140,7 +140,7 @@ func TestNoNumberMeetsTheGoal(t *testing.T) {
 	require.Nil(t, s.Tighter)
 	require.EqualValues(t, 2, s.Best.Denied)
 	require.EqualValues(t, 60, s.Best.Number, "60/m is one a second, and a faster rate denies as much")
-	require.Equal(t, []suggest.Denials{{Key: "a", Denied: 2}}, s.Denied)
+	require.Equal(t, []replay.Denials{{Key: "a", Denied: 2}}, s.Denied)
 
 	s = find(t, log, "all(gcra ?/m; fixedwindow 1/d)", "90%", suggest.OfRequests)
 	require.False(t, s.Found)
