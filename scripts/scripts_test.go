@@ -84,6 +84,14 @@ func inModule(t *testing.T, files map[string]string, command string) (shown stri
 	return string(out), err
 }
 
+func TestMissingProgramsAreNamed(t *testing.T) {
+	shown, err := inModule(t, nil, "(PATH=/nonexistent; missing)")
+	require.NoError(t, err, shown)
+	for _, name := range []string{"redis-server", "hey", "curl", "chromium", "git"} {
+		require.Contains(t, "\n"+shown, "\n"+name+"\n")
+	}
+}
+
 func TestSoundModulePasses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short leaves out what runs the go command")

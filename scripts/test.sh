@@ -15,7 +15,7 @@
 #   FUZZ_INPUTS=0 scripts/test.sh          no fuzzing
 #
 # Tests start their own servers in temporary directories. As root on Debian, the script
-# installs missing servers and a missing C compiler.
+# installs missing servers, a missing browser and a missing C compiler.
 #
 # scripts_test.go sources this file and tests its functions.
 set -euo pipefail
@@ -55,6 +55,7 @@ missing() {
   have pgbouncer || echo pgbouncer
   have hey || echo hey
   have curl || echo curl
+  have chromium || echo chromium
   have git || echo git
 }
 

@@ -51,10 +51,10 @@ type Policy struct {
 	WorstFrom   float64 `json:"worst_from"`
 	WorstTo     float64 `json:"worst_to"`
 	WorstClient string  `json:"worst_client"`
-	Bound       int64   `json:"bound"` // the most that the policy promises to admit in a period
-	LongestWait string  `json:"longest_wait"`
-	Never       int64   `json:"never"`      // denials that no wait ends
-	Admissions  []int64 `json:"admissions"` // by process
+	Bound       int64   `json:"bound"`        // the most that the policy promises to admit in a period
+	LongestWait string  `json:"longest_wait"` // from 1s on in milliseconds
+	Never       int64   `json:"never"`        // denials that no wait ends
+	Admissions  []int64 `json:"admissions"`   // by process
 	Bars        Bars    `json:"bars"`
 	Level       Level   `json:"level"`
 	Marks       *Marks  `json:"marks"` // nil if there are too many in the view
@@ -273,8 +273,16 @@ func (p *Policy) fill(c *scene, policy algo.Policy, o simulate.Outcome) {
 	p.WorstFrom = p.WorstTo - limit.Period.Seconds()
 	p.WorstClient = c.stream.Clients[o.WorstClient]
 	p.Bound = policy.Bound(limit.Period)
-	p.LongestWait, p.Never = algo.FormatDuration(o.LongestWait), o.Never
+	p.LongestWait, p.Never = algo.FormatDuration(readable(o.LongestWait)), o.Never
 	p.Admissions = o.Admissions
+}
+
+// readable rounds a long wait to milliseconds. An Explanation has the exact wait.
+func readable(wait time.Duration) time.Duration {
+	if wait < time.Second {
+		return wait
+	}
+	return wait.Round(time.Millisecond)
 }
 
 // errorText returns the text of an error in a spec, with the wrong word marked.

@@ -1,0 +1,112 @@
+package browsertest
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+)
+
+func TestAddressHoldsTheState(t *testing.T) {
+	t.Parallel()
+	b := open(t, "p=gcra+30/m&p=fixedwindow+30/m&p=movingwindow+30/m&p=gcra+1/s")
+	b.changes(func() { b.choose("#kind", "poisson") })
+	b.changes(func() { b.enter("#requests", "500") })
+	b.changes(func() { b.enter("#length", "900") })
+	b.changes(func() { b.enter("#clients", "5") })
+	b.changes(func() { b.enter("#seed", "9") })
+	b.changes(func() { b.click("input[name=reaction][value=wait]") })
+	b.changes(func() { b.click("#shared") })
+	b.changes(func() { b.enter("#processes", "3") })
+	b.changes(func() { b.enter("#skews label:nth-child(2) input", "7.5") })
+	b.changes(func() { b.click("input[name=clocks][value=own]") })
+	b.changes(func() { b.button(4, "Remove") })
+	b.changes(func() { b.enter("#spec-1", "all(gcra 10/s; gcra 100/m burst=20)") })
+	b.changes(func() { b.choose("#client", "client-3") })
+	b.changes(func() { b.click("#zoom-in") })
+	b.waitView("to > from")
+
+	address := eval[string](b, "location.href")
+	require.Contains(t, address, "#p=all(gcra+10/s;+gcra+100/m+burst=20)&", "not easy to read")
+	parameters, err := url.ParseQuery(strings.ReplaceAll(address[strings.Index(address, "#")+1:], ";", "%3B"))
+	require.NoError(t, err)
+	for name, value := range map[string]string{
+		"kind": "poisson", "requests": "500", "length": "900", "clients": "5", "seed": "9", "after-denial": "wait",
+		"shared": "yes", "clocks-ahead": "0,7.5,0", "clock": "own", "level": "client-3",
+	} {
+		require.Equal(t, value, parameters.Get(name), name)
+	}
+
+	other := blank(t)
+	other.visit(address)
+	require.Equal(t, address, eval[string](other, "location.href"))
+	require.Equal(t, b.table(), other.table())
+	require.Equal(t, b.specs(), other.specs())
+	require.Equal(t, b.settingsShown(), other.settingsShown())
+	require.Empty(t, other.messages())
+}
+
+// settingsShown returns the state of each control, in their order.
+func (b *tab) settingsShown() []string {
+	b.t.Helper()
+	return eval[[]string](b, `[...document.querySelectorAll('input:not([type=file]), select')].map((e) => [e.id, e.ariaLabel, e.value, e.checked, e.disabled].join(' '))`)
+}
+
+func TestAddressOfDefaultsIsShort(t *testing.T) {
+	t.Parallel()
+	b := open(t, "")
+	b.changes(func() { b.click("#shared") })
+	b.wait("location.href === %s", quote(pageAddress(t)+"#shared=yes"))
+	b.changes(func() { b.click("#shared") })
+	b.wait("location.href === %s", quote(pageAddress(t)))
+}
+
+func TestAddressWithRubbish(t *testing.T) {
+	t.Parallel()
+	b := blank(t)
+	for settings, message := range map[string]string{
+		"requests=many":               "requests=many",
+		"requests=1e9":                "requests=1e9",
+		"length=-1":                   "length=-1",
+		"kind=<b>x</b>":               "kind=<b>x</b>",
+		"clocks-ahead=1,x":            "clocks-ahead=1,x",
+		"from=9&to=3":                 "to that is not above from",
+		"target=13&kind=worst":        "target=13",
+		"nonsense=1":                  "nonsense",
+		"%E0%A4%A":                    "unknown setting",
+		"after-denial=__proto__":      "after-denial=__proto__",
+		"__proto__=1&constructor=x":   "__proto__",
+		strings.Repeat("p=gcra&", 13): "13 policies",
+	} {
+		b.visit(pageAddress(t) + "#" + settings)
+		require.Contains(t, b.messages(), message)
+		require.NotEmpty(t, b.table())
+		require.Zero(t, eval[int](b, "document.querySelectorAll('#messages b').length"))
+		b.changes(func() { b.enter("#spec-1", "gcra 7/m") })
+		require.Empty(t, b.messages(), "the message about %s remains", settings)
+		require.Contains(t, b.table()[0]["Policy"], "gcra 7/m")
+	}
+}
+
+// A log of another visit is not in memory. The message says so, and another choice works.
+func TestAddressOfAnUnknownLog(t *testing.T) {
+	t.Parallel()
+	b := blank(t)
+	b.do(chromedp.Navigate(pageAddress(t) + "#kind=log&log=0123456789abcdef"))
+	b.wait("document.querySelector('#messages').innerText.includes('no longer in memory')")
+	b.choose("#kind", "steady")
+	b.wait("document.querySelectorAll('#results tbody tr').length === 4")
+	require.Empty(t, b.messages())
+}
+
+func TestChangedAddressIsRead(t *testing.T) {
+	t.Parallel()
+	b := open(t, "p=gcra+1/s")
+	b.changes(func() { eval[bool](b, "(location.hash = '#p=gcra+2/s&p=gcra+3/s', true)") })
+	require.Equal(t, []string{"gcra 2/s", "gcra 3/s"}, b.specs())
+	b.changes(func() { b.press(kb.Escape); eval[bool](b, "(history.back(), true)") })
+	require.Equal(t, []string{"gcra 1/s"}, b.specs())
+}

@@ -1,0 +1,146 @@
+package browsertest
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+)
+
+// fields are all names in the explanation of a decision.
+var fields = []string{
+	"Allowed", "Limit", "Cost", "Available", "Refilled", "Paid", "Remaining", "RetryAfter", "NextRefill", "ResetAfter",
+	"Fresh", "Skew", "Part", "Client", "Attempt", "Process", "Time", "Clock", "Exact wait", "Unnecessary",
+}
+
+// explanation returns the value of each field of the decision that is shown.
+func (b *tab) explanation() map[string]string {
+	b.t.Helper()
+	return eval[map[string]string](b, `Object.fromEntries([...document.querySelectorAll('#explanation-fields dt')]
+		.map((dt) => [dt.firstChild.textContent.trim(), dt.nextElementSibling.textContent]))`)
+}
+
+// requireResult checks that the explanation is complete and that its units add up.
+func (b *tab) requireResult() {
+	b.t.Helper()
+	e := b.explanation()
+	require.Len(b.t, e, len(fields))
+	for _, name := range fields {
+		require.NotEmpty(b.t, e[name], name)
+	}
+	n := func(name string) int {
+		value, err := strconv.Atoi(strings.ReplaceAll(e[name], ",", ""))
+		require.NoError(b.t, err)
+		return value
+	}
+	require.Equal(b.t, n("Remaining"), n("Available")+n("Refilled")-n("Paid"), "%v", e)
+}
+
+// waitWords waits until the explanation in words begins with a text.
+func (b *tab) waitWords(begin string) {
+	b.t.Helper()
+	b.wait("document.querySelector('#explanation-words').textContent.startsWith(%s)", quote(begin))
+}
+
+// over returns the place of a time in the chart of a policy, in pixels. The chart shows the seconds 0 to 10.1.
+func (b *tab) over(policy int, seconds float64) (x, y float64) {
+	b.t.Helper()
+	at := eval[struct{ X, Y, Width, Height float64 }](b, `(() => {
+		const e = document.querySelector('#chart-%d .u-over');
+		e.scrollIntoView({ block: 'center' });
+		return e.getBoundingClientRect().toJSON();
+	})()`, policy)
+	return at.X + at.Width*seconds/10.1, at.Y + at.Height/2
+}
+
+// A request each second. The policy allows the second one and the seventh.
+func TestMouseExplainsADecision(t *testing.T) {
+	t.Parallel()
+	b := open(t, steady(10, "gcra 1/5s", "fixedwindow 3/20s").settings())
+	x, y := b.over(1, 3)
+	b.do(chromedp.MouseEvent(chromedp.MouseMoved, x, y))
+	b.waitWords("call 3 of 10 at 3s by client-1: denied, 0 of 1 left, retry after 3s")
+	b.requireResult()
+	e := b.explanation()
+	require.Equal(t, "no", e["Allowed"])
+	require.Equal(t, "3s", e["RetryAfter"])
+	require.Equal(t, "client-1", e["Client"])
+
+	x, y = b.over(2, 1)
+	b.do(chromedp.MouseEvent(chromedp.MouseMoved, x, y))
+	b.waitWords("call 1 of 10 at 1s by client-1: admitted, 2 of 3 left")
+	b.requireResult()
+	require.Equal(t, "yes", b.explanation()["Fresh"])
+
+	b.do(chromedp.MouseEvent(chromedp.MouseMoved, 5, 5))
+	b.waitWords("Point at a chart")
+}
+
+func TestClickKeepsADecision(t *testing.T) {
+	t.Parallel()
+	b := open(t, steady(10, "gcra 1/5s").settings())
+	x, y := b.over(1, 6)
+	b.do(chromedp.MouseEvent(chromedp.MouseMoved, x, y), chromedp.MouseClickXY(x, y))
+	b.waitWords("call 6 of 10 at 6s by client-1: admitted")
+	require.Equal(t, "kept", b.text("#pinned"))
+	x, y = b.over(1, 9)
+	b.do(chromedp.MouseEvent(chromedp.MouseMoved, x, y), chromedp.MouseEvent(chromedp.MouseMoved, 5, 5))
+	b.waitWords("call 6 of 10")
+	b.click("#close-explanation")
+	b.waitWords("Point at a chart")
+}
+
+func TestTapExplainsADecision(t *testing.T) {
+	t.Parallel()
+	b := blank(t)
+	b.do(chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile, chromedp.EmulateTouch))
+	b.visit(pageAddress(t) + "#" + steady(10, "gcra 1/5s").settings())
+	x, y := b.over(1, 4)
+	b.do(chromedp.TapXY(x, y))
+	b.waitWords("call 4 of 10 at 4s by client-1: denied")
+	b.requireResult()
+	b.wait("document.querySelector('#explanation').getBoundingClientRect().bottom <= innerHeight + 1")
+	b.do(chromedp.Tap(chromedp.CSS("#close-explanation")))
+	b.wait("document.querySelector('#explanation').offsetHeight === 0")
+}
+
+func TestMouseZooms(t *testing.T) {
+	t.Parallel()
+	b := open(t, steady(10, "gcra 1/5s", "fixedwindow 3/20s").settings())
+	x, y := b.over(1, 2)
+	to, _ := b.over(1, 6)
+	b.do(chromedp.DragAndDropXY(x, y, to, y))
+	b.waitView("Math.abs(from - 2) < 0.1 && Math.abs(to - 6) < 0.1")
+	b.do(chromedp.MouseClickXY(x, y, chromedp.ClickCount(2)))
+	b.waitView("from === 0 && to === 0")
+	call(b, input.DispatchMouseEvent, input.DispatchMouseEventParams{
+		Type: input.DispatchMouseEventTypeMouseWheel, X: x, Y: y, DeltaX: 0.1, DeltaY: -100, Modifiers: int64(kb.ModifierCtrl),
+	})
+	b.waitView("from > 0 && from < 2 && to > 2 && to < 10")
+}
+
+func TestButtonsZoom(t *testing.T) {
+	t.Parallel()
+	b := open(t, steady(40, "gcra 1/5s", "fixedwindow 3/20s").settings())
+	for _, c := range []struct{ button, view string }{
+		{"#zoom-in", "from > 9 && from < 11 && to > 29 && to < 31"},
+		{"#earlier", "from < 1 && to > 19 && to < 21"},
+		{"#later", "from > 9 && from < 11 && to > 29 && to < 31"},
+		{"#zoom-out", "from === 0 && to === 0"},
+		{"#zoom-in", "from > 9"},
+		{"#whole", "from === 0 && to === 0"},
+	} {
+		b.changes(func() { b.click(c.button) })
+		b.waitView(c.view)
+	}
+}
+
+// waitView waits until the part of the time in the address has a property. From 0 to 0 is the whole time.
+func (b *tab) waitView(property string) {
+	b.t.Helper()
+	b.wait("((from, to) => %s)(...['from', 'to'].map((name) => Number(new URLSearchParams(location.hash.slice(1)).get(name))))", property)
+}

@@ -1,0 +1,139 @@
+package browsertest
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+// download clicks a button, and returns the path of the file that the browser saves.
+func (b *tab) download(button, name string) string {
+	b.t.Helper()
+	dir := b.t.TempDir()
+	_, err := chromedp.CallBrowser(b.ctx, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
+		Behavior:         "allow",
+		BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID,
+		DownloadPath:     dir,
+	})
+	require.NoError(b.t, err)
+	b.click(button)
+	path := filepath.Join(dir, name)
+	require.Eventually(b.t, func() bool { // the browser renames a finished file
+		info, err := os.Stat(path)
+		return err == nil && info.Size() > 0
+	}, testTimeout, time.Millisecond, "%s is not saved", name)
+	return path
+}
+
+func TestExportedTraceIsTrue(t *testing.T) {
+	t.Parallel()
+	q := steady(40, "gcra 1/5s", "movingwindow 3/20s slots=4")
+	q.Reaction = "wait"
+	b := open(t, q.settings())
+	b.choose("#trace-policy", "1")
+	path := b.download("#export-trace", "sluice.trace")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "policy movingwindow 3/20s slots=4\n")
+	require.Equal(t, b.table()[1].number(t, "Calls"), strings.Count(string(text), "\n@"))
+	sluice(t, "replay", "--check", path)
+}
+
+func TestExportedRulesAreValid(t *testing.T) {
+	t.Parallel()
+	b := open(t, "")
+	path := b.download("#export-rules", "limits.yaml")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, spec := range b.specs() {
+		require.Contains(t, string(text), "policy: "+spec+"\n")
+	}
+	sluice(t, "check", path)
+}
+
+func TestRulesOfAnInvalidPolicyAreRefused(t *testing.T) {
+	t.Parallel()
+	b := open(t, steady(10, "gcra 1/5s", "nonsense").settings())
+	b.click("#export-rules")
+	b.wait("document.querySelector('#messages').innerText.includes('policy 2')")
+}
+
+// The picture has what the table has.
+func TestExportedSVG(t *testing.T) {
+	t.Parallel()
+	b := open(t, "")
+	text, err := os.ReadFile(b.download("#export-svg", "sluice.svg"))
+	require.NoError(t, err)
+	texts := svgTexts(t, text)
+	for _, row := range b.table() {
+		delete(row, "Policy")
+		for column, value := range row {
+			require.Contains(t, texts, value, column)
+		}
+	}
+	for i, spec := range b.specs() {
+		require.Contains(t, strings.Join(texts, "\n"), string(rune('1'+i))+"  "+spec)
+	}
+}
+
+// svgTexts parses an SVG, and returns the texts in it.
+func svgTexts(t *testing.T, svg []byte) []string {
+	t.Helper()
+	var texts []string
+	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return texts
+		}
+		require.NoError(t, err)
+		switch token := token.(type) {
+		case xml.CharData:
+			texts = append(texts, string(token))
+		case xml.StartElement:
+			require.NotEqual(t, "script", token.Name.Local)
+		}
+	}
+}
+
+func TestExportedSVGOfHostileTextIsValid(t *testing.T) {
+	t.Parallel()
+	hostile := "<script>alert('1')</script>&\x01]]>"
+	b := open(t, steady(10, "gcra 1/5s", hostile).settings())
+	text, err := os.ReadFile(b.download("#export-svg", "sluice.svg"))
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(svgTexts(t, text), "\n"), "<script>alert('1')</script>&")
+}
+
+func TestExportedPNG(t *testing.T) {
+	t.Parallel()
+	b := open(t, "")
+	file, err := os.Open(b.download("#export-png", "sluice.png"))
+	require.NoError(t, err)
+	defer file.Close()
+	picture, err := png.Decode(file)
+	require.NoError(t, err)
+	size := picture.Bounds().Size()
+	require.Equal(t, 2000, size.X)
+	require.Greater(t, size.Y, 1000)
+	colours := make(map[[3]uint32]int)
+	for y := 0; y < size.Y; y += 3 {
+		for x := 0; x < size.X; x += 3 {
+			r, g, b, _ := picture.At(x, y).RGBA()
+			colours[[3]uint32{r >> 8, g >> 8, b >> 8}]++
+		}
+	}
+	for _, colour := range [][3]uint32{{255, 255, 255}, {0, 114, 178}, {213, 94, 0}} {
+		require.Greater(t, colours[colour], 100, "%v", colour)
+	}
+}

@@ -1,0 +1,123 @@
+package browsertest
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+)
+
+// lines returns an access log with a request each second, by two clients in turn.
+func lines(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "192.0.2.%d - - [12/Mar/2026:10:%02d:%02d +0000] \"GET / HTTP/1.1\" 200 5\n", 1+i%2, i/60, i%60)
+	}
+	return b.String()
+}
+
+// drop drops a file onto the page.
+func (b *tab) drop(name, content string) {
+	b.t.Helper()
+	eval[bool](b, `(() => {
+		const bytes = Uint8Array.from(atob(%s), (c) => c.charCodeAt(0));
+		const dataTransfer = new DataTransfer();
+		dataTransfer.items.add(new File([bytes], %s));
+		for (const type of ['dragenter', 'dragover', 'drop']) {
+			document.body.dispatchEvent(new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer }));
+		}
+		return true;
+	})()`, quote(base64.StdEncoding.EncodeToString([]byte(content))), quote(name))
+}
+
+// requireLog checks the table for the log of lines(60) with the policy gcra 1/5s: each client has a
+// request every 2s, of which the policy admits every third.
+func (b *tab) requireLog() {
+	b.t.Helper()
+	row := b.table()[0]
+	require.Equal(b.t, 60, row.number(b.t, "Calls"))
+	require.Equal(b.t, 20, row.number(b.t, "Admitted"))
+	require.Contains(b.t, b.text("#results caption"), "60 requests of 2 clients")
+	require.Equal(b.t, "log", eval[string](b, "document.querySelector('#kind').value"))
+}
+
+func TestDroppedLogIsReplayed(t *testing.T) {
+	t.Parallel()
+	b := open(t, "p=gcra+1/5s")
+	b.changes(func() { b.drop("access.log", lines(60)+"not a request\n") })
+	b.requireLog()
+	note := b.text("#log-note")
+	require.Contains(t, note, "access.log: 60 requests of 2 clients.")
+	require.Contains(t, note, "1 line is not a request and was skipped")
+}
+
+func TestChosenLogIsReplayed(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "access.log")
+	require.NoError(t, os.WriteFile(path, []byte(lines(60)), 0o600))
+	b := open(t, "p=gcra+1/5s")
+	b.changes(func() { b.do(chromedp.SetUploadFiles(chromedp.CSS("#log-file"), []string{path})) })
+	b.requireLog()
+}
+
+func TestLogsThatCannotBeReplayed(t *testing.T) {
+	t.Parallel()
+	b := open(t, "p=gcra+1/5s")
+	before := b.table()
+	for name, c := range map[string]struct{ content, message string }{
+		"empty.log":   {"", "the log is empty"},
+		"times.log":   {strings.Repeat("192.0.2.1 GET / 200\n", 20), "are not log lines"},
+		"picture.png": {"\x89PNG\r\n\x1a\n" + strings.Repeat("\x00\xff\x17\x80", 500), "are not log lines"},
+	} {
+		b.drop(name, c.content)
+		b.wait("document.querySelector('#log-note').innerText.startsWith(%s)", quote(name+" was not read: "))
+		require.Contains(t, b.text("#log-note"), c.message)
+		require.Equal(t, before, b.table())
+	}
+	b.changes(func() { b.drop("access.log", lines(60)) })
+	b.requireLog()
+}
+
+func TestTooLargeLogIsNotSent(t *testing.T) {
+	t.Parallel()
+	b := open(t, "p=gcra+1/5s")
+	b.requested()
+	eval[bool](b, `(() => {
+		const megabyte = new Uint8Array(1 << 20);
+		const dataTransfer = new DataTransfer();
+		dataTransfer.items.add(new File(Array(257).fill(megabyte), 'large.log'));
+		document.body.dispatchEvent(new DragEvent('drop', { bubbles: true, cancelable: true, dataTransfer }));
+		return true;
+	})()`)
+	b.wait("document.querySelector('#log-note').innerText.startsWith('large.log has 257 MB. The page reads at most 256 MB.')")
+	require.Empty(t, b.requested())
+}
+
+func TestNamesInALogAreShownAsText(t *testing.T) {
+	t.Parallel()
+	b := open(t, "p=gcra+1/5s")
+	hostile := "<img/src=x/onerror=alert(1)>"
+	b.changes(func() { b.drop(hostile+".log", strings.ReplaceAll(lines(5), "192.0.2.1 ", hostile+" ")) })
+	require.Contains(t, b.text("#log-note"), hostile)
+	require.Contains(t, b.text("#log"), hostile)
+	require.Equal(t, hostile, eval[string](b, "document.querySelector('#client').value"))
+	b.tabTo("#chart-1")
+	b.press(kb.Home)
+	b.wait("document.querySelector('#explanation-words').innerText.includes(%s)", quote(" by "+hostile+": admitted"))
+	require.Zero(t, eval[int](b, "document.querySelectorAll('img').length"))
+}
+
+func TestBundledLog(t *testing.T) {
+	t.Parallel()
+	b := open(t, "kind=log")
+	require.Contains(t, b.text("#log"), "bundled")
+	require.Greater(t, b.table()[0].number(t, "Calls"), 1000)
+	b.click("#chart-1 .u-over")
+	b.wait("document.querySelector('#explanation-words').innerText.includes(' UTC by ')")
+}

@@ -1,0 +1,95 @@
+package browsertest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestProgramPrintsAnAddressWithItsPolicies(t *testing.T) {
+	t.Parallel()
+	b := blank(t)
+	specs := []string{"all(gcra 10/s; gcra 100/m burst=20)", "fixedwindow 7/h align=clock"}
+	p, err := start("127.0.0.1:0", "-p", specs[0], "-p", specs[1])
+	require.NoError(t, err)
+	defer p.kill()
+	b.visit(p.address)
+	require.Equal(t, specs, b.specs())
+	require.Empty(t, b.messages())
+}
+
+func TestPoliciesStandSideBySide(t *testing.T) {
+	t.Parallel()
+	b := open(t, "p=gcra+30/m&p=fixedwindow+30/m")
+	require.Equal(t, []string{"gcra 30/m", "fixedwindow 30/m"}, b.specs())
+	tops := eval[[]int](b, "[...document.querySelectorAll('article.policy')].map((e) => Math.round(e.getBoundingClientRect().top))")
+	require.Equal(t, tops[0], tops[1])
+}
+
+func TestPoliciesAreAddedDuplicatedAndRemoved(t *testing.T) {
+	t.Parallel()
+	b := open(t, steady(10, "gcra 1/5s", "fixedwindow 3/10s").settings())
+	b.changes(func() { b.click("#add") })
+	require.Equal(t, []string{"gcra 1/5s", "fixedwindow 3/10s", "fixedwindow 3/10s"}, b.specs())
+	b.changes(func() { b.button(1, "Duplicate") })
+	require.Equal(t, []string{"gcra 1/5s", "gcra 1/5s", "fixedwindow 3/10s", "fixedwindow 3/10s"}, b.specs())
+	b.changes(func() { b.button(3, "Remove") })
+	require.Equal(t, []string{"gcra 1/5s", "gcra 1/5s", "fixedwindow 3/10s"}, b.specs())
+	b.requireTable(b.ask(steady(10, "gcra 1/5s", "gcra 1/5s", "fixedwindow 3/10s")))
+}
+
+func TestLastPolicyCannotBeRemoved(t *testing.T) {
+	t.Parallel()
+	b := open(t, steady(10, "gcra 1/5s").settings())
+	require.True(t, eval[bool](b, "document.querySelector('button[aria-label=\"Remove policy 1\"]').disabled"))
+}
+
+func TestAtMostTwelvePolicies(t *testing.T) {
+	t.Parallel()
+	b := open(t, steady(10, slices.Repeat([]string{"gcra 1/5s"}, 11)...).settings())
+	b.changes(func() { b.click("#add") })
+	require.Len(t, b.table(), 12)
+	require.True(t, eval[bool](b, "document.querySelector('#add').disabled"))
+	require.True(t, eval[bool](b, "document.querySelector('button[aria-label=\"Duplicate policy 12\"]').disabled"))
+}
+
+func TestPolicyIsEdited(t *testing.T) {
+	t.Parallel()
+	b := open(t, steady(10, "gcra 1/5s", "gcra 1/5s").settings())
+	b.changes(func() { b.enter("#spec-2", "fixedwindow 4/10s") })
+	b.requireTable(b.ask(steady(10, "gcra 1/5s", "fixedwindow 4/10s")))
+}
+
+func TestInvalidPolicyIsMarkedAndTheOthersAreDrawn(t *testing.T) {
+	t.Parallel()
+	b := open(t, steady(10, "gcra 1/5s", "gcra 1/5s").settings())
+	b.changes(func() { b.enter("#spec-2", "gcra 10/m brust=5") })
+	lines := strings.Split(eval[string](b, "[...document.querySelectorAll('#spec-error-2 :is(p, pre)')].map((e) => e.textContent).join('\\n')"), "\n")
+	require.Len(t, lines, 3)
+	require.Contains(t, lines[0], "brust")
+	require.Equal(t, strings.Index(lines[1], "brust"), strings.Index(lines[2], "^"), "the mark is under the wrong word")
+	require.Contains(t, eval[string](b, "getComputedStyle(document.querySelector('#spec-error-2 pre')).fontFamily"), "monospace")
+	require.Equal(t, "true", eval[string](b, "document.querySelector('#spec-2').getAttribute('aria-invalid')"))
+	require.Positive(t, b.pixels(1, admittedColour))
+	require.Equal(t, 2, b.table()[0].number(t, "Admitted"))
+
+	b.changes(func() { b.enter("#spec-2", "gcra 10/m burst=5") })
+	require.Empty(t, b.text("#spec-error-2"))
+	b.requireTable(b.ask(steady(10, "gcra 1/5s", "gcra 10/m burst=5")))
+}
+
+// Text of the user is never HTML.
+func TestHostileSpecIsShownAsText(t *testing.T) {
+	t.Parallel()
+	hostile := "<img src=x onerror=alert(1)>"
+	b := open(t, steady(10, "gcra 1/5s", hostile).settings())
+	require.Contains(t, b.text("#spec-error-2"), hostile)
+	require.Contains(t, b.table()[1]["Policy"], hostile)
+	require.Zero(t, eval[int](b, "document.querySelectorAll('img').length"))
+
+	b.changes(func() { b.enter("#spec-2", strings.Repeat("gcra ", 2000)) })
+	require.Contains(t, b.table()[1]["Calls"], "Not valid")
+	require.LessOrEqual(t, eval[int](b, "document.documentElement.scrollWidth"), eval[int](b, "innerWidth"))
+}

@@ -1,0 +1,121 @@
+package browsertest
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+// A scene is a screenshot of the documentation.
+type scene struct {
+	file          string
+	width, height int64
+	scheme        string
+	phone         bool
+}
+
+var scenes = []scene{
+	{file: "compare.png", width: 1280, height: 1640, scheme: "light"},
+	{file: "compare-dark.png", width: 1280, height: 1640, scheme: "dark"},
+	{file: "compare-phone.png", width: 360, height: 740, scheme: "light", phone: true},
+}
+
+// A client that knows the edge of a fixed window gets almost twice its limit within seconds.
+const sceneSettings = "p=gcra+30/m&p=tokenbucket+30/m+burst=10&p=fixedwindow+30/m&p=movingwindow+30/m+slots=12&kind=edge&length=450&from=290&to=450"
+
+func TestScreenshots(t *testing.T) {
+	t.Parallel()
+	need(t)
+	for _, s := range scenes {
+		t.Run(s.file, func(t *testing.T) {
+			t.Parallel()
+			shot := s.take(t)
+			path := filepath.Join("../../../../docs", s.file)
+			if *update {
+				require.NoError(t, os.WriteFile(path, compressed(t, shot), 0o644))
+			}
+			committed, err := os.ReadFile(path)
+			require.NoError(t, err, "to write the screenshots: go test -run TestScreenshots -update")
+			require.Equal(t, size(t, shot), size(t, committed))
+			require.Less(t, len(committed), 300_000)
+		})
+	}
+}
+
+// take returns the screenshot as a PNG.
+func (s scene) take(t *testing.T) []byte {
+	t.Helper()
+	b := blank(t)
+	options := []chromedp.EmulateViewportOption{}
+	if s.phone {
+		options = append(options, chromedp.EmulateMobile, chromedp.EmulateTouch)
+	}
+	b.do(chromedp.EmulateViewport(s.width, s.height, options...))
+	b.scheme(s.scheme)
+	b.visit(pageAddress(t) + "#" + sceneSettings)
+	b.tabTo("#chart-3")
+	b.do(chromedp.Click(chromedp.CSS("#chart-3 .u-over")))
+	b.waitWords("call ")
+	b.requireResult()
+	return call(b, page.CaptureScreenshot, page.CaptureScreenshotParams{}).Data
+}
+
+// compressed returns the PNG with at most 256 colours and the best compression.
+func compressed(t *testing.T, shot []byte) []byte {
+	t.Helper()
+	picture, err := png.Decode(bytes.NewReader(shot))
+	require.NoError(t, err)
+	few := image.NewPaletted(picture.Bounds(), frequentColours(picture))
+	draw.Draw(few, few.Bounds(), picture, image.Point{}, draw.Src)
+	var out bytes.Buffer
+	encoder := png.Encoder{CompressionLevel: png.BestCompression}
+	require.NoError(t, encoder.Encode(&out, few))
+	return out.Bytes()
+}
+
+// frequentColours returns the most frequent colours that differ visibly.
+func frequentColours(picture image.Image) color.Palette {
+	counts := make(map[color.Color]int)
+	size := picture.Bounds().Size()
+	for y := range size.Y {
+		for x := range size.X {
+			counts[picture.At(x, y)]++
+		}
+	}
+	colours := slices.Collect(maps.Keys(counts))
+	slices.SortFunc(colours, func(a, b color.Color) int { return counts[b] - counts[a] })
+	var chosen color.Palette
+	for _, c := range colours {
+		if len(chosen) < 256 && !slices.ContainsFunc(chosen, func(other color.Color) bool { return near(c, other) }) {
+			chosen = append(chosen, c)
+		}
+	}
+	return chosen
+}
+
+// near reports whether two colours differ by less than 8 of 255 in each channel.
+func near(a, b color.Color) bool {
+	const least = 8 << 8
+	ar, ag, ab, _ := a.RGBA()
+	br, bg, bb, _ := b.RGBA()
+	similar := func(x, y uint32) bool { return max(x, y)-min(x, y) < least }
+	return similar(ar, br) && similar(ag, bg) && similar(ab, bb)
+}
+
+func size(t *testing.T, shot []byte) image.Point {
+	t.Helper()
+	config, err := png.DecodeConfig(bytes.NewReader(shot))
+	require.NoError(t, err)
+	return image.Pt(config.Width, config.Height)
+}

@@ -1,0 +1,115 @@
+package browsertest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+)
+
+// question is a question to the service, with the members of the type Query of package compare.
+type question struct {
+	Specs     []string  `json:"specs"`
+	Stream    stream    `json:"stream"`
+	Reaction  string    `json:"reaction"`
+	Shared    bool      `json:"shared"`
+	Skews     []float64 `json:"skews"`
+	OwnClocks bool      `json:"own_clocks"`
+}
+
+type stream struct {
+	Kind     string  `json:"kind"`
+	Requests int     `json:"requests"`
+	Length   float64 `json:"length"`
+	Clients  int     `json:"clients"`
+	Seed     int     `json:"seed"`
+	Target   int     `json:"target"`
+	Log      string  `json:"log"`
+}
+
+// answer is a part of the answer.
+type answer struct {
+	Policies []struct {
+		Spec        string
+		Calls       int
+		Admitted    int
+		Denied      int
+		Unnecessary int
+		Unserved    int
+		Worst       int
+		Bound       int
+		Admissions  []int
+	}
+}
+
+// steady returns a question about requests at equal distances: one each second.
+func steady(seconds int, specs ...string) question {
+	return question{
+		Specs:    specs,
+		Stream:   stream{Kind: "steady", Requests: seconds, Length: float64(seconds), Clients: 1, Seed: 1},
+		Reaction: "ignore",
+	}
+}
+
+// settings returns the question as the page writes it after # in its address.
+func (q question) settings() string {
+	v := url.Values{"p": q.Specs}
+	s := q.Stream
+	for name, value := range map[string]string{
+		"kind":         s.Kind,
+		"requests":     strconv.Itoa(s.Requests),
+		"length":       strconv.FormatFloat(s.Length, 'f', -1, 64),
+		"clients":      strconv.Itoa(s.Clients),
+		"seed":         strconv.Itoa(s.Seed),
+		"target":       strconv.Itoa(s.Target + 1),
+		"after-denial": q.Reaction,
+	} {
+		v.Set(name, value)
+	}
+	if q.Shared {
+		v.Set("shared", "yes")
+	}
+	if len(q.Skews) > 0 {
+		v.Set("clocks-ahead", strings.Trim(strings.ReplaceAll(fmt.Sprint(q.Skews), " ", ","), "[]"))
+	}
+	if q.OwnClocks {
+		v.Set("clock", "own")
+	}
+	return v.Encode()
+}
+
+// ask asks the service from within the page, and returns its answer.
+func (b *tab) ask(q question) answer {
+	b.t.Helper()
+	body, err := json.Marshal(q)
+	require.NoError(b.t, err)
+	text := eval[string](b, "fetch('api/compare', { method: 'POST', body: %s }).then((r) => r.text())", quote(string(body)))
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	var reply struct {
+		Result answer
+		Error  string
+	}
+	require.NoError(b.t, json.Unmarshal([]byte(lines[len(lines)-1]), &reply))
+	require.Empty(b.t, reply.Error)
+	return reply.Result
+}
+
+// requireTable compares the table of results with the answer of the service.
+func (b *tab) requireTable(a answer) {
+	b.t.Helper()
+	rows := b.table()
+	require.Len(b.t, rows, len(a.Policies))
+	for i, p := range a.Policies {
+		row := rows[i]
+		require.Contains(b.t, row["Policy"], p.Spec)
+		for column, n := range map[string]int{
+			"Calls": p.Calls, "Admitted": p.Admitted, "Denied": p.Denied, "Most in a period": p.Worst, "Bound": p.Bound,
+			"Unnecessary denials": p.Unnecessary, "Requests never served": p.Unserved,
+		} {
+			require.Equal(b.t, n, row.number(b.t, column), "%s of %s", column, p.Spec)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package browsertest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+)
+
+// large is about 10,000 requests and four policies.
+func large() question {
+	return question{
+		Specs:    []string{"gcra 30/m", "tokenbucket 30/m", "fixedwindow 30/m", "movingwindow 30/m slots=12"},
+		Stream:   stream{Kind: "poisson", Requests: 10_000, Length: 18_000, Clients: 1, Seed: 1},
+		Reaction: "ignore",
+	}
+}
+
+// The last of many changes is the one that is drawn at the end.
+func TestPictureFollowsADraggedSlider(t *testing.T) {
+	t.Parallel()
+	q := large()
+	b := open(t, q.settings())
+	at := eval[struct{ X, Y, Width, Height float64 }](b, `(() => {
+		const e = document.querySelector('article[aria-label="Policy 1"] input[type=range]');
+		e.scrollIntoView({ block: 'center' });
+		return e.getBoundingClientRect().toJSON();
+	})()`)
+	y := at.Y + at.Height/2
+	b.do(chromedp.MouseEvent(chromedp.MousePressed, at.X+at.Width/3, y, chromedp.ButtonLeft, chromedp.ClickCount(1)))
+	specs := []string{b.specs()[0]}
+	for i := range 40 {
+		b.do(chromedp.MouseEvent(chromedp.MouseMoved, at.X+at.Width*(1./3+float64(i)/80), y, chromedp.ButtonLeft))
+		specs = append(specs, b.specs()[0])
+	}
+	b.do(chromedp.MouseEvent(chromedp.MouseReleased, at.X+at.Width*0.8, y, chromedp.ButtonLeft, chromedp.ClickCount(1)))
+	require.Greater(t, len(slices.Compact(specs)), 20, "the spec does not follow the slider")
+
+	q.Specs[0] = b.specs()[0]
+	b.wait("document.querySelector('#results tbody code').textContent === %s", quote(q.Specs[0]))
+	b.requireTable(b.ask(q))
+	durations := eval[[]float64](b, "performance.getEntriesByName('sluice-drawn').map((e) => e.duration)")
+	slices.Sort(durations)
+	t.Logf("from a change to its picture, %d pictures of 10,000 requests and 4 policies: median %.0f ms, maximum %.0f ms",
+		len(durations), durations[len(durations)/2], durations[len(durations)-1])
+}
+
+func TestLastOfManyQuickChangesIsDrawn(t *testing.T) {
+	t.Parallel()
+	q := large()
+	b := open(t, q.settings())
+	eval[bool](b, `(() => {
+		const spec = document.querySelector('#spec-1');
+		for (let n = 1; n <= 100; n++) {
+			spec.value = 'gcra ' + n + '/m';
+			spec.dispatchEvent(new Event('input', { bubbles: true }));
+		}
+		return true;
+	})()`)
+	b.wait("document.querySelector('#results tbody code').textContent === 'gcra 100/m'")
+	q.Specs[0] = "gcra 100/m"
+	b.requireTable(b.ask(q))
+	require.Less(t, eval[int](b, "Number(document.documentElement.dataset.drawn)"), 10, "changes that a newer one replaces are drawn too")
+}
+
+func TestSliderByKeyboard(t *testing.T) {
+	t.Parallel()
+	b := open(t, steady(10, "gcra 3/10s", "movingwindow 5/10s slots=2").settings())
+	sliders := eval[[]string](b, "[...document.querySelectorAll('.sliders input[type=range]')].map((e, i) => { e.id = 'slider-' + i; return e.ariaLabel; })")
+	require.Len(t, sliders, 4)
+	for i, c := range []struct{ label, spec string }{
+		{"count", "gcra 4/10s"},
+		{"burst", "gcra 4/10s burst=5"},
+		{"count", "movingwindow 6/10s slots=2"},
+		{"slots", "movingwindow 6/10s slots=3"},
+	} {
+		require.Contains(t, sliders[i], c.label)
+		b.changes(func() {
+			eval[bool](b, "(document.querySelector('#slider-%d').focus(), true)", i)
+			b.press(kb.ArrowRight)
+		})
+		require.Contains(t, b.specs(), c.spec)
+	}
+	b.requireTable(b.ask(steady(10, "gcra 4/10s burst=5", "movingwindow 6/10s slots=3")))
+}
