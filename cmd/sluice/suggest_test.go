@@ -44,8 +44,8 @@ func suggestions(t *testing.T, log string, args ...string) jsonSuggestReport {
 // policy found as suggest says, and so it does with one unit less. The first meets the goal, the
 // second does not.
 func TestReplayConfirmsTheSuggestions(t *testing.T) {
-	for _, by := range []string{"ip", "path", "user+method", "everything"} {
-		for _, untouched := range []string{"100%", "99.9%", "99%", "90%", "40%"} {
+	for _, by := range []string{"ip", "user+method", "everything"} {
+		for _, untouched := range []string{"100%", "99.9%", "40%"} {
 			for _, of := range []string{"requests", "clients"} {
 				r := suggestions(t, "", "--untouched", untouched, "--of", of, "--by", by, "--top", "10000")
 				require.Equal(t, [2]string{untouched, of}, [2]string{r.Untouched, r.Of})
