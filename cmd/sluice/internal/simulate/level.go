@@ -17,13 +17,16 @@ type Level struct {
 	At   []int64 // the times, in ascending order
 	Left []int64 // the units left, negative for a debt
 
-	next  int // the next sample
-	calls int
-	// low and high are the lowest and the highest level since the last sample that are not recorded
-	// yet. wide reports whether there are such levels.
+	next    int     // the next sample
+	pending []point // since the last sample; at most exactPoints
+	// count is the number of points since the last sample, and low and high are the lowest and the
+	// highest of them.
+	count     int
 	low, high point
-	wide      bool
 }
+
+// exactPoints is how many points between two samples are recorded exactly.
+const exactPoints = 8
 
 type point struct{ at, left int64 }
 
@@ -45,39 +48,38 @@ func (l *Level) upTo(r *Run, until int64) {
 	}
 }
 
-// note records the level just before and just after a call of the client. If there are many more
-// calls than samples, it records only the lowest and the highest level between two samples.
+// note records the level just before and just after a call of the client. If there are many calls
+// between two samples, it records only the lowest and the highest level.
 func (l *Level) note(r *Run, c *Call) {
 	if c.At < l.From || c.At > l.To || r.key(c.Client) != r.key(l.Client) || r.policy == nil {
 		return
 	}
-	before, after := point{c.At, c.Result.Remaining + c.Result.Paid}, point{c.At, c.Result.Remaining}
-	if l.calls++; l.calls <= 4*l.Samples {
-		l.add(before.at, before.left)
-		l.add(after.at, after.left)
-		return
+	for _, p := range [...]point{{c.At, c.Result.Remaining + c.Result.Paid}, {c.At, c.Result.Remaining}} {
+		if l.count == 0 || p.left >= l.high.left {
+			l.high = p
+		}
+		if l.count == 0 || p.left < l.low.left {
+			l.low = p
+		}
+		if l.count++; l.count <= exactPoints {
+			l.pending = append(l.pending, p)
+		}
 	}
-	if !l.wide || before.left > l.high.left {
-		l.high = before
-	}
-	if !l.wide || after.left < l.low.left {
-		l.low = after
-	}
-	l.wide = true
 }
 
-// flush records the lowest and the highest level, the earlier of them first.
+// flush records the points since the last sample.
 func (l *Level) flush() {
-	if !l.wide {
-		return
+	points := l.pending
+	if l.count > exactPoints {
+		points = []point{l.high, l.low}
+		if l.low.at < l.high.at {
+			points = []point{l.low, l.high}
+		}
 	}
-	l.wide = false
-	first, second := l.high, l.low
-	if l.low.at < l.high.at {
-		first, second = l.low, l.high
+	for _, p := range points {
+		l.add(p.at, p.left)
 	}
-	l.add(first.at, first.left)
-	l.add(second.at, second.left)
+	l.pending, l.count = l.pending[:0], 0
 }
 
 func (l *Level) peek(r *Run, at int64) {
