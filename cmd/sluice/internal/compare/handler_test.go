@@ -4,10 +4,14 @@ package compare_test
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -83,6 +87,20 @@ func TestOtherSitesAndOtherHostsAreRefused(t *testing.T) {
 		"curl":            request("POST", "/api/compare", question),
 	} {
 		require.Equal(t, 200, serve(r).Code, name)
+	}
+}
+
+// TestChartLibraryIsUnchanged: its files have the checksums that its README.md states.
+func TestChartLibraryIsUnchanged(t *testing.T) {
+	const dir = "page/third_party/uplot/"
+	readme, err := os.ReadFile(dir + "README.md")
+	require.NoError(t, err)
+	rows := regexp.MustCompile(`(?m)^\| (\S+) \| \S+ \| ([0-9a-f]{64}) \|$`).FindAllStringSubmatch(string(readme), -1)
+	require.Len(t, rows, 3)
+	for _, row := range rows {
+		content, err := os.ReadFile(dir + row[1])
+		require.NoError(t, err)
+		require.Equal(t, row[2], fmt.Sprintf("%x", sha256.Sum256(content)), row[1])
 	}
 }
 
