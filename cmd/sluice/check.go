@@ -47,7 +47,7 @@ func runCheck(ctx context.Context, names []string, s streams) error {
 	}
 	var reported error
 	for i, name := range names {
-		f, err := await(ctx, func() (*config.File, error) { return readConfig(name, s.in) })
+		name, f, err := readConfig(ctx, name, s.in)
 		var faults *config.Error
 		switch {
 		case errors.As(err, &faults):
@@ -58,9 +58,6 @@ func runCheck(ctx context.Context, names []string, s streams) error {
 			return err
 		case i > 0:
 			fmt.Fprintln(s.out)
-		}
-		if name == "-" {
-			name = "standard input"
 		}
 		if err := printConfig(s.out, name, f); err != nil {
 			return err
@@ -76,15 +73,21 @@ func statConfig(name string) error {
 	return err
 }
 
-func readConfig(name string, stdin io.Reader) (*config.File, error) {
+// readConfig reads a rule file, - for standard input. It returns the name for messages.
+func readConfig(ctx context.Context, name string, stdin io.Reader) (string, *config.File, error) {
 	if name != "-" {
-		return config.Read(name)
+		f, err := await(ctx, func() (*config.File, error) { return config.Read(name) }) // it may be a pipe
+		return name, f, err
 	}
-	text, err := io.ReadAll(io.LimitReader(stdin, config.MaxSize+1))
-	if err != nil {
-		return nil, fmt.Errorf("standard input: %w", err)
-	}
-	return config.Parse("standard input", text)
+	const shown = "standard input"
+	f, err := await(ctx, func() (*config.File, error) {
+		text, err := io.ReadAll(io.LimitReader(stdin, config.MaxSize+1))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", shown, err)
+		}
+		return config.Parse(shown, text)
+	})
+	return shown, f, err
 }
 
 // printConfig explains the rules of a file.

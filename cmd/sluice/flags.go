@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 )
 
 // checkValues refuses flags that are given twice, except lists: otherwise the first value would be
@@ -97,4 +99,12 @@ func (r *reportFlags) validate(flags *pflag.FlagSet) error {
 		return usagef("--by and --config exclude each other; leave --by out, or set by in the rules of %s", r.config)
 	}
 	return nil
+}
+
+// readRules reads the file of --config.
+func (r *reportFlags) readRules(ctx context.Context) (*config.File, error) {
+	if err := statConfig(r.config); err != nil {
+		return nil, err
+	}
+	return await(ctx, func() (*config.File, error) { return config.Read(r.config) }) // it may be a pipe
 }

@@ -94,8 +94,8 @@ func (p *planRun) run(ctx context.Context, args []string, s streams) error {
 	if i := slices.IndexFunc(sources, func(s source) bool { return s.trace }); i >= 0 {
 		return usagef("%s is a trace, and plan reads access logs; name an access log, or run the trace with sluice replay", sources[i].name)
 	}
-	if len(logs) == 0 && !slices.Contains(args, "-") && stdinHasData(s.in) {
-		fmt.Fprintln(s.err, "sluice: reading the bundled sample log; to read standard input, pass -")
+	if !slices.Contains(args, "-") {
+		noteSample(logs, s)
 	}
 	report, err := p.compare(ctx, sources, s.err)
 	if err != nil {
@@ -159,7 +159,7 @@ func (p *planRun) readRules(ctx context.Context, before, after string, s streams
 		name    string
 		subject **ruleSubject
 	}{{before, &p.old}, {after, &p.new}} {
-		file, err := await(ctx, func() (*config.File, error) { return readConfig(f.name, s.in) })
+		name, file, err := readConfig(ctx, f.name, s.in)
 		var faults *config.Error
 		switch {
 		case errors.As(err, &faults):
@@ -169,10 +169,7 @@ func (p *planRun) readRules(ctx context.Context, before, after string, s streams
 		case err != nil:
 			return err
 		}
-		if f.name == "-" {
-			f.name = "standard input"
-		}
-		if *f.subject, err = newRuleSubjectOfSeveral(f.name, file, p.keyField); err != nil {
+		if *f.subject, err = newRuleSubjectOfSeveral(name, file, p.keyField); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"unicode"
@@ -89,9 +88,8 @@ func (p *replayRun) run(ctx context.Context, args []string, s streams) error {
 		return p.runTraces(ctx, trace, s)
 	case p.check:
 		return usagef("--check works with traces only, and %s is not a trace; leave --check out", log)
-	case len(args) == 0 && stdinHasData(s.in):
-		fmt.Fprintln(s.err, "sluice: reading the bundled sample log; to read standard input, pass -")
 	}
+	noteSample(args, s)
 	return p.runLogs(ctx, s)
 }
 
@@ -101,10 +99,7 @@ func (p *replayRun) parse(ctx context.Context) (err error) {
 		return err
 	}
 	if p.config != "" {
-		if err := statConfig(p.config); err != nil {
-			return err
-		}
-		p.file, err = await(ctx, func() (*config.File, error) { return config.Read(p.config) }) // it may be a pipe
+		p.file, err = p.readRules(ctx)
 		return err
 	}
 	if p.keyer, err = p.parseKeyer(); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -111,6 +112,13 @@ func stdinHasData(stdin io.Reader) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && (info.Mode()&fs.ModeNamedPipe != 0 || info.Mode().IsRegular() && info.Size() > 0)
+}
+
+// noteSample says that the sample is read, if no log is named although standard input has data.
+func noteSample(logs []string, s streams) {
+	if len(logs) == 0 && stdinHasData(s.in) {
+		fmt.Fprintln(s.err, "sluice: reading the bundled sample log; to read standard input, pass -")
+	}
 }
 
 // newProgress returns a progress bar. It is invisible unless w is a terminal and the input is long.

@@ -93,9 +93,7 @@ func (p *suggestRun) run(ctx context.Context, args []string, s streams) error {
 	if err != nil {
 		return err
 	}
-	if len(args) == 0 && stdinHasData(s.in) {
-		fmt.Fprintln(s.err, "sluice: reading the bundled sample log; to read standard input, pass -")
-	}
+	noteSample(args, s)
 	report, err := p.suggest(ctx, what, sources, s.err)
 	if err != nil {
 		return err
@@ -130,10 +128,7 @@ func (p *suggestRun) parse(ctx context.Context) (err error) {
 	case p.flags.Changed("per") && p.config != "":
 		return usagef("--per and --config exclude each other; leave --per out: the rules of %s have their own periods", p.config)
 	case p.config != "":
-		if err := statConfig(p.config); err != nil {
-			return err
-		}
-		p.file, err = await(ctx, func() (*config.File, error) { return config.Read(p.config) }) // it may be a pipe
+		p.file, err = p.readRules(ctx)
 		return err
 	}
 	if p.keyer, err = p.parseKeyer(); err != nil {
