@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -220,6 +221,7 @@ func withoutCost(p algo.Policy) (spec string, cost int64) {
 	if err != nil {
 		return p.String(), 1
 	}
-	words := strings.Fields(p.String())
-	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, "cost=") }), " "), r.Cost
+	return costOption.ReplaceAllString(p.String(), ""), r.Cost
 }
+
+var costOption = regexp.MustCompile(` cost=\d+`)

@@ -151,7 +151,7 @@ func TestExportedTracesPassTheirCheck(t *testing.T) {
 }
 
 func TestExportedRulesAreARuleFile(t *testing.T) {
-	q := query(append(all, "gcra 10/m cost=3 burst=9")...)
+	q := query(append(all, "gcra 10/m cost=3 burst=9", "all(gcra 10/s cost=2; gcra 100/m cost=2)")...)
 	text := answer[*compare.Text](t, compare.NewService(), "rules", q)
 	file, err := config.Parse(text.Name, []byte(text.Text))
 	require.NoError(t, err)
@@ -160,6 +160,8 @@ func TestExportedRulesAreARuleFile(t *testing.T) {
 		require.Equal(t, all[i], file.Rules[i].Policy.String())
 	}
 	require.EqualValues(t, 3, file.Rules[5].Cost.Units)
+	require.Equal(t, "all(gcra 10/s; gcra 100/m)", file.Rules[6].Policy.String())
+	require.EqualValues(t, 2, file.Rules[6].Cost.Units)
 	require.Equal(t, "ip", file.Rules[0].ByString())
 
 	q.Shared = true
