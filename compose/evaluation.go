@@ -3,7 +3,6 @@ package compose
 import (
 	"bytes"
 	"math"
-	"strings"
 	"sync"
 	"time"
 	"unsafe"
@@ -20,7 +19,7 @@ type evaluation struct {
 	demands []demand // one for each rule that applies
 	allowed bool
 	buffer  []byte // the next states
-	keys    []byte // the text of the keys, if the store does not keep them
+	keys    []byte // the text of the keys
 	request engine.Request
 }
 
@@ -46,20 +45,10 @@ type demand struct {
 	program *algo.Program // of Rule.Policy; nil if there is none
 }
 
-// add adds a demand. key is the key of its record in the store.
-func (e *evaluation) add(d demand, key string) {
-	e.demands, e.request.Keys = append(e.demands, d), append(e.request.Keys, key)
-}
-
-// key returns the key of a record. If it is temporary, it is valid until the evaluation is
-// released. That suffices for a memory.Store, which keeps a hash of the key.
-func (e *evaluation) key(temporary bool, group string, parts ...string) string {
-	if !temporary {
-		return driver.Key(group, parts...)
-	}
-	start := len(e.keys)
-	e.keys = driver.AppendKey(e.keys, group, parts...)
-	return unsafe.String(&e.keys[start], len(e.keys)-start)
+// addKey adds the key of the last demand, whose text is e.keys from start on. It is valid until the
+// evaluation is released.
+func (e *evaluation) addKey(start int) {
+	e.request.Keys = append(e.request.Keys, unsafe.String(&e.keys[start], len(e.keys)-start))
 }
 
 // release returns the evaluation to the pool, unless the engine can still use it.
@@ -81,7 +70,10 @@ func (e *evaluation) derive(op Op, cost func(i int) (cost int64, keep bool)) *ev
 		var keep bool
 		if d.Cost, keep = cost(i); keep {
 			d.Result, d.Err = algo.Result{}, nil
-			derived.add(d, strings.Clone(e.request.Keys[i]))
+			start := len(derived.keys)
+			derived.keys = append(derived.keys, e.request.Keys[i]...)
+			derived.demands = append(derived.demands, d)
+			derived.addKey(start)
 		}
 	}
 	return derived

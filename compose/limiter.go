@@ -46,13 +46,12 @@ import (
 // the caller may send the command itself. The call then returns when the server replies, at the
 // deadline of its context, or at the end of Options.Timeout.
 type Limiter[T any] struct {
-	options  Options[T]
-	rules    []Rule[T]
-	engine   *engine.Engine
-	local    *engine.Engine // decides while the store fails; nil unless OnFailure is FailLocal
-	memory   *memoryPath    // nil if the limiter cannot take it
-	inMemory bool           // the store is a memory.Store
-	server   bool           // the store can run programs
+	options Options[T]
+	rules   []Rule[T]
+	engine  *engine.Engine
+	local   *engine.Engine // decides while the store fails; nil unless OnFailure is FailLocal
+	memory  *memoryPath    // nil if the limiter cannot take it
+	server  bool           // the store can run programs
 }
 
 // New returns a limiter on store. A nil store means the memory of this limiter alone. A limiter
@@ -95,11 +94,10 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 	if store == nil {
 		store = new(memory.Store)
 	}
-	m, inMemory := store.(*memory.Store)
-	if inMemory && m == nil {
+	if m, ok := store.(*memory.Store); ok && m == nil {
 		return nil, errors.New("compose: the store is a nil *memory.Store; pass new(memory.Store), or a plain nil for a store of this limiter alone")
 	}
-	l := &Limiter[T]{options: o, rules: rules, inMemory: inMemory}
+	l := &Limiter[T]{options: o, rules: rules}
 	eo := engine.Options{
 		Clock: o.Clock, Timeout: o.Timeout, DenialCacheTTL: o.DenialCacheTTL, DenialCacheSize: o.DenialCacheSize,
 		OpenAfter: o.CircuitOpenAfter, MaxRoundTrips: o.MaxRoundTrips, MaxQueue: o.MaxQueue,
@@ -118,11 +116,14 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 }
 
 func newEngine(store storage.Store, o engine.Options) *engine.Engine {
-	if o.Clock == nil {
-		switch s := store.(type) {
-		case *memory.Store:
+	switch s := store.(type) {
+	case *memory.Store:
+		o.KeepsNoKeys = true
+		if o.Clock == nil {
 			o.Clock = s.Now
-		case driver.InPlace:
+		}
+	case driver.InPlace:
+		if o.Clock == nil {
 			o.Clock = time.Now
 		}
 	}
@@ -234,14 +235,19 @@ func (l *Limiter[T]) newEvaluation(op Op, in T, n int64, rules []Rule[T]) (*eval
 		group = l.options.Group(in)
 	}
 	for i := range rules {
-		d, err := rules[i].demand(op, in, n)
+		e.demands = append(e.demands, demand{rule: i})
+		d := &e.demands[len(e.demands)-1]
+		applies, err := rules[i].demand(op, in, n, d)
 		if err != nil {
 			return nil, err
 		}
-		if d.Policy != nil {
-			d.rule = i
-			e.add(d, e.key(l.inMemory, group, l.options.Namespace, d.Rule, d.Key))
+		if !applies {
+			e.demands = e.demands[:len(e.demands)-1]
+			continue
 		}
+		start := len(e.keys)
+		e.keys = driver.AppendKey(e.keys, group, l.options.Namespace, d.Rule, d.Key)
+		e.addKey(start)
 	}
 	return e, nil
 }

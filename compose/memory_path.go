@@ -65,18 +65,19 @@ func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 	}
 	policy, cost := rule.Policy, n
 	if rule.Cost != nil || rule.PolicyFor != nil {
-		demand, err := rule.demand(OpAllow, in, n)
+		var demand demand
+		applies, err := rule.demand(OpAllow, in, n, &demand)
 		if err != nil {
 			*d = Decision{}
 			return err
 		}
+		if !applies {
+			*d = Decision{Allowed: true, Attempts: 1}
+			return nil
+		}
 		policy, cost, r.Key = demand.Policy, demand.Cost, demand.Key
 	} else {
 		r.Key = rule.key(in)
-	}
-	if policy == nil {
-		*d = Decision{Allowed: true, Attempts: 1}
-		return nil
 	}
 	// Write the decision before unlocking the record: unlocking waits for all writes, and the
 	// caller, who copies the decision, would have to wait for a later write again.

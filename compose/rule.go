@@ -131,21 +131,22 @@ func hasCost(p algo.Policy) bool {
 	return err == nil && r.Cost != 1
 }
 
-// demand returns the demand for an operation on n calls. Its Policy is nil if the rule does
-// not apply, or if the cost is 0. There are two exceptions. A reset does not need a cost. A
-// reservation keeps a rule whose estimate is 0, because the actual cost can be above 0.
-func (r *Rule[T]) demand(op Op, in T, n int64) (d demand, err error) {
+// demand writes the demand for an operation on n calls to d, which is zero. It reports whether
+// the rule applies. A rule whose cost is 0 does not apply, with two exceptions. A reset does not
+// need a cost. A reservation keeps a rule whose estimate is 0, because the actual cost can be
+// above 0.
+func (r *Rule[T]) demand(op Op, in T, n int64, d *demand) (applies bool, err error) {
 	d.Rule, d.Shadow, d.program = r.Name, r.Shadow, r.program
 	if d.Policy, err = r.policy(in); d.Policy == nil {
-		return demand{}, err
+		return false, err
 	}
 	if op != OpReset {
 		if d.Cost, err = r.cost(in, n); err != nil || d.Cost == 0 && op != opReserve {
-			return demand{}, err
+			return false, err
 		}
 	}
 	d.Key = r.key(in)
-	return d, nil
+	return true, nil
 }
 
 // policy returns the policy for an input. It is nil if there is an error, or if the rule does

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -268,4 +269,30 @@ func TestRequestWithoutAProgramIsDecidedBySwaps(t *testing.T) {
 			require.Equal(b, []string{"run k", "swap k"}, b.store.trips)
 		}
 	})
+}
+
+// The limiter reuses the memory of its keys after a decision.
+func TestKeysMayChangeAfterADecision(t *testing.T) {
+	for name, ttl := range map[string]time.Duration{"with cache": 0, "without cache": -1} {
+		t.Run(name, func(t *testing.T) {
+			forEachWay(t, append(everyWayOn, keepingKeys), engine.Options{DenialCacheTTL: ttl}, func(b *fixture) {
+				decide := func(key string) *call {
+					text := []byte(key)
+					defer copy(text, "----")
+					return b.decide(newCall(counter(2), unsafe.String(&text[0], len(text))))
+				}
+				for range 2 {
+					for _, key := range []string{"key1", "key2"} {
+						b.allowed(decide(key))
+					}
+				}
+				for range 3 {
+					for _, key := range []string{"key1", "key2"} {
+						b.denied(decide(key))
+					}
+				}
+				b.allowed(decide("key3"))
+			})
+		})
+	}
 }

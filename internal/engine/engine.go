@@ -55,6 +55,8 @@ type Options struct {
 	MaxRoundTrips int
 	// MaxQueue is the maximum number of requests that wait for a round trip.
 	MaxQueue int
+	// KeepsNoKeys means that the store is a driver.InPlace that keeps no key after Update.
+	KeepsNoKeys bool
 }
 
 // Engine decides requests on one store. It is safe for concurrent use. It has no goroutine while no
@@ -100,6 +102,7 @@ func New(store storage.Store, o Options) *Engine {
 		OpenAfter:       cmp.Or(o.OpenAfter, DefaultOpenAfter),
 		MaxRoundTrips:   cmp.Or(o.MaxRoundTrips, roundTrips),
 		MaxQueue:        cmp.Or(o.MaxQueue, DefaultMaxQueue),
+		KeepsNoKeys:     o.KeepsNoKeys,
 	}
 	if e.onCaller {
 		e.options.OpenAfter = -1 // a probe would call the store from another goroutine
@@ -129,6 +132,9 @@ func (e *Engine) Decide(ctx context.Context, r *Request) (stats Stats, err error
 	case len(r.Keys) == 0:
 		_, err = r.evaluate(time.Time{})
 	case e.inPlace != nil:
+		if !e.options.KeepsNoKeys {
+			r.cloneKeys()
+		}
 		r.update.Now = e.options.Clock()
 		err = e.inPlace.Update(ctx, r.update.Now, r.Keys, r)
 	default:
@@ -160,6 +166,7 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 			defer close(renewing)
 		}
 	}
+	r.cloneKeys()
 	q, err := e.queueOf(r)
 	if err != nil {
 		return false, err

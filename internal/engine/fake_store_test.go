@@ -209,6 +209,15 @@ func (f transactor) update(now time.Time, u *driver.Update) error {
 	return nil
 }
 
+// inPlace also implements driver.InPlace.
+type inPlace struct{ transactor }
+
+func (f inPlace) Update(_ context.Context, now time.Time, keys []string, d driver.Decider) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.update(now, &driver.Update{Keys: keys, Decider: d})
+}
+
 // server also implements driver.Server. It runs the programs of fake_policy_test.go.
 type server struct {
 	*fakeStore

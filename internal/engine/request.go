@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 
 // Request is one decision on the states of some keys. It is for one call of [Engine.Decide].
 type Request struct {
-	Keys      []string // different from each other
+	Keys      []string // different from each other; Decide clones those that the store can keep
 	Uses      []Use    // one for each key
 	Evaluator Evaluator
 
@@ -94,6 +95,13 @@ func (r *Request) Reset() {
 	clear(r.states)
 	clear(r.changes)
 	*r = Request{Keys: r.Keys[:0], Uses: r.Uses[:0], Evaluator: r.Evaluator, states: r.states[:0], changes: r.changes[:0]}
+}
+
+// cloneKeys replaces the keys by copies, which the store can keep.
+func (r *Request) cloneKeys() {
+	for i, key := range r.Keys {
+		r.Keys[i] = strings.Clone(key)
+	}
 }
 
 // InUse reports whether the engine may use the request after Decide has returned. That is so if the

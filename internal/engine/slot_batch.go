@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -22,8 +23,7 @@ type slotBatch struct {
 	users    map[string]int // if a reply was lost: how many requests of that round trip used each key
 
 	uses   []driver.Use
-	places map[string]int // the index of each key in the batch; nil if there is only one request
-	latest []int          // for each key the last driver.Request that uses only this key; -1 if there is none
+	latest []int // for each key the last driver.Request that uses only this key; -1 if there is none
 	states [][]byte
 }
 
@@ -108,6 +108,9 @@ func (b *batch) partition() (slots []*slotBatch) {
 	return slots
 }
 
+// keyIndexes has empty maps for build.
+var keyIndexes = sync.Pool{New: func() any { return make(map[string]int, batchKeys) }}
+
 // build makes the batch of the requests. Equal requests of one key are sent as one, with a count.
 func (s *slotBatch) build(e *Engine) {
 	b, n := &s.batch, len(s.requests)
@@ -115,12 +118,17 @@ func (s *slotBatch) build(e *Engine) {
 	if e.options.Clock != nil {
 		b.Now = e.options.Clock()
 	}
-	s.members, s.uses, s.latest, s.places = make([][]*Request, 0, n), make([]driver.Use, 0, n), make([]int, 0, n), nil
+	s.members, s.uses, s.latest = make([][]*Request, 0, n), make([]driver.Use, 0, n), make([]int, 0, n)
+	var places map[string]int
 	if n > 1 { // the keys of one request differ
-		s.places = make(map[string]int, batchKeys)
+		places = keyIndexes.Get().(map[string]int)
+		defer func() {
+			clear(places)
+			keyIndexes.Put(places)
+		}()
 	}
 	for i, r := range s.requests {
-		uses := s.addUses(r)
+		uses := s.addUses(r, places)
 		if len(uses) == 1 && uses[0].Op == driver.Allow {
 			latest := &s.latest[uses[0].Key]
 			if *latest >= 0 && b.Requests[*latest].Uses[0] == uses[0] {
@@ -135,17 +143,18 @@ func (s *slotBatch) build(e *Engine) {
 	}
 }
 
-// addUses adds the uses of a request and their keys to the batch. If a reply was lost and the request
+// addUses adds the uses of a request and their keys to the batch. places has the index of each key
+// in the batch; it is nil if there is only one request. If a reply was lost and the request
 // gives units back, they become Peeks, which read the versions of the records.
-func (s *slotBatch) addUses(r *Request) []driver.Use {
+func (s *slotBatch) addUses(r *Request, places map[string]int) []driver.Use {
 	b, start, onlyVersion := &s.batch, len(s.uses), s.isLost() && r.givesBack()
 	for i, key := range r.Keys {
-		at, known := s.places[key]
+		at, known := places[key]
 		if !known {
 			at = len(b.Keys)
 			b.Keys, s.latest = append(b.Keys, key), append(s.latest, -1)
-			if s.places != nil {
-				s.places[key] = at
+			if places != nil {
+				places[key] = at
 			}
 		}
 		u := &r.Uses[i]
