@@ -45,8 +45,9 @@
 //
 // # Rules
 //
-// For applies several rules to one call. Each rule has a function that takes its key from the
-// input. A call is allowed only if all rules allow it. Otherwise no rule charges it:
+// The function For makes a limiter that applies several rules to one call. Each rule has a function
+// that takes its key from the input. A call is allowed only if all rules allow it. Otherwise no rule
+// charges it:
 //
 //	type Attempt struct{ Account, IP string }
 //
@@ -72,9 +73,9 @@
 //
 // # Errors
 //
-// An error means that the limiter could not decide, because the store failed, a context ended, or a
-// function of a rule returned an error. Do not let the call through, but do not report a denial
-// either. Options.OnFailure sets what happens instead if the store fails. Wait and WaitN also
+// An error means that the limiter could not decide, for example because the store failed, a context
+// ended, or a function of a rule returned an error. Do not let the call through, but do not report a
+// denial either. Options.OnFailure sets what happens instead if the store fails. Wait and WaitN also
 // return an error if they are denied and the call cannot be allowed before the deadline.
 //
 // # Limits of this package

@@ -49,7 +49,7 @@ type Policy interface {
 	// units that the key regained. Like Step, Refund first adds the units that were refilled until
 	// now. If now is before the time in the state, Refund refills nothing. The next state keeps
 	// that time, because the same units could otherwise be refilled twice. If the refund fills the
-	// key, the next state has no time.
+	// key, the next state is empty.
 	Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
 	// Charge takes cost units, even if fewer are left. The missing units become a debt: Remaining
 	// is negative, and refills pay the debt first. The Result is always Allowed. If now is before
@@ -61,9 +61,9 @@ type Policy interface {
 	// holds while clocks do not step back. A bound above the largest int64 is returned as
 	// math.MaxInt64, which promises nothing.
 	//
-	// A refund counts as the units that the key regained (-Paid). But it counts as its cost in
-	// movingwindow, where units can count in part, and in a compose.Stack, where a part can regain
-	// more than Paid shows.
+	// A refund adds the units that the key regained (-Paid) to the bound. In movingwindow and in a
+	// compose.Stack it adds its whole cost: movingwindow can weight a unit by a fraction, and a part
+	// of a Stack can regain more than Paid shows.
 	Bound(interval time.Duration) int64
 	// Limit returns the sustained rate. A compose.Stack returns that of its first part.
 	Limit() Limit

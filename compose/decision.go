@@ -26,8 +26,9 @@ type Decision struct {
 	// Remaining is the least that is left under an enforced rule; 0 if no enforced rule
 	// applied.
 	Remaining int64
-	// Results has the results of the rules that applied, in the order of the rules. No rule was
-	// charged if the call was denied, or if the operation was Peek.
+	// Results has the results of the rules that applied, in the order of the rules. A rule whose
+	// Cost is 0 has no result. No rule was charged if the call was denied, or if the operation was
+	// Peek.
 	Results []RuleResult
 	// Skew is how far a stored state is ahead of the clock that decided; of several states, the one
 	// that is furthest ahead. It is above 0 if a clock that is ahead wrote the state, or if the

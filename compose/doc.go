@@ -45,8 +45,9 @@
 //
 // # Round trips
 //
-// The stores of this module make a decision under a lock, in a transaction or on the server. So no
-// decision is repeated because another process has written the same key. A decision takes
+// The stores of this module make a decision under a lock, in a transaction or on the server. So a
+// write of another process to the same key forces no retry, except on PostgreSQL if both processes
+// create the key at the same moment. A decision takes
 //
 //	memory        none; a lock protects the record
 //	SQLite        one transaction, for all waiting callers of the limiter

@@ -144,9 +144,8 @@ func (l *Limiter[T]) Peek(ctx context.Context, in T) (Decision, error) {
 	return l.PeekN(ctx, in, 1)
 }
 
-// PeekN returns the decision that AllowN would return, but charges nothing. The decision has no
-// results of rules whose Cost for in is 0. n is at least 1. To enforce a limit use AllowN,
-// because other calls can be charged right after PeekN.
+// PeekN returns the decision that AllowN would return, but charges nothing. n is at least 1. To
+// enforce a limit use AllowN, because other calls can be charged right after PeekN.
 func (l *Limiter[T]) PeekN(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, OpPeek, in, n)
 }
@@ -170,7 +169,8 @@ func (l *Limiter[T]) Charge(ctx context.Context, in T, n int64) (Decision, error
 // Reset deletes the states of in under all rules that apply to it. All units of their keys are then
 // available again. Other processes can deny calls from their caches for up to
 // Options.DenialCacheTTL. If the store fails, Reset returns the error under every
-// Options.OnFailure, because nothing was reset.
+// Options.OnFailure. The store has reset nothing then, unless the error is
+// [storage.ErrOutcomeUnknown].
 func (l *Limiter[T]) Reset(ctx context.Context, in T) error {
 	return l.reset(ctx, in, l.rules)
 }

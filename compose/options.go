@@ -27,7 +27,8 @@ type Options[T any] struct {
 	//
 	// If processes share a store and set Clock, their clocks must agree. A clock that is ahead can
 	// deny the calls of other processes. A clock that is more than 10 s behind can admit too many
-	// calls. The page docs/operation.md has the details. Leave Clock nil to avoid both.
+	// calls. The page docs/operation.md has the details. With the stores of this module, a nil Clock
+	// avoids both.
 	Clock func() time.Time
 	// MaxSkew is how far the states may be ahead of the clock before Decision.Err is ErrSkew.
 	// The decision is still valid. States are ahead if the clock of another process is or was

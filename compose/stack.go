@@ -25,9 +25,9 @@ import (
 //   - Limit, Available and Remaining are the minimum over the parts. Available is as of the
 //     time when the state was last written, and Available + Refilled - Paid == Remaining.
 //   - RetryAfter and ResetAfter are the maximum over the parts.
-//   - NextRefill is the time until Remaining rises. If several parts have the least Remaining, it
-//     rises when all of them have refilled. If one of them is full, it cannot rise, and NextRefill
-//     is 0.
+//   - NextRefill is the time until Remaining rises. If several parts have the least Remaining, it is
+//     the longest of their NextRefill. If one of these parts is full, Remaining cannot rise, and
+//     NextRefill is 0.
 //   - Part is the index of the part that decided. On a denial it is the part with the greatest
 //     RetryAfter, otherwise the part with the least Remaining. Of equal parts it is the first.
 //   - Fresh is true if all parts are fresh.
@@ -47,8 +47,8 @@ import (
 //
 //	'a' 1 length state length state ...
 //
-// A part without a state has length 0. If all parts are full after a refund, the state is
-// empty, as for a new key.
+// A part without a state has length 0. If a refund makes all parts full, the state is empty, as
+// for a new key.
 type Stack struct{ parts []algo.Policy }
 
 var _ interface {

@@ -34,8 +34,8 @@
 // with one of these statuses:
 //
 //	429  denied for now; or the request lacks a key, see OptionalKey.OrDeny
-//	413  denied: the cost is a size above the capacity, so no wait helps
-//	422  denied: the cost is above the capacity, so no wait helps
+//	413  denied: the cost is above the capacity of a rule in Options.Bytes, so no wait helps
+//	422  denied: the cost is above the capacity of another rule, so no wait helps
 //	503  the store failed, and the limiter's failure policy is compose.FailClosed;
 //	     Retry-After is 5 seconds, because nobody knows when the store is back
 //	500  a rule failed, such as with a negative cost or an error of its PolicyFor

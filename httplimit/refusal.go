@@ -24,7 +24,8 @@ type Refusal struct {
 	// Missing is true if a rule denied because the request lacks a key: see
 	// [OptionalKey].OrDeny.
 	Missing bool
-	// Decision is the denial, without its Err. It is the zero Decision if Err is set.
+	// Decision is the denial. Its own Err is always nil. If Refusal.Err is set, Decision is
+	// the zero Decision.
 	Decision compose.Decision
 	// Err is the error if the limiter could not decide, and nil after a denial. Do not
 	// send it to the client.

@@ -62,9 +62,10 @@ type Transport struct {
 	// decides whether the request fails.
 	//
 	// The Limiter decides about a request only when the server's limit allows it, so a request that
-	// waits for the server is not charged yet. If a response that arrives while the Limiter decides
-	// delays the request again, or if the request's context ends, Transport refunds the charge. The
-	// refund takes at most the limiter's Timeout, even after the end of the context.
+	// waits for the server is not charged yet. While the Limiter decides, a response can arrive that
+	// delays the request again. Then Transport refunds the charge. It does the same if the request's
+	// context has ended meanwhile. The refund takes at most the limiter's Timeout, even after the end
+	// of the context.
 	Limiter *compose.Limiter[*http.Request]
 	// Key returns a key for each request. Requests with the same key share a server's
 	// limit. Nil means KeyByHost. Set Key if a server has separate limits for some of its
@@ -225,7 +226,7 @@ type WaitError struct {
 	// Limiter will never allow the request. It is 0 if the context has ended.
 	Wait time.Duration
 
-	err, cause error // of the context
+	err, cause error // of the context; context.DeadlineExceeded if it has not ended
 }
 
 // Error implements error.
@@ -242,9 +243,9 @@ func (e *WaitError) Error() string {
 	return fmt.Sprintf("httplimit: request not sent: %s%v", reason, e.cause)
 }
 
-// Unwrap returns the context's error and cause.
+// Unwrap returns the errors that the WaitError wraps.
 func (e *WaitError) Unwrap() []error { return []error{e.err, e.cause} }
 
-// Timeout reports whether the error wraps [context.DeadlineExceeded]. It is also true if Wait is
-// [algo.Never]. The method Timeout of url.Error calls it.
+// Timeout reports whether the error wraps [context.DeadlineExceeded], as it does if Wait is above 0.
+// The method Timeout of url.Error calls it.
 func (e *WaitError) Timeout() bool { return errors.Is(e.err, context.DeadlineExceeded) }

@@ -65,14 +65,16 @@
 // # Changed limits
 //
 // The limit, its period and the slots of a key may change. The units in use stay in use. The units
-// of an old slot move to the new slot that contains the latest time of the old one, or the last
-// paid step if that was earlier. A paid step is an allowed request, a charge or a refund.
+// of an old slot move to the new slot that contains its last nanosecond. The units of the newest old
+// slot move to the new slot that contains the last paid step. A paid step is an allowed request, a
+// charge or a refund.
 //
 // # State encoding
 //
-// Version 1 takes 19 bytes, and one byte for each slot from the current one to the oldest
-// one in use; a count from 128 takes two bytes, and one from 16384 takes three or more. That
-// is 20 to 23 bytes with one slot, and 20 to 45 with twelve, for counts below 16384:
+// Version 1 takes 19 bytes, and one byte for each slot from the current one to the oldest one in
+// use. If these are 128 slots or more, it takes one byte more. A count from 128 takes two bytes, and
+// one from 16384 takes three or more. That is 20 to 23 bytes with one slot, and 20 to 45 with
+// twelve, for counts below 16384:
 //
 //	'm' 1
 //	8 bytes, big endian: At, the time of the last paid step, in ns since the Unix epoch, at most 2^62-1

@@ -205,10 +205,10 @@ func (s *State) shift(age, slots int) {
 	s.LongCounts = nil
 }
 
-// resize converts the counts to slots of another width. Each count moves to the new slot
-// that contains the newest instant of its old slot, or the last paid step if that was
-// earlier. So units never expire earlier than before. s must be zero or a state that a step
-// returns.
+// resize converts the counts to slots of another width. The count of an old slot moves to the
+// new slot that contains its last nanosecond. The newest count moves to the new slot that
+// contains the last paid step. So units never expire earlier than before. s must be zero or a
+// state that a step returns.
 func (s *State) resize(width int64, slots int) {
 	old := *s
 	*s = State{At: old.At, Width: width}

@@ -28,9 +28,9 @@ func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return s, r
 }
 
-// Charge takes o.Cost units, even if fewer are left. The missing units are a debt, which ends when
-// the current slot has left the window. Charge takes fewer units if the sum of the counts would
-// exceed 2^62.
+// Charge takes o.Cost units, even if fewer are left. The missing units are a debt, which ends at the
+// latest when the current slot has left the window. Charge takes fewer units if the sum of the
+// counts would exceed 2^62.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	decide(&s, now, &o, &r, algorithm.Charge)
 	return s, r

@@ -62,8 +62,8 @@
 // # The labels
 //
 //	limiter  the argument of Metrics.Observer
-//	op       allow, peek, refund, charge, reset; a Wait counts one allow for each of its
-//	         decisions
+//	op       allow (also for Reserve), peek, refund, charge, reset; a Wait counts one allow
+//	         for each of its decisions
 //	rule     Rule.Name
 //	outcome  allowed, denied, failed, or degraded: the store failed, and the failure
 //	         policy decided
@@ -100,7 +100,7 @@
 //
 // No observer of this package allocates memory for a decision. [Metrics] takes about 70 ns
 // for each decision, and [Denied] takes 30 to 160 ns for each denial. With any observer, even an
-// empty one, the limiter itself reads a clock twice and allocates the results. This makes a
-// decision with a memory store slower by about 250 ns. Run the benchmarks of this package for the
-// numbers of your machine.
+// empty one, the limiter itself reads a clock twice, and allocates memory for the results of the
+// rules. This makes a decision with a memory store slower by about 250 ns. Run the benchmarks of
+// this package for the numbers of your machine.
 package observe

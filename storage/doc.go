@@ -14,9 +14,10 @@
 //
 // # Versions
 //
-// Every write stores a random [Version]. If the reply to a write is lost, the writer recognises its
-// own write by the version. A counter would not be safe, because it starts again after the record
-// expires. Then a delayed writer could mistake a new record for an old one with the same number.
+// Every write stores a random [Version]. If the reply to a write is lost, the writer can recognise
+// its own write by the version, until another write replaces it. A counter would not be safe, because
+// it starts again after the record expires. Then a delayed writer could mistake a new record for an
+// old one with the same number.
 //
 // # Time
 //
@@ -25,5 +26,5 @@
 // client can spend the quota of its key again.
 //
 // A store counts a TTL by its own clock. The clock of a decision may differ from it. So a swap also
-// states until when the record is needed by the clock of the decision ([Swap.Until]).
+// states the time, by the clock of the decision, until which the record is needed ([Swap.Until]).
 package storage

@@ -25,8 +25,8 @@ var (
 	// ErrUnavailable is returned by stores if the database cannot be reached or cannot serve now,
 	// because it is starting, read-only, failing over or overloaded. The limiter returns it when
 	// the database stays away longer than the timeout of the limiter or the context of the caller.
-	// While its circuit breaker is open, the limiter returns ErrUnavailable at once. ErrUnavailable
-	// alone does not prove that a write was not applied.
+	// While its circuit breaker is open, the limiter returns ErrUnavailable at once. From a store,
+	// ErrUnavailable without ErrNotApplied does not prove that a write was not applied.
 	ErrUnavailable = errors.New("storage: the store is unavailable")
 
 	// ErrContended is returned by stores if the database aborted this attempt in favour of others:

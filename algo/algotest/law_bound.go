@@ -40,7 +40,7 @@ func (p *point) requireBound(sum *big.Int, from int64) {
 }
 
 // admitted returns the units that an event adds to the sum that Bound limits. See
-// algo.Policy.Bound for why a refund sometimes counts as its cost.
+// algo.Policy.Bound for why a refund sometimes adds its whole cost.
 func (s *Subject) admitted(op op, cost int64, r algo.Result) int64 {
 	switch {
 	case op != refund:

@@ -50,7 +50,7 @@ const (
 // newChart returns a chart without lines. by says what the limits are by.
 func (r *suggestReport) newChart(by string) *curveChart {
 	c := &curveChart{
-		title:    fmt.Sprintf("Share of %v denied, by limit", r.goal.Of),
+		title:    fmt.Sprintf("Share of %v denied, by number", r.goal.Of),
 		subtitle: fmt.Sprintf("%s, %s, %s", shorten(filepath.Base(r.log.name)), r.log.span(), by),
 		unit:     r.goal.Of,
 		none:     100,

@@ -81,7 +81,7 @@ func (r *planReport) markdownRules(w io.Writer) {
 		printMarkdownTable(w, rows)
 	}
 	if omitted > 0 {
-		fmt.Fprintf(w, "\nNot shown: %s without a part in the change.\n", plural(omitted, "unchanged rule"))
+		fmt.Fprintf(w, "\nNot shown: %s without newly denied or newly allowed requests.\n", plural(omitted, "unchanged rule"))
 	}
 	for _, d := range r.settings {
 		fmt.Fprintf(w, "\nThe files differ in %s\n", d.markdown())

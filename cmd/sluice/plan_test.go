@@ -206,7 +206,7 @@ func TestPlanSaysThatTheFilesDecideAlike(t *testing.T) {
 	require.Regexp(t, `(?m)^\S+old.yaml and \S+new.yaml decide alike: every request of the log gets the same decision\.$`, textOf(t, oneRule, after, fourLines))
 	require.True(t, strings.HasPrefix(textOf(t, oneRule, after, fourLines, "--markdown"), "**`"))
 	same := textOf(t, oneRule, oneRule, fourLines, "--markdown")
-	require.Contains(t, same, "\nNot shown: 1 unchanged rule without a part in the change.\n")
+	require.Contains(t, same, "\nNot shown: 1 unchanged rule without newly denied or newly allowed requests.\n")
 	require.NotContains(t, same, "| rule |")
 }
 

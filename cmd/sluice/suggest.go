@@ -64,7 +64,7 @@ func (p *suggestRun) define(flags *pflag.FlagSet) {
 	flags.StringArrayVarP(&p.specs, "policy", "p", nil, "find the number in place of the ? in this `POLICY`; repeat the flag for several")
 	flags.DurationVar(&p.per, "per", time.Minute, "without --policy: the period of the limits")
 	flags.StringVar(&p.config, "config", "", "find a count for each rule of this `FILE`, a limits.yaml, instead of --policy")
-	flags.StringVar(&p.out, "out", "", "also draw the share denied by limit into this `FILE`, .svg or .png")
+	flags.StringVar(&p.out, "out", "", "also draw the share denied for each number into this `FILE`, .svg or .png")
 	flags.BoolVar(&p.json, "json", false, "print JSON instead of tables")
 	flags.IntVar(&p.top, "top", 10, "how many of the most denied clients to report")
 	p.logFlags.define(flags, "the key of a request, which is a client")

@@ -267,13 +267,13 @@ func TestCurveIsDrawn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "curve.svg")
 	ok(t, "", "suggest", "--out", path)
 	svg := string(read(t, path))
-	for _, word := range []string{"Share of requests denied, by limit", "the bundled sample log", "limited by ip",
+	for _, word := range []string{"Share of requests denied, by number", "the bundled sample log", "limited by ip",
 		"gcra ?/m, found: 63", "movingwindow ?/m, found: 85", "the goal: at most 0.1% denied", "0%", "100%"} {
 		require.Contains(t, svg, word)
 	}
 	ok(t, "", "suggest", "--out", path, "--of", "clients", "-p", "gcra ?/m burst=1")
 	svg = string(read(t, path))
-	require.Contains(t, svg, "Share of clients denied, by limit")
+	require.Contains(t, svg, "Share of clients denied, by number")
 	require.NotContains(t, svg, "found")
 
 	path = filepath.Join(t.TempDir(), "rules.PNG")

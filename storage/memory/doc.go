@@ -50,6 +50,6 @@
 // A limiter without a Clock of its own takes its time from [Store.Now]. Its decisions compare
 // expiry with the time of the decision, so limits are exact with a fake clock too. Load,
 // CompareAndSwap and Purge compare expiry with [Store.Now]. An expired record is absent at once.
-// Its memory is used for new records of the rule. [Store.Sweep] can free it. The store treats all
-// times before 1970 as equal, and all times after 2262.
+// Its memory is used for new records of the rule. [Store.Sweep] can free it. For the store, all
+// times before 1970 are equal, and so are all times after 2262.
 package memory

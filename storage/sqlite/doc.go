@@ -18,7 +18,7 @@
 // # Settings
 //
 // Limits are correct with all settings except _journal_mode=OFF; for crashes see Durability. With
-// OFF, SQLite cannot roll back a transaction. These settings make limits fast:
+// OFF, SQLite cannot roll back a transaction. For fast limits, note these settings:
 //
 //   - _journal_mode=WAL: writes do not wait for readers. With _synchronous=NORMAL, the driver's
 //     default, writes wait for the disk only at a checkpoint. With _synchronous=FULL each write waits
@@ -37,7 +37,8 @@
 //     10 ms, the store keeps a connection for up to 10 ms, unless all connections of the pool are
 //     in use. So for up to 10 ms after db.Close the file may stay open, and a running transaction
 //     may still commit.
-//   - _txlock has no effect: this package begins its transactions with BEGIN IMMEDIATE.
+//
+// _txlock has no effect: this package begins its transactions with BEGIN IMMEDIATE.
 //
 // # Durability
 //

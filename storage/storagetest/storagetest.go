@@ -1,5 +1,5 @@
 // Package storagetest tests whether a store obeys the contract of package storage. The contract is
-// a list of laws:
+// a list of laws. A test of a store:
 //
 //	func TestLaws(t *testing.T) {
 //		storagetest.Run(t, func(t *testing.T) storagetest.Harness {
@@ -85,7 +85,8 @@ func (l Law) Applies(store storage.Store) bool {
 	return l.applies == nil || l.applies(store)
 }
 
-// Check tests the law with a new harness. The error contains the law's Sentence and the violation.
+// Check tests the law. h must be a new harness. The error contains the law's Sentence and the
+// violation.
 func (l Law) Check(h Harness) error {
 	h.Timeout = cmp.Or(h.Timeout, 30*time.Second)
 	if h.Now == nil {

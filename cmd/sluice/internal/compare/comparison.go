@@ -47,7 +47,7 @@ type Policy struct {
 	Denied      int64   `json:"denied"`
 	Unnecessary int64   `json:"unnecessary"` // denied although an exact log of the admissions would admit
 	Unserved    int64   `json:"unserved"`    // requests of which no call was admitted
-	Worst       int64   `json:"worst"`       // the most units that a key was admitted in any period
+	Worst       int64   `json:"worst"`       // the most units that a key was admitted in any interval as long as the period
 	WorstFrom   float64 `json:"worst_from"`
 	WorstTo     float64 `json:"worst_to"`
 	WorstClient string  `json:"worst_client"`
@@ -66,7 +66,7 @@ type Bars struct {
 	Denied   []int64 `json:"denied"`
 }
 
-// Level has the units left over time for one client.
+// Level has the remaining units over time for one client.
 type Level struct {
 	At   []float64 `json:"at"`
 	Left []int64   `json:"left"`

@@ -57,7 +57,7 @@ type Outcome struct {
 	Counts
 	Policy     algo.Policy
 	KeysDenied int64     // keys that were denied at least once
-	Admitted   int64     // the most units that one key was admitted in any period of Policy.Limit
+	Admitted   int64     // the most units that one key was admitted in any interval as long as the period of Policy.Limit
 	Bound      int64     // the most that Policy can admit; both in requests if the parts of Policy differ in cost
 	TopDenied  []Denials // the most denied keys
 }

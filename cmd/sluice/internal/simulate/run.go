@@ -60,7 +60,7 @@ type Outcome struct {
 	Denied      int64         // calls
 	Unnecessary int64         // denied calls that an exact log of the admissions would have admitted
 	Unserved    int64         // requests without an admitted call
-	Worst       int64         // the most units that one key was admitted in any period of the limit
+	Worst       int64         // the most units that one key was admitted in any interval as long as the period
 	WorstEnd    int64         // the last instant of that period, in nanoseconds since the Unix epoch
 	WorstClient int32         // who made the last call of that period
 	LongestWait time.Duration // the longest RetryAfter, without algo.Never
