@@ -114,14 +114,29 @@ quick() {
 }
 
 # check DIRECTORY LEAST vets and tests the module in a directory. It fails unless
-# every test that the module declares passes, and at least LEAST of them.
+# every test that the module declares passes, and at least LEAST of them. Parallel
+# tests mostly wait for servers, so more of them run at once than there are processors.
 check() {
-  local found=$scratch/tests
+  local found
+  found=$(mktemp -p "$scratch")
   say "go vet ($1)"
   (cd "$1" && go vet ./... && go vet -tags figures ./...)
   declared "$1" 'Test|Fuzz' >"$found" || die "cannot list the tests of $1"
   say "go test -race ($1)"
-  (cd "$1" && summarize "$2" "$(wc -l <"$found")" go test -race -vet=off -count=1 -timeout=10m -v ./...)
+  (cd "$1" && summarize "$2" "$(wc -l <"$found")" go test -race -vet=off -count=1 -timeout=10m -parallel=8 -v ./...)
+}
+
+# check_all checks modules, two at a time, because most of their tests wait for servers and browsers.
+# A failure in one module does not stop the others.
+check_all() {
+  local module running=0 failed=0
+  for module; do
+    ((running < 2)) || { wait -n || failed=1; ((running--)); }
+    check "$module" 1 &
+    ((++running))
+  done
+  for ((; running; running--)); do wait -n || failed=1; done
+  ((!failed)) || die "tests failed in one of the modules $(xargs <<<"$*")"
 }
 
 # declared MODULE KINDS prints "directory function" for every function of these
@@ -212,10 +227,9 @@ main() {
   local nested
   nested=$(modules)
   [[ -n $nested ]] || die "no nested module was found; want at least cmd/sluice"
+  # shellcheck disable=SC2086 # one word per module
+  check_all $nested
   local module
-  for module in $nested; do
-    check "$module" 1
-  done
   for module in . $nested; do
     fuzz "$module"
   done

@@ -13,6 +13,7 @@ import (
 
 // A batch that meets a fault is run again with the same version. Both attempts together apply it once.
 func TestRetriedBatchIsAppliedOnce(t *testing.T) {
+	t.Parallel()
 	policy, p := programOf(t, algo.Per(100, 1000*time.Hour))
 	for name, connect := range retryingClients {
 		for _, kind := range faultproxy.Kinds() {

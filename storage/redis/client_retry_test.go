@@ -79,6 +79,7 @@ func swapWithFault(t *testing.T, s, direct *redis.Store, proxy *faultproxy.Proxy
 }
 
 func TestClientNeverRetriesAWrite(t *testing.T) {
+	t.Parallel()
 	for name, connect := range retryingClients {
 		for _, kind := range faultproxy.Kinds() {
 			t.Run(name+", "+kind.String(), func(t *testing.T) {
@@ -103,6 +104,7 @@ func TestClientNeverRetriesAWriteInFull(t *testing.T) {
 }
 
 func TestFaultDoesNotChangeWhatDecisionsStore(t *testing.T) {
+	t.Parallel()
 	for name, connect := range retryingClients {
 		for _, kind := range faultproxy.Kinds() {
 			t.Run(name+", "+kind.String(), func(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 // One limit is used up before the failover and must stay used up. Of the other limit, only requests
 // that were admitted after waitForReplica and before the failover may be lost.
 func TestFailoverBySentinelUnderLoad(t *testing.T) {
+	t.Parallel()
 	for name, failover := range map[string]func(*servers.RedisSentinel) error{
 		"the primary dies": func(group *servers.RedisSentinel) error { group.Primary.Kill(); return nil },
 		"the primary is demoted": func(group *servers.RedisSentinel) error {

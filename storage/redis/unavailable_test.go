@@ -13,6 +13,7 @@ import (
 )
 
 func TestServerThatCannotServeWritesNothing(t *testing.T) {
+	t.Parallel()
 	_, p := programOf(t, algo.Per(2, time.Hour))
 	for name, c := range map[string]struct {
 		prepare func(*testing.T, *servers.RedisServer)
