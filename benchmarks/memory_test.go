@@ -98,10 +98,26 @@ func BenchmarkMemoryHeap(b *testing.B) {
 	}
 }
 
+// scope closes a limiter before the end of the test, so that it is not in memory while the next one is
+// measured.
+type scope struct {
+	testing.TB
+	cleanups []func()
+}
+
+func (s *scope) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
+
+func (s *scope) end() {
+	for _, f := range s.cleanups {
+		f()
+	}
+}
+
 // measureHeap fills a limiter with keys of that length.
 func measureHeap(t testing.TB, s memoryLimiter, keys, length int) (bytesPerKey float64, collection time.Duration) {
-	before := heapInUse()
-	allow := s.open(t, highLimit, highLimitPeriod)
+	before, opened := heapInUse(), scope{TB: t}
+	defer opened.end()
+	allow := s.open(&opened, highLimit, highLimitPeriod)
 	for i := range keys {
 		allow(fmt.Sprintf("%0*s", length, keyOf(i)))
 	}
