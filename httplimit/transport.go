@@ -248,4 +248,4 @@ func (e *WaitError) Unwrap() []error { return []error{e.err, e.cause} }
 
 // Timeout reports whether the error wraps [context.DeadlineExceeded], as it does if Wait is above 0.
 // The method Timeout of url.Error calls it.
-func (e *WaitError) Timeout() bool { return errors.Is(e.err, context.DeadlineExceeded) }
+func (e *WaitError) Timeout() bool { return errors.Is(e, context.DeadlineExceeded) }

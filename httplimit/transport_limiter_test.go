@@ -263,6 +263,25 @@ func TestErrorHasTheCauseOfTheContext(t *testing.T) {
 	})
 }
 
+// The error and the cause of a context can differ. A WaitError wraps both.
+func TestErrorIsATimeoutIfItWrapsDeadlineExceeded(t *testing.T) {
+	other := errors.New("shutting down")
+	lateWithCause, release := context.WithTimeoutCause(t.Context(), 0, other)
+	defer release()
+	canceledAsLate, cancel := context.WithCancelCause(t.Context())
+	cancel(context.DeadlineExceeded)
+	canceled, cancel := context.WithCancelCause(t.Context())
+	cancel(other)
+	for ctx, want := range map[context.Context]bool{lateWithCause: true, canceledAsLate: true, canceled: false} {
+		r, _ := request(ctx, t)
+		_, err := newPausing(succeed).RoundTrip(r)
+		require.Equal(t, want, errors.Is(err, context.DeadlineExceeded), "%v", err)
+		var notSent *httplimit.WaitError
+		require.ErrorAs(t, err, &notSent)
+		require.Equal(t, want, notSent.Timeout(), "%v", err)
+	}
+}
+
 func TestPanicInBaseCountsAsNoResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTransport(func(r *http.Request) (*http.Response, error) {
