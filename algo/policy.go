@@ -49,7 +49,7 @@ type Policy interface {
 	// units that the key regained. Like Step, Refund first adds the units that were refilled until
 	// now. If now is before the time in the state, Refund refills nothing. The next state keeps
 	// that time, because the same units could otherwise be refilled twice. If the refund fills the
-	// key, the next state is empty.
+	// key, the next state may be empty. A limiter deletes the key if ResetAfter is 0.
 	Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
 	// Charge takes cost units, even if fewer are left. The missing units become a debt: Remaining
 	// is negative, and refills pay the debt first. The Result is always Allowed. If now is before
