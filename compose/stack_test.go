@@ -166,7 +166,7 @@ func TestBoundIsTheLeastOfTheParts(t *testing.T) {
 	p := policyOf(t, "all(gcra 10/s; gcra 100/m; fixedwindow 1000/h)")
 	require.Equal(t, int64(19), p.Bound(time.Second))
 	require.Equal(t, int64(199), p.Bound(time.Minute))
-	require.Equal(t, int64(25000), p.Bound(24*time.Hour))
+	require.Equal(t, int64(24999), p.Bound(24*time.Hour))
 	require.Equal(t, algo.Per(10, time.Second), p.Limit())
 }
 

@@ -6,14 +6,16 @@
 // # Promise
 //
 // A window admits at most Count units. A short interval can include the end of one window
-// and the start of the next, so an interval of 2ns can have 2*Count units. In any x
+// and the start of the next, so with AlignClock an interval of 2ns can have 2*Count units. In any x
 // consecutive nanoseconds the package admits at most
 //
 //	Count * (1 + ceil((x-1) / Period))
 //
-// units ([Policy.Bound]). For example, a limit of 100/m admits at most 200 in any minute. With
-// AlignFirst it admits at most 199, because a minute that includes a part of the next window does
-// not include the first request of the old one. Bound returns 200 for both.
+// units ([Policy.Bound]). For example, a limit of 100/m admits at most 200 in any minute.
+//
+// With AlignFirst it admits one unit less, 199 in any minute, unless x-1 is a multiple of Period. In
+// the worst case, the interval includes only a part of its first window. The request that opened this
+// window came before the interval.
 //
 // # When not to use it
 //

@@ -82,9 +82,9 @@ func ExamplePolicy_Bound() {
 	fmt.Println("in a day:", p.Bound(24*time.Hour))
 	// Output:
 	// in one instant: 5
-	// in two: 10
-	// in an hour: 10
-	// in a day: 125
+	// in two: 9
+	// in an hour: 9
+	// in a day: 124
 }
 
 func ExampleNew() {

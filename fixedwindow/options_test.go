@@ -51,36 +51,38 @@ func TestBound(t *testing.T) {
 		{o, math.MinInt64, 0},
 		{o, 0, 0},
 		{o, 1, 10},
-		{o, 2, 20},
-		{clock, 2, 20},
+		{o, 2, 19},
+		{o, time.Second, 19},
 		{o, time.Second + 1, 20},
-		{o, time.Second + 2, 30},
-		{o, time.Minute, 610},
+		{o, time.Second + 2, 29},
+		{o, time.Minute, 609},
+		{clock, 1, 10},
+		{clock, 2, 20},
+		{clock, time.Second + 1, 20},
+		{clock, time.Second + 2, 30},
+		{clock, time.Minute, 610},
+		{fixedwindow.Options{Limit: algo.Per(1, time.Second)}, time.Second, 1},
 		{fixedwindow.Options{Limit: algo.Per(1<<61, 1)}, 2, 1 << 62},
 		{fixedwindow.Options{Limit: algo.Per(1<<62, 1)}, 2, math.MaxInt64},
 		{fixedwindow.Options{Limit: algo.Per(1<<62, 1)}, math.MaxInt64, math.MaxInt64},
 		{fixedwindow.Options{Limit: algo.Per(1, 1)}, math.MaxInt64, math.MaxInt64},
-		{fixedwindow.Options{Limit: algo.Per(3, math.MaxInt64)}, math.MaxInt64, 6},
+		{fixedwindow.Options{Limit: algo.Per(3, math.MaxInt64)}, math.MaxInt64, 5},
 	} {
 		require.Equal(t, c.want, bound(c.o, c.interval), "%+v over %d", c.o, c.interval)
 	}
 }
 
-// This test tries every way to spend 2 units in 3ns over three windows. The most that an interval
-// sees is the bound. With AlignFirst it is one unit less in intervals of up to a period.
+// This test tries every way to spend the units of a small limit over three windows. The most that
+// an interval sees is the bound.
 func TestWorstCaseOfTheDoc(t *testing.T) {
-	const count, period, instants = 2, 3, 9
-	o := fixedwindow.Options{Limit: algo.Per(count, period)}
-	clock := o
-	clock.Align = fixedwindow.AlignClock
-	for x := 2; x <= period+1; x++ {
-		bound := bound(o, time.Duration(x))
-		require.EqualValues(t, 2*count, bound)
-		require.Equal(t, bound, worst(clock, fixedwindow.State{}, 0, instants, x))
-		if x <= period {
-			bound--
+	for _, limit := range []algo.Limit{algo.Per(1, 2), algo.Per(1, 3), algo.Per(2, 3), algo.Per(3, 2), algo.Per(2, 1)} {
+		for _, align := range []fixedwindow.Align{fixedwindow.AlignFirst, fixedwindow.AlignClock} {
+			o := fixedwindow.Options{Limit: limit, Align: align}
+			for x := 1; x <= 2*int(limit.Period)+1; x++ {
+				most := worst(o, fixedwindow.State{}, 0, 3*int(limit.Period), x)
+				require.Equal(t, bound(o, time.Duration(x)), most, "%v align=%v in %dns", limit, align, x)
+			}
 		}
-		require.Equal(t, bound, worst(o, fixedwindow.State{}, 0, instants, x))
 	}
 }
 

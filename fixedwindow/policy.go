@@ -88,8 +88,12 @@ func (p Policy) Bound(interval time.Duration) int64 {
 	if interval < 1 || p.options == nil {
 		return 0
 	}
-	windows := 1 + u128.From(int64(interval)-1).CeilDiv(int64(o.Limit.Period))
-	return u128.Mul(o.Limit.Count, windows).Int64()
+	length, period := int64(interval)-1, int64(o.Limit.Period)
+	units := u128.Mul(o.Limit.Count, 1+u128.From(length).CeilDiv(period))
+	if o.Align == AlignFirst && length%period > 0 {
+		units = units.Sub(u128.From(1)) // it was taken before the interval, and opened the first of these windows
+	}
+	return units.Int64()
 }
 
 // Limit implements [algo.Policy].

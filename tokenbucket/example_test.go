@@ -66,7 +66,7 @@ func ExamplePolicy_Bound() {
 	}
 	// Output:
 	// continuous: 199
-	// interval: 200
+	// interval: 199
 }
 
 func ExampleNew() {

@@ -69,9 +69,12 @@ func TestBound(t *testing.T) {
 		{o, time.Second, 12},
 		{o, time.Minute + 1, 603},
 		{at, 1, 3},
-		{at, 2, 6}, // no refill gives back more than the burst
+		{at, 2, 5}, // no refill gives back more than the burst
+		{at, time.Second, 5},
 		{at, time.Second + 1, 6},
-		{at, time.Second + 2, 9},
+		{at, time.Second + 2, 8},
+		{tokenbucket.Options{Limit: algo.Per(1, time.Second), Refill: tokenbucket.Interval}, time.Second, 1},
+		{tokenbucket.Options{Limit: algo.Per(1<<62, 2), Refill: tokenbucket.Interval}, 2, math.MaxInt64},
 		{big, 1, 1 << 62},
 		{big, 2, math.MaxInt64},
 		{big, math.MaxInt64, math.MaxInt64},

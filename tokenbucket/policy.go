@@ -88,15 +88,17 @@ func (p Policy) Bound(interval time.Duration) int64 {
 	if interval < 1 || p.options == nil {
 		return 0
 	}
-	burst := o.burst()
-	var flow int64
+	burst, length, period := o.burst(), int64(interval)-1, int64(o.Limit.Period)
 	if o.Refill == Continuous {
-		flow, _ = u128.Mul(o.Limit.Count, int64(interval)-1).DivMod(int64(o.Limit.Period))
-	} else {
-		refills := u128.From(int64(interval) - 1).CeilDiv(int64(o.Limit.Period))
-		flow = u128.Mul(min(o.Limit.Count, burst), refills).Int64()
+		flow, _ := u128.Mul(o.Limit.Count, length).DivMod(period)
+		return u128.From(burst).Add(u128.From(flow)).Int64()
 	}
-	return u128.From(burst).Add(u128.From(flow)).Int64()
+	flow := u128.Mul(min(o.Limit.Count, burst), u128.From(length).CeilDiv(period))
+	units := u128.From(burst).Add(flow)
+	if length%period > 0 {
+		units = units.Sub(u128.From(1)) // it was taken before the interval, and started the first refill's wait
+	}
+	return units.Int64()
 }
 
 // Limit implements [algo.Policy].
