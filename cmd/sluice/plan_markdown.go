@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"io"
@@ -11,6 +12,17 @@ import (
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 )
+
+// Sizes of the Markdown in bytes. Together, its parts are below 65,536 characters: GitHub refuses a
+// longer comment.
+const (
+	maxMarkdownRules   = 24_000 // the table of rules
+	maxMarkdownClients = 6_000  // a table of clients
+	maxMarkdownLog     = 4_000  // what plan says about the log
+)
+
+// maxMarkdownText is the most characters of one text, such as the paths of a rule.
+const maxMarkdownText = 500
 
 // markdown returns the report for a pull request. Its first line is the verdict.
 func (r *planReport) markdown() string {
@@ -28,6 +40,9 @@ func (r *planReport) markdown() string {
 		r.totals("NEW "+markdownCode(r.new.name), &r.After),
 	})
 	r.markdownRules(w)
+	if r.stricterAllows() {
+		fmt.Fprintf(w, "\n%s\n", stricterAllowsReason)
+	}
 	r.markdownMost(w, "newly denied", r.MostNewlyDenied, func(c *replay.ClientChange) int64 { return c.NewlyDenied })
 	r.markdownMost(w, "newly allowed", r.MostNewlyAllowed, func(c *replay.ClientChange) int64 { return c.NewlyAllowed })
 	fmt.Fprintf(w, "\n%s\n", r.markdownStrictest())
@@ -37,8 +52,22 @@ func (r *planReport) markdown() string {
 	if r.log.hasProblems() || r.old.proxied+r.new.proxied > 0 {
 		details = "<details open><summary>The log, which has problems</summary>"
 	}
-	// Markdown does not read the content of <pre>, so only HTML must be escaped there.
-	fmt.Fprintf(w, "\n%s\n\n<pre>\n%s</pre>\n\n</details>\n", details, html.EscapeString(graphic(head.String(), '\n')))
+	fmt.Fprintf(w, "\n%s\n\n<pre>\n%s</pre>\n\n</details>\n", details, markdownLog(head.String()))
+	return w.String()
+}
+
+// markdownLog returns the content of <pre>. Markdown does not read it, so only HTML must be escaped.
+func markdownLog(text string) string {
+	w := new(strings.Builder)
+	lines := slices.Collect(strings.Lines(text))
+	for i, line := range lines {
+		line = html.EscapeString(cut(graphic(strings.TrimSuffix(line, "\n")), maxMarkdownText)) + "\n"
+		if w.Len()+len(line) > maxMarkdownLog {
+			fmt.Fprintf(w, "not shown: %s\n", plural(int64(len(lines)-i), "line"))
+			break
+		}
+		w.WriteString(line)
+	}
 	return w.String()
 }
 
@@ -55,6 +84,7 @@ func (r *planReport) markdownVerdict() string {
 
 func (r *planReport) markdownRules(w io.Writer) {
 	rows := [][]any{{"rule", "denied by OLD", "denied by NEW", "newly denied", "newly allowed", "change", "requests of one key, at most"}}
+	var decisions []int64 // by row: the decisions of the rule that change
 	omitted := int64(0)
 	for i := range r.rules {
 		c := &r.rules[i]
@@ -76,9 +106,10 @@ func (r *planReport) markdownRules(w io.Writer) {
 			markdownCode(c.rule().Name), c.before.denied(), c.after.denied(), c.after.share(c.denied.Denied), c.before.share(c.allowed.Denied),
 			change, list(c.bounds(), "<br>"),
 		})
+		decisions = append(decisions, c.denied.Denied+c.allowed.Denied)
 	}
 	if len(rows) > 1 {
-		printMarkdownTable(w, rows)
+		printMarkdownTableWithin(w, rows, decisions, maxMarkdownRules, "rule")
 	}
 	if omitted > 0 {
 		fmt.Fprintf(w, "\nNot shown: %s without newly denied or newly allowed requests.\n", plural(omitted, "unchanged rule"))
@@ -97,11 +128,13 @@ func (r *planReport) markdownMost(w io.Writer, change string, clients []replay.C
 		return
 	}
 	rows := [][]any{{fmt.Sprintf("most %s, by %v", change, r.keyer), change, "requests", "denied before"}}
+	var counts []int64
 	for i := range clients {
 		c := &clients[i]
 		rows = append(rows, []any{markdownCode(shorten(c.Client)), count(c), c.Requests, c.DeniedBefore})
+		counts = append(counts, count(c))
 	}
-	printMarkdownTable(w, rows)
+	printMarkdownTableWithin(w, rows, counts, maxMarkdownClients, "client")
 }
 
 func (r *planReport) markdownStrictest() string {
@@ -113,6 +146,36 @@ func (r *planReport) markdownStrictest() string {
 		return "No rule of NEW that is not in shadow mode applied to a request."
 	}
 	return "The strictest bounds of NEW, for the requests of one key of a rule: " + strings.Join(words, ", ") + "."
+}
+
+// printMarkdownTableWithin prints a table of at most this size, and how many rows are left out. Rows
+// with the largest weights stay. The head has no weight.
+func printMarkdownTableWithin(w io.Writer, rows [][]any, weights []int64, most int, what string) {
+	byWeight := make([]int, len(weights)) // numbers of rows
+	for i := range byWeight {
+		byWeight[i] = i + 1
+	}
+	slices.SortStableFunc(byWeight, func(a, b int) int { return cmp.Compare(weights[b-1], weights[a-1]) })
+	size, kept := markdownRowSize(rows[0]), 0
+	for _, i := range byWeight {
+		if size += markdownRowSize(rows[i]); size > most {
+			break
+		}
+		kept++
+	}
+	shown := [][]any{rows[0]}
+	for _, i := range slices.Sorted(slices.Values(byWeight[:kept])) {
+		shown = append(shown, rows[i])
+	}
+	printMarkdownTable(w, shown)
+	if left := len(byWeight) - kept; left > 0 {
+		fmt.Fprintf(w, "\nNot shown, because the table would be too long: %s.\n", plural(int64(left), what))
+	}
+}
+
+// markdownRowSize returns the bytes of a printed row.
+func markdownRowSize(row []any) int {
+	return len("| ") + len(list(row, " | ")) + len(" |\n")
 }
 
 // printMarkdownTable prints a table after an empty line. The first row is the head. Columns of
@@ -143,9 +206,9 @@ func isNumber(cell any) bool {
 }
 
 // markdownCode returns Markdown that shows the text as code, whatever the text is. A page cannot
-// be broken by it, and it makes no links and mentions nobody.
+// be broken by it, and it makes no links and mentions nobody. A long text is cut.
 func markdownCode(text string) string {
-	text = graphic(text)
+	text = cut(graphic(text), maxMarkdownText)
 	switch {
 	case strings.Trim(text, " ") == "":
 		return "-"

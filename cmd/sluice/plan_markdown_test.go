@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"html"
 	"os"
 	"path/filepath"
@@ -24,7 +25,7 @@ func FuzzMarkdownCode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		text = text[:min(len(text), 1000)]
 		got := markdownCode(text)
-		shown := graphic(text)
+		shown := cut(graphic(text), maxMarkdownText)
 		switch {
 		case got == "-":
 			require.Empty(t, strings.Trim(text, " "))
@@ -75,4 +76,62 @@ func TestMarkdownOfHostileText(t *testing.T) {
 	require.Equal(t, 1, strings.Count(rest, "</pre>"), "the log's text cannot end the element")
 	require.NotContains(t, rest, "<b>")
 	require.NotContains(t, rest, "<img")
+}
+
+// TestMarkdownFitsIntoAComment: GitHub refuses a comment of more than 65,536 characters.
+func TestMarkdownFitsIntoAComment(t *testing.T) {
+	const rules, clients = 150, 300
+	long := strings.Repeat("<|`&é", 20)
+	path := func(i int) string { return fmt.Sprintf("/%d/%s", i, long) }
+	file := func(policy string) string {
+		var b strings.Builder
+		b.WriteString("rules:\n")
+		for i := range rules {
+			paths, err := json.Marshal([]string{path(i), path(i) + policy})
+			require.NoError(t, err)
+			fmt.Fprintf(&b, "- {name: rule-%03d-%s, policy: %s, by: [user, path], paths: %s}\n", i, strings.Repeat("x", 50), policy, paths)
+		}
+		return b.String()
+	}
+	var log strings.Builder
+	line := func(user string, path string) {
+		text, err := json.Marshal(map[string]any{"time": 946684800, "ip": "192.0.2.1", "user": user, "path": path})
+		require.NoError(t, err)
+		log.Write(append(text, '\n'))
+	}
+	for i := range clients {
+		for range 2 {
+			line(fmt.Sprint(long, i), path(i%(rules-1)))
+		}
+	}
+	for range 99 { // the last rule denies the most requests
+		line("ann", path(rules-1))
+	}
+	dir := t.TempDir()
+	for name := range 12 { // a long path
+		dir = filepath.Join(dir, strings.Repeat("<|`&", 25)+fmt.Sprint(name))
+	}
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	files := []string{filepath.Join(dir, "old.yaml"), filepath.Join(dir, "new.yaml")}
+	for i, policy := range []string{"fixedwindow 9/h", "fixedwindow 1/h"} {
+		require.NoError(t, os.WriteFile(files[i], []byte(file(policy)), 0o600))
+	}
+	out := ok(t, log.String(), "plan", "--markdown", "--top", "100000", "--by", "user", files[0], files[1], "-")
+	require.Less(t, len(out), 65_536)
+	shown := strings.Count(out, "\n| `rule-")
+	require.Positive(t, shown)
+	require.Contains(t, out, fmt.Sprintf("\nNot shown, because the table would be too long: %d rules.\n", rules-shown))
+	require.Contains(t, out, "\n| `rule-149-", "the rule whose decisions change most is shown")
+	require.Contains(t, out, "\n| `ann` |")
+	denied := strings.Count(out, " | 1 | 2 | 0 |\n") + 1
+	require.Contains(t, out, fmt.Sprintf("\nNot shown, because the table would be too long: %d clients.\n", clients+1-denied))
+}
+
+// TestMarkdownSaysWhatOfTheLogIsLeftOut: each damaged log is a line.
+func TestMarkdownSaysWhatOfTheLogIsLeftOut(t *testing.T) {
+	text := markdownLog(strings.Repeat(strings.Repeat("<", 600)+"\n", 9))
+	require.Less(t, len(text), maxMarkdownLog+100)
+	require.Equal(t, strings.Repeat("&lt;", maxMarkdownText-1)+"…\n", text[:strings.IndexByte(text, '\n')+1])
+	require.True(t, strings.HasSuffix(text, "\nnot shown: 7 lines\n"), text)
+	require.Equal(t, "a &lt; b\nc\n", markdownLog("a < b\nc\n"))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
@@ -47,6 +48,15 @@ func (r *planReport) sameRules() bool {
 	}
 	return len(r.settings) == 0
 }
+
+// stricterAllows reports whether a rule that is unchanged or stricter newly allows requests. If
+// settings differ, the requests can have other keys.
+func (r *planReport) stricterAllows() bool {
+	return len(r.settings) == 0 && slices.ContainsFunc(r.rules, func(c ruleChange) bool { return c.allowed.Denied > 0 && c.noLooser() })
+}
+
+// stricterAllowsReason explains stricterAllows.
+const stricterAllowsReason = "An unchanged or stricter rule can newly allow requests: a denied request is not charged, so its units stay for other requests."
 
 // verdict is the result in one sentence. quote formats the names of files.
 func (r *planReport) verdict(quote func(string) string) string {
@@ -145,6 +155,9 @@ func (r *planReport) printRules(w *strings.Builder) {
 		fmt.Fprintf(w, "the files differ in %s\n", d)
 	}
 	printTable(w, rows)
+	if r.stricterAllows() {
+		fmt.Fprintf(w, "\n%s\n", stricterAllowsReason)
+	}
 }
 
 // legend describes the rule, its differences and its bounds.

@@ -69,6 +69,20 @@ func (c *ruleChange) otherAlgorithm() bool {
 // otherAlgorithmRemedy says what otherAlgorithm means.
 const otherAlgorithmRemedy = "the algorithm changes: sluice serve refuses NEW if its store has states of this rule; give the rule a new name"
 
+// noLooser reports whether both files have the rule with one algorithm, at most its policy and its
+// cost differ, and no bound grows.
+func (c *ruleChange) noLooser() bool {
+	if c.before == nil || c.after == nil || c.otherAlgorithm() {
+		return false
+	}
+	for _, d := range c.differences {
+		if d.field != "policy" && d.field != "cost" {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(c.bounds(), func(b boundChange) bool { return *b.after > *b.before })
+}
+
 // compareRules matches the rules by name. They are in the order of NEW, and removed rules are at
 // the end.
 func compareRules(before, after *ruleSubject, counts *replay.ComparisonReport) (all []ruleChange) {

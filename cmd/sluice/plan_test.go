@@ -172,6 +172,40 @@ func TestAnUnchangedRuleCanDenyMore(t *testing.T) {
 	require.EqualValues(t, 1, r.Rules[1].NewlyAllowedAlone)
 }
 
+// TestStricterRulesCanAllowMore: the new rule denies the second request, so the third finds a unit of
+// site. The report explains that, but only if no looser rule newly allows the requests.
+func TestStricterRulesCanAllowMore(t *testing.T) {
+	lines := `192.0.2.1 - - [01/Jan/2000:00:00:00 +0000] "GET /a HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:00:00:01 +0000] "GET /a HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:00:00:02 +0000] "GET /a HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:00:00:03 +0000] "GET /b HTTP/1.1" 200 1
+`
+	site := func(rest string) string { return "rules:\n- {name: site, " + rest + "}\n" }
+	const path = "- {name: path, policy: fixedwindow 1/h, by: path}\n"
+	const reason = "\nAn unchanged or stricter rule can newly allow requests: a denied request is not charged, so its units stay for other requests.\n"
+	for _, c := range []struct {
+		before, after string
+		allowed       int64
+		explained     bool
+	}{
+		{site("policy: fixedwindow 3/h"), site("policy: fixedwindow 3/h") + path, 1, true},
+		{site("policy: fixedwindow 3/h"), site("policy: fixedwindow 2/h") + path, 1, true},
+		{site("policy: fixedwindow 3/h"), site("policy: fixedwindow 4/h, cost: 2") + path, 1, true},
+		{site("policy: fixedwindow 3/h"), site("policy: fixedwindow 4/h") + path, 1, false},
+		{site("policy: fixedwindow 3/h"), site("policy: gcra 3/h") + path, 1, false},
+		{site("policy: fixedwindow 3/h"), site("policy: fixedwindow 2/h, by: path"), 1, false},
+		{site("policy: fixedwindow 3/h"), site("policy: fixedwindow 2/h, shadow: true"), 1, false},
+		{site("policy: fixedwindow 3/h"), "ipv6_bits: 48\n" + site("policy: fixedwindow 3/h") + path, 1, false},
+		{site("policy: fixedwindow 3/h"), "rules:\n" + path, 1, false},
+		{site("policy: fixedwindow 4/h"), site("policy: fixedwindow 3/h"), 0, false},
+	} {
+		require.Equal(t, c.allowed, planOf(t, c.before, c.after, lines).NewlyAllowed, c.after)
+		for _, form := range []string{"--markdown=false", "--markdown"} {
+			require.Equal(t, c.explained, strings.Contains(textOf(t, c.before, c.after, lines, form), reason), "%s: %s", form, c.after)
+		}
+	}
+}
+
 func TestPlanReportsAChangeOfTheAlgorithm(t *testing.T) {
 	after := oneRuleOf("policy: fixedwindow 1/m, by: ip")
 	require.True(t, planOf(t, oneRule, after, fourLines).Rules[0].OtherAlgorithm)

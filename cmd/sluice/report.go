@@ -102,12 +102,14 @@ func formatWait(longest time.Duration, never int64) string {
 }
 
 // shorten cuts a long key.
-func shorten(key string) string {
-	const most = 60
-	if utf8.RuneCountInString(key) <= most {
-		return key
+func shorten(key string) string { return cut(key, 60) }
+
+// cut returns at most this many characters of a text.
+func cut(text string, most int) string {
+	if utf8.RuneCountInString(text) <= most {
+		return text
 	}
-	return string([]rune(key)[:most-1]) + "…"
+	return string([]rune(text)[:most-1]) + "…"
 }
 
 // jsonReport is the output of --json for policies. The help documents it.

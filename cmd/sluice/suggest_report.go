@@ -38,9 +38,10 @@ func (r *suggestPoliciesReport) tables() string {
 		names = append(names, r.found[i].Template.String())
 	}
 	r.printFound(w, nil)
+	r.printColumns(w, "clients with at least one denied request", "the most units that the policy admits for one client; a request takes one unit, or the number after cost=")
 	r.printNotes(w, names)
 	r.printTopDenied(w)
-	r.printCurve(w, names)
+	r.printCurve(w, "?", names)
 	r.printLimits(w)
 	if r.ipv6 > 0 {
 		fmt.Fprintf(w, "%s of the log came from IPv6 addresses. Here each address is a client.\nA rule by ip limits a whole /64. To find its limit, use --config.\n", plural(r.ipv6, "request"))
@@ -52,8 +53,8 @@ func (r *suggestPoliciesReport) tables() string {
 // each suggestion; nil if there are no rules.
 func (r *suggestReport) printFound(w io.Writer, rules []string) {
 	untouched := []any{"requests denied", "untouched", "clients denied", "untouched"}
-	best := [][]any{slices.Concat([]any{"policy found"}, untouched, []any{"bound in a period", "limit", "longest wait"})}
-	proof := [][]any{slices.Concat([]any{"one unit less"}, untouched)}
+	best := [][]any{slices.Concat([]any{"policy found"}, untouched, []any{"bound", "longest wait"})}
+	proof := [][]any{slices.Concat([]any{"one less"}, untouched)}
 	if rules != nil {
 		best[0], proof[0] = append([]any{"rule"}, best[0]...), append([]any{"rule"}, proof[0]...)
 	}
@@ -68,7 +69,7 @@ func (r *suggestReport) printFound(w io.Writer, rules []string) {
 		}
 		found := s.Best.Policy
 		best = append(best, slices.Concat(name, []any{found}, untouchedCells(s, &s.Best.Counts),
-			[]any{outcomeOf(found).Bound, limitOf(found), formatWait(s.Best.LongestWait, s.Best.Never)}))
+			[]any{boundCell(found), formatWait(s.Best.LongestWait, s.Best.Never)}))
 		if s.Tighter != nil {
 			proof = append(proof, slices.Concat(name, []any{s.Tighter.Policy}, untouchedCells(s, &s.Tighter.Counts)))
 		}
@@ -78,6 +79,30 @@ func (r *suggestReport) printFound(w io.Writer, rules []string) {
 			printTable(w, rows)
 		}
 	}
+}
+
+// boundCell returns the most units that a policy admits for one key, and the interval.
+func boundCell(p algo.Policy) string {
+	o := outcomeOf(p)
+	return fmt.Sprintf("%s in any %s", boundText(o.Bound), intervalText(o.Policy.Limit().Period))
+}
+
+// printColumns explains the columns of printFound.
+func (r *suggestReport) printColumns(w io.Writer, clients, bound string) {
+	if !slices.ContainsFunc(r.found, func(s suggest.Suggestion) bool { return s.Found }) {
+		return
+	}
+	columns := [][2]string{
+		{"clients denied", clients},
+		{"untouched", "the share that is not denied"},
+		{"bound", bound},
+		{"longest wait", "the longest time until a denied request would be allowed (RetryAfter)"},
+	}
+	if slices.ContainsFunc(r.found, func(s suggest.Suggestion) bool { return s.Found && s.Tighter != nil }) {
+		columns = append(columns, [2]string{"one less", "the same with the next smaller number, which does not meet the goal"})
+	}
+	fmt.Fprintln(w)
+	printLegend(w, columns)
 }
 
 // untouchedCells returns the requests and the clients that are denied, and the shares of the others.
@@ -160,8 +185,8 @@ func (r *suggestPoliciesReport) printTopDenied(w io.Writer) {
 	printTable(w, rows)
 }
 
-// printCurve prints the share of denied requests, or clients, by number.
-func (r *suggestReport) printCurve(w io.Writer, names []string) {
+// printCurve prints the share of denied requests, or clients, by number. what is the number.
+func (r *suggestReport) printCurve(w io.Writer, what string, names []string) {
 	const most = 12
 	var peak int64
 	for i := range r.found {
@@ -170,7 +195,7 @@ func (r *suggestReport) printCurve(w io.Writer, names []string) {
 	if peak == 0 {
 		return
 	}
-	rows := [][]any{append([]any{fmt.Sprintf("share of %v denied, by number", r.goal.Of)}, columnNames(w, names)...)}
+	rows := [][]any{append([]any{fmt.Sprintf("share of %v denied if %s is", r.goal.Of, what)}, columnNames(w, names)...)}
 	for _, n := range tableNumbers(peak, most) {
 		row, known := []any{n}, false
 		for i := range r.found {

@@ -72,3 +72,31 @@ func TestLargeTextHasRoom(t *testing.T) {
 	eval[bool](b, "(document.documentElement.style.fontSize = '200%%', true)")
 	b.requireNoOverflow()
 }
+
+// TestWideScreenCoversNothing: while a decision is shown, the mouse reaches every control and every
+// chart of the page, and the decision stays in view.
+func TestWideScreenCoversNothing(t *testing.T) {
+	t.Parallel()
+	for _, size := range [][2]int64{{1280, 720}, {1280, 1000}, {1920, 1080}} {
+		b := blank(t)
+		b.do(chromedp.EmulateViewport(size[0], size[1]))
+		b.visit(pageAddress(t) + "#clocks-ahead=0,5&kind=worst")
+		b.do(chromedp.Click(chromedp.CSS("#chart-1 .u-over")))
+		b.waitWords("call ")
+		b.requireResult()
+		for _, block := range []string{"nearest", "start", "center", "end"} {
+			covered := eval[[]string](b, `[...document.querySelectorAll('main :is(button, input, select, summary, .u-over)')]
+				.filter((e) => e.offsetWidth > 0)
+				.filter((e) => {
+					e.scrollIntoView({ block: %s });
+					const r = e.getBoundingClientRect();
+					const hit = document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2);
+					const panel = document.querySelector('#explanation').getBoundingClientRect();
+					return !e.contains(hit) && !e.closest('label')?.contains(hit) || panel.top < 0 || panel.bottom > innerHeight;
+				})
+				.map((e) => [e.tagName, e.id, e.className, e.textContent.slice(0, 20)].join(' '))`, quote(block))
+			require.Empty(t, covered, "%v, %s", size, block)
+		}
+		require.LessOrEqual(t, eval[int64](b, "document.documentElement.scrollWidth"), size[0])
+	}
+}

@@ -32,7 +32,7 @@ var scenes = []scene{
 }
 
 // A client that knows the edge of a fixed window gets almost twice its limit within seconds.
-const sceneSettings = "p=gcra+30/m&p=tokenbucket+30/m+burst=10&p=fixedwindow+30/m&p=movingwindow+30/m+slots=12&kind=edge&length=450&from=290&to=450"
+const sceneSettings = "p=gcra+30/m&p=tokenbucket+30/m+burst=10&p=fixedwindow+30/m&p=movingwindow+30/m+slots=12&kind=edge&length=150"
 
 func TestScreenshots(t *testing.T) {
 	t.Parallel()

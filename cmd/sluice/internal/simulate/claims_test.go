@@ -2,8 +2,12 @@ package simulate
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
 )
 
 const (
@@ -57,4 +61,26 @@ func requireAlike(t *testing.T, a, b outcome) {
 	t.Helper()
 	a.name = b.name
 	require.Equal(t, b, a)
+}
+
+// TestEdgeShowsTheBurstOfFixedWindows: from the first edge on, a fixed window admits twice the limit
+// within a period, less the request that opens the window. gcra admits the limit and what is refilled
+// in a tenth of a period.
+func TestEdgeShowsTheBurstOfFixedWindows(t *testing.T) {
+	for _, limit := range []algo.Limit{algo.Per(30, time.Minute), algo.Per(20, 7*time.Second), algo.Per(1000, time.Hour)} {
+		worst := func(policy string) int64 {
+			p, err := compose.ParsePolicy(policy)
+			require.NoError(t, err)
+			run, err := New(p, Edge(Shape{Length: 3 * limit.Period, Clients: 1, Limit: limit}), Options{})
+			require.NoError(t, err)
+			for _, err := range run.Calls() {
+				require.NoError(t, err)
+			}
+			return run.Outcome().Worst
+		}
+		for _, align := range []string{" align=first", " align=clock"} {
+			require.Equal(t, 2*limit.Count-1, worst("fixedwindow "+limit.String()+align), "%v%s", limit, align)
+		}
+		require.LessOrEqual(t, worst("gcra "+limit.String()), limit.Count+limit.Count/10, limit.String())
+	}
 }

@@ -121,25 +121,21 @@ func Bursts(s Shape) Stream {
 
 // Edge returns the requests of clients that know the limit and the edges of its windows. In every
 // fifth period a client spends the limit in the last twentieth of the period, and again in the first
-// twentieth of the next period. It continues until that period ends. In every second round it also
-// sends a request a period earlier, which opens the window of a limiter whose windows begin with the
-// first request. Pace has no effect.
+// twentieth of the next period. A fixed window admits both. At the beginning of the first of these
+// periods the client sends one request, which opens the window of a limiter whose windows begin with
+// the first request. The edges are also those of windows by the clock. Pace has no effect.
 func Edge(s Shape) Stream {
 	g := s.generator(3)
 	period := min(g.Limit.Period, g.Length/2) // a longer period has no edge in the stream
 	burst := period / 20
 	gap := max(1, burst/time.Duration(g.Limit.Count))
+	first := time.Duration((int64(period) - Epoch.UnixNano()%int64(period)) % int64(period))
 	for client := range g.Stream.Clients {
-		for i, at := 0, time.Duration(0); !g.full(at); i, at = i+1, at+5*period {
+		for at := first; !g.full(at); at += 5 * period {
+			g.add(at, client)
 			edge := at + period
-			if i%2 == 1 {
+			for at := edge - burst; at < edge+burst && !g.full(at); at += gap {
 				g.add(at, client)
-			}
-			for early := edge - burst; early < edge+burst && !g.full(early); early += gap {
-				g.add(early, client)
-			}
-			for late := edge + burst; late < edge+period && !g.full(late); late += 5 * gap {
-				g.add(late, client)
 			}
 		}
 	}

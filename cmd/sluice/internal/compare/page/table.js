@@ -13,7 +13,7 @@ export const columns = [
   ['Most in a period', 'The most units that one key was admitted in any period of the limit, wherever the period begins.', (p) => `${count(p.worst)} in ${p.period_text}`],
   ['Bound', 'The most units that the policy promises to admit to one key in any period. With own clocks that differ, a policy can exceed it.', (p) => (p.worst > p.bound ? `${count(p.bound)}, exceeded` : count(p.bound))],
   ['Longest wait', 'The longest RetryAfter of a denial. Denials that no wait ends are counted apart.', (p) => (p.never > 0 ? `${p.longest_wait}; never: ${count(p.never)}` : p.longest_wait)],
-  ['Unnecessary denials', 'The denied calls that an exact log of all admissions would have admitted (over-denied).', (p) => count(p.unnecessary)],
+  ['Unnecessary denials', 'The denied calls that an exact log of all admissions would have admitted (over-denied). This log knows the limit, but not the burst.', (p) => count(p.unnecessary)],
   ['Requests never served', 'The requests of which no call was admitted, with all calls that the client made.', (p) => count(p.unserved)],
 ];
 
