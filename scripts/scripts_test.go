@@ -104,6 +104,14 @@ func TestSoundModulePasses(t *testing.T) {
 	require.Regexp(t, `(?m)^ok  \t.*\tFuzzA$`, shown)
 }
 
+func TestMarksOfAMergeConflictAreFound(t *testing.T) {
+	shown, err := inModule(t, nil, "formatted")
+	require.NoError(t, err, shown)
+	shown, err = inModule(t, map[string]string{"README.md": "one\n<<<<<<" + "< HEAD\ntwo\n"}, "formatted")
+	require.Error(t, err)
+	require.Contains(t, shown, "marks of a merge conflict are in: ./README.md")
+}
+
 func TestCheckFails(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short leaves out what runs the go command")

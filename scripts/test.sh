@@ -82,6 +82,9 @@ formatted() {
   local unformatted
   unformatted=$("$(go env GOROOT)/bin/gofmt" -l .)
   [[ -z $unformatted ]] || die "not formatted, run gofmt -w on: $(xargs <<<"$unformatted")"
+  local marked
+  marked=$(grep -rlE --exclude-dir=.git '^(<{7}|>{7}) ' . || true)
+  [[ -z $marked ]] || die "marks of a merge conflict are in: $(xargs <<<"$marked")"
 }
 
 # summarize runs a command of `go test -v`. It fails if the command or summary.awk fails.
