@@ -117,8 +117,8 @@ quick() {
 }
 
 # check DIRECTORY LEAST vets and tests the module in a directory. It fails unless
-# every test that the module declares passes, and at least LEAST of them. Parallel
-# tests mostly wait for servers, so more of them run at once than there are processors.
+# every test that the module declares passes, and at least LEAST of them. Many tests
+# wait for servers, so more packages and tests run at once than there are processors.
 check() {
   local found
   found=$(mktemp -p "$scratch")
@@ -126,7 +126,7 @@ check() {
   (cd "$1" && go vet ./... && go vet -tags figures ./...)
   declared "$1" 'Test|Fuzz' >"$found" || die "cannot list the tests of $1"
   say "go test -race ($1)"
-  (cd "$1" && summarize "$2" "$(wc -l <"$found")" go test -race -vet=off -count=1 -timeout=10m -parallel=8 -v ./...)
+  (cd "$1" && summarize "$2" "$(wc -l <"$found")" go test -race -vet=off -count=1 -timeout=10m -p=$(($(nproc) * 3 / 2)) -parallel=8 -v ./...)
 }
 
 # check_all checks modules, two at a time, because most of their tests wait for servers and browsers.

@@ -42,7 +42,7 @@ func TestFourProcessesWithSkewedClocks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := address(t)
-			for _, i := range []int{0, 3, 4, 5} { // all algorithms, with and without a shared rule
+			for _, i := range []int{0, 3, 4} { // all algorithms, with and without a shared rule
 				t.Run(workloads[i].name, func(t *testing.T) {
 					f := newFleet(t, p, i, longTimeout).useStore(p)
 					f.task.Enough = enough
