@@ -67,7 +67,7 @@ func (p *suggestRun) define(flags *pflag.FlagSet) {
 	flags.StringVar(&p.out, "out", "", "also draw the share denied for each number into this `FILE`, .svg or .png")
 	flags.BoolVar(&p.json, "json", false, "print JSON instead of tables")
 	flags.IntVar(&p.top, "top", 10, "how many of the most denied clients to report")
-	p.logFlags.define(flags, "the key of a request, which is a client")
+	p.logFlags.define(flags, "what identifies a client")
 	checkValues(flags)
 }
 
