@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// MaxCount is 2^62: the largest count of a limit, the largest burst, and the most units that a
-// charge can leave in use. It is also the longest time, in nanoseconds, that gcra and tokenbucket
-// may need to refill a burst.
+// MaxCount is 2^62: the largest count of a limit, the largest burst, and the most units of a key
+// that can be in use after a charge. It is also the longest time, in nanoseconds, that gcra and
+// tokenbucket may need to refill a burst.
 const MaxCount = 1 << 62
 
 // Limit is a sustained rate: Count units every Period. The zero Limit is not valid. The field

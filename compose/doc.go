@@ -41,7 +41,7 @@
 // a given length. The bound is often above the limit, because a burst is added to the rate, or
 // because the interval covers parts of two windows. For example, gcra 1000/h admits up to 1999
 // units in an hour. The command sluice check prints these numbers for each rule of a configuration
-// file, and docs/client.md compares the algorithms.
+// file, and docs/policies.md compares the algorithms.
 //
 // # Round trips
 //
@@ -101,9 +101,9 @@
 // runs in Go, and a decision takes two round trips or more, as on other stores. A policy has no
 // program if its period is very long or its numbers are very large. The documentation of its method
 // Program has the exact conditions. A Stack has none if one of its parts has none, and your own
-// policy has none if it does not implement algo.Portable. On PostgreSQL its program must also be in
-// postgres.Options.Programs. A call with a cost of 2^53 or more also runs in Go, and so does a call
-// on a state with such large numbers.
+// policy has none if it does not implement algo.Portable. On PostgreSQL the program of your own
+// policy must also be in postgres.Options.Programs. A call with a cost of 2^53 or more also runs in
+// Go, and so does a call on a state with such large numbers.
 //
 // The server returns the states that it found. The limiter decides again in Go on these states, and
 // compares how many charges and refunds the server and Go have made. If the numbers differ, the

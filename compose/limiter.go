@@ -22,8 +22,9 @@ import (
 // order of the rules does not matter, and several rules can have the same key or the same limit.
 //
 // An error means that the limiter could not decide. It is never a denial, except that Wait and
-// WaitN return an error if the wait would be too long. Options.OnFailure can turn an error of the
-// store into a Degraded decision. These are the errors:
+// WaitN return an error if the wait would be too long. If the context has not ended,
+// Options.OnFailure can turn the first four of these errors into a Degraded decision, and also
+// errors of the database that are not listed, such as a missing table:
 //
 //   - [storage.ErrUnavailable]: the store failed until the end of the timeout, or the circuit
 //     breaker is open. Nothing was charged.
@@ -33,6 +34,8 @@ import (
 //   - [storage.ErrOutcomeUnknown]: the reply to the write was lost, or the context ended
 //     before the reply came. The call may have been charged. Check for this error first, because
 //     it can also wrap ErrUnavailable or the error of the context.
+//   - [storage.ErrKey]: the keys are in different slots of a Redis Cluster; see Options.Group.
+//     Nothing was charged.
 //   - [storage.ErrProgram]: the server decided differently from the policy in Go. The call
 //     may have been charged.
 //   - [algo.ErrCost]: n is below 1.
@@ -166,8 +169,8 @@ func (l *Limiter[T]) Charge(ctx context.Context, in T, n int64) (Decision, error
 	return l.do(ctx, OpCharge, in, n)
 }
 
-// Reset deletes the states of in under all rules that apply to it. All units of their keys are then
-// available again. Other processes can deny calls from their caches for up to
+// Reset deletes the states of the input under all rules that apply to it. All units of their keys
+// are then available again. Other processes can deny calls from their caches for up to
 // Options.DenialCacheTTL. If the store fails, Reset returns the error under every
 // Options.OnFailure. The store has reset nothing then, unless the error is
 // [storage.ErrOutcomeUnknown].
@@ -178,7 +181,7 @@ func (l *Limiter[T]) Reset(ctx context.Context, in T) error {
 // ResetRule is Reset for one rule. The states under the other rules stay as they are, and
 // their functions are not called. Use it to unlock an account while the limit of the address
 // still holds. It returns an error if no rule has the name. It returns nil if the rule does
-// not apply to in.
+// not apply to the input.
 func (l *Limiter[T]) ResetRule(ctx context.Context, name string, in T) error {
 	index := slices.IndexFunc(l.rules, func(r Rule[T]) bool { return r.Name == name })
 	if index < 0 {

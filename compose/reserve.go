@@ -89,8 +89,8 @@ func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, er
 }
 
 // SettleFor is Settle for rules that count different units. The actual cost under each rule is
-// what its Cost returns for in, times the n of Reserve. SettleFor calls no other function of
-// the rules, and uses the policies and keys that Reserve found.
+// its Cost(in), times the n of Reserve. SettleFor calls no other function of the rules, and uses
+// the policies and keys that Reserve found.
 //
 //   - A rule without Cost is not corrected. A rule whose Cost returns the estimate is not
 //     corrected either.

@@ -40,7 +40,7 @@ import (
 //	align     where windows start: at the first call, or at multiples of the period since 1970 UTC
 //	offset    moves the windows, and needs align=clock; the default is 0
 //	slots     how many slots the window is cut into; the default is 1
-//	trailing  how the oldest slot counts, which is partly in the window: in proportion, or whole
+//	trailing  how the oldest slot, which is partly in the window, counts: in proportion, or whole
 //	cost      the units of a request; the default is 1
 //
 // cost= is for code that calls the methods of a policy itself, and for replays of access logs. A

@@ -25,8 +25,9 @@
 // Retry-After is then allowed, if nobody else spends the quota meanwhile.
 //
 // A policy with several parts, such as all(gcra 10/s; gcra 100/m), has an item in RateLimit-Policy
-// for each part, "client.1" and "client.2". RateLimit has only the item of the part that decided.
-// Rules with compose.Rule.Shadow are never shown.
+// for each part, "client.1" and "client.2". RateLimit has one item for it: the part with the least
+// remaining, or after a denial the part with the longest wait. Rules with compose.Rule.Shadow are
+// never shown.
 //
 // # Statuses
 //

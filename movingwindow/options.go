@@ -16,14 +16,13 @@ type Options struct {
 	Limit algo.Limit
 	// Slots is the number of slots in the window, at most MaxSlots; 0 means 1.
 	Slots int
-	// Trailing is how the slot that the window is about to leave counts: Weighted, the
-	// default, or Whole.
+	// Trailing is how the trailing slot counts: Weighted, the default, or Whole.
 	Trailing Trailing
 	// Cost is how many units a request takes; 0 means 1. A negative Cost is not valid.
 	Cost int64
 }
 
-// Trailing is how the trailing slot counts, which is only partly in the window.
+// Trailing is how the trailing slot, which is only partly in the window, counts.
 type Trailing int
 
 const (

@@ -206,8 +206,8 @@ func (s *State) shift(age, slots int) {
 }
 
 // resize converts the counts to slots of another width. The count of an old slot moves to the
-// new slot that contains its last nanosecond. The newest count moves to the new slot that
-// contains the last paid step. So units never expire earlier than before. s must be zero or a
+// new slot that contains its last nanosecond. Only the count of the slot of the last paid step
+// moves to the new slot that contains that step. So units never expire earlier than before. s must be zero or a
 // state that a step returns.
 func (s *State) resize(width int64, slots int) {
 	old := *s

@@ -46,8 +46,8 @@ var (
 	ErrOutcomeUnknown = errors.New("storage: the outcome of a write is unknown")
 
 	// ErrProgram is returned by the limiter if the database ran a policy as a program in Lua or SQL
-	// (see algo.Program), and the result differs from that of the policy in Go. One of the two has
-	// a bug: please report it. The decision may have been stored.
+	// (see algo.Program), and the result differs from that of the policy in Go. The program, the
+	// policy or the database has a fault: please report it. The decision may have been stored.
 	ErrProgram = errors.New("storage: the program on the server differs from the policy")
 
 	// ErrPartialWrite is returned by a store if the database applied only a part of a

@@ -62,9 +62,9 @@ type Swap struct {
 	Priority Priority
 }
 
-// Lifetime is for stores that compute the expiry in Go. It returns how long the store must keep the
-// new record if the store's clock reads now: TTL, or the time from now to Until if that is longer.
-// 0 means for ever.
+// Lifetime is for stores that compute the expiry in Go. now is the time by the store's clock.
+// Lifetime returns how long the store must keep the new record: TTL, or the time from now to Until
+// if that is longer. 0 means for ever.
 func (s *Swap) Lifetime(now time.Time) time.Duration {
 	left := s.Until.Sub(now)
 	if s.TTL == 0 || left == math.MaxInt64 { // Sub saturates, so Until may be even later
@@ -122,11 +122,11 @@ const (
 //
 // # Errors
 //
-// A conflict is not an error, and an error never means a conflict. For invalid arguments a store
-// returns [ErrKey], [ErrDuplicateKey] or [ErrSwap]. Other errors show whether a retry can help.
-// After [ErrContended], retry after a short pause. After [ErrUnavailable], retry when the database
-// is back. If the error wraps neither and the context has not ended, a retry does not help: for
-// example, a table is missing.
+// A conflict (the stored version is not Old) is not an error, and no error reports a conflict. For
+// invalid arguments a store returns [ErrKey], [ErrDuplicateKey] or [ErrSwap]. Other errors show
+// whether a retry can help. After [ErrContended], retry after a short pause. After
+// [ErrUnavailable], retry when the database is back. If the error wraps neither and the context has
+// not ended, a retry does not help: for example, a table is missing.
 //
 // If CompareAndSwap fails, the error also shows whether the swaps were applied. An error that wraps
 // [ErrNotApplied] proves that they were not applied and never will be. After any other error they

@@ -10,7 +10,7 @@
 //	Burst + min(Count, Burst) * ceil((x-1) / Period)    interval refill
 //
 // units. With interval refill it is one unit less, unless x-1 is a multiple of Period. The reason is
-// that a refill soon after the start of an interval needs a unit that was taken before the interval.
+// that a refill soon after the start of the x nanoseconds needs a unit that was taken before them.
 // For example, 100/m with a burst of 20 admits in any minute at most 119 units with continuous
 // refill, and 39 with interval refill. With the default burst of 100 it is 199 with both.
 //

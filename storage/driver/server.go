@@ -19,8 +19,8 @@ type Server interface {
 	// same as an error of CompareAndSwap; see [storage.Store].
 	//
 	// ctx has a deadline. ctx is cancelled before its deadline only if all batches come from one
-	// caller, so no other caller waits for this Run. Therefore Run may return late after a
-	// cancellation, but it must return by the deadline.
+	// caller. Run may return late after a cancellation, because no other caller waits for it. But
+	// it must return by the deadline.
 	Run(ctx context.Context, batches ...*Batch)
 
 	// Runs reports whether the database can run a program. A batch may contain only programs that

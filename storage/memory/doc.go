@@ -26,10 +26,10 @@
 //     limit whatever happens to other rules.
 //   - A key that has used up its limit is not evicted by a flood of keys that use little of theirs.
 //
-// One attack remains. An attacker can use up the limits of 7/8 of MaxKeys different keys. Then
-// the store evicts exhausted keys, including his own. There are two remedies. Set MaxKeys above the
-// number of keys that can be exhausted at the same time. Or add a second rule whose key the
-// attacker cannot choose, such as the address.
+// One attack remains. An attacker can use up the limits of more than 7/8 of MaxKeys different keys.
+// Then the store evicts exhausted keys, including his own. There are two remedies. Set MaxKeys to at
+// least 8/7 of the number of keys that can be exhausted at the same time. Or add a second rule whose
+// key the attacker cannot choose, such as the address.
 //
 // [Stats] counts the records that were evicted before they expired. If that number grows, MaxKeys
 // is too small, or someone invents keys.

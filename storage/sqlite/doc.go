@@ -24,19 +24,19 @@
 //     default, writes wait for the disk only at a checkpoint. With _synchronous=FULL each write waits
 //     for the disk once, and with the rollback journal, SQLite's default, several times. On most
 //     disks, both are slower by a factor of ten or more.
-//   - _stmt_cache_size=16: the driver keeps compiled statements. By default it keeps none. A single
-//     CompareAndSwap takes about a quarter less time.
+//   - _stmt_cache_size=16: the driver keeps compiled statements. By default it keeps none. With 16, a
+//     single CompareAndSwap takes about a quarter less time.
 //   - _busy_timeout: 5000, the driver's default, is enough. With 0, a write fails at once if the
 //     database is locked, and the limiter retries. SQLite ignores the context while it waits for a
 //     lock. So this package sets busy_timeout to 0 while it uses a connection, and waits itself for
-//     as long as your busy_timeout. It polls the lock without sleeping for 200 µs, and then about
+//     as long as your busy_timeout. For 200 µs it polls the lock without sleeping, and then about
 //     every millisecond. Your setting is back when the connection goes back to the pool. Opening a
 //     connection can wait for the whole busy_timeout, even if the context ends before. So let the
 //     pool keep enough connections (SetMaxIdleConns).
 //   - SetMaxOpenConns: each call takes a connection of the pool. If calls follow each other within
-//     10 ms, the store keeps a connection for up to 10 ms, unless all connections of the pool are
-//     in use. So for up to 10 ms after db.Close the file may stay open, and a running transaction
-//     may still commit.
+//     10 ms, the store keeps a connection for the next one. It keeps it for up to 10 ms in all, and
+//     not if all connections of the pool are in use. So for up to 10 ms after db.Close the file may
+//     stay open, and a running transaction may still commit.
 //
 // _txlock has no effect: this package begins its transactions with BEGIN IMMEDIATE.
 //
