@@ -158,9 +158,9 @@ func TestAllModulesAreCheckedAfterAFailure(t *testing.T) {
 	for _, name := range []string{"one", "two", "three"} {
 		files[name+"/go.mod"] = "module example.org/" + name + "\n\ngo 1.25\n"
 	}
-	shown, err := inModule(t, files, "check_all one two three; echo unreached")
+	shown, err := inModule(t, files, "in_pairs check one two three; echo unreached")
 	require.Error(t, err, shown)
-	require.Contains(t, shown, "tests failed in one of the modules one two three")
+	require.Contains(t, shown, "check failed in one of one two three")
 	require.Equal(t, 2, strings.Count(shown, "2 passed, 0 failed, 0 skipped"), shown)
 	require.NotContains(t, shown, "unreached")
 }

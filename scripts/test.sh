@@ -22,7 +22,7 @@ set -euo pipefail
 
 # A fuzz run ends after a number of inputs, not after a time. The go command reports an
 # input that hangs only after 10 seconds. A run that ended earlier would pass.
-FUZZ_INPUTS=${FUZZ_INPUTS:-10000}
+FUZZ_INPUTS=${FUZZ_INPUTS:-5000}
 
 ROOT_TESTS=700 # at least this many tests of the root module must pass
 
@@ -116,7 +116,7 @@ quick() {
   say "all passed; scripts/test.sh runs everything"
 }
 
-# check DIRECTORY LEAST vets and tests the module in a directory. It fails unless
+# check DIRECTORY [LEAST] vets and tests the module in a directory. It fails unless
 # every test that the module declares passes, and at least LEAST of them. Many tests
 # wait for servers, so more packages and tests run at once than there are processors.
 check() {
@@ -126,20 +126,21 @@ check() {
   (cd "$1" && go vet ./... && go vet -tags figures ./...)
   declared "$1" 'Test|Fuzz' >"$found" || die "cannot list the tests of $1"
   say "go test -race ($1)"
-  (cd "$1" && summarize "$2" "$(wc -l <"$found")" go test -race -vet=off -count=1 -timeout=10m -p=$(($(nproc) * 3 / 2)) -parallel=8 -v ./...)
+  (cd "$1" && summarize "${2:-1}" "$(wc -l <"$found")" go test -race -vet=off -count=1 -timeout=10m -p=$(($(nproc) * 3 / 2)) -parallel=8 -v ./...)
 }
 
-# check_all checks modules, two at a time, because most of their tests wait for servers and browsers.
-# A failure in one module does not stop the others.
-check_all() {
-  local module running=0 failed=0
-  for module; do
+# in_pairs calls a function with each of the other arguments, two at a time, because most of the work
+# of one waits for servers, browsers or the linker. A failure does not stop the others.
+in_pairs() {
+  local call=$1 argument running=0 failed=0
+  shift
+  for argument; do
     ((running < 2)) || { wait -n || failed=1; ((running--)); }
-    check "$module" 1 &
+    "$call" "$argument" &
     ((++running))
   done
   for ((; running; running--)); do wait -n || failed=1; done
-  ((!failed)) || die "tests failed in one of the modules $(xargs <<<"$*")"
+  ((!failed)) || die "$call failed in one of $(xargs <<<"$*")"
 }
 
 # declared MODULE KINDS prints "directory function" for every function of these
@@ -163,8 +164,9 @@ algorithm_laws() {
   local packages
   mapfile -t packages < <(algorithms)
   ((${#packages[@]} >= 4)) || die "only ${#packages[@]} packages test the laws; want at least 4"
+  summarize 38 0 go test -vet=off -count=1 -timeout=10m -v -run='^TestLaws' ./compose &
   summarize 800 0 go test -vet=off -count=1 -timeout=10m -v ./algo/... "${packages[@]}"
-  summarize 38 0 go test -vet=off -count=1 -timeout=10m -v -run='^TestLaws' ./compose
+  wait $!
 }
 
 # algorithms prints the top-level packages that test the laws.
@@ -172,9 +174,11 @@ algorithms() { grep -l 'algotest\.Run(' ./*/laws_test.go | xargs -n1 dirname | g
 
 # fuzz MODULE fuzzes every fuzz target of a module.
 fuzz() {
-  [[ $FUZZ_INPUTS =~ ^[0-9]+$ ]] || die "FUZZ_INPUTS=$FUZZ_INPUTS is not a number; set the number of inputs for each target, such as 10000"
+  [[ $FUZZ_INPUTS =~ ^[0-9]+$ ]] || die "FUZZ_INPUTS=$FUZZ_INPUTS is not a number; set the number of inputs for each target, such as 5000"
   ((FUZZ_INPUTS)) || return 0
 
+  local scratch=$scratch/fuzz-${1//\//-} # of its own, because two modules may be fuzzed at once
+  mkdir -p "$scratch"
   local targets=$scratch/targets
   declared "$1" Fuzz >"$targets" || die "cannot list the fuzz targets of $1"
   say "fuzzing $(wc -l <"$targets") targets, $FUZZ_INPUTS inputs each ($1)"
@@ -231,11 +235,9 @@ main() {
   nested=$(modules)
   [[ -n $nested ]] || die "no nested module was found; want at least cmd/sluice"
   # shellcheck disable=SC2086 # one word per module
-  check_all $nested
-  local module
-  for module in . $nested; do
-    fuzz "$module"
-  done
+  in_pairs check $nested
+  # shellcheck disable=SC2086
+  in_pairs fuzz . $nested
   say "all passed"
 }
 
