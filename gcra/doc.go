@@ -15,7 +15,7 @@
 // A denial stays correct. If a request is denied at an instant, then the same request
 // at the same instant is still denied after other requests were admitted, whatever clock
 // they used. So a program can repeat a cached denial without reading the state, even
-// if clocks disagree. Only a refund or a raised limit can change a denial.
+// if clocks disagree. Only a refund, a reset, or a raised limit or burst can change a denial.
 //
 // # When not to use it
 //

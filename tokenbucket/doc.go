@@ -72,7 +72,7 @@
 //
 // # State encoding
 //
-// Version 1 is the encoding of package gcra with the tag 't'. Used is the tokens missing, from 1.
-// Part/Period is the fraction of the next refill that has accrued. The state of a key that is new
-// or full is empty bytes.
+// Version 1 is the encoding of package gcra with the tag 't'. Used is the number of missing tokens,
+// at least 1. Part/Period is the fraction of the next refill that has accrued. The state of a key
+// that is new or full is empty bytes.
 package tokenbucket

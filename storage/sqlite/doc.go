@@ -34,9 +34,9 @@
 //     connection can wait for the whole busy_timeout, even if the context ends before. So let the
 //     pool keep enough connections (SetMaxIdleConns).
 //   - SetMaxOpenConns: each call takes a connection of the pool. If calls follow each other within
-//     10 ms, the store keeps a connection for the next one. It keeps it for up to 10 ms in all, and
-//     not if all connections of the pool are in use. So for up to 10 ms after db.Close the file may
-//     stay open, and a running transaction may still commit.
+//     10 ms, the store keeps a connection for the next one. It keeps a connection for at most
+//     10 ms, however many calls use it, and none if all connections of the pool are in use. So for
+//     up to 10 ms after db.Close the file may stay open, and a running transaction may still commit.
 //
 // _txlock has no effect: this package begins its transactions with BEGIN IMMEDIATE.
 //
@@ -60,7 +60,7 @@
 //
 // # Known limits
 //
-// A SQLite database has one writer at a time. So long transactions of other work delay decisions.
+// A SQLite database has one writer at a time. Therefore, long transactions of other work delay decisions.
 //
 // Each connection to ":memory:" opens a new database. Use "file::memory:?cache=shared" or
 // SetMaxOpenConns(1). Such a database is lost when its last connection closes. If a transaction
