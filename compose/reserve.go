@@ -79,8 +79,9 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 // unused units back to the local limiter.
 //
 // Under FailOpen and FailLocal, Settle returns a Degraded decision if the store fails. The
-// correction is not made then. You can call Settle again after an error or a Degraded
-// decision. After storage.ErrOutcomeUnknown a second call can make the correction twice.
+// correction is not made then, unless Decision.Err wraps storage.ErrOutcomeUnknown: then it may
+// have been made. You can call Settle again after an error or a Degraded decision. After
+// storage.ErrOutcomeUnknown a second call can make the correction twice.
 func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, error) {
 	if actual < 0 && r.checkOpen() == nil {
 		return Decision{}, fmt.Errorf("compose: a reservation is settled with 0 or more, got %d: %w", actual, algo.ErrCost)

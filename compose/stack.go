@@ -171,7 +171,7 @@ func (s *Stack) apply(op algorithm.Op, dst, state []byte, now time.Time, cost in
 
 // Bound implements [algo.Policy]. It returns the minimum of the parts' bounds, which is
 // math.MaxInt64 if all of them are. If the parts have different costs in their options, the bound
-// is for calls of Step with a cost above 0. Such a cost is the same for all parts.
+// holds only for calls of Step with a cost above 0. All parts then use that cost.
 func (s *Stack) Bound(interval time.Duration) int64 {
 	if len(s.Parts()) == 0 {
 		return 0

@@ -5,8 +5,8 @@
 //	next  := decide(found)                  // a pure function
 //	CompareAndSwap(keys, found -> next)     // changes all keys or none; after a conflict, start again
 //
-// To use a limiter you need two things: a Store from one of the packages below this one, and the
-// errors of this package. Only authors of stores need package
+// To use a limiter you need the errors of this package, and a Store from one of the packages below
+// this one unless the limiter has its own memory. Only authors of stores need package
 // [github.com/sluice-go/sluice/storage/driver]. It defines the optional interfaces of a store and
 // the encoding of keys.
 //
