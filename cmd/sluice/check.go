@@ -73,10 +73,15 @@ func statConfig(name string) error {
 	return err
 }
 
+// readFile reads a rule file, which may be a pipe.
+func readFile(ctx context.Context, name string) (*config.File, error) {
+	return await(ctx, func() (*config.File, error) { return config.Read(name) })
+}
+
 // readConfig reads a rule file, - for standard input. It returns the name for messages.
 func readConfig(ctx context.Context, name string, stdin io.Reader) (string, *config.File, error) {
 	if name != "-" {
-		f, err := await(ctx, func() (*config.File, error) { return config.Read(name) }) // it may be a pipe
+		f, err := readFile(ctx, name)
 		return name, f, err
 	}
 	const shown = "standard input"

@@ -106,5 +106,5 @@ func (r *reportFlags) readRules(ctx context.Context) (*config.File, error) {
 	if err := statConfig(r.config); err != nil {
 		return nil, err
 	}
-	return await(ctx, func() (*config.File, error) { return config.Read(r.config) }) // it may be a pipe
+	return readFile(ctx, r.config)
 }

@@ -114,7 +114,7 @@ func (f *serveFlags) checkGiven() error {
 func (f *serveFlags) rules() error {
 	if f.config != "" {
 		f.Read = func(ctx context.Context) (*config.File, error) {
-			return await(ctx, func() (*config.File, error) { return config.Read(f.config) })
+			return readFile(ctx, f.config)
 		}
 		return statConfig(f.config)
 	}
