@@ -44,7 +44,8 @@ import (
 //	cost      the units of a request; the default is 1
 //
 // cost= is for code that calls the methods of a policy itself, and for replays of access logs. A
-// [Limiter] uses Rule.Cost, and refuses a rule whose policy has a cost of its own.
+// [Limiter] uses Rule.Cost. [New] refuses a Rule.Spec or Rule.Policy with a cost of its own. A cost of
+// a policy that PolicyFor returns has no effect.
 //
 // The String method of a policy returns a spec that ParsePolicy reads back. It omits options
 // that have their default values.

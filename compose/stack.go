@@ -22,7 +22,7 @@ import (
 // The states of the parts are one state under one key, so a store never has some parts
 // charged and others not. The result of a step combines the results of the parts:
 //
-//   - Limit, Available and Remaining are the minimum over the parts. Available is as of the
+//   - Its Limit, Available and Remaining are the minimum over the parts. Available is as of the
 //     time when the state was last written, and Available + Refilled - Paid == Remaining.
 //   - RetryAfter and ResetAfter are the maximum over the parts.
 //   - NextRefill is the time until Remaining rises. If several parts have the least Remaining, it is

@@ -7,10 +7,11 @@
 //
 //	Burst + floor(Count * (x-1) / Period)
 //
-// units ([Policy.Bound]). This holds even if clocks disagree, because a request whose clock is behind
-// finds fewer units. For example, a limit of 100/m with a burst of 20 admits at most 119 units in
-// any minute, and a caller at a steady pace gets exactly 100. Units are refilled one by one, at
-// equal intervals. There is no end of a window at which all units come back at once.
+// units ([Policy.Bound]). Each request counts at the time of its own clock. By these times the
+// bound holds even if clocks disagree, because a request whose clock is behind finds fewer units.
+// For example, a limit of 100/m with a burst of 20 admits at most 119 units in any minute, and a
+// caller at a steady pace gets exactly 100. Units are refilled one by one, at equal intervals.
+// There is no end of a window at which all units come back at once.
 //
 // A denial stays correct. If a request is denied at an instant, then the same request
 // at the same instant is still denied after other requests were admitted, whatever clock
@@ -53,8 +54,8 @@
 // # Changed limits
 //
 // If the limit of a key changes, the key keeps the units that were in use after its last paid step:
-// an allowed request, a charge or a refund. They drain at the new rate from then on. If the period
-// changes to n nanoseconds, a fraction of a unit is rounded up, by less than 1/n of a unit.
+// an allowed request, a charge or a refund. From that step on, they drain at the new rate. If the
+// period changes to n nanoseconds, a fraction of a unit is rounded up, by less than 1/n of a unit.
 //
 // # State encoding
 //

@@ -64,10 +64,10 @@
 //
 // # Changed limits
 //
-// The limit, its period and the slots of a key may change. The units in use stay in use. The units
-// of an old slot move to the new slot that contains its last nanosecond. But the units of the slot
-// of the last paid step move to the new slot that contains that step. A paid step is an allowed
-// request, a charge or a refund.
+// The limit, its period and the slots of a key may change. The units of an old slot move to the new
+// slot that contains its last nanosecond. But the units of the slot of the last paid step move to
+// the new slot that contains that step. A paid step is an allowed request, a charge or a refund. So
+// no unit counts as older than it is.
 //
 // # State encoding
 //

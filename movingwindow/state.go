@@ -205,9 +205,9 @@ func (s *State) shift(age, slots int) {
 	s.LongCounts = nil
 }
 
-// resize converts the counts to slots of another width. The count of an old slot moves to the
-// new slot that contains its last nanosecond. Only the count of the slot of the last paid step
-// moves to the new slot that contains that step. So units never expire earlier than before. s must be zero or a
+// resize converts the counts to slots of another width. The count of an old slot moves to the new
+// slot that contains its last nanosecond. Only the count of the slot of the last paid step moves to
+// the new slot that contains that step. So no unit counts as older than it is. s must be zero or a
 // state that a step returns.
 func (s *State) resize(width int64, slots int) {
 	old := *s

@@ -18,7 +18,7 @@
 //
 //	 1 Deterministic       the same arguments give the same result, and are not modified
 //	 2 NewKeyIsEmpty       empty bytes and an expired state decide alike
-//	 3 StateEncoding       bytes that are not a state are refused, and never reset
+//	 3 StateEncoding       bytes that are not a state are refused; the key is not reset
 //	 4 DenialKeepsState    a denial returns the same state
 //	 5 RetryIsExact        at RetryAfter the cost is allowed, and 1ns earlier it is not
 //	 6 NextRefillIsExact   at NextRefill more units are left, and 1ns earlier not

@@ -33,22 +33,23 @@ type Subject struct {
 
 	// Windowed means that units come back when a window of one period ends. A changed period then
 	// changes the windows. So LimitMayChange checks a changed period only for keys that were new
-	// before their last operation. BoundHolds counts a refund as its cost, not as -Paid.
+	// before their last operation. BoundHolds adds the whole cost of a refund to the bound, even if
+	// fewer units (-Paid) came back.
 	Windowed bool
 
 	// Composed means that the policy has parts. Its results describe one part at a time,
 	// so the laws are weaker. They do not check
 	//
 	//   - that Available is what the previous operation left
-	//   - that 1ns before ResetAfter the decision differs from that for a new key, but only that
-	//     some field of the result does
+	//   - that 1ns before ResetAfter the decision differs from that for a new key; they check only
+	//     that some field of the result differs
 	//   - the next states if the clock steps back, once the key has had a refund
 	//   - Paid of a refund or a charge if the clock is behind the state
 	//   - how many units are in use after a change of the limit, unless the key was new before its
 	//     last operation
 	//   - the method Limit
 	//
-	// BoundHolds counts a refund as its cost, not as -Paid.
+	// BoundHolds adds the whole cost of a refund to the bound, even if fewer units (-Paid) came back.
 	Composed bool
 
 	// Allocates turns NoAllocations off.

@@ -1,5 +1,5 @@
-// Client fetches URLs within limits. It sends at most 5 requests a second to each host, and
-// fewer if the host announces a lower limit. After a response 429 it waits as long as the host
+// Client fetches URLs within limits. It sends each host up to 2 requests at once and 5 a
+// second in the long run, or fewer if the host announces a lower limit. After a response 429 it waits as long as the host
 // asks for, and sends the request once more.
 //
 //	go run ./examples/client http://localhost:8080/ http://localhost:8080/about

@@ -129,7 +129,7 @@ func TestConcurrentSuccessesPayNothing(t *testing.T) {
 	}
 }
 
-// A shadow rule denies as many attempts as an enforced rule would, and an outage adds no units.
+// A shadow rule reports as many denials as an enforced rule would make, and an outage adds no units.
 func TestSuccessGivesBackOnlyWhatItPaid(t *testing.T) {
 	denied := 0
 	rule := sluice.Rule[login]{Name: "trial", Spec: "fixedwindow 3/h", Shadow: true}

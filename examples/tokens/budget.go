@@ -13,15 +13,15 @@ import (
 	"github.com/sluice-go/sluice"
 )
 
-// prompt is a request to a language model. tokens is the estimate, which is the most that the
-// model can use, and later the number that it has used.
+// prompt is a request to a language model. tokens is the estimate of what the model
+// will use, and later the number that it has used.
 type prompt struct {
 	tenant string
 	tokens int64
 }
 
-// budgetRules limit the requests of a tenant and their tokens. A request passes both rules,
-// or pays under none.
+// budgetRules limit the requests of a tenant and their tokens. A request is charged under
+// both rules or under neither.
 func budgetRules() []sluice.Rule[prompt] {
 	tenant := func(p prompt) string { return p.tenant }
 	return []sluice.Rule[prompt]{
@@ -42,7 +42,8 @@ func (e *overBudget) Error() string {
 
 // complete charges the estimate of a prompt and calls the model. It then replaces the estimate
 // by the number of tokens that the model has used. The model returns this number even if it
-// fails. A prompt that used more than its estimate leaves a debt, so later prompts must wait.
+// fails. A prompt that used more than its estimate can leave a debt. Until time has paid
+// the debt, later prompts are denied.
 func complete(ctx context.Context, limiter *sluice.Limiter[prompt], p prompt, model func(context.Context) (used int64, err error)) error {
 	reservation, d, err := limiter.Reserve(ctx, p, 1)
 	if err != nil {

@@ -3,6 +3,7 @@ package readme
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,7 +14,8 @@ import (
 )
 
 func limited(next http.Handler, store storage.Store) (http.Handler, error) {
-	client, err := httplimit.ClientIP{}.Key() // behind a proxy, set Trusted to its addresses
+	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")} // nil if clients connect directly
+	client, err := httplimit.ClientIP{Trusted: proxies}.Key()
 	if err != nil {
 		return nil, err
 	}
@@ -21,7 +23,8 @@ func limited(next http.Handler, store storage.Store) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return httplimit.Handler(limiter, next, httplimit.Options{}), nil
+	isHealthCheck := func(r *http.Request) bool { return r.URL.Path == "/healthz" }
+	return httplimit.Handler(limiter, next, httplimit.Options{Skip: isHealthCheck}), nil
 }
 
 func TestAServerIsLimited(t *testing.T) {
@@ -39,4 +42,9 @@ func TestAServerIsLimited(t *testing.T) {
 	}
 	require.Positive(t, denied)
 	require.LessOrEqual(t, denied, 30)
+
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/healthz", nil))
+	require.Equal(t, http.StatusNotFound, w.Code, "a health check has no limit")
+	require.Empty(t, w.Header().Values("RateLimit-Policy"))
 }

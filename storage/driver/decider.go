@@ -68,11 +68,13 @@ type Decider interface {
 
 // Change is the change of one key in an update. The zero Change keeps the record and its TTL.
 type Change struct {
-	Verb  Verb
-	State []byte        // used only by Put
-	TTL   time.Duration // used only by Put; see storage.Swap. Until is the time of the decision plus TTL
+	Verb Verb
 
-	Priority storage.Priority // used only by Put; see storage.Swap.Priority
+	// The other fields are used only by Put. See the fields of storage.Swap. Swap.Until is the time
+	// of the decision plus TTL.
+	State    []byte
+	TTL      time.Duration
+	Priority storage.Priority
 }
 
 // Verb is the kind of a [Change].

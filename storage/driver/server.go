@@ -34,9 +34,9 @@ type Placer interface {
 	Server
 
 	// Place returns where keys are stored. shard identifies the database server, or is empty if
-	// that is unknown. Requests with the same shard may share a round trip. If they also have the
-	// same slot, they may share a batch. Place returns an error if the keys cannot be decided
-	// together.
+	// that is unknown. Requests with the same shard, even the empty one, may share a round trip. If
+	// they also have the same slot, they may share a batch. Place returns an error if the keys
+	// cannot be decided together.
 	Place(keys ...string) (shard, slot string, err error)
 }
 

@@ -22,8 +22,9 @@ func (o Options) qualified(name string) string {
 }
 
 // Schema returns the DDL of the store's table, of the index that [Store.Purge] uses, and of the
-// functions that [Store.Run] calls. The DDL creates them in the schema of Options, which must exist,
-// or else in the first existing schema of search_path. It can be applied several times.
+// functions that [Store.Run] calls. The DDL creates them in Options.Schema, which must exist. If
+// Options.Schema is empty, it creates them in the first existing schema of search_path. The DDL can
+// be applied several times.
 func (s *Store) Schema() string {
 	return s.tableSchema() + s.indexSchema() + program.Create(s.options.Schema, s.allFunctions...)
 }

@@ -50,7 +50,7 @@
 // # Expiry
 //
 // A record expires when, by Options.Clock, both its TTL and its Until ([storage.Swap]) have passed.
-// Expired records are absent at once. They stay in the table until their keys are written again or
+// Expired records count as absent at once. They stay in the table until their keys are written again or
 // [Store.Purge] removes them. Call Purge about once a minute from one of the processes. The command
 // sluice serve calls it itself.
 //

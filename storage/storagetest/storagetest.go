@@ -45,8 +45,8 @@ type Harness struct {
 	// Advance makes the time d pass for all records in the database. It may advance a clock that the
 	// stores use. Or it may change all expiries in the database: for example with "UPDATE ... SET
 	// expires_at = expires_at - d, purge_at = purge_at - d", or with PEXPIRE for each key and DEL for a
-	// key that has less than d left. It must not advance by more than d, and it must not purge. Real time
-	// may pass in addition.
+	// key that has less than d left. It must not advance by more than d, and it must not call Purge.
+	// Real time may pass in addition.
 	Advance func(d time.Duration)
 
 	// Spoil gives a key a value that the database cannot read as a record, such as a list in Redis.

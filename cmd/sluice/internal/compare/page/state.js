@@ -136,7 +136,7 @@ export function read(hash) {
     if (!known.has(name)) problems.push(`The address has an unknown setting ${short(name)}. The page ignores it.`);
   }
   if (query.stream.target >= query.specs.length) {
-    if (given.has('target')) problems.push(`The address has target=${query.stream.target + 1}, but ${query.specs.length} policies. The page uses 1.`);
+    if (given.has('target')) problems.push(`The address has target=${query.stream.target + 1}, but ${query.specs.length} policies. The page uses target=1.`);
     query.stream.target = 0;
   }
   if (!(query.view.to > query.view.from)) {
