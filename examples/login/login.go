@@ -29,7 +29,7 @@ func loginRules() []sluice.Rule[login] {
 // signIn reports whether the attempt is allowed and its password is right. If the attempt is
 // not allowed, the password is not checked.
 func signIn(ctx context.Context, limiter *sluice.Limiter[login], l login, check func() bool) (bool, sluice.Decision, error) {
-	attempt, d, err := limiter.Reserve(ctx, l, 1) // charges before the check
+	attempt, d, err := limiter.Reserve(ctx, l, 1) // charges 1 attempt before the check
 	if err != nil || !d.Allowed || !check() {
 		return false, d, err // a failure stays charged
 	}
