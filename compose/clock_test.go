@@ -179,7 +179,7 @@ func swappedClock() func() time.Time {
 	}
 }
 
-func TestRefundByALateClockGivesUnitsBack(t *testing.T) {
+func TestRefundByAClockThatIsBehindGivesUnitsBack(t *testing.T) {
 	for _, spec := range []string{
 		"gcra 10/h", "gcra 100/h burst=20", "tokenbucket 10/h", "tokenbucket 10/h refill=interval", "fixedwindow 10/h",
 		"movingwindow 10/h", "movingwindow 10/h slots=6 trailing=whole", "all(gcra 10/h; fixedwindow 100/d)", "all(gcra 10/s; gcra 100/h)",

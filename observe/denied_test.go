@@ -107,7 +107,7 @@ func requireListBounds(t *testing.T, d *Denied, exact map[string]uint64, total i
 }
 
 // A key can lose its counter to another key of its shard before the list is full.
-func TestMissingBoundsKeysWithoutCounter(t *testing.T) {
+func TestMissingIsTheMaximumOfKeysWithoutACounter(t *testing.T) {
 	d, other := NewDenied(1), 0
 	for d.hash("client", fmt.Sprint(other))%shards != d.hash("client", "ann")%shards {
 		other++

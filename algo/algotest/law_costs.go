@@ -162,7 +162,7 @@ func (p *point) requireDefaultCost() {
 		next, got := p.call(op, p.state, p.now, 0)
 		same, want := p.call(op, p.state, p.now, r.Cost)
 		if !(got == want && string(next) == string(same)) {
-			p.fail("a step of cost 0 has Cost %d, but a %v of cost 0 and one of that cost return\n    %+v, and\n    %+v", r.Cost, op, got, want)
+			p.fail("a step of cost 0 has Cost %d, but a %v of cost 0 and a %v of cost %d return\n    %+v, and\n    %+v", r.Cost, op, op, r.Cost, got, want)
 		}
 	}
 }

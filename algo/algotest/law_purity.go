@@ -114,7 +114,7 @@ func noAllocations(t testing.TB, s *search) {
 		period /= 1000 // a burst may be too large for a long period
 	}
 	if err != nil {
-		t.Errorf("algotest: %s refuses 100 units in any period: %v", s.subject.Name, err)
+		t.Errorf("algotest: New of %s refuses a limit of 100 for every period tried; the last error is: %v", s.subject.Name, err)
 		return
 	}
 	if s.subject.Allocates || raceEnabled {

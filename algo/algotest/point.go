@@ -137,7 +137,7 @@ func (p *point) compareSteps(depth int, a, b []byte, t int64, same func(x, y alg
 			nextA, x := p.call(step, a, at, cost)
 			nextB, y := p.call(step, b, at, cost)
 			if !same(x, y) {
-				p.fail("%s: a step of cost %d at %s returns\n    %+v, or\n    %+v", what, cost, offset(at), x, y)
+				p.fail("%s: two steps of cost %d at %s must return the same, but return\n    %+v, and\n    %+v", what, cost, offset(at), x, y)
 			}
 			if x.Allowed && depth > 0 {
 				p.compareSteps(depth-1, nextA, nextB, at, same, what)

@@ -627,8 +627,8 @@ func TestJSONWithOnlyAHost(t *testing.T) {
 	require.Equal(t, [2]int64{1, 1}, [2]int64{requests, keys})
 }
 
-// TestStackReportsThePartOfItsCounts: counts of all(...) are for the period of its first part.
-func TestStackReportsThePartOfItsCounts(t *testing.T) {
+// TestStackNamesThePartThatItsCountsDescribe: counts of all(...) are for the period of its first part.
+func TestStackNamesThePartThatItsCountsDescribe(t *testing.T) {
 	out := ok(t, fourLines, "replay", "-p", "all(gcra 10/s; gcra 100/m)", "-p", "all(gcra 1/m)", "-p", "gcra 2/m", "-")
 	require.Regexp(t, `(?m)^  all\(gcra 10/s; gcra 100/m\) .* 10/s \(part 1 of 2\) +19 `, out)
 	require.Equal(t, 1, strings.Count(out, "(part "))

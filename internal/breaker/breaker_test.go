@@ -36,7 +36,7 @@ func requireAdmits(t *testing.T, b *breaker.Breaker) {
 	require.False(t, probe)
 }
 
-func TestItOpensAfterFailuresForASecond(t *testing.T) {
+func TestItOpensAfterOneSecondOfFailures(t *testing.T) {
 	bubble(t, func(t *testing.T, b *breaker.Breaker) {
 		for range 9 {
 			fail(b, 100*time.Millisecond)
@@ -50,7 +50,7 @@ func TestItOpensAfterFailuresForASecond(t *testing.T) {
 	})
 }
 
-func TestASuccessStartsTheSecondAgain(t *testing.T) {
+func TestASuccessRestartsTheTimeToOpen(t *testing.T) {
 	bubble(t, func(t *testing.T, b *breaker.Breaker) {
 		fail(b, 900*time.Millisecond)
 		b.Succeeded()
@@ -114,7 +114,7 @@ func TestASuccessAfterAProbeClosesIt(t *testing.T) {
 	})
 }
 
-func TestAProbeDecidesIfAllRoundTripsAreCutShort(t *testing.T) {
+func TestAProbeDecidesWhenAllRoundTripsAreCutShort(t *testing.T) {
 	for _, works := range []bool{true, false} {
 		bubble(t, func(t *testing.T, b *breaker.Breaker) {
 			for range 10 {

@@ -158,7 +158,7 @@ func ExampleStore_Lock() {
 	// ...
 }
 
-func TestStateAppendedToRoomIsStored(t *testing.T) {
+func TestStateAppendedToSpareCapacityIsStored(t *testing.T) {
 	s := new(memstore.Store)
 	name := s.Name("ann")
 	for i, want := range []string{"first", "", "a second one", strings.Repeat("long", 10), "short", strings.Repeat("l", 26), strings.Repeat("s", 25)} {

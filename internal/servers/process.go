@@ -289,5 +289,5 @@ func unprivileged() (*syscall.Credential, error) {
 			return &c, err
 		}
 	}
-	return nil, fmt.Errorf("servers: PostgreSQL refuses to run as root, and there is no user postgres or nobody to run it as; create one")
+	return nil, fmt.Errorf("servers: PostgreSQL refuses to run as root, and there is neither a user \"postgres\" nor a user \"nobody\" to run it as; create one")
 }

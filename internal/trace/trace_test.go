@@ -77,7 +77,7 @@ type endless string
 
 func (e endless) Read(p []byte) (int, error) { return copy(p, e), nil }
 
-func TestReadErrorsAreNotTheEnd(t *testing.T) {
+func TestReadErrorsAreNotEOF(t *testing.T) {
 	_, err := Parse(iotest.TimeoutReader(strings.NewReader("policy gcra 10/s\n@0s a 1\n@0s a")), "-")
 	require.ErrorIs(t, err, iotest.ErrTimeout)
 }

@@ -108,7 +108,7 @@ func sameRecord(a, b storage.Record) bool {
 	return a.Version == b.Version && bytes.Equal(a.State, b.State)
 }
 
-func TestSinglesAreDecidedAsInGo(t *testing.T) {
+func TestSingleRequestsAreDecidedAsInGo(t *testing.T) {
 	server := shared.Postgres(t)
 	for name, dsn := range map[string]string{
 		"prepared": server.DSN(), "in text": server.DSN() + "&default_query_exec_mode=simple_protocol",

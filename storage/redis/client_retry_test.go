@@ -92,7 +92,7 @@ func TestClientNeverRetriesAWrite(t *testing.T) {
 }
 
 // The server does not know the script, so the swap is sent twice. The fault is in the second command.
-func TestClientNeverRetriesAWriteInFull(t *testing.T) {
+func TestClientNeverRetriesAWriteAfterUnknownScript(t *testing.T) {
 	server := servers.Redis(t)
 	for _, kind := range []faultproxy.Kind{faultproxy.DropRequest, faultproxy.DropReply, faultproxy.CutReply} {
 		t.Run(kind.String(), func(t *testing.T) {

@@ -89,7 +89,7 @@ func (s *subject) increment(a, b string) {
 func (s *subject) successor(state []byte) string {
 	n, err := strconv.Atoi(string(state))
 	if err != nil {
-		s.fail("a key with a number has the state %.40q", state)
+		s.fail("the state of the key should be a number, but is %.40q", state)
 	}
 	return strconv.Itoa(n + 1)
 }

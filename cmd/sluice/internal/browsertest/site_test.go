@@ -65,7 +65,7 @@ func TestStaticSite(t *testing.T) {
 		require.True(t, strings.HasPrefix(request, "GET /docs/compare/"), request)
 	}
 
-	t.Run("has a strict policy", func(t *testing.T) {
+	t.Run("has a strict content security policy", func(t *testing.T) {
 		policy := eval[string](b, "document.querySelector('meta[http-equiv=\"Content-Security-Policy\"]').content")
 		require.Contains(t, policy, "default-src 'none'")
 		require.NotContains(t, policy, "unsafe-inline")

@@ -11,7 +11,7 @@ import (
 
 var worstSentence = regexp.MustCompile(`^The search found (\d+) units in one period of 1m; the policy promises at most (\d+)\.$`)
 
-func TestBreakIt(t *testing.T) {
+func TestBreakItButton(t *testing.T) {
 	t.Parallel()
 	b := open(t, "p=gcra+30/m&p=tokenbucket+30/m&p=fixedwindow+30/m&p=movingwindow+30/m+slots=12&kind=greedy")
 	before := b.table()

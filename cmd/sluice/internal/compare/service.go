@@ -64,7 +64,7 @@ func decoded[Q, R any](body io.Reader, answer func(*Q) (R, error)) (any, error) 
 	d := json.NewDecoder(body)
 	d.DisallowUnknownFields()
 	if err := d.Decode(query); err != nil {
-		return nil, fmt.Errorf("the question is not valid JSON of this method: %w", err)
+		return nil, fmt.Errorf("the body is not valid JSON for this method: %w", err)
 	}
 	return answer(query)
 }

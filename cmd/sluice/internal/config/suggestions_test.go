@@ -145,9 +145,9 @@ func guesses(problem, mistake string) (all []string) {
 	return all
 }
 
-// TestEveryMessageThatSuggestsIsTried reads the source for messages, so that a new one
+// TestEveryMessageWithASuggestionHasATest reads the source for messages, so that a new one
 // comes with a file above.
-func TestEveryMessageThatSuggestsIsTried(t *testing.T) {
+func TestEveryMessageWithASuggestionHasATest(t *testing.T) {
 	var told []string
 	for _, f := range faultyFiles {
 		file := strings.NewReplacer("$", "{name: ok, policy: gcra 100/m}", "«", "", "»", "").Replace(f.file)

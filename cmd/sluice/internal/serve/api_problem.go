@@ -46,7 +46,7 @@ var kinds = map[string]struct {
 	"slow":                  {http.StatusRequestTimeout, "The body did not arrive in time"},
 	"too-large":             {http.StatusRequestEntityTooLarge, "The body or the key is too large"},
 	"media-type":            {http.StatusUnsupportedMediaType, "The body must be JSON"},
-	"fault":                 {http.StatusInternalServerError, "The limit cannot be read"},
+	"fault":                 {http.StatusInternalServerError, "The server or its configuration is faulty"},
 	"store-unavailable":     {http.StatusServiceUnavailable, "The store is unavailable"},
 	"store-contended":       {http.StatusServiceUnavailable, "Too many write conflicts"},
 	"store-overloaded":      {http.StatusServiceUnavailable, "The store is overloaded"},

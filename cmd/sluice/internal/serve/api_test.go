@@ -365,7 +365,7 @@ func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 	faulty := renamed(t).(*api)
 	faulty.log = slog.New(slog.NewTextHandler(&logged, nil))
 	post(faulty, "/v1/allow", askOne)
-	require.Contains(t, logged.String(), `level=ERROR msg="no decision: The limit cannot be read"`)
+	require.Contains(t, logged.String(), `level=ERROR msg="no decision: The server or its configuration is faulty"`)
 	require.NotContains(t, logged.String(), "user:42")
 }
 

@@ -100,9 +100,9 @@ func TestWaitForTheUpstreamHasNoClientTimeout(t *testing.T) {
 	require.True(t, d.Flushed)
 }
 
-// TestReadAfterTheHandlerSetsNoDeadline: a transport may still read the body when the handler
+// TestReadAfterTheHandlerReturnedSetsNoDeadline: a transport may still read the body when the handler
 // has returned.
-func TestReadAfterTheHandlerSetsNoDeadline(t *testing.T) {
+func TestReadAfterTheHandlerReturnedSetsNoDeadline(t *testing.T) {
 	for _, breaksOff := range []bool{false, true} {
 		d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 		var content io.Reader

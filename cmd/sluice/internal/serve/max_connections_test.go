@@ -60,8 +60,8 @@ func TestIdleConnectionsCloseAtTheLimit(t *testing.T) {
 	}
 }
 
-// TestWebSocketsCount for as long as they are open, and no longer.
-func TestWebSocketsCount(t *testing.T) {
+// TestWebSocketsCountAsConnections for as long as they are open, and no longer.
+func TestWebSocketsCountAsConnections(t *testing.T) {
 	w := startTestServer(t, manyByIP, withUpstream(t, echo), atMost(1))
 	for range 3 { // each gets the room of the one before
 		conn, reader, _ := upgrade(t, w)

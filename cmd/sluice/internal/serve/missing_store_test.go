@@ -63,8 +63,8 @@ func failing(policy compose.FailurePolicy) func(*Options) {
 	return func(o *Options) { o.OnFailure = policy }
 }
 
-// TestClosedDoesNotStartWithoutTheStore, because it could only refuse requests.
-func TestClosedDoesNotStartWithoutTheStore(t *testing.T) {
+// TestFailClosedDoesNotStartWithoutTheStore, because it could only refuse requests.
+func TestFailClosedDoesNotStartWithoutTheStore(t *testing.T) {
 	address, _ := laterStores["sqlite"](t)
 	_, err := newTestServer(t, oneByIP, on(address))
 	require.ErrorContains(t, err, "--store sqlite:")

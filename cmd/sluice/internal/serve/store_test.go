@@ -172,9 +172,9 @@ const (
 	readyWithout = `{"status":"ok","store":"failed"}` + "\n"
 )
 
-// TestWhileTheCircuitBreakerIsOpen: requests do not wait for the timeout, /readyz and /livez
+// TestRequestsWhileTheCircuitBreakerIsOpen: requests do not wait for the timeout, /readyz and /livez
 // answer, and everything works again when the store is back.
-func TestWhileTheCircuitBreakerIsOpen(t *testing.T) {
+func TestRequestsWhileTheCircuitBreakerIsOpen(t *testing.T) {
 	redis := servers.Redis(t)
 	start := func(policy compose.FailurePolicy) *testServer {
 		return startTestServer(t, strings.ReplaceAll(oneByIP, "3/h", "1000000/h"), withUpstream(t, hello), on("redis://"+redis.Addr()), func(o *Options) {

@@ -167,7 +167,7 @@ func TestWorstPeriodIsThatOfAlgotest(t *testing.T) {
 	}
 }
 
-func TestLevelHasTheUnitsLeftOverTime(t *testing.T) {
+func TestLevelHasTheRemainingUnitsOverTime(t *testing.T) {
 	run, err := simulate.New(policy(t, "tokenbucket 2/2s"), stream(0, time.Second), simulate.Options{})
 	require.NoError(t, err)
 	begin := simulate.Epoch.UnixNano()

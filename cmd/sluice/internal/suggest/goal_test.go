@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/suggest"
 )
 
-// TestRestIsExact: floating-point numbers would give 0 or 1 less in some of these cases.
-func TestRestIsExact(t *testing.T) {
+// TestDenialsAllowedAreExact: floating-point numbers would give 0 or 1 less in some of these cases.
+func TestDenialsAllowedAreExact(t *testing.T) {
 	for _, c := range []struct {
 		share string
 		total int64

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/suggest"
 )
 
-func TestLogTakesItsMemory(t *testing.T) {
+func TestLogsShareTheirMemory(t *testing.T) {
 	const perClient = suggest.RequestBytes + suggest.KeyBytes + 1
 	memory := suggest.NewMemory(2*perClient + suggest.RequestBytes)
 	a, b := suggest.NewLog(memory), suggest.NewLog(memory)
@@ -33,8 +33,8 @@ func TestLogRefusesRequestsOutOfOrder(t *testing.T) {
 	require.ErrorContains(t, err, "comes after one at")
 }
 
-// TestGroupKeepsTheNumbersOfKeys: the index leads from the number of a key to its name.
-func TestGroupKeepsTheNumbersOfKeys(t *testing.T) {
+// TestGroupKeepsTheIndexesOfKeys: the index leads from the number of a key to its name.
+func TestGroupKeepsTheIndexesOfKeys(t *testing.T) {
 	log := suggest.NewLog(suggest.NewMemory(1 << 30))
 	names := make(map[uint32]string)
 	for i := range 20_000 { // several chunks and batches

@@ -61,7 +61,7 @@ func TestInvalidTemplatesAreExplained(t *testing.T) {
 	}
 }
 
-func TestCountOfReplacesTheCountOfAPolicy(t *testing.T) {
+func TestCountOfAPolicyIsReplaced(t *testing.T) {
 	for spec, want := range map[string]string{
 		"gcra 100/m burst=20":           "gcra ?/m burst=20",
 		"gcra 100/m":                    "gcra ?/m",
