@@ -226,7 +226,7 @@ func (p *planRun) add(ctx context.Context, e *accesslog.Entry) error {
 func (p *planRun) print(r *planReport, s streams) (err error) {
 	switch {
 	case p.json:
-		err = printJSON(s.out, r.json())
+		err = printJSON(s.out, r)
 	case p.markdown:
 		_, err = io.WriteString(s.out, r.markdown())
 	default:
@@ -235,8 +235,8 @@ func (p *planRun) print(r *planReport, s streams) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, t := range r.thresholds {
-		if t.exceeded() {
+	for _, t := range r.Thresholds {
+		if t.Exceeded {
 			fmt.Fprintln(s.err, "sluice:", t)
 			err = errExceeded
 		}

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 )
 
 // Sizes of the Markdown in bytes. Together, its parts are below 65,536 characters: GitHub refuses a
@@ -28,28 +26,25 @@ const maxMarkdownText = 500
 func (r *planReport) markdown() string {
 	w := new(strings.Builder)
 	fmt.Fprintf(w, "%s\n", r.markdownVerdict())
-	if len(r.thresholds) > 0 {
+	if len(r.Thresholds) > 0 {
 		fmt.Fprintln(w)
 	}
-	for _, t := range r.thresholds {
+	for _, t := range r.Thresholds {
 		fmt.Fprintf(w, "- %s\n", t)
 	}
-	printMarkdownTable(w, [][]any{
-		{"file", "allowed", "share allowed", "denied", "share denied"},
-		r.totals("OLD "+markdownCode(r.old.name), &r.Before),
-		r.totals("NEW "+markdownCode(r.new.name), &r.After),
-	})
+	printMarkdownTable(w, r.totals(markdownCode))
 	r.markdownRules(w)
 	if r.stricterAllows() {
 		fmt.Fprintf(w, "\n%s\n", stricterAllowsReason)
 	}
-	r.markdownMost(w, "newly denied", r.MostNewlyDenied, func(c *replay.ClientChange) int64 { return c.NewlyDenied })
-	r.markdownMost(w, "newly allowed", r.MostNewlyAllowed, func(c *replay.ClientChange) int64 { return c.NewlyAllowed })
+	for _, rows := range r.clientTables(func(name string) string { return markdownCode(shorten(name)) }) {
+		printMarkdownTableWithin(w, rows, nil, maxMarkdownClients, "client")
+	}
 	fmt.Fprintf(w, "\n%s\n", r.markdownStrictest())
 	head := new(strings.Builder)
 	r.head(head)
 	details := "<details><summary>The log</summary>"
-	if r.log.hasProblems() || r.old.proxied+r.new.proxied > 0 {
+	if r.log.hasProblems() || r.Old.Proxied+r.New.Proxied > 0 {
 		details = "<details open><summary>The log, which has problems</summary>"
 	}
 	fmt.Fprintf(w, "\n%s\n\n<pre>\n%s</pre>\n\n</details>\n", details, markdownLog(head.String()))
@@ -74,9 +69,9 @@ func markdownLog(text string) string {
 func (r *planReport) markdownVerdict() string {
 	verdict := r.verdict(markdownCode)
 	switch {
-	case len(r.thresholds) == 0:
+	case len(r.Thresholds) == 0:
 		return "**" + verdict + "**"
-	case slices.ContainsFunc(r.thresholds, threshold.exceeded):
+	case slices.ContainsFunc(r.Thresholds, func(t threshold) bool { return t.Exceeded }):
 		return "**A threshold is exceeded.** " + verdict
 	}
 	return "**All thresholds are kept.** " + verdict
@@ -86,61 +81,45 @@ func (r *planReport) markdownRules(w io.Writer) {
 	rows := [][]any{{"rule", "denied by OLD", "denied by NEW", "newly denied", "newly allowed", "change", "requests of one key, at most"}}
 	var decisions []int64 // by row: the decisions of the rule that change
 	omitted := int64(0)
-	for i := range r.rules {
-		c := &r.rules[i]
-		change := c.kind()
-		if change == unchanged && c.denied.Denied == 0 && c.allowed.Denied == 0 {
+	for i := range r.Rules {
+		c := &r.Rules[i]
+		if c.Change == unchanged && c.NewlyDenied == 0 && c.NewlyAllowed == 0 {
 			omitted++
 			continue
 		}
-		for _, d := range c.differences {
+		change := c.Change
+		for _, d := range c.Differences {
 			change += "<br>" + d.markdown()
 		}
-		if c.otherAlgorithm() {
+		if c.OtherAlgorithm {
 			change += "<br>" + otherAlgorithmRemedy
 		}
-		if kind := c.kind(); kind == added || kind == removed {
-			change += "<br>" + markdownCode(ruleText(c.rule()))
+		if c.Change == added || c.Change == removed {
+			change += "<br>" + markdownCode(ruleText(c.rule))
 		}
 		rows = append(rows, []any{
-			markdownCode(c.rule().Name), c.before.denied(), c.after.denied(), c.after.share(c.denied.Denied), c.before.share(c.allowed.Denied),
-			change, list(c.bounds(), "<br>"),
+			markdownCode(c.Rule), c.Old.denied(), c.New.denied(), c.New.share(c.NewlyDenied), c.Old.share(c.NewlyAllowed),
+			change, list(c.Bounds, "<br>"),
 		})
-		decisions = append(decisions, c.denied.Denied+c.allowed.Denied)
+		decisions = append(decisions, c.NewlyDenied+c.NewlyAllowed)
 	}
-	if len(rows) > 1 {
-		printMarkdownTableWithin(w, rows, decisions, maxMarkdownRules, "rule")
-	}
+	printMarkdownTableWithin(w, rows, decisions, maxMarkdownRules, "rule")
 	if omitted > 0 {
 		fmt.Fprintf(w, "\nNot shown: %s without newly denied or newly allowed requests.\n", plural(omitted, "unchanged rule"))
 	}
-	for _, d := range r.settings {
+	for _, d := range r.Settings {
 		fmt.Fprintf(w, "\nThe files differ in %s\n", d.markdown())
 	}
 }
 
 func (d difference) markdown() string {
-	return fmt.Sprintf("%s: %s -> %s", d.field, markdownCode(d.before), markdownCode(d.after))
-}
-
-func (r *planReport) markdownMost(w io.Writer, change string, clients []replay.ClientChange, count func(*replay.ClientChange) int64) {
-	if len(clients) == 0 {
-		return
-	}
-	rows := [][]any{{fmt.Sprintf("most %s, by %v", change, r.keyer), change, "requests", "denied before"}}
-	var counts []int64
-	for i := range clients {
-		c := &clients[i]
-		rows = append(rows, []any{markdownCode(shorten(c.Client)), count(c), c.Requests, c.DeniedBefore})
-		counts = append(counts, count(c))
-	}
-	printMarkdownTableWithin(w, rows, counts, maxMarkdownClients, "client")
+	return fmt.Sprintf("%s: %s -> %s", d.Field, markdownCode(d.Old), markdownCode(d.New))
 }
 
 func (r *planReport) markdownStrictest() string {
 	var words []string
-	for _, s := range r.strictest {
-		words = append(words, fmt.Sprintf("%s in any %s (%s)", s.mostText(), intervalText(s.interval), markdownCode(s.rule.Name)))
+	for _, s := range r.Strictest {
+		words = append(words, fmt.Sprintf("%s in any %s (%s)", s.mostText(), intervalText(s.length), markdownCode(s.Rule)))
 	}
 	if words == nil {
 		return "No rule of NEW that is not in shadow mode applied to a request."
@@ -149,13 +128,15 @@ func (r *planReport) markdownStrictest() string {
 }
 
 // printMarkdownTableWithin prints a table of at most this size, and how many rows are left out. Rows
-// with the largest weights stay. The head has no weight.
+// with the largest weights stay, or the first rows if weights is nil. The head has no weight.
 func printMarkdownTableWithin(w io.Writer, rows [][]any, weights []int64, most int, what string) {
-	byWeight := make([]int, len(weights)) // numbers of rows
+	byWeight := make([]int, len(rows)-1) // numbers of rows
 	for i := range byWeight {
 		byWeight[i] = i + 1
 	}
-	slices.SortStableFunc(byWeight, func(a, b int) int { return cmp.Compare(weights[b-1], weights[a-1]) })
+	if weights != nil {
+		slices.SortStableFunc(byWeight, func(a, b int) int { return cmp.Compare(weights[b-1], weights[a-1]) })
+	}
 	size, kept := markdownRowSize(rows[0]), 0
 	for _, i := range byWeight {
 		if size += markdownRowSize(rows[i]); size > most {
@@ -178,9 +159,12 @@ func markdownRowSize(row []any) int {
 	return len("| ") + len(list(row, " | ")) + len(" |\n")
 }
 
-// printMarkdownTable prints a table after an empty line. The first row is the head. Columns of
-// numbers are aligned right. The cells must be Markdown without line breaks and bars.
+// printMarkdownTable prints a table after an empty line, or nothing if there are no rows but the
+// head. Columns of numbers are aligned right. The cells must be Markdown without line breaks and bars.
 func printMarkdownTable(w io.Writer, rows [][]any) {
+	if len(rows) == 1 {
+		return
+	}
 	fmt.Fprintln(w)
 	for i, row := range rows {
 		fmt.Fprintf(w, "| %s |\n", list(row, " | "))

@@ -9,50 +9,74 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 )
 
-// planReport is the result of sluice plan.
+// planReport is the result of sluice plan. Its JSON is the output of --json, which the help
+// documents.
 type planReport struct {
+	jsonLog
+	Requests int64    `json:"requests"`
+	Old      planFile `json:"old"`
+	New      planFile `json:"new"`
+	By       string   `json:"by"`
 	replay.ComparisonReport
-	log        *logSummary
-	old, new   *ruleSubject
-	keyer      *accesslog.Keyer
-	settings   []difference // of the files, outside of their rules
-	rules      []ruleChange
-	strictest  []strictestBound
-	thresholds []threshold // those of the command line
+	SameRules  bool             `json:"same_rules"` // and the same settings
+	Settings   []difference     `json:"settings"`   // of the files, outside of their rules
+	Rules      []ruleChange     `json:"rules"`
+	Strictest  []strictestBound `json:"strictest"`
+	Thresholds []threshold      `json:"thresholds"` // those of the command line
+	jsonProblems
+
+	log   *logSummary
+	keyer *accesslog.Keyer
+}
+
+// planFile is one of the two files, with the counts of all its rules together.
+type planFile struct {
+	File    string `json:"file"`
+	Allowed int64  `json:"allowed"`
+	Denied  int64  `json:"denied"`
+	Proxied int64  `json:"proxied"`
+
+	subject *ruleSubject
+}
+
+func newPlanFile(s *ruleSubject, r *replay.RulesReport) planFile {
+	return planFile{s.name, r.Allowed, r.Denied, s.proxied, s}
 }
 
 func newPlanReport(p *planRun, log *logSummary) *planReport {
-	r := &planReport{ComparisonReport: p.comparison.Report(p.top), log: log, old: p.old, new: p.new, keyer: p.keyer}
-	r.settings = fileDifferences(p.old.file, p.new.file)
-	r.rules = compareRules(p.old, p.new, &r.ComparisonReport)
-	r.strictest = strictestBounds(r.rules)
-	requests := log.Entries
-	if l := p.newlyDenied; l.text != "" {
-		r.thresholds = append(r.thresholds, threshold{"max-newly-denied", l.text, l.most(requests), r.NewlyDenied, "request", "newly denied"})
+	c := p.comparison.Report(p.top)
+	r := &planReport{
+		Requests:         log.Entries,
+		Old:              newPlanFile(p.old, &c.Before),
+		New:              newPlanFile(p.new, &c.After),
+		By:               p.keyer.String(),
+		ComparisonReport: c,
+		Settings:         fileDifferences(p.old.file, p.new.file),
+		Rules:            compareRules(p.old, p.new, &c),
+		Thresholds:       []threshold{}, // nil would be null in JSON
+		log:              log,
+		keyer:            p.keyer,
 	}
-	if l := p.newlyAllowed; l.text != "" {
-		r.thresholds = append(r.thresholds, threshold{"max-newly-allowed", l.text, l.most(requests), r.NewlyAllowed, "request", "newly allowed"})
-	}
-	if p.flags.Changed("max-clients") {
-		r.thresholds = append(r.thresholds, threshold{"max-clients", fmt.Sprint(p.clients), p.clients, r.ClientsNewlyDenied, "client", "newly denied"})
-	}
-	return r
-}
-
-// sameRules reports whether both files have the same rules and settings.
-func (r *planReport) sameRules() bool {
-	for i := range r.rules {
-		if r.rules[i].kind() != unchanged {
-			return false
+	r.jsonLog, r.jsonProblems = log.json()
+	r.SameRules = len(r.Settings) == 0 && !slices.ContainsFunc(r.Rules, func(c ruleChange) bool { return c.Change != unchanged })
+	r.Strictest = strictestBounds(r.Rules)
+	for _, t := range []threshold{
+		{Flag: "max-newly-denied", Limit: p.newlyDenied.text, Most: p.newlyDenied.most(r.Requests), Count: r.NewlyDenied, unit: "request", change: "newly denied"},
+		{Flag: "max-newly-allowed", Limit: p.newlyAllowed.text, Most: p.newlyAllowed.most(r.Requests), Count: r.NewlyAllowed, unit: "request", change: "newly allowed"},
+		{Flag: "max-clients", Limit: fmt.Sprint(p.clients), Most: p.clients, Count: r.Clients.NewlyDenied, unit: "client", change: "newly denied"},
+	} {
+		if p.flags.Changed(t.Flag) {
+			t.Exceeded = t.Count > t.Most
+			r.Thresholds = append(r.Thresholds, t)
 		}
 	}
-	return len(r.settings) == 0
+	return r
 }
 
 // stricterAllows reports whether a rule that is unchanged or stricter newly allows requests. If
 // settings differ, the requests can have other keys.
 func (r *planReport) stricterAllows() bool {
-	return len(r.settings) == 0 && slices.ContainsFunc(r.rules, func(c ruleChange) bool { return c.allowed.Denied > 0 && c.noLooser() })
+	return len(r.Settings) == 0 && slices.ContainsFunc(r.Rules, func(c ruleChange) bool { return c.NewlyAllowed > 0 && c.noLooser() })
 }
 
 // stricterAllowsReason explains stricterAllows.
@@ -60,16 +84,16 @@ const stricterAllowsReason = "An unchanged or stricter rule can newly allow requ
 
 // verdict is the result in one sentence. quote formats the names of files.
 func (r *planReport) verdict(quote func(string) string) string {
-	before, after := quote(r.old.name), quote(r.new.name)
+	before, after := quote(r.Old.File), quote(r.New.File)
 	switch {
-	case r.sameRules():
+	case r.SameRules:
 		return fmt.Sprintf("%s and %s have the same rules, so nothing can change.", before, after)
 	case r.NewlyDenied == 0 && r.NewlyAllowed == 0:
 		return fmt.Sprintf("%s and %s decide alike: every request of the log gets the same decision.", before, after)
 	}
-	return fmt.Sprintf("Of %s, %s newly denied (%s, %s) and %s newly allowed (%s, %s).", plural(r.log.Entries, "request"),
-		areNumber(r.NewlyDenied), share(r.NewlyDenied, r.log.Entries), plural(r.ClientsNewlyDenied, "client"),
-		areNumber(r.NewlyAllowed), share(r.NewlyAllowed, r.log.Entries), plural(r.ClientsNewlyAllowed, "client"))
+	return fmt.Sprintf("Of %s, %s newly denied (%s, %s) and %s newly allowed (%s, %s).", plural(r.Requests, "request"),
+		areNumber(r.NewlyDenied), share(r.NewlyDenied, r.Requests), plural(r.Clients.NewlyDenied, "client"),
+		areNumber(r.NewlyAllowed), share(r.NewlyAllowed, r.Requests), plural(r.Clients.NewlyAllowed, "client"))
 }
 
 func areNumber(n int64) string {
@@ -83,44 +107,42 @@ func (r *planReport) text() string {
 	w := new(strings.Builder)
 	r.head(w)
 	fmt.Fprintf(w, "\n%s\n", r.verdict(func(name string) string { return name }))
-	for _, t := range r.thresholds {
+	for _, t := range r.Thresholds {
 		fmt.Fprintf(w, "%s\n", t)
 	}
-	printTable(w, [][]any{
-		{"file", "allowed", "share allowed", "denied", "share denied"},
-		r.totals("OLD "+shorten(r.old.name), &r.Before),
-		r.totals("NEW "+shorten(r.new.name), &r.After),
-	})
+	printTable(w, r.totals(shorten))
 	printTable(w, [][]any{
 		{"change", "requests", "share", "clients"},
-		{"newly denied", r.NewlyDenied, share(r.NewlyDenied, r.log.Entries), r.ClientsNewlyDenied},
-		{"newly allowed", r.NewlyAllowed, share(r.NewlyAllowed, r.log.Entries), r.ClientsNewlyAllowed},
+		{"newly denied", r.NewlyDenied, share(r.NewlyDenied, r.Requests), r.Clients.NewlyDenied},
+		{"newly allowed", r.NewlyAllowed, share(r.NewlyAllowed, r.Requests), r.Clients.NewlyAllowed},
 	})
 	r.printRules(w)
-	r.printClients(w)
+	for _, rows := range r.clientTables(shorten) {
+		printTable(w, rows)
+	}
 	r.printStrictest(w)
 	return w.String()
 }
 
 func (r *planReport) head(w *strings.Builder) {
-	r.log.head(w, fmt.Sprintf("%s by %v", plural(r.Clients, "client"), r.keyer), r.instead)
+	r.log.head(w, fmt.Sprintf("%s by %s", plural(r.Clients.All, "client"), r.By), r.instead)
 	warn := func(requests int64, trust string) {
 		if requests > 0 {
 			fmt.Fprintf(w, "%s logged with the address of a proxy that %s, instead of the client's; configure the server to log the address from X-Forwarded-For\n", plural(requests, "request"), trust)
 		}
 	}
-	if r.old.proxied == r.new.proxied {
-		warn(r.new.proxied, "both files trust")
+	if r.Old.Proxied == r.New.Proxied {
+		warn(r.New.Proxied, "both files trust")
 		return
 	}
-	warn(r.old.proxied, r.old.name+" trusts")
-	warn(r.new.proxied, r.new.name+" trusts")
+	warn(r.Old.Proxied, r.Old.File+" trusts")
+	warn(r.New.Proxied, r.New.File+" trusts")
 }
 
 // instead describes what OLD, NEW and --by do with requests without the field.
 func (r *planReport) instead(f accesslog.Fields) string {
 	var words []string
-	for _, s := range []*ruleSubject{r.old, r.new} {
+	for _, s := range []*ruleSubject{r.Old.subject, r.New.subject} {
 		if _, named := s.fields(); named&f != 0 {
 			words = append(words, fmt.Sprintf("in %s, %s", s.name, s.instead(f)))
 		}
@@ -131,27 +153,49 @@ func (r *planReport) instead(f accesslog.Fields) string {
 	return strings.Join(words, "; ")
 }
 
-func (r *planReport) totals(name string, c *replay.RulesReport) []any {
-	return []any{name, c.Allowed, share(c.Allowed, c.Requests), c.Denied, share(c.Denied, c.Requests)}
+// totals returns the table of both files. quote formats their names.
+func (r *planReport) totals(quote func(string) string) [][]any {
+	row := func(name string, f *planFile) []any {
+		return []any{name, f.Allowed, share(f.Allowed, r.Requests), f.Denied, share(f.Denied, r.Requests)}
+	}
+	return [][]any{
+		{"file", "allowed", "share allowed", "denied", "share denied"},
+		row("OLD "+quote(r.Old.File), &r.Old),
+		row("NEW "+quote(r.New.File), &r.New),
+	}
+}
+
+// clientTables returns the tables of the clients with the most newly denied and newly allowed
+// requests. quote formats the names of the clients.
+func (r *planReport) clientTables(quote func(string) string) [2][][]any {
+	denied := [][]any{{"most newly denied, by " + r.By, "newly denied", "requests", "denied before"}}
+	for _, c := range r.MostNewlyDenied {
+		denied = append(denied, []any{quote(c.Client), c.NewlyDenied, c.Requests, c.DeniedBefore})
+	}
+	allowed := [][]any{{"most newly allowed, by " + r.By, "newly allowed", "requests", "denied before"}}
+	for _, c := range r.MostNewlyAllowed {
+		allowed = append(allowed, []any{quote(c.Client), c.NewlyAllowed, c.Requests, c.DeniedBefore})
+	}
+	return [2][][]any{denied, allowed}
 }
 
 func (r *planReport) printRules(w *strings.Builder) {
 	var legend [][2]string
 	rows := [][]any{{"rule", "change", "denied by OLD", "denied by NEW", "newly denied", "only by it", "newly allowed", "only by it"}}
-	for i := range r.rules {
-		c := &r.rules[i]
+	for i := range r.Rules {
+		c := &r.Rules[i]
 		legend = append(legend, c.legend()...)
 		rows = append(rows, []any{
-			c.rule().Name, c.kind(), c.before.denied(), c.after.denied(),
-			c.after.share(c.denied.Denied), c.after.share(c.denied.Alone), c.before.share(c.allowed.Denied), c.before.share(c.allowed.Alone),
+			c.Rule, c.Change, c.Old.denied(), c.New.denied(),
+			c.New.share(c.NewlyDenied), c.New.share(c.NewlyDeniedAlone), c.Old.share(c.NewlyAllowed), c.Old.share(c.NewlyAllowedAlone),
 		})
 	}
 	fmt.Fprintln(w)
 	printLegend(w, legend)
-	if len(r.settings) > 0 {
+	if len(r.Settings) > 0 {
 		fmt.Fprintln(w)
 	}
-	for _, d := range r.settings {
+	for _, d := range r.Settings {
 		fmt.Fprintf(w, "the files differ in %s\n", d)
 	}
 	printTable(w, rows)
@@ -162,16 +206,16 @@ func (r *planReport) printRules(w *strings.Builder) {
 
 // legend describes the rule, its differences and its bounds.
 func (c *ruleChange) legend() (entries [][2]string) {
-	lines := texts(c.differences)
-	if c.kind() != changed {
-		lines = []string{ruleText(c.rule())}
+	lines := texts(c.Differences)
+	if c.Change != changed {
+		lines = []string{ruleText(c.rule)}
 	}
-	if c.otherAlgorithm() {
+	if c.OtherAlgorithm {
 		lines = append(lines, otherAlgorithmRemedy)
 	}
-	lines = append(lines, "requests of one key: at most "+list(c.bounds(), ", "))
-	lines[0] = c.kind() + ": " + lines[0]
-	name := ruleName(c.rule())
+	lines = append(lines, "requests of one key: at most "+list(c.Bounds, ", "))
+	lines[0] = c.Change + ": " + lines[0]
+	name := ruleName(c.rule)
 	for _, line := range lines {
 		entries = append(entries, [2]string{name, line})
 		name = ""
@@ -185,9 +229,9 @@ func (s *ruleSide) denied() any {
 	case s == nil:
 		return "-"
 	case s.Shadow:
-		return fmt.Sprintf("%d shadow", s.counts.Denied)
+		return fmt.Sprintf("%d shadow", s.Denied)
 	}
-	return s.counts.Denied
+	return s.Denied
 }
 
 // share returns the cell with the part of the rule in a change.
@@ -198,32 +242,15 @@ func (s *ruleSide) share(n int64) any {
 	return n
 }
 
-func (r *planReport) printClients(w *strings.Builder) {
-	r.printMost(w, "newly denied", r.MostNewlyDenied, func(c *replay.ClientChange) int64 { return c.NewlyDenied })
-	r.printMost(w, "newly allowed", r.MostNewlyAllowed, func(c *replay.ClientChange) int64 { return c.NewlyAllowed })
-}
-
-func (r *planReport) printMost(w *strings.Builder, change string, clients []replay.ClientChange, count func(*replay.ClientChange) int64) {
-	if len(clients) == 0 {
-		return
-	}
-	rows := [][]any{{fmt.Sprintf("most %s, by %v", change, r.keyer), change, "requests", "denied before"}}
-	for i := range clients {
-		c := &clients[i]
-		rows = append(rows, []any{shorten(c.Client), count(c), c.Requests, c.DeniedBefore})
-	}
-	printTable(w, rows)
-}
-
 func (r *planReport) printStrictest(w *strings.Builder) {
-	if len(r.strictest) == 0 {
-		fmt.Fprintf(w, "\nno rule of %s that is not in shadow mode applied to a request\n", r.new.name)
+	if len(r.Strictest) == 0 {
+		fmt.Fprintf(w, "\nno rule of %s that is not in shadow mode applied to a request\n", r.New.File)
 		return
 	}
-	fmt.Fprintf(w, "\nthe strictest bounds of %s, for the requests of one key of a rule:\n\n", r.new.name)
+	fmt.Fprintf(w, "\nthe strictest bounds of %s, for the requests of one key of a rule:\n\n", r.New.File)
 	var entries [][2]string
-	for _, s := range r.strictest {
-		entries = append(entries, [2]string{"in any " + intervalText(s.interval), fmt.Sprintf("%s under %s, %s", s.mostText(), s.rule.Name, ruleText(s.rule))})
+	for _, s := range r.Strictest {
+		entries = append(entries, [2]string{"in any " + intervalText(s.length), fmt.Sprintf("%s under %s, %s", s.mostText(), s.Rule, ruleText(s.rule))})
 	}
 	printLegend(w, entries)
 }

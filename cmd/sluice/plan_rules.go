@@ -16,24 +16,48 @@ import (
 
 // ruleChange is a rule of OLD, of NEW or of both, with its counts.
 type ruleChange struct {
-	before, after *ruleSide // nil: the file has no rule with the name
-	differences   []difference
-	denied        replay.RuleShare // its part in the newly denied requests
-	allowed       replay.RuleShare // its part in the newly allowed requests
+	Rule              string        `json:"rule"`
+	Change            string        `json:"change"` // unchanged, changed, added or removed
+	Differences       []difference  `json:"differences"`
+	OtherAlgorithm    bool          `json:"other_algorithm"` // NEW cannot read the states that OLD stored for the rule
+	Old               *ruleSide     `json:"old"`             // nil: the rule is added
+	New               *ruleSide     `json:"new"`             // nil: the rule is removed
+	NewlyDenied       int64         `json:"newly_denied"`
+	NewlyDeniedAlone  int64         `json:"newly_denied_alone"`
+	NewlyAllowed      int64         `json:"newly_allowed"`
+	NewlyAllowedAlone int64         `json:"newly_allowed_alone"`
+	Bounds            []boundChange `json:"bounds"` // for the periods of the rule's limits in both files
+
+	rule *config.Rule // of NEW, or of OLD if it is removed
 }
 
 // ruleSide is a rule in one of the two files.
 type ruleSide struct {
-	*config.Rule
-	counts *replay.RuleOutcome
+	Policy   string   `json:"policy"`
+	By       []string `json:"by"`
+	Cost     int64    `json:"cost"`
+	Shadow   bool     `json:"shadow"`
+	Requests int64    `json:"requests"`
+	Denied   int64    `json:"denied"`
+	Keys     int64    `json:"keys"`
+
+	rule *config.Rule
+}
+
+func newRuleSide(r *config.Rule, o *replay.RuleOutcome) *ruleSide {
+	return &ruleSide{r.Policy.String(), texts(r.By), r.Cost.Units, r.Shadow, o.Requests, o.Denied, o.Keys, r}
 }
 
 // difference is a field that differs between OLD and NEW.
-type difference struct{ field, before, after string }
+type difference struct {
+	Field string `json:"field"`
+	Old   string `json:"old"`
+	New   string `json:"new"`
+}
 
-func (d difference) String() string { return fmt.Sprintf("%s: %s -> %s", d.field, d.before, d.after) }
+func (d difference) String() string { return fmt.Sprintf("%s: %s -> %s", d.Field, d.Old, d.New) }
 
-// The values of ruleChange.kind.
+// The values of ruleChange.Change.
 const (
 	unchanged = "unchanged"
 	changed   = "changed"
@@ -41,46 +65,21 @@ const (
 	removed   = "removed"
 )
 
-func (c *ruleChange) kind() string {
-	switch {
-	case c.before == nil:
-		return added
-	case c.after == nil:
-		return removed
-	case len(c.differences) > 0:
-		return changed
-	}
-	return unchanged
-}
-
-// rule returns the rule of NEW, or of OLD if it is removed.
-func (c *ruleChange) rule() *config.Rule {
-	if c.after != nil {
-		return c.after.Rule
-	}
-	return c.before.Rule
-}
-
-// otherAlgorithm reports whether NEW cannot read the states that OLD stored for the rule.
-func (c *ruleChange) otherAlgorithm() bool {
-	return c.before != nil && c.after != nil && config.Algorithms(c.before.Policy) != config.Algorithms(c.after.Policy)
-}
-
-// otherAlgorithmRemedy says what otherAlgorithm means.
+// otherAlgorithmRemedy says what OtherAlgorithm means.
 const otherAlgorithmRemedy = "the algorithm changes: sluice serve refuses NEW if its store has states of this rule; give the rule a new name"
 
 // noLooser reports whether both files have the rule with one algorithm, at most its policy and its
 // cost differ, and no bound grows.
 func (c *ruleChange) noLooser() bool {
-	if c.before == nil || c.after == nil || c.otherAlgorithm() {
+	if c.Old == nil || c.New == nil || c.OtherAlgorithm {
 		return false
 	}
-	for _, d := range c.differences {
-		if d.field != "policy" && d.field != "cost" {
+	for _, d := range c.Differences {
+		if d.Field != "policy" && d.Field != "cost" {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(c.bounds(), func(b boundChange) bool { return *b.after > *b.before })
+	return !slices.ContainsFunc(c.Bounds, func(b boundChange) bool { return *b.New > *b.Old })
 }
 
 // compareRules matches the rules by name. They are in the order of NEW, and removed rules are at
@@ -89,27 +88,51 @@ func compareRules(before, after *ruleSubject, counts *replay.ComparisonReport) (
 	old := make(map[string]*ruleSide)
 	for i := range before.file.Rules {
 		r := &before.file.Rules[i]
-		old[r.Name] = &ruleSide{r, &counts.Before.Rules[i]}
+		old[r.Name] = newRuleSide(r, &counts.Before.Rules[i])
 	}
 	for i := range after.file.Rules {
 		r := &after.file.Rules[i]
-		c := ruleChange{before: old[r.Name], after: &ruleSide{r, &counts.After.Rules[i]}}
-		if c.before != nil {
-			c.differences = ruleDifferences(c.before.Rule, r)
-		}
-		all = append(all, c)
+		all = append(all, newRuleChange(old[r.Name], newRuleSide(r, &counts.After.Rules[i]), counts))
 		delete(old, r.Name)
 	}
 	for i := range before.file.Rules {
 		if side := old[before.file.Rules[i].Name]; side != nil {
-			all = append(all, ruleChange{before: side})
+			all = append(all, newRuleChange(side, nil, counts))
 		}
 	}
-	for i := range all {
-		name := all[i].rule().Name
-		all[i].denied, all[i].allowed = counts.NewlyDeniedBy[name], counts.NewlyAllowedBy[name]
-	}
 	return all
+}
+
+func newRuleChange(before, after *ruleSide, counts *replay.ComparisonReport) ruleChange {
+	rule := cmp.Or(after, before).rule
+	denied, allowed := counts.NewlyDeniedBy[rule.Name], counts.NewlyAllowedBy[rule.Name]
+	c := ruleChange{
+		Rule:              rule.Name,
+		Change:            unchanged,
+		Differences:       []difference{}, // nil would be null in JSON
+		Old:               before,
+		New:               after,
+		NewlyDenied:       denied.Denied,
+		NewlyDeniedAlone:  denied.Alone,
+		NewlyAllowed:      allowed.Denied,
+		NewlyAllowedAlone: allowed.Alone,
+		Bounds:            boundChanges(before, after),
+		rule:              rule,
+	}
+	switch {
+	case before == nil:
+		c.Change = added
+		return c
+	case after == nil:
+		c.Change = removed
+		return c
+	}
+	c.Differences = ruleDifferences(before.rule, after.rule)
+	c.OtherAlgorithm = config.Algorithms(before.rule.Policy) != config.Algorithms(after.rule.Policy)
+	if len(c.Differences) > 0 {
+		c.Change = changed
+	}
+	return c
 }
 
 // ruleDifferences returns the fields that differ between two rules with the same name.
@@ -135,7 +158,7 @@ func fileDifferences(before, after *config.File) []difference {
 }
 
 func differences(fields []difference) []difference {
-	return slices.DeleteFunc(fields, func(d difference) bool { return d.before == d.after })
+	return slices.DeleteFunc(fields, func(d difference) bool { return d.Old == d.New })
 }
 
 func missingText(r *config.Rule) string {
@@ -155,23 +178,25 @@ func setText(words []string, none string) string {
 
 // boundChange has the most requests that a rule admits for one key in any interval of this length.
 type boundChange struct {
-	interval      time.Duration
-	before, after *int64 // nil: the file has no such rule; math.MaxInt64: that many or more
+	Interval string `json:"interval"`
+	Old      *int64 `json:"old"` // nil: the file has no such rule; math.MaxInt64: that many or more
+	New      *int64 `json:"new"`
+
+	length time.Duration // of Interval
 }
 
-// bounds returns the bounds for the periods of the rule's limits in both files.
-func (c *ruleChange) bounds() (all []boundChange) {
+func boundChanges(before, after *ruleSide) (all []boundChange) {
 	var intervals []time.Duration
-	for _, side := range []*ruleSide{c.before, c.after} {
+	for _, side := range []*ruleSide{before, after} {
 		if side != nil {
-			for _, limit := range limits(side.Policy) {
+			for _, limit := range limits(side.rule.Policy) {
 				intervals = append(intervals, limit.Period)
 			}
 		}
 	}
 	slices.Sort(intervals)
-	for _, interval := range slices.Compact(intervals) {
-		all = append(all, boundChange{interval, c.before.bound(interval), c.after.bound(interval)})
+	for _, length := range slices.Compact(intervals) {
+		all = append(all, boundChange{length.String(), before.bound(length), after.bound(length), length})
 	}
 	return all
 }
@@ -180,7 +205,7 @@ func (s *ruleSide) bound(interval time.Duration) *int64 {
 	if s == nil {
 		return nil
 	}
-	b := requestBound(s.Rule, interval)
+	b := requestBound(s.rule, interval)
 	return &b
 }
 
@@ -197,14 +222,14 @@ func requestBound(r *config.Rule, interval time.Duration) int64 {
 func (b boundChange) String() string {
 	var most string
 	switch {
-	case b.before == nil:
-		most = boundText(*b.after)
-	case b.after == nil || *b.before == *b.after:
-		most = boundText(*b.before)
+	case b.Old == nil:
+		most = boundText(*b.New)
+	case b.New == nil || *b.Old == *b.New:
+		most = boundText(*b.Old)
 	default:
-		most = boundText(*b.before) + " -> " + boundText(*b.after)
+		most = boundText(*b.Old) + " -> " + boundText(*b.New)
 	}
-	return fmt.Sprintf("%s in any %s", most, intervalText(b.interval))
+	return fmt.Sprintf("%s in any %s", most, intervalText(b.length))
 }
 
 func boundText(n int64) string {
@@ -218,30 +243,34 @@ func intervalText(d time.Duration) string { return cmp.Or(usualIntervals[d], alg
 
 // strictestBound is the smallest bound of the rules of NEW for one interval.
 type strictestBound struct {
-	interval time.Duration
-	most     int64
-	rule     *config.Rule
+	Interval string `json:"interval"`
+	Bound    int64  `json:"bound"`
+	Rule     string `json:"rule"`
+
+	length time.Duration // of Interval
+	rule   *config.Rule
 }
 
 func (s *strictestBound) mostText() string {
-	if s.most == math.MaxInt64 {
+	if s.Bound == math.MaxInt64 {
 		return "too many requests to count"
 	}
-	return "at most " + plural(s.most, "request")
+	return "at most " + plural(s.Bound, "request")
 }
 
 // strictestBounds returns the smallest bound for a minute, an hour and a day. Rules in shadow mode
-// and rules that applied to no request are left out. It returns nil if no rule remains.
-func strictestBounds(rules []ruleChange) (all []strictestBound) {
-	for _, interval := range []time.Duration{time.Minute, time.Hour, 24 * time.Hour} {
-		strictest := strictestBound{interval: interval}
+// and rules that applied to no request are left out. It returns no bounds if no rule remains.
+func strictestBounds(rules []ruleChange) []strictestBound {
+	all := []strictestBound{} // nil would be null in JSON
+	for _, length := range []time.Duration{time.Minute, time.Hour, 24 * time.Hour} {
+		strictest := strictestBound{Interval: length.String(), length: length}
 		for i := range rules {
-			side := rules[i].after
-			if side == nil || side.Shadow || side.counts.Requests == 0 {
+			side := rules[i].New
+			if side == nil || side.Shadow || side.Requests == 0 {
 				continue
 			}
-			if most := requestBound(side.Rule, interval); strictest.rule == nil || most < strictest.most {
-				strictest.most, strictest.rule = most, side.Rule
+			if bound := requestBound(side.rule, length); strictest.rule == nil || bound < strictest.Bound {
+				strictest.Bound, strictest.Rule, strictest.rule = bound, side.rule.Name, side.rule
 			}
 		}
 		if strictest.rule != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 )
 
 // The rules before and after a change of the example.
@@ -37,10 +40,10 @@ func TestPlanOfTheSample(t *testing.T) {
 }
 
 // planOf compares two files on a log and returns the report.
-func planOf(t *testing.T, before, after, log string, flags ...string) jsonPlan {
+func planOf(t *testing.T, before, after, log string, flags ...string) planReport {
 	t.Helper()
 	args := append([]string{"plan", "--json", write(t, "old.yaml", before), write(t, "new.yaml", after), "-"}, flags...)
-	var r jsonPlan
+	var r planReport
 	require.NoError(t, json.Unmarshal([]byte(ok(t, log, args...)), &r))
 	return r
 }
@@ -51,6 +54,14 @@ func textOf(t *testing.T, before, after, log string, flags ...string) string {
 	return ok(t, log, append([]string{"plan", write(t, "old.yaml", before), write(t, "new.yaml", after), "-"}, flags...)...)
 }
 
+// strictestOf returns the members of the strictest bounds.
+func strictestOf(r planReport) (all []string) {
+	for _, s := range r.Strictest {
+		all = append(all, fmt.Sprint(s.Interval, " ", s.Bound, " ", s.Rule))
+	}
+	return all
+}
+
 func oneRuleOf(text string) string { return "rules: [{name: client, " + text + "}]\n" }
 
 func TestPlanCountsALiteralLog(t *testing.T) {
@@ -58,36 +69,36 @@ func TestPlanCountsALiteralLog(t *testing.T) {
 	require.EqualValues(t, 4, r.Requests)
 	require.Equal(t, [...]int64{4, 0, 2, 2}, [...]int64{r.Old.Allowed, r.Old.Denied, r.New.Allowed, r.New.Denied})
 	require.Equal(t, [...]int64{2, 0}, [...]int64{r.NewlyDenied, r.NewlyAllowed})
-	require.Equal(t, jsonPlanClients{All: 2, NewlyDenied: 1}, r.Clients)
-	require.Equal(t, []jsonClientChange{{Client: "192.0.2.1", Requests: 3, NewlyDenied: 2}}, r.MostNewlyDenied)
+	require.Equal(t, replay.ClientCounts{All: 2, NewlyDenied: 1}, r.Clients)
+	require.Equal(t, []replay.ClientChange{{Client: "192.0.2.1", Requests: 3, NewlyDenied: 2}}, r.MostNewlyDenied)
 	require.Empty(t, r.MostNewlyAllowed)
 	five, one := int64(5), int64(1)
 	rule := r.Rules[0]
-	require.Equal(t, []jsonDifference{{"policy", "fixedwindow 3/h", "fixedwindow 1/h"}}, rule.Differences)
-	require.Equal(t, []jsonBound{{"1h0m0s", &five, &one}}, rule.Bounds)
+	require.Equal(t, []difference{{"policy", "fixedwindow 3/h", "fixedwindow 1/h"}}, rule.Differences)
+	require.Equal(t, []boundChange{{Interval: "1h0m0s", Old: &five, New: &one}}, rule.Bounds)
 	require.Equal(t, [...]int64{2, 2, 0, 0}, [...]int64{rule.NewlyDenied, rule.NewlyDeniedAlone, rule.NewlyAllowed, rule.NewlyAllowedAlone})
-	require.Equal(t, []jsonStrictest{{"1m0s", 1, "client"}, {"1h0m0s", 1, "client"}, {"24h0m0s", 24, "client"}}, r.Strictest)
+	require.Equal(t, []string{"1m0s 1 client", "1h0m0s 1 client", "24h0m0s 24 client"}, strictestOf(r))
 
 	back := planOf(t, oneRuleOf("policy: fixedwindow 1/h, by: ip"), oneRuleOf("policy: fixedwindow 3/h, by: ip"), fourLines)
 	require.Equal(t, [...]int64{0, 2}, [...]int64{back.NewlyDenied, back.NewlyAllowed})
-	require.Equal(t, []jsonClientChange{{Client: "192.0.2.1", Requests: 3, DeniedBefore: 2, NewlyAllowed: 2}}, back.MostNewlyAllowed)
+	require.Equal(t, []replay.ClientChange{{Client: "192.0.2.1", Requests: 3, DeniedBefore: 2, NewlyAllowed: 2}}, back.MostNewlyAllowed)
 	require.EqualValues(t, 2, back.Rules[0].NewlyAllowedAlone)
 }
 
 // TestPlanAgreesWithTwoReplays: the counts of plan are those of a replay of each file.
 func TestPlanAgreesWithTwoReplays(t *testing.T) {
-	var r jsonPlan
+	var r planReport
 	require.NoError(t, json.Unmarshal([]byte(ok(t, "", "plan", "--json", "--top", "1000", planOld, planNew)), &r))
 	require.Positive(t, r.NewlyDenied)
 	require.Positive(t, r.NewlyAllowed)
 	var denied [2]int64
 	for i, side := range []struct {
 		name   string
-		counts jsonPlanFile
-		rule   func(*jsonRuleChange) *jsonRuleSide
+		counts planFile
+		rule   func(*ruleChange) *ruleSide
 	}{
-		{planOld, r.Old, func(c *jsonRuleChange) *jsonRuleSide { return c.Old }},
-		{planNew, r.New, func(c *jsonRuleChange) *jsonRuleSide { return c.New }},
+		{planOld, r.Old, func(c *ruleChange) *ruleSide { return c.Old }},
+		{planNew, r.New, func(c *ruleChange) *ruleSide { return c.New }},
 	} {
 		var alone jsonRulesReport
 		require.NoError(t, json.Unmarshal([]byte(ok(t, "", "replay", "--json", "--config", side.name)), &alone))
@@ -96,7 +107,7 @@ func TestPlanAgreesWithTwoReplays(t *testing.T) {
 		require.Equal(t, alone.Together.Denied, side.counts.Denied)
 		require.Equal(t, alone.jsonLog, r.jsonLog)
 		denied[i] = alone.Together.Denied
-		rules := make(map[string]jsonRuleSide)
+		rules := make(map[string]ruleSide)
 		for j := range r.Rules {
 			if s := side.rule(&r.Rules[j]); s != nil {
 				rules[r.Rules[j].Rule] = *s
@@ -104,18 +115,18 @@ func TestPlanAgreesWithTwoReplays(t *testing.T) {
 		}
 		require.Len(t, rules, len(alone.Rules))
 		for _, want := range alone.Rules {
-			require.Equal(t, jsonRuleSide{want.Policy, want.By, want.Cost, want.Shadow, want.Requests, want.Denied, want.Keys}, rules[want.Rule])
+			require.Equal(t, ruleSide{want.Policy, want.By, want.Cost, want.Shadow, want.Requests, want.Denied, want.Keys, nil}, rules[want.Rule])
 		}
 	}
 	require.Equal(t, denied[1]-denied[0], r.NewlyDenied-r.NewlyAllowed)
-	var sum jsonClientChange
+	var sum replay.ClientChange
 	for _, c := range r.MostNewlyDenied {
 		sum.NewlyDenied += c.NewlyDenied
 	}
 	for _, c := range r.MostNewlyAllowed {
 		sum.NewlyAllowed += c.NewlyAllowed
 	}
-	require.Equal(t, jsonClientChange{NewlyDenied: r.NewlyDenied, NewlyAllowed: r.NewlyAllowed}, sum)
+	require.Equal(t, replay.ClientChange{NewlyDenied: r.NewlyDenied, NewlyAllowed: r.NewlyAllowed}, sum)
 	require.Len(t, r.MostNewlyDenied, int(r.Clients.NewlyDenied))
 	require.Len(t, r.MostNewlyAllowed, int(r.Clients.NewlyAllowed))
 }
@@ -139,7 +150,7 @@ func TestRulesAreMatchedByName(t *testing.T) {
 	require.Equal(t, []string{"fresh added", "tried changed", "same unchanged", "gone removed"}, got)
 	require.Nil(t, r.Rules[0].Old)
 	require.Nil(t, r.Rules[3].New)
-	require.Equal(t, []jsonDifference{
+	require.Equal(t, []difference{
 		{"policy", "gcra 1/h", "gcra 2/h"}, {"by", "ip", "ip+path"}, {"cost", "1", "2"},
 		{"methods", "all", "GET, HEAD"}, {"paths", "all", "/a"}, {"shadow", "true", "false"},
 	}, r.Rules[1].Differences)
@@ -218,7 +229,7 @@ func TestPlanReportsAChangeOfTheAlgorithm(t *testing.T) {
 func TestPlanReportsSettingsThatChange(t *testing.T) {
 	after := "trusted: [10.0.0.0/24, 192.0.2.1]\nipv6_bits: 48\n" + oneRule
 	r := planOf(t, oneRule, after, fourLines)
-	require.Equal(t, []jsonDifference{{"trusted", "none", "10.0.0.0/24, 192.0.2.1/32"}, {"ipv6_bits", "64", "48"}}, r.Settings)
+	require.Equal(t, []difference{{"trusted", "none", "10.0.0.0/24, 192.0.2.1/32"}, {"ipv6_bits", "64", "48"}}, r.Settings)
 	require.EqualValues(t, 0, r.Old.Proxied)
 	require.EqualValues(t, 3, r.New.Proxied)
 	require.Regexp(t, `(?m)^3 requests logged with the address of a proxy that \S+new.yaml trusts, instead`, textOf(t, oneRule, after, fourLines))
@@ -251,7 +262,7 @@ func TestStrictestBoundLeavesOutRulesThatDenyNothing(t *testing.T) {
 - {name: tried, policy: fixedwindow 1/d, by: ip, shadow: true}
 - {name: elsewhere, policy: fixedwindow 1/d, by: ip, paths: [/nowhere]}
 `
-	require.Equal(t, []jsonStrictest{{"1m0s", 9, "wide"}, {"1h0m0s", 39, "cheap"}, {"24h0m0s", 499, "cheap"}}, planOf(t, oneRule, after, fourLines).Strictest)
+	require.Equal(t, []string{"1m0s 9 wide", "1h0m0s 39 cheap", "24h0m0s 499 cheap"}, strictestOf(planOf(t, oneRule, after, fourLines)))
 	nothing := oneRuleOf("policy: gcra 1/m, by: ip, shadow: true")
 	require.Empty(t, planOf(t, oneRule, nothing, fourLines).Strictest)
 	require.Contains(t, textOf(t, oneRule, nothing, fourLines), "that is not in shadow mode applied to a request")
@@ -268,7 +279,7 @@ func TestBoundsThatCannotBeCounted(t *testing.T) {
 func TestClientsOfAPlan(t *testing.T) {
 	strict := oneRuleOf("policy: fixedwindow 1/d")
 	wide := oneRuleOf("policy: fixedwindow 9/d")
-	for by, want := range map[string][]jsonClientChange{
+	for by, want := range map[string][]replay.ClientChange{
 		"ip":         {{Client: "192.0.2.1", Requests: 3, NewlyDenied: 2}, {Client: "192.0.2.2", Requests: 1, NewlyDenied: 1}},
 		"user":       {{Client: "ann", Requests: 3, NewlyDenied: 2}, {Client: "ip:192.0.2.2", Requests: 1, NewlyDenied: 1}},
 		"ip+path":    {{Client: "192.0.2.1 /a", Requests: 2, NewlyDenied: 1}, {Client: "192.0.2.1 /b", Requests: 1, NewlyDenied: 1}, {Client: "192.0.2.2 /a", Requests: 1, NewlyDenied: 1}},
@@ -280,7 +291,7 @@ func TestClientsOfAPlan(t *testing.T) {
 	}
 	log := strings.NewReplacer("192.0.2.1", "2001:db8::1, 10.0.0.1", "192.0.2.2", "2001:db8::ffff, 10.0.0.1").Replace(fourLines)
 	r := planOf(t, wide, "trusted: 10.0.0.1\n"+strict, log)
-	require.Equal(t, []jsonClientChange{{Client: "2001:db8::/64", Requests: 4, NewlyDenied: 3}}, r.MostNewlyDenied)
+	require.Equal(t, []replay.ClientChange{{Client: "2001:db8::/64", Requests: 4, NewlyDenied: 3}}, r.MostNewlyDenied)
 	require.Empty(t, planOf(t, wide, strict, fourLines, "--top", "0").MostNewlyDenied)
 }
 
@@ -300,7 +311,7 @@ func TestPlanReadsTheHeaderOfEitherFile(t *testing.T) {
 	require.Equal(t, [...]int64{1, 2, 1, 0}, [...]int64{r.Old.Denied, r.New.Denied, r.NewlyDenied, r.NewlyAllowed})
 	require.Equal(t, map[string]int64{"key": 1}, r.Missing)
 	r = planOf(t, by("ip"), by("path"), tenantLines, append(key, "--by", "key")...)
-	require.Equal(t, []jsonClientChange{{Client: "y", Requests: 1, DeniedBefore: 1}, {Client: "ip:192.0.2.2", Requests: 1, NewlyDenied: 1}}[1:], r.MostNewlyDenied)
+	require.Equal(t, []replay.ClientChange{{Client: "y", Requests: 1, DeniedBefore: 1}, {Client: "ip:192.0.2.2", Requests: 1, NewlyDenied: 1}}[1:], r.MostNewlyDenied)
 	out := textOf(t, by("cookie:t"), by("ip"), tenantLines, append(key, "--by", "key")...)
 	require.Regexp(t, `(?m)^1 of 4 requests without a member "tenant"; in \S+old.yaml, under rule client they are limited by ip; for --by, their key has ip:ADDRESS instead`, out)
 }
@@ -333,9 +344,9 @@ func TestThresholdsDecideTheExitStatus(t *testing.T) {
 			require.Equal(t, c.exitCode, exitCode, c.flags)
 			require.Equal(t, c.errs, errs)
 			if form == "--json" {
-				var r jsonPlan
+				var r planReport
 				require.NoError(t, json.Unmarshal([]byte(out), &r))
-				require.Equal(t, c.exitCode == 1, slices.ContainsFunc(r.Thresholds, func(t jsonThreshold) bool { return t.Exceeded }))
+				require.Equal(t, c.exitCode == 1, slices.ContainsFunc(r.Thresholds, func(t threshold) bool { return t.Exceeded }))
 				continue
 			}
 			for line := range strings.Lines(errs) {
@@ -360,7 +371,7 @@ func TestJSONOfAPlanHasTheDocumentedMembers(t *testing.T) {
 		documented[name[1]] = true
 	}
 	members := make(map[string]bool)
-	collectMembers(reflect.TypeFor[jsonPlan](), members)
+	collectMembers(reflect.TypeFor[planReport](), members)
 	require.Equal(t, documented, members)
 }
 
@@ -371,8 +382,11 @@ func collectMembers(t reflect.Type, members map[string]bool) {
 		collectMembers(t.Elem(), members)
 	case reflect.Struct:
 		for i := range t.NumField() {
-			if name := t.Field(i).Tag.Get("json"); name != "" {
+			switch name := t.Field(i).Tag.Get("json"); {
+			case name != "" && name != "-":
 				members[name] = true
+			case !t.Field(i).Anonymous: // not in the JSON
+				continue
 			}
 			collectMembers(t.Field(i).Type, members)
 		}

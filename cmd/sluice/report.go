@@ -32,8 +32,12 @@ type report struct {
 	picture *picture
 }
 
-// printTable prints rows after an empty line. The first column is aligned left, the others right.
+// printTable prints a table after an empty line, or nothing if there are no rows but the head. The
+// first column is aligned left, the others right.
 func printTable(w io.Writer, rows [][]any) {
+	if len(rows) == 1 {
+		return
+	}
 	first := 0
 	for _, row := range rows {
 		first = max(first, utf8.RuneCountInString(fmt.Sprint(row[0])))

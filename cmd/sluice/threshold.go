@@ -5,29 +5,26 @@ import (
 	"fmt"
 	"math/big"
 	"regexp"
+	"strconv"
 )
 
 // shareLimit is the value of a flag that limits a number of requests: a whole number, or a
 // percentage of all requests.
 type shareLimit struct {
 	text  string // empty: the flag is not given
-	count *big.Int
+	count int64
 	share *big.Rat // from 0 to 1; nil: count has the limit
 }
 
 var errShareLimit = errors.New("want a whole number of requests such as 100, or a share of all requests from 0% to 100%, such as 0.1%")
 
-// The patterns bound the length, because a number of any length would take any time.
-var (
-	wholeNumber = regexp.MustCompile(`^[0-9]{1,18}$`)
-	percentage  = regexp.MustCompile(`^([0-9]{1,3}(?:\.[0-9]{1,18})?)%$`)
-)
+// percentage bounds the length, because a number of any length would take any time.
+var percentage = regexp.MustCompile(`^([0-9]{1,3}(?:\.[0-9]{1,18})?)%$`)
 
 // Set implements pflag.Value.
 func (l *shareLimit) Set(text string) error {
-	if wholeNumber.MatchString(text) {
-		count, _ := new(big.Int).SetString(text, 10)
-		*l = shareLimit{text: text, count: count}
+	if count, err := strconv.ParseUint(text, 10, 63); err == nil {
+		*l = shareLimit{text: text, count: int64(count)}
 		return nil
 	}
 	match := percentage.FindStringSubmatch(text)
@@ -53,7 +50,7 @@ func (l *shareLimit) Type() string { return "LIMIT" }
 // a number of requests is within it if it is at most the result.
 func (l *shareLimit) most(requests int64) int64 {
 	if l.share == nil {
-		return l.count.Int64()
+		return l.count
 	}
 	product := new(big.Rat).Mul(l.share, new(big.Rat).SetInt64(requests))
 	return new(big.Int).Quo(product.Num(), product.Denom()).Int64()
@@ -61,22 +58,23 @@ func (l *shareLimit) most(requests int64) int64 {
 
 // threshold is a flag that limits the change, with the count that it limits.
 type threshold struct {
-	flag, text string // such as max-newly-denied and 0.1%
-	most       int64  // the largest count within the limit
-	count      int64
-	unit       string // request or client
-	change     string // newly denied or newly allowed
-}
+	Flag     string `json:"flag"`  // such as max-newly-denied
+	Limit    string `json:"limit"` // the value of the flag, such as 0.1%
+	Most     int64  `json:"most"`  // the largest count within the limit
+	Count    int64  `json:"count"`
+	Exceeded bool   `json:"exceeded"`
 
-func (t threshold) exceeded() bool { return t.count > t.most }
+	unit   string // request or client
+	change string // newly denied or newly allowed
+}
 
 // String describes the threshold, the count and the largest count within the threshold.
 func (t threshold) String() string {
 	within := "within"
-	if t.exceeded() {
+	if t.Exceeded {
 		within = "beyond"
 	}
-	return fmt.Sprintf("%s --%s %s: %s %s, and at most %d may be", within, t.flag, t.text, pluralAre(t.count, t.unit), t.change, t.most)
+	return fmt.Sprintf("%s --%s %s: %s %s, and at most %d may be", within, t.Flag, t.Limit, pluralAre(t.Count, t.unit), t.change, t.Most)
 }
 
 // pluralAre returns a number with a noun and a verb.

@@ -47,11 +47,11 @@ type RuleShare struct {
 
 // ClientChange has the counts of one client.
 type ClientChange struct {
-	Client       string
-	Requests     int64
-	DeniedBefore int64
-	NewlyDenied  int64
-	NewlyAllowed int64
+	Client       string `json:"client"`
+	Requests     int64  `json:"requests"`
+	DeniedBefore int64  `json:"denied_before"`
+	NewlyDenied  int64  `json:"newly_denied"`
+	NewlyAllowed int64  `json:"newly_allowed"`
 }
 
 // Add replays one request of a client. It returns an error if the time is before the previous
@@ -108,18 +108,24 @@ func (c *Comparison[T]) Keys() int64 {
 	return c.before.keys + c.after.keys + int64(len(c.clients))
 }
 
-// ComparisonReport has the counts of a comparison.
+// ComparisonReport has the counts of a comparison. Its JSON is a part of the output of sluice plan
+// --json.
 type ComparisonReport struct {
-	Before, After       RulesReport // without lists of keys
-	NewlyDenied         int64
-	NewlyAllowed        int64
-	NewlyDeniedBy       map[string]RuleShare // by the names of the new rules; rules without a share are left out
-	NewlyAllowedBy      map[string]RuleShare // by the names of the old rules
-	Clients             int64
-	ClientsNewlyDenied  int64          // clients with at least one newly denied request
-	ClientsNewlyAllowed int64          // clients with at least one newly allowed request
-	MostNewlyDenied     []ClientChange // the clients with the most newly denied requests
-	MostNewlyAllowed    []ClientChange
+	Before, After    RulesReport          `json:"-"` // without lists of keys
+	NewlyDeniedBy    map[string]RuleShare `json:"-"` // by the names of the new rules; rules without a share are left out
+	NewlyAllowedBy   map[string]RuleShare `json:"-"` // by the names of the old rules
+	NewlyDenied      int64                `json:"newly_denied"`
+	NewlyAllowed     int64                `json:"newly_allowed"`
+	Clients          ClientCounts         `json:"clients"`
+	MostNewlyDenied  []ClientChange       `json:"most_newly_denied"` // the clients with the most newly denied requests
+	MostNewlyAllowed []ClientChange       `json:"most_newly_allowed"`
+}
+
+// ClientCounts has numbers of clients.
+type ClientCounts struct {
+	All          int64 `json:"all"`
+	NewlyDenied  int64 `json:"newly_denied"`  // with at least one newly denied request
+	NewlyAllowed int64 `json:"newly_allowed"` // with at least one newly allowed request
 }
 
 // Report returns the counts so far, with at most top clients in each list. Clients with equal
@@ -128,19 +134,20 @@ func (c *Comparison[T]) Report(top int) ComparisonReport {
 	report := ComparisonReport{
 		Before:         c.before.Report(0),
 		After:          c.after.Report(0),
-		NewlyDenied:    c.denied.requests,
-		NewlyAllowed:   c.allowed.requests,
 		NewlyDeniedBy:  c.denied.rules,
 		NewlyAllowedBy: c.allowed.rules,
-		Clients:        int64(len(c.clients)),
+		NewlyDenied:    c.denied.requests,
+		NewlyAllowed:   c.allowed.requests,
+		Clients:        ClientCounts{All: int64(len(c.clients))},
 	}
-	report.ClientsNewlyDenied, report.MostNewlyDenied = c.most(top, func(c *ClientChange) int64 { return c.NewlyDenied })
-	report.ClientsNewlyAllowed, report.MostNewlyAllowed = c.most(top, func(c *ClientChange) int64 { return c.NewlyAllowed })
+	report.Clients.NewlyDenied, report.MostNewlyDenied = c.most(top, func(c *ClientChange) int64 { return c.NewlyDenied })
+	report.Clients.NewlyAllowed, report.MostNewlyAllowed = c.most(top, func(c *ClientChange) int64 { return c.NewlyAllowed })
 	return report
 }
 
 // most returns the number of clients whose count is not 0, and those with the largest counts.
 func (c *Comparison[T]) most(top int, count func(*ClientChange) int64) (clients int64, most []ClientChange) {
+	most = []ClientChange{} // nil would be null in JSON
 	var all []*ClientChange
 	for _, client := range c.clients {
 		if count(client) > 0 {

@@ -45,7 +45,7 @@ func TestComparisonCountsWhatOnlyOneSideDenies(t *testing.T) {
 	require.EqualValues(t, 2, r.NewlyAllowed)
 	require.Equal(t, map[string]replay.RuleShare{"a": {Denied: 1, Alone: 1}}, r.NewlyDeniedBy)
 	require.Equal(t, map[string]replay.RuleShare{"b": {Denied: 2, Alone: 2}}, r.NewlyAllowedBy)
-	require.Equal(t, [...]int64{2, 1, 1}, [...]int64{r.Clients, r.ClientsNewlyDenied, r.ClientsNewlyAllowed})
+	require.Equal(t, replay.ClientCounts{All: 2, NewlyDenied: 1, NewlyAllowed: 1}, r.Clients)
 	ann := replay.ClientChange{Client: "ann", Requests: 6, DeniedBefore: 4, NewlyDenied: 1, NewlyAllowed: 2}
 	require.Equal(t, []replay.ClientChange{ann}, r.MostNewlyDenied)
 	require.Equal(t, []replay.ClientChange{ann}, r.MostNewlyAllowed)
@@ -72,7 +72,7 @@ func TestMostChangedClientsComeFirst(t *testing.T) {
 			clients = append(clients, client.Client)
 		}
 		require.Equal(t, want, clients)
-		require.EqualValues(t, 3, r.ClientsNewlyDenied)
+		require.EqualValues(t, 3, r.Clients.NewlyDenied)
 		require.Empty(t, r.MostNewlyAllowed)
 	}
 }
