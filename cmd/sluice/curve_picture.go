@@ -47,8 +47,8 @@ const (
 	legendHeight = 0.19 * vg.Inch // of a line
 )
 
-// newChart returns a chart without lines. by says what the limits are by.
-func (r *suggestReport) newChart(by string) *curveChart {
+// chart returns a chart with a line for each search. by says what the limits are by.
+func (r *suggestReport) chart(by string) *curveChart {
 	c := &curveChart{
 		title:    fmt.Sprintf("Share of %v denied, by number", r.goal.Of),
 		subtitle: fmt.Sprintf("%s, %s, %s", shorten(filepath.Base(r.log.name)), r.log.span(), by),
@@ -62,6 +62,9 @@ func (r *suggestReport) newChart(by string) *curveChart {
 		c.none = min(c.none, 100/total)
 	}
 	c.none = math.Pow(10, math.Floor(math.Log10(c.none)-0.2))
+	for i, name := range r.names {
+		c.add(name, &r.found[i])
+	}
 	return c
 }
 

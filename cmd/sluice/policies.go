@@ -7,15 +7,17 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 )
 
 // policySubject replays policies side by side, all by the same key.
 type policySubject struct {
-	replay *replay.Replay
-	keyer  *accesslog.Keyer
-	key    []byte
+	replay   *replay.Replay
+	policies []algo.Policy
+	keyer    *accesslog.Keyer
+	key      []byte
 }
 
 func (s *policySubject) fields() (read, named accesslog.Fields) {
@@ -47,7 +49,7 @@ func (s *policySubject) report(top int, log *logSummary) report {
 func (s *policySubject) tables(r *replay.Report, log *logSummary) string {
 	w := new(strings.Builder)
 	log.head(w, fmt.Sprintf("%s by %v", plural(r.Keys, "key"), s.keyer), missingInKey)
-	names := policyNames(w, r.Policies)
+	names := columnNames(w, texts(s.policies))
 	rows := [][]any{{"policy", "requests", "allowed", "denied", "share denied", "keys", "keys denied",
 		"most in a period", "limit", "bound", "longest wait"}}
 	for i := range r.Policies {
@@ -55,7 +57,7 @@ func (s *policySubject) tables(r *replay.Report, log *logSummary) string {
 		rows = append(rows, append([]any{names[i], r.Requests, o.Allowed, o.Denied, share(o.Denied, r.Requests)}, boundCells(o, r.Keys)...))
 	}
 	printTable(w, rows)
-	s.printTopDenied(w, r, names)
+	printTopDenied(w, s.keyer, names, r.TopDenied)
 	s.printDisagreements(w, r, names)
 	return w.String()
 }
@@ -66,15 +68,6 @@ func missingInKey(f accesslog.Fields) string {
 		return "their key has ip:ADDRESS instead, or - if they have no address"
 	}
 	return "their key has - instead"
-}
-
-// policyNames returns the names of the policies in tables.
-func policyNames(w io.Writer, policies []replay.Outcome) []any {
-	var specs []string
-	for i := range policies {
-		specs = append(specs, policies[i].Policy.String())
-	}
-	return columnNames(w, specs)
 }
 
 // columnNames returns the names of columns: the specs, or numbers if specs would make the tables
@@ -99,12 +92,10 @@ func columnNames(w io.Writer, specs []string) (names []any) {
 	return names
 }
 
-func (s *policySubject) printTopDenied(w io.Writer, r *replay.Report, names []any) {
-	if len(r.TopDenied) == 0 {
-		return
-	}
-	rows := [][]any{append([]any{"denied most, by " + s.keyer.String()}, names...)}
-	for _, k := range r.TopDenied {
+// printTopDenied prints the keys that are denied most, with their denials in the named columns.
+func printTopDenied(w io.Writer, keyer *accesslog.Keyer, names []any, most []replay.KeyDenials) {
+	rows := [][]any{append([]any{"denied most, by " + keyer.String()}, names...)}
+	for _, k := range most {
 		row := []any{shorten(k.Key)}
 		for _, n := range k.Denied {
 			row = append(row, n)

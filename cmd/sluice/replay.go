@@ -143,22 +143,14 @@ func (p *replayRun) runLogs(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	if p.json {
-		err = printJSON(s.out, report.json)
-	} else {
-		_, err = io.WriteString(s.out, report.tables)
-	}
-	if p.out == "" {
-		return err
-	}
-	return cmp.Or(err, report.picture.draw(p.out)) // if one output fails, the other may succeed
+	return p.print(s.out, report)
 }
 
 func (p *replayRun) subject() (subject, error) {
 	if p.file != nil {
 		return newRuleSubject(p.config, p.file, p.keyField)
 	}
-	return &policySubject{replay: replay.New(p.policies...), keyer: p.keyer}, nil
+	return &policySubject{replay: replay.New(p.policies...), policies: p.policies, keyer: p.keyer}, nil
 }
 
 func (p *replayRun) replay(ctx context.Context, what subject, terminal io.Writer) (report, error) {

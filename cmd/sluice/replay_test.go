@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/internal/trace/tracetest"
 )
 
@@ -590,7 +591,7 @@ func TestHeadersInListsAsCaddyLogsThem(t *testing.T) {
 	requests, denied, keys := counts(t, out)
 	require.Equal(t, [3]int64{3, 1, 2}, [3]int64{requests, denied, keys})
 	r := rulesOf(t, "rules: [{name: a, policy: gcra 1/m, by: header:X-Key}]", caddyLines, "--key-field", "request.headers.X-Key")
-	require.Equal(t, []jsonDenied{{"k1", 1}}, r.Rules[0].TopDenied)
+	require.Equal(t, []replay.Denials{{Key: "k1", Denied: 1}}, r.Rules[0].TopDenied)
 	require.Equal(t, map[string]int64{"key": 1}, r.Missing)
 }
 

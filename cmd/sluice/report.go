@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,7 +15,6 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
-	"github.com/sluice-go/sluice/compose"
 )
 
 // subject is the policies or the rules of a replay.
@@ -25,11 +25,24 @@ type subject interface {
 	report(top int, log *logSummary) report
 }
 
-// report is the result of a replay in all forms of output.
+// report is the result of replay or suggest in all forms of output.
 type report struct {
-	tables  string
-	json    any
-	picture *picture
+	tables string
+	json   any
+	chart  interface{ draw(path string) error }
+}
+
+// print writes the report, and the chart into the file of --out.
+func (f *reportFlags) print(w io.Writer, r report) (err error) {
+	if f.json {
+		err = printJSON(w, r.json)
+	} else {
+		_, err = io.WriteString(w, r.tables)
+	}
+	if f.out == "" {
+		return err
+	}
+	return cmp.Or(err, r.chart.draw(f.out)) // if one output fails, the other may succeed
 }
 
 // printTable prints a table after an empty line, or nothing if there are no rows but the head. The
@@ -168,16 +181,16 @@ type jsonRule struct {
 }
 
 type jsonPolicy struct {
-	Policy      string       `json:"policy"`
-	Requests    int64        `json:"requests"`
-	Allowed     int64        `json:"allowed"`
-	Denied      int64        `json:"denied"`
-	Keys        int64        `json:"keys"`
-	KeysDenied  int64        `json:"keys_denied"`
-	Worst       jsonWorst    `json:"worst"`
-	LongestWait string       `json:"longest_wait"`
-	Never       int64        `json:"never"`
-	TopDenied   []jsonDenied `json:"top_denied"`
+	Policy      string           `json:"policy"`
+	Requests    int64            `json:"requests"`
+	Allowed     int64            `json:"allowed"`
+	Denied      int64            `json:"denied"`
+	Keys        int64            `json:"keys"`
+	KeysDenied  int64            `json:"keys_denied"`
+	Worst       jsonWorst        `json:"worst"`
+	LongestWait string           `json:"longest_wait"`
+	Never       int64            `json:"never"`
+	TopDenied   []replay.Denials `json:"top_denied"`
 }
 
 type jsonWorst struct {
@@ -185,11 +198,6 @@ type jsonWorst struct {
 	Admitted int64  `json:"admitted"`
 	Bound    int64  `json:"bound"`
 	Part     string `json:"part,omitempty"` // of all(...), the part whose period is interval
-}
-
-type jsonDenied struct {
-	Key    string `json:"key"`
-	Denied int64  `json:"denied"`
 }
 
 func printJSON(w io.Writer, report any) error {
@@ -232,13 +240,10 @@ func jsonOf(o *replay.Outcome, requests, keys int64) jsonPolicy {
 		Worst:       jsonWorst{Interval: o.Policy.Limit().Period.String(), Admitted: o.Admitted, Bound: o.Bound},
 		LongestWait: o.LongestWait.String(),
 		Never:       o.Never,
-		TopDenied:   []jsonDenied{},
+		TopDenied:   o.TopDenied,
 	}
-	if stack, ok := o.Policy.(*compose.Stack); ok && len(stack.Parts()) > 1 {
-		j.Worst.Part = stack.Parts()[0].String()
-	}
-	for _, d := range o.TopDenied {
-		j.TopDenied = append(j.TopDenied, jsonDenied(d))
+	if parts := replay.Parts(o.Policy); len(parts) > 1 {
+		j.Worst.Part = parts[0].String()
 	}
 	return j
 }

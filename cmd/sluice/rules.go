@@ -229,7 +229,10 @@ func (s *ruleSubject) tables(r *replay.RulesReport, log *logSummary) string {
 		"", "", "", "", "", "", formatWait(r.LongestWait, r.Never)})
 	printLegend(w, legend)
 	printTable(w, rows)
-	s.printTopDenied(w, r)
+	for i := range r.Rules {
+		rule := &s.file.Rules[i]
+		printDenials(w, rule, ruleName(rule), r.Rules[i].TopDenied)
+	}
 	return w.String()
 }
 
@@ -239,18 +242,16 @@ func (s *ruleSubject) printProxied(w io.Writer) {
 	}
 }
 
-func (s *ruleSubject) printTopDenied(w io.Writer, r *replay.RulesReport) {
-	for i := range r.Rules {
-		top, rule := r.Rules[i].TopDenied, &s.file.Rules[i]
-		if len(top) == 0 || len(rule.By) == 0 {
-			continue
-		}
-		rows := [][]any{{"denied most by " + ruleName(rule) + ", " + rule.ByString(), "denied"}}
-		for _, d := range top {
-			rows = append(rows, []any{shorten(printable(d.Key, len(rule.By))), d.Denied})
-		}
-		printTable(w, rows)
+// printDenials prints the keys that a rule denies most. A rule without fields has only one key.
+func printDenials(w io.Writer, rule *config.Rule, name string, most []replay.Denials) {
+	if len(rule.By) == 0 {
+		return
 	}
+	rows := [][]any{{"denied most by " + name + ", " + rule.ByString(), "denied"}}
+	for _, d := range most {
+		rows = append(rows, []any{shorten(printable(d.Key, len(rule.By))), d.Denied})
+	}
+	printTable(w, rows)
 }
 
 // printable escapes a key, and returns - for an empty key. Keys of several fields are already

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 )
 
 var exampleConfig = filepath.Join("..", "..", "examples", "limits.yaml")
@@ -47,14 +49,14 @@ func TestAnIPv6ClientIsItsNetwork(t *testing.T) {
 	r := rulesOf(t, oneRule, log)
 	require.EqualValues(t, 1, r.Rules[0].Keys)
 	require.EqualValues(t, 3, r.Together.Denied)
-	require.Equal(t, []jsonDenied{{"2001:db8::/64", 3}}, r.Rules[0].TopDenied)
+	require.Equal(t, []replay.Denials{{Key: "2001:db8::/64", Denied: 3}}, r.Rules[0].TopDenied)
 	require.EqualValues(t, 2, rulesOf(t, "ipv6_bits: 128\n"+oneRule, log).Rules[0].Keys)
 }
 
 func TestARuleByUserHasTheUserOfTheLog(t *testing.T) {
 	r := rulesOf(t, "rules: [{name: user, policy: gcra 1/m, by: user}]", fourLines)
 	require.EqualValues(t, 2, r.Rules[0].Keys)
-	require.Equal(t, []jsonDenied{{"ann", 2}}, r.Rules[0].TopDenied)
+	require.Equal(t, []replay.Denials{{Key: "ann", Denied: 2}}, r.Rules[0].TopDenied)
 }
 
 func TestRequestsOfATrustedProxyAreReported(t *testing.T) {
@@ -117,10 +119,10 @@ func TestKeyFieldSuppliesTheHeaderOfARule(t *testing.T) {
 {"time": 946684802, "ip": "192.0.2.1", "tenant": "z"}
 `
 	r := rulesOf(t, "rules: [{name: a, policy: gcra 1/m, by: header:X-Tenant}, {name: b, policy: gcra 9/m, by: [header:x-tenant, ip]}]", log, "--key-field", "tenant")
-	require.Equal(t, []jsonDenied{{"x; y", 1}}, r.Rules[0].TopDenied)
+	require.Equal(t, []replay.Denials{{Key: "x; y", Denied: 1}}, r.Rules[0].TopDenied)
 	require.EqualValues(t, 2, r.Rules[1].Keys)
 	r = rulesOf(t, "rules: [{name: a, policy: gcra 1/m, by: cookie:session}]", strings.ReplaceAll(log, "x; y", "x-y"), "--key-field", "tenant")
-	require.Equal(t, []jsonDenied{{"x-y", 1}}, r.Rules[0].TopDenied)
+	require.Equal(t, []replay.Denials{{Key: "x-y", Denied: 1}}, r.Rules[0].TopDenied)
 }
 
 func TestJSONHasNoControlCharacters(t *testing.T) {
@@ -182,18 +184,18 @@ func TestInvalidCommandLinesOfReplayWithRules(t *testing.T) {
 func TestForgedAddressesAreIgnored(t *testing.T) {
 	log := strings.NewReplacer("192.0.2.1 ", "6.6.6.6 x, 192.0.2.1, 10.0.0.1 ", "192.0.2.2 ", "8.8.8.8 x, 192.0.2.1, 10.0.0.1 ").Replace(fourLines)
 	r := rulesOf(t, "trusted: 10.0.0.0/24\n"+oneRule, log)
-	require.Equal(t, []jsonDenied{{"192.0.2.1", 3}}, r.Rules[0].TopDenied)
+	require.Equal(t, []replay.Denials{{Key: "192.0.2.1", Denied: 3}}, r.Rules[0].TopDenied)
 }
 
 func TestTrustedProxiesAreSkippedInLists(t *testing.T) {
 	log := strings.NewReplacer("192.0.2.1 ", "6.6.6.6, 192.0.2.1, 10.0.0.1 ", "192.0.2.2 ", "192.0.2.2, 10.0.0.2, 10.0.0.1:80 ").Replace(fourLines)
 	for _, header := range []string{"", "forwarded: true\n"} {
 		r := rulesOf(t, "trusted: 10.0.0.0/24\n"+header+oneRule, log)
-		require.Equal(t, []jsonDenied{{"192.0.2.1", 2}}, r.Rules[0].TopDenied)
+		require.Equal(t, []replay.Denials{{Key: "192.0.2.1", Denied: 2}}, r.Rules[0].TopDenied)
 		require.EqualValues(t, 2, r.Rules[0].Keys)
 		require.Zero(t, r.Proxied)
 		require.Empty(t, r.Missing)
 	}
 	r := rulesOf(t, oneRule, log)
-	require.Equal(t, []jsonDenied{{"10.0.0.1", 3}}, r.Rules[0].TopDenied, "nobody is trusted")
+	require.Equal(t, []replay.Denials{{Key: "10.0.0.1", Denied: 3}}, r.Rules[0].TopDenied, "nobody is trusted")
 }

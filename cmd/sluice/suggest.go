@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,15 +97,7 @@ func (p *suggestRun) run(ctx context.Context, args []string, s streams) error {
 	if err != nil {
 		return err
 	}
-	if p.json {
-		err = printJSON(s.out, report.json())
-	} else {
-		_, err = io.WriteString(s.out, report.tables())
-	}
-	if p.out == "" {
-		return err
-	}
-	return cmp.Or(err, report.chart().draw(p.out)) // if one output fails, the other may succeed
+	return p.print(s.out, report)
 }
 
 // parse parses the flags before any log is read.
@@ -162,17 +153,10 @@ type suggestSubject interface {
 	// fields returns the fields of an entry that it reads, and those that keys and rules name.
 	fields() (read, named accesslog.Fields)
 	add(e *accesslog.Entry) error
-	// searches returns the searches. No entry is added afterwards.
-	searches(goal suggest.Goal) []suggest.Search
-	// report makes the report, from the results of the searches in their order.
-	report(ctx context.Context, common suggestReport) (reporter, error)
-}
-
-// reporter is a report in all forms of output.
-type reporter interface {
-	tables() string
-	json() any
-	chart() *curveChart
+	// searches returns the searches and their names. No entry is added afterwards.
+	searches(goal suggest.Goal) (searches []suggest.Search, names []string)
+	// report makes the report from the results of the searches.
+	report(ctx context.Context, r *suggestReport) (report, error)
 }
 
 func (p *suggestRun) subject() (suggestSubject, error) {
@@ -183,28 +167,30 @@ func (p *suggestRun) subject() (suggestSubject, error) {
 	return &suggestPolicies{log: suggest.NewLog(memory), keyer: p.keyer, templates: p.templates}, nil
 }
 
-func (p *suggestRun) suggest(ctx context.Context, what suggestSubject, sources []source, terminal io.Writer) (reporter, error) {
+func (p *suggestRun) suggest(ctx context.Context, what suggestSubject, sources []source, terminal io.Writer) (report, error) {
 	read, named := what.fields()
-	common := suggestReport{goal: p.goal, top: p.top}
+	r := &suggestReport{goal: p.goal, top: p.top}
 	var err error
-	common.log, err = p.read(ctx, sources, read|accesslog.Status, named, terminal, func(e *accesslog.Entry) error {
+	r.log, err = p.read(ctx, sources, read|accesslog.Status, named, terminal, func(e *accesslog.Entry) error {
 		if e.Status == http.StatusTooManyRequests {
-			common.limited++
+			r.limited++
 		}
 		return what.add(e)
 	})
 	switch {
 	case errors.Is(err, suggest.ErrMemory):
-		return nil, fmt.Errorf("the requests do not fit into %d MiB of memory; name fewer files, or pass a part of the log: head -n 10000000 access.log | sluice suggest -", p.memory>>20)
+		return report{}, fmt.Errorf("the requests do not fit into %d MiB of memory; name fewer files, or pass a part of the log: head -n 10000000 access.log | sluice suggest -", p.memory>>20)
 	case err != nil:
-		return nil, err
+		return report{}, err
 	}
 	progress, done := searchProgress(terminal)
 	defer done()
-	if common.found, err = suggest.Run(ctx, progress, what.searches(p.goal)...); err != nil {
-		return nil, err
+	searches, names := what.searches(p.goal)
+	r.names = names
+	if r.found, err = suggest.Run(ctx, progress, searches...); err != nil {
+		return report{}, err
 	}
-	return what.report(ctx, common)
+	return what.report(ctx, r)
 }
 
 // searchProgress returns a function that shows one more replay, and one that removes the progress
@@ -256,14 +242,19 @@ func (s *suggestPolicies) add(e *accesslog.Entry) error {
 	return err
 }
 
-func (s *suggestPolicies) searches(goal suggest.Goal) (searches []suggest.Search) {
+func (s *suggestPolicies) searches(goal suggest.Goal) (searches []suggest.Search, names []string) {
 	requests, _ := s.log.Group()
 	for _, t := range s.templates {
 		searches = append(searches, suggest.Search{Requests: requests, Template: t, Goal: goal})
 	}
-	return searches
+	return searches, texts(s.templates)
 }
 
-func (s *suggestPolicies) report(_ context.Context, common suggestReport) (reporter, error) {
-	return &suggestPoliciesReport{common, s.keyer, s.ipv6}, nil
+func (s *suggestPolicies) report(_ context.Context, r *suggestReport) (report, error) {
+	var j jsonSuggestReport
+	j.jsonSuggestHead, j.jsonProblems = r.jsonHead()
+	for i := range r.found {
+		j.Suggestions = append(j.Suggestions, r.jsonOf(i))
+	}
+	return report{s.tables(r), j, r.chart(fmt.Sprintf("limited by %v", s.keyer))}, nil
 }

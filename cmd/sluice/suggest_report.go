@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/suggest"
 )
@@ -18,79 +17,52 @@ type suggestReport struct {
 	goal    suggest.Goal
 	limited int64 // requests that were answered with 429
 	top     int
+	names   []string // of the searches: the template, or the rule
 	found   []suggest.Suggestion
 }
 
-// suggestPoliciesReport is the report for templates that share a key.
-type suggestPoliciesReport struct {
-	suggestReport
-	keyer *accesslog.Keyer
-	ipv6  int64 // requests from IPv6 addresses, if keys have addresses
-}
-
-func (r *suggestPoliciesReport) tables() string {
+func (s *suggestPolicies) tables(r *suggestReport) string {
 	w := new(strings.Builder)
 	requests := r.found[0].Requests
-	r.log.head(w, fmt.Sprintf("%s by %v", plural(requests.Clients(), "client"), r.keyer), missingInKey)
+	r.log.head(w, fmt.Sprintf("%s by %v", plural(requests.Clients(), "client"), s.keyer), missingInKey)
 	fmt.Fprintf(w, "the goal: at least %v of the %v untouched, so at most %d denied\n", r.goal.Share, r.goal.Of, r.found[0].Allowed)
-	var names []string
-	for i := range r.found {
-		names = append(names, r.found[i].Template.String())
-	}
-	r.printFound(w, nil)
-	r.printColumns(w, "clients with at least one denied request", "the most units that the policy admits for one client; a request takes one unit, or the number after cost=")
-	r.printNotes(w, names)
-	r.printTopDenied(w)
-	r.printCurve(w, "?", names)
+	r.printFound(w, false, "clients with at least one denied request", "the most units that the policy admits for one client; a request takes one unit, or the number after cost=")
+	r.printNotes(w)
+	s.printTopDenied(w, r)
+	r.printCurve(w, "?")
 	r.printLimits(w)
-	if r.ipv6 > 0 {
-		fmt.Fprintf(w, "%s of the log came from IPv6 addresses. Here each address is a client.\nA rule by ip limits a whole /64. To find its limit, use --config.\n", plural(r.ipv6, "request"))
+	if s.ipv6 > 0 {
+		fmt.Fprintf(w, "%s of the log came from IPv6 addresses. Here each address is a client.\nA rule by ip limits a whole /64. To find its limit, use --config.\n", plural(s.ipv6, "request"))
 	}
 	return w.String()
 }
 
-// printFound prints the suggestions, and the proof that they are the tightest. rules has the rule of
-// each suggestion; nil if there are no rules.
-func (r *suggestReport) printFound(w io.Writer, rules []string) {
-	untouched := []any{"requests denied", "untouched", "clients denied", "untouched"}
-	best := [][]any{slices.Concat([]any{"policy found"}, untouched, []any{"bound", "longest wait"})}
-	proof := [][]any{slices.Concat([]any{"one less"}, untouched)}
-	if rules != nil {
-		best[0], proof[0] = append([]any{"rule"}, best[0]...), append([]any{"rule"}, proof[0]...)
-	}
+// printFound prints the suggestions, the proof that they are the tightest, and explains the columns.
+// withNames adds a column for the rules. clients and bound explain the columns with these names.
+func (r *suggestReport) printFound(w io.Writer, withNames bool, clients, bound string) {
+	counts := []any{"requests denied", "untouched", "clients denied", "untouched"}
+	best := [][]any{slices.Concat([]any{"rule", "policy found"}, counts, []any{"bound", "longest wait"})}
+	proof := [][]any{slices.Concat([]any{"rule", "one less"}, counts)}
 	for i := range r.found {
 		s := &r.found[i]
 		if !s.Found {
 			continue
 		}
-		var name []any
-		if rules != nil {
-			name = []any{rules[i]}
-		}
-		found := s.Best.Policy
-		best = append(best, slices.Concat(name, []any{found}, untouchedCells(s, &s.Best.Counts),
-			[]any{boundCell(found), formatWait(s.Best.LongestWait, s.Best.Never)}))
+		best = append(best, append(r.candidateCells(i, &s.Best), boundCell(s.Best.Policy), formatWait(s.Best.LongestWait, s.Best.Never)))
 		if s.Tighter != nil {
-			proof = append(proof, slices.Concat(name, []any{s.Tighter.Policy}, untouchedCells(s, &s.Tighter.Counts)))
+			proof = append(proof, r.candidateCells(i, s.Tighter))
 		}
+	}
+	if len(best) == 1 {
+		return
 	}
 	for _, rows := range [...][][]any{best, proof} {
-		if len(rows) > 1 {
-			printTable(w, rows)
+		if !withNames {
+			for i := range rows {
+				rows[i] = rows[i][1:]
+			}
 		}
-	}
-}
-
-// boundCell returns the most units that a policy admits for one key, and the interval.
-func boundCell(p algo.Policy) string {
-	o := outcomeOf(p)
-	return fmt.Sprintf("%s in any %s", boundText(o.Bound), intervalText(o.Policy.Limit().Period))
-}
-
-// printColumns explains the columns of printFound.
-func (r *suggestReport) printColumns(w io.Writer, clients, bound string) {
-	if !slices.ContainsFunc(r.found, func(s suggest.Suggestion) bool { return s.Found }) {
-		return
+		printTable(w, rows)
 	}
 	columns := [][2]string{
 		{"clients denied", clients},
@@ -98,17 +70,24 @@ func (r *suggestReport) printColumns(w io.Writer, clients, bound string) {
 		{"bound", bound},
 		{"longest wait", "the longest time until a denied request would be allowed (RetryAfter)"},
 	}
-	if slices.ContainsFunc(r.found, func(s suggest.Suggestion) bool { return s.Found && s.Tighter != nil }) {
+	if len(proof) > 1 {
 		columns = append(columns, [2]string{"one less", "the same with the next smaller number, which does not meet the goal"})
 	}
 	fmt.Fprintln(w)
 	printLegend(w, columns)
 }
 
-// untouchedCells returns the requests and the clients that are denied, and the shares of the others.
-func untouchedCells(s *suggest.Suggestion, c *suggest.Counts) []any {
-	requests, clients := s.Requests.Len(), s.Requests.Clients()
-	return []any{c.Denied, untouchedShare(c.Denied, requests), c.ClientsDenied, untouchedShare(c.ClientsDenied, clients)}
+// candidateCells returns the cells of a candidate of a search: the policy, the requests and the clients
+// that it denies, and the shares of the others.
+func (r *suggestReport) candidateCells(search int, c *suggest.Candidate) []any {
+	requests := r.found[search].Requests
+	return []any{r.names[search], c.Policy, c.Denied, untouchedShare(c.Denied, requests.Len()), c.ClientsDenied, untouchedShare(c.ClientsDenied, requests.Clients())}
+}
+
+// boundCell returns the most units that a policy admits for one key, and the interval.
+func boundCell(p algo.Policy) string {
+	bound, _ := replay.Bound(p)
+	return fmt.Sprintf("%s in any %s", boundText(bound), intervalText(p.Limit().Period))
 }
 
 // untouchedShare returns the share that is not denied. It rounds down, so that only a whole is
@@ -122,28 +101,23 @@ func untouchedShare(denied, whole int64) string {
 	return fmt.Sprintf("%d.%03d%%", n/digits, n%digits)
 }
 
-// outcomeOf returns the outcome of a policy without requests, which has its bound.
-func outcomeOf(p algo.Policy) *replay.Outcome {
-	return &replay.New(p).Report(0).Policies[0]
-}
-
 // printNotes explains suggestions that are missing or unusual.
-func (r *suggestReport) printNotes(w io.Writer, names []string) {
+func (r *suggestReport) printNotes(w io.Writer) {
 	var notes []string
 	for i := range r.found {
 		s := &r.found[i]
 		switch {
 		case !s.Found:
 			notes = append(notes, fmt.Sprintf("%s: no number meets the goal; even %v denies %s of %s (%s untouched)",
-				names[i], s.Best.Policy, plural(s.Best.Denied, "request"), plural(s.Best.ClientsDenied, "client"), untouchedShare(s.Goal.Count(&s.Best.Counts), s.Total())))
+				r.names[i], s.Best.Policy, plural(s.Best.Denied, "request"), plural(s.Best.ClientsDenied, "client"), untouchedShare(s.Goal.Count(&s.Best.Counts), s.Total())))
 		case s.Best.Number == 1:
-			notes = append(notes, fmt.Sprintf("%s: 1 is the smallest number of all", names[i]))
+			notes = append(notes, fmt.Sprintf("%s: 1 is the smallest number of all", r.names[i]))
 		case s.Tighter == nil:
-			notes = append(notes, fmt.Sprintf("%s: with %d it is not a valid policy", names[i], s.Best.Number-1))
+			notes = append(notes, fmt.Sprintf("%s: with %d it is not a valid policy", r.names[i], s.Best.Number-1))
 		}
 		if s.Irregular != nil {
 			notes = append(notes, fmt.Sprintf("%s: a larger number is not always looser here; %v denies %s of %s, which is more than the goal allows",
-				names[i], s.Irregular.Policy, plural(s.Irregular.Denied, "request"), plural(s.Irregular.ClientsDenied, "client")))
+				r.names[i], s.Irregular.Policy, plural(s.Irregular.Denied, "request"), plural(s.Irregular.ClientsDenied, "client")))
 		}
 	}
 	if len(notes) > 0 {
@@ -151,51 +125,42 @@ func (r *suggestReport) printNotes(w io.Writer, names []string) {
 	}
 }
 
-func (r *suggestPoliciesReport) printTopDenied(w io.Writer) {
+func (s *suggestPolicies) printTopDenied(w io.Writer, r *suggestReport) {
 	var specs []string
-	var columns []map[string]int64
+	counts := make(map[string][]int64) // by key, under each policy found
 	total := make(map[string]int64)
 	for i := range r.found {
-		s := &r.found[i]
-		specs = append(specs, s.Best.Policy.String())
-		denied := make(map[string]int64)
-		for _, d := range s.Denied {
-			denied[d.Key] = d.Denied
+		specs = append(specs, r.found[i].Best.Policy.String())
+		for _, d := range r.found[i].Denied {
+			if counts[d.Key] == nil {
+				counts[d.Key] = make([]int64, len(r.found))
+			}
+			counts[d.Key][i] = d.Denied
 			total[d.Key] += d.Denied
 		}
-		columns = append(columns, denied)
 	}
-	var most []replay.Denials
-	for k, denied := range total {
-		most = append(most, replay.Denials{Key: k, Denied: denied})
+	var denied []replay.Denials
+	for key, n := range total {
+		denied = append(denied, replay.Denials{Key: key, Denied: n})
 	}
-	replay.SortDenials(most)
-	most = most[:min(len(most), r.top)]
-	if len(most) == 0 {
-		return
+	replay.SortDenials(denied)
+	var most []replay.KeyDenials
+	for _, d := range denied[:min(len(denied), r.top)] {
+		most = append(most, replay.KeyDenials{Key: d.Key, Denied: counts[d.Key]})
 	}
-	rows := [][]any{append([]any{"denied most, by " + r.keyer.String()}, columnNames(w, specs)...)}
-	for _, k := range most {
-		row := []any{shorten(k.Key)}
-		for _, denied := range columns {
-			row = append(row, denied[k.Key])
-		}
-		rows = append(rows, row)
+	if len(most) > 0 {
+		printTopDenied(w, s.keyer, columnNames(w, specs), most)
 	}
-	printTable(w, rows)
 }
 
 // printCurve prints the share of denied requests, or clients, by number. what is the number.
-func (r *suggestReport) printCurve(w io.Writer, what string, names []string) {
+func (r *suggestReport) printCurve(w io.Writer, what string) {
 	const most = 12
 	var peak int64
 	for i := range r.found {
 		peak = max(peak, r.found[i].Peak.Number)
 	}
-	if peak == 0 {
-		return
-	}
-	rows := [][]any{append([]any{fmt.Sprintf("share of %v denied if %s is", r.goal.Of, what)}, columnNames(w, names)...)}
+	rows := [][]any{append([]any{fmt.Sprintf("share of %v denied if %s is", r.goal.Of, what)}, columnNames(w, r.names)...)}
 	for _, n := range tableNumbers(peak, most) {
 		row, known := []any{n}, false
 		for i := range r.found {
@@ -246,23 +211,6 @@ Clients behind one address count as one client.
 `)
 }
 
-func (r *suggestPoliciesReport) json() any {
-	var j jsonSuggestReport
-	j.jsonSuggestHead, j.jsonProblems = r.jsonHead()
-	for i := range r.found {
-		j.Suggestions = append(j.Suggestions, r.suggestReport.jsonOf(&r.found[i]))
-	}
-	return j
-}
-
-func (r *suggestPoliciesReport) chart() *curveChart {
-	c := r.newChart(fmt.Sprintf("limited by %v", r.keyer))
-	for i := range r.found {
-		c.add(r.found[i].Template.String(), &r.found[i])
-	}
-	return c
-}
-
 // jsonSuggestReport is the output of --json. The help documents it.
 type jsonSuggestReport struct {
 	jsonSuggestHead
@@ -278,31 +226,25 @@ type jsonSuggestHead struct {
 }
 
 type jsonSuggestion struct {
-	Template  string           `json:"template"`
-	Found     bool             `json:"found"`
-	Requests  int64            `json:"requests"`
-	Keys      int64            `json:"keys"`
-	Allowance int64            `json:"allowance"`
-	Best      jsonCandidate    `json:"best"`
-	Interval  string           `json:"interval"`
-	Bound     int64            `json:"bound"`
-	Wait      string           `json:"longest_wait"`
-	Never     int64            `json:"never"`
-	Tighter   *jsonCandidate   `json:"tighter"`
-	Irregular *jsonCandidate   `json:"irregular"`
-	TopDenied []jsonDenied     `json:"top_denied"`
-	Curve     []jsonCurvePoint `json:"curve"`
+	Template  string              `json:"template"`
+	Found     bool                `json:"found"`
+	Requests  int64               `json:"requests"`
+	Keys      int64               `json:"keys"`
+	Allowance int64               `json:"allowance"`
+	Best      jsonCandidate       `json:"best"`
+	Interval  string              `json:"interval"`
+	Bound     int64               `json:"bound"`
+	Wait      string              `json:"longest_wait"`
+	Never     int64               `json:"never"`
+	Tighter   *jsonCandidate      `json:"tighter"`
+	Irregular *jsonCandidate      `json:"irregular"`
+	TopDenied []replay.Denials    `json:"top_denied"`
+	Curve     []suggest.Candidate `json:"curve"`
 }
 
 type jsonCandidate struct {
 	Policy string `json:"policy"`
-	jsonCurvePoint
-}
-
-type jsonCurvePoint struct {
-	Number     int64 `json:"number"`
-	Denied     int64 `json:"denied"`
-	KeysDenied int64 `json:"keys_denied"`
+	*suggest.Candidate
 }
 
 func (r *suggestReport) jsonHead() (jsonSuggestHead, jsonProblems) {
@@ -310,40 +252,31 @@ func (r *suggestReport) jsonHead() (jsonSuggestHead, jsonProblems) {
 	return jsonSuggestHead{log, r.limited, r.goal.Share.String(), r.goal.Of.String()}, problems
 }
 
-func (r *suggestReport) jsonOf(s *suggest.Suggestion) jsonSuggestion {
-	o := outcomeOf(s.Best.Policy)
-	j := jsonSuggestion{
+// jsonOf returns the suggestion of a search.
+func (r *suggestReport) jsonOf(search int) jsonSuggestion {
+	s := &r.found[search]
+	bound, _ := replay.Bound(s.Best.Policy)
+	return jsonSuggestion{
 		Template:  s.Template.String(),
 		Found:     s.Found,
 		Requests:  s.Requests.Len(),
 		Keys:      s.Requests.Clients(),
 		Allowance: s.Allowed,
 		Best:      *jsonCandidateOf(&s.Best),
-		Interval:  o.Policy.Limit().Period.String(),
-		Bound:     o.Bound,
+		Interval:  s.Best.Policy.Limit().Period.String(),
+		Bound:     bound,
 		Wait:      s.Best.LongestWait.String(),
 		Never:     s.Best.Never,
 		Tighter:   jsonCandidateOf(s.Tighter),
 		Irregular: jsonCandidateOf(s.Irregular),
-		TopDenied: []jsonDenied{},
-		Curve:     []jsonCurvePoint{},
+		TopDenied: s.Denied[:min(len(s.Denied), r.top)],
+		Curve:     s.Curve,
 	}
-	for _, d := range s.Denied[:min(len(s.Denied), r.top)] {
-		j.TopDenied = append(j.TopDenied, jsonDenied(d))
-	}
-	for i := range s.Curve {
-		j.Curve = append(j.Curve, jsonPointOf(&s.Curve[i]))
-	}
-	return j
 }
 
 func jsonCandidateOf(c *suggest.Candidate) *jsonCandidate {
 	if c == nil {
 		return nil
 	}
-	return &jsonCandidate{c.Policy.String(), jsonPointOf(c)}
-}
-
-func jsonPointOf(c *suggest.Candidate) jsonCurvePoint {
-	return jsonCurvePoint{c.Number, c.Denied, c.ClientsDenied}
+	return &jsonCandidate{c.Policy.String(), c}
 }

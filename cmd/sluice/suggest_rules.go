@@ -49,7 +49,7 @@ const (
 
 // rulePart is what one search is about: a rule, or a part of its stack.
 type rulePart struct {
-	rule, part, parts int
+	rule, part int
 }
 
 func newSuggestRules(name string, file *config.File, keyField string, memory *suggest.Memory) (*suggestRules, error) {
@@ -110,7 +110,7 @@ func (s *suggestRules) addTo(i int, at time.Time) (uint32, error) {
 	return column.log.Add(at, []byte(key))
 }
 
-func (s *suggestRules) searches(goal suggest.Goal) (searches []suggest.Search) {
+func (s *suggestRules) searches(goal suggest.Goal) (searches []suggest.Search, names []string) {
 	for i := range s.columns {
 		c, rule := &s.columns[i], &s.file.Rules[i]
 		c.requests, c.index = c.log.Group()
@@ -119,14 +119,18 @@ func (s *suggestRules) searches(goal suggest.Goal) (searches []suggest.Search) {
 		}
 		parts := replay.Parts(rule.Policy)
 		for j, part := range parts {
-			s.parts = append(s.parts, rulePart{i, j, len(parts)})
+			name := ruleName(rule)
+			if len(parts) > 1 {
+				name += fmt.Sprintf(", part %d of %d", j+1, len(parts))
+			}
+			s.parts, names = append(s.parts, rulePart{i, j}), append(names, name)
 			searches = append(searches, suggest.Search{Requests: c.requests, Template: suggest.CountOf(part), Cost: rule.Cost.Units, Goal: goal})
 		}
 	}
-	return searches
+	return searches, names
 }
 
-func (s *suggestRules) report(ctx context.Context, common suggestReport) (reporter, error) {
+func (s *suggestRules) report(ctx context.Context, common *suggestReport) (report, error) {
 	r := &suggestRulesReport{suggestReport: common, suggestRules: s}
 	var now []algo.Policy
 	for i := range s.file.Rules {
@@ -134,13 +138,15 @@ func (s *suggestRules) report(ctx context.Context, common suggestReport) (report
 	}
 	var err error
 	if r.policies, err = r.suggested(); err != nil {
-		return nil, err
+		return report{}, err
 	}
 	if r.now, err = s.together(ctx, now); err != nil {
-		return nil, err
+		return report{}, err
 	}
-	r.together, err = s.together(ctx, r.policies)
-	return r, err
+	if r.together, err = s.together(ctx, r.policies); err != nil {
+		return report{}, err
+	}
+	return report{r.tables(), r.json(), r.chart("rules of " + shorten(filepath.Base(s.name)))}, nil
 }
 
 // together replays the requests through all rules, with these policies in place of their own.
@@ -186,7 +192,7 @@ func (s *suggestRules) together(ctx context.Context, policies []algo.Policy) (*r
 
 // suggestRulesReport is the report for the rules of a file.
 type suggestRulesReport struct {
-	suggestReport
+	*suggestReport
 	*suggestRules
 	policies      []algo.Policy // by rule: the suggestions, or the rule's own where nothing was found
 	now, together *replay.RulesReport
@@ -215,18 +221,6 @@ func (r *suggestRulesReport) suggested() (policies []algo.Policy, err error) {
 	return policies, nil
 }
 
-// names returns the names of the searches.
-func (r *suggestRulesReport) names() (names []string) {
-	for _, at := range r.parts {
-		name := ruleName(&r.file.Rules[at.rule])
-		if at.parts > 1 {
-			name += fmt.Sprintf(", part %d of %d", at.part+1, at.parts)
-		}
-		names = append(names, name)
-	}
-	return names
-}
-
 func (r *suggestRulesReport) tables() string {
 	w := new(strings.Builder)
 	r.log.head(w, fmt.Sprintf("%s of %s", plural(int64(len(r.file.Rules)), "rule"), r.name), r.instead)
@@ -243,16 +237,16 @@ func (r *suggestRulesReport) tables() string {
 		suggested = append(suggested, [2]string{ruleName(rule), policy})
 	}
 	printLegend(w, now)
-	names := r.names()
-	r.printFound(w, names)
-	r.printColumns(w, "keys of the rule with at least one denied request", "the most units that the rule admits for one key; a request takes one unit, or the cost of the rule")
-	r.printNotes(w, names)
+	r.printFound(w, true, "keys of the rule with at least one denied request", "the most units that the rule admits for one key; a request takes one unit, or the cost of the rule")
+	r.printNotes(w)
 	r.printUnsearched(w)
 	r.printTogether(w)
 	fmt.Fprintf(w, "\npolicies for a copy of %s:\n", filepath.Base(r.name))
 	printLegend(w, suggested)
-	r.printTopDenied(w, names)
-	r.printCurve(w, "the count", names)
+	for i, at := range r.parts {
+		printDenials(w, &r.file.Rules[at.rule], r.names[i], r.found[i].Denied[:min(len(r.found[i].Denied), r.top)])
+	}
+	r.printCurve(w, "the count")
 	r.printLimits(w)
 	return w.String()
 }
@@ -282,20 +276,6 @@ func (r *suggestRulesReport) printTogether(w io.Writer) {
 	fmt.Fprint(w, "\nEach rule was searched alone. Together, rules can deny more than each does alone.\n")
 }
 
-func (r *suggestRulesReport) printTopDenied(w io.Writer, names []string) {
-	for i, at := range r.parts {
-		rule, denied := &r.file.Rules[at.rule], r.found[i].Denied
-		if len(rule.By) == 0 || len(denied) == 0 || r.top == 0 {
-			continue
-		}
-		rows := [][]any{{fmt.Sprintf("denied most by %s, %s", names[i], rule.ByString()), "denied"}}
-		for _, d := range denied[:min(len(denied), r.top)] {
-			rows = append(rows, []any{shorten(printable(d.Key, len(rule.By))), d.Denied})
-		}
-		printTable(w, rows)
-	}
-}
-
 // jsonSuggestRules is the output of --json with --config. The help documents it.
 type jsonSuggestRules struct {
 	jsonSuggestHead
@@ -316,7 +296,7 @@ type jsonSuggestRule struct {
 	Suggestions []jsonSuggestion `json:"suggestions"`
 }
 
-func (r *suggestRulesReport) json() any {
+func (r *suggestRulesReport) json() jsonSuggestRules {
 	j := jsonSuggestRules{Proxied: r.proxied, Together: jsonTogetherOf(r.together), Now: jsonTogetherOf(r.now)}
 	j.jsonSuggestHead, j.jsonProblems = r.jsonHead()
 	for i := range r.file.Rules {
@@ -328,19 +308,11 @@ func (r *suggestRulesReport) json() any {
 	}
 	for i, at := range r.parts {
 		to := &j.Rules[at.rule].Suggestions
-		*to = append(*to, r.suggestReport.jsonOf(&r.found[i]))
+		*to = append(*to, r.jsonOf(i))
 	}
 	return j
 }
 
 func jsonTogetherOf(r *replay.RulesReport) jsonTogether {
 	return jsonTogether{r.Requests, r.Allowed, r.Denied, r.LongestWait.String(), r.Never}
-}
-
-func (r *suggestRulesReport) chart() *curveChart {
-	c := r.newChart("rules of " + shorten(filepath.Base(r.name)))
-	for i, name := range r.names() {
-		c.add(name, &r.found[i])
-	}
-	return c
 }

@@ -61,7 +61,7 @@ rules:
 				require.Equal(t, c.Denied, o.Denied-rule.Refused, rule.Rule)
 				count := c.Denied
 				if len(goal) > 2 {
-					count = c.KeysDenied
+					count = c.ClientsDenied
 				}
 				require.Equal(t, c == &s.Best, count <= s.Allowance, rule.Rule)
 			}

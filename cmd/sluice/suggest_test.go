@@ -69,7 +69,7 @@ func confirm(t *testing.T, s *jsonSuggestion, of, by string) {
 	require.NoError(t, json.Unmarshal([]byte(ok(t, "", args...)), &r))
 	best := &r.Policies[0]
 	require.Equal(t, []int64{best.Requests, best.Keys, best.Denied, best.KeysDenied, best.Worst.Bound, best.Never},
-		[]int64{s.Requests, s.Keys, s.Best.Denied, s.Best.KeysDenied, s.Bound, s.Never})
+		[]int64{s.Requests, s.Keys, s.Best.Denied, s.Best.ClientsDenied, s.Bound, s.Never})
 	require.Equal(t, []string{best.LongestWait, best.Worst.Interval}, []string{s.Wait, s.Interval})
 	require.Equal(t, best.TopDenied, s.TopDenied)
 	denied := func(p *jsonPolicy) int64 {
@@ -85,7 +85,7 @@ func confirm(t *testing.T, s *jsonSuggestion, of, by string) {
 	}
 	tighter := &r.Policies[1]
 	require.Equal(t, s.Best.Number-1, s.Tighter.Number)
-	require.Equal(t, [2]int64{tighter.Denied, tighter.KeysDenied}, [2]int64{s.Tighter.Denied, s.Tighter.KeysDenied})
+	require.Equal(t, [2]int64{tighter.Denied, tighter.KeysDenied}, [2]int64{s.Tighter.Denied, s.Tighter.ClientsDenied})
 	require.Greater(t, denied(tighter), s.Allowance)
 }
 
@@ -294,7 +294,11 @@ func TestEveryMemberOfTheJSONIsDocumented(t *testing.T) {
 		case reflect.Struct:
 			for i := range of.NumField() {
 				f := of.Field(i)
-				if name := f.Tag.Get("json"); name != "" {
+				switch name := f.Tag.Get("json"); name {
+				case "-":
+					continue
+				case "":
+				default:
 					names = append(names, name)
 				}
 				collect(f.Type)

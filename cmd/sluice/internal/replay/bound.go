@@ -6,10 +6,10 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// bound returns the most that one key can be admitted in any interval as long as the period of the
+// Bound returns the most that one key can be admitted in any interval as long as the period of the
 // policy's limit. It is in units, or in requests if the parts of a stack cost different numbers of
 // units.
-func bound(p algo.Policy) (most int64, inRequests bool) {
+func Bound(p algo.Policy) (most int64, inRequests bool) {
 	period := p.Limit().Period
 	parts := Parts(p)
 	for _, part := range parts {

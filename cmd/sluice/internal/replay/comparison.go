@@ -45,7 +45,7 @@ type RuleShare struct {
 	Alone  int64 // those of them that no other enforced rule of its file denied
 }
 
-// ClientChange has the counts of one client.
+// ClientChange has the counts of one client. It has the form that the command prints as JSON.
 type ClientChange struct {
 	Client       string `json:"client"`
 	Requests     int64  `json:"requests"`
@@ -108,8 +108,8 @@ func (c *Comparison[T]) Keys() int64 {
 	return c.before.keys + c.after.keys + int64(len(c.clients))
 }
 
-// ComparisonReport has the counts of a comparison. Its JSON is a part of the output of sluice plan
-// --json.
+// ComparisonReport has the counts of a comparison. Its members with a name are what the command
+// prints as JSON.
 type ComparisonReport struct {
 	Before, After    RulesReport          `json:"-"` // without lists of keys
 	NewlyDeniedBy    map[string]RuleShare `json:"-"` // by the names of the new rules; rules without a share are left out

@@ -62,10 +62,10 @@ type Outcome struct {
 	TopDenied  []Denials // the most denied keys
 }
 
-// Denials has the number of denials of a key.
+// Denials has the number of denials of a key. It has the form that the command prints as JSON.
 type Denials struct {
-	Key    string
-	Denied int64
+	Key    string `json:"key"`
+	Denied int64  `json:"denied"`
 }
 
 // Report returns the counts so far, with at most top keys in each list of keys. Keys with equal
@@ -96,6 +96,7 @@ func (c *column) outcome(ids map[string]int32, top int) Outcome {
 
 // topDenied returns the number of denied keys, and those with the most denials under all columns.
 func topDenied(ids map[string]int32, top int, columns ...column) (keys int64, most []Denials) {
+	most = []Denials{} // nil would be null in JSON
 	for key, id := range ids {
 		d := Denials{Key: key}
 		for i := range columns {

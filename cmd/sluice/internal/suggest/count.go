@@ -15,10 +15,10 @@ import (
 
 // Counts has what a policy denies.
 type Counts struct {
-	Denied        int64
-	ClientsDenied int64         // keys that were denied at least once
-	LongestWait   time.Duration // the longest RetryAfter
-	Never         int64         // denials that no wait ends
+	Denied        int64         `json:"denied"`
+	ClientsDenied int64         `json:"keys_denied"` // keys that were denied at least once
+	LongestWait   time.Duration `json:"-"`           // the longest RetryAfter
+	Never         int64         `json:"-"`           // denials that no wait ends
 }
 
 func (c *Counts) add(d *Counts) {
@@ -181,7 +181,8 @@ func (w *worker) exceeds() bool {
 }
 
 // denials returns the keys with denials, sorted.
-func (r *Requests) denials(byKey []int64) (all []replay.Denials) {
+func (r *Requests) denials(byKey []int64) []replay.Denials {
+	all := []replay.Denials{} // nil would be null in JSON
 	for i, n := range byKey {
 		if n > 0 {
 			all = append(all, replay.Denials{Key: r.keys[i].name, Denied: n})

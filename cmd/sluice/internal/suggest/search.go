@@ -46,10 +46,11 @@ func (s *Search) Total() int64 {
 	return s.Requests.Len()
 }
 
-// Candidate is a policy with a number in place of the ?, and what it denies.
+// Candidate is a policy with a number in place of the ?, and what it denies. Its members with a name
+// are what the command prints as JSON.
 type Candidate struct {
-	Number int64
-	Policy algo.Policy
+	Number int64       `json:"number"`
+	Policy algo.Policy `json:"-"`
 	Counts
 }
 
