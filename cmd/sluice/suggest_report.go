@@ -84,10 +84,15 @@ func (r *suggestReport) candidateCells(search int, c *suggest.Candidate) []any {
 	return []any{r.names[search], c.Policy, c.Denied, untouchedShare(c.Denied, requests.Len()), c.ClientsDenied, untouchedShare(c.ClientsDenied, requests.Clients())}
 }
 
-// boundCell returns the most units that a policy admits for one key, and the interval.
+// boundCell returns the most units that a policy admits for one key, and the interval. It names
+// requests if the parts of a stack differ in cost.
 func boundCell(p algo.Policy) string {
-	bound, _ := replay.Bound(p)
-	return fmt.Sprintf("%s in any %s", boundText(bound), intervalText(p.Limit().Period))
+	bound, inRequests := replay.Bound(p)
+	most := boundText(bound)
+	if inRequests {
+		most = plural(bound, "request")
+	}
+	return fmt.Sprintf("%s in any %s", most, intervalText(p.Limit().Period))
 }
 
 // untouchedShare returns the share that is not denied. It rounds down, so that only a whole is
