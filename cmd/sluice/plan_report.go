@@ -91,16 +91,9 @@ func (r *planReport) verdict(quote func(string) string) string {
 	case r.NewlyDenied == 0 && r.NewlyAllowed == 0:
 		return fmt.Sprintf("%s and %s decide alike: every request of the log gets the same decision.", before, after)
 	}
-	return fmt.Sprintf("Of %s, %s newly denied (%s, %s) and %s newly allowed (%s, %s).", plural(r.Requests, "request"),
-		areNumber(r.NewlyDenied), share(r.NewlyDenied, r.Requests), plural(r.Clients.NewlyDenied, "client"),
-		areNumber(r.NewlyAllowed), share(r.NewlyAllowed, r.Requests), plural(r.Clients.NewlyAllowed, "client"))
-}
-
-func areNumber(n int64) string {
-	if n == 1 {
-		return "1 is"
-	}
-	return fmt.Sprintf("%d are", n)
+	return fmt.Sprintf("Of %s, %d %s newly denied (%s, %s) and %d %s newly allowed (%s, %s).", plural(r.Requests, "request"),
+		r.NewlyDenied, are(r.NewlyDenied), share(r.NewlyDenied, r.Requests), plural(r.Clients.NewlyDenied, "client"),
+		r.NewlyAllowed, are(r.NewlyAllowed), share(r.NewlyAllowed, r.Requests), plural(r.Clients.NewlyAllowed, "client"))
 }
 
 func (r *planReport) text() string {

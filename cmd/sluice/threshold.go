@@ -74,13 +74,13 @@ func (t threshold) String() string {
 	if t.Exceeded {
 		within = "beyond"
 	}
-	return fmt.Sprintf("%s --%s %s: %s %s, and at most %d may be", within, t.Flag, t.Limit, pluralAre(t.Count, t.unit), t.change, t.Most)
+	return fmt.Sprintf("%s --%s %s: %s %s %s, and at most %d may be", within, t.Flag, t.Limit, plural(t.Count, t.unit), are(t.Count), t.change, t.Most)
 }
 
-// pluralAre returns a number with a noun and a verb.
-func pluralAre(n int64, thing string) string {
+// are returns the verb for a number.
+func are(n int64) string {
 	if n == 1 {
-		return "1 " + thing + " is"
+		return "is"
 	}
-	return plural(n, thing) + " are"
+	return "are"
 }

@@ -67,15 +67,12 @@ func ParseShare(s string) (Share, error) {
 		}
 		return Share{}, fmt.Errorf("%s: %s%s", errtext.Quote(s), want, hint)
 	}
-	share, ok := new(big.Rat).SetString(strings.TrimSuffix(s, "%"))
-	if !ok {
+	percent, ok := new(big.Rat).SetString(strings.TrimSuffix(s, "%"))
+	whole := big.NewRat(100, 1)
+	if !ok || percent.Sign() <= 0 || percent.Cmp(whole) > 0 {
 		return Share{}, fmt.Errorf("%s: %s", errtext.Quote(s), want)
 	}
-	share.Quo(share, big.NewRat(100, 1))
-	if share.Sign() <= 0 || share.Cmp(big.NewRat(1, 1)) > 0 {
-		return Share{}, fmt.Errorf("%s: %s", errtext.Quote(s), want)
-	}
-	return Share{s, share}, nil
+	return Share{s, percent.Quo(percent, whole)}, nil
 }
 
 // String returns the percentage as it was parsed.

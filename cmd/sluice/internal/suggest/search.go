@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 
@@ -112,7 +113,7 @@ func (s *search) run() (result Suggestion, err error) {
 		if result.Curve, err = s.curve(cmp.Or(best, result.Peak.Number), result.Peak.Number); err != nil {
 			return result, err
 		}
-		less := s.smaller(best)
+		less := s.smallest(true, 0, cmp.Or(best, math.MaxInt64))
 		if less == 0 {
 			break
 		}
@@ -196,14 +197,21 @@ func (s *search) meets(n int64) (bool, error) {
 
 // within reports whether the policy with the number denies at most that many requests or clients.
 func (s *search) within(n int64, goal Goal, most int64) (bool, error) {
+	c, err := s.replay(n, &counter{goal: &goal, most: most, sure: true})
+	return c.Policy != nil && goal.Count(&c.Counts) <= most, err
+}
+
+// replay runs the counter with the policy with the number n. If the number gives no valid policy, the
+// Policy of the result is nil.
+func (s *search) replay(n int64, r *counter) (Candidate, error) {
 	p, err := s.Template.Policy(n)
 	if err != nil {
-		return false, nil
+		return Candidate{Number: n}, nil
 	}
 	s.progress()
-	r := counter{requests: s.Requests, policy: p, cost: s.Cost, goal: &goal, most: most, sure: true}
+	r.requests, r.policy, r.cost = s.Requests, p, s.Cost
 	counts, err := r.run(s.ctx)
-	return goal.Count(&counts) <= most, err
+	return Candidate{n, p, counts}, err
 }
 
 // tightest returns a number up to most that meets the goal, so that the number below it does not. It
@@ -257,12 +265,12 @@ func bisect(low, high int64, meets func(int64) (bool, error)) (int64, error) {
 	return high, nil
 }
 
-// smaller returns the smallest number below n, or of all if n is 0, that is known to meet the goal. It
-// returns 0 if there is none.
-func (s *search) smaller(n int64) (smallest int64) {
-	for m, ok := range s.known {
-		if ok && (m < n || n == 0) && (smallest == 0 || m < smallest) {
-			smallest = m
+// smallest returns the smallest number between low and high that is known to meet the goal, or not to
+// meet it. It returns 0 if there is none.
+func (s *search) smallest(meets bool, low, high int64) (smallest int64) {
+	for n, ok := range s.known {
+		if ok == meets && low < n && n < high && (smallest == 0 || n < smallest) {
+			smallest = n
 		}
 	}
 	return smallest
@@ -348,41 +356,27 @@ func (s *search) count(n int64) (Candidate, error) {
 	if c, seen := s.counts[n]; seen {
 		return c, nil
 	}
-	p, err := s.Template.Policy(n)
-	if err != nil {
-		return Candidate{Number: n}, nil
+	c, err := s.replay(n, &counter{sure: true})
+	if c.Policy != nil {
+		s.known[n] = s.Goal.Count(&c.Counts) <= s.most
+		s.counts[n] = c
 	}
-	s.progress()
-	r := counter{requests: s.Requests, policy: p, cost: s.Cost, sure: true}
-	counts, err := r.run(s.ctx)
-	s.known[n] = s.Goal.Count(&counts) <= s.most
-	s.counts[n] = Candidate{n, p, counts}
-	return s.counts[n], err
+	return c, err
 }
 
 // prove replays all requests of all keys through the policy with the number, and through the policy
 // with the number below it.
 func (s *search) prove(result *Suggestion, best int64) error {
-	full := func(n int64, byKey []int64) (c Candidate, err error) {
-		if c.Policy, err = s.Template.Policy(n); err != nil {
-			return Candidate{}, nil
-		}
-		s.progress()
-		c.Number = n
-		r := counter{requests: s.Requests, policy: c.Policy, cost: s.Cost, byKey: byKey}
-		c.Counts, err = r.run(s.ctx)
-		return c, err
-	}
 	byKey := make([]int64, s.Requests.Clients())
 	var err error
-	if result.Best, err = full(best, byKey); err != nil {
+	if result.Best, err = s.replay(best, &counter{byKey: byKey}); err != nil {
 		return err
 	}
 	result.Denied = s.Requests.denials(byKey)
 	if !result.Found {
 		return nil
 	}
-	tighter, err := full(best-1, nil)
+	tighter, err := s.replay(best-1, &counter{})
 	if err != nil {
 		return err
 	}
@@ -397,16 +391,11 @@ func (s *search) prove(result *Suggestion, best int64) error {
 
 // irregular finds the smallest number above Best that does not meet the goal.
 func (s *search) irregular(result *Suggestion) error {
-	smallest := int64(0)
-	for n, ok := range s.known {
-		if !ok && n > result.Best.Number && (smallest == 0 || n < smallest) {
-			smallest = n
-		}
-	}
-	if smallest == 0 {
+	n := s.smallest(false, result.Best.Number, math.MaxInt64)
+	if n == 0 {
 		return nil
 	}
-	c, err := s.count(smallest)
+	c, err := s.count(n)
 	if c.Policy != nil {
 		result.Irregular = &c
 	}
