@@ -60,7 +60,10 @@ func runCompare(ctx context.Context, specs []string, address string, s streams) 
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w; choose another port, or port 0 for a free one", address, err)
 	}
-	fmt.Fprintf(s.out, "%s\nOpen this address in a browser. To end, press Ctrl-C.\n", pageAddress(listener.Addr().String(), specs))
+	defer listener.Close()
+	if _, err := fmt.Fprintf(s.out, "%s\nOpen this address in a browser. To end, press Ctrl-C.\n", pageAddress(listener.Addr().String(), specs)); err != nil {
+		return err
+	}
 	server := &http.Server{Handler: compare.Handler(compare.NewService()), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()

@@ -502,7 +502,7 @@ func TestFullDeviceIsAnError(t *testing.T) {
 		t.Skip("no /dev/full")
 	}
 	defer full.Close()
-	for _, args := range [][]string{{"replay"}, {"replay", "--json"}, {"replay", write(t, "ok.trace", okTrace)}} {
+	for _, args := range [][]string{{"replay"}, {"replay", "--json"}, {"replay", write(t, "ok.trace", okTrace)}, {"compare"}} {
 		var errs bytes.Buffer
 		require.Equal(t, exitFailed, run(context.Background(), args, streams{strings.NewReader(""), full, &errs}))
 		require.Contains(t, errs.String(), "no space left")
