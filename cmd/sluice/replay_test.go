@@ -8,11 +8,13 @@ import (
 	"image/png"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -464,6 +466,25 @@ func TestInterruptEndsTheWait(t *testing.T) {
 	f, err := os.OpenFile(fifo, os.O_RDWR, 0)
 	require.NoError(t, err)
 	f.Close()
+}
+
+// TestSecondInterruptEndsABlockedOutput: nobody reads the pipe, which the output does not fit into.
+func TestSecondInterruptEndsABlockedOutput(t *testing.T) {
+	c := exec.Command(os.Args[0], "replay", "--json", "--by", "ip+path", "--top", "100000", "-p", "gcra 1/d", "-p", "gcra 1/d", "-p", "gcra 1/d")
+	c.Env = append(os.Environ(), "SLUICE_TEST_MAIN=1")
+	out, err := c.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
+	t.Cleanup(func() { c.Process.Kill() })
+	_, err = out.Read(make([]byte, 1)) // the output has begun
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	require.Eventually(t, func() bool {
+		_ = c.Process.Signal(os.Interrupt)
+		return len(ended) > 0
+	}, testTimeout, 10*time.Millisecond)
+	require.ErrorContains(t, <-ended, "signal: interrupt")
 }
 
 // TestIgnoredStandardInputIsReported: without FILE, standard input is ignored. If it has data,
