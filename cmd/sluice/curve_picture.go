@@ -53,13 +53,11 @@ func (r *suggestReport) chart(by string) *curveChart {
 		title:    fmt.Sprintf("Share of %v denied, by number", r.goal.Of),
 		subtitle: fmt.Sprintf("%s, %s, %s", shorten(filepath.Base(r.log.name)), r.log.span(), by),
 		unit:     r.goal.Of,
+		goal:     100 - r.goal.Share.Percent(),
 		none:     100,
 	}
 	for i := range r.found {
-		s := &r.found[i]
-		total := float64(s.Total())
-		c.goal = max(c.goal, 100-s.Goal.Share.Percent())
-		c.none = min(c.none, 100/total)
+		c.none = min(c.none, 100/float64(r.found[i].Total()))
 	}
 	c.none = math.Pow(10, math.Floor(math.Log10(c.none)-0.2))
 	for i, name := range r.names {

@@ -106,7 +106,7 @@ func share(part, whole int64) string {
 	return fmt.Sprintf("%.2f%%", 100*float64(part)/float64(whole))
 }
 
-// formatWait formats the longest wait, rounded to milliseconds.
+// formatWait formats the longest wait. Above a second it is rounded to milliseconds.
 func formatWait(longest time.Duration, never int64) string {
 	if longest > time.Second {
 		longest = longest.Round(time.Millisecond)

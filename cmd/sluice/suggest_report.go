@@ -98,9 +98,6 @@ func boundCell(p algo.Policy) string {
 // untouchedShare returns the share that is not denied. It rounds down, so that only a whole is
 // 100%.
 func untouchedShare(denied, whole int64) string {
-	if whole == 0 {
-		return "-"
-	}
 	const digits = 1000 // three digits after the point
 	n := (whole - denied) * 100 * digits / whole
 	return fmt.Sprintf("%d.%03d%%", n/digits, n%digits)
