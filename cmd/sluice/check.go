@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -220,9 +219,9 @@ var usualIntervals = map[time.Duration]string{time.Second: "second", time.Minute
 // boundsText describes the most that a rule can admit for one key in any of the usual intervals
 // and in any period of its own limits. It is in requests, or in bytes for cost: bytes.
 func boundsText(r *config.Rule) string {
-	unit, each := "request", r.Cost.Units
+	unit := "request"
 	if r.Cost.Bytes {
-		unit, each = "byte", 1
+		unit = "byte"
 	}
 	intervals := slices.Collect(maps.Keys(usualIntervals))
 	for _, limit := range limits(r.Policy) {
@@ -231,15 +230,12 @@ func boundsText(r *config.Rule) string {
 	slices.Sort(intervals)
 	var all []string
 	for i, interval := range slices.Compact(intervals) {
-		bound := r.Policy.Bound(interval)
-		most := fmt.Sprint(bound / each)
-		switch {
-		case bound == math.MaxInt64: // math.MaxInt64 or more, see algo.Policy
-			most = "too many to count"
-		case i == 0:
-			most = plural(bound/each, unit)
+		bound := requestBound(r, interval)
+		most := boundText(bound)
+		if i == 0 && bound != math.MaxInt64 {
+			most = plural(bound, unit)
 		}
-		all = append(all, most+" in any "+cmp.Or(usualIntervals[interval], algo.FormatDuration(interval)))
+		all = append(all, most+" in any "+intervalText(interval))
 	}
 	return "at most " + strings.Join(all, ", ")
 }

@@ -209,11 +209,11 @@ func (s *ruleSide) bound(interval time.Duration) *int64 {
 	return &b
 }
 
-// requestBound returns the most requests that the rule admits for one key in any interval of this
-// length; math.MaxInt64 if the bound in units is that or more. The cost of the rule is not bytes.
+// requestBound returns the most requests, or bytes for cost: bytes, that the rule admits for one key in
+// any interval of this length; math.MaxInt64 if the bound in units is that or more.
 func requestBound(r *config.Rule, interval time.Duration) int64 {
 	bound := r.Policy.Bound(interval)
-	if bound == math.MaxInt64 {
+	if bound == math.MaxInt64 || r.Cost.Bytes {
 		return bound
 	}
 	return bound / r.Cost.Units
