@@ -210,18 +210,8 @@ func markdownCode(text string) string {
 	return "<code>" + w.String() + "</code>"
 }
 
-// graphic escapes the characters of the text that cannot be seen, except those in keep.
-func graphic(text string, keep ...rune) string {
-	w := new(strings.Builder)
-	for i, r := range text {
-		switch {
-		case r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)):
-			fmt.Fprintf(w, `\x%02x`, text[i])
-		case strconv.IsGraphic(r) || slices.Contains(keep, r):
-			w.WriteRune(r)
-		default:
-			fmt.Fprintf(w, `\u%04x`, r)
-		}
-	}
-	return w.String()
+// graphic escapes the characters of the text that cannot be seen.
+func graphic(text string) string {
+	quoted := strconv.QuoteToGraphic(text)
+	return strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(quoted[1 : len(quoted)-1])
 }
