@@ -217,21 +217,7 @@ func (s *search) replay(n int64, r *counter) (Candidate, error) {
 // tightest returns a number up to most that meets the goal, so that the number below it does not. It
 // returns 0 if it finds none.
 func (s *search) tightest(most int64) (int64, error) {
-	low, high := int64(0), int64(1)
-	for {
-		ok, err := s.meets(high)
-		switch {
-		case err != nil:
-			return 0, err
-		case !ok && high == most:
-			return 0, nil
-		}
-		if ok {
-			break
-		}
-		low, high = high, min(2*high, most) // most is at most 2^62, so nothing overflows
-	}
-	high, err := bisect(low, high, s.meets)
+	high, err := doubleAndBisect(1, most, s.meets)
 	if err != nil {
 		return 0, err
 	}
@@ -245,6 +231,24 @@ func (s *search) tightest(most int64) (int64, error) {
 		}
 	}
 	return high, nil
+}
+
+// doubleAndBisect doubles from until it meets, and returns a number up to it that meets, so that the
+// number below it does not. It returns 0 if neither a double up to most nor most meets.
+func doubleAndBisect(from, most int64, meets func(int64) (bool, error)) (int64, error) {
+	low, high := int64(0), from
+	for {
+		ok, err := meets(high)
+		switch {
+		case err != nil:
+			return 0, err
+		case ok:
+			return bisect(low, high, meets)
+		case high == most:
+			return 0, nil
+		}
+		low, high = high, min(2*high, most) // most is at most 2^62, so nothing overflows
+	}
 }
 
 // bisect returns a number in (low, high] that meets, so that the number below it does not. high
@@ -283,20 +287,7 @@ func (s *search) peak(from, largest int64) (Candidate, error) {
 		return top, err
 	}
 	all := Goal{Of: OfRequests}
-	meets := func(n int64) (bool, error) { return s.within(n, all, top.Denied) }
-	low, high := int64(0), largest
-	for n := from; n < largest; n *= 2 { // n stays below 2^62
-		ok, err := meets(n)
-		if err != nil {
-			return top, err
-		}
-		if ok {
-			high = n
-			break
-		}
-		low = n
-	}
-	n, err := bisect(low, high, meets)
+	n, err := doubleAndBisect(from, largest, func(n int64) (bool, error) { return s.within(n, all, top.Denied) })
 	if err != nil {
 		return top, err
 	}
