@@ -251,7 +251,7 @@ type jsonCandidate struct {
 
 func (r *suggestReport) jsonHead() (jsonSuggestHead, jsonProblems) {
 	log, problems := r.log.json()
-	return jsonSuggestHead{log, r.limited, r.goal.Share.String(), r.goal.Of.String()}, problems
+	return jsonSuggestHead{log, r.limited, r.goal.Share.String(), string(r.goal.Of)}, problems
 }
 
 // jsonOf returns the suggestion of a search.

@@ -16,29 +16,21 @@ type Goal struct {
 }
 
 // Unit is what a share is a share of.
-type Unit int
+type Unit string
 
 const (
 	// OfRequests counts requests that are not denied.
-	OfRequests Unit = iota
+	OfRequests Unit = "requests"
 	// OfClients counts keys of which no request is denied.
-	OfClients
+	OfClients Unit = "clients"
 )
-
-// unitNames has the names of the units.
-var unitNames = [...]string{OfRequests: "requests", OfClients: "clients"}
-
-// String returns "requests" or "clients".
-func (u Unit) String() string { return unitNames[u] }
 
 // ParseUnit parses "requests" or "clients".
 func ParseUnit(s string) (Unit, error) {
-	for u, name := range unitNames {
-		if s == name {
-			return Unit(u), nil
-		}
+	if u := Unit(s); u == OfRequests || u == OfClients {
+		return u, nil
 	}
-	return 0, fmt.Errorf("%s is not known; want requests or clients", errtext.Quote(s))
+	return "", fmt.Errorf("%s is not known; want requests or clients", errtext.Quote(s))
 }
 
 // Count returns the count that the goal limits.

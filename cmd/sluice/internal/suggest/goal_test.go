@@ -61,7 +61,7 @@ func TestInvalidSharesAreExplained(t *testing.T) {
 
 func TestUnits(t *testing.T) {
 	for _, u := range []suggest.Unit{suggest.OfRequests, suggest.OfClients} {
-		parsed, err := suggest.ParseUnit(u.String())
+		parsed, err := suggest.ParseUnit(string(u))
 		require.NoError(t, err)
 		require.Equal(t, u, parsed)
 	}

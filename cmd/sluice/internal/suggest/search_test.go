@@ -263,7 +263,7 @@ func TestTheNumberFoundMeetsTheGoalAndOneLessDoesNot(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		log := randomLog(random)
 		for _, spec := range specs {
-			share, of := shares[random.IntN(len(shares))], suggest.Unit(random.IntN(2))
+			share, of := shares[random.IntN(len(shares))], []suggest.Unit{suggest.OfRequests, suggest.OfClients}[random.IntN(2)]
 			s := find(t, log, spec, share, of)
 			name := fmt.Sprintf("seed %d: %s %s of %v", seed, spec, share, of)
 			total := s.Total()
