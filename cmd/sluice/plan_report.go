@@ -240,7 +240,7 @@ func (r *planReport) printStrictest(w *strings.Builder) {
 		fmt.Fprintf(w, "\nno rule of %s that is not in shadow mode applied to a request\n", r.New.File)
 		return
 	}
-	fmt.Fprintf(w, "\nthe strictest bounds of %s, for the requests of one key of a rule:\n\n", r.New.File)
+	fmt.Fprintf(w, "\nthe strictest bounds of %s: for each interval the rule with the smallest bound, for requests of one key of the rule\n\n", r.New.File)
 	var entries [][2]string
 	for _, s := range r.Strictest {
 		entries = append(entries, [2]string{"in any " + intervalText(s.length), fmt.Sprintf("%s under %s, %s", s.mostText(), s.Rule, ruleText(s.rule))})

@@ -40,7 +40,7 @@ func (s *suggestPolicies) tables(r *suggestReport) string {
 // printFound prints the suggestions, the proof that they are the tightest, and explains the columns.
 // withNames adds a column for the rules. clients and bound explain the columns with these names.
 func (r *suggestReport) printFound(w io.Writer, withNames bool, clients, bound string) {
-	counts := []any{"requests denied", "untouched", "clients denied", "untouched"}
+	counts := []any{"requests denied", "requests untouched", "clients denied", "clients untouched"}
 	best := [][]any{slices.Concat([]any{"rule", "policy found"}, counts, []any{"bound", "longest wait"})}
 	proof := [][]any{slices.Concat([]any{"rule", "one less"}, counts)}
 	for i := range r.found {
@@ -66,7 +66,7 @@ func (r *suggestReport) printFound(w io.Writer, withNames bool, clients, bound s
 	}
 	columns := [][2]string{
 		{"clients denied", clients},
-		{"untouched", "the share that is not denied"},
+		{"untouched", "the share of requests or clients that is not denied"},
 		{"bound", bound},
 		{"longest wait", "the longest time until a denied request would be allowed (RetryAfter)"},
 	}
