@@ -74,8 +74,8 @@ type Batch struct {
 	// versions. The record of an absent key is zero.
 	Found []storage.Record
 	// KeyErr is nil if all keys could be read and written. Otherwise it has an element for each
-	// key: the error, or nil. Nothing was written under a key with an error. Requests with such a
-	// key have failed. Their other keys may have been written, unless the error wraps
+	// key: the error, or nil. Nothing was written under a key with an error. A request with
+	// such a key has failed. It may have written its other keys, unless the error wraps
 	// ErrNotApplied.
 	KeyErr []error
 }

@@ -75,8 +75,9 @@
 // A call that waits for locked rows fails with storage.ErrContended shortly before its context
 // ends, or when the session's statement_timeout or lock_timeout has passed. If a batch also has
 // requests that do not depend on the locked key, the requests for that key fail after a quarter of a
-// second. In the caller's transaction only the settings of the transaction apply. Set a lock_timeout
-// there, because a context that ends during a statement closes the connection.
+// second. In the caller's transaction only the settings of the transaction apply, and the error is not
+// ErrContended. Set a lock_timeout there, because a context that ends during a statement closes the
+// connection.
 //
 // If the server or the network stops responding during a statement, the connection stays in the
 // pool until pgx has closed it, which can take 15 s. If that happens to all connections, decisions
