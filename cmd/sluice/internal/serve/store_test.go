@@ -133,6 +133,18 @@ func TestPostgres(t *testing.T) {
 	require.NotContains(t, w.logged.String(), "secret")
 }
 
+// TestCloseDoesNotWaitForASilentStore: PostgreSQL does not confirm the end of a connection with a query.
+func TestCloseDoesNotWaitForASilentStore(t *testing.T) {
+	server := servers.Postgres(t)
+	w := startTestServer(t, oneByIP, on(server.DSN()), func(o *Options) { o.DecisionTimeout = 100 * time.Millisecond })
+	server.Pause()
+	t.Cleanup(server.Resume)
+	require.Equal(t, http.StatusServiceUnavailable, w.decide("allow", `{"key":"192.0.2.1"}`).StatusCode)
+	began := time.Now()
+	w.Close()
+	require.Less(t, time.Since(began), cutGrace+closeTime+slack)
+}
+
 // TestDatabaseIsPrivate: a file that exists keeps its mode.
 func TestDatabaseIsPrivate(t *testing.T) {
 	dir := t.TempDir()
