@@ -66,7 +66,7 @@ func (u *upstream) front(l *Limits) (http.Handler, error) {
 			forwarder.tell(r)
 			r.Out.Trailer = nil // it has only names, perhaps forged; the values would be lost
 		},
-		Transport:      u.transport,
+		Transport:      sendTimeout{u.transport, u.UpstreamTimeout},
 		BufferPool:     newBuffers(),
 		ModifyResponse: addLimitFields,
 		ErrorHandler:   u.fail,
