@@ -98,7 +98,7 @@ func TestStoreErrorsHaveNoPasswords(t *testing.T) {
 func TestStoppedStoreErrorHasARemedy(t *testing.T) {
 	const remedy = "; start the store, or check its address"
 	gone := unusedAddress(t)
-	for _, address := range []string{"redis://" + gone, "postgres://u@" + gone + "/db"} {
+	for _, address := range []string{"redis://" + gone, "postgres://u@" + gone + "/db", "redis://no-host.invalid", "postgres://u@no-host.invalid/db"} {
 		require.True(t, strings.HasSuffix(unreached(t, address), remedy), address)
 	}
 	require.NotContains(t, unreached(t, "sqlite:"+filepath.Join(t.TempDir(), "missing", "x.db")), remedy)
