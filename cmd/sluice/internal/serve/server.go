@@ -350,7 +350,8 @@ func (s *Server) isBusy() (busy bool) {
 }
 
 func (s *Server) announce() {
-	args := []any{"version", s.options.Version, "store", s.store.address, "rules", len(s.current.Load().Rules)}
+	file := s.current.Load().file
+	args := []any{"version", s.options.Version, "store", s.store.address, "rules", len(file.Rules)}
 	if s.proxy != nil {
 		args = append(args, "proxy", reachable(s.proxy.Addr()), "upstream", s.behind.Upstream.Redacted())
 	}
@@ -358,7 +359,7 @@ func (s *Server) announce() {
 		args = append(args, "api", reachable(s.api.Addr()))
 	}
 	s.log.Info("serving", args...)
-	s.logUntrusting(s.current.Load().file)
+	s.logUntrusting(file)
 }
 
 // reachable returns the address as a URL for curl, or in the form of --api.
