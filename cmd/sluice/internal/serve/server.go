@@ -45,7 +45,7 @@ type Options struct {
 	Upstream        *url.URL      // nil: no proxy
 	Listen          string        // HOST:PORT of the proxy
 	UpstreamHost    bool          // send the upstream's host name as Host, not the client's Host
-	UpstreamTimeout time.Duration // the longest time in which the upstream reads no body and begins no response; 0: no limit
+	UpstreamTimeout time.Duration // how long the upstream may neither read a request body nor begin its response; 0: no limit
 	ClientTimeout   time.Duration // see idleTimeout; 0: no limit; else from MinClientTimeout to MaxClientTimeout
 	MinBodyRate     int64         // the lowest rate of a request body in bytes a second, else 408; 0: any rate
 	BodyGrace       time.Duration // how long a client may be slower than MinBodyRate
