@@ -45,7 +45,7 @@ func (f *serveFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.upstream, "upstream", "", "run a reverse proxy that limits requests to this `URL`, such as http://localhost:3000")
 	flags.StringVar(&f.Listen, "listen", "127.0.0.1:8080", "the `ADDRESS` of the proxy: HOST:PORT, or :PORT for all network interfaces")
 	flags.BoolVar(&f.UpstreamHost, "upstream-host", false, "send the host name of --upstream as Host, instead of the client's Host")
-	flags.DurationVar(&f.UpstreamTimeout, "upstream-timeout", 0, "answer 504 if the upstream has not begun its response after this time; 0s is no limit")
+	flags.DurationVar(&f.UpstreamTimeout, "upstream-timeout", 0, "answer 504 if the upstream neither reads a request body nor begins its response for this time; 0s is no limit")
 	flags.DurationVar(&f.ClientTimeout, "client-timeout", time.Minute, "close a connection if the client sends no byte of a request body for this time, or reads no byte of the response for 10 times as long; 1s to 24h, 0s is never")
 	flags.Int64Var(&f.MinBodyRate, "min-body-rate", serve.DefaultMinBodyRate, "answer 408 to clients that send a request body at less than `N` bytes a second; 0 is any rate")
 	flags.DurationVar(&f.BodyGrace, "body-grace", serve.DefaultBodyGrace, "how late a request body may be, compared with --min-body-rate, before the client gets 408; 1s to 24h")

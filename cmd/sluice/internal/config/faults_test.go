@@ -50,6 +50,9 @@ func TestOtherFaults(t *testing.T) {
 		"rules:\n- name: -1":                                    `want text in quotes: "-1"`,
 		"rules:\n- name: true":                                  `is true, which is a boolean without quotes; want text in quotes: "true"`,
 		"rules:\n- name: 1.5":                                   "is 1.5; want 1 to 64 letters, digits, - and _",
+		"rules: [{missing: deny}]":                              "x:1: rules[0].missing: has no effect in a rule by everything; write it only in rules by user",
+		"rules: [{by: everything, missing: deny}]":              "x:1: rules[0].missing: has no effect in a rule by everything; write it only in rules by user",
+		"rules: [{by: [ip, path], missing: deny}]":              "x:1: rules[0].missing: has no effect in a rule by ip+path; write it only in rules by user",
 		"rules:\n- cost: 010":                                   "x:2: rules[0].cost: is 010; want a whole number",
 		"rules:\n- name: " + strings.Repeat("ä", 50):            `is "` + strings.Repeat("ä", 50) + `"; want`,
 	} {

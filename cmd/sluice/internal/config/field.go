@@ -15,10 +15,11 @@ const fieldWords = "ip, user, method, path, host, header:NAME or cookie:NAME"
 const everything = "everything"
 
 // ParseFields reads the names of fields joined by +, such as ip or user+header:X-Team. For
-// "everything" it returns no fields. The error has the unknown word and the accepted ones.
+// "everything" it returns an empty list, not nil. The error has the unknown word and the accepted
+// ones.
 func ParseFields(by string) (fields []Field, err error) {
 	if strings.TrimSpace(by) == everything {
-		return nil, nil
+		return []Field{}, nil
 	}
 	words := strings.Split(by, "+")
 	for _, word := range words {

@@ -91,8 +91,9 @@ func (r *reader) rule(n ast.Node, at string) Rule {
 	if given["policy"] == nil {
 		r.faultf(n, at+".policy", "missing; want %s", wantPolicy)
 	}
-	if n := given["missing"]; n != nil && (len(rule.By) > 0 || given["by"] == nil) && len(rule.MayLack()) == 0 {
-		r.faultf(n, at+".missing", "has no effect, because every request has %s; write it only in rules by user, header:NAME or cookie:NAME", rule.ByString())
+	byIsValid := rule.By != nil || given["by"] == nil
+	if n := given["missing"]; n != nil && byIsValid && len(rule.MayLack()) == 0 {
+		r.faultf(n, at+".missing", "has no effect in a rule by %s; write it only in rules by user, header:NAME or cookie:NAME", rule.ByString())
 	}
 	if n := given["cost"]; n != nil && rule.Policy != nil && rule.Cost.Units > Capacity(rule.Policy) {
 		r.faultf(n, at+".cost", "is %d, and the policy %v never allows more than %d at once, so all requests would be denied; want at most %[3]d, or a larger policy",

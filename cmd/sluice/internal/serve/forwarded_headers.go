@@ -13,42 +13,34 @@ import (
 	"github.com/sluice-go/sluice/internal/trustedproxy"
 )
 
-// forwarder sets the headers that tell the upstream the client's address.
-type forwarder struct {
-	trusted   []netip.Prefix
-	forwarded bool // the proxies before this one write Forwarded
-	client    func(*http.Request) string
-}
-
-func newForwarder(file *config.File) (*forwarder, error) {
-	client, err := httplimit.ClientIP{Trusted: file.Trusted, Forwarded: file.Forwarded, IPv6Bits: 128}.Key()
-	return &forwarder{file.Trusted, file.Forwarded, client}, err
-}
-
-// tell sets the X-Forwarded headers. Values from the request are passed on only from a trusted
-// proxy, and only the kind that trusted proxies write, Forwarded or X-Forwarded: a client may have
-// forged the other kind. X-Real-IP and similar headers from a trusted proxy are passed on; the
-// upstream must know whether its proxies write them.
-func (f *forwarder) tell(r *httputil.ProxyRequest) {
+// forwarder returns the function that sets the headers that tell the upstream the client's address.
+// Values from the request are passed on only from a trusted proxy, and only the kind that trusted
+// proxies write, Forwarded or X-Forwarded: a client may have forged the other kind. X-Real-IP and
+// similar headers from a trusted proxy are passed on; the upstream must know whether its proxies
+// write them.
+func forwarder(file *config.File) (func(*httputil.ProxyRequest), error) {
 	const forwardedFor = "X-Forwarded-For"
-	peer, err := netip.ParseAddrPort(r.In.RemoteAddr)
-	trusted := err == nil && trustedproxy.Contains(f.trusted, peer.Addr())
-	dropForged(r.Out.Header, func(name string) bool { return !trusted || f.forwarded && forwardedKind(name) })
-	var passed []string // httputil has removed them
-	switch {
-	case trusted && f.forwarded:
-		passed = []string{"Forwarded"}
-		r.Out.Header.Set(forwardedFor, strings.TrimSuffix(f.client(r.In), "/128"))
-	case trusted:
-		passed = []string{"X-Forwarded-Host", "X-Forwarded-Proto"}
-		r.Out.Header[forwardedFor] = r.In.Header[forwardedFor]
-	}
-	r.SetXForwarded()
-	for _, name := range passed {
-		if said := r.In.Header[name]; len(said) > 0 {
-			r.Out.Header[name] = said
+	client, err := httplimit.ClientIP{Trusted: file.Trusted, Forwarded: file.Forwarded, IPv6Bits: 128}.Key()
+	return func(r *httputil.ProxyRequest) {
+		peer, err := netip.ParseAddrPort(r.In.RemoteAddr)
+		trusted := err == nil && trustedproxy.Contains(file.Trusted, peer.Addr())
+		dropForged(r.Out.Header, func(name string) bool { return !trusted || file.Forwarded && forwardedKind(name) })
+		var passed []string // httputil has removed them
+		switch {
+		case trusted && file.Forwarded:
+			passed = []string{"Forwarded"}
+			r.Out.Header.Set(forwardedFor, strings.TrimSuffix(client(r.In), "/128"))
+		case trusted:
+			passed = []string{"X-Forwarded-Host", "X-Forwarded-Proto"}
+			r.Out.Header[forwardedFor] = r.In.Header[forwardedFor]
 		}
-	}
+		r.SetXForwarded()
+		for _, name := range passed {
+			if said := r.In.Header[name]; len(said) > 0 {
+				r.Out.Header[name] = said
+			}
+		}
+	}, err
 }
 
 // dropForged removes headers that identify the client, if forged returns true for the name in

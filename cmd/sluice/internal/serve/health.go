@@ -121,7 +121,8 @@ func (s *Server) reachStore(ctx context.Context) error {
 // prepareStore connects to the store, creates its table and writes to it.
 func (s *Server) prepareStore(ctx context.Context) error {
 	if err := s.store.prepare(ctx); err != nil {
-		if refused := new(net.OpError); errors.As(err, &refused) && refused.Op == "dial" {
+		refused := new(net.OpError)
+		if errors.As(err, &refused) && refused.Op == "dial" || errors.As(err, new(*net.DNSError)) {
 			return fmt.Errorf("%s; start the store, or check its address", oneLine(err))
 		}
 		return errors.New(oneLine(err))

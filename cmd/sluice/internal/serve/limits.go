@@ -22,7 +22,6 @@ type DecisionRequest struct {
 
 // Limits has the limiters of one version of the rules. It is immutable.
 type Limits struct {
-	Rules   []config.Rule
 	Service *limiter
 	Proxy   *compose.Limiter[*http.Request]
 
@@ -39,7 +38,7 @@ func (s *Server) newLimits(file *config.File) (l *Limits, err error) {
 	if !s.missing.Load() {
 		store = s.store.Store
 	}
-	l = &Limits{Rules: file.Rules, file: file, unknown: cmp.Or(s.options.MaxBody, math.MaxInt64)}
+	l = &Limits{file: file, unknown: cmp.Or(s.options.MaxBody, math.MaxInt64)}
 	requests, err := file.HTTPRules(l.unknown)
 	if err != nil {
 		return nil, err
@@ -104,8 +103,8 @@ func (l *Limits) check(ask DecisionRequest) *problem {
 			return p
 		}
 	}
-	for i := range l.Rules {
-		rule := &l.Rules[i]
+	for i := range l.file.Rules {
+		rule := &l.file.Rules[i]
 		if ask.asks(rule) && lacksCaller(ask, rule) && rule.MissingByIP() {
 			return invalid("key", "the key is empty, and limit %s is by %s; send its value, or ip:ADDRESS for a client without it, such as ip:203.0.113.7", rule.Name, rule.ByString())
 		}
@@ -119,8 +118,8 @@ func (l *Limits) needsLength(r *http.Request) bool {
 	if r.ContentLength >= 0 {
 		return false
 	}
-	for i := range l.Rules {
-		rule := &l.Rules[i]
+	for i := range l.file.Rules {
+		rule := &l.file.Rules[i]
 		if rule.Cost.Bytes && !rule.Shadow && rule.Applies(r) && l.unknown > config.Capacity(rule.Policy) {
 			return true
 		}

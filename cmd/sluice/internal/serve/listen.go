@@ -160,7 +160,7 @@ func (s *socket) open() error {
 	s.UnixListener, err = net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: name})
 	switch {
 	case err != nil && (errors.Is(err, syscall.EINVAL) || len(name) > 100):
-		return errors.New("the path is too long for a socket; use a shorter one")
+		return errLongPath
 	case err != nil:
 		return err
 	}
@@ -177,11 +177,16 @@ func (s *socket) open() error {
 	return err
 }
 
-// clearSocket returns an error if a new socket would replace something in use. A socket that no
-// process listens on may be replaced.
+var errLongPath = errors.New("the path is too long for a socket; use a shorter one")
+
+// clearSocket returns an error if a new socket would replace something in use, or if no program could
+// connect to it. A socket that no process listens on may be replaced.
 func clearSocket(path string) error {
-	if path == "" {
+	switch {
+	case path == "":
 		return errors.New("unix: without a path; want unix:PATH, such as unix:/run/sluice.sock")
+	case len(path) >= len(syscall.RawSockaddrUnix{}.Path): // the last byte is 0
+		return fmt.Errorf("unix:%s: %w", path, errLongPath)
 	}
 	info, err := os.Lstat(path)
 	switch {

@@ -98,13 +98,15 @@ func TestInvalidSocketPaths(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("x"), 0o600))
 	link := filepath.Join(dir, "link")
 	require.NoError(t, os.Symlink(file, link))
-	long := filepath.Join(dir, strings.Repeat("d", 120))
+	short := filepath.Dir(socketPath(t))
+	long := filepath.Join(short, strings.Repeat("d", 100-len(short)-1)) // too long for the socket that is moved
 	require.NoError(t, os.Mkdir(long, 0o700))
 	for address, want := range map[string]string{
 		"unix:":                          "unix: without a path; want unix:PATH, such as unix:/run/sluice.sock",
 		"unix:" + file:                   "the file exists and is not a socket; use another path, or remove the file",
 		"unix:" + link:                   "the file exists and is not a socket",
 		"unix:" + dir + "/missing/s":     "no such file or directory",
+		"unix:" + short + long:           "the path is too long for a socket; use a shorter one",
 		"unix:" + long + "/s":            "the path is too long for a socket; use a shorter one",
 		"8080":                           `"8080": want HOST:PORT or :PORT, or unix:PATH`,
 		"127.0.0.1:http-that-is-no-port": `invalid port "http-that-is-no-port"; want HOST:PORT or :PORT, or unix:PATH`,

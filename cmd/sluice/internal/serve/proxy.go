@@ -52,7 +52,7 @@ func newUpstream(s *Server) *upstream {
 
 // front returns the handler that applies the limits and forwards to the upstream.
 func (u *upstream) front(l *Limits) (http.Handler, error) {
-	forwarder, err := newForwarder(l.file)
+	forward, err := forwarder(l.file)
 	if err != nil {
 		return nil, err
 	}
@@ -63,10 +63,10 @@ func (u *upstream) front(l *Limits) (http.Handler, error) {
 			if !u.UpstreamHost {
 				r.Out.Host = r.In.Host
 			}
-			forwarder.tell(r)
+			forward(r)
 			r.Out.Trailer = nil // it has only names, perhaps forged; the values would be lost
 		},
-		Transport:      u.transport,
+		Transport:      sendTimeout{u.transport, u.UpstreamTimeout},
 		BufferPool:     newBuffers(),
 		ModifyResponse: addLimitFields,
 		ErrorHandler:   u.fail,

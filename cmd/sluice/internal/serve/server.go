@@ -45,7 +45,7 @@ type Options struct {
 	Upstream        *url.URL      // nil: no proxy
 	Listen          string        // HOST:PORT of the proxy
 	UpstreamHost    bool          // send the upstream's host name as Host, not the client's Host
-	UpstreamTimeout time.Duration // the longest time until the response begins; 0: no limit
+	UpstreamTimeout time.Duration // how long the upstream may neither read a request body nor begin its response; 0: no limit
 	ClientTimeout   time.Duration // see idleTimeout; 0: no limit; else from MinClientTimeout to MaxClientTimeout
 	MinBodyRate     int64         // the lowest rate of a request body in bytes a second, else 408; 0: any rate
 	BodyGrace       time.Duration // how long a client may be slower than MinBodyRate
@@ -350,7 +350,8 @@ func (s *Server) isBusy() (busy bool) {
 }
 
 func (s *Server) announce() {
-	args := []any{"version", s.options.Version, "store", s.store.address, "rules", len(s.current.Load().Rules)}
+	file := s.current.Load().file
+	args := []any{"version", s.options.Version, "store", s.store.address, "rules", len(file.Rules)}
 	if s.proxy != nil {
 		args = append(args, "proxy", reachable(s.proxy.Addr()), "upstream", s.behind.Upstream.Redacted())
 	}
@@ -358,7 +359,7 @@ func (s *Server) announce() {
 		args = append(args, "api", reachable(s.api.Addr()))
 	}
 	s.log.Info("serving", args...)
-	s.logUntrusting(s.current.Load().file)
+	s.logUntrusting(file)
 }
 
 // reachable returns the address as a URL for curl, or in the form of --api.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -91,7 +92,7 @@ func TestShutdownDelayEnds(t *testing.T) {
 				store: &opened{Store: new(memory.Store), close: func() {}}, purgeEvery: purgeEvery,
 			}
 			s.health.Store(new(storeHealth))
-			s.current.Store(new(Limits))
+			s.current.Store(&Limits{file: new(config.File)})
 			s.background, s.stop = context.WithCancel(context.Background())
 			front := newPipes()
 			s.api = s.server(front, http.HandlerFunc(hello))

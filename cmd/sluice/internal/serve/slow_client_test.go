@@ -60,7 +60,7 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 
 // proxied runs test in a bubble in which handler is behind the proxy. The proxy has the
 // default limits for slow clients, and a rule that allows everything.
-func proxied(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, front *pipes)) {
+func proxied(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, front *pipes), changes ...func(*Options)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(time.Hour) // of the bubble's time, for what ends with its connection
@@ -72,6 +72,9 @@ func proxied(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, fro
 		o := Options{
 			Upstream: &url.URL{Scheme: "http", Host: "upstream"}, ClientTimeout: time.Minute,
 			MinBodyRate: DefaultMinBodyRate, BodyGrace: DefaultBodyGrace,
+		}
+		for _, change := range changes {
+			change(&o)
 		}
 		log := slog.New(slog.DiscardHandler)
 		store := new(memory.Store)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -122,7 +123,7 @@ func (o *opened) postgres(address string, noFunctions bool) error {
 	if err != nil {
 		return withoutAddress(err)
 	}
-	o.close = pool.Close
+	o.close = func() { closePool(pool) }
 	store, err := postgres.New(pool, postgres.Options{NoFunctions: noFunctions})
 	o.Store = store
 	o.prepare = func(ctx context.Context) error {
@@ -133,6 +134,23 @@ func (o *opened) postgres(address string, noFunctions bool) error {
 		return err
 	}
 	return err
+}
+
+// closeTime is how long the server waits at its end for connections to PostgreSQL.
+const closeTime = time.Second
+
+// closePool closes the pool. It does not wait longer than closeTime: if PostgreSQL does not answer,
+// the pool waits 15 seconds for each connection that had a query.
+func closePool(pool *pgxpool.Pool) {
+	closed := make(chan struct{})
+	go func() {
+		pool.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeTime):
+	}
 }
 
 // canDecide reports whether there are the table and the functions that a store uses. A role that may not

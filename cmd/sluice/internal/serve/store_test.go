@@ -98,7 +98,7 @@ func TestStoreErrorsHaveNoPasswords(t *testing.T) {
 func TestStoppedStoreErrorHasARemedy(t *testing.T) {
 	const remedy = "; start the store, or check its address"
 	gone := unusedAddress(t)
-	for _, address := range []string{"redis://" + gone, "postgres://u@" + gone + "/db"} {
+	for _, address := range []string{"redis://" + gone, "postgres://u@" + gone + "/db", "redis://no-host.invalid", "postgres://u@no-host.invalid/db"} {
 		require.True(t, strings.HasSuffix(unreached(t, address), remedy), address)
 	}
 	require.NotContains(t, unreached(t, "sqlite:"+filepath.Join(t.TempDir(), "missing", "x.db")), remedy)
@@ -131,6 +131,18 @@ func TestPostgres(t *testing.T) {
 	require.Contains(t, w.decide("peek", `{"key":"127.0.0.1"}`).body, `"remaining":0`)
 	require.Regexp(t, `msg=serving .*store="?postgres://.*\?xxxxx`, w.logged.String())
 	require.NotContains(t, w.logged.String(), "secret")
+}
+
+// TestCloseDoesNotWaitForASilentStore: PostgreSQL does not confirm the end of a connection with a query.
+func TestCloseDoesNotWaitForASilentStore(t *testing.T) {
+	server := servers.Postgres(t)
+	w := startTestServer(t, oneByIP, on(server.DSN()), func(o *Options) { o.DecisionTimeout = 100 * time.Millisecond })
+	server.Pause()
+	t.Cleanup(server.Resume)
+	require.Equal(t, http.StatusServiceUnavailable, w.decide("allow", `{"key":"192.0.2.1"}`).StatusCode)
+	began := time.Now()
+	w.Close()
+	require.Less(t, time.Since(began), cutGrace+closeTime+slack)
 }
 
 // TestDatabaseIsPrivate: a file that exists keeps its mode.
