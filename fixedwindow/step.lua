@@ -1,10 +1,10 @@
--- The fixed window: decide in step.go, on the bytes of a state.
+-- The fixed window: the function decide of step.go, on the bytes of a state.
 --
 -- args: the limit's count and period, 1 for windows by the clock, and the offset of these
 return function(op, state, hi, lo, cost, times, args)
   local limit, period, by_clock, offset = args[1], args[2], args[3], args[4]
 
-  -- remaining returns how long a window lasts that is opened at a time.
+  -- remaining returns how long a window lasts if it opens at a given time.
   local function remaining(t_hi, t_lo)
     if by_clock == 0 then return period end
     local rest = period - modulo(t_hi, t_lo, period)

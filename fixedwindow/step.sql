@@ -1,4 +1,4 @@
--- The fixed window: decide in step.go, on the bytes of a state.
+-- The fixed window: the function decide of step.go, on the bytes of a state.
 --
 -- args: the limit's count and period, 1 for windows by the clock, and the offset of these
 DECLARE

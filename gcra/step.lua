@@ -1,8 +1,8 @@
--- GCRA: decide in step.go, on the bytes of a state.
+-- GCRA: the function decide of step.go, on the bytes of a state.
 --
 -- args: the limit's count and period divided by their greatest common divisor, that divisor, the burst
 --
--- The units in use stay below 2^52, so the operator % and the rounding of a quotient are exact.
+-- owed, the units in use times period, stays below 2^52, so the operator % and the rounding of a quotient are exact.
 return function(op, state, hi, lo, cost, times, args)
   local count, period, divisor, burst = args[1], args[2], args[3], args[4]
   local at_hi, at_lo, used, part = hi, lo, 0, 0
@@ -16,7 +16,7 @@ return function(op, state, hi, lo, cost, times, args)
   local owed = used * period + part
   if owed >= HALF then return DECLINED end
 
-  -- Every nanosecond drains count. A clock that is behind sees more units in use.
+  -- Every nanosecond subtracts `count` from owed. A clock that is behind sees more owed.
   local drained = ((hi - at_hi) * WORD + (lo - at_lo)) * count
   local behind = drained < 0
   if op == 'allow' then

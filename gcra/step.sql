@@ -1,4 +1,4 @@
--- GCRA: decide in step.go, on the bytes of a state.
+-- GCRA: the function decide of step.go, on the bytes of a state.
 --
 -- args: the limit's count and period divided by their greatest common divisor, that divisor, the burst
 DECLARE
@@ -41,7 +41,7 @@ BEGIN
 		IF owed >= exact THEN RETURN int8send(-2); END IF;
 	END IF;
 
-	-- What is owed drains by speed in a nanosecond. A clock that is behind sees more.
+	-- Every nanosecond subtracts `speed` from owed. A clock that is behind sees more owed.
 	IF since > at THEN
 		drained := CASE WHEN since - at > exact / speed THEN -exact ELSE (at - since) * speed END;
 	ELSE

@@ -1,4 +1,4 @@
--- The moving window: decide in step.go and usage.go, on the bytes of a state.
+-- The moving window: the function decide of step.go, on the bytes of a state.
 --
 -- args: the limit's count, the width of a slot, the number of slots, and 1 if the trailing slot
 -- counts whole

@@ -1,4 +1,4 @@
--- The moving window: decide in step.go and usage.go, on the bytes of a state.
+-- The moving window: the function decide of step.go, on the bytes of a state.
 --
 -- args: the limit's count, the width of a slot, the number of slots, and 1 if the trailing slot
 -- counts whole
@@ -10,7 +10,7 @@ DECLARE
 	since    bigint;
 	passed   bigint; -- of the current slot
 	skew     bigint := 0;
-	age      int := 0;    -- by how many slots the counts are older than they were
+	age      int := 0;    -- how many slots have begun since the state was written
 	n        int := 0;    -- how many counts there are
 	pos      int;         -- of the next byte of the state
 	b        int;
@@ -20,10 +20,10 @@ DECLARE
 	recent   bigint := 0; -- the counts of the window
 	leaving bigint := 0; -- the count of the trailing slot
 	old      int;         -- where the counts begin that are older than the newest
-	past     int;         -- where the counts end that are not 0 and not too old
-	last     int := 0;    -- the index of the last one of these, when the state was written
+	past     int;         -- the position after the last count that is neither 0 nor too old
+	last     int := 0;    -- the index of that count in the stored state
 	counts   bigint[];    -- for a refund
-	share    bigint := 0; -- of the leaving slot
+	share    bigint := 0; -- of the trailing slot
 	room     bigint;
 	back     bigint;
 	head     bigint[];    -- the numbers to write,

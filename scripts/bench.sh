@@ -10,8 +10,9 @@
 #                                         and writes nothing
 #   scripts/bench.sh --rounds N ...       the number of rounds; more rounds give less noise
 #
-# A name has the area, the number of processes x callers, and the rest: 'redis 4x16, one key'. The
-# text after --only must begin with the area. 'redis 4x1,' does not select 'redis 4x16'.
+# The name of a row begins with the area, and so must the text after --only. In redis, postgres and
+# sqlite the number of processes x callers follows: 'redis 4x16, one key'. 'redis 4x1' also selects
+# 'redis 4x16'; 'redis 4x1,' does not.
 #
 # The script starts and stops the servers that it needs (redis-server and postgres of Debian).
 # For results that you commit, run nothing else on the machine.

@@ -20,8 +20,8 @@
 # scripts_test.go sources this file and tests its functions.
 set -euo pipefail
 
-# A fuzz run ends after a number of inputs, not after a time. The go command reports an
-# input that hangs only after 10 seconds. A run that ended earlier would pass.
+# A fuzz run ends after a number of inputs, not after a time. The go command
+# takes 10 seconds to report an input that hangs. A run that ended earlier would pass.
 FUZZ_INPUTS=${FUZZ_INPUTS:-5000}
 
 ROOT_TESTS=700 # at least this many tests of the root module must pass
@@ -157,8 +157,8 @@ declared() {
 # modules prints the directories of the modules below this one.
 modules() { find . -mindepth 2 -name go.mod -not -path '*/testdata/*' -printf '%h\n' | sort; }
 
-# algorithm_laws tests the algorithms without the race detector. With it, their searches are
-# short and they do not count allocations.
+# algorithm_laws tests the algorithms without the race detector. With it, the tests search only for
+# a short time and do not count allocations.
 algorithm_laws() {
   say "go test, the laws at full length"
   local packages

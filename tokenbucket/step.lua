@@ -1,7 +1,7 @@
--- The token bucket: decide in step.go, on the bytes of a state.
+-- The token bucket: the function decide of step.go, on the bytes of a state.
 --
--- args: what accrues in a nanosecond and what a refill takes, both divided by their greatest
--- common divisor, that divisor, the burst, the tokens of a refill, and 1 if these come at once
+-- args: the amount that accrues in a nanosecond and the amount that makes a refill, both divided by
+-- their greatest common divisor, that divisor, the burst, the tokens of a refill, and 1 if these come at once
 return function(op, state, hi, lo, cost, times, args)
   local speed, period, divisor, burst, batch, interval = args[1], args[2], args[3], args[4], args[5], args[6]
   local used, part = 0, 0

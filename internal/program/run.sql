@@ -1,7 +1,7 @@
 -- Decides the requests of a batch in their order; see driver.Batch.
 --
--- states and versions have the stored record of each key: '' and 0 if the key is absent. The arrays
--- from requests to ends have an element for each use, in the order of the requests. requests has the
+-- states and versions have the stored record of each key: '' and 0 if the key is absent. The other
+-- arrays, except args, have an element for each use, in the order of the requests. requests has the
 -- number of the use's request, keys has its index in states, and shadows has 1 for a shadow use. The
 -- arguments of its program are args[begins:ends].
 --

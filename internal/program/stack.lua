@@ -39,6 +39,6 @@ programs.all = function(op, state, hi, lo, cost, times, parts)
     longest = math.max(longest, ttls[i] or 0)
     next = next .. touvarint(#nexts[i]) .. nexts[i]
   end
-  if longest == 0 and next ~= state then return least, '' end -- all parts are full
+  if longest == 0 and next ~= state then return least, '' end -- no part has units in use
   return least, next, longest
 end

@@ -1,6 +1,6 @@
 -- The program of a stack. It runs the programs of its parts, like stack.lua.
 --
--- args has the number of parts, and then for each part the number of its program, the number of its
+-- args has the count of parts, and then for each part the ID of its program, the count of its
 -- arguments, and the arguments.
 DECLARE
 	n       CONSTANT int := args[1];
@@ -65,6 +65,6 @@ BEGIN
 		END LOOP;
 		next := next || set_byte(decode('00', 'hex'), 0, bytes) || reply;
 	END LOOP;
-	IF ttl = 0 AND next <> state THEN RETURN int8send(least); END IF; -- all parts are full
+	IF ttl = 0 AND next <> state THEN RETURN int8send(least); END IF; -- no part has units in use
 	RETURN int8send(least) || int8send(ttl) || next;
 END

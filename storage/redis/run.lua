@@ -5,7 +5,7 @@ local call, pcall, ceil, KEYS, all = redis.call, redis.pcall, math.ceil, KEYS, A
 local version, margin, given, hi, lo, given_ms, given_ns, count, at = sub(all, 1, 8), unpack('>I8BI4I4I8I4I2', all, 9)
 
 -- The time is that of the batch, or else the server's TIME. TIME in nanoseconds does not fit into a
--- double, but its seconds divided by 512 ns do. margin, now_ms and given_ms are in ms.
+-- double, but its seconds in units of 512 ns do. margin, now_ms and given_ms are in ms.
 local time = call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 if given == 0 then

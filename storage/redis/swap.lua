@@ -1,4 +1,4 @@
--- This script swaps keys if all versions match. A version is the first 8 bytes of a value.
+-- This script replaces the records of keys if all versions match. A version is the first 8 bytes of a value.
 --
 -- ARGV has four arguments for each key: the old version (empty: the key must be absent), the new record
 -- (empty: delete the key), the TTL in ms (empty: none) and Until in ms since 1970 (empty: none). The
@@ -14,7 +14,7 @@
 local run, time = redis.call, redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- px returns the expiry of a record in ms: its TTL or, if that is longer, the time until Until by the
+-- px returns the expiry of a record in ms: the longer of its TTL and the time until Until by the
 -- server's clock. string.format is needed because PSETEX refuses a number with an exponent.
 local function px(ttl, till)
 	if till == '' or till - now <= ttl + 0 then
