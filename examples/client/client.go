@@ -1,6 +1,7 @@
 // Client fetches URLs within limits. It sends each host up to 2 requests at once and 5 a second in
 // the long run, or fewer if the host announces a lower limit. After a response 429 it waits as long
-// as the host asks for, and sends the request once more.
+// as the host asks for, and sends the request once more. If that wait exceeds a minute, it prints the
+// 429 at once.
 //
 //	go run ./examples/client http://localhost:8080/ http://localhost:8080/about
 package main
@@ -34,8 +35,8 @@ func main() {
 }
 
 // newClient returns a client with a limit for each host. It also obeys the limits that hosts
-// announce in their responses, and sends a request once more after a 429. A request that
-// would have to wait for more than a minute fails at once.
+// announce in their responses, and sends a request once more after a 429. No request waits
+// for more than a minute.
 func newClient(base http.RoundTripper) (*http.Client, error) {
 	limiter, err := sluice.For(nil, sluice.By("host", httplimit.KeyByHost, "gcra 5/s burst=2"))
 	if err != nil {

@@ -129,7 +129,8 @@ func TestConcurrentSuccessesPayNothing(t *testing.T) {
 	}
 }
 
-// A shadow rule reports as many denials as an enforced rule would make, and an outage adds no units.
+// A shadow rule reports as many denials as an enforced rule would make. A success that was not
+// charged because of an outage refunds nothing.
 func TestSuccessGivesBackOnlyWhatItPaid(t *testing.T) {
 	denied := 0
 	rule := sluice.Rule[login]{Name: "trial", Spec: "fixedwindow 3/h", Shadow: true}
