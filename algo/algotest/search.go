@@ -49,10 +49,6 @@ func (l law) test(t testing.TB, subject Subject, number int) {
 		law: l, number: number, subject: subject, effort: subject.effort, checked: visited{},
 		random: random{rand.New(rand.NewPCG(seed, uint64(number)))},
 	}
-	if l.run != nil {
-		l.run(t, s)
-		return
-	}
 	switch {
 	case l.effort != (effort{}):
 		s.effort = l.effort
