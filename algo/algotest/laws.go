@@ -88,7 +88,7 @@ var laws = []law{
 	},
 	{
 		name: "Concurrent", check: concurrent, ops: adjusting, clockStepsBack: true,
-		effort:   effort{limits: 6, layer: 4, tries: 4, depth: 1, checks: 1, random: 8_000},
+		effort:   effort{limits: 7, layer: 4, tries: 4, depth: 1, checks: 1, random: 8_000},
 		sentence: "concurrent calls return what one goroutine gets",
 	},
 	{
