@@ -63,16 +63,19 @@ func (e *evaluation) release() {
 }
 
 // derive returns a new evaluation of another operation on the same keys. It has the demands for
-// which cost returns true, with the costs that it returns.
+// which cost returns true, with the costs that it returns. It reads no result of e, because the
+// engine can still evaluate e for a call that did not wait for the store.
 func (e *evaluation) derive(op Op, cost func(i int) (cost int64, keep bool)) *evaluation {
 	derived := pooledEvaluation(op)
-	for i, d := range e.demands {
-		var keep bool
-		if d.Cost, keep = cost(i); keep {
-			d.Result, d.Err = algo.Result{}, nil
+	for i := range e.demands {
+		d := &e.demands[i]
+		if cost, keep := cost(i); keep {
 			start := len(derived.keys)
 			derived.keys = append(derived.keys, e.request.Keys[i]...)
-			derived.demands = append(derived.demands, d)
+			derived.demands = append(derived.demands, demand{
+				RuleResult: RuleResult{Rule: d.Rule, Key: d.Key, Policy: d.Policy, Cost: cost, Shadow: d.Shadow},
+				rule:       d.rule, program: d.program,
+			})
 			derived.addKey(start)
 		}
 	}

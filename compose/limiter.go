@@ -109,7 +109,7 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 		l.local = newEngine(new(memory.Store), eo)
 	}
 	l.engine = newEngine(store, eo)
-	l.memory = l.findMemoryPath(store, o.Clock)
+	l.memory = l.findMemoryPath(store)
 	if _, l.server = store.(driver.Server); l.server {
 		for i := range l.rules {
 			l.rules[i].program = programOf(l.rules[i].Policy)

@@ -440,6 +440,28 @@ func TestOnFailureAppliesAtOnceInALongOutage(t *testing.T) {
 	})
 }
 
+// lateStore answers after the timeout. It ignores the end of the context, like a driver that waits for
+// the server.
+type lateStore struct{ storage.Store }
+
+func (s lateStore) Load(_ context.Context, keys ...string) ([]storage.Record, error) {
+	time.Sleep(2 * time.Second)
+	return s.Store.Load(background, keys...)
+}
+
+// The engine evaluates the call when the store answers. Under the race detector, this test promises
+// that the call which has already been decided locally shares no memory with that.
+func TestLocalDecisionIsApartFromALateAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, compose.Options[call]{OnFailure: compose.FailLocal}, lateStore{new(memory.Store)}, rulesOf("gcra 1/m")...)
+		d := must(t)(l.Allow(background, ann))
+		require.True(t, d.Allowed)
+		require.True(t, d.Degraded)
+		time.Sleep(5 * time.Second)
+		require.Equal(t, ann.user, d.Results[0].Key)
+	})
+}
+
 func TestOutageEndsACallAtItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, store := range []*faultyStore{{err: errOutage}, {hangs: true}} {

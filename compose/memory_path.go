@@ -19,13 +19,12 @@ import (
 // decides on the caller's goroutine under the lock of the record, without the engine.
 type memoryPath struct {
 	store  *memstore.Store
-	clock  func() time.Time // nil means the clock of the store
-	prefix memstore.Prefix  // of all keys of the rule
-	maxKey int              // the longest user's key in bytes that follows prefix; longer keys are hashed
+	prefix memstore.Prefix // of all keys of the rule
+	maxKey int             // the longest user's key in bytes that follows prefix; longer keys are hashed
 }
 
 // findMemoryPath returns nil if the limiter needs the engine.
-func (l *Limiter[T]) findMemoryPath(store storage.Store, clock func() time.Time) *memoryPath {
+func (l *Limiter[T]) findMemoryPath(store storage.Store) *memoryPath {
 	s, ok := store.(*memory.Store)
 	if !ok || len(l.rules) != 1 || l.options.Group != nil {
 		return nil
@@ -37,7 +36,7 @@ func (l *Limiter[T]) findMemoryPath(store storage.Store, clock func() time.Time)
 		maxKey = -1
 	}
 	table := s.Table()
-	return &memoryPath{table, clock, table.Prefix(key), maxKey}
+	return &memoryPath{table, table.Prefix(key), maxKey}
 }
 
 // recordName returns the name of the record of a user's key.
@@ -51,17 +50,15 @@ func (l *Limiter[T]) recordName(key string) memstore.Name {
 // decideInMemory decides a call by the one rule.
 //
 // It reads the clock first, because the CPU can then overlap that with later instructions. It
-// makes a time.Time of the store's clock only for policies that need it, because the
-// conversion takes longer than some divisions.
+// makes a time.Time only for policies that need it, because the conversion takes longer than some
+// divisions.
 func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 	p, rule, r := l.memory, &l.rules[0], &d.Results[0]
 	var at int64
-	var now time.Time
-	if p.clock == nil {
-		at = p.store.Instant()
+	if clock := l.options.Clock; clock != nil {
+		at = memstore.Instant(clock())
 	} else {
-		now = p.clock()
-		at = memstore.Instant(now)
+		at = p.store.Instant()
 	}
 	policy, cost := rule.Policy, n
 	if rule.Cost != nil || rule.PolicyFor != nil {
@@ -97,10 +94,7 @@ func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 		d.summarize()
 		cell.Unlock()
 	} else {
-		if p.clock == nil {
-			now = time.Unix(0, at)
-		}
-		err = stepByInterface(&cell, now, cost, r, d)
+		err = stepByInterface(&cell, time.Unix(0, at), cost, r, d)
 	}
 	if err != nil {
 		*d = Decision{Attempts: 1}

@@ -98,15 +98,12 @@ func (r *Rule[T]) prepare(index int) error {
 
 // parseSpec sets Policy.
 func (r *Rule[T]) parseSpec() (err error) {
-	if r.Policy, err = ParseRulePolicy(r.Spec); err == nil {
-		return nil
+	if r.Policy, err = ParseRulePolicy(r.Spec); err != nil {
+		bad := err.(*SpecError) // it returns no other errors
+		bad.Rule = r.Name
+		return bad.withCaret()
 	}
-	var bad *SpecError
-	if !errors.As(err, &bad) {
-		return err
-	}
-	bad.Rule = r.Name
-	return bad.withCaret()
+	return nil
 }
 
 // checkPolicy returns why a policy denies everything. That is so if it is the zero value of

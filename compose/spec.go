@@ -117,20 +117,6 @@ type settings struct {
 	trailing    movingwindow.Trailing
 }
 
-// normalize sets fields that have their default value to zero, so that equal policies have
-// equal options.
-func (s *settings) normalize() {
-	if s.burst == s.limit.Count {
-		s.burst = 0
-	}
-	if s.cost == 1 {
-		s.cost = 0
-	}
-	if s.slots == 1 {
-		s.slots = 0
-	}
-}
-
 type algorithmSpec struct {
 	name    string
 	options []string // besides cost
@@ -320,7 +306,6 @@ func (p *specParser) algorithm(a *algorithmSpec) (algo.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.normalize()
 	policy, err := a.build(s)
 	if err == nil {
 		return policy, nil

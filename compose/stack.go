@@ -122,7 +122,10 @@ func (s *Stack) Peek(state []byte, now time.Time, cost int64) (algo.Result, erro
 // apply applies an operation to all parts. If one denies it, the state does not change. For a Peek,
 // apply does not append the state.
 func (s *Stack) apply(op algorithm.Op, dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
-	states, err := decodeStates(state)
+	if cost < 0 {
+		return dst, algo.Result{}, algo.ErrCost
+	}
+	states, err := s.states(state)
 	if err != nil {
 		return dst, algo.Result{}, err
 	}
@@ -159,14 +162,11 @@ func (s *Stack) apply(op algorithm.Op, dst, state []byte, now time.Time, cost in
 		}
 		return append(dst, state...), peeked, nil
 	}
-	if err := states.close(); err != nil {
-		return dst, algo.Result{}, err
-	}
-	result, err := s.finish(&r, state, cost)
-	if result.ResetAfter == 0 && !bytes.Equal(next[len(dst):], state) { // all parts are full
+	s.finish(&r, state, cost)
+	if r.ResetAfter == 0 && !bytes.Equal(next[len(dst):], state) { // all parts are full
 		next = next[:len(dst)]
 	}
-	return next, result, err
+	return next, r.Result, nil
 }
 
 // Bound implements [algo.Policy]. It returns the minimum of the parts' bounds, which is
@@ -217,7 +217,7 @@ func (s *Stack) Program() (algo.Program, bool) {
 // ResetAfter, or that of another part up to UsedHalf. A part that is used up but soon full
 // again must not keep a key longer than keys whose slow parts are used up.
 func (s *Stack) priority(state []byte, now time.Time) storage.Priority {
-	states, err := decodeStates(state)
+	states, err := s.states(state)
 	if err != nil {
 		return storage.UsedUp
 	}
@@ -277,15 +277,12 @@ func (t *stackResult) add(part int, r *algo.Result) {
 	t.Skew = max(t.Skew, r.Skew)
 }
 
-// finish returns the result of an operation on state after all parts are added.
-func (s *Stack) finish(t *stackResult, state []byte, cost int64) (algo.Result, error) {
-	if cost < 0 {
-		return algo.Result{}, algo.ErrCost
-	}
-	if len(s.Parts()) == 0 {
-		return algo.Result{Cost: max(cost, 1), RetryAfter: algo.Never}, nil
-	}
+// finish completes the result of an operation on state after all parts are added.
+func (s *Stack) finish(t *stackResult, state []byte, cost int64) {
 	switch {
+	case len(s.Parts()) == 0:
+		t.Result = algo.Result{Cost: max(cost, 1), RetryAfter: algo.Never}
+		return
 	case t.Fresh:
 		t.Available = 0
 	case t.freshParts != 0:
@@ -295,7 +292,6 @@ func (s *Stack) finish(t *stackResult, state []byte, cost int64) (algo.Result, e
 		t.Paid = t.before - t.Remaining
 	}
 	t.Refilled = t.Remaining + t.Paid - t.Available
-	return t.Result, nil
 }
 
 // addExpiredAvailable corrects Available if some parts have expired and others have not. An
@@ -303,7 +299,7 @@ func (s *Stack) finish(t *stackResult, state []byte, cost int64) (algo.Result, e
 // step. That time is found by a Peek long before it, whose Skew is the distance.
 func (s *Stack) addExpiredAvailable(t *stackResult, state []byte) {
 	epoch := time.Unix(0, 0)
-	states, _ := decodeStates(state)
+	states, _ := s.states(state)
 	for i, part := range s.Parts() {
 		own := states.next()
 		if t.freshParts&(1<<i) == 0 {
@@ -315,44 +311,41 @@ func (s *Stack) addExpiredAvailable(t *stackResult, state []byte) {
 	}
 }
 
-// stackStates decodes the state of a Stack. Call next for each part, then close, which
-// returns an error if the state is not valid. Before that, next can return wrong bytes.
-type stackStates struct {
-	rest    []byte
-	encoded bool // false for a new key, which has no bytes
-	hasAny  bool // a part had a state
-	invalid bool
-}
+// stackStates are the states of the parts that next has not returned yet, in the encoding of a Stack.
+type stackStates []byte
 
-func decodeStates(state []byte) (stackStates, error) {
+// states returns the states of the parts in a state, or an error if it is not valid.
+func (s *Stack) states(state []byte) (stackStates, error) {
 	if len(state) < 2 || state[0] != stackTag || state[1] != algorithm.Version {
-		return stackStates{}, algorithm.HeaderError(state, stackTag)
+		return nil, algorithm.HeaderError(state, stackTag)
 	}
-	return stackStates{rest: state[2:], encoded: true}, nil
+	rest, used := state[2:], false
+	for range s.Parts() {
+		length, n := binary.Uvarint(rest)
+		overlong := n > 1 && rest[n-1] == 0
+		if n <= 0 || overlong || length > uint64(len(rest)-n) {
+			return nil, algo.ErrState
+		}
+		rest = rest[n+int(length):]
+		used = used || length > 0
+	}
+	if len(rest) > 0 || !used {
+		return nil, algo.ErrState
+	}
+	return state[2:], nil
 }
 
-// next returns the state of the next part. The caller must not modify it.
+// next returns the state of the next part, which is empty if the key is new. The caller must not
+// modify it.
 func (s *stackStates) next() []byte {
-	if !s.encoded {
+	if len(*s) == 0 {
 		return nil
 	}
-	length, n := binary.Uvarint(s.rest)
-	overlong := n > 1 && s.rest[n-1] == 0
-	if n <= 0 || overlong || length > uint64(len(s.rest)-n) {
-		s.invalid = true
-		return nil
-	}
-	own := s.rest[n : n+int(length)]
-	s.rest = s.rest[n+int(length):]
-	s.hasAny = s.hasAny || length > 0
+	length, n := binary.Uvarint(*s)
+	end := n + int(length)
+	own := (*s)[n:end]
+	*s = (*s)[end:]
 	return own
-}
-
-func (s *stackStates) close() error {
-	if s.invalid || len(s.rest) > 0 || s.encoded && !s.hasAny {
-		return algo.ErrState
-	}
-	return nil
 }
 
 // putLength writes the length of the bytes after b[at]. The caller has reserved one byte for

@@ -102,10 +102,9 @@ func (p Policy) Limit() algo.Limit { return p.opts().Limit }
 // String returns the policy's spec, such as "fixedwindow 5/h align=clock offset=15m".
 func (p Policy) String() string {
 	o := p.opts()
-	return algorithm.Spec("fixedwindow", o.Limit,
+	return algorithm.Spec("fixedwindow", o.Limit, o.Cost,
 		algorithm.Option{Name: "align", Value: o.Align, Default: AlignFirst},
-		algorithm.Option{Name: "offset", Value: algo.FormatDuration(o.Offset), Default: "0s"},
-		algorithm.Option{Name: "cost", Value: algorithm.Or(o.Cost, 1), Default: int64(1)})
+		algorithm.Option{Name: "offset", Value: algo.FormatDuration(o.Offset), Default: "0s"})
 }
 
 var (

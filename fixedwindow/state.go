@@ -40,10 +40,7 @@ func ParseState(b []byte) (State, error) {
 	if len(b) <= header || b[0] != tag || b[1] != algorithm.Version {
 		return State{}, algorithm.HeaderError(b, tag)
 	}
-	used, n := uint64(b[header]), 1
-	if used >= 0x80 {
-		used, n = binary.Uvarint(b[header:])
-	}
+	used, n := binary.Uvarint(b[header:])
 	s := State{Start: int64(binary.BigEndian.Uint64(b[2:])), Used: int64(used)}
 	overlong := b[len(b)-1] == 0 // AppendState writes the shortest form
 	if n != len(b)-header || overlong || !s.isNormal() {

@@ -98,9 +98,8 @@ func (p Policy) Limit() algo.Limit { return p.opts().Limit }
 // String returns the policy's spec, such as "gcra 100/m burst=20".
 func (p Policy) String() string {
 	o := p.opts()
-	return algorithm.Spec("gcra", o.Limit,
-		algorithm.Option{Name: "burst", Value: o.burst(), Default: o.Limit.Count},
-		algorithm.Option{Name: "cost", Value: algorithm.Or(o.Cost, 1), Default: int64(1)})
+	return algorithm.Spec("gcra", o.Limit, o.Cost,
+		algorithm.Option{Name: "burst", Value: o.burst(), Default: o.Limit.Count})
 }
 
 var (

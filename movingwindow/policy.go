@@ -112,10 +112,9 @@ func (p Policy) Limit() algo.Limit { return p.Options().Limit }
 // String returns the policy's spec, such as "movingwindow 100/m slots=12 trailing=whole".
 func (p Policy) String() string {
 	o := p.Options()
-	return algorithm.Spec("movingwindow", o.Limit,
+	return algorithm.Spec("movingwindow", o.Limit, o.Cost,
 		algorithm.Option{Name: "slots", Value: o.slots(), Default: 1},
-		algorithm.Option{Name: "trailing", Value: o.Trailing, Default: Weighted},
-		algorithm.Option{Name: "cost", Value: algorithm.Or(o.Cost, 1), Default: int64(1)})
+		algorithm.Option{Name: "trailing", Value: o.Trailing, Default: Weighted})
 }
 
 var (

@@ -50,11 +50,7 @@ func (s *State) append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(counts)))
 	var sum, signs int64
 	for _, c := range counts {
-		if uint64(c) < 0x80 {
-			dst = append(dst, byte(c))
-		} else {
-			dst = binary.AppendUvarint(dst, uint64(c))
-		}
+		dst = binary.AppendUvarint(dst, uint64(c))
 		sum += c
 		signs |= sum
 	}
@@ -80,10 +76,7 @@ func (s *State) parse(b []byte) error {
 	}
 	s.At = int64(binary.BigEndian.Uint64(b[2:]))
 	s.Width = int64(binary.BigEndian.Uint64(b[10:]))
-	n, pos := uint64(b[header]), header+1
-	if n >= 0x80 {
-		n, pos = uvarint(b, header)
-	}
+	n, pos := uvarint(b, header)
 	rest := uint64(len(b) - pos) // a count takes at least one byte
 	if uint64(s.At) > algo.MaxInstant || uint64(s.Width)-1 > algo.MaxInstant || n-1 >= min(rest, maxCounts) {
 		return algo.ErrState
@@ -114,8 +107,8 @@ func (s *State) parse(b []byte) error {
 	return nil
 }
 
-// uvarint decodes the number at pos and returns the position after it. That position is
-// beyond the end of b if there is no number, or if it is not in its shortest form.
+// uvarint decodes the number at pos and returns the position after it. If there is no number, or if
+// it is not in its shortest form, the number is 0 and the position is beyond the end of b.
 func uvarint(b []byte, pos int) (x uint64, end int) {
 	x, n := binary.Uvarint(b[pos:])
 	if end = pos + n; n <= 0 || n > 1 && b[end-1] == 0 {

@@ -107,10 +107,9 @@ func (p Policy) Limit() algo.Limit { return p.opts().Limit }
 // String returns the policy's spec, such as "tokenbucket 10/s burst=50 refill=interval".
 func (p Policy) String() string {
 	o := p.opts()
-	return algorithm.Spec("tokenbucket", o.Limit,
+	return algorithm.Spec("tokenbucket", o.Limit, o.Cost,
 		algorithm.Option{Name: "burst", Value: o.burst(), Default: o.Limit.Count},
-		algorithm.Option{Name: "refill", Value: o.Refill, Default: Continuous},
-		algorithm.Option{Name: "cost", Value: algorithm.Or(o.Cost, 1), Default: int64(1)})
+		algorithm.Option{Name: "refill", Value: o.Refill, Default: Continuous})
 }
 
 var (

@@ -73,13 +73,7 @@ func decide(s State, at int64, o *Options, r *algo.Result, op algorithm.Op) Stat
 		at, r.Skew = before.At, time.Duration(-since)
 	default:
 		weight := u128.Mul(since, o.speed()).Add(u128.From(part))
-		refills, rest := int64(0), int64(weight.Lo)
-		switch { // the common cases need no division
-		case weight.Hi > 0 || weight.Lo >= 2*uint64(period):
-			refills, rest = weight.DivMod(period)
-		case weight.Lo >= uint64(period):
-			refills, rest = 1, rest-period
-		}
+		refills, rest := weight.DivMod(period)
 		r.Refilled = o.tokens(refills)
 		used, part = used-r.Refilled, rest
 	}
@@ -106,7 +100,7 @@ func decide(s State, at int64, o *Options, r *algo.Result, op algorithm.Op) Stat
 
 	r.Remaining = burst - used
 	if used > 0 {
-		r.NextRefill = r.Skew + o.untilWeight(uint64(period-part))
+		r.NextRefill = r.Skew + time.Duration((uint64(period-part)-1)/uint64(o.speed())+1)
 		r.ResetAfter = o.untilRefills(o.refills(used), part, r)
 	}
 	switch {
@@ -131,15 +125,7 @@ func (o *Options) untilRefills(refills, part int64, r *algo.Result) time.Duratio
 		return r.NextRefill
 	}
 	weight := u128.Mul(refills, int64(o.Limit.Period)).Sub(u128.From(part))
-	if weight.Hi == 0 && weight.Lo < algo.MaxCount {
-		return r.Skew + o.untilWeight(weight.Lo)
-	}
 	return time.Duration(min(weight.CeilDiv(o.speed()), math.MaxInt64-int64(r.Skew))) + r.Skew
-}
-
-// untilWeight returns the time in which that weight accrues, rounded up. weight is not 0.
-func (o *Options) untilWeight(weight uint64) time.Duration {
-	return time.Duration((weight-1)/uint64(o.speed()) + 1)
 }
 
 // chargeable returns the most tokens that can be charged before the state leaves its range.

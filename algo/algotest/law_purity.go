@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -105,32 +104,15 @@ func (p *point) repeat(calls []made, from int) (failure string) {
 }
 
 // noAllocations does nothing under the race detector, which allocates itself.
-func noAllocations(t testing.TB, s *search) {
-	t.Helper()
-	var policy algo.Policy
-	var err error
-	period := time.Minute
-	for policy, err = s.new(algo.Per(100, period)); err != nil && period > 1; policy, err = s.new(algo.Per(100, period)) {
-		period /= 1000 // a burst may be too large for a long period
-	}
-	if err != nil {
-		t.Errorf("algotest: New of %s refuses a limit of 100 for every period tried; the last error is: %v", s.subject.Name, err)
+func noAllocations(p *point) {
+	if p.subject.Allocates || raceEnabled {
 		return
 	}
-	if s.subject.Allocates || raceEnabled {
-		return
-	}
-	state, r, _ := policy.Step(nil, nil, epoch, 1)
-	state, _, _ = policy.Step(nil, state, epoch.Add(period/10), 1)
-	full, _, _ := policy.Charge(nil, state, epoch.Add(period/9), r.Limit)
-	dst := make([]byte, 0, 4096)
-	for what, state := range map[string][]byte{"the first step on a key": nil, "a step that is allowed": state, "a step that is denied": full} {
-		allocs := allocations(func() {
-			_, _, err = policy.Step(dst, state, epoch.Add(period/8), 1)
-		})
-		if allocs > 0 || err != nil {
-			t.Errorf("algotest: %s: %s must not allocate, but allocates %v times (error %v)", s.subject.Name, what, allocs, err)
-		}
+	dst, now := make([]byte, 0, len(p.state)+4096), instant(p.now)
+	for _, cost := range p.costs() {
+		p.calls++
+		allocs := allocations(func() { _, _, _ = p.policy.Step(dst, p.state, now, cost) })
+		p.require(allocs == 0, "a step of cost %d allocates %d times, although dst has room", cost, allocs)
 	}
 }
 

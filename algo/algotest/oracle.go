@@ -43,8 +43,8 @@ func (l *Log) Admitted(from time.Time, interval time.Duration) int64 {
 // Worst returns the most units taken in any half-open interval of that length.
 func (l *Log) Worst(interval time.Duration) int64 {
 	var worst int64
-	for _, e := range l.Entries {
-		worst = max(worst, l.Admitted(e.At, interval))
+	for _, e := range l.Entries { // the worst interval begins with an entry, or ends before a refund
+		worst = max(worst, l.Admitted(e.At, interval), l.Admitted(e.At.Add(-interval), interval))
 	}
 	return worst
 }

@@ -35,6 +35,16 @@ func TestIntervalsAreHalfOpen(t *testing.T) {
 	require.EqualValues(t, 0, log.Admitted(at(1), 9))
 }
 
+func TestWorstIntervalMayEndBeforeARefund(t *testing.T) {
+	var log Log
+	log.Add(at(0), 5)
+	log.Add(at(4), 2)
+	log.Add(at(8), -5)
+	log.Add(at(20), 6)
+	require.EqualValues(t, 7, log.Worst(9), "[-1, 8)")
+	require.EqualValues(t, 6, log.Worst(4), "[20, 24)")
+}
+
 func TestSumsAreCappedAtMaxInt64(t *testing.T) {
 	var log Log
 	log.Add(at(0), math.MaxInt64)

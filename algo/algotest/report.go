@@ -49,7 +49,7 @@ func (s *search) trace(history []event, last algo.Limit) string {
 		if i == 0 {
 			fmt.Fprintln(w, "#at\tkey\tcost\t  \tverdict\tleft\tretry\treset")
 		}
-		fmt.Fprintf(w, "%s\ta\t%d\t->\t%s\t%d\t%s\t%s\n", offset(e.at), e.cost, e.verdict(),
+		fmt.Fprintf(w, "%s\ta\t%s\t->\t%s\t%d\t%s\t%s\n", offset(e.at), e.opAndCost(), e.verdict(),
 			e.r.Remaining, formatWait(e.r.RetryAfter), formatWait(e.r.ResetAfter))
 	}
 	setLimit(last)
@@ -57,12 +57,18 @@ func (s *search) trace(history []event, last algo.Limit) string {
 	return b.String()
 }
 
+// opAndCost returns the third word of a trace line, such as "2" or "refund:2".
+func (e event) opAndCost() string {
+	if e.op == step {
+		return fmt.Sprint(e.cost)
+	}
+	return fmt.Sprintf("%v:%d", e.op, e.cost)
+}
+
 func (e event) verdict() string {
 	switch {
 	case e.err != nil:
 		return e.err.Error()
-	case e.op == refund || e.op == charge:
-		return e.op.String()
 	case e.r.Allowed:
 		return "ok"
 	}

@@ -36,6 +36,15 @@ func TestReportShowsTheShortestHistory(t *testing.T) {
 	}
 }
 
+func TestRefundsAndChargesAreThoseOfTraces(t *testing.T) {
+	t.Parallel()
+	r := &recorder{}
+	testLaw(r, "LimitMayChange", subject(keepsOldRate))
+	require.Contains(t, r.errors[0], "\n    @0s a   charge:2 -> ok      0    0s    2ns\n")
+	testLaw(r, "BoundHolds", subject(refundsSpeedUp))
+	require.Regexp(t, `\n    @\S+ a   refund:1 +-> ok +1 +0s +\S+\n`, r.errors[1])
+}
+
 func TestOffsetsAreThoseOfTraces(t *testing.T) {
 	require.Equal(t, "@0s", offset(epoch.UnixNano()).String())
 	require.Equal(t, "@1.5s", offset(at(1_500_000_000).UnixNano()).String())

@@ -9,7 +9,7 @@ import (
 )
 
 // small returns every n-th of the 72 limits with counts up to 6 and periods up to 12ns, with its
-// policy.
+// policy. If n has the factor 2 or 3, some counts are missing.
 func (s *search) small(n int) iter.Seq2[algo.Limit, algo.Policy] {
 	return func(yield func(algo.Limit, algo.Policy) bool) {
 		for i := 0; i < 72; i += n {
