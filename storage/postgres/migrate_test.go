@@ -127,7 +127,7 @@ func TestConcurrentMigrationsSucceed(t *testing.T) {
 		}
 		var functions int
 		require.NoError(t, p.QueryRow(ctx, "SELECT count(*) FROM pg_proc WHERE pronamespace = $1::regnamespace", o.Schema).Scan(&functions))
-		require.Equal(t, 4+1+2*4, functions)
+		require.Equal(t, 4+1+2*6, functions)
 		var kind string
 		require.NoError(t, p.QueryRow(ctx, "SELECT relpersistence::text FROM pg_class WHERE oid = $1::regclass", o.Schema+"."+postgres.DefaultTable).Scan(&kind))
 		require.Equal(t, "u", kind)
