@@ -30,10 +30,7 @@ func law(t *testing.T, name string) storagetest.Law {
 	return storagetest.Law{}
 }
 
-const (
-	anyBatch = "any batch is decided as in Go"
-	singles  = "" // no law: randomSingles checks it
-)
+const anyBatch = "any batch is decided as in Go"
 
 func TestRunDoesNotDependOnSessionSettings(t *testing.T) {
 	for _, settings := range []string{
@@ -54,22 +51,14 @@ func TestRunInATransactionObeysTheLaws(t *testing.T) {
 	}
 }
 
-// checkLaw checks a law.
-func checkLaw(t *testing.T, name string, h storagetest.Harness) error {
-	if name == singles {
-		return newRandomSingles(t).compare(t, h.Store.(*postgres.Store), 400)
-	}
-	return law(t, name).Check(h)
-}
-
 func TestEachFaultInTheStatementsBreaksALaw(t *testing.T) {
 	p := newPool(t, shared.Postgres(t).DSN())
 	for _, fault := range []struct{ law, from, to string }{
-		{singles, "WHEN old_version = batch OR op = 3", "WHEN op = 3"},
-		{singles, "WHEN op = 4 THEN int8send(1)", "WHEN op = 4 THEN int8send(0)"},
-		{singles, "cost, times, args) END AS reply", "cost, 1, args) END AS reply"},
+		{anyBatch, "WHEN old_version = batch OR op = 3", "WHEN op = 3"},
+		{anyBatch, "WHEN op = 4 THEN int8send(1)", "WHEN op = 4 THEN int8send(0)"},
+		{anyBatch, "cost, times, args) END AS reply", "cost, 1, args) END AS reply"},
 		{anyBatch, "always_write OR next <> old_state", "next <> old_state"},
-		{singles, "args[first:last]", "args[1:4]"},
+		{anyBatch, "args[first:last]", "args[1:4]"},
 		{anyBatch, "version = excluded.version, ", ""},
 		{anyBatch, "batch, next, expires_at, expires_at FROM _sluice_write WHERE NOT absent", "batch, old_state, expires_at, expires_at FROM _sluice_write WHERE NOT absent"},
 		{anyBatch, "coalesce(now, ", "coalesce(NULL, "},
@@ -84,14 +73,14 @@ func TestEachFaultInTheStatementsBreaksALaw(t *testing.T) {
 		require.Contains(t, all, fault.from)
 		_, err := p.Exec(t.Context(), strings.ReplaceAll(all, fault.from, fault.to))
 		require.NoError(t, err)
-		assert.Error(t, checkLaw(t, fault.law, h), "%q instead of %q", fault.to, fault.from)
+		assert.Error(t, law(t, fault.law).Check(h), "%q instead of %q", fault.to, fault.from)
 	}
 }
 
 func TestEachFaultInTheFunctionForOneRequestBreaksALaw(t *testing.T) {
 	p := newPool(t, shared.Postgres(t).DSN())
 	for _, fault := range []struct{ law, from, to string }{
-		{singles, "old_version = batch OR ", ""},
+		{anyBatch, "old_version = batch OR ", ""},
 		{anyBatch, "reply := int8send(1)", "reply := int8send(0)"},
 		{"the margin is added to TTLs", "ttl / 1000 + 1 + margin) *", "ttl / 1000 + 1) *"},
 		{"a batch with a later time keeps its records longer", "greatest(clock, ", "least(clock, "},
@@ -105,7 +94,7 @@ func TestEachFaultInTheFunctionForOneRequestBreaksALaw(t *testing.T) {
 		require.Contains(t, text, fault.from)
 		_, err := p.Exec(t.Context(), strings.ReplaceAll(text, fault.from, fault.to))
 		require.NoError(t, err)
-		assert.Error(t, checkLaw(t, fault.law, h), "%q instead of %q", fault.to, fault.from)
+		assert.Error(t, law(t, fault.law).Check(h), "%q instead of %q", fault.to, fault.from)
 	}
 }
 
