@@ -73,7 +73,7 @@ func (m *model) batch() {
 	if !b.Now.IsZero() && !b.At.Equal(b.Now) {
 		m.fail("a batch at %v was decided at %v", b.Now, b.At)
 	}
-	changes := Decide(&want, found, b.At, policyOf)
+	changes := decide(&want, found, b.At)
 	if !slices.Equal(appliedOf(b), appliedOf(&want)) {
 		m.fail("the requests %s at %v have Applied %v, want %v; the records before were %v", showRequests(b), b.At, appliedOf(b), appliedOf(&want), found)
 	}
@@ -103,7 +103,7 @@ func (m *model) damage() {
 const randomKeys = 6
 
 // For each of randomPolicies, the states of the other algorithms are damaged.
-var randomPolicies = []*portable{tenAnHour, fourTokens, fiveAWindow, sixMoving}
+var randomPolicies = []*portable{tenAnHour, fourTokens, fiveAWindow, sixMoving, stack}
 
 func randomKey(i int) string { return key(fmt.Sprint("random ", i)) }
 
