@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"testing"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -43,16 +42,6 @@ type subject struct {
 	new  func(algo.Limit) (algo.Policy, error) // limits without a program are skipped
 }
 
-// test tests that the programs of the subject's policies return the same bytes as Step, Refund and
-// Charge. It tries random limits, histories and costs, clocks that step back, and damaged
-// states. On states of the same policy, a program may decline at most one call in 20.
-func (s subject) test(t testing.TB, seed uint64, cases int, run runner) {
-	t.Helper()
-	if err := s.check(seed, cases, run); err != nil {
-		t.Error(err)
-	}
-}
-
 // cases returns the number of calls to try.
 func cases() int {
 	if algotest.Brief() {
@@ -63,6 +52,9 @@ func cases() int {
 
 const batchSize = 500
 
+// check checks that the programs of the subject's policies return the same bytes as Step, Refund and
+// Charge. It tries random limits, histories and costs, clocks that step back, and damaged
+// states. On states of the same policy, a program may decline at most one call in 20.
 func (s subject) check(seed uint64, cases int, run runner) error {
 	g := &generator{random: rand.New(rand.NewPCG(seed, 1))}
 	own, declined := 0, 0 // calls on states of the same policy, and how many of them were declined

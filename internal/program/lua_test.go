@@ -68,7 +68,7 @@ func TestLuaProgramsAgreeWithStep(t *testing.T) {
 	client := newClient(t)
 	for i, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
-			s.test(t, uint64(i), cases(), onRedis(client, unchanged))
+			require.NoError(t, s.check(uint64(i), cases(), onRedis(client, unchanged)))
 		})
 	}
 }

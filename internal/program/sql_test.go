@@ -73,7 +73,7 @@ func TestSQLProgramsAgreeWithStep(t *testing.T) {
 	run := onPostgres(t, connect(t), unchanged)
 	for i, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
-			s.test(t, uint64(i), cases(), run)
+			require.NoError(t, s.check(uint64(i), cases(), run))
 		})
 	}
 }

@@ -16,8 +16,12 @@
 // their text, so processes with different versions of this module can share a table. Migrate needs
 // the right to create functions once for each version. Every role may execute them by default.
 //
+// The functions find rows only by the primary key. Load and CompareAndSwap use the plan that the
+// server prefers: if a connection plans them after an ANALYZE of a table with few rows, they scan the
+// table until the next ANALYZE, which autovacuum usually starts within a minute.
+//
 // With Options.NoFunctions, the store neither creates nor calls functions. Then this process
-// decides, and a decision takes two round trips or more.
+// decides with Load and CompareAndSwap, and a decision takes two round trips or more.
 //
 // # Swaps
 //
@@ -43,8 +47,8 @@
 //
 // PgBouncer in transaction mode supports prepared statements only since version 1.21, and only if
 // max_prepared_statements is above 0. Otherwise connect with default_query_exec_mode=exec or
-// cache_describe. With exec and cache_describe the server plans the statement each time, which
-// takes longer than its execution. With simple_protocol, pgx sends the statements only if
+// cache_describe. With exec and cache_describe the server plans the statements of Load and
+// CompareAndSwap each time, which takes longer than their execution. With simple_protocol, pgx sends the statements only if
 // standard_conforming_strings is on and client_encoding is UTF8, as they are by default.
 //
 // After an error of PgBouncer itself, such as query_timeout, it is unknown whether the statement

@@ -87,6 +87,9 @@ func TestClosedPoolIsNotAnOutage(t *testing.T) {
 	_, err = s.Load(context.Background(), "a")
 	requireKinds(t, err, storage.ErrNotApplied)
 	require.ErrorContains(t, err, "closed pool")
+	err = s.Migrate(context.Background())
+	requireKinds(t, err, storage.ErrNotApplied)
+	require.ErrorContains(t, err, "closed pool")
 }
 
 // PgBouncer gives up on a statement that it has sent on. The server applies it later. The cost is

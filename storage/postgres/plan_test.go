@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // The plan must be the same with and without statistics of the table. A generic plan must be the same
@@ -30,16 +32,42 @@ func TestRowsAreFoundByTheirKeys(t *testing.T) {
 		require.NoError(t, err)
 		for _, mode := range c.modes {
 			for _, keys := range []int{1, 2, 64} {
-				for statement, arguments := range map[string]string{
-					s.SwapSQL(): swapArgs(keys), s.LoadSQL(): loadArgs(keys),
-					s.SinglesSQL(): runArgs(keys), s.SeveralSQL(): runArgs(keys),
-				} {
+				for statement, arguments := range map[string]string{s.SwapSQL(): swapArgs(keys), s.LoadSQL(): loadArgs(keys)} {
 					text := plan(t, p, mode, statement, arguments)
 					require.NotContains(t, text, "Seq Scan on "+table, "%s, %d keys, after %s", mode, keys, c.prepare)
 					require.Contains(t, text, table+"_pkey")
 				}
 			}
 		}
+	}
+}
+
+// A connection keeps the plans of a batch while the table grows. So a plan must not scan the table even if
+// it has only a few rows, which a scan would find faster.
+func TestRunFindsRowsByTheirKeys(t *testing.T) {
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+	_, table := newStore(t, p)
+	for _, rows := range []int{2, 20_000} {
+		_, err := p.Exec(ctx, fmt.Sprintf("TRUNCATE %[1]s; %[2]s; ANALYZE %[1]s", table, fill(table, rows)))
+		require.NoError(t, err)
+		tx := begin(t, p)
+		counts := func() (scans, lookups int) {
+			const sql = "SELECT seq_scan, idx_scan FROM pg_stat_xact_user_tables WHERE relid = $1::regclass"
+			require.NoError(t, tx.QueryRow(ctx, sql, table).Scan(&scans, &lookups))
+			return scans, lookups
+		}
+		before, _ := counts()
+		s := storeIn(t, tx, table)
+		for range 10 { // the server plans the first five executions separately
+			for _, b := range []*driver.Batch{requestEach(t, "a"), requestEach(t, "a", "b"), oneRequest(t, "a", "b")} {
+				s.Run(ctx, b)
+				require.NoError(t, b.Err)
+			}
+		}
+		scans, lookups := counts()
+		require.Equal(t, before, scans, "%d rows", rows)
+		require.GreaterOrEqual(t, lookups, 50)
+		require.NoError(t, tx.Rollback(ctx))
 	}
 }
 
@@ -93,13 +121,6 @@ func swapArgs(keys int) string {
 	numbers := "ARRAY[" + strings.TrimSuffix(strings.Repeat("7,", keys), ",") + "]"
 	return fmt.Sprintf("%[2]s, %[1]s::bigint[], %[1]s::bigint[], %[2]s, %[1]s::bigint[], %[1]s::bigint[], 500, 1", numbers, loadArgs(keys))
 }
-
-// runArgs returns the arguments of a batch with one request for n keys.
-func runArgs(keys int) string {
-	return fmt.Sprintf("0, 7, NULL, 0, %[2]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s::bigint[], %[1]s::bigint[], '{1,2,3,4}'", ones(keys), loadArgs(keys))
-}
-
-func ones(n int) string { return "ARRAY[" + strings.TrimSuffix(strings.Repeat("1,", n), ",") + "]" }
 
 // loadArgs returns the arguments of a load of n keys.
 func loadArgs(keys int) string {

@@ -1,44 +1,47 @@
-WITH _sluice_lock_timeout AS MATERIALIZED (
-	SELECT CASE WHEN $1::int > 0 THEN set_config('lock_timeout', CASE
-		WHEN current_setting('lock_timeout')::interval BETWEEN interval '1 microsecond' AND $1 * interval '1 millisecond'
-		THEN current_setting('lock_timeout') ELSE $1::text END, true) END AS is_set
-), _sluice_args AS MATERIALIZED (
-	SELECT is_set, $2::bigint AS batch, $3::bigint AS now, $4::bigint AS margin, $5::bytea[] AS keys,
-		$6::int[] AS requests, $7::int[] AS places, $8::int[] AS ops, $9::int[] AS shadows, $10::int[] AS programs,
-		$11::int[] AS begins, $12::int[] AS ends, $13::bigint[] AS costs, $14::bigint[] AS times, $15::bigint[] AS args
-	FROM _sluice_lock_timeout
-), _sluice_keys AS (
-	SELECT w.* FROM _sluice_args CROSS JOIN LATERAL KEYS
-), _sluice_locked AS MATERIALIZED (
-	SELECT _sluice_keys.*, stored.key IS NULL AS absent, stored.version, stored.state, stored.expires_at
-	FROM _sluice_keys LEFT JOIN LATERAL (SELECT * FROM TABLE AS t WHERE t.key = _sluice_keys.key FOR UPDATE OFFSET 0) AS stored ON true
-), _sluice_time AS MATERIALIZED (
-	SELECT clock, coalesce(now, round(extract(epoch FROM clock) * 1000000)::bigint * 1000) AS at, batch, margin
-	FROM _sluice_args CROSS JOIN (SELECT clock_timestamp() AS clock, count(*) AS locked FROM _sluice_locked) AS c WHERE locked >= 0
-), _sluice_found AS MATERIALIZED (
-	SELECT _sluice_locked.*, _sluice_time.*, CASE WHEN expires_at > clock THEN version END AS old_version, CASE WHEN expires_at > clock THEN state ELSE '' END AS old_state
-	FROM _sluice_locked CROSS JOIN _sluice_time
-), _sluice_decided AS MATERIALIZED (
-	DECIDED
-), _sluice_write AS MATERIALIZED (
-	SELECT place, key, absent, batch, next, CASE WHEN next = '' THEN '-infinity' WHEN ttl = 0 OR ttl_us >= 3155760000000000 THEN 'infinity'
-		ELSE greatest(clock, timestamptz 'epoch' + (at / 1000 + 1) * interval '1 microsecond') + ttl_us * interval '1 microsecond' END AS expires_at
-	FROM (
-		SELECT *, ttl / 1000 + 1 + margin AS ttl_us FROM (
-			SELECT *, ('x' || encode(substring(reply FROM 9 FOR 8), 'hex'))::bit(64)::bigint AS ttl, substring(reply FROM 17) AS next
-			FROM _sluice_decided WHERE count > 0
-		) AS d
-	) AS d WHERE next <> '' AND (always_write OR next <> old_state) OR next = '' AND old_version IS NOT NULL
-), _sluice_created AS (
-	INSERT INTO TABLE (key, version, state, expires_at, purge_at)
-	SELECT key, batch, next, expires_at, expires_at FROM _sluice_write WHERE absent ORDER BY place
-	ON CONFLICT (key) DO NOTHING RETURNING key
-), _sluice_replaced AS (
-	INSERT INTO TABLE AS t (key, version, state, expires_at, purge_at)
-	SELECT key, batch, next, expires_at, expires_at FROM _sluice_write WHERE NOT absent
-	ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at,
-		purge_at = least(t.purge_at, excluded.purge_at)
-), _sluice_not_created AS (
-	SELECT place FROM _sluice_write WHERE absent AND key NOT IN (SELECT key FROM _sluice_created)
-)
-RETURNED
+#variable_conflict use_column
+BEGIN
+	RETURN QUERY WITH _sluice_lock_timeout AS MATERIALIZED (
+		SELECT CASE WHEN $1 > 0 THEN set_config('lock_timeout', CASE
+			WHEN current_setting('lock_timeout')::interval BETWEEN interval '1 microsecond' AND $1 * interval '1 millisecond'
+			THEN current_setting('lock_timeout') ELSE $1::text END, true) END AS is_set
+	), _sluice_args AS MATERIALIZED (
+		SELECT is_set, $2 AS batch, $3 AS now, $4 AS margin, $5 AS keys,
+			$6 AS requests, $7 AS places, $8 AS ops, $9 AS shadows, $10 AS programs,
+			$11 AS begins, $12 AS ends, $13 AS costs, $14 AS times, $15 AS args
+		FROM _sluice_lock_timeout
+	), _sluice_keys AS (
+		SELECT w.* FROM _sluice_args CROSS JOIN LATERAL KEYS
+	), _sluice_locked AS MATERIALIZED (
+		SELECT _sluice_keys.*, stored.key IS NULL AS absent, stored.version, stored.state, stored.expires_at
+		FROM _sluice_keys LEFT JOIN LATERAL (SELECT * FROM SCHEMA.TABLE AS t WHERE t.key = _sluice_keys.key FOR UPDATE OFFSET 0) AS stored ON true
+	), _sluice_time AS MATERIALIZED (
+		SELECT clock, coalesce(now, round(extract(epoch FROM clock) * 1000000)::bigint * 1000) AS at, batch, margin
+		FROM _sluice_args CROSS JOIN (SELECT clock_timestamp() AS clock, count(*) AS locked FROM _sluice_locked) AS c WHERE locked >= 0
+	), _sluice_found AS MATERIALIZED (
+		SELECT _sluice_locked.*, _sluice_time.*, CASE WHEN expires_at > clock THEN version END AS old_version, CASE WHEN expires_at > clock THEN state ELSE '' END AS old_state
+		FROM _sluice_locked CROSS JOIN _sluice_time
+	), _sluice_decided AS MATERIALIZED (
+		DECIDED
+	), _sluice_write AS MATERIALIZED (
+		SELECT place, key, absent, batch, next, CASE WHEN next = '' THEN '-infinity' WHEN ttl = 0 OR ttl_us >= 3155760000000000 THEN 'infinity'
+			ELSE greatest(clock, timestamptz 'epoch' + (at / 1000 + 1) * interval '1 microsecond') + ttl_us * interval '1 microsecond' END AS expires_at
+		FROM (
+			SELECT *, ttl / 1000 + 1 + margin AS ttl_us FROM (
+				SELECT *, ('x' || encode(substring(reply FROM 9 FOR 8), 'hex'))::bit(64)::bigint AS ttl, substring(reply FROM 17) AS next
+				FROM _sluice_decided WHERE count > 0
+			) AS d
+		) AS d WHERE next <> '' AND (always_write OR next <> old_state) OR next = '' AND old_version IS NOT NULL
+	), _sluice_created AS (
+		INSERT INTO SCHEMA.TABLE (key, version, state, expires_at, purge_at)
+		SELECT key, batch, next, expires_at, expires_at FROM _sluice_write WHERE absent ORDER BY place
+		ON CONFLICT (key) DO NOTHING RETURNING key
+	), _sluice_replaced AS (
+		INSERT INTO SCHEMA.TABLE AS t (key, version, state, expires_at, purge_at)
+		SELECT key, batch, next, expires_at, expires_at FROM _sluice_write WHERE NOT absent
+		ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at,
+			purge_at = least(t.purge_at, excluded.purge_at)
+	), _sluice_not_created AS (
+		SELECT place FROM _sluice_write WHERE absent AND key NOT IN (SELECT key FROM _sluice_created)
+	)
+	RETURNED;
+END

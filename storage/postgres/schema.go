@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sluice-go/sluice/internal/program"
+	"github.com/sluice-go/sluice/storage"
 )
 
 // qualified returns a name in the schema of the options.
@@ -79,11 +80,13 @@ func (s *Store) Migrate(ctx context.Context) error {
 		return nil
 	}
 	err = fmt.Errorf("create table %s: %w", s.options.qualified(s.options.Table), err)
-	if s.inTransaction() { // a retry of a part of the transaction does not help
-		return fmt.Errorf("postgres: %w", withAdvice(err))
+	if s.inTransaction() || errors.Is(err, errInvalidIndex) || isPoolClosed(err) { // a retry of this call alone does not help
+		return storage.NotApplied(fmt.Errorf("postgres: %w", withAdvice(err)))
 	}
 	return classify(err)
 }
+
+var errInvalidIndex = errors.New("the index on purge_at is not valid, because CREATE INDEX CONCURRENTLY failed or is not finished; wait for it, or drop the index and call Store.Migrate again")
 
 // create uses a transaction, or a savepoint in the caller's transaction, so that a failed statement
 // does not end that one.
@@ -104,7 +107,7 @@ func (s *Store) create(ctx context.Context) error {
 		switch {
 		case index:
 		case invalid:
-			return errors.New("the index on purge_at is not valid, because CREATE INDEX CONCURRENTLY failed or is not finished; wait for it, or drop the index and call Store.Migrate again")
+			return errInvalidIndex
 		default:
 			if _, err := tx.Exec(ctx, s.indexSchema()); err != nil {
 				return err

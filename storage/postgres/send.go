@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,9 +18,9 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// closedPool is the text of puddle.ErrClosedPool, which Acquire returns after Close. pgxpool does not
-// export this error, and an import of puddle would be a direct requirement of this module.
-const closedPool = "closed pool"
+// isPoolClosed reports whether err is or wraps puddle.ErrClosedPool, which Acquire returns after Close.
+// pgxpool does not export this error, and an import of puddle would be a direct requirement of this module.
+func isPoolClosed(err error) bool { return strings.HasSuffix(err.Error(), "closed pool") }
 
 // connection returns the connection or the transaction for a statement, and a function to release it.
 // It acquires a connection from a pool before the statement, so that an error means that nothing was
@@ -31,7 +32,7 @@ func (s *Store) connection(ctx context.Context) (DB, func(), error) {
 	}
 	conn, err := pool.Acquire(ctx)
 	switch {
-	case err != nil && err.Error() == closedPool: // no retry can help
+	case err != nil && isPoolClosed(err): // no retry can help
 		return nil, nil, storage.NotApplied(fmt.Errorf("postgres: %w", err))
 	case err != nil:
 		return nil, nil, storage.NotApplied(fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err))

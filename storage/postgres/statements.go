@@ -2,6 +2,8 @@ package postgres
 
 import (
 	_ "embed"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sluice-go/sluice/internal/program"
@@ -10,18 +12,36 @@ import (
 // statements are the SQL statements for one table. All but purge return rows that readRow reads.
 type statements struct {
 	load, swap, purge     string
-	one, singles, several string // of Run
+	one, singles, several string // of Run: they call functions
 }
 
-func newStatements(o Options, f *program.Functions, one string) statements {
-	names := []string{"TABLE", o.qualified(o.Table), "UNDO", undoSQL}
-	if f != nil {
-		names = append(names, "STEP", o.qualified(f.Step), "RUN", o.qualified(f.Run), "ONE", o.qualified(one))
+// newStatements returns the statements for a table, and all functions: f.All and those that the statements
+// call. f is nil if there are no functions.
+func newStatements(o Options, f *program.Functions) (s statements, functions []program.Function) {
+	in := strings.NewReplacer("TABLE", o.qualified(o.Table), "UNDO", undoSQL)
+	s = statements{load: in.Replace(loadSQL), swap: in.Replace(swapSQL), purge: in.Replace(purgeSQL)}
+	if f == nil {
+		return s, nil
 	}
-	in := strings.NewReplacer(names...)
-	return statements{
-		load: in.Replace(loadSQL), swap: in.Replace(swapSQL), purge: in.Replace(purgeSQL),
-		one: in.Replace(oneSQL), singles: in.Replace(singlesSQL), several: in.Replace(severalSQL),
+	uses := map[string]string{"TABLE": o.Table, "STEP": f.Step, "RUN": f.Run}
+	one := newFunction("one", oneParameters, oneFunctionSQL, uses)
+	singles, several := newFunction("singles", runParameters, singlesSQL, uses), newFunction("several", runParameters, severalSQL, uses)
+	s.one = strings.ReplaceAll(oneSQL, "ONE", o.qualified(one.Name))
+	s.singles = "SELECT * FROM " + o.qualified(singles.Name) + runArguments
+	s.several = "SELECT * FROM " + o.qualified(several.Name) + runArguments
+	return s, append(slices.Clip(f.All), one, singles, several)
+}
+
+// newFunction returns a function that uses the table.
+//
+// If the table is small when a connection plans a statement, the planner prefers a scan of the table to
+// its index. The plan is cached. So while the table grows, until the next ANALYZE, each lookup of a key
+// would scan all rows. Therefore the functions disable such scans.
+func newFunction(name, parameters, body string, uses map[string]string) program.Function {
+	const attributes = " SET enable_seqscan = off"
+	return program.Function{
+		Name:       program.FunctionName(name, fmt.Sprintf("%s%s%s%q", parameters, attributes, body, uses)),
+		Parameters: parameters, Attributes: attributes, Body: body, Uses: uses,
 	}
 }
 
@@ -42,8 +62,8 @@ SELECT place, version, state, false, 0, 0, NULL FROM _sluice_time CROSS JOIN unn
 // fails, which undoes it. So a transaction that creates rows waits only for transactions that create a
 // greater key. A cycle of such waits is impossible, so there are no deadlocks.
 //
-// Keys are looked up one by one, so that a plan that was cached while the table was small does not
-// scan a large table. The arrays are columns of a subquery with OFFSET 0. If the planner could see
+// Keys are looked up one by one, so that a plan for a table without statistics does not scan it later,
+// when it is large. The arrays are columns of a subquery with OFFSET 0. If the planner could see
 // their lengths, it would plan each execution again.
 //
 // The statement has a lock timeout. If the context ended during a wait for a lock, the outcome would
@@ -83,15 +103,7 @@ var oneFunctionSQL string
 const oneParameters = `(lock_timeout_ms int, batch bigint, now bigint, margin bigint, name bytea, op int, program int, cost bigint, times bigint, args bigint[],
 	OUT old_version bigint, OUT old_state bytea, OUT at bigint, OUT count bigint)`
 
-// oneFunction returns the function of oneSQL for a table.
-func oneFunction(table string, f *program.Functions) program.Function {
-	return program.Function{
-		Name:       program.FunctionName("one", table+"\x00"+f.Step+oneParameters+oneFunctionSQL),
-		Parameters: oneParameters, Body: oneFunctionSQL, Uses: map[string]string{"TABLE": table, "STEP": f.Step},
-	}
-}
-
-// runSQL is the common text of the statements that decide a batch. A statement locks the existing
+// runSQL is the common body of the functions that decide a batch. Its statement locks the existing
 // rows like swapSQL, reads the clock once, decides, and writes the changed rows like swapSQL. It reads
 // the clock after it has all locks. So no state is later than the decision, unless a clock was set back.
 // 3155760000000000 microseconds are 100 years. A record with a longer TTL never expires.
@@ -99,7 +111,16 @@ func oneFunction(table string, f *program.Functions) program.Function {
 //go:embed run.sql
 var runSQL string
 
-// singlesSQL is the statement for batches in which each key has one request with one use. The requests
+// runParameters are the parameters and the columns of the functions of singlesSQL and severalSQL, and
+// runArguments are their arguments.
+const (
+	runParameters = `(int, bigint, bigint, bigint, bytea[], int[], int[], int[], int[], int[], int[], int[], bigint[], bigint[], bigint[])
+	RETURNS TABLE (place bigint, version bigint, state bytea, created bool, at bigint, count bigint, counts bigint[])`
+	runArguments = `($1::int, $2::bigint, $3::bigint, $4::bigint, $5::bytea[],
+	$6::int[], $7::int[], $8::int[], $9::int[], $10::int[], $11::int[], $12::int[], $13::bigint[], $14::bigint[], $15::bigint[])`
+)
+
+// singlesSQL is the body for batches in which each key has one request with one use. The requests
 // are in the order of the keys. Each key succeeds or fails separately.
 var singlesSQL = strings.NewReplacer(
 	"KEYS", `(
@@ -108,12 +129,12 @@ var singlesSQL = strings.NewReplacer(
 	) AS w`,
 	"DECIDED", `SELECT *, ('x' || encode(substring(reply FOR 8), 'hex'))::bit(64)::bigint AS count, false AS always_write FROM (
 		SELECT *, CASE WHEN old_version = batch OR op = 3 THEN int8send(0) WHEN op = 4 THEN int8send(1)
-			ELSE STEP(program, op, old_state, at, cost, times, args) END AS reply FROM _sluice_found OFFSET 0
+			ELSE SCHEMA.STEP(program, op, old_state, at, cost, times, args) END AS reply FROM _sluice_found OFFSET 0
 	) AS d`,
 	"RETURNED", `SELECT place, old_version, old_state, place IN (SELECT place FROM _sluice_not_created), at, coalesce(count, 0), NULL::bigint[] FROM _sluice_decided`,
 ).Replace(runSQL)
 
-// severalSQL is the statement for all other batches. If another transaction creates one of the keys
+// severalSQL is the body for all other batches. If another transaction creates one of the keys
 // meanwhile, other keys may be written already. So the statement fails, which undoes it.
 var severalSQL = strings.NewReplacer(
 	"KEYS", `unnest(keys) WITH ORDINALITY AS w (key, place)`,
@@ -123,7 +144,7 @@ var severalSQL = strings.NewReplacer(
 			array_agg(old_version ORDER BY place) AS all_old_versions, array_agg(old_state ORDER BY place) AS all_old_states, array_agg(coalesce(old_version, 0) ORDER BY place) AS versions
 		FROM _sluice_found
 	) AS f CROSS JOIN _sluice_time CROSS JOIN (SELECT requests, places, ops, shadows, programs, begins, ends, costs, times, args FROM _sluice_args) AS a
-	CROSS JOIN LATERAL RUN(all_old_states, versions, batch, at, requests, places, ops, shadows, programs, begins, ends, costs, times, args)
+	CROSS JOIN LATERAL SCHEMA.RUN(all_old_states, versions, batch, at, requests, places, ops, shadows, programs, begins, ends, costs, times, args)
 	CROSS JOIN LATERAL unnest(all_places, all_keys, all_absent, all_old_versions, all_old_states, replies) AS u (place, key, absent, old_version, old_state, reply)`,
-	"RETURNED", `SELECT place, old_version, old_state, CASE WHEN place IN (SELECT place FROM _sluice_not_created) THEN UNDO ELSE false END, at, 0, counts FROM _sluice_decided`,
+	"RETURNED", `SELECT place, old_version, old_state, CASE WHEN place IN (SELECT place FROM _sluice_not_created) THEN `+undoSQL+` ELSE false END, at, 0::bigint, counts FROM _sluice_decided`,
 ).Replace(runSQL)

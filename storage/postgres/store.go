@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -59,7 +58,7 @@ type Store struct {
 	options          Options
 	sql              statements
 	functions        *program.Functions // nil with NoFunctions
-	allFunctions     []program.Function // functions.All and the function of statements.one
+	allFunctions     []program.Function // functions.All and those of statements
 	batchLockTimeout time.Duration      // the constant, except in tests
 }
 
@@ -80,7 +79,6 @@ func New(db DB, o Options) (*Store, error) {
 		}
 	}
 	s := &Store{db: db, options: o, batchLockTimeout: batchLockTimeout}
-	var one program.Function
 	if !o.NoFunctions {
 		f, err := standard()
 		if len(o.Programs) > 0 {
@@ -89,10 +87,9 @@ func New(db DB, o Options) (*Store, error) {
 		if err != nil {
 			return nil, fmt.Errorf("postgres: Programs: %w", err)
 		}
-		one = oneFunction(o.Table, f)
-		s.functions, s.allFunctions = f, append(slices.Clip(f.All), one)
+		s.functions = f
 	}
-	s.sql = newStatements(o, s.functions, one.Name)
+	s.sql, s.allFunctions = newStatements(o, s.functions)
 	return s, nil
 }
 

@@ -11,14 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/faultproxy"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
-	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
 // programOf returns a GCRA policy and its program.
@@ -197,41 +195,6 @@ func TestNumbersOfAnySizeAreExact(t *testing.T) {
 	runOK(t, s, declined)
 	require.Equal(t, driver.Declined, declined.Requests[0].Applied)
 	require.Equal(t, string(next), stored(t, s, "one"))
-}
-
-func TestStacksAreDecidedAsInGo(t *testing.T) {
-	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
-	policy, err := compose.ParsePolicy("all(gcra 10/h; fixedwindow 12/h; all(movingwindow 30/d slots=6; tokenbucket 9/h))")
-	require.NoError(t, err)
-	p, ok := policy.(algo.Portable).Program()
-	require.True(t, ok)
-	require.True(t, s.Runs(&p))
-	now, keys := time.Now().Round(0), []string{"a", "b"}
-	found := make([]storage.Record, len(keys))
-	for i := range 100 {
-		now = now.Add(time.Duration(i%7) * time.Minute)
-		b := requestEach(&p, keys...)
-		b.Now, b.Requests[0].Times = now, 1+i%4
-		b.Requests[1].Uses[0].Op = driver.Op(i % 3)
-		b.Requests = append(b.Requests, oneRequest(&p, keys...).Requests...)
-		if i%5 == 0 {
-			b.Keys, b.Requests = b.Keys[:1], b.Requests[:1]
-		}
-		want := *b
-		want.Requests = append([]driver.Request(nil), b.Requests...)
-		runOK(t, s, b)
-		changes := storagetest.Decide(&want, append([]storage.Record(nil), found[:len(b.Keys)]...), now, func(*algo.Program) algo.Policy { return policy })
-		require.Equal(t, want.Requests, b.Requests, i)
-		for k, c := range changes {
-			require.Equal(t, string(found[k].State), string(b.Found[k].State))
-			switch c.Verb {
-			case driver.Put:
-				found[k] = storage.Record{Version: b.Version, State: c.State}
-			case driver.Delete:
-				found[k] = storage.Record{}
-			}
-		}
-	}
 }
 
 // The package comment lists these commands.

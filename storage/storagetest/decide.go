@@ -9,11 +9,10 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Decide decides a batch in Go, with the methods Step, Refund and Charge of the policies. It is the
-// reference for every [driver.Server]. found has the stored record of each key. Decide sets Found,
-// At and Applied, and returns the change of each key. now is the time of the decisions if the batch
-// has none. policyOf returns the policy of a program.
-func Decide(b *driver.Batch, found []storage.Record, now time.Time, policyOf func(*algo.Program) algo.Policy) []driver.Change {
+// decide decides a batch in Go, with the methods Step, Refund and Charge of the policies. found has the
+// stored record of each key. decide sets Found, At and Applied, and returns the change of each key. now is
+// the time of the decisions if the batch has none.
+func decide(b *driver.Batch, found []storage.Record, now time.Time) []driver.Change {
 	if !b.Now.IsZero() {
 		now = b.Now
 	}
@@ -26,7 +25,7 @@ func Decide(b *driver.Batch, found []storage.Record, now time.Time, policyOf fun
 		r := &b.Requests[i]
 		r.Applied = 0
 		for range max(r.Times, 1) {
-			next, applied := decideOnce(b, r.Uses, states, policyOf)
+			next, applied := decideOnce(b, r.Uses, states)
 			if applied < 0 {
 				r.Applied = applied
 				break
@@ -41,7 +40,7 @@ func Decide(b *driver.Batch, found []storage.Record, now time.Time, policyOf fun
 }
 
 // decideOnce decides a request with Times 1. It returns the changes by key and the Applied of the request.
-func decideOnce(b *driver.Batch, uses []driver.Use, states [][]byte, policyOf func(*algo.Program) algo.Policy) (map[int]driver.Change, int) {
+func decideOnce(b *driver.Batch, uses []driver.Use, states [][]byte) (map[int]driver.Change, int) {
 	changes, applied, denied := map[int]driver.Change{}, 0, false
 	for _, use := range uses {
 		if b.Found[use.Key].Version == b.Version {

@@ -1,3 +1,3 @@
 package storagetest
 
-var PolicyOf = policyOf
+var Decide = decide

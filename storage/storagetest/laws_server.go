@@ -219,7 +219,7 @@ var serverLaws = []Law{
 			s.applies(batchOf(thousandAnHour, []string{"many times"}, driver.Request{Times: 1001, Uses: []driver.Use{allow(0, 1)}}), 1000)
 		}),
 	law("Runs reports which programs the server can run",
-		"Runs returns true for the programs of the algorithms, and false for a program without code.", func(s *subject) {
+		"Runs returns true for the programs of the algorithms and for stacks of them, and false for a program without code.", func(s *subject) {
 			server := s.Store.(driver.Server)
 			for _, p := range portables {
 				if !server.Runs(&p.program) {

@@ -2,13 +2,9 @@ package storagetest
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/fixedwindow"
-	"github.com/sluice-go/sluice/gcra"
-	"github.com/sluice-go/sluice/movingwindow"
-	"github.com/sluice-go/sluice/tokenbucket"
+	"github.com/sluice-go/sluice/compose"
 )
 
 // portable is a policy with its program.
@@ -19,27 +15,28 @@ type portable struct {
 
 // These policies are used by the laws of servers.
 var (
-	threeAnHour    = hourly(3)
-	tenAnHour      = hourly(10)
-	fiftyAnHour    = hourly(50)
-	thousandAnHour = hourly(1000)
+	threeAnHour    = newPortable("gcra 3/h")
+	tenAnHour      = newPortable("gcra 10/h")
+	fiftyAnHour    = newPortable("gcra 50/h")
+	thousandAnHour = newPortable("gcra 1000/h")
 
-	fourTokens  = newPortable(tokenbucket.New(tokenbucket.Options{Limit: algo.Per(10, time.Hour), Burst: 4}))
-	fiveAWindow = newPortable(fixedwindow.New(fixedwindow.Options{Limit: algo.Per(5, time.Hour)}))
-	sixMoving   = newPortable(movingwindow.New(movingwindow.Options{Limit: algo.Per(6, time.Hour), Slots: 4}))
+	fourTokens  = newPortable("tokenbucket 10/h burst=4")
+	fiveAWindow = newPortable("fixedwindow 5/h")
+	sixMoving   = newPortable("movingwindow 6/h slots=4")
+	stack       = newPortable("all(gcra 10/h; fixedwindow 12/h; all(movingwindow 30/d slots=6; tokenbucket 9/h))")
 
-	portables = []*portable{threeAnHour, tenAnHour, fiftyAnHour, thousandAnHour, fourTokens, fiveAWindow, sixMoving}
+	portables = []*portable{threeAnHour, tenAnHour, fiftyAnHour, thousandAnHour, fourTokens, fiveAWindow, sixMoving, stack}
 )
 
-func hourly(count int64) *portable {
-	return newPortable(gcra.New(gcra.Options{Limit: algo.Per(count, time.Hour)}))
-}
-
-// newPortable panics if it cannot make the policy, which has fixed options.
-func newPortable[P algo.Portable](policy P, err error) *portable {
-	program, ok := policy.Program()
-	if err != nil || !ok {
-		panic(fmt.Sprintf("storagetest: the policy %v has no program: %v", policy, err))
+// newPortable panics if it cannot make the policy.
+func newPortable(spec string) *portable {
+	policy, err := compose.ParsePolicy(spec)
+	if err != nil {
+		panic(err)
+	}
+	program, ok := policy.(algo.Portable).Program()
+	if !ok {
+		panic(fmt.Sprintf("storagetest: the policy %v has no program", policy))
 	}
 	return &portable{policy, program}
 }

@@ -45,7 +45,7 @@ func (r *reference) decide(b *driver.Batch) {
 		found[i] = copied(r.find(now, key))
 	}
 	restore := r.withoutUnreadable(b)
-	changes := storagetest.Decide(b, found, now, storagetest.PolicyOf)
+	changes := storagetest.Decide(b, found, now)
 	r.store(b, changes)
 	restore(b)
 }

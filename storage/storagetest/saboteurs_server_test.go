@@ -119,7 +119,7 @@ var serverSaboteurs = []saboteur{
 			return
 		}
 		found, _ := r.Load(ctx, b.Keys...)
-		changes := storagetest.Decide(b, found, b.Now, storagetest.PolicyOf)
+		changes := storagetest.Decide(b, found, b.Now)
 		yield()
 		r.mu.Lock()
 		defer r.mu.Unlock()
