@@ -3,7 +3,9 @@ package httplimit
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -258,9 +260,9 @@ func (p *pendingRequest) abandon() {
 	}
 }
 
-// updateFromResponse ends a request that was sent. The response is nil if there was none.
-// It returns how long the server pauses all requests.
-func (p *pendingRequest) updateFromResponse(response *http.Response) time.Duration {
+// updateFromResponse ends a request that was sent. The response is nil if there was none; err is
+// the error then. It returns how long the server pauses all requests.
+func (p *pendingRequest) updateFromResponse(response *http.Response, err error) time.Duration {
 	var reported reportedQuota
 	ok := false
 	if response != nil {
@@ -273,17 +275,20 @@ func (p *pendingRequest) updateFromResponse(response *http.Response) time.Durati
 	q.inFlight--
 	q.active--
 	q.events++
-	if response == nil {
-		q.quota.lost++
-	} else {
+	if response != nil {
 		q.pause.update(now, p.sentAt, q.events, response, reported.wait)
 	}
+	var failed *net.OpError
 	switch {
 	case ok:
 		uncounted := q.responses - p.responsesAtSend + int64(q.inFlight)
 		q.quota.update(now, p.sentAt, q.events, reported, uncounted)
 	case response != nil:
 		q.quota.updateWithoutReport(now)
+	case errors.As(err, &failed) && failed.Op == "dial":
+		q.quota.remaining++ // without a connection, the server has not counted the request
+	default:
+		q.quota.lost++
 	}
 	q.responses++
 	if q.inFlight == 0 {

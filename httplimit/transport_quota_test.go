@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -229,6 +230,59 @@ func TestFailedRequestCountsAsSpent(t *testing.T) {
 		require.Len(t, c.sequential(t, 1), 2)
 		time.Sleep(2 * time.Second)
 		require.Equal(t, seconds(0, 0, 100), c.sequential(t, 1))
+	})
+}
+
+// While the server is down, requests that cannot connect must not spend its quota. Otherwise
+// the client would wait for a window after the server is back.
+func TestRequestThatCannotConnectSpendsNoQuota(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down, remaining := false, 2
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			time.Sleep(time.Millisecond)
+			if down {
+				return nil, fmt.Errorf("a proxy says: %w", &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED})
+			}
+			return newResponse(200, "RateLimit", fmt.Sprintf(`"a";r=%d;t=36`, remaining), "RateLimit-Policy", `"a";q=100;w=3600`)
+		})
+		refused := func(n int) {
+			down = true
+			for range n {
+				r, _ := request(t.Context(), t)
+				_, err := c.RoundTrip(r)
+				require.ErrorIs(t, err, syscall.ECONNREFUSED)
+			}
+			down = false
+		}
+		refused(5)
+		c.sequential(t, 1)
+		refused(100)
+		require.Less(t, time.Since(c.began), time.Second)
+		remaining = 0
+		c.concurrent(t, 3)
+		sent := c.times()
+		require.Less(t, sent[len(sent)-2], time.Second)
+		require.Greater(t, sent[len(sent)-1], 36*time.Second, "two remained")
+	})
+}
+
+// The request took the unit that came back, and gives it back if it cannot connect.
+func TestRefillIsNotSpentWithoutAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent int
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			if sent++; 1 < sent && sent < 5 {
+				return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+			}
+			return newResponse(200, "RateLimit", `"a";r=0;t=36`, "RateLimit-Policy", `"a";q=100;w=3600`)
+		})
+		get(t, c, "http://example.com/")
+		for range 3 {
+			r, _ := request(t.Context(), t)
+			_, err := c.RoundTrip(r)
+			require.ErrorIs(t, err, syscall.ECONNREFUSED)
+		}
+		require.Equal(t, seconds(0, 36, 36, 36, 36, 72), c.sequential(t, 2))
 	})
 }
 
