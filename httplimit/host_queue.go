@@ -53,8 +53,8 @@ type denial struct {
 	cost      int64
 }
 
-// unused reports whether the queue can be deleted: it has no requests, and a new queue
-// would send as many.
+// unused reports whether the queue can be deleted: it has no requests and no pause, and the whole
+// quota of the server is available again.
 func (q *hostQueue) unused() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
