@@ -44,6 +44,7 @@ type pendingRequest struct {
 
 	arrivedAt, sentAt int64 // values of queue.events
 	responsesAtSend   int64 // the value of queue.responses when it was sent
+	usedRefill        bool  // when it was sent: see serverQuota.spend
 }
 
 // denial identifies calls that a limiter denies for the same time: calls of one cost under
@@ -216,7 +217,7 @@ func (p *pendingRequest) trySend(ctx context.Context) (sent bool, err error) {
 	q.inFlight++
 	q.events++
 	q.pause.sent++
-	q.quota.spend(now, q.events)
+	p.usedRefill = q.quota.spend(now, q.events)
 	p.sentAt, p.responsesAtSend = q.events, q.responses
 	return true, nil
 }
@@ -283,10 +284,10 @@ func (p *pendingRequest) updateFromResponse(response *http.Response, err error) 
 	case ok:
 		uncounted := q.responses - p.responsesAtSend + int64(q.inFlight)
 		q.quota.update(now, p.sentAt, q.events, reported, uncounted)
-	case response != nil:
-		q.quota.updateWithoutReport(now)
-	case errors.As(err, &failed) && failed.Op == "dial":
-		q.quota.remaining++ // without a connection, the server has not counted the request
+	case response != nil && !now.Before(q.quota.expiresAt):
+		q.quota.known = false
+	case response != nil, errors.As(err, &failed) && failed.Op == "dial":
+		q.quota.giveBack(now, p.sentAt, p.usedRefill)
 	default:
 		q.quota.lost++
 	}
