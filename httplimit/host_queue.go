@@ -231,7 +231,10 @@ func (p *pendingRequest) postpone(ctx context.Context, d *compose.Decision) erro
 	now := time.Now()
 	p.releaseSlot()
 	q.preferNew = !p.retryAt.IsZero()
-	q.wakeWaiters(now)
+	defer func() { // when the new times are set, because they change who is next
+		q.wakeWaiters(now)
+		q.firstDenied(p.denial).wake() // it may have been ready, and must watch the time again
+	}()
 	p.retryAt = now.Add(d.RetryAfter)
 	for i := range d.Results {
 		if r := &d.Results[i]; r.Rule == d.Rule {
