@@ -139,7 +139,7 @@ func onUnix(r *http.Request) bool {
 func (c *ClientIP) find(r *http.Request) (addr netip.Addr, trusted bool, err error) {
 	unix := onUnix(r)
 	if !unix {
-		addr = parsePeer(r.RemoteAddr)
+		addr, _ = parseHop(r.RemoteAddr)
 	}
 	if unix && !c.TrustUnix || !unix && !c.trusts(addr) {
 		return addr, false, nil
@@ -191,17 +191,6 @@ func translated(addr netip.Addr) netip.Addr {
 	if inner := netip.AddrFrom4([4]byte(whole[12:])); inner.IsGlobalUnicast() && !inner.IsPrivate() {
 		return inner
 	}
-	return addr
-}
-
-// parsePeer reads RemoteAddr. It is faster than parseHop for an IPv4 address with a port.
-func parsePeer(remote string) netip.Addr {
-	if colon := strings.LastIndexByte(remote, ':'); colon > 0 && remote[0] != '[' {
-		if addr, err := netip.ParseAddr(remote[:colon]); err == nil && addr.Is4() {
-			return addr
-		}
-	}
-	addr, _ := parseHop(remote)
 	return addr
 }
 

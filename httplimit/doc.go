@@ -38,6 +38,7 @@
 //	413  denied: the cost is above the capacity of a rule in Options.Bytes, so no wait helps
 //	422  denied: the cost is above the capacity of another rule, so no wait helps
 //	503  the store failed, and the limiter's failure policy is compose.FailClosed;
+//	     or the request's context ended before the decision, as when the client is gone.
 //	     Retry-After is 5 seconds, because nobody knows when the store is back
 //	500  a rule failed, such as with a negative cost or an error of its PolicyFor
 //

@@ -3,7 +3,9 @@ package httplimit
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -42,6 +44,7 @@ type pendingRequest struct {
 
 	arrivedAt, sentAt int64 // values of queue.events
 	responsesAtSend   int64 // the value of queue.responses when it was sent
+	usedRefill        bool  // when it was sent: see serverQuota.spend
 }
 
 // denial identifies calls that a limiter denies for the same time: calls of one cost under
@@ -51,8 +54,8 @@ type denial struct {
 	cost      int64
 }
 
-// unused reports whether the queue can be deleted: it has no requests, and a new queue
-// would send as many.
+// unused reports whether the queue can be deleted: it has no requests and no pause, and the whole
+// quota of the server is available again.
 func (q *hostQueue) unused() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -214,7 +217,7 @@ func (p *pendingRequest) trySend(ctx context.Context) (sent bool, err error) {
 	q.inFlight++
 	q.events++
 	q.pause.sent++
-	q.quota.spend(now, q.events)
+	p.usedRefill = q.quota.spend(now, q.events)
 	p.sentAt, p.responsesAtSend = q.events, q.responses
 	return true, nil
 }
@@ -228,7 +231,10 @@ func (p *pendingRequest) postpone(ctx context.Context, d *compose.Decision) erro
 	now := time.Now()
 	p.releaseSlot()
 	q.preferNew = !p.retryAt.IsZero()
-	q.wakeWaiters(now)
+	defer func() { // when the new times are set, because they change who is next
+		q.wakeWaiters(now)
+		q.firstDenied(p.denial).wake() // it may have been ready, and must watch the time again
+	}()
 	p.retryAt = now.Add(d.RetryAfter)
 	for i := range d.Results {
 		if r := &d.Results[i]; r.Rule == d.Rule {
@@ -258,9 +264,9 @@ func (p *pendingRequest) abandon() {
 	}
 }
 
-// updateFromResponse ends a request that was sent. The response is nil if there was none.
-// It returns how long the server pauses all requests.
-func (p *pendingRequest) updateFromResponse(response *http.Response) time.Duration {
+// updateFromResponse ends a request that was sent. The response is nil if there was none; err is
+// the error then. It returns how long the server pauses all requests.
+func (p *pendingRequest) updateFromResponse(response *http.Response, err error) time.Duration {
 	var reported reportedQuota
 	ok := false
 	if response != nil {
@@ -273,17 +279,20 @@ func (p *pendingRequest) updateFromResponse(response *http.Response) time.Durati
 	q.inFlight--
 	q.active--
 	q.events++
-	if response == nil {
-		q.quota.lost++
-	} else {
+	if response != nil {
 		q.pause.update(now, p.sentAt, q.events, response, reported.wait)
 	}
+	var failed *net.OpError
 	switch {
 	case ok:
 		uncounted := q.responses - p.responsesAtSend + int64(q.inFlight)
 		q.quota.update(now, p.sentAt, q.events, reported, uncounted)
-	case response != nil:
-		q.quota.updateWithoutReport(now)
+	case response != nil && !now.Before(q.quota.expiresAt):
+		q.quota.known = false
+	case response != nil, errors.As(err, &failed) && failed.Op == "dial":
+		q.quota.giveBack(now, p.sentAt, p.usedRefill)
+	default:
+		q.quota.lost++
 	}
 	q.responses++
 	if q.inFlight == 0 {

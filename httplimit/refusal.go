@@ -27,8 +27,8 @@ type Refusal struct {
 	// Decision is the denial. Its own Err is always nil. If Refusal.Err is set, Decision is
 	// the zero Decision.
 	Decision compose.Decision
-	// Err is the error if the limiter could not decide, and nil after a denial. Do not
-	// send it to the client.
+	// Err is the error if the limiter could not decide, and nil after a denial. If the client
+	// is gone, it wraps context.Canceled. Do not send it to the client.
 	Err error
 }
 

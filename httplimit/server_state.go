@@ -14,6 +14,10 @@ const maxWait = time.Hour
 // reported it. A server may report it on some routes only, or only with denials.
 const minBelief = time.Minute
 
+// slack is how much longer one request may travel to the server than another. Without it, a request
+// that is sent a window after a slow one could reach the server less than a window after it.
+const slack = 100 * time.Millisecond
+
 // serverQuota estimates how many requests a server still accepts.
 //
 // remaining is a lower bound: the number that a response reported, less all requests that the
@@ -29,7 +33,7 @@ type serverQuota struct {
 	refillAt    time.Time     // when the server accepts one more than remaining
 	refillSetAt int64         // the event that set refillAt
 	fullAt      time.Time     // when the whole quota is back, whatever was not answered
-	window      time.Duration // the time in which the whole quota comes back
+	window      time.Duration // the time in which the whole quota comes back, and slack
 	expiresAt   time.Time     // when the limit is forgotten unless it is reported again
 }
 
@@ -48,20 +52,32 @@ func (s *serverQuota) availableAt(now time.Time, before int64) time.Time {
 	return s.fullAt
 }
 
-// spend counts a request that is sent now.
-func (s *serverQuota) spend(now time.Time, event int64) {
+// spend counts a request that is sent now. It reports whether the request used the refill.
+func (s *serverQuota) spend(now time.Time, event int64) bool {
 	if !s.known {
-		return
+		return false
 	}
 	if s.remaining > 0 {
 		s.remaining--
-		return
+		return false
 	}
 	// This request used the refill. Its response will report the next one. Without a
 	// response, the whole quota is back after a window.
 	s.remaining = 0
 	s.refillAt, s.refillSetAt = now.Add(s.window), event
 	s.fullAt = s.refillAt
+	return true
+}
+
+// giveBack undoes spend for a request that did not count for the limit. If it used a refill, and
+// refillAt has changed since, it gives nothing back, because the server may have no room for both.
+func (s *serverQuota) giveBack(now time.Time, sentAt int64, usedRefill bool) {
+	switch {
+	case !usedRefill:
+		s.remaining++
+	case s.refillSetAt == sentAt:
+		s.refillAt = now
+	}
 }
 
 // update takes in the quota that a response reported. uncounted is how many requests the
@@ -73,23 +89,13 @@ func (s *serverQuota) update(now time.Time, sentAt, event int64, reported report
 	s.remaining = min(max(s.remaining, reported.remaining-uncounted), reported.remaining)
 	s.leastSeen = min(s.leastSeen, reported.remaining)
 	wait := max(reported.wait, time.Second) // a server that reports no time is probed soon
-	s.window = min(max(reported.window, wait), maxWait)
+	s.window = min(max(reported.window, wait)+slack, maxWait)
 	s.fullAt = now.Add(s.window)
 	s.expiresAt = now.Add(max(s.window, minBelief))
 	// A request that was sent after refillAt was set has newer information. An older one
 	// may be outdated, so it counts only if it reports a later time.
 	if refillAt := now.Add(min(wait, maxWait)); sentAt >= s.refillSetAt || refillAt.After(s.refillAt) {
 		s.refillAt, s.refillSetAt = refillAt, event
-	}
-}
-
-// updateWithoutReport is update for a response that reports no limit. Its request did not
-// count for the limit, so the server accepts another in its place.
-func (s *serverQuota) updateWithoutReport(now time.Time) {
-	if now.Before(s.expiresAt) {
-		s.remaining++
-	} else {
-		s.known = false
 	}
 }
 

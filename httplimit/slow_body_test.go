@@ -102,18 +102,21 @@ func TestDenialReachesAClientThatSendsFirst(t *testing.T) {
 	}
 }
 
+// A middleware such as http.MaxBytesHandler wraps also the body of a request that has none.
 func TestDenialWithoutABodyKeepsTheConnection(t *testing.T) {
-	conn := sendRaw(t, exhausted(t, nil), "")
-	reader := bufio.NewReader(conn)
-	for range 3 {
-		_, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-		require.NoError(t, err)
-		response, err := http.ReadResponse(reader, nil)
-		require.NoError(t, err)
-		require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
-		require.False(t, response.Close)
-		_, err = io.Copy(io.Discard, response.Body)
-		require.NoError(t, err)
+	for _, wrap := range []func(http.Handler) http.Handler{nil, func(next http.Handler) http.Handler { return http.MaxBytesHandler(next, 1000) }} {
+		conn := sendRaw(t, exhausted(t, wrap), "")
+		reader := bufio.NewReader(conn)
+		for range 3 {
+			_, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+			require.NoError(t, err)
+			response, err := http.ReadResponse(reader, nil)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
+			require.False(t, response.Close)
+			_, err = io.Copy(io.Discard, response.Body)
+			require.NoError(t, err)
+		}
 	}
 }
 

@@ -28,9 +28,14 @@ import (
 //
 // The field RateLimit of a response reports r, the number of remaining requests, and t, the time
 // until there are more. Transport sends at most r more requests, and then one request after each t,
-// until a response reports more. Suppose that the limit counts requests and no other client shares
-// it. Then, after its first response, the server denies no request that Transport sends. If some
-// routes of the server report no limits, the server can deny a few requests.
+// until a response reports more. Suppose that the limit counts requests, no other client shares it,
+// and each request reaches the server within 0.1 seconds. Then, after its first response, the server
+// denies no request that Transport sends. If some routes of the server report no limits, the server
+// can deny a few requests.
+//
+// A request without a response counts as sent, unless it failed to connect: with a [net.OpError]
+// whose Op is "dial". If no requests remained when it was sent, the next request waits for the w of
+// RateLimit-Policy, but at most an hour.
 //
 // If the responses stop reporting a limit, it stays in force until its whole quota is available
 // again, and for at least a minute. With more than 64 servers, Transport forgets those that have
@@ -125,7 +130,7 @@ func (t *Transport) sendOnce(r *http.Request) (response *http.Response, pause ti
 	sent := false
 	defer func() { // even if Base, Key or a function of the limiter's rules panics
 		if sent {
-			pause = p.updateFromResponse(response)
+			pause = p.updateFromResponse(response, err)
 			return
 		}
 		if p != nil {

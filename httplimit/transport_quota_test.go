@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,6 +24,9 @@ import (
 
 // These tests promise that Transport keeps within the limits that servers report, uses
 // nearly all of them, and forgets what no longer matters.
+
+// slack is the longest way to the server that causes no denials.
+const slack = 100 * time.Millisecond
 
 // After the first response of our Handler, no request is denied, whatever the algorithm, the
 // number of concurrent requests and the delays. The client gets at least 90% of the limit.
@@ -58,6 +62,69 @@ func steady(t *testing.T, spec string, workers int, slowest time.Duration) {
 		steadily := policy.Bound(2*time.Minute) - full.Limit
 		require.GreaterOrEqual(t, float64(w.statuses[http.StatusOK]), 0.9*float64(steadily))
 	}
+}
+
+// The same holds if responses are slow or get lost, requests are cancelled, and the server is
+// down at times. Only the way to the server must be short.
+func TestNeverDeniedByAnUnreliableServer(t *testing.T) {
+	for _, spec := range []string{"gcra 1/s burst=1", "gcra 2/s burst=1", "gcra 60/m burst=10", "tokenbucket 5/s burst=20", "fixedwindow 1/s", "movingwindow 2/s", "all(gcra 5/s; gcra 100/m)"} {
+		for _, slowest := range []time.Duration{time.Millisecond, 300 * time.Millisecond, 5 * time.Second} {
+			t.Run(fmt.Sprint(spec, " over ", slowest), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { unreliable(t, spec, slowest) })
+			})
+		}
+	}
+}
+
+func unreliable(t *testing.T, spec string, slowest time.Duration) {
+	w := newWire(httplimit.Handler(limiterOf(t, nil, spec), hello, httplimit.Options{}), slack/2)
+	back := newWire(nil, slowest)
+	sleep := func(ctx context.Context, d time.Duration) error {
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	var sent, denied atomic.Int64
+	client := &httplimit.Transport{Base: roundTripper(func(r *http.Request) (*http.Response, error) {
+		n := sent.Add(1)
+		if n > 1 && time.Now().Second()%30 > 20 {
+			return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+		}
+		if err := sleep(r.Context(), w.delay()); err != nil {
+			return nil, err
+		}
+		response := respond(w.Handler, r)
+		if response.StatusCode == http.StatusTooManyRequests {
+			denied.Add(1)
+		}
+		if err := sleep(r.Context(), back.delay()); err != nil {
+			return nil, err
+		}
+		if n%20 == 0 {
+			return nil, io.ErrUnexpectedEOF
+		}
+		return response, nil
+	})}
+	get(t, client, "http://example.com/") // the first response reports the limit
+	end := time.Now().Add(5 * time.Minute)
+	var workers sync.WaitGroup
+	for i := range 8 {
+		workers.Go(func() {
+			for time.Now().Before(end) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i+1)*2*time.Second)
+				r, _ := http.NewRequestWithContext(ctx, "GET", "http://example.com/", nil)
+				if _, err := client.RoundTrip(r); err != nil {
+					time.Sleep(100 * time.Millisecond)
+				}
+				cancel()
+			}
+		})
+	}
+	workers.Wait()
+	require.Zero(t, denied.Load())
 }
 
 func TestRequestsWithOneKeyShareALimit(t *testing.T) {
@@ -148,7 +215,7 @@ func TestRequestWithoutResponseDelaysOthersForAWindow(t *testing.T) {
 		})
 		synctest.Wait()
 		time.Sleep(3 * time.Second)
-		require.Equal(t, seconds(0, 2, 32), c.sequential(t, 1))
+		require.Equal(t, append(seconds(0, 2), 32*time.Second+slack), c.sequential(t, 1))
 		cancel()
 		all.Wait()
 	})
@@ -206,7 +273,7 @@ func TestUnansweredRequestMayUseTheRefill(t *testing.T) {
 		c.send(t, "0s", `"a";r=0;t=10`)
 		c.send(t, "0s", `"a";r=9;t=10`)
 		time.Sleep(3 * time.Hour)
-		require.Equal(t, seconds(0, 0, 60), c.times())
+		require.Equal(t, append(seconds(0, 0), time.Minute+slack), c.times())
 	})
 }
 
@@ -229,6 +296,59 @@ func TestFailedRequestCountsAsSpent(t *testing.T) {
 		require.Len(t, c.sequential(t, 1), 2)
 		time.Sleep(2 * time.Second)
 		require.Equal(t, seconds(0, 0, 100), c.sequential(t, 1))
+	})
+}
+
+// While the server is down, requests that cannot connect must not spend its quota. Otherwise
+// the client would wait for a window after the server is back.
+func TestRequestThatCannotConnectSpendsNoQuota(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down, remaining := false, 2
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			time.Sleep(time.Millisecond)
+			if down {
+				return nil, fmt.Errorf("a proxy says: %w", &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED})
+			}
+			return newResponse(200, "RateLimit", fmt.Sprintf(`"a";r=%d;t=36`, remaining), "RateLimit-Policy", `"a";q=100;w=3600`)
+		})
+		refused := func(n int) {
+			down = true
+			for range n {
+				r, _ := request(t.Context(), t)
+				_, err := c.RoundTrip(r)
+				require.ErrorIs(t, err, syscall.ECONNREFUSED)
+			}
+			down = false
+		}
+		refused(5)
+		c.sequential(t, 1)
+		refused(100)
+		require.Less(t, time.Since(c.began), time.Second)
+		remaining = 0
+		c.concurrent(t, 3)
+		sent := c.times()
+		require.Less(t, sent[len(sent)-2], time.Second)
+		require.Greater(t, sent[len(sent)-1], 36*time.Second, "two remained")
+	})
+}
+
+// The request took the unit that came back, and gives it back if it cannot connect.
+func TestRefillIsNotSpentWithoutAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent int
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			if sent++; 1 < sent && sent < 5 {
+				return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+			}
+			return newResponse(200, "RateLimit", `"a";r=0;t=36`, "RateLimit-Policy", `"a";q=100;w=3600`)
+		})
+		get(t, c, "http://example.com/")
+		for range 3 {
+			r, _ := request(t.Context(), t)
+			_, err := c.RoundTrip(r)
+			require.ErrorIs(t, err, syscall.ECONNREFUSED)
+		}
+		require.Equal(t, seconds(0, 36, 36, 36, 36, 72), c.sequential(t, 2))
 	})
 }
 
@@ -302,7 +422,23 @@ func TestUnreportedLimitHoldsForAMinute(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		c.sequential(t, 1)
 		c.concurrent(t, 3)
-		require.Equal(t, seconds(12, 12, 13), c.times()[2:], "only as many as the server certainly accepts")
+		require.Equal(t, seconds(12, 13, 14), c.times()[2:], "only as many as the server certainly accepts")
+	})
+}
+
+// A request to a route without a limit gives back the unit that it seemed to take, but no more.
+func TestRoutesWithoutALimitAddNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fields := []string{"RateLimit", `"a";r=0;t=5`, "RateLimit-Policy", `"a";q=1;w=5`}
+		reported := fields
+		c := newTransport(func(*http.Request) (*http.Response, error) { return newResponse(200, fields...) })
+		c.sequential(t, 1)
+		fields = nil
+		c.sequential(t, 1)
+		time.Sleep(20 * time.Second)
+		fields = reported
+		c.concurrent(t, 2)
+		require.Equal(t, seconds(0, 5, 25, 30), c.times())
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"hash/maphash"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -17,8 +18,9 @@ const DefaultDenied = 100
 // MaxDeniedKey is the longest Key of a [DeniedKey], in bytes.
 const MaxDeniedKey = 128
 
-// shards is the number of locks of a Denied.
-const shards = 8
+// countersPerKey is how many counters a Denied has for each key that it lists. More counters make the
+// counts more exact.
+const countersPerKey = 8
 
 // Denied lists the keys that are denied most. Its memory is bounded, whatever the number of
 // keys. Make it with [NewDenied]. It is safe for concurrent use.
@@ -28,21 +30,20 @@ const shards = 8
 //
 // After N denials, a Denied of size M lists every key with more than N/M denials, and usually the
 // M keys with the most denials. The counts are estimates with a known error: see [DeniedKey].
-// The algorithm is Space-Saving, by Metwally, Agrawal and El Abbadi (2005). The keys are divided
-// into 8 groups, each with a lock and M counters. So a Denied holds up to 8*M keys, of which it
-// lists M. Each takes up to MaxDeniedKey bytes and about 250 bytes more. That is about 300 kB for
-// a size of 100.
+// The algorithm is Space-Saving, by Metwally, Agrawal and El Abbadi (2005). A Denied holds up to
+// 8*M keys, of which it lists M. Each takes up to MaxDeniedKey bytes and about 250 bytes more. That
+// is about 300 kB for a size of 100.
 //
 // Keys can be personal data or secrets: addresses, accounts, sessions, tokens. Serve the
 // list on a loopback listener or behind authentication, and never to the public.
 type Denied struct {
-	size        int
-	clock       func() time.Time
-	keys, rules maphash.Seed
-	shards      [shards]shard
+	size  int
+	clock func() time.Time
+	seed  maphash.Seed
 
-	mu    sync.Mutex
-	since time.Time
+	mu      sync.Mutex
+	since   time.Time
+	summary *summary
 }
 
 // DeniedKey is a key that a rule denied. The rule denied it at most Count times, and at
@@ -57,19 +58,12 @@ type DeniedKey struct {
 	ErrorBound uint64 `json:"error_bound"`
 }
 
-// shard has the summary of the keys whose hash selects it.
-type shard struct {
-	mu sync.Mutex
-	*summary
-	_ [64]byte // keeps the locks on different cache lines
-}
-
 // NewDenied returns a Denied that lists up to size keys. 0 or less means DefaultDenied.
 func NewDenied(size int) *Denied {
 	if size <= 0 {
 		size = DefaultDenied
 	}
-	d := &Denied{size: size, clock: time.Now, keys: maphash.MakeSeed(), rules: maphash.MakeSeed()}
+	d := &Denied{size: size, clock: time.Now, seed: maphash.MakeSeed()}
 	d.Reset()
 	return d
 }
@@ -87,18 +81,12 @@ func (d *Denied) Observe(e compose.Event) {
 	}
 }
 
-// hash identifies a rule's key. Nobody outside the process can predict it, so nobody can
-// make keys with equal hashes.
-func (d *Denied) hash(rule, key string) uint64 {
-	return maphash.String(d.keys, key) ^ maphash.String(d.rules, rule)
-}
-
 func (d *Denied) add(rule, key string) {
-	item := d.hash(rule, key)
-	s := &d.shards[item%shards]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c, isNew := s.add(item); isNew {
+	// Nobody outside the process can predict the hash, so nobody can make keys with equal hashes.
+	item := maphash.Comparable(d.seed, [2]string{rule, key})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c, isNew := d.summary.add(item); isNew {
 		c.rule, c.key = rule, cutKey(c.key[:0], key, item)
 	}
 }
@@ -117,20 +105,13 @@ func cutKey(dst []byte, key string, item uint64) []byte {
 func (d *Denied) Reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i := range d.shards {
-		s := &d.shards[i]
-		s.mu.Lock()
-		s.summary = newSummary(d.size)
-		s.mu.Unlock()
-	}
-	d.since = d.clock().UTC()
+	d.since, d.summary = d.clock().UTC(), newSummary(min(d.size, math.MaxInt/countersPerKey)*countersPerKey)
 }
 
 // Top returns the keys with the highest Count, in descending order. It returns at most as
 // many as the size of the Denied.
 func (d *Denied) Top() []DeniedKey { return d.report().Keys }
 
-// report is a snapshot. It may lack denials that happen while it is made.
 type report struct {
 	Since   time.Time   `json:"since"`
 	Denials uint64      `json:"denials"`
@@ -140,18 +121,11 @@ type report struct {
 
 func (d *Denied) report() report {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	r := report{Since: d.since, Keys: []DeniedKey{}}
-	for i := range d.shards {
-		s := &d.shards[i]
-		s.mu.Lock()
-		r.Denials += s.total
-		r.Missing = max(r.Missing, s.maxMissing())
-		for i, c := range s.counters {
-			r.Keys = append(r.Keys, DeniedKey{Rule: c.rule, Key: string(c.key), Count: s.counts[i], ErrorBound: c.errorBound})
-		}
-		s.mu.Unlock()
+	r := report{Since: d.since, Denials: d.summary.total, Missing: d.summary.maxMissing(), Keys: []DeniedKey{}}
+	for i, c := range d.summary.counters {
+		r.Keys = append(r.Keys, DeniedKey{Rule: c.rule, Key: string(c.key), Count: d.summary.counts[i], ErrorBound: c.errorBound})
 	}
+	d.mu.Unlock()
 	slices.SortFunc(r.Keys, func(a, b DeniedKey) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.ErrorBound, b.ErrorBound),
 			cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))

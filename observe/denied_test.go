@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -63,8 +64,8 @@ func TestAllowedDecisionsAreNotCounted(t *testing.T) {
 	require.Empty(t, d.Top())
 }
 
-// The list spreads its keys over several summaries. The bounds of one summary must hold for
-// the list too.
+// The list has only some of the keys of the summary. The bounds of the summary must hold for the
+// list too.
 func TestListIsWithinItsBounds(t *testing.T) {
 	for _, size := range []int{1, 5, 20, 100} {
 		for name, stream := range streams(20_000) {
@@ -106,18 +107,19 @@ func requireListBounds(t *testing.T, d *Denied, exact map[string]uint64, total i
 	}
 }
 
-// A key can lose its counter to another key of its shard before the list is full.
-func TestMissingIsTheMaximumOfKeysWithoutACounter(t *testing.T) {
-	d, other := NewDenied(1), 0
-	for d.hash("client", fmt.Sprint(other))%shards != d.hash("client", "ann")%shards {
-		other++
+// A key that is not listed can have a counter, or have lost it to another key.
+func TestMissingIsTheMaximumOfAllOtherKeys(t *testing.T) {
+	for _, others := range []int{1, countersPerKey} {
+		d, exact := NewDenied(1), map[string]uint64{"ann": 3}
+		for range 3 {
+			d.add("client", "ann")
+		}
+		for i := range others {
+			d.add("client", fmt.Sprint(i))
+			exact[fmt.Sprint(i)] = 1
+		}
+		requireListBounds(t, d, exact, 3+others)
 	}
-	exact := map[string]uint64{"ann": 3, fmt.Sprint(other): 1}
-	for range 3 {
-		d.add("client", "ann")
-	}
-	d.add("client", fmt.Sprint(other))
-	requireListBounds(t, d, exact, 4)
 }
 
 func TestLongKeysAreCutAndStayDistinct(t *testing.T) {
@@ -175,13 +177,21 @@ func TestMemoryOfDeniedIsBounded(t *testing.T) {
 	for i := range 10_000 {
 		d.add("client", strings.Repeat("long", i%1000)+fmt.Sprint(i))
 	}
-	for i := range d.shards {
-		s := &d.shards[i]
-		require.LessOrEqual(t, len(s.counters), 10)
-		require.LessOrEqual(t, len(s.index), 10)
-		for _, c := range s.counters {
-			require.LessOrEqual(t, cap(c.key), 2*MaxDeniedKey)
+	require.Len(t, d.summary.counters, 10*countersPerKey)
+	require.Len(t, d.summary.index, 10*countersPerKey)
+	for _, c := range d.summary.counters {
+		require.LessOrEqual(t, cap(c.key), 2*MaxDeniedKey)
+	}
+}
+
+func TestSizeCanBeAnyNumber(t *testing.T) {
+	for _, size := range []int{math.MinInt, -1, 0, 1, math.MaxInt} {
+		d := NewDenied(size)
+		for i := range 3 {
+			d.add("client", fmt.Sprint(i))
 		}
+		require.NotEmpty(t, d.Top())
+		require.EqualValues(t, 3, d.report().Denials)
 	}
 }
 

@@ -19,7 +19,7 @@ const drainTime = 500 * time.Millisecond
 // response: when the rest of the body or 256 KB of it have arrived, or after half a second. Prepare
 // does nothing if the request has no body.
 func Prepare(w http.ResponseWriter, r *http.Request) {
-	if r.ProtoMajor != 1 || r.Body == nil || r.Body == http.NoBody {
+	if r.ProtoMajor != 1 || r.ContentLength == 0 { // Body can be a middleware's, also without content
 		return
 	}
 	w.Header().Set("Connection", "close")

@@ -5,18 +5,20 @@ package errtext
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
-// MaxQuoted is the most bytes of a word that a message should show.
+// MaxQuoted is the most characters of a word that a message should show.
 const MaxQuoted = 100
 
 // Quote returns s in quotes, with control characters escaped. It cuts a word that is longer
 // than MaxQuoted.
 func Quote(s string) string {
-	if len(s) > MaxQuoted {
-		return fmt.Sprintf("%.*q...", MaxQuoted, s)
+	shown := fmt.Sprintf("%.*q", MaxQuoted, s)
+	if utf8.RuneCountInString(s) > MaxQuoted {
+		shown += "..."
 	}
-	return fmt.Sprintf("%q", s)
+	return shown
 }
 
 // Nearest returns the known word that differs from the typed word by at most two letters,

@@ -24,4 +24,6 @@ func TestNearestFindsWordsWithOneOrTwoTypos(t *testing.T) {
 func TestQuoteEscapesAndCuts(t *testing.T) {
 	require.Equal(t, `"a\x1bb"`, errtext.Quote("a\x1bb"))
 	require.Equal(t, `"`+strings.Repeat("x", errtext.MaxQuoted)+`"...`, errtext.Quote(strings.Repeat("x", 5000)))
+	require.Equal(t, `"`+strings.Repeat("é", errtext.MaxQuoted)+`"...`, errtext.Quote(strings.Repeat("é", 101)))
+	require.Equal(t, `"`+strings.Repeat("é", 60)+`"`, errtext.Quote(strings.Repeat("é", 60)), "whole")
 }

@@ -1,0 +1,43 @@
+package httplimit
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/compose"
+)
+
+// A denied request is ready, but a new one goes first. Then the Limiter denies a third request, which
+// extends the wait of the first. The first must notice, or it would wait forever.
+func TestExtendedWaitEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := new(hostQueue)
+		first, denied, fresh := q.add(), q.add(), q.add()
+		d := compose.Decision{Rule: "own", RetryAfter: time.Second, Results: []compose.RuleResult{{Rule: "own"}}}
+		d.Results[0].Cost = 1
+		for _, p := range []*pendingRequest{first, denied} {
+			p.hasSlot = true
+			q.slots++
+			require.NoError(t, p.postpone(t.Context(), &d))
+		}
+		time.Sleep(2 * time.Second)
+		q.preferNew = true
+		q.insert(fresh)
+
+		began, end := time.Now(), make(chan error, 1)
+		go func() { end <- first.waitForSlot(t.Context()) }()
+		synctest.Wait() // it is ready, but fresh is next
+		denied.hasSlot = true
+		q.slots++
+		require.NoError(t, denied.postpone(t.Context(), &d))
+		q.mu.Lock()
+		q.preferNew = false
+		q.remove(fresh) // as if it had got a slot
+		q.mu.Unlock()
+		require.NoError(t, <-end)
+		require.Equal(t, time.Second, time.Since(began))
+	})
+}
