@@ -29,7 +29,6 @@ var maxAttempts = map[Reaction]int{Ignore: 1, Retry: 20, Backoff: 8, Wait: 50}
 type Options struct {
 	Reaction  Reaction        // empty: Ignore
 	Shared    bool            // all clients share one key
-	Exact     algo.Limit      // the limit of the exact log; the zero Limit: that of the policy
 	Skews     []time.Duration // how far the clock of each process is ahead; empty: one process. Calls go to the processes in turn
 	OwnClocks bool            // each process decides by its own clock; otherwise the clock of the store, which is exact, decides
 	Seed      uint64          // of the random part of Backoff
@@ -71,10 +70,11 @@ type Outcome struct {
 // Run is a simulation. Only one goroutine may use it, and only once.
 type Run struct {
 	policy  algo.Policy
+	limit   algo.Limit // of the exact logs
 	stream  Stream
 	options Options
 	keys    []key
-	queue   queue // calls after a denial
+	queue   queue
 	random  *rand.Rand
 	outcome Outcome
 	spare   []byte
@@ -88,16 +88,13 @@ type key struct {
 	exact exactLog
 }
 
-// New returns a run. A nil policy is the exact log itself; Options.Exact is then required.
+// New returns a run.
 func New(policy algo.Policy, stream Stream, o Options) (*Run, error) {
 	if o.Reaction == "" {
 		o.Reaction = Ignore
 	}
 	if maxAttempts[o.Reaction] == 0 {
 		return nil, fmt.Errorf("simulate: unknown reaction %q; want ignore, retry, backoff or wait", o.Reaction)
-	}
-	if o.Exact == (algo.Limit{}) {
-		o.Exact = policy.Limit()
 	}
 	if len(o.Skews) == 0 {
 		o.Skews = []time.Duration{0}
@@ -107,7 +104,7 @@ func New(policy algo.Policy, stream Stream, o Options) (*Run, error) {
 		keys = 1
 	}
 	return &Run{
-		policy: policy, stream: stream, options: o, keys: make([]key, keys),
+		policy: policy, limit: policy.Limit(), stream: stream, options: o, keys: make([]key, keys),
 		random:  rand.New(rand.NewPCG(o.Seed, 6)),
 		outcome: Outcome{Admissions: make([]int64, len(o.Skews))},
 	}, nil
@@ -182,15 +179,6 @@ func (r *Run) key(client int32) *key {
 }
 
 func (r *Run) step(k *key, c *Call) (err error) {
-	if r.policy == nil {
-		cost := max(1, c.Cost)
-		c.ExactWait = k.exact.wait(r.options.Exact, c.At, cost)
-		c.Result = algo.Result{Allowed: c.ExactWait == 0, Limit: r.options.Exact.Count, Cost: cost, RetryAfter: c.ExactWait}
-		if c.Result.Allowed {
-			c.Result.Paid = cost
-		}
-		return nil
-	}
 	var next []byte
 	next, c.Result, err = r.policy.Step(r.spare[:0], k.state, time.Unix(0, c.Now), c.Cost)
 	if err != nil {
@@ -200,7 +188,7 @@ func (r *Run) step(k *key, c *Call) (err error) {
 	if c.Result.Allowed {
 		k.state = append(k.state[:0], next...)
 	}
-	c.ExactWait = k.exact.wait(r.options.Exact, c.At, c.Result.Cost)
+	c.ExactWait = k.exact.wait(r.limit, c.At, c.Result.Cost)
 	return nil
 }
 
@@ -210,7 +198,7 @@ func (r *Run) count(k *key, c *Call) {
 	if c.Result.Allowed {
 		o.Admitted++
 		o.Admissions[c.Process]++
-		if sum := k.exact.add(r.options.Exact, c.At, c.Result.Paid); sum > o.Worst {
+		if sum := k.exact.add(r.limit, c.At, c.Result.Paid); sum > o.Worst {
 			o.Worst, o.WorstEnd, o.WorstClient = sum, c.At, c.Client
 		}
 		return
