@@ -135,15 +135,17 @@ func (r *Run) Calls() iter.Seq2[*Call, error] {
 // pop returns the next call: an arrival, or a retry.
 func (r *Run) pop(next *int) (c Call, ok bool) {
 	arrivals := r.stream.Arrivals
+	var a attempt
 	switch {
 	case *next < len(arrivals) && (len(r.queue) == 0 || arrivals[*next].At <= r.queue[0].At):
-		a := arrivals[*next]
+		a = attempt{arrivals[*next], 1}
 		*next++
-		return Call{At: a.At, Client: a.Client, Cost: a.Cost, Attempt: 1}, true
 	case len(r.queue) > 0:
-		return heap.Pop(&r.queue).(Call), true
+		a = heap.Pop(&r.queue).(attempt)
+	default:
+		return Call{}, false
 	}
-	return Call{}, false
+	return Call{At: a.At, Client: a.Client, Cost: a.Cost, Attempt: a.number}, true
 }
 
 // decide decides a call and counts it.
@@ -231,21 +233,27 @@ func (r *Run) react(c *Call) {
 		r.outcome.Unserved++
 		return
 	}
-	heap.Push(&r.queue, Call{At: c.At + int64(wait), Client: c.Client, Cost: c.Cost, Attempt: c.Attempt + 1})
+	heap.Push(&r.queue, attempt{Arrival{At: c.At + int64(wait), Client: c.Client, Cost: c.Cost}, c.Attempt + 1})
 }
 
 // Outcome returns the counts so far.
 func (r *Run) Outcome() Outcome { return r.outcome }
 
-// queue is the calls of denied clients, as a heap by time.
-type queue []Call
+// attempt is a call before its decision.
+type attempt struct {
+	Arrival
+	number int // from 1
+}
+
+// queue is the next calls of denied clients, as a heap by time. It can have one for each request.
+type queue []attempt
 
 func (q queue) Len() int { return len(q) }
 func (q queue) Less(i, j int) bool {
 	return q[i].At < q[j].At || q[i].At == q[j].At && q[i].Client < q[j].Client
 }
 func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(x any)   { *q = append(*q, x.(Call)) }
+func (q *queue) Push(x any)   { *q = append(*q, x.(attempt)) }
 
 func (q *queue) Pop() any {
 	last := (*q)[len(*q)-1]
