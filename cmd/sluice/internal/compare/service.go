@@ -2,7 +2,6 @@ package compare
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -81,17 +80,8 @@ type Log struct {
 // readLog reads a log and keeps its requests, but not its text.
 func (s *Service) readLog(ctx context.Context, body io.Reader) (*Log, error) {
 	sum := sha256.New()
-	var tooLarge error
-	read := readerFunc(func(p []byte) (int, error) {
-		n, err := body.Read(p)
-		sum.Write(p[:n])
-		if err != nil && !errors.Is(err, io.EOF) {
-			tooLarge = err
-		}
-		return n, err
-	})
-	stream, stats, err := fromLog(ctx, accesslog.FromReader("the log", read))
-	if err = cmp.Or(tooLarge, err); err != nil {
+	stream, stats, err := fromLog(ctx, accesslog.FromReader("the log", io.TeeReader(body, sum)))
+	if err != nil {
 		return nil, err
 	}
 	id := hex.EncodeToString(sum.Sum(nil))[:16]
@@ -117,10 +107,6 @@ func (s *Service) logged(ctx context.Context, id string) (simulate.Stream, error
 	}
 	return simulate.Stream{}, errors.New("the log of this address is no longer in memory; drop the file onto the page again")
 }
-
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // encode writes a value as one line of JSON.
 func encode(v any) ([]byte, error) {

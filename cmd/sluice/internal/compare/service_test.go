@@ -294,6 +294,32 @@ func TestInvalidLogsSayWhatToDo(t *testing.T) {
 	}
 }
 
+// A browser reads no answer before it has sent the whole log.
+func TestALogWithTooManyRequestsIsReadToItsEnd(t *testing.T) {
+	var log bytes.Buffer
+	for i := range simulate.MaxLogged + 100_000 {
+		fmt.Fprintf(&log, "{\"time\":%d,\"ip\":\"192.0.2.1\"}\n", 1_000_000_000+i)
+	}
+	_, err := compare.NewService().Call(context.Background(), "log", &log, func(float64) {})
+	require.ErrorContains(t, err, "the log has 1100000 requests, but at most 1000000 can be simulated here")
+	require.Zero(t, log.Len())
+}
+
+// The race detector checks that an upload that fails after the answer shares nothing with it.
+func TestACancelledLogEnds(t *testing.T) {
+	for range 50 {
+		ctx, cancel := context.WithCancel(context.Background())
+		body, upload := io.Pipe()
+		go func() {
+			_, _ = io.WriteString(upload, smallLog)
+			cancel()
+			_ = upload.CloseWithError(io.ErrUnexpectedEOF)
+		}()
+		_, err := compare.NewService().Call(ctx, "log", body, func(float64) {})
+		require.Error(t, err)
+	}
+}
+
 func TestACancelledQuestionEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	q := query(all...)
