@@ -171,6 +171,32 @@ func TestExportedRulesAreARuleFile(t *testing.T) {
 	require.Equal(t, "everything", file.Rules[0].ByString())
 }
 
+// One rule cannot charge 2 units to one part and 1 to the other.
+func TestRulesOfPartsWithDifferentCostsAreRefused(t *testing.T) {
+	_, err := ask(compare.NewService(), "rules", query("gcra 1/s", "all(gcra 10/s cost=2; gcra 100/m)"))
+	require.ErrorContains(t, err, "policy 2: the parts of all(gcra 10/s cost=2; gcra 100/m) have different costs")
+}
+
+// A client can be logged by any name.
+func TestTracesOfClientsWithOddNames(t *testing.T) {
+	s := compare.NewService()
+	var log strings.Builder
+	for _, name := range []string{"->", "a b", `a\x20b`, "client-2", "#1", "a|b", "|", "all", "x->y"} {
+		fmt.Fprintf(&log, "{\"time\":1e9,\"ip\":%q}\n", name)
+	}
+	got, err := s.Call(context.Background(), "log", strings.NewReader(log.String()), func(float64) {})
+	require.NoError(t, err)
+	q := query("gcra 1/h burst=1")
+	q.Stream = compare.Stream{Kind: "log", Log: got.(*compare.Log).ID}
+	text := answer[*compare.Text](t, s, "trace", compare.Explanation{Query: q})
+	require.Equal(t, 9, strings.Count(text.Text, "-> ok"), "each client has a key of its own:\n%s", text.Text)
+	parsed, err := trace.Parse(strings.NewReader(text.Text), text.Name)
+	require.NoError(t, err)
+	differences, err := parsed.Check()
+	require.NoError(t, err)
+	require.Empty(t, differences)
+}
+
 const smallLog = `192.0.2.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 1
 192.0.2.2 - - [17/May/2015:10:05:04 +0000] "GET / HTTP/1.1" 200 1
 not a request
