@@ -125,7 +125,12 @@ func (s *Service) scene(ctx context.Context, q *Query) (*scene, error) {
 // since returns an instant in seconds since the start.
 func (c *scene) since(at int64) float64 { return time.Duration(at - c.start).Seconds() }
 
-func (c *scene) instant(since float64) int64 { return c.start + int64(seconds(since)) }
+// instant returns the instant at that many seconds since the start. A view may reach beyond the
+// instants of package algo, where nanoseconds would overflow.
+func (c *scene) instant(since float64) int64 {
+	first, last := c.since(0), c.since(algo.MaxInstant)+1
+	return c.start + int64(seconds(min(max(since, first), last)))
+}
 
 func (c *scene) run(policy algo.Policy) (*simulate.Run, error) {
 	return simulate.New(policy, c.stream, c.options)

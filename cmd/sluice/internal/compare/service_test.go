@@ -126,6 +126,14 @@ func TestTheViewSelectsBarsLevelAndMarks(t *testing.T) {
 	require.Greater(t, len(p.Level.At), 100)
 }
 
+// The page accepts an address with to=1e12, which is more than 64 bits of nanoseconds.
+func TestAViewCanBeLongerThanAllTimes(t *testing.T) {
+	q := query(all[0])
+	q.View = compare.View{From: -1e300, To: 1e12}
+	p := answer[*compare.Comparison](t, compare.NewService(), "compare", q).Policies[0]
+	require.Len(t, p.Marks.At, int(p.Calls))
+}
+
 // TestExportedTracesPassTheirCheck: sluice replay --check runs the same.
 func TestExportedTracesPassTheirCheck(t *testing.T) {
 	s := compare.NewService()
