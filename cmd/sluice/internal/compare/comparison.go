@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
 	"github.com/sluice-go/sluice/compose"
 )
@@ -278,6 +279,9 @@ func (p *Policy) fill(c *scene, policy algo.Policy, o simulate.Outcome) {
 	p.WorstFrom = p.WorstTo - limit.Period.Seconds()
 	p.WorstClient = c.stream.Clients[o.WorstClient]
 	p.Bound = policy.Bound(limit.Period)
+	if requests, inRequests := replay.Bound(policy); inRequests && c.query.Stream.Kind != "worst" { // its calls have a cost
+		p.Bound = requests * replay.Cost(replay.Parts(policy)[0])
+	}
 	p.LongestWait, p.Never = algo.FormatDuration(readable(o.LongestWait)), o.Never
 	p.Admissions = o.Admissions
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/trace"
@@ -221,21 +222,13 @@ func rules(q *Query) (*Text, error) {
 
 // withoutCost returns the spec without cost=, which a rule file has in a field of its own.
 func withoutCost(p algo.Policy) (spec string, cost int64, err error) {
-	parts := []algo.Policy{p}
-	if stack, ok := p.(*compose.Stack); ok {
-		parts = stack.Parts()
-	}
+	parts := replay.Parts(p)
 	for _, part := range parts {
-		r, err := part.Peek(nil, simulate.Epoch, 0)
-		if err != nil {
-			return "", 0, err
-		}
-		if cost != 0 && r.Cost != cost {
+		if replay.Cost(part) != replay.Cost(parts[0]) {
 			return "", 0, fmt.Errorf("the parts of %v have different costs, but a rule has one cost; use the parts as policies of their own", p)
 		}
-		cost = r.Cost
 	}
-	return costOption.ReplaceAllString(p.String(), ""), cost, nil
+	return costOption.ReplaceAllString(p.String(), ""), replay.Cost(parts[0]), nil
 }
 
 var costOption = regexp.MustCompile(` cost=\d+`)

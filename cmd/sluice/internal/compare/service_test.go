@@ -113,6 +113,19 @@ func TestWorstCaseIsWithinTheBoundOfItsPolicy(t *testing.T) {
 	}
 }
 
+// The units of parts with different costs differ. The page counts in those of the first part.
+func TestPartsWithDifferentCostsAreWithinTheirBound(t *testing.T) {
+	for _, spec := range []string{"all(gcra 20/s; gcra 1000/m cost=100)", "all(gcra 1000/m cost=100; gcra 20/s)"} {
+		for _, kind := range []string{"poisson", "bursts", "worst"} {
+			q := query(spec)
+			q.Stream.Kind = kind
+			p := answer[*compare.Comparison](t, compare.NewService(), "compare", q).Policies[0]
+			require.LessOrEqual(t, p.Worst, p.Bound, "%s: %s", kind, spec)
+			require.Greater(t, p.Worst, p.Bound/4, "%s: %s", kind, spec)
+		}
+	}
+}
+
 func TestTheViewSelectsBarsLevelAndMarks(t *testing.T) {
 	q := query(all[0])
 	q.View = compare.View{From: 100, To: 160, Client: "client-2"}

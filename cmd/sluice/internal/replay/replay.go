@@ -42,7 +42,7 @@ func New(policies ...algo.Policy) *Replay {
 
 func newColumn(p algo.Policy) column {
 	c := column{Outcome: Outcome{Policy: p}, period: int64(p.Limit().Period)}
-	c.Bound, c.inRequests = bound(p)
+	c.Bound, c.inRequests = Bound(p)
 	return c
 }
 

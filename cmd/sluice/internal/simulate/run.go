@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"container/heap"
 	"fmt"
 	"iter"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 )
 
 // Reaction is what a client does when a call is denied.
@@ -59,7 +61,7 @@ type Outcome struct {
 	Denied      int64         // calls
 	Unnecessary int64         // denied calls that an exact log of the admissions would have admitted
 	Unserved    int64         // requests without an admitted call
-	Worst       int64         // the most units that one key was admitted in any interval as long as the period
+	Worst       int64         // the most units that one key was admitted in any interval as long as the period; of a stack, the units of its first part
 	WorstEnd    int64         // the last instant of that period, in nanoseconds since the Unix epoch
 	WorstClient int32         // who made the last call of that period
 	LongestWait time.Duration // the longest RetryAfter, without algo.Never
@@ -71,6 +73,7 @@ type Outcome struct {
 type Run struct {
 	policy  algo.Policy
 	limit   algo.Limit // of the exact logs
+	cost    int64      // that the exact logs count for a call without a cost of its own
 	stream  Stream
 	options Options
 	keys    []key
@@ -104,7 +107,8 @@ func New(policy algo.Policy, stream Stream, o Options) (*Run, error) {
 		keys = 1
 	}
 	return &Run{
-		policy: policy, limit: policy.Limit(), stream: stream, options: o, keys: make([]key, keys),
+		policy: policy, limit: policy.Limit(), cost: replay.Cost(replay.Parts(policy)[0]),
+		stream: stream, options: o, keys: make([]key, keys),
 		random:  rand.New(rand.NewPCG(o.Seed, 6)),
 		outcome: Outcome{Admissions: make([]int64, len(o.Skews))},
 	}, nil
@@ -190,7 +194,7 @@ func (r *Run) step(k *key, c *Call) (err error) {
 	if c.Result.Allowed {
 		k.state = append(k.state[:0], next...)
 	}
-	c.ExactWait = k.exact.wait(r.limit, c.At, c.Result.Cost)
+	c.ExactWait = k.exact.wait(r.limit, c.At, cmp.Or(c.Cost, r.cost))
 	return nil
 }
 
@@ -200,7 +204,7 @@ func (r *Run) count(k *key, c *Call) {
 	if c.Result.Allowed {
 		o.Admitted++
 		o.Admissions[c.Process]++
-		if sum := k.exact.add(r.limit, c.At, c.Result.Paid); sum > o.Worst {
+		if sum := k.exact.add(r.limit, c.At, cmp.Or(c.Cost, r.cost)); sum > o.Worst {
 			o.Worst, o.WorstEnd, o.WorstClient = sum, c.At, c.Client
 		}
 		return
