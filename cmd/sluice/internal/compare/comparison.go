@@ -192,13 +192,13 @@ func (c *scene) listClients(r *Comparison) {
 	if c.client < 0 {
 		c.client = most
 	}
-	r.Client = c.stream.Clients[c.client]
+	drawn := counts[c.client]
+	r.Client = drawn.Name
 	slices.SortStableFunc(counts, func(a, b Client) int { return cmp.Compare(b.Requests, a.Requests) })
 	r.Clients = counts[:min(len(counts), listed)]
 	r.Others = len(counts) - len(r.Clients)
-	if !slices.ContainsFunc(r.Clients, func(l Client) bool { return l.Name == r.Client }) {
-		i := slices.IndexFunc(counts, func(l Client) bool { return l.Name == r.Client })
-		r.Clients = append(slices.Clone(r.Clients), counts[i])
+	if !slices.Contains(r.Clients, drawn) {
+		r.Clients = append(slices.Clip(r.Clients), drawn)
 		r.Others--
 	}
 }

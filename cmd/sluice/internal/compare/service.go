@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -57,7 +56,7 @@ func (s *Service) Call(ctx context.Context, method string, body io.Reader, progr
 	return nil, fmt.Errorf("unknown method %q; want compare, explain, trace, rules or log", method)
 }
 
-// decoded decodes the body, which must be one JSON value without unknown members.
+// decoded decodes the body, which must begin with a JSON value without unknown members.
 func decoded[Q, R any](body io.Reader, answer func(*Q) (R, error)) (any, error) {
 	query := new(Q)
 	d := json.NewDecoder(body)
@@ -106,11 +105,4 @@ func (s *Service) logged(ctx context.Context, id string) (simulate.Stream, error
 		}
 	}
 	return simulate.Stream{}, errors.New("the log of this address is no longer in memory; drop the file onto the page again")
-}
-
-// encode writes a value as one line of JSON.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	err := json.NewEncoder(&b).Encode(v)
-	return b.Bytes(), err
 }
