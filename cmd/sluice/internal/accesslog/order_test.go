@@ -213,3 +213,24 @@ func TestTheWindowShrinksAtItsMemoryLimit(t *testing.T) {
 	require.Equal(t, late, stats.Late)
 	require.InDelta(t, 2_499+25, late, 10, "and of the first half those that were 50 seconds late")
 }
+
+// The entries take at most 64 MB, also in a long window of which each part has a burst once.
+func TestTheMemoryOfABurstIsReleased(t *testing.T) {
+	w := newWindow(1000*time.Second, Key, new(Stats), func(*records) (*records, error) { return new(records), nil })
+	long := []byte(strings.Repeat("x", 60_000))
+	for second := range int64(20_000) {
+		e := &Entry{Time: time.Unix(second, 0)}
+		requests := 1
+		if second%20 == 0 {
+			e.Key, requests = long, 15
+		}
+		for range requests {
+			require.NoError(t, w.add(e, 0))
+		}
+	}
+	allocated := 0
+	for _, b := range slices.Concat(w.buckets, w.spare) {
+		allocated += cap(b.list)*recordSize + cap(b.texts)
+	}
+	require.Less(t, allocated, 2*maxHeld)
+}

@@ -142,7 +142,7 @@ func (w *window) emitOldest() (err error) {
 			return err
 		}
 	}
-	if b.size() < 1<<20 { // the memory of a burst is not kept
+	if b.size() < maxHeld/maxBuckets { // so that the spare buckets too take at most maxHeld
 		b.reset()
 		w.spare = append(w.spare, b)
 	}

@@ -28,3 +28,16 @@ func TestLongWorkShowsProgress(t *testing.T) {
 	b.wait("!" + busy)
 	require.Contains(t, b.table()[0]["Policy"], "gcra 2/5s")
 }
+
+// The page has no view before the first answer.
+func TestButtonsBeforeTheFirstAnswer(t *testing.T) {
+	t.Parallel()
+	b := blank(t)
+	b.do(chromedp.Navigate(pageAddress(t) + "#kind=crowd&requests=1"))
+	b.wait("document.querySelector('#messages').innerText.includes('choose more requests')")
+	for _, button := range []string{"#zoom-in", "#zoom-out", "#earlier", "#later", "#whole", "#export-svg"} {
+		b.click(button)
+	}
+	b.enter("#requests", "10")
+	b.wait("document.documentElement.dataset.drawn > 0")
+}

@@ -69,6 +69,16 @@ func TestRulesOfAnInvalidPolicyAreRefused(t *testing.T) {
 	b.wait("document.querySelector('#messages').innerText.includes('policy 2')")
 }
 
+// A picture shows the last answer, so the error of the newest question remains.
+func TestExportKeepsTheErrorOfTheQuestion(t *testing.T) {
+	t.Parallel()
+	b := open(t, "kind=crowd&requests=10")
+	b.enter("#requests", "1")
+	b.wait("document.querySelector('#messages').innerText.includes('choose more requests')")
+	b.download("#export-svg", "sluice.svg")
+	require.Contains(t, b.messages(), "choose more requests")
+}
+
 // The picture has what the table has.
 func TestExportedSVG(t *testing.T) {
 	t.Parallel()

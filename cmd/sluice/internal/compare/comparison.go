@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
 	"github.com/sluice-go/sluice/compose"
 )
@@ -125,7 +126,12 @@ func (s *Service) scene(ctx context.Context, q *Query) (*scene, error) {
 // since returns an instant in seconds since the start.
 func (c *scene) since(at int64) float64 { return time.Duration(at - c.start).Seconds() }
 
-func (c *scene) instant(since float64) int64 { return c.start + int64(seconds(since)) }
+// instant returns the instant at that many seconds since the start. A view may reach beyond the
+// instants of package algo, where nanoseconds would overflow.
+func (c *scene) instant(since float64) int64 {
+	first, last := c.since(0), c.since(algo.MaxInstant)+1
+	return c.start + int64(seconds(min(max(since, first), last)))
+}
 
 func (c *scene) run(policy algo.Policy) (*simulate.Run, error) {
 	return simulate.New(policy, c.stream, c.options)
@@ -186,13 +192,13 @@ func (c *scene) listClients(r *Comparison) {
 	if c.client < 0 {
 		c.client = most
 	}
-	r.Client = c.stream.Clients[c.client]
+	drawn := counts[c.client]
+	r.Client = drawn.Name
 	slices.SortStableFunc(counts, func(a, b Client) int { return cmp.Compare(b.Requests, a.Requests) })
 	r.Clients = counts[:min(len(counts), listed)]
 	r.Others = len(counts) - len(r.Clients)
-	if !slices.ContainsFunc(r.Clients, func(l Client) bool { return l.Name == r.Client }) {
-		i := slices.IndexFunc(counts, func(l Client) bool { return l.Name == r.Client })
-		r.Clients = append(slices.Clone(r.Clients), counts[i])
+	if !slices.Contains(r.Clients, drawn) {
+		r.Clients = append(slices.Clip(r.Clients), drawn)
 		r.Others--
 	}
 }
@@ -273,6 +279,9 @@ func (p *Policy) fill(c *scene, policy algo.Policy, o simulate.Outcome) {
 	p.WorstFrom = p.WorstTo - limit.Period.Seconds()
 	p.WorstClient = c.stream.Clients[o.WorstClient]
 	p.Bound = policy.Bound(limit.Period)
+	if requests, inRequests := replay.Bound(policy); inRequests && c.query.Stream.Kind != "worst" { // its calls have a cost
+		p.Bound = requests * replay.Cost(replay.Parts(policy)[0])
+	}
 	p.LongestWait, p.Never = algo.FormatDuration(readable(o.LongestWait)), o.Never
 	p.Admissions = o.Admissions
 }

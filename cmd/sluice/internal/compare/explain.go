@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/trace"
 )
 
@@ -112,7 +114,7 @@ func (c *scene) decision(policy algo.Policy, call *simulate.Call, calls int) *De
 		RetryAfter: waitText(r.RetryAfter), NextRefill: waitText(r.NextRefill), ResetAfter: waitText(r.ResetAfter),
 		Fresh: r.Fresh, Skew: algo.FormatDuration(r.Skew), ExactWait: waitText(call.ExactWait), Unnecessary: call.Unnecessary(),
 	}
-	if _, composed := policy.(interface{ Parts() []algo.Policy }); composed {
+	if _, composed := policy.(*compose.Stack); composed {
 		d.Part = r.Part + 1
 	}
 	return d
@@ -179,17 +181,17 @@ func (s *Service) trace(ctx context.Context, e *Explanation) (*Text, error) {
 func traceKeys(c *scene) []string {
 	keys := make([]string, len(c.stream.Clients))
 	for i, name := range c.stream.Clients {
-		switch {
-		case c.options.Shared:
+		keys[i] = traceWord.Replace(name)
+		if c.options.Shared {
 			keys[i] = "all"
-		case strings.ContainsAny(name, " #|"):
-			keys[i] = fmt.Sprintf("client-%d", i+1)
-		default:
-			keys[i] = name
 		}
 	}
 	return keys
 }
+
+// traceWord escapes what has a meaning in a trace, in the way of accesslog.Keyer, whose keys have no
+// other backslash.
+var traceWord = strings.NewReplacer(" ", `\x20`, "#", `\x23`, "->", `\x2d>`)
 
 // rules returns the policies as a rule file.
 func rules(q *Query) (*Text, error) {
@@ -203,7 +205,10 @@ func rules(q *Query) (*Text, error) {
 	var b strings.Builder
 	b.WriteString("# These rules decide together: a request is allowed if all of them allow it.\n# Keep the one that you want. See sluice check --help.\nrules:\n")
 	for i, p := range policies {
-		spec, cost := withoutCost(p)
+		spec, cost, err := withoutCost(p)
+		if err != nil {
+			return nil, fmt.Errorf("policy %d: %w", i+1, err)
+		}
 		fmt.Fprintf(&b, "  - name: policy-%d\n    policy: %s\n", i+1, spec)
 		if cost > 1 {
 			fmt.Fprintf(&b, "    cost: %d\n", cost)
@@ -216,12 +221,14 @@ func rules(q *Query) (*Text, error) {
 }
 
 // withoutCost returns the spec without cost=, which a rule file has in a field of its own.
-func withoutCost(p algo.Policy) (spec string, cost int64) {
-	r, err := p.Peek(nil, simulate.Epoch, 0)
-	if err != nil {
-		return p.String(), 1
+func withoutCost(p algo.Policy) (spec string, cost int64, err error) {
+	parts := replay.Parts(p)
+	for _, part := range parts {
+		if replay.Cost(part) != replay.Cost(parts[0]) {
+			return "", 0, fmt.Errorf("the parts of %v have different costs, but a rule has one cost; use the parts as policies of their own", p)
+		}
 	}
-	return costOption.ReplaceAllString(p.String(), ""), r.Cost
+	return costOption.ReplaceAllString(p.String(), ""), replay.Cost(parts[0]), nil
 }
 
 var costOption = regexp.MustCompile(` cost=\d+`)

@@ -4,7 +4,9 @@ package compare
 
 import (
 	"embed"
+	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -117,10 +119,8 @@ func (l *lines) progress(share float64) {
 func (l *lines) write(v any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	line, err := encode(v)
-	if err != nil {
-		line = []byte(`{"error":"the answer cannot be encoded"}` + "\n")
+	if err := json.NewEncoder(l.w).Encode(v); err != nil { // or the page has gone
+		_, _ = io.WriteString(l.w, `{"error":"the answer cannot be encoded"}`+"\n")
 	}
-	_, _ = l.w.Write(line) // the page may have gone
 	_ = l.control.Flush()
 }

@@ -1,8 +1,6 @@
 package compare
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -58,7 +56,7 @@ func (s *Service) Call(ctx context.Context, method string, body io.Reader, progr
 	return nil, fmt.Errorf("unknown method %q; want compare, explain, trace, rules or log", method)
 }
 
-// decoded decodes the body, which must be one JSON value without unknown members.
+// decoded decodes the body, which must begin with a JSON value without unknown members.
 func decoded[Q, R any](body io.Reader, answer func(*Q) (R, error)) (any, error) {
 	query := new(Q)
 	d := json.NewDecoder(body)
@@ -81,17 +79,8 @@ type Log struct {
 // readLog reads a log and keeps its requests, but not its text.
 func (s *Service) readLog(ctx context.Context, body io.Reader) (*Log, error) {
 	sum := sha256.New()
-	var tooLarge error
-	read := readerFunc(func(p []byte) (int, error) {
-		n, err := body.Read(p)
-		sum.Write(p[:n])
-		if err != nil && !errors.Is(err, io.EOF) {
-			tooLarge = err
-		}
-		return n, err
-	})
-	stream, stats, err := fromLog(ctx, accesslog.FromReader("the log", read))
-	if err = cmp.Or(tooLarge, err); err != nil {
+	stream, stats, err := fromLog(ctx, accesslog.FromReader("the log", io.TeeReader(body, sum)))
+	if err != nil {
 		return nil, err
 	}
 	id := hex.EncodeToString(sum.Sum(nil))[:16]
@@ -116,15 +105,4 @@ func (s *Service) logged(ctx context.Context, id string) (simulate.Stream, error
 		}
 	}
 	return simulate.Stream{}, errors.New("the log of this address is no longer in memory; drop the file onto the page again")
-}
-
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
-
-// encode writes a value as one line of JSON.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	err := json.NewEncoder(&b).Encode(v)
-	return b.Bytes(), err
 }

@@ -113,6 +113,19 @@ func TestWorstCaseIsWithinTheBoundOfItsPolicy(t *testing.T) {
 	}
 }
 
+// The units of parts with different costs differ. The page counts in those of the first part.
+func TestPartsWithDifferentCostsAreWithinTheirBound(t *testing.T) {
+	for _, spec := range []string{"all(gcra 20/s; gcra 1000/m cost=100)", "all(gcra 1000/m cost=100; gcra 20/s)"} {
+		for _, kind := range []string{"poisson", "bursts", "worst"} {
+			q := query(spec)
+			q.Stream.Kind = kind
+			p := answer[*compare.Comparison](t, compare.NewService(), "compare", q).Policies[0]
+			require.LessOrEqual(t, p.Worst, p.Bound, "%s: %s", kind, spec)
+			require.Greater(t, p.Worst, p.Bound/4, "%s: %s", kind, spec)
+		}
+	}
+}
+
 func TestTheViewSelectsBarsLevelAndMarks(t *testing.T) {
 	q := query(all[0])
 	q.View = compare.View{From: 100, To: 160, Client: "client-2"}
@@ -124,6 +137,14 @@ func TestTheViewSelectsBarsLevelAndMarks(t *testing.T) {
 	}
 	require.Less(t, len(p.Marks.At), int(p.Calls))
 	require.Greater(t, len(p.Level.At), 100)
+}
+
+// The page accepts an address with to=1e12, which is more than 64 bits of nanoseconds.
+func TestAViewCanBeLongerThanAllTimes(t *testing.T) {
+	q := query(all[0])
+	q.View = compare.View{From: -1e300, To: 1e12}
+	p := answer[*compare.Comparison](t, compare.NewService(), "compare", q).Policies[0]
+	require.Len(t, p.Marks.At, int(p.Calls))
 }
 
 // TestExportedTracesPassTheirCheck: sluice replay --check runs the same.
@@ -169,6 +190,32 @@ func TestExportedRulesAreARuleFile(t *testing.T) {
 	file, err = config.Parse(text.Name, []byte(text.Text))
 	require.NoError(t, err)
 	require.Equal(t, "everything", file.Rules[0].ByString())
+}
+
+// One rule cannot charge 2 units to one part and 1 to the other.
+func TestRulesOfPartsWithDifferentCostsAreRefused(t *testing.T) {
+	_, err := ask(compare.NewService(), "rules", query("gcra 1/s", "all(gcra 10/s cost=2; gcra 100/m)"))
+	require.ErrorContains(t, err, "policy 2: the parts of all(gcra 10/s cost=2; gcra 100/m) have different costs")
+}
+
+// A client can be logged by any name.
+func TestTracesOfClientsWithOddNames(t *testing.T) {
+	s := compare.NewService()
+	var log strings.Builder
+	for _, name := range []string{"->", "a b", `a\x20b`, "client-2", "#1", "a|b", "|", "all", "x->y"} {
+		fmt.Fprintf(&log, "{\"time\":1e9,\"ip\":%q}\n", name)
+	}
+	got, err := s.Call(context.Background(), "log", strings.NewReader(log.String()), func(float64) {})
+	require.NoError(t, err)
+	q := query("gcra 1/h burst=1")
+	q.Stream = compare.Stream{Kind: "log", Log: got.(*compare.Log).ID}
+	text := answer[*compare.Text](t, s, "trace", compare.Explanation{Query: q})
+	require.Equal(t, 9, strings.Count(text.Text, "-> ok"), "each client has a key of its own:\n%s", text.Text)
+	parsed, err := trace.Parse(strings.NewReader(text.Text), text.Name)
+	require.NoError(t, err)
+	differences, err := parsed.Check()
+	require.NoError(t, err)
+	require.Empty(t, differences)
 }
 
 const smallLog = `192.0.2.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 1
@@ -291,6 +338,32 @@ func TestInvalidLogsSayWhatToDo(t *testing.T) {
 			_, err := compare.NewService().Call(context.Background(), "log", c.log, func(float64) {})
 			require.ErrorContains(t, err, c.want)
 		})
+	}
+}
+
+// A browser reads no answer before it has sent the whole log.
+func TestALogWithTooManyRequestsIsReadToItsEnd(t *testing.T) {
+	var log bytes.Buffer
+	for i := range simulate.MaxLogged + 100_000 {
+		fmt.Fprintf(&log, "{\"time\":%d,\"ip\":\"192.0.2.1\"}\n", 1_000_000_000+i)
+	}
+	_, err := compare.NewService().Call(context.Background(), "log", &log, func(float64) {})
+	require.ErrorContains(t, err, "the log has 1100000 requests, but at most 1000000 can be simulated here")
+	require.Zero(t, log.Len())
+}
+
+// The race detector checks that an upload that fails after the answer shares nothing with it.
+func TestACancelledLogEnds(t *testing.T) {
+	for range 50 {
+		ctx, cancel := context.WithCancel(context.Background())
+		body, upload := io.Pipe()
+		go func() {
+			_, _ = io.WriteString(upload, smallLog)
+			cancel()
+			_ = upload.CloseWithError(io.ErrUnexpectedEOF)
+		}()
+		_, err := compare.NewService().Call(ctx, "log", body, func(float64) {})
+		require.Error(t, err)
 	}
 }
 

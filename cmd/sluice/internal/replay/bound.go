@@ -13,13 +13,13 @@ func Bound(p algo.Policy) (most int64, inRequests bool) {
 	period := p.Limit().Period
 	parts := Parts(p)
 	for _, part := range parts {
-		inRequests = inRequests || cost(part) != cost(parts[0])
+		inRequests = inRequests || Cost(part) != Cost(parts[0])
 	}
 	if !inRequests {
 		return p.Bound(period), false
 	}
 	for i, part := range parts {
-		if b := part.Bound(period) / cost(part); i == 0 || b < most {
+		if b := part.Bound(period) / Cost(part); i == 0 || b < most {
 			most = b
 		}
 	}
@@ -34,8 +34,8 @@ func Parts(p algo.Policy) []algo.Policy {
 	return []algo.Policy{p}
 }
 
-// cost returns the cost of one request under a policy.
-func cost(p algo.Policy) int64 {
+// Cost returns the cost in the options of a policy that has no parts.
+func Cost(p algo.Policy) int64 {
 	r, err := p.Peek(nil, time.Unix(0, 0), 0)
 	if err != nil {
 		return 1

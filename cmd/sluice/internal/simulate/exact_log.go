@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"sort"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -9,41 +10,44 @@ import (
 // exactLog has the units that one key was admitted in the last period of the limit. It decides
 // exactly, but is too large for a limiter. Times must not step back.
 type exactLog struct {
-	entries []entry
-	sum     int64
+	entries   []entry
+	total     int64 // the units of all admissions
+	forgotten int64 // the units of the admissions before entries
 }
 
-// An entry is the units admitted at an instant.
-type entry struct{ at, units int64 }
+// An entry is an admission.
+type entry struct {
+	at    int64
+	total int64 // the units of all admissions so far, this one included
+}
 
 // add admits units at now. It returns how many were admitted in the half-open period that ends just
 // after now.
 func (l *exactLog) add(limit algo.Limit, now, units int64) int64 {
 	l.forget(limit, now)
-	l.entries = append(l.entries, entry{now, units})
-	l.sum += units
-	return l.sum
+	l.total += units
+	l.entries = append(l.entries, entry{now, l.total})
+	return l.total - l.forgotten
 }
 
 // wait returns the time until the limit admits the units; 0 if it does now. If the units exceed the
 // limit, it returns algo.Never.
 func (l *exactLog) wait(limit algo.Limit, now, units int64) time.Duration {
-	l.forget(limit, now)
-	excess := l.sum + units - limit.Count
 	if units > limit.Count {
 		return algo.Never
 	}
-	for i := 0; excess > 0; i++ {
-		if excess -= l.entries[i].units; excess <= 0 {
-			return time.Duration(l.entries[i].at + int64(limit.Period) - now)
-		}
+	l.forget(limit, now)
+	least := l.total + units - limit.Count // of forgotten, for the limit to admit the units
+	if l.forgotten >= least {
+		return 0
 	}
-	return 0
+	i := sort.Search(len(l.entries), func(i int) bool { return l.entries[i].total >= least })
+	return time.Duration(l.entries[i].at + int64(limit.Period) - now)
 }
 
 func (l *exactLog) forget(limit algo.Limit, now int64) {
 	for len(l.entries) > 0 && now-l.entries[0].at >= int64(limit.Period) {
-		l.sum -= l.entries[0].units
+		l.forgotten = l.entries[0].total
 		l.entries = l.entries[1:]
 	}
 }

@@ -51,7 +51,7 @@ func (l *Level) upTo(r *Run, until int64) {
 // note records the level just before and just after a call of the client. If there are many calls
 // between two samples, it records only the lowest and the highest level.
 func (l *Level) note(r *Run, c *Call) {
-	if c.At < l.From || c.At > l.To || r.key(c.Client) != r.key(l.Client) || r.policy == nil {
+	if c.At < l.From || c.At > l.To || r.key(c.Client) != r.key(l.Client) {
 		return
 	}
 	for _, p := range [...]point{{c.At, c.Result.Remaining + c.Result.Paid}, {c.At, c.Result.Remaining}} {
@@ -83,9 +83,6 @@ func (l *Level) flush() {
 }
 
 func (l *Level) peek(r *Run, at int64) {
-	if r.policy == nil {
-		return
-	}
 	result, err := r.policy.Peek(r.key(l.Client).state, time.Unix(0, at), 1)
 	if err == nil { // otherwise the next step returns it
 		l.add(at, result.Remaining)

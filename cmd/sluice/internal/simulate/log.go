@@ -12,16 +12,18 @@ import (
 const MaxLogged = 1_000_000
 
 // FromLog returns the requests of an access log, and the counts of its lines. The clients are the
-// keys that keyer makes.
+// keys that keyer makes. FromLog reads a log with too many requests to its end, because a browser
+// that uploads the log reads no answer before.
 func FromLog(ctx context.Context, keyer *accesslog.Keyer, inputs ...accesslog.Input) (Stream, accesslog.Stats, error) {
 	log := accesslog.NewReader(ctx, inputs, accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: keyer.Fields()})
 	defer log.Close()
 	var s Stream
 	numbers := make(map[string]int32)
 	var key []byte
+	requests := 0
 	for log.Next() {
-		if len(s.Arrivals) == MaxLogged {
-			return Stream{}, log.Stats(), fmt.Errorf("the log has more than %d requests, which is the most that can be simulated here; use a shorter log, or sluice replay", MaxLogged)
+		if requests++; requests > MaxLogged {
+			continue
 		}
 		e := log.Entry()
 		key = keyer.AppendKey(key[:0], e)
@@ -36,7 +38,10 @@ func FromLog(ctx context.Context, keyer *accesslog.Keyer, inputs ...accesslog.In
 	if err := log.Err(); err != nil {
 		return Stream{}, log.Stats(), err
 	}
-	if len(s.Arrivals) == 0 {
+	if requests > MaxLogged {
+		return Stream{}, log.Stats(), fmt.Errorf("the log has %d requests, but at most %d can be simulated here; use a shorter log, or sluice replay", requests, MaxLogged)
+	}
+	if requests == 0 {
 		return Stream{}, log.Stats(), fmt.Errorf("the log is empty; choose another log")
 	}
 	return s, log.Stats(), nil

@@ -89,25 +89,39 @@ func sections(t *testing.T) []section {
 	}
 	for i := range all {
 		s := &all[i]
-		s.outcomes = append(s.outcomes, decide(t, "exact log", nil, s.stream))
-		for _, p := range policies(t) {
-			s.outcomes = append(s.outcomes, decide(t, "", p, s.stream))
-		}
-		for j, spec := range specs {
-			s.outcomes[j+1].name = spec
+		s.outcomes = append(s.outcomes, decideExactly(s.stream))
+		for j, p := range policies(t) {
+			s.outcomes = append(s.outcomes, decide(t, specs[j], p, s.stream))
 		}
 	}
 	return all
 }
 
+// decideExactly returns the counts of the exact log as a limiter of its own.
+func decideExactly(stream Stream) outcome {
+	o := outcome{name: "exact log", bound: limit.Count}
+	o.Calls = int64(len(stream.Arrivals))
+	logs := make([]exactLog, len(stream.Clients))
+	for _, a := range stream.Arrivals {
+		log := &logs[a.Client]
+		if wait := log.wait(limit, a.At, 1); wait > 0 {
+			o.waits = append(o.waits, wait)
+			continue
+		}
+		o.Admitted++
+		o.Worst = max(o.Worst, log.add(limit, a.At, 1))
+	}
+	slices.Sort(o.waits)
+	o.exactWaits = o.waits
+	return o
+}
+
 func decide(t *testing.T, name string, policy algo.Policy, stream Stream) outcome {
 	t.Helper()
-	o := outcome{name: name, bound: limit.Count}
-	if policy != nil {
-		o.bound = policy.Bound(limit.Period)
-	}
-	run, err := New(policy, stream, Options{Exact: limit})
+	o := outcome{name: name, bound: policy.Bound(limit.Period)}
+	run, err := New(policy, stream, Options{})
 	require.NoError(t, err)
+	run.limit = limit // also for a policy with the same rate over another period
 	for call, err := range run.Calls() {
 		require.NoError(t, err)
 		if !call.Result.Allowed {

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"container/heap"
 	"fmt"
 	"iter"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 )
 
 // Reaction is what a client does when a call is denied.
@@ -29,7 +31,6 @@ var maxAttempts = map[Reaction]int{Ignore: 1, Retry: 20, Backoff: 8, Wait: 50}
 type Options struct {
 	Reaction  Reaction        // empty: Ignore
 	Shared    bool            // all clients share one key
-	Exact     algo.Limit      // the limit of the exact log; the zero Limit: that of the policy
 	Skews     []time.Duration // how far the clock of each process is ahead; empty: one process. Calls go to the processes in turn
 	OwnClocks bool            // each process decides by its own clock; otherwise the clock of the store, which is exact, decides
 	Seed      uint64          // of the random part of Backoff
@@ -60,7 +61,7 @@ type Outcome struct {
 	Denied      int64         // calls
 	Unnecessary int64         // denied calls that an exact log of the admissions would have admitted
 	Unserved    int64         // requests without an admitted call
-	Worst       int64         // the most units that one key was admitted in any interval as long as the period
+	Worst       int64         // the most units that one key was admitted in any interval as long as the period; of a stack, the units of its first part
 	WorstEnd    int64         // the last instant of that period, in nanoseconds since the Unix epoch
 	WorstClient int32         // who made the last call of that period
 	LongestWait time.Duration // the longest RetryAfter, without algo.Never
@@ -71,10 +72,12 @@ type Outcome struct {
 // Run is a simulation. Only one goroutine may use it, and only once.
 type Run struct {
 	policy  algo.Policy
+	limit   algo.Limit // of the exact logs
+	cost    int64      // that the exact logs count for a call without a cost of its own
 	stream  Stream
 	options Options
 	keys    []key
-	queue   queue // calls after a denial
+	queue   queue
 	random  *rand.Rand
 	outcome Outcome
 	spare   []byte
@@ -88,16 +91,13 @@ type key struct {
 	exact exactLog
 }
 
-// New returns a run. A nil policy is the exact log itself; Options.Exact is then required.
+// New returns a run.
 func New(policy algo.Policy, stream Stream, o Options) (*Run, error) {
 	if o.Reaction == "" {
 		o.Reaction = Ignore
 	}
 	if maxAttempts[o.Reaction] == 0 {
 		return nil, fmt.Errorf("simulate: unknown reaction %q; want ignore, retry, backoff or wait", o.Reaction)
-	}
-	if o.Exact == (algo.Limit{}) {
-		o.Exact = policy.Limit()
 	}
 	if len(o.Skews) == 0 {
 		o.Skews = []time.Duration{0}
@@ -107,7 +107,8 @@ func New(policy algo.Policy, stream Stream, o Options) (*Run, error) {
 		keys = 1
 	}
 	return &Run{
-		policy: policy, stream: stream, options: o, keys: make([]key, keys),
+		policy: policy, limit: policy.Limit(), cost: replay.Cost(replay.Parts(policy)[0]),
+		stream: stream, options: o, keys: make([]key, keys),
 		random:  rand.New(rand.NewPCG(o.Seed, 6)),
 		outcome: Outcome{Admissions: make([]int64, len(o.Skews))},
 	}, nil
@@ -138,15 +139,17 @@ func (r *Run) Calls() iter.Seq2[*Call, error] {
 // pop returns the next call: an arrival, or a retry.
 func (r *Run) pop(next *int) (c Call, ok bool) {
 	arrivals := r.stream.Arrivals
+	var a attempt
 	switch {
 	case *next < len(arrivals) && (len(r.queue) == 0 || arrivals[*next].At <= r.queue[0].At):
-		a := arrivals[*next]
+		a = attempt{arrivals[*next], 1}
 		*next++
-		return Call{At: a.At, Client: a.Client, Cost: a.Cost, Attempt: 1}, true
 	case len(r.queue) > 0:
-		return heap.Pop(&r.queue).(Call), true
+		a = heap.Pop(&r.queue).(attempt)
+	default:
+		return Call{}, false
 	}
-	return Call{}, false
+	return Call{At: a.At, Client: a.Client, Cost: a.Cost, Attempt: a.number}, true
 }
 
 // decide decides a call and counts it.
@@ -182,15 +185,6 @@ func (r *Run) key(client int32) *key {
 }
 
 func (r *Run) step(k *key, c *Call) (err error) {
-	if r.policy == nil {
-		cost := max(1, c.Cost)
-		c.ExactWait = k.exact.wait(r.options.Exact, c.At, cost)
-		c.Result = algo.Result{Allowed: c.ExactWait == 0, Limit: r.options.Exact.Count, Cost: cost, RetryAfter: c.ExactWait}
-		if c.Result.Allowed {
-			c.Result.Paid = cost
-		}
-		return nil
-	}
 	var next []byte
 	next, c.Result, err = r.policy.Step(r.spare[:0], k.state, time.Unix(0, c.Now), c.Cost)
 	if err != nil {
@@ -200,7 +194,7 @@ func (r *Run) step(k *key, c *Call) (err error) {
 	if c.Result.Allowed {
 		k.state = append(k.state[:0], next...)
 	}
-	c.ExactWait = k.exact.wait(r.options.Exact, c.At, c.Result.Cost)
+	c.ExactWait = k.exact.wait(r.limit, c.At, cmp.Or(c.Cost, r.cost))
 	return nil
 }
 
@@ -210,7 +204,7 @@ func (r *Run) count(k *key, c *Call) {
 	if c.Result.Allowed {
 		o.Admitted++
 		o.Admissions[c.Process]++
-		if sum := k.exact.add(r.options.Exact, c.At, c.Result.Paid); sum > o.Worst {
+		if sum := k.exact.add(r.limit, c.At, cmp.Or(c.Cost, r.cost)); sum > o.Worst {
 			o.Worst, o.WorstEnd, o.WorstClient = sum, c.At, c.Client
 		}
 		return
@@ -243,21 +237,27 @@ func (r *Run) react(c *Call) {
 		r.outcome.Unserved++
 		return
 	}
-	heap.Push(&r.queue, Call{At: c.At + int64(wait), Client: c.Client, Cost: c.Cost, Attempt: c.Attempt + 1})
+	heap.Push(&r.queue, attempt{Arrival{At: c.At + int64(wait), Client: c.Client, Cost: c.Cost}, c.Attempt + 1})
 }
 
 // Outcome returns the counts so far.
 func (r *Run) Outcome() Outcome { return r.outcome }
 
-// queue is the calls of denied clients, as a heap by time.
-type queue []Call
+// attempt is a call before its decision.
+type attempt struct {
+	Arrival
+	number int // from 1
+}
+
+// queue is the next calls of denied clients, as a heap by time. It can have one for each request.
+type queue []attempt
 
 func (q queue) Len() int { return len(q) }
 func (q queue) Less(i, j int) bool {
 	return q[i].At < q[j].At || q[i].At == q[j].At && q[i].Client < q[j].Client
 }
 func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(x any)   { *q = append(*q, x.(Call)) }
+func (q *queue) Push(x any)   { *q = append(*q, x.(attempt)) }
 
 func (q *queue) Pop() any {
 	last := (*q)[len(*q)-1]

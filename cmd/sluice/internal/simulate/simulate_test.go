@@ -241,3 +241,12 @@ func TestWorstCaseStaysWithinTheBound(t *testing.T) {
 		require.Greater(t, o.Worst, int64(0), spec)
 	}
 }
+
+// The pauses of this stream have a mean of 30 years, and with this seed one has over 292 years.
+func TestAPauseThatOverflowsEndsTheStream(t *testing.T) {
+	const year = 366 * 24 * time.Hour
+	s := simulate.Bursts(simulate.Shape{Pace: year, Length: year, Clients: 1, Seed: 19032})
+	for _, a := range s.Arrivals {
+		require.GreaterOrEqual(t, a.At, simulate.Epoch.UnixNano())
+	}
+}

@@ -66,9 +66,10 @@ func (g *generator) full(at time.Duration) bool {
 }
 
 // exponential returns a random time with an exponential distribution, in whole milliseconds so that
-// every machine gets the same times.
+// every machine gets the same times. A time beyond the stream is shortened, because it can overflow.
 func (g *generator) exponential(mean time.Duration) time.Duration {
-	return time.Duration(g.random.ExpFloat64() * float64(mean)).Truncate(time.Millisecond)
+	beyond := float64(g.Length + time.Millisecond)
+	return time.Duration(min(g.random.ExpFloat64()*float64(mean), beyond)).Truncate(time.Millisecond)
 }
 
 // sorted returns the stream with the requests in the order of time.

@@ -83,9 +83,9 @@ function connectFleet(change) {
     }, event));
   }
   for (let i = 0; i < maxProcesses; i++) {
-    const input = element('input', { type: 'number', step: 'any', min: -31622400, max: 31622400, inputMode: 'text' });
+    const input = element('input', { type: 'number', required: true, step: 'any', min: -31622400, max: 31622400, inputMode: 'text' });
     input.addEventListener('input', (event) => {
-      if (!input.reportValidity() || input.value === '') return;
+      if (!input.reportValidity()) return;
       change((query) => { query.skews[i] = input.valueAsNumber; }, event);
     });
     byID('skews').append(element('label', {}, `process ${i + 1} `, input));

@@ -9,7 +9,7 @@ import { Latest } from './latest.js';
 import { connectLog } from './logs.js';
 import { Cards } from './policies.js';
 import { call, UnreachableError } from './service.js';
-import { copy, defaults, maxSpecs, read, write } from './state.js';
+import { defaults, maxSpecs, read, write } from './state.js';
 import { showTable } from './table.js';
 import { Busy } from './busy.js';
 
@@ -18,11 +18,10 @@ let query;
 let comparison = null; // the answer that is drawn
 let drawnQuery = null; // its question
 let before = null; // the stream and the view before "Break it"
-let inputTime; // of the newest change, for the measurement
 let retryTimer;
 let addressTimer;
 
-const messages = { address: [], service: '' };
+const messages = { address: [], service: '', download: '' };
 const busy = new Busy();
 
 const cards = new Cards(byID('policies'), {
@@ -42,7 +41,7 @@ const cards = new Cards(byID('policies'), {
 });
 
 const explainer = new Explainer({
-  query: () => copy(drawnQuery),
+  query: () => structuredClone(drawnQuery),
   explained(policy, decision) {
     charts.mark(policy, decision.at);
     if (followsKeys || explainer.pinned) charts.reveal(policy);
@@ -99,7 +98,7 @@ async function checkSpecs({ specs }, signal) {
 let toDraw = null; // the newest answer that is not drawn
 
 function answered(question, answer) {
-  messages.service = '';
+  messages.service = messages.download = '';
   clearTimeout(retryTimer);
   retryTimer = undefined;
   showMessages();
@@ -135,17 +134,13 @@ function explainAgain() {
 }
 
 function failed(err) {
-  if (err instanceof UnreachableError) {
-    messages.service = err.message;
-    retryTimer ??= setTimeout(() => { retryTimer = undefined; ask(); }, 2000);
-  } else {
-    messages.service = err.message;
-  }
+  messages.service = err.message;
+  if (err instanceof UnreachableError) retryTimer ??= setTimeout(() => { retryTimer = undefined; ask(); }, 2000);
   showMessages();
 }
 
 function showMessages() {
-  const texts = [...messages.address, messages.service].filter(Boolean);
+  const texts = [...messages.address, messages.service, messages.download].filter(Boolean);
   const shown = [...byID('messages').children].map((p) => p.textContent);
   if (JSON.stringify(texts) !== JSON.stringify(shown)) {
     byID('messages').replaceChildren(...texts.map((text) => element('p', { textContent: text })));
@@ -158,7 +153,7 @@ function showMessages() {
  * @param {Event} [event] the cause
  */
 function change(mutate, event) {
-  const old = { stream: copy(query.stream), view: copy(query.view) };
+  const old = { stream: structuredClone(query.stream), view: structuredClone(query.view) };
   mutate(query);
   if (query.stream.kind !== 'worst') before = null;
   else if (old.stream.kind !== 'worst') before = old;
@@ -185,9 +180,8 @@ function showQuery() {
   if (byID('trace-policy').selectedIndex < 0) byID('trace-policy').selectedIndex = 0;
 }
 
-function ask(time) {
-  inputTime = time ?? performance.now();
-  asker.ask({ query: copy(query), time: inputTime });
+function ask(time = performance.now()) {
+  asker.ask({ query: structuredClone(query), time });
 }
 
 function goBack() {
@@ -214,24 +208,27 @@ function setView(from, to) {
   });
 }
 
-function zoom(factor, centre = (comparison.from + comparison.to) / 2) {
+/** Zooms around a time, or around the centre of the view. */
+function zoom(factor, around) {
   if (!comparison) return;
   const { from, to } = comparison;
+  const centre = around ?? (from + to) / 2;
   setView(centre - (centre - from) * factor, centre + (to - centre) * factor);
 }
 
 /** Moves the view by a share of its width. */
 function pan(share) {
   if (!comparison) return;
-  const width = comparison.to - comparison.from;
-  const from = Math.min(Math.max(0, comparison.from + share * width), Math.max(0, comparison.end * 1.01 - width));
-  setView(from, from + width);
+  const { from, to, end } = comparison;
+  const width = to - from;
+  const begin = Math.min(Math.max(0, from + share * width), Math.max(0, end * 1.01 - width));
+  setView(begin, begin + width);
 }
 
+/** Moves the view so that the time is in its centre. */
 function showAround(at) {
-  const width = comparison.to - comparison.from;
-  const from = Math.min(Math.max(0, at - width / 2), Math.max(0, comparison.end * 1.01 - width));
-  setView(from, from + width);
+  const { from, to } = comparison;
+  pan((at - from) / (to - from) - 0.5);
 }
 
 // The keyboard.
@@ -308,7 +305,7 @@ connectLog({
     });
   },
 });
-connectExport(() => ({ query: drawnQuery, comparison }), (text) => { messages.service = text; showMessages(); });
+connectExport(() => ({ query: drawnQuery, comparison }), (text) => { messages.download = text; showMessages(); });
 byID('add').addEventListener('click', (event) => change((q) => q.specs.push(q.specs.at(-1)), event));
 byID('back').addEventListener('click', goBack);
 byID('zoom-in').addEventListener('click', () => zoom(0.5));

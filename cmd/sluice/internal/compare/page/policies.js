@@ -2,6 +2,7 @@
 
 import { element } from './dom.js';
 import { knobs, reach, withKnob } from './spec.js';
+import { maxSpecs } from './state.js';
 import { count } from './text.js';
 
 /**
@@ -94,7 +95,7 @@ class Card {
   showSpec(spec, specs) {
     if (this.input.value !== spec) this.input.value = spec;
     this.removeButton.disabled = specs.length === 1;
-    this.duplicateButton.disabled = specs.length >= 12;
+    this.duplicateButton.disabled = specs.length >= maxSpecs;
     this.showKnobs();
   }
 

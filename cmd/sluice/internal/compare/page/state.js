@@ -165,11 +165,6 @@ export function write(query) {
   return out.toString().replace(/%(2F|3D|3B|28|29|3A|2C)/g, decodeURIComponent);
 }
 
-/** Returns a copy that shares nothing with the query. */
-export function copy(query) {
-  return structuredClone(query);
-}
-
 function short(text) {
   return text.length > 40 ? `${text.slice(0, 40)}…` : text;
 }

@@ -41,15 +41,10 @@ export function showTable(query, comparison) {
   });
   const table = byID('results');
   const caption = table.caption;
-  caption.textContent = `What each policy decided: ${counted(comparison.requests, 'request')} of ${clientsText(comparison)}`;
+  caption.textContent = `What each policy decided: ${counted(comparison.requests, 'request')} of ${counted(comparison.clients.length + comparison.others, 'client')}`;
   table.replaceChildren(caption, element('thead', {}, head), element('tbody', {}, ...rows));
   const explained = byID('columns');
   if (explained.childElementCount !== 2 * list.length) {
     explained.replaceChildren(...list.flatMap(([name, meaning]) => [element('dt', { textContent: name }), element('dd', { textContent: meaning })]));
   }
-}
-
-function clientsText(comparison) {
-  const n = comparison.clients.length + comparison.others;
-  return counted(n, 'client');
 }
