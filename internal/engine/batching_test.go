@@ -362,3 +362,20 @@ func TestLostReplyDoesNotDelayOthers(t *testing.T) {
 		require.True(b, b.allowed(lossy).confirmed)
 	})
 }
+
+// On a server with slots, a failed batch gives its place in flight to the waiting requests.
+func TestRequestsThatAreSentAgainCountAsWaiting(t *testing.T) {
+	w := way{name: "sharded", open: func(f *fakeStore) storage.Store { return sharded{server{fakeStore: f}} }}
+	forEachWay(t, []way{w}, engine.Options{MaxRoundTrips: 1, MaxQueue: 10, OpenAfter: -1, Timeout: time.Second}, func(b *fixture) {
+		b.store.before = func([]string) error { return storage.NotApplied(errRefused) }
+		b.hold()
+		for i := range 11 {
+			b.start(newCall(counter(9), fmt.Sprint("a", i)))
+		}
+		b.releaseAll()
+		require.ErrorIs(b, b.decide(newCall(counter(9), "a0")).err, storage.ErrOverloaded)
+		b.group.Wait()
+		b.store.before = nil
+		b.allowed(b.decide(newCall(counter(9), "a0")))
+	})
+}

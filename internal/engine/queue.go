@@ -24,7 +24,7 @@ type queue struct {
 
 	mu       sync.Mutex
 	inFlight int       // round trips that have a slot
-	slotless int       // batches that are sent without a slot
+	slotless int       // requests that are sent without a slot
 	waiting  list.List // the requests that wait, in the order of arrival
 	answered time.Time // when the last round trip ended that the store has answered
 	lastErr  error     // why the last round trip failed, if it did
@@ -68,8 +68,7 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 		err = fmt.Errorf("%w: %d", storage.ErrOverloaded, q.waiting.Len()+q.slotless)
 		return false, r.outcome(err, r.lost) // the server may have declined it after a lost reply
 	case r.bySwaps:
-		q.slotless++
-		go q.runWithoutSlot(&batch{queue: q, requests: []*Request{r}})
+		q.runWithoutSlot(&batch{queue: q, requests: []*Request{r}})
 		return false, nil
 	case q.inFlight == 0 && time.Since(q.answered) < ownSendWithin:
 		q.inFlight++
@@ -132,16 +131,20 @@ func (q *queue) repeat(b *batch) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.slotless++
-	go q.runWithoutSlot(b)
+	q.runWithoutSlot(b)
 }
 
-// runWithoutSlot runs a batch that is counted in slotless.
+// runWithoutSlot starts a goroutine that runs a batch and counts its requests in slotless. The
+// caller must hold q.mu.
 func (q *queue) runWithoutSlot(b *batch) {
-	b.run(context.Background())
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.slotless--
+	n := len(b.requests)
+	q.slotless += n
+	go func() {
+		b.run(context.Background())
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.slotless -= n
+	}()
 }
 
 // release gives back a slot, or leaves it to a sender if requests wait.
