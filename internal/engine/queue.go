@@ -31,8 +31,7 @@ type queue struct {
 }
 
 const (
-	batchKeys     = 64   // maximum in a batch; a server does nothing else meanwhile
-	batchRequests = 1024 // maximum in a batch
+	batchKeys = 64 // a batch takes requests until it has this many keys; a server does nothing else meanwhile
 	// A caller sends its own request only if the server has answered within ownSendWithin. That saves a
 	// third of the time, because no other goroutine takes part. But go-redis does not notice a
 	// cancelled context, so the caller of a server that hangs would not return.
@@ -167,7 +166,7 @@ func (q *queue) take() *batch {
 		return nil
 	}
 	b := &batch{queue: q}
-	for keys := 0; q.waiting.Len() > 0 && len(b.requests) < batchRequests && keys < batchKeys; {
+	for keys := 0; q.waiting.Len() > 0 && keys < batchKeys; {
 		r := q.waiting.Remove(q.waiting.Front()).(*Request)
 		r.state = pausing
 		keys += len(r.Keys)
