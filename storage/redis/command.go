@@ -36,11 +36,6 @@ type command struct {
 	args    []any
 	each    []argument
 	text    []byte
-	inline  struct { // the memory for a command with one key
-		args [8]any
-		each [5]argument
-		text [208]byte
-	}
 }
 
 // firstKey is the index of the first key in the arguments.
@@ -53,12 +48,9 @@ func (c *command) NoRetry() bool { return true }
 // init sets the arguments of the hash and the keys. It allocates memory for this many further
 // arguments.
 func (c *command) init(s *Store, keys []string, further int) {
-	if n := len(keys) + further; n <= len(c.inline.each) {
-		c.args, c.each, c.text = c.inline.args[:0], c.inline.each[:0], c.inline.text[:0]
-	} else {
-		const average = 48 // bytes of an argument
-		c.args, c.each, c.text = make([]any, 0, firstKey+n), make([]argument, 0, n), make([]byte, 0, average*n)
-	}
+	const average = 48 // bytes of an argument
+	n := len(keys) + further
+	c.args, c.each, c.text = make([]any, 0, firstKey+n), make([]argument, 0, n), make([]byte, 0, average*n)
 	c.tracker.text = c.script.hash
 	c.args = append(c.args, "evalsha", &c.tracker, len(keys))
 	for _, key := range keys {
