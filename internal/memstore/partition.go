@@ -13,11 +13,10 @@ import (
 // partition holds the records of one rule. It has its own bound, so that keys of one rule never
 // evict records of another rule.
 type partition struct {
-	maxKeys     int64
-	shards      []shard
-	firstExpiry []atomic.Int64 // of each shard; see shard.firstExpiry
-	shift       int            // the upper 64-shift bits of a hash are the index of its shard
-	counters    counters
+	maxKeys  int64
+	shards   []shard
+	shift    int // the upper 64-shift bits of a hash are the index of its shard
+	counters counters
 
 	evicting  sync.Mutex
 	nextShard int // the shard that evicts next if the shard of the new record cannot; guarded by evicting
@@ -50,12 +49,11 @@ func (s *Store) newPartition() *partition {
 		maxKeys = DefaultMaxKeys
 	}
 	shardBits := bits.Len(uint(min(max(maxKeys/keysPerShard, 1), maxShards))) - 1
-	count := 1 << shardBits
-	p := &partition{maxKeys: int64(maxKeys), shards: make([]shard, count), firstExpiry: make([]atomic.Int64, count), shift: 64 - shardBits}
+	p := &partition{maxKeys: int64(maxKeys), shards: make([]shard, 1<<shardBits), shift: 64 - shardBits}
 	lockOrder := s.shards.Add(maxShards)
 	for i := range p.shards {
 		sh := &p.shards[i]
-		sh.table.counters, sh.firstExpiry, sh.lockOrder = &p.counters, &p.firstExpiry[i], lockOrder+uint64(i)
+		sh.table.counters, sh.lockOrder = &p.counters, lockOrder+uint64(i)
 	}
 	return p
 }

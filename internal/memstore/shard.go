@@ -13,17 +13,15 @@ type shard struct {
 	mu    sync.Mutex
 	table table
 
-	firstExpiry *atomic.Int64 // the instant at which the first record expires, or earlier; or none, or unwritten
-	published   int64         // the value of firstExpiry
-	lockOrder   uint64        // the shards of a store are locked in this order
-	scratch     scratch       // guarded by mu
-	_           [24]byte
+	firstExpiry atomic.Int64 // byExpiry.least of the table; is read without the lock
+	lockOrder   uint64       // the shards of a store are locked in this order
+	scratch     scratch      // guarded by mu
+	_           [32]byte
 }
 
 // unlock publishes the first expiry and unlocks the shard.
 func (s *shard) unlock() {
-	if first := s.table.byExpiry.least; first != s.published {
-		s.published = first
+	if first := s.table.byExpiry.least; first != s.firstExpiry.Load() {
 		s.firstExpiry.Store(first)
 	}
 	s.mu.Unlock()
