@@ -48,8 +48,9 @@
 // PgBouncer in transaction mode supports prepared statements only since version 1.21, and only if
 // max_prepared_statements is above 0. Otherwise connect with default_query_exec_mode=exec or
 // cache_describe. With exec and cache_describe the server plans the statements of Load and
-// CompareAndSwap each time, which takes longer than their execution. With simple_protocol, pgx sends the statements only if
-// standard_conforming_strings is on and client_encoding is UTF8, as they are by default.
+// CompareAndSwap each time, which takes longer than their execution. With simple_protocol, pgx
+// sends the statements only if standard_conforming_strings is on and client_encoding is UTF8, as
+// they are by default.
 //
 // After an error of PgBouncer itself, such as query_timeout, it is unknown whether the statement
 // was applied, as after a lost connection. The server may still apply it.
