@@ -71,9 +71,9 @@
 // If a reply is lost, the limiter sends the batch again, until the timeout. Allow and Charge can
 // then charge a call twice. Even so, the store never admits more than the bound. A refund or a
 // reset is never applied twice. If the limiter cannot find out whether it was applied, it returns
-// [storage.ErrOutcomeUnknown]. So does a call that may have been charged when its timeout ends. On
-// SQLite, the limiter does not repeat a transaction whose COMMIT failed. The calls that it would
-// have charged or refunded return ErrOutcomeUnknown.
+// [storage.ErrOutcomeUnknown]. If a call may have been charged when its timeout ends, it returns
+// this error too. On SQLite, the limiter does not repeat a transaction whose COMMIT failed. The calls
+// that it would have charged or refunded return ErrOutcomeUnknown.
 //
 // # Denial cache and clocks
 //

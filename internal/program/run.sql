@@ -2,8 +2,8 @@
 --
 -- states and versions have the stored record of each key: '' and 0 if the key is absent. The other
 -- arrays, except args, have an element for each use, in the order of the requests. requests has the
--- number of the use's request, keys has its index in states, and shadows has 1 for a shadow use. The
--- arguments of its program are args[begins:ends].
+-- number of the use's request, keys has the index of its key in states, and shadows has 1 for a
+-- shadow use. The arguments of its program are args[begins:ends].
 --
 -- counts has Request.Applied of each request. replies has for each key the result of the last step
 -- that changed its state, or NULL.
