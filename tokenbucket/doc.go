@@ -11,9 +11,10 @@
 //
 // units. With interval refill, subtract one unit unless x-1 is a multiple of Period. The reason is
 // that the first of these ceil((x-1)/Period) refills ends an interval that began before the x
-// nanoseconds. That interval began with a request, which took a unit. For example, 100/m with a
-// burst of 20 admits in any minute at most 119 units with continuous refill, and 39 with interval
-// refill. With the default burst of 100 it is 199 with both.
+// nanoseconds. An interval runs only while a token is missing, so the x nanoseconds begin with at
+// most Burst-1 tokens. For example, 100/m with a burst of 20 admits in any minute at most 119 units
+// with continuous refill, and 39 with interval refill. With the default burst of 100 it is 199 with
+// both.
 //
 // # When not to use it
 //

@@ -33,9 +33,9 @@ type Transactor interface {
 	// An update that fails changes nothing, and the other updates continue.
 	//
 	// clock returns the time of the decisions. Transact calls it once, after the transaction has
-	// begun. If clock is nil, Transact uses the store's own clock. A record expires when its TTL
-	// has passed by the store's own clock, and that clock has passed the time of the decision plus
-	// the TTL.
+	// begun. If clock is nil, Transact uses the store's own clock. By the store's own
+	// clock, a record expires one TTL after it was written or one TTL after the time of the
+	// decision, whichever is later.
 	//
 	// An error of Transact itself applies to all updates. It means the same as an error of
 	// CompareAndSwap: unless it wraps ErrNotApplied, the transaction may have been stored. If a
@@ -70,8 +70,8 @@ type Decider interface {
 type Change struct {
 	Verb Verb
 
-	// The other fields are used only by Put. See the fields of storage.Swap. Swap.Until is the time
-	// of the decision plus TTL.
+	// The other fields are used only by Put. They mean the same as in storage.Swap. There is no
+	// Until: it is the time of the decision plus TTL.
 	State    []byte
 	TTL      time.Duration
 	Priority storage.Priority

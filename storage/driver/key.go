@@ -77,7 +77,8 @@ func KeyGroup(key string) string {
 
 // CutKey splits a key of [AppendKey] into its last part and the prefix before it. last does not
 // contain the encoded length. If AppendKey shortened the key, last is the hash. The keys of one
-// group and rule differ only in last, so a store that hashes keys can hash their prefix once.
+// group and rule have one prefix, and those that AppendKey shortened have another. So a store that
+// hashes keys can hash each prefix once.
 //
 // rule is the rest of prefix after the group. It identifies the rule, for example by a namespace
 // and a name. A bounded store must not evict keys of one rule to make room for another.

@@ -51,9 +51,9 @@ type MaxRoundTrips interface{ MaxRoundTrips() int }
 //
 // The database server reads every key once. Each request is decided on the states that the requests
 // before it left. Then the server writes each key whose state has changed, once, with the version
-// of the batch. The TTL of a record is the TTL that the program returned plus Margin. A record
-// expires when its TTL has passed by the server's clock, and that clock has passed the time of the
-// decisions plus the TTL.
+// of the batch. The TTL of a record is the TTL that the program returned plus Margin. By the
+// server's clock, a record expires one TTL after it was written or one TTL after the time of the
+// decisions, whichever is later.
 type Batch struct {
 	// Version is random and differs for every batch. All records that the batch writes get it. If
 	// the reply is lost, the same batch runs again with the same version. Requests whose records
