@@ -16,8 +16,8 @@ type Options[T any] struct {
 	// Group returns the group of an input, such as its tenant. The group is part of every stored
 	// key, so different groups share no limits. Redis Cluster keeps all keys of a group on one
 	// server: the group is their hash tag. A nil Group means no groups: the keys are spread over
-	// the cluster, and decisions with several keys fail with storage.ErrKey, which ErrCrossSlot of
-	// package storage/redis wraps. Other stores need no Group.
+	// the cluster, and decisions with several keys fail with ErrCrossSlot of package storage/redis,
+	// which wraps storage.ErrKey. Other stores need no Group.
 	Group func(T) string
 	// Clock returns the time of a decision. All rules use one reading, and each attempt of a
 	// decision takes a new one. The time may step back, but must not be the zero Time.
