@@ -65,8 +65,8 @@
 //	op       allow (also for Reserve), peek, refund, charge, reset; a Wait counts one allow
 //	         for each of its decisions
 //	rule     Rule.Name
-//	outcome  allowed, denied, failed, or degraded: the store failed, and the failure
-//	         policy decided
+//	outcome  allowed, denied, failed, or degraded: the store failed, and FailOpen or
+//	         FailLocal decided
 //	kind     outcome_unknown, overloaded, contended, unavailable, program: see package storage;
 //	         cost, state: see package algo; skew: compose.ErrSkew;
 //	         context: the caller's context ended; other

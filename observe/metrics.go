@@ -24,7 +24,7 @@ type Metrics struct {
 	skews     *prometheus.HistogramVec
 }
 
-// NewMetrics registers the metrics that the package comment lists. It registers all of them
+// NewMetrics registers the metrics that the package comment lists under "Metrics has". It registers all of them
 // or none. The error wraps the registerer's error. If the metrics are already registered,
 // share the Metrics that registered them.
 func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {

@@ -16,7 +16,7 @@
 // their text, so processes with different versions of this module can share a table. Migrate needs
 // the right to create functions once for each version. Every role may execute them by default.
 //
-// The functions find rows only by the primary key. Load and CompareAndSwap use the plan that the
+// The functions look up rows by the primary key, and never scan the table. Load and CompareAndSwap use the plan that the
 // server prefers: if a connection plans them after an ANALYZE of a table with few rows, they scan the
 // table until the next ANALYZE, which autovacuum usually starts within a minute.
 //
