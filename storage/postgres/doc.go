@@ -84,6 +84,9 @@
 // ErrContended. Set a lock_timeout there, because a context that ends during a statement closes the
 // connection.
 //
+// If the whole table is locked, as by VACUUM FULL, decisions fail in the same way. A CompareAndSwap or a
+// Load then fails with storage.ErrUnavailable when its context ends, and the connection is closed.
+//
 // If the server or the network stops responding during a statement, the connection stays in the
 // pool until pgx has closed it, which can take 15 s. If that happens to all connections, decisions
 // fail with storage.ErrUnavailable until then.
