@@ -69,7 +69,7 @@ func indexName(table string) string {
 // Migrate keeps the functions of other versions of this module, which [Store.Schema] does not contain.
 // You may drop them when no process uses them. Writers wait while Migrate creates the index of a large
 // table. To avoid that, call CREATE INDEX CONCURRENTLY before Migrate. Migrate returns an error for
-// a table with other columns. Several processes may call Migrate at the same time. A transaction of
+// a table that lacks one of the columns. Several processes may call Migrate at the same time. A transaction of
 // the caller stays usable if Migrate fails in it. The errors are those of a [storage.Store].
 func (s *Store) Migrate(ctx context.Context) error {
 	err := s.create(ctx)
