@@ -187,6 +187,30 @@ func TestMigrateAfterTheSchemaWasRenamed(t *testing.T) {
 	}
 }
 
+// The functions stay in the schema that the table had.
+func TestMigrateReportsFunctionsOfAFormerTable(t *testing.T) {
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+	first, second := newSchema(t, p), newSchema(t, p)
+	open(t, p, postgres.Options{Schema: first, Table: "limits"})
+	_, err := p.Exec(ctx, "ALTER TABLE "+first+".limits SET SCHEMA "+second)
+	require.NoError(t, err)
+	both := newPool(t, shared.Postgres(t).DSN()+"&search_path="+first+","+second)
+	s, err := postgres.New(both, postgres.Options{Table: "limits"})
+	require.NoError(t, err)
+	err = s.Migrate(ctx)
+	require.ErrorContains(t, err, fmt.Sprintf("schema %q: search_path finds the functions of a former table first", first))
+	requireKinds(t, err, storage.ErrNotApplied)
+
+	open(t, both, postgres.Options{Schema: second, Table: "limits"})
+	open(t, newPool(t, shared.Postgres(t).DSN()+"&search_path="+second+","+first), postgres.Options{Table: "limits"})
+	open(t, both, postgres.Options{Table: "limits", NoFunctions: true})
+	requireLimits(t, open(t, both, postgres.Options{Schema: second, Table: "limits"}))
+
+	// Tables with other names do not matter.
+	open(t, p, postgres.Options{Schema: second, Table: "other"})
+	requireLimits(t, open(t, both, postgres.Options{Table: "other"}))
+}
+
 // Without Options.Schema, the functions of Store.Schema contain no name of a schema.
 func TestMigrateKeepsTheFunctionsOfSchema(t *testing.T) {
 	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())

@@ -82,13 +82,15 @@ func (s *Store) Migrate(ctx context.Context) error {
 		return nil
 	}
 	err = fmt.Errorf("create table %s: %w", s.options.qualified(s.options.Table), err)
-	if s.inTransaction() || errors.Is(err, errInvalidIndex) || isPoolClosed(err) { // a retry of this call alone does not help
+	if s.inTransaction() || errors.Is(err, errInvalidIndex) || errors.Is(err, errHidden) || isPoolClosed(err) { // a retry of this call alone does not help
 		return storage.NotApplied(fmt.Errorf("postgres: %w", withAdvice(err)))
 	}
 	return classify(err)
 }
 
 var errInvalidIndex = errors.New("the index on purge_at is not valid, because CREATE INDEX CONCURRENTLY failed or is not finished; wait for it, or drop the index and call Store.Migrate again")
+
+var errHidden = errors.New("search_path finds the functions of a former table first; drop them, or set Options.Schema")
 
 // create uses a transaction, or a savepoint in the caller's transaction, so that a failed statement
 // does not end that one.
@@ -115,7 +117,10 @@ func (s *Store) create(ctx context.Context) error {
 				return err
 			}
 		}
-		return s.createFunctions(ctx, tx)
+		if err := s.createFunctions(ctx, tx); err != nil {
+			return err
+		}
+		return s.checkSearchPath(ctx, tx)
 	})
 }
 
@@ -146,11 +151,8 @@ func (s *Store) createFunctions(ctx context.Context, tx pgx.Tx) error {
 // missingFunctions returns the schema of the table and the functions that are missing there, or have
 // another text. After ALTER SCHEMA RENAME, their text still has the old name of the schema.
 func (s *Store) missingFunctions(ctx context.Context, tx pgx.Tx) (schema string, missing []program.Function, err error) {
-	var names, existing []string
-	for _, f := range s.allFunctions {
-		names = append(names, f.Name)
-	}
-	err = tx.QueryRow(ctx, functionsSQL, s.options.qualified(s.options.Table), names).Scan(&schema, &existing)
+	var existing []string
+	err = tx.QueryRow(ctx, functionsSQL, s.options.qualified(s.options.Table), namesOf(s.allFunctions)).Scan(&schema, &existing)
 	if schema == "" { // the table is newer than the snapshot of the transaction
 		schema = s.options.Schema
 	}
@@ -160,6 +162,33 @@ func (s *Store) missingFunctions(ctx context.Context, tx pgx.Tx) (schema string,
 	})
 	return schema, missing, err
 }
+
+func namesOf(functions []program.Function) (names []string) {
+	for _, f := range functions {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// checkSearchPath returns an error if search_path finds the functions of the statements in another schema
+// than the table. They stay there after DROP TABLE and ALTER TABLE SET SCHEMA.
+func (s *Store) checkSearchPath(ctx context.Context, tx pgx.Tx) error {
+	if s.options.Schema != "" || s.functions == nil {
+		return nil
+	}
+	var hidden string
+	called := namesOf(s.allFunctions[len(s.functions.All):])
+	err := tx.QueryRow(ctx, visibleSQL, s.options.qualified(s.options.Table), called).Scan(&hidden)
+	if err == nil && hidden != "" {
+		err = fmt.Errorf("schema %q: %w", hidden, errHidden)
+	}
+	return err
+}
+
+// visibleSQL selects a schema that is not that of the table, and in which search_path finds functions.
+const visibleSQL = `SELECT coalesce(min(n.nspname::text), '') FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+WHERE p.proname = ANY($2::text[]) AND pg_function_is_visible(p.oid)
+	AND p.pronamespace <> (SELECT relnamespace FROM pg_class WHERE oid = to_regclass($1))`
 
 // functionsSQL selects the schema of the table, and the names and texts of functions in it.
 const functionsSQL = `WITH s AS (
