@@ -97,21 +97,32 @@ func SQL(programs ...algo.Program) (*Functions, error) {
 // Create returns the statements that create functions. If schema is empty, they create them in the
 // first schema of search_path.
 func Create(schema string, functions ...Function) string {
-	if schema != "" {
-		schema = quote(schema) + "."
-	}
 	var b strings.Builder
 	for _, f := range functions {
-		if f.Uses != nil {
-			replacements := []string{"SCHEMA.", schema}
-			for placeholder, name := range f.Uses {
-				replacements = append(replacements, placeholder, quote(name))
-			}
-			f.Body = strings.NewReplacer(replacements...).Replace(f.Body)
-		}
-		fmt.Fprintf(&b, "CREATE OR REPLACE FUNCTION %s%s%s\nLANGUAGE plpgsql%s AS $sluice$\n%s$sluice$;\n", schema, quote(f.Name), f.Parameters, f.Attributes, f.Body)
+		fmt.Fprintf(&b, "CREATE OR REPLACE FUNCTION %s%s%s\nLANGUAGE plpgsql%s AS $sluice$%s$sluice$;\n", prefix(schema), quote(f.Name), f.Parameters, f.Attributes, f.Source(schema))
 	}
 	return b.String()
+}
+
+// Source returns the text that the server stores in pg_proc.prosrc if Create creates the function in
+// the schema.
+func (f *Function) Source(schema string) string {
+	if f.Uses == nil {
+		return "\n" + f.Body
+	}
+	replacements := []string{"SCHEMA.", prefix(schema)}
+	for placeholder, name := range f.Uses {
+		replacements = append(replacements, placeholder, quote(name))
+	}
+	return "\n" + strings.NewReplacer(replacements...).Replace(f.Body)
+}
+
+// prefix returns the schema and a dot, or "" if the schema is empty.
+func prefix(schema string) string {
+	if schema == "" {
+		return ""
+	}
+	return quote(schema) + "."
 }
 
 // Runs reports whether the functions can run a program.

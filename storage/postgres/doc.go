@@ -14,7 +14,9 @@
 //
 // The functions are in the schema of the table. Their names begin with sluice_ and end in a hash of
 // their text, so processes with different versions of this module can share a table. Migrate needs
-// the right to create functions once for each version. Every role may execute them by default.
+// the right to create functions once for each version. Every role may execute them by default. If you have
+// revoked EXECUTE on new functions from PUBLIC, grant it after each Migrate that creates functions.
+// Otherwise decisions fail with "permission denied for function".
 //
 // The functions look up rows by the primary key, and never scan the table. Load and CompareAndSwap use the plan that the
 // server prefers: if a connection plans them after an ANALYZE of a table with few rows, they scan the
@@ -83,6 +85,10 @@
 // second. In the caller's transaction only the settings of the transaction apply, and the error is not
 // ErrContended. Set a lock_timeout there, because a context that ends during a statement closes the
 // connection.
+//
+// If the whole table is locked, as by VACUUM FULL, decisions fail in the same way. A
+// CompareAndSwap, a Load or a Peek then fails with storage.ErrUnavailable when its context ends, and the
+// connection is closed.
 //
 // If the server or the network stops responding during a statement, the connection stays in the
 // pool until pgx has closed it, which can take 15 s. If that happens to all connections, decisions

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/postgres"
 )
 
@@ -52,4 +53,36 @@ func TestWaitForALockEndsBeforeTheDeadline(t *testing.T) {
 	var setting string
 	require.NoError(t, own.QueryRow(ctx, "SHOW lock_timeout").Scan(&setting))
 	require.Equal(t, "1min", setting)
+}
+
+// A statement such as VACUUM FULL locks the whole table. A decision that waits for this lock ends like
+// one that waits for a row.
+func TestRunOnALockedTable(t *testing.T) {
+	p := newPool(t, shared.Postgres(t).DSN())
+	s, table := newStore(t, p)
+	_, err := begin(t, p).Exec(t.Context(), "LOCK TABLE "+table)
+	require.NoError(t, err)
+	for name, batch := range map[string]func() *driver.Batch{
+		"a request":                 func() *driver.Batch { return requestEach(t, "a") },
+		"requests of one use":       func() *driver.Batch { return requestEach(t, "a", "b") },
+		"a request of several uses": func() *driver.Batch { return oneRequest(t, "a", "b") },
+	} {
+		var b *driver.Batch
+		run := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			b = batch()
+			s.Run(ctx, b)
+			if b.KeyErr != nil {
+				return b.KeyErr[0]
+			}
+			return b.Err
+		}
+		err := run()
+		for again := 0; again < 10 && !errors.Is(err, storage.ErrContended); again++ {
+			err = run() // on a busy machine the reply may be too late
+		}
+		require.ErrorIs(t, err, storage.ErrContended, name)
+		require.ErrorIs(t, err, storage.ErrNotApplied, name)
+	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/postgres"
 )
 
@@ -157,6 +158,72 @@ func TestFunctionsAreInTheSchemaOfTheTable(t *testing.T) {
 	var functions int
 	require.NoError(t, p.QueryRow(ctx, "SELECT count(*) FROM pg_proc WHERE pronamespace = $1::regnamespace", first).Scan(&functions))
 	require.Zero(t, functions)
+}
+
+// The functions contain the name of their schema. With the old name, they would use the table of another
+// schema that has this name now.
+func TestMigrateAfterTheSchemaWasRenamed(t *testing.T) {
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+	first := newSchema(t, p)
+	second := first + "_renamed"
+	for _, o := range []postgres.Options{{Schema: second}, {}} {
+		old := open(t, p, postgres.Options{Schema: first})
+		_, err := p.Exec(ctx, fmt.Sprintf("ALTER SCHEMA %[1]s RENAME TO %[2]s; CREATE SCHEMA %[1]s", first, second))
+		require.NoError(t, err)
+		require.NoError(t, old.Migrate(ctx))
+		s := open(t, newPool(t, shared.Postgres(t).DSN()+"&search_path="+second), o)
+		for _, b := range []*driver.Batch{requestEach(t, "a"), requestEach(t, "b", "c"), oneRequest(t, "d", "e")} {
+			s.Run(ctx, b)
+			require.NoError(t, b.Err)
+		}
+		records, err := s.Load(ctx, "a", "b", "c", "d", "e")
+		require.NoError(t, err)
+		require.Equal(t, []bool{true, true, true, true, true}, exist(records))
+		records, err = old.Load(ctx, "a", "b", "c", "d", "e")
+		require.NoError(t, err)
+		require.Equal(t, []bool{false, false, false, false, false}, exist(records))
+		_, err = p.Exec(ctx, "DROP SCHEMA "+second+" CASCADE")
+		require.NoError(t, err)
+	}
+}
+
+// The functions stay in the schema that the table had.
+func TestMigrateReportsFunctionsOfAFormerTable(t *testing.T) {
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+	first, second := newSchema(t, p), newSchema(t, p)
+	open(t, p, postgres.Options{Schema: first, Table: "limits"})
+	_, err := p.Exec(ctx, "ALTER TABLE "+first+".limits SET SCHEMA "+second)
+	require.NoError(t, err)
+	both := newPool(t, shared.Postgres(t).DSN()+"&search_path="+first+","+second)
+	s, err := postgres.New(both, postgres.Options{Table: "limits"})
+	require.NoError(t, err)
+	err = s.Migrate(ctx)
+	require.ErrorContains(t, err, fmt.Sprintf("schema %q: search_path finds the functions of a former table first", first))
+	requireKinds(t, err, storage.ErrNotApplied)
+
+	open(t, both, postgres.Options{Schema: second, Table: "limits"})
+	open(t, newPool(t, shared.Postgres(t).DSN()+"&search_path="+second+","+first), postgres.Options{Table: "limits"})
+	open(t, both, postgres.Options{Table: "limits", NoFunctions: true})
+	requireLimits(t, open(t, both, postgres.Options{Schema: second, Table: "limits"}))
+
+	// Tables with other names do not matter.
+	open(t, p, postgres.Options{Schema: second, Table: "other"})
+	requireLimits(t, open(t, both, postgres.Options{Table: "other"}))
+}
+
+// Without Options.Schema, the functions of Store.Schema contain no name of a schema.
+func TestMigrateKeepsTheFunctionsOfSchema(t *testing.T) {
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+	schema := newSchema(t, p)
+	dsn := shared.Postgres(t).DSN() + "&search_path=" + schema
+	s, err := postgres.New(newPool(t, dsn), postgres.Options{})
+	require.NoError(t, err)
+	_, err = newPool(t, dsn).Exec(ctx, s.Schema())
+	require.NoError(t, err)
+	open(t, newPool(t, dsn+"&default_transaction_read_only=on"), postgres.Options{})
+
+	open(t, p, postgres.Options{Schema: schema})
+	open(t, newPool(t, dsn+"&default_transaction_read_only=on"), postgres.Options{})
 }
 
 // newSchema creates a schema and returns its name.

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/postgres"
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
@@ -89,4 +91,37 @@ func TestStatesAreValidAfterFurtherStatements(t *testing.T) {
 			require.Equal(t, a.New.State, current[0].State)
 		})
 	}
+}
+
+// The statements ignore other columns of the table, whatever their names are.
+func TestTablesMayHaveOtherColumns(t *testing.T) {
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+	s, table := newStore(t, p)
+	for _, name := range []string{
+		"absent", "args", "at", "batch", "changes", "clock", "cost", "count", "expires", "keys", "margin", "name", "new", "next", "now", "old",
+		"old_state", "old_version", "op", "place", "program", "reply", "setting", "shadows", "times", "ttl", "until", "due", "removed",
+	} {
+		_, err := p.Exec(ctx, "ALTER TABLE "+table+" ADD COLUMN "+pgx.Identifier{name}.Sanitize()+" text")
+		require.NoError(t, err)
+	}
+	for _, keys := range [][]string{{"a", "b"}, {"a", "b"}, {"c", "d"}} { // the records are created, and then replaced
+		for _, b := range []*driver.Batch{requestEach(t, keys[0]), requestEach(t, keys...), oneRequest(t, keys...)} {
+			s.Run(ctx, b)
+			require.NoError(t, b.Err)
+		}
+	}
+	swaps := creating("e", "f")
+	for _, swaps := range [][]storage.Swap{swaps, updating(swaps)} {
+		_, swapped, err := s.CompareAndSwap(ctx, swaps...)
+		require.NoError(t, err)
+		require.True(t, swapped)
+	}
+	records, err := s.Load(ctx, "a", "e")
+	require.NoError(t, err)
+	require.Equal(t, []bool{true, true}, exist(records))
+	_, err = p.Exec(ctx, "UPDATE "+table+" SET expires_at = now(), purge_at = now()")
+	require.NoError(t, err)
+	removed, err := s.Purge(ctx, 100)
+	require.NoError(t, err)
+	require.Equal(t, 6, removed)
 }

@@ -1,14 +1,17 @@
 #variable_conflict use_column
+DECLARE
+	setting text;
 BEGIN
-	RETURN QUERY WITH _sluice_lock_timeout AS MATERIALIZED (
-		SELECT CASE WHEN $1 > 0 THEN set_config('lock_timeout', CASE
-			WHEN current_setting('lock_timeout')::interval BETWEEN interval '1 microsecond' AND $1 * interval '1 millisecond'
-			THEN current_setting('lock_timeout') ELSE $1::text END, true) END AS is_set
-	), _sluice_args AS MATERIALIZED (
-		SELECT is_set, $2 AS batch, $3 AS now, $4 AS margin, $5 AS keys,
+	IF $1 > 0 THEN -- before the statement, whose plan locks the table
+		setting := current_setting('lock_timeout');
+		IF setting::interval NOT BETWEEN interval '1 microsecond' AND $1 * interval '1 millisecond' THEN
+			setting := set_config('lock_timeout', $1::text, true);
+		END IF;
+	END IF;
+	RETURN QUERY WITH _sluice_args AS MATERIALIZED (
+		SELECT $2 AS batch, $3 AS now, $4 AS margin, $5 AS keys,
 			$6 AS requests, $7 AS places, $8 AS ops, $9 AS shadows, $10 AS programs,
 			$11 AS begins, $12 AS ends, $13 AS costs, $14 AS times, $15 AS args
-		FROM _sluice_lock_timeout
 	), _sluice_keys AS (
 		SELECT w.* FROM _sluice_args CROSS JOIN LATERAL KEYS
 	), _sluice_locked AS MATERIALIZED (

@@ -3,6 +3,7 @@
 --
 -- old_version and old_state are the record before the decision: NULL and '' for an absent key. count
 -- is the first result of Step.
+#variable_conflict use_variable
 DECLARE
 	clock   timestamptz;
 	expires timestamptz;

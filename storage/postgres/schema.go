@@ -64,13 +64,15 @@ func indexName(table string) string {
 // Migrate creates the missing parts of [Store.Schema]. If Options.Schema is empty, it first
 // searches search_path for the table. It creates the index and the functions in the schema of the
 // table. If nothing is missing, Migrate changes nothing. Then it needs no right to create anything,
-// and the session may be read-only.
+// and the session may be read-only. If the schema was renamed, Migrate replaces the functions, because
+// they contain its name. Only their owner may do that.
 //
 // Migrate keeps the functions of other versions of this module, which [Store.Schema] does not contain.
 // You may drop them when no process uses them. Writers wait while Migrate creates the index of a large
 // table. To avoid that, call CREATE INDEX CONCURRENTLY before Migrate. Migrate returns an error for
-// a table with other columns. Several processes may call Migrate at the same time. A transaction of
-// the caller stays usable if Migrate fails in it. The errors are those of a [storage.Store].
+// a table that lacks one of the columns. Several processes may call Migrate at the same time. A
+// transaction of the caller stays usable if Migrate fails in it. The errors are those of a
+// [storage.Store].
 func (s *Store) Migrate(ctx context.Context) error {
 	err := s.create(ctx)
 	if slices.Contains(duplicate, codeOf(err)) { // another process was first
@@ -80,13 +82,15 @@ func (s *Store) Migrate(ctx context.Context) error {
 		return nil
 	}
 	err = fmt.Errorf("create table %s: %w", s.options.qualified(s.options.Table), err)
-	if s.inTransaction() || errors.Is(err, errInvalidIndex) || isPoolClosed(err) { // a retry of this call alone does not help
+	if s.inTransaction() || errors.Is(err, errInvalidIndex) || errors.Is(err, errHidden) || isPoolClosed(err) { // a retry of this call alone does not help
 		return storage.NotApplied(fmt.Errorf("postgres: %w", withAdvice(err)))
 	}
 	return classify(err)
 }
 
 var errInvalidIndex = errors.New("the index on purge_at is not valid, because CREATE INDEX CONCURRENTLY failed or is not finished; wait for it, or drop the index and call Store.Migrate again")
+
+var errHidden = errors.New("search_path finds the functions of a former table first; drop them, or set Options.Schema")
 
 // create uses a transaction, or a savepoint in the caller's transaction, so that a failed statement
 // does not end that one.
@@ -113,7 +117,10 @@ func (s *Store) create(ctx context.Context) error {
 				return err
 			}
 		}
-		return s.createFunctions(ctx, tx)
+		if err := s.createFunctions(ctx, tx); err != nil {
+			return err
+		}
+		return s.checkSearchPath(ctx, tx)
 	})
 }
 
@@ -121,8 +128,8 @@ func (s *Store) create(ctx context.Context) error {
 // replace a function at the same time would fail.
 const functionsLock = 0x736c75696365 // "sluice"
 
-// createFunctions creates the missing functions in the schema of the table. It does not replace
-// existing functions, because only their owner may do that.
+// createFunctions creates the missing functions in the schema of the table. It replaces an existing
+// function only if its text differs, because only the owner may replace it.
 func (s *Store) createFunctions(ctx context.Context, tx pgx.Tx) error {
 	_, missing, err := s.missingFunctions(ctx, tx)
 	if err != nil || len(missing) == 0 {
@@ -141,23 +148,54 @@ func (s *Store) createFunctions(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// missingFunctions returns the schema of the table and the missing functions.
+// missingFunctions returns the schema of the table and the functions that are missing there, or have
+// another text. After ALTER SCHEMA RENAME, their text still has the old name of the schema.
 func (s *Store) missingFunctions(ctx context.Context, tx pgx.Tx) (schema string, missing []program.Function, err error) {
 	var existing []string
-	err = tx.QueryRow(ctx, functionsSQL, s.options.qualified(s.options.Table)).Scan(&schema, &existing)
+	err = tx.QueryRow(ctx, functionsSQL, s.options.qualified(s.options.Table), namesOf(s.allFunctions)).Scan(&schema, &existing)
 	if schema == "" { // the table is newer than the snapshot of the transaction
 		schema = s.options.Schema
 	}
-	missing = slices.DeleteFunc(slices.Clone(s.allFunctions), func(f program.Function) bool { return slices.Contains(existing, f.Name) })
+	missing = slices.DeleteFunc(slices.Clone(s.allFunctions), func(f program.Function) bool {
+		return slices.Contains(existing, f.Name+f.Source(schema)) || // or it was created by Store.Schema, which does not know the schema:
+			s.options.Schema == "" && slices.Contains(existing, f.Name+f.Source(""))
+	})
 	return schema, missing, err
 }
 
-// functionsSQL selects the schema of the table, and the names of the store's functions in it.
+func namesOf(functions []program.Function) (names []string) {
+	for _, f := range functions {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// checkSearchPath returns an error if search_path finds the functions of the statements in another schema
+// than the table. They stay there after DROP TABLE and ALTER TABLE SET SCHEMA.
+func (s *Store) checkSearchPath(ctx context.Context, tx pgx.Tx) error {
+	if s.options.Schema != "" || s.functions == nil {
+		return nil
+	}
+	var hidden string
+	called := namesOf(s.allFunctions[len(s.functions.All):])
+	err := tx.QueryRow(ctx, visibleSQL, s.options.qualified(s.options.Table), called).Scan(&hidden)
+	if err == nil && hidden != "" {
+		err = fmt.Errorf("schema %q: %w", hidden, errHidden)
+	}
+	return err
+}
+
+// visibleSQL selects a schema that is not that of the table, and in which search_path finds functions.
+const visibleSQL = `SELECT coalesce(min(n.nspname::text), '') FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+WHERE p.proname = ANY($2::text[]) AND pg_function_is_visible(p.oid)
+	AND p.pronamespace <> (SELECT relnamespace FROM pg_class WHERE oid = to_regclass($1))`
+
+// functionsSQL selects the schema of the table, and the names and texts of functions in it.
 const functionsSQL = `WITH s AS (
 	SELECT relnamespace AS id FROM pg_class WHERE oid = to_regclass($1)
 )
 SELECT coalesce((SELECT nspname::text FROM pg_namespace JOIN s ON oid = id), ''),
-	ARRAY(SELECT proname::text FROM pg_proc JOIN s ON pronamespace = id WHERE starts_with(proname, 'sluice_'))`
+	ARRAY(SELECT proname || prosrc FROM pg_proc JOIN s ON pronamespace = id WHERE proname = ANY($2::text[]))`
 
 // tableInfoSQL selects whether the table exists, and whether it has valid and invalid indexes whose
 // first column is purge_at.

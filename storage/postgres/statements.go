@@ -51,7 +51,7 @@ const loadSQL = `WITH _sluice_time AS MATERIALIZED (SELECT clock_timestamp() AS 
 SELECT 0, NULL::bigint, NULL::bytea, false, round(extract(epoch FROM clock) * 1000000)::bigint * 1000, 0, NULL::bigint[] FROM _sluice_time
 UNION ALL
 SELECT place, version, state, false, 0, 0, NULL FROM _sluice_time CROSS JOIN unnest($1::bytea[]) WITH ORDINALITY AS k (key, place)
-	CROSS JOIN LATERAL (SELECT version, state FROM TABLE AS t WHERE t.key = k.key AND expires_at > clock OFFSET 0) AS found`
+	CROSS JOIN LATERAL (SELECT version, state FROM TABLE AS t WHERE t.key = k.key AND expires_at > _sluice_time.clock OFFSET 0) AS found`
 
 // swapSQL locks the existing rows in the order of their keys and compares the versions. If all match,
 // it creates the missing rows in that order, and replaces the others. If there is a conflict, it returns
