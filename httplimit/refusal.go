@@ -88,9 +88,9 @@ type problem struct {
 }
 
 // Problem writes a response with a problem document (RFC 9457). It is the default of
-// Options.OnDenied. The document contains neither the keys of the rules nor Refusal.Err. Problem deletes Cache-Control,
-// Content-Length, ETag, Expires and Last-Modified from the header, because they would
-// describe other content.
+// Options.OnDenied. The document contains neither the keys of the rules nor Refusal.Err. Problem
+// deletes Cache-Control, Content-Length, ETag, Expires and Last-Modified from the header, because
+// they would describe other content.
 func Problem(w http.ResponseWriter, _ *http.Request, refusal Refusal) {
 	const registered = "https://iana.org/assignments/http-problem-types#"
 	p := problem{Type: "about:blank", Title: http.StatusText(refusal.Status), Status: refusal.Status, Violated: refusal.Violated}

@@ -24,9 +24,9 @@ type Metrics struct {
 	skews     *prometheus.HistogramVec
 }
 
-// NewMetrics registers the metrics that the package comment lists under "Metrics has". It registers all of them
-// or none. The error wraps the registerer's error. If the metrics are already registered,
-// share the Metrics that registered them.
+// NewMetrics registers the metrics that the package comment lists for Metrics. It registers all of
+// them or none. The error wraps the registerer's error. If the metrics are already registered, share
+// the Metrics that registered them.
 func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	if registerer == nil {
 		return nil, errors.New("observe: NewMetrics needs a registerer, such as prometheus.NewRegistry(), got nil")
