@@ -66,7 +66,8 @@ type Options[T any] struct {
 	// OnFailure is what happens to a call if the store fails. The zero value is FailClosed.
 	OnFailure FailurePolicy
 	// Observer is called after every operation, on the goroutine of the caller. The observer
-	// may keep the Event. Nil means that there is no observer.
+	// may keep the Event, but must not modify Decision.Results, because the caller gets the same
+	// slice. Nil means that there is no observer.
 	Observer func(Event)
 }
 
