@@ -285,7 +285,7 @@ func skewError(skew time.Duration) error { return fmt.Errorf("%w by %v", ErrSkew
 
 // onFailure applies the failure policy to an error of the engine.
 func (l *Limiter[T]) onFailure(ctx context.Context, e *evaluation, stats engine.Stats, cause error, policy FailurePolicy) (Decision, error) {
-	if policy == FailClosed || ctx.Err() != nil || !isFailure(cause) {
+	if policy == FailClosed || hasEnded(ctx) || !isFailure(cause) {
 		return Decision{Attempts: stats.Attempts}, cause
 	}
 	d := Decision{Allowed: true, Attempts: stats.Attempts}
@@ -301,6 +301,13 @@ func (l *Limiter[T]) onFailure(ctx context.Context, e *evaluation, stats engine.
 	}
 	d.Degraded, d.Err = true, cause
 	return d, nil
+}
+
+// hasEnded reports whether ctx has ended. The Err of a context is still nil for a moment after its
+// deadline, until its timer has fired.
+func hasEnded(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
 // isFailure reports whether the store failed. It is false if the call or a rule has a fault.

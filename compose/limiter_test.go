@@ -412,6 +412,20 @@ func TestFailurePoliciesApplyToFailuresOfTheStoreOnly(t *testing.T) {
 
 // The first call of an outage waits for the timeout. Then the circuit breaker is open, and a
 // probe in the background finds out when the store works again.
+// lateContext is a context whose deadline is over and whose timer has not fired yet.
+type lateContext struct{ context.Context }
+
+func (lateContext) Deadline() (time.Time, bool) { return time.Now().Add(-time.Microsecond), true }
+
+func TestDeadlineOfTheCallerIsNotAFailureOfTheStore(t *testing.T) {
+	for _, p := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
+		l := newLimiter(t, compose.Options[call]{OnFailure: p}, swapOnly{new(memory.Store)}, rulesOf("gcra 1/m")...)
+		_, err := l.Allow(lateContext{background}, ann)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, storage.ErrNotApplied)
+	}
+}
+
 func TestOnFailureAppliesAtOnceInALongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaultyStore()

@@ -51,7 +51,8 @@ type Options[T any] struct {
 	// process resets or refunds a key, or raises its limit, this process can keep denying the
 	// key for up to DenialCacheTTL. A limiter sees its own resets and refunds at once.
 	DenialCacheTTL time.Duration
-	// DenialCacheSize is the approximate maximum number of keys in the cache. 0 means 65,536.
+	// DenialCacheSize is the approximate maximum number of keys in the cache. 0 means 65,536. Above
+	// 1<<30 it means 1<<30.
 	DenialCacheSize int
 	// MaxRoundTrips is how many round trips to one server may be in flight at once. Calls that
 	// arrive in the meantime share the next round trip. 0 means the number that the store
@@ -65,7 +66,8 @@ type Options[T any] struct {
 	// OnFailure is what happens to a call if the store fails. The zero value is FailClosed.
 	OnFailure FailurePolicy
 	// Observer is called after every operation, on the goroutine of the caller. The observer
-	// may keep the Event. Nil means that there is no observer.
+	// may keep the Event, but must not modify Decision.Results, because the caller gets the same
+	// slice. Nil means that there is no observer.
 	Observer func(Event)
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -138,7 +139,7 @@ func (b *batch) transact(ctx context.Context) {
 	e := b.queue.engine
 	updates := make([]*driver.Update, len(b.requests))
 	for i, r := range b.requests {
-		r.update = driver.Update{Keys: r.Keys, Decider: r}
+		r.update = driver.Update{Keys: r.Keys, Decider: inTransaction{r}}
 		updates[i] = &r.update
 	}
 	began := time.Now()
@@ -157,4 +158,19 @@ func (b *batch) transact(ctx context.Context) {
 			r.finish(unknown(err))
 		}
 	}
+}
+
+// inTransaction decides a request in a transaction.
+type inTransaction struct{ *Request }
+
+// Decide implements [driver.Decider]. The memory of found is the store's. So Decide keeps copies of the
+// states for the denial cache, which reads them after the transaction.
+func (r inTransaction) Decide(found [][]byte, next []driver.Change) error {
+	err := r.Request.Decide(found, next)
+	if _, denied := r.Evaluator.Denied(); denied && err == nil {
+		for i, state := range r.states {
+			r.states[i] = bytes.Clone(state)
+		}
+	}
+	return err
 }

@@ -196,6 +196,9 @@ func TestUnreadableStateFailsItsRequest(t *testing.T) {
 		c.Uses[1].Shadow = true
 		b.allowed(b.decide(c))
 		require.Equal(b, "x", b.store.state("other"))
+		c = newCallOf(driver.Peek, counter(9), "other", "k")
+		c.before = func() error { return errState } // a server does not read the state for a Peek
+		require.Equal(b, errState, b.decide(c).err)
 		b.store.remove("k")
 		b.allowed(b.decide(newCall(counter(1), "k")))
 	})

@@ -23,6 +23,7 @@ type denials struct {
 const (
 	blockSlots = 512
 	groupSlots = 8
+	maxDenials = 1 << 30 // in a larger cache, the table of blocks would take more than 16 MB
 )
 
 type denialBlock [blockSlots]atomic.Pointer[denial]
@@ -45,7 +46,7 @@ type denial struct {
 type clockReading struct{ at, sent, received time.Time }
 
 func newDenials(keys int, ttl time.Duration) *denials {
-	blocks := make([]atomic.Pointer[denialBlock], (keys+blockSlots-1)/blockSlots)
+	blocks := make([]atomic.Pointer[denialBlock], (min(keys, maxDenials)+blockSlots-1)/blockSlots)
 	return &denials{ttl: ttl, seed: maphash.MakeSeed(), blocks: blocks}
 }
 

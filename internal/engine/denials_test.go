@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,6 +127,15 @@ func TestCacheHasALimitedSize(t *testing.T) {
 			require.True(b, b.denied(b.decide(newCall(counter(0), "19999"))).stats.Cached, "the last one")
 		})
 	}
+}
+
+func TestCacheWithoutALimit(t *testing.T) {
+	forEachWay(t, cachingWays, engine.Options{DenialCacheSize: math.MaxInt}, func(b *fixture) {
+		for i := range 1000 {
+			b.denied(b.decide(newCall(counter(0), fmt.Sprint(i))))
+		}
+		require.True(b, b.denied(b.decide(newCall(counter(0), "0"))).stats.Cached)
+	})
 }
 
 // The time on the server's clock is known up to the duration of the round trip. A denial comes from the

@@ -192,7 +192,13 @@ func (f transactor) update(now time.Time, u *driver.Update) error {
 			found[i] = append([]byte{}, r.State...)
 		}
 	}
-	if err := u.Decider.Decide(found, next); err != nil {
+	err := u.Decider.Decide(found, next)
+	for _, state := range found { // the memory of found may be used for something else now
+		for i := range state {
+			state[i] = '?'
+		}
+	}
+	if err != nil {
 		return err
 	}
 	if err := driver.CheckChanges(u.Keys, next); err != nil {

@@ -253,7 +253,7 @@ func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Requ
 	for _, r := range members {
 		s.find(request, r)
 		applied, err := r.evaluate(clock.at)
-		if r.finish(err); err != nil {
+		if r.finish(err); err != nil && r.writes() { // the server runs no step for a Peek
 			applied = driver.Damaged
 		}
 		total += applied
