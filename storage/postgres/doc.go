@@ -14,13 +14,14 @@
 //
 // The functions are in the schema of the table. Their names begin with sluice_ and end in a hash of
 // their text, so processes with different versions of this module can share a table. Migrate needs
-// the right to create functions once for each version. Every role may execute them by default. If you have
-// revoked EXECUTE on new functions from PUBLIC, grant it after each Migrate that creates functions.
-// Otherwise decisions fail with "permission denied for function".
+// the right to create functions once for each version. Every role may execute them by default. If
+// you have revoked EXECUTE on new functions from PUBLIC, grant it after each Migrate that creates
+// functions. Otherwise decisions fail with "permission denied for function".
 //
-// The functions look up rows by the primary key, and never scan the table. Load and CompareAndSwap use the plan that the
-// server prefers: if a connection plans them after an ANALYZE of a table with few rows, they scan the
-// table until the next ANALYZE, which autovacuum usually starts within a minute.
+// The functions look up rows by the primary key, and never scan the table. Load and CompareAndSwap
+// use the plan that the server prefers: if a connection plans them after an ANALYZE of a table with
+// few rows, they scan the table until the next ANALYZE, which autovacuum usually starts within a
+// minute.
 //
 // With Options.NoFunctions, the store neither creates nor calls functions. Then this process
 // decides with Load and CompareAndSwap, and a decision takes two round trips or more.
