@@ -32,6 +32,7 @@ type serverQuota struct {
 	lost        int64         // requests without a response since then
 	refillAt    time.Time     // when the server accepts one more than remaining
 	refillSetAt int64         // the event that set refillAt
+	reportedAt  time.Time     // the latest refillAt of all reports since a request used the refill
 	fullAt      time.Time     // when the whole quota is back, whatever was not answered
 	window      time.Duration // the time in which the whole quota comes back, and slack
 	expiresAt   time.Time     // when the limit is forgotten unless it is reported again
@@ -64,19 +65,20 @@ func (s *serverQuota) spend(now time.Time, event int64) bool {
 	// This request used the refill. Its response will report the next one. Without a
 	// response, the whole quota is back after a window.
 	s.remaining = 0
-	s.refillAt, s.refillSetAt = now.Add(s.window), event
+	s.refillAt, s.refillSetAt, s.reportedAt = now.Add(s.window), event, now
 	s.fullAt = s.refillAt
 	return true
 }
 
 // giveBack undoes spend for a request that did not count for the limit. If it used a refill, and
-// refillAt has changed since, it gives nothing back, because the server may have no room for both.
+// refillAt has changed since, it gives nothing back, because the server may have no room for both. If
+// the server has reported since, the refill may be in what it reported, so its next one counts.
 func (s *serverQuota) giveBack(now time.Time, sentAt int64, usedRefill bool) {
 	switch {
 	case !usedRefill:
 		s.remaining++
 	case s.refillSetAt == sentAt:
-		s.refillAt = now
+		s.refillAt = later(now, s.reportedAt)
 	}
 }
 
@@ -94,7 +96,9 @@ func (s *serverQuota) update(now time.Time, sentAt, event int64, reported report
 	s.expiresAt = now.Add(max(s.window, minBelief))
 	// A request that was sent after refillAt was set has newer information. An older one
 	// may be outdated, so it counts only if it reports a later time.
-	if refillAt := now.Add(min(wait, maxWait)); sentAt >= s.refillSetAt || refillAt.After(s.refillAt) {
+	refillAt := now.Add(min(wait, maxWait))
+	s.reportedAt = later(s.reportedAt, refillAt)
+	if sentAt >= s.refillSetAt || refillAt.After(s.refillAt) {
 		s.refillAt, s.refillSetAt = refillAt, event
 	}
 }

@@ -29,9 +29,9 @@ import (
 // The field RateLimit of a response reports r, the number of remaining requests, and t, the time
 // until there are more. Transport sends at most r more requests, and then one request after each t,
 // until a response reports more. Suppose that the limit counts requests, no other client shares it,
-// and each request reaches the server within 0.1 seconds. Then, after its first response, the server
-// denies no request that Transport sends. If some routes of the server report no limits, the server
-// can deny a few requests.
+// and each request reaches the server within 0.1 seconds and is not canceled in this time. Then, after
+// its first response, the server denies no request that Transport sends. If some routes of the server
+// report no limits, the server can deny a few requests.
 //
 // A request without a response counts as sent, unless it failed to connect: with a [net.OpError]
 // whose Op is "dial". If no requests remained when it was sent, the next request waits for the w of

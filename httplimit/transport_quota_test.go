@@ -581,3 +581,29 @@ func TestTransportAndHandlerOverNetHTTP(t *testing.T) {
 		require.NoError(t, server.Close())
 	})
 }
+
+// The request that used the refill cannot connect. Meanwhile the server has reported two remaining
+// requests, which include that refill. So a third request must wait for the next refill.
+func TestRefillThatWasReportedIsNotGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent atomic.Int64
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			n := sent.Add(1)
+			time.Sleep(time.Duration([]int{0, 5, 6, 10, 10, 10}[n-1]) * time.Second)
+			if n == 3 {
+				return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+			}
+			remaining := []int{1, 2, 0, 1, 0, 0}[n-1]
+			return newResponse(200, "RateLimit", fmt.Sprintf(`"a";r=%d;t=10`, remaining), "RateLimit-Policy", `"a";q=3;w=30`)
+		})
+		get(t, c, "http://example.com/")
+		time.Sleep(20 * time.Second)
+		go get(t, c, "http://example.com/")
+		synctest.Wait()
+		r, _ := request(t.Context(), t)
+		_, err := c.RoundTrip(r)
+		require.ErrorIs(t, err, syscall.ECONNREFUSED)
+		c.concurrent(t, 3)
+		require.Equal(t, seconds(0, 20, 20, 26, 26, 35), c.times())
+	})
+}

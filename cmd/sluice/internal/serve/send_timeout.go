@@ -15,6 +15,9 @@ import (
 // and has not begun its response. The ResponseHeaderTimeout of http.Transport does not do that: it
 // begins when the whole body has been sent. The time in which the client sends nothing does not
 // count.
+//
+// The kernels' buffers in between empty in steps of a megabyte or more, so an upstream that reads
+// slowly seems to take nothing for the time in which it reads such a step.
 type sendTimeout struct {
 	http.RoundTripper
 	d time.Duration
