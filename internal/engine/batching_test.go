@@ -375,6 +375,7 @@ func TestRequestsThatAreSentAgainCountAsWaiting(t *testing.T) {
 		b.releaseAll()
 		require.ErrorIs(b, b.decide(newCall(counter(9), "a0")).err, storage.ErrOverloaded)
 		b.group.Wait()
+		synctest.Wait() // until their goroutines have ended
 		b.store.before = nil
 		b.allowed(b.decide(newCall(counter(9), "a0")))
 	})
