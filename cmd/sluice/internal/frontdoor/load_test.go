@@ -33,7 +33,7 @@ func TestHundredThousandRequests(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short leaves out what takes long")
 	}
-	const requests, maxKeys, spec = 64 * 1600, 1000, "gcra 30000/m burst=2000"
+	const requests, maxKeys, spec = 64 * 1600, 300, "gcra 30000/m burst=2000"
 	u := newUpstream(t)
 	p := serve(t, "--limit", spec, "--by", "header:X-Client", "--upstream", u.url, "--max-keys", fmt.Sprint(maxKeys))
 	memory, strangers := p.watch(), p.strangers(2)
