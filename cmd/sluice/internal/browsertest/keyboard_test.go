@@ -68,6 +68,9 @@ func TestKeyboardZooms(t *testing.T) {
 		b.waitView(c.view)
 	}
 	b.press("+")
+	b.press("+") // before the first is drawn
+	b.waitView(quarter)
+	b.press("-")
 	b.waitView(half + " && to < 40")
 	b.press(kb.End) // out of view
 	b.waitWords("call 40 of 40")

@@ -208,10 +208,16 @@ function setView(from, to) {
   });
 }
 
+/** Returns the chosen part of the time. The answer that is drawn may still show another part. */
+function chosenView() {
+  const { from, to } = query.view;
+  return to > from ? { from, to } : { from: 0, to: comparison.end + Math.max(comparison.end / 100, 0.001) };
+}
+
 /** Zooms around a time, or around the centre of the view. */
 function zoom(factor, around) {
   if (!comparison) return;
-  const { from, to } = comparison;
+  const { from, to } = chosenView();
   const centre = around ?? (from + to) / 2;
   setView(centre - (centre - from) * factor, centre + (to - centre) * factor);
 }
@@ -219,15 +225,15 @@ function zoom(factor, around) {
 /** Moves the view by a share of its width. */
 function pan(share) {
   if (!comparison) return;
-  const { from, to, end } = comparison;
+  const { from, to } = chosenView();
   const width = to - from;
-  const begin = Math.min(Math.max(0, from + share * width), Math.max(0, end * 1.01 - width));
+  const begin = Math.min(Math.max(0, from + share * width), Math.max(0, comparison.end * 1.01 - width));
   setView(begin, begin + width);
 }
 
 /** Moves the view so that the time is in its centre. */
 function showAround(at) {
-  const { from, to } = comparison;
+  const { from, to } = chosenView();
   pan((at - from) / (to - from) - 0.5);
 }
 
