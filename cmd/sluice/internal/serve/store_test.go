@@ -330,7 +330,7 @@ func TestARoleThatMayNotCreateFunctions(t *testing.T) {
 	require.NoError(t, without.prepare(ctx))
 	policy, err := compose.ParsePolicy("gcra 1/s")
 	require.NoError(t, err)
-	l, err := compose.New[string](without.Store, compose.Rule[string]{Name: "r", Key: func(s string) string { return s }, Policy: policy})
+	l, err := compose.Options[string]{Timeout: time.Minute}.New(without.Store, compose.Rule[string]{Name: "r", Key: func(s string) string { return s }, Policy: policy})
 	require.NoError(t, err)
 	d, err := l.Allow(ctx, "k")
 	require.NoError(t, err)
