@@ -38,7 +38,7 @@
 //	movingwindow 100/min slots=12           about 100 in the last minute (a sliding window)
 //	all(gcra 10/s; gcra 1000/day)           several limits on one key
 //
-// The period is a unit of time (s, sec, m, min, h, hour, d, day), with a number if you like
+// The period is a unit of time (such as ms, s, min, hour or day), with a number if you like
 // (15min). Without burst=, gcra and tokenbucket allow the whole count at once.
 // [compose.ParsePolicy] lists all options. This package refuses the option cost=; set Rule.Cost
 // instead.

@@ -43,8 +43,8 @@ type Options[T any] struct {
 	// CircuitOpenAfter is how long the store must fail before the circuit breaker opens. While
 	// it is open, calls do not wait for the store: OnFailure applies at once, and one probe at a
 	// time tests the store in the background. After a probe has succeeded, calls use the store
-	// again. The denial cache works while it is open. 0 means one second. A negative value means that the
-	// breaker never opens.
+	// again. The denial cache also works while the breaker is open. 0 means one second. A negative
+	// value means that the breaker never opens.
 	CircuitOpenAfter time.Duration
 	// DenialCacheTTL is how long this process may repeat a denial from its cache, without a
 	// round trip. 0 means one second. A negative value means that there is no cache. If another
