@@ -13,9 +13,9 @@
 //
 // units ([Policy.Bound]). For example, a limit of 100/m admits at most 200 in any minute.
 //
-// With AlignFirst it admits one unit less, 199 in any minute, unless x-1 is a multiple of Period. In
-// the worst case, the interval includes only a part of its first window. The request that opened this
-// window came before the interval.
+// With AlignFirst it admits one unit less, 199 in any minute, unless x-1 is a multiple of Period.
+// Policy.Bound subtracts this unit, too. In the worst case, the interval starts inside a window. The
+// request that opened this window came before the interval and took at least one unit.
 //
 // # When not to use it
 //

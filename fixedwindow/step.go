@@ -15,14 +15,15 @@ func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return next, r
 }
 
-// Peek returns the Result that Step would return, but pays nothing.
+// Peek reports whether Step would allow the request now. It pays nothing: Result.Paid is 0, and the
+// cost is not subtracted from Result.Remaining.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
 	decideAt(s, now, &o, &r, algorithm.Peek)
 	return r
 }
 
-// Refund gives o.Cost units back to the window that is open at now, at most until none of its units
-// are in use. In that case the window is closed.
+// Refund gives o.Cost units back to the window that is open at now, but no more than are in use. If
+// no units are in use after that, the window is closed.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideAt(s, now, &o, &r, algorithm.Refund)
 	return next, r

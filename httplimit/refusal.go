@@ -17,7 +17,7 @@ import (
 type Refusal struct {
 	Status   int      // the status that the package comment lists for the reason
 	Violated []string // the policies that denied, by their names in RateLimit-Policy
-	// RetryAfter is the exact wait after a denial, and 5 seconds if the store failed. The
+	// RetryAfter is the exact wait after a denial, and 5 seconds with the status 503. The
 	// field Retry-After has it in seconds, rounded up. 0 means that waiting does not help;
 	// then there is no field.
 	RetryAfter time.Duration

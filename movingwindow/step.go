@@ -15,7 +15,8 @@ func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return s, r
 }
 
-// Peek returns the Result that Step would return, but pays nothing.
+// Peek reports whether Step would allow the request now. It pays nothing: Result.Paid is 0, and the
+// cost is not subtracted from Result.Remaining.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
 	decide(&s, now, &o, &r, algorithm.Peek)
 	return r

@@ -130,9 +130,9 @@ func (s *Store) loadNow(ctx context.Context, keys ...string) (records []storage.
 	return records, now, nil
 }
 
-// MaxRoundTrips implements [driver.MaxRoundTrips]. It is 0 for a connection or a transaction,
-// because only the caller's goroutine may use it. For a pool it is 2, or 1 if the pool has only one
-// connection. Two round trips at the same time are faster than one, because concurrent commits
+// MaxRoundTrips implements [driver.MaxRoundTrips]. It returns 0 for a connection or a transaction:
+// then each caller makes its own round trips, because no other goroutine may use the connection. For
+// a pool it returns 2, or 1 if the pool has only one connection. Two round trips at the same time are faster than one, because concurrent commits
 // share a flush of the log.
 func (s *Store) MaxRoundTrips() int {
 	if pool, ok := s.db.(*pgxpool.Pool); ok {

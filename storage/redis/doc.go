@@ -13,8 +13,8 @@
 // even if MaxRetries of the client is set, because only the limiter can find out whether the first
 // attempt was applied.
 //
-// A policy without a program in Lua (see algo.Portable) takes two round trips: one reads the records
-// and the time, and the other is [Store.CompareAndSwap]. Both are scripts, too.
+// A policy without a program in Lua (see algo.Portable) takes two round trips: a script
+// that reads the records and the time, and [Store.CompareAndSwap], which is a script, too.
 //
 // # Permissions
 //
@@ -48,8 +48,7 @@
 //
 // # Expiry
 //
-// The server deletes a record in the millisecond after its TTL. It deletes the record later if the
-// writer's clock is ahead: when the server's clock reaches Until of the storage.Swap, or the time
+// A record expires in the millisecond after its TTL. It expires later if the writer's clock is ahead: when the server's clock reaches Until of the storage.Swap, or the time
 // of the batch plus the TTL. There is nothing to purge.
 //
 // # Data loss
