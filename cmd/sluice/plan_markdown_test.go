@@ -92,7 +92,7 @@ func TestMarkdownOfHostileText(t *testing.T) {
 func TestMarkdownFitsIntoAComment(t *testing.T) {
 	const rules, clients = 150, 300
 	long := strings.Repeat("<|`&é", 20)
-	path := func(i int) string { return fmt.Sprintf("/%d/%s", i, long) }
+	path := func(i int) string { return fmt.Sprintf("/%d/<|`&é", i) }
 	file := func(policy string) string {
 		var b strings.Builder
 		b.WriteString("rules:\n")
