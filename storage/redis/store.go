@@ -37,6 +37,7 @@ type Store struct {
 	prefix        string
 	single        *redis.Client            // the client, if it has one server
 	cluster       *redis.ClusterClient     // the client, if it is one
+	ring          *redis.Ring              // the client, if it is one
 	place         func(name string) string // keys with the same place are on one server; nil if all are
 	endsInTime    bool                     // the client itself ends calls at the deadlines of contexts
 	proxy         bool                     // see Options.Proxy
@@ -67,7 +68,7 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 		s.cluster, s.endsInTime = c, c.Options().ContextTimeoutEnabled
 		s.place = func(name string) string { return strconv.Itoa(slot(name)) }
 	case *redis.Ring:
-		s.place = hashTag
+		s.ring, s.place = c, hashTag
 	default:
 		s.separate = true
 	}
