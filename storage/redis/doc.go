@@ -22,8 +22,14 @@
 //
 //	ACL SETUSER limiter on >password ~sluice:* +get +mget +set +psetex +del +time +eval +evalsha
 //
-// In a Redis Cluster, add +cluster and +asking, and also +readonly if the client reads from
-// replicas. With Sentinel, the sentinels have their own users: see SentinelUsername of go-redis.
+// In a Redis Cluster, add +cluster, +asking and +command, and also +readonly if the client reads from
+// replicas. Without +command, go-redis asks a node for it again before each call, which then takes
+// longer and can miss its deadline. With Sentinel, the sentinels have their own users: see
+// SentinelUsername of go-redis.
+//
+// Some options of the client need further commands: +select for DB, +client|setname for ClientName,
+// and +ping for RouteByLatency. A redis.Ring needs +ping, too. Without it, the Ring regards all its
+// servers as down after a few heartbeats.
 //
 // If the user has no permission for one key of a batch, the limiter retries each request of the
 // batch separately. If the server refuses the first write of a batch, nothing is written and the

@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,4 +48,23 @@ func keyOn(t *testing.T, limiter *compose.Limiter[string], server *servers.Redis
 			return strconv.Itoa(i)
 		}
 	}
+}
+
+// A Ring sends PING to find out which servers are up.
+func TestUserOfARingNeedsOnlyTheDocumentedCommands(t *testing.T) {
+	server := servers.Redis(t)
+	do(t, server, "ACL", "SETUSER", "limiter", "on", ">x", "~sluice:*", "+get", "+mget", "+set", "+psetex", "+del", "+time", "+eval", "+evalsha", "+ping")
+	var heartbeats atomic.Int32
+	ring := goredis.NewRing(&goredis.RingOptions{
+		Addrs: map[string]string{"only": server.Addr()}, Username: "limiter", Password: "x", HeartbeatFrequency: time.Millisecond,
+		HeartbeatFn: func(ctx context.Context, client *goredis.Client) bool {
+			heartbeats.Add(1)
+			return client.Ping(ctx).Err() == nil // as by default
+		},
+	})
+	t.Cleanup(func() { ring.Close() })
+	limiter := newHourly(t, open(t, ring, ""), 2, 0)
+	waitFor(t, func() bool { return heartbeats.Load() > 10 })
+	_, err := limiter.Allow(t.Context(), "a")
+	require.NoError(t, err)
 }
