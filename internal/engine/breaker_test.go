@@ -71,6 +71,17 @@ func TestOpenBreakerRefusesAtOnce(t *testing.T) {
 	})
 }
 
+func TestOpenBreakerReportsWhyTheStoreFails(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: time.Second}, func(b *fixture) {
+		b.failing().Store(int32(refuses))
+		b.start(newCall(counter(9), "other"))
+		require.ErrorIs(b, b.decide(newCall(counter(9), "k")).err, errRefused)
+		c := b.decide(newCall(counter(9), "k"))
+		require.ErrorContains(b, c.err, "the circuit breaker is open")
+		require.ErrorIs(b, c.err, errRefused)
+	})
+}
+
 func TestSingleClientWaitsOncePerOutage(t *testing.T) {
 	for _, kind := range []outage{refuses, hangs} {
 		forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: time.Second}, func(b *fixture) {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,11 @@ func (q *queue) record(began time.Time, err error) {
 // timeout. The caller must hold q.mu.
 func (q *queue) recordTimeout(r *Request) {
 	if timeout := q.engine.options.Timeout; time.Since(r.began) >= timeout && q.answered.Before(r.began) {
-		q.breaker.Failed(r.began, fmt.Errorf("%w: no answer within %v", storage.ErrUnavailable, timeout))
+		cause := fmt.Errorf("%w: no answer within %v", storage.ErrUnavailable, timeout)
+		if last := cmp.Or(r.lastErr, q.lastErr); isOutage(last) && !errors.Is(last, context.Canceled) {
+			cause = last
+		}
+		q.breaker.Failed(r.began, cause)
 	}
 }
 

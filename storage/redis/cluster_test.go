@@ -167,7 +167,7 @@ func TestServerReportsKeysInDifferentSlots(t *testing.T) {
 func TestUserOfAClusterNeedsOnlyTheDocumentedCommands(t *testing.T) {
 	cluster := shared.Cluster(t)
 	for _, node := range cluster.Nodes {
-		do(t, node, "ACL", "SETUSER", "limiter", "on", ">x", "~acl:*", "+get", "+mget", "+set", "+psetex", "+del", "+time", "+eval", "+evalsha", "+cluster")
+		do(t, node, "ACL", "SETUSER", "limiter", "on", ">x", "~acl:*", "+get", "+mget", "+set", "+psetex", "+del", "+time", "+eval", "+evalsha", "+cluster", "+command")
 	}
 	client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: cluster.Addrs(), Username: "limiter", Password: "x"})
 	t.Cleanup(func() { client.Close() })
@@ -179,5 +179,8 @@ func TestUserOfAClusterNeedsOnlyTheDocumentedCommands(t *testing.T) {
 		swap(t, s, creating(driver.Key(group, "d"), "x"))
 		_, err := s.Load(t.Context(), driver.Key(group, "d"))
 		require.NoError(t, err)
+	}
+	for _, node := range cluster.Nodes {
+		require.NotContains(t, do(t, node, "ACL", "LOG"), "\ncommand\n", "the client asks for commands only once")
 	}
 }

@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"sync"
 	"syscall"
@@ -81,6 +82,57 @@ func TestCallsEndAtTheirDeadline(t *testing.T) {
 			running.Wait()
 		})
 	}
+}
+
+// A call that opens a connection waits for several replies. Each of them comes within the timeout of
+// the client, but all together do not.
+func TestSlowHandshakeEndsAtTheDeadline(t *testing.T) {
+	server := shared.Redis(t)
+	for name, client := range map[string]*goredis.Client{
+		"defaults":              newClientWith(t, goredis.Options{Dialer: slowDialer(server.Addr())}),
+		"short timeouts":        newClientWith(t, goredis.Options{Dialer: slowDialer(server.Addr()), ReadTimeout: 950 * time.Millisecond}),
+		"ContextTimeoutEnabled": newClientWith(t, goredis.Options{Dialer: slowDialer(server.Addr()), ContextTimeoutEnabled: true}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, client, t.Name())
+			_, p := programOf(t, algo.Per(2, time.Hour))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			begun := time.Now()
+			b := oneRequest(p, "a")
+			s.Run(ctx, b)
+			require.Less(t, time.Since(begun), time.Second+slack/2)
+			requireNotApplied(t, b.Err)
+		})
+	}
+}
+
+// slowDialer returns a dialer of connections whose replies come late.
+func slowDialer(addr string) func(context.Context, string, string) (net.Conn, error) {
+	return func(context.Context, string, string) (net.Conn, error) {
+		server, err := net.Dial("tcp", addr)
+		if err != nil {
+			return nil, err
+		}
+		client, proxy := net.Pipe()
+		go func() {
+			_, _ = io.Copy(server, proxy)
+			server.Close()
+		}()
+		go func() {
+			_, _ = io.Copy(slowWriter{proxy}, server)
+			proxy.Close()
+		}()
+		return client, nil
+	}
+}
+
+type slowWriter struct{ net.Conn }
+
+func (w slowWriter) Write(b []byte) (int, error) {
+	time.Sleep(900 * time.Millisecond)
+	return w.Conn.Write(b)
 }
 
 // The server may apply a write after the call was cancelled. The store stays usable.

@@ -22,8 +22,14 @@
 //
 //	ACL SETUSER limiter on >password ~sluice:* +get +mget +set +psetex +del +time +eval +evalsha
 //
-// In a Redis Cluster, add +cluster and +asking, and also +readonly if the client reads from
-// replicas. With Sentinel, the sentinels have their own users: see SentinelUsername of go-redis.
+// In a Redis Cluster, add +cluster, +asking and +command, and also +readonly if the client reads from
+// replicas. Without +command, go-redis asks a node for it again before each call, which then takes
+// longer and can miss its deadline. With Sentinel, the sentinels have their own users: see
+// SentinelUsername of go-redis.
+//
+// Some options of the client need further commands: +select for DB, +client|setname for ClientName,
+// and +ping for RouteByLatency. A redis.Ring needs +ping, too. Without it, the Ring regards all its
+// servers as down after a few heartbeats.
 //
 // If the user has no permission for one key of a batch, the limiter retries each request of the
 // batch separately. If the server refuses the first write of a batch, nothing is written and the
@@ -60,6 +66,9 @@
 // settings min-replicas-to-write and min-replicas-max-lag bound that time. An eviction policy other
 // than noeviction deletes live records, so that clients can spend their quota again.
 //
+// While a server of a redis.Ring does not answer, the Ring moves its keys to the other servers. The
+// records do not move, so clients can spend their quota again.
+//
 // # Failures
 //
 // During a failover, decisions fail with storage.ErrUnavailable until the client knows the new
@@ -67,10 +76,10 @@
 // can find out before its timeout whether the decision was stored. The limiter recovers without a
 // restart.
 //
-// In a Redis Cluster, decisions fail in the same ways if their keys are on a lost node. If the node
-// has no replica, the cluster refuses all keys, unless cluster-require-full-coverage is no. While a
-// slot moves to another node, a decision fails if some of its keys are on the old node and some on
-// the new one.
+// In a Redis Cluster or a Ring, decisions fail in the same ways if their keys are on a lost server. If
+// a node of a cluster has no replica, the cluster refuses all keys, unless
+// cluster-require-full-coverage is no. While a slot moves to another node, a decision fails if some
+// of its keys are on the old node and some on the new one.
 //
 // A client with ReadOnly, RouteByLatency or RouteRandomly reads from replicas, which may be behind.
 // Primaries still decide all batches and swaps.

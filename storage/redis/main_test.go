@@ -9,7 +9,8 @@
 //     not_sent_test.go, proxy_error_test.go, run_reply_test.go).
 //   - Each call ends at its deadline, whatever timeouts the client has (deadline_test.go).
 //   - A server that cannot serve writes nothing (unavailable_test.go). Failovers and moving slots lose
-//     only what the package comment says (failover_test.go, resharding_test.go).
+//     only what the package comment says (failover_test.go, resharding_test.go). A silent server of a
+//     Ring fails only its keys (ring_test.go).
 package redis_test
 
 import (

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -35,24 +37,34 @@ func (s *Store) appendKey(dst []byte, key string) []byte {
 	return append(dst, key...)
 }
 
-// Place implements [driver.Placer]. In a Redis Cluster, requests may share a batch if their keys
-// are in one hash slot. In two cases, they must have the same keys: the client does not know the
-// servers (see [Options.Proxy]), or a server has refused a batch because of its keys within the
-// last minute.
+// Place implements [driver.Placer]. In a Redis Cluster or a Ring, the shard is the address of a
+// server. In a cluster, requests may share a batch if their keys are in one hash slot. In two cases,
+// they must have the same keys: the client does not know the servers (see [Options.Proxy]), or a
+// server has refused a batch because of its keys within the last minute.
 func (s *Store) Place(keys ...string) (shard, slot string, err error) {
 	slot, err = s.placeOf(keys)
 	if err != nil || len(keys) == 0 {
 		return "", "", err
 	}
-	if s.cluster != nil {
-		if primary, err := s.cluster.MasterForKey(cachedOnly, s.key(keys[0])); err == nil {
-			shard = primary.Options().Addr
-		}
+	if server := s.serverOf(s.key(keys[0])); server != nil {
+		shard = server.Options().Addr
 	}
 	if s.isSeparate() {
 		slot = fmt.Sprintf("%s%q", slot, keys)
 	}
 	return shard, slot, nil
+}
+
+// serverOf returns the client of the server that has a key. It returns nil if there is one server, or
+// if the server is not known.
+func (s *Store) serverOf(name string) (server *redis.Client) {
+	switch {
+	case s.cluster != nil:
+		server, _ = s.cluster.MasterForKey(cachedOnly, name)
+	case s.ring != nil:
+		server, _ = s.ring.GetShardClientForKey(name)
+	}
+	return server
 }
 
 // cachedOnly is a context that has ended, so that the client sends nothing.

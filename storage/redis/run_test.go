@@ -217,6 +217,10 @@ func TestUserNeedsOnlyTheDocumentedCommands(t *testing.T) {
 	swap(t, s, creating("x", "state"), creating("y", "state"))
 	_, err := s.Load(t.Context(), "x", "y")
 	require.NoError(t, err)
+
+	do(t, server, "ACL", "SETUSER", "limiter", "+select", "+client|setname")
+	named := newClientWith(t, goredis.Options{Addr: server.Addr(), Username: "limiter", Password: "x", DB: 1, ClientName: "me"})
+	runOK(t, open(t, named, ""), oneRequest(p, "a"))
 }
 
 func TestRefusedFirstWriteChangesNothing(t *testing.T) {

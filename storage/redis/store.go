@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -33,17 +34,18 @@ type Options struct {
 
 // Store keeps records in Redis. It is safe for concurrent use.
 type Store struct {
-	client        redis.UniversalClient
-	prefix        string
-	single        *redis.Client            // the client, if it has one server
-	cluster       *redis.ClusterClient     // the client, if it is one
-	place         func(name string) string // keys with the same place are on one server; nil if all are
-	endsInTime    bool                     // the client itself ends calls at the deadlines of contexts
-	proxy         bool                     // see Options.Proxy
-	separate      bool                     // requests with different keys always use different scripts
-	separateUntil atomic.Int64             // until then they do, in ns since 1970
-	scripts       scripts
-	timeoutClient atomic.Pointer[timeoutClient]
+	client         redis.UniversalClient
+	prefix         string
+	single         *redis.Client            // the client, if it has one server
+	cluster        *redis.ClusterClient     // the client, if it is one
+	ring           *redis.Ring              // the client, if it is one
+	place          func(name string) string // keys with the same place are on one server; nil if all are
+	endsInTime     bool                     // the client itself ends calls at the deadlines of contexts
+	proxy          bool                     // see Options.Proxy
+	separate       bool                     // requests with different keys always use different scripts
+	separateUntil  atomic.Int64             // until then they do, in ns since 1970
+	scripts        scripts
+	deadlineClient atomic.Pointer[deadlineClient]
 }
 
 var _ driver.Placer = (*Store)(nil)
@@ -67,7 +69,7 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 		s.cluster, s.endsInTime = c, c.Options().ContextTimeoutEnabled
 		s.place = func(name string) string { return strconv.Itoa(slot(name)) }
 	case *redis.Ring:
-		s.place = hashTag
+		s.ring, s.place = c, hashTag
 	default:
 		s.separate = true
 	}
@@ -130,8 +132,7 @@ func (s *Store) doUntilDone(ctx context.Context, do func(redis.UniversalClient) 
 }
 
 // doUntilDeadline calls do and returns at the deadline of ctx, even if the client does not end then.
-// It need not notice cancellation, so it needs a goroutine only if the client cannot be given a
-// timeout.
+// It need not notice cancellation, so it needs a goroutine only if the client has several servers.
 func (s *Store) doUntilDeadline(ctx context.Context, do func(redis.UniversalClient) error) error {
 	if _, limited := ctx.Deadline(); s.endsInTime || !limited {
 		return do(s.client)
@@ -139,10 +140,7 @@ func (s *Store) doUntilDeadline(ctx context.Context, do func(redis.UniversalClie
 	if s.single == nil {
 		return s.doUntilDone(ctx, do)
 	}
-	if client := s.withinDeadline(ctx); client != nil {
-		return do(client)
-	}
-	return context.DeadlineExceeded
+	return do(s.withDeadlines(time.Now()))
 }
 
 var errNoRecord = errors.New("redis: the stored value is not a record of this package; delete it or use another Prefix")
