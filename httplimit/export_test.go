@@ -7,13 +7,20 @@ func (t *Transport) Queues() int {
 	return len(t.queues)
 }
 
+// Groups returns how many denials the transport remembers.
+func (t *Transport) Groups() int {
+	t.groups.mu.Lock()
+	defer t.groups.mu.Unlock()
+	return len(t.groups.groups)
+}
+
 // Pending returns how many requests wait, have a slot or are in flight.
 func (t *Transport) Pending() (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, q := range t.queues {
 		q.mu.Lock()
-		n += q.active + len(q.waiting) + int(q.slots)
+		n += q.active + len(q.waiting.fresh) + len(q.waiting.denied) + int(q.slots)
 		q.mu.Unlock()
 	}
 	return n

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -23,35 +22,29 @@ type hostQueue struct {
 	mu        sync.Mutex
 	pause     serverPause
 	quota     serverQuota
-	waiting   []*pendingRequest // by arrival
-	active    int               // requests that arrived and have not ended
-	slots     int64             // requests that have a slot
-	preferNew bool              // the Limiter denied a request again: prefer one that it has not denied
-	inFlight  int               // requests that were sent and have no response
-	responses int64             // all responses so far
-	events    int64             // all arrivals, sends and responses so far; gives them an order
+	waiting   waitingRequests
+	groups    *denialGroups // of the Transport
+	active    int           // requests that arrived and have not ended
+	slots     int64         // requests that have a slot
+	inFlight  int           // requests that were sent and have no response
+	responses int64         // all responses so far
+	events    int64         // all sends and responses so far; gives them an order
 }
 
 // pendingRequest is a request from its arrival in a hostQueue until its response. The lock of the
 // queue guards it.
 type pendingRequest struct {
 	queue   *hostQueue
+	arrival int64         // its number among the requests of the Transport
 	wakeUp  chan struct{} // with a buffer of one
 	hasSlot bool
-	delay   string    // the WaitError.By of the last denial by the Limiter
-	denial  denial    // identifies that denial
-	retryAt time.Time // the end of that denial
+	delay   string       // the WaitError.By of the last denial by the Limiter
+	group   *denialGroup // of that denial; nil if there was none, and after the request was sent
+	inLine  bool         // in the line of the group
 
-	arrivedAt, sentAt int64 // values of queue.events
-	responsesAtSend   int64 // the value of queue.responses when it was sent
-	usedRefill        bool  // when it was sent: see serverQuota.spend
-}
-
-// denial identifies calls that a limiter denies for the same time: calls of one cost under
-// one key of a rule. The zero value is no denial.
-type denial struct {
-	rule, key string
-	cost      int64
+	sentAt          int64 // the value of queue.events
+	responsesAtSend int64 // the value of queue.responses when it was sent
+	usedRefill      bool  // when it was sent: see serverQuota.spend
 }
 
 // unused reports whether the queue can be deleted: it has no requests and no pause, and the whole
@@ -64,12 +57,11 @@ func (q *hostQueue) unused() bool {
 }
 
 // add returns a new request. Either abandon or updateFromResponse must end it.
-func (q *hostQueue) add() *pendingRequest {
+func (q *hostQueue) add(arrival int64) *pendingRequest {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.active++
-	q.events++
-	return &pendingRequest{queue: q, arrivedAt: q.events, wakeUp: make(chan struct{}, 1)}
+	return &pendingRequest{queue: q, arrival: arrival, wakeUp: make(chan struct{}, 1)}
 }
 
 // earliestSend is when a request can be sent, as far as is known now, if so many others
@@ -86,58 +78,13 @@ func (q *hostQueue) waitIsCertain(now time.Time) bool {
 	return q.pause.until.After(now) || q.inFlight == 0 && q.slots == 0
 }
 
-// next returns the request that gets the next slot, or nil. Requests that the Limiter
-// denied are passed over until their retryAt.
-func (q *hostQueue) next(now time.Time) (found *pendingRequest) {
-	for _, p := range q.waiting {
-		switch {
-		case p.retryAt.After(now):
-		case !q.preferNew || p.retryAt.IsZero():
-			return p
-		case found == nil:
-			found = p
-		}
-	}
-	return found
-}
-
-// firstDenied returns the first waiting request with this denial, or nil. It watches the
-// time for all of them.
-func (q *hostQueue) firstDenied(d denial) *pendingRequest {
-	for _, p := range q.waiting {
-		if p.denial == d {
-			return p
-		}
-	}
-	return nil
-}
-
 // wakeWaiters wakes the next request. If the wait is certain, it wakes all, because the
 // wait may be longer than their contexts allow.
 func (q *hostQueue) wakeWaiters(now time.Time) {
-	q.next(now).wake()
-	if !q.earliestSend(now, q.slots).After(now) || !q.waitIsCertain(now) {
-		return
+	q.waiting.next(nil).wake()
+	if q.earliestSend(now, q.slots).After(now) && q.waitIsCertain(now) {
+		q.waiting.wakeAll()
 	}
-	for _, p := range q.waiting {
-		p.wake()
-	}
-}
-
-// insert keeps the order of arrival. So a request that had a slot and was not sent goes before
-// all requests that arrived later.
-func (q *hostQueue) insert(p *pendingRequest) {
-	at, _ := slices.BinarySearchFunc(q.waiting, p, func(a, b *pendingRequest) int { return cmp.Compare(a.arrivedAt, b.arrivedAt) })
-	q.waiting = slices.Insert(q.waiting, at, p)
-}
-
-// remove also wakes the next request and the first one with the same denial, because p may
-// have been either of them.
-func (q *hostQueue) remove(p *pendingRequest) {
-	at := slices.Index(q.waiting, p)
-	q.waiting = slices.Delete(q.waiting, at, at+1)
-	q.next(time.Now()).wake()
-	q.firstDenied(p.denial).wake()
 }
 
 // waitForSlot returns nil when the request has a slot.
@@ -145,23 +92,29 @@ func (p *pendingRequest) waitForSlot(ctx context.Context) error {
 	q := p.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.insert(p)
-	defer q.remove(p)
+	q.waiting.insert(p)
+	defer q.waiting.remove(p)
 	for by := p.delay; ; by = cmp.Or(p.delay, theServer) {
 		if ctx.Err() != nil {
 			return contextEnded(ctx, by)
 		}
 		now := time.Now()
-		at, isNext := q.earliestSend(now, q.slots), q.next(now) == p
+		at, isNext := q.earliestSend(now, q.slots), q.waiting.next(p) == p
+		ready := isNext && !at.After(now)
+		if p.inLine || ready && p.group != nil {
+			ready = p.group.takeTurn(p, now, ready)
+		}
 		switch {
-		case isNext && !at.After(now):
+		case ready:
 			q.slots++
-			p.hasSlot, q.preferNew = true, false
+			p.hasSlot, q.waiting.preferFresh = true, false
 			return nil
 		case q.waitIsCertain(now) && retrywait.ExceedsDeadline(ctx, at.Sub(now)):
 			return tooLong(theServer, at.Sub(now))
-		case p.retryAt.After(now):
-			p.sleep(ctx, q.firstDenied(p.denial) == p, p.retryAt.Sub(now))
+		case p.inLine:
+			q.waiting.next(nil).wake() // the requests that can pass p
+			turnAt, known := p.group.turnAt(p)
+			p.sleep(ctx, known, turnAt.Sub(now))
 		default:
 			p.sleep(ctx, isNext, at.Sub(now))
 		}
@@ -194,9 +147,20 @@ func (p *pendingRequest) wake() {
 	}
 }
 
-func (p *pendingRequest) releaseSlot() {
+// releaseSlot also ends the turn of the request.
+func (p *pendingRequest) releaseSlot(denied bool) {
 	p.hasSlot = false
 	p.queue.slots--
+	if p.group != nil {
+		p.group.endTurn(denied)
+	}
+}
+
+func (p *pendingRequest) leaveGroup() {
+	if p.group != nil {
+		p.group.leave()
+		p.group = nil
+	}
 }
 
 // trySend ends the slot and reports whether the request is sent now. It is not if the server
@@ -206,7 +170,7 @@ func (p *pendingRequest) trySend(ctx context.Context) (sent bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
-	p.releaseSlot()
+	p.releaseSlot(false)
 	if ctx.Err() != nil {
 		err = contextEnded(ctx, p.delay)
 	}
@@ -214,6 +178,7 @@ func (p *pendingRequest) trySend(ctx context.Context) (sent bool, err error) {
 		q.wakeWaiters(now)
 		return false, err
 	}
+	p.leaveGroup()
 	q.inFlight++
 	q.events++
 	q.pause.sent++
@@ -222,33 +187,29 @@ func (p *pendingRequest) trySend(ctx context.Context) (sent bool, err error) {
 	return true, nil
 }
 
-// postpone ends the slot and lets others pass until the limiter can allow the request. All
-// waiting requests with the same denial would be denied until then too.
+// postpone ends the slot and lets others pass until the limiter can allow the request.
 func (p *pendingRequest) postpone(ctx context.Context, d *compose.Decision) error {
 	q := p.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
-	p.releaseSlot()
-	q.preferNew = !p.retryAt.IsZero()
-	defer func() { // when the new times are set, because they change who is next
-		q.wakeWaiters(now)
-		q.firstDenied(p.denial).wake() // it may have been ready, and must watch the time again
-	}()
-	p.retryAt = now.Add(d.RetryAfter)
-	for i := range d.Results {
-		if r := &d.Results[i]; r.Rule == d.Rule {
-			p.delay, p.denial = fmt.Sprintf("the rule %q", r.Rule), denial{r.Rule, r.Key, r.Cost}
-		}
-	}
+	defer q.wakeWaiters(now)
+	q.waiting.preferFresh = p.group != nil
+	p.delay = fmt.Sprintf("the rule %q", d.Rule)
 	if retrywait.ExceedsDeadline(ctx, d.RetryAfter) {
+		p.releaseSlot(true)
 		return tooLong(p.delay, d.RetryAfter)
 	}
-	for _, other := range q.waiting {
-		if other.denial == p.denial {
-			other.retryAt = later(other.retryAt, p.retryAt)
+	of := denial{rule: d.Rule}
+	for i := range d.Results {
+		if r := &d.Results[i]; r.Rule == d.Rule {
+			of.key, of.cost = r.Key, r.Cost
 		}
 	}
+	group := q.groups.deny(of, now.Add(d.RetryAfter))
+	p.releaseSlot(true) // after deny, because it wakes the next request of the group
+	p.leaveGroup()
+	p.group = group
 	return nil
 }
 
@@ -259,9 +220,10 @@ func (p *pendingRequest) abandon() {
 	defer q.mu.Unlock()
 	q.active--
 	if p.hasSlot {
-		p.releaseSlot()
+		p.releaseSlot(false)
 		q.wakeWaiters(time.Now())
 	}
+	p.leaveGroup()
 }
 
 // updateFromResponse ends a request that was sent. The response is nil if there was none; err is

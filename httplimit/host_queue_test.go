@@ -14,8 +14,8 @@ import (
 // extends the wait of the first. The first must notice, or it would wait forever.
 func TestExtendedWaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := new(hostQueue)
-		first, denied, fresh := q.add(), q.add(), q.add()
+		q := &hostQueue{groups: new(denialGroups)}
+		first, denied, fresh := q.add(1), q.add(2), q.add(3)
 		d := compose.Decision{Rule: "own", RetryAfter: time.Second, Results: []compose.RuleResult{{Rule: "own"}}}
 		d.Results[0].Cost = 1
 		for _, p := range []*pendingRequest{first, denied} {
@@ -24,8 +24,8 @@ func TestExtendedWaitEnds(t *testing.T) {
 			require.NoError(t, p.postpone(t.Context(), &d))
 		}
 		time.Sleep(2 * time.Second)
-		q.preferNew = true
-		q.insert(fresh)
+		q.waiting.preferFresh = true
+		q.waiting.insert(fresh)
 
 		began, end := time.Now(), make(chan error, 1)
 		go func() { end <- first.waitForSlot(t.Context()) }()
@@ -34,8 +34,8 @@ func TestExtendedWaitEnds(t *testing.T) {
 		q.slots++
 		require.NoError(t, denied.postpone(t.Context(), &d))
 		q.mu.Lock()
-		q.preferNew = false
-		q.remove(fresh) // as if it had got a slot
+		q.waiting.preferFresh = false
+		q.waiting.remove(fresh) // as if it had got a slot
 		q.mu.Unlock()
 		require.NoError(t, <-end)
 		require.Equal(t, time.Second, time.Since(began))

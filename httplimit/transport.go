@@ -52,9 +52,18 @@ import (
 // # Order
 //
 // Requests to a server are sent in the order in which they arrived. The exception is a request
-// that the Limiter denies: others pass it until its RetryAfter is over. Then it goes before all
-// requests that arrived later. If the Limiter denies it a second time, the first waiting request
+// that the Limiter denies: others pass it until its turn comes. Then it goes before all requests to
+// this server that arrived later. If the Limiter denies it a second time, the first waiting request
 // that was never denied goes next.
+//
+// Requests that the same rule denies with the same key and cost take turns, even if they are for
+// different servers. The turns begin when RetryAfter is over, and end with the next denial. They
+// follow the order in which the requests arrived. If the server does not accept a request when its
+// turn comes, the request misses its turn, and the next request has a turn at once. The request that
+// missed its turn can have another one when its server accepts it.
+//
+// A new request does not wait for a turn. The Limiter decides about it as soon as its server accepts
+// it, and may allow it before the requests that it has denied.
 //
 // A Transport must not be copied after first use. It is safe for concurrent use and
 // starts no goroutine. It has nothing to close except the connections of Base, which
@@ -71,6 +80,10 @@ type Transport struct {
 	// delays the request again. Then Transport refunds the charge. It does the same if the request's
 	// context has ended meanwhile. The refund takes at most the limiter's Timeout, even after the end
 	// of the context.
+	//
+	// The Limiter decides about a denied request again when its turn comes. If all requests have the same
+	// key and cost, and nobody else uses the limit, there are at most about three decisions for each
+	// request. This number does not depend on the number of servers.
 	Limiter *compose.Limiter[*http.Request]
 	// Key returns a key for each request. Requests with the same key share a server's
 	// limit. Nil means KeyByHost. Set Key if a server has separate limits for some of its
@@ -87,7 +100,10 @@ type Transport struct {
 
 	mu        sync.Mutex
 	queues    map[string]*hostQueue
-	nextSweep int // the number of queues at which unused queues are deleted
+	nextSweep int   // the number of queues at which unused queues are deleted
+	arrivals  int64 // all requests so far
+
+	groups denialGroups // has its own lock
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
@@ -205,10 +221,11 @@ func (t *Transport) enqueue(r *http.Request) *pendingRequest {
 		if t.queues == nil {
 			t.queues = make(map[string]*hostQueue)
 		}
-		q = &hostQueue{quota: serverQuota{leastSeen: math.MaxInt64}}
+		q = &hostQueue{groups: &t.groups, quota: serverQuota{leastSeen: math.MaxInt64}}
 		t.queues[key] = q
 	}
-	return q.add()
+	t.arrivals++
+	return q.add(t.arrivals)
 }
 
 // deleteUnusedQueues runs when the number of queues has doubled since it last ran.
