@@ -133,16 +133,34 @@ func (l *logFlags) withRemedy(err error) error {
 		}
 	}
 	switch ext := filepath.Ext(first.File); {
+	case first.Line == 1 && isUTF16(first.Text):
+		return fmt.Errorf("%s is UTF-16 text; convert it with iconv -f UTF-16 -t UTF-8, and pass - to read the result from standard input", first.File)
 	case ext == ".yaml" || ext == ".yml":
 		return fmt.Errorf("%w; if %s is a rule file, %s", err, first.File, l.ruleFileRemedy(first.File))
 	case first.Reason == accesslog.NoRequest:
 		return fmt.Errorf("%w; keep only the lines that are requests, or name the member to limit by with --key-field", err)
+	case beginsArray(first.Text):
+		return fmt.Errorf("%w; a JSON log has one object on each line: convert it with jq -c '.[]', and pass - to read the result from standard input", err)
+	case first.Reason == accesslog.InvalidJSON:
+		return fmt.Errorf("%w; a JSON log has one object on each line: if this log has objects of several lines, convert it with jq -c ., and pass - to read the result from standard input", err)
 	case !bytes.HasPrefix(first.Text, []byte("{")):
 		return err
 	case l.timeField != "":
 		return fmt.Errorf("%w; --time-field wants the name of the member that holds the time, with dots if it is nested, such as request.at", err)
 	}
 	return fmt.Errorf("%w; name the member of JSON lines that holds the time with --time-field", err)
+}
+
+// isUTF16 reports whether text begins with a byte order mark of UTF-16, such as PowerShell writes.
+func isUTF16(text []byte) bool {
+	return bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff"))
+}
+
+// beginsArray reports whether a line begins an array of JSON objects.
+func beginsArray(line []byte) bool {
+	rest, found := bytes.CutPrefix(line, []byte("["))
+	rest = bytes.TrimSpace(rest)
+	return found && (len(rest) == 0 || rest[0] == '{')
 }
 
 // ruleFileRemedy says what to do with a rule file that was named as a log.
