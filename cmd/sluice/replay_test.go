@@ -195,6 +195,7 @@ func TestInvalidCommandLinesOfReplay(t *testing.T) {
 		"octal top":                   {[]string{"replay", "--top", "010"}, 2, []string{"--top", "010", "whole number of at least 0, such as 10"}},
 		"negative reorder":            {[]string{"replay", "--reorder", "-1s"}, 2, []string{"--reorder", "30s"}},
 		"reorder of no time":          {[]string{"replay", "--reorder", "5"}, 2, []string{"--reorder", "30s"}},
+		"too long reorder":            {[]string{"replay", "--reorder", "2562048h"}, 2, []string{"--reorder", "at most 2562047h"}},
 		"missing file":                {[]string{"replay", filepath.Join(dir, "no.log")}, 2, []string{"no.log", "sample"}},
 		"file below a file":           {[]string{"replay", filepath.Join(log, "no.log")}, 2, []string{"no.log", "not a directory"}},
 		"directory":                   {[]string{"replay", dir}, 2, []string{dir, "directory"}},
