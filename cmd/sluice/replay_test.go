@@ -201,6 +201,7 @@ func TestInvalidCommandLinesOfReplay(t *testing.T) {
 		"directory":                   {[]string{"replay", dir}, 2, []string{dir, "directory"}},
 		"stdin twice":                 {[]string{"replay", "-", "-"}, 2, []string{"once"}},
 		"help on nothing":             {[]string{"help", "bogus"}, 2, []string{`"bogus"`, "serve or completion; see sluice --help"}},
+		"unknown shell":               {[]string{"completion", "bsh"}, 2, []string{`"bsh"`, "want bash, fish, powershell or zsh"}},
 		"help on more":                {[]string{"help", "replay", "extra"}, 2, []string{`"extra"`}},
 		"flag twice":                  {[]string{"replay", "--by", "ip", "--by", "user"}, 2, []string{"--by", "the flag is given twice; give it once"}},
 		"picture over the log":        {[]string{"replay", "--out", drawn, drawn}, 2, []string{"is the log itself", "name another file"}},
