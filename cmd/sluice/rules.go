@@ -166,7 +166,8 @@ func (s *ruleSubject) fill(e *accesslog.Entry) {
 		s.request.Header.Set("X-Forwarded-For", string(e.Forwarded))
 	}
 	if len(e.User) > 0 {
-		s.request.SetBasicAuth(string(e.User), "")
+		user := strings.ReplaceAll(string(e.User), ":", "%3A") // a colon would end the name
+		s.request.SetBasicAuth(user, "")
 	}
 	switch {
 	case len(e.Key) == 0:
