@@ -184,12 +184,14 @@ func TestExportedRulesAreARuleFile(t *testing.T) {
 	require.Equal(t, "all(gcra 10/s; gcra 100/m)", file.Rules[6].Policy.String())
 	require.EqualValues(t, 2, file.Rules[6].Cost.Units)
 	require.Equal(t, "ip", file.Rules[0].ByString())
+	require.Contains(t, text.Text, "# A rule by ip limits all addresses of an IPv6 /64 together.")
 
 	q.Shared = true
 	text = answer[*compare.Text](t, compare.NewService(), "rules", q)
 	file, err = config.Parse(text.Name, []byte(text.Text))
 	require.NoError(t, err)
 	require.Equal(t, "everything", file.Rules[0].ByString())
+	require.NotContains(t, text.Text, "IPv6")
 }
 
 // One rule cannot charge 2 units to one part and 1 to the other.
