@@ -66,7 +66,7 @@ func (l *logFlags) parseBy() (*accesslog.Keyer, error) {
 // read reads the logs to their end. It calls add for each entry, in the order of time. read has the
 // fields that add needs, and named those that keys and rules name.
 func (l *logFlags) read(ctx context.Context, sources []source, read, named accesslog.Fields, terminal io.Writer, add func(*accesslog.Entry) error) (*logSummary, error) {
-	name := graphic(sources[0].name)
+	name := sources[0].name
 	if more := len(sources) - 1; more > 0 {
 		name = fmt.Sprintf("%s and %d more", name, more)
 	}

@@ -20,7 +20,7 @@ import (
 
 // A source is one FILE of the command line.
 type source struct {
-	name  string
+	name  string // escaped, for reports and errors
 	input accesslog.Input
 	size  int64 // in bytes; -1: not known
 	trace bool
@@ -86,15 +86,18 @@ func openFile(path string, info os.FileInfo) (source, error) {
 	if err != nil {
 		return source{}, usagef("%w", err)
 	}
+	name := graphic(path)
 	if !info.Mode().IsRegular() { // such as a pipe
-		s := openOnce(path, f)
+		s := openOnce(name, f)
 		s.info = info
 		return s, nil
 	}
 	defer f.Close()
 	first, _ := accesslog.Peek(f, peekSize)
 	trace := isTrace(first) || filepath.Ext(path) == ".trace"
-	return source{path, accesslog.FromFile(path), info.Size(), trace, info}, nil
+	input := accesslog.FromFile(path)
+	input.Name = name
+	return source{name, input, info.Size(), trace, info}, nil
 }
 
 // openOnce returns the source for input that can be read only once. It stays open until the
