@@ -95,7 +95,7 @@ func (l *logFlags) read(ctx context.Context, sources []source, read, named acces
 		}
 	}
 	if err := log.Err(); err != nil {
-		return nil, l.withRemedy(err)
+		return nil, l.withRemedy(err, log.Stats().Damaged)
 	}
 	summary.Stats = log.Stats()
 	return summary, l.validate(summary)
@@ -121,7 +121,7 @@ func (l *logFlags) validate(s *logSummary) error {
 }
 
 // withRemedy adds a remedy to the error of a log that could not be read.
-func (l *logFlags) withRemedy(err error) error {
+func (l *logFlags) withRemedy(err error, damaged []accesslog.DamagedFile) error {
 	var bad *accesslog.UnreadableError
 	if !errors.As(err, &bad) {
 		return err
@@ -130,6 +130,11 @@ func (l *logFlags) withRemedy(err error) error {
 	for _, z := range zips {
 		if first.Line == 1 && bytes.HasPrefix(first.Text, []byte(z.magic)) {
 			return fmt.Errorf("%s is compressed with %s; decompress it with %s, and pass - to read the result from standard input", first.File, z.name, z.cat)
+		}
+	}
+	for _, f := range damaged {
+		if f.Name == first.File {
+			return fmt.Errorf("%w; %s is a damaged gzip file (%w), so copy it again", err, f.Name, f.Err)
 		}
 	}
 	switch ext := filepath.Ext(first.File); {

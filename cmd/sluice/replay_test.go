@@ -225,6 +225,7 @@ func TestInvalidCommandLinesOfReplay(t *testing.T) {
 		"binary log":                  {[]string{"replay", write(t, "noise", string([]byte{0, 1, 2, '\n', 255, 254, 0, '\n'}))}, 1, []string{"not log lines", "common", "JSON"}},
 		"one endless line":            {[]string{"replay", write(t, "long.log", strings.Repeat("x", 10<<20))}, 1, []string{"not log lines", "long.log:1"}},
 		"hardly any gzip":             {[]string{"replay", write(t, "cut.gz", gzipped(fourLines)[:5])}, 1, []string{"cut.gz", "EOF"}},
+		"damaged gzip":                {[]string{"replay", write(t, "bad.gz", strings.Replace(gzipped("what is this\n"), "\x0d\x00\x00\x00", "\x0e\x00\x00\x00", 1))}, 1, []string{"bad.gz:1", "bad.gz is a damaged gzip file", "copy it again"}},
 		"UTF-16":                      {[]string{"replay", write(t, "utf16.log", "\xff\xfe1\x00\n\x00")}, 1, []string{"utf16.log is UTF-16 text", "iconv"}},
 		"JSON on several lines":       {[]string{"replay", write(t, "pretty.json", "{\n  \"time\": 1,\n  \"ip\": \"192.0.2.1\"\n}\n")}, 1, []string{"pretty.json:1", "jq -c ."}},
 		"JSON array":                  {[]string{"replay", write(t, "array.json", `[{"time":1,"ip":"192.0.2.1"}]`)}, 1, []string{"array.json:1", "jq -c '.[]'"}},
