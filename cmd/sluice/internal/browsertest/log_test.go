@@ -1,6 +1,8 @@
 package browsertest
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/base64"
 	"fmt"
 	"os"
@@ -64,6 +66,19 @@ func TestChosenLogIsReplayed(t *testing.T) {
 	b := open(t, "p=gcra+1/5s")
 	b.changes(func() { b.do(chromedp.SetUploadFiles(chromedp.CSS("#log-file"), []string{path})) })
 	b.requireLog()
+}
+
+func TestLogThatIsCutShortIsReplayed(t *testing.T) {
+	t.Parallel()
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, err := z.Write([]byte(lines(60)))
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	b := open(t, "p=gcra+1/5s")
+	b.changes(func() { b.drop("access.log.gz", zipped.String()[:zipped.Len()-4]) })
+	b.requireLog()
+	require.Contains(t, b.text("#log-note"), "cut short or damaged (unexpected EOF)")
 }
 
 func TestLogsThatCannotBeReplayed(t *testing.T) {

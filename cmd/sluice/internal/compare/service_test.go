@@ -250,6 +250,28 @@ func TestALogIsReadOnceAndReplayed(t *testing.T) {
 	}
 }
 
+func TestDamagedLogs(t *testing.T) {
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, err := io.WriteString(z, smallLog)
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	cut := zipped.String()[:zipped.Len()-4]
+	got, err := compare.NewService().Call(context.Background(), "log", strings.NewReader(cut), func(float64) {})
+	require.NoError(t, err)
+	log := got.(*compare.Log)
+	require.Equal(t, compare.Log{ID: log.ID, Requests: 3, Clients: 2, Skipped: 1, Damage: "unexpected EOF"}, *log)
+
+	for _, c := range []struct{ text, want string }{
+		{cut[:5], "the log: the gzip file is cut short or damaged before its first line"},
+		{"what is this\n", "1 of 1 lines are not log lines"},
+	} {
+		_, err := compare.NewService().Call(context.Background(), "log", strings.NewReader(c.text), func(float64) {})
+		require.ErrorContains(t, err, c.want)
+		require.True(t, strings.HasPrefix(err.Error(), c.want), err)
+	}
+}
+
 func TestAServiceKeepsTheLastLogs(t *testing.T) {
 	s := compare.NewService()
 	var ids []string
