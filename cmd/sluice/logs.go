@@ -127,10 +127,8 @@ func (l *logFlags) withRemedy(err error, damaged []accesslog.DamagedFile) error 
 		return err
 	}
 	first := bad.First
-	for _, z := range zips {
-		if first.Line == 1 && bytes.HasPrefix(first.Text, []byte(z.magic)) {
-			return fmt.Errorf("%s is compressed with %s; decompress it with %s, and pass - to read the result from standard input", first.File, z.name, z.cat)
-		}
+	if encoding, remedy := bad.Encoding(); encoding != "" {
+		return fmt.Errorf("%s is %s; %s, and pass - to read the result from standard input", first.File, encoding, remedy)
 	}
 	for _, f := range damaged {
 		if f.Name == first.File {
@@ -138,8 +136,6 @@ func (l *logFlags) withRemedy(err error, damaged []accesslog.DamagedFile) error 
 		}
 	}
 	switch ext := filepath.Ext(first.File); {
-	case first.Line == 1 && isUTF16(first.Text):
-		return fmt.Errorf("%s is UTF-16 text; convert it with iconv -f UTF-16 -t UTF-8, and pass - to read the result from standard input", first.File)
 	case ext == ".yaml" || ext == ".yml":
 		return fmt.Errorf("%w; if %s is a rule file, %s", err, first.File, l.ruleFileRemedy(first.File))
 	case first.Reason == accesslog.NoRequest:
@@ -156,11 +152,6 @@ func (l *logFlags) withRemedy(err error, damaged []accesslog.DamagedFile) error 
 	return fmt.Errorf("%w; name the member of JSON lines that holds the time with --time-field", err)
 }
 
-// isUTF16 reports whether text begins with a byte order mark of UTF-16, such as PowerShell writes.
-func isUTF16(text []byte) bool {
-	return bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff"))
-}
-
 // beginsArray reports whether a line begins an array of JSON objects.
 func beginsArray(line []byte) bool {
 	rest, found := bytes.CutPrefix(line, []byte("["))
@@ -174,12 +165,4 @@ func (l *logFlags) ruleFileRemedy(name string) string {
 		return "use --config " + name
 	}
 	return "name a log in its place"
-}
-
-// zips has compression formats, other than gzip, of rotated logs.
-var zips = [...]struct{ name, magic, cat string }{
-	{"zstd", "\x28\xb5\x2f\xfd", "zstdcat"},
-	{"bzip2", "BZh", "bzcat"},
-	{"xz", "\xfd7zXZ\x00", "xzcat"},
-	{"zip", "PK\x03\x04", "unzip -p"},
 }

@@ -265,6 +265,7 @@ func TestDamagedLogs(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{cut[:5], "the log: the gzip file is cut short or damaged before its first line"},
 		{"what is this\n", "1 of 1 lines are not log lines"},
+		{"BZh91AY&SY\n", "the log is compressed with bzip2; decompress it with bzcat"},
 	} {
 		_, err := compare.NewService().Call(context.Background(), "log", strings.NewReader(c.text), func(float64) {})
 		require.ErrorContains(t, err, c.want)
