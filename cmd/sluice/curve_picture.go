@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"image/color"
 	"math"
-	"path/filepath"
 	"strconv"
 
 	"gonum.org/v1/plot"
@@ -51,7 +50,7 @@ const (
 func (r *suggestReport) chart(by string) *curveChart {
 	c := &curveChart{
 		title:    fmt.Sprintf("Share of %v denied, by number", r.goal.Of),
-		subtitle: fmt.Sprintf("%s, %s, %s", shorten(filepath.Base(r.log.name)), r.log.span(), by),
+		subtitle: fmt.Sprintf("%s, %s, %s", baseName(r.log.name), r.log.span(), by),
 		unit:     r.goal.Of,
 		goal:     100 - r.goal.Share.Percent(),
 		none:     100,

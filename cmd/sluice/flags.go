@@ -46,7 +46,7 @@ func (f *checkedFlag) Set(text string) error {
 	invalid := err != nil || strings.HasPrefix(text, "-")
 	switch t := f.Type(); {
 	case t == "DURATION" && invalid:
-		return errors.New("want a duration of at least 0s, such as 30s or 5m")
+		return errors.New("want a duration of at least 0s and at most 2562047h, such as 30s or 5m")
 	case t == "N" && errors.Is(err, strconv.ErrRange):
 		return fmt.Errorf("want at most %d", math.MaxInt)
 	case t == "N" && (invalid || len(text) > 1 && text[0] == '0'): // pflag reads 010 as 8

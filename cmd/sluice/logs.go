@@ -95,7 +95,7 @@ func (l *logFlags) read(ctx context.Context, sources []source, read, named acces
 		}
 	}
 	if err := log.Err(); err != nil {
-		return nil, l.withRemedy(err)
+		return nil, l.withRemedy(err, log.Stats().Damaged)
 	}
 	summary.Stats = log.Stats()
 	return summary, l.validate(summary)
@@ -121,15 +121,18 @@ func (l *logFlags) validate(s *logSummary) error {
 }
 
 // withRemedy adds a remedy to the error of a log that could not be read.
-func (l *logFlags) withRemedy(err error) error {
+func (l *logFlags) withRemedy(err error, damaged []accesslog.DamagedFile) error {
 	var bad *accesslog.UnreadableError
 	if !errors.As(err, &bad) {
 		return err
 	}
 	first := bad.First
-	for _, z := range zips {
-		if first.Line == 1 && bytes.HasPrefix(first.Text, []byte(z.magic)) {
-			return fmt.Errorf("%s is compressed with %s; decompress it with %s, and pass - to read the result from standard input", first.File, z.name, z.cat)
+	if encoding, remedy := bad.Encoding(); encoding != "" {
+		return fmt.Errorf("%s is %s; %s, and pass - to read the result from standard input", first.File, encoding, remedy)
+	}
+	for _, f := range damaged {
+		if f.Name == first.File {
+			return fmt.Errorf("%w; %s is a damaged gzip file (%w), so copy it again", err, f.Name, f.Err)
 		}
 	}
 	switch ext := filepath.Ext(first.File); {
@@ -137,6 +140,10 @@ func (l *logFlags) withRemedy(err error) error {
 		return fmt.Errorf("%w; if %s is a rule file, %s", err, first.File, l.ruleFileRemedy(first.File))
 	case first.Reason == accesslog.NoRequest:
 		return fmt.Errorf("%w; keep only the lines that are requests, or name the member to limit by with --key-field", err)
+	case beginsArray(first.Text):
+		return fmt.Errorf("%w; a JSON log has one object on each line: convert it with jq -c '.[]', and pass - to read the result from standard input", err)
+	case first.Reason == accesslog.InvalidJSON:
+		return fmt.Errorf("%w; a JSON log has one object on each line: if this log has objects of several lines, convert it with jq -c ., and pass - to read the result from standard input", err)
 	case !bytes.HasPrefix(first.Text, []byte("{")):
 		return err
 	case l.timeField != "":
@@ -145,18 +152,17 @@ func (l *logFlags) withRemedy(err error) error {
 	return fmt.Errorf("%w; name the member of JSON lines that holds the time with --time-field", err)
 }
 
+// beginsArray reports whether a line begins an array of JSON objects.
+func beginsArray(line []byte) bool {
+	rest, found := bytes.CutPrefix(line, []byte("["))
+	rest = bytes.TrimSpace(rest)
+	return found && (len(rest) == 0 || rest[0] == '{')
+}
+
 // ruleFileRemedy says what to do with a rule file that was named as a log.
 func (l *logFlags) ruleFileRemedy(name string) string {
 	if l.flags.Lookup("config") != nil {
 		return "use --config " + name
 	}
 	return "name a log in its place"
-}
-
-// zips has compression formats, other than gzip, of rotated logs.
-var zips = [...]struct{ name, magic, cat string }{
-	{"zstd", "\x28\xb5\x2f\xfd", "zstdcat"},
-	{"bzip2", "BZh", "bzcat"},
-	{"xz", "\xfd7zXZ\x00", "xzcat"},
-	{"zip", "PK\x03\x04", "unzip -p"},
 }

@@ -114,6 +114,7 @@ func rootCommand(s streams) *cobra.Command {
 		return usagef("%v%s; see %s --help", err, similarFlag(c, err), c.CommandPath())
 	})
 	root.AddCommand(compareCommand(s), replayCommand(s), planCommand(s), suggestCommand(s), checkCommand(s), serveCommand(s))
+	refuseUnknownShells(root)
 	root.SetHelpCommand(&cobra.Command{ // unlike cobra's, it returns an error for an unknown command
 		Use:   "help [COMMAND]",
 		Short: "Show help for a command",
@@ -129,6 +130,24 @@ func rootCommand(s streams) *cobra.Command {
 		},
 	})
 	return root
+}
+
+// refuseUnknownShells makes an unknown shell an error of the command completion. Without it, cobra prints
+// the help in place of the script, and the exit status is 0.
+func refuseUnknownShells(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() != "completion" {
+			continue
+		}
+		c.Args = cobra.ArbitraryArgs
+		c.RunE = func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("unknown shell %q: want bash, fish, powershell or zsh", args[0])
+			}
+			return c.Help()
+		}
+	}
 }
 
 // withoutPackage returns the text of an error without the name of its package, which users of the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/sluice-go/sluice/algo"
@@ -35,7 +34,7 @@ func (s *policySubject) report(top int, log *logSummary) report {
 	j.jsonLog, j.jsonProblems = log.json()
 	p := &picture{
 		title:    "Allowed and denied requests under each policy",
-		subtitle: fmt.Sprintf("%s, %s, limited by %v", shorten(filepath.Base(log.name)), log.span(), s.keyer),
+		subtitle: fmt.Sprintf("%s, %s, limited by %v", baseName(log.name), log.span(), s.keyer),
 		timeline: &r.Timeline,
 	}
 	for i := range r.Policies {

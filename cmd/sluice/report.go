@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"regexp"
 	"text/tabwriter"
 	"time"
@@ -120,6 +121,10 @@ func formatWait(longest time.Duration, never int64) string {
 
 // shorten cuts a long key.
 func shorten(key string) string { return cut(key, 60) }
+
+// baseName returns the last element of a path, escaped and shortened. An SVG with control characters
+// is not valid.
+func baseName(path string) string { return shorten(graphic(filepath.Base(path))) }
 
 // cut returns at most this many characters of a text.
 func cut(text string, most int) string {

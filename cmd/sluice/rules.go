@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -167,7 +166,8 @@ func (s *ruleSubject) fill(e *accesslog.Entry) {
 		s.request.Header.Set("X-Forwarded-For", string(e.Forwarded))
 	}
 	if len(e.User) > 0 {
-		s.request.SetBasicAuth(string(e.User), "")
+		user := strings.ReplaceAll(string(e.User), ":", "%3A") // a colon would end the name
+		s.request.SetBasicAuth(user, "")
 	}
 	switch {
 	case len(e.Key) == 0:
@@ -192,7 +192,7 @@ func (s *ruleSubject) report(top int, log *logSummary) report {
 	j.jsonLog, j.jsonProblems = log.json()
 	p := &picture{
 		title:    "Allowed and denied requests under each rule",
-		subtitle: fmt.Sprintf("%s, %s, rules of %s", shorten(filepath.Base(log.name)), log.span(), shorten(filepath.Base(s.name))),
+		subtitle: fmt.Sprintf("%s, %s, rules of %s", baseName(log.name), log.span(), baseName(s.name)),
 		timeline: &r.Timeline,
 	}
 	for i := range r.Rules {
@@ -209,7 +209,7 @@ func (s *ruleSubject) report(top int, log *logSummary) report {
 
 func (s *ruleSubject) tables(r *replay.RulesReport, log *logSummary) string {
 	w := new(strings.Builder)
-	log.head(w, fmt.Sprintf("%s of %s", plural(int64(len(r.Rules)), "rule"), s.name), s.instead)
+	log.head(w, fmt.Sprintf("%s of %s", plural(int64(len(r.Rules)), "rule"), graphic(s.name)), s.instead)
 	s.printProxied(w)
 	fmt.Fprintln(w)
 	var legend [][2]string

@@ -59,6 +59,14 @@ func TestARuleByUserHasTheUserOfTheLog(t *testing.T) {
 	require.Equal(t, []replay.Denials{{Key: "ann", Denied: 2}}, r.Rules[0].TopDenied)
 }
 
+// A colon ends the name in Authorization: Basic, but JSON logs can have one in a name.
+func TestUsersWithAColonStayApart(t *testing.T) {
+	log := `{"time":1,"user":"tenant:1"}` + "\n" + `{"time":1,"user":"tenant:2"}` + "\n" + `{"time":1,"user":"tenant:2"}` + "\n"
+	r := rulesOf(t, "rules: [{name: user, policy: gcra 1/m, by: user}]", log)
+	require.EqualValues(t, 2, r.Rules[0].Keys)
+	require.Equal(t, []replay.Denials{{Key: "tenant%3A2", Denied: 1}}, r.Rules[0].TopDenied)
+}
+
 func TestRequestsOfATrustedProxyAreReported(t *testing.T) {
 	require.EqualValues(t, 3, rulesOf(t, "trusted: 192.0.2.1\n"+oneRule, fourLines).Proxied)
 	out := ok(t, fourLines, "replay", "--config", write(t, "limits.yaml", "trusted: 192.0.2.1\n"+oneRule), "-")

@@ -20,7 +20,7 @@ import (
 
 // A source is one FILE of the command line.
 type source struct {
-	name  string
+	name  string // escaped, for reports and errors
 	input accesslog.Input
 	size  int64 // in bytes; -1: not known
 	trace bool
@@ -86,15 +86,18 @@ func openFile(path string, info os.FileInfo) (source, error) {
 	if err != nil {
 		return source{}, usagef("%w", err)
 	}
+	name := graphic(path)
 	if !info.Mode().IsRegular() { // such as a pipe
-		s := openOnce(path, f)
+		s := openOnce(name, f)
 		s.info = info
 		return s, nil
 	}
 	defer f.Close()
 	first, _ := accesslog.Peek(f, peekSize)
 	trace := isTrace(first) || filepath.Ext(path) == ".trace"
-	return source{path, accesslog.FromFile(path), info.Size(), trace, info}, nil
+	input := accesslog.FromFile(path)
+	input.Name = name
+	return source{name, input, info.Size(), trace, info}, nil
 }
 
 // openOnce returns the source for input that can be read only once. It stays open until the
@@ -121,7 +124,8 @@ func noteSample(logs []string, s streams) {
 	}
 }
 
-// newProgress returns a progress bar. It is invisible unless w is a terminal and the input is long.
+// newProgress returns a progress bar. It is invisible unless w is a terminal with 80 columns and the
+// input is long: a bar that is wider than the terminal would fill it with lines.
 func newProgress(w io.Writer, sources []source) *progressbar.ProgressBar {
 	var size int64
 	for _, s := range sources {
@@ -132,7 +136,7 @@ func newProgress(w io.Writer, sources []source) *progressbar.ProgressBar {
 		size += s.size
 	}
 	return progressbar.NewOptions64(size,
-		progressbar.OptionSetVisibility(isTerminal(w) && (size < 0 || size >= longInput)),
+		progressbar.OptionSetVisibility(isTerminal(w) && !isNarrow(w) && (size < 0 || size >= longInput)),
 		progressbar.OptionSetWriter(w),
 		progressbar.OptionSetDescription("reading"),
 		progressbar.OptionShowBytes(true),
@@ -144,6 +148,17 @@ func newProgress(w io.Writer, sources []source) *progressbar.ProgressBar {
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// isNarrow reports whether a terminal has fewer than 80 columns. It returns false if the number is not
+// known.
+func isNarrow(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	return err == nil && columns > 0 && columns < 80
 }
 
 // await returns the result of f, or the error of ctx if that ends first: f may wait for a

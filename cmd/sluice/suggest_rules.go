@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -146,7 +145,7 @@ func (s *suggestRules) report(ctx context.Context, common *suggestReport) (repor
 	if r.together, err = s.together(ctx, r.policies); err != nil {
 		return report{}, err
 	}
-	return report{r.tables(), r.json(), r.chart("rules of " + shorten(filepath.Base(s.name)))}, nil
+	return report{r.tables(), r.json(), r.chart("rules of " + baseName(s.name))}, nil
 }
 
 // together replays the requests through all rules, with these policies in place of their own.
@@ -223,7 +222,7 @@ func (r *suggestRulesReport) suggested() (policies []algo.Policy, err error) {
 
 func (r *suggestRulesReport) tables() string {
 	w := new(strings.Builder)
-	r.log.head(w, fmt.Sprintf("%s of %s", plural(int64(len(r.file.Rules)), "rule"), r.name), r.instead)
+	r.log.head(w, fmt.Sprintf("%s of %s", plural(int64(len(r.file.Rules)), "rule"), graphic(r.name)), r.instead)
 	r.printProxied(w)
 	fmt.Fprintf(w, "the goal: at least %v of the %v of each rule untouched\n\n", r.goal.Share, r.goal.Of)
 	var now, suggested [][2]string
@@ -241,7 +240,7 @@ func (r *suggestRulesReport) tables() string {
 	r.printNotes(w)
 	r.printUnsearched(w)
 	r.printTogether(w)
-	fmt.Fprintf(w, "\npolicies for a copy of %s:\n", filepath.Base(r.name))
+	fmt.Fprintf(w, "\npolicies for a copy of %s:\n", baseName(r.name))
 	printLegend(w, suggested)
 	for i, at := range r.parts {
 		printDenials(w, &r.file.Rules[at.rule], r.names[i], r.found[i].Denied[:min(len(r.found[i].Denied), r.top)])

@@ -39,7 +39,7 @@ func newJSONParser(o Options) jsonParser {
 
 func (p *jsonParser) parse(c *clock, line []byte, e *Entry) (reason string) {
 	if !validJSON(line) {
-		return reasonJSON
+		return InvalidJSON
 	}
 	p.name, p.texts = p.name[:0], p.texts[:0]
 	p.found = [parts]member{}

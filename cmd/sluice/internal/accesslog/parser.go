@@ -13,9 +13,11 @@ const (
 	reasonStamp   = "invalid time"
 	reasonPrefix  = "no address before the time"
 	reasonRequest = "no \"request\" and status after the time"
-	reasonJSON    = "not valid JSON"
 	reasonObject  = "no time in the JSON object"
 )
+
+// InvalidJSON is the [BadLine.Reason] of a line that begins with { and is not a JSON object.
+const InvalidJSON = "not valid JSON"
 
 // NoRequest is the [BadLine.Reason] of a valid JSON line with a time that does not describe a
 // request, such as an error message of the server.

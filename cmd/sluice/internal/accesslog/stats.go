@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 )
@@ -63,4 +64,26 @@ type UnreadableError struct {
 func (e *UnreadableError) Error() string {
 	return fmt.Sprintf("accesslog: %d of %d lines are not log lines (tried the common and combined formats, also with a virtual host in front, and JSON lines); the first is %v",
 		e.Skipped, e.Lines, e.First)
+}
+
+// Encoding returns the encoding of the file with the first invalid line, such as "compressed with
+// zstd", and what to do, if the reader knows that it cannot read this encoding. Otherwise both are
+// empty.
+func (e *UnreadableError) Encoding() (encoding, remedy string) {
+	for _, f := range encodings {
+		if e.First.Line == 1 && bytes.HasPrefix(e.First.Text, []byte(f.magic)) {
+			return f.encoding, f.remedy
+		}
+	}
+	return "", ""
+}
+
+// encodings has compression formats of rotated logs, other than gzip, and UTF-16, which PowerShell writes.
+var encodings = [...]struct{ magic, encoding, remedy string }{
+	{"\x28\xb5\x2f\xfd", "compressed with zstd", "decompress it with zstdcat"},
+	{"BZh", "compressed with bzip2", "decompress it with bzcat"},
+	{"\xfd7zXZ\x00", "compressed with xz", "decompress it with xzcat"},
+	{"PK\x03\x04", "compressed with zip", "decompress it with unzip -p"},
+	{"\xff\xfe", "UTF-16 text", "convert it with iconv -f UTF-16 -t UTF-8"},
+	{"\xfe\xff", "UTF-16 text", "convert it with iconv -f UTF-16 -t UTF-8"},
 }

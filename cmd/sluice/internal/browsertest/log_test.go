@@ -1,6 +1,8 @@
 package browsertest
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/base64"
 	"fmt"
 	"os"
@@ -66,6 +68,19 @@ func TestChosenLogIsReplayed(t *testing.T) {
 	b.requireLog()
 }
 
+func TestLogThatIsCutShortIsReplayed(t *testing.T) {
+	t.Parallel()
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, err := z.Write([]byte(lines(60)))
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	b := open(t, "p=gcra+1/5s")
+	b.changes(func() { b.drop("access.log.gz", zipped.String()[:zipped.Len()-4]) })
+	b.requireLog()
+	require.Contains(t, b.text("#log-note"), "cut short or damaged (unexpected EOF)")
+}
+
 func TestLogsThatCannotBeReplayed(t *testing.T) {
 	t.Parallel()
 	b := open(t, "p=gcra+1/5s")
@@ -97,6 +112,31 @@ func TestTooLargeLogIsNotSent(t *testing.T) {
 	})()`)
 	b.wait("document.querySelector('#log-note').innerText.startsWith('large.log has 257 MB. The page reads at most 256 MB.')")
 	require.Empty(t, b.requested())
+}
+
+// A small log that is dropped while a large one is read replaces it.
+func TestLogDroppedWhileAnotherIsRead(t *testing.T) {
+	t.Parallel()
+	b := open(t, "p=gcra+1/5s")
+	b.changes(func() {
+		eval[bool](b, `(() => {
+			const { fetch } = window;
+			window.ended = 0; // fetches of logs
+			window.fetch = (url, options) => fetch(url, options).finally(() => { if (url.endsWith('/log')) window.ended++; });
+			const drop = (name, ...parts) => {
+				const dataTransfer = new DataTransfer();
+				dataTransfer.items.add(new File(parts, name));
+				document.body.dispatchEvent(new DragEvent('drop', { bubbles: true, cancelable: true, dataTransfer }));
+			};
+			drop('large.log', ...Array(10).fill(%s.repeat(100)));
+			drop('small.log', %s);
+			return true;
+		})()`, quote(lines(600)), quote(lines(60)))
+	})
+	b.wait("window.ended === 2")
+	b.changes(func() { b.click("#zoom-in") })
+	b.requireLog()
+	require.Contains(t, b.text("#log-note"), "small.log: 60 requests of 2 clients.")
 }
 
 func TestNamesInALogAreShownAsText(t *testing.T) {

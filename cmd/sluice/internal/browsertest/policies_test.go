@@ -40,6 +40,21 @@ func TestPoliciesAreAddedDuplicatedAndRemoved(t *testing.T) {
 	b.requireTable(b.ask(steady(10, "gcra 1/5s", "gcra 1/5s", "fixedwindow 3/10s")))
 }
 
+// Both clicks come before the answer to the first one is drawn, as they can with a large log.
+func TestPolicyAddedRightAfterARemovalHasAChart(t *testing.T) {
+	t.Parallel()
+	b := open(t, steady(10, "gcra 1/5s", "fixedwindow 3/10s").settings())
+	b.changes(func() {
+		eval[bool](b, `(() => {
+			document.querySelector('button[aria-label="Remove policy 2"]').click();
+			document.querySelector('#add').click();
+			return true;
+		})()`)
+	})
+	require.Equal(t, []string{"gcra 1/5s", "gcra 1/5s"}, b.specs())
+	require.Positive(t, b.pixels(2, admittedColour))
+}
+
 func TestLastPolicyCannotBeRemoved(t *testing.T) {
 	t.Parallel()
 	b := open(t, steady(10, "gcra 1/5s").settings())

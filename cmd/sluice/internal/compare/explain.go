@@ -158,7 +158,7 @@ func (s *Service) trace(ctx context.Context, e *Explanation) (*Text, error) {
 			return nil, err
 		}
 		if call.Number == maxTraced {
-			return nil, fmt.Errorf("the stream has more than %d calls, too many for a trace; choose fewer requests", maxTraced)
+			return nil, fmt.Errorf("the stream has more than %d calls, too many for a trace; choose fewer requests, or a part of the log", maxTraced)
 		}
 		fmt.Fprintf(&b, "@%v %s %d ->\n", time.Duration(call.Now-simulate.Epoch.UnixNano()), keys[call.Client], call.Cost)
 	}
@@ -203,7 +203,11 @@ func rules(q *Query) (*Text, error) {
 		return nil, fmt.Errorf("policy %d: %s", i+1, errorText(faults[i]))
 	}
 	var b strings.Builder
-	b.WriteString("# These rules decide together: a request is allowed if all of them allow it.\n# Keep the one that you want. See sluice check --help.\nrules:\n")
+	b.WriteString("# These rules decide together: a request is allowed if all of them allow it.\n# Keep the one that you want. See sluice check --help.\n")
+	if !q.Shared {
+		b.WriteString("# A rule by ip limits all addresses of an IPv6 /64 together. The page limits each address.\n")
+	}
+	b.WriteString("rules:\n")
 	for i, p := range policies {
 		spec, cost, err := withoutCost(p)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
@@ -74,6 +75,7 @@ type Log struct {
 	Clients  int    `json:"clients"`
 	Skipped  int64  `json:"skipped"` // lines that are not requests
 	Late     int64  `json:"late"`    // lines that were more than a minute out of order
+	Damage   string `json:"damage"`  // of a gzip file that ends early; empty: none
 }
 
 // readLog reads a log and keeps its requests, but not its text.
@@ -81,7 +83,11 @@ func (s *Service) readLog(ctx context.Context, body io.Reader) (*Log, error) {
 	sum := sha256.New()
 	stream, stats, err := fromLog(ctx, accesslog.FromReader("the log", io.TeeReader(body, sum)))
 	if err != nil {
-		return nil, err
+		return nil, logError{err}
+	}
+	damage := ""
+	if len(stats.Damaged) > 0 {
+		damage = stats.Damaged[0].Err.Error()
 	}
 	id := hex.EncodeToString(sum.Sum(nil))[:16]
 	s.mu.Lock()
@@ -89,8 +95,26 @@ func (s *Service) readLog(ctx context.Context, body io.Reader) (*Log, error) {
 	s.logs = slices.DeleteFunc(s.logs, func(l namedStream) bool { return l.id == id })
 	s.logs = append(s.logs, namedStream{id, stream})
 	s.logs = s.logs[max(0, len(s.logs)-maxLogs):]
-	return &Log{ID: id, Requests: len(stream.Arrivals), Clients: len(stream.Clients), Skipped: stats.Skipped, Late: stats.Late}, nil
+	return &Log{ID: id, Requests: len(stream.Arrivals), Clients: len(stream.Clients), Skipped: stats.Skipped, Late: stats.Late, Damage: damage}, nil
 }
+
+// logError is the error of a log for the page: without the name of its package, and with a remedy for
+// encodings that the reader does not know.
+type logError struct{ error }
+
+// Error implements error.
+func (e logError) Error() string {
+	var bad *accesslog.UnreadableError
+	if errors.As(e.error, &bad) {
+		if encoding, remedy := bad.Encoding(); encoding != "" {
+			return fmt.Sprintf("the log is %s; %s", encoding, remedy)
+		}
+	}
+	return strings.TrimPrefix(e.error.Error(), "accesslog: ")
+}
+
+// Unwrap returns the error with the name of its package.
+func (e logError) Unwrap() error { return e.error }
 
 // logged returns the requests of a log that was read before.
 func (s *Service) logged(ctx context.Context, id string) (simulate.Stream, error) {

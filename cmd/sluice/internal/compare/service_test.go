@@ -184,12 +184,14 @@ func TestExportedRulesAreARuleFile(t *testing.T) {
 	require.Equal(t, "all(gcra 10/s; gcra 100/m)", file.Rules[6].Policy.String())
 	require.EqualValues(t, 2, file.Rules[6].Cost.Units)
 	require.Equal(t, "ip", file.Rules[0].ByString())
+	require.Contains(t, text.Text, "# A rule by ip limits all addresses of an IPv6 /64 together.")
 
 	q.Shared = true
 	text = answer[*compare.Text](t, compare.NewService(), "rules", q)
 	file, err = config.Parse(text.Name, []byte(text.Text))
 	require.NoError(t, err)
 	require.Equal(t, "everything", file.Rules[0].ByString())
+	require.NotContains(t, text.Text, "IPv6")
 }
 
 // One rule cannot charge 2 units to one part and 1 to the other.
@@ -245,6 +247,29 @@ func TestALogIsReadOnceAndReplayed(t *testing.T) {
 		d := answer[*compare.Decision](t, s, "explain", compare.Explanation{Query: q, Number: 2})
 		require.Equal(t, "2015-05-17 10:05:05 UTC", d.AtText)
 		require.Equal(t, "58s", d.RetryAfter)
+	}
+}
+
+func TestDamagedLogs(t *testing.T) {
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, err := io.WriteString(z, smallLog)
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	cut := zipped.String()[:zipped.Len()-4]
+	got, err := compare.NewService().Call(context.Background(), "log", strings.NewReader(cut), func(float64) {})
+	require.NoError(t, err)
+	log := got.(*compare.Log)
+	require.Equal(t, compare.Log{ID: log.ID, Requests: 3, Clients: 2, Skipped: 1, Damage: "unexpected EOF"}, *log)
+
+	for _, c := range []struct{ text, want string }{
+		{cut[:5], "the log: the gzip file is cut short or damaged before its first line"},
+		{"what is this\n", "1 of 1 lines are not log lines"},
+		{"BZh91AY&SY\n", "the log is compressed with bzip2; decompress it with bzcat"},
+	} {
+		_, err := compare.NewService().Call(context.Background(), "log", strings.NewReader(c.text), func(float64) {})
+		require.ErrorContains(t, err, c.want)
+		require.True(t, strings.HasPrefix(err.Error(), c.want), err)
 	}
 }
 

@@ -54,7 +54,7 @@ func ParseShare(s string) (Share, error) {
 	const want = "want a percentage above 0% and at most 100%, such as 99.9%"
 	if !percentage.MatchString(s) {
 		hint := ""
-		if percentage.MatchString(s + "%") {
+		if !strings.HasSuffix(s, "%") && valid(s+"%") {
 			hint = "; did you mean " + s + "%?"
 		}
 		return Share{}, fmt.Errorf("%s: %s%s", errtext.Quote(s), want, hint)
@@ -65,6 +65,11 @@ func ParseShare(s string) (Share, error) {
 		return Share{}, fmt.Errorf("%s: %s", errtext.Quote(s), want)
 	}
 	return Share{s, percent.Quo(percent, whole)}, nil
+}
+
+func valid(share string) bool {
+	_, err := ParseShare(share)
+	return err == nil
 }
 
 // String returns the percentage as it was parsed.

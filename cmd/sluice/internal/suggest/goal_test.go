@@ -42,6 +42,8 @@ func TestInvalidSharesAreExplained(t *testing.T) {
 		"abc":                 `"abc": want a percentage`,
 		"":                    `"": want a percentage`,
 		"99.9":                "did you mean 99.9%?",
+		"0":                   "above 0%",
+		"150":                 "at most 100%",
 		"-1%":                 "above 0%",
 		"1/2%":                "percentage",
 		"1e1%":                "percentage",
@@ -56,6 +58,9 @@ func TestInvalidSharesAreExplained(t *testing.T) {
 		_, err := suggest.ParseShare(share)
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "\x1b")
+		if want != "did you mean 99.9%?" {
+			require.NotContains(t, err.Error(), "did you mean", "%s", share)
+		}
 	}
 }
 

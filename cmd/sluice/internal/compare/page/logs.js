@@ -17,6 +17,7 @@ export function connectLog({ busy, loaded }) {
     byID('log-note').classList.toggle('error', Boolean(failed));
   };
 
+  let reading; // the AbortController of the log that is read; a newer log replaces it
   const send = async (file) => {
     if (!file) return;
     if (file.size > maxLog) {
@@ -24,15 +25,20 @@ export function connectLog({ busy, loaded }) {
       return;
     }
     note(`Reading ${file.name}.`);
+    reading?.abort();
+    reading = new AbortController();
+    const { signal } = reading;
     busy.begin();
     try {
-      const log = await call('log', file, { progress: (share) => busy.progress(share) });
+      const log = await call('log', file, { signal, progress: (share) => busy.progress(share) });
       const skipped = log.skipped > 0 ? ` ${counted(log.skipped, 'line is not a request and was', 'lines are not requests and were')} skipped.` : '';
       const late = log.late > 0 ? ` ${counted(log.late, 'line was', 'lines were')} more than a minute out of order.` : '';
-      note(`${file.name}: ${counted(log.requests, 'request')} of ${counted(log.clients, 'client')}.${skipped}${late}`);
+      const damage = log.damage ? ` The gzip file is cut short or damaged (${log.damage}), so requests at its end are missing.` : '';
+      note(`${file.name}: ${counted(log.requests, 'request')} of ${counted(log.clients, 'client')}.${skipped}${late}${damage}`);
       addLog(log.id, file.name);
       loaded(log);
     } catch (err) {
+      if (err.name === 'AbortError') return;
       note(`${file.name} was not read: ${err.message}`, true);
     } finally {
       busy.end();

@@ -186,8 +186,10 @@ function ask(time = performance.now()) {
 
 function goBack() {
   change((q) => {
-    if (before) Object.assign(q, before);
-    else Object.assign(q, { stream: defaults().stream, view: defaults().view });
+    if (before) {
+      Object.assign(q, before);
+      q.stream.target = Math.min(q.stream.target, q.specs.length - 1); // policies may have been removed
+    } else Object.assign(q, { stream: defaults().stream, view: defaults().view });
   });
 }
 
