@@ -35,7 +35,7 @@ func TestWaitingRequestsShareARoundTrip(t *testing.T) {
 	})
 }
 
-// The first caller sends its own request. A sender sends the second one.
+// On a server, the first caller sends its own request. A sender sends the second one.
 func TestRequestsThatWaitForACallersOwnRequestAreSent(t *testing.T) {
 	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
 		b.warm()

@@ -60,6 +60,35 @@ func TestCallThatSendsItsOwnRequestEndsInTime(t *testing.T) {
 	})
 }
 
+// A transaction cannot notice that a context ends while it writes to a slow disk.
+func TestCallLeavesATransactionThatIgnoresItsContext(t *testing.T) {
+	forEachWay(t, []way{inTransaction}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		b.warm()
+		b.store.ignoresContext = true
+		b.hold()
+		late := b.start(newCall(counter(9), "k"))
+		time.Sleep(time.Second + expiryGrace)
+		synctest.Wait()
+		returned := late.returned
+		b.releaseAll()
+		b.group.Wait()
+		require.True(b, returned, "the call has waited for the transaction")
+		require.ErrorIs(b, late.err, storage.ErrOutcomeUnknown)
+
+		b.warm()
+		b.hold()
+		ctx, leave := context.WithCancel(background)
+		cancelled := b.startFor(ctx, newCall(counter(9), "k"))
+		leave()
+		synctest.Wait()
+		returned = cancelled.returned
+		b.releaseAll()
+		b.group.Wait()
+		require.True(b, returned, "the cancelled call has waited for the transaction")
+		require.ErrorIs(b, cancelled.err, storage.ErrOutcomeUnknown)
+	})
+}
+
 // Thousands of requests with all kinds of contexts wait while round trips hang.
 func TestNoCallTakesLongerThanItsTimeout(t *testing.T) {
 	const timeout = 100 * time.Millisecond

@@ -12,7 +12,7 @@
 // Requests that wait while enough round trips are in flight share the next one. A call
 // returns when its context ends or its timeout has passed, even if the store hangs. There is one
 // exception: a caller that sends its own request waits until the store returns. A caller sends its
-// own request only if the store has answered within the last 10 ms.
+// own request only to a driver.Server that has answered within the last 10 ms.
 //
 // The decision itself, in Go, is always Evaluator.Evaluate. If the server has decided, the engine
 // evaluates the request on the states that the server found, and compares the outcomes.

@@ -147,9 +147,10 @@ func (b *fixture) releaseOne() {
 	synctest.Wait()
 }
 
-// warm makes a decision, so that the next caller sends its own request.
+// warm makes a decision, so that the next caller sends its own request to a server.
 func (b *fixture) warm() {
 	require.NoError(b, b.decide(newCall(counter(9), "warm")).err)
+	synctest.Wait() // the sender has given back its slot
 	b.store.mu.Lock()
 	b.store.trips = nil
 	b.store.mu.Unlock()

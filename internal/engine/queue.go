@@ -14,10 +14,10 @@ import (
 
 // queue holds the requests that wait for a round trip to one server.
 //
-// If nothing is in flight, the caller sends its own request. Otherwise the request waits. A sender
-// takes it to the server in a batch with others. A sender is a goroutine that has one of MaxRoundTrips
-// slots; it ends when no request waits. A request that needs swaps takes no slot; it has a goroutine of
-// its own.
+// If nothing is in flight to a driver.Server, the caller sends its own request. Otherwise the request
+// waits. A sender takes it to the store in a batch with others. A sender is a goroutine that has one
+// of MaxRoundTrips slots; it ends when no request waits. A request that needs swaps takes no slot; it
+// has a goroutine of its own.
 type queue struct {
 	engine  *Engine
 	breaker *breaker.Breaker
@@ -34,7 +34,9 @@ const (
 	batchKeys = 64 // a batch takes requests until it has this many keys; a server does nothing else meanwhile
 	// A caller sends its own request only if the server has answered within ownSendWithin. That saves a
 	// third of the time, because no other goroutine takes part. But go-redis does not notice a
-	// cancelled context, so the caller of a server that hangs would not return.
+	// cancelled context, so the caller of a server that hangs would not return. A caller never runs its
+	// own transaction: a driver.Transactor such as SQLite cannot notice that a context ends while it
+	// writes to the disk.
 	ownSendWithin = 10 * time.Millisecond
 )
 
@@ -69,7 +71,7 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 	case r.bySwaps:
 		q.runWithoutSlot(&batch{queue: q, requests: []*Request{r}})
 		return false, nil
-	case q.inFlight == 0 && time.Since(q.answered) < ownSendWithin:
+	case q.engine.server != nil && q.inFlight == 0 && time.Since(q.answered) < ownSendWithin:
 		q.inFlight++
 		return true, nil
 	case free:

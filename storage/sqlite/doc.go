@@ -61,6 +61,8 @@
 // # Known limits
 //
 // A SQLite database has one writer at a time. Therefore, long transactions of other work delay decisions.
+// In WAL mode, the log grows during a long read transaction. After it has ended, the next write copies
+// the whole log into the database. Decisions wait for that too, at most until their timeout.
 //
 // Each connection to ":memory:" opens a new database. Use "file::memory:?cache=shared" or
 // SetMaxOpenConns(1). Such a database is lost when its last connection closes. If a transaction
