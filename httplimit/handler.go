@@ -14,7 +14,7 @@ import (
 type Options struct {
 	// Skip reports whether a request passes without a limit, such as a health check. The
 	// limiter does not see it, and its response has no RateLimit fields. Do not decide by a
-	// value that clients choose. Nil means that every request is limited. To leave out one
+	// value that any client can add to any request, such as a header. Nil means that every request is limited. To leave out one
 	// rule only, use [compose.Skip] in its PolicyFor.
 	Skip func(*http.Request) bool
 	// Bytes are the names of the rules whose cost is a number of content bytes.

@@ -23,8 +23,8 @@
 //	ACL SETUSER limiter on >password ~sluice:* +get +mget +set +psetex +del +time +eval +evalsha
 //
 // In a Redis Cluster, add +cluster, +asking and +command, and also +readonly if the client reads from
-// replicas. Without +command, go-redis asks a node for it again before each call, which then takes
-// longer and can miss its deadline. With Sentinel, the sentinels have their own users: see
+// replicas. Without +command, go-redis sends COMMAND to a node again before each call, which then
+// takes longer and can miss its deadline. With Sentinel, the sentinels have their own users: see
 // SentinelUsername of go-redis.
 //
 // Some options of the client need further commands: +select for DB, +client|setname for ClientName,
@@ -76,8 +76,9 @@
 // can find out before its timeout whether the decision was stored. The limiter recovers without a
 // restart.
 //
-// In a Redis Cluster or a Ring, decisions fail in the same ways if their keys are on a lost server. If
-// a node of a cluster has no replica, the cluster refuses all keys, unless
+// Decisions whose keys are on a lost server of a Redis Cluster or a Ring fail in the same ways: in a
+// cluster until the failover ends, and in a Ring until it moves the keys to other servers. If a node
+// of a cluster has no replica, the cluster refuses all keys, unless
 // cluster-require-full-coverage is no. While a slot moves to another node, a decision fails if some
 // of its keys are on the old node and some on the new one.
 //
@@ -93,6 +94,6 @@
 // If a server refuses connections, go-redis dials five times per call, which takes half a second. If
 // the decision's deadline passes meanwhile, the limiter does not know yet that nothing was sent, and
 // the decision fails with storage.ErrOutcomeUnknown. If DialerRetries is 1, it fails with
-// storage.ErrUnavailable. go-redis logs each attempt, about twenty lines a second. To prevent
-// that, call its SetLogger.
+// storage.ErrUnavailable. go-redis logs each attempt. To prevent that, call its
+// SetLogger.
 package redis
