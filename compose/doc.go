@@ -113,8 +113,8 @@
 // # In memory
 //
 // On a [memory.Store] the limiter updates the records in place, under their locks. With one to
-// three rules, Allow and AllowN do not allocate if you call them as methods of a *Limiter and the
-// decision does not escape to the heap. The results are then on the caller's stack.
+// three rules, Allow and AllowN do not allocate if you call them directly, not through an interface,
+// and the decision does not escape to the heap. The results are then on the caller's stack.
 //
 // The default clock of a memory.Store does not jump when the wall clock is set. To keep windows
 // aligned with the wall clock after such a change, set memory.Store.Clock to time.Now.
