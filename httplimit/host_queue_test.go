@@ -32,6 +32,7 @@ func TestExtendedWaitEnds(t *testing.T) {
 		synctest.Wait() // it is ready, but fresh is next
 		denied.hasSlot = true
 		q.slots++
+		denied.group.turns++
 		require.NoError(t, denied.postpone(t.Context(), &d))
 		q.mu.Lock()
 		q.waiting.preferFresh = false
@@ -39,6 +40,7 @@ func TestExtendedWaitEnds(t *testing.T) {
 		q.mu.Unlock()
 		require.NoError(t, <-end)
 		require.Equal(t, time.Second, time.Since(began))
+		require.Equal(t, 1, first.group.turns)
 	})
 }
 
