@@ -20,12 +20,12 @@ type denial struct {
 }
 
 // denialGroup has the requests, of all queues, that the Limiter last denied with the same denial.
-// When retryAt is over, the first request in line has a turn: it gets a slot, and the Limiter decides
-// about it again. Then the next one has a turn, until the Limiter denies one. So the number of
-// decisions does not depend on the number of queues.
+// At retryAt, the first request in line has a turn: it gets a slot, and the Limiter decides about it
+// again. Then the next one has a turn, until the Limiter denies one. So the number of decisions does
+// not depend on the number of queues.
 //
-// As many requests can have a turn at the same time as the group was granted turns since its last
-// denial, but at least one. So with a slow store the group soon uses the whole limit, and unless
+// Several requests can have a turn at the same time: at most one after a denial, and at most n after
+// n turns ended without a denial. So with a slow store the group soon uses the whole limit. Unless
 // others use the limit too, at most half of its turns end with a denial.
 //
 // If a server does not accept the first request in line, this request leaves the line, and the next
@@ -37,7 +37,7 @@ type denialGroup struct {
 	retryAt  time.Time
 	line     []*pendingRequest // by arrival; of each queue only those that were first of the group
 	turns    int               // that have begun and not ended
-	granted  int               // turns since the last denial that ended without one
+	granted  int               // turns that ended without a denial since retryAt was set
 }
 
 // deny adds a request to the group of its denial.

@@ -102,7 +102,7 @@ func (p *pendingRequest) waitForSlot(ctx context.Context) error {
 		at, isNext := q.earliestSend(now, q.slots), q.waiting.next(p) == p
 		ready := isNext && !at.After(now)
 		if p.inLine || ready && p.group != nil {
-			ready = p.group.takeTurn(p, now, ready)
+			ready = q.waiting.takeTurn(p, now, ready)
 		}
 		switch {
 		case ready:

@@ -32,6 +32,7 @@ func TestExtendedWaitEnds(t *testing.T) {
 		synctest.Wait() // it is ready, but fresh is next
 		denied.hasSlot = true
 		q.slots++
+		denied.group.turns++
 		require.NoError(t, denied.postpone(t.Context(), &d))
 		q.mu.Lock()
 		q.waiting.preferFresh = false
@@ -39,5 +40,28 @@ func TestExtendedWaitEnds(t *testing.T) {
 		q.mu.Unlock()
 		require.NoError(t, <-end)
 		require.Equal(t, time.Second, time.Since(began))
+		require.Equal(t, 1, first.group.turns)
 	})
+}
+
+// A rule can have a different key for each request. Then each denied request has its own group.
+func TestNextTakesTheSameTimeForManyDenials(t *testing.T) {
+	fastest := func(denials int64) time.Duration {
+		q := &hostQueue{groups: new(denialGroups)}
+		for i := range denials {
+			p := q.add(i)
+			p.group = q.groups.deny(denial{cost: i}, time.Now())
+			q.waiting.insert(p)
+		}
+		least := time.Hour
+		for range 20 {
+			began := time.Now()
+			for range 100 {
+				q.waiting.next(nil)
+			}
+			least = min(least, time.Since(began))
+		}
+		return least
+	}
+	require.Less(t, fastest(10_000), 30*max(fastest(10), time.Microsecond))
 }

@@ -3,6 +3,7 @@ package httplimit
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // waitingRequests are the requests of a hostQueue that wait for a slot. The lock of the queue guards
@@ -10,6 +11,7 @@ import (
 type waitingRequests struct {
 	fresh       []*pendingRequest                  // never denied by the Limiter; by arrival
 	denied      map[*denialGroup][]*pendingRequest // by arrival
+	firsts      []*pendingRequest                  // of each group in denied, if not in line; by arrival
 	preferFresh bool                               // the Limiter denied a request again
 }
 
@@ -22,12 +24,43 @@ func (w *waitingRequests) next(p *pendingRequest) (found *pendingRequest) {
 			return found
 		}
 	}
-	for _, list := range w.denied {
-		if first := list[0]; (!first.inLine || first == p) && (found == nil || first.arrival < found.arrival) {
-			found = first
-		}
+	if len(w.firsts) > 0 && (found == nil || w.firsts[0].arrival < found.arrival) {
+		found = w.firsts[0]
+	}
+	if p != nil && p.inLine && w.denied[p.group][0] == p && (found == nil || p.arrival < found.arrival) {
+		found = p
 	}
 	return found
+}
+
+// takeTurn calls denialGroup.takeTurn.
+func (w *waitingRequests) takeTurn(p *pendingRequest, now time.Time, ready bool) (begins bool) {
+	w.update(p.group, func() { begins = p.group.takeTurn(p, now, ready) })
+	return begins
+}
+
+// update changes a group, and then corrects firsts. So next takes the same time for any number of groups.
+func (w *waitingRequests) update(g *denialGroup, change func()) {
+	before := w.first(g)
+	change()
+	after := w.first(g)
+	if before == after {
+		return
+	}
+	if before != nil {
+		w.firsts = remove(w.firsts, before)
+	}
+	if after != nil {
+		w.firsts = insert(w.firsts, after)
+	}
+}
+
+// first returns the first request of the group, or nil if it is in line or there is none.
+func (w *waitingRequests) first(g *denialGroup) *pendingRequest {
+	if list := w.denied[g]; len(list) > 0 && !list[0].inLine {
+		return list[0]
+	}
+	return nil
 }
 
 func (w *waitingRequests) wakeAll() {
@@ -51,7 +84,7 @@ func (w *waitingRequests) insert(p *pendingRequest) {
 	if w.denied == nil {
 		w.denied = make(map[*denialGroup][]*pendingRequest)
 	}
-	w.denied[p.group] = insert(w.denied[p.group], p)
+	w.update(p.group, func() { w.denied[p.group] = insert(w.denied[p.group], p) })
 }
 
 // remove also wakes the next request, because p may have been the next one.
@@ -60,9 +93,9 @@ func (w *waitingRequests) remove(p *pendingRequest) {
 	case p.group == nil:
 		w.fresh = remove(w.fresh, p)
 	case len(w.denied[p.group]) == 1:
-		delete(w.denied, p.group)
+		w.update(p.group, func() { delete(w.denied, p.group) })
 	default:
-		w.denied[p.group] = remove(w.denied[p.group], p)
+		w.update(p.group, func() { w.denied[p.group] = remove(w.denied[p.group], p) })
 	}
 	if p.inLine {
 		p.group.withdraw(p)
