@@ -58,12 +58,12 @@ import (
 //
 // Requests that the same rule denies with the same key and cost take turns, even if they are for
 // different servers. The turns begin when RetryAfter is over, and end with the next denial. They
-// follow the order in which the requests arrived. If the server does not accept a request when its
-// turn comes, the request misses its turn, and the next request has a turn at once. The request that
-// missed its turn can have another one when its server accepts it.
+// follow the order in which the requests arrived. If the server's limit does not allow a request
+// when its turn comes, the request misses its turn, and the next request has a turn at once. The
+// request that missed its turn can have another one when the server's limit allows it.
 //
-// A new request does not wait for a turn. The Limiter decides about it as soon as its server accepts
-// it, and may allow it before the requests that it has denied.
+// A new request does not wait for a turn. The Limiter decides about it as soon as the server's limit
+// allows it, and may allow it before the requests that it has denied.
 //
 // A Transport must not be copied after first use. It is safe for concurrent use and
 // starts no goroutine. It has nothing to close except the connections of Base, which
