@@ -118,7 +118,11 @@ var serverSaboteurs = []saboteur{
 			r.Run(ctx, b)
 			return
 		}
-		found, _ := r.Load(ctx, b.Keys...)
+		found, err := r.Load(ctx, b.Keys...)
+		if err != nil { // the time of the law is over
+			b.Err = err
+			return
+		}
 		changes := storagetest.Decide(b, found, b.Now)
 		yield()
 		r.mu.Lock()

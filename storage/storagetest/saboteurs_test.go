@@ -349,7 +349,7 @@ var swapSaboteurs = []saboteur{
 	{"keeps the version if the state is the same", "a swap needs the stored version", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 		swaps = slices.Clone(swaps)
 		for i := range swaps {
-			if now, _ := r.Load(ctx, swaps[i].Key); now[0].Version != 0 && bytes.Equal(now[0].State, swaps[i].New.State) {
+			if now, _ := r.Load(ctx, swaps[i].Key); len(now) == 1 && now[0].Version != 0 && bytes.Equal(now[0].State, swaps[i].New.State) {
 				swaps[i].New.Version = now[0].Version
 			}
 		}
