@@ -55,7 +55,7 @@ func main() {
 		case d.Allowed:
 			fmt.Printf("allowed, %d left\n", d.Remaining)
 		default:
-			fmt.Printf("denied by %s, again in %v\n", d.Rule, d.RetryAfter.Round(time.Second))
+			fmt.Printf("denied by rule %s, try again in %v\n", d.Rule, d.RetryAfter.Round(time.Second))
 		}
 	}
 }
