@@ -102,8 +102,7 @@ type Transport struct {
 	queues    map[string]*hostQueue
 	nextSweep int   // the number of queues at which unused queues are deleted
 	arrivals  int64 // all requests so far
-
-	groups denialGroups // has its own lock
+	groups    map[denial]*denialGroup
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
@@ -146,11 +145,11 @@ func (t *Transport) sendOnce(r *http.Request) (response *http.Response, pause ti
 	sent := false
 	defer func() { // even if Base, Key or a function of the limiter's rules panics
 		if sent {
-			pause = p.updateFromResponse(response, err)
+			pause = t.updateFromResponse(p, response, err)
 			return
 		}
 		if p != nil {
-			p.abandon()
+			t.abandon(p)
 		}
 		if r.Body != nil {
 			_ = r.Body.Close() // every RoundTripper must close it
@@ -158,7 +157,7 @@ func (t *Transport) sendOnce(r *http.Request) (response *http.Response, pause ti
 	}()
 	p = t.enqueue(r)
 	for !sent {
-		if err = p.waitForSlot(r.Context()); err != nil {
+		if err = t.waitForSlot(r.Context(), p); err != nil {
 			return nil, 0, err
 		}
 		if sent, err = t.useSlot(r, p); err != nil {
@@ -174,16 +173,16 @@ func (t *Transport) sendOnce(r *http.Request) (response *http.Response, pause ti
 // in one burst after the pause, whatever the limit.
 func (t *Transport) useSlot(r *http.Request, p *pendingRequest) (sent bool, err error) {
 	if t.Limiter == nil {
-		return p.trySend(r.Context())
+		return t.trySend(r.Context(), p)
 	}
 	paid, d, err := t.Limiter.Reserve(r.Context(), r, 1)
 	switch {
 	case err != nil:
 		return false, err
 	case paid == nil:
-		return false, p.postpone(r.Context(), &d)
+		return false, t.postpone(r.Context(), p, &d)
 	}
-	if sent, err = p.trySend(r.Context()); !sent {
+	if sent, err = t.trySend(r.Context(), p); !sent {
 		_, _ = paid.Settle(context.WithoutCancel(r.Context()), 0) // if this fails, too much is paid and less is sent
 	}
 	return sent, err
@@ -205,8 +204,7 @@ func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBo
 
 func (t *Transport) base() http.RoundTripper { return cmp.Or(t.Base, http.DefaultTransport) }
 
-// enqueue adds the request to the queue of its host. It holds t.mu, so that the queue
-// is not deleted meanwhile.
+// enqueue adds the request to the queue of its host. Either abandon or updateFromResponse must end it.
 func (t *Transport) enqueue(r *http.Request) *pendingRequest {
 	keyOf := t.Key
 	if keyOf == nil {
@@ -221,11 +219,12 @@ func (t *Transport) enqueue(r *http.Request) *pendingRequest {
 		if t.queues == nil {
 			t.queues = make(map[string]*hostQueue)
 		}
-		q = &hostQueue{groups: &t.groups, quota: serverQuota{leastSeen: math.MaxInt64}}
+		q = &hostQueue{timer: time.NewTimer(0), quota: serverQuota{leastSeen: math.MaxInt64}}
 		t.queues[key] = q
 	}
 	t.arrivals++
-	return q.add(t.arrivals)
+	q.active++
+	return &pendingRequest{queue: q, arrival: t.arrivals}
 }
 
 // deleteUnusedQueues runs when the number of queues has doubled since it last ran.
@@ -233,7 +232,8 @@ func (t *Transport) deleteUnusedQueues() {
 	if len(t.queues) < max(t.nextSweep, 64) {
 		return
 	}
-	maps.DeleteFunc(t.queues, func(_ string, q *hostQueue) bool { return q.unused() })
+	now := time.Now()
+	maps.DeleteFunc(t.queues, func(_ string, q *hostQueue) bool { return q.unused(now) })
 	t.nextSweep = 2 * len(t.queues)
 }
 

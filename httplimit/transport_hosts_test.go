@@ -310,3 +310,37 @@ func BenchmarkTransport(b *testing.B) {
 		})
 	}
 }
+
+// A rule can have a different key for each request. Each denied request then waits for a turn of its
+// own. The time of a request that is not denied must not depend on their number.
+func BenchmarkTransportWithDeniedRequests(b *testing.B) {
+	for _, denied := range []int{10, 10_000} {
+		b.Run(fmt.Sprint(denied), func(b *testing.B) {
+			own := uploads("gcra 1/24h")
+			own.Key = func(r *http.Request) string { return r.URL.Path }
+			answer := roundTripper(func(*http.Request) (*http.Response, error) { return newResponse(200) })
+			client := &httplimit.Transport{Base: answer, Limiter: newLimiter(b, limiterOptions{}, nil, own)}
+			ctx, cancel := context.WithCancel(b.Context())
+			var all sync.WaitGroup
+			for i := range 2 * denied { // the first half is allowed
+				r, err := http.NewRequestWithContext(ctx, "GET", fmt.Sprintf("http://example.com/up/%d", i%denied), nil)
+				require.NoError(b, err)
+				if i < denied {
+					_, _ = client.RoundTrip(r)
+				} else {
+					all.Go(func() { _, _ = client.RoundTrip(r) })
+				}
+			}
+			for client.Groups() < denied {
+				time.Sleep(time.Millisecond)
+			}
+			r, err := http.NewRequest("GET", "http://example.com/", nil)
+			require.NoError(b, err)
+			for b.Loop() {
+				_, _ = client.RoundTrip(r)
+			}
+			cancel()
+			all.Wait()
+		})
+	}
+}

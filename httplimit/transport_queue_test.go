@@ -450,3 +450,38 @@ func TestDeniedRequestsDoNotStarveOthers(t *testing.T) {
 		})
 	}
 }
+
+// After a denial, a denied request does not go next again, even if it has a key of its own.
+func TestSecondDenialLetsAFreshRequestPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newRecorder(t, onePerSecond)
+		var decided []string
+		own := rule("own", "gcra 1/10s burst=1")
+		own.Key = func(r *http.Request) string { return r.URL.Path }
+		own.Cost = func(r *http.Request) int64 {
+			decided = append(decided, r.URL.Path)
+			return int64(strings.Count(r.URL.Path, "up"))
+		}
+		l.Limiter = newLimiter(t, limiterOptions{Clock: time.Now}, nil, own)
+		charge := func() {
+			for _, path := range []string{"/up/1", "/up/2", "/up/3"} {
+				r, _ := request(t.Context(), t)
+				r.URL.Path = path
+				_, err := l.Limiter.Charge(t.Context(), r, 1)
+				require.NoError(t, err)
+			}
+		}
+		charge() // so that all are denied for 10 s
+		for _, path := range []string{"/up/1", "/up/2", "/up/3"} {
+			l.start(t.Context(), path)
+		}
+		for i := range 20 {
+			l.start(t.Context(), fmt.Sprint("/", i))
+		}
+		time.Sleep(9500 * time.Millisecond)
+		charge() // so that all are denied again
+		decided = nil
+		l.all.Wait()
+		require.Equal(t, []string{"/up/1", "/10", "/up/2", "/11", "/up/3", "/12"}, decided[:6])
+	})
+}
