@@ -27,7 +27,7 @@ type denialGroup struct {
 	line     []*pendingRequest // by arrival
 	turns    int               // that have begun and not ended
 	granted  int               // turns that ended without a denial since retryAt was set
-	timer    *time.Timer       // ticks when a turn can begin; one of the waiting requests receives it
+	timer    *time.Timer       // when a turn can begin; wakes one request, which calls dispatch
 }
 
 // setGroup moves a request that neither waits nor has a turn to the group of a denial, or to none.

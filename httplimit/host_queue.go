@@ -30,7 +30,7 @@ type hostQueue struct {
 	fresh       []*pendingRequest // wait, and were never denied by the Limiter; by arrival
 	denied      []*pendingRequest // were denied, and wait for the server; by arrival
 	preferFresh bool              // the Limiter denied a request again
-	timer       *time.Timer       // ticks when the next request can get a slot; one of the waiting requests receives it
+	timer       *time.Timer       // when the next request can get a slot; wakes one request, which calls dispatch
 	recheck     chan struct{}     // closed when a wait that is certain may be longer than the requests' contexts allow
 }
 
@@ -47,12 +47,6 @@ type pendingRequest struct {
 	sentAt          int64 // the value of queue.events
 	responsesAtSend int64 // the value of queue.responses when it was sent
 	usedRefill      bool  // when it was sent: see serverQuota.spend
-}
-
-// unused reports whether the queue can be deleted: it has no requests and no pause, and the whole
-// quota of the server is available again.
-func (q *hostQueue) unused(now time.Time) bool {
-	return q.active == 0 && q.pause.isOver(now) && q.quota.isOver(now)
 }
 
 // earliestSend is when a request can be sent, as far as is known now, if so many others
@@ -130,15 +124,19 @@ func (t *Transport) waitForSlot(ctx context.Context, p *pendingRequest) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	q := p.queue
+	p.moveTo(&q.fresh)
 	defer p.moveTo(nil)
-	if p.group == nil {
-		p.moveTo(&q.fresh)
-	} else {
+	var turn <-chan time.Time
+	if p.group != nil {
 		p.moveTo(&q.denied)
+		turn = p.group.timer.C
 	}
-	q.dispatch(time.Now())
 	for by := p.delay; ; by = cmp.Or(p.delay, theServer) {
 		now := time.Now()
+		q.dispatch(now)
+		if p.group != nil {
+			p.group.dispatch(now)
+		}
 		wait := q.earliestSend(now, q.slots).Sub(now)
 		switch {
 		case ctx.Err() != nil:
@@ -148,34 +146,21 @@ func (t *Transport) waitForSlot(ctx context.Context, p *pendingRequest) error {
 		case q.waitIsCertain(now) && retrywait.ExceedsDeadline(ctx, wait):
 			return tooLong(theServer, wait)
 		}
-		t.sleep(ctx, p)
+		if q.recheck == nil {
+			q.recheck = make(chan struct{})
+		}
+		recheck := q.recheck
+		p.granted = make(chan struct{}, 1)
+		t.mu.Unlock()
+		select {
+		case <-p.granted:
+		case <-q.timer.C:
+		case <-turn:
+		case <-recheck:
+		case <-ctx.Done():
+		}
+		t.mu.Lock()
 	}
-}
-
-// sleep waits without the lock. A timer wakes only one request, which then does the work for all.
-func (t *Transport) sleep(ctx context.Context, p *pendingRequest) {
-	q := p.queue
-	if q.recheck == nil {
-		q.recheck = make(chan struct{})
-	}
-	p.granted = make(chan struct{}, 1)
-	recheck, tick := q.recheck, func(time.Time) {}
-	var turn <-chan time.Time
-	if p.group != nil {
-		turn = p.group.timer.C
-	}
-	t.mu.Unlock()
-	select {
-	case <-p.granted:
-	case <-recheck:
-	case <-ctx.Done():
-	case <-q.timer.C:
-		tick = q.dispatch
-	case <-turn:
-		tick = p.group.dispatch
-	}
-	t.mu.Lock()
-	tick(time.Now())
 }
 
 // releaseSlot also ends the turn of the request.

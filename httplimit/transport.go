@@ -227,13 +227,16 @@ func (t *Transport) enqueue(r *http.Request) *pendingRequest {
 	return &pendingRequest{queue: q, arrival: t.arrivals}
 }
 
-// deleteUnusedQueues runs when the number of queues has doubled since it last ran.
+// deleteUnusedQueues runs when the number of queues has doubled since it last ran. It deletes those
+// that have no requests and no pause, and whose server's whole quota is available again.
 func (t *Transport) deleteUnusedQueues() {
 	if len(t.queues) < max(t.nextSweep, 64) {
 		return
 	}
 	now := time.Now()
-	maps.DeleteFunc(t.queues, func(_ string, q *hostQueue) bool { return q.unused(now) })
+	maps.DeleteFunc(t.queues, func(_ string, q *hostQueue) bool {
+		return q.active == 0 && q.pause.isOver(now) && q.quota.isOver(now)
+	})
 	t.nextSweep = 2 * len(t.queues)
 }
 

@@ -459,6 +459,8 @@ func TestSecondDenialLetsAFreshRequestPass(t *testing.T) {
 		own := rule("own", "gcra 1/10s burst=1")
 		own.Key = func(r *http.Request) string { return r.URL.Path }
 		own.Cost = func(r *http.Request) int64 {
+			l.mu.Lock()
+			defer l.mu.Unlock()
 			decided = append(decided, r.URL.Path)
 			return int64(strings.Count(r.URL.Path, "up"))
 		}
@@ -472,16 +474,19 @@ func TestSecondDenialLetsAFreshRequestPass(t *testing.T) {
 			}
 		}
 		charge() // so that all are denied for 10 s
+		time.Sleep(500 * time.Millisecond)
 		for _, path := range []string{"/up/1", "/up/2", "/up/3"} {
 			l.start(t.Context(), path)
 		}
 		for i := range 20 {
 			l.start(t.Context(), fmt.Sprint("/", i))
 		}
-		time.Sleep(9500 * time.Millisecond)
+		time.Sleep(9250 * time.Millisecond)
 		charge() // so that all are denied again
-		decided = nil
+		l.mu.Lock()
+		before := len(decided)
+		l.mu.Unlock()
 		l.all.Wait()
-		require.Equal(t, []string{"/up/1", "/10", "/up/2", "/11", "/up/3", "/12"}, decided[:6])
+		require.Equal(t, []string{"/up/1", "/10", "/up/2", "/11", "/up/3", "/12"}, decided[before:before+6])
 	})
 }
