@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -31,15 +32,12 @@ func KeyByHost(r *http.Request) string {
 	if r.URL != nil && r.URL.Host != "" {
 		host, scheme = r.URL.Host, strings.ToLower(r.URL.Scheme)
 	}
-	name, port := strings.ToLower(host), ""
-	if colon := strings.LastIndexByte(name, ':'); colon > strings.LastIndexByte(name, ']') {
-		name, port = name[:colon], name[colon:]
-	}
-	name = strings.TrimSuffix(name, ".")
-	if port == ":" || scheme == "http" && port == ":80" || scheme == "https" && port == ":443" {
+	port := (&url.URL{Host: host}).Port()
+	name := strings.TrimSuffix(strings.ToLower(strings.TrimSuffix(host, ":"+port)), ".")
+	if port == "" || scheme == "http" && port == "80" || scheme == "https" && port == "443" {
 		return name
 	}
-	return name + port
+	return name + ":" + port
 }
 
 // JoinKeys returns a rule's Key that consists of several keys. Each key is quoted before they are
@@ -198,25 +196,20 @@ func (k OptionalKey) OrDeny(rule compose.Rule[*http.Request]) compose.Rule[*http
 	return k.withPolicyIfMissing(rule, func(p algo.Policy) (algo.Policy, error) { return denyall.Policy{Policy: p}, nil })
 }
 
-// withPolicyIfMissing returns the rule with missing's policy for requests without the key.
-// If the rule is not valid, each decision fails with the error of compose.New, because
-// compose.New cannot check the policy in the returned rule.
+// withPolicyIfMissing returns the rule with missing's policy for requests without the key. compose.New
+// cannot check the policy in the returned rule, so each decision fails with its error instead.
 func (k OptionalKey) withPolicyIfMissing(rule compose.Rule[*http.Request], missing func(algo.Policy) (algo.Policy, error)) compose.Rule[*http.Request] {
 	named := rule
 	named.Name = cmp.Or(rule.Name, "unnamed") // the name may be set later
 	_, invalid := compose.New(nil, named)
-	policy, policyFor := rule.Policy, rule.PolicyFor
+	policyFor, policy := rule.PolicyFor, rule.Policy
 	if p, err := compose.ParseRulePolicy(rule.Spec); err == nil {
 		policy, rule.Spec = p, "" // a faulty spec stays, so that compose.New returns its error
 	}
-	rule.Policy, rule.PolicyFor = nil, func(r *http.Request) (p algo.Policy, err error) {
-		switch {
-		case invalid != nil:
-			return nil, invalid
-		case policyFor != nil:
+	rule.Policy, rule.PolicyFor = nil, func(r *http.Request) (algo.Policy, error) {
+		p, err := policy, invalid
+		if policyFor != nil && invalid == nil {
 			p, err = policyFor(r)
-		default:
-			p = policy
 		}
 		if _, found := k(r); p == nil || err != nil || found {
 			return p, err

@@ -156,15 +156,14 @@ func (t *Transport) sendOnce(r *http.Request) (response *http.Response, pause ti
 		}
 	}()
 	p = t.enqueue(r)
-	for !sent {
-		if err = t.waitForSlot(r.Context(), p); err != nil {
-			return nil, 0, err
-		}
-		if sent, err = t.useSlot(r, p); err != nil {
-			return nil, 0, err
+	for !sent && err == nil {
+		if err = t.waitForSlot(r.Context(), p); err == nil {
+			sent, err = t.useSlot(r, p)
 		}
 	}
-	response, err = t.base().RoundTrip(r)
+	if sent {
+		response, err = t.base().RoundTrip(r)
+	}
 	return response, 0, err
 }
 
