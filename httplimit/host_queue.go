@@ -272,11 +272,11 @@ func (t *Transport) updateFromResponse(p *pendingRequest, response *http.Respons
 const theServer = "the server"
 
 func tooLong(by string, wait time.Duration) *WaitError {
-	return &WaitError{By: by, Wait: wait, err: context.DeadlineExceeded, cause: context.DeadlineExceeded}
+	return &WaitError{by, wait, context.DeadlineExceeded, context.DeadlineExceeded}
 }
 
 func contextEnded(ctx context.Context, by string) *WaitError {
-	return &WaitError{By: by, err: ctx.Err(), cause: context.Cause(ctx)}
+	return &WaitError{by, 0, ctx.Err(), context.Cause(ctx)}
 }
 
 func later(a, b time.Time) time.Time {
