@@ -233,7 +233,8 @@ func TestObserversOfOneNameShareTheirCounters(t *testing.T) {
 
 func TestAllMetricsAreRegisteredOrNone(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	taken := newMetrics(nil).skews
+	m, _ := newRegistered(t)
+	taken := m.skews
 	registry.MustRegister(taken)
 	_, err := NewMetrics(registry)
 	require.ErrorContains(t, err, "observe: cannot register the metrics: ")
