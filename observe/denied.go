@@ -164,16 +164,13 @@ func (d *Denied) report() report {
 	for i, c := range d.counters {
 		r.Keys = append(r.Keys, DeniedKey{Rule: c.rule, Key: string(c.key), Count: d.counts[i], ErrorBound: c.errorBound})
 	}
-	if n := len(d.counts); n/countersPerKey >= d.size { // other keys may have lost their counters
-		r.Missing = d.counts[n-1]
-	}
 	d.mu.Unlock()
 	slices.SortFunc(r.Keys, func(a, b DeniedKey) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.ErrorBound, b.ErrorBound),
 			cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
 	})
-	if len(r.Keys) > d.size {
-		r.Missing = max(r.Missing, r.Keys[d.size].Count)
+	if len(r.Keys) > d.size { // keys without a counter have no more than the lowest count
+		r.Missing = r.Keys[d.size].Count
 		r.Keys = slices.Clip(r.Keys[:d.size])
 	}
 	return r
