@@ -257,7 +257,7 @@ func (t *Transport) updateFromResponse(p *pendingRequest, response *http.Respons
 	case response != nil && !now.Before(q.quota.expiresAt):
 		q.quota.known = false
 	case response != nil, errors.As(err, &failed) && failed.Op == "dial":
-		q.quota.giveBack(now, p.sentAt, p.usedRefill)
+		q.quota.giveBack(p.sentAt, p.usedRefill)
 	default:
 		q.quota.lost++
 	}

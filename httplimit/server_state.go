@@ -71,12 +71,11 @@ func (s *serverQuota) spend(now time.Time, event int64) bool {
 // giveBack undoes spend for a request that did not count for the limit. If it used a refill, and
 // refillAt has changed since, it gives nothing back, because the server may have no room for both. If
 // the server has reported since, the refill may be in what it reported, so its next one counts.
-func (s *serverQuota) giveBack(now time.Time, sentAt int64, usedRefill bool) {
-	switch {
-	case !usedRefill:
+func (s *serverQuota) giveBack(sentAt int64, usedRefill bool) {
+	if !usedRefill {
 		s.remaining++
-	case s.refillSetAt == sentAt:
-		s.refillAt = later(now, s.reportedAt)
+	} else if s.refillSetAt == sentAt {
+		s.refillAt = s.reportedAt
 	}
 }
 

@@ -607,3 +607,15 @@ func TestRefillThatWasReportedIsNotGivenBack(t *testing.T) {
 		require.Equal(t, seconds(0, 20, 20, 26, 26, 35), c.times())
 	})
 }
+
+// Others that share the limit have used some of it.
+func TestLowerReportCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reports := []int{5, 1, 0, 0}
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			defer func() { reports = reports[1:] }()
+			return newResponse(200, "RateLimit", fmt.Sprintf(`"a";r=%d;t=10`, reports[0]), "RateLimit-Policy", `"a";q=9;w=90`)
+		})
+		require.Equal(t, seconds(0, 0, 0, 10), c.sequential(t, 4))
+	})
+}
