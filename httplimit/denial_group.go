@@ -69,15 +69,6 @@ func (g *denialGroup) takeTurn(p *pendingRequest, now time.Time) bool {
 	return true
 }
 
-// endTurn is called when a request that had a turn has no slot any more.
-func (g *denialGroup) endTurn(now time.Time, denied bool) {
-	g.turns--
-	if !denied {
-		g.granted++
-	}
-	g.timer.Reset(g.retryAt.Sub(now))
-}
-
 func (g *denialGroup) hasTurn(now time.Time) bool {
 	return g.turns < max(g.granted, 1) && !g.retryAt.After(now)
 }

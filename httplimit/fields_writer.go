@@ -54,8 +54,8 @@ func (g *guard) writeFields(h http.Header, results []compose.RuleResult) {
 	}
 }
 
-// isVisible reports whether clients see the result. A rule that denied a request without a
-// key has no quota to show.
+// isVisible reports whether clients see the result. A rule that denied a request without a key has no
+// quota to show.
 func isVisible(result *compose.RuleResult) bool {
 	_, missing := result.Policy.(denyall.Policy)
 	return !result.Shadow && !missing

@@ -167,8 +167,12 @@ func (t *Transport) waitForSlot(ctx context.Context, p *pendingRequest) error {
 func (p *pendingRequest) releaseSlot(now time.Time, denied bool) {
 	p.hasSlot = false
 	p.queue.slots--
-	if p.group != nil {
-		p.group.endTurn(now, denied)
+	if g := p.group; g != nil {
+		g.turns--
+		if !denied {
+			g.granted++
+		}
+		g.timer.Reset(g.retryAt.Sub(now))
 	}
 }
 
