@@ -410,20 +410,22 @@ func TestUnreportedLimitExpires(t *testing.T) {
 	})
 }
 
-func TestUnreportedLimitHoldsForAMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fields := []string{"RateLimit", `"a";r=0;t=1`, "RateLimit-Policy", `"a";q=1;w=1`}
-		c := newTransport(func(*http.Request) (*http.Response, error) {
-			time.Sleep(time.Second)
-			return newResponse(200, fields...)
+func TestUnreportedLimitHoldsForAMinuteOrItsWindow(t *testing.T) {
+	for window, pause := range map[int]int{1: 50, 100: 90} {
+		synctest.Test(t, func(t *testing.T) {
+			fields := []string{"RateLimit", `"a";r=0;t=1`, "RateLimit-Policy", fmt.Sprintf(`"a";q=1;w=%d`, window)}
+			c := newTransport(func(*http.Request) (*http.Response, error) {
+				time.Sleep(time.Second)
+				return newResponse(200, fields...)
+			})
+			c.sequential(t, 1)
+			fields = nil
+			time.Sleep(time.Duration(pause) * time.Second)
+			c.sequential(t, 1)
+			c.concurrent(t, 3)
+			require.Equal(t, seconds(pause+2, pause+3, pause+4), c.times()[2:], "only as many as the server certainly accepts")
 		})
-		c.sequential(t, 1)
-		fields = nil
-		time.Sleep(10 * time.Second)
-		c.sequential(t, 1)
-		c.concurrent(t, 3)
-		require.Equal(t, seconds(12, 13, 14), c.times()[2:], "only as many as the server certainly accepts")
-	})
+	}
 }
 
 // A request to a route without a limit gives back the unit that it seemed to take, but no more.
