@@ -35,9 +35,6 @@ func (t *Transport) setGroup(p *pendingRequest, to *denial) {
 	before := p.group
 	p.group = nil
 	if to != nil {
-		if t.groups == nil {
-			t.groups = make(map[denial]*denialGroup)
-		}
 		if t.groups[*to] == nil {
 			t.groups[*to] = &denialGroup{denial: *to, timer: time.NewTimer(0)}
 		}

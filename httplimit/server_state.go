@@ -149,7 +149,8 @@ func (s *serverPause) update(now time.Time, sentAt, event int64, response *http.
 		wait = reported
 	}
 	if !ok && wait == 0 {
-		// Only a request that was sent after the last failure shows that the pause was too short.
+		// Only a request that was sent after the last failure shows that the pause was too short. So
+		// failures that were in flight together count as one.
 		if sentAt > s.failureEvent {
 			s.failures++
 			s.previousFailure, s.failureEvent = s.failureEvent, event

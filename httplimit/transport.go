@@ -207,7 +207,7 @@ func (t *Transport) enqueue(r *http.Request) *pendingRequest {
 	q := t.queues[key]
 	if q == nil {
 		if t.queues == nil {
-			t.queues = make(map[string]*hostQueue)
+			t.queues, t.groups = make(map[string]*hostQueue), make(map[denial]*denialGroup)
 		}
 		if now := time.Now(); len(t.queues) >= max(t.nextSweep, 64) {
 			maps.DeleteFunc(t.queues, func(_ string, q *hostQueue) bool {

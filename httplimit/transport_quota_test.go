@@ -621,3 +621,27 @@ func TestLowerReportCounts(t *testing.T) {
 		require.Equal(t, seconds(0, 0, 0, 10), c.sequential(t, 4))
 	})
 }
+
+// A second request has used the refill meanwhile. The server may have no room for a third one.
+func TestRefillThatAnotherRequestUsedIsNotGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent atomic.Int64
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			n := sent.Add(1)
+			time.Sleep(time.Duration([]int{0, 35, 20, 0}[n-1]) * time.Second)
+			if n == 2 {
+				return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+			}
+			return newResponse(200, "RateLimit", `"a";r=0;t=10`, "RateLimit-Policy", `"a";q=1;w=30`)
+		})
+		c.sequential(t, 1)
+		go func() {
+			r, _ := request(t.Context(), t)
+			_, err := c.RoundTrip(r)
+			require.ErrorIs(t, err, syscall.ECONNREFUSED)
+		}()
+		synctest.Wait()
+		c.concurrent(t, 2)
+		require.Equal(t, append(seconds(0, 10), 40*time.Second+slack, 70*time.Second+slack), c.times())
+	})
+}
