@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -27,55 +28,50 @@ import (
 // The client is the first address from the right that is not trusted. If an element is not an
 // address, the client is the trusted address to its right. If all elements are trusted, the client
 // is the leftmost. If the field gives no address in this way, the client is the peer. Empty
-// elements are skipped. A client can write elements to the left of its own address, but they are
-// never read.
+// elements are skipped. Elements that a client writes to the left of its own address are never read.
 type ClientIP struct {
 	// Trusted are the addresses of your proxies. Each proxy must append the address of
 	// its peer to the field, or replace the field by this address.
 	Trusted []netip.Prefix
-	// TrustUnix trusts the peers of unix sockets, for a proxy that connects by a socket.
-	// Every process that can connect to the socket can then claim any address. So let
-	// the socket's permissions admit the proxy only.
+	// TrustUnix trusts the peers of unix sockets, for a proxy that connects by a socket. Every
+	// process that can connect to the socket can then claim any address. So let the socket's
+	// permissions admit the proxy only.
 	TrustUnix bool
-	// Forwarded reads the field Forwarded (RFC 7239) instead of X-Forwarded-For. ClientIP
-	// never reads both, because a proxy that writes one field passes on the other field
-	// as the client sent it.
+	// Forwarded reads the field Forwarded (RFC 7239) instead of X-Forwarded-For. ClientIP never reads
+	// both, because a proxy that writes one field passes on the other as the client sent it.
 	Forwarded bool
-	// IPv6Bits is the length of the IPv6 prefix that is the key, from 32 to 128. 0 means
-	// 64. Most providers assign a /64 or more to each customer. With a longer prefix, such a
-	// client could change to another of its addresses and get a new limit.
+	// IPv6Bits is the length of the IPv6 prefix that is the key, from 32 to 128. 0 means 64. Most
+	// providers assign a /64 or more to each customer. With a longer prefix, such a client could get
+	// a new limit by changing to another of its addresses.
 	IPv6Bits int
 }
 
 // The function that [ClientIP].Check returns has these errors.
 var (
-	// ErrUntrustedPeer means that a peer that is not trusted sent X-Forwarded-For or
-	// Forwarded, so the field was not read. If the peer is your own proxy, its address is
-	// missing from Trusted, and all of its clients share one key.
+	// ErrUntrustedPeer means that a peer that is not trusted sent X-Forwarded-For or Forwarded. The
+	// field was not read. If the peer is your own proxy, add its address to Trusted, because now all
+	// of its clients share one key.
 	ErrUntrustedPeer = errors.New("httplimit: a peer that is not trusted sent X-Forwarded-For or Forwarded")
 	// ErrForwarding means that a trusted peer's field has an element that is no address, so
 	// the key is the address of a proxy.
 	ErrForwarding = errors.New("httplimit: a trusted peer sent X-Forwarded-For or Forwarded with an element that is no address")
 )
 
-// Check returns a function that detects requests whose key may be the address of a proxy instead
-// of the client's. For these, the function returns [ErrUntrustedPeer] or [ErrForwarding]. For all
-// others it returns nil. Any client can cause ErrUntrustedPeer by sending the field, so do not log
-// every occurrence. Check returns an error if the options are not valid.
+// Check returns a function that returns [ErrUntrustedPeer] or [ErrForwarding] for requests whose key
+// may be the address of a proxy instead of the client's, and nil for all others. Any client can cause
+// ErrUntrustedPeer by sending the field, so do not log every occurrence. Check returns an error if the
+// options are not valid.
 func (c ClientIP) Check() (func(*http.Request) error, error) {
-	valid, err := c.validated()
-	if err != nil {
+	if err := c.prepare(); err != nil {
 		return nil, err
 	}
-	return valid.check, nil
-}
-
-func (c *ClientIP) check(r *http.Request) error {
-	_, trusted, err := c.find(r)
-	if !trusted && (len(r.Header["X-Forwarded-For"]) > 0 || len(r.Header["Forwarded"]) > 0) {
-		return ErrUntrustedPeer
-	}
-	return err
+	return func(r *http.Request) error {
+		_, trusted, err := c.find(r)
+		if !trusted && (len(r.Header["X-Forwarded-For"]) > 0 || len(r.Header["Forwarded"]) > 0) {
+			return ErrUntrustedPeer
+		}
+		return err
+	}, nil
 }
 
 // Key returns a rule's Key: an IPv4 address such as "192.0.2.1", or an IPv6 prefix such as
@@ -88,29 +84,26 @@ func (c *ClientIP) check(r *http.Request) error {
 // TrustUnix is set and the field has an address. Key returns an error if the options are
 // not valid.
 func (c ClientIP) Key() (func(*http.Request) string, error) {
-	valid, err := c.validated()
-	if err != nil {
+	if err := c.prepare(); err != nil {
 		return nil, err
 	}
-	return valid.key, nil
+	return c.key, nil
 }
 
-// validated returns a copy with all defaults set.
-func (c ClientIP) validated() (*ClientIP, error) {
-	if c.IPv6Bits == 0 {
-		c.IPv6Bits = 64
-	}
+// prepare checks the options of a copy, and sets the defaults.
+func (c *ClientIP) prepare() error {
+	c.IPv6Bits = cmp.Or(c.IPv6Bits, 64)
 	if c.IPv6Bits < 32 || c.IPv6Bits > 128 {
-		return nil, fmt.Errorf("httplimit: ClientIP.IPv6Bits must be from 32 to 128, or 0 for 64, got %d", c.IPv6Bits)
+		return fmt.Errorf("httplimit: ClientIP.IPv6Bits must be from 32 to 128, or 0 for 64, got %d", c.IPv6Bits)
 	}
 	c.Trusted = slices.Clone(c.Trusted)
 	for i, prefix := range c.Trusted {
 		if !prefix.IsValid() {
-			return nil, fmt.Errorf("httplimit: ClientIP.Trusted must not have an invalid prefix, got %v", prefix)
+			return fmt.Errorf("httplimit: ClientIP.Trusted must not have an invalid prefix, got %v", prefix)
 		}
 		c.Trusted[i] = trustedproxy.Unmap(prefix)
 	}
-	return &c, nil
+	return nil
 }
 
 func (c *ClientIP) key(r *http.Request) string {

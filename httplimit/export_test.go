@@ -9,9 +9,9 @@ func (t *Transport) Queues() int {
 
 // Groups returns how many denials the transport remembers.
 func (t *Transport) Groups() int {
-	t.groups.mu.Lock()
-	defer t.groups.mu.Unlock()
-	return len(t.groups.groups)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.groups)
 }
 
 // Pending returns how many requests wait, have a slot or are in flight.
@@ -19,9 +19,7 @@ func (t *Transport) Pending() (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, q := range t.queues {
-		q.mu.Lock()
-		n += q.active + len(q.waiting.fresh) + len(q.waiting.denied) + int(q.slots)
-		q.mu.Unlock()
+		n += q.active + len(q.fresh) + len(q.denied) + int(q.slots)
 	}
 	return n
 }

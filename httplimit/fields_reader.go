@@ -38,11 +38,11 @@ func readQuota(h http.Header) (found reportedQuota, ok bool) {
 	return found, ok
 }
 
-// quotaOf returns the quota in an item of RateLimit and an item of RateLimit-Policy.
+// quotaOf returns the quota in an item of RateLimit and its item of RateLimit-Policy.
 func quotaOf(limit, policy structured.Item) (q reportedQuota, ok bool) {
-	remaining, ok := limit.Integer("r")
-	wait, _ := limit.Integer("t")
-	window, _ := policy.Integer("w")
+	remaining, ok := limit.Params["r"].(int64)
+	wait, _ := limit.Params["t"].(int64)
+	window, _ := policy.Params["w"].(int64)
 	unit, _ := policy.Params["qu"].(string)
 	switch unit {
 	case "", "requests":

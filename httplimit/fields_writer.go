@@ -54,8 +54,8 @@ func (g *guard) writeFields(h http.Header, results []compose.RuleResult) {
 	}
 }
 
-// isVisible reports whether clients see the result. A rule that denied a request without a
-// key has no quota to show.
+// isVisible reports whether clients see the result. A rule that denied a request without a key has no
+// quota to show.
 func isVisible(result *compose.RuleResult) bool {
 	_, missing := result.Policy.(denyall.Policy)
 	return !result.Shadow && !missing
@@ -165,13 +165,7 @@ func appendParameter(text []byte, name string, n int64) []byte {
 }
 
 // seconds rounds up, to at least 1.
-func seconds(d time.Duration) int64 {
-	whole := int64(d / time.Second)
-	if d%time.Second > 0 {
-		whole++
-	}
-	return max(whole, 1)
-}
+func seconds(d time.Duration) int64 { return max(int64((d-1)/time.Second)+1, 1) }
 
 // writeLegacy sets the X-RateLimit fields of the rule that decided. It leaves the fields
 // alone if another limiter of the route has set a lower number of remaining units.

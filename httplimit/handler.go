@@ -12,36 +12,31 @@ import (
 
 // Options configure a [Handler]. The zero value is ready to use.
 type Options struct {
-	// Skip reports whether a request passes without a limit, such as a health check. The
-	// limiter does not see it, and its response has no RateLimit fields. Do not decide by a
-	// value that any client can add to any request, such as a header. Nil means that every request is limited. To leave out one
-	// rule only, use [compose.Skip] in its PolicyFor.
+	// Skip reports whether a request passes without a limit, such as a health check. The limiter does
+	// not see it, and its response has no RateLimit fields. Do not decide by a value that any client
+	// can add to any request, such as a header. Nil means that every request is limited. To leave out
+	// one rule only, use [compose.Skip] in its PolicyFor.
 	Skip func(*http.Request) bool
-	// Bytes are the names of the rules whose cost is a number of content bytes.
-	// RateLimit-Policy then has the unit content-bytes. A request whose cost is above the
-	// rule's capacity is answered with 413 instead of 422.
+	// Bytes are the names of the rules whose cost is a number of content bytes. RateLimit-Policy then
+	// has the unit content-bytes. A cost above the capacity is answered with 413 instead of 422.
 	Bytes []string
-	// Legacy adds the fields X-RateLimit-Limit, X-RateLimit-Remaining and
-	// X-RateLimit-Reset. They show the rule with the least remaining, or after a denial
-	// the rule with the longest wait. Reset is the Unix time in seconds at which the
-	// whole quota is available, by the clock of this process. If a route has several
-	// limiters, the fields show the limiter with the least remaining.
+	// Legacy adds the fields X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset. They show
+	// the rule with the least remaining, or after a denial the rule with the longest wait. Reset is the
+	// Unix time in seconds at which the whole quota is available, by the clock of this process. If a
+	// route has several limiters, the fields show the limiter with the least remaining.
 	Legacy bool
-	// PartitionSecret adds the parameter pk to the RateLimit fields. It is a hash of the
-	// client's key under this secret, so that a client with several keys can tell their
-	// limits apart. Empty means no pk.
+	// PartitionSecret adds the parameter pk to the RateLimit fields: a hash of the client's key under
+	// this secret, so that a client with several keys can tell their limits apart. Empty means no pk.
 	PartitionSecret []byte
-	// OnDenied writes the response to a refused request. The request was denied, or the
-	// limiter could not decide: see [Refusal]. The RateLimit fields of a denial, Retry-After
-	// and Connection: close are already set where they apply. OnDenied must not read the body:
-	// over HTTP/1 the rest of the body has half a second to arrive, and then reads fail, so
-	// that slow clients cannot hold the connection. Nil means [Problem].
+	// OnDenied writes the response to a refused request: see [Refusal]. The RateLimit fields of a
+	// denial, Retry-After and Connection: close are already set where they apply. OnDenied must not
+	// read the body: over HTTP/1 the rest of the body has half a second to arrive, and then reads fail,
+	// so that slow clients cannot hold the connection. Nil means [Problem].
 	OnDenied func(http.ResponseWriter, *http.Request, Refusal)
 }
 
-// Handler returns a handler that calls next for the requests that the limiter allows. It
-// panics if the limiter or next is nil, or if Options.Bytes names a rule that the limiter
-// does not have.
+// Handler returns a handler that calls next for the requests that the limiter allows. It panics if the
+// limiter or next is nil, or if Options.Bytes names a rule that the limiter does not have.
 func Handler(limiter *compose.Limiter[*http.Request], next http.Handler, options Options) http.Handler {
 	return Middleware(limiter, options)(next)
 }

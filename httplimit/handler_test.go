@@ -1,16 +1,13 @@
 package httplimit_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -336,72 +333,4 @@ func TestNextGetsTheOriginalWriterAndRequest(t *testing.T) {
 	h.ServeHTTP(recorder, request)
 	h.ServeHTTP(recorder, request)
 	require.Equal(t, 1, served)
-}
-
-// Flush, Hijack and write deadlines work over a real connection, and a denial of HEAD has no
-// body.
-func TestConnectionFeaturesWork(t *testing.T) {
-	limiter := newLimiter(t, limiterOptions{Clock: still}, nil, rule("client", "gcra 3/h"))
-	more := make(chan struct{})
-	mux := http.NewServeMux()
-	mux.HandleFunc("/flush", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "first\n")
-		_ = http.NewResponseController(w).Flush()
-		<-more
-	})
-	mux.HandleFunc("/hijack", func(w http.ResponseWriter, _ *http.Request) {
-		conn, _, err := http.NewResponseController(w).Hijack()
-		if err == nil {
-			_, _ = io.WriteString(conn, "HTTP/1.1 299 Mine\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-			_ = conn.Close()
-		}
-	})
-	mux.HandleFunc("/deadline", func(w http.ResponseWriter, _ *http.Request) {
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Minute))
-	})
-	server := httptest.NewServer(httplimit.Handler(limiter, mux, httplimit.Options{}))
-	defer server.Close()
-	client := server.Client()
-
-	response, err := client.Get(server.URL + "/flush")
-	require.NoError(t, err)
-	line, err := bufio.NewReader(response.Body).ReadString('\n')
-	require.NoError(t, err)
-	require.Equal(t, "first\n", line, "before the handler has ended")
-	close(more)
-	require.NoError(t, response.Body.Close())
-
-	response, err = client.Get(server.URL + "/hijack")
-	require.NoError(t, err)
-	require.Equal(t, 299, response.StatusCode)
-	require.NoError(t, response.Body.Close())
-
-	response, err = client.Get(server.URL + "/deadline")
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, response.StatusCode)
-	require.NoError(t, response.Body.Close())
-
-	response, err = client.Head(server.URL + "/deadline")
-	require.NoError(t, err)
-	require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
-	require.Equal(t, `"client";r=0;t=1200`, response.Header.Get("RateLimit"))
-	body, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.Empty(t, body)
-	require.NoError(t, response.Body.Close())
-}
-
-// A client that sends Expect: 100-continue gets the denial instead of 100 Continue.
-func TestDenialAnswersExpectContinue(t *testing.T) {
-	server := httptest.NewServer(newServer(t, httplimit.Options{}, byCost("client", "gcra 1/h")))
-	defer server.Close()
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	require.NoError(t, err)
-	defer func() { _ = conn.Close() }()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
-	_, err = io.WriteString(conn, "PUT / HTTP/1.1\r\nHost: x\r\nCost: 2\r\nContent-Length: 1000000\r\nExpect: 100-continue\r\n\r\n")
-	require.NoError(t, err)
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	require.NoError(t, err)
-	require.True(t, strings.HasPrefix(line, "HTTP/1.1 422 "), line)
 }

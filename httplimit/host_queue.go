@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/compose"
@@ -17,51 +17,36 @@ import (
 // hostQueue holds the requests that share one limit of a server. A request waits until it
 // gets a slot, holds the slot while the Limiter decides, and is then in flight until its
 // response. There are only as many slots as the server would accept requests now, so the
-// Limiter does not decide about any others.
+// Limiter does not decide about any others. Transport.mu guards all queues, groups and requests.
 type hostQueue struct {
-	mu        sync.Mutex
 	pause     serverPause
 	quota     serverQuota
-	waiting   waitingRequests
-	groups    *denialGroups // of the Transport
-	active    int           // requests that arrived and have not ended
-	slots     int64         // requests that have a slot
-	inFlight  int           // requests that were sent and have no response
-	responses int64         // all responses so far
-	events    int64         // all sends and responses so far; gives them an order
+	active    int   // requests that arrived and have not ended
+	slots     int64 // requests that have a slot
+	inFlight  int   // requests that were sent and have no response
+	responses int64 // all responses so far
+	events    int64 // all sends and responses so far; gives them an order
+
+	fresh       []*pendingRequest // wait, and were never denied by the Limiter; by arrival
+	denied      []*pendingRequest // were denied, and wait for the server; by arrival
+	preferFresh bool              // the Limiter denied a request again
+	timer       *time.Timer       // when the next request can get a slot; wakes one request, which calls dispatch
+	recheck     chan struct{}     // closed when a wait that is certain may be longer than the requests' contexts allow
 }
 
-// pendingRequest is a request from its arrival in a hostQueue until its response. The lock of the
-// queue guards it.
+// pendingRequest is a request from its arrival in a hostQueue until its response.
 type pendingRequest struct {
 	queue   *hostQueue
-	arrival int64         // its number among the requests of the Transport
-	wakeUp  chan struct{} // with a buffer of one
+	arrival int64              // its number among the requests of the Transport
+	list    *[]*pendingRequest // where it waits: fresh, denied or the line of its group; else nil
 	hasSlot bool
-	delay   string       // the WaitError.By of the last denial by the Limiter
-	group   *denialGroup // of that denial; nil if there was none, and after the request was sent
-	inLine  bool         // in the line of the group
+	granted chan struct{} // gets a value with the slot
+	delay   string        // the WaitError.By of the last denial by the Limiter
+	group   *denialGroup  // of that denial; nil if there was none, and after the request was sent
 
 	sentAt          int64 // the value of queue.events
 	responsesAtSend int64 // the value of queue.responses when it was sent
 	usedRefill      bool  // when it was sent: see serverQuota.spend
-}
-
-// unused reports whether the queue can be deleted: it has no requests and no pause, and the whole
-// quota of the server is available again.
-func (q *hostQueue) unused() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	now := time.Now()
-	return q.active == 0 && q.pause.isOver(now) && q.quota.isOver(now)
-}
-
-// add returns a new request. Either abandon or updateFromResponse must end it.
-func (q *hostQueue) add(arrival int64) *pendingRequest {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.active++
-	return &pendingRequest{queue: q, arrival: arrival, wakeUp: make(chan struct{}, 1)}
 }
 
 // earliestSend is when a request can be sent, as far as is known now, if so many others
@@ -78,107 +63,134 @@ func (q *hostQueue) waitIsCertain(now time.Time) bool {
 	return q.pause.until.After(now) || q.inFlight == 0 && q.slots == 0
 }
 
-// wakeWaiters wakes the next request. If the wait is certain, it wakes all, because the
-// wait may be longer than their contexts allow.
-func (q *hostQueue) wakeWaiters(now time.Time) {
-	q.waiting.next(nil).wake()
-	if q.earliestSend(now, q.slots).After(now) && q.waitIsCertain(now) {
-		q.waiting.wakeAll()
+// next returns the request that gets the next slot, or nil if none waits.
+func (q *hostQueue) next() *pendingRequest {
+	if len(q.fresh) > 0 && (len(q.denied) == 0 || q.preferFresh || q.fresh[0].arrival < q.denied[0].arrival) {
+		return q.fresh[0]
+	}
+	if len(q.denied) > 0 {
+		return q.denied[0]
+	}
+	return nil
+}
+
+// dispatch gives slots to as many waiting requests as the server would accept now. A denied request
+// also needs a turn, and waits for it in the line of its group.
+func (q *hostQueue) dispatch(now time.Time) {
+	for p := q.next(); p != nil; p = q.next() {
+		if at := q.earliestSend(now, q.slots); at.After(now) {
+			q.timer.Reset(at.Sub(now))
+			return
+		}
+		if p.group != nil && !p.group.takeTurn(p, now) {
+			p.moveTo(&p.group.line)
+			continue
+		}
+		p.moveTo(nil)
+		p.hasSlot, q.preferFresh = true, false
+		q.slots++
+		select {
+		case p.granted <- struct{}{}:
+		default: // it does not sleep
+		}
+	}
+}
+
+// update is called when a slot or a response ended. If the wait is certain, it wakes all requests,
+// because the wait may be longer than their contexts allow.
+func (q *hostQueue) update(now time.Time) {
+	q.dispatch(now)
+	if q.recheck != nil && q.waitIsCertain(now) && q.earliestSend(now, q.slots).After(now) {
+		close(q.recheck)
+		q.recheck = nil
+	}
+}
+
+// moveTo moves a request to another list, or to none if the list is nil. The lists keep the order of
+// arrival. So a request that had a slot and was not sent goes before all that arrived later.
+func (p *pendingRequest) moveTo(list *[]*pendingRequest) {
+	if p.list != nil {
+		at := slices.Index(*p.list, p) // usually 0
+		*p.list = slices.Delete(*p.list, at, at+1)
+	}
+	if p.list = list; list != nil {
+		at, _ := slices.BinarySearchFunc(*list, p, func(a, b *pendingRequest) int { return cmp.Compare(a.arrival, b.arrival) })
+		*list = slices.Insert(*list, at, p)
 	}
 }
 
 // waitForSlot returns nil when the request has a slot.
-func (p *pendingRequest) waitForSlot(ctx context.Context) error {
+func (t *Transport) waitForSlot(ctx context.Context, p *pendingRequest) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	q := p.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.waiting.insert(p)
-	defer q.waiting.remove(p)
+	p.moveTo(&q.fresh)
+	defer p.moveTo(nil)
+	var turn <-chan time.Time
+	if p.group != nil {
+		p.moveTo(&q.denied)
+		turn = p.group.timer.C
+	}
 	for by := p.delay; ; by = cmp.Or(p.delay, theServer) {
-		if ctx.Err() != nil {
-			return contextEnded(ctx, by)
-		}
 		now := time.Now()
-		at, isNext := q.earliestSend(now, q.slots), q.waiting.next(p) == p
-		ready := isNext && !at.After(now)
-		if p.inLine || ready && p.group != nil {
-			ready = q.waiting.takeTurn(p, now, ready)
+		q.dispatch(now)
+		if p.group != nil {
+			p.group.dispatch(now)
 		}
+		wait := q.earliestSend(now, q.slots).Sub(now)
 		switch {
-		case ready:
-			q.slots++
-			p.hasSlot, q.waiting.preferFresh = true, false
+		case ctx.Err() != nil:
+			return contextEnded(ctx, by)
+		case p.hasSlot:
 			return nil
-		case q.waitIsCertain(now) && retrywait.ExceedsDeadline(ctx, at.Sub(now)):
-			return tooLong(theServer, at.Sub(now))
-		case p.inLine:
-			q.waiting.next(nil).wake() // the requests that can pass p
-			turnAt, known := p.group.turnAt(p)
-			p.sleep(ctx, known, turnAt.Sub(now))
-		default:
-			p.sleep(ctx, isNext, at.Sub(now))
+		case q.waitIsCertain(now) && retrywait.ExceedsDeadline(ctx, wait):
+			return tooLong(theServer, wait)
 		}
-	}
-}
-
-// sleep waits without the lock until another goroutine wakes the request, the context ends
-// or, if timed, d is over.
-func (p *pendingRequest) sleep(ctx context.Context, timed bool, d time.Duration) {
-	p.queue.mu.Unlock()
-	defer p.queue.mu.Lock()
-	var over <-chan time.Time
-	if timed {
-		over = time.After(d)
-	}
-	select {
-	case <-p.wakeUp:
-	case <-over:
-	case <-ctx.Done():
-	}
-}
-
-func (p *pendingRequest) wake() {
-	if p == nil {
-		return
-	}
-	select {
-	case p.wakeUp <- struct{}{}:
-	default: // it is awake or about to be
+		if q.recheck == nil {
+			q.recheck = make(chan struct{})
+		}
+		recheck := q.recheck
+		p.granted = make(chan struct{}, 1)
+		t.mu.Unlock()
+		select {
+		case <-p.granted:
+		case <-q.timer.C:
+		case <-turn:
+		case <-recheck:
+		case <-ctx.Done():
+		}
+		t.mu.Lock()
 	}
 }
 
 // releaseSlot also ends the turn of the request.
-func (p *pendingRequest) releaseSlot(denied bool) {
+func (p *pendingRequest) releaseSlot(now time.Time, denied bool) {
 	p.hasSlot = false
 	p.queue.slots--
-	if p.group != nil {
-		p.group.endTurn(denied)
-	}
-}
-
-func (p *pendingRequest) leaveGroup() {
-	if p.group != nil {
-		p.group.leave()
-		p.group = nil
+	if g := p.group; g != nil {
+		g.turns--
+		if !denied {
+			g.granted++
+		}
+		g.timer.Reset(g.retryAt.Sub(now))
 	}
 }
 
 // trySend ends the slot and reports whether the request is sent now. It is not if the server
 // has paused meanwhile, or the context has ended.
-func (p *pendingRequest) trySend(ctx context.Context) (sent bool, err error) {
-	q := p.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	now := time.Now()
-	p.releaseSlot(false)
+func (t *Transport) trySend(ctx context.Context, p *pendingRequest) (sent bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	q, now := p.queue, time.Now()
+	p.releaseSlot(now, false)
 	if ctx.Err() != nil {
 		err = contextEnded(ctx, p.delay)
 	}
 	if err != nil || q.earliestSend(now, 0).After(now) {
-		q.wakeWaiters(now)
+		q.update(now)
 		return false, err
 	}
-	p.leaveGroup()
+	t.setGroup(p, nil)
 	q.inFlight++
 	q.events++
 	q.pause.sent++
@@ -188,16 +200,15 @@ func (p *pendingRequest) trySend(ctx context.Context) (sent bool, err error) {
 }
 
 // postpone ends the slot and lets others pass until the limiter can allow the request.
-func (p *pendingRequest) postpone(ctx context.Context, d *compose.Decision) error {
-	q := p.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	now := time.Now()
-	defer q.wakeWaiters(now)
-	q.waiting.preferFresh = p.group != nil
+func (t *Transport) postpone(ctx context.Context, p *pendingRequest, d *compose.Decision) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	q, now := p.queue, time.Now()
+	defer q.update(now)
+	q.preferFresh = p.group != nil
 	p.delay = fmt.Sprintf("the rule %q", d.Rule)
+	p.releaseSlot(now, true)
 	if retrywait.ExceedsDeadline(ctx, d.RetryAfter) {
-		p.releaseSlot(true)
 		return tooLong(p.delay, d.RetryAfter)
 	}
 	of := denial{rule: d.Rule}
@@ -206,38 +217,36 @@ func (p *pendingRequest) postpone(ctx context.Context, d *compose.Decision) erro
 			of.key, of.cost = r.Key, r.Cost
 		}
 	}
-	group := q.groups.deny(of, now.Add(d.RetryAfter))
-	p.releaseSlot(true) // after deny, because it wakes the next request of the group
-	p.leaveGroup()
-	p.group = group
+	t.setGroup(p, &of)
+	p.group.retryAt, p.group.granted = now.Add(d.RetryAfter), 0
+	p.group.timer.Reset(d.RetryAfter)
 	return nil
 }
 
 // abandon ends a request that is not sent.
-func (p *pendingRequest) abandon() {
-	q := p.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.active--
+func (t *Transport) abandon(p *pendingRequest) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	p.queue.active--
 	if p.hasSlot {
-		p.releaseSlot(false)
-		q.wakeWaiters(time.Now())
+		p.releaseSlot(now, false)
+		p.queue.update(now)
 	}
-	p.leaveGroup()
+	t.setGroup(p, nil)
 }
 
 // updateFromResponse ends a request that was sent. The response is nil if there was none; err is
 // the error then. It returns how long the server pauses all requests.
-func (p *pendingRequest) updateFromResponse(response *http.Response, err error) time.Duration {
+func (t *Transport) updateFromResponse(p *pendingRequest, response *http.Response, err error) time.Duration {
 	var reported reportedQuota
 	ok := false
 	if response != nil {
 		reported, ok = readQuota(response.Header) // outside the lock, because the field can be long
 	}
-	q := p.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	q, now := p.queue, time.Now()
 	q.inFlight--
 	q.active--
 	q.events++
@@ -252,7 +261,7 @@ func (p *pendingRequest) updateFromResponse(response *http.Response, err error) 
 	case response != nil && !now.Before(q.quota.expiresAt):
 		q.quota.known = false
 	case response != nil, errors.As(err, &failed) && failed.Op == "dial":
-		q.quota.giveBack(now, p.sentAt, p.usedRefill)
+		q.quota.giveBack(p.sentAt, p.usedRefill)
 	default:
 		q.quota.lost++
 	}
@@ -260,18 +269,18 @@ func (p *pendingRequest) updateFromResponse(response *http.Response, err error) 
 	if q.inFlight == 0 {
 		q.quota.allAnswered()
 	}
-	q.wakeWaiters(now)
+	q.update(now)
 	return q.pause.until.Sub(now)
 }
 
 const theServer = "the server"
 
 func tooLong(by string, wait time.Duration) *WaitError {
-	return &WaitError{By: by, Wait: wait, err: context.DeadlineExceeded, cause: context.DeadlineExceeded}
+	return &WaitError{by, wait, context.DeadlineExceeded, context.DeadlineExceeded}
 }
 
 func contextEnded(ctx context.Context, by string) *WaitError {
-	return &WaitError{By: by, err: ctx.Err(), cause: context.Cause(ctx)}
+	return &WaitError{by, 0, ctx.Err(), context.Cause(ctx)}
 }
 
 func later(a, b time.Time) time.Time {

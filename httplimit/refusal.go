@@ -17,18 +17,15 @@ import (
 type Refusal struct {
 	Status   int      // the status that the package comment lists for the reason
 	Violated []string // the policies that denied, by their names in RateLimit-Policy
-	// RetryAfter is the exact wait after a denial, and 5 seconds with the status 503. The
-	// field Retry-After has it in seconds, rounded up. 0 means that waiting does not help;
-	// then there is no field.
+	// RetryAfter is the exact wait after a denial, and 5 seconds with the status 503. The field
+	// Retry-After has it in seconds, rounded up. 0 means that waiting does not help, and there is no
+	// field then.
 	RetryAfter time.Duration
-	// Missing is true if a rule denied because the request lacks a key: see
-	// [OptionalKey].OrDeny.
-	Missing bool
-	// Decision is the denial. Its own Err is always nil. If Refusal.Err is set, Decision is
-	// the zero Decision.
+	Missing    bool // a rule denied because the request lacks a key: see [OptionalKey].OrDeny
+	// Decision is the denial. Its own Err is always nil. If Refusal.Err is set, it is the zero Decision.
 	Decision compose.Decision
-	// Err is the error if the limiter could not decide, and nil after a denial. If the client
-	// is gone, it wraps context.Canceled. Do not send it to the client.
+	// Err is the error if the limiter could not decide, and nil after a denial. If the client is gone,
+	// it wraps context.Canceled. Do not send it to the client.
 	Err error
 }
 
@@ -60,11 +57,10 @@ func (g *guard) refusalOfDenial(d *compose.Decision) Refusal {
 			continue
 		}
 		refusal.Violated = append(refusal.Violated, policyName(result))
-		if _, missing := result.Policy.(denyall.Policy); missing {
-			refusal.Missing = true
-			continue
-		}
+		_, missing := result.Policy.(denyall.Policy)
 		switch {
+		case missing:
+			refusal.Missing = true
 		case result.Cost <= result.Limit:
 		case slices.Contains(g.Bytes, result.Rule):
 			refusal.Status = http.StatusRequestEntityTooLarge
@@ -78,22 +74,18 @@ func (g *guard) refusalOfDenial(d *compose.Decision) Refusal {
 	return refusal
 }
 
-// problem is a problem document of RFC 9457.
-type problem struct {
-	Type     string   `json:"type"`
-	Title    string   `json:"title"`
-	Status   int      `json:"status"`
-	Detail   string   `json:"detail,omitempty"`
-	Violated []string `json:"violated-policies,omitempty"`
-}
-
-// Problem writes a response with a problem document (RFC 9457). It is the default of
-// Options.OnDenied. The document contains neither the keys of the rules nor Refusal.Err. Problem
-// deletes Cache-Control, Content-Length, ETag, Expires and Last-Modified from the header, because
-// they would describe other content.
+// Problem is the default of Options.OnDenied. It writes a problem document (RFC 9457), which contains
+// neither the keys of the rules nor Refusal.Err. Problem deletes Cache-Control, Content-Length, ETag,
+// Expires and Last-Modified from the header, because they would describe other content.
 func Problem(w http.ResponseWriter, _ *http.Request, refusal Refusal) {
 	const registered = "https://iana.org/assignments/http-problem-types#"
-	p := problem{Type: "about:blank", Title: http.StatusText(refusal.Status), Status: refusal.Status, Violated: refusal.Violated}
+	p := struct {
+		Type     string   `json:"type"`
+		Title    string   `json:"title"`
+		Status   int      `json:"status"`
+		Detail   string   `json:"detail,omitempty"`
+		Violated []string `json:"violated-policies,omitempty"`
+	}{"about:blank", http.StatusText(refusal.Status), refusal.Status, "", refusal.Violated}
 	switch {
 	case refusal.Missing && refusal.Status == http.StatusTooManyRequests:
 		p.Detail = "the request lacks the header or cookie that names the caller"

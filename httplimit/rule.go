@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -23,23 +24,20 @@ func KeyByPathValue(wildcard string) func(*http.Request) string {
 // limiter behind the mux, else the key is always empty.
 func KeyByPattern(r *http.Request) string { return r.Pattern }
 
-// KeyByHost is a rule's Key: the host of the request in lower case, without a final dot, so
-// that each server has one key. The key has the port unless it is the default port of the
-// scheme. On a server, the client chooses the host.
+// KeyByHost is a rule's Key: the host of the request in lower case, without a final dot, so that each
+// server has one key. The key has the port unless it is the default port of the scheme. On a server,
+// the client chooses the host.
 func KeyByHost(r *http.Request) string {
 	host, scheme := r.Host, "" // on a server
 	if r.URL != nil && r.URL.Host != "" {
 		host, scheme = r.URL.Host, strings.ToLower(r.URL.Scheme)
 	}
-	name, port := strings.ToLower(host), ""
-	if colon := strings.LastIndexByte(name, ':'); colon > strings.LastIndexByte(name, ']') {
-		name, port = name[:colon], name[colon:]
-	}
-	name = strings.TrimSuffix(name, ".")
-	if port == ":" || scheme == "http" && port == ":80" || scheme == "https" && port == ":443" {
+	port := (&url.URL{Host: host}).Port()
+	name := strings.TrimSuffix(strings.ToLower(strings.TrimSuffix(host, ":"+port)), ".")
+	if port == "" || scheme == "http" && port == "80" || scheme == "https" && port == "443" {
 		return name
 	}
-	return name + port
+	return name + ":" + port
 }
 
 // JoinKeys returns a rule's Key that consists of several keys. Each key is quoted before they are
@@ -63,12 +61,11 @@ func JoinKeys(keys ...func(*http.Request) string) func(*http.Request) string {
 	}
 }
 
-// CostByContentLength returns a rule's Cost: the length of the request's content in bytes.
-// A request without content costs 0, so the rule does not apply to it.
-//
-// unknown is the cost if the request does not say the length. On a server, use the most
-// bytes that the handler reads, and enforce it by http.MaxBytesReader. On a client, use the
-// most bytes that are sent. CostByContentLength panics if unknown is negative.
+// CostByContentLength returns a rule's Cost: the length of the request's content in bytes. A request
+// without content costs 0, so the rule does not apply to it. unknown is the cost if the request does
+// not say the length. On a server, use the most bytes that the handler reads, and enforce it by
+// http.MaxBytesReader. On a client, use the most bytes that are sent. CostByContentLength panics if
+// unknown is negative.
 func CostByContentLength(unknown int64) func(*http.Request) int64 {
 	requireCost(unknown)
 	return func(r *http.Request) int64 {
@@ -105,11 +102,9 @@ func requireCost(cost int64) {
 	}
 }
 
-// OptionalKey returns a key that a request may lack, such as an API key, a session or an
-// account. found is false if the request lacks it.
-//
-// An OptionalKey is not a rule's Key yet, because every client can leave a header out. Choose
-// what happens to requests without the key:
+// OptionalKey returns a key, such as an API key or a session. found is false if the request lacks it.
+// An OptionalKey is not a rule's Key yet, because every client can leave a header out. Choose what
+// happens to requests without the key:
 //
 //	OrIP     the rule limits them by the client's address; the usual choice
 //	OrShare  they share one limit, so one client can use it up for all others
@@ -119,9 +114,9 @@ func requireCost(cost int64) {
 // [KeyByHeader] and [KeyByCookie] return OptionalKeys. A function of your own can be one too.
 type OptionalKey func(*http.Request) (key string, found bool)
 
-// KeyByHeader returns the OptionalKey that is the first value of a header field. An empty
-// value counts as missing. If clients can choose the value, each new value gets a new
-// limit. So use a field that your own proxy sets, or that is authenticated before the limiter runs.
+// KeyByHeader returns the OptionalKey that is the first value of a header field. An empty value counts
+// as missing. If clients can choose the value, each new value gets a new limit. So use a field that
+// your own proxy sets, or that is authenticated before the limiter runs.
 func KeyByHeader(name string) OptionalKey {
 	name = http.CanonicalHeaderKey(name)
 	return func(r *http.Request) (string, bool) {
@@ -137,18 +132,16 @@ func KeyByHeader(name string) OptionalKey {
 // name. See [KeyByHeader] about empty values, and values that clients can choose.
 func KeyByCookie(name string) OptionalKey {
 	return func(r *http.Request) (string, bool) {
-		cookie, err := r.Cookie(name)
-		if err != nil {
-			return "", false
+		if cookie, err := r.Cookie(name); err == nil {
+			return cookie.Value, cookie.Value != ""
 		}
-		return cookie.Value, cookie.Value != ""
+		return "", false
 	}
 }
 
-// OrIP returns a rule's Key: the optional key, or "ip:" and the client's address if the
-// request lacks the key. ip is a function that [ClientIP].Key returned; OrIP panics if it is
-// nil. A key that starts with "ip:" or a quotation mark is quoted, so that it never equals
-// the key of an address.
+// OrIP returns a rule's Key: the optional key, or "ip:" and the client's address if the request lacks
+// the key. ip is a function that [ClientIP].Key returned; OrIP panics if it is nil. A key that starts
+// with "ip:" or a quotation mark is quoted, so that it never equals the key of an address.
 func (k OptionalKey) OrIP(ip func(*http.Request) string) func(*http.Request) string {
 	if ip == nil {
 		panic("httplimit: OrIP needs a function that returns the address, such as that of ClientIP.Key, got nil")
@@ -182,10 +175,9 @@ func (k OptionalKey) OrSkip(rule compose.Rule[*http.Request]) compose.Rule[*http
 	return k.withPolicyIfMissing(rule, func(algo.Policy) (algo.Policy, error) { return nil, compose.Skip })
 }
 
-// OrDeny returns the rule, changed so that it denies requests without the key. If the rule
-// has no Key, its key is the optional key. No rule of the limiter charges such a request. It is
-// answered with 429 without Retry-After. [Refusal].Missing is true, so that an
-// Options.OnDenied can ask for credentials.
+// OrDeny returns the rule, changed so that it denies requests without the key, with 429 and no
+// Retry-After. No rule of the limiter charges such a request. If the rule has no Key, its key is the
+// optional key. [Refusal].Missing is true, so that an Options.OnDenied can ask for credentials.
 func (k OptionalKey) OrDeny(rule compose.Rule[*http.Request]) compose.Rule[*http.Request] {
 	if cost := rule.Cost; cost != nil {
 		rule.Cost = func(r *http.Request) int64 {
@@ -198,25 +190,20 @@ func (k OptionalKey) OrDeny(rule compose.Rule[*http.Request]) compose.Rule[*http
 	return k.withPolicyIfMissing(rule, func(p algo.Policy) (algo.Policy, error) { return denyall.Policy{Policy: p}, nil })
 }
 
-// withPolicyIfMissing returns the rule with missing's policy for requests without the key.
-// If the rule is not valid, each decision fails with the error of compose.New, because
-// compose.New cannot check the policy in the returned rule.
+// withPolicyIfMissing returns the rule with missing's policy for requests without the key. compose.New
+// cannot check the policy in the returned rule, so each decision fails with its error instead.
 func (k OptionalKey) withPolicyIfMissing(rule compose.Rule[*http.Request], missing func(algo.Policy) (algo.Policy, error)) compose.Rule[*http.Request] {
 	named := rule
 	named.Name = cmp.Or(rule.Name, "unnamed") // the name may be set later
 	_, invalid := compose.New(nil, named)
-	policy, policyFor := rule.Policy, rule.PolicyFor
+	policyFor, policy := rule.PolicyFor, rule.Policy
 	if p, err := compose.ParseRulePolicy(rule.Spec); err == nil {
 		policy, rule.Spec = p, "" // a faulty spec stays, so that compose.New returns its error
 	}
-	rule.Policy, rule.PolicyFor = nil, func(r *http.Request) (p algo.Policy, err error) {
-		switch {
-		case invalid != nil:
-			return nil, invalid
-		case policyFor != nil:
+	rule.Policy, rule.PolicyFor = nil, func(r *http.Request) (algo.Policy, error) {
+		p, err := policy, invalid
+		if policyFor != nil && invalid == nil {
 			p, err = policyFor(r)
-		default:
-			p = policy
 		}
 		if _, found := k(r); p == nil || err != nil || found {
 			return p, err

@@ -22,9 +22,8 @@ const slack = 100 * time.Millisecond
 //
 // remaining is a lower bound: the number that a response reported, less all requests that the
 // server may not have counted when it sent the response. As a server's quota only grows by
-// itself, the highest of these bounds is valid. When no request is in flight, the server has
-// counted all, so the lowest number since the last such moment is exact, but for requests
-// without a response.
+// itself, the highest of these bounds is valid. When no request is in flight, the lowest number
+// since the last such moment is exact, but for requests without a response.
 type serverQuota struct {
 	known       bool // a response reported a limit; all else is valid only then
 	remaining   int64
@@ -62,8 +61,7 @@ func (s *serverQuota) spend(now time.Time, event int64) bool {
 		s.remaining--
 		return false
 	}
-	// This request used the refill. Its response will report the next one. Without a
-	// response, the whole quota is back after a window.
+	// The response will report the next refill. Without one, the whole quota is back after a window.
 	s.remaining = 0
 	s.refillAt, s.refillSetAt, s.reportedAt = now.Add(s.window), event, now
 	s.fullAt = s.refillAt
@@ -73,12 +71,11 @@ func (s *serverQuota) spend(now time.Time, event int64) bool {
 // giveBack undoes spend for a request that did not count for the limit. If it used a refill, and
 // refillAt has changed since, it gives nothing back, because the server may have no room for both. If
 // the server has reported since, the refill may be in what it reported, so its next one counts.
-func (s *serverQuota) giveBack(now time.Time, sentAt int64, usedRefill bool) {
-	switch {
-	case !usedRefill:
+func (s *serverQuota) giveBack(sentAt int64, usedRefill bool) {
+	if !usedRefill {
 		s.remaining++
-	case s.refillSetAt == sentAt:
-		s.refillAt = later(now, s.reportedAt)
+	} else if s.refillSetAt == sentAt {
+		s.refillAt = s.reportedAt
 	}
 }
 
@@ -121,8 +118,7 @@ type serverPause struct {
 	previousFailure int64 // the one before
 }
 
-// isOver reports whether nothing would change if all were forgotten. Failures are kept for
-// the longest pause; after that, the backoff can start again.
+// isOver reports whether the pause can be forgotten. Failures are kept for the longest pause.
 func (s *serverPause) isOver(now time.Time) bool {
 	end := s.until.Add(time.Second)
 	if s.failures > 0 {
@@ -131,8 +127,8 @@ func (s *serverPause) isOver(now time.Time) bool {
 	return !now.Before(end)
 }
 
-// rampUp is when a request can be sent after the pause, if so many others are sent before
-// it. The number that is sent doubles in each step. After the last step it has no bound.
+// rampUp is when a request can be sent after the pause, if so many others are sent before it. The
+// number that is sent doubles in each step. After the last step it has no bound.
 func (s *serverPause) rampUp(now time.Time, before int64) time.Time {
 	const steps = 10
 	doublings := min(bits.Len64(uint64(s.sent+before)), steps)
@@ -153,20 +149,15 @@ func (s *serverPause) update(now time.Time, sentAt, event int64, response *http.
 		wait = reported
 	}
 	if !ok && wait == 0 {
-		wait = s.backOff(sentAt, event)
+		// Only a request that was sent after the last failure shows that the pause was too short. So
+		// failures that were in flight together count as one.
+		if sentAt > s.failureEvent {
+			s.failures++
+			s.previousFailure, s.failureEvent = s.failureEvent, event
+		}
+		wait = time.Second << min(max(s.failures-1, 0), 30)
 	}
 	if until := now.Add(min(wait, maxWait)); wait > 0 && until.After(s.until) {
 		s.until, s.sent = until, 0
 	}
-}
-
-// backOff returns the next pause of the backoff. Only a request that was sent after the
-// last failure shows that the pause was too short. Failures of requests that were in flight
-// together count as one.
-func (s *serverPause) backOff(sentAt, event int64) time.Duration {
-	if sentAt > s.failureEvent {
-		s.failures++
-		s.previousFailure, s.failureEvent = s.failureEvent, event
-	}
-	return time.Second << min(max(s.failures-1, 0), 30)
 }

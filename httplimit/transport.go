@@ -17,10 +17,9 @@ import (
 	"github.com/sluice-go/sluice/internal/retrywait"
 )
 
-// Transport is an http.RoundTripper for clients. It delays requests so that they stay
-// within the limits that servers report, and within a limiter of the client's own. If a
-// request's context is certain to end before the delay ends, the request fails at once with
-// a [WaitError]. The zero value has no limiter of its own.
+// Transport is an http.RoundTripper for clients. It delays requests so that they stay within the
+// limits that servers report, and within a limiter of the client's own. If a request's context is
+// certain to end before the delay ends, the request fails at once with a [WaitError].
 //
 //	client := &http.Client{Transport: &httplimit.Transport{Limiter: limiter}}
 //
@@ -29,9 +28,8 @@ import (
 // The field RateLimit of a response reports r, the number of remaining requests, and t, the time
 // until there are more. Transport sends at most r more requests, and then one request after each t,
 // until a response reports more. Suppose that the limit counts requests, no other client shares it,
-// and each request reaches the server within 0.1 seconds and is not canceled in this time. Then, after
-// its first response, the server denies no request that Transport sends. If some routes of the server
-// report no limits, the server can deny a few requests.
+// all routes report it, and each request reaches the server within 0.1 seconds and is not canceled in
+// this time. Then the server denies no request that Transport sends after the first response.
 //
 // A request without a response counts as sent, unless it failed to connect: with a [net.OpError]
 // whose Op is "dial". If no requests remained when it was sent, the next request waits for the w of
@@ -54,20 +52,18 @@ import (
 // Requests to a server are sent in the order in which they arrived. The exception is a request
 // that the Limiter denies: others pass it until its turn comes. Then it goes before all requests to
 // this server that arrived later. If the Limiter denies it a second time, the first waiting request
-// that was never denied goes next.
+// that was never denied goes next. A new request does not wait for a turn, so the Limiter may allow it
+// before the requests that it has denied.
 //
 // Requests that the same rule denies with the same key and cost take turns, even if they are for
-// different servers. The turns begin when RetryAfter is over, and end with the next denial. They
-// follow the order in which the requests arrived. If the server's limit does not allow a request
-// when its turn comes, the request misses its turn, and the next request has a turn at once. The
-// request that missed its turn can have another one when the server's limit allows it.
+// different servers. The turns begin when RetryAfter is over, end with the next denial, and follow
+// the order in which the requests arrived. If the server's limit does not allow a request when its
+// turn comes, the next request has a turn at once. The request that missed its turn can have another
+// one when the server's limit allows it.
 //
-// A new request does not wait for a turn. The Limiter decides about it as soon as the server's limit
-// allows it, and may allow it before the requests that it has denied.
-//
-// A Transport must not be copied after first use. It is safe for concurrent use and
-// starts no goroutine. It has nothing to close except the connections of Base, which
-// [http.Client.CloseIdleConnections] closes.
+// The zero value is ready to use. A Transport must not be copied after first use. It is safe for
+// concurrent use and starts no goroutine. [http.Client.CloseIdleConnections] closes all that it has:
+// the connections of Base.
 type Transport struct {
 	// Base sends the requests. Nil means http.DefaultTransport.
 	Base http.RoundTripper
@@ -76,18 +72,16 @@ type Transport struct {
 	// decides whether the request fails.
 	//
 	// The Limiter decides about a request only when the server's limit allows it, so a request that
-	// waits for the server is not charged yet. While the Limiter decides, a response can arrive that
-	// delays the request again. Then Transport refunds the charge. It does the same if the request's
-	// context has ended meanwhile. The refund takes at most the limiter's Timeout, even after the end
-	// of the context.
+	// waits for the server is not charged yet. Transport refunds the charge if, while the Limiter
+	// decides, the request's context ends or a response arrives that delays the request again. The
+	// refund takes at most the limiter's Timeout, even after the end of the context.
 	//
 	// The Limiter decides about a denied request again when its turn comes. If all requests have the same
 	// key and cost, and nobody else uses the limit, there are at most about three decisions for each
 	// request. This number does not depend on the number of servers.
 	Limiter *compose.Limiter[*http.Request]
-	// Key returns a key for each request. Requests with the same key share a server's
-	// limit. Nil means KeyByHost. Set Key if a server has separate limits for some of its
-	// routes.
+	// Key returns a key for each request. Requests with the same key share a server's limit. Nil means
+	// KeyByHost. Set Key if a server has separate limits for some of its routes.
 	Key func(*http.Request) string
 	// MaxRetries is how often a request is sent again after a 429. 0 or less means never: the
 	// caller gets the 429. A retry queues like a new request: it waits until the pause that the 429
@@ -102,8 +96,7 @@ type Transport struct {
 	queues    map[string]*hostQueue
 	nextSweep int   // the number of queues at which unused queues are deleted
 	arrivals  int64 // all requests so far
-
-	groups denialGroups // has its own lock
+	groups    map[denial]*denialGroup
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
@@ -139,51 +132,48 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// sendOnce sends the request when the limits allow it. It returns the server's pause
-// after the response.
+// sendOnce sends the request when the limits allow it. It returns the server's pause after the response.
 func (t *Transport) sendOnce(r *http.Request) (response *http.Response, pause time.Duration, err error) {
 	var p *pendingRequest
 	sent := false
 	defer func() { // even if Base, Key or a function of the limiter's rules panics
 		if sent {
-			pause = p.updateFromResponse(response, err)
+			pause = t.updateFromResponse(p, response, err)
 			return
 		}
 		if p != nil {
-			p.abandon()
+			t.abandon(p)
 		}
 		if r.Body != nil {
 			_ = r.Body.Close() // every RoundTripper must close it
 		}
 	}()
 	p = t.enqueue(r)
-	for !sent {
-		if err = p.waitForSlot(r.Context()); err != nil {
-			return nil, 0, err
-		}
-		if sent, err = t.useSlot(r, p); err != nil {
-			return nil, 0, err
+	for !sent && err == nil {
+		if err = t.waitForSlot(r.Context(), p); err == nil {
+			sent, err = t.useSlot(r, p)
 		}
 	}
-	response, err = t.base().RoundTrip(r)
+	if sent {
+		response, err = t.base().RoundTrip(r)
+	}
 	return response, 0, err
 }
 
-// useSlot asks the limiter about a request that has a slot. If the server has paused
-// meanwhile, the charge is refunded. Otherwise all requests that were charged would be sent
-// in one burst after the pause, whatever the limit.
+// useSlot asks the limiter about a request that has a slot. If the server has paused meanwhile, the
+// charge is refunded. Otherwise all charged requests would be sent at once after the pause.
 func (t *Transport) useSlot(r *http.Request, p *pendingRequest) (sent bool, err error) {
 	if t.Limiter == nil {
-		return p.trySend(r.Context())
+		return t.trySend(r.Context(), p)
 	}
 	paid, d, err := t.Limiter.Reserve(r.Context(), r, 1)
 	switch {
 	case err != nil:
 		return false, err
 	case paid == nil:
-		return false, p.postpone(r.Context(), &d)
+		return false, t.postpone(r.Context(), p, &d)
 	}
-	if sent, err = p.trySend(r.Context()); !sent {
+	if sent, err = t.trySend(r.Context(), p); !sent {
 		_, _ = paid.Settle(context.WithoutCancel(r.Context()), 0) // if this fails, too much is paid and less is sent
 	}
 	return sent, err
@@ -205,8 +195,7 @@ func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBo
 
 func (t *Transport) base() http.RoundTripper { return cmp.Or(t.Base, http.DefaultTransport) }
 
-// enqueue adds the request to the queue of its host. It holds t.mu, so that the queue
-// is not deleted meanwhile.
+// enqueue adds the request to the queue of its host. Either abandon or updateFromResponse must end it.
 func (t *Transport) enqueue(r *http.Request) *pendingRequest {
 	keyOf := t.Key
 	if keyOf == nil {
@@ -217,24 +206,21 @@ func (t *Transport) enqueue(r *http.Request) *pendingRequest {
 	defer t.mu.Unlock()
 	q := t.queues[key]
 	if q == nil {
-		t.deleteUnusedQueues()
 		if t.queues == nil {
-			t.queues = make(map[string]*hostQueue)
+			t.queues, t.groups = make(map[string]*hostQueue), make(map[denial]*denialGroup)
 		}
-		q = &hostQueue{groups: &t.groups, quota: serverQuota{leastSeen: math.MaxInt64}}
+		if now := time.Now(); len(t.queues) >= max(t.nextSweep, 64) {
+			maps.DeleteFunc(t.queues, func(_ string, q *hostQueue) bool {
+				return q.active == 0 && q.pause.isOver(now) && q.quota.isOver(now)
+			})
+			t.nextSweep = 2 * len(t.queues)
+		}
+		q = &hostQueue{timer: time.NewTimer(0), quota: serverQuota{leastSeen: math.MaxInt64}}
 		t.queues[key] = q
 	}
 	t.arrivals++
-	return q.add(t.arrivals)
-}
-
-// deleteUnusedQueues runs when the number of queues has doubled since it last ran.
-func (t *Transport) deleteUnusedQueues() {
-	if len(t.queues) < max(t.nextSweep, 64) {
-		return
-	}
-	maps.DeleteFunc(t.queues, func(_ string, q *hostQueue) bool { return q.unused() })
-	t.nextSweep = 2 * len(t.queues)
+	q.active++
+	return &pendingRequest{queue: q, arrival: t.arrivals}
 }
 
 // WaitError is the error of a request that [Transport] did not send. The request's context ended,

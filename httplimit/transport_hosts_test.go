@@ -58,22 +58,6 @@ func TestDecisionsDoNotDependOnTheNumberOfHosts(t *testing.T) {
 	}
 }
 
-func TestDeniedRequestsKeepTheirOrderAcrossHosts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newRecorder(t, func(*http.Request) (*http.Response, error) { return newResponse(200) })
-		l.Key = firstSegment
-		l.Limiter = limiterOf(t, nil, "gcra 10/s burst=1")
-		var want []string
-		for i := range 100 { // more than are allowed meanwhile
-			want = append(want, fmt.Sprintf("/host%d/%d", i*i%7, i))
-			l.start(t.Context(), want[i])
-			time.Sleep(33 * time.Millisecond)
-		}
-		l.all.Wait()
-		require.Equal(t, want, l.paths)
-	})
-}
-
 // firstSegment is a Transport.Key for which "/a/1" and "/a/2" are requests to the host a.
 func firstSegment(r *http.Request) string { return strings.Split(r.URL.Path, "/")[1] }
 
@@ -190,8 +174,9 @@ func TestTurnIsPassedOnForAnyReason(t *testing.T) {
 	}
 }
 
-// Random traffic to several hosts by several Transports that share a Limiter.
-func TestEveryRequestToManyHostsEnds(t *testing.T) {
+// Random traffic by several Transports that share a Limiter, with random delays, denials,
+// cancellations and panics.
+func TestEveryRequestEnds(t *testing.T) {
 	for seed := range uint64(40) {
 		synctest.Test(t, func(t *testing.T) { randomHosts(t, rand.New(rand.NewPCG(seed, 2))) })
 	}
@@ -204,7 +189,7 @@ func randomHosts(t *testing.T, random *rand.Rand) {
 		defer mu.Unlock()
 		return random.IntN(n)
 	}
-	hosts, costs, pauses, panics := 1+draw(30), 1+draw(3), draw(2), draw(2)
+	hosts, costs, pauses, panics := 1+draw(2)*draw(30), 1+draw(3), draw(2), draw(2)
 	spec := []string{"gcra 20/s burst=3", "gcra 50/s", "tokenbucket 20/s burst=5", "fixedwindow 10/s"}[draw(4)]
 	var store storage.Store
 	if draw(2) == 0 {
@@ -307,6 +292,40 @@ func BenchmarkTransport(b *testing.B) {
 			for b.Loop() {
 				_, _ = client.RoundTrip(r)
 			}
+		})
+	}
+}
+
+// A rule can have a different key for each request. Each denied request then waits for a turn of its
+// own. The time of a request that is not denied must not depend on their number.
+func BenchmarkTransportWithDeniedRequests(b *testing.B) {
+	for _, denied := range []int{10, 10_000} {
+		b.Run(fmt.Sprint(denied), func(b *testing.B) {
+			own := uploads("gcra 1/24h")
+			own.Key = func(r *http.Request) string { return r.URL.Path }
+			answer := roundTripper(func(*http.Request) (*http.Response, error) { return newResponse(200) })
+			client := &httplimit.Transport{Base: answer, Limiter: newLimiter(b, limiterOptions{}, nil, own)}
+			ctx, cancel := context.WithCancel(b.Context())
+			var all sync.WaitGroup
+			for i := range 2 * denied { // the first half is allowed
+				r, err := http.NewRequestWithContext(ctx, "GET", fmt.Sprintf("http://example.com/up/%d", i%denied), nil)
+				require.NoError(b, err)
+				if i < denied {
+					_, _ = client.RoundTrip(r)
+				} else {
+					all.Go(func() { _, _ = client.RoundTrip(r) })
+				}
+			}
+			for client.Groups() < denied {
+				time.Sleep(time.Millisecond)
+			}
+			r, err := http.NewRequest("GET", "http://example.com/", nil)
+			require.NoError(b, err)
+			for b.Loop() {
+				_, _ = client.RoundTrip(r)
+			}
+			cancel()
+			all.Wait()
 		})
 	}
 }

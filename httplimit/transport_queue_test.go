@@ -3,10 +3,8 @@ package httplimit_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,36 +49,33 @@ func TestDecisionsOfTheLimiterShareRoundTrips(t *testing.T) {
 }
 
 func TestRequestsAreSentInOrderOfArrival(t *testing.T) {
-	for name, store := range map[string]storage.Store{"no limiter": nil, "slow store": slow()} {
+	unlimited := func(*http.Request) (*http.Response, error) { return newResponse(200) }
+	for name, test := range map[string]struct {
+		answer  func(*http.Request) (*http.Response, error)
+		limiter *compose.Limiter[*http.Request]
+		hosts   int
+		every   time.Duration // so that some arrive when the server accepts them
+	}{
+		"no limiter":             {onePerSecond, nil, 1, 70 * time.Millisecond},
+		"slow store":             {onePerSecond, limiterOf(t, slow(), "gcra 1000/s"), 1, 70 * time.Millisecond},
+		"denied":                 {onePerSecond, limiterOf(t, nil, "gcra 1/2s"), 1, 10 * time.Millisecond},
+		"denied, to seven hosts": {unlimited, limiterOf(t, nil, "gcra 10/s burst=1"), 7, 33 * time.Millisecond},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newRecorder(t, onePerSecond)
-				if store != nil {
-					l.Limiter = limiterOf(t, store, "gcra 1000/s")
-				}
+				l := newRecorder(t, test.answer)
+				l.Key, l.Limiter = firstSegment, test.limiter
 				var want []string
-				for i := range 30 {
-					want = append(want, fmt.Sprintf("/%d", i))
+				for i := range 60 {
+					want = append(want, fmt.Sprintf("/%d/%d", i*i%test.hosts, i))
 					l.start(t.Context(), want[i])
-					time.Sleep(70 * time.Millisecond) // so that some arrive when the server accepts them
+					time.Sleep(test.every)
 				}
 				l.all.Wait()
 				require.Equal(t, want, l.paths)
 			})
 		})
 	}
-}
-
-// Without this, each refill would cost a decision for every waiting request.
-func TestOneDeniedRequestRetriesForAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		calls := make(map[compose.Op]int)
-		c := newTransport(func(*http.Request) (*http.Response, error) { return newResponse(200) })
-		c.Limiter = countingLimiter(t, nil, calls, rule("own", "gcra 10/s burst=1"))
-		c.concurrent(t, 1000)
-		require.Less(t, calls[compose.OpAllow], 10_000)
-		require.Equal(t, 99900*time.Millisecond, time.Since(c.began), "at the full rate")
-	})
 }
 
 func TestCheaperRequestsDoNotWaitForDeniedOnes(t *testing.T) {
@@ -112,23 +107,6 @@ func TestOtherKeysDoNotWaitForDeniedRequests(t *testing.T) {
 		}
 		l.all.Wait()
 		require.Equal(t, seconds(0, 5, 10, 15), l.times())
-	})
-}
-
-// The request that retries for all of the denied ones leaves. Another takes its place.
-func TestCancelledDeniedRequestIsReplaced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newRecorder(t, func(*http.Request) (*http.Response, error) { return newResponse(200) })
-		l.Limiter = limiterOf(t, nil, "gcra 1/10s")
-		l.start(t.Context(), "/1")
-		ctx, leave := context.WithCancel(t.Context())
-		l.start(ctx, "/2")
-		l.start(t.Context(), "/3")
-		time.Sleep(time.Second)
-		leave()
-		l.all.Wait()
-		require.Equal(t, []string{"/1", "/3"}, l.paths)
-		require.Equal(t, seconds(0, 10), l.times())
 	})
 }
 
@@ -293,67 +271,6 @@ func TestPauseIsCertainWhateverIsInFlight(t *testing.T) {
 	})
 }
 
-// Random traffic with random delays, denials and cancellations.
-func TestEveryRequestEnds(t *testing.T) {
-	for seed := range uint64(30) {
-		synctest.Test(t, func(t *testing.T) { randomTraffic(t, rand.New(rand.NewPCG(seed, 1))) })
-	}
-}
-
-func randomTraffic(t *testing.T, random *rand.Rand) {
-	var mu sync.Mutex
-	draw := func(n int) int {
-		mu.Lock()
-		defer mu.Unlock()
-		return random.IntN(n)
-	}
-	c := newTransport(func(*http.Request) (*http.Response, error) {
-		time.Sleep(time.Duration(draw(100)) * time.Millisecond)
-		if draw(10) == 0 {
-			return newResponse(429, "Retry-After", "3")
-		}
-		return newResponse(200, "RateLimit", fmt.Sprintf(`"a";r=%d;t=1`, draw(4)))
-	})
-	c.Limiter = limiterOf(t, slow(), "gcra 5/s burst=3")
-	var all sync.WaitGroup
-	for range 200 {
-		ending, lifetime := draw(4), time.Duration(draw(10_000))*time.Millisecond
-		all.Go(func() {
-			ctx, cancel := context.WithCancel(t.Context())
-			switch ending {
-			case 0:
-				time.AfterFunc(lifetime, cancel)
-			case 1:
-				ctx, cancel = context.WithTimeout(ctx, lifetime)
-			}
-			defer cancel()
-			r, _ := request(ctx, t)
-			if _, err := c.RoundTrip(r); err != nil {
-				require.Less(t, ending, 2, "%v", err)
-			}
-		})
-		time.Sleep(time.Duration(draw(20)) * time.Millisecond)
-	}
-	all.Wait()
-	require.Zero(t, c.Pending())
-	require.Less(t, time.Since(c.began), time.Hour)
-}
-
-func TestDeniedRequestsKeepTheirOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newRecorder(t, onePerSecond)
-		l.Limiter = limiterOf(t, nil, "gcra 1/2s")
-		var want []string
-		for i := range 20 {
-			want = append(want, fmt.Sprintf("/%d", i))
-			l.start(t.Context(), want[i])
-			time.Sleep(10 * time.Millisecond)
-		}
-		l.all.Wait()
-		require.Equal(t, want, l.paths)
-	})
-}
-
 // The context ends while the Limiter decides. The server's quota remains for the next
 // request.
 func TestCancelledRequestSpendsNoQuota(t *testing.T) {
@@ -449,4 +366,44 @@ func TestDeniedRequestsDoNotStarveOthers(t *testing.T) {
 			l.all.Wait()
 		})
 	}
+}
+
+// After a denial, a denied request does not go next again, even if it has a key of its own.
+func TestSecondDenialLetsAFreshRequestPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newRecorder(t, onePerSecond)
+		var decided []string
+		own := rule("own", "gcra 1/10s burst=1")
+		own.Key = func(r *http.Request) string { return r.URL.Path }
+		own.Cost = func(r *http.Request) int64 {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			decided = append(decided, r.URL.Path)
+			return int64(strings.Count(r.URL.Path, "up"))
+		}
+		l.Limiter = newLimiter(t, limiterOptions{Clock: time.Now}, nil, own)
+		charge := func() {
+			for _, path := range []string{"/up/1", "/up/2", "/up/3"} {
+				r, _ := request(t.Context(), t)
+				r.URL.Path = path
+				_, err := l.Limiter.Charge(t.Context(), r, 1)
+				require.NoError(t, err)
+			}
+		}
+		charge() // so that all are denied for 10 s
+		time.Sleep(500 * time.Millisecond)
+		for _, path := range []string{"/up/1", "/up/2", "/up/3"} {
+			l.start(t.Context(), path)
+		}
+		for i := range 20 {
+			l.start(t.Context(), fmt.Sprint("/", i))
+		}
+		time.Sleep(9250 * time.Millisecond)
+		charge() // so that all are denied again
+		l.mu.Lock()
+		before := len(decided)
+		l.mu.Unlock()
+		l.all.Wait()
+		require.Equal(t, []string{"/up/1", "/10", "/up/2", "/11", "/up/3", "/12"}, decided[before:before+6])
+	})
 }

@@ -410,20 +410,22 @@ func TestUnreportedLimitExpires(t *testing.T) {
 	})
 }
 
-func TestUnreportedLimitHoldsForAMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fields := []string{"RateLimit", `"a";r=0;t=1`, "RateLimit-Policy", `"a";q=1;w=1`}
-		c := newTransport(func(*http.Request) (*http.Response, error) {
-			time.Sleep(time.Second)
-			return newResponse(200, fields...)
+func TestUnreportedLimitHoldsForAMinuteOrItsWindow(t *testing.T) {
+	for window, pause := range map[int]int{1: 50, 100: 90} {
+		synctest.Test(t, func(t *testing.T) {
+			fields := []string{"RateLimit", `"a";r=0;t=1`, "RateLimit-Policy", fmt.Sprintf(`"a";q=1;w=%d`, window)}
+			c := newTransport(func(*http.Request) (*http.Response, error) {
+				time.Sleep(time.Second)
+				return newResponse(200, fields...)
+			})
+			c.sequential(t, 1)
+			fields = nil
+			time.Sleep(time.Duration(pause) * time.Second)
+			c.sequential(t, 1)
+			c.concurrent(t, 3)
+			require.Equal(t, seconds(pause+2, pause+3, pause+4), c.times()[2:], "only as many as the server certainly accepts")
 		})
-		c.sequential(t, 1)
-		fields = nil
-		time.Sleep(10 * time.Second)
-		c.sequential(t, 1)
-		c.concurrent(t, 3)
-		require.Equal(t, seconds(12, 13, 14), c.times()[2:], "only as many as the server certainly accepts")
-	})
+	}
 }
 
 // A request to a route without a limit gives back the unit that it seemed to take, but no more.
@@ -605,5 +607,41 @@ func TestRefillThatWasReportedIsNotGivenBack(t *testing.T) {
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		c.concurrent(t, 3)
 		require.Equal(t, seconds(0, 20, 20, 26, 26, 35), c.times())
+	})
+}
+
+// Others that share the limit have used some of it.
+func TestLowerReportCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reports := []int{5, 1, 0, 0}
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			defer func() { reports = reports[1:] }()
+			return newResponse(200, "RateLimit", fmt.Sprintf(`"a";r=%d;t=10`, reports[0]), "RateLimit-Policy", `"a";q=9;w=90`)
+		})
+		require.Equal(t, seconds(0, 0, 0, 10), c.sequential(t, 4))
+	})
+}
+
+// A second request has used the refill meanwhile. The server may have no room for a third one.
+func TestRefillThatAnotherRequestUsedIsNotGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent atomic.Int64
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			n := sent.Add(1)
+			time.Sleep(time.Duration([]int{0, 35, 20, 0}[n-1]) * time.Second)
+			if n == 2 {
+				return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+			}
+			return newResponse(200, "RateLimit", `"a";r=0;t=10`, "RateLimit-Policy", `"a";q=1;w=30`)
+		})
+		c.sequential(t, 1)
+		go func() {
+			r, _ := request(t.Context(), t)
+			_, err := c.RoundTrip(r)
+			require.ErrorIs(t, err, syscall.ECONNREFUSED)
+		}()
+		synctest.Wait()
+		c.concurrent(t, 2)
+		require.Equal(t, append(seconds(0, 10), 40*time.Second+slack, 70*time.Second+slack), c.times())
 	})
 }

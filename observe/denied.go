@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"hash/maphash"
-	"math"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -41,9 +41,23 @@ type Denied struct {
 	clock func() time.Time
 	seed  maphash.Seed
 
-	mu      sync.Mutex
-	since   time.Time
-	summary *summary
+	mu       sync.Mutex
+	since    time.Time
+	total    uint64 // denials since then
+	index    map[uint64]*counter
+	counters []*counter
+	counts   []uint64 // of the counters, in descending order
+}
+
+// counter is the counter of one key of a rule. A key without a counter takes over the lowest one. The
+// count that it takes over is the error bound of its own count. So the counts add up to the number of
+// denials, and no error bound is higher than that number divided by the number of counters.
+type counter struct {
+	item       uint64 // a hash of the rule and the whole key
+	errorBound uint64 // of the count
+	place      int    // the index in counters and counts
+	rule       string
+	key        []byte // from cutKey
 }
 
 // DeniedKey is a key that a rule denied. The rule denied it at most Count times, and at
@@ -86,9 +100,33 @@ func (d *Denied) add(rule, key string) {
 	item := maphash.Comparable(d.seed, [2]string{rule, key})
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if c, isNew := d.summary.add(item); isNew {
-		c.rule, c.key = rule, cutKey(c.key[:0], key, item)
+	d.total++
+	c := d.index[item]
+	if c == nil {
+		c = d.takeCounter()
+		c.item, c.rule, c.key = item, rule, cutKey(c.key[:0], key, item)
+		d.index[item] = c
 	}
+	// The counter takes the first place of its count, so that its count can grow there.
+	count := d.counts[c.place]
+	place := sort.Search(c.place, func(i int) bool { return d.counts[i] == count })
+	first := d.counters[place]
+	d.counters[place], d.counters[c.place] = c, first
+	c.place, first.place = place, c.place
+	d.counts[place]++
+}
+
+// takeCounter returns a new counter, or the lowest if there are enough.
+func (d *Denied) takeCounter() *counter {
+	last := len(d.counters) - 1
+	if len(d.counters)/countersPerKey < d.size {
+		last++
+		d.counters, d.counts = append(d.counters, &counter{place: last}), append(d.counts, 0)
+	} else {
+		delete(d.index, d.counters[last].item)
+		d.counters[last].errorBound = d.counts[last]
+	}
+	return d.counters[last]
 }
 
 // cutKey appends the key, cut to MaxDeniedKey bytes. It copies the key, because a key can be
@@ -105,7 +143,8 @@ func cutKey(dst []byte, key string, item uint64) []byte {
 func (d *Denied) Reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.since, d.summary = d.clock().UTC(), newSummary(min(d.size, math.MaxInt/countersPerKey)*countersPerKey)
+	d.since, d.total = d.clock().UTC(), 0
+	d.index, d.counters, d.counts = make(map[uint64]*counter), nil, nil
 }
 
 // Top returns the keys with the highest Count, in descending order. It returns at most as
@@ -121,17 +160,17 @@ type report struct {
 
 func (d *Denied) report() report {
 	d.mu.Lock()
-	r := report{Since: d.since, Denials: d.summary.total, Missing: d.summary.maxMissing(), Keys: []DeniedKey{}}
-	for i, c := range d.summary.counters {
-		r.Keys = append(r.Keys, DeniedKey{Rule: c.rule, Key: string(c.key), Count: d.summary.counts[i], ErrorBound: c.errorBound})
+	r := report{Since: d.since, Denials: d.total, Keys: []DeniedKey{}}
+	for i, c := range d.counters {
+		r.Keys = append(r.Keys, DeniedKey{Rule: c.rule, Key: string(c.key), Count: d.counts[i], ErrorBound: c.errorBound})
 	}
 	d.mu.Unlock()
 	slices.SortFunc(r.Keys, func(a, b DeniedKey) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.ErrorBound, b.ErrorBound),
 			cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
 	})
-	if len(r.Keys) > d.size {
-		r.Missing = max(r.Missing, r.Keys[d.size].Count)
+	if len(r.Keys) > d.size { // keys without a counter have no more than the lowest count
+		r.Missing = r.Keys[d.size].Count
 		r.Keys = slices.Clip(r.Keys[:d.size])
 	}
 	return r

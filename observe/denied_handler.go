@@ -26,7 +26,7 @@ func (d *Denied) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.Set("Vary", "Accept")
 	report := d.report()
-	if namesJSON(r.Header.Values("Accept")) {
+	if accept := strings.Join(r.Header.Values("Accept"), ","); strings.Contains(strings.ToLower(accept), "application/json") {
 		h.Set("Content-Type", "application/json")
 		w.Write(report.json()) // fails only if the client is gone
 		return
@@ -73,9 +73,4 @@ func (r *report) json() []byte {
 		}
 	}
 	return append(b, '\n')
-}
-
-// namesJSON reports whether an Accept field names application/json.
-func namesJSON(accept []string) bool {
-	return strings.Contains(strings.ToLower(strings.Join(accept, ",")), "application/json")
 }

@@ -70,18 +70,21 @@ func TestListAnswersOnlyGetAndHead(t *testing.T) {
 }
 
 func TestAcceptSelectsJSON(t *testing.T) {
-	for accept, want := range map[string]bool{
-		"":    false,
-		"*/*": false, // curl
-		"text/html,application/xml;q=0.9,*/*;q=0.8": false, // browsers
-		"text/plain":                        false,
-		"application/json":                  true,
-		"Application/JSON":                  true,
-		"application/json, text/plain, */*": true, // axios
+	for _, test := range []struct {
+		want   string
+		accept []string
+	}{
+		{"text/plain; charset=utf-8", nil},
+		{"text/plain; charset=utf-8", []string{"*/*"}},                                       // curl
+		{"text/plain; charset=utf-8", []string{"text/html,application/xml;q=0.9,*/*;q=0.8"}}, // browsers
+		{"text/plain; charset=utf-8", []string{"text/plain"}},
+		{"application/json", []string{"application/json"}},
+		{"application/json", []string{"Application/JSON"}},
+		{"application/json", []string{"application/json, text/plain, */*"}}, // axios
+		{"application/json", []string{"text/html", "application/json"}},
 	} {
-		require.Equal(t, want, namesJSON([]string{accept}), accept)
+		require.Equal(t, test.want, get(listOf("ann"), test.accept...).Header().Get("Content-Type"), test.accept)
 	}
-	require.True(t, namesJSON([]string{"text/html", "application/json"}), "two lines")
 }
 
 // Attackers choose keys. Whatever the bytes are, a terminal can print the list, a browser

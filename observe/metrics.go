@@ -32,19 +32,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		return nil, errors.New("observe: NewMetrics needs a registerer, such as prometheus.NewRegistry(), got nil")
 	}
 	all := prometheus.NewRegistry() // is a collector too, so that all or none are registered
-	m := newMetrics(all)
-	err := registerer.Register(all)
-	switch {
-	case errors.As(err, new(prometheus.AlreadyRegisteredError)):
-		return nil, fmt.Errorf("observe: these metrics are already registered; share the Metrics that registered them, and call its Observer for each limiter: %w", err)
-	case err != nil:
-		return nil, fmt.Errorf("observe: cannot register the metrics: %w", err)
-	}
-	return m, nil
-}
-
-func newMetrics(registerer prometheus.Registerer) *Metrics {
-	metrics := promauto.With(registerer)
+	metrics := promauto.With(all)
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return metrics.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
@@ -55,7 +43,7 @@ func newMetrics(registerer prometheus.Registerer) *Metrics {
 	durations := []float64{1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1, 2.5, 5}
 	// The skews go from those of well-kept clocks to that of a broken clock.
 	skews := []float64{1e-3, 1e-2, 0.1, 1, 10, 60, 600, 3600}
-	return &Metrics{
+	m := &Metrics{
 		decisions: counter("sluice_decisions_total", "Decisions, by the rule that decided.", "limiter", "op", "rule", "outcome"),
 		shadows:   counter("sluice_shadow_denials_total", "Denials by shadow rules, which are not enforced, by the outcome of the decision.", "limiter", "op", "rule", "outcome"),
 		cached:    counter("sluice_cached_denials_total", "Denials from the denial cache, without a round trip to the store, by the rule that denied.", "limiter", "op", "rule"),
@@ -64,6 +52,14 @@ func newMetrics(registerer prometheus.Registerer) *Metrics {
 		errors:    counter("sluice_errors_total", "Errors of decisions, including those that the failure policy decided.", "limiter", "op", "kind"),
 		skews:     histogram("sluice_skew_seconds", "How far stored states were ahead of the clock, for decisions where they were.", skews, "limiter"),
 	}
+	err := registerer.Register(all)
+	switch {
+	case errors.As(err, new(prometheus.AlreadyRegisteredError)):
+		return nil, fmt.Errorf("observe: these metrics are already registered; share the Metrics that registered them, and call its Observer for each limiter: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("observe: cannot register the metrics: %w", err)
+	}
+	return m, nil
 }
 
 // NewMemoryCollector returns a collector of the number of records that a memory store holds,

@@ -160,21 +160,6 @@ func TestCostsOfADecisionAreCounted(t *testing.T) {
 	require.Contains(t, text, `sluice_decision_duration_seconds_sum{limiter="http",op="allow"} 3e-06`+"\n")
 }
 
-func TestCachedDenialsAreCounted(t *testing.T) {
-	m, registry := newRegistered(t)
-	store := struct{ storage.Store }{new(memory.Store)} // one that the limiter does not know
-	l, err := compose.Options[string]{Clock: still, Observer: m.Observer("http")}.New(store,
-		compose.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 1/m"})
-	require.NoError(t, err)
-	for range 5 {
-		_, err := l.Allow(context.Background(), "ann")
-		require.NoError(t, err)
-	}
-	text := scrape(t, registry)
-	require.Contains(t, text, `sluice_decisions_total{limiter="http",op="allow",outcome="denied",rule="client"} 4`+"\n")
-	require.Contains(t, text, `sluice_cached_denials_total{limiter="http",op="allow",rule="client"} 3`+"\n")
-}
-
 // Prometheus sees no increase in a series that starts with its first increment.
 func TestSeriesStartAtZero(t *testing.T) {
 	m, registry := newRegistered(t)
@@ -233,7 +218,8 @@ func TestObserversOfOneNameShareTheirCounters(t *testing.T) {
 
 func TestAllMetricsAreRegisteredOrNone(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	taken := newMetrics(nil).skews
+	m, _ := newRegistered(t)
+	taken := m.skews
 	registry.MustRegister(taken)
 	_, err := NewMetrics(registry)
 	require.ErrorContains(t, err, "observe: cannot register the metrics: ")

@@ -10,18 +10,8 @@ import (
 
 // Item is a String in a List, with its parameters.
 type Item struct {
-	Name string // the String
-
-	// Params has an int64 for a parameter that is an Integer, and a string for a String.
-	// The value of every other type is true.
-	Params map[string]any
-}
-
-// Integer returns the parameter with this key. It returns false if there is no such
-// parameter or it is not an Integer.
-func (i Item) Integer(key string) (int64, bool) {
-	n, ok := i.Params[key].(int64)
-	return n, ok
+	Name   string         // the String
+	Params map[string]any // an int64 for an Integer, a string for a String, and true for every other type
 }
 
 // The grammar of RFC 9651. The Bare Items are, in this order: String, Display String, Decimal, Date
@@ -60,26 +50,18 @@ func ReadItems(lines []string) (items []Item, ok bool) {
 		}
 		rest = rest[len(m[0]):]
 		if name, isString := valueOf(m[1]).(string); isString {
-			items = append(items, Item{name, paramsOf(m[2])})
+			items = append(items, Item{name, make(map[string]any)})
+			for _, p := range params.FindAllStringSubmatch(m[2], -1) {
+				items[len(items)-1].Params[p[1]] = valueOf(p[2])
+			}
 		}
 	}
 	return items, true
 }
 
-// paramsOf returns nil if there are no parameters.
-func paramsOf(all string) (values map[string]any) {
-	for _, m := range params.FindAllStringSubmatch(all, -1) {
-		if values == nil {
-			values = make(map[string]any)
-		}
-		values[m[1]] = valueOf(m[2])
-	}
-	return values
-}
-
 var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`)
 
-// valueOf returns the value of a Bare Item as Item.Params has it.
+// valueOf returns the value of a Bare Item as in Item.Params.
 func valueOf(item string) any {
 	if strings.HasPrefix(item, `"`) {
 		return unescape.Replace(item[1 : len(item)-1])

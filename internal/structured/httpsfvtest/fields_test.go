@@ -30,16 +30,13 @@ func readWithHTTPSFV(lines []string) (list httpsfv.List, items []structured.Item
 		if !ok {
 			return nil, nil, false
 		}
-		item := structured.Item{Name: name}
+		item := structured.Item{Name: name, Params: make(map[string]any)}
 		for _, key := range found.Params.Names() {
 			value, _ := found.Params.Get(key)
 			switch value.(type) {
 			case int64, string:
 			default:
 				value = true
-			}
-			if item.Params == nil {
-				item.Params = make(map[string]any)
 			}
 			item.Params[key] = value
 		}
