@@ -65,21 +65,30 @@ func TestOtherFaults(t *testing.T) {
 // TestSyntaxIsPointedAt: syntax errors show the line and a remedy.
 func TestSyntaxIsPointedAt(t *testing.T) {
 	for text, want := range map[string]string{
-		"rules:\n\t- name: a\n": `x:2: invalid YAML: found character '\t' that cannot start any token; indent with spaces, not tabs, and quote text that begins with such a character
+		"rules:\n\t- name: a\n": `x:2: invalid YAML: found character that cannot start any token while scanning for the next token; indent with spaces, not tabs, and quote text that begins with such a character
    - name: a
   ^`,
-		"rules:\n  - name: a\n   policy: gcra 1/s\n": `x:3: invalid YAML: value is not allowed in this context; indent all fields of a rule alike
+		"rules:\n  - name: a\n   policy: gcra 1/s\n": `x:3: invalid YAML: did not find expected '-' indicator while parsing a block collection; indent all fields of a rule alike
      policy: gcra 1/s
      ^`,
-		"rules:\n- policy: ü gcra: 1/s: 2\n": `x:2: invalid YAML: mapping value is not allowed in this context; quote text that has a colon and a space, and indent all fields of a rule alike
+		"rules:\n- policy: ü gcra: 1/s: 2\n": `x:2: invalid YAML: mapping values are not allowed in this context; here and in the line before, write a colon and a space after each field, quote text that has both, and indent all fields of a rule alike
   - policy: ü gcra: 1/s: 2
-            ^`,
-		"rules:\n- policy gcra 1/s\n  name: a\n": `x:2: invalid YAML: unexpected key name; write a colon and a space after each field, such as name: client
-  - policy gcra 1/s
+                  ^`,
+		"rules:\n- {name: a, policy: gcra 1/s\n- {name: b}\n": `x:2: invalid YAML: did not find expected ',' or '}' while parsing a flow mapping; close each bracket
+  - {name: a, policy: gcra 1/s
     ^`,
-		"rules: [": `x:1: invalid YAML: sequence end token ']' not found; close each bracket
+		"rules: [\n\n": `x:1: invalid YAML: did not find expected node content while parsing a flow node; close each bracket
   rules: [
-         ^`,
+          ^`,
+		"rules:\n- name: \"a\n  policy: gcra 1/s\n": `x:2: invalid YAML: found unexpected end of stream while scanning a quoted scalar; close each quotation mark
+  - name: "a
+          ^`,
+		"rules:\n- policy gcra 1/s\n  name: a\n": `x:3: invalid YAML: mapping values are not allowed in this context; here and in the line before, write a colon and a space after each field, quote text that has both, and indent all fields of a rule alike
+    name: a
+        ^`,
+		"rules:\n- name: a\n  policy gcra 1/s\n  by: ip\n": `x:3: invalid YAML: could not find expected ':' while scanning a simple key; write a colon and a space after each field, such as name: client
+    policy gcra 1/s
+    ^`,
 	} {
 		_, err := config.Parse("x", []byte(text))
 		require.EqualError(t, err, want)

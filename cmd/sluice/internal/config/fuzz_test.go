@@ -40,7 +40,7 @@ func requireUsable(t *testing.T, file *config.File) {
 	for _, r := range file.Rules {
 		again, err := compose.ParsePolicy(r.Policy.String())
 		require.NoError(t, err)
-		require.Equal(t, r.Policy, again)
+		require.Equal(t, r.Policy.String(), again.String()) // slots=1 and no slots are equal
 		if len(r.By) > 0 {
 			by, err := config.ParseFields(r.ByString())
 			if err == nil { // a + may be part of the name of a header

@@ -29,9 +29,9 @@ func TestHostileTexts(t *testing.T) {
 		"gzip":             {"\x1f\x8b\x08\x00\x01", "not UTF-8 text"},
 		"UTF-16":           {"\xff\xfer\x00u\x00", "not UTF-8 text"},
 		"tab":              {"rules:\n\t- name: a\n", "x:2: invalid YAML"},
-		"brackets":         {many("["), "nested more than 50 deep"},
-		"braces":           {many("{a: "), "nested more than 50 deep"},
-		"entries":          {many("- "), "nested more than 50 deep"},
+		"brackets":         {many("["), "exceeded max depth"},
+		"braces":           {many("{a: "), "exceeded max depth"},
+		"entries":          {many("- "), "exceeded max depth"},
 		"anchors":          {many("&a "), "invalid YAML"},
 		"aliases":          {"a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\n", "no field"},
 		"alias of a rule":  {"rules:\n- &a {name: a, policy: gcra 1/s}\n- *a\n", "anchors and aliases are not supported"},
@@ -46,11 +46,7 @@ func TestHostileTexts(t *testing.T) {
 		"escape sequences": {"\"\\e[2J\": 1\n" + rule, `no field "\x1b[2J"`},
 		"escaping path":    {"rules:\n- paths: [\"/\\e[2J\", \"/\\u202e\"]\n", `paths[0]: is "/\x1b[2J"; want printable characters`},
 		"bars":             {many("| "), "invalid YAML"},
-		"blank lines":      {rule + "b: |\n" + many("\n")[100:], "x:3: more than 200 consecutive blank lines begin here; remove some"},
-		"blank by spaces":  {"b: |\n  c\n" + strings.Repeat("  \n", 201), "x:3: more than 200 consecutive blank lines"},
-		"blank on a Mac":   {"b: |\r" + strings.Repeat("\r", 201), "x:2: more than 200 consecutive blank lines"},
-		"blank by DOS":     {"b: |\r\n" + strings.Repeat("\r\n", 201), "x:2: more than 200 consecutive blank lines"},
-		"just so blank":    {strings.Repeat("\n", 200) + rule + strings.Repeat("\r\n", 200), ""},
+		"blank lines":      {rule + "b: |\n" + many("\n")[100:], `x:2: no field "b"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := config.Parse("x", []byte(c.text))

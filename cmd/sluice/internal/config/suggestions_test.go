@@ -64,7 +64,6 @@ var faultyFiles = []faulty{
 	{"rules: [{name: a, policy: gcra 100/m, by: «[]»}]", []string{"ip", "user", "method", "path", "host"}},
 	{"rules: [{name: a, policy: gcra 100/m, by: [«colour»]}]", []string{"ip", "user", "method", "path", "host"}},
 	{"rules: [{name: a, policy: gcra 100/m, by: «colour»}]", []string{"ip+path", "everything"}},
-	{"«" + strings.Repeat("\n", 202) + "»rules: [$]", []string{"remove some -> "}},
 	{"«" + strings.Repeat("# long\n", 20000) + "»rules: [$]", []string{"128 kB -> "}},
 	{"«\x00»rules: [$]", []string{"is it a limits.yaml? -> "}},
 	{"rules: [{name: a, policy: gcra 100/m, by: [«ip:x»]}]", []string{"ip"}},
