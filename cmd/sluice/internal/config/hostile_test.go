@@ -35,6 +35,7 @@ func TestHostileTexts(t *testing.T) {
 		"anchors":          {many("&a "), "invalid YAML"},
 		"aliases":          {"a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\n", "no field"},
 		"alias of a rule":  {"rules:\n- &a {name: a, policy: gcra 1/s}\n- *a\n", "anchors and aliases are not supported"},
+		"alias of a word":  {"a: &bytes x\nrules: [{name: a, policy: gcra 1/s, cost: *bytes, by: *bytes}]\n", "rules[0].by: anchors and aliases are not supported"},
 		"merge":            {"rules:\n- {name: a, policy: gcra 1/s}\n- {<<: {by: ip}, name: b, policy: gcra 1/s}\n", `no field "<<"`},
 		"tag":              {"rules: !!seq [{name: a, policy: gcra 1/s}]\n", "tags are not supported"},
 		"directive":        {"%YAML 1.2\n---\n" + rule, ""},

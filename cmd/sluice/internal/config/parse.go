@@ -207,10 +207,13 @@ func isNothing(n *yaml.Node) bool { return n.Tag == "!!null" && n.Value == "" }
 
 // text returns the value of a node that is text.
 func text(n *yaml.Node) (string, bool) {
-	if n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
-		return strings.TrimSpace(n.Value), is(n, "!!str")
+	switch {
+	case !is(n, "!!str"):
+		return "", false
+	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+		return strings.TrimSpace(n.Value), true
 	}
-	return n.Value, is(n, "!!str")
+	return n.Value, true
 }
 
 // isA describes a node that has the wrong type or value.
@@ -236,11 +239,22 @@ func isA(n *yaml.Node) string {
 
 // word returns text that is not blank.
 func word(n *yaml.Node, want string) (string, error) {
-	s, ok := text(n)
-	if !ok || strings.TrimSpace(s) == "" {
+	s, _ := text(n)
+	if strings.TrimSpace(s) == "" {
 		return "", fmt.Errorf("%s; want %s", isA(n), want)
 	}
 	return s, nil
+}
+
+// parsed returns the function that parses text that is not blank.
+func parsed[T any](want string, parse func(string) (T, error)) func(*yaml.Node) (T, error) {
+	return func(n *yaml.Node) (v T, err error) {
+		s, err := word(n, want)
+		if err != nil {
+			return v, err
+		}
+		return parse(s)
+	}
 }
 
 func boolean(n *yaml.Node) (bool, error) {

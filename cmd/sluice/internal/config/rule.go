@@ -32,7 +32,7 @@ const (
 func (r *reader) file(root *yaml.Node) *File {
 	f := new(File)
 	given := r.members(root, "",
-		list(r, "trusted", &f.Trusted, "", trusted),
+		list(r, "trusted", &f.Trusted, "", parsed(wantPrefixes, ParseTrusted)),
 		value(r, "forwarded", &f.Forwarded, boolean),
 		value(r, "ipv6_bits", &f.IPv6Bits, ipv6Bits),
 		member{"rules", func(n *yaml.Node, at string) { f.Rules = r.rules(n, at) }},
@@ -44,14 +44,6 @@ func (r *reader) file(root *yaml.Node) *File {
 		r.faultf(n, "forwarded", "has no effect without trusted; write the addresses of your proxies into trusted")
 	}
 	return f
-}
-
-func trusted(n *yaml.Node) (netip.Prefix, error) {
-	s, err := word(n, wantPrefixes)
-	if err != nil {
-		return netip.Prefix{}, err
-	}
-	return ParseTrusted(s)
 }
 
 func ipv6Bits(n *yaml.Node) (int, error) {
@@ -77,12 +69,12 @@ func (r *reader) rule(n *yaml.Node, at string) Rule {
 	rule := Rule{Cost: Cost{Units: 1}}
 	given := r.members(n, at,
 		value(r, "name", &rule.Name, r.name),
-		value(r, "policy", &rule.Policy, policy),
+		value(r, "policy", &rule.Policy, parsed(wantPolicy, compose.ParseRulePolicy)),
 		r.by(&rule),
 		value(r, "missing", &rule.Missing, missing),
 		value(r, "cost", &rule.Cost, cost),
-		list(r, "methods", &rule.Methods, wantMethods, method),
-		list(r, "paths", &rule.Paths, wantPaths, pathPattern),
+		list(r, "methods", &rule.Methods, wantMethods, parsed(wantMethods, parseMethod)),
+		list(r, "paths", &rule.Paths, wantPaths, parsed(wantPaths, parsePath)),
 		value(r, "shadow", &rule.Shadow, boolean),
 	)
 	if given == nil {
@@ -134,14 +126,6 @@ func hasOnly(s, marks string) bool {
 	})
 }
 
-func policy(n *yaml.Node) (algo.Policy, error) {
-	spec, err := word(n, wantPolicy)
-	if err != nil {
-		return nil, err
-	}
-	return compose.ParseRulePolicy(spec)
-}
-
 // Algorithms returns the names of the algorithms of a policy, such as gcra or all(gcra; fixedwindow).
 // If two policies differ in it, they cannot read each other's states.
 func Algorithms(p algo.Policy) string {
@@ -176,14 +160,12 @@ func (r *reader) by(rule *Rule) member {
 		return parseField(s, fieldWords, rule.By)
 	})
 	return member{m.name, func(n *yaml.Node, at string) {
-		s, _ := fieldText(n)
-		if s == "" {
+		if s, _ := fieldText(n); s == "" {
 			m.read(n, at)
-			return
-		}
-		var err error
-		if rule.By, err = ParseFields(s); err != nil {
+		} else if fields, err := ParseFields(s); err != nil {
 			r.fault(n, at, err)
+		} else {
+			rule.By = fields
 		}
 	}}
 }
@@ -196,20 +178,19 @@ func fieldText(n *yaml.Node) (string, bool) {
 	}
 	kind, ok := text(n.Content[0])
 	name, named := text(n.Content[1])
-	return kind + ":" + name, ok && (named || isNothing(n.Content[1]))
+	if !ok || !named && !isNothing(n.Content[1]) {
+		return "", false
+	}
+	return kind + ":" + name, true
 }
 
 func missing(n *yaml.Node) (Missing, error) {
 	known := []string{string(MissingIP), string(MissingShare), string(MissingSkip), string(MissingDeny)}
-	word, ok := text(n)
+	word, _ := text(n)
 	if slices.Contains(known, word) {
 		return Missing(word), nil
 	}
-	hint := ""
-	if ok {
-		hint = didYouMean(word, known)
-	}
-	return "", fmt.Errorf("%s%s; want ip, share, skip or deny", isA(n), hint)
+	return "", fmt.Errorf("%s%s; want ip, share, skip or deny", isA(n), didYouMean(word, known))
 }
 
 func cost(n *yaml.Node) (Cost, error) {
@@ -223,41 +204,32 @@ func cost(n *yaml.Node) (Cost, error) {
 	return Cost{Units: units}, nil
 }
 
-func method(n *yaml.Node) (string, error) {
-	m, err := word(n, wantMethods)
-	if err == nil && !isToken(m) {
-		err = fmt.Errorf("is %s; want a method, such as GET", errtext.Quote(m))
+func parseMethod(m string) (string, error) {
+	if !isToken(m) {
+		return "", fmt.Errorf("is %s; want a method, such as GET", errtext.Quote(m))
 	}
-	return strings.ToUpper(m), err
+	return strings.ToUpper(m), nil
 }
 
-func pathPattern(n *yaml.Node) (string, error) {
-	p, err := word(n, wantPaths)
-	if err != nil {
-		return "", err
-	}
-	if problem := badPattern(p); problem != "" {
-		return "", fmt.Errorf("is %s; %s", errtext.Quote(p), problem)
-	}
-	return p, nil
-}
-
-// badPattern returns the reason why a path pattern is invalid; empty if it is valid.
-func badPattern(p string) string {
+// parsePath returns the pattern of a path if it is valid.
+func parsePath(p string) (string, error) {
 	tree, _ := strings.CutSuffix(p, "/*")
+	var problem string
 	switch {
 	case !isPrintable(p):
-		return "want printable characters, such as /login"
+		problem = "want printable characters, such as /login"
 	case !strings.HasPrefix(p, "/"):
-		return "want a path that begins with /, such as /login or /api/*"
+		problem = "want a path that begins with /, such as /login or /api/*"
 	case strings.Contains(tree, "*"):
-		return "want * only at the end, after a /, such as /api/*"
+		problem = "want * only at the end, after a /, such as /api/*"
 	case strings.ContainsAny(p, "?#%"):
-		return "want a decoded path without a query, such as /login"
+		problem = "want a decoded path without a query, such as /login"
 	case tree != "" && cleanPath(tree) != tree:
-		return "want the cleaned path " + cleanPath(tree)
+		problem = "want the cleaned path " + cleanPath(tree)
+	default:
+		return p, nil
 	}
-	return ""
+	return "", fmt.Errorf("is %s; %s", errtext.Quote(p), problem)
 }
 
 // ParseTrusted parses the address or prefix of trusted proxies. It refuses a prefix that
@@ -302,40 +274,27 @@ func ParseFields(by string) (fields []Field, err error) {
 }
 
 // parseField reads the name of a field that is not among the others.
-func parseField(word, want string, others []Field) (f Field, err error) {
+func parseField(word, want string, others []Field) (Field, error) {
 	known := []string{string(IP), string(User), string(Method), string(Path), string(Host)}
+	examples := map[string]string{string(Header): "X-Api-Key", string(Cookie): "session"}
 	kind, name, named := strings.Cut(word, ":")
-	switch f.Kind = Kind(kind); {
-	case f.Kind == Header || f.Kind == Cookie:
-		f, err = namedField(f.Kind, name)
-	case !slices.Contains(known, kind):
-		err = fmt.Errorf("no field %s%s; want %s", errtext.Quote(word), didYouMean(word, known), want)
-	case named:
-		err = fmt.Errorf("%s takes no name, got %q; want %[1]s", kind, word)
-	}
-	if err == nil && slices.Contains(others, f) {
-		err = fmt.Errorf("%v is there twice; write it once", f)
-	}
-	return f, err
-}
-
-func namedField(kind Kind, name string) (Field, error) {
-	example := "X-Api-Key"
-	if kind == Cookie {
-		example = "session"
-	}
-	if !isToken(name) {
-		return Field{}, fmt.Errorf("%s is not a valid %s name; want %[2]s:NAME, such as %[2]s:%s", errtext.Quote(name), kind, example)
-	}
-	if kind == Header {
+	if kind == string(Header) {
 		name = http.CanonicalHeaderKey(name)
 	}
-	f := Field{kind, name}
-	switch f.String() {
-	case "header:X-Forwarded-For", "header:Forwarded":
+	f, example := Field{Kind(kind), name}, examples[kind]
+	switch {
+	case example == "" && !slices.Contains(known, kind):
+		return f, fmt.Errorf("no field %s%s; want %s", errtext.Quote(word), didYouMean(word, known), want)
+	case example == "" && named:
+		return f, fmt.Errorf("%s takes no name, got %q; want %[1]s", kind, word)
+	case example != "" && !isToken(name):
+		return f, fmt.Errorf("%s is not a valid %s name; want %[2]s:NAME, such as %[2]s:%s", errtext.Quote(name), kind, example)
+	case f == Field{Header, "X-Forwarded-For"}, f == Field{Header, "Forwarded"}:
 		return f, fmt.Errorf("any client can forge the header %s; want ip, with the addresses of your proxies in trusted", name)
-	case "header:Host":
+	case f == Field{Header, "Host"}:
 		return f, fmt.Errorf("the header Host has its own field; want host")
+	case slices.Contains(others, f):
+		return f, fmt.Errorf("%v is there twice; write it once", f)
 	}
 	return f, nil
 }
