@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	_ "embed" // for the document
-	"log/slog"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -45,7 +44,7 @@ var operations = map[compose.Op]func(*limiter, context.Context, DecisionRequest,
 // problem document (RFC 9457).
 type api struct {
 	current func() *Limits // the limits for the next request
-	log     *slog.Logger   // for failures, without keys
+	log     *sampledLog    // for failures, without keys
 }
 
 // ServeHTTP implements http.Handler.

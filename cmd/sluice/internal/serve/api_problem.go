@@ -99,7 +99,7 @@ func (a *api) failure(ctx context.Context, op compose.Op, err error) *problem {
 		level = slog.LevelError
 	}
 	args := []any{"op", string(op), "paid", p.Paid}
-	a.log.Log(ctx, level, "no decision: "+p.Title, append(args, logAttributes(err)...)...)
+	a.log.Log(level, "no decision: "+p.Title, append(args, logAttributes(err)...)...)
 	return p
 }
 

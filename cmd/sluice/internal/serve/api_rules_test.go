@@ -3,7 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -61,7 +61,7 @@ func apiWith(t testing.TB, file string, store storage.Store, o compose.Options[D
 	s := &Server{service: o, store: &opened{Store: store}}
 	limits, err := s.newLimits(&config.File{Rules: apiRules(t, file)})
 	require.NoError(t, err)
-	return &api{func() *Limits { return limits }, slog.New(slog.DiscardHandler)}
+	return &api{func() *Limits { return limits }, sampledTo(io.Discard)}
 }
 
 func post(h http.Handler, path, body string) *httptest.ResponseRecorder {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -347,7 +346,7 @@ func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 	tell := func(t *testing.T, store storage.Store, r *http.Request) string {
 		logged.Reset()
 		a := apiOn(t, store, compose.Options[DecisionRequest]{}).(*api)
-		a.log = slog.New(slog.NewTextHandler(&logged, nil))
+		a.log = sampledTo(&logged)
 		return send(a, r).Body.String()
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -363,7 +362,7 @@ func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 		require.Empty(t, logged.String(), "clients that left are no trouble")
 	})
 	faulty := renamed(t).(*api)
-	faulty.log = slog.New(slog.NewTextHandler(&logged, nil))
+	faulty.log = sampledTo(&logged)
 	post(faulty, "/v1/allow", askOne)
 	require.Contains(t, logged.String(), `level=ERROR msg="no decision: The server or its configuration is faulty"`)
 	require.NotContains(t, logged.String(), "user:42")
@@ -372,7 +371,7 @@ func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 func TestRequestsUseTheCurrentLimits(t *testing.T) {
 	first, second := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{}).(*api).current(), &Limits{}
 	now := first
-	h := &api{func() *Limits { return now }, slog.New(slog.DiscardHandler)}
+	h := &api{func() *Limits { return now }, sampledTo(io.Discard)}
 	require.Equal(t, http.StatusOK, post(h, "/v1/peek", askOne).Code)
 	now = second
 	require.Equal(t, http.StatusNotFound, post(h, "/v1/peek", askOne).Code)

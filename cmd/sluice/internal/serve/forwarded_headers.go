@@ -89,27 +89,27 @@ func forwardedKind(name string) bool { return strings.HasPrefix(name, "x-forward
 // watch counts and logs requests that may be limited under a wrong address, because the list of
 // trusted proxies or a proxy is wrong. It stores nothing about peers, so many peers need no more
 // memory.
-func (u *upstream) watch(file *config.File, next http.Handler) (http.Handler, error) {
+func (s *Server) watch(file *config.File, next http.Handler) (http.Handler, error) {
 	check, err := httplimit.ClientIP{Trusted: file.Trusted, Forwarded: file.Forwarded}.Check()
 	if err != nil {
 		return nil, err
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := check(r); err != nil {
-			u.reportForwarding(r, err)
+			s.reportForwarding(r, err)
 		}
 		next.ServeHTTP(w, r)
 	}), nil
 }
 
-func (u *upstream) reportForwarding(r *http.Request, fault error) {
+func (s *Server) reportForwarding(r *http.Request, fault error) {
 	reason, message := noAddress, "X-Forwarded-For or Forwarded from a trusted proxy has no client address"
 	remedy := "configure each trusted proxy to append the address of its peer; until then such requests are limited by the proxy's address"
 	if errors.Is(fault, httplimit.ErrUntrustedPeer) {
 		reason, message = untrustedPeer, "ignored X-Forwarded-For or Forwarded from a peer that is not trusted"
 		remedy = "if the peer is your own proxy, add its address to trusted in the rules, or to --trust; until then all clients behind it share the limits by ip"
 	}
-	u.metrics.forwarding.WithLabelValues(reason).Inc()
+	s.metrics.forwarding.WithLabelValues(reason).Inc()
 	peer, _, _ := net.SplitHostPort(r.RemoteAddr)
-	u.forwardingLog.Warn(message, "peer", peer, "remedy", remedy)
+	s.forwardingLog.Warn(message, "peer", peer, "remedy", remedy)
 }

@@ -79,8 +79,8 @@ func TestForwardingWarningsAreSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged lines
 		faults := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "faults"}, []string{"reason"})
-		u := &upstream{forwardingLog: sampleLog(slog.New(slog.NewTextHandler(&logged, nil)), forwardingSamples), metrics: &metrics{forwarding: faults}}
-		h, err := u.watch(&config.File{}, http.HandlerFunc(hello))
+		s := &Server{forwardingLog: sampleLog(slog.New(slog.NewTextHandler(&logged, nil)), forwardingSamples), metrics: &metrics{forwarding: faults}}
+		h, err := s.watch(&config.File{}, http.HandlerFunc(hello))
 		require.NoError(t, err)
 		const peers = 10_000
 		for i := range peers {
@@ -90,7 +90,7 @@ func TestForwardingWarningsAreSampled(t *testing.T) {
 			h.ServeHTTP(httptest.NewRecorder(), r)
 			if i == peers-2 {
 				require.Equal(t, 1, strings.Count(logged.String(), "\n"))
-				require.Len(t, u.forwardingLog.Handler().(samplingHandler).omitted, 1)
+				require.Len(t, s.forwardingLog.omitted, 1)
 				time.Sleep(time.Minute) // of synctest
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -60,8 +61,7 @@ func (s *stuck) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Reco
 
 // watched is a server on a store, of which no more runs than its watch.
 func watched(t *testing.T, store storage.Store, policy compose.FailurePolicy) *Server {
-	log := slog.New(slog.DiscardHandler)
-	s := &Server{log: log, sampled: log, store: &opened{Store: store}, options: Options{OnFailure: policy}}
+	s := &Server{log: slog.New(slog.DiscardHandler), sampled: sampledTo(io.Discard), store: &opened{Store: store}, options: Options{OnFailure: policy}}
 	s.health.Store(&storeHealth{at: time.Now()})
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)

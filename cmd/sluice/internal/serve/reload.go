@@ -74,8 +74,8 @@ func (s *Server) adopt(ctx context.Context, file *config.File) error {
 	if err != nil {
 		return err
 	}
-	if s.behind != nil {
-		if l.front, err = s.behind.front(l); err != nil {
+	if s.transport != nil {
+		if l.front, err = s.proxyHandler(l); err != nil {
 			return err
 		}
 	}
@@ -95,7 +95,7 @@ func (s *Server) adopt(ctx context.Context, file *config.File) error {
 
 // logUntrusting logs a hint if rules limit by address and no proxy is trusted.
 func (s *Server) logUntrusting(file *config.File) {
-	if s.behind == nil {
+	if s.transport == nil {
 		return
 	}
 	if rules := file.LacksTrusted(); len(rules) > 0 {

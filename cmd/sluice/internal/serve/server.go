@@ -75,11 +75,13 @@ type Options struct {
 type Server struct {
 	options Options
 	log     *slog.Logger
-	sampled *slog.Logger // for failures that can happen at every request
-	behind  *upstream    // nil: no proxy
+	sampled *sampledLog // for failures that can happen at every request
 	current atomic.Pointer[Limits]
 	metrics *metrics
 	denied  *observe.Denied
+
+	transport     *http.Transport // to the upstream; nil: no proxy
+	forwardingLog *sampledLog
 
 	service  compose.Options[DecisionRequest] // of the limiters of all reloads
 	requests compose.Options[*http.Request]
@@ -135,7 +137,7 @@ func (s *Server) open(ctx context.Context, file *config.File) (err error) {
 		return err
 	}
 	if s.options.Upstream != nil {
-		s.behind = newUpstream(s)
+		s.transport, s.forwardingLog = s.options.newTransport(), sampleLog(s.log, forwardingSamples)
 	}
 	s.service, s.requests = limiterOptions[DecisionRequest](s, serviceSide), limiterOptions[*http.Request](s, proxySide)
 	if err := s.reachStore(ctx); err != nil {
@@ -160,7 +162,7 @@ func (s *Server) listen() error {
 	if err != nil {
 		return err
 	}
-	if s.behind != nil {
+	if s.transport != nil {
 		l, err := listenTCP(s.options.Listen, proxy)
 		if err != nil {
 			return fmt.Errorf("--listen %w", err)
@@ -312,8 +314,8 @@ func (s *Server) Close() {
 			_ = l.http.Close()
 			_ = l.Close()
 		}
-		if s.behind != nil {
-			s.behind.transport.CloseIdleConnections()
+		if s.transport != nil {
+			s.transport.CloseIdleConnections()
 		}
 		s.store.close()
 	})
@@ -353,7 +355,7 @@ func (s *Server) announce() {
 	file := s.current.Load().file
 	args := []any{"version", s.options.Version, "store", s.store.address, "rules", len(file.Rules)}
 	if s.proxy != nil {
-		args = append(args, "proxy", reachable(s.proxy.Addr()), "upstream", s.behind.Upstream.Redacted())
+		args = append(args, "proxy", reachable(s.proxy.Addr()), "upstream", s.options.Upstream.Redacted())
 	}
 	if s.api != nil {
 		args = append(args, "api", reachable(s.api.Addr()))

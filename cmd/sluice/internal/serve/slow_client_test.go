@@ -76,19 +76,18 @@ func proxied(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, fro
 		for _, change := range changes {
 			change(&o)
 		}
-		log := slog.New(slog.DiscardHandler)
 		store := new(memory.Store)
 		metrics, err := newMetrics("", store)
 		require.NoError(t, err)
-		s := &Server{options: o, log: log, sampled: log, metrics: metrics, store: &opened{Store: store}}
-		u := newUpstream(s)
-		u.transport.DialContext = back.dial
-		defer u.transport.CloseIdleConnections()
+		s := &Server{options: o, log: slog.New(slog.DiscardHandler), sampled: sampledTo(io.Discard), metrics: metrics, store: &opened{Store: store}}
+		s.transport = s.options.newTransport()
+		s.transport.DialContext = back.dial
+		defer s.transport.CloseIdleConnections()
 		file, err := config.Parse("limits.yaml", []byte("rules: [{name: all, policy: gcra 1000/s}]"))
 		require.NoError(t, err)
 		limits, err := s.newLimits(file)
 		require.NoError(t, err)
-		h, err := u.front(limits)
+		h, err := s.proxyHandler(limits)
 		require.NoError(t, err)
 		s.background, s.stop = context.WithCancel(context.Background())
 		l := s.server(front, h)
