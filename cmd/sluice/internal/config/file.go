@@ -35,8 +35,8 @@ func (f *File) LacksTrusted() (names []string) {
 	if f.Trusted != nil {
 		return nil
 	}
-	for i := range f.Rules {
-		if r := &f.Rules[i]; r.MissingByIP() || slices.Contains(r.By, Field{Kind: IP}) {
+	for _, r := range f.Rules {
+		if r.MissingByIP() || slices.Contains(r.By, Field{Kind: IP}) {
 			names = append(names, r.Name)
 		}
 	}

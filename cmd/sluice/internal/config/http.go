@@ -22,8 +22,8 @@ func (f *File) HTTPRules(unknown int64) ([]compose.Rule[*http.Request], error) {
 		return nil, err
 	}
 	var rules []compose.Rule[*http.Request]
-	for i := range f.Rules {
-		rules = append(rules, f.Rules[i].http(ip, unknown))
+	for _, r := range f.Rules {
+		rules = append(rules, r.http(ip, unknown))
 	}
 	return rules, nil
 }

@@ -85,7 +85,7 @@ func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = t; return ni
 // TestWaitForTheUpstreamHasNoClientTimeout: no deadline is set between reads and writes.
 func TestWaitForTheUpstreamHasNoClientTimeout(t *testing.T) {
 	d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-	h := idleTimeout(time.Minute, bodyRate{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := (&Options{ClientTimeout: time.Minute}).idleTimeout(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.ReadFull(r.Body, make([]byte, 2))
 		require.Zero(t, d.read)
 		io.WriteString(w, "x")
@@ -106,7 +106,7 @@ func TestReadAfterTheHandlerReturnedSetsNoDeadline(t *testing.T) {
 	for _, breaksOff := range []bool{false, true} {
 		d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 		var content io.Reader
-		h := idleTimeout(time.Minute, bodyRate{}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		h := (&Options{ClientTimeout: time.Minute}).idleTimeout(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if content = r.Body; breaksOff {
 				panic(http.ErrAbortHandler)
 			}

@@ -60,7 +60,7 @@ func (s *Server) proxyHandler(l *Limits) (http.Handler, error) {
 	}
 	limited := httplimit.Handler(l.Proxy, s.withLimitFields(proxy), httplimit.Options{Bytes: l.byteRules, Legacy: o.Legacy})
 	watched, err := s.watch(l.file, s.fit(l, limited))
-	return idleTimeout(o.ClientTimeout, bodyRate{o.MinBodyRate, o.BodyGrace}, watched), err
+	return o.idleTimeout(watched), err
 }
 
 // fit refuses invalid requests before any rule decides, without reading their bodies. It limits

@@ -46,7 +46,7 @@ type Options struct {
 	Listen          string        // HOST:PORT of the proxy
 	UpstreamHost    bool          // send the upstream's host name as Host, not the client's Host
 	UpstreamTimeout time.Duration // how long the upstream may neither read a request body nor begin its response; 0: no limit
-	ClientTimeout   time.Duration // see idleTimeout; 0: no limit; else from MinClientTimeout to MaxClientTimeout
+	ClientTimeout   time.Duration // see Options.idleTimeout; 0: no limit; else from MinClientTimeout to MaxClientTimeout
 	MinBodyRate     int64         // the lowest rate of a request body in bytes a second, else 408; 0: any rate
 	BodyGrace       time.Duration // how long a client may be slower than MinBodyRate
 	MaxBody         int64         // bytes of a request body; 0: no limit
@@ -305,10 +305,17 @@ func (s *Server) drain() {
 	}
 }
 
+// cutGrace is how long Close waits for requests to end. A client can have its complete response
+// before the server marks the connection as idle.
+const cutGrace = 100 * time.Millisecond
+
 // Close stops the server at once. Serve then returns.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() {
-		s.cut = !s.waitIdle(cutGrace)
+		for end := time.Now().Add(cutGrace); s.isBusy() && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		s.cut = s.isBusy()
 		s.stop()
 		for _, l := range s.listeners {
 			_ = l.http.Close()
@@ -330,25 +337,12 @@ func (s *Server) noteState(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// cutGrace is how long Close waits for requests to end. A client can have its complete response
-// before the server marks the connection as idle.
-const cutGrace = 100 * time.Millisecond
-
-// waitIdle waits until no connection has a request, for at most d. It reports whether there is
-// none.
-func (s *Server) waitIdle(d time.Duration) bool {
-	for end := time.Now().Add(d); s.isBusy() && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
+// isBusy reports whether a connection has a request.
+func (s *Server) isBusy() bool {
+	for range s.busy.Range {
+		return true
 	}
-	return !s.isBusy()
-}
-
-func (s *Server) isBusy() (busy bool) {
-	s.busy.Range(func(any, any) bool {
-		busy = true
-		return false
-	})
-	return busy
+	return false
 }
 
 func (s *Server) announce() {
