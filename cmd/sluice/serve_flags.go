@@ -204,7 +204,7 @@ func (f *serveFlags) service() (err error) {
 			return err
 		}
 	}
-	if err := f.CheckAddresses(); err != nil {
+	if _, _, err := f.Addresses(); err != nil {
 		return usagef("%v", err)
 	}
 	return nil

@@ -62,7 +62,22 @@ type key = func(*http.Request) string
 func (r *Rule) key(ip key) key {
 	var keys []key
 	for _, f := range r.By {
-		keys = append(keys, r.keyBy(f, ip))
+		switch f.Kind {
+		case IP:
+			keys = append(keys, ip)
+		case Method:
+			keys = append(keys, func(r *http.Request) string { return strings.ToUpper(r.Method) })
+		case Path:
+			keys = append(keys, r.pathOf)
+		case Host:
+			keys = append(keys, hostOf)
+		default:
+			if r.MissingByIP() {
+				keys = append(keys, f.caller().OrIP(ip))
+			} else {
+				keys = append(keys, f.caller().OrShare())
+			}
+		}
 	}
 	switch len(keys) {
 	case 0:
@@ -71,23 +86,6 @@ func (r *Rule) key(ip key) key {
 		return keys[0]
 	}
 	return httplimit.JoinKeys(keys...)
-}
-
-func (r *Rule) keyBy(f Field, ip key) key {
-	switch f.Kind {
-	case IP:
-		return ip
-	case Method:
-		return func(r *http.Request) string { return strings.ToUpper(r.Method) }
-	case Path:
-		return r.pathOf
-	case Host:
-		return hostOf
-	}
-	if r.MissingByIP() {
-		return f.caller().OrIP(ip)
-	}
-	return f.caller().OrShare()
 }
 
 // hostOf normalizes the host: lower case, without the port and without a trailing dot.

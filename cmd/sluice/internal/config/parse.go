@@ -119,27 +119,26 @@ type member struct {
 	read func(n *yaml.Node, at string)
 }
 
-// value returns the member that read converts. An error leaves to unchanged.
-func value[T any](r *reader, name string, to *T, read func(*yaml.Node) (T, error)) member {
-	return member{name, func(n *yaml.Node, at string) {
+// converted returns the function that gives set what read makes of a value, or adds the error.
+func converted[T any](r *reader, read func(*yaml.Node) (T, error), set func(T)) func(n *yaml.Node, at string) {
+	return func(n *yaml.Node, at string) {
 		if v, err := read(n); err != nil {
 			r.fault(n, at, err)
 		} else {
-			*to = v
+			set(v)
 		}
-	}}
+	}
+}
+
+// value returns the member that read converts. An error leaves to unchanged.
+func value[T any](r *reader, name string, to *T, read func(*yaml.Node) (T, error)) member {
+	return member{name, converted(r, read, func(v T) { *to = v })}
 }
 
 // list returns the member with a list, or with a single value without a list. read converts each
 // value. Without want, the list may be empty.
 func list[T any](r *reader, name string, to *[]T, want string, read func(*yaml.Node) (T, error)) member {
-	one := func(n *yaml.Node, at string) {
-		if v, err := read(n); err != nil {
-			r.fault(n, at, err)
-		} else {
-			*to = append(*to, v)
-		}
-	}
+	one := converted(r, read, func(v T) { *to = append(*to, v) })
 	return member{name, func(n *yaml.Node, at string) {
 		switch {
 		case !is(n, "!!seq"):

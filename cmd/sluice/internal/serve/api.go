@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -59,10 +60,9 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.write(w)
 }
 
-func serveDocument(w http.ResponseWriter, _ *http.Request) {
+func serveDocument(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/yaml")
-	w.Header().Set("Content-Length", strconv.Itoa(len(openAPI)))
-	_, _ = w.Write(openAPI) // an error means that the client is gone
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(openAPI))
 }
 
 // serve writes the response, or returns the problem for the caller to write.
@@ -85,37 +85,28 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) *problem {
 	if p := limits.check(ask); p != nil {
 		return p
 	}
-	if err := answer(r.Context(), w, limits.Service, op, ask); err != nil {
-		return a.failure(r.Context(), op, err)
+	d, err := operations[op](limits.Service, r.Context(), ask, ask.Cost)
+	decides := op == compose.OpAllow || op == compose.OpPeek
+	if err == nil && d.Degraded && !decides { // a failure policy can replace a decision, but not a write to the store
+		err = d.Err
 	}
-	return nil
-}
-
-// answer writes the response of an operation. If it returns an error, it has written nothing.
-func answer(ctx context.Context, w http.ResponseWriter, l *limiter, op compose.Op, ask DecisionRequest) error {
-	d, err := operations[op](l, ctx, ask, ask.Cost)
+	wait := waitOf(d.RetryAfter)
 	switch {
 	case err != nil:
-		return err
-	case op == compose.OpAllow, op == compose.OpPeek:
-		writeDecision(w, &d)
-	case d.Degraded: // a failure policy can replace a decision, but not a write to the store
-		return d.Err
+		return a.failure(r.Context(), op, err)
 	case op == compose.OpReset:
 		guard(w.Header())
 		w.WriteHeader(http.StatusNoContent)
-	default:
+		return nil
+	case !decides:
 		writeJSON(w, http.StatusOK, "application/json", balanceOf(&d))
-	}
-	return nil
-}
-
-func writeDecision(w http.ResponseWriter, d *compose.Decision) {
-	if wait := waitOf(d.RetryAfter); !d.Allowed && wait != nil {
+		return nil
+	case !d.Allowed && wait != nil:
 		roundedUp := (max(*wait, 1)-1)/int64(time.Second) + 1
 		w.Header().Set("Retry-After", strconv.FormatInt(roundedUp, 10))
 	}
-	writeJSON(w, http.StatusOK, "application/json", decisionOf(d))
+	writeJSON(w, http.StatusOK, "application/json", decisionOf(&d))
+	return nil
 }
 
 // routes returns the handler of the API listener. private means that only this machine can

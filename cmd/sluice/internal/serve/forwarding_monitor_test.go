@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/httplimit"
 )
 
 const trustingLoopback = "trusted: [127.0.0.1]\n" + oneByIP
@@ -80,14 +80,11 @@ func TestForwardingWarningsAreSampled(t *testing.T) {
 		var logged lines
 		faults := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "faults"}, []string{"reason"})
 		s := &Server{forwardingLog: sampleLog(slog.New(slog.NewTextHandler(&logged, nil)), forwardingSamples), metrics: &metrics{forwarding: faults}}
-		h, err := s.watch(&config.File{}, http.HandlerFunc(hello))
-		require.NoError(t, err)
 		const peers = 10_000
 		for i := range peers {
 			r := httptest.NewRequest("GET", "/", nil)
 			r.RemoteAddr = fmt.Sprintf("[2001:db8::%x]:9", i)
-			r.Header.Set("X-Forwarded-For", fmt.Sprintf("198.51.100.%d", i%256))
-			h.ServeHTTP(httptest.NewRecorder(), r)
+			s.reportForwarding(r, httplimit.ErrUntrustedPeer)
 			if i == peers-2 {
 				require.Equal(t, 1, strings.Count(logged.String(), "\n"))
 				require.Len(t, s.forwardingLog.omitted, 1)

@@ -19,17 +19,10 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// CheckAddresses validates Listen, Upstream, API and Token, without listening. The errors name the
-// flags of sluice serve.
-func (o *Options) CheckAddresses() error {
-	_, _, err := o.addresses()
-	return err
-}
-
-// addresses returns the addresses to listen on: nil for the proxy if there is none, and nil for the
+// Addresses returns the addresses to listen on: nil for the proxy if there is none, and nil for the
 // decision service if there is none or if it has a unix socket. Without a token, the decision
-// service must have a loopback address or a unix socket.
-func (o *Options) addresses() (proxy, api *net.TCPAddr, err error) {
+// service must have a loopback address or a unix socket. The errors name the flags of sluice serve.
+func (o *Options) Addresses() (proxy, api *net.TCPAddr, err error) {
 	if o.Upstream != nil {
 		if proxy, err = resolve(o.Listen, form); err != nil {
 			return nil, nil, fmt.Errorf("--listen %w", err)

@@ -69,14 +69,12 @@ func (l *sampledLog) Log(level slog.Level, message string, args ...any) {
 // TakeStandardLog redirects package log, to which libraries write, to this log: each line
 // becomes a warning. Package log is one for the whole process; release restores it.
 func TakeStandardLog(log *slog.Logger) (release func()) {
-	writer, flags, prefix := stdlog.Writer(), stdlog.Flags(), stdlog.Prefix()
+	writer, flags := stdlog.Writer(), stdlog.Flags()
 	stdlog.SetOutput(errorLines{sampleLog(log, failureSamples), "message from a library"})
 	stdlog.SetFlags(0)
-	stdlog.SetPrefix("")
 	return func() {
 		stdlog.SetOutput(writer)
 		stdlog.SetFlags(flags)
-		stdlog.SetPrefix(prefix)
 	}
 }
 

@@ -64,7 +64,9 @@ func TestIdleConnectionsCloseAtTheLimit(t *testing.T) {
 func TestWebSocketsCountAsConnections(t *testing.T) {
 	w := startTestServer(t, manyByIP, withUpstream(t, echo), atMost(1))
 	for range 3 { // each gets the room of the one before
-		conn, reader, _ := upgrade(t, w)
+		conn, reader, response := upgrade(t, w)
+		require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
+		require.Contains(t, response.Header.Get("RateLimit"), `"client";r=`)
 		w.waitFull()
 		_, err := io.WriteString(conn, "ping\n")
 		require.NoError(t, err)

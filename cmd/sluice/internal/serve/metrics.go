@@ -22,13 +22,10 @@ type metrics struct {
 	reloads, purges, upstream, forwarding *prometheus.CounterVec
 }
 
-// The values of the labels.
+// The values of the labels of reloads and purges, and of forwarding faults.
 const (
-	succeeded = "ok" // a reload or a purge
-	failed    = "failed"
-
-	untrustedPeer = "untrusted_peer" // see upstream.watch
-	noAddress     = "no_address"
+	succeeded, failed        = "ok", "failed"
+	untrustedPeer, noAddress = "untrusted_peer", "no_address"
 )
 
 func newMetrics(version string, store storage.Store) (*metrics, error) {

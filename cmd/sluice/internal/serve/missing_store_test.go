@@ -63,13 +63,6 @@ func failing(policy compose.FailurePolicy) func(*Options) {
 	return func(o *Options) { o.OnFailure = policy }
 }
 
-// TestFailClosedDoesNotStartWithoutTheStore, because it could only refuse requests.
-func TestFailClosedDoesNotStartWithoutTheStore(t *testing.T) {
-	address, _ := laterStores["sqlite"](t)
-	_, err := newTestServer(t, oneByIP, on(address))
-	require.ErrorContains(t, err, "--store sqlite:")
-}
-
 // TestReloadWithoutTheStore: the rules of a reload hold when the store comes.
 func TestReloadWithoutTheStore(t *testing.T) {
 	address, come := laterStores["sqlite"](t)

@@ -59,26 +59,26 @@ func (s *Server) proxyHandler(l *Limits) (http.Handler, error) {
 		ErrorLog:   errorLog(s.sampled, "a response failed"),
 	}
 	limited := httplimit.Handler(l.Proxy, s.withLimitFields(proxy), httplimit.Options{Bytes: l.byteRules, Legacy: o.Legacy})
-	watched, err := s.watch(l.file, s.fit(l, limited))
-	return o.idleTimeout(watched), err
-}
-
-// fit refuses invalid requests before any rule decides, without reading their bodies. It limits
-// the size of bodies of unknown length.
-func (s *Server) fit(l *Limits, next http.Handler) http.Handler {
-	return refuse(func(w http.ResponseWriter, r *http.Request) *problem {
-		p := s.unfit(l, r)
-		if p != nil {
-			earlyreply.Prepare(w, r)
-		} else if s.options.MaxBody > 0 && r.ContentLength < 0 {
-			r.Body = http.MaxBytesReader(w, r.Body, s.options.MaxBody)
+	check, err := httplimit.ClientIP{Trusted: l.file.Trusted, Forwarded: l.file.Forwarded}.Check()
+	return o.idleTimeout(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := check(r); err != nil {
+			s.reportForwarding(r, err)
 		}
-		return p
-	}, next)
+		if p := s.unfit(l, r); p != nil {
+			earlyreply.Prepare(w, r)
+			p.write(w)
+			return
+		}
+		if o.MaxBody > 0 && r.ContentLength < 0 {
+			r.Body = http.MaxBytesReader(w, r.Body, o.MaxBody)
+		}
+		limited.ServeHTTP(w, r)
+	})), err
 }
 
-// unfit returns the problem of a request with a target that would bypass rules for paths, a body
-// that is too large, or a body of unknown length that a rule would deny; nil if there is none.
+// unfit returns the problem of a request that is refused before any rule decides: its target would bypass
+// rules for paths, its body is too large, or a rule would deny it because the length of its body is
+// unknown. It returns nil if there is none.
 func (s *Server) unfit(l *Limits, r *http.Request) *problem {
 	switch {
 	case r.Method == http.MethodConnect:

@@ -222,17 +222,6 @@ func upgrade(t *testing.T, w *testServer) (net.Conn, *bufio.Reader, *http.Respon
 	return conn, reader, response
 }
 
-func TestUpgrades(t *testing.T) {
-	w := startTestServer(t, oneByIP, withUpstream(t, echo))
-	conn, reader, response := upgrade(t, w)
-	require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
-	require.Equal(t, `"client";r=2;t=1200`, response.Header.Get("RateLimit"))
-	io.WriteString(conn, "ping\n")
-	pong, err := reader.ReadString('\n')
-	require.NoError(t, err)
-	require.Equal(t, "ping\n", pong)
-}
-
 // fetchBy asks by GET in a version of HTTP, HTTP/1.1 or HTTP/2.0.
 func fetchBy(t *testing.T, version, url string) answered {
 	t.Helper()
@@ -293,6 +282,11 @@ func TestBytes(t *testing.T) {
 			a := call(t, c.method, w.proxyURL("/"), content)
 			require.Equal(t, c.status, a.StatusCode, a.body)
 			require.Equal(t, c.left, a.Header.Get("RateLimit"))
+			if c.status == http.StatusRequestEntityTooLarge && c.maxBody == 0 {
+				require.Equal(t, `"uploads";q=1000;w=3600;qu="content-bytes"`, a.Header.Get("RateLimit-Policy"))
+				require.NotContains(t, a.Header, "Retry-After")
+				require.Equal(t, "application/problem+json", a.Header.Get("Content-Type"))
+			}
 		})
 	}
 }

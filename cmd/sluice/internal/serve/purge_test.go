@@ -37,9 +37,9 @@ func (e *expired) Purge(ctx context.Context, most int) (int, error) {
 
 func TestPurge(t *testing.T) {
 	e := &expired{n: 2*purgeBatch + 5}
-	removed, err := purgeAll(context.Background(), e)
-	require.NoError(t, err)
-	require.Equal(t, 2*purgeBatch+5, removed)
+	w := startTestServer(t, oneByIP)
+	w.purge(t.Context(), e)
+	require.Contains(t, w.logged.String(), fmt.Sprintf("removed=%d", 2*purgeBatch+5))
 	require.Equal(t, []int{purgeBatch, purgeBatch, 5}, e.batches)
 }
 

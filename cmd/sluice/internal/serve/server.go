@@ -158,7 +158,7 @@ func limiterOptions[In any](s *Server, side string) compose.Options[In] {
 }
 
 func (s *Server) listen() error {
-	proxy, api, err := s.options.addresses()
+	proxy, api, err := s.options.Addresses()
 	if err != nil {
 		return err
 	}
@@ -251,8 +251,11 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	select {
 	case <-ctx.Done():
-		s.announceEnd(errors.Is(context.Cause(ctx), ErrInterrupted))
-		s.drain()
+		delay := s.options.ShutdownDelay
+		if errors.Is(context.Cause(ctx), ErrInterrupted) {
+			delay = 0
+		}
+		s.shutDown(delay)
 	case <-s.background.Done():
 	case err := <-failed:
 		if !errors.Is(err, http.ErrServerClosed) {
@@ -281,23 +284,15 @@ func every(ctx context.Context, d time.Duration, task func(context.Context)) {
 	}
 }
 
-// announceEnd makes /readyz fail, and waits so that load balancers notice.
-func (s *Server) announceEnd(atOnce bool) {
-	delay := s.options.ShutdownDelay
-	if atOnce {
-		delay = 0
-	}
+// shutDown makes /readyz fail, waits so that load balancers notice, and shuts down the proxy before the
+// decision service, which serves health checks until then. It does not wait for upgraded connections.
+func (s *Server) shutDown(delay time.Duration) {
 	s.draining.Store(true)
 	s.log.Info("shutting down", "delay", delay, "drain", s.options.Drain)
 	select {
 	case <-time.After(delay):
 	case <-s.background.Done():
 	}
-}
-
-// drain shuts down the proxy before the decision service, which serves health checks until
-// then. It does not wait for upgraded connections.
-func (s *Server) drain() {
 	ctx, cancel := context.WithTimeout(s.background, s.options.Drain)
 	defer cancel()
 	for _, l := range s.listeners {

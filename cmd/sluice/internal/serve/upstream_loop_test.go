@@ -39,7 +39,7 @@ func TestUpstreamMustNotBeTheProxyItself(t *testing.T) {
 	} {
 		upstream, err := url.Parse(c.upstream)
 		require.NoError(t, err)
-		err = (&Options{Upstream: upstream, Listen: c.listen}).CheckAddresses()
+		_, _, err = (&Options{Upstream: upstream, Listen: c.listen}).Addresses()
 		if !c.loops {
 			require.NoError(t, err, "%s before %s", c.listen, c.upstream)
 			continue
