@@ -171,12 +171,6 @@ func (p *problem) write(w http.ResponseWriter) {
 	writeJSON(w, p.Status, "application/problem+json", p)
 }
 
-func malformed(offset int, format string, args ...any) *problem {
-	p := newProblem("malformed", format, args...)
-	p.Offset = &offset
-	return p
-}
-
 // invalid is the problem of valid JSON that is not a valid request. field is the wrong member,
 // if it is one member.
 func invalid(field, format string, args ...any) *problem {

@@ -135,8 +135,7 @@ type socket struct {
 func listenUnix(path string) (net.Listener, error) {
 	_ = os.Remove(path)
 	private := func(_, _ string, c syscall.RawConn) error {
-		// Linux creates the file with at most this mode. A umask would apply to the whole process.
-		return c.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) })
+		return c.Control(setPrivate) // a umask would apply to the whole process
 	}
 	l, err := (&net.ListenConfig{Control: private}).Listen(context.Background(), "unix", path)
 	if err != nil {

@@ -45,25 +45,17 @@ func CheckStore(address string) error {
 	switch {
 	case scheme == "memory" && rest != "":
 		return fmt.Errorf("%s: the store memory: takes no name; want memory:", redacted(address))
-	case scheme == "sqlite":
-		return checkFile(rest)
-	case scheme == "memory":
+	case scheme == "sqlite" && (rest == "" || rest == ":memory:"):
+		return fmt.Errorf("%s: want a file name, such as sqlite:limits.db", address)
+	case scheme == "sqlite" && (strings.HasPrefix(rest, "//") || strings.Contains(rest, "?")):
+		return fmt.Errorf("%s: want a file name without parameters, such as sqlite:limits.db or sqlite:/var/lib/limits.db", address)
+	case scheme == "memory", scheme == "sqlite":
 	case !slices.Contains([]string{"postgres", "postgresql", "redis", "rediss"}, scheme) || !strings.HasPrefix(rest, "//"):
 		return fmt.Errorf("%s: want memory:, sqlite:FILE, postgres://... or redis://...", redacted(address))
 	case strings.Contains(path, "@"), strings.Contains(host, "@") && strings.HasPrefix(scheme, "postgres"): // the parser for redis uses the last @
 		return fmt.Errorf("%s://...: the address has more than one @; in a password, write / as %%2F and @ as %%40", scheme)
 	case strings.Contains(path, ";"):
 		return fmt.Errorf("%s://...: the name has a semicolon; write parameters after a ? with & between, and a semicolon in a name as %%3B", scheme)
-	}
-	return nil
-}
-
-func checkFile(file string) error {
-	switch {
-	case file == "" || file == ":memory:":
-		return fmt.Errorf("sqlite:%s: want a file name, such as sqlite:limits.db", file)
-	case strings.HasPrefix(file, "//"), strings.ContainsRune(file, '?'):
-		return fmt.Errorf("sqlite:%s: want a file name without parameters, such as sqlite:limits.db or sqlite:/var/lib/limits.db", file)
 	}
 	return nil
 }
