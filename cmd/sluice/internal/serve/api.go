@@ -43,13 +43,10 @@ var operations = map[compose.Op]func(*limiter, context.Context, DecisionRequest,
 // api is the handler of the decision service, the routes below /v1/. A decision has the status
 // 200, allowed or denied. Every other status means that there is no decision. The body is then a
 // problem document (RFC 9457).
-type api struct {
-	current func() *Limits // the limits for the next request
-	log     *sampledLog    // for failures, without keys
-}
+type api struct{ *Server }
 
 // ServeHTTP implements http.Handler.
-func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p := a.serve(w, r)
 	if p == nil {
 		return
@@ -66,7 +63,7 @@ func serveDocument(w http.ResponseWriter, r *http.Request) {
 }
 
 // serve writes the response, or returns the problem for the caller to write.
-func (a *api) serve(w http.ResponseWriter, r *http.Request) *problem {
+func (a api) serve(w http.ResponseWriter, r *http.Request) *problem {
 	word, below := strings.CutPrefix(r.URL.Path, apiRoot)
 	op := compose.Op(word)
 	switch {
@@ -81,7 +78,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) *problem {
 	if p != nil {
 		return p
 	}
-	limits := a.current()
+	limits := a.current.Load()
 	if p := limits.check(ask); p != nil {
 		return p
 	}
@@ -120,7 +117,7 @@ func (s *Server) routes(private bool) http.Handler {
 		mux.Handle("/debug/denied", s.admit(reading(s.denied)))
 	}
 	mux.Handle(documentPath, s.admit(reading(http.HandlerFunc(serveDocument))))
-	mux.Handle("/", s.admit(&api{s.current.Load, s.sampled}))
+	mux.Handle("/", s.admit(api{s}))
 	if private && !strings.HasPrefix(s.options.API, unixPrefix) && s.options.Token == "" {
 		return onlyLocal(mux)
 	}

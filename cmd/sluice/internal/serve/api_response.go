@@ -187,7 +187,7 @@ func methodProblem(w http.ResponseWriter, r *http.Request, allow string) *proble
 // failure returns the problem document for a request that could not be decided. The error goes
 // to the log only, because it may describe the store. Each kind of problem has its own message,
 // so that log sampling does not omit one kind because of another.
-func (a *api) failure(ctx context.Context, op compose.Op, err error) *problem {
+func (a api) failure(ctx context.Context, op compose.Op, err error) *problem {
 	p := problemOfError(err)
 	level := slog.LevelWarn
 	switch {
@@ -197,7 +197,7 @@ func (a *api) failure(ctx context.Context, op compose.Op, err error) *problem {
 		level = slog.LevelError
 	}
 	args := []any{"op", string(op), "paid", p.Paid}
-	a.log.Log(level, "no decision: "+p.Title, append(args, logAttributes(err)...)...)
+	a.sampled.Log(level, "no decision: "+p.Title, append(args, logAttributes(err)...)...)
 	return p
 }
 

@@ -347,8 +347,8 @@ func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 	var logged bytes.Buffer
 	tell := func(t *testing.T, store storage.Store, r *http.Request) string {
 		logged.Reset()
-		a := apiOn(t, store, compose.Options[DecisionRequest]{}).(*api)
-		a.log = sampledTo(&logged)
+		a := apiOn(t, store, compose.Options[DecisionRequest]{}).(api)
+		a.sampled = sampledTo(&logged)
 		return send(a, r).Body.String()
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -363,20 +363,11 @@ func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 		tell(t, failingStore{}, ask("/v1/allow", askOne).WithContext(ctx))
 		require.Empty(t, logged.String(), "clients that left are no trouble")
 	})
-	faulty := renamed(t).(*api)
-	faulty.log = sampledTo(&logged)
+	faulty := renamed(t).(api)
+	faulty.sampled = sampledTo(&logged)
 	post(faulty, "/v1/allow", askOne)
 	require.Contains(t, logged.String(), `level=ERROR msg="no decision: The server or its configuration is faulty"`)
 	require.NotContains(t, logged.String(), "user:42")
-}
-
-func TestRequestsUseTheCurrentLimits(t *testing.T) {
-	first, second := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{}).(*api).current(), &Limits{}
-	now := first
-	h := &api{func() *Limits { return now }, sampledTo(io.Discard)}
-	require.Equal(t, http.StatusOK, post(h, "/v1/peek", askOne).Code)
-	now = second
-	require.Equal(t, http.StatusNotFound, post(h, "/v1/peek", askOne).Code)
 }
 
 // BenchmarkAllow is one decision in memory, from the request to the response, but
@@ -441,10 +432,11 @@ func apiOn(t testing.TB, store storage.Store, o compose.Options[DecisionRequest]
 // apiWith serves the limits of a file on store.
 func apiWith(t testing.TB, file string, store storage.Store, o compose.Options[DecisionRequest]) http.Handler {
 	t.Helper()
-	s := &Server{service: o, store: &opened{Store: store}}
+	s := &Server{service: o, store: &opened{Store: store}, sampled: sampledTo(io.Discard)}
 	limits, err := s.newLimits(&config.File{Rules: apiRules(t, file)})
 	require.NoError(t, err)
-	return &api{func() *Limits { return limits }, sampledTo(io.Discard)}
+	s.current.Store(limits)
+	return api{s}
 }
 
 func post(h http.Handler, path, body string) *httptest.ResponseRecorder {
