@@ -109,13 +109,12 @@ func printConfig(w io.Writer, name string, f *config.File) error {
 		fmt.Fprintf(out, "  an IPv6 client is its /%d\n\n", f.IPv6Bits)
 	}
 	var legend [][2]string
-	for i := range f.Rules {
-		r := &f.Rules[i]
-		legend = append(legend, [2]string{ruleName(r), ruleText(r)})
+	for _, r := range f.Rules {
+		legend = append(legend, [2]string{ruleName(&r), ruleText(&r)})
 		if fields := r.MayLack(); len(fields) > 0 {
 			legend = append(legend, [2]string{"", fmt.Sprintf("requests without %s %v", list(fields, " or "), r.Missing)})
 		}
-		legend = append(legend, [2]string{"", capacityText(r)}, [2]string{"", boundsText(r)})
+		legend = append(legend, [2]string{"", capacityText(&r)}, [2]string{"", boundsText(&r)})
 	}
 	printLegend(out, legend)
 	_, err := io.WriteString(w, out.String())
@@ -134,8 +133,7 @@ func warnTrusted(w io.Writer, name string, f *config.File) {
 // address.
 func rulesLimit(f *config.File, names []string) string {
 	var words []string
-	for i := range f.Rules {
-		r := &f.Rules[i]
+	for _, r := range f.Rules {
 		switch {
 		case !slices.Contains(names, r.Name):
 		case slices.Contains(r.By, config.Field{Kind: config.IP}):

@@ -55,8 +55,8 @@ func newRuleSubjectOfSeveral(name string, file *config.File, keyField string) (*
 		return nil, err
 	}
 	var policies []algo.Policy
-	for i := range file.Rules {
-		policies = append(policies, file.Rules[i].Policy)
+	for _, r := range file.Rules {
+		policies = append(policies, r.Policy)
 	}
 	if s.client, err = (httplimit.ClientIP{Trusted: file.Trusted, IPv6Bits: 128}).Key(); err != nil {
 		return nil, err
@@ -67,8 +67,7 @@ func newRuleSubjectOfSeveral(name string, file *config.File, keyField string) (*
 
 // checkReplayable refuses rules that need data that logs do not have.
 func (s *ruleSubject) checkReplayable(keyField string) error {
-	for i := range s.file.Rules {
-		r := &s.file.Rules[i]
+	for _, r := range s.file.Rules {
 		if r.Cost.Bytes {
 			return usagef("%s: rule %s has cost: bytes, and access logs do not have the size of request bodies; replay a copy of the file without the rule, or with a number as its cost", s.name, r.Name)
 		}
@@ -99,8 +98,7 @@ var fieldOf = map[config.Kind]accesslog.Fields{
 }
 
 func (s *ruleSubject) fields() (read, named accesslog.Fields) {
-	for i := range s.file.Rules {
-		r := &s.file.Rules[i]
+	for _, r := range s.file.Rules {
 		for _, f := range r.By {
 			named |= fieldOf[f.Kind]
 		}
@@ -123,8 +121,7 @@ func (s *ruleSubject) fields() (read, named accesslog.Fields) {
 // instead describes what the rules do with requests without the field.
 func (s *ruleSubject) instead(f accesslog.Fields) string {
 	var words []string
-	for i := range s.file.Rules {
-		r := &s.file.Rules[i]
+	for _, r := range s.file.Rules {
 		for _, by := range r.MayLack() {
 			if fieldOf[by.Kind] == f {
 				words = append(words, fmt.Sprintf("under rule %s they %v", r.Name, r.Missing))
@@ -229,9 +226,8 @@ func (s *ruleSubject) tables(r *replay.RulesReport, log *logSummary) string {
 		"", "", "", "", "", "", formatWait(r.LongestWait, r.Never)})
 	printLegend(w, legend)
 	printTable(w, rows)
-	for i := range r.Rules {
-		rule := &s.file.Rules[i]
-		printDenials(w, rule, ruleName(rule), r.Rules[i].TopDenied)
+	for i, o := range r.Rules {
+		printDenials(w, &s.file.Rules[i], ruleName(&s.file.Rules[i]), o.TopDenied)
 	}
 	return w.String()
 }

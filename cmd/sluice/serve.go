@@ -38,16 +38,35 @@ func serveCommand(s streams) *cobra.Command {
 	return c
 }
 
+// runServe maps signals to a reload, a shutdown, and an immediate end. A slow reload does not delay
+// the end.
 func runServe(ctx context.Context, f *serveFlags, s streams) error {
 	// serving is not derived from ctx, which cannot report a second interrupt.
 	serving, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer stop(nil)
-	h := &signalHandler{ends: make(chan os.Signal, 8), reloads: make(chan os.Signal, 1)}
-	signal.Notify(h.ends, os.Interrupt, syscall.SIGTERM)
-	signal.Notify(h.reloads, syscall.SIGHUP)
-	over := make(chan struct{})
-	defer close(over)
-	go h.handleEnds(over, stop)
+	ends := make(chan os.Signal, 8)
+	reloads := make(chan os.Signal, 1) // drops a signal while another waits: that reload has not begun to read
+	signal.Notify(ends, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(reloads, syscall.SIGHUP)
+	defer func() {
+		if serving.Err() == nil { // else a late signal must not turn the shutdown into a failure
+			signal.Stop(ends)
+			signal.Stop(reloads)
+			close(ends)
+		}
+	}()
+	var open atomic.Pointer[serve.Server] // nil until the server is open
+	go func() {
+		for sig := range ends {
+			switch server := open.Load(); {
+			case serving.Err() == nil && sig == os.Interrupt: // a person is waiting
+				stop(serve.ErrInterrupted)
+			case serving.Err() == nil:
+				stop(nil)
+			case server != nil:
+				server.Close()
+			}
+		}
+	}()
 	o, err := await(serving, func() (serve.Options, error) { return f.options(s.err) })
 	if err != nil {
 		return err
@@ -58,14 +77,14 @@ func runServe(ctx context.Context, f *serveFlags, s streams) error {
 		return err
 	}
 	defer server.Close()
+	open.Store(server)
 	var reloading sync.WaitGroup
-	h.server.Store(server)
 	reloading.Go(func() {
 		for {
 			select {
 			case <-serving.Done():
 				return
-			case <-h.reloads:
+			case <-reloads:
 				_ = server.Reload(serving) // it logs its errors
 			}
 		}
@@ -77,37 +96,4 @@ func runServe(ctx context.Context, f *serveFlags, s streams) error {
 		return errors.New("requests in flight were cut off; to give them more time, set a longer --drain")
 	}
 	return err
-}
-
-// signalHandler maps signals to a reload, a shutdown, and an immediate end. A slow reload does not
-// delay the end.
-type signalHandler struct {
-	ends    chan os.Signal
-	reloads chan os.Signal               // drops a signal while another waits: that reload has not begun to read
-	server  atomic.Pointer[serve.Server] // nil until the server is open
-}
-
-// handleEnds calls stop at the first signal, and closes the server at the others, until over is
-// closed. Without a signal, all signals then have their default effect again. After a signal they
-// do not: a late signal must not turn the shutdown into a failure.
-func (h *signalHandler) handleEnds(over <-chan struct{}, stop context.CancelCauseFunc) {
-	for first := true; ; first = false {
-		select {
-		case <-over:
-			if first {
-				signal.Stop(h.ends)
-				signal.Stop(h.reloads)
-			}
-			return
-		case s := <-h.ends:
-			switch server := h.server.Load(); {
-			case first && s == os.Interrupt: // a person is waiting
-				stop(serve.ErrInterrupted)
-			case first:
-				stop(nil)
-			case server != nil:
-				server.Close()
-			}
-		}
-	}
 }

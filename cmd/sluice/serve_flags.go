@@ -204,7 +204,7 @@ func (f *serveFlags) service() (err error) {
 			return err
 		}
 	}
-	if err := f.CheckAddresses(); err != nil {
+	if _, _, err := f.Addresses(); err != nil {
 		return usagef("%v", err)
 	}
 	return nil
@@ -272,10 +272,8 @@ func (f *serveFlags) storage() error {
 }
 
 func (f *serveFlags) logger(w io.Writer) error {
-	level, known := map[string]slog.Level{
-		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
-	}[f.logLevel]
-	if !known {
+	var level slog.Level
+	if level.UnmarshalText([]byte(f.logLevel)) != nil {
 		return usagef("--log-level %q: want debug, info, warn or error", f.logLevel)
 	}
 	options := &slog.HandlerOptions{Level: level}

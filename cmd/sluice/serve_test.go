@@ -161,23 +161,6 @@ func TestServeEndsAtOnceWithASecondSignal(t *testing.T) {
 	require.Equal(t, exitFailed, s.exitCode())
 }
 
-func TestServeOnASocket(t *testing.T) {
-	dir, err := os.MkdirTemp("", "sluice")
-	require.NoError(t, err)
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "s")
-	s := startServe(t, "--limit", "gcra 100/m burst=20", "--by", "user", "--api", "unix:"+path, "--log-format", "json")
-	s.waitForLog(`"msg":"serving".*"api":"unix:` + path)
-	s.Process.Kill() // and leaves its socket behind
-	s.exitCode()
-	require.FileExists(t, path)
-	s = startServe(t, "--limit", "gcra 100/m burst=20", "--api", "unix:"+path)
-	s.waitForLog(`msg=serving`)
-	s.signal(os.Interrupt)
-	require.Zero(t, s.exitCode())
-	require.NoFileExists(t, path)
-}
-
 func TestInvalidCommandLinesOfServe(t *testing.T) {
 	const limit = "--limit=gcra 1/s"
 	short := write(t, "token", "short\n")

@@ -1,3 +1,11 @@
+// Package config reads limits.yaml, the file of rate limiting rules. "sluice check --help"
+// describes the file.
+//
+// Parsing is strict: unknown fields are errors. [Parse] reports all errors of a file at
+// once, each with its line, its field and the accepted values.
+//
+// [File.HTTPRules] makes the rules for HTTP requests. The server and the replay of a log
+// both use them, so they decide alike.
 package config
 
 import (
@@ -27,8 +35,8 @@ func (f *File) LacksTrusted() (names []string) {
 	if f.Trusted != nil {
 		return nil
 	}
-	for i := range f.Rules {
-		if r := &f.Rules[i]; r.MissingByIP() || slices.Contains(r.By, Field{Kind: IP}) {
+	for _, r := range f.Rules {
+		if r.MissingByIP() || slices.Contains(r.By, Field{Kind: IP}) {
 			names = append(names, r.Name)
 		}
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"iter"
 	"net"
 	"net/http"
 	"net/url"
@@ -21,8 +22,8 @@ func (f *File) HTTPRules(unknown int64) ([]compose.Rule[*http.Request], error) {
 		return nil, err
 	}
 	var rules []compose.Rule[*http.Request]
-	for i := range f.Rules {
-		rules = append(rules, f.Rules[i].http(ip, unknown))
+	for _, r := range f.Rules {
+		rules = append(rules, r.http(ip, unknown))
 	}
 	return rules, nil
 }
@@ -61,7 +62,22 @@ type key = func(*http.Request) string
 func (r *Rule) key(ip key) key {
 	var keys []key
 	for _, f := range r.By {
-		keys = append(keys, r.keyBy(f, ip))
+		switch f.Kind {
+		case IP:
+			keys = append(keys, ip)
+		case Method:
+			keys = append(keys, func(r *http.Request) string { return strings.ToUpper(r.Method) })
+		case Path:
+			keys = append(keys, r.pathOf)
+		case Host:
+			keys = append(keys, hostOf)
+		default:
+			if r.MissingByIP() {
+				keys = append(keys, f.caller().OrIP(ip))
+			} else {
+				keys = append(keys, f.caller().OrShare())
+			}
+		}
 	}
 	switch len(keys) {
 	case 0:
@@ -70,23 +86,6 @@ func (r *Rule) key(ip key) key {
 		return keys[0]
 	}
 	return httplimit.JoinKeys(keys...)
-}
-
-func (r *Rule) keyBy(f Field, ip key) key {
-	switch f.Kind {
-	case IP:
-		return ip
-	case Method:
-		return func(r *http.Request) string { return strings.ToUpper(r.Method) }
-	case Path:
-		return r.pathOf
-	case Host:
-		return hostOf
-	}
-	if r.MissingByIP() {
-		return f.caller().OrIP(ip)
-	}
-	return f.caller().OrShare()
 }
 
 // hostOf normalizes the host: lower case, without the port and without a trailing dot.
@@ -142,35 +141,32 @@ func (r *Rule) reading(u *url.URL) (clean string, ok bool) {
 	if len(r.Paths) == 0 {
 		return cleanPath(u.Path), true
 	}
-	escaped := u.Path
-	if u.RawPath != "" { // else nothing is encoded that need not be, such as / and .
-		escaped = u.EscapedPath()
+	for clean = range readings(u) {
+		if slices.ContainsFunc(r.Paths, func(pattern string) bool { return matches(pattern, clean) }) {
+			return clean, true
+		}
 	}
-	clean, ok = r.decoded(withoutParameters(u.Path), withoutParameters(escaped))
-	if !ok && strings.Contains(u.Path, ";") {
-		clean, ok = r.decoded(u.Path, escaped)
-	}
-	if !ok && strings.Contains(escaped, "..") { // a name as any other, to servers that clean nothing
-		clean = bySegment(u.EscapedPath())
-		ok = r.covers(clean)
-	}
-	return clean, ok
+	return "", false
 }
 
-// decoded returns the first matching reading of three: the path decoded as a whole, decoded
-// segment by segment, and decoded after only unencoded .. segments were resolved.
-func (r *Rule) decoded(whole, escaped string) (clean string, ok bool) {
-	if clean = path.Clean("/" + whole); r.covers(clean) {
-		return clean, true
+// readings returns the readings of a path without parameters, and then with them: decoded as a whole,
+// decoded segment by segment, and decoded after only unencoded .. segments were resolved. In the last
+// reading, .. is a name like any other, as for servers that clean nothing.
+func readings(u *url.URL) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		escaped := u.Path
+		if u.RawPath != "" { // else nothing is encoded that need not be, such as / and .
+			escaped = u.EscapedPath()
+		}
+		all := func(whole, escaped string) bool {
+			return yield(path.Clean("/"+whole)) && (whole == escaped ||
+				yield(path.Clean("/"+bySegment(escaped))) && yield(bySegment(path.Clean("/"+escaped))))
+		}
+		if all(withoutParameters(u.Path), withoutParameters(escaped)) &&
+			(!strings.Contains(u.Path, ";") || all(u.Path, escaped)) && strings.Contains(escaped, "..") {
+			yield(bySegment(u.EscapedPath()))
+		}
 	}
-	if whole == escaped {
-		return "", false
-	}
-	if clean = path.Clean("/" + bySegment(escaped)); r.covers(clean) {
-		return clean, true
-	}
-	clean = bySegment(path.Clean("/" + escaped))
-	return clean, r.covers(clean)
 }
 
 var encodedSlash = strings.NewReplacer("%2f", "%252F", "%2F", "%252F")
@@ -199,10 +195,6 @@ func withoutParameters(p string) string {
 		segments[i], _, _ = strings.Cut(segment, ";")
 	}
 	return strings.Join(segments, "/")
-}
-
-func (r *Rule) covers(clean string) bool {
-	return slices.ContainsFunc(r.Paths, func(pattern string) bool { return matches(pattern, clean) })
 }
 
 // matches reports whether path equals the pattern, or is below it if the pattern ends in /*.

@@ -1,37 +1,30 @@
 package config
 
 import (
-	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
-	"unicode/utf8"
+	"strconv"
+	"strings"
+	"unicode"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/lexer"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 // MaxSize is the size of the largest file that Parse accepts, in bytes.
 const MaxSize = 128 << 10
 
-// maxDepth is the deepest nesting of lists and mappings on a line. The library's time and
-// stack grow with its square.
-const maxDepth = 50
-
-// maxBlank is the largest number of consecutive blank lines. In a multi-line text, the
-// library's time grows with the square of that number.
-const maxBlank = 200
-
 // Parse parses the text of a file. The name is used in errors only. Every error is an
 // [*Error].
 func Parse(name string, text []byte) (*File, error) {
 	r := reader{names: make(map[string]int)}
-	if root := r.root(text); root != nil {
+	if root := r.document(text); root != nil {
 		f := r.file(root)
 		if len(r.faults) == 0 {
 			return f, nil
@@ -55,111 +48,224 @@ func Read(name string) (*File, error) {
 	return Parse(name, text)
 }
 
-// root returns the only document of the text; nil after an error.
-func (r *reader) root(text []byte) ast.Node {
-	switch line := tooBlank(text); {
-	case len(text) > MaxSize:
-		r.faultf(nil, "", "the file has more than %d kB; is it a limits.yaml?", MaxSize>>10)
-		return nil
-	case !utf8.Valid(text) || bytes.ContainsRune(text, 0):
-		r.faultf(nil, "", "the file is not UTF-8 text; is it a limits.yaml?")
-		return nil
-	case line > 0:
-		r.faults = append(r.faults, Fault{Line: line, Problem: fmt.Sprintf("more than %d consecutive blank lines begin here; remove some", maxBlank)})
-		return nil
+// Error has all errors of a file.
+type Error struct {
+	File   string
+	Faults []Fault // at least one, in the order of lines
+}
+
+// Fault is one error of a file, with the accepted values.
+type Fault struct {
+	Line    int    // from 1
+	Field   string // such as rules[1].policy; empty if it is the file as a whole
+	Problem string // one line
+	Caret   string // two lines, the text and a caret below the wrong word; or empty
+}
+
+// Error returns a line for each of the first 20 faults, with its caret.
+func (e *Error) Error() string {
+	const most = 20
+	var lines []string
+	for i, f := range e.Faults {
+		if i == most {
+			lines = append(lines, fmt.Sprintf("%s: %d more errors", e.File, len(e.Faults)-most))
+			break
+		}
+		where := fmt.Sprintf("%s:%d: ", e.File, f.Line)
+		if f.Field != "" {
+			where += f.Field + ": "
+		}
+		lines = append(lines, where+f.Problem)
+		if f.Caret != "" {
+			lines = append(lines, "  "+strings.ReplaceAll(f.Caret, "\n", "\n  "))
+		}
 	}
-	file, err := parseYAML(text)
-	if err != nil {
-		r.faults = append(r.faults, syntaxFault(err, text))
-		return nil
+	return strings.Join(lines, "\n")
+}
+
+// reader converts YAML nodes to a File and collects the errors.
+type reader struct {
+	faults []Fault
+	names  map[string]int // the line of each rule's name
+}
+
+const maxShown = 200 // the length of the longest text that an error shows
+
+// fault adds an error of the value at the node. If the error is about a policy spec, it adds a caret.
+func (r *reader) fault(n *yaml.Node, field string, err error) {
+	f := Fault{Line: n.Line, Field: field, Problem: err.Error()}
+	var bad *compose.SpecError
+	if errors.As(err, &bad) {
+		f.Problem = bad.Problem
+		if len(bad.Spec) <= maxShown && isPrintable(bad.Spec) {
+			f.Caret = bad.Caret()
+		}
 	}
-	var root ast.Node
-	for _, doc := range file.Docs {
+	r.faults = append(r.faults, f)
+}
+
+func (r *reader) faultf(n *yaml.Node, field, format string, args ...any) {
+	r.fault(n, field, fmt.Errorf(format, args...))
+}
+
+func isPrintable(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// member is a key of a mapping and the function that reads its value. at is the path of the
+// value, for errors.
+type member struct {
+	name string
+	read func(n *yaml.Node, at string)
+}
+
+// converted returns the function that gives set what read makes of a value, or adds the error.
+func converted[T any](r *reader, read func(*yaml.Node) (T, error), set func(T)) func(n *yaml.Node, at string) {
+	return func(n *yaml.Node, at string) {
+		if v, err := read(n); err != nil {
+			r.fault(n, at, err)
+		} else {
+			set(v)
+		}
+	}
+}
+
+// value returns the member that read converts. An error leaves to unchanged.
+func value[T any](r *reader, name string, to *T, read func(*yaml.Node) (T, error)) member {
+	return member{name, converted(r, read, func(v T) { *to = v })}
+}
+
+// list returns the member with a list, or with a single value without a list. read converts each
+// value. Without want, the list may be empty.
+func list[T any](r *reader, name string, to *[]T, want string, read func(*yaml.Node) (T, error)) member {
+	one := converted(r, read, func(v T) { *to = append(*to, v) })
+	return member{name, func(n *yaml.Node, at string) {
 		switch {
-		case doc.Body == nil || doc.Body.Type() == ast.CommentType || doc.Body.Type() == ast.DirectiveType:
-		case root != nil:
-			r.faultf(doc.Body, "", "a second YAML document begins here; want one document, so remove the ---")
-			return nil
+		case !is(n, "!!seq"):
+			one(n, at)
+			return
+		case len(n.Content) == 0 && want == "":
+			*to = []T{}
+		case len(n.Content) == 0:
+			r.faultf(n, at, "is an empty list; leave it out, or write %s", want)
+		}
+		for i, n := range n.Content {
+			one(n, fmt.Sprintf("%s[%d]", at, i))
+		}
+	}}
+}
+
+// members reads a mapping. It returns the key nodes by their names; nil if n is not a
+// mapping.
+func (r *reader) members(n *yaml.Node, at string, known ...member) map[string]*yaml.Node {
+	var names []string
+	for _, m := range known {
+		names = append(names, m.name)
+	}
+	last := len(names) - 1
+	want := strings.Join(names[:last], ", ") + " or " + names[last]
+	if !is(n, "!!map") {
+		r.faultf(n, at, "%s; want a mapping with the fields %s", isA(n), want)
+		return nil
+	}
+	given := make(map[string]*yaml.Node)
+	for pair := range slices.Chunk(n.Content, 2) {
+		key := pair[0]
+		name, ok := text(key)
+		place := strings.TrimPrefix(at+"."+name, ".")
+		switch i := slices.Index(names, name); {
+		case ok && given[name] != nil:
+			r.faultf(key, place, "is there twice, first in line %d; write it once", given[name].Line)
+		case !ok || i < 0:
+			r.faultf(key, at, "no field %s%s; want %s", errtext.Quote(key.Value), didYouMean(name, names), want)
 		default:
-			root = doc.Body
+			given[name] = key
+			known[i].read(pair[1], place)
 		}
 	}
-	if root == nil {
-		r.faultf(nil, "", "the file is empty; want rules: %s", wantRules)
-	}
-	return root
+	return given
 }
 
-// tooBlank returns the first of more than maxBlank consecutive blank lines; 0 if there are
-// none.
-func tooBlank(text []byte) int {
-	text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))
-	number, blank := 0, 0
-	for line := range bytes.Lines(text) {
-		number++
-		if blank++; len(bytes.TrimSpace(line)) > 0 {
-			blank = 0
-		}
-		if blank > maxBlank {
-			return number - maxBlank
-		}
+// didYouMean returns a hint if one of the known words is similar to the typed word.
+func didYouMean(typed string, known []string) string {
+	nearest := errtext.Nearest(typed, known)
+	if nearest == "" {
+		return ""
 	}
-	return 0
+	return ", did you mean " + nearest + "?"
 }
 
-// parseYAML calls the library's parser. A panic of the parser becomes an error, because a
-// reload must not end the process.
-func parseYAML(text []byte) (file *ast.File, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the YAML parser failed: %v", p)
-		}
-	}()
-	tokens := lexer.Tokenize(string(bytes.TrimPrefix(text, []byte("\uFEFF"))))
-	if deep := tooDeep(tokens); deep != nil {
-		return nil, &yaml.SyntaxError{Message: fmt.Sprintf("nested more than %d deep", maxDepth), Token: deep}
-	}
-	return parser.Parse(withContent(tokens), 0, parser.AllowDuplicateMapKey()) // members tells duplicates
+// is reports whether a node has the type of the tag. Aliases, and nodes with an anchor or an explicit
+// tag, have no type: they are not supported.
+func is(n *yaml.Node, tag string) bool {
+	return n.Tag == tag && n.Anchor == "" && n.Style&yaml.TaggedStyle == 0
 }
 
-// withContent removes each --- that only comments separate from the next ---. The library
-// would ignore the rest of the file without an error.
-func withContent(tokens token.Tokens) (kept token.Tokens) {
-	header := -1
-	for _, t := range tokens {
-		switch t.Type {
-		case token.CommentType:
-		case token.DocumentHeaderType:
-			if header >= 0 {
-				kept = slices.Delete(kept, header, header+1)
-			}
-			header = len(kept)
-		default:
-			header = -1
-		}
-		kept = append(kept, t)
+// isNothing reports whether the file has nothing where the node is.
+func isNothing(n *yaml.Node) bool { return n.Tag == "!!null" && n.Value == "" }
+
+// text returns the value of a node that is text.
+func text(n *yaml.Node) (string, bool) {
+	switch {
+	case !is(n, "!!str"):
+		return "", false
+	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+		return strings.TrimSpace(n.Value), true
 	}
-	return kept
+	return n.Value, true
 }
 
-// tooDeep returns the first token that exceeds maxDepth; nil if none does.
-func tooDeep(tokens token.Tokens) *token.Token {
-	open, entries, line := 0, 0, 0
-	for _, t := range tokens {
-		switch t.Type {
-		case token.SequenceStartType, token.MappingStartType:
-			open++
-		case token.SequenceEndType, token.MappingEndType:
-			open--
-		case token.SequenceEntryType:
-			if t.Position.Line != line {
-				entries, line = 0, t.Position.Line
-			}
-			entries++
-		}
-		if open > maxDepth || entries > maxDepth {
-			return t
-		}
+// isA describes a node that has the wrong type or value.
+func isA(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.AliasNode || n.Anchor != "":
+		return "anchors and aliases are not supported"
+	case n.Style&yaml.TaggedStyle != 0:
+		return "tags are not supported"
+	case n.Kind == yaml.MappingNode:
+		return "is a mapping"
+	case n.Kind == yaml.SequenceNode && len(n.Content) == 0:
+		return "is an empty list"
+	case n.Kind == yaml.SequenceNode:
+		return "is a list"
+	case n.Tag == "!!null":
+		return "is empty"
+	case n.Tag == "!!str":
+		return "is " + errtext.Quote(n.Value)
 	}
-	return nil
+	return "is " + n.Value // a number or a boolean
+}
+
+// word returns text that is not blank.
+func word(n *yaml.Node, want string) (string, error) {
+	s, _ := text(n)
+	if strings.TrimSpace(s) == "" {
+		return "", fmt.Errorf("%s; want %s", isA(n), want)
+	}
+	return s, nil
+}
+
+// parsed returns the function that parses text that is not blank.
+func parsed[T any](want string, parse func(string) (T, error)) func(*yaml.Node) (T, error) {
+	return func(n *yaml.Node) (v T, err error) {
+		s, err := word(n, want)
+		if err != nil {
+			return v, err
+		}
+		return parse(s)
+	}
+}
+
+func boolean(n *yaml.Node) (bool, error) {
+	b, err := strconv.ParseBool(n.Value)
+	if err != nil || !is(n, "!!bool") {
+		return false, fmt.Errorf("%s; want true or false", isA(n))
+	}
+	return b, nil
+}
+
+// integer reads a decimal number. It refuses 010, which is 8 in YAML 1.1.
+func integer(n *yaml.Node) (v int64, ok bool) {
+	v, err := strconv.ParseInt(n.Value, 10, 64)
+	return v, err == nil && is(n, "!!int") && strconv.FormatInt(v, 10) == n.Value
 }

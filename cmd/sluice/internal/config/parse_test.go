@@ -1,13 +1,20 @@
 package config_test
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/trace/tracetest"
 )
 
 func TestAFile(t *testing.T) {
@@ -50,4 +57,204 @@ rules:
 		require.NoError(t, err)
 		require.Equal(t, want, f.LacksTrusted(), trusted)
 	}
+}
+
+// TestAllFaultsAreReportedAtOnce: the errors of testdata/faults.yaml are in testdata/faults.txt.
+func TestAllFaultsAreReportedAtOnce(t *testing.T) {
+	_, err := config.Read(filepath.Join("testdata", "faults.yaml"))
+	var all *config.Error
+	require.ErrorAs(t, err, &all)
+	var told strings.Builder
+	for _, f := range all.Faults {
+		one := config.Error{File: "faults.yaml", Faults: []config.Fault{f}}
+		fmt.Fprintln(&told, one.Error())
+	}
+	path := filepath.Join("testdata", "faults.txt")
+	if tracetest.Updating() {
+		require.NoError(t, os.WriteFile(path, []byte(told.String()), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), told.String())
+	requireFaults(t, errors.Join(&config.Error{File: "x", Faults: all.Faults}))
+}
+
+// TestOtherFaults: these errors hide all others of a file.
+func TestOtherFaults(t *testing.T) {
+	for text, want := range map[string]string{
+		"trusted: 10.0.0.1":           "x:1: rules: missing; want a list of rules",
+		"rules:":                      "x:1: rules: is empty; want a list of rules",
+		"rules: []":                   "x:1: rules: is an empty list; want a list of rules",
+		"rules: {a: {policy: 1/s}}":   "x:1: rules: is a mapping; want a list of rules",
+		"- name: a\n  policy: gcra/s": "x:1: is a list; want a mapping with the fields trusted, forwarded, ipv6_bits or rules",
+		"forwarded: true\nrules: [{name: a, policy: gcra 1/s}]": "x:1: forwarded: has no effect without trusted",
+		"trusted: [\"::ffff:0.0.0.0/96\"]":                      `x:1: trusted[0]: "::ffff:0.0.0.0/96" covers all addresses`,
+		"rules:\n- name: 007":                                   `x:2: rules[0].name: is 007, which is a number without quotes; want text in quotes: "007"`,
+		"rules:\n- name: 1":                                     `is 1, which is a number without quotes; want text in quotes: "1"`,
+		"rules:\n- name: 0x1f":                                  `want text in quotes: "0x1f"`,
+		"rules:\n- name: -1":                                    `want text in quotes: "-1"`,
+		"rules:\n- name: true":                                  `is true, which is a boolean without quotes; want text in quotes: "true"`,
+		"rules:\n- name: 1.5":                                   "is 1.5; want 1 to 64 letters, digits, - and _",
+		"rules: [{missing: deny}]":                              "x:1: rules[0].missing: has no effect in a rule by everything; write it only in rules by user",
+		"rules: [{by: everything, missing: deny}]":              "x:1: rules[0].missing: has no effect in a rule by everything; write it only in rules by user",
+		"rules: [{by: [ip, path], missing: deny}]":              "x:1: rules[0].missing: has no effect in a rule by ip+path; write it only in rules by user",
+		"rules:\n- cost: 010":                                   "x:2: rules[0].cost: is 010; want a whole number",
+		"rules:\n- name: " + strings.Repeat("ä", 50):            `is "` + strings.Repeat("ä", 50) + `"; want`,
+	} {
+		_, err := config.Parse("x", []byte(text))
+		require.ErrorContains(t, err, want, text)
+		requireFaults(t, err)
+	}
+}
+
+// TestSyntaxIsPointedAt: syntax errors show the line and a remedy.
+func TestSyntaxIsPointedAt(t *testing.T) {
+	for text, want := range map[string]string{
+		"rules:\n\t- name: a\n": `x:2: invalid YAML: found character that cannot start any token while scanning for the next token; indent with spaces, not tabs, and quote text that begins with such a character
+   - name: a
+  ^`,
+		"rules:\n  - name: a\n   policy: gcra 1/s\n": `x:3: invalid YAML: did not find expected '-' indicator while parsing a block collection; indent all fields of a rule alike
+     policy: gcra 1/s
+     ^`,
+		"rules:\n- policy: ü gcra: 1/s: 2\n": `x:2: invalid YAML: mapping values are not allowed in this context; here and in the line before, write a colon and a space after each field, quote text that has both, and indent all fields of a rule alike
+  - policy: ü gcra: 1/s: 2
+                  ^`,
+		"rules:\n- {name: a, policy: gcra 1/s\n- {name: b}\n": `x:2: invalid YAML: did not find expected ',' or '}' while parsing a flow mapping; close each bracket
+  - {name: a, policy: gcra 1/s
+    ^`,
+		"rules: [\n\n": `x:1: invalid YAML: did not find expected node content while parsing a flow node; close each bracket
+  rules: [
+          ^`,
+		"rules:\n- name: \"a\n  policy: gcra 1/s\n": `x:2: invalid YAML: found unexpected end of stream while scanning a quoted scalar; close each quotation mark
+  - name: "a
+          ^`,
+		"rules:\n- policy gcra 1/s\n  name: a\n": `x:3: invalid YAML: mapping values are not allowed in this context; here and in the line before, write a colon and a space after each field, quote text that has both, and indent all fields of a rule alike
+    name: a
+        ^`,
+		"rules:\n- name: a\n  policy gcra 1/s\n  by: ip\n": `x:3: invalid YAML: could not find expected ':' while scanning a simple key; write a colon and a space after each field, such as name: client
+    policy gcra 1/s
+    ^`,
+	} {
+		_, err := config.Parse("x", []byte(text))
+		require.EqualError(t, err, want)
+	}
+}
+
+func TestReadTellsOfFilesThatCannotBeRead(t *testing.T) {
+	_, err := config.Read(filepath.Join(t.TempDir(), "limits.yaml"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = config.Read(t.TempDir())
+	require.ErrorContains(t, err, "directory")
+}
+
+// TestHostileTexts: parsing ends soon, with an error.
+func TestHostileTexts(t *testing.T) {
+	many := func(s string) string { return strings.Repeat(s, config.MaxSize/len(s)) }
+	rule := "rules: [{name: a, policy: gcra 1/s, by: ip}]\n"
+	for name, c := range map[string]struct{ text, want string }{
+		"nothing":          {"", "the file is empty"},
+		"spaces":           {" \n\n", "the file is empty"},
+		"comments":         {many("# b\n"), "the file is empty"},
+		"null":             {"null", "is empty"},
+		"separators":       {many("---\n"), "the file is empty"},
+		"two documents":    {rule + "---\n" + rule, "x:3: a second YAML document begins here"},
+		"an empty one":     {"---\n# a\n---\n" + rule, ""},
+		"behind an empty":  {rule + "---\n# a\n---\n" + rule, "x:5: a second YAML document begins here"},
+		"a lone fault":     {"--- # a\n---\n\n---\na: b\n" + rule, `x:5: no field "a"`},
+		"too long":         {many("#") + "##", "more than 128 kB"},
+		"zeros":            {"rules\x00: a", "not UTF-8 text"},
+		"gzip":             {"\x1f\x8b\x08\x00\x01", "not UTF-8 text"},
+		"UTF-16":           {"\xff\xfer\x00u\x00", "not UTF-8 text"},
+		"tab":              {"rules:\n\t- name: a\n", "x:2: invalid YAML"},
+		"brackets":         {many("["), "exceeded max depth"},
+		"braces":           {many("{a: "), "exceeded max depth"},
+		"entries":          {many("- "), "exceeded max depth"},
+		"anchors":          {many("&a "), "invalid YAML"},
+		"aliases":          {"a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\n", "no field"},
+		"alias of a rule":  {"rules:\n- &a {name: a, policy: gcra 1/s}\n- *a\n", "anchors and aliases are not supported"},
+		"alias of a word":  {"a: &bytes x\nrules: [{name: a, policy: gcra 1/s, cost: *bytes, by: *bytes}]\n", "rules[0].by: anchors and aliases are not supported"},
+		"merge":            {"rules:\n- {name: a, policy: gcra 1/s}\n- {<<: {by: ip}, name: b, policy: gcra 1/s}\n", `no field "<<"`},
+		"tag":              {"rules: !!seq [{name: a, policy: gcra 1/s}]\n", "tags are not supported"},
+		"directive":        {"%YAML 1.2\n---\n" + rule, ""},
+		"byte order mark":  {"\ufeff" + rule, ""},
+		"line ends of DOS": {strings.ReplaceAll("trusted: [10.0.0.0/8]\n"+rule, "\n", "\r\n"), ""},
+		"open quote":       {"rules: \"" + strings.Repeat(`\n`, 1e4), "invalid YAML"},
+		"keys":             {strings.Repeat("a: b\n", 100), "x: 81 more errors"},
+		"a log":            {`192.0.2.1 - - [01/Jan/2000:00:00:00 +0000] "GET /a?x=1 HTTP/1.1" 200 1`, "x:1: "},
+		"escape sequences": {"\"\\e[2J\": 1\n" + rule, `no field "\x1b[2J"`},
+		"escaping path":    {"rules:\n- paths: [\"/\\e[2J\", \"/\\u202e\"]\n", `paths[0]: is "/\x1b[2J"; want printable characters`},
+		"bars":             {many("| "), "invalid YAML"},
+		"blank lines":      {rule + "b: |\n" + many("\n")[100:], `x:2: no field "b"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := config.Parse("x", []byte(c.text))
+			if c.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.want)
+			requireFaults(t, err)
+		})
+	}
+}
+
+// requireFaults holds an error to its form: each line has the name of the file, or
+// is part of the lines with the caret.
+func requireFaults(t *testing.T, err error) {
+	var all *config.Error
+	require.ErrorAs(t, err, &all)
+	require.NotEmpty(t, all.Faults)
+	for _, line := range strings.Split(err.Error(), "\n") {
+		require.Regexp(t, `^(x:\d+: |  |x: \d+ more errors$)`, line)
+		require.NotContains(t, line, "\x1b")
+		require.Less(t, len(line), 1000)
+	}
+	for _, f := range all.Faults {
+		require.Positive(t, f.Line, fmt.Sprint(f))
+		require.NotContains(t, f.Problem, "\n")
+	}
+}
+
+// FuzzParse looks for a text that is neither read nor refused in words, and for one
+// that is read but makes no limiter.
+func FuzzParse(f *testing.F) {
+	for _, name := range []string{filepath.Join("testdata", "faults.yaml"), filepath.Join("..", "..", "..", "..", "examples", "limits.yaml")} {
+		text, err := os.ReadFile(name)
+		require.NoError(f, err)
+		f.Add(text)
+	}
+	for _, text := range []string{"", "rules:", "rules:\n- name: a\n  policy: |\n    gcra 1/s\n", "rules: [{name: a, policy: gcra 1/s, by: [ip, path]}]",
+		"? rules\n: - {name: a, policy: gcra 1/s}", "&a *a", "--- |", "a: b: c", "\t", "%YAML", "!!map {}", "rules: [*a", "\"\\x"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		file, err := config.Parse("x", text)
+		if err != nil {
+			requireFaults(t, err)
+			return
+		}
+		requireUsable(t, file)
+	})
+}
+
+// requireUsable makes a limiter of the file, and has it decide.
+func requireUsable(t *testing.T, file *config.File) {
+	for _, r := range file.Rules {
+		again, err := compose.ParsePolicy(r.Policy.String())
+		require.NoError(t, err)
+		require.Equal(t, r.Policy.String(), again.String()) // slots=1 and no slots are equal
+		if len(r.By) > 0 {
+			by, err := config.ParseFields(r.ByString())
+			if err == nil { // a + may be part of the name of a header
+				require.Equal(t, r.By, by)
+			}
+		}
+	}
+	rules, err := file.HTTPRules(1)
+	require.NoError(t, err)
+	limiter, err := compose.New(nil, rules...)
+	require.NoError(t, err)
+	d, err := limiter.Allow(t.Context(), &http.Request{Method: "GET", URL: &url.URL{Path: "/"}, RemoteAddr: "192.0.2.1:1", Header: http.Header{}})
+	require.NoError(t, err)
+	require.True(t, d.Allowed)
 }

@@ -2,12 +2,13 @@ package config
 
 import (
 	"fmt"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml/ast"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
@@ -16,6 +17,9 @@ import (
 )
 
 const (
+	fieldWords = "ip, user, method, path, host, header:NAME or cookie:NAME"
+	everything = "everything" // the word for an empty list of fields
+
 	wantRules    = "a list of rules, each with a name and a policy, such as [{name: client, policy: gcra 100/m, by: ip}]"
 	wantName     = "1 to 64 letters, digits, - and _, such as per-client"
 	wantPolicy   = "a policy, such as gcra 100/m burst=20"
@@ -25,14 +29,14 @@ const (
 	wantPaths    = "paths, such as [/login, /api/*]"
 )
 
-func (r *reader) file(root ast.Node) *File {
+func (r *reader) file(root *yaml.Node) *File {
 	f := new(File)
-	given := r.members(root, "", []member{
-		list(r, "trusted", &f.Trusted, "", trusted),
+	given := r.members(root, "",
+		list(r, "trusted", &f.Trusted, "", parsed(wantPrefixes, ParseTrusted)),
 		value(r, "forwarded", &f.Forwarded, boolean),
 		value(r, "ipv6_bits", &f.IPv6Bits, ipv6Bits),
-		{"rules", func(n ast.Node, at string) { f.Rules = r.rules(n, at) }},
-	})
+		member{"rules", func(n *yaml.Node, at string) { f.Rules = r.rules(n, at) }},
+	)
 	if given != nil && given["rules"] == nil {
 		r.faultf(root, "rules", "missing; want %s", wantRules)
 	}
@@ -42,15 +46,7 @@ func (r *reader) file(root ast.Node) *File {
 	return f
 }
 
-func trusted(n ast.Node) (netip.Prefix, error) {
-	s, err := word(n, wantPrefixes)
-	if err != nil {
-		return netip.Prefix{}, err
-	}
-	return ParseTrusted(s)
-}
-
-func ipv6Bits(n ast.Node) (int, error) {
+func ipv6Bits(n *yaml.Node) (int, error) {
 	bits, ok := integer(n)
 	if !ok || bits < 32 || bits > 128 {
 		return 0, fmt.Errorf("%s; want a whole number from 32 to 128", isA(n))
@@ -58,30 +54,29 @@ func ipv6Bits(n ast.Node) (int, error) {
 	return int(bits), nil
 }
 
-func (r *reader) rules(n ast.Node, at string) (rules []Rule) {
-	l, ok := n.(*ast.SequenceNode)
-	if !ok || len(l.Values) == 0 {
+func (r *reader) rules(n *yaml.Node, at string) (rules []Rule) {
+	if !is(n, "!!seq") || len(n.Content) == 0 {
 		r.faultf(n, at, "%s; want %s", isA(n), wantRules)
 		return nil
 	}
-	for i, n := range l.Values {
+	for i, n := range n.Content {
 		rules = append(rules, r.rule(n, fmt.Sprintf("%s[%d]", at, i)))
 	}
 	return rules
 }
 
-func (r *reader) rule(n ast.Node, at string) Rule {
+func (r *reader) rule(n *yaml.Node, at string) Rule {
 	rule := Rule{Cost: Cost{Units: 1}}
-	given := r.members(n, at, []member{
+	given := r.members(n, at,
 		value(r, "name", &rule.Name, r.name),
-		value(r, "policy", &rule.Policy, policy),
+		value(r, "policy", &rule.Policy, parsed(wantPolicy, compose.ParseRulePolicy)),
 		r.by(&rule),
 		value(r, "missing", &rule.Missing, missing),
 		value(r, "cost", &rule.Cost, cost),
-		list(r, "methods", &rule.Methods, wantMethods, method),
-		list(r, "paths", &rule.Paths, wantPaths, pathPattern),
+		list(r, "methods", &rule.Methods, wantMethods, parsed(wantMethods, parseMethod)),
+		list(r, "paths", &rule.Paths, wantPaths, parsed(wantPaths, parsePath)),
 		value(r, "shadow", &rule.Shadow, boolean),
-	})
+	)
 	if given == nil {
 		return rule
 	}
@@ -102,13 +97,10 @@ func (r *reader) rule(n ast.Node, at string) Rule {
 	return rule
 }
 
-func (r *reader) name(n ast.Node) (string, error) {
-	switch n := n.(type) {
-	case *ast.IntegerNode, *ast.BoolNode:
-		if written := n.GetToken().Value; isName(written) {
-			kind := map[bool]string{true: "a number", false: "a boolean"}[n.Type() == ast.IntegerType]
-			return "", fmt.Errorf("%s, which is %s without quotes; want text in quotes: \"%s\"", isA(n), kind, written)
-		}
+func (r *reader) name(n *yaml.Node) (string, error) {
+	kind := map[string]string{"!!int": "a number", "!!bool": "a boolean"}[n.Tag]
+	if kind != "" && is(n, n.Tag) && isName(n.Value) {
+		return "", fmt.Errorf("is %s, which is %s without quotes; want text in quotes: \"%[1]s\"", n.Value, kind)
 	}
 	name, err := word(n, wantName)
 	switch {
@@ -119,7 +111,7 @@ func (r *reader) name(n ast.Node) (string, error) {
 	case r.names[name] > 0:
 		return "", fmt.Errorf("%s is also the name of the rule in line %d; want another name", errtext.Quote(name), r.names[name])
 	}
-	r.names[name] = lineOf(n)
+	r.names[name] = n.Line
 	return name, nil
 }
 
@@ -134,12 +126,19 @@ func hasOnly(s, marks string) bool {
 	})
 }
 
-func policy(n ast.Node) (algo.Policy, error) {
-	spec, err := word(n, wantPolicy)
-	if err != nil {
-		return nil, err
+// Algorithms returns the names of the algorithms of a policy, such as gcra or all(gcra; fixedwindow).
+// If two policies differ in it, they cannot read each other's states.
+func Algorithms(p algo.Policy) string {
+	stack, ok := p.(*compose.Stack)
+	if !ok {
+		word, _, _ := strings.Cut(p.String(), " ")
+		return word
 	}
-	return compose.ParseRulePolicy(spec)
+	var parts []string
+	for _, part := range stack.Parts() {
+		parts = append(parts, Algorithms(part))
+	}
+	return "all(" + strings.Join(parts, "; ") + ")"
 }
 
 // Capacity returns the largest cost that a policy can ever allow.
@@ -153,52 +152,48 @@ func Capacity(p algo.Policy) int64 {
 
 // by is the member with one field, several fields joined by +, or a list of fields.
 func (r *reader) by(rule *Rule) member {
-	m := list(r, "by", &rule.By, wantBy, func(n ast.Node) (Field, error) {
+	m := list(r, "by", &rule.By, wantBy, func(n *yaml.Node) (Field, error) {
 		s, ok := fieldText(n)
 		if !ok {
 			return Field{}, fmt.Errorf("%s; want %s", isA(n), wantBy)
 		}
 		return parseField(s, fieldWords, rule.By)
 	})
-	return member{m.name, func(n ast.Node, at string) {
-		s, _ := fieldText(n)
-		if s == "" {
+	return member{m.name, func(n *yaml.Node, at string) {
+		if s, _ := fieldText(n); s == "" {
 			m.read(n, at)
-			return
-		}
-		var err error
-		if rule.By, err = ParseFields(s); err != nil {
+		} else if fields, err := ParseFields(s); err != nil {
 			r.fault(n, at, err)
+		} else {
+			rule.By = fields
 		}
 	}}
 }
 
 // fieldText returns the text of a field. In a list within braces the library reads
 // header:X-Team, which is text in YAML, as a mapping of header to X-Team.
-func fieldText(n ast.Node) (string, bool) {
-	pair, ok := n.(*ast.MappingNode)
-	if !ok || len(pair.Values) != 1 {
+func fieldText(n *yaml.Node) (string, bool) {
+	if !is(n, "!!map") || len(n.Content) != 2 {
 		return text(n)
 	}
-	kind, ok := text(pair.Values[0].Key)
-	name, ok2 := text(pair.Values[0].Value)
-	return kind + ":" + name, ok && ok2
+	kind, ok := text(n.Content[0])
+	name, named := text(n.Content[1])
+	if !ok || !named && !isNothing(n.Content[1]) {
+		return "", false
+	}
+	return kind + ":" + name, true
 }
 
-func missing(n ast.Node) (Missing, error) {
+func missing(n *yaml.Node) (Missing, error) {
 	known := []string{string(MissingIP), string(MissingShare), string(MissingSkip), string(MissingDeny)}
-	word, ok := text(n)
+	word, _ := text(n)
 	if slices.Contains(known, word) {
 		return Missing(word), nil
 	}
-	hint := ""
-	if ok {
-		hint = didYouMean(word, known)
-	}
-	return "", fmt.Errorf("%s%s; want ip, share, skip or deny", isA(n), hint)
+	return "", fmt.Errorf("%s%s; want ip, share, skip or deny", isA(n), didYouMean(word, known))
 }
 
-func cost(n ast.Node) (Cost, error) {
+func cost(n *yaml.Node) (Cost, error) {
 	if s, _ := text(n); s == "bytes" {
 		return Cost{Bytes: true}, nil
 	}
@@ -209,41 +204,32 @@ func cost(n ast.Node) (Cost, error) {
 	return Cost{Units: units}, nil
 }
 
-func method(n ast.Node) (string, error) {
-	m, err := word(n, wantMethods)
-	if err == nil && !isToken(m) {
-		err = fmt.Errorf("is %s; want a method, such as GET", errtext.Quote(m))
+func parseMethod(m string) (string, error) {
+	if !isToken(m) {
+		return "", fmt.Errorf("is %s; want a method, such as GET", errtext.Quote(m))
 	}
-	return strings.ToUpper(m), err
+	return strings.ToUpper(m), nil
 }
 
-func pathPattern(n ast.Node) (string, error) {
-	p, err := word(n, wantPaths)
-	if err != nil {
-		return "", err
-	}
-	if problem := badPattern(p); problem != "" {
-		return "", fmt.Errorf("is %s; %s", errtext.Quote(p), problem)
-	}
-	return p, nil
-}
-
-// badPattern returns the reason why a path pattern is invalid; empty if it is valid.
-func badPattern(p string) string {
+// parsePath returns the pattern of a path if it is valid.
+func parsePath(p string) (string, error) {
 	tree, _ := strings.CutSuffix(p, "/*")
+	var problem string
 	switch {
 	case !isPrintable(p):
-		return "want printable characters, such as /login"
+		problem = "want printable characters, such as /login"
 	case !strings.HasPrefix(p, "/"):
-		return "want a path that begins with /, such as /login or /api/*"
+		problem = "want a path that begins with /, such as /login or /api/*"
 	case strings.Contains(tree, "*"):
-		return "want * only at the end, after a /, such as /api/*"
+		problem = "want * only at the end, after a /, such as /api/*"
 	case strings.ContainsAny(p, "?#%"):
-		return "want a decoded path without a query, such as /login"
+		problem = "want a decoded path without a query, such as /login"
 	case tree != "" && cleanPath(tree) != tree:
-		return "want the cleaned path " + cleanPath(tree)
+		problem = "want the cleaned path " + cleanPath(tree)
+	default:
+		return p, nil
 	}
-	return ""
+	return "", fmt.Errorf("is %s; %s", errtext.Quote(p), problem)
 }
 
 // ParseTrusted parses the address or prefix of trusted proxies. It refuses a prefix that
@@ -264,3 +250,55 @@ func ParseTrusted(s string) (netip.Prefix, error) {
 	}
 	return p, nil
 }
+
+// ParseFields reads the names of fields joined by +, such as ip or user+header:X-Team. For
+// "everything" it returns an empty list, not nil. The error has the unknown word and the accepted
+// ones.
+func ParseFields(by string) (fields []Field, err error) {
+	if strings.TrimSpace(by) == everything {
+		return []Field{}, nil
+	}
+	words := strings.Split(by, "+")
+	for _, word := range words {
+		word = strings.TrimSpace(word)
+		if word == "" && len(words) > 1 {
+			return nil, fmt.Errorf("%s: a field is missing before or after a +; write for instance ip+path", errtext.Quote(by))
+		}
+		field, err := parseField(word, fieldWords+", or several joined by +, such as ip+path, or everything", fields)
+		if err != nil {
+			return nil, err
+		}
+		fields = append(fields, field)
+	}
+	return fields, nil
+}
+
+// parseField reads the name of a field that is not among the others.
+func parseField(word, want string, others []Field) (Field, error) {
+	known := []string{string(IP), string(User), string(Method), string(Path), string(Host)}
+	examples := map[string]string{string(Header): "X-Api-Key", string(Cookie): "session"}
+	kind, name, named := strings.Cut(word, ":")
+	if kind == string(Header) {
+		name = http.CanonicalHeaderKey(name)
+	}
+	f, example := Field{Kind(kind), name}, examples[kind]
+	switch {
+	case example == "" && !slices.Contains(known, kind):
+		return f, fmt.Errorf("no field %s%s; want %s", errtext.Quote(word), didYouMean(word, known), want)
+	case example == "" && named:
+		return f, fmt.Errorf("%s takes no name, got %q; want %[1]s", kind, word)
+	case example != "" && !isToken(name):
+		return f, fmt.Errorf("%s is not a valid %s name; want %[2]s:NAME, such as %[2]s:%s", errtext.Quote(name), kind, example)
+	case f == Field{Header, "X-Forwarded-For"}, f == Field{Header, "Forwarded"}:
+		return f, fmt.Errorf("any client can forge the header %s; want ip, with the addresses of your proxies in trusted", name)
+	case f == Field{Header, "Host"}:
+		return f, fmt.Errorf("the header Host has its own field; want host")
+	case slices.Contains(others, f):
+		return f, fmt.Errorf("%v is there twice; write it once", f)
+	}
+	return f, nil
+}
+
+// isToken reports whether s can be the name of a header, a cookie or a method (RFC 9110,
+// section 5.6.2).
+func isToken(s string) bool { return s != "" && hasOnly(s, "!#$%&'*+-.^_`|~") }

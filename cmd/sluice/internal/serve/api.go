@@ -1,11 +1,11 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	_ "embed" // for the document
-	"log/slog"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -43,13 +43,10 @@ var operations = map[compose.Op]func(*limiter, context.Context, DecisionRequest,
 // api is the handler of the decision service, the routes below /v1/. A decision has the status
 // 200, allowed or denied. Every other status means that there is no decision. The body is then a
 // problem document (RFC 9457).
-type api struct {
-	current func() *Limits // the limits for the next request
-	log     *slog.Logger   // for failures, without keys
-}
+type api struct{ *Server }
 
 // ServeHTTP implements http.Handler.
-func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p := a.serve(w, r)
 	if p == nil {
 		return
@@ -60,14 +57,13 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.write(w)
 }
 
-func serveDocument(w http.ResponseWriter, _ *http.Request) {
+func serveDocument(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/yaml")
-	w.Header().Set("Content-Length", strconv.Itoa(len(openAPI)))
-	_, _ = w.Write(openAPI) // an error means that the client is gone
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(openAPI))
 }
 
 // serve writes the response, or returns the problem for the caller to write.
-func (a *api) serve(w http.ResponseWriter, r *http.Request) *problem {
+func (a api) serve(w http.ResponseWriter, r *http.Request) *problem {
 	word, below := strings.CutPrefix(r.URL.Path, apiRoot)
 	op := compose.Op(word)
 	switch {
@@ -82,41 +78,32 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) *problem {
 	if p != nil {
 		return p
 	}
-	limits := a.current()
+	limits := a.current.Load()
 	if p := limits.check(ask); p != nil {
 		return p
 	}
-	if err := answer(r.Context(), w, limits.Service, op, ask); err != nil {
-		return a.failure(r.Context(), op, err)
+	d, err := operations[op](limits.Service, r.Context(), ask, ask.Cost)
+	decides := op == compose.OpAllow || op == compose.OpPeek
+	if err == nil && d.Degraded && !decides { // a failure policy can replace a decision, but not a write to the store
+		err = d.Err
 	}
-	return nil
-}
-
-// answer writes the response of an operation. If it returns an error, it has written nothing.
-func answer(ctx context.Context, w http.ResponseWriter, l *limiter, op compose.Op, ask DecisionRequest) error {
-	d, err := operations[op](l, ctx, ask, ask.Cost)
+	wait := waitOf(d.RetryAfter)
 	switch {
 	case err != nil:
-		return err
-	case op == compose.OpAllow, op == compose.OpPeek:
-		writeDecision(w, &d)
-	case d.Degraded: // a failure policy can replace a decision, but not a write to the store
-		return d.Err
+		return a.failure(r.Context(), op, err)
 	case op == compose.OpReset:
 		guard(w.Header())
 		w.WriteHeader(http.StatusNoContent)
-	default:
+		return nil
+	case !decides:
 		writeJSON(w, http.StatusOK, "application/json", balanceOf(&d))
-	}
-	return nil
-}
-
-func writeDecision(w http.ResponseWriter, d *compose.Decision) {
-	if wait := waitOf(d.RetryAfter); !d.Allowed && wait != nil {
+		return nil
+	case !d.Allowed && wait != nil:
 		roundedUp := (max(*wait, 1)-1)/int64(time.Second) + 1
 		w.Header().Set("Retry-After", strconv.FormatInt(roundedUp, 10))
 	}
-	writeJSON(w, http.StatusOK, "application/json", decisionOf(d))
+	writeJSON(w, http.StatusOK, "application/json", decisionOf(&d))
+	return nil
 }
 
 // routes returns the handler of the API listener. private means that only this machine can
@@ -130,7 +117,7 @@ func (s *Server) routes(private bool) http.Handler {
 		mux.Handle("/debug/denied", s.admit(reading(s.denied)))
 	}
 	mux.Handle(documentPath, s.admit(reading(http.HandlerFunc(serveDocument))))
-	mux.Handle("/", s.admit(&api{s.current.Load, s.sampled}))
+	mux.Handle("/", s.admit(api{s}))
 	if private && !strings.HasPrefix(s.options.API, unixPrefix) && s.options.Token == "" {
 		return onlyLocal(mux)
 	}

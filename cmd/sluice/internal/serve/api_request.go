@@ -34,14 +34,21 @@ func readRequest(w http.ResponseWriter, r *http.Request) (DecisionRequest, *prob
 	if r.URL.RawQuery != "" {
 		return DecisionRequest{}, invalid("", "the URL has a query, which this service does not read; send everything in the body, such as %s", exampleRequest)
 	}
-	if r.ContentLength > maxBody {
-		return DecisionRequest{}, bodyProblem(w)
+	var body []byte
+	var err error = new(http.MaxBytesError)
+	if r.ContentLength <= maxBody {
+		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
-		return DecisionRequest{}, readProblem(w, err)
+	switch {
+	case err == nil:
+		return decodeRequest(body)
+	case errors.As(err, new(*http.MaxBytesError)):
+		w.Header().Set("Connection", "close") // do not read the rest
+		return DecisionRequest{}, newProblem("too-large", "the body has more than %d bytes", maxBody)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return DecisionRequest{}, newProblem("slow", "the body did not arrive in time; send it faster")
 	}
-	return decodeRequest(body)
+	return DecisionRequest{}, malformed(body, len(body), "the body ended early; want "+exampleRequest)
 }
 
 // checkMedia accepts the Content-Type that curl -d sends by default, so that people can use
@@ -63,21 +70,6 @@ func checkMedia(h http.Header) *problem {
 		return newProblem("media-type", "the body has the charset %q; want utf-8", charset)
 	}
 	return nil
-}
-
-func readProblem(w http.ResponseWriter, err error) *problem {
-	switch {
-	case errors.As(err, new(*http.MaxBytesError)):
-		return bodyProblem(w)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return newProblem("slow", "the body did not arrive in time; send it faster")
-	}
-	return malformed(0, "the body ended early; want %s", exampleRequest)
-}
-
-func bodyProblem(w http.ResponseWriter) *problem {
-	w.Header().Set("Connection", "close") // do not read the rest
-	return newProblem("too-large", "the body has more than %d bytes", maxBody)
 }
 
 // decodeRequest decodes the body. It refuses what encoding/json accepts, because each of these
@@ -115,11 +107,11 @@ func decodeRequest(body []byte) (DecisionRequest, *problem) {
 
 func checkSyntax(body []byte) *problem {
 	if len(bytes.TrimLeft(body, " \t\r\n")) == 0 {
-		return malformed(0, "the body is empty; want %s", exampleRequest)
+		return malformed(body, 0, "the body is empty; want "+exampleRequest)
 	}
 	for i, r := range string(body) {
 		if r == utf8.RuneError && !bytes.HasPrefix(body[i:], []byte("\uFFFD")) {
-			return malformedAt(body, i, "the body is not UTF-8; send a key that is not UTF-8 as key_base64")
+			return malformed(body, i, "the body is not UTF-8; send a key that is not UTF-8 as key_base64")
 		}
 	}
 	var syntax *json.SyntaxError
@@ -130,15 +122,17 @@ func checkSyntax(body []byte) *problem {
 	if strings.HasPrefix(what, "unexpected end") {
 		offset, what = len(body), "the JSON ends early"
 	}
-	return malformedAt(body, offset, what+"; want an object such as "+exampleRequest)
+	return malformed(body, offset, what+"; want an object such as "+exampleRequest)
 }
 
-// malformedAt adds the line and the column, both from 1, to the offset.
-func malformedAt(body []byte, offset int, what string) *problem {
+// malformed is the problem of a body that is not JSON. Its line and column, both from 1, tell the offset.
+func malformed(body []byte, offset int, what string) *problem {
 	before := body[:offset]
 	line := 1 + bytes.Count(before, []byte("\n"))
 	column := offset - bytes.LastIndexByte(before, '\n')
-	return malformed(offset, "line %d, column %d: %s", line, column, what)
+	p := newProblem("malformed", "line %d, column %d: %s", line, column, what)
+	p.Offset = &offset
+	return p
 }
 
 // read reads a member.

@@ -2,12 +2,17 @@ package serve
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage"
 )
 
 // decision is the response of allow and peek. openapi.yaml describes its members.
@@ -109,4 +114,120 @@ func writeJSON(w http.ResponseWriter, status int, media string, v any) {
 	w.Header().Set("Content-Type", media)
 	w.WriteHeader(status)
 	_, _ = w.Write(body.Bytes()) // an error means that the client is gone
+}
+
+// problem is a problem document (RFC 9457). openapi.yaml describes its members.
+type problem struct {
+	Type   string   `json:"type"`
+	Title  string   `json:"title"`
+	Status int      `json:"status"`
+	Detail string   `json:"detail"`
+	Field  string   `json:"field,omitempty"`
+	Offset *int     `json:"offset,omitempty"`
+	Limits []string `json:"limits,omitempty"`
+	Paid   string   `json:"paid,omitempty"`
+}
+
+// storeRetryAfter is the Retry-After of a 503 in seconds, as httplimit has it.
+const storeRetryAfter = "5"
+
+// problemTypes is the prefix of each problem's type. The rest is the name of an example in the
+// OpenAPI document.
+const problemTypes = documentPath + "#/components/examples/"
+
+// kinds has all kinds of problems.
+var kinds = map[string]struct {
+	status int
+	title  string
+}{
+	"malformed":             {http.StatusBadRequest, "The body is not JSON"},
+	"invalid":               {http.StatusBadRequest, "The body is not a valid request"},
+	"unauthorized":          {http.StatusUnauthorized, "The token is missing or wrong"},
+	"web-page":              {http.StatusForbidden, "Requests from web pages are refused"},
+	"unknown-route":         {http.StatusNotFound, "The path is unknown"},
+	"unknown-limit":         {http.StatusNotFound, "The limit is unknown"},
+	"method":                {http.StatusMethodNotAllowed, "The path does not allow this method"},
+	"slow":                  {http.StatusRequestTimeout, "The body did not arrive in time"},
+	"too-large":             {http.StatusRequestEntityTooLarge, "The body or the key is too large"},
+	"media-type":            {http.StatusUnsupportedMediaType, "The body must be JSON"},
+	"fault":                 {http.StatusInternalServerError, "The server or its configuration is faulty"},
+	"store-unavailable":     {http.StatusServiceUnavailable, "The store is unavailable"},
+	"store-contended":       {http.StatusServiceUnavailable, "Too many write conflicts"},
+	"store-overloaded":      {http.StatusServiceUnavailable, "The store is overloaded"},
+	"store-outcome-unknown": {http.StatusServiceUnavailable, "The store's response was lost"},
+}
+
+func newProblem(kind, format string, args ...any) *problem {
+	k := kinds[kind]
+	return &problem{Type: problemTypes + kind, Title: k.title, Status: k.status, Detail: fmt.Sprintf(format, args...)}
+}
+
+// plainProblem returns a problem of the type about:blank.
+func plainProblem(status int, format string, args ...any) *problem {
+	return &problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
+}
+
+func (p *problem) write(w http.ResponseWriter) {
+	writeJSON(w, p.Status, "application/problem+json", p)
+}
+
+// invalid is the problem of valid JSON that is not a valid request. field is the wrong member,
+// if it is one member.
+func invalid(field, format string, args ...any) *problem {
+	p := newProblem("invalid", format, args...)
+	p.Field = field
+	return p
+}
+
+func methodProblem(w http.ResponseWriter, r *http.Request, allow string) *problem {
+	w.Header().Set("Allow", allow)
+	return newProblem("method", "%s is not allowed for %s; want %s", r.Method, r.URL.Path, allow)
+}
+
+// failure returns the problem document for a request that could not be decided. The error goes
+// to the log only, because it may describe the store. Each kind of problem has its own message,
+// so that log sampling does not omit one kind because of another.
+func (a api) failure(ctx context.Context, op compose.Op, err error) *problem {
+	p := problemOfError(err)
+	level := slog.LevelWarn
+	switch {
+	case ctx.Err() != nil:
+		level = slog.LevelDebug
+	case p.Status == http.StatusInternalServerError:
+		level = slog.LevelError
+	}
+	args := []any{"op", string(op), "paid", p.Paid}
+	a.sampled.Log(level, "no decision: "+p.Title, append(args, logAttributes(err)...)...)
+	return p
+}
+
+// problemOfError returns the problem of a request that could not be decided because of err.
+func problemOfError(err error) *problem {
+	kind, paid := "fault", "no"
+	var detail string
+	switch {
+	case errors.Is(err, algo.ErrState), errors.Is(err, algo.ErrStateVersion):
+		detail = "the store holds this limit's state under another algorithm; a limit that changes its algorithm needs a new name"
+	case errors.Is(err, algo.ErrCost), errors.Is(err, storage.ErrKey), errors.Is(err, storage.ErrDuplicateKey):
+		detail = "internal error; see the server's log"
+	case errors.Is(err, storage.ErrProgram):
+		paid, detail = "unknown", "the store and the server decided differently; see the server's log"
+	case errors.Is(err, storage.ErrOutcomeUnknown):
+		kind, detail = "store-outcome-unknown", "the request may have been applied; a retry may apply it twice"
+	case errors.Is(err, storage.ErrOverloaded):
+		kind, detail = "store-overloaded", "the queue for the store is full; nothing was applied; send fewer requests, or retry later"
+	case errors.Is(err, storage.ErrContended):
+		kind, detail = "store-contended", "too many write conflicts on the same keys; nothing was applied; retry"
+	default:
+		kind, detail = "store-unavailable", "the store did not answer in time; the member paid reports whether the request may have been applied"
+		if !errors.Is(err, storage.ErrNotApplied) {
+			paid = "unknown"
+		}
+	}
+	if errors.Is(err, storage.ErrOutcomeUnknown) {
+		paid = "unknown"
+	}
+	p := newProblem(kind, "%s", detail)
+	p.Paid = paid
+	return p
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -19,8 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 func TestCurlCommandOfTheDocument(t *testing.T) {
@@ -346,8 +347,8 @@ func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 	var logged bytes.Buffer
 	tell := func(t *testing.T, store storage.Store, r *http.Request) string {
 		logged.Reset()
-		a := apiOn(t, store, compose.Options[DecisionRequest]{}).(*api)
-		a.log = slog.New(slog.NewTextHandler(&logged, nil))
+		a := apiOn(t, store, compose.Options[DecisionRequest]{}).(api)
+		a.sampled = sampledTo(&logged)
 		return send(a, r).Body.String()
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -362,20 +363,11 @@ func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 		tell(t, failingStore{}, ask("/v1/allow", askOne).WithContext(ctx))
 		require.Empty(t, logged.String(), "clients that left are no trouble")
 	})
-	faulty := renamed(t).(*api)
-	faulty.log = slog.New(slog.NewTextHandler(&logged, nil))
+	faulty := renamed(t).(api)
+	faulty.sampled = sampledTo(&logged)
 	post(faulty, "/v1/allow", askOne)
 	require.Contains(t, logged.String(), `level=ERROR msg="no decision: The server or its configuration is faulty"`)
 	require.NotContains(t, logged.String(), "user:42")
-}
-
-func TestRequestsUseTheCurrentLimits(t *testing.T) {
-	first, second := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{}).(*api).current(), &Limits{}
-	now := first
-	h := &api{func() *Limits { return now }, slog.New(slog.DiscardHandler)}
-	require.Equal(t, http.StatusOK, post(h, "/v1/peek", askOne).Code)
-	now = second
-	require.Equal(t, http.StatusNotFound, post(h, "/v1/peek", askOne).Code)
 }
 
 // BenchmarkAllow is one decision in memory, from the request to the response, but
@@ -399,3 +391,80 @@ type nobody struct{ header http.Header }
 func (n *nobody) Header() http.Header         { return n.header }
 func (n *nobody) Write(b []byte) (int, error) { return len(b), nil }
 func (n *nobody) WriteHeader(int)             {}
+
+// apiExampleRules is the limits that the examples of openapi.yaml go by.
+const apiExampleRules = `
+rules:
+  - name: api
+    policy: gcra 100/m burst=20
+    by: user
+  - name: daily
+    policy: fixedwindow 1000/d
+    by: user
+  - name: uploads
+    policy: tokenbucket 1000000/m
+    by: user
+    cost: bytes
+  - name: trial
+    policy: gcra 1/m
+    shadow: true
+`
+
+func apiRules(t testing.TB, text string) []config.Rule {
+	t.Helper()
+	file, err := config.Parse("limits.yaml", []byte(text))
+	require.NoError(t, err)
+	return file.Rules
+}
+
+// storeAtFixedTime is a store in memory whose time stands still.
+func storeAtFixedTime() *memory.Store {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	return &memory.Store{Clock: func() time.Time { return noon }}
+}
+
+// apiOn serves the limits of apiWorld on store.
+func apiOn(t testing.TB, store storage.Store, o compose.Options[DecisionRequest]) http.Handler {
+	t.Helper()
+	return apiWith(t, apiExampleRules, store, o)
+}
+
+// apiWith serves the limits of a file on store.
+func apiWith(t testing.TB, file string, store storage.Store, o compose.Options[DecisionRequest]) http.Handler {
+	t.Helper()
+	s := &Server{service: o, store: &opened{Store: store}, sampled: sampledTo(io.Discard)}
+	limits, err := s.newLimits(&config.File{Rules: apiRules(t, file)})
+	require.NoError(t, err)
+	s.current.Store(limits)
+	return api{s}
+}
+
+func post(h http.Handler, path, body string) *httptest.ResponseRecorder {
+	return send(h, ask(path, body))
+}
+
+// ask is a request as curl -d sends it.
+func ask(path, body string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return r
+}
+
+func send(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// failingStore is a store that fails.
+type failingStore struct{ load, swap error }
+
+func (b failingStore) Load(_ context.Context, keys ...string) ([]storage.Record, error) {
+	return make([]storage.Record, len(keys)), b.load
+}
+
+func (b failingStore) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
+	return nil, false, b.swap
+}
+
+var errSecret = errors.New("dial postgres://admin:secret@10.0.0.7: refused")

@@ -13,21 +13,11 @@
 // counted for that client. The key of a rule by several fields is made by
 // [httplimit.JoinKeys].
 //
-// # Reload
+// The store keeps states under the names of the rules, so quota that was used stays used at a reload.
+// It also records the algorithm of each rule: a rule that changes its algorithm needs a new name,
+// because its states could not be read. With compose.FailLocal, quota that was used in memory during
+// an outage is lost at a reload, and at the end of the outage.
 //
-// [Server.Reload] replaces the rules while requests are served. The store keeps states under
-// the names of the rules, so quota that was used stays used. A rule that changes its
-// algorithm needs a new name, because its states could not be read. The store records the
-// algorithm of each rule, so New and Reload refuse such a change. If a reload fails, the old
-// rules stay in force.
-//
-// With compose.FailLocal, quota that was used in memory during an outage is lost at a
-// reload, and at the end of the outage.
-//
-// # Headers to the upstream
-//
-// The proxy writes X-Forwarded-For, X-Forwarded-Host and X-Forwarded-Proto itself. It passes on
-// values from the request only if the peer is a trusted proxy, so clients cannot forge
-// them. The same holds for other headers that identify the client, and for headers that
-// change the path or the method after the rules have been applied.
+// Clients cannot forge the headers that tell the upstream their address, nor headers that would change
+// the path or the method after the rules have been applied. See [Server.Reload] and forwarder.
 package serve

@@ -7,6 +7,7 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"strings"
+	"unicode"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/httplimit"
@@ -49,22 +50,16 @@ func forwarder(file *config.File) (func(*httputil.ProxyRequest), error) {
 // writes them.
 func dropForged(h http.Header, forged func(name string) bool) {
 	for name := range h {
-		plain := strings.Map(plainLetter, name)
+		plain := strings.Map(func(r rune) rune {
+			if unicode.IsLetter(r) || unicode.IsDigit(r) {
+				return unicode.ToLower(r)
+			}
+			return '-'
+		}, name)
 		if tellsClient(plain) && (!strings.EqualFold(name, plain) || forged(plain)) {
 			delete(h, name)
 		}
 	}
-}
-
-// plainLetter returns a letter in lower case or a digit, and - for any other character.
-func plainLetter(r rune) rune {
-	switch {
-	case 'A' <= r && r <= 'Z':
-		return r + 'a' - 'A'
-	case 'a' <= r && r <= 'z' || '0' <= r && r <= '9':
-		return r
-	}
-	return '-'
 }
 
 // tellsClient reports whether programs are known to read the client's address, the path or the
@@ -86,30 +81,17 @@ func tellsClient(name string) bool {
 
 func forwardedKind(name string) bool { return strings.HasPrefix(name, "x-forwarded-") }
 
-// watch counts and logs requests that may be limited under a wrong address, because the list of
-// trusted proxies or a proxy is wrong. It stores nothing about peers, so many peers need no more
+// reportForwarding counts and logs a request that may be limited under a wrong address, because the list
+// of trusted proxies or a proxy is wrong. It stores nothing about peers, so many peers need no more
 // memory.
-func (u *upstream) watch(file *config.File, next http.Handler) (http.Handler, error) {
-	check, err := httplimit.ClientIP{Trusted: file.Trusted, Forwarded: file.Forwarded}.Check()
-	if err != nil {
-		return nil, err
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := check(r); err != nil {
-			u.reportForwarding(r, err)
-		}
-		next.ServeHTTP(w, r)
-	}), nil
-}
-
-func (u *upstream) reportForwarding(r *http.Request, fault error) {
+func (s *Server) reportForwarding(r *http.Request, fault error) {
 	reason, message := noAddress, "X-Forwarded-For or Forwarded from a trusted proxy has no client address"
 	remedy := "configure each trusted proxy to append the address of its peer; until then such requests are limited by the proxy's address"
 	if errors.Is(fault, httplimit.ErrUntrustedPeer) {
 		reason, message = untrustedPeer, "ignored X-Forwarded-For or Forwarded from a peer that is not trusted"
 		remedy = "if the peer is your own proxy, add its address to trusted in the rules, or to --trust; until then all clients behind it share the limits by ip"
 	}
-	u.metrics.forwarding.WithLabelValues(reason).Inc()
+	s.metrics.forwarding.WithLabelValues(reason).Inc()
 	peer, _, _ := net.SplitHostPort(r.RemoteAddr)
-	u.forwardingLog.Warn(message, "peer", peer, "remedy", remedy)
+	s.forwardingLog.Warn(message, "peer", peer, "remedy", remedy)
 }

@@ -47,28 +47,24 @@ func (h *storeHealth) failure() error {
 	return h.err
 }
 
-// checkStore probes the store.
+// checkStore probes the store, or starts to use a store that has been unavailable since the start.
 func (s *Server) checkStore(ctx context.Context) {
-	err := s.probeStore(ctx)
-	if ctx.Err() != nil {
-		return
+	check, wait := s.writeProbe, probeTime
+	if s.missing.Load() {
+		check, wait = s.takeUpStore, startTime
 	}
+	within, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	err := check(within)
 	switch {
+	case ctx.Err() != nil:
+		return
 	case err != nil:
 		s.sampled.Warn("the store is unavailable", "error", err)
 	case s.health.Load().err != nil:
 		s.log.Info("the store is available again")
 	}
 	s.health.Store(&storeHealth{err, time.Now()})
-}
-
-func (s *Server) probeStore(ctx context.Context) error {
-	if s.missing.Load() {
-		return s.takeUpStore(ctx)
-	}
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
-	defer cancel()
-	return s.writeProbe(ctx)
 }
 
 // missingStore replaces a store that has been unavailable since the start. It fails at once, so
@@ -137,8 +133,6 @@ func (s *Server) prepareStore(ctx context.Context) error {
 // another algorithm under a rule's name, the server does not use it, as it would have refused to
 // start.
 func (s *Server) takeUpStore(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
 	if err := s.prepareStore(ctx); err != nil {
 		return err
 	}
@@ -189,12 +183,19 @@ const (
 	purgeTime  = time.Minute // for one batch: the store may have to look at many more records
 )
 
-// purge removes the store's expired records.
+// purge removes the store's expired records in batches, so that the store can write decisions in
+// between.
 func (s *Server) purge(ctx context.Context, purger storage.Purger) {
 	if s.missing.Load() {
 		return
 	}
-	removed, err := purgeAll(ctx, purger)
+	var err error
+	removed := 0
+	for n := purgeBatch; n == purgeBatch && err == nil; removed += n {
+		batch, cancel := context.WithTimeout(ctx, purgeTime)
+		n, err = purger.Purge(batch, purgeBatch)
+		cancel()
+	}
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -204,15 +205,4 @@ func (s *Server) purge(ctx context.Context, purger storage.Purger) {
 		s.metrics.purges.WithLabelValues(succeeded).Inc()
 		s.sampled.Debug("removed expired records", "removed", removed)
 	}
-}
-
-// purgeAll removes all expired records in batches, so that the store can write decisions in
-// between.
-func purgeAll(ctx context.Context, purger storage.Purger) (removed int, err error) {
-	for n := purgeBatch; n == purgeBatch && err == nil; removed += n {
-		batch, cancel := context.WithTimeout(ctx, purgeTime)
-		n, err = purger.Purge(batch, purgeBatch)
-		cancel()
-	}
-	return removed, err
 }

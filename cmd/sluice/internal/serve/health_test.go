@@ -2,23 +2,30 @@ package serve
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // TestHealthOfAStoreThatOnlyReads: a replica or a full disk accepts no writes.
@@ -60,8 +67,7 @@ func (s *stuck) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Reco
 
 // watched is a server on a store, of which no more runs than its watch.
 func watched(t *testing.T, store storage.Store, policy compose.FailurePolicy) *Server {
-	log := slog.New(slog.DiscardHandler)
-	s := &Server{log: log, sampled: log, store: &opened{Store: store}, options: Options{OnFailure: policy}}
+	s := &Server{log: slog.New(slog.DiscardHandler), sampled: sampledTo(io.Discard), store: &opened{Store: store}, options: Options{OnFailure: policy}}
 	s.health.Store(&storeHealth{at: time.Now()})
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
@@ -117,5 +123,163 @@ func TestHealthDoesNotWaitForTheStore(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, "200 ok", text(s.readiness(t)))
 		})
+	}
+}
+
+// laterStores are stores that cannot be reached until come is called.
+var laterStores = map[string]func(t *testing.T) (address string, come func()){
+	"redis": func(t *testing.T) (string, func()) {
+		s := servers.Redis(t)
+		s.Stop()
+		return "redis://" + s.Addr(), func() { require.NoError(t, s.Start()) }
+	},
+	"postgres": func(t *testing.T) (string, func()) {
+		s := servers.Postgres(t)
+		s.Stop()
+		return s.DSN(), func() { require.NoError(t, s.Start()) }
+	},
+	"sqlite": func(t *testing.T) (string, func()) {
+		dir := filepath.Join(t.TempDir(), "mounted-later")
+		return "sqlite:" + filepath.Join(dir, "limits.db"), func() { require.NoError(t, os.Mkdir(dir, 0o700)) }
+	},
+}
+
+// TestStartWithoutTheStore: requests are answered as the failure policy says, and when the
+// store comes, its limits hold.
+func TestStartWithoutTheStore(t *testing.T) {
+	for name, later := range laterStores {
+		for policy, let := range map[compose.FailurePolicy]int{compose.FailOpen: 5, compose.FailLocal: 3} {
+			t.Run(fmt.Sprint(name, policy), func(t *testing.T) {
+				t.Parallel()
+				address, come := later(t)
+				w := startTestServer(t, oneByIP, on(address), withUpstream(t, hello), failing(policy))
+				require.Contains(t, w.logged.String(), "the store is unavailable; until it is available, --on-failure decides")
+				require.Equal(t, let, w.allowed(5))
+				require.Equal(t, readyWithout, fetch(t, w.apiURL("/readyz")).body)
+				come()
+				require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).body == readyWith }, testTimeout, 10*time.Millisecond)
+				require.Contains(t, w.logged.String(), "the store is available again")
+				require.Equal(t, 3, w.allowed(5), "nothing was used in the store before")
+				require.NotContains(t, w.logged.String(), "no such table")
+				require.NotContains(t, w.logged.String(), "does not exist")
+
+				another := startTestServer(t, oneByIP, on(address), withUpstream(t, hello))
+				require.Equal(t, 0, another.allowed(2), "the use is in the store")
+			})
+		}
+	}
+}
+
+func failing(policy compose.FailurePolicy) func(*Options) {
+	return func(o *Options) { o.OnFailure = policy }
+}
+
+// TestReloadWithoutTheStore: the rules of a reload hold when the store comes.
+func TestReloadWithoutTheStore(t *testing.T) {
+	address, come := laterStores["sqlite"](t)
+	w := startTestServer(t, oneByIP, on(address), withUpstream(t, hello), failing(compose.FailLocal))
+	for _, policy := range []string{"fixedwindow 2/h", "gcra 4/h"} {
+		w.rules.Store(strings.ReplaceAll(oneByIP, "gcra 3/h", policy))
+		require.NoError(t, w.Reload(t.Context()), "nothing is stored that they could not read")
+	}
+	come()
+	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).body == readyWith }, testTimeout, 10*time.Millisecond)
+	require.Equal(t, 4, w.allowed(5))
+}
+
+// TestLateStoreWithOtherAlgorithmsIsNotUsed: as at a start, rules that cannot read what the store has
+// are not used on it. The server is not ready then, until they are mended.
+func TestLateStoreWithOtherAlgorithmsIsNotUsed(t *testing.T) {
+	dir := t.TempDir()
+	there, missing := filepath.Join(dir, "there"), filepath.Join(dir, "missing")
+	require.NoError(t, os.Mkdir(there, 0o700))
+	startTestServer(t, strings.ReplaceAll(oneByIP, "gcra", "fixedwindow"), on("sqlite:"+filepath.Join(there, "limits.db"))).Close()
+
+	w := startTestServer(t, oneByIP, on("sqlite:"+filepath.Join(missing, "limits.db")), withUpstream(t, hello), failing(compose.FailOpen))
+	require.NoError(t, os.Rename(there, missing))
+	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).StatusCode == http.StatusServiceUnavailable }, testTimeout, 10*time.Millisecond)
+	require.Contains(t, w.logged.String(), "was fixedwindow and is now gcra")
+	require.Equal(t, 5, w.allowed(5))
+	w.rules.Store(strings.ReplaceAll(oneByIP, "client", "renamed"))
+	require.NoError(t, w.Reload(t.Context()))
+	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).body == readyWith }, testTimeout, 10*time.Millisecond)
+	require.Equal(t, 3, w.allowed(5))
+}
+
+// expired is a store of which n records have expired.
+type expired struct {
+	n       int
+	batches []int
+	err     error
+}
+
+func (e *expired) Purge(ctx context.Context, most int) (int, error) {
+	if _, bounded := ctx.Deadline(); !bounded {
+		return 0, errors.New("without a deadline")
+	}
+	removed := min(e.n, most)
+	e.n -= removed
+	e.batches = append(e.batches, removed)
+	return removed, e.err
+}
+
+func TestPurge(t *testing.T) {
+	e := &expired{n: 2*purgeBatch + 5}
+	w := startTestServer(t, oneByIP)
+	w.purge(t.Context(), e)
+	require.Contains(t, w.logged.String(), fmt.Sprintf("removed=%d", 2*purgeBatch+5))
+	require.Equal(t, []int{purgeBatch, purgeBatch, 5}, e.batches)
+}
+
+func TestFailedPurgesAreLoggedAndCounted(t *testing.T) {
+	w := startTestServer(t, oneByIP)
+	e := &expired{n: 7, err: errors.New("disk full")}
+	w.purge(t.Context(), e)
+	require.Zero(t, e.n)
+	require.Contains(t, w.logged.String(), "disk full")
+	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_purges_total{outcome="failed"} 1`)
+
+	ended, end := context.WithCancel(t.Context())
+	end()
+	w.purge(ended, e)
+	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_purges_total{outcome="failed"} 1`, "the server stops")
+}
+
+// The server purges the stores that need it by itself, without any request.
+func TestTheServerPurgesItsStore(t *testing.T) {
+	file, dsn := filepath.Join(t.TempDir(), "limits.db"), servers.Postgres(t).DSN()
+	for address, expired := range map[string]func() (rows int){
+		"sqlite:" + file: func() (rows int) {
+			db, err := sql.Open("sqlite3", "file:"+file)
+			assert.NoError(t, err)
+			defer db.Close()
+			assert.NoError(t, db.QueryRow("SELECT count(*) FROM sluice_states WHERE expires_at <= ?", time.Now().UnixNano()).Scan(&rows))
+			return rows
+		},
+		dsn: func() (rows int) {
+			db, err := pgx.Connect(t.Context(), dsn)
+			if !assert.NoError(t, err) {
+				return -1
+			}
+			defer db.Close(t.Context())
+			assert.NoError(t, db.QueryRow(t.Context(), "SELECT count(*) FROM sluice_states WHERE expires_at <= clock_timestamp()").Scan(&rows))
+			return rows
+		},
+	} {
+		w, err := newTestServer(t, oneByIP, on(address))
+		require.NoError(t, err)
+		defer w.Close()
+		for i := range 3 {
+			swap := storage.Swap{Key: driver.Key("", fmt.Sprint(i)), New: storage.Record{Version: storage.NewVersion()}, TTL: 1}
+			_, swapped, err := w.store.CompareAndSwap(t.Context(), swap)
+			require.NoError(t, err)
+			require.True(t, swapped)
+		}
+		require.Eventually(t, func() bool { return expired() == 3 }, testTimeout, time.Millisecond, address)
+		w.purgeEvery = 10 * time.Millisecond
+		go func() { w.done <- w.Serve(context.Background()) }()
+		require.Eventually(t, func() bool { return expired() == 0 }, testTimeout, 10*time.Millisecond, address)
+		w.Close()
+		require.NoError(t, w.ended())
 	}
 }

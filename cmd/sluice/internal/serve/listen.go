@@ -10,27 +10,21 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
-// CheckAddresses validates Listen, Upstream, API and Token, without listening. The errors name the
-// flags of sluice serve.
-func (o *Options) CheckAddresses() error {
-	_, _, err := o.addresses()
-	return err
-}
-
-// addresses returns the addresses to listen on: nil for the proxy if there is none, and nil for the
+// Addresses returns the addresses to listen on: nil for the proxy if there is none, and nil for the
 // decision service if there is none or if it has a unix socket. Without a token, the decision
-// service must have a loopback address or a unix socket.
-func (o *Options) addresses() (proxy, api *net.TCPAddr, err error) {
+// service must have a loopback address or a unix socket. The errors name the flags of sluice serve.
+func (o *Options) Addresses() (proxy, api *net.TCPAddr, err error) {
 	if o.Upstream != nil {
-		if proxy, err = resolve(o.Listen); err != nil {
+		if proxy, err = resolve(o.Listen, form); err != nil {
 			return nil, nil, fmt.Errorf("--listen %w", err)
 		}
 		if isProxy(o.Upstream, proxy) {
@@ -99,19 +93,20 @@ func isPrivate(l net.Listener) bool {
 
 const unixPrefix = "unix:"
 
-// errForm is the end of the error for an address that is not HOST:PORT or :PORT.
-var errForm = errors.New("want HOST:PORT or :PORT")
+// form is what resolve accepts.
+const form = "HOST:PORT or :PORT"
 
-func resolve(address string) (*net.TCPAddr, error) {
+// resolve returns the address to listen on. want is for errors.
+func resolve(address, want string) (*net.TCPAddr, error) {
 	if address == "" {
-		return nil, fmt.Errorf("is empty; %w", errForm)
+		return nil, fmt.Errorf("is empty; want %s", want)
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, fmt.Errorf("%q: %w", address, errForm)
+		return nil, fmt.Errorf("%q: want %s", address, want)
 	}
 	if _, err := net.LookupPort("tcp", port); err != nil {
-		return nil, fmt.Errorf("%q: invalid port %q; %w", address, port, errForm)
+		return nil, fmt.Errorf("%q: invalid port %q; want %s", address, port, want)
 	}
 	resolved, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
@@ -121,11 +116,8 @@ func resolve(address string) (*net.TCPAddr, error) {
 }
 
 func resolveAPI(address, token string) (*net.TCPAddr, error) {
-	resolved, err := resolve(address)
-	switch {
-	case errors.Is(err, errForm):
-		return nil, fmt.Errorf("%w, or unix:PATH", err)
-	case err == nil && token == "" && !resolved.IP.IsLoopback():
+	resolved, err := resolve(address, form+", or unix:PATH")
+	if err == nil && token == "" && !resolved.IP.IsLoopback() {
 		return nil, fmt.Errorf("%s: other machines can reach this address, and anyone who can reach it can reset limits; want --token-file, or an address such as 127.0.0.1:8081 or unix:PATH", address)
 	}
 	return resolved, err
@@ -134,50 +126,32 @@ func resolveAPI(address, token string) (*net.TCPAddr, error) {
 // socket is a unix socket that this process created. Close removes it.
 type socket struct {
 	*net.UnixListener
-	path string
 	made fs.FileInfo
 	gone sync.Once
 }
 
+// listenUnix creates a socket that only the owner and the group may connect to. It replaces a socket
+// that no process listens on.
 func listenUnix(path string) (net.Listener, error) {
-	s := &socket{path: path}
-	if err := s.open(); err != nil {
-		return nil, fmt.Errorf("unix:%s: %w", path, err)
+	_ = os.Remove(path)
+	private := func(_, _ string, c syscall.RawConn) error {
+		return c.Control(setPrivate) // a umask would apply to the whole process
 	}
-	return s, nil
-}
-
-// open creates a socket that only the owner and the group may connect to. It creates the
-// socket in a private directory, sets its mode, and moves it to its path. A umask would apply to
-// the whole process.
-func (s *socket) open() error {
-	dir, err := os.MkdirTemp(filepath.Dir(s.path), ".s")
+	l, err := (&net.ListenConfig{Control: private}).Listen(context.Background(), "unix", path)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("unix:%s: %w", path, errors.Unwrap(err))
 	}
-	defer os.RemoveAll(dir)
-	name := filepath.Join(dir, "s")
-	s.UnixListener, err = net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: name})
-	switch {
-	case err != nil && (errors.Is(err, syscall.EINVAL) || len(name) > 100):
-		return errLongPath
-	case err != nil:
-		return err
-	}
+	s := &socket{UnixListener: l.(*net.UnixListener)}
 	s.SetUnlinkOnClose(false)
-	if err = os.Chmod(name, 0o660); err == nil {
-		s.made, err = os.Lstat(name)
-	}
-	if err == nil {
-		err = os.Rename(name, s.path)
+	if err = os.Chmod(path, 0o660); err == nil {
+		s.made, err = os.Lstat(path)
 	}
 	if err != nil {
 		s.UnixListener.Close()
+		return nil, err
 	}
-	return err
+	return s, nil
 }
-
-var errLongPath = errors.New("the path is too long for a socket; use a shorter one")
 
 // clearSocket returns an error if a new socket would replace something in use, or if no program could
 // connect to it. A socket that no process listens on may be replaced.
@@ -186,7 +160,7 @@ func clearSocket(path string) error {
 	case path == "":
 		return errors.New("unix: without a path; want unix:PATH, such as unix:/run/sluice.sock")
 	case len(path) >= len(syscall.RawSockaddrUnix{}.Path): // the last byte is 0
-		return fmt.Errorf("unix:%s: %w", path, errLongPath)
+		return fmt.Errorf("unix:%s: the path is too long for a socket; use a shorter one", path)
 	}
 	info, err := os.Lstat(path)
 	switch {
@@ -213,15 +187,13 @@ func clearSocket(path string) error {
 // Close closes the socket. It removes the file unless another process has replaced it.
 func (s *socket) Close() error {
 	s.gone.Do(func() {
-		if there, err := os.Lstat(s.path); err == nil && os.SameFile(there, s.made) {
-			_ = os.Remove(s.path)
+		path := s.Addr().String()
+		if there, err := os.Lstat(path); err == nil && os.SameFile(there, s.made) {
+			_ = os.Remove(path)
 		}
 	})
 	return s.UnixListener.Close()
 }
-
-// Addr returns the path of the socket.
-func (s *socket) Addr() net.Addr { return &net.UnixAddr{Net: "unix", Name: s.path} }
 
 // DefaultMaxConnections suits a small machine. Each connection may need two open files, its own
 // and one to the upstream.
@@ -232,8 +204,8 @@ const DefaultMaxConnections = 10_000
 // When the queue is full, their clients retry.
 type maxConnections struct {
 	net.Listener
-	slots  chan struct{}   // one for each open connection, and one for the next
-	isFull func(full bool) // called with true when Accept begins to wait, and with false when it has a slot
+	slots  *semaphore.Weighted // one for each open connection, and one for the next
+	isFull func(full bool)     // called with true when Accept begins to wait, and with false when it has a slot
 	closed context.Context
 	close  context.CancelFunc
 }
@@ -243,28 +215,24 @@ func limitConnections(l net.Listener, limit int, isFull func(full bool)) net.Lis
 		return l
 	}
 	closed, close := context.WithCancel(context.Background())
-	return &maxConnections{l, make(chan struct{}, limit), isFull, closed, close}
+	return &maxConnections{l, semaphore.NewWeighted(int64(limit)), isFull, closed, close}
 }
 
 // Accept implements net.Listener.
 func (l *maxConnections) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	default:
+	if !l.slots.TryAcquire(1) {
 		l.isFull(true)
-		select {
-		case l.slots <- struct{}{}:
-		case <-l.closed.Done():
+		if l.slots.Acquire(l.closed, 1) != nil {
 			return nil, net.ErrClosed
 		}
 		l.isFull(false)
 	}
 	conn, err := l.Listener.Accept()
 	if err != nil {
-		<-l.slots
+		l.slots.Release(1)
 		return nil, err
 	}
-	return &countedConn{conn.(halfCloser), sync.OnceFunc(func() { <-l.slots })}, nil
+	return &countedConn{conn.(halfCloser), sync.OnceFunc(func() { l.slots.Release(1) })}, nil
 }
 
 // Close implements net.Listener.

@@ -1,14 +1,18 @@
 package serve
 
 import (
+	"bufio"
 	"context"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -99,15 +103,13 @@ func TestInvalidSocketPaths(t *testing.T) {
 	link := filepath.Join(dir, "link")
 	require.NoError(t, os.Symlink(file, link))
 	short := filepath.Dir(socketPath(t))
-	long := filepath.Join(short, strings.Repeat("d", 100-len(short)-1)) // too long for the socket that is moved
-	require.NoError(t, os.Mkdir(long, 0o700))
+	long := filepath.Join(short, strings.Repeat("d", 108-len(short)-1))
 	for address, want := range map[string]string{
 		"unix:":                          "unix: without a path; want unix:PATH, such as unix:/run/sluice.sock",
 		"unix:" + file:                   "the file exists and is not a socket; use another path, or remove the file",
 		"unix:" + link:                   "the file exists and is not a socket",
 		"unix:" + dir + "/missing/s":     "no such file or directory",
-		"unix:" + short + long:           "the path is too long for a socket; use a shorter one",
-		"unix:" + long + "/s":            "the path is too long for a socket; use a shorter one",
+		"unix:" + long:                   "the path is too long for a socket; use a shorter one",
 		"8080":                           `"8080": want HOST:PORT or :PORT, or unix:PATH`,
 		"127.0.0.1:http-that-is-no-port": `invalid port "http-that-is-no-port"; want HOST:PORT or :PORT, or unix:PATH`,
 		"no-host.invalid:8081":           `"no-host.invalid:8081": no address found for the host "no-host.invalid"; use its IP address`,
@@ -118,4 +120,134 @@ func TestInvalidSocketPaths(t *testing.T) {
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, "x", string(content))
+}
+
+func TestUpstreamMustNotBeTheProxyItself(t *testing.T) {
+	for _, c := range []struct {
+		listen, upstream string
+		loops            bool
+	}{
+		{"127.0.0.1:8080", "http://127.0.0.1:8080", true},
+		{"127.0.0.1:8080", "http://localhost:8080/app", true},
+		{"127.0.0.1:8080", "http://LOCALHOST:8080", true},
+		{"127.0.0.1:8080", "http://localhost.:8080", true},
+		{"127.0.0.1:8080", "http://0.0.0.0:8080", true},
+		{"127.0.0.1:8080", "http://[::ffff:127.0.0.1]:8080", true},
+		{"127.0.0.1:8080", "https://127.0.0.1:8080", true},
+		{"[::1]:8080", "http://localhost:8080", true},
+		{":8080", "http://localhost:8080", true},
+		{":8080", "http://[::1]:8080", true},
+		{":8080", "http://127.0.0.2:8080", true},
+		{"0.0.0.0:8080", "http://127.0.0.1:8080", true},
+		{"[::]:8080", "http://127.0.0.1:8080", true},
+		{":80", "http://127.0.0.1", true},
+		{":443", "https://127.0.0.1", true},
+
+		{"127.0.0.1:8080", "http://127.0.0.1:3000", false},
+		{"127.0.0.1:8080", "http://127.0.0.2:8080", false},
+		{"127.0.0.1:8080", "http://[::1]:8080", false},
+		{":8080", "http://192.0.2.1:8080", false},
+		{":8080", "http://127.0.0.1", false},
+		{":443", "http://127.0.0.1", false},
+		{"127.0.0.1:0", "http://127.0.0.1:0", false},
+		{"127.0.0.1:0", "http://127.0.0.1:70000", false},
+	} {
+		upstream, err := url.Parse(c.upstream)
+		require.NoError(t, err)
+		_, _, err = (&Options{Upstream: upstream, Listen: c.listen}).Addresses()
+		if !c.loops {
+			require.NoError(t, err, "%s before %s", c.listen, c.upstream)
+			continue
+		}
+		require.EqualError(t, err, "--upstream "+c.upstream+" is the address of --listen "+c.listen+", so each request would return to the proxy; want the program behind the proxy, or another --listen")
+	}
+}
+
+func atMost(n int) func(*Options) { return func(o *Options) { o.MaxConnections = n } }
+
+// readAnswer reads a response whose connection stays.
+func readAnswer(t *testing.T, reader *bufio.Reader) {
+	t.Helper()
+	response, err := http.ReadResponse(reader, nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	_ = contentOf(t, response.Body)
+}
+
+const manyByIP = "\nrules: [{name: client, policy: gcra 100000/h, by: ip}]\n"
+
+// TestConnectionsBeyondTheLimitWait until another ends. Health is told meanwhile, because
+// the API has connections of its own.
+func TestConnectionsBeyondTheLimitWait(t *testing.T) {
+	h := newHeld()
+	w := startTestServer(t, manyByIP, withUpstream(t, h.ServeHTTP), atMost(2))
+	for range 2 {
+		say(t, w, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
+		<-h.there
+	}
+	_, late := say(t, w, "GET / HTTP/1.1\r\nHost: x\r\n\r\n") // the kernel accepts it
+	answered := make(chan error, 1)
+	go func() {
+		_, err := late.Peek(1)
+		answered <- err
+	}()
+	w.waitFull()
+	for range 3 {
+		require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/metrics")).StatusCode)
+	}
+	require.Empty(t, answered, "there is no room for it")
+	close(h.letGo)
+	require.NoError(t, <-answered)
+	readAnswer(t, late)
+}
+
+// TestIdleConnectionsCloseAtTheLimit: clients that keep connections for later do not keep others
+// out.
+func TestIdleConnectionsCloseAtTheLimit(t *testing.T) {
+	w := startTestServer(t, manyByIP, withUpstream(t, hello), atMost(2))
+	for range 20 {
+		_, reader := say(t, w, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		readAnswer(t, reader)
+	}
+}
+
+// TestWebSocketsCountAsConnections for as long as they are open, and no longer.
+func TestWebSocketsCountAsConnections(t *testing.T) {
+	w := startTestServer(t, manyByIP, withUpstream(t, echo), atMost(1))
+	for range 3 { // each gets the room of the one before
+		conn, reader, response := upgrade(t, w)
+		require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
+		require.Contains(t, response.Header.Get("RateLimit"), `"client";r=`)
+		w.waitFull()
+		_, err := io.WriteString(conn, "ping\n")
+		require.NoError(t, err)
+		_, err = reader.ReadString('\n')
+		require.NoError(t, err)
+		require.NoError(t, conn.Close())
+	}
+}
+
+func TestServerAtItsConnectionLimitStops(t *testing.T) {
+	w := startTestServer(t, manyByIP, withUpstream(t, echo), atMost(1))
+	upgrade(t, w)
+	w.waitFull()
+	w.stop()
+	require.NoError(t, w.ended())
+}
+
+// waitFull waits until the proxy has logged that it has no room.
+func (w *testServer) waitFull() {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool { return strings.Contains(w.logged.String(), "max-connections") }, testTimeout, time.Millisecond)
+}
+
+func TestAcceptFails(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	l := limitConnections(inner, 1, func(full bool) { require.False(t, full, "a failure takes no room") })
+	require.NoError(t, inner.Close())
+	for range 3 {
+		_, err := l.Accept()
+		require.ErrorIs(t, err, net.ErrClosed)
+	}
 }

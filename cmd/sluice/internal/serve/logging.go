@@ -23,86 +23,70 @@ const (
 	forwardingSamples = "gcra 1/m"
 )
 
-// sampleLog returns a log that writes each message no more often than the limit allows. The
-// next one that it writes says how many it omitted. It remembers messages, which are few,
-// because they are constants of this program, and not their attributes.
-func sampleLog(log *slog.Logger, limit string) *slog.Logger {
+// sampledLog writes each message no more often than its limit allows. The next one that it writes
+// says how many it omitted. It remembers messages, which are few, because they are constants of
+// this program, and not their attributes.
+type sampledLog struct {
+	log     *slog.Logger
+	limiter *sluice.Limiter[string]
+	mu      sync.Mutex
+	omitted map[string]int // how often each message was omitted since it was last written
+}
+
+func sampleLog(log *slog.Logger, limit string) *sampledLog {
 	limiter, err := sluice.New(nil, limit)
 	if err != nil {
 		panic(err) // the limits are constants
 	}
-	return slog.New(samplingHandler{log.Handler(), limiter, new(sync.Mutex), make(map[string]int)})
+	return &sampledLog{log: log, limiter: limiter, omitted: make(map[string]int)}
 }
 
-type samplingHandler struct {
-	slog.Handler
-	limiter *sluice.Limiter[string]
-	mu      *sync.Mutex
-	omitted map[string]int // how often each message was omitted since it was last written
-}
+// Warn logs at the level of warnings.
+func (l *sampledLog) Warn(message string, args ...any) { l.Log(slog.LevelWarn, message, args...) }
 
-// Handle implements slog.Handler.
-func (h samplingHandler) Handle(ctx context.Context, r slog.Record) error {
-	omitted, ok := h.take(r.Message)
-	if !ok {
-		return nil
+// Debug logs at the level debug.
+func (l *sampledLog) Debug(message string, args ...any) { l.Log(slog.LevelDebug, message, args...) }
+
+// Log logs at a level.
+func (l *sampledLog) Log(level slog.Level, message string, args ...any) {
+	ctx := context.Background() // not the request's: a failure is logged also when the request is over
+	if !l.log.Enabled(ctx, level) {
+		return
 	}
-	if omitted > 0 {
-		r = r.Clone()
-		r.AddAttrs(slog.Int("omitted", omitted))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if d, err := l.limiter.Allow(ctx, message); err == nil && !d.Allowed {
+		l.omitted[message]++
+		return
 	}
-	return h.Handler.Handle(ctx, r)
-}
-
-// take reports whether to write the message, and how many were omitted before it.
-func (h samplingHandler) take(message string) (omitted int, ok bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	// Not the request's context: a failure is logged also when the request is over.
-	if d, err := h.limiter.Allow(context.Background(), message); err == nil && !d.Allowed {
-		h.omitted[message]++
-		return 0, false
+	if n := l.omitted[message]; n > 0 {
+		args = append(args, "omitted", n)
+		delete(l.omitted, message)
 	}
-	omitted = h.omitted[message]
-	delete(h.omitted, message)
-	return omitted, true
-}
-
-// WithAttrs implements slog.Handler.
-func (h samplingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	h.Handler = h.Handler.WithAttrs(attrs)
-	return h
-}
-
-// WithGroup implements slog.Handler.
-func (h samplingHandler) WithGroup(name string) slog.Handler {
-	h.Handler = h.Handler.WithGroup(name)
-	return h
+	l.log.Log(ctx, level, message, args...)
 }
 
 // TakeStandardLog redirects package log, to which libraries write, to this log: each line
 // becomes a warning. Package log is one for the whole process; release restores it.
 func TakeStandardLog(log *slog.Logger) (release func()) {
-	writer, flags, prefix := stdlog.Writer(), stdlog.Flags(), stdlog.Prefix()
+	writer, flags := stdlog.Writer(), stdlog.Flags()
 	stdlog.SetOutput(errorLines{sampleLog(log, failureSamples), "message from a library"})
 	stdlog.SetFlags(0)
-	stdlog.SetPrefix("")
 	return func() {
 		stdlog.SetOutput(writer)
 		stdlog.SetFlags(flags)
-		stdlog.SetPrefix(prefix)
 	}
 }
 
 // errorLog is the ErrorLog for net/http. All lines have one message, so that sampling keeps
 // clients that break connections from filling the log.
-func errorLog(log *slog.Logger, message string) *stdlog.Logger {
+func errorLog(log *sampledLog, message string) *stdlog.Logger {
 	return stdlog.New(errorLines{log, message}, "", 0)
 }
 
 // errorLines logs lines without the addresses of connections, because they are keys.
 type errorLines struct {
-	log     *slog.Logger
+	log     *sampledLog
 	message string
 }
 
@@ -149,7 +133,7 @@ const (
 
 // logFailure logs a decision that failed or was degraded. The decision service logs its
 // own failures itself.
-func logFailure(log *slog.Logger, side string, e *compose.Event) {
+func logFailure(log *sampledLog, side string, e *compose.Event) {
 	if e.Err == nil || errors.Is(e.Err, context.Canceled) || side == serviceSide && e.Outcome == compose.Failed {
 		return
 	}
@@ -158,7 +142,7 @@ func logFailure(log *slog.Logger, side string, e *compose.Event) {
 		level, message = slog.LevelError, "a limit cannot be decided"
 	}
 	args := []any{"side", side, "op", string(e.Op), "outcome", string(e.Outcome)}
-	log.Log(context.Background(), level, message, append(args, logAttributes(e.Err)...)...)
+	log.Log(level, message, append(args, logAttributes(e.Err)...)...)
 }
 
 // logAttributes returns the attributes that the log shows for an error of a decision: not the key,

@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"log/slog"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,13 +22,10 @@ type metrics struct {
 	reloads, purges, upstream, forwarding *prometheus.CounterVec
 }
 
-// The values of the labels.
+// The values of the labels of reloads and purges, and of forwarding faults.
 const (
-	succeeded = "ok" // a reload or a purge
-	failed    = "failed"
-
-	untrustedPeer = "untrusted_peer" // see upstream.watch
-	noAddress     = "no_address"
+	succeeded, failed        = "ok", "failed"
+	untrustedPeer, noAddress = "untrusted_peer", "no_address"
 )
 
 func newMetrics(version string, store storage.Store) (*metrics, error) {
@@ -60,6 +56,6 @@ func newMetrics(version string, store storage.Store) (*metrics, error) {
 	return m, nil
 }
 
-func (m *metrics) handler(log *slog.Logger) http.Handler {
+func (m *metrics) handler(log *sampledLog) http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorLog: errorLog(log, "metrics could not be gathered")})
 }

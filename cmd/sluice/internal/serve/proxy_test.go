@@ -84,9 +84,7 @@ func TestUpstreamDown(t *testing.T) {
 func TestClosedClientsAreNotUpstreamFailures(t *testing.T) {
 	h := newHeld()
 	w := startTestServer(t, oneByIP, withUpstream(t, h.ServeHTTP))
-	conn, err := net.Dial("tcp", w.proxy.Addr().String())
-	require.NoError(t, err)
-	io.WriteString(conn, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
+	conn, _ := say(t, w, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-h.there
 	conn.Close()
 	require.Eventually(t, func() bool { return strings.Contains(w.logged.String(), "the client closed the connection") }, testTimeout, time.Millisecond)
@@ -211,26 +209,10 @@ func echo(w http.ResponseWriter, r *http.Request) {
 // upgrade makes a connection through the proxy that is a WebSocket's.
 func upgrade(t *testing.T, w *testServer) (net.Conn, *bufio.Reader, *http.Response) {
 	t.Helper()
-	conn, err := net.Dial("tcp", w.proxy.Addr().String())
-	require.NoError(t, err)
-	t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(testTimeout))
-	io.WriteString(conn, "GET /chat HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-	reader := bufio.NewReader(conn)
+	conn, reader := say(t, w, "GET /chat HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 	response, err := http.ReadResponse(reader, nil)
 	require.NoError(t, err)
 	return conn, reader, response
-}
-
-func TestUpgrades(t *testing.T) {
-	w := startTestServer(t, oneByIP, withUpstream(t, echo))
-	conn, reader, response := upgrade(t, w)
-	require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
-	require.Equal(t, `"client";r=2;t=1200`, response.Header.Get("RateLimit"))
-	io.WriteString(conn, "ping\n")
-	pong, err := reader.ReadString('\n')
-	require.NoError(t, err)
-	require.Equal(t, "ping\n", pong)
 }
 
 // fetchBy asks by GET in a version of HTTP, HTTP/1.1 or HTTP/2.0.
@@ -293,6 +275,11 @@ func TestBytes(t *testing.T) {
 			a := call(t, c.method, w.proxyURL("/"), content)
 			require.Equal(t, c.status, a.StatusCode, a.body)
 			require.Equal(t, c.left, a.Header.Get("RateLimit"))
+			if c.status == http.StatusRequestEntityTooLarge && c.maxBody == 0 {
+				require.Equal(t, `"uploads";q=1000;w=3600;qu="content-bytes"`, a.Header.Get("RateLimit-Policy"))
+				require.NotContains(t, a.Header, "Retry-After")
+				require.Equal(t, "application/problem+json", a.Header.Get("Content-Type"))
+			}
 		})
 	}
 }
@@ -305,12 +292,8 @@ func TestShadowRulesChangeNoResponse(t *testing.T) {
 
 func TestConnectIsRefused(t *testing.T) {
 	w := startTestServer(t, oneByIP, withUpstream(t, hello))
-	conn, err := net.Dial("tcp", w.proxy.Addr().String())
-	require.NoError(t, err)
-	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(testTimeout))
-	io.WriteString(conn, "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n")
-	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	_, reader := say(t, w, "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n")
+	response, err := http.ReadResponse(reader, nil)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusMethodNotAllowed, response.StatusCode)
 }
@@ -319,4 +302,85 @@ func TestHeadersHaveALimit(t *testing.T) {
 	w := startTestServer(t, oneByIP, withUpstream(t, hello))
 	a := fetch(t, w.proxyURL("/"), "X-Long", strings.Repeat("x", 100_000))
 	require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, a.StatusCode)
+}
+
+// statusOf is the answer to a GET of a target as it stands on the request's line.
+func statusOf(t *testing.T, w *testServer, target string) int {
+	t.Helper()
+	_, reader := say(t, w, "GET "+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	response, err := http.ReadResponse(reader, nil)
+	require.NoError(t, err)
+	return response.StatusCode
+}
+
+// TestTargetsWithoutAPathAreRefused: they would bypass rules for paths.
+func TestTargetsWithoutAPathAreRefused(t *testing.T) {
+	upstream := sends(t, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+	w := startTestServer(t, "\nrules: [{name: login, policy: fixedwindow 1/h, paths: [/login]}]\n", at(t, upstream))
+	for _, target := range []string{"x:login", "http:login", "x:login?y", "x:%2flogin"} {
+		require.Equal(t, http.StatusBadRequest, statusOf(t, w, target), target)
+	}
+	for _, target := range []string{"/", "http://evil.example", "x://y/search", "x:?/login"} {
+		require.Equal(t, http.StatusOK, statusOf(t, w, target), target)
+	}
+	require.Equal(t, http.StatusOK, statusOf(t, w, "x:/login"))
+	require.Equal(t, http.StatusTooManyRequests, statusOf(t, w, "http://evil.example/login"))
+}
+
+func TestDotDotCannotLeaveTheUpstreamPath(t *testing.T) {
+	seen := make(chan string, 1)
+	note := func(_ http.ResponseWriter, r *http.Request) { seen <- r.RequestURI }
+	w := startTestServer(t, "\nrules: [{name: all, policy: gcra 100/h}]\n", withUpstream(t, note), func(o *Options) { o.Upstream.Path = "/base" })
+	for _, target := range []string{
+		"/..", "/../base/login", "/x/../login", "/%2e%2e/base/login", "/.%2E/x", "/..%2fx", "/x%2f..", "/..;x=1/x", "/..%3bx/y", `/..\x`, "/x%5c..%5cy", "http://y/../x",
+	} {
+		require.Equal(t, http.StatusBadRequest, statusOf(t, w, target), target)
+	}
+	for target, want := range map[string]string{"/": "/base/", "/login": "/base/login", "/a..b/...": "/base/a..b/...", "/.;x/.": "/base/.;x/.", "/x?../y": "/base/x?../y"} {
+		require.Equal(t, http.StatusOK, statusOf(t, w, target), target)
+		require.Equal(t, want, <-seen)
+	}
+}
+
+// TestDotDotIsAllowedWithoutAnUpstreamPath: rules compare cleaned paths.
+func TestDotDotIsAllowedWithoutAnUpstreamPath(t *testing.T) {
+	w := startTestServer(t, "\nrules: [{name: all, policy: gcra 100/h}]\n", withUpstream(t, hello), func(o *Options) { o.Upstream.Path = "/" })
+	require.Equal(t, http.StatusOK, statusOf(t, w, "/x/../y"))
+}
+
+// TestOtherUpgradesAreNotForwarded: data after an upgrade is not limited.
+func TestOtherUpgradesAreNotForwarded(t *testing.T) {
+	seen := make(chan http.Header, 1)
+	w := startTestServer(t, "\nrules: [{name: all, policy: gcra 100/h}]\n", withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header }))
+	for _, fields := range []string{
+		"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n",
+		"Connection: upgrade\r\nUpgrade: H2C\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n",
+		"Connection: Upgrade\r\nUpgrade: websocket, h2c\r\n",
+		"Connection: Upgrade\r\nUpgrade: websocket\r\nUpgrade: h2c\r\n",
+		"Connection: Upgrade\r\nUpgrade: h2c\r\nUpgrade: websocket\r\n",
+		"Connection: Upgrade\r\nUpgrade: websocket/13\r\n",
+		"Connection: Upgrade\r\nUpgrade: web\x80s\r\n",
+		"Connection: Upgrade\r\nUpgrade:\r\n",
+		"HTTP2-Settings: AAMAAABkAAQAAP__\r\n",
+	} {
+		_, reader := say(t, w, "GET / HTTP/1.1\r\nHost: x\r\n"+fields+"\r\n")
+		response, err := http.ReadResponse(reader, nil)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, response.StatusCode, fields)
+		got := <-seen
+		for _, name := range []string{"Connection", "Upgrade", "Http2-Settings"} {
+			require.NotContains(t, got, name, fields)
+		}
+	}
+	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_upstream_failures_total{status="502"} 0`)
+}
+
+func TestHTTP2SettingsAreNotForwarded(t *testing.T) {
+	seen := make(chan http.Header, 1)
+	w := startTestServer(t, oneByIP, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header }))
+	say(t, w, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n")
+	got := <-seen
+	require.Equal(t, "WebSocket", got.Get("Upgrade"))
+	require.Equal(t, "Upgrade", got.Get("Connection"))
+	require.NotContains(t, got, "Http2-Settings")
 }

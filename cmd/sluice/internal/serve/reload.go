@@ -20,18 +20,22 @@ const readTime = 30 * time.Second
 // rules stay in force. Quota that was used stays used. If ctx ends before the rules are read,
 // Reload returns its error and logs nothing.
 func (s *Server) Reload(ctx context.Context) error {
-	s.reloading.Lock()
+	s.reloading.Lock() // also while it reads: of two reloads the later reading must win
 	defer s.reloading.Unlock()
-	file, err := s.readAgain(ctx) // under the lock: of two reloads the later reading must win
+	read, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	file, err := s.options.Read(read)
 	if err == nil {
 		err = s.adopt(ctx, file)
+	} else if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("the rules could not be read within %v; check the file and its file system, then reload again", readTime)
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
 		s.metrics.reloads.WithLabelValues(failed).Inc()
-		s.tellFaults(err)
+		s.logReloadFailure(err)
 		return err
 	}
 	s.metrics.reloads.WithLabelValues(succeeded).Inc()
@@ -40,18 +44,8 @@ func (s *Server) Reload(ctx context.Context) error {
 	return nil
 }
 
-func (s *Server) readAgain(ctx context.Context) (*config.File, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
-	defer cancel()
-	file, err := s.options.Read(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, fmt.Errorf("the rules could not be read within %v; check the file and its file system, then reload again", readTime)
-	}
-	return file, err
-}
-
-// tellFaults logs one line for each error.
-func (s *Server) tellFaults(err error) {
+// logReloadFailure logs one line for each error.
+func (s *Server) logReloadFailure(err error) {
 	const message = "reload failed; the old rules stay in force"
 	var faults *config.Error
 	if !errors.As(err, &faults) {
@@ -74,8 +68,8 @@ func (s *Server) adopt(ctx context.Context, file *config.File) error {
 	if err != nil {
 		return err
 	}
-	if s.behind != nil {
-		if l.front, err = s.behind.front(l); err != nil {
+	if s.transport != nil {
+		if l.front, err = s.proxyHandler(l); err != nil {
 			return err
 		}
 	}
@@ -95,7 +89,7 @@ func (s *Server) adopt(ctx context.Context, file *config.File) error {
 
 // logUntrusting logs a hint if rules limit by address and no proxy is trusted.
 func (s *Server) logUntrusting(file *config.File) {
-	if s.behind == nil {
+	if s.transport == nil {
 		return
 	}
 	if rules := file.LacksTrusted(); len(rules) > 0 {

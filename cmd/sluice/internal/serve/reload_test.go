@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,7 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/servers"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 func on(store string) func(*Options) { return func(o *Options) { o.Store = store } }
@@ -108,4 +113,69 @@ func TestReloadTimesOut(t *testing.T) {
 	}
 	require.ErrorContains(t, w.Reload(t.Context()), "the rules could not be read within 30s; check the file")
 	require.Contains(t, w.logged.String(), "reload failed; the old rules stay in force")
+}
+
+// TestRestartRefusesANewAlgorithm: otherwise each known client would get 500.
+func TestRestartRefusesANewAlgorithm(t *testing.T) {
+	for _, store := range []string{"sqlite:" + filepath.Join(t.TempDir(), "limits.db"), "redis://" + servers.Redis(t).Addr(), servers.Postgres(t).DSN()} {
+		startTestServer(t, oneByIP, on(store)).Close()
+		for policy, fingerprintText := range map[string]string{"fixedwindow 3/h": "fixedwindow", "all(gcra 3/h; gcra 2/m)": "all(gcra; gcra)"} {
+			rules := strings.ReplaceAll(oneByIP, "gcra 3/h", policy)
+			_, err := newTestServer(t, rules, on(store))
+			require.ErrorContains(t, err, `rule "client" was gcra and is now `+fingerprintText+", which cannot read the rule's stored states; give the rule a new name, or start with another --namespace", store)
+
+			within := func(o *Options) { o.Namespace = fingerprintText }
+			startTestServer(t, rules, on(store), within).Close()
+			startTestServer(t, strings.ReplaceAll(rules, "client", policy[:3]), on(store)).Close()
+		}
+		startTestServer(t, strings.ReplaceAll(oneByIP, "3/h", "2/h"), on(store)).Close()
+	}
+}
+
+// TestRefusedRulesLeaveNoFingerprint: the user may choose another algorithm at the next attempt.
+func TestRefusedRulesLeaveNoFingerprint(t *testing.T) {
+	store := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
+	startTestServer(t, oneByIP, on(store)).Close()
+	_, err := newTestServer(t, "rules: [{name: new, policy: gcra 1/h}, {name: client, policy: tokenbucket 1/h}]", on(store))
+	require.ErrorContains(t, err, `rule "client"`)
+	startTestServer(t, "rules: [{name: new, policy: fixedwindow 1/h}]", on(store))
+}
+
+// TestFingerprintsAreRecordedTogether: of two processes, one records the fingerprints. Rules that
+// come later are recorded too, unless another rule is refused.
+func TestFingerprintsAreRecordedTogether(t *testing.T) {
+	s := &Server{store: &opened{Store: new(memory.Store)}}
+	both := func(policy string) []config.Rule {
+		return apiRules(t, "rules: [{name: client, policy: "+policy+"}, {name: new, policy: gcra 1/h}]")
+	}
+	for range 2 {
+		require.NoError(t, s.checkAndRecord(t.Context(), apiRules(t, oneByIP)))
+	}
+	require.ErrorContains(t, s.checkAndRecord(t.Context(), both("fixedwindow 1/h")), "was gcra and is now fixedwindow")
+	require.NoError(t, s.checkAndRecord(t.Context(), apiRules(t, "rules: [{name: new, policy: fixedwindow 1/h}]")), "it was not recorded")
+	require.ErrorContains(t, s.checkAndRecord(t.Context(), both("gcra 1/h")), `rule "new" was fixedwindow and is now gcra`)
+}
+
+func TestUnreadableFingerprintsDoNotPreventTheStart(t *testing.T) {
+	var logged lines
+	s := &Server{store: &opened{Store: failingStore{swap: errSecret}}, log: slog.New(slog.NewTextHandler(&logged, nil))}
+	require.NoError(t, s.recordFingerprints(t.Context(), apiRules(t, oneByIP)))
+	require.Contains(t, logged.String(), "the algorithms of the stored rules could not be read")
+}
+
+// TestLogNamesTheRuleWithUnreadableStates: the log also has the remedy. The states are older
+// than the fingerprints.
+func TestLogNamesTheRuleWithUnreadableStates(t *testing.T) {
+	store := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
+	w := startTestServer(t, oneByIP, on(store), withUpstream(t, hello))
+	key := driver.Key("", "", "client", "127.0.0.1")
+	_, _, err := w.store.CompareAndSwap(t.Context(), storage.Swap{Key: key, New: storage.Record{Version: 1, State: []byte("no state")}})
+	require.NoError(t, err)
+	require.Equal(t, 500, fetch(t, w.proxyURL("/")).StatusCode)
+	require.Equal(t, 500, w.decide("allow", `{"key":"127.0.0.1"}`).StatusCode)
+	for _, line := range []string{`msg="a limit cannot be decided"`, `msg="no decision: The server or its configuration is faulty"`} {
+		require.Regexp(t, line+`.* rule=client remedy="give the rule a new name, or start with another --namespace`, w.logged.String())
+	}
+	require.NotContains(t, w.logged.String(), "127.0.0.1 ")
+	require.Equal(t, []any{"error", compose.ErrSkew}, logAttributes(compose.ErrSkew))
 }

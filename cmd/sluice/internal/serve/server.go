@@ -46,7 +46,7 @@ type Options struct {
 	Listen          string        // HOST:PORT of the proxy
 	UpstreamHost    bool          // send the upstream's host name as Host, not the client's Host
 	UpstreamTimeout time.Duration // how long the upstream may neither read a request body nor begin its response; 0: no limit
-	ClientTimeout   time.Duration // see idleTimeout; 0: no limit; else from MinClientTimeout to MaxClientTimeout
+	ClientTimeout   time.Duration // see Options.idleTimeout; 0: no limit; else from MinClientTimeout to MaxClientTimeout
 	MinBodyRate     int64         // the lowest rate of a request body in bytes a second, else 408; 0: any rate
 	BodyGrace       time.Duration // how long a client may be slower than MinBodyRate
 	MaxBody         int64         // bytes of a request body; 0: no limit
@@ -75,11 +75,13 @@ type Options struct {
 type Server struct {
 	options Options
 	log     *slog.Logger
-	sampled *slog.Logger // for failures that can happen at every request
-	behind  *upstream    // nil: no proxy
+	sampled *sampledLog // for failures that can happen at every request
 	current atomic.Pointer[Limits]
 	metrics *metrics
 	denied  *observe.Denied
+
+	transport     *http.Transport // to the upstream; nil: no proxy
+	forwardingLog *sampledLog
 
 	service  compose.Options[DecisionRequest] // of the limiters of all reloads
 	requests compose.Options[*http.Request]
@@ -135,7 +137,7 @@ func (s *Server) open(ctx context.Context, file *config.File) (err error) {
 		return err
 	}
 	if s.options.Upstream != nil {
-		s.behind = newUpstream(s)
+		s.transport, s.forwardingLog = s.options.newTransport(), sampleLog(s.log, forwardingSamples)
 	}
 	s.service, s.requests = limiterOptions[DecisionRequest](s, serviceSide), limiterOptions[*http.Request](s, proxySide)
 	if err := s.reachStore(ctx); err != nil {
@@ -156,11 +158,11 @@ func limiterOptions[In any](s *Server, side string) compose.Options[In] {
 }
 
 func (s *Server) listen() error {
-	proxy, api, err := s.options.addresses()
+	proxy, api, err := s.options.Addresses()
 	if err != nil {
 		return err
 	}
-	if s.behind != nil {
+	if s.transport != nil {
 		l, err := listenTCP(s.options.Listen, proxy)
 		if err != nil {
 			return fmt.Errorf("--listen %w", err)
@@ -249,8 +251,11 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	select {
 	case <-ctx.Done():
-		s.announceEnd(errors.Is(context.Cause(ctx), ErrInterrupted))
-		s.drain()
+		delay := s.options.ShutdownDelay
+		if errors.Is(context.Cause(ctx), ErrInterrupted) {
+			delay = 0
+		}
+		s.shutDown(delay)
 	case <-s.background.Done():
 	case err := <-failed:
 		if !errors.Is(err, http.ErrServerClosed) {
@@ -279,23 +284,15 @@ func every(ctx context.Context, d time.Duration, task func(context.Context)) {
 	}
 }
 
-// announceEnd makes /readyz fail, and waits so that load balancers notice.
-func (s *Server) announceEnd(atOnce bool) {
-	delay := s.options.ShutdownDelay
-	if atOnce {
-		delay = 0
-	}
+// shutDown makes /readyz fail, waits so that load balancers notice, and shuts down the proxy before the
+// decision service, which serves health checks until then. It does not wait for upgraded connections.
+func (s *Server) shutDown(delay time.Duration) {
 	s.draining.Store(true)
 	s.log.Info("shutting down", "delay", delay, "drain", s.options.Drain)
 	select {
 	case <-time.After(delay):
 	case <-s.background.Done():
 	}
-}
-
-// drain shuts down the proxy before the decision service, which serves health checks until
-// then. It does not wait for upgraded connections.
-func (s *Server) drain() {
 	ctx, cancel := context.WithTimeout(s.background, s.options.Drain)
 	defer cancel()
 	for _, l := range s.listeners {
@@ -303,17 +300,24 @@ func (s *Server) drain() {
 	}
 }
 
+// cutGrace is how long Close waits for requests to end. A client can have its complete response
+// before the server marks the connection as idle.
+const cutGrace = 100 * time.Millisecond
+
 // Close stops the server at once. Serve then returns.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() {
-		s.cut = !s.waitIdle(cutGrace)
+		for end := time.Now().Add(cutGrace); s.isBusy() && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		s.cut = s.isBusy()
 		s.stop()
 		for _, l := range s.listeners {
 			_ = l.http.Close()
 			_ = l.Close()
 		}
-		if s.behind != nil {
-			s.behind.transport.CloseIdleConnections()
+		if s.transport != nil {
+			s.transport.CloseIdleConnections()
 		}
 		s.store.close()
 	})
@@ -328,32 +332,19 @@ func (s *Server) noteState(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// cutGrace is how long Close waits for requests to end. A client can have its complete response
-// before the server marks the connection as idle.
-const cutGrace = 100 * time.Millisecond
-
-// waitIdle waits until no connection has a request, for at most d. It reports whether there is
-// none.
-func (s *Server) waitIdle(d time.Duration) bool {
-	for end := time.Now().Add(d); s.isBusy() && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
+// isBusy reports whether a connection has a request.
+func (s *Server) isBusy() bool {
+	for range s.busy.Range {
+		return true
 	}
-	return !s.isBusy()
-}
-
-func (s *Server) isBusy() (busy bool) {
-	s.busy.Range(func(any, any) bool {
-		busy = true
-		return false
-	})
-	return busy
+	return false
 }
 
 func (s *Server) announce() {
 	file := s.current.Load().file
 	args := []any{"version", s.options.Version, "store", s.store.address, "rules", len(file.Rules)}
 	if s.proxy != nil {
-		args = append(args, "proxy", reachable(s.proxy.Addr()), "upstream", s.behind.Upstream.Redacted())
+		args = append(args, "proxy", reachable(s.proxy.Addr()), "upstream", s.options.Upstream.Redacted())
 	}
 	if s.api != nil {
 		args = append(args, "api", reachable(s.api.Addr()))

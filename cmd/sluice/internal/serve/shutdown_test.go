@@ -86,9 +86,8 @@ func TestShutdownIsAnnounced(t *testing.T) {
 func TestShutdownDelayEnds(t *testing.T) {
 	for cause, delay := range map[error]time.Duration{nil: 5 * time.Second, ErrInterrupted: 0} {
 		synctest.Test(t, func(t *testing.T) {
-			log := slog.New(slog.DiscardHandler)
 			s := &Server{
-				options: Options{ShutdownDelay: 5 * time.Second, Drain: time.Minute}, log: log, sampled: log,
+				options: Options{ShutdownDelay: 5 * time.Second, Drain: time.Minute}, log: slog.New(slog.DiscardHandler), sampled: sampledTo(io.Discard),
 				store: &opened{Store: new(memory.Store), close: func() {}}, purgeEvery: purgeEvery,
 			}
 			s.health.Store(new(storeHealth))

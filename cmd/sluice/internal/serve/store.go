@@ -45,25 +45,17 @@ func CheckStore(address string) error {
 	switch {
 	case scheme == "memory" && rest != "":
 		return fmt.Errorf("%s: the store memory: takes no name; want memory:", redacted(address))
-	case scheme == "sqlite":
-		return checkFile(rest)
-	case scheme == "memory":
+	case scheme == "sqlite" && (rest == "" || rest == ":memory:"):
+		return fmt.Errorf("%s: want a file name, such as sqlite:limits.db", address)
+	case scheme == "sqlite" && (strings.HasPrefix(rest, "//") || strings.Contains(rest, "?")):
+		return fmt.Errorf("%s: want a file name without parameters, such as sqlite:limits.db or sqlite:/var/lib/limits.db", address)
+	case scheme == "memory", scheme == "sqlite":
 	case !slices.Contains([]string{"postgres", "postgresql", "redis", "rediss"}, scheme) || !strings.HasPrefix(rest, "//"):
 		return fmt.Errorf("%s: want memory:, sqlite:FILE, postgres://... or redis://...", redacted(address))
 	case strings.Contains(path, "@"), strings.Contains(host, "@") && strings.HasPrefix(scheme, "postgres"): // the parser for redis uses the last @
 		return fmt.Errorf("%s://...: the address has more than one @; in a password, write / as %%2F and @ as %%40", scheme)
 	case strings.Contains(path, ";"):
 		return fmt.Errorf("%s://...: the name has a semicolon; write parameters after a ? with & between, and a semicolon in a name as %%3B", scheme)
-	}
-	return nil
-}
-
-func checkFile(file string) error {
-	switch {
-	case file == "" || file == ":memory:":
-		return fmt.Errorf("sqlite:%s: want a file name, such as sqlite:limits.db", file)
-	case strings.HasPrefix(file, "//"), strings.ContainsRune(file, '?'):
-		return fmt.Errorf("sqlite:%s: want a file name without parameters, such as sqlite:limits.db or sqlite:/var/lib/limits.db", file)
 	}
 	return nil
 }
@@ -104,18 +96,14 @@ func (o *opened) sqlite(file string) error {
 	store, err := sqlite.New(db, sqlite.Options{})
 	o.Store = store
 	o.prepare = func(ctx context.Context) error {
-		createPrivate(file)
+		// Keys may be personal data, so nobody else may read a new file. SQLite reports why a file
+		// cannot be created, and gives the files beside it the same mode.
+		if f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+			_ = f.Close()
+		}
 		return store.Migrate(ctx)
 	}
 	return err
-}
-
-// createPrivate creates a file that nobody else may read, unless it exists: keys may be personal
-// data. SQLite reports why a file cannot be created, and gives the files beside it the same mode.
-func createPrivate(file string) {
-	if f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
-		_ = f.Close()
-	}
 }
 
 func (o *opened) postgres(address string, noFunctions bool) error {
@@ -123,7 +111,17 @@ func (o *opened) postgres(address string, noFunctions bool) error {
 	if err != nil {
 		return withoutAddress(err)
 	}
-	o.close = func() { closePool(pool) }
+	o.close = func() {
+		closed := make(chan struct{})
+		go func() {
+			pool.Close()
+			close(closed)
+		}()
+		select {
+		case <-closed:
+		case <-time.After(closeTime):
+		}
+	}
 	store, err := postgres.New(pool, postgres.Options{NoFunctions: noFunctions})
 	o.Store = store
 	o.prepare = func(ctx context.Context) error {
@@ -136,22 +134,9 @@ func (o *opened) postgres(address string, noFunctions bool) error {
 	return err
 }
 
-// closeTime is how long the server waits at its end for connections to PostgreSQL.
+// closeTime is how long the server waits at its end for connections to PostgreSQL. If PostgreSQL does
+// not answer, the pool waits 15 seconds for each connection that had a query.
 const closeTime = time.Second
-
-// closePool closes the pool. It does not wait longer than closeTime: if PostgreSQL does not answer,
-// the pool waits 15 seconds for each connection that had a query.
-func closePool(pool *pgxpool.Pool) {
-	closed := make(chan struct{})
-	go func() {
-		pool.Close()
-		close(closed)
-	}()
-	select {
-	case <-closed:
-	case <-time.After(closeTime):
-	}
-}
 
 // canDecide reports whether there are the table and the functions that a store uses. A role that may not
 // create them may still use them.

@@ -3,7 +3,6 @@ package serve
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -288,7 +287,7 @@ func TestFaultsOfLimitsAreNotStoreFailures(t *testing.T) {
 		storage.ErrUnavailable: `level=WARN msg="the store failed"`,
 	} {
 		var logged lines
-		logFailure(slog.New(slog.NewTextHandler(&logged, nil)), proxySide, &compose.Event{Op: compose.OpAllow, Outcome: compose.Failed, Err: err})
+		logFailure(sampledTo(&logged), proxySide, &compose.Event{Op: compose.OpAllow, Outcome: compose.Failed, Err: err})
 		require.Contains(t, logged.String(), want)
 	}
 }

@@ -188,6 +188,11 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
+// sampledTo is a log with samples of failures.
+func sampledTo(w io.Writer) *sampledLog {
+	return sampleLog(slog.New(slog.NewTextHandler(w, nil)), failureSamples)
+}
+
 func hello(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") }
 
 // contentOf reads all.

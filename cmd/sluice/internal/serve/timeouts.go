@@ -3,9 +3,12 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,21 +20,15 @@ const (
 	DefaultBodyGrace   = 10 * time.Second
 )
 
-// bodyRate is the least rate at which clients must send bodies.
-type bodyRate struct {
-	bytes int64         // a second; 0: any rate
-	grace time.Duration // how long a client may be slower
-}
-
 // idleTimeout closes the connection of a client that sends none of its request's body for
-// d, or sends it more slowly than rate, or takes none of the response for writeFactor
-// times d. Connections that were upgraded are left alone. If d is 0 there is no timeout.
+// ClientTimeout, or sends it more slowly than MinBodyRate, or takes none of the response for
+// writeFactor times ClientTimeout. Connections that were upgraded are left alone.
 //
 // Over HTTP/2 the rate does not hold any more when the response has begun: client and
 // upstream may then be talking in both directions, as gRPC streams do, with pauses.
-func idleTimeout(d time.Duration, rate bodyRate, next http.Handler) http.Handler {
+func (o *Options) idleTimeout(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		t := &transfer{ResponseWriter: w, ResponseController: http.NewResponseController(w), idle: d, rate: rate, credit: rate.grace, duplex: r.ProtoMajor > 1}
+		t := &transfer{ResponseWriter: w, ResponseController: http.NewResponseController(w), o: o, credit: o.BodyGrace, duplex: r.ProtoMajor > 1}
 		if r.Body != nil && r.Body != http.NoBody {
 			t.unread = true
 			r = r.WithContext(context.WithValue(r.Context(), transferKey{}, t))
@@ -51,8 +48,7 @@ type transferKey struct{} // of the context of a request with a body
 type transfer struct {
 	http.ResponseWriter
 	*http.ResponseController
-	idle   time.Duration
-	rate   bodyRate
+	o      *Options
 	duplex bool // the body can be read after the response has begun
 
 	mu sync.Mutex // the body is read and the response written at the same time
@@ -73,12 +69,12 @@ func (t *transfer) beginRead(writes bool) {
 	defer t.mu.Unlock()
 	t.waiting++
 	t.begun = t.begun || writes
-	rated := t.rate.bytes > 0 && !(t.begun && t.duplex)
-	wait := t.idle
+	rated := t.o.MinBodyRate > 0 && !(t.begun && t.duplex)
+	wait := t.o.ClientTimeout
 	if rated && (wait == 0 || t.credit < wait) {
 		wait = t.credit
 	}
-	if (rated || t.idle > 0) && t.unread && !t.released {
+	if (rated || wait > 0) && t.unread && !t.released {
 		_ = t.ResponseController.SetReadDeadline(time.Now().Add(wait))
 	}
 }
@@ -87,9 +83,9 @@ func (t *transfer) beginRead(writes bool) {
 func (t *transfer) endRead(waited time.Duration, n int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.rate.bytes > 0 {
-		earned := time.Duration(float64(n) / float64(t.rate.bytes) * float64(time.Second))
-		t.credit = min(t.rate.grace, t.credit-waited+earned)
+	if t.o.MinBodyRate > 0 {
+		earned := time.Duration(float64(n) / float64(t.o.MinBodyRate) * float64(time.Second))
+		t.credit = min(t.o.BodyGrace, t.credit-waited+earned)
 	}
 	switch {
 	case errors.Is(err, io.EOF):
@@ -97,7 +93,7 @@ func (t *transfer) endRead(waited time.Duration, n int, err error) {
 	case t.broke == nil && !t.released:
 		t.broke = err
 	}
-	if t.waiting--; t.waiting == 0 && !t.released && (t.idle > 0 || t.rate.bytes > 0) {
+	if t.waiting--; t.waiting == 0 && !t.released && (t.o.ClientTimeout > 0 || t.o.MinBodyRate > 0) {
 		_ = t.ResponseController.SetReadDeadline(time.Time{})
 	}
 }
@@ -130,8 +126,8 @@ func (t *transfer) end() {
 const writeFactor = 10
 
 func (t *transfer) beginWrite() {
-	if t.idle > 0 {
-		_ = t.SetWriteDeadline(time.Now().Add(writeFactor * t.idle))
+	if t.o.ClientTimeout > 0 {
+		_ = t.SetWriteDeadline(time.Now().Add(writeFactor * t.o.ClientTimeout))
 	}
 }
 
@@ -168,7 +164,7 @@ func (t *transfer) send(write func()) {
 	t.beginRead(true)
 	t.beginWrite()
 	write()
-	if t.idle > 0 {
+	if t.o.ClientTimeout > 0 {
 		_ = t.SetWriteDeadline(time.Time{})
 	}
 	t.endRead(0, 0, nil)
@@ -185,4 +181,61 @@ func bodyState(r *http.Request) (unread bool, broke error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.unread, t.broke
+}
+
+// sendTimeout is a RoundTripper that ends a request if the upstream takes none of its body for d
+// and has not begun its response. The ResponseHeaderTimeout of http.Transport does not do that: it
+// begins when the whole body has been sent. The time in which the client sends nothing does not
+// count.
+//
+// The kernels' buffers in between empty in steps of a megabyte or more, so an upstream that reads
+// slowly seems to take nothing for the time in which it reads such a step.
+type sendTimeout struct {
+	http.RoundTripper
+	d time.Duration
+}
+
+var errNotTaken = fmt.Errorf("the upstream does not read the request body: %w", os.ErrDeadlineExceeded)
+
+// RoundTrip implements http.RoundTripper.
+func (t sendTimeout) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil || t.d == 0 {
+		return t.RoundTripper.RoundTrip(r)
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	timer := time.AfterFunc(t.d, func() { cancel(errNotTaken) })
+	timer.Stop() // until the first read: the transport may wait for 100 Continue before that
+	body := &sentBody{ReadCloser: r.Body, d: t.d, timer: timer}
+	r = r.WithContext(ctx)
+	r.Body = body
+	response, err := t.RoundTripper.RoundTrip(r)
+	body.answered.Store(true)
+	timer.Stop()
+	if !errors.Is(context.Cause(ctx), errNotTaken) {
+		return response, err
+	}
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	return nil, errNotTaken
+}
+
+// sentBody is the body of a request to the upstream. Its timer runs while the upstream takes what
+// was read.
+type sentBody struct {
+	io.ReadCloser
+	d        time.Duration
+	timer    *time.Timer
+	answered atomic.Bool // the timer must not run any more
+}
+
+// Read implements io.Reader.
+func (b *sentBody) Read(p []byte) (int, error) {
+	b.timer.Stop()
+	n, err := b.ReadCloser.Read(p)
+	b.timer.Reset(b.d)
+	if b.answered.Load() {
+		b.timer.Stop()
+	}
+	return n, err
 }

@@ -1,0 +1,561 @@
+package serve
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+const impatience = 500 * time.Millisecond
+
+func impatient(o *Options) { o.ClientTimeout = impatience }
+
+// say sends text to the proxy on a connection of its own.
+func say(t *testing.T, w *testServer, text string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, err := net.Dial("tcp", w.proxy.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(testTimeout))
+	_, err = io.WriteString(conn, text)
+	require.NoError(t, err)
+	return conn, bufio.NewReader(conn)
+}
+
+func TestIdleClientsAreCutOff(t *testing.T) {
+	w := startTestServer(t, oneByIP, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }), impatient)
+	const post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"
+	var statuses [4]int
+	var all sync.WaitGroup
+	began := time.Now()
+	for i := range statuses {
+		_, reader := say(t, w, post)
+		all.Go(func() {
+			response, err := http.ReadResponse(reader, nil)
+			if assert.NoError(t, err) {
+				statuses[i] = response.StatusCode
+			}
+			_, err = io.Copy(io.Discard, reader)
+			assert.NoError(t, err, "the connection ends")
+		})
+	}
+	all.Wait()
+	require.Less(t, time.Since(began), impatience+slack)
+	require.ElementsMatch(t, []int{408, 408, 408, 429}, statuses, "what is denied is not read by anybody")
+	require.NotContains(t, w.logged.String(), "the upstream failed")
+}
+
+func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
+	const timeout = 50 * time.Millisecond
+	ended := make(chan struct{})
+	w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		defer close(ended)
+		for text := []byte(strings.Repeat("x", 1<<20)); ; {
+			if _, err := w.Write(text); err != nil {
+				return
+			}
+		}
+	}), func(o *Options) { o.ClientTimeout = timeout })
+	say(t, w, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	select {
+	case <-ended:
+	case <-time.After(timeout + slack):
+		t.Fatal("the upstream still writes")
+	}
+}
+
+// deadlines is a response that has been set deadlines.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	read, write time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error  { d.read = t; return nil }
+func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = t; return nil }
+
+// TestWaitForTheUpstreamHasNoClientTimeout: no deadline is set between reads and writes.
+func TestWaitForTheUpstreamHasNoClientTimeout(t *testing.T) {
+	d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	h := (&Options{ClientTimeout: time.Minute}).idleTimeout(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.ReadFull(r.Body, make([]byte, 2))
+		require.Zero(t, d.read)
+		io.WriteString(w, "x")
+		require.Zero(t, d.write)
+		require.Zero(t, d.read)
+		require.NoError(t, http.NewResponseController(w).Flush())
+		require.Zero(t, d.write)
+	}))
+	h.ServeHTTP(d, httptest.NewRequest(http.MethodPost, "/", strings.NewReader("abc")))
+	require.NotZero(t, d.read, "what is left at the end is not waited for without end")
+	require.True(t, d.write.After(d.read), "the response is sent after what is left has been waited for")
+	require.True(t, d.Flushed)
+}
+
+// TestReadAfterTheHandlerReturnedSetsNoDeadline: a transport may still read the body when the handler
+// has returned.
+func TestReadAfterTheHandlerReturnedSetsNoDeadline(t *testing.T) {
+	for _, breaksOff := range []bool{false, true} {
+		d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+		var content io.Reader
+		h := (&Options{ClientTimeout: time.Minute}).idleTimeout(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if content = r.Body; breaksOff {
+				panic(http.ErrAbortHandler)
+			}
+		}))
+		serve := func() { h.ServeHTTP(d, httptest.NewRequest(http.MethodPost, "/", strings.NewReader("abc"))) }
+		if breaksOff {
+			require.Panics(t, serve)
+		} else {
+			serve()
+		}
+		theServers := time.Unix(1, 0)
+		d.read = theServers
+		content.Read(make([]byte, 1))
+		require.Equal(t, theServers, d.read, "the next request has the connection; broken off: %t", breaksOff)
+	}
+}
+
+func TestInvalidBodyIsNotAnUpstreamFailure(t *testing.T) {
+	discard := withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
+	for _, timeout := range []time.Duration{0, testTimeout} {
+		w := startTestServer(t, oneByIP, discard, func(o *Options) { o.ClientTimeout = timeout })
+		_, reader := say(t, w, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nthree\r\n")
+		response, err := http.ReadResponse(reader, nil)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusBadRequest, response.StatusCode)
+		require.Contains(t, contentOf(t, response.Body), "is not refunded")
+		require.NotContains(t, w.logged.String(), "the upstream failed")
+		require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_upstream_failures_total{status="502"} 0`)
+	}
+}
+
+// TestRefusalsDoNotWaitForBodies: the client sends the body only after 100 Continue, or the body
+// is very long.
+func TestRefusalsDoNotWaitForBodies(t *testing.T) {
+	discard := withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
+	w := startTestServer(t, "\nrules: [{name: all, policy: fixedwindow 1/h}]\n", discard)
+	const expecting = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
+	conn, reader := say(t, w, expecting)
+	response, err := http.ReadResponse(reader, nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusContinue, response.StatusCode, "it is let through")
+	io.WriteString(conn, "abc")
+	for response.StatusCode == http.StatusContinue { // the proxy may also forward that of the upstream
+		response, err = http.ReadResponse(reader, nil)
+		require.NoError(t, err)
+	}
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	for _, request := range []string{expecting, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 300000000\r\n\r\n"} {
+		_, reader := say(t, w, request)
+		response, err := http.ReadResponse(reader, nil)
+		require.NoError(t, err, "%s", request)
+		require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
+	}
+}
+
+// TestRefusalsDoNotWaitForSlowBodies: each client sends one byte of its body and no more.
+// It gets its answer, and then the connection closes.
+func TestRefusalsDoNotWaitForSlowBodies(t *testing.T) {
+	const slow = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nx"
+	unbounded := strings.Replace(slow, "Content-Length: 100000", "Transfer-Encoding: chunked", 1)
+	never := withUpstream(t, func(http.ResponseWriter, *http.Request) {})
+	for name, c := range map[string]struct {
+		rules   string
+		change  func(*Options)
+		request string
+		status  int
+	}{
+		"above the capacity": {byBytes, never, slow, http.StatusRequestEntityTooLarge},
+		"above --max-body":   {oneByIP, func(o *Options) { never(o); o.MaxBody = 10 }, slow, http.StatusRequestEntityTooLarge},
+		"of unknown length":  {byBytes, never, unbounded, http.StatusLengthRequired},
+		"no upstream":        {oneByIP, at(t, "http://"+unusedAddress(t)), slow, http.StatusBadGateway},
+		"for no path":        {oneByIP, never, strings.Replace(slow, "POST /", "POST x:y", 1), http.StatusBadRequest},
+		"denied":             {oneByIP, never, slow, http.StatusTooManyRequests},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := startTestServer(t, c.rules, c.change, func(o *Options) { o.ClientTimeout, o.DecisionTimeout = 0, 10*time.Millisecond })
+			if c.status == http.StatusTooManyRequests {
+				require.Equal(t, 3, w.allowed(3))
+			}
+			_, reader := say(t, w, c.request)
+			response, err := http.ReadResponse(reader, nil)
+			require.NoError(t, err)
+			require.Equal(t, c.status, response.StatusCode)
+			require.True(t, response.Close)
+			_, err = io.Copy(io.Discard, reader)
+			require.NoError(t, err)
+		})
+	}
+}
+
+// pipes is a listener whose connections are in memory, so that synctest owns their time.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func newPipes() *pipes { return &pipes{make(chan net.Conn), make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.conns:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	select {
+	case <-p.closed:
+	default:
+		close(p.closed)
+	}
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.conns <- server:
+		return client, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// proxied runs test in a bubble in which handler is behind the proxy. The proxy has the
+// default limits for slow clients, and a rule that allows everything.
+func proxied(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, front *pipes), changes ...func(*Options)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(time.Hour) // of the bubble's time, for what ends with its connection
+		front, back := newPipes(), newPipes()
+		behind := &http.Server{Handler: handler}
+		go behind.Serve(back)
+		defer behind.Close()
+
+		o := Options{
+			Upstream: &url.URL{Scheme: "http", Host: "upstream"}, ClientTimeout: time.Minute,
+			MinBodyRate: DefaultMinBodyRate, BodyGrace: DefaultBodyGrace,
+		}
+		for _, change := range changes {
+			change(&o)
+		}
+		store := new(memory.Store)
+		metrics, err := newMetrics("", store)
+		require.NoError(t, err)
+		s := &Server{options: o, log: slog.New(slog.DiscardHandler), sampled: sampledTo(io.Discard), metrics: metrics, store: &opened{Store: store}}
+		s.transport = s.options.newTransport()
+		s.transport.DialContext = back.dial
+		defer s.transport.CloseIdleConnections()
+		file, err := config.Parse("limits.yaml", []byte("rules: [{name: all, policy: gcra 1000/s}]"))
+		require.NoError(t, err)
+		limits, err := s.newLimits(file)
+		require.NoError(t, err)
+		h, err := s.proxyHandler(limits)
+		require.NoError(t, err)
+		s.background, s.stop = context.WithCancel(context.Background())
+		l := s.server(front, h)
+		go l.http.Serve(l.Listener)
+		defer l.http.Close()
+		defer s.stop()
+		test(t, front)
+	})
+}
+
+// exchange sends a request whose body write writes, and returns the response.
+func (p *pipes) exchange(t *testing.T, header string, write func(conn net.Conn)) (*http.Response, *bufio.Reader) {
+	t.Helper()
+	conn, err := p.dial(t.Context(), "", "")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	go func() {
+		_, _ = io.WriteString(conn, header+"\r\n\r\n")
+		write(conn)
+	}()
+	reader := bufio.NewReader(conn)
+	response, err := http.ReadResponse(reader, nil)
+	require.NoError(t, err)
+	return response, reader
+}
+
+// drip writes n bytes each pause, until it fails or has written total.
+func drip(n int, pause time.Duration, total int) func(io.Writer) {
+	return func(w io.Writer) {
+		for sent := 0; sent < total; sent += n {
+			if _, err := io.WriteString(w, strings.Repeat("x", n)); err != nil {
+				return
+			}
+			time.Sleep(pause)
+		}
+	}
+}
+
+func onConn(write func(io.Writer)) func(net.Conn) { return func(conn net.Conn) { write(conn) } }
+
+// consume reads the whole body, and reports how long it was and the error at its end.
+func consume(length *int64, failure *error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		*length, *failure = io.Copy(io.Discard, r.Body)
+		_, _ = fmt.Fprint(w, *length)
+	}
+}
+
+const megabyte = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576"
+
+func TestSlowBodiesAreCutOff(t *testing.T) {
+	for name, c := range map[string]struct {
+		write func(io.Writer)
+		after time.Duration // at the latest
+	}{
+		"nothing":                 {func(io.Writer) {}, 10 * time.Second},
+		"a byte each half second": {drip(1, time.Second/2, 1<<20), 11 * time.Second},
+		"nearly the rate":         {drip(200, time.Second, 1<<20), 61 * time.Second},
+		"fast, then slow": {func(w io.Writer) {
+			drip(1<<19, 0, 1<<19)(w)
+			drip(1, time.Second/2, 1<<20)(w)
+		}, 11 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var length int64
+			var failure error
+			proxied(t, consume(&length, &failure), func(t *testing.T, front *pipes) {
+				began := time.Now()
+				response, rest := front.exchange(t, megabyte, onConn(c.write))
+				require.Equal(t, http.StatusRequestTimeout, response.StatusCode)
+				require.GreaterOrEqual(t, time.Since(began), DefaultBodyGrace)
+				require.LessOrEqual(t, time.Since(began), c.after)
+				_, err := io.Copy(io.Discard, rest)
+				require.NoError(t, err, "the connection ends")
+				synctest.Wait()
+				require.Error(t, failure, "the upstream's request ends, too")
+			})
+		})
+	}
+}
+
+func TestSlowBodiesOverHTTP2AreCutOff(t *testing.T) {
+	var length int64
+	var failure error
+	proxied(t, consume(&length, &failure), func(t *testing.T, front *pipes) {
+		client := newHTTP2(front)
+		defer client.CloseIdleConnections()
+		body, write := io.Pipe()
+		go drip(1, time.Second/2, 1<<20)(write)
+		defer write.Close()
+		began := time.Now()
+		response, err := client.Post("http://proxy/", "text/plain", body)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		require.Equal(t, http.StatusRequestTimeout, response.StatusCode)
+		require.LessOrEqual(t, time.Since(began), 11*time.Second)
+	})
+}
+
+func newHTTP2(front *pipes) *http.Client {
+	transport := &http.Transport{DialContext: front.dial, Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	return &http.Client{Transport: transport}
+}
+
+// TestUploadsThatKeepTheRate may take as long as they want.
+func TestUploadsThatKeepTheRate(t *testing.T) {
+	for name, write := range map[string]func(io.Writer){
+		"steadily":   drip(256, time.Second, 1<<20), // for an hour and more
+		"in bursts":  drip(4096, 9*time.Second, 1<<20),
+		"after 9 s":  func(w io.Writer) { time.Sleep(9 * time.Second); drip(1<<20, 0, 1<<20)(w) },
+		"all atonce": drip(1<<20, 0, 1<<20),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var length int64
+			var failure error
+			proxied(t, consume(&length, &failure), func(t *testing.T, front *pipes) {
+				response, _ := front.exchange(t, megabyte, onConn(write))
+				require.Equal(t, http.StatusOK, response.StatusCode)
+				require.NoError(t, failure)
+				require.EqualValues(t, 1<<20, length)
+			})
+		})
+	}
+}
+
+func TestSlowUpstreamDoesNotCutTheClient(t *testing.T) {
+	read := func(w http.ResponseWriter, r *http.Request) {
+		buffer := make([]byte, 1<<16)
+		for {
+			time.Sleep(4 * time.Minute)
+			if _, err := io.ReadFull(r.Body, buffer); err != nil {
+				_, _ = io.WriteString(w, err.Error())
+				return
+			}
+		}
+	}
+	proxied(t, read, func(t *testing.T, front *pipes) {
+		response, _ := front.exchange(t, megabyte, onConn(drip(1<<20, 0, 1<<20)))
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		require.Equal(t, io.EOF.Error(), contentOf(t, response.Body))
+	})
+}
+
+// TestSlowResponses: a download and server-sent events go on for an hour, though the
+// client sends nothing any more.
+func TestSlowResponses(t *testing.T) {
+	for _, header := range []string{"GET / HTTP/1.1\r\nHost: x", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0"} {
+		events := func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for range 60 {
+				_, _ = io.WriteString(w, "data: x\n\n")
+				_ = http.NewResponseController(w).Flush()
+				time.Sleep(time.Minute)
+			}
+		}
+		proxied(t, events, func(t *testing.T, front *pipes) {
+			began := time.Now()
+			response, _ := front.exchange(t, header, func(net.Conn) {})
+			require.Len(t, contentOf(t, response.Body), 60*len("data: x\n\n"))
+			require.Equal(t, time.Hour, time.Since(began))
+		})
+	}
+}
+
+func TestWebSocketsMayPause(t *testing.T) {
+	proxied(t, echo, func(t *testing.T, front *pipes) {
+		said := make(chan string)
+		response, reader := front.exchange(t, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket", func(conn net.Conn) {
+			for text := range said {
+				_, _ = io.WriteString(conn, text)
+			}
+		})
+		defer close(said)
+		require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
+		for range 3 {
+			time.Sleep(time.Hour)
+			said <- "ping\n"
+			text, err := reader.ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, "ping\n", text)
+		}
+	})
+}
+
+// TestStreamsInBothDirectionsMayPause, as of gRPC, may say little: the upstream has answered, and
+// only --client-timeout holds.
+func TestStreamsInBothDirectionsMayPause(t *testing.T) {
+	both := func(w http.ResponseWriter, r *http.Request) {
+		rc := http.NewResponseController(w)
+		_ = rc.EnableFullDuplex()
+		_ = rc.Flush()
+		_, _ = io.Copy(flushing{w, rc}, r.Body)
+	}
+	proxied(t, both, func(t *testing.T, front *pipes) {
+		client := newHTTP2(front)
+		defer client.CloseIdleConnections()
+		body, write := io.Pipe()
+		response, err := client.Post("http://proxy/", "text/plain", body)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		reader := bufio.NewReader(response.Body)
+		for range 60 {
+			time.Sleep(50 * time.Second)
+			_, err := io.WriteString(write, "ping\n")
+			require.NoError(t, err)
+			text, err := reader.ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, "ping\n", text)
+		}
+		_, err = reader.ReadString('\n')
+		require.Error(t, err, "a minute without a byte ends it")
+	})
+}
+
+type flushing struct {
+	io.Writer
+	rc *http.ResponseController
+}
+
+func (f flushing) Write(p []byte) (int, error) {
+	n, err := f.Writer.Write(p)
+	_ = f.rc.Flush()
+	return n, err
+}
+
+// TestSlowHeadersAreCutOff, whatever else is allowed.
+func TestSlowHeadersAreCutOff(t *testing.T) {
+	proxied(t, hello, func(t *testing.T, front *pipes) {
+		conn, err := front.dial(t.Context(), "", "")
+		require.NoError(t, err)
+		defer conn.Close()
+		go drip(1, time.Second, 1<<20)(conn)
+		began := time.Now()
+		_, err = io.ReadAll(conn)
+		require.NoError(t, err)
+		require.LessOrEqual(t, time.Since(began), headerTime)
+	})
+}
+
+// TestAnUpstreamThatReadsNoBodyIsTimedOut: the client sends its body at once.
+func TestAnUpstreamThatReadsNoBodyIsTimedOut(t *testing.T) {
+	for name, read := range map[string]int64{"nothing": 0, "a part": 1 << 19} {
+		t.Run(name, func(t *testing.T) {
+			proxied(t, func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.CopyN(io.Discard, r.Body, read)
+				time.Sleep(time.Hour)
+			}, func(t *testing.T, front *pipes) {
+				began := time.Now()
+				response, _ := front.exchange(t, megabyte, onConn(drip(1<<16, 0, 1<<20)))
+				require.Equal(t, http.StatusGatewayTimeout, response.StatusCode)
+				require.Equal(t, time.Second, time.Since(began))
+			}, responseWithin(time.Second))
+		})
+	}
+}
+
+// TestPausesOfTheClientAreNotPausesOfTheUpstream: the client pauses for longer than --upstream-timeout.
+func TestPausesOfTheClientAreNotPausesOfTheUpstream(t *testing.T) {
+	var length int64
+	var failure error
+	proxied(t, consume(&length, &failure), func(t *testing.T, front *pipes) {
+		response, _ := front.exchange(t, megabyte, onConn(drip(1<<16, 5*time.Second, 1<<20)))
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		require.EqualValues(t, 1<<20, length)
+	}, responseWithin(time.Second))
+}
+
+// TestTheBodyMayTakeLongAfterTheResponseHasBegun, as in a stream in both directions.
+func TestTheBodyMayTakeLongAfterTheResponseHasBegun(t *testing.T) {
+	proxied(t, func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		time.Sleep(time.Minute)
+		_, _ = io.Copy(w, r.Body)
+	}, func(t *testing.T, front *pipes) {
+		response, _ := front.exchange(t, megabyte, onConn(drip(1<<16, 0, 1<<20)))
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		require.Len(t, contentOf(t, response.Body), 1<<20)
+	}, responseWithin(time.Second))
+}
+
+func responseWithin(d time.Duration) func(*Options) {
+	return func(o *Options) { o.UpstreamTimeout = d }
+}
