@@ -1,7 +1,6 @@
 package gcra_test
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/sample"
 )
 
 // smallOptions returns all options with counts up to 3, periods up to 4ns and bursts up to 3.
@@ -65,10 +65,10 @@ func TestNoStepGivesUnitsToAnotherClock(t *testing.T) {
 }
 
 func TestDenialStaysTrueForAnyLimitAndClock(t *testing.T) {
-	random := rand.New(rand.NewPCG(5, 6))
+	random := sample.New(5, 6)
 	denials := 0
 	for range algorithmtest.Rounds(5000) {
-		o, now := anyOptions(random), algorithmtest.UpTo(random, algo.MaxInstant)
+		o, now := anyOptions(random), random.UpTo(algo.MaxInstant)
 		type request struct{ at, cost int64 }
 		var denied []request
 		var s gcra.State
@@ -77,7 +77,7 @@ func TestDenialStaysTrueForAnyLimitAndClock(t *testing.T) {
 			if random.IntN(4) == 0 {
 				op = algorithm.Charge
 			}
-			next, r := kit.CallAt(s, op, now, o, algorithmtest.AnyCost(random, gcra.Peek(s, time.Unix(0, now), o)))
+			next, r := kit.CallAt(s, op, now, o, random.Cost(gcra.Peek(s, time.Unix(0, now), o)))
 			s = next
 			for _, d := range denied {
 				_, r := kit.CallAt(s, algorithm.Peek, d.at, o, d.cost)
@@ -86,7 +86,7 @@ func TestDenialStaysTrueForAnyLimitAndClock(t *testing.T) {
 			if !r.Allowed {
 				denied = append(denied, request{now, r.Cost})
 			}
-			now = algorithmtest.AnyTime(random, now, r, o.Limit.Period)
+			now = random.Time(now, r, o.Limit.Period, true)
 		}
 		denials += len(denied)
 	}
@@ -94,7 +94,7 @@ func TestDenialStaysTrueForAnyLimitAndClock(t *testing.T) {
 }
 
 func TestBoundHoldsInAnyOrderOfTimes(t *testing.T) {
-	random := rand.New(rand.NewPCG(7, 8))
+	random := sample.New(7, 8)
 	reached := 0
 	options := smallOptions()
 	for range algorithmtest.Rounds(5000) {

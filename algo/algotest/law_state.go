@@ -35,7 +35,7 @@ func newKeyIsEmpty(p *point) {
 
 func stateEncoding(p *point) {
 	for range 4 {
-		p.requireRefusedOrValid(p.random.damage(p.state))
+		p.requireRefusedOrValid(p.random.Damage(p.state))
 	}
 	if len(p.state) == 0 || !p.isNew(p.state, 0) {
 		return
@@ -59,7 +59,7 @@ func stateEncoding(p *point) {
 		p.requireRefused(append(newer, 0), algo.ErrStateVersion, "a newer and longer format")
 		p.requireRefused(newer[:2], algo.ErrStateVersion, "a newer and shorter format")
 	}
-	if p.random.chance(2) { // rarely, because it makes 2,000 calls
+	if p.random.Chance(2) { // rarely, because it makes 2,000 calls
 		p.requireOnlyOwnHeader()
 	}
 }
