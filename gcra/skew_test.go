@@ -64,35 +64,6 @@ func TestNoStepGivesUnitsToAnotherClock(t *testing.T) {
 	}
 }
 
-func TestDenialStaysTrueForAnyLimitAndClock(t *testing.T) {
-	random := sample.New(5, 6)
-	denials := 0
-	for range algorithmtest.Rounds(5000) {
-		o, now := anyOptions(random), random.UpTo(algo.MaxInstant)
-		type request struct{ at, cost int64 }
-		var denied []request
-		var s gcra.State
-		for range 20 {
-			op := algorithm.Step
-			if random.IntN(4) == 0 {
-				op = algorithm.Charge
-			}
-			next, r := kit.CallAt(s, op, now, o, random.Cost(gcra.Peek(s, time.Unix(0, now), o)))
-			s = next
-			for _, d := range denied {
-				_, r := kit.CallAt(s, algorithm.Peek, d.at, o, d.cost)
-				require.False(t, r.Allowed, "%+v was denied, but is allowed with %+v", d, s)
-			}
-			if !r.Allowed {
-				denied = append(denied, request{now, r.Cost})
-			}
-			now = random.Time(now, r, o.Limit.Period, true)
-		}
-		denials += len(denied)
-	}
-	require.Greater(t, denials, algorithmtest.Rounds(5000))
-}
-
 func TestBoundHoldsInAnyOrderOfTimes(t *testing.T) {
 	random := sample.New(7, 8)
 	reached := 0
