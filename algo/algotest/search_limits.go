@@ -3,6 +3,7 @@ package algotest
 import (
 	"iter"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -183,11 +184,7 @@ func (s *search) interestingTimes(n *node, now int64, r algo.Result, l algo.Limi
 	if s.law.clockStepsBack {
 		all = append(all, now-s.random.UpTo(int64(l.Period)), now-s.random.UpTo(now+1), n.latest-1)
 	}
-	valid := all[:0]
-	for _, at := range all {
-		if at >= 0 && at <= algo.MaxInstant && (s.law.clockStepsBack || at >= n.latest) {
-			valid = append(valid, at)
-		}
-	}
-	return valid
+	return slices.DeleteFunc(all, func(at int64) bool {
+		return at < 0 || at > algo.MaxInstant || !s.law.clockStepsBack && at < n.latest
+	})
 }
