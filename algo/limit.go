@@ -1,6 +1,7 @@
 package algo
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -118,11 +119,7 @@ func parsePeriod(s string) (time.Duration, error) {
 	unit := strings.TrimLeft(s, "0123456789")
 	short := s
 	if name, ok := units[unit]; ok {
-		number := strings.TrimSuffix(s, unit)
-		if number == "" {
-			number = "1"
-		}
-		short = number + name
+		short = cmp.Or(strings.TrimSuffix(s, unit), "1") + name
 	}
 	d, err := parseDuration(short)
 	switch {

@@ -5,11 +5,11 @@ package fixedwindow_test
 
 import (
 	"math"
-	"math/rand/v2"
 	"time"
 
 	"github.com/sluice-go/sluice/fixedwindow"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/sample"
 )
 
 var kit = algorithmtest.Kit[fixedwindow.State, fixedwindow.Options, fixedwindow.Policy]{
@@ -23,18 +23,17 @@ var kit = algorithmtest.Kit[fixedwindow.State, fixedwindow.Options, fixedwindow.
 
 var y2k = algorithmtest.Start
 
-// anyOptions returns small options, common ones, or any valid ones.
-func anyOptions(random *rand.Rand) fixedwindow.Options {
-	limit, _ := algorithmtest.AnyLimit(random)
-	o := fixedwindow.Options{Limit: limit, Align: fixedwindow.Align(random.IntN(2))}
+// anyOptions returns small options, or any valid ones.
+func anyOptions(random sample.Source) fixedwindow.Options {
+	o := fixedwindow.Options{Limit: random.Limit(), Align: fixedwindow.Align(random.IntN(2))}
 	if o.Align == fixedwindow.AlignClock {
 		switch random.IntN(4) {
 		case 0:
 			o.Offset = time.Duration(random.Int64N(25) - 12)
 		case 1:
-			o.Offset = time.Duration(algorithmtest.UpTo(random, math.MaxInt64))
+			o.Offset = time.Duration(random.UpTo(math.MaxInt64))
 		case 2:
-			o.Offset = -time.Duration(algorithmtest.UpTo(random, math.MaxInt64)) - time.Duration(random.Int64N(2))
+			o.Offset = -time.Duration(random.UpTo(math.MaxInt64)) - time.Duration(random.Int64N(2))
 		}
 	}
 	return o

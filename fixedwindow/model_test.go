@@ -3,7 +3,6 @@ package fixedwindow_test
 import (
 	"math"
 	"math/big"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/sluice-go/sluice/fixedwindow"
 	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/sample"
 )
 
 // A model is the end of the window and the units paid in it. It uses exact numbers.
@@ -92,13 +92,13 @@ func wait(until *big.Int, from int64) time.Duration {
 }
 
 // run compares random operations with the model.
-func run(t *testing.T, random *rand.Rand, o fixedwindow.Options, answer func(op algorithm.Op, at, cost int64) algo.Result) {
+func run(t *testing.T, random sample.Source, o fixedwindow.Options, answer func(op algorithm.Op, at, cost int64) algo.Result) {
 	m := newModel(o)
-	now := algorithmtest.UpTo(random, algo.MaxInstant)
+	now := random.UpTo(algo.MaxInstant)
 	for range 12 {
 		_, look := m.do(algorithm.Peek, now, 1)
 		left := look.Remaining
-		cost := algorithmtest.AnyCost(random, look)
+		cost := random.Cost(look)
 		op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
 		if op == algorithm.Charge && (cost > algo.MaxCount || look.Limit-left > algo.MaxCount-cost) {
 			op = algorithm.Step
@@ -107,12 +107,12 @@ func run(t *testing.T, random *rand.Rand, o fixedwindow.Options, answer func(op 
 		require.Equal(t, want, answer(op, now, cost), "%v on %+v: operation %d at %d, cost %d", o, m, op, now, cost)
 		m = next
 
-		now = algorithmtest.AnyTime(random, now, want, o.Limit.Period)
+		now = random.Time(now, want, o.Limit.Period, true)
 	}
 }
 
 func TestResultsEqualTheModel(t *testing.T) {
-	random := rand.New(rand.NewPCG(2, 2))
+	random := sample.New(2, 2)
 	for range algorithmtest.Rounds(5000) {
 		o := anyOptions(random)
 		var s fixedwindow.State
@@ -124,10 +124,10 @@ func TestResultsEqualTheModel(t *testing.T) {
 }
 
 func TestWindowEndsByTheNewOptions(t *testing.T) {
-	random := rand.New(rand.NewPCG(2, 3))
+	random := sample.New(2, 3)
 	for range algorithmtest.Rounds(5000) {
 		first, then := anyOptions(random), anyOptions(random)
-		at := algorithmtest.UpTo(random, algo.MaxInstant)
+		at := random.UpTo(algo.MaxInstant)
 		s, _ := kit.CallAt(fixedwindow.State{}, algorithm.Charge, at, first, 5)
 		end := newModel(then).endOf(integer(at))
 		r := fixedwindow.Peek(s, time.Unix(0, at), then)

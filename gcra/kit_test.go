@@ -4,12 +4,12 @@
 package gcra_test
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/sample"
 )
 
 var kit = algorithmtest.Kit[gcra.State, gcra.Options, gcra.Policy]{
@@ -23,11 +23,11 @@ var kit = algorithmtest.Kit[gcra.State, gcra.Options, gcra.Policy]{
 
 var y2k = algorithmtest.Start
 
-// anyOptions returns small options, common ones, or any valid ones.
-func anyOptions(random *rand.Rand) gcra.Options {
+// anyOptions returns small options, or any valid ones.
+func anyOptions(random sample.Source) gcra.Options {
 	for {
-		limit, size := algorithmtest.AnyLimit(random)
-		burst := []int64{random.Int64N(9), random.Int64N(2000), algorithmtest.UpTo(random, algo.MaxCount)}[size]
+		limit := random.Limit()
+		burst := sample.OneOf(random, random.Int64N(9), random.UpTo(limit.Count), random.UpTo(algo.MaxCount))
 		if o := (gcra.Options{Limit: limit, Burst: burst}); o.Validate() == nil {
 			return o
 		}

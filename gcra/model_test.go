@@ -3,7 +3,6 @@ package gcra_test
 import (
 	"math"
 	"math/big"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/sample"
 )
 
 // A model is the virtual scheduling of the recommendation, in exact fractions.
@@ -134,17 +134,17 @@ func (m model) is(t *testing.T, s gcra.State) {
 }
 
 func TestResultsEqualTheModel(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
+	random := sample.New(1, 2)
 	saturated := 0
 	for range algorithmtest.Rounds(5000) {
-		o, now := anyOptions(random), algorithmtest.UpTo(random, algo.MaxInstant)
+		o, now := anyOptions(random), random.UpTo(algo.MaxInstant)
 		var s gcra.State
 		var m model
 		for range 12 {
 			if random.IntN(8) == 0 {
 				o = anyOptions(random)
 			}
-			o.Cost = algorithmtest.AnyCost(random, gcra.Peek(s, time.Unix(0, now), o))
+			o.Cost = random.Cost(gcra.Peek(s, time.Unix(0, now), o))
 			op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
 			next, r := kit.CallBoth(t, s, op, time.Unix(0, now), o)
 			want, expected := m.do(op, now, o.Cost, o)
@@ -154,7 +154,7 @@ func TestResultsEqualTheModel(t *testing.T) {
 			if r.Remaining <= r.Limit-math.MaxInt64 {
 				saturated++
 			}
-			now = algorithmtest.AnyTime(random, now, r, o.Limit.Period)
+			now = random.Time(now, r, o.Limit.Period, true)
 		}
 	}
 	require.Positive(t, saturated)

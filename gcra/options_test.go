@@ -3,7 +3,6 @@ package gcra_test
 import (
 	"math"
 	"math/big"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/sample"
 )
 
 func TestInvalidOptionsAreRefusedAndDeny(t *testing.T) {
@@ -54,9 +54,9 @@ func TestSpecs(t *testing.T) {
 }
 
 func TestBoundIsTheFormulaOfTheDoc(t *testing.T) {
-	random := rand.New(rand.NewPCG(9, 10))
+	random := sample.New(9, 10)
 	for range algorithmtest.Rounds(20000) {
-		o, x := anyOptions(random), algorithmtest.UpTo(random, algo.MaxInstant)
+		o, x := anyOptions(random), random.UpTo(algo.MaxInstant)
 		burst := o.Burst
 		if burst == 0 {
 			burst = o.Limit.Count

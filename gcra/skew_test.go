@@ -1,7 +1,6 @@
 package gcra_test
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/sample"
 )
 
 // smallOptions returns all options with counts up to 3, periods up to 4ns and bursts up to 3.
@@ -64,37 +64,8 @@ func TestNoStepGivesUnitsToAnotherClock(t *testing.T) {
 	}
 }
 
-func TestDenialStaysTrueForAnyLimitAndClock(t *testing.T) {
-	random := rand.New(rand.NewPCG(5, 6))
-	denials := 0
-	for range algorithmtest.Rounds(5000) {
-		o, now := anyOptions(random), algorithmtest.UpTo(random, algo.MaxInstant)
-		type request struct{ at, cost int64 }
-		var denied []request
-		var s gcra.State
-		for range 20 {
-			op := algorithm.Step
-			if random.IntN(4) == 0 {
-				op = algorithm.Charge
-			}
-			next, r := kit.CallAt(s, op, now, o, algorithmtest.AnyCost(random, gcra.Peek(s, time.Unix(0, now), o)))
-			s = next
-			for _, d := range denied {
-				_, r := kit.CallAt(s, algorithm.Peek, d.at, o, d.cost)
-				require.False(t, r.Allowed, "%+v was denied, but is allowed with %+v", d, s)
-			}
-			if !r.Allowed {
-				denied = append(denied, request{now, r.Cost})
-			}
-			now = algorithmtest.AnyTime(random, now, r, o.Limit.Period)
-		}
-		denials += len(denied)
-	}
-	require.Greater(t, denials, algorithmtest.Rounds(5000))
-}
-
 func TestBoundHoldsInAnyOrderOfTimes(t *testing.T) {
-	random := rand.New(rand.NewPCG(7, 8))
+	random := sample.New(7, 8)
 	reached := 0
 	options := smallOptions()
 	for range algorithmtest.Rounds(5000) {

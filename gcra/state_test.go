@@ -2,7 +2,6 @@ package gcra_test
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/sample"
 )
 
 func TestEncodingDoesNotChange(t *testing.T) {
@@ -60,8 +60,12 @@ func TestStatesHaveTheSizesOfTheDoc(t *testing.T) {
 
 func TestParseStateRefusesOtherBytes(t *testing.T) {
 	kit.ParseStates(t, map[string]gcra.State{
-		"":                                   {},
-		"67 01 11 0d234ccf43130000 02 01 03": {At: 946684799745196032, Used: 2, Part: 1, Period: 3},
+		"":                                         {},
+		"67 01 11 0d234ccf43130000 02 01 03":       {At: 946684799745196032, Used: 2, Part: 1, Period: 3},
+		"67 01 01 0000000000000000 00 01":          {Period: 1},
+		"67 01 12 0000000000000005 ff 0007 0100":   {At: 5, Used: 255, Part: 7, Period: 256},
+		"67 01 22 0000000000000005 0100 00ff 0100": {At: 5, Used: 256, Part: 255, Period: 256},
+		"67 01 88 3fffffffffffffff 4000000000000000 7ffffffffffffffe 7fffffffffffffff": {At: algo.MaxInstant, Used: algo.MaxCount, Part: math.MaxInt64 - 1, Period: math.MaxInt64},
 	})
 	kit.ParseErrors(t, map[string]error{
 		"74 01 11 0d234ccf43130000 02 01 03":                                 algo.ErrState, // another algorithm
@@ -105,11 +109,11 @@ func TestStatesAreNormalized(t *testing.T) {
 
 // Whole units do not change if the limit changes and changes back.
 func TestChangedLimitKeepsWholeUnits(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
+	random := sample.New(3, 4)
 	for range algorithmtest.Rounds(20000) {
 		from, to := anyOptions(random), anyOptions(random)
-		from.Cost = algorithmtest.UpTo(random, from.Limit.Count)
-		at := time.Unix(0, algorithmtest.UpTo(random, algo.MaxInstant))
+		from.Cost = random.UpTo(from.Limit.Count)
+		at := time.Unix(0, random.UpTo(algo.MaxInstant))
 		s, before := gcra.Step(gcra.State{}, at, from)
 		if !before.Allowed {
 			continue

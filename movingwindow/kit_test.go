@@ -4,11 +4,11 @@
 package movingwindow_test
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
@@ -23,11 +23,10 @@ var kit = algorithmtest.Kit[movingwindow.State, movingwindow.Options, movingwind
 
 var y2k = algorithmtest.Start
 
-// anyOptions returns small options, common ones, or any valid ones.
-func anyOptions(random *rand.Rand) movingwindow.Options {
-	limit, size := algorithmtest.AnyLimit(random)
-	slots := []int{random.IntN(6), []int{0, 1, 2, 6, 12, 16, 17, 60}[random.IntN(8)], int(algorithmtest.UpTo(random, movingwindow.MaxSlots))}[size]
-	return movingwindow.Options{Limit: limit, Slots: slots, Trailing: movingwindow.Trailing(random.IntN(2))}
+// anyOptions returns small options, or any valid ones.
+func anyOptions(random sample.Source) movingwindow.Options {
+	slots := sample.OneOf(random, 0, 1, 2, 6, 12, 16, 17, 60, random.IntN(6), int(random.UpTo(movingwindow.MaxSlots)))
+	return movingwindow.Options{Limit: random.Limit(), Slots: slots, Trailing: movingwindow.Trailing(random.IntN(2))}
 }
 
 func peek(s movingwindow.State, at int64, o movingwindow.Options) algo.Result {

@@ -2,7 +2,6 @@ package movingwindow_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
@@ -52,7 +52,7 @@ func TestLaws(t *testing.T) {
 // The law BoundHolds tries only short periods. This test tries slots of up to 300ns: it takes
 // all units or a part of them, often at the first or last instant of a slot.
 func TestBoundHoldsForWideSlots(t *testing.T) {
-	random := rand.New(rand.NewPCG(2, 7))
+	random := sample.New(2, 7)
 	for range algorithmtest.Rounds(10_000) {
 		o := movingwindow.Options{
 			Limit:    algo.Per(random.Int64N(40)+1, time.Duration(random.Int64N(300)+1)),

@@ -1,7 +1,6 @@
 package movingwindow_test
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -10,12 +9,13 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
 // used returns a state after several payments. counts has the units that the state still knows, by
 // the newest instant at which they may have been paid.
-func used(random *rand.Rand, o movingwindow.Options) (s movingwindow.State, counts map[int64]int64) {
+func used(random sample.Source, o movingwindow.Options) (s movingwindow.State, counts map[int64]int64) {
 	o.Cost = 1
 	at := int64(100 + random.IntN(20))
 	counts = map[int64]int64{}
@@ -43,7 +43,7 @@ func used(random *rand.Rand, o movingwindow.Options) (s movingwindow.State, coun
 // After a change of slots or period, every unit counts as if it had been paid at the newest
 // instant of its old slot.
 func TestChangedSlotsKeepUnitsUsed(t *testing.T) {
-	random := rand.New(rand.NewPCG(2, 5))
+	random := sample.New(2, 5)
 	anySmall := func() movingwindow.Options {
 		return movingwindow.Options{
 			Limit:    algo.Per(random.Int64N(6)+1, time.Duration(random.Int64N(30)+1)),

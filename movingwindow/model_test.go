@@ -3,7 +3,6 @@ package movingwindow_test
 import (
 	"math"
 	"math/big"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
@@ -178,14 +178,14 @@ func wait(until *big.Int, from int64) time.Duration {
 }
 
 // run compares random operations with the model.
-func run(t *testing.T, random *rand.Rand, o movingwindow.Options, answer func(op algorithm.Op, at, cost int64) algo.Result) {
+func run(t *testing.T, random sample.Source, o movingwindow.Options, answer func(op algorithm.Op, at, cost int64) algo.Result) {
 	t.Helper()
 	m := newModel(o)
-	now := algorithmtest.UpTo(random, algo.MaxInstant)
+	now := random.UpTo(algo.MaxInstant)
 	width := m.width().Int64()
 	for range 12 {
 		left := m.left(integer(now)).Int64()
-		cost := algorithmtest.AnyCost(random, algo.Result{Remaining: left, Limit: o.Limit.Count})
+		cost := random.Cost(algo.Result{Available: left, Limit: o.Limit.Count})
 		op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
 		if op == algorithm.Charge && new(big.Int).Add(m.total(now), integer(cost)).Cmp(integer(algo.MaxCount)) > 0 {
 			op = algorithm.Step
@@ -194,14 +194,14 @@ func run(t *testing.T, random *rand.Rand, o movingwindow.Options, answer func(op
 		require.Equal(t, want, answer(op, now, cost), "%+v on %+v: operation %d at %d, cost %d", o, m, op, now, cost)
 		m = next
 
-		if now = algorithmtest.AnyTime(random, now, want, o.Limit.Period); random.IntN(5) == 0 {
+		if now = random.Time(now, want, o.Limit.Period, true); random.IntN(5) == 0 {
 			now = min(now+width-now%width-1, algo.MaxInstant) // the last instant of a slot
 		}
 	}
 }
 
 func TestResultsEqualTheModel(t *testing.T) {
-	random := rand.New(rand.NewPCG(2, 4))
+	random := sample.New(2, 4)
 	for range algorithmtest.Rounds(500) {
 		o := anyOptions(random)
 		var s movingwindow.State

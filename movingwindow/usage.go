@@ -44,22 +44,9 @@ func (u *usage) advance(r *algo.Result) {
 	share, surplus := w.share(u.trailing, u.into)
 	u.surplus, u.left = surplus, w.Limit.Count-u.recent-share
 	r.Skew = time.Duration(at - u.now)
-	r.Refilled = u.refilled(at, recent, trailing)
-	r.Available = u.left - r.Refilled
-}
-
-// refilled returns by how much the units that count have decreased since the last paid
-// step. recent and trailing are the units of that step.
-func (u *usage) refilled(at, recent, trailing int64) int64 {
-	before := u.state.At
-	if u.age > 0 {
-		share, _ := u.share(trailing, before-(u.begin-u.age*u.width))
-		return u.left - (u.Limit.Count - recent - share)
-	}
-	if before == at || trailing == 0 || u.Trailing == Whole {
-		return 0
-	}
-	return u128.Mul(u.trailing, at-before).Sub(u128.From(u.surplus)).CeilDiv(u.width)
+	before, _ := w.share(trailing, s.At-(u.begin-u.age*w.width))
+	r.Available = w.Limit.Count - recent - before
+	r.Refilled = u.left - r.Available
 }
 
 // shift makes the counts older by that many slots.

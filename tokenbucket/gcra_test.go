@@ -1,7 +1,6 @@
 package tokenbucket_test
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -9,13 +8,14 @@ import (
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/tokenbucket"
 	"github.com/stretchr/testify/require"
 )
 
 // While the clock does not step back, every field of every result is that of gcra.
 func TestContinuousRefillDecidesLikeGCRA(t *testing.T) {
-	random := rand.New(rand.NewPCG(2, 2))
+	random := sample.New(2, 2)
 	for range algorithmtest.Rounds(5000) {
 		o := anyOptions(random)
 		o.Refill = tokenbucket.Continuous

@@ -4,11 +4,11 @@
 package tokenbucket_test
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
@@ -23,11 +23,11 @@ var kit = algorithmtest.Kit[tokenbucket.State, tokenbucket.Options, tokenbucket.
 
 var y2k = algorithmtest.Start
 
-// anyOptions returns small options, common ones, or any valid ones.
-func anyOptions(random *rand.Rand) tokenbucket.Options {
+// anyOptions returns small options, or any valid ones.
+func anyOptions(random sample.Source) tokenbucket.Options {
 	for {
-		limit, size := algorithmtest.AnyLimit(random)
-		burst := []int64{random.Int64N(9), random.Int64N(2000), algorithmtest.UpTo(random, algo.MaxCount)}[size]
+		limit := random.Limit()
+		burst := sample.OneOf(random, random.Int64N(9), random.UpTo(limit.Count), random.UpTo(algo.MaxCount))
 		o := tokenbucket.Options{Limit: limit, Burst: burst, Refill: tokenbucket.Refill(random.IntN(2))}
 		if o.Validate() == nil {
 			return o

@@ -1,7 +1,6 @@
 package tokenbucket_test
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
@@ -83,21 +83,21 @@ func TestChangedPeriodRoundsDown(t *testing.T) {
 }
 
 func TestContinuousRefillDecidesLikeGCRAIfTheLimitChanges(t *testing.T) {
-	random := rand.New(rand.NewPCG(4, 4))
+	random := sample.New(4, 4)
 	for range algorithmtest.Rounds(5000) {
 		var bucket tokenbucket.State
 		var cells gcra.State
-		now := algorithmtest.UpTo(random, algo.MaxInstant)
+		now := random.UpTo(algo.MaxInstant)
 		for range 12 {
 			o := anyOptions(random)
 			o.Refill = tokenbucket.Continuous
 			op := algorithm.Op(random.IntN(3)) // no charges, because their maximum differs
-			cost := algorithmtest.UpTo(random, tokenbucket.Peek(bucket, time.Unix(0, now), o).Limit)
+			cost := random.UpTo(tokenbucket.Peek(bucket, time.Unix(0, now), o).Limit)
 			var got, want algo.Result
 			bucket, got = kit.CallAt(bucket, op, now, o, cost)
 			cells, want = callGCRA(cells, op, now, o, cost)
 			require.Equal(t, want, got, "%+v: operation %d at %d, cost %d", o, op, now, cost)
-			by := []int64{0, 1, int64(got.NextRefill), algorithmtest.UpTo(random, int64(o.Limit.Period))}[random.IntN(4)]
+			by := []int64{0, 1, int64(got.NextRefill), random.UpTo(int64(o.Limit.Period))}[random.IntN(4)]
 			if by <= algo.MaxInstant-now {
 				now += by
 			}

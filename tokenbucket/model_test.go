@@ -3,7 +3,6 @@ package tokenbucket_test
 import (
 	"math"
 	"math/big"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
@@ -135,14 +135,12 @@ func (m model) inRange(at, cost int64) bool {
 }
 
 // run compares random operations with the model. If steady is true, the clock does not step back.
-func run(t *testing.T, random *rand.Rand, o tokenbucket.Options, steady bool, answer func(op algorithm.Op, at, cost int64) algo.Result) {
+func run(t *testing.T, random sample.Source, o tokenbucket.Options, steady bool, answer func(op algorithm.Op, at, cost int64) algo.Result) {
 	m := newModel(o)
-	now := algorithmtest.UpTo(random, algo.MaxInstant)
+	now := random.UpTo(algo.MaxInstant)
 	for range 12 {
 		_, look := m.do(algorithm.Peek, now, 1)
-		left := look.Available + look.Refilled
-		look.Remaining = left
-		cost := algorithmtest.AnyCost(random, look)
+		cost := random.Cost(look)
 		op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
 		if op == algorithm.Charge && !m.inRange(now, cost) {
 			op = algorithm.Step
@@ -151,14 +149,14 @@ func run(t *testing.T, random *rand.Rand, o tokenbucket.Options, steady bool, an
 		require.Equal(t, want, answer(op, now, cost), "%v on %+v: operation %d at %d, cost %d", o, m, op, now, cost)
 		m = next
 
-		if next := algorithmtest.AnyTime(random, now, want, o.Limit.Period); next > now || !steady {
+		if next := random.Time(now, want, o.Limit.Period, true); next > now || !steady {
 			now = next
 		}
 	}
 }
 
 func TestResultsEqualTheModel(t *testing.T) {
-	random := rand.New(rand.NewPCG(2, 1))
+	random := sample.New(2, 1)
 	for range algorithmtest.Rounds(5000) {
 		o := anyOptions(random)
 		var s tokenbucket.State

@@ -57,7 +57,7 @@ func (s *search) worstCases() *violation {
 		for _, interval := range []time.Duration{limit.Period, 30*limit.Period + 1} {
 			n := root()
 			if v := s.catch(n, limit, epoch.UnixNano(), func() *violation {
-				for _, c := range worstcase.Search(policy, interval, epoch, 100) {
+				for _, c := range worstcase.Search(policy, interval, epoch) {
 					n = s.next(n, policy, event{limit: limit, op: step, at: c.At, cost: c.Cost}, nil)
 					if v := s.check(n, limit, policy, n.latest); v != nil {
 						return v

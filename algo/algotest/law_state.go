@@ -35,7 +35,7 @@ func newKeyIsEmpty(p *point) {
 
 func stateEncoding(p *point) {
 	for range 4 {
-		p.requireRefusedOrValid(p.random.damage(p.state))
+		p.requireRefusedOrValid(p.random.Damage(p.state))
 	}
 	if len(p.state) == 0 || !p.isNew(p.state, 0) {
 		return
@@ -46,20 +46,20 @@ func stateEncoding(p *point) {
 		p.requireAlike(p.state, again, max(p.now, p.past.latest), sameResult, "after decoding and encoding the state")
 	}
 	for n := 1; n < len(p.state); n++ {
-		p.requireRefused(p.state[:n], algo.ErrState, "a truncated state")
+		p.requireError(p.state[:n], 1, algo.ErrState, "a truncated state")
 	}
 	for _, more := range []string{"\x00", "\x01", "\xff", string(p.state)} {
-		p.requireRefused(append(bytes.Clone(p.state), more...), algo.ErrState, "a state with trailing bytes")
+		p.requireError(append(bytes.Clone(p.state), more...), 1, algo.ErrState, "a state with trailing bytes")
 	}
 	p.require(len(p.state) >= 2, "the state %x must have a byte for the algorithm and a byte for the format version", p.state)
-	p.requireRefused(append([]byte{^p.state[0]}, p.state[1:]...), algo.ErrState, "another algorithm's state")
+	p.requireError(append([]byte{^p.state[0]}, p.state[1:]...), 1, algo.ErrState, "another algorithm's state")
 	for _, version := range []byte{p.state[1] + 1, 0xff} {
 		newer := append([]byte{p.state[0], version}, p.state[2:]...)
-		p.requireRefused(newer, algo.ErrStateVersion, "a newer format")
-		p.requireRefused(append(newer, 0), algo.ErrStateVersion, "a newer and longer format")
-		p.requireRefused(newer[:2], algo.ErrStateVersion, "a newer and shorter format")
+		p.requireError(newer, 1, algo.ErrStateVersion, "a newer format")
+		p.requireError(append(newer, 0), 1, algo.ErrStateVersion, "a newer and longer format")
+		p.requireError(newer[:2], 1, algo.ErrStateVersion, "a newer and shorter format")
 	}
-	if p.random.chance(2) { // rarely, because it makes 2,000 calls
+	if p.random.Chance(2) { // rarely, because it makes 2,000 calls
 		p.requireOnlyOwnHeader()
 	}
 }
@@ -70,17 +70,13 @@ func (p *point) requireOnlyOwnHeader() {
 	tag, version, rest := p.state[0], p.state[1], p.state[2:]
 	for b := range 256 {
 		if other := byte(b); other != tag {
-			p.requireRefused(append([]byte{other, version}, rest...), algo.ErrState, "another algorithm's state")
+			p.requireError(append([]byte{other, version}, rest...), 1, algo.ErrState, "another algorithm's state")
 		}
 	}
-	p.requireRefused(append([]byte{tag, 0}, rest...), algo.ErrState, "format 0")
+	p.requireError(append([]byte{tag, 0}, rest...), 1, algo.ErrState, "format 0")
 	for newer := int(version) + 1; newer < 256; newer++ {
-		p.requireRefused(append([]byte{tag, byte(newer)}, rest...), algo.ErrStateVersion, "a newer format")
+		p.requireError(append([]byte{tag, byte(newer)}, rest...), 1, algo.ErrStateVersion, "a newer format")
 	}
-}
-
-func (p *point) requireRefused(state []byte, want error, what string) {
-	p.requireError(state, 1, want, what)
 }
 
 // requireError requires that every operation returns the error and leaves dst as it was.

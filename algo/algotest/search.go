@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/sample"
 )
 
 const seed = 1
@@ -19,7 +19,7 @@ type search struct {
 	number  int // of the law
 	subject Subject
 	effort  effort
-	random  random
+	random  sample.Source
 	tried   int // limits
 	refused int
 	refusal error
@@ -47,7 +47,7 @@ func (l law) test(t testing.TB, subject Subject, number int) {
 	}
 	s := &search{
 		law: l, number: number, subject: subject, effort: subject.effort, checked: visited{},
-		random: random{rand.New(rand.NewPCG(seed, uint64(number)))},
+		random: sample.New(seed, uint64(number)),
 	}
 	switch {
 	case l.effort != (effort{}):

@@ -3,9 +3,11 @@ package algotest
 import (
 	"iter"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/sample"
 )
 
 // small returns every n-th of the 72 limits with counts up to 6 and periods up to 12ns, with its
@@ -123,7 +125,7 @@ func (s *search) events(after *node, limit algo.Limit, policy algo.Policy, start
 // randomLimits searches random histories under random limits.
 func (s *search) randomLimits() *violation {
 	for start := s.calls; s.calls-start < s.effort.random; s.calls++ {
-		limit := s.random.limit()
+		limit := s.random.Limit()
 		if policy := s.policy(limit); policy != nil {
 			if v := s.randomHistory(limit, policy); v != nil {
 				return v
@@ -136,19 +138,19 @@ func (s *search) randomLimits() *violation {
 // randomHistory checks every state of one random history, at several times.
 func (s *search) randomHistory(limit algo.Limit, policy algo.Policy) *violation {
 	const length = 12
-	n, now := root(), s.random.upTo(algo.MaxInstant+1)-1
+	n, now := root(), s.random.UpTo(algo.MaxInstant+1)-1
 	s.checked = visited{}
 	for range length {
-		if s.law.limitChanges && s.random.chance(15) {
-			if l := s.random.similarLimit(limit); s.policy(l) != nil {
+		if s.law.limitChanges && s.random.Chance(15) {
+			if l := s.random.SimilarLimit(limit); s.policy(l) != nil {
 				limit, policy = l, s.policy(l)
 			}
 		}
 		op := step
-		if len(s.law.ops) > 0 && s.random.chance(30) {
-			op = oneOf(s.random, s.law.ops...)
+		if len(s.law.ops) > 0 && s.random.Chance(30) {
+			op = sample.OneOf(s.random, s.law.ops...)
 		}
-		e := event{limit: limit, op: op, at: now, cost: s.random.cost(s.peek(n, policy, now))}
+		e := event{limit: limit, op: op, at: now, cost: s.random.Cost(s.peek(n, policy, now))}
 		n = s.next(n, policy, e, nil)
 
 		r := s.peek(n, policy, now)
@@ -157,7 +159,7 @@ func (s *search) randomHistory(limit algo.Limit, policy algo.Policy) *violation 
 				return v
 			}
 		}
-		if now = s.random.next(now, r, limit, s.law.clockStepsBack); !s.law.clockStepsBack {
+		if now = s.random.Time(now, r, limit.Period, s.law.clockStepsBack); !s.law.clockStepsBack {
 			now = max(now, n.latest)
 		}
 	}
@@ -178,15 +180,11 @@ func (s *search) peek(n *node, policy algo.Policy, now int64) (r algo.Result) {
 // interestingTimes returns times near now, and times at which the result r changes.
 func (s *search) interestingTimes(n *node, now int64, r algo.Result, l algo.Limit) []int64 {
 	all := []int64{now, after(now, r.NextRefill) - 1, after(now, r.NextRefill), after(now, r.ResetAfter) - 1,
-		after(now, time.Duration(s.random.upTo(int64(l.Period))))}
+		after(now, time.Duration(s.random.UpTo(int64(l.Period))))}
 	if s.law.clockStepsBack {
-		all = append(all, now-s.random.upTo(int64(l.Period)), now-s.random.upTo(now+1), n.latest-1)
+		all = append(all, now-s.random.UpTo(int64(l.Period)), now-s.random.UpTo(now+1), n.latest-1)
 	}
-	valid := all[:0]
-	for _, at := range all {
-		if at >= 0 && at <= algo.MaxInstant && (s.law.clockStepsBack || at >= n.latest) {
-			valid = append(valid, at)
-		}
-	}
-	return valid
+	return slices.DeleteFunc(all, func(at int64) bool {
+		return at < 0 || at > algo.MaxInstant || !s.law.clockStepsBack && at < n.latest
+	})
 }

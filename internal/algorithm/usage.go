@@ -12,14 +12,8 @@ import (
 // Usage is the state of gcra and tokenbucket: how many units are in use at an instant. It is normal
 // if At is within [0, algo.MaxInstant], Used within [0, algo.MaxCount] and Part within [0, Period).
 //
-// The encodings of the two algorithms differ only in the tag:
-//
-//	byte      0    1        2       3 .. 10
-//	        | tag | version | widths | At | Used | Part | Period |
-//
-// All numbers are big-endian. At takes 8 bytes. The upper four bits of widths are the size of Used
-// in bytes, and the lower four bits are the size of Part and of Period. Used and Period take as few
-// bytes as possible, so each state has exactly one encoding.
+// Package gcra documents the encoding. That of tokenbucket differs only in the tag. Each state has
+// exactly one encoding.
 type Usage struct {
 	At     int64 // ns since the Unix epoch
 	Used   int64 // whole units

@@ -6,8 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"math"
-	"math/bits"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -247,42 +245,4 @@ func Rounds(n int) int {
 		return n / 20
 	}
 	return n
-}
-
-// UpTo returns a log-uniform number from 1 to n: all orders of magnitude are equally likely.
-func UpTo(random *rand.Rand, n int64) int64 {
-	if n <= 1 {
-		return 1
-	}
-	size := random.IntN(bits.Len64(uint64(n))) + 1
-	return min(n, 1<<(size-1)+random.Int64N(1<<(size-1)))
-}
-
-// AnyLimit returns a small limit, a common one, or any valid one. size is 0, 1 or 2 for these.
-func AnyLimit(random *rand.Rand) (limit algo.Limit, size int) {
-	switch size = random.IntN(3); size {
-	case 0:
-		return algo.Per(random.Int64N(6)+1, time.Duration(random.Int64N(12)+1)), size
-	case 1:
-		return algo.Per(random.Int64N(1000)+1, []time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour}[random.IntN(4)]), size
-	}
-	return algo.Per(UpTo(random, algo.MaxCount), time.Duration(UpTo(random, math.MaxInt64))), size
-}
-
-// AnyCost returns a cost, often one at which decisions change. peek is the result of a peek of
-// cost 1.
-func AnyCost(random *rand.Rand, peek algo.Result) int64 {
-	costs := []int64{1, peek.Remaining, peek.Remaining + 1, peek.Remaining / 2, UpTo(random, max(1, peek.Limit)), peek.Limit, peek.Limit + 1}
-	return max(1, costs[random.IntN(len(costs))])
-}
-
-// AnyTime returns the time of the next operation after one with result r, often one at which
-// the result changes. The clock can step back.
-func AnyTime(random *rand.Rand, now int64, r algo.Result, period time.Duration) int64 {
-	by := []int64{0, 1, int64(r.NextRefill), int64(r.NextRefill) - 1, int64(r.RetryAfter), int64(r.RetryAfter) - 1,
-		int64(r.ResetAfter), int64(r.ResetAfter) - 1, UpTo(random, int64(period)), -1, -UpTo(random, now)}[random.IntN(11)]
-	if by > algo.MaxInstant-now {
-		by = 0
-	}
-	return max(0, now+by)
 }

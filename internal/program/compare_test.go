@@ -3,12 +3,11 @@ package program_test
 import (
 	"bytes"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
+	"github.com/sluice-go/sluice/internal/sample"
 )
 
 // programCall is one call of a program, as [algo.Program] describes it.
@@ -56,7 +55,7 @@ const batchSize = 500
 // Charge. It tries random limits, histories and costs, clocks that step back, and damaged
 // states. On states of the same policy, a program may decline at most one call in 20.
 func (s subject) check(seed uint64, cases int, run runner) error {
-	g := &generator{random: rand.New(rand.NewPCG(seed, 1))}
+	g := &generator{random: sample.New(seed, 1)}
 	own, declined := 0, 0 // calls on states of the same policy, and how many of them were declined
 	for tried := 0; tried < cases; tried += batchSize {
 		limit, policy, err := s.portable(g)
@@ -106,8 +105,8 @@ func (s subject) portable(g *generator) (algo.Limit, algo.Portable, error) {
 func (s subject) similar(g *generator, limit algo.Limit) algo.Policy {
 	for {
 		l := limit
-		if l.Count = g.size(2 * l.Count); g.random.IntN(3) == 0 {
-			l.Period = time.Duration(g.size(1 << 50))
+		if l.Count = g.random.UpTo(2 * l.Count); g.random.IntN(3) == 0 {
+			l.Period = time.Duration(g.random.UpTo(1 << 50))
 		}
 		if p, err := s.new(l); err == nil {
 			return p
@@ -116,7 +115,7 @@ func (s subject) similar(g *generator, limit algo.Limit) algo.Policy {
 }
 
 // generator makes random calls.
-type generator struct{ random *rand.Rand }
+type generator struct{ random sample.Source }
 
 // limit returns a common limit, or a random one.
 func (g *generator) limit() algo.Limit {
@@ -125,14 +124,9 @@ func (g *generator) limit() algo.Limit {
 	case 0:
 		return algo.Per(1+g.random.Int64N(20), time.Duration(1+g.random.Int64N(100)))
 	case 1:
-		return algo.Per(g.size(1<<30), time.Duration(g.size(1<<52)))
+		return algo.Per(g.random.UpTo(1<<30), time.Duration(g.random.UpTo(1<<52)))
 	}
-	return algo.Per(g.size(100_000), period)
-}
-
-// size returns a log-uniform number from 1 to n.
-func (g *generator) size(n int64) int64 {
-	return 1 + int64(math.Exp(g.random.Float64()*math.Log(float64(n)))) - 1 + g.random.Int64N(2)
+	return algo.Per(g.random.UpTo(100_000), period)
 }
 
 // history returns n calls on the states of several keys. Some of the states are written by
@@ -148,7 +142,7 @@ func (g *generator) history(policy, other algo.Policy, n int) (calls []programCa
 			state, at, byOther = nil, g.random.Int64N(1<<62-1), false
 		}
 		if g.random.IntN(15) == 0 {
-			if next, _, err := other.Charge(nil, state, time.Unix(0, at), g.size(10)); err == nil {
+			if next, _, err := other.Charge(nil, state, time.Unix(0, at), g.random.UpTo(10)); err == nil {
 				state, byOther = next, true
 				at = min(max(at+g.random.Int64N(int64(limit.Period)/4+2), 0), algo.MaxInstant)
 			}
@@ -161,13 +155,13 @@ func (g *generator) history(policy, other algo.Policy, n int) (calls []programCa
 		case 1:
 			call.Op = "charge"
 		case 2, 3:
-			call.Times = g.size(10)
+			call.Times = g.random.UpTo(10)
 		}
 		if _, next, _, err := runInGo(policy, &call); err == nil {
 			state = next
 		}
 		if g.random.IntN(20) == 0 {
-			call.State = g.damage(call.State)
+			call.State = g.random.Damage(call.State)
 			foreign[len(calls)] = true
 		}
 		if byOther {
@@ -187,9 +181,9 @@ func (g *generator) cost(r algo.Result) int64 {
 	case 1:
 		return max(1, min(r.Remaining, 1<<50)+1)
 	case 2:
-		return max(1, min(g.size(max(r.Limit, 1)), 1<<50))
+		return max(1, min(g.random.UpTo(max(r.Limit, 1)), 1<<50))
 	case 3:
-		return g.size(1 << 40)
+		return g.random.UpTo(1 << 40)
 	}
 	return 1 + g.random.Int64N(3)
 }
@@ -203,40 +197,15 @@ func (g *generator) pause(r algo.Result, limit algo.Limit) int64 {
 	case 1:
 		return near(r.ResetAfter)
 	case 2:
-		return -g.size(int64(limit.Period))
+		return -g.random.UpTo(int64(limit.Period))
 	case 3:
-		return g.size(1 << 60)
+		return g.random.UpTo(1 << 60)
 	case 4:
 		return g.random.Int64N(3)
 	case 5:
 		return -near(r.NextRefill)
 	}
 	return g.random.Int64N(int64(limit.Period)/2 + 2)
-}
-
-// damage changes, cuts or lengthens a state.
-func (g *generator) damage(state []byte) []byte {
-	b := bytes.Clone(state)
-	switch {
-	case len(b) == 0:
-		return []byte{byte(g.random.IntN(256))}
-	case g.random.IntN(4) == 0:
-		return b[:g.random.IntN(len(b))]
-	case g.random.IntN(4) == 0:
-		return append(b, byte(g.random.IntN(3)))
-	case g.random.IntN(4) == 0:
-		clear(b[g.random.IntN(len(b)):])
-		return b
-	case g.random.IntN(4) == 0 && len(b) > 4: // keep only tag and version
-		clear(b[2:])
-		return b[:2+g.random.IntN(5)]
-	}
-	i := g.random.IntN(len(b))
-	if g.random.IntN(2) == 0 {
-		i = g.random.IntN(min(len(b), 4))
-	}
-	b[i] ^= 1 << g.random.IntN(8)
-	return b
 }
 
 // runInGo makes the call in Go. It returns the result of the last request that was allowed.

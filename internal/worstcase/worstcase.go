@@ -2,13 +2,11 @@
 // a length. Nothing proves that the calls found are the worst, but they are real: each was decided
 // by Policy.Step.
 //
-//	calls := worstcase.Search(policy, time.Minute, begin, 2000)
+//	calls := worstcase.Search(policy, time.Minute, begin)
 //	units := worstcase.Most(calls, time.Minute) // at most policy.Bound(time.Minute)
 package worstcase
 
 import (
-	"cmp"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -41,41 +39,37 @@ const (
 	steps     = 24  // parts of the interval at which callers try
 )
 
-// A plan is to take units at an instant: all that are left, or one.
-type plan struct {
-	at  int64
-	one bool
-}
-
 // search has the best calls so far.
 type search struct {
 	policy   algo.Policy
 	interval int64
 	best     []Call
 	most     int64
-	plans    []plan // that led to best
 }
 
-// Search returns the calls, in the order of time. The first call comes soon after begin. interval
-// must be positive. changes is how many random changes of the best calls the search tries; 2,000 take
-// some 10ms. The search is deterministic. A caller makes at most a few hundred calls, so a policy that
-// gives many more units back one by one within the interval can admit more.
-func Search(p algo.Policy, interval time.Duration, begin time.Time, changes int) []Call {
+// Search returns the calls, in the order of time. The first call comes soon after begin. interval must be
+// positive. The search is deterministic. A caller makes at most a few hundred calls, so a policy that gives
+// many more units back one by one within the interval can admit more.
+func Search(p algo.Policy, interval time.Duration, begin time.Time) []Call {
 	t0 := algo.Instant(begin)
 	longest := (algo.MaxInstant - t0) / 8 // so that no time overflows
 	s := &search{policy: p, interval: min(int64(interval), longest)}
 	period := min(int64(p.Limit().Period), longest)
 	t0 += (period - t0%period) % period // windows that are aligned to the clock begin here
-	for _, start := range []int64{t0, t0 + period/2, t0 + period - 1, t0 + period - period/20} {
-		s.try(nil, start)
-		for _, gap := range s.gaps(period) {
-			for _, one := range []bool{true, false} {
-				s.try([]plan{{start, one}}, start+gap)
-				s.try([]plan{{start, one}, {start + gap, false}}, start+2*gap)
+	_, _, refill := s.take(nil, nil, t0, false)
+	edge := t0 + min(refill, longest) // windows with an offset begin here
+	for _, start := range []int64{t0, t0 + period/2, t0 + period - 1, t0 + period - period/20, edge - 1} {
+		s.try(nil, nil, start)
+		for _, one := range []bool{true, false} {
+			state, calls, _ := s.take(nil, nil, start, one)
+			calls = slices.Clip(calls) // so that each try appends to a copy
+			for _, gap := range s.gaps(period) {
+				s.try(state, calls, start+gap)
+				second, both, _ := s.take(state, calls, start+gap, false)
+				s.try(second, both, start+2*gap)
 			}
 		}
 	}
-	s.improve(changes, rand.New(rand.NewPCG(1, 1)))
 	return s.best
 }
 
@@ -89,23 +83,14 @@ func (s *search) gaps(period int64) []int64 {
 	return slices.Compact(slices.DeleteFunc(gaps, func(g int64) bool { return g < 1 }))
 }
 
-// try extends the plans by a caller that takes all units at the start of the interval, after each
-// refill, at equal distances, and at the last instant.
-func (s *search) try(plans []plan, start int64) {
+// try extends calls, which led to the state, by a caller that takes all units at the start of the interval,
+// after each refill, at equal distances, and at the last instant.
+func (s *search) try(state []byte, calls []Call, start int64) {
 	end := start + s.interval - 1
-	state, calls := s.run(plans)
-	if len(calls) > 0 && start < calls[len(calls)-1].At {
-		return
-	}
-	all := slices.Clone(plans)
+	step := max(1, s.interval/steps)
 	for now, i := start, 0; now <= end && i < mostCalls; i++ {
-		call, next, refill := s.take(state, plan{at: now})
-		state = next
-		if call.Cost > 0 {
-			calls = append(calls, call)
-			all = append(all, plan{at: now})
-		}
-		step := max(1, s.interval/steps)
+		var refill int64
+		state, calls, refill = s.take(state, calls, now, false)
 		soonest := now + step
 		if refill > 0 && i < mostCalls/2 {
 			soonest = min(soonest, now+refill)
@@ -115,72 +100,26 @@ func (s *search) try(plans []plan, start int64) {
 		}
 		now = soonest
 	}
-	s.keep(all, calls)
-}
-
-func (s *search) keep(plans []plan, calls []Call) {
 	if most := Most(calls, time.Duration(s.interval)); most > s.most {
-		s.most, s.best, s.plans = most, slices.Clone(calls), slices.Clone(plans)
+		s.most, s.best = most, calls
 	}
 }
 
-// run carries out plans on a new key. The plans must be in the order of time.
-func (s *search) run(plans []plan) (state []byte, calls []Call) {
-	for _, p := range plans {
-		call, next, _ := s.take(state, p)
-		state = next
-		if call.Cost > 0 {
-			calls = append(calls, call)
-		}
-	}
-	return state, calls
-}
-
-// take carries out one plan. It returns the call without a cost if nothing is left, and the time
-// until units come back.
-func (s *search) take(state []byte, p plan) (call Call, next []byte, refill int64) {
-	at := time.Unix(0, p.at)
+// take takes all units that are left at an instant, or one, and appends the call. It also returns the time
+// until units come back. If nothing is left, it changes nothing.
+func (s *search) take(state []byte, calls []Call, now int64, one bool) (next []byte, all []Call, refill int64) {
+	at := time.Unix(0, now)
 	r, err := s.policy.Peek(state, at, 1)
 	if err != nil || r.Remaining < 1 {
-		return Call{At: p.at}, state, int64(r.NextRefill)
+		return state, calls, int64(r.NextRefill)
 	}
 	cost := r.Remaining
-	if p.one {
+	if one {
 		cost = 1
 	}
 	next, r, err = s.policy.Step(nil, state, at, cost)
 	if err != nil || !r.Allowed {
-		return Call{At: p.at}, state, int64(r.NextRefill)
+		return state, calls, int64(r.NextRefill)
 	}
-	return Call{p.at, cost}, next, int64(r.NextRefill)
-}
-
-// improve changes the best plans at random, and keeps the changes that get more units.
-func (s *search) improve(changes int, random *rand.Rand) {
-	shift := func() int64 { return random.Int64N(s.interval+1) >> random.IntN(40) }
-	for range changes {
-		plans := slices.Clone(s.plans)
-		if len(plans) == 0 {
-			return
-		}
-		p := &plans[random.IntN(len(plans))]
-		switch random.IntN(5) {
-		case 0:
-			p.at += shift()
-		case 1:
-			p.at -= min(p.at, shift())
-		case 2:
-			p.one = !p.one
-		case 3:
-			if len(plans) < mostCalls {
-				plans = append(plans, plan{p.at + shift(), random.IntN(4) == 0})
-			}
-		case 4:
-			*p = plans[len(plans)-1]
-			plans = plans[:len(plans)-1]
-		}
-		slices.SortFunc(plans, func(a, b plan) int { return cmp.Compare(a.at, b.at) })
-		_, calls := s.run(plans)
-		s.keep(plans, calls)
-	}
+	return next, append(calls, Call{now, cost}), int64(r.NextRefill)
 }

@@ -42,7 +42,7 @@ func TestSearchFindsTheBound(t *testing.T) {
 		p := policy(t, spec)
 		period := p.Limit().Period
 		for _, interval := range []time.Duration{period, period / 7} {
-			got, bound := worstcase.Most(worstcase.Search(p, interval, begin, 2000), interval), p.Bound(interval)
+			got, bound := worstcase.Most(worstcase.Search(p, interval, begin), interval), p.Bound(interval)
 			require.Equal(t, bound, got, "%s in %v", spec, interval)
 		}
 	}
@@ -52,7 +52,7 @@ func TestCallsAreAllowedInTheirOrder(t *testing.T) {
 	p := policy(t, "movingwindow 7/m slots=3")
 	var state []byte
 	var log algotest.Log
-	calls := worstcase.Search(p, time.Minute, begin, 500)
+	calls := worstcase.Search(p, time.Minute, begin)
 	require.NotEmpty(t, calls)
 	for _, c := range calls {
 		next, r, err := p.Step(nil, state, time.Unix(0, c.At), c.Cost)
@@ -62,5 +62,5 @@ func TestCallsAreAllowedInTheirOrder(t *testing.T) {
 		log.Add(time.Unix(0, c.At), c.Cost)
 	}
 	require.Equal(t, log.Worst(time.Minute), worstcase.Most(calls, time.Minute))
-	require.Equal(t, calls, worstcase.Search(p, time.Minute, begin, 500), "the search is deterministic")
+	require.Equal(t, calls, worstcase.Search(p, time.Minute, begin), "the search is deterministic")
 }

@@ -164,7 +164,7 @@ func Greedy(s Shape) Stream {
 func WorstCase(p algo.Policy) Stream {
 	const most = 10_000 // calls of one unit; calls of more units take them at once
 	s := Stream{Clients: []string{"client-1"}}
-	calls := worstcase.Search(p, p.Limit().Period, Epoch, 2000)
+	calls := worstcase.Search(p, p.Limit().Period, Epoch)
 	var units int64
 	for _, c := range calls {
 		units += min(c.Cost, most+1)
