@@ -102,27 +102,19 @@ func (m *model) damage() {
 
 const randomKeys = 6
 
-// For each of randomPolicies, the states of the other algorithms are damaged.
-var randomPolicies = []*portable{tenAnHour, fourTokens, fiveAWindow, sixMoving, stack}
-
 func randomKey(i int) string { return key(fmt.Sprint("random ", i)) }
 
 func (m *model) newBatch() *driver.Batch {
-	b := &driver.Batch{Version: storage.NewVersion()}
+	b := &driver.Batch{Version: storage.NewVersion(), Programs: randomPrograms}
 	if m.last != nil && m.random.IntN(8) == 0 {
-		b.Version = m.last.Version
-		if m.random.IntN(2) == 0 { // the same batch, as after a lost reply
-			again := *m.last
-			again.Requests = slices.Clone(again.Requests)
-			return &again
+		if m.random.IntN(2) == 0 { // as after a lost reply
+			return m.last
 		}
+		b.Version = m.last.Version
 	}
 	m.now = m.now.Add(time.Duration(m.random.Int64N(int64(20*time.Minute))) - time.Minute)
 	if m.random.IntN(4) > 0 {
 		b.Now = m.now
-	}
-	for _, p := range randomPolicies {
-		b.Programs = append(b.Programs, &p.program)
 	}
 	order := m.random.Perm(randomKeys)[:1+m.random.IntN(randomKeys)]
 	for _, i := range order {

@@ -210,3 +210,10 @@ func keysOf(swaps []storage.Swap) string {
 // key returns a key in the group of the laws. Redis Cluster can swap keys together only if they share a
 // group.
 func key(name string) string { return driver.Key("law", name) }
+
+func keys(names ...string) (keys []string) {
+	for _, name := range names {
+		keys = append(keys, key(name))
+	}
+	return keys
+}
