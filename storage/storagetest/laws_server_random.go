@@ -53,9 +53,7 @@ func (m *model) expect(key string, got storage.Record) storage.Record {
 		delete(m.records, key)
 		return storage.Record{}
 	}
-	if !equal(got, want.Record) {
-		m.fail("%q has %s, want %s", key, show(got), show(want.Record))
-	}
+	m.same(fmt.Sprintf("%q", key), []storage.Record{got}, want.Record)
 	return want.Record
 }
 

@@ -262,7 +262,7 @@ var swapSaboteurs = []saboteur{
 		}
 		return current, swapped, err
 	})},
-	{"applies the first of two swaps of a key", "duplicate keys are refused", func(r *reference, _ *storagetest.Harness) storage.Store {
+	{"applies the first of two swaps of a key", "invalid swaps are refused", func(r *reference, _ *storagetest.Harness) storage.Store {
 		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 			if _, err := driver.BeginSwap(ctx, swaps); errors.Is(err, storage.ErrDuplicateKey) {
 				swaps = slices.Clone(swaps)
@@ -310,7 +310,7 @@ var swapSaboteurs = []saboteur{
 			s.TTL = 1
 		}
 	})},
-	{"gives every record a TTL", "a record without a TTL never expires", changingSwaps(func(_ *reference, s *storage.Swap) {
+	{"gives every record a TTL", "no record expires before its TTL", changingSwaps(func(_ *reference, s *storage.Swap) {
 		if s.TTL == 0 {
 			s.TTL = 1000 * time.Hour
 		}
@@ -325,7 +325,7 @@ var swapSaboteurs = []saboteur{
 			}
 		}
 	})},
-	{"checks for absence before it creates", "only one creation succeeds", notAtomic(func(s storage.Swap) bool { return s.Old == 0 && s.New.Version != 0 })},
+	{"checks for absence before it creates", "no increment is lost", notAtomic(func(s storage.Swap) bool { return s.Old == 0 && s.New.Version != 0 })},
 	{"reads before it writes", "no increment is lost", notAtomic(func(s storage.Swap) bool { return s.Old != 0 && s.New.Version != 0 })},
 	{"locks keys in the order of the call", "swaps in opposite orders do not deadlock", func(r *reference, _ *storagetest.Harness) storage.Store {
 		var locks sync.Map
@@ -457,7 +457,7 @@ var swapSaboteurs = []saboteur{
 
 // loadSaboteurs have a faulty Load.
 var loadSaboteurs = []saboteur{
-	{"an absent key has a state", "an absent key loads as the zero record", changingRecords(func(r storage.Record) storage.Record {
+	{"an absent key has a state", "Load keeps the order of keys", changingRecords(func(r storage.Record) storage.Record {
 		if r.Version == 0 {
 			r.State = []byte{}
 		}
