@@ -20,11 +20,12 @@ import (
 
 func main() {
 	address := flag.String("listen", "127.0.0.1:8080", "where to listen")
-	trust := flag.String("trust", "", "the addresses of a trusted proxy, such as 127.0.0.1/32")
+	var trust netip.Prefix
+	flag.TextVar(&trust, "trust", trust, "the addresses of a trusted proxy, such as 127.0.0.1/32")
 	flag.Parse()
 	log.SetFlags(0)
 	log.SetPrefix("address: ")
-	handler, err := newHandler(*trust)
+	handler, err := newHandler(trust)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -37,23 +38,16 @@ func main() {
 	log.Fatal(server.Serve(listener))
 }
 
-func newHandler(trust string) (http.Handler, error) {
+func newHandler(trust netip.Prefix) (http.Handler, error) {
 	var clients httplimit.ClientIP
-	if trust != "" {
-		prefix, err := netip.ParsePrefix(trust)
-		if err != nil {
-			return nil, fmt.Errorf("-trust: want a prefix such as 127.0.0.1/32: %w", err)
-		}
-		clients.Trusted = []netip.Prefix{prefix}
+	if trust.IsValid() {
+		clients.Trusted = []netip.Prefix{trust}
 	}
 	key, err := clients.Key()
 	if err != nil {
 		return nil, err
 	}
-	limiter, err := sluice.For(nil, sluice.By("client", key, "fixedwindow 3/h"))
-	if err != nil {
-		return nil, err
-	}
+	limiter := sluice.MustFor(nil, sluice.By("client", key, "fixedwindow 3/h"))
 	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "you are", key(r)) })
 	onDenied := func(w http.ResponseWriter, _ *http.Request, refusal httplimit.Refusal) {
 		http.Error(w, "not now", refusal.Status)
