@@ -53,31 +53,32 @@ func (s *subject) change(at time.Duration, keys []string, changes ...driver.Chan
 	s.update(epoch.Add(at), keys, making(nil, changes...))
 }
 
-// reads requires that an update at now reads the states want, and makes changes. none stands for the state of
-// an absent key.
-func (s *subject) reads(now time.Time, keys []string, none string, want []string, changes ...driver.Change) {
-	s.update(now, keys, func(found [][]byte, next []driver.Change) error {
+// reading returns a decider that must read the states want, and makes changes. what describes the update. none
+// stands for the state of an absent key.
+func (s *subject) reading(what, none string, want []string, changes ...driver.Change) decider {
+	return func(found [][]byte, next []driver.Change) error {
 		got := make([]string, len(found))
 		for i, state := range found {
 			if got[i] = string(state); state == nil {
 				got[i] = none
 			}
 		}
-		if !slices.Equal(got, want) || len(next) != len(keys) {
-			s.fail("at %v, an update of %.40q received the states %q and %d changes, want %q", now, keys, got, len(next), want)
+		if !slices.Equal(got, want) || len(next) != len(want) {
+			s.fail("%s received the states %q (%q is none) and %d changes, want %q", what, got, none, len(next), want)
 		}
 		for _, c := range next {
 			if c.Verb != driver.Keep || c.State != nil || c.TTL != 0 {
-				s.fail("an update received a change that is not zero: %v", c)
+				s.fail("%s received a change that is not zero: %v", what, c)
 			}
 		}
 		copy(next, changes)
 		return nil
-	})
+	}
 }
 
+// finds requires that an update at epoch+at reads the states want.
 func (s *subject) finds(at time.Duration, keys []string, none string, want ...string) {
-	s.reads(epoch.Add(at), keys, none, want)
+	s.update(epoch.Add(at), keys, s.reading(fmt.Sprintf("after %v, an update of %.40q", at, keys), none, want))
 }
 
 var inPlaceLaws = []Law{
@@ -217,7 +218,7 @@ var updateTimeLaws = []Law{
 			for _, year := range []int{1, 1969, 2000, 2100, 2261, 9999} {
 				written, k := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC), key(fmt.Sprint("year ", year))
 				finds := func(now time.Time, want string, changes ...driver.Change) {
-					s.reads(now, []string{k}, "", []string{want}, changes...)
+					s.update(now, []string{k}, s.reading(fmt.Sprint("an update at ", now), "", []string{want}, changes...))
 				}
 				finds(written, "", putting("state", ttl))
 				s.Advance(2 * ttl)
