@@ -28,8 +28,8 @@ type conn struct {
 
 // message is what a method of framing returns.
 type message struct {
-	bytes      []byte
-	countsEnds bool
+	bytes    []byte
+	complete bool // counts, or ends
 }
 
 // maxPipeline is how many requests the proxy reads ahead on a connection.
@@ -74,12 +74,12 @@ func (p *Proxy) forward(client net.Conn) {
 func read(ctx context.Context, from net.Conn, next func(*bufio.Reader) ([]byte, bool, error), to chan<- message) {
 	defer close(to)
 	for r := bufio.NewReader(from); ; {
-		bytes, countsEnds, err := next(r)
+		bytes, complete, err := next(r)
 		if err != nil {
 			return
 		}
 		select {
-		case to <- message{bytes, countsEnds}:
+		case to <- message{bytes, complete}:
 		case <-ctx.Done():
 			return
 		}
@@ -90,7 +90,7 @@ func read(ctx context.Context, from net.Conn, next func(*bufio.Reader) ([]byte, 
 // connection stays open.
 func (c *conn) exchange(request message) bool {
 	var fault Fault
-	if request.countsEnds {
+	if request.complete {
 		fault = c.proxy.number(request.bytes)
 	}
 	switch fault.Kind {
@@ -103,7 +103,7 @@ func (c *conn) exchange(request message) bool {
 	case LateRequest:
 		c.isReleased()
 	}
-	if _, err := c.server.Write(request.bytes); err != nil || !request.countsEnds {
+	if _, err := c.server.Write(request.bytes); err != nil || !request.complete {
 		return err == nil
 	}
 	var held []byte // the parts of a reply with a fault
@@ -113,7 +113,7 @@ func (c *conn) exchange(request message) bool {
 		} else if _, err := c.client.Write(reply.bytes); err != nil {
 			return false
 		}
-		if reply.countsEnds {
+		if reply.complete {
 			return fault.Kind == None || c.injectReplyFault(held, fault)
 		}
 	}
