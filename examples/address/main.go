@@ -20,12 +20,11 @@ import (
 
 func main() {
 	address := flag.String("listen", "127.0.0.1:8080", "where to listen")
-	var trust netip.Prefix
-	flag.TextVar(&trust, "trust", trust, "the addresses of a trusted proxy, such as 127.0.0.1/32")
+	trust := flag.String("trust", "", "the addresses of a trusted proxy, such as 127.0.0.1/32")
 	flag.Parse()
 	log.SetFlags(0)
 	log.SetPrefix("address: ")
-	handler, err := newHandler(trust)
+	handler, err := newHandler(*trust)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -38,10 +37,14 @@ func main() {
 	log.Fatal(server.Serve(listener))
 }
 
-func newHandler(trust netip.Prefix) (http.Handler, error) {
+func newHandler(trust string) (http.Handler, error) {
 	var clients httplimit.ClientIP
-	if trust.IsValid() {
-		clients.Trusted = []netip.Prefix{trust}
+	if trust != "" {
+		prefix, err := netip.ParsePrefix(trust)
+		if err != nil {
+			return nil, fmt.Errorf("-trust: want a prefix such as 127.0.0.1/32: %w", err)
+		}
+		clients.Trusted = []netip.Prefix{prefix}
 	}
 	key, err := clients.Key()
 	if err != nil {
