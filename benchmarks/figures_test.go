@@ -4,9 +4,13 @@ package benchmarks
 
 import (
 	"flag"
+	"os"
+	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluice-go/sluice/benchmarks/figure"
 )
@@ -21,7 +25,7 @@ var (
 // TestFigures measures an area. Limiters take turns, so that other load on the machine affects
 // all of them.
 func TestFigures(t *testing.T) {
-	result := figure.NewResult(*area)
+	result := newResult(*area)
 	switch *area {
 	case "step":
 		result.Figures, result.Goals = stepArea(t)
@@ -48,6 +52,39 @@ func TestFigures(t *testing.T) {
 	if missed := func(g figure.Goal) bool { return !g.Met() }; *strict && slices.ContainsFunc(result.Goals, missed) {
 		t.Error("a goal was missed")
 	}
+}
+
+// newResult returns an empty result with the date and the data of this machine.
+func newResult(area string) figure.Result {
+	return figure.Result{
+		Area: area, Commit: commit(), Go: runtime.Version(), CPU: cpu(), CPUs: runtime.NumCPU(),
+		Date: time.Now().UTC().Format(time.DateOnly),
+	}
+}
+
+// commit returns the commit that is checked out. It appends a + if files differ from it, except
+// those that benchmarks write.
+func commit() string {
+	hash, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
+	if err != nil {
+		return "unknown"
+	}
+	changes, err := exec.Command("git", "status", "--porcelain", "--", ":(top)",
+		":(top,exclude)benchmarks/results", ":(top,exclude)benchmarks/README.md").Output()
+	if err != nil || len(changes) > 0 {
+		return strings.TrimSpace(string(hash)) + "+"
+	}
+	return strings.TrimSpace(string(hash))
+}
+
+func cpu() string {
+	text, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return runtime.GOARCH
 }
 
 // setups are texts for the page about workloads on servers.

@@ -77,7 +77,7 @@ func compare(work, peer string, ours, theirs []float64, goal float64) figure.Goa
 		ratios = append(ratios, ours[i]/theirs[i])
 	}
 	g := figure.Goal{Work: work, To: peer, What: "ns", Goal: goal, Most: true}
-	g.SetRounds(ratios)
+	setRounds(&g, ratios)
 	return g
 }
 

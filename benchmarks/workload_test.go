@@ -1,3 +1,11 @@
+// Package benchmarks compares sluice with other rate limiters, in the same run. It is a
+// module of its own, so that users of sluice do not depend on those limiters.
+//
+//	go test -bench Step -count 5 .      one step, and golang.org/x/time/rate
+//	go test -bench Memory -count 5 .    limiters in memory, and floors
+//	go test -bench Replay -count 5 .    lines of a log per second, and goaccess
+//
+// scripts/bench.sh compares the figures with goals, and writes README.md.
 package benchmarks
 
 import (
@@ -54,11 +62,18 @@ func (w *work) compareRounds(g ratio, turns map[string][]measurement) figure.Goa
 		ratios = append(ratios, g.of(turns[w.limiters[0].name][i], theirs))
 	}
 	goal := figure.Goal{Work: w.name, To: g.to, What: "decisions a second", Goal: g.goal}
-	goal.SetRounds(ratios)
+	setRounds(&goal, ratios)
 	if g.p99 {
 		goal.What, goal.Most = "p99", true
 	}
 	return goal
+}
+
+// setRounds sets Ratio, Low and High from the ratios of the rounds.
+func setRounds(g *figure.Goal, ratios []float64) {
+	sorted := slices.Sorted(slices.Values(ratios))
+	n := len(sorted)
+	g.Low, g.Ratio, g.High = sorted[n/4], sorted[n/2], sorted[n-1-n/4]
 }
 
 func describe(g figure.Goal) string {

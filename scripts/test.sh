@@ -57,6 +57,7 @@ missing() {
   have curl || echo curl
   have chromium || echo chromium
   have git || echo git
+  have ps || echo procps
 }
 
 install_missing() {

@@ -5,11 +5,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -38,13 +35,6 @@ type Goal struct {
 	High float64 `json:"high,omitempty"`
 }
 
-// SetRounds sets Ratio, Low and High from the ratios of the rounds.
-func (g *Goal) SetRounds(ratios []float64) {
-	sorted := slices.Sorted(slices.Values(ratios))
-	n := len(sorted)
-	g.Low, g.Ratio, g.High = sorted[n/4], sorted[n/2], sorted[n-1-n/4]
-}
-
 // Met reports whether the goal is met.
 func (g Goal) Met() bool {
 	if g.Most {
@@ -64,39 +54,6 @@ type Result struct {
 	Setup   string   `json:"setup,omitempty"` // how it was measured, in sentences
 	Figures []Figure `json:"figures"`
 	Goals   []Goal   `json:"goals"`
-}
-
-// NewResult returns an empty result with the date and the data of this machine.
-func NewResult(area string) Result {
-	return Result{
-		Area: area, Commit: commit(), Go: runtime.Version(), CPU: cpu(), CPUs: runtime.NumCPU(),
-		Date: time.Now().UTC().Format(time.DateOnly),
-	}
-}
-
-// commit returns the commit that is checked out. It appends a + if files differ from it, except
-// those that benchmarks write.
-func commit() string {
-	hash, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
-	if err != nil {
-		return "unknown"
-	}
-	changes, err := exec.Command("git", "status", "--porcelain", "--", ":(top)",
-		":(top,exclude)benchmarks/results", ":(top,exclude)benchmarks/README.md").Output()
-	if err != nil || len(changes) > 0 {
-		return strings.TrimSpace(string(hash)) + "+"
-	}
-	return strings.TrimSpace(string(hash))
-}
-
-func cpu() string {
-	text, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(text)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return runtime.GOARCH
 }
 
 // ByWork sorts the figures by workload, in the order in which workloads first appear.

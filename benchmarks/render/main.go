@@ -1,16 +1,19 @@
-// Command render writes README.md of the benchmarks, and a chart for each area, from the results
-// of scripts/bench.sh. Run it in the directory benchmarks.
+// Command render writes README.md of the benchmarks from the results of scripts/bench.sh. Run it in
+// the directory benchmarks.
 package main
 
 import (
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
-	"path/filepath"
+	"strconv"
 	"strings"
 	"text/template"
+	"time"
 
 	"github.com/sluice-go/sluice/benchmarks/figure"
 )
@@ -43,7 +46,7 @@ func main() {
 
 func render(results, page string) error {
 	section, err := template.New("area.tmpl").Funcs(template.FuncMap{
-		"number": number, "latency": latency,
+		"number": number, "latency": latency, "bar": bar,
 		"percent": func(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) },
 	}).ParseFS(texts, "area.tmpl")
 	if err != nil {
@@ -60,24 +63,49 @@ func render(results, page string) error {
 			return fmt.Errorf("%s of %s: %w", a.name, results, err)
 		}
 		r.ByWork()
-		picture := filepath.Join(results, a.name+".svg")
-		if err := draw(r, picture); err != nil {
-			return err
-		}
-		limits, err := texts.ReadFile("limits/" + a.name + ".md")
-		if err != nil {
-			return fmt.Errorf("limits of the figures of %s: %w", a.name, err)
-		}
-		why, err := texts.ReadFile("why/" + a.name + ".md")
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+		limits, _ := texts.ReadFile("limits/" + a.name + ".md") // a test requires it
+		why, _ := texts.ReadFile("why/" + a.name + ".md")       // not every area has one
 		if err := section.Execute(&text, struct {
 			figure.Result
-			Title, Picture, Limits, Why string
-		}{r, a.title, picture, string(limits), string(why)}); err != nil {
+			Title, Limits, Why string
+		}{r, a.title, string(limits), string(why)}); err != nil {
 			return err
 		}
 	}
 	return os.WriteFile(page, []byte(text.String()), 0o666)
+}
+
+// bar draws a figure. The largest figure of its workload has the full length.
+func bar(f figure.Figure, all []figure.Figure) string {
+	const length = 20
+	most := 0.0
+	for _, other := range all {
+		if other.Work == f.Work {
+			most = max(most, other.Value)
+		}
+	}
+	return strings.Repeat("█", int(math.Round(length*f.Value/cmp.Or(most, 1))))
+}
+
+// number formats x with three significant digits and commas.
+func number(x float64) string {
+	if x < 1000 {
+		return strconv.FormatFloat(x, 'g', 3, 64)
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(x))-2)
+	digits := strconv.FormatInt(int64(math.Round(x/unit)*unit), 10)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+func latency(d time.Duration) string {
+	switch {
+	case d == 0:
+		return ""
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d µs", d.Round(time.Microsecond).Microseconds())
+	}
+	return fmt.Sprintf("%.3g ms", float64(d)/1e6)
 }

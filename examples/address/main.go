@@ -50,10 +50,7 @@ func newHandler(trust string) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	limiter, err := sluice.For(nil, sluice.By("client", key, "fixedwindow 3/h"))
-	if err != nil {
-		return nil, err
-	}
+	limiter := sluice.MustFor(nil, sluice.By("client", key, "fixedwindow 3/h"))
 	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "you are", key(r)) })
 	onDenied := func(w http.ResponseWriter, _ *http.Request, refusal httplimit.Refusal) {
 		http.Error(w, "not now", refusal.Status)

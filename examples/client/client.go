@@ -21,10 +21,7 @@ import (
 )
 
 func main() {
-	client, err := newClient(http.DefaultTransport)
-	if err != nil {
-		log.Fatal(err)
-	}
+	client := newClient(http.DefaultTransport)
 	for _, url := range os.Args[1:] {
 		status, err := fetch(context.Background(), client, url)
 		if err != nil {
@@ -37,13 +34,10 @@ func main() {
 // newClient returns a client with a limit for each host. It also obeys the limits that hosts
 // announce in their responses, and sends a request once more after a 429. No request waits
 // for more than a minute.
-func newClient(base http.RoundTripper) (*http.Client, error) {
-	limiter, err := sluice.For(nil, sluice.By("host", httplimit.KeyByHost, "gcra 5/s burst=2"))
-	if err != nil {
-		return nil, err
-	}
+func newClient(base http.RoundTripper) *http.Client {
+	limiter := sluice.MustFor(nil, sluice.By("host", httplimit.KeyByHost, "gcra 5/s burst=2"))
 	transport := &httplimit.Transport{Base: base, Limiter: limiter, MaxRetries: 1}
-	return &http.Client{Transport: transport, Timeout: time.Minute}, nil
+	return &http.Client{Transport: transport, Timeout: time.Minute}
 }
 
 func fetch(ctx context.Context, client *http.Client, url string) (status int, err error) {

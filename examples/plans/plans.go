@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/compose"
@@ -45,10 +44,7 @@ func planRules() []sluice.Rule[call] {
 }
 
 func main() {
-	limiter, err := sluice.For(nil, planRules()...)
-	if err != nil {
-		log.Fatal(err)
-	}
+	limiter := sluice.MustFor(nil, planRules()...)
 	for _, c := range []call{
 		{"acme", "free"}, {"acme", "free"}, {"acme", "free"}, {"acme", "free"},
 		{"bits", "paid"}, {"cron", "internal"}, {"dodo", "piad"},

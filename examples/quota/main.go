@@ -41,12 +41,9 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	limiter, err := sluice.For(store,
+	limiter := sluice.MustFor(store,
 		sluice.By("customer", func(name string) string { return name }, "fixedwindow 5/h"),
 		sluice.Rule[string]{Name: "everyone", Spec: "gcra 1000/s"})
-	if err != nil {
-		log.Fatal(err)
-	}
 	for range *calls {
 		d, err := limiter.Allow(ctx, *key)
 		switch {

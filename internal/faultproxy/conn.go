@@ -3,7 +3,6 @@ package faultproxy
 import (
 	"bufio"
 	"context"
-	"io"
 	"net"
 )
 
@@ -14,189 +13,145 @@ type framing interface {
 	// they are a request, which has a reply.
 	request(*bufio.Reader) (message []byte, counts bool, err error)
 
-	// reply reads the server's next message. ends is whether it completes the reply to the oldest
-	// request.
+	// reply reads the server's next message. ends is whether it completes the reply to a request.
 	reply(*bufio.Reader) (message []byte, ends bool, err error)
 }
 
-// conn is a connection of a client and the corresponding connection to the server.
+// conn is a connection of a client and the corresponding connection to the server. It forwards a
+// request when the reply to the previous one is complete.
 type conn struct {
-	proxy          *Proxy
-	client, server net.Conn
-	framing        framing
-	ctx            context.Context // done when the connection is closed
-	cancel         func()
-	clientGone     chan struct{} // closed when the client sends no more requests
-
-	sent chan *exchange // the forwarded requests without a reply, in order
-	last *exchange      // the last one of them
+	proxy             *Proxy
+	client, server    net.Conn
+	requests, replies chan message    // closed when the client or the server sends no more
+	clientGone        context.Context // done when the client sends no more
 }
 
-// exchange is a forwarded request and its reply.
-type exchange struct {
-	fault   Fault
-	replied chan struct{} // closed after the reply
+// message is what a method of framing returns.
+type message struct {
+	bytes    []byte
+	complete bool // counts, or ends
 }
 
-// maxPipeline is how many requests without a reply the proxy forwards on a connection before it waits.
+// maxPipeline is how many requests the proxy reads ahead on a connection.
 const maxPipeline = 4096
 
-func newConn(p *Proxy, client, server net.Conn) *conn {
-	c := &conn{
-		proxy: p, client: client, server: server, framing: p.framing(),
-		clientGone: make(chan struct{}), sent: make(chan *exchange, maxPipeline),
+// forward forwards messages until one of the connections is closed.
+func (p *Proxy) forward(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("tcp", p.target)
+	if err != nil {
+		return
 	}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
-	return c
-}
-
-func (c *conn) close() {
-	c.cancel()
-	c.client.Close()
-	c.server.Close()
-}
-
-// reset closes the client's connection with a RST instead of a FIN.
-func (c *conn) reset() {
-	_ = c.client.(*net.TCPConn).SetLinger(0) // it only fails on a closed connection
-	c.close()
-}
-
-// requests forwards requests to the server.
-func (c *conn) requests() {
-	defer c.close()
-	r := bufio.NewReader(c.client)
-	stalls := false
+	ctx, cancel := context.WithCancel(p.connected())
+	defer cancel()
+	context.AfterFunc(ctx, func() {
+		client.Close()
+		server.Close()
+	})
+	clientGone, leave := context.WithCancel(ctx)
+	c := &conn{p, client, server, make(chan message, maxPipeline), make(chan message, maxPipeline), clientGone}
+	framing := p.framing()
+	p.running.Go(func() {
+		defer leave()
+		read(ctx, client, framing.request, c.requests)
+	})
+	p.running.Go(func() { read(ctx, server, framing.reply, c.replies) })
 	for {
-		message, counts, err := c.framing.request(r)
-		if err != nil {
-			close(c.clientGone)
-			if stalls {
-				c.drain() // the server answers before the connection ends, as without the fault
-			}
-			return
-		}
-		var fault Fault
-		if counts {
-			fault = c.proxy.number(message)
-		}
-		if fault.Kind.onRequest() {
-			c.injectRequestFault(r, message, fault)
-			return
-		}
-		if c.send(message, counts, fault) != nil {
-			return
-		}
-		switch fault.Kind {
-		case None:
-		case StallReply:
-			stalls = true
-		default:
-			discard(r)
-			return
-		}
-	}
-}
-
-func (c *conn) send(message []byte, counts bool, fault Fault) error {
-	if counts {
-		c.last = &exchange{fault, make(chan struct{})}
 		select {
-		case c.sent <- c.last:
-		case <-c.ctx.Done():
-		}
-	}
-	_, err := c.server.Write(message)
-	return err
-}
-
-// drain waits until all forwarded requests have their replies.
-func (c *conn) drain() {
-	if c.last != nil {
-		select {
-		case <-c.last.replied:
-		case <-c.ctx.Done():
-		}
-	}
-}
-
-// discard reads until the connection is closed.
-func discard(r io.Reader) { _, _ = io.Copy(io.Discard, r) }
-
-func (c *conn) injectRequestFault(r io.Reader, message []byte, fault Fault) {
-	c.drain()
-	if fault.Kind != LateRequest {
-		c.proxy.hit(fault)
-	}
-	switch fault.Kind {
-	case ResetRequest:
-		c.reset()
-	case StallRequest:
-		discard(r)
-	case LateRequest:
-		c.proxy.running.Go(func() {
-			discard(r)
-			close(c.clientGone)
-		})
-		select {
-		case <-c.clientGone:
-		case <-c.proxy.released():
-		}
-		if c.send(message, true, fault) == nil {
-			c.drain()
-		}
-	}
-}
-
-// replies forwards replies to the client.
-func (c *conn) replies() {
-	defer c.close()
-	r := bufio.NewReader(c.server)
-	var oldest *exchange // without a reply; nil if the server sends a message without a request, such as at its shutdown
-	var held []byte      // the parts of a reply with a fault
-	for {
-		message, ends, err := c.framing.reply(r)
-		if err != nil {
-			return
-		}
-		if oldest == nil {
-			select {
-			case oldest = <-c.sent:
-			default:
-			}
-		}
-		if oldest == nil || oldest.fault.Kind == None {
-			if _, err := c.client.Write(message); err != nil {
+		case request, open := <-c.requests:
+			if !open || !c.exchange(request) {
 				return
 			}
-		} else if held = append(held, message...); ends && !c.injectReplyFault(held, oldest.fault) {
-			return
-		}
-		if ends && oldest != nil {
-			close(oldest.replied)
-			oldest, held = nil, nil
+		case reply, open := <-c.replies: // without a request, such as at the shutdown of the server
+			if _, err := client.Write(reply.bytes); !open || err != nil {
+				return
+			}
 		}
 	}
+}
+
+// read sends the messages of a connection to a channel, which it closes at the end.
+func read(ctx context.Context, from net.Conn, next func(*bufio.Reader) ([]byte, bool, error), to chan<- message) {
+	defer close(to)
+	for r := bufio.NewReader(from); ; {
+		bytes, complete, err := next(r)
+		if err != nil {
+			return
+		}
+		select {
+		case to <- message{bytes, complete}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// exchange forwards a request and its reply, or injects the planned fault. It reports whether the
+// connection stays open.
+func (c *conn) exchange(request message) bool {
+	var fault Fault
+	if request.complete {
+		fault = c.proxy.number(request.bytes)
+	}
+	switch fault.Kind {
+	case DropRequest, ResetRequest, StallRequest:
+		c.hit(fault)
+		if fault.Kind == StallRequest {
+			<-c.clientGone.Done()
+		}
+		return false
+	case LateRequest:
+		c.isReleased()
+	}
+	if _, err := c.server.Write(request.bytes); err != nil || !request.complete {
+		return err == nil
+	}
+	var held []byte // the parts of a reply with a fault
+	for reply := range c.replies {
+		if fault.Kind != None {
+			held = append(held, reply.bytes...)
+		} else if _, err := c.client.Write(reply.bytes); err != nil {
+			return false
+		}
+		if reply.complete {
+			return fault.Kind == None || c.injectReplyFault(held, fault)
+		}
+	}
+	return false
 }
 
 // injectReplyFault reports whether the connection stays open.
 func (c *conn) injectReplyFault(reply []byte, fault Fault) bool {
-	c.proxy.hit(fault)
+	c.hit(fault)
 	switch fault.Kind {
-	case LateRequest:
-		return true // the client has closed the connection
-	case ResetReply:
-		c.reset()
 	case CutReply:
 		_, _ = c.client.Write(reply[:len(reply)/2])
 	case StallReply:
-		select {
-		case <-c.ctx.Done():
-		case <-c.clientGone:
-		case <-c.proxy.released():
+		if c.isReleased() {
 			_, err := c.client.Write(reply)
 			return err == nil
 		}
 	}
 	return false
+}
+
+// hit records a fault. If the fault resets the connection, the connection will end with a RST instead of
+// a FIN.
+func (c *conn) hit(fault Fault) {
+	if fault.Kind == ResetRequest || fault.Kind == ResetReply {
+		_ = c.client.(*net.TCPConn).SetLinger(0) // it only fails on a closed connection
+	}
+	c.proxy.mu.Lock()
+	defer c.proxy.mu.Unlock()
+	c.proxy.hits = append(c.proxy.hits, fault)
+}
+
+// isReleased waits until the client closes its connection or until Release, which it reports.
+func (c *conn) isReleased() bool {
+	select {
+	case <-c.clientGone.Done():
+		return false
+	case <-c.proxy.released():
+		return true
+	}
 }

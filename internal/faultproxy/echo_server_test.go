@@ -13,10 +13,13 @@ import (
 )
 
 // lines is a protocol in which requests and replies are one line each.
-type lines struct{}
+type lines struct{ clientGone chan struct{} } // closed after the last request, if it is not nil
 
-func (lines) request(r *bufio.Reader) ([]byte, bool, error) {
+func (l lines) request(r *bufio.Reader) ([]byte, bool, error) {
 	line, err := r.ReadBytes('\n')
+	if err != nil && l.clientGone != nil {
+		close(l.clientGone)
+	}
 	return line, true, err
 }
 

@@ -33,8 +33,6 @@ func (k Kind) Applied() bool { return k == None || k >= LateRequest }
 // Hangs reports whether a client without a deadline would wait for ever.
 func (k Kind) Hangs() bool { return k == StallRequest || k == LateRequest || k == StallReply }
 
-func (k Kind) onRequest() bool { return k > None && k < DropReply }
-
 // Fault is a fault in the exchange with the number At.
 type Fault struct {
 	At   int

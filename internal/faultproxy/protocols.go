@@ -38,9 +38,9 @@ func readValue(r *bufio.Reader) ([]byte, error) {
 		if strings.IndexByte("$=!*~>%|", line[0]) < 0 {
 			continue // the line is the value
 		}
-		size, err := parseLength(line)
-		if err != nil {
-			return nil, err
+		size, err := strconv.Atoi(string(bytes.TrimRight(line[1:], "\r\n")))
+		if err != nil || size < -1 || size > 512<<20 { // the limit of the server
+			return nil, fmt.Errorf("faultproxy: %q is no length, or one that is out of range", line)
 		}
 		switch {
 		case size < 0: // null
@@ -57,19 +57,6 @@ func readValue(r *bufio.Reader) ([]byte, error) {
 		}
 	}
 	return read.Bytes(), nil
-}
-
-var errLength = errors.New("faultproxy: the length of a message is out of range")
-
-func parseLength(line []byte) (int, error) {
-	size, err := strconv.Atoi(string(bytes.TrimRight(line[1:], "\r\n")))
-	if err != nil {
-		return 0, fmt.Errorf("faultproxy: %q: %w", line, err)
-	}
-	if size < -1 || size > 512<<20 { // the limit of the server
-		return 0, errLength
-	}
-	return size, nil
 }
 
 // postgres is the protocol of PostgreSQL, version 3.
@@ -138,6 +125,8 @@ func (p *postgres) reply(r *bufio.Reader) ([]byte, bool, error) {
 	message, err := readMessage(r, 1)
 	return message, err == nil && message[0] == 'Z', err // ReadyForQuery
 }
+
+var errLength = errors.New("faultproxy: the length of a message is out of range")
 
 // readMessage reads a message. It begins with its type, which has typeSize bytes, and its length,
 // which includes itself.

@@ -18,6 +18,7 @@
 package faultproxy
 
 import (
+	"context"
 	"net"
 	"slices"
 	"sync"
@@ -32,8 +33,8 @@ type Proxy struct {
 	running  sync.WaitGroup // the goroutines of the listener and of connections
 
 	mu        sync.Mutex
-	ended     bool // the test has ended
-	conns     map[*conn]bool
+	ctx       context.Context // of the connections; done after Disconnect
+	cancel    func()
 	faults    map[int]Kind
 	only      func(request []byte) bool
 	exchanges int
@@ -60,14 +61,12 @@ func start(t testing.TB, target string, framing func() framing) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{target: target, framing: framing, listener: listener, conns: map[*conn]bool{}, release: make(chan struct{})}
+	p := &Proxy{target: target, framing: framing, listener: listener, release: make(chan struct{})}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.running.Go(p.serve)
 	t.Cleanup(func() {
 		listener.Close()
-		p.mu.Lock()
-		p.ended = true
-		p.mu.Unlock()
-		p.Disconnect()
+		p.cancel()
 		p.running.Wait()
 	})
 	return p
@@ -123,9 +122,8 @@ func (p *Proxy) Release() {
 func (p *Proxy) Disconnect() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for c := range p.conns {
-		c.close()
-	}
+	p.cancel()
+	p.ctx, p.cancel = context.WithCancel(context.Background())
 }
 
 func (p *Proxy) serve() {
@@ -138,34 +136,11 @@ func (p *Proxy) serve() {
 	}
 }
 
-func (p *Proxy) forward(client net.Conn) {
-	server, err := net.Dial("tcp", p.target)
-	if err != nil {
-		client.Close()
-		return
-	}
-	c := newConn(p, client, server)
-	if !p.add(c) {
-		c.close()
-		return
-	}
-	defer p.remove(c)
-	p.running.Go(c.requests)
-	c.replies()
-}
-
-// add registers a connection. It returns false if the test has ended.
-func (p *Proxy) add(c *conn) bool {
+// connected returns the context of a new connection.
+func (p *Proxy) connected() context.Context {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.conns[c] = true
-	return !p.ended
-}
-
-func (p *Proxy) remove(c *conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.conns, c)
+	return p.ctx
 }
 
 // number returns the number of a request and its fault.
@@ -177,12 +152,6 @@ func (p *Proxy) number(request []byte) Fault {
 	}
 	p.exchanges++
 	return Fault{p.exchanges, p.faults[p.exchanges]}
-}
-
-func (p *Proxy) hit(fault Fault) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.hits = append(p.hits, fault)
 }
 
 func (p *Proxy) released() <-chan struct{} {

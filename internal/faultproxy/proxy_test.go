@@ -119,30 +119,18 @@ func TestStalledReplyIsReleased(t *testing.T) {
 
 // A client may give up before the server replies. Its reply would have been held, so the fault counts.
 func TestReplyIsStalledAfterTheClientIsGone(t *testing.T) {
-	e, p := setUp(t)
+	e, gone := newEcho(t), make(chan struct{})
+	p := start(t, e.listener.Addr().String(), func() framing { return lines{gone} })
 	p.Plan(Fault{At: 1, Kind: StallReply})
 	c := dial(t, p)
 	e.mu.Lock() // the server does not reply
 	c.send(t, "one\n")
 	await(t, func() bool { return p.Exchanges() == 1 })
 	c.Close()
-	await(t, func() bool { return clientIsGone(p) })
+	<-gone
 	e.mu.Unlock()
 	requireHit(t, p, Fault{At: 1, Kind: StallReply})
 	require.Equal(t, []string{"one"}, e.lines())
-}
-
-func clientIsGone(p *Proxy) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for c := range p.conns {
-		select {
-		case <-c.clientGone:
-			return true
-		default:
-		}
-	}
-	return false
 }
 
 func TestPlanRestartsTheNumbering(t *testing.T) {

@@ -81,7 +81,7 @@ func countMessages(t *testing.T, open func(t *testing.T) Subject) int {
 	var last *run
 	for i := range 2 {
 		last = newRun(t, i, open, faultproxy.Fault{})
-		if err := last.do(); err != nil {
+		if _, err := last.do(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,25 +120,17 @@ func newRun(t *testing.T, number int, open func(t *testing.T) Subject, fault fau
 	return &run{Subject: open(t), namespace: fmt.Sprint(t.Name(), " ", number), fault: fault}
 }
 
-// timeouts returns the timeout of the limiters and that of the contexts. If the fault hangs, one of
-// them ends the call.
-func (r *run) timeouts() (limiter, context time.Duration) {
+// timeouts returns the timeout of the limiters and that of the contexts, and the longest time that a call
+// may take. If the fault hangs, one of the timeouts ends the call.
+func (r *run) timeouts() (limiter, context, longest time.Duration) {
 	switch {
 	case !r.fault.Kind.Hangs():
-		return longTimeout, longTimeout
+		return longTimeout, longTimeout, maxDuration
 	case r.fault.At%2 == 0:
-		return longTimeout, shortTimeout
+		return longTimeout, shortTimeout, shortTimeout + slack
 	default:
-		return shortTimeout, longTimeout
+		return shortTimeout, longTimeout, shortTimeout + slack
 	}
-}
-
-// maxDuration returns the longest time that a call may take.
-func (r *run) maxDuration() time.Duration {
-	if r.fault.Kind.Hangs() {
-		return shortTimeout + slack
-	}
-	return maxDuration
 }
 
 func (r *run) newLimiter(store storage.Store, denialCacheTTL, timeout time.Duration) (*compose.Limiter[string], error) {
@@ -152,38 +144,29 @@ func (r *run) newLimiter(store storage.Store, denialCacheTTL, timeout time.Durat
 
 // doWithFault repeats a run whose fault did not happen. On a busy machine calls can end before they
 // send a message.
-func (r *run) doWithFault() (err error) {
-	var none noFaultError
+func (r *run) doWithFault() error {
 	for range 3 {
-		if err = r.do(); !errors.As(err, &none) {
-			break
+		if happened, err := r.do(); happened || err != nil {
+			return err
 		}
 		r.namespace += " again"
 	}
-	return err
+	return fmt.Errorf("the fault did not happen in %d messages", r.Proxy.Exchanges())
 }
 
-// noFaultError is the error of a run that is right but had no fault. It is the number of messages.
-type noFaultError int
-
-func (n noFaultError) Error() string {
-	return fmt.Sprintf("the fault did not happen in %d messages", int(n))
-}
-
-// do makes the decisions and reports what is wrong with them.
-func (r *run) do() error {
+// do makes the decisions. It reports whether the fault has happened, and what is wrong with the decisions.
+func (r *run) do() (happened bool, err error) {
 	var limiters [2]*compose.Limiter[string]
-	timeout, _ := r.timeouts()
+	timeout, _, _ := r.timeouts()
 	for i := range limiters {
-		var err error
 		// Cached denials last longer than a run, so the number of messages is the same in each run.
 		if limiters[i], err = r.newLimiter(r.Store, time.Hour, timeout); err != nil {
-			return err
+			return false, err
 		}
 	}
 	direct, err := r.newLimiter(r.Direct, -1, longTimeout)
 	if err != nil {
-		return err
+		return false, err
 	}
 	r.admitted, r.unknown, r.failed, r.unknownByFault = map[string]int64{}, map[string]int64{}, 0, 0
 	r.Proxy.Plan(r.fault)
@@ -194,22 +177,19 @@ func (r *run) do() error {
 			wrong = append(wrong, fmt.Errorf("request %d: %w", i+1, err))
 		}
 	}
-	happened := r.awaitFault()
-	if err := errors.Join(append(wrong, r.checkStored(direct))...); err != nil || happened {
-		return err
-	}
-	return noFaultError(r.Proxy.Exchanges())
+	happened = r.awaitFault()
+	return happened, errors.Join(append(wrong, r.checkStored(direct))...)
 }
 
 // request makes one decision and reports what is wrong with it.
 func (r *run) request(limiter, direct *compose.Limiter[string], user string) error {
-	_, timeout := r.timeouts()
+	_, timeout, longest := r.timeouts()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	hits, begun := len(r.Proxy.Hits()), time.Now()
 	d, err := limiter.Allow(ctx, user)
-	if took := time.Since(begun); took > r.maxDuration() {
-		return fmt.Errorf("the call took %v; the maximum is %v", took, r.maxDuration())
+	if took := time.Since(begun); took > longest {
+		return fmt.Errorf("the call took %v; the maximum is %v", took, longest)
 	}
 	if err != nil {
 		return r.checkError(user, d, err, len(r.Proxy.Hits()) > hits)

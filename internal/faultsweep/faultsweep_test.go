@@ -38,7 +38,8 @@ func runOn(t *testing.T, swap swapFunc) error {
 		Subject:   Subject{Proxy: faultproxy.Redis(t, "127.0.0.1:1"), Store: &faultyStore{Store: inner, swap: swap}, Direct: inner},
 		namespace: t.Name(),
 	}
-	return r.do()
+	_, err := r.do()
+	return err
 }
 
 func TestRunFindsWrongStores(t *testing.T) {

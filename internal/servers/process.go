@@ -56,10 +56,10 @@ func (p *Process) create(program, ready string, configure func() error) error {
 		if err == nil {
 			err = p.start()
 		}
-		if err == nil {
-			return nil
+		if err != nil {
+			p.close()
 		}
-		if p.close(); !isPortInUse(err) {
+		if !isPortInUse(err) {
 			break
 		}
 	}
@@ -79,16 +79,12 @@ func (p *Process) Start() error {
 	defer p.mu.Unlock()
 	for deadline := time.Now().Add(maxWait); ; time.Sleep(50 * time.Millisecond) {
 		err := p.start()
-		if err == nil || !isTransient(err) || time.Now().After(deadline) {
+		// The kernel may not have released the port or the memory of the previous process yet.
+		isTransient := isPortInUse(err) || err != nil && strings.Contains(err.Error(), "shared memory block")
+		if !isTransient || time.Now().After(deadline) {
 			return err
 		}
 	}
-}
-
-// isTransient reports whether a start failed because the kernel has not released the port or the
-// memory of the previous process yet.
-func isTransient(err error) bool {
-	return isPortInUse(err) || strings.Contains(err.Error(), "shared memory block")
 }
 
 func isPortInUse(err error) bool {
@@ -102,21 +98,17 @@ func (p *Process) start() error {
 	if err := p.launch(); err != nil {
 		return err
 	}
-	ended := false
-	err := waitUntil(filepath.Base(p.argv[0])+" is ready", func() bool {
-		ended = !p.isRunning()
-		return ended || strings.Contains(p.Log(), p.ready)
-	})
-	if ended {
-		err = fmt.Errorf("servers: %s ended during its start", filepath.Base(p.argv[0]))
+	name := filepath.Base(p.argv[0])
+	err := waitUntil(name+" is ready", func() bool { return !p.isRunning() || strings.Contains(p.Log(), p.ready) })
+	switch {
+	case !p.isRunning():
+		err = fmt.Errorf("servers: %s ended during its start", name)
+	case err == nil:
+		return nil
+	default:
+		p.kill()
 	}
-	if err != nil {
-		if !ended {
-			p.kill()
-		}
-		return fmt.Errorf("%w; the end of its log:\n%s", err, p.Log())
-	}
-	return nil
+	return fmt.Errorf("%w; the end of its log:\n%s", err, p.Log())
 }
 
 func (p *Process) isRunning() bool {
@@ -228,6 +220,23 @@ func (p *Process) signalAll(sig syscall.Signal) {
 	}
 }
 
+// descendants returns the children of a process and their descendants. The children of PostgreSQL have
+// their own sessions, so a signal to the process group does not reach them.
+func descendants(pid int) (found []int) {
+	children := map[int][]int{}
+	list, _ := exec.Command("ps", "-A", "-o", "pid=,ppid=").Output()
+	for line := range strings.Lines(string(list)) {
+		var child, parent int
+		_, _ = fmt.Sscan(line, &child, &parent) // ps prints two numbers
+		children[parent] = append(children[parent], child)
+	}
+	found = children[pid]
+	for i := 0; i < len(found); i++ {
+		found = append(found, children[found[i]]...)
+	}
+	return found
+}
+
 // signal sends a signal to a process that this package started, or to a child of it. It ignores the
 // error for a process that has just ended.
 func signal(pid int, sig syscall.Signal) { _ = syscall.Kill(pid, sig) }
@@ -257,14 +266,7 @@ func newDir(owner *syscall.Credential) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return dir, setOwner(dir, owner)
-}
-
-func setOwner(path string, owner *syscall.Credential) error {
-	if owner == nil {
-		return nil
-	}
-	return os.Chown(path, int(owner.Uid), int(owner.Gid))
+	return dir, os.Chown(dir, int(owner.Uid), int(owner.Gid))
 }
 
 // writeFile writes a file that only the server may read. name is relative to its directory.
@@ -273,14 +275,14 @@ func (p *Process) writeFile(name, text string) error {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return err
 	}
-	return setOwner(path, p.owner)
+	return os.Chown(path, int(p.owner.Uid), int(p.owner.Gid))
 }
 
-// unprivileged returns the user of all servers if this process runs as root, because PostgreSQL and
-// PgBouncer refuse to run as root. Otherwise it returns nil.
+// unprivileged returns the user of all servers: another user if this process runs as root, because
+// PostgreSQL and PgBouncer refuse to run as root.
 func unprivileged() (*syscall.Credential, error) {
-	if os.Geteuid() != 0 {
-		return nil, nil
+	if uid := os.Geteuid(); uid != 0 {
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(os.Getegid()), NoSetGroups: true}, nil
 	}
 	for _, name := range []string{"postgres", "nobody"} {
 		if found, err := user.Lookup(name); err == nil {

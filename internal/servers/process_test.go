@@ -64,13 +64,6 @@ func TestPausedServerCanBeStoppedAndKilled(t *testing.T) {
 	}
 }
 
-func TestFailedStartShowsTheLog(t *testing.T) {
-	need(t, RedisPrograms)
-	err := new(RedisServer).create([]string{"no-such-setting 1"})
-	require.ErrorContains(t, err, "redis-server ended during its start")
-	require.ErrorContains(t, err, "no-such-setting")
-}
-
 func TestPortInUseIsDetected(t *testing.T) {
 	redis, postgres := Redis(t), Postgres(t)
 	bouncer := PgBouncer(t, shared.Postgres(t))
@@ -114,11 +107,12 @@ func TestServerIsRemovedAfterItsTest(t *testing.T) {
 	require.NoDirExists(t, dir)
 }
 
-func TestFailedStartRemovesItsDirectory(t *testing.T) {
+func TestFailedStartShowsTheLogAndRemovesTheDirectory(t *testing.T) {
 	need(t, PostgresPrograms)
 	before := dirs(t)
 	err := new(RedisServer).create([]string{"no-such-setting 1"})
-	require.Error(t, err)
+	require.ErrorContains(t, err, "redis-server ended during its start")
+	require.ErrorContains(t, err, "no-such-setting")
 	err = new(PostgresServer).create([]string{"no_such_setting = 1"})
 	require.ErrorContains(t, err, "no_such_setting")
 	require.Subset(t, before, dirs(t))

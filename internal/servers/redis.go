@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,12 +74,7 @@ func replyText(reply any) string {
 // replies reports whether the reply to a command contains all these texts.
 func (s *RedisServer) replies(command string, texts ...string) bool {
 	reply, err := s.Do(strings.Fields(command)...)
-	for _, text := range texts {
-		if err != nil || !strings.Contains(reply, text) {
-			return false
-		}
-	}
-	return true
+	return err == nil && !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(reply, text) })
 }
 
 // RedisSentinel is a primary, its replica and one sentinel. The sentinel promotes the replica one or
@@ -129,25 +124,20 @@ func (s *RedisSentinel) create(settings []string) error {
 	}
 	if err := s.Sentinel.createProgram("redis-sentinel", "+monitor master", []string{
 		"sentinel monitor " + SentinelName + " " + primary + " 1",
-		"sentinel down-after-milliseconds " + SentinelName + " 2000",
+		"sentinel down-after-milliseconds " + SentinelName + " 1000",
 		"sentinel failover-timeout " + SentinelName + " 3000",
 	}); err != nil {
 		return err
 	}
-	s.shortenPeriods()
+	// The ping period must not be much shorter: a replica is only promoted if it has answered within five
+	// ping periods, which can fail on a busy machine.
+	const shorter = "SENTINEL DEBUG ping-period 500 info-period 500 publish-period 200 ask-period 200"
+	if _, err := s.Sentinel.Do(strings.Fields(shorter)...); err != nil {
+		return fmt.Errorf("servers: %s: %w", shorter, err)
+	}
 	return waitUntil("the sentinel knows the replica", func() bool {
 		return s.Sentinel.replies("SENTINEL REPLICAS "+SentinelName, "\nmaster-link-status\nok\n")
 	})
-}
-
-// shortenPeriods shortens the periods of a sentinel of Redis 7. An older sentinel pings each second, so
-// it needs two seconds to detect a dead server. The ping period must not be much shorter: a replica is
-// only promoted if it has answered within five ping periods, which can fail on a busy machine.
-func (s *RedisSentinel) shortenPeriods() {
-	const periods = "ping-period 500 info-period 500 publish-period 200 ask-period 200"
-	if _, err := s.Sentinel.Do(strings.Fields("SENTINEL DEBUG " + periods)...); err == nil {
-		_, _ = s.Sentinel.Do("SENTINEL", "SET", SentinelName, "down-after-milliseconds", "1000")
-	}
 }
 
 const slots = 16384
@@ -185,41 +175,24 @@ func (c *RedisCluster) close() {
 func (c *RedisCluster) create(settings []string) error {
 	c.Nodes = [3]*RedisServer{{}, {}, {}}
 	settings = append([]string{"cluster-enabled yes", "cluster-node-timeout 2000"}, settings...)
+	first := func(node int) int { return (node*slots + len(c.Nodes) - 1) / len(c.Nodes) } // its first slot
 	for i, node := range c.Nodes {
 		if err := node.create(settings); err != nil {
 			return err
 		}
-		if err := c.join(i); err != nil {
-			return err
+		for _, command := range []string{
+			fmt.Sprintf("CLUSTER ADDSLOTSRANGE %d %d", first(i), first(i+1)-1),
+			fmt.Sprintf("CLUSTER SET-CONFIG-EPOCH %d", i+1), // with different epochs the nodes need no election
+			fmt.Sprintf("CLUSTER MEET %s %d", loopback, c.Nodes[0].port),
+		} {
+			if _, err := node.Do(strings.Fields(command)...); err != nil {
+				return fmt.Errorf("servers: %s: %w", command, err)
+			}
 		}
 	}
-	return waitUntil("the cluster is ready", c.isReady)
-}
-
-// join gives the i-th node its slots and connects it to the first node.
-func (c *RedisCluster) join(i int) error {
-	add := []string{"CLUSTER", "ADDSLOTS"}
-	for slot := range slots {
-		if c.Owner(slot) == c.Nodes[i] {
-			add = append(add, strconv.Itoa(slot))
-		}
-	}
-	// With different epochs the nodes need no election at the start.
-	epoch := []string{"CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i + 1)}
-	meet := []string{"CLUSTER", "MEET", loopback, strconv.Itoa(c.Nodes[0].port)}
-	for _, command := range [][]string{add, epoch, meet} {
-		if _, err := c.Nodes[i].Do(command...); err != nil {
-			return fmt.Errorf("servers: CLUSTER %s: %w", command[1], err)
-		}
-	}
-	return nil
-}
-
-func (c *RedisCluster) isReady() bool {
-	for _, node := range c.Nodes {
-		if !node.replies("CLUSTER INFO", "cluster_state:ok", fmt.Sprintf("cluster_known_nodes:%d\r", len(c.Nodes))) {
-			return false
-		}
-	}
-	return true
+	return waitUntil("the cluster is ready", func() bool {
+		return !slices.ContainsFunc(c.Nodes[:], func(node *RedisServer) bool {
+			return !node.replies("CLUSTER INFO", "cluster_state:ok", fmt.Sprintf("cluster_known_nodes:%d\r", len(c.Nodes)))
+		})
+	})
 }

@@ -1,8 +1,6 @@
 package trace
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -18,35 +16,27 @@ import (
 )
 
 const (
-	maxLine  = 64 << 10
+	maxLine  = 64<<10 - 1
 	maxTrace = 16 << 20
 )
 
 // Parse parses a trace. Its errors have the name and the line, from 1.
 func Parse(r io.Reader, name string) (*Trace, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxTrace+1))
+	if err == nil && len(text) > maxTrace {
+		err = fmt.Errorf("the trace is longer than %d bytes", maxTrace)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	p := parser{trace: Trace{name: name, shown: columns[:usual]}}
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxLine)
-	for lines.Scan() && lines.Err() == nil { // after an error the line is incomplete
+	for line := range strings.Lines(strings.TrimPrefix(string(text), "\uFEFF")) { // some editors write it
 		p.number++
-		if p.size += len(lines.Bytes()) + 1; p.size > maxTrace {
-			return nil, p.fail("the trace is longer than %d bytes", maxTrace)
-		}
-		text := strings.TrimRight(lines.Text(), "\r")
-		if p.number == 1 {
-			text = strings.TrimPrefix(text, "\uFEFF") // some editors write it
-		}
-		if err := p.line(text); err != nil {
+		if err := p.line(strings.TrimRight(line, "\r\n")); err != nil {
 			return nil, err
 		}
 	}
-	switch err := lines.Err(); {
-	case errors.Is(err, bufio.ErrTooLong):
-		p.number++
-		return nil, p.fail("the line is longer than %d bytes", maxLine-1)
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", name, err)
-	case !p.running:
+	if !p.running {
 		return nil, fmt.Errorf("%s: not a trace: there is no event, a line such as @0s KEY 1", name)
 	}
 	return &p.trace, nil
@@ -55,7 +45,6 @@ func Parse(r io.Reader, name string) (*Trace, error) {
 type parser struct {
 	trace   Trace
 	number  int
-	size    int
 	running bool // there was an event
 	showing bool // there was a show line
 	column  int  // the policy that the next policy line sets
@@ -66,6 +55,9 @@ func (p *parser) fail(format string, args ...any) error {
 }
 
 func (p *parser) line(text string) error {
+	if len(text) > maxLine {
+		return p.fail("the line is longer than %d bytes", maxLine)
+	}
 	for word := range strings.FieldsSeq(text) {
 		// A terminal would interpret control characters.
 		if !utf8.ValidString(word) || strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsGraphic(r) }) {

@@ -2,12 +2,45 @@ package storagetest
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
+
+// policies has the policy of each program that the laws of servers use.
+var policies = map[*algo.Program]algo.Policy{}
+
+var (
+	threeAnHour    = program("gcra 3/h")
+	tenAnHour      = program("gcra 10/h")
+	fiftyAnHour    = program("gcra 50/h")
+	thousandAnHour = program("gcra 1000/h")
+
+	// For each of randomPrograms, the states of the other algorithms are damaged.
+	randomPrograms = []*algo.Program{
+		tenAnHour, program("tokenbucket 10/h burst=4"), program("fixedwindow 5/h"), program("movingwindow 6/h slots=4"),
+		program("all(gcra 10/h; fixedwindow 12/h; all(movingwindow 30/d slots=6; tokenbucket 9/h))"),
+	}
+)
+
+// program adds a policy to policies. It panics if the policy has no program.
+func program(spec string) *algo.Program {
+	policy, err := compose.ParsePolicy(spec)
+	if err != nil {
+		panic(err)
+	}
+	program, ok := policy.(algo.Portable).Program()
+	if !ok {
+		panic(fmt.Sprintf("storagetest: the policy %v has no program", policy))
+	}
+	policies[&program] = policy
+	return &program
+}
 
 // decide decides a batch in Go, with the methods Step, Refund and Charge of the policies. found has the
 // stored record of each key. decide sets Found, At and Applied, and returns the change of each key. now is
@@ -26,41 +59,36 @@ func decide(b *driver.Batch, found []storage.Record, now time.Time) []driver.Cha
 		r.Applied = 0
 		for range max(r.Times, 1) {
 			next, applied := decideOnce(b, r.Uses, states)
-			if applied < 0 {
-				r.Applied = applied
-				break
-			}
 			for key, change := range next {
 				states[key], changes[key] = change.State, change
 			}
-			r.Applied += applied
+			if r.Applied += applied; applied < 0 {
+				break
+			}
 		}
 	}
 	return changes
 }
 
 // decideOnce decides a request with Times 1. It returns the changes by key and the Applied of the request.
-func decideOnce(b *driver.Batch, uses []driver.Use, states [][]byte) (map[int]driver.Change, int) {
-	changes, applied, denied := map[int]driver.Change{}, 0, false
-	for _, use := range uses {
-		if b.Found[use.Key].Version == b.Version {
-			return nil, driver.AlreadyStored
-		}
+func decideOnce(b *driver.Batch, uses []driver.Use, states [][]byte) (changes map[int]driver.Change, applied int) {
+	if slices.ContainsFunc(uses, func(u driver.Use) bool { return b.Found[u.Key].Version == b.Version }) {
+		return nil, driver.AlreadyStored
 	}
+	steps := [...]func(p algo.Policy, dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error){
+		driver.Allow: algo.Policy.Step, driver.Refund: algo.Policy.Refund, driver.Charge: algo.Policy.Charge,
+	}
+	changes = map[int]driver.Change{}
+	denied := false
 	for _, use := range uses {
-		step := algo.Policy.Step
 		switch use.Op {
 		case driver.Peek:
 			continue
 		case driver.Reset:
 			changes[use.Key] = driver.Change{Verb: driver.Delete}
 			continue
-		case driver.Refund:
-			step = algo.Policy.Refund
-		case driver.Charge:
-			step = algo.Policy.Charge
 		}
-		next, r, err := step(policyOf(b.Programs[use.Program]), nil, states[use.Key], b.At, use.Cost)
+		next, r, err := steps[use.Op](policies[b.Programs[use.Program]], nil, states[use.Key], b.At, use.Cost)
 		switch {
 		case err != nil && use.Shadow:
 		case err != nil:

@@ -41,43 +41,50 @@ func (s *subject) shortlyBefore(d time.Duration) time.Duration {
 	return d - 1
 }
 
-// update runs an update at epoch+at that must succeed.
-func (s *subject) update(at time.Duration, keys []string, d decider) {
-	if err := s.Store.(driver.InPlace).Update(s.ctx, epoch.Add(at), keys, d); err != nil {
-		s.fail("Update of %q: %v", keys, err)
+// update runs an update that must succeed.
+func (s *subject) update(now time.Time, keys []string, d decider) {
+	if err := s.Store.(driver.InPlace).Update(s.ctx, now, keys, d); err != nil {
+		s.fail("Update of %q at %v: %v", keys, now, err)
 	}
 }
 
 // change makes these changes at epoch+at.
 func (s *subject) change(at time.Duration, keys []string, changes ...driver.Change) {
-	s.update(at, keys, making(nil, changes...))
+	s.update(epoch.Add(at), keys, making(nil, changes...))
 }
 
-// finds requires that an update at epoch+at reads the states want. none stands for the state of an absent key.
-func (s *subject) finds(at time.Duration, keys []string, none string, want ...string) {
-	s.update(at, keys, func(found [][]byte, next []driver.Change) error {
+// reading returns a decider that must read the states want, and makes changes. what describes the update. none
+// stands for the state of an absent key.
+func (s *subject) reading(what, none string, want []string, changes ...driver.Change) decider {
+	return func(found [][]byte, next []driver.Change) error {
 		got := make([]string, len(found))
 		for i, state := range found {
 			if got[i] = string(state); state == nil {
 				got[i] = none
 			}
 		}
-		if !slices.Equal(got, want) || len(next) != len(keys) {
-			s.fail("after %v, an update of %.40q received the states %q and %d changes, want %q", at, keys, got, len(next), want)
+		if !slices.Equal(got, want) || len(next) != len(want) {
+			s.fail("%s received the states %q (%q is none) and %d changes, want %q", what, got, none, len(next), want)
 		}
 		for _, c := range next {
 			if c.Verb != driver.Keep || c.State != nil || c.TTL != 0 {
-				s.fail("an update received a change that is not zero: %v", c)
+				s.fail("%s received a change that is not zero: %v", what, c)
 			}
 		}
+		copy(next, changes)
 		return nil
-	})
+	}
+}
+
+// finds requires that an update at epoch+at reads the states want.
+func (s *subject) finds(at time.Duration, keys []string, none string, want ...string) {
+	s.update(epoch.Add(at), keys, s.reading(fmt.Sprintf("after %v, an update of %.40q", at, keys), none, want))
 }
 
 var inPlaceLaws = []Law{
 	law("an update reads the stored states",
 		"An update reads the state of each key. The state is nil if and only if the key is absent at the time of the update.", func(s *subject) {
-			keys := []string{key("b"), key("absent"), key("a"), key("empty")}
+			keys := keys("b", "absent", "a", "empty")
 			s.finds(0, keys, "-", "-", "-", "-", "-")
 			s.change(0, keys, putting("state b", time.Hour), driver.Change{}, putting("state a", 0), putting("", 0))
 			s.finds(s.shortlyBefore(time.Hour), keys, "-", "state b", "-", "state a", "")
@@ -85,7 +92,7 @@ var inPlaceLaws = []Law{
 		}),
 	law("an update applies its changes",
 		"An update applies Put, Delete and Keep. Keep does not change version or TTL.", func(s *subject) {
-			keys := []string{key("put"), key("delete"), key("keep"), key("delete nothing"), key("keep for ever")}
+			keys := keys("put", "delete", "keep", "delete nothing", "keep for ever")
 			kept := s.put(keys[4], "3", 0)
 			s.change(0, keys, putting("0", 0), putting("1", 0), putting("2", time.Hour))
 			remove, keep := driver.Change{Verb: driver.Delete}, driver.Change{State: []byte("ignored"), TTL: 48 * time.Hour}
@@ -97,7 +104,7 @@ var inPlaceLaws = []Law{
 	law("an update sets the TTL",
 		"A record that an update puts is kept for its new TTL, whatever TTL the key had. The TTL is never rounded down.", func(s *subject) {
 			const ttl, uneven, long = time.Hour, time.Hour + 999*time.Millisecond + 999*time.Microsecond + 999, 48 * time.Hour
-			keys := []string{key("longer"), key("shorter"), key("none"), key("one"), key("uneven")}
+			keys := keys("longer", "shorter", "none", "one", "uneven")
 			for _, ttls := range [][]time.Duration{{ttl, long, ttl, 0, 0}, {long, ttl, 0, ttl, uneven}} {
 				var changes []driver.Change
 				for _, ttl := range ttls {
@@ -133,10 +140,10 @@ var inPlaceLaws = []Law{
 		}),
 	law("a panic changes nothing and releases the lock",
 		"If the Decider panics, Update changes nothing, and the next update succeeds.", func(s *subject) {
-			keys := []string{key("a"), key("b")}
+			keys := keys("a", "b")
 			version := s.put(keys[0], "before", 0)
 			s.panics(func() {
-				s.update(0, keys, func(_ [][]byte, next []driver.Change) error {
+				s.update(epoch, keys, func(_ [][]byte, next []driver.Change) error {
 					next[0], next[1] = putting("after", 0), putting("after", 0)
 					panic("a bug of the caller")
 				})
@@ -178,13 +185,12 @@ var inPlaceLaws = []Law{
 		}),
 	law("no increment is lost between updates and swaps",
 		"If some goroutines increment two numbers with updates and others with swaps, no increment is lost.", func(s *subject) {
-			s.incrementsAddUp(func(i int) {
-				a, b := key("a"), key("b")
+			s.incrementsAddUp(func(i int, keys []string) {
 				if i%2 == 0 {
-					s.increment(a, b)
+					s.increment(i, keys)
 					return
 				}
-				s.update(0, []string{b, a}, func(found [][]byte, next []driver.Change) error {
+				s.update(epoch, []string{keys[1], keys[0]}, func(found [][]byte, next []driver.Change) error {
 					for i, state := range found {
 						next[i] = putting(s.successor(state), 0)
 					}
@@ -212,16 +218,7 @@ var updateTimeLaws = []Law{
 			for _, year := range []int{1, 1969, 2000, 2100, 2261, 9999} {
 				written, k := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC), key(fmt.Sprint("year ", year))
 				finds := func(now time.Time, want string, changes ...driver.Change) {
-					err := s.Store.(driver.InPlace).Update(s.ctx, now, []string{k}, decider(func(found [][]byte, next []driver.Change) error {
-						if string(found[0]) != want {
-							s.fail("an update at %v found the state %q of a record that was put at %v with a TTL of %v", now, found[0], written, ttl)
-						}
-						copy(next, changes)
-						return nil
-					}))
-					if err != nil {
-						s.fail("Update at %v: %v", now, err)
-					}
+					s.update(now, []string{k}, s.reading(fmt.Sprint("an update at ", now), "", []string{want}, changes...))
 				}
 				finds(written, "", putting("state", ttl))
 				s.Advance(2 * ttl)

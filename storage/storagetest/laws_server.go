@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,16 +16,12 @@ import (
 )
 
 // batchOf returns a batch of requests on the keys with these names.
-func batchOf(p *portable, names []string, requests ...driver.Request) *driver.Batch {
-	b := &driver.Batch{Version: storage.NewVersion(), Programs: []*algo.Program{&p.program}, Requests: requests}
-	for _, name := range names {
-		b.Keys = append(b.Keys, key(name))
-	}
-	return b
+func batchOf(p *algo.Program, names []string, requests ...driver.Request) *driver.Batch {
+	return &driver.Batch{Version: storage.NewVersion(), Programs: []*algo.Program{p}, Keys: keys(names...), Requests: requests}
 }
 
 // taking returns a batch whose requests each take cost units of one of the keys with these names.
-func taking(p *portable, cost int64, names ...string) *driver.Batch {
+func taking(p *algo.Program, cost int64, names ...string) *driver.Batch {
 	b := batchOf(p, names)
 	for i := range names {
 		b.Requests = append(b.Requests, request(allow(i, cost)))
@@ -46,30 +43,30 @@ func allow(key int, cost int64) driver.Use { return driver.Use{Key: key, Cost: c
 
 // tryRun runs batches. It retries after ErrContended.
 func (s *subject) tryRun(batches ...*driver.Batch) {
-	for {
+	done := func(b *driver.Batch) bool { return !errors.Is(b.Err, storage.ErrContended) || s.ctx.Err() != nil }
+	for batches = slices.Clone(batches); len(batches) > 0; batches = slices.DeleteFunc(batches, done) {
 		s.Store.(driver.Server).Run(s.ctx, batches...)
-		batches = slices.DeleteFunc(slices.Clone(batches), func(b *driver.Batch) bool { return !errors.Is(b.Err, storage.ErrContended) })
-		if len(batches) == 0 || s.ctx.Err() != nil {
-			return
-		}
 	}
 }
 
-// run runs a batch that must succeed, and returns the Applied of each request.
-func (s *subject) run(b *driver.Batch) (applied []int) {
+// run runs a batch that must succeed.
+func (s *subject) run(b *driver.Batch) {
 	s.tryRun(b)
-	if b.Err != nil {
-		s.fail("Run of a batch with %d keys from %.40q: %v", len(b.Keys), b.Keys[0], b.Err)
+	if err := cmp.Or(b.Err, errors.Join(b.KeyErr...)); err != nil || len(b.Found) != len(b.Keys) {
+		s.fail("Run of a batch with %d keys from %.40q found %d records, error %v", len(b.Keys), b.Keys[0], len(b.Found), err)
 	}
-	for i, err := range b.KeyErr {
-		if err != nil {
-			s.fail("Run of a batch: key %.40q: %v", b.Keys[i], err)
-		}
+}
+
+// applies runs a batch whose requests must have these values of Applied.
+func (s *subject) applies(b *driver.Batch, want ...int) {
+	s.run(b)
+	s.hasApplied(b, want...)
+}
+
+func (s *subject) hasApplied(b *driver.Batch, want ...int) {
+	if got := appliedOf(b); !slices.Equal(got, want) {
+		s.fail("the requests %s at %v have Applied %v, want %v", showRequests(b), b.At, got, want)
 	}
-	if len(b.Found) != len(b.Keys) {
-		s.fail("Run of a batch with %d keys found %d records", len(b.Keys), len(b.Found))
-	}
-	return appliedOf(b)
 }
 
 func appliedOf(b *driver.Batch) (applied []int) {
@@ -77,13 +74,6 @@ func appliedOf(b *driver.Batch) (applied []int) {
 		applied = append(applied, b.Requests[i].Applied)
 	}
 	return applied
-}
-
-// applies runs a batch whose requests must have these values of Applied.
-func (s *subject) applies(b *driver.Batch, want ...int) {
-	if got := s.run(b); !slices.Equal(got, want) {
-		s.fail("the requests %s have Applied %v, want %v", showRequests(b), got, want)
-	}
 }
 
 func showRequests(b *driver.Batch) string {
@@ -100,8 +90,8 @@ func showRequests(b *driver.Batch) string {
 }
 
 // spent requires that the keys with these names have the state after a batch took cost units of them.
-func (s *subject) spent(b *driver.Batch, p *portable, cost int64, names ...string) {
-	state, r, err := p.Step(nil, nil, b.At, cost)
+func (s *subject) spent(b *driver.Batch, p *algo.Program, cost int64, names ...string) {
+	state, r, err := policies[p].Step(nil, nil, b.At, cost)
 	if err != nil || !r.Allowed {
 		panic(fmt.Sprint("storagetest: a cost of ", cost, " is not allowed: ", err))
 	}
@@ -127,23 +117,24 @@ var serverLaws = []Law{
 				return
 			}
 			s.Spoil(key("bad"))
+			fails := func(b *driver.Batch, bad int, want ...int) {
+				s.tryRun(b)
+				wrong := b.Err != nil || len(b.KeyErr) != len(b.Keys)
+				for i, err := range b.KeyErr {
+					wrong = wrong || (err != nil) != (i == bad) || err != nil && !errors.Is(err, storage.ErrNotApplied)
+				}
+				if wrong {
+					s.fail("key %d of %q cannot be read, and Run returned the error %v and the errors of keys %v", bad, b.Keys, b.Err, b.KeyErr)
+				}
+				s.hasApplied(b, want...)
+			}
 			shadow := driver.Use{Key: 1, Cost: 1, Shadow: true}
 			b := at(s.Now().Round(0), batchOf(threeAnHour, []string{"a", "bad", "b"}, request(allow(0, 1), allow(1, 1)),
 				request(allow(0, 1)), request(allow(1, 1)), request(allow(2, 3)), request(shadow, allow(2, 1))))
-			s.tryRun(b)
-			if b.Err != nil || len(b.KeyErr) != 3 || b.KeyErr[0] != nil || !errors.Is(b.KeyErr[1], storage.ErrNotApplied) || b.KeyErr[2] != nil {
-				s.fail("the second of three keys cannot be read, and Run returned the error %v and the errors of keys %v", b.Err, b.KeyErr)
-			}
-			if got, want := appliedOf(b), []int{0, 1, 0, 1, 0}; !slices.Equal(got, want) {
-				s.fail("key 1 cannot be read, and the requests %s have Applied %v, want %v", showRequests(b), got, want)
-			}
+			fails(b, 1, 0, 1, 0, 1, 0)
 			s.spent(b, threeAnHour, 1, "a")
 			s.spent(b, threeAnHour, 3, "b")
-			alone := taking(threeAnHour, 1, "bad")
-			s.tryRun(alone)
-			if alone.Err != nil || len(alone.KeyErr) != 1 || !errors.Is(alone.KeyErr[0], storage.ErrNotApplied) {
-				s.fail("the only key of a batch cannot be read, and Run returned the error %v and the errors of keys %v", alone.Err, alone.KeyErr)
-			}
+			fails(taking(threeAnHour, 1, "bad"), 0, 0)
 		}),
 	law("each batch succeeds or fails alone",
 		"Run decides all its batches. A batch that is refused does not affect the others.", func(s *subject) {
@@ -160,9 +151,7 @@ var serverLaws = []Law{
 					s.fail("batch %d has the error %v, want %v", i, b.Err, want)
 				}
 				if b.Err == nil {
-					if got := appliedOf(b); !slices.Equal(got, []int{1, 0}) {
-						s.fail("batch %d has Applied %v, want [1 0]", i, got)
-					}
+					s.hasApplied(b, 1, 0)
 					s.spent(b, threeAnHour, 2, fmt.Sprint("key ", i))
 				}
 			}
@@ -192,12 +181,18 @@ var serverLaws = []Law{
 				}
 				for range times {
 					b := at(now, batchOf(fiftyAnHour, names, request(allow(0, 1), allow(1, 1)), request(allow(i%2, 1))))
-					for _, applied := range s.run(b) {
-						allowed.Add(int64(applied))
-					}
+					s.run(b)
+					allowed.Add(int64(b.Requests[0].Applied + b.Requests[1].Applied))
 				}
 			})
-			remaining := s.remaining(fiftyAnHour, now, "a") + s.remaining(fiftyAnHour, now, "b")
+			remaining := int64(0)
+			for _, record := range s.load(keys("a", "b")...) {
+				r, err := policies[fiftyAnHour].Peek(record.State, now, 1)
+				if err != nil {
+					s.fail("%v: %s", err, show(record))
+				}
+				remaining += r.Remaining
+			}
 			if total := allowed.Load(); total > 100 || total+remaining != 100 {
 				s.fail("with two limits of 50 units, %d units were allowed and %d remain", total, remaining)
 			}
@@ -210,7 +205,8 @@ var serverLaws = []Law{
 				b.Keys = append(b.Keys, key(fmt.Sprint("many ", i)))
 				b.Requests = append(b.Requests, request(allow(i, int64(i%4)+1)))
 			}
-			for i, applied := range s.run(b) {
+			s.run(b)
+			for i, applied := range appliedOf(b) {
 				if allowed := i%4 < 3; allowed != (applied == 1) {
 					s.fail("request %d, for %d of 3 units, has Applied %d", i, i%4+1, applied)
 				}
@@ -221,26 +217,17 @@ var serverLaws = []Law{
 	law("Runs reports which programs the server can run",
 		"Runs returns true for the programs of the algorithms and for stacks of them, and false for a program without code.", func(s *subject) {
 			server := s.Store.(driver.Server)
-			for _, p := range portables {
-				if !server.Runs(&p.program) {
-					s.fail("Runs returned false for the program of %s", p)
+			for p, policy := range policies {
+				if !server.Runs(p) {
+					s.fail("Runs returned false for the program of %s", policy)
 				}
 			}
-			for _, p := range []algo.Program{{}, {Name: "unknown"}, {Parts: []algo.Program{threeAnHour.program, {Name: "unknown"}}}} {
+			for _, p := range []algo.Program{{}, {Name: "unknown"}, {Parts: []algo.Program{*threeAnHour, {Name: "unknown"}}}} {
 				if server.Runs(&p) {
 					s.fail("Runs returned true for a program without code: %+v", p)
 				}
 			}
 		}),
-}
-
-// remaining returns how many units of a key remain.
-func (s *subject) remaining(p *portable, now time.Time, name string) int64 {
-	r, err := p.Peek(s.get(key(name)).State, now, 1)
-	if err != nil {
-		s.fail("%q: %v", name, err)
-	}
-	return r.Remaining
 }
 
 // batchTimeLaws are about the time of a batch and the TTLs of its records.
@@ -300,14 +287,13 @@ var batchTimeLaws = []Law{
 		}),
 	law("the margin is added to TTLs",
 		"The records of a batch are kept for their TTL plus Margin.", func(s *subject) {
-			const margin = 2 * time.Hour
+			const margin, lifetime = 2 * time.Hour, 3 * time.Hour
 			for _, b := range []*driver.Batch{
 				taking(tenAnHour, 10, "a", "b"), taking(tenAnHour, 10, "one"), at(s.Now().Round(0), taking(tenAnHour, 10, "given")),
 			} {
 				b.Margin = margin
 				s.run(b)
 			}
-			const lifetime = time.Hour + margin
 			s.last(map[string]time.Duration{"a": lifetime, "b": lifetime, "one": lifetime, "given": lifetime})
 		}),
 	law("a denial writes nothing",

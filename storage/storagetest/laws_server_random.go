@@ -16,7 +16,7 @@ var randomBatches = law("any batch is decided as in Go",
 		"only the requests with an enforced use of it. Requests on records that already have the version of the batch are Stored.",
 	func(s *subject) {
 		const batches = 700
-		m := &model{subject: s, random: rand.New(rand.NewPCG(1, 2)), now: s.Now().Round(0), records: map[string]modelRecord{}}
+		m := &model{subject: s, random: rand.New(rand.NewPCG(1, 2)), now: s.Now().Round(0), records: map[string]storage.Record{}}
 		for i := range batches {
 			if m.random.IntN(10) == 0 {
 				m.damage()
@@ -26,67 +26,48 @@ var randomBatches = law("any batch is decided as in Go",
 				continue
 			}
 			for i := range randomKeys {
-				m.expect(randomKey(i), m.get(randomKey(i)))
+				m.has(randomKey(i), m.get(randomKey(i)))
 			}
 		}
 	})
 
-// model holds the records that a store should have after the random batches.
+// model holds the records that a store should have after the random batches. The Margin of the batches is so
+// long that no record expires.
 type model struct {
 	*subject
 	random  *rand.Rand
 	now     time.Time
 	last    *driver.Batch
-	records map[string]modelRecord // by key
+	records map[string]storage.Record // by key
 }
 
-type modelRecord struct {
-	storage.Record
-	expires time.Time // the earliest real time at which the store may remove it; zero: never
-}
-
-// expect requires that key has the record of the model, and returns it. If the TTL of the record may have
-// passed, it may also be absent.
-func (m *model) expect(key string, got storage.Record) storage.Record {
-	want := m.records[key]
-	if absent(got) && !want.expires.IsZero() && !time.Now().Before(want.expires) {
-		delete(m.records, key)
-		return storage.Record{}
-	}
-	if !equal(got, want.Record) {
-		m.fail("%q has %s, want %s", key, show(got), show(want.Record))
-	}
-	return want.Record
+// has requires that key has the record of the model.
+func (m *model) has(key string, got storage.Record) {
+	m.same(fmt.Sprintf("%q", key), []storage.Record{got}, m.records[key])
 }
 
 // batch runs a random batch and compares its result.
 func (m *model) batch() {
 	b := m.newBatch()
-	want := *b
-	want.Requests = slices.Clone(b.Requests)
-	started := time.Now()
 	m.run(b)
-	found := make([]storage.Record, len(b.Keys))
 	for i, key := range b.Keys {
-		found[i] = m.expect(key, b.Found[i])
+		m.has(key, b.Found[i])
 	}
 	if !b.Now.IsZero() && !b.At.Equal(b.Now) {
 		m.fail("a batch at %v was decided at %v", b.Now, b.At)
 	}
-	changes := decide(&want, found, b.At)
+	want := *b
+	want.Requests = slices.Clone(b.Requests)
+	changes := decide(&want, b.Found, b.At)
 	if !slices.Equal(appliedOf(b), appliedOf(&want)) {
-		m.fail("the requests %s at %v have Applied %v, want %v; the records before were %v", showRequests(b), b.At, appliedOf(b), appliedOf(&want), found)
+		m.fail("the requests %s at %v have Applied %v, want %v; the records before were %v", showRequests(b), b.At, appliedOf(b), appliedOf(&want), b.Found)
 	}
 	for i, change := range changes {
 		switch change.Verb {
 		case driver.Delete:
 			delete(m.records, b.Keys[i])
 		case driver.Put:
-			k := modelRecord{Record: storage.Record{Version: b.Version, State: change.State}}
-			if change.TTL > 0 {
-				k.expires = started.Add(change.TTL)
-			}
-			m.records[b.Keys[i]] = k
+			m.records[b.Keys[i]] = storage.Record{Version: b.Version, State: change.State}
 		}
 	}
 	m.last = b
@@ -97,32 +78,24 @@ func (m *model) damage() {
 	key := randomKey(m.random.IntN(randomKeys))
 	swap := writing(key, m.get(key).Version, "not a state", 0)
 	m.swap(swap)
-	m.records[key] = modelRecord{Record: swap.New}
+	m.records[key] = swap.New
 }
 
 const randomKeys = 6
 
-// For each of randomPolicies, the states of the other algorithms are damaged.
-var randomPolicies = []*portable{tenAnHour, fourTokens, fiveAWindow, sixMoving, stack}
-
 func randomKey(i int) string { return key(fmt.Sprint("random ", i)) }
 
 func (m *model) newBatch() *driver.Batch {
-	b := &driver.Batch{Version: storage.NewVersion()}
+	b := &driver.Batch{Version: storage.NewVersion(), Programs: randomPrograms, Margin: time.Hour}
 	if m.last != nil && m.random.IntN(8) == 0 {
-		b.Version = m.last.Version
-		if m.random.IntN(2) == 0 { // the same batch, as after a lost reply
-			again := *m.last
-			again.Requests = slices.Clone(again.Requests)
-			return &again
+		if m.random.IntN(2) == 0 { // as after a lost reply
+			return m.last
 		}
+		b.Version = m.last.Version
 	}
 	m.now = m.now.Add(time.Duration(m.random.Int64N(int64(20*time.Minute))) - time.Minute)
 	if m.random.IntN(4) > 0 {
 		b.Now = m.now
-	}
-	for _, p := range randomPolicies {
-		b.Programs = append(b.Programs, &p.program)
 	}
 	order := m.random.Perm(randomKeys)[:1+m.random.IntN(randomKeys)]
 	for _, i := range order {

@@ -1,9 +1,11 @@
 package storagetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,26 +15,17 @@ import (
 
 // swapLaws are the laws of Load and CompareAndSwap.
 var swapLaws = []Law{
-	law("an absent key loads as the zero record",
-		"Load returns the zero Record for an absent key, without an error.", func(s *subject) {
-			if r := s.get(key("k")); r.Version != 0 || r.State != nil {
-				s.fail("Load returned version %d and %d bytes of state (nil: %v)", r.Version, len(r.State), r.State == nil)
-			}
-		}),
 	law("Load keeps the order of keys",
-		"Load returns records in the order of its keys, which may repeat and may be absent.", func(s *subject) {
+		"Load returns records in the order of its keys, which may repeat. The record of an absent key is the zero Record.", func(s *subject) {
 			versions := map[string]storage.Version{}
 			for _, name := range []string{"b", "a", "c"} {
 				versions[name] = s.put(key(name), name, 0)
 			}
 			names := []string{"c", "absent", "a", "c", "b", "absent"}
-			var keys []string
-			for _, name := range names {
-				keys = append(keys, key(name))
-			}
-			for i, r := range s.load(keys...) {
-				if name := names[i]; r.Version != versions[name] || !absent(r) && string(r.State) != name {
-					s.fail("record %d of %q is %s", i, names, show(r))
+			for i, r := range s.load(keys(names...)...) {
+				name := names[i]
+				if r.Version != versions[name] || absent(r) != (r.State == nil) || !absent(r) && string(r.State) != name {
+					s.fail("record %d of %q has version %d and the state %q (nil: %v)", i, names, r.Version, r.State, r.State == nil)
 				}
 			}
 		}),
@@ -122,15 +115,8 @@ var swapLaws = []Law{
 			if swapped {
 				return // another law requires the refusal
 			}
-			want := []storage.Record{{}, {Version: good, State: []byte("good state")}, {Version: stale, State: []byte("stale state")}, {}}
-			if len(current) != len(want) {
-				s.fail("%d records for %d keys", len(current), len(want))
-			}
-			for i, w := range want {
-				if current[i].Version != w.Version || !absent(w) && !equal(current[i], w) {
-					s.fail("record %d is %s, want %s", i, show(current[i]), show(w))
-				}
-			}
+			s.same("the records of a conflict", current, storage.Record{}, storage.Record{Version: good, State: []byte("good state")},
+				storage.Record{Version: stale, State: []byte("stale state")}, storage.Record{})
 			if current, _ := s.try(writing(key("good"), good, "x", 0), writing(key("b"), 0, "x", 0)); current != nil {
 				s.fail("a swap that applied returned %d records", len(current))
 			}
@@ -152,35 +138,27 @@ var swapLaws = []Law{
 	law("a call may have many keys",
 		"A Load and a CompareAndSwap may have more than a thousand keys.", func(s *subject) {
 			const n = 1100 // the limiter writes up to 1024 decisions together
-			keys, creates, replaces := make([]string, n), make([]storage.Swap, n), make([]storage.Swap, n)
+			keys, creates, replaces, created := make([]string, n), make([]storage.Swap, n), make([]storage.Swap, n), make([]storage.Record, n)
 			for i := range keys {
 				keys[i] = key(fmt.Sprint("many ", i))
 				creates[i] = writing(keys[i], 0, fmt.Sprint("state ", i), time.Hour)
-				replaces[i] = writing(keys[i], creates[i].New.Version, "x", time.Hour)
+				created[i] = creates[i].New
+				replaces[i] = writing(keys[i], created[i].Version, "x", time.Hour)
 			}
 			s.swap(creates...)
-			for i, r := range s.load(keys...) {
-				if !equal(r, creates[i].New) {
-					s.fail("record %d of %d is %s, want %s", i, n, show(r), show(creates[i].New))
-				}
-			}
+			s.same("Load of many keys", s.load(keys...), created...)
 			replaces[n-1].Old = storage.NewVersion()
 			if current, swapped := s.try(replaces...); swapped || len(current) != n {
 				s.fail("a swap of %d keys with a conflict of the last key returned swapped %v and %d records", n, swapped, len(current))
 			}
 		}),
-	law("duplicate keys are refused",
-		"A CompareAndSwap that has a key twice returns ErrDuplicateKey and writes nothing.", func(s *subject) {
-			a, b := key("a"), key("b")
-			s.refuses(storage.ErrDuplicateKey, writing(a, 0, "x", 0), writing(a, 0, "x", 0))
-			s.refuses(storage.ErrDuplicateKey, writing(a, 0, "x", 0), writing(b, 0, "x", 0), deleting(a, 0))
-			s.lacks(a, b)
-		}),
 	law("invalid swaps are refused",
-		"A key of more than MaxKey bytes is refused with ErrKey. A negative TTL, a state without a version and an unknown "+
-			"priority are refused with ErrSwap. Nothing is written.", func(s *subject) {
-			long, valid, unknown := strings.Repeat("x", storage.MaxKey+1), writing("valid", 0, "x", 0), writing(key("k"), 0, "x", 0)
+		"A key that occurs twice is refused with ErrDuplicateKey, and one of more than MaxKey bytes with ErrKey. A negative TTL, a state "+
+			"without a version and an unknown priority are refused with ErrSwap. Nothing is written.", func(s *subject) {
+			a, long, valid, unknown := key("a"), strings.Repeat("x", storage.MaxKey+1), writing("valid", 0, "x", 0), writing(key("k"), 0, "x", 0)
 			unknown.Priority = storage.UsedUp + 1
+			s.refuses(storage.ErrDuplicateKey, writing(a, 0, "x", 0), writing(a, 0, "x", 0))
+			s.refuses(storage.ErrDuplicateKey, writing(a, 0, "x", 0), valid, deleting(a, 0))
 			s.refuses(storage.ErrKey, writing(long, 0, "x", 0))
 			s.refuses(storage.ErrKey, valid, writing(long, 0, "x", 0))
 			s.refuses(storage.ErrSwap, valid, writing(key("k"), 0, "x", -1))
@@ -189,7 +167,7 @@ var swapLaws = []Law{
 			if _, err := s.Store.Load(s.ctx, "valid", long); !errors.Is(err, storage.ErrKey) {
 				s.fail("Load of a key of %d bytes returned the error %v", len(long), err)
 			}
-			s.lacks("valid", long[1:], key("k"))
+			s.lacks(a, "valid", long[1:], key("k"))
 		}),
 	law("a cancelled call writes nothing",
 		"If its context ended before the call, CompareAndSwap writes nothing. The error wraps the context's error and "+
@@ -203,6 +181,24 @@ var swapLaws = []Law{
 				s.fail("Load returned the error %v", err)
 			}
 			s.lacks(k)
+		}),
+	law("no increment is lost",
+		"If many goroutines create and increment two numbers with Load and CompareAndSwap concurrently, no increment is lost.", func(s *subject) {
+			s.incrementsAddUp(s.increment)
+		}),
+	law("swaps in opposite orders do not deadlock",
+		"Concurrent calls of CompareAndSwap with the same keys in opposite orders all end without an error.", func(s *subject) {
+			const swappers, times = 6, 20
+			names := []string{"a", "b", "c"}
+			s.concurrently(swappers, func(i int) {
+				pair := keys(names[i%3], names[(i+1+i/3)%3])
+				for range times {
+					now := s.load(pair...)
+					if _, _, err := s.Store.CompareAndSwap(s.ctx, writing(pair[0], now[0].Version, "x", 0), writing(pair[1], now[1].Version, "x", 0)); err != nil {
+						s.fail("a swap of %q concurrent with swaps in other orders: %v", pair, err)
+					}
+				}
+			})
 		}),
 }
 
@@ -233,6 +229,45 @@ func (s *subject) refusesAll(names string, stale int, create bool) {
 func (s *subject) refuses(want error, swaps ...storage.Swap) {
 	current, swapped, err := s.Store.CompareAndSwap(s.ctx, swaps...)
 	if !errors.Is(err, want) || !errors.Is(err, storage.ErrNotApplied) || swapped || current != nil {
-		s.fail("CompareAndSwap of %s returned %d records, swapped %v and the error %v", keysOf(swaps), len(current), swapped, err)
+		s.fail("CompareAndSwap of %.40q returned %d records, swapped %v and the error %v, want %v", keysOf(swaps), len(current), swapped, err, want)
 	}
+}
+
+// incrementsAddUp requires that no increment is lost if several goroutines call increment, which adds one to the
+// numbers under both keys. An absent key has the number 0. i is the number of the goroutine.
+func (s *subject) incrementsAddUp(increment func(i int, keys []string)) {
+	const rounds, adders, times = 10, 8, 2
+	for round := range rounds {
+		keys := keys(fmt.Sprint("a ", round), fmt.Sprint("b ", round))
+		s.concurrently(adders, func(i int) {
+			for range times {
+				increment(i, keys)
+			}
+		})
+		for _, r := range s.load(keys...) {
+			if string(r.State) != strconv.Itoa(adders*times) {
+				s.fail("after %d increments the key has %s", adders*times, show(r))
+			}
+		}
+	}
+}
+
+// increment adds one to both numbers with a swap. It retries after conflicts.
+func (s *subject) increment(_ int, keys []string) {
+	for swapped := false; !swapped; {
+		var swaps []storage.Swap
+		for i, r := range s.load(keys...) {
+			swaps = append(swaps, writing(keys[i], r.Version, s.successor(r.State), 0))
+		}
+		_, swapped = s.try(swaps...)
+	}
+}
+
+// successor returns the next number after the one in state.
+func (s *subject) successor(state []byte) string {
+	n, err := strconv.Atoi(cmp.Or(string(state), "0"))
+	if err != nil {
+		s.fail("the state of the key should be a number, but is %.40q", state)
+	}
+	return strconv.Itoa(n + 1)
 }

@@ -27,13 +27,7 @@ func (s *subject) transact(clock func() time.Time, updates ...*driver.Update) {
 // requiring returns an update of one key that must read the state want and then makes change. "-" stands for
 // an absent key.
 func (s *subject) requiring(key, want string, change driver.Change) *driver.Update {
-	return updating(key, func(found [][]byte, next []driver.Change) error {
-		if (found[0] == nil) != (want == "-") || found[0] != nil && string(found[0]) != want {
-			s.fail("an update of %q found the state %q (nil: %v), want %q", key, found[0], found[0] == nil, want)
-		}
-		next[0] = change
-		return nil
-	})
+	return updating(key, s.reading(fmt.Sprintf("an update of %q", key), "-", []string{want}, change))
 }
 
 func updating(key string, d decider) *driver.Update {

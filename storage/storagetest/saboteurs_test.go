@@ -59,14 +59,23 @@ func loading(load loadFunc) builder {
 	}
 }
 
-// changingRecords returns a builder of stores that change each loaded record.
-func changingRecords(change func(r storage.Record) storage.Record) builder {
+// afterLoad returns a builder of stores that change the loaded records, under the lock.
+func afterLoad(change func(r *reference, keys []string, records []storage.Record)) builder {
 	return loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
 		records, err := r.Load(ctx, keys...)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		change(r, keys, records)
+		return records, err
+	})
+}
+
+// changingRecords returns a builder of stores that change each loaded record.
+func changingRecords(change func(r storage.Record) storage.Record) builder {
+	return afterLoad(func(_ *reference, _ []string, records []storage.Record) {
 		for i := range records {
 			records[i] = change(records[i])
 		}
-		return records, err
 	})
 }
 
@@ -112,6 +121,19 @@ func swapping(swap swapFunc) builder {
 	}
 }
 
+// afterSwap returns a builder of stores that change the records of a conflict or their own, under the lock.
+func afterSwap(change func(r *reference, swaps []storage.Swap, current []storage.Record, swapped bool)) builder {
+	return swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if err == nil {
+			change(r, swaps, current, swapped)
+		}
+		return current, swapped, err
+	})
+}
+
 // yield lets other goroutines run: those of this processor, and, because it sleeps, those of busy processors.
 func yield() {
 	for range 100 {
@@ -151,10 +173,7 @@ const expiresNothing = "never expires a record"
 
 // swapSaboteurs have a faulty CompareAndSwap.
 var swapSaboteurs = []saboteur{
-	{"changes the TTL on a conflict", "a refused swap changes nothing", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
-		r.mu.Lock()
-		defer r.mu.Unlock()
+	{"changes the TTL on a conflict", "a refused swap changes nothing", afterSwap(func(r *reference, swaps []storage.Swap, _ []storage.Record, swapped bool) {
 		for _, s := range swaps {
 			if k, ok := r.records[s.Key]; ok && !swapped {
 				k.expires = r.clock.time().Add(s.TTL)
@@ -164,7 +183,6 @@ var swapSaboteurs = []saboteur{
 				r.records[s.Key] = k
 			}
 		}
-		return current, swapped, err
 	})},
 	{"compares only the last key of three or more", "all or nothing", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 		if len(swaps) < 3 { // with two keys it would also lose increments
@@ -185,26 +203,20 @@ var swapSaboteurs = []saboteur{
 		}
 		return nil, true, nil
 	})},
-	{"applies a part of a refused swap", "all or nothing", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
-		r.mu.Lock()
-		defer r.mu.Unlock()
+	{"applies a part of a refused swap", "all or nothing", afterSwap(func(r *reference, swaps []storage.Swap, current []storage.Record, swapped bool) {
 		for i, s := range swaps {
 			if swapped || current[i].Version != s.Old {
 				break
 			}
 			r.put(r.clock.time(), s)
 		}
-		return current, swapped, err
 	})},
-	{"returns only the keys that were stale", "a conflict returns the stored records", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
+	{"returns only the keys that were stale", "a conflict returns the stored records", afterSwap(func(_ *reference, swaps []storage.Swap, current []storage.Record, _ bool) {
 		for i := range current {
 			if current[i].Version == swaps[i].Old {
 				current[i] = storage.Record{}
 			}
 		}
-		return current, swapped, err
 	})},
 	{"does not delete", "the zero record deletes", changingSwaps(func(_ *reference, s *storage.Swap) {
 		if s.New.Version == 0 {
@@ -218,51 +230,35 @@ var swapSaboteurs = []saboteur{
 		return key
 	})},
 	{"ignores the case of keys", "keys are opaque", changingKeys(strings.ToLower)},
-	{"keeps versions as floating point", "versions are opaque", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		swaps = slices.Clone(swaps)
-		for i, s := range swaps {
-			if now, _ := r.Load(ctx, s.Key); len(now) == 1 && s.Old != 0 && float64(now[0].Version) == float64(s.Old) {
-				swaps[i].Old = now[0].Version
-			}
+	{"keeps versions as floating point", "versions are opaque", changingSwaps(func(r *reference, s *storage.Swap) {
+		if now, _ := r.Load(context.Background(), s.Key); s.Old != 0 && float64(now[0].Version) == float64(s.Old) {
+			s.Old = now[0].Version
 		}
-		return r.CompareAndSwap(ctx, swaps...)
 	})},
-	{"keeps the caller's state", "buffers are not shared", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
-		r.mu.Lock()
-		defer r.mu.Unlock()
+	{"keeps the caller's state", "buffers are not shared", afterSwap(func(r *reference, swaps []storage.Swap, _ []storage.Record, swapped bool) {
 		for _, s := range swaps {
 			if k, ok := r.records[s.Key]; ok && swapped && k.Version == s.New.Version {
 				k.State = s.New.State
 				r.records[strings.Clone(s.Key)] = k
 			}
 		}
-		return current, swapped, err
 	})},
-	{"keeps the caller's key", "buffers are not shared", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
-		r.mu.Lock()
-		defer r.mu.Unlock()
+	{"keeps the caller's key", "buffers are not shared", afterSwap(func(r *reference, swaps []storage.Swap, _ []storage.Record, swapped bool) {
 		for _, s := range swaps {
 			if k, ok := r.records[s.Key]; ok && swapped {
 				delete(r.records, s.Key)
 				r.records[s.Key] = k
 			}
 		}
-		return current, swapped, err
 	})},
-	{"returns its own memory on a conflict", "buffers are not shared", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
-		r.mu.Lock()
-		defer r.mu.Unlock()
+	{"returns its own memory on a conflict", "buffers are not shared", afterSwap(func(r *reference, swaps []storage.Swap, current []storage.Record, _ bool) {
 		for i := range current {
 			if current[i].Version != 0 {
 				current[i].State = r.records[swaps[i].Key].State
 			}
 		}
-		return current, swapped, err
 	})},
-	{"applies the first of two swaps of a key", "duplicate keys are refused", func(r *reference, _ *storagetest.Harness) storage.Store {
+	{"applies the first of two swaps of a key", "invalid swaps are refused", func(r *reference, _ *storagetest.Harness) storage.Store {
 		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 			if _, err := driver.BeginSwap(ctx, swaps); errors.Is(err, storage.ErrDuplicateKey) {
 				swaps = slices.Clone(swaps)
@@ -310,7 +306,7 @@ var swapSaboteurs = []saboteur{
 			s.TTL = 1
 		}
 	})},
-	{"gives every record a TTL", "a record without a TTL never expires", changingSwaps(func(_ *reference, s *storage.Swap) {
+	{"gives every record a TTL", "no record expires before its TTL", changingSwaps(func(_ *reference, s *storage.Swap) {
 		if s.TTL == 0 {
 			s.TTL = 1000 * time.Hour
 		}
@@ -325,7 +321,7 @@ var swapSaboteurs = []saboteur{
 			}
 		}
 	})},
-	{"checks for absence before it creates", "only one creation succeeds", notAtomic(func(s storage.Swap) bool { return s.Old == 0 && s.New.Version != 0 })},
+	{"checks for absence before it creates", "no increment is lost", notAtomic(func(s storage.Swap) bool { return s.Old == 0 && s.New.Version != 0 })},
 	{"reads before it writes", "no increment is lost", notAtomic(func(s storage.Swap) bool { return s.Old != 0 && s.New.Version != 0 })},
 	{"locks keys in the order of the call", "swaps in opposite orders do not deadlock", func(r *reference, _ *storagetest.Harness) storage.Store {
 		var locks sync.Map
@@ -346,14 +342,10 @@ var swapSaboteurs = []saboteur{
 			return r.CompareAndSwap(ctx, swaps...)
 		}}
 	}},
-	{"keeps the version if the state is the same", "a swap needs the stored version", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		swaps = slices.Clone(swaps)
-		for i := range swaps {
-			if now, _ := r.Load(ctx, swaps[i].Key); len(now) == 1 && now[0].Version != 0 && bytes.Equal(now[0].State, swaps[i].New.State) {
-				swaps[i].New.Version = now[0].Version
-			}
+	{"keeps the version if the state is the same", "a swap needs the stored version", changingSwaps(func(r *reference, s *storage.Swap) {
+		if now, _ := r.Load(context.Background(), s.Key); now[0].Version != 0 && bytes.Equal(now[0].State, s.New.State) {
+			s.New.Version = now[0].Version
 		}
-		return r.CompareAndSwap(ctx, swaps...)
 	})},
 	{"returns what it replaced", "a conflict returns the stored records", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
@@ -362,14 +354,10 @@ var swapSaboteurs = []saboteur{
 		}
 		return current, swapped, err
 	})},
-	{"deletes when the TTL of the deletion ends", "the zero record deletes", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		swaps = slices.Clone(swaps)
-		for i := range swaps {
-			if swaps[i].New.Version == 0 && swaps[i].TTL > 0 {
-				swaps[i].New = storage.Record{Version: storage.NewVersion()}
-			}
+	{"deletes when the TTL of the deletion ends", "the zero record deletes", changingSwaps(func(_ *reference, s *storage.Swap) {
+		if s.New.Version == 0 && s.TTL > 0 {
+			s.New = storage.Record{Version: storage.NewVersion()}
 		}
-		return r.CompareAndSwap(ctx, swaps...)
 	})},
 	{"cannot swap more than 1000 keys", "a call may have many keys", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 		if len(swaps) > 1000 {
@@ -382,10 +370,8 @@ var swapSaboteurs = []saboteur{
 			s.New = storage.Record{}
 		}
 	})},
-	{"returns current records of one buffer", "buffers are not shared", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
+	{"returns current records of one buffer", "buffers are not shared", afterSwap(func(_ *reference, _ []storage.Swap, current []storage.Record, _ bool) {
 		pack(current)
-		return current, swapped, err
 	})},
 	{"keeps TTLs in milliseconds", "no record expires before its TTL", changingSwaps(func(_ *reference, s *storage.Swap) {
 		s.TTL = max(s.TTL.Truncate(time.Millisecond), min(s.TTL, 1))
@@ -395,14 +381,10 @@ var swapSaboteurs = []saboteur{
 			s.TTL -= s.TTL >> 10
 		}
 	})},
-	{"returns an expired record as current", "an expired key is absent", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
-		r.mu.Lock()
-		defer r.mu.Unlock()
+	{"returns an expired record as current", "an expired key is absent", afterSwap(func(r *reference, swaps []storage.Swap, current []storage.Record, _ bool) {
 		for i := range current {
 			current[i] = copied(r.records[swaps[i].Key].Record)
 		}
-		return current, swapped, err
 	})},
 	{"swaps an expired record from its version", "an expired key is absent", changingSwaps(func(r *reference, s *storage.Swap) {
 		now, _ := r.Load(context.Background(), s.Key)
@@ -425,16 +407,12 @@ var swapSaboteurs = []saboteur{
 			s.Until = s.Until.Add(s.TTL)
 		}
 	})},
-	{"keeps the latest Until that a key had", "a swap replaces the TTL", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+	{"keeps the latest Until that a key had", "a swap replaces the TTL", changingSwaps(func(r *reference, s *storage.Swap) {
 		r.mu.Lock()
-		swaps = slices.Clone(swaps)
-		for i, s := range swaps {
-			if k := r.records[s.Key]; k.until.After(s.Until) {
-				swaps[i].Until = k.until
-			}
+		defer r.mu.Unlock()
+		if k := r.records[s.Key]; k.until.After(s.Until) {
+			s.Until = k.until
 		}
-		r.mu.Unlock()
-		return r.CompareAndSwap(ctx, swaps...)
 	})},
 	{"expires a record at an early Until", "an early Until does not change the TTL", changingSwaps(func(r *reference, s *storage.Swap) {
 		if s.TTL > 0 && !s.Until.IsZero() {
@@ -457,7 +435,7 @@ var swapSaboteurs = []saboteur{
 
 // loadSaboteurs have a faulty Load.
 var loadSaboteurs = []saboteur{
-	{"an absent key has a state", "an absent key loads as the zero record", changingRecords(func(r storage.Record) storage.Record {
+	{"an absent key has a state", "Load keeps the order of keys", changingRecords(func(r storage.Record) storage.Record {
 		if r.Version == 0 {
 			r.State = []byte{}
 		}
@@ -466,14 +444,12 @@ var loadSaboteurs = []saboteur{
 	{"sorts the keys it loads", "Load keeps the order of keys", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
 		return r.Load(ctx, slices.Sorted(slices.Values(keys))...)
 	})},
-	{"loads a repeated key once", "Load keeps the order of keys", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
-		records, err := r.Load(ctx, keys...)
+	{"loads a repeated key once", "Load keeps the order of keys", afterLoad(func(_ *reference, keys []string, records []storage.Record) {
 		for i := range records {
 			if slices.Contains(keys[:i], keys[i]) {
 				records[i] = storage.Record{}
 			}
 		}
-		return records, err
 	})},
 	{"drops NULs", "states are opaque", changingRecords(func(r storage.Record) storage.Record {
 		r.State = bytes.ReplaceAll(r.State, []byte{0}, nil)
@@ -491,16 +467,12 @@ var loadSaboteurs = []saboteur{
 		}
 		return r
 	})},
-	{"returns its own memory", "buffers are not shared", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
-		records, err := r.Load(ctx, keys...)
-		r.mu.Lock()
-		defer r.mu.Unlock()
+	{"returns its own memory", "buffers are not shared", afterLoad(func(r *reference, keys []string, records []storage.Record) {
 		for i := range records {
 			if records[i].Version != 0 {
 				records[i].State = r.records[keys[i]].State
 			}
 		}
-		return records, err
 	})},
 	{"cannot load no keys", "empty calls succeed", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
 		if len(keys) == 0 {
@@ -508,17 +480,13 @@ var loadSaboteurs = []saboteur{
 		}
 		return r.Load(ctx, keys...)
 	})},
-	{"loads a repeated key into one buffer", "buffers are not shared", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
-		records, err := r.Load(ctx, keys...)
+	{"loads a repeated key into one buffer", "buffers are not shared", afterLoad(func(_ *reference, keys []string, records []storage.Record) {
 		for i := range records {
 			records[i] = records[slices.Index(keys, keys[i])]
 		}
-		return records, err
 	})},
-	{"loads all states into one buffer", "buffers are not shared", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
-		records, err := r.Load(ctx, keys...)
+	{"loads all states into one buffer", "buffers are not shared", afterLoad(func(_ *reference, _ []string, records []storage.Record) {
 		pack(records)
-		return records, err
 	})},
 	{"cannot load more than 1000 keys", "a call may have many keys", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
 		if len(keys) > 1000 {

@@ -102,7 +102,7 @@ func (l Law) Check(h Harness) error {
 
 // Laws returns all laws. The laws of the optional interfaces come last.
 func Laws() []Law {
-	return slices.Concat(swapLaws, bytesLaws, expiryLaws, concurrencyLaws,
+	return slices.Concat(swapLaws, bytesLaws, expiryLaws,
 		lawsOf[storage.Purger](purgeLaws),
 		lawsOf[driver.InPlace](inPlaceLaws, updateTimeLaws),
 		lawsOf[driver.Transactor](inTransactions(inPlaceLaws), transactLaws),

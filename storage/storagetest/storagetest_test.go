@@ -79,7 +79,7 @@ func TestHangingStoreFailsTheLaw(t *testing.T) {
 	h.Timeout = 10 * time.Millisecond
 	r.mu.Lock() // never unlocked
 	for _, law := range storagetest.Laws() {
-		if law.Name == "only one creation succeeds" {
+		if law.Name == "no increment is lost" {
 			require.ErrorContains(t, law.Check(h), "have not ended")
 		}
 	}
@@ -90,9 +90,9 @@ func ExampleLaws() {
 		fmt.Println(law.Sentence)
 	}
 	// Output:
-	// Load returns the zero Record for an absent key, without an error.
-	// Load returns records in the order of its keys, which may repeat and may be absent.
+	// Load returns records in the order of its keys, which may repeat. The record of an absent key is the zero Record.
 	// A Load of no keys and a CompareAndSwap without swaps succeed.
+	// Stores with different tables or prefixes in one database share no key.
 }
 
 func ExampleLaw_Check() {

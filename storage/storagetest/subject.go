@@ -100,7 +100,7 @@ func (s *subject) try(swaps ...storage.Swap) (current []storage.Record, swapped 
 			continue
 		}
 		if err != nil {
-			s.fail("CompareAndSwap of %s: %v", keysOf(swaps), err)
+			s.fail("CompareAndSwap of %d keys, %.40q: %v", len(swaps), keysOf(swaps), err)
 		}
 		return current, swapped
 	}
@@ -118,7 +118,7 @@ func (s *subject) put(key, state string, ttl time.Duration) storage.Version {
 // swap applies swaps that must not conflict.
 func (s *subject) swap(swaps ...storage.Swap) {
 	if _, swapped := s.try(swaps...); !swapped {
-		s.fail("a swap of %s from the stored versions was refused as a conflict", keysOf(swaps))
+		s.fail("a swap of %d keys, %.40q, from the stored versions was refused as a conflict", len(swaps), keysOf(swaps))
 	}
 }
 
@@ -131,8 +131,18 @@ func (s *subject) conflicts(what string, swaps ...storage.Swap) {
 
 // holds requires that key has a record with this version and state.
 func (s *subject) holds(key string, version storage.Version, state string) {
-	if got, want := s.get(key), (storage.Record{Version: version, State: []byte(state)}); !equal(got, want) {
-		s.fail("%.40q has %s, want %s", key, show(got), show(want))
+	s.same(fmt.Sprintf("%.40q", key), s.load(key), storage.Record{Version: version, State: []byte(state)})
+}
+
+// same requires that records, which what describes, are these.
+func (s *subject) same(what string, records []storage.Record, want ...storage.Record) {
+	if len(records) != len(want) {
+		s.fail("%s: %d records, want %d", what, len(records), len(want))
+	}
+	for i, got := range records {
+		if got.Version != want[i].Version || string(got.State) != string(want[i].State) {
+			s.fail("%s: record %d of %d is %s, want %s", what, i+1, len(want), show(got), show(want[i]))
+		}
 	}
 }
 
@@ -184,10 +194,6 @@ func deleting(key string, old storage.Version) storage.Swap {
 // absent reports whether r is the record of an absent key. It ignores the state, which has a law of its own.
 func absent(r storage.Record) bool { return r.Version == 0 }
 
-func equal(a, b storage.Record) bool {
-	return a.Version == b.Version && string(a.State) == string(b.State)
-}
-
 func show(r storage.Record) string {
 	if absent(r) {
 		return "no record"
@@ -195,18 +201,21 @@ func show(r storage.Record) string {
 	return fmt.Sprintf("version %d with %d bytes %.40q", r.Version, len(r.State), r.State)
 }
 
-func keysOf(swaps []storage.Swap) string {
-	const shown = 5
-	var keys []string
-	for _, swap := range swaps[:min(len(swaps), shown)] {
-		keys = append(keys, fmt.Sprintf("%.40q", swap.Key))
+// keysOf returns the first keys of swaps.
+func keysOf(swaps []storage.Swap) (keys []string) {
+	for _, swap := range swaps[:min(len(swaps), 5)] {
+		keys = append(keys, swap.Key)
 	}
-	if more := len(swaps) - len(keys); more > 0 {
-		return fmt.Sprint(keys, " and ", more, " more")
-	}
-	return fmt.Sprint(keys)
+	return keys
 }
 
 // key returns a key in the group of the laws. Redis Cluster can swap keys together only if they share a
 // group.
 func key(name string) string { return driver.Key("law", name) }
+
+func keys(names ...string) (keys []string) {
+	for _, name := range names {
+		keys = append(keys, key(name))
+	}
+	return keys
+}
