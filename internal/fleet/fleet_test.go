@@ -6,7 +6,7 @@
 //   - Several processes admit exactly what one process may admit (exact_limit_test.go), also if the
 //     clocks of the processes differ.
 //   - Under contention, each decision is one that the policies allow at its time and in its order, and
-//     no denial is wrong (contention_test.go).
+//     no denial is wrong (contention_test.go, linearizable_test.go).
 //   - A killed server or process loses only what the package comment of its store says
 //     (crash_test.go). Limiters follow their failure policy in an outage and recover by themselves
 //     (outage_test.go).

@@ -3,6 +3,7 @@ module github.com/sluice-go/sluice/internal/fleet
 go 1.25.0
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/jackc/pgx/v5 v5.7.6
 	github.com/redis/go-redis/v9 v9.20.0
 	github.com/sluice-go/sluice v0.0.0
