@@ -256,5 +256,5 @@ func (s *suggestPolicies) report(_ context.Context, r *suggestReport) (report, e
 	for i := range r.found {
 		j.Suggestions = append(j.Suggestions, r.jsonOf(i))
 	}
-	return report{s.tables(r), j, r.chart(fmt.Sprintf("limited by %v", s.keyer))}, nil
+	return report{s.tables(r), j, curvePicture{r, fmt.Sprintf("limited by %v", s.keyer)}}, nil
 }

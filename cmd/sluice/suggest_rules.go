@@ -145,7 +145,7 @@ func (s *suggestRules) report(ctx context.Context, common *suggestReport) (repor
 	if r.together, err = s.together(ctx, r.policies); err != nil {
 		return report{}, err
 	}
-	return report{r.tables(), r.json(), r.chart("rules of " + baseName(s.name))}, nil
+	return report{r.tables(), r.json(), curvePicture{common, "rules of " + baseName(s.name)}}, nil
 }
 
 // together replays the requests through all rules, with these policies in place of their own.
