@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/sluice-go/sluice/algo"
@@ -310,35 +311,18 @@ func (s *search) curve(best, peak int64) (curve []Candidate, err error) {
 
 // curveNumbers returns rising round numbers from about a hundredth of best to peak, with best, the
 // number below best, and peak.
-func curveNumbers(best, peak int64) (numbers []int64) {
-	add := func(n int64) {
-		if n >= 1 && (len(numbers) == 0 || n > numbers[len(numbers)-1]) {
-			numbers = append(numbers, n)
-		}
-	}
-	extra := []int64{best - 1, best, max(best, peak)}
-	for ten := int64(1); ; ten *= 10 {
+func curveNumbers(best, peak int64) []int64 {
+	last := max(best, peak)
+	numbers := []int64{max(1, best-1), best, last}
+	for ten := int64(1); ten <= algo.MaxCount/10; ten *= 10 {
 		for _, digit := range [...]int64{10, 15, 20, 30, 50, 70} {
-			n := ten * digit / 10
-			for len(extra) > 0 && extra[0] <= n {
-				add(extra[0])
-				extra = extra[1:]
-			}
-			if len(extra) == 0 {
-				return numbers
-			}
-			if n >= best/100 {
-				add(n)
+			if n := ten * digit / 10; best/100 <= n && n <= last {
+				numbers = append(numbers, n)
 			}
 		}
-		if ten > algo.MaxCount/100 {
-			break
-		}
 	}
-	for _, n := range extra {
-		add(n)
-	}
-	return numbers
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
 }
 
 // count counts what the policy with a number denies, of all requests. If the number gives no valid
@@ -377,18 +361,12 @@ func (s *search) prove(result *Suggestion, best int64) error {
 	if s.Goal.Count(&result.Best.Counts) > s.most || tighter.Policy != nil && s.Goal.Count(&tighter.Counts) <= s.most {
 		return fmt.Errorf("suggest: the replay of %v does not confirm the search; please report this with the policy", result.Best.Policy)
 	}
-	return s.irregular(result)
-}
-
-// irregular finds the smallest number above Best that does not meet the goal.
-func (s *search) irregular(result *Suggestion) error {
-	n := s.smallest(false, result.Best.Number, math.MaxInt64)
-	if n == 0 {
-		return nil
+	if n := s.smallest(false, best, math.MaxInt64); n > 0 {
+		larger, err := s.count(n)
+		if larger.Policy != nil {
+			result.Irregular = &larger
+		}
+		return err
 	}
-	c, err := s.count(n)
-	if c.Policy != nil {
-		result.Irregular = &c
-	}
-	return err
+	return nil
 }
