@@ -39,7 +39,6 @@ type counter struct {
 
 	mu    sync.Mutex
 	total Counts
-	next  int // the next batch of keys
 }
 
 // run returns the counts. If they exceed the goal they may be incomplete. It returns the error of ctx
@@ -49,14 +48,61 @@ func (r *counter) run(ctx context.Context) (Counts, error) {
 	if r.sure {
 		keys = r.requests.above(undeniable(r.policy, r.cost))
 	}
-	workers := min(runtime.GOMAXPROCS(0), len(r.requests.batches))
-	errs := make([]error, workers)
+	errs := make([]error, min(runtime.GOMAXPROCS(0), keys))
 	var wg sync.WaitGroup
-	for i := range workers {
-		wg.Go(func() { errs[i] = r.work(ctx, keys) })
+	for i := range errs {
+		wg.Go(func() { errs[i] = r.work(ctx, i, len(errs), keys) })
 	}
 	wg.Wait()
 	return r.total, cmp.Or(cmp.Or(errs...), ctx.Err())
+}
+
+// work steps the requests of every stride-th key. Keys are sorted by their requests, so all workers
+// have about as many.
+func (r *counter) work(ctx context.Context, first, stride, keys int) error {
+	var counts Counts
+	var state, spare []byte
+	steps := 0
+	for k := first; k < keys; k += stride {
+		denied := int64(0)
+		state = state[:0]
+		for _, at := range r.requests.of(k) {
+			if steps++; steps%4096 == 0 && r.collect(ctx, &counts) {
+				return nil
+			}
+			next, result, err := r.policy.Step(spare[:0], state, time.Unix(0, at), r.cost)
+			if err != nil {
+				return err
+			}
+			if result.Allowed {
+				spare, state = state, next
+				continue
+			}
+			spare = next
+			denied++
+			counts.Deny(result.RetryAfter)
+			if r.goal != nil && r.goal.Of == OfClients {
+				break // one denial is all that matters
+			}
+		}
+		if r.byKey != nil {
+			r.byKey[k] = denied
+		}
+		if denied > 0 {
+			counts.ClientsDenied++
+		}
+	}
+	r.collect(ctx, &counts)
+	return nil
+}
+
+// collect moves the counts of a worker to the total, and reports whether all workers can stop.
+func (r *counter) collect(ctx context.Context, c *Counts) (stop bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.total.add(c)
+	*c = Counts{}
+	return ctx.Err() != nil || r.goal != nil && r.goal.Count(&r.total) > r.most
 }
 
 var epoch = time.Unix(0, 0)
@@ -73,79 +119,6 @@ func undeniable(p algo.Policy, cost int64) int64 {
 		most = min(most, fresh.Limit/fresh.Cost)
 	}
 	return most
-}
-
-// exceeds reports whether the counts are more than the goal allows.
-func (r *counter) exceeds(c *Counts) bool { return r.goal != nil && r.goal.Count(c) > r.most }
-
-// work takes batches of keys until none is left, or the goal is exceeded.
-func (r *counter) work(ctx context.Context, keys int) error {
-	batches := r.requests.batches
-	var w worker
-	for {
-		r.mu.Lock()
-		r.total.add(&w.counts)
-		w.counts = Counts{}
-		b := r.next
-		r.next++
-		done := r.exceeds(&r.total)
-		r.mu.Unlock()
-		if done || b >= len(batches) || batches[b] >= keys || ctx.Err() != nil {
-			return nil
-		}
-		end := keys
-		if b+1 < len(batches) {
-			end = min(end, batches[b+1])
-		}
-		for k := batches[b]; k < end && !r.exceeds(&w.counts); k++ {
-			if err := w.step(ctx, r, k); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// worker steps the requests of some keys.
-type worker struct {
-	counts       Counts // of the current batch
-	state, spare []byte
-}
-
-// step steps the requests of one key.
-func (w *worker) step(ctx context.Context, r *counter, k int) error {
-	begin := 0
-	if k > 0 {
-		begin = r.requests.ends[k-1]
-	}
-	before := w.counts.Denied
-	w.state = w.state[:0]
-	for i, at := range r.requests.at[begin:r.requests.ends[k]] {
-		const often = 4096
-		if (i+1)%often == 0 && (r.exceeds(&w.counts) || ctx.Err() != nil) {
-			break
-		}
-		next, result, err := r.policy.Step(w.spare[:0], w.state, time.Unix(0, at), r.cost)
-		if err != nil {
-			return err
-		}
-		if result.Allowed {
-			w.spare, w.state = w.state, next
-			continue
-		}
-		w.spare = next
-		w.counts.Deny(result.RetryAfter)
-		if r.goal != nil && r.goal.Of == OfClients {
-			break // one denial is all that matters
-		}
-	}
-	denied := w.counts.Denied - before
-	if r.byKey != nil {
-		r.byKey[k] = denied
-	}
-	if denied > 0 {
-		w.counts.ClientsDenied++
-	}
-	return nil
 }
 
 // denials returns the keys with denials, sorted.
