@@ -217,7 +217,7 @@ func TestInvalidCommandLinesOfSuggest(t *testing.T) {
 		"no times":             {[]string{"suggest", write(t, "b.json", `{"at":1}`+"\n")}, 1, []string{"b.json:1", "no time in the JSON object", "with --time-field"}},
 		"file twice":           {[]string{"suggest", log, filepath.Dir(log) + "/./access.log"}, 2, []string{"same file", "name it once"}},
 		"missing file":         {[]string{"suggest", filepath.Join(dir, "no.log")}, 2, []string{"no.log"}},
-		"trace":                {[]string{"suggest", trace}, 2, []string{"a.trace is a trace, and suggest reads access logs; name a log"}},
+		"trace":                {[]string{"suggest", trace}, 2, []string{"a.trace is a trace, and suggest reads access logs; name an access log"}},
 		"picture over the log": {[]string{"suggest", "--out", drawn, drawn}, 2, []string{"is the log itself", "name another file"}},
 		"nowhere to draw":      {[]string{"suggest", "--out", filepath.Join(dir, "no", "a.svg"), log}, 2, []string{"--out", "folder"}},
 		"unknown picture":      {[]string{"suggest", "--out", "a.gif", log}, 2, []string{"a.gif", ".svg or .png"}},
