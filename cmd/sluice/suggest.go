@@ -192,14 +192,7 @@ func (p *suggestRun) suggest(ctx context.Context, what suggestSubject, sources [
 // bar. Nothing is shown in the first second.
 func searchProgress(terminal io.Writer) (step, done func()) {
 	start := time.Now()
-	bar := progressbar.NewOptions64(-1,
-		progressbar.OptionSetVisibility(isTerminal(terminal)),
-		progressbar.OptionSetWriter(terminal),
-		progressbar.OptionSetDescription("searching, replays"),
-		progressbar.OptionShowCount(),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionClearOnFinish(),
-	)
+	bar := newBar(terminal, -1, true, "searching, replays", progressbar.OptionShowCount())
 	count, shown := 0, false
 	step = func() {
 		if count++; time.Since(start) > time.Second {
