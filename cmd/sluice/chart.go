@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"image/color"
@@ -106,8 +107,14 @@ func (c *chart) draw(path string) error {
 // writeWhole writes a file. If that fails, for instance because the disk is full, it removes the
 // file, so that nobody takes a part for the whole.
 func writeWhole(path string, content []byte) error {
-	err := os.WriteFile(path, content, 0o666)
-	if info, statErr := os.Stat(path); err != nil && statErr == nil && info.Mode().IsRegular() { // not a device
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	info, statErr := f.Stat()
+	err = cmp.Or(err, f.Close())
+	if err != nil && statErr == nil && info.Mode().IsRegular() { // not a device
 		os.Remove(path)
 	}
 	return err
