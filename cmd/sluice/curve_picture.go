@@ -14,20 +14,59 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/suggest"
 )
 
-// curveChart draws the share that is denied by number, with a line for each template. Both axes
-// are logarithmic, because limits differ by powers of ten and tolerances are small.
-type curveChart struct {
-	title, subtitle string
-	unit            suggest.Unit
-	goal            float64 // the largest share that may be denied, in percent
-	none            float64 // where the chart shows 0%
-	lines           []curveLine
+// curvePicture draws the share that is denied by number, with a line for each search. Both axes are
+// logarithmic, because limits differ by powers of ten and tolerances are small.
+type curvePicture struct {
+	*suggestReport
+	by string // what the limits are by
 }
 
-type curveLine struct {
-	name   string
-	points plotter.XYs
-	found  *plotter.XY // nil: no number meets the goal
+// draw draws the chart into the file.
+func (r curvePicture) draw(path string) error {
+	c := newChart(fmt.Sprintf("Share of %v denied, by number", r.goal.Of), fmt.Sprintf("%s, %s, %s", baseName(r.log.name), r.log.span(), r.by))
+	none := 100.0 // where the chart shows 0%
+	for i := range r.found {
+		none = min(none, 100/float64(r.found[i].Total()))
+	}
+	none = math.Pow(10, math.Floor(math.Log10(none)-0.2))
+	p := c.add(4.5 * vg.Inch)
+	p.X.Label.Text = "number in place of the ?"
+	p.Y.Label.Text = fmt.Sprintf("share of %v denied", r.goal.Of)
+	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
+	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(roundTicks), plot.TickerFunc(shareTicks)
+	p.X.Max = 2
+	var marks []plot.Plotter // above all lines
+	for i, name := range r.names {
+		s := &r.found[i]
+		line := &plotter.Line{LineStyle: lineStyle(i)}
+		for j := range s.Curve {
+			line.XYs = append(line.XYs, curvePoint(s, &s.Curve[j], none))
+		}
+		p.Add(line)
+		if !s.Found {
+			c.legend.Add(shorten(name), line)
+			continue
+		}
+		mark := &plotter.Scatter{XYs: plotter.XYs{curvePoint(s, &s.Best, none)}, GlyphStyle: glyphStyle(i)}
+		c.legend.Add(shorten(fmt.Sprintf("%s, found: %d", name, s.Best.Number)), line, mark)
+		marks = append(marks, mark)
+	}
+	p.X.Min, p.X.Max = 1, p.X.Max*1.05 // room for the last mark
+	p.Y.Min, p.Y.Max = none, 100
+	if goal := 100 - r.goal.Share.Percent(); goal > none {
+		level := &plotter.Line{XYs: plotter.XYs{{X: p.X.Min, Y: goal}, {X: p.X.Max, Y: goal}}}
+		level.LineStyle = draw.LineStyle{Color: color.Gray{0x80}, Width: vg.Points(1)}
+		p.Add(level)
+		c.legend.Add(fmt.Sprintf("the goal: at most %s%% denied", strconv.FormatFloat(goal, 'g', 6, 64)), level)
+	}
+	p.Add(marks...)
+	return c.draw(path)
+}
+
+// curvePoint returns the point of a candidate. 0% is at none.
+func curvePoint(s *suggest.Suggestion, c *suggest.Candidate, none float64) plotter.XY {
+	denied := 100 * float64(s.Goal.Count(&c.Counts)) / float64(s.Total())
+	return plotter.XY{X: float64(c.Number), Y: max(denied, none)}
 }
 
 // lineColors and lineDashes tell lines apart, also without colour and where lines cover each other.
@@ -38,110 +77,8 @@ var (
 		{0xcc, 0x79, 0xa7, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x00, 0x00, 0x00, 0xff},
 	}
 	lineDashes = [...][]vg.Length{nil, {5, 4}, {1.5, 3}, {9, 3, 2, 3}}
-	goalColor  = color.NRGBA{0x80, 0x80, 0x80, 0xff}
+	lineMarks  = [...]draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.PyramidGlyph{}}
 )
-
-const (
-	curveHeight  = 4.5 * vg.Inch
-	legendHeight = 0.19 * vg.Inch // of a line
-)
-
-// chart returns a chart with a line for each search. by says what the limits are by.
-func (r *suggestReport) chart(by string) *curveChart {
-	c := &curveChart{
-		title:    fmt.Sprintf("Share of %v denied, by number", r.goal.Of),
-		subtitle: fmt.Sprintf("%s, %s, %s", baseName(r.log.name), r.log.span(), by),
-		unit:     r.goal.Of,
-		goal:     100 - r.goal.Share.Percent(),
-		none:     100,
-	}
-	for i := range r.found {
-		c.none = min(c.none, 100/float64(r.found[i].Total()))
-	}
-	c.none = math.Pow(10, math.Floor(math.Log10(c.none)-0.2))
-	for i, name := range r.names {
-		c.add(name, &r.found[i])
-	}
-	return c
-}
-
-func (c *curveChart) add(name string, s *suggest.Suggestion) {
-	at := func(n *suggest.Candidate) plotter.XY {
-		denied := 100 * float64(s.Goal.Count(&n.Counts)) / float64(s.Total())
-		return plotter.XY{X: float64(n.Number), Y: max(denied, c.none)}
-	}
-	line := curveLine{name: name}
-	for i := range s.Curve {
-		line.points = append(line.points, at(&s.Curve[i]))
-	}
-	if s.Found {
-		found := at(&s.Best)
-		line.found = &found
-		line.name = fmt.Sprintf("%s, found: %d", name, s.Best.Number)
-	}
-	c.lines = append(c.lines, line)
-}
-
-// draw draws the chart into the file.
-func (c *curveChart) draw(path string) error {
-	head := headHeight + vg.Length(len(c.lines))*legendHeight
-	height := head + curveHeight
-	p := c.plot()
-	return drawFile(path, height, func(dc draw.Canvas) {
-		top := draw.Crop(dc, margin, -margin, height-head, 0)
-		y := top.Max.Y - margin
-		top.FillText(textStyle(15, draw.XLeft), vg.Point{X: top.Min.X, Y: y}, c.title)
-		top.FillText(textStyle(10, draw.XLeft), vg.Point{X: top.Min.X, Y: y - vg.Points(20)}, c.subtitle)
-		y -= vg.Points(44)
-		for i := range c.lines {
-			style := lineStyle(i)
-			x := top.Min.X
-			top.StrokeLine2(style, x, y-vg.Points(6), x+vg.Points(34), y-vg.Points(6))
-			if c.lines[i].found != nil {
-				top.DrawGlyph(glyphStyle(i), vg.Point{X: x + vg.Points(17), Y: y - vg.Points(6)})
-			}
-			top.FillText(textStyle(10, draw.XLeft), vg.Point{X: x + vg.Points(42), Y: y}, shorten(c.lines[i].name))
-			y -= legendHeight
-		}
-		p.Draw(draw.Crop(dc, margin, -margin, margin, -head))
-	})
-}
-
-func (c *curveChart) plot() *plot.Plot {
-	p := plot.New()
-	p.X.Label.Text = "number in place of the ?"
-	p.Y.Label.Text = fmt.Sprintf("share of %v denied", c.unit)
-	p.X.Label.TextStyle.Font = textStyle(9, draw.XCenter).Font
-	p.Y.Label.TextStyle.Font = textStyle(9, draw.XCenter).Font
-	p.X.Tick.Label.Font = textStyle(8, draw.XCenter).Font
-	p.Y.Tick.Label.Font = textStyle(8, draw.XCenter).Font
-	p.X.Min, p.X.Max = 1, 2
-	p.Y.Min, p.Y.Max = c.none, 100
-	for i := range c.lines {
-		for _, point := range c.lines[i].points {
-			p.X.Max = max(p.X.Max, point.X)
-		}
-	}
-	p.X.Max *= 1.05 // room for the last mark
-	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
-	p.X.Tick.Marker = plot.TickerFunc(roundTicks)
-	p.Y.Tick.Marker = plot.TickerFunc(c.shareTicks)
-	grid := plotter.NewGrid()
-	grid.Horizontal.Color, grid.Vertical.Color = gridColor, gridColor
-	p.Add(grid)
-	if c.goal > c.none {
-		p.Add(level{c.goal, fmt.Sprintf("the goal: at most %s%% denied", strconv.FormatFloat(c.goal, 'g', 6, 64))})
-	}
-	for i := range c.lines {
-		p.Add(&plotter.Line{XYs: c.lines[i].points, LineStyle: lineStyle(i)})
-	}
-	for i := range c.lines {
-		if found := c.lines[i].found; found != nil {
-			p.Add(&plotter.Scatter{XYs: plotter.XYs{*found}, GlyphStyle: glyphStyle(i)})
-		}
-	}
-	return p
-}
 
 // lineStyle returns the style of a line. Later lines are thinner, so that they do not hide earlier
 // ones.
@@ -154,30 +91,14 @@ func lineStyle(i int) draw.LineStyle {
 }
 
 func glyphStyle(i int) draw.GlyphStyle {
-	shapes := [...]draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.PyramidGlyph{}}
-	return draw.GlyphStyle{Color: lineColors[i%len(lineColors)], Radius: vg.Points(4), Shape: shapes[i%len(shapes)]}
-}
-
-// level is a horizontal line with a label.
-type level struct {
-	y     float64
-	label string
-}
-
-// Plot implements plot.Plotter.
-func (l level) Plot(c draw.Canvas, p *plot.Plot) {
-	_, y := p.Transforms(&c)
-	at := y(l.y)
-	c.StrokeLine2(draw.LineStyle{Color: goalColor, Width: vg.Points(1)}, c.Min.X, at, c.Max.X, at)
-	c.FillText(textStyle(8, draw.XLeft), vg.Point{X: c.Min.X + vg.Points(3), Y: at - vg.Points(2)}, l.label)
+	return draw.GlyphStyle{Color: lineColors[i%len(lineColors)], Radius: vg.Points(4), Shape: lineMarks[i%len(lineMarks)]}
 }
 
 // roundTicks labels powers of ten, and their doubles and fivefolds if there are few of them.
-func roundTicks(from, to float64) (ticks []plot.Tick) {
-	few := to/from <= 2e4
+func roundTicks(_, to float64) (ticks []plot.Tick) {
 	for ten := 1.0; ten <= to; ten *= 10 {
 		for _, digit := range [...]float64{1, 2, 5} {
-			if at := ten * digit; at >= from && at <= to && (digit == 1 || few) {
+			if at := ten * digit; at <= to && (digit == 1 || to <= 2e4) {
 				ticks = append(ticks, plot.Tick{Value: at, Label: strconv.FormatFloat(at, 'g', 7, 64)})
 			}
 		}
@@ -186,9 +107,9 @@ func roundTicks(from, to float64) (ticks []plot.Tick) {
 }
 
 // shareTicks labels powers of ten in percent. The lowest one is 0%.
-func (c *curveChart) shareTicks(_, to float64) []plot.Tick {
-	ticks := []plot.Tick{{Value: c.none, Label: "0%"}}
-	for at := c.none * 10; at <= to*1.01; at *= 10 {
+func shareTicks(from, to float64) []plot.Tick {
+	ticks := []plot.Tick{{Value: from, Label: "0%"}}
+	for at := from * 10; at <= to*1.01; at *= 10 {
 		ticks = append(ticks, plot.Tick{Value: at, Label: strconv.FormatFloat(at, 'g', 3, 64) + "%"})
 	}
 	return ticks

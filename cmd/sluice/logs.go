@@ -63,6 +63,32 @@ func (l *logFlags) parseBy() (*accesslog.Keyer, error) {
 	return k, nil
 }
 
+// keyed makes the key of an entry.
+type keyed struct {
+	keyer *accesslog.Keyer
+	key   []byte
+}
+
+// fields returns the fields of an entry that the key needs, and those that it names.
+func (k *keyed) fields() (read, named accesslog.Fields) { return k.keyer.Fields(), k.keyer.Named() }
+
+// keyOf returns the key of an entry. It is valid until the next call.
+func (k *keyed) keyOf(e *accesslog.Entry) []byte {
+	k.key = k.keyer.AppendKey(k.key[:0], e)
+	return k.key
+}
+
+// open opens the logs for a command that reads no traces.
+func (l *logFlags) open(ctx context.Context, command string, logs []string, s streams) ([]source, error) {
+	sources, err := await(ctx, func() ([]source, error) { return openSources(logs, s.in) })
+	for _, log := range sources {
+		if log.trace {
+			return nil, usagef("%s is a trace, and %s reads access logs; name an access log, or run the trace with sluice replay", log.name, command)
+		}
+	}
+	return sources, err
+}
+
 // read reads the logs to their end. It calls add for each entry, in the order of time. read has the
 // fields that add needs, and named those that keys and rules name.
 func (l *logFlags) read(ctx context.Context, sources []source, read, named accesslog.Fields, terminal io.Writer, add func(*accesslog.Entry) error) (*logSummary, error) {

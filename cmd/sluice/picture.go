@@ -1,42 +1,23 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
-	"errors"
 	"fmt"
 	"image/color"
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 )
 
-// Colours for people with colour blindness (Okabe and Ito).
-var (
-	allowedColor = color.NRGBA{0x56, 0xb4, 0xe9, 0xff}
-	deniedColor  = color.NRGBA{0xd5, 0x5e, 0x00, 0xff}
-	gridColor    = color.NRGBA{0xe0, 0xe0, 0xe0, 0xff}
-)
-
 const (
-	pictureWidth = 9 * vg.Inch
-	panelHeight  = 1.55 * vg.Inch
-	headHeight   = 0.8 * vg.Inch
-	lineHeight   = 0.16 * vg.Inch // of the titles of panels
-	margin       = 0.15 * vg.Inch
+	panelHeight = 1.55 * vg.Inch
+	lineHeight  = 0.16 * vg.Inch // of the titles of panels
 )
 
 // picture has a panel for each row of a timeline. All panels have equal axes.
@@ -62,155 +43,12 @@ func (p *picture) addPanel(name string, allowed, denied int64) {
 	p.panels = append(p.panels, lines)
 }
 
-// draw draws the picture into the file.
-func (p *picture) draw(path string) error {
-	plots, lines := p.plots()
-	height := headHeight + vg.Length(len(plots))*(panelHeight+vg.Length(lines-1)*lineHeight) + margin
-	return drawFile(path, height, func(dc draw.Canvas) {
-		p.drawHead(draw.Crop(dc, margin, -margin, height-headHeight, 0))
-		body := draw.Crop(dc, margin, -margin, margin, -headHeight)
-		for i, c := range plot.Align(plots, draw.Tiles{Rows: len(plots), Cols: 1, PadY: vg.Points(8)}, body) {
-			plots[i][0].Draw(c[0])
-		}
-	})
-}
-
-// drawFile writes a picture into the file. paint paints it on a white canvas of the height.
-func drawFile(path string, height vg.Length, paint func(draw.Canvas)) error {
-	var canvas vg.CanvasWriterTo = vgsvg.New(pictureWidth, height)
-	png := strings.EqualFold(filepath.Ext(path), ".png")
-	if png {
-		canvas = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(pictureWidth, height), vgimg.UseDPI(150))}
-	}
-	dc := draw.New(canvas)
-	dc.SetColor(color.White)
-	dc.Fill(dc.Rectangle.Path())
-	paint(dc)
-	var out bytes.Buffer
-	if _, err := canvas.WriteTo(&out); err != nil {
-		return err
-	}
-	content := out.Bytes()
-	if !png { // viewers without the font that measured the text need fonts of equal width
-		const font = "font-family:Liberation Sans"
-		content = bytes.ReplaceAll(content, []byte(font), []byte(font+",Arial,Helvetica,sans-serif"))
-	}
-	if err := writeWhole(path, content); err != nil {
-		return fmt.Errorf("--out: %w", err)
-	}
-	return nil
-}
-
-// writeWhole writes a file. If that fails, for instance because the disk is full, it removes the
-// file, so that nobody takes a part for the whole.
-func writeWhole(path string, content []byte) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	info, statErr := f.Stat()
-	err = cmp.Or(err, f.Close())
-	if err != nil && statErr == nil && info.Mode().IsRegular() { // not a device
-		os.Remove(path)
-	}
-	return err
-}
-
-// checkPicture returns an error if the picture is one of the logs or cannot be written, before a
-// long replay. It leaves the file as it was.
-func checkPicture(path string, logs []source) error {
-	_, err := os.Lstat(path)
-	isNew := errors.Is(err, fs.ErrNotExist)
-	before, _ := os.Stat(path)
-	for _, log := range logs {
-		if os.SameFile(log.info, before) {
-			return usagef("--out %s is the log itself, and the chart would overwrite it; name another file", path)
-		}
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
-	if err != nil {
-		return usagef("--out: %w; name a file in a folder that you can write to", err)
-	}
-	defer f.Close()
-	if isNew {
-		os.Remove(path)
-	}
-	return nil
-}
-
-// drawHead draws the title and the legend of the colours.
-func (p *picture) drawHead(c draw.Canvas) {
-	style := textStyle(10, draw.XLeft)
-	top := c.Max.Y - margin
-	c.FillText(textStyle(15, draw.XLeft), vg.Point{X: c.Min.X, Y: top}, p.title)
-	c.FillText(style, vg.Point{X: c.Min.X, Y: top - vg.Points(20)}, p.subtitle)
-
-	x := c.Max.X - vg.Points(125)
-	for _, entry := range [...]struct {
-		name  string
-		color color.Color
-	}{{"allowed", allowedColor}, {"denied", deniedColor}} {
-		fill(c, entry.color, x, x+vg.Points(10), top-vg.Points(12), top-vg.Points(2))
-		c.FillText(style, vg.Point{X: x + vg.Points(14), Y: top - vg.Points(1)}, entry.name)
-		x += vg.Points(66)
-	}
-}
-
-func textStyle(size vg.Length, align draw.XAlignment) draw.TextStyle {
-	font := plot.DefaultFont
-	font.Variant = "Sans"
-	font.Size = size
-	return draw.TextStyle{
-		Color:   color.Black,
-		Font:    font,
-		XAlign:  align,
-		YAlign:  draw.YTop,
-		Handler: plot.DefaultTextHandler,
-	}
-}
-
-// plots returns a row with one plot for each panel, and the number of lines of their titles.
-func (p *picture) plots() (rows [][]*plot.Plot, lines int) {
-	for _, title := range p.panels {
-		lines = max(lines, len(title))
-	}
-	small := textStyle(8, draw.XCenter).Font
-	highest := p.highest()
-	for i, title := range p.panels {
-		row := plot.New()
-		// Shorter titles get empty lines above, so that all axes are equal.
-		row.Title.Text = strings.Repeat("\n", lines-len(title)) + strings.Join(title, "\n")
-		row.Title.TextStyle = textStyle(10, draw.XCenter)
-		row.Title.Padding = vg.Points(3)
-		row.Y.Label.Text = "requests per " + algo.FormatDuration(p.timeline.Width)
-		row.Y.Label.TextStyle.Font = small
-		row.Y.Label.Padding = vg.Points(4)
-		row.Y.Tick.Label.Font = small
-		row.X.Tick.Label.Font = small
-		row.X.Tick.Marker = plot.TickerFunc(clockTicks)
-		if i == len(p.panels)-1 {
-			row.X.Label.Text = "time (UTC)"
-			row.X.Label.TextStyle.Font = textStyle(9, draw.XCenter).Font
-		}
-		grid := plotter.NewGrid()
-		grid.Horizontal.Color, grid.Vertical.Color = gridColor, gridColor
-		row.Add(grid, bars{p.timeline, i})
-		row.X.Min = float64(p.timeline.Start.Unix())
-		row.X.Max = row.X.Min + float64(len(p.timeline.Allowed[i]))*p.timeline.Width.Seconds()
-		row.Y.Min, row.Y.Max = 0, 1.05*highest
-		rows = append(rows, []*plot.Plot{row})
-	}
-	return rows, lines
-}
-
 // wrap breaks a title between words into lines that fit the picture.
 func wrap(title string) []string {
-	style := textStyle(10, draw.XCenter)
-	widest := pictureWidth - 4*margin
+	style := textStyle(10)
 	var lines []string
 	for _, word := range strings.Fields(title) {
-		if last := len(lines) - 1; last >= 0 && style.Width(lines[last]+" "+word) <= widest {
+		if last := len(lines) - 1; last >= 0 && style.Width(lines[last]+" "+word) <= chartWidth-4*margin {
 			lines[last] += " " + word
 		} else {
 			lines = append(lines, word)
@@ -219,71 +57,83 @@ func wrap(title string) []string {
 	return lines
 }
 
-func (p *picture) highest() float64 {
-	highest := int64(1)
-	for row, allowed := range p.timeline.Allowed {
-		for i, n := range allowed {
-			highest = max(highest, n+p.timeline.Denied[row][i])
+// draw draws the picture into the file.
+func (p *picture) draw(path string) error {
+	c := newChart(p.title, p.subtitle)
+	highest := 1.0
+	for i, title := range p.panels {
+		row := c.add(panelHeight + vg.Length(len(title)-1)*lineHeight)
+		row.Title.Text = strings.Join(title, "\n")
+		row.Title.Padding = vg.Points(3)
+		row.Y.Label.Text = "requests per " + algo.FormatDuration(p.timeline.Width)
+		row.X.Tick.Marker = plot.TickerFunc(clockTicks)
+		allowed, all := p.areas(i)
+		row.Add(all, allowed) // the denied requests stay visible above the allowed ones
+		highest = max(highest, row.Y.Max)
+		if i == 0 {
+			c.legend.Add("allowed", allowed)
+			c.legend.Add("denied", all)
+		}
+		if i == len(p.panels)-1 {
+			row.X.Label.Text = "time (UTC)"
 		}
 	}
-	return float64(highest)
-}
-
-// bars draws the bins of one row: denied requests on top of allowed ones.
-type bars struct {
-	timeline *replay.Timeline
-	row      int
-}
-
-// Plot implements plot.Plotter.
-func (b bars) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
-	start, width := p.X.Min, b.timeline.Width.Seconds()
-	for i, allowed := range b.timeline.Allowed[b.row] {
-		left, right := x(start+float64(i)*width), x(start+float64(i+1)*width)
-		middle, top := y(float64(allowed)), y(float64(allowed+b.timeline.Denied[b.row][i]))
-		fill(c, allowedColor, left, right, y(0), middle)
-		fill(c, deniedColor, left, right, middle, top)
+	for _, row := range c.plots {
+		row[0].Y.Min, row[0].Y.Max = 0, 1.05*highest
 	}
+	return c.draw(path)
 }
 
-func fill(c draw.Canvas, with color.Color, left, right, bottom, top vg.Length) {
-	if top <= bottom {
-		return
+// areas returns the allowed requests and all requests of a panel as steps. The colours are for people
+// with colour blindness (Okabe and Ito).
+func (p *picture) areas(row int) (allowed, all *plotter.Line) {
+	allowed = &plotter.Line{StepStyle: plotter.PostStep, FillColor: color.NRGBA{0x56, 0xb4, 0xe9, 0xff}}
+	all = &plotter.Line{StepStyle: plotter.PostStep, FillColor: color.NRGBA{0xd5, 0x5e, 0x00, 0xff}}
+	at := float64(p.timeline.Start.Unix())
+	for i, n := range p.timeline.Allowed[row] {
+		allowed.XYs = append(allowed.XYs, plotter.XY{X: at, Y: float64(n)})
+		all.XYs = append(all.XYs, plotter.XY{X: at, Y: float64(n + p.timeline.Denied[row][i])})
+		at += p.timeline.Width.Seconds()
 	}
-	c.SetColor(with)
-	c.Fill(vg.Rectangle{Min: vg.Point{X: left, Y: bottom}, Max: vg.Point{X: right, Y: top}}.Path())
+	allowed.XYs = append(allowed.XYs, plotter.XY{X: at})
+	all.XYs = append(all.XYs, plotter.XY{X: at})
+	return allowed, all
 }
 
-// clockSteps has the distances of labels, with the layout of the labels.
-var clockSteps = []struct {
-	step   time.Duration
-	layout string
-}{
-	{time.Second, "15:04:05"}, {5 * time.Second, "15:04:05"}, {15 * time.Second, "15:04:05"}, {30 * time.Second, "15:04:05"},
-	{time.Minute, "15:04"}, {2 * time.Minute, "15:04"}, {5 * time.Minute, "15:04"}, {10 * time.Minute, "15:04"},
-	{15 * time.Minute, "15:04"}, {30 * time.Minute, "15:04"}, {time.Hour, "15:04"}, {2 * time.Hour, "15:04"},
-	{3 * time.Hour, "Jan 2 15:04"}, {6 * time.Hour, "Jan 2 15:04"}, {12 * time.Hour, "Jan 2 15:04"},
-	{24 * time.Hour, "Jan 2"}, {2 * 24 * time.Hour, "Jan 2"}, {7 * 24 * time.Hour, "Jan 2"}, {14 * 24 * time.Hour, "Jan 2"},
-	{28 * 24 * time.Hour, "Jan 2"}, {91 * 24 * time.Hour, "2006-01-02"}, {365 * 24 * time.Hour, "2006-01-02"},
+// clockSteps has the distances of labels.
+var clockSteps = [...]time.Duration{
+	time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second,
+	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
+	day, 2 * day, 7 * day, 14 * day, 28 * day, 91 * day, 365 * day,
 }
+
+const day = 24 * time.Hour
 
 // clockTicks puts labels at round times.
-func clockTicks(from, to float64) []plot.Tick {
+func clockTicks(from, to float64) (ticks []plot.Tick) {
 	const most = 9
-	s := clockSteps[0]
-	for _, s = range clockSteps {
-		if (to-from)/s.step.Seconds() <= most {
-			break
-		}
+	i := 0
+	for i < len(clockSteps)-1 && (to-from)/clockSteps[i].Seconds() > most {
+		i++
 	}
-	step := s.step.Seconds()
+	step := clockSteps[i].Seconds()
 	for (to-from)/step > most {
 		step *= 2
 	}
-	var ticks []plot.Tick
+	layout := "15:04:05"
+	switch d := clockSteps[i]; {
+	case d > 28*day:
+		layout = "2006-01-02"
+	case d >= day:
+		layout = "Jan 2"
+	case d >= 3*time.Hour:
+		layout = "Jan 2 15:04"
+	case d >= time.Minute:
+		layout = "15:04"
+	}
 	for at := step * math.Ceil(from/step); at <= to; at += step {
-		ticks = append(ticks, plot.Tick{Value: at, Label: time.Unix(int64(at), 0).UTC().Format(s.layout)})
+		ticks = append(ticks, plot.Tick{Value: at, Label: time.Unix(int64(at), 0).UTC().Format(layout)})
 	}
 	return ticks
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -51,15 +50,14 @@ var errExceeded = fmt.Errorf("a threshold is exceeded: %w", errReported)
 // planRun is the command line of sluice plan.
 type planRun struct {
 	logFlags
-	markdown, json bool
-	top            int
-	newlyDenied    shareLimit
-	newlyAllowed   shareLimit
-	clients        int64 // the most clients that may be newly denied
-	maxKeys        int64 // the most clients, and keys of rules, that the logs may have
+	reportFlags
+	markdown     bool
+	newlyDenied  shareLimit
+	newlyAllowed shareLimit
+	clients      int64 // the most clients that may be newly denied
+	maxKeys      int64 // the most clients, and keys of rules, that the logs may have
 
-	keyer      *accesslog.Keyer
-	key        []byte
+	keyed
 	old, new   *ruleSubject
 	clientAddr func(*http.Request) string
 	comparison *replay.Comparison[*http.Request]
@@ -87,21 +85,21 @@ func (p *planRun) run(ctx context.Context, args []string, s streams) error {
 		return err
 	}
 	logs := args[2:]
-	sources, err := await(ctx, func() ([]source, error) { return openSources(logs, s.in) })
+	sources, err := p.open(ctx, "plan", logs, s)
 	if err != nil {
 		return err
-	}
-	if i := slices.IndexFunc(sources, func(s source) bool { return s.trace }); i >= 0 {
-		return usagef("%s is a trace, and plan reads access logs; name an access log, or run the trace with sluice replay", sources[i].name)
 	}
 	if !slices.Contains(args, "-") {
 		noteSample(logs, s)
 	}
-	report, err := p.compare(ctx, sources, s.err)
+	oldRead, oldNamed := p.old.fields()
+	newRead, newNamed := p.new.fields()
+	read, named := p.fields()
+	log, err := p.read(ctx, sources, oldRead|newRead|read, oldNamed|newNamed|named, s.err, func(e *accesslog.Entry) error { return p.add(ctx, e) })
 	if err != nil {
 		return err
 	}
-	return p.print(report, s)
+	return p.print(newPlanReport(p, log), s)
 }
 
 // parse checks the command line before anything is read.
@@ -195,18 +193,6 @@ func (p *planRun) setUpComparison() (err error) {
 	return nil
 }
 
-// compare replays the logs through both files.
-func (p *planRun) compare(ctx context.Context, sources []source, terminal io.Writer) (*planReport, error) {
-	oldRead, oldNamed := p.old.fields()
-	newRead, newNamed := p.new.fields()
-	read, named := oldRead|newRead|p.keyer.Fields(), oldNamed|newNamed|p.keyer.Named()
-	log, err := p.read(ctx, sources, read, named, terminal, func(e *accesslog.Entry) error { return p.add(ctx, e) })
-	if err != nil {
-		return nil, err
-	}
-	return newPlanReport(p, log), nil
-}
-
 func (p *planRun) add(ctx context.Context, e *accesslog.Entry) error {
 	p.new.fill(e)
 	r := &p.new.request
@@ -215,23 +201,19 @@ func (p *planRun) add(ctx context.Context, e *accesslog.Entry) error {
 	if p.keyer.Fields()&accesslog.IP != 0 {
 		seen.IP = []byte(p.clientAddr(r)) // the address that rules by ip limit
 	}
-	p.key = p.keyer.AppendKey(p.key[:0], &seen)
 	if p.comparison.Keys() > p.maxKeys {
 		return fmt.Errorf("the logs have too many clients: plan keeps at most %d clients and keys of rules in memory; name fewer files, or pass a part of the log: head -n 1000000 access.log | sluice plan OLD NEW -", p.maxKeys)
 	}
-	return p.comparison.Add(ctx, e.Time, r, p.key)
+	return p.comparison.Add(ctx, e.Time, r, p.keyOf(&seen))
 }
 
 // print writes the report, and each exceeded threshold to standard error.
-func (p *planRun) print(r *planReport, s streams) (err error) {
-	switch {
-	case p.json:
-		err = printJSON(s.out, r)
-	case p.markdown:
-		_, err = io.WriteString(s.out, r.markdown())
-	default:
-		_, err = io.WriteString(s.out, r.text())
+func (p *planRun) print(r *planReport, s streams) error {
+	text := r.text
+	if p.markdown {
+		text = r.markdown
 	}
+	err := p.reportFlags.print(s.out, report{tables: text(), json: r})
 	if err != nil {
 		return err
 	}

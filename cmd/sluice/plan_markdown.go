@@ -137,9 +137,9 @@ func printMarkdownTableWithin(w io.Writer, rows [][]any, weights []int64, most i
 	if weights != nil {
 		slices.SortStableFunc(byWeight, func(a, b int) int { return cmp.Compare(weights[b-1], weights[a-1]) })
 	}
-	size, kept := markdownRowSize(rows[0]), 0
+	size, kept := len(markdownRow(rows[0])), 0
 	for _, i := range byWeight {
-		if size += markdownRowSize(rows[i]); size > most {
+		if size += len(markdownRow(rows[i])); size > most {
 			break
 		}
 		kept++
@@ -154,10 +154,7 @@ func printMarkdownTableWithin(w io.Writer, rows [][]any, weights []int64, most i
 	}
 }
 
-// markdownRowSize returns the bytes of a printed row.
-func markdownRowSize(row []any) int {
-	return len("| ") + len(list(row, " | ")) + len(" |\n")
-}
+func markdownRow(row []any) string { return "| " + list(row, " | ") + " |\n" }
 
 // printMarkdownTable prints a table after an empty line, or nothing if there are no rows but the
 // head. Columns of numbers are aligned right. The cells must be Markdown without line breaks and bars.
@@ -167,7 +164,7 @@ func printMarkdownTable(w io.Writer, rows [][]any) {
 	}
 	fmt.Fprintln(w)
 	for i, row := range rows {
-		fmt.Fprintf(w, "| %s |\n", list(row, " | "))
+		fmt.Fprint(w, markdownRow(row))
 		if i > 0 {
 			continue
 		}

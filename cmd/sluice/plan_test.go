@@ -360,19 +360,22 @@ func TestThresholdsDecideTheExitStatus(t *testing.T) {
 	}
 }
 
-// TestJSONOfAPlanHasTheDocumentedMembers compares the members with those that the help names.
-func TestJSONOfAPlanHasTheDocumentedMembers(t *testing.T) {
-	_, help, _ := sluice(t, "", "plan", "--help")
-	_, object, found := strings.Cut(help, "\n\n  {\"lines\"")
-	require.True(t, found)
-	object, _, _ = strings.Cut("{\"lines\""+object, "\n\n")
-	documented := make(map[string]bool)
-	for _, name := range regexp.MustCompile(`"(\w+)":`).FindAllStringSubmatch(object, -1) {
-		documented[name[1]] = true
+// TestMembersOfTheJSONAreThoseOfTheHelp compares the types with the help of plan and suggest.
+func TestMembersOfTheJSONAreThoseOfTheHelp(t *testing.T) {
+	for help, types := range map[string][]reflect.Type{
+		planHelp:    {reflect.TypeFor[planReport]()},
+		suggestHelp: {reflect.TypeFor[jsonSuggestReport](), reflect.TypeFor[jsonSuggestRules]()},
+	} {
+		documented := make(map[string]bool)
+		for _, name := range regexp.MustCompile(`"(\w+)":`).FindAllStringSubmatch(help, -1) {
+			documented[name[1]] = true
+		}
+		members := make(map[string]bool)
+		for _, t := range types {
+			collectMembers(t, members)
+		}
+		require.Equal(t, documented, members)
 	}
-	members := make(map[string]bool)
-	collectMembers(reflect.TypeFor[planReport](), members)
-	require.Equal(t, documented, members)
 }
 
 // collectMembers collects the names of the JSON members of a type.
@@ -429,7 +432,6 @@ func TestInvalidCommandLinesOfPlan(t *testing.T) {
 		"directory as OLD":         {[]string{"plan", t.TempDir(), good, log}, 2, []string{"is a directory; name a file in it"}},
 		"directory as a log":       {[]string{"plan", good, other, t.TempDir()}, 2, []string{"is a directory; name the files in it"}},
 		"no log":                   {[]string{"plan", good, other, log + ".1"}, 2, []string{"access.log.1", "sample"}},
-		"log twice":                {[]string{"plan", good, other, log, log}, 2, []string{"same file", "count twice; name it once"}},
 		"rules as a log":           {[]string{"plan", good, other, good}, 2, []string{"limits.yaml is a rule file and a log at the same time"}},
 		"third file as a log":      {[]string{"plan", good, other, rule("by: ip")}, 2, []string{"odd.yaml:1", "if ", "is a rule file, name a log in its place"}},
 		"standard input twice":     {[]string{"plan", "-", "-"}, 2, []string{"standard input (-) can be read only once", "write one of them to a file"}},
@@ -448,15 +450,11 @@ func TestInvalidCommandLinesOfPlan(t *testing.T) {
 		"unknown client":  {[]string{"plan", good, other, "--by", "colour", log}, 2, []string{`--by: no field "colour"`}},
 		"header clients":  {[]string{"plan", good, other, "--by", "header:a", log}, 2, []string{"--key-field, and write key in --by"}},
 		"key clients":     {[]string{"plan", good, other, "--by", "key", log}, 2, []string{"--by key needs --key-field"}},
-		"not JSON":        {[]string{"plan", good, other, "--time-field", "t", log}, 2, []string{"no lines of JSON; leave --time-field out"}},
-		"no times":        {[]string{"plan", good, other, write(t, "a.json", `{"at":"noon"}`+"\n")}, 2, []string{"a.json:1", "no time in the JSON object", "with --time-field"}},
 		"empty log":       {[]string{"plan", good, other, write(t, "empty.log", "")}, 2, []string{"empty.log", "the log is empty"}},
-		"binary log":      {[]string{"plan", good, other, write(t, "noise", "\x00\x01\n\xff\xfe\n")}, 2, []string{"not log lines"}},
 		"trace":           {[]string{"plan", good, other, write(t, "a.trace", okTrace)}, 2, []string{"a.trace is a trace, and plan reads access logs"}},
 		"two forms":       {[]string{"plan", good, other, "--json", "--markdown", log}, 2, []string{"--markdown and --json exclude each other"}},
 		"unknown flag":    {[]string{"plan", "--max-denied", "1"}, 2, []string{"unknown flag: --max-denied", "see sluice plan --help"}},
 		"threshold twice": {[]string{"plan", "--max-clients", "1", "--max-clients", "2"}, 2, []string{"--max-clients", "given twice"}},
-		"negative top":    {[]string{"plan", "--top", "-1"}, 2, []string{"--top", "whole number of at least 0"}},
 	}
 	for _, flag := range []string{"--max-newly-denied", "--max-newly-allowed"} {
 		for _, limit := range []string{"-1", "101%", "abc", "", "0.5", "-0.1%"} {

@@ -13,19 +13,13 @@ import (
 
 // policySubject replays policies side by side, all by the same key.
 type policySubject struct {
+	keyed
 	replay   *replay.Replay
 	policies []algo.Policy
-	keyer    *accesslog.Keyer
-	key      []byte
-}
-
-func (s *policySubject) fields() (read, named accesslog.Fields) {
-	return s.keyer.Fields(), s.keyer.Named()
 }
 
 func (s *policySubject) add(_ context.Context, e *accesslog.Entry) error {
-	s.key = s.keyer.AppendKey(s.key[:0], e)
-	return s.replay.Add(e.Time, s.key)
+	return s.replay.Add(e.Time, s.keyOf(e))
 }
 
 func (s *policySubject) report(top int, log *logSummary) report {

@@ -150,7 +150,7 @@ func (p *replayRun) subject() (subject, error) {
 	if p.file != nil {
 		return newRuleSubject(p.config, p.file, p.keyField)
 	}
-	return &policySubject{replay: replay.New(p.policies...), policies: p.policies, keyer: p.keyer}, nil
+	return &policySubject{keyed{keyer: p.keyer}, replay.New(p.policies...), p.policies}, nil
 }
 
 func (p *replayRun) replay(ctx context.Context, what subject, terminal io.Writer) (report, error) {

@@ -571,16 +571,6 @@ func TestCheckOfATraceReportsDifferences(t *testing.T) {
 	require.Contains(t, out, "wrong.trace:5")
 }
 
-func TestClientIsTheKeyWhateverWordsComeBeforeIt(t *testing.T) {
-	for _, before := range []string{"", "www.example.com ", "www.example.com:443 ", "127.0.1.1:80 ", "- ", "198.51.100.7, ", "www.example.com forged, "} {
-		log := before + strings.ReplaceAll(strings.TrimSuffix(fourLines, "\n"), "\n", "\n"+before)
-		out := ok(t, log, "replay", "--top", "1", "--json", "-p", "gcra 1/m", "-")
-		require.Contains(t, out, `"key": "192.0.2.1"`, before)
-		requests, denied, keys := counts(t, out)
-		require.Equal(t, [3]int64{4, 2, 2}, [3]int64{requests, denied, keys}, before)
-	}
-}
-
 const caddyLines = `{"level":"info","ts":946684800.5,"logger":"http.log.access","request":{"remote_ip":"192.0.2.1","method":"GET","uri":"/a","headers":{"X-Key":["k1"],"Accept":["a","b"]}},"status":200}
 {"level":"error","ts":946684801,"logger":"tls","msg":"no certificate"}
 {"level":"info","ts":946684801.5,"logger":"http.log.access","request":{"remote_ip":"192.0.2.1","method":"GET","uri":"/b","headers":{"X-Key":["k1"]}},"status":200}

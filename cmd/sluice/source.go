@@ -129,17 +129,20 @@ func noteSample(logs []string, s streams) {
 func newProgress(w io.Writer, sources []source) *progressbar.ProgressBar {
 	var size int64
 	for _, s := range sources {
-		if s.size < 0 {
-			size = -1
-			break
-		}
 		size += s.size
 	}
-	return progressbar.NewOptions64(size,
-		progressbar.OptionSetVisibility(isTerminal(w) && !isNarrow(w) && (size < 0 || size >= longInput)),
+	if slices.ContainsFunc(sources, func(s source) bool { return s.size < 0 }) {
+		size = -1
+	}
+	return newBar(w, size, !isNarrow(w) && (size < 0 || size >= longInput), "reading", progressbar.OptionShowBytes(true))
+}
+
+// newBar returns a progress bar, which needs a terminal.
+func newBar(w io.Writer, size int64, visible bool, description string, count progressbar.Option) *progressbar.ProgressBar {
+	return progressbar.NewOptions64(size, count,
+		progressbar.OptionSetVisibility(visible && isTerminal(w)),
 		progressbar.OptionSetWriter(w),
-		progressbar.OptionSetDescription("reading"),
-		progressbar.OptionShowBytes(true),
+		progressbar.OptionSetDescription(description),
 		progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionClearOnFinish(),
 	)
@@ -153,11 +156,10 @@ func isTerminal(w io.Writer) bool {
 // isNarrow reports whether a terminal has fewer than 80 columns. It returns false if the number is not
 // known.
 func isNarrow(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
+	if !isTerminal(w) {
 		return false
 	}
-	columns, _, err := term.GetSize(int(f.Fd()))
+	columns, _, err := term.GetSize(int(w.(*os.File).Fd()))
 	return err == nil && columns > 0 && columns < 80
 }
 

@@ -74,14 +74,9 @@ func (p *suggestRun) run(ctx context.Context, args []string, s streams) error {
 	if err := p.parse(ctx); err != nil {
 		return err
 	}
-	sources, err := await(ctx, func() ([]source, error) { return openSources(args, s.in) })
+	sources, err := p.open(ctx, "suggest", args, s)
 	if err != nil {
 		return err
-	}
-	for _, log := range sources {
-		if log.trace {
-			return usagef("%s is a trace, and suggest reads access logs; name a log", log.name)
-		}
 	}
 	if p.out != "" {
 		if err := checkPicture(p.out, sources); err != nil {
@@ -164,7 +159,7 @@ func (p *suggestRun) subject() (suggestSubject, error) {
 	if p.file != nil {
 		return newSuggestRules(p.config, p.file, p.keyField, memory)
 	}
-	return &suggestPolicies{log: suggest.NewLog(memory), keyer: p.keyer, templates: p.templates}, nil
+	return &suggestPolicies{keyed: keyed{keyer: p.keyer}, log: suggest.NewLog(memory), templates: p.templates}, nil
 }
 
 func (p *suggestRun) suggest(ctx context.Context, what suggestSubject, sources []source, terminal io.Writer) (report, error) {
@@ -197,14 +192,7 @@ func (p *suggestRun) suggest(ctx context.Context, what suggestSubject, sources [
 // bar. Nothing is shown in the first second.
 func searchProgress(terminal io.Writer) (step, done func()) {
 	start := time.Now()
-	bar := progressbar.NewOptions64(-1,
-		progressbar.OptionSetVisibility(isTerminal(terminal)),
-		progressbar.OptionSetWriter(terminal),
-		progressbar.OptionSetDescription("searching, replays"),
-		progressbar.OptionShowCount(),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionClearOnFinish(),
-	)
+	bar := newBar(terminal, -1, true, "searching, replays", progressbar.OptionShowCount())
 	count, shown := 0, false
 	step = func() {
 		if count++; time.Since(start) > time.Second {
@@ -222,23 +210,17 @@ func searchProgress(terminal io.Writer) (step, done func()) {
 
 // suggestPolicies collects requests that all templates limit by the same key.
 type suggestPolicies struct {
+	keyed
 	log       *suggest.Log
-	keyer     *accesslog.Keyer
 	templates []suggest.Template
-	key       []byte
 	ipv6      int64 // requests from IPv6 addresses, if keys have addresses
-}
-
-func (s *suggestPolicies) fields() (read, named accesslog.Fields) {
-	return s.keyer.Fields(), s.keyer.Named()
 }
 
 func (s *suggestPolicies) add(e *accesslog.Entry) error {
 	if s.keyer.Named()&accesslog.IP != 0 && bytes.IndexByte(e.IP, ':') >= 0 {
 		s.ipv6++
 	}
-	s.key = s.keyer.AppendKey(s.key[:0], e)
-	_, err := s.log.Add(e.Time, s.key)
+	_, err := s.log.Add(e.Time, s.keyOf(e))
 	return err
 }
 
@@ -256,5 +238,5 @@ func (s *suggestPolicies) report(_ context.Context, r *suggestReport) (report, e
 	for i := range r.found {
 		j.Suggestions = append(j.Suggestions, r.jsonOf(i))
 	}
-	return report{s.tables(r), j, r.chart(fmt.Sprintf("limited by %v", s.keyer))}, nil
+	return report{s.tables(r), j, curvePicture{r, fmt.Sprintf("limited by %v", s.keyer)}}, nil
 }

@@ -23,8 +23,8 @@ type suggestRules struct {
 	*ruleSubject
 	memory  *suggest.Memory
 	columns []ruleColumn
-	rows    [][]ruleRow // in chunks of equal size
-	parts   []rulePart  // of the searches
+	rows    []ruleRow
+	parts   []rulePart // of the searches
 }
 
 // ruleColumn has the requests of one rule.
@@ -65,25 +65,14 @@ func newSuggestRules(name string, file *config.File, keyField string, memory *su
 
 func (s *suggestRules) add(e *accesslog.Entry) error {
 	s.fill(e)
-	const chunk = 4096
 	rules := len(s.columns)
-	if err := s.memory.Take(int64(56 + 4*rules)); err != nil {
-		return err
-	}
-	last := len(s.rows) - 1
-	if last < 0 || len(s.rows[last]) == chunk {
-		s.rows = append(s.rows, make([]ruleRow, 0, chunk))
-		last++
-	}
+	err := s.memory.Take(int64(56 + 4*rules))
 	row := ruleRow{e.Time, make([]uint32, rules)}
-	for i := range s.columns {
-		var err error
-		if row.keys[i], err = s.addTo(i, e.Time); err != nil {
-			return err
-		}
+	for i := 0; i < rules && err == nil; i++ {
+		row.keys[i], err = s.addTo(i, e.Time)
 	}
-	s.rows[last] = append(s.rows[last], row)
-	return nil
+	s.rows = append(s.rows, row)
+	return err
 }
 
 // addTo adds the request to a rule, and returns the number of its key there.
@@ -145,7 +134,7 @@ func (s *suggestRules) report(ctx context.Context, common *suggestReport) (repor
 	if r.together, err = s.together(ctx, r.policies); err != nil {
 		return report{}, err
 	}
-	return report{r.tables(), r.json(), r.chart("rules of " + baseName(s.name))}, nil
+	return report{r.tables(), r.json(), curvePicture{common, "rules of " + baseName(s.name)}}, nil
 }
 
 // together replays the requests through all rules, with these policies in place of their own.
@@ -178,11 +167,9 @@ func (s *suggestRules) together(ctx context.Context, policies []algo.Policy) (*r
 	if err != nil {
 		return nil, err
 	}
-	for _, rows := range s.rows {
-		for i := range rows {
-			if _, err := all.Add(ctx, rows[i].at, &rows[i]); err != nil {
-				return nil, err
-			}
+	for i := range s.rows {
+		if _, err := all.Add(ctx, s.rows[i].at, &s.rows[i]); err != nil {
+			return nil, err
 		}
 	}
 	r := all.Report(0)

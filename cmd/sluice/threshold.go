@@ -3,9 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math/big"
-	"regexp"
 	"strconv"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/suggest"
 )
 
 // shareLimit is the value of a flag that limits a number of requests: a whole number, or a
@@ -13,30 +13,17 @@ import (
 type shareLimit struct {
 	text  string // empty: the flag is not given
 	count int64
-	share *big.Rat // from 0 to 1; nil: count has the limit
+	share suggest.Share // of a percentage
 }
-
-var errShareLimit = errors.New("want a whole number of requests such as 100, or a share of all requests from 0% to 100%, such as 0.1%")
-
-// percentage bounds the length, because a number of any length would take any time.
-var percentage = regexp.MustCompile(`^([0-9]{1,3}(?:\.[0-9]{1,18})?)%$`)
 
 // Set implements pflag.Value.
 func (l *shareLimit) Set(text string) error {
-	if count, err := strconv.ParseUint(text, 10, 63); err == nil {
-		*l = shareLimit{text: text, count: int64(count)}
-		return nil
+	count, err := strconv.ParseUint(text, 10, 63)
+	share, percentage := suggest.ParsePercentage(text)
+	if err != nil && !percentage {
+		return errors.New("want a whole number of requests such as 100, or a share of all requests from 0% to 100%, such as 0.1%")
 	}
-	match := percentage.FindStringSubmatch(text)
-	if match == nil {
-		return errShareLimit
-	}
-	percent, _ := new(big.Rat).SetString(match[1])
-	share := percent.Quo(percent, big.NewRat(100, 1))
-	if share.Cmp(big.NewRat(1, 1)) > 0 {
-		return errShareLimit
-	}
-	*l = shareLimit{text: text, share: share}
+	*l = shareLimit{text, int64(count), share}
 	return nil
 }
 
@@ -48,13 +35,7 @@ func (l *shareLimit) Type() string { return "LIMIT" }
 
 // most returns the largest number of requests within the limit. A share is rounded down, so that
 // a number of requests is within it if it is at most the result.
-func (l *shareLimit) most(requests int64) int64 {
-	if l.share == nil {
-		return l.count
-	}
-	product := new(big.Rat).Mul(l.share, new(big.Rat).SetInt64(requests))
-	return new(big.Int).Quo(product.Num(), product.Denom()).Int64()
-}
+func (l *shareLimit) most(requests int64) int64 { return max(l.count, l.share.Part(requests)) }
 
 // threshold is a flag that limits the change, with the count that it limits.
 type threshold struct {

@@ -127,12 +127,8 @@ func sinceEpoch(text string) (time.Time, bool) {
 		return time.Unix(0, 0).UTC(), true
 	case point > 19:
 		return time.Time{}, false
-	case point > 17:
-		point -= 9
-	case point > 14:
-		point -= 6
-	case point > 11:
-		point -= 3
+	case point > 11: // 12 to 14 are milliseconds, 15 to 17 microseconds, and 18 and 19 nanoseconds
+		point -= (point - 9) / 3 * 3
 	}
 	const zeros = "00000000000000000000" // for 11 digits of seconds and 9 of nanoseconds
 	if point < 1 {

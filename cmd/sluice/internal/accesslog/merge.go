@@ -62,16 +62,13 @@ func (m *merger) peek(in Input) (time.Time, error) {
 }
 
 // run calls add for every entry, with the index of its input.
-func (m *merger) run(add func(*Entry, int) error) (err error) {
+func (m *merger) run(add func(*Entry, int)) (err error) {
 	defer m.close()
 	for len(m.queue) > 0 {
 		first := &m.queue[0]
-		if first.source == nil {
-			first.source, err = m.inputs[first.index].open(m.ctx, m.o, m.count, m.stats)
-		} else {
-			err = add(&first.source.head, first.index)
-		}
-		if err != nil {
+		if first.source != nil {
+			add(&first.source.head, first.index)
+		} else if first.source, err = m.inputs[first.index].open(m.ctx, m.o, m.count, m.stats); err != nil {
 			return err
 		}
 		more, err := first.source.next()

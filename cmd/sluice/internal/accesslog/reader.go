@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -77,21 +78,24 @@ func (r *Reader) read() error {
 	if err := m.run(window.add); err != nil {
 		return err
 	}
-	if err := window.flush(); err != nil {
-		return err
-	}
-	return m.stats.verdict()
+	window.flush()
+	return cmp.Or(r.ctx.Err(), m.stats.verdict())
 }
 
-func (r *Reader) send(batch *records) (empty *records, err error) {
-	r.full <- batch
-	select {
-	case empty = <-r.spent:
-		empty.reset()
-		return empty, nil
-	case <-r.ctx.Done():
-		return nil, r.ctx.Err()
+// send sends a batch. After the end of the context it drops the batch, and the next read of an input
+// ends the goroutine.
+func (r *Reader) send(batch *records) (empty *records) {
+	empty = batch
+	if r.ctx.Err() == nil {
+		r.full <- batch
+		select {
+		case empty = <-r.spent:
+		case <-r.ctx.Done():
+			return new(records)
+		}
 	}
+	empty.reset()
+	return empty
 }
 
 // Next moves to the next entry. It returns false at the end and on an error; see Err.

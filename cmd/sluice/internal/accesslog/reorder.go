@@ -20,7 +20,7 @@ type window struct {
 	grain  int64 // seconds that share a bucket, a power of 2
 	fields Fields
 	stats  *Stats
-	send   func(batch *records) (empty *records, err error)
+	send   func(batch *records) (empty *records)
 
 	latest  time.Time // the latest time so far
 	oldest  time.Time // an entry before it is late: latest less the length, or more
@@ -46,7 +46,7 @@ const (
 // longAgo is before every time of an entry.
 var longAgo = time.Unix(-1<<62, 0)
 
-func newWindow(length time.Duration, fields Fields, stats *Stats, send func(*records) (*records, error)) *window {
+func newWindow(length time.Duration, fields Fields, stats *Stats, send func(*records) *records) *window {
 	length = max(length, 0)
 	grain := int64(1) << bits.Len64(uint64(length/time.Second/maxBuckets))
 	return &window{length: length, grain: grain, fields: fields, stats: stats, send: send, most: maxHeld,
@@ -54,13 +54,11 @@ func newWindow(length time.Duration, fields Fields, stats *Stats, send func(*rec
 }
 
 // add adds an entry. It copies the texts.
-func (w *window) add(e *Entry, input int) error {
+func (w *window) add(e *Entry, input int) {
 	order := e.Time.Compare(w.latest)
 	switch {
 	case order > 0:
-		if err := w.advance(e.Time); err != nil {
-			return err
-		}
+		w.advance(e.Time)
 	case order == 0:
 	case e.Time.Before(w.oldest):
 		w.stats.Late++
@@ -70,28 +68,24 @@ func (w *window) add(e *Entry, input int) error {
 	}
 	b := w.bucket(e.Time.Unix() &^ (w.grain - 1))
 	w.held += b.add(e, input, w.fields)
-	if w.held <= w.most {
-		return nil
+	if w.held > w.most {
+		w.oldest = time.Unix(w.buckets[0].start+w.grain, 0)
+		if w.latest.Before(w.oldest) {
+			w.oldest = w.latest
+		}
+		w.emitOldest()
 	}
-	w.oldest = time.Unix(w.buckets[0].start+w.grain, 0)
-	if w.latest.Before(w.oldest) {
-		w.oldest = w.latest
-	}
-	return w.emitOldest()
 }
 
 // advance moves the end of the window to at.
-func (w *window) advance(at time.Time) error {
+func (w *window) advance(at time.Time) {
 	w.latest = at
 	if oldest := at.Add(-w.length); w.oldest.Before(oldest) {
 		w.oldest = oldest
 	}
 	for len(w.buckets) > 0 && w.buckets[0].start+w.grain <= w.oldest.Unix() {
-		if err := w.emitOldest(); err != nil {
-			return err
-		}
+		w.emitOldest()
 	}
-	return nil
 }
 
 // bucket returns the bucket that begins at start. It adds one if there is none.
@@ -115,18 +109,15 @@ func (w *window) bucket(start int64) *bucket {
 }
 
 // flush sends all remaining entries.
-func (w *window) flush() error {
+func (w *window) flush() {
 	for len(w.buckets) > 0 {
-		if err := w.emitOldest(); err != nil {
-			return err
-		}
+		w.emitOldest()
 	}
-	_, err := w.send(w.batch)
-	return err
+	w.send(w.batch)
 }
 
 // emitOldest moves the records of the oldest bucket to the batch, and sends the batch when it is full.
-func (w *window) emitOldest() (err error) {
+func (w *window) emitOldest() {
 	b := w.buckets[0]
 	w.buckets = w.buckets[1:]
 	w.held -= b.size()
@@ -135,18 +126,14 @@ func (w *window) emitOldest() (err error) {
 	}
 	for _, r := range b.list {
 		w.batch.copy(r, &b.records)
-		if w.batch.size() < batchSize {
-			continue
-		}
-		if w.batch, err = w.send(w.batch); err != nil {
-			return err
+		if w.batch.size() >= batchSize {
+			w.batch = w.send(w.batch)
 		}
 	}
 	if b.size() < maxHeld/maxBuckets { // so that the spare buckets too take at most maxHeld
 		b.reset()
 		w.spare = append(w.spare, b)
 	}
-	return nil
 }
 
 // record is a waiting entry.

@@ -154,12 +154,7 @@ func (s *Service) compare(ctx context.Context, q *Query, progress Progress) (*Co
 	}
 	r.Width = (r.To - r.From) / barCount
 
-	var done atomic.Int64
-	total := int64(len(arrivals) * len(c.policies))
-	report := func(arrivals int64) error {
-		progress(float64(done.Add(arrivals)) / float64(total))
-		return ctx.Err()
-	}
+	report := reporter(ctx, len(arrivals)*len(c.policies), progress)
 	faults := make([]error, len(c.policies))
 	var all sync.WaitGroup
 	for i := range c.policies {
@@ -167,6 +162,38 @@ func (s *Service) compare(ctx context.Context, q *Query, progress Progress) (*Co
 	}
 	all.Wait()
 	return r, errors.Join(faults...)
+}
+
+// reporter returns a function that adds to the requests that are done, of total ones, and calls progress.
+// It returns the error of ctx.
+func reporter(ctx context.Context, total int, progress Progress) func(requests int64) error {
+	var done atomic.Int64
+	return func(requests int64) error {
+		progress(float64(done.Add(requests)) / float64(total))
+		return ctx.Err()
+	}
+}
+
+// forEach runs to the end and calls f for each call. Now and then it reports new requests. An error of
+// report ends it.
+func forEach(run *simulate.Run, report func(requests int64) error, f func(*simulate.Call)) error {
+	requests := int64(0)
+	for call, err := range run.Calls() {
+		if err != nil {
+			return err
+		}
+		if call.Attempt == 1 {
+			requests++
+		}
+		if call.Number%8192 == 8191 {
+			if err := report(requests); err != nil {
+				return err
+			}
+			requests = 0
+		}
+		f(call)
+	}
+	return nil
 }
 
 // lengthOf returns the length of a generated stream; 0 for the others.
@@ -204,7 +231,7 @@ func (c *scene) listClients(r *Comparison) {
 }
 
 // decide runs one policy and writes its result into r.
-func (c *scene) decide(r *Comparison, i int, report func(arrivals int64) error) error {
+func (c *scene) decide(r *Comparison, i int, report func(requests int64) error) error {
 	p, out := c.policies[i], &r.Policies[i]
 	out.Spec = c.query.Specs[i]
 	if p == nil {
@@ -221,24 +248,13 @@ func (c *scene) decide(r *Comparison, i int, report func(arrivals int64) error) 
 	out.Bars = Bars{make([]int64, barCount), make([]int64, barCount)}
 	out.Level = Level{[]float64{}, []int64{}}
 	marks := &Marks{[]int{}, []float64{}, []bool{}} // a nil slice would be null in JSON
-	arrivals := int64(0)                            // since the last report
-	for call, err := range run.Calls() {
-		if err != nil {
-			return err
+	err = forEach(run, report, func(call *simulate.Call) {
+		if from <= call.At && call.At < to {
+			c.draw(r, out, marks, call)
 		}
-		if call.Attempt == 1 {
-			arrivals++
-		}
-		if call.Number%8192 == 8191 {
-			if err := report(arrivals); err != nil {
-				return err
-			}
-			arrivals = 0
-		}
-		if call.At < from || call.At >= to {
-			continue
-		}
-		c.draw(r, out, marks, call)
+	})
+	if err != nil {
+		return err
 	}
 	if len(marks.At) <= maxMarks {
 		out.Marks = marks
@@ -274,7 +290,7 @@ func (p *Policy) fill(c *scene, policy algo.Policy, o simulate.Outcome) {
 	if r, err := policy.Peek(nil, simulate.Epoch, 1); err == nil {
 		p.Capacity = r.Limit
 	}
-	p.Calls, p.Admitted, p.Denied, p.Unnecessary, p.Unserved = o.Calls, o.Admitted, o.Denied, o.Unnecessary, o.Unserved
+	p.Calls, p.Admitted, p.Denied, p.Unnecessary, p.Unserved = o.Calls, o.Allowed, o.Denied, o.Unnecessary, o.Unserved
 	p.Worst, p.WorstTo = o.Worst, c.since(o.WorstEnd)
 	p.WorstFrom = p.WorstTo - limit.Period.Seconds()
 	p.WorstClient = c.stream.Clients[o.WorstClient]

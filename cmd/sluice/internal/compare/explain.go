@@ -71,26 +71,16 @@ func (s *Service) explain(ctx context.Context, e *Explanation, progress Progress
 		return nil, err
 	}
 	var found *simulate.Call
-	arrivals := 0
-	for call, err := range run.Calls() {
-		if err != nil {
-			return nil, err
-		}
-		if call.Attempt == 1 {
-			arrivals++
-		}
-		if call.Number%8192 == 8191 {
-			progress(float64(arrivals) / float64(len(c.stream.Arrivals)))
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-		}
+	err = forEach(run, reporter(ctx, len(c.stream.Arrivals), progress), func(call *simulate.Call) {
 		if e.is(c, call, found) {
 			copied := *call
 			found = &copied
 		}
-	}
-	if found == nil {
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case found == nil:
 		return nil, fmt.Errorf("no call %d; want 1 to %d", e.Number+1, run.Outcome().Calls)
 	}
 	return c.decision(policy, found, int(run.Outcome().Calls)), nil

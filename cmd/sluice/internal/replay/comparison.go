@@ -17,8 +17,7 @@ import (
 // Memory grows with Keys, not with the number of requests.
 type Comparison[T any] struct {
 	before, after *Rules[T]
-	denied        change // the newly denied requests, by the rules of after
-	allowed       change // the newly allowed requests, by the rules of before
+	report        ComparisonReport // without what Report adds
 	clients       map[string]*ClientChange
 }
 
@@ -27,16 +26,9 @@ func NewComparison[T any](before, after *Rules[T]) *Comparison[T] {
 	return &Comparison[T]{
 		before:  before,
 		after:   after,
-		denied:  change{rules: make(map[string]RuleShare)},
-		allowed: change{rules: make(map[string]RuleShare)},
+		report:  ComparisonReport{NewlyDeniedBy: make(map[string]RuleShare), NewlyAllowedBy: make(map[string]RuleShare)},
 		clients: make(map[string]*ClientChange),
 	}
-}
-
-// change has the counts of newly denied or newly allowed requests.
-type change struct {
-	requests int64
-	rules    map[string]RuleShare // by name; enforced rules that denied such requests
 }
 
 // RuleShare is the part that one enforced rule has in a change.
@@ -77,29 +69,31 @@ func (c *Comparison[T]) Add(ctx context.Context, at time.Time, in T, client []by
 	switch {
 	case before.Allowed && !after.Allowed:
 		counts.NewlyDenied++
-		c.denied.add(after.Results)
+		c.report.NewlyDenied++
+		addShares(c.report.NewlyDeniedBy, after.Results)
 	case !before.Allowed && after.Allowed:
 		counts.NewlyAllowed++
-		c.allowed.add(before.Results)
+		c.report.NewlyAllowed++
+		addShares(c.report.NewlyAllowedBy, before.Results)
 	}
 	return nil
 }
 
-// add counts one request. results has the verdicts of the rules that denied it.
-func (c *change) add(results []compose.RuleResult) {
-	c.requests++
+// addShares counts one newly denied or newly allowed request. results has the verdicts of the rules that
+// denied it.
+func addShares(shares map[string]RuleShare, results []compose.RuleResult) {
 	alone := denier(results)
 	for i := range results {
 		r := &results[i]
 		if r.Allowed || r.Shadow {
 			continue
 		}
-		share := c.rules[r.Rule]
+		share := shares[r.Rule]
 		share.Denied++
 		if r.Rule == alone {
 			share.Alone++
 		}
-		c.rules[r.Rule] = share
+		shares[r.Rule] = share
 	}
 }
 
@@ -131,15 +125,9 @@ type ClientCounts struct {
 // Report returns the counts so far, with at most top clients in each list. Clients with equal
 // counts are in the order of their bytes.
 func (c *Comparison[T]) Report(top int) ComparisonReport {
-	report := ComparisonReport{
-		Before:         c.before.Report(0),
-		After:          c.after.Report(0),
-		NewlyDeniedBy:  c.denied.rules,
-		NewlyAllowedBy: c.allowed.rules,
-		NewlyDenied:    c.denied.requests,
-		NewlyAllowed:   c.allowed.requests,
-		Clients:        ClientCounts{All: int64(len(c.clients))},
-	}
+	report := c.report
+	report.Before, report.After = c.before.Report(0), c.after.Report(0)
+	report.Clients.All = int64(len(c.clients))
 	report.Clients.NewlyDenied, report.MostNewlyDenied = c.most(top, func(c *ClientChange) int64 { return c.NewlyDenied })
 	report.Clients.NewlyAllowed, report.MostNewlyAllowed = c.most(top, func(c *ClientChange) int64 { return c.NewlyAllowed })
 	return report

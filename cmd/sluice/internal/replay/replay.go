@@ -101,7 +101,7 @@ func (c *column) step(id int32, at time.Time) (allowed bool, err error) {
 func (c *column) note(cell *cell, at time.Time, result *algo.Result) {
 	if !result.Allowed {
 		cell.denied++
-		c.deny(result.RetryAfter)
+		c.Deny(result.RetryAfter)
 		return
 	}
 	c.Allowed++

@@ -35,15 +35,17 @@ type KeyDenials struct {
 	Denied []int64
 }
 
-// Counts has the numbers of allowed and denied requests.
+// Counts has the numbers of allowed and denied requests. Members with a name are in the JSON of the
+// command.
 type Counts struct {
-	Allowed     int64
-	Denied      int64
-	LongestWait time.Duration // the longest RetryAfter
-	Never       int64         // denials that no wait ends
+	Allowed     int64         `json:"-"`
+	Denied      int64         `json:"denied"`
+	LongestWait time.Duration `json:"-"` // the longest RetryAfter
+	Never       int64         `json:"-"` // denials that no wait ends
 }
 
-func (c *Counts) deny(wait time.Duration) {
+// Deny counts a denial with that RetryAfter.
+func (c *Counts) Deny(wait time.Duration) {
 	c.Denied++
 	if wait == algo.Never {
 		c.Never++

@@ -78,7 +78,7 @@ func (r *Rules[T]) noteTogether(d *compose.Decision) {
 		r.together.Allowed++
 		return
 	}
-	r.together.deny(d.RetryAfter)
+	r.together.Deny(d.RetryAfter)
 	name := denier(d.Results)
 	if i := slices.IndexFunc(r.rules, func(c ruleColumn) bool { return c.outcome.Rule == name }); i >= 0 {
 		r.rules[i].outcome.Alone++

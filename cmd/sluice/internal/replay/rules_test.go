@@ -65,14 +65,6 @@ func TestRulesDecideTogether(t *testing.T) {
 	require.Equal(t, []int64{1, 0, 0, 1, 1, 0}, report.Timeline.Allowed[1])
 }
 
-func TestRulesRefuseTimeThatStepsBack(t *testing.T) {
-	r := newRules(t)
-	_, err := r.Add(t.Context(), time.Unix(10, 0), visit{})
-	require.NoError(t, err)
-	_, err = r.Add(t.Context(), time.Unix(9, 0), visit{})
-	require.ErrorContains(t, err, "comes after")
-}
-
 func TestInvalidRulesAreRefused(t *testing.T) {
 	_, err := replay.NewRules([]compose.Rule[visit]{{Name: "a"}}, policies(t, "gcra 1/m"))
 	require.ErrorContains(t, err, "a")

@@ -77,17 +77,12 @@ func (t *Timeline) widen() {
 	t.start -= before * t.width
 	t.width *= n
 	for _, counts := range slices.Concat(t.Allowed, t.Denied) {
-		gather(counts, int(n), int(before))
+		wide := make([]int64, Bins)
+		for i, count := range counts {
+			wide[(int64(i)+before)/n] += count
+		}
+		copy(counts, wide)
 	}
-}
-
-// gather adds up n counts each, as if zeros came before the first.
-func gather(c []int64, n, before int) {
-	wide := make([]int64, Bins)
-	for i, count := range c {
-		wide[(i+before)/n] += count
-	}
-	copy(c, wide)
 }
 
 // done returns the timeline without unused bins.

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -30,25 +29,6 @@ func TestWindowAddsUpTheLastPeriod(t *testing.T) {
 			require.Equal(t, want, w.add(now, units, period), "at %d, period %d, of %v", now, period, log)
 		}
 	}
-}
-
-func TestRunsRoundTrip(t *testing.T) {
-	var runs [][2]int64
-	for _, units := range []int64{0, 1, 4, 5, 31, 32, 127, 128, math.MaxInt64} {
-		for _, wait := range []int64{1, 999, 1e3, 1e6, 1e6 + 1e3, 1e9 - 1, 1e9, 1e9 + 1, 32e9, 33e9, 3600e9, 86_400e9, math.MaxInt64} {
-			runs = append(runs, [2]int64{units, wait})
-		}
-	}
-	var b []byte
-	for _, r := range runs {
-		b = appendRun(b, r[0], r[1])
-	}
-	for _, want := range runs {
-		units, wait, n := readRun(b)
-		require.Equal(t, want, [2]int64{units, wait})
-		b = b[n:]
-	}
-	require.Empty(t, b)
 }
 
 // TestASecondTakesTwoBytes: the size holds for logs with times in seconds.

@@ -42,7 +42,7 @@ func TestPromisesOfTheAlgorithmsHold(t *testing.T) {
 	for pattern, by := range measured(t) {
 		for name, o := range by {
 			require.LessOrEqual(t, o.Worst, o.bound, "%s, %s", pattern, name)
-			require.Equal(t, o.Calls, o.Admitted+int64(len(o.waits)), "%s, %s", pattern, name)
+			require.Equal(t, o.Calls, o.Allowed+int64(len(o.waits)), "%s, %s", pattern, name)
 			require.NotEmpty(t, o.waits, "%s, %s", pattern, name)
 		}
 		for _, name := range []string{"exact log", gcra1, whole} {

@@ -56,17 +56,14 @@ func (c *Call) Unnecessary() bool { return !c.Result.Allowed && c.ExactWait == 0
 
 // Outcome has the counts of a run.
 type Outcome struct {
-	Calls       int64
-	Admitted    int64         // calls
-	Denied      int64         // calls
-	Unnecessary int64         // denied calls that an exact log of the admissions would have admitted
-	Unserved    int64         // requests without an admitted call
-	Worst       int64         // the most units that one key was admitted in any interval as long as the period; of a stack, the units of its first part
-	WorstEnd    int64         // the last instant of that period, in nanoseconds since the Unix epoch
-	WorstClient int32         // who made the last call of that period
-	LongestWait time.Duration // the longest RetryAfter, without algo.Never
-	Never       int64         // denials that no wait ends
-	Admissions  []int64       // by process
+	replay.Counts // of calls
+	Calls         int64
+	Unnecessary   int64   // denied calls that an exact log of the admissions would have admitted
+	Unserved      int64   // requests without an admitted call
+	Worst         int64   // the most units that one key was admitted in any interval as long as the period; of a stack, the units of its first part
+	WorstEnd      int64   // the last instant of that period, in nanoseconds since the Unix epoch
+	WorstClient   int32   // who made the last call of that period
+	Admissions    []int64 // by process
 }
 
 // Run is a simulation. Only one goroutine may use it, and only once.
@@ -202,22 +199,17 @@ func (r *Run) count(k *key, c *Call) {
 	o := &r.outcome
 	o.Calls++
 	if c.Result.Allowed {
-		o.Admitted++
+		o.Allowed++
 		o.Admissions[c.Process]++
 		if sum := k.exact.add(r.limit, c.At, cmp.Or(c.Cost, r.cost)); sum > o.Worst {
 			o.Worst, o.WorstEnd, o.WorstClient = sum, c.At, c.Client
 		}
 		return
 	}
-	o.Denied++
 	if c.Unnecessary() {
 		o.Unnecessary++
 	}
-	if c.Result.RetryAfter == algo.Never {
-		o.Never++
-	} else {
-		o.LongestWait = max(o.LongestWait, c.Result.RetryAfter)
-	}
+	o.Deny(c.Result.RetryAfter)
 }
 
 // react queues the next call of a denied client, or gives up.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
 	"github.com/sluice-go/sluice/compose"
 )
@@ -60,13 +61,13 @@ func TestClientsCallAgainAsTheirReactionSays(t *testing.T) {
 
 	all, o := calls(t, p, three, simulate.Options{})
 	require.Equal(t, []time.Duration{0, 0, 0}, times(all))
-	require.EqualValues(t, 1, o.Admitted)
+	require.EqualValues(t, 1, o.Allowed)
 	require.EqualValues(t, 2, o.Unserved)
 
 	// Both wait 1s, and the second of them has to wait once more.
 	all, o = calls(t, p, three, simulate.Options{Reaction: simulate.Wait})
 	require.Equal(t, []time.Duration{0, 0, 0, time.Second, time.Second, 2 * time.Second}, times(all))
-	require.EqualValues(t, 3, o.Admitted)
+	require.EqualValues(t, 3, o.Allowed)
 	require.EqualValues(t, 3, o.Denied)
 	require.Zero(t, o.Unserved)
 	require.Equal(t, 3, all[5].Attempt)
@@ -74,7 +75,7 @@ func TestClientsCallAgainAsTheirReactionSays(t *testing.T) {
 	all, o = calls(t, p, stream(0, 0), simulate.Options{Reaction: simulate.Retry})
 	require.Len(t, all, 12)
 	require.Equal(t, time.Second, times(all)[11])
-	require.EqualValues(t, 2, o.Admitted)
+	require.EqualValues(t, 2, o.Allowed)
 
 	all, o = calls(t, policy(t, "gcra 1/h burst=1"), stream(0, 0), simulate.Options{Reaction: simulate.Retry})
 	require.Len(t, all, 21, "the first call, and 20 of the denied client")
@@ -93,7 +94,7 @@ func TestACallThatCanNeverBeAllowedIsNotRepeated(t *testing.T) {
 	s := stream(0)
 	s.Arrivals[0].Cost = 2
 	_, o := calls(t, policy(t, "gcra 1/s burst=1"), s, simulate.Options{Reaction: simulate.Wait})
-	require.Equal(t, simulate.Outcome{Calls: 1, Denied: 1, Never: 1, Unserved: 1, Admissions: []int64{0}}, o)
+	require.Equal(t, simulate.Outcome{Counts: replay.Counts{Denied: 1, Never: 1}, Calls: 1, Unserved: 1, Admissions: []int64{0}}, o)
 }
 
 func TestUnknownReactionIsRefused(t *testing.T) {
@@ -114,7 +115,7 @@ func TestTheClockOfTheStoreIgnoresSkews(t *testing.T) {
 	for _, n := range o.Admissions {
 		sum += n
 	}
-	require.Equal(t, o.Admitted, sum)
+	require.Equal(t, o.Allowed, sum)
 	require.LessOrEqual(t, o.Worst, p.Bound(10*time.Second))
 }
 
@@ -132,8 +133,8 @@ func TestSharedKeyIsOneLimitForAllClients(t *testing.T) {
 	p := policy(t, "fixedwindow 2/h")
 	_, each := calls(t, p, s, simulate.Options{})
 	_, all := calls(t, p, s, simulate.Options{Shared: true})
-	require.EqualValues(t, 6, each.Admitted)
-	require.EqualValues(t, 2, all.Admitted)
+	require.EqualValues(t, 6, each.Allowed)
+	require.EqualValues(t, 2, all.Allowed)
 }
 
 func TestUnnecessaryDenialsAreThoseThatAnExactLogAdmits(t *testing.T) {

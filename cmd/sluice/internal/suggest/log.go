@@ -104,10 +104,9 @@ func (l *Log) id(name []byte) (uint32, error) {
 // Requests has the requests of a log, grouped by key. It is immutable, so any number of goroutines
 // may use it.
 type Requests struct {
-	keys    []key // those with the most requests first
-	at      []int64
-	ends    []int // by key, the end of its requests in at
-	batches []int // the first keys of batches of about equal size
+	keys []key // those with the most requests first
+	at   []int64
+	ends []int // by key, the end of its requests in at
 }
 
 // Group returns the requests, and the index of each key in the result by its number. It frees the
@@ -122,12 +121,8 @@ func (l *Log) Group() (r *Requests, index []uint32) {
 	})
 	r = &Requests{keys: make([]key, len(order)), ends: make([]int, len(order))}
 	index = make([]uint32, len(order))
-	const batch = 2048
-	sum, full := 0, 0
+	sum := 0
 	for i, id := range order {
-		if i == 0 || sum >= full {
-			r.batches, full = append(r.batches, i), sum+batch
-		}
 		k := l.keys[id]
 		r.keys[i], index[id] = k, uint32(i)
 		r.ends[i] = sum // becomes the end when the key's requests are copied
@@ -154,6 +149,12 @@ func (r *Requests) Clients() int64 { return int64(len(r.keys)) }
 
 // Name returns the key with an index.
 func (r *Requests) Name(i uint32) string { return r.keys[i].name }
+
+// of returns the times of the requests of a key.
+func (r *Requests) of(k int) []int64 {
+	end := r.ends[k]
+	return r.at[end-int(r.keys[k].requests) : end]
+}
 
 // most returns the largest number of requests of one key.
 func (r *Requests) most() int64 {

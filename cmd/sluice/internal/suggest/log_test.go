@@ -37,7 +37,7 @@ func TestLogRefusesRequestsOutOfOrder(t *testing.T) {
 func TestGroupKeepsTheIndexesOfKeys(t *testing.T) {
 	log := suggest.NewLog(suggest.NewMemory(1 << 30))
 	names := make(map[uint32]string)
-	for i := range 20_000 { // several chunks and batches
+	for i := range 20_000 { // several chunks
 		key := strconv.Itoa(i * i % 3000)
 		id, err := log.Add(start.Add(time.Duration(i)), []byte(key))
 		require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/sluice-go/sluice/algo"
@@ -79,194 +80,164 @@ func Run(ctx context.Context, progress func(), searches ...Search) ([]Suggestion
 					progress()
 				}
 			}
-			suggestions[i], errs[i] = run.run()
+			suggestions[i], errs[i] = run.run(), run.err
 		})
 	}
 	wg.Wait()
 	return suggestions, errors.Join(errs...)
 }
 
-// search is a Search that runs.
+// search is a Search that runs. After an error its methods do nothing more.
 type search struct {
 	Search
 	ctx      context.Context
 	progress func()
+	err      error          // the first one
 	most     int64          // the most that may be denied
 	known    map[int64]bool // whether a number meets the goal
 	counts   map[int64]Candidate
 }
 
-func (s *search) run() (result Suggestion, err error) {
-	result = Suggestion{Search: s.Search, Allowed: s.most}
-	largest, err := s.largest()
-	if err != nil {
-		return result, err
-	}
-	best, err := s.tightest(largest)
-	if err != nil {
-		return result, err
-	}
-	if result.Peak, err = s.peak(cmp.Or(best, largest), largest); err != nil {
-		return result, err
-	}
-	for {
-		if result.Curve, err = s.curve(cmp.Or(best, result.Peak.Number), result.Peak.Number); err != nil {
-			return result, err
-		}
+func (s *search) run() Suggestion {
+	result := Suggestion{Search: s.Search, Allowed: s.most}
+	largest := s.largest()
+	best := s.tightest(largest)
+	result.Peak = s.peak(cmp.Or(best, largest), largest)
+	for s.err == nil {
+		result.Curve = s.curve(cmp.Or(best, result.Peak.Number), result.Peak.Number)
 		less := s.smallest(true, 0, cmp.Or(best, math.MaxInt64))
 		if less == 0 {
 			break
 		}
-		if best, err = s.tightest(less); err != nil { // a number of the curve meets the goal
-			return result, err
-		}
+		best = s.tightest(less) // a number of the curve meets the goal
 	}
 	result.Found = best > 0
-	return result, s.prove(&result, cmp.Or(best, result.Peak.Number))
+	s.prove(&result, cmp.Or(best, result.Peak.Number))
+	return result
 }
 
 // largest returns the largest number that can make a difference: with it no key exceeds the
 // capacity of the policy. If another number, such as burst=1, limits the capacity, it returns the
 // largest number of all.
-func (s *search) largest() (int64, error) {
+func (s *search) largest() int64 {
 	valid := func(n int64) bool {
 		_, err := s.Template.Policy(n)
 		return err == nil
 	}
-	enough, err := s.enough()
-	if err != nil {
-		return 0, err
-	}
+	enough := s.enough()
 	if !valid(enough) { // a large burst can take longer to refill than a policy allows
 		for n := enough / 2; n > 0; n /= 2 {
 			if valid(n) {
-				n, err := bisect(n, enough, func(n int64) (bool, error) { return !valid(n), nil })
-				return n - 1, err
+				return bisect(n, enough, func(n int64) bool { return !valid(n) }) - 1
 			}
 		}
-	} else if ok, err := s.meets(enough); ok || err != nil {
-		return enough, err
+	} else if s.meets(enough) {
+		return enough
 	} else if p, err := s.Template.Policy(enough); err == nil && undeniable(p, s.Cost) >= s.Requests.most() {
-		return enough, nil
+		return enough
 	}
 	for n := int64(algo.MaxCount); n > enough; n /= 2 {
 		if valid(n) {
-			return n, nil
+			return n
 		}
 	}
-	if !valid(enough) {
-		return 0, fmt.Errorf("suggest: %v: found no number that gives a valid policy; use a smaller burst or a shorter period", s.Template)
+	if s.err == nil && !valid(enough) {
+		s.err = fmt.Errorf("suggest: %v: found no number that gives a valid policy; use a smaller burst or a shorter period", s.Template)
 	}
-	return enough, nil
+	return enough
 }
 
 // enough returns the units of all requests of the key with the most, at most 2^62. As a capacity it
 // denies nothing.
-func (s *search) enough() (int64, error) {
+func (s *search) enough() int64 {
 	p, err := s.Template.Policy(1)
 	if err != nil {
 		p, err = s.Template.Policy(algo.MaxCount)
 	}
-	if err != nil {
-		return 0, err
+	if s.err = err; err != nil {
+		return 1
 	}
 	cost := int64(1)
 	for _, part := range replay.Parts(p) {
 		fresh, err := part.Peek(nil, epoch, s.Cost)
-		if err != nil {
-			return 0, err
-		}
+		s.err = cmp.Or(s.err, err)
 		cost = max(cost, fresh.Cost)
 	}
 	most := max(1, s.Requests.most())
 	if cost > algo.MaxCount/most {
-		return algo.MaxCount, nil
+		return algo.MaxCount
 	}
-	return cost * most, nil
+	return cost * most
 }
 
 // meets reports whether a number meets the goal. A number that gives no valid policy does not.
-func (s *search) meets(n int64) (bool, error) {
-	if ok, seen := s.known[n]; seen {
-		return ok, nil
+func (s *search) meets(n int64) bool {
+	ok, seen := s.known[n]
+	if !seen {
+		ok = s.within(n, s.Goal, s.most)
+		s.known[n] = ok
 	}
-	ok, err := s.within(n, s.Goal, s.most)
-	s.known[n] = ok
-	return ok, err
+	return ok
 }
 
 // within reports whether the policy with the number denies at most that many requests or clients.
-func (s *search) within(n int64, goal Goal, most int64) (bool, error) {
-	c, err := s.replay(n, &counter{goal: &goal, most: most, sure: true})
-	return c.Policy != nil && goal.Count(&c.Counts) <= most, err
+func (s *search) within(n int64, goal Goal, most int64) bool {
+	c := s.replay(n, &counter{goal: &goal, most: most, sure: true})
+	return c.Policy != nil && goal.Count(&c.Counts) <= most
 }
 
-// replay runs the counter with the policy with the number n. If the number gives no valid policy, the
-// Policy of the result is nil.
-func (s *search) replay(n int64, r *counter) (Candidate, error) {
+// replay runs the counter with the policy with the number n. If the number gives no valid policy, or
+// after an error, the Policy of the result is nil.
+func (s *search) replay(n int64, r *counter) Candidate {
 	p, err := s.Template.Policy(n)
-	if err != nil {
-		return Candidate{Number: n}, nil
+	if err != nil || s.err != nil {
+		return Candidate{Number: n}
 	}
 	s.progress()
 	r.requests, r.policy, r.cost = s.Requests, p, s.Cost
 	counts, err := r.run(s.ctx)
-	return Candidate{n, p, counts}, err
+	if s.err = err; err != nil {
+		return Candidate{Number: n}
+	}
+	return Candidate{n, p, counts}
 }
 
 // tightest returns a number up to most that meets the goal, so that the number below it does not. It
 // returns 0 if it finds none.
-func (s *search) tightest(most int64) (int64, error) {
-	high, err := doubleAndBisect(1, most, s.meets)
-	if err != nil {
-		return 0, err
-	}
+func (s *search) tightest(most int64) int64 {
+	high := doubleAndBisect(1, most, s.meets)
 	for n := high - 1; n >= 1 && n >= high-window; n-- {
-		ok, err := s.meets(n)
-		if err != nil {
-			return 0, err
-		}
-		if ok {
+		if s.meets(n) {
 			high = n
 		}
 	}
-	return high, nil
+	return high
 }
 
 // doubleAndBisect doubles from until it meets, and returns a number up to it that meets, so that the
 // number below it does not. It returns 0 if neither a double up to most nor most meets.
-func doubleAndBisect(from, most int64, meets func(int64) (bool, error)) (int64, error) {
+func doubleAndBisect(from, most int64, meets func(int64) bool) int64 {
 	low, high := int64(0), from
-	for {
-		ok, err := meets(high)
-		switch {
-		case err != nil:
-			return 0, err
-		case ok:
-			return bisect(low, high, meets)
-		case high == most:
-			return 0, nil
+	for !meets(high) {
+		if high == most {
+			return 0
 		}
 		low, high = high, min(2*high, most) // most is at most 2^62, so nothing overflows
 	}
+	return bisect(low, high, meets)
 }
 
 // bisect returns a number in (low, high] that meets, so that the number below it does not. high
 // must meet, and low must not.
-func bisect(low, high int64, meets func(int64) (bool, error)) (int64, error) {
+func bisect(low, high int64, meets func(int64) bool) int64 {
 	for high-low > 1 {
-		middle := low + (high-low)/2
-		ok, err := meets(middle)
-		switch {
-		case err != nil:
-			return 0, err
-		case ok:
+		if middle := low + (high-low)/2; meets(middle) {
 			high = middle
-		default:
+		} else {
 			low = middle
 		}
 	}
-	return high, nil
+	return high
 }
 
 // smallest returns the smallest number between low and high that is known to meet the goal, or not to
@@ -281,114 +252,67 @@ func (s *search) smallest(meets bool, low, high int64) (smallest int64) {
 }
 
 // peak returns the smallest number that denies no more requests than the largest one.
-func (s *search) peak(from, largest int64) (Candidate, error) {
-	top, err := s.count(largest)
-	if err != nil {
-		return top, err
-	}
-	all := Goal{Of: OfRequests}
-	n, err := doubleAndBisect(from, largest, func(n int64) (bool, error) { return s.within(n, all, top.Denied) })
-	if err != nil {
-		return top, err
-	}
-	return s.count(n)
+func (s *search) peak(from, largest int64) Candidate {
+	denied := s.count(largest).Denied
+	return s.count(doubleAndBisect(from, largest, func(n int64) bool { return s.within(n, Goal{Of: OfRequests}, denied) }))
 }
 
-// curve returns the counts of the numbers of the curve.
-func (s *search) curve(best, peak int64) (curve []Candidate, err error) {
-	for _, n := range curveNumbers(best, peak) {
-		c, err := s.count(n)
-		if err != nil {
-			return nil, err
+// curve returns the counts of rising round numbers from about a hundredth of best to peak, with best,
+// the number below best, and peak. It leaves out numbers that give no valid policy.
+func (s *search) curve(best, peak int64) (curve []Candidate) {
+	last := max(best, peak)
+	numbers := []int64{max(1, best-1), best, last}
+	for ten := int64(1); ten <= algo.MaxCount/10; ten *= 10 {
+		for _, digit := range [...]int64{10, 15, 20, 30, 50, 70} {
+			if n := ten * digit / 10; best/100 <= n && n <= last {
+				numbers = append(numbers, n)
+			}
 		}
-		if c.Policy != nil {
+	}
+	slices.Sort(numbers)
+	for _, n := range slices.Compact(numbers) {
+		if c := s.count(n); c.Policy != nil {
 			curve = append(curve, c)
 		}
 	}
-	return curve, nil
-}
-
-// curveNumbers returns rising round numbers from about a hundredth of best to peak, with best, the
-// number below best, and peak.
-func curveNumbers(best, peak int64) (numbers []int64) {
-	add := func(n int64) {
-		if n >= 1 && (len(numbers) == 0 || n > numbers[len(numbers)-1]) {
-			numbers = append(numbers, n)
-		}
-	}
-	extra := []int64{best - 1, best, max(best, peak)}
-	for ten := int64(1); ; ten *= 10 {
-		for _, digit := range [...]int64{10, 15, 20, 30, 50, 70} {
-			n := ten * digit / 10
-			for len(extra) > 0 && extra[0] <= n {
-				add(extra[0])
-				extra = extra[1:]
-			}
-			if len(extra) == 0 {
-				return numbers
-			}
-			if n >= best/100 {
-				add(n)
-			}
-		}
-		if ten > algo.MaxCount/100 {
-			break
-		}
-	}
-	for _, n := range extra {
-		add(n)
-	}
-	return numbers
+	return curve
 }
 
 // count counts what the policy with a number denies, of all requests. If the number gives no valid
 // policy, the Policy of the result is nil.
-func (s *search) count(n int64) (Candidate, error) {
-	if c, seen := s.counts[n]; seen {
-		return c, nil
+func (s *search) count(n int64) Candidate {
+	c, seen := s.counts[n]
+	if seen {
+		return c
 	}
-	c, err := s.replay(n, &counter{sure: true})
+	c = s.replay(n, &counter{sure: true})
 	if c.Policy != nil {
 		s.known[n] = s.Goal.Count(&c.Counts) <= s.most
 		s.counts[n] = c
 	}
-	return c, err
+	return c
 }
 
 // prove replays all requests of all keys through the policy with the number, and through the policy
 // with the number below it.
-func (s *search) prove(result *Suggestion, best int64) error {
+func (s *search) prove(result *Suggestion, best int64) {
 	byKey := make([]int64, s.Requests.Clients())
-	var err error
-	if result.Best, err = s.replay(best, &counter{byKey: byKey}); err != nil {
-		return err
-	}
+	result.Best = s.replay(best, &counter{byKey: byKey})
 	result.Denied = s.Requests.denials(byKey)
 	if !result.Found {
-		return nil
+		return
 	}
-	tighter, err := s.replay(best-1, &counter{})
-	if err != nil {
-		return err
-	}
+	tighter := s.replay(best-1, &counter{})
 	if tighter.Policy != nil {
 		result.Tighter = &tighter
 	}
-	if s.Goal.Count(&result.Best.Counts) > s.most || tighter.Policy != nil && s.Goal.Count(&tighter.Counts) <= s.most {
-		return fmt.Errorf("suggest: the replay of %v does not confirm the search; please report this with the policy", result.Best.Policy)
+	if n := s.smallest(false, best, math.MaxInt64); n > 0 {
+		if larger := s.count(n); larger.Policy != nil {
+			result.Irregular = &larger
+		}
 	}
-	return s.irregular(result)
-}
-
-// irregular finds the smallest number above Best that does not meet the goal.
-func (s *search) irregular(result *Suggestion) error {
-	n := s.smallest(false, result.Best.Number, math.MaxInt64)
-	if n == 0 {
-		return nil
+	wrong := s.Goal.Count(&result.Best.Counts) > s.most || tighter.Policy != nil && s.Goal.Count(&tighter.Counts) <= s.most
+	if s.err == nil && wrong {
+		s.err = fmt.Errorf("suggest: the replay of %v does not confirm the search; please report this with the policy", result.Best.Policy)
 	}
-	c, err := s.count(n)
-	if c.Policy != nil {
-		result.Irregular = &c
-	}
-	return err
 }
