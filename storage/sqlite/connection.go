@@ -19,11 +19,11 @@ import (
 // the state of an interrupted transaction would be unknown.
 type connection struct {
 	pooled      *sql.Conn
-	driver      sqldriver.Conn            // of pooled; valid only inside of withConnection
-	isReady     bool                      // the busy_timeout is disabled
+	driver      sqldriver.Conn            // of pooled; nil before the first call; valid only inside of withConnection
 	busyTimeout time.Duration             // of the user
 	executed    map[string]sqldriver.Stmt // the statements of the store that were executed; nil if not prepared
 	mustClose   bool                      // the state is unknown, so the pool must close it
+	underLoad   bool                      // a call had ended within keepFor before it was taken from the pool
 	keepUntil   time.Time                 // the end of the time for which idle may keep it; zero if it was never kept
 }
 
@@ -43,9 +43,8 @@ func (s *Store) withConnection(ctx context.Context, use func(*connection) error)
 	var panicked any // raised outside of Raw, because package database/sql closes the connection if it sees the panic
 	rawErr := c.pooled.Raw(func(inner any) error {
 		defer func() { panicked = recover() }()
-		c.driver = inner.(sqldriver.Conn)
-		if !c.isReady {
-			c.isReady = true
+		isNew := c.driver == nil
+		if c.driver = inner.(sqldriver.Conn); isNew {
 			err = c.disableBusyTimeout()
 		}
 		if err == nil {
@@ -58,7 +57,7 @@ func (s *Store) withConnection(ctx context.Context, use func(*connection) error)
 	}
 	err = cmp.Or(err, rawErr)
 	c.mustClose = c.mustClose || errors.Is(err, sqldriver.ErrBadConn)
-	isKept = err == nil && s.idle.keep(c)
+	isKept = err == nil && s.idle.keep(c, s.db.Stats())
 	return wrap(err)
 }
 
@@ -67,10 +66,11 @@ func (s *Store) take(ctx context.Context) (*connection, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if c := s.idle.take(); c != nil {
+	c, underLoad := s.idle.take()
+	if c != nil {
 		return c, nil
 	}
-	c := &connection{executed: map[string]sqldriver.Stmt{}}
+	c = &connection{executed: map[string]sqldriver.Stmt{}, underLoad: underLoad}
 	// SQLite does not wait if several connections switch a new file to WAL at the same time.
 	err := retryBusy(ctx, openTimeout, func() (err error) {
 		c.pooled, err = s.db.Conn(ctx)
@@ -146,65 +146,43 @@ func (c *connection) rollback() {
 // of microseconds, so hundreds of calls share a connection.
 const keepFor = 10 * time.Millisecond
 
-// idle keeps the connection of a call for the next call, if calls follow each other within keepFor.
-// Without it, a quarter of the time of a transaction would be spent on preparing and restoring the
-// connection. idle never keeps the last connection of the pool. A timer returns the connection to the
-// pool after the last call.
+// idle is the connection that the store keeps for its next call. Without it, a quarter of the time of a
+// transaction would be spent on preparing and restoring the connection.
 type idle struct {
-	db *sql.DB
-
-	mu        sync.Mutex
-	conn      *connection // nil if none is kept
-	underLoad bool        // the last call began within keepFor after the end of another one
-	lastEnd   time.Time   // the time when a call ended last
+	mu      sync.Mutex
+	conn    *connection // nil if none is kept
+	lastEnd time.Time   // the time when a call ended last
 }
 
-// take returns the kept connection, or nil.
-func (i *idle) take() *connection {
+// take returns the kept connection, or nil. It reports whether a call has ended within keepFor.
+func (i *idle) take() (c *connection, underLoad bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.underLoad = time.Since(i.lastEnd) < keepFor
-	c := i.conn
-	i.conn = nil
-	return c
+	c, i.conn = i.conn, nil
+	return c, time.Since(i.lastEnd) < keepFor
 }
 
-// keep keeps c and returns true, or returns false.
-func (i *idle) keep(c *connection) bool {
-	full := isFull(i.db)
+// keep keeps c and returns true, or returns false. It never keeps the last connection of the pool. A timer
+// releases the connection after the last call.
+func (i *idle) keep(c *connection, pool sql.DBStats) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	now := time.Now()
 	i.lastEnd = now
-	if full || !i.underLoad || i.conn != nil {
+	if !c.underLoad || i.conn != nil || pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections {
 		return false
 	}
 	if c.keepUntil.IsZero() {
 		c.keepUntil = now.Add(keepFor)
-		time.AfterFunc(keepFor, func() { i.release(c) })
+		time.AfterFunc(keepFor, func() {
+			if kept, _ := i.take(); kept != nil {
+				kept.release()
+			}
+		})
 	}
 	if !now.Before(c.keepUntil) {
 		return false
 	}
 	i.conn = c
 	return true
-}
-
-// release releases c if no call uses it. Otherwise that call releases it, because keepFor is over.
-func (i *idle) release(c *connection) {
-	i.mu.Lock()
-	isKept := i.conn == c
-	if isKept {
-		i.conn = nil
-	}
-	i.mu.Unlock()
-	if isKept {
-		c.release()
-	}
-}
-
-// isFull reports whether all connections of the pool are in use.
-func isFull(db *sql.DB) bool {
-	pool := db.Stats()
-	return pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections
 }

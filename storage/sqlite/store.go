@@ -56,7 +56,7 @@ func New(db *sql.DB, o Options) (*Store, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	return &Store{db: db, table: o.Table, clock: o.Clock, sql: newStatements(o.Table), idle: idle{db: db}}, nil
+	return &Store{db: db, table: o.Table, clock: o.Clock, sql: newStatements(o.Table)}, nil
 }
 
 func (s *Store) now() int64 { return s.clock().UnixNano() }
