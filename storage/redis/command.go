@@ -45,20 +45,21 @@ const firstKey = 3
 // was applied, a second attempt would report a conflict.
 func (c *command) NoRetry() bool { return true }
 
-// init sets the arguments of the hash and the keys. It allocates memory for this many further
-// arguments.
-func (c *command) init(s *Store, keys []string, further int) {
+// newCommand returns a command with the arguments of the hash and the keys. It allocates memory for this
+// many further arguments.
+func (s *Store) newCommand(script *script, keys []string, further int) *command {
 	const average = 48 // bytes of an argument
 	n := len(keys) + further
-	c.args, c.each, c.text = make([]any, 0, firstKey+n), make([]argument, 0, n), make([]byte, 0, average*n)
-	c.tracker.text = c.script.hash
+	c := &command{script: script, args: make([]any, 0, firstKey+n), each: make([]argument, 0, n), text: make([]byte, 0, average*n)}
+	c.tracker.text = script.hash
 	c.args = append(c.args, "evalsha", &c.tracker, len(keys))
 	for _, key := range keys {
 		c.add(s.appendKey(c.text, key))
 	}
-	if s.single == nil && len(keys) > 0 {
+	if !s.isSingle && len(keys) > 0 {
 		c.args[firstKey] = string(c.each[0]) // clients of several servers choose the server by the text of this argument
 	}
+	return c
 }
 
 // add adds an argument: the bytes by which text is longer than c.text.
@@ -68,19 +69,30 @@ func (c *command) add(text []byte) {
 	c.text = text
 }
 
-// doer calls a function that uses the client, and returns when a context ends.
-type doer func(context.Context, func(redis.UniversalClient) error) error
-
 // send sends commands in one round trip. It sends the scripts that the server does not know again in
-// full.
-func (s *Store) send(ctx context.Context, do doer, commands ...*command) {
+// full. It returns when ctx ends, or only at the deadline of ctx if untilDeadline is true.
+func (s *Store) send(ctx context.Context, untilDeadline bool, commands ...*command) {
 	for _, c := range commands {
 		c.StringSliceCmd = redis.NewStringSliceCmd(ctx, c.args...)
 	}
-	ended := do(ctx, func(client redis.UniversalClient) error {
-		process(ctx, client, commands)
+	process := func() error {
+		if len(commands) == 1 {
+			_ = s.client.Process(ctx, commands[0])
+			return nil
+		}
+		pipe := s.client.Pipeline()
+		for _, c := range commands {
+			_ = pipe.Process(ctx, c)
+		}
+		_, _ = pipe.Exec(ctx)
 		return nil
-	})
+	}
+	var ended error
+	if _, limited := ctx.Deadline(); untilDeadline && (s.endsInTime || !limited) {
+		ended = process()
+	} else {
+		ended = doUntilDone(ctx, process)
+	}
 	var unknown []*command
 	for _, c := range commands {
 		if c.err = ended; ended == nil {
@@ -92,20 +104,8 @@ func (s *Store) send(ctx context.Context, do doer, commands ...*command) {
 		}
 	}
 	if len(unknown) > 0 {
-		s.send(ctx, do, unknown...)
+		s.send(ctx, untilDeadline, unknown...)
 	}
-}
-
-func process(ctx context.Context, client redis.UniversalClient, commands []*command) {
-	if len(commands) == 1 {
-		_ = client.Process(ctx, commands[0])
-		return
-	}
-	pipe := client.Pipeline()
-	for _, c := range commands {
-		_ = pipe.Process(ctx, c)
-	}
-	_, _ = pipe.Exec(ctx)
 }
 
 // argument is an argument whose bytes the client reads when it writes them.

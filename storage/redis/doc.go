@@ -42,20 +42,19 @@
 // A record is a Redis string with the name PREFIX{GROUP}KEY. Braces in KEY do not change the hash
 // slot, because Redis uses the first pair of braces, which is the store's.
 //
-// In a Redis Cluster, all keys of one decision must be in one hash slot. To put them there, set
-// compose.Options.Group, for instance to the tenant. Otherwise a decision with several keys fails
-// with [ErrCrossSlot]. Keys without a group spread over the cluster. They work for decisions with
-// one key.
+// In a Redis Cluster or a Ring, all keys of one decision must have the same group. Set
+// compose.Options.Group, for instance to the tenant. Otherwise a decision with several keys fails with
+// [ErrCrossSlot]. Keys without a group spread over the servers. They work for decisions with one key.
 //
-// On a single server, all requests can share a script. In a cluster, requests share a script only
-// if their keys are in one hash slot. With a redis.Ring, they share it only if they have the same
-// group or the same key. If a proxy stands between the client and several servers, set
-// [Options.Proxy]. Then only requests with the same keys share a script. See [Store.Place].
+// On a single server, all requests can share a script. In a cluster or a Ring, requests share a script
+// only if they have the same group or the same key. If a proxy stands between the client and several
+// servers, set [Options.Proxy]. Then only requests with the same keys share a script. See [Store.Place].
 //
 // # Expiry
 //
-// A record expires in the millisecond after its TTL. It expires later if the writer's clock is ahead: when the server's clock reaches Until of the storage.Swap, or the time
-// of the batch plus the TTL. There is nothing to purge.
+// A record expires in the millisecond after its TTL. It expires later if the writer's clock is ahead:
+// when the server's clock reaches Until of the storage.Swap, or the time of the batch plus the TTL. There
+// is nothing to purge.
 //
 // # Data loss
 //
@@ -85,11 +84,11 @@
 // A client with ReadOnly, RouteByLatency or RouteRandomly reads from replicas, which may be behind.
 // Primaries still decide all batches and swaps.
 //
-// A call ends at the deadline of its context. But go-redis itself waits for a reply until its
-// ReadTimeout. Until then the connection stays in use, and a goroutine may wait. To avoid that, set
-// ContextTimeoutEnabled. go-redis does not notice the cancellation of a context. If the goroutine
-// of the limiter's caller makes the round trip itself, a cancelled call returns only at the reply
-// or at the deadline; see compose.Limiter.
+// A call ends at the deadline of its context. But a client of several servers itself waits for a reply
+// until its ReadTimeout, unless ContextTimeoutEnabled is set. Until then the connection stays in use, and
+// a goroutine waits. go-redis does not notice the cancellation of a context. If the goroutine of the
+// limiter's caller makes the round trip itself, a cancelled call returns only at the reply or at the
+// deadline; see compose.Limiter.
 //
 // If a server refuses connections, go-redis dials five times per call, which takes half a second. If
 // the decision's deadline passes meanwhile, the limiter does not know yet that nothing was sent, and

@@ -31,7 +31,7 @@ func (s *Store) Run(ctx context.Context, batches ...*driver.Batch) {
 	if len(commands) == 0 {
 		return
 	}
-	s.send(ctx, s.doUntilDeadline, commands...)
+	s.send(ctx, true, commands...)
 	for _, c := range commands {
 		err := c.err
 		if err == nil {
@@ -56,8 +56,8 @@ func (s *Store) runCommand(ctx context.Context, b *driver.Batch) (*command, erro
 	if err != nil {
 		return nil, storage.NotApplied(fmt.Errorf("redis: %w", err))
 	}
-	c := &command{script: script, batch: b}
-	c.init(s, b.Keys, 1)
+	c := s.newCommand(script, b.Keys, 1)
+	c.batch = b
 	if text := appendHeader(c.text, b); one {
 		c.add(appendOne(text, b))
 	} else {

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -34,23 +32,22 @@ type Options struct {
 
 // Store keeps records in Redis. It is safe for concurrent use.
 type Store struct {
-	client         redis.UniversalClient
-	prefix         string
-	single         *redis.Client            // the client, if it has one server
-	cluster        *redis.ClusterClient     // the client, if it is one
-	ring           *redis.Ring              // the client, if it is one
-	place          func(name string) string // keys with the same place are on one server; nil if all are
-	endsInTime     bool                     // the client itself ends calls at the deadlines of contexts
-	proxy          bool                     // see Options.Proxy
-	separate       bool                     // requests with different keys always use different scripts
-	separateUntil  atomic.Int64             // until then they do, in ns since 1970
-	scripts        scripts
-	deadlineClient atomic.Pointer[deadlineClient]
+	client        redis.UniversalClient
+	prefix        string
+	cluster       *redis.ClusterClient // the client, if it is one
+	ring          *redis.Ring          // the client, if it is one
+	isSingle      bool                 // the client has one server
+	endsInTime    bool                 // the client itself ends calls at the deadlines of contexts
+	proxy         bool                 // see Options.Proxy
+	separate      bool                 // requests with different keys always use different scripts
+	separateUntil atomic.Int64         // until then they do, in ns since 1970
+	scripts       scripts
 }
 
 var _ driver.Placer = (*Store)(nil)
 
-// New returns a store that uses client. It neither pings nor closes the client.
+// New returns a store that uses client. It neither pings nor closes the client. Add hooks to the client
+// before you call New.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if v := reflect.ValueOf(client); client == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("redis: the client must not be nil")
@@ -64,16 +61,28 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	s := &Store{client: client, prefix: o.Prefix, proxy: o.Proxy, separate: o.Proxy}
 	switch c := client.(type) {
 	case *redis.Client:
-		s.single, s.endsInTime = c, c.Options().ContextTimeoutEnabled
+		s.client, s.isSingle, s.endsInTime = withDeadlines(c), true, true
 	case *redis.ClusterClient:
 		s.cluster, s.endsInTime = c, c.Options().ContextTimeoutEnabled
-		s.place = func(name string) string { return strconv.Itoa(slot(name)) }
 	case *redis.Ring:
-		s.ring, s.place = c, hashTag
+		s.ring = c
 	default:
 		s.separate = true
 	}
 	return s, nil
+}
+
+// withDeadlines returns a copy of a client that ends calls at the deadlines of contexts. Otherwise each
+// call would need a goroutine, which doubles its time.
+func withDeadlines(client *redis.Client) *redis.Client {
+	own := client.Options()
+	if own.ContextTimeoutEnabled {
+		return client
+	}
+	client = client.WithTimeout(max(own.ReadTimeout, 0))
+	o := client.Options() // the copy has its own Options, and no other goroutine has the copy yet
+	o.WriteTimeout, o.ContextTimeoutEnabled = max(own.WriteTimeout, 0), true
+	return client
 }
 
 // Load implements [storage.Store]. It reads the records in one pipeline.
@@ -88,8 +97,8 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	for i, key := range keys { // if ctx ends, the pipeline may run on after the caller has the slice back
 		names[i] = s.key(key)
 	}
-	err := s.doUntilDone(ctx, func(client redis.UniversalClient) error {
-		pipe := client.Pipeline()
+	err := doUntilDone(ctx, func() error {
+		pipe := s.client.Pipeline()
 		for i, name := range names {
 			gets[i] = pipe.Get(ctx, name)
 		}
@@ -115,32 +124,20 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	return records, nil
 }
 
-// doUntilDone calls do in a goroutine and returns when ctx ends, even if do does not. go-redis
-// ignores cancellations, and without ContextTimeoutEnabled it ignores deadlines, too.
-func (s *Store) doUntilDone(ctx context.Context, do func(redis.UniversalClient) error) error {
+// doUntilDone calls do in a goroutine and returns when ctx ends, even if do does not, because go-redis
+// ignores cancellations.
+func doUntilDone(ctx context.Context, do func() error) error {
 	if ctx.Done() == nil {
-		return do(s.client)
+		return do()
 	}
 	done := make(chan error, 1)
-	go func() { done <- do(s.client) }()
+	go func() { done <- do() }()
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// doUntilDeadline calls do and returns at the deadline of ctx, even if the client does not end then.
-// It need not notice cancellation, so it needs a goroutine only if the client has several servers.
-func (s *Store) doUntilDeadline(ctx context.Context, do func(redis.UniversalClient) error) error {
-	if _, limited := ctx.Deadline(); s.endsInTime || !limited {
-		return do(s.client)
-	}
-	if s.single == nil {
-		return s.doUntilDone(ctx, do)
-	}
-	return do(s.withDeadlines(time.Now()))
 }
 
 var errNoRecord = errors.New("redis: the stored value is not a record of this package; delete it or use another Prefix")

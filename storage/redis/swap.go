@@ -27,12 +27,11 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	if _, err := s.placeOf(keys); err != nil {
 		return nil, false, err
 	}
-	c := &command{script: swapScript}
-	c.init(s, keys, 4*len(swaps))
+	c := s.newCommand(swapScript, keys, 4*len(swaps))
 	for i := range swaps {
 		c.addSwap(&swaps[i])
 	}
-	s.send(ctx, s.doUntilDone, c)
+	s.send(ctx, false, c)
 	if c.err != nil {
 		return nil, false, s.commandFailure(&c.tracker, c.err)
 	}
