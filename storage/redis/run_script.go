@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -25,44 +26,34 @@ func (s *Store) Runs(p *algo.Program) bool {
 
 // scripts caches the scripts that decide batches.
 type scripts struct {
-	mu     sync.RWMutex
-	cached map[scriptKey]*script
-}
-
-// scriptKey identifies a script.
-type scriptKey struct {
-	names  string // of its programs
-	stacks bool   // whether the programs are parts of stacks
-	one    bool   // whether it is made from run_one.lua
-	args   int    // the number of arguments of the program in run_one.lua
+	mu     sync.Mutex
+	cached map[string]*script // by the kind of the script and the names of its programs
 }
 
 // get returns the script for batches of these programs. If one is true, it is run_one.lua. It returns
 // an error if one name has two programs.
-func (s *scripts) get(programs []*algo.Program, one bool) (*script, error) {
-	var buffer [8]*algo.Program
-	leaves, names := sortedLeaves(buffer[:0], programs), make([]string, 0, len(buffer))
-	for _, p := range leaves {
-		names = append(names, p.Name)
-	}
-	key := scriptKey{names: strings.Join(names, "\x00"), one: one, stacks: slices.ContainsFunc(programs, program.IsStack)}
+func (s *scripts) get(programs []*algo.Program, one bool) (found *script, err error) {
+	var leafBuffer [8]*algo.Program
+	var keyBuffer [64]byte
+	leaves := sortedLeaves(leafBuffer[:0], programs)
+	key := append(keyBuffer[:0], flag(one), flag(slices.ContainsFunc(programs, program.IsStack)))
 	if one {
-		key.args = len(leaves[0].Args)
+		key = strconv.AppendInt(key, int64(len(leaves[0].Args)), 10)
 	}
-	s.mu.RLock()
-	found := s.cached[key]
-	s.mu.RUnlock()
+	for _, p := range leaves {
+		key = append(append(key, 0), p.Name...)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found = s.cached[string(key)]
 	if found == nil {
-		var err error
-		if found, err = newRunScript(programs, leaves, key); err != nil {
+		if found, err = newRunScript(programs, leaves, one); err != nil {
 			return nil, err
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
 		if s.cached == nil {
-			s.cached = map[scriptKey]*script{}
+			s.cached = map[string]*script{}
 		}
-		s.cached[key] = found
+		s.cached[string(key)] = found
 	}
 	for i, p := range leaves {
 		if found.programs[i] != p.Lua {
@@ -79,10 +70,10 @@ func sortedLeaves(dst, programs []*algo.Program) []*algo.Program {
 	return slices.CompactFunc(dst, func(a, b *algo.Program) bool { return a.Name == b.Name && a.Lua == b.Lua })
 }
 
-func newRunScript(programs, leaves []*algo.Program, key scriptKey) (made *script, err error) {
+func newRunScript(programs, leaves []*algo.Program, one bool) (made *script, err error) {
 	var text string
-	if key.one {
-		text, err = program.LuaOf(leaves[0], strings.ReplaceAll(runOneLua, "ARGS", ">"+strings.Repeat("i8", key.args)))
+	if one {
+		text, err = program.LuaOf(leaves[0], strings.ReplaceAll(runOneLua, "ARGS", ">"+strings.Repeat("i8", len(leaves[0].Args))))
 	} else {
 		text, err = program.Lua(runLua, programs...)
 	}
