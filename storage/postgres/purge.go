@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -24,7 +22,7 @@ func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 	}
 	var now *time.Time // the time of the first statement; otherwise new due records might keep Purge running for ever
 	for removed < max {
-		rows, err := collect(ctx, s, pgx.RowToStructByPos[purgeRow], s.sql.purge, purgeBatch, max-removed, now)
+		rows, err := collect[purgeRow](ctx, s, s.sql.purge, purgeBatch, max-removed, now)
 		if err != nil {
 			return removed, err
 		}

@@ -131,7 +131,7 @@ func (s *Store) attempt(ctx context.Context, r *run) error {
 		case len(r.keys) == 1:
 			sql, args = s.sql.one, r.oneArgs
 		}
-		rows, err := collectOn(ctx, s, db, readRow, sql, args(s.functions, lockTimeout)...)
+		rows, err := collectOn[row](ctx, s, db, sql, args(s.functions, lockTimeout)...)
 		if err != nil {
 			return err
 		}

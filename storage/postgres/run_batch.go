@@ -49,32 +49,29 @@ func order(keys []string) []int {
 
 // split returns parts of the run that have no common keys.
 func (r *run) split() (parts []*run) {
-	group := make([]int, len(r.batch.Keys)) // for each key, a key of its part
-	for k := range group {
-		group[k] = k
+	partOf := make([]*run, len(r.batch.Keys))
+	for k := range partOf {
+		partOf[k] = &run{batch: r.batch, several: r.several}
 	}
 	for _, i := range r.requests {
 		uses := r.batch.Requests[i].Uses
 		for _, u := range uses {
-			from, to := group[u.Key], group[uses[0].Key]
-			for k := range group {
-				if group[k] == from {
-					group[k] = to
+			from, to := partOf[u.Key], partOf[uses[0].Key]
+			for k := range partOf {
+				if partOf[k] == from {
+					partOf[k] = to
 				}
 			}
 		}
 	}
-	byGroup := map[int]*run{}
 	for _, k := range r.keys {
-		part, ok := byGroup[group[k]]
-		if !ok {
-			part = &run{batch: r.batch, several: r.several}
-			byGroup[group[k]], parts = part, append(parts, part)
+		if len(partOf[k].keys) == 0 {
+			parts = append(parts, partOf[k])
 		}
-		part.keys = append(part.keys, k)
+		partOf[k].keys = append(partOf[k].keys, k)
 	}
 	for _, i := range r.requests {
-		part := byGroup[group[r.batch.Requests[i].Uses[0].Key]]
+		part := partOf[r.batch.Requests[i].Uses[0].Key]
 		part.requests = append(part.requests, i)
 	}
 	return parts
@@ -155,22 +152,22 @@ func (r *run) args(f *program.Functions, lockTimeout time.Duration) []any {
 func (r *run) apply(rows []row) {
 	b, keys, requests := r.batch, r.keys, r.requests
 	if b.At.IsZero() {
-		b.At = time.Unix(0, rows[0].at)
+		b.At = time.Unix(0, rows[0].At)
 	}
 	r.keys, r.requests = nil, nil
 	for i := range rows {
-		row, at := &rows[i], rows[i].place-1
-		if row.created {
+		row, at := &rows[i], rows[i].Place-1
+		if row.Created {
 			r.keys, r.requests = append(r.keys, keys[at]), append(r.requests, requests[at])
 			continue
 		}
 		b.Found[keys[at]] = row.record()
-		for j, count := range row.counts {
+		for j, count := range row.Counts {
 			b.Requests[requests[j]].Applied = int(count)
 		}
 		if !r.several {
 			request := &b.Requests[requests[at]]
-			request.Applied = applied(b, &request.Uses[0], row.count)
+			request.Applied = applied(b, &request.Uses[0], row.Count)
 		}
 	}
 }

@@ -1,14 +1,11 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -41,22 +38,22 @@ func (s *Store) connection(ctx context.Context) (DB, func(), error) {
 }
 
 // collect sends a statement on a connection of the pool and reads the rows of the reply.
-func collect[T any](ctx context.Context, s *Store, read pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+func collect[T any](ctx context.Context, s *Store, sql string, args ...any) ([]T, error) {
 	db, release, err := s.connection(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	return collectOn(ctx, s, db, read, sql, args...)
+	return collectOn[T](ctx, s, db, sql, args...)
 }
 
 // collectOn sends a statement on db and reads the rows of the reply.
-func collectOn[T any](ctx context.Context, s *Store, db DB, read pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+func collectOn[T any](ctx context.Context, s *Store, db DB, sql string, args ...any) ([]T, error) {
 	rows, err := db.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, s.failure(db, err)
 	}
-	all, err := pgx.CollectRows(rows, read)
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[T])
 	if err != nil {
 		return nil, s.failure(db, err)
 	}
@@ -79,7 +76,7 @@ const splitLockTimeout = time.Millisecond
 // savepoint if the statement may fail, and no lock timeout, which would apply to the whole transaction.
 //
 // Otherwise the lock timeout ends shortly before the deadline of ctx, or is lockTimeout if that is not 0
-// and shorter. If lockTimeout is 0 and the lock timed out, send returns when ctx ends, because the time
+// and shorter. The server accepts one millisecond to MaxInt32 milliseconds. If lockTimeout is 0 and the lock timed out, send returns when ctx ends, because the time
 // that is left is too short for a retry.
 func (s *Store) send(ctx context.Context, lockTimeout time.Duration, mayFail bool, exec func(DB, time.Duration) error) error {
 	db, release, err := s.connection(ctx)
@@ -98,7 +95,11 @@ func (s *Store) send(ctx context.Context, lockTimeout time.Duration, mayFail boo
 	}
 	left := time.Until(deadline)
 	reserve := min(left/4, maxReserve)
-	err = exec(db, clampLockTimeout(left-reserve, lockTimeout))
+	until := left - reserve
+	if lockTimeout > 0 {
+		until = min(until, lockTimeout)
+	}
+	err = exec(db, min(max(until, time.Millisecond), math.MaxInt32*time.Millisecond))
 	if lockTimeout == 0 && errors.Is(err, storage.ErrContended) && time.Until(deadline) <= reserve {
 		<-ctx.Done()
 	}
@@ -118,63 +119,22 @@ func (s *Store) withSavepoint(ctx context.Context, tx pgx.Tx, exec func(DB, time
 	return err
 }
 
-// clampLockTimeout returns the shorter of left and lockTimeout, within the range that the server
-// accepts: one millisecond to MaxInt32 milliseconds.
-func clampLockTimeout(left, lockTimeout time.Duration) time.Duration {
-	if lockTimeout > 0 {
-		left = min(left, lockTimeout)
-	}
-	return min(max(left, time.Millisecond), math.MaxInt32*time.Millisecond)
-}
-
 // row is a row of a reply: one key.
 type row struct {
-	place   int64  // of the key, from 1
-	version *int64 // of the stored record; nil if there is none
-	state   []byte
-	created bool    // another transaction created the key, so the statement did nothing with it
-	at      int64   // the time in ns
-	count   int64   // of the only request of the key
-	counts  []int64 // of all requests, in the first row
+	Place   int64   // of the key, from 1
+	Version *int64  // of the stored record; nil if there is none
+	State   []byte  // in hexadecimal, because pgx cannot read bytea_output=escape
+	Created bool    // another transaction created the key, so the statement did nothing with it
+	At      int64   // the time in ns
+	Count   int64   // of the only request of the key
+	Counts  []int64 // of all requests, in the first row
 }
 
+// record returns the stored record. It decodes the state in place.
 func (r *row) record() storage.Record {
-	if r.version == nil {
+	if r.Version == nil {
 		return storage.Record{}
 	}
-	return storage.Record{Version: storage.Version(*r.version), State: r.state}
-}
-
-func readRow(from pgx.CollectableRow) (r row, err error) {
-	if err = from.Scan(&r.place, &r.version, nil, &r.created, &r.at, &r.count, &r.counts); err != nil {
-		return r, err
-	}
-	const column = 2
-	raw, field := from.RawValues()[column], from.FieldDescriptions()[column]
-	if raw == nil || field.Format == pgx.BinaryFormatCode {
-		r.state = slices.Clone(raw)
-		return r, nil
-	}
-	if r.state, err = parseBytes(raw); err != nil {
-		err = pgx.ScanArgError{ColumnIndex: column, FieldName: field.Name, Err: err}
-	}
-	return r, err
-}
-
-// parseBytes parses the text format of bytea, because pgx cannot read bytea_output=escape. It is either
-// \x and hexadecimal digits, or the bytes themselves, where \\ is a backslash and \ with three octal
-// digits is any byte.
-func parseBytes(text []byte) ([]byte, error) {
-	if digits, ok := bytes.CutPrefix(text, []byte(`\x`)); ok {
-		return hex.AppendDecode([]byte{}, digits)
-	}
-	value := make([]byte, 0, len(text))
-	for rest := string(text); rest != ""; {
-		char, _, after, err := strconv.UnquoteChar(rest, 0)
-		if err != nil {
-			return nil, err
-		}
-		value, rest = append(value, byte(char)), after
-	}
-	return value, nil
+	n, _ := hex.Decode(r.State, r.State) // the server has encoded it
+	return storage.Record{Version: storage.Version(*r.Version), State: r.State[:n]}
 }

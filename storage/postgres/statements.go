@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-go/sluice/internal/program"
 )
 
-// statements are the SQL statements for one table. All but purge return rows that readRow reads.
+// statements are the SQL statements for one table. All but purge return a row for each key; see row.
 type statements struct {
 	load, swap, purge     string
 	one, singles, several string // of Run: they call functions
@@ -48,9 +48,9 @@ func newFunction(name, parameters, body string, uses map[string]string) program.
 // loadSQL selects the existing records, each with the place of its key. The first row has the place 0
 // and only the time in nanoseconds.
 const loadSQL = `WITH _sluice_time AS MATERIALIZED (SELECT clock_timestamp() AS clock)
-SELECT 0, NULL::bigint, NULL::bytea, false, round(extract(epoch FROM clock) * 1000000)::bigint * 1000, 0, NULL::bigint[] FROM _sluice_time
+SELECT 0, NULL::bigint, NULL::text, false, round(extract(epoch FROM clock) * 1000000)::bigint * 1000, 0, NULL::bigint[] FROM _sluice_time
 UNION ALL
-SELECT place, version, state, false, 0, 0, NULL FROM _sluice_time CROSS JOIN unnest($1::bytea[]) WITH ORDINALITY AS k (key, place)
+SELECT place, version, encode(state, 'hex'), false, 0, 0, NULL FROM _sluice_time CROSS JOIN unnest($1::bytea[]) WITH ORDINALITY AS k (key, place)
 	CROSS JOIN LATERAL (SELECT version, state FROM TABLE AS t WHERE t.key = k.key AND expires_at > _sluice_time.clock OFFSET 0) AS found`
 
 // swapSQL locks the existing rows in the order of their keys and compares the versions. If all match,
@@ -92,7 +92,7 @@ const (
 var purgeSQL string
 
 // oneSQL is the statement for a batch of one request with one use.
-const oneSQL = `SELECT 1::bigint, old_version, old_state, false, at, coalesce(count, 0), NULL::bigint[]
+const oneSQL = `SELECT 1::bigint, old_version, encode(old_state, 'hex'), false, at, coalesce(count, 0), NULL::bigint[]
 FROM ONE($1::int, $2::bigint, $3::bigint, $4::bigint, $5::bytea, $6::int, $7::int, $8::bigint, $9::bigint, $10::bigint[])`
 
 // oneFunctionSQL is the body of the function of oneSQL.
@@ -115,7 +115,7 @@ var runSQL string
 // runArguments are their arguments.
 const (
 	runParameters = `(int, bigint, bigint, bigint, bytea[], int[], int[], int[], int[], int[], int[], int[], bigint[], bigint[], bigint[])
-	RETURNS TABLE (place bigint, version bigint, state bytea, created bool, at bigint, count bigint, counts bigint[])`
+	RETURNS TABLE (place bigint, version bigint, state text, created bool, at bigint, count bigint, counts bigint[])`
 	runArguments = `($1::int, $2::bigint, $3::bigint, $4::bigint, $5::bytea[],
 	$6::int[], $7::int[], $8::int[], $9::int[], $10::int[], $11::int[], $12::int[], $13::bigint[], $14::bigint[], $15::bigint[])`
 )
@@ -131,7 +131,7 @@ var singlesSQL = strings.NewReplacer(
 		SELECT *, CASE WHEN old_version = batch OR op = 3 THEN int8send(0) WHEN op = 4 THEN int8send(1)
 			ELSE SCHEMA.STEP(program, op, old_state, at, cost, times, args) END AS reply FROM _sluice_found OFFSET 0
 	) AS d`,
-	"RETURNED", `SELECT place, old_version, old_state, place IN (SELECT place FROM _sluice_not_created), at, coalesce(count, 0), NULL::bigint[] FROM _sluice_decided`,
+	"RETURNED", `SELECT place, old_version, encode(old_state, 'hex'), place IN (SELECT place FROM _sluice_not_created), at, coalesce(count, 0), NULL::bigint[] FROM _sluice_decided`,
 ).Replace(runSQL)
 
 // severalSQL is the body for all other batches. If another transaction creates one of the keys
@@ -146,5 +146,5 @@ var severalSQL = strings.NewReplacer(
 	) AS f CROSS JOIN _sluice_time CROSS JOIN (SELECT requests, places, ops, shadows, programs, begins, ends, costs, times, args FROM _sluice_args) AS a
 	CROSS JOIN LATERAL SCHEMA.RUN(all_old_states, versions, batch, at, requests, places, ops, shadows, programs, begins, ends, costs, times, args)
 	CROSS JOIN LATERAL unnest(all_places, all_keys, all_absent, all_old_versions, all_old_states, replies) AS u (place, key, absent, old_version, old_state, reply)`,
-	"RETURNED", `SELECT place, old_version, old_state, CASE WHEN place IN (SELECT place FROM _sluice_not_created) THEN `+undoSQL+` ELSE false END, at, 0::bigint, counts FROM _sluice_decided`,
+	"RETURNED", `SELECT place, old_version, encode(old_state, 'hex'), CASE WHEN place IN (SELECT place FROM _sluice_not_created) THEN `+undoSQL+` ELSE false END, at, 0::bigint, counts FROM _sluice_decided`,
 ).Replace(runSQL)

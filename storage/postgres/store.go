@@ -115,16 +115,16 @@ func (s *Store) loadNow(ctx context.Context, keys ...string) (records []storage.
 	for i, key := range keys {
 		names[i] = []byte(key)
 	}
-	rows, err := collect(ctx, s, readRow, s.sql.load, names)
+	rows, err := collect[row](ctx, s, s.sql.load, names)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
 	records = make([]storage.Record, len(keys))
 	for i := range rows {
-		if r := &rows[i]; r.place > 0 {
-			records[r.place-1] = r.record()
+		if r := &rows[i]; r.Place > 0 {
+			records[r.Place-1] = r.record()
 		} else {
-			now = time.Unix(0, r.at)
+			now = time.Unix(0, r.At)
 		}
 	}
 	return records, now, nil

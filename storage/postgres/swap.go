@@ -21,11 +21,11 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	mayFail := len(swaps) > 1 && slices.ContainsFunc(swaps, func(s storage.Swap) bool { return s.Old == 0 })
 	var rows []row
 	err = s.send(ctx, 0, mayFail, func(db DB, lockTimeout time.Duration) (err error) {
-		rows, err = collectOn(ctx, s, db, readRow, s.sql.swap, swapArgs(swaps, sorted, lockTimeout)...)
+		rows, err = collectOn[row](ctx, s, db, s.sql.swap, swapArgs(swaps, sorted, lockTimeout)...)
 		return err
 	})
 	switch {
-	case errors.Is(err, errCreated), len(rows) > 0 && rows[0].created:
+	case errors.Is(err, errCreated), len(rows) > 0 && rows[0].Created:
 		if current, err = s.Load(ctx, keys...); err != nil {
 			return nil, false, storage.NotApplied(err)
 		}
@@ -35,7 +35,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	}
 	current = make([]storage.Record, len(swaps))
 	for i := range rows {
-		current[sorted[rows[i].place-1]] = rows[i].record()
+		current[sorted[rows[i].Place-1]] = rows[i].record()
 	}
 	return current, false, nil
 }

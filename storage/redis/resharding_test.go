@@ -124,7 +124,7 @@ func TestNodesOfAClusterDieUnderLoad(t *testing.T) {
 	const limit = 1_000_000 // more than the load uses
 	// Without fsync, a write is in the kernel before its reply, so it survives the process.
 	cluster := servers.Cluster(t, "appendonly yes", "appendfsync no", "repl-diskless-sync-delay 0")
-	primary := cluster.Owner(slotOf(t, cluster, "{" + tenant + "}"))
+	primary := cluster.Owner(slotOf(t, cluster, "{"+tenant+"}"))
 	replica := servers.Redis(t, "appendonly yes", "appendfsync no", "cluster-enabled yes", "cluster-node-timeout 2000")
 	replicate(t, cluster, replica, primary)
 	limiter, s := newClusterLimiter(t, cluster.Addrs(), "", limit)
