@@ -24,9 +24,8 @@ func newScript(text string) *script {
 	return &script{text: []byte(text), hash: []byte(redis.NewScript(text).Hash())}
 }
 
-// command runs a script. Its arguments are name, hash or text of the script, number of keys, keys,
-// and those that add adds. Their bytes are in one buffer, and the client gets pointers to them.
-// Strings would be allocated twice each.
+// command runs a script. Its arguments are name, hash or text of the script, number of keys, keys, and
+// those that add adds. Their bytes are in one buffer, because strings would be allocated twice each.
 type command struct {
 	*redis.StringSliceCmd
 	script  *script
@@ -122,9 +121,8 @@ func (a *argument) String() string {
 }
 
 // writeTracker is an argument of a command. It records whether the client wrote the command to a
-// connection: the client calls MarshalBinary just before it writes. If the call ended earlier, for
-// instance while the client dialed or waited for a connection of its pool, nothing was applied.
-// After cancel, the client cannot write the command any more.
+// connection: the client calls MarshalBinary just before. If the call ended earlier, for instance while
+// the client dialed, nothing was applied. After cancel, the client cannot write the command any more.
 type writeTracker struct {
 	text  []byte
 	state atomic.Int32

@@ -16,6 +16,7 @@ import (
 // classify wraps an error of the client. The result says whether nothing was applied, and whether a
 // retry can help.
 func classify(err error) error {
+	var op *net.OpError
 	switch {
 	case redis.HasErrorPrefix(err, "CROSSSLOT"):
 		return fmt.Errorf("%w: %w", ErrCrossSlot, err)
@@ -23,7 +24,7 @@ func classify(err error) error {
 		return fmt.Errorf("redis: %w: %w", storage.ErrPartialWrite, err)
 	case errors.Is(err, redis.ErrClosed), isReply(err) && !isTransient(err):
 		return storage.NotApplied(fmt.Errorf("redis: %w", err))
-	case isReply(err), isNotSent(err):
+	case isReply(err), errors.Is(err, redis.ErrPoolTimeout), errors.As(err, &op) && op.Op == "dial": // there was no connection
 		return storage.NotApplied(fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err))
 	}
 	return fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err)
@@ -77,10 +78,4 @@ func isTransient(err error) bool {
 // hasPrefix reports whether an error reply begins with one of the prefixes, after an optional "ERR ".
 func hasPrefix(err error, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
-}
-
-// isNotSent reports whether the client had no connection.
-func isNotSent(err error) bool {
-	var op *net.OpError
-	return errors.Is(err, redis.ErrPoolTimeout) || errors.As(err, &op) && op.Op == "dial"
 }
