@@ -80,11 +80,11 @@
 // A client with ReadOnly, RouteByLatency or RouteRandomly reads from replicas, which may be behind.
 // Primaries still decide all batches and swaps.
 //
-// A call ends at the deadline of its context. But a client of several servers itself waits for a reply
-// until its ReadTimeout, unless ContextTimeoutEnabled is set. Until then the connection stays in use, and
-// a goroutine waits. go-redis does not notice the cancellation of a context. If the goroutine of the
-// limiter's caller makes the round trip itself, a cancelled call returns only at the reply or at the
-// deadline; see compose.Limiter.
+// A call ends at the deadline of its context. But without ContextTimeoutEnabled, go-redis itself waits
+// for a reply until its ReadTimeout. Until then the connection stays in use, and each call needs a
+// goroutine, which takes longer. go-redis does not notice the cancellation of a context. If the goroutine
+// of the limiter's caller makes the round trip itself, a cancelled call returns only at the reply or at
+// the deadline; see compose.Limiter.
 //
 // If a server refuses connections, go-redis dials five times per call, which takes half a second, and
 // logs each attempt, unless you call its SetLogger. If the decision's deadline passes meanwhile, the

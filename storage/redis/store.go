@@ -49,8 +49,7 @@ type Store struct {
 
 var _ driver.Placer = (*Store)(nil)
 
-// New returns a store that uses client. It neither pings nor closes the client. Add hooks to the client
-// before you call New.
+// New returns a store that uses client. It neither pings nor closes the client.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if v := reflect.ValueOf(client); client == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("redis: the client must not be nil")
@@ -64,7 +63,7 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	s := &Store{client: client, prefix: o.Prefix, proxy: o.Proxy, separate: o.Proxy}
 	switch c := client.(type) {
 	case *redis.Client:
-		s.client, s.isSingle, s.endsInTime = withDeadlines(c), true, true
+		s.isSingle, s.endsInTime = true, c.Options().ContextTimeoutEnabled
 	case *redis.ClusterClient:
 		s.cluster, s.endsInTime = c, c.Options().ContextTimeoutEnabled
 	case *redis.Ring:
@@ -73,19 +72,6 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 		s.separate = true
 	}
 	return s, nil
-}
-
-// withDeadlines returns a copy of a client that ends calls at the deadlines of contexts. Otherwise each
-// call would need a goroutine, which doubles its time.
-func withDeadlines(client *redis.Client) *redis.Client {
-	own := client.Options()
-	if own.ContextTimeoutEnabled {
-		return client
-	}
-	client = client.WithTimeout(max(own.ReadTimeout, 0))
-	o := client.Options() // the copy has its own Options, and no other goroutine has the copy yet
-	o.WriteTimeout, o.ContextTimeoutEnabled = max(own.WriteTimeout, 0), true
-	return client
 }
 
 // Load implements [storage.Store]. It reads the records in one pipeline.
@@ -127,8 +113,8 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	return records, nil
 }
 
-// doUntilDone calls do in a goroutine and returns when ctx ends, even if do does not, because go-redis
-// ignores cancellations.
+// doUntilDone calls do in a goroutine and returns when ctx ends, even if do does not. go-redis ignores
+// cancellations, and without ContextTimeoutEnabled it ignores deadlines, too.
 func doUntilDone(ctx context.Context, do func() error) error {
 	if ctx.Done() == nil {
 		return do()

@@ -14,6 +14,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/faultproxy"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
@@ -315,4 +316,9 @@ func TestCommandsFormatAsText(t *testing.T) {
 	sw.New.Version = 1<<64 - 1
 	swap(t, s, sw)
 	require.Contains(t, shown, `rule\x03ann`, "the key must be readable")
+
+	shown = ""
+	_, p := programOf(t, algo.Per(2, time.Hour))
+	runOK(t, s, oneRequest(p, driver.Key("", "rule", "bob")))
+	require.Contains(t, shown, `rule\x03bob`, "hooks see batches, too")
 }
