@@ -193,20 +193,16 @@ var errReplyForm = errors.New("the reply of the script has an unexpected form")
 
 // readSwap reads the reply of swap.lua for n keys.
 func (s *Store) readSwap(reply []string, n int) (current []storage.Record, swapped bool, err error) {
-	kind, rest := "", reply
-	if len(reply) > 0 {
-		kind, rest = reply[0], reply[1:]
-	}
 	switch {
-	case kind == "SWAPPED" && len(rest) == 0:
+	case len(reply) == 1 && reply[0] == "SWAPPED":
 		return nil, true, nil
-	case kind == "CONFLICT" && len(rest) == n:
-		current, err = decodeAll(rest, nil)
+	case len(reply) == 1+n && reply[0] == "CONFLICT":
+		current, err = decodeAll(reply[1:], nil)
 		return current, false, err
-	case kind == "NORECORD" && len(rest) == 1:
-		return nil, false, storage.NotApplied(fmt.Errorf("%w: key %.40q", errNoRecord, rest[0]))
-	case kind == "ERROR" && len(rest) == 1:
-		return nil, false, s.failure(replyError(rest[0]))
+	case len(reply) == 2 && reply[0] == "NORECORD":
+		return nil, false, storage.NotApplied(fmt.Errorf("%w: key %.40q", errNoRecord, reply[1]))
+	case len(reply) == 2 && reply[0] == "ERROR":
+		return nil, false, s.failure(replyError(reply[1]))
 	}
 	return nil, false, s.failure(errReplyForm)
 }
