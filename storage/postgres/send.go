@@ -19,9 +19,8 @@ import (
 // pgxpool does not export this error, and an import of puddle would be a direct requirement of this module.
 func isPoolClosed(err error) bool { return strings.HasSuffix(err.Error(), "closed pool") }
 
-// connection returns the connection or the transaction for a statement, and a function to release it.
-// It acquires a connection from a pool before the statement, so that an error means that nothing was
-// sent.
+// connection returns the connection or the transaction for a statement, and a function to release it. If
+// it cannot acquire a connection from a pool, nothing was sent.
 func (s *Store) connection(ctx context.Context) (DB, func(), error) {
 	pool, ok := s.db.(*pgxpool.Pool)
 	if !ok {
@@ -60,38 +59,46 @@ func collectOn[T any](ctx context.Context, s *Store, db DB, sql string, args ...
 	return all, nil
 }
 
-// maxReserve is the maximum time between a lock timeout and the deadline. The server's reply needs it.
-const maxReserve = 100 * time.Millisecond
+const (
+	// maxReserve is the maximum time between a lock timeout and the deadline. The server's reply needs it.
+	maxReserve = 100 * time.Millisecond
+	// batchLockTimeout is the lock timeout of a batch. Decisions of other processes lock a key for some
+	// milliseconds. A longer transaction on one key must not delay the requests for other keys. After
+	// this timeout, the batch is split into parts without common keys.
+	batchLockTimeout = 250 * time.Millisecond
+	// splitLockTimeout is the lock timeout of each part, which has waited already.
+	splitLockTimeout = time.Millisecond
+)
 
-// batchLockTimeout is the lock timeout of a batch. Decisions of other processes lock a key for some
-// milliseconds. A longer transaction on one key must not delay the requests for other keys. After
-// this timeout, the batch is split into parts without common keys.
-const batchLockTimeout = 250 * time.Millisecond
-
-// splitLockTimeout is the lock timeout of each part. It is short, because the batch has waited
-// already.
-const splitLockTimeout = time.Millisecond
-
-// send calls exec with a connection and a lock timeout. In a transaction of the caller it uses a
-// savepoint if the statement may fail, and no lock timeout, which would apply to the whole transaction.
+// send sends a statement, whose arguments depend on its lock timeout. In a transaction of the caller it
+// uses a savepoint if the statement may fail, and no lock timeout, which would apply to the whole
+// transaction.
 //
 // Otherwise the lock timeout ends shortly before the deadline of ctx, or is lockTimeout if that is not 0
-// and shorter. The server accepts one millisecond to MaxInt32 milliseconds. If lockTimeout is 0 and the lock timed out, send returns when ctx ends, because the time
-// that is left is too short for a retry.
-func (s *Store) send(ctx context.Context, lockTimeout time.Duration, mayFail bool, exec func(DB, time.Duration) error) error {
+// and shorter. The server accepts one millisecond to MaxInt32 milliseconds. If lockTimeout is 0 and the
+// lock timed out, send returns when ctx ends, because the time that is left is too short for a retry.
+func (s *Store) send(ctx context.Context, sql string, args func(time.Duration) []any, lockTimeout time.Duration, mayFail bool) (rows []row, err error) {
 	db, release, err := s.connection(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer release()
 	if tx, ok := db.(pgx.Tx); ok && mayFail {
-		return s.withSavepoint(ctx, tx, exec)
+		var sent error
+		err = pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error {
+			rows, sent = collectOn[row](ctx, s, savepoint, sql, args(0)...)
+			return sent
+		})
+		if err != nil && sent == nil {
+			err = s.failure(tx, err)
+		}
+		return rows, err
 	} else if ok {
-		return exec(tx, 0)
+		return collectOn[row](ctx, s, tx, sql, args(0)...)
 	}
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return exec(db, lockTimeout)
+		return collectOn[row](ctx, s, db, sql, args(lockTimeout)...)
 	}
 	left := time.Until(deadline)
 	reserve := min(left/4, maxReserve)
@@ -99,24 +106,11 @@ func (s *Store) send(ctx context.Context, lockTimeout time.Duration, mayFail boo
 	if lockTimeout > 0 {
 		until = min(until, lockTimeout)
 	}
-	err = exec(db, min(max(until, time.Millisecond), math.MaxInt32*time.Millisecond))
+	rows, err = collectOn[row](ctx, s, db, sql, args(min(max(until, time.Millisecond), math.MaxInt32*time.Millisecond))...)
 	if lockTimeout == 0 && errors.Is(err, storage.ErrContended) && time.Until(deadline) <= reserve {
 		<-ctx.Done()
 	}
-	return err
-}
-
-// withSavepoint calls exec with a savepoint, and rolls back to it if exec fails.
-func (s *Store) withSavepoint(ctx context.Context, tx pgx.Tx, exec func(DB, time.Duration) error) error {
-	var execErr error
-	err := pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error {
-		execErr = exec(savepoint, 0)
-		return execErr
-	})
-	if err != nil && execErr == nil {
-		return s.failure(tx, err)
-	}
-	return err
+	return rows, err
 }
 
 // row is a row of a reply: one key.

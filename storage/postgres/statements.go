@@ -32,11 +32,9 @@ func newStatements(o Options, f *program.Functions) (s statements, functions []p
 	return s, append(slices.Clip(f.All), one, singles, several)
 }
 
-// newFunction returns a function that uses the table.
-//
-// If the table is small when a connection plans a statement, the planner prefers a scan of the table to
-// its index. The plan is cached. So while the table grows, until the next ANALYZE, each lookup of a key
-// would scan all rows. Therefore the functions disable such scans.
+// newFunction returns a function that uses the table. It disables scans of the table: if the table is small
+// when a connection plans a statement, the planner prefers a scan to the index. The plan is cached, so while
+// the table grows, until the next ANALYZE, each lookup of a key would scan all rows.
 func newFunction(name, parameters, body string, uses map[string]string) program.Function {
 	const attributes = " SET enable_seqscan = off"
 	return program.Function{
@@ -66,18 +64,17 @@ SELECT place, version, encode(state, 'hex'), false, 0, 0, NULL FROM _sluice_time
 // when it is large. The arrays are columns of a subquery with OFFSET 0. If the planner could see
 // their lengths, it would plan each execution again.
 //
-// The statement has a lock timeout. If the context ended during a wait for a lock, the outcome would
-// be unknown. The timeout of the session applies if it is shorter and not 0, which means no timeout.
-//
-// Usually each write has a later expiry than the one before. Then purge_at does not change, and the
-// update is HOT: it writes no index. Microseconds are multiplied as a double, which is exact up to 2^53.
-// The parts have the prefix _sluice_, because a part hides a table with the same name.
+// The statement has a lock timeout, because if the context ended during a wait for a lock, the outcome
+// would be unknown. The timeout of the session applies if it is shorter and not 0 (no timeout). Usually
+// purge_at does not change, and the update is HOT: it writes no index. Microseconds are multiplied as a
+// double, which is exact up to 2^53. The parts have the prefix _sluice_, because a part hides a table with
+// the same name.
 //
 //go:embed swap.sql
 var swapSQL string
 
-// undoSQL is an expression that fails, which undoes the statement. The error message has
-// createdMarker in each language of the server, which distinguishes it from errors of users' programs.
+// undoSQL is an expression that fails, which undoes the statement. In each language of the server, the
+// message contains createdMarker, unlike those of users' programs.
 const (
 	createdMarker = "sluice: created meanwhile:"
 	undoSQL       = `('` + createdMarker + ` ' || place)::int = 0`
@@ -91,12 +88,10 @@ const (
 //go:embed purge.sql
 var purgeSQL string
 
-// oneSQL is the statement for a batch of one request with one use.
+// oneSQL is the statement for a batch of one request with one use, and oneFunctionSQL the body of its function.
 const oneSQL = `SELECT 1::bigint, old_version, encode(old_state, 'hex'), false, at, coalesce(count, 0), NULL::bigint[]
 FROM ONE($1::int, $2::bigint, $3::bigint, $4::bigint, $5::bytea, $6::int, $7::int, $8::bigint, $9::bigint, $10::bigint[])`
 
-// oneFunctionSQL is the body of the function of oneSQL.
-//
 //go:embed run_one.sql
 var oneFunctionSQL string
 
