@@ -33,7 +33,6 @@ func (c *connection) disableBusyTimeout() error {
 	return err
 }
 
-// restoreBusyTimeout restores the user's busy_timeout.
 func (c *connection) restoreBusyTimeout() error {
 	if c.busyTimeout == 0 {
 		return nil
@@ -75,7 +74,6 @@ func retryBusy(ctx context.Context, timeout time.Duration, do func() error) erro
 	}
 }
 
-// sleep returns after d, or when ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -83,7 +81,6 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// execRetryBusy executes a statement with retryBusy.
 func (c *connection) execRetryBusy(ctx context.Context, text string) error {
 	return retryBusy(ctx, c.busyTimeout, func() error {
 		_, err := c.exec(text)

@@ -28,8 +28,8 @@ type connection struct {
 	keepUntil   time.Time                 // the end of the time for which idle may keep it; zero if it was never kept
 }
 
-// withConnection calls use with a connection, whose statements use may execute. Then the store keeps the
-// connection, or restores it and returns it to the pool.
+// withConnection calls use with a connection. Then the store keeps the connection, or restores it and
+// returns it to the pool.
 func (s *Store) withConnection(ctx context.Context, use func(*connection) error) error {
 	c, err := s.take(ctx)
 	if err != nil {
@@ -95,9 +95,8 @@ func (c *connection) release() {
 	})
 }
 
-// transaction calls do in a transaction that holds the write lock. If do panics, the transaction is
-// rolled back, and the connection stays usable. All errors prove that nothing was stored, except an
-// error of COMMIT.
+// transaction calls do in a transaction that holds the write lock, and rolls it back if do fails or
+// panics. All errors prove that nothing was stored, except an error of COMMIT.
 func (s *Store) transaction(ctx context.Context, do func(*connection) error) error {
 	var commit error
 	err := s.withConnection(ctx, func(c *connection) error {
@@ -131,9 +130,8 @@ func (c *connection) begin(ctx context.Context) error {
 	return err
 }
 
-// rollback ends a failed transaction. Some errors have ended it already, and then ROLLBACK fails.
-// SQLite reports whether a transaction is still open. A driver that wraps go-sqlite3 does not report
-// it, so then any error means that a transaction may be open.
+// rollback ends a failed transaction. Some errors have ended it already, and then ROLLBACK fails. If a
+// driver that wraps go-sqlite3 does not report whether a transaction is still open, it may be.
 func (c *connection) rollback() {
 	_, err := c.exec("ROLLBACK")
 	mayBeOpen := err != nil
@@ -200,8 +198,8 @@ func named(args []sqldriver.Value) []sqldriver.NamedValue {
 	return values
 }
 
-// execute executes a statement directly the first time, because this is cheaper for a single
-// execution. Later, and if the driver returns ErrSkip, it executes a prepared statement.
+// execute executes a statement directly the first time, which is cheaper for a single execution. Later,
+// and if the driver returns ErrSkip, it executes a prepared statement.
 func execute[R any](c *connection, text string, directly func() (R, error), withStmt func(sqldriver.Stmt) (R, error)) (result R, err error) {
 	stmt, again := c.executed[text]
 	if !again {
@@ -240,8 +238,8 @@ func (c *connection) finalize() {
 // of microseconds, so hundreds of calls share a connection.
 const keepFor = 10 * time.Millisecond
 
-// idle is the connection that the store keeps for its next call. Without it, a quarter of the time of a
-// transaction would be spent on preparing and restoring the connection.
+// idle keeps a connection for the next call. Without it, a quarter of the time of a transaction would be
+// spent on preparing and restoring the connection.
 type idle struct {
 	mu      sync.Mutex
 	conn    *connection // nil if none is kept

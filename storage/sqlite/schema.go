@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Schema returns the DDL of the store's table and of the index that [Store.Purge] uses. The DDL has no
-// effect if both exist.
+// Schema returns the DDL of the table and of the index for [Store.Purge]. It has no effect if both exist.
 func (s *Store) Schema() string { return s.tableSchema() + s.indexSchema() }
 
 func (s *Store) tableSchema() string {
@@ -27,9 +26,8 @@ func (s *Store) indexSchema() string {
 
 func indexOf(table string) string { return table + "_purge_at" }
 
-// Migrate executes [Store.Schema]. If the table exists without the index, Migrate adds the index: it
-// reads the whole table while it holds the write lock. If the table lacks a column, Migrate returns an
-// error.
+// Migrate executes [Store.Schema]. To add the index to an existing table, it reads the whole table while it
+// holds the write lock. If the table lacks a column, Migrate returns an error.
 func (s *Store) Migrate(ctx context.Context) error {
 	columns := "SELECT key, version, state, expires_at, purge_at FROM " + quote(s.table) + " LIMIT 0"
 	return s.withConnection(ctx, func(c *connection) error {
@@ -48,10 +46,9 @@ func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`
 
 // statements holds the SQL statements for one table. An expired record counts as absent.
 //
-// purge_at is never later than the expiry. NULL means that the record never expires. Only create, for a
-// new row, and replaceSooner set purge_at: SQLite rewrites the entry of an index if a statement sets one
-// of its columns, even to the same value. Usually each write expires later than the write before. Then
-// replace applies, and purge_at does not change.
+// purge_at is never later than the expiry, and NULL if the record never expires. Only create, for a new
+// row, and replaceSooner set it, because SQLite then rewrites the entry of the index, even for the same
+// value. Usually each write expires later than the write before. Then replace applies.
 //
 // With INDEXED BY, a purge without the index fails. It would lock out writers while it reads the whole
 // table. postpone and purge select the same rows, in the order of the index.
