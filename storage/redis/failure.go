@@ -30,9 +30,8 @@ func classify(err error) error {
 	return fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err)
 }
 
-// failure is classify. If the store is unavailable, it also makes a cluster's client read the slots
-// of the nodes again. By itself the client does that only after a redirect, and a dead node sends no
-// redirect.
+// failure is classify. If the store is unavailable, it also makes a cluster's client read the slots of the
+// nodes again. By itself the client does that only after a redirect, and a dead node sends none.
 func (s *Store) failure(err error) error {
 	err = classify(err)
 	if s.cluster != nil && errors.Is(err, storage.ErrUnavailable) {

@@ -18,8 +18,8 @@ import (
 // compose.Options.Group. ErrCrossSlot wraps storage.ErrKey.
 var ErrCrossSlot = fmt.Errorf("redis: %w: the keys of one decision are in different slots", storage.ErrKey)
 
-// key returns the name of a record in Redis: PREFIX{GROUP}KEY. If the group is empty, Redis
-// computes the slot from the whole name.
+// key returns the name of a record: PREFIX{GROUP}KEY. If the group is empty, the whole name determines
+// the slot.
 func (s *Store) key(key string) string { return string(s.appendKey(nil, key)) }
 
 func (s *Store) appendKey(dst []byte, key string) []byte {
@@ -47,8 +47,7 @@ func (s *Store) Place(keys ...string) (shard, slot string, err error) {
 	return shard, slot, nil
 }
 
-// serverOf returns the client of the server that has a key. It returns nil if there is one server, or
-// if the server is not known.
+// serverOf returns the client of the server that has a key, or nil if there is one server or it is unknown.
 func (s *Store) serverOf(name string) (server *redis.Client) {
 	switch {
 	case s.cluster != nil:
