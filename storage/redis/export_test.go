@@ -2,8 +2,11 @@ package redis
 
 import "time"
 
-// Classify is for the external tests.
-var Classify = classify
+// The external tests use these.
+var (
+	Classify          = classify
+	RunLua, RunOneLua = &runLua, &runOneLua
+)
 
 // NameOf returns the name of a record in Redis.
 func (s *Store) NameOf(key string) string { return s.key(key) }
