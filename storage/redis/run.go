@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -67,7 +66,7 @@ func (s *Store) runCommand(ctx context.Context, b *driver.Batch) (*command, erro
 		return nil, err
 	}
 	one := isOne(b)
-	script, err := s.scripts.get(b.Programs, one)
+	script, err := s.scriptOf(b.Programs, one)
 	if err != nil {
 		return nil, storage.NotApplied(fmt.Errorf("redis: %w", err))
 	}
@@ -239,15 +238,9 @@ type replyError string
 func (e replyError) Error() string { return string(e) }
 func (replyError) RedisError()     {}
 
-// scripts caches the scripts that decide batches.
-type scripts struct {
-	mu     sync.Mutex
-	cached map[string]*script // by the kind of the script and the names of its programs
-}
-
-// get returns the script for batches of these programs. If one is true, it is run_one.lua. It returns
+// scriptOf returns the script for batches of these programs. If one is true, it is run_one.lua. It returns
 // an error if one name has two programs.
-func (s *scripts) get(programs []*algo.Program, one bool) (found *script, err error) {
+func (s *Store) scriptOf(programs []*algo.Program, one bool) (found *script, err error) {
 	var leafBuffer [8]*algo.Program
 	var keyBuffer [64]byte
 	leaves := sortedLeaves(leafBuffer[:0], programs)
@@ -260,15 +253,12 @@ func (s *scripts) get(programs []*algo.Program, one bool) (found *script, err er
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found = s.cached[string(key)]
+	found = s.scripts[string(key)]
 	if found == nil {
 		if found, err = newRunScript(programs, leaves, one); err != nil {
 			return nil, err
 		}
-		if s.cached == nil {
-			s.cached = map[string]*script{}
-		}
-		s.cached[string(key)] = found
+		s.scripts[string(key)] = found
 	}
 	for i, p := range leaves {
 		if found.programs[i] != p.Lua {

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,7 +45,8 @@ type Store struct {
 	proxy         bool                 // see Options.Proxy
 	separate      bool                 // requests with different keys always use different scripts
 	separateUntil atomic.Int64         // until then they do, in ns since 1970
-	scripts       scripts
+	mu            sync.Mutex
+	scripts       map[string]*script // those of batches, by their kind and the names of their programs; guarded by mu
 }
 
 var _ driver.Placer = (*Store)(nil)
@@ -60,7 +62,7 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if o.Prefix == "" {
 		o.Prefix = DefaultPrefix
 	}
-	s := &Store{client: client, prefix: o.Prefix, proxy: o.Proxy, separate: o.Proxy}
+	s := &Store{client: client, prefix: o.Prefix, proxy: o.Proxy, separate: o.Proxy, scripts: map[string]*script{}}
 	switch c := client.(type) {
 	case *redis.Client:
 		s.isSingle, s.endsInTime = true, c.Options().ContextTimeoutEnabled
