@@ -87,8 +87,7 @@ func (s *Store) peek(ctx context.Context, b *driver.Batch) error {
 	if err != nil {
 		return storage.NotApplied(err)
 	}
-	b.Found, b.At = found, b.Now
-	if b.Now.IsZero() {
+	if b.Found = found; b.Now.IsZero() {
 		b.At = now
 	}
 	isStored := func(u driver.Use) bool { return found[u.Key].Version == b.Version }

@@ -77,7 +77,8 @@ const (
 // Otherwise the lock timeout ends shortly before the deadline of ctx, or is lockTimeout if that is not 0
 // and shorter. The server accepts one millisecond to MaxInt32 milliseconds. If lockTimeout is 0 and the
 // lock timed out, send returns when ctx ends, because the time that is left is too short for a retry.
-func (s *Store) send(ctx context.Context, sql string, args func(time.Duration) []any, lockTimeout time.Duration, mayFail bool) (rows []row, err error) {
+func (s *Store) send(ctx context.Context, sql string, args func(time.Duration) []any, lockTimeout time.Duration,
+	mayFail bool) (rows []row, err error) {
 	db, release, err := s.connection(ctx)
 	if err != nil {
 		return nil, err

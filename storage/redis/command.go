@@ -49,7 +49,8 @@ func (c *command) NoRetry() bool { return true }
 func (s *Store) newCommand(script *script, keys []string, further int) *command {
 	const average = 48 // bytes of an argument
 	n := len(keys) + further
-	c := &command{script: script, args: make([]any, 0, firstKey+n), each: make([]argument, 0, n), text: make([]byte, 0, average*n)}
+	c := &command{script: script, args: make([]any, 0, firstKey+n), each: make([]argument, 0, n)}
+	c.text = make([]byte, 0, average*n)
 	c.tracker.text = script.hash
 	c.args = append(c.args, "evalsha", &c.tracker, len(keys))
 	for _, key := range keys {

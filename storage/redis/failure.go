@@ -24,7 +24,7 @@ func classify(err error) error {
 		return fmt.Errorf("redis: %w: %w", storage.ErrPartialWrite, err)
 	case errors.Is(err, redis.ErrClosed), isReply(err) && !isTransient(err):
 		return storage.NotApplied(fmt.Errorf("redis: %w", err))
-	case isReply(err), errors.Is(err, redis.ErrPoolTimeout), errors.As(err, &op) && op.Op == "dial": // there was no connection
+	case isReply(err), errors.Is(err, redis.ErrPoolTimeout), errors.As(err, &op) && op.Op == "dial": // no connection
 		return storage.NotApplied(fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err))
 	}
 	return fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err)

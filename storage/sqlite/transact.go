@@ -63,7 +63,8 @@ func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ..
 }
 
 // decide runs an update on the new records of the swaps. It overwrites states and changes.
-func decide(u *driver.Update, swaps []storage.Swap, index map[string]int, states [][]byte, changes []driver.Change) error {
+func decide(u *driver.Update, swaps []storage.Swap, index map[string]int, states [][]byte,
+	changes []driver.Change) error {
 	clear(changes)
 	for i, key := range u.Keys {
 		states[i] = swaps[index[key]].New.State
