@@ -15,18 +15,17 @@ import (
 //	fmt.Errorf("sqlite: %w: %w", storage.ErrContended, err)
 var (
 	// ErrNotApplied is wrapped by every error that proves that the call stored nothing and never
-	// will. Examples are an invalid argument, a context that ended before anything was sent, a
-	// connection that could not be opened, and a refusal by the server. After any other error of a
-	// write, the write may have been applied or not. [NotApplied] wraps an error together with
-	// ErrNotApplied. [ErrContended], [ErrOverloaded], [ErrKey], [ErrDuplicateKey] and [ErrSwap]
-	// wrap it.
+	// will, such as an invalid argument, a context that ended before anything was sent, a
+	// connection that could not be opened, or a refusal by the server. After any other error of a
+	// write, the write may have been applied or not. [ErrContended], [ErrOverloaded], [ErrKey],
+	// [ErrDuplicateKey] and [ErrSwap] wrap ErrNotApplied.
 	ErrNotApplied = errors.New("storage: nothing was applied")
 
 	// ErrUnavailable is returned by stores if the database cannot be reached or cannot serve now,
-	// because it is starting, read-only, failing over or overloaded. The limiter returns it when
-	// the database stays away longer than the timeout of the limiter or the context of the caller.
-	// While its circuit breaker is open, the limiter returns ErrUnavailable at once. From a store,
-	// ErrUnavailable without ErrNotApplied does not prove that a write was not applied.
+	// because it is starting, read-only, failing over or overloaded. Without ErrNotApplied, it does
+	// not prove that a write was not applied. The limiter returns ErrUnavailable when the database
+	// stays away longer than the timeout of the limiter or the context of the caller, and at once
+	// while its circuit breaker is open.
 	ErrUnavailable = errors.New("storage: the store is unavailable")
 
 	// ErrContended is returned by stores if the database aborted this attempt in favour of others:

@@ -12,10 +12,9 @@ import (
 type Version uint64
 
 // NewVersion returns a random version for a new write. It is never zero. Records written by one
-// CompareAndSwap may share a version, but those of two calls must not.
-//
-// Two writes get the same version with a probability of 2^-64. This does harm only if a swap
-// expects the record of one write and finds the record of the other under the same key.
+// CompareAndSwap may share a version, but those of two calls must not. Two writes get the same version
+// with a probability of 2^-64. This does harm only if a swap expects the record of one and finds that of
+// the other under the same key.
 func NewVersion() Version {
 	for {
 		if v := Version(rand.Uint64()); v != 0 {
@@ -45,26 +44,22 @@ type Swap struct {
 	Key string  // any bytes, at most MaxKey of them; see driver.AppendKey
 	Old Version // the version that must be stored; 0 requires an absent key
 	New Record  // the new record, with a version from NewVersion; the zero Record deletes
-	// TTL is how long the store must keep the record. The time starts during the call and is
-	// measured by the store's clock. 0 keeps the record for ever. A store may round the TTL up or
-	// add a margin, but it never shortens the TTL.
+	// TTL is how long the store must keep the record, from the call on and by the store's clock. 0
+	// keeps the record for ever. A store may round the TTL up or add a margin, but never shortens it.
 	TTL time.Duration
 	// Until is the time until which the record is needed, by the clock of the writer. The store
 	// keeps the record until its TTL has passed and the store's clock has passed Until. So the
 	// record lives longer than its TTL if the writer's clock is ahead of the store's clock. A zero
-	// or past Until has no effect.
-	//
-	// A swap that applies replaces the earlier TTL and Until of the key. A deletion ignores TTL
-	// and Until.
+	// or past Until has no effect. A swap that applies replaces the earlier TTL and Until of the
+	// key. A deletion ignores both.
 	Until time.Time
-	// Priority decides which record is evicted if a store with a bounded number of records is
-	// full. All other stores ignore it.
+	// Priority decides which record a full store evicts. Stores without a bound ignore it.
 	Priority Priority
 }
 
-// Lifetime is for stores that compute the expiry in Go. now is the time by the store's clock.
-// Lifetime returns how long the store must keep the new record: TTL, or the time from now to Until
-// if that is longer. 0 means for ever.
+// Lifetime is for stores that compute the expiry in Go. It returns how long the store must keep the
+// new record: TTL, or the time from now (by the store's clock) to Until if that is longer. 0 means for
+// ever.
 func (s *Swap) Lifetime(now time.Time) time.Duration {
 	left := s.Until.Sub(now)
 	if s.TTL == 0 || left == math.MaxInt64 { // Sub saturates, so Until may be even later
@@ -106,15 +101,12 @@ const (
 
 // Store loads records and swaps them. Any number of goroutines and processes may use it
 // concurrently. A CompareAndSwap without an error takes effect at one instant between its start and
-// its return.
+// its return. A call may have any number of keys. If the database accepts fewer in one statement, the
+// store must split the call and still keep its promises.
 //
-// The caller owns the keys and states that it passes in. A store does not modify them, and does
-// not read them after the call returns: it stores copies. The caller also owns the records that
-// a store returns. It may modify their states and append to them, because no two returned
-// records share memory.
-//
-// A call may have any number of keys. If the database accepts fewer in one statement, the store
-// must split the call and still keep its promises.
+// The caller owns the keys and states that it passes in. A store does not modify them, and stores
+// copies, so it does not read them after the call returns. The caller also owns the records that a
+// store returns. It may modify their states and append to them: no two of them share memory.
 //
 // A store needs no Close. It has no permanent goroutine, and it closes no client that it did not
 // open. Load and CompareAndSwap return soon after their context ends, even if the database client

@@ -10,9 +10,8 @@ import (
 )
 
 // BeginSwap checks the arguments of CompareAndSwap. Every store calls it first. It returns the keys of
-// the swaps. If swaps are invalid for every store, it returns [storage.ErrKey],
-// [storage.ErrDuplicateKey] or [storage.ErrSwap]. If ctx has ended, it returns the error of ctx
-// wrapped by [storage.NotApplied].
+// the swaps. For invalid swaps it returns [storage.ErrKey], [storage.ErrDuplicateKey] or
+// [storage.ErrSwap], and if ctx has ended, the error of ctx wrapped by [storage.NotApplied].
 func BeginSwap(ctx context.Context, swaps []storage.Swap) (keys []string, err error) {
 	keys = make([]string, len(swaps))
 	for i := range swaps {

@@ -7,8 +7,7 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// InPlace is a store in the memory of this process. For it, a decision under a lock costs less
-// than swaps with retries.
+// InPlace is a store in the memory of this process. A decision under its lock costs less than swaps.
 type InPlace interface {
 	storage.Store
 
@@ -37,9 +36,8 @@ type Transactor interface {
 	// clock, a record expires one TTL after it was written or one TTL after the time of the
 	// decision, whichever is later.
 	//
-	// An error of Transact itself applies to all updates. It means the same as an error of
-	// CompareAndSwap: unless it wraps ErrNotApplied, the transaction may have been stored. If a
-	// Decider panics, the panic reaches the caller. Nothing is changed, and the store stays usable.
+	// An error of Transact itself applies to all updates. Like an error of CompareAndSwap, unless it
+	// wraps ErrNotApplied, the transaction may have been stored.
 	Transact(ctx context.Context, clock func() time.Time, updates ...*Update) error
 }
 

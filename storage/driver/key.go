@@ -22,9 +22,8 @@ const (
 const maxRule = storage.MaxKey - 1 - (2 + maxGroup) - sha256.Size
 
 // AppendKey appends the key of a record to dst. The key consists of a group and parts, for
-// example a namespace, the name of a rule and the user's key. They may contain any bytes and may
-// be empty. The key contains the length of each part. So different groups or parts always make
-// different keys, and a user cannot forge a separator.
+// example a namespace, the name of a rule and the user's key. They may be empty and contain any bytes.
+// The key contains the length of each part, so different groups or parts always make different keys.
 //
 // If the key would be longer than [storage.MaxKey], or the group is longer than 128 bytes,
 // AppendKey replaces the last part by a SHA-256 of the whole key. The first byte of the key shows
@@ -32,7 +31,7 @@ const maxRule = storage.MaxKey - 1 - (2 + maxGroup) - sha256.Size
 // by their SHA-256. So [KeyGroup] and [CutKey] still find the group and the rule of a key.
 //
 // Some stores place records by group: Redis Cluster can change keys together only if they have the
-// same group. For other stores the group is an ordinary part. See [KeyGroup].
+// same group. For other stores the group is an ordinary part.
 func AppendKey(dst []byte, group string, parts ...string) []byte {
 	start := len(dst)
 	dst = appendPart(append(dst, keyPlain), group)
@@ -67,18 +66,16 @@ func appendPart(dst []byte, part string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(part))), part...)
 }
 
-// KeyGroup returns the group of a key that [AppendKey] made. Instead of a group of more than 128
-// bytes, it returns the SHA-256 of the group. KeyGroup returns "" if the key has no group. For a
-// key that AppendKey did not make, it returns "" or some part of the key.
+// KeyGroup returns the group of a key that [AppendKey] made, or the SHA-256 of a group of more than
+// 128 bytes, or "" if the key has no group. For another key, it returns "" or some part of the key.
 func KeyGroup(key string) string {
 	group, _, _ := cutGroup(key)
 	return group
 }
 
-// CutKey splits a key of [AppendKey] into its last part and the prefix before it. last does not
-// contain the encoded length. If AppendKey shortened the key, last is the hash. The keys of one
-// group and rule have one prefix, and those that AppendKey shortened have another. So a store that
-// hashes keys can hash each prefix once.
+// CutKey splits a key of [AppendKey] into its last part, without its length, and the prefix before
+// it. If AppendKey shortened the key, last is the hash. The keys of one group and rule have one prefix,
+// and those that AppendKey shortened have another. So a store that hashes keys can hash each prefix once.
 //
 // rule is the rest of prefix after the group. It identifies the rule, for example by a namespace
 // and a name. A bounded store must not evict keys of one rule to make room for another.
@@ -116,8 +113,7 @@ func cutGroup(key string) (group, rest string, ok bool) {
 func cutPart(s string) (part, rest string, ok bool) {
 	var head [binary.MaxVarintLen64]byte
 	n, size := binary.Uvarint(head[:copy(head[:], s)])
-	shortest := max(1, (bits.Len64(n)+6)/7)
-	if size != shortest || n > uint64(len(s)-size) {
+	if size != max(1, (bits.Len64(n)+6)/7) || n > uint64(len(s)-size) {
 		return "", "", false
 	}
 	return s[size:][:n], s[size:][n:], true

@@ -46,8 +46,7 @@ type Placer interface {
 // are not batched.
 type MaxRoundTrips interface{ MaxRoundTrips() int }
 
-// Batch is a list of requests that a [Server] decides in order. All its decisions have the same
-// time.
+// Batch is a list of requests that a [Server] decides in order, all at the same time.
 //
 // The database server reads every key once. Each request is decided on the states that the requests
 // before it left. Then the server writes each key whose state has changed, once, with the version
@@ -55,9 +54,8 @@ type MaxRoundTrips interface{ MaxRoundTrips() int }
 // server's clock, a record expires one TTL after it was written or one TTL after the time of the
 // decisions, whichever is later.
 type Batch struct {
-	// Version is random and differs for every batch. All records that the batch writes get it. If
-	// the reply is lost, the same batch runs again with the same version. Requests whose records
-	// already have this version are not decided again.
+	// Version is random and differs for every batch. If the reply is lost, the same batch runs again
+	// with the same version. Requests whose records already have it are not decided again.
 	Version storage.Version
 	// Now is the time of the decisions. If it is zero, the database server reads its own clock in
 	// the same round trip.

@@ -9,14 +9,16 @@
 //
 // [Store.Migrate] creates PL/pgSQL functions that decide requests. So a batch of decisions is one
 // statement and one round trip, even if other processes use the same keys. The statement locks the
-// rows in the order of their keys, reads the clock, decides, and writes the changed rows. If
-// another process creates one of the keys at the same moment, the batch takes a second round trip.
+// rows in the order of their keys, reads the clock, decides, and writes the changed rows. A batch takes
+// more round trips if another process creates one of its keys at the same moment, and at the first use
+// of a connection, because the statement is prepared then. So does a [Store.CompareAndSwap], which is
+// one statement for any number of keys, too.
 //
 // The functions are in the schema of the table. Their names begin with sluice_ and end in a hash of
 // their text, so processes with different versions of this module can share a table. Migrate needs
-// the right to create functions once for each version. Every role may execute them by default. If
-// you have revoked EXECUTE on new functions from PUBLIC, grant it after each Migrate that creates
-// functions. Otherwise decisions fail with "permission denied for function".
+// the right to create functions once for each version. If you have revoked EXECUTE on new functions
+// from PUBLIC, grant it after each Migrate that creates functions. Otherwise decisions fail with
+// "permission denied for function".
 //
 // The functions look up rows by the primary key, and never scan the table. Load and CompareAndSwap
 // use the plan that the server prefers: if a connection plans them after an ANALYZE of a table with
@@ -25,12 +27,6 @@
 //
 // With Options.NoFunctions, the store neither creates nor calls functions. Then this process
 // decides with Load and CompareAndSwap, and a decision takes two round trips or more.
-//
-// # Swaps
-//
-// [Store.CompareAndSwap] is one statement and one round trip for any number of keys. It takes more
-// round trips if another process creates one of its keys at the same moment, and at the first use
-// of a connection, because the statement is prepared then.
 //
 // # In the caller's transaction
 //
@@ -60,25 +56,24 @@
 //
 // # Expiry
 //
-// A record counts as absent as soon as it has expired by the server's clock_timestamp(). A deletion
-// marks the record as expired. Expired and deleted records stay in the table until their keys are
-// written again or [Store.Purge] removes them. Call Purge about once a minute from one of the
-// processes. The command sluice serve calls it itself.
+// A record counts as absent as soon as it has expired by the server's clock_timestamp(). Expired and
+// deleted records stay in the table until their keys are written again or [Store.Purge] removes them.
+// Call Purge about once a minute from one of the processes. The command sluice serve calls it itself.
 //
-// A TTL starts when the statement has locked the existing rows. If the statement must then wait for
-// another process that creates a key, the TTL already runs. A record lives longer than its TTL
-// while its Until ([storage.Swap]) is ahead of the server's clock.
+// A TTL starts when the statement has locked the existing rows, even if the statement then waits for
+// another process that creates a key. A record lives longer than its TTL while its Until
+// ([storage.Swap]) is ahead of the server's clock.
 //
 // Purge finds records by an index on the column purge_at, the time when Purge checks the record. It
 // is the expiry or earlier. A decision on an existing record usually keeps purge_at. Then it is a
-// heap-only tuple (HOT) update, which writes no index. It is not a HOT update if the new expiry is
-// before purge_at or if the page is full. Purge locks 200 records at a time for some milliseconds.
+// heap-only tuple (HOT) update, which writes no index, unless the page is full. Purge locks 200 records
+// at a time for some milliseconds.
 //
 // # Durability and limits
 //
-// Records are as durable as the database. If the server crashes with synchronous_commit=off, the
-// decisions of the last moments are lost. With Options.Unlogged, all records are lost. After a
-// failover to an asynchronous replica, the decisions that had not reached it are lost.
+// Records are as durable as the database. A crash of the server loses the decisions of the last moments
+// with synchronous_commit=off, and all records with Options.Unlogged. A failover to an asynchronous
+// replica loses the decisions that had not reached it.
 //
 // A call that waits for locked rows fails with storage.ErrContended shortly before its context
 // ends, or when the session's statement_timeout or lock_timeout has passed. If a batch also has

@@ -54,9 +54,9 @@ func hasPrefix(code string, prefixes []string) bool {
 }
 
 // classify wraps an error of the client. The result says whether nothing was applied, and whether a
-// retry can help. An error of the server has undone the statement, unless the error ends the server,
-// which may have committed before. An error of a pooler does not prove that the statement was undone,
-// because the pooler may have sent the statement on. Some poolers use no valid code.
+// retry can help. An error of the server has undone the statement, unless it ends the server, which may
+// have committed before. A pooler may have sent the statement on before its error. Some poolers use no
+// valid code.
 func classify(err error) error {
 	var e *pgconn.PgError
 	unavailable := fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err)
@@ -83,9 +83,8 @@ func withAdvice(err error) error {
 	return err
 }
 
-// failure classifies an error of a statement on db. In a transaction of the caller, nothing of a
-// failed transaction is applied, even if the connection is lost. A retry of the statement alone does
-// not help there.
+// failure classifies an error of a statement on db. Nothing of a failed transaction of the caller is
+// applied, even if the connection is lost, and a retry of the statement alone does not help there.
 func (s *Store) failure(db DB, err error) error {
 	classified := classify(err)
 	switch {

@@ -325,43 +325,6 @@ func TestConcurrentRunsDoNotDeadlock(t *testing.T) {
 	}
 }
 
-func TestConcurrentRunsAllowExactlyTheLimit(t *testing.T) {
-	const count, runners, rounds = 60, 6, 30
-	p := newPool(t, shared.Postgres(t).DSN()+fmt.Sprint("&pool_max_conns=", runners))
-	for name, batch := range map[string]func(*testing.T, ...string) *driver.Batch{"requests of one use": requestEach, "a request of several uses": oneRequest} {
-		s, _ := newStore(t, p)
-		s.SetLockTimeout(time.Minute)
-		first := requestEach(t, "a", "b")
-		first.Programs[0] = newProgram(t, count)
-		s.Run(t.Context(), first)
-		results := make(chan []*driver.Batch, runners)
-		for range runners {
-			var batches []*driver.Batch
-			for range rounds {
-				b := batch(t, "a", "b")
-				b.Programs[0] = newProgram(t, count)
-				batches = append(batches, b)
-			}
-			go func() {
-				for _, b := range batches {
-					s.Run(context.Background(), b)
-				}
-				results <- batches
-			}()
-		}
-		applied := 0
-		for range runners {
-			for _, b := range <-results {
-				require.NoError(t, b.Err, name)
-				for _, n := range appliedOf(b) {
-					applied += n
-				}
-			}
-		}
-		require.Equal(t, 2*(count-1), applied, name)
-	}
-}
-
 // requireLimits requires that a limiter on s denies, and allows again after a reset.
 func requireLimits(t *testing.T, s *postgres.Store) {
 	limiter, err := sluice.New(s, "gcra 1/h")

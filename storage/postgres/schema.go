@@ -52,27 +52,26 @@ func (s *Store) indexSchema() string {
 // indexName returns the name of the index of a table. PostgreSQL would truncate a long name, perhaps
 // to the name of the table itself.
 func indexName(table string) string {
-	const suffix = "_purge_at"
-	if len(table)+len(suffix) <= maxNameLen {
-		return table + suffix
+	suffix := "_purge_at"
+	if len(table)+len(suffix) > maxNameLen {
+		hash := sha256.Sum256([]byte(table))
+		suffix = fmt.Sprintf("_%x", hash[:8]) + suffix
+		table = strings.ToValidUTF8(table[:maxNameLen-len(suffix)], "")
 	}
-	hash := sha256.Sum256([]byte(table))
-	distinct := fmt.Sprintf("_%x", hash[:8])
-	return strings.ToValidUTF8(table[:maxNameLen-len(distinct)-len(suffix)], "") + distinct + suffix
+	return table + suffix
 }
 
 // Migrate creates the missing parts of [Store.Schema]. If Options.Schema is empty, it first
 // searches search_path for the table. It creates the index and the functions in the schema of the
-// table. If nothing is missing, Migrate changes nothing. Then it needs no right to create anything,
-// and the session may be read-only. If the schema was renamed, Migrate replaces the functions, because
-// they contain its name. Only their owner may do that.
+// table. If nothing is missing, it needs no right to create anything, and the session may be read-only.
+// If the schema was renamed, Migrate replaces the functions, because they contain its name. Only their
+// owner may do that.
 //
-// Migrate keeps the functions of other versions of this module, which [Store.Schema] does not contain.
-// You may drop them when no process uses them. Writers wait while Migrate creates the index of a large
-// table. To avoid that, call CREATE INDEX CONCURRENTLY before Migrate. Migrate returns an error for
-// a table that lacks one of the columns. Several processes may call Migrate at the same time. A
-// transaction of the caller stays usable if Migrate fails in it. The errors are those of a
-// [storage.Store].
+// Migrate keeps the functions of other versions of this module. You may drop them when no process uses
+// them. Writers wait while Migrate creates the index of a large table. To avoid that, call CREATE INDEX
+// CONCURRENTLY before Migrate. Migrate returns an error for a table that lacks one of the columns.
+// Several processes may call Migrate at the same time. A transaction of the caller stays usable if
+// Migrate fails in it. The errors are those of a [storage.Store].
 func (s *Store) Migrate(ctx context.Context) error {
 	err := s.create(ctx)
 	if slices.Contains(duplicate, codeOf(err)) { // another process was first
@@ -100,22 +99,19 @@ func (s *Store) create(ctx context.Context) error {
 		if err := tx.QueryRow(ctx, tableInfoSQL, s.options.qualified(s.options.Table)).Scan(&table, &index, &invalid); err != nil {
 			return err
 		}
+		ddl := "SELECT key, version, state, expires_at, purge_at FROM " + s.options.qualified(s.options.Table) + " LIMIT 0;\n"
 		if !table {
-			if _, err := tx.Exec(ctx, s.tableSchema()); err != nil {
-				return err
-			}
-		}
-		if _, err := tx.Exec(ctx, "SELECT key, version, state, expires_at, purge_at FROM "+s.options.qualified(s.options.Table)+" LIMIT 0"); err != nil {
-			return err
+			ddl = s.tableSchema() + ddl
 		}
 		switch {
 		case index:
 		case invalid:
 			return errInvalidIndex
 		default:
-			if _, err := tx.Exec(ctx, s.indexSchema()); err != nil {
-				return err
-			}
+			ddl += s.indexSchema()
+		}
+		if _, err := tx.Exec(ctx, ddl); err != nil {
+			return err
 		}
 		if err := s.createFunctions(ctx, tx); err != nil {
 			return err
@@ -124,9 +120,9 @@ func (s *Store) create(ctx context.Context) error {
 	})
 }
 
-// functionsLock is the advisory lock for the creation of functions. Without it, two sessions that
+// functionsLock takes an advisory lock for the creation of functions. Without it, two sessions that
 // replace a function at the same time would fail.
-const functionsLock = 0x736c75696365 // "sluice"
+const functionsLock = "SELECT pg_advisory_xact_lock(x'736c75696365'::bigint)" // "sluice"
 
 // createFunctions creates the missing functions in the schema of the table. It replaces an existing
 // function only if its text differs, because only the owner may replace it.
@@ -135,7 +131,7 @@ func (s *Store) createFunctions(ctx context.Context, tx pgx.Tx) error {
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	if _, err := tx.Exec(ctx, fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", functionsLock)); err != nil {
+	if _, err := tx.Exec(ctx, functionsLock); err != nil {
 		return err
 	}
 	schema, missing, err := s.missingFunctions(ctx, tx) // another process may have created them

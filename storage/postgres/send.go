@@ -1,14 +1,11 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,9 +19,8 @@ import (
 // pgxpool does not export this error, and an import of puddle would be a direct requirement of this module.
 func isPoolClosed(err error) bool { return strings.HasSuffix(err.Error(), "closed pool") }
 
-// connection returns the connection or the transaction for a statement, and a function to release it.
-// It acquires a connection from a pool before the statement, so that an error means that nothing was
-// sent.
+// connection returns the connection or the transaction for a statement, and a function to release it. If
+// it cannot acquire a connection from a pool, nothing was sent.
 func (s *Store) connection(ctx context.Context) (DB, func(), error) {
 	pool, ok := s.db.(*pgxpool.Pool)
 	if !ok {
@@ -41,140 +37,99 @@ func (s *Store) connection(ctx context.Context) (DB, func(), error) {
 }
 
 // collect sends a statement on a connection of the pool and reads the rows of the reply.
-func collect[T any](ctx context.Context, s *Store, read pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+func collect[T any](ctx context.Context, s *Store, sql string, args ...any) ([]T, error) {
 	db, release, err := s.connection(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	return collectOn(ctx, s, db, read, sql, args...)
+	return collectOn[T](ctx, s, db, sql, args...)
 }
 
 // collectOn sends a statement on db and reads the rows of the reply.
-func collectOn[T any](ctx context.Context, s *Store, db DB, read pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+func collectOn[T any](ctx context.Context, s *Store, db DB, sql string, args ...any) ([]T, error) {
 	rows, err := db.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, s.failure(db, err)
 	}
-	all, err := pgx.CollectRows(rows, read)
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[T])
 	if err != nil {
 		return nil, s.failure(db, err)
 	}
 	return all, nil
 }
 
-// maxReserve is the maximum time between a lock timeout and the deadline. The server's reply needs it.
-const maxReserve = 100 * time.Millisecond
+const (
+	// maxReserve is the maximum time between a lock timeout and the deadline. The server's reply needs it.
+	maxReserve = 100 * time.Millisecond
+	// batchLockTimeout is the lock timeout of a batch. Decisions of other processes lock a key for some
+	// milliseconds. A longer transaction on one key must not delay the requests for other keys. After
+	// this timeout, the batch is split into parts without common keys.
+	batchLockTimeout = 250 * time.Millisecond
+	// splitLockTimeout is the lock timeout of each part, which has waited already.
+	splitLockTimeout = time.Millisecond
+)
 
-// batchLockTimeout is the lock timeout of a batch. Decisions of other processes lock a key for some
-// milliseconds. A longer transaction on one key must not delay the requests for other keys. After
-// this timeout, the batch is split into parts without common keys.
-const batchLockTimeout = 250 * time.Millisecond
-
-// splitLockTimeout is the lock timeout of each part. It is short, because the batch has waited
-// already.
-const splitLockTimeout = time.Millisecond
-
-// send calls exec with a connection and a lock timeout. In a transaction of the caller it uses a
-// savepoint if the statement may fail, and no lock timeout, which would apply to the whole transaction.
+// send sends a statement, whose arguments depend on its lock timeout. In a transaction of the caller it
+// uses a savepoint if the statement may fail, and no lock timeout, which would apply to the whole
+// transaction.
 //
 // Otherwise the lock timeout ends shortly before the deadline of ctx, or is lockTimeout if that is not 0
-// and shorter. If lockTimeout is 0 and the lock timed out, send returns when ctx ends, because the time
-// that is left is too short for a retry.
-func (s *Store) send(ctx context.Context, lockTimeout time.Duration, mayFail bool, exec func(DB, time.Duration) error) error {
+// and shorter. The server accepts one millisecond to MaxInt32 milliseconds. If lockTimeout is 0 and the
+// lock timed out, send returns when ctx ends, because the time that is left is too short for a retry.
+func (s *Store) send(ctx context.Context, sql string, args func(time.Duration) []any, lockTimeout time.Duration,
+	mayFail bool) (rows []row, err error) {
 	db, release, err := s.connection(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer release()
 	if tx, ok := db.(pgx.Tx); ok && mayFail {
-		return s.withSavepoint(ctx, tx, exec)
+		var sent error
+		err = pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error {
+			rows, sent = collectOn[row](ctx, s, savepoint, sql, args(0)...)
+			return sent
+		})
+		if err != nil && sent == nil {
+			err = s.failure(tx, err)
+		}
+		return rows, err
 	} else if ok {
-		return exec(tx, 0)
+		return collectOn[row](ctx, s, tx, sql, args(0)...)
 	}
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return exec(db, lockTimeout)
+		return collectOn[row](ctx, s, db, sql, args(lockTimeout)...)
 	}
 	left := time.Until(deadline)
 	reserve := min(left/4, maxReserve)
-	err = exec(db, clampLockTimeout(left-reserve, lockTimeout))
+	until := left - reserve
+	if lockTimeout > 0 {
+		until = min(until, lockTimeout)
+	}
+	rows, err = collectOn[row](ctx, s, db, sql, args(min(max(until, time.Millisecond), math.MaxInt32*time.Millisecond))...)
 	if lockTimeout == 0 && errors.Is(err, storage.ErrContended) && time.Until(deadline) <= reserve {
 		<-ctx.Done()
 	}
-	return err
-}
-
-// withSavepoint calls exec with a savepoint, and rolls back to it if exec fails.
-func (s *Store) withSavepoint(ctx context.Context, tx pgx.Tx, exec func(DB, time.Duration) error) error {
-	var execErr error
-	err := pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error {
-		execErr = exec(savepoint, 0)
-		return execErr
-	})
-	if err != nil && execErr == nil {
-		return s.failure(tx, err)
-	}
-	return err
-}
-
-// clampLockTimeout returns the shorter of left and lockTimeout, within the range that the server
-// accepts: one millisecond to MaxInt32 milliseconds.
-func clampLockTimeout(left, lockTimeout time.Duration) time.Duration {
-	if lockTimeout > 0 {
-		left = min(left, lockTimeout)
-	}
-	return min(max(left, time.Millisecond), math.MaxInt32*time.Millisecond)
+	return rows, err
 }
 
 // row is a row of a reply: one key.
 type row struct {
-	place   int64  // of the key, from 1
-	version *int64 // of the stored record; nil if there is none
-	state   []byte
-	created bool    // another transaction created the key, so the statement did nothing with it
-	at      int64   // the time in ns
-	count   int64   // of the only request of the key
-	counts  []int64 // of all requests, in the first row
+	Place   int64   // of the key, from 1
+	Version *int64  // of the stored record; nil if there is none
+	State   []byte  // in hexadecimal, because pgx cannot read bytea_output=escape
+	Created bool    // another transaction created the key, so the statement did nothing with it
+	At      int64   // the time in ns
+	Count   int64   // of the only request of the key
+	Counts  []int64 // of all requests, in the first row
 }
 
+// record returns the stored record. It decodes the state in place.
 func (r *row) record() storage.Record {
-	if r.version == nil {
+	if r.Version == nil {
 		return storage.Record{}
 	}
-	return storage.Record{Version: storage.Version(*r.version), State: r.state}
-}
-
-func readRow(from pgx.CollectableRow) (r row, err error) {
-	if err = from.Scan(&r.place, &r.version, nil, &r.created, &r.at, &r.count, &r.counts); err != nil {
-		return r, err
-	}
-	const column = 2
-	raw, field := from.RawValues()[column], from.FieldDescriptions()[column]
-	if raw == nil || field.Format == pgx.BinaryFormatCode {
-		r.state = slices.Clone(raw)
-		return r, nil
-	}
-	if r.state, err = parseBytes(raw); err != nil {
-		err = pgx.ScanArgError{ColumnIndex: column, FieldName: field.Name, Err: err}
-	}
-	return r, err
-}
-
-// parseBytes parses the text format of bytea, because pgx cannot read bytea_output=escape. It is either
-// \x and hexadecimal digits, or the bytes themselves, where \\ is a backslash and \ with three octal
-// digits is any byte.
-func parseBytes(text []byte) ([]byte, error) {
-	if digits, ok := bytes.CutPrefix(text, []byte(`\x`)); ok {
-		return hex.AppendDecode([]byte{}, digits)
-	}
-	value := make([]byte, 0, len(text))
-	for rest := string(text); rest != ""; {
-		char, _, after, err := strconv.UnquoteChar(rest, 0)
-		if err != nil {
-			return nil, err
-		}
-		value, rest = append(value, byte(char)), after
-	}
-	return value, nil
+	n, _ := hex.Decode(r.State, r.State) // the server has encoded it
+	return storage.Record{Version: storage.Version(*r.Version), State: r.State[:n]}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-go/sluice/internal/program"
 )
 
-// statements are the SQL statements for one table. All but purge return rows that readRow reads.
+// statements are the SQL statements for one table. All but purge return a row for each key; see row.
 type statements struct {
 	load, swap, purge     string
 	one, singles, several string // of Run: they call functions
@@ -32,11 +32,9 @@ func newStatements(o Options, f *program.Functions) (s statements, functions []p
 	return s, append(slices.Clip(f.All), one, singles, several)
 }
 
-// newFunction returns a function that uses the table.
-//
-// If the table is small when a connection plans a statement, the planner prefers a scan of the table to
-// its index. The plan is cached. So while the table grows, until the next ANALYZE, each lookup of a key
-// would scan all rows. Therefore the functions disable such scans.
+// newFunction returns a function that uses the table. It disables scans of the table: if the table is small
+// when a connection plans a statement, the planner prefers a scan to the index. The plan is cached, so while
+// the table grows, until the next ANALYZE, each lookup of a key would scan all rows.
 func newFunction(name, parameters, body string, uses map[string]string) program.Function {
 	const attributes = " SET enable_seqscan = off"
 	return program.Function{
@@ -48,9 +46,9 @@ func newFunction(name, parameters, body string, uses map[string]string) program.
 // loadSQL selects the existing records, each with the place of its key. The first row has the place 0
 // and only the time in nanoseconds.
 const loadSQL = `WITH _sluice_time AS MATERIALIZED (SELECT clock_timestamp() AS clock)
-SELECT 0, NULL::bigint, NULL::bytea, false, round(extract(epoch FROM clock) * 1000000)::bigint * 1000, 0, NULL::bigint[] FROM _sluice_time
+SELECT 0, NULL::bigint, NULL::text, false, round(extract(epoch FROM clock) * 1000000)::bigint * 1000, 0, NULL::bigint[] FROM _sluice_time
 UNION ALL
-SELECT place, version, state, false, 0, 0, NULL FROM _sluice_time CROSS JOIN unnest($1::bytea[]) WITH ORDINALITY AS k (key, place)
+SELECT place, version, encode(state, 'hex'), false, 0, 0, NULL FROM _sluice_time CROSS JOIN unnest($1::bytea[]) WITH ORDINALITY AS k (key, place)
 	CROSS JOIN LATERAL (SELECT version, state FROM TABLE AS t WHERE t.key = k.key AND expires_at > _sluice_time.clock OFFSET 0) AS found`
 
 // swapSQL locks the existing rows in the order of their keys and compares the versions. If all match,
@@ -66,18 +64,17 @@ SELECT place, version, state, false, 0, 0, NULL FROM _sluice_time CROSS JOIN unn
 // when it is large. The arrays are columns of a subquery with OFFSET 0. If the planner could see
 // their lengths, it would plan each execution again.
 //
-// The statement has a lock timeout. If the context ended during a wait for a lock, the outcome would
-// be unknown. The timeout of the session applies if it is shorter and not 0, which means no timeout.
-//
-// Usually each write has a later expiry than the one before. Then purge_at does not change, and the
-// update is HOT: it writes no index. Microseconds are multiplied as a double, which is exact up to 2^53.
-// The parts have the prefix _sluice_, because a part hides a table with the same name.
+// The statement has a lock timeout, because if the context ended during a wait for a lock, the outcome
+// would be unknown. The timeout of the session applies if it is shorter and not 0 (no timeout). Usually
+// purge_at does not change, and the update is HOT: it writes no index. Microseconds are multiplied as a
+// double, which is exact up to 2^53. The parts have the prefix _sluice_, because a part hides a table with
+// the same name.
 //
 //go:embed swap.sql
 var swapSQL string
 
-// undoSQL is an expression that fails, which undoes the statement. The error message has
-// createdMarker in each language of the server, which distinguishes it from errors of users' programs.
+// undoSQL is an expression that fails, which undoes the statement. In each language of the server, the
+// message contains createdMarker, unlike those of users' programs.
 const (
 	createdMarker = "sluice: created meanwhile:"
 	undoSQL       = `('` + createdMarker + ` ' || place)::int = 0`
@@ -91,12 +88,10 @@ const (
 //go:embed purge.sql
 var purgeSQL string
 
-// oneSQL is the statement for a batch of one request with one use.
-const oneSQL = `SELECT 1::bigint, old_version, old_state, false, at, coalesce(count, 0), NULL::bigint[]
+// oneSQL is the statement for a batch of one request with one use, and oneFunctionSQL the body of its function.
+const oneSQL = `SELECT 1::bigint, old_version, encode(old_state, 'hex'), false, at, coalesce(count, 0), NULL::bigint[]
 FROM ONE($1::int, $2::bigint, $3::bigint, $4::bigint, $5::bytea, $6::int, $7::int, $8::bigint, $9::bigint, $10::bigint[])`
 
-// oneFunctionSQL is the body of the function of oneSQL.
-//
 //go:embed run_one.sql
 var oneFunctionSQL string
 
@@ -115,7 +110,7 @@ var runSQL string
 // runArguments are their arguments.
 const (
 	runParameters = `(int, bigint, bigint, bigint, bytea[], int[], int[], int[], int[], int[], int[], int[], bigint[], bigint[], bigint[])
-	RETURNS TABLE (place bigint, version bigint, state bytea, created bool, at bigint, count bigint, counts bigint[])`
+	RETURNS TABLE (place bigint, version bigint, state text, created bool, at bigint, count bigint, counts bigint[])`
 	runArguments = `($1::int, $2::bigint, $3::bigint, $4::bigint, $5::bytea[],
 	$6::int[], $7::int[], $8::int[], $9::int[], $10::int[], $11::int[], $12::int[], $13::bigint[], $14::bigint[], $15::bigint[])`
 )
@@ -131,7 +126,7 @@ var singlesSQL = strings.NewReplacer(
 		SELECT *, CASE WHEN old_version = batch OR op = 3 THEN int8send(0) WHEN op = 4 THEN int8send(1)
 			ELSE SCHEMA.STEP(program, op, old_state, at, cost, times, args) END AS reply FROM _sluice_found OFFSET 0
 	) AS d`,
-	"RETURNED", `SELECT place, old_version, old_state, place IN (SELECT place FROM _sluice_not_created), at, coalesce(count, 0), NULL::bigint[] FROM _sluice_decided`,
+	"RETURNED", `SELECT place, old_version, encode(old_state, 'hex'), place IN (SELECT place FROM _sluice_not_created), at, coalesce(count, 0), NULL::bigint[] FROM _sluice_decided`,
 ).Replace(runSQL)
 
 // severalSQL is the body for all other batches. If another transaction creates one of the keys
@@ -146,5 +141,5 @@ var severalSQL = strings.NewReplacer(
 	) AS f CROSS JOIN _sluice_time CROSS JOIN (SELECT requests, places, ops, shadows, programs, begins, ends, costs, times, args FROM _sluice_args) AS a
 	CROSS JOIN LATERAL SCHEMA.RUN(all_old_states, versions, batch, at, requests, places, ops, shadows, programs, begins, ends, costs, times, args)
 	CROSS JOIN LATERAL unnest(all_places, all_keys, all_absent, all_old_versions, all_old_states, replies) AS u (place, key, absent, old_version, old_state, reply)`,
-	"RETURNED", `SELECT place, old_version, old_state, CASE WHEN place IN (SELECT place FROM _sluice_not_created) THEN `+undoSQL+` ELSE false END, at, 0::bigint, counts FROM _sluice_decided`,
+	"RETURNED", `SELECT place, old_version, encode(old_state, 'hex'), CASE WHEN place IN (SELECT place FROM _sluice_not_created) THEN `+undoSQL+` ELSE false END, at, 0::bigint, counts FROM _sluice_decided`,
 ).Replace(runSQL)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -62,7 +63,11 @@ type Store struct {
 	batchLockTimeout time.Duration      // the constant, except in tests
 }
 
-var _ driver.MaxRoundTrips = (*Store)(nil)
+var (
+	_ driver.Server        = (*Store)(nil)
+	_ driver.MaxRoundTrips = (*Store)(nil)
+	_ storage.Purger       = (*Store)(nil)
+)
 
 // New returns a store that uses db. It neither pings nor closes db. The table must exist before the
 // first call: see [Store.Migrate].
@@ -115,37 +120,127 @@ func (s *Store) loadNow(ctx context.Context, keys ...string) (records []storage.
 	for i, key := range keys {
 		names[i] = []byte(key)
 	}
-	rows, err := collect(ctx, s, readRow, s.sql.load, names)
+	rows, err := collect[row](ctx, s, s.sql.load, names)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
 	records = make([]storage.Record, len(keys))
 	for i := range rows {
-		if r := &rows[i]; r.place > 0 {
-			records[r.place-1] = r.record()
+		if r := &rows[i]; r.Place > 0 {
+			records[r.Place-1] = r.record()
 		} else {
-			now = time.Unix(0, r.at)
+			now = time.Unix(0, r.At)
 		}
 	}
 	return records, now, nil
 }
 
+// CompareAndSwap implements [storage.Store].
+func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
+	keys, err := driver.BeginSwap(ctx, swaps)
+	if err != nil || len(swaps) == 0 {
+		return nil, err == nil, err
+	}
+	sorted := order(keys)
+	// The statement fails if another transaction creates one of several keys.
+	mayFail := len(swaps) > 1 && slices.ContainsFunc(swaps, func(s storage.Swap) bool { return s.Old == 0 })
+	args := func(lockTimeout time.Duration) []any { return swapArgs(swaps, sorted, lockTimeout) }
+	rows, err := s.send(ctx, s.sql.swap, args, 0, mayFail)
+	switch {
+	case errors.Is(err, errCreated), len(rows) > 0 && rows[0].Created:
+		if current, err = s.Load(ctx, keys...); err != nil {
+			return nil, false, storage.NotApplied(err)
+		}
+		return current, false, nil
+	case err != nil || len(rows) == 0:
+		return nil, err == nil, err
+	}
+	current = make([]storage.Record, len(swaps))
+	for i := range rows {
+		current[sorted[rows[i].Place-1]] = rows[i].record()
+	}
+	return current, false, nil
+}
+
+// swapArgs returns the arguments of the statement. The first six are columns, in the order sorted: key,
+// old version, new version, state, TTL in microseconds (0: the record never expires; -1: it is deleted,
+// which is written as expired) and Until in microseconds since 1970. Then follow the lock timeout in
+// milliseconds (0: none), and the number of keys.
+func swapArgs(swaps []storage.Swap, sorted []int, lockTimeout time.Duration) []any {
+	n := len(swaps)
+	olds, news, ttls, untils := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	keys, states := make([][]byte, n), make([][]byte, n)
+	for i, at := range sorted {
+		s := &swaps[at]
+		keys[i], olds[i], news[i], states[i] = []byte(s.Key), int64(s.Old), int64(s.New.Version), s.New.State
+		if states[i] == nil { // nil would be NULL
+			states[i] = []byte{}
+		}
+		ttls[i], untils[i] = expiry(s)
+	}
+	return []any{keys, olds, news, states, ttls, untils, int32(lockTimeout.Milliseconds()), int32(n)}
+}
+
+// expiry returns the TTL and Until arguments of a swap.
+func expiry(s *storage.Swap) (ttl, until int64) {
+	until = s.UntilUnix(time.Microsecond)
+	switch {
+	case s.New.Version == 0:
+		return -1, 0
+	case s.TTL == 0 || until == storage.FarUntil:
+		return 0, 0
+	}
+	return int64((s.TTL-1)/time.Microsecond) + 1, until
+}
+
 // MaxRoundTrips implements [driver.MaxRoundTrips]. It returns 0 for a connection or a transaction:
 // then each caller makes its own round trips, because no other goroutine may use the connection. For
-// a pool it returns 2, or 1 if the pool has only one connection. Two round trips at the same time are faster than one, because concurrent commits
-// share a flush of the log.
+// a pool it returns 2, or 1 if the pool has only one connection. Two round trips at the same time are
+// faster than one, because concurrent commits share a flush of the log. With more, fewer requests would
+// share a statement.
 func (s *Store) MaxRoundTrips() int {
 	if pool, ok := s.db.(*pgxpool.Pool); ok {
-		return min(maxRoundTrips, int(pool.Config().MaxConns))
+		return min(2, int(pool.Config().MaxConns))
 	}
 	return 0
 }
-
-// maxRoundTrips is small because with more round trips fewer requests share a statement.
-const maxRoundTrips = 2
 
 // inTransaction reports whether the store uses a transaction of the caller.
 func (s *Store) inTransaction() bool {
 	_, ok := s.db.(pgx.Tx)
 	return ok
+}
+
+// purgeBatch is how many records a statement of Purge handles. It locks them for some milliseconds.
+const purgeBatch = 200
+
+// Purge removes up to max records that had expired when it began; see [storage.Purger]. If a record
+// whose purge_at has passed was written again, Purge sets purge_at to the new expiry. Purge skips
+// locked records instead of waiting. In the caller's transaction, the records that it handles stay
+// locked.
+func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
+	if max <= 0 {
+		return 0, ctx.Err()
+	}
+	var now *time.Time // the time of the first statement; otherwise new due records might keep Purge running for ever
+	for removed < max {
+		rows, err := collect[purgeRow](ctx, s, s.sql.purge, purgeBatch, max-removed, now)
+		if err != nil {
+			return removed, err
+		}
+		batch := rows[0]
+		removed += batch.Removed
+		if batch.Due < purgeBatch {
+			return removed, nil
+		}
+		now = &batch.Now
+	}
+	return removed, nil
+}
+
+// purgeRow is the reply to a statement of Purge: how many records were due, how many of them were
+// removed, and the time.
+type purgeRow struct {
+	Due, Removed int
+	Now          time.Time
 }

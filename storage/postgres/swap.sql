@@ -27,7 +27,7 @@ WITH _sluice_lock_timeout AS MATERIALIZED (
 	ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at,
 		purge_at = least(t.purge_at, excluded.purge_at)
 )
-SELECT place, version, CASE WHEN version IS NOT NULL THEN old_state END, false AS created_meanwhile, 0, 0, NULL::bigint[]
+SELECT place, version, CASE WHEN version IS NOT NULL THEN encode(old_state, 'hex') END, false AS created_meanwhile, 0, 0, NULL::bigint[]
 FROM _sluice_found WHERE (SELECT has_conflict FROM _sluice_conflict)
 UNION ALL
 SELECT place, NULL, NULL, CASE WHEN $8::int = 1 THEN true ELSE UNDO END, 0, 0, NULL

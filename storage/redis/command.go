@@ -24,9 +24,8 @@ func newScript(text string) *script {
 	return &script{text: []byte(text), hash: []byte(redis.NewScript(text).Hash())}
 }
 
-// command runs a script. Its arguments are name, hash or text of the script, number of keys, keys,
-// and those that add adds. Their bytes are in one buffer, and the client gets pointers to them.
-// Strings would be allocated twice each.
+// command runs a script. Its arguments are name, hash or text of the script, number of keys, keys, and
+// those that add adds. Their bytes are in one buffer, because strings would be allocated twice each.
 type command struct {
 	*redis.StringSliceCmd
 	script  *script
@@ -45,20 +44,22 @@ const firstKey = 3
 // was applied, a second attempt would report a conflict.
 func (c *command) NoRetry() bool { return true }
 
-// init sets the arguments of the hash and the keys. It allocates memory for this many further
-// arguments.
-func (c *command) init(s *Store, keys []string, further int) {
+// newCommand returns a command with the arguments of the hash and the keys. It allocates memory for this
+// many further arguments.
+func (s *Store) newCommand(script *script, keys []string, further int) *command {
 	const average = 48 // bytes of an argument
 	n := len(keys) + further
-	c.args, c.each, c.text = make([]any, 0, firstKey+n), make([]argument, 0, n), make([]byte, 0, average*n)
-	c.tracker.text = c.script.hash
+	c := &command{script: script, args: make([]any, 0, firstKey+n), each: make([]argument, 0, n)}
+	c.text = make([]byte, 0, average*n)
+	c.tracker.text = script.hash
 	c.args = append(c.args, "evalsha", &c.tracker, len(keys))
 	for _, key := range keys {
 		c.add(s.appendKey(c.text, key))
 	}
-	if s.single == nil && len(keys) > 0 {
+	if !s.isSingle && len(keys) > 0 {
 		c.args[firstKey] = string(c.each[0]) // clients of several servers choose the server by the text of this argument
 	}
+	return c
 }
 
 // add adds an argument: the bytes by which text is longer than c.text.
@@ -68,19 +69,30 @@ func (c *command) add(text []byte) {
 	c.text = text
 }
 
-// doer calls a function that uses the client, and returns when a context ends.
-type doer func(context.Context, func(redis.UniversalClient) error) error
-
 // send sends commands in one round trip. It sends the scripts that the server does not know again in
-// full.
-func (s *Store) send(ctx context.Context, do doer, commands ...*command) {
+// full. It returns when ctx ends, or only at the deadline of ctx if untilDeadline is true.
+func (s *Store) send(ctx context.Context, untilDeadline bool, commands ...*command) {
 	for _, c := range commands {
 		c.StringSliceCmd = redis.NewStringSliceCmd(ctx, c.args...)
 	}
-	ended := do(ctx, func(client redis.UniversalClient) error {
-		process(ctx, client, commands)
+	process := func() error {
+		if len(commands) == 1 {
+			_ = s.client.Process(ctx, commands[0])
+			return nil
+		}
+		pipe := s.client.Pipeline()
+		for _, c := range commands {
+			_ = pipe.Process(ctx, c)
+		}
+		_, _ = pipe.Exec(ctx)
 		return nil
-	})
+	}
+	var ended error
+	if _, limited := ctx.Deadline(); untilDeadline && (s.endsInTime || !limited) {
+		ended = process()
+	} else {
+		ended = doUntilDone(ctx, process)
+	}
 	var unknown []*command
 	for _, c := range commands {
 		if c.err = ended; ended == nil {
@@ -92,20 +104,8 @@ func (s *Store) send(ctx context.Context, do doer, commands ...*command) {
 		}
 	}
 	if len(unknown) > 0 {
-		s.send(ctx, do, unknown...)
+		s.send(ctx, untilDeadline, unknown...)
 	}
-}
-
-func process(ctx context.Context, client redis.UniversalClient, commands []*command) {
-	if len(commands) == 1 {
-		_ = client.Process(ctx, commands[0])
-		return
-	}
-	pipe := client.Pipeline()
-	for _, c := range commands {
-		_ = pipe.Process(ctx, c)
-	}
-	_, _ = pipe.Exec(ctx)
 }
 
 // argument is an argument whose bytes the client reads when it writes them.
@@ -122,9 +122,8 @@ func (a *argument) String() string {
 }
 
 // writeTracker is an argument of a command. It records whether the client wrote the command to a
-// connection: the client calls MarshalBinary just before it writes. If the call ended earlier, for
-// instance while the client dialed or waited for a connection of its pool, nothing was applied.
-// After cancel, the client cannot write the command any more.
+// connection: the client calls MarshalBinary just before. If the call ended earlier, for instance while
+// the client dialed, nothing was applied. After cancel, the client cannot write the command any more.
 type writeTracker struct {
 	text  []byte
 	state atomic.Int32

@@ -4,17 +4,14 @@
 //
 // # One round trip
 //
-// A batch of requests is one Lua script, which decides them on the server ([Store.Run]). It uses
-// the time of the batch, or else the server's clock. Redis runs a script atomically: no other
-// command runs meanwhile. A script of 64 requests takes the server about 0.3 ms.
+// A batch of requests is one Lua script, which decides them on the server ([Store.Run]) by the time of
+// the batch or else by the server's clock. Redis runs a script atomically. A script of 64 requests takes
+// the server about 0.3 ms. A policy without a program in Lua (see algo.Portable) takes two round trips:
+// a script that reads the records and the time, and [Store.CompareAndSwap], which is a script, too.
 //
 // The store sends a script by its hash. If the server does not know the script, for instance after
-// a restart, the store sends it again in full. The store prevents go-redis from retrying a write,
-// even if MaxRetries of the client is set, because only the limiter can find out whether the first
-// attempt was applied.
-//
-// A policy without a program in Lua (see algo.Portable) takes two round trips: a script
-// that reads the records and the time, and [Store.CompareAndSwap], which is a script, too.
+// a restart, the store sends it again in full. Whatever MaxRetries of the client is, go-redis does not
+// retry a write, because only the limiter can find out whether the first attempt was applied.
 //
 // # Permissions
 //
@@ -33,41 +30,39 @@
 //
 // If the user has no permission for one key of a batch, the limiter retries each request of the
 // batch separately. If the server refuses the first write of a batch, nothing is written and the
-// batch fails. If the server refuses a later write, the requests of that key fail with an error
-// that wraps storage.ErrOutcomeUnknown and storage.ErrPartialWrite, because other keys of these
-// requests may have been written.
+// batch fails. If it refuses a later write, the requests of that key fail with an error that wraps
+// storage.ErrOutcomeUnknown and storage.ErrPartialWrite, because other keys of these requests may have
+// been written.
 //
 // # Keys
 //
 // A record is a Redis string with the name PREFIX{GROUP}KEY. Braces in KEY do not change the hash
 // slot, because Redis uses the first pair of braces, which is the store's.
 //
-// In a Redis Cluster, all keys of one decision must be in one hash slot. To put them there, set
-// compose.Options.Group, for instance to the tenant. Otherwise a decision with several keys fails
-// with [ErrCrossSlot]. Keys without a group spread over the cluster. They work for decisions with
-// one key.
+// In a Redis Cluster or a Ring, all keys of one decision must have the same group. Set
+// compose.Options.Group, for instance to the tenant. Otherwise a decision with several keys fails with
+// [ErrCrossSlot]. Keys without a group spread over the servers. They work for decisions with one key.
 //
-// On a single server, all requests can share a script. In a cluster, requests share a script only
-// if their keys are in one hash slot. With a redis.Ring, they share it only if they have the same
-// group or the same key. If a proxy stands between the client and several servers, set
-// [Options.Proxy]. Then only requests with the same keys share a script. See [Store.Place].
+// On a single server, all requests can share a script. In a cluster or a Ring, requests share a script
+// only if they have the same group or the same key. If a proxy stands between the client and several
+// servers, set [Options.Proxy]. Then only requests with the same keys share a script. See [Store.Place].
 //
 // # Expiry
 //
-// A record expires in the millisecond after its TTL. It expires later if the writer's clock is ahead: when the server's clock reaches Until of the storage.Swap, or the time
-// of the batch plus the TTL. There is nothing to purge.
+// A record expires in the millisecond after its TTL. It expires later if the writer's clock is ahead:
+// when the server's clock reaches Until of the storage.Swap, or the time of the batch plus the TTL. There
+// is nothing to purge.
 //
 // # Data loss
 //
-// Redis may lose writes that it has acknowledged. After a crash, the writes since the last snapshot
-// or fsync are lost. After a failover, the writes that had not reached the replica are lost. Clients
-// can then spend that quota again. While the old primary is alive, this loss can cover several
-// seconds, because the old primary accepts writes until it learns that it was replaced. The
-// settings min-replicas-to-write and min-replicas-max-lag bound that time. An eviction policy other
-// than noeviction deletes live records, so that clients can spend their quota again.
+// Redis may lose writes that it has acknowledged, and clients can then spend that quota again. A crash
+// loses the writes since the last snapshot or fsync. A failover loses the writes that had not reached
+// the replica. While the old primary is alive, these can be the writes of several seconds, because it
+// accepts writes until it learns that it was replaced. The settings min-replicas-to-write and
+// min-replicas-max-lag bound that time. An eviction policy other than noeviction deletes live records.
 //
-// While a server of a redis.Ring does not answer, the Ring moves its keys to the other servers. The
-// records do not move, so clients can spend their quota again.
+// While a server of a redis.Ring does not answer, the Ring moves its keys to the other servers, but not
+// the records.
 //
 // # Failures
 //
@@ -85,15 +80,14 @@
 // A client with ReadOnly, RouteByLatency or RouteRandomly reads from replicas, which may be behind.
 // Primaries still decide all batches and swaps.
 //
-// A call ends at the deadline of its context. But go-redis itself waits for a reply until its
-// ReadTimeout. Until then the connection stays in use, and a goroutine may wait. To avoid that, set
-// ContextTimeoutEnabled. go-redis does not notice the cancellation of a context. If the goroutine
-// of the limiter's caller makes the round trip itself, a cancelled call returns only at the reply
-// or at the deadline; see compose.Limiter.
+// A call ends at the deadline of its context. But without ContextTimeoutEnabled, go-redis itself waits
+// for a reply until its ReadTimeout. Until then the connection stays in use, and each call needs a
+// goroutine, which takes longer. go-redis does not notice the cancellation of a context. If the goroutine
+// of the limiter's caller makes the round trip itself, a cancelled call returns only at the reply or at
+// the deadline; see compose.Limiter.
 //
-// If a server refuses connections, go-redis dials five times per call, which takes half a second. If
-// the decision's deadline passes meanwhile, the limiter does not know yet that nothing was sent, and
-// the decision fails with storage.ErrOutcomeUnknown. If DialerRetries is 1, it fails with
-// storage.ErrUnavailable. go-redis logs each attempt. To prevent that, call its
-// SetLogger.
+// If a server refuses connections, go-redis dials five times per call, which takes half a second, and
+// logs each attempt, unless you call its SetLogger. If the decision's deadline passes meanwhile, the
+// decision fails with storage.ErrOutcomeUnknown, because the limiter does not know yet that nothing was
+// sent. If DialerRetries is 1, it fails with storage.ErrUnavailable.
 package redis

@@ -4,8 +4,8 @@ import "time"
 
 // The external tests use these.
 var (
-	Slot     = slot
-	Classify = classify
+	Classify          = classify
+	RunLua, RunOneLua = &runLua, &runOneLua
 )
 
 // NameOf returns the name of a record in Redis.

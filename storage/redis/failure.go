@@ -16,6 +16,7 @@ import (
 // classify wraps an error of the client. The result says whether nothing was applied, and whether a
 // retry can help.
 func classify(err error) error {
+	var op *net.OpError
 	switch {
 	case redis.HasErrorPrefix(err, "CROSSSLOT"):
 		return fmt.Errorf("%w: %w", ErrCrossSlot, err)
@@ -23,15 +24,14 @@ func classify(err error) error {
 		return fmt.Errorf("redis: %w: %w", storage.ErrPartialWrite, err)
 	case errors.Is(err, redis.ErrClosed), isReply(err) && !isTransient(err):
 		return storage.NotApplied(fmt.Errorf("redis: %w", err))
-	case isReply(err), isNotSent(err):
+	case isReply(err), errors.Is(err, redis.ErrPoolTimeout), errors.As(err, &op) && op.Op == "dial": // no connection
 		return storage.NotApplied(fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err))
 	}
 	return fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err)
 }
 
-// failure is classify. If the store is unavailable, it also makes a cluster's client read the slots
-// of the nodes again. By itself the client does that only after a redirect, and a dead node sends no
-// redirect.
+// failure is classify. If the store is unavailable, it also makes a cluster's client read the slots of the
+// nodes again. By itself the client does that only after a redirect, and a dead node sends none.
 func (s *Store) failure(err error) error {
 	err = classify(err)
 	if s.cluster != nil && errors.Is(err, storage.ErrUnavailable) {
@@ -77,10 +77,4 @@ func isTransient(err error) bool {
 // hasPrefix reports whether an error reply begins with one of the prefixes, after an optional "ERR ".
 func hasPrefix(err error, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
-}
-
-// isNotSent reports whether the client had no connection.
-func isNotSent(err error) bool {
-	var op *net.OpError
-	return errors.Is(err, redis.ErrPoolTimeout) || errors.As(err, &op) && op.Op == "dial"
 }

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -14,20 +15,11 @@ import (
 
 // ErrCrossSlot is returned for a decision whose keys are in different slots of a Redis Cluster, or
 // on different shards of a Ring. To avoid it, give the keys a common group with
-// compose.Options.Group. ErrCrossSlot is also a storage.ErrKey and a storage.ErrNotApplied, by
-// errors.Is.
-var ErrCrossSlot error = crossSlot{}
+// compose.Options.Group. ErrCrossSlot wraps storage.ErrKey.
+var ErrCrossSlot = fmt.Errorf("redis: %w: the keys of one decision are in different slots", storage.ErrKey)
 
-type crossSlot struct{}
-
-func (crossSlot) Error() string { return "redis: the keys of one decision are in different slots" }
-
-func (crossSlot) Is(target error) bool {
-	return target == storage.ErrKey || target == storage.ErrNotApplied
-}
-
-// key returns the name of a record in Redis: PREFIX{GROUP}KEY. If the group is empty, Redis
-// computes the slot from the whole name.
+// key returns the name of a record: PREFIX{GROUP}KEY. If the group is empty, the whole name determines
+// the slot.
 func (s *Store) key(key string) string { return string(s.appendKey(nil, key)) }
 
 func (s *Store) appendKey(dst []byte, key string) []byte {
@@ -38,9 +30,9 @@ func (s *Store) appendKey(dst []byte, key string) []byte {
 }
 
 // Place implements [driver.Placer]. In a Redis Cluster or a Ring, the shard is the address of a
-// server. In a cluster, requests may share a batch if their keys are in one hash slot. In two cases,
-// they must have the same keys: the client does not know the servers (see [Options.Proxy]), or a
-// server has refused a batch because of its keys within the last minute.
+// server, and requests may share a batch if their keys have one group. In two cases, they must have the
+// same keys: the client does not know the servers (see [Options.Proxy]), or a server has refused a batch
+// because of its keys within the last minute.
 func (s *Store) Place(keys ...string) (shard, slot string, err error) {
 	slot, err = s.placeOf(keys)
 	if err != nil || len(keys) == 0 {
@@ -55,8 +47,7 @@ func (s *Store) Place(keys ...string) (shard, slot string, err error) {
 	return shard, slot, nil
 }
 
-// serverOf returns the client of the server that has a key. It returns nil if there is one server, or
-// if the server is not known.
+// serverOf returns the client of the server that has a key, or nil if there is one server or it is unknown.
 func (s *Store) serverOf(name string) (server *redis.Client) {
 	switch {
 	case s.cluster != nil:
@@ -74,21 +65,19 @@ var cachedOnly = func() context.Context {
 	return ctx
 }()
 
-// placeOf returns the slot or the hash tag of keys. If there is one server, it returns "". If the
-// keys need not be on one server, it returns ErrCrossSlot.
+// placeOf returns the hash tag of keys in a Redis Cluster or a Ring, and otherwise "". If the keys have
+// different hash tags, it returns ErrCrossSlot.
 func (s *Store) placeOf(keys []string) (string, error) {
-	if s.place == nil || len(keys) == 0 {
+	if s.cluster == nil && s.ring == nil || len(keys) == 0 {
 		return "", nil
 	}
 	first := s.key(keys[0])
-	where := s.place(first)
 	for _, key := range keys[1:] {
-		name := s.key(key)
-		if other := s.place(name); other != where {
-			return "", fmt.Errorf("%w: %.40q in %s and %.40q in %s; give them a common group", ErrCrossSlot, first, where, name, other)
+		if name := s.key(key); hashTag(name) != hashTag(first) {
+			return "", fmt.Errorf("%w: %.40q and %.40q; give them a common group", ErrCrossSlot, first, name)
 		}
 	}
-	return where, nil
+	return hashTag(first), nil
 }
 
 // separateTime is how long requests with different keys use different scripts after a server has
@@ -100,28 +89,10 @@ func (s *Store) isSeparate() bool {
 	return s.separate || until != 0 && time.Now().UnixNano() < until
 }
 
-// hashTag returns the part of a key that determines its slot: the text between the first { and the
-// next }, or the whole key if there is no such text.
-func hashTag(key string) string {
-	_, rest, open := strings.Cut(key, "{")
-	if inner, _, closed := strings.Cut(rest, "}"); open && closed && inner != "" {
-		return inner
-	}
-	return key
-}
-
-// slot returns the slot of a key in Redis Cluster: CRC-16/XMODEM modulo 16384.
-func slot(key string) int {
-	var crc uint16
-	for _, c := range []byte(hashTag(key)) {
-		crc ^= uint16(c) << 8
-		for range 8 {
-			if crc&0x8000 != 0 {
-				crc = crc<<1 ^ 0x1021
-			} else {
-				crc <<= 1
-			}
-		}
-	}
-	return int(crc & 0x3fff)
+// hashTag returns the part of a name that determines its slot: the group, or the whole name if the group is
+// empty.
+func hashTag(name string) string {
+	_, rest, _ := strings.Cut(name, "{")
+	group, _, _ := strings.Cut(rest, "}")
+	return cmp.Or(group, name)
 }

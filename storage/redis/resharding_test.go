@@ -54,12 +54,12 @@ func TestSlotMovesUnderLoad(t *testing.T) {
 		require.Eventually(t, func() bool { return admitted() >= enough }, longTimeout, time.Millisecond)
 	}
 	more()
-	from, to := cluster.Owner(redis.Slot("{"+tenant+"}")), cluster.Nodes[0]
+	from, to := cluster.Owner(slotOf(t, cluster, "{"+tenant+"}")), cluster.Nodes[0]
 	if from == to {
 		to = cluster.Nodes[1]
 	}
 	for range 2 {
-		slot := strconv.Itoa(redis.Slot("{" + tenant + "}"))
+		slot := strconv.Itoa(slotOf(t, cluster, "{"+tenant+"}"))
 		do(t, to, "CLUSTER", "SETSLOT", slot, "IMPORTING", do(t, from, "CLUSTER", "MYID"))
 		do(t, from, "CLUSTER", "SETSLOT", slot, "MIGRATING", do(t, to, "CLUSTER", "MYID"))
 		more()
@@ -124,7 +124,7 @@ func TestNodesOfAClusterDieUnderLoad(t *testing.T) {
 	const limit = 1_000_000 // more than the load uses
 	// Without fsync, a write is in the kernel before its reply, so it survives the process.
 	cluster := servers.Cluster(t, "appendonly yes", "appendfsync no", "repl-diskless-sync-delay 0")
-	primary := cluster.Owner(redis.Slot("{" + tenant + "}"))
+	primary := cluster.Owner(slotOf(t, cluster, "{"+tenant+"}"))
 	replica := servers.Redis(t, "appendonly yes", "appendfsync no", "cluster-enabled yes", "cluster-node-timeout 2000")
 	replicate(t, cluster, replica, primary)
 	limiter, s := newClusterLimiter(t, cluster.Addrs(), "", limit)
@@ -140,7 +140,7 @@ func TestNodesOfAClusterDieUnderLoad(t *testing.T) {
 
 	replica.Kill()
 	otherSlot := "a"
-	for cluster.Owner(redis.Slot("{"+otherSlot+"}")) == primary {
+	for cluster.Owner(slotOf(t, cluster, "{"+otherSlot+"}")) == primary {
 		otherSlot += "a"
 	}
 	require.Eventually(t, func() bool {

@@ -2,10 +2,12 @@ package redis
 
 import (
 	"context"
+	_ "embed"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +18,18 @@ import (
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
+
+var (
+	//go:embed run.lua
+	runLua string
+	//go:embed run_one.lua
+	runOneLua string
+)
+
+// Runs implements [driver.Server]. It reports whether the program has a Lua form.
+func (s *Store) Runs(p *algo.Program) bool {
+	return program.Every(p, func(p *algo.Program) bool { return p.Name != "" && p.Lua != "" })
+}
 
 // Run implements [driver.Server]. Each batch is one script, and Run sends all scripts in one
 // pipeline. If the server does not know some of them, Run sends these again in full in a second
@@ -31,7 +45,7 @@ func (s *Store) Run(ctx context.Context, batches ...*driver.Batch) {
 	if len(commands) == 0 {
 		return
 	}
-	s.send(ctx, s.doUntilDeadline, commands...)
+	s.send(ctx, true, commands...)
 	for _, c := range commands {
 		err := c.err
 		if err == nil {
@@ -52,12 +66,12 @@ func (s *Store) runCommand(ctx context.Context, b *driver.Batch) (*command, erro
 		return nil, err
 	}
 	one := isOne(b)
-	script, err := s.scripts.get(b.Programs, one)
+	script, err := s.scriptOf(b.Programs, one)
 	if err != nil {
 		return nil, storage.NotApplied(fmt.Errorf("redis: %w", err))
 	}
-	c := &command{script: script, batch: b}
-	c.init(s, b.Keys, 1)
+	c := s.newCommand(script, b.Keys, 1)
+	c.batch = b
 	if text := appendHeader(c.text, b); one {
 		c.add(appendOne(text, b))
 	} else {
@@ -66,9 +80,9 @@ func (s *Store) runCommand(ctx context.Context, b *driver.Batch) (*command, erro
 	return c, nil
 }
 
-// appendHeader appends the beginning of the argument of run.lua and run_one.lua: the version, the
-// margin in ms, and the time of the batch. The time has two forms: as the programs read it, and in ms
-// since 1970 with the remaining ns. It is 0 in both if the batch has no time.
+// appendHeader appends the beginning of the argument of both scripts: the version, the margin in ms, and
+// the time of the batch or 0. The time has two forms: as the programs read it, and in ms since 1970 with the
+// remaining ns.
 func appendHeader(dst []byte, b *driver.Batch) []byte {
 	var instant, ms, ns int64
 	hasTime := !b.Now.IsZero()
@@ -104,10 +118,10 @@ func appendBatch(dst []byte, b *driver.Batch) []byte {
 
 // appendOne appends the rest of the argument of run_one.lua.
 func appendOne(dst []byte, b *driver.Batch) []byte {
-	r := &b.Requests[0]
-	dst = append(dst, byte(r.Uses[0].Op), flag(r.Uses[0].Shadow))
-	dst = binary.BigEndian.AppendUint32(dst, timesOf(r))
-	dst = binary.BigEndian.AppendUint64(dst, uint64(r.Uses[0].Cost))
+	u := &b.Requests[0].Uses[0]
+	dst = append(dst, byte(u.Op), flag(u.Shadow))
+	dst = binary.BigEndian.AppendUint32(dst, timesOf(&b.Requests[0]))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(u.Cost))
 	for _, arg := range b.Programs[0].Args {
 		dst = binary.BigEndian.AppendUint64(dst, uint64(arg))
 	}
@@ -223,3 +237,57 @@ type replyError string
 
 func (e replyError) Error() string { return string(e) }
 func (replyError) RedisError()     {}
+
+// scriptOf returns the script for batches of these programs. If one is true, it is run_one.lua. It returns
+// an error if one name has two programs.
+func (s *Store) scriptOf(programs []*algo.Program, one bool) (found *script, err error) {
+	var leafBuffer [8]*algo.Program
+	var keyBuffer [64]byte
+	leaves := sortedLeaves(leafBuffer[:0], programs)
+	key := append(keyBuffer[:0], flag(one), flag(slices.ContainsFunc(programs, program.IsStack)))
+	if one {
+		key = strconv.AppendInt(key, int64(len(leaves[0].Args)), 10)
+	}
+	for _, p := range leaves {
+		key = append(append(key, 0), p.Name...)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found = s.scripts[string(key)]
+	if found == nil {
+		if found, err = newRunScript(programs, leaves, one); err != nil {
+			return nil, err
+		}
+		s.scripts[string(key)] = found
+	}
+	for i, p := range leaves {
+		if found.programs[i] != p.Lua {
+			return nil, fmt.Errorf("two different programs have the name %q", p.Name)
+		}
+	}
+	return found, nil
+}
+
+// sortedLeaves appends the distinct programs that are not stacks, sorted by name.
+func sortedLeaves(dst, programs []*algo.Program) []*algo.Program {
+	dst = program.AppendLeaves(dst, programs...)
+	slices.SortFunc(dst, func(a, b *algo.Program) int { return strings.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(dst, func(a, b *algo.Program) bool { return a.Name == b.Name && a.Lua == b.Lua })
+}
+
+func newRunScript(programs, leaves []*algo.Program, one bool) (made *script, err error) {
+	var text string
+	if one {
+		text, err = program.LuaOf(leaves[0], strings.ReplaceAll(runOneLua, "ARGS", ">"+strings.Repeat("i8", len(leaves[0].Args))))
+	} else {
+		text, err = program.Lua(runLua, programs...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	made = newScript(text)
+	for _, p := range leaves {
+		made.programs = append(made.programs, p.Lua)
+	}
+	return made, nil
+}

@@ -1,4 +1,4 @@
--- This script decides a batch; see driver.Batch. run.go encodes ARGV[1], and run_reply.go decodes the
+-- This script decides a batch; see driver.Batch. run.go encodes ARGV[1] and decodes the
 -- reply.
 
 local call, pcall, ceil, KEYS, all = redis.call, redis.pcall, math.ceil, KEYS, ARGV[1]

@@ -1,5 +1,5 @@
 -- This script decides a batch of one request with one use, with the same result as run.lua. It is
--- faster, because it creates fewer tables and functions. run.go encodes ARGV[1], and run_script.go
+-- faster, because it creates fewer tables and functions. run.go encodes ARGV[1] and
 -- replaces ARGS with the format of the program's arguments.
 
 local call, key, all = redis.call, KEYS[1], ARGV[1]

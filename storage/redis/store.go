@@ -2,12 +2,14 @@ package redis
 
 import (
 	"context"
+	_ "embed"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,18 +36,17 @@ type Options struct {
 
 // Store keeps records in Redis. It is safe for concurrent use.
 type Store struct {
-	client         redis.UniversalClient
-	prefix         string
-	single         *redis.Client            // the client, if it has one server
-	cluster        *redis.ClusterClient     // the client, if it is one
-	ring           *redis.Ring              // the client, if it is one
-	place          func(name string) string // keys with the same place are on one server; nil if all are
-	endsInTime     bool                     // the client itself ends calls at the deadlines of contexts
-	proxy          bool                     // see Options.Proxy
-	separate       bool                     // requests with different keys always use different scripts
-	separateUntil  atomic.Int64             // until then they do, in ns since 1970
-	scripts        scripts
-	deadlineClient atomic.Pointer[deadlineClient]
+	client        redis.UniversalClient
+	prefix        string
+	cluster       *redis.ClusterClient // the client, if it is one
+	ring          *redis.Ring          // the client, if it is one
+	isSingle      bool                 // the client has one server
+	endsInTime    bool                 // the client itself ends calls at the deadlines of contexts
+	proxy         bool                 // see Options.Proxy
+	separate      bool                 // requests with different keys always use different scripts
+	separateUntil atomic.Int64         // until then they do, in ns since 1970
+	mu            sync.Mutex
+	scripts       map[string]*script // those of batches, by their kind and the names of their programs; guarded by mu
 }
 
 var _ driver.Placer = (*Store)(nil)
@@ -61,15 +62,14 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if o.Prefix == "" {
 		o.Prefix = DefaultPrefix
 	}
-	s := &Store{client: client, prefix: o.Prefix, proxy: o.Proxy, separate: o.Proxy}
+	s := &Store{client: client, prefix: o.Prefix, proxy: o.Proxy, separate: o.Proxy, scripts: map[string]*script{}}
 	switch c := client.(type) {
 	case *redis.Client:
-		s.single, s.endsInTime = c, c.Options().ContextTimeoutEnabled
+		s.isSingle, s.endsInTime = true, c.Options().ContextTimeoutEnabled
 	case *redis.ClusterClient:
 		s.cluster, s.endsInTime = c, c.Options().ContextTimeoutEnabled
-		s.place = func(name string) string { return strconv.Itoa(slot(name)) }
 	case *redis.Ring:
-		s.ring, s.place = c, hashTag
+		s.ring = c
 	default:
 		s.separate = true
 	}
@@ -88,8 +88,8 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	for i, key := range keys { // if ctx ends, the pipeline may run on after the caller has the slice back
 		names[i] = s.key(key)
 	}
-	err := s.doUntilDone(ctx, func(client redis.UniversalClient) error {
-		pipe := client.Pipeline()
+	err := doUntilDone(ctx, func() error {
+		pipe := s.client.Pipeline()
 		for i, name := range names {
 			gets[i] = pipe.Get(ctx, name)
 		}
@@ -115,32 +115,20 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	return records, nil
 }
 
-// doUntilDone calls do in a goroutine and returns when ctx ends, even if do does not. go-redis
-// ignores cancellations, and without ContextTimeoutEnabled it ignores deadlines, too.
-func (s *Store) doUntilDone(ctx context.Context, do func(redis.UniversalClient) error) error {
+// doUntilDone calls do in a goroutine and returns when ctx ends, even if do does not. go-redis ignores
+// cancellations, and without ContextTimeoutEnabled it ignores deadlines, too.
+func doUntilDone(ctx context.Context, do func() error) error {
 	if ctx.Done() == nil {
-		return do(s.client)
+		return do()
 	}
 	done := make(chan error, 1)
-	go func() { done <- do(s.client) }()
+	go func() { done <- do() }()
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// doUntilDeadline calls do and returns at the deadline of ctx, even if the client does not end then.
-// It need not notice cancellation, so it needs a goroutine only if the client has several servers.
-func (s *Store) doUntilDeadline(ctx context.Context, do func(redis.UniversalClient) error) error {
-	if _, limited := ctx.Deadline(); s.endsInTime || !limited {
-		return do(s.client)
-	}
-	if s.single == nil {
-		return s.doUntilDone(ctx, do)
-	}
-	return do(s.withDeadlines(time.Now()))
 }
 
 var errNoRecord = errors.New("redis: the stored value is not a record of this package; delete it or use another Prefix")
@@ -151,4 +139,72 @@ func decode(value []byte) (storage.Record, error) {
 		return storage.Record{}, errNoRecord
 	}
 	return storage.Record{Version: storage.Version(binary.BigEndian.Uint64(value)), State: value[8:]}, nil
+}
+
+//go:embed swap.lua
+var swapLua string
+
+var swapScript = newScript(swapLua)
+
+// CompareAndSwap implements [storage.Store]. It sends one script, and sends it again in full if the
+// server does not know it.
+func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
+	keys, err := driver.BeginSwap(ctx, swaps)
+	if err != nil || len(swaps) == 0 {
+		return nil, err == nil, err
+	}
+	if _, err := s.placeOf(keys); err != nil {
+		return nil, false, err
+	}
+	c := s.newCommand(swapScript, keys, 4*len(swaps))
+	for i := range swaps {
+		c.addSwap(&swaps[i])
+	}
+	s.send(ctx, false, c)
+	if c.err != nil {
+		return nil, false, s.commandFailure(&c.tracker, c.err)
+	}
+	return s.readSwap(c.Val(), len(swaps))
+}
+
+// addSwap adds four arguments: the old version, the new record, its TTL in ms, and its Until in ms
+// since 1970. An argument is empty if the swap does not have it.
+func (c *command) addSwap(s *storage.Swap) {
+	for _, r := range []storage.Record{{Version: s.Old}, s.New} {
+		if r.Version == 0 {
+			c.add(c.text)
+		} else {
+			c.add(appendRecord(c.text, r))
+		}
+	}
+	until := s.UntilUnix(time.Millisecond)
+	if s.TTL == 0 || until == storage.FarUntil { // it never expires
+		c.add(c.text)
+		c.add(c.text)
+		return
+	}
+	c.add(strconv.AppendInt(c.text, milliseconds(s.TTL), 10))
+	if until == 0 {
+		c.add(c.text)
+	} else {
+		c.add(strconv.AppendInt(c.text, until, 10))
+	}
+}
+
+var errReplyForm = errors.New("the reply of the script has an unexpected form")
+
+// readSwap reads the reply of swap.lua for n keys.
+func (s *Store) readSwap(reply []string, n int) (current []storage.Record, swapped bool, err error) {
+	switch {
+	case len(reply) == 1 && reply[0] == "SWAPPED":
+		return nil, true, nil
+	case len(reply) == 1+n && reply[0] == "CONFLICT":
+		current, err = decodeAll(reply[1:], nil)
+		return current, false, err
+	case len(reply) == 2 && reply[0] == "NORECORD":
+		return nil, false, storage.NotApplied(fmt.Errorf("%w: key %.40q", errNoRecord, reply[1]))
+	case len(reply) == 2 && reply[0] == "ERROR":
+		return nil, false, s.failure(replyError(reply[1]))
+	}
+	return nil, false, s.failure(errReplyForm)
 }

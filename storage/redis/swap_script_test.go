@@ -14,6 +14,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/faultproxy"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
@@ -150,43 +151,6 @@ func TestKeyThatStaysAbsentIsNotWritten(t *testing.T) {
 	require.NotErrorIs(t, err, storage.ErrPartialWrite)
 }
 
-func TestEachKeyHasItsOwnTTL(t *testing.T) {
-	server := shared.Redis(t)
-	s := open(t, newClient(t, server.Addr()), t.Name())
-	var swaps []storage.Swap
-	for i := range 4 {
-		sw := creating(strconv.Itoa(i), "x")
-		sw.TTL = time.Duration(i) * 100 * time.Hour
-		swaps = append(swaps, sw)
-	}
-	swap(t, s, swaps...)
-	for _, sw := range swaps {
-		left, err := strconv.ParseInt(do(t, server, "PTTL", s.NameOf(sw.Key)), 10, 64)
-		require.NoError(t, err)
-		if sw.TTL == 0 {
-			require.EqualValues(t, -1, left)
-		} else {
-			require.InDelta(t, sw.TTL.Milliseconds(), left, float64(time.Hour.Milliseconds()))
-		}
-	}
-}
-
-func TestAllBytesOfAVersionAreCompared(t *testing.T) {
-	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
-	for _, keys := range []int{1, 2} {
-		name := strconv.Itoa(keys)
-		for bit := 0; bit < 64; bit += 7 {
-			swaps := creatingN(keys, fmt.Sprint(name, bit))
-			swap(t, s, swaps...)
-			next := updating(swaps)
-			next[keys-1].Old ^= 1 << bit
-			_, swapped, err := s.CompareAndSwap(t.Context(), next...)
-			require.NoError(t, err)
-			require.False(t, swapped, "%s, bit %d", name, bit)
-		}
-	}
-}
-
 // A Ring does not redirect commands, so it must choose the shard by the key.
 func TestRingChoosesTheShardByTheKey(t *testing.T) {
 	addrs := map[string]string{}
@@ -315,4 +279,9 @@ func TestCommandsFormatAsText(t *testing.T) {
 	sw.New.Version = 1<<64 - 1
 	swap(t, s, sw)
 	require.Contains(t, shown, `rule\x03ann`, "the key must be readable")
+
+	shown = ""
+	_, p := programOf(t, algo.Per(2, time.Hour))
+	runOK(t, s, oneRequest(p, driver.Key("", "rule", "bob")))
+	require.Contains(t, shown, `rule\x03bob`, "hooks see batches, too")
 }

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,20 +16,12 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// The store waits for locks itself. SQLite ignores the context while it waits, and it sleeps for at
-// least a millisecond. So a connection that the store uses has busy_timeout 0. These statements do not
-// access the file.
-const (
-	getBusyTimeout = "PRAGMA busy_timeout"
-	setBusyTimeout = "PRAGMA busy_timeout = "
-	noBusyTimeout  = setBusyTimeout + "0"
-)
-
-// disableBusyTimeout makes SQLite return at once if the database is locked. It reads the user's
-// busy_timeout every time, because it may differ between connections and change at any time.
+// disableBusyTimeout makes SQLite return at once if the database is locked. The store waits itself,
+// because SQLite ignores the context while it waits, and sleeps for at least a millisecond.
+// disableBusyTimeout reads the user's busy_timeout every time, because it may change at any time.
 func (c *connection) disableBusyTimeout() error {
 	row := make([]sqldriver.Value, 1)
-	if _, err := c.query(row, getBusyTimeout); err != nil {
+	if _, err := c.query(row, "PRAGMA busy_timeout"); err != nil {
 		return err
 	}
 	ms, _ := row[0].(int64)
@@ -38,16 +29,15 @@ func (c *connection) disableBusyTimeout() error {
 		return nil
 	}
 	c.busyTimeout = time.Duration(ms) * time.Millisecond
-	_, err := c.exec(noBusyTimeout)
+	_, err := c.exec("PRAGMA busy_timeout = 0")
 	return err
 }
 
-// restoreBusyTimeout restores the user's busy_timeout.
 func (c *connection) restoreBusyTimeout() error {
 	if c.busyTimeout == 0 {
 		return nil
 	}
-	_, err := c.exec(setBusyTimeout + strconv.FormatInt(c.busyTimeout.Milliseconds(), 10))
+	_, err := c.exec(fmt.Sprint("PRAGMA busy_timeout = ", c.busyTimeout.Milliseconds()))
 	return err
 }
 
@@ -84,7 +74,6 @@ func retryBusy(ctx context.Context, timeout time.Duration, do func() error) erro
 	}
 }
 
-// sleep returns after d, or when ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -92,7 +81,6 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// execRetryBusy executes a statement with retryBusy.
 func (c *connection) execRetryBusy(ctx context.Context, text string) error {
 	return retryBusy(ctx, c.busyTimeout, func() error {
 		_, err := c.exec(text)
@@ -102,11 +90,10 @@ func (c *connection) execRetryBusy(ctx context.Context, text string) error {
 
 // wrap adds the error of package storage that shows whether a retry can help, or a remedy.
 func wrap(err error) error {
-	if err == nil {
-		return nil
-	}
 	var e sqlite3.Error
 	switch {
+	case err == nil:
+		return nil
 	case !errors.As(err, &e):
 		return fmt.Errorf("sqlite: %w", err)
 	case isBusy(err):

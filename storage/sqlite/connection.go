@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
+	"io"
 	"sync"
 	"time"
 
@@ -19,16 +20,16 @@ import (
 // the state of an interrupted transaction would be unknown.
 type connection struct {
 	pooled      *sql.Conn
-	driver      sqldriver.Conn            // of pooled; valid only inside of withConnection
-	isReady     bool                      // the busy_timeout is disabled
+	driver      sqldriver.Conn            // of pooled; nil before the first call; valid only inside of withConnection
 	busyTimeout time.Duration             // of the user
 	executed    map[string]sqldriver.Stmt // the statements of the store that were executed; nil if not prepared
 	mustClose   bool                      // the state is unknown, so the pool must close it
+	underLoad   bool                      // a call had ended within keepFor before it was taken from the pool
 	keepUntil   time.Time                 // the end of the time for which idle may keep it; zero if it was never kept
 }
 
-// withConnection calls use with a connection, whose statements use may execute. Then the store keeps the
-// connection, or restores it and returns it to the pool.
+// withConnection calls use with a connection. Then the store keeps the connection, or restores it and
+// returns it to the pool.
 func (s *Store) withConnection(ctx context.Context, use func(*connection) error) error {
 	c, err := s.take(ctx)
 	if err != nil {
@@ -43,9 +44,8 @@ func (s *Store) withConnection(ctx context.Context, use func(*connection) error)
 	var panicked any // raised outside of Raw, because package database/sql closes the connection if it sees the panic
 	rawErr := c.pooled.Raw(func(inner any) error {
 		defer func() { panicked = recover() }()
-		c.driver = inner.(sqldriver.Conn)
-		if !c.isReady {
-			c.isReady = true
+		isNew := c.driver == nil
+		if c.driver = inner.(sqldriver.Conn); isNew {
 			err = c.disableBusyTimeout()
 		}
 		if err == nil {
@@ -58,7 +58,7 @@ func (s *Store) withConnection(ctx context.Context, use func(*connection) error)
 	}
 	err = cmp.Or(err, rawErr)
 	c.mustClose = c.mustClose || errors.Is(err, sqldriver.ErrBadConn)
-	isKept = err == nil && s.idle.keep(c)
+	isKept = err == nil && s.idle.keep(c, s.db.Stats())
 	return wrap(err)
 }
 
@@ -67,10 +67,11 @@ func (s *Store) take(ctx context.Context) (*connection, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if c := s.idle.take(); c != nil {
+	c, underLoad := s.idle.take()
+	if c != nil {
 		return c, nil
 	}
-	c := &connection{executed: map[string]sqldriver.Stmt{}}
+	c = &connection{executed: map[string]sqldriver.Stmt{}, underLoad: underLoad}
 	// SQLite does not wait if several connections switch a new file to WAL at the same time.
 	err := retryBusy(ctx, openTimeout, func() (err error) {
 		c.pooled, err = s.db.Conn(ctx)
@@ -94,9 +95,8 @@ func (c *connection) release() {
 	})
 }
 
-// transaction calls do in a transaction that holds the write lock. If do panics, the transaction is
-// rolled back, and the connection stays usable. All errors prove that nothing was stored, except an
-// error of COMMIT.
+// transaction calls do in a transaction that holds the write lock, and rolls it back if do fails or
+// panics. All errors prove that nothing was stored, except an error of COMMIT.
 func (s *Store) transaction(ctx context.Context, do func(*connection) error) error {
 	var commit error
 	err := s.withConnection(ctx, func(c *connection) error {
@@ -130,9 +130,8 @@ func (c *connection) begin(ctx context.Context) error {
 	return err
 }
 
-// rollback ends a failed transaction. Some errors have ended it already, and then ROLLBACK fails.
-// SQLite reports whether a transaction is still open. A driver that wraps go-sqlite3 does not report
-// it, so then any error means that a transaction may be open.
+// rollback ends a failed transaction. Some errors have ended it already, and then ROLLBACK fails. If a
+// driver that wraps go-sqlite3 does not report whether a transaction is still open, it may be.
 func (c *connection) rollback() {
 	_, err := c.exec("ROLLBACK")
 	mayBeOpen := err != nil
@@ -142,69 +141,140 @@ func (c *connection) rollback() {
 	c.mustClose = c.mustClose || mayBeOpen
 }
 
+// The functions below call the driver as package database/sql does: the methods with a context
+// if the driver has them, else the methods that every driver has.
+
+// exec executes a statement and returns the number of rows that it changed.
+func (c *connection) exec(text string, args ...sqldriver.Value) (rows int64, err error) {
+	ctx, values := context.Background(), named(args)
+	r, err := execute(c, text, func() (sqldriver.Result, error) {
+		if e, ok := c.driver.(sqldriver.ExecerContext); ok {
+			return e.ExecContext(ctx, text, values)
+		}
+		return nil, sqldriver.ErrSkip
+	}, func(s sqldriver.Stmt) (sqldriver.Result, error) {
+		if e, ok := s.(sqldriver.StmtExecContext); ok {
+			return e.ExecContext(ctx, values)
+		}
+		return s.Exec(args)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+// query executes a query and reads its first row, if there is one. The bytes in row belong to the
+// driver and are valid until the next query.
+func (c *connection) query(row []sqldriver.Value, text string, args ...sqldriver.Value) (found bool, err error) {
+	ctx, values := context.Background(), named(args)
+	rows, err := execute(c, text, func() (sqldriver.Rows, error) {
+		if q, ok := c.driver.(sqldriver.QueryerContext); ok {
+			return q.QueryContext(ctx, text, values)
+		}
+		return nil, sqldriver.ErrSkip
+	}, func(s sqldriver.Stmt) (sqldriver.Rows, error) {
+		if q, ok := s.(sqldriver.StmtQueryContext); ok {
+			return q.QueryContext(ctx, values)
+		}
+		return s.Query(args)
+	})
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	err = rows.Next(row)
+	if errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func named(args []sqldriver.Value) []sqldriver.NamedValue {
+	values := make([]sqldriver.NamedValue, len(args))
+	for i, v := range args {
+		values[i] = sqldriver.NamedValue{Ordinal: i + 1, Value: v}
+	}
+	return values
+}
+
+// execute executes a statement directly the first time, which is cheaper for a single execution. Later,
+// and if the driver returns ErrSkip, it executes a prepared statement.
+func execute[R any](c *connection, text string, directly func() (R, error), withStmt func(sqldriver.Stmt) (R, error)) (result R, err error) {
+	stmt, again := c.executed[text]
+	if !again {
+		c.executed[text] = nil
+		if result, err = directly(); !errors.Is(err, sqldriver.ErrSkip) {
+			return result, err
+		}
+	}
+	if stmt == nil {
+		if stmt, err = c.prepare(text); err != nil {
+			return result, err
+		}
+		c.executed[text] = stmt
+	}
+	return withStmt(stmt)
+}
+
+func (c *connection) prepare(text string) (sqldriver.Stmt, error) {
+	if p, ok := c.driver.(sqldriver.ConnPrepareContext); ok {
+		return p.PrepareContext(context.Background(), text)
+	}
+	return c.driver.Prepare(text)
+}
+
+// finalize closes the prepared statements.
+func (c *connection) finalize() {
+	for _, stmt := range c.executed {
+		if stmt != nil {
+			stmt.Close()
+		}
+	}
+	clear(c.executed)
+}
+
 // keepFor is the maximum time for which the store keeps a connection. A call under load takes some tens
 // of microseconds, so hundreds of calls share a connection.
 const keepFor = 10 * time.Millisecond
 
-// idle keeps the connection of a call for the next call, if calls follow each other within keepFor.
-// Without it, a quarter of the time of a transaction would be spent on preparing and restoring the
-// connection. idle never keeps the last connection of the pool. A timer returns the connection to the
-// pool after the last call.
+// idle keeps a connection for the next call. Without it, a quarter of the time of a transaction would be
+// spent on preparing and restoring the connection.
 type idle struct {
-	db *sql.DB
-
-	mu        sync.Mutex
-	conn      *connection // nil if none is kept
-	underLoad bool        // the last call began within keepFor after the end of another one
-	lastEnd   time.Time   // the time when a call ended last
+	mu      sync.Mutex
+	conn    *connection // nil if none is kept
+	lastEnd time.Time   // the time when a call ended last
 }
 
-// take returns the kept connection, or nil.
-func (i *idle) take() *connection {
+// take returns the kept connection, or nil. It reports whether a call has ended within keepFor.
+func (i *idle) take() (c *connection, underLoad bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.underLoad = time.Since(i.lastEnd) < keepFor
-	c := i.conn
-	i.conn = nil
-	return c
+	c, i.conn = i.conn, nil
+	return c, time.Since(i.lastEnd) < keepFor
 }
 
-// keep keeps c and returns true, or returns false.
-func (i *idle) keep(c *connection) bool {
-	full := isFull(i.db)
+// keep keeps c and returns true, or returns false. It never keeps the last connection of the pool. A timer
+// releases the connection after the last call.
+func (i *idle) keep(c *connection, pool sql.DBStats) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	now := time.Now()
 	i.lastEnd = now
-	if full || !i.underLoad || i.conn != nil {
+	if !c.underLoad || i.conn != nil || pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections {
 		return false
 	}
 	if c.keepUntil.IsZero() {
 		c.keepUntil = now.Add(keepFor)
-		time.AfterFunc(keepFor, func() { i.release(c) })
+		time.AfterFunc(keepFor, func() {
+			if kept, _ := i.take(); kept != nil {
+				kept.release()
+			}
+		})
 	}
 	if !now.Before(c.keepUntil) {
 		return false
 	}
 	i.conn = c
 	return true
-}
-
-// release releases c if no call uses it. Otherwise that call releases it, because keepFor is over.
-func (i *idle) release(c *connection) {
-	i.mu.Lock()
-	isKept := i.conn == c
-	if isKept {
-		i.conn = nil
-	}
-	i.mu.Unlock()
-	if isKept {
-		c.release()
-	}
-}
-
-// isFull reports whether all connections of the pool are in use.
-func isFull(db *sql.DB) bool {
-	pool := db.Stats()
-	return pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections
 }

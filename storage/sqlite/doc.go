@@ -24,27 +24,26 @@
 //     default, writes wait for the disk only at a checkpoint. With _synchronous=FULL each write waits
 //     for the disk once, and with the rollback journal, SQLite's default, several times. On most
 //     disks, both are slower by a factor of ten or more.
-//   - _stmt_cache_size=16: the driver keeps compiled statements. By default it keeps none. With 16, a
-//     single CompareAndSwap takes about a quarter less time.
+//   - _stmt_cache_size=16: the driver keeps compiled statements, by default none. With 16, a single
+//     CompareAndSwap takes about a quarter less time.
 //   - _busy_timeout: 5000, the driver's default, is enough. With 0, a write fails at once if the
 //     database is locked, and the limiter retries. SQLite ignores the context while it waits for a
-//     lock. So this package sets busy_timeout to 0 while it uses a connection, and waits itself for
-//     as long as your busy_timeout. For 200 µs it polls the lock without sleeping, and then about
-//     every millisecond. Your setting is back when the connection goes back to the pool. Opening a
-//     connection can wait for the whole busy_timeout, even if the context ends before. So let the
-//     pool keep enough connections (SetMaxIdleConns).
+//     lock. So this package sets busy_timeout to 0 while it uses a connection, and polls the lock itself
+//     for as long as your busy_timeout: for 200 µs without sleeping, and then about every millisecond.
+//     Your setting is back when the connection goes back to the pool. Opening a connection can wait for
+//     the whole busy_timeout, even if the context ends before. So let the pool keep enough connections
+//     (SetMaxIdleConns).
 //   - SetMaxOpenConns: each call takes a connection of the pool. If calls follow each other within
-//     10 ms, the store keeps a connection for the next one. It keeps a connection for at most
-//     10 ms, however many calls use it, and none if all connections of the pool are in use. So for
-//     up to 10 ms after db.Close the file may stay open, and a running transaction may still commit.
+//     10 ms, the store keeps a connection for the next ones, for at most 10 ms, unless all connections
+//     of the pool are in use. So for up to 10 ms after db.Close the file may stay open, and a running
+//     transaction may still commit.
 //
 // _txlock has no effect: this package begins its transactions with BEGIN IMMEDIATE.
 //
 // # Durability
 //
-// Durability is that of the database. In WAL mode with synchronous=NORMAL, a commit survives a crash
-// of the process, but the last commits may be lost after a power failure. A transaction is never
-// lost in part. With synchronous=FULL no commit is lost, but each write costs an fsync. With
+// A commit survives a crash of the process. In WAL mode with synchronous=NORMAL, a power failure may
+// lose the last commits, but never a part of a transaction. With synchronous=FULL no commit is lost. With
 // _journal_mode=MEMORY or OFF, a process that crashes during a write may corrupt the database.
 //
 // # Expiry
@@ -60,9 +59,9 @@
 //
 // # Known limits
 //
-// A SQLite database has one writer at a time. Therefore, long transactions of other work delay decisions.
-// In WAL mode, the log grows during a long read transaction. After it has ended, the next write copies
-// the whole log into the database. Decisions wait for that too, at most until their timeout.
+// A SQLite database has one writer at a time, so long transactions of other work delay decisions. In WAL
+// mode, the log grows during a long read transaction. After it has ended, the next write copies the whole
+// log into the database. Decisions wait for that too, at most until their timeout.
 //
 // Each connection to ":memory:" opens a new database. Use "file::memory:?cache=shared" or
 // SetMaxOpenConns(1). Such a database is lost when its last connection closes. If a transaction

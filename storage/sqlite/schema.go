@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Schema returns the DDL of the store's table and of the index that [Store.Purge] uses. The DDL has no
-// effect if both exist.
+// Schema returns the DDL of the table and of the index for [Store.Purge]. It has no effect if both exist.
 func (s *Store) Schema() string { return s.tableSchema() + s.indexSchema() }
 
 func (s *Store) tableSchema() string {
@@ -27,9 +26,8 @@ func (s *Store) indexSchema() string {
 
 func indexOf(table string) string { return table + "_purge_at" }
 
-// Migrate executes [Store.Schema]. If the table exists without the index, Migrate adds the index: it
-// reads the whole table while it holds the write lock. If the table lacks a column, Migrate returns an
-// error.
+// Migrate executes [Store.Schema]. To add the index to an existing table, it reads the whole table while it
+// holds the write lock. If the table lacks a column, Migrate returns an error.
 func (s *Store) Migrate(ctx context.Context) error {
 	columns := "SELECT key, version, state, expires_at, purge_at FROM " + quote(s.table) + " LIMIT 0"
 	return s.withConnection(ctx, func(c *connection) error {
@@ -45,3 +43,36 @@ func (s *Store) Migrate(ctx context.Context) error {
 }
 
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// statements holds the SQL statements for one table. An expired record counts as absent.
+//
+// purge_at is never later than the expiry, and NULL if the record never expires. Only create, for a new
+// row, and replaceSooner set it, because SQLite then rewrites the entry of the index, even for the same
+// value. Usually each write expires later than the write before. Then replace applies.
+//
+// With INDEXED BY, a purge without the index fails. It would lock out writers while it reads the whole
+// table. postpone and purge select the same rows, in the order of the index.
+type statements struct {
+	load, create, replace, replaceSooner, remove, postpone, purge string
+}
+
+func newStatements(table string) statements {
+	t := quote(table)
+	const live = "(expires_at IS NULL OR expires_at > ?)"
+	due := "key IN (SELECT key FROM " + t + " INDEXED BY " + quote(indexOf(table)) + " WHERE purge_at <= ?1 ORDER BY purge_at, key LIMIT ?2)"
+	update := func(set, where string) string {
+		return "UPDATE " + t + " SET version = ?1, state = ?2, expires_at = ?3" + set +
+			" WHERE key = ?4 AND version = ?5 AND (expires_at IS NULL OR expires_at > ?6)" + where
+	}
+	return statements{
+		load: "SELECT version, state FROM " + t + " WHERE key = ? AND " + live,
+		create: "INSERT INTO " + t + " AS old (key, version, state, expires_at, purge_at) VALUES (?1, ?2, ?3, ?4, ?4) " +
+			"ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at " +
+			"WHERE old.expires_at <= ?5",
+		replace:       update("", " AND (?3 IS NULL OR purge_at <= ?3)"),
+		replaceSooner: update(", purge_at = ?3", ""),
+		remove:        "DELETE FROM " + t + " WHERE key = ? AND version = ? AND " + live,
+		postpone:      "UPDATE " + t + " SET purge_at = expires_at WHERE " + due + " AND (expires_at IS NULL OR expires_at > ?1)",
+		purge:         "DELETE FROM " + t + " WHERE " + due + " AND expires_at <= ?1",
+	}
+}

@@ -39,6 +39,7 @@ type Store struct {
 var (
 	_ driver.Transactor    = (*Store)(nil)
 	_ driver.MaxRoundTrips = (*Store)(nil)
+	_ storage.Purger       = (*Store)(nil)
 )
 
 // New returns a store that uses db. It does not connect to the database, and the store never closes db.
@@ -56,7 +57,7 @@ func New(db *sql.DB, o Options) (*Store, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	return &Store{db: db, table: o.Table, clock: o.Clock, sql: newStatements(o.Table), idle: idle{db: db}}, nil
+	return &Store{db: db, table: o.Table, clock: o.Clock, sql: newStatements(o.Table)}, nil
 }
 
 func (s *Store) now() int64 { return s.clock().UnixNano() }
@@ -172,4 +173,40 @@ func (s *Store) statement(w *storage.Swap, now int64) (text string, args []sqldr
 		return s.sql.create, []sqldriver.Value{key, version, state, expiry, now}
 	}
 	return s.sql.replace, []sqldriver.Value{version, state, expiry, key, old, now}
+}
+
+// purgeBatch is the maximum number of records that a transaction of Purge handles. On most disks, such a
+// transaction holds the write lock for a few milliseconds at most.
+const purgeBatch = 200
+
+// Purge removes up to limit records that have expired when Purge begins; see [storage.Purger]. If a
+// later write has postponed the expiry of a record, Purge sets its purge_at to the new expiry. A
+// transaction of Purge handles at most 200 records. Purge pauses before the next one, so that
+// waiting writers get the lock.
+func (s *Store) Purge(ctx context.Context, limit int) (removed int, err error) {
+	if limit <= 0 {
+		return 0, ctx.Err()
+	}
+	now := s.now() // read once: otherwise Purge might never end while more records expire
+	for removed < limit {
+		began := time.Now()
+		var postponed, expired int64
+		err := s.transaction(ctx, func(c *connection) (err error) {
+			if postponed, err = c.exec(s.sql.postpone, now, int64(purgeBatch)); err != nil {
+				return err
+			}
+			// Now all records whose purge_at has passed have expired.
+			expired, err = c.exec(s.sql.purge, now, min(purgeBatch-postponed, int64(limit-removed)))
+			return err
+		})
+		if err != nil {
+			return removed, err
+		}
+		removed += int(expired)
+		if expired+postponed < purgeBatch {
+			return removed, nil
+		}
+		sleep(ctx, max(time.Since(began), 2*maxBackoff)) // writers retry after maxBackoff at most
+	}
+	return removed, nil
 }
