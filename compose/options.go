@@ -51,8 +51,7 @@ type Options[T any] struct {
 	// process resets or refunds a key, or raises its limit, this process can keep denying the
 	// key for up to DenialCacheTTL. A limiter sees its own resets and refunds at once.
 	DenialCacheTTL time.Duration
-	// DenialCacheSize is the approximate maximum number of keys in the cache. 0 means 65,536. Above
-	// 1<<30 it means 1<<30.
+	// DenialCacheSize is the maximum number of keys in the cache. 0 means 65,536.
 	DenialCacheSize int
 	// MaxRoundTrips is how many round trips to one server may be in flight at once. Calls that
 	// arrive in the meantime share the next round trip. 0 means the number that the store

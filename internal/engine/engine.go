@@ -108,7 +108,7 @@ func New(store storage.Store, o Options) *Engine {
 		e.options.OpenAfter = -1 // a probe would call the store from another goroutine
 	}
 	if e.inPlace == nil && e.options.DenialCacheTTL > 0 {
-		e.denials = newDenials(e.options.DenialCacheSize, e.options.DenialCacheTTL)
+		e.denials = &denials{ttl: e.options.DenialCacheTTL, size: e.options.DenialCacheSize, byKey: make(map[string]*denial)}
 	}
 	e.whole = newQueue(e)
 	return e
