@@ -18,7 +18,7 @@ import (
 // memoryPath is the fast path for a limiter with one rule and no groups on a memory.Store. It
 // decides on the caller's goroutine under the lock of the record, without the engine.
 type memoryPath struct {
-	store  *memstore.Store
+	store  *memory.Store
 	prefix memstore.Prefix // of all keys of the rule
 	maxKey int             // the longest user's key in bytes that follows prefix; longer keys are hashed
 }
@@ -30,13 +30,12 @@ func (l *Limiter[T]) findMemoryPath(store storage.Store) *memoryPath {
 		return nil
 	}
 	key := driver.Key("", l.options.Namespace, l.rules[0].Name, "")
-	prefix, _, last := driver.CutKey(key)
-	maxKey := storage.MaxKey - len(prefix) - binary.MaxVarintLen16
+	prefix, last := memstore.CutKey(s, key)
+	maxKey := storage.MaxKey - len(key) - binary.MaxVarintLen16
 	if last != "" { // the names are so long that every key is hashed
 		maxKey = -1
 	}
-	table := s.Table()
-	return &memoryPath{table, table.Prefix(key), maxKey}
+	return &memoryPath{s, prefix, maxKey}
 }
 
 // recordName returns the name of the record of a user's key.
@@ -44,7 +43,7 @@ func (l *Limiter[T]) recordName(key string) memstore.Name {
 	if p := l.memory; len(key) <= p.maxKey {
 		return p.prefix.Name(key)
 	}
-	return l.memory.store.Name(driver.Key("", l.options.Namespace, l.rules[0].Name, key))
+	return memstore.NameOf(l.memory.store, driver.Key("", l.options.Namespace, l.rules[0].Name, key))
 }
 
 // decideInMemory decides a call by the one rule.
@@ -58,7 +57,7 @@ func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 	if clock := l.options.Clock; clock != nil {
 		at = memstore.Instant(clock())
 	} else {
-		at = p.store.Instant()
+		at = memstore.InstantOf(p.store)
 	}
 	policy, cost := rule.Policy, n
 	if rule.Cost != nil || rule.PolicyFor != nil {
@@ -81,7 +80,7 @@ func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 	d.Results, d.Attempts = d.Results[:1], 1
 	r.Rule, r.Policy, r.Cost, r.Shadow = rule.Name, policy, cost, rule.Shadow
 	var cell memstore.Cell
-	p.store.Lock(&cell, at, l.recordName(r.Key))
+	cell.Lock(at, l.recordName(r.Key))
 	var buffer [maxStateLen]byte
 	next, ok, err := stepInto(policy, cell.Room(buffer[:0]), cell.State(), min(at, algo.MaxInstant), cost, &r.Result)
 	if ok {

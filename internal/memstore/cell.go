@@ -18,7 +18,7 @@ type Cell struct {
 }
 
 // Lock locks the record of n at the [Instant] at. The caller must call Unlock, even if it panics.
-func (*Store) Lock(c *Cell, at int64, n Name) {
+func (c *Cell) Lock(at int64, n Name) {
 	c.shard, c.at, c.name, c.created = n.shard(), at, n, false
 	c.shard.mu.Lock()
 	c.number, c.entry = c.shard.table.find(n.hash)

@@ -193,7 +193,7 @@ func TestKeysSpreadOverShardsAndTheirTables(t *testing.T) {
 	shards, homes := make([]int, maxShards), make([]int, 64)
 	x, store := index{slots: make([]uint32, len(homes))}, new(Store)
 	for i := range 64_000 {
-		n := store.Name(strconv.Itoa(i))
+		n := NameOf(store, strconv.Itoa(i))
 		shards[n.shard().lockOrder%uint64(len(shards))]++
 		homes[x.home(n.hash)]++
 	}
@@ -208,10 +208,12 @@ func TestKeysSpreadOverShardsAndTheirTables(t *testing.T) {
 func TestDifferentKeysHaveDifferentNames(t *testing.T) {
 	s := new(Store)
 	ann := driver.Key("", "shop", "per user", "ann")
-	require.Equal(t, s.Name(ann), s.Prefix(ann).Name("ann"))
+	prefix, last := CutKey(s, ann)
+	require.Equal(t, "ann", last)
+	require.Equal(t, NameOf(s, ann), prefix.Name("ann"))
 	known := map[Name]string{}
 	for _, key := range []string{ann, "", "k", "ann", "annann", driver.Key("ann"), driver.Key("", "ann"), driver.Key("ann", "ann"), driver.Key("", "shop", "per user", "bob")} {
-		n := s.Name(key)
+		n := NameOf(s, key)
 		require.Empty(t, known[n])
 		known[n] = key
 	}
@@ -219,7 +221,7 @@ func TestDifferentKeysHaveDifferentNames(t *testing.T) {
 
 func TestKeysOfOneRuleShareAPartition(t *testing.T) {
 	s, long := new(Store), strings.Repeat("x", storage.MaxKey)
-	rule := s.Name(driver.Key("", "shop", "per user", "ann")).partition
+	rule := NameOf(s, driver.Key("", "shop", "per user", "ann")).partition
 	for _, same := range []string{
 		driver.Key("", "shop", "per user", ""),
 		driver.Key("", "shop", "per user", long),
@@ -227,14 +229,14 @@ func TestKeysOfOneRuleShareAPartition(t *testing.T) {
 		driver.Key(long, "shop", "per user", "ann"),
 		driver.Key(strings.Repeat("g", 128), "shop", "per user", "ann"),
 	} {
-		require.Same(t, rule, s.Name(same).partition, "%.40q", same)
+		require.Same(t, rule, NameOf(s, same).partition, "%.40q", same)
 	}
 	for _, other := range []string{
 		"", "ann", driver.Key("", "shop", "per user"), driver.Key("", "shop", "per users", "ann"),
 		driver.Key("", "shop2", "per user", "ann"), driver.Key("shop", "per user", "ann"), driver.Key("", "shop", "per user", "ann", ""),
 		driver.Key("", "shop", long, "ann"),
 	} {
-		require.NotSame(t, rule, s.Name(other).partition, "%.40q", other)
+		require.NotSame(t, rule, NameOf(s, other).partition, "%.40q", other)
 	}
-	require.NotSame(t, s.Name(driver.Key("", "shop", long, "ann")).partition, s.Name(driver.Key("", "shop2", long, "ann")).partition)
+	require.NotSame(t, NameOf(s, driver.Key("", "shop", long, "ann")).partition, NameOf(s, driver.Key("", "shop2", long, "ann")).partition)
 }
