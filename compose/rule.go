@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 // Rule applies a policy to the keys that it finds in the inputs of calls.
@@ -75,8 +78,9 @@ func (r *Rule[T]) prepare(index int) error {
 		}
 	}
 	if r.Spec != "" {
-		if err := r.parseSpec(); err != nil {
-			return err
+		var err error
+		if r.Policy, err = ParseRulePolicy(r.Spec); err != nil {
+			return specErrorOf(r.Name, err.(*SpecError)) // it returns no other errors
 		}
 	}
 	switch {
@@ -96,14 +100,14 @@ func (r *Rule[T]) prepare(index int) error {
 	return nil
 }
 
-// parseSpec sets Policy.
-func (r *Rule[T]) parseSpec() (err error) {
-	if r.Policy, err = ParseRulePolicy(r.Spec); err != nil {
-		bad := err.(*SpecError) // it returns no other errors
-		bad.Rule = r.Name
-		return bad.withCaret()
+// specErrorOf adds the rule to an error, and the lines of Caret if a terminal can show them.
+func specErrorOf(rule string, err *SpecError) error {
+	err.Rule = rule
+	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
+	if len(err.Spec) > errtext.MaxQuoted || strings.ContainsFunc(err.Spec, unprintable) {
+		return err
 	}
-	return nil
+	return fmt.Errorf("%w\n%s", err, err.Caret())
 }
 
 // checkPolicy returns why a policy denies everything. That is so if it is the zero value of
