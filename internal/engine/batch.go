@@ -79,11 +79,8 @@ func (b *batch) pause(ctx context.Context) error {
 
 // attempt makes one round trip.
 func (b *batch) attempt(ctx context.Context) {
-	if end, ok := ctx.Deadline(); !ok || end.After(b.until) {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, b.until)
-		defer cancel()
-	}
+	ctx, cancel := context.WithDeadline(ctx, b.until)
+	defer cancel()
 	b.call(ctx)
 	b.settle()
 }

@@ -65,7 +65,16 @@ func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denie
 		latest = earliest
 	}
 	uncertain := latest.Sub(earliest)
-	return uncertain >= 0 && r.isDenied(earliest, uncertain), nil
+	if uncertain < 0 {
+		return false, nil
+	}
+	if _, err := r.evaluate(earliest); err == nil {
+		if wait, denied := r.Evaluator.Denied(); denied && wait > uncertain {
+			return true, nil
+		}
+	}
+	r.attempts.Store(0)
+	return r.panicked != nil, nil // Decide raises the panic
 }
 
 // answerFromCache reports whether the cache denies the request. If a denial has expired, one
@@ -91,17 +100,6 @@ func (e *Engine) answerFromCache(ctx context.Context, r *Request) (denied bool, 
 		err = r.timeout(ended, false)
 	}
 	return denied, nil, err
-}
-
-// isDenied reports whether r.states deny the request at a time and for longer than d after it.
-func (r *Request) isDenied(from time.Time, d time.Duration) bool {
-	if _, err := r.evaluate(from); err == nil {
-		if wait, denied := r.Evaluator.Denied(); denied && wait > d {
-			return true
-		}
-	}
-	r.attempts.Store(0)
-	return r.panicked != nil
 }
 
 // updateCache updates the denial cache after an evaluation. After a request that was allowed,
