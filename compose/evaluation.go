@@ -133,15 +133,19 @@ func (e *evaluation) Evaluate(now time.Time, states [][]byte, changes []driver.C
 		}
 		e.allowed = e.allowed && (d.Allowed || d.Shadow)
 	}
-	switch {
-	case e.allowed:
+	if e.allowed || e.op != OpAllow {
+		e.allowed = e.allowed || e.op != OpPeek
 		return applied, nil
-	case e.op == OpAllow:
-		clear(changes)
-		return 0, e.peekUnpaid(now, states)
 	}
-	e.allowed = e.op != OpPeek
-	return applied, nil
+	clear(changes)
+	for i := range e.demands { // the results of the rules that allowed the call count a charge
+		if d := &e.demands[i]; d.Allowed {
+			if err := d.peek(now, states[i]); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return 0, nil
 }
 
 // apply applies the operation to one key.
@@ -177,19 +181,7 @@ func (e *evaluation) apply(d *demand, now time.Time, state []byte, change *drive
 	return nil
 }
 
-// peekUnpaid replaces the results of the rules that allowed a call that another rule denied,
-// because these results count a charge.
-func (e *evaluation) peekUnpaid(now time.Time, states [][]byte) (err error) {
-	for i := range e.demands {
-		if d := &e.demands[i]; d.Allowed {
-			if err = d.peek(now, states[i]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
+// peek replaces the result by that of a Peek.
 func (d *demand) peek(now time.Time, state []byte) (err error) {
 	if d.Result, err = d.Policy.Peek(state, now, max(d.Cost, 1)); err != nil {
 		return d.fail(err)

@@ -150,7 +150,7 @@ func (l *Limiter[T]) Peek(ctx context.Context, in T) (Decision, error) {
 // PeekN returns the decision that AllowN would return, but charges nothing. n is at least 1. To
 // enforce a limit use AllowN, because other calls can be charged right after PeekN.
 func (l *Limiter[T]) PeekN(ctx context.Context, in T, n int64) (Decision, error) {
-	return l.do(ctx, OpPeek, in, n)
+	return l.do(ctx, OpPeek, in, n, l.rules)
 }
 
 // Refund gives back the cost of n calls under every rule that applies, at most until all units are
@@ -160,13 +160,13 @@ func (l *Limiter[T]) PeekN(ctx context.Context, in T, n int64) (Decision, error)
 // shadow rule whose result was a denial, or after a Degraded decision, which the store usually has
 // not recorded. To return only what was charged, use [Limiter.Reserve] and [Reservation.Settle].
 func (l *Limiter[T]) Refund(ctx context.Context, in T, n int64) (Decision, error) {
-	return l.do(ctx, OpRefund, in, n)
+	return l.do(ctx, OpRefund, in, n, l.rules)
 }
 
 // Charge takes the cost of n calls under every rule that applies, even if less is left. The missing
 // units become a debt. New calls are denied until the debt is refilled. n is at least 1.
 func (l *Limiter[T]) Charge(ctx context.Context, in T, n int64) (Decision, error) {
-	return l.do(ctx, OpCharge, in, n)
+	return l.do(ctx, OpCharge, in, n, l.rules)
 }
 
 // Reset deletes the states of the input under all rules that apply to it. All units of their keys
@@ -191,21 +191,17 @@ func (l *Limiter[T]) ResetRule(ctx context.Context, name string, in T) error {
 }
 
 func (l *Limiter[T]) reset(ctx context.Context, in T, rules []Rule[T]) error {
-	d, err := l.operate(ctx, OpReset, func() (*evaluation, error) { return l.newEvaluation(OpReset, in, 1, rules) })
+	d, err := l.do(ctx, OpReset, in, 1, rules)
 	if err == nil && d.Degraded {
 		return d.Err
 	}
 	return err
 }
 
-func (l *Limiter[T]) do(ctx context.Context, op Op, in T, n int64) (Decision, error) {
-	return l.operate(ctx, op, func() (*evaluation, error) { return l.newEvaluation(op, in, n, l.rules) })
-}
-
-// operate decides the evaluation that prepare returns, and calls the observer.
-func (l *Limiter[T]) operate(ctx context.Context, op Op, prepare func() (*evaluation, error)) (Decision, error) {
+// do makes an operation under rules, and calls the observer.
+func (l *Limiter[T]) do(ctx context.Context, op Op, in T, n int64, rules []Rule[T]) (Decision, error) {
 	return l.observed(op, func() (Decision, error) {
-		e, err := prepare()
+		e, err := l.newEvaluation(op, in, n, rules)
 		if err != nil {
 			return Decision{}, err
 		}

@@ -42,17 +42,18 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 		ctx = context.WithoutCancel(ctx) // like AllowN, which never waits in memory
 	}
 	var one *evaluation
-	d, err := l.operate(ctx, OpAllow, func() (_ *evaluation, err error) {
+	d, err := l.observed(OpAllow, func() (_ Decision, err error) {
 		if n < 1 {
-			return nil, countError(n)
+			return Decision{}, countError(n)
 		}
 		if one, err = l.newEvaluation(opReserve, in, 1, l.rules); err != nil {
-			return nil, err
+			return Decision{}, err
 		}
-		return one.derive(OpAllow, func(i int) (int64, bool) {
+		e := one.derive(OpAllow, func(i int) (int64, bool) {
 			cost := one.demands[i].Cost
 			return multiply(cost, n), cost > 0
-		}), nil
+		})
+		return l.decide(ctx, e, l.options.OnFailure)
 	})
 	if err != nil || !d.Allowed {
 		return nil, d, err
