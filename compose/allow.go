@@ -77,9 +77,8 @@ func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 //   - No wait helps. The error wraps both [ErrExceedsCapacity] and context.DeadlineExceeded.
 //   - ctx is cancelled while WaitN sleeps. The error wraps that of ctx.
 //
-// WaitN also returns every error of AllowN, such as [storage.ErrUnavailable]; see [Limiter] for
-// what was charged. Such an error can wrap context.DeadlineExceeded because Options.Timeout has
-// passed, even if ctx has no deadline.
+// WaitN also returns every error of AllowN; see [Limiter] for what was charged. Such an error can
+// wrap context.DeadlineExceeded because Options.Timeout has passed, even if ctx has no deadline.
 func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (Decision, error) {
 	for {
 		d, err := l.AllowN(ctx, in, n)

@@ -14,12 +14,11 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// Limiter decides calls by its rules. Its states are in a [storage.Store], which it can share
-// with other limiters and processes. It is safe for concurrent use. There is nothing to close.
+// Limiter decides calls by its rules. It is safe for concurrent use. There is nothing to close.
 //
 // A call is allowed if every enforced rule that applies to it allows it. It is then charged under
-// each of these rules in one atomic write. If one of them denies the call, no rule charges it. The
-// order of the rules does not matter, and several rules can have the same key or the same limit.
+// each of these rules in one atomic write. Otherwise no rule charges it. The order of the rules does
+// not matter, and several rules can have the same key or the same limit.
 //
 // An error means that the limiter could not decide. It is never a denial, except that Wait and
 // WaitN return an error if the wait would be too long. If the context has not ended,
@@ -178,10 +177,9 @@ func (l *Limiter[T]) Reset(ctx context.Context, in T) error {
 	return l.reset(ctx, in, l.rules)
 }
 
-// ResetRule is Reset for one rule. The states under the other rules stay as they are, and
-// their functions are not called. Use it to unlock an account while the limit of the address
-// still holds. It returns an error if no rule has the name. It returns nil if the rule does
-// not apply to the input.
+// ResetRule is Reset for one rule. It calls no functions of the other rules. Use it to unlock an
+// account while the limit of the address still holds. It returns an error if no rule has the name,
+// and nil if the rule does not apply to the input.
 func (l *Limiter[T]) ResetRule(ctx context.Context, name string, in T) error {
 	index := slices.IndexFunc(l.rules, func(r Rule[T]) bool { return r.Name == name })
 	if index < 0 {

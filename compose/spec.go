@@ -26,7 +26,7 @@ import (
 //	all(SPEC; SPEC ...)
 //
 // LIMIT is COUNT/PERIOD as [algo.ParseLimit] reads it, such as 100/m, 100/min or 5/250ms.
-// These are the algorithms and their options:
+// The algorithms and their options are
 //
 //	gcra          burst=N  cost=N
 //	tokenbucket   burst=N  refill=continuous|interval  cost=N
@@ -44,13 +44,10 @@ import (
 //	cost      the units of a request; the default is 1
 //
 // cost= is for code that calls the methods of a policy itself, and for replays of access logs. A
-// [Limiter] uses Rule.Cost. [New] refuses a Rule.Spec or Rule.Policy with a cost of its own. A cost of
-// a policy that PolicyFor returns has no effect.
+// [Limiter] uses Rule.Cost instead.
 //
-// The String method of a policy returns a spec that ParsePolicy reads back. It omits options
-// that have their default values.
-//
-// Every error is a [*SpecError], which shows the word at fault.
+// The String method of a policy returns a spec that ParsePolicy reads back, without the options
+// that have their default values. Every error is a [*SpecError].
 func ParsePolicy(spec string) (algo.Policy, error) {
 	return parseSpec(spec, false)
 }
@@ -61,8 +58,7 @@ func ParseRulePolicy(spec string) (algo.Policy, error) {
 	return parseSpec(spec, true)
 }
 
-// SpecError describes a fault in a spec: the word at fault, its place, and what would be
-// valid there.
+// SpecError describes a fault in a spec.
 type SpecError struct {
 	Rule    string // the name of the rule, if New parsed the spec of a rule
 	Spec    string // the whole spec

@@ -19,8 +19,7 @@ import (
 // parts allow it, and then charges it to all parts. If it denies a cost, no part is charged. Make a
 // Stack with [All]. The zero Stack and a nil Stack deny everything.
 //
-// The states of the parts are one state under one key, so a store never has some parts
-// charged and others not. The result of a step combines the results of the parts:
+// The result of a step combines the results of the parts:
 //
 //   - Its Limit, Available and Remaining are the minimum over the parts. Available is as of the
 //     time when the state was last written, and Available + Refilled - Paid == Remaining.
@@ -42,8 +41,7 @@ import (
 //
 // # State encoding
 //
-// Version 1 has two bytes, and then for each part in order the length of its state as a
-// uvarint, and the state:
+// Version 1 has for each part in order the length of its state as a uvarint, and the state:
 //
 //	'a' 1 length state length state ...
 //
