@@ -34,12 +34,7 @@ func expiry(at int64, ttl time.Duration) int64 {
 	return at + int64(ttl)
 }
 
-// Now returns the time of Clock. If Clock is nil, Now returns the time of the monotonic clock.
-//
-// The monotonic clock starts with the time of the wall clock at the first call. After that it
-// ignores all changes of the wall clock. On most systems it does not count the time while the
-// machine sleeps. Reading it costs half as much as time.Now. Set Clock to time.Now if a limit has
-// windows that must start with the hours of the wall clock.
+// Now returns the time of Clock, or of the monotonic clock if Clock is nil; see package memory.
 func (s *Store) Now() time.Time {
 	if s.Clock != nil {
 		return s.Clock()
