@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // ErrSkew is in Decision.Err if a stored state is ahead of the clock by more than
@@ -76,9 +77,9 @@ const (
 	OpRefund Op = "refund"
 	OpCharge Op = "charge"
 	OpReset  Op = "reset"
-
-	opReserve Op = "reserve" // keeps rules whose estimate is 0; observers see OpAllow
 )
+
+var names = [...]Op{driver.Allow: OpAllow, driver.Refund: OpRefund, driver.Charge: OpCharge, driver.Peek: OpPeek, driver.Reset: OpReset}
 
 // Outcome is the outcome of an operation. It can be the label of a metric.
 type Outcome string

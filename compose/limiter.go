@@ -149,7 +149,7 @@ func (l *Limiter[T]) Peek(ctx context.Context, in T) (Decision, error) {
 // PeekN returns the decision that AllowN would return, but charges nothing. n is at least 1. To
 // enforce a limit use AllowN, because other calls can be charged right after PeekN.
 func (l *Limiter[T]) PeekN(ctx context.Context, in T, n int64) (Decision, error) {
-	return l.do(ctx, OpPeek, in, n, l.rules)
+	return l.do(ctx, driver.Peek, in, n, l.rules)
 }
 
 // Refund gives back the cost of n calls under every rule that applies, at most until all units are
@@ -159,13 +159,13 @@ func (l *Limiter[T]) PeekN(ctx context.Context, in T, n int64) (Decision, error)
 // shadow rule whose result was a denial, or after a Degraded decision, which the store usually has
 // not recorded. To return only what was charged, use [Limiter.Reserve] and [Reservation.Settle].
 func (l *Limiter[T]) Refund(ctx context.Context, in T, n int64) (Decision, error) {
-	return l.do(ctx, OpRefund, in, n, l.rules)
+	return l.do(ctx, driver.Refund, in, n, l.rules)
 }
 
 // Charge takes the cost of n calls under every rule that applies, even if less is left. The missing
 // units become a debt. New calls are denied until the debt is refilled. n is at least 1.
 func (l *Limiter[T]) Charge(ctx context.Context, in T, n int64) (Decision, error) {
-	return l.do(ctx, OpCharge, in, n, l.rules)
+	return l.do(ctx, driver.Charge, in, n, l.rules)
 }
 
 // Reset deletes the states of the input under all rules that apply to it. All units of their keys
@@ -189,7 +189,7 @@ func (l *Limiter[T]) ResetRule(ctx context.Context, name string, in T) error {
 }
 
 func (l *Limiter[T]) reset(ctx context.Context, in T, rules []Rule[T]) error {
-	d, err := l.do(ctx, OpReset, in, 1, rules)
+	d, err := l.do(ctx, driver.Reset, in, 1, rules)
 	if err == nil && d.Degraded {
 		return d.Err
 	}
@@ -197,7 +197,7 @@ func (l *Limiter[T]) reset(ctx context.Context, in T, rules []Rule[T]) error {
 }
 
 // do makes an operation under rules, and calls the observer.
-func (l *Limiter[T]) do(ctx context.Context, op Op, in T, n int64, rules []Rule[T]) (Decision, error) {
+func (l *Limiter[T]) do(ctx context.Context, op driver.Op, in T, n int64, rules []Rule[T]) (Decision, error) {
 	return l.observed(op, func() (Decision, error) {
 		e, err := l.newEvaluation(op, in, n, rules)
 		if err != nil {
@@ -208,13 +208,13 @@ func (l *Limiter[T]) do(ctx context.Context, op Op, in T, n int64, rules []Rule[
 }
 
 // observed calls decide, and then the observer.
-func (l *Limiter[T]) observed(op Op, decide func() (Decision, error)) (Decision, error) {
+func (l *Limiter[T]) observed(op driver.Op, decide func() (Decision, error)) (Decision, error) {
 	if l.options.Observer == nil {
 		return decide()
 	}
 	began := time.Now()
 	d, err := decide()
-	e := Event{Op: op, Outcome: outcomeOf(&d, err), Decision: d, Err: err, Duration: time.Since(began)}
+	e := Event{Op: names[op], Outcome: outcomeOf(&d, err), Decision: d, Err: err, Duration: time.Since(began)}
 	if err == nil {
 		e.Err = d.Err
 	}
@@ -223,7 +223,7 @@ func (l *Limiter[T]) observed(op Op, decide func() (Decision, error)) (Decision,
 }
 
 // newEvaluation calls the functions of the rules for an operation on n calls.
-func (l *Limiter[T]) newEvaluation(op Op, in T, n int64, rules []Rule[T]) (*evaluation, error) {
+func (l *Limiter[T]) newEvaluation(op driver.Op, in T, n int64, rules []Rule[T]) (*evaluation, error) {
 	if n < 1 {
 		return nil, countError(n)
 	}

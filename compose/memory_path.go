@@ -62,7 +62,7 @@ func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 	policy, cost := rule.Policy, n
 	if rule.Cost != nil || rule.PolicyFor != nil {
 		var demand demand
-		applies, err := rule.demand(OpAllow, in, n, &demand)
+		applies, err := rule.demand(driver.Allow, in, n, &demand)
 		if err != nil {
 			*d = Decision{}
 			return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/errtext"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // Rule applies a policy to the keys that it finds in the inputs of calls.
@@ -132,12 +133,12 @@ func hasCost(p algo.Policy) bool {
 // demand writes the demand for an operation on n calls to d, which is zero. It reports whether
 // the rule applies. A rule whose cost is 0 does not apply, except to a reset, which needs no cost,
 // and to a reservation, because the actual cost can be above 0.
-func (r *Rule[T]) demand(op Op, in T, n int64, d *demand) (applies bool, err error) {
+func (r *Rule[T]) demand(op driver.Op, in T, n int64, d *demand) (applies bool, err error) {
 	d.Rule, d.Shadow, d.program = r.Name, r.Shadow, r.program
 	if d.Policy, err = r.policy(in); d.Policy == nil {
 		return false, err
 	}
-	if op != OpReset {
+	if op != driver.Reset {
 		if d.Cost, err = r.cost(in, n); err != nil || d.Cost == 0 && op != opReserve {
 			return false, err
 		}
