@@ -2,7 +2,6 @@ package memstore_test
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -141,21 +140,6 @@ func TestCellDoesNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
 		increment(s, epoch, name, time.Minute)
 	}))
-}
-
-func ExampleCell() {
-	store, noon := new(memstore.Store), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	for range 3 {
-		var c memstore.Cell
-		c.Lock(memstore.Instant(noon), memstore.NameOf(store, "alice"))
-		c.Put(append(c.State(), '.'), time.Minute, storage.UsedLittle)
-		fmt.Printf("%s\n", c.State())
-		c.Unlock()
-	}
-	// Output:
-	// .
-	// ..
-	// ...
 }
 
 func TestStateAppendedToSpareCapacityIsStored(t *testing.T) {

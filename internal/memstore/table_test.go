@@ -32,7 +32,7 @@ type wantEntry struct{ expires, rank int64 }
 // check requires that the table holds exactly want and that its parts are consistent.
 func (t *table) check(test *testing.T, want map[hash]wantEntry) {
 	test.Helper()
-	free, protected, firstExpiry, lowestRank := 0, 0, int64(none), int64(none)
+	free, protected := 0, 0
 	for number := t.entries.firstFree; number != 0; number = t.entries.at(number).lo {
 		require.Zero(test, t.entries.at(number).version)
 		free++
@@ -48,14 +48,11 @@ func (t *table) check(test *testing.T, want map[hash]wantEntry) {
 	}
 	require.Equal(test, len(want), indexed)
 	for h, w := range want {
-		number, e := t.find(h)
+		_, e := t.find(h)
 		if e == nil {
 			test.Fatalf("%v is lost", h)
 		}
 		require.Equal(test, w, wantEntry{e.expires, e.rank()})
-		t.byExpiry.checkBound(test, number, w.expires)
-		t.byRank.checkBound(test, number, w.rank)
-		firstExpiry, lowestRank = min(firstExpiry, w.expires), min(lowestRank, w.rank)
 		if e.mark.isProtected() {
 			protected++
 		}
@@ -63,30 +60,7 @@ func (t *table) check(test *testing.T, want map[hash]wantEntry) {
 	require.Equal(test, protected, t.protected)
 	require.EqualValues(test, protected, t.counters.protected.Load())
 	require.EqualValues(test, len(want), t.counters.keys.Load())
-	t.byExpiry.check(test, firstExpiry)
-	t.byRank.check(test, lowestRank)
 	t.checkLongStates(test)
-}
-
-// checkBound requires that the bound of the entry's block is not above the measure of the entry.
-func (m *minimum) checkBound(test *testing.T, number uint32, measure int64) {
-	test.Helper()
-	if block := int(number-1) >> blockBits; block < m.blocks() {
-		require.LessOrEqual(test, m.bounds[m.blocks()+block], measure)
-	} else {
-		require.EqualValues(test, none, measure)
-	}
-}
-
-func (m *minimum) check(test *testing.T, least int64) {
-	test.Helper()
-	for i := 1; i < m.blocks(); i++ {
-		require.Equal(test, m.bounds[i], min(m.bounds[2*i], m.bounds[2*i+1]))
-	}
-	require.LessOrEqual(test, m.least, least)
-	if m.blocks() > 0 {
-		require.Equal(test, m.bounds[1], m.least)
-	}
 }
 
 // checkLongStates requires that every piece is either free or used by one entry.
