@@ -232,8 +232,8 @@ func (l *Limiter[T]) newEvaluation(op driver.Op, in T, n int64, rules []Rule[T])
 		group = l.options.Group(in)
 	}
 	for i := range rules {
-		e.demands = append(e.demands, demand{rule: i})
-		d := &e.demands[len(e.demands)-1]
+		e.demands = append(e.demands, demand{rule: i, program: rules[i].program})
+		d := &e.demands[len(e.demands)-1].RuleResult
 		applies, err := rules[i].demand(op, in, n, d)
 		if err != nil {
 			return nil, err

@@ -59,30 +59,22 @@ func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 	} else {
 		at = memstore.InstantOf(p.store)
 	}
-	policy, cost := rule.Policy, n
-	if rule.Cost != nil || rule.PolicyFor != nil {
-		var demand demand
-		applies, err := rule.demand(driver.Allow, in, n, &demand)
-		if err != nil {
-			*d = Decision{}
-			return err
-		}
-		if !applies {
-			*d = Decision{Allowed: true, Attempts: 1}
-			return nil
-		}
-		policy, cost, r.Key = demand.Policy, demand.Cost, demand.Key
-	} else {
-		r.Key = rule.key(in)
-	}
 	// Write the decision before unlocking the record: unlocking waits for all writes, and the
 	// caller, who copies the decision, would have to wait for a later write again.
 	d.Results, d.Attempts = d.Results[:1], 1
-	r.Rule, r.Policy, r.Cost, r.Shadow = rule.Name, policy, cost, rule.Shadow
+	applies, err := rule.demand(driver.Allow, in, n, r)
+	switch {
+	case err != nil:
+		*d = Decision{}
+		return err
+	case !applies:
+		*d = Decision{Allowed: true, Attempts: 1}
+		return nil
+	}
 	var cell memstore.Cell
 	cell.Lock(at, l.recordName(r.Key))
 	var buffer [maxStateLen]byte
-	next, ok, err := stepInto(policy, cell.Room(buffer[:0]), cell.State(), min(at, algo.MaxInstant), cost, &r.Result)
+	next, ok, err := stepInto(r.Policy, buffer[:0], cell.State(), min(at, algo.MaxInstant), r.Cost, &r.Result)
 	if ok {
 		if err != nil {
 			err = r.fail(err)
@@ -93,7 +85,7 @@ func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 		d.summarize()
 		cell.Unlock()
 	} else {
-		err = stepByInterface(&cell, time.Unix(0, at), cost, r, d)
+		err = stepByInterface(&cell, time.Unix(0, at), r, d)
 	}
 	if err != nil {
 		*d = Decision{Attempts: 1}
@@ -123,10 +115,10 @@ func stepInto(policy algo.Policy, dst, state []byte, at, cost int64, r *algo.Res
 }
 
 // stepByInterface finishes decideInMemory for a policy that stepInto does not take.
-func stepByInterface(cell *memstore.Cell, now time.Time, cost int64, r *RuleResult, d *Decision) (err error) {
+func stepByInterface(cell *memstore.Cell, now time.Time, r *RuleResult, d *Decision) (err error) {
 	defer cell.Unlock()
 	var next []byte
-	if next, r.Result, err = r.Policy.Step(cell.Buffer(), cell.State(), now, cost); err != nil {
+	if next, r.Result, err = r.Policy.Step(cell.Buffer(), cell.State(), now, r.Cost); err != nil {
 		err = r.fail(err)
 	} else if cell.Keep(next); r.Allowed {
 		cell.Put(next, ttl(r.ResetAfter), priority(r.Policy, next, now, &r.Result))

@@ -133,8 +133,8 @@ func hasCost(p algo.Policy) bool {
 // demand writes the demand for an operation on n calls to d, which is zero. It reports whether
 // the rule applies. A rule whose cost is 0 does not apply, except to a reset, which needs no cost,
 // and to a reservation, because the actual cost can be above 0.
-func (r *Rule[T]) demand(op driver.Op, in T, n int64, d *demand) (applies bool, err error) {
-	d.Rule, d.Shadow, d.program = r.Name, r.Shadow, r.program
+func (r *Rule[T]) demand(op driver.Op, in T, n int64, d *RuleResult) (applies bool, err error) {
+	d.Rule, d.Shadow = r.Name, r.Shadow
 	if d.Policy, err = r.policy(in); d.Policy == nil {
 		return false, err
 	}
