@@ -13,13 +13,12 @@
 //		return fmt.Errorf("too many requests, try again in %v", decision.RetryAfter)
 //	}
 //
-// Each key, here "ann", has its own limit. An allowed call is charged: it takes one unit from the
-// limit of its key. A denied call is not charged. The state is in memory, because the store is nil.
+// Each key, here "ann", has its own limit. An allowed call is charged one unit. A denied call is not
+// charged. The state is in memory, because the store is nil.
 //
 // # Stores
 //
-// A limit holds across processes if they share a store. All stores decide alike, and the code
-// of the limiter stays the same:
+// A limit holds across processes if they share a store. All stores decide alike:
 //
 //	nil               the memory of this limiter
 //	storage/memory    the memory of this process, for several limiters
@@ -73,15 +72,15 @@
 //
 // # Errors
 //
-// An error means that the limiter could not decide, for example because the store failed, a context
-// ended, or a function of a rule returned an error. Do not let the call through, but do not report a
-// denial either. Options.OnFailure sets what happens instead if the store fails. Wait and WaitN also
-// return an error if they are denied and the call cannot be allowed before the deadline.
+// An error means that the limiter could not decide, for example because the store failed or a context
+// ended. Do not let the call through, but do not report a denial either. Options.OnFailure sets what
+// happens instead if the store fails. Wait and WaitN also return an error if the call cannot be
+// allowed before the deadline.
 //
 // # Limits of this package
 //
-// It limits rates and quotas. It does not limit how many calls run at the same time. If one
-// process needs one limiter for all its calls, golang.org/x/time/rate is enough.
+// It does not limit how many calls run at the same time. If one process needs one limiter for all
+// its calls, golang.org/x/time/rate is enough.
 //
 // Package [github.com/sluice-go/sluice/httplimit] limits the requests to an HTTP server, and
 // keeps an HTTP client within the limits of servers. Package [compose] describes in detail what a

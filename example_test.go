@@ -2,7 +2,6 @@ package sluice_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -248,64 +247,4 @@ func ExampleMustFor() {
 	sluice.MustFor(nil, sluice.By("account", func(a attempt) string { return a.account }, ""))
 	// Output:
 	// panic: compose: rule "account" has no policy; set Spec, Policy or PolicyFor
-}
-
-// Wait blocks until a call is allowed. It fails at once if that is later than the deadline
-// of the context.
-func ExampleLimiter_wait() {
-	limiter := sluice.MustNew(nil, "gcra 1/hour")
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	for range 2 {
-		_, err := limiter.Wait(ctx, "ann")
-		fmt.Println(errors.Is(err, context.DeadlineExceeded))
-	}
-	// Output:
-	// false
-	// true
-}
-
-// Reserve pays an estimate. Settle corrects it when the actual number is known.
-func ExampleLimiter_reserve() {
-	tokens := sluice.MustNew(nil, "fixedwindow 1000/hour")
-	ctx := context.Background()
-	reservation, d, err := tokens.Reserve(ctx, "ann", 400)
-	if err != nil || !d.Allowed {
-		fmt.Println("not now", err)
-		return
-	}
-	fmt.Println(d.Remaining, "left after the estimate")
-	d, err = reservation.Settle(context.WithoutCancel(ctx), 150) // even if the caller has left
-	fmt.Println(d.Remaining, "left", err)
-	// Output:
-	// 600 left after the estimate
-	// 850 left <nil>
-}
-
-// ResetRule makes one limit full again: the account is unlocked, and the attempts of the
-// address still count.
-func ExampleLimiter_resetRule() {
-	logins := sluice.MustFor(nil,
-		sluice.By("account", func(a attempt) string { return a.account }, "fixedwindow 5/hour"),
-		sluice.By("address", func(a attempt) string { return a.address }, "fixedwindow 20/hour"))
-	ctx, ann := context.Background(), attempt{"ann", "192.0.2.1"}
-	_, err := logins.AllowN(ctx, ann, 5)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	err = logins.ResetRule(ctx, "account", attempt{account: "ann"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	d, err := logins.Peek(ctx, ann)
-	for _, result := range d.Results {
-		fmt.Println(result.Rule, result.Remaining, "of", result.Limit)
-	}
-	fmt.Println(err)
-	// Output:
-	// account 5 of 5
-	// address 15 of 20
-	// <nil>
 }

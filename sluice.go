@@ -10,7 +10,7 @@ import (
 
 // Limiter decides whether a call is allowed now. New makes one for string keys, and For
 // makes one for inputs of any type. It is safe for concurrent use, and there is nothing to
-// close. It is the same type as [compose.Limiter]. Its methods are
+// close. Its methods are
 //
 //	Allow(ctx, in)            asks for one call, and charges it if it is allowed
 //	AllowN(ctx, in, n)        asks for n calls, all or none
@@ -35,8 +35,7 @@ type Limiter[T any] = compose.Limiter[T]
 //	Results     the results of all rules
 type Decision = compose.Decision
 
-// Rule is one limit of a [Limiter]: a name, a key, and a policy. By makes the usual one.
-// Write a Rule out to set more:
+// Rule is one limit of a [Limiter]. By makes the usual one. Write a Rule out to set more:
 //
 //	Key        nil for one limit that all calls share
 //	Cost       how many units a call takes, such as bytes or tokens; nil means 1
@@ -45,8 +44,8 @@ type Decision = compose.Decision
 type Rule[T any] = compose.Rule[T]
 
 // Options are the settings of a [Limiter] that New and For leave at their defaults: among
-// them Clock, OnFailure (what to do if the store fails), Observer (called after each
-// decision) and Namespace (keeps limiters on one store apart). Its method New makes a limiter:
+// them Clock, OnFailure, Observer (called after each decision) and Namespace (keeps limiters on
+// one store apart). Its method New makes a limiter:
 //
 //	limiter, err := sluice.Options[string]{OnFailure: sluice.FailLocal}.New(store, sluice.PerKey("gcra 100/min"))
 type Options[T any] = compose.Options[T]
@@ -61,24 +60,21 @@ const (
 // Policy is an algorithm with its limit and options. See ParsePolicy.
 type Policy = algo.Policy
 
-// Skip is the error that Rule.PolicyFor returns if the rule does not apply to the input. The other
-// rules decide. If PolicyFor returns neither a policy nor an error, the decision fails with an
-// error. So if PolicyFor looks policies up in a map, a missing entry is an error, and not a call
-// without a limit.
+// Skip is the error that Rule.PolicyFor returns if the rule does not apply to the input. If PolicyFor
+// returns neither a policy nor an error, the decision fails. So if PolicyFor looks policies up in a
+// map, a missing entry is an error, and not a call without a limit.
 var Skip = compose.Skip
 
 // New returns a limiter that gives each key its own limit, such as "gcra 100/min burst=20".
-// A nil store keeps the state in the memory of this limiter. New(store, spec) is the same as
-// For(store, PerKey(spec)).
+// New(store, spec) is the same as For(store, PerKey(spec)).
 func New(store storage.Store, spec string) (*Limiter[string], error) {
 	return For(store, PerKey(spec))
 }
 
-// For returns a limiter that applies rules to inputs of type T. A call is allowed only if all rules
+// For returns a limiter that applies rules, at least one, to inputs of type T. A call is allowed only if all rules
 // allow it. Otherwise no rule charges it. A rule denies nothing if it does not apply to the call
 // (see Skip) or if its Shadow is true. A nil store keeps the state in the memory of this limiter.
-// Unlike compose.New, For returns an error if there are no rules. If a spec is not valid, the error
-// names its rule and shows the word at fault.
+// If a spec is not valid, the error names its rule and shows the word at fault.
 func For[T any](store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 	if len(rules) == 0 {
 		return nil, errors.New("sluice: For needs at least one rule; a limiter without rules would allow every call")
@@ -97,11 +93,10 @@ func By[T any](name string, key func(T) string, spec string) Rule[T] {
 }
 
 // PerKey returns the rule of New: the input is the key. The name of the rule is the spec as
-// Policy.String writes it, such as "gcra 100/m" for "gcra 100/min". So limiters with different
-// policies can share a store, and limiters with the same policy share the limits of equal keys. If
-// you change the policy, all units of each key are available again. To keep the used units when you
-// change the limit or an option, use By with a name of your own. A change of the algorithm always
-// needs a new name.
+// Policy.String writes it, such as "gcra 100/m" for "gcra 100/min". So limiters on one store share
+// limits only if their policies are the same, and a change of the policy makes all units available
+// again. To keep the used units when you change the limit or an option, use By with a name of your
+// own. A change of the algorithm always needs a new name.
 func PerKey(spec string) Rule[string] {
 	name := spec
 	if policy, err := compose.ParseRulePolicy(spec); err == nil {

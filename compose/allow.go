@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/retrywait"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // inlineRules is the most rules whose results are on the stack of the caller of Allow.
@@ -37,7 +38,7 @@ func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, d *Decision) (err
 		return l.allowInto(ctx, in, n, d)
 	}
 	// The observer can keep the decision, so the results need their own memory.
-	*d, err = l.observed(OpAllow, func() (d Decision, err error) {
+	*d, err = l.observed(driver.Allow, func() (d Decision, err error) {
 		d.Results = new(inlineResults)[:]
 		err = l.allowInto(ctx, in, n, &d)
 		return d, err
@@ -49,7 +50,7 @@ func (l *Limiter[T]) allowInto(ctx context.Context, in T, n int64, d *Decision) 
 	if l.memory != nil && n >= 1 && ctx.Err() == nil {
 		return l.decideInMemory(in, n, d)
 	}
-	e, err := l.newEvaluation(OpAllow, in, n, l.rules)
+	e, err := l.newEvaluation(driver.Allow, in, n, l.rules)
 	if err != nil {
 		*d = Decision{}
 		return err
@@ -77,9 +78,8 @@ func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 //   - No wait helps. The error wraps both [ErrExceedsCapacity] and context.DeadlineExceeded.
 //   - ctx is cancelled while WaitN sleeps. The error wraps that of ctx.
 //
-// WaitN also returns every error of AllowN, such as [storage.ErrUnavailable]; see [Limiter] for
-// what was charged. Such an error can wrap context.DeadlineExceeded because Options.Timeout has
-// passed, even if ctx has no deadline.
+// WaitN also returns every error of AllowN; see [Limiter] for what was charged. Such an error can
+// wrap context.DeadlineExceeded because Options.Timeout has passed, even if ctx has no deadline.
 func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (Decision, error) {
 	for {
 		d, err := l.AllowN(ctx, in, n)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // ErrSkew is in Decision.Err if a stored state is ahead of the clock by more than
@@ -27,16 +28,13 @@ type Decision struct {
 	// applied.
 	Remaining int64
 	// Results has the results of the rules that applied, in the order of the rules. A rule whose
-	// Cost is 0 has no result. No rule was charged if the call was denied, or if the operation was
-	// Peek.
+	// Cost is 0 has no result. No rule was charged if the call was denied or the operation was Peek.
 	Results []RuleResult
-	// Skew is how far a stored state is ahead of the clock that decided; of several states, the one
-	// that is furthest ahead. It is above 0 if a clock that is ahead wrote the state, or if the
-	// clock that decided is behind. Otherwise it is 0.
+	// Skew is how far the stored states are ahead of the clock that decided, at most. It is above 0
+	// if a clock that is ahead wrote a state, or if the clock that decided is behind. Otherwise it is 0.
 	Skew time.Duration
 
-	// Cached reports that the denial came from the denial cache of this process, without a
-	// round trip to the store. See Options.DenialCacheTTL.
+	// Cached reports that the denial came from the denial cache; see Options.DenialCacheTTL.
 	Cached bool
 	// Degraded reports that the store failed and Options.OnFailure decided.
 	Degraded bool
@@ -79,9 +77,9 @@ const (
 	OpRefund Op = "refund"
 	OpCharge Op = "charge"
 	OpReset  Op = "reset"
-
-	opReserve Op = "reserve" // keeps rules whose estimate is 0; observers see OpAllow
 )
+
+var names = [...]Op{driver.Allow: OpAllow, driver.Refund: OpRefund, driver.Charge: OpCharge, driver.Peek: OpPeek, driver.Reset: OpReset}
 
 // Outcome is the outcome of an operation. It can be the label of a metric.
 type Outcome string

@@ -5,22 +5,11 @@
 // the same limiters with shorter names. Use this package if you build your own tools on
 // limiters, or to read exactly what a limiter promises.
 //
-// # Policies
+// # Policies and limiters
 //
 // A policy is an algorithm with a limit and options. [ParsePolicy] reads it from its spec, a
-// line of text:
-//
-//	gcra 100/m burst=20
-//	tokenbucket 10/s burst=50 refill=interval
-//	fixedwindow 5/h align=clock offset=15m
-//	movingwindow 100/m slots=12 trailing=whole
-//	all(gcra 10/s; gcra 100/m)
-//
-// A policy counts units. A call costs one unit, unless its rule sets a cost. The last policy is
-// a [Stack] of two policies on one key. It allows a call if both policies allow it. [All] makes
-// a Stack from policies.
-//
-// # Limiters
+// line of text such as "gcra 100/m burst=20". A policy counts units. A call costs one unit, unless
+// its rule sets a cost. A [Stack] applies several policies to one key; [All] makes it.
 //
 // A [Limiter] has rules. A [Rule] has a name, a policy, and a function that finds the key in
 // the input of a call. Keys with the same bytes share a limit. A call is allowed if all rules
@@ -34,8 +23,6 @@
 //
 // The store keeps the states of the keys. It is a [storage.Store], or nil for the memory of
 // the limiter. Processes that share a store share the limits.
-//
-// # What a policy admits
 //
 // The Bound method of a policy returns the most units that it admits for one key in any interval of
 // a given length. The bound is often above the limit, because a burst is added to the rate, or
@@ -56,8 +43,12 @@
 //	other stores  two round trips, Load and CompareAndSwap, and more after each conflict
 //
 // If Options.MaxRoundTrips round trips of a limiter to one server are in flight, further callers
-// wait. The next round trip serves all of them as a batch. A repeated denial takes no round trip;
-// see the denial cache below.
+// wait. The next round trip serves all of them as a batch. A repeated denial takes no round trip
+// if it comes from the denial cache; see Options.DenialCacheTTL. No call is allowed from the cache.
+//
+// On a [memory.Store], Allow and AllowN do not allocate with one to three rules, if you call them
+// directly, not through an interface, and the decision does not escape to the heap. The results are
+// then on the caller's stack.
 //
 // # Failures
 //
@@ -75,10 +66,7 @@
 // this error too. On SQLite, the limiter does not repeat a transaction whose COMMIT failed. The calls
 // that it would have charged or refunded return ErrOutcomeUnknown.
 //
-// # Denial cache and clocks
-//
-// A repeated denial can come from a cache; see Options.DenialCacheTTL. A call is never allowed from
-// the cache. After RetryAfter the same call is allowed, if no other call was charged.
+// # Clocks
 //
 // If Options.Clock is set, that clock decides. If it is nil, the clock of the store decides:
 //
@@ -89,11 +77,7 @@
 //	other stores  the clock of the process, unless the store returns a time (see package driver)
 //
 // The time in a state never moves back. So if clocks disagree, the clock that is ahead determines
-// the state, and calls by the other clocks can be denied. A clock that is more than 10 s behind can
-// admit too many calls, because the store may already have deleted the record.
-//
-// The page docs/operation.md of the module describes outages, the cache, and what clocks that
-// disagree can do.
+// the state. See Options.Clock, and the page docs/operation.md of the module.
 //
 // # Policies that run in Go
 //
@@ -109,15 +93,6 @@
 // compares how many charges and refunds the server and Go have made. If the numbers differ, the
 // program, the policy or the server has a fault. The call then fails with [storage.ErrProgram]
 // under every Options.OnFailure. It may have been charged.
-//
-// # In memory
-//
-// On a [memory.Store] the limiter updates the records in place, under their locks. With one to
-// three rules, Allow and AllowN do not allocate if you call them directly, not through an interface,
-// and the decision does not escape to the heap. The results are then on the caller's stack.
-//
-// The default clock of a memory.Store does not jump when the wall clock is set. To keep windows
-// aligned with the wall clock after such a change, set memory.Store.Clock to time.Now.
 //
 // # Limitations
 //

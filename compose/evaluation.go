@@ -13,9 +13,12 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
+// opReserve is the operation of an evaluation that also has the rules whose estimate is 0.
+const opReserve = driver.Reset + 1
+
 // evaluation applies the demands of the rules to the states of their keys, for one operation.
 type evaluation struct {
-	op      Op
+	op      driver.Op
 	demands []demand // one for each rule that applies
 	allowed bool
 	buffer  []byte // the next states
@@ -31,7 +34,7 @@ var evaluations = sync.Pool{New: func() any {
 	return e
 }}
 
-func pooledEvaluation(op Op) *evaluation {
+func pooledEvaluation(op driver.Op) *evaluation {
 	e := evaluations.Get().(*evaluation)
 	e.op = op
 	return e
@@ -65,7 +68,7 @@ func (e *evaluation) release() {
 // derive returns a new evaluation of another operation on the same keys. It has the demands for
 // which cost returns true, with the costs that it returns. It reads no result of e, because the
 // engine can still evaluate e for a call that did not wait for the store.
-func (e *evaluation) derive(op Op, cost func(i int) (cost int64, keep bool)) *evaluation {
+func (e *evaluation) derive(op driver.Op, cost func(i int) (cost int64, keep bool)) *evaluation {
 	derived := pooledEvaluation(op)
 	for i := range e.demands {
 		d := &e.demands[i]
@@ -102,20 +105,10 @@ func (e *evaluation) prepare(programs bool) *engine.Request {
 // operation returns the operation on one key. A settlement can charge one rule and refund
 // another.
 func (e *evaluation) operation(cost int64) driver.Op {
-	switch e.op {
-	case OpRefund:
+	if e.op == driver.Charge && cost < 0 {
 		return driver.Refund
-	case OpCharge:
-		if cost < 0 {
-			return driver.Refund
-		}
-		return driver.Charge
-	case OpPeek:
-		return driver.Peek
-	case OpReset:
-		return driver.Reset
 	}
-	return driver.Allow
+	return e.op
 }
 
 // Evaluate implements engine.Evaluator.
@@ -128,20 +121,24 @@ func (e *evaluation) Evaluate(now time.Time, states [][]byte, changes []driver.C
 			if err = d.fail(err); err != nil {
 				return 0, err
 			}
-		} else if e.op == OpRefund || e.op == OpCharge || e.op == OpAllow && d.Allowed {
+		} else if e.op == driver.Refund || e.op == driver.Charge || e.op == driver.Allow && d.Allowed {
 			applied++
 		}
 		e.allowed = e.allowed && (d.Allowed || d.Shadow)
 	}
-	switch {
-	case e.allowed:
+	if e.allowed || e.op != driver.Allow {
+		e.allowed = e.allowed || e.op != driver.Peek
 		return applied, nil
-	case e.op == OpAllow:
-		clear(changes)
-		return 0, e.peekUnpaid(now, states)
 	}
-	e.allowed = e.op != OpPeek
-	return applied, nil
+	clear(changes)
+	for i := range e.demands { // the results of the rules that allowed the call count a charge
+		if d := &e.demands[i]; d.Allowed {
+			if err := d.peek(now, states[i]); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return 0, nil
 }
 
 // apply applies the operation to one key.
@@ -177,19 +174,7 @@ func (e *evaluation) apply(d *demand, now time.Time, state []byte, change *drive
 	return nil
 }
 
-// peekUnpaid replaces the results of the rules that allowed a call that another rule denied,
-// because these results count a charge.
-func (e *evaluation) peekUnpaid(now time.Time, states [][]byte) (err error) {
-	for i := range e.demands {
-		if d := &e.demands[i]; d.Allowed {
-			if err = d.peek(now, states[i]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
+// peek replaces the result by that of a Peek.
 func (d *demand) peek(now time.Time, state []byte) (err error) {
 	if d.Result, err = d.Policy.Peek(state, now, max(d.Cost, 1)); err != nil {
 		return d.fail(err)
@@ -204,7 +189,7 @@ func (e *evaluation) Denied() (retryAfter time.Duration, denied bool) {
 			retryAfter = max(retryAfter, d.RetryAfter)
 		}
 	}
-	return retryAfter, e.op == OpAllow && !e.allowed
+	return retryAfter, e.op == driver.Allow && !e.allowed
 }
 
 // Confirm implements engine.Evaluator. The units that were refilled before the charge are not

@@ -16,8 +16,8 @@ import (
 
 // request is the input of the rules. It can be any type.
 type request struct {
-	user, plan, route, method string
-	tokens                    int64
+	user, route string
+	tokens      int64
 }
 
 // noon is a clock that always returns the same time, so that the output never changes.
@@ -79,61 +79,6 @@ func ExampleLimiter_severalLimits() {
 	// 12:00:20 false 0 10s <nil>
 	// 12:00:30 true 0 0s <nil>
 	// 12:00:40 false 0 23h59m20s <nil>
-}
-
-// PolicyFor picks a policy for each request. Reads and writes have different limits, and the
-// plan of the customer limits both together. Staff have no plan, so the rule returns Skip. An
-// unknown plan is an error, so it never means that there is no limit.
-func ExampleRule_policyFor() {
-	reads, writes := mustPolicy("gcra 100/m"), mustPolicy("gcra 1/m")
-	plans := map[string]algo.Policy{"free": mustPolicy("gcra 3/m"), "paid": mustPolicy("gcra 1000/m")}
-	limiter, err := compose.Options[request]{Clock: noon}.New(nil,
-		compose.Rule[request]{
-			Name: "method",
-			Key:  func(r request) string { return r.method + " " + r.user },
-			PolicyFor: func(r request) (algo.Policy, error) {
-				if r.method == "GET" {
-					return reads, nil
-				}
-				return writes, nil
-			},
-		},
-		compose.Rule[request]{
-			Name: "plan",
-			Key:  func(r request) string { return r.user },
-			PolicyFor: func(r request) (algo.Policy, error) {
-				if r.plan == "staff" {
-					return nil, compose.Skip // the rule does not apply
-				}
-				return plans[r.plan], nil // nil for an unknown plan, which is an error
-			},
-		})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, r := range []request{
-		{user: "ann", plan: "free", method: "PUT"},
-		{user: "ann", plan: "free", method: "PUT"},
-		{user: "ann", plan: "free", method: "GET"},
-		{user: "ann", plan: "free", method: "GET"},
-		{user: "ann", plan: "free", method: "GET"},
-		{user: "bob", plan: "paid", method: "GET"},
-		{user: "cat", plan: "staff", method: "GET"},
-		{user: "eve", plan: "fre", method: "GET"},
-	} {
-		d, err := limiter.Allow(context.Background(), r)
-		fmt.Println(r.user, r.method, d.Allowed, d.Rule, d.Remaining, err)
-	}
-	// Output:
-	// ann PUT true method 0 <nil>
-	// ann PUT false method 0 <nil>
-	// ann GET true plan 1 <nil>
-	// ann GET true plan 0 <nil>
-	// ann GET false plan 0 <nil>
-	// bob GET true method 99 <nil>
-	// cat GET true method 99 <nil>
-	// eve GET false  0 compose: rule "plan": PolicyFor returned no policy and no error; return Skip as the error if the rule does not apply
 }
 
 // A quota can follow the calendar: each window lasts from midnight to midnight. The day on
@@ -219,23 +164,6 @@ func ExampleReservation_SettleFor() {
 	// 9 600 <nil>
 	// <nil>
 	// 9 850 <nil>
-}
-
-// A shadow rule is decided, stored and reported, but denies nothing.
-func ExampleRule_shadow() {
-	limiter, err := compose.Options[request]{Clock: noon}.New(nil,
-		compose.Rule[request]{Name: "stricter", Spec: "gcra 1/m", Shadow: true})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for range 2 {
-		d, err := limiter.Allow(context.Background(), request{})
-		fmt.Println(d.Allowed, "would be", d.Results[0].Allowed, err)
-	}
-	// Output:
-	// true would be true <nil>
-	// true would be false <nil>
 }
 
 // A nil store keeps the states in memory. The policy counts a window of a minute in twelve

@@ -14,12 +14,11 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// Limiter decides calls by its rules. Its states are in a [storage.Store], which it can share
-// with other limiters and processes. It is safe for concurrent use. There is nothing to close.
+// Limiter decides calls by its rules. It is safe for concurrent use. There is nothing to close.
 //
 // A call is allowed if every enforced rule that applies to it allows it. It is then charged under
-// each of these rules in one atomic write. If one of them denies the call, no rule charges it. The
-// order of the rules does not matter, and several rules can have the same key or the same limit.
+// each of these rules in one atomic write. Otherwise no rule charges it. The order of the rules does
+// not matter, and several rules can have the same key or the same limit.
 //
 // An error means that the limiter could not decide. It is never a denial, except that Wait and
 // WaitN return an error if the wait would be too long. If the context has not ended,
@@ -150,7 +149,7 @@ func (l *Limiter[T]) Peek(ctx context.Context, in T) (Decision, error) {
 // PeekN returns the decision that AllowN would return, but charges nothing. n is at least 1. To
 // enforce a limit use AllowN, because other calls can be charged right after PeekN.
 func (l *Limiter[T]) PeekN(ctx context.Context, in T, n int64) (Decision, error) {
-	return l.do(ctx, OpPeek, in, n)
+	return l.do(ctx, driver.Peek, in, n, l.rules)
 }
 
 // Refund gives back the cost of n calls under every rule that applies, at most until all units are
@@ -160,13 +159,13 @@ func (l *Limiter[T]) PeekN(ctx context.Context, in T, n int64) (Decision, error)
 // shadow rule whose result was a denial, or after a Degraded decision, which the store usually has
 // not recorded. To return only what was charged, use [Limiter.Reserve] and [Reservation.Settle].
 func (l *Limiter[T]) Refund(ctx context.Context, in T, n int64) (Decision, error) {
-	return l.do(ctx, OpRefund, in, n)
+	return l.do(ctx, driver.Refund, in, n, l.rules)
 }
 
 // Charge takes the cost of n calls under every rule that applies, even if less is left. The missing
 // units become a debt. New calls are denied until the debt is refilled. n is at least 1.
 func (l *Limiter[T]) Charge(ctx context.Context, in T, n int64) (Decision, error) {
-	return l.do(ctx, OpCharge, in, n)
+	return l.do(ctx, driver.Charge, in, n, l.rules)
 }
 
 // Reset deletes the states of the input under all rules that apply to it. All units of their keys
@@ -178,10 +177,9 @@ func (l *Limiter[T]) Reset(ctx context.Context, in T) error {
 	return l.reset(ctx, in, l.rules)
 }
 
-// ResetRule is Reset for one rule. The states under the other rules stay as they are, and
-// their functions are not called. Use it to unlock an account while the limit of the address
-// still holds. It returns an error if no rule has the name. It returns nil if the rule does
-// not apply to the input.
+// ResetRule is Reset for one rule. It calls no functions of the other rules. Use it to unlock an
+// account while the limit of the address still holds. It returns an error if no rule has the name,
+// and nil if the rule does not apply to the input.
 func (l *Limiter[T]) ResetRule(ctx context.Context, name string, in T) error {
 	index := slices.IndexFunc(l.rules, func(r Rule[T]) bool { return r.Name == name })
 	if index < 0 {
@@ -191,21 +189,17 @@ func (l *Limiter[T]) ResetRule(ctx context.Context, name string, in T) error {
 }
 
 func (l *Limiter[T]) reset(ctx context.Context, in T, rules []Rule[T]) error {
-	d, err := l.operate(ctx, OpReset, func() (*evaluation, error) { return l.newEvaluation(OpReset, in, 1, rules) })
+	d, err := l.do(ctx, driver.Reset, in, 1, rules)
 	if err == nil && d.Degraded {
 		return d.Err
 	}
 	return err
 }
 
-func (l *Limiter[T]) do(ctx context.Context, op Op, in T, n int64) (Decision, error) {
-	return l.operate(ctx, op, func() (*evaluation, error) { return l.newEvaluation(op, in, n, l.rules) })
-}
-
-// operate decides the evaluation that prepare returns, and calls the observer.
-func (l *Limiter[T]) operate(ctx context.Context, op Op, prepare func() (*evaluation, error)) (Decision, error) {
+// do makes an operation under rules, and calls the observer.
+func (l *Limiter[T]) do(ctx context.Context, op driver.Op, in T, n int64, rules []Rule[T]) (Decision, error) {
 	return l.observed(op, func() (Decision, error) {
-		e, err := prepare()
+		e, err := l.newEvaluation(op, in, n, rules)
 		if err != nil {
 			return Decision{}, err
 		}
@@ -214,13 +208,13 @@ func (l *Limiter[T]) operate(ctx context.Context, op Op, prepare func() (*evalua
 }
 
 // observed calls decide, and then the observer.
-func (l *Limiter[T]) observed(op Op, decide func() (Decision, error)) (Decision, error) {
+func (l *Limiter[T]) observed(op driver.Op, decide func() (Decision, error)) (Decision, error) {
 	if l.options.Observer == nil {
 		return decide()
 	}
 	began := time.Now()
 	d, err := decide()
-	e := Event{Op: op, Outcome: outcomeOf(&d, err), Decision: d, Err: err, Duration: time.Since(began)}
+	e := Event{Op: names[op], Outcome: outcomeOf(&d, err), Decision: d, Err: err, Duration: time.Since(began)}
 	if err == nil {
 		e.Err = d.Err
 	}
@@ -229,7 +223,7 @@ func (l *Limiter[T]) observed(op Op, decide func() (Decision, error)) (Decision,
 }
 
 // newEvaluation calls the functions of the rules for an operation on n calls.
-func (l *Limiter[T]) newEvaluation(op Op, in T, n int64, rules []Rule[T]) (*evaluation, error) {
+func (l *Limiter[T]) newEvaluation(op driver.Op, in T, n int64, rules []Rule[T]) (*evaluation, error) {
 	if n < 1 {
 		return nil, countError(n)
 	}
@@ -238,8 +232,8 @@ func (l *Limiter[T]) newEvaluation(op Op, in T, n int64, rules []Rule[T]) (*eval
 		group = l.options.Group(in)
 	}
 	for i := range rules {
-		e.demands = append(e.demands, demand{rule: i})
-		d := &e.demands[len(e.demands)-1]
+		e.demands = append(e.demands, demand{rule: i, program: rules[i].program})
+		d := &e.demands[len(e.demands)-1].RuleResult
 		applies, err := rules[i].demand(op, in, n, d)
 		if err != nil {
 			return nil, err

@@ -18,7 +18,7 @@ import (
 // memoryPath is the fast path for a limiter with one rule and no groups on a memory.Store. It
 // decides on the caller's goroutine under the lock of the record, without the engine.
 type memoryPath struct {
-	store  *memstore.Store
+	store  *memory.Store
 	prefix memstore.Prefix // of all keys of the rule
 	maxKey int             // the longest user's key in bytes that follows prefix; longer keys are hashed
 }
@@ -30,13 +30,12 @@ func (l *Limiter[T]) findMemoryPath(store storage.Store) *memoryPath {
 		return nil
 	}
 	key := driver.Key("", l.options.Namespace, l.rules[0].Name, "")
-	prefix, _, last := driver.CutKey(key)
-	maxKey := storage.MaxKey - len(prefix) - binary.MaxVarintLen16
+	prefix, last := memstore.CutKey(s, key)
+	maxKey := storage.MaxKey - len(key) - binary.MaxVarintLen16
 	if last != "" { // the names are so long that every key is hashed
 		maxKey = -1
 	}
-	table := s.Table()
-	return &memoryPath{table, table.Prefix(key), maxKey}
+	return &memoryPath{s, prefix, maxKey}
 }
 
 // recordName returns the name of the record of a user's key.
@@ -44,7 +43,7 @@ func (l *Limiter[T]) recordName(key string) memstore.Name {
 	if p := l.memory; len(key) <= p.maxKey {
 		return p.prefix.Name(key)
 	}
-	return l.memory.store.Name(driver.Key("", l.options.Namespace, l.rules[0].Name, key))
+	return memstore.NameOf(l.memory.store, driver.Key("", l.options.Namespace, l.rules[0].Name, key))
 }
 
 // decideInMemory decides a call by the one rule.
@@ -58,32 +57,24 @@ func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 	if clock := l.options.Clock; clock != nil {
 		at = memstore.Instant(clock())
 	} else {
-		at = p.store.Instant()
-	}
-	policy, cost := rule.Policy, n
-	if rule.Cost != nil || rule.PolicyFor != nil {
-		var demand demand
-		applies, err := rule.demand(OpAllow, in, n, &demand)
-		if err != nil {
-			*d = Decision{}
-			return err
-		}
-		if !applies {
-			*d = Decision{Allowed: true, Attempts: 1}
-			return nil
-		}
-		policy, cost, r.Key = demand.Policy, demand.Cost, demand.Key
-	} else {
-		r.Key = rule.key(in)
+		at = memstore.InstantOf(p.store)
 	}
 	// Write the decision before unlocking the record: unlocking waits for all writes, and the
 	// caller, who copies the decision, would have to wait for a later write again.
 	d.Results, d.Attempts = d.Results[:1], 1
-	r.Rule, r.Policy, r.Cost, r.Shadow = rule.Name, policy, cost, rule.Shadow
+	applies, err := rule.demand(driver.Allow, in, n, r)
+	switch {
+	case err != nil:
+		*d = Decision{}
+		return err
+	case !applies:
+		*d = Decision{Allowed: true, Attempts: 1}
+		return nil
+	}
 	var cell memstore.Cell
-	p.store.Lock(&cell, at, l.recordName(r.Key))
+	cell.Lock(at, l.recordName(r.Key))
 	var buffer [maxStateLen]byte
-	next, ok, err := stepInto(policy, cell.Room(buffer[:0]), cell.State(), min(at, algo.MaxInstant), cost, &r.Result)
+	next, ok, err := stepInto(r.Policy, buffer[:0], cell.State(), min(at, algo.MaxInstant), r.Cost, &r.Result)
 	if ok {
 		if err != nil {
 			err = r.fail(err)
@@ -94,7 +85,7 @@ func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 		d.summarize()
 		cell.Unlock()
 	} else {
-		err = stepByInterface(&cell, time.Unix(0, at), cost, r, d)
+		err = stepByInterface(&cell, time.Unix(0, at), r, d)
 	}
 	if err != nil {
 		*d = Decision{Attempts: 1}
@@ -124,10 +115,10 @@ func stepInto(policy algo.Policy, dst, state []byte, at, cost int64, r *algo.Res
 }
 
 // stepByInterface finishes decideInMemory for a policy that stepInto does not take.
-func stepByInterface(cell *memstore.Cell, now time.Time, cost int64, r *RuleResult, d *Decision) (err error) {
+func stepByInterface(cell *memstore.Cell, now time.Time, r *RuleResult, d *Decision) (err error) {
 	defer cell.Unlock()
 	var next []byte
-	if next, r.Result, err = r.Policy.Step(cell.Buffer(), cell.State(), now, cost); err != nil {
+	if next, r.Result, err = r.Policy.Step(cell.Buffer(), cell.State(), now, r.Cost); err != nil {
 		err = r.fail(err)
 	} else if cell.Keep(next); r.Allowed {
 		cell.Put(next, ttl(r.ResetAfter), priority(r.Policy, next, now, &r.Result))

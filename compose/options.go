@@ -9,26 +9,23 @@ import (
 // Options are the settings of a [Limiter] besides its store and rules. The zero value is
 // valid.
 type Options[T any] struct {
-	// Namespace is part of every stored key. Limiters with different namespaces share no
-	// limits, even on one store. Limiters with the same namespace share the limits of rules
-	// with the same name, for example in the processes of a fleet.
+	// Namespace is part of every stored key. Limiters on one store share the limits of rules with
+	// the same name if they have the same namespace, for example in the processes of a fleet.
 	Namespace string
-	// Group returns the group of an input, such as its tenant. The group is part of every stored
-	// key, so different groups share no limits. Redis Cluster keeps all keys of a group on one
-	// server: the group is their hash tag. A nil Group means no groups: the keys are spread over
-	// the cluster, and decisions with several keys fail with ErrCrossSlot of package storage/redis,
-	// which wraps storage.ErrKey. Other stores need no Group.
+	// Group returns the group of an input, such as its tenant. Different groups share no limits.
+	// Redis Cluster keeps all keys of a group on one server: the group is their hash tag. With a nil
+	// Group the keys are spread over the cluster, and decisions with several keys fail with
+	// ErrCrossSlot of package storage/redis, which wraps storage.ErrKey. Other stores need no Group.
 	Group func(T) string
 	// Clock returns the time of a decision. All rules use one reading, and each attempt of a
 	// decision takes a new one. The time may step back, but must not be the zero Time.
 	//
-	// A nil Clock means the clock of the store; see the package documentation. With PostgreSQL and
-	// Redis it does not matter then whether the clocks of the processes agree.
+	// A nil Clock means the clock of the store; see the package documentation.
 	//
 	// If processes share a store and set Clock, their clocks must agree. A clock that is ahead can
 	// deny the calls of other processes. A clock that is more than 10 s behind can admit too many
-	// calls. The page docs/operation.md has the details. With the stores of this module, a nil Clock
-	// avoids both.
+	// calls, because the store may already have deleted the record. With the stores of this module,
+	// a nil Clock avoids both.
 	Clock func() time.Time
 	// MaxSkew is how far the states may be ahead of the clock before Decision.Err is ErrSkew.
 	// The decision is still valid. States are ahead if the clock of another process is or was
@@ -37,22 +34,19 @@ type Options[T any] struct {
 	MaxSkew time.Duration
 	// Timeout is the longest time that one decision may take, unless the context of the caller
 	// ends sooner. 0 means [DefaultTimeout], one second. If the store fails, each call waits for
-	// the whole Timeout before OnFailure applies. Calls no longer wait when the circuit breaker
-	// is open.
+	// the whole Timeout before OnFailure applies, until the circuit breaker opens.
 	Timeout time.Duration
-	// CircuitOpenAfter is how long the store must fail before the circuit breaker opens. While
-	// it is open, calls do not wait for the store: OnFailure applies at once, and one probe at a
-	// time tests the store in the background. After a probe has succeeded, calls use the store
-	// again. The denial cache also works while the breaker is open. 0 means one second. A negative
-	// value means that the breaker never opens.
+	// CircuitOpenAfter is how long the store must fail before the circuit breaker opens. 0 means one
+	// second. A negative value means never. While it is open, OnFailure applies at once, and one
+	// probe at a time tests the store in the background. After a probe has succeeded, calls use the
+	// store again. The denial cache also works while the breaker is open.
 	CircuitOpenAfter time.Duration
-	// DenialCacheTTL is how long this process may repeat a denial from its cache, without a
-	// round trip. 0 means one second. A negative value means that there is no cache. If another
-	// process resets or refunds a key, or raises its limit, this process can keep denying the
-	// key for up to DenialCacheTTL. A limiter sees its own resets and refunds at once.
+	// DenialCacheTTL is how long the limiter may repeat a denial from its cache, without a round
+	// trip. 0 means one second. A negative value means that there is no cache. If another process
+	// resets or refunds a key, or raises its limit, the limiter can keep denying the key for that
+	// long. It sees its own resets and refunds at once.
 	DenialCacheTTL time.Duration
-	// DenialCacheSize is the approximate maximum number of keys in the cache. 0 means 65,536. Above
-	// 1<<30 it means 1<<30.
+	// DenialCacheSize is the maximum number of keys in the cache. 0 means 65,536.
 	DenialCacheSize int
 	// MaxRoundTrips is how many round trips to one server may be in flight at once. Calls that
 	// arrive in the meantime share the next round trip. 0 means the number that the store
@@ -71,7 +65,7 @@ type Options[T any] struct {
 	Observer func(Event)
 }
 
-// DefaultTimeout is the longest time that one decision may take if Options.Timeout is 0: one second.
+// DefaultTimeout is Options.Timeout if it is 0: one second.
 const DefaultTimeout = engine.DefaultTimeout
 
 // FailurePolicy is what happens to a call if the store fails. A call with a fault, such as a

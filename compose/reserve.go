@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // ErrSettled is the error of [Reservation.Settle] and [Reservation.SettleFor] if the
@@ -42,17 +43,18 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 		ctx = context.WithoutCancel(ctx) // like AllowN, which never waits in memory
 	}
 	var one *evaluation
-	d, err := l.operate(ctx, OpAllow, func() (_ *evaluation, err error) {
+	d, err := l.observed(driver.Allow, func() (_ Decision, err error) {
 		if n < 1 {
-			return nil, countError(n)
+			return Decision{}, countError(n)
 		}
 		if one, err = l.newEvaluation(opReserve, in, 1, l.rules); err != nil {
-			return nil, err
+			return Decision{}, err
 		}
-		return one.derive(OpAllow, func(i int) (int64, bool) {
+		e := one.derive(driver.Allow, func(i int) (int64, bool) {
 			cost := one.demands[i].Cost
 			return multiply(cost, n), cost > 0
-		}), nil
+		})
+		return l.decide(ctx, e, l.options.OnFailure)
 	})
 	if err != nil || !d.Allowed {
 		return nil, d, err
@@ -149,9 +151,9 @@ func (r *Reservation[T]) correction(costs []int64) *evaluation {
 		cost := costs[i] - multiply(r.one.demands[i].Cost, r.n)
 		return cost, cost != 0 && r.covers(i)
 	}
-	e := r.one.derive(OpCharge, missing)
+	e := r.one.derive(driver.Charge, missing)
 	if !slices.ContainsFunc(e.demands, func(d demand) bool { return d.Cost > 0 }) {
-		e.op = OpRefund
+		e.op = driver.Refund
 		for i := range e.demands {
 			e.demands[i].Cost = -e.demands[i].Cost
 		}
@@ -175,7 +177,7 @@ func (r *Reservation[T]) refundLocal(ctx context.Context, costs []int64) {
 	if l.local == nil || r.localRefunded {
 		return
 	}
-	e := r.one.derive(OpRefund, func(i int) (int64, bool) {
+	e := r.one.derive(driver.Refund, func(i int) (int64, bool) {
 		unused := multiply(r.one.demands[i].Cost, r.n) - costs[i]
 		return unused, unused > 0 && r.covers(i)
 	})

@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/errtext"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // Rule applies a policy to the keys that it finds in the inputs of calls.
@@ -21,9 +25,9 @@ type Rule[T any] struct {
 	// number or order of the policies in its all(), change the name too, because the new
 	// policy cannot read the old states.
 	Name string
-	// Key returns what has the limit: an address, a customer, a route. The key can have any
-	// bytes and any length. Inputs with equal keys share a limit, and an empty key is a key
-	// like any other. A nil Key means one limit for all inputs.
+	// Key returns what has the limit: an address, a customer, a route. Inputs with equal keys share
+	// a limit. The key can have any bytes and any length, also none. A nil Key means one limit for
+	// all inputs.
 	Key func(T) string
 	// Spec is the policy as text, such as "gcra 100/m burst=20". New parses it with
 	// ParseRulePolicy. Set exactly one of Spec, Policy and PolicyFor.
@@ -41,24 +45,21 @@ type Rule[T any] struct {
 	// their algorithms differ.
 	PolicyFor func(T) (algo.Policy, error)
 	// Cost returns how many units one call costs under this rule. A nil Cost means 1. A cost of 0
-	// makes the call free under this rule. (For the methods of algo.Policy, a cost of 0 is not free:
-	// it means the cost in the options of the policy. A limiter never uses that cost.) A cost below
-	// 0 is an error, algo.ErrCost. New refuses a Policy with a cost in its options, but cannot check
-	// the policies that PolicyFor returns.
+	// makes the call free under this rule. A cost below 0 is an error, algo.ErrCost. (For the methods
+	// of algo.Policy, a cost of 0 means the cost in the options of the policy. A limiter never uses
+	// that cost. New refuses a Policy that has one, but cannot check what PolicyFor returns.)
 	Cost func(T) int64
-	// Shadow makes the rule report denials without denying calls. Its result is in
-	// Decision.Results. If the call is allowed, a shadow rule charges it like other rules, unless
-	// the shadow rule itself would deny it. A shadow rule's denial may come from the denial cache.
-	// If a shadow rule cannot decide, because its policy cannot read the state, RuleResult.Err has
+	// Shadow makes the rule report denials in Decision.Results without denying calls. If the call is
+	// allowed, a shadow rule charges it, unless the shadow rule itself would deny it. A shadow rule's
+	// denial may come from the denial cache. If its policy cannot read the state, RuleResult.Err has
 	// the reason.
 	Shadow bool
 
 	program *algo.Program // of Policy; nil if the store cannot run it
 }
 
-// Skip is the error that Rule.PolicyFor returns if the rule does not apply to an input. The
-// other rules then decide. Return it unwrapped: an error that wraps Skip fails the decision
-// like any other error.
+// Skip is the error that Rule.PolicyFor returns if the rule does not apply to an input. Return it
+// unwrapped: an error that wraps Skip fails the decision like any other error.
 var Skip = errors.New("compose: the rule does not apply")
 
 var errNoPolicy = errors.New("PolicyFor returned no policy and no error; return Skip as the error if the rule does not apply")
@@ -75,8 +76,9 @@ func (r *Rule[T]) prepare(index int) error {
 		}
 	}
 	if r.Spec != "" {
-		if err := r.parseSpec(); err != nil {
-			return err
+		var err error
+		if r.Policy, err = ParseRulePolicy(r.Spec); err != nil {
+			return specErrorOf(r.Name, err.(*SpecError)) // it returns no other errors
 		}
 	}
 	switch {
@@ -96,14 +98,14 @@ func (r *Rule[T]) prepare(index int) error {
 	return nil
 }
 
-// parseSpec sets Policy.
-func (r *Rule[T]) parseSpec() (err error) {
-	if r.Policy, err = ParseRulePolicy(r.Spec); err != nil {
-		bad := err.(*SpecError) // it returns no other errors
-		bad.Rule = r.Name
-		return bad.withCaret()
+// specErrorOf adds the rule to an error, and the lines of Caret if a terminal can show them.
+func specErrorOf(rule string, err *SpecError) error {
+	err.Rule = rule
+	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
+	if len(err.Spec) > errtext.MaxQuoted || strings.ContainsFunc(err.Spec, unprintable) {
+		return err
 	}
-	return nil
+	return fmt.Errorf("%w\n%s", err, err.Caret())
 }
 
 // checkPolicy returns why a policy denies everything. That is so if it is the zero value of
@@ -129,15 +131,14 @@ func hasCost(p algo.Policy) bool {
 }
 
 // demand writes the demand for an operation on n calls to d, which is zero. It reports whether
-// the rule applies. A rule whose cost is 0 does not apply, with two exceptions. A reset does not
-// need a cost. A reservation keeps a rule whose estimate is 0, because the actual cost can be
-// above 0.
-func (r *Rule[T]) demand(op Op, in T, n int64, d *demand) (applies bool, err error) {
-	d.Rule, d.Shadow, d.program = r.Name, r.Shadow, r.program
+// the rule applies. A rule whose cost is 0 does not apply, except to a reset, which needs no cost,
+// and to a reservation, because the actual cost can be above 0.
+func (r *Rule[T]) demand(op driver.Op, in T, n int64, d *RuleResult) (applies bool, err error) {
+	d.Rule, d.Shadow = r.Name, r.Shadow
 	if d.Policy, err = r.policy(in); d.Policy == nil {
 		return false, err
 	}
-	if op != OpReset {
+	if op != driver.Reset {
 		if d.Cost, err = r.cost(in, n); err != nil || d.Cost == 0 && op != opReserve {
 			return false, err
 		}
@@ -191,13 +192,12 @@ func multiply(cost, n int64) int64 {
 	return cost * n
 }
 
-// RuleError reports that a rule could not decide. Err is [algo.ErrState],
-// [algo.ErrStateVersion] or [algo.ErrCost], or an error of Rule.PolicyFor or of your own
-// policy. The store has not failed, so Options.OnFailure does not apply.
+// RuleError reports that a rule could not decide. The store has not failed, so Options.OnFailure
+// does not apply.
 type RuleError struct {
 	Rule string
 	Key  string // the key, which may be a secret; empty if the rule failed before it found one
-	Err  error
+	Err  error  // algo.ErrState, algo.ErrStateVersion or algo.ErrCost, or an error of PolicyFor or of your own policy
 }
 
 // Error returns the rule, the key cut to 64 characters, the error, and a remedy if the state

@@ -26,7 +26,7 @@ import (
 //	all(SPEC; SPEC ...)
 //
 // LIMIT is COUNT/PERIOD as [algo.ParseLimit] reads it, such as 100/m, 100/min or 5/250ms.
-// These are the algorithms and their options:
+// The algorithms and their options are
 //
 //	gcra          burst=N  cost=N
 //	tokenbucket   burst=N  refill=continuous|interval  cost=N
@@ -44,13 +44,10 @@ import (
 //	cost      the units of a request; the default is 1
 //
 // cost= is for code that calls the methods of a policy itself, and for replays of access logs. A
-// [Limiter] uses Rule.Cost. [New] refuses a Rule.Spec or Rule.Policy with a cost of its own. A cost of
-// a policy that PolicyFor returns has no effect.
+// [Limiter] uses Rule.Cost instead.
 //
-// The String method of a policy returns a spec that ParsePolicy reads back. It omits options
-// that have their default values.
-//
-// Every error is a [*SpecError], which shows the word at fault.
+// The String method of a policy returns a spec that ParsePolicy reads back, without the options
+// that have their default values. Every error is a [*SpecError].
 func ParsePolicy(spec string) (algo.Policy, error) {
 	return parseSpec(spec, false)
 }
@@ -61,8 +58,7 @@ func ParseRulePolicy(spec string) (algo.Policy, error) {
 	return parseSpec(spec, true)
 }
 
-// SpecError describes a fault in a spec: the word at fault, its place, and what would be
-// valid there.
+// SpecError describes a fault in a spec.
 type SpecError struct {
 	Rule    string // the name of the rule, if New parsed the spec of a rule
 	Spec    string // the whole spec
@@ -81,14 +77,6 @@ func (e *SpecError) Error() string {
 		rule = "rule " + errtext.Quote(e.Rule) + ": "
 	}
 	return fmt.Sprintf("compose: %spolicy %s, column %d: %s", rule, errtext.Quote(e.Spec), column, e.Problem)
-}
-
-// withCaret adds the lines of Caret to the message, if a terminal can show them.
-func (e *SpecError) withCaret() error {
-	if unprintable := func(r rune) bool { return !unicode.IsPrint(r) }; len(e.Spec) > errtext.MaxQuoted || strings.ContainsFunc(e.Spec, unprintable) {
-		return e
-	}
-	return fmt.Errorf("%w\n%s", e, e.Caret())
 }
 
 // Unwrap returns Err.
@@ -148,34 +136,36 @@ func algorithmNames(option string) (names []string) {
 	return names
 }
 
-const costOption = "cost"
-
 type option struct {
-	name   string
 	values string                               // its valid values, for messages
+	needs  string                               // the other option that it needs, for messages
 	set    func(s *settings, value string) bool // reports whether the value is valid
 }
 
-var options = [...]option{
-	{"burst", "a whole number of units from 1 to 2^62", func(s *settings, v string) bool { return count(&s.burst, v, algo.MaxCount) }},
-	{"refill", "continuous or interval", func(s *settings, v string) bool {
+var options = map[string]option{
+	"burst": {values: "a whole number of units from 1 to 2^62", set: func(s *settings, v string) bool {
+		return count(&s.burst, v, algo.MaxCount)
+	}},
+	"refill": {values: "continuous or interval", set: func(s *settings, v string) bool {
 		return oneOf(&s.refill, v, tokenbucket.Continuous, tokenbucket.Interval)
 	}},
-	{"align", "first or clock", func(s *settings, v string) bool {
+	"align": {values: "first or clock", set: func(s *settings, v string) bool {
 		return oneOf(&s.align, v, fixedwindow.AlignFirst, fixedwindow.AlignClock)
 	}},
-	{"offset", "a duration such as 15m or -1h30m", func(s *settings, v string) bool {
+	"offset": {"a duration such as 15m or -1h30m", " (with align=clock)", func(s *settings, v string) bool {
 		var err error
 		s.offset, err = time.ParseDuration(v)
 		return err == nil
 	}},
-	{"slots", fmt.Sprintf("a whole number of slots from 1 to %d", movingwindow.MaxSlots), func(s *settings, v string) bool {
+	"slots": {values: fmt.Sprintf("a whole number of slots from 1 to %d", movingwindow.MaxSlots), set: func(s *settings, v string) bool {
 		return count(&s.slots, v, movingwindow.MaxSlots)
 	}},
-	{"trailing", "weighted or whole", func(s *settings, v string) bool {
+	"trailing": {values: "weighted or whole", set: func(s *settings, v string) bool {
 		return oneOf(&s.trailing, v, movingwindow.Weighted, movingwindow.Whole)
 	}},
-	{costOption, "a whole number of units from 1", func(s *settings, v string) bool { return count(&s.cost, v, math.MaxInt64) }},
+	"cost": {values: "a whole number of units from 1", set: func(s *settings, v string) bool {
+		return count(&s.cost, v, math.MaxInt64)
+	}},
 }
 
 func count(n *int64, value string, most int64) bool {
@@ -299,8 +289,11 @@ func (p *specParser) algorithm(a *algorithmSpec) (algo.Policy, error) {
 	}
 	var s settings
 	var err error
+	if len(limit.text) > errtext.MaxQuoted {
+		return nil, p.fail(limit, "a limit is COUNT/PERIOD, for instance 100/m; this word has %d bytes", len(limit.text))
+	}
 	if s.limit, err = algo.ParseLimit(limit.text); err != nil {
-		return nil, p.badLimit(limit, err)
+		return nil, p.refused(limit, err, strings.TrimPrefix(err.Error(), "algo: "))
 	}
 	given, err := p.options(a, &s)
 	if err != nil {
@@ -328,36 +321,25 @@ func (p *specParser) options(a *algorithmSpec, s *settings) (given map[string]sp
 	for !p.words[0].endsPolicy() {
 		w := p.next()
 		name, value, ok := strings.Cut(w.text, "=")
-		if !ok {
-			return nil, p.fail(w, "%s is not an option=value, written without spaces; %s", errtext.Quote(w.text), p.optionList(a))
-		}
-		o, err := p.option(a, w, name)
-		if err != nil {
-			return nil, err
-		}
-		if first, ok := given[name]; ok {
-			return nil, p.fail(w, "%s= is given twice, first as %s", name, errtext.Quote(first.text))
-		}
+		o, known := options[name]
+		first, twice := given[name]
 		given[name] = w
-		if !o.set(s, value) {
+		switch {
+		case !ok:
+			return nil, p.fail(w, "%s is not an option=value, written without spaces; %s", errtext.Quote(w.text), p.optionList(a))
+		case !known:
+			return nil, p.fail(w, "unknown option %s; %s%s", errtext.Quote(name), p.optionList(a), didYouMean(name, p.optionNames(a), "="))
+		case p.ofRule && name == "cost":
+			return nil, p.fail(w, "cost= is not an option of a rule's policy; give the rule the cost: the field cost beside policy in limits.yaml, Rule.Cost in Go")
+		case !slices.Contains(p.optionNames(a), name):
+			return nil, p.fail(w, "%s= is an option of %s; %s", name, strings.Join(algorithmNames(name), " and "), p.optionList(a))
+		case twice:
+			return nil, p.fail(w, "%s= is given twice, first as %s", name, errtext.Quote(first.text))
+		case !o.set(s, value):
 			return nil, p.fail(w, "%s= takes %s, not %s", name, o.values, errtext.Quote(value))
 		}
 	}
 	return given, nil
-}
-
-// option returns the option with a name, or an error if a does not take it.
-func (p *specParser) option(a *algorithmSpec, w specWord, name string) (*option, error) {
-	i := slices.IndexFunc(options[:], func(o option) bool { return o.name == name })
-	switch {
-	case i < 0:
-		return nil, p.fail(w, "unknown option %s; %s%s", errtext.Quote(name), p.optionList(a), didYouMean(name, p.optionNames(a), "="))
-	case p.ofRule && name == costOption:
-		return nil, p.fail(w, "cost= is not an option of a rule's policy; give the rule the cost: the field cost beside policy in limits.yaml, Rule.Cost in Go")
-	case !slices.Contains(p.optionNames(a), name):
-		return nil, p.fail(w, "%s= is an option of %s; %s", name, strings.Join(algorithmNames(name), " and "), p.optionList(a))
-	}
-	return &options[i], nil
 }
 
 // optionNames returns the options that the policy can have.
@@ -365,23 +347,15 @@ func (p *specParser) optionNames(a *algorithmSpec) []string {
 	if p.ofRule {
 		return a.options
 	}
-	return append(slices.Clip(a.options), costOption)
+	return append(slices.Clip(a.options), "cost")
 }
 
 func (p *specParser) optionList(a *algorithmSpec) string {
 	var words []string
 	for _, name := range p.optionNames(a) {
-		words = append(words, name+"="+condition(name))
+		words = append(words, name+"="+options[name].needs)
 	}
 	return a.name + " takes " + strings.Join(words, ", ")
-}
-
-// condition returns the other option that an option needs, for lists of options.
-func condition(option string) string {
-	if option == "offset" {
-		return " (with align=clock)"
-	}
-	return ""
 }
 
 func (p *specParser) fail(w specWord, format string, args ...any) *SpecError {
@@ -407,20 +381,13 @@ func (p *specParser) refused(w specWord, err error, problem string) error {
 	return e
 }
 
-func (p *specParser) badLimit(limit specWord, err error) error {
-	if len(limit.text) > errtext.MaxQuoted {
-		return p.fail(limit, "a limit is COUNT/PERIOD, for instance 100/m; this word has %d bytes", len(limit.text))
-	}
-	return p.refused(limit, err, strings.TrimPrefix(err.Error(), "algo: "))
-}
-
 // didYouMean returns a question for the end of a message, or "" if no known word is near.
 func didYouMean(typed string, known []string, suffix string) string {
 	nearest := errtext.Nearest(typed, known)
 	if nearest == "" {
 		return ""
 	}
-	question := "; did you mean " + nearest + suffix + condition(nearest) + "?"
+	question := "; did you mean " + nearest + suffix + options[nearest].needs + "?"
 	if strings.EqualFold(typed, nearest) {
 		question += " All words are in lower case"
 	}

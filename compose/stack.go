@@ -19,8 +19,7 @@ import (
 // parts allow it, and then charges it to all parts. If it denies a cost, no part is charged. Make a
 // Stack with [All]. The zero Stack and a nil Stack deny everything.
 //
-// The states of the parts are one state under one key, so a store never has some parts
-// charged and others not. The result of a step combines the results of the parts:
+// The result of a step combines the results of the parts:
 //
 //   - Its Limit, Available and Remaining are the minimum over the parts. Available is as of the
 //     time when the state was last written, and Available + Refilled - Paid == Remaining.
@@ -42,8 +41,7 @@ import (
 //
 // # State encoding
 //
-// Version 1 has two bytes, and then for each part in order the length of its state as a
-// uvarint, and the state:
+// Version 1 has for each part in order the length of its state as a uvarint, and the state:
 //
 //	'a' 1 length state length state ...
 //
@@ -136,23 +134,26 @@ func (s *Stack) apply(op algorithm.Op, dst, state []byte, now time.Time, cost in
 		next = append(dst, stackTag, algorithm.Version)
 	}
 	for i, part := range s.Parts() {
-		var own algo.Result
-		length := len(next)
-		if op == algorithm.Peek {
-			own, err = part.Peek(states.next(), now, cost)
+		var own []byte
+		var result algo.Result
+		start := len(next)
+		if own, states, _ = cutState(states); op == algorithm.Peek {
+			result, err = part.Peek(own, now, cost)
 		} else {
-			next, own, err = op.Apply(part, append(next, 0), states.next(), now, cost)
+			next, result, err = op.Apply(part, next, own, now, cost)
 		}
 		if err != nil {
 			return dst, algo.Result{}, fmt.Errorf("compose: part %d: %w", i, err)
 		}
-		r.add(i, &own)
-		if op != algorithm.Peek {
-			if !own.Allowed {
-				break
-			}
-			next = putLength(next, length)
+		if r.add(i, &result); op == algorithm.Peek {
+			continue
 		}
+		if !result.Allowed {
+			break
+		}
+		var length [binary.MaxVarintLen64]byte
+		n := binary.PutUvarint(length[:], uint64(len(next)-start))
+		next = slices.Insert(next, start, length[:n]...)
 	}
 	if op != algorithm.Peek && (!r.Allowed || len(s.Parts()) == 0) {
 		// Parts before the one that denied have counted the charge. Peek has not.
@@ -224,7 +225,9 @@ func (s *Stack) priority(state []byte, now time.Time) storage.Priority {
 	var longest time.Duration
 	var ofLongest, ofOthers storage.Priority
 	for _, part := range s.Parts() {
-		r, err := part.Peek(states.next(), now, 1)
+		var own []byte
+		own, states, _ = cutState(states)
+		r, err := part.Peek(own, now, 1)
 		if err != nil {
 			return storage.UsedUp
 		}
@@ -301,8 +304,8 @@ func (s *Stack) addExpiredAvailable(t *stackResult, state []byte) {
 	epoch := time.Unix(0, 0)
 	states, _ := s.states(state)
 	for i, part := range s.Parts() {
-		own := states.next()
-		if t.freshParts&(1<<i) == 0 {
+		var own []byte
+		if own, states, _ = cutState(states); t.freshParts&(1<<i) == 0 {
 			continue
 		}
 		r, _ := part.Peek(own, epoch, 1)
@@ -311,23 +314,18 @@ func (s *Stack) addExpiredAvailable(t *stackResult, state []byte) {
 	}
 }
 
-// stackStates are the states of the parts that next has not returned yet, in the encoding of a Stack.
-type stackStates []byte
-
-// states returns the states of the parts in a state, or an error if it is not valid.
-func (s *Stack) states(state []byte) (stackStates, error) {
+// states returns the encoded states of the parts in a state, or an error if it is not valid.
+func (s *Stack) states(state []byte) ([]byte, error) {
 	if len(state) < 2 || state[0] != stackTag || state[1] != algorithm.Version {
 		return nil, algorithm.HeaderError(state, stackTag)
 	}
 	rest, used := state[2:], false
 	for range s.Parts() {
-		length, n := binary.Uvarint(rest)
-		overlong := n > 1 && rest[n-1] == 0
-		if n <= 0 || overlong || length > uint64(len(rest)-n) {
+		own, after, ok := cutState(rest)
+		if !ok {
 			return nil, algo.ErrState
 		}
-		rest = rest[n+int(length):]
-		used = used || length > 0
+		rest, used = after, used || len(own) > 0
 	}
 	if len(rest) > 0 || !used {
 		return nil, algo.ErrState
@@ -335,28 +333,13 @@ func (s *Stack) states(state []byte) (stackStates, error) {
 	return state[2:], nil
 }
 
-// next returns the state of the next part, which is empty if the key is new. The caller must not
-// modify it.
-func (s *stackStates) next() []byte {
-	if len(*s) == 0 {
-		return nil
+// cutState cuts off the state of the next part. The state is empty, and ok is false, if states is empty.
+func cutState(states []byte) (own, rest []byte, ok bool) {
+	length, n := binary.Uvarint(states)
+	overlong := n > 1 && states[n-1] == 0
+	if n <= 0 || overlong || length > uint64(len(states)-n) {
+		return nil, nil, false
 	}
-	length, n := binary.Uvarint(*s)
 	end := n + int(length)
-	own := (*s)[n:end]
-	*s = (*s)[end:]
-	return own
-}
-
-// putLength writes the length of the bytes after b[at]. The caller has reserved one byte for
-// it at b[at]. A longer length moves the bytes.
-func putLength(b []byte, at int) []byte {
-	n := len(b) - at - 1
-	if n < 1<<7 {
-		b[at] = byte(n)
-		return b
-	}
-	var length [binary.MaxVarintLen64]byte
-	k := binary.PutUvarint(length[:], uint64(n))
-	return slices.Replace(b, at, at+1, length[:k]...)
+	return states[n:end], states[end:], true
 }

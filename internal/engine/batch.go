@@ -28,11 +28,15 @@ const (
 	longestPause = 50 * time.Millisecond
 )
 
-// run makes round trips until all requests are settled.
-func (b *batch) run(ctx context.Context) {
-	for b.prepare(ctx) {
-		b.attempt(ctx)
+// try makes one round trip. It reports whether there are requests that need another one.
+func (b *batch) try(ctx context.Context) bool {
+	if b.prepare(ctx) {
+		ctx, cancel := context.WithDeadline(ctx, b.until)
+		defer cancel()
+		b.call(ctx)
+		b.settle()
 	}
+	return len(b.requests) > 0
 }
 
 // prepare prepares the next round trip. It pauses after a failure. It drops abandoned requests and
@@ -75,17 +79,6 @@ func (b *batch) pause(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	return ctx.Err()
-}
-
-// attempt makes one round trip.
-func (b *batch) attempt(ctx context.Context) {
-	if end, ok := ctx.Deadline(); !ok || end.After(b.until) {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, b.until)
-		defer cancel()
-	}
-	b.call(ctx)
-	b.settle()
 }
 
 // call calls the store. A panic of the store is raised in the callers, and not in a goroutine of

@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"context"
-	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,28 +10,15 @@ import (
 
 // denials is the denial cache. It holds the states that denied requests were evaluated on. It never
 // allows a request. A state that is out of date can deny too long, for at most ttl.
-//
-// It is a table of groups of slots. Each key belongs to one group. Readers take no lock.
 type denials struct {
-	ttl    time.Duration
-	seed   maphash.Seed
-	mu     sync.Mutex                    // of writers
-	blocks []atomic.Pointer[denialBlock] // allocated on demand
+	ttl   time.Duration
+	size  int // the maximum number of keys
+	mu    sync.RWMutex
+	byKey map[string]*denial
 }
-
-const (
-	blockSlots = 512
-	groupSlots = 8
-	maxDenials = 1 << 30 // in a larger cache, the table of blocks would take more than 16 MB
-)
-
-type denialBlock [blockSlots]atomic.Pointer[denial]
-
-type denialGroup []atomic.Pointer[denial]
 
 // denial is the state of one key that a denied request was evaluated on.
 type denial struct {
-	hash    uint64
 	key     string
 	dropped bool // the entry replaces a dropped denial, so that denials of earlier round trips are not cached
 	state   []byte
@@ -44,11 +30,6 @@ type denial struct {
 // clockReading says when the server's clock showed `at`: at some instant between sent and received, by
 // the local monotonic clock.
 type clockReading struct{ at, sent, received time.Time }
-
-func newDenials(keys int, ttl time.Duration) *denials {
-	blocks := make([]atomic.Pointer[denialBlock], (min(keys, maxDenials)+blockSlots-1)/blockSlots)
-	return &denials{ttl: ttl, seed: maphash.MakeSeed(), blocks: blocks}
-}
 
 // deny evaluates the request on the cached states of its keys, and reports whether they deny it.
 // The time on the server's clock is only known to lie in an interval. deny evaluates the request at
@@ -84,7 +65,16 @@ func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denie
 		latest = earliest
 	}
 	uncertain := latest.Sub(earliest)
-	return uncertain >= 0 && r.isDenied(earliest, uncertain), nil
+	if uncertain < 0 {
+		return false, nil
+	}
+	if _, err := r.evaluate(earliest); err == nil {
+		if wait, denied := r.Evaluator.Denied(); denied && wait > uncertain {
+			return true, nil
+		}
+	}
+	r.attempts.Store(0)
+	return r.panicked != nil, nil // Decide raises the panic
 }
 
 // answerFromCache reports whether the cache denies the request. If a denial has expired, one
@@ -110,17 +100,6 @@ func (e *Engine) answerFromCache(ctx context.Context, r *Request) (denied bool, 
 		err = r.timeout(ended, false)
 	}
 	return denied, nil, err
-}
-
-// isDenied reports whether r.states deny the request at a time and for longer than d after it.
-func (r *Request) isDenied(from time.Time, d time.Duration) bool {
-	if _, err := r.evaluate(from); err == nil {
-		if wait, denied := r.Evaluator.Denied(); denied && wait > d {
-			return true
-		}
-	}
-	r.attempts.Store(0)
-	return r.panicked != nil
 }
 
 // updateCache updates the denial cache after an evaluation. After a request that was allowed,
@@ -150,51 +129,27 @@ func (c *denials) drop(keys []string) {
 
 // find returns the cached denial of a key, or nil.
 func (c *denials) find(key string) *denial {
-	hash := maphash.String(c.seed, key)
-	group := c.group(hash, false)
-	for i := range group {
-		if d := group[i].Load(); d != nil && d.hash == hash && d.key == key {
-			if d.dropped {
-				return nil
-			}
-			return d
-		}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if d := c.byKey[key]; d != nil && !d.dropped {
+		return d
 	}
 	return nil
 }
 
-// put stores d. It replaces an earlier denial of the key; otherwise it takes a free slot of the
-// group, or that of the oldest denial.
+// put stores d, unless the cache has a later entry of its key. If the cache is full, d replaces any other entry.
 func (c *denials) put(d *denial) {
-	d.hash = maphash.String(c.seed, d.key)
-	group := c.group(d.hash, true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	slot := &group[0]
-	for i := range group {
-		old := group[i].Load()
-		if old != nil && old.hash == d.hash && old.key == d.key {
-			if d.sent.After(old.sent) || !old.dropped && d.sent.Equal(old.sent) {
-				group[i].Store(d)
-			}
-			return
-		}
-		if first := slot.Load(); first != nil && (old == nil || old.sent.Before(first.sent)) {
-			slot = &group[i]
+	old := c.byKey[d.key]
+	if old != nil && (old.sent.After(d.sent) || old.dropped && old.sent.Equal(d.sent)) {
+		return
+	}
+	if old == nil && len(c.byKey) >= c.size {
+		for key := range c.byKey {
+			delete(c.byKey, key)
+			break
 		}
 	}
-	slot.Store(d)
-}
-
-// group returns the slots for keys with a hash. It returns nil if they do not exist and create is false.
-func (c *denials) group(hash uint64, create bool) denialGroup {
-	block := &c.blocks[hash>>32*uint64(len(c.blocks))>>32]
-	if block.Load() == nil {
-		if !create {
-			return nil
-		}
-		block.CompareAndSwap(nil, new(denialBlock))
-	}
-	first := hash % (blockSlots / groupSlots) * groupSlots
-	return block.Load()[first : first+groupSlots]
+	c.byKey[d.key] = d
 }

@@ -29,34 +29,19 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// The defaults of Options.
-const (
-	DefaultTimeout         = time.Second
-	DefaultDenialCacheTTL  = time.Second
-	DefaultDenialCacheSize = 1 << 16
-	DefaultOpenAfter       = time.Second
-	DefaultMaxRoundTrips   = 2
-	DefaultMaxQueue        = 1 << 16
-)
+// DefaultTimeout is Options.Timeout if it is 0.
+const DefaultTimeout = time.Second
 
-// Options configure an [Engine]. A zero field means its default.
+// Options configure an [Engine].
 type Options struct {
-	// Clock returns the time of decisions; nil means the clock of the store.
-	Clock func() time.Time
-	// Timeout is the maximum duration of a decision.
-	Timeout time.Duration
-	// DenialCacheTTL is how long a cached denial is used; a negative value disables the cache.
-	DenialCacheTTL time.Duration
-	// DenialCacheSize is the maximum number of keys in the cache.
-	DenialCacheSize int
-	// OpenAfter is how long the store must fail before the circuit breaker opens. Negative means never.
-	OpenAfter time.Duration
-	// MaxRoundTrips is the maximum number of round trips in flight.
-	MaxRoundTrips int
-	// MaxQueue is the maximum number of requests that wait for a round trip.
-	MaxQueue int
-	// KeepsNoKeys means that the store is a driver.InPlace that keeps no key after Update.
-	KeepsNoKeys bool
+	Clock           func() time.Time // returns the time of decisions; nil means the clock of the store
+	Timeout         time.Duration    // the maximum duration of a decision; 0 means DefaultTimeout
+	DenialCacheTTL  time.Duration    // how long a cached denial is used; 0 means one second, below 0 there is no cache
+	DenialCacheSize int              // the maximum number of keys in the cache; 0 means 65,536
+	OpenAfter       time.Duration    // of the circuit breaker, see [breaker.New]; 0 means one second
+	MaxRoundTrips   int              // the maximum number of round trips in flight; 0 means that of the store, or 2
+	MaxQueue        int              // the maximum number of requests that wait for a round trip; 0 means 65,536
+	KeepsNoKeys     bool             // the store is a driver.InPlace that keeps no key after Update
 }
 
 // Engine decides requests on one store. It is safe for concurrent use. It has no goroutine while no
@@ -84,31 +69,27 @@ type Stats struct {
 
 // New returns an engine that uses store.
 func New(store storage.Store, o Options) *Engine {
-	e := &Engine{store: store, shards: make(map[string]*queue)}
+	e := &Engine{store: store, options: o, shards: make(map[string]*queue)}
 	e.inPlace, _ = store.(driver.InPlace)
 	e.transactor, _ = store.(driver.Transactor)
 	e.server, _ = store.(driver.Server)
 	e.placer, _ = store.(driver.Placer)
-	roundTrips := DefaultMaxRoundTrips
+	roundTrips := 0
 	if s, ok := store.(driver.MaxRoundTrips); ok {
-		e.onCaller = s.MaxRoundTrips() == 0
-		roundTrips = cmp.Or(max(s.MaxRoundTrips(), 0), roundTrips)
+		roundTrips = s.MaxRoundTrips()
+		e.onCaller = roundTrips == 0
 	}
-	e.options = Options{
-		Clock:           o.Clock,
-		Timeout:         cmp.Or(o.Timeout, DefaultTimeout),
-		DenialCacheTTL:  cmp.Or(o.DenialCacheTTL, DefaultDenialCacheTTL),
-		DenialCacheSize: cmp.Or(o.DenialCacheSize, DefaultDenialCacheSize),
-		OpenAfter:       cmp.Or(o.OpenAfter, DefaultOpenAfter),
-		MaxRoundTrips:   cmp.Or(o.MaxRoundTrips, roundTrips),
-		MaxQueue:        cmp.Or(o.MaxQueue, DefaultMaxQueue),
-		KeepsNoKeys:     o.KeepsNoKeys,
-	}
+	e.options.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	e.options.DenialCacheTTL = cmp.Or(o.DenialCacheTTL, time.Second)
+	e.options.DenialCacheSize = cmp.Or(o.DenialCacheSize, 1<<16)
+	e.options.OpenAfter = cmp.Or(o.OpenAfter, time.Second)
+	e.options.MaxRoundTrips = cmp.Or(o.MaxRoundTrips, max(roundTrips, 0), 2)
+	e.options.MaxQueue = cmp.Or(o.MaxQueue, 1<<16)
 	if e.onCaller {
 		e.options.OpenAfter = -1 // a probe would call the store from another goroutine
 	}
 	if e.inPlace == nil && e.options.DenialCacheTTL > 0 {
-		e.denials = newDenials(e.options.DenialCacheSize, e.options.DenialCacheTTL)
+		e.denials = &denials{ttl: e.options.DenialCacheTTL, size: e.options.DenialCacheSize, byKey: make(map[string]*denial)}
 	}
 	e.whole = newQueue(e)
 	return e

@@ -21,15 +21,9 @@ func (e *Engine) Idle() bool {
 
 // CachedDenials returns how many denials are cached.
 func (e *Engine) CachedDenials() (n int) {
-	for i := range e.denials.blocks {
-		block := e.denials.blocks[i].Load()
-		if block == nil {
-			continue
-		}
-		for j := range block {
-			if d := block[j].Load(); d != nil && !d.dropped {
-				n++
-			}
+	for _, d := range e.denials.byKey {
+		if !d.dropped {
+			n++
 		}
 	}
 	return n

@@ -90,13 +90,11 @@ func (q *queue) sendOwn(ctx context.Context, r *Request) error {
 	if q.engine.onCaller {
 		ctx, cancel := context.WithDeadline(ctx, r.deadline)
 		defer cancel()
-		b.run(ctx)
+		for b.try(ctx) {
+		}
 		return r.err
 	}
-	if b.prepare(ctx) {
-		b.attempt(ctx)
-	}
-	if len(b.requests) == 0 {
+	if !b.try(ctx) {
 		q.release()
 		return r.err
 	}
@@ -115,10 +113,9 @@ func (q *queue) send() {
 		if b == nil {
 			return
 		}
-		if b.prepare(context.Background()) {
-			b.attempt(context.Background())
+		if b.try(context.Background()) {
+			q.repeat(b)
 		}
-		q.repeat(b)
 	}
 }
 
@@ -126,8 +123,9 @@ func (q *queue) send() {
 // that can fail alone, such as a cluster, it gives the sender's slot back, because requests for
 // other slots may succeed.
 func (q *queue) repeat(b *batch) {
-	if q.engine.placer == nil || len(b.requests) == 0 {
-		b.run(context.Background())
+	if q.engine.placer == nil {
+		for b.try(context.Background()) {
+		}
 		return
 	}
 	q.mu.Lock()
@@ -141,7 +139,8 @@ func (q *queue) runWithoutSlot(b *batch) {
 	n := len(b.requests)
 	q.slotless += n
 	go func() {
-		b.run(context.Background())
+		for b.try(context.Background()) {
+		}
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.slotless -= n

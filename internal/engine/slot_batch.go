@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -108,9 +107,6 @@ func (b *batch) partition() (slots []*slotBatch) {
 	return slots
 }
 
-// keyIndexes has empty maps for build.
-var keyIndexes = sync.Pool{New: func() any { return make(map[string]int, batchKeys) }}
-
 // build makes the batch of the requests. Equal requests of one key are sent as one, with a count.
 func (s *slotBatch) build(e *Engine) {
 	b, n := &s.batch, len(s.requests)
@@ -119,14 +115,7 @@ func (s *slotBatch) build(e *Engine) {
 		b.Now = e.options.Clock()
 	}
 	s.members, s.uses, s.latest = make([][]*Request, 0, n), make([]driver.Use, 0, n), make([]int, 0, n)
-	var places map[string]int
-	if n > 1 { // the keys of one request differ
-		places = keyIndexes.Get().(map[string]int)
-		defer func() {
-			clear(places)
-			keyIndexes.Put(places)
-		}()
-	}
+	places := make(map[string]int, n)
 	for i, r := range s.requests {
 		uses := s.addUses(r, places)
 		if len(uses) == 1 && uses[0].Op == driver.Allow {
@@ -144,18 +133,15 @@ func (s *slotBatch) build(e *Engine) {
 }
 
 // addUses adds the uses of a request and their keys to the batch. places has the index of each key
-// in the batch; it is nil if there is only one request. If a reply was lost and the request
-// gives units back, they become Peeks, which read the versions of the records.
+// in the batch. If a reply was lost and the request gives units back, they become Peeks, which read
+// the versions of the records.
 func (s *slotBatch) addUses(r *Request, places map[string]int) []driver.Use {
 	b, start, onlyVersion := &s.batch, len(s.uses), s.isLost() && r.givesBack()
 	for i, key := range r.Keys {
 		at, known := places[key]
 		if !known {
 			at = len(b.Keys)
-			b.Keys, s.latest = append(b.Keys, key), append(s.latest, -1)
-			if places != nil {
-				places[key] = at
-			}
+			b.Keys, s.latest, places[key] = append(b.Keys, key), append(s.latest, -1), at
 		}
 		u := &r.Uses[i]
 		use := driver.Use{Key: at, Op: u.Op, Shadow: u.Shadow, Cost: u.Cost}

@@ -4,6 +4,7 @@ package errtext
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -24,40 +25,28 @@ func Quote(s string) string {
 // Nearest returns the known word that differs from the typed word by at most two letters,
 // and by fewer than all but one of its own. It returns "" if there is none. Known words are in
 // lower case; the case of the typed word does not count.
-func Nearest(typed string, known []string) (nearest string) {
-	least := 3
-	for _, k := range known {
-		if d := distance(strings.ToLower(typed), k); d < least && d < len(k)-1 {
-			nearest, least = k, d
+func Nearest(typed string, known []string) string {
+	for most := range 3 {
+		isNear := func(k string) bool { return most < len(k)-1 && differByAtMost(most, strings.ToLower(typed), k) }
+		if i := slices.IndexFunc(known, isNear); i >= 0 {
+			return known[i]
 		}
 	}
-	return nearest
+	return ""
 }
 
-// distance is the number of letters that must be inserted, deleted, changed or swapped with
-// their neighbour to make b of a. It is the optimal string alignment distance, but for an a
-// that is much longer than b: then any large number.
-func distance(a, b string) int {
-	if len(a) > len(b)+3 {
-		return len(a)
+// differByAtMost reports whether n insertions, deletions or changes of a letter, or swaps of
+// neighbours, make b of a.
+func differByAtMost(n int, a, b string) bool {
+	switch {
+	case a == "" || b == "":
+		return len(a)+len(b) <= n
+	case a[0] == b[0]:
+		return differByAtMost(n, a[1:], b[1:])
+	case n == 0:
+		return false
 	}
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		for j := range rows[i] {
-			if i == 0 || j == 0 {
-				rows[i][j] = i + j
-				continue
-			}
-			change := 1
-			if a[i-1] == b[j-1] {
-				change = 0
-			}
-			rows[i][j] = min(rows[i-1][j-1]+change, rows[i-1][j]+1, rows[i][j-1]+1)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
-			}
-		}
-	}
-	return rows[len(a)][len(b)]
+	swapped := len(a) > 1 && len(b) > 1 && a[0] == b[1] && a[1] == b[0]
+	return differByAtMost(n-1, a[1:], b) || differByAtMost(n-1, a, b[1:]) || differByAtMost(n-1, a[1:], b[1:]) ||
+		swapped && differByAtMost(n-1, a[2:], b[2:])
 }

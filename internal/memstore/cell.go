@@ -18,7 +18,7 @@ type Cell struct {
 }
 
 // Lock locks the record of n at the [Instant] at. The caller must call Unlock, even if it panics.
-func (*Store) Lock(c *Cell, at int64, n Name) {
+func (c *Cell) Lock(at int64, n Name) {
 	c.shard, c.at, c.name, c.created = n.shard(), at, n, false
 	c.shard.mu.Lock()
 	c.number, c.entry = c.shard.table.find(n.hash)
@@ -28,16 +28,6 @@ func (*Store) Lock(c *Cell, at int64, n Name) {
 // until the next Put or Unlock, and must not modify it.
 func (c *Cell) State() []byte { return c.shard.table.state(c.entry, c.at) }
 
-// Room returns an empty slice to which the caller appends the new state. If the record has a short
-// state, the slice uses the memory of that state, so appending overwrites it, and Put need not copy.
-// Otherwise Room returns otherwise.
-func (c *Cell) Room(otherwise []byte) []byte {
-	if c.entry == nil || c.entry.size == longState {
-		return otherwise
-	}
-	return c.entry.state[:0]
-}
-
 // Buffer returns an empty slice. The caller may append to it until Unlock. Pass the result to Keep,
 // so that the slice need not grow again.
 func (c *Cell) Buffer() []byte { return c.shard.scratch.buffer[:0] }
@@ -45,8 +35,7 @@ func (c *Cell) Buffer() []byte { return c.shard.scratch.buffer[:0] }
 // Keep stores the slice from Buffer for the next caller.
 func (c *Cell) Keep(buffer []byte) { c.shard.scratch.buffer = buffer }
 
-// Put stores a copy of state. It does not copy a state that is in the slice of Room. ttl has the
-// meaning of [storage.Swap.TTL] and must not be negative.
+// Put stores a copy of state. ttl has the meaning of [storage.Swap.TTL] and must not be negative.
 func (c *Cell) Put(state []byte, ttl time.Duration, p storage.Priority) {
 	t := &c.shard.table
 	if c.entry == nil {

@@ -2,7 +2,6 @@ package memstore_test
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -21,7 +20,7 @@ import (
 // increment adds one to a count in one byte, in place.
 func increment(s *memstore.Store, now time.Time, n memstore.Name, ttl time.Duration) {
 	var c memstore.Cell
-	s.Lock(&c, memstore.Instant(now), n)
+	c.Lock(memstore.Instant(now), n)
 	defer c.Unlock()
 	next := append(c.Buffer(), one(c.State()))
 	c.Keep(next)
@@ -45,7 +44,7 @@ func load(t *testing.T, s *memstore.Store, now time.Time, key string) storage.Re
 func TestCellReadsAndWritesAnOrdinaryRecord(t *testing.T) {
 	s := new(memstore.Store)
 	key := driver.Key("", "rule", "ann")
-	name := s.Prefix(key).Name("ann")
+	name := memstore.NameOf(s, key)
 	for i := range 3 {
 		before := load(t, s, epoch, key)
 		increment(s, epoch, name, time.Minute)
@@ -98,7 +97,7 @@ func add(s *memstore.Store, way int, keys ...string) error {
 	case 0:
 		for _, key := range keys {
 			var c memstore.Cell
-			s.Lock(&c, memstore.Instant(epoch), s.Name(key))
+			c.Lock(memstore.Instant(epoch), memstore.NameOf(s, key))
 			c.Put(plusOne(c.State()), time.Hour, storage.UsedLittle)
 			c.Unlock()
 		}
@@ -137,39 +136,21 @@ func plusOne(state []byte) []byte {
 
 func TestCellDoesNotAllocate(t *testing.T) {
 	s := new(memstore.Store)
-	name := s.Name("ann")
+	name := memstore.NameOf(s, "ann")
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
 		increment(s, epoch, name, time.Minute)
 	}))
 }
 
-func ExampleStore_Lock() {
-	store, noon := new(memstore.Store), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	for range 3 {
-		var c memstore.Cell
-		store.Lock(&c, memstore.Instant(noon), store.Name("alice"))
-		c.Put(append(c.State(), '.'), time.Minute, storage.UsedLittle)
-		fmt.Printf("%s\n", c.State())
-		c.Unlock()
-	}
-	// Output:
-	// .
-	// ..
-	// ...
-}
-
-func TestStateAppendedToSpareCapacityIsStored(t *testing.T) {
+func TestStatesOfAllLengthsAreStored(t *testing.T) {
 	s := new(memstore.Store)
-	name := s.Name("ann")
+	name := memstore.NameOf(s, "ann")
 	for i, want := range []string{"first", "", "a second one", strings.Repeat("long", 10), "short", strings.Repeat("l", 26), strings.Repeat("s", 25)} {
 		now := epoch.Add(time.Duration(i) * time.Second)
 		var c memstore.Cell
-		var otherwise [4]byte
-		s.Lock(&c, memstore.Instant(now), name)
-		room := c.Room(otherwise[:0])
-		require.Empty(t, room)
+		c.Lock(memstore.Instant(now), name)
 		require.Equal(t, i == 0, c.State() == nil)
-		c.Put(append(room, want...), time.Minute, storage.UsedLittle)
+		c.Put([]byte(want), time.Minute, storage.UsedLittle)
 		require.Equal(t, want, string(c.State()))
 		c.Unlock()
 		require.Equal(t, want, string(load(t, s, now, "ann").State))
@@ -193,9 +174,9 @@ func TestInstantIsNanosecondsSince1970(t *testing.T) {
 		require.Equal(t, c.want, memstore.Instant(c.at), c.at)
 	}
 	s := &memstore.Store{Clock: func() time.Time { return epoch }}
-	require.Equal(t, epoch.UnixNano(), s.Instant())
+	require.Equal(t, epoch.UnixNano(), memstore.InstantOf(s))
 	s.Clock = nil
 	before := s.Now()
-	require.GreaterOrEqual(t, s.Instant(), memstore.Instant(before))
+	require.GreaterOrEqual(t, memstore.InstantOf(s), memstore.Instant(before))
 	require.GreaterOrEqual(t, memstore.Instant(s.Now()), memstore.Instant(before))
 }

@@ -34,7 +34,7 @@ func expiry(at int64, ttl time.Duration) int64 {
 	return at + int64(ttl)
 }
 
-// Now returns the time of Clock, or of the monotonic clock if Clock is nil; see memory.Store.
+// Now returns the time of Clock, or of the monotonic clock if Clock is nil; see package memory.
 func (s *Store) Now() time.Time {
 	if s.Clock != nil {
 		return s.Clock()
@@ -44,8 +44,8 @@ func (s *Store) Now() time.Time {
 	return time.Unix(int64(sec), int64(ns-sec*1e9)) // costs half as much as time.Time.Add
 }
 
-// Instant returns [Instant] of Now.
-func (s *Store) Instant() int64 {
+// InstantOf returns [Instant] of Now of the store.
+func InstantOf(s *Store) int64 {
 	if s.Clock != nil {
 		return Instant(s.Clock())
 	}

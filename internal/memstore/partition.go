@@ -83,21 +83,16 @@ var (
 	lastSeedHi, lastSeedLo     = maphash.MakeSeed(), maphash.MakeSeed()
 )
 
-// Prefix returns the prefix of key, as driver.CutKey returns it, in hashed form.
-func (s *Store) Prefix(key string) Prefix {
-	prefix, _ := s.cut(key)
-	return prefix
-}
-
-// Name returns the name of key. The key may be any string.
-func (s *Store) Name(key string) Name {
-	prefix, last := s.cut(key)
-	return prefix.Name(last)
-}
-
-func (s *Store) cut(key string) (p Prefix, last string) {
+// CutKey is driver.CutKey with the prefix in hashed form. The key may be any string.
+func CutKey(s *Store, key string) (p Prefix, last string) {
 	prefix, rule, last := driver.CutKey(key)
 	return Prefix{s.partitionOf(rule), maphash.String(prefixSeedHi, prefix), maphash.String(prefixSeedLo, prefix)}, last
+}
+
+// NameOf returns the name of key. The key may be any string.
+func NameOf(s *Store, key string) Name {
+	prefix, last := CutKey(s, key)
+	return prefix.Name(last)
 }
 
 // Name returns the name of the key with this prefix and the last part last.

@@ -1,8 +1,8 @@
 // Package memstore implements memory.Store: records in the memory of this process, with a bounded number
 // of records for each rule. The comment of package storage/memory documents its promises.
 //
-// Package compose locks a record with [Store.Lock] and decides on it with a [Cell]. This does not
-// allocate. Compose hashes the common prefix of a rule's keys once, as a [Prefix].
+// Package compose decides on a record with a [Cell]. This does not allocate. Compose hashes the
+// common prefix of a rule's keys once, as a [Prefix].
 package memstore
 
 import (
@@ -18,18 +18,21 @@ import (
 // DefaultMaxKeys is memory.DefaultMaxKeys.
 const DefaultMaxKeys = 1 << 20
 
-// Store has the fields and methods of memory.Store, which documents them. It also has the methods with
-// which a limiter decides in place.
+// Store is memory.Store, which documents it.
 type Store struct {
+	// MaxKeys is the maximum number of records of one rule. During concurrent writes the number can
+	// be higher for a moment, by the records that each write adds. If MaxKeys is 0 or less, the
+	// maximum is DefaultMaxKeys. For no maximum, set math.MaxInt. Two keys have the same rule if
+	// driver.CutKey returns the same rule for both.
 	MaxKeys int
-	Clock   func() time.Time
+	// Clock returns the time for Load, CompareAndSwap and Purge. If it is nil, they use the monotonic
+	// clock; see Now.
+	Clock func() time.Time
 
 	clockStart atomic.Pointer[clockStart] // see Now
 	partitions sync.Map                   // of *partition by rule
 	shards     atomic.Uint64              // the number of shards so far; see shard.lockOrder
 }
-
-var _ driver.InPlace = (*Store)(nil)
 
 // Load returns the records at the time of Clock; see [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
@@ -43,9 +46,9 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	for i, key := range keys {
 		_, rule, _ := driver.CutKey(key)
 		if _, ok := s.partitions.Load(rule); !ok {
-			continue // Name would create the partition
+			continue // NameOf would create the partition
 		}
-		n := s.Name(key)
+		n := NameOf(s, key)
 		sh := n.shard()
 		sh.mu.Lock()
 		records[i] = sh.table.record(n.hash, at)
@@ -62,7 +65,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	}
 	names, at := make([]Name, len(keys)), Instant(s.Now())
 	for i, key := range keys {
-		names[i] = s.Name(key)
+		names[i] = NameOf(s, key)
 	}
 	defer evict(names, at) // after the shards are unlocked
 	defer unlockShards(lockShards(nil, names))
@@ -107,7 +110,7 @@ func (s *Store) Update(ctx context.Context, now time.Time, keys []string, d driv
 	var array [8]Name
 	names, at := array[:0], Instant(now)
 	for _, key := range keys {
-		names = append(names, s.Name(key))
+		names = append(names, NameOf(s, key))
 	}
 	defer evict(names, at) // after the shards are unlocked
 	var shards [8]*shard
@@ -144,7 +147,18 @@ func (w *scratch) clear() {
 	w.found, w.next = w.found[:0], w.next[:0]
 }
 
-// Sweep removes up to max records that have expired at now; see memory.Store.
+// Purge calls Sweep with the time of Clock; see [storage.Purger].
+func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.Sweep(s.Now(), max), nil
+}
+
+// Sweep removes up to max records that have expired at now, and returns how many it removed. A
+// store is correct and bounded without Sweep, because expired records are the first to be evicted.
+// If you call Sweep, decisions spend less time on evicting. If a rule has no records any more,
+// Sweep also frees the memory that the rule's records used.
 func (s *Store) Sweep(now time.Time, max int) (removed int) {
 	at := Instant(now)
 	s.partitions.Range(func(_, p any) bool {
@@ -154,13 +168,15 @@ func (s *Store) Sweep(now time.Time, max int) (removed int) {
 	return removed
 }
 
-// Stats is memory.Stats.
+// Stats counts the records of a store. Its counters start when the store is created.
 type Stats struct {
-	Keys             int
-	Evicted, Expired int64
+	Keys    int   // records in the store, including expired ones
+	Evicted int64 // records that were removed before they expired, because the store was full
+	Expired int64 // records that were removed after they expired
 }
 
-// Stats returns the sums over all rules; see memory.Store.
+// Stats returns the sums over all rules. If other goroutines write, the numbers are of slightly
+// different instants.
 func (s *Store) Stats() (stats Stats) {
 	s.partitions.Range(func(_, p any) bool {
 		c := &p.(*partition).counters

@@ -188,7 +188,7 @@ func TestDecisionWithoutChangeCreatesNoRecord(t *testing.T) {
 	require.NoError(t, s.Update(ctx, epoch, []string{"a"}, decider(func([][]byte, []driver.Change) error { return nil })))
 	require.Equal(t, failure, s.Update(ctx, epoch, []string{"a"}, decider(func([][]byte, []driver.Change) error { return failure })))
 	var c memstore.Cell
-	s.Lock(&c, memstore.Instant(epoch), s.Name("a"))
+	c.Lock(memstore.Instant(epoch), memstore.NameOf(s, "a"))
 	require.Nil(t, c.State())
 	c.Unlock()
 	require.Zero(t, s.Stats())

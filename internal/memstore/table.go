@@ -73,10 +73,7 @@ func (t *table) write(number uint32, e *entry, state []byte, p properties) {
 		return
 	}
 	t.long.free(e)
-	if len(state) > 0 && &state[0] != &e.state[0] { // a state from Cell.Room is in its place already
-		copy(e.state[:], state)
-	}
-	e.size = uint8(len(state))
+	e.size = uint8(copy(e.state[:], state))
 }
 
 // setRank sets the mark and the expiry of an entry.

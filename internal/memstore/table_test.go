@@ -32,7 +32,7 @@ type wantEntry struct{ expires, rank int64 }
 // check requires that the table holds exactly want and that its parts are consistent.
 func (t *table) check(test *testing.T, want map[hash]wantEntry) {
 	test.Helper()
-	free, protected, firstExpiry, lowestRank := 0, 0, int64(none), int64(none)
+	free, protected := 0, 0
 	for number := t.entries.firstFree; number != 0; number = t.entries.at(number).lo {
 		require.Zero(test, t.entries.at(number).version)
 		free++
@@ -48,14 +48,11 @@ func (t *table) check(test *testing.T, want map[hash]wantEntry) {
 	}
 	require.Equal(test, len(want), indexed)
 	for h, w := range want {
-		number, e := t.find(h)
+		_, e := t.find(h)
 		if e == nil {
 			test.Fatalf("%v is lost", h)
 		}
 		require.Equal(test, w, wantEntry{e.expires, e.rank()})
-		t.byExpiry.checkBound(test, number, w.expires)
-		t.byRank.checkBound(test, number, w.rank)
-		firstExpiry, lowestRank = min(firstExpiry, w.expires), min(lowestRank, w.rank)
 		if e.mark.isProtected() {
 			protected++
 		}
@@ -63,30 +60,7 @@ func (t *table) check(test *testing.T, want map[hash]wantEntry) {
 	require.Equal(test, protected, t.protected)
 	require.EqualValues(test, protected, t.counters.protected.Load())
 	require.EqualValues(test, len(want), t.counters.keys.Load())
-	t.byExpiry.check(test, firstExpiry)
-	t.byRank.check(test, lowestRank)
 	t.checkLongStates(test)
-}
-
-// checkBound requires that the bound of the entry's block is not above the measure of the entry.
-func (m *minimum) checkBound(test *testing.T, number uint32, measure int64) {
-	test.Helper()
-	if block := int(number-1) >> blockBits; block < m.blocks() {
-		require.LessOrEqual(test, m.bounds[m.blocks()+block], measure)
-	} else {
-		require.EqualValues(test, none, measure)
-	}
-}
-
-func (m *minimum) check(test *testing.T, least int64) {
-	test.Helper()
-	for i := 1; i < m.blocks(); i++ {
-		require.Equal(test, m.bounds[i], min(m.bounds[2*i], m.bounds[2*i+1]))
-	}
-	require.LessOrEqual(test, m.least, least)
-	if m.blocks() > 0 {
-		require.Equal(test, m.bounds[1], m.least)
-	}
 }
 
 // checkLongStates requires that every piece is either free or used by one entry.
@@ -193,7 +167,7 @@ func TestKeysSpreadOverShardsAndTheirTables(t *testing.T) {
 	shards, homes := make([]int, maxShards), make([]int, 64)
 	x, store := index{slots: make([]uint32, len(homes))}, new(Store)
 	for i := range 64_000 {
-		n := store.Name(strconv.Itoa(i))
+		n := NameOf(store, strconv.Itoa(i))
 		shards[n.shard().lockOrder%uint64(len(shards))]++
 		homes[x.home(n.hash)]++
 	}
@@ -208,10 +182,12 @@ func TestKeysSpreadOverShardsAndTheirTables(t *testing.T) {
 func TestDifferentKeysHaveDifferentNames(t *testing.T) {
 	s := new(Store)
 	ann := driver.Key("", "shop", "per user", "ann")
-	require.Equal(t, s.Name(ann), s.Prefix(ann).Name("ann"))
+	prefix, last := CutKey(s, ann)
+	require.Equal(t, "ann", last)
+	require.Equal(t, NameOf(s, ann), prefix.Name("ann"))
 	known := map[Name]string{}
 	for _, key := range []string{ann, "", "k", "ann", "annann", driver.Key("ann"), driver.Key("", "ann"), driver.Key("ann", "ann"), driver.Key("", "shop", "per user", "bob")} {
-		n := s.Name(key)
+		n := NameOf(s, key)
 		require.Empty(t, known[n])
 		known[n] = key
 	}
@@ -219,7 +195,7 @@ func TestDifferentKeysHaveDifferentNames(t *testing.T) {
 
 func TestKeysOfOneRuleShareAPartition(t *testing.T) {
 	s, long := new(Store), strings.Repeat("x", storage.MaxKey)
-	rule := s.Name(driver.Key("", "shop", "per user", "ann")).partition
+	rule := NameOf(s, driver.Key("", "shop", "per user", "ann")).partition
 	for _, same := range []string{
 		driver.Key("", "shop", "per user", ""),
 		driver.Key("", "shop", "per user", long),
@@ -227,14 +203,14 @@ func TestKeysOfOneRuleShareAPartition(t *testing.T) {
 		driver.Key(long, "shop", "per user", "ann"),
 		driver.Key(strings.Repeat("g", 128), "shop", "per user", "ann"),
 	} {
-		require.Same(t, rule, s.Name(same).partition, "%.40q", same)
+		require.Same(t, rule, NameOf(s, same).partition, "%.40q", same)
 	}
 	for _, other := range []string{
 		"", "ann", driver.Key("", "shop", "per user"), driver.Key("", "shop", "per users", "ann"),
 		driver.Key("", "shop2", "per user", "ann"), driver.Key("shop", "per user", "ann"), driver.Key("", "shop", "per user", "ann", ""),
 		driver.Key("", "shop", long, "ann"),
 	} {
-		require.NotSame(t, rule, s.Name(other).partition, "%.40q", other)
+		require.NotSame(t, rule, NameOf(s, other).partition, "%.40q", other)
 	}
-	require.NotSame(t, s.Name(driver.Key("", "shop", long, "ann")).partition, s.Name(driver.Key("", "shop2", long, "ann")).partition)
+	require.NotSame(t, NameOf(s, driver.Key("", "shop", long, "ann")).partition, NameOf(s, driver.Key("", "shop2", long, "ann")).partition)
 }

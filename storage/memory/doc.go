@@ -22,14 +22,13 @@
 //
 // The store makes two promises:
 //
-//   - A key of one rule never evicts a key of another rule. A rule with a single key keeps its
-//     limit whatever happens to other rules.
+//   - A key of one rule never evicts a key of another rule.
 //   - A key that has used up its limit is not evicted by a flood of keys that use little of theirs.
 //
-// One attack remains. An attacker can use up the limits of more than 7/8 of MaxKeys different keys.
-// Then the store evicts exhausted keys, including his own. There are two remedies. Set MaxKeys to at
-// least 8/7 of the number of keys that can be exhausted at the same time. Or add a second rule whose
-// key the attacker cannot choose, such as the address.
+// One attack remains. If an attacker uses up the limits of more than 7/8 of MaxKeys different keys,
+// the store evicts exhausted keys, including his own. Set MaxKeys to at least 8/7 of the number of
+// keys that can be exhausted at the same time. Or add a second rule whose key the attacker cannot
+// choose, such as the address.
 //
 // [Stats] counts the records that were evicted before they expired. If that number grows, MaxKeys
 // is too small, or someone invents keys.
@@ -47,9 +46,13 @@
 //
 // # Time
 //
-// A limiter without a Clock of its own takes its time from [Store.Now]. Its decisions compare
-// expiry with the time of the decision, so limits are exact with a fake clock too. Load,
-// CompareAndSwap and Purge compare expiry with [Store.Now]. An expired record is absent at once.
-// Its memory is used for new records of the rule. [Store.Sweep] can free it. For the store, all
-// times before 1970 are equal, and so are all times after 2262.
+// A limiter without a Clock of its own takes its time from the method Now of its store. The expiry of
+// a record is compared with the time of the decision, so limits are exact with a fake clock too. An
+// expired record is absent at once. Its memory is used for new records of the rule, and Sweep can
+// free it. For the store, all times before 1970 are equal, and so are all times after 2262.
+//
+// Without a Clock, Now follows the monotonic clock. It starts with the time of the wall clock at the
+// first call. After that it ignores all changes of the wall clock. On most systems it does not count
+// the time while the machine sleeps. Reading it costs half as much as time.Now. Set Store.Clock to
+// time.Now if a limit has windows that must start with the hours of the wall clock.
 package memory
