@@ -14,7 +14,7 @@ import (
 
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
-	"github.com/sluice-go/sluice/internal/structured"
+	"github.com/sluice-go/sluice/httplimit/internal/structured"
 )
 
 // readWithHTTPSFV reads a List of Strings with httpsfv. It returns false if the field is

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/internal/structured"
+	"github.com/sluice-go/sluice/httplimit/internal/structured"
 )
 
 // These tests promise that ReadItems refuses every malformed field, and returns the Strings
