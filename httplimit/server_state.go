@@ -10,9 +10,9 @@ import (
 // maxWait is the longest pause, and the longest time for which a reported limit delays requests.
 const maxWait = time.Hour
 
-// minBelief is how long a limit stays in force, at least, after the last response that
+// quotaTTL is how long a limit stays in force, at least, after the last response that
 // reported it. A server may report it on some routes only, or only with denials.
-const minBelief = time.Minute
+const quotaTTL = time.Minute
 
 // slack is how much longer one request may travel to the server than another. Without it, a request
 // that is sent a window after a slow one could reach the server less than a window after it.
@@ -90,7 +90,7 @@ func (s *serverQuota) update(now time.Time, sentAt, event int64, reported report
 	wait := max(reported.wait, time.Second) // a server that reports no time is probed soon
 	s.window = min(max(reported.window, wait)+slack, maxWait)
 	s.fullAt = now.Add(s.window)
-	s.expiresAt = now.Add(max(s.window, minBelief))
+	s.expiresAt = now.Add(max(s.window, quotaTTL))
 	// A request that was sent after refillAt was set has newer information. An older one
 	// may be outdated, so it counts only if it reports a later time.
 	refillAt := now.Add(min(wait, maxWait))
