@@ -100,7 +100,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// newResponse returns a response with these fields, given as name and value in turn.
+// newResponse returns a response with these fields, given as pairs of name and value.
 func newResponse(status int, fields ...string) (*http.Response, error) {
 	response := &http.Response{StatusCode: status, Header: make(http.Header), Body: http.NoBody}
 	for i := 0; i < len(fields); i += 2 {

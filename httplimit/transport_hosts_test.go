@@ -83,9 +83,9 @@ func TestPausedHostDoesNotDelayOthers(t *testing.T) {
 	})
 }
 
-// While its server paused, a denied request missed its turn. After the pause it has to wait for the next
-// turn, but the request behind it has not.
-func TestRequestThatMissedItsTurnLetsOthersPass(t *testing.T) {
+// RetryAfter ends while the server of a denied request pauses. After the pause, the request has to wait
+// for the Limiter, but a request behind it that the Limiter allows does not wait.
+func TestDeniedRequestOfAPausedServerLetsOthersPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newRecorder(t, func(r *http.Request) (*http.Response, error) {
 			if r.URL.Path == "/a/pause" {
@@ -127,11 +127,12 @@ func TestShorterDenialIsForAll(t *testing.T) {
 	})
 }
 
-// The request whose turn it is ends. The next one, to another host, has its turn at once.
-func TestTurnIsPassedOnForAnyReason(t *testing.T) {
+// The request that the Limiter decides about again ends. The next one, to another host, gets the slot
+// at once.
+func TestSlotOfADeniedRequestIsPassedOnForAnyReason(t *testing.T) {
 	for name, ends := range map[string]func(cancel func()) int64{ // when the Limiter decides again; it returns the cost
-		"canceled before the turn": nil,
-		"canceled during the turn": func(cancel func()) int64 { cancel(); return 0 },
+		"canceled while it waits":  nil,
+		"canceled during the call": func(cancel func()) int64 { cancel(); return 0 },
 		"panic":                    func(func()) int64 { panic("cost") },
 		"error":                    func(func()) int64 { return -1 },
 		"another denial":           func(func()) int64 { return 2 },
@@ -296,7 +297,7 @@ func BenchmarkTransport(b *testing.B) {
 	}
 }
 
-// A rule can have a different key for each request. Each denied request then waits for a turn of its
+// A rule can have a different key for each request. Each denied request then waits in a queue of its
 // own. The time of a request that is not denied must not depend on their number.
 func BenchmarkTransportWithDeniedRequests(b *testing.B) {
 	for _, denied := range []int{10, 10_000} {

@@ -369,7 +369,7 @@ func TestDeniedRequestsDoNotStarveOthers(t *testing.T) {
 }
 
 // After a denial, a denied request does not go next again, even if it has a key of its own.
-func TestSecondDenialLetsAFreshRequestPass(t *testing.T) {
+func TestSecondDenialLetsAnUndeniedRequestPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newRecorder(t, onePerSecond)
 		var decided []string
