@@ -454,14 +454,7 @@ func TestClientsThatShareALimitGetFewDenials(t *testing.T) {
 		var all sync.WaitGroup
 		for range 3 { // each with a Transport of its own
 			client := &httplimit.Transport{Base: w}
-			all.Go(func() {
-				for {
-					r, _ := http.NewRequestWithContext(ctx, "GET", "http://example.com/", nil)
-					if _, err := client.RoundTrip(r); err != nil {
-						return
-					}
-				}
-			})
+			all.Go(func() { work(ctx, client, 1) })
 		}
 		all.Wait()
 		t.Log(w.statuses)
