@@ -1,3 +1,5 @@
+// These tests promise that a client cannot forge its address, and that the other keys are what their
+// comments say.
 package httplimit_test
 
 import (
@@ -18,9 +20,6 @@ import (
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 )
-
-// These tests promise that a client gets its own key whatever it sends, and that the other
-// keys are what their comments say.
 
 func prefixes(list ...string) (found []netip.Prefix) {
 	for _, p := range list {

@@ -1,3 +1,5 @@
+// These tests promise that the numbers in the RateLimit fields are true: a client that
+// follows them is let in, and not later than possible.
 package httplimit_test
 
 import (
@@ -25,9 +27,6 @@ import (
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
-
-// These tests promise that the numbers in the RateLimit fields are true: a client that
-// follows them is let in, and not later than possible.
 
 // specs are policies of all algorithms, with periods from nanoseconds to years.
 var specs = []string{

@@ -1,3 +1,5 @@
+// These tests promise what happens to requests without a key, and that no key
+// equals the key of an address.
 package httplimit_test
 
 import (
@@ -14,9 +16,6 @@ import (
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 )
-
-// These tests promise what happens to requests without a key, and that no key
-// equals the key of an address.
 
 func clientKey(t testing.TB) func(*http.Request) string {
 	key, err := httplimit.ClientIP{}.Key()

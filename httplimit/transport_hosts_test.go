@@ -1,3 +1,6 @@
+// These tests promise that a Limiter whose limit is the same for all hosts costs no more if there are
+// many hosts, that it allows their requests in the order of arrival, and that a host that accepts no
+// requests does not delay the others.
 package httplimit_test
 
 import (
@@ -20,10 +23,6 @@ import (
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
-
-// These tests promise that a Limiter whose limit is the same for all hosts costs no more if there are
-// many hosts, that it allows their requests in the order of arrival, and that a host that accepts no
-// requests does not delay the others.
 
 // The Limiter decides once about each request when it arrives. Later it decides twice for each allowed
 // request: it allows this one and denies the next one.

@@ -1,3 +1,5 @@
+// These tests promise that Transport keeps within its Limiter too, that only requests that
+// are sent pay, and what the errors of the others say.
 package httplimit_test
 
 import (
@@ -20,9 +22,6 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
-
-// These tests promise that Transport keeps within its Limiter too, that only requests that
-// are sent pay, and what the errors of the others say.
 
 // requireSpaced checks that at least this time is between all requests.
 func requireSpaced(t *testing.T, least time.Duration, times []time.Duration) {

@@ -1,3 +1,5 @@
+// These tests promise the order in which requests are sent, that no request waits in vain,
+// and that each ends.
 package httplimit_test
 
 import (
@@ -15,9 +17,6 @@ import (
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
-
-// These tests promise the order in which requests are sent, that no request waits in vain,
-// and that each ends.
 
 func TestLimiterDecidesOnlyWhatTheServerAccepts(t *testing.T) {
 	for _, status := range []int{200, 503} {

@@ -1,3 +1,5 @@
+// These tests promise that Transport keeps within the limits that servers report, uses
+// nearly all of them, and forgets what no longer matters.
 package httplimit_test
 
 import (
@@ -21,9 +23,6 @@ import (
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 )
-
-// These tests promise that Transport keeps within the limits that servers report, uses
-// nearly all of them, and forgets what no longer matters.
 
 // slack is the longest way to the server that causes no denials.
 const slack = 100 * time.Millisecond

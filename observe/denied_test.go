@@ -1,3 +1,5 @@
+// These tests promise which denials are counted, that the counts are within their errors,
+// and that the memory is bounded.
 package observe
 
 import (
@@ -15,9 +17,6 @@ import (
 
 	"github.com/sluice-go/sluice/compose"
 )
-
-// These tests promise which denials are counted, that the counts are within their errors,
-// and that the memory is bounded.
 
 func TestDeniedCountsOnlyEnforcedRules(t *testing.T) {
 	d := NewDenied(0)

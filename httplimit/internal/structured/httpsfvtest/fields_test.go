@@ -1,3 +1,4 @@
+// These tests promise that our parser reads what httpsfv reads, and that httplimit writes canonical fields.
 package httpsfvtest
 
 import (
