@@ -263,7 +263,7 @@ func (t *Transport) updateFromResponse(p *pendingRequest, response *http.Respons
 	case response != nil, errors.As(err, &failed) && failed.Op == "dial":
 		q.quota.giveBack(p.sentAt, p.usedRefill)
 	default:
-		q.quota.lost++
+		q.quota.unanswered++
 	}
 	q.responses++
 	if q.inFlight == 0 {

@@ -215,7 +215,7 @@ func (t *Transport) enqueue(r *http.Request) *pendingRequest {
 			})
 			t.nextSweep = 2 * len(t.queues)
 		}
-		q = &hostQueue{timer: time.NewTimer(0), quota: serverQuota{leastSeen: math.MaxInt64}}
+		q = &hostQueue{timer: time.NewTimer(0), quota: serverQuota{lowest: math.MaxInt64}}
 		t.queues[key] = q
 	}
 	t.arrivals++
