@@ -135,6 +135,14 @@ func (c *transport) concurrent(t *testing.T, n int) {
 	all.Wait()
 }
 
+// requireError sends a request that must fail with this error.
+func (c *transport) requireError(t *testing.T, want error) {
+	t.Helper()
+	r, _ := request(t.Context(), t)
+	_, err := c.RoundTrip(r)
+	require.ErrorIs(t, err, want)
+}
+
 func (c *transport) times() []time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -242,6 +250,9 @@ func countingLimiter(t *testing.T, store storage.Store, calls map[compose.Op]int
 	require.NoError(t, err)
 	return limiter
 }
+
+// unlimited reports no limit.
+func unlimited(*http.Request) (*http.Response, error) { return newResponse(200) }
 
 // onePerSecond reports that nothing remains, and that one unit comes back each second.
 func onePerSecond(*http.Request) (*http.Response, error) {

@@ -41,7 +41,7 @@ func TestDecisionsDoNotDependOnTheNumberOfHosts(t *testing.T) {
 			t.Run(fmt.Sprint(hosts, " ", name), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					calls := make(map[compose.Op]int)
-					c := newTransport(func(*http.Request) (*http.Response, error) { return newResponse(200) })
+					c := newTransport(unlimited)
 					c.Limiter = countingLimiter(t, test.store, calls, rule("own", test.spec))
 					var all sync.WaitGroup
 					for i := range 1000 {
@@ -110,7 +110,7 @@ func TestDeniedRequestOfAPausedServerLetsOthersPass(t *testing.T) {
 // A refund shortens the wait. All requests wait as long as the latest denial says.
 func TestShorterDenialIsForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newRecorder(t, func(*http.Request) (*http.Response, error) { return newResponse(200) })
+		l := newRecorder(t, unlimited)
 		l.Key = firstSegment
 		l.Limiter = limiterOf(t, nil, "gcra 1/10s burst=10")
 		spend, _ := request(t.Context(), t)
@@ -154,7 +154,7 @@ func TestSlotOfADeniedRequestIsPassedOnForAnyReason(t *testing.T) {
 					}
 					return ends(cancel)
 				}
-				l := newRecorder(t, func(*http.Request) (*http.Response, error) { return newResponse(200) })
+				l := newRecorder(t, unlimited)
 				l.Key = firstSegment
 				l.Limiter = newLimiter(t, limiterOptions{Clock: time.Now}, nil, own)
 				l.start(t.Context(), "/first")
@@ -279,7 +279,7 @@ func requireWithin(t *testing.T, policy sluice.Policy, sent []time.Duration, cos
 }
 
 func BenchmarkTransport(b *testing.B) {
-	answer := roundTripper(func(*http.Request) (*http.Response, error) { return newResponse(200) })
+	answer := roundTripper(unlimited)
 	for name, spec := range map[string]string{"no limiter": "", "always allowed": "gcra 1000000000/s"} {
 		client := &httplimit.Transport{Base: answer}
 		if spec != "" {
@@ -303,7 +303,7 @@ func BenchmarkTransportWithDeniedRequests(b *testing.B) {
 		b.Run(fmt.Sprint(denied), func(b *testing.B) {
 			own := uploads("gcra 1/24h")
 			own.Key = func(r *http.Request) string { return r.URL.Path }
-			answer := roundTripper(func(*http.Request) (*http.Response, error) { return newResponse(200) })
+			answer := roundTripper(unlimited)
 			client := &httplimit.Transport{Base: answer, Limiter: newLimiter(b, limiterOptions{}, nil, own)}
 			ctx, cancel := context.WithCancel(b.Context())
 			var all sync.WaitGroup

@@ -176,7 +176,7 @@ func TestFailurePolicyOfTheLimiterDecides(t *testing.T) {
 		compose.FailClosed: storage.ErrUnavailable, compose.FailOpen: nil, compose.FailLocal: nil,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c := newTransport(func(*http.Request) (*http.Response, error) { return newResponse(200) })
+			c := newTransport(unlimited)
 			c.Limiter = newLimiter(t, limiterOptions{Clock: time.Now, OnFailure: policy}, stuck(), rule("own", "gcra 1/s"))
 			r, b := request(t.Context(), t)
 			_, err := c.RoundTrip(r)

@@ -177,7 +177,7 @@ func TestLimiterDelaysRequests(t *testing.T) {
 		limiter, err := limiterOptions{Clock: time.Now}.New(nil,
 			compose.Rule[*http.Request]{Name: "host", Key: httplimit.KeyByHost, Spec: "gcra 2/10s"})
 		require.NoError(t, err)
-		c := newTransport(func(*http.Request) (*http.Response, error) { return newResponse(200) })
+		c := newTransport(unlimited)
 		c.Limiter = limiter
 		require.Equal(t, seconds(0, 0, 5, 10), c.sequential(t, 4))
 		get(t, c, "http://example.org/")
@@ -286,11 +286,7 @@ func TestFailedRequestCountsAsSpent(t *testing.T) {
 			}
 			return newResponse(200, "RateLimit", `"a";r=1;t=100`)
 		})
-		go func() {
-			r, _ := request(t.Context(), t)
-			_, err := c.RoundTrip(r)
-			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-		}()
+		go c.requireError(t, io.ErrUnexpectedEOF)
 		synctest.Wait()
 		require.Len(t, c.sequential(t, 1), 2)
 		time.Sleep(2 * time.Second)
@@ -313,9 +309,7 @@ func TestRequestThatCannotConnectSpendsNoQuota(t *testing.T) {
 		refused := func(n int) {
 			down = true
 			for range n {
-				r, _ := request(t.Context(), t)
-				_, err := c.RoundTrip(r)
-				require.ErrorIs(t, err, syscall.ECONNREFUSED)
+				c.requireError(t, syscall.ECONNREFUSED)
 			}
 			down = false
 		}
@@ -343,9 +337,7 @@ func TestRefillIsNotSpentWithoutAConnection(t *testing.T) {
 		})
 		get(t, c, "http://example.com/")
 		for range 3 {
-			r, _ := request(t.Context(), t)
-			_, err := c.RoundTrip(r)
-			require.ErrorIs(t, err, syscall.ECONNREFUSED)
+			c.requireError(t, syscall.ECONNREFUSED)
 		}
 		require.Equal(t, seconds(0, 36, 36, 36, 36, 72), c.sequential(t, 2))
 	})
@@ -594,9 +586,7 @@ func TestRefillThatWasReportedIsNotGivenBack(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		go get(t, c, "http://example.com/")
 		synctest.Wait()
-		r, _ := request(t.Context(), t)
-		_, err := c.RoundTrip(r)
-		require.ErrorIs(t, err, syscall.ECONNREFUSED)
+		c.requireError(t, syscall.ECONNREFUSED)
 		c.concurrent(t, 3)
 		require.Equal(t, seconds(0, 20, 20, 26, 26, 35), c.times())
 	})
@@ -627,11 +617,7 @@ func TestRefillThatAnotherRequestUsedIsNotGivenBack(t *testing.T) {
 			return newResponse(200, "RateLimit", `"a";r=0;t=10`, "RateLimit-Policy", `"a";q=1;w=30`)
 		})
 		c.sequential(t, 1)
-		go func() {
-			r, _ := request(t.Context(), t)
-			_, err := c.RoundTrip(r)
-			require.ErrorIs(t, err, syscall.ECONNREFUSED)
-		}()
+		go c.requireError(t, syscall.ECONNREFUSED)
 		synctest.Wait()
 		c.concurrent(t, 2)
 		require.Equal(t, append(seconds(0, 10), 40*time.Second+slack, 70*time.Second+slack), c.times())
