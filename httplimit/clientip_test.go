@@ -1,3 +1,5 @@
+// These tests promise that a client cannot forge its address, and that the other keys are what their
+// comments say.
 package httplimit_test
 
 import (
@@ -18,9 +20,6 @@ import (
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 )
-
-// These tests promise that a client gets its own key whatever it sends, and that the other
-// keys are what their comments say.
 
 func prefixes(list ...string) (found []netip.Prefix) {
 	for _, p := range list {
@@ -127,11 +126,11 @@ func forgedFields(victim string) []string {
 // the attacker's, never that of the victim, 198.51.100.7.
 func TestForgedFieldsChangeNothing(t *testing.T) {
 	for attacker, key := range map[string]string{"203.0.113.6": "203.0.113.6", "2001:db8:6::6": "2001:db8:6::/64"} {
-		spoof(t, attacker, key, "198.51.100.7")
+		requireKeyOfAttacker(t, attacker, key, "198.51.100.7")
 	}
 }
 
-func spoof(t *testing.T, attacker, found, victim string) {
+func requireKeyOfAttacker(t *testing.T, attacker, want, victim string) {
 	host := attacker
 	if strings.Contains(attacker, ":") {
 		host = "[" + attacker + "]"
@@ -165,7 +164,7 @@ func spoof(t *testing.T, attacker, found, victim string) {
 						r.Header[other] = []string{victim}
 					}
 				}
-				require.Equal(t, found, key(r), "%s: %s: %.100q", field, name, forgery)
+				require.Equal(t, want, key(r), "%s: %s: %.100q", field, name, forgery)
 			}
 		}
 	}
@@ -190,37 +189,37 @@ func TestFieldsOfTrustedProxies(t *testing.T) {
 		{"IPv4 in brackets is no address", "10.0.0.1:80", xff, "10.0.0.1", []string{"[192.0.2.1]"}},
 		{"white space", "10.0.0.1:80", xff, "192.0.2.1", []string{" \t192.0.2.1 ,\t10.0.0.2\t "}},
 		{"all trusted", "10.0.0.1:80", xff, "10.0.0.3", []string{"10.0.0.3, 10.0.0.2"}},
-		{"what no address precedes ends at the hop that wrote it", "10.0.0.1:80", xff, "10.0.0.2", []string{"192.0.2.1, unknown, 10.0.0.2"}},
+		{"an element that is no address ends the search at the hop to its right", "10.0.0.1:80", xff, "10.0.0.2", []string{"192.0.2.1, unknown, 10.0.0.2"}},
 		{"an empty element at the end", "10.0.0.1:80", xff, "192.0.2.1", []string{"192.0.2.1, "}},
 		{"empty elements between", "10.0.0.1:80", xff, "192.0.2.1", []string{"198.51.100.7,192.0.2.1,, \t,10.0.0.2"}},
 		{"an empty line", "10.0.0.1:80", xff, "192.0.2.1", []string{"192.0.2.1", "", " "}},
-		{"nothing but empty elements", "10.0.0.1:80", xff, "10.0.0.1", []string{",,", ","}},
+		{"only empty elements", "10.0.0.1:80", xff, "10.0.0.1", []string{",,", ","}},
 		{"100 kB of one element", "10.0.0.1:80", xff, "10.0.0.1", []string{strings.Repeat("1", 100_000)}},
 		{"100 kB of zone", "10.0.0.1:80", xff, "10.0.0.1", []string{"fe80::1%" + strings.Repeat("z", 100_000)}},
 
 		{"forwarded", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{"for=192.0.2.1"}},
 		{"forwarded, not quoted as it should be", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{"for=192.0.2.1:80"}},
 		{"forwarded IPv6", "10.0.0.1:80", "Forwarded", "2001:db8::/64", []string{`For="[2001:db8::1]:4711"`}},
-		{"all of an element", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{`by=10.0.0.1;host="x;y\"=";FOR="192.0.2.1";proto=http`}},
+		{"an element with all parameters", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{`by=10.0.0.1;host="x;y\"=";FOR="192.0.2.1";proto=http`}},
 		{"two elements", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{`for=198.51.100.7, for=192.0.2.1;by="_x", for=10.0.0.2`}},
 		{"for twice", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1;for=192.0.2.2"}},
 		{"no for", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"by=192.0.2.1"}},
 		{"for unknown", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=unknown"}},
-		{"a hidden one", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="_gazonk"`}},
+		{"an obfuscated identifier", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="_gazonk"`}},
 		{"empty pairs", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{";;proto=http;;for=192.0.2.1;"}},
-		{"nothing but empty pairs", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1, ;;"}},
+		{"only empty pairs", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1, ;;"}},
 		{"for twice, with empty pairs", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1;;for=192.0.2.2;"}},
-		{"a value that is empty", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1;host=;"}},
+		{"an empty value", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1;host=;"}},
 		{"a pair without a value", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1;host"}},
 		{"a pair without a name", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1;=host"}},
 		{"empty elements of forwarded", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{"for=192.0.2.1,, for=10.0.0.2,", ""}},
-		{"a quote left open", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="192.0.2.1`}},
+		{"an unclosed quote", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="192.0.2.1`}},
 		{"an escape at the end", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="192.0.2.1\`}},
-		{"more behind a quote", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="192.0.2.1"0`}},
-		{"an address in a host that the client names", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{`for=192.0.2.1;host="x, for=198.51.100.7"`}},
-		{"and one with quotes", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{`for=192.0.2.1;host="x, for=198.51.100.7;a=\""`}},
+		{"text after a quoted string", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="192.0.2.1"0`}},
+		{"an address in the parameter host", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{`for=192.0.2.1;host="x, for=198.51.100.7"`}},
+		{"an address and a quote in the parameter host", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{`for=192.0.2.1;host="x, for=198.51.100.7;a=\""`}},
 		{"the other field is not read", "10.0.0.1:80", "X-Other", "10.0.0.1", []string{"for=192.0.2.1"}},
-		{"a quote too many", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for=192.0.2.1;host="x"", for=10.0.0.2"`}},
+		{"one quote too many", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for=192.0.2.1;host="x"", for=10.0.0.2"`}},
 	} {
 		key := behind(t, httplimit.ClientIP{Forwarded: test.field == "Forwarded"})
 		require.Equal(t, test.want, key(from(test.peer, test.field, test.lines...)), test.name)

@@ -1,3 +1,5 @@
+// These tests promise how many allocations a limiter adds to a request, and what a request costs by its
+// length and by its method.
 package httplimit_test
 
 import (

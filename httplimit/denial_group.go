@@ -9,28 +9,28 @@ type denial struct {
 	cost      int64
 }
 
-// denialGroup has the requests, of all queues, that the Limiter last denied with the same denial.
-// At retryAt, the first request in line has a turn: it gets a slot, and the Limiter decides about it
-// again. Then the next one has a turn, until the Limiter denies one. So the number of decisions does
-// not depend on the number of queues.
+// denialGroup has the requests, of all queues, that the Limiter last denied with the same denial. At
+// retryAt, the first waiting request gets a slot, and the Limiter decides about it again. Then the next
+// one gets a slot, until the Limiter denies a request. So the number of decisions does not depend on the
+// number of queues.
 //
-// Several requests can have a turn at the same time: at most one after a denial, and at most n after
-// n turns ended without a denial. So with a slow store the group soon uses the whole limit. Unless
-// others use the limit too, at most half of its turns end with a denial.
+// Several requests of a group can have slots at the same time: at most one after a denial, and at most
+// n after n slots ended without a denial. So with a slow store the group soon uses the whole limit.
+// Unless others use the limit too, at most half of the slots end with a denial.
 //
-// If a server does not accept the first request in line, this request leaves the line, and the next
-// one has a turn. It returns to the line when its server accepts it. So it costs nothing meanwhile.
+// If the server of the first waiting request does not accept it, this request waits in the queue of its
+// server, and the next one gets the slot. It returns to the group when its server accepts it.
 type denialGroup struct {
 	denial   denial
-	requests int // all that wait or have a turn
+	requests int // all that wait or have a slot
 	retryAt  time.Time
-	line     []*pendingRequest // by arrival
-	turns    int               // that have begun and not ended
-	granted  int               // turns that ended without a denial since retryAt was set
-	timer    *time.Timer       // when a turn can begin; wakes one request, which calls dispatch
+	waiting  []*pendingRequest // until the group has a slot for them; by arrival
+	slots    int               // requests that have a slot
+	admitted int               // slots that ended without a denial since retryAt was set
+	timer    *time.Timer       // when the next request can get a slot; wakes one request, which calls dispatch
 }
 
-// setGroup moves a request that neither waits nor has a turn to the group of a denial, or to none.
+// setGroup moves a request that neither waits nor has a slot to the group of a denial, or to none.
 func (t *Transport) setGroup(p *pendingRequest, to *denial) {
 	before := p.group
 	p.group = nil
@@ -48,24 +48,24 @@ func (t *Transport) setGroup(p *pendingRequest, to *denial) {
 	}
 }
 
-// dispatch gives turns to the first requests in line whose servers accept them.
+// dispatch gives slots to the first waiting requests whose servers accept them.
 func (g *denialGroup) dispatch(now time.Time) {
-	for len(g.line) > 0 && g.hasTurn(now) {
-		p := g.line[0]
+	for len(g.waiting) > 0 && g.hasFreeSlot(now) {
+		p := g.waiting[0]
 		p.moveTo(&p.queue.denied)
 		p.queue.dispatch(now)
 	}
 }
 
-// takeTurn reports whether the turn of a request begins now.
-func (g *denialGroup) takeTurn(p *pendingRequest, now time.Time) bool {
-	if !g.hasTurn(now) || len(g.line) > 0 && g.line[0].arrival < p.arrival {
+// takeSlot takes a slot of the group for a request. It returns false if the request has to wait.
+func (g *denialGroup) takeSlot(p *pendingRequest, now time.Time) bool {
+	if !g.hasFreeSlot(now) || len(g.waiting) > 0 && g.waiting[0].arrival < p.arrival {
 		return false
 	}
-	g.turns++
+	g.slots++
 	return true
 }
 
-func (g *denialGroup) hasTurn(now time.Time) bool {
-	return g.turns < max(g.granted, 1) && !g.retryAt.After(now)
+func (g *denialGroup) hasFreeSlot(now time.Time) bool {
+	return g.slots < max(g.admitted, 1) && !g.retryAt.After(now)
 }

@@ -46,6 +46,36 @@ func ExampleKeyByCookie() {
 	// GET example.com/ 429
 }
 
+// Requests without an API key share one limit with OrShare, and have no limit with OrSkip.
+func ExampleOptionalKey() {
+	key := httplimit.KeyByHeader("X-Api-Key")
+	for _, rule := range []sluice.Rule[*http.Request]{
+		sluice.By("share", key.OrShare(), "fixedwindow 1/hour"),
+		key.OrSkip(sluice.Rule[*http.Request]{Name: "skip", Spec: "fixedwindow 1/hour"}),
+	} {
+		limiter, err := sluice.For(nil, rule)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		h := httplimit.Handler(limiter, hello, httplimit.Options{})
+		for _, value := range []string{"k1", "k1", "", ""} {
+			r := httptest.NewRequest("GET", "/"+rule.Name+"/"+value, nil)
+			r.Header.Set("X-Api-Key", value)
+			status(h, r)
+		}
+	}
+	// Output:
+	// GET example.com/share/k1 200
+	// GET example.com/share/k1 429
+	// GET example.com/share/ 200
+	// GET example.com/share/ 429
+	// GET example.com/skip/k1 200
+	// GET example.com/skip/k1 429
+	// GET example.com/skip/ 200
+	// GET example.com/skip/ 200
+}
+
 // A limit for each host that the server answers for, in any spelling.
 func ExampleKeyByHost() {
 	limiter, err := sluice.For(nil, sluice.By("host", httplimit.KeyByHost, "fixedwindow 1/hour"))

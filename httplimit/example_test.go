@@ -293,6 +293,29 @@ func ExampleClientIP() {
 	// 2001:db8:1:2::/64
 }
 
+// The application can count or log requests whose key may be the address of a proxy.
+func ExampleClientIP_Check() {
+	check, err := httplimit.ClientIP{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}.Check()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, hop := range []struct{ peer, forwarded string }{
+		{"10.0.0.1:5001", "192.0.2.1"},
+		{"10.0.1.1:5001", "192.0.2.1"}, // a proxy that is missing in Trusted, or a client
+		{"10.0.0.1:5001", "unknown"},
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = hop.peer
+		r.Header.Set("X-Forwarded-For", hop.forwarded)
+		fmt.Println(check(r))
+	}
+	// Output:
+	// <nil>
+	// httplimit: a peer that is not trusted sent X-Forwarded-For or Forwarded
+	// httplimit: a trusted peer sent X-Forwarded-For or Forwarded with an element that is no address
+}
+
 // A client that follows the server's limit. The third request would have to wait for half an
 // hour, which is longer than its timeout, so it is not sent.
 func ExampleTransport() {

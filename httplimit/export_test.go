@@ -1,13 +1,13 @@
 package httplimit
 
-// Queues returns how many hosts the transport remembers.
+// Queues returns the number of queues.
 func (t *Transport) Queues() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.queues)
 }
 
-// Groups returns how many denials the transport remembers.
+// Groups returns the number of groups of denied requests.
 func (t *Transport) Groups() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -19,7 +19,7 @@ func (t *Transport) Pending() (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, q := range t.queues {
-		n += q.active + len(q.fresh) + len(q.denied) + int(q.slots)
+		n += q.active + len(q.waiting) + len(q.denied) + int(q.slots)
 	}
 	return n
 }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/structured"
+	"github.com/sluice-go/sluice/httplimit/internal/structured"
 )
 
 // reportedQuota is what a response reports of one limit.

@@ -1,3 +1,5 @@
+// These tests promise that the numbers in the RateLimit fields are true: a client that
+// follows them is let in, and not later than possible.
 package httplimit_test
 
 import (
@@ -21,13 +23,10 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
-	"github.com/sluice-go/sluice/internal/structured"
+	"github.com/sluice-go/sluice/httplimit/internal/structured"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
-
-// These tests promise that the numbers in the RateLimit fields are true: a client that
-// follows them is let in, and not later than possible.
 
 // specs are policies of all algorithms, with periods from nanoseconds to years.
 var specs = []string{

@@ -1,3 +1,5 @@
+// These tests promise what Handler answers: statuses, Retry-After, problem documents, the
+// fields of several limiters, and that it changes nothing else.
 package httplimit_test
 
 import (
@@ -20,9 +22,6 @@ import (
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/storage"
 )
-
-// These tests promise what Handler answers: statuses, Retry-After, problem documents, the
-// fields of several limiters, and that it changes nothing else.
 
 const (
 	quotaExceeded   = "https://iana.org/assignments/http-problem-types#quota-exceeded"

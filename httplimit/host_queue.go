@@ -27,9 +27,9 @@ type hostQueue struct {
 	responses int64 // all responses so far
 	events    int64 // all sends and responses so far; gives them an order
 
-	fresh       []*pendingRequest // wait, and were never denied by the Limiter; by arrival
-	denied      []*pendingRequest // were denied, and wait for the server; by arrival
-	preferFresh bool              // the Limiter denied a request again
+	waiting     []*pendingRequest // until the server accepts them; by arrival
+	denied      []*pendingRequest // the same, but the Limiter has denied these before
+	deniedAgain bool              // the Limiter has denied one again, so the next slot is for waiting
 	timer       *time.Timer       // when the next request can get a slot; wakes one request, which calls dispatch
 	recheck     chan struct{}     // closed when a wait that is certain may be longer than the requests' contexts allow
 }
@@ -38,7 +38,7 @@ type hostQueue struct {
 type pendingRequest struct {
 	queue   *hostQueue
 	arrival int64              // its number among the requests of the Transport
-	list    *[]*pendingRequest // where it waits: fresh, denied or the line of its group; else nil
+	list    *[]*pendingRequest // in which it waits, of its queue or its group; nil if it does not wait
 	hasSlot bool
 	granted chan struct{} // gets a value with the slot
 	delay   string        // the WaitError.By of the last denial by the Limiter
@@ -65,8 +65,8 @@ func (q *hostQueue) waitIsCertain(now time.Time) bool {
 
 // next returns the request that gets the next slot, or nil if none waits.
 func (q *hostQueue) next() *pendingRequest {
-	if len(q.fresh) > 0 && (len(q.denied) == 0 || q.preferFresh || q.fresh[0].arrival < q.denied[0].arrival) {
-		return q.fresh[0]
+	if len(q.waiting) > 0 && (len(q.denied) == 0 || q.deniedAgain || q.waiting[0].arrival < q.denied[0].arrival) {
+		return q.waiting[0]
 	}
 	if len(q.denied) > 0 {
 		return q.denied[0]
@@ -75,19 +75,19 @@ func (q *hostQueue) next() *pendingRequest {
 }
 
 // dispatch gives slots to as many waiting requests as the server would accept now. A denied request
-// also needs a turn, and waits for it in the line of its group.
+// also needs a slot of its group. If the group has none, the request waits in the group.
 func (q *hostQueue) dispatch(now time.Time) {
 	for p := q.next(); p != nil; p = q.next() {
 		if at := q.earliestSend(now, q.slots); at.After(now) {
 			q.timer.Reset(at.Sub(now))
 			return
 		}
-		if p.group != nil && !p.group.takeTurn(p, now) {
-			p.moveTo(&p.group.line)
+		if p.group != nil && !p.group.takeSlot(p, now) {
+			p.moveTo(&p.group.waiting)
 			continue
 		}
 		p.moveTo(nil)
-		p.hasSlot, q.preferFresh = true, false
+		p.hasSlot, q.deniedAgain = true, false
 		q.slots++
 		select {
 		case p.granted <- struct{}{}:
@@ -124,12 +124,12 @@ func (t *Transport) waitForSlot(ctx context.Context, p *pendingRequest) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	q := p.queue
-	p.moveTo(&q.fresh)
+	p.moveTo(&q.waiting)
 	defer p.moveTo(nil)
-	var turn <-chan time.Time
+	var groupTimer <-chan time.Time
 	if p.group != nil {
 		p.moveTo(&q.denied)
-		turn = p.group.timer.C
+		groupTimer = p.group.timer.C
 	}
 	for by := p.delay; ; by = cmp.Or(p.delay, theServer) {
 		now := time.Now()
@@ -155,7 +155,7 @@ func (t *Transport) waitForSlot(ctx context.Context, p *pendingRequest) error {
 		select {
 		case <-p.granted:
 		case <-q.timer.C:
-		case <-turn:
+		case <-groupTimer:
 		case <-recheck:
 		case <-ctx.Done():
 		}
@@ -163,14 +163,14 @@ func (t *Transport) waitForSlot(ctx context.Context, p *pendingRequest) error {
 	}
 }
 
-// releaseSlot also ends the turn of the request.
+// releaseSlot ends the slot of a request, also in its group.
 func (p *pendingRequest) releaseSlot(now time.Time, denied bool) {
 	p.hasSlot = false
 	p.queue.slots--
 	if g := p.group; g != nil {
-		g.turns--
+		g.slots--
 		if !denied {
-			g.granted++
+			g.admitted++
 		}
 		g.timer.Reset(g.retryAt.Sub(now))
 	}
@@ -205,7 +205,7 @@ func (t *Transport) postpone(ctx context.Context, p *pendingRequest, d *compose.
 	defer t.mu.Unlock()
 	q, now := p.queue, time.Now()
 	defer q.update(now)
-	q.preferFresh = p.group != nil
+	q.deniedAgain = p.group != nil
 	p.delay = fmt.Sprintf("the rule %q", d.Rule)
 	p.releaseSlot(now, true)
 	if retrywait.ExceedsDeadline(ctx, d.RetryAfter) {
@@ -218,7 +218,7 @@ func (t *Transport) postpone(ctx context.Context, p *pendingRequest, d *compose.
 		}
 	}
 	t.setGroup(p, &of)
-	p.group.retryAt, p.group.granted = now.Add(d.RetryAfter), 0
+	p.group.retryAt, p.group.admitted = now.Add(d.RetryAfter), 0
 	p.group.timer.Reset(d.RetryAfter)
 	return nil
 }
@@ -263,7 +263,7 @@ func (t *Transport) updateFromResponse(p *pendingRequest, response *http.Respons
 	case response != nil, errors.As(err, &failed) && failed.Op == "dial":
 		q.quota.giveBack(p.sentAt, p.usedRefill)
 	default:
-		q.quota.lost++
+		q.quota.unanswered++
 	}
 	q.responses++
 	if q.inFlight == 0 {

@@ -1,3 +1,5 @@
+// These tests promise what happens to requests without a key, and that no key
+// equals the key of an address.
 package httplimit_test
 
 import (
@@ -5,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,9 +16,6 @@ import (
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 )
-
-// These tests promise what happens to requests without a key, and that no key
-// equals the key of an address.
 
 func clientKey(t testing.TB) func(*http.Request) string {
 	key, err := httplimit.ClientIP{}.Key()
@@ -218,7 +216,7 @@ func ExampleOptionalKey_OrIP() {
 // The application answers requests without a session itself.
 func ExampleOptionalKey_OrDeny() {
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
-		httplimit.KeyByCookie("session").OrDeny(compose.Rule[*http.Request]{Name: "session", Spec: "gcra 10/m"}))
+		httplimit.KeyByCookie("session").OrDeny(compose.Rule[*http.Request]{Name: "session", Spec: "gcra 1/m"}))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -230,8 +228,18 @@ func ExampleOptionalKey_OrDeny() {
 		}
 		httplimit.Problem(w, r, refusal)
 	}})
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
-	fmt.Println(w.Code, strings.TrimSpace(w.Body.String()))
-	// Output: 403 sign in first
+	r := httptest.NewRequest("GET", "/", nil)
+	show(h, r)
+	r.AddCookie(&http.Cookie{Name: "session", Value: "s1"})
+	show(h, r)
+	show(h, r)
+	// Output:
+	// 403 sign in first
+	// 200 hello
+	//   RateLimit-Policy: "session";q=1;w=60
+	//   RateLimit: "session";r=0;t=60
+	// 429 {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,"violated-policies":["session"]}
+	//   RateLimit-Policy: "session";q=1;w=60
+	//   RateLimit: "session";r=0;t=60
+	//   Retry-After: 60
 }

@@ -10,9 +10,9 @@ import (
 // maxWait is the longest pause, and the longest time for which a reported limit delays requests.
 const maxWait = time.Hour
 
-// minBelief is how long a limit stays in force, at least, after the last response that
+// quotaTTL is how long a limit stays in force, at least, after the last response that
 // reported it. A server may report it on some routes only, or only with denials.
-const minBelief = time.Minute
+const quotaTTL = time.Minute
 
 // slack is how much longer one request may travel to the server than another. Without it, a request
 // that is sent a window after a slow one could reach the server less than a window after it.
@@ -27,8 +27,8 @@ const slack = 100 * time.Millisecond
 type serverQuota struct {
 	known       bool // a response reported a limit; all else is valid only then
 	remaining   int64
-	leastSeen   int64         // the least that was reported since no request was in flight
-	lost        int64         // requests without a response since then
+	lowest      int64         // the lowest report since no request was in flight
+	unanswered  int64         // requests without a response since then
 	refillAt    time.Time     // when the server accepts one more than remaining
 	refillSetAt int64         // the event that set refillAt
 	reportedAt  time.Time     // the latest refillAt of all reports since a request used the refill
@@ -86,11 +86,11 @@ func (s *serverQuota) update(now time.Time, sentAt, event int64, reported report
 		s.known, s.remaining = true, math.MinInt64 // any report is higher
 	}
 	s.remaining = min(max(s.remaining, reported.remaining-uncounted), reported.remaining)
-	s.leastSeen = min(s.leastSeen, reported.remaining)
+	s.lowest = min(s.lowest, reported.remaining)
 	wait := max(reported.wait, time.Second) // a server that reports no time is probed soon
 	s.window = min(max(reported.window, wait)+slack, maxWait)
 	s.fullAt = now.Add(s.window)
-	s.expiresAt = now.Add(max(s.window, minBelief))
+	s.expiresAt = now.Add(max(s.window, quotaTTL))
 	// A request that was sent after refillAt was set has newer information. An older one
 	// may be outdated, so it counts only if it reports a later time.
 	refillAt := now.Add(min(wait, maxWait))
@@ -102,10 +102,10 @@ func (s *serverQuota) update(now time.Time, sentAt, event int64, reported report
 
 // allAnswered is called when no request is in flight.
 func (s *serverQuota) allAnswered() {
-	if s.leastSeen != math.MaxInt64 {
-		s.remaining = max(s.remaining, s.leastSeen-s.lost)
+	if s.lowest != math.MaxInt64 {
+		s.remaining = max(s.remaining, s.lowest-s.unanswered)
 	}
-	s.leastSeen, s.lost = math.MaxInt64, 0
+	s.lowest, s.unanswered = math.MaxInt64, 0
 }
 
 // serverPause is the time in which no request is sent, because the server answered 429 or

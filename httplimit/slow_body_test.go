@@ -1,3 +1,4 @@
+// These tests promise that a denial does not wait for the body of its request.
 package httplimit_test
 
 import (
@@ -15,8 +16,6 @@ import (
 
 	"github.com/sluice-go/sluice/httplimit"
 )
-
-// These tests promise that a denial does not wait for the body of its request.
 
 // maxWait bounds waits that are short unless something is broken.
 const maxWait = 20 * time.Second

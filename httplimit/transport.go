@@ -49,17 +49,17 @@ import (
 //
 // # Order
 //
-// Requests to a server are sent in the order in which they arrived. The exception is a request
-// that the Limiter denies: others pass it until its turn comes. Then it goes before all requests to
-// this server that arrived later. If the Limiter denies it a second time, the first waiting request
-// that was never denied goes next. A new request does not wait for a turn, so the Limiter may allow it
-// before the requests that it has denied.
+// Requests to a server are sent in the order in which they arrived, except those that the Limiter
+// denies. A denied request waits in a queue for its RetryAfter, and other requests are sent meanwhile. Then
+// the Limiter decides about it again, before all requests to this server that arrived later. If the
+// Limiter denies it again, the first waiting request that was never denied goes next. A new request
+// does not wait in the queue of the denied requests, so the Limiter may allow it before them.
 //
-// Requests that the same rule denies with the same key and cost take turns, even if they are for
-// different servers. The turns begin when RetryAfter is over, end with the next denial, and follow
-// the order in which the requests arrived. If the server's limit does not allow a request when its
-// turn comes, the next request has a turn at once. The request that missed its turn can have another
-// one when the server's limit allows it.
+// Requests that the same rule denies with the same key and cost share one queue, even if they are for
+// different servers. After RetryAfter, the Limiter decides about them in the order in which they
+// arrived, until it denies one. If a server's limit does not allow the first request of the queue, the
+// Limiter decides about the next one at once. The first request returns to the queue when the server's
+// limit allows it.
 //
 // The zero value is ready to use. A Transport must not be copied after first use. It is safe for
 // concurrent use and starts no goroutine. [http.Client.CloseIdleConnections] closes all that it has:
@@ -76,7 +76,7 @@ type Transport struct {
 	// decides, the request's context ends or a response arrives that delays the request again. The
 	// refund takes at most the limiter's Timeout, even after the end of the context.
 	//
-	// The Limiter decides about a denied request again when its turn comes. If all requests have the same
+	// The Limiter decides about a denied request again after RetryAfter. If all requests have the same
 	// key and cost, and nobody else uses the limit, there are at most about three decisions for each
 	// request. This number does not depend on the number of servers.
 	Limiter *compose.Limiter[*http.Request]
@@ -215,7 +215,7 @@ func (t *Transport) enqueue(r *http.Request) *pendingRequest {
 			})
 			t.nextSweep = 2 * len(t.queues)
 		}
-		q = &hostQueue{timer: time.NewTimer(0), quota: serverQuota{leastSeen: math.MaxInt64}}
+		q = &hostQueue{timer: time.NewTimer(0), quota: serverQuota{lowest: math.MaxInt64}}
 		t.queues[key] = q
 	}
 	t.arrivals++

@@ -100,7 +100,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// newResponse returns a response with these fields, given as name and value in turn.
+// newResponse returns a response with these fields, given as pairs of name and value.
 func newResponse(status int, fields ...string) (*http.Response, error) {
 	response := &http.Response{StatusCode: status, Header: make(http.Header), Body: http.NoBody}
 	for i := 0; i < len(fields); i += 2 {
@@ -133,6 +133,14 @@ func (c *transport) concurrent(t *testing.T, n int) {
 		all.Go(func() { get(t, c, "http://example.com/") })
 	}
 	all.Wait()
+}
+
+// requireError sends a request that must fail with this error.
+func (c *transport) requireError(t *testing.T, want error) {
+	t.Helper()
+	r, _ := request(t.Context(), t)
+	_, err := c.RoundTrip(r)
+	require.ErrorIs(t, err, want)
 }
 
 func (c *transport) times() []time.Duration {
@@ -242,6 +250,9 @@ func countingLimiter(t *testing.T, store storage.Store, calls map[compose.Op]int
 	require.NoError(t, err)
 	return limiter
 }
+
+// unlimited reports no limit.
+func unlimited(*http.Request) (*http.Response, error) { return newResponse(200) }
 
 // onePerSecond reports that nothing remains, and that one unit comes back each second.
 func onePerSecond(*http.Request) (*http.Response, error) {

@@ -1,3 +1,6 @@
+// These tests promise that a Limiter whose limit is the same for all hosts costs no more if there are
+// many hosts, that it allows their requests in the order of arrival, and that a host that accepts no
+// requests does not delay the others.
 package httplimit_test
 
 import (
@@ -21,10 +24,6 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// These tests promise that a Limiter whose limit is the same for all hosts costs no more if there are
-// many hosts, that it allows their requests in the order of arrival, and that a host that accepts no
-// requests does not delay the others.
-
 // The Limiter decides once about each request when it arrives. Later it decides twice for each allowed
 // request: it allows this one and denies the next one.
 func TestDecisionsDoNotDependOnTheNumberOfHosts(t *testing.T) {
@@ -42,7 +41,7 @@ func TestDecisionsDoNotDependOnTheNumberOfHosts(t *testing.T) {
 			t.Run(fmt.Sprint(hosts, " ", name), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					calls := make(map[compose.Op]int)
-					c := newTransport(func(*http.Request) (*http.Response, error) { return newResponse(200) })
+					c := newTransport(unlimited)
 					c.Limiter = countingLimiter(t, test.store, calls, rule("own", test.spec))
 					var all sync.WaitGroup
 					for i := range 1000 {
@@ -83,9 +82,9 @@ func TestPausedHostDoesNotDelayOthers(t *testing.T) {
 	})
 }
 
-// While its server paused, a denied request missed its turn. After the pause it has to wait for the next
-// turn, but the request behind it has not.
-func TestRequestThatMissedItsTurnLetsOthersPass(t *testing.T) {
+// RetryAfter ends while the server of a denied request pauses. After the pause, the request has to wait
+// for the Limiter, but a request behind it that the Limiter allows does not wait.
+func TestDeniedRequestOfAPausedServerLetsOthersPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newRecorder(t, func(r *http.Request) (*http.Response, error) {
 			if r.URL.Path == "/a/pause" {
@@ -111,7 +110,7 @@ func TestRequestThatMissedItsTurnLetsOthersPass(t *testing.T) {
 // A refund shortens the wait. All requests wait as long as the latest denial says.
 func TestShorterDenialIsForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newRecorder(t, func(*http.Request) (*http.Response, error) { return newResponse(200) })
+		l := newRecorder(t, unlimited)
 		l.Key = firstSegment
 		l.Limiter = limiterOf(t, nil, "gcra 1/10s burst=10")
 		spend, _ := request(t.Context(), t)
@@ -127,11 +126,12 @@ func TestShorterDenialIsForAll(t *testing.T) {
 	})
 }
 
-// The request whose turn it is ends. The next one, to another host, has its turn at once.
-func TestTurnIsPassedOnForAnyReason(t *testing.T) {
+// The request that the Limiter decides about again ends. The next one, to another host, gets the slot
+// at once.
+func TestSlotOfADeniedRequestIsPassedOnForAnyReason(t *testing.T) {
 	for name, ends := range map[string]func(cancel func()) int64{ // when the Limiter decides again; it returns the cost
-		"canceled before the turn": nil,
-		"canceled during the turn": func(cancel func()) int64 { cancel(); return 0 },
+		"canceled while it waits":  nil,
+		"canceled during the call": func(cancel func()) int64 { cancel(); return 0 },
 		"panic":                    func(func()) int64 { panic("cost") },
 		"error":                    func(func()) int64 { return -1 },
 		"another denial":           func(func()) int64 { return 2 },
@@ -154,7 +154,7 @@ func TestTurnIsPassedOnForAnyReason(t *testing.T) {
 					}
 					return ends(cancel)
 				}
-				l := newRecorder(t, func(*http.Request) (*http.Response, error) { return newResponse(200) })
+				l := newRecorder(t, unlimited)
 				l.Key = firstSegment
 				l.Limiter = newLimiter(t, limiterOptions{Clock: time.Now}, nil, own)
 				l.start(t.Context(), "/first")
@@ -279,7 +279,7 @@ func requireWithin(t *testing.T, policy sluice.Policy, sent []time.Duration, cos
 }
 
 func BenchmarkTransport(b *testing.B) {
-	answer := roundTripper(func(*http.Request) (*http.Response, error) { return newResponse(200) })
+	answer := roundTripper(unlimited)
 	for name, spec := range map[string]string{"no limiter": "", "always allowed": "gcra 1000000000/s"} {
 		client := &httplimit.Transport{Base: answer}
 		if spec != "" {
@@ -296,14 +296,14 @@ func BenchmarkTransport(b *testing.B) {
 	}
 }
 
-// A rule can have a different key for each request. Each denied request then waits for a turn of its
+// A rule can have a different key for each request. Each denied request then waits in a queue of its
 // own. The time of a request that is not denied must not depend on their number.
 func BenchmarkTransportWithDeniedRequests(b *testing.B) {
 	for _, denied := range []int{10, 10_000} {
 		b.Run(fmt.Sprint(denied), func(b *testing.B) {
 			own := uploads("gcra 1/24h")
 			own.Key = func(r *http.Request) string { return r.URL.Path }
-			answer := roundTripper(func(*http.Request) (*http.Response, error) { return newResponse(200) })
+			answer := roundTripper(unlimited)
 			client := &httplimit.Transport{Base: answer, Limiter: newLimiter(b, limiterOptions{}, nil, own)}
 			ctx, cancel := context.WithCancel(b.Context())
 			var all sync.WaitGroup

@@ -1,3 +1,5 @@
+// These tests promise that Transport keeps within its Limiter too, that only requests that
+// are sent pay, and what the errors of the others say.
 package httplimit_test
 
 import (
@@ -20,9 +22,6 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
-
-// These tests promise that Transport keeps within its Limiter too, that only requests that
-// are sent pay, and what the errors of the others say.
 
 // requireSpaced checks that at least this time is between all requests.
 func requireSpaced(t *testing.T, least time.Duration, times []time.Duration) {
@@ -177,7 +176,7 @@ func TestFailurePolicyOfTheLimiterDecides(t *testing.T) {
 		compose.FailClosed: storage.ErrUnavailable, compose.FailOpen: nil, compose.FailLocal: nil,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c := newTransport(func(*http.Request) (*http.Response, error) { return newResponse(200) })
+			c := newTransport(unlimited)
 			c.Limiter = newLimiter(t, limiterOptions{Clock: time.Now, OnFailure: policy}, stuck(), rule("own", "gcra 1/s"))
 			r, b := request(t.Context(), t)
 			_, err := c.RoundTrip(r)

@@ -1,3 +1,4 @@
+// These tests promise how long Transport pauses after a 429 or 503, and how it resumes.
 package httplimit_test
 
 import (
@@ -15,8 +16,6 @@ import (
 
 	"github.com/sluice-go/sluice/compose"
 )
-
-// These tests promise how long Transport pauses after a 429 or 503, and how it resumes.
 
 func TestPauseFollowsTheResponse(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -1,3 +1,5 @@
+// These tests promise the order in which requests are sent, that no request waits in vain,
+// and that each ends.
 package httplimit_test
 
 import (
@@ -15,9 +17,6 @@ import (
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
-
-// These tests promise the order in which requests are sent, that no request waits in vain,
-// and that each ends.
 
 func TestLimiterDecidesOnlyWhatTheServerAccepts(t *testing.T) {
 	for _, status := range []int{200, 503} {
@@ -49,7 +48,6 @@ func TestDecisionsOfTheLimiterShareRoundTrips(t *testing.T) {
 }
 
 func TestRequestsAreSentInOrderOfArrival(t *testing.T) {
-	unlimited := func(*http.Request) (*http.Response, error) { return newResponse(200) }
 	for name, test := range map[string]struct {
 		answer  func(*http.Request) (*http.Response, error)
 		limiter *compose.Limiter[*http.Request]
@@ -80,7 +78,7 @@ func TestRequestsAreSentInOrderOfArrival(t *testing.T) {
 
 func TestCheaperRequestsDoNotWaitForDeniedOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newRecorder(t, func(*http.Request) (*http.Response, error) { return newResponse(200) })
+		l := newRecorder(t, unlimited)
 		own := rule("own", "gcra 1/s burst=10")
 		own.Cost = func(r *http.Request) int64 { return int64(len(r.URL.Path)) }
 		l.Limiter = newLimiter(t, limiterOptions{Clock: time.Now}, nil, own)
@@ -96,7 +94,7 @@ func TestCheaperRequestsDoNotWaitForDeniedOnes(t *testing.T) {
 
 func TestOtherKeysDoNotWaitForDeniedRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newRecorder(t, func(*http.Request) (*http.Response, error) { return newResponse(200) })
+		l := newRecorder(t, unlimited)
 		own := rule("own", "gcra 1/10s")
 		own.Key = func(r *http.Request) string { return r.URL.Path }
 		l.Limiter = newLimiter(t, limiterOptions{Clock: time.Now}, nil, own)
@@ -327,7 +325,7 @@ func TestDeniedRequestFailsAtOnceOnALongPause(t *testing.T) {
 
 func TestPanicClosesTheBody(t *testing.T) {
 	for _, who := range []string{"limiter", "key"} {
-		c := newTransport(func(*http.Request) (*http.Response, error) { return newResponse(200) })
+		c := newTransport(unlimited)
 		own := rule("own", "gcra 1/s")
 		own.Cost = func(*http.Request) int64 { panic("cost") }
 		if who == "key" {
@@ -369,7 +367,7 @@ func TestDeniedRequestsDoNotStarveOthers(t *testing.T) {
 }
 
 // After a denial, a denied request does not go next again, even if it has a key of its own.
-func TestSecondDenialLetsAFreshRequestPass(t *testing.T) {
+func TestSecondDenialLetsAnUndeniedRequestPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newRecorder(t, onePerSecond)
 		var decided []string

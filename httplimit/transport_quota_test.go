@@ -1,3 +1,5 @@
+// These tests promise that Transport keeps within the limits that servers report, uses
+// nearly all of them, and forgets what no longer matters.
 package httplimit_test
 
 import (
@@ -21,9 +23,6 @@ import (
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 )
-
-// These tests promise that Transport keeps within the limits that servers report, uses
-// nearly all of them, and forgets what no longer matters.
 
 // slack is the longest way to the server that causes no denials.
 const slack = 100 * time.Millisecond
@@ -178,7 +177,7 @@ func TestLimiterDelaysRequests(t *testing.T) {
 		limiter, err := limiterOptions{Clock: time.Now}.New(nil,
 			compose.Rule[*http.Request]{Name: "host", Key: httplimit.KeyByHost, Spec: "gcra 2/10s"})
 		require.NoError(t, err)
-		c := newTransport(func(*http.Request) (*http.Response, error) { return newResponse(200) })
+		c := newTransport(unlimited)
 		c.Limiter = limiter
 		require.Equal(t, seconds(0, 0, 5, 10), c.sequential(t, 4))
 		get(t, c, "http://example.org/")
@@ -287,11 +286,7 @@ func TestFailedRequestCountsAsSpent(t *testing.T) {
 			}
 			return newResponse(200, "RateLimit", `"a";r=1;t=100`)
 		})
-		go func() {
-			r, _ := request(t.Context(), t)
-			_, err := c.RoundTrip(r)
-			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-		}()
+		go c.requireError(t, io.ErrUnexpectedEOF)
 		synctest.Wait()
 		require.Len(t, c.sequential(t, 1), 2)
 		time.Sleep(2 * time.Second)
@@ -314,9 +309,7 @@ func TestRequestThatCannotConnectSpendsNoQuota(t *testing.T) {
 		refused := func(n int) {
 			down = true
 			for range n {
-				r, _ := request(t.Context(), t)
-				_, err := c.RoundTrip(r)
-				require.ErrorIs(t, err, syscall.ECONNREFUSED)
+				c.requireError(t, syscall.ECONNREFUSED)
 			}
 			down = false
 		}
@@ -344,9 +337,7 @@ func TestRefillIsNotSpentWithoutAConnection(t *testing.T) {
 		})
 		get(t, c, "http://example.com/")
 		for range 3 {
-			r, _ := request(t.Context(), t)
-			_, err := c.RoundTrip(r)
-			require.ErrorIs(t, err, syscall.ECONNREFUSED)
+			c.requireError(t, syscall.ECONNREFUSED)
 		}
 		require.Equal(t, seconds(0, 36, 36, 36, 36, 72), c.sequential(t, 2))
 	})
@@ -454,14 +445,7 @@ func TestClientsThatShareALimitGetFewDenials(t *testing.T) {
 		var all sync.WaitGroup
 		for range 3 { // each with a Transport of its own
 			client := &httplimit.Transport{Base: w}
-			all.Go(func() {
-				for {
-					r, _ := http.NewRequestWithContext(ctx, "GET", "http://example.com/", nil)
-					if _, err := client.RoundTrip(r); err != nil {
-						return
-					}
-				}
-			})
+			all.Go(func() { work(ctx, client, 1) })
 		}
 		all.Wait()
 		t.Log(w.statuses)
@@ -602,9 +586,7 @@ func TestRefillThatWasReportedIsNotGivenBack(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		go get(t, c, "http://example.com/")
 		synctest.Wait()
-		r, _ := request(t.Context(), t)
-		_, err := c.RoundTrip(r)
-		require.ErrorIs(t, err, syscall.ECONNREFUSED)
+		c.requireError(t, syscall.ECONNREFUSED)
 		c.concurrent(t, 3)
 		require.Equal(t, seconds(0, 20, 20, 26, 26, 35), c.times())
 	})
@@ -635,11 +617,7 @@ func TestRefillThatAnotherRequestUsedIsNotGivenBack(t *testing.T) {
 			return newResponse(200, "RateLimit", `"a";r=0;t=10`, "RateLimit-Policy", `"a";q=1;w=30`)
 		})
 		c.sequential(t, 1)
-		go func() {
-			r, _ := request(t.Context(), t)
-			_, err := c.RoundTrip(r)
-			require.ErrorIs(t, err, syscall.ECONNREFUSED)
-		}()
+		go c.requireError(t, syscall.ECONNREFUSED)
 		synctest.Wait()
 		c.concurrent(t, 2)
 		require.Equal(t, append(seconds(0, 10), 40*time.Second+slack, 70*time.Second+slack), c.times())

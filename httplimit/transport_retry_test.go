@@ -1,7 +1,6 @@
-package httplimit_test
-
 // These tests promise that Transport sends a request again only if MaxRetries allows it,
 // the server answered 429, and nothing is lost or done twice by sending it again.
+package httplimit_test
 
 import (
 	"context"

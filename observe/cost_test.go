@@ -1,3 +1,4 @@
+// These tests promise that observers do not allocate.
 package observe
 
 import (
@@ -12,8 +13,6 @@ import (
 
 	"github.com/sluice-go/sluice/compose"
 )
-
-// These tests promise that observers do not allocate.
 
 // fullEvent changes every metric except that of errors.
 func fullEvent() compose.Event {

@@ -55,7 +55,7 @@ type Denied struct {
 type counter struct {
 	item       uint64 // a hash of the rule and the whole key
 	errorBound uint64 // of the count
-	place      int    // the index in counters and counts
+	rank       int    // the index in counters and counts
 	rule       string
 	key        []byte // from cutKey
 }
@@ -107,13 +107,13 @@ func (d *Denied) add(rule, key string) {
 		c.item, c.rule, c.key = item, rule, cutKey(c.key[:0], key, item)
 		d.index[item] = c
 	}
-	// The counter takes the first place of its count, so that its count can grow there.
-	count := d.counts[c.place]
-	place := sort.Search(c.place, func(i int) bool { return d.counts[i] == count })
-	first := d.counters[place]
-	d.counters[place], d.counters[c.place] = c, first
-	c.place, first.place = place, c.place
-	d.counts[place]++
+	// The counter moves in front of those with the same count, so that its count can grow there.
+	count := d.counts[c.rank]
+	rank := sort.Search(c.rank, func(i int) bool { return d.counts[i] == count })
+	first := d.counters[rank]
+	d.counters[rank], d.counters[c.rank] = c, first
+	c.rank, first.rank = rank, c.rank
+	d.counts[rank]++
 }
 
 // takeCounter returns a new counter, or the lowest if there are enough.
@@ -121,7 +121,7 @@ func (d *Denied) takeCounter() *counter {
 	last := len(d.counters) - 1
 	if len(d.counters)/countersPerKey < d.size {
 		last++
-		d.counters, d.counts = append(d.counters, &counter{place: last}), append(d.counts, 0)
+		d.counters, d.counts = append(d.counters, &counter{rank: last}), append(d.counts, 0)
 	} else {
 		delete(d.index, d.counters[last].item)
 		d.counters[last].errorBound = d.counts[last]

@@ -1,3 +1,4 @@
+// These tests promise the text and the JSON of the list, and that both are safe to show.
 package observe
 
 import (
@@ -10,8 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
-
-// These tests promise the text and the JSON of the list, and that both are safe to show.
 
 func listOf(keys ...string) *Denied {
 	d := NewDenied(10)

@@ -1,3 +1,5 @@
+// These tests promise which denials are counted, that the counts are within their errors,
+// and that the memory is bounded.
 package observe
 
 import (
@@ -16,9 +18,6 @@ import (
 	"github.com/sluice-go/sluice/compose"
 )
 
-// These tests promise which denials are counted, that the counts are within their errors,
-// and that the memory is bounded.
-
 func TestDeniedCountsOnlyEnforcedRules(t *testing.T) {
 	d := NewDenied(0)
 	l, err := compose.Options[string]{Clock: still, Observer: d.Observe}.New(nil,
@@ -31,9 +30,9 @@ func TestDeniedCountsOnlyEnforcedRules(t *testing.T) {
 		_, err := l.Allow(ctx, key)
 		require.NoError(t, err)
 	}
-	_, err = l.Peek(ctx, "ann") // a look
+	_, err = l.Peek(ctx, "ann") // does not count
 	require.NoError(t, err)
-	_, err = l.AllowN(ctx, "ann", 0) // an error
+	_, err = l.AllowN(ctx, "ann", 0) // is an error
 	require.Error(t, err)
 	require.Equal(t, []DeniedKey{{Rule: "client", Key: "ann", Count: 2}, {Rule: "client", Key: "bob", Count: 1}}, d.Top())
 }
@@ -148,7 +147,7 @@ func requireBounds(t *testing.T, d *Denied, exact map[string]uint64) {
 	}
 	for _, c := range d.counters {
 		ok = ok && c.errorBound <= total/uint64(d.size*countersPerKey)
-		counted += d.counts[c.place]
+		counted += d.counts[c.rank]
 	}
 	ok = ok && len(exact)-len(missing) == len(r.Keys) // none is listed twice
 	ok = ok && counted == total && len(d.counters) <= d.size*countersPerKey && len(d.index) == len(d.counters)

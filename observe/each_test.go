@@ -1,3 +1,4 @@
+// These tests promise that Each calls the observers in their order, and leaves out nil.
 package observe
 
 import (

@@ -2,24 +2,20 @@ package observe_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/observe"
 	"github.com/sluice-go/sluice/storage/memory"
 )
-
-// still is a clock that stands still, so that the examples print the same every time.
-func still() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
-
-func byItself(key string) string { return key }
 
 // show prints the lines of a page that start with a prefix.
 func show(h http.Handler, path, prefix string) {
@@ -44,12 +40,12 @@ func Example() {
 	store, denied := new(memory.Store), observe.NewDenied(100)
 	registry.MustRegister(observe.NewMemoryCollector("memory", store))
 
-	limiter, err := compose.Options[string]{
-		Clock:    still,
+	client := func(name string) string { return name }
+	limiter, err := sluice.Options[string]{
 		Observer: observe.Each(metrics.Observer("api"), denied.Observe),
 	}.New(store,
-		compose.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 2/m"},
-		compose.Rule[string]{Name: "stricter", Key: byItself, Spec: "gcra 1/m", Shadow: true},
+		sluice.Rule[string]{Name: "client", Key: client, Spec: "gcra 2/h"},
+		sluice.Rule[string]{Name: "stricter", Key: client, Spec: "gcra 1/h", Shadow: true},
 	)
 	if err != nil {
 		fmt.Println(err)
@@ -80,8 +76,7 @@ func Example() {
 
 func ExampleDenied_Top() {
 	denied := observe.NewDenied(2)
-	limiter, err := compose.Options[string]{Clock: still, Observer: denied.Observe}.New(nil,
-		compose.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 1/m"})
+	limiter, err := sluice.Options[string]{Observer: denied.Observe}.New(nil, sluice.PerKey("gcra 1/h"))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -92,19 +87,39 @@ func ExampleDenied_Top() {
 		}
 	}
 	for _, k := range denied.Top() {
-		fmt.Printf("%s %s: from %d to %d denials\n", k.Rule, k.Key, k.Count-k.ErrorBound, k.Count)
+		fmt.Printf("%s by %s: from %d to %d denials\n", k.Key, k.Rule, k.Count-k.ErrorBound, k.Count)
 	}
 	// Output:
-	// client ann: from 2 to 2 denials
-	// client bob: from 1 to 1 denials
+	// ann by gcra 1/h: from 2 to 2 denials
+	// bob by gcra 1/h: from 1 to 1 denials
+}
+
+// denial is the event of a limiter that has denied ann.
+var denial = compose.Event{
+	Op: compose.OpAllow, Outcome: compose.Denied,
+	Decision: compose.Decision{Rule: "client", Results: []compose.RuleResult{{Rule: "client", Key: "ann"}}},
+}
+
+// A client that accepts JSON gets the list as JSON.
+func ExampleDenied_ServeHTTP() {
+	denied := observe.NewDenied(10)
+	denied.Observe(denial)
+	r := httptest.NewRequest("GET", "/debug/denied", nil)
+	r.Header.Set("Accept", "application/json")
+	w := httptest.NewRecorder()
+	denied.ServeHTTP(w, r)
+	var list struct{ Keys []observe.DeniedKey }
+	if err := json.NewDecoder(w.Body).Decode(&list); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%+v\n", list.Keys)
+	// Output: [{Rule:client Key:ann Count:1 ErrorBound:0}]
 }
 
 func ExampleDenied_Reset() {
 	denied := observe.NewDenied(10)
-	denied.Observe(compose.Event{
-		Op: compose.OpAllow, Outcome: compose.Denied,
-		Decision: compose.Decision{Rule: "client", Results: []compose.RuleResult{{Rule: "client", Key: "ann"}}},
-	})
+	denied.Observe(denial)
 	fmt.Println(len(denied.Top()))
 	denied.Reset()
 	fmt.Println(len(denied.Top()))
@@ -117,8 +132,7 @@ func ExampleDenied_Reset() {
 func ExampleEach() {
 	denied := observe.NewDenied(10)
 	log := func(e compose.Event) { fmt.Println(e.Op, e.Outcome, e.Decision.Rule) }
-	limiter, err := compose.Options[string]{Clock: still, Observer: observe.Each(denied.Observe, log)}.New(nil,
-		compose.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 1/m"})
+	limiter, err := sluice.Options[string]{Observer: observe.Each(denied.Observe, log)}.New(nil, sluice.PerKey("gcra 1/h"))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -129,8 +143,8 @@ func ExampleEach() {
 		}
 	}
 	// Output:
-	// allow allowed client
-	// allow denied client
+	// allow allowed gcra 1/h
+	// allow denied gcra 1/h
 }
 
 // Several limiters share the metrics. The label limiter has their names.
@@ -142,8 +156,7 @@ func ExampleMetrics_Observer() {
 		return
 	}
 	for _, name := range []string{"api", "login"} {
-		limiter, err := compose.Options[string]{Clock: still, Observer: metrics.Observer(name)}.New(nil,
-			compose.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 1/m"})
+		limiter, err := sluice.Options[string]{Observer: metrics.Observer(name)}.New(nil, sluice.PerKey("gcra 1/h"))
 		if err != nil {
 			fmt.Println(err)
 			return

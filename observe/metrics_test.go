@@ -1,3 +1,5 @@
+// These tests promise what each metric counts, under which labels, and that the package
+// comment lists all of them.
 package observe
 
 import (
@@ -21,9 +23,6 @@ import (
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
-
-// These tests promise what each metric counts, under which labels, and that the package
-// comment lists all of them.
 
 func TestDecisionsAreCountedByTheDecidingRule(t *testing.T) {
 	m, registry := newRegistered(t)

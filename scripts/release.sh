@@ -10,7 +10,7 @@
 # instead, and tags that commit. It does not move the branch, and it pushes nothing. At
 # the end it prints the command that pushes the tags.
 #
-# The modules below internal/ and benchmarks are not released.
+# The module benchmarks and those in an internal directory are not released.
 set -euo pipefail
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$repository"

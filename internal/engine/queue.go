@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/breaker"
+	"github.com/sluice-go/sluice/internal/engine/breaker"
 	"github.com/sluice-go/sluice/storage"
 )
 

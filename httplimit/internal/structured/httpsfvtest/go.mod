@@ -1,4 +1,4 @@
-module github.com/sluice-go/sluice/internal/structured/httpsfvtest
+module github.com/sluice-go/sluice/httplimit/internal/structured/httpsfvtest
 
 go 1.25.0
 
@@ -14,4 +14,4 @@ require (
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )
 
-replace github.com/sluice-go/sluice => ../../..
+replace github.com/sluice-go/sluice => ../../../..

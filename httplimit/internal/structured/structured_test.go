@@ -1,3 +1,5 @@
+// These tests promise that ReadItems refuses every malformed field, and returns the Strings
+// of the others. The package httpsfvtest compares it with another library.
 package structured_test
 
 import (
@@ -5,11 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/internal/structured"
+	"github.com/sluice-go/sluice/httplimit/internal/structured"
 )
-
-// These tests promise that ReadItems refuses every malformed field, and returns the Strings
-// of the others. The package httpsfvtest compares it with another library.
 
 func TestReadItemsRefusesMalformedFields(t *testing.T) {
 	for _, bad := range []string{

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/internal/breaker"
+	"github.com/sluice-go/sluice/internal/engine/breaker"
 )
 
 var errRefused = errors.New("connection refused")

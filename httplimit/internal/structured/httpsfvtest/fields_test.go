@@ -1,3 +1,4 @@
+// These tests promise that our parser reads what httpsfv reads, and that httplimit writes canonical fields.
 package httpsfvtest
 
 import (
@@ -14,7 +15,7 @@ import (
 
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
-	"github.com/sluice-go/sluice/internal/structured"
+	"github.com/sluice-go/sluice/httplimit/internal/structured"
 )
 
 // readWithHTTPSFV reads a List of Strings with httpsfv. It returns false if the field is
