@@ -109,7 +109,7 @@ func ExampleSpecError() {
 		fmt.Println(bad.Caret())
 	}
 	// Output:
-	// compose: policy "gcra 100/m brust=20", column 12: unknown option "brust"; gcra takes burst=, cost=; did you mean burst=?
+	// compose: policy "gcra 100/m brust=20", column 12: unknown option "brust"; gcra takes burst=; did you mean burst=?
 	// gcra 100/m brust=20
 	//            ^^^^^^^^
 }

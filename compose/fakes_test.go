@@ -33,7 +33,7 @@ var (
 
 func policyOf(t testing.TB, spec string) algo.Policy {
 	t.Helper()
-	p, err := compose.ParsePolicy(spec)
+	p, err := compose.ParsePolicyWithCost(spec)
 	require.NoError(t, err)
 	return p
 }
