@@ -1,5 +1,9 @@
 package sluice_test
 
+// The tests of this package promise what New, For and the Must forms add to compose.New: For needs a
+// rule, the name of a PerKey rule is its policy, and the Must forms panic with the error. The examples
+// show each operation of a limiter. The tests of package compose check what a limiter decides.
+
 import (
 	"context"
 	"errors"

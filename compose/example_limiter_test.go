@@ -23,14 +23,6 @@ type request struct {
 // noon is a clock that always returns the same time, so that the output never changes.
 func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-func mustPolicy(spec string) algo.Policy {
-	p, err := compose.ParsePolicy(spec)
-	if err != nil {
-		panic(err)
-	}
-	return p
-}
-
 // Two rules limit users and routes. A call must pass both rules. A denied call is charged
 // under neither. Ann's fourth call is denied and does not count for the route, so Bob's call is
 // allowed.

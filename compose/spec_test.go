@@ -1,7 +1,7 @@
 package compose_test
 
-// These tests promise that ParsePolicyWithCost and String are inverse, and that an error shows the word
-// at fault and what would be valid. suggestion_test.go applies the suggestions.
+// These tests promise that ParsePolicyWithCost and String are inverse, and that an error shows the
+// word at fault and what would be valid. suggestion_test.go applies the suggestions.
 
 import (
 	"strings"
