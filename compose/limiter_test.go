@@ -29,7 +29,7 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-func TestCallPaysUnderAllRulesOrNone(t *testing.T) {
+func TestCallIsChargedUnderAllRulesOrNone(t *testing.T) {
 	clock := newClock()
 	l := newLimiter(t, compose.Options[call]{Clock: clock.Now}, nil,
 		compose.Rule[call]{Name: "user", Key: byUser, Spec: "gcra 2/m"},
@@ -315,7 +315,7 @@ var operations = map[string]func(*compose.Limiter[call], call) (bool, error){
 
 func allowed(d compose.Decision, err error) (bool, error) { return d.Allowed, err }
 
-func TestPolicyForThatFailsFailsTheDecisionAndPaysNothing(t *testing.T) {
+func TestErrorOfPolicyForFailsTheDecisionAndChargesNothing(t *testing.T) {
 	plan := compose.Rule[call]{Name: "plan", Key: byUser, PolicyFor: func(c call) (algo.Policy, error) {
 		if plan, ok := faultyPlans[c.user]; ok {
 			return nil, plan.err
@@ -463,9 +463,9 @@ func (s lateStore) Load(_ context.Context, keys ...string) ([]storage.Record, er
 	return s.Store.Load(background, keys...)
 }
 
-// The engine evaluates the call when the store answers. Under the race detector, this test promises
-// that the call which has already been decided locally shares no memory with that.
-func TestLocalDecisionIsApartFromALateAnswer(t *testing.T) {
+// The engine evaluates the call again when the store answers. Under the race detector, this test
+// checks that this evaluation shares no memory with the local decision.
+func TestLateAnswerDoesNotChangeALocalDecision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, compose.Options[call]{OnFailure: compose.FailLocal}, lateStore{new(memory.Store)}, rulesOf("gcra 1/m")...)
 		d := must(t)(l.Allow(background, ann))

@@ -54,7 +54,7 @@ func TestSettleCorrectsTheEstimateOnce(t *testing.T) {
 	}
 }
 
-// An outage must not make Settle refund units that were never paid.
+// An outage must not make Settle refund units that were never charged.
 func TestDegradedReservationIsChargedInFull(t *testing.T) {
 	for _, p := range []compose.FailurePolicy{compose.FailOpen, compose.FailLocal} {
 		for actual, left := range map[int64]int64{0: 6, 1: 5, 3: 3, 5: 1} {

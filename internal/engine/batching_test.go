@@ -11,7 +11,7 @@ package engine_test
 //     the circuit breaker is open (breaker_test.go)
 //   - after lost replies nothing is lost, charged beyond the limit or refunded twice, and errors
 //     report what is unknown (lost_reply_test.go, random_faults_test.go, edge_cases_test.go)
-//   - a server that decides otherwise than Go is found (wrong_server_test.go)
+//   - a server that decides differently from Go is found (wrong_server_test.go)
 //   - the clocks of the processes change nothing (clock_skew_test.go)
 
 import (
