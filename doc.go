@@ -39,8 +39,7 @@
 //
 // The period is a unit of time (such as ms, s, min, hour or day), with a number if you like
 // (15min). Without burst=, gcra and tokenbucket allow the whole count at once.
-// [compose.ParsePolicy] lists all options. This package refuses the option cost=; set Rule.Cost
-// instead.
+// [compose.ParsePolicy] lists all options.
 //
 // # Rules
 //

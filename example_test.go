@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // A limit of 3 a day for each user, in memory.
@@ -47,8 +48,8 @@ func ExampleNew() {
 // An attempt to log in is limited by its account and by its address.
 type attempt struct{ account, address string }
 
-// Two limits on one call. The third attempt is denied by the rule "account", so it pays
-// nothing under the rule "address".
+// Two limits on one call. The third attempt is denied by the rule "account", so it is
+// not charged under the rule "address".
 func ExampleFor() {
 	logins, err := sluice.For(nil,
 		sluice.By("account", func(a attempt) string { return a.account }, "fixedwindow 2/hour"),
@@ -81,6 +82,20 @@ func ExampleFor_error() {
 	//             ^^^^^^^
 }
 
+// Limiters on one store share the states of rules with the same name. So the used units are kept
+// if the policy of a rule changes.
+func ExampleBy() {
+	store := new(memory.Store)
+	for _, spec := range []string{"fixedwindow 2/hour", "fixedwindow 5/hour"} {
+		limiter := sluice.MustFor(store, sluice.By("user", func(user string) string { return user }, spec))
+		d, err := limiter.AllowN(context.Background(), "ann", 2)
+		fmt.Println(d.Allowed, d.Remaining, err)
+	}
+	// Output:
+	// true 0 <nil>
+	// true 1 <nil>
+}
+
 // A limit for each customer, and one that all customers share because it has no key.
 func ExamplePerKey() {
 	limiter, err := sluice.For(nil,
@@ -102,7 +117,7 @@ func ExamplePerKey() {
 	// bob false, decided by "everyone", <nil>
 }
 
-// A rule written out can have a cost: each call pays for its bytes.
+// A rule written out can have a cost: each call costs its bytes.
 func ExampleRule_cost() {
 	type upload struct {
 		user  string
@@ -197,6 +212,24 @@ func ExampleOptions_clock() {
 	// 12:00:00 false 0 10s <nil>
 	// 12:00:10 true 0 0s <nil>
 	// 12:00:10 false 0 10s <nil>
+}
+
+// Limiters on one store share no limits if their namespaces differ.
+func ExampleOptions_namespace() {
+	store := new(memory.Store)
+	for _, namespace := range []string{"test", "test", "production"} {
+		limiter, err := sluice.Options[string]{Namespace: namespace}.New(store, sluice.PerKey("fixedwindow 1/hour"))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		d, err := limiter.Allow(context.Background(), "ann")
+		fmt.Println(namespace, d.Allowed, err)
+	}
+	// Output:
+	// test true <nil>
+	// test false <nil>
+	// production true <nil>
 }
 
 // ParsePolicy reads a policy that comes from a file or a database.

@@ -99,15 +99,15 @@ func By[T any](name string, key func(T) string, spec string) Rule[T] {
 // own. A change of the algorithm always needs a new name.
 func PerKey(spec string) Rule[string] {
 	name := spec
-	if policy, err := compose.ParseRulePolicy(spec); err == nil {
+	if policy, err := compose.ParsePolicy(spec); err == nil {
 		name = policy.String()
 	}
 	return By(name, func(key string) string { return key }, spec)
 }
 
-// ParsePolicy reads a policy from its spec, for Rule.PolicyFor or a unit test. It refuses the
-// option cost=, because Rule.Cost sets the cost of a call. [compose.ParsePolicy] accepts cost=.
-func ParsePolicy(spec string) (Policy, error) { return compose.ParseRulePolicy(spec) }
+// ParsePolicy reads a policy from its spec, for Rule.PolicyFor or a unit test.
+// [compose.ParsePolicy] lists all options.
+func ParsePolicy(spec string) (Policy, error) { return compose.ParsePolicy(spec) }
 
 // MustNew is New for package variables and tests. It panics where New returns an error.
 func MustNew(store storage.Store, spec string) *Limiter[string] { return must(New(store, spec)) }

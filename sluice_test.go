@@ -13,9 +13,6 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// What New, For and the Must forms promise beyond compose.New. What a limiter decides is
-// tested in package compose.
-
 func TestForNeedsARule(t *testing.T) {
 	_, err := sluice.For[string](nil)
 	require.EqualError(t, err, "sluice: For needs at least one rule; a limiter without rules would allow every call")

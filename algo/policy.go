@@ -67,7 +67,7 @@ type Policy interface {
 	Bound(interval time.Duration) int64
 	// Limit returns the sustained rate. A compose.Stack returns that of its first part.
 	Limit() Limit
-	// String returns the policy's spec, in the form that compose.ParsePolicy reads.
+	// String returns the policy's spec, in the form that compose.ParsePolicyWithCost reads.
 	String() string
 }
 

@@ -1,7 +1,16 @@
 package compose_test
 
-// These tests promise that a limiter returns the same decisions on every store, and in every
-// way to decide: in place, by swaps, in a transaction, and by a program on the server.
+// The tests of this package promise:
+//   - ParsePolicy and String are inverse, and every error shows the word at fault and a remedy;
+//   - a Stack obeys the laws of policies, and charges all of its parts or none;
+//   - a call is charged under all of its rules or under none, and a shadow rule denies nothing;
+//   - a settled reservation leaves the actual cost in the store, also after failures;
+//   - an outage is an error or a Degraded decision, never a denial;
+//   - nobody gets around a limit by creating many keys, or by the clocks of several processes.
+//
+// Each file says more at its top. The tests of this file promise that a limiter returns the same
+// decisions on every store, and in every way to decide: in place, by swaps, in a transaction, and by
+// a program on the server.
 
 import (
 	"context"

@@ -97,7 +97,7 @@ func TestClockThatIsAheadGetsOneBurstEarly(t *testing.T) {
 	} {
 		for name, open := range stores {
 			t.Run(c.spec+" on "+name, func(t *testing.T) {
-				clock, policy := newClock(), policyOf(t, c.spec)
+				clock, policy := newClock(), mustPolicy(c.spec)
 				store := open(t, clock.Now)
 				var limiters []*compose.Limiter[call]
 				for _, ahead := range []time.Duration{0, time.Hour} {
@@ -208,7 +208,7 @@ func TestClockOfTheServerKeepsAFleetWithinTheBound(t *testing.T) {
 	postgresStore, _ := openPostgres(t)
 	for _, store := range []storage.Store{redisStore, postgresStore} {
 		for _, spec := range []string{"gcra 200/s burst=20", "tokenbucket 100/s burst=10", "fixedwindow 20/s", "movingwindow 20/s slots=10"} {
-			policy := policyOf(t, spec)
+			policy := mustPolicy(spec)
 			var admitted atomic.Int64
 			var group sync.WaitGroup
 			began := time.Now()

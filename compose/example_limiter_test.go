@@ -23,16 +23,8 @@ type request struct {
 // noon is a clock that always returns the same time, so that the output never changes.
 func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-func mustPolicy(spec string) algo.Policy {
-	p, err := compose.ParsePolicy(spec)
-	if err != nil {
-		panic(err)
-	}
-	return p
-}
-
-// Two rules limit users and routes. A call must pass both rules, and a denied call pays under
-// neither. Ann's fourth call is denied and does not count for the route, so Bob's call is
+// Two rules limit users and routes. A call must pass both rules. A denied call is charged
+// under neither. Ann's fourth call is denied and does not count for the route, so Bob's call is
 // allowed.
 func ExampleLimiter() {
 	limiter, err := compose.Options[request]{Clock: noon}.New(nil, // nil: in memory
@@ -123,26 +115,8 @@ func ExampleRule_calendar() {
 	// 26 Oct 01:00 CET false 23h0m0s <nil>
 }
 
-// Reserve pays an estimate before the work. Settle corrects it when the work is done.
-func ExampleLimiter_Reserve() {
-	limiter, err := compose.Options[request]{Clock: noon}.New(nil,
-		compose.Rule[request]{Name: "tokens", Key: func(r request) string { return r.user }, Spec: "gcra 1000/m"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	ctx, ann := context.Background(), request{user: "ann"}
-	reservation, d, err := limiter.Reserve(ctx, ann, 400)
-	fmt.Println(d.Allowed, d.Remaining, err)
-	d, err = reservation.Settle(context.WithoutCancel(ctx), 150) // even if ctx has ended
-	fmt.Println(d.Remaining, err)
-	// Output:
-	// true 600 <nil>
-	// 850 <nil>
-}
-
-// One rule counts requests and the other counts tokens. Reserve pays one request and the
-// estimated tokens. SettleFor corrects the tokens, and the request stays paid.
+// One rule counts requests and the other counts tokens. Reserve charges one request and
+// the estimated tokens. SettleFor corrects the tokens, and the request stays charged.
 func ExampleReservation_SettleFor() {
 	user := func(r request) string { return r.user }
 	limiter, err := compose.Options[request]{Clock: noon}.New(nil,
@@ -191,23 +165,110 @@ func ExampleNew() {
 	// scanner true <nil>
 }
 
-// Wait sleeps until the call is allowed. If the wait would end after the deadline, Wait fails
-// at once.
-func ExampleLimiter_Wait() {
-	limiter, err := compose.New(nil, compose.Rule[string]{Name: "mails", Spec: "gcra 1/h"})
+// An error means that the limiter could not decide. It is never a denial.
+func ExampleLimiter_Allow_errors() {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	unknown := errors.New("unknown plan")
+	for _, test := range []struct {
+		ctx   context.Context
+		store storage.Store
+		plan  error
+	}{
+		{context.Background(), nil, nil},
+		{context.Background(), unreachable{}, nil},
+		{context.Background(), nil, unknown},
+		{ended, nil, nil},
+	} {
+		limiter, err := compose.Options[string]{Timeout: 10 * time.Millisecond}.New(test.store, compose.Rule[string]{
+			Name:      "user",
+			PolicyFor: func(string) (algo.Policy, error) { return mustPolicy("fixedwindow 5/hour"), test.plan },
+		})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		decision, err := limiter.Allow(test.ctx, "ann")
+		var rule *compose.RuleError
+		switch {
+		case err == nil:
+			fmt.Println("decided:", decision.Allowed)
+		case errors.As(err, &rule):
+			fmt.Println("a rule has a fault:", rule.Rule, rule.Err)
+		case errors.Is(err, context.Canceled):
+			fmt.Println("the context has ended")
+		case errors.Is(err, storage.ErrUnavailable):
+			fmt.Println("the store is unavailable")
+		default:
+			fmt.Println("no decision:", err)
+		}
+	}
+	// Output:
+	// decided: true
+	// the store is unavailable
+	// a rule has a fault: user PolicyFor: unknown plan
+	// the context has ended
+}
+
+// WaitN sleeps until all n calls are allowed. If no wait helps, or if the wait would end after the
+// deadline, WaitN fails at once.
+func ExampleLimiter_WaitN() {
+	limiter, err := compose.New(nil, compose.Rule[string]{Name: "mails", Spec: "gcra 5/h"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	for range 2 {
-		d, err := limiter.Wait(ctx, "")
-		fmt.Println(d.Allowed, errors.Is(err, context.DeadlineExceeded))
+	for _, n := range []int64{3, 3, 6} {
+		d, err := limiter.WaitN(ctx, "", n)
+		fmt.Println(d.Allowed, errors.Is(err, context.DeadlineExceeded), errors.Is(err, compose.ErrExceedsCapacity))
 	}
 	// Output:
-	// true false
-	// false true
+	// true false false
+	// false true false
+	// false true true
+}
+
+// PeekN returns the decision that AllowN would return. A display can show for each rule what is
+// left.
+func ExampleLimiter_PeekN() {
+	limiter, err := compose.Options[request]{Clock: noon}.New(nil,
+		compose.Rule[request]{Name: "user", Key: func(r request) string { return r.user }, Spec: "gcra 3/m"},
+		compose.Rule[request]{Name: "route", Key: func(r request) string { return r.route }, Spec: "gcra 5/m"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, n := range []int64{3, 4} {
+		d, err := limiter.PeekN(context.Background(), request{user: "ann", route: "/search"}, n)
+		fmt.Println(n, d.Allowed, d.Rule, err)
+		for i, name := range limiter.Rules() {
+			fmt.Println(" ", name, d.Results[i].Remaining, "left")
+		}
+	}
+	// Output:
+	// 3 true user <nil>
+	//   user 3 left
+	//   route 5 left
+	// 4 false user <nil>
+	//   user 3 left
+	//   route 5 left
+}
+
+// Rules returns the names that are in decisions. A program can check at its start that a rule
+// exists.
+func ExampleLimiter_Rules() {
+	limiter, err := compose.New(nil,
+		compose.Rule[request]{Name: "user", Key: func(r request) string { return r.user }, Spec: "gcra 3/m"},
+		compose.Rule[request]{Name: "everyone", Spec: "gcra 100/m"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(limiter.Rules())
+	// Output:
+	// [user everyone]
 }
 
 // With FailLocal, a limiter in the memory of this process decides while the store fails.

@@ -48,10 +48,7 @@ func ExampleAll() {
 
 // Step takes an estimate from both parts. Refund gives the unused units back.
 func ExampleStack_Refund() {
-	stack, err := compose.ParsePolicy("all(gcra 1000/m; gcra 10000/h)")
-	if err != nil {
-		panic(err)
-	}
+	stack := mustPolicy("all(gcra 1000/m; gcra 10000/h)")
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	state, r, _ := stack.Step(nil, nil, now, 800)
 	fmt.Println("estimate:", r.Remaining, "left")
@@ -64,10 +61,7 @@ func ExampleStack_Refund() {
 
 // Charge takes units even if they are not left. The debt is refilled first.
 func ExampleStack_Charge() {
-	stack, err := compose.ParsePolicy("all(gcra 1000/m; gcra 10000/h)")
-	if err != nil {
-		panic(err)
-	}
+	stack := mustPolicy("all(gcra 1000/m; gcra 10000/h)")
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	state, _, _ := stack.Step(nil, nil, now, 800)
 	state, r, _ := stack.Charge(nil, state, now, 500)
@@ -77,6 +71,30 @@ func ExampleStack_Charge() {
 	// Output:
 	// -300 left
 	// the next unit in 18.06s
+}
+
+// Bound returns the bound of the part that admits least in the interval.
+func ExampleStack_Bound() {
+	stack := mustPolicy("all(gcra 10/s; gcra 100/m)")
+	for _, interval := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
+		fmt.Println(interval, stack.Bound(interval))
+	}
+	// Output:
+	// 1s 19
+	// 10s 109
+	// 1m0s 199
+}
+
+// Program reports whether a server can run the stack. It cannot if a part has no program, here
+// because the period is too long.
+func ExampleStack_Program() {
+	for _, spec := range []string{"all(gcra 10/s; gcra 1000/d)", "all(gcra 10/s; gcra 1000/1000d)"} {
+		program, ok := mustPolicy(spec).(*compose.Stack).Program()
+		fmt.Println(spec, ok, len(program.Parts))
+	}
+	// Output:
+	// all(gcra 10/s; gcra 1000/d) true 2
+	// all(gcra 10/s; gcra 1000/1000d) false 0
 }
 
 func ExampleParsePolicy() {
@@ -101,6 +119,19 @@ func ExampleParsePolicy() {
 	// all(gcra 10/s; gcra 100/m; gcra 1000/d)
 }
 
+// A policy with a cost is for code that calls the methods of the policy itself. A cost of 0 then
+// means the cost in the spec. A rule refuses such a policy.
+func ExampleParsePolicyWithCost() {
+	uploads, err := compose.ParsePolicyWithCost("gcra 100/m cost=40")
+	if err != nil {
+		panic(err)
+	}
+	r, err := uploads.Peek(nil, noon(), 0)
+	fmt.Println(r.Cost, r.Allowed, err)
+	// Output:
+	// 40 true <nil>
+}
+
 func ExampleSpecError() {
 	_, err := compose.ParsePolicy("gcra 100/m brust=20")
 	fmt.Println(err)
@@ -109,7 +140,7 @@ func ExampleSpecError() {
 		fmt.Println(bad.Caret())
 	}
 	// Output:
-	// compose: policy "gcra 100/m brust=20", column 12: unknown option "brust"; gcra takes burst=, cost=; did you mean burst=?
+	// compose: policy "gcra 100/m brust=20", column 12: unknown option "brust"; gcra takes burst=; did you mean burst=?
 	// gcra 100/m brust=20
 	//            ^^^^^^^^
 }

@@ -31,10 +31,11 @@ var (
 	ann        = call{user: "ann"}
 )
 
-func policyOf(t testing.TB, spec string) algo.Policy {
-	t.Helper()
-	p, err := compose.ParsePolicy(spec)
-	require.NoError(t, err)
+func mustPolicy(spec string) algo.Policy {
+	p, err := compose.ParsePolicyWithCost(spec)
+	if err != nil {
+		panic(err)
+	}
 	return p
 }
 

@@ -214,7 +214,7 @@ func (l *Limiter[T]) observed(op driver.Op, decide func() (Decision, error)) (De
 	}
 	began := time.Now()
 	d, err := decide()
-	e := Event{Op: names[op], Outcome: outcomeOf(&d, err), Decision: d, Err: err, Duration: time.Since(began)}
+	e := Event{Op: opNames[op], Outcome: outcomeOf(&d, err), Decision: d, Err: err, Duration: time.Since(began)}
 	if err == nil {
 		e.Err = d.Err
 	}

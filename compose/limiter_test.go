@@ -29,7 +29,7 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-func TestCallPaysUnderAllRulesOrNone(t *testing.T) {
+func TestCallIsChargedUnderAllRulesOrNone(t *testing.T) {
 	clock := newClock()
 	l := newLimiter(t, compose.Options[call]{Clock: clock.Now}, nil,
 		compose.Rule[call]{Name: "user", Key: byUser, Spec: "gcra 2/m"},
@@ -70,9 +70,9 @@ func TestPolicyForAndCostDependOnTheInput(t *testing.T) {
 				case c.user == "root":
 					return nil, compose.Skip
 				case c.write:
-					return policyOf(t, "gcra 2/m"), nil
+					return mustPolicy("gcra 2/m"), nil
 				}
-				return policyOf(t, "gcra 10/m"), nil
+				return mustPolicy("gcra 10/m"), nil
 			},
 			Cost: func(c call) int64 { return c.cost },
 		})
@@ -199,7 +199,7 @@ func TestErrorOfAPolicyIsNotAFailureOfTheStore(t *testing.T) {
 	for _, store := range memoryStores() {
 		for _, p := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
 			l := newLimiter(t, compose.Options[call]{OnFailure: p}, store,
-				compose.Rule[call]{Name: "r", Policy: &faultyPolicy{Policy: policyOf(t, "gcra 1/h"), err: errPolicy}})
+				compose.Rule[call]{Name: "r", Policy: &faultyPolicy{Policy: mustPolicy("gcra 1/h"), err: errPolicy}})
 			d, err := l.Allow(background, call{})
 			require.ErrorIs(t, err, errPolicy)
 			require.ErrorContains(t, err, `rule "r"`)
@@ -211,7 +211,7 @@ func TestErrorOfAPolicyIsNotAFailureOfTheStore(t *testing.T) {
 func TestShadowRuleThatFailsReportsTheErrorAndDeniesNothing(t *testing.T) {
 	errPolicy := errors.New("no policy for this")
 	for name, store := range memoryStores() {
-		faulty := compose.Rule[call]{Name: "trial", Policy: &faultyPolicy{Policy: policyOf(t, "gcra 1/h"), err: errPolicy}, Shadow: true}
+		faulty := compose.Rule[call]{Name: "trial", Policy: &faultyPolicy{Policy: mustPolicy("gcra 1/h"), err: errPolicy}, Shadow: true}
 		alone := newLimiter(t, compose.Options[call]{}, store, faulty)
 		for range 2 {
 			d := must(t)(alone.Allow(background, call{}))
@@ -251,7 +251,7 @@ func TestFunctionsOfARuleAreCalledOncePerDecision(t *testing.T) {
 		l := newLimiter(t, compose.Options[call]{}, store, compose.Rule[call]{
 			Name:      "r",
 			Key:       func(c call) string { calls["key"]++; return c.user },
-			PolicyFor: func(call) (algo.Policy, error) { calls["policy"]++; return policyOf(t, "gcra 1/h"), nil },
+			PolicyFor: func(call) (algo.Policy, error) { calls["policy"]++; return mustPolicy("gcra 1/h"), nil },
 			Cost:      func(call) int64 { calls["cost"]++; return 1 },
 		})
 		for i := range 3 { // the third is denied by the cache, if there is one
@@ -315,12 +315,12 @@ var operations = map[string]func(*compose.Limiter[call], call) (bool, error){
 
 func allowed(d compose.Decision, err error) (bool, error) { return d.Allowed, err }
 
-func TestPolicyForThatFailsFailsTheDecisionAndPaysNothing(t *testing.T) {
+func TestErrorOfPolicyForFailsTheDecisionAndChargesNothing(t *testing.T) {
 	plan := compose.Rule[call]{Name: "plan", Key: byUser, PolicyFor: func(c call) (algo.Policy, error) {
 		if plan, ok := faultyPlans[c.user]; ok {
 			return nil, plan.err
 		}
-		return policyOf(t, "gcra 10/m"), nil
+		return mustPolicy("gcra 10/m"), nil
 	}}
 	for others := range 4 { // the results are inline for up to three rules
 		for _, p := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
@@ -361,7 +361,7 @@ func TestPolicyForThatFailsFailsTheDecisionAndPaysNothing(t *testing.T) {
 }
 
 func TestSkippedRuleLeavesTheOtherRules(t *testing.T) {
-	skipped := compose.Rule[call]{Name: "plan", PolicyFor: func(call) (algo.Policy, error) { return policyOf(t, "gcra 1/h"), compose.Skip }}
+	skipped := compose.Rule[call]{Name: "plan", PolicyFor: func(call) (algo.Policy, error) { return mustPolicy("gcra 1/h"), compose.Skip }}
 	for _, store := range memoryStores() {
 		l := newLimiter(t, compose.Options[call]{}, store, append(rulesOf("gcra 2/h"), skipped)...)
 		for _, want := range []bool{true, true, false} {
@@ -410,8 +410,6 @@ func TestFailurePoliciesApplyToFailuresOfTheStoreOnly(t *testing.T) {
 	}
 }
 
-// The first call of an outage waits for the timeout. Then the circuit breaker is open, and a
-// probe in the background finds out when the store works again.
 // lateContext is a context whose deadline is over and whose timer has not fired yet.
 type lateContext struct{ context.Context }
 
@@ -426,6 +424,8 @@ func TestDeadlineOfTheCallerIsNotAFailureOfTheStore(t *testing.T) {
 	}
 }
 
+// The first call of an outage waits for the timeout. Then the circuit breaker is open, and a
+// probe in the background finds out when the store works again.
 func TestOnFailureAppliesAtOnceInALongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaultyStore()
@@ -463,9 +463,9 @@ func (s lateStore) Load(_ context.Context, keys ...string) ([]storage.Record, er
 	return s.Store.Load(background, keys...)
 }
 
-// The engine evaluates the call when the store answers. Under the race detector, this test promises
-// that the call which has already been decided locally shares no memory with that.
-func TestLocalDecisionIsApartFromALateAnswer(t *testing.T) {
+// The engine evaluates the call again when the store answers. Under the race detector, this test
+// checks that this evaluation shares no memory with the local decision.
+func TestLateAnswerDoesNotChangeALocalDecision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, compose.Options[call]{OnFailure: compose.FailLocal}, lateStore{new(memory.Store)}, rulesOf("gcra 1/m")...)
 		d := must(t)(l.Allow(background, ann))
@@ -569,7 +569,7 @@ func TestObserverGetsEveryDecision(t *testing.T) {
 }
 
 func TestNewRefusesFaultyRulesAndOptions(t *testing.T) {
-	policy := policyOf(t, "gcra 1/s")
+	policy := mustPolicy("gcra 1/s")
 	policyFor := func(call) (algo.Policy, error) { return policy, nil }
 	for want, rules := range map[string][]compose.Rule[call]{
 		`compose: rule 1: Name must not be empty`:                                 {{Name: "a", Policy: policy}, {Policy: policy}},
@@ -600,11 +600,11 @@ func TestNewRefusesFaultyRulesAndOptions(t *testing.T) {
 
 func TestNewRefusesAPolicyWithACost(t *testing.T) {
 	for _, spec := range []string{"gcra 10/h cost=5", "tokenbucket 10/h cost=2", "fixedwindow 10/h cost=2", "movingwindow 10/h cost=2", "all(gcra 10/h; gcra 20/d cost=2)"} {
-		_, err := compose.New(nil, compose.Rule[call]{Name: "x", Policy: policyOf(t, spec)})
+		_, err := compose.New(nil, compose.Rule[call]{Name: "x", Policy: mustPolicy(spec)})
 		require.EqualError(t, err, `compose: rule "x": cost= has no effect in the policy of a rule, `+spec+`; set Rule.Cost`)
 	}
 	for _, spec := range []string{"gcra 10/h", "gcra 10/h cost=1", "all(gcra 10/h; gcra 20/d)"} {
-		_, err := compose.New(nil, compose.Rule[call]{Name: "x", Policy: policyOf(t, spec)})
+		_, err := compose.New(nil, compose.Rule[call]{Name: "x", Policy: mustPolicy(spec)})
 		require.NoError(t, err, spec)
 	}
 }
@@ -616,7 +616,7 @@ func TestNewRefusesZeroPolicies(t *testing.T) {
 	} {
 		_, err := compose.New(nil, compose.Rule[call]{Name: "x", Policy: p})
 		require.ErrorContains(t, err, `compose: the policy of rule "x" denies everything: `)
-		_, err = compose.All(policyOf(t, "gcra 1/m"), p)
+		_, err = compose.All(mustPolicy("gcra 1/m"), p)
 		require.ErrorContains(t, err, "compose: All: policy 1 ")
 	}
 	l := newLimiter(t, compose.Options[call]{}, nil, compose.Rule[call]{Name: "x", PolicyFor: func(call) (algo.Policy, error) { return (*compose.Stack)(nil), nil }})
@@ -626,7 +626,7 @@ func TestNewRefusesZeroPolicies(t *testing.T) {
 func TestRuleWithASpecHasThePolicyOfTheSpec(t *testing.T) {
 	rules := rulesOf("gcra 2/min")
 	d := must(t)(newLimiter(t, compose.Options[call]{}, nil, rules...).Allow(background, ann))
-	require.Equal(t, policyOf(t, "gcra 2/m"), d.Results[0].Policy)
+	require.Equal(t, mustPolicy("gcra 2/m"), d.Results[0].Policy)
 	require.Nil(t, rules[0].Policy, "New does not change the rules of the caller")
 }
 
@@ -710,7 +710,7 @@ func (d timeRecorder) Peek(state []byte, now time.Time, cost int64) (algo.Result
 func TestAllRulesUseOneReadingOfTheClock(t *testing.T) {
 	for _, store := range memoryStores() {
 		now, times := time.Unix(1e9, 0), make(map[time.Time]bool)
-		policy := func(spec string) algo.Policy { return timeRecorder{policyOf(t, spec), times} }
+		policy := func(spec string) algo.Policy { return timeRecorder{mustPolicy(spec), times} }
 		clock := func() time.Time { now = now.Add(time.Second); return now }
 		l := newLimiter(t, compose.Options[call]{Clock: clock}, store,
 			compose.Rule[call]{Name: "a", Policy: policy("gcra 5/d")},
@@ -738,7 +738,7 @@ func TestLimiterWorksAfterAPanic(t *testing.T) {
 	fault = false
 	require.True(t, must(t)(l.Allow(background, call{})).Allowed)
 
-	policy := &faultyPolicy{Policy: policyOf(t, "gcra 10/h")}
+	policy := &faultyPolicy{Policy: mustPolicy("gcra 10/h")}
 	for _, rules := range [][]compose.Rule[call]{{{Name: "b", Policy: policy}}, {{Name: "a", Spec: "gcra 5/h"}, {Name: "b", Policy: policy}}} {
 		for _, store := range memoryStores() {
 			policy.panics = false

@@ -17,8 +17,8 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// allocations returns the allocations of one call of f. The race detector empties the pool of
-// evaluations now and then, so under it 14 are allowed.
+// requireAllocations checks that one call of f allocates at most this many times. The race detector
+// empties the pool of evaluations now and then, so under it 14 more are allowed.
 func requireAllocations(t *testing.T, most float64, f func()) {
 	t.Helper()
 	if algotest.Brief() {

@@ -54,7 +54,7 @@ func TestSettleCorrectsTheEstimateOnce(t *testing.T) {
 	}
 }
 
-// An outage must not make Settle refund units that were never paid.
+// An outage must not make Settle refund units that were never charged.
 func TestDegradedReservationIsChargedInFull(t *testing.T) {
 	for _, p := range []compose.FailurePolicy{compose.FailOpen, compose.FailLocal} {
 		for actual, left := range map[int64]int64{0: 6, 1: 5, 3: 3, 5: 1} {
@@ -143,7 +143,7 @@ func TestSettleLeavesAShadowRuleThatDenied(t *testing.T) {
 
 // The input can change between Reserve and Settle, as a mux changes the Pattern of a request.
 func TestSettleUsesThePolicyKeyAndCostOfTheReservation(t *testing.T) {
-	small, large := policyOf(t, "fixedwindow 100/h"), policyOf(t, "fixedwindow 1000/h")
+	small, large := mustPolicy("fixedwindow 100/h"), mustPolicy("fixedwindow 1000/h")
 	for _, store := range memoryStores() {
 		calls := map[string]int{}
 		l := newLimiter(t, compose.Options[*call]{Clock: newClock().Now, Group: func(c *call) string { calls["group"]++; return c.resource }}, store,

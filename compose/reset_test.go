@@ -74,7 +74,7 @@ func TestResetRuleCallsOnlyTheFunctionsOfItsRule(t *testing.T) {
 		case "eve":
 			return nil, errPlan
 		}
-		return policyOf(t, "gcra 1/h"), nil
+		return mustPolicy("gcra 1/h"), nil
 	}}
 	l := newLimiter(t, compose.Options[call]{}, nil, other, plan)
 	require.NoError(t, l.ResetRule(background, "plan", ann))

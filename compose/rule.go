@@ -30,7 +30,7 @@ type Rule[T any] struct {
 	// all inputs.
 	Key func(T) string
 	// Spec is the policy as text, such as "gcra 100/m burst=20". New parses it with
-	// ParseRulePolicy. Set exactly one of Spec, Policy and PolicyFor.
+	// ParsePolicy. Set exactly one of Spec, Policy and PolicyFor.
 	Spec string
 	// Policy is the policy for all inputs. New refuses a policy with a cost of its own,
 	// because Cost sets the cost of a call. It also refuses a zero policy, which would deny
@@ -77,7 +77,7 @@ func (r *Rule[T]) prepare(index int) error {
 	}
 	if r.Spec != "" {
 		var err error
-		if r.Policy, err = ParseRulePolicy(r.Spec); err != nil {
+		if r.Policy, err = ParsePolicy(r.Spec); err != nil {
 			return specErrorOf(r.Name, err.(*SpecError)) // it returns no other errors
 		}
 	}

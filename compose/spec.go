@@ -19,8 +19,7 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// ParsePolicy returns the policy that a spec describes. A spec is one line in one of two
-// forms:
+// ParsePolicy returns the policy that a spec describes. A spec is one line in one of two forms:
 //
 //	ALGORITHM LIMIT [option=value ...]
 //	all(SPEC; SPEC ...)
@@ -28,10 +27,10 @@ import (
 // LIMIT is COUNT/PERIOD as [algo.ParseLimit] reads it, such as 100/m, 100/min or 5/250ms.
 // The algorithms and their options are
 //
-//	gcra          burst=N  cost=N
-//	tokenbucket   burst=N  refill=continuous|interval  cost=N
-//	fixedwindow   align=first|clock  offset=DURATION  cost=N
-//	movingwindow  slots=N  trailing=weighted|whole  cost=N
+//	gcra          burst=N
+//	tokenbucket   burst=N  refill=continuous|interval
+//	fixedwindow   align=first|clock  offset=DURATION
+//	movingwindow  slots=N  trailing=weighted|whole
 //
 // White space separates words. N is at least 1. Of several values the first is the default.
 //
@@ -41,20 +40,18 @@ import (
 //	offset    moves the windows, and needs align=clock; the default is 0
 //	slots     how many slots the window is cut into; the default is 1
 //	trailing  how the oldest slot, which is partly in the window, counts: in proportion, or whole
-//	cost      the units of a request; the default is 1
-//
-// cost= is for code that calls the methods of a policy itself, and for replays of access logs. A
-// [Limiter] uses Rule.Cost instead.
 //
 // The String method of a policy returns a spec that ParsePolicy reads back, without the options
-// that have their default values. Every error is a [*SpecError].
+// that have their default values. Every error is a [*SpecError]. ParsePolicy refuses the option
+// cost=, because Rule.Cost sets the cost of a call.
 func ParsePolicy(spec string) (algo.Policy, error) {
 	return parseSpec(spec, false)
 }
 
-// ParseRulePolicy is ParsePolicy for the policy of a [Rule]. It refuses cost=, because
-// Rule.Cost sets the cost of a call, and its errors do not suggest cost=.
-func ParseRulePolicy(spec string) (algo.Policy, error) {
+// ParsePolicyWithCost is ParsePolicy, but every algorithm also takes cost=N: how many units a
+// request costs, 1 by default. It is for replays of access logs, and for code that calls the
+// methods of a policy itself. A [Rule] refuses a policy with a cost.
+func ParsePolicyWithCost(spec string) (algo.Policy, error) {
 	return parseSpec(spec, true)
 }
 
@@ -199,13 +196,13 @@ type specWord struct {
 func (w specWord) endsPolicy() bool { return w.text == "" || strings.Contains("();", w.text) }
 
 type specParser struct {
-	spec   string
-	words  []specWord // those not read yet, and the end
-	ofRule bool       // refuse cost=
+	spec     string
+	words    []specWord // those not read yet, and the end
+	withCost bool       // accept cost=
 }
 
-func parseSpec(spec string, ofRule bool) (algo.Policy, error) {
-	p := &specParser{spec: spec, ofRule: ofRule}
+func parseSpec(spec string, withCost bool) (algo.Policy, error) {
+	p := &specParser{spec: spec, withCost: withCost}
 	if len(spec) > maxSpec {
 		return nil, p.fail(specWord{}, "a spec is at most %d bytes long, this has %d", maxSpec, len(spec))
 	}
@@ -329,7 +326,7 @@ func (p *specParser) options(a *algorithmSpec, s *settings) (given map[string]sp
 			return nil, p.fail(w, "%s is not an option=value, written without spaces; %s", errtext.Quote(w.text), p.optionList(a))
 		case !known:
 			return nil, p.fail(w, "unknown option %s; %s%s", errtext.Quote(name), p.optionList(a), didYouMean(name, p.optionNames(a), "="))
-		case p.ofRule && name == "cost":
+		case !p.withCost && name == "cost":
 			return nil, p.fail(w, "cost= is not an option of a rule's policy; give the rule the cost: the field cost beside policy in limits.yaml, Rule.Cost in Go")
 		case !slices.Contains(p.optionNames(a), name):
 			return nil, p.fail(w, "%s= is an option of %s; %s", name, strings.Join(algorithmNames(name), " and "), p.optionList(a))
@@ -344,10 +341,10 @@ func (p *specParser) options(a *algorithmSpec, s *settings) (given map[string]sp
 
 // optionNames returns the options that the policy can have.
 func (p *specParser) optionNames(a *algorithmSpec) []string {
-	if p.ofRule {
-		return a.options
+	if p.withCost {
+		return append(slices.Clip(a.options), "cost")
 	}
-	return append(slices.Clip(a.options), "cost")
+	return a.options
 }
 
 func (p *specParser) optionList(a *algorithmSpec) string {

@@ -1,7 +1,7 @@
 package compose_test
 
-// These tests promise that ParsePolicy and String are inverse, and that an error shows the word
-// at fault and what would be valid. suggestion_test.go applies the suggestions.
+// These tests promise that ParsePolicyWithCost and String are inverse, and that an error shows the
+// word at fault and what would be valid. suggestion_test.go applies the suggestions.
 
 import (
 	"strings"
@@ -29,7 +29,7 @@ func TestStringIsTheParsedSpec(t *testing.T) {
 		"all(gcra 10/s; tokenbucket 100/m burst=20; fixedwindow 5000/d align=clock)",
 		"fixedwindow 4611686018427387904/2562047h47m16.854775807s",
 	} {
-		p, err := compose.ParsePolicy(spec)
+		p, err := compose.ParsePolicyWithCost(spec)
 		require.NoError(t, err)
 		require.Equal(t, spec, p.String())
 	}
@@ -47,10 +47,10 @@ func TestStringIsTheShortestSpec(t *testing.T) {
 		{"movingwindow 10/s trailing=weighted slots=1", "movingwindow 10/s"},
 		{"all ( gcra 1/s;all(gcra 2/s ;gcra 3/s) ; gcra 4/s )", "all(gcra 1/s; gcra 2/s; gcra 3/s; gcra 4/s)"},
 	} {
-		p, err := compose.ParsePolicy(spec[0])
+		p, err := compose.ParsePolicyWithCost(spec[0])
 		require.NoError(t, err)
 		require.Equal(t, spec[1], p.String())
-		same, err := compose.ParsePolicy(spec[1])
+		same, err := compose.ParsePolicyWithCost(spec[1])
 		require.NoError(t, err)
 		require.Equal(t, effectOf(t, same), effectOf(t, p))
 	}
@@ -113,7 +113,7 @@ func TestErrorShowsTheWordAtFault(t *testing.T) {
 	} {
 		before, rest, _ := strings.Cut(marked, "«")
 		word, after, _ := strings.Cut(rest, "»")
-		_, err := compose.ParsePolicy(before + word + after)
+		_, err := compose.ParsePolicyWithCost(before + word + after)
 		var e *compose.SpecError
 		require.ErrorAs(t, err, &e)
 		require.Contains(t, err.Error(), want)
@@ -129,15 +129,15 @@ func TestErrorOfAHostileSpecIsShort(t *testing.T) {
 		"all(" + strings.Repeat("gcra 1/s;", 64) + "gcra 1/s)",
 		long, "gcra " + long, "gcra 1/" + long, "gcra " + strings.Repeat("9", 5000) + "/s", "gcra 1/s " + long, "gcra 1/s burst=" + long, "gcra 1/s " + long + "=1", "gcra 1/s)" + long,
 	} {
-		_, err := compose.ParsePolicy(spec)
+		_, err := compose.ParsePolicyWithCost(spec)
 		require.Error(t, err)
 		require.Less(t, len(err.Error()), 600)
 	}
 }
 
-func FuzzParsePolicy(f *testing.F) {
+func FuzzParsePolicyWithCost(f *testing.F) {
 	f.Fuzz(func(t *testing.T, spec string) {
-		p, err := compose.ParsePolicy(spec)
+		p, err := compose.ParsePolicyWithCost(spec)
 		if err != nil {
 			var e *compose.SpecError
 			require.ErrorAs(t, err, &e)
@@ -149,7 +149,7 @@ func FuzzParsePolicy(f *testing.F) {
 			}
 			return
 		}
-		again, err := compose.ParsePolicy(p.String())
+		again, err := compose.ParsePolicyWithCost(p.String())
 		require.NoError(t, err)
 		require.Equal(t, p.String(), again.String())
 		require.Equal(t, effectOf(t, p), effectOf(t, again))

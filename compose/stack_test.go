@@ -45,7 +45,7 @@ func TestStateHasTheStatesOfTheParts(t *testing.T) {
 	var want [3][]byte
 	var parts []algo.Policy
 	for i, spec := range specs {
-		parts = append(parts, policyOf(t, spec))
+		parts = append(parts, mustPolicy(spec))
 		for n := range 150 {
 			want[i], _ = step(t, parts[i], want[i], time.Duration(n)*300*time.Millisecond, 3)
 		}
@@ -62,10 +62,10 @@ func TestStateHasTheStatesOfTheParts(t *testing.T) {
 }
 
 func TestInvalidStatesAreRefused(t *testing.T) {
-	two := policyOf(t, "all(gcra 10/s; fixedwindow 100/m)")
+	two := mustPolicy("all(gcra 10/s; fixedwindow 100/m)")
 	state, _ := step(t, two, nil, 0, 1)
-	first, _ := step(t, policyOf(t, "gcra 10/s"), nil, 0, 1)
-	second, _ := step(t, policyOf(t, "fixedwindow 100/m"), nil, 0, 1)
+	first, _ := step(t, mustPolicy("gcra 10/s"), nil, 0, 1)
+	second, _ := step(t, mustPolicy("fixedwindow 100/m"), nil, 0, 1)
 	require.Equal(t, encode(first, second), state)
 
 	for name, c := range map[string]struct {
@@ -121,7 +121,7 @@ func TestPartIsTheOneThatDecided(t *testing.T) {
 		{"all(gcra 10/m; gcra 20/m; gcra 5/s)", 5, 6, 2, false, algo.Never},
 		{"all(gcra 10/m; gcra 5/m burst=6; gcra 5/s burst=6)", 5, 7, 1, false, algo.Never},
 	} {
-		p := policyOf(t, c.spec)
+		p := mustPolicy(c.spec)
 		state, r := step(t, p, nil, 0, c.cost)
 		require.True(t, r.Allowed)
 		_, r = step(t, p, state, 0, c.then)
@@ -132,7 +132,7 @@ func TestPartIsTheOneThatDecided(t *testing.T) {
 }
 
 func TestCostOfZeroIsTheCostOfEachPart(t *testing.T) {
-	p := policyOf(t, "all(gcra 20/s; gcra 1000/m cost=100)")
+	p := mustPolicy("all(gcra 20/s; gcra 1000/m cost=100)")
 	state, r := step(t, p, nil, 0, 0)
 	require.Equal(t, algo.Result{
 		Allowed: true, Limit: 20, Cost: 1, Refilled: 20, Paid: 1, Remaining: 19, Fresh: true,
@@ -154,7 +154,7 @@ func TestCostOfZeroIsTheCostOfEachPart(t *testing.T) {
 // Before the refund one part is full and the other has the least. After it they have changed
 // places, so Paid is that of neither part.
 func TestPaidOfARefundIsTheRiseOfRemaining(t *testing.T) {
-	p := policyOf(t, "all(gcra 5/s; gcra 10/m)")
+	p := mustPolicy("all(gcra 5/s; gcra 10/m)")
 	state, _ := step(t, p, nil, 0, 5)
 	state, _ = step(t, p, state, time.Second, 2)
 	_, r, err := p.Refund(nil, state, at(2*time.Second), 4)
@@ -163,7 +163,7 @@ func TestPaidOfARefundIsTheRiseOfRemaining(t *testing.T) {
 }
 
 func TestBoundIsTheLeastOfTheParts(t *testing.T) {
-	p := policyOf(t, "all(gcra 10/s; gcra 100/m; fixedwindow 1000/h)")
+	p := mustPolicy("all(gcra 10/s; gcra 100/m; fixedwindow 1000/h)")
 	require.Equal(t, int64(19), p.Bound(time.Second))
 	require.Equal(t, int64(199), p.Bound(time.Minute))
 	require.Equal(t, int64(24999), p.Bound(24*time.Hour))
@@ -175,7 +175,7 @@ func TestLargeBoundIsMaxInt64(t *testing.T) {
 		"gcra N/s", "gcra 1/ns burst=N", "tokenbucket N/s", "tokenbucket N/s refill=interval", "fixedwindow N/s", "fixedwindow N/s align=clock",
 		"movingwindow N/s", "movingwindow N/s slots=12", "movingwindow N/s trailing=whole", "all(gcra N/s; fixedwindow N/s)",
 	} {
-		p := policyOf(t, strings.ReplaceAll(spec, "N", "4611686018427387904"))
+		p := mustPolicy(strings.ReplaceAll(spec, "N", "4611686018427387904"))
 		last := int64(0)
 		for _, interval := range []time.Duration{1, time.Second, time.Minute, time.Hour, 24 * time.Hour, math.MaxInt64} {
 			bound := p.Bound(interval)
@@ -184,7 +184,7 @@ func TestLargeBoundIsMaxInt64(t *testing.T) {
 		}
 		require.EqualValues(t, math.MaxInt64, last, spec)
 	}
-	p := policyOf(t, "all(gcra 4611686018427387904/s; gcra 1/h)")
+	p := mustPolicy("all(gcra 4611686018427387904/s; gcra 1/h)")
 	require.EqualValues(t, 24, p.Bound(24*time.Hour))
 }
 
@@ -194,7 +194,7 @@ func TestAvailableIsWhatTheLastPaymentLeft(t *testing.T) {
 		"all(fixedwindow 10/s; gcra 30/m burst=12)",
 		"all(movingwindow 10/s; tokenbucket 30/m burst=12; fixedwindow 6/2s)",
 	} {
-		p := policyOf(t, spec)
+		p := mustPolicy(spec)
 		random := rand.New(rand.NewPCG(1, 2))
 		var state []byte
 		var now time.Duration
@@ -214,7 +214,7 @@ func TestAvailableIsWhatTheLastPaymentLeft(t *testing.T) {
 }
 
 func TestAllRefusesNilAndTooManyPolicies(t *testing.T) {
-	one := policyOf(t, "gcra 10/s")
+	one := mustPolicy("gcra 10/s")
 	_, err := compose.All()
 	require.EqualError(t, err, "compose: All needs at least one policy")
 	_, err = compose.All(one, nil)
@@ -230,7 +230,7 @@ func TestAllRefusesNilAndTooManyPolicies(t *testing.T) {
 	_, err = compose.All(many[:64]...)
 	require.NoError(t, err)
 
-	stack := policyOf(t, "all(gcra 10/s; all(fixedwindow 5/m; tokenbucket 100/h))").(*compose.Stack)
+	stack := mustPolicy("all(gcra 10/s; all(fixedwindow 5/m; tokenbucket 100/h))").(*compose.Stack)
 	require.Len(t, stack.Parts(), 3)
 }
 
@@ -257,7 +257,7 @@ func TestZeroStackDeniesEverything(t *testing.T) {
 
 func TestStackOfTwoEqualPoliciesDecidesLikeOne(t *testing.T) {
 	for _, spec := range []string{"gcra 7/s burst=3", "tokenbucket 7/s refill=interval", "fixedwindow 7/s", "movingwindow 7/s slots=3"} {
-		one := policyOf(t, spec)
+		one := mustPolicy(spec)
 		two, err := compose.All(one, one)
 		require.NoError(t, err)
 		require.Equal(t, one.Bound(time.Second), two.Bound(time.Second))
@@ -277,7 +277,7 @@ func TestStackOfTwoEqualPoliciesDecidesLikeOne(t *testing.T) {
 }
 
 func FuzzStackState(f *testing.F) {
-	p := policyOf(f, "all(gcra 10/s; fixedwindow 100/m; movingwindow 1000/h slots=3)")
+	p := mustPolicy("all(gcra 10/s; fixedwindow 100/m; movingwindow 1000/h slots=3)")
 	f.Fuzz(func(t *testing.T, state []byte, offset, cost int64) {
 		now := at(time.Duration(offset))
 		peeked, err := p.Peek(state, now, cost)
@@ -304,7 +304,7 @@ func BenchmarkStackStep(b *testing.B) {
 		"one expired": "all(gcra 1000000000/s; gcra 60000000/m)",
 	} {
 		b.Run(name, func(b *testing.B) {
-			p := policyOf(b, spec)
+			p := mustPolicy(spec)
 			now := at(0)
 			state, _, _ := p.Charge(nil, nil, now, 100)
 			var spare []byte

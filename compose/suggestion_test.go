@@ -14,8 +14,8 @@ import (
 )
 
 var parsers = map[string]func(string) (algo.Policy, error){
-	"ParsePolicy":     compose.ParsePolicy,
-	"ParseRulePolicy": compose.ParseRulePolicy,
+	"ParsePolicy":         compose.ParsePolicy,
+	"ParsePolicyWithCost": compose.ParsePolicyWithCost,
 }
 
 // The test replaces the word at fault with the suggestion, for all algorithms and options and

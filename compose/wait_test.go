@@ -39,7 +39,7 @@ func TestWaitSleepsUntilTheCallIsAllowed(t *testing.T) {
 	})
 }
 
-func TestWaitNWaitsForAllCallsAndPeekNPaysNothing(t *testing.T) {
+func TestWaitNWaitsForAllCallsAndPeekNChargesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, compose.Options[call]{}, nil, rulesOf("gcra 4/m")...)
 		require.True(t, must(t)(l.PeekN(background, call{}, 4)).Allowed)

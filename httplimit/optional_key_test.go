@@ -132,7 +132,7 @@ func TestFailingPolicyForFailsTheDecision(t *testing.T) {
 func TestInvalidRuleFailsEachDecision(t *testing.T) {
 	optional := httplimit.KeyByHeader("X-Api-Key")
 	policy := sluice.MustPolicy("gcra 1/s")
-	costly, err := compose.ParsePolicy("gcra 10/s cost=2")
+	costly, err := compose.ParsePolicyWithCost("gcra 10/s cost=2")
 	require.NoError(t, err)
 	for _, rule := range []compose.Rule[*http.Request]{
 		{Name: "key"},

@@ -197,7 +197,7 @@ func (k OptionalKey) withPolicyIfMissing(rule compose.Rule[*http.Request], missi
 	named.Name = cmp.Or(rule.Name, "unnamed") // the name may be set later
 	_, invalid := compose.New(nil, named)
 	policyFor, policy := rule.PolicyFor, rule.Policy
-	if p, err := compose.ParseRulePolicy(rule.Spec); err == nil {
+	if p, err := compose.ParsePolicy(rule.Spec); err == nil {
 		policy, rule.Spec = p, "" // a faulty spec stays, so that compose.New returns its error
 	}
 	rule.Policy, rule.PolicyFor = nil, func(r *http.Request) (algo.Policy, error) {

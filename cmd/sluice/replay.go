@@ -110,7 +110,7 @@ func (p *replayRun) parse(ctx context.Context) (err error) {
 		specs = defaultPolicies
 	}
 	for _, spec := range specs {
-		policy, err := compose.ParsePolicy(spec)
+		policy, err := compose.ParsePolicyWithCost(spec)
 		if err != nil {
 			return policyError(err)
 		}

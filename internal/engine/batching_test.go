@@ -1,5 +1,19 @@
 package engine_test
 
+// The tests of this package promise, for each way to decide:
+//
+//   - a decision takes up to the limit, in one round trip, for all keys or none (decide_test.go)
+//   - requests that wait share a round trip, and do not delay or fail each other (batching_test.go,
+//     key_error_test.go)
+//   - only denials come from the cache, for at most its TTL, and with a correct RetryAfter
+//     (denials_test.go)
+//   - a call ends with its timeout or context (deadline_test.go, failure_test.go), and at once while
+//     the circuit breaker is open (breaker_test.go)
+//   - after lost replies nothing is lost, charged beyond the limit or refunded twice, and errors
+//     report what is unknown (lost_reply_test.go, random_faults_test.go, edge_cases_test.go)
+//   - a server that decides differently from Go is found (wrong_server_test.go)
+//   - the clocks of the processes change nothing (clock_skew_test.go)
+
 import (
 	"context"
 	"fmt"

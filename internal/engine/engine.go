@@ -102,7 +102,7 @@ func New(store storage.Store, o Options) *Engine {
 //   - [storage.ErrUnavailable]: the store did not answer within the timeout, or the circuit breaker is open
 //   - [storage.ErrOverloaded]: too many requests wait already
 //   - [storage.ErrOutcomeUnknown]: the request may have been stored
-//   - [storage.ErrProgram]: the server decided otherwise than Go
+//   - [storage.ErrProgram]: the server decided differently from Go
 //   - the error of the context, or a permanent error of the store
 func (e *Engine) Decide(ctx context.Context, r *Request) (stats Stats, err error) {
 	n := len(r.Keys)

@@ -65,7 +65,7 @@ func (x *randomFaults) after([]string) error {
 	return nil
 }
 
-// ledger is how many units callers paid for each key, and how many they may have paid.
+// ledger is how many units were charged for each key, and how many may have been charged.
 type ledger struct {
 	mu          sync.Mutex
 	paid, maybe map[string]int
@@ -84,9 +84,9 @@ func (b *ledger) add(c *call) {
 	}
 }
 
-// All paid units are stored. If no reply is lost after a write, the stored units are at most the
-// paid units plus those with an unknown outcome.
-func TestRandomFaultsLoseOrInventNoPayment(t *testing.T) {
+// All charged units are stored. If no reply is lost after a write, the stored units are at most the
+// charged units plus those with an unknown outcome.
+func TestRandomFaultsLoseOrInventNoCharge(t *testing.T) {
 	for _, w := range append(append([]way{}, remoteWays...), callerWays...) {
 		for seed := range uint64(25) {
 			random := rand.New(rand.NewPCG(seed, 3))

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-func TestServerThatDecidesOtherwiseThanGoIsErrProgram(t *testing.T) {
+func TestServerThatDecidesDifferentlyFromGoIsErrProgram(t *testing.T) {
 	lies := map[string]func(*driver.Batch){
 		"allows what is denied":    func(b *driver.Batch) { b.Requests[1].Applied = 1 },
 		"denies what is allowed":   func(b *driver.Batch) { b.Requests[0].Applied = 0 },

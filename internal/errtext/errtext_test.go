@@ -1,5 +1,8 @@
 package errtext_test
 
+// These tests promise that Nearest finds a known word despite one or two typos, and nothing else, and
+// that Quote shows no control characters and never more than MaxQuoted characters.
+
 import (
 	"strings"
 	"testing"

@@ -1,8 +1,3 @@
-// These tests promise about the store of package memory:
-//   - it obeys the laws of package storagetest also when it is full;
-//   - it holds at most MaxKeys records of a rule, and evicts exactly the record that the comment of package memory names;
-//   - keys of one rule never evict keys of another rule, and a flood does not evict an exhausted key;
-//   - decisions in place do not allocate, and Sweep frees the memory of expired records.
 package memstore_test
 
 import (

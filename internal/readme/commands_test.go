@@ -117,7 +117,7 @@ func TestTheQuotaHoldsAcrossTwoTerminals(t *testing.T) {
 			wg.Wait()
 			answers := both[0] + both[1]
 			require.Equal(t, 5, strings.Count(answers, "allowed"), answers)
-			require.Equal(t, 35, strings.Count(answers, "denied by customer"), answers)
+			require.Equal(t, 35, strings.Count(answers, "denied by rule customer"), answers)
 		})
 	}
 }

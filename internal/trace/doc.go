@@ -30,7 +30,7 @@
 // line.
 //
 //	trace  = { [ policy | show | event ] [ comment ] newline }
-//	policy = "policy" SPEC                                   (compose.ParsePolicy)
+//	policy = "policy" SPEC                                   (compose.ParsePolicyWithCost)
 //	show   = "show" column { column }                        (before the first event)
 //	event  = "@"OFFSET KEY COST [ "->" [ answer { "|" answer } ] ]
 //	COST   = N | "peek:"N | "refund:"N | "charge:"N          (0: the policy's own cost)

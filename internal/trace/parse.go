@@ -102,7 +102,7 @@ func cut(s string, pattern *regexp.Regexp) (before, after string) {
 }
 
 func (p *parser) policy(l *line, spec string) error {
-	policy, err := compose.ParsePolicy(spec)
+	policy, err := compose.ParsePolicyWithCost(spec)
 	if err != nil {
 		return p.fail("%s", strings.TrimPrefix(err.Error(), "compose: "))
 	}

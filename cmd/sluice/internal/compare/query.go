@@ -68,7 +68,7 @@ func (q *Query) policies() (policies []algo.Policy, faults []error, err error) {
 		return nil, nil, fmt.Errorf("%d policies; want 1 to %d", len(q.Specs), MaxSpecs)
 	}
 	for _, spec := range q.Specs {
-		p, err := compose.ParsePolicy(spec)
+		p, err := compose.ParsePolicyWithCost(spec)
 		policies, faults = append(policies, p), append(faults, err)
 	}
 	return policies, faults, nil

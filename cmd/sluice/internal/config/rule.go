@@ -69,7 +69,7 @@ func (r *reader) rule(n *yaml.Node, at string) Rule {
 	rule := Rule{Cost: Cost{Units: 1}}
 	given := r.members(n, at,
 		value(r, "name", &rule.Name, r.name),
-		value(r, "policy", &rule.Policy, parsed(wantPolicy, compose.ParseRulePolicy)),
+		value(r, "policy", &rule.Policy, parsed(wantPolicy, compose.ParsePolicy)),
 		r.by(&rule),
 		value(r, "missing", &rule.Missing, missing),
 		value(r, "cost", &rule.Cost, cost),

@@ -17,7 +17,7 @@ import (
 
 func policies(t testing.TB, specs ...string) (ps []algo.Policy) {
 	for _, spec := range specs {
-		p, err := compose.ParsePolicy(spec)
+		p, err := compose.ParsePolicyWithCost(spec)
 		require.NoError(t, err)
 		ps = append(ps, p)
 	}

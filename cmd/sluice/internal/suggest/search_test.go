@@ -308,7 +308,7 @@ func TestTheNumberFoundMeetsTheGoalAndOneLessDoesNot(t *testing.T) {
 
 func policy(t testing.TB, spec string) algo.Policy {
 	t.Helper()
-	p, err := compose.ParsePolicy(spec)
+	p, err := compose.ParsePolicyWithCost(spec)
 	require.NoError(t, err)
 	return p
 }

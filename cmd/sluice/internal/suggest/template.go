@@ -29,7 +29,7 @@ func ParseTemplate(spec string) (Template, error) {
 	}
 	at := strings.IndexByte(spec, '?')
 	if at < 0 {
-		if _, err := compose.ParsePolicy(spec); err != nil {
+		if _, err := compose.ParsePolicyWithCost(spec); err != nil {
 			return Template{}, err
 		}
 		return fail(0, spec, "the policy has no ?; "+wantMark)
@@ -82,7 +82,7 @@ func CountOf(p algo.Policy) Template {
 
 // Policy returns the policy with the number n.
 func (t Template) Policy(n int64) (algo.Policy, error) {
-	return compose.ParsePolicy(t.before + strconv.FormatInt(n, 10) + t.after)
+	return compose.ParsePolicyWithCost(t.before + strconv.FormatInt(n, 10) + t.after)
 }
 
 // String returns the spec with the ?, and single spaces.

@@ -1,0 +1,148 @@
+package sluice_test
+
+// The tests of this package promise what New, For and the Must forms add to compose.New: For needs a
+// rule, the name of a PerKey rule is its policy, and the Must forms panic with the error. The examples
+// show each operation of a limiter. The tests of package compose check what a limiter decides.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/algo"
+)
+
+// quota is a rule of 5 an hour for each user.
+var quota = sluice.By("quota", func(user string) string { return user }, "fixedwindow 5/hour")
+
+// newQuota returns a limiter with the rule quota, whose clock always shows noon.
+func newQuota() *sluice.Limiter[string] {
+	noon := func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
+	limiter, err := sluice.Options[string]{Clock: noon}.New(nil, quota)
+	if err != nil {
+		panic(err)
+	}
+	return limiter
+}
+
+// AllowN allows all n calls or none.
+func ExampleLimiter_allowN() {
+	limiter, ctx := newQuota(), context.Background()
+	for _, n := range []int64{3, 3, 2, 6} {
+		d, err := limiter.AllowN(ctx, "ann", n)
+		fmt.Println(n, d.Allowed, d.Remaining, d.RetryAfter == algo.Never, err)
+	}
+	// Output:
+	// 3 true 2 false <nil>
+	// 3 false 2 false <nil>
+	// 2 true 0 false <nil>
+	// 6 false 0 true <nil>
+}
+
+// Wait sleeps until the call is allowed. If the wait would end after the deadline, Wait fails
+// at once.
+func ExampleLimiter_wait() {
+	mails := sluice.MustNew(nil, "gcra 1/hour")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for range 2 {
+		d, err := mails.Wait(ctx, "ann")
+		fmt.Println(d.Allowed, errors.Is(err, context.DeadlineExceeded))
+	}
+	// Output:
+	// true false
+	// false true
+}
+
+// Reserve charges an estimate before the work. Settle corrects it when the work is done.
+func ExampleLimiter_reserve() {
+	limiter, ctx := newQuota(), context.Background()
+	reservation, d, err := limiter.Reserve(ctx, "ann", 4)
+	fmt.Println(d.Allowed, d.Remaining, err)
+	d, err = reservation.Settle(context.WithoutCancel(ctx), 1) // even if ctx has ended
+	fmt.Println(d.Remaining, err)
+	// Output:
+	// true 1 <nil>
+	// 4 <nil>
+}
+
+// Peek returns the decision that Allow would return, and charges nothing. To enforce a limit use
+// Allow, because other calls can be charged right after a Peek.
+func ExampleLimiter_peek() {
+	limiter, ctx := newQuota(), context.Background()
+	for range 2 {
+		d, err := limiter.Peek(ctx, "ann")
+		fmt.Println(d.Allowed, d.Remaining, d.Results[0].Limit, err)
+	}
+	// Output:
+	// true 5 5 <nil>
+	// true 5 5 <nil>
+}
+
+// Refund gives units back, at most until all units are available.
+func ExampleLimiter_refund() {
+	limiter, ctx := newQuota(), context.Background()
+	_, err := limiter.AllowN(ctx, "ann", 4)
+	fmt.Println(err)
+	d, err := limiter.Refund(ctx, "ann", 1)
+	fmt.Println(d.Remaining, err)
+	d, err = limiter.Refund(ctx, "ann", 100)
+	fmt.Println(d.Remaining, err)
+	// Output:
+	// <nil>
+	// 2 <nil>
+	// 5 <nil>
+}
+
+// Charge takes units for work that is already done. It never denies, so it can leave a debt.
+func ExampleLimiter_charge() {
+	limiter, ctx := newQuota(), context.Background()
+	d, err := limiter.Charge(ctx, "ann", 7)
+	fmt.Println(d.Remaining, err)
+	d, err = limiter.Allow(ctx, "ann")
+	fmt.Println(d.Allowed, d.RetryAfter, err)
+	// Output:
+	// -2 <nil>
+	// false 1h0m0s <nil>
+}
+
+// Reset makes all units of one user available again.
+func ExampleLimiter_reset() {
+	limiter, ctx := newQuota(), context.Background()
+	for _, user := range []string{"ann", "bob"} {
+		_, err := limiter.AllowN(ctx, user, 5)
+		fmt.Println(user, err)
+	}
+	fmt.Println(limiter.Reset(ctx, "ann"))
+	for _, user := range []string{"ann", "bob"} {
+		d, err := limiter.Peek(ctx, user)
+		fmt.Println(user, d.Remaining, err)
+	}
+	// Output:
+	// ann <nil>
+	// bob <nil>
+	// <nil>
+	// ann 5 <nil>
+	// bob 0 <nil>
+}
+
+// ResetRule resets the account. The attempts from the address still count.
+func ExampleLimiter_resetRule() {
+	logins := sluice.MustFor(nil,
+		sluice.By("account", func(a attempt) string { return a.account }, "fixedwindow 5/hour"),
+		sluice.By("address", func(a attempt) string { return a.address }, "fixedwindow 20/hour"))
+	ctx, ann := context.Background(), attempt{"ann", "192.0.2.1"}
+	_, err := logins.AllowN(ctx, ann, 5)
+	fmt.Println(err)
+	fmt.Println(logins.ResetRule(ctx, "account", ann))
+	d, err := logins.Peek(ctx, ann)
+	fmt.Println(d.Results[0].Remaining, d.Results[1].Remaining, err)
+	fmt.Println(logins.ResetRule(ctx, "acount", ann))
+	// Output:
+	// <nil>
+	// <nil>
+	// 5 15 <nil>
+	// compose: ResetRule: no rule has the name "acount"; the rules are ["account" "address"]
+}
