@@ -27,13 +27,13 @@ func TestSocketAndProxyShareQuota(t *testing.T) {
 
 	require.Contains(t, left(), `"api";r=9;`)
 	require.Contains(t, ask(`{"key":"127.0.0.1"}`, "peek"), `"remaining":9,`)
-	require.Contains(t, ask(`{"key":"127.0.0.1","cost":3,"limit":"api"}`, "allow"), `"allowed":true,"limit":"api","remaining":6,`)
+	require.Contains(t, ask(`{"key":"127.0.0.1","cost":3,"rule":"api"}`, "allow"), `"allowed":true,"rule":"api","remaining":6,`)
 	require.Contains(t, left(), `"api";r=5;`)
-	ask(`{"key":"127.0.0.1","cost":2,"limit":"api"}`, "refund")
+	ask(`{"key":"127.0.0.1","cost":2,"rule":"api"}`, "refund")
 	require.Contains(t, left(), `"api";r=6;`)
 	ask(`{"key":"127.0.0.1","cost":6}`, "charge")
 	require.Equal(t, http.StatusTooManyRequests, curl(t, p.proxy).StatusCode)
-	require.Contains(t, ask(`{"key":"127.0.0.1"}`, "allow"), `"allowed":false,"limit":"api","remaining":0,`)
+	require.Contains(t, ask(`{"key":"127.0.0.1"}`, "allow"), `"allowed":false,"rule":"api","remaining":0,`)
 	ask(`{"key":"127.0.0.1"}`, "reset")
 	require.Contains(t, left(), `"api";r=9;`)
 }

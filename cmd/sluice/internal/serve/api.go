@@ -78,11 +78,11 @@ func (a api) serve(w http.ResponseWriter, r *http.Request) *problem {
 	if p != nil {
 		return p
 	}
-	limits := a.current.Load()
-	if p := limits.check(ask); p != nil {
+	current := a.current.Load()
+	if p := current.check(ask); p != nil {
 		return p
 	}
-	d, err := operations[op](limits.Service, r.Context(), ask, ask.Cost)
+	d, err := operations[op](current.service, r.Context(), ask, ask.Cost)
 	decides := op == compose.OpAllow || op == compose.OpPeek
 	if err == nil && d.Degraded && !decides { // a failure policy can replace a decision, but not a write to the store
 		err = d.Err

@@ -23,7 +23,7 @@ const (
 	maxBody = 64 << 10 // bytes of a request
 	maxKey  = 4 << 10  // bytes of a key, decoded
 
-	exampleRequest = `{"key":"user:42","cost":3,"limit":"api"}`
+	exampleRequest = `{"key":"user:42","cost":3,"rule":"api"}`
 )
 
 // readRequest reads a request, or returns the problem with it.
@@ -97,8 +97,8 @@ func decodeRequest(body []byte) (DecisionRequest, *problem) {
 	text, base64 := slices.Contains(seen, "key"), slices.Contains(seen, "key_base64")
 	switch {
 	case p != nil:
-	case !text && !base64: // not an empty key: a program that forgets the key would let all its clients share one limit
-		p = invalid("key", `key is missing; want %s, or "" if all requests share the limit`, exampleRequest)
+	case !text && !base64: // not an empty key: a program that forgets the key would let all its clients share one quota
+		p = invalid("key", `key is missing; want %s, or "" if all requests share one quota`, exampleRequest)
 	case text && base64:
 		p = invalid("key_base64", "both key and key_base64 are there; send one of them")
 	}
@@ -149,10 +149,10 @@ func (a *DecisionRequest) read(name string, value gjson.Result) *problem {
 	case "cost":
 		a.Cost, ok = positive(value)
 		want = "a whole number from 1 to " + strconv.FormatInt(math.MaxInt64, 10)
-	case "limit":
-		return a.readLimit(value)
+	case "rule":
+		return a.readRule(value)
 	default:
-		return invalid(name, "unknown member %q; want key or key_base64, cost and limit", name)
+		return invalid(name, "unknown member %q; want key or key_base64, cost and rule", name)
 	}
 	switch {
 	case !ok:
@@ -181,23 +181,23 @@ func positive(value gjson.Result) (int64, bool) {
 	return n, err == nil && n >= 1
 }
 
-func (a *DecisionRequest) readLimit(value gjson.Result) *problem {
+func (a *DecisionRequest) readRule(value gjson.Result) *problem {
 	list, want := value.Array(), `names in the list, such as ["api","daily"]`
 	if !value.IsArray() || len(list) == 0 {
 		list = []gjson.Result{value}
-		want = `a limit's name such as "api", or a list of names such as ["api","daily"]; leave it out to use all limits`
+		want = `a rule's name such as "api", or a list of names such as ["api","daily"]; leave it out to use all rules`
 	}
 	named := make(map[string]bool, len(list))
 	for _, element := range list {
 		name, ok := stringOf(element)
 		switch {
 		case !ok:
-			return wrong("limit", element, want)
+			return wrong("rule", element, want)
 		case named[name]:
-			return invalid("limit", "limit: %q is named twice; name it once", name)
+			return invalid("rule", "rule: %q is named twice; name it once", name)
 		}
 		named[name] = true
-		a.Limits = append(a.Limits, name)
+		a.Rules = append(a.Rules, name)
 	}
 	return nil
 }

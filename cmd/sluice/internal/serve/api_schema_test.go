@@ -81,17 +81,17 @@ type exchange struct {
 }
 
 const (
-	askOne     = `{"key":"user:42","cost":3,"limit":"api"}`
-	askSeveral = `{"key":"user:42","limit":["api","daily"]}`
+	askOne     = `{"key":"user:42","cost":3,"rule":"api"}`
+	askSeveral = `{"key":"user:42","rule":["api","daily"]}`
 	askAll     = `{"key":"user:42"}`
-	askBytes   = `{"key_base64":"/wA=","cost":65536,"limit":"uploads"}`
-	spend18    = `allow {"key":"user:42","cost":18,"limit":"api"}`
+	askBytes   = `{"key_base64":"/wA=","cost":65536,"rule":"uploads"}`
+	spend18    = `allow {"key":"user:42","cost":18,"rule":"api"}`
 )
 
 var exchanges = []exchange{
 	{answer: "allow-one", op: "allow", body: askOne},
 	{answer: "allow-denied", op: "allow", body: askOne, earlier: []string{spend18}},
-	{answer: "allow-never", op: "allow", body: `{"key":"user:42","cost":21,"limit":"api"}`},
+	{answer: "allow-never", op: "allow", body: `{"key":"user:42","cost":21,"rule":"api"}`},
 	{answer: "allow-several", op: "allow", body: askSeveral},
 	{answer: "allow-all", op: "allow", body: askAll},
 	{answer: "allow-bytes", op: "allow", body: askBytes},
@@ -99,17 +99,17 @@ var exchanges = []exchange{
 	{answer: "peek-one", op: "peek", body: askOne},
 	{answer: "peek-denied", op: "peek", body: askOne, earlier: []string{spend18}},
 	{answer: "refund-one", op: "refund", body: askOne, earlier: []string{spend18}},
-	{answer: "refund-clamped", op: "refund", body: askOne, earlier: []string{`allow {"key":"user:42","cost":1,"limit":"api"}`}},
+	{answer: "refund-clamped", op: "refund", body: askOne, earlier: []string{`allow {"key":"user:42","cost":1,"rule":"api"}`}},
 	{answer: "charge-one", op: "charge", body: askOne},
 	{answer: "charge-debt", op: "charge", body: askOne, earlier: []string{spend18}},
 	{answer: "", op: "reset", body: askOne, earlier: []string{spend18}},
 
 	{answer: "malformed", op: "allow", body: `{"key":"user:42","cost":}`},
-	{answer: "invalid", op: "allow", body: `{"key":"user:42","limt":"api"}`},
+	{answer: "invalid", op: "allow", body: `{"key":"user:42","rul":"api"}`},
 	{answer: "unauthorized", op: "allow", body: askOne, on: guarded},
 	{answer: "web-page", op: "allow", body: askOne, edit: field("Origin", "https://example.com")},
 	{answer: "unknown-route", op: "allow", body: askOne, edit: func(r *http.Request) { r.URL.Path = "/v1/alow" }},
-	{answer: "unknown-limit", op: "allow", body: `{"key":"user:42","limit":"apo"}`},
+	{answer: "unknown-rule", op: "allow", body: `{"key":"user:42","rule":"apo"}`},
 	{answer: "method", op: "allow", edit: func(r *http.Request) { r.Method = http.MethodGet }},
 	{answer: "slow", op: "allow", edit: func(r *http.Request) { r.Body = io.NopCloser(late{}) }},
 	{answer: "too-large", op: "allow", body: `{"key":"` + strings.Repeat("x", maxKey+1) + `"}`},
@@ -142,7 +142,7 @@ func lost(t *testing.T) http.Handler {
 	return apiOn(t, failingStore{swap: errSecret}, compose.Options[DecisionRequest]{})
 }
 
-// renamed has a limit whose states another algorithm wrote.
+// renamed has a rule whose states another algorithm wrote.
 func renamed(t *testing.T) http.Handler {
 	store := storeAtFixedTime()
 	rules := apiRules(t, strings.Replace(apiExampleRules, "gcra 100/m burst=20", "fixedwindow 100/m", 1))
@@ -322,7 +322,7 @@ func TestOperationIsDocumented(t *testing.T) {
 	}
 	asItIs := func(*http.Request) {}
 	open, closed := local(t), guarded(t)
-	r := ask("/v1/allow", `{"key_base64":"/w==","cost":21,"limit":"api"}`)
+	r := ask("/v1/allow", `{"key_base64":"/w==","cost":21,"rule":"api"}`)
 	r.Host = "127.0.0.1:8081"
 	require.Equal(t, http.StatusOK, send(open, r).Code)
 	for path := range doc.Paths.Map() {

@@ -38,7 +38,7 @@ func (o *Options) newTransport() *http.Transport {
 }
 
 // proxyHandler returns the handler that applies the limits and forwards to the upstream.
-func (s *Server) proxyHandler(l *Limits) (http.Handler, error) {
+func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 	o := &s.options
 	forward, err := forwarder(l.file)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Server) proxyHandler(l *Limits) (http.Handler, error) {
 		BufferPool: new(buffers),
 		ErrorLog:   errorLog(s.sampled, "a response failed"),
 	}
-	limited := httplimit.Handler(l.Proxy, s.withLimitFields(proxy), httplimit.Options{Bytes: l.byteRules, Legacy: o.Legacy})
+	limited := httplimit.Handler(l.proxy, s.withLimitFields(proxy), httplimit.Options{Bytes: l.byteRules, Legacy: o.Legacy})
 	check, err := httplimit.ClientIP{Trusted: l.file.Trusted, Forwarded: l.file.Forwarded}.Check()
 	return o.idleTimeout(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := check(r); err != nil {
@@ -79,7 +79,7 @@ func (s *Server) proxyHandler(l *Limits) (http.Handler, error) {
 // unfit returns the problem of a request that is refused before any rule decides: its target would bypass
 // rules for paths, its body is too large, or a rule would deny it because the length of its body is
 // unknown. It returns nil if there is none.
-func (s *Server) unfit(l *Limits, r *http.Request) *problem {
+func (s *Server) unfit(l *limiters, r *http.Request) *problem {
 	switch {
 	case r.Method == http.MethodConnect:
 		return plainProblem(http.StatusMethodNotAllowed, "this is a reverse proxy, so CONNECT is not allowed")

@@ -64,7 +64,7 @@ func (s *Server) adopt(ctx context.Context, file *config.File) error {
 			return err
 		}
 	}
-	l, err := s.newLimits(file)
+	l, err := s.newLimiters(file)
 	if err != nil {
 		return err
 	}

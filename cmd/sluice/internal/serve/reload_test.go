@@ -86,8 +86,8 @@ func TestServiceUsesTheNewRules(t *testing.T) {
 	w := startTestServer(t, oneByIP)
 	w.rules.Store(strings.ReplaceAll(oneByIP, "client", "other"))
 	require.NoError(t, w.Reload(t.Context()))
-	require.Equal(t, 404, w.decide("allow", `{"key":"a","limit":"client"}`).StatusCode)
-	require.Equal(t, 200, w.decide("allow", `{"key":"a","limit":"other"}`).StatusCode)
+	require.Equal(t, 404, w.decide("allow", `{"key":"a","rule":"client"}`).StatusCode)
+	require.Equal(t, 200, w.decide("allow", `{"key":"a","rule":"other"}`).StatusCode)
 }
 
 func TestCanceledReloadIsNotAFailure(t *testing.T) {

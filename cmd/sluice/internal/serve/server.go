@@ -76,7 +76,7 @@ type Server struct {
 	options Options
 	log     *slog.Logger
 	sampled *sampledLog // for failures that can happen at every request
-	current atomic.Pointer[Limits]
+	current atomic.Pointer[limiters]
 	metrics *metrics
 	denied  *observe.Denied
 

@@ -91,7 +91,7 @@ func TestShutdownDelayEnds(t *testing.T) {
 				store: &opened{Store: new(memory.Store), close: func() {}}, purgeEvery: purgeEvery,
 			}
 			s.health.Store(new(storeHealth))
-			s.current.Store(&Limits{file: new(config.File)})
+			s.current.Store(&limiters{file: new(config.File)})
 			s.background, s.stop = context.WithCancel(context.Background())
 			front := newPipes()
 			s.api = s.server(front, http.HandlerFunc(hello))

@@ -270,7 +270,7 @@ func proxied(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, fro
 		defer s.transport.CloseIdleConnections()
 		file, err := config.Parse("limits.yaml", []byte("rules: [{name: all, policy: gcra 1000/s}]"))
 		require.NoError(t, err)
-		limits, err := s.newLimits(file)
+		limits, err := s.newLimiters(file)
 		require.NoError(t, err)
 		h, err := s.proxyHandler(limits)
 		require.NoError(t, err)

@@ -15,15 +15,15 @@ import (
 
 // DecisionRequest is a request to the decision service.
 type DecisionRequest struct {
-	Key    string   // any bytes; ignored by rules whose requests share one limit
-	Limits []string // the names of the rules to decide by; none: all rules
-	Cost   int64    // the number of calls, or of bytes for a rule with cost: bytes; at least 1
+	Key   string   // any bytes; ignored by rules whose requests share one limit
+	Rules []string // the names of the rules to decide by; none: all rules
+	Cost  int64    // the number of calls, or of bytes for a rule with cost: bytes; at least 1
 }
 
-// Limits has the limiters of one version of the rules. It is immutable.
-type Limits struct {
-	Service *limiter
-	Proxy   *compose.Limiter[*http.Request]
+// limiters has the limiters of one version of the rules. It is immutable.
+type limiters struct {
+	service *limiter
+	proxy   *compose.Limiter[*http.Request]
 
 	names     []string // of the rules
 	byteRules []string // the names of those with cost: bytes
@@ -32,18 +32,18 @@ type Limits struct {
 	front     http.Handler // Proxy with the upstream behind it; nil if there is none
 }
 
-// newLimits returns the limiters of the rules in a file.
-func (s *Server) newLimits(file *config.File) (l *Limits, err error) {
+// newLimiters returns the limiters of the rules in a file.
+func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 	var store storage.Store = missingStore{}
 	if !s.missing.Load() {
 		store = s.store.Store
 	}
-	l = &Limits{file: file, unknown: cmp.Or(s.options.MaxBody, math.MaxInt64)}
+	l = &limiters{file: file, unknown: cmp.Or(s.options.MaxBody, math.MaxInt64)}
 	requests, err := file.HTTPRules(l.unknown)
 	if err != nil {
 		return nil, err
 	}
-	if l.Proxy, err = s.requests.New(store, requests...); err != nil {
+	if l.proxy, err = s.requests.New(store, requests...); err != nil {
 		return nil, err
 	}
 	var asked []compose.Rule[DecisionRequest]
@@ -55,7 +55,7 @@ func (s *Server) newLimits(file *config.File) (l *Limits, err error) {
 		}
 		asked = append(asked, serviceRule(rule))
 	}
-	l.Service, err = s.service.New(store, asked...)
+	l.service, err = s.service.New(store, asked...)
 	return l, err
 }
 
@@ -85,7 +85,7 @@ func serviceRule(rule *config.Rule) compose.Rule[DecisionRequest] {
 
 // asks reports whether the rule is one of the requested rules.
 func (a DecisionRequest) asks(rule *config.Rule) bool {
-	return len(a.Limits) == 0 || slices.Contains(a.Limits, rule.Name)
+	return len(a.Rules) == 0 || slices.Contains(a.Rules, rule.Name)
 }
 
 // lacksCaller reports whether the key is empty and the rule has fields that a request may lack.
@@ -93,20 +93,20 @@ func lacksCaller(a DecisionRequest, rule *config.Rule) bool {
 	return a.Key == "" && len(rule.MayLack()) > 0
 }
 
-// check returns the problem of a request for an unknown limit, or without a key that a rule
+// check returns the problem of a request for an unknown rule, or without a key that a rule
 // needs: the rule would limit such a request by its address, which the service does not know.
-func (l *Limits) check(ask DecisionRequest) *problem {
-	for _, name := range ask.Limits {
+func (l *limiters) check(ask DecisionRequest) *problem {
+	for _, name := range ask.Rules {
 		if !slices.Contains(l.names, name) {
-			p := newProblem("unknown-limit", "unknown limit %q; the member limits lists the names of all limits", name)
-			p.Field, p.Limits = "limit", l.names
+			p := newProblem("unknown-rule", "unknown rule %q; the member rules lists the names of all rules", name)
+			p.Field, p.Rules = "rule", l.names
 			return p
 		}
 	}
 	for i := range l.file.Rules {
 		rule := &l.file.Rules[i]
 		if ask.asks(rule) && lacksCaller(ask, rule) && rule.MissingByIP() {
-			return invalid("key", "the key is empty, and limit %s is by %s; send its value, or ip:ADDRESS for a client without it, such as ip:203.0.113.7", rule.Name, rule.ByString())
+			return invalid("key", "the key is empty, and rule %s is by %s; send its value, or ip:ADDRESS for a client without it, such as ip:203.0.113.7", rule.Name, rule.ByString())
 		}
 	}
 	return nil
@@ -114,7 +114,7 @@ func (l *Limits) check(ask DecisionRequest) *problem {
 
 // needsLength reports whether a rule would deny the request only because its length is
 // unknown.
-func (l *Limits) needsLength(r *http.Request) bool {
+func (l *limiters) needsLength(r *http.Request) bool {
 	if r.ContentLength >= 0 {
 		return false
 	}
