@@ -106,9 +106,9 @@ func (a api) serve(w http.ResponseWriter, r *http.Request) *problem {
 	return nil
 }
 
-// routes returns the handler of the API listener. private means that only this machine can
+// Routes returns the handler of the API listener. private means that only this machine can
 // reach it; only then it serves the list of denied keys.
-func (s *Server) routes(private bool) http.Handler {
+func (s *Server) Routes(private bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/livez", reading(http.HandlerFunc(live)))
 	mux.Handle("/readyz", reading(http.HandlerFunc(s.ready)))

@@ -303,7 +303,7 @@ func TestFailurePolicies(t *testing.T) {
 	} {
 		for op := range operations {
 			synctest.Test(t, func(t *testing.T) {
-				w := post(down(storage.ErrUnavailable, policy)(t), "/v1/"+string(op), askOne)
+				w := post(failingWith(storage.ErrUnavailable, policy)(t), "/v1/"+string(op), askOne)
 				switch op {
 				case compose.OpAllow, compose.OpPeek:
 					require.Contains(t, w.Body.String(), allow, "%s %v", op, policy)
@@ -364,7 +364,7 @@ func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 		tell(t, failingStore{}, ask("/v1/allow", askOne).WithContext(ctx))
 		require.Empty(t, logged.String(), "clients that left are no trouble")
 	})
-	faulty := renamed(t).(api)
+	faulty := ruleChanged(t).(api)
 	faulty.sampled = sampledTo(&logged)
 	post(faulty, "/v1/allow", askOne)
 	require.Contains(t, logged.String(), `level=ERROR msg="no decision: The server or its configuration is faulty"`)

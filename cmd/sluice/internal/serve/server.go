@@ -181,7 +181,7 @@ func (s *Server) listen() error {
 	if err != nil {
 		return fmt.Errorf("--api %w", err)
 	}
-	s.api = s.server(l, s.routes(isPrivate(l)))
+	s.api = s.server(l, s.Routes(isPrivate(l)))
 	s.api.http.ReadTimeout = askTime
 	s.api.http.WriteTimeout = askTime + cmp.Or(s.options.DecisionTimeout, compose.DefaultTimeout) + answerTime
 	return nil
