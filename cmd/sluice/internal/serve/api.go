@@ -35,8 +35,8 @@ var operations = map[compose.Op]func(*limiter, context.Context, DecisionRequest,
 	compose.OpPeek:   (*limiter).PeekN,
 	compose.OpRefund: (*limiter).Refund,
 	compose.OpCharge: (*limiter).Charge,
-	compose.OpReset: func(l *limiter, ctx context.Context, ask DecisionRequest, _ int64) (d compose.Decision, err error) {
-		return d, l.Reset(ctx, ask)
+	compose.OpReset: func(l *limiter, ctx context.Context, request DecisionRequest, _ int64) (d compose.Decision, err error) {
+		return d, l.Reset(ctx, request)
 	},
 }
 
@@ -74,15 +74,15 @@ func (a api) serve(w http.ResponseWriter, r *http.Request) *problem {
 	case r.Method != http.MethodPost:
 		return methodProblem(w, r, http.MethodPost)
 	}
-	ask, p := readRequest(w, r)
+	request, p := readRequest(w, r)
 	if p != nil {
 		return p
 	}
 	current := a.current.Load()
-	if p := current.check(ask); p != nil {
+	if p := current.check(request); p != nil {
 		return p
 	}
-	d, err := operations[op](current.service, r.Context(), ask, ask.Cost)
+	d, err := operations[op](current.service, r.Context(), request, request.Cost)
 	decides := op == compose.OpAllow || op == compose.OpPeek
 	if err == nil && d.Degraded && !decides { // a failure policy can replace a decision, but not a write to the store
 		err = d.Err

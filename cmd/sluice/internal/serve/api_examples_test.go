@@ -1,3 +1,12 @@
+// The tests of this package promise:
+//
+//   - The API responds as openapi.yaml describes, with a status and an example of each kind.
+//   - Proxy and API share the quota of a rule. A reload or a restart loses no used quota.
+//   - If the store fails, Options.OnFailure decides. /readyz and the shutdown do not wait for the store.
+//   - Clients that send or read too slowly are disconnected. All other pauses are allowed.
+//   - Clients can forge neither their address nor a path that the rules did not see.
+//   - Logs and responses have no keys, passwords or text of the upstream.
+
 package serve
 
 import (

@@ -83,14 +83,14 @@ func decodeRequest(body []byte) (DecisionRequest, *problem) {
 	if !whole.IsObject() {
 		return DecisionRequest{}, invalid("", "the body is %s; want an object such as %s", kindOf(whole), exampleRequest)
 	}
-	ask, seen := DecisionRequest{Cost: 1}, []string(nil)
+	request, seen := DecisionRequest{Cost: 1}, []string(nil)
 	var p *problem
 	whole.ForEach(func(name, value gjson.Result) bool {
 		if slices.Contains(seen, name.String()) {
 			p = invalid(name.String(), "%s: the member is there twice; send it once", name)
 		} else {
 			seen = append(seen, name.String())
-			p = ask.read(name.String(), value)
+			p = request.read(name.String(), value)
 		}
 		return p == nil
 	})
@@ -102,7 +102,7 @@ func decodeRequest(body []byte) (DecisionRequest, *problem) {
 	case text && base64:
 		p = invalid("key_base64", "both key and key_base64 are there; send one of them")
 	}
-	return ask, p
+	return request, p
 }
 
 func checkSyntax(body []byte) *problem {

@@ -97,15 +97,15 @@ func TestEmptyKeyCountsAsMissing(t *testing.T) {
 		w = post(h, "/v1/allow", `{"key":"a","rule":"`+rule+`"}`)
 		require.Contains(t, w.Body.String(), `{"allowed":true,"rule":"`+rule+`","remaining":4,`)
 	}
-	for _, question := range []string{`{"key":"","rule":"plain"}`, `{"key_base64":"","rule":["shared","plain"]}`, `{"key":""}`} {
+	for _, body := range []string{`{"key":"","rule":"plain"}`, `{"key_base64":"","rule":["shared","plain"]}`, `{"key":""}`} {
 		for op := range operations {
-			w := post(h, "/v1/"+string(op), question)
+			w := post(h, "/v1/"+string(op), body)
 			require.Equal(t, http.StatusBadRequest, w.Code)
 			require.Contains(t, w.Body.String(), `"detail":"the key is empty, and rule plain is by header:X-Key; send its value, or ip:ADDRESS for a client without it, such as ip:203.0.113.7","field":"key"`)
 		}
 	}
 	require.Contains(t, post(h, "/v1/peek", `{"key":"ip:203.0.113.7","rule":"plain"}`).Body.String(), `{"allowed":true,"rule":"plain","remaining":5,`)
-	require.Contains(t, post(h, "/v1/peek", `{"key":"","rule":"shared"}`).Body.String(), `"remaining":4,`, "what was refused was not paid")
+	require.Contains(t, post(h, "/v1/peek", `{"key":"","rule":"shared"}`).Body.String(), `"remaining":4,`, "refused requests are not charged")
 }
 
 func TestRuleWithoutKeyIgnoresTheKey(t *testing.T) {
@@ -167,7 +167,7 @@ func TestRequestsFromWebPagesAreRefused(t *testing.T) {
 	}{
 		{"Origin", "https://example.com", 403},
 		{"Origin", "null", 403},
-		{"Origin", "http://127.0.0.1:8081", 403}, // by a name that was made to point here
+		{"Origin", "http://127.0.0.1:8081", 403}, // after DNS rebinding
 		{"Origin", "", 403},
 		{"Sec-Fetch-Site", "cross-site", 403},
 		{"Sec-Fetch-Site", "same-site", 403},
@@ -234,7 +234,7 @@ func TestQueriesAreRefused(t *testing.T) {
 	require.Contains(t, w.Body.String(), "send everything in the body")
 }
 
-// endless is a body that nobody may read to its end.
+// endless is a body without an end.
 type endless struct{ read int }
 
 func (e *endless) Read(b []byte) (int, error) {
@@ -255,16 +255,16 @@ func TestBodiesAreRead64KiBAtMost(t *testing.T) {
 		require.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
 		require.Equal(t, "close", w.Header().Get("Connection"))
 		require.LessOrEqual(t, body.read, 2*maxBody)
-		require.True(t, length < 0 || body.read == 0, "what is known to be too large is not read at all")
+		require.True(t, length < 0 || body.read == 0, "a body with a Content-Length above the limit is not read")
 	}
 	w := post(h, "/v1/allow", `{"key":"a"}`+strings.Repeat(" ", maxBody-len(`{"key":"a"}`)))
 	require.Equal(t, http.StatusOK, w.Code)
 }
 
-func TestABodyThatEndsEarly(t *testing.T) {
+func TestBodyThatEndsEarlyIsRefused(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/v1/allow", io.MultiReader(strings.NewReader(`{"key":"a"}`), broke{}))
 	w := send(apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{}), r)
-	require.Equal(t, http.StatusBadRequest, w.Code, "what came is not taken for the whole")
+	require.Equal(t, http.StatusBadRequest, w.Code, "a part of the body is not a request")
 }
 
 type broke struct{}
@@ -293,8 +293,8 @@ func TestRoutesAreExact(t *testing.T) {
 	}
 }
 
-// TestFailurePolicies asks while the store is down. What is to be written is not
-// there whatever the policy, so that is a failure under each.
+// TestFailurePolicies: while the store is down, the policy decides about allow and peek. Refund, charge and
+// reset fail under each policy.
 func TestFailurePolicies(t *testing.T) {
 	for policy, allow := range map[compose.FailurePolicy]string{
 		compose.FailClosed: `"status":503,`,
@@ -346,23 +346,23 @@ func TestProblemOfEachFailure(t *testing.T) {
 // TestFailuresAreLoggedWithoutKeys: clients get neither the error nor the key.
 func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 	var logged bytes.Buffer
-	tell := func(t *testing.T, store storage.Store, r *http.Request) string {
+	respond := func(t *testing.T, store storage.Store, r *http.Request) string {
 		logged.Reset()
 		a := apiOn(t, store, compose.Options[DecisionRequest]{}).(api)
 		a.sampled = sampledTo(&logged)
 		return send(a, r).Body.String()
 	}
 	synctest.Test(t, func(t *testing.T) {
-		answer := tell(t, failingStore{swap: errSecret}, ask("/v1/allow", askOne))
+		response := respond(t, failingStore{swap: errSecret}, ask("/v1/allow", askOne))
 		require.Contains(t, logged.String(), `level=WARN msg="no decision: The store's response was lost" op=allow paid=unknown`)
 		require.Contains(t, logged.String(), "10.0.0.7")
-		require.NotContains(t, logged.String()+answer, "user:42")
-		require.NotContains(t, answer, "10.0.0.7")
+		require.NotContains(t, logged.String()+response, "user:42")
+		require.NotContains(t, response, "10.0.0.7")
 
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		tell(t, failingStore{}, ask("/v1/allow", askOne).WithContext(ctx))
-		require.Empty(t, logged.String(), "clients that left are no trouble")
+		respond(t, failingStore{}, ask("/v1/allow", askOne).WithContext(ctx))
+		require.Empty(t, logged.String(), "a client that has left is not a failure")
 	})
 	faulty := ruleChanged(t).(api)
 	faulty.sampled = sampledTo(&logged)
@@ -371,29 +371,28 @@ func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 	require.NotContains(t, logged.String(), "user:42")
 }
 
-// BenchmarkAllow is one decision in memory, from the request to the response, but
-// without a connection.
+// BenchmarkAllow measures one decision in memory, from the request to the response, without a connection.
 func BenchmarkAllow(b *testing.B) {
 	h := apiOn(b, storeAtFixedTime(), compose.Options[DecisionRequest]{})
-	question := strings.NewReader("")
+	body := strings.NewReader("")
 	r := ask("/v1/allow", askOne)
-	r.Body = io.NopCloser(question)
-	w := &nobody{header: http.Header{}}
+	r.Body = io.NopCloser(body)
+	w := &discardResponse{header: http.Header{}}
 	b.ReportAllocs()
 	for b.Loop() {
-		question.Reset(askOne)
+		body.Reset(askOne)
 		clear(w.header)
 		h.ServeHTTP(w, r)
 	}
 }
 
-type nobody struct{ header http.Header }
+type discardResponse struct{ header http.Header }
 
-func (n *nobody) Header() http.Header         { return n.header }
-func (n *nobody) Write(b []byte) (int, error) { return len(b), nil }
-func (n *nobody) WriteHeader(int)             {}
+func (n *discardResponse) Header() http.Header         { return n.header }
+func (n *discardResponse) Write(b []byte) (int, error) { return len(b), nil }
+func (n *discardResponse) WriteHeader(int)             {}
 
-// apiExampleRules is the limits that the examples of openapi.yaml go by.
+// apiExampleRules are the rules of the examples in openapi.yaml.
 const apiExampleRules = `
 rules:
   - name: api
@@ -418,25 +417,25 @@ func apiRules(t testing.TB, text string) []config.Rule {
 	return file.Rules
 }
 
-// storeAtFixedTime is a store in memory whose time stands still.
+// storeAtFixedTime returns a store in memory whose clock stands still.
 func storeAtFixedTime() *memory.Store {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	return &memory.Store{Clock: func() time.Time { return noon }}
 }
 
-// apiOn serves the limits of apiWorld on store.
+// apiOn returns the service with apiExampleRules on a store.
 func apiOn(t testing.TB, store storage.Store, o compose.Options[DecisionRequest]) http.Handler {
 	t.Helper()
 	return apiWith(t, apiExampleRules, store, o)
 }
 
-// apiWith serves the limits of a file on store.
+// apiWith returns the service with the rules of a file on a store.
 func apiWith(t testing.TB, file string, store storage.Store, o compose.Options[DecisionRequest]) http.Handler {
 	t.Helper()
 	s := &Server{service: o, store: &opened{Store: store}, sampled: sampledTo(io.Discard)}
-	limits, err := s.newLimiters(&config.File{Rules: apiRules(t, file)})
+	current, err := s.newLimiters(&config.File{Rules: apiRules(t, file)})
 	require.NoError(t, err)
-	s.current.Store(limits)
+	s.current.Store(current)
 	return api{s}
 }
 
@@ -444,7 +443,7 @@ func post(h http.Handler, path, body string) *httptest.ResponseRecorder {
 	return send(h, ask(path, body))
 }
 
-// ask is a request as curl -d sends it.
+// ask returns a request such as curl -d sends.
 func ask(path, body string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

@@ -29,7 +29,7 @@ type limiters struct {
 	byteRules []string // the names of those with cost: bytes
 	file      *config.File
 	unknown   int64        // the assumed size of a request body of unknown length
-	front     http.Handler // Proxy with the upstream behind it; nil if there is none
+	handler   http.Handler // the proxy with these limits; nil if there is no proxy
 }
 
 // newLimiters returns the limiters of the rules in a file.
@@ -46,57 +46,57 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 	if l.proxy, err = s.requests.New(store, requests...); err != nil {
 		return nil, err
 	}
-	var asked []compose.Rule[DecisionRequest]
+	var service []compose.Rule[DecisionRequest]
 	for i := range file.Rules {
 		rule := &file.Rules[i]
 		l.names = append(l.names, rule.Name)
 		if rule.Cost.Bytes {
 			l.byteRules = append(l.byteRules, rule.Name)
 		}
-		asked = append(asked, serviceRule(rule))
+		service = append(service, serviceRule(rule))
 	}
-	l.service, err = s.service.New(store, asked...)
+	l.service, err = s.service.New(store, service...)
 	return l, err
 }
 
 // serviceRule returns a rule for the decision service, under the same name as in the proxy. It
 // ignores methods and paths: the caller chooses the rules that apply.
 func serviceRule(rule *config.Rule) compose.Rule[DecisionRequest] {
-	asked := compose.Rule[DecisionRequest]{Name: rule.Name, Shadow: rule.Shadow}
+	served := compose.Rule[DecisionRequest]{Name: rule.Name, Shadow: rule.Shadow}
 	if rule.Cost.Units > 1 {
-		asked.Cost = func(DecisionRequest) int64 { return rule.Cost.Units }
+		served.Cost = func(DecisionRequest) int64 { return rule.Cost.Units }
 	}
 	if len(rule.By) > 0 {
-		asked.Key = func(a DecisionRequest) string { return a.Key }
+		served.Key = func(r DecisionRequest) string { return r.Key }
 	}
-	asked.PolicyFor = func(a DecisionRequest) (algo.Policy, error) {
+	served.PolicyFor = func(r DecisionRequest) (algo.Policy, error) {
 		switch {
-		case !a.asks(rule):
+		case !r.selects(rule):
 			return nil, compose.Skip
-		case lacksCaller(a, rule) && rule.Missing == config.MissingSkip:
+		case lacksCaller(r, rule) && rule.Missing == config.MissingSkip:
 			return nil, compose.Skip
-		case lacksCaller(a, rule) && rule.Missing == config.MissingDeny:
+		case lacksCaller(r, rule) && rule.Missing == config.MissingDeny:
 			return denyall.Policy{Policy: rule.Policy}, nil
 		}
 		return rule.Policy, nil
 	}
-	return asked
+	return served
 }
 
-// asks reports whether the rule is one of the requested rules.
-func (a DecisionRequest) asks(rule *config.Rule) bool {
-	return len(a.Rules) == 0 || slices.Contains(a.Rules, rule.Name)
+// selects reports whether the request names the rule, or no rule.
+func (r DecisionRequest) selects(rule *config.Rule) bool {
+	return len(r.Rules) == 0 || slices.Contains(r.Rules, rule.Name)
 }
 
 // lacksCaller reports whether the key is empty and the rule has fields that a request may lack.
-func lacksCaller(a DecisionRequest, rule *config.Rule) bool {
-	return a.Key == "" && len(rule.MayLack()) > 0
+func lacksCaller(r DecisionRequest, rule *config.Rule) bool {
+	return r.Key == "" && len(rule.MayLack()) > 0
 }
 
 // check returns the problem of a request for an unknown rule, or without a key that a rule
 // needs: the rule would limit such a request by its address, which the service does not know.
-func (l *limiters) check(ask DecisionRequest) *problem {
-	for _, name := range ask.Rules {
+func (l *limiters) check(request DecisionRequest) *problem {
+	for _, name := range request.Rules {
 		if !slices.Contains(l.names, name) {
 			p := newProblem("unknown-rule", "unknown rule %q; the member rules lists the names of all rules", name)
 			p.Field, p.Rules = "rule", l.names
@@ -105,7 +105,7 @@ func (l *limiters) check(ask DecisionRequest) *problem {
 	}
 	for i := range l.file.Rules {
 		rule := &l.file.Rules[i]
-		if ask.asks(rule) && lacksCaller(ask, rule) && rule.MissingByIP() {
+		if request.selects(rule) && lacksCaller(request, rule) && rule.MissingByIP() {
 			return invalid("key", "the key is empty, and rule %s is by %s; send its value, or ip:ADDRESS for a client without it, such as ip:203.0.113.7", rule.Name, rule.ByString())
 		}
 	}
