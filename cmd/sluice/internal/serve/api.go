@@ -7,13 +7,11 @@ import (
 	"crypto/subtle"
 	_ "embed" // for the document
 	"net/http"
-	"net/netip"
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/localhost"
 	"github.com/sluice-go/sluice/compose"
 )
 
@@ -69,7 +67,7 @@ func (a api) serve(w http.ResponseWriter, r *http.Request) *problem {
 	switch {
 	case !below || operations[op] == nil:
 		return newProblem("unknown-route", "unknown path %q; want /v1/allow, /v1/peek, /v1/refund, /v1/charge or /v1/reset", r.URL.Path)
-	case fromPage(r.Header):
+	case localhost.FromPage(r, false):
 		return newProblem("web-page", "the header Origin or Sec-Fetch-Site shows that a web page sent the request; send it from a program, without these headers")
 	case r.Method != http.MethodPost:
 		return methodProblem(w, r, http.MethodPost)
@@ -147,22 +145,14 @@ func reading(next http.Handler) http.Handler {
 	}, next)
 }
 
-// onlyLocal refuses requests for a host name other than localhost. With DNS rebinding, a web
-// page lets its own host name resolve to this machine, and could then read the responses.
+// onlyLocal refuses requests for a host name other than localhost.
 func onlyLocal(next http.Handler) http.Handler {
 	return refuse(func(_ http.ResponseWriter, r *http.Request) *problem {
-		if isLocal(r.Host) {
+		if localhost.IsHost(r.Host) {
 			return nil
 		}
 		return plainProblem(http.StatusMisdirectedRequest, "the host %.64q is refused; want localhost, or the address of --api", r.Host)
 	}, next)
-}
-
-// isLocal reports whether the header Host has localhost or a loopback address.
-func isLocal(host string) bool {
-	host = (&url.URL{Host: host}).Hostname()
-	addr, _ := netip.ParseAddr(host)
-	return addr.Unmap().IsLoopback() || strings.EqualFold(strings.TrimSuffix(host, "."), "localhost")
 }
 
 // admit refuses requests without the token, if there is a token.
@@ -180,13 +170,4 @@ func (s *Server) admit(next http.Handler) http.Handler {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="sluice"`)
 		return newProblem("unauthorized", "want Authorization: Bearer and the token")
 	}, next)
-}
-
-// fromPage reports whether a web page sent the request. Browsers let every page send POST
-// requests to every address that they can reach, loopback included. After DNS rebinding, the
-// page even has the same origin. But browsers add Origin to each such request, and
-// Sec-Fetch-Site for trusted origins, and pages cannot remove them. Programs do not send these
-// headers. Sec-Fetch-Mode is not checked, because some programs send it.
-func fromPage(h http.Header) bool {
-	return len(h["Origin"]) > 0 || slices.ContainsFunc(h["Sec-Fetch-Site"], func(site string) bool { return site != "none" })
 }

@@ -52,7 +52,7 @@ func readRequest(w http.ResponseWriter, r *http.Request) (DecisionRequest, *prob
 }
 
 // checkMedia accepts the Content-Type that curl -d sends by default, so that people can use
-// curl. Web pages can send this type to other origins too, but fromPage refuses them.
+// curl. Web pages can send this type to other origins too, but localhost.FromPage refuses them.
 func checkMedia(h http.Header) *problem {
 	if encoding := h.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return newProblem("media-type", "the body has the Content-Encoding %q; send it without encoding", encoding)
