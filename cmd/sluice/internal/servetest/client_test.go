@@ -1,5 +1,15 @@
 package servetest
 
+// The tests of this package promise:
+//
+//   - Under load, during a reload and after the program was killed, no more requests are admitted
+//     than Policy.Bound.
+//   - A reload fails no request. A shutdown cuts off no request within --drain.
+//   - During an outage of the store, the program does what --on-failure says. After it, the quota is
+//     what it was before.
+//   - The memory of the program does not grow with the number of keys.
+//   - The commands and the Go code of docs/client.md work.
+
 import (
 	"net/http"
 	"os"
