@@ -46,12 +46,10 @@ func runCheck(ctx context.Context, names []string, s streams) error {
 	}
 	var reported error
 	for i, name := range names {
-		name, f, err := readConfig(ctx, name, s.in)
-		var faults *config.Error
+		name, f, err := readConfig(ctx, name, s)
 		switch {
-		case errors.As(err, &faults):
-			fmt.Fprintln(s.err, faults)
-			reported = errReported
+		case errors.Is(err, errReported):
+			reported = err
 			continue
 		case err != nil:
 			return err
@@ -77,21 +75,26 @@ func readFile(ctx context.Context, name string) (*config.File, error) {
 	return await(ctx, func() (*config.File, error) { return config.Read(name) })
 }
 
-// readConfig reads a rule file, - for standard input. It returns the name for messages.
-func readConfig(ctx context.Context, name string, stdin io.Reader) (string, *config.File, error) {
-	if name != "-" {
-		f, err := readFile(ctx, name)
-		return name, f, err
-	}
-	const shown = "standard input"
-	f, err := await(ctx, func() (*config.File, error) {
-		text, err := io.ReadAll(io.LimitReader(stdin, config.MaxSize+1))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", shown, err)
+// readConfig reads a rule file, - for standard input. It returns the name for messages. It prints the
+// errors in the file and then returns errReported.
+func readConfig(ctx context.Context, name string, s streams) (string, *config.File, error) {
+	read := config.Read
+	if name == "-" {
+		name, read = "standard input", func(shown string) (*config.File, error) {
+			text, err := io.ReadAll(io.LimitReader(s.in, config.MaxSize+1))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", shown, err)
+			}
+			return config.Parse(shown, text)
 		}
-		return config.Parse(shown, text)
-	})
-	return shown, f, err
+	}
+	f, err := await(ctx, func() (*config.File, error) { return read(name) })
+	var faults *config.Error
+	if errors.As(err, &faults) {
+		fmt.Fprintln(s.err, faults)
+		err = errReported
+	}
+	return name, f, err
 }
 
 // printConfig explains the rules of a file.

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/httplimit"
 )
@@ -157,12 +156,10 @@ func (p *planRun) readRules(ctx context.Context, before, after string, s streams
 		name    string
 		subject **ruleSubject
 	}{{before, &p.old}, {after, &p.new}} {
-		name, file, err := readConfig(ctx, f.name, s.in)
-		var faults *config.Error
+		name, file, err := readConfig(ctx, f.name, s)
 		switch {
-		case errors.As(err, &faults):
-			fmt.Fprintln(s.err, faults)
-			reported = errReported
+		case errors.Is(err, errReported):
+			reported = err
 			continue
 		case err != nil:
 			return err

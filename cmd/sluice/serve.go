@@ -17,7 +17,7 @@ import (
 const serveExamples = `  sluice serve --limit "gcra 100/m burst=20" --by ip --upstream http://localhost:3000
   sluice serve --config limits.yaml --upstream http://localhost:3000 --listen :8080 --store sqlite:limits.db
   sluice serve --config limits.yaml --api unix:/tmp/sluice.sock --store redis://localhost:6379
-  curl --unix-socket /tmp/sluice.sock -d '{"key":"203.0.113.7","cost":3,"limit":"client"}' http://sluice/v1/allow`
+  curl --unix-socket /tmp/sluice.sock -d '{"key":"203.0.113.7","cost":3,"rule":"client"}' http://sluice/v1/allow`
 
 func serveCommand(s streams) *cobra.Command {
 	var f serveFlags

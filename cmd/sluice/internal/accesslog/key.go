@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/sluice-go/sluice/internal/errtext"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/fieldlist"
 )
 
 // fieldNames has the name of each field at the index of its bit; Forwarded has none.
@@ -31,45 +31,28 @@ type Keyer struct {
 	fields []Fields // none: all entries have the same key
 }
 
-// everything is the spec without fields, and its only key.
-const everything = "everything"
-
 // ParseKeyer parses the names of fields joined by +, such as "ip" or "ip+path". The names are
 // ip, user, method, path, host, status, and key for the member that Options.KeyField names.
-// "everything" gives all entries one key. The error has the unknown word.
+// "everything" gives all entries one key.
 func ParseKeyer(spec string) (*Keyer, error) {
-	k := new(Keyer)
-	if strings.TrimSpace(spec) == everything {
-		return k, nil
-	}
-	words := strings.Split(spec, "+")
-	for _, word := range words {
-		word = strings.TrimSpace(word)
+	fields, err := fieldlist.Parse(spec, func(word string, before []Fields) (Fields, error) {
 		bit := slices.Index(fieldNames[:], word)
 		switch {
-		case word == "" && len(words) > 1:
-			return nil, fmt.Errorf("accesslog: %s: a field is missing before or after a +; write for instance ip+path", errtext.Quote(spec))
 		case word == "" || bit < 0:
-			return nil, fmt.Errorf("accesslog: no field %q; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything", word)
-		case k.Named()&(1<<bit) != 0:
-			return nil, fmt.Errorf("accesslog: key %q names %s twice", spec, word)
+			return 0, fieldlist.Unknown(word, fieldNames[:], "ip, user, method, path, host, status or key"+fieldlist.Several)
+		case slices.Contains(before, 1<<bit):
+			return 0, fmt.Errorf("%s is there twice; write it once", word)
 		}
-		k.fields = append(k.fields, 1<<bit)
+		return 1 << bit, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("accesslog: %w", err)
 	}
-	return k, nil
+	return &Keyer{fields}, nil
 }
 
 // String returns the spec that ParseKeyer parses.
-func (k *Keyer) String() string {
-	if len(k.fields) == 0 {
-		return everything
-	}
-	var words []string
-	for _, f := range k.fields {
-		words = append(words, f.String())
-	}
-	return strings.Join(words, "+")
-}
+func (k *Keyer) String() string { return fieldlist.Format(k.fields) }
 
 // Named returns the fields of the spec.
 func (k *Keyer) Named() Fields {
@@ -97,7 +80,7 @@ func (k *Keyer) Fields() Fields {
 // is written as \xNN.
 func (k *Keyer) AppendKey(dst []byte, e *Entry) []byte {
 	if len(k.fields) == 0 {
-		return append(dst, everything...)
+		return append(dst, fieldlist.Everything...)
 	}
 	for i, f := range k.fields {
 		if i > 0 {

@@ -70,9 +70,9 @@ func TestUnknownFieldsAreErrors(t *testing.T) {
 	tests := []struct{ by, want string }{
 		{"", `accesslog: no field ""; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything`},
 		{"ip+adress", `accesslog: no field "adress"; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything`},
-		{"IP", `accesslog: no field "IP"; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything`},
+		{"IP", `accesslog: no field "IP", did you mean ip?; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything`},
 		{"ip+", `accesslog: "ip+": a field is missing before or after a +; write for instance ip+path`},
-		{"ip+path+ip", `accesslog: key "ip+path+ip" names ip twice`},
+		{"ip+path+ip", `accesslog: ip is there twice; write it once`},
 	}
 	for _, test := range tests {
 		_, err := ParseKeyer(test.by)

@@ -8,12 +8,11 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
-	"net/netip"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/localhost"
 )
 
 // files has the static files of the page.
@@ -50,31 +49,12 @@ func Handler(s *Service) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-cache")
-		if !isLoopback(r.Host) || !fromHere(r) {
+		if !localhost.IsHost(r.Host) || localhost.FromPage(r, true) {
 			http.Error(w, "sluice compare answers its own page on this machine only", http.StatusForbidden)
 			return
 		}
 		mux.ServeHTTP(w, r)
 	})
-}
-
-// isLoopback reports whether a Host is this machine, by address or as localhost.
-func isLoopback(hostport string) bool {
-	host, _, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host = hostport
-	}
-	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && addr.IsLoopback() || strings.EqualFold(host, "localhost")
-}
-
-// fromHere reports whether the request comes from the page, from the address bar or from a program.
-func fromHere(r *http.Request) bool {
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && (site != "none" || r.Method != http.MethodGet) {
-		return false
-	}
-	origin := r.Header.Get("Origin")
-	return origin == "" || origin == "http://"+r.Host
 }
 
 // serveCall answers with lines of JSON: {"progress":SHARE} while a long question is answered, then

@@ -12,9 +12,9 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/fieldlist"
 	"github.com/sluice-go/sluice/httplimit"
 )
 
@@ -94,16 +94,7 @@ type Cost struct {
 }
 
 // ByString returns the fields joined by +, or "everything" if there are none.
-func (r *Rule) ByString() string {
-	if len(r.By) == 0 {
-		return everything
-	}
-	var words []string
-	for _, f := range r.By {
-		words = append(words, f.String())
-	}
-	return strings.Join(words, "+")
-}
+func (r *Rule) ByString() string { return fieldlist.Format(r.By) }
 
 // Missing says what a rule does with a request that lacks the rule's header, cookie or user.
 // Its value is the word in the file.

@@ -1,3 +1,10 @@
+// The tests of this package promise:
+//
+//   - A rule takes its key from the fields of a request. If a field is missing, the rule's missing decides.
+//   - A file is valid, or each of its errors has a line, a field and a remedy. Parsing never panics.
+//   - Each value that an error message suggests makes the file valid.
+//   - A valid file makes a limiter.
+
 package config_test
 
 import (
@@ -16,7 +23,7 @@ import (
 	"github.com/sluice-go/sluice/compose"
 )
 
-// key is that of the one rule, by those fields, for a request.
+// key returns the key of a request under a rule by these fields.
 func key(t *testing.T, head, by string, r *http.Request) string {
 	t.Helper()
 	f, err := config.Parse("limits.yaml", []byte(head+"\nrules: [{name: a, policy: gcra 1/s, by: "+by+"}]"))
@@ -69,7 +76,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-func TestARuleByNothingHasOneLimitForAll(t *testing.T) {
+func TestARuleWithoutFieldsHasOneKey(t *testing.T) {
 	for _, by := range []string{"", ", by: everything"} {
 		f, err := config.Parse("limits.yaml", []byte("rules: [{name: a, policy: gcra 1/s"+by+"}]"))
 		require.NoError(t, err)
@@ -80,8 +87,7 @@ func TestARuleByNothingHasOneLimitForAll(t *testing.T) {
 	}
 }
 
-// decided is what the one rule does with a request: its key, or that it does not apply, or
-// that it denies.
+// decided returns the key of a request under a rule, or that the rule does not apply, or that it denies.
 func decided(t *testing.T, rule string, r *http.Request) string {
 	t.Helper()
 	f, err := config.Parse("limits.yaml", []byte("rules: [{name: a, policy: fixedwindow 9/h, "+rule+"}]"))
@@ -238,7 +244,7 @@ func TestARuleIsForSomeRequests(t *testing.T) {
 	}
 }
 
-// TestEncodedPaths are read differently by servers: a rule for any reading applies.
+// TestEncodedPaths: servers decode paths differently. A rule applies if it applies to one of the decoded paths.
 func TestEncodedPaths(t *testing.T) {
 	for _, c := range []struct {
 		paths, target, want string // want is the key; "" if the rule is not for it
@@ -305,7 +311,7 @@ func TestFieldsAreReadBack(t *testing.T) {
 	}
 }
 
-func TestTheExampleIsWithoutFault(t *testing.T) {
+func TestTheExampleIsValid(t *testing.T) {
 	f, err := config.Read("../../../../examples/limits.yaml")
 	require.NoError(t, err)
 	requireUsable(t, f)

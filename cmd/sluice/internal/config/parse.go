@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/fieldlist"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/errtext"
 )
@@ -177,22 +178,13 @@ func (r *reader) members(n *yaml.Node, at string, known ...member) map[string]*y
 		case ok && given[name] != nil:
 			r.faultf(key, place, "is there twice, first in line %d; write it once", given[name].Line)
 		case !ok || i < 0:
-			r.faultf(key, at, "no field %s%s; want %s", errtext.Quote(key.Value), didYouMean(name, names), want)
+			r.fault(key, at, fieldlist.Unknown(key.Value, names, want))
 		default:
 			given[name] = key
 			known[i].read(pair[1], place)
 		}
 	}
 	return given
-}
-
-// didYouMean returns a hint if one of the known words is similar to the typed word.
-func didYouMean(typed string, known []string) string {
-	nearest := errtext.Nearest(typed, known)
-	if nearest == "" {
-		return ""
-	}
-	return ", did you mean " + nearest + "?"
 }
 
 // is reports whether a node has the type of the tag. Aliases, and nodes with an anchor or an explicit

@@ -17,7 +17,7 @@ import (
 	"github.com/sluice-go/sluice/internal/trace/tracetest"
 )
 
-func TestAFile(t *testing.T) {
+func TestParse(t *testing.T) {
 	f, err := config.Parse("limits.yaml", []byte(`
 trusted: [10.0.0.0/8, 192.0.2.1, 2001:db8::/32, ::1]
 rules:
@@ -64,18 +64,18 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	_, err := config.Read(filepath.Join("testdata", "faults.yaml"))
 	var all *config.Error
 	require.ErrorAs(t, err, &all)
-	var told strings.Builder
+	var reported strings.Builder
 	for _, f := range all.Faults {
 		one := config.Error{File: "faults.yaml", Faults: []config.Fault{f}}
-		fmt.Fprintln(&told, one.Error())
+		fmt.Fprintln(&reported, one.Error())
 	}
 	path := filepath.Join("testdata", "faults.txt")
 	if tracetest.Updating() {
-		require.NoError(t, os.WriteFile(path, []byte(told.String()), 0o644))
+		require.NoError(t, os.WriteFile(path, []byte(reported.String()), 0o644))
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, string(want), told.String())
+	require.Equal(t, string(want), reported.String())
 	requireFaults(t, errors.Join(&config.Error{File: "x", Faults: all.Faults}))
 }
 
@@ -107,8 +107,8 @@ func TestOtherFaults(t *testing.T) {
 	}
 }
 
-// TestSyntaxIsPointedAt: syntax errors show the line and a remedy.
-func TestSyntaxIsPointedAt(t *testing.T) {
+// TestSyntaxErrorsShowThePlace: syntax errors show the line and a remedy.
+func TestSyntaxErrorsShowThePlace(t *testing.T) {
 	for text, want := range map[string]string{
 		"rules:\n\t- name: a\n": `x:2: invalid YAML: found character that cannot start any token while scanning for the next token; indent with spaces, not tabs, and quote text that begins with such a character
    - name: a
@@ -140,14 +140,14 @@ func TestSyntaxIsPointedAt(t *testing.T) {
 	}
 }
 
-func TestReadTellsOfFilesThatCannotBeRead(t *testing.T) {
+func TestReadReturnsErrorsOfTheFileSystem(t *testing.T) {
 	_, err := config.Read(filepath.Join(t.TempDir(), "limits.yaml"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = config.Read(t.TempDir())
 	require.ErrorContains(t, err, "directory")
 }
 
-// TestHostileTexts: parsing ends soon, with an error.
+// TestHostileTexts: parsing soon returns an error.
 func TestHostileTexts(t *testing.T) {
 	many := func(s string) string { return strings.Repeat(s, config.MaxSize/len(s)) }
 	rule := "rules: [{name: a, policy: gcra 1/s, by: ip}]\n"
@@ -198,8 +198,8 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// requireFaults holds an error to its form: each line has the name of the file, or
-// is part of the lines with the caret.
+// requireFaults requires that each line of an error begins with the name of the file, or shows the place of
+// the error with a caret.
 func requireFaults(t *testing.T, err error) {
 	var all *config.Error
 	require.ErrorAs(t, err, &all)
@@ -215,8 +215,7 @@ func requireFaults(t *testing.T, err error) {
 	}
 }
 
-// FuzzParse looks for a text that is neither read nor refused in words, and for one
-// that is read but makes no limiter.
+// FuzzParse: every text is refused with an error in the right form, or makes a limiter.
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{filepath.Join("testdata", "faults.yaml"), filepath.Join("..", "..", "..", "..", "examples", "limits.yaml")} {
 		text, err := os.ReadFile(name)
@@ -237,7 +236,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// requireUsable makes a limiter of the file, and has it decide.
+// requireUsable requires that the rules of a file make a limiter that decides.
 func requireUsable(t *testing.T, file *config.File) {
 	for _, r := range file.Rules {
 		again, err := compose.ParsePolicy(r.Policy.String())

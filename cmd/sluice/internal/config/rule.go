@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/fieldlist"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/errtext"
 	"github.com/sluice-go/sluice/internal/trustedproxy"
@@ -18,7 +19,6 @@ import (
 
 const (
 	fieldWords = "ip, user, method, path, host, header:NAME or cookie:NAME"
-	everything = "everything" // the word for an empty list of fields
 
 	wantRules    = "a list of rules, each with a name and a policy, such as [{name: client, policy: gcra 100/m, by: ip}]"
 	wantName     = "1 to 64 letters, digits, - and _, such as per-client"
@@ -190,7 +190,7 @@ func missing(n *yaml.Node) (Missing, error) {
 	if slices.Contains(known, word) {
 		return Missing(word), nil
 	}
-	return "", fmt.Errorf("%s%s; want ip, share, skip or deny", isA(n), didYouMean(word, known))
+	return "", fmt.Errorf("%s%s; want ip, share, skip or deny", isA(n), fieldlist.DidYouMean(word, known))
 }
 
 func cost(n *yaml.Node) (Cost, error) {
@@ -252,25 +252,11 @@ func ParseTrusted(s string) (netip.Prefix, error) {
 }
 
 // ParseFields reads the names of fields joined by +, such as ip or user+header:X-Team. For
-// "everything" it returns an empty list, not nil. The error has the unknown word and the accepted
-// ones.
-func ParseFields(by string) (fields []Field, err error) {
-	if strings.TrimSpace(by) == everything {
-		return []Field{}, nil
-	}
-	words := strings.Split(by, "+")
-	for _, word := range words {
-		word = strings.TrimSpace(word)
-		if word == "" && len(words) > 1 {
-			return nil, fmt.Errorf("%s: a field is missing before or after a +; write for instance ip+path", errtext.Quote(by))
-		}
-		field, err := parseField(word, fieldWords+", or several joined by +, such as ip+path, or everything", fields)
-		if err != nil {
-			return nil, err
-		}
-		fields = append(fields, field)
-	}
-	return fields, nil
+// "everything" it returns an empty list, not nil.
+func ParseFields(by string) ([]Field, error) {
+	return fieldlist.Parse(by, func(word string, before []Field) (Field, error) {
+		return parseField(word, fieldWords+fieldlist.Several, before)
+	})
 }
 
 // parseField reads the name of a field that is not among the others.
@@ -284,7 +270,7 @@ func parseField(word, want string, others []Field) (Field, error) {
 	f, example := Field{Kind(kind), name}, examples[kind]
 	switch {
 	case example == "" && !slices.Contains(known, kind):
-		return f, fmt.Errorf("no field %s%s; want %s", errtext.Quote(word), didYouMean(word, known), want)
+		return f, fieldlist.Unknown(word, known, want)
 	case example == "" && named:
 		return f, fmt.Errorf("%s takes no name, got %q; want %[1]s", kind, word)
 	case example != "" && !isToken(name):

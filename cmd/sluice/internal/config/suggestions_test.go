@@ -12,9 +12,9 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 )
 
-// A file with an error has the mistake between guillemets. Each suggestion is text that the
-// message offers. Put in place of the mistake, it must leave a file without a fault. An
-// arrow leads from words of the message to what they mean for the file.
+// In each file, the mistake is between guillemets. Each suggestion is a text in the error message. If it
+// replaces the mistake, the file must be valid. An arrow separates the text in the message from the text for
+// the file, if they differ.
 type faulty struct {
 	file        string
 	suggestions []string
@@ -101,7 +101,7 @@ func TestSuggestedValuesAreValid(t *testing.T) {
 	}
 }
 
-// problemOf is the message of a file with one fault.
+// problemOf returns the message of a file with one error.
 func problemOf(t *testing.T, file string) string {
 	t.Helper()
 	_, err := config.Parse("x", []byte(file))
@@ -116,8 +116,8 @@ var (
 	offered = regexp.MustCompile(`\w+ takes ((?:\w+=(?:, )?)+)`)
 )
 
-// guesses are the suggestions that can be told from the words of a message: a word
-// that was meant, and the options that a policy takes.
+// guesses returns the suggestions in a message: the word after "did you mean", and the options that a policy
+// takes.
 func guesses(problem, mistake string) (all []string) {
 	_, value, _ := strings.Cut(mistake, "=")
 	if m := guessed.FindStringSubmatch(problem); m != nil {
@@ -135,7 +135,7 @@ func guesses(problem, mistake string) (all []string) {
 	return all
 }
 
-// ExampleError is what a person sees.
+// ExampleError shows the message of an error.
 func ExampleError() {
 	_, err := config.Parse("limits.yaml", []byte("rules: [{name: a, policy: gcra 100/m brst=20}]"))
 	fmt.Println(err)

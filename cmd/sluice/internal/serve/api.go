@@ -7,13 +7,11 @@ import (
 	"crypto/subtle"
 	_ "embed" // for the document
 	"net/http"
-	"net/netip"
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/localhost"
 	"github.com/sluice-go/sluice/compose"
 )
 
@@ -35,8 +33,8 @@ var operations = map[compose.Op]func(*limiter, context.Context, DecisionRequest,
 	compose.OpPeek:   (*limiter).PeekN,
 	compose.OpRefund: (*limiter).Refund,
 	compose.OpCharge: (*limiter).Charge,
-	compose.OpReset: func(l *limiter, ctx context.Context, ask DecisionRequest, _ int64) (d compose.Decision, err error) {
-		return d, l.Reset(ctx, ask)
+	compose.OpReset: func(l *limiter, ctx context.Context, request DecisionRequest, _ int64) (d compose.Decision, err error) {
+		return d, l.Reset(ctx, request)
 	},
 }
 
@@ -69,20 +67,20 @@ func (a api) serve(w http.ResponseWriter, r *http.Request) *problem {
 	switch {
 	case !below || operations[op] == nil:
 		return newProblem("unknown-route", "unknown path %q; want /v1/allow, /v1/peek, /v1/refund, /v1/charge or /v1/reset", r.URL.Path)
-	case fromPage(r.Header):
+	case localhost.FromPage(r, false):
 		return newProblem("web-page", "the header Origin or Sec-Fetch-Site shows that a web page sent the request; send it from a program, without these headers")
 	case r.Method != http.MethodPost:
 		return methodProblem(w, r, http.MethodPost)
 	}
-	ask, p := readRequest(w, r)
+	request, p := readRequest(w, r)
 	if p != nil {
 		return p
 	}
-	limits := a.current.Load()
-	if p := limits.check(ask); p != nil {
+	current := a.current.Load()
+	if p := current.check(request); p != nil {
 		return p
 	}
-	d, err := operations[op](limits.Service, r.Context(), ask, ask.Cost)
+	d, err := operations[op](current.service, r.Context(), request, request.Cost)
 	decides := op == compose.OpAllow || op == compose.OpPeek
 	if err == nil && d.Degraded && !decides { // a failure policy can replace a decision, but not a write to the store
 		err = d.Err
@@ -106,9 +104,9 @@ func (a api) serve(w http.ResponseWriter, r *http.Request) *problem {
 	return nil
 }
 
-// routes returns the handler of the API listener. private means that only this machine can
+// Routes returns the handler of the API listener. private means that only this machine can
 // reach it; only then it serves the list of denied keys.
-func (s *Server) routes(private bool) http.Handler {
+func (s *Server) Routes(private bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/livez", reading(http.HandlerFunc(live)))
 	mux.Handle("/readyz", reading(http.HandlerFunc(s.ready)))
@@ -147,22 +145,14 @@ func reading(next http.Handler) http.Handler {
 	}, next)
 }
 
-// onlyLocal refuses requests for a host name other than localhost. With DNS rebinding, a web
-// page lets its own host name resolve to this machine, and could then read the responses.
+// onlyLocal refuses requests for a host name other than localhost.
 func onlyLocal(next http.Handler) http.Handler {
 	return refuse(func(_ http.ResponseWriter, r *http.Request) *problem {
-		if isLocal(r.Host) {
+		if localhost.IsHost(r.Host) {
 			return nil
 		}
 		return plainProblem(http.StatusMisdirectedRequest, "the host %.64q is refused; want localhost, or the address of --api", r.Host)
 	}, next)
-}
-
-// isLocal reports whether the header Host has localhost or a loopback address.
-func isLocal(host string) bool {
-	host = (&url.URL{Host: host}).Hostname()
-	addr, _ := netip.ParseAddr(host)
-	return addr.Unmap().IsLoopback() || strings.EqualFold(strings.TrimSuffix(host, "."), "localhost")
 }
 
 // admit refuses requests without the token, if there is a token.
@@ -180,13 +170,4 @@ func (s *Server) admit(next http.Handler) http.Handler {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="sluice"`)
 		return newProblem("unauthorized", "want Authorization: Bearer and the token")
 	}, next)
-}
-
-// fromPage reports whether a web page sent the request. Browsers let every page send POST
-// requests to every address that they can reach, loopback included. After DNS rebinding, the
-// page even has the same origin. But browsers add Origin to each such request, and
-// Sec-Fetch-Site for trusted origins, and pages cannot remove them. Programs do not send these
-// headers. Sec-Fetch-Mode is not checked, because some programs send it.
-func fromPage(h http.Header) bool {
-	return len(h["Origin"]) > 0 || slices.ContainsFunc(h["Sec-Fetch-Site"], func(site string) bool { return site != "none" })
 }

@@ -23,7 +23,7 @@ const (
 	maxBody = 64 << 10 // bytes of a request
 	maxKey  = 4 << 10  // bytes of a key, decoded
 
-	exampleRequest = `{"key":"user:42","cost":3,"limit":"api"}`
+	exampleRequest = `{"key":"user:42","cost":3,"rule":"api"}`
 )
 
 // readRequest reads a request, or returns the problem with it.
@@ -52,7 +52,7 @@ func readRequest(w http.ResponseWriter, r *http.Request) (DecisionRequest, *prob
 }
 
 // checkMedia accepts the Content-Type that curl -d sends by default, so that people can use
-// curl. Web pages can send this type to other origins too, but fromPage refuses them.
+// curl. Web pages can send this type to other origins too, but localhost.FromPage refuses them.
 func checkMedia(h http.Header) *problem {
 	if encoding := h.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return newProblem("media-type", "the body has the Content-Encoding %q; send it without encoding", encoding)
@@ -83,26 +83,26 @@ func decodeRequest(body []byte) (DecisionRequest, *problem) {
 	if !whole.IsObject() {
 		return DecisionRequest{}, invalid("", "the body is %s; want an object such as %s", kindOf(whole), exampleRequest)
 	}
-	ask, seen := DecisionRequest{Cost: 1}, []string(nil)
+	request, seen := DecisionRequest{Cost: 1}, []string(nil)
 	var p *problem
 	whole.ForEach(func(name, value gjson.Result) bool {
 		if slices.Contains(seen, name.String()) {
 			p = invalid(name.String(), "%s: the member is there twice; send it once", name)
 		} else {
 			seen = append(seen, name.String())
-			p = ask.read(name.String(), value)
+			p = request.read(name.String(), value)
 		}
 		return p == nil
 	})
 	text, base64 := slices.Contains(seen, "key"), slices.Contains(seen, "key_base64")
 	switch {
 	case p != nil:
-	case !text && !base64: // not an empty key: a program that forgets the key would let all its clients share one limit
-		p = invalid("key", `key is missing; want %s, or "" if all requests share the limit`, exampleRequest)
+	case !text && !base64: // not an empty key: a program that forgets the key would let all its clients share one quota
+		p = invalid("key", `key is missing; want %s, or "" if all requests share one quota`, exampleRequest)
 	case text && base64:
 		p = invalid("key_base64", "both key and key_base64 are there; send one of them")
 	}
-	return ask, p
+	return request, p
 }
 
 func checkSyntax(body []byte) *problem {
@@ -149,10 +149,10 @@ func (a *DecisionRequest) read(name string, value gjson.Result) *problem {
 	case "cost":
 		a.Cost, ok = positive(value)
 		want = "a whole number from 1 to " + strconv.FormatInt(math.MaxInt64, 10)
-	case "limit":
-		return a.readLimit(value)
+	case "rule":
+		return a.readRule(value)
 	default:
-		return invalid(name, "unknown member %q; want key or key_base64, cost and limit", name)
+		return invalid(name, "unknown member %q; want key or key_base64, cost and rule", name)
 	}
 	switch {
 	case !ok:
@@ -181,23 +181,23 @@ func positive(value gjson.Result) (int64, bool) {
 	return n, err == nil && n >= 1
 }
 
-func (a *DecisionRequest) readLimit(value gjson.Result) *problem {
+func (a *DecisionRequest) readRule(value gjson.Result) *problem {
 	list, want := value.Array(), `names in the list, such as ["api","daily"]`
 	if !value.IsArray() || len(list) == 0 {
 		list = []gjson.Result{value}
-		want = `a limit's name such as "api", or a list of names such as ["api","daily"]; leave it out to use all limits`
+		want = `a rule's name such as "api", or a list of names such as ["api","daily"]; leave it out to use all rules`
 	}
 	named := make(map[string]bool, len(list))
 	for _, element := range list {
 		name, ok := stringOf(element)
 		switch {
 		case !ok:
-			return wrong("limit", element, want)
+			return wrong("rule", element, want)
 		case named[name]:
-			return invalid("limit", "limit: %q is named twice; name it once", name)
+			return invalid("rule", "rule: %q is named twice; name it once", name)
 		}
 		named[name] = true
-		a.Limits = append(a.Limits, name)
+		a.Rules = append(a.Rules, name)
 	}
 	return nil
 }

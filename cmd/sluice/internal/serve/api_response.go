@@ -19,30 +19,30 @@ import (
 type decision struct {
 	Allowed bool `json:"allowed"`
 	*balance
-	RetryAfter *int64           `json:"retry_after_ns"`
-	Degraded   bool             `json:"degraded"`
-	Cached     bool             `json:"cached"`
-	Limits     []limitsDecision `json:"limits"` // instead of those of the balance
+	RetryAfter *int64         `json:"retry_after_ns"`
+	Degraded   bool           `json:"degraded"`
+	Cached     bool           `json:"cached"`
+	Rules      []ruleDecision `json:"rules"` // instead of those of the balance
 }
 
-// limitsDecision is the decision of one limit.
-type limitsDecision struct {
-	limitsBalance
+// ruleDecision is the decision of one rule.
+type ruleDecision struct {
+	ruleBalance
 	Allowed    bool   `json:"allowed"`
 	RetryAfter *int64 `json:"retry_after_ns"`
 }
 
 // balance is the response of refund and charge.
 type balance struct {
-	Limit      *string         `json:"limit"`
-	Remaining  *int64          `json:"remaining"`
-	NextRefill int64           `json:"next_refill_ns"`
-	ResetAfter int64           `json:"reset_after_ns"`
-	Limits     []limitsBalance `json:"limits"`
+	Rule       *string       `json:"rule"`
+	Remaining  *int64        `json:"remaining"`
+	NextRefill int64         `json:"next_refill_ns"`
+	ResetAfter int64         `json:"reset_after_ns"`
+	Rules      []ruleBalance `json:"rules"`
 }
 
-type limitsBalance struct {
-	Limit      string `json:"limit"`
+type ruleBalance struct {
+	Rule       string `json:"rule"`
 	Policy     string `json:"policy"`
 	Shadow     bool   `json:"shadow"`
 	Capacity   int64  `json:"capacity"`
@@ -54,24 +54,24 @@ type limitsBalance struct {
 }
 
 func decisionOf(d *compose.Decision) *decision {
-	b, limits := balanceOf(d), make([]limitsDecision, len(d.Results))
+	b, rules := balanceOf(d), make([]ruleDecision, len(d.Results))
 	for i := range d.Results {
 		r := &d.Results[i]
-		limits[i] = limitsDecision{b.Limits[i], r.Allowed, waitOf(r.RetryAfter)}
+		rules[i] = ruleDecision{b.Rules[i], r.Allowed, waitOf(r.RetryAfter)}
 	}
-	return &decision{d.Allowed, b, waitOf(d.RetryAfter), d.Degraded, d.Cached, limits}
+	return &decision{d.Allowed, b, waitOf(d.RetryAfter), d.Degraded, d.Cached, rules}
 }
 
 func balanceOf(d *compose.Decision) *balance {
-	b := &balance{Limits: make([]limitsBalance, len(d.Results))}
+	b := &balance{Rules: make([]ruleBalance, len(d.Results))}
 	if d.Rule != "" {
-		b.Limit, b.Remaining = &d.Rule, &d.Remaining
+		b.Rule, b.Remaining = &d.Rule, &d.Remaining
 	}
-	full := false // one of the limits with the least remaining is full
+	full := false // one of the rules with the least remaining is full
 	for i := range d.Results {
 		r := &d.Results[i]
-		b.Limits[i] = limitsBalance{
-			Limit: r.Rule, Policy: r.Policy.String(), Shadow: r.Shadow,
+		b.Rules[i] = ruleBalance{
+			Rule: r.Rule, Policy: r.Policy.String(), Shadow: r.Shadow,
 			Capacity: r.Limit, Cost: r.Cost, Paid: r.Paid, Remaining: r.Remaining,
 			NextRefill: int64(r.NextRefill), ResetAfter: int64(r.ResetAfter),
 		}
@@ -124,7 +124,7 @@ type problem struct {
 	Detail string   `json:"detail"`
 	Field  string   `json:"field,omitempty"`
 	Offset *int     `json:"offset,omitempty"`
-	Limits []string `json:"limits,omitempty"`
+	Rules  []string `json:"rules,omitempty"`
 	Paid   string   `json:"paid,omitempty"`
 }
 
@@ -145,7 +145,7 @@ var kinds = map[string]struct {
 	"unauthorized":          {http.StatusUnauthorized, "The token is missing or wrong"},
 	"web-page":              {http.StatusForbidden, "Requests from web pages are refused"},
 	"unknown-route":         {http.StatusNotFound, "The path is unknown"},
-	"unknown-limit":         {http.StatusNotFound, "The limit is unknown"},
+	"unknown-rule":          {http.StatusNotFound, "The rule is unknown"},
 	"method":                {http.StatusMethodNotAllowed, "The path does not allow this method"},
 	"slow":                  {http.StatusRequestTimeout, "The body did not arrive in time"},
 	"too-large":             {http.StatusRequestEntityTooLarge, "The body or the key is too large"},
@@ -207,7 +207,7 @@ func problemOfError(err error) *problem {
 	var detail string
 	switch {
 	case errors.Is(err, algo.ErrState), errors.Is(err, algo.ErrStateVersion):
-		detail = "the store holds this limit's state under another algorithm; a limit that changes its algorithm needs a new name"
+		detail = "the store holds this rule's state under another algorithm; a rule that changes its algorithm needs a new name"
 	case errors.Is(err, algo.ErrCost), errors.Is(err, storage.ErrKey), errors.Is(err, storage.ErrDuplicateKey):
 		detail = "internal error; see the server's log"
 	case errors.Is(err, storage.ErrProgram):

@@ -30,7 +30,7 @@ func TestCurlCommandOfTheDocument(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.Code)
 	require.Equal(t, "application/json", w.Header().Get("Content-Type"))
 	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
-	require.Contains(t, w.Body.String(), `"allowed":true,"limit":"api","remaining":17,`)
+	require.Contains(t, w.Body.String(), `"allowed":true,"rule":"api","remaining":17,`)
 }
 
 // TestRetryAfter: retry-After is the exact time in whole seconds, rounded up.
@@ -40,7 +40,7 @@ func TestRetryAfter(t *testing.T) {
 	store.Clock = func() time.Time { return now }
 	h := apiOn(t, store, compose.Options[DecisionRequest]{})
 	denied := func() (string, string) {
-		w := post(h, "/v1/allow", `{"key":"a","cost":18,"limit":"api"}`)
+		w := post(h, "/v1/allow", `{"key":"a","cost":18,"rule":"api"}`)
 		require.Equal(t, http.StatusOK, w.Code)
 		_, wait, _ := strings.Cut(w.Body.String(), `"retry_after_ns":`)
 		wait, _, _ = strings.Cut(wait, ",")
@@ -60,20 +60,20 @@ func TestRetryAfter(t *testing.T) {
 
 func TestAllOrNothing(t *testing.T) {
 	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
-	require.Contains(t, post(h, "/v1/allow", `{"key":"a","cost":19,"limit":"api"}`).Body.String(), `"allowed":true`)
-	denied := post(h, "/v1/allow", `{"key":"a","cost":2,"limit":["daily","api"]}`).Body.String()
-	require.Contains(t, denied, `{"allowed":false,"limit":"api","remaining":1,"next_refill_ns":600000000,"reset_after_ns":11400000000,"retry_after_ns":600000000,`)
-	require.Contains(t, denied, `"limit":"daily","policy":"fixedwindow 1000/d","shadow":false,"capacity":1000,"cost":2,"paid":0,"remaining":1000,`)
+	require.Contains(t, post(h, "/v1/allow", `{"key":"a","cost":19,"rule":"api"}`).Body.String(), `"allowed":true`)
+	denied := post(h, "/v1/allow", `{"key":"a","cost":2,"rule":["daily","api"]}`).Body.String()
+	require.Contains(t, denied, `{"allowed":false,"rule":"api","remaining":1,"next_refill_ns":600000000,"reset_after_ns":11400000000,"retry_after_ns":600000000,`)
+	require.Contains(t, denied, `"rule":"daily","policy":"fixedwindow 1000/d","shadow":false,"capacity":1000,"cost":2,"paid":0,"remaining":1000,`)
 }
 
 func TestTextAndBase64KeysAreEqual(t *testing.T) {
 	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 	for i, key := range []string{`"key":"user:42"`, `"key_base64":"dXNlcjo0Mg=="`, `"key":"\u0075ser:42"`} {
-		w := post(h, "/v1/allow", `{"limit":"api",`+key+`}`)
+		w := post(h, "/v1/allow", `{"rule":"api",`+key+`}`)
 		require.Contains(t, w.Body.String(), fmt.Sprintf(`"remaining":%d,`, 19-i))
 	}
 	for _, key := range []string{"/w==", "/g==", "77+9"} { // 0xff, 0xfe, and what they would become in Unicode
-		w := post(h, "/v1/allow", `{"limit":"api","key_base64":"`+key+`"}`)
+		w := post(h, "/v1/allow", `{"rule":"api","key_base64":"`+key+`"}`)
 		require.Contains(t, w.Body.String(), `"remaining":19,`)
 	}
 }
@@ -86,72 +86,73 @@ func TestEmptyKeyCountsAsMissing(t *testing.T) {
 - {name: skipped, policy: gcra 5/m, by: user, missing: skip}
 - {name: denied, policy: gcra 5/m, by: [ip, header:X-Key], missing: deny}
 `, storeAtFixedTime(), compose.Options[DecisionRequest]{})
-	for limit, want := range map[string]string{
-		"shared":  `{"allowed":true,"limit":"shared","remaining":4,`,
-		"skipped": `{"allowed":true,"limit":null,"remaining":null,"next_refill_ns":0,"reset_after_ns":0,"retry_after_ns":0,"degraded":false,"cached":false,"limits":[]}`,
-		"denied":  `{"allowed":false,"limit":"denied","remaining":0,"next_refill_ns":0,"reset_after_ns":0,"retry_after_ns":null,`,
+	for rule, want := range map[string]string{
+		"shared":  `{"allowed":true,"rule":"shared","remaining":4,`,
+		"skipped": `{"allowed":true,"rule":null,"remaining":null,"next_refill_ns":0,"reset_after_ns":0,"retry_after_ns":0,"degraded":false,"cached":false,"rules":[]}`,
+		"denied":  `{"allowed":false,"rule":"denied","remaining":0,"next_refill_ns":0,"reset_after_ns":0,"retry_after_ns":null,`,
 	} {
-		w := post(h, "/v1/allow", `{"key":"","limit":"`+limit+`"}`)
-		require.Equal(t, http.StatusOK, w.Code, limit)
-		require.Contains(t, w.Body.String(), want, limit)
-		w = post(h, "/v1/allow", `{"key":"a","limit":"`+limit+`"}`)
-		require.Contains(t, w.Body.String(), `{"allowed":true,"limit":"`+limit+`","remaining":4,`)
+		w := post(h, "/v1/allow", `{"key":"","rule":"`+rule+`"}`)
+		require.Equal(t, http.StatusOK, w.Code, rule)
+		require.Contains(t, w.Body.String(), want, rule)
+		w = post(h, "/v1/allow", `{"key":"a","rule":"`+rule+`"}`)
+		require.Contains(t, w.Body.String(), `{"allowed":true,"rule":"`+rule+`","remaining":4,`)
 	}
-	for _, question := range []string{`{"key":"","limit":"plain"}`, `{"key_base64":"","limit":["shared","plain"]}`, `{"key":""}`} {
+	for _, body := range []string{`{"key":"","rule":"plain"}`, `{"key_base64":"","rule":["shared","plain"]}`, `{"key":""}`} {
 		for op := range operations {
-			w := post(h, "/v1/"+string(op), question)
+			w := post(h, "/v1/"+string(op), body)
 			require.Equal(t, http.StatusBadRequest, w.Code)
-			require.Contains(t, w.Body.String(), `"detail":"the key is empty, and limit plain is by header:X-Key; send its value, or ip:ADDRESS for a client without it, such as ip:203.0.113.7","field":"key"`)
+			require.Contains(t, w.Body.String(), `"detail":"the key is empty, and rule plain is by header:X-Key; send its value, or ip:ADDRESS for a client without it, such as ip:203.0.113.7","field":"key"`)
 		}
 	}
-	require.Contains(t, post(h, "/v1/peek", `{"key":"ip:203.0.113.7","limit":"plain"}`).Body.String(), `{"allowed":true,"limit":"plain","remaining":5,`)
-	require.Contains(t, post(h, "/v1/peek", `{"key":"","limit":"shared"}`).Body.String(), `"remaining":4,`, "what was refused was not paid")
+	require.Contains(t, post(h, "/v1/peek", `{"key":"ip:203.0.113.7","rule":"plain"}`).Body.String(), `{"allowed":true,"rule":"plain","remaining":5,`)
+	require.Contains(t, post(h, "/v1/peek", `{"key":"","rule":"shared"}`).Body.String(), `"remaining":4,`, "refused requests are not charged")
 }
 
-func TestSharedLimitIgnoresTheKey(t *testing.T) {
+func TestRuleWithoutKeyIgnoresTheKey(t *testing.T) {
 	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
-	require.Contains(t, post(h, "/v1/allow", `{"key":"","limit":"trial"}`).Body.String(), `"paid":1,`)
-	require.Contains(t, post(h, "/v1/peek", `{"key":"other","limit":"trial"}`).Body.String(), `"remaining":0,`)
+	require.Contains(t, post(h, "/v1/allow", `{"key":"","rule":"trial"}`).Body.String(), `"paid":1,`)
+	require.Contains(t, post(h, "/v1/peek", `{"key":"other","rule":"trial"}`).Body.String(), `"remaining":0,`)
 }
 
 func TestShadowRuleDeniesNothing(t *testing.T) {
 	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
-	post(h, "/v1/allow", `{"key":"","limit":"trial"}`)
-	w := post(h, "/v1/allow", `{"key":"","limit":"trial"}`)
+	post(h, "/v1/allow", `{"key":"","rule":"trial"}`)
+	w := post(h, "/v1/allow", `{"key":"","rule":"trial"}`)
 	require.Empty(t, w.Header().Get("Retry-After"))
-	require.Contains(t, w.Body.String(), `{"allowed":true,"limit":null,"remaining":null,"next_refill_ns":0,"reset_after_ns":0,"retry_after_ns":0,`)
+	require.Contains(t, w.Body.String(), `{"allowed":true,"rule":null,"remaining":null,"next_refill_ns":0,"reset_after_ns":0,"retry_after_ns":0,`)
 	require.Contains(t, w.Body.String(), `"shadow":true,"capacity":1,"cost":1,"paid":0,"remaining":0,`)
 	require.Contains(t, w.Body.String(), `"allowed":false,"retry_after_ns":60000000000}`)
 }
 
 func TestReset(t *testing.T) {
 	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
-	charged := post(h, "/v1/charge", `{"key":"a","cost":1000,"limit":["daily","api"]}`).Body.String()
-	require.Contains(t, charged, `{"limit":"api","remaining":-980,`, "the limit with the least")
-	w := post(h, "/v1/reset", `{"key":"a","limit":"api"}`)
+	charged := post(h, "/v1/charge", `{"key":"a","cost":1000,"rule":["daily","api"]}`).Body.String()
+	require.Contains(t, charged, `{"rule":"api","remaining":-980,`, "the rule with the least")
+	w := post(h, "/v1/reset", `{"key":"a","rule":"api"}`)
 	require.Equal(t, http.StatusNoContent, w.Code)
 	require.Empty(t, w.Body.String())
-	require.Contains(t, post(h, "/v1/peek", `{"key":"a","limit":"api"}`).Body.String(), `"remaining":20,`)
-	require.Contains(t, post(h, "/v1/peek", `{"key":"a","limit":"daily"}`).Body.String(), `"remaining":0,`)
+	require.Contains(t, post(h, "/v1/peek", `{"key":"a","rule":"api"}`).Body.String(), `"remaining":20,`)
+	require.Contains(t, post(h, "/v1/peek", `{"key":"a","rule":"daily"}`).Body.String(), `"remaining":0,`)
 }
 
-// What is least of several limits grows when all have grown that have as little.
-func TestNextRefillOfSeveralLimits(t *testing.T) {
+// TestNextRefillOfSeveralRules: if several rules have the least remaining, that minimum grows when all of
+// them have grown.
+func TestNextRefillOfSeveralRules(t *testing.T) {
 	policy, err := compose.ParsePolicy("gcra 9/m")
 	require.NoError(t, err)
-	type limit struct{ remaining, grows int64 }
+	type refill struct{ remaining, grows int64 }
 	for _, c := range []struct {
-		limits []limit
-		want   limit
+		rules []refill
+		want  refill
 	}{
-		{[]limit{{3, 7}}, limit{3, 7}},
-		{[]limit{{3, 7}, {2, 5}}, limit{2, 5}},
-		{[]limit{{2, 5}, {3, 7}}, limit{2, 5}},
-		{[]limit{{2, 5}, {2, 7}, {2, 6}}, limit{2, 7}},
-		{[]limit{{2, 5}, {2, 0}, {2, 7}}, limit{2, 0}},
+		{[]refill{{3, 7}}, refill{3, 7}},
+		{[]refill{{3, 7}, {2, 5}}, refill{2, 5}},
+		{[]refill{{2, 5}, {3, 7}}, refill{2, 5}},
+		{[]refill{{2, 5}, {2, 7}, {2, 6}}, refill{2, 7}},
+		{[]refill{{2, 5}, {2, 0}, {2, 7}}, refill{2, 0}},
 	} {
 		d := compose.Decision{Rule: "least", Remaining: c.want.remaining}
-		for _, l := range c.limits {
+		for _, l := range c.rules {
 			d.Results = append(d.Results, compose.RuleResult{Policy: policy, Result: algo.Result{Remaining: l.remaining, NextRefill: time.Duration(l.grows)}})
 		}
 		assert.Equal(t, c.want.grows, balanceOf(&d).NextRefill)
@@ -166,7 +167,7 @@ func TestRequestsFromWebPagesAreRefused(t *testing.T) {
 	}{
 		{"Origin", "https://example.com", 403},
 		{"Origin", "null", 403},
-		{"Origin", "http://127.0.0.1:8081", 403}, // by a name that was made to point here
+		{"Origin", "http://127.0.0.1:8081", 403}, // after DNS rebinding
 		{"Origin", "", 403},
 		{"Sec-Fetch-Site", "cross-site", 403},
 		{"Sec-Fetch-Site", "same-site", 403},
@@ -233,7 +234,7 @@ func TestQueriesAreRefused(t *testing.T) {
 	require.Contains(t, w.Body.String(), "send everything in the body")
 }
 
-// endless is a body that nobody may read to its end.
+// endless is a body without an end.
 type endless struct{ read int }
 
 func (e *endless) Read(b []byte) (int, error) {
@@ -254,16 +255,16 @@ func TestBodiesAreRead64KiBAtMost(t *testing.T) {
 		require.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
 		require.Equal(t, "close", w.Header().Get("Connection"))
 		require.LessOrEqual(t, body.read, 2*maxBody)
-		require.True(t, length < 0 || body.read == 0, "what is known to be too large is not read at all")
+		require.True(t, length < 0 || body.read == 0, "a body with a Content-Length above the limit is not read")
 	}
 	w := post(h, "/v1/allow", `{"key":"a"}`+strings.Repeat(" ", maxBody-len(`{"key":"a"}`)))
 	require.Equal(t, http.StatusOK, w.Code)
 }
 
-func TestABodyThatEndsEarly(t *testing.T) {
+func TestBodyThatEndsEarlyIsRefused(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/v1/allow", io.MultiReader(strings.NewReader(`{"key":"a"}`), broke{}))
 	w := send(apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{}), r)
-	require.Equal(t, http.StatusBadRequest, w.Code, "what came is not taken for the whole")
+	require.Equal(t, http.StatusBadRequest, w.Code, "a part of the body is not a request")
 }
 
 type broke struct{}
@@ -292,17 +293,17 @@ func TestRoutesAreExact(t *testing.T) {
 	}
 }
 
-// TestFailurePolicies asks while the store is down. What is to be written is not
-// there whatever the policy, so that is a failure under each.
+// TestFailurePolicies: while the store is down, the policy decides about allow and peek. Refund, charge and
+// reset fail under each policy.
 func TestFailurePolicies(t *testing.T) {
 	for policy, allow := range map[compose.FailurePolicy]string{
 		compose.FailClosed: `"status":503,`,
-		compose.FailOpen:   `{"allowed":true,"limit":null,`,
-		compose.FailLocal:  `{"allowed":true,"limit":"api",`,
+		compose.FailOpen:   `{"allowed":true,"rule":null,`,
+		compose.FailLocal:  `{"allowed":true,"rule":"api",`,
 	} {
 		for op := range operations {
 			synctest.Test(t, func(t *testing.T) {
-				w := post(down(storage.ErrUnavailable, policy)(t), "/v1/"+string(op), askOne)
+				w := post(failingWith(storage.ErrUnavailable, policy)(t), "/v1/"+string(op), askOne)
 				switch op {
 				case compose.OpAllow, compose.OpPeek:
 					require.Contains(t, w.Body.String(), allow, "%s %v", op, policy)
@@ -345,54 +346,53 @@ func TestProblemOfEachFailure(t *testing.T) {
 // TestFailuresAreLoggedWithoutKeys: clients get neither the error nor the key.
 func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 	var logged bytes.Buffer
-	tell := func(t *testing.T, store storage.Store, r *http.Request) string {
+	respond := func(t *testing.T, store storage.Store, r *http.Request) string {
 		logged.Reset()
 		a := apiOn(t, store, compose.Options[DecisionRequest]{}).(api)
 		a.sampled = sampledTo(&logged)
 		return send(a, r).Body.String()
 	}
 	synctest.Test(t, func(t *testing.T) {
-		answer := tell(t, failingStore{swap: errSecret}, ask("/v1/allow", askOne))
+		response := respond(t, failingStore{swap: errSecret}, ask("/v1/allow", askOne))
 		require.Contains(t, logged.String(), `level=WARN msg="no decision: The store's response was lost" op=allow paid=unknown`)
 		require.Contains(t, logged.String(), "10.0.0.7")
-		require.NotContains(t, logged.String()+answer, "user:42")
-		require.NotContains(t, answer, "10.0.0.7")
+		require.NotContains(t, logged.String()+response, "user:42")
+		require.NotContains(t, response, "10.0.0.7")
 
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		tell(t, failingStore{}, ask("/v1/allow", askOne).WithContext(ctx))
-		require.Empty(t, logged.String(), "clients that left are no trouble")
+		respond(t, failingStore{}, ask("/v1/allow", askOne).WithContext(ctx))
+		require.Empty(t, logged.String(), "a client that has left is not a failure")
 	})
-	faulty := renamed(t).(api)
+	faulty := ruleChanged(t).(api)
 	faulty.sampled = sampledTo(&logged)
 	post(faulty, "/v1/allow", askOne)
 	require.Contains(t, logged.String(), `level=ERROR msg="no decision: The server or its configuration is faulty"`)
 	require.NotContains(t, logged.String(), "user:42")
 }
 
-// BenchmarkAllow is one decision in memory, from the request to the response, but
-// without a connection.
+// BenchmarkAllow measures one decision in memory, from the request to the response, without a connection.
 func BenchmarkAllow(b *testing.B) {
 	h := apiOn(b, storeAtFixedTime(), compose.Options[DecisionRequest]{})
-	question := strings.NewReader("")
+	body := strings.NewReader("")
 	r := ask("/v1/allow", askOne)
-	r.Body = io.NopCloser(question)
-	w := &nobody{header: http.Header{}}
+	r.Body = io.NopCloser(body)
+	w := &discardResponse{header: http.Header{}}
 	b.ReportAllocs()
 	for b.Loop() {
-		question.Reset(askOne)
+		body.Reset(askOne)
 		clear(w.header)
 		h.ServeHTTP(w, r)
 	}
 }
 
-type nobody struct{ header http.Header }
+type discardResponse struct{ header http.Header }
 
-func (n *nobody) Header() http.Header         { return n.header }
-func (n *nobody) Write(b []byte) (int, error) { return len(b), nil }
-func (n *nobody) WriteHeader(int)             {}
+func (n *discardResponse) Header() http.Header         { return n.header }
+func (n *discardResponse) Write(b []byte) (int, error) { return len(b), nil }
+func (n *discardResponse) WriteHeader(int)             {}
 
-// apiExampleRules is the limits that the examples of openapi.yaml go by.
+// apiExampleRules are the rules of the examples in openapi.yaml.
 const apiExampleRules = `
 rules:
   - name: api
@@ -417,25 +417,25 @@ func apiRules(t testing.TB, text string) []config.Rule {
 	return file.Rules
 }
 
-// storeAtFixedTime is a store in memory whose time stands still.
+// storeAtFixedTime returns a store in memory whose clock stands still.
 func storeAtFixedTime() *memory.Store {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	return &memory.Store{Clock: func() time.Time { return noon }}
 }
 
-// apiOn serves the limits of apiWorld on store.
+// apiOn returns the service with apiExampleRules on a store.
 func apiOn(t testing.TB, store storage.Store, o compose.Options[DecisionRequest]) http.Handler {
 	t.Helper()
 	return apiWith(t, apiExampleRules, store, o)
 }
 
-// apiWith serves the limits of a file on store.
+// apiWith returns the service with the rules of a file on a store.
 func apiWith(t testing.TB, file string, store storage.Store, o compose.Options[DecisionRequest]) http.Handler {
 	t.Helper()
 	s := &Server{service: o, store: &opened{Store: store}, sampled: sampledTo(io.Discard)}
-	limits, err := s.newLimits(&config.File{Rules: apiRules(t, file)})
+	current, err := s.newLimiters(&config.File{Rules: apiRules(t, file)})
 	require.NoError(t, err)
-	s.current.Store(limits)
+	s.current.Store(current)
 	return api{s}
 }
 
@@ -443,7 +443,7 @@ func post(h http.Handler, path, body string) *httptest.ResponseRecorder {
 	return send(h, ask(path, body))
 }
 
-// ask is a request as curl -d sends it.
+// ask returns a request such as curl -d sends.
 func ask(path, body string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

@@ -56,16 +56,16 @@ func dropForged(h http.Header, forged func(name string) bool) {
 			}
 			return '-'
 		}, name)
-		if tellsClient(plain) && (!strings.EqualFold(name, plain) || forged(plain)) {
+		if identifiesClient(plain) && (!strings.EqualFold(name, plain) || forged(plain)) {
 			delete(h, name)
 		}
 	}
 }
 
-// tellsClient reports whether programs are known to read the client's address, the path or the
+// identifiesClient reports whether programs are known to read the client's address, the path or the
 // method from a header. It has the names that proxies, content delivery networks and frameworks
 // use.
-func tellsClient(name string) bool {
+func identifiesClient(name string) bool {
 	switch name {
 	case "forwarded", "forwarded-for", "x-forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "x-original-forwarded-for",
 		"x-remote-ip", "x-remote-addr", "remote-addr", "x-originating-ip", "x-proxyuser-ip",

@@ -129,19 +129,19 @@ func TestAWrongTrustedListIsLoggedAndCounted(t *testing.T) {
 }
 
 func TestServerLogsThatNoProxyIsTrusted(t *testing.T) {
-	const said = "no proxy is trusted"
+	const message = "no proxy is trusted"
 	for rules, want := range map[string]bool{oneByIP: true, trustingLoopback: false, "trusted: []\n" + oneByIP: false} {
 		w := startTestServer(t, rules, withUpstream(t, hello))
 		fetch(t, w.proxyURL("/")) // so it has logged its start
 		w.stop()
 		require.NoError(t, w.ended())
-		require.Equal(t, want, strings.Contains(w.logged.String(), said), rules)
+		require.Equal(t, want, strings.Contains(w.logged.String(), message), rules)
 	}
 	w := startTestServer(t, oneByIP)
 	require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/metrics")).StatusCode)
 	w.stop()
 	require.NoError(t, w.ended())
-	require.NotContains(t, w.logged.String(), said, "without an upstream")
+	require.NotContains(t, w.logged.String(), message, "without an upstream")
 }
 
 // TestForwardingWarningsAreSampled: peers are not stored.

@@ -51,7 +51,7 @@ func (h *storeHealth) failure() error {
 func (s *Server) checkStore(ctx context.Context) {
 	check, wait := s.writeProbe, probeTime
 	if s.missing.Load() {
-		check, wait = s.takeUpStore, startTime
+		check, wait = s.attachStore, startTime
 	}
 	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -129,17 +129,17 @@ func (s *Server) prepareStore(ctx context.Context) error {
 	return nil
 }
 
-// takeUpStore starts to use a store that was unavailable at the start. If the store has states of
+// attachStore starts to use a store that was unavailable at the start. If the store has states of
 // another algorithm under a rule's name, the server does not use it, as it would have refused to
 // start.
-func (s *Server) takeUpStore(ctx context.Context) error {
+func (s *Server) attachStore(ctx context.Context) error {
 	if err := s.prepareStore(ctx); err != nil {
 		return err
 	}
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	s.missing.Store(false)
-	if err := s.adopt(ctx, s.current.Load().file); err != nil {
+	if err := s.applyRules(ctx, s.current.Load().file); err != nil {
 		s.missing.Store(true)
 		return err
 	}

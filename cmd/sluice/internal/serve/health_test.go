@@ -52,21 +52,21 @@ func TestHealthOfEachStore(t *testing.T) {
 	}
 }
 
-// stuck is a store that answers when it is let go, whatever its context says.
+// stuck is a store that returns when the test sends the result. It ignores its context.
 type stuck struct {
 	storage.Store
-	answer chan error
-	asked  atomic.Int64
+	results chan error
+	calls   atomic.Int64
 }
 
 func (s *stuck) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
-	s.asked.Add(1)
-	err := <-s.answer
+	s.calls.Add(1)
+	err := <-s.results
 	return nil, err == nil, err
 }
 
-// watched is a server on a store, of which no more runs than its watch.
-func watched(t *testing.T, store storage.Store, policy compose.FailurePolicy) *Server {
+// newProbedServer returns a server of which only the probes of the store run.
+func newProbedServer(t *testing.T, store storage.Store, policy compose.FailurePolicy) *Server {
 	s := &Server{log: slog.New(slog.DiscardHandler), sampled: sampledTo(io.Discard), store: &opened{Store: store}, options: Options{OnFailure: policy}}
 	s.health.Store(&storeHealth{at: time.Now()})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -75,8 +75,8 @@ func watched(t *testing.T, store storage.Store, policy compose.FailurePolicy) *S
 	return s
 }
 
-// readiness is the status of /readyz and what it says of the store. It must be told at
-// once: the bubble's time stands still meanwhile.
+// readiness returns the status of /readyz and what it reports about the store. It requires that /livez and
+// /readyz answer at once.
 func (s *Server) readiness(t *testing.T) (status int, store string) {
 	t.Helper()
 	began := time.Now()
@@ -84,12 +84,12 @@ func (s *Server) readiness(t *testing.T) (status int, store string) {
 		w := httptest.NewRecorder()
 		h(w, httptest.NewRequest(http.MethodGet, path, nil))
 		if path == "/livez" {
-			require.Equal(t, http.StatusOK, w.Code, "whatever the store does")
+			require.Equal(t, http.StatusOK, w.Code, "/livez does not depend on the store")
 			continue
 		}
-		var told struct{ Store string }
-		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &told))
-		status, store = w.Code, told.Store
+		var body struct{ Store string }
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &body))
+		status, store = w.Code, body.Store
 	}
 	require.Zero(t, time.Since(began))
 	return status, store
@@ -101,33 +101,33 @@ func text(status int, store string) string { return fmt.Sprint(status, " ", stor
 func TestHealthDoesNotWaitForTheStore(t *testing.T) {
 	for policy, down := range map[compose.FailurePolicy]int{compose.FailClosed: 503, compose.FailOpen: 200, compose.FailLocal: 200} {
 		synctest.Test(t, func(t *testing.T) {
-			store := &stuck{answer: make(chan error)}
-			defer close(store.answer)
-			s := watched(t, store, policy)
+			store := &stuck{results: make(chan error)}
+			defer close(store.results)
+			s := newProbedServer(t, store, policy)
 			require.Equal(t, "200 ok", text(s.readiness(t)))
 			time.Sleep(probeStale - time.Millisecond)
 			require.Equal(t, "200 ok", text(s.readiness(t)))
 			time.Sleep(2 * time.Millisecond)
-			status, told := s.readiness(t)
+			status, reported := s.readiness(t)
 			require.Equal(t, down, status, "it has hung for 5 s")
-			require.EqualValues(t, 1, store.asked.Load(), "one probe at a time")
+			require.EqualValues(t, 1, store.calls.Load(), "one probe at a time")
 			if status == 200 {
-				require.Equal(t, "failed", told)
+				require.Equal(t, "failed", reported)
 			}
 
-			store.answer <- errors.New("read-only")
+			store.results <- errors.New("read-only")
 			synctest.Wait()
 			status, _ = s.readiness(t)
 			require.Equal(t, down, status)
-			store.answer <- nil
+			store.results <- nil
 			synctest.Wait()
 			require.Equal(t, "200 ok", text(s.readiness(t)))
 		})
 	}
 }
 
-// laterStores are stores that cannot be reached until come is called.
-var laterStores = map[string]func(t *testing.T) (address string, come func()){
+// stoppedStores are stores that cannot be reached until start is called.
+var stoppedStores = map[string]func(t *testing.T) (address string, start func()){
 	"redis": func(t *testing.T) (string, func()) {
 		s := servers.Redis(t)
 		s.Stop()
@@ -144,19 +144,18 @@ var laterStores = map[string]func(t *testing.T) (address string, come func()){
 	},
 }
 
-// TestStartWithoutTheStore: requests are answered as the failure policy says, and when the
-// store comes, its limits hold.
+// TestStartWithoutTheStore: the failure policy decides until the store is available. Then the store does.
 func TestStartWithoutTheStore(t *testing.T) {
-	for name, later := range laterStores {
-		for policy, let := range map[compose.FailurePolicy]int{compose.FailOpen: 5, compose.FailLocal: 3} {
+	for name, newStore := range stoppedStores {
+		for policy, allowed := range map[compose.FailurePolicy]int{compose.FailOpen: 5, compose.FailLocal: 3} {
 			t.Run(fmt.Sprint(name, policy), func(t *testing.T) {
 				t.Parallel()
-				address, come := later(t)
-				w := startTestServer(t, oneByIP, on(address), withUpstream(t, hello), failing(policy))
+				address, start := newStore(t)
+				w := startTestServer(t, oneByIP, on(address), withUpstream(t, hello), onFailure(policy))
 				require.Contains(t, w.logged.String(), "the store is unavailable; until it is available, --on-failure decides")
-				require.Equal(t, let, w.allowed(5))
+				require.Equal(t, allowed, w.allowed(5))
 				require.Equal(t, readyWithout, fetch(t, w.apiURL("/readyz")).body)
-				come()
+				start()
 				require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).body == readyWith }, testTimeout, 10*time.Millisecond)
 				require.Contains(t, w.logged.String(), "the store is available again")
 				require.Equal(t, 3, w.allowed(5), "nothing was used in the store before")
@@ -164,39 +163,39 @@ func TestStartWithoutTheStore(t *testing.T) {
 				require.NotContains(t, w.logged.String(), "does not exist")
 
 				another := startTestServer(t, oneByIP, on(address), withUpstream(t, hello))
-				require.Equal(t, 0, another.allowed(2), "the use is in the store")
+				require.Equal(t, 0, another.allowed(2), "the quota was used in the store")
 			})
 		}
 	}
 }
 
-func failing(policy compose.FailurePolicy) func(*Options) {
+func onFailure(policy compose.FailurePolicy) func(*Options) {
 	return func(o *Options) { o.OnFailure = policy }
 }
 
-// TestReloadWithoutTheStore: the rules of a reload hold when the store comes.
+// TestReloadWithoutTheStore: the reloaded rules apply when the store is available.
 func TestReloadWithoutTheStore(t *testing.T) {
-	address, come := laterStores["sqlite"](t)
-	w := startTestServer(t, oneByIP, on(address), withUpstream(t, hello), failing(compose.FailLocal))
+	address, start := stoppedStores["sqlite"](t)
+	w := startTestServer(t, oneByIP, on(address), withUpstream(t, hello), onFailure(compose.FailLocal))
 	for _, policy := range []string{"fixedwindow 2/h", "gcra 4/h"} {
 		w.rules.Store(strings.ReplaceAll(oneByIP, "gcra 3/h", policy))
-		require.NoError(t, w.Reload(t.Context()), "nothing is stored that they could not read")
+		require.NoError(t, w.Reload(t.Context()), "the store has no states that the rules could not read")
 	}
-	come()
+	start()
 	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).body == readyWith }, testTimeout, 10*time.Millisecond)
 	require.Equal(t, 4, w.allowed(5))
 }
 
-// TestLateStoreWithOtherAlgorithmsIsNotUsed: as at a start, rules that cannot read what the store has
-// are not used on it. The server is not ready then, until they are mended.
+// TestLateStoreWithOtherAlgorithmsIsNotUsed: if the rules cannot read the states in the store, the server
+// does not use the store and is not ready, until a reload with other rules.
 func TestLateStoreWithOtherAlgorithmsIsNotUsed(t *testing.T) {
 	dir := t.TempDir()
-	there, missing := filepath.Join(dir, "there"), filepath.Join(dir, "missing")
-	require.NoError(t, os.Mkdir(there, 0o700))
-	startTestServer(t, strings.ReplaceAll(oneByIP, "gcra", "fixedwindow"), on("sqlite:"+filepath.Join(there, "limits.db"))).Close()
+	present, missing := filepath.Join(dir, "present"), filepath.Join(dir, "missing")
+	require.NoError(t, os.Mkdir(present, 0o700))
+	startTestServer(t, strings.ReplaceAll(oneByIP, "gcra", "fixedwindow"), on("sqlite:"+filepath.Join(present, "limits.db"))).Close()
 
-	w := startTestServer(t, oneByIP, on("sqlite:"+filepath.Join(missing, "limits.db")), withUpstream(t, hello), failing(compose.FailOpen))
-	require.NoError(t, os.Rename(there, missing))
+	w := startTestServer(t, oneByIP, on("sqlite:"+filepath.Join(missing, "limits.db")), withUpstream(t, hello), onFailure(compose.FailOpen))
+	require.NoError(t, os.Rename(present, missing))
 	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).StatusCode == http.StatusServiceUnavailable }, testTimeout, 10*time.Millisecond)
 	require.Contains(t, w.logged.String(), "was fixedwindow and is now gcra")
 	require.Equal(t, 5, w.allowed(5))
@@ -206,7 +205,7 @@ func TestLateStoreWithOtherAlgorithmsIsNotUsed(t *testing.T) {
 	require.Equal(t, 3, w.allowed(5))
 }
 
-// expired is a store of which n records have expired.
+// expired is a store with n expired records.
 type expired struct {
 	n       int
 	batches []int
@@ -245,7 +244,7 @@ func TestFailedPurgesAreLoggedAndCounted(t *testing.T) {
 	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_purges_total{outcome="failed"} 1`, "the server stops")
 }
 
-// The server purges the stores that need it by itself, without any request.
+// TestTheServerPurgesItsStore: the server removes expired records without any request.
 func TestTheServerPurgesItsStore(t *testing.T) {
 	file, dsn := filepath.Join(t.TempDir(), "limits.db"), servers.Postgres(t).DSN()
 	for address, expired := range map[string]func() (rows int){

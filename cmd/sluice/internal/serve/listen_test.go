@@ -17,7 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// socketPath is short: sockets take few bytes, and t.TempDir has the test's name.
+// socketPath returns a short path, because the paths of sockets are limited. t.TempDir contains the name
+// of the test.
 func socketPath(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sluice")
@@ -28,8 +29,8 @@ func socketPath(t *testing.T) string {
 
 func onSocket(path string) func(*Options) { return func(o *Options) { o.API = "unix:" + path } }
 
-// throughSocket asks at a socket.
-func throughSocket(t *testing.T, path, url string) (int, error) {
+// getOverSocket sends a GET request over a socket.
+func getOverSocket(t *testing.T, path, url string) (int, error) {
 	t.Helper()
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
@@ -48,12 +49,12 @@ func TestSocket(t *testing.T) {
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, fs.FileMode(0o660), info.Mode().Perm())
-	status, err := throughSocket(t, path, "http://any.name/readyz")
+	status, err := getOverSocket(t, path, "http://any.name/readyz")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, status)
 	entries, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
-	require.Len(t, entries, 1, "something is left of how it was made")
+	require.Len(t, entries, 1, "no temporary file is left")
 
 	w.stop()
 	require.NoError(t, w.ended())
@@ -65,7 +66,7 @@ func TestSocketInUseIsRefused(t *testing.T) {
 	w := startTestServer(t, oneByIP, onSocket(path))
 	_, err := newTestServer(t, oneByIP, onSocket(path))
 	require.ErrorContains(t, err, "--api unix:"+path+": another process listens on this socket; stop it, or use another path")
-	status, err := throughSocket(t, w.api.Addr().String(), "http://sluice/readyz")
+	status, err := getOverSocket(t, w.api.Addr().String(), "http://sluice/readyz")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, status)
 }
@@ -77,7 +78,7 @@ func TestUnusedSocketIsReplaced(t *testing.T) {
 	dead.SetUnlinkOnClose(false)
 	dead.Close()
 	startTestServer(t, oneByIP, onSocket(path))
-	status, err := throughSocket(t, path, "http://sluice/readyz")
+	status, err := getOverSocket(t, path, "http://sluice/readyz")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, status)
 }
@@ -165,8 +166,8 @@ func TestUpstreamMustNotBeTheProxyItself(t *testing.T) {
 
 func atMost(n int) func(*Options) { return func(o *Options) { o.MaxConnections = n } }
 
-// readAnswer reads a response whose connection stays.
-func readAnswer(t *testing.T, reader *bufio.Reader) {
+// readResponse reads a response whose connection stays open.
+func readResponse(t *testing.T, reader *bufio.Reader) {
 	t.Helper()
 	response, err := http.ReadResponse(reader, nil)
 	require.NoError(t, err)
@@ -176,16 +177,16 @@ func readAnswer(t *testing.T, reader *bufio.Reader) {
 
 const manyByIP = "\nrules: [{name: client, policy: gcra 100000/h, by: ip}]\n"
 
-// TestConnectionsBeyondTheLimitWait until another ends. Health is told meanwhile, because
-// the API has connections of its own.
+// TestConnectionsBeyondTheLimitWait: a new connection waits until another one ends. /readyz still answers,
+// because the API has its own connection limit.
 func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 	h := newHeld()
 	w := startTestServer(t, manyByIP, withUpstream(t, h.ServeHTTP), atMost(2))
 	for range 2 {
-		say(t, w, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
-		<-h.there
+		sendText(t, w, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
+		<-h.arrived
 	}
-	_, late := say(t, w, "GET / HTTP/1.1\r\nHost: x\r\n\r\n") // the kernel accepts it
+	_, late := sendText(t, w, "GET / HTTP/1.1\r\nHost: x\r\n\r\n") // the kernel accepts it
 	answered := make(chan error, 1)
 	go func() {
 		_, err := late.Peek(1)
@@ -195,23 +196,22 @@ func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 	for range 3 {
 		require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/metrics")).StatusCode)
 	}
-	require.Empty(t, answered, "there is no room for it")
-	close(h.letGo)
+	require.Empty(t, answered, "the connection waits")
+	close(h.release)
 	require.NoError(t, <-answered)
-	readAnswer(t, late)
+	readResponse(t, late)
 }
 
-// TestIdleConnectionsCloseAtTheLimit: clients that keep connections for later do not keep others
-// out.
+// TestIdleConnectionsCloseAtTheLimit: idle connections do not block new ones.
 func TestIdleConnectionsCloseAtTheLimit(t *testing.T) {
 	w := startTestServer(t, manyByIP, withUpstream(t, hello), atMost(2))
 	for range 20 {
-		_, reader := say(t, w, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-		readAnswer(t, reader)
+		_, reader := sendText(t, w, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		readResponse(t, reader)
 	}
 }
 
-// TestWebSocketsCountAsConnections for as long as they are open, and no longer.
+// TestWebSocketsCountAsConnections: a WebSocket counts until it closes.
 func TestWebSocketsCountAsConnections(t *testing.T) {
 	w := startTestServer(t, manyByIP, withUpstream(t, echo), atMost(1))
 	for range 3 { // each gets the room of the one before
@@ -235,7 +235,7 @@ func TestServerAtItsConnectionLimitStops(t *testing.T) {
 	require.NoError(t, w.ended())
 }
 
-// waitFull waits until the proxy has logged that it has no room.
+// waitFull waits until the proxy has logged that --max-connections is reached.
 func (w *testServer) waitFull() {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool { return strings.Contains(w.logged.String(), "max-connections") }, testTimeout, time.Millisecond)

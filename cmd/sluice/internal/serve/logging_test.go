@@ -40,7 +40,7 @@ func TestLogSampling(t *testing.T) {
 	})
 }
 
-// sends is an upstream that answers each connection's first request with a text.
+// sends starts an upstream that answers the first request of each connection with a text. It returns its URL.
 func sends(t *testing.T, text string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -80,7 +80,7 @@ func TestInvalidResponsesAreNotLogged(t *testing.T) {
 	}
 }
 
-// TestUnquoted has the texts of older net/http too, and such as end amid a quotation.
+// TestUnquoted also has errors of older versions of net/http, and errors that end within a quotation.
 func TestUnquoted(t *testing.T) {
 	for text, want := range map[string]string{
 		`plain: no secret`:      `plain: no secret`,
@@ -112,11 +112,11 @@ func TestWithoutAddresses(t *testing.T) {
 }
 
 func TestFailedConnectionsLogNoAddress(t *testing.T) {
-	w := startTestServer(t, oneByIP, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }), impatient)
+	w := startTestServer(t, oneByIP, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }), withShortTimeout)
 	const ping = "\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678" // where SETTINGS must be first
-	_, reader := say(t, w, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+ping)
+	_, reader := sendText(t, w, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+ping)
 	io.Copy(io.Discard, reader)
-	_, reader = say(t, w, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc")
+	_, reader = sendText(t, w, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc")
 	io.Copy(io.Discard, reader)
 	require.Contains(t, w.logged.String(), `"http2: server connection error from ...: connection error: PROTOCOL_ERROR"`)
 	require.Contains(t, w.logged.String(), `"a request body ended early" error="read tcp ...->...: i/o timeout"`)
@@ -131,7 +131,7 @@ func TestStandardLogIsRedirectedAndRestored(t *testing.T) {
 	for range 100 {
 		stdlog.Print("the same")
 	}
-	require.Equal(t, 3, bytes.Count([]byte(logged.String()), []byte("message from a library")), "nobody can fill the log")
+	require.Equal(t, 3, bytes.Count([]byte(logged.String()), []byte("message from a library")), "the log is sampled")
 	release()
 	require.Equal(t, withUpstream, stdlog.Writer())
 	require.Equal(t, flags, stdlog.Flags())

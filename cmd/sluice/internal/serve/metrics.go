@@ -52,7 +52,7 @@ func newMetrics(version string, store storage.Store) (*metrics, error) {
 	m.reloads = counter("sluice_reloads_total", "Reloads of the rules, by outcome.", "outcome", succeeded, failed)
 	m.purges = counter("sluice_purges_total", "Removals of expired records from the store, by outcome.", "outcome", succeeded, failed)
 	m.upstream = counter("sluice_upstream_failures_total", "Allowed requests that the upstream did not answer, by the status that the client got.", "status", "502", "504")
-	m.forwarding = counter("sluice_forwarding_faults_total", "Requests whose client address is in doubt, by reason. untrusted_peer: a peer that is not trusted sent X-Forwarded-For or Forwarded, which was not read. no_address: a trusted proxy sent an element that is no address, so the proxy's address was limited.", "reason", untrustedPeer, noAddress)
+	m.forwarding = counter("sluice_forwarding_faults_total", "Requests whose client address may be wrong, by reason. untrusted_peer: a peer that is not trusted sent X-Forwarded-For or Forwarded, which was not read. no_address: a trusted proxy sent an element that is no address, so the proxy's address was limited.", "reason", untrustedPeer, noAddress)
 	return m, nil
 }
 

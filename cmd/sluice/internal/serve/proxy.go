@@ -38,7 +38,7 @@ func (o *Options) newTransport() *http.Transport {
 }
 
 // proxyHandler returns the handler that applies the limits and forwards to the upstream.
-func (s *Server) proxyHandler(l *Limits) (http.Handler, error) {
+func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 	o := &s.options
 	forward, err := forwarder(l.file)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Server) proxyHandler(l *Limits) (http.Handler, error) {
 		BufferPool: new(buffers),
 		ErrorLog:   errorLog(s.sampled, "a response failed"),
 	}
-	limited := httplimit.Handler(l.Proxy, s.withLimitFields(proxy), httplimit.Options{Bytes: l.byteRules, Legacy: o.Legacy})
+	limited := httplimit.Handler(l.proxy, s.withLimitFields(proxy), httplimit.Options{Bytes: l.byteRules, Legacy: o.Legacy})
 	check, err := httplimit.ClientIP{Trusted: l.file.Trusted, Forwarded: l.file.Forwarded}.Check()
 	return o.idleTimeout(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := check(r); err != nil {
@@ -79,13 +79,13 @@ func (s *Server) proxyHandler(l *Limits) (http.Handler, error) {
 // unfit returns the problem of a request that is refused before any rule decides: its target would bypass
 // rules for paths, its body is too large, or a rule would deny it because the length of its body is
 // unknown. It returns nil if there is none.
-func (s *Server) unfit(l *Limits, r *http.Request) *problem {
+func (s *Server) unfit(l *limiters, r *http.Request) *problem {
 	switch {
 	case r.Method == http.MethodConnect:
 		return plainProblem(http.StatusMethodNotAllowed, "this is a reverse proxy, so CONNECT is not allowed")
 	case r.URL.Opaque != "": // x:login, which would reach the upstream as login
 		return plainProblem(http.StatusBadRequest, "want a path, such as /login")
-	case strings.Trim(s.options.Upstream.Path, "/") != "" && climbs(r.URL.Path):
+	case strings.Trim(s.options.Upstream.Path, "/") != "" && hasDotDot(r.URL.Path):
 		return plainProblem(http.StatusBadRequest, "want a path without .. in it, because .. could leave the path of --upstream")
 	case l.needsLength(r):
 		return plainProblem(http.StatusLengthRequired, "a limit counts bytes, so the request needs Content-Length")
@@ -95,9 +95,9 @@ func (s *Server) unfit(l *Limits, r *http.Request) *problem {
 	return nil
 }
 
-// climbs reports whether some server reads a .. in a decoded path: one that reads \ as /, or one
+// hasDotDot reports whether some server reads a .. in a decoded path: one that reads \ as /, or one
 // that cuts off parameters after a semicolon.
-func climbs(path string) bool {
+func hasDotDot(path string) bool {
 	for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
 		if name, _, _ := strings.Cut(part, ";"); name == ".." {
 			return true
@@ -138,7 +138,7 @@ func (s *Server) failure(r *http.Request, err, broken error) *problem {
 		// Usually the client is gone. But it may have closed only its own side, and without
 		// a response it would get an empty 200.
 		s.sampled.Debug("the client closed the connection", "error", withoutAddresses(err.Error()))
-		return unanswered(http.StatusBadGateway, "")
+		return upstreamError(http.StatusBadGateway, "")
 	}
 	s.sampled.Warn("the upstream failed", "upstream", s.options.Upstream.Redacted(), "error", unquoted(err.Error()))
 	status, inTime := http.StatusBadGateway, ""
@@ -146,10 +146,10 @@ func (s *Server) failure(r *http.Request, err, broken error) *problem {
 		status, inTime = http.StatusGatewayTimeout, " in time"
 	}
 	s.metrics.upstream.WithLabelValues(strconv.Itoa(status)).Inc()
-	return unanswered(status, inTime)
+	return upstreamError(status, inTime)
 }
 
-func unanswered(status int, inTime string) *problem {
+func upstreamError(status int, inTime string) *problem {
 	p := plainProblem(status, "the upstream did not answer%s; the cost of the request is not refunded", inTime)
 	p.Paid = "yes"
 	return p

@@ -84,8 +84,8 @@ func TestUpstreamDown(t *testing.T) {
 func TestClosedClientsAreNotUpstreamFailures(t *testing.T) {
 	h := newHeld()
 	w := startTestServer(t, oneByIP, withUpstream(t, h.ServeHTTP))
-	conn, _ := say(t, w, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
-	<-h.there
+	conn, _ := sendText(t, w, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-h.arrived
 	conn.Close()
 	require.Eventually(t, func() bool { return strings.Contains(w.logged.String(), "the client closed the connection") }, testTimeout, time.Millisecond)
 	w.stop()
@@ -120,7 +120,7 @@ func TestTrailersOfRequestsAreNotPassedOn(t *testing.T) {
 		io.Copy(io.Discard, r.Body)
 		seen <- r
 	}))
-	_, reader := say(t, w, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum, X-Forwarded-For\r\n\r\n"+
+	_, reader := sendText(t, w, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum, X-Forwarded-For\r\n\r\n"+
 		"3\r\nabc\r\n0\r\nX-Sum: 1\r\nX-Forwarded-For: 6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\n\r\n")
 	response, err := http.ReadResponse(reader, nil)
 	require.NoError(t, err)
@@ -180,20 +180,20 @@ func TestResponsesStream(t *testing.T) {
 	require.Equal(t, "second\n", second)
 }
 
-// TestRequestsStream would hang if the body were buffered.
+// TestRequestsStream: the body is not buffered. Otherwise the test would hang.
 func TestRequestsStream(t *testing.T) {
 	reader, writer := io.Pipe()
 	w := startTestServer(t, oneByIP, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
 		first := make([]byte, len("first"))
 		io.ReadFull(r.Body, first)
-		writer.Close() // there is no more, now that this has come
+		writer.Close() // the response has begun, so end the body
 		io.Copy(io.Discard, r.Body)
 	}))
 	go writer.Write([]byte("first"))
 	require.Equal(t, http.StatusOK, call(t, http.MethodPost, w.proxyURL("/"), reader).StatusCode)
 }
 
-// echo upgrades the connection and sends back what comes.
+// echo upgrades the connection and sends back everything that it receives.
 func echo(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "Upgrade")
 	w.Header().Set("Upgrade", r.Header.Get("Upgrade"))
@@ -206,17 +206,17 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	io.Copy(conn, buffer)
 }
 
-// upgrade makes a connection through the proxy that is a WebSocket's.
+// upgrade opens a WebSocket connection through the proxy.
 func upgrade(t *testing.T, w *testServer) (net.Conn, *bufio.Reader, *http.Response) {
 	t.Helper()
-	conn, reader := say(t, w, "GET /chat HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	conn, reader := sendText(t, w, "GET /chat HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 	response, err := http.ReadResponse(reader, nil)
 	require.NoError(t, err)
 	return conn, reader, response
 }
 
-// fetchBy asks by GET in a version of HTTP, HTTP/1.1 or HTTP/2.0.
-func fetchBy(t *testing.T, version, url string) answered {
+// fetchBy sends a GET request in a version of HTTP, HTTP/1.1 or HTTP/2.0.
+func fetchBy(t *testing.T, version, url string) reply {
 	t.Helper()
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(version == "HTTP/1.1")
@@ -225,7 +225,7 @@ func fetchBy(t *testing.T, version, url string) answered {
 	t.Cleanup(transport.CloseIdleConnections)
 	response, err := (&http.Client{Transport: transport, Timeout: testTimeout}).Get(url)
 	require.NoError(t, err)
-	return answered{response, contentOf(t, response.Body)}
+	return reply{response, contentOf(t, response.Body)}
 }
 
 func TestUnencryptedHTTP2(t *testing.T) {
@@ -234,7 +234,7 @@ func TestUnencryptedHTTP2(t *testing.T) {
 	require.Equal(t, 2, a.ProtoMajor)
 	require.Equal(t, "hello", a.body)
 	w.stop()
-	require.NoError(t, w.ended(), "a connection that is idle is in the way")
+	require.NoError(t, w.ended(), "an idle connection does not delay the end")
 }
 
 const byBytes = `
@@ -251,19 +251,19 @@ func TestBytes(t *testing.T) {
 		name    string
 		maxBody int64
 		method  string
-		length  int // of the content; negative: it is not told, and is that long
+		length  int // of the body; negative: sent without Content-Length
 		status  int
 		left    string
 	}{
 		{"within", 0, http.MethodPost, 600, 200, `"uploads";r=400;t=4`},
 		{"above the capacity", 0, http.MethodPost, 1001, 413, `"uploads";r=1000`},
-		{"length not told", 0, http.MethodPost, -600, 411, ""},
-		{"length not told where no rule counts it", 0, http.MethodPut, -600, 200, ""},
-		{"length not told, but bounded", 700, http.MethodPost, -600, 200, `"uploads";r=300;t=4`},
-		{"length not told, and bounded by more than the capacity", 1001, http.MethodPost, -600, 411, ""},
-		{"length not told, and bounded by the capacity", 1000, http.MethodPost, -600, 200, `"uploads";r=0;t=4`},
-		{"longer than told by nobody", 500, http.MethodPost, -600, 413, `"uploads";r=500;t=4`},
-		{"longer than may be", 500, http.MethodPut, 600, 413, ""},
+		{"unknown length", 0, http.MethodPost, -600, 411, ""},
+		{"unknown length, and no rule counts bytes", 0, http.MethodPut, -600, 200, ""},
+		{"unknown length, but bounded", 700, http.MethodPost, -600, 200, `"uploads";r=300;t=4`},
+		{"unknown length, bounded by more than the capacity", 1001, http.MethodPost, -600, 411, ""},
+		{"unknown length, bounded by the capacity", 1000, http.MethodPost, -600, 200, `"uploads";r=0;t=4`},
+		{"unknown length, and above --max-body", 500, http.MethodPost, -600, 413, `"uploads";r=500;t=4`},
+		{"above --max-body", 500, http.MethodPut, 600, 413, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := startTestServer(t, byBytes, withUpstream(t, func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }),
@@ -292,7 +292,7 @@ func TestShadowRulesChangeNoResponse(t *testing.T) {
 
 func TestConnectIsRefused(t *testing.T) {
 	w := startTestServer(t, oneByIP, withUpstream(t, hello))
-	_, reader := say(t, w, "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n")
+	_, reader := sendText(t, w, "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n")
 	response, err := http.ReadResponse(reader, nil)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusMethodNotAllowed, response.StatusCode)
@@ -304,10 +304,10 @@ func TestHeadersHaveALimit(t *testing.T) {
 	require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, a.StatusCode)
 }
 
-// statusOf is the answer to a GET of a target as it stands on the request's line.
+// statusOf returns the status of a GET request whose request line has the target unchanged.
 func statusOf(t *testing.T, w *testServer, target string) int {
 	t.Helper()
-	_, reader := say(t, w, "GET "+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	_, reader := sendText(t, w, "GET "+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 	response, err := http.ReadResponse(reader, nil)
 	require.NoError(t, err)
 	return response.StatusCode
@@ -363,7 +363,7 @@ func TestOtherUpgradesAreNotForwarded(t *testing.T) {
 		"Connection: Upgrade\r\nUpgrade:\r\n",
 		"HTTP2-Settings: AAMAAABkAAQAAP__\r\n",
 	} {
-		_, reader := say(t, w, "GET / HTTP/1.1\r\nHost: x\r\n"+fields+"\r\n")
+		_, reader := sendText(t, w, "GET / HTTP/1.1\r\nHost: x\r\n"+fields+"\r\n")
 		response, err := http.ReadResponse(reader, nil)
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, response.StatusCode, fields)
@@ -378,7 +378,7 @@ func TestOtherUpgradesAreNotForwarded(t *testing.T) {
 func TestHTTP2SettingsAreNotForwarded(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	w := startTestServer(t, oneByIP, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header }))
-	say(t, w, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n")
+	sendText(t, w, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n")
 	got := <-seen
 	require.Equal(t, "WebSocket", got.Get("Upgrade"))
 	require.Equal(t, "Upgrade", got.Get("Connection"))

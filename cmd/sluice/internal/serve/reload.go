@@ -26,7 +26,7 @@ func (s *Server) Reload(ctx context.Context) error {
 	defer cancel()
 	file, err := s.options.Read(read)
 	if err == nil {
-		err = s.adopt(ctx, file)
+		err = s.applyRules(ctx, file)
 	} else if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("the rules could not be read within %v; check the file and its file system, then reload again", readTime)
 	}
@@ -57,19 +57,19 @@ func (s *Server) logReloadFailure(err error) {
 	}
 }
 
-// adopt puts the rules of file into force. Only one goroutine may call it at a time.
-func (s *Server) adopt(ctx context.Context, file *config.File) error {
+// applyRules puts the rules of file into force. Only one goroutine may call it at a time.
+func (s *Server) applyRules(ctx context.Context, file *config.File) error {
 	for _, r := range file.Rules {
 		if err := checkFingerprint(r, s.fingerprints[r.Name]); err != nil {
 			return err
 		}
 	}
-	l, err := s.newLimits(file)
+	l, err := s.newLimiters(file)
 	if err != nil {
 		return err
 	}
 	if s.transport != nil {
-		if l.front, err = s.proxyHandler(l); err != nil {
+		if l.handler, err = s.proxyHandler(l); err != nil {
 			return err
 		}
 	}
@@ -137,7 +137,7 @@ func (s *Server) recordFingerprints(ctx context.Context, rules []config.Rule) er
 func (s *Server) checkAndRecord(ctx context.Context, rules []config.Rule) error {
 	var swaps []storage.Swap
 	for _, r := range rules {
-		key := driver.Key("", s.options.Namespace, "", "shape", r.Name) // the key of no rule
+		key := driver.Key("", s.options.Namespace, "", "fingerprint", r.Name) // the key of no rule
 		swaps = append(swaps, storage.Swap{Key: key, New: storage.Record{Version: storage.NewVersion(), State: []byte(config.Algorithms(r.Policy))}})
 	}
 	found, swapped, err := s.store.CompareAndSwap(ctx, swaps...)

@@ -58,7 +58,7 @@ func TestFaultyReloadKeepsTheOldRules(t *testing.T) {
 	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_reloads_total{outcome="failed"} 4`)
 }
 
-// TestTheLaterReadingWins because no other reload reads before the first is over.
+// TestTheLaterReadingWins: a reload reads the rules only after the reload before it has ended.
 func TestTheLaterReadingWins(t *testing.T) {
 	w := startTestServer(t, oneByIP)
 	read, unlocked := w.options.Read, false
@@ -86,8 +86,8 @@ func TestServiceUsesTheNewRules(t *testing.T) {
 	w := startTestServer(t, oneByIP)
 	w.rules.Store(strings.ReplaceAll(oneByIP, "client", "other"))
 	require.NoError(t, w.Reload(t.Context()))
-	require.Equal(t, 404, w.decide("allow", `{"key":"a","limit":"client"}`).StatusCode)
-	require.Equal(t, 200, w.decide("allow", `{"key":"a","limit":"other"}`).StatusCode)
+	require.Equal(t, 404, w.decide("allow", `{"key":"a","rule":"client"}`).StatusCode)
+	require.Equal(t, 200, w.decide("allow", `{"key":"a","rule":"other"}`).StatusCode)
 }
 
 func TestCanceledReloadIsNotAFailure(t *testing.T) {
@@ -142,7 +142,7 @@ func TestRefusedRulesLeaveNoFingerprint(t *testing.T) {
 }
 
 // TestFingerprintsAreRecordedTogether: of two processes, one records the fingerprints. Rules that
-// come later are recorded too, unless another rule is refused.
+// are added later are recorded too, unless another rule is refused.
 func TestFingerprintsAreRecordedTogether(t *testing.T) {
 	s := &Server{store: &opened{Store: new(memory.Store)}}
 	both := func(policy string) []config.Rule {
@@ -152,7 +152,7 @@ func TestFingerprintsAreRecordedTogether(t *testing.T) {
 		require.NoError(t, s.checkAndRecord(t.Context(), apiRules(t, oneByIP)))
 	}
 	require.ErrorContains(t, s.checkAndRecord(t.Context(), both("fixedwindow 1/h")), "was gcra and is now fixedwindow")
-	require.NoError(t, s.checkAndRecord(t.Context(), apiRules(t, "rules: [{name: new, policy: fixedwindow 1/h}]")), "it was not recorded")
+	require.NoError(t, s.checkAndRecord(t.Context(), apiRules(t, "rules: [{name: new, policy: fixedwindow 1/h}]")), "the refused reload recorded no fingerprint")
 	require.ErrorContains(t, s.checkAndRecord(t.Context(), both("gcra 1/h")), `rule "new" was fixedwindow and is now gcra`)
 }
 

@@ -76,7 +76,7 @@ type Server struct {
 	options Options
 	log     *slog.Logger
 	sampled *sampledLog // for failures that can happen at every request
-	current atomic.Pointer[Limits]
+	current atomic.Pointer[limiters]
 	metrics *metrics
 	denied  *observe.Denied
 
@@ -143,7 +143,7 @@ func (s *Server) open(ctx context.Context, file *config.File) (err error) {
 	if err := s.reachStore(ctx); err != nil {
 		return err
 	}
-	if err := s.adopt(ctx, file); err != nil {
+	if err := s.applyRules(ctx, file); err != nil {
 		return err
 	}
 	return s.listen()
@@ -167,7 +167,7 @@ func (s *Server) listen() error {
 		if err != nil {
 			return fmt.Errorf("--listen %w", err)
 		}
-		s.proxy = s.server(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.current.Load().front.ServeHTTP(w, r) }))
+		s.proxy = s.server(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.current.Load().handler.ServeHTTP(w, r) }))
 	}
 	if s.options.API == "" {
 		return nil
@@ -181,19 +181,19 @@ func (s *Server) listen() error {
 	if err != nil {
 		return fmt.Errorf("--api %w", err)
 	}
-	s.api = s.server(l, s.routes(isPrivate(l)))
-	s.api.http.ReadTimeout = askTime
-	s.api.http.WriteTimeout = askTime + cmp.Or(s.options.DecisionTimeout, compose.DefaultTimeout) + answerTime
+	s.api = s.server(l, s.Routes(isPrivate(l)))
+	s.api.http.ReadTimeout = apiReadTime
+	s.api.http.WriteTimeout = apiReadTime + cmp.Or(s.options.DecisionTimeout, compose.DefaultTimeout) + apiWriteTime
 	return nil
 }
 
 // Limits for requests, so that slow clients cannot hold resources.
 const (
-	headerTime = 10 * time.Second
-	idleTime   = 2 * time.Minute
-	askTime    = 10 * time.Second // to read a request to the decision service
-	answerTime = 20 * time.Second // to write its response
-	headerSize = 64 << 10
+	headerTime   = 10 * time.Second
+	idleTime     = 2 * time.Minute
+	apiReadTime  = 10 * time.Second // to read a request to the decision service
+	apiWriteTime = 20 * time.Second // to write its response
+	headerSize   = 64 << 10
 )
 
 func (s *Server) server(l net.Listener, handler http.Handler) *listener {
@@ -207,17 +207,17 @@ func (s *Server) server(l net.Listener, handler http.Handler) *listener {
 		MaxHeaderBytes:    headerSize,
 		Protocols:         protocols,
 		BaseContext:       func(net.Listener) context.Context { return s.background }, // Close ends the requests that are left
-		ConnState:         s.noteState,
+		ConnState:         s.trackConnection,
 		ErrorLog:          errorLog(s.sampled, "a connection failed"),
 	}}
-	server.Listener = limitConnections(l, s.options.MaxConnections, func(full bool) { s.noteFull(server, full) })
+	server.Listener = limitConnections(l, s.options.MaxConnections, func(full bool) { s.freeConnections(server, full) })
 	s.listeners = append(s.listeners, server)
 	return server
 }
 
-// noteFull frees connections when their number reaches the limit: it closes idle connections,
+// freeConnections frees connections when their number reaches the limit: it closes idle connections,
 // and active ones after their response, until a new connection is accepted.
-func (s *Server) noteFull(l *listener, full bool) {
+func (s *Server) freeConnections(l *listener, full bool) {
 	l.http.SetKeepAlivesEnabled(!full)
 	if full {
 		s.sampled.Warn("the number of connections has reached --max-connections; idle connections are closed, and new ones wait", "address", l.Addr().String(), "max-connections", s.options.MaxConnections)
@@ -323,8 +323,8 @@ func (s *Server) Close() {
 	})
 }
 
-// noteState is an http.Server.ConnState hook.
-func (s *Server) noteState(conn net.Conn, state http.ConnState) {
+// trackConnection is an http.Server.ConnState hook.
+func (s *Server) trackConnection(conn net.Conn, state http.ConnState) {
 	if state == http.StateActive {
 		s.busy.Store(conn, nil)
 	} else {

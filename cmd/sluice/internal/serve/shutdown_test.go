@@ -15,8 +15,8 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// held is a handler whose requests for /held are there, and stay until they are let go.
-type held struct{ there, letGo chan struct{} }
+// held is a handler that blocks requests for /held until release is closed.
+type held struct{ arrived, release chan struct{} }
 
 func newHeld() *held { return &held{make(chan struct{}, 1), make(chan struct{})} }
 
@@ -25,15 +25,15 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		hello(w, r)
 		return
 	}
-	h.there <- struct{}{}
+	h.arrived <- struct{}{}
 	select {
-	case <-h.letGo:
+	case <-h.release:
 		hello(w, r)
 	case <-r.Context().Done():
 	}
 }
 
-// begin sends a request that is held, and returns when it is with the upstream.
+// begin sends a request for /held and returns when the upstream has received it.
 func (h *held) begin(w *testServer) <-chan error {
 	failed := make(chan error, 1)
 	go func() {
@@ -46,7 +46,7 @@ func (h *held) begin(w *testServer) <-chan error {
 		}
 		failed <- err
 	}()
-	<-h.there
+	<-h.arrived
 	return failed
 }
 
@@ -57,11 +57,11 @@ func TestShutdownLetsRequestsEnd(t *testing.T) {
 	w.stop()
 	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).StatusCode == http.StatusServiceUnavailable },
 		testTimeout, time.Millisecond)
-	require.Eventually(t, func() bool { // closed to new ones
+	require.Eventually(t, func() bool { // new connections are refused
 		_, err := client.Get(w.proxyURL("/"))
 		return err != nil
 	}, testTimeout, time.Millisecond)
-	close(h.letGo)
+	close(h.release)
 	require.NoError(t, <-failed)
 	require.NoError(t, w.ended())
 }
@@ -82,7 +82,7 @@ func TestShutdownIsAnnounced(t *testing.T) {
 	require.NoError(t, w.ended())
 }
 
-// TestShutdownDelayEnds, and then the listeners are closed.
+// TestShutdownDelayEnds: after the delay the listeners close. After ErrInterrupted there is no delay.
 func TestShutdownDelayEnds(t *testing.T) {
 	for cause, delay := range map[error]time.Duration{nil: 5 * time.Second, ErrInterrupted: 0} {
 		synctest.Test(t, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestShutdownDelayEnds(t *testing.T) {
 				store: &opened{Store: new(memory.Store), close: func() {}}, purgeEvery: purgeEvery,
 			}
 			s.health.Store(new(storeHealth))
-			s.current.Store(&Limits{file: new(config.File)})
+			s.current.Store(&limiters{file: new(config.File)})
 			s.background, s.stop = context.WithCancel(context.Background())
 			front := newPipes()
 			s.api = s.server(front, http.HandlerFunc(hello))
@@ -109,7 +109,7 @@ func TestShutdownDelayEnds(t *testing.T) {
 	}
 }
 
-func TestShutdownCutsWhatDoesNotEnd(t *testing.T) {
+func TestShutdownCutsRequestsAfterDrain(t *testing.T) {
 	h := newHeld()
 	w := startTestServer(t, oneByIP, withUpstream(t, h.ServeHTTP), func(o *Options) { o.Drain = time.Millisecond })
 	failed := h.begin(w)
@@ -143,7 +143,7 @@ func TestCloseWithoutRequestsCutsNothing(t *testing.T) {
 func TestIdleConnectionsAreNotCutRequests(t *testing.T) {
 	w := startTestServer(t, oneByIP, withUpstream(t, hello))
 	for _, request := range []string{"", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"} {
-		_, reader := say(t, w, request)
+		_, reader := sendText(t, w, request)
 		if request == "" {
 			continue
 		}
@@ -159,7 +159,7 @@ func TestIdleConnectionsAreNotCutRequests(t *testing.T) {
 	require.Contains(t, w.logged.String(), "cut=false")
 }
 
-// TestShutdownCutsUpgrades because they have no end.
+// TestShutdownCutsUpgrades: a shutdown does not wait for upgraded connections, which have no end.
 func TestShutdownCutsUpgrades(t *testing.T) {
 	w := startTestServer(t, oneByIP, withUpstream(t, echo))
 	_, reader, _ := upgrade(t, w)

@@ -84,7 +84,7 @@ func TestStoreErrorsHaveNoPasswords(t *testing.T) {
 		"postgres://u:secret@" + gone + "/db?sslmode=perhaps",
 		"sqlite:" + filepath.Join(t.TempDir(), "missing", "secret.db"),
 	} {
-		text := unreached(t, address)
+		text := errorOfNew(t, address)
 		require.NotContains(t, text, "\n")
 		require.True(t, strings.HasPrefix(text, address[:8]), text)
 		if !strings.HasPrefix(address, "sqlite") {
@@ -98,13 +98,13 @@ func TestStoppedStoreErrorHasARemedy(t *testing.T) {
 	const remedy = "; start the store, or check its address"
 	gone := unusedAddress(t)
 	for _, address := range []string{"redis://" + gone, "postgres://u@" + gone + "/db", "redis://no-host.invalid", "postgres://u@no-host.invalid/db"} {
-		require.True(t, strings.HasSuffix(unreached(t, address), remedy), address)
+		require.True(t, strings.HasSuffix(errorOfNew(t, address), remedy), address)
 	}
-	require.NotContains(t, unreached(t, "sqlite:"+filepath.Join(t.TempDir(), "missing", "x.db")), remedy)
+	require.NotContains(t, errorOfNew(t, "sqlite:"+filepath.Join(t.TempDir(), "missing", "x.db")), remedy)
 }
 
-// unreached is what New says of a store that it cannot use.
-func unreached(t *testing.T, address string) string {
+// errorOfNew returns the error of New for a store that it cannot use.
+func errorOfNew(t *testing.T, address string) string {
 	t.Helper()
 	_, err := newTestServer(t, oneByIP, on(address))
 	require.Error(t, err)
@@ -177,7 +177,7 @@ func TestStoreAddressIsRedacted(t *testing.T) {
 	}
 }
 
-// What /readyz says with and without a store.
+// The bodies of /readyz with and without a store.
 const (
 	readyWith    = `{"status":"ok","store":"ok"}` + "\n"
 	readyWithout = `{"status":"ok","store":"failed"}` + "\n"
@@ -211,7 +211,7 @@ func TestRequestsWhileTheCircuitBreakerIsOpen(t *testing.T) {
 			}
 			return client.Get(c.w.proxyURL("/"))
 		}
-		require.Equal(t, c.during, firstAnswer(t, ask), c.name)
+		require.Equal(t, c.during, firstResponse(t, ask), c.name)
 		require.Eventually(t, func() bool {
 			a := fetch(t, c.w.apiURL("/readyz"))
 			return a.StatusCode == c.ready && (c.readyBody == "" || a.body == c.readyBody)
@@ -230,13 +230,13 @@ func TestRequestsWhileTheCircuitBreakerIsOpen(t *testing.T) {
 	}
 }
 
-// firstAnswer asks until one of the requests is answered. The first ones may wait for the store.
-func firstAnswer(t *testing.T, ask func() (*http.Response, error)) int {
+// firstResponse sends requests until one gets a response. The first requests may wait for the store.
+func firstResponse(t *testing.T, send func() (*http.Response, error)) int {
 	t.Helper()
 	codes := make(chan int, 1)
 	require.Eventually(t, func() bool {
 		go func() {
-			response, err := ask()
+			response, err := send()
 			if err != nil {
 				return
 			}
@@ -251,7 +251,7 @@ func firstAnswer(t *testing.T, ask func() (*http.Response, error)) int {
 	return <-codes
 }
 
-// TestTheDenialCacheCanBeTurnedOff, so that a reset by another process is seen at once.
+// TestTheDenialCacheCanBeTurnedOff: without the cache, a reset by another process has an effect at once.
 func TestTheDenialCacheCanBeTurnedOff(t *testing.T) {
 	const ask = `{"key":"192.0.2.1"}`
 	for ttl, allowed := range map[time.Duration]bool{-1: true, time.Hour: false} {
@@ -300,7 +300,7 @@ func TestErrorsAreLoggedWithoutKeys(t *testing.T) {
 	}
 }
 
-// A role that may not create functions must be told at the start what to do, not at each decision.
+// TestARoleThatMayNotCreateFunctions: the error at the start has the remedy.
 func TestARoleThatMayNotCreateFunctions(t *testing.T) {
 	ctx, server := t.Context(), servers.Postgres(t)
 	owner, err := pgx.Connect(ctx, server.DSN())

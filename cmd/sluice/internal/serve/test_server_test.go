@@ -20,13 +20,13 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 )
 
-// testTimeout is for what is only waited for when something is broken.
+// testTimeout is the longest time that a test waits. A test that passes waits less.
 const testTimeout = time.Minute
 
-// slack is by how much something on a busy machine may end later than it should.
+// slack is how much later an event may come on a busy machine.
 const slack = time.Second
 
-// testServer is a server that serves.
+// testServer is a running server.
 type testServer struct {
 	*Server
 	t      testing.TB
@@ -36,7 +36,7 @@ type testServer struct {
 	done   chan error // what Serve returned
 }
 
-// rulesOf parses what the rules have below "rules:".
+// oneByIP is one rule that limits by address.
 const oneByIP = `
 rules:
   - name: client
@@ -44,8 +44,7 @@ rules:
     by: ip
 `
 
-// startTestServer starts a server on loopback; with changes the options are not the
-// least there are.
+// startTestServer starts a server on loopback. changes edit its options.
 func startTestServer(t testing.TB, rules string, changes ...func(*Options)) *testServer {
 	t.Helper()
 	w, err := newTestServer(t, rules, changes...)
@@ -60,7 +59,7 @@ func startTestServer(t testing.TB, rules string, changes ...func(*Options)) *tes
 	return w
 }
 
-// newTestServer is a server that does not serve yet.
+// newTestServer returns a server that does not serve yet.
 func newTestServer(t testing.TB, rules string, changes ...func(*Options)) (*testServer, error) {
 	t.Helper()
 	w := &testServer{t: t, rules: new(atomic.Value), logged: new(lines), done: make(chan error, 1)}
@@ -87,7 +86,7 @@ func newTestServer(t testing.TB, rules string, changes ...func(*Options)) (*test
 	return w, err
 }
 
-// withUpstream puts the proxy before a handler.
+// withUpstream runs the proxy in front of a handler.
 func withUpstream(t testing.TB, handler http.HandlerFunc) func(*Options) {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -95,7 +94,7 @@ func withUpstream(t testing.TB, handler http.HandlerFunc) func(*Options) {
 	return at(t, server.URL)
 }
 
-// at puts the proxy before a URL.
+// at runs the proxy in front of a URL.
 func at(t testing.TB, address string) func(*Options) {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -106,7 +105,7 @@ func at(t testing.TB, address string) func(*Options) {
 func (w *testServer) proxyURL(path string) string { return "http://" + w.proxy.Addr().String() + path }
 func (w *testServer) apiURL(path string) string   { return "http://" + w.api.Addr().String() + path }
 
-// ended is what Serve returned.
+// ended waits for Serve and returns its error.
 func (w *testServer) ended() error {
 	w.t.Helper()
 	select {
@@ -118,19 +117,19 @@ func (w *testServer) ended() error {
 	}
 }
 
-// answer is a response that was read.
-type answered struct {
+// reply is a response and its body.
+type reply struct {
 	*http.Response
 	body string
 }
 
-// fetch asks by GET, with fields of the header in pairs.
-func fetch(t testing.TB, url string, fields ...string) answered {
+// fetch sends a GET request. fields are names and values of its header.
+func fetch(t testing.TB, url string, fields ...string) reply {
 	t.Helper()
 	return call(t, http.MethodGet, url, nil, fields...)
 }
 
-func call(t testing.TB, method, url string, content io.Reader, fields ...string) answered {
+func call(t testing.TB, method, url string, content io.Reader, fields ...string) reply {
 	t.Helper()
 	r, err := http.NewRequest(method, url, content)
 	require.NoError(t, err)
@@ -143,34 +142,34 @@ func call(t testing.TB, method, url string, content io.Reader, fields ...string)
 	}
 	response, err := client.Do(r)
 	require.NoError(t, err)
-	return answered{response, contentOf(t, response.Body)}
+	return reply{response, contentOf(t, response.Body)}
 }
 
-// client keeps no connection, so that servers have nothing to wait for.
+// client keeps no connections, so that the shutdown of a server does not wait for them.
 var client = &http.Client{Timeout: testTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 
-// decide asks the decision service.
-func (w *testServer) decide(op, question string) answered {
+// decide sends a request to the decision service.
+func (w *testServer) decide(op, body string) reply {
 	w.t.Helper()
-	return call(w.t, http.MethodPost, w.apiURL("/v1/"+op), strings.NewReader(question))
+	return call(w.t, http.MethodPost, w.apiURL("/v1/"+op), strings.NewReader(body))
 }
 
-// allowed is how many of n requests the proxy lets through.
-func (w *testServer) allowed(n int) (let int) {
+// allowed sends n requests to the proxy and returns how many it allows.
+func (w *testServer) allowed(n int) (count int) {
 	w.t.Helper()
 	for range n {
 		switch a := fetch(w.t, w.proxyURL("/")); a.StatusCode {
 		case http.StatusOK:
-			let++
+			count++
 		case http.StatusTooManyRequests:
 		default:
 			w.t.Fatalf("status %d: %s", a.StatusCode, a.body)
 		}
 	}
-	return let
+	return count
 }
 
-// lines are what was logged.
+// lines is a log that can be read while it is written.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -188,14 +187,14 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// sampledTo is a log with samples of failures.
+// sampledTo returns a sampled log of failures.
 func sampledTo(w io.Writer) *sampledLog {
 	return sampleLog(slog.New(slog.NewTextHandler(w, nil)), failureSamples)
 }
 
 func hello(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") }
 
-// contentOf reads all.
+// contentOf reads everything from r.
 func contentOf(t testing.TB, r io.Reader) string {
 	t.Helper()
 	text, err := io.ReadAll(r)
@@ -203,7 +202,7 @@ func contentOf(t testing.TB, r io.Reader) string {
 	return string(text)
 }
 
-// unusedAddress is a port that nobody listens at.
+// unusedAddress returns an address that nobody listens on.
 func unusedAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -23,12 +23,12 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-const impatience = 500 * time.Millisecond
+const shortTimeout = 500 * time.Millisecond
 
-func impatient(o *Options) { o.ClientTimeout = impatience }
+func withShortTimeout(o *Options) { o.ClientTimeout = shortTimeout }
 
-// say sends text to the proxy on a connection of its own.
-func say(t *testing.T, w *testServer, text string) (net.Conn, *bufio.Reader) {
+// sendText sends text to the proxy on a new connection.
+func sendText(t *testing.T, w *testServer, text string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := net.Dial("tcp", w.proxy.Addr().String())
 	require.NoError(t, err)
@@ -40,13 +40,13 @@ func say(t *testing.T, w *testServer, text string) (net.Conn, *bufio.Reader) {
 }
 
 func TestIdleClientsAreCutOff(t *testing.T) {
-	w := startTestServer(t, oneByIP, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }), impatient)
+	w := startTestServer(t, oneByIP, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }), withShortTimeout)
 	const post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"
 	var statuses [4]int
 	var all sync.WaitGroup
 	began := time.Now()
 	for i := range statuses {
-		_, reader := say(t, w, post)
+		_, reader := sendText(t, w, post)
 		all.Go(func() {
 			response, err := http.ReadResponse(reader, nil)
 			if assert.NoError(t, err) {
@@ -57,8 +57,8 @@ func TestIdleClientsAreCutOff(t *testing.T) {
 		})
 	}
 	all.Wait()
-	require.Less(t, time.Since(began), impatience+slack)
-	require.ElementsMatch(t, []int{408, 408, 408, 429}, statuses, "what is denied is not read by anybody")
+	require.Less(t, time.Since(began), shortTimeout+slack)
+	require.ElementsMatch(t, []int{408, 408, 408, 429}, statuses, "the body of a denied request is not read")
 	require.NotContains(t, w.logged.String(), "the upstream failed")
 }
 
@@ -73,7 +73,7 @@ func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
 			}
 		}
 	}), func(o *Options) { o.ClientTimeout = timeout })
-	say(t, w, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	sendText(t, w, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	select {
 	case <-ended:
 	case <-time.After(timeout + slack):
@@ -81,7 +81,7 @@ func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
 	}
 }
 
-// deadlines is a response that has been set deadlines.
+// deadlines is a ResponseWriter that records its deadlines.
 type deadlines struct {
 	*httptest.ResponseRecorder
 	read, write time.Time
@@ -103,8 +103,8 @@ func TestWaitForTheUpstreamHasNoClientTimeout(t *testing.T) {
 		require.Zero(t, d.write)
 	}))
 	h.ServeHTTP(d, httptest.NewRequest(http.MethodPost, "/", strings.NewReader("abc")))
-	require.NotZero(t, d.read, "what is left at the end is not waited for without end")
-	require.True(t, d.write.After(d.read), "the response is sent after what is left has been waited for")
+	require.NotZero(t, d.read, "reading the rest of the body has a deadline")
+	require.True(t, d.write.After(d.read), "the response is written after the rest of the body was read")
 	require.True(t, d.Flushed)
 }
 
@@ -136,7 +136,7 @@ func TestInvalidBodyIsNotAnUpstreamFailure(t *testing.T) {
 	discard := withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
 	for _, timeout := range []time.Duration{0, testTimeout} {
 		w := startTestServer(t, oneByIP, discard, func(o *Options) { o.ClientTimeout = timeout })
-		_, reader := say(t, w, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nthree\r\n")
+		_, reader := sendText(t, w, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nthree\r\n")
 		response, err := http.ReadResponse(reader, nil)
 		require.NoError(t, err)
 		require.Equal(t, http.StatusBadRequest, response.StatusCode)
@@ -152,10 +152,10 @@ func TestRefusalsDoNotWaitForBodies(t *testing.T) {
 	discard := withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
 	w := startTestServer(t, "\nrules: [{name: all, policy: fixedwindow 1/h}]\n", discard)
 	const expecting = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
-	conn, reader := say(t, w, expecting)
+	conn, reader := sendText(t, w, expecting)
 	response, err := http.ReadResponse(reader, nil)
 	require.NoError(t, err)
-	require.Equal(t, http.StatusContinue, response.StatusCode, "it is let through")
+	require.Equal(t, http.StatusContinue, response.StatusCode, "the request is allowed")
 	io.WriteString(conn, "abc")
 	for response.StatusCode == http.StatusContinue { // the proxy may also forward that of the upstream
 		response, err = http.ReadResponse(reader, nil)
@@ -163,7 +163,7 @@ func TestRefusalsDoNotWaitForBodies(t *testing.T) {
 	}
 	require.Equal(t, http.StatusOK, response.StatusCode)
 	for _, request := range []string{expecting, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 300000000\r\n\r\n"} {
-		_, reader := say(t, w, request)
+		_, reader := sendText(t, w, request)
 		response, err := http.ReadResponse(reader, nil)
 		require.NoError(t, err, "%s", request)
 		require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
@@ -171,7 +171,7 @@ func TestRefusalsDoNotWaitForBodies(t *testing.T) {
 }
 
 // TestRefusalsDoNotWaitForSlowBodies: each client sends one byte of its body and no more.
-// It gets its answer, and then the connection closes.
+// It gets its response, and then the connection closes.
 func TestRefusalsDoNotWaitForSlowBodies(t *testing.T) {
 	const slow = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nx"
 	unbounded := strings.Replace(slow, "Content-Length: 100000", "Transfer-Encoding: chunked", 1)
@@ -194,7 +194,7 @@ func TestRefusalsDoNotWaitForSlowBodies(t *testing.T) {
 			if c.status == http.StatusTooManyRequests {
 				require.Equal(t, 3, w.allowed(3))
 			}
-			_, reader := say(t, w, c.request)
+			_, reader := sendText(t, w, c.request)
 			response, err := http.ReadResponse(reader, nil)
 			require.NoError(t, err)
 			require.Equal(t, c.status, response.StatusCode)
@@ -205,7 +205,7 @@ func TestRefusalsDoNotWaitForSlowBodies(t *testing.T) {
 	}
 }
 
-// pipes is a listener whose connections are in memory, so that synctest owns their time.
+// pipes is a listener whose connections are in memory, so that synctest controls their time.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -243,8 +243,8 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	}
 }
 
-// proxied runs test in a bubble in which handler is behind the proxy. The proxy has the
-// default limits for slow clients, and a rule that allows everything.
+// proxied runs test in a synctest bubble with a proxy in front of handler. The proxy has the default limits
+// for slow clients, and a rule that allows everything.
 func proxied(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, front *pipes), changes ...func(*Options)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -270,7 +270,7 @@ func proxied(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, fro
 		defer s.transport.CloseIdleConnections()
 		file, err := config.Parse("limits.yaml", []byte("rules: [{name: all, policy: gcra 1000/s}]"))
 		require.NoError(t, err)
-		limits, err := s.newLimits(file)
+		limits, err := s.newLimiters(file)
 		require.NoError(t, err)
 		h, err := s.proxyHandler(limits)
 		require.NoError(t, err)
@@ -299,7 +299,7 @@ func (p *pipes) exchange(t *testing.T, header string, write func(conn net.Conn))
 	return response, reader
 }
 
-// drip writes n bytes each pause, until it fails or has written total.
+// drip writes n bytes after each pause, until a write fails or total bytes are written.
 func drip(n int, pause time.Duration, total int) func(io.Writer) {
 	return func(w io.Writer) {
 		for sent := 0; sent < total; sent += n {
@@ -313,7 +313,7 @@ func drip(n int, pause time.Duration, total int) func(io.Writer) {
 
 func onConn(write func(io.Writer)) func(net.Conn) { return func(conn net.Conn) { write(conn) } }
 
-// consume reads the whole body, and reports how long it was and the error at its end.
+// consume reads the whole body and stores its length and the error at its end.
 func consume(length *int64, failure *error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		*length, *failure = io.Copy(io.Discard, r.Body)
@@ -348,7 +348,7 @@ func TestSlowBodiesAreCutOff(t *testing.T) {
 				_, err := io.Copy(io.Discard, rest)
 				require.NoError(t, err, "the connection ends")
 				synctest.Wait()
-				require.Error(t, failure, "the upstream's request ends, too")
+				require.Error(t, failure, "the request to the upstream ends too")
 			})
 		})
 	}
@@ -378,7 +378,7 @@ func newHTTP2(front *pipes) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// TestUploadsThatKeepTheRate may take as long as they want.
+// TestUploadsThatKeepTheRate: their total time is not limited.
 func TestUploadsThatKeepTheRate(t *testing.T) {
 	for name, write := range map[string]func(io.Writer){
 		"steadily":   drip(256, time.Second, 1<<20), // for an hour and more
@@ -417,8 +417,7 @@ func TestSlowUpstreamDoesNotCutTheClient(t *testing.T) {
 	})
 }
 
-// TestSlowResponses: a download and server-sent events go on for an hour, though the
-// client sends nothing any more.
+// TestSlowResponses: a download and server-sent events take an hour, in which the client sends nothing.
 func TestSlowResponses(t *testing.T) {
 	for _, header := range []string{"GET / HTTP/1.1\r\nHost: x", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0"} {
 		events := func(w http.ResponseWriter, _ *http.Request) {
@@ -458,8 +457,8 @@ func TestWebSocketsMayPause(t *testing.T) {
 	})
 }
 
-// TestStreamsInBothDirectionsMayPause, as of gRPC, may say little: the upstream has answered, and
-// only --client-timeout holds.
+// TestStreamsInBothDirectionsMayPause: after the response has begun, such as in gRPC streams, only
+// --client-timeout limits pauses.
 func TestStreamsInBothDirectionsMayPause(t *testing.T) {
 	both := func(w http.ResponseWriter, r *http.Request) {
 		rc := http.NewResponseController(w)
@@ -484,7 +483,7 @@ func TestStreamsInBothDirectionsMayPause(t *testing.T) {
 			require.Equal(t, "ping\n", text)
 		}
 		_, err = reader.ReadString('\n')
-		require.Error(t, err, "a minute without a byte ends it")
+		require.Error(t, err, "a pause of a minute ends the stream")
 	})
 }
 
@@ -499,7 +498,7 @@ func (f flushing) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// TestSlowHeadersAreCutOff, whatever else is allowed.
+// TestSlowHeadersAreCutOff: the headers have their own timeout.
 func TestSlowHeadersAreCutOff(t *testing.T) {
 	proxied(t, hello, func(t *testing.T, front *pipes) {
 		conn, err := front.dial(t.Context(), "", "")
@@ -541,7 +540,7 @@ func TestPausesOfTheClientAreNotPausesOfTheUpstream(t *testing.T) {
 	}, responseWithin(time.Second))
 }
 
-// TestTheBodyMayTakeLongAfterTheResponseHasBegun, as in a stream in both directions.
+// TestTheBodyMayTakeLongAfterTheResponseHasBegun: a stream in both directions has no --upstream-timeout.
 func TestTheBodyMayTakeLongAfterTheResponseHasBegun(t *testing.T) {
 	proxied(t, func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).EnableFullDuplex()

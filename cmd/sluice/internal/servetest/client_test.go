@@ -1,4 +1,14 @@
-package frontdoor
+package servetest
+
+// The tests of this package promise:
+//
+//   - Under load, during a reload and after the program was killed, no more requests are admitted
+//     than Policy.Bound.
+//   - A reload fails no request. A shutdown cuts off no request within --drain.
+//   - During an outage of the store, the program does what --on-failure says. After it, the quota is
+//     what it was before.
+//   - The memory of the program does not grow with the number of keys.
+//   - The commands and the Go code of docs/client.md work.
 
 import (
 	"net/http"
@@ -25,7 +35,7 @@ func pageText(t *testing.T) string {
 	return string(text)
 }
 
-// blocks are what the page shows in a language.
+// blocks returns the code blocks of the page in a language.
 func blocks(t *testing.T, language string) (found []string) {
 	t.Helper()
 	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(pageText(t), -1) {
@@ -35,14 +45,14 @@ func blocks(t *testing.T, language string) (found []string) {
 	return found
 }
 
-// A terminal runs commands as they are on the page, at addresses of its own.
+// terminal runs the commands of the page with the addresses of its own program.
 type terminal struct {
-	t  *testing.T
-	at *strings.Replacer
+	t         *testing.T
+	addresses *strings.Replacer
 }
 
-// start runs the first command of the page, which is the server.
-func start(t *testing.T) *terminal {
+// startPage runs the first command of the page, which starts the server.
+func startPage(t *testing.T) *terminal {
 	t.Helper()
 	const command = `\$ sluice serve --limit "(.*)" --by ip --upstream http://localhost:3000\n`
 	m := regexp.MustCompile("^" + command + "$").FindStringSubmatch(blocks(t, "console")[0])
@@ -51,10 +61,10 @@ func start(t *testing.T) *terminal {
 	return &terminal{t, strings.NewReplacer("http://localhost:8080", p.proxy)}
 }
 
-// run runs a command, and returns what it shows.
+// run runs a command and returns its output.
 func (m *terminal) run(script string) string {
 	m.t.Helper()
-	out, err := exec.Command("bash", "-c", m.at.Replace(script)).Output()
+	out, err := exec.Command("bash", "-c", m.addresses.Replace(script)).Output()
 	require.NoError(m.t, err, script)
 	return strings.ReplaceAll(string(out), "\r\n", "\n")
 }
@@ -64,25 +74,24 @@ func undated(text string) string {
 }
 
 func TestTranscriptOfTheClientPage(t *testing.T) {
-	m := start(t)
+	m := startPage(t)
 	transcripts := blocks(t, "console")[1:]
 	require.Len(t, transcripts, 2)
 	for _, transcript := range transcripts {
 		command, shown, _ := strings.Cut(transcript, "\n")
 		command, isCommand := strings.CutPrefix(command, "$ ")
 		require.True(t, isCommand, command)
-		// Where it takes so long to use up the limit that one comes back meanwhile, it has
-		// to be done again.
-		var told string
+		// On a slow machine the limit may refill before it is exhausted. Then the command runs again.
+		var output string
 		_ = eventually(func() bool {
-			told = undated(m.run(command))
-			return !strings.Contains(shown, "429") || strings.Contains(told, "429")
+			output = undated(m.run(command))
+			return !strings.Contains(shown, "429") || strings.Contains(output, "429")
 		})
-		require.Equal(t, undated(shown), told)
+		require.Equal(t, undated(shown), output)
 	}
 }
 
-// eventually is for what is reported in another way if it never comes.
+// eventually reports whether the condition becomes true within testTimeout.
 func eventually(condition func() bool) bool {
 	for end := time.Now().Add(testTimeout); time.Now().Before(end); {
 		if condition() {
@@ -92,7 +101,7 @@ func eventually(condition func() bool) bool {
 	return false
 }
 
-// exhaust uses up what the client has.
+// exhaust sends requests until the client is denied.
 func (m *terminal) exhaust() {
 	m.t.Helper()
 	require.True(m.t, eventually(func() bool {
@@ -102,8 +111,8 @@ func (m *terminal) exhaust() {
 
 func TestShellLoopOfTheClientPageWaits(t *testing.T) {
 	t.Parallel() // it waits
-	m := start(t)
-	file := filepath.Join(t.TempDir(), "answer")
+	m := startPage(t)
+	file := filepath.Join(t.TempDir(), "response")
 	fetch := "set -e\n" + blocks(t, "sh")[0]
 	for range 2 {
 		m.exhaust()
@@ -124,11 +133,11 @@ func newClient(own *sluice.Limiter[*http.Request]) *http.Client {
 
 func TestTransportOfTheClientPageSeesNo429(t *testing.T) {
 	t.Parallel() // it waits
-	m := start(t)
+	m := startPage(t)
 	client := newClient(nil)
 	defer client.CloseIdleConnections()
-	for range 22 { // 2 more than it may send at once
-		r, err := client.Get(m.at.Replace("http://localhost:8080/"))
+	for range 22 { // 2 more than the burst
+		r, err := client.Get(m.addresses.Replace("http://localhost:8080/"))
 		require.NoError(t, err)
 		require.NoError(t, r.Body.Close())
 		require.Equal(t, http.StatusOK, r.StatusCode)
@@ -143,7 +152,7 @@ func TestGoCodeOfThePageIsTested(t *testing.T) {
 	}
 }
 
-func TestLinksOfThePageLeadSomewhere(t *testing.T) {
+func TestLinksOfThePageExist(t *testing.T) {
 	links := regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(pageText(t), -1)
 	require.NotEmpty(t, links)
 	for _, link := range links {

@@ -1,4 +1,4 @@
-package frontdoor
+package servetest
 
 import (
 	"fmt"
@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// testTimeout is for what is only waited for when something is broken.
+// testTimeout is the longest time that a test waits. A test that passes waits less.
 const testTimeout = 90 * time.Second
 
-// binary is the path of the program, built once. It is built without the race detector, which
-// would make it another program: slower, and of another size.
+// binary is the path of the program. It is built once, without the race detector, because the tests
+// measure its memory.
 var binary string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "frontdoor")
+	dir, err := os.MkdirTemp("", "servetest")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -1,4 +1,4 @@
-package frontdoor
+package servetest
 
 import (
 	"net/http"
@@ -19,21 +19,21 @@ func TestSocketAndProxyShareQuota(t *testing.T) {
 	require.NoError(t, os.WriteFile(limits, []byte("rules: [{name: api, policy: fixedwindow 10/24h, by: ip}]\n"), 0o600))
 	p := serve(t, "--config", limits, "--upstream", newUpstream(t).url, "--api", "unix:"+socket)
 	left := func() string { return curl(t, p.proxy).Header.Get("RateLimit") }
-	ask := func(question, what string) string {
-		a := curl(t, "--unix-socket", socket, "-d", question, "http://sluice/v1/"+what)
+	send := func(body, op string) string {
+		a := curl(t, "--unix-socket", socket, "-d", body, "http://sluice/v1/"+op)
 		require.Contains(t, []int{http.StatusOK, http.StatusNoContent}, a.StatusCode, a.text)
 		return a.text
 	}
 
 	require.Contains(t, left(), `"api";r=9;`)
-	require.Contains(t, ask(`{"key":"127.0.0.1"}`, "peek"), `"remaining":9,`)
-	require.Contains(t, ask(`{"key":"127.0.0.1","cost":3,"limit":"api"}`, "allow"), `"allowed":true,"limit":"api","remaining":6,`)
+	require.Contains(t, send(`{"key":"127.0.0.1"}`, "peek"), `"remaining":9,`)
+	require.Contains(t, send(`{"key":"127.0.0.1","cost":3,"rule":"api"}`, "allow"), `"allowed":true,"rule":"api","remaining":6,`)
 	require.Contains(t, left(), `"api";r=5;`)
-	ask(`{"key":"127.0.0.1","cost":2,"limit":"api"}`, "refund")
+	send(`{"key":"127.0.0.1","cost":2,"rule":"api"}`, "refund")
 	require.Contains(t, left(), `"api";r=6;`)
-	ask(`{"key":"127.0.0.1","cost":6}`, "charge")
+	send(`{"key":"127.0.0.1","cost":6}`, "charge")
 	require.Equal(t, http.StatusTooManyRequests, curl(t, p.proxy).StatusCode)
-	require.Contains(t, ask(`{"key":"127.0.0.1"}`, "allow"), `"allowed":false,"limit":"api","remaining":0,`)
-	ask(`{"key":"127.0.0.1"}`, "reset")
+	require.Contains(t, send(`{"key":"127.0.0.1"}`, "allow"), `"allowed":false,"rule":"api","remaining":0,`)
+	send(`{"key":"127.0.0.1"}`, "reset")
 	require.Contains(t, left(), `"api";r=9;`)
 }

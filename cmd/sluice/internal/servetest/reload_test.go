@@ -1,4 +1,4 @@
-package frontdoor
+package servetest
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestReloadUnderLoad raises and lowers a limit while requests come. None of them
-// fails, and none is admitted for the second time.
+// TestReloadUnderLoad raises and lowers a limit under load. No request fails, and quota that was used stays
+// used.
 func TestReloadUnderLoad(t *testing.T) {
 	for _, store := range [...]string{"memory:", "sqlite:" + filepath.Join(t.TempDir(), "limits.db")} {
 		u := newUpstream(t)
@@ -23,23 +23,23 @@ func TestReloadUnderLoad(t *testing.T) {
 		}
 		allow(100)
 		p := serve(t, "--config", limits, "--upstream", u.url, "--store", store)
-		l := steadily(t, p.proxy+"/")
+		l := steadyLoad(t, p.proxy+"/")
 		u.await(t, 100)
 		for i, count := range [...]int{300, 200, 400} {
 			allow(count)
 			p.signal(syscall.SIGHUP)
-			p.saysTimes("msg=reloaded", i+1)
-			u.await(t, int64(count)) // no more than it has seen already, where the limit was lowered
+			p.waitForLogTimes("msg=reloaded", i+1)
+			u.await(t, int64(count)) // already reached if the limit was lowered
 			require.Equal(t, http.StatusTooManyRequests, get(t, p.proxy))
 		}
 		write("rules: none\n")
 		p.signal(syscall.SIGHUP)
-		p.says("the old rules stay")
+		p.waitForLog("the old rules stay")
 		require.Equal(t, http.StatusTooManyRequests, get(t, p.proxy))
 		r := l.stop()
 
 		require.Empty(t, r.failures)
-		r.only(t, http.StatusOK, http.StatusTooManyRequests)
+		r.requireOnly(t, http.StatusOK, http.StatusTooManyRequests)
 		require.EqualValues(t, 400, r.statuses[http.StatusOK])
 		require.EqualValues(t, 400, u.admitted())
 	}

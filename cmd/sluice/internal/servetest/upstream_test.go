@@ -1,4 +1,4 @@
-package frontdoor
+package servetest
 
 import (
 	"net/http"
@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An upstream counts what it is let through.
+// upstream counts the requests that it receives.
 type upstream struct {
 	url         string
 	mu          sync.Mutex
@@ -30,11 +30,11 @@ func newUpstream(t *testing.T) *upstream {
 
 // ServeHTTP implements http.Handler.
 func (u *upstream) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	u.note(time.Now())
+	u.record(time.Now())
 	_, _ = w.Write([]byte(greeting))
 }
 
-func (u *upstream) note(now time.Time) {
+func (u *upstream) record(now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.count == 0 {
@@ -44,23 +44,23 @@ func (u *upstream) note(now time.Time) {
 	u.last = now
 }
 
-// admitted is how many requests came.
+// admitted returns the number of requests.
 func (u *upstream) admitted() int64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.count
 }
 
-// span is the time between the first and the last of them.
+// span returns the time between the first and the last request.
 func (u *upstream) span() time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.last.Sub(u.first)
 }
 
-// await waits until that many came.
+// await waits until count requests have arrived.
 func (u *upstream) await(t *testing.T, count int64) {
 	t.Helper()
 	require.Eventually(t, func() bool { return u.admitted() >= count }, testTimeout, time.Millisecond,
-		"the upstream sees no %d requests", count)
+		"the upstream did not receive %d requests", count)
 }

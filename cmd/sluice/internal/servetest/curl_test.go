@@ -1,4 +1,4 @@
-package frontdoor
+package servetest
 
 import (
 	"bufio"
@@ -11,19 +11,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An answer is what curl -i prints.
+// answer is the response that curl -i prints.
 type answer struct {
 	*http.Response
-	text string // of the body
+	text string // the body
 }
 
 func curl(t *testing.T, args ...string) answer {
 	t.Helper()
 	command := exec.Command("curl", append([]string{"-sS", "-i", "--max-time", "90"}, args...)...)
-	var said strings.Builder
-	command.Stderr = &said
+	var stderr strings.Builder
+	command.Stderr = &stderr
 	out, err := command.Output()
-	require.NoError(t, err, "curl %s: %s (scripts/test.sh installs curl)", args, &said)
+	require.NoError(t, err, "curl %s: %s (scripts/test.sh installs curl)", args, &stderr)
 	r, err := http.ReadResponse(bufio.NewReader(strings.NewReader(string(out))), nil)
 	require.NoError(t, err, "%s", out)
 	body, err := io.ReadAll(r.Body)

@@ -1,4 +1,4 @@
-package frontdoor
+package servetest
 
 import (
 	"fmt"
@@ -15,34 +15,34 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A slow upstream answers in two halves, and from one point on is told when to send
-// the second.
-type slow struct {
-	mu     sync.Mutex
-	begun  map[string]bool // the paths that were asked for
-	held   int
-	hold   bool
-	letGo  chan struct{}
-	halves [2]string
+// slowUpstream sends its responses in two halves. After holdBack, it sends the second half only after
+// release is closed.
+type slowUpstream struct {
+	mu      sync.Mutex
+	begun   map[string]bool // the requested paths
+	held    int
+	hold    bool
+	release chan struct{}
+	halves  [2]string
 }
 
-func newSlow() *slow {
-	return &slow{begun: map[string]bool{}, letGo: make(chan struct{}),
+func newSlowUpstream() *slowUpstream {
+	return &slowUpstream{begun: map[string]bool{}, release: make(chan struct{}),
 		halves: [2]string{strings.Repeat("a", 10_000), strings.Repeat("b", 10_000)}}
 }
 
 // ServeHTTP implements http.Handler.
-func (s *slow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	held := s.note(r.URL.Path)
+func (s *slowUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	held := s.record(r.URL.Path)
 	_, _ = io.WriteString(w, s.halves[0])
 	_ = http.NewResponseController(w).Flush()
 	if held {
-		<-s.letGo
+		<-s.release
 	}
 	_, _ = io.WriteString(w, s.halves[1])
 }
 
-func (s *slow) note(path string) (held bool) {
+func (s *slowUpstream) record(path string) (held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begun[path] = true
@@ -52,20 +52,20 @@ func (s *slow) note(path string) (held bool) {
 	return s.hold
 }
 
-// holdBack holds back what comes from now on.
-func (s *slow) holdBack() {
+// holdBack holds back the responses to all later requests.
+func (s *slowUpstream) holdBack() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hold = true
 }
 
-func (s *slow) waiting() int {
+func (s *slowUpstream) waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.held
 }
 
-func (s *slow) paths() (paths []string) {
+func (s *slowUpstream) paths() (paths []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for path := range s.begun {
@@ -74,34 +74,33 @@ func (s *slow) paths() (paths []string) {
 	return paths
 }
 
-// A receiver asks for one thing after the other until nobody is there any more.
+// receiver sends requests one after the other until the connection is refused.
 type receiver struct {
 	client http.Client
 	url    string
 	number int
-	whole  map[string]bool // what it got all of
+	whole  map[string]bool // the paths whose response was complete
 }
 
 func (r *receiver) receive(want string) error {
 	defer r.client.CloseIdleConnections()
 	for i := 0; ; i++ {
 		path := fmt.Sprintf("/%d/%d", r.number, i)
-		answer, err := r.client.Get(r.url + path)
+		response, err := r.client.Get(r.url + path)
 		if err != nil {
 			return err
 		}
-		body, err := io.ReadAll(answer.Body)
-		_ = answer.Body.Close()
-		if err != nil || answer.StatusCode != http.StatusOK || string(body) != want {
-			return fmt.Errorf("%s: %s, %d bytes, %w", path, answer.Status, len(body), err)
+		body, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil || response.StatusCode != http.StatusOK || string(body) != want {
+			return fmt.Errorf("%s: %s, %d bytes, %w", path, response.Status, len(body), err)
 		}
 		r.whole[path] = true
 	}
 }
 
-// TestShutdownDelay: after SIGTERM the program says that it is not ready, and goes on to
-// serve new connections until the delay is over or a second signal comes. An interrupt has
-// no delay.
+// TestShutdownDelay: after SIGTERM, /readyz fails, and the program still serves new connections until the
+// delay is over or a second signal arrives. After SIGINT there is no delay.
 func TestShutdownDelay(t *testing.T) {
 	for _, s := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
 		p := serve(t, "--limit", "gcra 100/s", "--upstream", newUpstream(t).url, "--shutdown-delay", "1h")
@@ -113,20 +112,19 @@ func TestShutdownDelay(t *testing.T) {
 			require.Equal(t, http.StatusOK, get(t, p.proxy))
 			p.signal(s)
 		}
-		require.Zero(t, p.code())
-		p.says("cut=false")
+		require.Zero(t, p.exitCode())
+		p.waitForLog("cut=false")
 	}
 }
 
-// TestShutdownUnderLoad ends the program while requests come. Each that was let
-// through to the upstream is answered in full, and those that come later find
-// nobody there.
+// TestShutdownUnderLoad ends the program under load. Each request that reached the upstream gets its whole
+// response. Later requests cannot connect.
 func TestShutdownUnderLoad(t *testing.T) {
 	const callers = 32
-	s := newSlow()
+	s := newSlowUpstream()
 	server := httptest.NewServer(s)
 	defer server.Close()
-	p := serve(t, "--limit", "gcra 1000000/s", "--upstream", server.URL, "--listen", place(t), "--drain", testTimeout.String())
+	p := serve(t, "--limit", "gcra 1000000/s", "--upstream", server.URL, "--listen", freeAddress(t), "--drain", testTimeout.String())
 
 	var receivers [callers]receiver
 	var failures [callers]error
@@ -139,11 +137,11 @@ func TestShutdownUnderLoad(t *testing.T) {
 	s.holdBack()
 	require.Eventually(t, func() bool { return s.waiting() > callers/2 }, testTimeout, time.Millisecond)
 	p.signal(syscall.SIGTERM)
-	p.says("shutting down")
-	close(s.letGo)
+	p.waitForLog("shutting down")
+	close(s.release)
 	calls.Wait()
-	require.Zero(t, p.code())
-	p.says("cut=false")
+	require.Zero(t, p.exitCode())
+	p.waitForLog("cut=false")
 
 	for _, path := range s.paths() {
 		var number int
@@ -152,6 +150,6 @@ func TestShutdownUnderLoad(t *testing.T) {
 		require.True(t, receivers[number].whole[path], "%s: %v", path, failures[number])
 	}
 	for _, failure := range failures {
-		require.Regexp(t, unconnected, failure.Error())
+		require.Regexp(t, connectionErrors, failure.Error())
 	}
 }

@@ -1,4 +1,4 @@
-package frontdoor
+package servetest
 
 import (
 	"net/http"
@@ -22,17 +22,17 @@ func TestQuotaSurvivesAKill(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const spec, burst, lives = "gcra 300/m burst=200", 200, 3
-			u, address := newUpstream(t), place(t)
+			u, address := newUpstream(t), freeAddress(t)
 			args := []string{"--limit", spec, "--upstream", u.url, "--listen", address, "--store", store(t)}
 			began := time.Now()
 			p := serve(t, args...)
-			l := steadily(t, p.proxy+"/")
+			l := steadyLoad(t, p.proxy+"/")
 			u.await(t, burst)
 			for range lives - 1 {
 				before := u.admitted()
 				p.kill()
 				p = serve(t, args...)
-				for range burst { // beside what hey asks for
+				for range burst { // in addition to the requests of hey
 					require.Contains(t, []int{http.StatusOK, http.StatusTooManyRequests}, get(t, p.proxy))
 				}
 				u.await(t, before+3) // it still admits
@@ -41,9 +41,9 @@ func TestQuotaSurvivesAKill(t *testing.T) {
 			took := time.Since(began)
 			t.Logf("%v: admitted %d, %v", took.Round(time.Millisecond), u.admitted(), r)
 
-			r.only(t, http.StatusOK, http.StatusTooManyRequests)
+			r.requireOnly(t, http.StatusOK, http.StatusTooManyRequests)
 			for failure := range r.failures {
-				require.Regexp(t, unconnected, failure)
+				require.Regexp(t, connectionErrors, failure)
 			}
 			require.LessOrEqual(t, u.admitted(), policyOf(t, spec).Bound(took))
 		})
@@ -58,5 +58,5 @@ func get(t *testing.T, url string) (status int) {
 	return r.StatusCode
 }
 
-// unconnected is how requests fail while nobody is there, or whoever was there dies.
-var unconnected = regexp.MustCompile(`connection refused|connection reset by peer|broken pipe|EOF$`)
+// connectionErrors matches the errors of requests while the program is down or is killed.
+var connectionErrors = regexp.MustCompile(`connection refused|connection reset by peer|broken pipe|EOF$`)

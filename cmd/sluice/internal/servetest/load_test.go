@@ -1,4 +1,4 @@
-package frontdoor
+package servetest
 
 import (
 	"bytes"
@@ -27,38 +27,37 @@ func policyOf(t *testing.T, spec string) algo.Policy {
 	return p
 }
 
-// TestHundredThousandRequests sends the requests over 64 connections. Meanwhile
-// strangers, each with a new key, fill the store, so that it must evict.
+// TestHundredThousandRequests sends the requests over 64 connections. Meanwhile requests with new keys
+// fill the store, so that it must evict keys.
 func TestHundredThousandRequests(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short leaves out what takes long")
+		t.Skip("-short leaves out slow tests")
 	}
 	const requests, maxKeys, spec = 64 * 1600, 300, "gcra 30000/m burst=2000"
 	u := newUpstream(t)
 	p := serve(t, "--limit", spec, "--by", "header:X-Client", "--upstream", u.url, "--max-keys", fmt.Sprint(maxKeys))
-	memory, strangers := p.watch(), p.strangers(2)
+	memory, others := p.watchMemory(), p.sendNewKeys(2)
 	began := time.Now()
 	r := hey(t, "-n", fmt.Sprint(requests), "-c", "64", "-H", "X-Client: hey", p.proxy+"/").report()
 	took := time.Since(began)
-	sizes, asked := memory.stop(), strangers.stop()
-	t.Logf("%v: %v, and %d strangers; memory %v KiB", took.Round(time.Millisecond), r.statuses, asked, sizes)
+	sizes, keys := memory.stop(), others.stop()
+	t.Logf("%v: %v, and %d new keys; memory %v KiB", took.Round(time.Millisecond), r.statuses, keys, sizes)
 
 	require.Empty(t, r.failures)
-	r.only(t, http.StatusOK, http.StatusTooManyRequests)
+	r.requireOnly(t, http.StatusOK, http.StatusTooManyRequests)
 	require.EqualValues(t, requests, r.statuses[http.StatusOK]+r.statuses[http.StatusTooManyRequests])
 	require.Equal(t, u.admitted(), r.statuses[http.StatusOK])
 	policy := policyOf(t, spec)
 	require.LessOrEqual(t, u.admitted(), policy.Bound(took))
-	// hey sends requests all the time, so it uses all that is refilled, unless it is held
-	// up for the 4 s that it takes to refill the whole burst.
+	// hey sends requests all the time, so it uses every refill, unless it pauses for the 4 s in which the
+	// whole burst refills.
 	require.Greater(t, u.admitted(), policy.Bound(u.span())*3/4)
-	require.Greater(t, asked, int64(2*maxKeys))
-	p.requireFull(maxKeys, asked)
+	require.Greater(t, keys, int64(2*maxKeys))
+	p.requireFull(maxKeys, keys)
 	requireFlat(t, sizes)
 }
 
-// requireFull requires that the store holds as many keys as it may, and has dropped the
-// others of those that were created.
+// requireFull requires that the store holds maxKeys keys, and has evicted the other keys that were created.
 func (p *program) requireFull(maxKeys, created int64) {
 	p.t.Helper()
 	const store = "sluice_memory_store_"
@@ -66,13 +65,13 @@ func (p *program) requireFull(maxKeys, created int64) {
 	require.GreaterOrEqual(p.t, p.metric(store+"evictions_total")+p.metric(store+"expirations_total"), float64(created-maxKeys))
 }
 
-// metric is the sum of a metric over all of its labels. Its absence is a failure.
+// metric returns the sum of a metric over all its labels. A missing metric fails the test.
 func (p *program) metric(name string) (sum float64) {
 	p.t.Helper()
-	answer, err := http.Get(p.api + "/metrics")
+	response, err := http.Get(p.api + "/metrics")
 	require.NoError(p.t, err)
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
 	require.NoError(p.t, err)
 	found := regexp.MustCompile(`(?m)^`+name+`(?:\{.*\})? (\S+)$`).FindAllSubmatch(text, -1)
 	require.NotEmpty(p.t, found, "%s has no %s:\n%s", p.api, name, text)
@@ -84,11 +83,11 @@ func (p *program) metric(name string) (sum float64) {
 	return sum
 }
 
-// margin is by how much the memory may differ from one garbage collection to the next.
+// margin is how much the memory may differ from one garbage collection to the next.
 const margin = 8 << 10 // KiB
 
-// requireFlat requires that a program grew no larger in the second half of a run than in
-// the first, but for the margin.
+// requireFlat requires that the largest size in the second half of a run is at most margin above that in
+// the first half.
 func requireFlat(t *testing.T, sizes []int64) {
 	t.Helper()
 	require.Greater(t, len(sizes), 4)
@@ -97,22 +96,22 @@ func requireFlat(t *testing.T, sizes []int64) {
 	require.LessOrEqual(t, slices.Max(sizes[half:]), slices.Max(sizes[:half])+margin, "KiB: %v", sizes)
 }
 
-// A watch notes the size of a process.
-type watch struct {
-	over  chan struct{}
+// memoryWatch records the size of a program.
+type memoryWatch struct {
+	done  chan struct{}
 	sizes chan []int64
 }
 
-// watch begins to note the size of the program four times a second.
-func (p *program) watch() *watch {
-	w := &watch{make(chan struct{}), make(chan []int64, 1)}
+// watchMemory records the size of the program four times a second.
+func (p *program) watchMemory() *memoryWatch {
+	w := &memoryWatch{make(chan struct{}), make(chan []int64, 1)}
 	go func() {
 		ticks := time.NewTicker(250 * time.Millisecond)
 		defer ticks.Stop()
 		var sizes []int64
 		for {
 			select {
-			case <-w.over:
+			case <-w.done:
 				w.sizes <- sizes
 				return
 			case <-ticks.C:
@@ -123,12 +122,12 @@ func (p *program) watch() *watch {
 	return w
 }
 
-func (w *watch) stop() []int64 {
-	close(w.over)
+func (w *memoryWatch) stop() []int64 {
+	close(w.done)
 	return <-w.sizes
 }
 
-// size is the program's resident memory in KiB, or 0 if it is unknown.
+// size returns the program's resident memory in KiB, or 0 if it is unknown.
 func (p *program) size() (size int64) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if m := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(text); m != nil {
@@ -137,54 +136,54 @@ func (p *program) size() (size int64) {
 	return size
 }
 
-// A crowd asks the decision service, each time under a new name.
-type crowd struct {
+// newKeys sends requests to the decision service, each with a new key.
+type newKeys struct {
 	t       *testing.T
-	over    chan struct{}
+	done    chan struct{}
 	callers sync.WaitGroup
-	asked   []int64
+	sent    []int64 // by caller
 }
 
-func (p *program) strangers(callers int) *crowd {
-	c := &crowd{t: p.t, over: make(chan struct{}), asked: make([]int64, callers)}
+func (p *program) sendNewKeys(callers int) *newKeys {
+	c := &newKeys{t: p.t, done: make(chan struct{}), sent: make([]int64, callers)}
 	for i := range callers {
 		c.callers.Go(func() {
 			client := &http.Client{Timeout: testTimeout, Transport: new(http.Transport)}
 			defer client.CloseIdleConnections()
-			for c.ask(client, p.api, fmt.Sprintf("%d of %d", c.asked[i], i)) {
-				c.asked[i]++
+			for c.send(client, p.api, fmt.Sprintf("%d of %d", c.sent[i], i)) {
+				c.sent[i]++
 			}
 		})
 	}
 	return c
 }
 
-// ask reports whether the answer was as it should be, and there is to be another.
-func (c *crowd) ask(client *http.Client, api, name string) bool {
+// send sends one request. It returns false after stop, or after a wrong response.
+func (c *newKeys) send(client *http.Client, api, key string) bool {
 	select {
-	case <-c.over:
+	case <-c.done:
 		return false
 	default:
 	}
-	answer, err := client.Post(api+"/v1/allow", "application/json", strings.NewReader(fmt.Sprintf(`{"key":%q}`, name)))
+	response, err := client.Post(api+"/v1/allow", "application/json", strings.NewReader(fmt.Sprintf(`{"key":%q}`, key)))
 	if err != nil {
 		c.t.Error(err)
 		return false
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
 	if err != nil || !bytes.Contains(text, []byte(`"allowed":true`)) {
-		c.t.Errorf("%s: %s %v", answer.Status, text, err)
+		c.t.Errorf("%s: %s %v", response.Status, text, err)
 		return false
 	}
 	return true
 }
 
-func (c *crowd) stop() (asked int64) {
-	close(c.over)
+func (c *newKeys) stop() (sent int64) {
+	close(c.done)
 	c.callers.Wait()
-	for _, n := range c.asked {
-		asked += n
+	for _, n := range c.sent {
+		sent += n
 	}
-	return asked
+	return sent
 }

@@ -1,4 +1,4 @@
-package frontdoor
+package servetest
 
 import (
 	"bytes"
@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A load is a hey at work.
+// load is a running hey.
 type load struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	output bytes.Buffer
 }
 
-// hey sends requests as its arguments say.
+// hey starts hey with arguments.
 func hey(t *testing.T, args ...string) *load {
 	t.Helper()
 	l := &load{t: t, cmd: exec.Command("hey", append([]string{"-t", "90"}, args...)...)}
@@ -28,23 +28,22 @@ func hey(t *testing.T, args ...string) *load {
 	return l
 }
 
-// steadily sends requests over 16 connections, at most 1600 a second, until it is
-// stopped.
-func steadily(t *testing.T, url string) *load {
+// steadyLoad sends requests over 16 connections, at most 1600 a second, until stop.
+func steadyLoad(t *testing.T, url string) *load {
 	return hey(t, "-z", "1h", "-c", "16", "-q", "100", url)
 }
 
-// stop ends the load when the requests that are under way have.
+// stop waits for the requests in flight and ends the load.
 func (l *load) stop() report {
 	l.t.Helper()
 	require.NoError(l.t, l.cmd.Process.Signal(os.Interrupt))
 	return l.report()
 }
 
-// A report is what became of the requests.
+// report counts the results of the requests.
 type report struct {
 	statuses map[int]int64
-	failures map[string]int64 // by what went wrong
+	failures map[string]int64 // by error message
 }
 
 func (l *load) report() report {
@@ -61,8 +60,8 @@ func (l *load) report() report {
 	return r
 }
 
-// only requires that there were no other statuses than these.
-func (r report) only(t *testing.T, statuses ...int) {
+// requireOnly requires that no other statuses occurred.
+func (r report) requireOnly(t *testing.T, statuses ...int) {
 	t.Helper()
 	for status := range r.statuses {
 		require.Contains(t, statuses, status, "%v", r.statuses)

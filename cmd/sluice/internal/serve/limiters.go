@@ -1,0 +1,128 @@
+package serve
+
+import (
+	"cmp"
+	"math"
+	"net/http"
+	"slices"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/denyall"
+	"github.com/sluice-go/sluice/storage"
+)
+
+// DecisionRequest is a request to the decision service.
+type DecisionRequest struct {
+	Key   string   // any bytes; ignored by rules whose requests share one limit
+	Rules []string // the names of the rules to decide by; none: all rules
+	Cost  int64    // the number of calls, or of bytes for a rule with cost: bytes; at least 1
+}
+
+// limiters has the limiters of one version of the rules. It is immutable.
+type limiters struct {
+	service *limiter
+	proxy   *compose.Limiter[*http.Request]
+
+	names     []string // of the rules
+	byteRules []string // the names of those with cost: bytes
+	file      *config.File
+	unknown   int64        // the assumed size of a request body of unknown length
+	handler   http.Handler // the proxy with these limits; nil if there is no proxy
+}
+
+// newLimiters returns the limiters of the rules in a file.
+func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
+	var store storage.Store = missingStore{}
+	if !s.missing.Load() {
+		store = s.store.Store
+	}
+	l = &limiters{file: file, unknown: cmp.Or(s.options.MaxBody, math.MaxInt64)}
+	requests, err := file.HTTPRules(l.unknown)
+	if err != nil {
+		return nil, err
+	}
+	if l.proxy, err = s.requests.New(store, requests...); err != nil {
+		return nil, err
+	}
+	var service []compose.Rule[DecisionRequest]
+	for i := range file.Rules {
+		rule := &file.Rules[i]
+		l.names = append(l.names, rule.Name)
+		if rule.Cost.Bytes {
+			l.byteRules = append(l.byteRules, rule.Name)
+		}
+		service = append(service, serviceRule(rule))
+	}
+	l.service, err = s.service.New(store, service...)
+	return l, err
+}
+
+// serviceRule returns a rule for the decision service, under the same name as in the proxy. It
+// ignores methods and paths: the caller chooses the rules that apply.
+func serviceRule(rule *config.Rule) compose.Rule[DecisionRequest] {
+	served := compose.Rule[DecisionRequest]{Name: rule.Name, Shadow: rule.Shadow}
+	if rule.Cost.Units > 1 {
+		served.Cost = func(DecisionRequest) int64 { return rule.Cost.Units }
+	}
+	if len(rule.By) > 0 {
+		served.Key = func(r DecisionRequest) string { return r.Key }
+	}
+	served.PolicyFor = func(r DecisionRequest) (algo.Policy, error) {
+		switch {
+		case !r.selects(rule):
+			return nil, compose.Skip
+		case lacksCaller(r, rule) && rule.Missing == config.MissingSkip:
+			return nil, compose.Skip
+		case lacksCaller(r, rule) && rule.Missing == config.MissingDeny:
+			return denyall.Policy{Policy: rule.Policy}, nil
+		}
+		return rule.Policy, nil
+	}
+	return served
+}
+
+// selects reports whether the request names the rule, or no rule.
+func (r DecisionRequest) selects(rule *config.Rule) bool {
+	return len(r.Rules) == 0 || slices.Contains(r.Rules, rule.Name)
+}
+
+// lacksCaller reports whether the key is empty and the rule has fields that a request may lack.
+func lacksCaller(r DecisionRequest, rule *config.Rule) bool {
+	return r.Key == "" && len(rule.MayLack()) > 0
+}
+
+// check returns the problem of a request for an unknown rule, or without a key that a rule
+// needs: the rule would limit such a request by its address, which the service does not know.
+func (l *limiters) check(request DecisionRequest) *problem {
+	for _, name := range request.Rules {
+		if !slices.Contains(l.names, name) {
+			p := newProblem("unknown-rule", "unknown rule %q; the member rules lists the names of all rules", name)
+			p.Field, p.Rules = "rule", l.names
+			return p
+		}
+	}
+	for i := range l.file.Rules {
+		rule := &l.file.Rules[i]
+		if request.selects(rule) && lacksCaller(request, rule) && rule.MissingByIP() {
+			return invalid("key", "the key is empty, and rule %s is by %s; send its value, or ip:ADDRESS for a client without it, such as ip:203.0.113.7", rule.Name, rule.ByString())
+		}
+	}
+	return nil
+}
+
+// needsLength reports whether a rule would deny the request only because its length is
+// unknown.
+func (l *limiters) needsLength(r *http.Request) bool {
+	if r.ContentLength >= 0 {
+		return false
+	}
+	for i := range l.file.Rules {
+		rule := &l.file.Rules[i]
+		if rule.Cost.Bytes && !rule.Shadow && rule.Applies(r) && l.unknown > config.Capacity(rule.Policy) {
+			return true
+		}
+	}
+	return false
+}
