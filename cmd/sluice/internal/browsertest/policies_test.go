@@ -52,7 +52,7 @@ func TestPolicyAddedRightAfterARemovalHasAChart(t *testing.T) {
 		})()`)
 	})
 	require.Equal(t, []string{"gcra 1/5s", "gcra 1/5s"}, b.specs())
-	require.Positive(t, b.pixels(2, admittedColour))
+	require.Positive(t, b.pixels(2, allowedColour))
 }
 
 func TestLastPolicyCannotBeRemoved(t *testing.T) {
@@ -87,8 +87,8 @@ func TestInvalidPolicyIsMarkedAndTheOthersAreDrawn(t *testing.T) {
 	require.Equal(t, strings.Index(lines[1], "brust"), strings.Index(lines[2], "^"), "the mark is under the wrong word")
 	require.Contains(t, eval[string](b, "getComputedStyle(document.querySelector('#spec-error-2 pre')).fontFamily"), "monospace")
 	require.Equal(t, "true", eval[string](b, "document.querySelector('#spec-2').getAttribute('aria-invalid')"))
-	require.Positive(t, b.pixels(1, admittedColour))
-	require.Equal(t, 2, b.table()[0].number(t, "Admitted"))
+	require.Positive(t, b.pixels(1, allowedColour))
+	require.Equal(t, 2, b.table()[0].number(t, "Allowed"))
 
 	b.changes(func() { b.enter("#spec-2", "gcra 10/m burst=5") })
 	require.Empty(t, b.text("#spec-error-2"))

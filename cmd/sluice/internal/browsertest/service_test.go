@@ -33,15 +33,15 @@ type stream struct {
 // answer is a part of the answer.
 type answer struct {
 	Policies []struct {
-		Spec        string
-		Calls       int
-		Admitted    int
-		Denied      int
-		Unnecessary int
-		Unserved    int
-		Worst       int
-		Bound       int
-		Admissions  []int
+		Spec             string
+		Calls            int
+		Allowed          int
+		Denied           int
+		Unnecessary      int
+		Unserved         int
+		Worst            int
+		Bound            int
+		AllowedByProcess []int `json:"allowed_by_process"`
 	}
 }
 
@@ -106,7 +106,7 @@ func (b *tab) requireTable(a answer) {
 		row := rows[i]
 		require.Contains(b.t, row["Policy"], p.Spec)
 		for column, n := range map[string]int{
-			"Calls": p.Calls, "Admitted": p.Admitted, "Denied": p.Denied, "Most in a period": p.Worst, "Bound": p.Bound,
+			"Calls": p.Calls, "Allowed": p.Allowed, "Denied": p.Denied, "Most in a period": p.Worst, "Bound": p.Bound,
 			"Unnecessary denials": p.Unnecessary, "Requests never served": p.Unserved,
 		} {
 			require.Equal(b.t, n, row.number(b.t, column), "%s of %s", column, p.Spec)

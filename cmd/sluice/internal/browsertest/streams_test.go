@@ -18,8 +18,8 @@ func TestEachKindOfRequestsIsDrawn(t *testing.T) {
 		}
 		b.requireTable(b.ask(q))
 		for i, row := range b.table() {
-			require.Positive(t, row.number(t, "Admitted"), kind)
-			require.Positive(t, b.pixels(i+1, admittedColour), kind)
+			require.Positive(t, row.number(t, "Allowed"), kind)
+			require.Positive(t, b.pixels(i+1, allowedColour), kind)
 			require.Equal(t, row.number(t, "Denied") > 0, b.pixels(i+1, deniedColour) > 0, "%s: %v", kind, row)
 		}
 	}
@@ -32,9 +32,9 @@ func TestNumbersOfAKnownStream(t *testing.T) {
 	b := open(t, steady(10, "gcra 1/5s", "fixedwindow 3/20s", "gcra 1/s").settings())
 	rows := b.table()
 	for i, want := range []row{
-		{"Calls": "10", "Admitted": "2", "Denied": "8", "Share denied": "80.0%", "Most in a period": "1 in 5s", "Longest wait": "4s", "Requests never served": "8"},
-		{"Calls": "10", "Admitted": "3", "Denied": "7", "Share denied": "70.0%", "Most in a period": "3 in 20s", "Longest wait": "17s", "Requests never served": "7"},
-		{"Calls": "10", "Admitted": "10", "Denied": "0", "Share denied": "0.0%", "Most in a period": "1 in 1s", "Longest wait": "0s", "Requests never served": "0"},
+		{"Calls": "10", "Allowed": "2", "Denied": "8", "Share denied": "80.0%", "Most in a period": "1 in 5s", "Longest wait": "4s", "Requests never served": "8"},
+		{"Calls": "10", "Allowed": "3", "Denied": "7", "Share denied": "70.0%", "Most in a period": "3 in 20s", "Longest wait": "17s", "Requests never served": "7"},
+		{"Calls": "10", "Allowed": "10", "Denied": "0", "Share denied": "0.0%", "Most in a period": "1 in 1s", "Longest wait": "0s", "Requests never served": "0"},
 	} {
 		for column, text := range want {
 			require.Equal(t, text, rows[i][column], "%s of %s", column, rows[i]["Policy"])

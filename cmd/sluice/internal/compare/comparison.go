@@ -37,34 +37,34 @@ type Client struct {
 
 // Policy is the result of one policy. If Error is not empty, the other members but Spec are zero.
 type Policy struct {
-	Spec        string  `json:"spec"`
-	Error       string  `json:"error,omitempty"`
-	Capacity    int64   `json:"capacity"` // the most units available at once
-	Count       int64   `json:"count"`    // of the limit
-	Period      float64 `json:"period"`   // of the limit
-	PeriodText  string  `json:"period_text"`
-	Calls       int64   `json:"calls"`
-	Admitted    int64   `json:"admitted"`
-	Denied      int64   `json:"denied"`
-	Unnecessary int64   `json:"unnecessary"` // denied although an exact log of the admissions would admit
-	Unserved    int64   `json:"unserved"`    // requests of which no call was admitted
-	Worst       int64   `json:"worst"`       // the most units that a key was admitted in any interval as long as the period
-	WorstFrom   float64 `json:"worst_from"`
-	WorstTo     float64 `json:"worst_to"`
-	WorstClient string  `json:"worst_client"`
-	Bound       int64   `json:"bound"`        // the most that the policy promises to admit in a period
-	LongestWait string  `json:"longest_wait"` // from 1s on in milliseconds
-	Never       int64   `json:"never"`        // denials that no wait ends
-	Admissions  []int64 `json:"admissions"`   // by process
-	Bars        Bars    `json:"bars"`
-	Level       Level   `json:"level"`
-	Marks       *Marks  `json:"marks"` // nil if there are too many in the view
+	Spec             string  `json:"spec"`
+	Error            string  `json:"error,omitempty"`
+	Capacity         int64   `json:"capacity"` // the most units available at once
+	Count            int64   `json:"count"`    // of the limit
+	Period           float64 `json:"period"`   // of the limit
+	PeriodText       string  `json:"period_text"`
+	Calls            int64   `json:"calls"`
+	Allowed          int64   `json:"allowed"`
+	Denied           int64   `json:"denied"`
+	Unnecessary      int64   `json:"unnecessary"` // denied although an exact log of the allowed calls would allow the call
+	Unserved         int64   `json:"unserved"`    // requests of which no call was allowed
+	Worst            int64   `json:"worst"`       // the most units that a key was admitted in any interval as long as the period
+	WorstFrom        float64 `json:"worst_from"`
+	WorstTo          float64 `json:"worst_to"`
+	WorstClient      string  `json:"worst_client"`
+	Bound            int64   `json:"bound"`        // the most that the policy promises to admit in a period
+	LongestWait      string  `json:"longest_wait"` // from 1s on in milliseconds
+	Never            int64   `json:"never"`        // denials that no wait ends
+	AllowedByProcess []int64 `json:"allowed_by_process"`
+	Bars             Bars    `json:"bars"`
+	Level            Level   `json:"level"`
+	Marks            *Marks  `json:"marks"` // nil if there are too many in the view
 }
 
 // Bars has the calls in the view, in bars of equal width.
 type Bars struct {
-	Admitted []int64 `json:"admitted"`
-	Denied   []int64 `json:"denied"`
+	Allowed []int64 `json:"allowed"`
+	Denied  []int64 `json:"denied"`
 }
 
 // Level has the remaining units over time for one client.
@@ -272,7 +272,7 @@ func (c *scene) draw(r *Comparison, out *Policy, marks *Marks, call *simulate.Ca
 	at := c.since(call.At)
 	bar := min(barCount-1, max(0, int((at-r.From)/r.Width)))
 	if call.Result.Allowed {
-		out.Bars.Admitted[bar]++
+		out.Bars.Allowed[bar]++
 	} else {
 		out.Bars.Denied[bar]++
 	}
@@ -290,7 +290,7 @@ func (p *Policy) fill(c *scene, policy algo.Policy, o simulate.Outcome) {
 	if r, err := policy.Peek(nil, simulate.Epoch, 1); err == nil {
 		p.Capacity = r.Limit
 	}
-	p.Calls, p.Admitted, p.Denied, p.Unnecessary, p.Unserved = o.Calls, o.Allowed, o.Denied, o.Unnecessary, o.Unserved
+	p.Calls, p.Allowed, p.Denied, p.Unnecessary, p.Unserved = o.Calls, o.Allowed, o.Denied, o.Unnecessary, o.Unserved
 	p.Worst, p.WorstTo = o.Worst, c.since(o.WorstEnd)
 	p.WorstFrom = p.WorstTo - limit.Period.Seconds()
 	p.WorstClient = c.stream.Clients[o.WorstClient]
@@ -299,7 +299,7 @@ func (p *Policy) fill(c *scene, policy algo.Policy, o simulate.Outcome) {
 		p.Bound = requests * replay.Cost(replay.Parts(policy)[0])
 	}
 	p.LongestWait, p.Never = algo.FormatDuration(readable(o.LongestWait)), o.Never
-	p.Admissions = o.Admissions
+	p.AllowedByProcess = o.AllowedByProcess
 }
 
 // readable rounds a long wait to milliseconds. An Explanation has the exact wait.

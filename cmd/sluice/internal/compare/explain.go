@@ -48,7 +48,7 @@ type Decision struct {
 	Fresh       bool    `json:"fresh"`
 	Skew        string  `json:"skew"`
 	Part        int     `json:"part"`       // from 1; 0 if the policy has no parts
-	ExactWait   string  `json:"exact_wait"` // by an exact log of the admissions
+	ExactWait   string  `json:"exact_wait"` // by an exact log of the allowed calls
 	Unnecessary bool    `json:"unnecessary"`
 }
 

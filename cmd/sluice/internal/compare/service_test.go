@@ -53,17 +53,17 @@ func TestAnswersAgreeWithEachOther(t *testing.T) {
 		require.Len(t, c.Policies, len(all))
 		for i, p := range c.Policies {
 			var bars, calls, processes int64
-			for j := range p.Bars.Admitted {
-				bars += p.Bars.Admitted[j]
-				calls += p.Bars.Admitted[j] + p.Bars.Denied[j]
+			for j := range p.Bars.Allowed {
+				bars += p.Bars.Allowed[j]
+				calls += p.Bars.Allowed[j] + p.Bars.Denied[j]
 			}
-			for _, n := range p.Admissions {
+			for _, n := range p.AllowedByProcess {
 				processes += n
 			}
-			require.Equal(t, p.Admitted, processes)
-			require.Equal(t, p.Admitted+p.Denied, p.Calls)
+			require.Equal(t, p.Allowed, processes)
+			require.Equal(t, p.Allowed+p.Denied, p.Calls)
 			if reaction == simulate.Ignore { // otherwise calls can come after the end of the view
-				require.Equal(t, p.Admitted, bars)
+				require.Equal(t, p.Allowed, bars)
 				require.Equal(t, p.Calls, calls)
 				require.Len(t, p.Marks.At, int(p.Calls))
 			}
@@ -243,7 +243,7 @@ func TestALogIsReadOnceAndReplayed(t *testing.T) {
 		c := answer[*compare.Comparison](t, s, "compare", q)
 		require.Equal(t, "2015-05-17T10:05:03Z", c.Start)
 		require.Equal(t, []compare.Client{{Name: "192.0.2.1", Requests: 2}, {Name: "192.0.2.2", Requests: 1}}, c.Clients)
-		require.EqualValues(t, 2, c.Policies[0].Admitted)
+		require.EqualValues(t, 2, c.Policies[0].Allowed)
 		d := answer[*compare.Decision](t, s, "explain", compare.Explanation{Query: q, Number: 2})
 		require.Equal(t, "2015-05-17 10:05:05 UTC", d.AtText)
 		require.Equal(t, "58s", d.RetryAfter)

@@ -31,7 +31,7 @@ const committedPage = "../../../../benchmarks/compare/README.md"
 
 var update = flag.Bool("update", false, "write the page "+committedPage)
 
-// limit is the limit of all compared policies. Admissions are counted over its period.
+// limit is the limit of all compared policies. Allowed requests are counted over its period.
 var limit = algo.Per(30, time.Minute)
 
 // specs are the compared policies.
@@ -156,7 +156,7 @@ func render(t *testing.T) []byte {
 
 func (s *section) table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| %d requests | admitted | worst period | bound | over-denied | wait, mean | p99 | exact wait, mean | p99 |\n", len(s.stream.Arrivals))
+	fmt.Fprintf(&b, "| %d requests | allowed | worst period | bound | over-denied | wait, mean | p99 | exact wait, mean | p99 |\n", len(s.stream.Arrivals))
 	b.WriteString("| --- |" + strings.Repeat(" ---: |", 8))
 	for _, o := range s.outcomes {
 		share := float64(o.Allowed) / float64(o.Calls)

@@ -94,7 +94,7 @@ func TestACallThatCanNeverBeAllowedIsNotRepeated(t *testing.T) {
 	s := stream(0)
 	s.Arrivals[0].Cost = 2
 	_, o := calls(t, policy(t, "gcra 1/s burst=1"), s, simulate.Options{Reaction: simulate.Wait})
-	require.Equal(t, simulate.Outcome{Counts: replay.Counts{Denied: 1, Never: 1}, Calls: 1, Unserved: 1, Admissions: []int64{0}}, o)
+	require.Equal(t, simulate.Outcome{Counts: replay.Counts{Denied: 1, Never: 1}, Calls: 1, Unserved: 1, AllowedByProcess: []int64{0}}, o)
 }
 
 func TestUnknownReactionIsRefused(t *testing.T) {
@@ -112,7 +112,7 @@ func TestTheClockOfTheStoreIgnoresSkews(t *testing.T) {
 		require.Equal(t, i%4, fleet[i].Process)
 	}
 	var sum int64
-	for _, n := range o.Admissions {
+	for _, n := range o.AllowedByProcess {
 		sum += n
 	}
 	require.Equal(t, o.Allowed, sum)
@@ -137,8 +137,8 @@ func TestSharedKeyIsOneLimitForAllClients(t *testing.T) {
 	require.EqualValues(t, 2, all.Allowed)
 }
 
-func TestUnnecessaryDenialsAreThoseThatAnExactLogAdmits(t *testing.T) {
-	// The second call is 900ms early for gcra, but the last second has only one admission.
+func TestUnnecessaryDenialsAreThoseThatAnExactLogAllows(t *testing.T) {
+	// The second call is 900ms early for gcra, but the last second has only one allowed call.
 	all, o := calls(t, policy(t, "gcra 2/2s burst=1"), stream(0, 100*time.Millisecond), simulate.Options{})
 	require.True(t, all[1].Unnecessary())
 	require.EqualValues(t, 1, o.Unnecessary)

@@ -7,7 +7,7 @@ import { count } from './text.js';
 
 /** Each field of a Decision in explain.go: its name, what it means, and its text. */
 const fields = [
-  ['Allowed', 'whether the call was admitted', (d) => (d.allowed ? 'yes' : 'no')],
+  ['Allowed', 'whether the policy allowed the call', (d) => (d.allowed ? 'yes' : 'no')],
   ['Limit', 'the capacity: the most units that one call can take', (d) => count(d.limit)],
   ['Cost', 'the units that the call asked for', (d) => count(d.cost)],
   ['Available', 'the units when the state was last written; 0 for a new key', (d) => count(d.available)],
@@ -25,15 +25,15 @@ const fields = [
   ['Process', 'the process that decided', (d) => count(d.process)],
   ['Time', 'when the client called', (d) => d.at_text],
   ['Clock', 'the same by the clock that decided', (d) => d.now],
-  ['Exact wait', 'the wait by an exact log of all admissions', (d) => d.exact_wait],
-  ['Unnecessary', 'denied although the exact log would admit it', (d) => (d.unnecessary ? 'yes' : 'no')],
+  ['Exact wait', 'the wait by an exact log of all allowed calls', (d) => d.exact_wait],
+  ['Unnecessary', 'denied although the exact log would allow it', (d) => (d.unnecessary ? 'yes' : 'no')],
 ];
 
 /** Returns the decision in words. */
 export function words(d) {
   const who = `call ${count(d.number + 1)} of ${count(d.calls)} at ${d.at_text} by ${d.client}`;
   const left = `${count(d.remaining)} of ${count(d.limit)} left`;
-  if (d.allowed) return `${who}: admitted, ${left}`;
+  if (d.allowed) return `${who}: allowed, ${left}`;
   const wait = d.retry_after === 'never' ? 'no wait will help' : `retry after ${d.retry_after}`;
   return `${who}: denied, ${left}, ${wait}`;
 }

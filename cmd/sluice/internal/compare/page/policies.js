@@ -116,7 +116,7 @@ class Card {
     this.chart.hidden = Boolean(policy.error);
     this.summary.textContent = policy.error
       ? ''
-      : `${count(policy.admitted)} admitted, ${count(policy.denied)} denied; most units in ${policy.period_text}: ${count(policy.worst)} (bound ${count(policy.bound)})`;
+      : `${count(policy.allowed)} allowed, ${count(policy.denied)} denied; most units in ${policy.period_text}: ${count(policy.worst)} (bound ${count(policy.bound)})`;
     const broken = query.stream.kind === 'worst' && query.stream.target === this.index && !policy.error;
     this.worst.hidden = this.back.hidden = !broken;
     this.worst.textContent = broken
