@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A bound is promised for clocks that agree. The second process is ahead, so its first calls get units
+// The bound holds if the clocks agree. The second process is ahead, so its first calls get units
 // that are not yet due.
-func TestOwnClocksAdmitMoreThanTheClockOfTheStore(t *testing.T) {
+func TestOwnClocksAllowMoreThanTheClockOfTheStore(t *testing.T) {
 	t.Parallel()
 	b := open(t, steady(600, "gcra 10/m", "fixedwindow 10/m").settings())
 	require.NotContains(t, b.table()[0], "Allowed by process")

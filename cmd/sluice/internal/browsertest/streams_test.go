@@ -11,12 +11,12 @@ func TestEachKindOfRequestsIsDrawn(t *testing.T) {
 	b := open(t, "kind=steady&requests=2000&length=3600&clients=1&seed=1&p=gcra+30/m&p=tokenbucket+30/m&p=fixedwindow+30/m&p=movingwindow+30/m")
 	for _, kind := range []string{"poisson", "edge", "greedy", "crowd", "worst", "log", "bursts", "steady"} {
 		b.changes(func() { b.choose("#kind", kind) })
-		q := question{
+		q := query{
 			Specs:    b.specs(),
 			Stream:   stream{Kind: kind, Requests: 2000, Length: 3600, Clients: 1, Seed: 1},
 			Reaction: "ignore",
 		}
-		b.requireTable(b.ask(q))
+		b.requireTable(b.compare(q))
 		for i, row := range b.table() {
 			require.Positive(t, row.number(t, "Allowed"), kind)
 			require.Positive(t, b.pixels(i+1, allowedColour), kind)
@@ -44,14 +44,14 @@ func TestNumbersOfAKnownStream(t *testing.T) {
 
 func TestSettingsOfTheRequests(t *testing.T) {
 	t.Parallel()
-	q := question{Specs: []string{"gcra 30/m"}, Stream: stream{Kind: "poisson", Requests: 2000, Length: 3600, Clients: 1, Seed: 1}, Reaction: "ignore"}
+	q := query{Specs: []string{"gcra 30/m"}, Stream: stream{Kind: "poisson", Requests: 2000, Length: 3600, Clients: 1, Seed: 1}, Reaction: "ignore"}
 	b := open(t, q.settings())
 	b.changes(func() { b.enter("#requests", "3000") })
 	b.changes(func() { b.enter("#length", "1800") })
 	b.changes(func() { b.enter("#clients", "7") })
 	b.changes(func() { b.enter("#seed", "42") })
 	q.Stream = stream{Kind: "poisson", Requests: 3000, Length: 1800, Clients: 7, Seed: 42}
-	b.requireTable(b.ask(q))
+	b.requireTable(b.compare(q))
 
 	for range 2 {
 		before := b.table()

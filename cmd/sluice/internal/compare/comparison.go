@@ -75,7 +75,7 @@ type Level struct {
 
 // Marks has the single calls in the view.
 type Marks struct {
-	Number  []int     `json:"number"` // for Explanation.Number
+	Number  []int     `json:"number"` // for ExplainRequest.Number
 	At      []float64 `json:"at"`
 	Allowed []bool    `json:"allowed"`
 }
@@ -87,8 +87,8 @@ const (
 	listed       = 50 // clients
 )
 
-// scene is a query with all that its policies share.
-type scene struct {
+// preparedQuery is a valid query with the inputs that its policies share.
+type preparedQuery struct {
 	query    *Query
 	policies []algo.Policy
 	faults   []error
@@ -98,8 +98,8 @@ type scene struct {
 	client   int32
 }
 
-func (s *Service) scene(ctx context.Context, q *Query) (*scene, error) {
-	c := &scene{query: q}
+func (s *Service) prepare(ctx context.Context, q *Query) (*preparedQuery, error) {
+	c := &preparedQuery{query: q}
 	var err error
 	if c.policies, c.faults, err = q.policies(); err != nil {
 		return nil, err
@@ -124,21 +124,21 @@ func (s *Service) scene(ctx context.Context, q *Query) (*scene, error) {
 }
 
 // since returns an instant in seconds since the start.
-func (c *scene) since(at int64) float64 { return time.Duration(at - c.start).Seconds() }
+func (c *preparedQuery) since(at int64) float64 { return time.Duration(at - c.start).Seconds() }
 
 // instant returns the instant at that many seconds since the start. A view may reach beyond the
 // instants of package algo, where nanoseconds would overflow.
-func (c *scene) instant(since float64) int64 {
+func (c *preparedQuery) instant(since float64) int64 {
 	first, last := c.since(0), c.since(algo.MaxInstant)+1
 	return c.start + int64(seconds(min(max(since, first), last)))
 }
 
-func (c *scene) run(policy algo.Policy) (*simulate.Run, error) {
+func (c *preparedQuery) run(policy algo.Policy) (*simulate.Run, error) {
 	return simulate.New(policy, c.stream, c.options)
 }
 
 func (s *Service) compare(ctx context.Context, q *Query, progress Progress) (*Comparison, error) {
-	c, err := s.scene(ctx, q)
+	c, err := s.prepare(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func (s Stream) lengthOf() float64 {
 	return s.Length
 }
 
-func (c *scene) listClients(r *Comparison) {
+func (c *preparedQuery) listClients(r *Comparison) {
 	counts := make([]Client, len(c.stream.Clients))
 	for i, name := range c.stream.Clients {
 		counts[i].Name = name
@@ -231,7 +231,7 @@ func (c *scene) listClients(r *Comparison) {
 }
 
 // decide runs one policy and writes its result into r.
-func (c *scene) decide(r *Comparison, i int, report func(requests int64) error) error {
+func (c *preparedQuery) decide(r *Comparison, i int, report func(requests int64) error) error {
 	p, out := c.policies[i], &r.Policies[i]
 	out.Spec = c.query.Specs[i]
 	if p == nil {
@@ -268,7 +268,7 @@ func (c *scene) decide(r *Comparison, i int, report func(requests int64) error) 
 }
 
 // draw adds a call to the bars and the marks.
-func (c *scene) draw(r *Comparison, out *Policy, marks *Marks, call *simulate.Call) {
+func (c *preparedQuery) draw(r *Comparison, out *Policy, marks *Marks, call *simulate.Call) {
 	at := c.since(call.At)
 	bar := min(barCount-1, max(0, int((at-r.From)/r.Width)))
 	if call.Result.Allowed {
@@ -283,7 +283,7 @@ func (c *scene) draw(r *Comparison, out *Policy, marks *Marks, call *simulate.Ca
 }
 
 // fill writes the counts.
-func (p *Policy) fill(c *scene, policy algo.Policy, o simulate.Outcome) {
+func (p *Policy) fill(c *preparedQuery, policy algo.Policy, o simulate.Outcome) {
 	limit := policy.Limit()
 	p.Spec = policy.String()
 	p.Count, p.Period, p.PeriodText = limit.Count, limit.Period.Seconds(), algo.FormatDuration(limit.Period)
@@ -302,7 +302,7 @@ func (p *Policy) fill(c *scene, policy algo.Policy, o simulate.Outcome) {
 	p.AllowedByProcess = o.AllowedByProcess
 }
 
-// readable rounds a long wait to milliseconds. An Explanation has the exact wait.
+// readable rounds a long wait to milliseconds. A Decision has the exact wait.
 func readable(wait time.Duration) time.Duration {
 	if wait < time.Second {
 		return wait

@@ -277,7 +277,7 @@ export class Charts {
    * @param {import('./policies.js').Cards} cards
    */
   show(comparison, cards) {
-    // A card can be removed and another added before an answer is drawn.
+    // A card can be removed and another added before a response is drawn.
     while (this.list.length > 0 && this.list.at(-1).root !== cards.list[this.list.length - 1]?.chart) this.list.pop().remove();
     while (this.list.length < cards.list.length) {
       const index = this.list.length;

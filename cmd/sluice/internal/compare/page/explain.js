@@ -1,7 +1,7 @@
 // One decision with its whole Result.
 
 import { byID, element } from './dom.js';
-import { Latest } from './latest.js';
+import { LatestRequest } from './latest_request.js';
 import { call, ServiceError } from './service.js';
 import { count } from './text.js';
 
@@ -52,7 +52,7 @@ export class Explainer {
     this.policy = -1;
     this.decision = null;
     this.pinned = false;
-    this.latest = new Latest((question, signal) => this.answer(question, signal));
+    this.requests = new LatestRequest((request, signal) => this.explain(request, signal));
     this.values = fields.map(() => element('dd'));
     byID('explanation-fields').append(...fields.flatMap(([name, meaning], i) => [
       element('dt', { title: meaning }, name, element('small', { textContent: ` ${meaning}` })), this.values[i],
@@ -66,17 +66,17 @@ export class Explainer {
    * @param {{number?: number, near?: number}} which
    */
   show(policy, { number, near }) {
-    this.latest.ask({ query: this.host.query(), policy, number: number ?? 0, near: number === undefined ? near : null });
+    this.requests.send({ query: this.host.query(), policy, number: number ?? 0, near: number === undefined ? near : null });
   }
 
-  async answer(question, signal) {
+  async explain(request, signal) {
     try {
-      const decision = await call('explain', question, { signal });
+      const decision = await call('explain', request, { signal });
       if (signal.aborted) return;
-      this.policy = question.policy;
+      this.policy = request.policy;
       this.decision = decision;
       this.draw();
-      this.host.explained(question.policy, decision);
+      this.host.explained(request.policy, decision);
     } catch (err) {
       if (err.name === 'AbortError') return;
       if (!(err instanceof ServiceError)) this.host.failed(err);
@@ -101,7 +101,7 @@ export class Explainer {
   }
 
   close() {
-    this.latest.cancel();
+    this.requests.cancel();
     this.pinned = false;
     this.decision = null;
     this.policy = -1;
