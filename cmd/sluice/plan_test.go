@@ -39,7 +39,7 @@ func TestPlanOfTheSample(t *testing.T) {
 	}
 }
 
-// planOf compares two files on a log and returns the report.
+// planOf compares two files on a log and returns the report in JSON.
 func planOf(t *testing.T, before, after, log string, flags ...string) planReport {
 	t.Helper()
 	args := append([]string{"plan", "--json", write(t, "old.yaml", before), write(t, "new.yaml", after), "-"}, flags...)
@@ -48,7 +48,7 @@ func planOf(t *testing.T, before, after, log string, flags ...string) planReport
 	return r
 }
 
-// textOf is planOf for people.
+// textOf compares two files on a log and returns the printed report.
 func textOf(t *testing.T, before, after, log string, flags ...string) string {
 	t.Helper()
 	return ok(t, log, append([]string{"plan", write(t, "old.yaml", before), write(t, "new.yaml", after), "-"}, flags...)...)
@@ -238,7 +238,7 @@ func TestPlanReportsSettingsThatChange(t *testing.T) {
 	require.Contains(t, textOf(t, oneRule, after, fourLines, "--markdown"), "The files differ in trusted: `none` -> `10.0.0.0/24, 192.0.2.1/32`\n")
 }
 
-func TestPlanSaysThatNothingCanChange(t *testing.T) {
+func TestPlanReportsThatNothingCanChange(t *testing.T) {
 	commented := "# Only a comment.\ntrusted: []\n" + oneRule
 	for _, after := range []string{oneRule, commented} {
 		require.True(t, planOf(t, oneRule, after, fourLines).SameRules)
@@ -246,7 +246,7 @@ func TestPlanSaysThatNothingCanChange(t *testing.T) {
 	}
 }
 
-func TestPlanSaysThatTheFilesDecideAlike(t *testing.T) {
+func TestPlanReportsThatNoDecisionChanges(t *testing.T) {
 	after := oneRuleOf("policy: fixedwindow 1/m, by: ip")
 	require.Regexp(t, `(?m)^\S+old.yaml and \S+new.yaml decide alike: every request of the log gets the same decision\.$`, textOf(t, oneRule, after, fourLines))
 	require.True(t, strings.HasPrefix(textOf(t, oneRule, after, fourLines, "--markdown"), "**`"))

@@ -122,7 +122,7 @@ func TestJSONLinesWithOddNames(t *testing.T) {
 	require.EqualValues(t, 2, keys)
 }
 
-// failure is how a command line must fail.
+// failure has the exit status and the error that a command line must give.
 type failure struct {
 	args     []string
 	exitCode int
@@ -357,7 +357,7 @@ func pipe(t *testing.T, text string) string {
 	wrote := make(chan error, 1)
 	go func() { wrote <- os.WriteFile(path, []byte(text), 0) }()
 	t.Cleanup(func() {
-		f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // so that the writing ends though nobody else reads
+		f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // so that the writer ends even if nobody else reads
 		require.NoError(t, err)
 		defer f.Close()
 		require.NoError(t, <-wrote)
@@ -430,7 +430,7 @@ func TestTraceInTheHelpIsCorrect(t *testing.T) {
 	require.Equal(t, exitFailed, exitCode)
 }
 
-func TestJSONAndPictureGoTogether(t *testing.T) {
+func TestJSONAndPictureCanBeCombined(t *testing.T) {
 	picture := filepath.Join(t.TempDir(), "REPORT.SVG")
 	out := ok(t, fourLines, "replay", "--json", "--out", picture, "-")
 	require.True(t, json.Valid([]byte(out)))
@@ -468,13 +468,13 @@ func TestInterruptEndsTheWait(t *testing.T) {
 		require.Equal(t, exitFailed, <-done)
 		require.Contains(t, errs.String(), "interrupted")
 	}
-	// Let go of the open that was left behind.
+	// Unblock the abandoned call of open.
 	f, err := os.OpenFile(fifo, os.O_RDWR, 0)
 	require.NoError(t, err)
 	f.Close()
 }
 
-// TestSecondInterruptEndsABlockedOutput: nobody reads the pipe, which the output does not fit into.
+// TestSecondInterruptEndsABlockedOutput: the output is larger than the pipe, which nobody reads.
 func TestSecondInterruptEndsABlockedOutput(t *testing.T) {
 	c := exec.Command(os.Args[0], "replay", "--json", "--by", "ip+path", "--top", "100000", "-p", "gcra 1/d", "-p", "gcra 1/d", "-p", "gcra 1/d")
 	c.Env = append(os.Environ(), "SLUICE_TEST_MAIN=1")
@@ -536,8 +536,8 @@ func TestFullDeviceIsAnError(t *testing.T) {
 	}
 }
 
-// TestFullDeviceLosesOnlyOneOutput: if the tables cannot be written, the chart is drawn all the
-// same, and vice versa.
+// TestFullDeviceLosesOnlyOneOutput: if the tables cannot be written, the chart is still drawn,
+// and vice versa.
 func TestFullDeviceLosesOnlyOneOutput(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {

@@ -60,7 +60,7 @@ func TestARuleByUserHasTheUserOfTheLog(t *testing.T) {
 }
 
 // A colon ends the name in Authorization: Basic, but JSON logs can have one in a name.
-func TestUsersWithAColonStayApart(t *testing.T) {
+func TestUsersWithAColonHaveDifferentKeys(t *testing.T) {
 	log := `{"time":1,"user":"tenant:1"}` + "\n" + `{"time":1,"user":"tenant:2"}` + "\n" + `{"time":1,"user":"tenant:2"}` + "\n"
 	r := rulesOf(t, "rules: [{name: user, policy: gcra 1/m, by: user}]", log)
 	require.EqualValues(t, 2, r.Rules[0].Keys)

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// A policy can admit far more than its limit in a period, and the page waits for the answer. So a denial
+// A policy can admit far more than its limit in a period, and the page waits for the response. So a denial
 // must not look at each allowed call.
 func TestTheTimeOfADenialDoesNotGrowWithTheAllowedCalls(t *testing.T) {
 	limit := algo.Per(1, time.Hour)
