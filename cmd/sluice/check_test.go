@@ -1,5 +1,19 @@
 package main
 
+// These tests run the commands as users do. They promise:
+//
+//   - Each invalid command line gets an exit status and an error that says what to do, and the text of
+//     --help is correct.
+//   - replay has the counts of a naive replay (naive_replay_test.go) and of a server
+//     (rules_server_test.go).
+//   - suggest finds numbers that a replay confirms (suggest_test.go, suggest_rules_test.go).
+//   - plan has the counts of two replays, and its Markdown is safe for a pull request (plan_test.go,
+//     plan_markdown_test.go, plan_workflow_test.go).
+//   - serve reloads and ends on signals (serve_test.go, serve_signals_test.go).
+//   - compare responds on this machine only (compare_test.go).
+//   - A failed command leaves no incomplete output (picture_full_disk_test.go, replay_test.go,
+//     plan_test.go).
+
 import (
 	"os"
 	"path/filepath"

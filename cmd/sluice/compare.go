@@ -73,8 +73,8 @@ func runCompare(ctx context.Context, specs []string, address string, s streams) 
 	return nil
 }
 
-// pageAddress returns the address of the page with the policies to begin with. They stand after #, as
-// page/state.js writes them.
+// pageAddress returns the address of the page with these policies. It has them after #, as page/state.js
+// writes them.
 func pageAddress(host string, specs []string) string {
 	address := "http://" + host + "/"
 	if len(specs) == 0 {

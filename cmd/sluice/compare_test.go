@@ -1,8 +1,5 @@
 package main
 
-// These tests promise that sluice compare prints the address of its page, answers there on this
-// machine only, and ends with its context.
-
 import (
 	"bufio"
 	"context"

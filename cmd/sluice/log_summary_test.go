@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOneTimeInTheFutureIsNamed: one time in the future makes all lines after it late, so the
+// TestOneTimeInTheFutureIsReported: one time in the future makes all lines after it late, so the
 // counts would be wrong.
-func TestOneTimeInTheFutureIsNamed(t *testing.T) {
+func TestOneTimeInTheFutureIsReported(t *testing.T) {
 	lines := strings.SplitAfter(fourLines, "\n")
 	future := strings.Replace(lines[1], "2000", "2099", 1)
 	file := write(t, "access.log", lines[0]+future+strings.Join(lines[1:], ""))
@@ -24,8 +24,8 @@ func TestOneTimeInTheFutureIsNamed(t *testing.T) {
 	require.Contains(t, out, "1 line out of order by more than --reorder")
 }
 
-// TestLogWithoutOrderNamesNoLine: in an unsorted log no single line makes most lines late.
-func TestLogWithoutOrderNamesNoLine(t *testing.T) {
+// TestUnsortedLogsReportNoLine: in an unsorted log no single line makes most lines late.
+func TestUnsortedLogsReportNoLine(t *testing.T) {
 	lines := strings.SplitAfter(fourLines, "\n")
 	file := write(t, "access.log", lines[1]+lines[0]+lines[0]+lines[3]+lines[1]+lines[1])
 	exitCode, out, errs := sluice(t, "", "replay", "--reorder", "0s", file)

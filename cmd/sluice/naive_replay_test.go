@@ -19,9 +19,9 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
 )
 
-// naive has the policies of a replay that shares no code with the real one: it reads lines by a
-// regular expression and times by time.Parse, sorts all requests, and asks an oracle that looks
-// at all earlier admissions of the key.
+// naive has the policies of a replay that shares no code with the real one. It reads lines by a regular
+// expression and times by time.Parse, and sorts all requests. Its policies decide by all earlier allowed
+// requests of the key.
 var naive = []struct {
 	policy string
 	oracle algotest.Oracle

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPictureIsWrittenWholeOrNotAtAll: the largest size of a file stands for a disk that has room for
+// TestPictureIsWrittenWholeOrNotAtAll: a limit on the size of files has the effect of a disk with room for
 // a part of the picture. The limit holds for a process of its own, because go test writes the names of
 // opened files into a file too.
 func TestPictureIsWrittenWholeOrNotAtAll(t *testing.T) {

@@ -22,10 +22,10 @@ const (
 // maxMarkdownText is the most characters of one text, such as the paths of a rule.
 const maxMarkdownText = 500
 
-// markdown returns the report for a pull request. Its first line is the verdict.
+// markdown returns the report for a pull request. Its first line is the conclusion.
 func (r *planReport) markdown() string {
 	w := new(strings.Builder)
-	fmt.Fprintf(w, "%s\n", r.markdownVerdict())
+	fmt.Fprintf(w, "%s\n", r.markdownConclusion())
 	if len(r.Thresholds) > 0 {
 		fmt.Fprintln(w)
 	}
@@ -66,15 +66,15 @@ func markdownLog(text string) string {
 	return w.String()
 }
 
-func (r *planReport) markdownVerdict() string {
-	verdict := r.verdict(markdownCode)
+func (r *planReport) markdownConclusion() string {
+	conclusion := r.conclusion(markdownCode)
 	switch {
 	case len(r.Thresholds) == 0:
-		return "**" + verdict + "**"
+		return "**" + conclusion + "**"
 	case slices.ContainsFunc(r.Thresholds, func(t threshold) bool { return t.Exceeded }):
-		return "**A threshold is exceeded.** " + verdict
+		return "**A threshold is exceeded.** " + conclusion
 	}
-	return "**All thresholds are kept.** " + verdict
+	return "**All thresholds are kept.** " + conclusion
 }
 
 func (r *planReport) markdownRules(w io.Writer) {

@@ -137,8 +137,8 @@ func TestMarkdownFitsIntoAComment(t *testing.T) {
 	require.Contains(t, out, fmt.Sprintf("\nNot shown, because the table would be too long: %d clients.\n", clients+1-denied))
 }
 
-// TestMarkdownSaysWhatOfTheLogIsLeftOut: each damaged log is a line.
-func TestMarkdownSaysWhatOfTheLogIsLeftOut(t *testing.T) {
+// TestMarkdownReportsHowManyLinesOfTheLogAreLeftOut: each damaged log is a line.
+func TestMarkdownReportsHowManyLinesOfTheLogAreLeftOut(t *testing.T) {
 	text := markdownLog(strings.Repeat(strings.Repeat("<", 600)+"\n", 9))
 	require.Less(t, len(text), maxMarkdownLog+100)
 	require.Equal(t, strings.Repeat("&lt;", maxMarkdownText-1)+"…\n", text[:strings.IndexByte(text, '\n')+1])

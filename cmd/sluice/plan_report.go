@@ -82,8 +82,8 @@ func (r *planReport) stricterAllows() bool {
 // stricterAllowsReason explains stricterAllows.
 const stricterAllowsReason = "An unchanged or stricter rule can newly allow requests: a denied request is not charged, so its units stay for other requests."
 
-// verdict is the result in one sentence. quote formats the names of files.
-func (r *planReport) verdict(quote func(string) string) string {
+// conclusion returns the result in one sentence. quote formats the names of files.
+func (r *planReport) conclusion(quote func(string) string) string {
 	before, after := quote(r.Old.File), quote(r.New.File)
 	switch {
 	case r.SameRules:
@@ -99,7 +99,7 @@ func (r *planReport) verdict(quote func(string) string) string {
 func (r *planReport) text() string {
 	w := new(strings.Builder)
 	r.head(w)
-	fmt.Fprintf(w, "\n%s\n", r.verdict(func(name string) string { return name }))
+	fmt.Fprintf(w, "\n%s\n", r.conclusion(func(name string) string { return name }))
 	for _, t := range r.Thresholds {
 		fmt.Fprintf(w, "%s\n", t)
 	}

@@ -108,12 +108,12 @@ func (s *policySubject) printDisagreements(w io.Writer, r *replay.Report, names 
 		return
 	}
 	fmt.Fprint(w, ", for instance:\n")
-	verdicts := map[bool]string{true: "ok", false: "deny"}
+	words := map[bool]string{true: "ok", false: "deny"}
 	rows := [][]any{append([]any{"time", s.keyer}, names...)}
 	for _, e := range r.Examples {
 		row := []any{e.Time.Format(stamp), shorten(e.Key)}
 		for _, allowed := range e.Allowed {
-			row = append(row, verdicts[allowed])
+			row = append(row, words[allowed])
 		}
 		rows = append(rows, row)
 	}

@@ -29,8 +29,8 @@ rules:
   - {name: strict, policy: gcra 9/m burst=3, by: [user, path], missing: deny, methods: [POST]}
 `
 
-// TestReplayDecidesLikeTheServer: a server answers requests, and a replay of its log under the
-// same file decides alike.
+// TestReplayDecidesLikeTheServer: the replay of a log makes the decisions that a server with the same
+// rules has made.
 func TestReplayDecidesLikeTheServer(t *testing.T) {
 	file := strings.ReplaceAll(servedRules, `\u00e9`, "é")
 	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -70,8 +70,7 @@ func serverOf(t *testing.T, file string, clock func() time.Time) http.Handler {
 	return httplimit.Handler(limiter, http.NotFoundHandler(), httplimit.Options{})
 }
 
-// served sends a request as it comes off the wire, and tells whether it was let
-// through.
+// served sends a request in its text form, and reports whether the server allowed it.
 func served(t *testing.T, server http.Handler, ip, host, method, user, target string) bool {
 	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\n\r\n", method, target, host))))
 	require.NoError(t, err)

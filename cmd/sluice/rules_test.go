@@ -53,14 +53,8 @@ func TestAnIPv6ClientIsItsNetwork(t *testing.T) {
 	require.EqualValues(t, 2, rulesOf(t, "ipv6_bits: 128\n"+oneRule, log).Rules[0].Keys)
 }
 
-func TestARuleByUserHasTheUserOfTheLog(t *testing.T) {
-	r := rulesOf(t, "rules: [{name: user, policy: gcra 1/m, by: user}]", fourLines)
-	require.EqualValues(t, 2, r.Rules[0].Keys)
-	require.Equal(t, []replay.Denials{{Key: "ann", Denied: 2}}, r.Rules[0].TopDenied)
-}
-
 // A colon ends the name in Authorization: Basic, but JSON logs can have one in a name.
-func TestUsersWithAColonStayApart(t *testing.T) {
+func TestUsersWithAColonHaveDifferentKeys(t *testing.T) {
 	log := `{"time":1,"user":"tenant:1"}` + "\n" + `{"time":1,"user":"tenant:2"}` + "\n" + `{"time":1,"user":"tenant:2"}` + "\n"
 	r := rulesOf(t, "rules: [{name: user, policy: gcra 1/m, by: user}]", log)
 	require.EqualValues(t, 2, r.Rules[0].Keys)
@@ -114,13 +108,6 @@ func TestMissingUsersFollowTheRule(t *testing.T) {
 	}
 }
 
-func TestRuleForAllRequestsTogether(t *testing.T) {
-	r := rulesOf(t, "rules: [{name: all, policy: gcra 2/m}]", fourLines)
-	require.EqualValues(t, 2, r.Together.Denied)
-	require.EqualValues(t, 1, r.Rules[0].Keys)
-	require.Empty(t, r.Rules[0].By)
-}
-
 func TestKeyFieldSuppliesTheHeaderOfARule(t *testing.T) {
 	log := `{"time": 946684800, "ip": "192.0.2.1", "tenant": "x; y"}
 {"time": 946684801, "ip": "192.0.2.1", "tenant": "x; y"}
@@ -152,16 +139,6 @@ func TestKeysHaveNoControlCharacters(t *testing.T) {
 	}
 }
 
-func TestExtremeTimesAreReplayedUnderRules(t *testing.T) {
-	log := `192.0.2.1 - - [01/Jan/0001:00:00:00 +0000] "GET / HTTP/1.1" 200 1
-192.0.2.1 - - [01/Jan/1969:00:00:00 +0000] "\x16\x03 " 400 1
-192.0.2.1 - - [01/Jan/2100:00:00:00 +0000] "GET http://a:b/%zz HTTP/1.1" 200 1
-192.0.2.1 - - [31/Dec/9999:00:00:00 +0000] "-" 400 1
-`
-	r := rulesOf(t, "rules: [{name: a, policy: gcra 1/s, by: [ip, path]}, {name: b, policy: fixedwindow 1/h, by: [host, method]}]", log)
-	require.EqualValues(t, 4, r.Together.Requests)
-}
-
 func TestInvalidCommandLinesOfReplayWithRules(t *testing.T) {
 	log := write(t, "access.log", fourLines)
 	good := write(t, "limits.yaml", oneRule)
@@ -189,14 +166,9 @@ func TestInvalidCommandLinesOfReplayWithRules(t *testing.T) {
 	})
 }
 
-func TestForgedAddressesAreIgnored(t *testing.T) {
-	log := strings.NewReplacer("192.0.2.1 ", "6.6.6.6 x, 192.0.2.1, 10.0.0.1 ", "192.0.2.2 ", "8.8.8.8 x, 192.0.2.1, 10.0.0.1 ").Replace(fourLines)
-	r := rulesOf(t, "trusted: 10.0.0.0/24\n"+oneRule, log)
-	require.Equal(t, []replay.Denials{{Key: "192.0.2.1", Denied: 3}}, r.Rules[0].TopDenied)
-}
-
+// TestTrustedProxiesAreSkippedInLists: clients can forge the addresses before them.
 func TestTrustedProxiesAreSkippedInLists(t *testing.T) {
-	log := strings.NewReplacer("192.0.2.1 ", "6.6.6.6, 192.0.2.1, 10.0.0.1 ", "192.0.2.2 ", "192.0.2.2, 10.0.0.2, 10.0.0.1:80 ").Replace(fourLines)
+	log := strings.NewReplacer("192.0.2.1 ", "6.6.6.6 x, 192.0.2.1, 10.0.0.1 ", "192.0.2.2 ", "192.0.2.2, 10.0.0.2, 10.0.0.1:80 ").Replace(fourLines)
 	for _, header := range []string{"", "forwarded: true\n"} {
 		r := rulesOf(t, "trusted: 10.0.0.0/24\n"+header+oneRule, log)
 		require.Equal(t, []replay.Denials{{Key: "192.0.2.1", Denied: 2}}, r.Rules[0].TopDenied)

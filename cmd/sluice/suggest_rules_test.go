@@ -122,8 +122,8 @@ func TestRulesWithoutASuggestionKeepTheirPolicy(t *testing.T) {
 	ok(t, fourLines, "suggest", "--config", write(t, "limits.yaml", none), "--out", t.TempDir()+"/a.svg", "-")
 }
 
-// TestRefusedRequestsAreLeftOut: missing: deny denies them under each count, so the goal is about the
-// others.
+// TestRefusedRequestsAreLeftOut: missing: deny denies them under each count, so the goal does not count
+// them.
 func TestRefusedRequestsAreLeftOut(t *testing.T) {
 	const file = "rules: [{name: a, policy: gcra 7/m, by: user, missing: deny}]"
 	r := ruleSuggestions(t, file, fourLines, "--untouched", "100%")

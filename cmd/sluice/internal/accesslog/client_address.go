@@ -27,7 +27,7 @@ func findClientWord(b []byte, e *Entry) (client, behind []byte) {
 	}
 	e.Forwarded, b = cutForwarded(b)
 	client, behind, _ = bytes.Cut(b, space)
-	if startsWithMachine(behind) && bytes.Count(behind, space) >= 2 {
+	if startsWithAddressOrName(behind) && bytes.Count(behind, space) >= 2 {
 		_, behind, _ = bytes.Cut(behind, space)
 	}
 	return client, behind
@@ -42,14 +42,14 @@ var space = []byte{' '}
 func isHost(first, rest []byte) bool {
 	host, port := splitPort(first)
 	if len(port) == 0 {
-		return startsWithMachine(rest) && len(first) > 0 && !isListed(first) && !isIP(host)
+		return startsWithAddressOrName(rest) && len(first) > 0 && !isListed(first) && !isIP(host)
 	}
-	return len(host) > 0 && bytes.Count(rest, space) >= 2 && (startsWithMachine(rest) || !isIP(host))
+	return len(host) > 0 && bytes.Count(rest, space) >= 2 && (startsWithAddressOrName(rest) || !isIP(host))
 }
 
-// startsWithMachine reports whether the first word of b is an address, an element of a list, or a
+// startsWithAddressOrName reports whether the first word of b is an address, an element of a list, or a
 // name before the - of an IDENT.
-func startsWithMachine(b []byte) bool {
+func startsWithAddressOrName(b []byte) bool {
 	word, rest, _ := bytes.Cut(b, space)
 	if len(word) == 0 || startsWithDash(b) {
 		return false

@@ -26,7 +26,7 @@ func TestClientAndHostOfEachPrefix(t *testing.T) {
 		{"[2001:db8::1]:443 2001:db8::2 - ann", "2001:db8::1", "2001:db8::2", "ann"},
 		{"127.0.1.1:80 client.example.net - -", "127.0.1.1", "client.example.net", ""},
 
-		// And without one.
+		// The server's name without a port.
 		{"www.example.com 192.0.2.7 - -", "www.example.com", "192.0.2.7", ""},
 		{"www.example.com 192.0.2.7:5555 - ann lee", "www.example.com", "192.0.2.7", "ann lee"},
 		{"www.example.com 2001:db8::2 - ann", "www.example.com", "2001:db8::2", "ann"},
@@ -42,13 +42,13 @@ func TestClientAndHostOfEachPrefix(t *testing.T) {
 		{"192.0.2.7:5555 - -", "", "192.0.2.7", ""},
 		{"192.0.2.7:5555 - x, 6.6.6.6 - -", "", "192.0.2.7", "x, 6.6.6.6 - -"},
 
-		// A server's name that is an address, as whoever asks for it may choose.
+		// A server's name that is an address. Clients choose it with the field Host.
 		{"6.6.6.1 192.0.2.7 - -", "", "6.6.6.1", ""},
 		{"6.6.6.1:80 192.0.2.7 - -", "6.6.6.1", "192.0.2.7", ""},
 		{"192.0.2.7 6.6.6.1 - -", "", "192.0.2.7", ""},
 		{"192.0.2.7 www.example.com - ann", "", "192.0.2.7", "ann"},
 
-		// What X-Forwarded-For had.
+		// Lists of X-Forwarded-For.
 		{"198.51.100.7, 192.0.2.7 - -", "", "192.0.2.7", ""},
 		{"198.51.100.7, 192.0.2.7 - ann lee", "", "192.0.2.7", "ann lee"},
 		{"198.51.100.7,192.0.2.7 - -", "", "192.0.2.7", ""},
@@ -61,7 +61,7 @@ func TestClientAndHostOfEachPrefix(t *testing.T) {
 		{"www.example.com:443 198.51.100.7, 192.0.2.7 - -", "www.example.com", "192.0.2.7", ""},
 		{"192.0.2.7 10.0.0.1 - ann", "", "192.0.2.7", "ann"},
 
-		// Whatever the client put into it.
+		// Lists that a client forged.
 		{"6.6.6.6 x, 192.0.2.7 - -", "", "192.0.2.7", ""},
 		{"6.6.6.6 8.8.8.8, 192.0.2.7 - -", "", "192.0.2.7", ""},
 		{"6.6.6.6 8.8.8.8, 192.0.2.7 -", "", "192.0.2.7", ""},
@@ -76,7 +76,7 @@ func TestClientAndHostOfEachPrefix(t *testing.T) {
 		{"x [01/Jan/2099:00:00:00 +0000] y, 192.0.2.7 - -", "", "192.0.2.7", ""},
 		{`192.0.2.7 - ann [01/Jan/2099:00:00:00 +0000] \" 200`, "", "192.0.2.7", `ann [01/Jan/2099:00:00:00 +0000] \" 200`},
 		{"192.0.2.7 - [ann] [", "", "192.0.2.7", "[ann] ["},
-		{"6.6.6.6 - -, 192.0.2.7 - -", "", "6.6.6.6", "-, 192.0.2.7 - -"}, // or is it a user's name?
+		{"6.6.6.6 - -, 192.0.2.7 - -", "", "6.6.6.6", "-, 192.0.2.7 - -"}, // this could also be the name of a user
 		{"198.51.100.7, 192.0.2.7 10.0.0.1 - ann", "", "192.0.2.7", "ann"},
 		{"www.example.com 192.0.2.7 10.0.0.1 - ann", "www.example.com", "192.0.2.7", "ann"},
 	}

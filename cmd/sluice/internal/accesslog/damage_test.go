@@ -122,7 +122,7 @@ func TestGzip(t *testing.T) {
 	})
 }
 
-// endless gives line after line, %d being a number that grows.
+// endless returns lines without an end. %d in a line is a number that grows.
 type endless struct {
 	line string
 	n    int

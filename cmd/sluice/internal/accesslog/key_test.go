@@ -36,8 +36,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestAMissingUserIsLimitedByAddress: a server does the same, and no user name imitates an
-// address.
+// TestAMissingUserIsLimitedByAddress: a server does the same. No user name has the key of an address.
 func TestAMissingUserIsLimitedByAddress(t *testing.T) {
 	for by, set := range map[string]func(e *Entry, name string){
 		"user": func(e *Entry, name string) { e.User = []byte(name) },

@@ -16,9 +16,8 @@ import (
 	"time"
 )
 
-// A second reader, written for the eye: everything in memory, regular
-// expressions, time.Parse, encoding/json and a sort. The real one must give the
-// very same entries.
+// naiveRead is a simple reader for differential tests. It keeps all lines in memory and uses regular
+// expressions, time.Parse, encoding/json and a sort. Reader must return the same entries.
 
 // naiveEntry is an Entry that keeps its text.
 type naiveEntry struct {
@@ -73,7 +72,7 @@ func naiveRead(logs []naiveLog, o Options) ([]naiveEntry, Stats) {
 	return all, stats
 }
 
-// naiveMerge takes again and again the earliest of the files' next entries.
+// naiveMerge repeatedly takes the earliest of the next entries of all files.
 func naiveMerge(files [][]naiveEntry) (all []naiveEntry) {
 	for {
 		first := -1
@@ -93,7 +92,7 @@ func naiveMerge(files [][]naiveEntry) (all []naiveEntry) {
 func naiveLines(data []byte) []string {
 	if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
 		if z, err := gzip.NewReader(bytes.NewReader(data)); err == nil {
-			data, _ = io.ReadAll(z) // parseRequest could be unzipped
+			data, _ = io.ReadAll(z) // keeps what could be decompressed
 		} else {
 			data = nil
 		}
@@ -142,8 +141,8 @@ func naiveCLF(line string) (e naiveEntry, ok bool) {
 	if at < 0 {
 		return e, false
 	}
-	parseClient, rest := line[:at], line[at+len(" ["):]
-	if naiveControl.MatchString(parseClient) {
+	client, rest := line[:at], line[at+len(" ["):]
+	if naiveControl.MatchString(client) {
 		return e, false
 	}
 	m := naiveRest.FindStringSubmatch(rest)
@@ -153,15 +152,15 @@ func naiveCLF(line string) (e naiveEntry, ok bool) {
 	if e.Time, ok = naiveCLFStamp(m[1]); !ok {
 		return e, false
 	}
-	e.Host, parseClient = naiveHost(parseClient)
-	listed, last := naiveListed(parseClient)
+	e.Host, client = naiveHost(client)
+	listed, last := naiveListed(client)
 	w := naivePrefix.FindStringSubmatch(last)
 	if w == nil {
 		return e, false
 	}
 	e.Forwarded = strings.TrimRight(listed+w[1], ", ")
 	behind := strings.Split(w[3], " ")
-	if len(behind) > 2 && naiveMachine(w[3]) {
+	if len(behind) > 2 && naiveAddressOrName(w[3]) {
 		behind = behind[1:]
 	}
 	e.IP, e.User = naiveAddress(w[2]), naiveDash(strings.Trim(strings.Join(behind[1:], " "), " "))
@@ -170,7 +169,7 @@ func naiveCLF(line string) (e naiveEntry, ok bool) {
 	return e, true
 }
 
-// naiveStamp is where the first of all times begins that a request follows, or -1.
+// naiveStamp returns the position of the first valid time that a request follows, or -1.
 func naiveStamp(line string) int {
 	for _, m := range naiveStamped.FindAllStringSubmatchIndex(line, -1) {
 		if _, ok := naiveCLFStamp(line[m[2]:m[3]]); ok {
@@ -180,10 +179,10 @@ func naiveStamp(line string) int {
 	return -1
 }
 
-// naiveHost takes the server's name away from what stands before the time.
+// naiveHost cuts the server's name from the text before the time.
 func naiveHost(text string) (host, client string) {
 	host, client, _ = strings.Cut(text, " ")
-	withPort, named := naiveNamed.MatchString(host), naiveMachine(client)
+	withPort, named := naiveNamed.MatchString(host), naiveAddressOrName(client)
 	switch {
 	case host == "", naiveNameless.MatchString(host), strings.HasSuffix(host, ","):
 		named = false
@@ -198,7 +197,8 @@ func naiveHost(text string) (host, client string) {
 	return naiveAddress(host), client
 }
 
-// naiveListed is all that the commas before the identity's - end, and what follows.
+// naiveListed cuts the text after the last comma before the IDENT's dash. If there is no such comma,
+// listed is empty.
 func naiveListed(text string) (listed, rest string) {
 	list, _, found := strings.Cut(text+" ", " - ")
 	if i := strings.LastIndex(list, ",") + 1; found && i > 0 {
@@ -207,8 +207,8 @@ func naiveListed(text string) (listed, rest string) {
 	return "", text
 }
 
-// naiveMachine tells whether a text begins with a machine's name or address.
-func naiveMachine(text string) bool {
+// naiveAddressOrName reports whether a text begins with an address or the name of a host.
+func naiveAddressOrName(text string) bool {
 	word, _, _ := strings.Cut(text, " ")
 	list := strings.Split(word, ",")
 	switch {
@@ -226,7 +226,8 @@ func naiveIP(text string) bool {
 	return naiveIPv4.MatchString(text) || err == nil && addr.Is6()
 }
 
-// naiveLast is the last address of a list, or of no list, and what is before it.
+// naiveLast returns the last address of a list, and the addresses before it. Text without a comma is
+// one address.
 func naiveLast(text string) (others, last string) {
 	if strings.Contains(text, ",") {
 		list := strings.TrimRight(text, ", ")
@@ -281,7 +282,7 @@ func naiveISOStamp(text string) (time.Time, bool) {
 	return t.UTC(), err == nil
 }
 
-// naiveLeap writes a leap second as time.Parse takes it.
+// naiveLeap replaces second 60, which time.Parse refuses.
 func naiveLeap(text string) string {
 	return naiveSixty.ReplaceAllString(text, ":59.999999999 ")
 }
@@ -344,7 +345,7 @@ func naiveText(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// naiveMember is a member of a JSON object that lies in objects only.
+// naiveMember is a member of a JSON object. None of the objects around it is in an array.
 type naiveMember struct {
 	name  string
 	value any // string, json.Number, bool or []string
@@ -395,12 +396,12 @@ func naiveJSON(line string, o Options) (e naiveEntry, ok bool) {
 	if status := text(names[partStatus]...); regexp.MustCompile(`^[0-9]{1,3}$`).MatchString(status) {
 		e.Status, _ = strconv.Atoi(status)
 	}
-	told := e.Status > 0 || o.KeyField != "" && naiveFind(all, naiveLower(o.KeyField)) != nil
-	told = told || o.Fields == Host && naiveFind(members, names[partHost]...) != nil
+	isRequest := e.Status > 0 || o.KeyField != "" && naiveFind(all, naiveLower(o.KeyField)) != nil
+	isRequest = isRequest || o.Fields == Host && naiveFind(members, names[partHost]...) != nil
 	for _, part := range []part{partIP, partUser, partMethod, partPath, partRequest} {
-		told = told || naiveFind(members, names[part]...) != nil
+		isRequest = isRequest || naiveFind(members, names[part]...) != nil
 	}
-	return e, ok && told
+	return e, ok && isRequest
 }
 
 func naiveMembers(d *json.Decoder, prefix string) (members []naiveMember) {
@@ -425,7 +426,7 @@ func naiveMembers(d *json.Decoder, prefix string) (members []naiveMember) {
 	return members
 }
 
-// naiveArray is the strings of an array, nil if it has anything else or nothing.
+// naiveArray returns the strings of an array; nil if the array is empty or has other values.
 func naiveArray(d *json.Decoder) (list []string) {
 	mixed := false
 	for depth := 1; depth > 0; {
@@ -448,7 +449,7 @@ func naiveArray(d *json.Decoder) (list []string) {
 	return list
 }
 
-// naiveFind is the last member of the first name that there is, or nil.
+// naiveFind returns the value of the last member with the first name that exists, or nil.
 func naiveFind(members []naiveMember, names ...string) (value any) {
 	for _, name := range names {
 		for _, m := range members {

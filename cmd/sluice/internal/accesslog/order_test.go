@@ -15,8 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// logOf writes a log with a line for each word SECOND:NAME, the name being the
-// address; the word - is no log line.
+// logOf returns a log with a line for each word SECOND:ADDRESS. The word - gives an invalid line.
 func logOf(words string) []byte {
 	var b strings.Builder
 	for word := range strings.FieldsSeq(words) {
@@ -31,7 +30,7 @@ func logOf(words string) []byte {
 	return []byte(b.String())
 }
 
-// words is the inverse; ! marks a late entry.
+// words is the inverse of logOf. ! marks a late entry.
 func words(entries []naiveEntry) string {
 	var all []string
 	for _, e := range entries {
@@ -110,7 +109,7 @@ func TestInputsAreMergedByTime(t *testing.T) {
 	}
 }
 
-// A thousand rotated files must not be open all at once.
+// A process can open too few files for a thousand rotated logs.
 func TestFilesAreOpenOnlyWhileTheyAreMerged(t *testing.T) {
 	open, most := 0, 0
 	var inputs []Input
@@ -167,8 +166,8 @@ func TestAnInputThatCannotBeReadIsAnError(t *testing.T) {
 	require.LessOrEqual(t, len(entries), 2)
 }
 
-// One stamp from the future makes everything after it late; it must not be held
-// back for that until the end.
+// One time in the future makes all later entries late. The reader must not keep them in memory until the
+// end.
 func TestTheWindowShrinksAtItsMemoryLimit(t *testing.T) {
 	var stats Stats
 	var got []naiveEntry
@@ -183,12 +182,12 @@ func TestTheWindowShrinksAtItsMemoryLimit(t *testing.T) {
 	})
 	w.most = 10_000
 	for line := range int64(5_000) {
-		at := line / 40 // 40 a second, of which a second is 1,000 bytes
+		at := line / 40 // 40 lines a second, which are 1,000 bytes
 		switch {
 		case line == 2_500:
 			at = 1e9
 		case line%10 == 9:
-			at -= 3 // within what can be held
+			at -= 3 // within the memory limit
 		case line%100 == 98:
 			at -= 50 // within the minute
 		}

@@ -40,7 +40,7 @@ func TestPeekReadsGzipCutShort(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
-func TestPeekPassesOnReadErrors(t *testing.T) {
+func TestPeekReturnsReadErrors(t *testing.T) {
 	first, whole := Peek(io.MultiReader(strings.NewReader("hello"), failing{io.ErrClosedPipe}), 100)
 	require.Equal(t, "hello", string(first))
 	all, err := io.ReadAll(whole)
@@ -56,7 +56,7 @@ func TestPeekReadsTheEndOnce(t *testing.T) {
 	require.Equal(t, "hello", string(all))
 }
 
-// terminal goes on after its end.
+// terminal can be read again after its end.
 type terminal struct {
 	text  string
 	ended bool

@@ -79,7 +79,7 @@ func (r *Reader) read() error {
 		return err
 	}
 	window.flush()
-	return cmp.Or(r.ctx.Err(), m.stats.verdict())
+	return cmp.Or(r.ctx.Err(), m.stats.checkReadable())
 }
 
 // send sends a batch. After the end of the context it drops the batch, and the next read of an input

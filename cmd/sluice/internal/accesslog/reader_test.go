@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// read gives all entries of the logs, with their text copied.
+// read returns copies of all entries of the logs.
 func read(tb testing.TB, logs []naiveLog, o Options) ([]naiveEntry, Stats, error) {
 	var inputs []Input
 	for _, log := range logs {
@@ -27,7 +27,7 @@ func readInputs(tb testing.TB, inputs []Input, o Options) (entries []naiveEntry,
 	for r.Next() {
 		entries = append(entries, copied(r.Entry()))
 	}
-	require.False(tb, r.Next(), "the end is the end")
+	require.False(tb, r.Next(), "Next is false again after the end")
 	return entries, r.Stats(), r.Err()
 }
 
@@ -87,7 +87,7 @@ func TestAgreesWithTheNaiveReaderOnTheSample(t *testing.T) {
 	}
 }
 
-// generator makes logs of all formats, out of order, with all sorts of damage.
+// generator writes logs of all formats, out of order and with invalid lines.
 type generator struct {
 	*rand.Rand
 	now int64 // milliseconds since 1970
@@ -130,12 +130,12 @@ func (g *generator) line(format int) string {
 		line = line[:g.IntN(len(line)+1)]
 	}
 	if format == 3 {
-		return strings.ToValidUTF8(line, "?") // encoding/json would put U+FFFD there
+		return strings.ToValidUTF8(line, "?") // encoding/json replaces invalid bytes by U+FFFD
 	}
 	return line
 }
 
-// back is how late a line is logged: rarely, and by more or less than a window.
+// back returns the delay of a line: usually 0, otherwise less or more than the window.
 func (g *generator) back() int64 {
 	if g.IntN(4) > 0 {
 		return 0

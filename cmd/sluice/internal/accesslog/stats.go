@@ -19,8 +19,8 @@ type Stats struct {
 	Damaged      []DamagedFile
 }
 
-// verdict returns an error if too many lines were skipped, or a damaged file had no lines.
-func (s *Stats) verdict() error {
+// checkReadable returns an error if too many lines were skipped, or a damaged file had no lines.
+func (s *Stats) checkReadable() error {
 	if s.Skipped > s.Lines-s.Skipped {
 		return &UnreadableError{Lines: s.Lines, Skipped: s.Skipped, First: s.FirstSkipped}
 	}

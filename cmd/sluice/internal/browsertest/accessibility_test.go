@@ -1,5 +1,20 @@
 package browsertest
 
+// These tests promise, for the page in Chromium:
+//
+//   - The table, the charts and the exports show the numbers of the service for each kind of requests,
+//     reaction and clock (streams_test.go, clients_test.go, fleet_test.go, log_test.go, worst_test.go,
+//     export_test.go).
+//   - Each change is drawn, and the latest one wins (slider_test.go, policies_test.go).
+//   - The address has all settings, and an invalid address is reported (address_test.go).
+//   - The mouse, touch and the keyboard reach each function (explain_test.go, keyboard_test.go,
+//     layout_test.go), and each control has a name and enough contrast (accessibility_test.go,
+//     contrast_test.go).
+//   - Slow requests show the progress bar (progress_bar_test.go), and the page recovers from an outage
+//     (outage_test.go).
+//   - The static site does the same without a server (site_test.go).
+//   - Text from logs and specs is never HTML (log_test.go, policies_test.go, export_test.go).
+
 import (
 	"encoding/json"
 	"slices"

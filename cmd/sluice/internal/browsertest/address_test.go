@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAddressHoldsTheState(t *testing.T) {
+func TestAddressHasAllSettings(t *testing.T) {
 	t.Parallel()
 	b := open(t, "p=gcra+30/m&p=fixedwindow+30/m&p=movingwindow+30/m&p=gcra+1/s")
 	b.changes(func() { b.choose("#kind", "poisson") })
@@ -64,7 +64,7 @@ func TestAddressOfDefaultsIsShort(t *testing.T) {
 	b.wait("location.href === %s", quote(pageAddress(t)))
 }
 
-func TestAddressWithRubbish(t *testing.T) {
+func TestInvalidParametersAreReported(t *testing.T) {
 	t.Parallel()
 	b := blank(t)
 	for settings, message := range map[string]string{

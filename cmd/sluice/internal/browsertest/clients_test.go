@@ -11,8 +11,8 @@ func TestReactionsOfClients(t *testing.T) {
 	t.Parallel()
 	b := open(t, steady(2, "gcra 1/5s").settings())
 	for _, c := range []struct {
-		reaction                          string
-		calls, admitted, denied, unserved int
+		reaction                         string
+		calls, allowed, denied, unserved int
 	}{
 		{"wait", 3, 2, 1, 0},    // again at 6s
 		{"retry", 21, 1, 20, 1}, // 20 calls until 3.9s
@@ -22,7 +22,7 @@ func TestReactionsOfClients(t *testing.T) {
 		b.changes(func() { b.click("input[name=reaction][value=" + c.reaction + "]") })
 		row := b.table()[0]
 		require.Equal(t, c.calls, row.number(t, "Calls"), c.reaction)
-		require.Equal(t, c.admitted, row.number(t, "Admitted"), c.reaction)
+		require.Equal(t, c.allowed, row.number(t, "Allowed"), c.reaction)
 		require.Equal(t, c.denied, row.number(t, "Denied"), c.reaction)
 		require.Equal(t, c.unserved, row.number(t, "Requests never served"), c.reaction)
 	}
@@ -33,7 +33,7 @@ func TestAllClientsShareOneLimit(t *testing.T) {
 	q := steady(2, "gcra 1/5s")
 	q.Stream.Clients = 2
 	b := open(t, q.settings())
-	require.Equal(t, 2, b.table()[0].number(t, "Admitted"))
+	require.Equal(t, 2, b.table()[0].number(t, "Allowed"))
 	b.changes(func() { b.click("#shared") })
-	require.Equal(t, 1, b.table()[0].number(t, "Admitted"))
+	require.Equal(t, 1, b.table()[0].number(t, "Allowed"))
 }

@@ -70,7 +70,7 @@ func TestTextHasContrast(t *testing.T) {
 	}
 }
 
-// The measure itself: gray on white, and a schemed page that is really dark.
+// The measurement itself: gray on white, and a page that is dark in the dark scheme.
 func TestContrastIsMeasured(t *testing.T) {
 	t.Parallel()
 	b := open(t, "")

@@ -72,7 +72,7 @@ func TestMouseExplainsADecision(t *testing.T) {
 
 	x, y = b.over(2, 1)
 	b.do(chromedp.MouseEvent(chromedp.MouseMoved, x, y))
-	b.waitWords("call 1 of 10 at 1s by client-1: admitted, 2 of 3 left")
+	b.waitWords("call 1 of 10 at 1s by client-1: allowed, 2 of 3 left")
 	b.requireResult()
 	require.Equal(t, "yes", b.explanation()["Fresh"])
 
@@ -85,7 +85,7 @@ func TestClickKeepsADecision(t *testing.T) {
 	b := open(t, steady(10, "gcra 1/5s").settings())
 	x, y := b.over(1, 6)
 	b.do(chromedp.MouseEvent(chromedp.MouseMoved, x, y), chromedp.MouseClickXY(x, y))
-	b.waitWords("call 6 of 10 at 6s by client-1: admitted")
+	b.waitWords("call 6 of 10 at 6s by client-1: allowed")
 	require.Equal(t, "kept", b.text("#pinned"))
 	x, y = b.over(1, 9)
 	b.do(chromedp.MouseEvent(chromedp.MouseMoved, x, y), chromedp.MouseEvent(chromedp.MouseMoved, 5, 5))

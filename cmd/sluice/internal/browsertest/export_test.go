@@ -36,7 +36,7 @@ func (b *tab) download(button, name string) string {
 	return path
 }
 
-func TestExportedTraceIsTrue(t *testing.T) {
+func TestExportedTracePassesItsCheck(t *testing.T) {
 	t.Parallel()
 	q := steady(40, "gcra 1/5s", "movingwindow 3/20s slots=4")
 	q.Reaction = "wait"
@@ -69,8 +69,8 @@ func TestRulesOfAnInvalidPolicyAreRefused(t *testing.T) {
 	b.wait("document.querySelector('#messages').innerText.includes('policy 2')")
 }
 
-// A picture shows the last answer, so the error of the newest question remains.
-func TestExportKeepsTheErrorOfTheQuestion(t *testing.T) {
+// A picture shows the last response, so the error of the newest request remains.
+func TestExportKeepsTheErrorOfTheRequest(t *testing.T) {
 	t.Parallel()
 	b := open(t, "kind=crowd&requests=10")
 	b.enter("#requests", "1")
@@ -79,7 +79,7 @@ func TestExportKeepsTheErrorOfTheQuestion(t *testing.T) {
 	require.Contains(t, b.messages(), "choose more requests")
 }
 
-// The picture has what the table has.
+// The picture has the texts of the table.
 func TestExportedSVG(t *testing.T) {
 	t.Parallel()
 	b := open(t, "")

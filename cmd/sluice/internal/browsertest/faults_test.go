@@ -52,7 +52,7 @@ func (r *recorder) listen(event any) {
 			r.fault("%s answered %d", e.Response.URL, e.Response.Status)
 		}
 	case *network.EventLoadingFailed:
-		if !e.Canceled { // the page cancels questions that a newer one replaces
+		if !e.Canceled { // the page cancels requests that a newer one replaces
 			r.fault("%s failed: %s %s", r.sent[e.RequestID], e.ErrorText, e.BlockedReason)
 		}
 	}

@@ -6,12 +6,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A bound is promised for clocks that agree. The second process is ahead, so its first calls get units
+// The bound holds if the clocks agree. The second process is ahead, so its first calls get units
 // that are not yet due.
-func TestOwnClocksAdmitMoreThanTheClockOfTheStore(t *testing.T) {
+func TestOwnClocksAllowMoreThanTheClockOfTheStore(t *testing.T) {
 	t.Parallel()
 	b := open(t, steady(600, "gcra 10/m", "fixedwindow 10/m").settings())
-	require.NotContains(t, b.table()[0], "Admitted by process")
+	require.NotContains(t, b.table()[0], "Allowed by process")
 	b.changes(func() { b.enter("#processes", "2") })
 	b.changes(func() { b.click("button[data-clocks=five]") })
 	b.requireProcesses("1: 104, 2: 5", "1: 50, 2: 50")
@@ -21,7 +21,7 @@ func TestOwnClocksAdmitMoreThanTheClockOfTheStore(t *testing.T) {
 	b.requireProcesses("1: 6, 2: 104", "1: 52, 2: 53")
 	own := b.table()
 	for i := range own {
-		require.Greater(t, own[i].number(t, "Admitted"), store[i].number(t, "Admitted"))
+		require.Greater(t, own[i].number(t, "Allowed"), store[i].number(t, "Allowed"))
 	}
 	require.LessOrEqual(t, store[0].number(t, "Most in a period"), store[0].number(t, "Bound"))
 	require.Greater(t, own[0].number(t, "Most in a period"), own[0].number(t, "Bound"))
@@ -31,7 +31,7 @@ func TestOwnClocksAdmitMoreThanTheClockOfTheStore(t *testing.T) {
 	b.changes(func() { b.click("button[data-clocks=exact]") })
 	b.requireProcesses("1: 104, 2: 5", "1: 50, 2: 50")
 	b.changes(func() { b.enter("#processes", "1") })
-	require.Equal(t, store[0].number(t, "Admitted"), b.table()[0].number(t, "Admitted"))
+	require.Equal(t, store[0].number(t, "Allowed"), b.table()[0].number(t, "Allowed"))
 }
 
 // A user who replaces a number deletes it first.
@@ -48,10 +48,10 @@ func TestAnEmptyNumberChangesNothing(t *testing.T) {
 	require.Equal(t, before[0]["Calls"], b.table()[0]["Calls"])
 }
 
-// requireProcesses compares what each process admitted, for each policy.
+// requireProcesses compares what each process allowed, for each policy.
 func (b *tab) requireProcesses(want ...string) {
 	b.t.Helper()
 	for i, row := range b.table() {
-		require.Equal(b.t, want[i], row["Admitted by process"], row["Policy"])
+		require.Equal(b.t, want[i], row["Allowed by process"], row["Policy"])
 	}
 }

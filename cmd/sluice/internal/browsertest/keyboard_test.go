@@ -38,7 +38,7 @@ func TestKeyboardExplainsDecisions(t *testing.T) {
 		{kb.ArrowRight, false, "call 40 of 40 at 40s"},
 		{kb.Home, false, "call 1 of 40 at 1s"},
 		{kb.ArrowRight, false, "call 2 of 40 at 2s by client-1: denied, 0 of 1 left, retry after 4s"},
-		{kb.ArrowDown, false, "call 2 of 40 at 2s by client-1: admitted, 1 of 3 left"},
+		{kb.ArrowDown, false, "call 2 of 40 at 2s by client-1: allowed, 1 of 3 left"},
 		{kb.ArrowUp, false, "call 2 of 40 at 2s by client-1: denied"},
 	} {
 		if c.shift {

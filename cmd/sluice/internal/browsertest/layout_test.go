@@ -62,10 +62,10 @@ func TestPhoneControlsWork(t *testing.T) {
 	b.changes(func() { b.do(chromedp.Tap(chromedp.CSS("#shared"))) })
 	q := steady(10, "gcra 1/5s", "fixedwindow 3/20s")
 	q.Shared = true
-	b.requireTable(b.ask(q))
+	b.requireTable(b.compare(q))
 }
 
-// Text that is twice as large has room too.
+// Text can be enlarged to twice its size.
 func TestLargeTextHasRoom(t *testing.T) {
 	t.Parallel()
 	b := phone(t, "")

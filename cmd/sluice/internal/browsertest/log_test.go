@@ -39,12 +39,12 @@ func (b *tab) drop(name, content string) {
 }
 
 // requireLog checks the table for the log of lines(60) with the policy gcra 1/5s: each client has a
-// request every 2s, of which the policy admits every third.
+// request every 2s, of which the policy allows every third.
 func (b *tab) requireLog() {
 	b.t.Helper()
 	row := b.table()[0]
 	require.Equal(b.t, 60, row.number(b.t, "Calls"))
-	require.Equal(b.t, 20, row.number(b.t, "Admitted"))
+	require.Equal(b.t, 20, row.number(b.t, "Allowed"))
 	require.Contains(b.t, b.text("#results caption"), "60 requests of 2 clients")
 	require.Equal(b.t, "log", eval[string](b, "document.querySelector('#kind').value"))
 }
@@ -149,7 +149,7 @@ func TestNamesInALogAreShownAsText(t *testing.T) {
 	require.Equal(t, hostile, eval[string](b, "document.querySelector('#client').value"))
 	b.tabTo("#chart-1")
 	b.press(kb.Home)
-	b.wait("document.querySelector('#explanation-words').innerText.includes(%s)", quote(" by "+hostile+": admitted"))
+	b.wait("document.querySelector('#explanation-words').innerText.includes(%s)", quote(" by "+hostile+": allowed"))
 	require.Zero(t, eval[int](b, "document.querySelectorAll('img').length"))
 }
 

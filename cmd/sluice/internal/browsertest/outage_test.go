@@ -31,7 +31,7 @@ func TestPageRecoversWhenTheProgramStartsAgain(t *testing.T) {
 	defer second.kill()
 	b.wait("document.querySelector('#results tbody code').textContent === 'fixedwindow 3/20s'")
 	require.Empty(t, b.messages())
-	b.requireTable(b.ask(steady(10, "fixedwindow 3/20s")))
+	b.requireTable(b.compare(steady(10, "fixedwindow 3/20s")))
 	for _, fault := range b.take() {
 		require.True(t, strings.Contains(fault, "ERR_CONNECTION_") || strings.Contains(fault, "ERR_EMPTY_RESPONSE"), fault)
 	}

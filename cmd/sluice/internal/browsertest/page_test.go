@@ -17,7 +17,7 @@ func TestPageDraws(t *testing.T) {
 	require.Len(t, b.table(), 4)
 	require.NotEmpty(t, b.text("#timing"))
 	for i := range 4 {
-		require.Positive(t, b.pixels(i+1, admittedColour))
+		require.Positive(t, b.pixels(i+1, allowedColour))
 		require.Positive(t, b.pixels(i+1, deniedColour))
 	}
 }
@@ -113,8 +113,8 @@ func (b *tab) shift(key string) {
 
 // Colours of the charts in the light scheme, as CSS writes them.
 const (
-	admittedColour = "0,114,178"
-	deniedColour   = "213,94,0"
+	allowedColour = "0,114,178"
+	deniedColour  = "213,94,0"
 )
 
 // pixels returns how many pixels of the chart of a policy have a colour.

@@ -20,7 +20,7 @@ func TestProgramPrintsAnAddressWithItsPolicies(t *testing.T) {
 	require.Empty(t, b.messages())
 }
 
-func TestPoliciesStandSideBySide(t *testing.T) {
+func TestPoliciesAreDrawnSideBySide(t *testing.T) {
 	t.Parallel()
 	b := open(t, "p=gcra+30/m&p=fixedwindow+30/m")
 	require.Equal(t, []string{"gcra 30/m", "fixedwindow 30/m"}, b.specs())
@@ -37,10 +37,10 @@ func TestPoliciesAreAddedDuplicatedAndRemoved(t *testing.T) {
 	require.Equal(t, []string{"gcra 1/5s", "gcra 1/5s", "fixedwindow 3/10s", "fixedwindow 3/10s"}, b.specs())
 	b.changes(func() { b.button(3, "Remove") })
 	require.Equal(t, []string{"gcra 1/5s", "gcra 1/5s", "fixedwindow 3/10s"}, b.specs())
-	b.requireTable(b.ask(steady(10, "gcra 1/5s", "gcra 1/5s", "fixedwindow 3/10s")))
+	b.requireTable(b.compare(steady(10, "gcra 1/5s", "gcra 1/5s", "fixedwindow 3/10s")))
 }
 
-// Both clicks come before the answer to the first one is drawn, as they can with a large log.
+// Both clicks come before the response to the first one is drawn, as they can with a large log.
 func TestPolicyAddedRightAfterARemovalHasAChart(t *testing.T) {
 	t.Parallel()
 	b := open(t, steady(10, "gcra 1/5s", "fixedwindow 3/10s").settings())
@@ -52,7 +52,7 @@ func TestPolicyAddedRightAfterARemovalHasAChart(t *testing.T) {
 		})()`)
 	})
 	require.Equal(t, []string{"gcra 1/5s", "gcra 1/5s"}, b.specs())
-	require.Positive(t, b.pixels(2, admittedColour))
+	require.Positive(t, b.pixels(2, allowedColour))
 }
 
 func TestLastPolicyCannotBeRemoved(t *testing.T) {
@@ -74,7 +74,7 @@ func TestPolicyIsEdited(t *testing.T) {
 	t.Parallel()
 	b := open(t, steady(10, "gcra 1/5s", "gcra 1/5s").settings())
 	b.changes(func() { b.enter("#spec-2", "fixedwindow 4/10s") })
-	b.requireTable(b.ask(steady(10, "gcra 1/5s", "fixedwindow 4/10s")))
+	b.requireTable(b.compare(steady(10, "gcra 1/5s", "fixedwindow 4/10s")))
 }
 
 func TestInvalidPolicyIsMarkedAndTheOthersAreDrawn(t *testing.T) {
@@ -87,12 +87,12 @@ func TestInvalidPolicyIsMarkedAndTheOthersAreDrawn(t *testing.T) {
 	require.Equal(t, strings.Index(lines[1], "brust"), strings.Index(lines[2], "^"), "the mark is under the wrong word")
 	require.Contains(t, eval[string](b, "getComputedStyle(document.querySelector('#spec-error-2 pre')).fontFamily"), "monospace")
 	require.Equal(t, "true", eval[string](b, "document.querySelector('#spec-2').getAttribute('aria-invalid')"))
-	require.Positive(t, b.pixels(1, admittedColour))
-	require.Equal(t, 2, b.table()[0].number(t, "Admitted"))
+	require.Positive(t, b.pixels(1, allowedColour))
+	require.Equal(t, 2, b.table()[0].number(t, "Allowed"))
 
 	b.changes(func() { b.enter("#spec-2", "gcra 10/m burst=5") })
 	require.Empty(t, b.text("#spec-error-2"))
-	b.requireTable(b.ask(steady(10, "gcra 1/5s", "gcra 10/m burst=5")))
+	b.requireTable(b.compare(steady(10, "gcra 1/5s", "gcra 10/m burst=5")))
 }
 
 // Text of the user is never HTML.

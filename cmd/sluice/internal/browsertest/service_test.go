@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// question is a question to the service, with the members of the type Query of package compare.
-type question struct {
+// query is a request to the service, with the members of the type Query of package compare.
+type query struct {
 	Specs     []string  `json:"specs"`
 	Stream    stream    `json:"stream"`
 	Reaction  string    `json:"reaction"`
@@ -30,32 +30,32 @@ type stream struct {
 	Log      string  `json:"log"`
 }
 
-// answer is a part of the answer.
-type answer struct {
+// comparison is the part of the response that the tests read.
+type comparison struct {
 	Policies []struct {
-		Spec        string
-		Calls       int
-		Admitted    int
-		Denied      int
-		Unnecessary int
-		Unserved    int
-		Worst       int
-		Bound       int
-		Admissions  []int
+		Spec             string
+		Calls            int
+		Allowed          int
+		Denied           int
+		Unnecessary      int
+		Unserved         int
+		Worst            int
+		Bound            int
+		AllowedByProcess []int `json:"allowed_by_process"`
 	}
 }
 
-// steady returns a question about requests at equal distances: one each second.
-func steady(seconds int, specs ...string) question {
-	return question{
+// steady returns a query with requests at equal distances: one each second.
+func steady(seconds int, specs ...string) query {
+	return query{
 		Specs:    specs,
 		Stream:   stream{Kind: "steady", Requests: seconds, Length: float64(seconds), Clients: 1, Seed: 1},
 		Reaction: "ignore",
 	}
 }
 
-// settings returns the question as the page writes it after # in its address.
-func (q question) settings() string {
+// settings returns the query as the page writes it after # in its address.
+func (q query) settings() string {
 	v := url.Values{"p": q.Specs}
 	s := q.Stream
 	for name, value := range map[string]string{
@@ -81,15 +81,15 @@ func (q question) settings() string {
 	return v.Encode()
 }
 
-// ask asks the service from within the page, and returns its answer.
-func (b *tab) ask(q question) answer {
+// compare sends the query to the service from within the page, and returns the comparison.
+func (b *tab) compare(q query) comparison {
 	b.t.Helper()
 	body, err := json.Marshal(q)
 	require.NoError(b.t, err)
 	text := eval[string](b, "fetch('api/compare', { method: 'POST', body: %s }).then((r) => r.text())", quote(string(body)))
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	var reply struct {
-		Result answer
+		Result comparison
 		Error  string
 	}
 	require.NoError(b.t, json.Unmarshal([]byte(lines[len(lines)-1]), &reply))
@@ -97,8 +97,8 @@ func (b *tab) ask(q question) answer {
 	return reply.Result
 }
 
-// requireTable compares the table of results with the answer of the service.
-func (b *tab) requireTable(a answer) {
+// requireTable compares the table of results with that of the service.
+func (b *tab) requireTable(a comparison) {
 	b.t.Helper()
 	rows := b.table()
 	require.Len(b.t, rows, len(a.Policies))
@@ -106,7 +106,7 @@ func (b *tab) requireTable(a answer) {
 		row := rows[i]
 		require.Contains(b.t, row["Policy"], p.Spec)
 		for column, n := range map[string]int{
-			"Calls": p.Calls, "Admitted": p.Admitted, "Denied": p.Denied, "Most in a period": p.Worst, "Bound": p.Bound,
+			"Calls": p.Calls, "Allowed": p.Allowed, "Denied": p.Denied, "Most in a period": p.Worst, "Bound": p.Bound,
 			"Unnecessary denials": p.Unnecessary, "Requests never served": p.Unserved,
 		} {
 			require.Equal(b.t, n, row.number(b.t, column), "%s of %s", column, p.Spec)

@@ -51,7 +51,7 @@ func TestStaticSite(t *testing.T) {
 	t.Parallel()
 	need(t)
 	s := newSite(t)
-	q := question{
+	q := query{
 		Specs:    []string{"gcra 30/m", "all(fixedwindow 30/m; movingwindow 100/10m slots=5)"},
 		Stream:   stream{Kind: "bursts", Requests: 2000, Length: 3600, Clients: 4, Seed: 7},
 		Reaction: "backoff", Skews: []float64{0, 5}, OwnClocks: true,

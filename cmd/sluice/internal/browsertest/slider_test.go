@@ -10,8 +10,8 @@ import (
 )
 
 // large is about 10,000 requests and four policies.
-func large() question {
-	return question{
+func large() query {
+	return query{
 		Specs:    []string{"gcra 30/m", "tokenbucket 30/m", "fixedwindow 30/m", "movingwindow 30/m slots=12"},
 		Stream:   stream{Kind: "poisson", Requests: 10_000, Length: 18_000, Clients: 1, Seed: 1},
 		Reaction: "ignore",
@@ -40,7 +40,7 @@ func TestPictureFollowsADraggedSlider(t *testing.T) {
 
 	q.Specs[0] = b.specs()[0]
 	b.wait("document.querySelector('#results tbody code').textContent === %s", quote(q.Specs[0]))
-	b.requireTable(b.ask(q))
+	b.requireTable(b.compare(q))
 	durations := eval[[]float64](b, "performance.getEntriesByName('sluice-drawn').map((e) => e.duration)")
 	slices.Sort(durations)
 	t.Logf("from a change to its picture, %d pictures of 10,000 requests and 4 policies: median %.0f ms, maximum %.0f ms",
@@ -61,7 +61,7 @@ func TestLastOfManyQuickChangesIsDrawn(t *testing.T) {
 	})()`)
 	b.wait("document.querySelector('#results tbody code').textContent === 'gcra 100/m'")
 	q.Specs[0] = "gcra 100/m"
-	b.requireTable(b.ask(q))
+	b.requireTable(b.compare(q))
 	require.Less(t, eval[int](b, "Number(document.documentElement.dataset.drawn)"), 10, "changes that a newer one replaces are drawn too")
 }
 
@@ -83,5 +83,5 @@ func TestSliderByKeyboard(t *testing.T) {
 		})
 		require.Contains(t, b.specs(), c.spec)
 	}
-	b.requireTable(b.ask(steady(10, "gcra 4/10s burst=5", "movingwindow 6/10s slots=3")))
+	b.requireTable(b.compare(steady(10, "gcra 4/10s burst=5", "movingwindow 6/10s slots=3")))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testTimeout is for what is only waited for when something is broken.
+// testTimeout is how long a test waits before it fails.
 const testTimeout = 60 * time.Second
 
 // tab is a tab of the browser, with a profile of its own. The test fails if its page has faults.

@@ -37,34 +37,34 @@ type Client struct {
 
 // Policy is the result of one policy. If Error is not empty, the other members but Spec are zero.
 type Policy struct {
-	Spec        string  `json:"spec"`
-	Error       string  `json:"error,omitempty"`
-	Capacity    int64   `json:"capacity"` // the most units available at once
-	Count       int64   `json:"count"`    // of the limit
-	Period      float64 `json:"period"`   // of the limit
-	PeriodText  string  `json:"period_text"`
-	Calls       int64   `json:"calls"`
-	Admitted    int64   `json:"admitted"`
-	Denied      int64   `json:"denied"`
-	Unnecessary int64   `json:"unnecessary"` // denied although an exact log of the admissions would admit
-	Unserved    int64   `json:"unserved"`    // requests of which no call was admitted
-	Worst       int64   `json:"worst"`       // the most units that a key was admitted in any interval as long as the period
-	WorstFrom   float64 `json:"worst_from"`
-	WorstTo     float64 `json:"worst_to"`
-	WorstClient string  `json:"worst_client"`
-	Bound       int64   `json:"bound"`        // the most that the policy promises to admit in a period
-	LongestWait string  `json:"longest_wait"` // from 1s on in milliseconds
-	Never       int64   `json:"never"`        // denials that no wait ends
-	Admissions  []int64 `json:"admissions"`   // by process
-	Bars        Bars    `json:"bars"`
-	Level       Level   `json:"level"`
-	Marks       *Marks  `json:"marks"` // nil if there are too many in the view
+	Spec             string  `json:"spec"`
+	Error            string  `json:"error,omitempty"`
+	Capacity         int64   `json:"capacity"` // the most units available at once
+	Count            int64   `json:"count"`    // of the limit
+	Period           float64 `json:"period"`   // of the limit
+	PeriodText       string  `json:"period_text"`
+	Calls            int64   `json:"calls"`
+	Allowed          int64   `json:"allowed"`
+	Denied           int64   `json:"denied"`
+	Unnecessary      int64   `json:"unnecessary"` // denied although an exact log of the allowed calls would allow the call
+	Unserved         int64   `json:"unserved"`    // requests of which no call was allowed
+	Worst            int64   `json:"worst"`       // the most units that a key was admitted in any interval as long as the period
+	WorstFrom        float64 `json:"worst_from"`
+	WorstTo          float64 `json:"worst_to"`
+	WorstClient      string  `json:"worst_client"`
+	Bound            int64   `json:"bound"`        // the most that the policy promises to admit in a period
+	LongestWait      string  `json:"longest_wait"` // from 1s on in milliseconds
+	Never            int64   `json:"never"`        // denials that no wait ends
+	AllowedByProcess []int64 `json:"allowed_by_process"`
+	Bars             Bars    `json:"bars"`
+	Level            Level   `json:"level"`
+	Marks            *Marks  `json:"marks"` // nil if there are too many in the view
 }
 
 // Bars has the calls in the view, in bars of equal width.
 type Bars struct {
-	Admitted []int64 `json:"admitted"`
-	Denied   []int64 `json:"denied"`
+	Allowed []int64 `json:"allowed"`
+	Denied  []int64 `json:"denied"`
 }
 
 // Level has the remaining units over time for one client.
@@ -75,7 +75,7 @@ type Level struct {
 
 // Marks has the single calls in the view.
 type Marks struct {
-	Number  []int     `json:"number"` // for Explanation.Number
+	Number  []int     `json:"number"` // for ExplainRequest.Number
 	At      []float64 `json:"at"`
 	Allowed []bool    `json:"allowed"`
 }
@@ -87,8 +87,8 @@ const (
 	listed       = 50 // clients
 )
 
-// scene is a query with all that its policies share.
-type scene struct {
+// preparedQuery is a valid query with the inputs that its policies share.
+type preparedQuery struct {
 	query    *Query
 	policies []algo.Policy
 	faults   []error
@@ -98,8 +98,8 @@ type scene struct {
 	client   int32
 }
 
-func (s *Service) scene(ctx context.Context, q *Query) (*scene, error) {
-	c := &scene{query: q}
+func (s *Service) prepare(ctx context.Context, q *Query) (*preparedQuery, error) {
+	c := &preparedQuery{query: q}
 	var err error
 	if c.policies, c.faults, err = q.policies(); err != nil {
 		return nil, err
@@ -124,21 +124,21 @@ func (s *Service) scene(ctx context.Context, q *Query) (*scene, error) {
 }
 
 // since returns an instant in seconds since the start.
-func (c *scene) since(at int64) float64 { return time.Duration(at - c.start).Seconds() }
+func (c *preparedQuery) since(at int64) float64 { return time.Duration(at - c.start).Seconds() }
 
 // instant returns the instant at that many seconds since the start. A view may reach beyond the
 // instants of package algo, where nanoseconds would overflow.
-func (c *scene) instant(since float64) int64 {
+func (c *preparedQuery) instant(since float64) int64 {
 	first, last := c.since(0), c.since(algo.MaxInstant)+1
 	return c.start + int64(seconds(min(max(since, first), last)))
 }
 
-func (c *scene) run(policy algo.Policy) (*simulate.Run, error) {
+func (c *preparedQuery) run(policy algo.Policy) (*simulate.Run, error) {
 	return simulate.New(policy, c.stream, c.options)
 }
 
 func (s *Service) compare(ctx context.Context, q *Query, progress Progress) (*Comparison, error) {
-	c, err := s.scene(ctx, q)
+	c, err := s.prepare(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func (s Stream) lengthOf() float64 {
 	return s.Length
 }
 
-func (c *scene) listClients(r *Comparison) {
+func (c *preparedQuery) listClients(r *Comparison) {
 	counts := make([]Client, len(c.stream.Clients))
 	for i, name := range c.stream.Clients {
 		counts[i].Name = name
@@ -231,7 +231,7 @@ func (c *scene) listClients(r *Comparison) {
 }
 
 // decide runs one policy and writes its result into r.
-func (c *scene) decide(r *Comparison, i int, report func(requests int64) error) error {
+func (c *preparedQuery) decide(r *Comparison, i int, report func(requests int64) error) error {
 	p, out := c.policies[i], &r.Policies[i]
 	out.Spec = c.query.Specs[i]
 	if p == nil {
@@ -268,11 +268,11 @@ func (c *scene) decide(r *Comparison, i int, report func(requests int64) error) 
 }
 
 // draw adds a call to the bars and the marks.
-func (c *scene) draw(r *Comparison, out *Policy, marks *Marks, call *simulate.Call) {
+func (c *preparedQuery) draw(r *Comparison, out *Policy, marks *Marks, call *simulate.Call) {
 	at := c.since(call.At)
 	bar := min(barCount-1, max(0, int((at-r.From)/r.Width)))
 	if call.Result.Allowed {
-		out.Bars.Admitted[bar]++
+		out.Bars.Allowed[bar]++
 	} else {
 		out.Bars.Denied[bar]++
 	}
@@ -283,14 +283,14 @@ func (c *scene) draw(r *Comparison, out *Policy, marks *Marks, call *simulate.Ca
 }
 
 // fill writes the counts.
-func (p *Policy) fill(c *scene, policy algo.Policy, o simulate.Outcome) {
+func (p *Policy) fill(c *preparedQuery, policy algo.Policy, o simulate.Outcome) {
 	limit := policy.Limit()
 	p.Spec = policy.String()
 	p.Count, p.Period, p.PeriodText = limit.Count, limit.Period.Seconds(), algo.FormatDuration(limit.Period)
 	if r, err := policy.Peek(nil, simulate.Epoch, 1); err == nil {
 		p.Capacity = r.Limit
 	}
-	p.Calls, p.Admitted, p.Denied, p.Unnecessary, p.Unserved = o.Calls, o.Allowed, o.Denied, o.Unnecessary, o.Unserved
+	p.Calls, p.Allowed, p.Denied, p.Unnecessary, p.Unserved = o.Calls, o.Allowed, o.Denied, o.Unnecessary, o.Unserved
 	p.Worst, p.WorstTo = o.Worst, c.since(o.WorstEnd)
 	p.WorstFrom = p.WorstTo - limit.Period.Seconds()
 	p.WorstClient = c.stream.Clients[o.WorstClient]
@@ -299,10 +299,10 @@ func (p *Policy) fill(c *scene, policy algo.Policy, o simulate.Outcome) {
 		p.Bound = requests * replay.Cost(replay.Parts(policy)[0])
 	}
 	p.LongestWait, p.Never = algo.FormatDuration(readable(o.LongestWait)), o.Never
-	p.Admissions = o.Admissions
+	p.AllowedByProcess = o.AllowedByProcess
 }
 
-// readable rounds a long wait to milliseconds. An Explanation has the exact wait.
+// readable rounds a long wait to milliseconds. A Decision has the exact wait.
 func readable(wait time.Duration) time.Duration {
 	if wait < time.Second {
 		return wait

@@ -17,8 +17,8 @@ import (
 	"github.com/sluice-go/sluice/internal/trace"
 )
 
-// Explanation asks for one call of a Query: the call with that number, or the call nearest to a time.
-type Explanation struct {
+// ExplainRequest selects one call of a Query: the call with that number, or the call nearest to a time.
+type ExplainRequest struct {
 	Query  Query    `json:"query"`
 	Policy int      `json:"policy"` // the index of the spec
 	Number int      `json:"number"` // from 0
@@ -48,13 +48,13 @@ type Decision struct {
 	Fresh       bool    `json:"fresh"`
 	Skew        string  `json:"skew"`
 	Part        int     `json:"part"`       // from 1; 0 if the policy has no parts
-	ExactWait   string  `json:"exact_wait"` // by an exact log of the admissions
+	ExactWait   string  `json:"exact_wait"` // by an exact log of the allowed calls
 	Unnecessary bool    `json:"unnecessary"`
 }
 
-// policy returns the run of the policy that is asked for.
-func (s *Service) policy(ctx context.Context, e *Explanation) (*scene, algo.Policy, *simulate.Run, error) {
-	c, err := s.scene(ctx, &e.Query)
+// policy returns the policy of a request and its run.
+func (s *Service) policy(ctx context.Context, e *ExplainRequest) (*preparedQuery, algo.Policy, *simulate.Run, error) {
+	c, err := s.prepare(ctx, &e.Query)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -65,7 +65,7 @@ func (s *Service) policy(ctx context.Context, e *Explanation) (*scene, algo.Poli
 	return c, c.policies[e.Policy], run, err
 }
 
-func (s *Service) explain(ctx context.Context, e *Explanation, progress Progress) (*Decision, error) {
+func (s *Service) explain(ctx context.Context, e *ExplainRequest, progress Progress) (*Decision, error) {
 	c, policy, run, err := s.policy(ctx, e)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (s *Service) explain(ctx context.Context, e *Explanation, progress Progress
 }
 
 // is reports whether the call is better than the one that was found before.
-func (e *Explanation) is(c *scene, call, before *simulate.Call) bool {
+func (e *ExplainRequest) is(c *preparedQuery, call, before *simulate.Call) bool {
 	if e.Near == nil {
 		return call.Number == e.Number
 	}
@@ -95,7 +95,7 @@ func (e *Explanation) is(c *scene, call, before *simulate.Call) bool {
 	return before == nil || distance(call) < distance(before)
 }
 
-func (c *scene) decision(policy algo.Policy, call *simulate.Call, calls int) *Decision {
+func (c *preparedQuery) decision(policy algo.Policy, call *simulate.Call, calls int) *Decision {
 	r := &call.Result
 	d := &Decision{
 		Number: call.Number, Calls: calls, At: c.since(call.At), AtText: c.timeText(call.At), Now: c.timeText(call.Now),
@@ -111,7 +111,7 @@ func (c *scene) decision(policy algo.Policy, call *simulate.Call, calls int) *De
 }
 
 // timeText returns a time of a log, or the time since the start of a generated stream.
-func (c *scene) timeText(at int64) string {
+func (c *preparedQuery) timeText(at int64) string {
 	if c.query.Stream.Kind == "log" {
 		return time.Unix(0, at).UTC().Format("2006-01-02 15:04:05.999999999") + " UTC"
 	}
@@ -135,7 +135,7 @@ type Text struct {
 const maxTraced = 50_000
 
 // trace returns the calls of one policy as a trace with its decisions.
-func (s *Service) trace(ctx context.Context, e *Explanation) (*Text, error) {
+func (s *Service) trace(ctx context.Context, e *ExplainRequest) (*Text, error) {
 	c, policy, run, err := s.policy(ctx, e)
 	if err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func (s *Service) trace(ctx context.Context, e *Explanation) (*Text, error) {
 }
 
 // traceKeys returns a word for each client.
-func traceKeys(c *scene) []string {
+func traceKeys(c *preparedQuery) []string {
 	keys := make([]string, len(c.stream.Clients))
 	for i, name := range c.stream.Clients {
 		keys[i] = traceWord.Replace(name)

@@ -21,8 +21,8 @@ import (
 var files embed.FS
 
 const (
-	maxQuestion = 1 << 20   // bytes of JSON
-	maxLog      = 256 << 20 // bytes of a log
+	maxRequest = 1 << 20   // bytes of JSON
+	maxLog     = 256 << 20 // bytes of a log
 )
 
 var errTooLarge = errors.New("the log is larger than 256 MB; use a part of it, or sluice replay, which has no limit")
@@ -57,11 +57,11 @@ func Handler(s *Service) http.Handler {
 	})
 }
 
-// serveCall answers with lines of JSON: {"progress":SHARE} while a long question is answered, then
+// serveCall responds with lines of JSON: {"progress":SHARE} while a long request runs, then
 // {"result":...} or {"error":TEXT}.
 func (s *Service) serveCall(w http.ResponseWriter, r *http.Request) {
 	method := r.PathValue("method")
-	largest := int64(maxQuestion)
+	largest := int64(maxRequest)
 	if method == "log" {
 		largest = maxLog
 	}
@@ -87,11 +87,11 @@ type lines struct {
 	begin   time.Time
 }
 
-// quietTime is how long a question may take before the page hears of its progress.
-const quietTime = 300 * time.Millisecond
+// progressDelay is how long a request runs before the response reports its progress.
+const progressDelay = 300 * time.Millisecond
 
 func (l *lines) progress(share float64) {
-	if time.Since(l.begin) > quietTime {
+	if time.Since(l.begin) > progressDelay {
 		l.write(map[string]float64{"progress": share})
 	}
 }
@@ -99,8 +99,8 @@ func (l *lines) progress(share float64) {
 func (l *lines) write(v any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := json.NewEncoder(l.w).Encode(v); err != nil { // or the page has gone
-		_, _ = io.WriteString(l.w, `{"error":"the answer cannot be encoded"}`+"\n")
+	if err := json.NewEncoder(l.w).Encode(v); err != nil { // or the page has closed the connection
+		_, _ = io.WriteString(l.w, `{"error":"the response cannot be encoded"}`+"\n")
 	}
 	_ = l.control.Flush()
 }

@@ -1,7 +1,5 @@
 package compare_test
 
-// These tests promise that only the page itself, on this machine, gets answers.
-
 import (
 	"bufio"
 	"crypto/sha256"
@@ -20,7 +18,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/compare"
 )
 
-const question = `{"specs":["gcra 10/m"],"stream":{"kind":"steady","requests":10,"length":10,"clients":1}}`
+const compareQuery = `{"specs":["gcra 10/m"],"stream":{"kind":"steady","requests":10,"length":10,"clients":1}}`
 
 func request(method, path, body string, header ...string) *http.Request {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
@@ -51,8 +49,8 @@ func TestThePageIsServedUnderAStrictContentPolicy(t *testing.T) {
 	require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
 }
 
-func TestQuestionsAreAnsweredInLinesOfJSON(t *testing.T) {
-	w := serve(request("POST", "/api/compare", question, "Origin", "http://127.0.0.1:8090", "Sec-Fetch-Site", "same-origin"))
+func TestResponsesAreLinesOfJSON(t *testing.T) {
+	w := serve(request("POST", "/api/compare", compareQuery, "Origin", "http://127.0.0.1:8090", "Sec-Fetch-Site", "same-origin"))
 	require.Equal(t, 200, w.Code)
 	var last struct{ Result *compare.Comparison }
 	for lines := bufio.NewScanner(w.Body); lines.Scan(); {
@@ -61,19 +59,19 @@ func TestQuestionsAreAnsweredInLinesOfJSON(t *testing.T) {
 	require.Equal(t, 10, last.Result.Requests)
 }
 
-func TestErrorsAreAnsweredInJSON(t *testing.T) {
+func TestErrorsAreJSON(t *testing.T) {
 	w := serve(request("POST", "/api/compare", `{}`))
 	require.JSONEq(t, `{"error":"0 policies; want 1 to 12"}`, w.Body.String())
 }
 
 func TestOtherSitesAndOtherHostsAreRefused(t *testing.T) {
 	for name, r := range map[string]*http.Request{
-		"a name that resolves to this machine": request("POST", "/api/compare", question, "Host", "evil.example:8090"),
+		"a name that resolves to this machine": request("POST", "/api/compare", compareQuery, "Host", "evil.example:8090"),
 		"an address of the network":            request("GET", "/", "", "Host", "192.0.2.1:8090"),
-		"a form of another site":               request("POST", "/api/compare", question, "Sec-Fetch-Site", "cross-site"),
-		"another port":                         request("POST", "/api/compare", question, "Sec-Fetch-Site", "same-site"),
-		"a script of another origin":           request("POST", "/api/compare", question, "Origin", "http://evil.example"),
-		"a sandboxed frame":                    request("POST", "/api/compare", question, "Origin", "null"),
+		"a form of another site":               request("POST", "/api/compare", compareQuery, "Sec-Fetch-Site", "cross-site"),
+		"another port":                         request("POST", "/api/compare", compareQuery, "Sec-Fetch-Site", "same-site"),
+		"a script of another origin":           request("POST", "/api/compare", compareQuery, "Origin", "http://evil.example"),
+		"a sandboxed frame":                    request("POST", "/api/compare", compareQuery, "Origin", "null"),
 		"a link of another site":               request("GET", "/", "", "Sec-Fetch-Site", "cross-site"),
 	} {
 		w := serve(r)
@@ -84,7 +82,7 @@ func TestOtherSitesAndOtherHostsAreRefused(t *testing.T) {
 		"the address bar": request("GET", "/", "", "Sec-Fetch-Site", "none"),
 		"localhost":       request("GET", "/", "", "Host", "localhost:8090"),
 		"IPv6":            request("GET", "/", "", "Host", "[::1]:8090"),
-		"curl":            request("POST", "/api/compare", question),
+		"curl":            request("POST", "/api/compare", compareQuery),
 	} {
 		require.Equal(t, 200, serve(r).Code, name)
 	}

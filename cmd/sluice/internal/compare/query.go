@@ -14,7 +14,7 @@ import (
 	"github.com/sluice-go/sluice/compose"
 )
 
-// Query is a comparison that the page asks for. It is also what the page keeps in its URL.
+// Query is a request for a comparison. The page also keeps it in its URL.
 type Query struct {
 	Specs     []string          `json:"specs"` // 1 to MaxSpecs
 	Stream    Stream            `json:"stream"`

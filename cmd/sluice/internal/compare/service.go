@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
 )
 
-// Service answers the page. It keeps the last logs that were read. It is safe for concurrent use.
+// Service handles the requests of the page. It keeps the last logs that were read. It is safe for concurrent use.
 type Service struct {
 	mu     sync.Mutex
 	logs   []namedStream // the newest last
@@ -46,9 +46,9 @@ func (s *Service) Call(ctx context.Context, method string, body io.Reader, progr
 	case "compare":
 		return decoded(body, func(q *Query) (*Comparison, error) { return s.compare(ctx, q, progress) })
 	case "explain":
-		return decoded(body, func(e *Explanation) (*Decision, error) { return s.explain(ctx, e, progress) })
+		return decoded(body, func(e *ExplainRequest) (*Decision, error) { return s.explain(ctx, e, progress) })
 	case "trace":
-		return decoded(body, func(e *Explanation) (*Text, error) { return s.trace(ctx, e) })
+		return decoded(body, func(e *ExplainRequest) (*Text, error) { return s.trace(ctx, e) })
 	case "rules":
 		return decoded(body, func(q *Query) (*Text, error) { return rules(q) })
 	case "log":
@@ -58,14 +58,14 @@ func (s *Service) Call(ctx context.Context, method string, body io.Reader, progr
 }
 
 // decoded decodes the body, which must begin with a JSON value without unknown members.
-func decoded[Q, R any](body io.Reader, answer func(*Q) (R, error)) (any, error) {
-	query := new(Q)
+func decoded[Q, R any](body io.Reader, handle func(*Q) (R, error)) (any, error) {
+	request := new(Q)
 	d := json.NewDecoder(body)
 	d.DisallowUnknownFields()
-	if err := d.Decode(query); err != nil {
+	if err := d.Decode(request); err != nil {
 		return nil, fmt.Errorf("the body is not valid JSON for this method: %w", err)
 	}
-	return answer(query)
+	return handle(request)
 }
 
 // Log is an access log that the service has read.

@@ -1,8 +1,5 @@
 package compare_test
 
-// These tests promise what the page can rely on: every answer follows from the same calls, every
-// export can be used as it is, and every invalid question gets an error that says what to do.
-
 import (
 	"bytes"
 	"compress/gzip"
@@ -26,49 +23,49 @@ func query(specs ...string) compare.Query {
 	return compare.Query{Specs: specs, Stream: compare.Stream{Kind: "poisson", Requests: 500, Length: 600, Clients: 3, Seed: 1}}
 }
 
-// ask calls a method with a question as JSON.
-func ask(s *compare.Service, method string, question any) (any, error) {
-	body, err := json.Marshal(question)
+// call calls a method with a request as JSON.
+func call(s *compare.Service, method string, request any) (any, error) {
+	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
 	}
 	return s.Call(context.Background(), method, bytes.NewReader(body), func(float64) {})
 }
 
-func answer[R any](t *testing.T, s *compare.Service, method string, question any) R {
+func result[R any](t *testing.T, s *compare.Service, method string, request any) R {
 	t.Helper()
-	got, err := ask(s, method, question)
+	got, err := call(s, method, request)
 	require.NoError(t, err)
 	return got.(R)
 }
 
 var all = []string{"gcra 10/m burst=3", "tokenbucket 10/m refill=interval", "fixedwindow 10/m align=clock", "movingwindow 10/m slots=4", "all(gcra 1/s; gcra 10/m)"}
 
-func TestAnswersAgreeWithEachOther(t *testing.T) {
+func TestPartsOfAResponseAgree(t *testing.T) {
 	s := compare.NewService()
 	for _, reaction := range []simulate.Reaction{simulate.Ignore, simulate.Retry, simulate.Backoff, simulate.Wait} {
 		q := query(all...)
 		q.Reaction, q.Skews, q.OwnClocks = reaction, []float64{0, 5, -3600}, reaction == simulate.Retry
-		c := answer[*compare.Comparison](t, s, "compare", q)
+		c := result[*compare.Comparison](t, s, "compare", q)
 		require.Len(t, c.Policies, len(all))
 		for i, p := range c.Policies {
 			var bars, calls, processes int64
-			for j := range p.Bars.Admitted {
-				bars += p.Bars.Admitted[j]
-				calls += p.Bars.Admitted[j] + p.Bars.Denied[j]
+			for j := range p.Bars.Allowed {
+				bars += p.Bars.Allowed[j]
+				calls += p.Bars.Allowed[j] + p.Bars.Denied[j]
 			}
-			for _, n := range p.Admissions {
+			for _, n := range p.AllowedByProcess {
 				processes += n
 			}
-			require.Equal(t, p.Admitted, processes)
-			require.Equal(t, p.Admitted+p.Denied, p.Calls)
+			require.Equal(t, p.Allowed, processes)
+			require.Equal(t, p.Allowed+p.Denied, p.Calls)
 			if reaction == simulate.Ignore { // otherwise calls can come after the end of the view
-				require.Equal(t, p.Admitted, bars)
+				require.Equal(t, p.Allowed, bars)
 				require.Equal(t, p.Calls, calls)
 				require.Len(t, p.Marks.At, int(p.Calls))
 			}
 			for _, number := range []int{0, int(p.Calls) / 2, int(p.Calls) - 1} {
-				d := answer[*compare.Decision](t, s, "explain", compare.Explanation{Query: q, Policy: i, Number: number})
+				d := result[*compare.Decision](t, s, "explain", compare.ExplainRequest{Query: q, Policy: i, Number: number})
 				require.Equal(t, number, d.Number)
 				require.EqualValues(t, p.Calls, d.Calls)
 				require.Equal(t, d.Remaining, d.Available+d.Refilled-d.Paid)
@@ -85,7 +82,7 @@ func TestExplainFindsTheCallNearestToATime(t *testing.T) {
 	q := query(all[0])
 	q.Stream = compare.Stream{Kind: "steady", Requests: 10, Length: 10, Clients: 1}
 	near := 3.4
-	d := answer[*compare.Decision](t, compare.NewService(), "explain", compare.Explanation{Query: q, Near: &near})
+	d := result[*compare.Decision](t, compare.NewService(), "explain", compare.ExplainRequest{Query: q, Near: &near})
 	require.Equal(t, &compare.Decision{
 		Number: 2, Calls: 10, At: 3, AtText: "3s", Now: "3s", Client: "client-1", Attempt: 1, Process: 1,
 		Allowed: true, Limit: 3, Cost: 1, Available: 1, Refilled: 0, Paid: 1, Remaining: 0,
@@ -94,7 +91,7 @@ func TestExplainFindsTheCallNearestToATime(t *testing.T) {
 }
 
 func TestAnInvalidSpecDoesNotHideTheOthers(t *testing.T) {
-	c := answer[*compare.Comparison](t, compare.NewService(), "compare", query("gcra 10/m", "gcra 10/fortnight", ""))
+	c := result[*compare.Comparison](t, compare.NewService(), "compare", query("gcra 10/m", "gcra 10/fortnight", ""))
 	require.Empty(t, c.Policies[0].Error)
 	require.Contains(t, c.Policies[1].Error, "fortnight")
 	require.Contains(t, c.Policies[1].Error, "^", "the wrong word is marked")
@@ -106,7 +103,7 @@ func TestWorstCaseIsWithinTheBoundOfItsPolicy(t *testing.T) {
 	for i := range all {
 		q := query(all...)
 		q.Stream = compare.Stream{Kind: "worst", Target: i}
-		p := answer[*compare.Comparison](t, compare.NewService(), "compare", q).Policies[i]
+		p := result[*compare.Comparison](t, compare.NewService(), "compare", q).Policies[i]
 		require.LessOrEqual(t, p.Worst, p.Bound, all[i])
 		require.GreaterOrEqual(t, p.Worst, p.Bound-1, all[i])
 		require.Zero(t, p.Denied, all[i])
@@ -119,7 +116,7 @@ func TestPartsWithDifferentCostsAreWithinTheirBound(t *testing.T) {
 		for _, kind := range []string{"poisson", "bursts", "worst"} {
 			q := query(spec)
 			q.Stream.Kind = kind
-			p := answer[*compare.Comparison](t, compare.NewService(), "compare", q).Policies[0]
+			p := result[*compare.Comparison](t, compare.NewService(), "compare", q).Policies[0]
 			require.LessOrEqual(t, p.Worst, p.Bound, "%s: %s", kind, spec)
 			require.Greater(t, p.Worst, p.Bound/4, "%s: %s", kind, spec)
 		}
@@ -129,7 +126,7 @@ func TestPartsWithDifferentCostsAreWithinTheirBound(t *testing.T) {
 func TestTheViewSelectsBarsLevelAndMarks(t *testing.T) {
 	q := query(all[0])
 	q.View = compare.View{From: 100, To: 160, Client: "client-2"}
-	c := answer[*compare.Comparison](t, compare.NewService(), "compare", q)
+	c := result[*compare.Comparison](t, compare.NewService(), "compare", q)
 	require.Equal(t, "client-2", c.Client)
 	p := c.Policies[0]
 	for _, at := range append(p.Marks.At, p.Level.At...) {
@@ -143,7 +140,7 @@ func TestTheViewSelectsBarsLevelAndMarks(t *testing.T) {
 func TestAViewCanBeLongerThanAllTimes(t *testing.T) {
 	q := query(all[0])
 	q.View = compare.View{From: -1e300, To: 1e12}
-	p := answer[*compare.Comparison](t, compare.NewService(), "compare", q).Policies[0]
+	p := result[*compare.Comparison](t, compare.NewService(), "compare", q).Policies[0]
 	require.Len(t, p.Marks.At, int(p.Calls))
 }
 
@@ -160,7 +157,7 @@ func TestExportedTracesPassTheirCheck(t *testing.T) {
 			} else if i > 0 {
 				break
 			}
-			text := answer[*compare.Text](t, s, "trace", compare.Explanation{Query: q, Policy: i})
+			text := result[*compare.Text](t, s, "trace", compare.ExplainRequest{Query: q, Policy: i})
 			parsed, err := trace.Parse(strings.NewReader(text.Text), text.Name)
 			require.NoError(t, err)
 			differences, err := parsed.Check()
@@ -173,7 +170,7 @@ func TestExportedTracesPassTheirCheck(t *testing.T) {
 
 func TestExportedRulesAreARuleFile(t *testing.T) {
 	q := query(append(all, "gcra 10/m cost=3 burst=9", "all(gcra 10/s cost=2; gcra 100/m cost=2)")...)
-	text := answer[*compare.Text](t, compare.NewService(), "rules", q)
+	text := result[*compare.Text](t, compare.NewService(), "rules", q)
 	file, err := config.Parse(text.Name, []byte(text.Text))
 	require.NoError(t, err)
 	require.Len(t, file.Rules, len(q.Specs))
@@ -187,7 +184,7 @@ func TestExportedRulesAreARuleFile(t *testing.T) {
 	require.Contains(t, text.Text, "# A rule by ip limits all addresses of an IPv6 /64 together.")
 
 	q.Shared = true
-	text = answer[*compare.Text](t, compare.NewService(), "rules", q)
+	text = result[*compare.Text](t, compare.NewService(), "rules", q)
 	file, err = config.Parse(text.Name, []byte(text.Text))
 	require.NoError(t, err)
 	require.Equal(t, "everything", file.Rules[0].ByString())
@@ -196,7 +193,7 @@ func TestExportedRulesAreARuleFile(t *testing.T) {
 
 // One rule cannot charge 2 units to one part and 1 to the other.
 func TestRulesOfPartsWithDifferentCostsAreRefused(t *testing.T) {
-	_, err := ask(compare.NewService(), "rules", query("gcra 1/s", "all(gcra 10/s cost=2; gcra 100/m)"))
+	_, err := call(compare.NewService(), "rules", query("gcra 1/s", "all(gcra 10/s cost=2; gcra 100/m)"))
 	require.ErrorContains(t, err, "policy 2: the parts of all(gcra 10/s cost=2; gcra 100/m) have different costs")
 }
 
@@ -211,7 +208,7 @@ func TestTracesOfClientsWithOddNames(t *testing.T) {
 	require.NoError(t, err)
 	q := query("gcra 1/h burst=1")
 	q.Stream = compare.Stream{Kind: "log", Log: got.(*compare.Log).ID}
-	text := answer[*compare.Text](t, s, "trace", compare.Explanation{Query: q})
+	text := result[*compare.Text](t, s, "trace", compare.ExplainRequest{Query: q})
 	require.Equal(t, 9, strings.Count(text.Text, "-> ok"), "each client has a key of its own:\n%s", text.Text)
 	parsed, err := trace.Parse(strings.NewReader(text.Text), text.Name)
 	require.NoError(t, err)
@@ -240,11 +237,11 @@ func TestALogIsReadOnceAndReplayed(t *testing.T) {
 		require.Equal(t, compare.Log{ID: log.ID, Requests: 3, Clients: 2, Skipped: 1}, *log)
 		q := query("fixedwindow 1/m")
 		q.Stream = compare.Stream{Kind: "log", Log: log.ID}
-		c := answer[*compare.Comparison](t, s, "compare", q)
+		c := result[*compare.Comparison](t, s, "compare", q)
 		require.Equal(t, "2015-05-17T10:05:03Z", c.Start)
 		require.Equal(t, []compare.Client{{Name: "192.0.2.1", Requests: 2}, {Name: "192.0.2.2", Requests: 1}}, c.Clients)
-		require.EqualValues(t, 2, c.Policies[0].Admitted)
-		d := answer[*compare.Decision](t, s, "explain", compare.Explanation{Query: q, Number: 2})
+		require.EqualValues(t, 2, c.Policies[0].Allowed)
+		d := result[*compare.Decision](t, s, "explain", compare.ExplainRequest{Query: q, Number: 2})
 		require.Equal(t, "2015-05-17 10:05:05 UTC", d.AtText)
 		require.Equal(t, "58s", d.RetryAfter)
 	}
@@ -284,7 +281,7 @@ func TestAServiceKeepsTheLastLogs(t *testing.T) {
 	for i, id := range ids {
 		q := query("gcra 1/s")
 		q.Stream = compare.Stream{Kind: "log", Log: id}
-		_, err := ask(s, "compare", q)
+		_, err := call(s, "compare", q)
 		if i == 0 {
 			require.ErrorContains(t, err, "drop the file onto the page again")
 		} else {
@@ -293,7 +290,7 @@ func TestAServiceKeepsTheLastLogs(t *testing.T) {
 	}
 }
 
-func TestInvalidQuestionsSayWhatToDo(t *testing.T) {
+func TestErrorsSayWhatToDo(t *testing.T) {
 	type change func(*compare.Query)
 	for name, c := range map[string]struct {
 		change change
@@ -318,17 +315,17 @@ func TestInvalidQuestionsSayWhatToDo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q := query("gcra 10/m")
 			c.change(&q)
-			_, err := ask(compare.NewService(), "compare", q)
+			_, err := call(compare.NewService(), "compare", q)
 			if c.want != "" {
 				require.ErrorContains(t, err, c.want)
 				return
 			}
 			require.NoError(t, err)
 			for _, method := range []string{"explain", "trace"} {
-				_, err = ask(compare.NewService(), method, compare.Explanation{Query: q})
+				_, err = call(compare.NewService(), method, compare.ExplainRequest{Query: q})
 				require.ErrorContains(t, err, "no valid policy 1")
 			}
-			_, err = ask(compare.NewService(), "rules", q)
+			_, err = call(compare.NewService(), "rules", q)
 			require.ErrorContains(t, err, "policy 1:")
 		})
 	}
@@ -342,10 +339,10 @@ func TestInvalidQuestionsSayWhatToDo(t *testing.T) {
 		_, err := compare.NewService().Call(context.Background(), "compare", strings.NewReader(body), func(float64) {})
 		require.ErrorContains(t, err, want, "%q", body)
 	}
-	_, err := ask(compare.NewService(), "drop-tables", nil)
+	_, err := call(compare.NewService(), "drop-tables", nil)
 	require.ErrorContains(t, err, `unknown method "drop-tables"`)
 	q := query("gcra 10/m")
-	_, err = ask(compare.NewService(), "explain", compare.Explanation{Query: q, Number: 501})
+	_, err = call(compare.NewService(), "explain", compare.ExplainRequest{Query: q, Number: 501})
 	require.ErrorContains(t, err, "no call 502; want 1 to")
 }
 
@@ -366,7 +363,7 @@ func TestInvalidLogsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// A browser reads no answer before it has sent the whole log.
+// A browser reads no response before it has sent the whole log.
 func TestALogWithTooManyRequestsIsReadToItsEnd(t *testing.T) {
 	log := strings.NewReader(strings.Repeat("{\"time\":1000000000,\"ip\":\"192.0.2.1\"}\n", simulate.MaxLogged+100_000))
 	_, err := compare.NewService().Call(context.Background(), "log", log, func(float64) {})
@@ -374,7 +371,7 @@ func TestALogWithTooManyRequestsIsReadToItsEnd(t *testing.T) {
 	require.Zero(t, log.Len())
 }
 
-// The race detector checks that an upload that fails after the answer shares nothing with it.
+// The race detector checks that an upload that fails after the response shares nothing with it.
 func TestACancelledLogEnds(t *testing.T) {
 	for range 50 {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -389,7 +386,7 @@ func TestACancelledLogEnds(t *testing.T) {
 	}
 }
 
-func TestACancelledQuestionEnds(t *testing.T) {
+func TestACanceledRequestEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	q := query(all...)
 	q.Stream.Requests = simulate.MaxArrivals
@@ -412,7 +409,7 @@ func TestProgressGrowsToTheEnd(t *testing.T) {
 	require.LessOrEqual(t, shares[len(shares)-1], 1.0)
 }
 
-// FuzzCall: no question makes the service panic, and every answer can be encoded.
+// FuzzCall: no request makes the service panic, and every result can be encoded.
 func FuzzCall(f *testing.F) {
 	small := query("gcra 10/m burst=3", "movingwindow 5/s slots=3")
 	small.Stream.Requests = 20
@@ -422,7 +419,7 @@ func FuzzCall(f *testing.F) {
 		require.NoError(f, err)
 		f.Add("compare", body)
 	}
-	body, err := json.Marshal(compare.Explanation{Query: small, Number: 3})
+	body, err := json.Marshal(compare.ExplainRequest{Query: small, Number: 3})
 	require.NoError(f, err)
 	f.Add("explain", body)
 	f.Add("trace", body)

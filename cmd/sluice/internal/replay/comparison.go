@@ -79,8 +79,7 @@ func (c *Comparison[T]) Add(ctx context.Context, at time.Time, in T, client []by
 	return nil
 }
 
-// addShares counts one newly denied or newly allowed request. results has the verdicts of the rules that
-// denied it.
+// addShares counts one newly denied or newly allowed request. results has the decisions of the rules.
 func addShares(shares map[string]RuleShare, results []compose.RuleResult) {
 	alone := denier(results)
 	for i := range results {

@@ -14,7 +14,7 @@ type Replay struct {
 	ids      map[string]int32 // numbers keys in the order of their first requests
 	timeline Timeline
 	report   Report // without what Report adds
-	verdicts []bool
+	allowed  []bool // by each policy, for the latest request
 }
 
 // column has one policy and its counts.
@@ -32,7 +32,7 @@ func New(policies ...algo.Policy) *Replay {
 	r := &Replay{
 		ids:      make(map[string]int32),
 		timeline: newTimeline(len(policies)),
-		verdicts: make([]bool, len(policies)),
+		allowed:  make([]bool, len(policies)),
 	}
 	for _, p := range policies {
 		r.columns = append(r.columns, newColumn(p))
@@ -64,11 +64,11 @@ func (r *Replay) Add(at time.Time, key []byte) error {
 		if err != nil {
 			return fmt.Errorf("replay: key %q under %v: %w", key, r.columns[i].Policy, err)
 		}
-		r.verdicts[i] = allowed
+		r.allowed[i] = allowed
 		r.timeline.count(i, allowed)
 	}
 	r.report.Requests++
-	if slices.Contains(r.verdicts, true) && slices.Contains(r.verdicts, false) {
+	if slices.Contains(r.allowed, true) && slices.Contains(r.allowed, false) {
 		r.disagree(at, string(key))
 	}
 	return nil
@@ -79,7 +79,7 @@ func (r *Replay) disagree(at time.Time, key string) {
 	r.report.Disagreements++
 	known := slices.ContainsFunc(r.report.Examples, func(e Example) bool { return e.Key == key })
 	if len(r.report.Examples) < maxExamples && !known {
-		r.report.Examples = append(r.report.Examples, Example{at.UTC(), key, slices.Clone(r.verdicts)})
+		r.report.Examples = append(r.report.Examples, Example{at.UTC(), key, slices.Clone(r.allowed)})
 	}
 }
 

@@ -77,7 +77,7 @@ func TestTopDeniedIsOrderedAndCut(t *testing.T) {
 	require.Len(t, all.TopDenied, 4285)
 }
 
-func TestAdmittedIsWithinTheBound(t *testing.T) {
+func TestAdmittedUnitsAreWithinTheBound(t *testing.T) {
 	ps := policies(t, "gcra 10/m burst=5", "tokenbucket 10/m refill=interval", "fixedwindow 10/m",
 		"fixedwindow 10/m align=clock", "movingwindow 10/m", "movingwindow 10/m slots=12 trailing=whole", "all(gcra 3/s; gcra 10/m)", "all(gcra 20/m; gcra 60/m burst=10 cost=5)", "gcra 60/m burst=10 cost=5")
 	r := replay.New(ps...)
@@ -95,9 +95,8 @@ func TestAdmittedIsWithinTheBound(t *testing.T) {
 	}
 }
 
-// BenchmarkMemory reports the bytes that a key costs under one policy: on a site
-// whose visitors come now and then, and where every key comes in every second, in
-// stamps of whole seconds as logs have them.
+// BenchmarkMemory reports the bytes of a key under one policy: with 200 seconds between two requests of
+// a key, and with a request of each key in each second. The times are whole seconds, as in most logs.
 func BenchmarkMemory(b *testing.B) {
 	for _, c := range []struct {
 		name             string

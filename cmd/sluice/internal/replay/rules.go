@@ -120,7 +120,7 @@ type RulesReport struct {
 	Timeline Timeline // by rule, for the requests that it applies to; the last row is for all rules together
 }
 
-// RuleOutcome has the counts of one rule. Allowed and Denied are the rule's own verdicts. Only
+// RuleOutcome has the counts of one rule. Allowed and Denied count the rule's own decisions. Only
 // requests that all rules allowed have charged it.
 type RuleOutcome struct {
 	Rule     string

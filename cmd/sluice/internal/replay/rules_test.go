@@ -35,11 +35,11 @@ func TestRulesDecideTogether(t *testing.T) {
 	r := newRules(t)
 	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i, v := range []visit{
-		{"ann", "x"}, // costs under all three
+		{"ann", "x"}, // charged under all three
 		{"bob", "x"}, // denied by where; costs bob nothing
 		{"ann", ""},  // denied by tried, in shadow
 		{"ann", "y"}, // denied by who; costs y nothing
-		{"bob", "y"}, // costs under all three
+		{"bob", "y"}, // charged under all three
 		{"ann", "y"}, // denied by who and where
 	} {
 		_, err := r.Add(t.Context(), start.Add(time.Duration(i)*time.Second), v)

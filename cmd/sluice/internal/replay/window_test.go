@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWindowAddsUpTheLastPeriod: a plain list of all admissions has the same sum.
+// TestWindowAddsUpTheLastPeriod: a plain list of all allowed requests has the same sum.
 func TestWindowAddsUpTheLastPeriod(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -47,8 +47,7 @@ func TestWindowDropsOldRuns(t *testing.T) {
 	require.EqualValues(t, 60, w.add(10_000e9-1e9, 0, 60e9))
 }
 
-// BenchmarkWindow adds to a window that holds very many instants, which must not
-// make it slower.
+// BenchmarkWindow adds to a window with 100,000 instants, which must not make it slower.
 func BenchmarkWindow(b *testing.B) {
 	var w window
 	for i := 0; b.Loop(); i++ {

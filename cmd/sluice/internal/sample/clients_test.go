@@ -1,5 +1,8 @@
 package sample
 
+// These tests promise that the bundled log is the one that this code generates, and that each line is a
+// request from an address that is reserved for documentation (sample_test.go).
+
 import (
 	"fmt"
 	"time"
@@ -11,8 +14,8 @@ const (
 	safari  = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_3 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.3 Mobile/15E148 Safari/604.1"
 )
 
-// people come, look at some pages and go. A page is a handful of requests within a
-// second or two: a limit should let that pass.
+// people adds visitors who view some pages. Each page causes a few requests within a second or two, which
+// a limit should allow.
 func (d *day) people() {
 	for i := range 70 {
 		c := &client{ip: fmt.Sprintf("198.51.100.%d", 100+i), agent: d.oneOf(firefox, chrome, safari)}
@@ -27,7 +30,7 @@ func (d *day) people() {
 	}
 }
 
-// visit is a number of pages, each read for a while.
+// visit adds a number of pages, with pauses for reading.
 func (d *day) visit(c *client, at time.Duration, pages int) {
 	from := ""
 	for range pages {
@@ -43,7 +46,7 @@ func (d *day) visit(c *client, at time.Duration, pages int) {
 
 func (d *day) article() string { return fmt.Sprintf("/articles/%d", 100+d.IntN(60)) }
 
-// page is a page and what the browser needs to show it.
+// page adds the request of a page and of the files that it needs. It returns the time after them.
 func (d *day) page(c *client, at time.Duration, path, from string) time.Duration {
 	d.add(request{at: at, client: c, method: "GET", path: path, from: from, took: d.millis(20, 1500)})
 	at += d.millis(150, 400)
@@ -60,8 +63,8 @@ func (d *day) page(c *client, at time.Duration, path, from string) time.Duration
 	return at
 }
 
-// office is twenty people behind one address. Together they look like an attack;
-// keyed by user they do not.
+// office adds twenty people behind one address. A limit by address takes them for an attack, a limit by
+// user does not.
 func (d *day) office() {
 	names := []string{"gil", "hana", "ivo", "jun", "kim", "lou", "mia", "noor", "olga", "pete",
 		"quin", "rosa", "sam", "tess", "uma", "vic", "wren", "xeni", "yan", "zoe"}
@@ -71,7 +74,7 @@ func (d *day) office() {
 	}
 }
 
-// crawler reads one article after the other, at a steady pace.
+// crawler adds a client that reads one article after the other, at an even rate.
 func (d *day) crawler() {
 	c := &client{ip: "2001:db8:c0de::bad:cafe", agent: "ExampleBot/2.1 (+https://bot.example/about)"}
 	for at, n := d.millis(0, 3000), 100; at < length; n++ {
@@ -80,9 +83,9 @@ func (d *day) crawler() {
 	}
 }
 
-// script tries passwords. It knows that counters often start anew with the minute:
-// it knocks once on the minute, spends the rest of that minute's thirty in its
-// last three seconds, and the next thirty in the three seconds after.
+// script adds a client that tries passwords. It assumes a limit of 30 for each minute of the clock. It
+// sends one request at the beginning of a minute, 29 in the last three seconds of the minute, and 30 in
+// the three seconds after them.
 func (d *day) script() {
 	c := &client{ip: "203.0.113.66", agent: "python-requests/2.32.3"}
 	login := func(at time.Duration) {
@@ -100,8 +103,8 @@ func (d *day) script() {
 	}
 }
 
-// scanner asks for what should not be there, one request every two seconds on the
-// dot: thirty a minute and never more.
+// scanner adds a client that requests paths of known vulnerabilities, exactly one every two seconds: 30
+// in each minute.
 func (d *day) scanner() {
 	c := &client{ip: "203.0.113.99", agent: "Mozilla/5.0 zgrab/0.x"}
 	for at := 12*time.Minute + 500*time.Millisecond; at < 36*time.Minute; at += 2 * time.Second {
@@ -110,7 +113,7 @@ func (d *day) scanner() {
 	}
 }
 
-// monitor asks twice a minute whether the shop is up.
+// monitor adds a health check twice a minute.
 func (d *day) monitor() {
 	c := &client{ip: "192.0.2.200", agent: "ExampleUptime/1.0"}
 	for at := 7 * time.Second; at < length; at += 30 * time.Second {

@@ -17,29 +17,29 @@ const length = 50 * time.Minute
 // request is one line of the log.
 type request struct {
 	at     time.Duration // since start
-	took   time.Duration // a server logs a request when it is answered, under the time it came
+	took   time.Duration // a server logs a request after the response, with the time of the request
 	client *client
 	method string
 	path   string
 	status int
 	bytes  int
-	from   string // the page that led here
+	from   string // the path of the page with the link
 }
 
-// client is someone who sends requests.
+// client sends requests.
 type client struct {
 	ip    string
 	user  string
 	agent string
 }
 
-// day collects what all clients do.
+// day collects the requests of all clients.
 type day struct {
 	*rand.Rand
 	requests []request
 }
 
-// sampleLog is the whole log.
+// sampleLog returns the whole log.
 func sampleLog() []byte {
 	d := &day{Rand: rand.New(rand.NewPCG(2025, 3))}
 	d.people()
@@ -51,7 +51,7 @@ func sampleLog() []byte {
 	return d.log()
 }
 
-// log writes the requests in the order in which they were answered.
+// log writes the requests in the order of their responses.
 func (d *day) log() []byte {
 	slices.SortStableFunc(d.requests, func(x, y request) int { return cmp.Compare(x.at+x.took, y.at+y.took) })
 	var b bytes.Buffer
@@ -84,7 +84,7 @@ func (d *day) add(r request) {
 	d.requests = append(d.requests, r)
 }
 
-// millis is a random time from low to high milliseconds.
+// millis returns a random time from low to high milliseconds.
 func (d *day) millis(low, high int) time.Duration {
 	return time.Duration(low+d.IntN(high-low+1)) * time.Millisecond
 }

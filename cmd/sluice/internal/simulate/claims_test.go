@@ -1,13 +1,26 @@
 package simulate
 
+// These tests promise:
+//
+//   - Clients call again as their Reaction says, the clock of the store or of the process decides, and
+//     denials that an exact log would not make are unnecessary (simulate_test.go).
+//   - The exact log, the worst interval and the counts agree with algotest and with package replay
+//     (page_test.go, simulate_test.go).
+//   - Streams are deterministic and have the stated load (simulate_test.go, page_test.go).
+//   - The level shows the extremes between two samples (level_extremes_test.go).
+//   - The statements of benchmarks/compare/README.md follow from its figures (claims_test.go), and the
+//     page is current (page_test.go).
+//
+// All times are literal.
+
 import (
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 )
 
 const (
@@ -38,7 +51,7 @@ func measured(t *testing.T) results {
 	return all
 }
 
-func TestPromisesOfTheAlgorithmsHold(t *testing.T) {
+func TestAlgorithmsKeepTheirPromises(t *testing.T) {
 	for pattern, by := range measured(t) {
 		for name, o := range by {
 			require.LessOrEqual(t, o.Worst, o.bound, "%s, %s", pattern, name)
@@ -69,9 +82,7 @@ func requireAlike(t *testing.T, a, b outcome) {
 func TestEdgeShowsTheBurstOfFixedWindows(t *testing.T) {
 	for _, limit := range []algo.Limit{algo.Per(30, time.Minute), algo.Per(20, 7*time.Second), algo.Per(1000, time.Hour)} {
 		worst := func(policy string) int64 {
-			p, err := compose.ParsePolicy(policy)
-			require.NoError(t, err)
-			run, err := New(p, Edge(Shape{Length: 3 * limit.Period, Clients: 1, Limit: limit}), Options{})
+			run, err := New(sluice.MustPolicy(policy), Edge(Shape{Length: 3 * limit.Period, Clients: 1, Limit: limit}), Options{})
 			require.NoError(t, err)
 			for _, err := range run.Calls() {
 				require.NoError(t, err)

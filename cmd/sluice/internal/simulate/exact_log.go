@@ -11,14 +11,14 @@ import (
 // exactly, but is too large for a limiter. Times must not step back.
 type exactLog struct {
 	entries   []entry
-	total     int64 // the units of all admissions
-	forgotten int64 // the units of the admissions before entries
+	total     int64 // the units of all allowed calls
+	forgotten int64 // the units of the allowed calls before entries
 }
 
-// An entry is an admission.
+// entry is an allowed call.
 type entry struct {
 	at    int64
-	total int64 // the units of all admissions so far, this one included
+	total int64 // the units of all allowed calls so far, this one included
 }
 
 // add admits units at now. It returns how many were admitted in the half-open period that ends just

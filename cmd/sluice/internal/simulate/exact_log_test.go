@@ -9,18 +9,18 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// A policy can admit far more than its limit in a period, and the page waits for the answer. So a denial
-// must not look at each admission.
-func TestTheTimeOfADenialDoesNotGrowWithTheAdmissions(t *testing.T) {
+// A policy can admit far more than its limit in a period, and the page waits for the response. So a denial
+// must not look at each allowed call.
+func TestTheTimeOfADenialDoesNotGrowWithTheAllowedCalls(t *testing.T) {
 	limit := algo.Per(1, time.Hour)
-	elapsed := func(admissions int) time.Duration {
+	elapsed := func(allowed int) time.Duration {
 		var log exactLog
-		for i := range admissions {
+		for i := range allowed {
 			log.add(limit, int64(i), 1)
 		}
 		began := time.Now()
 		for range 500 {
-			require.Equal(t, time.Hour-1, log.wait(limit, int64(admissions), 1))
+			require.Equal(t, time.Hour-1, log.wait(limit, int64(allowed), 1))
 		}
 		return time.Since(began)
 	}

@@ -7,17 +7,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
-	"github.com/sluice-go/sluice/compose"
 )
 
 // With many calls between two samples, the level still shows that each window begins with the whole
 // limit and ends with nothing.
 func TestLevelKeepsTheExtremesOfManyCalls(t *testing.T) {
-	policy, err := compose.ParsePolicy("fixedwindow 30/m align=clock")
-	require.NoError(t, err)
 	stream := simulate.Steady(simulate.Shape{Pace: 100 * time.Millisecond, Length: time.Hour, Clients: 1})
-	run, err := simulate.New(policy, stream, simulate.Options{})
+	run, err := simulate.New(sluice.MustPolicy("fixedwindow 30/m align=clock"), stream, simulate.Options{})
 	require.NoError(t, err)
 	begin := simulate.Epoch.UnixNano()
 	level := &simulate.Level{From: begin, To: begin + int64(time.Hour), Samples: 61}

@@ -1,7 +1,7 @@
 package simulate
 
 // The page benchmarks/compare/README.md compares the algorithms and their options on the same
-// requests. These tests write the page, and hold its text to the figures:
+// requests. These tests write the page, and check its text against the figures:
 //
 //	go test ./cmd/sluice/internal/simulate -run TestCommittedPageIsCurrent -update
 
@@ -19,19 +19,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
-	"github.com/sluice-go/sluice/compose"
 )
 
 const committedPage = "../../../../benchmarks/compare/README.md"
 
 var update = flag.Bool("update", false, "write the page "+committedPage)
 
-// limit is the limit of all compared policies. Admissions are counted over its period.
+// limit is the limit of all compared policies. Allowed requests are counted over its period.
 var limit = algo.Per(30, time.Minute)
 
 // specs are the compared policies.
@@ -90,7 +90,7 @@ func sections(t *testing.T) []section {
 	for i := range all {
 		s := &all[i]
 		s.outcomes = append(s.outcomes, decideExactly(s.stream))
-		for j, p := range policies(t) {
+		for j, p := range policies() {
 			s.outcomes = append(s.outcomes, decide(t, specs[j], p, s.stream))
 		}
 	}
@@ -156,7 +156,7 @@ func render(t *testing.T) []byte {
 
 func (s *section) table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| %d requests | admitted | worst period | bound | over-denied | wait, mean | p99 | exact wait, mean | p99 |\n", len(s.stream.Arrivals))
+	fmt.Fprintf(&b, "| %d requests | allowed | worst period | bound | over-denied | wait, mean | p99 | exact wait, mean | p99 |\n", len(s.stream.Arrivals))
 	b.WriteString("| --- |" + strings.Repeat(" ---: |", 8))
 	for _, o := range s.outcomes {
 		share := float64(o.Allowed) / float64(o.Calls)
@@ -217,7 +217,7 @@ func TestExactLogAgreesWithAlgotest(t *testing.T) {
 // TestReplayCountsAgree: a simulation has the same counts as sluice replay.
 func TestReplayCountsAgree(t *testing.T) {
 	for _, s := range sections(t) {
-		r := replay.New(policies(t)...)
+		r := replay.New(policies()...)
 		for _, a := range s.stream.Arrivals {
 			require.NoError(t, r.Add(time.Unix(0, a.At), []byte(s.stream.Clients[a.Client])))
 		}
@@ -232,18 +232,16 @@ func TestReplayCountsAgree(t *testing.T) {
 	}
 }
 
-func policies(t *testing.T) (ps []algo.Policy) {
+func policies() (ps []algo.Policy) {
 	for _, spec := range specs {
-		p, err := compose.ParsePolicy(spec)
-		require.NoError(t, err)
-		ps = append(ps, p)
+		ps = append(ps, sluice.MustPolicy(spec))
 	}
 	return ps
 }
 
-// TestAllPoliciesHaveOneRate, which is what makes them comparable.
+// TestAllPoliciesHaveOneRate: otherwise they would not be comparable.
 func TestAllPoliciesHaveOneRate(t *testing.T) {
-	for _, p := range policies(t) {
+	for _, p := range policies() {
 		l := p.Limit()
 		require.Equal(t, limit.Count*int64(l.Period), l.Count*int64(limit.Period), "%v", p)
 	}

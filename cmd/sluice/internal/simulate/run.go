@@ -46,24 +46,24 @@ type Call struct {
 	Attempt int   // 1 for the first call of a request
 	Process int
 	Result  algo.Result
-	// ExactWait is the wait by an exact log of the admissions; 0 if it admits the call. If
+	// ExactWait is the wait by an exact log of the allowed calls; 0 if it allows the call. If
 	// Result denies the call although ExactWait is 0, the denial was unnecessary.
 	ExactWait time.Duration
 }
 
-// Unnecessary reports whether the exact log would have admitted the denied call.
+// Unnecessary reports whether the exact log would have allowed the denied call.
 func (c *Call) Unnecessary() bool { return !c.Result.Allowed && c.ExactWait == 0 }
 
 // Outcome has the counts of a run.
 type Outcome struct {
-	replay.Counts // of calls
-	Calls         int64
-	Unnecessary   int64   // denied calls that an exact log of the admissions would have admitted
-	Unserved      int64   // requests without an admitted call
-	Worst         int64   // the most units that one key was admitted in any interval as long as the period; of a stack, the units of its first part
-	WorstEnd      int64   // the last instant of that period, in nanoseconds since the Unix epoch
-	WorstClient   int32   // who made the last call of that period
-	Admissions    []int64 // by process
+	replay.Counts    // of calls
+	Calls            int64
+	Unnecessary      int64 // denied calls that an exact log of the allowed calls would have allowed
+	Unserved         int64 // requests without an allowed call
+	Worst            int64 // the most units that one key was admitted in any interval as long as the period; of a stack, the units of its first part
+	WorstEnd         int64 // the last instant of that period, in nanoseconds since the Unix epoch
+	WorstClient      int32 // who made the last call of that period
+	AllowedByProcess []int64
 }
 
 // Run is a simulation. Only one goroutine may use it, and only once.
@@ -107,7 +107,7 @@ func New(policy algo.Policy, stream Stream, o Options) (*Run, error) {
 		policy: policy, limit: policy.Limit(), cost: replay.Cost(replay.Parts(policy)[0]),
 		stream: stream, options: o, keys: make([]key, keys),
 		random:  rand.New(rand.NewPCG(o.Seed, 6)),
-		outcome: Outcome{Admissions: make([]int64, len(o.Skews))},
+		outcome: Outcome{AllowedByProcess: make([]int64, len(o.Skews))},
 	}, nil
 }
 
@@ -200,7 +200,7 @@ func (r *Run) count(k *key, c *Call) {
 	o.Calls++
 	if c.Result.Allowed {
 		o.Allowed++
-		o.Admissions[c.Process]++
+		o.AllowedByProcess[c.Process]++
 		if sum := k.exact.add(r.limit, c.At, cmp.Or(c.Cost, r.cost)); sum > o.Worst {
 			o.Worst, o.WorstEnd, o.WorstClient = sum, c.At, c.Client
 		}

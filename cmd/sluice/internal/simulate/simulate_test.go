@@ -1,8 +1,5 @@
 package simulate_test
 
-// These tests promise what a simulation does: when clients call again, which clock decides, what
-// counts as unnecessary, and how the streams look. All times are literal.
-
 import (
 	"math/rand/v2"
 	"slices"
@@ -11,19 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
-	"github.com/sluice-go/sluice/compose"
 )
-
-func policy(t *testing.T, spec string) algo.Policy {
-	t.Helper()
-	p, err := compose.ParsePolicy(spec)
-	require.NoError(t, err)
-	return p
-}
 
 // stream returns calls of one client at these times after the epoch.
 func stream(at ...time.Duration) simulate.Stream {
@@ -56,7 +46,7 @@ func times(all []simulate.Call) (at []time.Duration) {
 }
 
 func TestClientsCallAgainAsTheirReactionSays(t *testing.T) {
-	p := policy(t, "gcra 1/s burst=1")
+	p := sluice.MustPolicy("gcra 1/s burst=1")
 	three := stream(0, 0, 0)
 
 	all, o := calls(t, p, three, simulate.Options{})
@@ -77,11 +67,11 @@ func TestClientsCallAgainAsTheirReactionSays(t *testing.T) {
 	require.Equal(t, time.Second, times(all)[11])
 	require.EqualValues(t, 2, o.Allowed)
 
-	all, o = calls(t, policy(t, "gcra 1/h burst=1"), stream(0, 0), simulate.Options{Reaction: simulate.Retry})
+	all, o = calls(t, sluice.MustPolicy("gcra 1/h burst=1"), stream(0, 0), simulate.Options{Reaction: simulate.Retry})
 	require.Len(t, all, 21, "the first call, and 20 of the denied client")
 	require.EqualValues(t, 1, o.Unserved)
 
-	all, _ = calls(t, policy(t, "gcra 1/h burst=1"), stream(0, 0), simulate.Options{Reaction: simulate.Backoff, Seed: 1})
+	all, _ = calls(t, sluice.MustPolicy("gcra 1/h burst=1"), stream(0, 0), simulate.Options{Reaction: simulate.Backoff, Seed: 1})
 	require.Len(t, all, 9)
 	for i, at := range times(all)[2:] {
 		gap, longest := at-times(all)[i+1], time.Second<<i
@@ -93,17 +83,17 @@ func TestClientsCallAgainAsTheirReactionSays(t *testing.T) {
 func TestACallThatCanNeverBeAllowedIsNotRepeated(t *testing.T) {
 	s := stream(0)
 	s.Arrivals[0].Cost = 2
-	_, o := calls(t, policy(t, "gcra 1/s burst=1"), s, simulate.Options{Reaction: simulate.Wait})
-	require.Equal(t, simulate.Outcome{Counts: replay.Counts{Denied: 1, Never: 1}, Calls: 1, Unserved: 1, Admissions: []int64{0}}, o)
+	_, o := calls(t, sluice.MustPolicy("gcra 1/s burst=1"), s, simulate.Options{Reaction: simulate.Wait})
+	require.Equal(t, simulate.Outcome{Counts: replay.Counts{Denied: 1, Never: 1}, Calls: 1, Unserved: 1, AllowedByProcess: []int64{0}}, o)
 }
 
 func TestUnknownReactionIsRefused(t *testing.T) {
-	_, err := simulate.New(policy(t, "gcra 1/s"), stream(0), simulate.Options{Reaction: "sulk"})
+	_, err := simulate.New(sluice.MustPolicy("gcra 1/s"), stream(0), simulate.Options{Reaction: "sulk"})
 	require.ErrorContains(t, err, `unknown reaction "sulk"; want ignore, retry, backoff or wait`)
 }
 
 func TestTheClockOfTheStoreIgnoresSkews(t *testing.T) {
-	p, s := policy(t, "movingwindow 5/10s slots=2"), simulate.Poisson(simulate.Shape{Pace: time.Second, Length: time.Hour, Clients: 3, Seed: 7})
+	p, s := sluice.MustPolicy("movingwindow 5/10s slots=2"), simulate.Poisson(simulate.Shape{Pace: time.Second, Length: time.Hour, Clients: 3, Seed: 7})
 	skews := []time.Duration{0, 5 * time.Second, time.Hour, -time.Hour}
 	one, _ := calls(t, p, s, simulate.Options{})
 	fleet, o := calls(t, p, s, simulate.Options{Skews: skews})
@@ -112,16 +102,16 @@ func TestTheClockOfTheStoreIgnoresSkews(t *testing.T) {
 		require.Equal(t, i%4, fleet[i].Process)
 	}
 	var sum int64
-	for _, n := range o.Admissions {
+	for _, n := range o.AllowedByProcess {
 		sum += n
 	}
 	require.Equal(t, o.Allowed, sum)
 	require.LessOrEqual(t, o.Worst, p.Bound(10*time.Second))
 }
 
-// TestOwnClocksAdmitMore: a process that is an hour ahead refills the bucket each time it is asked.
-func TestOwnClocksAdmitMore(t *testing.T) {
-	p, s := policy(t, "fixedwindow 10/m align=clock"), simulate.Steady(simulate.Shape{Pace: 100 * time.Millisecond, Length: time.Minute, Clients: 1})
+// TestOwnClocksAllowMore: a process that is an hour ahead refills the bucket at each of its decisions.
+func TestOwnClocksAllowMore(t *testing.T) {
+	p, s := sluice.MustPolicy("fixedwindow 10/m align=clock"), simulate.Steady(simulate.Shape{Pace: 100 * time.Millisecond, Length: time.Minute, Clients: 1})
 	_, o := calls(t, p, s, simulate.Options{Skews: []time.Duration{0, time.Hour}, OwnClocks: true})
 	require.Greater(t, o.Worst, int64(10), "more than the limit within one window of true time")
 	all, _ := calls(t, p, stream(0, 0), simulate.Options{Skews: []time.Duration{0, time.Hour}, OwnClocks: true})
@@ -130,19 +120,19 @@ func TestOwnClocksAdmitMore(t *testing.T) {
 
 func TestSharedKeyIsOneLimitForAllClients(t *testing.T) {
 	s := simulate.Steady(simulate.Shape{Pace: time.Second, Length: 10 * time.Second, Clients: 3})
-	p := policy(t, "fixedwindow 2/h")
+	p := sluice.MustPolicy("fixedwindow 2/h")
 	_, each := calls(t, p, s, simulate.Options{})
 	_, all := calls(t, p, s, simulate.Options{Shared: true})
 	require.EqualValues(t, 6, each.Allowed)
 	require.EqualValues(t, 2, all.Allowed)
 }
 
-func TestUnnecessaryDenialsAreThoseThatAnExactLogAdmits(t *testing.T) {
-	// The second call is 900ms early for gcra, but the last second has only one admission.
-	all, o := calls(t, policy(t, "gcra 2/2s burst=1"), stream(0, 100*time.Millisecond), simulate.Options{})
+func TestUnnecessaryDenialsAreThoseThatAnExactLogAllows(t *testing.T) {
+	// The second call is 900ms early for gcra, but the last second has only one allowed call.
+	all, o := calls(t, sluice.MustPolicy("gcra 2/2s burst=1"), stream(0, 100*time.Millisecond), simulate.Options{})
 	require.True(t, all[1].Unnecessary())
 	require.EqualValues(t, 1, o.Unnecessary)
-	all, _ = calls(t, policy(t, "fixedwindow 1/s"), stream(0, 100*time.Millisecond), simulate.Options{})
+	all, _ = calls(t, sluice.MustPolicy("fixedwindow 1/s"), stream(0, 100*time.Millisecond), simulate.Options{})
 	require.False(t, all[1].Unnecessary())
 	require.Equal(t, 900*time.Millisecond, all[1].ExactWait)
 }
@@ -155,7 +145,7 @@ func TestWorstPeriodIsThatOfAlgotest(t *testing.T) {
 		for i := range s.Arrivals {
 			s.Arrivals[i].Cost = random.Int64N(4)
 		}
-		p := policy(t, "tokenbucket 7/3s burst=12")
+		p := sluice.MustPolicy("tokenbucket 7/3s burst=12")
 		all, o := calls(t, p, s, simulate.Options{Reaction: simulate.Backoff})
 		logs := make([]algotest.Log, 2)
 		for i := range all {
@@ -169,7 +159,7 @@ func TestWorstPeriodIsThatOfAlgotest(t *testing.T) {
 }
 
 func TestLevelHasTheRemainingUnitsOverTime(t *testing.T) {
-	run, err := simulate.New(policy(t, "tokenbucket 2/2s"), stream(0, time.Second), simulate.Options{})
+	run, err := simulate.New(sluice.MustPolicy("tokenbucket 2/2s"), stream(0, time.Second), simulate.Options{})
 	require.NoError(t, err)
 	begin := simulate.Epoch.UnixNano()
 	level := &simulate.Level{From: begin, To: begin + int64(3*time.Second), Samples: 4}
@@ -233,7 +223,7 @@ func TestStreamsOfExtremeShapesEnd(t *testing.T) {
 func TestWorstCaseStaysWithinTheBound(t *testing.T) {
 	for _, spec := range []string{"gcra 30/m burst=10", "fixedwindow 30/m", "movingwindow 30/m slots=3", "tokenbucket 5/s refill=interval",
 		"gcra 1000000/s", "all(gcra 10/s; gcra 100/m)", "gcra 1/50000d", "fixedwindow 4611686018427387904/106751d"} {
-		p := policy(t, spec)
+		p := sluice.MustPolicy(spec)
 		s := simulate.WorstCase(p)
 		require.NotEmpty(t, s.Arrivals, spec)
 		_, o := calls(t, p, s, simulate.Options{})

@@ -132,7 +132,7 @@ func TestOneRequest(t *testing.T) {
 }
 
 // TestNoNumberMeetsTheGoal: a burst of 1 denies all but one of simultaneous requests at any rate,
-// and another part of a stack denies what it denies.
+// and each part of a stack denies on its own.
 func TestNoNumberMeetsTheGoal(t *testing.T) {
 	log := []request{after(0, "a"), after(0, "a"), after(0, "a"), after(time.Second, "a"), after(time.Second, "b")}
 	s := find(t, log, "gcra ?/m burst=1", "99%", suggest.OfRequests)
@@ -209,7 +209,7 @@ func TestSearchGoesOnBelowANumberThatMeetsTheGoal(t *testing.T) {
 	}
 	for _, cost := range []int{
 		1,
-		8,  // bisection finds 56, and the numbers just below it lead to 40
+		8,  // bisection finds 56, and the search then finds 40 below it
 		20, // bisection finds 140, and 100 is a number of the curve
 	} {
 		s := find(t, log, fmt.Sprintf("tokenbucket %d/20s burst=? refill=interval cost=%d", 5*cost, cost), "93%", suggest.OfRequests)

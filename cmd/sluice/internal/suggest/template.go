@@ -45,7 +45,7 @@ func ParseTemplate(spec string) (Template, error) {
 		second := at + 1 + strings.IndexByte(t.after, '?')
 		return fail(second, "?", "the policy has a second ?; "+wantMark)
 	case !strings.HasPrefix(word, "?/") && word != "burst=?":
-		return fail(begin, word, fmt.Sprintf("%s: ? cannot stand here; %s", errtext.Quote(word), wantMark))
+		return fail(begin, word, fmt.Sprintf("%s: ? is not allowed here; %s", errtext.Quote(word), wantMark))
 	}
 	_, err := t.Policy(1)
 	if _, larger := t.Policy(1 << 20); err != nil && larger != nil { // sometimes only small numbers are not valid

@@ -52,18 +52,18 @@ class Chart {
   show(comparison, policy) {
     this.comparison = comparison;
     this.policy = policy;
-    this.root.setAttribute('aria-label', `Chart of policy ${this.index + 1}: ${policy.spec}. ${count(policy.admitted)} calls admitted, ${count(policy.denied)} denied.`);
+    this.root.setAttribute('aria-label', `Chart of policy ${this.index + 1}: ${policy.spec}. ${count(policy.allowed)} calls allowed, ${count(policy.denied)} denied.`);
     const { from, width } = comparison;
-    const n = policy.bars.admitted.length;
+    const n = policy.bars.allowed.length;
     const centres = new Array(n);
     const totals = new Array(n);
     for (let i = 0; i < n; i++) {
       centres[i] = from + (i + 0.5) * width;
-      totals[i] = policy.bars.admitted[i] + policy.bars.denied[i];
+      totals[i] = policy.bars.allowed[i] + policy.bars.denied[i];
     }
     // The level has times of its own, so levelPath draws it. Its data here gives its axis a range.
     this.totals = totals;
-    const data = [centres, totals, policy.bars.admitted, new Array(n).fill(0)];
+    const data = [centres, totals, policy.bars.allowed, new Array(n).fill(0)];
     if (this.plot) this.plot.setData(data, true);
     else this.plot = new uPlot(this.options(), data, this.root);
   }
@@ -97,7 +97,7 @@ class Chart {
       series: [
         {},
         { scale: 'calls', fill: () => colours.denied, width: 0, paths: bars, points: { show: false } },
-        { scale: 'calls', fill: () => colours.admitted, width: 0, paths: bars, points: { show: false } },
+        { scale: 'calls', fill: () => colours.allowed, width: 0, paths: bars, points: { show: false } },
         { scale: 'left', stroke: () => colours.level, width: 1, paths: (u) => this.levelPath(u), points: { show: false } },
       ],
       cursor: {
@@ -167,7 +167,7 @@ class Chart {
     ctx.restore();
   }
 
-  /** Draws single calls in two rows between the strips: denied calls above, admitted calls below. */
+  /** Draws single calls in two rows between the strips: denied calls above, allowed calls below. */
   drawMarks(u) {
     const { marks } = this.policy;
     if (!marks) return;
@@ -182,7 +182,7 @@ class Chart {
     ctx.save();
     const top = bbox.top + (levelShare + (1 - levelShare - barShare) / 2) * bbox.height;
     row(false, top - 9 * pixel, colours.denied);
-    row(true, top + pixel, colours.admitted);
+    row(true, top + pixel, colours.allowed);
     ctx.restore();
   }
 
@@ -277,7 +277,7 @@ export class Charts {
    * @param {import('./policies.js').Cards} cards
    */
   show(comparison, cards) {
-    // A card can be removed and another added before an answer is drawn.
+    // A card can be removed and another added before a response is drawn.
     while (this.list.length > 0 && this.list.at(-1).root !== cards.list[this.list.length - 1]?.chart) this.list.pop().remove();
     while (this.list.length < cards.list.length) {
       const index = this.list.length;

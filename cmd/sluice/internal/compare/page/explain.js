@@ -1,13 +1,13 @@
 // One decision with its whole Result.
 
 import { byID, element } from './dom.js';
-import { Latest } from './latest.js';
+import { LatestRequest } from './latest_request.js';
 import { call, ServiceError } from './service.js';
 import { count } from './text.js';
 
 /** Each field of a Decision in explain.go: its name, what it means, and its text. */
 const fields = [
-  ['Allowed', 'whether the call was admitted', (d) => (d.allowed ? 'yes' : 'no')],
+  ['Allowed', 'whether the policy allowed the call', (d) => (d.allowed ? 'yes' : 'no')],
   ['Limit', 'the capacity: the most units that one call can take', (d) => count(d.limit)],
   ['Cost', 'the units that the call asked for', (d) => count(d.cost)],
   ['Available', 'the units when the state was last written; 0 for a new key', (d) => count(d.available)],
@@ -25,15 +25,15 @@ const fields = [
   ['Process', 'the process that decided', (d) => count(d.process)],
   ['Time', 'when the client called', (d) => d.at_text],
   ['Clock', 'the same by the clock that decided', (d) => d.now],
-  ['Exact wait', 'the wait by an exact log of all admissions', (d) => d.exact_wait],
-  ['Unnecessary', 'denied although the exact log would admit it', (d) => (d.unnecessary ? 'yes' : 'no')],
+  ['Exact wait', 'the wait by an exact log of all allowed calls', (d) => d.exact_wait],
+  ['Unnecessary', 'denied although the exact log would allow it', (d) => (d.unnecessary ? 'yes' : 'no')],
 ];
 
 /** Returns the decision in words. */
 export function words(d) {
   const who = `call ${count(d.number + 1)} of ${count(d.calls)} at ${d.at_text} by ${d.client}`;
   const left = `${count(d.remaining)} of ${count(d.limit)} left`;
-  if (d.allowed) return `${who}: admitted, ${left}`;
+  if (d.allowed) return `${who}: allowed, ${left}`;
   const wait = d.retry_after === 'never' ? 'no wait will help' : `retry after ${d.retry_after}`;
   return `${who}: denied, ${left}, ${wait}`;
 }
@@ -52,7 +52,7 @@ export class Explainer {
     this.policy = -1;
     this.decision = null;
     this.pinned = false;
-    this.latest = new Latest((question, signal) => this.answer(question, signal));
+    this.requests = new LatestRequest((request, signal) => this.explain(request, signal));
     this.values = fields.map(() => element('dd'));
     byID('explanation-fields').append(...fields.flatMap(([name, meaning], i) => [
       element('dt', { title: meaning }, name, element('small', { textContent: ` ${meaning}` })), this.values[i],
@@ -66,17 +66,17 @@ export class Explainer {
    * @param {{number?: number, near?: number}} which
    */
   show(policy, { number, near }) {
-    this.latest.ask({ query: this.host.query(), policy, number: number ?? 0, near: number === undefined ? near : null });
+    this.requests.send({ query: this.host.query(), policy, number: number ?? 0, near: number === undefined ? near : null });
   }
 
-  async answer(question, signal) {
+  async explain(request, signal) {
     try {
-      const decision = await call('explain', question, { signal });
+      const decision = await call('explain', request, { signal });
       if (signal.aborted) return;
-      this.policy = question.policy;
+      this.policy = request.policy;
       this.decision = decision;
       this.draw();
-      this.host.explained(question.policy, decision);
+      this.host.explained(request.policy, decision);
     } catch (err) {
       if (err.name === 'AbortError') return;
       if (!(err instanceof ServiceError)) this.host.failed(err);
@@ -101,7 +101,7 @@ export class Explainer {
   }
 
   close() {
-    this.latest.cancel();
+    this.requests.cancel();
     this.pinned = false;
     this.decision = null;
     this.policy = -1;

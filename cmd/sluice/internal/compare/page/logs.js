@@ -8,10 +8,10 @@ import { count, counted } from './text.js';
 /**
  * Connects the file input and the drop of files.
  * @param {object} host
- * @param {import('./busy.js').Busy} host.busy
+ * @param {import('./progress_bar.js').ProgressBar} host.progressBar
  * @param {(log: object) => void} host.loaded is called with a Log in service.go
  */
-export function connectLog({ busy, loaded }) {
+export function connectLog({ progressBar, loaded }) {
   const note = (text, failed) => {
     byID('log-note').textContent = text;
     byID('log-note').classList.toggle('error', Boolean(failed));
@@ -28,9 +28,9 @@ export function connectLog({ busy, loaded }) {
     reading?.abort();
     reading = new AbortController();
     const { signal } = reading;
-    busy.begin();
+    progressBar.begin();
     try {
-      const log = await call('log', file, { signal, progress: (share) => busy.progress(share) });
+      const log = await call('log', file, { signal, progress: (share) => progressBar.progress(share) });
       const skipped = log.skipped > 0 ? ` ${counted(log.skipped, 'line is not a request and was', 'lines are not requests and were')} skipped.` : '';
       const late = log.late > 0 ? ` ${counted(log.late, 'line was', 'lines were')} more than a minute out of order.` : '';
       const damage = log.damage ? ` The gzip file is cut short or damaged (${log.damage}), so requests at its end are missing.` : '';
@@ -41,7 +41,7 @@ export function connectLog({ busy, loaded }) {
       if (err.name === 'AbortError') return;
       note(`${file.name} was not read: ${err.message}`, true);
     } finally {
-      busy.end();
+      progressBar.end();
     }
   };
 

@@ -1,28 +1,28 @@
-// The page: it keeps the query, asks the service and draws the answer.
+// The page: it keeps the query, sends it to the service and draws the response.
 
 import { Charts } from './charts.js';
 import { connect, showClients, showSettings } from './controls.js';
 import { byID, element, fill } from './dom.js';
 import { Explainer } from './explain.js';
 import { connectExport } from './export.js';
-import { Latest } from './latest.js';
+import { LatestRequest } from './latest_request.js';
 import { connectLog } from './logs.js';
 import { Cards } from './policies.js';
+import { ProgressBar } from './progress_bar.js';
 import { call, UnreachableError } from './service.js';
 import { defaults, maxSpecs, read, write } from './state.js';
 import { showTable } from './table.js';
-import { Busy } from './busy.js';
 
 /** @type {import('./state.js').Query} */
 let query;
-let comparison = null; // the answer that is drawn
-let drawnQuery = null; // its question
+let comparison = null; // the response that is drawn
+let drawnQuery = null; // its query
 let before = null; // the stream and the view before "Break it"
 let retryTimer;
 let addressTimer;
 
 const messages = { address: [], service: '', download: '' };
-const busy = new Busy();
+const progressBar = new ProgressBar();
 
 const cards = new Cards(byID('policies'), {
   edit: (i, spec, event) => change((q) => { q.specs[i] = spec; }, event),
@@ -73,46 +73,46 @@ const charts = new Charts({
   key,
 });
 
-const asker = new Latest(async (question, signal) => {
-  busy.begin();
+const requests = new LatestRequest(async (request, signal) => {
+  progressBar.begin();
   try {
-    const answer = await call('compare', question.query, { signal, progress: (share) => busy.progress(share) });
-    answered(question, answer);
+    const response = await call('compare', request.query, { signal, progress: (share) => progressBar.progress(share) });
+    responded(request, response);
   } catch (err) {
     if (err.name === 'AbortError') throw err;
     failed(err);
     byID('policies').classList.add('stale');
-    if (!(err instanceof UnreachableError)) await checkSpecs(question.query, signal);
+    if (!(err instanceof UnreachableError)) await checkSpecs(request.query, signal);
   } finally {
-    busy.end();
+    progressBar.end();
   }
 });
 
-/** Shows the errors in the specs of a question that has no answer for another reason. */
+/** Shows the errors in the specs of a request that failed for another reason. */
 async function checkSpecs({ specs }, signal) {
   const { stream, ...others } = defaults();
-  const answer = await call('compare', { ...others, specs, stream: { ...stream, kind: 'steady', requests: 2 } }, { signal });
-  if (specs.length === query.specs.length) cards.showErrors(answer.policies);
+  const response = await call('compare', { ...others, specs, stream: { ...stream, kind: 'steady', requests: 2 } }, { signal });
+  if (specs.length === query.specs.length) cards.showErrors(response.policies);
 }
 
-let toDraw = null; // the newest answer that is not drawn
+let undrawn = null; // the newest response that is not drawn yet, with its request
 
-function answered(question, answer) {
+function responded(request, response) {
   messages.service = messages.download = '';
   clearTimeout(retryTimer);
   retryTimer = undefined;
   showMessages();
-  if (toDraw === null) requestAnimationFrame(draw);
-  toDraw = { question, answer };
+  if (undrawn === null) requestAnimationFrame(draw);
+  undrawn = { request, response };
 }
 
-/** Draws the newest answer, and measures the time since the change. */
+/** Draws the newest response, and measures the time since the change. */
 function draw() {
-  const { question, answer } = toDraw;
-  toDraw = null;
-  if (question.query.specs.length !== query.specs.length) return; // the answer to a newer question comes
-  comparison = answer;
-  drawnQuery = question.query;
+  const { request, response } = undrawn;
+  undrawn = null;
+  if (request.query.specs.length !== query.specs.length) return; // the response to a newer request follows
+  comparison = response;
+  drawnQuery = request.query;
   byID('policies').classList.remove('stale');
   showTable(drawnQuery, comparison);
   showClients(comparison);
@@ -120,7 +120,7 @@ function draw() {
   charts.show(comparison, cards);
   if (explainer.decision) explainAgain();
   setTimeout(() => { // the frame is on its way to the screen
-    const measure = performance.measure('sluice-drawn', { start: question.time, end: performance.now() });
+    const measure = performance.measure('sluice-drawn', { start: request.time, end: performance.now() });
     byID('timing').textContent = `drawn in ${Math.round(measure.duration)} ms`;
     document.documentElement.dataset.drawn = String(Number(document.documentElement.dataset.drawn ?? 0) + 1);
   }, 0);
@@ -135,7 +135,7 @@ function explainAgain() {
 
 function failed(err) {
   messages.service = err.message;
-  if (err instanceof UnreachableError) retryTimer ??= setTimeout(() => { retryTimer = undefined; ask(); }, 2000);
+  if (err instanceof UnreachableError) retryTimer ??= setTimeout(() => { retryTimer = undefined; sendQuery(); }, 2000);
   showMessages();
 }
 
@@ -148,7 +148,7 @@ function showMessages() {
 }
 
 /**
- * Changes the query, shows it, and asks the service.
+ * Changes the query, shows it, and sends it to the service.
  * @param {(query: import('./state.js').Query) => void} mutate
  * @param {Event} [event] the cause
  */
@@ -160,7 +160,7 @@ function change(mutate, event) {
   messages.address = [];
   addressTimer ??= setTimeout(writeAddress, 200);
   showQuery();
-  ask(event?.timeStamp);
+  sendQuery(event?.timeStamp);
 }
 
 /** Writes the query into the address. Browsers limit how often a page may do that. */
@@ -180,8 +180,8 @@ function showQuery() {
   if (byID('trace-policy').selectedIndex < 0) byID('trace-policy').selectedIndex = 0;
 }
 
-function ask(time = performance.now()) {
-  asker.ask({ query: structuredClone(query), time });
+function sendQuery(time = performance.now()) {
+  requests.send({ query: structuredClone(query), time });
 }
 
 function goBack() {
@@ -210,7 +210,7 @@ function setView(from, to) {
   });
 }
 
-/** Returns the chosen part of the time. The answer that is drawn may still show another part. */
+/** Returns the chosen part of the time. The response that is drawn may still show another part. */
 function chosenView() {
   const { from, to } = query.view;
   return to > from ? { from, to } : { from: 0, to: comparison.end + Math.max(comparison.end / 100, 0.001) };
@@ -299,12 +299,12 @@ function readAddress() {
   messages.address = problems;
   showMessages();
   showQuery();
-  ask();
+  sendQuery();
 }
 
 connect(change);
 connectLog({
-  busy,
+  progressBar,
   loaded(log) {
     change((q) => {
       q.stream.kind = 'log';

@@ -7,7 +7,7 @@ const width = 1000;
 const margin = 24;
 // A chart has two strips: the level above, the bars below.
 const plot = { left: margin + 48, right: width - margin - 48, height: 150, level: 66, bars: 72 };
-const colours = { text: '#1b1f24', grid: '#d9dde2', admitted: '#0072b2', denied: '#d55e00', level: '#000000', worst: '#f0dbe6' };
+const colours = { text: '#1b1f24', grid: '#d9dde2', allowed: '#0072b2', denied: '#d55e00', level: '#000000', worst: '#f0dbe6' };
 
 /** Writes the parts of a drawing. */
 class Drawing {
@@ -66,7 +66,7 @@ function subtitle({ stream, reaction, skews, own_clocks: own, shared }, comparis
 
 function drawLegend(d, comparison) {
   d.y += 24;
-  const items = [['admitted', 'admitted (lower part)'], ['denied', 'denied (upper part)'], ['level', `units left for ${cut(comparison.client, 30)} (right axis)`], ['worst', 'the period with the most units']];
+  const items = [['allowed', 'allowed (lower part)'], ['denied', 'denied (upper part)'], ['level', `units left for ${cut(comparison.client, 30)} (right axis)`], ['worst', 'the period with the most units']];
   let x = margin;
   for (const [name, text] of items) {
     if (name === 'level') d.rect(x, d.y - 6, 14, 2, colours.level);
@@ -83,18 +83,18 @@ function drawPolicy(d, comparison, policy, index) {
   const top = d.y + 10;
   const bottom = top + plot.height;
   const x = (at) => plot.left + ((at - from) / (to - from)) * (plot.right - plot.left);
-  const most = Math.max(1, ...policy.bars.admitted.map((n, i) => n + policy.bars.denied[i]));
+  const most = Math.max(1, ...policy.bars.allowed.map((n, i) => n + policy.bars.denied[i]));
   const tall = (n) => (n / most) * plot.bars;
   if (policy.worst > 0 && policy.worst_to >= from && policy.worst_from <= to) {
     const left = Math.max(plot.left, x(policy.worst_from));
     d.rect(left, top, Math.max(2, Math.min(plot.right, x(policy.worst_to)) - left), plot.height, colours.worst);
   }
   d.line(plot.left, bottom, plot.right, bottom);
-  const bar = (plot.right - plot.left) / policy.bars.admitted.length;
-  policy.bars.admitted.forEach((admitted, i) => {
+  const bar = (plot.right - plot.left) / policy.bars.allowed.length;
+  policy.bars.allowed.forEach((allowed, i) => {
     const denied = policy.bars.denied[i];
-    if (admitted > 0) d.rect(plot.left + i * bar, bottom - tall(admitted), bar, tall(admitted), colours.admitted);
-    if (denied > 0) d.rect(plot.left + i * bar, bottom - tall(admitted + denied), bar, tall(denied), colours.denied);
+    if (allowed > 0) d.rect(plot.left + i * bar, bottom - tall(allowed), bar, tall(allowed), colours.allowed);
+    if (denied > 0) d.rect(plot.left + i * bar, bottom - tall(allowed + denied), bar, tall(denied), colours.denied);
   });
   drawLevel(d, policy, x, top, top + plot.level);
   d.text(plot.left - 6, bottom - plot.bars + 5, count(most), { 'text-anchor': 'end' });

@@ -1,7 +1,7 @@
 // The cards of the policies: spec, sliders, buttons and the place of the chart.
 
 import { element } from './dom.js';
-import { knobs, reach, withKnob } from './spec.js';
+import { sliderMax, sliders, withSliderValue } from './sliders.js';
 import { maxSpecs } from './state.js';
 import { count } from './text.js';
 
@@ -56,35 +56,35 @@ class Card {
       this.chart,
     );
     this.input.addEventListener('input', (event) => {
-      this.showKnobs();
+      this.showSliders();
       actions.edit(index, this.input.value, event);
     });
   }
 
   /** Makes the sliders of the spec, and keeps those that are there. */
-  showKnobs() {
-    const list = knobs(this.input.value);
+  showSliders() {
+    const list = sliders(this.input.value);
     const key = list.map((k) => k.label).join('\n');
     if (key !== this.key) {
       this.key = key;
-      this.ranges = list.map((knob) => this.slider(knob));
+      this.ranges = list.map((slider) => this.rangeOf(slider));
       this.sliders.replaceChildren(...this.ranges.map((r) => r.label));
     }
-    list.forEach((knob, i) => this.ranges[i].set(knob.value));
+    list.forEach((slider, i) => this.ranges[i].set(slider.value));
   }
 
-  slider(knob) {
-    const range = element('input', { type: 'range', min: 1, max: reach(knob.value), step: 1 });
+  rangeOf(slider) {
+    const range = element('input', { type: 'range', min: 1, max: sliderMax(slider.value), step: 1 });
     const output = element('output');
-    const label = element('label', {}, element('span', { textContent: knob.label }), range, output);
-    range.setAttribute('aria-label', `${knob.label}, policy ${this.index + 1}`);
+    const label = element('label', {}, element('span', { textContent: slider.label }), range, output);
+    range.setAttribute('aria-label', `${slider.label}, policy ${this.index + 1}`);
     range.addEventListener('input', (event) => {
-      this.input.value = withKnob(this.input.value, knob, Number(range.value));
-      this.showKnobs();
+      this.input.value = withSliderValue(this.input.value, slider, Number(range.value));
+      this.showSliders();
       this.actions.edit(this.index, this.input.value, event);
     });
     const set = (value) => {
-      if (value > Number(range.max)) range.max = reach(value);
+      if (value > Number(range.max)) range.max = sliderMax(value);
       range.value = value;
       output.textContent = count(value);
     };
@@ -96,7 +96,7 @@ class Card {
     if (this.input.value !== spec) this.input.value = spec;
     this.removeButton.disabled = specs.length === 1;
     this.duplicateButton.disabled = specs.length >= maxSpecs;
-    this.showKnobs();
+    this.showSliders();
   }
 
   /** Shows the error in the spec, if there is one. */
@@ -110,13 +110,13 @@ class Card {
     this.input.setAttribute('aria-invalid', policy.error ? 'true' : 'false');
   }
 
-  /** Shows the answer: a Policy in comparison.go. */
+  /** Shows the result of the policy: a Policy in comparison.go. */
   showResult(query, policy) {
     this.showError(policy);
     this.chart.hidden = Boolean(policy.error);
     this.summary.textContent = policy.error
       ? ''
-      : `${count(policy.admitted)} admitted, ${count(policy.denied)} denied; most units in ${policy.period_text}: ${count(policy.worst)} (bound ${count(policy.bound)})`;
+      : `${count(policy.allowed)} allowed, ${count(policy.denied)} denied; most units in ${policy.period_text}: ${count(policy.worst)} (bound ${count(policy.bound)})`;
     const broken = query.stream.kind === 'worst' && query.stream.target === this.index && !policy.error;
     this.worst.hidden = this.back.hidden = !broken;
     this.worst.textContent = broken

@@ -1,9 +1,9 @@
 // Calls of the service: over HTTP to sluice compare, or to WebAssembly in a worker.
 
-/** An answer of the service that is an error in the question. */
+/** An error that the service reports in a response. */
 export class ServiceError extends Error {}
 
-/** The service did not answer. The page asks it again. */
+/** The service did not respond. The page sends the request again. */
 export class UnreachableError extends Error {}
 
 const serverEnded = 'The program sluice compare does not answer. If it has ended, start it again with the same --listen address. The page then continues.';
@@ -45,18 +45,18 @@ async function lastLine(stream, progress) {
     const { value, done } = await reader.read();
     if (value) text += value;
     for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n')) {
-      const answer = JSON.parse(text.slice(0, end));
+      const response = JSON.parse(text.slice(0, end));
       text = text.slice(end + 1);
-      if ('progress' in answer) progress(answer.progress);
-      else return result(answer);
+      if ('progress' in response) progress(response.progress);
+      else return result(response);
     }
     if (done) throw new UnreachableError(serverEnded);
   }
 }
 
-function result(answer) {
-  if ('error' in answer) throw new ServiceError(answer.error);
-  return answer.result;
+function result(response) {
+  if ('error' in response) throw new ServiceError(response.error);
+  return response.result;
 }
 
 /** @type {Worker|undefined} */
@@ -66,16 +66,16 @@ const waiting = new Map();
 
 function startWorker() {
   worker = new Worker(new URL('worker.js', import.meta.url), { type: 'module' });
-  worker.onmessage = ({ data: { id, progress, answer } }) => {
+  worker.onmessage = ({ data: { id, progress, response } }) => {
     const call = waiting.get(id);
     if (!call) return;
-    if (answer === undefined) {
+    if (response === undefined) {
       call.progress(progress);
       return;
     }
     waiting.delete(id);
     try {
-      call.resolve(result(JSON.parse(answer)));
+      call.resolve(result(JSON.parse(response)));
     } catch (err) {
       call.reject(err);
     }

@@ -12,7 +12,7 @@
  */
 
 /**
- * A question to the service: type Query in query.go.
+ * A request to the service: type Query in query.go.
  * @typedef {object} Query
  * @property {string[]} specs
  * @property {Stream} stream

@@ -1,6 +1,6 @@
 // The worker of the static site: the service in WebAssembly. scripts/site.sh puts wasm_exec.js and
 // sluice.wasm beside this file. A message {id, method, bytes} gets messages {id, progress} and then
-// {id, answer}, which is JSON. A message {cancel: id} ends a call.
+// {id, response}, which is JSON. A message {cancel: id} ends a call.
 
 import './wasm_exec.js';
 
@@ -31,19 +31,19 @@ onmessage = async ({ data: { id, method, bytes, cancel } }) => {
   try {
     await started;
   } catch (err) {
-    postMessage({ id, answer: JSON.stringify({ error: err.message }) });
+    postMessage({ id, response: JSON.stringify({ error: err.message }) });
     return;
   }
-  let answered = false; // a short call ends before sluiceCall returns
+  let done = false; // a short call ends before sluiceCall returns
   const stop = globalThis.sluiceCall(
     method,
     bytes,
     (progress) => postMessage({ id, progress }),
-    (answer) => {
-      answered = true;
+    (response) => {
+      done = true;
       cancels.delete(id);
-      postMessage({ id, answer });
+      postMessage({ id, response });
     },
   );
-  if (!answered) cancels.set(id, stop);
+  if (!done) cancels.set(id, stop);
 };

@@ -30,13 +30,13 @@ func main() {
 				progress.Invoke(share)
 				p.pause()
 			})
-			answer := map[string]any{"result": result}
+			response := map[string]any{"result": result}
 			if err != nil {
-				answer = map[string]any{"error": err.Error()}
+				response = map[string]any{"error": err.Error()}
 			}
-			text, err := json.Marshal(answer)
+			text, err := json.Marshal(response)
 			if err != nil {
-				text = []byte(`{"error":"the answer cannot be encoded"}`)
+				text = []byte(`{"error":"the response cannot be encoded"}`)
 			}
 			done.Invoke(string(text))
 		}()

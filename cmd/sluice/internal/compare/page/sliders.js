@@ -1,7 +1,7 @@
 // The numbers of a spec that have a slider. Only the service parses specs.
 
 /**
- * @typedef {object} Knob
+ * @typedef {object} Slider
  * @property {string} label
  * @property {string} name count, burst or slots
  * @property {number} part the part of the spec, from 0
@@ -24,9 +24,9 @@ function parts(spec) {
 /**
  * Returns the sliders of a spec.
  * @param {string} spec
- * @returns {Knob[]}
+ * @returns {Slider[]}
  */
-export function knobs(spec) {
+export function sliders(spec) {
   const found = parts(spec);
   return found.flatMap((match, part) => {
     const [, algorithm, , count, period, rest] = match;
@@ -38,17 +38,17 @@ export function knobs(spec) {
       const usual = option === 'burst' ? Number(count) : 1;
       list.push({ label: `${option}${of}`, name: option, part, value: given ? Number(given[1]) : usual });
     }
-    return list.filter((knob) => knob.value >= 1 && knob.value <= largest);
+    return list.filter((slider) => slider.value >= 1 && slider.value <= largest);
   });
 }
 
 /**
  * Returns the spec with another value of a slider.
  * @param {string} spec
- * @param {Knob} knob
+ * @param {Slider} slider
  * @param {number} value
  */
-export function withKnob(spec, { name, part }, value) {
+export function withSliderValue(spec, { name, part }, value) {
   const match = parts(spec)[part];
   if (!match) return spec;
   const [whole, algorithm, space, count, period, rest] = match;
@@ -65,8 +65,8 @@ export function withKnob(spec, { name, part }, value) {
   return spec.slice(0, match.index) + changed + spec.slice(match.index + whole.length);
 }
 
-/** Returns a largest value for a slider that leaves room above the value. */
-export function reach(value) {
+/** Returns the largest value of a slider: at least three times the value, so that the user can raise it. */
+export function sliderMax(value) {
   const least = Math.max(60, 3 * value);
   const size = 10 ** Math.floor(Math.log10(least));
   return [1, 2, 3, 6, 10].map((f) => f * size).find((n) => n >= least);
