@@ -1,5 +1,3 @@
-// The tests promise that every valid spec of a limit is parsed and formatted exactly, and that the
-// error for any other spec quotes it and names the fault.
 package algo_test
 
 import (

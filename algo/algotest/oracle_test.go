@@ -1,3 +1,6 @@
+// The tests promise that each law finds the algorithms that break it, and that no other law does
+// (saboteur_test.go); that a simple algorithm without a flaw obeys every law (reference_test.go); that the
+// oracles are right; and that a report shows a short history.
 package algotest
 
 import (

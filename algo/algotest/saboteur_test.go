@@ -1,5 +1,3 @@
-// The tests promise that every law finds the algorithms that break it, and no other law does:
-// each flaw below breaks one law.
 package algotest
 
 import (
@@ -16,6 +14,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
+// Each flaw breaks one law.
 const (
 	dropsDst             flaw = "a step overwrites the bytes in dst"
 	deniesInOtherZones   flaw = "a step in another time zone is denied"
