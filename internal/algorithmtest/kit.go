@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/sample"
 )
 
 // policy is the Policy of an algorithm with options O.
@@ -241,7 +241,7 @@ func (k Kit[S, O, P]) CheckDecode(t *testing.T, b []byte, last func(S) int64, op
 
 // Rounds returns n, or less if tests should be short.
 func Rounds(n int) int {
-	if algotest.Brief() {
+	if sample.Brief() {
 		return n / 20
 	}
 	return n
