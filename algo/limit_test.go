@@ -131,6 +131,14 @@ func ExampleParseLimit() {
 	// algo: limit "100/moon": the period "moon" is neither a unit (ns, us, ms, s or sec, m or min, h or hour, d or day) nor a duration such as 250ms or 24h
 }
 
+func ExampleLimit_Validate() {
+	fmt.Println(algo.Per(100, time.Minute).Validate())
+	fmt.Println(algo.Per(0, time.Minute).Validate())
+	// Output:
+	// <nil>
+	// algo: Limit.Count must be at least 1, got 0
+}
+
 func ExamplePer() {
 	fmt.Println(algo.Per(5, 250*time.Millisecond))
 	// Output: 5/250ms

@@ -65,6 +65,37 @@ func ExampleBucket() {
 	// Output: 0 0 1
 }
 
+// All units of a minute are taken at once, 20 seconds after noon.
+func ExampleOracle() {
+	noon := time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC)
+	var log Log
+	log.Add(noon.Add(20*time.Second), 60)
+
+	limit := algo.Per(60, time.Minute)
+	for _, oracle := range []struct {
+		name string
+		left Oracle
+	}{
+		{"Bucket", Bucket(limit, 60)},
+		{"IntervalBucket", IntervalBucket(limit, 60)},
+		{"WindowFromFirst", WindowFromFirst(limit)},
+		{"WindowByClock", WindowByClock(limit, 0)},
+		{"MovingWindow", MovingWindow(limit, 6, false)},
+	} {
+		fmt.Printf("%-15s", oracle.name)
+		for _, second := range []time.Duration{20, 50, 60, 80, 85, 90} {
+			fmt.Printf(" %2d", oracle.left(log, noon.Add(second*time.Second)))
+		}
+		fmt.Println()
+	}
+	// Output:
+	// Bucket           0 30 40 60 60 60
+	// IntervalBucket   0  0  0 60 60 60
+	// WindowFromFirst  0  0  0 60 60 60
+	// WindowByClock    0  0 60 60 60 60
+	// MovingWindow     0  0  0  0 30 60
+}
+
 type expected struct{ at, left int64 }
 
 func TestOraclesOnShortLogs(t *testing.T) {
