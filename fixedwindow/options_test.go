@@ -68,7 +68,7 @@ func TestBound(t *testing.T) {
 		{fixedwindow.Options{Limit: algo.Per(1, 1)}, math.MaxInt64, math.MaxInt64},
 		{fixedwindow.Options{Limit: algo.Per(3, math.MaxInt64)}, math.MaxInt64, 5},
 	} {
-		require.Equal(t, c.want, bound(c.o, c.interval), "%+v over %d", c.o, c.interval)
+		require.Equal(t, c.want, kit.Bound(c.o, c.interval), "%+v over %d", c.o, c.interval)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestWorstCaseOfTheDoc(t *testing.T) {
 			o := fixedwindow.Options{Limit: limit, Align: align}
 			for x := 1; x <= 2*int(limit.Period)+1; x++ {
 				most := worst(o, fixedwindow.State{}, 0, 3*int(limit.Period), x)
-				require.Equal(t, bound(o, time.Duration(x)), most, "%v align=%v in %dns", limit, align, x)
+				require.Equal(t, kit.Bound(o, time.Duration(x)), most, "%v align=%v in %dns", limit, align, x)
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func TestTimelinesOfTheDoc(t *testing.T) {
 		var s fixedwindow.State
 		at := func(at time.Duration, cost int64) (r algo.Result) {
 			o := fixedwindow.Options{Limit: algo.Per(3, time.Minute), Align: c.align, Cost: cost}
-			s, r = fixedwindow.Step(s, y2k.Add(at), o)
+			s, r = fixedwindow.Step(s, start.Add(at), o)
 			return r
 		}
 		require.True(t, at(20*time.Second, 1).Allowed)

@@ -81,7 +81,7 @@ func TestBoundHoldsInAnyOrderOfTimes(t *testing.T) {
 			var sum int64
 			for to := from; to < len(admitted); to++ {
 				sum += admitted[to]
-				bound := bound(o, time.Duration(to-from+1))
+				bound := kit.Bound(o, time.Duration(to-from+1))
 				if sum > bound {
 					t.Fatalf("%+v: %d units are admitted from %d to %d of %v, but the bound is %d", o, sum, from, to, admitted, bound)
 				}

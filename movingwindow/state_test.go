@@ -128,13 +128,13 @@ func TestLongCountsAreCopiedBeforeAChange(t *testing.T) {
 	o := movingwindow.Options{Limit: algo.Per(1000, 40*time.Second), Slots: 40}
 	var s movingwindow.State
 	for i := range 30 {
-		s, _ = movingwindow.Step(s, y2k.Add(time.Duration(i)*time.Second), o)
+		s, _ = movingwindow.Step(s, start.Add(time.Duration(i)*time.Second), o)
 	}
 	require.Len(t, s.LongCounts, 30)
 	before := append([]int64{}, s.LongCounts...)
 	for _, op := range algorithm.Ops {
 		for _, after := range []time.Duration{29, 30, 50, 69, 70, 100} {
-			next, _ := kit.Call(s, op, y2k.Add(after*time.Second), o)
+			next, _ := kit.Call(s, op, start.Add(after*time.Second), o)
 			require.Equal(t, before, s.LongCounts)
 			if op != algorithm.Peek && len(next.LongCounts) > 0 && &next.LongCounts[0] == &s.LongCounts[0] {
 				require.Equal(t, s, next, "a changed state shares its counts")
@@ -147,7 +147,7 @@ func TestLongCountsAreCopiedBeforeAChange(t *testing.T) {
 func TestStateOfOneUnitIsSmall(t *testing.T) {
 	p, err := movingwindow.New(movingwindow.Options{Limit: algo.Per(1000, time.Minute), Slots: movingwindow.MaxSlots})
 	require.NoError(t, err)
-	state, _, err := p.Step(nil, nil, y2k, 1)
+	state, _, err := p.Step(nil, nil, start, 1)
 	require.NoError(t, err)
 	require.Len(t, state, 2+8+8+1+1)
 }
@@ -157,11 +157,11 @@ func TestStatesHaveTheSizesOfTheDoc(t *testing.T) {
 		o := movingwindow.Options{Limit: algo.Per(1<<20, time.Duration(c.slots)*time.Second), Slots: c.slots, Cost: 1<<14 - 1}
 		var s movingwindow.State
 		for i := range c.slots + 1 {
-			s, _ = movingwindow.Step(s, y2k.Add(time.Duration(i)*time.Second), o)
+			s, _ = movingwindow.Step(s, start.Add(time.Duration(i)*time.Second), o)
 		}
 		require.Len(t, movingwindow.AppendState(nil, s), c.most)
 		o.Cost = 127
-		s, _ = movingwindow.Step(movingwindow.State{}, y2k, o)
+		s, _ = movingwindow.Step(movingwindow.State{}, start, o)
 		require.Len(t, movingwindow.AppendState(nil, s), c.least)
 	}
 }
