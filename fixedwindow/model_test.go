@@ -53,8 +53,8 @@ func (m model) do(op algorithm.Op, at, cost int64) (next model, r algo.Result) {
 	}
 	r.Skew = max(r.Skew, 0)
 
-	there := new(big.Int).Sub(limit, next.paid)
-	fits := there.Cmp(big.NewInt(cost)) >= 0
+	available := new(big.Int).Sub(limit, next.paid)
+	fits := available.Cmp(big.NewInt(cost)) >= 0
 	r.Allowed = op == algorithm.Refund || op == algorithm.Charge || fits
 	switch {
 	case op == algorithm.Refund:

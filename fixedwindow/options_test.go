@@ -72,9 +72,9 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// This test tries every way to spend the units of a small limit over three windows. The most that
-// an interval sees is the bound.
-func TestWorstCaseOfTheDoc(t *testing.T) {
+// The test tries every way to spend the units of a small limit in three windows. The most units that are
+// admitted in an interval must equal the bound.
+func TestBoundIsReached(t *testing.T) {
 	for _, limit := range []algo.Limit{algo.Per(1, 2), algo.Per(1, 3), algo.Per(2, 3), algo.Per(3, 2), algo.Per(2, 1)} {
 		for _, align := range []fixedwindow.Align{fixedwindow.AlignFirst, fixedwindow.AlignClock} {
 			o := fixedwindow.Options{Limit: limit, Align: align}
@@ -103,7 +103,7 @@ func worst(o fixedwindow.Options, s fixedwindow.State, now, end, x int, spent ..
 	return max(most, worst(o, s, now+1, end, x, append(spent[:now:now], 0)...))
 }
 
-func TestTimelinesOfTheDoc(t *testing.T) {
+func TestDocumentedTimelines(t *testing.T) {
 	for _, c := range []struct {
 		align      fixedwindow.Align
 		retryAfter time.Duration

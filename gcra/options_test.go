@@ -53,7 +53,7 @@ func TestSpecs(t *testing.T) {
 	})
 }
 
-func TestBoundIsTheFormulaOfTheDoc(t *testing.T) {
+func TestBoundIsTheDocumentedFormula(t *testing.T) {
 	random := sample.New(9, 10)
 	for range algorithmtest.Rounds(20000) {
 		o, x := anyOptions(random), random.UpTo(algo.MaxInstant)

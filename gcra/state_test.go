@@ -43,7 +43,7 @@ func TestEncodingDoesNotChange(t *testing.T) {
 	})
 }
 
-func TestStatesHaveTheSizesOfTheDoc(t *testing.T) {
+func TestStatesHaveTheDocumentedSizes(t *testing.T) {
 	least, most := math.MaxInt, 0
 	for _, spec := range []string{"10/s", "100/m", "1000/h", "100000/h", "1000/d"} {
 		limit, err := algo.ParseLimit(spec)
@@ -74,8 +74,8 @@ func TestParseStateRefusesOtherBytes(t *testing.T) {
 		"67 01 11 0d234ccf43130000":                                          algo.ErrState, // a header
 		"67 01 11 0d234ccf43130000 02 01":                                    algo.ErrState, // a field missing
 		"67 01 11 0d234ccf43130000 02 01 03 00":                              algo.ErrState, // a byte too many
-		"67 01 21 0d234ccf43130000 0002 01 03":                               algo.ErrState, // Used in more than it needs
-		"67 01 12 0d234ccf43130000 02 0001 0003":                             algo.ErrState, // Period likewise
+		"67 01 21 0d234ccf43130000 0002 01 03":                               algo.ErrState, // Used is not the shortest form
+		"67 01 12 0d234ccf43130000 02 0001 0003":                             algo.ErrState, // Period is not the shortest form
 		"67 01 91 0d234ccf43130000 000000000000000002 01 03":                 algo.ErrState, // Used in nine bytes
 		"67 01 19 0d234ccf43130000 02 000000000000000001 000000000000000003": algo.ErrState, // Period in nine bytes
 		"67 01 10 0d234ccf43130000 02":                                       algo.ErrState, // no period

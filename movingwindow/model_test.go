@@ -91,14 +91,14 @@ func (m model) do(op algorithm.Op, at, cost int64) (next model, r algo.Result) {
 		now = m.latest
 		r.Skew = algorithmtest.Wait(now, at)
 	}
-	there := m.left(now)
+	available := m.left(now)
 	if r.Fresh = m.used(now).Sign() == 0; r.Fresh {
 		r.Refilled = r.Limit
 	} else {
 		r.Available = m.left(m.latest).Int64()
-		r.Refilled = there.Int64() - r.Available
+		r.Refilled = available.Int64() - r.Available
 	}
-	fits := there.Cmp(units) >= 0
+	fits := available.Cmp(units) >= 0
 	r.Allowed = op == algorithm.Refund || op == algorithm.Charge || fits
 	next = m
 	switch {
@@ -109,7 +109,7 @@ func (m model) do(op algorithm.Op, at, cost int64) (next model, r algo.Result) {
 	}
 	left := next.left(now)
 	r.Remaining = left.Int64()
-	r.Paid = new(big.Int).Sub(there, left).Int64()
+	r.Paid = new(big.Int).Sub(available, left).Int64()
 	switch {
 	case r.Allowed:
 	case units.Cmp(limit) > 0:

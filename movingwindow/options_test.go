@@ -67,7 +67,7 @@ func TestBoundOfExtremes(t *testing.T) {
 	}
 }
 
-func TestBoundIsTheFormulaOfTheDoc(t *testing.T) {
+func TestBoundIsTheDocumentedFormula(t *testing.T) {
 	for _, n := range []int64{1, 2, 3, 5} {
 		for w := int64(1); w <= 6; w++ {
 			for _, l := range []int64{1, 2, 7, 1 << 60} {
@@ -112,7 +112,7 @@ func TestBoundOfOneSlotIsThatOfGCRA1nsEarlier(t *testing.T) {
 	}
 }
 
-func TestTimelineOfTheDoc(t *testing.T) {
+func TestDocumentedTimeline(t *testing.T) {
 	o := movingwindow.Options{Limit: algo.Per(10, time.Minute)}
 	var s movingwindow.State
 	for _, c := range []struct {

@@ -46,30 +46,30 @@ func TestParseStateRefusesOtherBytes(t *testing.T) {
 		"6d":   algo.ErrState,
 		"6d01": algo.ErrState,
 		"6d00 0000000000000005 0000000000000007 01 01": algo.ErrState,
-		"6701 0000000000000005 0000000000000007 01 01": algo.ErrState, // another algorithm's
+		"6701 0000000000000005 0000000000000007 01 01": algo.ErrState, // of another algorithm
 		"6d02": algo.ErrStateVersion,
 		"6d02 0000000000000005 0000000000000007 01 01": algo.ErrStateVersion,
 		"6dff 00": algo.ErrStateVersion,
 
-		"6d01 00000000000000":                             algo.ErrState, // cut short
+		"6d01 00000000000000":                             algo.ErrState, // truncated
 		"6d01 0000000000000005":                           algo.ErrState,
 		"6d01 0000000000000005 0000000000000007":          algo.ErrState,
 		"6d01 0000000000000005 0000000000000007 01":       algo.ErrState,
 		"6d01 0000000000000005 0000000000000007 01 80":    algo.ErrState,
 		"6d01 0000000000000005 0000000000000007 02 01":    algo.ErrState,
-		"6d01 0000000000000005 0000000000000007 01 01 00": algo.ErrState, // and something after it
+		"6d01 0000000000000005 0000000000000007 01 01 00": algo.ErrState, // a byte too many
 		"6d01 0000000000000005 0000000000000007 01 01 01": algo.ErrState,
 
-		"6d01 0000000000000005 0000000000000007 00":                            algo.ErrState, // nothing used is no bytes
+		"6d01 0000000000000005 0000000000000007 00":                            algo.ErrState, // no units used, which is no bytes
 		"6d01 0000000000000005 0000000000000007 01 00":                         algo.ErrState,
 		"6d01 0000000000000005 0000000000000007 02 0100":                       algo.ErrState, // the oldest count is not 0
-		"6d01 4000000000000000 0000000000000007 01 01":                         algo.ErrState, // after the end of time
+		"6d01 4000000000000000 0000000000000007 01 01":                         algo.ErrState, // after MaxInstant
 		"6d01 ffffffffffffffff 0000000000000007 01 01":                         algo.ErrState,
 		"6d01 0000000000000005 0000000000000000 01 01":                         algo.ErrState, // no width
 		"6d01 0000000000000005 4000000000000001 01 01":                         algo.ErrState, // a width of 2^62+1
 		"6d01 0000000000000005 0000000000000007 01 80808080808080808001":       algo.ErrState, // 2^63 used
 		"6d01 0000000000000005 0000000000000007 02 ffffffffffffffff7f 01":      algo.ErrState,
-		"6d01 0000000000000005 0000000000000007 01 818080808080808040":         algo.ErrState, // and 1
+		"6d01 0000000000000005 0000000000000007 01 818080808080808040":         algo.ErrState, // 2^62+1 used
 		"6d01 0000000000000005 0000000000000007 8100 01":                       algo.ErrState,
 		"6d01 0000000000000005 0000000000000007 01 8100":                       algo.ErrState,
 		"6d01 0000000000000005 0000000000000007 01 ffffffffffffffffff02":       algo.ErrState, // beyond 64 bits
@@ -152,7 +152,7 @@ func TestStateOfOneUnitIsSmall(t *testing.T) {
 	require.Len(t, state, 2+8+8+1+1)
 }
 
-func TestStatesHaveTheSizesOfTheDoc(t *testing.T) {
+func TestStatesHaveTheDocumentedSizes(t *testing.T) {
 	for _, c := range []struct{ slots, least, most int }{{1, 20, 23}, {12, 20, 45}} {
 		o := movingwindow.Options{Limit: algo.Per(1<<20, time.Duration(c.slots)*time.Second), Slots: c.slots, Cost: 1<<14 - 1}
 		var s movingwindow.State

@@ -85,16 +85,16 @@ func (m model) do(op algorithm.Op, at, cost int64) (next model, r algo.Result) {
 		next.level, next.since, next.left = burst, now, new(big.Int)
 	}
 	r.Fresh, r.Limit, r.Cost = next.full, burst.Num().Int64(), cost
-	there := whole(next.level)
-	r.Available, r.Refilled = next.left.Int64(), new(big.Int).Sub(there, next.left).Int64()
-	r.Allowed = op == algorithm.Refund || op == algorithm.Charge || there.Cmp(big.NewInt(cost)) >= 0
+	available := whole(next.level)
+	r.Available, r.Refilled = next.left.Int64(), new(big.Int).Sub(available, next.left).Int64()
+	r.Allowed = op == algorithm.Refund || op == algorithm.Charge || available.Cmp(big.NewInt(cost)) >= 0
 
 	pays := rational(cost)
 	switch {
 	case op == algorithm.Peek || !r.Allowed:
 		pays.SetInt64(0)
 	case op == algorithm.Refund:
-		if room := new(big.Rat).Sub(burst, new(big.Rat).SetInt(there)); pays.Cmp(room) > 0 {
+		if room := new(big.Rat).Sub(burst, new(big.Rat).SetInt(available)); pays.Cmp(room) > 0 {
 			pays = room
 		}
 		pays.Neg(pays)

@@ -36,10 +36,10 @@ func TestEncodingDoesNotChange(t *testing.T) {
 func TestParseStateRefusesOtherBytes(t *testing.T) {
 	kit.ParseErrors(t, map[string]error{
 		"74":                                algo.ErrState,
-		"6701 11 0000000000000005 02 01 03": algo.ErrState, // another algorithm's
+		"6701 11 0000000000000005 02 01 03": algo.ErrState, // of another algorithm
 		"7402":                              algo.ErrStateVersion,
 		"7401 11 0000000000000005 02 03 03": algo.ErrState, // a part of the whole
-		"7401 01 0000000000000005 01 03":    algo.ErrState, // nothing used is no bytes
+		"7401 01 0000000000000005 01 03":    algo.ErrState, // no units used, which is no bytes
 		"7401 11 0000000000000005 00 01 03": algo.ErrState,
 	})
 	kit.ParseStates(t, map[string]tokenbucket.State{
