@@ -125,7 +125,7 @@ func (m model) do(op algorithm.Op, at, cost int64) (next model, r algo.Result) {
 func (m model) inRange(at, cost int64) bool {
 	next, r := m.do(algorithm.Charge, at, cost)
 	last := big.NewInt(math.MaxInt64 - int64(m.o.Limit.Period))
-	return r.Limit-r.Remaining <= algo.MaxCount && cost <= algo.MaxCount && next.until(m.burst()).Cmp(last) < 0
+	return r.Limit <= algo.MaxCount+r.Remaining && cost <= algo.MaxCount && next.until(m.burst()).Cmp(last) < 0
 }
 
 // run compares random operations with the model. If steady is true, the clock does not step back.
