@@ -1,3 +1,5 @@
+// The tests promise that New, For and the Must forms make the limiters that they document, and that a
+// faulty spec is shown with its fault. Package compose tests what a limiter decides.
 package sluice_test
 
 import (

@@ -18,7 +18,7 @@ func TestForNeedsARule(t *testing.T) {
 	require.EqualError(t, err, "sluice: For needs at least one rule; a limiter without rules would allow every call")
 }
 
-func TestAFaultySpecIsShown(t *testing.T) {
+func TestErrorShowsTheFaultySpec(t *testing.T) {
 	key := func(s string) string { return s }
 	_, err := sluice.For(nil, sluice.By("day", key, "gcra 1/day"), sluice.By("user", key, "gcra 5"))
 	require.EqualError(t, err, strings.Join([]string{
@@ -55,9 +55,9 @@ func TestMustPanicsWithTheError(t *testing.T) {
 	}
 }
 
-// Two limiters of New on one store do not read the states of each other, unless they have
-// the same policy, however it is spelled.
-func TestLimitersWithOtherPoliciesShareAStore(t *testing.T) {
+// Two limiters of New on one store share the state of a key only if their policies are equal. The spelling
+// of the specs does not matter.
+func TestLimitersWithDifferentPoliciesShareAStore(t *testing.T) {
 	store := new(memory.Store)
 	left := func(spec string) int64 {
 		d, err := sluice.MustNew(store, spec).Allow(context.Background(), "ann")
@@ -71,7 +71,7 @@ func TestLimitersWithOtherPoliciesShareAStore(t *testing.T) {
 }
 
 // Calls with an empty key share a limit. They are not unlimited.
-func TestAnEmptyKeyIsLimited(t *testing.T) {
+func TestEmptyKeyIsLimited(t *testing.T) {
 	limiter := sluice.MustNew(nil, "fixedwindow 1/day")
 	for _, want := range []bool{true, false} {
 		d, err := limiter.Allow(context.Background(), "")

@@ -1,3 +1,6 @@
+// The tests promise that every valid spec of a limit is parsed and formatted exactly; that the error for
+// any other spec quotes it and names the fault; and that instants and durations are converted
+// exactly.
 package algo_test
 
 import (

@@ -1,5 +1,3 @@
-// The tests promise that every valid spec of a limit is parsed and formatted exactly, and that the
-// error for any other spec quotes it and names the fault.
 package algo_test
 
 import (
@@ -131,6 +129,14 @@ func ExampleParseLimit() {
 	// 100/m <nil>
 	// 100 1m0s
 	// algo: limit "100/moon": the period "moon" is neither a unit (ns, us, ms, s or sec, m or min, h or hour, d or day) nor a duration such as 250ms or 24h
+}
+
+func ExampleLimit_Validate() {
+	fmt.Println(algo.Per(100, time.Minute).Validate())
+	fmt.Println(algo.Per(0, time.Minute).Validate())
+	// Output:
+	// <nil>
+	// algo: Limit.Count must be at least 1, got 0
 }
 
 func ExamplePer() {

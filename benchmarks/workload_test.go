@@ -6,6 +6,9 @@
 //	go test -bench Replay -count 5 .    lines of a log per second, and goaccess
 //
 // scripts/bench.sh compares the figures with goals, and writes README.md.
+//
+// The tests promise that every limiter decides correctly under the workloads; that a measurement fails if a
+// call fails or is decided wrongly; and that percentiles, ratios and round trips are computed correctly.
 package benchmarks
 
 import (

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -21,7 +21,7 @@ import (
 // empties the pool of evaluations now and then, so under it 14 more are allowed.
 func requireAllocations(t *testing.T, most float64, f func()) {
 	t.Helper()
-	if algotest.Brief() {
+	if sample.Brief() {
 		most += 14
 	}
 	require.LessOrEqual(t, testing.AllocsPerRun(1000, f), most)

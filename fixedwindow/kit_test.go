@@ -15,13 +15,9 @@ import (
 var kit = algorithmtest.Kit[fixedwindow.State, fixedwindow.Options, fixedwindow.Policy]{
 	Step: fixedwindow.Step, Peek: fixedwindow.Peek, Refund: fixedwindow.Refund, Charge: fixedwindow.Charge,
 	New: fixedwindow.New, AppendState: fixedwindow.AppendState, ParseState: fixedwindow.ParseState,
-	WithCost: func(o fixedwindow.Options, cost int64) fixedwindow.Options {
-		o.Cost = cost
-		return o
-	},
 }
 
-var y2k = algorithmtest.Start
+var start = algorithmtest.Start
 
 // anyOptions returns small options, or any valid ones.
 func anyOptions(random sample.Source) fixedwindow.Options {
@@ -37,12 +33,4 @@ func anyOptions(random sample.Source) fixedwindow.Options {
 		}
 	}
 	return o
-}
-
-func bound(o fixedwindow.Options, interval time.Duration) int64 {
-	p, err := fixedwindow.New(o)
-	if err != nil {
-		panic(err)
-	}
-	return p.Bound(interval)
 }

@@ -20,21 +20,14 @@ func TestLaws(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			algotest.Run(t, algotest.Subject{
 				Name: name,
-				New: func(l algo.Limit) (algo.Policy, error) {
-					o := o
-					o.Limit = l
-					return fixedwindow.New(o)
-				},
+				New:  kit.NewWithLimit(o),
 				Oracle: func(l algo.Limit) algotest.Oracle {
 					if o.Align == fixedwindow.AlignClock {
 						return algotest.WindowByClock(l, o.Offset)
 					}
 					return algotest.WindowFromFirst(l)
 				},
-				Recode: func(state []byte) ([]byte, error) {
-					s, err := fixedwindow.ParseState(state)
-					return fixedwindow.AppendState(nil, s), err
-				},
+				Recode:   kit.Recode,
 				Windowed: true,
 			})
 		})

@@ -1,7 +1,6 @@
 package fixedwindow_test
 
 import (
-	"math"
 	"math/big"
 	"testing"
 	"time"
@@ -23,41 +22,39 @@ type model struct {
 	paid   *big.Int
 }
 
-func integer(n int64) *big.Int { return big.NewInt(n) }
-
 func newModel(o fixedwindow.Options) model {
-	return model{o, integer(0), integer(0), integer(0)}
+	return model{o, big.NewInt(0), big.NewInt(0), big.NewInt(0)}
 }
 
 // endOf returns the end of a window that is opened at t.
 func (m model) endOf(t *big.Int) *big.Int {
-	period := integer(int64(m.o.Limit.Period))
+	period := big.NewInt(int64(m.o.Limit.Period))
 	if m.o.Align == fixedwindow.AlignFirst {
 		return period.Add(period, t)
 	}
-	offset := integer(int64(m.o.Offset))
+	offset := big.NewInt(int64(m.o.Offset))
 	number := new(big.Int).Sub(t, offset)
-	number.Div(number, period).Add(number, integer(1))
+	number.Div(number, period).Add(number, big.NewInt(1))
 	return number.Mul(number, period).Add(number, offset)
 }
 
 // do makes one operation. If nothing is paid, nothing changes.
 func (m model) do(op algorithm.Op, at, cost int64) (next model, r algo.Result) {
-	now := integer(at)
-	limit := integer(m.o.Limit.Count)
+	now := big.NewInt(at)
+	limit := big.NewInt(m.o.Limit.Count)
 	r.Limit, r.Cost = m.o.Limit.Count, cost
 	next = m
 	if r.Fresh = m.paid.Sign() == 0 || now.Cmp(m.end) >= 0; r.Fresh {
-		next.opened, next.end, next.paid = now, m.endOf(now), integer(0)
+		next.opened, next.end, next.paid = now, m.endOf(now), big.NewInt(0)
 		r.Refilled = r.Limit
 	} else {
 		r.Available = new(big.Int).Sub(limit, m.paid).Int64()
-		r.Skew = wait(m.opened, at)
+		r.Skew = algorithmtest.Wait(m.opened, at)
 	}
 	r.Skew = max(r.Skew, 0)
 
-	there := new(big.Int).Sub(limit, next.paid)
-	fits := there.Cmp(integer(cost)) >= 0
+	available := new(big.Int).Sub(limit, next.paid)
+	fits := available.Cmp(big.NewInt(cost)) >= 0
 	r.Allowed = op == algorithm.Refund || op == algorithm.Charge || fits
 	switch {
 	case op == algorithm.Refund:
@@ -65,30 +62,22 @@ func (m model) do(op algorithm.Op, at, cost int64) (next model, r algo.Result) {
 	case op == algorithm.Charge || op == algorithm.Step && fits:
 		r.Paid = cost
 	}
-	next.paid = new(big.Int).Add(next.paid, integer(r.Paid))
+	next.paid = new(big.Int).Add(next.paid, big.NewInt(r.Paid))
 	r.Remaining = new(big.Int).Sub(limit, next.paid).Int64()
 	switch {
 	case r.Allowed:
 	case cost > r.Limit:
 		r.RetryAfter = algo.Never
 	default:
-		r.RetryAfter = wait(next.end, at)
+		r.RetryAfter = algorithmtest.Wait(next.end, at)
 	}
 	if next.paid.Sign() > 0 {
-		r.NextRefill, r.ResetAfter = wait(next.end, at), wait(next.end, at)
+		r.NextRefill, r.ResetAfter = algorithmtest.Wait(next.end, at), algorithmtest.Wait(next.end, at)
 	}
 	if r.Paid == 0 {
 		next = m
 	}
 	return next, r
-}
-
-// wait returns the time from an instant to another, at most to math.MaxInt64.
-func wait(until *big.Int, from int64) time.Duration {
-	if !until.IsInt64() {
-		until = integer(math.MaxInt64)
-	}
-	return time.Duration(until.Int64() - from)
 }
 
 // run compares random operations with the model.
@@ -129,9 +118,9 @@ func TestWindowEndsByTheNewOptions(t *testing.T) {
 		first, then := anyOptions(random), anyOptions(random)
 		at := random.UpTo(algo.MaxInstant)
 		s, _ := kit.CallAt(fixedwindow.State{}, algorithm.Charge, at, first, 5)
-		end := newModel(then).endOf(integer(at))
+		end := newModel(then).endOf(big.NewInt(at))
 		r := fixedwindow.Peek(s, time.Unix(0, at), then)
 		require.Equal(t, then.Limit.Count-5, r.Remaining)
-		require.Equal(t, wait(end, at), r.ResetAfter, "%+v, then %+v, at %d", first, then, at)
+		require.Equal(t, algorithmtest.Wait(end, at), r.ResetAfter, "%+v, then %+v, at %d", first, then, at)
 	}
 }

@@ -68,19 +68,19 @@ func TestBound(t *testing.T) {
 		{fixedwindow.Options{Limit: algo.Per(1, 1)}, math.MaxInt64, math.MaxInt64},
 		{fixedwindow.Options{Limit: algo.Per(3, math.MaxInt64)}, math.MaxInt64, 5},
 	} {
-		require.Equal(t, c.want, bound(c.o, c.interval), "%+v over %d", c.o, c.interval)
+		require.Equal(t, c.want, kit.Bound(c.o, c.interval), "%+v over %d", c.o, c.interval)
 	}
 }
 
-// This test tries every way to spend the units of a small limit over three windows. The most that
-// an interval sees is the bound.
-func TestWorstCaseOfTheDoc(t *testing.T) {
+// The test tries every way to spend the units of a small limit in three windows. The most units that are
+// admitted in an interval must equal the bound.
+func TestBoundIsReached(t *testing.T) {
 	for _, limit := range []algo.Limit{algo.Per(1, 2), algo.Per(1, 3), algo.Per(2, 3), algo.Per(3, 2), algo.Per(2, 1)} {
 		for _, align := range []fixedwindow.Align{fixedwindow.AlignFirst, fixedwindow.AlignClock} {
 			o := fixedwindow.Options{Limit: limit, Align: align}
 			for x := 1; x <= 2*int(limit.Period)+1; x++ {
 				most := worst(o, fixedwindow.State{}, 0, 3*int(limit.Period), x)
-				require.Equal(t, bound(o, time.Duration(x)), most, "%v align=%v in %dns", limit, align, x)
+				require.Equal(t, kit.Bound(o, time.Duration(x)), most, "%v align=%v in %dns", limit, align, x)
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func worst(o fixedwindow.Options, s fixedwindow.State, now, end, x int, spent ..
 	return max(most, worst(o, s, now+1, end, x, append(spent[:now:now], 0)...))
 }
 
-func TestTimelinesOfTheDoc(t *testing.T) {
+func TestDocumentedTimelines(t *testing.T) {
 	for _, c := range []struct {
 		align      fixedwindow.Align
 		retryAfter time.Duration
@@ -112,7 +112,7 @@ func TestTimelinesOfTheDoc(t *testing.T) {
 		var s fixedwindow.State
 		at := func(at time.Duration, cost int64) (r algo.Result) {
 			o := fixedwindow.Options{Limit: algo.Per(3, time.Minute), Align: c.align, Cost: cost}
-			s, r = fixedwindow.Step(s, y2k.Add(at), o)
+			s, r = fixedwindow.Step(s, start.Add(at), o)
 			return r
 		}
 		require.True(t, at(20*time.Second, 1).Allowed)

@@ -59,7 +59,7 @@ func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byt
 	return next, r, err
 }
 
-// Apply applies an operation, for a limiter that holds states in memory. at is the time, as
+// Apply is for package compose, because it decides faster than the other methods. at is the time, as
 // [algo.Instant] returns it. Apply writes the result to r, which must point to a zero Result. dst
 // may be state[:0]. For a Peek, Apply appends nothing to dst.
 func (p Policy) Apply(op algorithm.Op, dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error) {

@@ -38,22 +38,22 @@ func TestParseStateRefusesOtherBytes(t *testing.T) {
 		"66":                       algo.ErrState,
 		"6601":                     algo.ErrState,
 		"6600 0000000000000005 01": algo.ErrState,
-		"6701 0000000000000005 01": algo.ErrState, // another algorithm's
+		"6701 0000000000000005 01": algo.ErrState, // of another algorithm
 		"6602":                     algo.ErrStateVersion,
 		"6602 0000000000000005 01": algo.ErrStateVersion,
 		"66ff 00":                  algo.ErrStateVersion,
 
-		"6601 00000000000000":         algo.ErrState, // cut short
+		"6601 00000000000000":         algo.ErrState, // truncated
 		"6601 0000000000000005":       algo.ErrState,
 		"6601 0000000000000005 80":    algo.ErrState,
-		"6601 0000000000000005 01 00": algo.ErrState, // and something after it
+		"6601 0000000000000005 01 00": algo.ErrState, // a byte too many
 
-		"6601 0000000000000005 00":                     algo.ErrState, // nothing used is no bytes
-		"6601 4000000000000000 01":                     algo.ErrState, // after the end of time
+		"6601 0000000000000005 00":                     algo.ErrState, // no units used, which is no bytes
+		"6601 4000000000000000 01":                     algo.ErrState, // after MaxInstant
 		"6601 ffffffffffffffff 01":                     algo.ErrState,
 		"6601 0000000000000005 818080808080808040":     algo.ErrState, // 2^62+1 used
 		"6601 0000000000000005 ffffffffffffffffff01":   algo.ErrState,
-		"6601 0000000000000005 8100":                   algo.ErrState, // longer than need be
+		"6601 0000000000000005 8100":                   algo.ErrState, // not the shortest form
 		"6601 0000000000000005 ffffffffffffffffff02":   algo.ErrState, // beyond 64 bits
 		"6601 0000000000000005 8080808080808080808001": algo.ErrState,
 	})

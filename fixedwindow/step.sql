@@ -2,15 +2,15 @@
 --
 -- args: the limit's count and period, 1 for windows by the clock, and the offset of these
 DECLARE
-	exact  CONSTANT bigint := 9007199254740992; -- 2^53
-	period CONSTANT bigint := args[2];
-	size   CONSTANT int := length(state);
-	b      int;
-	start  bigint := at;
-	used   bigint := 0;
-	rest   bigint; -- of the window
-	room   bigint;
-	next   bytea;
+	exact     CONSTANT bigint := 9007199254740992; -- 2^53
+	period    CONSTANT bigint := args[2];
+	size      CONSTANT int := length(state);
+	b         int;
+	start     bigint := at;
+	used      bigint := 0;
+	rest      bigint; -- of the window
+	available bigint;
+	next      bytea;
 BEGIN
 	IF size > 0 THEN
 		IF size < 11 OR get_byte(state, 0) <> 102 OR get_byte(state, 1) <> 1 THEN RETURN int8send(-1); END IF;
@@ -35,9 +35,9 @@ BEGIN
 	END LOOP;
 
 	IF op = 0 THEN -- allow
-		room := args[1] - used;
-		IF room < cost THEN RETURN int8send(0) || int8send(0) || state; END IF;
-		times := least(times, room / cost);
+		available := args[1] - used;
+		IF available < cost THEN RETURN int8send(0) || int8send(0) || state; END IF;
+		times := least(times, available / cost);
 		used := used + cost * times;
 	ELSIF op = 2 THEN -- charge
 		used := used + cost;

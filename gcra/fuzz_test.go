@@ -9,7 +9,6 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/algorithm"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
 )
 
 // FuzzStep compares functions, methods and the model, for any state, time and options.
@@ -20,22 +19,13 @@ func FuzzStep(f *testing.F) {
 		nearest, err := gcra.ParseState(gcra.AppendState(nil, s))
 		require.NoError(t, err)
 		now := time.Unix(sec, nsec)
-		for _, op := range algorithm.Ops {
-			if o.Validate() != nil {
-				kit.RequireDenies(t, s, op, now, o)
-				continue
-			}
-			next, r := kit.CallBoth(t, s, op, now, o)
-			algorithmtest.RequireSums(t, r)
-			if r.Paid == 0 {
-				require.Equal(t, s, next)
-			}
+		kit.EachOp(t, s, now, o, func(op algorithm.Op, next gcra.State, r algo.Result) {
 			want, expected := modelOf(nearest).do(op, algo.Instant(now), max(cost, 1), o)
 			require.Equal(t, expected, r, "operation %d", op)
 			if r.Paid != 0 {
 				want.is(t, next)
 			}
-		}
+		})
 	})
 }
 

@@ -4,8 +4,6 @@
 package gcra_test
 
 import (
-	"time"
-
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
@@ -15,13 +13,9 @@ import (
 var kit = algorithmtest.Kit[gcra.State, gcra.Options, gcra.Policy]{
 	Step: gcra.Step, Peek: gcra.Peek, Refund: gcra.Refund, Charge: gcra.Charge,
 	New: gcra.New, AppendState: gcra.AppendState, ParseState: gcra.ParseState,
-	WithCost: func(o gcra.Options, cost int64) gcra.Options {
-		o.Cost = cost
-		return o
-	},
 }
 
-var y2k = algorithmtest.Start
+var start = algorithmtest.Start
 
 // anyOptions returns small options, or any valid ones.
 func anyOptions(random sample.Source) gcra.Options {
@@ -32,12 +26,4 @@ func anyOptions(random sample.Source) gcra.Options {
 			return o
 		}
 	}
-}
-
-func bound(o gcra.Options, interval time.Duration) int64 {
-	p, err := gcra.New(o)
-	if err != nil {
-		panic(err)
-	}
-	return p.Bound(interval)
 }

@@ -17,9 +17,9 @@ func TestLaws(t *testing.T) {
 			t.Parallel()
 			algotest.Run(t, algotest.Subject{
 				Name:   name,
-				New:    func(l algo.Limit) (algo.Policy, error) { return gcra.New(gcra.Options{Limit: l, Burst: burst}) },
+				New:    kit.NewWithLimit(gcra.Options{Burst: burst}),
 				Oracle: func(l algo.Limit) algotest.Oracle { return bucket(l, burst) },
-				Recode: recode,
+				Recode: kit.Recode,
 			})
 		})
 	}
@@ -30,9 +30,4 @@ func bucket(l algo.Limit, burst int64) algotest.Oracle {
 		burst = l.Count
 	}
 	return algotest.Bucket(l, burst)
-}
-
-func recode(state []byte) ([]byte, error) {
-	s, err := gcra.ParseState(state)
-	return gcra.AppendState(nil, s), err
 }

@@ -78,12 +78,12 @@ func (m model) do(op algorithm.Op, now, cost int64, o gcra.Options) (next model,
 
 	tat := arrival(m.at, stateUse)
 	used := inUse(tat, at)
-	there, before := left(tat), used
+	available, before := left(tat), used
 	r.Limit, r.Cost, r.Skew = burst.Num().Int64(), cost, time.Duration(at-now)
 	if r.Fresh = tat.Cmp(whole(now)) <= 0; !r.Fresh {
-		r.Available = min(floor(minus(burst, stateUse)).Int64(), there)
+		r.Available = min(floor(minus(burst, stateUse)).Int64(), available)
 	}
-	r.Refilled = there - r.Available
+	r.Refilled = available - r.Available
 
 	requested := times(whole(cost), interval)
 	retry := minus(plus(minus(larger(tat, whole(now)), whole(now)), requested), times(burst, interval))
@@ -107,7 +107,7 @@ func (m model) do(op algorithm.Op, now, cost int64, o gcra.Options) (next model,
 		r.RetryAfter = wait(retry)
 	}
 	r.Paid = new(big.Int).Sub(ceil(used), ceil(before)).Int64() // at the state's time
-	if r.Remaining = there; r.Paid != 0 {
+	if r.Remaining = available; r.Paid != 0 {
 		if tat, next = arrival(at, used), (model{at, used}); used.Sign() == 0 {
 			tat, next = whole(now), model{}
 		}

@@ -36,11 +36,11 @@ func TestLongestValidBursts(t *testing.T) {
 		{Limit: algo.Per(2, math.MaxInt64), Burst: 1},
 	} {
 		require.NoError(t, o.Validate())
-		o.Cost = gcra.Peek(gcra.State{}, y2k, o).Limit
-		s, r := gcra.Step(gcra.State{}, y2k, o)
+		o.Cost = gcra.Peek(gcra.State{}, start, o).Limit
+		s, r := gcra.Step(gcra.State{}, start, o)
 		require.True(t, r.Allowed)
 		require.LessOrEqual(t, r.ResetAfter, time.Duration(algo.MaxCount))
-		require.False(t, gcra.Peek(s, y2k, o).Allowed)
+		require.False(t, gcra.Peek(s, start, o).Allowed)
 	}
 }
 
@@ -53,7 +53,7 @@ func TestSpecs(t *testing.T) {
 	})
 }
 
-func TestBoundIsTheFormulaOfTheDoc(t *testing.T) {
+func TestBoundIsTheDocumentedFormula(t *testing.T) {
 	random := sample.New(9, 10)
 	for range algorithmtest.Rounds(20000) {
 		o, x := anyOptions(random), random.UpTo(algo.MaxInstant)
@@ -63,10 +63,10 @@ func TestBoundIsTheFormulaOfTheDoc(t *testing.T) {
 		}
 		want := floor(times(whole(o.Limit.Count), big.NewRat(x-1, int64(o.Limit.Period))))
 		if want.Add(want, big.NewInt(burst)); want.IsInt64() {
-			require.Equal(t, want.Int64(), bound(o, time.Duration(x)), "%+v", o)
+			require.Equal(t, want.Int64(), kit.Bound(o, time.Duration(x)), "%+v", o)
 		} else {
-			require.Equal(t, int64(math.MaxInt64), bound(o, time.Duration(x)), "%+v", o)
+			require.Equal(t, int64(math.MaxInt64), kit.Bound(o, time.Duration(x)), "%+v", o)
 		}
-		require.Equal(t, int64(0), bound(o, time.Duration(1-x)))
+		require.Equal(t, int64(0), kit.Bound(o, time.Duration(1-x)))
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
@@ -44,7 +43,7 @@ func stepsInAnyOrder(o gcra.Options, depth int, s gcra.State, visit func(before,
 // If no single change gives units to any clock, no sequence of changes does.
 func TestNoStepGivesUnitsToAnotherClock(t *testing.T) {
 	steps := 3
-	if algotest.Brief() {
+	if sample.Brief() {
 		steps = 2
 	}
 	for _, o := range smallOptions() {
@@ -82,7 +81,7 @@ func TestBoundHoldsInAnyOrderOfTimes(t *testing.T) {
 			var sum int64
 			for to := from; to < len(admitted); to++ {
 				sum += admitted[to]
-				bound := bound(o, time.Duration(to-from+1))
+				bound := kit.Bound(o, time.Duration(to-from+1))
 				if sum > bound {
 					t.Fatalf("%+v: %d units are admitted from %d to %d of %v, but the bound is %d", o, sum, from, to, admitted, bound)
 				}

@@ -43,14 +43,14 @@ func TestEncodingDoesNotChange(t *testing.T) {
 	})
 }
 
-func TestStatesHaveTheSizesOfTheDoc(t *testing.T) {
+func TestStatesHaveTheDocumentedSizes(t *testing.T) {
 	least, most := math.MaxInt, 0
 	for _, spec := range []string{"10/s", "100/m", "1000/h", "100000/h", "1000/d"} {
 		limit, err := algo.ParseLimit(spec)
 		require.NoError(t, err)
 		for _, cost := range []int64{1, limit.Count} {
-			s, _ := gcra.Step(gcra.State{}, y2k, gcra.Options{Limit: limit, Cost: cost})
-			s, _ = gcra.Charge(s, y2k.Add(time.Second/3), gcra.Options{Limit: limit})
+			s, _ := gcra.Step(gcra.State{}, start, gcra.Options{Limit: limit, Cost: cost})
+			s, _ = gcra.Charge(s, start.Add(time.Second/3), gcra.Options{Limit: limit})
 			size := len(gcra.AppendState(nil, s))
 			least, most = min(least, size), max(most, size)
 		}
@@ -74,8 +74,8 @@ func TestParseStateRefusesOtherBytes(t *testing.T) {
 		"67 01 11 0d234ccf43130000":                                          algo.ErrState, // a header
 		"67 01 11 0d234ccf43130000 02 01":                                    algo.ErrState, // a field missing
 		"67 01 11 0d234ccf43130000 02 01 03 00":                              algo.ErrState, // a byte too many
-		"67 01 21 0d234ccf43130000 0002 01 03":                               algo.ErrState, // Used in more than it needs
-		"67 01 12 0d234ccf43130000 02 0001 0003":                             algo.ErrState, // Period likewise
+		"67 01 21 0d234ccf43130000 0002 01 03":                               algo.ErrState, // Used is not the shortest form
+		"67 01 12 0d234ccf43130000 02 0001 0003":                             algo.ErrState, // Period is not the shortest form
 		"67 01 91 0d234ccf43130000 000000000000000002 01 03":                 algo.ErrState, // Used in nine bytes
 		"67 01 19 0d234ccf43130000 02 000000000000000001 000000000000000003": algo.ErrState, // Period in nine bytes
 		"67 01 10 0d234ccf43130000 02":                                       algo.ErrState, // no period
@@ -132,9 +132,9 @@ func TestChangedLimitKeepsWholeUnits(t *testing.T) {
 
 func TestChangedPeriodRoundsUp(t *testing.T) {
 	o := gcra.Options{Limit: algo.Per(1, 3*time.Nanosecond), Burst: 5, Cost: 2}
-	s, _ := gcra.Step(gcra.State{}, y2k, o)
-	s, _ = gcra.Step(s, y2k.Add(1), o)
-	require.Equal(t, gcra.State{At: y2k.UnixNano() + 1, Used: 3, Part: 2, Period: 3}, s)
+	s, _ := gcra.Step(gcra.State{}, start, o)
+	s, _ = gcra.Step(s, start.Add(1), o)
+	require.Equal(t, gcra.State{At: start.UnixNano() + 1, Used: 3, Part: 2, Period: 3}, s)
 
 	for period, want := range map[time.Duration]gcra.State{ // 3 and 2/3, and one more
 		1:  {Used: 5, Part: 0},
@@ -145,7 +145,7 @@ func TestChangedPeriodRoundsUp(t *testing.T) {
 		10: {Used: 4, Part: 7},
 	} {
 		o := gcra.Options{Limit: algo.Per(1, period), Burst: 10}
-		got, r := gcra.Step(s, y2k.Add(1), o)
+		got, r := gcra.Step(s, start.Add(1), o)
 		want.At, want.Period = s.At, period
 		require.Equal(t, want, got, period)
 		require.Equal(t, int64(5), r.Remaining, period)

@@ -2,23 +2,23 @@
 --
 -- args: the limit's count and period divided by their greatest common divisor, that divisor, the burst
 DECLARE
-	exact   CONSTANT bigint := 9007199254740992; -- 2^53
-	speed   CONSTANT bigint := args[1];
-	period  CONSTANT bigint := args[2];
-	divisor CONSTANT bigint := args[3];
-	size    CONSTANT int := length(state);
-	widths  int; -- of Used, and of Part and Period, in bytes
-	u       int;
-	p       int;
-	since   bigint := at;
-	used    bigint := 0;
-	part    bigint := 0;
-	was     bigint; -- the period of the state
-	owed    bigint := 0;
-	drained bigint;
-	room    bigint;
-	before  bigint;
-	after   bigint;
+	exact     CONSTANT bigint := 9007199254740992; -- 2^53
+	speed     CONSTANT bigint := args[1];
+	period    CONSTANT bigint := args[2];
+	divisor   CONSTANT bigint := args[3];
+	size      CONSTANT int := length(state);
+	widths    int; -- of Used, and of Part and Period, in bytes
+	u         int;
+	p         int;
+	since     bigint := at;
+	used      bigint := 0;
+	part      bigint := 0;
+	was       bigint; -- the period of the state
+	owed      bigint := 0;
+	drained   bigint;
+	available bigint;
+	before    bigint;
+	after     bigint;
 BEGIN
 	IF size > 0 THEN
 		IF size < 12 OR get_byte(state, 0) <> 103 OR get_byte(state, 1) <> 1 THEN RETURN int8send(-1); END IF;
@@ -50,9 +50,9 @@ BEGIN
 	IF op = 0 THEN -- allow
 		owed := owed - drained;
 		IF owed >= exact THEN RETURN int8send(-2); END IF;
-		room := (args[4] * period - owed) / period;
-		IF room < cost THEN RETURN int8send(0) || int8send(0) || state; END IF;
-		times := least(times, room / cost);
+		available := (args[4] * period - owed) / period;
+		IF available < cost THEN RETURN int8send(0) || int8send(0) || state; END IF;
+		times := least(times, available / cost);
 		cost := cost * times;
 		IF since > at THEN
 			used := used + cost;

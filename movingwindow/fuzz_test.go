@@ -73,21 +73,21 @@ func requireModel(t *testing.T, s movingwindow.State, op algorithm.Op, now int64
 		counts = s.LongCounts
 	}
 	total := new(big.Int)
-	m.latest = integer(s.At)
+	m.latest = big.NewInt(s.At)
 	for i, units := range counts {
-		begin := new(big.Int).Sub(m.slot(m.latest), integer(int64(i)))
+		begin := new(big.Int).Sub(m.slot(m.latest), big.NewInt(int64(i)))
 		begin.Mul(begin, m.width())
-		if units < 0 || units > algo.MaxCount || total.Add(total, integer(units)).Cmp(integer(math.MaxInt64)) > 0 {
+		if units < 0 || units > algo.MaxCount || total.Add(total, big.NewInt(units)).Cmp(big.NewInt(math.MaxInt64)) > 0 {
 			return
 		}
 		if units > 0 && int64(i) <= m.slots().Int64() {
-			m.log = slices.Insert(m.log, 0, payment{begin, integer(units)})
+			m.log = slices.Insert(m.log, 0, payment{begin, big.NewInt(units)})
 		}
 	}
 	cost := max(o.Cost, 1)
 	if op == algorithm.Charge {
-		room := new(big.Int).Sub(integer(algo.MaxCount), m.total(now))
-		if room.Cmp(integer(cost)) < 0 { // the model has no maximum
+		room := new(big.Int).Sub(big.NewInt(algo.MaxCount), m.total(now))
+		if room.Cmp(big.NewInt(cost)) < 0 { // the model has no maximum
 			require.Equal(t, max(0, room.Int64()), r.Paid)
 			return
 		}
@@ -120,7 +120,7 @@ func requireMethod(t *testing.T, s movingwindow.State, op algorithm.Op, now time
 func encodes(s movingwindow.State) bool {
 	sum := new(big.Int)
 	for _, c := range append(s.Counts[:], s.LongCounts...) {
-		sum.Add(sum, integer(c))
+		sum.Add(sum, big.NewInt(c))
 	}
 	return sum.IsInt64()
 }

@@ -15,13 +15,9 @@ import (
 var kit = algorithmtest.Kit[movingwindow.State, movingwindow.Options, movingwindow.Policy]{
 	Step: movingwindow.Step, Peek: movingwindow.Peek, Refund: movingwindow.Refund, Charge: movingwindow.Charge,
 	New: movingwindow.New, AppendState: movingwindow.AppendState, ParseState: movingwindow.ParseState,
-	WithCost: func(o movingwindow.Options, cost int64) movingwindow.Options {
-		o.Cost = cost
-		return o
-	},
 }
 
-var y2k = algorithmtest.Start
+var start = algorithmtest.Start
 
 // anyOptions returns small options, or any valid ones.
 func anyOptions(random sample.Source) movingwindow.Options {
@@ -31,12 +27,4 @@ func anyOptions(random sample.Source) movingwindow.Options {
 
 func peek(s movingwindow.State, at int64, o movingwindow.Options) algo.Result {
 	return movingwindow.Peek(s, time.Unix(0, at), o)
-}
-
-func bound(o movingwindow.Options, interval time.Duration) int64 {
-	p, err := movingwindow.New(o)
-	if err != nil {
-		panic(err)
-	}
-	return p.Bound(interval)
 }

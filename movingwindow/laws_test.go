@@ -18,18 +18,11 @@ import (
 func subject(o movingwindow.Options) algotest.Subject {
 	return algotest.Subject{
 		Name: fmt.Sprintf("movingwindow slots=%d trailing=%v", max(o.Slots, 1), o.Trailing),
-		New: func(l algo.Limit) (algo.Policy, error) {
-			o := o
-			o.Limit = l
-			return movingwindow.New(o)
-		},
+		New:  kit.NewWithLimit(o),
 		Oracle: func(l algo.Limit) algotest.Oracle {
 			return algotest.MovingWindow(l, max(o.Slots, 1), o.Trailing == movingwindow.Whole)
 		},
-		Recode: func(state []byte) ([]byte, error) {
-			s, err := movingwindow.ParseState(state)
-			return movingwindow.AppendState(nil, s), err
-		},
+		Recode:    kit.Recode,
 		Windowed:  true,
 		Allocates: o.Slots > 16,
 	}
@@ -80,7 +73,7 @@ func TestBoundHoldsForWideSlots(t *testing.T) {
 		for i, last := range log.Entries {
 			for _, first := range log.Entries[:i+1] {
 				x := last.At.Sub(first.At) + 1
-				require.LessOrEqual(t, log.Admitted(first.At, x), bound(o, x), "%+v, from %d to %d", o, first.At.UnixNano(), last.At.UnixNano())
+				require.LessOrEqual(t, log.Admitted(first.At, x), kit.Bound(o, x), "%+v, from %d to %d", o, first.At.UnixNano(), last.At.UnixNano())
 			}
 		}
 	}
@@ -96,7 +89,7 @@ func TestBoundIsReached(t *testing.T) {
 			first := int64(100*width - 1)
 			s, _ := kit.CallAt(movingwindow.State{}, algorithm.Step, first, o, 50)
 			for now := first + 1; now <= first+slots*width+1; now++ {
-				want := bound(o, time.Duration(now-first+1)) - 50
+				want := kit.Bound(o, time.Duration(now-first+1)) - 50
 				require.Equal(t, want, peek(s, now, o).Remaining, "%+v, %d after the first burst", o, now-first)
 			}
 		}

@@ -1,6 +1,7 @@
 package movingwindow_test
 
 import (
+	"math/big"
 	"testing"
 	"time"
 
@@ -55,10 +56,10 @@ func TestChangedSlotsKeepUnitsUsed(t *testing.T) {
 		o, other := anySmall(), anySmall()
 		s, counts := used(random, o)
 		m := newModel(other)
-		m.latest = integer(s.At)
+		m.latest = big.NewInt(s.At)
 		for at := int64(0); at <= s.At; at++ {
 			if units := counts[at]; units > 0 {
-				m.log = append(m.log, payment{integer(at), integer(units)})
+				m.log = append(m.log, payment{big.NewInt(at), big.NewInt(units)})
 			}
 		}
 		for _, after := range []int64{-5, 0, 1, random.Int64N(60)} {

@@ -1,7 +1,6 @@
 package movingwindow_test
 
 import (
-	"math"
 	"math/big"
 	"testing"
 	"time"
@@ -25,15 +24,13 @@ type model struct {
 
 type payment struct{ at, units *big.Int }
 
-func integer(n int64) *big.Int { return big.NewInt(n) }
+func newModel(o movingwindow.Options) model { return model{o: o, latest: big.NewInt(0)} }
 
-func newModel(o movingwindow.Options) model { return model{o: o, latest: integer(0)} }
-
-func (m model) slots() *big.Int { return integer(max(int64(m.o.Slots), 1)) }
+func (m model) slots() *big.Int { return big.NewInt(max(int64(m.o.Slots), 1)) }
 
 func (m model) width() *big.Int {
-	width := new(big.Int).Add(integer(int64(m.o.Limit.Period)), m.slots())
-	return width.Div(width.Sub(width, integer(1)), m.slots())
+	width := new(big.Int).Add(big.NewInt(int64(m.o.Limit.Period)), m.slots())
+	return width.Div(width.Sub(width, big.NewInt(1)), m.slots())
 }
 
 func (m model) slot(t *big.Int) *big.Int { return new(big.Int).Div(t, m.width()) }
@@ -72,7 +69,7 @@ func (m model) left(t *big.Int) *big.Int {
 // first returns the first instant from t on at which that many units are left.
 func (m model) first(t, units *big.Int) *big.Int {
 	lo := t
-	hi := new(big.Int).Add(m.slots(), integer(1))
+	hi := new(big.Int).Add(m.slots(), big.NewInt(1))
 	hi.Mul(hi, m.width()).Add(hi, t) // everything has expired by then
 	for lo.Cmp(hi) < 0 {
 		mid := new(big.Int).Add(lo, hi)
@@ -80,7 +77,7 @@ func (m model) first(t, units *big.Int) *big.Int {
 		if m.left(mid).Cmp(units) >= 0 {
 			hi = mid
 		} else {
-			lo = mid.Add(mid, integer(1))
+			lo = mid.Add(mid, big.NewInt(1))
 		}
 	}
 	return lo
@@ -88,20 +85,20 @@ func (m model) first(t, units *big.Int) *big.Int {
 
 // do makes one operation. If no units are paid or given back, nothing changes.
 func (m model) do(op algorithm.Op, at, cost int64) (next model, r algo.Result) {
-	now, limit, units := integer(at), integer(m.o.Limit.Count), integer(cost)
+	now, limit, units := big.NewInt(at), big.NewInt(m.o.Limit.Count), big.NewInt(cost)
 	r.Limit, r.Cost = m.o.Limit.Count, cost
 	if now.Cmp(m.latest) < 0 && m.used(m.latest).Sign() > 0 {
 		now = m.latest
-		r.Skew = wait(now, at)
+		r.Skew = algorithmtest.Wait(now, at)
 	}
-	there := m.left(now)
+	available := m.left(now)
 	if r.Fresh = m.used(now).Sign() == 0; r.Fresh {
 		r.Refilled = r.Limit
 	} else {
 		r.Available = m.left(m.latest).Int64()
-		r.Refilled = there.Int64() - r.Available
+		r.Refilled = available.Int64() - r.Available
 	}
-	fits := there.Cmp(units) >= 0
+	fits := available.Cmp(units) >= 0
 	r.Allowed = op == algorithm.Refund || op == algorithm.Charge || fits
 	next = m
 	switch {
@@ -112,17 +109,17 @@ func (m model) do(op algorithm.Op, at, cost int64) (next model, r algo.Result) {
 	}
 	left := next.left(now)
 	r.Remaining = left.Int64()
-	r.Paid = new(big.Int).Sub(there, left).Int64()
+	r.Paid = new(big.Int).Sub(available, left).Int64()
 	switch {
 	case r.Allowed:
 	case units.Cmp(limit) > 0:
 		r.RetryAfter = algo.Never
 	default:
-		r.RetryAfter = wait(next.first(now, units), at)
+		r.RetryAfter = algorithmtest.Wait(next.first(now, units), at)
 	}
 	if left.Cmp(limit) < 0 {
-		r.NextRefill = wait(next.first(now, new(big.Int).Add(left, integer(1))), at)
-		r.ResetAfter = wait(next.first(now, limit), at)
+		r.NextRefill = algorithmtest.Wait(next.first(now, new(big.Int).Add(left, big.NewInt(1))), at)
+		r.ResetAfter = algorithmtest.Wait(next.first(now, limit), at)
 	}
 	return next, r
 }
@@ -157,7 +154,7 @@ func (m model) without(units, now *big.Int) model {
 // total returns the units that count at the instant, without weights.
 func (m model) total(at int64) *big.Int {
 	sum := new(big.Int)
-	now := integer(at)
+	now := big.NewInt(at)
 	if now.Cmp(m.latest) < 0 {
 		now = m.latest
 	}
@@ -169,14 +166,6 @@ func (m model) total(at int64) *big.Int {
 	return sum
 }
 
-// wait returns the time from an instant to another, at most to math.MaxInt64.
-func wait(until *big.Int, from int64) time.Duration {
-	if !until.IsInt64() {
-		until = integer(math.MaxInt64)
-	}
-	return time.Duration(until.Int64() - from)
-}
-
 // run compares random operations with the model.
 func run(t *testing.T, random sample.Source, o movingwindow.Options, answer func(op algorithm.Op, at, cost int64) algo.Result) {
 	t.Helper()
@@ -184,10 +173,10 @@ func run(t *testing.T, random sample.Source, o movingwindow.Options, answer func
 	now := random.UpTo(algo.MaxInstant)
 	width := m.width().Int64()
 	for range 12 {
-		left := m.left(integer(now)).Int64()
+		left := m.left(big.NewInt(now)).Int64()
 		cost := random.Cost(algo.Result{Available: left, Limit: o.Limit.Count})
 		op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
-		if op == algorithm.Charge && new(big.Int).Add(m.total(now), integer(cost)).Cmp(integer(algo.MaxCount)) > 0 {
+		if op == algorithm.Charge && new(big.Int).Add(m.total(now), big.NewInt(cost)).Cmp(big.NewInt(algo.MaxCount)) > 0 {
 			op = algorithm.Step
 		}
 		next, want := m.do(op, now, cost)

@@ -63,21 +63,21 @@ func TestBoundOfExtremes(t *testing.T) {
 		{movingwindow.Options{Limit: algo.Per(1, 1), Trailing: movingwindow.Whole}, math.MaxInt64, 1 << 62},
 		{weighted(3, math.MaxInt64, 1), math.MaxInt64, 3 + 2},
 	} {
-		require.Equal(t, c.want, bound(c.o, c.interval), "%+v over %d", c.o, c.interval)
+		require.Equal(t, c.want, kit.Bound(c.o, c.interval), "%+v over %d", c.o, c.interval)
 	}
 }
 
-func TestBoundIsTheFormulaOfTheDoc(t *testing.T) {
+func TestBoundIsTheDocumentedFormula(t *testing.T) {
 	for _, n := range []int64{1, 2, 3, 5} {
 		for w := int64(1); w <= 6; w++ {
 			for _, l := range []int64{1, 2, 7, 1 << 60} {
 				o := movingwindow.Options{Limit: algo.Per(l, time.Duration(n*w)), Slots: int(n)}
 				strict := o
 				strict.Trailing = movingwindow.Whole
-				require.Equal(t, l, bound(strict, time.Duration(n*w)+1))
-				require.Equal(t, l, bound(o, time.Duration((n-1)*w)+1))
+				require.Equal(t, l, kit.Bound(strict, time.Duration(n*w)+1))
+				require.Equal(t, l, kit.Bound(o, time.Duration((n-1)*w)+1))
 				for x := int64(2); x < 40; x++ {
-					require.Equal(t, saturated(l, (2+(x-2)/w+n)/(n+1), 0), bound(strict, time.Duration(x)))
+					require.Equal(t, saturated(l, (2+(x-2)/w+n)/(n+1), 0), kit.Bound(strict, time.Duration(x)))
 					u, e := (x-2)/w-(n-1), (x-2)%w
 					want := l
 					switch {
@@ -86,7 +86,7 @@ func TestBoundIsTheFormulaOfTheDoc(t *testing.T) {
 					case u >= 0:
 						want = saturated(l, 2+u/n, 0)
 					}
-					require.Equal(t, want, bound(o, time.Duration(x)), "%+v over %d", o, x)
+					require.Equal(t, want, kit.Bound(o, time.Duration(x)), "%+v over %d", o, x)
 				}
 			}
 		}
@@ -94,8 +94,8 @@ func TestBoundIsTheFormulaOfTheDoc(t *testing.T) {
 }
 
 func saturated(a, b, c int64) int64 {
-	p := new(big.Int).Mul(integer(a), integer(b))
-	if p.Add(p, integer(c)); !p.IsInt64() {
+	p := new(big.Int).Mul(big.NewInt(a), big.NewInt(b))
+	if p.Add(p, big.NewInt(c)); !p.IsInt64() {
 		return math.MaxInt64
 	}
 	return p.Int64()
@@ -107,12 +107,12 @@ func TestBoundOfOneSlotIsThatOfGCRA1nsEarlier(t *testing.T) {
 		require.NoError(t, err)
 		for x := time.Duration(2); x < 5*limit.Period; x += max(1, limit.Period/101) {
 			want := steady.Bound(x - 1)
-			require.Equal(t, want, bound(movingwindow.Options{Limit: limit}, x), "%v over %v", limit, x)
+			require.Equal(t, want, kit.Bound(movingwindow.Options{Limit: limit}, x), "%v over %v", limit, x)
 		}
 	}
 }
 
-func TestTimelineOfTheDoc(t *testing.T) {
+func TestDocumentedTimeline(t *testing.T) {
 	o := movingwindow.Options{Limit: algo.Per(10, time.Minute)}
 	var s movingwindow.State
 	for _, c := range []struct {
@@ -121,7 +121,7 @@ func TestTimelineOfTheDoc(t *testing.T) {
 		retryAfter time.Duration
 	}{{30 * time.Second, 6, 4, 0}, {60 * time.Second, 4, 0, 0}, {64 * time.Second, 1, 0, 6 * time.Second}, {90 * time.Second, 3, 0, 0}} {
 		o.Cost = c.cost
-		next, r := movingwindow.Step(s, y2k.Add(c.at), o)
+		next, r := movingwindow.Step(s, start.Add(c.at), o)
 		require.Equal(t, c.left, r.Remaining, "at %v", c.at)
 		require.Equal(t, c.retryAfter, r.RetryAfter, "at %v", c.at)
 		s = next
@@ -151,7 +151,7 @@ func TestShareOfAGreedyCaller(t *testing.T) {
 		var s movingwindow.State
 		var got int64
 		for now := time.Duration(0); now < periods*time.Minute; {
-			next, r := movingwindow.Step(s, y2k.Add(now), o)
+			next, r := movingwindow.Step(s, start.Add(now), o)
 			got, s = got+r.Paid, next
 			now += r.RetryAfter
 		}

@@ -46,30 +46,30 @@ func TestParseStateRefusesOtherBytes(t *testing.T) {
 		"6d":   algo.ErrState,
 		"6d01": algo.ErrState,
 		"6d00 0000000000000005 0000000000000007 01 01": algo.ErrState,
-		"6701 0000000000000005 0000000000000007 01 01": algo.ErrState, // another algorithm's
+		"6701 0000000000000005 0000000000000007 01 01": algo.ErrState, // of another algorithm
 		"6d02": algo.ErrStateVersion,
 		"6d02 0000000000000005 0000000000000007 01 01": algo.ErrStateVersion,
 		"6dff 00": algo.ErrStateVersion,
 
-		"6d01 00000000000000":                             algo.ErrState, // cut short
+		"6d01 00000000000000":                             algo.ErrState, // truncated
 		"6d01 0000000000000005":                           algo.ErrState,
 		"6d01 0000000000000005 0000000000000007":          algo.ErrState,
 		"6d01 0000000000000005 0000000000000007 01":       algo.ErrState,
 		"6d01 0000000000000005 0000000000000007 01 80":    algo.ErrState,
 		"6d01 0000000000000005 0000000000000007 02 01":    algo.ErrState,
-		"6d01 0000000000000005 0000000000000007 01 01 00": algo.ErrState, // and something after it
+		"6d01 0000000000000005 0000000000000007 01 01 00": algo.ErrState, // a byte too many
 		"6d01 0000000000000005 0000000000000007 01 01 01": algo.ErrState,
 
-		"6d01 0000000000000005 0000000000000007 00":                            algo.ErrState, // nothing used is no bytes
+		"6d01 0000000000000005 0000000000000007 00":                            algo.ErrState, // no units used, which is no bytes
 		"6d01 0000000000000005 0000000000000007 01 00":                         algo.ErrState,
 		"6d01 0000000000000005 0000000000000007 02 0100":                       algo.ErrState, // the oldest count is not 0
-		"6d01 4000000000000000 0000000000000007 01 01":                         algo.ErrState, // after the end of time
+		"6d01 4000000000000000 0000000000000007 01 01":                         algo.ErrState, // after MaxInstant
 		"6d01 ffffffffffffffff 0000000000000007 01 01":                         algo.ErrState,
 		"6d01 0000000000000005 0000000000000000 01 01":                         algo.ErrState, // no width
 		"6d01 0000000000000005 4000000000000001 01 01":                         algo.ErrState, // a width of 2^62+1
 		"6d01 0000000000000005 0000000000000007 01 80808080808080808001":       algo.ErrState, // 2^63 used
 		"6d01 0000000000000005 0000000000000007 02 ffffffffffffffff7f 01":      algo.ErrState,
-		"6d01 0000000000000005 0000000000000007 01 818080808080808040":         algo.ErrState, // and 1
+		"6d01 0000000000000005 0000000000000007 01 818080808080808040":         algo.ErrState, // 2^62+1 used
 		"6d01 0000000000000005 0000000000000007 8100 01":                       algo.ErrState,
 		"6d01 0000000000000005 0000000000000007 01 8100":                       algo.ErrState,
 		"6d01 0000000000000005 0000000000000007 01 ffffffffffffffffff02":       algo.ErrState, // beyond 64 bits
@@ -128,13 +128,13 @@ func TestLongCountsAreCopiedBeforeAChange(t *testing.T) {
 	o := movingwindow.Options{Limit: algo.Per(1000, 40*time.Second), Slots: 40}
 	var s movingwindow.State
 	for i := range 30 {
-		s, _ = movingwindow.Step(s, y2k.Add(time.Duration(i)*time.Second), o)
+		s, _ = movingwindow.Step(s, start.Add(time.Duration(i)*time.Second), o)
 	}
 	require.Len(t, s.LongCounts, 30)
 	before := append([]int64{}, s.LongCounts...)
 	for _, op := range algorithm.Ops {
 		for _, after := range []time.Duration{29, 30, 50, 69, 70, 100} {
-			next, _ := kit.Call(s, op, y2k.Add(after*time.Second), o)
+			next, _ := kit.Call(s, op, start.Add(after*time.Second), o)
 			require.Equal(t, before, s.LongCounts)
 			if op != algorithm.Peek && len(next.LongCounts) > 0 && &next.LongCounts[0] == &s.LongCounts[0] {
 				require.Equal(t, s, next, "a changed state shares its counts")
@@ -147,21 +147,21 @@ func TestLongCountsAreCopiedBeforeAChange(t *testing.T) {
 func TestStateOfOneUnitIsSmall(t *testing.T) {
 	p, err := movingwindow.New(movingwindow.Options{Limit: algo.Per(1000, time.Minute), Slots: movingwindow.MaxSlots})
 	require.NoError(t, err)
-	state, _, err := p.Step(nil, nil, y2k, 1)
+	state, _, err := p.Step(nil, nil, start, 1)
 	require.NoError(t, err)
 	require.Len(t, state, 2+8+8+1+1)
 }
 
-func TestStatesHaveTheSizesOfTheDoc(t *testing.T) {
+func TestStatesHaveTheDocumentedSizes(t *testing.T) {
 	for _, c := range []struct{ slots, least, most int }{{1, 20, 23}, {12, 20, 45}} {
 		o := movingwindow.Options{Limit: algo.Per(1<<20, time.Duration(c.slots)*time.Second), Slots: c.slots, Cost: 1<<14 - 1}
 		var s movingwindow.State
 		for i := range c.slots + 1 {
-			s, _ = movingwindow.Step(s, y2k.Add(time.Duration(i)*time.Second), o)
+			s, _ = movingwindow.Step(s, start.Add(time.Duration(i)*time.Second), o)
 		}
 		require.Len(t, movingwindow.AppendState(nil, s), c.most)
 		o.Cost = 127
-		s, _ = movingwindow.Step(movingwindow.State{}, y2k, o)
+		s, _ = movingwindow.Step(movingwindow.State{}, start, o)
 		require.Len(t, movingwindow.AppendState(nil, s), c.least)
 	}
 }

@@ -3,33 +3,33 @@
 -- args: the limit's count, the width of a slot, the number of slots, and 1 if the trailing slot
 -- counts whole
 DECLARE
-	exact    CONSTANT bigint := 9007199254740992; -- 2^53
-	slot     CONSTANT bigint := args[2];
-	slots    CONSTANT int := args[3];
-	size     CONSTANT int := length(state);
-	since    bigint;
-	passed   bigint; -- of the current slot
-	skew     bigint := 0;
-	age      int := 0;    -- how many slots have begun since the state was written
-	n        int := 0;    -- how many counts there are
-	pos      int;         -- of the next byte of the state
-	b        int;
-	x        bigint;
-	sum      bigint := 0; -- of all counts
-	newest   bigint := 0; -- the count of the current slot
-	recent   bigint := 0; -- the counts of the window
-	leaving bigint := 0; -- the count of the trailing slot
-	old      int;         -- where the counts begin that are older than the newest
-	past     int;         -- the position after the last count that is neither 0 nor too old
-	last     int := 0;    -- the index of that count in the stored state
-	counts   bigint[];    -- for a refund
-	share    bigint := 0; -- of the trailing slot
-	room     bigint;
-	back     bigint;
-	head     bigint[];    -- the numbers to write,
-	tail     bytea := ''; -- and the bytes that follow
-	next     bytea;
-	first    int := 1;    -- the index of the newest count that is not 0
+	exact     CONSTANT bigint := 9007199254740992; -- 2^53
+	slot      CONSTANT bigint := args[2];
+	slots     CONSTANT int := args[3];
+	size      CONSTANT int := length(state);
+	since     bigint;
+	passed    bigint; -- of the current slot
+	skew      bigint := 0;
+	age       int := 0;    -- how many slots have begun since the state was written
+	n         int := 0;    -- how many counts there are
+	pos       int;         -- of the next byte of the state
+	b         int;
+	x         bigint;
+	sum       bigint := 0; -- of all counts
+	newest    bigint := 0; -- the count of the current slot
+	recent    bigint := 0; -- the counts of the window
+	leaving   bigint := 0; -- the count of the trailing slot
+	old       int;         -- where the counts begin that are older than the newest
+	past      int;         -- the position after the last count that is neither 0 nor too old
+	last      int := 0;    -- the index of that count in the stored state
+	counts    bigint[];    -- for a refund
+	share     bigint := 0; -- of the trailing slot
+	available bigint;
+	back      bigint;
+	head      bigint[];    -- the numbers to write,
+	tail      bytea := ''; -- and the bytes that follow
+	next      bytea;
+	first     int := 1;    -- the index of the newest count that is not 0
 BEGIN
 	IF size > 0 THEN
 		IF size < 20 OR get_byte(state, 0) <> 109 OR get_byte(state, 1) <> 1 THEN RETURN int8send(-1); END IF;
@@ -115,9 +115,9 @@ BEGIN
 			ELSE
 				share := div(leaving::numeric * (slot - passed) + slot - 1, slot);
 			END IF;
-			room := args[1] - recent - share;
-			IF room < cost THEN RETURN int8send(0) || int8send(0) || state; END IF;
-			times := least(times, room / cost);
+			available := args[1] - recent - share;
+			IF available < cost THEN RETURN int8send(0) || int8send(0) || state; END IF;
+			times := least(times, available / cost);
 			cost := cost * times;
 		END IF;
 		IF recent + leaving + cost >= exact THEN RETURN int8send(-2); END IF;

@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheLinterRefusesWrongImports puts a wrong import before each import rule of .golangci.yml.
-func TestTheLinterRefusesWrongImports(t *testing.T) {
+// The module has one wrong import for each import rule of .golangci.yml.
+func TestLinterRefusesWrongImports(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short leaves out the linter")
+		t.Skip("-short skips the linter")
 	}
 	const module = "github.com/sluice-go/sluice"
 	wrong := map[string]string{ // the rule: file, and its import

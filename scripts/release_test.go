@@ -93,7 +93,7 @@ func (r repository) install(version string) (string, error) {
 
 func TestReleaseCanBeInstalled(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short leaves out what runs the go command")
+		t.Skip("-short skips tests that run the go command")
 	}
 	t.Parallel()
 	r := newRepository(t)
@@ -126,7 +126,7 @@ func TestReleaseCanBeInstalled(t *testing.T) {
 
 func TestReleaseFails(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short leaves out what runs the go command")
+		t.Skip("-short skips tests that run the go command")
 	}
 	t.Parallel()
 	r := newRepository(t)

@@ -1,5 +1,8 @@
-// Package scripts tests that test.sh, summary.awk and release.sh pass what is right, and fail for
-// each fault that they must find.
+// Package scripts tests the scripts and the configuration of the linter.
+//
+// The tests promise that test.sh and summary.awk pass a correct module, and fail for each fault that they
+// must find; that the linter refuses wrong imports; that a release can be installed, and fails before it
+// creates a tag if something is wrong; and that site.sh writes a complete site.
 package scripts
 
 import (
@@ -95,7 +98,7 @@ func TestMissingProgramsAreNamed(t *testing.T) {
 
 func TestSoundModulePasses(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short leaves out what runs the go command")
+		t.Skip("-short skips tests that run the go command")
 	}
 	t.Parallel()
 	shown, err := inModule(t, nil, "check . 3; fuzz .")
@@ -114,7 +117,7 @@ func TestMarksOfAMergeConflictAreFound(t *testing.T) {
 
 func TestCheckFails(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short leaves out what runs the go command")
+		t.Skip("-short skips tests that run the go command")
 	}
 	for name, c := range map[string]struct {
 		file, text, want string
@@ -148,7 +151,7 @@ func TestCheckFails(t *testing.T) {
 
 func TestAllModulesAreCheckedAfterAFailure(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short leaves out what runs the go command")
+		t.Skip("-short skips tests that run the go command")
 	}
 	t.Parallel()
 	files := map[string]string{"one/a_test.go": "package one\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) { t.Error(\"wrong\") }\n"}
@@ -167,7 +170,7 @@ func TestAllModulesAreCheckedAfterAFailure(t *testing.T) {
 
 func TestFuzzFails(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short leaves out what runs the go command")
+		t.Skip("-short skips tests that run the go command")
 	}
 	for name, c := range map[string]struct {
 		files         map[string]string

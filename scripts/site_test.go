@@ -38,9 +38,9 @@ func TestSiteNeedsAnEmptyDirectory(t *testing.T) {
 	require.Len(t, left, 1)
 }
 
-func TestSiteIsThePageWithWebAssembly(t *testing.T) {
+func TestSiteHasThePageAndTheWebAssembly(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short leaves out the build for WebAssembly")
+		t.Skip("-short skips the build for WebAssembly")
 	}
 	dir := filepath.Join(t.TempDir(), "a site")
 	out, err := site(t, dir)

@@ -4,8 +4,6 @@
 package tokenbucket_test
 
 import (
-	"time"
-
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/internal/sample"
@@ -15,13 +13,9 @@ import (
 var kit = algorithmtest.Kit[tokenbucket.State, tokenbucket.Options, tokenbucket.Policy]{
 	Step: tokenbucket.Step, Peek: tokenbucket.Peek, Refund: tokenbucket.Refund, Charge: tokenbucket.Charge,
 	New: tokenbucket.New, AppendState: tokenbucket.AppendState, ParseState: tokenbucket.ParseState,
-	WithCost: func(o tokenbucket.Options, cost int64) tokenbucket.Options {
-		o.Cost = cost
-		return o
-	},
 }
 
-var y2k = algorithmtest.Start
+var start = algorithmtest.Start
 
 // anyOptions returns small options, or any valid ones.
 func anyOptions(random sample.Source) tokenbucket.Options {
@@ -33,12 +27,4 @@ func anyOptions(random sample.Source) tokenbucket.Options {
 			return o
 		}
 	}
-}
-
-func bound(o tokenbucket.Options, interval time.Duration) int64 {
-	p, err := tokenbucket.New(o)
-	if err != nil {
-		panic(err)
-	}
-	return p.Bound(interval)
 }

@@ -25,7 +25,7 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// subject is the options over every limit.
+// subject returns the subject for these options, which have no limit.
 func subject(name string, o tokenbucket.Options) algotest.Subject {
 	oracle := algotest.Bucket
 	if o.Refill == tokenbucket.Interval {
@@ -33,20 +33,13 @@ func subject(name string, o tokenbucket.Options) algotest.Subject {
 	}
 	return algotest.Subject{
 		Name: name,
-		New: func(l algo.Limit) (algo.Policy, error) {
-			o := o
-			o.Limit = l
-			return tokenbucket.New(o)
-		},
+		New:  kit.NewWithLimit(o),
 		Oracle: func(l algo.Limit) algotest.Oracle {
 			if o.Burst == 0 {
 				return oracle(l, l.Count)
 			}
 			return oracle(l, o.Burst)
 		},
-		Recode: func(state []byte) ([]byte, error) {
-			s, err := tokenbucket.ParseState(state)
-			return tokenbucket.AppendState(nil, s), err
-		},
+		Recode: kit.Recode,
 	}
 }

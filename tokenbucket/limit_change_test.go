@@ -19,8 +19,8 @@ func TestSameRateWrittenDifferentlyHasTheSameWaits(t *testing.T) {
 	for _, from := range spellings {
 		for _, to := range spellings {
 			o := tokenbucket.Options{Limit: from, Burst: 2}
-			s, _ := tokenbucket.Step(tokenbucket.State{}, y2k, o)
-			now := y2k.Add(500 * time.Millisecond)
+			s, _ := tokenbucket.Step(tokenbucket.State{}, start, o)
+			now := start.Add(500 * time.Millisecond)
 			s, _ = tokenbucket.Step(s, now, o)
 			o.Limit = to
 			r := tokenbucket.Peek(s, now, o)
@@ -45,8 +45,8 @@ func TestChangedLimitKeepsTheStartOfTheInterval(t *testing.T) {
 		{algo.Per(60, time.Minute), algo.Per(60, 60*time.Second), 59 * time.Second, time.Second},
 	} {
 		o := tokenbucket.Options{Limit: c.from, Burst: 2, Refill: tokenbucket.Interval}
-		s, _ := tokenbucket.Step(tokenbucket.State{}, y2k, o)
-		now := y2k.Add(c.after)
+		s, _ := tokenbucket.Step(tokenbucket.State{}, start, o)
+		now := start.Add(c.after)
 		s, _ = tokenbucket.Step(s, now, o)
 		o.Limit = c.to
 		require.Equal(t, c.retry, tokenbucket.Peek(s, now, o).RetryAfter, "%v to %v after %v", c.from, c.to, c.after)
@@ -59,12 +59,12 @@ func TestAlternatingLimitsAddNoTokens(t *testing.T) {
 	slow := fast
 	slow.Limit = algo.Per(60, time.Minute)
 	fast.Cost, slow.Cost = 60, 60
-	s, _ := tokenbucket.Step(tokenbucket.State{}, y2k, fast)
+	s, _ := tokenbucket.Step(tokenbucket.State{}, start, fast)
 	fast.Cost, slow.Cost = 1, 1
 	var admitted int64
 	for i := range 300 {
 		var r algo.Result
-		now := y2k.Add(time.Duration(i) * 99 * time.Millisecond) // 29.6 seconds
+		now := start.Add(time.Duration(i) * 99 * time.Millisecond) // 29.6 seconds
 		s, r = tokenbucket.Step(s, now, []tokenbucket.Options{fast, slow}[i%2])
 		admitted += r.Paid
 	}

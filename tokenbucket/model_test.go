@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/big"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,7 +27,6 @@ type model struct {
 
 func newModel(o tokenbucket.Options) model { return model{o: o, full: true} }
 
-func integer(n int64) *big.Int  { return big.NewInt(n) }
 func rational(n int64) *big.Rat { return new(big.Rat).SetInt64(n) }
 func whole(x *big.Rat) *big.Int { return new(big.Int).Div(x.Num(), x.Denom()) } // rounds down
 func atLeast(x *big.Rat) *big.Int { // rounds up
@@ -44,7 +42,7 @@ func (m model) burst() *big.Rat {
 
 // periods converts ns to periods.
 func (m model) periods(ns *big.Int) *big.Rat {
-	return new(big.Rat).SetFrac(ns, integer(int64(m.o.Limit.Period)))
+	return new(big.Rat).SetFrac(ns, big.NewInt(int64(m.o.Limit.Period)))
 }
 
 // advance brings the level forward to t.
@@ -56,7 +54,7 @@ func (m *model) advance(t *big.Int) {
 	if m.o.Refill == tokenbucket.Interval {
 		n := whole(periods)
 		periods.SetInt(n)
-		m.since = new(big.Int).Add(m.since, n.Mul(n, integer(int64(m.o.Limit.Period))))
+		m.since = new(big.Int).Add(m.since, n.Mul(n, big.NewInt(int64(m.o.Limit.Period))))
 	} else {
 		m.since = t
 	}
@@ -77,26 +75,26 @@ func (m model) until(tokens *big.Rat) *big.Int {
 
 // do makes one operation. A charge takes all of its cost. If nothing is paid, nothing changes.
 func (m model) do(op algorithm.Op, at, cost int64) (next model, r algo.Result) {
-	next, now, burst := m, integer(at), m.burst()
+	next, now, burst := m, big.NewInt(at), m.burst()
 	if !m.full && now.Cmp(m.latest) < 0 {
 		now = m.latest
-		r.Skew = wait(now, at)
+		r.Skew = algorithmtest.Wait(now, at)
 	}
 	next.advance(now)
 	if next.full {
 		next.level, next.since, next.left = burst, now, new(big.Int)
 	}
 	r.Fresh, r.Limit, r.Cost = next.full, burst.Num().Int64(), cost
-	there := whole(next.level)
-	r.Available, r.Refilled = next.left.Int64(), new(big.Int).Sub(there, next.left).Int64()
-	r.Allowed = op == algorithm.Refund || op == algorithm.Charge || there.Cmp(integer(cost)) >= 0
+	available := whole(next.level)
+	r.Available, r.Refilled = next.left.Int64(), new(big.Int).Sub(available, next.left).Int64()
+	r.Allowed = op == algorithm.Refund || op == algorithm.Charge || available.Cmp(big.NewInt(cost)) >= 0
 
 	pays := rational(cost)
 	switch {
 	case op == algorithm.Peek || !r.Allowed:
 		pays.SetInt64(0)
 	case op == algorithm.Refund:
-		if room := new(big.Rat).Sub(burst, new(big.Rat).SetInt(there)); pays.Cmp(room) > 0 {
+		if room := new(big.Rat).Sub(burst, new(big.Rat).SetInt(available)); pays.Cmp(room) > 0 {
 			pays = room
 		}
 		pays.Neg(pays)
@@ -111,11 +109,11 @@ func (m model) do(op algorithm.Op, at, cost int64) (next model, r algo.Result) {
 	case cost > r.Limit:
 		r.RetryAfter = algo.Never
 	default:
-		r.RetryAfter = wait(next.until(rational(cost)), at)
+		r.RetryAfter = algorithmtest.Wait(next.until(rational(cost)), at)
 	}
 	if r.Remaining < r.Limit {
-		r.NextRefill = wait(next.until(rational(r.Remaining+1)), at)
-		r.ResetAfter = wait(next.until(burst), at)
+		r.NextRefill = algorithmtest.Wait(next.until(rational(r.Remaining+1)), at)
+		r.ResetAfter = algorithmtest.Wait(next.until(burst), at)
 	}
 	if r.Paid == 0 {
 		next = m
@@ -123,15 +121,11 @@ func (m model) do(op algorithm.Op, at, cost int64) (next model, r algo.Result) {
 	return next, r
 }
 
-func wait(until *big.Int, from int64) time.Duration {
-	return time.Duration(new(big.Int).Sub(until, integer(from)).Int64())
-}
-
 // inRange reports whether the state after a charge is in range.
 func (m model) inRange(at, cost int64) bool {
 	next, r := m.do(algorithm.Charge, at, cost)
-	last := integer(math.MaxInt64 - int64(m.o.Limit.Period))
-	return r.Limit-r.Remaining <= algo.MaxCount && cost <= algo.MaxCount && next.until(m.burst()).Cmp(last) < 0
+	last := big.NewInt(math.MaxInt64 - int64(m.o.Limit.Period))
+	return r.Limit <= algo.MaxCount+r.Remaining && cost <= algo.MaxCount && next.until(m.burst()).Cmp(last) < 0
 }
 
 // run compares random operations with the model. If steady is true, the clock does not step back.

@@ -79,7 +79,7 @@ func TestBound(t *testing.T) {
 		{big, 2, math.MaxInt64},
 		{big, math.MaxInt64, math.MaxInt64},
 	} {
-		require.Equal(t, c.want, bound(c.o, c.interval), "%+v over %d", c.o, c.interval)
+		require.Equal(t, c.want, kit.Bound(c.o, c.interval), "%+v over %d", c.o, c.interval)
 	}
 }
 

@@ -36,10 +36,10 @@ func TestEncodingDoesNotChange(t *testing.T) {
 func TestParseStateRefusesOtherBytes(t *testing.T) {
 	kit.ParseErrors(t, map[string]error{
 		"74":                                algo.ErrState,
-		"6701 11 0000000000000005 02 01 03": algo.ErrState, // another algorithm's
+		"6701 11 0000000000000005 02 01 03": algo.ErrState, // of another algorithm
 		"7402":                              algo.ErrStateVersion,
 		"7401 11 0000000000000005 02 03 03": algo.ErrState, // a part of the whole
-		"7401 01 0000000000000005 01 03":    algo.ErrState, // nothing used is no bytes
+		"7401 01 0000000000000005 01 03":    algo.ErrState, // no units used, which is no bytes
 		"7401 11 0000000000000005 00 01 03": algo.ErrState,
 	})
 	kit.ParseStates(t, map[string]tokenbucket.State{
@@ -69,16 +69,16 @@ func TestStatesAreNormalized(t *testing.T) {
 
 func TestAccruedPartOfARefillSurvivesAChangedLimit(t *testing.T) {
 	o := tokenbucket.Options{Limit: algo.Per(2, time.Second)}
-	s, _ := tokenbucket.Step(tokenbucket.State{}, y2k, o)
-	s, _ = tokenbucket.Step(s, y2k.Add(400*time.Millisecond), o) // 0.8 of a token
+	s, _ := tokenbucket.Step(tokenbucket.State{}, start, o)
+	s, _ = tokenbucket.Step(s, start.Add(400*time.Millisecond), o) // 0.8 of a token
 
 	faster := tokenbucket.Options{Limit: algo.Per(2000, time.Second)}
-	r := tokenbucket.Peek(s, y2k.Add(400*time.Millisecond), faster)
+	r := tokenbucket.Peek(s, start.Add(400*time.Millisecond), faster)
 	require.EqualValues(t, 1998, r.Remaining, "the time before the change counts at the new rate")
 	require.Equal(t, 100*time.Microsecond, r.NextRefill)
 
 	shorter := tokenbucket.Options{Limit: algo.Per(2, time.Millisecond)}
-	r = tokenbucket.Peek(s, y2k.Add(400*time.Millisecond), shorter)
+	r = tokenbucket.Peek(s, start.Add(400*time.Millisecond), shorter)
 	require.Zero(t, r.Remaining)
 	require.Equal(t, 100*time.Microsecond, r.NextRefill, "the same fraction of a token")
 }

@@ -3,24 +3,24 @@
 -- args: the amount that accrues in a nanosecond and the amount that makes a refill, both divided by
 -- their greatest common divisor, that divisor, the burst, the tokens of a refill, and 1 if these come at once
 DECLARE
-	exact   CONSTANT bigint := 9007199254740992; -- 2^53
-	speed   CONSTANT bigint := args[1];
-	period  CONSTANT bigint := args[2];
-	divisor CONSTANT bigint := args[3];
-	batch   CONSTANT bigint := args[5];
-	size    CONSTANT int := length(state);
-	widths  int; -- of Used, and of Part and Period, in bytes
-	u       int;
-	p       int;
-	since   bigint;
-	used    bigint := 0;
-	part    bigint := 0;
-	was     bigint; -- the period of the state
-	refills bigint;
-	missing bigint;
-	accrued bigint;
-	skew    bigint := 0;
-	room    bigint;
+	exact     CONSTANT bigint := 9007199254740992; -- 2^53
+	speed     CONSTANT bigint := args[1];
+	period    CONSTANT bigint := args[2];
+	divisor   CONSTANT bigint := args[3];
+	batch     CONSTANT bigint := args[5];
+	size      CONSTANT int := length(state);
+	widths    int; -- of Used, and of Part and Period, in bytes
+	u         int;
+	p         int;
+	since     bigint;
+	used      bigint := 0;
+	part      bigint := 0;
+	was       bigint; -- the period of the state
+	refills   bigint;
+	missing   bigint;
+	accrued   bigint;
+	skew      bigint := 0;
+	available bigint;
 BEGIN
 	IF size > 0 THEN
 		IF size < 12 OR get_byte(state, 0) <> 116 OR get_byte(state, 1) <> 1 THEN RETURN int8send(-1); END IF;
@@ -62,9 +62,9 @@ BEGIN
 	END IF;
 
 	IF op = 0 THEN -- allow
-		room := args[4] - used;
-		IF room < cost THEN RETURN int8send(0) || int8send(0) || state; END IF;
-		times := least(times, room / cost);
+		available := args[4] - used;
+		IF available < cost THEN RETURN int8send(0) || int8send(0) || state; END IF;
+		times := least(times, available / cost);
 		used := used + cost * times;
 	ELSIF op = 2 THEN -- charge
 		used := used + cost;

@@ -59,5 +59,5 @@
 //	    # peek   @1ns cost 2: deny, left 1, retry 1ns, next 1ns, reset 1ns
 //
 // The searches are the same in every run, and take several seconds for each subject. They are
-// shorter if [Brief] returns true.
+// shorter with the flag -short and under the race detector.
 package algotest

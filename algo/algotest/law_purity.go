@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/sample"
 )
 
 var otherZone = time.FixedZone("UTC+5:45", 5*3600+45*60)
@@ -105,7 +106,7 @@ func (p *point) repeat(calls []made, from int) (failure string) {
 
 // noAllocations does nothing under the race detector, which allocates itself.
 func noAllocations(p *point) {
-	if p.subject.Allocates || raceEnabled {
+	if p.subject.Allocates || sample.RaceEnabled {
 		return
 	}
 	dst, now := make([]byte, 0, len(p.state)+4096), instant(p.now)

@@ -1,3 +1,6 @@
+// The tests promise that each law finds the algorithms that break it, and that no other law does
+// (saboteur_test.go); that a simple algorithm without a flaw obeys every law (reference_test.go); that the
+// oracles are right; and that a report shows a short history.
 package algotest
 
 import (
@@ -60,6 +63,37 @@ func ExampleBucket() {
 	left := Bucket(algo.Per(10, time.Second), 3)
 	fmt.Println(left(log, noon), left(log, noon.Add(99*time.Millisecond)), left(log, noon.Add(100*time.Millisecond)))
 	// Output: 0 0 1
+}
+
+// All units of a minute are taken at once, 20 seconds after noon.
+func ExampleOracle() {
+	noon := time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC)
+	var log Log
+	log.Add(noon.Add(20*time.Second), 60)
+
+	limit := algo.Per(60, time.Minute)
+	for _, oracle := range []struct {
+		name string
+		left Oracle
+	}{
+		{"Bucket", Bucket(limit, 60)},
+		{"IntervalBucket", IntervalBucket(limit, 60)},
+		{"WindowFromFirst", WindowFromFirst(limit)},
+		{"WindowByClock", WindowByClock(limit, 0)},
+		{"MovingWindow", MovingWindow(limit, 6, false)},
+	} {
+		fmt.Printf("%-15s", oracle.name)
+		for _, second := range []time.Duration{20, 50, 60, 80, 85, 90} {
+			fmt.Printf(" %2d", oracle.left(log, noon.Add(second*time.Second)))
+		}
+		fmt.Println()
+	}
+	// Output:
+	// Bucket           0 30 40 60 60 60
+	// IntervalBucket   0  0  0 60 60 60
+	// WindowFromFirst  0  0  0 60 60 60
+	// WindowByClock    0  0 60 60 60 60
+	// MovingWindow     0  0  0  0 30 60
 }
 
 type expected struct{ at, left int64 }

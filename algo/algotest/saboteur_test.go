@@ -1,5 +1,3 @@
-// The tests promise that every law finds the algorithms that break it, and no other law does:
-// each flaw below breaks one law.
 package algotest
 
 import (
@@ -14,8 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/sample"
 )
 
+// Each flaw breaks one law.
 const (
 	dropsDst             flaw = "a step overwrites the bytes in dst"
 	deniesInOtherZones   flaw = "a step in another time zone is denied"
@@ -123,7 +123,7 @@ func TestEachFlawBreaksOneLaw(t *testing.T) {
 		{resetsAfter2116, "TimeIsClamped"},
 		{losesLateRefunds, "AdjustsAtStateTime"},
 	} {
-		if Brief() && c.law == previous {
+		if sample.Brief() && c.law == previous {
 			continue // one flaw for each law
 		}
 		previous = c.law
@@ -131,7 +131,7 @@ func TestEachFlawBreaksOneLaw(t *testing.T) {
 			t.Parallel()
 			// scripts/test.sh also runs this test without the race detector, which is slow.
 			tested := laws
-			if raceEnabled {
+			if sample.RaceEnabled {
 				tested = slices.DeleteFunc(slices.Clone(laws), func(l law) bool { return l.name != c.law })
 			}
 			failed := brokenLaws(subject(c.flaw), tested)
@@ -183,7 +183,7 @@ func subject(f flaw) Subject {
 
 // brokenLaws returns the errors of each of the laws that the subject breaks.
 func brokenLaws(s Subject, laws []law) map[string]string {
-	if raceEnabled && s.effort == (effort{}) {
+	if sample.RaceEnabled && s.effort == (effort{}) {
 		s.effort = brief // the searches for races are too short for some flaws
 	}
 	broken := map[string]string{}
@@ -276,7 +276,7 @@ func TestAllocatingStepIsFound(t *testing.T) {
 		p, err := newReference(noFlaw)(l)
 		return allocatesDenials{p}, err
 	}
-	require.Equal(t, raceEnabled, len(testLaw(&recorder{}, "NoAllocations", s).errors) == 0)
+	require.Equal(t, sample.RaceEnabled, len(testLaw(&recorder{}, "NoAllocations", s).errors) == 0)
 	s.Allocates = true
 	require.Empty(t, testLaw(&recorder{}, "NoAllocations", s).errors)
 }

@@ -52,9 +52,9 @@ func (l law) test(t testing.TB, subject Subject, number int) {
 	switch {
 	case l.effort != (effort{}):
 		s.effort = l.effort
-	case s.effort == (effort{}) && raceEnabled:
+	case s.effort == (effort{}) && sample.RaceEnabled:
 		s.effort = racing
-	case s.effort == (effort{}) && Brief():
+	case s.effort == (effort{}) && sample.Brief():
 		s.effort = brief
 	case s.effort == (effort{}):
 		s.effort = thorough
@@ -187,10 +187,6 @@ var (
 	brief    = effort{limits: 5, layer: 10, tries: 12, depth: 4, checks: 500, random: 12_000, bound: 5_000}
 	racing   = effort{limits: 11, layer: 8, tries: 10, depth: 3, checks: 250, random: 3_000, bound: 2_000}
 )
-
-// Brief reports whether searches should be short: with testing.Short, and under the race
-// detector, which is slow and finds nothing in pure functions.
-func Brief() bool { return raceEnabled || testing.Short() }
 
 // exhaustive is the largest product of count and period for which a thorough search tries
 // every event. Larger products have too many states for a test that runs on every commit.

@@ -55,7 +55,7 @@ type Subject struct {
 	// Allocates turns NoAllocations off.
 	Allocates bool
 
-	effort effort // zero: thorough, or brief if Brief
+	effort effort // zero: thorough, or brief if sample.Brief
 }
 
 // Run tests every law, each in a subtest of t with the law's name. To run one law, use

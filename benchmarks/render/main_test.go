@@ -1,3 +1,5 @@
+// The tests promise that each area shows its limits and whether each goal is met, and that README.md is
+// rendered from the results.
 package main
 
 import (
@@ -51,7 +53,7 @@ func TestEveryAreaShowsTheLimitsOfItsFigures(t *testing.T) {
 	}
 }
 
-func TestREADMEIsRenderedFromTheResults(t *testing.T) {
+func TestReadmeIsRenderedFromTheResults(t *testing.T) {
 	want, err := os.ReadFile("../README.md")
 	require.NoError(t, err)
 	dir := t.TempDir()

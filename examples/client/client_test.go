@@ -1,3 +1,5 @@
+// The tests promise that the client keeps its own limit, adapts to the limit that a server announces, and
+// waits for Retry-After.
 package main
 
 import (

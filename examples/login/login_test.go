@@ -1,3 +1,5 @@
+// The tests promise that only failed attempts are charged, also if attempts are concurrent, and that a
+// right password succeeds even if the store fails afterwards.
 package main
 
 import (

@@ -1,3 +1,5 @@
+// The tests promise that each tenant has the limit of its plan, and that an unknown plan and a failed store
+// have their own status codes.
 package main
 
 import (

@@ -1,3 +1,4 @@
+// The tests promise nothing about sluice. They show four ways to test a policy.
 package policytest
 
 import (

@@ -1,3 +1,4 @@
+// The test promises that the program prints this output.
 package main
 
 func Example() {

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"math"
+	"math/big"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/sample"
 )
 
 // policy is the Policy of an algorithm with options O.
@@ -27,10 +29,46 @@ type policy[O any] interface {
 type Kit[S, O any, P policy[O]] struct {
 	Step, Refund, Charge func(S, time.Time, O) (S, algo.Result)
 	Peek                 func(S, time.Time, O) algo.Result
-	WithCost             func(O, int64) O
 	New                  func(O) (P, error)
 	AppendState          func([]byte, S) []byte
 	ParseState           func([]byte) (S, error)
+}
+
+// with returns options with another value of a field.
+func with[O any](o O, field string, value any) O {
+	reflect.ValueOf(&o).Elem().FieldByName(field).Set(reflect.ValueOf(value))
+	return o
+}
+
+// WithCost returns o with another cost.
+func (k Kit[S, O, P]) WithCost(o O, cost int64) O { return with(o, "Cost", cost) }
+
+// NewWithLimit returns the function New of an algotest.Subject: it makes policies with o and any limit.
+func (k Kit[S, O, P]) NewWithLimit(o O) func(algo.Limit) (algo.Policy, error) {
+	return func(l algo.Limit) (algo.Policy, error) { return k.New(with(o, "Limit", l)) }
+}
+
+// Recode is the function Recode of an algotest.Subject.
+func (k Kit[S, O, P]) Recode(state []byte) ([]byte, error) {
+	s, err := k.ParseState(state)
+	return k.AppendState(nil, s), err
+}
+
+// Bound returns the Bound of the policy with valid options.
+func (k Kit[S, O, P]) Bound(o O, interval time.Duration) int64 {
+	p, err := k.New(o)
+	if err != nil {
+		panic(err)
+	}
+	return p.Bound(interval)
+}
+
+// Wait returns the time from an instant to another, at most to math.MaxInt64.
+func Wait(until *big.Int, from int64) time.Duration {
+	if !until.IsInt64() {
+		until = big.NewInt(math.MaxInt64)
+	}
+	return time.Duration(until.Int64() - from)
 }
 
 // Call calls the function of an operation. Peek returns s.
@@ -57,6 +95,25 @@ func (k Kit[S, O, P]) CallBoth(t testing.TB, s S, op algorithm.Op, now time.Time
 	require.Equal(t, r, same)
 	require.Equal(t, k.AppendState([]byte{}, next), bytes)
 	return next, r
+}
+
+// EachOp calls the function and the method of each operation. If the options are not valid, it requires that
+// the function denies. Otherwise it calls check with the next state and the result.
+func (k Kit[S, O, P]) EachOp(t testing.TB, s S, now time.Time, o O, check func(op algorithm.Op, next S, r algo.Result)) {
+	t.Helper()
+	_, invalid := k.New(o)
+	for _, op := range algorithm.Ops {
+		if invalid != nil {
+			k.RequireDenies(t, s, op, now, o)
+			continue
+		}
+		next, r := k.CallBoth(t, s, op, now, o)
+		RequireSums(t, r)
+		if r.Paid == 0 {
+			require.Equal(t, s, next)
+		}
+		check(op, next, r)
+	}
 }
 
 // RequireSums requires what holds for the result of any operation on any state.
@@ -241,7 +298,7 @@ func (k Kit[S, O, P]) CheckDecode(t *testing.T, b []byte, last func(S) int64, op
 
 // Rounds returns n, or less if tests should be short.
 func Rounds(n int) int {
-	if algotest.Brief() {
+	if sample.Brief() {
 		return n / 20
 	}
 	return n

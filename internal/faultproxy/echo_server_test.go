@@ -1,3 +1,5 @@
+// The tests promise that each fault happens once, at the planned exchange; that the server gets a request
+// exactly if Kind.Applied reports so; and that all other messages are forwarded unchanged.
 package faultproxy
 
 import (

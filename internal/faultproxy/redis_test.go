@@ -17,10 +17,6 @@ import (
 	"github.com/sluice-go/sluice/internal/servers"
 )
 
-// The tests of this package promise that each fault happens once, at the planned exchange, that the
-// server gets a request exactly if Kind.Applied reports so, and that all other messages are forwarded
-// unchanged.
-
 var shared servers.Shared
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m, servers.PostgresPrograms)) }

@@ -88,7 +88,7 @@ func countMessages(t *testing.T, open func(t *testing.T) Subject) int {
 	return last.Proxy.Exchanges()
 }
 
-// A run requests more than both limits allow. The clock stands still, so nothing is refilled.
+// A run requests more than both limits allow. The clock does not advance, so nothing is refilled.
 const (
 	requests  = 24
 	userLimit = 3

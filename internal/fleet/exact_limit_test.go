@@ -22,8 +22,8 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// order is a request to a spender: make calls for each key until it is denied. Time stands still, so the
-// number of allowed calls is known exactly.
+// order is a request to a spender: make calls for each key until it is denied. The clock does not advance, so
+// the number of allowed calls is known exactly.
 type order struct {
 	Namespace, Spec string
 	Now             time.Time

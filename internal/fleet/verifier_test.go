@@ -315,7 +315,7 @@ func (v *verifier) replay(c *chain) {
 
 // bounds checks Policy.Bound for each interval that begins and ends with a decision. If the clock of a
 // decision was behind an earlier decision, the time of the earlier one counts: by law, no more is
-// admitted than if time had stood still.
+// admitted than if the clock had stopped instead.
 func (v *verifier) bounds(c *chain) {
 	for i := range c.entries {
 		from, to := c.life(i)

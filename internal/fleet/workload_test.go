@@ -73,7 +73,7 @@ var workloads = []workload{
 		},
 	},
 	{
-		name: "keys of their own, no shared rule", keys: 2, byKey: true, own: true,
+		name: "own keys, no shared rule", keys: 2, byKey: true, own: true,
 		specs: [rules]string{"tokenbucket 1/h burst=6", "movingwindow 20/16h slots=4"},
 		oracles: [rules]algotest.Oracle{
 			algotest.Bucket(algo.Per(1, time.Hour), 6),

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/internal/sample"
 )
 
@@ -43,7 +42,7 @@ type subject struct {
 
 // cases returns the number of calls to try.
 func cases() int {
-	if algotest.Brief() {
+	if sample.Brief() {
 		return 20_000
 	}
 	return 100_000

@@ -114,7 +114,7 @@ func TestFunctionsRunOnlyTheirPrograms(t *testing.T) {
 func TestEachFaultInSQLIsFound(t *testing.T) {
 	conn := connect(t)
 	checkFaults(t, []fault{
-		{"gcra", "room := (args[4] * period - owed) / period", "room := (args[4] * period - owed - 1) / period"},
+		{"gcra", "available := (args[4] * period - owed) / period", "available := (args[4] * period - owed - 1) / period"},
 		{"gcra", "\t\tcost := cost * times;\n\t\tIF since", "\t\tIF since"},
 		{"gcra", "before := CASE WHEN part > 0 THEN used + 1", "before := CASE WHEN part > 0 THEN used"},
 		{"gcra", "IF since > at THEN\n\t\t\tused", "IF false THEN\n\t\t\tused"},

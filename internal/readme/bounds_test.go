@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// admitted is a row of a table: a policy, and the most that it admits in any second,
+// admitted is a row of a table: a policy, and the most units that it admits in any second,
 // minute, hour and day.
 type admitted struct {
 	policy algo.Policy
@@ -38,8 +38,7 @@ func rows(t *testing.T, page, row string) (all []admitted) {
 	return all
 }
 
-// TestThePagesSayWhatAPolicyAdmits compares the tables with Bound.
-func TestThePagesSayWhatAPolicyAdmits(t *testing.T) {
+func TestTablesOfAdmittedUnitsEqualBound(t *testing.T) {
 	for page, table := range map[string]struct {
 		row  string
 		rows int
@@ -60,10 +59,9 @@ func TestThePagesSayWhatAPolicyAdmits(t *testing.T) {
 	}
 }
 
-// TestRecommendedPoliciesKeepAQuota plays callers who take all that they get against the
-// policies that the page recommends for a quota of 1000 an hour, and against gcra 1000/h,
-// of which it warns.
-func TestRecommendedPoliciesKeepAQuota(t *testing.T) {
+// The page recommends policies for a quota of 1000 an hour, and warns of gcra 1000/h. The test runs
+// callers that take as much as possible.
+func TestRecommendedPoliciesKeepTheQuota(t *testing.T) {
 	found := rows(t, "docs/client.md", "(?m)^\\| `([^`]+)` \\| (\\d+) \\| (\\d+) \\| (\\d+) \\| (\\d+) \\|")
 	random := rand.New(rand.NewPCG(1, 2))
 	kept := 0
@@ -77,14 +75,14 @@ func TestRecommendedPoliciesKeepAQuota(t *testing.T) {
 			kept++
 		}
 		if a.policy.String() == "gcra 1000/h" {
-			require.EqualValues(t, 1999, most, "as bad as the page says")
+			require.EqualValues(t, 1999, most, "the page warns of this")
 		}
 	}
 	require.Equal(t, 5, kept, "policies that keep the quota")
 }
 
-// mostInAnHour is the most that a caller gets in any hour of four, second by second. It
-// takes one unit now and then, until a random second from which it takes all there is.
+// mostInAnHour returns the most units that a caller gets in any hour of four hours. The caller takes
+// single units at random seconds. From a random second on, it takes all units that are left.
 func mostInAnHour(t *testing.T, p algo.Policy, random *rand.Rand) (most int64) {
 	t.Helper()
 	const hour = 3600

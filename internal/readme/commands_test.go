@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-go/sluice/internal/servers"
 )
 
-// commandLines are the go run commands of the README, as they stand there.
+// commandLines returns the go run commands of the README that contain a text.
 func commandLines(t *testing.T, containing string) (lines []string) {
 	for _, m := range regexp.MustCompile(`(?m)^(?:    |\$ )(go run .*)$`).FindAllStringSubmatch(readFile(t, root, "README.md"), -1) {
 		if strings.Contains(m[1], containing) {
@@ -27,16 +27,17 @@ func commandLines(t *testing.T, containing string) (lines []string) {
 	return lines
 }
 
-// needsCommand skips a test with -short, because to build the command takes long.
+// needsCommand skips a test with -short, because building the command takes long.
 func needsCommand(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("-short leaves out what needs the command")
+		t.Skip("-short skips tests that build the command")
 	}
 }
 
-// inWorkspace is a command at the root of the repository. It uses the workspace there,
-// even if the tests run without one, and what is built already.
+// inWorkspace returns a command that runs at the root of the repository. It uses the workspace there,
+// even if the tests run without one. Its build flags are those of the tests, so it can use their build
+// cache.
 func inWorkspace(name string, arguments ...string) *exec.Cmd {
 	command := exec.Command(name, arguments...)
 	command.Dir = root
@@ -44,7 +45,7 @@ func inWorkspace(name string, arguments ...string) *exec.Cmd {
 	return command
 }
 
-// output runs a command as a shell would, from the root of the module.
+// output runs a command line at the root of the repository, and returns its standard output.
 func output(t *testing.T, line string) string {
 	words := regexp.MustCompile(`"[^"]*"|\S+`).FindAllString(line, -1)
 	for i := range words {
@@ -60,8 +61,8 @@ func output(t *testing.T, line string) string {
 	return string(out)
 }
 
-// places stand in for those that the README names, which may be somebody's.
-func places(t *testing.T, store string) *strings.Replacer {
+// ownDatabases replaces the databases that the README names, which may be in use, by new ones.
+func ownDatabases(t *testing.T, store string) *strings.Replacer {
 	replacements := []string{"quota.db", filepath.Join(t.TempDir(), "quota.db")}
 	switch store {
 	case "redis":
@@ -72,7 +73,7 @@ func places(t *testing.T, store string) *strings.Replacer {
 	return strings.NewReplacer(replacements...)
 }
 
-// terminals are what the README shows in its two terminals.
+// terminals returns the output that the README shows in its two terminals.
 func terminals(t *testing.T) (first, second string) {
 	blocks := regexp.MustCompile("(?s)```console\n\\$ go run [^\n]*\n(.*?)```").FindAllStringSubmatch(readFile(t, root, "README.md"), -1)
 	require.Len(t, blocks, 2)
@@ -83,8 +84,7 @@ func withoutTimes(s string) string {
 	return regexp.MustCompile(`\b(\d+h)?(\d+m)?\d+s\b`).ReplaceAllString(s, "SOON")
 }
 
-// TestGitIgnoresWhatTheCommandsLeave behind in the clone of whoever follows them.
-func TestGitIgnoresWhatTheCommandsLeave(t *testing.T) {
+func TestGitIgnoresTheFilesThatTheCommandsCreate(t *testing.T) {
 	ignored := strings.Split(readFile(t, root, ".gitignore"), "\n")
 	files := regexp.MustCompile(`sqlite:([\w.]+)|--out (\S+)`).FindAllStringSubmatch(readFile(t, root, "README.md"), -1)
 	require.NotEmpty(t, files)
@@ -97,13 +97,13 @@ func TestGitIgnoresWhatTheCommandsLeave(t *testing.T) {
 	}
 }
 
-func TestTheQuotaHoldsAcrossTwoTerminals(t *testing.T) {
+func TestTwoTerminalsShareAQuota(t *testing.T) {
 	t.Parallel()
 	needsCommand(t)
 	first, second := terminals(t)
 	for _, store := range []string{"sqlite", "postgres", "redis"} {
 		t.Run(store, func(t *testing.T) {
-			command := places(t, store).Replace(commandLines(t, "-store "+store+":")[0])
+			command := ownDatabases(t, store).Replace(commandLines(t, "-store "+store+":")[0])
 			require.Equal(t, first, withoutTimes(output(t, command)))
 			require.Equal(t, second, withoutTimes(output(t, command)))
 
@@ -122,7 +122,8 @@ func TestTheQuotaHoldsAcrossTwoTerminals(t *testing.T) {
 	}
 }
 
-// ownFiles puts the sample log into a directory, and replaces the names of logs and pictures.
+// ownFiles copies the sample log to a new directory. names replaces the names of logs and pictures by files
+// there.
 func ownFiles(t *testing.T) (dir string, names *strings.Replacer) {
 	t.Helper()
 	dir = t.TempDir()
@@ -141,12 +142,12 @@ func ownFiles(t *testing.T) (dir string, names *strings.Replacer) {
 		"curve.svg", filepath.Join(dir, "curve.svg"))
 }
 
-func TestLogsAreReplayedAsShown(t *testing.T) {
+func TestReplayCommandsWork(t *testing.T) {
 	t.Parallel()
 	needsCommand(t)
 	dir, own := ownFiles(t)
 	for _, line := range commandLines(t, "./cmd/sluice") {
-		if !strings.Contains(line, " serve ") && !strings.HasSuffix(line, " compare") { // these run until they are ended
+		if !strings.Contains(line, " serve ") && !strings.HasSuffix(line, " compare") { // these run until a signal
 			require.NotEmpty(t, output(t, own.Replace(line)))
 		}
 	}
@@ -154,8 +155,7 @@ func TestLogsAreReplayedAsShown(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "curve.svg"))
 }
 
-// TestThePageOfPoliciesShowsCommandsThatWork runs each of them.
-func TestThePageOfPoliciesShowsCommandsThatWork(t *testing.T) {
+func TestCommandsOfThePageOfPoliciesWork(t *testing.T) {
 	t.Parallel()
 	needsCommand(t)
 	_, own := ownFiles(t)
@@ -167,7 +167,7 @@ func TestThePageOfPoliciesShowsCommandsThatWork(t *testing.T) {
 	}
 }
 
-func TestPlanPrintsWhatTheReadmeShows(t *testing.T) {
+func TestPlanPrintsTheOutputInTheReadme(t *testing.T) {
 	t.Parallel()
 	needsCommand(t)
 	lines := commandLines(t, " plan ")
@@ -178,7 +178,7 @@ func TestPlanPrintsWhatTheReadmeShows(t *testing.T) {
 	require.Contains(t, output(t, line), "\n"+shown+"\n")
 }
 
-func TestTheTraceHolds(t *testing.T) {
+func TestTraceInTheReadmePasses(t *testing.T) {
 	needsCommand(t)
 	trace := regexp.MustCompile(`(?m)^    policy .*\n(?:(?:    .*)?\n)*`).FindString(readFile(t, root, "README.md"))
 	require.NotEmpty(t, trace)

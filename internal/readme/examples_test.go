@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryExampleRuns finds examples that the go command compiles but never runs.
+// The go command compiles an example without an Output comment, but never runs it.
 func TestEveryExampleRuns(t *testing.T) {
 	read := 0
 	err := fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {

@@ -27,11 +27,11 @@ func limited(next http.Handler, store storage.Store) (http.Handler, error) {
 	return httplimit.Handler(limiter, next, httplimit.Options{Skip: isHealthCheck}), nil
 }
 
-func TestAServerIsLimited(t *testing.T) {
+func TestHandlerLimitsAServer(t *testing.T) {
 	h, err := limited(http.NotFoundHandler(), nil)
 	require.NoError(t, err)
 	denied := 0
-	for range 50 { // one comes back every 600 ms
+	for range 50 { // one unit is refilled every 600 ms
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 		require.Equal(t, []string{`"client";q=20;w=12`}, w.Header().Values("RateLimit-Policy"))

@@ -87,7 +87,7 @@ func TestAccountsAndAddressesAreLimitedTogether(t *testing.T) {
 	d, err := limiter.AllowN(t.Context(), ann, 11) // more than 10 at once
 	require.NoError(t, err)
 	require.Equal(t, "account", d.Rule)
-	require.EqualValues(t, 1000, d.Results[0].Remaining, "who is denied by one pays under none")
+	require.EqualValues(t, 1000, d.Results[0].Remaining, "a call that one rule denies pays under no rule")
 	require.Equal(t, "ann", d.Results[1].Key)
 }
 
@@ -117,9 +117,8 @@ func TestRequestsWithoutAKey(t *testing.T) {
 	require.False(t, allowed(strict, "192.0.2.1:9", "ann"))
 }
 
-// TestTheSpoofingExperiment plays the terminals of the page: of each block the first
-// command starts the server, and the others are asked of it.
-func TestTheSpoofingExperiment(t *testing.T) {
+// The first command of each block starts the server. The other commands send requests to it.
+func TestSpoofingExperimentPrintsTheShownAddresses(t *testing.T) {
 	server := filepath.Join(t.TempDir(), "address")
 	out, err := inWorkspace("go", "build", "-o", server, "./examples/address").CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -128,9 +127,9 @@ func TestTheSpoofingExperiment(t *testing.T) {
 	require.Len(t, terminals, 2)
 	for _, terminal := range terminals {
 		address := start(t, server, strings.Fields(terminal[1])...)
-		asked := regexp.MustCompile(`(?m)^\$ curl(.*) http://127.0.0.1:8080/\n(.*)$`).FindAllStringSubmatch(terminal[2], -1)
-		require.Len(t, asked, strings.Count(terminal[2], "$"), "each of them is understood")
-		for _, command := range asked {
+		commands := regexp.MustCompile(`(?m)^\$ curl(.*) http://127.0.0.1:8080/\n(.*)$`).FindAllStringSubmatch(terminal[2], -1)
+		require.Len(t, commands, strings.Count(terminal[2], "$"), "the test can parse each command")
+		for _, command := range commands {
 			require.Equal(t, command[2], curl(t, command[1], address), "curl%s", command[1])
 		}
 	}
@@ -139,7 +138,7 @@ func TestTheSpoofingExperiment(t *testing.T) {
 	require.Contains(t, string(out), "address: -trust: want a prefix such as 127.0.0.1/32: ")
 }
 
-// start starts the server on a port of its own, and is told which.
+// start starts the server on a free port, and returns its address.
 func start(t *testing.T, server string, arguments ...string) (address string) {
 	t.Helper()
 	command := exec.Command(server, append(arguments, "-listen", "127.0.0.1:0")...)
@@ -155,8 +154,8 @@ func start(t *testing.T, server string, arguments ...string) (address string) {
 	return strings.TrimSpace(strings.TrimPrefix(line, "listening on "))
 }
 
-// curl asks as curl does with these options, of which it knows -H.
-func curl(t *testing.T, options, address string) (answer string) {
+// curl sends the request that curl would send with these options. It supports only -H.
+func curl(t *testing.T, options, address string) (body string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
 	require.NoError(t, err)
@@ -168,7 +167,7 @@ func curl(t *testing.T, options, address string) (answer string) {
 	response, err := http.DefaultClient.Do(r)
 	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
+	content, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
-	return strings.TrimSpace(string(body))
+	return strings.TrimSpace(string(content))
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// TestTheDocsSayWhichPoliciesRunInGo has policies on both sides of the bounds in
-// docs/operation.md: 2500h is less than 2^53 ns, and 2502h is more.
-func TestTheDocsSayWhichPoliciesRunInGo(t *testing.T) {
+// The policies are on both sides of the bounds in docs/operation.md: 2500h is less than 2^53 ns, and
+// 2502h is more.
+func TestPoliciesAboveTheDocumentedBoundsRunInGo(t *testing.T) {
 	for spec, portable := range map[string]bool{
 		"gcra 1000/2500h burst=100":                      true,
 		"gcra 1000/2502h burst=100":                      false,

@@ -2,6 +2,5 @@
 
 package readme
 
-// raceFlag makes the go command build what the tests under the race detector
-// have built already.
+// raceFlag makes the go command use the build cache of tests under the race detector.
 const raceFlag = " -race"

@@ -1,6 +1,14 @@
-// Package readme tests the README: its Go code is that of package sluice, of tests of this
-// package or of the examples directory, its links lead somewhere, its policies are
-// policies, and its commands are run, against servers of the tests' own.
+// Package readme tests the README and the pages in docs.
+//
+// The tests promise:
+//
+//   - Each block of Go code is in a test or an example of this repository, so it compiles. Each example
+//     has an Output comment, so it runs (readme_test.go, examples_test.go).
+//   - Links to files are valid, and each policy that the pages name can be parsed (readme_test.go).
+//   - The commands work, and print what the pages show (commands_test.go, serve_test.go, keys_test.go).
+//     They run on databases and files that the tests create.
+//   - The numbers in the tables are those that the code returns: bounds, sizes of states, and the
+//     policies that have no program (bounds_test.go, sizes_test.go, programs_test.go).
 package readme
 
 import (
@@ -24,12 +32,12 @@ func readFile(t *testing.T, elem ...string) string {
 	return string(b)
 }
 
-// pages are held to what they say.
+// pages are the pages that the tests check.
 var pages = []string{"README.md", "docs/keys.md", "docs/policies.md", "docs/operation.md"}
 
-// TestGoCodeIsTested finds every block of Go in the pages, letter for letter, in the
-// tests of this package, in package sluice or its tests, or in the examples.
-func TestGoCodeIsTested(t *testing.T) {
+// Each block of Go code must be, byte for byte, in the tests of this package, in package sluice or its
+// tests, or in the examples.
+func TestGoCodeOfThePagesIsTested(t *testing.T) {
 	var tested strings.Builder
 	for _, pattern := range []string{"*_test.go", filepath.Join(root, "*.go"), filepath.Join(root, "examples/*/*.go")} {
 		files, err := filepath.Glob(pattern)
@@ -52,8 +60,7 @@ func TestGoCodeIsTested(t *testing.T) {
 	require.Greater(t, found, 10)
 }
 
-// TestLinksLeadSomewhere follows the links to files of the repository.
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestLinkedFilesExist(t *testing.T) {
 	for _, page := range pages {
 		links := regexp.MustCompile(`\]\(([^)#:]+)[^):]*\)`).FindAllStringSubmatch(readFile(t, root, page), -1)
 		require.NotEmpty(t, links)
@@ -64,8 +71,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestFilesOfTheArchitectureExist finds every Go file that ARCHITECTURE.md names.
-func TestFilesOfTheArchitectureExist(t *testing.T) {
+func TestFilesNamedInTheArchitectureExist(t *testing.T) {
 	names := regexp.MustCompile(`[\w/]+\.(?:go|lua|sql)\b`).FindAllString(readFile(t, root, "ARCHITECTURE.md"), -1)
 	require.Greater(t, len(names), 10)
 	for _, name := range names {
@@ -78,8 +84,7 @@ func TestFilesOfTheArchitectureExist(t *testing.T) {
 	}
 }
 
-// TestSpecsAreValid parses the specs of the pages.
-func TestSpecsAreValid(t *testing.T) {
+func TestSpecsInThePagesAreValid(t *testing.T) {
 	for _, page := range []string{"README.md", "docs/policies.md", "docs/operation.md"} {
 		specs := regexp.MustCompile("`((?:gcra|tokenbucket|fixedwindow|movingwindow) \\d[^`]*|all\\([^.`]*)`").FindAllStringSubmatch(readFile(t, root, page), -1)
 		require.NotEmpty(t, specs, page)

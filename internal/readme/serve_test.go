@@ -20,17 +20,17 @@ import (
 	"github.com/sluice-go/sluice/internal/servers"
 )
 
-// serving runs the README's command that contains a text, but on places that are
-// nobody's, and returns the line that it logs when it is there.
-func serving(t *testing.T, program, containing string, places ...string) (log string) {
+// serving runs the README's command that contains a text, with replacements for its databases and addresses.
+// It returns the line that the server logs when it is ready.
+func serving(t *testing.T, program, containing string, replacements ...string) (log string) {
 	t.Helper()
-	places = append(places, "go run ./cmd/sluice", program, "sqlite:limits.db", "sqlite:"+filepath.Join(t.TempDir(), "limits.db"))
-	line := strings.NewReplacer(places...).Replace(commandLines(t, containing)[0])
+	replacements = append(replacements, "go run ./cmd/sluice", program, "sqlite:limits.db", "sqlite:"+filepath.Join(t.TempDir(), "limits.db"))
+	line := strings.NewReplacer(replacements...).Replace(commandLines(t, containing)[0])
 	words := regexp.MustCompile(`"[^"]*"|\S+`).FindAllString(line, -1)
 	for i := range words {
 		words[i] = strings.Trim(words[i], `"`)
 	}
-	words = append(words, "--decision-timeout", "30s") // how fast the machine is, is not tested
+	words = append(words, "--decision-timeout", "30s") // the machine may be slow
 	if strings.Contains(line, "--upstream") {
 		words = append(words, "--listen", "127.0.0.1:0")
 	}
@@ -50,7 +50,7 @@ func serving(t *testing.T, program, containing string, places ...string) (log st
 	return first
 }
 
-// built is the command, without the go command around it, which would not pass on
+// built builds the command, and returns its file. The tests cannot use go run, because it does not forward
 // signals.
 func built(t *testing.T) string {
 	t.Helper()
@@ -61,8 +61,8 @@ func built(t *testing.T) string {
 	return file
 }
 
-// front is where a server listens, as it logs it.
-func front(t *testing.T, log string) string {
+// proxyURL returns the URL of the proxy from the line that a server logs.
+func proxyURL(t *testing.T, log string) string {
 	t.Helper()
 	found := regexp.MustCompile(`proxy=(\S+)`).FindStringSubmatch(log)
 	require.NotNil(t, found, log)
@@ -79,19 +79,19 @@ func upstream(t *testing.T) (url string) {
 func TestServe(t *testing.T) {
 	t.Parallel()
 	program := built(t)
-	t.Run("in front of a program", func(t *testing.T) { refusesAsShown(t, program) })
-	t.Run("by a file", func(t *testing.T) { goesByTheFile(t, program) })
-	t.Run("for programs that ask", func(t *testing.T) { answersAsShown(t, program) })
+	t.Run("in front of a server", func(t *testing.T) { denialIsAsShown(t, program) })
+	t.Run("with a file of limits", func(t *testing.T) { fileIsUsed(t, program) })
+	t.Run("as an API", func(t *testing.T) { responseIsAsShown(t, program) })
 }
 
-// The client is refused as shown, and not before its burst is spent.
-func refusesAsShown(t *testing.T, program string) {
+// The client gets the response that the README shows, after it has used its burst.
+func denialIsAsShown(t *testing.T, program string) {
 	shown := regexp.MustCompile("(?s)```console\n\\$ curl -i http://localhost:8080/\n(.*?)\n\n(.*?)```").FindStringSubmatch(readFile(t, root, "README.md"))
 	require.NotNil(t, shown)
 	head := strings.Split(shown[1], "\n")
 
-	url := front(t, serving(t, program, `serve --limit "gcra 100/m burst=20" --by ip`, "http://localhost:3000", upstream(t)))
-	for i := range 100 { // one comes back every 600 ms
+	url := proxyURL(t, serving(t, program, `serve --limit "gcra 100/m burst=20" --by ip`, "http://localhost:3000", upstream(t)))
+	for i := range 100 { // one unit is refilled every 600 ms
 		response, err := http.Get(url)
 		require.NoError(t, err)
 		body, err := io.ReadAll(response.Body)
@@ -110,11 +110,11 @@ func refusesAsShown(t *testing.T, program string) {
 		require.Equal(t, shown[2], string(body))
 		return
 	}
-	t.Fatal("nothing was refused")
+	t.Fatal("no request was denied")
 }
 
-func goesByTheFile(t *testing.T, program string) {
-	url := front(t, serving(t, program, "serve --config", "http://localhost:3000", upstream(t)))
+func fileIsUsed(t *testing.T, program string) {
+	url := proxyURL(t, serving(t, program, "serve --config", "http://localhost:3000", upstream(t)))
 	response, err := http.Get(url)
 	require.NoError(t, err)
 	response.Body.Close()
@@ -122,10 +122,10 @@ func goesByTheFile(t *testing.T, program string) {
 	require.Contains(t, response.Header.Get("RateLimit-Policy"), `"client";q=20`)
 }
 
-// The question that the README asks with curl is answered.
-func answersAsShown(t *testing.T, program string) {
-	question := regexp.MustCompile(`(?m)^    curl --unix-socket /tmp/sluice.sock -d '(.*)' http://sluice(/\S+)$`).FindStringSubmatch(readFile(t, root, "README.md"))
-	require.NotNil(t, question)
+// The server answers the request that the README sends with curl.
+func responseIsAsShown(t *testing.T, program string) {
+	request := regexp.MustCompile(`(?m)^    curl --unix-socket /tmp/sluice.sock -d '(.*)' http://sluice(/\S+)$`).FindStringSubmatch(readFile(t, root, "README.md"))
+	require.NotNil(t, request)
 	socket := filepath.Join(t.TempDir(), "sluice.sock")
 	serving(t, program, "--api unix:", "/tmp/sluice.sock", socket, "redis://localhost:6379", "redis://"+servers.Redis(t).Addr())
 
@@ -133,14 +133,14 @@ func answersAsShown(t *testing.T, program string) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}}
 	defer client.CloseIdleConnections()
-	response, err := client.Post("http://sluice"+question[2], "application/x-www-form-urlencoded", strings.NewReader(question[1]))
+	response, err := client.Post("http://sluice"+request[2], "application/x-www-form-urlencoded", strings.NewReader(request[1]))
 	require.NoError(t, err)
 	defer response.Body.Close()
-	var answer struct {
+	var decision struct {
 		Allowed   bool
 		Remaining int
 	}
-	require.NoError(t, json.NewDecoder(response.Body).Decode(&answer))
-	require.True(t, answer.Allowed)
-	require.Equal(t, 17, answer.Remaining)
+	require.NoError(t, json.NewDecoder(response.Body).Decode(&decision))
+	require.True(t, decision.Allowed)
+	require.Equal(t, 17, decision.Remaining)
 }

@@ -12,9 +12,8 @@ import (
 	"github.com/sluice-go/sluice/compose"
 )
 
-// TestTheTableTellsTheSizesOfStates measures states under usual limits, from one
-// unit used to all of them.
-func TestTheTableTellsTheSizesOfStates(t *testing.T) {
+// The limits are common ones. The states have between one unit and all units in use.
+func TestSizesOfStatesEqualTheTable(t *testing.T) {
 	table := readFile(t, root, "docs/policies.md")
 	for _, algorithm := range []string{"gcra", "tokenbucket", "fixedwindow"} {
 		least, most := math.MaxInt, 0
@@ -27,9 +26,8 @@ func TestTheTableTellsTheSizesOfStates(t *testing.T) {
 	}
 }
 
-// TestTheTableTellsTheSizeOfARing takes a byte's and two bytes' worth of units from
-// every slot and the trailing one.
-func TestTheTableTellsTheSizeOfARing(t *testing.T) {
+// Each slot, also the trailing one, has a number of units that takes one byte, and then two bytes.
+func TestSizesOfMovingWindowsEqualTheTable(t *testing.T) {
 	table := readFile(t, root, "docs/policies.md")
 	for _, slots := range []int{1, 2, 12} {
 		policy := parse(t, fmt.Sprintf("movingwindow 1000000/h slots=%d", slots))
@@ -52,7 +50,7 @@ func parse(t *testing.T, spec string) algo.Policy {
 	return policy
 }
 
-// spend is the state after steps of these costs, so long apart.
+// spend returns the state after steps with these costs. apart is the time between two steps.
 func spend(t *testing.T, policy algo.Policy, apart time.Duration, costs ...int64) (state []byte) {
 	t.Helper()
 	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)

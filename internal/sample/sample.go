@@ -1,4 +1,4 @@
-// Package sample makes random arguments of policies, often those at which a decision changes.
+// Package sample makes random arguments of policies for tests, often those at which a decision changes.
 package sample
 
 import (
@@ -6,10 +6,15 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"testing"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
 )
+
+// Brief reports whether searches should be short: with testing.Short, and under the race
+// detector, which is slow and finds nothing in pure functions.
+func Brief() bool { return RaceEnabled || testing.Short() }
 
 // Source is a source of random arguments.
 type Source struct{ *rand.Rand }

@@ -95,7 +95,7 @@ func TestAnotherPortIsTried(t *testing.T) {
 
 func TestServerIsRemovedAfterItsTest(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short leaves out what needs a server")
+		t.Skip("-short skips tests that start a server")
 	}
 	var dir, addr string
 	t.Run("a test with a server", func(t *testing.T) {

@@ -1,3 +1,5 @@
+// The tests promise that Parse accepts exactly the documented grammar and names each fault; that a written
+// trace can be read again; and that Check finds each decision that differs.
 package trace_test
 
 import (

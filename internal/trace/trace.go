@@ -113,7 +113,7 @@ func remedy(err error) string {
 }
 
 // Check runs the trace and describes every event whose decisions differ from its line: the event,
-// the decisions and the wanted answers, in three lines. An event without answers differs too,
+// the decisions and the expected answers, in three lines. An event without answers differs too,
 // because it would test nothing.
 func (t *Trace) Check() (differences []string, err error) {
 	ran, err := t.Run()

@@ -26,7 +26,7 @@ func format(t *testing.T, tr *Trace) string {
 	return s.String()
 }
 
-func TestWhatIsWrongIsNamed(t *testing.T) {
+func TestErrorNamesTheFault(t *testing.T) {
 	const policy = "policy gcra 10/s\n"
 	for text, want := range map[string]string{
 		"":                                             `x.trace: not a trace: there is no event`,
@@ -82,7 +82,7 @@ func TestReadErrorsAreNotEOF(t *testing.T) {
 	require.ErrorIs(t, err, iotest.ErrTimeout)
 }
 
-func TestAnEventThatDiffersIsShownBothWays(t *testing.T) {
+func TestDifferenceShowsBothDecisions(t *testing.T) {
 	tr := parse(t, "policy gcra 10/s burst=3\n\n"+
 		"@0s a 1 -> ok 2 0s 100ms\n"+
 		"@0s   a  3 -> ok 0 0 300ms # really?\n"+
@@ -106,7 +106,7 @@ func TestDurationsCompareByValue(t *testing.T) {
 	require.Equal(t, "policy gcra 1/h burst=2\n@0s a 2 -> ok   0 0s 2h\n@0s a 1 -> deny 0 1h 2h\n", format(t, tr))
 }
 
-func TestAByteOrderMarkIsNoWord(t *testing.T) {
+func TestByteOrderMarkIsSkipped(t *testing.T) {
 	require.Equal(t, "policy gcra 10/s\n@0s a 1\n", format(t, parse(t, "\uFEFFpolicy gcra 10/s\n@0s a 1\n")))
 }
 
@@ -116,7 +116,7 @@ func TestColumnsAreCountedInCharacters(t *testing.T) {
 	require.Equal(t, "policy gcra 10/s\nshow left\n@0s größenwahn 1 -> 9\n@0s b 1          -> 9\n", format(t, ran))
 }
 
-func TestAStateOfAnotherAlgorithmIsAnError(t *testing.T) {
+func TestStateOfAnotherAlgorithmIsAnError(t *testing.T) {
 	_, err := parse(t, "policy gcra 10/s\n@0s a 1\npolicy all(gcra 10/s)\n@0s b 1\n@0s a 1").Run()
 	require.EqualError(t, err, "x.trace:5: policy all(gcra 10/s): algo: not a state of this policy; a policy line after an event keeps the states, so it needs the same algorithm")
 }
@@ -135,18 +135,18 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		written := format(t, tr)
-		require.Equal(t, written, format(t, parse(t, written)), "what is written is read and written alike")
+		require.Equal(t, written, format(t, parse(t, written)), "a written trace can be read and written again")
 		ran, err := tr.Run()
 		if err != nil {
 			return
 		}
 		differences, err := parse(t, format(t, ran)).Check()
 		require.NoError(t, err)
-		require.Empty(t, differences, "what was answered is wanted")
+		require.Empty(t, differences, "the decisions of a run are its answers")
 	})
 }
 
-func TestTheExampleOfThePackageCommentIsTrue(t *testing.T) {
+func TestExampleInThePackageCommentIsTrue(t *testing.T) {
 	text, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
 	var example strings.Builder
@@ -164,7 +164,7 @@ func TestTheExampleOfThePackageCommentIsTrue(t *testing.T) {
 	require.Equal(t, example.String(), format(t, tr))
 }
 
-func TestUnderOtherPoliciesNothingIsExpected(t *testing.T) {
+func TestUnderRemovesTheAnswers(t *testing.T) {
 	tr := parse(t, "# why\nshow left\npolicy gcra 10/s\n@0s a 1 -> 9\npolicy gcra 20/s\n@0s a 1 -> 18\n")
 	one, err := compose.ParsePolicy("gcra 5/s")
 	require.NoError(t, err)
@@ -175,7 +175,7 @@ func TestUnderOtherPoliciesNothingIsExpected(t *testing.T) {
 	require.Equal(t, "policy gcra 5/s\npolicy fixedwindow 7/s\n# why\nshow left\n@0s a 1 -> 4 | 6\n@0s a 1 -> 3 | 5\n", format(t, ran))
 	differences, err := tr.Check()
 	require.NoError(t, err)
-	require.Empty(t, differences, "the trace itself is as it was")
+	require.Empty(t, differences, "Under does not change the trace")
 	same, err := compose.ParsePolicy("gcra 10/s")
 	require.NoError(t, err)
 	differences, err = tr.Under(same).Check()

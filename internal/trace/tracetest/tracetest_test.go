@@ -1,3 +1,4 @@
+// The tests promise that Run compares the decisions of a trace, and that -update rewrites nothing else.
 package tracetest
 
 import (
@@ -11,7 +12,7 @@ import (
 
 func TestTraces(t *testing.T) { Run(t, "../testdata/*.trace") }
 
-func TestOnlyTheAnswersAreRewritten(t *testing.T) {
+func TestUpdateRewritesOnlyTheAnswers(t *testing.T) {
 	const before = "" +
 		"# why #  \n" +
 		" policy\tgcra   10/s burst=3#\n" +
