@@ -286,10 +286,9 @@ func (p *specParser) algorithm(a *algorithmSpec) (algo.Policy, error) {
 	}
 	var s settings
 	var err error
-	if len(limit.text) > errtext.MaxQuoted {
+	if s.limit, err = algo.ParseLimit(limit.text); err != nil && len(limit.text) > errtext.MaxQuoted {
 		return nil, p.fail(limit, "a limit is COUNT/PERIOD, for instance 100/m; this word has %d bytes", len(limit.text))
-	}
-	if s.limit, err = algo.ParseLimit(limit.text); err != nil {
+	} else if err != nil {
 		return nil, p.refused(limit, err, strings.TrimPrefix(err.Error(), "algo: "))
 	}
 	given, err := p.options(a, &s)

@@ -45,6 +45,7 @@ func TestStringIsTheShortestSpec(t *testing.T) {
 		{"tokenbucket 10/1s refill=continuous burst=10", "tokenbucket 10/s"},
 		{"fixedwindow 10/s offset=0s align=first", "fixedwindow 10/s"},
 		{"movingwindow 10/s trailing=weighted slots=1", "movingwindow 10/s"},
+		{"gcra " + strings.Repeat("0", 100) + "10/1." + strings.Repeat("0", 100) + "s", "gcra 10/s"},
 		{"all ( gcra 1/s;all(gcra 2/s ;gcra 3/s) ; gcra 4/s )", "all(gcra 1/s; gcra 2/s; gcra 3/s; gcra 4/s)"},
 	} {
 		p, err := compose.ParsePolicyWithCost(spec[0])

@@ -11,10 +11,11 @@ import (
 // denials is the denial cache. It holds the states that denied requests were evaluated on. It never
 // allows a request. A state that is out of date can deny too long, for at most ttl.
 type denials struct {
-	ttl   time.Duration
-	size  int // the maximum number of keys
-	mu    sync.RWMutex
-	byKey map[string]*denial
+	ttl     time.Duration
+	size    int // the maximum number of keys
+	mu      sync.RWMutex
+	byKey   map[string]*denial
+	evicted time.Time // the latest sent of the evicted entries that replaced a dropped denial
 }
 
 // denial is the state of one key that a denied request was evaluated on.
@@ -137,16 +138,21 @@ func (c *denials) find(key string) *denial {
 	return nil
 }
 
-// put stores d, unless the cache has a later entry of its key. If the cache is full, d replaces any other entry.
+// put stores d, unless the cache has a later entry of its key, or may have evicted one that replaced a dropped
+// denial. If the cache is full, d replaces any other entry.
 func (c *denials) put(d *denial) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.byKey[d.key]
-	if old != nil && (old.sent.After(d.sent) || old.dropped && old.sent.Equal(d.sent)) {
+	if old != nil && (old.sent.After(d.sent) || old.dropped && old.sent.Equal(d.sent)) ||
+		old == nil && !d.dropped && !d.sent.After(c.evicted) {
 		return
 	}
 	if old == nil && len(c.byKey) >= c.size {
-		for key := range c.byKey {
+		for key, other := range c.byKey {
+			if other.dropped && other.sent.After(c.evicted) {
+				c.evicted = other.sent
+			}
 			delete(c.byKey, key)
 			break
 		}

@@ -106,6 +106,23 @@ func TestDenialInFlightDuringAResetIsNotCached(t *testing.T) {
 	})
 }
 
+func TestDenialInFlightDuringAResetIsNotCachedInAFullCache(t *testing.T) {
+	forEachWay(t, []way{onServer, bySwaps, bySwapsClock}, engine.Options{MaxRoundTrips: 2, OpenAfter: -1, DenialCacheSize: 1}, func(b *fixture) {
+		b.store.put("k", "x")
+		slow := make(chan struct{})
+		b.store.after = func([]string) error { <-slow; return nil }
+		denied := b.start(newCall(counter(1), "k"))
+		b.store.after = nil
+		require.NoError(b, b.decide(newCallOf(driver.Reset, nil, "k")).err)
+		b.denied(b.decide(newCall(counter(0), "other"))) // takes the place of what the cache knows of k
+		time.Sleep(time.Millisecond)
+		close(slow)
+		synctest.Wait()
+		b.denied(denied)
+		b.allowed(b.decide(newCall(counter(1), "k")))
+	})
+}
+
 func TestCacheNeedsTheStatesOfAllKeys(t *testing.T) {
 	forEachWay(t, cachingWays, engine.Options{}, func(b *fixture) {
 		b.allowed(b.decide(newCall(counter(1), "a")))

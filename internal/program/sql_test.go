@@ -121,6 +121,7 @@ func TestEachFaultInSQLIsFound(t *testing.T) {
 		{"gcra", "(owed + speed - 1) / speed", "owed / speed"},
 		{"gcra", "IF part >= was THEN RETURN int8send(-1); END IF;", ""},
 		{"gcra", "OR part % divisor <> 0", ""},
+		{"gcra", "size <> 11 + u + 2 * p", "size < 11 + u + 2 * p"},
 		{"gcra", "(length(to_hex(used)) + 1) / 2", "1"},
 		{"tokenbucket", "> (missing - 1) / speed", "> missing / speed + 1"},
 		{"tokenbucket", "skew := since - at;\n\t\t\tat := since;", "skew := since - at;"},

@@ -75,7 +75,7 @@ func (r Source) Time(now int64, last algo.Result, period time.Duration, stepsBac
 	return now + min(max(0, int64(by)), algo.MaxInstant-now)
 }
 
-// Damage returns a state with changed or missing bytes, random bytes, or zeros.
+// Damage returns a state with changed, missing or further bytes, random bytes, or zeros.
 func (r Source) Damage(state []byte) []byte {
 	b := bytes.Clone(state)
 	if len(b) == 0 || r.Chance(20) {
@@ -91,13 +91,15 @@ func (r Source) Damage(state []byte) []byte {
 		return b
 	}
 	for range r.IntN(4) + 1 {
-		switch i := r.IntN(len(b)); r.IntN(4) {
+		switch i := r.IntN(len(b)); r.IntN(5) {
 		case 0:
 			b[i] ^= 1 << r.IntN(8)
 		case 1:
 			b[i] = OneOf[byte](r, 0, 1, 0x7f, 0x80, 0xff)
 		case 2:
 			b[i] = byte(r.Uint32())
+		case 3:
+			return append(b, byte(r.IntN(3)))
 		default:
 			return b[:i]
 		}

@@ -11,12 +11,13 @@ import (
 	"testing"
 )
 
-// The arguments of [Shared.Main]: the programs that the tests of a package start.
+// The arguments of [Shared.Main]: the programs that the tests of a package start. Pause and Kill find the
+// children of PostgreSQL with ps.
 const (
 	RedisPrograms     = "redis-server"
 	SentinelPrograms  = "redis-server redis-sentinel"
-	PostgresPrograms  = "initdb postgres"
-	PgBouncerPrograms = "initdb postgres pgbouncer"
+	PostgresPrograms  = "initdb postgres ps"
+	PgBouncerPrograms = "initdb postgres ps pgbouncer"
 )
 
 // server is a server or a group of servers. close removes it, also if create has failed.
@@ -65,8 +66,11 @@ func checkPrograms(programs string) error {
 }
 
 func debianPackage(program string) string {
-	if program == "initdb" || program == "postgres" {
+	switch program {
+	case "initdb", "postgres":
 		return "postgresql"
+	case "ps":
+		return "procps"
 	}
 	return program
 }

@@ -43,5 +43,6 @@ func TestPresentProgramsAreFound(t *testing.T) {
 
 func TestDebianPackages(t *testing.T) {
 	require.Equal(t, "postgresql", debianPackage("initdb"))
+	require.Equal(t, "procps", debianPackage("ps"))
 	require.Equal(t, "pgbouncer", debianPackage("pgbouncer"))
 }

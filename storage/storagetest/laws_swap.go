@@ -183,7 +183,7 @@ var swapLaws = []Law{
 			s.lacks(k)
 		}),
 	law("no increment is lost",
-		"If many goroutines create and increment two numbers with Load and CompareAndSwap concurrently, no increment is lost.", func(s *subject) {
+		"If many goroutines create and increment one or two numbers with Load and CompareAndSwap concurrently, no increment is lost.", func(s *subject) {
 			s.incrementsAddUp(s.increment)
 		}),
 	law("swaps in opposite orders do not deadlock",
@@ -234,11 +234,11 @@ func (s *subject) refuses(want error, swaps ...storage.Swap) {
 }
 
 // incrementsAddUp requires that no increment is lost if several goroutines call increment, which adds one to the
-// numbers under both keys. An absent key has the number 0. i is the number of the goroutine.
+// numbers under one or two keys. An absent key has the number 0. i is the number of the goroutine.
 func (s *subject) incrementsAddUp(increment func(i int, keys []string)) {
-	const rounds, adders, times = 10, 8, 2
+	const rounds, adders, times = 20, 8, 2
 	for round := range rounds {
-		keys := keys(fmt.Sprint("a ", round), fmt.Sprint("b ", round))
+		keys := keys(fmt.Sprint("a ", round), fmt.Sprint("b ", round))[:1+round%2] // stores may treat a single key in another way
 		s.concurrently(adders, func(i int) {
 			for range times {
 				increment(i, keys)
@@ -252,7 +252,7 @@ func (s *subject) incrementsAddUp(increment func(i int, keys []string)) {
 	}
 }
 
-// increment adds one to both numbers with a swap. It retries after conflicts.
+// increment adds one to the numbers with a swap. It retries after conflicts.
 func (s *subject) increment(_ int, keys []string) {
 	for swapped := false; !swapped; {
 		var swaps []storage.Swap

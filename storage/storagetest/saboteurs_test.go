@@ -322,6 +322,15 @@ var swapSaboteurs = []saboteur{
 		}
 	})},
 	{"checks for absence before it creates", "no increment is lost", notAtomic(func(s storage.Swap) bool { return s.Old == 0 && s.New.Version != 0 })},
+	{"checks for absence before it creates one key", "no increment is lost", func(r *reference, h *storagetest.Harness) storage.Store {
+		racy := notAtomic(func(s storage.Swap) bool { return s.Old == 0 && s.New.Version != 0 })(r, h)
+		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+			if len(swaps) == 1 {
+				return racy.CompareAndSwap(ctx, swaps...)
+			}
+			return r.CompareAndSwap(ctx, swaps...)
+		}}
+	}},
 	{"reads before it writes", "no increment is lost", notAtomic(func(s storage.Swap) bool { return s.Old != 0 && s.New.Version != 0 })},
 	{"locks keys in the order of the call", "swaps in opposite orders do not deadlock", func(r *reference, _ *storagetest.Harness) storage.Store {
 		var locks sync.Map
