@@ -220,7 +220,7 @@ func isA(n *yaml.Node) string {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		return "anchors and aliases are not supported"
-	case n.Style&yaml.TaggedStyle != 0:
+	case n.Style&yaml.TaggedStyle != 0 || n.Tag == "!":
 		return "tags are not supported"
 	case n.Kind == yaml.MappingNode:
 		return "is a mapping"

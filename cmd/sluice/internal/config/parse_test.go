@@ -175,6 +175,7 @@ func TestHostileTexts(t *testing.T) {
 		"alias of a word":  {"a: &bytes x\nrules: [{name: a, policy: gcra 1/s, cost: *bytes, by: *bytes}]\n", "rules[0].by: anchors and aliases are not supported"},
 		"merge":            {"rules:\n- {name: a, policy: gcra 1/s}\n- {<<: {by: ip}, name: b, policy: gcra 1/s}\n", `no field "<<"`},
 		"tag":              {"rules: !!seq [{name: a, policy: gcra 1/s}]\n", "tags are not supported"},
+		"tag of no type":   {"rules: ! \"\\e[2J\\n\"\n", "tags are not supported"},
 		"directive":        {"%YAML 1.2\n---\n" + rule, ""},
 		"byte order mark":  {"\ufeff" + rule, ""},
 		"line ends of DOS": {strings.ReplaceAll("trusted: [10.0.0.0/8]\n"+rule, "\n", "\r\n"), ""},
