@@ -177,6 +177,8 @@ func TestHostileTexts(t *testing.T) {
 		"tag":              {"rules: !!seq [{name: a, policy: gcra 1/s}]\n", "tags are not supported"},
 		"tag of no type":   {"rules: ! \"\\e[2J\\n\"\n", "tags are not supported"},
 		"directive":        {"%YAML 1.2\n---\n" + rule, ""},
+		"late directive":   {"\ufeff# a\r\n\n  # b\n%YAML  1.2 # c\r\n---\n" + rule, ""},
+		"other version":    {"%YAML 1.20\n---\n" + rule, "  %YAML 1.20\n"},
 		"byte order mark":  {"\ufeff" + rule, ""},
 		"line ends of DOS": {strings.ReplaceAll("trusted: [10.0.0.0/8]\n"+rule, "\n", "\r\n"), ""},
 		"open quote":       {"rules: \"" + strings.Repeat(`\n`, 1e4), "invalid YAML"},
