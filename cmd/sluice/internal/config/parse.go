@@ -233,7 +233,7 @@ func isA(n *yaml.Node) string {
 	case n.Tag == "!!str":
 		return "is " + errtext.Quote(n.Value)
 	}
-	return "is " + n.Value // a number or a boolean
+	return "is " + oneLine(n.Value) // a number, a boolean or a date
 }
 
 // word returns text that is not blank.

@@ -98,7 +98,7 @@ func (r *reader) rule(n *yaml.Node, at string) Rule {
 }
 
 func (r *reader) name(n *yaml.Node) (string, error) {
-	kind := map[string]string{"!!int": "a number", "!!bool": "a boolean"}[n.Tag]
+	kind := map[string]string{"!!int": "a number", "!!float": "a number", "!!bool": "a boolean", "!!timestamp": "a date"}[n.Tag]
 	if kind != "" && is(n, n.Tag) && isName(n.Value) {
 		return "", fmt.Errorf("is %s, which is %s without quotes; want text in quotes: \"%[1]s\"", n.Value, kind)
 	}
