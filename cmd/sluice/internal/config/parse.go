@@ -266,6 +266,7 @@ func boolean(n *yaml.Node) (bool, error) {
 
 // integer reads a decimal number. It refuses 010, which is 8 in YAML 1.1.
 func integer(n *yaml.Node) (v int64, ok bool) {
-	v, err := strconv.ParseInt(n.Value, 10, 64)
-	return v, err == nil && is(n, "!!int") && strconv.FormatInt(v, 10) == n.Value
+	digits := strings.TrimPrefix(strings.ReplaceAll(n.Value, "_", ""), "+")
+	v, err := strconv.ParseInt(digits, 10, 64)
+	return v, err == nil && is(n, "!!int") && strconv.FormatInt(v, 10) == digits
 }

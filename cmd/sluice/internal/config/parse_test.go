@@ -19,25 +19,25 @@ import (
 
 func TestAFile(t *testing.T) {
 	f, err := config.Parse("limits.yaml", []byte(`
-trusted: [10.0.0.0/8, 192.0.2.1, 2001:db8::/32, ::1]
+trusted: [10.0.0.0/8, 192.0.2.1, 2001:db8::/32, ::1, 2001:db8::]
 rules:
   - name: client
     policy: gcra 100/m burst=20
     by: ip
   - name: login
-    policy: fixedwindow 5/h
+    policy: fixedwindow 50/h
     by: [ip, path]
     methods: POST
     paths: [/login, /api/*]
-    cost: 2
+    cost: +1_0
     shadow: true
 `))
 	require.NoError(t, err)
 	require.Len(t, f.Rules, 2)
-	require.Equal(t, "[10.0.0.0/8 192.0.2.1/32 2001:db8::/32 ::1/128]", fmt.Sprint(f.Trusted))
+	require.Equal(t, "[10.0.0.0/8 192.0.2.1/32 2001:db8::/32 ::1/128 2001:db8::/128]", fmt.Sprint(f.Trusted))
 	login := f.Rules[1]
 	require.Equal(t, "ip+path", login.ByString())
-	require.Equal(t, config.Cost{Units: 2}, login.Cost)
+	require.Equal(t, config.Cost{Units: 10}, login.Cost)
 	require.True(t, login.Shadow)
 	require.True(t, login.For("POST", &url.URL{Path: "/login/"}))
 	require.False(t, login.For("GET", &url.URL{Path: "/login"}))
