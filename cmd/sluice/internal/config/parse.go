@@ -212,7 +212,7 @@ func isA(n *yaml.Node) string {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		return "anchors and aliases are not supported"
-	case n.Style&yaml.TaggedStyle != 0:
+	case n.Style&yaml.TaggedStyle != 0 || n.Tag == "!":
 		return "tags are not supported"
 	case n.Kind == yaml.MappingNode:
 		return "is a mapping"
@@ -225,7 +225,7 @@ func isA(n *yaml.Node) string {
 	case n.Tag == "!!str":
 		return "is " + errtext.Quote(n.Value)
 	}
-	return "is " + n.Value // a number or a boolean
+	return "is " + oneLine(n.Value) // a number, a boolean or a date
 }
 
 // word returns text that is not blank.
@@ -258,6 +258,7 @@ func boolean(n *yaml.Node) (bool, error) {
 
 // integer reads a decimal number. It refuses 010, which is 8 in YAML 1.1.
 func integer(n *yaml.Node) (v int64, ok bool) {
-	v, err := strconv.ParseInt(n.Value, 10, 64)
-	return v, err == nil && is(n, "!!int") && strconv.FormatInt(v, 10) == n.Value
+	digits := strings.TrimPrefix(strings.ReplaceAll(n.Value, "_", ""), "+")
+	v, err := strconv.ParseInt(digits, 10, 64)
+	return v, err == nil && is(n, "!!int") && strconv.FormatInt(v, 10) == digits
 }

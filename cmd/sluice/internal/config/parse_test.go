@@ -19,25 +19,25 @@ import (
 
 func TestParse(t *testing.T) {
 	f, err := config.Parse("limits.yaml", []byte(`
-trusted: [10.0.0.0/8, 192.0.2.1, 2001:db8::/32, ::1]
+trusted: [10.0.0.0/8, 192.0.2.1, 2001:db8::/32, ::1, 2001:db8::]
 rules:
   - name: client
     policy: gcra 100/m burst=20
     by: ip
   - name: login
-    policy: fixedwindow 5/h
+    policy: fixedwindow 50/h
     by: [ip, path]
     methods: POST
     paths: [/login, /api/*]
-    cost: 2
+    cost: +1_0
     shadow: true
 `))
 	require.NoError(t, err)
 	require.Len(t, f.Rules, 2)
-	require.Equal(t, "[10.0.0.0/8 192.0.2.1/32 2001:db8::/32 ::1/128]", fmt.Sprint(f.Trusted))
+	require.Equal(t, "[10.0.0.0/8 192.0.2.1/32 2001:db8::/32 ::1/128 2001:db8::/128]", fmt.Sprint(f.Trusted))
 	login := f.Rules[1]
 	require.Equal(t, "ip+path", login.ByString())
-	require.Equal(t, config.Cost{Units: 2}, login.Cost)
+	require.Equal(t, config.Cost{Units: 10}, login.Cost)
 	require.True(t, login.Shadow)
 	require.True(t, login.For("POST", &url.URL{Path: "/login/"}))
 	require.False(t, login.For("GET", &url.URL{Path: "/login"}))
@@ -93,6 +93,10 @@ func TestOtherFaults(t *testing.T) {
 		"rules:\n- name: 1":                                     `is 1, which is a number without quotes; want text in quotes: "1"`,
 		"rules:\n- name: 0x1f":                                  `want text in quotes: "0x1f"`,
 		"rules:\n- name: -1":                                    `want text in quotes: "-1"`,
+		"rules:\n- name: 08":                                    `is 08, which is a number without quotes; want text in quotes: "08"`,
+		"rules:\n- name: 1e3":                                   `is 1e3, which is a number without quotes; want text in quotes: "1e3"`,
+		"rules:\n- name: 2001-01-01":                            `is 2001-01-01, which is a date without quotes; want text in quotes: "2001-01-01"`,
+		"rules:\n- cost: -" + strings.Repeat("9", 1e4):          "...; want a whole number",
 		"rules:\n- name: true":                                  `is true, which is a boolean without quotes; want text in quotes: "true"`,
 		"rules:\n- name: 1.5":                                   "is 1.5; want 1 to 64 letters, digits, - and _",
 		"rules: [{missing: deny}]":                              "x:1: rules[0].missing: has no effect in a rule by everything; write it only in rules by user",
@@ -175,7 +179,10 @@ func TestHostileTexts(t *testing.T) {
 		"alias of a word":  {"a: &bytes x\nrules: [{name: a, policy: gcra 1/s, cost: *bytes, by: *bytes}]\n", "rules[0].by: anchors and aliases are not supported"},
 		"merge":            {"rules:\n- {name: a, policy: gcra 1/s}\n- {<<: {by: ip}, name: b, policy: gcra 1/s}\n", `no field "<<"`},
 		"tag":              {"rules: !!seq [{name: a, policy: gcra 1/s}]\n", "tags are not supported"},
+		"tag of no type":   {"rules: ! \"\\e[2J\\n\"\n", "tags are not supported"},
 		"directive":        {"%YAML 1.2\n---\n" + rule, ""},
+		"late directive":   {"\ufeff# a\r\n\n  # b\n%YAML  1.2 # c\r\n---\n" + rule, ""},
+		"other version":    {"%YAML 1.20\n---\n" + rule, "  %YAML 1.20\n"},
 		"byte order mark":  {"\ufeff" + rule, ""},
 		"line ends of DOS": {strings.ReplaceAll("trusted: [10.0.0.0/8]\n"+rule, "\n", "\r\n"), ""},
 		"open quote":       {"rules: \"" + strings.Repeat(`\n`, 1e4), "invalid YAML"},

@@ -32,7 +32,7 @@ const (
 func (r *reader) file(root *yaml.Node) *File {
 	f := new(File)
 	given := r.members(root, "",
-		list(r, "trusted", &f.Trusted, "", parsed(wantPrefixes, ParseTrusted)),
+		list(r, "trusted", &f.Trusted, "", trusted),
 		value(r, "forwarded", &f.Forwarded, boolean),
 		value(r, "ipv6_bits", &f.IPv6Bits, ipv6Bits),
 		member{"rules", func(n *yaml.Node, at string) { f.Rules = r.rules(n, at) }},
@@ -44,6 +44,16 @@ func (r *reader) file(root *yaml.Node) *File {
 		r.faultf(n, "forwarded", "has no effect without trusted; write the addresses of your proxies into trusted")
 	}
 	return f
+}
+
+// trusted reads an address or prefix. In a list within brackets the library reads 2001:db8::, which is
+// text in YAML, as a mapping.
+func trusted(n *yaml.Node) (netip.Prefix, error) {
+	s, _ := fieldText(n)
+	if strings.TrimSpace(s) == "" {
+		return netip.Prefix{}, fmt.Errorf("%s; want %s", isA(n), wantPrefixes)
+	}
+	return ParseTrusted(s)
 }
 
 func ipv6Bits(n *yaml.Node) (int, error) {
@@ -98,7 +108,7 @@ func (r *reader) rule(n *yaml.Node, at string) Rule {
 }
 
 func (r *reader) name(n *yaml.Node) (string, error) {
-	kind := map[string]string{"!!int": "a number", "!!bool": "a boolean"}[n.Tag]
+	kind := map[string]string{"!!int": "a number", "!!float": "a number", "!!bool": "a boolean", "!!timestamp": "a date"}[n.Tag]
 	if kind != "" && is(n, n.Tag) && isName(n.Value) {
 		return "", fmt.Errorf("is %s, which is %s without quotes; want text in quotes: \"%[1]s\"", n.Value, kind)
 	}

@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 )
+
+// version matches the directive %YAML 1.2. The library refuses it, but reads YAML 1.2.
+var version = regexp.MustCompile(`^(\x{FEFF}?(?:[ \t]*(?:#.*)?\n)*%YAML[ \t]+1\.)2\b`)
 
 // document returns the root of the only document of the text; nil after an error.
 func (r *reader) document(text []byte) (root *yaml.Node) {
@@ -22,10 +26,7 @@ func (r *reader) document(text []byte) (root *yaml.Node) {
 		r.faultf(start, "", "the file is not UTF-8 text; is it a limits.yaml?")
 		return nil
 	}
-	if after, ok := bytes.CutPrefix(text, []byte("%YAML 1.2")); ok { // the library refuses it, but reads YAML 1.2
-		text = append([]byte("%YAML 1.1"), after...)
-	}
-	loader, err := yaml.NewLoader(bytes.NewReader(text))
+	loader, err := yaml.NewLoader(bytes.NewReader(version.ReplaceAll(text, []byte("${1}1"))))
 	for err == nil {
 		var document yaml.Node
 		if err = loader.Load(&document); err != nil {

@@ -54,14 +54,20 @@ func (l *sampledLog) Log(level slog.Level, message string, args ...any) {
 		return
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if d, err := l.limiter.Allow(ctx, message); err == nil && !d.Allowed {
+	d, err := l.limiter.Allow(ctx, message)
+	isOmitted := err == nil && !d.Allowed
+	n := l.omitted[message]
+	if isOmitted {
 		l.omitted[message]++
+	} else {
+		delete(l.omitted, message)
+	}
+	l.mu.Unlock() // before the log is written, so that no omitted message waits for a slow log
+	if isOmitted {
 		return
 	}
-	if n := l.omitted[message]; n > 0 {
+	if n > 0 {
 		args = append(args, "omitted", n)
-		delete(l.omitted, message)
 	}
 	l.log.Log(ctx, level, message, args...)
 }

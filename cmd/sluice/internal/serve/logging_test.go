@@ -40,6 +40,34 @@ func TestLogSampling(t *testing.T) {
 	})
 }
 
+// stuckLog is a log whose reader has stopped.
+type stuckLog struct{ begun, end chan struct{} }
+
+func (l stuckLog) Write(line []byte) (int, error) {
+	close(l.begun)
+	<-l.end
+	return len(line), nil
+}
+
+// TestOmittedMessagesDoNotWaitForTheLog: otherwise each request that fails would wait for it.
+func TestOmittedMessagesDoNotWaitForTheLog(t *testing.T) {
+	stuck := stuckLog{make(chan struct{}), make(chan struct{})}
+	defer close(stuck.end)
+	log := sampleLog(slog.New(slog.NewTextHandler(stuck, nil)), "gcra 1/h")
+	go log.Warn("same")
+	<-stuck.begun
+	omitted := make(chan struct{})
+	go func() {
+		log.Warn("same")
+		close(omitted)
+	}()
+	select {
+	case <-omitted:
+	case <-time.After(5 * time.Second):
+		t.Error("it waits")
+	}
+}
+
 // sends starts an upstream that answers the first request of each connection with a text. It returns its URL.
 func sends(t *testing.T, text string) string {
 	t.Helper()
