@@ -33,7 +33,7 @@ import (
 //   - [storage.ErrOutcomeUnknown]: the reply to the write was lost, or the context ended
 //     before the reply came. The call may have been charged. Check for this error first, because
 //     it can also wrap ErrUnavailable or the error of the context.
-//   - [storage.ErrKey]: the keys are in different slots of a Redis Cluster; see Options.Group.
+//   - [storage.ErrKey]: the keys have different hash tags in a Redis Cluster or a Ring; see Options.Group.
 //     Nothing was charged.
 //   - [storage.ErrProgram]: the server decided differently from the policy in Go. The call
 //     may have been charged.

@@ -18,17 +18,18 @@ import (
 // memoryPath is the fast path for a limiter with one rule and no groups on a memory.Store. It
 // decides on the caller's goroutine under the lock of the record, without the engine.
 type memoryPath struct {
-	store  *memory.Store
+	store  *memstore.Store
 	prefix memstore.Prefix // of all keys of the rule
 	maxKey int             // the longest user's key in bytes that follows prefix; longer keys are hashed
 }
 
 // findMemoryPath returns nil if the limiter needs the engine.
 func (l *Limiter[T]) findMemoryPath(store storage.Store) *memoryPath {
-	s, ok := store.(*memory.Store)
+	m, ok := store.(*memory.Store)
 	if !ok || len(l.rules) != 1 || l.options.Group != nil {
 		return nil
 	}
+	s := (*memstore.Store)(m)
 	key := driver.Key("", l.options.Namespace, l.rules[0].Name, "")
 	prefix, last := memstore.CutKey(s, key)
 	maxKey := storage.MaxKey - len(key) - binary.MaxVarintLen16

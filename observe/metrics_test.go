@@ -233,7 +233,8 @@ func TestAllMetricsAreRegisteredOrNone(t *testing.T) {
 }
 
 func TestMemoryCollectorReadsTheStore(t *testing.T) {
-	small, unused := &memory.Store{MaxKeys: 2}, new(memory.Store)
+	now := still()
+	small, unused := &memory.Store{MaxKeys: 2, Clock: func() time.Time { return now }}, new(memory.Store)
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(NewMemoryCollector("small", small), NewMemoryCollector("unused", unused))
 	l, err := compose.Options[string]{Clock: still}.New(small, compose.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 1/m"})
@@ -242,7 +243,9 @@ func TestMemoryCollectorReadsTheStore(t *testing.T) {
 		_, err := l.Allow(context.Background(), key)
 		require.NoError(t, err)
 	}
-	small.Sweep(still().Add(time.Hour), 1)
+	now = now.Add(time.Hour)
+	_, err = small.Purge(context.Background(), 1)
+	require.NoError(t, err)
 	requireSeries(t, registry, "sluice_memory_store_keys", `{store="small"} 1`)
 	requireSeries(t, registry, "sluice_memory_store_keys_limit", `{store="small"} 2`, `{store="unused"} 1.048576e+06`)
 	requireSeries(t, registry, "sluice_memory_store_evictions_total", `{store="small"} 1`)

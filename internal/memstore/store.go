@@ -20,14 +20,8 @@ const DefaultMaxKeys = 1 << 20
 
 // Store is memory.Store, which documents it.
 type Store struct {
-	// MaxKeys is the maximum number of records of one rule. During concurrent writes the number can
-	// be higher for a moment, by the records that each write adds. If MaxKeys is 0 or less, the
-	// maximum is DefaultMaxKeys. For no maximum, set math.MaxInt. Two keys have the same rule if
-	// driver.CutKey returns the same rule for both.
 	MaxKeys int
-	// Clock returns the time for Load, CompareAndSwap and Purge. If it is nil, they use the monotonic
-	// clock; see Now.
-	Clock func() time.Time
+	Clock   func() time.Time
 
 	clockStart atomic.Pointer[clockStart] // see Now
 	partitions sync.Map                   // of *partition by rule
@@ -155,10 +149,7 @@ func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 	return s.Sweep(s.Now(), max), nil
 }
 
-// Sweep removes up to max records that have expired at now, and returns how many it removed. A
-// store is correct and bounded without Sweep, because expired records are the first to be evicted.
-// If you call Sweep, decisions spend less time on evicting. If a rule has no records any more,
-// Sweep also frees the memory that the rule's records used.
+// Sweep removes up to max records that have expired at now, and returns how many it removed.
 func (s *Store) Sweep(now time.Time, max int) (removed int) {
 	at := Instant(now)
 	s.partitions.Range(func(_, p any) bool {
@@ -168,11 +159,10 @@ func (s *Store) Sweep(now time.Time, max int) (removed int) {
 	return removed
 }
 
-// Stats counts the records of a store. Its counters start when the store is created.
+// Stats is memory.Stats.
 type Stats struct {
-	Keys    int   // records in the store, including expired ones
-	Evicted int64 // records that were removed before they expired, because the store was full
-	Expired int64 // records that were removed after they expired
+	Keys             int
+	Evicted, Expired int64
 }
 
 // Stats returns the sums over all rules. If other goroutines write, the numbers are of slightly

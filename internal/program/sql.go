@@ -7,13 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/fixedwindow"
-	"github.com/sluice-go/sluice/gcra"
-	"github.com/sluice-go/sluice/movingwindow"
-	"github.com/sluice-go/sluice/tokenbucket"
 )
 
 var (
@@ -155,20 +150,3 @@ func FunctionName(name, text string) string {
 }
 
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
-
-// Standard returns the programs of the four algorithms. Their arguments are those of an arbitrary limit.
-func Standard() (programs []algo.Program) {
-	limit := algo.Per(1, time.Second)
-	add := func(p algo.Portable, err error) {
-		program, ok := p.Program()
-		if err != nil || !ok {
-			panic("program: " + p.String() + " has no program")
-		}
-		programs = append(programs, program)
-	}
-	add(gcra.New(gcra.Options{Limit: limit}))
-	add(tokenbucket.New(tokenbucket.Options{Limit: limit}))
-	add(fixedwindow.New(fixedwindow.Options{Limit: limit}))
-	add(movingwindow.New(movingwindow.Options{Limit: limit}))
-	return programs
-}

@@ -48,7 +48,7 @@
 //
 // A limiter without a Clock of its own takes its time from the method Now of its store. The expiry of
 // a record is compared with the time of the decision, so limits are exact with a fake clock too. An
-// expired record is absent at once. Its memory is used for new records of the rule, and Sweep can
+// expired record is absent at once. Its memory is used for new records of the rule, and Purge can
 // free it. For the store, all times before 1970 are equal, and so are all times after 2262.
 //
 // Without a Clock, Now follows the monotonic clock. It starts with the time of the wall clock at the

@@ -3,7 +3,6 @@ package memory_test
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
@@ -78,15 +77,6 @@ func ExampleStore_Stats() {
 	// Output:
 	// 1 0 1
 	// {Keys:2 Evicted:1 Expired:0}
-}
-
-func ExampleStore_Sweep() {
-	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	ctx, store := context.Background(), &memory.Store{Clock: func() time.Time { return noon }}
-	_, _, _ = store.CompareAndSwap(ctx, storage.Swap{Key: "alice", New: storage.Record{Version: 7}, TTL: time.Minute})
-	fmt.Println(store.Sweep(noon, math.MaxInt), store.Sweep(noon.Add(time.Minute), math.MaxInt))
-	// Output:
-	// 0 1
 }
 
 func ExampleStore_Purge() {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/program"
+	"github.com/sluice-go/sluice/internal/program/standard"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -85,9 +86,9 @@ func New(db DB, o Options) (*Store, error) {
 	}
 	s := &Store{db: db, options: o, batchLockTimeout: batchLockTimeout}
 	if !o.NoFunctions {
-		f, err := standard()
+		f, err := standardFunctions()
 		if len(o.Programs) > 0 {
-			f, err = program.SQL(append(program.Standard(), o.Programs...)...)
+			f, err = program.SQL(append(standard.Programs(), o.Programs...)...)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("postgres: Programs: %w", err)
@@ -98,8 +99,8 @@ func New(db DB, o Options) (*Store, error) {
 	return s, nil
 }
 
-// standard returns the functions for the algorithms of this module.
-var standard = sync.OnceValues(func() (*program.Functions, error) { return program.SQL(program.Standard()...) })
+// standardFunctions returns the functions for the algorithms of this module.
+var standardFunctions = sync.OnceValues(func() (*program.Functions, error) { return program.SQL(standard.Programs()...) })
 
 // Load implements [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {

@@ -82,9 +82,9 @@
 //
 // A call ends at the deadline of its context. But without ContextTimeoutEnabled, go-redis itself waits
 // for a reply until its ReadTimeout. Until then the connection stays in use, and each call needs a
-// goroutine, which takes longer. go-redis does not notice the cancellation of a context. If the goroutine
-// of the limiter's caller makes the round trip itself, a cancelled call returns only at the reply or at
-// the deadline; see compose.Limiter.
+// goroutine, which takes longer. With ContextTimeoutEnabled, the goroutine of the limiter's caller can
+// make the round trip itself. Because go-redis does not notice the cancellation of a context, a cancelled
+// call then returns only at the reply or at the deadline; see compose.Limiter.
 //
 // If a server refuses connections, go-redis dials five times per call, which takes half a second, and
 // logs each attempt, unless you call its SetLogger. If the decision's deadline passes meanwhile, the

@@ -13,10 +13,10 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// ErrCrossSlot is returned for a decision whose keys are in different slots of a Redis Cluster, or
-// on different shards of a Ring. To avoid it, give the keys a common group with
-// compose.Options.Group. ErrCrossSlot wraps storage.ErrKey.
-var ErrCrossSlot = fmt.Errorf("redis: %w: the keys of one decision are in different slots", storage.ErrKey)
+// ErrCrossSlot is returned for a decision whose keys have different hash tags, in a Redis Cluster or a
+// Ring. To avoid it, give the keys a common group with compose.Options.Group. ErrCrossSlot wraps
+// storage.ErrKey.
+var ErrCrossSlot = fmt.Errorf("redis: %w: the keys of one decision have different hash tags", storage.ErrKey)
 
 // key returns the name of a record: PREFIX{GROUP}KEY. If the group is empty, the whole name determines
 // the slot.

@@ -18,6 +18,12 @@ var version = regexp.MustCompile(`^(\x{FEFF}?(?:[ \t]*(?:#.*)?\n)*%YAML[ \t]+1\.
 // document returns the root of the only document of the text; nil after an error.
 func (r *reader) document(text []byte) (root *yaml.Node) {
 	start := &yaml.Node{Line: 1}
+	defer func() {
+		if p := recover(); p != nil { // a reload must not end the process
+			r.faultf(start, "", "the YAML parser failed: %v", p)
+			root = nil
+		}
+	}()
 	switch {
 	case len(text) > MaxSize:
 		r.faultf(start, "", "the file has more than %d kB; is it a limits.yaml?", MaxSize>>10)

@@ -159,6 +159,8 @@ func clearSocket(path string) error {
 	switch {
 	case path == "":
 		return errors.New("unix: without a path; want unix:PATH, such as unix:/run/sluice.sock")
+	case path[0] == '@': // a name without a file on Linux
+		return fmt.Errorf("unix:%s: the path begins with @; want ./%s", path, path)
 	case len(path) >= len(syscall.RawSockaddrUnix{}.Path): // the last byte is 0
 		return fmt.Errorf("unix:%s: the path is too long for a socket; use a shorter one", path)
 	}

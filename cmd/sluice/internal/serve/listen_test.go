@@ -110,6 +110,7 @@ func TestInvalidSocketPaths(t *testing.T) {
 		"unix:" + file:                   "the file exists and is not a socket; use another path, or remove the file",
 		"unix:" + link:                   "the file exists and is not a socket",
 		"unix:" + dir + "/missing/s":     "no such file or directory",
+		"unix:@sluice":                   "unix:@sluice: the path begins with @; want ./@sluice",
 		"unix:" + long:                   "the path is too long for a socket; use a shorter one",
 		"8080":                           `"8080": want HOST:PORT or :PORT, or unix:PATH`,
 		"127.0.0.1:http-that-is-no-port": `invalid port "http-that-is-no-port"; want HOST:PORT or :PORT, or unix:PATH`,
