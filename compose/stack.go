@@ -140,7 +140,7 @@ func (s *Stack) apply(op algorithm.Op, dst, state []byte, now time.Time, cost in
 		if own, states, _ = cutState(states); op == algorithm.Peek {
 			result, err = part.Peek(own, now, cost)
 		} else {
-			next, result, err = op.Apply(part, next, own, now, cost)
+			next, result, err = op.Apply(part, append(next, 0), own, now, cost) // the 0 becomes the length
 		}
 		if err != nil {
 			return dst, algo.Result{}, fmt.Errorf("compose: part %d: %w", i, err)
@@ -151,9 +151,11 @@ func (s *Stack) apply(op algorithm.Op, dst, state []byte, now time.Time, cost in
 		if !result.Allowed {
 			break
 		}
-		var length [binary.MaxVarintLen64]byte
-		n := binary.PutUvarint(length[:], uint64(len(next)-start))
-		next = slices.Insert(next, start, length[:n]...)
+		length := uint64(len(next) - start - 1)
+		if next[start] = byte(length); length >= 0x80 { // its uvarint has more than one byte
+			var encoded [binary.MaxVarintLen64]byte
+			next = slices.Replace(next, start, start+1, encoded[:binary.PutUvarint(encoded[:], length)]...)
+		}
 	}
 	if op != algorithm.Peek && (!r.Allowed || len(s.Parts()) == 0) {
 		// Parts before the one that denied have counted the charge. Peek has not.
