@@ -1,6 +1,9 @@
 package httplimit
 
-import "time"
+import (
+	"container/list"
+	"time"
+)
 
 // denial identifies calls that a limiter denies for the same time: calls of one cost under
 // one key of a rule.
@@ -24,10 +27,10 @@ type denialGroup struct {
 	denial   denial
 	requests int // all that wait or have a slot
 	retryAt  time.Time
-	waiting  []*pendingRequest // until the group has a slot for them; by arrival
-	slots    int               // requests that have a slot
-	admitted int               // slots that ended without a denial since retryAt was set
-	timer    *time.Timer       // when the next request can get a slot; wakes one request, which calls dispatch
+	waiting  list.List   // until the group has a slot for them; by arrival
+	slots    int         // requests that have a slot
+	admitted int         // slots that ended without a denial since retryAt was set
+	timer    *time.Timer // when the next request can get a slot; wakes one request, which calls dispatch
 }
 
 // setGroup moves a request that neither waits nor has a slot to the group of a denial, or to none.
@@ -50,8 +53,7 @@ func (t *Transport) setGroup(p *pendingRequest, to *denial) {
 
 // dispatch gives slots to the first waiting requests whose servers accept them.
 func (g *denialGroup) dispatch(now time.Time) {
-	for len(g.waiting) > 0 && g.hasFreeSlot(now) {
-		p := g.waiting[0]
+	for p := first(&g.waiting); p != nil && g.hasFreeSlot(now); p = first(&g.waiting) {
 		p.moveTo(&p.queue.denied)
 		p.queue.dispatch(now)
 	}
@@ -59,7 +61,7 @@ func (g *denialGroup) dispatch(now time.Time) {
 
 // takeSlot takes a slot of the group for a request. It returns false if the request has to wait.
 func (g *denialGroup) takeSlot(p *pendingRequest, now time.Time) bool {
-	if !g.hasFreeSlot(now) || len(g.waiting) > 0 && g.waiting[0].arrival < p.arrival {
+	if before := first(&g.waiting); !g.hasFreeSlot(now) || before != nil && before.arrival < p.arrival {
 		return false
 	}
 	g.slots++

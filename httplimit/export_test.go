@@ -19,7 +19,7 @@ func (t *Transport) Pending() (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, q := range t.queues {
-		n += q.active + len(q.waiting) + len(q.denied) + int(q.slots)
+		n += q.active + q.waiting.Len() + q.denied.Len() + int(q.slots)
 	}
 	return n
 }

@@ -2,12 +2,12 @@ package httplimit
 
 import (
 	"cmp"
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/compose"
@@ -27,18 +27,19 @@ type hostQueue struct {
 	responses int64 // all responses so far
 	events    int64 // all sends and responses so far; gives them an order
 
-	waiting     []*pendingRequest // until the server accepts them; by arrival
-	denied      []*pendingRequest // the same, but the Limiter has denied these before
-	deniedAgain bool              // the Limiter has denied one again, so the next slot is for waiting
-	timer       *time.Timer       // when the next request can get a slot; wakes one request, which calls dispatch
-	recheck     chan struct{}     // closed when a wait that is certain may be longer than the requests' contexts allow
+	waiting     list.List     // until the server accepts them; by arrival
+	denied      list.List     // the same, but the Limiter has denied these before
+	deniedAgain bool          // the Limiter has denied one again, so the next slot is for waiting
+	timer       *time.Timer   // when the next request can get a slot; wakes one request, which calls dispatch
+	recheck     chan struct{} // closed when a wait that is certain may be longer than the requests' contexts allow
 }
 
 // pendingRequest is a request from its arrival in a hostQueue until its response.
 type pendingRequest struct {
 	queue   *hostQueue
-	arrival int64              // its number among the requests of the Transport
-	list    *[]*pendingRequest // in which it waits, of its queue or its group; nil if it does not wait
+	arrival int64         // its number among the requests of the Transport
+	list    *list.List    // in which it waits, of its queue or its group; nil if it does not wait
+	element *list.Element // of list
 	hasSlot bool
 	granted chan struct{} // gets a value with the slot
 	delay   string        // the WaitError.By of the last denial by the Limiter
@@ -65,13 +66,11 @@ func (q *hostQueue) waitIsCertain(now time.Time) bool {
 
 // next returns the request that gets the next slot, or nil if none waits.
 func (q *hostQueue) next() *pendingRequest {
-	if len(q.waiting) > 0 && (len(q.denied) == 0 || q.deniedAgain || q.waiting[0].arrival < q.denied[0].arrival) {
-		return q.waiting[0]
+	waiting, denied := first(&q.waiting), first(&q.denied)
+	if waiting != nil && (denied == nil || q.deniedAgain || waiting.arrival < denied.arrival) {
+		return waiting
 	}
-	if len(q.denied) > 0 {
-		return q.denied[0]
-	}
-	return nil
+	return denied
 }
 
 // dispatch gives slots to as many waiting requests as the server would accept now. A denied request
@@ -91,7 +90,7 @@ func (q *hostQueue) dispatch(now time.Time) {
 		q.slots++
 		select {
 		case p.granted <- struct{}{}:
-		default: // it does not sleep
+		default: // it does not sleep, or will wake
 		}
 	}
 }
@@ -106,16 +105,35 @@ func (q *hostQueue) update(now time.Time) {
 	}
 }
 
-// moveTo moves a request to another list, or to none if the list is nil. The lists keep the order of
-// arrival. So a request that had a slot and was not sent goes before all that arrived later.
-func (p *pendingRequest) moveTo(list *[]*pendingRequest) {
-	if p.list != nil {
-		at := slices.Index(*p.list, p) // usually 0
-		*p.list = slices.Delete(*p.list, at, at+1)
+// first returns the first request of a list, or nil.
+func first(l *list.List) *pendingRequest {
+	if e := l.Front(); e != nil {
+		return e.Value.(*pendingRequest)
 	}
-	if p.list = list; list != nil {
-		at, _ := slices.BinarySearchFunc(*list, p, func(a, b *pendingRequest) int { return cmp.Compare(a.arrival, b.arrival) })
-		*list = slices.Insert(*list, at, p)
+	return nil
+}
+
+// moveTo moves a request to another list, or to none if the list is nil. The lists keep the order of
+// arrival. So a request that had a slot and was not sent goes before all that arrived later. A request
+// usually becomes the first or the last one.
+func (p *pendingRequest) moveTo(l *list.List) {
+	if p.list != nil {
+		p.list.Remove(p.element)
+	}
+	if p.list = l; l == nil {
+		return
+	}
+	before := l.Back()
+	if next := first(l); next != nil && p.arrival < next.arrival {
+		before = nil
+	}
+	for before != nil && before.Value.(*pendingRequest).arrival > p.arrival {
+		before = before.Prev()
+	}
+	if before == nil {
+		p.element = l.PushFront(p)
+	} else {
+		p.element = l.InsertAfter(p, before)
 	}
 }
 
@@ -150,7 +168,9 @@ func (t *Transport) waitForSlot(ctx context.Context, p *pendingRequest) error {
 			q.recheck = make(chan struct{})
 		}
 		recheck := q.recheck
-		p.granted = make(chan struct{}, 1)
+		if p.granted == nil {
+			p.granted = make(chan struct{}, 1)
+		}
 		t.mu.Unlock()
 		select {
 		case <-p.granted:
