@@ -36,6 +36,24 @@ func ExampleBeginSwap() {
 	// true true
 }
 
+// A store checks its arguments first, so that all stores return the same errors.
+func ExampleCheckKeys() {
+	long := strings.Repeat("x", storage.MaxKey+1)
+	err := driver.CheckLoad([]string{long})
+	fmt.Println("Load:", errors.Is(err, storage.ErrKey))
+	err = driver.CheckKeys([]string{"alice", "alice"})
+	fmt.Println("Update:", errors.Is(err, storage.ErrDuplicateKey))
+	err = driver.CheckChanges([]string{"alice"}, []driver.Change{{Verb: driver.Put, TTL: -1}})
+	fmt.Println("a change by the Decider:", errors.Is(err, storage.ErrSwap))
+	err = driver.BeginBatch(context.Background(), &driver.Batch{Keys: []string{"alice"}})
+	fmt.Println("Run:", err)
+	// Output:
+	// Load: true
+	// Update: true
+	// a change by the Decider: true
+	// Run: <nil>
+}
+
 func TestBeginSwap(t *testing.T) {
 	long := strings.Repeat("x", storage.MaxKey+1)
 	for _, c := range []struct {

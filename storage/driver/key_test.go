@@ -35,6 +35,15 @@ func ExampleAppendKey() {
 	// "k\btenant-7\x04shop\x05alice"
 }
 
+func ExampleCutKey() {
+	prefix, rule, last := driver.CutKey(driver.Key("tenant-7", "shop", "per-user", "alice"))
+	fmt.Printf("%q\n%q\n%q\n", prefix, rule, last)
+	// Output:
+	// "k\btenant-7\x04shop\bper-user"
+	// "\x04shop\bper-user"
+	// "alice"
+}
+
 func TestKeyBytesDoNotChange(t *testing.T) {
 	long := strings.Repeat("0123456789", 100)
 	unhex := func(s string) string {

@@ -48,6 +48,22 @@ func Example() {
 	// false <nil>
 }
 
+// An administrator can create the table with the DDL of Schema. A purge removes expired records.
+func ExampleStore_Purge() {
+	ctx := context.Background()
+	pool := connect(ctx)
+	defer pool.Close()
+
+	store, err := postgres.New(pool, postgres.Options{Table: "purged", NoFunctions: true})
+	check(err)
+	_, err = pool.Exec(ctx, store.Schema())
+	check(err)
+	removed, err := store.Purge(ctx, 1000)
+	fmt.Println(removed, err)
+	// Output:
+	// 0 <nil>
+}
+
 // The order and its quota are in one transaction. An order that fails does not use the quota.
 func Example_transaction() {
 	ctx := context.Background()
