@@ -32,8 +32,8 @@ import (
 // this time. Then the server denies no request that Transport sends after the first response.
 //
 // A request without a response counts as sent, unless it failed to connect: with a [net.OpError]
-// whose Op is "dial". If no requests remained when it was sent, the next request waits for the w of
-// RateLimit-Policy, but at most an hour.
+// whose Op is "dial". If such a request was sent after the r requests were used up, the next request
+// waits for the w of RateLimit-Policy, but at most an hour.
 //
 // If the responses stop reporting a limit, it stays in force until its whole quota is available
 // again, and for at least a minute. With more than 64 servers, Transport forgets those that have
@@ -62,8 +62,8 @@ import (
 // limit allows it.
 //
 // The zero value is ready to use. A Transport must not be copied after first use. It is safe for
-// concurrent use and starts no goroutine. [http.Client.CloseIdleConnections] closes all that it has:
-// the connections of Base.
+// concurrent use and starts no goroutine. It has nothing to close itself.
+// [http.Client.CloseIdleConnections] closes the idle connections of Base.
 type Transport struct {
 	// Base sends the requests. Nil means http.DefaultTransport.
 	Base http.RoundTripper

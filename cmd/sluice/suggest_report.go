@@ -232,7 +232,7 @@ type jsonSuggestion struct {
 	Found     bool                `json:"found"`
 	Requests  int64               `json:"requests"`
 	Keys      int64               `json:"keys"`
-	Allowance int64               `json:"allowance"`
+	MaxDenied int64               `json:"max_denied"`
 	Best      jsonCandidate       `json:"best"`
 	Interval  string              `json:"interval"`
 	Bound     int64               `json:"bound"`
@@ -263,7 +263,7 @@ func (r *suggestReport) jsonOf(search int) jsonSuggestion {
 		Found:     s.Found,
 		Requests:  s.Requests.Len(),
 		Keys:      s.Requests.Clients(),
-		Allowance: s.Allowed,
+		MaxDenied: s.Allowed,
 		Best:      *jsonCandidateOf(&s.Best),
 		Interval:  s.Best.Policy.Limit().Period.String(),
 		Bound:     bound,

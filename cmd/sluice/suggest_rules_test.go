@@ -63,7 +63,7 @@ rules:
 				if len(goal) > 2 {
 					count = c.ClientsDenied
 				}
-				require.Equal(t, c == &s.Best, count <= s.Allowance, rule.Rule)
+				require.Equal(t, c == &s.Best, count <= s.MaxDenied, rule.Rule)
 			}
 		}
 		require.Equal(t, replayOfRules(t, with(found)).Together, r.Together)

@@ -73,7 +73,7 @@ func confirm(t *testing.T, s *jsonSuggestion, of, by string) {
 		}
 		return p.Denied
 	}
-	require.LessOrEqual(t, denied(best), s.Allowance)
+	require.LessOrEqual(t, denied(best), s.MaxDenied)
 	if s.Tighter == nil {
 		require.EqualValues(t, 1, s.Best.Number)
 		return
@@ -81,7 +81,7 @@ func confirm(t *testing.T, s *jsonSuggestion, of, by string) {
 	tighter := &r.Policies[1]
 	require.Equal(t, s.Best.Number-1, s.Tighter.Number)
 	require.Equal(t, [2]int64{tighter.Denied, tighter.KeysDenied}, [2]int64{s.Tighter.Denied, s.Tighter.ClientsDenied})
-	require.Greater(t, denied(tighter), s.Allowance)
+	require.Greater(t, denied(tighter), s.MaxDenied)
 }
 
 // TestSuggestReadsWhatReplayReads: several files, gzip, standard input, and JSON lines.

@@ -118,14 +118,14 @@ func writeJSON(w http.ResponseWriter, status int, media string, v any) {
 
 // problem is a problem document (RFC 9457). openapi.yaml describes its members.
 type problem struct {
-	Type   string   `json:"type"`
-	Title  string   `json:"title"`
-	Status int      `json:"status"`
-	Detail string   `json:"detail"`
-	Field  string   `json:"field,omitempty"`
-	Offset *int     `json:"offset,omitempty"`
-	Rules  []string `json:"rules,omitempty"`
-	Paid   string   `json:"paid,omitempty"`
+	Type    string   `json:"type"`
+	Title   string   `json:"title"`
+	Status  int      `json:"status"`
+	Detail  string   `json:"detail"`
+	Field   string   `json:"field,omitempty"`
+	Offset  *int     `json:"offset,omitempty"`
+	Rules   []string `json:"rules,omitempty"`
+	Applied string   `json:"applied,omitempty"`
 }
 
 // storeRetryAfter is the Retry-After of a 503 in seconds, as httplimit has it.
@@ -196,14 +196,14 @@ func (a api) failure(ctx context.Context, op compose.Op, err error) *problem {
 	case p.Status == http.StatusInternalServerError:
 		level = slog.LevelError
 	}
-	args := []any{"op", string(op), "paid", p.Paid}
+	args := []any{"op", string(op), "applied", p.Applied}
 	a.sampled.Log(level, "no decision: "+p.Title, append(args, logAttributes(err)...)...)
 	return p
 }
 
 // problemOfError returns the problem of a request that could not be decided because of err.
 func problemOfError(err error) *problem {
-	kind, paid := "fault", "no"
+	kind, applied := "fault", "no"
 	var detail string
 	switch {
 	case errors.Is(err, algo.ErrState), errors.Is(err, algo.ErrStateVersion):
@@ -211,7 +211,7 @@ func problemOfError(err error) *problem {
 	case errors.Is(err, algo.ErrCost), errors.Is(err, storage.ErrKey), errors.Is(err, storage.ErrDuplicateKey):
 		detail = "internal error; see the server's log"
 	case errors.Is(err, storage.ErrProgram):
-		paid, detail = "unknown", "the store and the server decided differently; see the server's log"
+		applied, detail = "unknown", "the store and the server decided differently; see the server's log"
 	case errors.Is(err, storage.ErrOutcomeUnknown):
 		kind, detail = "store-outcome-unknown", "the request may have been applied; a retry may apply it twice"
 	case errors.Is(err, storage.ErrOverloaded):
@@ -219,15 +219,15 @@ func problemOfError(err error) *problem {
 	case errors.Is(err, storage.ErrContended):
 		kind, detail = "store-contended", "too many write conflicts on the same keys; nothing was applied; retry"
 	default:
-		kind, detail = "store-unavailable", "the store did not answer in time; the member paid reports whether the request may have been applied"
+		kind, detail = "store-unavailable", "the store did not answer in time; the member applied reports whether the request may have been applied"
 		if !errors.Is(err, storage.ErrNotApplied) {
-			paid = "unknown"
+			applied = "unknown"
 		}
 	}
 	if errors.Is(err, storage.ErrOutcomeUnknown) {
-		paid = "unknown"
+		applied = "unknown"
 	}
 	p := newProblem(kind, "%s", detail)
-	p.Paid = paid
+	p.Applied = applied
 	return p
 }

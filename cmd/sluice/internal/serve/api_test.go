@@ -310,7 +310,7 @@ func TestFailurePolicies(t *testing.T) {
 					require.Equal(t, policy != compose.FailClosed, strings.Contains(w.Body.String(), `"degraded":true`))
 				default:
 					require.Equal(t, http.StatusServiceUnavailable, w.Code, "%s %v", op, policy)
-					require.Contains(t, w.Body.String(), `"paid":"no"`)
+					require.Contains(t, w.Body.String(), `"applied":"no"`)
 				}
 			})
 		}
@@ -339,7 +339,7 @@ func TestProblemOfEachFailure(t *testing.T) {
 	} {
 		p := problemOfError(c.err)
 		assert.Equal(t, problemTypes+c.kind, p.Type, c.err)
-		assert.Equal(t, c.paid, p.Paid, c.err)
+		assert.Equal(t, c.paid, p.Applied, c.err)
 	}
 }
 
@@ -354,7 +354,7 @@ func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		response := respond(t, failingStore{swap: errSecret}, ask("/v1/allow", askOne))
-		require.Contains(t, logged.String(), `level=WARN msg="no decision: The store's response was lost" op=allow paid=unknown`)
+		require.Contains(t, logged.String(), `level=WARN msg="no decision: The store's response was lost" op=allow applied=unknown`)
 		require.Contains(t, logged.String(), "10.0.0.7")
 		require.NotContains(t, logged.String()+response, "user:42")
 		require.NotContains(t, response, "10.0.0.7")

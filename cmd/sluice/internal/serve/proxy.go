@@ -151,7 +151,7 @@ func (s *Server) failure(r *http.Request, err, broken error) *problem {
 
 func upstreamError(status int, inTime string) *problem {
 	p := plainProblem(status, "the upstream did not answer%s; the cost of the request is not refunded", inTime)
-	p.Paid = "yes"
+	p.Applied = "yes"
 	return p
 }
 

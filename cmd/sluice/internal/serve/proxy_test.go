@@ -75,7 +75,7 @@ func TestUpstreamDown(t *testing.T) {
 	a := fetch(t, w.proxyURL("/"))
 	require.Equal(t, http.StatusBadGateway, a.StatusCode)
 	require.Equal(t, "application/problem+json", a.Header.Get("Content-Type"))
-	require.Contains(t, a.body, `"paid":"yes"`)
+	require.Contains(t, a.body, `"applied":"yes"`)
 	require.Equal(t, `"client";r=2;t=1200`, a.Header.Get("RateLimit"))
 	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_upstream_failures_total{status="502"} 1`)
 	require.Contains(t, w.logged.String(), "the upstream failed")
