@@ -55,6 +55,8 @@
 // sluice_skew_seconds has one observation for each decision in which a stored state was ahead
 // of the clock, in buckets from 1 ms to an hour. It shows that the clock of some process is wrong.
 //
+// sluice_memory_store_keys_limit is the maximum number of records of one rule, and
+// sluice_memory_store_keys is the number of records of all rules.
 // sluice_memory_store_evictions_total counts records that were evicted before they had expired. The
 // key of such a record has its full limit again. If the number keeps growing, memory.Store.MaxKeys
 // is too small. sluice_memory_store_expirations_total counts expired records that were deleted.
