@@ -35,7 +35,7 @@ type Limiter[T any] = compose.Limiter[T]
 //	Results     the results of all rules
 type Decision = compose.Decision
 
-// Rule is one limit of a [Limiter]. By makes the usual one. Write a Rule out to set more:
+// Rule is one limit of a [Limiter]. By makes the usual one. To set more, use a Rule literal:
 //
 //	Key        nil for one limit that all calls share
 //	Cost       how many units a call takes, such as bytes or tokens; nil means 1

@@ -43,7 +43,7 @@ type Portable interface {
 //     It is DAMAGED (-1) if the policy's Step returns an error for state. It is DECLINED (-2) if a
 //     number is too large for the program; the request is then decided in Go. LuaPrelude defines
 //     both names.
-//   - next is the state after all requests. It is state if nothing changed. Otherwise it is empty if
+//   - next is the state after all requests. If nothing changed, it equals state. Otherwise it is empty if
 //     the key is like a new key.
 //   - ttl is Result.ResetAfter of the last allowed request, in nanoseconds; nil means 0. A ttl
 //     below 2^53 is exact. For a longer one, the program may return any number of at least

@@ -27,7 +27,7 @@ type Options struct {
 type Align int
 
 const (
-	// AlignFirst starts a window at the first allowed request after the last window
+	// AlignFirst starts a window at the first allowed request or charge after the last window
 	// ended. Every key has its own windows.
 	AlignFirst Align = iota
 	// AlignClock starts windows at the multiples of the period since the Unix epoch, plus

@@ -7,7 +7,7 @@
 //
 //	Burst + floor(Count * (x-1) / Period)
 //
-// units ([Policy.Bound]). Each request counts at the time of its own clock. By these times the
+// units ([Policy.Bound]). Each request counts at the time that its own clock showed. So counted, the
 // bound holds even if clocks disagree, because a request whose clock is behind finds fewer units.
 // For example, a limit of 100/m with a burst of 20 admits at most 119 units in any minute, and a
 // caller at a steady pace gets exactly 100. Units are refilled one by one, at equal intervals.

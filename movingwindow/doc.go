@@ -38,8 +38,8 @@
 //	Weighted, n=8:  89% at L=1
 //	Whole:          n/(n+1) at every L
 //
-// Package gcra gives 100% at any limit. With its default burst, its bound for x nanoseconds equals
-// that of Weighted with one slot for x+1. Choose movingwindow with Trailing: Whole if spent units
+// Package gcra gives 100% at any limit. With its default burst, its bound for x nanoseconds equals the bound
+// for x+1 nanoseconds of Weighted with one slot. Choose movingwindow with Trailing: Whole if spent units
 // have to count for a whole period.
 //
 // # Timeline

@@ -50,7 +50,7 @@
 //
 // # Source
 //
-// J. S. Turner, New directions in communications, 1986. His bucket leaks where this one is
+// J. S. Turner, New directions in communications, 1986. His bucket leaks, whereas this one is
 // refilled. Fractions of a refill are exact: a limit of 3/s that is exhausted at 0s has
 // exactly 3 tokens again at 1s, and 2000000000/s works.
 //
