@@ -31,7 +31,8 @@ type hostQueue struct {
 	denied      list.List     // the same, but the Limiter has denied these before
 	deniedAgain bool          // the Limiter has denied one again, so the next slot is for waiting
 	timer       *time.Timer   // when the next request can get a slot; wakes one request, which calls dispatch
-	recheck     chan struct{} // closed when a wait that is certain may be longer than the requests' contexts allow
+	recheck     chan struct{} // closed when a wait that is certain ends after deadline; nil if no context has one
+	deadline    time.Time     // the earliest one of the contexts of the requests that wait for recheck
 }
 
 // pendingRequest is a request from its arrival in a hostQueue until its response.
@@ -95,11 +96,11 @@ func (q *hostQueue) dispatch(now time.Time) {
 	}
 }
 
-// update is called when a slot or a response ended. If the wait is certain, it wakes all requests,
-// because the wait may be longer than their contexts allow.
+// update is called when a slot or a response ended. If a wait that is certain is longer than the context
+// of a request allows, it wakes all requests whose contexts have deadlines.
 func (q *hostQueue) update(now time.Time) {
 	q.dispatch(now)
-	if q.recheck != nil && q.waitIsCertain(now) && q.earliestSend(now, q.slots).After(now) {
+	if q.recheck != nil && q.waitIsCertain(now) && q.earliestSend(now, q.slots).After(q.deadline) {
 		close(q.recheck)
 		q.recheck = nil
 	}
@@ -164,10 +165,15 @@ func (t *Transport) waitForSlot(ctx context.Context, p *pendingRequest) error {
 		case q.waitIsCertain(now) && retrywait.ExceedsDeadline(ctx, wait):
 			return tooLong(theServer, wait)
 		}
-		if q.recheck == nil {
-			q.recheck = make(chan struct{})
+		var recheck chan struct{}
+		if deadline, ok := ctx.Deadline(); ok {
+			if q.recheck == nil {
+				q.recheck, q.deadline = make(chan struct{}), deadline
+			}
+			if recheck = q.recheck; deadline.Before(q.deadline) {
+				q.deadline = deadline
+			}
 		}
-		recheck := q.recheck
 		if p.granted == nil {
 			p.granted = make(chan struct{}, 1)
 		}

@@ -172,6 +172,35 @@ func TestContextEndsTheWait(t *testing.T) {
 	})
 }
 
+// While a request is in flight, its response can make the wait of the others longer or shorter.
+func TestResponseThatMakesTheWaitTooLongEndsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pauses := map[string]string{"/1": "20", "/2": "10"}
+		l := newRecorder(t, func(r *http.Request) (*http.Response, error) {
+			time.Sleep(time.Second)
+			if pause, ok := pauses[r.URL.Path]; ok {
+				return newResponse(503, "Retry-After", pause)
+			}
+			return newResponse(200, "RateLimit", `"a";r=0;t=4`)
+		})
+		within := func(seconds int) context.Context {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(seconds)*time.Second)
+			t.Cleanup(cancel)
+			return ctx
+		}
+		l.start(t.Context(), "/0")
+		time.Sleep(2 * time.Second)
+		l.start(t.Context(), "/1") // is sent at 5 s, its response comes at 6 s
+		l.start(t.Context(), "/2") // is sent at 26 s, its response comes at 27 s
+		l.start(within(38), "/3")  // is sent at 37 s, its response comes at 38 s
+		l.start(within(28), "/4")  // fails at 27 s
+		l.start(within(18), "/5")  // fails at 6 s
+		l.all.Wait()
+		require.Equal(t, []string{"/0", "/1", "/2", "/3"}, l.paths)
+		require.Equal(t, seconds(1, 6, 6, 27, 27, 38), l.ended)
+	})
+}
+
 func TestLimiterDelaysRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter, err := limiterOptions{Clock: time.Now}.New(nil,
