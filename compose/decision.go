@@ -30,8 +30,9 @@ type Decision struct {
 	// Results has the results of the rules that applied, in the order of the rules. A rule whose
 	// Cost is 0 has no result. No rule was charged if the call was denied or the operation was Peek.
 	Results []RuleResult
-	// Skew is how far the stored states are ahead of the clock that decided, at most. It is above 0
-	// if a clock that is ahead wrote a state, or if the clock that decided is behind. Otherwise it is 0.
+	// Skew is how far the latest time in the stored states is ahead of the clock that decided. It is
+	// above 0 if a clock that is ahead wrote a state, or if the clock that decided is behind.
+	// Otherwise it is 0.
 	Skew time.Duration
 
 	// Cached reports that the denial came from the denial cache; see Options.DenialCacheTTL.

@@ -10,8 +10,11 @@ import (
 // State is the use of one key. The zero State is a new key. Any State with Used 0 is
 // equivalent to it.
 type State struct {
-	Start int64 // time of the request or charge that opened the window, in ns since the Unix epoch
-	Used  int64 // units used in the window, at most 2^62
+	// Start is the time of the first allowed request or charge in the window, in ns since the Unix
+	// epoch. A window of AlignFirst starts at this time; one of AlignClock may start earlier.
+	Start int64
+	// Used is the number of units used in the window, at most 2^62.
+	Used int64
 }
 
 const (

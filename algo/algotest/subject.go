@@ -33,8 +33,8 @@ type Subject struct {
 
 	// Windowed means that units come back when a window of one period ends. A changed period then
 	// changes the windows. So LimitMayChange checks a changed period only for keys that were new
-	// before their last operation. BoundHolds adds the whole cost of a refund to the bound, even if
-	// fewer units (-Paid) came back.
+	// before their last operation. After a refund, BoundHolds allows more than Bound by the whole cost
+	// of the refund, even if fewer units (-Paid) came back.
 	Windowed bool
 
 	// Composed means that the policy has parts. Its results describe one part at a time,
