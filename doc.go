@@ -78,8 +78,8 @@
 //
 // # Limits of this package
 //
-// It does not limit how many calls run at the same time. If one process needs one limiter for all
-// its calls, golang.org/x/time/rate is enough.
+// It does not limit how many calls run at the same time. If one process needs one limit for all its
+// calls, not one for each key, golang.org/x/time/rate is enough.
 //
 // Package [github.com/sluice-go/sluice/httplimit] limits the requests to an HTTP server, and
 // keeps an HTTP client within the limits of servers. Package [compose] describes in detail what a

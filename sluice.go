@@ -31,7 +31,7 @@ type Limiter[T any] = compose.Limiter[T]
 //	Allowed     whether the call is allowed
 //	Remaining   the units that are left
 //	RetryAfter  after a denial, how long to wait; algo.Never if the call can never be allowed
-//	Rule        the rule that decided; after a denial, the one with the longest wait
+//	Rule        the rule with the longest wait after a denial, otherwise with the least Remaining
 //	Results     the results of all rules
 type Decision = compose.Decision
 
@@ -109,16 +109,16 @@ func PerKey(spec string) Rule[string] {
 // [compose.ParsePolicy] lists all options.
 func ParsePolicy(spec string) (Policy, error) { return compose.ParsePolicy(spec) }
 
-// MustNew is New for package variables and tests. It panics where New returns an error.
+// MustNew is like New but panics where New returns an error. It is for package variables and tests.
 func MustNew(store storage.Store, spec string) *Limiter[string] { return must(New(store, spec)) }
 
-// MustFor is For for package variables and tests. It panics where For returns an error.
+// MustFor is like For but panics where For returns an error. It is for package variables and tests.
 func MustFor[T any](store storage.Store, rules ...Rule[T]) *Limiter[T] {
 	return must(For(store, rules...))
 }
 
-// MustPolicy is ParsePolicy for package variables and tests. It panics where ParsePolicy
-// returns an error.
+// MustPolicy is like ParsePolicy but panics where ParsePolicy returns an error. It is for package
+// variables and tests.
 func MustPolicy(spec string) Policy { return must(ParsePolicy(spec)) }
 
 func must[V any](v V, err error) V {

@@ -7,9 +7,8 @@
 //
 //	Burst + floor(Count * (x-1) / Period)
 //
-// units ([Policy.Bound]). Each request counts at the time that its own clock showed. So counted, the
-// bound holds even if clocks disagree, because a request whose clock is behind finds fewer units.
-// For example, a limit of 100/m with a burst of 20 admits at most 119 units in any minute, and a
+// units ([Policy.Bound]). This holds even if clocks disagree, if each request counts at the time that
+// its own clock showed: a request whose clock is behind finds fewer units. For example, a limit of 100/m with a burst of 20 admits at most 119 units in any minute, and a
 // caller at a steady pace gets exactly 100. Units are refilled one by one, at equal intervals.
 // There is no end of a window at which all units come back at once.
 //
@@ -46,8 +45,8 @@
 //
 // # Range
 //
-// A State holds at most 2^62 units. If a clock is behind State.At, the units that drain from its time
-// to State.At are in use too. If the limit is above one unit per nanosecond, the units in use can
+// A State holds at most 2^62 units. If a clock is behind State.At, the units that drain between the
+// clock's time and State.At are in use too. If the limit is above one unit per nanosecond, the units in use can
 // exceed 2^63-1 in this case. Remaining is then Burst - (2^63-1). The decision, the waits, and the
 // units that a charge or a refund moves are exact even then.
 //

@@ -39,7 +39,7 @@
 //	Whole:          n/(n+1) at every L
 //
 // Package gcra gives 100% at any limit. With its default burst, its bound for x nanoseconds equals the bound
-// for x+1 nanoseconds of Weighted with one slot. Choose movingwindow with Trailing: Whole if spent units
+// of Weighted with one slot for x+1 nanoseconds. Choose movingwindow with Trailing: Whole if spent units
 // have to count for a whole period.
 //
 // # Timeline
@@ -72,8 +72,8 @@
 // # State encoding
 //
 // Version 1 takes 19 bytes, and one byte for each slot from the current one to the oldest one in
-// use. If these are 128 slots or more, it takes one byte more. A count from 128 takes two bytes, and
-// one from 16384 takes three or more. That is 20 to 23 bytes with one slot, and 20 to 45 with
+// use. If these are 128 slots or more, it takes one byte more. A count of 128 or more takes two
+// bytes, and a count of 16384 or more takes three or more. That is 20 to 23 bytes with one slot, and 20 to 45 with
 // twelve, for counts below 16384:
 //
 //	'm' 1

@@ -22,8 +22,8 @@ func Peek(s State, now time.Time, o Options) (r algo.Result) {
 	return r
 }
 
-// Refund gives o.Cost units back, at most until the key is full. It starts with the newest
-// slot and ends with the trailing one.
+// Refund gives o.Cost units back, but no more than are in use. It starts with the newest slot
+// and ends with the trailing one.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	decide(&s, now, &o, &r, algorithm.Refund)
 	return s, r

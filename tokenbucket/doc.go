@@ -9,10 +9,10 @@
 //	Burst + floor(Count * (x-1) / Period)               continuous refill
 //	Burst + min(Count, Burst) * ceil((x-1) / Period)    interval refill
 //
-// units. With interval refill, subtract one unit unless x-1 is a multiple of Period. The reason is
-// that the first of these ceil((x-1)/Period) refills ends an interval that began before the x
-// nanoseconds. An interval runs only while a token is missing, so the x nanoseconds begin with at
-// most Burst-1 tokens. For example, 100/m with a burst of 20 admits in any minute at most 119 units
+// units. With interval refill it admits one unit less unless x-1 is a multiple of Period, and
+// Policy.Bound subtracts this unit. The reason is that the first of these ceil((x-1)/Period) refills
+// ends an interval that began before the x nanoseconds. An interval runs only while a token is
+// missing, so the x nanoseconds begin with at most Burst-1 tokens. For example, 100/m with a burst of 20 admits in any minute at most 119 units
 // with continuous refill, and 39 with interval refill. With the default burst of 100 it is 199 with
 // both.
 //
@@ -22,7 +22,7 @@
 // disagree, gcra is stricter. With interval refill two batches can be spent back to back: one at
 // the end of an interval, the other at the start of the next.
 //
-// If no interval of one Period may ever have more than Count units, use package movingwindow with
+// If no time span of one Period, wherever it starts, may ever have more than Count units, use package movingwindow with
 // Trailing: Whole, or continuous refill with a burst of 1. Use package fixedwindow for quotas that
 // follow the calendar.
 //
@@ -56,13 +56,13 @@
 //
 // # Changed limits
 //
-// If the limit of a key changes, the key keeps the tokens missing after its last paid step: an
-// allowed request, a charge or a refund. It also keeps the part of the next refill that had accrued
-// by that step. All time since then counts at the new rate.
+// If the limit of a key changes, the same number of tokens is missing as after its last paid step: an
+// allowed request, a charge or a refund. The key also keeps the part of the next refill that had
+// accrued by that step. All time since then counts at the new rate.
 //
 //   - With continuous refill, the accrued part is a fraction of a token. If the period changes to
 //     n nanoseconds, it is rounded down, by less than 1/n of a token. If 60/m becomes 1/s, which
-//     is the same rate, no wait changes.
+//     is the same rate, and the burst stays the same, no wait changes.
 //   - With interval refill, the accrued part is the time from the start of the interval to that
 //     step, modulo the new Period. For example, let that step be 30.5s into an interval of 60/m.
 //     If the limit becomes 1/s, the next token comes 500ms after the step, and the 30 whole

@@ -19,8 +19,8 @@ type State struct {
 
 const tag = 't'
 
-// AppendState appends the encoding of s to dst. A new key appends nothing. If no step can return s,
-// AppendState encodes the nearest State that a step can return.
+// AppendState appends the encoding of s to dst. A new key appends nothing. If no operation
+// can return s, AppendState encodes the nearest State that one can return.
 func AppendState(dst []byte, s State) []byte {
 	return s.normalized().append(dst)
 }

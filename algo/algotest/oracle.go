@@ -49,8 +49,8 @@ func (l *Log) Worst(interval time.Duration) int64 {
 	return worst
 }
 
-// Oracle returns how many whole units are left at now: Available + Refilled of a step. It
-// computes them from all units taken until then. The result is negative if the key has a debt.
+// Oracle returns how many whole units are left at now. A step at now must report the same number as
+// Available + Refilled. Oracle computes it from all units taken until then. The result is negative if the key has a debt.
 // now must not be before the last entry.
 type Oracle func(log Log, now time.Time) int64
 
@@ -154,9 +154,9 @@ func WindowByClock(limit algo.Limit, offset time.Duration) Oracle {
 	}
 }
 
-// MovingWindow returns the oracle of the moving window with that many slots. The oldest slot, which
-// is partly in the window, counts in proportion to its overlap with the window, or in full if whole
-// is true.
+// MovingWindow returns the oracle of the moving window with that many slots. The slot before
+// these is only partly in the window. It counts in proportion to its overlap with the window, or in
+// full if whole is true.
 func MovingWindow(limit algo.Limit, slots int, whole bool) Oracle {
 	n, w := int64(slots), int64(limit.Period)/int64(slots)
 	if int64(limit.Period)%n != 0 {

@@ -33,8 +33,8 @@ type Subject struct {
 
 	// Windowed means that units come back when a window of one period ends. A changed period then
 	// changes the windows. So LimitMayChange checks a changed period only for keys that were new
-	// before their last operation. After a refund, BoundHolds allows more than Bound by the whole cost
-	// of the refund, even if fewer units (-Paid) came back.
+	// before their last operation. BoundHolds adds the whole cost of a refund to the bound, even if
+	// fewer units (-Paid) came back. For other algorithms it adds -Paid.
 	Windowed bool
 
 	// Composed means that the policy has parts. Its results describe one part at a time,
@@ -43,7 +43,7 @@ type Subject struct {
 	//   - that Available is what the previous operation left
 	//   - that 1ns before ResetAfter the decision differs from that for a new key; they check only
 	//     that some field of the result differs
-	//   - the next states if the clock steps back, once the key has had a refund
+	//   - the states returned after the clock stepped back, if the key has had a refund
 	//   - Paid of a refund or a charge if the clock is behind the state
 	//   - how many units are in use after a change of the limit, unless the key was new before its
 	//     last operation
