@@ -16,8 +16,8 @@ type Portable interface {
 // Program is the methods Step, Refund and Charge of a policy in the languages of database servers.
 //
 // A program computes the next state from an encoded state, a time, a cost and its arguments.
-// The next state has the same bytes as that of the policy's Step, Refund or Charge. A
-// program is pure: it reads no clock and no other key, and it writes nothing.
+// The next state has the same bytes as that of the policy's Step, Refund or Charge, except that it is
+// always empty if the key is like a new key. A program is pure: it reads no clock and no other key, and it writes nothing.
 //
 // # Lua
 //

@@ -12,7 +12,7 @@
 // its rule sets a cost. A [Stack] applies several policies to one key; [All] makes it.
 //
 // A [Limiter] has rules. A [Rule] has a name, a policy, and a function that finds the key in
-// the input of a call. Keys with the same bytes share a limit. A call is allowed if all rules
+// the input of a call. Under one rule, inputs with the same key share a limit. A call is allowed if all rules
 // allow it, and then it is charged under all of them. A denied call is not charged. A rule denies
 // nothing if it does not apply to the call ([Skip]) or is a shadow rule (Rule.Shadow).
 //
@@ -33,8 +33,9 @@
 // # Round trips
 //
 // The stores of this module make a decision under a lock, in a transaction or on the server. So a
-// write of another process to the same key forces no retry, except on PostgreSQL if both processes
-// create the key at the same moment. A decision takes
+// write of another process to the same key forces no retry. There are two exceptions: policies that
+// run in Go (see below), and two processes that create a key of PostgreSQL at the same moment. A
+// decision takes
 //
 //	memory        none; a lock protects the record
 //	SQLite        one transaction, for all waiting callers of the limiter

@@ -43,10 +43,10 @@ import (
 //     ([algo.ErrState], [algo.ErrStateVersion]).
 //   - The error of the context.
 //
-// A call returns soon after its context ends. The exception is Redis, because go-redis does not
-// return when a context is cancelled. If Redis has answered within the last 10 ms, the goroutine of
-// the caller may send the command itself. The call then returns when the server replies, at the
-// deadline of its context, or at the end of Options.Timeout.
+// A call returns soon after its context ends. There is one exception. If Redis has answered within
+// the last 10 ms, the goroutine of the caller may send the command itself, and go-redis does not return
+// when a context is cancelled. The call then returns when the server replies, at the deadline of its
+// context, or at the end of Options.Timeout.
 type Limiter[T any] struct {
 	options Options[T]
 	rules   []Rule[T]

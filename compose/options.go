@@ -13,8 +13,8 @@ type Options[T any] struct {
 	// the same name if they have the same namespace, for example in the processes of a fleet.
 	Namespace string
 	// Group returns the group of an input, such as its tenant. Different groups share no limits.
-	// Redis Cluster keeps all keys of a group on one server: the group is their hash tag. With a nil
-	// Group the keys are spread over the cluster, and decisions with several keys fail with
+	// A Redis Cluster or Ring keeps all keys of a group on one server: the group is their hash tag.
+	// With a nil Group the keys are spread over the servers, and decisions with several keys fail with
 	// ErrCrossSlot of package storage/redis, which wraps storage.ErrKey. Other stores need no Group.
 	Group func(T) string
 	// Clock returns the time of a decision. All rules use one reading, and each attempt of a
@@ -54,7 +54,7 @@ type Options[T any] struct {
 	// nor on a store that must be called on the goroutine of the caller, such as a store on a
 	// transaction.
 	MaxRoundTrips int
-	// MaxQueue is how many calls may wait for a round trip. Further calls fail with
+	// MaxQueue is how many callers may wait for a round trip. Others fail with
 	// [storage.ErrOverloaded]. 0 means 65,536.
 	MaxQueue int
 	// OnFailure is what happens to a call if the store fails. The zero value is FailClosed.
@@ -65,7 +65,7 @@ type Options[T any] struct {
 	Observer func(Event)
 }
 
-// DefaultTimeout is Options.Timeout if it is 0: one second.
+// DefaultTimeout is used if Options.Timeout is 0.
 const DefaultTimeout = engine.DefaultTimeout
 
 // FailurePolicy is what happens to a call if the store fails. A call with a fault, such as a

@@ -83,7 +83,7 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 // Under FailOpen and FailLocal, Settle returns a Degraded decision if the store fails. The
 // correction is not made then, unless Decision.Err wraps storage.ErrOutcomeUnknown: then it may
 // have been made. You can call Settle again after an error or a Degraded decision. After
-// storage.ErrOutcomeUnknown a second call can make the correction twice.
+// storage.ErrOutcomeUnknown, this can make the correction twice.
 func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, error) {
 	if actual < 0 && r.checkOpen() == nil {
 		return Decision{}, fmt.Errorf("compose: a reservation is settled with 0 or more, got %d: %w", actual, algo.ErrCost)

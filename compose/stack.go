@@ -21,7 +21,7 @@ import (
 //
 // The result of a step combines the results of the parts:
 //
-//   - Its Limit, Available and Remaining are the minimum over the parts. Available is as of the
+//   - Its Limit (a capacity), Available and Remaining are the minimum over the parts. Available is as of the
 //     time when the state was last written, and Available + Refilled - Paid == Remaining.
 //   - RetryAfter and ResetAfter are the maximum over the parts.
 //   - NextRefill is the time until Remaining rises. If several parts have the least Remaining, it is
@@ -36,8 +36,8 @@ import (
 // Remaining.
 //
 // If you change the limits or options of the parts, stored states stay valid. If you change the
-// algorithms, the number or the order of the parts, the stack refuses stored states with
-// [algo.ErrState].
+// number of the parts or the algorithm of one, the stack refuses stored states with [algo.ErrState].
+// If two parts of the same algorithm change places, each gets the stored state of the other.
 //
 // # State encoding
 //

@@ -10,9 +10,9 @@
 // [Store.Migrate] creates PL/pgSQL functions that decide requests. So a batch of decisions is one
 // statement and one round trip, even if other processes use the same keys. The statement locks the
 // rows in the order of their keys, reads the clock, decides, and writes the changed rows. A batch takes
-// more round trips if another process creates one of its keys at the same moment, and at the first use
-// of a connection, because the statement is prepared then. So does a [Store.CompareAndSwap], which is
-// one statement for any number of keys, too.
+// more round trips in two cases: if another process creates one of its keys at the same moment, and at
+// the first use of a connection, because the statement is prepared then. The same holds for
+// [Store.CompareAndSwap], which is also one statement for any number of keys.
 //
 // The functions are in the schema of the table. Their names begin with sluice_ and end in a hash of
 // their text, so processes with different versions of this module can share a table. Migrate needs
@@ -22,8 +22,8 @@
 //
 // The functions look up rows by the primary key, and never scan the table. Load and CompareAndSwap
 // use the plan that the server prefers: if a connection plans them after an ANALYZE of a table with
-// few rows, they scan the table until the next ANALYZE, which autovacuum usually starts within a
-// minute.
+// few rows, they scan the table, even if it has grown, until the next ANALYZE. Autovacuum usually
+// starts it within a minute.
 //
 // With Options.NoFunctions, the store neither creates nor calls functions. Then this process
 // decides with Load and CompareAndSwap, and a decision takes two round trips or more.
@@ -64,8 +64,8 @@
 // another process that creates a key. A record lives longer than its TTL while its Until
 // ([storage.Swap]) is ahead of the server's clock.
 //
-// Purge finds records by an index on the column purge_at, the time when Purge checks the record. It
-// is the expiry or earlier. A decision on an existing record usually keeps purge_at. Then it is a
+// Purge finds records by an index on the column purge_at, the earliest time at which Purge checks the
+// record. It is the expiry or earlier. A decision on an existing record usually keeps purge_at. Then it is a
 // heap-only tuple (HOT) update, which writes no index, unless the page is full. Purge locks 200 records
 // at a time for some milliseconds.
 //
@@ -82,9 +82,9 @@
 // ErrContended. Set a lock_timeout there, because a context that ends during a statement closes the
 // connection.
 //
-// If the whole table is locked, as by VACUUM FULL, decisions fail in the same way. A
-// CompareAndSwap, a Load or a Peek then fails with storage.ErrUnavailable when its context ends, and the
-// connection is closed.
+// If the whole table is locked, as by VACUUM FULL, decisions by the functions fail in the same way.
+// A CompareAndSwap, a Load or a Peek, and so a decision with Options.NoFunctions, fails with
+// storage.ErrUnavailable when its context ends, and the connection is closed.
 //
 // If the server or the network stops responding during a statement, the connection stays in the
 // pool until pgx has closed it, which can take 15 s. If that happens to all connections, decisions

@@ -5,13 +5,15 @@
 // # One round trip
 //
 // A batch of requests is one Lua script, which decides them on the server ([Store.Run]) by the time of
-// the batch or else by the server's clock. Redis runs a script atomically. A script of 64 requests takes
+// the batch, or by the server's clock if the batch has no time. Redis runs a script atomically. A script of 64 requests takes
 // the server about 0.3 ms. A policy without a program in Lua (see algo.Portable) takes two round trips:
-// a script that reads the records and the time, and [Store.CompareAndSwap], which is a script, too.
+// the script of the batch then only reads the records and the time, and [Store.CompareAndSwap], which is
+// also a script, writes.
 //
 // The store sends a script by its hash. If the server does not know the script, for instance after
-// a restart, the store sends it again in full. Whatever MaxRetries of the client is, go-redis does not
-// retry a write, because only the limiter can find out whether the first attempt was applied.
+// a restart, the store sends it again in full. The store prevents
+// go-redis from retrying a write, whatever MaxRetries of the client is, because only the limiter can
+// find out whether the first attempt was applied.
 //
 // # Permissions
 //
@@ -28,9 +30,9 @@
 // and +ping for RouteByLatency. A redis.Ring needs +ping, too. Without it, the Ring regards all its
 // servers as down after a few heartbeats.
 //
-// If the user has no permission for one key of a batch, the limiter retries each request of the
-// batch separately. If the server refuses the first write of a batch, nothing is written and the
-// batch fails. If it refuses a later write, the requests of that key fail with an error that wraps
+// If the server does not run a script because the user has no permission for one of its keys, the
+// limiter retries each request of the batch separately. If it runs the script and refuses the first
+// write, nothing is written and the batch fails. If it refuses a later write, the requests of that key fail with an error that wraps
 // storage.ErrOutcomeUnknown and storage.ErrPartialWrite, because other keys of these requests may have
 // been written.
 //
@@ -49,20 +51,22 @@
 //
 // # Expiry
 //
-// A record expires in the millisecond after its TTL. It expires later if the writer's clock is ahead:
-// when the server's clock reaches Until of the storage.Swap, or the time of the batch plus the TTL. There
-// is nothing to purge.
+// A record expires at most one millisecond after its TTL. It expires later if the writer's clock is
+// ahead of the server's. Then a record that CompareAndSwap wrote expires when the server's clock reaches
+// Until of the storage.Swap, and a record of a batch when it reaches the time of the batch plus the TTL.
+// There is nothing to purge.
 //
 // # Data loss
 //
-// Redis may lose writes that it has acknowledged, and clients can then spend that quota again. A crash
+// Redis may lose writes that it has acknowledged. The units that these writes charged can then be
+// spent again. A crash
 // loses the writes since the last snapshot or fsync. A failover loses the writes that had not reached
 // the replica. While the old primary is alive, these can be the writes of several seconds, because it
 // accepts writes until it learns that it was replaced. The settings min-replicas-to-write and
 // min-replicas-max-lag bound that time. An eviction policy other than noeviction deletes live records.
 //
-// While a server of a redis.Ring does not answer, the Ring moves its keys to the other servers, but not
-// the records.
+// While a server of a redis.Ring does not answer, the Ring assigns its keys to the other servers, but
+// does not copy the records.
 //
 // # Failures
 //
@@ -72,8 +76,8 @@
 // restart.
 //
 // Decisions whose keys are on a lost server of a Redis Cluster or a Ring fail in the same ways: in a
-// cluster until the failover ends, and in a Ring until it moves the keys to other servers. If a node
-// of a cluster has no replica, the cluster refuses all keys, unless
+// cluster until the failover ends, and in a Ring until it assigns the keys to other servers. If a
+// lost node of a cluster has no replica, the cluster refuses all keys, unless
 // cluster-require-full-coverage is no. While a slot moves to another node, a decision fails if some
 // of its keys are on the old node and some on the new one.
 //
@@ -81,8 +85,8 @@
 // Primaries still decide all batches and swaps.
 //
 // A call ends at the deadline of its context. But without ContextTimeoutEnabled, go-redis itself waits
-// for a reply until its ReadTimeout. Until then the connection stays in use, and each call needs a
-// goroutine, which takes longer. With ContextTimeoutEnabled, the goroutine of the limiter's caller can
+// for a reply until its ReadTimeout. Until then the connection stays in use. Each call then also
+// takes longer, because it needs a goroutine of its own. With ContextTimeoutEnabled, the goroutine of the limiter's caller can
 // make the round trip itself. Because go-redis does not notice the cancellation of a context, a cancelled
 // call then returns only at the reply or at the deadline; see compose.Limiter.
 //
