@@ -5,8 +5,8 @@
 //	next  := decide(found)                  // a pure function
 //	CompareAndSwap(keys, found -> next)     // changes all keys or none; after a conflict, start again
 //
-// To use a limiter you need the errors of this package, and a Store from one of the packages below
-// this one unless the limiter has its own memory. Only authors of stores need package
+// To use a limiter you need the errors of this package. You also need a Store from one of the
+// packages below this one, unless the limiter keeps its states in its own memory. Only authors of stores need package
 // [github.com/sluice-go/sluice/storage/driver]. It defines the optional interfaces of a store and
 // the encoding of keys.
 //
@@ -21,10 +21,11 @@
 //
 // # Time
 //
-// When the TTL of a record ends, its state has the same meaning as no state. So a store that
-// removes expired records late, or never, is still correct. If a store removes a record early, a
-// client can spend the quota of its key again.
+// A limiter needs a record until a certain time by the clock of its decisions. After that time, the
+// state of the record has the same meaning as no state. So a store that removes expired records late,
+// or never, is still correct. If a store removes a record early, a client can spend the quota of its
+// key again.
 //
-// A store counts a TTL by its own clock. The clock of a decision may differ from it. So a swap also
-// states the time, by the clock of the decision, until which the record is needed ([Swap.Until]).
+// A store counts a TTL by its own clock, which may differ from the clock of the decisions. So a swap
+// has both a TTL and that time ([Swap.Until]).
 package storage

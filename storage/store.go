@@ -47,10 +47,10 @@ type Swap struct {
 	// TTL is how long the store must keep the record, from the call on and by the store's clock. 0
 	// keeps the record for ever. A store may round the TTL up or add a margin, but never shortens it.
 	TTL time.Duration
-	// Until is the time until which the record is needed, by the clock of the writer. The store
-	// keeps the record until its TTL has passed and the store's clock has passed Until. So the
-	// record lives longer than its TTL if the writer's clock is ahead of the store's clock. A zero
-	// or past Until has no effect. A swap that applies replaces the earlier TTL and Until of the
+	// Until is the time until which the record is needed, by the clock of the writer: usually the
+	// time of the decision plus TTL. The store keeps the record until its TTL has passed and the
+	// store's clock has passed Until. So the record lives longer than its TTL if the writer's clock
+	// is ahead of the store's clock. A zero or past Until has no effect. A swap that applies replaces the earlier TTL and Until of the
 	// key. A deletion ignores both.
 	Until time.Time
 	// Priority decides which record a full store evicts. Stores without a bound ignore it.
@@ -114,7 +114,7 @@ const (
 //
 // # Errors
 //
-// A conflict (the stored version is not Old) is not an error, and no error reports a conflict. For
+// A conflict (the stored version is not Old) is not an error, and a store never reports one by an error. For
 // invalid arguments a store returns [ErrKey], [ErrDuplicateKey] or [ErrSwap]. Other errors show
 // whether a retry can help. After [ErrContended], retry after a short pause. After
 // [ErrUnavailable], retry when the database is back. If the error wraps neither and the context has
@@ -129,7 +129,8 @@ type Store interface {
 	// during the call, but the instants may differ between keys.
 	Load(ctx context.Context, keys ...string) ([]Record, error)
 
-	// CompareAndSwap applies all swaps at one instant, or none of them.
+	// CompareAndSwap applies all swaps at one instant, or none of them. If the database breaks this
+	// promise, the error wraps ErrPartialWrite.
 	//
 	// If the stored version of any key is not its Old, there is a conflict. Then nothing changes,
 	// TTLs included. swapped is false, err is nil, and current holds the stored record of each

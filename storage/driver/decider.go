@@ -32,12 +32,13 @@ type Transactor interface {
 	// An update that fails changes nothing, and the other updates continue.
 	//
 	// clock returns the time of the decisions. Transact calls it once, after the transaction has
-	// begun. If clock is nil, Transact uses the store's own clock. By the store's own
-	// clock, a record expires one TTL after it was written or one TTL after the time of the
-	// decision, whichever is later.
+	// begun. If clock is nil, Transact uses the store's own clock.
 	//
-	// An error of Transact itself applies to all updates. Like an error of CompareAndSwap, unless it
-	// wraps ErrNotApplied, the transaction may have been stored.
+	// Records expire by the store's own clock in any case: one TTL after they were written or one TTL
+	// after the time of the decision, whichever is later.
+	//
+	// An error of Transact itself applies to all updates. The transaction may have been stored,
+	// unless the error wraps ErrNotApplied.
 	Transact(ctx context.Context, clock func() time.Time, updates ...*Update) error
 }
 
@@ -52,7 +53,7 @@ type Update struct {
 // Decider makes the decision of an [InPlace] store or a [Transactor].
 type Decider interface {
 	// Decide reads states from found and writes changes to next. It runs once, under the store's
-	// lock, so it must be fast and must not call the store.
+	// lock or in its transaction, so it must be fast and must not call the store.
 	//
 	// found[i] is the state of keys[i]. It is nil if and only if the key is absent. Decide must not
 	// modify found, and must not read it after it has returned. next has the same length, and all

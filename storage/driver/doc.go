@@ -11,8 +11,8 @@
 //
 // # Optional interfaces
 //
-// A policy ([algo.Policy]) is an algorithm with its options. Its steps are its methods Step, Refund
-// and Charge. A program ([algo.Program]) is these methods in Lua or SQL.
+// A policy ([algo.Policy]) is an algorithm with its options. A step is a call of one of its methods
+// Step, Refund and Charge. A program ([algo.Program]) is these methods in Lua or SQL.
 //
 // A limiter finds the optional interfaces of a store by type assertion and uses the fastest one.
 // Three interfaces make decisions:

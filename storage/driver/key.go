@@ -21,9 +21,10 @@ const (
 // encoding of all parts between the group and the last part.
 const maxRule = storage.MaxKey - 1 - (2 + maxGroup) - sha256.Size
 
-// AppendKey appends the key of a record to dst. The key consists of a group and parts, for
-// example a namespace, the name of a rule and the user's key. They may be empty and contain any bytes.
-// The key contains the length of each part, so different groups or parts always make different keys.
+// AppendKey appends the key of a record to dst. The key consists of a group and of parts. A limiter's
+// parts are the namespace, the name of the rule and the user's key. The group and the parts may be
+// empty and contain any bytes. The key contains the length of each part, so different groups or parts
+// always make different keys.
 //
 // If the key would be longer than [storage.MaxKey], or the group is longer than 128 bytes,
 // AppendKey replaces the last part by a SHA-256 of the whole key. The first byte of the key shows
@@ -67,7 +68,8 @@ func appendPart(dst []byte, part string) []byte {
 }
 
 // KeyGroup returns the group of a key that [AppendKey] made, or the SHA-256 of a group of more than
-// 128 bytes, or "" if the key has no group. For another key, it returns "" or some part of the key.
+// 128 bytes, or "" if the key has no group. For a key that AppendKey did not make, it returns "" or
+// some part of the key.
 func KeyGroup(key string) string {
 	group, _, _ := cutGroup(key)
 	return group

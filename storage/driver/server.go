@@ -24,8 +24,8 @@ type Server interface {
 	Run(ctx context.Context, batches ...*Batch)
 
 	// Runs reports whether the database can run a program. A batch may contain only programs that
-	// the database can run. Every server runs batches of Peeks. If a request must be decided by
-	// swaps, the limiter reads its records and the time of the server with such a batch.
+	// the database can run. Every Server must run batches that have only Peeks. If a request must be
+	// decided by swaps, the limiter reads its records and the database's time with such a batch.
 	Runs(p *algo.Program) bool
 }
 
@@ -46,7 +46,7 @@ type Placer interface {
 // are not batched.
 type MaxRoundTrips interface{ MaxRoundTrips() int }
 
-// Batch is a list of requests that a [Server] decides in order, all at the same time.
+// Batch is a list of requests that a [Server] decides one after the other, all for the same time.
 //
 // The database server reads every key once. Each request is decided on the states that the requests
 // before it left. Then the server writes each key whose state has changed, once, with the version
@@ -85,8 +85,8 @@ type Request struct {
 	// Applied is set by Run. It is the number of applied steps, summed over the uses and over the
 	// equal requests. If the request was not decided, it is [Damaged], [Declined] or
 	// [AlreadyStored]. If a use without Shadow denies the request, no step is applied. Otherwise
-	// each Allow that has enough units, each Refund and each Charge applies one step. Peek and
-	// Reset apply none.
+	// each Allow that has enough units, each Refund and each Charge applies one step, unless it is
+	// skipped (see [Use].Shadow). Peek and Reset apply none.
 	Applied int
 }
 
@@ -113,7 +113,7 @@ type Op uint8
 // The operations.
 const (
 	Allow  Op = iota // take the cost if it is available
-	Refund           // return the cost, at most until the key is full
+	Refund           // return the cost, but no more than is in use
 	Charge           // take the cost, even if it is not available
 	Peek             // only read the state
 	Reset            // delete the record

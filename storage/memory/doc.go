@@ -40,19 +40,18 @@
 //
 // # Keys
 //
-// The store does not keep keys. It keeps the rule and a hash of 104 bits of each key. The seeds of
+// The store does not keep keys. It keeps the rule and a 104-bit hash of each key. The seeds of
 // the hash are random in each process, so nobody outside of the process can construct collisions.
 // In a store of a million records, a new key collides with another one with a probability of 2^-84.
 //
 // # Time
 //
-// A limiter without a Clock of its own takes its time from the method Now of its store. The expiry of
-// a record is compared with the time of the decision, so limits are exact with a fake clock too. An
+// A limiter without a Clock of its own takes its time from the method Now of its store. Update compares
+// the expiry of a record with the time of the decision, so limits are exact with a fake clock too. An
 // expired record is absent at once. Its memory is used for new records of the rule, and Purge can
 // free it. For the store, all times before 1970 are equal, and so are all times after 2262.
 //
-// Without a Clock, Now follows the monotonic clock. It starts with the time of the wall clock at the
-// first call. After that it ignores all changes of the wall clock. On most systems it does not count
-// the time while the machine sleeps. Reading it costs half as much as time.Now. Set Store.Clock to
-// time.Now if a limit has windows that must start with the hours of the wall clock.
+// If Store.Clock is nil, Now returns the time of the wall clock at its first call, plus the time that
+// has passed since then by the monotonic clock. So it ignores later changes of the wall clock; see
+// [Store.Now].
 package memory

@@ -17,11 +17,11 @@ const DefaultMaxKeys = memstore.DefaultMaxKeys
 // use it concurrently. It must not be copied, and its fields must not change after the first use.
 // It needs no Close. Its fields are
 //
-//	MaxKeys int               the maximum number of records of one rule; 0 or less means DefaultMaxKeys, math.MaxInt none
+//	MaxKeys int               the maximum number of records of one rule; 0 or less means DefaultMaxKeys; math.MaxInt means no maximum
 //	Clock   func() time.Time  the clock of Load, CompareAndSwap and Purge; nil means the monotonic clock, see Now
 //
 // Two keys have the same rule if driver.CutKey returns the same rule for both. During concurrent writes
-// a rule can have more than MaxKeys records for a moment, by the records that each write adds.
+// a rule can exceed MaxKeys for a moment, at most by the number of records that these writes add.
 type Store memstore.Store
 
 var (
@@ -54,12 +54,12 @@ func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 	return s.table().Purge(ctx, max)
 }
 
-// Now returns the time of Clock. If Clock is nil, Now returns the time of the monotonic clock.
+// Now returns the time of Clock. If Clock is nil, Now returns the time of the wall clock at its first
+// call, plus the time that has passed since then by the monotonic clock.
 //
-// The monotonic clock starts with the time of the wall clock at the first call. After that it
-// ignores all changes of the wall clock. On most systems it does not count the time while the
-// machine sleeps. Reading it costs half as much as time.Now. Set Clock to time.Now if a limit has
-// windows that must start with the hours of the wall clock.
+// So Now ignores later changes of the wall clock. On most systems the monotonic clock does not count
+// the time while the machine sleeps. Reading it costs half as much as time.Now. Set Clock to time.Now
+// if a limit has windows that must start with the hours of the wall clock.
 func (s *Store) Now() time.Time { return s.table().Now() }
 
 // Stats returns the sums over all rules. If other goroutines write, the numbers are of slightly

@@ -66,7 +66,7 @@ type Harness struct {
 	Timeout time.Duration
 }
 
-// Law is a promise that every store keeps.
+// Law is a promise of every store to which it applies; see [Law.Applies].
 type Law struct {
 	Name     string
 	Sentence string
