@@ -32,7 +32,7 @@ import (
 // this time. Then the server denies no request that Transport sends after the first response.
 //
 // A request without a response counts as sent, unless it failed to connect: with a [net.OpError]
-// whose Op is "dial". If such a request was sent after the r requests were used up, the next request
+// whose Op is "dial". If it counts and was sent after the r requests were used up, the next request
 // waits for the w of RateLimit-Policy, but at most an hour.
 //
 // If the responses stop reporting a limit, it stays in force until its whole quota is available
@@ -51,15 +51,16 @@ import (
 //
 // Requests to a server are sent in the order in which they arrived, except those that the Limiter
 // denies. A denied request waits in a queue for its RetryAfter, and other requests are sent meanwhile. Then
-// the Limiter decides about it again, before all requests to this server that arrived later. If the
-// Limiter denies it again, the first waiting request that was never denied goes next. A new request
-// does not wait in the queue of the denied requests, so the Limiter may allow it before them.
+// the Limiter decides about it again, before the requests to this server that arrived later and still
+// wait. If the Limiter denies it again, the first waiting request that was never denied goes next. A
+// new request does not wait in the queue of the denied requests, so the Limiter may allow it while
+// they wait.
 //
 // Requests that the same rule denies with the same key and cost share one queue, even if they are for
 // different servers. After RetryAfter, the Limiter decides about them in the order in which they
-// arrived, until it denies one. If a server's limit does not allow the first request of the queue, the
-// Limiter decides about the next one at once. The first request returns to the queue when the server's
-// limit allows it.
+// arrived, until it denies one. If a server's limit does not allow the first request of the queue, this
+// request leaves the queue until the limit allows it, and the Limiter decides about the next one at
+// once.
 //
 // The zero value is ready to use. A Transport must not be copied after first use. It is safe for
 // concurrent use and starts no goroutine. It has nothing to close itself.
