@@ -30,7 +30,7 @@ func (l *logFlags) define(flags *pflag.FlagSet, by string) {
 	flags.StringVar(&l.by, "by", "ip", by+", `FIELDS`: ip, user, method, path, host, status, key, or several joined by +; everything: all requests have the same key")
 	flags.DurationVar(&l.reorder, "reorder", time.Minute, "sort lines that are out of order by up to this duration")
 	flags.StringVar(&l.timeField, "time-field", "", "the `MEMBER` of JSON lines that holds the time, such as request.at")
-	flags.StringVar(&l.keyField, "key-field", "", "the `MEMBER` of JSON lines that holds the key (sets --by key)")
+	flags.StringVar(&l.keyField, "key-field", "", "the `MEMBER` of JSON lines that holds the key (sets --by key), or with --config the header or cookie of the rules")
 	l.flags = flags
 }
 

@@ -59,7 +59,7 @@ type suggestRun struct {
 func (p *suggestRun) define(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringVar(&p.untouched, "untouched", "99.9%", "the least `SHARE` that must not be denied")
-	flags.StringVar(&p.of, "of", "requests", "what --untouched is a share of, `UNIT`: requests or clients")
+	flags.StringVar(&p.of, "of", "requests", "what --untouched is a share of, `WHAT`: requests or clients")
 	flags.StringArrayVarP(&p.specs, "policy", "p", nil, "find the number in place of the ? in this `POLICY`; repeat the flag for several")
 	flags.DurationVar(&p.per, "per", time.Minute, "without --policy: the period of the limits")
 	flags.StringVar(&p.config, "config", "", "find a count for each rule of this `FILE`, a limits.yaml, instead of --policy")
