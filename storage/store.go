@@ -68,7 +68,7 @@ func (s *Swap) Lifetime(now time.Time) time.Duration {
 	return max(s.TTL, left)
 }
 
-// FarUntil is the result of [Swap.UntilUnix] for a time that is too late to be represented.
+// FarUntil is the result of [Swap.UntilUnix] if the number of units is above 2^53.
 const FarUntil = math.MaxInt64
 
 // UntilUnix is for stores whose database server computes the expiry. It returns Until as a number

@@ -76,8 +76,9 @@ func KeyGroup(key string) string {
 }
 
 // CutKey splits a key of [AppendKey] into its last part, without its length, and the prefix before
-// it. If AppendKey shortened the key, last is the hash. The keys of one group and rule have one prefix,
-// and those that AppendKey shortened have another. So a store that hashes keys can hash each prefix once.
+// it. If AppendKey shortened the key, last is the hash. All keys of one group and rule have the
+// same prefix, except those that AppendKey shortened: these have a second prefix in common. So a store
+// that hashes keys can hash each prefix once.
 //
 // rule is the rest of prefix after the group. It identifies the rule, for example by a namespace
 // and a name. A bounded store must not evict keys of one rule to make room for another.

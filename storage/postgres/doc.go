@@ -10,9 +10,10 @@
 // [Store.Migrate] creates PL/pgSQL functions that decide requests. So a batch of decisions is one
 // statement and one round trip, even if other processes use the same keys. The statement locks the
 // rows in the order of their keys, reads the clock, decides, and writes the changed rows. A batch takes
-// more round trips in two cases: if another process creates one of its keys at the same moment, and at
-// the first use of a connection, because the statement is prepared then. The same holds for
-// [Store.CompareAndSwap], which is also one statement for any number of keys.
+// more round trips if another process creates one of its keys at the same moment, at the first use of a
+// connection, because the statement is prepared then, and with several keys in the caller's
+// transaction. The same holds for [Store.CompareAndSwap], which is also one statement for any number of
+// keys.
 //
 // The functions are in the schema of the table. Their names begin with sluice_ and end in a hash of
 // their text, so processes with different versions of this module can share a table. Migrate needs

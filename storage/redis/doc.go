@@ -51,17 +51,16 @@
 //
 // # Expiry
 //
-// A record expires at most one millisecond after its TTL. It expires later if the writer's clock is
-// ahead of the server's. Then a record that CompareAndSwap wrote expires when the server's clock reaches
+// A record expires at most one millisecond after its TTL, unless the writer's clock is ahead of the
+// server's. If it is ahead, a record that CompareAndSwap wrote expires when the server's clock reaches
 // Until of the storage.Swap, and a record of a batch when it reaches the time of the batch plus the TTL.
 // There is nothing to purge.
 //
 // # Data loss
 //
 // Redis may lose writes that it has acknowledged. The units that these writes charged can then be
-// spent again. A crash
-// loses the writes since the last snapshot or fsync. A failover loses the writes that had not reached
-// the replica. While the old primary is alive, these can be the writes of several seconds, because it
+// spent again. A crash loses the writes since the last snapshot or fsync. A failover loses the writes
+// that had not reached the replica. While the old primary is alive, these can be the writes of several seconds, because it
 // accepts writes until it learns that it was replaced. The settings min-replicas-to-write and
 // min-replicas-max-lag bound that time. An eviction policy other than noeviction deletes live records.
 //
@@ -85,10 +84,11 @@
 // Primaries still decide all batches and swaps.
 //
 // A call ends at the deadline of its context. But without ContextTimeoutEnabled, go-redis itself waits
-// for a reply until its ReadTimeout. Until then the connection stays in use. Each call then also
-// takes longer, because it needs a goroutine of its own. With ContextTimeoutEnabled, the goroutine of the limiter's caller can
-// make the round trip itself. Because go-redis does not notice the cancellation of a context, a cancelled
-// call then returns only at the reply or at the deadline; see compose.Limiter.
+// for a reply until its ReadTimeout. Until then the connection stays in use. Without
+// ContextTimeoutEnabled, each call also takes longer, because it needs a goroutine of its own. With
+// ContextTimeoutEnabled, the goroutine of the limiter's caller can make the round trip itself. But
+// go-redis does not notice the cancellation of a context, so a cancelled call then returns only at the
+// reply or at the deadline; see compose.Limiter.
 //
 // If a server refuses connections, go-redis dials five times per call, which takes half a second, and
 // logs each attempt, unless you call its SetLogger. If the decision's deadline passes meanwhile, the

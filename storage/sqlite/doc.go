@@ -33,10 +33,11 @@
 //     Your setting is back when the connection goes back to the pool. Opening a connection can wait for
 //     the whole busy_timeout, even if the context ends before. So let the pool keep enough connections
 //     (SetMaxIdleConns).
-//   - SetMaxOpenConns: each call takes a connection of the pool. If calls follow each other within
-//     10 ms, the store keeps a connection for the next ones, for at most 10 ms, unless all connections
-//     of the pool are in use. So for up to 10 ms after db.Close the file may stay open, and a running
-//     transaction may still commit.
+//   - SetMaxOpenConns: each call takes a connection of the pool. If a call follows another within
+//     10 ms, the store keeps its connection for the next calls. It gives the connection back at the
+//     latest 10 ms after the first of these calls, and earlier if all connections of the pool are in
+//     use. So for up to 10 ms after db.Close the file may stay open, and a running transaction may
+//     still commit.
 //
 // _txlock has no effect: this package begins its transactions with BEGIN IMMEDIATE.
 //
