@@ -76,13 +76,13 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 //     use [context.WithoutCancel].
 //
 // If the Decision of Reserve is Degraded, the store usually has not recorded the charge. So Settle
-// charges the full actual cost. But if Decision.Err is storage.ErrOutcomeUnknown, the store may have
+// charges the full actual cost. But if its Err is storage.ErrOutcomeUnknown, the store may have
 // recorded it, and Settle may charge the calls a second time. Under FailLocal, Settle also gives
 // unused units back to the local limiter.
 //
 // Under FailOpen and FailLocal, Settle returns a Degraded decision if the store fails. The
-// correction is not made then, unless Decision.Err wraps storage.ErrOutcomeUnknown: then it may
-// have been made. You can call Settle again after an error or a Degraded decision. After
+// correction is not made then, unless the Err of the returned Decision wraps
+// storage.ErrOutcomeUnknown: then it may have been made. You can call Settle again after an error or a Degraded decision. After
 // storage.ErrOutcomeUnknown, this can make the correction twice.
 func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, error) {
 	if actual < 0 && r.checkOpen() == nil {

@@ -22,8 +22,8 @@ import (
 type Rule[T any] struct {
 	// Name is part of the stored key, and of results and errors. It is required, and
 	// different for each rule of a limiter. If you change the algorithm of a rule, or the
-	// number or order of the policies in its all(), change the name too, because the new
-	// policy cannot read the old states.
+	// number or order of the policies in its all(), change the name too. Otherwise the
+	// new policy cannot read the old states, or reads them as the states of other parts.
 	Name string
 	// Key returns what has the limit: an address, a customer, a route. Inputs with equal keys share
 	// a limit. The key can have any bytes and any length, also none. A nil Key means one limit for

@@ -41,9 +41,9 @@ import (
 //	slots     how many slots the window is cut into; the default is 1
 //	trailing  how the oldest slot, which is partly in the window, counts: in proportion, or whole
 //
-// The String method of a policy returns a spec that ParsePolicy reads back, without the options
-// that have their default values. Every error is a [*SpecError]. ParsePolicy refuses the option
-// cost=, because Rule.Cost sets the cost of a call.
+// The method String of the policy returns the spec without the options that have their default values.
+// Every error is a [*SpecError]. ParsePolicy refuses the option cost=, because Rule.Cost sets the cost
+// of a call.
 func ParsePolicy(spec string) (algo.Policy, error) {
 	return parseSpec(spec, false)
 }

@@ -22,7 +22,8 @@ type Refusal struct {
 	// field then.
 	RetryAfter time.Duration
 	Missing    bool // a rule denied because the request lacks a key: see [OptionalKey].OrDeny
-	// Decision is the denial. Its own Err is always nil. If Refusal.Err is set, it is the zero Decision.
+	// Decision is the denial, but without its Err, which only compose.Options.Observer gets. If
+	// Refusal.Err is set, it is the zero Decision.
 	Decision compose.Decision
 	// Err is the error if the limiter could not decide, and nil after a denial. If the client is gone,
 	// it wraps context.Canceled. Do not send it to the client.
