@@ -42,8 +42,8 @@ func (e *overBudget) Error() string {
 
 // complete charges the estimate of a prompt and calls the model. It then replaces the estimate
 // by the number of tokens that the model has used. The model returns this number even if it
-// fails. A prompt that used more than its estimate can leave a debt. Until time has paid
-// the debt, later prompts are denied.
+// fails. A prompt that used more than its estimate can leave a debt. Later prompts are denied
+// until refills have paid the debt.
 func complete(ctx context.Context, limiter *sluice.Limiter[prompt], p prompt, model func(context.Context) (used int64, err error)) error {
 	reservation, d, err := limiter.Reserve(ctx, p, 1)
 	if err != nil {
