@@ -17,7 +17,8 @@ type Portable interface {
 //
 // A program computes the next state from an encoded state, a time, a cost and its arguments.
 // The next state has the same bytes as that of the policy's Step, Refund or Charge, except that it is
-// always empty if the key is like a new key. A program is pure: it reads no clock and no other key, and it writes nothing.
+// always empty if the operation changed the state and the key is then like a new key. A program is
+// pure: it reads no clock and no other key, and it writes nothing.
 //
 // # Lua
 //

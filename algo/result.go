@@ -14,9 +14,9 @@ const Never time.Duration = math.MaxInt64
 //
 //	Available + Refilled - Paid == Remaining
 //
-// Remaining is negative if the key has a debt. A debt has three causes: a Charge, a
-// limit that was lowered below the units already used, or gcra with a clock that is
-// behind the state.
+// Remaining is negative if the key has a debt. A debt comes from a Charge, from changed options
+// under which more units are in use than the capacity, such as a lower limit, or from a clock
+// that is behind the state of gcra.
 type Result struct {
 	Allowed    bool
 	Limit      int64         // capacity (not the rate): the most units that one request can ever take

@@ -56,7 +56,8 @@
 // # Changed limits
 //
 // The limit, the alignment and the offset of a key may change. The units in use stay in use. The
-// open window gets the end that it would have if the new options had applied when it opened.
+// open window gets the end that it would have if the new options had already applied at its first
+// allowed request or charge (State.Start).
 //
 // # State encoding
 //

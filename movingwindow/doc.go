@@ -78,7 +78,7 @@
 //
 //	'm' 1
 //	8 bytes, big endian: At, the time of the last paid step, in ns since the Unix epoch, at most 2^62-1
-//	8 bytes, big endian: w, in ns, from 1 to 2^62
+//	8 bytes, big endian: w, in ns, from 1 to 2^62 (also for a longer w)
 //	uvarint: the number of counts, from 1 to 1025
 //	uvarints: the counts, from the slot of At to older slots
 //
