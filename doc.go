@@ -58,7 +58,7 @@
 //
 // # Tests
 //
-// A policy is a pure function of a state and a time. A test of a limit needs no limiter, no
+// The method Step of a policy is a pure function of a state, a time and a cost. A test of a limit needs no limiter, no
 // store and no sleep:
 //
 //	policy := sluice.MustPolicy("gcra 3/hour burst=2")
