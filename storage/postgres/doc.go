@@ -10,13 +10,17 @@
 // [Store.Migrate] creates PL/pgSQL functions that decide requests. So a batch of decisions is one
 // statement and one round trip, even if other processes use the same keys. The statement locks the
 // rows in the order of their keys, reads the clock, decides, and writes the changed rows. A batch takes
-// more round trips if another process creates one of its keys at the same moment, at the first use of a
-// connection, because the statement is prepared then, and with several keys in the caller's
-// transaction. The same holds for [Store.CompareAndSwap], which is also one statement for any number of
-// keys.
+// more round trips in three cases:
+//
+//   - Another process creates one of its keys at the same moment.
+//   - The connection is used for the first time, so the statement is prepared.
+//   - The batch runs in the caller's transaction and has several keys.
+//
+// [Store.CompareAndSwap] is also one statement for any number of keys. It takes more round trips in the
+// same cases, but in the caller's transaction only if it also creates a key.
 //
 // The functions are in the schema of the table. Their names begin with sluice_ and end in a hash of
-// their text, so processes with different versions of this module can share a table. Migrate needs
+// their text without the name of the schema, so processes with different versions of this module can share a table. Migrate needs
 // the right to create functions once for each version. If you have revoked EXECUTE on new functions
 // from PUBLIC, grant it after each Migrate that creates functions. Otherwise decisions fail with
 // "permission denied for function".
@@ -27,7 +31,8 @@
 // starts it within a minute.
 //
 // With Options.NoFunctions, the store neither creates nor calls functions. Then this process
-// decides with Load and CompareAndSwap, and a decision takes two round trips or more.
+// decides: one statement reads the records and the time, and CompareAndSwap writes. So a decision takes
+// two round trips or more.
 //
 // # In the caller's transaction
 //
@@ -59,7 +64,7 @@
 //
 // A record counts as absent as soon as it has expired by the server's clock_timestamp(). Expired and
 // deleted records stay in the table until their keys are written again or [Store.Purge] removes them.
-// Call Purge about once a minute from one of the processes. The command sluice serve calls it itself.
+// Call Purge about once a minute from one of the processes. The command "sluice serve" does this.
 //
 // A TTL starts when the statement has locked the existing rows, even if the statement then waits for
 // another process that creates a key. A record lives longer than its TTL while its Until

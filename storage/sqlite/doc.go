@@ -34,9 +34,8 @@
 //     the whole busy_timeout, even if the context ends before. So let the pool keep enough connections
 //     (SetMaxIdleConns).
 //   - SetMaxOpenConns: each call takes a connection of the pool. If a call follows another within
-//     10 ms, the store keeps its connection for the next calls. It gives the connection back at the
-//     latest 10 ms after the first of these calls, and earlier if all connections of the pool are in
-//     use. So for up to 10 ms after db.Close the file may stay open, and a running transaction may
+//     10 ms, the store keeps its connection for the next calls, but for no more than 10 ms in all, and
+//     not if all connections of the pool are in use. So for up to 10 ms after db.Close the file may stay open, and a running transaction may
 //     still commit.
 //
 // _txlock has no effect: this package begins its transactions with BEGIN IMMEDIATE.
@@ -52,7 +51,7 @@
 // A record expires when, by Options.Clock, both its TTL and its Until ([storage.Swap]) have passed.
 // Expired records count as absent at once. They stay in the table until their keys are written again or
 // [Store.Purge] removes them. Call Purge about once a minute from one of the processes. The command
-// sluice serve calls it itself.
+// "sluice serve" does this.
 //
 // Purge uses an index on the column purge_at, the earliest time at which Purge checks the record. It is the
 // expiry or earlier. A write to an existing record changes purge_at and the index only if the new

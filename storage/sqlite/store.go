@@ -22,7 +22,7 @@ type Options struct {
 	// Table is the name of the table. Empty means DefaultTable. Stores with different tables share
 	// no keys. SQLite ignores the case of ASCII letters: "Limits" and "limits" are the same table.
 	Table string
-	// Clock returns the time by which records expire. nil means time.Now. If a limiter has its own
+	// Clock returns the current time. Records expire by this clock. nil means time.Now. If a limiter has its own
 	// clock, set the same clock here.
 	Clock func() time.Time
 }
