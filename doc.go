@@ -58,8 +58,8 @@
 //
 // # Tests
 //
-// The method Step of a policy is a pure function of a state, a time and a cost. A test of a limit needs no limiter, no
-// store and no sleep:
+// The method Step of a policy is a pure function of a state, a time and a cost. A test of a limit needs
+// no limiter, no store and no sleep:
 //
 //	policy := sluice.MustPolicy("gcra 3/hour burst=2")
 //	state, result, err := policy.Step(nil, nil, noon, 1) // the second nil is the state of a new key

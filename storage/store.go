@@ -50,8 +50,8 @@ type Swap struct {
 	// Until is the time until which the record is needed, by the clock of the writer: usually the
 	// time of the decision plus TTL. The store keeps the record until its TTL has passed and the
 	// store's clock has passed Until. So the record lives longer than its TTL if the writer's clock
-	// is ahead of the store's clock. A zero or past Until has no effect. When a
-	// swap is applied, its TTL and Until replace the earlier ones of the key. A deletion ignores both.
+	// is ahead of the store's clock. A zero or past Until has no effect. When a swap is applied, its
+	// TTL and Until replace the earlier ones of the key. A deletion ignores both.
 	Until time.Time
 	// Priority decides which record a full store evicts. Stores without a bound ignore it.
 	Priority Priority

@@ -35,8 +35,8 @@
 //     (SetMaxIdleConns).
 //   - SetMaxOpenConns: each call takes a connection of the pool. If a call follows another within
 //     10 ms, the store keeps its connection for the next calls, but for no more than 10 ms in all, and
-//     not if all connections of the pool are in use. So for up to 10 ms after db.Close the file may stay open, and a running transaction may
-//     still commit.
+//     not if all connections of the pool are in use. So for up to 10 ms after db.Close the file may
+//     stay open, and a running transaction may still commit.
 //
 // _txlock has no effect: this package begins its transactions with BEGIN IMMEDIATE.
 //
