@@ -71,10 +71,10 @@ func New(store storage.Store, spec string) (*Limiter[string], error) {
 	return For(store, PerKey(spec))
 }
 
-// For returns a limiter that applies rules, at least one, to inputs of type T. A call is allowed only if all rules
-// allow it. Otherwise no rule charges it. A rule denies nothing if it does not apply to the call
-// (see Skip) or if its Shadow is true. A nil store keeps the state in the memory of this limiter.
-// If a spec is not valid, the error names its rule and shows the word at fault.
+// For returns a limiter that applies rules, at least one, to inputs of type T. A call is allowed only
+// if all rules allow it. Otherwise no rule charges it. A rule denies nothing if it does not apply to
+// the call (see Skip) or if its Shadow is true. A nil store keeps the state in the memory of this
+// limiter. If a spec is not valid, the error names its rule and shows the word at fault.
 func For[T any](store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 	if len(rules) == 0 {
 		return nil, errors.New("sluice: For needs at least one rule; a limiter without rules would allow every call")

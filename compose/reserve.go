@@ -32,7 +32,7 @@ type Reservation[T any] struct {
 // least 1. If the calls are denied, the reservation is nil.
 //
 // n and the count that [Reservation.Settle] takes apply to all rules alike. If the rules count
-// different units, such as requests and tokens, let Rule.Cost return the estimate in its unit,
+// different units, such as requests and bytes, let Rule.Cost return the estimate in its unit,
 // and settle with [Reservation.SettleFor].
 //
 // If Rule.Cost returns 0, the estimate under that rule is 0. Reserve then charges nothing under the
@@ -80,9 +80,9 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 // recorded it, and Settle may charge the calls a second time. Under FailLocal, Settle also gives
 // unused units back to the local limiter.
 //
-// Under FailOpen and FailLocal, Settle returns a Degraded decision if the store fails. The
-// correction is not made then, unless the Err of the returned Decision wraps
-// storage.ErrOutcomeUnknown: then it may have been made. You can call Settle again after an error or a Degraded decision. After
+// Under FailOpen and FailLocal, Settle returns a Degraded decision if the store fails. The correction
+// is not made then, unless the Err of the returned Decision wraps storage.ErrOutcomeUnknown: then it
+// may have been made. You can call Settle again after an error or a Degraded decision. After
 // storage.ErrOutcomeUnknown, this can make the correction twice.
 func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, error) {
 	if actual < 0 && r.checkOpen() == nil {

@@ -39,7 +39,7 @@ import (
 //	align     where windows start: at the first call, or at multiples of the period since 1970 UTC
 //	offset    moves the windows, and needs align=clock; the default is 0
 //	slots     how many slots the window is cut into; the default is 1
-//	trailing  how the oldest slot, which is partly in the window, counts: in proportion, or whole
+//	trailing  how the slot before these, which is only partly in the window, counts: in proportion, or whole
 //
 // The method String of the policy returns the spec without the options that have their default values.
 // Every error is a [*SpecError]. ParsePolicy refuses the option cost=, because Rule.Cost sets the cost

@@ -8,9 +8,10 @@
 //	Burst + floor(Count * (x-1) / Period)
 //
 // units ([Policy.Bound]). This holds even if clocks disagree, if each request counts at the time that
-// its own clock showed: a request whose clock is behind finds fewer units. For example, a limit of 100/m with a burst of 20 admits at most 119 units in any minute, and a
-// caller at a steady pace gets exactly 100. Units are refilled one by one, at equal intervals.
-// There is no end of a window at which all units come back at once.
+// its own clock showed: a request whose clock is behind finds fewer units. For example, a limit of
+// 100/m with a burst of 20 admits at most 119 units in any minute, and a caller at a steady pace gets
+// exactly 100. Units are refilled one by one, at equal intervals. There is no end of a window at which
+// all units come back at once.
 //
 // A denial stays correct. If a request is denied at an instant, then the same request
 // at the same instant is still denied after other requests were admitted, whatever clock

@@ -62,8 +62,8 @@ func JoinKeys(keys ...func(*http.Request) string) func(*http.Request) string {
 }
 
 // CostByContentLength returns a rule's Cost: the length of the request's content in bytes. A request
-// without content costs 0, so the rule does not apply to it. unknown is the cost if the request does
-// not say the length. On a server, use the most bytes that the handler reads, and enforce it by
+// without content costs 0, so it is free under the rule. unknown is the cost if the request does not
+// say the length. On a server, use the most bytes that the handler reads, and enforce it by
 // http.MaxBytesReader. On a client, use the most bytes that are sent. CostByContentLength panics if
 // unknown is negative.
 func CostByContentLength(unknown int64) func(*http.Request) int64 {
@@ -78,10 +78,10 @@ func CostByContentLength(unknown int64) func(*http.Request) int64 {
 	}
 }
 
-// CostByMethod returns a rule's Cost that depends on the request's method. Methods are
-// case-sensitive, as in "POST". other is the cost of all methods that are not in costs. Make
-// it high, because clients can invent methods. A cost of 0 means that the rule does not apply. On a client, a
-// request without a method is a GET. CostByMethod panics if a cost is negative.
+// CostByMethod returns a rule's Cost that depends on the request's method. Methods are case-sensitive,
+// as in "POST". other is the cost of all methods that are not in costs. Make it high, because clients
+// can invent methods. A cost of 0 makes a request free under the rule. On a client, a request without a
+// method is a GET. CostByMethod panics if a cost is negative.
 func CostByMethod(costs map[string]int64, other int64) func(*http.Request) int64 {
 	requireCost(other)
 	for _, cost := range costs {

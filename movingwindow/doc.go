@@ -58,7 +58,7 @@
 // # Source
 //
 // With one slot, the package estimates the count from two counters, as HTTP edge servers do. With
-// more slots it has a counter for each. Slots start at the multiples of w since the Unix epoch, so
+// more slots it has a counter for each, and one for the slot before them. Slots start at the multiples of w since the Unix epoch, so
 // all clients of a store use the same slots. If n does not divide Period, the effective period is
 // n*w.
 //
@@ -71,14 +71,14 @@
 //
 // # State encoding
 //
-// Version 1 takes 19 bytes, and one byte for each slot from the current one to the oldest one in
-// use. If these are 128 slots or more, it takes one byte more. A count of 128 or more takes two
-// bytes, and a count of 16384 or more takes three or more. That is 20 to 23 bytes with one slot, and 20 to 45 with
+// Version 1 takes 19 bytes, and one byte for each slot from the current one to the oldest one in use.
+// If these are 128 slots or more, it takes one byte more. A count of 128 or more takes two bytes, and a
+// count of 16384 or more takes three or more. That is 20 to 23 bytes with one slot, and 20 to 45 with
 // twelve, for counts below 16384:
 //
 //	'm' 1
 //	8 bytes, big endian: At, the time of the last paid step, in ns since the Unix epoch, at most 2^62-1
-//	8 bytes, big endian: w, in ns, from 1 to 2^62 (also for a longer w)
+//	8 bytes, big endian: w, in ns, from 1 to 2^62; a longer w is written as 2^62
 //	uvarint: the number of counts, from 1 to 1025
 //	uvarints: the counts, from the slot of At to older slots
 //

@@ -5,10 +5,10 @@
 //	next  := decide(found)                  // a pure function
 //	CompareAndSwap(keys, found -> next)     // changes all keys or none; after a conflict, start again
 //
-// To use a limiter you need the errors of this package. You also need a Store from one of the
-// packages below this one, unless the limiter keeps its states in its own memory. Only authors of stores need package
-// [github.com/sluice-go/sluice/storage/driver]. It defines the optional interfaces of a store and
-// the encoding of keys.
+// To use a limiter you need the errors of this package. You also need a Store from one of the packages
+// below this one, unless the limiter keeps its states in its own memory. Only authors of stores need
+// package [github.com/sluice-go/sluice/storage/driver]. It defines the optional interfaces of a store
+// and the encoding of keys.
 //
 // Some stores keep expired records. They implement [Purger], and you schedule the calls of Purge.
 //

@@ -49,9 +49,9 @@ func (l *Log) Worst(interval time.Duration) int64 {
 	return worst
 }
 
-// Oracle returns how many whole units are left at now. In the Result of a step at now,
-// Available + Refilled must equal this number. Oracle computes it from all units taken until then. The result is negative if the key has a debt.
-// now must not be before the last entry.
+// Oracle returns how many whole units are left at now. In the Result of a step at now, Available +
+// Refilled must equal this number. Oracle computes it from all units taken until then. The result is
+// negative if the key has a debt. now must not be before the last entry.
 type Oracle func(log Log, now time.Time) int64
 
 // units returns n*parts/whole.

@@ -37,8 +37,9 @@ type Subject struct {
 	// fewer units (-Paid) came back. For other algorithms it adds -Paid.
 	Windowed bool
 
-	// Composed means that the policy has parts. Its results describe one part at a time,
-	// so the laws are weaker. They do not check
+	// Composed means that the policy has parts. Its results combine those of the
+	// parts, and a value can come from another part than before, so the laws are weaker. They do not
+	// check
 	//
 	//   - that Available is what the previous operation left
 	//   - that 1ns before ResetAfter the decision differs from that for a new key; they check only
