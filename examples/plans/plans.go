@@ -24,7 +24,7 @@ var plans = map[string]sluice.Policy{
 }
 
 // planOf returns the policy for a call. Internal tenants have no limit of their own. An
-// unknown plan is an error. With Skip, a tenant with a misspelled plan would have no limit.
+// unknown plan is an error, so that a misspelled plan is noticed.
 func planOf(c call) (sluice.Policy, error) {
 	if c.plan == "internal" {
 		return nil, sluice.Skip

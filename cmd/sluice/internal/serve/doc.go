@@ -4,7 +4,7 @@
 //	clients  -> proxy listener -> limits -> upstream
 //	programs -> API listener   -> /v1/...      decisions, see openapi.yaml
 //	                              /livez       200 while the process serves
-//	                              /readyz      200 if requests are answered as configured
+//	                              /readyz      200 if requests get decisions
 //	                              /metrics     for Prometheus
 //	                              /debug/denied
 //
