@@ -1,6 +1,6 @@
 // Package movingwindow implements the sliding window counter. It counts the units of the last
 // period in a window that moves with time. The window is cut into slots. Unlike in package
-// fixedwindow, the count never drops to zero at the end of a window.
+// fixedwindow, units that were spent just before the end of a slot still count after it.
 //
 // # Promise
 //

@@ -40,8 +40,8 @@ var (
 
 	// ErrOutcomeUnknown is returned only by the limiter. The reply to a write was lost, or the
 	// caller's context ended before the reply came, and the stored records do not show whether the
-	// request was applied. The request may have been charged. ErrOutcomeUnknown does not wrap
-	// ErrNotApplied.
+	// request was applied. Or a write was applied in part; see ErrPartialWrite. The request may have
+	// been charged. ErrOutcomeUnknown does not wrap ErrNotApplied.
 	ErrOutcomeUnknown = errors.New("storage: the outcome of a write is unknown")
 
 	// ErrProgram is returned by the limiter if the database ran a policy as a program in Lua or SQL

@@ -34,7 +34,8 @@ type Subject struct {
 	// Windowed means that units come back when a window of one period ends. A changed period then
 	// changes the windows. So LimitMayChange checks a changed period only for keys that were new
 	// before their last operation. BoundHolds adds the whole cost of a refund to the bound, even if
-	// fewer units (-Paid) came back. For other algorithms it adds -Paid.
+	// fewer units (-Paid) came back. If neither Windowed nor Composed is set, it
+	// adds -Paid.
 	Windowed bool
 
 	// Composed means that the policy has parts. Its results combine those of the
