@@ -1,5 +1,12 @@
 package compare_test
 
+// These tests promise:
+//
+//   - All parts of a response follow from the same calls. Each export can be used as it is. The error of
+//     each invalid request says what to do. Lists are never null, because the page reads their lengths
+//     (service_test.go).
+//   - Only the page itself, on this machine, gets responses (handler_test.go).
+
 import (
 	"bytes"
 	"compress/gzip"
@@ -147,25 +154,53 @@ func TestAViewCanBeLongerThanAllTimes(t *testing.T) {
 // TestExportedTracesPassTheirCheck: sluice replay --check runs the same.
 func TestExportedTracesPassTheirCheck(t *testing.T) {
 	s := compare.NewService()
-	for k, kind := range []string{"steady", "poisson", "bursts", "edge", "greedy", "crowd", "worst", "log"} {
+	for k, kind := range []string{"steady", "poisson", "bursts", "edge", "greedy", "crowd", "worst"} {
 		for i := range all {
 			q := query(all...)
 			q.Stream.Kind, q.Stream.Requests, q.Stream.Length, q.Stream.Target = kind, 60, 120, i
 			q.Shared, q.Skews, q.OwnClocks = (i+k)%4 == 3, []float64{0, 7}, (i+k)%4 == 2
-			if kind != "log" { // the bundled log with retries has too many calls
-				q.Reaction = []simulate.Reaction{simulate.Ignore, simulate.Retry, simulate.Backoff, simulate.Wait}[(i+k)%4]
-			} else if i > 0 {
-				break
-			}
+			q.Reaction = []simulate.Reaction{simulate.Ignore, simulate.Retry, simulate.Backoff, simulate.Wait}[(i+k)%4]
 			text := result[*compare.Text](t, s, "trace", compare.ExplainRequest{Query: q, Policy: i})
-			parsed, err := trace.Parse(strings.NewReader(text.Text), text.Name)
-			require.NoError(t, err)
-			differences, err := parsed.Check()
-			require.NoError(t, err)
-			require.Empty(t, differences)
+			requirePasses(t, text)
 			require.Contains(t, text.Text, "-> ok")
 		}
 	}
+}
+
+// requirePasses requires that a trace has no differences.
+func requirePasses(t *testing.T, text *compare.Text) {
+	t.Helper()
+	parsed, err := trace.Parse(strings.NewReader(text.Text), text.Name)
+	require.NoError(t, err)
+	differences, err := parsed.Check()
+	require.NoError(t, err)
+	require.Empty(t, differences)
+}
+
+// read lets the service read a log.
+func read(s *compare.Service, log io.Reader) (*compare.Log, error) {
+	got, err := s.Call(context.Background(), "log", log, func(float64) {})
+	if err != nil {
+		return nil, err
+	}
+	return got.(*compare.Log), nil
+}
+
+// queryOf returns a query with the requests of a log.
+func queryOf(log *compare.Log, spec string) compare.Query {
+	q := query(spec)
+	q.Stream = compare.Stream{Kind: "log", Log: log.ID}
+	return q
+}
+
+func zipped(t *testing.T, text string) string {
+	t.Helper()
+	var b strings.Builder
+	z := gzip.NewWriter(&b)
+	_, err := io.WriteString(z, text)
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	return b.String()
 }
 
 func TestExportedRulesAreARuleFile(t *testing.T) {
@@ -200,21 +235,15 @@ func TestRulesOfPartsWithDifferentCostsAreRefused(t *testing.T) {
 // A client can be logged by any name.
 func TestTracesOfClientsWithOddNames(t *testing.T) {
 	s := compare.NewService()
-	var log strings.Builder
+	var lines strings.Builder
 	for _, name := range []string{"->", "a b", `a\x20b`, "client-2", "#1", "a|b", "|", "all", "x->y"} {
-		fmt.Fprintf(&log, "{\"time\":1e9,\"ip\":%q}\n", name)
+		fmt.Fprintf(&lines, "{\"time\":1e9,\"ip\":%q}\n", name)
 	}
-	got, err := s.Call(context.Background(), "log", strings.NewReader(log.String()), func(float64) {})
+	log, err := read(s, strings.NewReader(lines.String()))
 	require.NoError(t, err)
-	q := query("gcra 1/h burst=1")
-	q.Stream = compare.Stream{Kind: "log", Log: got.(*compare.Log).ID}
-	text := result[*compare.Text](t, s, "trace", compare.ExplainRequest{Query: q})
+	text := result[*compare.Text](t, s, "trace", compare.ExplainRequest{Query: queryOf(log, "gcra 1/h burst=1")})
 	require.Equal(t, 9, strings.Count(text.Text, "-> ok"), "each client has a key of its own:\n%s", text.Text)
-	parsed, err := trace.Parse(strings.NewReader(text.Text), text.Name)
-	require.NoError(t, err)
-	differences, err := parsed.Check()
-	require.NoError(t, err)
-	require.Empty(t, differences)
+	requirePasses(t, text)
 }
 
 const smallLog = `192.0.2.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 1
@@ -225,18 +254,11 @@ not a request
 
 func TestALogIsReadOnceAndReplayed(t *testing.T) {
 	s := compare.NewService()
-	var zipped bytes.Buffer
-	z := gzip.NewWriter(&zipped)
-	_, err := io.WriteString(z, smallLog)
-	require.NoError(t, err)
-	require.NoError(t, z.Close())
-	for _, text := range []string{smallLog, zipped.String()} {
-		got, err := s.Call(context.Background(), "log", strings.NewReader(text), func(float64) {})
+	for _, text := range []string{smallLog, zipped(t, smallLog)} {
+		log, err := read(s, strings.NewReader(text))
 		require.NoError(t, err)
-		log := got.(*compare.Log)
 		require.Equal(t, compare.Log{ID: log.ID, Requests: 3, Clients: 2, Skipped: 1}, *log)
-		q := query("fixedwindow 1/m")
-		q.Stream = compare.Stream{Kind: "log", Log: log.ID}
+		q := queryOf(log, "fixedwindow 1/m")
 		c := result[*compare.Comparison](t, s, "compare", q)
 		require.Equal(t, "2015-05-17T10:05:03Z", c.Start)
 		require.Equal(t, []compare.Client{{Name: "192.0.2.1", Requests: 2}, {Name: "192.0.2.2", Requests: 1}}, c.Clients)
@@ -247,41 +269,23 @@ func TestALogIsReadOnceAndReplayed(t *testing.T) {
 	}
 }
 
-func TestDamagedLogs(t *testing.T) {
-	var zipped bytes.Buffer
-	z := gzip.NewWriter(&zipped)
-	_, err := io.WriteString(z, smallLog)
+func TestTheRequestsBeforeTheDamageOfALogAreUsed(t *testing.T) {
+	whole := zipped(t, smallLog)
+	log, err := read(compare.NewService(), strings.NewReader(whole[:len(whole)-4]))
 	require.NoError(t, err)
-	require.NoError(t, z.Close())
-	cut := zipped.String()[:zipped.Len()-4]
-	got, err := compare.NewService().Call(context.Background(), "log", strings.NewReader(cut), func(float64) {})
-	require.NoError(t, err)
-	log := got.(*compare.Log)
 	require.Equal(t, compare.Log{ID: log.ID, Requests: 3, Clients: 2, Skipped: 1, Damage: "unexpected EOF"}, *log)
-
-	for _, c := range []struct{ text, want string }{
-		{cut[:5], "the log: the gzip file is cut short or damaged before its first line"},
-		{"what is this\n", "1 of 1 lines are not log lines"},
-		{"BZh91AY&SY\n", "the log is compressed with bzip2; decompress it with bzcat"},
-	} {
-		_, err := compare.NewService().Call(context.Background(), "log", strings.NewReader(c.text), func(float64) {})
-		require.ErrorContains(t, err, c.want)
-		require.True(t, strings.HasPrefix(err.Error(), c.want), err)
-	}
 }
 
 func TestAServiceKeepsTheLastLogs(t *testing.T) {
 	s := compare.NewService()
-	var ids []string
+	var logs []*compare.Log
 	for i := range 4 {
-		got, err := s.Call(context.Background(), "log", strings.NewReader(strings.ReplaceAll(smallLog, "192.0.2.1", fmt.Sprintf("192.0.2.%d", 10+i))), func(float64) {})
+		log, err := read(s, strings.NewReader(strings.ReplaceAll(smallLog, "192.0.2.1", fmt.Sprintf("192.0.2.%d", 10+i))))
 		require.NoError(t, err)
-		ids = append(ids, got.(*compare.Log).ID)
+		logs = append(logs, log)
 	}
-	for i, id := range ids {
-		q := query("gcra 1/s")
-		q.Stream = compare.Stream{Kind: "log", Log: id}
-		_, err := call(s, "compare", q)
+	for i, log := range logs {
+		_, err := call(s, "compare", queryOf(log, "gcra 1/s"))
 		if i == 0 {
 			require.ErrorContains(t, err, "drop the file onto the page again")
 		} else {
@@ -349,25 +353,27 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 func TestInvalidLogsSayWhatToDo(t *testing.T) {
 	for name, c := range map[string]struct {
 		log  io.Reader
-		want string
+		want string // how the error begins
 	}{
 		"empty":      {strings.NewReader(""), "the log is empty"},
-		"no times":   {strings.NewReader("GET /\nGET /a\n"), "are not log lines"},
-		"picture":    {strings.NewReader("\x89PNG\r\n\x1a\n\x00\x00"), "are not log lines"},
-		"cut upload": {io.MultiReader(strings.NewReader(smallLog), iotest.ErrReader(io.ErrUnexpectedEOF)), "unexpected EOF"},
+		"no times":   {strings.NewReader("GET /\nGET /a\n"), "2 of 2 lines are not log lines"},
+		"picture":    {strings.NewReader("\x89PNG\r\n\x1a\n\x00\x00"), "3 of 3 lines are not log lines"},
+		"bzip2":      {strings.NewReader("BZh91AY&SY\n"), "the log is compressed with bzip2; decompress it with bzcat"},
+		"cut gzip":   {strings.NewReader(zipped(t, smallLog)[:5]), "the log: the gzip file is cut short or damaged before its first line"},
+		"cut upload": {io.MultiReader(strings.NewReader(smallLog), iotest.ErrReader(io.ErrUnexpectedEOF)), "the log: unexpected EOF"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := compare.NewService().Call(context.Background(), "log", c.log, func(float64) {})
-			require.ErrorContains(t, err, c.want)
-		})
+		_, err := read(compare.NewService(), c.log)
+		require.Error(t, err, name)
+		require.True(t, strings.HasPrefix(err.Error(), c.want), "%s: %v", name, err)
 	}
 }
 
 // A browser reads no response before it has sent the whole log.
 func TestALogWithTooManyRequestsIsReadToItsEnd(t *testing.T) {
-	log := strings.NewReader(strings.Repeat("{\"time\":1000000000,\"ip\":\"192.0.2.1\"}\n", simulate.MaxLogged+100_000))
-	_, err := compare.NewService().Call(context.Background(), "log", log, func(float64) {})
-	require.ErrorContains(t, err, "the log has 1100000 requests, but at most 1000000 can be simulated here")
+	line, _, _ := strings.Cut(smallLog, "\n")
+	log := strings.NewReader(strings.Repeat(line+"\n", simulate.MaxLogged+20_000))
+	_, err := read(compare.NewService(), log)
+	require.ErrorContains(t, err, "the log has 1020000 requests, but at most 1000000 can be simulated here")
 	require.Zero(t, log.Len())
 }
 
@@ -396,15 +402,25 @@ func TestACanceledRequestEnds(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestProgressGrowsToTheEnd(t *testing.T) {
-	q := query(all[0])
-	q.Stream.Requests = 50_000
-	body, err := json.Marshal(q)
+// The page reads the length of each list, so an empty list must not be null.
+func TestAViewWithoutCallsHasEmptyLists(t *testing.T) {
+	const query = `{"specs": ["gcra 30/m"], "stream": {"kind": "steady", "requests": 10, "length": 60, "clients": 1}, "view": {"from": 1000, "to": 2000}}`
+	response, err := compare.NewService().Call(context.Background(), "compare", strings.NewReader(query), func(float64) {})
 	require.NoError(t, err)
+	text, err := json.Marshal(response)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"marks":{"number":[],"at":[],"allowed":[]}`)
+	require.NotContains(t, string(text), "null")
+}
+
+// TestProgressCountsRequests: not their calls, of which a denied request has 20 here.
+func TestProgressCountsRequests(t *testing.T) {
+	const query = `{"specs": ["gcra 1/h"], "stream": {"kind": "steady", "requests": 10000, "length": 60, "clients": 1}, "reaction": "retry"}`
 	var shares []float64
-	_, err = compare.NewService().Call(context.Background(), "compare", bytes.NewReader(body), func(share float64) { shares = append(shares, share) })
+	_, err := compare.NewService().Call(context.Background(), "compare", strings.NewReader(query), func(share float64) { shares = append(shares, share) })
 	require.NoError(t, err)
-	require.Greater(t, len(shares), 3)
+	require.Greater(t, len(shares), 10)
+	require.IsIncreasing(t, shares[:10])
 	require.IsNonDecreasing(t, shares)
 	require.LessOrEqual(t, shares[len(shares)-1], 1.0)
 }
