@@ -81,12 +81,8 @@ func TestClientAndHostOfEachPrefix(t *testing.T) {
 		{"www.example.com 192.0.2.7 10.0.0.1 - ann", "www.example.com", "192.0.2.7", "ann"},
 	}
 	for _, test := range tests {
-		line := strings.Replace(goodLine, "192.0.2.7 - ann", test.prefix, 1)
-		entries, _, err := read(t, []naiveLog{{"log", []byte(line)}}, Options{Fields: IP | User | Host})
-		require.NoError(t, err, test.prefix)
-		e := entries[0]
+		e := readLine(t, strings.Replace(goodLine, "192.0.2.7 - ann", test.prefix, 1), Options{Fields: IP | User | Host})
 		require.Equal(t, test, struct{ prefix, host, ip, user string }{test.prefix, e.Host, e.IP, e.User})
-		requireSame(t, []naiveLog{{"log", []byte(line)}}, Options{})
 	}
 }
 
@@ -100,17 +96,13 @@ func TestTheOtherAddressesOfAListAreForwarded(t *testing.T) {
 		", ,192.0.2.7 -":                               "",
 		"6.6.6.6 x, 198.51.100.7, 10.0.0.1 -":          "6.6.6.6 x, 198.51.100.7",
 	} {
-		lines := strings.Replace(goodLine, "192.0.2.7 -", before, 1) + "\n"
+		lines := []string{strings.Replace(goodLine, "192.0.2.7 -", before, 1)}
 		if strings.HasPrefix(before, "1") {
-			lines += `{"time":1,"ip":"` + strings.TrimSuffix(before, " -") + `"}`
+			lines = append(lines, `{"time":1,"ip":"`+strings.TrimSuffix(before, " -")+`"}`)
 		}
-		log := []naiveLog{{"log", []byte(lines)}}
-		entries, _, err := read(t, log, Options{Fields: Forwarded})
-		require.NoError(t, err)
-		for _, e := range entries {
-			require.Equal(t, want, e.Forwarded, before)
+		for _, line := range lines {
+			require.Equal(t, want, readLine(t, line, Options{Fields: Forwarded}).Forwarded, line)
 		}
-		requireSame(t, log, Options{})
 	}
 }
 
@@ -124,11 +116,7 @@ func TestTheLastAddressOfAListInJSON(t *testing.T) {
 		",":                               "",
 		"2001:db8::1, forged words,  192.0.2.7:1": "192.0.2.7",
 	} {
-		log := []naiveLog{{"log", []byte(`{"time":1,"status":200,"ip":"` + list + `"}`)}}
-		entries, _, err := read(t, log, Options{})
-		require.NoError(t, err)
-		require.Equal(t, want, entries[0].IP, list)
-		requireSame(t, log, Options{})
+		require.Equal(t, want, readLine(t, `{"time":1,"status":200,"ip":"`+list+`"}`, Options{}).IP, list)
 	}
 }
 

@@ -48,9 +48,3 @@ func ExamplePeek() {
 	// policy
 	// "policy gcra 10/s\n" <nil>
 }
-
-func ExampleParseKeyer() {
-	_, err := accesslog.ParseKeyer("ip+adress")
-	fmt.Println(err)
-	// Output: accesslog: no field "adress"; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything
-}

@@ -117,10 +117,9 @@ func TestFieldsThatAreNotRequestedAreEmpty(t *testing.T) {
 		Host | Key | IP: {Host: "h", Key: "v", IP: "192.0.2.7"},
 	}
 	for fields, want := range tests {
-		entries, _, err := read(t, []naiveLog{{"log", []byte(line)}}, Options{KeyField: "K", Fields: fields})
-		require.NoError(t, err)
-		want.Time, want.File, want.Line = entries[0].Time, "log", 1
-		require.Equal(t, []naiveEntry{want}, entries)
+		e := readLine(t, line, Options{KeyField: "K", Fields: fields})
+		want.Time, want.File, want.Line = e.Time, "log", 1
+		require.Equal(t, want, e)
 	}
 }
 
@@ -156,19 +155,12 @@ func TestKeysOfAListAreItsStrings(t *testing.T) {
 		`["` + long + `"]`:         long,
 		`["\\"],"user":"\"\u00e9"`: `\`,
 	} {
-		log := []naiveLog{{"log", []byte(`{"ts":1,"status":200,"request":{"h":0},"h":` + value + `}`)}}
-		o := Options{KeyField: "H"}
-		entries, _, err := read(t, log, o)
-		require.NoError(t, err, value)
-		require.Equal(t, want, entries[0].Key, value)
-		requireSame(t, log, o)
+		line := `{"ts":1,"status":200,"request":{"h":0},"h":` + value + `}`
+		require.Equal(t, want, readLine(t, line, Options{KeyField: "H"}).Key, value)
 	}
 }
 
 func TestOnlyKeysMayBeLists(t *testing.T) {
-	log := []naiveLog{{"log", []byte(`{"ts":1,"status":200,"ip":["192.0.2.7"],"user":["ann"],"k":["v"]}`)}}
-	entries, _, err := read(t, log, Options{KeyField: "k"})
-	require.NoError(t, err)
-	require.Equal(t, []string{"", "", "v"}, []string{entries[0].IP, entries[0].User, entries[0].Key})
-	requireSame(t, log, Options{KeyField: "k"})
+	e := readLine(t, `{"ts":1,"status":200,"ip":["192.0.2.7"],"user":["ann"],"k":["v"]}`, Options{KeyField: "k"})
+	require.Equal(t, []string{"", "", "v"}, []string{e.IP, e.User, e.Key})
 }
