@@ -6,7 +6,7 @@ package simulate
 //     denials that an exact log would not make are unnecessary (simulate_test.go).
 //   - The exact log, the worst interval and the counts agree with algotest and with package replay
 //     (page_test.go, simulate_test.go).
-//   - Streams are deterministic and have the stated load (simulate_test.go, page_test.go).
+//   - Streams are deterministic and have the stated load (simulate_test.go).
 //   - The level shows the extremes between two samples (level_extremes_test.go).
 //   - The statements of benchmarks/compare/README.md follow from its figures (claims_test.go), and the
 //     page is current (page_test.go).
