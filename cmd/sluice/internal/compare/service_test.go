@@ -276,6 +276,11 @@ func TestTheRequestsBeforeTheDamageOfALogAreUsed(t *testing.T) {
 	require.Equal(t, compare.Log{ID: log.ID, Requests: 3, Clients: 2, Skipped: 1, Damage: "unexpected EOF"}, *log)
 }
 
+func TestTheBundledLogIsReplayedWithoutAnother(t *testing.T) {
+	c := result[*compare.Comparison](t, compare.NewService(), "compare", queryOf(new(compare.Log), "gcra 30/m"))
+	require.Equal(t, 5328, c.Requests)
+}
+
 func TestAServiceKeepsTheLastLogs(t *testing.T) {
 	s := compare.NewService()
 	var logs []*compare.Log
