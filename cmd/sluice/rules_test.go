@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,23 +14,17 @@ import (
 var exampleConfig = filepath.Join("..", "..", "examples", "limits.yaml")
 
 func TestRulesOfAFileAreReplayed(t *testing.T) {
-	exitCode, out, errs := sluice(t, "", "replay", "--config", exampleConfig, "--top", "3")
+	picture := filepath.Join(t.TempDir(), "rules.svg")
+	exitCode, out, errs := sluice(t, "", "replay", "--config", exampleConfig, "--top", "3", "--out", picture)
 	require.Zero(t, exitCode, errs)
 	require.Empty(t, errs)
 	golden(t, "rules.txt", out)
+	for _, word := range []string{"under each rule", "rules of limits.yaml", "login, fixedwindow 5/h by ip+path", "steady (shadow)", "all together: 4793 allowed, 535 denied"} {
+		require.Contains(t, string(read(t, picture)), word)
+	}
 	exitCode, out, errs = sluice(t, "", "replay", "--config", exampleConfig, "--top", "1", "--json")
 	require.Zero(t, exitCode, errs)
 	golden(t, "rules.json", out)
-}
-
-func TestRulesAreDrawn(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "rules.svg")
-	ok(t, "", "replay", "--config", exampleConfig, "--out", path)
-	svg, err := os.ReadFile(path)
-	require.NoError(t, err)
-	for _, word := range []string{"under each rule", "rules of limits.yaml", "login, fixedwindow 5/h by ip+path", "steady (shadow)", "all together: 4793 allowed, 535 denied"} {
-		require.Contains(t, string(svg), word)
-	}
 }
 
 // rulesOf replays a log under a file and returns the report.

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -14,14 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
-
-// fifo is a pipe with a name.
-func fifo(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "pipe")
-	require.NoError(t, syscall.Mkfifo(path, 0o600))
-	return path
-}
 
 // awaited is the end of a pipe to write into, once somebody reads the other.
 func awaited(t *testing.T, path string) *os.File {

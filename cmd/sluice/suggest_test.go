@@ -15,10 +15,15 @@ import (
 )
 
 func TestSuggestionsForTheSample(t *testing.T) {
-	exitCode, out, errs := sluice(t, "", "suggest", "--top", "3")
+	curve := filepath.Join(t.TempDir(), "curve.svg")
+	exitCode, out, errs := sluice(t, "", "suggest", "--top", "3", "--out", curve)
 	require.Zero(t, exitCode, errs)
 	require.Empty(t, errs)
 	golden(t, "suggest.txt", out)
+	for _, word := range []string{"Share of requests denied, by number", "the bundled sample log", "limited by ip",
+		"gcra ?/m, found: 63", "movingwindow ?/m, found: 85", "the goal: at most 0.1% denied", "0%", "100%"} {
+		require.Contains(t, string(read(t, curve)), word)
+	}
 	golden(t, "suggest.json", ok(t, "", "suggest", "--json", "--top", "3", "--untouched", "99%", "-p", "movingwindow ?/m", "-p", "gcra ?/m burst=1"))
 }
 
@@ -40,29 +45,38 @@ func suggestions(t *testing.T, log string, args ...string) jsonSuggestReport {
 // policy found as suggest says, and so it does with one unit less. The first meets the goal, the
 // second does not.
 func TestReplayConfirmsTheSuggestions(t *testing.T) {
-	for _, by := range []string{"ip", "user+method", "everything"} {
-		for _, goal := range [][2]string{{"100%", "requests"}, {"99.9%", "requests"}, {"99.9%", "clients"}, {"40%", "clients"}} {
-			untouched, of := goal[0], goal[1]
-			r := suggestions(t, "", "--untouched", untouched, "--of", of, "--by", by, "--top", "10000")
-			require.Equal(t, goal, [2]string{r.Untouched, r.Of})
-			require.Len(t, r.Suggestions, 4)
-			for i := range r.Suggestions {
-				confirm(t, &r.Suggestions[i], of, by)
+	for _, goal := range []struct{ by, untouched, of string }{
+		{"everything", "100%", "requests"},
+		{"ip", "99.9%", "requests"},
+		{"user+method", "99.9%", "clients"},
+		{"ip", "40%", "clients"},
+	} {
+		r := suggestions(t, "", "--untouched", goal.untouched, "--of", goal.of, "--by", goal.by, "--top", "10000")
+		require.Equal(t, []string{goal.untouched, goal.of}, []string{r.Untouched, r.Of})
+		require.Len(t, r.Suggestions, 4)
+		args := []string{"replay", "--json", "--top", "10000", "--by", goal.by}
+		for _, s := range r.Suggestions {
+			require.True(t, s.Found)
+			args = append(args, "-p", s.Best.Policy)
+			if s.Tighter != nil {
+				args = append(args, "-p", s.Tighter.Policy)
 			}
 		}
+		var replayed jsonReport
+		require.NoError(t, json.Unmarshal([]byte(ok(t, "", args...)), &replayed))
+		policies := replayed.Policies
+		for i := range r.Suggestions {
+			policies = confirm(t, &r.Suggestions[i], policies, goal.of)
+		}
+		require.Empty(t, policies)
 	}
 }
 
-func confirm(t *testing.T, s *jsonSuggestion, of, by string) {
+// confirm compares a suggestion with its one or two policies, the first of those replayed. It returns the
+// other policies.
+func confirm(t *testing.T, s *jsonSuggestion, replayed []jsonPolicy, of string) []jsonPolicy {
 	t.Helper()
-	require.True(t, s.Found)
-	args := []string{"replay", "--json", "--top", "10000", "--by", by, "-p", s.Best.Policy}
-	if s.Tighter != nil {
-		args = append(args, "-p", s.Tighter.Policy)
-	}
-	var r jsonReport
-	require.NoError(t, json.Unmarshal([]byte(ok(t, "", args...)), &r))
-	best := &r.Policies[0]
+	best := &replayed[0]
 	require.Equal(t, []int64{best.Requests, best.Keys, best.Denied, best.KeysDenied, best.Worst.Bound, best.Never},
 		[]int64{s.Requests, s.Keys, s.Best.Denied, s.Best.ClientsDenied, s.Bound, s.Never})
 	require.Equal(t, []string{best.LongestWait, best.Worst.Interval}, []string{s.Wait, s.Interval})
@@ -76,12 +90,13 @@ func confirm(t *testing.T, s *jsonSuggestion, of, by string) {
 	require.LessOrEqual(t, denied(best), s.MaxDenied)
 	if s.Tighter == nil {
 		require.EqualValues(t, 1, s.Best.Number)
-		return
+		return replayed[1:]
 	}
-	tighter := &r.Policies[1]
+	tighter := &replayed[1]
 	require.Equal(t, s.Best.Number-1, s.Tighter.Number)
 	require.Equal(t, [2]int64{tighter.Denied, tighter.KeysDenied}, [2]int64{s.Tighter.Denied, s.Tighter.ClientsDenied})
 	require.Greater(t, denied(tighter), s.MaxDenied)
+	return replayed[2:]
 }
 
 // TestSuggestReadsWhatReplayReads: several files, gzip, standard input, and JSON lines.
@@ -103,7 +118,7 @@ func TestSuggestReadsWhatReplayReads(t *testing.T) {
 
 func TestLogsOfOneRequest(t *testing.T) {
 	line, _, _ := strings.Cut(fourLines, "\n")
-	out := ok(t, line+"\n", "suggest", "--out", filepath.Join(t.TempDir(), "a.png"), "-")
+	out := ok(t, line+"\n", "suggest", "--out", filepath.Join(t.TempDir(), "a.svg"), "-")
 	require.Contains(t, out, "1 request, ")
 	require.Contains(t, out, "  gcra 1/m  ")
 	require.Contains(t, out, "gcra ?/m: 1 is the smallest number of all\n")
@@ -213,44 +228,36 @@ func TestInvalidCommandLinesOfSuggest(t *testing.T) {
 	require.Empty(t, entries)
 }
 
-func read(t *testing.T, path string) []byte {
-	t.Helper()
-	content, err := os.ReadFile(path)
-	require.NoError(t, err)
-	return content
-}
-
 // TestTooManyRequestsAreAnErrorWithARemedy: the memory is 1 GiB, and here 1 MiB.
 func TestTooManyRequestsAreAnErrorWithARemedy(t *testing.T) {
 	config := write(t, "limits.yaml", oneRule)
+	var log strings.Builder
+	for i := range 7000 { // each client takes over 150 bytes
+		fmt.Fprintf(&log, "{\"time\":946684800,\"ip\":\"10.0.%d.%d\"}\n", i/250, i%250)
+	}
 	for _, args := range [][]string{nil, {"--config", config}} {
 		p := suggestRun{memory: 1 << 20}
 		flags := pflag.NewFlagSet("suggest", pflag.ContinueOnError)
 		p.define(flags)
 		require.NoError(t, flags.Parse(args))
 		var out, errs bytes.Buffer
-		in := strings.NewReader(strings.Repeat(fourLines, 1<<18/len(fourLines)*64))
-		err := p.run(t.Context(), []string{"-"}, streams{in, &out, &errs})
+		err := p.run(t.Context(), []string{"-"}, streams{strings.NewReader(log.String()), &out, &errs})
 		require.ErrorContains(t, err, "the requests do not fit into 1 MiB of memory; name fewer files, or pass a part of the log")
 		require.Empty(t, out.String())
 	}
 }
 
-func TestCurveIsDrawn(t *testing.T) {
+func TestCurveOfAGoalThatIsNotMet(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "curve.svg")
-	ok(t, "", "suggest", "--out", path)
+	ok(t, strings.ReplaceAll(fourLines, "00:00:01", "00:00:00"), "suggest", "--out", path, "--of", "clients", "-p", "gcra ?/m burst=1", "-")
 	svg := string(read(t, path))
-	for _, word := range []string{"Share of requests denied, by number", "the bundled sample log", "limited by ip",
-		"gcra ?/m, found: 63", "movingwindow ?/m, found: 85", "the goal: at most 0.1% denied", "0%", "100%"} {
-		require.Contains(t, svg, word)
-	}
-	ok(t, "", "suggest", "--out", path, "--of", "clients", "-p", "gcra ?/m burst=1")
-	svg = string(read(t, path))
 	require.Contains(t, svg, "Share of clients denied, by number")
 	require.NotContains(t, svg, "found")
+}
 
-	path = filepath.Join(t.TempDir(), "rules.PNG")
-	ok(t, "", "suggest", "--config", exampleConfig, "--out", path, "--untouched", "100%")
+func TestCurveOfRulesIsDrawn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules.PNG")
+	ok(t, fourLines, "suggest", "--config", write(t, "limits.yaml", oneRule), "--out", path, "--untouched", "100%", "-")
 	_, err := png.Decode(bytes.NewReader(read(t, path)))
 	require.NoError(t, err)
 }
