@@ -13,7 +13,7 @@ package browsertest
 //   - Slow requests show the progress bar (progress_bar_test.go), and the page recovers from an outage
 //     (outage_test.go).
 //   - The static site does the same without a server (site_test.go).
-//   - Text from logs and specs is never HTML (log_test.go, policies_test.go, export_test.go).
+//   - Text from logs and specs is never HTML (log_test.go, policies_test.go).
 
 import (
 	"encoding/json"
@@ -62,9 +62,16 @@ func text(t *testing.T, v *accessibility.Value) string {
 	return s
 }
 
-func TestTableHasCaptionAndScopes(t *testing.T) {
+// TestPageHasTheStructureThatScreenReadersNeed: they read a live region when its text changes.
+func TestPageHasTheStructureThatScreenReadersNeed(t *testing.T) {
 	t.Parallel()
 	b := open(t, "")
+	require.Equal(t, "en", eval[string](b, "document.documentElement.lang"))
+	require.NotEmpty(t, eval[string](b, "document.title"))
+	require.Equal(t, 1, eval[int](b, "document.querySelectorAll('h1').length"))
+	require.Equal(t, 1, eval[int](b, "document.querySelectorAll('main').length"))
+	require.Equal(t, "polite", eval[string](b, "document.querySelector('#explanation-words').ariaLive"))
+	require.Equal(t, "results", eval[string](b, "document.querySelector('#chart-1').getAttribute('aria-describedby')"))
 	require.Contains(t, b.text("#results caption"), "What each policy decided")
 	require.Equal(t, []string{"col"}, eval[[]string](b, "[...new Set([...document.querySelectorAll('#results thead th')].map((e) => e.scope))]"))
 	require.Equal(t, []string{"row"}, eval[[]string](b, "[...new Set([...document.querySelectorAll('#results tbody tr')].map((e) => e.cells[0].scope))]"))
@@ -95,13 +102,4 @@ func TestTabReachesEachControl(t *testing.T) {
 		})()`), "the focus of %s is not visible", stop)
 	}
 	require.Equal(t, want, slices.Compact(got))
-}
-
-func TestPageHasLanguageTitleAndHeadings(t *testing.T) {
-	t.Parallel()
-	b := open(t, "")
-	require.Equal(t, "en", eval[string](b, "document.documentElement.lang"))
-	require.NotEmpty(t, eval[string](b, "document.title"))
-	require.Equal(t, 1, eval[int](b, "document.querySelectorAll('h1').length"))
-	require.Equal(t, 1, eval[int](b, "document.querySelectorAll('main').length"))
 }

@@ -27,13 +27,3 @@ func TestReactionsOfClients(t *testing.T) {
 		require.Equal(t, c.unserved, row.number(t, "Requests never served"), c.reaction)
 	}
 }
-
-func TestAllClientsShareOneLimit(t *testing.T) {
-	t.Parallel()
-	q := steady(2, "gcra 1/5s")
-	q.Stream.Clients = 2
-	b := open(t, q.settings())
-	require.Equal(t, 2, b.table()[0].number(t, "Allowed"))
-	b.changes(func() { b.click("#shared") })
-	require.Equal(t, 1, b.table()[0].number(t, "Allowed"))
-}

@@ -96,9 +96,7 @@ func TestClickKeepsADecision(t *testing.T) {
 
 func TestTapExplainsADecision(t *testing.T) {
 	t.Parallel()
-	b := blank(t)
-	b.do(chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile, chromedp.EmulateTouch))
-	b.visit(pageAddress(t) + "#" + steady(10, "gcra 1/5s").settings())
+	b := phone(t, steady(10, "gcra 1/5s").settings())
 	x, y := b.over(1, 4)
 	b.do(chromedp.TapXY(x, y))
 	b.waitWords("call 4 of 10 at 4s by client-1: denied")

@@ -76,11 +76,3 @@ func TestKeyboardZooms(t *testing.T) {
 	b.waitWords("call 40 of 40")
 	b.waitView("to > 40")
 }
-
-// Screen readers read the live region when its text changes.
-func TestExplanationIsALiveRegion(t *testing.T) {
-	t.Parallel()
-	b := open(t, steady(10, "gcra 1/5s").settings())
-	require.Equal(t, "polite", eval[string](b, "document.querySelector('#explanation-words').ariaLive"))
-	require.Equal(t, "results", eval[string](b, "document.querySelector('#chart-1').getAttribute('aria-describedby')"))
-}

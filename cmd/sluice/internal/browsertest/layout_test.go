@@ -32,6 +32,9 @@ func TestPhoneShowsThePageWithoutHorizontalScroll(t *testing.T) {
 	t.Parallel()
 	b := phone(t, "")
 	b.requireNoOverflow()
+	eval[bool](b, "(document.documentElement.style.fontSize = '200%%', true)") // text can be enlarged to twice its size
+	b.requireNoOverflow()
+	eval[bool](b, "(document.documentElement.style.fontSize = '', true)")
 	b.changes(func() { b.enter("#processes", "16") })
 	b.requireNoOverflow()
 	b.changes(func() { b.enter("#spec-1", "gcra 100000000000000000000000000000000000000000000000/m burst=20 or not") })
@@ -56,29 +59,24 @@ func TestPhoneControlsAreLargeEnough(t *testing.T) {
 
 func TestPhoneControlsWork(t *testing.T) {
 	t.Parallel()
-	b := phone(t, steady(10, "gcra 1/5s").settings())
+	q := steady(10, "gcra 1/5s")
+	q.Stream.Clients = 2
+	b := phone(t, q.settings())
 	b.changes(func() { b.do(chromedp.Tap(chromedp.CSS("#add"))) })
 	b.changes(func() { b.enter("#spec-2", "fixedwindow 3/20s") })
+	each := b.table()
 	b.changes(func() { b.do(chromedp.Tap(chromedp.CSS("#shared"))) })
-	q := steady(10, "gcra 1/5s", "fixedwindow 3/20s")
-	q.Shared = true
+	q.Specs, q.Shared = []string{"gcra 1/5s", "fixedwindow 3/20s"}, true
 	b.requireTable(b.compare(q))
-}
-
-// Text can be enlarged to twice its size.
-func TestLargeTextHasRoom(t *testing.T) {
-	t.Parallel()
-	b := phone(t, "")
-	eval[bool](b, "(document.documentElement.style.fontSize = '200%%', true)")
-	b.requireNoOverflow()
+	require.NotEqual(t, each, b.table(), "the clients share one limit")
 }
 
 // TestWideScreenCoversNothing: while a decision is shown, the mouse reaches every control and every
 // chart of the page, and the decision stays in view.
 func TestWideScreenCoversNothing(t *testing.T) {
 	t.Parallel()
+	b := blank(t)
 	for _, size := range [][2]int64{{1280, 720}, {1280, 1000}, {1920, 1080}} {
-		b := blank(t)
 		b.do(chromedp.EmulateViewport(size[0], size[1]))
 		b.visit(pageAddress(t) + "#clocks-ahead=0,5&kind=worst")
 		b.do(chromedp.Click(chromedp.CSS("#chart-1 .u-over")))

@@ -49,39 +49,9 @@ func (b *tab) requireLog() {
 	require.Equal(b.t, "log", eval[string](b, "document.querySelector('#kind').value"))
 }
 
-func TestDroppedLogIsReplayed(t *testing.T) {
-	t.Parallel()
-	b := open(t, "p=gcra+1/5s")
-	b.changes(func() { b.drop("access.log", lines(60)+"not a request\n") })
-	b.requireLog()
-	note := b.text("#log-note")
-	require.Contains(t, note, "access.log: 60 requests of 2 clients.")
-	require.Contains(t, note, "1 line is not a request and was skipped")
-}
-
-func TestChosenLogIsReplayed(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "access.log")
-	require.NoError(t, os.WriteFile(path, []byte(lines(60)), 0o600))
-	b := open(t, "p=gcra+1/5s")
-	b.changes(func() { b.do(chromedp.SetUploadFiles(chromedp.CSS("#log-file"), []string{path})) })
-	b.requireLog()
-}
-
-func TestLogThatIsCutShortIsReplayed(t *testing.T) {
-	t.Parallel()
-	var zipped bytes.Buffer
-	z := gzip.NewWriter(&zipped)
-	_, err := z.Write([]byte(lines(60)))
-	require.NoError(t, err)
-	require.NoError(t, z.Close())
-	b := open(t, "p=gcra+1/5s")
-	b.changes(func() { b.drop("access.log.gz", zipped.String()[:zipped.Len()-4]) })
-	b.requireLog()
-	require.Contains(t, b.text("#log-note"), "cut short or damaged (unexpected EOF)")
-}
-
-func TestLogsThatCannotBeReplayed(t *testing.T) {
+// TestLogsAreReplayed: a file that is chosen, one that is dropped, and the part of one that is cut short.
+// A log that cannot be replayed changes nothing.
+func TestLogsAreReplayed(t *testing.T) {
 	t.Parallel()
 	b := open(t, "p=gcra+1/5s")
 	before := b.table()
@@ -95,8 +65,26 @@ func TestLogsThatCannotBeReplayed(t *testing.T) {
 		require.Contains(t, b.text("#log-note"), c.message)
 		require.Equal(t, before, b.table())
 	}
-	b.changes(func() { b.drop("access.log", lines(60)) })
+
+	path := filepath.Join(t.TempDir(), "chosen.log")
+	require.NoError(t, os.WriteFile(path, []byte(lines(60)), 0o600))
+	b.changes(func() { b.do(chromedp.SetUploadFiles(chromedp.CSS("#log-file"), []string{path})) })
 	b.requireLog()
+	require.Contains(t, b.text("#log-note"), "chosen.log: 60 requests of 2 clients.")
+
+	b.changes(func() { b.drop("dropped.log", lines(60)+"not a request\n") })
+	b.requireLog()
+	require.Contains(t, b.text("#log-note"), "dropped.log: 60 requests of 2 clients.")
+	require.Contains(t, b.text("#log-note"), "1 line is not a request and was skipped")
+
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, err := z.Write([]byte(lines(60)))
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	b.changes(func() { b.drop("cut.log.gz", zipped.String()[:zipped.Len()-4]) })
+	b.requireLog()
+	require.Contains(t, b.text("#log-note"), "cut short or damaged (unexpected EOF)")
 }
 
 func TestTooLargeLogIsNotSent(t *testing.T) {

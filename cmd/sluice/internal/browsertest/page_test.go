@@ -11,11 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestPageDraws(t *testing.T) {
+func TestPoliciesAreDrawnSideBySide(t *testing.T) {
 	t.Parallel()
 	b := open(t, "")
 	require.Len(t, b.table(), 4)
 	require.NotEmpty(t, b.text("#timing"))
+	tops := eval[[]int](b, "[...document.querySelectorAll('article.policy')].map((e) => Math.round(e.getBoundingClientRect().top))")
+	require.Equal(t, tops[0], tops[1])
 	for i := range 4 {
 		require.Positive(t, b.pixels(i+1, allowedColour))
 		require.Positive(t, b.pixels(i+1, deniedColour))
@@ -111,7 +113,7 @@ func (b *tab) shift(key string) {
 	b.do(chromedp.KeyEvent(key, chromedp.KeyModifiers(kb.ModifierShift)))
 }
 
-// Colours of the charts in the light scheme, as CSS writes them.
+// Colours of the charts in the light scheme: red, green and blue.
 const (
 	allowedColour = "0,114,178"
 	deniedColour  = "213,94,0"
@@ -125,8 +127,9 @@ func (b *tab) pixels(policy int, colour string) int {
 		const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true });
 		copy.drawImage(canvas, 0, 0);
 		const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
+		const [red, green, blue] = [%s];
 		let n = 0;
-		for (let i = 0; i < data.length; i += 4) if (data.slice(i, i + 3).join() === %s) n++;
+		for (let i = 0; i < data.length; i += 4) if (data[i] === red && data[i + 1] === green && data[i + 2] === blue) n++;
 		return n;
-	})()`, policy, quote(colour))
+	})()`, policy, colour)
 }

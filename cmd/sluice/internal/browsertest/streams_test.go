@@ -41,21 +41,3 @@ func TestNumbersOfAKnownStream(t *testing.T) {
 		}
 	}
 }
-
-func TestSettingsOfTheRequests(t *testing.T) {
-	t.Parallel()
-	q := query{Specs: []string{"gcra 30/m"}, Stream: stream{Kind: "poisson", Requests: 2000, Length: 3600, Clients: 1, Seed: 1}, Reaction: "ignore"}
-	b := open(t, q.settings())
-	b.changes(func() { b.enter("#requests", "3000") })
-	b.changes(func() { b.enter("#length", "1800") })
-	b.changes(func() { b.enter("#clients", "7") })
-	b.changes(func() { b.enter("#seed", "42") })
-	q.Stream = stream{Kind: "poisson", Requests: 3000, Length: 1800, Clients: 7, Seed: 42}
-	b.requireTable(b.compare(q))
-
-	for range 2 {
-		before := b.table()
-		b.changes(func() { b.click("#new-seed") })
-		require.NotEqual(t, before, b.table())
-	}
-}
