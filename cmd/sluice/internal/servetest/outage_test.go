@@ -3,6 +3,7 @@ package servetest
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,7 +62,7 @@ func TestOutage(t *testing.T) {
 					p.request()
 					left, degraded := other.left(p.policy)
 					return !degraded && left == 0
-				}, testTimeout, time.Millisecond, "the third request of the day is charged to the store")
+				}, testTimeout, 10*time.Millisecond, "the third request of the day is charged to the store")
 			}
 		})
 	}
@@ -143,8 +144,8 @@ func requireUnavailable(t *testing.T, a answer) {
 // requireReady waits until /readyz has a status. /readyz reports the last probe.
 func (p *programWithPolicy) requireReady(status int) {
 	p.t.Helper()
-	require.Equal(p.t, http.StatusOK, curl(p.t, p.api+"/livez").StatusCode)
-	require.Eventually(p.t, func() bool { return curl(p.t, p.api+"/readyz").StatusCode == status }, testTimeout, 10*time.Millisecond)
+	require.Equal(p.t, http.StatusOK, get(p.t, p.api+"/livez"))
+	require.Eventually(p.t, func() bool { return get(p.t, p.api+"/readyz") == status }, testTimeout, 10*time.Millisecond)
 }
 
 // requireRecovery waits until the program uses the store again and 2 requests remain for its client:
@@ -160,14 +161,16 @@ func (p *programWithPolicy) requireRecovery() {
 // left returns how many requests remain for a client. degraded means that the store did not decide.
 func (p *programWithPolicy) left(client string) (left int, degraded bool) {
 	p.t.Helper()
-	a := curl(p.t, p.api+"/v1/peek", "-d", `{"key":"`+client+`"}`)
-	if a.StatusCode != http.StatusOK {
+	response, err := (&http.Client{Timeout: testTimeout}).Post(p.api+"/v1/peek", "application/json", strings.NewReader(`{"key":"`+client+`"}`))
+	require.NoError(p.t, err)
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
 		return 0, true
 	}
 	var decision struct {
 		Remaining int
 		Degraded  bool
 	}
-	require.NoError(p.t, json.Unmarshal([]byte(a.text), &decision))
+	require.NoError(p.t, json.NewDecoder(response.Body).Decode(&decision))
 	return decision.Remaining, decision.Degraded
 }
