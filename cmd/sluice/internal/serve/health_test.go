@@ -43,7 +43,7 @@ func TestHealthOfAStoreThatOnlyReads(t *testing.T) {
 }
 
 func TestHealthOfEachStore(t *testing.T) {
-	for _, store := range []string{"memory:", "sqlite:" + filepath.Join(t.TempDir(), "limits.db"), "redis://" + servers.Redis(t).Addr(), servers.Postgres(t).DSN()} {
+	for _, store := range []string{"memory:", "sqlite:" + filepath.Join(t.TempDir(), "limits.db"), "redis://" + servers.Redis(t).Addr(), newSchema(t)} {
 		w := startTestServer(t, oneByIP, on(store))
 		require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/readyz")).StatusCode, store)
 		for range 3 {
@@ -146,26 +146,33 @@ var stoppedStores = map[string]func(t *testing.T) (address string, start func())
 
 // TestStartWithoutTheStore: the failure policy decides until the store is available. Then the store does.
 func TestStartWithoutTheStore(t *testing.T) {
-	for name, newStore := range stoppedStores {
-		for policy, allowed := range map[compose.FailurePolicy]int{compose.FailOpen: 5, compose.FailLocal: 3} {
-			t.Run(fmt.Sprint(name, policy), func(t *testing.T) {
-				t.Parallel()
-				address, start := newStore(t)
-				w := startTestServer(t, oneByIP, on(address), withUpstream(t, hello), onFailure(policy))
-				require.Contains(t, w.logged.String(), "the store is unavailable; until it is available, --on-failure decides")
-				require.Equal(t, allowed, w.allowed(5))
-				require.Equal(t, readyWithout, fetch(t, w.apiURL("/readyz")).body)
-				start()
-				require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).body == readyWith }, testTimeout, 10*time.Millisecond)
-				require.Contains(t, w.logged.String(), "the store is available again")
-				require.Equal(t, 3, w.allowed(5), "nothing was used in the store before")
-				require.NotContains(t, w.logged.String(), "no such table")
-				require.NotContains(t, w.logged.String(), "does not exist")
+	for _, c := range []struct {
+		store   string
+		policy  compose.FailurePolicy
+		allowed int
+	}{
+		{"sqlite", compose.FailOpen, 5},
+		{"sqlite", compose.FailLocal, 3},
+		{"redis", compose.FailOpen, 5},
+		{"postgres", compose.FailLocal, 3},
+	} {
+		t.Run(fmt.Sprint(c.store, c.policy), func(t *testing.T) {
+			t.Parallel()
+			address, start := stoppedStores[c.store](t)
+			w := startTestServer(t, oneByIP, on(address), withUpstream(t, hello), onFailure(c.policy))
+			require.Contains(t, w.logged.String(), "the store is unavailable; until it is available, --on-failure decides")
+			require.Equal(t, c.allowed, w.allowed(5))
+			require.Equal(t, readyWithout, fetch(t, w.apiURL("/readyz")).body)
+			start()
+			require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).body == readyWith }, testTimeout, 10*time.Millisecond)
+			require.Contains(t, w.logged.String(), "the store is available again")
+			require.Equal(t, 3, w.allowed(5), "nothing was used in the store before")
+			require.NotContains(t, w.logged.String(), "no such table")
+			require.NotContains(t, w.logged.String(), "does not exist")
 
-				another := startTestServer(t, oneByIP, on(address), withUpstream(t, hello))
-				require.Equal(t, 0, another.allowed(2), "the quota was used in the store")
-			})
-		}
+			another := startTestServer(t, oneByIP, on(address), withUpstream(t, hello))
+			require.Equal(t, 0, another.allowed(2), "the quota was used in the store")
+		})
 	}
 }
 
@@ -246,7 +253,7 @@ func TestFailedPurgesAreLoggedAndCounted(t *testing.T) {
 
 // TestTheServerPurgesItsStore: the server removes expired records without any request.
 func TestTheServerPurgesItsStore(t *testing.T) {
-	file, dsn := filepath.Join(t.TempDir(), "limits.db"), servers.Postgres(t).DSN()
+	file, dsn := filepath.Join(t.TempDir(), "limits.db"), newSchema(t)
 	for address, expired := range map[string]func() (rows int){
 		"sqlite:" + file: func() (rows int) {
 			db, err := sql.Open("sqlite3", "file:"+file)

@@ -117,7 +117,7 @@ func TestReloadTimesOut(t *testing.T) {
 
 // TestRestartRefusesANewAlgorithm: otherwise each known client would get 500.
 func TestRestartRefusesANewAlgorithm(t *testing.T) {
-	for _, store := range []string{"sqlite:" + filepath.Join(t.TempDir(), "limits.db"), "redis://" + servers.Redis(t).Addr(), servers.Postgres(t).DSN()} {
+	for _, store := range []string{"sqlite:" + filepath.Join(t.TempDir(), "limits.db"), "redis://" + servers.Redis(t).Addr(), newSchema(t)} {
 		startTestServer(t, oneByIP, on(store)).Close()
 		for policy, fingerprintText := range map[string]string{"fixedwindow 3/h": "fixedwindow", "all(gcra 3/h; gcra 2/m)": "all(gcra; gcra)"} {
 			rules := strings.ReplaceAll(oneByIP, "gcra 3/h", policy)

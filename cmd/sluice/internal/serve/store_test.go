@@ -124,7 +124,7 @@ func withParameter(t *testing.T, address, name, value string) string {
 }
 
 func TestPostgres(t *testing.T) {
-	w := startTestServer(t, oneByIP, on(withParameter(t, servers.Postgres(t).DSN(), "sslpassword", "secret")), withUpstream(t, hello))
+	w := startTestServer(t, oneByIP, on(withParameter(t, newSchema(t), "sslpassword", "secret")), withUpstream(t, hello))
 	require.Equal(t, 3, w.allowed(4))
 	require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/readyz")).StatusCode)
 	require.Contains(t, w.decide("peek", `{"key":"127.0.0.1"}`).body, `"remaining":0`)
@@ -302,7 +302,7 @@ func TestErrorsAreLoggedWithoutKeys(t *testing.T) {
 
 // TestARoleThatMayNotCreateFunctions: the error at the start has the remedy.
 func TestARoleThatMayNotCreateFunctions(t *testing.T) {
-	ctx, server := t.Context(), servers.Postgres(t)
+	ctx, server := t.Context(), shared.Postgres(t)
 	owner, err := pgx.Connect(ctx, server.DSN())
 	require.NoError(t, err)
 	defer owner.Close(ctx)

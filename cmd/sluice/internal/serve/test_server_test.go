@@ -9,16 +9,41 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/internal/servers"
 )
+
+// shared has a PostgreSQL server for the tests that do not stop it.
+var shared servers.Shared
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	shared.Close()
+	os.Exit(code)
+}
+
+// newSchema creates a schema in the shared PostgreSQL server, and returns a connection string whose tables are
+// in it.
+func newSchema(t *testing.T) string {
+	t.Helper()
+	dsn, schema := shared.Postgres(t).DSN(), strings.ToLower(t.Name())
+	conn, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	defer conn.Close(t.Context())
+	_, err = conn.Exec(t.Context(), "CREATE SCHEMA "+schema)
+	require.NoError(t, err)
+	return withParameter(t, dsn, "search_path", schema)
+}
 
 // testTimeout is the longest time that a test waits. A test that passes waits less.
 const testTimeout = time.Minute
