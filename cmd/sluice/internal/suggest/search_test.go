@@ -64,6 +64,22 @@ func minutes(key string, counts ...int) (log []request) {
 	return log
 }
 
+// seconds returns requests of one key at these seconds after the start.
+func seconds(at ...int) (log []request) {
+	for _, second := range at {
+		log = append(log, after(time.Duration(second)*time.Second, "a"))
+	}
+	return log
+}
+
+// evenly returns n requests of one key, with a pause in seconds between two of them.
+func evenly(n, pause int) (log []request) {
+	for i := range n {
+		log = append(log, after(time.Duration(i*pause)*time.Second, "a"))
+	}
+	return log
+}
+
 func sorted(logs ...[]request) []request {
 	all := slices.Concat(logs...)
 	slices.SortStableFunc(all, func(a, b request) int { return a.at.Compare(b.at) })
@@ -87,10 +103,7 @@ func TestPeakOfTheBusiestMinute(t *testing.T) {
 
 // TestBucketOfSimultaneousRequests: 5 requests at one instant need a burst of 5, whatever the rate.
 func TestBucketOfSimultaneousRequests(t *testing.T) {
-	var log []request
-	for range 5 {
-		log = append(log, after(0, "a"))
-	}
+	log := evenly(5, 0)
 	for _, spec := range []string{"gcra ?/m", "tokenbucket ?/m", "tokenbucket ?/m refill=interval", "gcra 1/d burst=?", "tokenbucket 1/d burst=?"} {
 		require.EqualValues(t, 5, find(t, log, spec, "100%", suggest.OfRequests).Best.Number, spec)
 		require.EqualValues(t, 4, find(t, log, spec, "80%", suggest.OfRequests).Best.Number, spec)
@@ -152,10 +165,7 @@ func TestNoNumberMeetsTheGoal(t *testing.T) {
 // TestBurstThatTakesTooLongToRefill: at 1/1000d a burst of 53 refills in 145 years, and a larger one
 // is not valid.
 func TestBurstThatTakesTooLongToRefill(t *testing.T) {
-	var log []request
-	for range 60 {
-		log = append(log, after(0, "a"))
-	}
+	log := evenly(60, 0)
 	s := find(t, log, "gcra 1/1000d burst=?", "100%", suggest.OfRequests)
 	require.False(t, s.Found)
 	require.EqualValues(t, 53, s.Best.Number)
@@ -163,31 +173,22 @@ func TestBurstThatTakesTooLongToRefill(t *testing.T) {
 	s = find(t, log[:53], "gcra 1/1000d burst=?", "100%", suggest.OfRequests)
 	require.True(t, s.Found)
 	require.EqualValues(t, 53, s.Best.Number)
-	s = find(t, log[:1], "gcra ?/100000d burst=2", "100%", suggest.OfRequests)
-	require.EqualValues(t, 4, s.Best.Number, "with less, the burst takes longer than 146 years to refill")
+	for share, log := range map[string][]request{"100%": log[:1], "2%": evenly(100, 1)} {
+		s = find(t, log, "gcra ?/100000d burst=2", share, suggest.OfRequests)
+		require.EqualValues(t, 4, s.Best.Number, "with less, the burst takes longer than 146 years to refill")
+		require.Nil(t, s.Tighter)
+	}
 }
 
 // TestRateWithAFixedBurst: requests each second with a burst of 1 need one unit a second.
 func TestRateWithAFixedBurst(t *testing.T) {
-	var log []request
-	for i := range 100 {
-		log = append(log, after(time.Duration(i)*time.Second, "a"))
-	}
-	s := find(t, log, "gcra ?/m burst=1", "100%", suggest.OfRequests)
-	require.EqualValues(t, 60, s.Best.Number)
-
-	s = find(t, log, "gcra ?/100000d burst=2", "2%", suggest.OfRequests)
-	require.EqualValues(t, 4, s.Best.Number, "with less, the burst takes longer than 146 years to refill")
-	require.Nil(t, s.Tighter)
+	require.EqualValues(t, 60, find(t, evenly(100, 1), "gcra ?/m burst=1", "100%", suggest.OfRequests).Best.Number)
 }
 
 // TestLargerNumberThatDeniesMore: with refill=interval, 2 tokens every 20 seconds deny nothing here,
 // and 3 or more deny the last request, because a bucket that is full later refills later.
 func TestLargerNumberThatDeniesMore(t *testing.T) {
-	var log []request
-	for _, second := range []int{0, 5, 15, 35, 35, 40, 45} {
-		log = append(log, after(time.Duration(second)*time.Second, "a"))
-	}
+	log := seconds(0, 5, 15, 35, 35, 40, 45)
 	s := find(t, log, "tokenbucket ?/20s burst=3 refill=interval", "100%", suggest.OfRequests)
 	require.True(t, s.Found)
 	require.EqualValues(t, 2, s.Best.Number)
@@ -200,10 +201,7 @@ func TestLargerNumberThatDeniesMore(t *testing.T) {
 // TestSearchGoesOnBelowANumberThatMeetsTheGoal: bursts from 1 on deny 12, 9, 6, 3, 1, 2, 1 and 0
 // requests, and one may be denied. Bisection alone finds 7, because 4 and 6 deny more.
 func TestSearchGoesOnBelowANumberThatMeetsTheGoal(t *testing.T) {
-	var log []request
-	for _, second := range []int{0, 0, 7, 7, 13, 13, 27, 41, 45, 45, 45, 51, 56, 56, 56} {
-		log = append(log, after(time.Duration(second)*time.Second, "a"))
-	}
+	log := seconds(0, 0, 7, 7, 13, 13, 27, 41, 45, 45, 45, 51, 56, 56, 56)
 	const spec = "tokenbucket 5/20s burst=? refill=interval"
 	for burst, denied := range []int64{12, 9, 6, 3, 1, 2, 1, 0} {
 		require.Equal(t, denied, replayed(t, log, strings.Replace(spec, "?", strconv.Itoa(burst+1), 1)).Denied)
