@@ -110,6 +110,8 @@ func TestShutdownDelay(t *testing.T) {
 			require.Eventually(t, func() bool { return get(t, p.api+"/readyz") == http.StatusServiceUnavailable }, testTimeout, time.Millisecond)
 			require.Equal(t, http.StatusOK, get(t, p.api+"/livez"))
 			require.Equal(t, http.StatusOK, get(t, p.proxy))
+			require.Equal(t, http.StatusOK, curl(t, p.api+"/v1/allow", "-d", `{"key":"a"}`).StatusCode)
+			p.waitForLog(`msg="shutting down" delay=1h0m0s`)
 			p.signal(s)
 		}
 		require.Zero(t, p.exitCode())
