@@ -35,16 +35,6 @@ func TestProxyCanSendLegacyFields(t *testing.T) {
 	}
 }
 
-func TestProxyAndServiceShareQuota(t *testing.T) {
-	w := startTestServer(t, oneByIP, withUpstream(t, hello))
-	require.Equal(t, 1, w.allowed(1))
-	require.Contains(t, w.decide("peek", `{"key":"127.0.0.1"}`).body, `"remaining":2`)
-	require.Contains(t, w.decide("allow", `{"key":"127.0.0.1","cost":2}`).body, `"allowed":true`)
-	require.Equal(t, 0, w.allowed(1))
-	w.decide("reset", `{"key":"127.0.0.1"}`)
-	require.Equal(t, 3, w.allowed(4))
-}
-
 func TestProxyForwardsRequestsUnchanged(t *testing.T) {
 	seen := make(chan *http.Request, 1)
 	w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, r *http.Request) {

@@ -54,8 +54,12 @@ func TestFaultyReloadKeepsTheOldRules(t *testing.T) {
 		require.ErrorContains(t, w.Reload(t.Context()), want)
 	}
 	require.Equal(t, 3, w.allowed(4))
-	require.Contains(t, w.logged.String(), "reload failed; the old rules stay in force")
-	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_reloads_total{outcome="failed"} 4`)
+	w.rules.Store("rules: []\nbroken: yes\n")
+	require.Error(t, w.Reload(t.Context()))
+	const message = `msg="reload failed; the old rules stay in force" .*limits.yaml.* `
+	require.Regexp(t, message+`line=1 field=rules`, w.logged.String())
+	require.Regexp(t, message+`line=2 .*no field`, w.logged.String(), "each error has a line of the log")
+	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_reloads_total{outcome="failed"} 5`)
 }
 
 // TestTheLaterReadingWins: a reload reads the rules only after the reload before it has ended.

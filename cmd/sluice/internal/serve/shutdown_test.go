@@ -66,22 +66,6 @@ func TestShutdownLetsRequestsEnd(t *testing.T) {
 	require.NoError(t, w.ended())
 }
 
-// TestShutdownIsAnnounced: during the delay /readyz fails, and everything else is served.
-func TestShutdownIsAnnounced(t *testing.T) {
-	w := startTestServer(t, manyByIP, withUpstream(t, hello), func(o *Options) { o.ShutdownDelay = time.Hour })
-	w.stop()
-	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).StatusCode == http.StatusServiceUnavailable },
-		testTimeout, time.Millisecond)
-	for range 3 {
-		require.Equal(t, "hello", fetch(t, w.proxyURL("/")).body, "on a new connection")
-		require.Equal(t, http.StatusOK, w.decide("allow", `{"key":"127.0.0.1"}`).StatusCode)
-		require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/livez")).StatusCode)
-	}
-	require.Contains(t, w.logged.String(), `msg="shutting down" delay=1h0m0s`)
-	w.Close() // as a second signal does
-	require.NoError(t, w.ended())
-}
-
 // TestShutdownDelayEnds: after the delay the listeners close. After ErrInterrupted there is no delay.
 func TestShutdownDelayEnds(t *testing.T) {
 	for cause, delay := range map[error]time.Duration{nil: 5 * time.Second, ErrInterrupted: 0} {
