@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -109,40 +108,6 @@ func upstream(t *testing.T, h http.HandlerFunc) string {
 }
 
 func nothing(http.ResponseWriter, *http.Request) {}
-
-func TestServeReloadsAndEnds(t *testing.T) {
-	rules := "rules: [{name: client, policy: gcra %s, by: ip}]\n"
-	file := write(t, "limits.yaml", fmt.Sprintf(rules, "2/h"))
-	database := filepath.Join(t.TempDir(), "limits.db")
-	args := []string{"--config", file, "--upstream", upstream(t, nothing), "--listen", "127.0.0.1:0", "--store", "sqlite:" + database, "--decision-timeout", "1m"}
-	s := startServe(t, args...)
-	url := s.waitForLog(`msg=serving .*proxy=(\S+)`)
-	require.Equal(t, 200, status(t, url))
-	require.Equal(t, 200, status(t, url))
-	require.Equal(t, 429, status(t, url))
-
-	require.NoError(t, os.WriteFile(file, []byte("rules: []\nbroken: yes\n"), 0o644))
-	s.signal(syscall.SIGHUP)
-	s.waitForLog(`msg="reload failed; the old rules stay in force" .*limits.yaml.* line=1 field=rules`)
-	s.waitForLog(`line=2 .*no field`)
-	require.Equal(t, 429, status(t, url))
-
-	require.NoError(t, os.WriteFile(file, []byte(fmt.Sprintf(rules, "3/h")), 0o644))
-	s.signal(syscall.SIGHUP)
-	s.waitForLog("msg=reloaded")
-	require.Equal(t, 200, status(t, url), "2 were used of 3")
-	require.Equal(t, 429, status(t, url))
-
-	s.signal(syscall.SIGTERM)
-	s.waitForLog(`msg="shut down" cut=false`)
-	require.Zero(t, s.exitCode())
-
-	// What was used stays used when it starts again.
-	again := startServe(t, args...)
-	require.Equal(t, 429, status(t, again.waitForLog(`msg=serving .*proxy=(\S+)`)))
-	again.signal(os.Interrupt)
-	require.Zero(t, again.exitCode())
-}
 
 func TestServeEndsAtOnceWithASecondSignal(t *testing.T) {
 	there := make(chan struct{})
