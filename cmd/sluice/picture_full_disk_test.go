@@ -29,7 +29,7 @@ func TestPictureIsWrittenWholeOrNotAtAll(t *testing.T) {
 	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 2048, Max: before.Max}))
 	for _, name := range []string{"a.svg", "a.png"} {
 		path := filepath.Join(t.TempDir(), name)
-		exitCode, out, errs := sluice(t, fourLines, "suggest", "--out", path, "-")
+		exitCode, out, errs := sluice(t, fourLines, "suggest", "-p", "gcra ?/m", "--out", path, "-")
 		require.Equal(t, exitFailed, exitCode)
 		require.Contains(t, errs, "--out: write "+path)
 		require.Contains(t, out, "gcra 3/m", "the report is complete")

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"image/png"
 	"os"
 	"path/filepath"
 	"strings"
@@ -256,8 +255,7 @@ func TestCurveOfAGoalThatIsNotMet(t *testing.T) {
 }
 
 func TestCurveOfRulesIsDrawn(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "rules.PNG")
+	path := filepath.Join(t.TempDir(), "rules.svg")
 	ok(t, fourLines, "suggest", "--config", write(t, "limits.yaml", oneRule), "--out", path, "--untouched", "100%", "-")
-	_, err := png.Decode(bytes.NewReader(read(t, path)))
-	require.NoError(t, err)
+	require.Contains(t, string(read(t, path)), "rules of limits.yaml")
 }
