@@ -10,20 +10,20 @@ import (
 
 // Floors do not decide. The period is so long that no units come back during the test.
 func TestServerLimitersDecideCorrectly(t *testing.T) {
-	seen := map[string]bool{}
+	seen, sequence := map[string]bool{}, newSequence(100)
 	for _, w := range workloads() {
 		for _, c := range w.limiters {
 			if name := w.area + "/" + c.name; !seen[name] && !strings.HasPrefix(c.name, "floor") && c.name != sluiceOnRedisBoth.name {
 				seen[name] = true
-				t.Run(name, func(t *testing.T) { decidesCorrectly(t, c) })
+				t.Run(name, func(t *testing.T) { decidesCorrectly(t, c, sequence) })
 			}
 		}
 	}
 }
 
-func decidesCorrectly(t *testing.T, c serverLimiter) {
-	const keys, count, calls = 100, 5, 600
-	sequence, used := newSequence(keys), map[string]int64{}
+func decidesCorrectly(t *testing.T, c serverLimiter, sequence *sequence) {
+	const count, calls = 5, 600
+	used := map[string]int64{}
 	decide := c.open(t, count, 1000*time.Hour)
 	for i := range calls {
 		key := "oracle " + sequence.key(i)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +21,9 @@ type sequence struct {
 	order []uint32 // indexes of keys; a power of two of them, which repeat
 	calls []string // the keys in that order
 }
+
+// tenKeys is a sequence of ten keys for tests.
+var tenKeys = sync.OnceValue(func() *sequence { return newSequence(10) })
 
 const sequenceSeed = 20260101
 
@@ -56,11 +60,13 @@ type memoryLimiter struct {
 var inMemory = []memoryLimiter{sluiceMemory, sethvargoMemory, throttledMemory, ululeMemory, httprateMemory, rateMap}
 
 func TestSequenceIsUniform(t *testing.T) {
-	for _, keys := range []int{1, 1000, 100_000, 1_000_000} {
+	for _, keys := range []int{1, 1000, 300_000} {
 		sequence := newSequence(keys)
 		distinct, times := make(map[string]bool, keys), make([]int, keys)
 		for _, key := range sequence.keys {
-			require.Len(t, key, 16)
+			if len(key) != 16 {
+				t.Fatalf("key %q has %d bytes, not 16", key, len(key))
+			}
 			distinct[key] = true
 		}
 		require.Len(t, distinct, keys)
@@ -75,7 +81,7 @@ func TestSequenceIsUniform(t *testing.T) {
 			most = max(most, times[k])
 		}
 		// Of n keys drawn at random m times, n*(1-exp(-m/n)) come up.
-		expects := map[int]int{1: 1, 1000: 1000, 100_000: 99_997, 1_000_000: 649_567}[keys]
+		expects := map[int]int{1: 1, 1000: 1000, 300_000: 290_898}[keys]
 		require.InDelta(t, expects, touched, 0.005*float64(expects)+0.5)
 		require.Less(t, float64(most), 2*float64(len(sequence.order))/float64(keys)+16, "no key is hot")
 	}
@@ -115,11 +121,13 @@ func TestMemoryLimitersDecideCorrectly(t *testing.T) {
 const highLimit, highLimitPeriod = 1_000_000_000, 15 * time.Minute
 
 func TestHighLimitAllowsAllCalls(t *testing.T) {
-	sequence := newSequence(10)
+	sequence := tenKeys()
 	for _, s := range inMemory {
 		allow := s.open(t, highLimit, highLimitPeriod)
 		for i := range 100_000 {
-			require.True(t, allow(sequence.key(i)), s.name)
+			if !allow(sequence.key(i)) {
+				t.Fatalf("%s denied call %d", s.name, i)
+			}
 		}
 	}
 }

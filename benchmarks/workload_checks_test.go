@@ -11,7 +11,7 @@ import (
 
 // runFor runs four callers for 5ms and checks the result.
 func runFor(c serverLimiter, decide decideFunc) error {
-	p := loadGenerator{decide: decide, keys: newSequence(10), callers: 4, expects: isAllowed}.run(5 * time.Millisecond)
+	p := loadGenerator{decide: decide, keys: tenKeys(), callers: 4, expects: isAllowed}.run(5 * time.Millisecond)
 	return c.check(p)
 }
 
@@ -42,7 +42,7 @@ func TestEveryCallHasADeadline(t *testing.T) {
 		return true, nil
 	}
 	for _, keeps := range []bool{false, true} {
-		c := loadGenerator{decide: needsDeadline, keys: newSequence(10), callers: 2, expects: isAllowed, sharesContext: keeps}
+		c := loadGenerator{decide: needsDeadline, keys: tenKeys(), callers: 2, expects: isAllowed, sharesContext: keeps}
 		p := c.run(5 * time.Millisecond)
 		require.NoError(t, serverLimiter{}.check(p))
 		require.Positive(t, p.Calls)

@@ -33,7 +33,7 @@ type message struct {
 }
 
 // maxPipeline is how many requests the proxy reads ahead on a connection.
-const maxPipeline = 4096
+const maxPipeline = 256
 
 // forward forwards messages until one of the connections is closed.
 func (p *Proxy) forward(client net.Conn) {

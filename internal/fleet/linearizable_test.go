@@ -102,7 +102,7 @@ func newSharedMemory(t *testing.T) sharedMemory {
 func TestHistoriesAreLinearizableOnEachStore(t *testing.T) {
 	forEachStore(t, func(t *testing.T, open func() storage.Store) {
 		shared, stores := newSharedMemory(t), []storage.Store{open(), open(), open()}
-		for i := range 20 {
+		for i := range 10 {
 			workload := i % 2 // the workloads with one key
 			require.True(t, legal(t, workload, history(t, shared, stores, workload, 0)))
 		}
@@ -133,7 +133,7 @@ func TestFaultyStoresAreNotLinearizable(t *testing.T) {
 				s := fault.wrap(shared, faulty)
 				return legal(t, 1, history(t, shared, []storage.Store{s, s, s}, 1, fault.leap))
 			}
-			for range 50 {
+			for range 10 {
 				require.True(t, record(false))
 			}
 			for tries := 1; illegal == 0; tries++ { // conflicts are random; one history is enough

@@ -16,7 +16,7 @@ import (
 // A key uses up its limit and must wait for a minute. Then a flood of new keys arrives, 50,000 a
 // second. Each of them uses little of its limit, but its state expires later.
 func TestFloodDoesNotEvictAnExhaustedKey(t *testing.T) {
-	const maxKeys, flood, spacing, wait = 30_000, 120_000, 20 * time.Microsecond, time.Minute
+	const maxKeys, flood, spacing, wait = 30_000, 90_000, 20 * time.Microsecond, time.Minute
 	store, heap := &memstore.Store{MaxKeys: maxKeys}, heapInUse()
 	used(t, store, epoch, "exhausted", wait, storage.UsedUp)
 	for i := range flood {

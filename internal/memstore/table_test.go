@@ -84,9 +84,9 @@ func (t *table) checkLongStates(test *testing.T) {
 }
 
 func TestTableStaysConsistent(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range uint64(2) {
 		random, table, want := rand.New(rand.NewPCG(seed, 1)), &table{counters: new(counters)}, map[hash]wantEntry{}
-		hashes := 400 << (seed % 2 * 2)
+		hashes := 400 << (seed * 2)
 		removals := 3
 		for step := range 8_000 {
 			if step%2000 == 1000 {

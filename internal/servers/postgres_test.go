@@ -9,28 +9,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestPostgresKeepsCommits(t *testing.T) {
-	s := Postgres(t)
+func TestPostgresTakesSettingsAndKeepsCommits(t *testing.T) {
+	s := Postgres(t, "max_connections = 7")
 	execute(t, connect(t, s.DSN()), "CREATE TABLE kept AS SELECT 1 AS n")
 	for _, end := range []func(){s.Kill, s.Stop} {
 		end()
 		require.NoError(t, s.Start())
 		var n int
-		require.NoError(t, connect(t, s.DSN()).QueryRow(t.Context(), "SELECT n FROM kept").Scan(&n))
+		var setting string
+		require.NoError(t, connect(t, s.DSN()).QueryRow(t.Context(), "SELECT n, current_setting('max_connections') FROM kept").Scan(&n, &setting))
 		require.Equal(t, 1, n)
+		require.Equal(t, "7", setting)
 	}
-}
-
-func TestPostgresTakesSettings(t *testing.T) {
-	s := Postgres(t, "max_connections = 7")
-	var setting string
-	require.NoError(t, connect(t, s.DSN()).QueryRow(t.Context(), "SHOW max_connections").Scan(&setting))
-	require.Equal(t, "7", setting)
 }
 
 // The process that serves a connection is a child of the started process.
 func TestPausedPostgresDoesNotAnswerOpenConnections(t *testing.T) {
-	s := Postgres(t)
+	s := shared.Postgres(t)
 	conn := connect(t, s.DSN())
 	answered := make(chan error, 1)
 	s.Pause()

@@ -65,8 +65,7 @@ func TestPausedServerCanBeStoppedAndKilled(t *testing.T) {
 }
 
 func TestPortInUseIsDetected(t *testing.T) {
-	redis, postgres := Redis(t), Postgres(t)
-	bouncer := PgBouncer(t, shared.Postgres(t))
+	redis, postgres, bouncer := Redis(t), shared.Postgres(t), PgBouncer(t, shared.Postgres(t))
 	for _, s := range []*Process{&redis.Process, &postgres.Process, &bouncer.Process} {
 		s.Stop()
 		listener, err := net.Listen("tcp", s.Addr())

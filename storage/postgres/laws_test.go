@@ -1,7 +1,7 @@
 // The tests of this package promise:
 //
 //   - The store obeys the laws of package storagetest with prepared statements, in text format and
-//     behind PgBouncer (laws_test.go, rows_test.go, outage_test.go), and each fault in a statement
+//     behind PgBouncer (laws_test.go, rows_test.go), and each fault in a statement
 //     breaks a law (run_test.go).
 //   - A swap and a batch are one round trip each (round_trips_test.go), find rows by their keys
 //     (plan_test.go) and update existing rows without writing an index (purge_test.go).
@@ -18,10 +18,12 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -51,29 +53,40 @@ func open(t *testing.T, db postgres.DB, o postgres.Options) *postgres.Store {
 	return s
 }
 
-// harness returns a pair of stores on tables that no other test uses. Their lock timeout is so long
-// that only a deadlock can refuse a request, and not a busy machine. The server detects a deadlock in
-// a second.
-func harness(p *pgxpool.Pool) func(t *testing.T) storagetest.Harness {
-	return func(t *testing.T) storagetest.Harness {
-		table := fmt.Sprintf("laws %d", tables.Add(1))
-		s, other := open(t, p, postgres.Options{Table: table}), open(t, p, postgres.Options{Table: table + `"`, Schema: "public"})
+// newPair returns a pair of stores on tables that no other test uses, and the quoted names of the tables. Their
+// lock timeout is so long that only a deadlock can refuse a request, and not a busy machine. The server detects
+// a deadlock in a second.
+func newPair(t *testing.T, p *pgxpool.Pool) (h storagetest.Harness, names []string) {
+	table := fmt.Sprintf("laws %d", tables.Add(1))
+	var stores []*postgres.Store
+	for _, o := range []postgres.Options{{Table: table}, {Table: table + `"`, Schema: "public"}} {
+		s := open(t, p, o)
 		s.SetLockTimeout(time.Minute)
-		other.SetLockTimeout(time.Minute)
-		return storagetest.Harness{
-			Store: s,
-			Other: other,
-			Advance: func(d time.Duration) {
-				for _, t2 := range []string{`"` + table + `"`, `"` + table + `"""`} {
-					_, err := p.Exec(context.Background(), "UPDATE "+t2+" SET expires_at = expires_at - $1::interval, purge_at = purge_at - $1::interval", d)
-					require.NoError(t, err)
-				}
-			},
-			Slack: time.Microsecond,
+		stores, names = append(stores, s), append(names, pgx.Identifier{o.Table}.Sanitize())
+	}
+	advance := func(d time.Duration) {
+		for _, name := range names {
+			_, err := p.Exec(context.Background(), "UPDATE "+name+" SET expires_at = expires_at - $1::interval, purge_at = purge_at - $1::interval", d)
+			require.NoError(t, err)
 		}
 	}
+	return storagetest.Harness{Store: stores[0], Other: stores[1], Advance: advance, Slack: time.Microsecond}, names
 }
 
 func TestLaws(t *testing.T) {
-	storagetest.Run(t, harness(newPool(t, shared.Postgres(t).DSN())))
+	for name, dsn := range map[string]string{
+		"prepared statements":    shared.Postgres(t).DSN(),
+		"text format":            shared.Postgres(t).DSN() + "&default_query_exec_mode=simple_protocol&bytea_output=escape",
+		"exec, behind PgBouncer": shared.PgBouncer(t).DSN() + "&default_query_exec_mode=exec",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPool(t, dsn)
+			h, tables := newPair(t, p)
+			storagetest.Run(t, func(t *testing.T) storagetest.Harness { // it takes long to create the tables for each law
+				_, err := p.Exec(t.Context(), "TRUNCATE "+strings.Join(tables, ", "))
+				require.NoError(t, err)
+				return h
+			})
+		})
+	}
 }

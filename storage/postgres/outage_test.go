@@ -18,12 +18,7 @@ import (
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/postgres"
-	"github.com/sluice-go/sluice/storage/storagetest"
 )
-
-func TestLawsBehindPgBouncer(t *testing.T) {
-	storagetest.Run(t, harness(newPool(t, shared.PgBouncer(t).DSN()+"&default_query_exec_mode=exec")))
-}
 
 func TestTimeoutsOfTheSessionAreContention(t *testing.T) {
 	for _, setting := range []string{"statement_timeout", "lock_timeout"} {

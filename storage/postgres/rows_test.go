@@ -10,19 +10,10 @@ import (
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/postgres"
-	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
 // Without prepared statements the reply is in text format. The format of bytea is a setting of the
 // session.
-func TestLawsInTextFormat(t *testing.T) {
-	for _, mode := range []string{"exec", "simple_protocol"} {
-		t.Run(mode, func(t *testing.T) {
-			storagetest.Run(t, harness(newPool(t, shared.Postgres(t).DSN()+"&bytea_output=escape&default_query_exec_mode="+mode)))
-		})
-	}
-}
-
 func TestAllBytesAreReadInTextFormat(t *testing.T) {
 	all := make([]byte, 0, 256)
 	for b := range 256 {

@@ -113,6 +113,7 @@ func startTraffic(t *testing.T, limiter *compose.Limiter[string], key string) *t
 				case d.Allowed:
 					p.admitted.Add(1)
 				}
+				time.Sleep(time.Millisecond) // leaves the processor to the servers
 			}
 		})
 	}

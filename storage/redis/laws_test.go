@@ -78,9 +78,8 @@ func advance(t *testing.T, client goredis.UniversalClient, prefix string, d time
 func TestLaws(t *testing.T) {
 	server := shared.Redis(t)
 	for name, o := range map[string]*goredis.Options{
-		"default options":         {Addr: server.Addr()},
-		"ContextTimeoutEnabled":   {Addr: server.Addr(), ContextTimeoutEnabled: true},
-		"unix socket, protocol 2": {Network: "unix", Addr: server.Socket(), Protocol: 2},
+		"default options": {Addr: server.Addr()},
+		"unix socket, protocol 2, ContextTimeoutEnabled": {Network: "unix", Addr: server.Socket(), Protocol: 2, ContextTimeoutEnabled: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := goredis.NewClient(o)

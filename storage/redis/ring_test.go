@@ -30,7 +30,7 @@ func TestSilentServerOfARingFailsOnlyItsKeys(t *testing.T) {
 	defer silent.Resume()
 	load := startTraffic(t, limiter, onSilent)
 	defer load.stop()
-	for until := time.Now().Add(3 * time.Second); time.Now().Before(until); {
+	for until := time.Now().Add(3 * time.Second); time.Now().Before(until); time.Sleep(time.Millisecond) {
 		_, err := limiter.Allow(t.Context(), onWorking)
 		require.NoError(t, err)
 	}
