@@ -39,10 +39,10 @@ func (s *PostgresServer) create(settings []string) error {
 		if text, err := initdb.CombinedOutput(); err != nil {
 			return fmt.Errorf("initdb: %w\n%s", err, text)
 		}
-		single := s.command(server, "--single", "-D", "data", "-F", "postgres")
-		single.Stdin = strings.NewReader("CREATE DATABASE sluice;\n")
+		single := s.command(server, "--single", "-D", "data", "-F", "template1")
+		single.Stdin = strings.NewReader("ALTER DATABASE postgres RENAME TO sluice;\n") // a new database would take longer
 		if text, err := single.CombinedOutput(); err != nil {
-			return fmt.Errorf("create database: %w\n%s", err, text)
+			return fmt.Errorf("rename database: %w\n%s", err, text)
 		}
 		lines := append([]string{"fsync = off", "full_page_writes = off", "shared_buffers = 32MB"}, settings...)
 		return s.writeFile("data/postgresql.auto.conf", strings.Join(lines, "\n")+"\n")
