@@ -48,29 +48,26 @@ func requireKinds(t *testing.T, err error, kinds ...error) {
 // leaves the outcome unknown, and so does the end of the server.
 func TestErrorCodesAreClassified(t *testing.T) {
 	for _, c := range []struct {
-		codes []string
-		kinds []error
+		severity string
+		codes    []string
+		kinds    []error
 	}{
-		{[]string{"08P01", "08006", "08007", "58000", "", "5"}, []error{storage.ErrUnavailable}},
-		{[]string{"40003"}, []error{storage.ErrUnavailable}},
-		{[]string{"53300", "57P01", "57P03", "25006"}, []error{storage.ErrUnavailable, storage.ErrNotApplied}},
-		{[]string{"40001", "40P01", "55P03", "57014"}, []error{storage.ErrContended, storage.ErrNotApplied}},
-		{[]string{"42P01", "42501", "23514", "XX000"}, []error{storage.ErrNotApplied}},
+		{"PANIC", []string{"53100"}, []error{storage.ErrUnavailable}},
+		{"FATAL", []string{"08P01", "08006", "08007", "58000", "", "5"}, []error{storage.ErrUnavailable}},
+		{"FATAL", []string{"40003"}, []error{storage.ErrUnavailable}},
+		{"FATAL", []string{"53300", "57P01", "57P03", "25006"}, []error{storage.ErrUnavailable, storage.ErrNotApplied}},
+		{"FATAL", []string{"40001", "40P01", "55P03", "57014"}, []error{storage.ErrContended, storage.ErrNotApplied}},
+		{"FATAL", []string{"42P01", "42501", "23514", "XX000"}, []error{storage.ErrNotApplied}},
 	} {
 		for _, code := range c.codes {
 			t.Run(fmt.Sprintf("%q", code), func(t *testing.T) {
-				s, err := postgres.New(failingDB{&pgconn.PgError{Severity: "FATAL", Code: code, Message: "no"}}, postgres.Options{})
+				s, err := postgres.New(failingDB{&pgconn.PgError{Severity: "in any language", SeverityUnlocalized: c.severity, Code: code, Message: "no"}}, postgres.Options{})
 				require.NoError(t, err)
 				_, _, err = s.CompareAndSwap(t.Context(), creating("a")...)
 				requireKinds(t, err, c.kinds...)
 			})
 		}
 	}
-	full := &pgconn.PgError{Severity: "PANIK", SeverityUnlocalized: "PANIC", Code: "53100", Message: "no space left"}
-	s, err := postgres.New(failingDB{full}, postgres.Options{})
-	require.NoError(t, err)
-	_, _, err = s.CompareAndSwap(t.Context(), creating("a")...)
-	requireKinds(t, err, storage.ErrUnavailable)
 }
 
 // The error is not ErrUnavailable, so the engine does not retry.

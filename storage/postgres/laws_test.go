@@ -73,6 +73,7 @@ func newPair(t *testing.T, p *pgxpool.Pool) (h storagetest.Harness, names []stri
 	return storagetest.Harness{Store: stores[0], Other: stores[1], Advance: advance, Slack: time.Microsecond}, names
 }
 
+// Without prepared statements the reply is in text format. The format of bytea is a setting of the session.
 func TestLaws(t *testing.T) {
 	for name, dsn := range map[string]string{
 		"prepared statements":    shared.Postgres(t).DSN(),

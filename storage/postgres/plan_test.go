@@ -13,11 +13,16 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// The plan must be the same with and without statistics of the table. A generic plan must be the same
-// if the table was empty when it was made.
-func TestRowsAreFoundByTheirKeys(t *testing.T) {
+// The plan of a swap, a load and a purge must be the same with and without statistics of the table, and if all
+// records or no records are due. A generic plan must be the same if the table was empty when it was made.
+func TestRowsAreFoundByAnIndex(t *testing.T) {
 	ctx, p := context.Background(), newPool(t, shared.Postgres(t).DSN()+"&default_query_exec_mode=simple_protocol&pool_max_conns=1")
 	s, table := newStore(t, p)
+	type statement struct{ sql, arguments, index string }
+	statements := []statement{{s.PurgeSQL(), "200, 1000, NULL", "using " + table + "_purge_at"}}
+	for _, keys := range []int{1, 2, 64} {
+		statements = append(statements, statement{s.SwapSQL(), swapArgs(keys), table + "_pkey"}, statement{s.LoadSQL(), loadArgs(keys), table + "_pkey"})
+	}
 	const generic, custom = "force_generic_plan", "force_custom_plan"
 	for _, c := range []struct {
 		prepare string
@@ -26,17 +31,17 @@ func TestRowsAreFoundByTheirKeys(t *testing.T) {
 		{"ALTER TABLE " + table + " SET (autovacuum_enabled = off)", []string{generic}},
 		{fill(table, 20_000), []string{generic, custom}},
 		{"ANALYZE " + table, []string{generic, custom}},
+		{"UPDATE " + table + " SET expires_at = '2001-01-01', purge_at = '2001-01-01'", []string{generic, custom}},
+		{"ANALYZE " + table, []string{generic, custom}},
 		{"TRUNCATE " + table + "; " + fill(table, 5_000) + "; ANALYZE " + table, []string{generic, custom}},
 	} {
 		_, err := p.Exec(ctx, c.prepare)
 		require.NoError(t, err)
 		for _, mode := range c.modes {
-			for _, keys := range []int{1, 2, 64} {
-				for statement, arguments := range map[string]string{s.SwapSQL(): swapArgs(keys), s.LoadSQL(): loadArgs(keys)} {
-					text := plan(t, p, mode, statement, arguments)
-					require.NotContains(t, text, "Seq Scan on "+table, "%s, %d keys, after %s", mode, keys, c.prepare)
-					require.Contains(t, text, table+"_pkey")
-				}
+			for _, statement := range statements {
+				text := plan(t, p, mode, statement.sql, statement.arguments)
+				require.NotContains(t, text, "Seq Scan on "+table, "%s, after %s", mode, c.prepare)
+				require.Contains(t, text, statement.index)
 			}
 		}
 	}
@@ -68,31 +73,6 @@ func TestRunFindsRowsByTheirKeys(t *testing.T) {
 		require.Equal(t, before, scans, "%d rows", rows)
 		require.GreaterOrEqual(t, lookups, 50)
 		require.NoError(t, tx.Rollback(ctx))
-	}
-}
-
-// The plan must be the same if all records or no records are due, with and without statistics.
-func TestPurgeFindsRecordsByTheIndex(t *testing.T) {
-	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN()+"&default_query_exec_mode=simple_protocol&pool_max_conns=1")
-	s, table := newStore(t, p)
-	const generic, custom = "force_generic_plan", "force_custom_plan"
-	for _, c := range []struct {
-		prepare string
-		modes   []string
-	}{
-		{"ALTER TABLE " + table + " SET (autovacuum_enabled = off)", []string{generic}},
-		{fill(table, 20_000), []string{generic, custom}},
-		{"ANALYZE " + table, []string{generic, custom}},
-		{"UPDATE " + table + " SET expires_at = '2001-01-01', purge_at = '2001-01-01'", []string{generic, custom}},
-		{"ANALYZE " + table, []string{generic, custom}},
-	} {
-		_, err := p.Exec(ctx, c.prepare)
-		require.NoError(t, err)
-		for _, mode := range c.modes {
-			text := plan(t, p, mode, s.PurgeSQL(), "200, 1000, NULL")
-			require.NotContains(t, text, "Seq Scan on "+table, "%s, after %s", mode, c.prepare)
-			require.Contains(t, text, "using "+table+"_purge_at")
-		}
 	}
 }
 

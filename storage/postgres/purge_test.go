@@ -36,6 +36,15 @@ func swap(t *testing.T, s *postgres.Store, swaps []storage.Swap) {
 	require.True(t, swapped)
 }
 
+// updates returns how many rows of a table a transaction has updated, and how many of them with HOT updates.
+func updates(t *testing.T, tx pgx.Tx, table string) []int {
+	t.Helper()
+	const sql = "SELECT pg_stat_get_xact_tuples_updated(c), pg_stat_get_xact_tuples_hot_updated(c) FROM CAST($1::text AS regclass) AS c"
+	var updated, hot int
+	require.NoError(t, tx.QueryRow(t.Context(), sql, table).Scan(&updated, &hot))
+	return []int{updated, hot}
+}
+
 // A HOT update writes no index.
 func TestSwapOfAnExistingRecordIsAHotUpdate(t *testing.T) {
 	const records = 20 // a page has space for twice as many
@@ -72,9 +81,7 @@ func TestSwapOfAnExistingRecordIsAHotUpdate(t *testing.T) {
 			}
 			tx := begin(t, newPool(t, shared.Postgres(t).DSN())) // a session whose counters are 0
 			swap(t, storeIn(t, tx, table), swaps)
-			var updated, hot int
-			require.NoError(t, tx.QueryRow(ctx, "SELECT pg_stat_get_xact_tuples_updated(c), pg_stat_get_xact_tuples_hot_updated(c) FROM CAST($1::text AS regclass) AS c", table).Scan(&updated, &hot))
-			require.Equal(t, []int{records, c.hot}, []int{updated, hot})
+			require.Equal(t, []int{records, c.hot}, updates(t, tx, table))
 		})
 	}
 }
@@ -104,9 +111,7 @@ func TestRunOnExistingRecordsIsAHotUpdate(t *testing.T) {
 			}
 			storeIn(t, tx, table).Run(ctx, b)
 			require.NoError(t, b.Err)
-			var updated, hot int
-			require.NoError(t, tx.QueryRow(ctx, "SELECT pg_stat_get_xact_tuples_updated(c), pg_stat_get_xact_tuples_hot_updated(c) FROM CAST($1::text AS regclass) AS c", table).Scan(&updated, &hot))
-			require.Equal(t, want, []int{updated, hot})
+			require.Equal(t, want, updates(t, tx, table))
 			require.NoError(t, tx.Rollback(ctx))
 		}
 	}

@@ -9,57 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
-	"github.com/sluice-go/sluice/storage/postgres"
 )
-
-// Without prepared statements the reply is in text format. The format of bytea is a setting of the
-// session.
-func TestAllBytesAreReadInTextFormat(t *testing.T) {
-	all := make([]byte, 0, 256)
-	for b := range 256 {
-		all = append(all, byte(b))
-	}
-	for _, form := range []string{"hex", "escape"} {
-		t.Run(form, func(t *testing.T) {
-			s, _ := newStore(t, newPool(t, shared.Postgres(t).DSN()+"&default_query_exec_mode=exec&bytea_output="+form))
-			for _, state := range [][]byte{{}, all, []byte(`\x41`), []byte(`\\000\`), []byte("12\x013"), []byte(`\`)} {
-				requireRoundTrip(t, s, creating("\xff\x00" + string(state))[0], state)
-			}
-		})
-	}
-}
-
-// requireRoundTrip checks that Load and a conflict return the state that was written.
-func requireRoundTrip(t *testing.T, s *postgres.Store, swap storage.Swap, state []byte) {
-	t.Helper()
-	swap.New.State = state
-	_, swapped, err := s.CompareAndSwap(t.Context(), swap)
-	require.NoError(t, err)
-	require.True(t, swapped)
-	current, swapped, err := s.CompareAndSwap(t.Context(), swap)
-	require.NoError(t, err)
-	require.False(t, swapped)
-	require.Equal(t, state, current[0].State)
-	records, err := s.Load(t.Context(), swap.Key)
-	require.NoError(t, err)
-	require.Equal(t, state, records[0].State)
-}
-
-// A caller may modify a returned state. The other states must not change.
-func TestRecordsOfOneKeyShareNoMemory(t *testing.T) {
-	for _, mode := range []string{"cache_statement", "simple_protocol"} {
-		t.Run(mode, func(t *testing.T) {
-			s, _ := newStore(t, newPool(t, shared.Postgres(t).DSN()+"&default_query_exec_mode="+mode))
-			a := creating("a")
-			_, _, err := s.CompareAndSwap(t.Context(), a...)
-			require.NoError(t, err)
-			records, err := s.Load(t.Context(), "a", "absent", "a")
-			require.NoError(t, err)
-			clear(records[0].State)
-			require.Equal(t, []storage.Record{{}, a[0].New}, records[1:])
-		})
-	}
-}
 
 // The next statements on the connection must not change the returned states.
 func TestStatesAreValidAfterFurtherStatements(t *testing.T) {

@@ -189,28 +189,7 @@ func TestRunOfOneRequestWithAKeyThatIsCreatedMeanwhile(t *testing.T) {
 	require.Equal(t, first.Version, b.Found[0].Version)
 }
 
-func TestRunTreatsAnExpiredRecordAsAbsent(t *testing.T) {
-	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
-	for name, run := range map[string]func(*testing.T, ...string) *driver.Batch{
-		"a": requestEach, "b": func(t *testing.T, key ...string) *driver.Batch { return requestEach(t, key[0], "other") }, "c": oneRequest,
-	} {
-		s, table := newStore(t, p)
-		for range 2 {
-			s.Run(ctx, run(t, name))
-		}
-		_, err := p.Exec(ctx, "UPDATE "+table+" SET expires_at = clock_timestamp()")
-		require.NoError(t, err)
-		b := run(t, name)
-		s.Run(ctx, b)
-		require.Zero(t, b.Found[0])
-		require.Equal(t, 1, b.Requests[0].Applied)
-		records, err := s.Load(ctx, name)
-		require.NoError(t, err)
-		require.Equal(t, b.Version, records[0].Version)
-	}
-}
-
-// So the time of a batch is not before the states that other transactions stored.
+// The time of a batch is not before the states that other transactions stored.
 func TestRunReadsTheClockWhenAllKeysAreLocked(t *testing.T) {
 	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
 	for _, batch := range []func(*testing.T, ...string) *driver.Batch{requestEach, oneRequest} {
@@ -420,21 +399,4 @@ func serverTime(t *testing.T, s *postgres.Store) time.Time {
 	s.Run(t.Context(), b)
 	require.NoError(t, b.Err)
 	return b.At
-}
-
-func TestPeeksReturnRecordsAndTheTime(t *testing.T) {
-	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
-	s, _ := newStore(t, p)
-	swaps := creating("a", "b")
-	_, _, err := s.CompareAndSwap(ctx, swaps...)
-	require.NoError(t, err)
-	before := serverTime(t, s)
-	b := requestEach(t, "b", "none", "a")
-	for i := range b.Requests {
-		b.Requests[i].Uses[0].Op = driver.Peek
-	}
-	s.Run(ctx, b)
-	require.NoError(t, b.Err)
-	require.Equal(t, []storage.Record{swaps[1].New, {}, swaps[0].New}, b.Found)
-	require.False(t, b.At.Before(before) || b.At.After(serverTime(t, s)))
 }
