@@ -4,15 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"strconv"
 	"testing"
-	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/internal/engine"
-	"github.com/sluice-go/sluice/internal/engine/enginetest"
 	"github.com/sluice-go/sluice/internal/faultproxy"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
@@ -101,38 +97,4 @@ func TestClientNeverRetriesAWriteAfterUnknownScript(t *testing.T) {
 			swapWithFault(t, s, direct, proxy, faultproxy.Fault{At: 2, Kind: kind})
 		})
 	}
-}
-
-func TestFaultDoesNotChangeWhatDecisionsStore(t *testing.T) {
-	t.Parallel()
-	for name, connect := range retryingClients {
-		for _, kind := range faultproxy.Kinds() {
-			t.Run(name+", "+kind.String(), func(t *testing.T) {
-				t.Parallel()
-				s, direct, proxy := proxied(t, shared.Redis(t), connect)
-				e := engine.New(s, engine.Options{Timeout: longTimeout})
-				const times = 3
-				for at := 1; at <= times; at++ {
-					key := strconv.Itoa(at)
-					proxy.Plan(faultproxy.Fault{At: at, Kind: kind})
-					for i := range times {
-						_, err := enginetest.Do(t.Context(), e, []string{key}, increment)
-						require.NoError(t, err)
-						require.Equal(t, strconv.Itoa(i+1), stored(t, direct, key))
-					}
-					waitFor(t, func() bool { return len(proxy.Hits()) == 1 })
-					require.Equal(t, strconv.Itoa(times), stored(t, direct, key))
-				}
-			})
-		}
-	}
-}
-
-// increment adds one to the number under each key.
-func increment(_ time.Time, found [][]byte, next []driver.Change) error {
-	for i := range next {
-		n, _ := strconv.Atoi(string(found[i])) // 0 for an absent key
-		next[i] = driver.Change{Verb: driver.Put, State: []byte(strconv.Itoa(n + 1))}
-	}
-	return nil
 }

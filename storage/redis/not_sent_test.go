@@ -30,14 +30,8 @@ func TestFailedHandshakeSendsNoCommand(t *testing.T) {
 		},
 	} {
 		for call, do := range map[string]func(context.Context, *redis.Store) error{
-			"swap": func(ctx context.Context, s *redis.Store) error {
-				_, _, err := s.CompareAndSwap(ctx, creating("a", "x"))
-				return err
-			},
-			"swap of two": func(ctx context.Context, s *redis.Store) error {
-				_, _, err := s.CompareAndSwap(ctx, creating(driver.Key("g", "a"), "x"), creating(driver.Key("g", "b"), "x"))
-				return err
-			},
+			"swap":        func(ctx context.Context, s *redis.Store) error { return calls(s)["swap"](ctx) },
+			"swap of two": func(ctx context.Context, s *redis.Store) error { return calls(s)["swap of two"](ctx) },
 			"run": func(ctx context.Context, s *redis.Store) error {
 				ctx, cancel := context.WithTimeout(ctx, shortTimeout)
 				defer cancel()

@@ -120,20 +120,29 @@ func TestForeignValuesAreErrors(t *testing.T) {
 	}
 }
 
-func TestRefusedWriteIsNotReportedAsASwap(t *testing.T) {
-	client := newClientOf(t, shared.Redis(t), "no-set-psetex", allBut("set", "psetex")...)
-	for _, keys := range []int{1, 2} {
-		name := strconv.Itoa(keys)
-		for _, ttl := range []time.Duration{0, time.Hour} {
-			s := open(t, client, fmt.Sprint(t.Name(), name, ttl))
+func TestRefusedSwapWritesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		refused []string // commands
+		ttl     time.Duration
+		until   time.Time
+	}{
+		"without a TTL": {refused: []string{"set", "psetex"}},
+		"with a TTL":    {refused: []string{"set", "psetex"}, ttl: time.Hour},
+		"with an Until": {refused: []string{"time"}, ttl: time.Hour, until: time.Now()},
+	} {
+		client := newClientOf(t, shared.Redis(t), "no-"+strings.Join(c.refused, "-"), allBut(c.refused...)...)
+		for keys := 1; keys <= 2; keys++ {
+			s := open(t, client, fmt.Sprint(t.Name(), name, keys))
 			swaps := creatingN(keys, "a")
 			for i := range swaps {
-				swaps[i].TTL = ttl
+				swaps[i].TTL, swaps[i].Until = c.ttl, c.until
 			}
 			_, swapped, err := s.CompareAndSwap(t.Context(), swaps...)
 			require.False(t, swapped)
 			require.ErrorIs(t, err, storage.ErrNotApplied)
+			require.NotErrorIs(t, err, storage.ErrUnavailable)
 			require.ErrorContains(t, err, "The user")
+			require.Empty(t, stored(t, s, "a"))
 		}
 	}
 }
@@ -240,24 +249,6 @@ func TestTTLsAndUntilsAreRoundedUp(t *testing.T) {
 		sw.TTL, sw.Until = 1, given
 		swap(t, s, sw)
 		require.Equal(t, want, [2]string{ttl, until}, given)
-	}
-}
-
-func TestUserWithoutTIMEWritesNothing(t *testing.T) {
-	client := newClientOf(t, shared.Redis(t), "no-time", allBut("time")...)
-	for _, keys := range []int{1, 2} {
-		name := strconv.Itoa(keys)
-		s := open(t, client, t.Name()+name)
-		swaps := creatingN(keys, "a")
-		for i := range swaps {
-			swaps[i].TTL, swaps[i].Until = time.Hour, time.Now()
-		}
-		_, swapped, err := s.CompareAndSwap(t.Context(), swaps...)
-		require.False(t, swapped)
-		require.ErrorIs(t, err, storage.ErrNotApplied)
-		require.NotErrorIs(t, err, storage.ErrUnavailable)
-		require.ErrorContains(t, err, "The user")
-		require.Empty(t, stored(t, s, "a"))
 	}
 }
 
