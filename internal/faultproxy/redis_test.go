@@ -3,7 +3,6 @@ package faultproxy_test
 import (
 	"bytes"
 	"context"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -48,27 +47,6 @@ func TestFaultsOfRedis(t *testing.T) {
 			})
 		}
 	}
-}
-
-// The command before the fault is applied, and the command after it is not. go-redis reports the same
-// error for all three.
-func TestFaultInAPipelineOfRedis(t *testing.T) {
-	server := emptyRedis(t)
-	p := faultproxy.Redis(t, server.Addr())
-	p.Only(isIncrement)
-	p.Plan(faultproxy.Fault{At: 2, Kind: faultproxy.DropReply})
-	client := newClient(t, p.Addr(), 3)
-
-	_, err := client.Pipelined(t.Context(), func(pipe redis.Pipeliner) error {
-		for _, key := range []string{"a", "b", "c"} {
-			pipe.Incr(t.Context(), key)
-		}
-		return nil
-	})
-	require.ErrorIs(t, err, io.EOF)
-	require.Equal(t, "1", count(t, server, "a"))
-	require.Equal(t, "1", count(t, server, "b"))
-	require.Equal(t, "", count(t, server, "c"))
 }
 
 func TestRedisWithoutFaults(t *testing.T) {
