@@ -34,13 +34,6 @@ func TestMissingProgramSkipsUnlessRequired(t *testing.T) {
 	}
 }
 
-func TestPresentProgramsAreFound(t *testing.T) {
-	need(t, PgBouncerPrograms)
-	w := &fakeT{}
-	need(w, PgBouncerPrograms)
-	require.Empty(t, w.result)
-}
-
 func TestDebianPackages(t *testing.T) {
 	require.Equal(t, "postgresql", debianPackage("initdb"))
 	require.Equal(t, "procps", debianPackage("ps"))
