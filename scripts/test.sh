@@ -13,6 +13,7 @@
 #                                          no packages whose code has not changed
 #   FUZZ_INPUTS=1000000 scripts/test.sh    a longer fuzz of each target
 #   FUZZ_INPUTS=0 scripts/test.sh          no fuzzing
+#   SLUICE_LONG_LAWS=1 scripts/test.sh     longer searches of algo/algotest
 #
 # Tests start their own servers in temporary directories. As root on Debian, the script
 # installs missing servers, a missing browser and a missing C compiler.

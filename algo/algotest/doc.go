@@ -58,6 +58,7 @@
 //	    # step   @0s cost 2: deny, left 0, retry 1ns, next 1ns, reset 2ns
 //	    # peek   @1ns cost 2: deny, left 1, retry 1ns, next 1ns, reset 1ns
 //
-// The searches are the same in every run, and take several seconds for each subject. They are
-// shorter with the flag -short and under the race detector.
+// The searches are the same in every run, and take a few seconds for each subject. They are
+// shorter with the flag -short and under the race detector, and longer if the environment
+// variable SLUICE_LONG_LAWS is not empty.
 package algotest

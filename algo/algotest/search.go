@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 
@@ -49,15 +50,10 @@ func (l law) test(t testing.TB, subject Subject, number int) {
 		law: l, number: number, subject: subject, effort: subject.effort, checked: visited{},
 		random: sample.New(seed, uint64(number)),
 	}
-	switch {
-	case l.effort != (effort{}):
+	if l.effort != (effort{}) {
 		s.effort = l.effort
-	case s.effort == (effort{}) && sample.RaceEnabled:
-		s.effort = racing
-	case s.effort == (effort{}) && sample.Brief():
-		s.effort = brief
-	case s.effort == (effort{}):
-		s.effort = thorough
+	} else if s.effort == (effort{}) {
+		s.effort = defaultEffort()
 	}
 	for _, run := range append([]func(*search) *violation{(*search).smallLimits, (*search).randomLimits}, l.more...) {
 		s.tried, s.refused = 0, 0
@@ -180,14 +176,28 @@ type effort struct {
 	checks int // calls to check the states of one depth, for each small limit
 	random int // calls for random histories
 	bound  int // calls of the adversary, for each small limit
+
+	// exhaustive is the largest product of count and period for which the search tries every event.
+	// Larger products have too many states for a test that runs on every commit.
+	exhaustive int64
 }
 
 var (
-	thorough = effort{limits: 1, layer: 16, tries: 16, depth: 4, checks: 350, random: 40_000, bound: 40_000}
+	long     = effort{limits: 1, layer: 16, tries: 16, depth: 4, checks: 350, random: 40_000, bound: 40_000, exhaustive: 3}
+	thorough = effort{limits: 1, layer: 12, tries: 12, depth: 4, checks: 150, random: 15_000, bound: 15_000, exhaustive: 2}
 	brief    = effort{limits: 5, layer: 10, tries: 12, depth: 4, checks: 500, random: 12_000, bound: 5_000}
 	racing   = effort{limits: 11, layer: 8, tries: 10, depth: 3, checks: 250, random: 3_000, bound: 2_000}
 )
 
-// exhaustive is the largest product of count and period for which a thorough search tries
-// every event. Larger products have too many states for a test that runs on every commit.
-const exhaustive = 3
+// defaultEffort returns the effort for a law and a subject that have none of their own.
+func defaultEffort() effort {
+	switch {
+	case sample.RaceEnabled:
+		return racing
+	case sample.Brief():
+		return brief
+	case os.Getenv("SLUICE_LONG_LAWS") != "":
+		return long
+	}
+	return thorough
+}

@@ -43,8 +43,8 @@ func (s *search) smallLimits() *violation {
 // depth. If a depth has too many states, it checks a sample.
 func (s *search) searchFrom(limit algo.Limit, policy algo.Policy, start int64) *violation {
 	effort := s.effort
-	if effort.limits == 1 && limit.Count*int64(limit.Period) <= exhaustive {
-		effort.layer, effort.tries, effort.checks = 1_000, math.MaxInt, 30_000
+	if limit.Count*int64(limit.Period) <= effort.exhaustive {
+		effort.layer, effort.tries, effort.checks = 1_000, math.MaxInt, 80*effort.checks
 	}
 	s.checked = visited{}
 

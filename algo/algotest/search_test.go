@@ -7,7 +7,7 @@ import (
 )
 
 func TestEverySearchTriesAllSmallCounts(t *testing.T) {
-	efforts := []effort{thorough, brief, racing}
+	efforts := []effort{long, thorough, brief, racing}
 	for _, l := range laws {
 		if l.effort != (effort{}) {
 			efforts = append(efforts, l.effort)

@@ -57,7 +57,7 @@ type Subject struct {
 	// Allocates turns NoAllocations off.
 	Allocates bool
 
-	effort effort // zero: thorough, or brief if sample.Brief
+	effort effort // zero: defaultEffort
 }
 
 // Run tests every law, each in a subtest of t with the law's name. To run one law, use
