@@ -236,7 +236,7 @@ func TestRetryAfterIsExact(t *testing.T) {
 	denied := 0
 	forEachPolicy(t, func(t *testing.T, s server) {
 		denials := 0
-		for i := range 300 {
+		for i := range 100 {
 			s.now = s.now.Add(time.Duration(i%7) * 37 * time.Millisecond)
 			cost := []int64{1, 2, 1, 5}[i/20%4]
 			response := s.get(cost)
@@ -311,7 +311,7 @@ func TestRetryAfterOfSeveralRulesIsExact(t *testing.T) {
 	for _, a := range some {
 		for _, b := range some {
 			s := newServer(t, httplimit.Options{}, byCost("a", a), byCost("b", b))
-			for i := range 60 {
+			for i := range 30 {
 				s.now = s.now.Add(time.Duration(i%5) * 73 * time.Millisecond)
 				response := s.get(int64(1 + i%2))
 				_, limits := readFields(t, response.Header)
