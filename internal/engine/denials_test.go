@@ -136,12 +136,13 @@ func TestCacheNeedsTheStatesOfAllKeys(t *testing.T) {
 func TestCacheHasALimitedSize(t *testing.T) {
 	for _, size := range []int{1, 100, 1000, 5000} {
 		forEachWay(t, []way{onServer}, engine.Options{DenialCacheSize: size}, func(b *fixture) {
-			for i := range 20_000 {
+			keys := 4*size + 100
+			for i := range keys {
 				b.denied(b.decide(newCall(counter(0), fmt.Sprint(i))))
 			}
 			require.LessOrEqual(b, b.engine.CachedDenials(), size)
 			require.GreaterOrEqual(b, b.engine.CachedDenials(), size*9/10)
-			require.True(b, b.denied(b.decide(newCall(counter(0), "19999"))).stats.Cached, "the last one")
+			require.True(b, b.denied(b.decide(newCall(counter(0), fmt.Sprint(keys-1)))).stats.Cached, "the last one")
 		})
 	}
 }
