@@ -1,6 +1,5 @@
-// Package algo defines the types that all rate limiting algorithms of sluice share:
-// [Limit] is a rate, [Result] is the result of one decision, and [Policy] is an
-// algorithm with its options.
+// Package algo defines the types that all rate limiting algorithms of sluice share: [Limit] is a rate,
+// [Result] is the result of one decision, and [Policy] is an algorithm with its options.
 //
 // An algorithm is a pure function:
 //

@@ -43,8 +43,7 @@ func (l Limit) String() string {
 	return strconv.FormatInt(l.Count, 10) + "/" + formatPeriod(l.Period)
 }
 
-// ParseLimit parses COUNT/PERIOD: "100/m", "10/s", "5/250ms", "1000/24h". PERIOD is
-// one of
+// ParseLimit parses COUNT/PERIOD: "100/m", "10/s", "5/250ms", "1000/24h". PERIOD is one of
 //
 //   - a unit: ns, us, ms, s, m, h or d
 //   - the long name of a unit: sec, second, min, minute, hour or day, or its plural
@@ -88,9 +87,8 @@ var units = map[string]string{
 	"d": "d", "day": "d", "days": "d",
 }
 
-// FormatDuration formats d like [time.Duration.String], but without trailing zero units: 15m
-// instead of 15m0s, and 36h instead of 36h0m0s. Specs use this form. [time.ParseDuration] parses
-// it.
+// FormatDuration formats d like [time.Duration.String], but without trailing zero units: 15m instead of
+// 15m0s, and 36h instead of 36h0m0s. Specs use this form. [time.ParseDuration] parses it.
 func FormatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

@@ -7,9 +7,8 @@ import (
 
 // Errors of a policy. They mean that nothing was decided. They never mean a denial.
 var (
-	// ErrState is returned if the bytes are not a state of this policy: they are
-	// damaged, or another algorithm wrote them. To change the algorithm of a key,
-	// rename the key or reset it.
+	// ErrState is returned if the bytes are not a state of this policy: they are damaged, or another
+	// algorithm wrote them. To change the algorithm of a key, rename the key or reset it.
 	ErrState = errors.New("algo: not a state of this policy")
 	// ErrStateVersion is returned if a later version of the algorithm wrote the
 	// bytes, in a format that this version does not know.
@@ -26,19 +25,16 @@ var (
 // are available, as they are for a new key. A state is returned with a Result. When the ResetAfter
 // of that Result has passed, the state means the same as empty bytes, so a store may drop it.
 //
-// The methods neither modify nor retain state. They append the next state to dst, which
-// must not overlap state. If nothing changed (a denial, or a refund to a full key), they
-// append the bytes of state. So compare the bytes to learn whether there is
-// anything to store.
+// The methods neither modify nor retain state. They append the next state to dst, which must not
+// overlap state. If nothing changed (a denial, or a refund to a full key), they append the bytes of
+// state. So compare the bytes to learn whether there is anything to store.
 //
-// If cost is 0, the methods use the cost in the policy's options, which is 1 unit by
-// default. So a cost of 0 is never free here: to read without a charge, use Peek. In a limiter,
-// a call is free if compose.Rule.Cost returns 0, because the limiter then calls no method of the
-// policy.
+// If cost is 0, the methods use the cost in the policy's options, which is 1 unit by default. So a cost
+// of 0 is never free here: to read without a charge, use Peek. In a limiter, a call is free if
+// compose.Rule.Cost returns 0, because the limiter then calls no method of the policy.
 //
-// The methods return ErrCost if cost is negative. They return ErrState or
-// ErrStateVersion if state is not a state of the policy; they never reset it. With an
-// error they return dst as it was.
+// The methods return ErrCost if cost is negative. They return ErrState or ErrStateVersion if state is
+// not a state of the policy; they never reset it. With an error they return dst as it was.
 type Policy interface {
 	// Step decides a request of cost units at now. It charges all of the units or none.
 	Step(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)

@@ -8,24 +8,21 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// ErrSkew is in Decision.Err if a stored state is ahead of the clock by more than
-// Options.MaxSkew.
+// ErrSkew is in Decision.Err if a stored state is ahead of the clock by more than Options.MaxSkew.
 var ErrSkew = errors.New("compose: the stored states are ahead of the clock")
 
 // Decision is the answer of a [Limiter] to one call. The zero Decision allows nothing.
 type Decision struct {
 	Allowed bool
-	// Rule is the name of the rule that decided. On a denial it is the rule with the longest
-	// wait, otherwise the enforced rule with the least Remaining. It is empty if no enforced
-	// rule applied.
+	// Rule is the name of the rule that decided. On a denial it is the rule with the longest wait,
+	// otherwise the enforced rule with the least Remaining. It is empty if no enforced rule applied.
 	Rule string
 	// RetryAfter is the time until all enforced rules can allow the same call, if no other
 	// call is charged. It is 0 if the call is allowed, and algo.Never if waiting does not
 	// help. If the denial is Cached, RetryAfter ignores what other processes did since the
 	// denial was cached, which is at most Options.DenialCacheTTL ago.
 	RetryAfter time.Duration
-	// Remaining is the least that is left under an enforced rule; 0 if no enforced rule
-	// applied.
+	// Remaining is the least that is left under an enforced rule; 0 if no enforced rule applied.
 	Remaining int64
 	// Results has the results of the rules that applied, in the order of the rules. A rule whose
 	// Cost is 0 has no result. No rule was charged if the call was denied or the operation was Peek.

@@ -11,8 +11,8 @@
 // line of text such as "gcra 100/m burst=20". A policy counts units. A call costs one unit, unless
 // its rule sets a cost. A [Stack] applies several policies to one key; [All] makes it.
 //
-// A [Limiter] has rules. A [Rule] has a name, a policy, and a function that finds the key in
-// the input of a call. Under one rule, inputs with the same key share a limit. A call is allowed if all rules
+// A [Limiter] has rules. A [Rule] has a name, a policy, and a function that finds the key in the input
+// of a call. Under one rule, inputs with the same key share a limit. A call is allowed if all rules
 // allow it, and then it is charged under all of them. A denied call is not charged. A rule denies
 // nothing if it does not apply to the call ([Skip]) or is a shadow rule (Rule.Shadow).
 //
@@ -32,10 +32,9 @@
 //
 // # Round trips
 //
-// The stores of this module make a decision under a lock, in a transaction or on the server. So a
-// write of another process to the same key forces no retry. There are two exceptions: policies that
-// run in Go (see below), and two processes that create a key of PostgreSQL at the same moment. A
-// decision takes
+// The stores of this module make a decision under a lock, in a transaction or on the server. So a write
+// of another process to the same key forces no retry. There are two exceptions: policies that run in Go
+// (see below), and two processes that create a key of PostgreSQL at the same moment. A decision takes
 //
 //	memory        none; a lock protects the record
 //	SQLite        one transaction, for all waiting callers of the limiter
@@ -53,12 +52,11 @@
 //
 // # Failures
 //
-// If the store fails, the limiter returns an error, or a decision with Degraded set. It never
-// reports a failure as a denial, and it never allows a call without reporting the failure.
-// Options.OnFailure chooses between the error and the decision. A call waits for the store until
-// its context ends, or until Options.Timeout is over. After a time without success a circuit
-// breaker opens, and calls do not wait any more; see Options.CircuitOpenAfter. Each server of a
-// store has its own breaker.
+// If the store fails, the limiter returns an error, or a decision with Degraded set. It never reports a
+// failure as a denial, and it never allows a call without reporting the failure. Options.OnFailure
+// chooses between the error and the decision. A call waits for the store until its context ends, or
+// until Options.Timeout is over. After a time without success a circuit breaker opens, and calls do not
+// wait any more; see Options.CircuitOpenAfter. Each server of a store has its own breaker.
 //
 // If a reply is lost, the limiter sends the batch again, until the timeout. Allow and Charge can
 // then charge a call twice. Even so, the store never admits more than the bound. A refund or a
@@ -97,8 +95,7 @@
 //
 // # Limitations
 //
-// Callers share round trips only within one limiter. On PostgreSQL, statements for the same
-// key wait for each other, because the key is one row. On SQLite, all transactions wait for
-// each other. Callers of Wait do not form a queue: when units return, the first caller that
-// asks gets them.
+// Callers share round trips only within one limiter. On PostgreSQL, statements for the same key wait
+// for each other, because the key is one row. On SQLite, all transactions wait for each other. Callers
+// of Wait do not form a queue: when units return, the first caller that asks gets them.
 package compose

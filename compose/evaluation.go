@@ -102,8 +102,7 @@ func (e *evaluation) prepare(programs bool) *engine.Request {
 	return r
 }
 
-// operation returns the operation on one key. A settlement can charge one rule and refund
-// another.
+// operation returns the operation on one key. A settlement can charge one rule and refund another.
 func (e *evaluation) operation(cost int64) driver.Op {
 	if e.op == driver.Charge && cost < 0 {
 		return driver.Refund

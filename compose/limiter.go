@@ -168,11 +168,10 @@ func (l *Limiter[T]) Charge(ctx context.Context, in T, n int64) (Decision, error
 	return l.do(ctx, driver.Charge, in, n, l.rules)
 }
 
-// Reset deletes the states of the input under all rules that apply to it. All units of their keys
-// are then available again. Other processes can deny calls from their caches for up to
-// Options.DenialCacheTTL. If the store fails, Reset returns the error under every
-// Options.OnFailure. The store has reset nothing then, unless the error is
-// [storage.ErrOutcomeUnknown].
+// Reset deletes the states of the input under all rules that apply to it. All units of their keys are
+// then available again. Other processes can deny calls from their caches for up to
+// Options.DenialCacheTTL. If the store fails, Reset returns the error under every Options.OnFailure.
+// The store has reset nothing then, unless the error is [storage.ErrOutcomeUnknown].
 func (l *Limiter[T]) Reset(ctx context.Context, in T) error {
 	return l.reset(ctx, in, l.rules)
 }

@@ -49,9 +49,8 @@ func (l *Limiter[T]) recordName(key string) memstore.Name {
 
 // decideInMemory decides a call by the one rule.
 //
-// It reads the clock first, because the CPU can then overlap that with later instructions. It
-// makes a time.Time only for policies that need it, because the conversion takes longer than some
-// divisions.
+// It reads the clock first, because the CPU can then overlap that with later instructions. It makes a
+// time.Time only for policies that need it, because the conversion takes longer than some divisions.
 func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 	p, rule, r := l.memory, &l.rules[0], &d.Results[0]
 	var at int64

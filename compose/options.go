@@ -6,8 +6,7 @@ import (
 	"github.com/sluice-go/sluice/internal/engine"
 )
 
-// Options are the settings of a [Limiter] besides its store and rules. The zero value is
-// valid.
+// Options are the settings of a [Limiter] besides its store and rules. The zero value is valid.
 type Options[T any] struct {
 	// Namespace is part of every stored key. Limiters on one store share the limits of rules with
 	// the same name if they have the same namespace, for example in the processes of a fleet.
@@ -48,11 +47,10 @@ type Options[T any] struct {
 	DenialCacheTTL time.Duration
 	// DenialCacheSize is the maximum number of keys in the cache. 0 means 65,536.
 	DenialCacheSize int
-	// MaxRoundTrips is how many round trips to one server may be in flight at once. Calls that
-	// arrive in the meantime share the next round trip. 0 means the number that the store
-	// prefers, mostly 2. MaxRoundTrips has no effect on decisions by Load and CompareAndSwap,
-	// nor on a store that must be called on the goroutine of the caller, such as a store on a
-	// transaction.
+	// MaxRoundTrips is how many round trips to one server may be in flight at once. Calls that arrive in
+	// the meantime share the next round trip. 0 means the number that the store prefers, mostly 2.
+	// MaxRoundTrips has no effect on decisions by Load and CompareAndSwap, nor on a store that must be
+	// called on the goroutine of the caller, such as a store on a transaction.
 	MaxRoundTrips int
 	// MaxQueue is how many callers may wait for a round trip. Others fail with
 	// [storage.ErrOverloaded]. 0 means 65,536.
@@ -68,9 +66,8 @@ type Options[T any] struct {
 // DefaultTimeout is used if Options.Timeout is 0.
 const DefaultTimeout = engine.DefaultTimeout
 
-// FailurePolicy is what happens to a call if the store fails. A call with a fault, such as a
-// negative cost, fails with an error under every FailurePolicy. So does a call whose context has
-// ended.
+// FailurePolicy is what happens to a call if the store fails. A call with a fault, such as a negative
+// cost, fails with an error under every FailurePolicy. So does a call whose context has ended.
 type FailurePolicy uint8
 
 // The failure policies.

@@ -62,10 +62,9 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 	return &Reservation[T]{Decision: d, limiter: l, one: one, n: n}, d, nil
 }
 
-// Settle corrects the estimate to the actual number of calls, which is at least 0. It refunds
-// the calls that were not made, or charges the calls beyond the estimate, which can leave a
-// debt. It uses the policies, keys and costs that Reserve found, and calls no function of the
-// rules.
+// Settle corrects the estimate to the actual number of calls, which is at least 0. It refunds the calls
+// that were not made, or charges the calls beyond the estimate, which can leave a debt. It uses the
+// policies, keys and costs that Reserve found, and calls no function of the rules.
 //
 //   - Settle does not correct a shadow rule whose result was a denial, because that rule charged
 //     nothing.

@@ -32,17 +32,15 @@ type Rule[T any] struct {
 	// Spec is the policy as text, such as "gcra 100/m burst=20". New parses it with
 	// ParsePolicy. Set exactly one of Spec, Policy and PolicyFor.
 	Spec string
-	// Policy is the policy for all inputs. New refuses a policy with a cost of its own,
-	// because Cost sets the cost of a call. It also refuses a zero policy, which would deny
-	// everything.
+	// Policy is the policy for all inputs. New refuses a policy with a cost of its own, because Cost
+	// sets the cost of a call. It also refuses a zero policy, which would deny everything.
 	Policy algo.Policy
-	// PolicyFor returns the policy for an input, for example by plan, method or route. If the rule
-	// does not apply to the input, return Skip as the error. If PolicyFor returns a nil policy and a
-	// nil error, the decision fails. So if PolicyFor looks policies up in a map, a missing entry is
-	// an error, and not a call without a limit. If PolicyFor returns an error other than Skip, the
-	// decision fails with a RuleError, under every Options.OnFailure and also if the rule is a
-	// Shadow. Policies of different algorithms cannot share a key, so include the plan in Key if
-	// their algorithms differ.
+	// PolicyFor returns the policy for an input, for example by plan, method or route. If the rule does
+	// not apply to the input, return Skip as the error. If PolicyFor returns a nil policy and a nil
+	// error, the decision fails. So if PolicyFor looks policies up in a map, a missing entry is an
+	// error, and not a call without a limit. If PolicyFor returns an error other than Skip, the decision
+	// fails with a RuleError, under every Options.OnFailure and also if the rule is a Shadow. Policies
+	// of different algorithms cannot share a key, so include the plan in Key if their algorithms differ.
 	PolicyFor func(T) (algo.Policy, error)
 	// Cost returns how many units one call costs under this rule. A nil Cost means 1. A cost of 0
 	// makes the call free under this rule. A cost below 0 is an error, algo.ErrCost. (For the methods

@@ -310,8 +310,7 @@ func (p *specParser) algorithm(a *algorithmSpec) (algo.Policy, error) {
 	return nil, p.refused(fault, err, strings.TrimPrefix(err.Error(), a.name+": "))
 }
 
-// options reads the option=value words into s. It returns the words by the names of their
-// options.
+// options reads the option=value words into s. It returns the words by the names of their options.
 func (p *specParser) options(a *algorithmSpec, s *settings) (given map[string]specWord, err error) {
 	given = make(map[string]specWord)
 	for !p.words[0].endsPolicy() {
@@ -369,8 +368,7 @@ func (p *specParser) missing(w specWord, what string) error {
 	return p.fail(w, "found %s where there should be %s", errtext.Quote(w.text), what)
 }
 
-// refused returns the error for words that Go code refused with err. The problem is in terms of
-// specs.
+// refused returns the error for words that Go code refused with err. The problem is in terms of specs.
 func (p *specParser) refused(w specWord, err error, problem string) error {
 	e := p.fail(w, "%s", problem)
 	e.Err = err

@@ -31,9 +31,8 @@ import (
 //     RetryAfter, otherwise the part with the least Remaining. Of equal parts it is the first.
 //   - Fresh is true if all parts are fresh.
 //
-// A cost of 0 means the cost in the options of each part. If these costs differ, Cost is that
-// of the part that decided, and Paid and Remaining are in units of the part with the least
-// Remaining.
+// A cost of 0 means the cost in the options of each part. If these costs differ, Cost is that of the
+// part that decided, and Paid and Remaining are in units of the part with the least Remaining.
 //
 // If you change the limits or options of the parts, stored states stay valid. If you change the
 // number of the parts or the algorithm of one, the stack refuses stored states with [algo.ErrState].

@@ -47,9 +47,9 @@
 // # Range
 //
 // A State holds at most 2^62 units. If a clock is behind State.At, the units that drain between the
-// clock's time and State.At are in use too. If the limit is above one unit per nanosecond, the units in use can
-// exceed 2^63-1 in this case. Remaining is then Burst - (2^63-1). The decision, the waits, and the
-// units that a charge or a refund moves are exact even then.
+// clock's time and State.At are in use too. If the limit is above one unit per nanosecond, the units in
+// use can exceed 2^63-1 in this case. Remaining is then Burst - (2^63-1). The decision, the waits, and
+// the units that a charge or a refund moves are exact even then.
 //
 // # Changed limits
 //

@@ -24,8 +24,7 @@ func Peek(s State, now time.Time, o Options) (r algo.Result) {
 	return r
 }
 
-// Refund gives o.Cost units back, but no more than are in use. If now is before s.At, Refund uses
-// s.At.
+// Refund gives o.Cost units back, but no more than are in use. If now is before s.At, Refund uses s.At.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideAt(s, now, &o, &r, algorithm.Refund)
 	return next, r

@@ -50,11 +50,11 @@ import (
 // # Order
 //
 // Requests to a server are sent in the order in which they arrived, except those that the Limiter
-// denies. A denied request waits in a queue for its RetryAfter, and other requests are sent meanwhile. Then
-// the Limiter decides about it again, before the requests to this server that arrived later and still
-// wait. If the Limiter denies it again, the first waiting request that was never denied goes next. A
-// new request does not wait in the queue of the denied requests, so the Limiter may allow it while
-// they wait.
+// denies. A denied request waits in a queue for its RetryAfter, and other requests are sent meanwhile.
+// Then the Limiter decides about it again, before the requests to this server that arrived later and
+// still wait. If the Limiter denies it again, the first waiting request that was never denied goes
+// next. A new request does not wait in the queue of the denied requests, so the Limiter may allow it
+// while they wait.
 //
 // Requests that the same rule denies with the same key and cost share one queue, even if they are for
 // different servers. After RetryAfter, the Limiter decides about them in the order in which they

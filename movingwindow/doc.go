@@ -38,9 +38,9 @@
 //	Weighted, n=8:  89% at L=1
 //	Whole:          n/(n+1) at every L
 //
-// Package gcra gives 100% at any limit. With its default burst, its bound for x nanoseconds equals the bound
-// of Weighted with one slot for x+1 nanoseconds. Choose movingwindow with Trailing: Whole if spent units
-// have to count for a whole period.
+// Package gcra gives 100% at any limit. With its default burst, its bound for x nanoseconds equals the
+// bound of Weighted with one slot for x+1 nanoseconds. Choose movingwindow with Trailing: Whole if
+// spent units have to count for a whole period.
 //
 // # Timeline
 //
@@ -57,10 +57,10 @@
 //
 // # Source
 //
-// With one slot, the package estimates the count from two counters, as HTTP edge servers do. With
-// more slots it has a counter for each, and one for the slot before them. Slots start at the multiples of w since the Unix epoch, so
-// all clients of a store use the same slots. If n does not divide Period, the effective period is
-// n*w.
+// With one slot, the package estimates the count from two counters, as HTTP edge servers do. With more
+// slots it has a counter for each, and one for the slot before them. Slots start at the multiples of w
+// since the Unix epoch, so all clients of a store use the same slots. If n does not divide Period, the
+// effective period is n*w.
 //
 // # Changed limits
 //

@@ -114,11 +114,11 @@ const (
 //
 // # Errors
 //
-// A conflict (the stored version is not Old) is not an error, and a store never reports one by an error. For
-// invalid arguments a store returns [ErrKey], [ErrDuplicateKey] or [ErrSwap]. Other errors show
-// whether a retry can help. After [ErrContended], retry after a short pause. After
-// [ErrUnavailable], retry when the database is back. If the error wraps neither and the context has
-// not ended, a retry does not help: for example, a table is missing.
+// A conflict (the stored version is not Old) is not an error, and a store never reports one by an
+// error. For invalid arguments a store returns [ErrKey], [ErrDuplicateKey] or [ErrSwap]. Other errors
+// show whether a retry can help. After [ErrContended], retry after a short pause. After
+// [ErrUnavailable], retry when the database is back. If the error wraps neither and the context has not
+// ended, a retry does not help: for example, a table is missing.
 //
 // If CompareAndSwap fails, the error also shows whether the swaps were applied. An error that wraps
 // [ErrNotApplied] proves that they were not applied and never will be. After any other error they

@@ -11,10 +11,10 @@
 //
 // units. With interval refill it admits one unit less unless x-1 is a multiple of Period, and
 // Policy.Bound subtracts this unit. The reason is that the first of these ceil((x-1)/Period) refills
-// ends an interval that began before the x nanoseconds. An interval runs only while a token is
-// missing, so the x nanoseconds begin with at most Burst-1 tokens. For example, 100/m with a burst of 20 admits in any minute at most 119 units
-// with continuous refill, and 39 with interval refill. With the default burst of 100 it is 199 with
-// both.
+// ends an interval that began before the x nanoseconds. An interval runs only while a token is missing,
+// so the x nanoseconds begin with at most Burst-1 tokens. For example, 100/m with a burst of 20 admits
+// in any minute at most 119 units with continuous refill, and 39 with interval refill. With the default
+// burst of 100 it is 199 with both.
 //
 // # When not to use it
 //
@@ -22,9 +22,9 @@
 // disagree, gcra is stricter. With interval refill two batches can be spent back to back: one at
 // the end of an interval, the other at the start of the next.
 //
-// If no time span of one Period, wherever it starts, may ever have more than Count units, use package movingwindow with
-// Trailing: Whole, or continuous refill with a burst of 1. Use package fixedwindow for quotas that
-// follow the calendar.
+// If no time span of one Period, wherever it starts, may ever have more than Count units, use package
+// movingwindow with Trailing: Whole, or continuous refill with a burst of 1. Use package fixedwindow
+// for quotas that follow the calendar.
 //
 // # Timeline
 //

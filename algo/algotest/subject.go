@@ -32,15 +32,13 @@ type Subject struct {
 	Recode func(state []byte) ([]byte, error)
 
 	// Windowed means that units come back when a window of one period ends. A changed period then
-	// changes the windows. So LimitMayChange checks a changed period only for keys that were new
-	// before their last operation. BoundHolds adds the whole cost of a refund to the bound, even if
-	// fewer units (-Paid) came back. If neither Windowed nor Composed is set, it
-	// adds -Paid.
+	// changes the windows. So LimitMayChange checks a changed period only for keys that were new before
+	// their last operation. BoundHolds adds the whole cost of a refund to the bound, even if fewer units
+	// (-Paid) came back. If neither Windowed nor Composed is set, it adds -Paid.
 	Windowed bool
 
-	// Composed means that the policy has parts. Its results combine those of the
-	// parts, and a value can come from another part than before, so the laws are weaker. They do not
-	// check
+	// Composed means that the policy has parts. Its results combine those of the parts, and a value can
+	// come from another part than before, so the laws are weaker. They do not check
 	//
 	//   - that Available is what the previous operation left
 	//   - that 1ns before ResetAfter the decision differs from that for a new key; they check only

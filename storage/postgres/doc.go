@@ -20,10 +20,10 @@
 // same cases, but in the caller's transaction only if it also creates a key.
 //
 // The functions are in the schema of the table. Their names begin with sluice_ and end in a hash of
-// their text without the name of the schema, so processes with different versions of this module can share a table. Migrate needs
-// the right to create functions once for each version. If you have revoked EXECUTE on new functions
-// from PUBLIC, grant it after each Migrate that creates functions. Otherwise decisions fail with
-// "permission denied for function".
+// their text without the name of the schema, so processes with different versions of this module can
+// share a table. Migrate needs the right to create functions once for each version. If you have revoked
+// EXECUTE on new functions from PUBLIC, grant it after each Migrate that creates functions. Otherwise
+// decisions fail with "permission denied for function".
 //
 // The functions look up rows by the primary key, and never scan the table. Load and CompareAndSwap
 // use the plan that the server prefers: if a connection plans them after an ANALYZE of a table with
@@ -71,9 +71,9 @@
 // ([storage.Swap]) is ahead of the server's clock.
 //
 // Purge finds records by an index on the column purge_at, the earliest time at which Purge checks the
-// record. It is the expiry or earlier. A decision on an existing record usually keeps purge_at. Then it is a
-// heap-only tuple (HOT) update, which writes no index, unless the page is full. Purge locks 200 records
-// at a time for some milliseconds.
+// record. It is the expiry or earlier. A decision on an existing record usually keeps purge_at. Then it
+// is a heap-only tuple (HOT) update, which writes no index, unless the page is full. Purge locks 200
+// records at a time for some milliseconds.
 //
 // # Durability and limits
 //

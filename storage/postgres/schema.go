@@ -62,11 +62,10 @@ func indexName(table string) string {
 }
 
 // Migrate creates the table, its index and the functions if they are missing. See [Store.Schema] for
-// the DDL. If Options.Schema is empty, it first
-// searches search_path for the table. It creates the index and the functions in the schema of the
-// table. If nothing is missing, it needs no right to create anything, and the session may be read-only.
-// If the schema of the table was renamed, Migrate replaces the functions, because they contain its name. Only their
-// owner may do that.
+// the DDL. If Options.Schema is empty, it first searches search_path for the table. It creates the
+// index and the functions in the schema of the table. If nothing is missing, it needs no right to
+// create anything, and the session may be read-only. If the schema of the table was renamed, Migrate
+// replaces the functions, because they contain its name. Only their owner may do that.
 //
 // Migrate keeps the functions of other versions of this module. You may drop them when no process uses
 // them. Writers wait while Migrate creates the index of a large table. To avoid that, call CREATE INDEX

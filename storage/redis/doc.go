@@ -5,10 +5,10 @@
 // # One round trip
 //
 // A batch of requests is one Lua script, which decides them on the server ([Store.Run]). The time of
-// the decisions is the time of the batch, or that of the server's clock if the batch has none. Redis runs a script atomically. A script of 64 requests takes
-// the server about 0.3 ms. A policy without a program in Lua (see algo.Portable) takes two round trips:
-// the script of the batch then only reads the records and the time, and [Store.CompareAndSwap], which is
-// also a script, writes.
+// the decisions is the time of the batch, or that of the server's clock if the batch has none. Redis
+// runs a script atomically. A script of 64 requests takes the server about 0.3 ms. A policy without a
+// program in Lua (see algo.Portable) takes two round trips: the script of the batch then only reads the
+// records and the time, and [Store.CompareAndSwap], which is also a script, writes.
 //
 // The store sends a script by its hash. If the server does not know the script, for instance after
 // a restart, the store sends it again in full. The store prevents
@@ -32,9 +32,9 @@
 //
 // If the server does not run a script because the user has no permission for one of its keys, the
 // limiter retries each request of the batch separately. If it runs the script and refuses the first
-// write, nothing is written and the batch fails. If it refuses a later write, the requests of that key fail with an error that wraps
-// storage.ErrOutcomeUnknown and storage.ErrPartialWrite, because other keys of these requests may have
-// been written.
+// write, nothing is written and the batch fails. If it refuses a later write, the requests of that key
+// fail with an error that wraps storage.ErrOutcomeUnknown and storage.ErrPartialWrite, because other
+// keys of these requests may have been written.
 //
 // # Keys
 //
@@ -58,11 +58,12 @@
 //
 // # Data loss
 //
-// Redis may lose writes that it has acknowledged. The units that these writes charged can then be
-// spent again. A crash loses the writes since the last snapshot or fsync. A failover loses the writes
-// that had not reached the replica. While the old primary is alive, these can be the writes of several seconds, because it
-// accepts writes until it learns that it was replaced. The settings min-replicas-to-write and
-// min-replicas-max-lag bound that time. An eviction policy other than noeviction deletes live records.
+// Redis may lose writes that it has acknowledged. The units that these writes charged can then be spent
+// again. A crash loses the writes since the last snapshot or fsync. A failover loses the writes that
+// had not reached the replica. While the old primary is alive, these can be the writes of several
+// seconds, because it accepts writes until it learns that it was replaced. The settings
+// min-replicas-to-write and min-replicas-max-lag bound that time. An eviction policy other than
+// noeviction deletes live records.
 //
 // While a server of a redis.Ring does not answer, the Ring assigns its keys to the other servers, but
 // does not copy the records.

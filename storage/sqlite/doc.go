@@ -53,8 +53,8 @@
 // [Store.Purge] removes them. Call Purge about once a minute from one of the processes. The command
 // "sluice serve" does this.
 //
-// Purge uses an index on the column purge_at, the earliest time at which Purge checks the record. It is the
-// expiry or earlier. A write to an existing record changes purge_at and the index only if the new
+// Purge uses an index on the column purge_at, the earliest time at which Purge checks the record. It is
+// the expiry or earlier. A write to an existing record changes purge_at and the index only if the new
 // expiry is before purge_at. Purge handles at most 200 records while it holds the write lock.
 //
 // # Known limits

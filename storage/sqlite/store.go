@@ -22,8 +22,8 @@ type Options struct {
 	// Table is the name of the table. Empty means DefaultTable. Stores with different tables share
 	// no keys. SQLite ignores the case of ASCII letters: "Limits" and "limits" are the same table.
 	Table string
-	// Clock returns the current time. Records expire by this clock. nil means time.Now. If a limiter has its own
-	// clock, set the same clock here.
+	// Clock returns the current time. Records expire by this clock. nil means time.Now. If a limiter has
+	// its own clock, set the same clock here.
 	Clock func() time.Time
 }
 
