@@ -20,6 +20,7 @@ package faultsweep
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -117,7 +118,7 @@ type run struct {
 }
 
 func newRun(t *testing.T, number int, open func(t *testing.T) Subject, fault faultproxy.Fault) *run {
-	return &run{Subject: open(t), namespace: fmt.Sprint(t.Name(), " ", number), fault: fault}
+	return &run{Subject: open(t), namespace: fmt.Sprint(t.Name(), " ", number, " ", rand.Text()), fault: fault}
 }
 
 // timeouts returns the timeout of the limiters and that of the contexts, and the longest time that a call
