@@ -257,7 +257,7 @@ var specs = []string{
 // replay that is independent of the search. All counts of the suggestion are those of the replay.
 func TestTheNumberFoundMeetsTheGoalAndOneLessDoesNot(t *testing.T) {
 	shares := []string{"100%", "99.9%", "99%", "97.5%", "90%", "50%", "12.5%", "0.1%"}
-	seeds := uint64(4)
+	seeds := uint64(15)
 	if sample.Brief() {
 		seeds = 4
 	}
