@@ -16,9 +16,9 @@ type Portable interface {
 // Program is the methods Step, Refund and Charge of a policy in the languages of database servers.
 //
 // A program computes the next state from an encoded state, a time, a cost and its arguments.
-// The next state has the same bytes as that of the policy's Step, Refund or Charge, except that it is
-// always empty if the operation changed the state and the key is then like a new key. A program is
-// pure: it reads no clock and no other key, and it writes nothing.
+// The next state has the same bytes as that of the policy's Step, Refund or Charge. There is one
+// exception: if the state changes and the key becomes like a new key, the next state is empty. A
+// program is pure: it reads no clock and no other key, and it writes nothing.
 //
 // # Lua
 //

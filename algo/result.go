@@ -14,9 +14,9 @@ const Never time.Duration = math.MaxInt64
 //
 //	Available + Refilled - Paid == Remaining
 //
-// Remaining is negative if the key has a debt. A debt comes from a Charge, from changed options
-// under which more units are in use than the capacity, such as a lower limit, or from a clock
-// that is behind the state of gcra.
+// Remaining is negative if the key has a debt. A debt has three causes. A Charge took more units than were
+// left. Or the options have changed, and more units are in use than the new capacity. Or, in gcra, the
+// clock is behind the state.
 type Result struct {
 	Allowed    bool
 	Limit      int64         // capacity (not the rate): the most units that one request can ever take

@@ -96,8 +96,8 @@ func (q *hostQueue) dispatch(now time.Time) {
 	}
 }
 
-// update is called when a slot or a response ended. If a wait that is certain is longer than the context
-// of a request allows, it wakes all requests whose contexts have deadlines.
+// update is called when a slot or a response ended. If the wait is certain and ends after the earliest
+// deadline, update wakes all requests whose contexts have deadlines. Each checks its own.
 func (q *hostQueue) update(now time.Time) {
 	q.dispatch(now)
 	if q.recheck != nil && q.waitIsCertain(now) && q.earliestSend(now, q.slots).After(q.deadline) {

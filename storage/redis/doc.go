@@ -52,9 +52,9 @@
 // # Expiry
 //
 // A record expires at most one millisecond after its TTL, unless the writer's clock is ahead of the
-// server's. If it is ahead, a record that CompareAndSwap wrote expires when the server's clock reaches
-// Until of the storage.Swap, and a record of a batch when it reaches the time of the batch plus the TTL.
-// There is nothing to purge.
+// server's. If it is ahead, the record expires later. A record that CompareAndSwap wrote then expires
+// when the server's clock reaches Until of the storage.Swap. A record of a batch then expires when the
+// server's clock reaches the time of the batch plus the TTL. There is nothing to purge.
 //
 // # Data loss
 //
