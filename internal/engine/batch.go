@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -56,6 +57,7 @@ func (b *batch) prepare(ctx context.Context) bool {
 			return true
 		case ended != nil || !now.Before(r.deadline):
 			q.recordTimeout(r)
+			r.lastErr = cmp.Or(r.lastErr, q.lastErr) // it may never have been sent
 			r.err = r.timeout(ended, r.lost)
 			r.notify()
 			return true

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"fmt"
@@ -223,7 +224,9 @@ func (q *queue) abandon(r *Request, ended error) error {
 	if before == waiting {
 		q.waiting.Remove(r.element)
 		r.state = done // no sender has it
-		r.lastErr = q.lastErr
+	}
+	if before != sent {
+		r.lastErr = cmp.Or(r.lastErr, q.lastErr)
 	}
 	return r.timeout(ended, r.lost || before == sent)
 }
