@@ -67,7 +67,7 @@ func TestRecommendedPoliciesKeepTheQuota(t *testing.T) {
 	kept := 0
 	for _, a := range found {
 		most := int64(0)
-		for range 10 {
+		for range 3 {
 			most = max(most, mostInAnHour(t, a.policy, random))
 		}
 		require.LessOrEqual(t, most, a.most[2], "%v", a.policy)

@@ -36,12 +36,11 @@ func needsCommand(t *testing.T) {
 }
 
 // inWorkspace returns a command that runs at the root of the repository. It uses the workspace there,
-// even if the tests run without one. Its build flags are those of the tests, so it can use their build
-// cache.
+// even if the tests run without one.
 func inWorkspace(name string, arguments ...string) *exec.Cmd {
 	command := exec.Command(name, arguments...)
 	command.Dir = root
-	command.Env = append(os.Environ(), "GOWORK=", "GOFLAGS="+os.Getenv("GOFLAGS")+raceFlag)
+	command.Env = append(os.Environ(), "GOWORK=")
 	return command
 }
 
