@@ -42,7 +42,7 @@ func writeLog(b testing.TB) string {
 	stamps := regexp.MustCompile(`\[([^\]]+)\]`)
 	rows := strings.SplitAfter(strings.TrimSuffix(string(text), "\n"), "\n")
 	out := bufio.NewWriter(f)
-	for n := 0; n < lines; n++ {
+	for n := range lines {
 		row, later := strings.TrimSuffix(rows[n%len(rows)], "\n"), time.Duration(n/len(rows))*time.Hour
 		at := stamps.FindStringSubmatchIndex(row)
 		stamp, err := time.Parse(layout, row[at[2]:at[3]])

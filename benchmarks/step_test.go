@@ -80,7 +80,7 @@ func BenchmarkStepPeerRateAllowN(b *testing.B) {
 	l := rate.NewLimiter(count, count)
 	now := start
 	b.ReportAllocs()
-	for i := 0; i < b.N; i++ {
+	for range b.N {
 		if !l.AllowN(now, 1) {
 			requireAllowed(b, false)
 		}
@@ -94,7 +94,7 @@ func BenchmarkStepGCRA(b *testing.B) {
 	var r algo.Result
 	now := start
 	b.ReportAllocs()
-	for i := 0; i < b.N; i++ {
+	for range b.N {
 		if s, r = gcra.Step(s, now, o); !r.Allowed {
 			requireAllowed(b, false)
 		}
@@ -108,7 +108,7 @@ func BenchmarkStepTokenBucket(b *testing.B) {
 	var r algo.Result
 	now := start
 	b.ReportAllocs()
-	for i := 0; i < b.N; i++ {
+	for range b.N {
 		if s, r = tokenbucket.Step(s, now, o); !r.Allowed {
 			requireAllowed(b, false)
 		}
@@ -122,7 +122,7 @@ func BenchmarkStepFixedWindow(b *testing.B) {
 	var r algo.Result
 	now := start
 	b.ReportAllocs()
-	for i := 0; i < b.N; i++ {
+	for range b.N {
 		if s, r = fixedwindow.Step(s, now, o); !r.Allowed {
 			requireAllowed(b, false)
 		}
@@ -136,7 +136,7 @@ func benchmarkMovingWindow(b *testing.B, slots int) {
 	var r algo.Result
 	now := start
 	b.ReportAllocs()
-	for i := 0; i < b.N; i++ {
+	for range b.N {
 		if s, r = movingwindow.Step(s, now, o); !r.Allowed {
 			requireAllowed(b, false)
 		}
@@ -159,7 +159,7 @@ func benchmarkPolicy(b *testing.B, p algo.Policy) {
 	var err error
 	now := start
 	b.ReportAllocs()
-	for i := 0; i < b.N; i++ {
+	for range b.N {
 		spare, r, err = p.Step(spare[:0], state, now, 1)
 		if err != nil || !r.Allowed {
 			requireAllowed(b, false)

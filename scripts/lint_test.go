@@ -72,3 +72,29 @@ func TestLinterRefusesWrongImports(t *testing.T) {
 		require.Regexp(t, `(?m)^`+regexp.QuoteMeta(file)+`:3:8: import .* is not allowed from list '`+rule[1]+`'`, string(out))
 	}
 }
+
+func TestLinterFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short skips the linter")
+	}
+	config, err := os.ReadFile("../.golangci.yml")
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		file, text, want string
+	}{
+		"an error that is ignored":            {"a.go", "package sound\n\nimport \"os\"\n\nfunc F() { os.Chdir(\"/\") }\n", "Error return value of `os.Chdir` is not checked"},
+		"a file that vet refuses":             {"a.go", "package sound\n\nimport \"fmt\"\n\nfunc F() { fmt.Printf(\"%d\", \"x\") }\n", "wrong type string"},
+		"a tagged file that vet refuses":      {"b/figs_test.go", "//go:build figures\n\npackage b\n\nimport \"fmt\"\n\nfunc Figures() { fmt.Printf(\"%d\", \"x\") }\n", "wrong type string"},
+		"a tagged file that does not compile": {"b/figs_test.go", "//go:build figures\n\npackage b\n\nvar _ = missing\n", "undefined: missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shown, err := inModule(t, map[string]string{".golangci.yml": string(config), c.file: c.text}, "lint .")
+			require.Error(t, err, shown)
+			require.Contains(t, shown, c.want)
+			require.Contains(t, shown, "the linter found faults in .")
+		})
+	}
+	shown, err := inModule(t, map[string]string{".golangci.yml": string(config)}, "lint .")
+	require.NoError(t, err, shown)
+}

@@ -127,11 +127,6 @@ func TestCheckFails(t *testing.T) {
 			"b/b_test.go", "package b\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestMain(*testing.M) { os.Exit(0) }\n\nfunc TestB(*testing.T) {}\n\nfunc TestC(t *testing.T) {}\n",
 			"too few tests passed",
 		},
-		"a tagged file that does not compile": {"b/figs_test.go", "//go:build figures\n\npackage b\n\nvar _ = missing\n", "undefined: missing"},
-		"a tagged file that vet refuses": {
-			"b/figs_test.go", "//go:build figures\n\npackage b\n\nimport \"fmt\"\n\nfunc figures() { fmt.Printf(\"%d\", \"x\") }\n",
-			"wrong type string",
-		},
 		"a package that go list refuses": {"b/c.go", "package c\n", "found packages b (b.go) and c (c.go)"},
 		"a failed test":                  {"a_test.go", "package sound\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) { t.Error(\"wrong\") }\n", "wrong"},
 		"a data race": {
@@ -184,7 +179,7 @@ func TestFuzzFails(t *testing.T) {
 		},
 		// About one input of 256 hangs. The go command then waits for 10 seconds.
 		"a target that hangs": {
-			map[string]string{"a_test.go": "package sound\n\nimport \"testing\"\n\nfunc FuzzA(f *testing.F) {\n\tf.Fuzz(func(t *testing.T, b []byte) {\n\t\tfor len(b) > 0 && b[0] == 'x' {\n\t\t}\n\t})\n}\n"},
+			map[string]string{"a_test.go": "package sound\n\nimport (\n\t\"testing\"\n\t\"time\"\n)\n\nfunc FuzzA(f *testing.F) {\n\tf.Fuzz(func(t *testing.T, b []byte) {\n\t\tif len(b) > 0 && b[0] == 'x' {\n\t\t\ttime.Sleep(time.Hour)\n\t\t}\n\t})\n}\n"},
 			"FUZZ_INPUTS=20000; fuzz .", "fuzzing process hung or terminated unexpectedly",
 		},
 		"a target that does not compile": {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #
-# The test command. It runs gofmt, golangci-lint, go vet and every test and example under the race
+# The test command. It runs gofmt, golangci-lint (with go vet) and every test and example under the race
 # detector. It also runs the laws of algo/algotest at full length without the race detector,
 # and fuzzes every fuzz target for a short time. A skipped test is a failure.
 #
@@ -13,7 +13,7 @@
 #                                          no packages whose code has not changed
 #   FUZZ_INPUTS=1000000 scripts/test.sh    a longer fuzz of each target
 #   FUZZ_INPUTS=0 scripts/test.sh          no fuzzing
-#   SLUICE_LONG_LAWS=1 scripts/test.sh     longer searches of algo/algotest
+#   SLUICE_LONG_LAWS=1 scripts/test.sh     longer searches of algo/algotest and internal/program
 #
 # Tests start their own servers in temporary directories. As root on Debian, the script
 # installs missing servers, a missing browser and a missing C compiler.
@@ -23,7 +23,7 @@ set -euo pipefail
 
 # A fuzz run ends after a number of inputs, not after a time. The go command
 # takes 10 seconds to report an input that hangs. A run that ended earlier would pass.
-FUZZ_INPUTS=${FUZZ_INPUTS:-5000}
+FUZZ_INPUTS=${FUZZ_INPUTS:-1000}
 
 ROOT_TESTS=700 # at least this many tests of the root module must pass
 
@@ -98,12 +98,11 @@ summarize() {
   "$@" 2>&1 | awk -v least="$least" -v declared="$declared" -f "$scripts/summary.awk"
 }
 
-# lint runs the linter on all modules of the workspace.
+# lint DIRECTORY runs the linter on the module in a directory. The linter compiles the packages. It does so
+# with the race detector, because the tests need them in this form. GOGC=400 makes the compiler faster.
 lint() {
-  say "golangci-lint"
-  local packages=(./...)
-  mapfile -t -O 1 packages < <(sed -nE 's,^\t(\./.+)$,\1/...,p' go.work)
-  GOWORK='' go run "$LINTER" run "${packages[@]}" || die "the linter found faults; .golangci.yml configures it"
+  say "golangci-lint ($1)"
+  (cd "$1" && GOGC=400 GOFLAGS="$GOFLAGS -race" go run -race=false "$LINTER" run ./...) || die "the linter found faults in $1; .golangci.yml configures it"
 }
 
 # quick tests what has changed, in a minute or so. It starts no servers.
@@ -113,19 +112,17 @@ quick() {
   local module
   for module in . $(modules); do
     say "go vet, go test -short ($module)"
-    (cd "$module" && go vet ./... && go test -vet=off -short ./... | { grep -v 'no test files' || true; })
+    (cd "$module" && go vet -tags figures ./... && go test -vet=off -short ./... | { grep -v 'no test files' || true; })
   done
   say "all passed; scripts/test.sh runs everything"
 }
 
-# check DIRECTORY [LEAST] vets and tests the module in a directory. It fails unless
-# every test that the module declares passes, and at least LEAST of them. Many tests
-# wait for servers, so more packages and tests run at once than there are processors.
+# check DIRECTORY [LEAST] tests the module in a directory. It fails unless every test that
+# the module declares passes, and at least LEAST of them. Many tests wait for servers, so more
+# packages and tests run at once than there are processors.
 check() {
   local found
   found=$(mktemp -p "$scratch")
-  say "go vet ($1)"
-  (cd "$1" && go vet ./... && go vet -tags figures ./...)
   declared "$1" 'Test|Fuzz' >"$found" || die "cannot list the tests of $1"
   say "go test -race ($1)"
   (cd "$1" && summarize "${2:-1}" "$(wc -l <"$found")" go test -race -vet=off -count=1 -timeout=10m -p=$(($(nproc) * 3 / 2)) -parallel=8 -v ./...)
@@ -176,7 +173,7 @@ algorithms() { grep -l 'algotest\.Run(' ./*/laws_test.go | xargs -n1 dirname | g
 
 # fuzz MODULE fuzzes every fuzz target of a module.
 fuzz() {
-  [[ $FUZZ_INPUTS =~ ^[0-9]+$ ]] || die "FUZZ_INPUTS=$FUZZ_INPUTS is not a number; set the number of inputs for each target, such as 5000"
+  [[ $FUZZ_INPUTS =~ ^[0-9]+$ ]] || die "FUZZ_INPUTS=$FUZZ_INPUTS is not a number; set the number of inputs for each target, such as 1000"
   ((FUZZ_INPUTS)) || return 0
 
   local scratch=$scratch/fuzz-${1//\//-} # of its own, because two modules may be fuzzed at once
@@ -193,10 +190,10 @@ fuzz() {
 }
 
 # build_fuzz_binary DIRECTORY builds the fuzz targets of a package once, because go test -fuzz
-# would link them again for each target. -ldflags=-w leaves out debug information, as go test does.
+# would link them again for each target. -ldflags='-s -w' leaves out debug information, as go test does.
 build_fuzz_binary() {
   local log=$scratch/fuzz.log
-  (cd "$1" && go test -c -vet=off -ldflags=-w -fuzz=. -o "$scratch/fuzz.test" .) >"$log" 2>&1 && return
+  (cd "$1" && go test -c -vet=off -ldflags='-s -w' -fuzz=. -o "$scratch/fuzz.test" .) >"$log" 2>&1 && return
   cat "$log"
   die "cannot build the fuzz targets of $1"
 }
@@ -220,12 +217,12 @@ fuzz_one() {
   die "$2 failed in $1"
 }
 
-# at_low_priority MODULE... tests the laws and fuzzes the root and the modules. These tests depend on no
-# time, so they use the processor while the tests of the modules wait.
+# at_low_priority MODULE... tests the laws and fuzzes the modules. These tests depend on no time, so they
+# use the processor while other tests wait.
 at_low_priority() {
   renice -n 19 -p "$BASHPID" >/dev/null
   algorithm_laws
-  in_pairs fuzz . "$@"
+  in_pairs fuzz "$@"
 }
 
 main() {
@@ -238,17 +235,16 @@ main() {
   esac
   install_missing
   formatted
-  lint
-  local nested
+  local nested module
   nested=$(modules)
   [[ -n $nested ]] || die "no nested module was found; want at least cmd/sluice"
-  check . "$ROOT_TESTS"
+  for module in . $nested; do lint "$module"; done
   set -m # gives the background a process group, which the trap can end
   # shellcheck disable=SC2086 # one word per module
-  at_low_priority $nested >"$scratch/background.log" 2>&1 &
+  at_low_priority . $nested >"$scratch/background.log" 2>&1 &
   background=$!
   set +m
-  local module
+  check . "$ROOT_TESTS"
   for module in $nested; do check "$module"; done # one at a time: two would make waits of a second too short
   wait "$background" || { cat "$scratch/background.log"; die "a law or a fuzz target failed, see above"; }
   cat "$scratch/background.log"
