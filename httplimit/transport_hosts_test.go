@@ -177,7 +177,7 @@ func TestSlotOfADeniedRequestIsPassedOnForAnyReason(t *testing.T) {
 // Random traffic by several Transports that share a Limiter, with random delays, denials,
 // cancellations and panics.
 func TestEveryRequestEnds(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) { randomHosts(t, rand.New(rand.NewPCG(seed, 2))) })
 	}
 }

@@ -108,7 +108,7 @@ func unreliable(t *testing.T, spec string, slowest time.Duration) {
 		return response, nil
 	})}
 	get(t, client, "http://example.com/") // the first response reports the limit
-	end := time.Now().Add(5 * time.Minute)
+	end := time.Now().Add(2 * time.Minute)
 	var workers sync.WaitGroup
 	for i := range 8 {
 		workers.Go(func() {

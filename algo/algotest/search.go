@@ -184,9 +184,9 @@ type effort struct {
 
 var (
 	long     = effort{limits: 1, layer: 16, tries: 16, depth: 4, checks: 350, random: 40_000, bound: 40_000, exhaustive: 3}
-	thorough = effort{limits: 1, layer: 12, tries: 12, depth: 4, checks: 150, random: 15_000, bound: 15_000, exhaustive: 2}
+	thorough = effort{limits: 1, layer: 12, tries: 12, depth: 4, checks: 100, random: 10_000, bound: 10_000, exhaustive: 2}
 	brief    = effort{limits: 5, layer: 10, tries: 12, depth: 4, checks: 500, random: 12_000, bound: 5_000}
-	racing   = effort{limits: 11, layer: 6, tries: 8, depth: 3, checks: 120, random: 1_000, bound: 1_000}
+	racing   = effort{limits: 11, layer: 6, tries: 8, depth: 2, checks: 60, random: 500, bound: 500}
 )
 
 // defaultEffort returns the effort for a law and a subject that have none of their own.

@@ -3,6 +3,7 @@ package program_test
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -42,8 +43,8 @@ type subject struct {
 
 // cases returns the number of calls to try.
 func cases() int {
-	if sample.Brief() {
-		return 20_000
+	if sample.Brief() && os.Getenv("SLUICE_LONG_LAWS") == "" {
+		return 10_000
 	}
 	return 100_000
 }

@@ -15,7 +15,7 @@ var randomBatches = law("any batch is decided as in Go",
 		"or none. A shadow use never denies. A peek changes nothing, a reset deletes, a refund and a charge apply. A damaged state fails "+
 		"only the requests with an enforced use of it. Requests on records that already have the version of the batch are Stored.",
 	func(s *subject) {
-		const batches = 700
+		const batches = 400
 		m := &model{subject: s, random: rand.New(rand.NewPCG(1, 2)), now: s.Now().Round(0), records: map[string]storage.Record{}}
 		for i := range batches {
 			if m.random.IntN(10) == 0 {
