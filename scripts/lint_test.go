@@ -93,6 +93,6 @@ func TestLinterFails(t *testing.T) {
 	refuses(map[string]string{
 		"a.go":           "package sound\n\nimport (\n\t\"fmt\"\n\t\"os\"\n)\n\nfunc F() {\n\tos.Chdir(\"/\")\n\tfmt.Printf(\"%d\", \"x\")\n}\n",
 		"b/figs_test.go": "//go:build figures\n\npackage b\n\nimport \"fmt\"\n\nfunc Figures() { fmt.Printf(\"%t\", \"x\") }\n",
-	}, "Error return value of `os.Chdir` is not checked", "fmt.Printf format %d", "fmt.Printf format %t")
+	}, "Error return value of `os.Chdir` is not checked", `fmt.Printf format %d has arg "x" of wrong type string`, `fmt.Printf format %t has arg "x" of wrong type string`)
 	refuses(map[string]string{"b/figs_test.go": "//go:build figures\n\npackage b\n\nvar _ = missing\n"}, "undefined: missing")
 }
