@@ -50,7 +50,7 @@ func steady(t *testing.T, spec string, workers int, slowest time.Duration) {
 	w := newWire(httplimit.Handler(limiter, hello, httplimit.Options{}), slowest)
 	client := &httplimit.Transport{Base: w}
 	get(t, client, "http://example.com/") // the first response reports the limit
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	work(ctx, client, workers)
 	require.Zero(t, w.statuses[http.StatusTooManyRequests])
@@ -58,7 +58,7 @@ func steady(t *testing.T, spec string, workers int, slowest time.Duration) {
 		policy := sluice.MustPolicy(spec)
 		full, err := policy.Peek(nil, still(), 1)
 		require.NoError(t, err)
-		steadily := policy.Bound(2*time.Minute) - full.Limit
+		steadily := policy.Bound(time.Minute) - full.Limit
 		require.GreaterOrEqual(t, float64(w.statuses[http.StatusOK]), 0.9*float64(steadily))
 	}
 }

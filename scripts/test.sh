@@ -1,18 +1,17 @@
 #!/usr/bin/env bash
 #
 # The test command. It runs gofmt, golangci-lint (with go vet) and every test and example under the race
-# detector. It also runs the laws of algo/algotest at full length without the race detector,
-# and fuzzes every fuzz target for a short time. A skipped test is a failure.
+# detector. It also runs the laws of algo/algotest at full length without the race detector.
+# A skipped test is a failure.
 #
 # Each module is tested with the versions that its own go.mod requires. For the root these
 # are the oldest versions that pass; go.work would raise them. Only the tests in
 # internal/readme use go.work, like the commands of the README.
 #
-#   scripts/test.sh                        everything
+#   scripts/test.sh                        everything but fuzzing
 #   scripts/test.sh --quick                for every save: no race detector, no servers, no linter, no fuzzing, and
 #                                          no packages whose code has not changed
-#   FUZZ_INPUTS=1000000 scripts/test.sh    a longer fuzz of each target
-#   FUZZ_INPUTS=0 scripts/test.sh          no fuzzing
+#   FUZZ_INPUTS=1000 scripts/test.sh       also fuzzes each fuzz target with so many inputs
 #   SLUICE_LONG_LAWS=1 scripts/test.sh     longer searches of algo/algotest and internal/program
 #
 # Tests start their own servers in temporary directories. As root on Debian, the script
@@ -23,9 +22,11 @@ set -euo pipefail
 
 # A fuzz run ends after a number of inputs, not after a time. The go command
 # takes 10 seconds to report an input that hangs. A run that ended earlier would pass.
-FUZZ_INPUTS=${FUZZ_INPUTS:-1000}
+FUZZ_INPUTS=${FUZZ_INPUTS:-0}
 
 ROOT_TESTS=700 # at least this many tests of the root module must pass
+
+COMPILER_GOGC=400 # compiles faster than the usual 100
 
 LINTER=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
@@ -99,11 +100,14 @@ summarize() {
 }
 
 # lint DIRECTORY runs the linter on the module in a directory. The linter compiles the packages. It does so
-# with the race detector, because the tests need them in this form. GOGC=400 makes the compiler faster.
+# with the race detector, because the tests need them in this form.
 lint() {
   say "golangci-lint ($1)"
-  (cd "$1" && GOGC=400 GOFLAGS="$GOFLAGS -race" go run -race=false "$LINTER" run ./...) || die "the linter found faults in $1; .golangci.yml configures it"
+  (cd "$1" && GOGC=$COMPILER_GOGC GOFLAGS="$GOFLAGS -race" go run -race=false "$LINTER" run ./...) || die "the linter found faults in $1; .golangci.yml configures it"
 }
+
+# go_test is go test with COMPILER_GOGC for the compiler, but not for the tests. It does not cache results.
+go_test() { GOGC=$COMPILER_GOGC go test -exec="env GOGC=${GOGC:-100}" "$@"; }
 
 # quick tests what has changed, in a minute or so. It starts no servers.
 quick() {
@@ -125,7 +129,7 @@ check() {
   found=$(mktemp -p "$scratch")
   declared "$1" 'Test|Fuzz' >"$found" || die "cannot list the tests of $1"
   say "go test -race ($1)"
-  (cd "$1" && summarize "${2:-1}" "$(wc -l <"$found")" go test -race -vet=off -count=1 -timeout=10m -p=$(($(nproc) * 3 / 2)) -parallel=8 -v ./...)
+  (cd "$1" && summarize "${2:-1}" "$(wc -l <"$found")" go_test -race -vet=off -count=1 -timeout=10m -p=$(($(nproc) * 3 / 2)) -parallel=8 -v ./...)
 }
 
 # in_pairs calls a function with each of the other arguments, two at a time, because one waits for the
@@ -163,8 +167,8 @@ algorithm_laws() {
   local packages
   mapfile -t packages < <(algorithms)
   ((${#packages[@]} >= 4)) || die "only ${#packages[@]} packages test the laws; want at least 4"
-  summarize 38 0 go test -vet=off -count=1 -timeout=10m -v -run='^TestLaws' ./compose &
-  summarize 800 0 go test -vet=off -count=1 -timeout=10m -v ./algo/... "${packages[@]}"
+  summarize 38 0 go_test -vet=off -count=1 -timeout=10m -v -run='^TestLaws' ./compose &
+  summarize 800 0 go_test -vet=off -count=1 -timeout=10m -v ./algo/... "${packages[@]}"
   wait $!
 }
 
@@ -193,7 +197,7 @@ fuzz() {
 # would link them again for each target. -ldflags='-s -w' leaves out debug information, as go test does.
 build_fuzz_binary() {
   local log=$scratch/fuzz.log
-  (cd "$1" && go test -c -vet=off -ldflags='-s -w' -fuzz=. -o "$scratch/fuzz.test" .) >"$log" 2>&1 && return
+  (cd "$1" && GOGC=$COMPILER_GOGC go test -c -vet=off -ldflags='-s -w' -fuzz=. -o "$scratch/fuzz.test" .) >"$log" 2>&1 && return
   cat "$log"
   die "cannot build the fuzz targets of $1"
 }
@@ -238,7 +242,9 @@ main() {
   local nested module
   nested=$(modules)
   [[ -n $nested ]] || die "no nested module was found; want at least cmd/sluice"
-  for module in . $nested; do lint "$module"; done
+  lint .
+  # shellcheck disable=SC2086 # one word per module
+  in_pairs lint $nested
   set -m # gives the background a process group, which the trap can end
   # shellcheck disable=SC2086 # one word per module
   at_low_priority . $nested >"$scratch/background.log" 2>&1 &

@@ -96,7 +96,7 @@ func TestNoCallTakesLongerThanItsTimeout(t *testing.T) {
 		forEachWay(t, remoteWays, engine.Options{MaxRoundTrips: inFlight, Timeout: timeout}, func(b *fixture) {
 			b.hold()
 			r := rand.New(rand.NewPCG(1, uint64(inFlight)))
-			for i := range 2000 {
+			for i := range 1000 {
 				ctx, cancel := background, context.CancelFunc(func() {})
 				switch i % 3 {
 				case 1:

@@ -12,7 +12,7 @@ import (
 
 // enough is how many calls of each process must be admitted before a run ends. Each of them is tried
 // about ten times, because the other calls change the states.
-const enough = 20
+const enough = 12
 
 // Each process has sixteen callers. Each admission must be allowed by the policy at its time and in its
 // order, no admission may be lost, and no denial may be wrong. Skewed clocks change which calls are

@@ -44,7 +44,7 @@ type subject struct {
 // cases returns the number of calls to try.
 func cases() int {
 	if sample.Brief() && os.Getenv("SLUICE_LONG_LAWS") == "" {
-		return 10_000
+		return 5_000
 	}
 	return 100_000
 }
