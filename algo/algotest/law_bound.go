@@ -53,7 +53,7 @@ func (s *Subject) admitted(op op, cost int64, r algo.Result) int64 {
 
 // worstCases checks the calls that get the most units in one period and in longer intervals.
 func (s *search) worstCases() *violation {
-	for limit, policy := range s.small(7) {
+	for limit, policy := range s.small(max(7, s.effort.limits)) {
 		for _, interval := range []time.Duration{limit.Period, 30*limit.Period + 1} {
 			n := root()
 			if v := s.catch(n, limit, epoch.UnixNano(), func() *violation {

@@ -52,6 +52,9 @@ func (l law) test(t testing.TB, subject Subject, number int) {
 	}
 	if l.effort != (effort{}) {
 		s.effort = l.effort
+		if sample.Brief() {
+			s.effort.limits, s.effort.random = 3*s.effort.limits, s.effort.random/8
+		}
 	} else if s.effort == (effort{}) {
 		s.effort = defaultEffort()
 	}
