@@ -81,18 +81,24 @@ func naiveReplay(requests []request, oracle algotest.Oracle, period time.Duratio
 	return denied, worst
 }
 
-// TestAgreesWithTheNaiveReplay replays a part of the sample, because the naive replay takes four times as
-// long for twice as many requests.
-func TestAgreesWithTheNaiveReplay(t *testing.T) {
+// partOfSample returns the first n-th of the sample's text, or a quarter of that if tests should be brief.
+// It is cut within a line.
+func partOfSample(t *testing.T, n int) string {
+	t.Helper()
 	z, err := gzip.NewReader(sample.Open())
 	require.NoError(t, err)
 	text, err := io.ReadAll(z)
 	require.NoError(t, err)
-	part := len(text) / 2
 	if testsample.Brief() {
-		part = len(text) / 8
+		n *= 4
 	}
-	log := string(text[:part]) // cut within a line
+	return string(text[:len(text)/n])
+}
+
+// TestAgreesWithTheNaiveReplay replays a part of the sample, because the naive replay takes four times as
+// long for twice as many requests.
+func TestAgreesWithTheNaiveReplay(t *testing.T) {
+	log := partOfSample(t, 2)
 	requests, lines := naiveRead(t, strings.NewReader(log))
 	require.NotEmpty(t, requests)
 	keys := make(map[string]bool)

@@ -42,13 +42,14 @@ rules:
 		}
 		return file
 	}
+	log := partOfSample(t, 1)
 	// alone replays the rules in shadow mode, so that each decides as if there were no other.
 	alone := func(policies []string) []jsonRule {
 		file := strings.ReplaceAll(strings.ReplaceAll(with(policies), ", shadow: true", ""), "}", ", shadow: true}")
-		return replayOfRules(t, file).Rules
+		return replayOfRules(t, file, log).Rules
 	}
 	for _, goal := range [][]string{{"--untouched", "97%"}, {"--untouched", "80%", "--of", "clients"}} {
-		r := ruleSuggestions(t, with(policies), "", goal...)
+		r := ruleSuggestions(t, with(policies), log, goal...)
 		require.Len(t, r.Rules, len(policies))
 		var found, tighter []string
 		for _, rule := range r.Rules {
@@ -72,8 +73,8 @@ rules:
 				require.Greater(t, denials(s.Tighter, goal), s.MaxDenied, rule.Rule)
 			}
 		}
-		require.Equal(t, replayOfRules(t, with(found)).Together, r.Together)
-		require.Equal(t, replayOfRules(t, with(policies)).Together, r.Now)
+		require.Equal(t, replayOfRules(t, with(found), log).Together, r.Together)
+		require.Equal(t, replayOfRules(t, with(policies), log).Together, r.Now)
 	}
 }
 
@@ -85,10 +86,10 @@ func denials(c *jsonCandidate, goal []string) int64 {
 	return c.Denied
 }
 
-// replayOfRules replays the sample under the rules of a file.
-func replayOfRules(t *testing.T, file string) (r jsonRulesReport) {
+// replayOfRules replays a log under the rules of a file.
+func replayOfRules(t *testing.T, file, log string) (r jsonRulesReport) {
 	t.Helper()
-	out := ok(t, "", "replay", "--json", "--config", write(t, "limits.yaml", file))
+	out := ok(t, log, "replay", "--json", "--config", write(t, "limits.yaml", file), "-")
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	return r
 }

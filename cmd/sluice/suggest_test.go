@@ -44,13 +44,14 @@ func suggestions(t *testing.T, log string, args ...string) jsonSuggestReport {
 // policy found as suggest says, and so it does with one unit less. The first meets the goal, the
 // second does not.
 func TestReplayConfirmsTheSuggestions(t *testing.T) {
+	log := partOfSample(t, 1)
 	for _, goal := range []struct{ by, untouched, of string }{
 		{"everything", "100%", "requests"},
 		{"ip", "99.9%", "requests"},
 		{"user+method", "99.9%", "clients"},
 		{"ip", "40%", "clients"},
 	} {
-		r := suggestions(t, "", "--untouched", goal.untouched, "--of", goal.of, "--by", goal.by, "--top", "10000")
+		r := suggestions(t, log, "--untouched", goal.untouched, "--of", goal.of, "--by", goal.by, "--top", "10000", "-")
 		require.Equal(t, []string{goal.untouched, goal.of}, []string{r.Untouched, r.Of})
 		require.Len(t, r.Suggestions, 4)
 		args := []string{"replay", "--json", "--top", "10000", "--by", goal.by}
@@ -62,7 +63,7 @@ func TestReplayConfirmsTheSuggestions(t *testing.T) {
 			}
 		}
 		var replayed jsonReport
-		require.NoError(t, json.Unmarshal([]byte(ok(t, "", args...)), &replayed))
+		require.NoError(t, json.Unmarshal([]byte(ok(t, log, append(args, "-")...)), &replayed))
 		policies := replayed.Policies
 		for i := range r.Suggestions {
 			policies = confirm(t, &r.Suggestions[i], policies, goal.of)

@@ -373,15 +373,6 @@ func TestInvalidLogsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// A browser reads no response before it has sent the whole log.
-func TestALogWithTooManyRequestsIsReadToItsEnd(t *testing.T) {
-	line, _, _ := strings.Cut(smallLog, "\n")
-	log := strings.NewReader(strings.Repeat(line+"\n", simulate.MaxLogged+20_000))
-	_, err := read(compare.NewService(), log)
-	require.ErrorContains(t, err, "the log has 1020000 requests, but at most 1000000 can be simulated here")
-	require.Zero(t, log.Len())
-}
-
 // The race detector checks that an upload that fails after the response shares nothing with it.
 func TestACancelledLogEnds(t *testing.T) {
 	for range 50 {

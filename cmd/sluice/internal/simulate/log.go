@@ -8,13 +8,18 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 )
 
-// MaxLogged is the largest number of requests that FromLog reads.
-const MaxLogged = 1_000_000
+// maxLogged is the largest number of requests that FromLog returns.
+const maxLogged = 1_000_000
 
 // FromLog returns the requests of an access log, and the counts of its lines. The clients are the
 // keys that keyer makes. FromLog reads a log with too many requests to its end, because a browser
 // that uploads the log reads no answer before.
 func FromLog(ctx context.Context, keyer *accesslog.Keyer, inputs ...accesslog.Input) (Stream, accesslog.Stats, error) {
+	return fromLog(ctx, maxLogged, keyer, inputs...)
+}
+
+// fromLog is FromLog for at most that many requests.
+func fromLog(ctx context.Context, most int, keyer *accesslog.Keyer, inputs ...accesslog.Input) (Stream, accesslog.Stats, error) {
 	log := accesslog.NewReader(ctx, inputs, accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: keyer.Fields()})
 	defer log.Close()
 	var s Stream
@@ -22,7 +27,7 @@ func FromLog(ctx context.Context, keyer *accesslog.Keyer, inputs ...accesslog.In
 	var key []byte
 	requests := 0
 	for log.Next() {
-		if requests++; requests > MaxLogged {
+		if requests++; requests > most {
 			continue
 		}
 		e := log.Entry()
@@ -38,8 +43,8 @@ func FromLog(ctx context.Context, keyer *accesslog.Keyer, inputs ...accesslog.In
 	if err := log.Err(); err != nil {
 		return Stream{}, log.Stats(), err
 	}
-	if requests > MaxLogged {
-		return Stream{}, log.Stats(), fmt.Errorf("the log has %d requests, but at most %d can be simulated here; use a shorter log, or sluice replay", requests, MaxLogged)
+	if requests > most {
+		return Stream{}, log.Stats(), fmt.Errorf("the log has %d requests, but at most %d can be simulated here; use a shorter log, or sluice replay", requests, most)
 	}
 	if requests == 0 {
 		return Stream{}, log.Stats(), fmt.Errorf("the log is empty; choose another log")
