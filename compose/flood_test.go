@@ -239,11 +239,12 @@ func (f *boundedCAS) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) 
 	return nil, true, nil
 }
 
-// evict deletes the first record, except those that were just created.
+// evict deletes the first record, except those that were just created. Of several that are first, it
+// deletes the one that was written longest ago.
 func (f *boundedCAS) evict(but []string) {
 	victim := ""
 	for key, m := range f.records {
-		if v := f.records[victim]; !slices.Contains(but, key) && (v == nil || f.first(m, v)) {
+		if v := f.records[victim]; !slices.Contains(but, key) && (v == nil || f.first(m, v) || !f.first(v, m) && m.written < v.written) {
 			victim = key
 		}
 	}
