@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,7 +54,7 @@ func (b *tab) requireLog() {
 // A log that cannot be replayed changes nothing.
 func TestLogsAreReplayed(t *testing.T) {
 	t.Parallel()
-	b := open(t, "p=gcra+1/5s")
+	b, _ := openOwn(t, "p=gcra+1/5s")
 	before := b.table()
 	for name, c := range map[string]struct{ content, message string }{
 		"empty.log":   {"", "the log is empty"},
@@ -105,7 +106,7 @@ func TestTooLargeLogIsNotSent(t *testing.T) {
 // A small log that is dropped while a large one is read replaces it.
 func TestLogDroppedWhileAnotherIsRead(t *testing.T) {
 	t.Parallel()
-	b := open(t, "p=gcra+1/5s")
+	b, _ := openOwn(t, "p=gcra+1/5s")
 	b.changes(func() {
 		eval[bool](b, `(() => {
 			const { fetch } = window;
@@ -127,9 +128,25 @@ func TestLogDroppedWhileAnotherIsRead(t *testing.T) {
 	require.Contains(t, b.text("#log-note"), "small.log: 60 requests of 2 clients.")
 }
 
+// The program keeps the last three logs, whichever tab sent them.
+func TestExplanationOfAForgottenLogIsAnError(t *testing.T) {
+	t.Parallel()
+	b, address := openOwn(t, "p=gcra+1/5s")
+	b.changes(func() { b.drop("first.log", lines(5)) })
+	for n := range 3 {
+		response, err := http.Post(address+"api/log", "", strings.NewReader(lines(6+n)))
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusOK, response.StatusCode)
+	}
+	b.tabTo("#chart-1")
+	b.press(kb.Home)
+	b.wait("document.querySelector('#messages').innerText.includes('no longer in memory; drop the file onto the page again')")
+}
+
 func TestNamesInALogAreShownAsText(t *testing.T) {
 	t.Parallel()
-	b := open(t, "p=gcra+1/5s")
+	b, _ := openOwn(t, "p=gcra+1/5s")
 	hostile := "<img/src=x/onerror=alert(1)>"
 	b.changes(func() { b.drop(hostile+".log", strings.ReplaceAll(lines(5), "192.0.2.1 ", hostile+" ")) })
 	require.Contains(t, b.text("#log-note"), hostile)

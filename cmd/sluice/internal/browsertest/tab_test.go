@@ -50,6 +50,19 @@ func open(t *testing.T, settings string) *tab {
 	return b
 }
 
+// openOwn opens the page of a program of its own, and returns its address. The program keeps only a few
+// logs, and other tests send logs too.
+func openOwn(t *testing.T, settings string) (b *tab, address string) {
+	t.Helper()
+	need(t)
+	p, err := start("127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(p.kill)
+	b = blank(t)
+	b.visit(p.address + "#" + settings)
+	return b, p.address
+}
+
 // visit opens an address, and returns when the page has drawn.
 func (b *tab) visit(address string) {
 	b.t.Helper()

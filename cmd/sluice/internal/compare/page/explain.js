@@ -2,7 +2,7 @@
 
 import { byID, element } from './dom.js';
 import { LatestRequest } from './latest_request.js';
-import { call, ServiceError } from './service.js';
+import { call } from './service.js';
 import { count } from './text.js';
 
 /** Each field of a Decision in explain.go: its name, what it means, and its text. */
@@ -78,8 +78,7 @@ export class Explainer {
       this.draw();
       this.host.explained(request.policy, decision);
     } catch (err) {
-      if (err.name === 'AbortError') return;
-      if (!(err instanceof ServiceError)) this.host.failed(err);
+      if (err.name !== 'AbortError') this.host.failed(err);
     }
   }
 

@@ -247,6 +247,7 @@ function key(policy, event) {
   const calls = comparison.policies[policy]?.calls ?? 0;
   const shown = explainer.policy === policy && explainer.decision;
   const go = (number) => {
+    if (calls === 0) return;
     followsKeys = true;
     explainer.show(policy, { number: Math.max(0, Math.min(calls - 1, number)) });
   };

@@ -1,7 +1,7 @@
 // Calls of the service: over HTTP to sluice compare, or to WebAssembly in a worker.
 
 /** An error that the service reports in a response. */
-export class ServiceError extends Error {}
+class ServiceError extends Error {}
 
 /** The service did not respond. The page sends the request again. */
 export class UnreachableError extends Error {}
