@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -56,9 +55,7 @@ func (b *batch) prepare(ctx context.Context) bool {
 		case r.state == abandoned:
 			return true
 		case ended != nil || !now.Before(r.deadline):
-			q.recordTimeout(r)
-			r.lastErr = cmp.Or(r.lastErr, q.lastErr) // it may never have been sent
-			r.err = r.timeout(ended, r.lost)
+			r.err = q.expire(r, ended, false)
 			r.notify()
 			return true
 		}

@@ -220,13 +220,20 @@ func (q *queue) abandon(r *Request, ended error) error {
 		return r.err
 	}
 	r.state = abandoned
-	q.recordTimeout(r)
 	if before == waiting {
 		q.waiting.Remove(r.element)
 		r.state = done // no sender has it
 	}
-	if before != sent {
+	return q.expire(r, ended, before == sent)
+}
+
+// expire returns the error of a request that ends without an outcome, and records a failure if the store
+// did not answer. ended is the error of its context, nil if its deadline is over. A request that is not in
+// flight, and may never have been sent, ends for the reason of the last round trip. The caller must hold q.mu.
+func (q *queue) expire(r *Request, ended error, inFlight bool) error {
+	q.recordTimeout(r)
+	if !inFlight {
 		r.lastErr = cmp.Or(r.lastErr, q.lastErr)
 	}
-	return r.timeout(ended, r.lost || before == sent)
+	return r.timeout(ended, r.lost || inFlight)
 }
