@@ -239,8 +239,8 @@ func (f *boundedCAS) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) 
 	return nil, true, nil
 }
 
-// evict deletes the first record, except those that were just created. Of several that are first, it
-// deletes the one that was written longest ago.
+// evict deletes the first record, except those that were just created. If several records are first, it
+// deletes the oldest of them.
 func (f *boundedCAS) evict(but []string) {
 	victim := ""
 	for key, m := range f.records {

@@ -3,7 +3,6 @@ package algotest
 import (
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -133,7 +132,7 @@ func TestEachFlawBreaksOneLaw(t *testing.T) {
 			t.Parallel()
 			tested := laws
 			// To test every law is slow. scripts/test.sh also runs this test without the race detector.
-			if sample.RaceEnabled || !first && os.Getenv("SLUICE_LONG_LAWS") == "" {
+			if sample.RaceEnabled || !first && !sample.Long() {
 				tested = slices.DeleteFunc(slices.Clone(laws), func(l law) bool { return l.name != c.law })
 			}
 			failed := brokenLaws(subject(c.flaw), tested)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 
@@ -199,7 +198,7 @@ func defaultEffort() effort {
 		return racing
 	case sample.Brief():
 		return brief
-	case os.Getenv("SLUICE_LONG_LAWS") != "":
+	case sample.Long():
 		return long
 	}
 	return thorough

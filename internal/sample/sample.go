@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 // Brief reports whether searches should be short: with testing.Short, and under the race
 // detector, which is slow and finds nothing in pure functions.
 func Brief() bool { return RaceEnabled || testing.Short() }
+
+// Long reports whether searches should be long: if the environment variable SLUICE_LONG_LAWS is not empty.
+func Long() bool { return os.Getenv("SLUICE_LONG_LAWS") != "" }
 
 // Source is a source of random arguments.
 type Source struct{ *rand.Rand }
