@@ -20,14 +20,16 @@ var ErrCrossSlot = fmt.Errorf("redis: %w: the keys of one decision have differen
 
 // key returns the name of a record: PREFIX{GROUP}KEY. If the group is empty, the whole name determines
 // the slot.
-func (s *Store) key(key string) string { return string(s.appendKey(nil, key)) }
+func (s *Store) key(key string) string { return s.prefix + "{" + groupOf(key) + "}" + key }
 
 func (s *Store) appendKey(dst []byte, key string) []byte {
-	group := strings.ReplaceAll(driver.KeyGroup(key), "}", ")") // a brace would end the hash tag too early
 	dst = append(append(dst, s.prefix...), '{')
-	dst = append(append(dst, group...), '}')
+	dst = append(append(dst, groupOf(key)...), '}')
 	return append(dst, key...)
 }
+
+// groupOf returns the group in the name of a record. A brace would end the hash tag too early.
+func groupOf(key string) string { return strings.ReplaceAll(driver.KeyGroup(key), "}", ")") }
 
 // Place implements [driver.Placer]. In a Redis Cluster or a Ring, the shard is the address of a
 // server, and requests may share a batch if their keys have one group. In two cases, they must have the
@@ -38,8 +40,8 @@ func (s *Store) Place(keys ...string) (shard, slot string, err error) {
 	if err != nil || len(keys) == 0 {
 		return "", "", err
 	}
-	if server := s.serverOf(s.key(keys[0])); server != nil {
-		shard = server.Options().Addr
+	if s.isSharded() {
+		shard = s.addressOf(s.key(keys[0]))
 	}
 	if s.isSeparate() {
 		slot = fmt.Sprintf("%s%q", slot, keys)
@@ -47,15 +49,21 @@ func (s *Store) Place(keys ...string) (shard, slot string, err error) {
 	return shard, slot, nil
 }
 
-// serverOf returns the client of the server that has a key, or nil if there is one server or it is unknown.
-func (s *Store) serverOf(name string) (server *redis.Client) {
-	switch {
-	case s.cluster != nil:
-		server, _ = s.cluster.MasterForKey(cachedOnly, name)
-	case s.ring != nil:
+// isSharded reports whether the client itself knows which of several servers has a key.
+func (s *Store) isSharded() bool { return s.cluster != nil || s.ring != nil }
+
+// addressOf returns the address of the server that has a key, or "" if it is unknown.
+func (s *Store) addressOf(name string) string {
+	var server *redis.Client
+	if s.ring != nil {
 		server, _ = s.ring.GetShardClientForKey(name)
+	} else {
+		server, _ = s.cluster.MasterForKey(cachedOnly, name)
 	}
-	return server
+	if server == nil {
+		return ""
+	}
+	return server.Options().Addr
 }
 
 // cachedOnly is a context that has ended, so that the client sends nothing.
@@ -68,7 +76,7 @@ var cachedOnly = func() context.Context {
 // placeOf returns the hash tag of keys in a Redis Cluster or a Ring, and otherwise "". If the keys have
 // different hash tags, it returns ErrCrossSlot.
 func (s *Store) placeOf(keys []string) (string, error) {
-	if s.cluster == nil && s.ring == nil || len(keys) == 0 {
+	if !s.isSharded() || len(keys) == 0 {
 		return "", nil
 	}
 	first := s.key(keys[0])

@@ -254,6 +254,15 @@ func TestRefusedLaterWriteFailsItsKey(t *testing.T) {
 	}
 }
 
+// The limiter calls Place for each request.
+func TestPlaceOnOneServerDoesNotAllocate(t *testing.T) {
+	s, keys := open(t, newClient(t, shared.Redis(t).Addr()), "place:"), []string{driver.Key("tenant", "alice")}
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		shard, slot, err := s.Place(keys...)
+		require.True(t, shard == "" && slot == "" && err == nil, "all keys are in one place")
+	}))
+}
+
 // If the user has no permission for one key of a batch, requests with different keys use different
 // scripts for a minute.
 func TestForbiddenKeysAreSeparated(t *testing.T) {
