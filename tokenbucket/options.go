@@ -93,5 +93,8 @@ func (o *Options) tokens(refills int64) int64 { return u128.Mul(refills, o.batch
 // refills returns how many refills it takes to add at least that many tokens, which must be
 // at least 1.
 func (o *Options) refills(tokens int64) int64 {
-	return (tokens-1)/o.batch() + 1
+	if o.Refill == Continuous { // a step takes 6 % longer if it divides by 1 here
+		return tokens
+	}
+	return (tokens-1)/o.Limit.Count + 1
 }
