@@ -49,7 +49,7 @@ func (o Options) Validate() error {
 		return fmt.Errorf("tokenbucket: Burst must be at most 2^62, got %d", o.Burst)
 	case o.Refill != Continuous && o.Refill != Interval:
 		return fmt.Errorf("tokenbucket: Refill must be Continuous or Interval, got %d", int(o.Refill))
-	case !o.refillsInTime(o.burst()):
+	case !o.refillsInTime(o.weight(o.burst())):
 		return fmt.Errorf("tokenbucket: a burst of %d at %v takes longer than 2^62 ns (146 years) to refill; use a smaller burst or a faster limit", o.burst(), o.Limit)
 	case o.Cost < 0:
 		return fmt.Errorf("tokenbucket: Cost is %d: %w", o.Cost, algo.ErrCost)
@@ -66,9 +66,14 @@ func (o *Options) inRange() bool {
 		uint64(o.Burst) <= algo.MaxCount && uint(o.Refill) <= uint(Interval) && o.Cost >= 0
 }
 
-// refillsInTime reports whether that many tokens are refilled within 2^62 ns.
-func (o *Options) refillsInTime(tokens int64) bool {
-	return !u128.Mul(algo.MaxCount, o.speed()).Less(u128.Mul(o.refills(tokens), int64(o.Limit.Period)))
+// refillsInTime reports whether that weight accrues within 2^62 ns.
+func (o *Options) refillsInTime(weight u128.Uint) bool {
+	return !u128.Mul(algo.MaxCount, o.speed()).Less(weight)
+}
+
+// weight returns the weight of that many tokens, rounded up to whole refills; see decide.
+func (o *Options) weight(tokens int64) u128.Uint {
+	return u128.Mul(o.refills(tokens), int64(o.Limit.Period))
 }
 
 // speed returns the weight that accrues every nanosecond; see decide.

@@ -57,7 +57,7 @@ func decide(s State, at int64, o *Options, r *algo.Result, op algorithm.Op) Stat
 		r.Cost = algorithm.Or(o.Cost, 1)
 	}
 	cost := r.Cost
-	if !o.inRange() || !o.refillsInTime(burst) {
+	if !o.inRange() || !o.refillsInTime(o.weight(burst)) {
 		r.RetryAfter = algo.Never
 		return s
 	}
