@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -40,30 +38,15 @@ func (s *Store) Place(keys ...string) (shard, slot string, err error) {
 	if err != nil || len(keys) == 0 {
 		return "", "", err
 	}
-	if s.isSharded() {
-		shard = s.addressOf(s.key(keys[0]))
+	if s.serverOf != nil {
+		if server, _ := s.serverOf(s.key(keys[0])); server != nil {
+			shard = server.Options().Addr
+		}
 	}
-	if s.isSeparate() {
+	if until := s.separateUntil.Load(); s.separate || until != 0 && time.Now().UnixNano() < until {
 		slot = fmt.Sprintf("%s%q", slot, keys)
 	}
 	return shard, slot, nil
-}
-
-// isSharded reports whether the client itself knows which of several servers has a key.
-func (s *Store) isSharded() bool { return s.cluster != nil || s.ring != nil }
-
-// addressOf returns the address of the server that has a key, or "" if it is unknown.
-func (s *Store) addressOf(name string) string {
-	var server *redis.Client
-	if s.ring != nil {
-		server, _ = s.ring.GetShardClientForKey(name)
-	} else {
-		server, _ = s.cluster.MasterForKey(cachedOnly, name)
-	}
-	if server == nil {
-		return ""
-	}
-	return server.Options().Addr
 }
 
 // cachedOnly is a context that has ended, so that the client sends nothing.
@@ -76,7 +59,7 @@ var cachedOnly = func() context.Context {
 // placeOf returns the hash tag of keys in a Redis Cluster or a Ring, and otherwise "". If the keys have
 // different hash tags, it returns ErrCrossSlot.
 func (s *Store) placeOf(keys []string) (string, error) {
-	if !s.isSharded() || len(keys) == 0 {
+	if s.serverOf == nil || len(keys) == 0 {
 		return "", nil
 	}
 	first := s.key(keys[0])
@@ -91,11 +74,6 @@ func (s *Store) placeOf(keys []string) (string, error) {
 // separateTime is how long requests with different keys use different scripts after a server has
 // refused a batch. It ends because the user's permissions or the place of a slot may change.
 const separateTime = time.Minute
-
-func (s *Store) isSeparate() bool {
-	until := s.separateUntil.Load()
-	return s.separate || until != 0 && time.Now().UnixNano() < until
-}
 
 // hashTag returns the part of a name that determines its slot: the group, or the whole name if the group is
 // empty.

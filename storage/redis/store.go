@@ -38,13 +38,13 @@ type Options struct {
 type Store struct {
 	client        redis.UniversalClient
 	prefix        string
-	cluster       *redis.ClusterClient // the client, if it is one
-	ring          *redis.Ring          // the client, if it is one
-	isSingle      bool                 // the client has one server
-	endsInTime    bool                 // the client itself ends calls at the deadlines of contexts
-	proxy         bool                 // see Options.Proxy
-	separate      bool                 // requests with different keys always use different scripts
-	separateUntil atomic.Int64         // until then they do, in ns since 1970
+	cluster       *redis.ClusterClient                     // the client, if it is one
+	serverOf      func(name string) (*redis.Client, error) // the server that has a key, in a Redis Cluster or a Ring; otherwise nil
+	isSingle      bool                                     // the client has one server
+	endsInTime    bool                                     // the client itself ends calls at the deadlines of contexts
+	proxy         bool                                     // see Options.Proxy
+	separate      bool                                     // requests with different keys always use different scripts
+	separateUntil atomic.Int64                             // until then they do, in ns since 1970
 	mu            sync.Mutex
 	scripts       map[string]*script // those of batches, by their kind and the names of their programs; guarded by mu
 }
@@ -68,8 +68,9 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 		s.isSingle, s.endsInTime = true, c.Options().ContextTimeoutEnabled
 	case *redis.ClusterClient:
 		s.cluster, s.endsInTime = c, c.Options().ContextTimeoutEnabled
+		s.serverOf = func(name string) (*redis.Client, error) { return c.MasterForKey(cachedOnly, name) }
 	case *redis.Ring:
-		s.ring = c
+		s.serverOf = c.GetShardClientForKey
 	default:
 		s.separate = true
 	}
