@@ -54,7 +54,9 @@ func accountsAddUp(p *point) {
 		if r.Allowed {
 			after := p.peek(next, p.now, 1)
 			p.require(after.Remaining == r.Remaining, "Remaining of a step is %d, but of a peek after it %d", r.Remaining, after.Remaining)
-			p.requireUndo(next, cost)
+			undone, r := p.call(refund, next, p.now, cost)
+			p.require(r.Paid == -cost, "Paid of a refund of %d units after a step that took them is %d", cost, r.Paid)
+			p.requireAlike(p.state, undone, max(p.now, p.past.latest), sameDecision, "without a step, or with it and its refund")
 		}
 		p.requireRefund(cost)
 		p.requireCharge(cost, next, r)
@@ -116,13 +118,6 @@ func (p *point) requirePeek(cost int64, stepped algo.Result) {
 	if r != stepped {
 		p.fail("a peek returns\n    %+v, but the step\n    %+v", r, stepped)
 	}
-}
-
-// requireUndo requires that a refund after a step of the same cost undoes the step.
-func (p *point) requireUndo(next []byte, cost int64) {
-	undone, r := p.call(refund, next, p.now, cost)
-	p.require(r.Paid == -cost, "Paid of a refund of %d units after a step that took them is %d", cost, r.Paid)
-	p.requireAlike(p.state, undone, max(p.now, p.past.latest), sameDecision, "without a step, or with it and its refund")
 }
 
 func (p *point) requireRefund(cost int64) {
