@@ -117,7 +117,8 @@ func TestPlaceInACluster(t *testing.T) {
 	s := open(t, client, "place:")
 	shards, slots := map[string]bool{}, map[string]bool{}
 	for i := range 30 {
-		a, b := driver.Key(strconv.Itoa(i), "a"), driver.Key(strconv.Itoa(i), "b")
+		group := fmt.Sprintf([]string{"%d", "{%d}", "%d}{"}[i%3], i)
+		a, b := driver.Key(group, "a"), driver.Key(group, "b")
 		shard, slot, err := s.Place(a, b)
 		require.NoError(t, err)
 		slots[slot] = true

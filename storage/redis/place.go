@@ -18,16 +18,14 @@ var ErrCrossSlot = fmt.Errorf("redis: %w: the keys of one decision have differen
 
 // key returns the name of a record: PREFIX{GROUP}KEY. If the group is empty, the whole name determines
 // the slot.
-func (s *Store) key(key string) string { return s.prefix + "{" + groupOf(key) + "}" + key }
+func (s *Store) key(key string) string { return string(s.appendKey(make([]byte, 0, 128), key)) }
 
 func (s *Store) appendKey(dst []byte, key string) []byte {
+	group := strings.ReplaceAll(driver.KeyGroup(key), "}", ")") // a brace would end the hash tag too early
 	dst = append(append(dst, s.prefix...), '{')
-	dst = append(append(dst, groupOf(key)...), '}')
+	dst = append(append(dst, group...), '}')
 	return append(dst, key...)
 }
-
-// groupOf returns the group in the name of a record. A brace would end the hash tag too early.
-func groupOf(key string) string { return strings.ReplaceAll(driver.KeyGroup(key), "}", ")") }
 
 // Place implements [driver.Placer]. In a Redis Cluster or a Ring, the shard is the address of a
 // server, and requests may share a batch if their keys have one group. In two cases, they must have the
@@ -39,7 +37,7 @@ func (s *Store) Place(keys ...string) (shard, slot string, err error) {
 		return "", "", err
 	}
 	if s.serverOf != nil {
-		if server, _ := s.serverOf(s.key(keys[0])); server != nil {
+		if server, _ := s.serverOf(slot); server != nil { // the server of a hash tag has all names with it
 			shard = server.Options().Addr
 		}
 	}

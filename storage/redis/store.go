@@ -39,7 +39,7 @@ type Store struct {
 	client        redis.UniversalClient
 	prefix        string
 	cluster       *redis.ClusterClient                     // the client, if it is one
-	serverOf      func(name string) (*redis.Client, error) // the server that has a key, in a Redis Cluster or a Ring; otherwise nil
+	serverOf      func(name string) (*redis.Client, error) // the server of a name or hash tag, in a Redis Cluster or a Ring; otherwise nil
 	isSingle      bool                                     // the client has one server
 	endsInTime    bool                                     // the client itself ends calls at the deadlines of contexts
 	proxy         bool                                     // see Options.Proxy
