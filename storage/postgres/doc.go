@@ -51,11 +51,16 @@
 // # PgBouncer
 //
 // PgBouncer in transaction mode supports prepared statements only since version 1.21, and only if
-// max_prepared_statements is above 0. Otherwise connect with default_query_exec_mode=exec or
-// cache_describe. With exec and cache_describe the server plans the statements of Load and
-// CompareAndSwap each time, which takes longer than their execution. With simple_protocol, pgx
-// sends the statements only if standard_conforming_strings is on and client_encoding is UTF8, as
-// they are by default.
+// max_prepared_statements is above 0. Otherwise the server refuses a prepared statement with the code
+// 42P05, 26000 or 08P01. The store then sends the statement again without preparing it, and prepares
+// no statement any more. To do so from the start, connect with default_query_exec_mode=exec in the
+// connection string. A store in the caller's transaction cannot send a statement again, because the
+// error has ended the transaction. So connect with default_query_exec_mode=exec or cache_describe
+// there. Do not use describe_exec, which may find the unnamed statement of another client.
+//
+// Without prepared statements the server plans the statements of Load and CompareAndSwap each time,
+// which takes longer than their execution. With simple_protocol, pgx sends the statements only if
+// standard_conforming_strings is on and client_encoding is UTF8, as they are by default.
 //
 // After an error of PgBouncer itself, such as query_timeout, it is unknown whether the statement
 // was applied, as after a lost connection. The server may still apply it.

@@ -40,6 +40,18 @@ var advice = map[string]string{
 	"42703": "set Options.Table to another name, use another database, or drop this table if it holds only limits; then call Store.Migrate",
 }
 
+// poolerAdvice is the remedy if a pooler has lost a prepared statement.
+const poolerAdvice = "a pooler such as PgBouncer in transaction mode does not keep the prepared statements of pgx; " +
+	"add default_query_exec_mode=exec to the connection string, or use PgBouncer 1.21 or later with max_prepared_statements above 0"
+
+// isPreparedElsewhere reports whether the server refused a statement because a pooler gave the connection
+// to several clients: the prepared statement exists already, does not exist, or is another one. The
+// server has not executed the statement. PgBouncer uses 08P01 for errors of its own, too.
+func isPreparedElsewhere(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && (e.Code == "42P05" || e.Code == "26000" || e.Code == "08P01" && strings.HasPrefix(e.Message, "bind message supplies "))
+}
+
 // codeOf returns the code of an error of the server, or "".
 func codeOf(err error) string {
 	var e *pgconn.PgError
@@ -63,6 +75,8 @@ func classify(err error) error {
 	switch {
 	case pgconn.SafeToRetry(err):
 		return storage.NotApplied(unavailable)
+	case isPreparedElsewhere(err):
+		return storage.NotApplied(fmt.Errorf("postgres: %w", withAdvice(err)))
 	case !errors.As(err, &e), len(e.Code) != 5 || hasPrefix(e.Code, pooler), e.SeverityUnlocalized == "PANIC", e.Code == "40003": // statement_completion_unknown
 		return unavailable
 	case e.Code == "22P02" && strings.Contains(e.Message, createdMarker): // invalid_text_representation
@@ -77,7 +91,11 @@ func classify(err error) error {
 
 // withAdvice adds the remedy, if there is one.
 func withAdvice(err error) error {
-	if remedy, ok := advice[codeOf(err)]; ok {
+	remedy, ok := advice[codeOf(err)]
+	if isPreparedElsewhere(err) {
+		remedy, ok = poolerAdvice, true
+	}
+	if ok {
 		return fmt.Errorf("%w; %s", err, remedy)
 	}
 	return err

@@ -5,6 +5,7 @@
 //     breaks a law (run_test.go).
 //   - A swap and a batch are one round trip each (round_trips_test.go), find rows by their keys
 //     (plan_test.go) and update existing rows without writing an index (purge_test.go).
+//   - Statements work behind a pooler that loses prepared statements (pooler_test.go).
 //   - Whatever happens to a message, errors report correctly whether a write was applied
 //     (fault_sweep_test.go, swap_test.go, failure_test.go).
 //   - Concurrent statements do not deadlock and lose no write (concurrent_create_test.go,

@@ -91,12 +91,22 @@ var errInvalidIndex = errors.New("the index on purge_at is not valid, because CR
 
 var errHidden = errors.New("search_path finds the functions of a former table first; drop them, or set Options.Schema")
 
-// create uses a transaction, or a savepoint in the caller's transaction, so that a failed statement
-// does not end that one.
+// create calls createOnce, and again if a pooler has lost a prepared statement; see collectOn.
 func (s *Store) create(ctx context.Context) error {
+	err := s.createOnce(ctx)
+	if isPreparedElsewhere(err) {
+		s.unprepared.Store(true)
+		err = s.createOnce(ctx)
+	}
+	return err
+}
+
+// createOnce uses a transaction, or a savepoint in the caller's transaction, so that a failed statement
+// does not end that one.
+func (s *Store) createOnce(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, s.db, func(tx pgx.Tx) error {
 		var table, index, invalid bool
-		if err := tx.QueryRow(ctx, tableInfoSQL, s.options.qualified(s.options.Table)).Scan(&table, &index, &invalid); err != nil {
+		if err := s.queryRow(ctx, tx, tableInfoSQL, s.options.qualified(s.options.Table)).Scan(&table, &index, &invalid); err != nil {
 			return err
 		}
 		ddl := "SELECT key, version, state, expires_at, purge_at FROM " + s.options.qualified(s.options.Table) + " LIMIT 0;\n"
@@ -118,6 +128,10 @@ func (s *Store) create(ctx context.Context) error {
 		}
 		return s.checkSearchPath(ctx, tx)
 	})
+}
+
+func (s *Store) queryRow(ctx context.Context, tx pgx.Tx, sql string, args ...any) pgx.Row {
+	return tx.QueryRow(ctx, sql, withMode(s.unprepared.Load(), args)...)
 }
 
 // functionsLock takes an advisory lock for the creation of functions. Without it, two sessions that
@@ -148,7 +162,7 @@ func (s *Store) createFunctions(ctx context.Context, tx pgx.Tx) error {
 // another text. After ALTER SCHEMA RENAME, their text still has the old name of the schema.
 func (s *Store) missingFunctions(ctx context.Context, tx pgx.Tx) (schema string, missing []program.Function, err error) {
 	var existing []string
-	err = tx.QueryRow(ctx, functionsSQL, s.options.qualified(s.options.Table), namesOf(s.allFunctions)).Scan(&schema, &existing)
+	err = s.queryRow(ctx, tx, functionsSQL, s.options.qualified(s.options.Table), namesOf(s.allFunctions)).Scan(&schema, &existing)
 	if schema == "" { // the table is newer than the snapshot of the transaction
 		schema = s.options.Schema
 	}
@@ -174,7 +188,7 @@ func (s *Store) checkSearchPath(ctx context.Context, tx pgx.Tx) error {
 	}
 	var hidden string
 	called := namesOf(s.allFunctions[len(s.functions.All):])
-	err := tx.QueryRow(ctx, visibleSQL, s.options.qualified(s.options.Table), called).Scan(&hidden)
+	err := s.queryRow(ctx, tx, visibleSQL, s.options.qualified(s.options.Table), called).Scan(&hidden)
 	if err == nil && hidden != "" {
 		err = fmt.Errorf("schema %q: %w", hidden, errHidden)
 	}

@@ -46,17 +46,37 @@ func collect[T any](ctx context.Context, s *Store, sql string, args ...any) ([]T
 	return collectOn[T](ctx, s, db, sql, args...)
 }
 
-// collectOn sends a statement on db and reads the rows of the reply.
+// collectOn sends a statement on db and reads the rows of the reply. If a pooler has lost the prepared
+// statement, nothing was executed, and collectOn sends the statement again without preparing it. In a
+// transaction of the caller that cannot help, because the error has ended the transaction.
 func collectOn[T any](ctx context.Context, s *Store, db DB, sql string, args ...any) ([]T, error) {
-	rows, err := db.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, s.failure(db, err)
+	unprepared := s.unprepared.Load()
+	all, err := collectOnce[T](ctx, db, sql, withMode(unprepared, args))
+	if !unprepared && !s.inTransaction() && isPreparedElsewhere(err) {
+		s.unprepared.Store(true)
+		all, err = collectOnce[T](ctx, db, sql, withMode(true, args))
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[T])
 	if err != nil {
 		return nil, s.failure(db, err)
 	}
 	return all, nil
+}
+
+func collectOnce[T any](ctx context.Context, db DB, sql string, args []any) ([]T, error) {
+	rows, err := db.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+}
+
+// withMode returns the arguments of a statement for pgx. If unprepared is true, pgx neither prepares
+// the statement nor uses a prepared one.
+func withMode(unprepared bool, args []any) []any {
+	if unprepared {
+		return append([]any{pgx.QueryExecModeExec}, args...)
+	}
+	return args
 }
 
 const (

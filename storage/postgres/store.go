@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -62,6 +63,7 @@ type Store struct {
 	functions        *program.Functions // nil with NoFunctions
 	allFunctions     []program.Function // functions.All and those of statements
 	batchLockTimeout time.Duration      // the constant, except in tests
+	unprepared       atomic.Bool        // a pooler has lost a prepared statement, so the store prepares none any more
 }
 
 var (
