@@ -34,6 +34,14 @@
 // decides: one statement reads the records and the time, and CompareAndSwap writes. So a decision takes
 // two round trips or more.
 //
+// # Triggers, rules and policies
+//
+// The statements check that each row is stored as they wrote it. If a BEFORE trigger, a rule or a
+// row-level security policy drops or changes a row, the call fails, and a retry does not help. Purge
+// fails if it could not remove an expired record. The statements do not see what an AFTER trigger does,
+// so an AFTER trigger must not write the table. Records that a policy hides from the role of the
+// store are absent for the store. It cannot create them, and Reset and Purge do not remove them.
+//
 // # In the caller's transaction
 //
 // A store on a pgx.Tx decides in the caller's transaction, for instance to charge a quota together

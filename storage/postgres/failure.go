@@ -16,6 +16,16 @@ import (
 // keys.
 var errCreated = errors.New("postgres: another transaction created one of the keys at the same time")
 
+const tableAdvice = "check whether the table has a trigger, a rule or a row-level security policy that drops, changes or hides rows; " +
+	"remove it, or exempt the role of the store from it"
+
+var (
+	// errUnwritten means that nothing was applied, because a row would not be as it was written.
+	errUnwritten = errors.New("postgres: a row was not written as requested; " + tableAdvice)
+	// errUnpurged means that Purge could not remove a record or set its purge_at.
+	errUnpurged = errors.New("postgres: expired records were not removed; " + tableAdvice)
+)
+
 const lockNotAvailable = "55P03"
 
 var (
@@ -80,13 +90,20 @@ func classify(err error) error {
 	case !errors.As(err, &e), len(e.Code) != 5 || hasPrefix(e.Code, pooler), e.SeverityUnlocalized == "PANIC", e.Code == "40003": // statement_completion_unknown
 		return unavailable
 	case e.Code == "22P02" && strings.Contains(e.Message, createdMarker): // invalid_text_representation
-		return errCreated
+		return fmt.Errorf("%w (%s)", errCreated, e.Message)
+	case isUnwritten(e):
+		return storage.NotApplied(errUnwritten)
 	case slices.Contains(contention, e.Code):
 		return fmt.Errorf("postgres: %w: %w", storage.ErrContended, err)
 	case hasPrefix(e.Code, outage):
 		return storage.NotApplied(unavailable)
 	}
 	return storage.NotApplied(fmt.Errorf("postgres: %w", withAdvice(err)))
+}
+
+// isUnwritten reports whether the error is that of unwrittenSQL, or of the function for one request.
+func isUnwritten(e *pgconn.PgError) bool {
+	return (e.Code == "22P02" || e.Code == "P0001") && strings.Contains(e.Message, unwrittenMarker)
 }
 
 // withAdvice adds the remedy, if there is one.
@@ -108,7 +125,7 @@ func (s *Store) failure(db DB, err error) error {
 	switch {
 	case errors.As(err, new(pgx.ScanArgError)): // there is a reply, so the statement was executed
 		return fmt.Errorf("postgres: %w", err)
-	case errors.Is(classified, errCreated):
+	case errors.Is(classified, errCreated), errors.Is(classified, errUnwritten):
 		return classified
 	case s.inTransaction():
 		return storage.NotApplied(fmt.Errorf("postgres: the transaction has failed: %w", withAdvice(err)))

@@ -8,6 +8,7 @@
 //   - Statements work behind a pooler that loses prepared statements (pooler_test.go).
 //   - Whatever happens to a message, errors report correctly whether a write was applied
 //     (fault_sweep_test.go, swap_test.go, failure_test.go).
+//   - A row that the table drops, changes or hides is an error (dropped_write_test.go).
 //   - Concurrent statements do not deadlock and lose no write (concurrent_create_test.go,
 //     swap_test.go, run_test.go). A call ends shortly before its deadline (lock_timeout_test.go).
 //   - A store in a transaction of the caller commits or rolls back with it (transaction_test.go).
@@ -71,7 +72,12 @@ func newPair(t *testing.T, p *pgxpool.Pool) (h storagetest.Harness, names []stri
 			require.NoError(t, err)
 		}
 	}
-	return storagetest.Harness{Store: stores[0], Other: stores[1], Advance: advance, Slack: time.Microsecond}, names
+	dropWrites := func(key string) {
+		_, err := p.Exec(context.Background(), fmt.Sprintf(`CREATE OR REPLACE FUNCTION drop_write() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+			CREATE OR REPLACE TRIGGER "drop %x" BEFORE INSERT OR UPDATE ON %s FOR EACH ROW WHEN (NEW.key = decode('%x', 'hex')) EXECUTE FUNCTION drop_write()`, key, names[0], key))
+		require.NoError(t, err)
+	}
+	return storagetest.Harness{Store: stores[0], Other: stores[1], Advance: advance, DropWrites: dropWrites, Slack: time.Microsecond}, names
 }
 
 // Without prepared statements the reply is in text format. The format of bytea is a setting of the session.
@@ -85,7 +91,7 @@ func TestLaws(t *testing.T) {
 			p := newPool(t, dsn)
 			h, tables := newPair(t, p)
 			storagetest.Run(t, func(t *testing.T) storagetest.Harness { // it takes long to create the tables for each law
-				_, err := p.Exec(t.Context(), "TRUNCATE "+strings.Join(tables, ", "))
+				_, err := p.Exec(t.Context(), "TRUNCATE "+strings.Join(tables, ", ")+"; DROP FUNCTION IF EXISTS drop_write CASCADE")
 				require.NoError(t, err)
 				return h
 			})

@@ -4,10 +4,11 @@ WITH _sluice_due AS MATERIALIZED (
 ), _sluice_rescheduled AS (
 	UPDATE TABLE SET purge_at = expires_at WHERE key = ANY(ARRAY(
 		SELECT key FROM _sluice_due WHERE expires_at > coalesce($3::timestamptz, statement_timestamp())
-	))
+	)) RETURNING key, purge_at, expires_at
 ), _sluice_removed AS (
 	DELETE FROM TABLE WHERE key = ANY(ARRAY(
 		SELECT key FROM _sluice_due WHERE expires_at <= coalesce($3::timestamptz, statement_timestamp()) LIMIT $2::bigint
 	)) AND expires_at <= coalesce($3::timestamptz, statement_timestamp()) RETURNING key
 )
-SELECT (SELECT count(*) FROM _sluice_due), (SELECT count(*) FROM _sluice_removed), coalesce($3::timestamptz, statement_timestamp())
+SELECT (SELECT count(*) FROM _sluice_due), (SELECT count(*) FROM _sluice_removed), coalesce($3::timestamptz, statement_timestamp()),
+	(SELECT count(*) FROM _sluice_due WHERE key NOT IN (SELECT key FROM _sluice_removed UNION ALL SELECT key FROM _sluice_rescheduled WHERE purge_at = expires_at))

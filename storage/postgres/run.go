@@ -100,19 +100,29 @@ func (s *Store) peek(ctx context.Context, b *driver.Batch) error {
 	return nil
 }
 
+// maxAttempts is how often a statement is sent while other transactions create its keys.
+const maxAttempts = 10
+
 // decide sends the statement, and sends it again for the keys that other transactions created
-// meanwhile, up to ten times. A batch whose requests have several uses may need more than two attempts.
+// meanwhile, up to maxAttempts times. A batch whose requests have several uses may need more than two
+// attempts. But no attempt finds that a key is absent that was created before. If all attempts fail for
+// the same key, no other transaction creates it: the table drops the row or hides it.
 // If an attempt fails after some keys were decided, the error belongs to the other keys.
 func (s *Store) decide(ctx context.Context, r *run) error {
-	err, begun := errCreated, false
-	for attempt := 0; attempt < 10 && errors.Is(err, errCreated); attempt++ {
+	err, begun, same := errCreated, false, true
+	for attempt := 0; attempt < maxAttempts && errors.Is(err, errCreated); attempt++ {
+		last := err
 		if err = s.attempt(ctx, r); err == nil {
 			if begun = true; len(r.keys) > 0 {
 				err = errCreated
 			}
 		}
+		same = same && (attempt == 0 || err != nil && err.Error() == last.Error())
 	}
-	if errors.Is(err, errCreated) {
+	switch {
+	case errors.Is(err, errCreated) && same:
+		err = storage.NotApplied(errUnwritten)
+	case errors.Is(err, errCreated):
 		err = fmt.Errorf("%w: %w", storage.ErrContended, errCreated)
 	}
 	if err != nil && begun && !s.inTransaction() {
@@ -148,7 +158,7 @@ type run struct {
 	batch       *driver.Batch
 	keys        []int         // indexes of Batch.Keys, sorted by key
 	requests    []int         // indexes of Batch.Requests that use these keys; in the order of keys unless several is true
-	several     bool          // it is not true that each key has one request with one use
+	several     bool          // it is not true that each key has one request with one use, or one of several requests is a Reset
 	lockTimeout time.Duration // 0 for the time until the deadline
 }
 
@@ -158,7 +168,7 @@ func newRun(b *driver.Batch) *run {
 	for i := range b.Requests {
 		request := &b.Requests[i]
 		u := &request.Uses[0]
-		r.several = r.several || len(request.Uses) > 1 || requestOf[u.Key] >= 0 || request.Times > 1 && u.Op != driver.Allow
+		r.several = r.several || len(request.Uses) > 1 || requestOf[u.Key] >= 0 || request.Times > 1 && u.Op != driver.Allow || u.Op == driver.Reset && len(b.Keys) > 1
 		r.requests[i], requestOf[u.Key] = i, i
 	}
 	if !r.several {

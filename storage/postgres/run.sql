@@ -37,14 +37,17 @@ BEGIN
 	), _sluice_created AS (
 		INSERT INTO SCHEMA.TABLE (key, version, state, expires_at, purge_at)
 		SELECT key, batch, next, expires_at, expires_at FROM _sluice_write WHERE absent ORDER BY place
-		ON CONFLICT (key) DO NOTHING RETURNING key
+		ON CONFLICT (key) DO NOTHING RETURNING key, version, state, expires_at
 	), _sluice_replaced AS (
 		INSERT INTO SCHEMA.TABLE AS t (key, version, state, expires_at, purge_at)
 		SELECT key, batch, next, expires_at, expires_at FROM _sluice_write WHERE NOT absent
 		ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at,
 			purge_at = least(t.purge_at, excluded.purge_at)
+		RETURNING t.key, t.version, t.state, t.expires_at
 	), _sluice_not_created AS (
-		SELECT place FROM _sluice_write WHERE absent AND key NOT IN (SELECT key FROM _sluice_created)
+		SELECT CASE WHEN absent AND key NOT IN (SELECT key FROM _sluice_created) AND NOT EXISTS (SELECT FROM _sluice_created WHERE key NOT IN (SELECT key FROM _sluice_write))
+			THEN place ELSE UNWRITTEN END AS place FROM _sluice_write
+		WHERE (key, batch, next, expires_at) IN (SELECT * FROM _sluice_created UNION ALL SELECT * FROM _sluice_replaced) IS NOT TRUE
 	)
 	RETURNED;
 END

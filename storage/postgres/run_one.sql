@@ -8,7 +8,7 @@ DECLARE
 	clock   timestamptz;
 	expires timestamptz;
 	absent  bool;
-	changes int := 0;
+	written bool;
 	reply   bytea;
 	next    bytea;
 	ttl   bigint; -- the TTL in nanoseconds
@@ -40,6 +40,9 @@ BEGIN
 		END IF;
 		count := ('x' || encode(substring(reply FOR 8), 'hex'))::bit(64)::bigint;
 		next := substring(reply FROM 17);
+		IF count > 0 AND next = '' AND absent THEN -- nothing to delete, unless a policy hides the row from updates
+			CONTINUE WHEN EXISTS (SELECT FROM SCHEMA.TABLE AS t WHERE t.key = name);
+		END IF;
 		IF count <= 0 OR next = '' AND old_version IS NULL OR next <> '' AND next = old_state THEN
 			RETURN;
 		END IF;
@@ -52,15 +55,16 @@ BEGIN
 		ELSE
 			expires := greatest(clock, timestamptz 'epoch' + (at / 1000 + 1) * interval '1 microsecond') + (ttl / 1000 + 1 + margin) * interval '1 microsecond';
 		END IF;
-		IF NOT absent THEN
-			UPDATE SCHEMA.TABLE AS t SET version = batch, state = next, expires_at = expires, purge_at = least(t.purge_at, expires) WHERE t.key = name;
-			RETURN;
+		IF absent THEN
+			INSERT INTO SCHEMA.TABLE AS t (key, version, state, expires_at, purge_at) VALUES (name, batch, next, expires, expires) ON CONFLICT (key) DO NOTHING
+				RETURNING t.key = name AND t.version = batch AND t.state = next AND t.expires_at = expires INTO written;
+			CONTINUE WHEN NOT FOUND;
+		ELSE
+			UPDATE SCHEMA.TABLE AS t SET version = batch, state = next, expires_at = expires, purge_at = least(t.purge_at, expires) WHERE t.key = name
+				RETURNING t.key = name AND t.version = batch AND t.state = next AND t.expires_at = expires INTO written;
 		END IF;
-		INSERT INTO SCHEMA.TABLE (key, version, state, expires_at, purge_at) VALUES (name, batch, next, expires, expires) ON CONFLICT (key) DO NOTHING;
-		GET DIAGNOSTICS changes = ROW_COUNT;
-		IF changes > 0 THEN
-			RETURN;
-		END IF;
+		EXIT WHEN written IS NOT TRUE;
+		RETURN;
 	END LOOP;
-	RAISE EXCEPTION 'sluice: the row does not exist and cannot be inserted; check whether the table has a trigger or row-level security';
+	RAISE EXCEPTION 'UNWRITTEN';
 END

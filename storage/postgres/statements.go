@@ -18,7 +18,7 @@ type statements struct {
 // newStatements returns the statements for a table, and all functions: f.All and those that the statements
 // call. f is nil if there are no functions.
 func newStatements(o Options, f *program.Functions) (s statements, functions []program.Function) {
-	in := strings.NewReplacer("TABLE", o.qualified(o.Table), "UNDO", undoSQL)
+	in := strings.NewReplacer("TABLE", o.qualified(o.Table), "UNDO", undoSQL, "UNWRITTEN", unwrittenSQL)
 	s = statements{load: in.Replace(loadSQL), swap: in.Replace(swapSQL), purge: in.Replace(purgeSQL)}
 	if f == nil {
 		return s, nil
@@ -80,6 +80,14 @@ const (
 	undoSQL       = `('` + createdMarker + ` ' || place)::int = 0`
 )
 
+// unwrittenSQL is a bigint expression that fails in the same way. The statements use it for a row that is not
+// stored as they wrote it. RETURNING returns a row as a trigger has changed it, and no row that a trigger
+// has dropped.
+const (
+	unwrittenMarker = "sluice: not written:"
+	unwrittenSQL    = `('` + unwrittenMarker + ` ' || place)::bigint`
+)
+
 // purgeSQL locks due records, updates purge_at of those that have not expired, and removes the
 // others, up to $2. ORDER BY makes the planner prefer the index to a scan of the table. It compares
 // with statement_timestamp(), because clock_timestamp() is volatile and cannot be used to search an
@@ -93,7 +101,9 @@ const oneSQL = `SELECT 1::bigint, old_version, encode(old_state, 'hex'), false, 
 FROM ONE($1::int, $2::bigint, $3::bigint, $4::bigint, $5::bytea, $6::int, $7::int, $8::bigint, $9::bigint, $10::bigint[])`
 
 //go:embed run_one.sql
-var oneFunctionSQL string
+var oneSQLBody string
+
+var oneFunctionSQL = strings.ReplaceAll(oneSQLBody, "UNWRITTEN", unwrittenMarker)
 
 const oneParameters = `(lock_timeout_ms int, batch bigint, now bigint, margin bigint, name bytea, op int, program int, cost bigint, times bigint, args bigint[],
 	OUT old_version bigint, OUT old_state bytea, OUT at bigint, OUT count bigint)`
@@ -115,15 +125,15 @@ const (
 	$6::int[], $7::int[], $8::int[], $9::int[], $10::int[], $11::int[], $12::int[], $13::bigint[], $14::bigint[], $15::bigint[])`
 )
 
-// singlesSQL is the body for batches in which each key has one request with one use. The requests
-// are in the order of the keys. Each key succeeds or fails separately.
-var singlesSQL = strings.NewReplacer(
+// singlesSQL is the body for batches in which each key has one request with one use that is no Reset. The
+// requests are in the order of the keys. Each key succeeds or fails separately.
+var singlesSQL = strings.NewReplacer("UNWRITTEN", unwrittenSQL,
 	"KEYS", `(
 		SELECT key, place, op, program, args[first:last] AS args, cost, times
 		FROM unnest(keys, ops, programs, begins, ends, costs, _sluice_args.times) WITH ORDINALITY AS u (key, op, program, first, last, cost, times, place)
 	) AS w`,
 	"DECIDED", `SELECT *, ('x' || encode(substring(reply FOR 8), 'hex'))::bit(64)::bigint AS count, false AS always_write FROM (
-		SELECT *, CASE WHEN old_version = batch OR op = 3 THEN int8send(0) WHEN op = 4 THEN int8send(1)
+		SELECT *, CASE WHEN old_version = batch OR op = 3 THEN int8send(0)
 			ELSE SCHEMA.STEP(program, op, old_state, at, cost, times, args) END AS reply FROM _sluice_found OFFSET 0
 	) AS d`,
 	"RETURNED", `SELECT place, old_version, encode(old_state, 'hex'), place IN (SELECT place FROM _sluice_not_created), at, coalesce(count, 0), NULL::bigint[] FROM _sluice_decided`,
@@ -131,7 +141,7 @@ var singlesSQL = strings.NewReplacer(
 
 // severalSQL is the body for all other batches. If another transaction creates one of the keys
 // meanwhile, other keys may be written already. So the statement fails, which undoes it.
-var severalSQL = strings.NewReplacer(
+var severalSQL = strings.NewReplacer("UNWRITTEN", unwrittenSQL,
 	"KEYS", `unnest(keys) WITH ORDINALITY AS w (key, place)`,
 	"DECIDED", `SELECT place, key, absent, old_version, old_state, clock, at, batch, margin, reply, 1 AS count, true AS always_write, CASE place WHEN 1 THEN counts END AS counts
 	FROM (
@@ -141,5 +151,7 @@ var severalSQL = strings.NewReplacer(
 	) AS f CROSS JOIN _sluice_time CROSS JOIN (SELECT requests, places, ops, shadows, programs, begins, ends, costs, times, args FROM _sluice_args) AS a
 	CROSS JOIN LATERAL SCHEMA.RUN(all_old_states, versions, batch, at, requests, places, ops, shadows, programs, begins, ends, costs, times, args)
 	CROSS JOIN LATERAL unnest(all_places, all_keys, all_absent, all_old_versions, all_old_states, replies) AS u (place, key, absent, old_version, old_state, reply)`,
-	"RETURNED", `SELECT place, old_version, encode(old_state, 'hex'), CASE WHEN place IN (SELECT place FROM _sluice_not_created) THEN `+undoSQL+` ELSE false END, at, 0::bigint, counts FROM _sluice_decided`,
+	"RETURNED", `SELECT place, old_version, encode(old_state, 'hex'), CASE WHEN place IN (SELECT place FROM _sluice_not_created)
+		OR absent AND substring(reply FROM 17) = '' AND EXISTS (SELECT FROM SCHEMA.TABLE AS t WHERE t.key = d.key OFFSET 0) -- a policy hides the row from updates, or Purge removes it now
+		THEN `+undoSQL+` ELSE false END, at, 0::bigint, counts FROM _sluice_decided AS d`,
 ).Replace(runSQL)

@@ -138,7 +138,8 @@ func (s *Store) loadNow(ctx context.Context, keys ...string) (records []storage.
 	return records, now, nil
 }
 
-// CompareAndSwap implements [storage.Store].
+// CompareAndSwap implements [storage.Store]. If the statement reports a conflict that the stored records do
+// not show, it is sent again, up to maxAttempts times.
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
 	keys, err := driver.BeginSwap(ctx, swaps)
 	if err != nil || len(swaps) == 0 {
@@ -148,21 +149,30 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	// The statement fails if another transaction creates one of several keys.
 	mayFail := len(swaps) > 1 && slices.ContainsFunc(swaps, func(s storage.Swap) bool { return s.Old == 0 })
 	args := func(lockTimeout time.Duration) []any { return swapArgs(swaps, sorted, lockTimeout) }
-	rows, err := s.send(ctx, s.sql.swap, args, 0, mayFail)
-	switch {
-	case errors.Is(err, errCreated), len(rows) > 0 && rows[0].Created:
-		if current, err = s.Load(ctx, keys...); err != nil {
-			return nil, false, storage.NotApplied(err)
+	for range maxAttempts {
+		rows, err := s.send(ctx, s.sql.swap, args, 0, mayFail)
+		created := errors.Is(err, errCreated) || len(rows) > 0 && rows[0].Created
+		if !created && (err != nil || len(rows) == 0) {
+			return nil, err == nil, err
 		}
-		return current, false, nil
-	case err != nil || len(rows) == 0:
-		return nil, err == nil, err
+		current, mustLoad := make([]storage.Record, len(swaps)), created
+		for i := range rows {
+			at, record := sorted[rows[i].Place-1], rows[i].record()
+			current[at] = record
+			mustLoad = mustLoad || record.Version == 0 && swaps[at].Old != 0 // it expired, or a policy hides the row from updates
+		}
+		if mustLoad {
+			if current, err = s.Load(ctx, keys...); err != nil {
+				return nil, false, storage.NotApplied(err)
+			}
+		}
+		for i := range swaps {
+			if current[i].Version != swaps[i].Old {
+				return current, false, nil
+			}
+		}
 	}
-	current = make([]storage.Record, len(swaps))
-	for i := range rows {
-		current[sorted[rows[i].Place-1]] = rows[i].record()
-	}
-	return current, false, nil
+	return nil, false, storage.NotApplied(errUnwritten) // all versions match, but the statement never wrote the rows
 }
 
 // swapArgs returns the arguments of the statement. The first six are columns, in the order sorted: key,
@@ -232,7 +242,10 @@ func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 			return removed, err
 		}
 		batch := rows[0]
-		removed += batch.Removed
+		isBlocked := batch.Left > 0 && batch.Removed < max-removed
+		if removed += batch.Removed; isBlocked {
+			return removed, errUnpurged
+		}
 		if batch.Due < purgeBatch {
 			return removed, nil
 		}
@@ -242,8 +255,9 @@ func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 }
 
 // purgeRow is the reply to a statement of Purge: how many records were due, how many of them were
-// removed, and the time.
+// removed, the time, and how many of them are still due.
 type purgeRow struct {
 	Due, Removed int
 	Now          time.Time
+	Left         int
 }

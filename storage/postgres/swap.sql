@@ -20,15 +20,17 @@ WITH _sluice_lock_timeout AS MATERIALIZED (
 ), _sluice_created AS (
 	INSERT INTO TABLE (key, version, state, expires_at, purge_at)
 	SELECT key, new, state, expires_at, expires_at FROM _sluice_write WHERE absent ORDER BY place
-	ON CONFLICT (key) DO NOTHING RETURNING key
+	ON CONFLICT (key) DO NOTHING RETURNING key, version, state, expires_at
 ), _sluice_replaced AS (
 	INSERT INTO TABLE AS t (key, version, state, expires_at, purge_at)
 	SELECT key, new, state, expires_at, expires_at FROM _sluice_write WHERE NOT absent
 	ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at,
 		purge_at = least(t.purge_at, excluded.purge_at)
+	RETURNING t.key, t.version, t.state, t.expires_at
 )
 SELECT place, version, CASE WHEN version IS NOT NULL THEN encode(old_state, 'hex') END, false AS created_meanwhile, 0, 0, NULL::bigint[]
 FROM _sluice_found WHERE (SELECT has_conflict FROM _sluice_conflict)
 UNION ALL
-SELECT place, NULL, NULL, CASE WHEN $8::int = 1 THEN true ELSE UNDO END, 0, 0, NULL
-FROM _sluice_write WHERE absent AND key NOT IN (SELECT key FROM _sluice_created)
+SELECT place, NULL, NULL, CASE WHEN $8::int > 1 AND absent AND key NOT IN (SELECT key FROM _sluice_created) THEN UNDO
+	WHEN absent AND NOT EXISTS (SELECT FROM _sluice_created) THEN true ELSE UNWRITTEN = 0 END, 0, 0, NULL
+FROM _sluice_write WHERE (key, new, state, expires_at) IN (SELECT * FROM _sluice_created UNION ALL SELECT * FROM _sluice_replaced) IS NOT TRUE

@@ -190,6 +190,14 @@ func (c *connection) query(row []sqldriver.Value, text string, args ...sqldriver
 	return err == nil, err
 }
 
+// totalChanges returns how many rows this connection has changed, also by triggers.
+func (c *connection) totalChanges() (int64, error) {
+	row := make([]sqldriver.Value, 1)
+	_, err := c.query(row, "SELECT total_changes()")
+	n, _ := row[0].(int64)
+	return n, err
+}
+
 func named(args []sqldriver.Value) []sqldriver.NamedValue {
 	values := make([]sqldriver.NamedValue, len(args))
 	for i, v := range args {

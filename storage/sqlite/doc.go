@@ -57,6 +57,11 @@
 // the expiry or earlier. A write to an existing record changes purge_at and the index only if the new
 // expiry is before purge_at. Purge handles at most 200 records while it holds the write lock.
 //
+// # Triggers
+//
+// If a trigger drops a write or changes a record that was written, the call fails, and a retry does not
+// help. Purge then fails, too.
+//
 // # Known limits
 //
 // A SQLite database has one writer at a time, so long transactions of other work delay decisions. In WAL

@@ -288,3 +288,24 @@ func TestMigrateAddsTheIndex(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3, removed)
 }
+
+// Purge reports that expired records are left, with the number of those that it removed.
+func TestTriggerThatDropsAPurgeIsAnError(t *testing.T) {
+	for trigger, removable := range map[string]int{
+		"BEFORE DELETE ON sluice_states WHEN OLD.key < CAST('expired 2' AS BLOB) BEGIN SELECT RAISE(IGNORE)": 8,
+		"BEFORE UPDATE ON sluice_states BEGIN SELECT RAISE(IGNORE)":                                          9,
+	} {
+		now := time.Now()
+		db := database(t, "_journal_mode=WAL&_synchronous=OFF")
+		s := open(t, db, sqlite.Options{Clock: func() time.Time { return now }})
+		expired(t, s, 10)
+		now = now.Add(2 * time.Minute)
+		_, err := db.Exec("UPDATE sluice_states SET expires_at = NULL WHERE key = CAST('expired 5' AS BLOB) AND ?", removable == 9)
+		require.NoError(t, err)
+		_, err = db.Exec("CREATE TRIGGER x " + trigger + "; END")
+		require.NoError(t, err)
+		removed, err := s.Purge(t.Context(), 100)
+		require.ErrorContains(t, err, "trigger")
+		require.Equal(t, removable, removed)
+	}
+}

@@ -53,19 +53,21 @@ func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`
 // With INDEXED BY, a purge without the index fails. It would lock out writers while it reads the whole
 // table. postpone and purge select the same rows, in the order of the index.
 type statements struct {
-	load, create, replace, replaceSooner, remove, postpone, purge string
+	load, row, create, replace, replaceSooner, remove, postpone, purge, due string
 }
 
 func newStatements(table string) statements {
 	t := quote(table)
 	const live = "(expires_at IS NULL OR expires_at > ?)"
-	due := "key IN (SELECT key FROM " + t + " INDEXED BY " + quote(indexOf(table)) + " WHERE purge_at <= ?1 ORDER BY purge_at, key LIMIT ?2)"
+	dueRows := " FROM " + t + " INDEXED BY " + quote(indexOf(table)) + " WHERE purge_at <= ?1"
+	due := "key IN (SELECT key" + dueRows + " ORDER BY purge_at, key LIMIT ?2)"
 	update := func(set, where string) string {
 		return "UPDATE " + t + " SET version = ?1, state = ?2, expires_at = ?3" + set +
 			" WHERE key = ?4 AND version = ?5 AND (expires_at IS NULL OR expires_at > ?6)" + where
 	}
 	return statements{
 		load: "SELECT version, state FROM " + t + " WHERE key = ? AND " + live,
+		row:  "SELECT version, state, expires_at FROM " + t + " WHERE key = ?",
 		create: "INSERT INTO " + t + " AS old (key, version, state, expires_at, purge_at) VALUES (?1, ?2, ?3, ?4, ?4) " +
 			"ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at " +
 			"WHERE old.expires_at <= ?5",
@@ -74,5 +76,6 @@ func newStatements(table string) statements {
 		remove:        "DELETE FROM " + t + " WHERE key = ? AND version = ? AND " + live,
 		postpone:      "UPDATE " + t + " SET purge_at = expires_at WHERE " + due + " AND (expires_at IS NULL OR expires_at > ?1)",
 		purge:         "DELETE FROM " + t + " WHERE " + due + " AND expires_at <= ?1",
+		due:           "SELECT 1" + dueRows + " LIMIT 1",
 	}
 }

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	sqldriver "database/sql/driver"
@@ -133,8 +134,17 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 // MaxRoundTrips implements [driver.MaxRoundTrips]. It returns 1, because SQLite has one writer at a time.
 func (s *Store) MaxRoundTrips() int { return 1 }
 
-// write applies swaps whose Old is the stored version.
+// write applies swaps whose Old is the stored version. If a trigger has written anything, it then checks
+// that the records are as they were written.
 func (s *Store) write(c *connection, swaps []storage.Swap, now int64) error {
+	if len(swaps) == 0 {
+		return nil
+	}
+	before, err := c.totalChanges()
+	if err != nil {
+		return err
+	}
+	changes := int64(0)
 	for i := range swaps {
 		w := &swaps[i]
 		if w.Old == 0 && w.New.Version == 0 {
@@ -146,11 +156,45 @@ func (s *Store) write(c *connection, swaps []storage.Swap, now int64) error {
 			n, err = c.exec(s.sql.replaceSooner, args...)
 		}
 		if err == nil && n != 1 {
-			err = fmt.Errorf("the record of key %.40q was not written; check whether table %s has a trigger that prevents it", w.Key, s.table)
+			err = s.unwritten(w)
 		}
 		if err != nil {
 			return err
 		}
+		changes += n
+	}
+	after, err := c.totalChanges()
+	if err != nil || after-before == changes {
+		return err
+	}
+	for i := range swaps {
+		if err := s.check(c, &swaps[i], now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unwritten returns the error for a swap whose record is not as it was written.
+func (s *Store) unwritten(w *storage.Swap) error {
+	return fmt.Errorf("the record of key %.40q was not written as requested; check whether table %s has a trigger that drops or changes writes", w.Key, s.table)
+}
+
+// check returns an error if the stored row is not the one that the swap has written.
+func (s *Store) check(c *connection, w *storage.Swap, now int64) error {
+	row := make([]sqldriver.Value, 3)
+	found, err := c.query(row, s.sql.row, []byte(w.Key))
+	if err != nil {
+		return err
+	}
+	if w.New.Version == 0 {
+		if found {
+			err = s.unwritten(w)
+		}
+		return err
+	}
+	if state, _ := row[1].([]byte); !found || row[0] != int64(w.New.Version) || !bytes.Equal(state, w.New.State) || row[2] != expiry(w, now) {
+		return s.unwritten(w)
 	}
 	return nil
 }
@@ -165,14 +209,19 @@ func (s *Store) statement(w *storage.Swap, now int64) (text string, args []sqldr
 	if version == 0 {
 		return s.sql.remove, []sqldriver.Value{key, old, now}
 	}
-	var expiry any // never
-	if ttl := int64(w.Lifetime(time.Unix(0, now))); ttl > 0 && ttl <= math.MaxInt64-now {
-		expiry = now + ttl
-	}
+	expires := expiry(w, now)
 	if old == 0 {
-		return s.sql.create, []sqldriver.Value{key, version, state, expiry, now}
+		return s.sql.create, []sqldriver.Value{key, version, state, expires, now}
 	}
-	return s.sql.replace, []sqldriver.Value{version, state, expiry, key, old, now}
+	return s.sql.replace, []sqldriver.Value{version, state, expires, key, old, now}
+}
+
+// expiry returns the value of the column expires_at. nil means never.
+func expiry(w *storage.Swap, now int64) any {
+	if ttl := int64(w.Lifetime(time.Unix(0, now))); ttl > 0 && ttl <= math.MaxInt64-now {
+		return now + ttl
+	}
+	return nil
 }
 
 // purgeBatch is the maximum number of records that a transaction of Purge handles. On most disks, such a
@@ -191,18 +240,25 @@ func (s *Store) Purge(ctx context.Context, limit int) (removed int, err error) {
 	for removed < limit {
 		began := time.Now()
 		var postponed, expired int64
+		var isBlocked bool
 		err := s.transaction(ctx, func(c *connection) (err error) {
 			if postponed, err = c.exec(s.sql.postpone, now, int64(purgeBatch)); err != nil {
 				return err
 			}
 			// Now all records whose purge_at has passed have expired.
 			expired, err = c.exec(s.sql.purge, now, min(purgeBatch-postponed, int64(limit-removed)))
+			if err == nil && expired+postponed < purgeBatch && expired < int64(limit-removed) { // nothing is due any more
+				isBlocked, err = c.query(make([]sqldriver.Value, 1), s.sql.due, now)
+			}
 			return err
 		})
 		if err != nil {
 			return removed, err
 		}
 		removed += int(expired)
+		if isBlocked {
+			return removed, fmt.Errorf("sqlite: expired records were not removed; check whether table %s has a trigger that drops or changes writes", s.table)
+		}
 		if expired+postponed < purgeBatch {
 			return removed, nil
 		}

@@ -136,6 +136,35 @@ var serverLaws = []Law{
 			s.spent(b, threeAnHour, 3, "b")
 			fails(taking(threeAnHour, 1, "bad"), 0, 0)
 		}),
+	law("a decision that the database drops is an error",
+		"If the database drops the write of a key, the requests on it fail and change nothing.", func(s *subject) {
+			if s.DropWrites == nil {
+				return
+			}
+			const old, created = "dropped old", "dropped new"
+			s.run(taking(tenAnHour, 1, old))
+			before := s.get(key(old))
+			s.DropWrites(key(old))
+			s.DropWrites(key(created))
+			reset := request(driver.Use{Op: driver.Reset})
+			for what, b := range map[string]*driver.Batch{
+				"a charge": taking(tenAnHour, 1, old), "a first charge": taking(tenAnHour, 1, created),
+				"a charge beside another": taking(tenAnHour, 1, old, "a"), "a first charge beside another": taking(tenAnHour, 1, created, "b"),
+				"a request with two uses": batchOf(tenAnHour, []string{old, "c"}, request(allow(0, 1), allow(1, 1))),
+				"a reset":                 batchOf(tenAnHour, []string{old}, reset), "a reset beside another": batchOf(tenAnHour, []string{old, "d"}, reset, request(allow(1, 1))),
+			} {
+				s.tryRun(b)
+				err := b.Err
+				if err == nil && b.KeyErr != nil {
+					err = b.KeyErr[0]
+				}
+				if !errors.Is(err, storage.ErrNotApplied) {
+					s.fail("the database dropped the write of %s, and Run returned the error %v for its key", what, err)
+				}
+				s.holds(key(old), before.Version, string(before.State))
+				s.lacks(key(created))
+			}
+		}),
 	law("each batch succeeds or fails alone",
 		"Run decides all its batches. A batch that is refused does not affect the others.", func(s *subject) {
 			var batches []*driver.Batch

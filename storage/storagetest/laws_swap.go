@@ -182,6 +182,27 @@ var swapLaws = []Law{
 			}
 			s.lacks(k)
 		}),
+	law("a swap that the database drops is an error",
+		"If the database drops the write of a key, CompareAndSwap returns an error that wraps ErrNotApplied, and changes no key.", func(s *subject) {
+			if s.DropWrites == nil {
+				return
+			}
+			old, created, beside := key("dropped old"), key("dropped new"), key("beside")
+			version := s.put(old, "old", 0)
+			s.DropWrites(old)
+			s.DropWrites(created)
+			for what, w := range map[string]storage.Swap{
+				"replaces": writing(old, version, "x", 0), "deletes": deleting(old, version), "creates": writing(created, 0, "x", 0),
+			} {
+				for _, swaps := range [][]storage.Swap{{w}, {w, writing(beside, 0, "x", 0)}} {
+					if _, swapped, err := s.Store.CompareAndSwap(s.ctx, swaps...); swapped || !errors.Is(err, storage.ErrNotApplied) {
+						s.fail("the database dropped a write that %s a record, and CompareAndSwap of %d keys returned swapped %v and the error %v", what, len(swaps), swapped, err)
+					}
+					s.holds(old, version, "old")
+					s.lacks(created, beside)
+				}
+			}
+		}),
 	law("no increment is lost",
 		"If many goroutines create and increment one or two numbers with Load and CompareAndSwap concurrently, no increment is lost.", func(s *subject) {
 			s.incrementsAddUp(s.increment)

@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,6 +141,26 @@ var transactLaws = []Law{
 				s.transact(func() time.Time { return at }, s.requiring(key(name), "-", putting("state", ttl)))
 			}
 			s.last(map[string]time.Duration{"behind": ttl, "ahead": lead + ttl})
+		}),
+	law("an update that the database drops is an error",
+		"If the database drops the write of a key, the update of this key fails and changes nothing.", func(s *subject) {
+			if s.DropWrites == nil {
+				return
+			}
+			old, created := key("dropped old"), key("dropped new")
+			version := s.put(old, "old", 0)
+			s.DropWrites(old)
+			s.DropWrites(created)
+			for what, u := range map[string]*driver.Update{
+				"replaces": updating(old, making(nil, putting("x", 0))), "deletes": updating(old, making(nil, driver.Change{Verb: driver.Delete})),
+				"creates": updating(created, making(nil, putting("x", 0))),
+			} {
+				if err := s.Store.(driver.Transactor).Transact(s.ctx, nil, u); !errors.Is(cmp.Or(err, u.Err), storage.ErrNotApplied) {
+					s.fail("the database dropped a write that %s a record, and Transact returned the errors %v and %v", what, err, u.Err)
+				}
+				s.holds(old, version, "old")
+				s.lacks(created)
+			}
 		}),
 	law("a panic rolls back the transaction",
 		"If an update of a transaction panics, no update is stored, and the next transaction succeeds.", func(s *subject) {

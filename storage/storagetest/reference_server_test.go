@@ -46,6 +46,13 @@ func (r *reference) decide(b *driver.Batch) {
 	}
 	restore := r.withoutUnreadable(b)
 	changes := storagetest.Decide(b, found, now)
+	for i, c := range changes {
+		if c.Verb != driver.Keep && r.dropped[b.Keys[i]] {
+			b.Err = errDropped
+			restore(b)
+			return
+		}
+	}
 	r.store(b, changes)
 	restore(b)
 }

@@ -2,6 +2,7 @@ package storagetest_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ type reference struct {
 	mu         sync.Mutex
 	records    map[string]storedRecord
 	unreadable map[string]bool
+	dropped    map[string]bool                    // the keys whose writes fail
 	edit       func(*driver.Batch, *storage.Swap) // changes the writes of batches; may be nil
 }
 
@@ -46,13 +48,21 @@ func (c *sharedClock) advance(d time.Duration) {
 }
 
 func newReference(c *sharedClock) *reference {
-	return &reference{clock: c, records: map[string]storedRecord{}, unreadable: map[string]bool{}}
+	return &reference{clock: c, records: map[string]storedRecord{}, unreadable: map[string]bool{}, dropped: map[string]bool{}}
 }
 
 func newHarness() (storagetest.Harness, *reference) {
 	c := &sharedClock{now: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)}
 	r := newReference(c)
-	return storagetest.Harness{Store: r, Other: newReference(c), Advance: c.advance, Now: c.time, Spoil: r.spoil}, r
+	return storagetest.Harness{Store: r, Other: newReference(c), Advance: c.advance, Now: c.time, Spoil: r.spoil, DropWrites: r.drop}, r
+}
+
+var errDropped = storage.NotApplied(errors.New("a write was dropped"))
+
+func (r *reference) drop(key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dropped[strings.Clone(key)] = true
 }
 
 // find returns the live record of key.
@@ -117,6 +127,11 @@ func (r *reference) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (
 		return current, false, nil
 	}
 	for _, swap := range swaps {
+		if r.dropped[swap.Key] {
+			return nil, false, errDropped
+		}
+	}
+	for _, swap := range swaps {
 		r.put(now, swap)
 	}
 	return nil, true, nil
@@ -161,6 +176,11 @@ func (r *reference) update(now, at time.Time, keys []string, d driver.Decider) e
 	}
 	if err := driver.CheckChanges(keys, next); err != nil {
 		return err
+	}
+	for i, c := range next {
+		if c.Verb != driver.Keep && r.dropped[keys[i]] {
+			return errDropped
+		}
 	}
 	for i, c := range next {
 		switch c.Verb {

@@ -162,7 +162,7 @@ var updateSaboteurs = []saboteur{
 			err := d.Decide(found, next)
 			defer func() {
 				for i, c := range next {
-					if len(c.State) > 0 && err == nil && len(keys) == 1 {
+					if len(c.State) > 0 && err == nil && len(keys) == 1 && !r.dropped[keys[i]] {
 						r.aliased(now, keys[i], c)
 						next[i].Verb = driver.Keep
 					}

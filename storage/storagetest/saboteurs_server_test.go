@@ -100,6 +100,11 @@ var serverSaboteurs = []saboteur{
 		clear(r.unreadable)
 		r.Run(ctx, b)
 	})},
+	{"ignores that a write was dropped", "a decision that the database drops is an error", running(func(r *reference, ctx context.Context, b *driver.Batch) {
+		if r.Run(ctx, b); errors.Is(b.Err, errDropped) {
+			b.Err = nil
+		}
+	})},
 	{"stops at the first batch that fails", "each batch succeeds or fails alone", func(r *reference, _ *storagetest.Harness) storage.Store {
 		return faultyRun{r, func(ctx context.Context, batches []*driver.Batch) {
 			for _, b := range batches {

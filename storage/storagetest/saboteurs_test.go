@@ -145,7 +145,8 @@ func yield() {
 // notAtomic returns a builder of stores that compare, yield and then write.
 func notAtomic(when func(storage.Swap) bool) builder {
 	return swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		if len(swaps) == 0 || !when(swaps[0]) {
+		isDropped := func(s storage.Swap) bool { return r.dropped[s.Key] }
+		if len(swaps) == 0 || !when(swaps[0]) || slices.ContainsFunc(swaps, isDropped) {
 			return r.CompareAndSwap(ctx, swaps...)
 		}
 		keys := make([]string, len(swaps))
@@ -183,6 +184,13 @@ var swapSaboteurs = []saboteur{
 				r.records[s.Key] = k
 			}
 		}
+	})},
+	{"ignores that the write of a swap was dropped", "a swap that the database drops is an error", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
+		if errors.Is(err, errDropped) {
+			return nil, true, nil
+		}
+		return current, swapped, err
 	})},
 	{"compares only the last key of three or more", "all or nothing", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 		if len(swaps) < 3 { // with two keys it would also lose increments

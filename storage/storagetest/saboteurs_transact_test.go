@@ -2,6 +2,7 @@ package storagetest_test
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
@@ -72,6 +73,15 @@ func deciding(r *reference, ctx context.Context, clock func() time.Time, updates
 
 // transactSaboteurs break laws that only transactions have.
 var transactSaboteurs = []saboteur{
+	{"ignores that the write of an update was dropped", "an update that the database drops is an error", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+		err := r.Transact(ctx, clock, updates...)
+		for _, u := range updates {
+			if errors.Is(u.Err, errDropped) {
+				u.Err = nil
+			}
+		}
+		return err
+	})},
 	{"reads for each update the state before the transaction", "an update reads the changes of earlier updates", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 		before := map[string][]byte{}
 		return deciding(r, ctx, clock, updates, func(u *driver.Update, found [][]byte, next []driver.Change) error {

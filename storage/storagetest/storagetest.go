@@ -54,6 +54,10 @@ type Harness struct {
 	// nil, the law of [driver.Server] about such keys is skipped.
 	Spoil func(key string)
 
+	// DropWrites makes the database drop every write of a key without an error, as a trigger can do. It
+	// changes nothing else. If DropWrites is nil, the laws about such writes are skipped.
+	DropWrites func(key string)
+
 	// Now returns the time of the store's own clock. It is only called before the first call of Advance.
 	// nil means time.Now.
 	Now func() time.Time

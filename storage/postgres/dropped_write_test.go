@@ -1,0 +1,194 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
+	"github.com/sluice-go/sluice/storage/postgres"
+)
+
+// write writes records under keys in one of the ways of a store. It returns their version, or 0 if it deletes.
+type write func(t *testing.T, s *postgres.Store, keys ...string) (storage.Version, error)
+
+func runs(batch func(*testing.T, ...string) *driver.Batch, op driver.Op) write {
+	return func(t *testing.T, s *postgres.Store, keys ...string) (storage.Version, error) {
+		b := batch(t, keys...)
+		version := b.Version
+		for _, r := range b.Requests {
+			for i := range r.Uses {
+				if r.Uses[i].Op = op; op == driver.Reset {
+					version = 0
+				}
+			}
+		}
+		s.Run(t.Context(), b)
+		return version, errors.Join(append(b.KeyErr, b.Err)...)
+	}
+}
+
+func swaps(version storage.Version) write {
+	return func(t *testing.T, s *postgres.Store, keys ...string) (storage.Version, error) {
+		records, err := s.Load(t.Context(), keys...)
+		require.NoError(t, err)
+		var swaps []storage.Swap
+		for i, r := range records {
+			swaps = append(swaps, storage.Swap{Key: keys[i], Old: r.Version, TTL: time.Hour, New: storage.Record{Version: version}})
+		}
+		_, swapped, err := s.CompareAndSwap(t.Context(), swaps...)
+		if err == nil && !swapped {
+			err = errors.New("a conflict")
+		}
+		return version, err
+	}
+}
+
+var (
+	swapsOnly = map[string]write{"a swap": swaps(7), "a deletion": swaps(0)}
+	allWrites = map[string]write{
+		"a swap": swaps(7), "a deletion": swaps(0),
+		"requests for each key": runs(requestEach, driver.Charge), "a request for all keys": runs(oneRequest, driver.Charge),
+		"resets of each key": runs(requestEach, driver.Reset), "a reset of all keys": runs(oneRequest, driver.Reset),
+	}
+)
+
+// newTrigger returns statements that make a trigger for each row of the table t. Its function has this body.
+func newTrigger(when, body string) string {
+	return "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN " + body + "; END $$; CREATE TRIGGER x " + when + " ON t FOR EACH ROW EXECUTE FUNCTION f()"
+}
+
+// obstacles are triggers, rules and policies of the table t that drop, change or hide rows.
+var obstacles = map[string]string{
+	"a trigger drops updates":               newTrigger("BEFORE UPDATE", "RETURN NULL"),
+	"a trigger drops insertions":            newTrigger("BEFORE INSERT", "RETURN NULL"),
+	"a trigger drops all writes":            newTrigger("BEFORE INSERT OR UPDATE", "RETURN NULL"),
+	"a trigger drops the write of a key":    newTrigger("BEFORE INSERT OR UPDATE", "IF NEW.key IN ('old b', 'new b') THEN RETURN NULL; END IF; RETURN NEW"),
+	"a trigger keeps the old row":           newTrigger("BEFORE UPDATE", "RETURN OLD"),
+	"a trigger keeps the version":           newTrigger("BEFORE UPDATE", "NEW.version := OLD.version; RETURN NEW"),
+	"a trigger changes the state":           newTrigger("BEFORE INSERT OR UPDATE", "NEW.state := 'other'; RETURN NEW"),
+	"a trigger changes the key":             newTrigger("BEFORE INSERT OR UPDATE", "NEW.key := 'other ' || NEW.key; RETURN NEW"),
+	"a trigger changes the expiry":          newTrigger("BEFORE INSERT OR UPDATE", "NEW.expires_at := '2000-01-01'; RETURN NEW"),
+	"a rule drops updates":                  "CREATE RULE x AS ON UPDATE TO t DO INSTEAD NOTHING",
+	"a rule drops some updates":             "CREATE RULE x AS ON UPDATE TO t WHERE NEW.version <> 0 DO INSTEAD NOTHING",
+	"a rule drops insertions":               "CREATE RULE x AS ON INSERT TO t DO INSTEAD NOTHING",
+	"policies hide all rows":                "CREATE POLICY x ON t FOR INSERT WITH CHECK (true)",
+	"policies do not permit updates":        "CREATE POLICY x ON t FOR SELECT USING (true); CREATE POLICY y ON t FOR INSERT WITH CHECK (true)",
+	"policies hide rows from updates":       "CREATE POLICY x ON t FOR SELECT USING (true); CREATE POLICY y ON t FOR INSERT WITH CHECK (true); CREATE POLICY z ON t FOR UPDATE USING (version = 0)",
+	"policies refuse the written rows":      "CREATE POLICY x ON t USING (true) WITH CHECK (version = 0)",
+	"policies hide the rows that they take": "CREATE POLICY x ON t FOR SELECT USING (version = 0); CREATE POLICY y ON t FOR INSERT WITH CHECK (true); CREATE POLICY z ON t FOR UPDATE USING (true)",
+}
+
+// newObstacle creates a table with two records and an obstacle. It returns a pool whose role has no
+// exemption from policies.
+func newObstacle(t *testing.T, p *pgxpool.Pool, obstacle string) (schema string, limited *pgxpool.Pool) {
+	schema = newSchema(t, p)
+	s := open(t, p, postgres.Options{Schema: schema, Table: "t"})
+	_, err := runs(requestEach, driver.Charge)(t, s, "old a", "old b")
+	require.NoError(t, err)
+	_, err = p.Exec(t.Context(), strings.NewReplacer("NAME", schema, "OBSTACLE", obstacle).Replace(`CREATE ROLE role_NAME;
+		GRANT ALL ON SCHEMA NAME TO role_NAME; GRANT ALL ON ALL TABLES IN SCHEMA NAME TO role_NAME;
+		SET LOCAL search_path = NAME; OBSTACLE`))
+	require.NoError(t, err)
+	settings := ""
+	if strings.Contains(obstacle, "POLICY") {
+		settings = "&options=-crole%3Drole_" + schema
+		_, err = p.Exec(t.Context(), "ALTER TABLE "+schema+".t ENABLE ROW LEVEL SECURITY")
+		require.NoError(t, err)
+	}
+	return schema, newPool(t, shared.Postgres(t).DSN()+settings)
+}
+
+// content returns all rows of a table as text.
+func content(t *testing.T, p *pgxpool.Pool, table string) (text string) {
+	t.Helper()
+	require.NoError(t, p.QueryRow(t.Context(), "SELECT coalesce(string_agg(t::text, ' ' ORDER BY key), '') FROM "+table+" AS t").Scan(&text))
+	return text
+}
+
+// A write is done as requested, or it fails and changes nothing. A retry does not help.
+func TestTableThatDropsOrChangesRowsFailsTheWrite(t *testing.T) {
+	for name, obstacle := range obstacles {
+		t.Run(name, func(t *testing.T) {
+			p := newPool(t, shared.Postgres(t).DSN())
+			schema, limited := newObstacle(t, p, obstacle)
+			reader, err := postgres.New(limited, postgres.Options{Schema: schema, Table: "t"})
+			require.NoError(t, err)
+			refused := 0
+			for noFunctions, ways := range map[bool]map[string]write{false: allWrites, true: swapsOnly} {
+				for way, write := range ways {
+					for _, keys := range [][]string{{"old a"}, {"new a"}, {"old b", "old a"}, {"new b", "new a"}} {
+						for _, transactional := range []bool{false, true} {
+							what := fmt.Sprint(way, " ", keys, ", no functions: ", noFunctions, ", in a transaction: ", transactional)
+							before := content(t, p, schema+".t")
+							db, commit := postgres.DB(limited), func() error { return nil }
+							if transactional {
+								tx := begin(t, limited)
+								db, commit = tx, func() error { return tx.Commit(context.Background()) }
+							}
+							s, err := postgres.New(db, postgres.Options{Schema: schema, Table: "t", NoFunctions: noFunctions})
+							require.NoError(t, err)
+							version, err := write(t, s, keys...)
+							committed := commit()
+							if err != nil {
+								refused++
+								requireKinds(t, err, storage.ErrNotApplied)
+								if way != "requests for each key" && way != "resets of each key" { // other keys may be written
+									require.Equal(t, before, content(t, p, schema+".t"), what)
+								}
+								continue
+							}
+							require.NoError(t, committed)
+							records, err := reader.Load(t.Context(), keys...)
+							require.NoError(t, err)
+							for _, r := range records {
+								require.Equal(t, version, r.Version, what)
+							}
+						}
+					}
+				}
+			}
+			require.NotZero(t, refused)
+		})
+	}
+}
+
+// Purge must not report that no expired record is left, and must end.
+func TestTableThatDropsAPurgeFailsIt(t *testing.T) {
+	const records = postgres.PurgeBatch + 50
+	for name, c := range map[string]struct {
+		obstacle string
+		removed  int
+	}{
+		"a trigger drops deletions":           {newTrigger("BEFORE DELETE", "RETURN NULL"), 0},
+		"a trigger drops some deletions":      {newTrigger("BEFORE DELETE", "IF OLD.key = 'key 7' THEN RETURN NULL; END IF; RETURN OLD"), postgres.PurgeBatch - 2},
+		"a trigger drops updates":             {newTrigger("BEFORE UPDATE", "RETURN NULL"), postgres.PurgeBatch - 1},
+		"a trigger keeps purge_at":            {newTrigger("BEFORE UPDATE", "NEW.purge_at := OLD.purge_at; RETURN NEW"), postgres.PurgeBatch - 1},
+		"a rule drops deletions":              {"CREATE RULE x AS ON DELETE TO t DO INSTEAD NOTHING", 0},
+		"policies do not permit deletions":    {"CREATE POLICY x ON t FOR SELECT USING (true); CREATE POLICY y ON t FOR UPDATE USING (true)", 0},
+		"policies refuse the updated records": {"CREATE POLICY x ON t USING (true) WITH CHECK (false)", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+			schema, limited := newObstacle(t, p, c.obstacle)
+			_, err := p.Exec(ctx, strings.ReplaceAll(`ALTER TABLE NAME DISABLE TRIGGER USER; TRUNCATE NAME;
+				INSERT INTO NAME SELECT ('key ' || n)::bytea, 1, '', CASE n WHEN 5 THEN 'infinity' ELSE '2001-01-01' END::timestamptz, timestamptz '2000-01-01' + n * interval '1 s'
+				FROM generate_series(1, $1::int) AS n; ALTER TABLE NAME ENABLE TRIGGER USER`, "NAME", schema+".t"), pgx.QueryExecModeSimpleProtocol, records)
+			require.NoError(t, err)
+			s, err := postgres.New(limited, postgres.Options{Schema: schema, Table: "t"})
+			require.NoError(t, err)
+			removed, err := s.Purge(ctx, 10*records)
+			require.Error(t, err)
+			require.Equal(t, c.removed, removed)
+			require.Equal(t, records-c.removed, number(t, p, "SELECT count(*) FROM "+schema+".t"))
+		})
+	}
+}
