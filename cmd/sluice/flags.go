@@ -44,13 +44,14 @@ func (f *checkedFlag) Set(text string) error {
 	f.given = true
 	err := f.Value.Set(text)
 	invalid := err != nil || strings.HasPrefix(text, "-")
+	digits := strings.TrimPrefix(text, "+")
 	switch t := f.Type(); {
 	case t == "DURATION" && invalid:
 		return errors.New("want a duration of at least 0s and at most 2562047h, such as 30s or 5m")
-	case t == "N" && errors.Is(err, strconv.ErrRange):
+	case t == "N" && errors.Is(err, strconv.ErrRange) && text[0] != '-':
 		return fmt.Errorf("want at most %d", math.MaxInt)
-	case t == "N" && (invalid || len(text) > 1 && text[0] == '0'): // pflag reads 010 as 8
-		return errors.New("want a whole number of at least 0, such as 10")
+	case t == "N" && (invalid || len(digits) > 1 && digits[0] == '0'): // pflag reads 010 as 8
+		return errors.New("want a whole number of at least 0, such as 10, in decimal digits")
 	}
 	return err
 }

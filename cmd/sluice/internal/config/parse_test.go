@@ -102,6 +102,10 @@ func TestOtherFaults(t *testing.T) {
 		"rules: [{missing: deny}]":                              "x:1: rules[0].missing: has no effect in a rule by everything; write it only in rules by user",
 		"rules: [{by: everything, missing: deny}]":              "x:1: rules[0].missing: has no effect in a rule by everything; write it only in rules by user",
 		"rules: [{by: [ip, path], missing: deny}]":              "x:1: rules[0].missing: has no effect in a rule by ip+path; write it only in rules by user",
+		"rules:\n- cost: 1.0000000000000000001":                 "is 1.0000000000000000001; want a whole number from 1 to 9223372036854775807 in decimal digits",
+		"rules:\n- cost: 1e18":                                  "is 1e18; want a whole number from 1 to 9223372036854775807 in decimal digits, such as 10, or bytes",
+		"rules:\n- cost: 9223372036854775808":                   "is 9223372036854775808; want a whole number from 1 to 9223372036854775807",
+		"ipv6_bits: 64.0":                                       "is 64.0; want a whole number from 32 to 128 in decimal digits, such as 64",
 		"rules:\n- cost: 010":                                   "x:2: rules[0].cost: is 010; want a whole number",
 		"rules:\n- name: " + strings.Repeat("ä", 50):            `is "` + strings.Repeat("ä", 50) + `"; want`,
 	} {

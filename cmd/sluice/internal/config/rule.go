@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -59,7 +60,7 @@ func trusted(n *yaml.Node) (netip.Prefix, error) {
 func ipv6Bits(n *yaml.Node) (int, error) {
 	bits, ok := integer(n)
 	if !ok || bits < 32 || bits > 128 {
-		return 0, fmt.Errorf("%s; want a whole number from 32 to 128", isA(n))
+		return 0, fmt.Errorf("%s; want a whole number from 32 to 128 in decimal digits, such as 64", isA(n))
 	}
 	return int(bits), nil
 }
@@ -209,7 +210,7 @@ func cost(n *yaml.Node) (Cost, error) {
 	}
 	units, ok := integer(n)
 	if !ok || units < 1 {
-		return Cost{}, fmt.Errorf("%s; want a whole number from 1, or bytes", isA(n))
+		return Cost{}, fmt.Errorf("%s; want a whole number from 1 to %d in decimal digits, such as 10, or bytes", isA(n), int64(math.MaxInt64))
 	}
 	return Cost{Units: units}, nil
 }

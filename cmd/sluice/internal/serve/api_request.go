@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,8 @@ import (
 const (
 	maxBody = 64 << 10 // bytes of a request
 	maxKey  = 4 << 10  // bytes of a key, decoded
+
+	maxShown = 40 // bytes of an invalid value in a problem
 
 	exampleRequest = `{"key":"user:42","cost":3,"rule":"api"}`
 )
@@ -171,13 +174,21 @@ func base64Of(value gjson.Result) (string, bool) {
 	return string(decoded), ok && err == nil && !strings.ContainsAny(text, "\r\n") // the decoder ignores line ends
 }
 
-// positive returns a whole number from 1. Some languages write whole numbers as 3.0, which is
-// exact below 2^53.
+// positive returns a whole number from 1. It reads the decimal digits, because a floating-point number
+// would round 1.0000000000000000001 to 1. Some languages write whole numbers as 3.0 or 1e18.
 func positive(value gjson.Result) (int64, bool) {
-	n, err := strconv.ParseInt(value.Raw, 10, 64)
-	if f := value.Num; err != nil && f == math.Trunc(f) && f < 1<<53 {
-		n, err = int64(f), nil
+	if value.Type != gjson.Number {
+		return 0, false
 	}
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(value.Raw), "e")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := strings.TrimRight(whole+fraction, "0")
+	zeros, err := strconv.Atoi(cmp.Or(exponent, "0"))
+	zeros += len(whole) - len(digits) // the value is digits, followed by this many zeros
+	if err != nil || zeros < 0 || zeros > len("9223372036854775807") {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(digits+strings.Repeat("0", zeros), 10, 64)
 	return n, err == nil && n >= 1
 }
 
@@ -214,11 +225,14 @@ func stringOf(value gjson.Result) (text string, ok bool) {
 	return value.Str, true
 }
 
-// wrong returns the problem of a member with an invalid value. It shows a short value as written,
-// and the kind of any other value.
+// wrong returns the problem of a member with an invalid value. It shows a short value as written, the
+// beginning of a long number, and the kind of any other value.
 func wrong(name string, value gjson.Result, want string) *problem {
 	got := value.Raw
-	if len(got) > 40 || value.Type == gjson.JSON {
+	switch isLong := len(got) > maxShown; {
+	case isLong && value.Type == gjson.Number:
+		got = got[:maxShown] + "..."
+	case isLong, value.Type == gjson.JSON:
 		got = kindOf(value)
 	}
 	return invalid(name, "%s: want %s, got %s", name, want, got)

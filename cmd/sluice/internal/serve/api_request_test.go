@@ -24,6 +24,14 @@ var validRequests = []struct {
 	{`{"key":"a","cost":9223372036854775807}`, DecisionRequest{"a", nil, 1<<63 - 1}},
 	{`{"key":"a","cost":3.0}`, DecisionRequest{"a", nil, 3}},
 	{`{"key":"a","cost":2e2}`, DecisionRequest{"a", nil, 200}},
+	{`{"key":"a","cost":1E+0}`, DecisionRequest{"a", nil, 1}},
+	{`{"key":"a","cost":10e-1}`, DecisionRequest{"a", nil, 1}},
+	{`{"key":"a","cost":1.50e1}`, DecisionRequest{"a", nil, 15}},
+	{`{"key":"a","cost":1e18}`, DecisionRequest{"a", nil, 1e18}},
+	{`{"key":"a","cost":9007199254740993.0}`, DecisionRequest{"a", nil, 1<<53 + 1}},
+	{`{"key":"a","cost":9.223372036854775807e18}`, DecisionRequest{"a", nil, 1<<63 - 1}},
+	{`{"key":"a","cost":1` + strings.Repeat("0", 999) + `e-999}`, DecisionRequest{"a", nil, 1}},
+	{`{"key":"a","cost":0.` + strings.Repeat("0", 999) + `7e1000}`, DecisionRequest{"a", nil, 7}},
 	{`{"key":"` + strings.Repeat("é", maxKey/2) + `"}`, DecisionRequest{strings.Repeat("é", maxKey/2), nil, 1}},
 	{`{"key_base64":"` + strings.Repeat("AAAA", maxKey/3) + `AA=="}`, DecisionRequest{strings.Repeat("\x00", maxKey), nil, 1}},
 }
@@ -35,5 +43,19 @@ func TestValidRequestsAreDecoded(t *testing.T) {
 			require.Nil(t, p)
 			require.Equal(t, c.want, got)
 		})
+	}
+}
+
+// TestInexactCostsAreRefused: a number that a floating-point number would round to a valid cost is no valid cost.
+func TestInexactCostsAreRefused(t *testing.T) {
+	for _, cost := range []string{
+		"1.0000000000000000001", "0.99999999999999999999", "2.00000000000000000001e2", "1e-1", "0.5", "5e-1",
+		"9007199254740992.1", "9223372036854775808", "9223372036854775807.5", "9.3e18", "1e19", "1e400", "1e99999999999999999999",
+		"0", "-0", "0.0", "0e5", "0e99999999999999999999", "-1", "-1e0", "1e-400", "1e-99999999999999999999", `"1"`, "null", "[1]",
+	} {
+		_, p := decodeRequest([]byte(`{"key":"a","cost":` + cost + `}`))
+		require.NotNil(t, p, cost)
+		require.Equal(t, "cost", p.Field, cost)
+		require.Contains(t, p.Detail, "cost: want a whole number from 1 to 9223372036854775807, got ", cost)
 	}
 }

@@ -78,6 +78,8 @@ var invalidRequests = []struct {
 	{body: `{"key":"a","cost":null}`, field: "cost", detail: "got null"},
 	{body: `{"key":"a","cost":true}`, field: "cost", detail: "got true"},
 	{body: `{"key":"a","cost":9223372036854775808}`, field: "cost", detail: "got 9223372036854775808", valid: true},
+	{body: `{"key":"a","cost":1.0000000000000000001}`, field: "cost", detail: "got 1.0000000000000000001", valid: true}, // the validator reads a floating-point number
+	{body: `{"key":"a","cost":1e19}`, field: "cost", detail: "got 1e19"},
 	{body: `{"key":"a","cost":1e400}`, field: "cost", detail: "got 1e400"},
 	{body: `{"key":"a","cost":1e-400}`, field: "cost", detail: "got 1e-400"},
 
