@@ -123,13 +123,14 @@ func TestAWrongTrustedListIsLoggedAndCounted(t *testing.T) {
 			if c.log != "" {
 				lines = 1
 			}
-			require.Equal(t, lines, strings.Count(w.logged.String(), "level=WARN"), w.logged.String())
+			require.Equal(t, lines, strings.Count(w.logged.String(), " peer="), w.logged.String())
 		})
 	}
 }
 
-func TestServerLogsThatNoProxyIsTrusted(t *testing.T) {
-	const message = "no proxy is trusted"
+// TestServerWarnsThatNoProxyIsTrusted: --log-level warn shows it too.
+func TestServerWarnsThatNoProxyIsTrusted(t *testing.T) {
+	const message = `level=WARN msg="no proxy is trusted; `
 	for rules, want := range map[string]bool{oneByIP: true, trustingLoopback: false, "trusted: []\n" + oneByIP: false} {
 		w := startTestServer(t, rules, withUpstream(t, hello))
 		fetch(t, w.proxyURL("/")) // so it has logged its start
@@ -137,6 +138,10 @@ func TestServerLogsThatNoProxyIsTrusted(t *testing.T) {
 		require.NoError(t, w.ended())
 		require.Equal(t, want, strings.Contains(w.logged.String(), message), rules)
 	}
+	reloaded := startTestServer(t, trustingLoopback, withUpstream(t, hello))
+	reloaded.rules.Store(oneByIP)
+	require.NoError(t, reloaded.Reload(t.Context()))
+	require.Contains(t, reloaded.logged.String(), message)
 	w := startTestServer(t, oneByIP)
 	require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/metrics")).StatusCode)
 	w.stop()

@@ -87,13 +87,13 @@ func (s *Server) applyRules(ctx context.Context, file *config.File) error {
 	return nil
 }
 
-// logUntrusting logs a hint if rules limit by address and no proxy is trusted.
+// logUntrusting logs a warning if rules limit by address and no proxy is trusted.
 func (s *Server) logUntrusting(file *config.File) {
 	if s.transport == nil {
 		return
 	}
 	if rules := file.LacksTrusted(); len(rules) > 0 {
-		s.log.Info("no proxy is trusted; if requests come through a proxy, all clients share one limit by ip", "rules", rules,
+		s.log.Warn("no proxy is trusted; if requests come through a proxy, all clients share one limit by ip", "rules", rules,
 			"remedy", "add the proxy's address to trusted in the rules, or to --trust")
 	}
 }
