@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -22,8 +23,8 @@ const (
 	probeKept  = 5 * time.Second // the TTL of a probe's record
 )
 
-// writeProbe finds out whether decisions can be stored, by storing a new record: a replica that is
-// read-only and a disk that is full can be read.
+// writeProbe stores a new record. A replica that is read-only and a disk that is full can be read, but
+// store nothing.
 func (s *Server) writeProbe(ctx context.Context) error {
 	if _, ok := s.store.Store.(*memory.Store); ok {
 		return nil // a memory store cannot fail
@@ -31,6 +32,18 @@ func (s *Server) writeProbe(ctx context.Context) error {
 	key := driver.Key("", s.options.Namespace, "", "probe", rand.Text()) // the key of no rule
 	_, _, err := s.store.CompareAndSwap(ctx, storage.Swap{Key: key, New: storage.Record{Version: storage.NewVersion()}, TTL: probeKept})
 	return err
+}
+
+// probe finds out whether requests get decisions under the current rules.
+func (s *Server) probe(ctx context.Context) error {
+	if err := s.writeProbe(ctx); err != nil {
+		return err
+	}
+	current := s.current.Load()
+	if err := current.probe.decide(ctx); err != nil {
+		return err
+	}
+	return current.probe.readShared(ctx)
 }
 
 // storeHealth is the result of a probe.
@@ -49,7 +62,7 @@ func (h *storeHealth) failure() error {
 
 // checkStore probes the store, or starts to use a store that has been unavailable since the start.
 func (s *Server) checkStore(ctx context.Context) {
-	check, wait := s.writeProbe, probeTime
+	check, wait := s.probe, probeTime
 	if s.missing.Load() {
 		check, wait = s.attachStore, startTime
 	}
@@ -90,16 +103,16 @@ const (
 	degradedStartTime = 3 * time.Second
 )
 
-// reachStore makes the store ready for the first decision. If that fails, the server
-// starts without it, unless it could only refuse requests.
-func (s *Server) reachStore(ctx context.Context) error {
+// reachStore makes the store ready for the first decision under the rules of file. If that fails, the
+// server starts without it, unless it could only refuse requests.
+func (s *Server) reachStore(ctx context.Context, file *config.File) error {
 	wait := startTime
 	if s.options.OnFailure != compose.FailClosed {
 		wait = degradedStartTime
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	err := s.prepareStore(ctx)
+	err := s.prepareStore(ctx, file)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return context.Canceled
@@ -114,8 +127,8 @@ func (s *Server) reachStore(ctx context.Context) error {
 	return nil
 }
 
-// prepareStore connects to the store, creates its table and writes to it.
-func (s *Server) prepareStore(ctx context.Context) error {
+// prepareStore connects to the store, creates its table, writes to it and makes decisions.
+func (s *Server) prepareStore(ctx context.Context, file *config.File) error {
 	if err := s.store.prepare(ctx); err != nil {
 		refused := new(net.OpError)
 		if errors.As(err, &refused) && refused.Op == "dial" || errors.As(err, new(*net.DNSError)) {
@@ -126,14 +139,26 @@ func (s *Server) prepareStore(ctx context.Context) error {
 	if err := s.writeProbe(ctx); err != nil {
 		return fmt.Errorf("the store can be read but not written: %s", oneLine(err))
 	}
+	if err := s.tryDecisions(ctx, file); err != nil {
+		return errors.New(oneLine(err))
+	}
 	return nil
+}
+
+// tryDecisions returns an error if the store does not decide under the rules of file.
+func (s *Server) tryDecisions(ctx context.Context, file *config.File) error {
+	probe, err := s.newDecisionProbe(file)
+	if err != nil {
+		return err
+	}
+	return probe.decide(ctx)
 }
 
 // attachStore starts to use a store that was unavailable at the start. If the store has states of
 // another algorithm under a rule's name, the server does not use it, as it would have refused to
 // start.
 func (s *Server) attachStore(ctx context.Context) error {
-	if err := s.prepareStore(ctx); err != nil {
+	if err := s.prepareStore(ctx, s.current.Load().file); err != nil {
 		return err
 	}
 	s.reloading.Lock()
@@ -163,8 +188,10 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 		unready = "shutting down"
 	case errors.Is(failure, errRuleChanged):
 		unready = "the store holds states of another algorithm under a rule's name"
+	case failure != nil && isFault(failure):
+		unready = "no request can be decided, whatever --on-failure says; see the server's log"
 	case failure != nil && s.options.OnFailure == compose.FailClosed:
-		unready = "the store accepts no writes"
+		unready = "the store cannot be used; see the server's log"
 	}
 	if unready != "" {
 		plainProblem(http.StatusServiceUnavailable, "%s", unready).write(w)

@@ -47,7 +47,7 @@ func TestHealthOfEachStore(t *testing.T) {
 		w := startTestServer(t, oneByIP, on(store))
 		require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/readyz")).StatusCode, store)
 		for range 3 {
-			require.NoError(t, w.writeProbe(t.Context()), store)
+			require.NoError(t, w.Server.probe(t.Context()), store)
 		}
 	}
 }
@@ -69,6 +69,7 @@ func (s *stuck) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Reco
 func newProbedServer(t *testing.T, store storage.Store, policy compose.FailurePolicy) *Server {
 	s := &Server{log: slog.New(slog.DiscardHandler), sampled: sampledTo(io.Discard), store: &opened{Store: store}, options: Options{OnFailure: policy}}
 	s.health.Store(&storeHealth{at: time.Now()})
+	s.current.Store(new(limiters))
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	go every(ctx, probeEvery, s.checkStore)

@@ -30,6 +30,7 @@ type limiters struct {
 	file      *config.File
 	unknown   int64        // the assumed size of a request body of unknown length
 	handler   http.Handler // the proxy with these limits; nil if there is no proxy
+	probe     decisionProbe
 }
 
 // newLimiters returns the limiters of the rules in a file.
@@ -44,6 +45,9 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 		return nil, err
 	}
 	if l.proxy, err = s.requests.New(store, requests...); err != nil {
+		return nil, err
+	}
+	if l.probe, err = s.newDecisionProbe(file); err != nil {
 		return nil, err
 	}
 	var service []compose.Rule[DecisionRequest]

@@ -26,7 +26,9 @@ func (s *Server) Reload(ctx context.Context) error {
 	defer cancel()
 	file, err := s.options.Read(read)
 	if err == nil {
-		err = s.applyRules(ctx, file)
+		if err = s.checkDecisions(ctx, file); err == nil {
+			err = s.applyRules(ctx, file)
+		}
 	} else if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("the rules could not be read within %v; check the file and its file system, then reload again", readTime)
 	}
@@ -41,6 +43,20 @@ func (s *Server) Reload(ctx context.Context) error {
 	s.metrics.reloads.WithLabelValues(succeeded).Inc()
 	s.log.Info("reloaded", "rules", len(file.Rules))
 	s.logUntrusting(file)
+	return nil
+}
+
+// checkDecisions returns an error if the store will never decide under the rules of file. While the store is
+// down, it returns nil.
+func (s *Server) checkDecisions(ctx context.Context, file *config.File) error {
+	if s.missing.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	if err := s.tryDecisions(ctx, file); err != nil && isPermanent(err) {
+		return err
+	}
 	return nil
 }
 
@@ -79,6 +95,9 @@ func (s *Server) applyRules(ctx context.Context, file *config.File) error {
 		}
 		for _, r := range file.Rules {
 			s.fingerprints[r.Name] = config.Algorithms(r.Policy) // nothing is stored while the store is missing
+		}
+		if err := l.probe.readShared(ctx); err != nil && isFault(err) {
+			return err
 		}
 	}
 	s.metrics.rules.Set(float64(len(file.Rules)))

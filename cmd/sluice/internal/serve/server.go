@@ -140,7 +140,7 @@ func (s *Server) open(ctx context.Context, file *config.File) (err error) {
 		s.transport, s.forwardingLog = s.options.newTransport(), sampleLog(s.log, forwardingSamples)
 	}
 	s.service, s.requests = limiterOptions[DecisionRequest](s, serviceSide), limiterOptions[*http.Request](s, proxySide)
-	if err := s.reachStore(ctx); err != nil {
+	if err := s.reachStore(ctx, file); err != nil {
 		return err
 	}
 	if err := s.applyRules(ctx, file); err != nil {

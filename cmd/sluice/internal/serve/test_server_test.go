@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 // in it.
 func newSchema(t *testing.T) string {
 	t.Helper()
-	dsn, schema := shared.Postgres(t).DSN(), strings.ToLower(t.Name())
+	dsn, schema := shared.Postgres(t).DSN(), schemaOf(t)
 	conn, err := pgx.Connect(t.Context(), dsn)
 	require.NoError(t, err)
 	defer conn.Close(t.Context())
@@ -44,6 +44,9 @@ func newSchema(t *testing.T) string {
 	require.NoError(t, err)
 	return withParameter(t, dsn, "search_path", schema)
 }
+
+// schemaOf returns the name of the schema of a test.
+func schemaOf(t *testing.T) string { return strings.ReplaceAll(strings.ToLower(t.Name()), "/", "_") }
 
 // testTimeout is the longest time that a test waits. A test that passes waits less.
 const testTimeout = time.Minute
