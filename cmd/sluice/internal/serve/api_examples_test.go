@@ -12,6 +12,7 @@ package serve
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -163,6 +164,7 @@ var exchanges = []exchange{
 	{example: "misdirected", op: "allow", body: askOne, on: local, edit: func(r *http.Request) { r.Host = "example.com" }},
 	{example: "fault", op: "allow", body: askOne, on: ruleChanged},
 	{example: "store-unavailable", op: "allow", body: askOne, on: failingWith(storage.ErrUnavailable, compose.FailClosed)},
+	{example: "store-refused", op: "allow", body: askOne, on: failingWith(errors.New("no such table"), compose.FailClosed)},
 	{example: "store-contended", op: "allow", body: askOne, on: failingWith(storage.ErrContended, compose.FailClosed)},
 	{example: "store-overloaded", op: "allow", body: askOne, on: failingWith(storage.ErrOverloaded, compose.FailClosed)},
 	{example: "store-outcome-unknown", op: "allow", body: askOne, on: responseLost},

@@ -152,6 +152,7 @@ var kinds = map[string]struct {
 	"media-type":            {http.StatusUnsupportedMediaType, "The body must be JSON"},
 	"fault":                 {http.StatusInternalServerError, "The server or its configuration is faulty"},
 	"store-unavailable":     {http.StatusServiceUnavailable, "The store is unavailable"},
+	"store-refused":         {http.StatusServiceUnavailable, "The store refused the request"},
 	"store-contended":       {http.StatusServiceUnavailable, "Too many write conflicts"},
 	"store-overloaded":      {http.StatusServiceUnavailable, "The store is overloaded"},
 	"store-outcome-unknown": {http.StatusServiceUnavailable, "The store's response was lost"},
@@ -201,14 +202,19 @@ func (a api) failure(ctx context.Context, op compose.Op, err error) *problem {
 	return p
 }
 
+const seeApplied = "the member applied reports whether the request may have been applied"
+
 // problemOfError returns the problem of a request that could not be decided because of err.
 func problemOfError(err error) *problem {
 	kind, applied := "fault", "no"
 	var detail string
 	switch {
-	case errors.Is(err, algo.ErrState), errors.Is(err, algo.ErrStateVersion):
+	case errors.Is(err, algo.ErrStateVersion):
+		detail = "a later version of sluice wrote the state of this rule; use that version, or give the rule a new name"
+	case errors.Is(err, algo.ErrState):
 		detail = "the store holds this rule's state under another algorithm; a rule that changes its algorithm needs a new name"
-	case errors.Is(err, algo.ErrCost), errors.Is(err, storage.ErrKey), errors.Is(err, storage.ErrDuplicateKey):
+	case errors.Is(err, algo.ErrCost), errors.Is(err, storage.ErrKey), errors.Is(err, storage.ErrDuplicateKey), errors.Is(err, storage.ErrSwap),
+		errors.As(err, new(*compose.RuleError)):
 		detail = "internal error; see the server's log"
 	case errors.Is(err, storage.ErrProgram):
 		applied, detail = "unknown", "the store and the server decided differently; see the server's log"
@@ -218,13 +224,16 @@ func problemOfError(err error) *problem {
 		kind, detail = "store-overloaded", "the queue for the store is full; nothing was applied; send fewer requests, or retry later"
 	case errors.Is(err, storage.ErrContended):
 		kind, detail = "store-contended", "too many write conflicts on the same keys; nothing was applied; retry"
-	default:
-		kind, detail = "store-unavailable", "the store did not answer in time; the member applied reports whether the request may have been applied"
-		if !errors.Is(err, storage.ErrNotApplied) {
-			applied = "unknown"
-		}
+	case isPermanent(err):
+		kind, detail = "store-refused", "the store cannot execute the request, and a retry cannot help until an operator has repaired the store; see the server's log"
+	case errors.Is(err, context.DeadlineExceeded):
+		kind, detail = "store-unavailable", "the store gave no decision within the timeout; "+seeApplied
+	case errors.Is(err, storage.ErrUnavailable):
+		kind, detail = "store-unavailable", "the store is unavailable; "+seeApplied
+	default: // context.Canceled
+		kind, detail = "store-unavailable", "the request ended before the store gave a decision; "+seeApplied
 	}
-	if errors.Is(err, storage.ErrOutcomeUnknown) {
+	if errors.Is(err, storage.ErrOutcomeUnknown) || kind != "fault" && !errors.Is(err, storage.ErrNotApplied) {
 		applied = "unknown"
 	}
 	p := newProblem(kind, "%s", detail)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -326,7 +328,8 @@ func TestProblemOfEachFailure(t *testing.T) {
 	}{
 		{storage.NotApplied(storage.ErrUnavailable), "store-unavailable", "no"},
 		{storage.NotApplied(context.DeadlineExceeded), "store-unavailable", "no"},
-		{errors.New("no such table"), "store-unavailable", "unknown"},
+		{storage.NotApplied(errors.New("no such table")), "store-refused", "no"},
+		{errors.New("no such table"), "store-refused", "unknown"},
 		{storage.ErrContended, "store-contended", "no"},
 		{fmt.Errorf("%w: %w", storage.ErrContended, context.DeadlineExceeded), "store-contended", "no"},
 		{storage.ErrOverloaded, "store-overloaded", "no"},
@@ -334,13 +337,41 @@ func TestProblemOfEachFailure(t *testing.T) {
 		{unknown, "store-outcome-unknown", "unknown"},
 		{errors.Join(unknown, storage.ErrOverloaded), "store-outcome-unknown", "unknown"},
 		{storage.ErrKey, "fault", "no"},
+		{storage.ErrSwap, "fault", "no"},
+		{algo.ErrStateVersion, "fault", "no"},
+		{&compose.RuleError{Rule: "api", Err: errSecret}, "fault", "no"},
+		{storage.NotApplied(context.Canceled), "store-unavailable", "no"},
 		{errors.Join(unknown, algo.ErrState), "fault", "unknown"},
 		{fmt.Errorf("%w: key", storage.ErrProgram), "fault", "unknown"},
 	} {
 		p := problemOfError(c.err)
 		assert.Equal(t, problemTypes+c.kind, p.Type, c.err)
 		assert.Equal(t, c.paid, p.Applied, c.err)
+		assert.Equal(t, errors.Is(c.err, context.DeadlineExceeded) && c.kind == "store-unavailable", strings.Contains(p.Detail, "within the timeout"), c.err)
 	}
+	require.Contains(t, problemOfError(algo.ErrState).Detail, "another algorithm")
+	require.Contains(t, problemOfError(algo.ErrStateVersion).Detail, "a later version of sluice")
+}
+
+// TestOnlyTimeoutsAreCalledTimeouts: a store that is broken for good answers at once, and the API says so.
+func TestOnlyTimeoutsAreCalledTimeouts(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "limits.db")
+	w := startTestServer(t, oneByIP, on("sqlite:"+file), func(o *Options) { o.DecisionTimeout = time.Hour })
+	sqliteExec(t, file)("DROP TABLE sluice_states")
+	for op := range operations {
+		reply := w.decide(string(op), `{"key":"a"}`)
+		require.Equal(t, http.StatusServiceUnavailable, reply.StatusCode)
+		require.Contains(t, reply.body, `components/examples/store-refused","title":"The store refused the request"`, op)
+		require.Contains(t, reply.body, `"detail":"the store cannot execute the request, and a retry cannot help until an operator has repaired the store; see the server's log"`, op)
+		require.Contains(t, reply.body, `"applied":"no"`, op)
+	}
+	require.Contains(t, w.logged.String(), "no such table")
+
+	redis := servers.Redis(t)
+	w = startTestServer(t, oneByIP, on("redis://"+redis.Addr()), func(o *Options) { o.DecisionTimeout, o.CircuitOpenAfter = 50*time.Millisecond, -1 })
+	redis.Pause()
+	t.Cleanup(redis.Resume)
+	require.Contains(t, w.decide("peek", `{"key":"a"}`).body, `"detail":"the store gave no decision within the timeout; the member applied reports whether the request may have been applied"`)
 }
 
 // TestFailuresAreLoggedWithoutKeys: clients get neither the error nor the key.
