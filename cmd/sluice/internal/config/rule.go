@@ -128,10 +128,10 @@ func (r *reader) name(n *yaml.Node) (string, error) {
 
 // isName allows few characters, because names become part of stored keys, headers and
 // metrics. A dot would look like a part of a stacked policy there.
-func isName(s string) bool { return len(s) <= 64 && hasOnly(s, "-_") }
+func isName(s string) bool { return len(s) <= 64 && HasOnly(s, "-_") }
 
-// hasOnly reports whether s has only ASCII letters, digits and the marks.
-func hasOnly(s, marks string) bool {
+// HasOnly reports whether s has only ASCII letters, digits and the marks.
+func HasOnly(s, marks string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(marks, r))
 	})
@@ -216,7 +216,7 @@ func cost(n *yaml.Node) (Cost, error) {
 }
 
 func parseMethod(m string) (string, error) {
-	if !isToken(m) {
+	if !IsToken(m) {
 		return "", fmt.Errorf("is %s; want a method, such as GET", errtext.Quote(m))
 	}
 	return strings.ToUpper(m), nil
@@ -284,7 +284,7 @@ func parseField(word, want string, others []Field) (Field, error) {
 		return f, fieldlist.Unknown(word, known, want)
 	case example == "" && named:
 		return f, fmt.Errorf("%s takes no name, got %q; want %[1]s", kind, word)
-	case example != "" && !isToken(name):
+	case example != "" && !IsToken(name):
 		return f, fmt.Errorf("%s is not a valid %s name; want %[2]s:NAME, such as %[2]s:%s", errtext.Quote(name), kind, example)
 	case f == Field{Header, "X-Forwarded-For"}, f == Field{Header, "Forwarded"}:
 		return f, fmt.Errorf("any client can forge the header %s; want ip, with the addresses of your proxies in trusted", name)
@@ -296,6 +296,6 @@ func parseField(word, want string, others []Field) (Field, error) {
 	return f, nil
 }
 
-// isToken reports whether s can be the name of a header, a cookie or a method (RFC 9110,
+// IsToken reports whether s can be the name of a header, a cookie or a method (RFC 9110,
 // section 5.6.2).
-func isToken(s string) bool { return s != "" && hasOnly(s, "!#$%&'*+-.^_`|~") }
+func IsToken(s string) bool { return s != "" && HasOnly(s, "!#$%&'*+-.^_`|~") }

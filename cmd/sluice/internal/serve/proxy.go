@@ -76,15 +76,17 @@ func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 	})), err
 }
 
-// unfit returns the problem of a request that is refused before any rule decides: its target would bypass
-// rules for paths, its body is too large, or a rule would deny it because the length of its body is
-// unknown. It returns nil if there is none.
+// unfit returns the problem of a request that is refused before any rule decides: it is malformed, its
+// target would bypass rules for paths, its body is too large, or a rule would deny it because the length
+// of its body is unknown. It returns nil if there is none.
 func (s *Server) unfit(l *limiters, r *http.Request) *problem {
-	switch {
-	case r.Method == http.MethodConnect:
+	if r.Method == http.MethodConnect {
 		return plainProblem(http.StatusMethodNotAllowed, "this is a reverse proxy, so CONNECT is not allowed")
-	case r.URL.Opaque != "": // x:login, which would reach the upstream as login
-		return plainProblem(http.StatusBadRequest, "want a path, such as /login")
+	}
+	if fault := requestFault(r); fault != "" {
+		return plainProblem(http.StatusBadRequest, "%s", fault)
+	}
+	switch {
 	case strings.Trim(s.options.Upstream.Path, "/") != "" && hasDotDot(r.URL.Path):
 		return plainProblem(http.StatusBadRequest, "want a path without .. in it, because .. could leave the path of --upstream")
 	case l.needsLength(r):

@@ -1,0 +1,248 @@
+package serve
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Types and flags of HTTP/2 frames (RFC 9113, section 6).
+const (
+	dataFrame, headersFrame, resetFrame, settingsFrame, goAwayFrame = 0, 1, 3, 4, 7
+	endStream, endHeaders                                           = 1, 4
+)
+
+const clientPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+// http2Conn is an HTTP/2 connection without TLS. Unlike http.Transport it sends any header.
+type http2Conn struct {
+	net.Conn
+	reader *bufio.Reader
+}
+
+func dialHTTP2(t *testing.T, address string) *http2Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(testTimeout))
+	_, err = io.WriteString(conn, clientPreface+frame(settingsFrame, 0, 0, ""))
+	require.NoError(t, err)
+	return &http2Conn{conn, bufio.NewReader(conn)}
+}
+
+func frame(kind, flags byte, stream uint32, payload string) string {
+	head := binary.BigEndian.AppendUint32(nil, uint32(len(payload))<<8|uint32(kind))
+	return string(binary.BigEndian.AppendUint32(append(head, flags), stream)) + payload
+}
+
+// headers returns a frame with the fields, which are names and values.
+func headers(flags byte, stream uint32, fields ...string) string {
+	var block strings.Builder
+	for i := 0; i < len(fields); i += 2 {
+		block.WriteByte(0) // a literal field without indexing (RFC 7541)
+		for _, text := range fields[i : i+2] {
+			block.WriteByte(byte(len(text)))
+			block.WriteString(text)
+		}
+	}
+	return frame(headersFrame, flags|endHeaders, stream, block.String())
+}
+
+func reset(stream uint32) string { return frame(resetFrame, 0, stream, "\x00\x00\x00\x08") }
+
+// next returns the next frame.
+func (c *http2Conn) next() (kind byte, stream uint32, payload []byte, err error) {
+	head := make([]byte, 9)
+	if _, err = io.ReadFull(c.reader, head); err != nil {
+		return 0, 0, nil, err
+	}
+	payload = make([]byte, binary.BigEndian.Uint32(head)>>8)
+	_, err = io.ReadFull(c.reader, payload)
+	return head[3], binary.BigEndian.Uint32(head[5:]), payload, err
+}
+
+// outcome returns the status of the first response on the connection, or "reset" if the stream was
+// reset.
+func (c *http2Conn) outcome(t *testing.T) string {
+	t.Helper()
+	for {
+		kind, _, payload, err := c.next()
+		require.NoError(t, err)
+		switch kind {
+		case resetFrame:
+			return "reset"
+		case goAwayFrame:
+			return "goaway"
+		case headersFrame:
+			return firstStatus(payload)
+		}
+	}
+}
+
+// firstStatus decodes the status at the beginning of a connection's first header block.
+func firstStatus(block []byte) string {
+	if block[0]&0xc0 != 0x40 { // not only the name is from the table
+		return map[byte]string{0x88: "200", 0x89: "204", 0x8a: "206", 0x8b: "304", 0x8c: "400", 0x8d: "404", 0x8e: "500"}[block[0]]
+	}
+	var bits, status string
+	for _, b := range block[2 : 2+block[1]&0x7f] {
+		bits += fmt.Sprintf("%08b", b)
+	}
+	if block[1]&0x80 == 0 {
+		return string(block[2 : 2+block[1]])
+	}
+	for len(status) < 3 { // the Huffman code of digits
+		if bits[:3] == "000" {
+			status += string('0' + bits[4] - '0' + (bits[3]-'0')*2)
+			bits = bits[5:]
+			continue
+		}
+		var digit byte
+		for _, bit := range bits[3:6] {
+			digit = digit*2 + byte(bit-'0')
+		}
+		status += string('2' + digit)
+		bits = bits[6:]
+	}
+	return status
+}
+
+// TestMalformedRequestsOverHTTP2AreNotCharged: net/http accepts them over HTTP/2, and would refuse or
+// change them over HTTP/1.1. They must not count as failures of the upstream either.
+func TestMalformedRequestsOverHTTP2AreNotCharged(t *testing.T) {
+	w := startTestServer(t, oneByIP, withUpstream(t, hello))
+	for name, c := range map[string]struct {
+		method, path, authority string
+		fields                  []string // further ones
+		body                    bool
+	}{
+		"method with a space":             {method: "GET /smug"},
+		"method with a request line":      {method: "GET / HTTP/1.1"},
+		"method with a colon":             {method: "GET:"},
+		"method of other letters":         {method: "G\u00c9T"},
+		"path with a space":               {path: "/a b"},
+		"query with a space":              {path: "/a?b HTTP/1.0"},
+		"asterisk":                        {path: "*"},
+		"absolute path":                   {path: "http://evil.example/login"},
+		"opaque path":                     {path: "x:login"},
+		"authority with a space":          {authority: "shop example"},
+		"authority with a quotation mark": {authority: `shop"example`},
+		"authority with a slash":          {authority: "shop.example/x"},
+		"authority with other letters":    {authority: "sh\u00f6p.example"},
+		"authority that is no UTF-8":      {authority: "\x80"},
+		"another Host":                    {fields: []string{"host", "other.example"}},
+		"two Hosts":                       {authority: "-", fields: []string{"host", "shop.example", "host", "other.example"}},
+		"Host with a space":               {authority: "-", fields: []string{"host", "shop example"}},
+		"length without a body":           {fields: []string{"content-length", "5"}},
+		"length that is no number":        {fields: []string{"content-length", "abc"}, body: true},
+		"length with a sign":              {fields: []string{"content-length", "+3"}, body: true},
+		"two lengths":                     {fields: []string{"content-length", "3", "content-length", "4"}, body: true},
+		"a list of lengths":               {fields: []string{"content-length", "3, 3"}, body: true},
+		"length beyond all numbers":       {fields: []string{"content-length", "99999999999999999999"}, body: true},
+		"transfer coding":                 {fields: []string{"transfer-encoding", "chunked"}, body: true},
+		"connection":                      {fields: []string{"connection", "close"}},
+		"upgrade":                         {fields: []string{"upgrade", "websocket"}},
+		"te":                              {fields: []string{"te", "gzip"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fields := []string{":method", "GET", ":scheme", "http", ":path", "/", ":authority", "shop.example"}
+			for i, value := range map[int]string{1: c.method, 5: c.path, 7: c.authority} {
+				if value != "" {
+					fields[i] = value
+				}
+			}
+			if c.authority == "-" {
+				fields = fields[:6]
+			}
+			conn := dialHTTP2(t, w.proxy.Addr().String())
+			text := headers(endStream, 1, append(fields, c.fields...)...)
+			if c.body {
+				text = headers(0, 1, append(fields, c.fields...)...)
+			}
+			_, err := io.WriteString(conn, text)
+			require.NoError(t, err)
+			require.Equal(t, "400", conn.outcome(t))
+		})
+	}
+	for name, fields := range map[string][]string{
+		"unknown scheme":       {":method", "GET", ":scheme", "ftp", ":path", "/", ":authority", "x"},
+		"no path":              {":method", "GET", ":scheme", "http", ":path", "login", ":authority", "x"},
+		"control in the path":  {":method", "GET", ":scheme", "http", ":path", "/\r\nX: y", ":authority", "x"},
+		"user in authority":    {":method", "GET", ":scheme", "http", ":path", "/", ":authority", "a:b@x"},
+		"control in a value":   {":method", "GET", ":scheme", "http", ":path", "/", ":authority", "x", "x-y", "a\r\nb"},
+		"space in a name":      {":method", "GET", ":scheme", "http", ":path", "/", ":authority", "x", "x y", "a"},
+		"capital in a name":    {":method", "GET", ":scheme", "http", ":path", "/", ":authority", "x", "X-y", "a"},
+		"unknown pseudo-field": {":method", "GET", ":scheme", "http", ":path", "/", ":authority", "x", ":x", "a"},
+		"extended CONNECT":     {":method", "CONNECT", ":protocol", "websocket", ":scheme", "http", ":path", "/", ":authority", "x"},
+	} {
+		conn := dialHTTP2(t, w.proxy.Addr().String())
+		_, err := io.WriteString(conn, headers(endStream, 1, fields...))
+		require.NoError(t, err)
+		require.Equal(t, "reset", conn.outcome(t), name)
+	}
+	conn := dialHTTP2(t, w.proxy.Addr().String())
+	_, err := io.WriteString(conn, headers(endStream, 1, ":method", "CONNECT", ":authority", "x:1"))
+	require.NoError(t, err)
+	require.Equal(t, "405", conn.outcome(t))
+
+	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_upstream_failures_total{status="502"} 0`)
+	require.Contains(t, w.decide("peek", `{"key":"127.0.0.1"}`).body, `"remaining":3`)
+	require.NotContains(t, w.logged.String(), "the upstream failed")
+}
+
+// TestUnusualRequestsOverHTTP2AreForwarded: the checks refuse nothing that HTTP/1.1 allows.
+func TestUnusualRequestsOverHTTP2AreForwarded(t *testing.T) {
+	seen := make(chan *http.Request, 1)
+	w := startTestServer(t, "\nrules: [{name: all, policy: gcra 100/h}]\n", withUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		seen <- r
+	}))
+	for name, c := range map[string]struct {
+		fields []string
+		body   string
+		check  func(t *testing.T, r *http.Request)
+	}{
+		"own method":          {[]string{":method", "x-PURGE", ":path", "/", ":authority", "x"}, "", func(t *testing.T, r *http.Request) { require.Equal(t, "x-PURGE", r.Method) }},
+		"path":                {[]string{":method", "GET", ":path", "//a/\u00e9?b#c=\u00e9|{}", ":authority", "x"}, "", func(t *testing.T, r *http.Request) { require.Equal(t, "//a/%C3%A9?b#c=\u00e9|{}", r.RequestURI) }},
+		"authority of IPv6":   {[]string{":method", "GET", ":path", "/", ":authority", "[::1]:80"}, "", func(t *testing.T, r *http.Request) { require.Equal(t, "[::1]:80", r.Host) }},
+		"Host instead":        {[]string{":method", "GET", ":path", "/", "host", "x_y.example"}, "", func(t *testing.T, r *http.Request) { require.Equal(t, "x_y.example", r.Host) }},
+		"the same Host":       {[]string{":method", "GET", ":path", "/", ":authority", "x.example", "host", "X.example"}, "", func(t *testing.T, r *http.Request) { require.Equal(t, "x.example", r.Host) }},
+		"no Host":             {[]string{":method", "GET", ":path", "/"}, "", func(t *testing.T, r *http.Request) { require.NotEmpty(t, r.Host) }},
+		"length":              {[]string{":method", "POST", ":path", "/", ":authority", "x", "content-length", "3"}, "abc", func(t *testing.T, r *http.Request) { require.EqualValues(t, 3, r.ContentLength) }},
+		"length with a 0":     {[]string{":method", "POST", ":path", "/", ":authority", "x", "content-length", "03"}, "abc", func(t *testing.T, r *http.Request) { require.EqualValues(t, 3, r.ContentLength) }},
+		"length of nothing":   {[]string{":method", "POST", ":path", "/", ":authority", "x", "content-length", "0"}, "", func(t *testing.T, r *http.Request) { require.Zero(t, r.ContentLength) }},
+		"body without length": {[]string{":method", "POST", ":path", "/", ":authority", "x", "te", "trailers"}, "abc", func(t *testing.T, r *http.Request) { require.EqualValues(t, -1, r.ContentLength) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn := dialHTTP2(t, w.proxy.Addr().String())
+			fields := append([]string{":scheme", "http"}, c.fields...)
+			text := headers(endStream, 1, fields...)
+			if c.body != "" {
+				text = headers(0, 1, fields...) + frame(dataFrame, endStream, 1, c.body)
+			}
+			_, err := io.WriteString(conn, text)
+			require.NoError(t, err)
+			require.Equal(t, "200", conn.outcome(t))
+			c.check(t, <-seen)
+		})
+	}
+}
+
+// TestInvalidHostsInTargetsAreRefused: net/http checks the field Host, but not the host of a target.
+func TestInvalidHostsInTargetsAreRefused(t *testing.T) {
+	w := startTestServer(t, oneByIP, withUpstream(t, hello))
+	for _, target := range []string{`http://a"b/`, "http://a<b/", "http://%80/", "http://sh\u00f6p/", "*"} {
+		require.Equal(t, http.StatusBadRequest, statusOf(t, w, target), target)
+	}
+	require.Contains(t, w.decide("peek", `{"key":"127.0.0.1"}`).body, `"remaining":3`)
+	require.NotContains(t, w.logged.String(), "the upstream failed")
+}
