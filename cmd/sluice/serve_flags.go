@@ -55,7 +55,7 @@ func (f *serveFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.API, "api", "", "the `ADDRESS` of the decision service: HOST:PORT or unix:PATH (default: "+defaultAPI+", or no API if --upstream is set)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "callers of --api must send the token in this `FILE`; without it, --api must be a loopback address or a unix socket")
 
-	flags.IntVar(&f.MaxConnections, "max-connections", serve.DefaultMaxConnections, "how many connections may be open at once, `N` for --listen and N for --api; further ones wait; 0 is no limit")
+	flags.IntVar(&f.MaxConnections, "max-connections", serve.DefaultMaxConnections, "how many connections may be open at once, `N` for --listen and N for --api, and how many requests may be in progress in the proxy; further connections wait, and further requests get 503; 0 is no limit")
 	flags.StringVar(&f.Store, "store", "memory:", "the `URL` of the store: memory:, sqlite:FILE, postgres://... or redis://...; without this flag, the URL in the environment variable "+storeVariable)
 	flags.BoolVar(&f.NoFunctions, "no-functions", false, "do not create functions in the PostgreSQL database; a decision then takes two or more round trips")
 	flags.IntVar(&f.MaxKeys, "max-keys", 1<<20, "how many keys of each rule the store memory: holds, at about 70 bytes each")

@@ -197,9 +197,13 @@ func (s *socket) Close() error {
 	return s.UnixListener.Close()
 }
 
-// DefaultMaxConnections suits a small machine. Each connection may need two open files, its own
-// and one to the upstream.
+// DefaultMaxConnections suits a small machine. Each connection needs an open file, and each request in
+// progress may need one for a connection to the upstream.
 const DefaultMaxConnections = 10_000
+
+// maxStreams is how many requests an HTTP/2 connection may have in progress. net/http tells the
+// client, and also counts requests that the client has canceled, until their handlers return.
+const maxStreams = 100
 
 // maxConnections is a listener that limits the number of open connections, as
 // golang.org/x/net/netutil.LimitListener does. Further connections wait in the kernel's queue.

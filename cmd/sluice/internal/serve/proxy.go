@@ -11,31 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/internal/earlyreply"
 )
-
-const dialTimeout = 10 * time.Second
-
-// newTransport returns the transport for requests to the upstream.
-func (o *Options) newTransport() *http.Transport {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(true) // if the upstream offers it over TLS
-	return &http.Transport{
-		// No Proxy: HTTP_PROXY is for requests to the outside, not to the upstream.
-		DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
-		TLSHandshakeTimeout:   dialTimeout,
-		ResponseHeaderTimeout: o.UpstreamTimeout,
-		ExpectContinueTimeout: time.Second,
-		MaxIdleConnsPerHost:   512,
-		IdleConnTimeout:       90 * time.Second,
-		DisableCompression:    true, // the client's Accept-Encoding goes to the upstream unchanged
-		Protocols:             protocols,
-	}
-}
 
 // proxyHandler returns the handler that applies the limits and forwards to the upstream.
 func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
@@ -177,6 +156,8 @@ func (s *Server) withLimitFields(proxy httputil.ReverseProxy) http.Handler {
 		fields := maps.Clone(w.Header())
 		clear(w.Header())
 		onlyWebSockets(r.Header)
+		r, end := withDials(r)
+		defer end()
 		proxy := proxy // of this request
 		proxy.ModifyResponse = func(response *http.Response) error {
 			addLimitFields(response.Header, fields)

@@ -14,8 +14,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/earlyreply"
 	"github.com/sluice-go/sluice/observe"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -52,7 +55,7 @@ type Options struct {
 	MaxBody         int64         // bytes of a request body; 0: no limit
 	Legacy          bool          // see httplimit.Options
 
-	MaxConnections int // open at once, for the proxy and the decision service each; 0: no limit
+	MaxConnections int // open at once, for the proxy and the decision service each, and requests in progress in the proxy; 0: no limit
 
 	API   string // HOST:PORT or unix:PATH of the decision service; empty: none
 	Token string // the bearer token of callers; required unless API is a loopback address or a unix socket
@@ -167,7 +170,7 @@ func (s *Server) listen() error {
 		if err != nil {
 			return fmt.Errorf("--listen %w", err)
 		}
-		s.proxy = s.server(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.current.Load().handler.ServeHTTP(w, r) }))
+		s.proxy = s.server(l, s.limitRequests(func(w http.ResponseWriter, r *http.Request) { s.current.Load().handler.ServeHTTP(w, r) }))
 	}
 	if s.options.API == "" {
 		return nil
@@ -206,6 +209,7 @@ func (s *Server) server(l net.Listener, handler http.Handler) *listener {
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    headerSize,
 		Protocols:         protocols,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		BaseContext:       func(net.Listener) context.Context { return s.background }, // Close ends the requests that are left
 		ConnState:         s.trackConnection,
 		ErrorLog:          errorLog(s.sampled, "a connection failed"),
@@ -223,6 +227,30 @@ func (s *Server) freeConnections(l *listener, full bool) {
 		s.sampled.Warn("the number of connections has reached --max-connections; idle connections are closed, and new ones wait", "address", l.Addr().String(), "max-connections", s.options.MaxConnections)
 	}
 }
+
+// limitRequests refuses requests to the proxy if as many are in progress as there may be connections.
+// Over HTTP/1.1 a connection has only one, so connections wait instead.
+func (s *Server) limitRequests(next http.HandlerFunc) http.Handler {
+	limit := s.options.MaxConnections
+	if limit == 0 {
+		return next
+	}
+	slots := semaphore.NewWeighted(int64(limit))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !slots.TryAcquire(1) {
+			s.sampled.Warn("the number of requests in progress has reached --max-connections; further ones get 503", "max-connections", limit)
+			earlyreply.Prepare(w, r)
+			w.Header().Set("Retry-After", busyRetryAfter)
+			plainProblem(http.StatusServiceUnavailable, "the proxy has too many requests in progress; retry later").write(w)
+			return
+		}
+		defer slots.Release(1)
+		next(w, r)
+	})
+}
+
+// busyRetryAfter is the Retry-After of requests beyond the limit, in seconds.
+const busyRetryAfter = "1"
 
 // ErrCut is returned by Serve if requests in flight were cut off.
 var ErrCut = errors.New("serve: requests were cut off")
