@@ -42,7 +42,7 @@ func (f *serveFlags) define(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.trust, "trust", nil, "with --limit and --upstream, the `PREFIXES` of your own proxies, such as 10.0.0.0/24, whose X-Forwarded-For is trusted")
 	flags.StringVar(&f.config, "config", "", "read the rules from this `FILE`, a limits.yaml, instead of --limit; SIGHUP reads it again")
 
-	flags.StringVar(&f.upstream, "upstream", "", "run a reverse proxy that limits requests to this `URL`, such as http://localhost:3000")
+	flags.StringVar(&f.upstream, "upstream", "", "run a reverse proxy that limits requests to this `URL`, such as http://localhost:3000; an upstream that speaks only HTTP/2, as many gRPC servers do, needs https")
 	flags.StringVar(&f.Listen, "listen", "127.0.0.1:8080", "the `ADDRESS` of the proxy: HOST:PORT, or :PORT for all network interfaces")
 	flags.BoolVar(&f.UpstreamHost, "upstream-host", false, "send the host name of --upstream as Host, instead of the client's Host")
 	flags.DurationVar(&f.UpstreamTimeout, "upstream-timeout", 0, "answer 504 if the upstream neither reads a request body nor begins its response for this time; 0s is no limit")

@@ -125,6 +125,8 @@ func (s *Server) failure(r *http.Request, err, broken error) *problem {
 	status, inTime := http.StatusBadGateway, ""
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		status, inTime = http.StatusGatewayTimeout, " in time"
+	} else {
+		s.reportHTTP2(r)
 	}
 	s.metrics.upstream.WithLabelValues(strconv.Itoa(status)).Inc()
 	return upstreamError(status, inTime)
@@ -160,6 +162,7 @@ func (s *Server) withLimitFields(proxy httputil.ReverseProxy) http.Handler {
 		defer end()
 		proxy := proxy // of this request
 		proxy.ModifyResponse = func(response *http.Response) error {
+			s.answered.Store(true)
 			addLimitFields(response.Header, fields)
 			maps.DeleteFunc(response.Trailer, func(name string, _ []string) bool { return isLimitField(name) })
 			return nil

@@ -84,6 +84,8 @@ type Server struct {
 	denied  *observe.Denied
 
 	transport     *http.Transport // to the upstream; nil: no proxy
+	answered      atomic.Bool     // the upstream has answered a request
+	probing       sync.Mutex      // held by the request that finds out whether the upstream speaks HTTP/2
 	forwardingLog *sampledLog
 
 	service  compose.Options[DecisionRequest] // of the limiters of all reloads
