@@ -18,6 +18,7 @@
 // because its states could not be read. With compose.FailLocal, quota that was used in memory during
 // an outage is lost at a reload, and at the end of the outage.
 //
-// Clients cannot forge the headers that tell the upstream their address, nor headers that would change
-// the path or the method after the rules have been applied. See [Server.Reload] and forwarder.
+// Clients cannot forge the headers that tell the upstream their address, the host or the scheme, nor
+// headers that would change the path or the method after the rules have been applied. See
+// [Server.Reload] and forwarder.
 package serve

@@ -44,10 +44,10 @@ func forwarder(file *config.File) (func(*httputil.ProxyRequest), error) {
 	}, err
 }
 
-// dropForged removes headers that identify the client, if forged returns true for the name in
-// lower case. It always removes names with other punctuation than -, such as X_Real_IP. Programs
-// that read headers from environment variables (CGI, WSGI) treat them as equal, and no proxy
-// writes them.
+// dropForged removes headers that mislead the upstream, if forged returns true for the name in lower
+// case. It always removes names with other punctuation than -, such as X_Real_IP. Programs that
+// read headers from environment variables (CGI, WSGI) treat them as equal, and no proxy writes them.
+// Such programs may also use Proxy as HTTP_PROXY, so it is always removed.
 func dropForged(h http.Header, forged func(name string) bool) {
 	for name := range h {
 		plain := strings.Map(func(r rune) rune {
@@ -56,27 +56,39 @@ func dropForged(h http.Header, forged func(name string) bool) {
 			}
 			return '-'
 		}, name)
-		if identifiesClient(plain) && (!strings.EqualFold(name, plain) || forged(plain)) {
+		if plain == "proxy" || misleads(plain) && (!strings.EqualFold(name, plain) || forged(plain)) {
 			delete(h, name)
 		}
 	}
 }
 
-// identifiesClient reports whether programs are known to read the client's address, the path or the
-// method from a header. It has the names that proxies, content delivery networks and frameworks
-// use.
-func identifiesClient(name string) bool {
+// misleads reports whether programs are known to read the client's address, the host, the scheme, the path
+// or the method from a header, instead of from the connection and the request line. Proxies, content
+// delivery networks and frameworks use many names of a few kinds, and some that are of no kind.
+func misleads(name string) bool {
 	switch name {
-	case "forwarded", "forwarded-for", "x-forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "x-original-forwarded-for",
-		"x-remote-ip", "x-remote-addr", "remote-addr", "x-originating-ip", "x-proxyuser-ip",
-		"client-ip", "true-client-ip", "proxy-client-ip", "wl-proxy-client-ip",
-		"cf-connecting-ip", "cf-connecting-ipv6", "cf-pseudo-ipv4", "fastly-client-ip", "fly-client-ip", "x-azure-clientip", "x-appengine-user-ip",
-		"x-envoy-external-address", "x-vercel-forwarded-for", "do-connecting-ip", "x-sucuri-clientip", "x-nf-client-connection-ip":
-		return true
-	case "x-original-url", "x-rewrite-url", "x-http-method-override", "x-http-method", "x-method-override": // would bypass rules for paths and methods
+	case "x-forward-for", "x-proxyuser-ip", "x-azure-clientip", "x-azure-socketip", "x-appengine-user-ip",
+		"x-envoy-external-address", "x-sucuri-clientip", "cf-pseudo-ipv4",
+		"x-host", "x-proxy-host", "x-scheme", "x-url-scheme", "front-end-https",
+		"x-request-uri", "x-request-url", "request-uri", "x-http-destinationurl", "x-http-method":
 		return true
 	}
-	return forwardedKind(name)
+	var forwarded, changed, client, address, target bool
+	for word := range strings.SplitSeq(name, "-") {
+		switch word {
+		case "forwarded":
+			forwarded = true
+		case "original", "rewrite", "override":
+			changed = true
+		case "client", "real", "true", "remote", "connecting", "originating":
+			client = true
+		case "ip", "ipv4", "ipv6", "addr", "address":
+			address = true
+		case "url", "uri", "path", "query", "method", "host", "scheme", "proto":
+			target = true
+		}
+	}
+	return forwarded || client && address || changed && (address || target)
 }
 
 func forwardedKind(name string) bool { return strings.HasPrefix(name, "x-forwarded-") }

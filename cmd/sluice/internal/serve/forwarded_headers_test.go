@@ -31,10 +31,12 @@ func TestHeadersToTheUpstream(t *testing.T) {
 		{"forged", "",
 			[]string{"X-Forwarded-For", "6.6.6.6", "X-Forwarded-Host", "evil", "X-Forwarded-Proto", "https", "X-Forwarded-User", "root",
 				"Forwarded", "for=6.6.6.6", "X-Real-Ip", "6.6.6.6", "X_Forwarded_For", "6.6.6.6", "X-Forwarded_user", "root",
-				"True-Client-Ip", "6.6.6.6", "Cf-Connecting-Ip", "6.6.6.6", "X-Client-Ip", "6.6.6.6", "X-Cluster-Client-Ip", "6.6.6.6"},
+				"True-Client-Ip", "6.6.6.6", "Cf-Connecting-Ip", "6.6.6.6", "X-Client-Ip", "6.6.6.6", "X-Cluster-Client-Ip", "6.6.6.6",
+				"X-Original-Uri", "/", "X-Request-Uri", "/", "X-Override-Url", "/", "Proxy", "http://evil"},
 			map[string]string{"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "shop.example", "X-Forwarded-Proto": "http", "X-Forwarded-User": "",
 				"Forwarded": "", "X-Real-Ip": "", "X_forwarded_for": "", "X-Forwarded_user": "",
-				"True-Client-Ip": "", "Cf-Connecting-Ip": "", "X-Client-Ip": "", "X-Cluster-Client-Ip": ""}, "127.0.0.1"},
+				"True-Client-Ip": "", "Cf-Connecting-Ip": "", "X-Client-Ip": "", "X-Cluster-Client-Ip": "",
+				"X-Original-Uri": "", "X-Request-Uri": "", "X-Override-Url": "", "Proxy": ""}, "127.0.0.1"},
 		{"forged and dropped on the way", "", []string{"X-Forwarded-For", "6.6.6.6", "Connection", "X-Forwarded-For, X-Forwarded-Host"},
 			map[string]string{"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "shop.example"}, "127.0.0.1"},
 		{"by a trusted proxy", trusting,
@@ -64,12 +66,28 @@ func TestHeadersToTheUpstream(t *testing.T) {
 	}
 }
 
+// TestProxyIsRemoved: CGI programs would use it as HTTP_PROXY. No proxy writes it.
+func TestProxyIsRemoved(t *testing.T) {
+	for _, name := range []string{"Proxy", "proxy", "PROXY"} {
+		h := http.Header{name: {"6.6.6.6:80"}, "Proxy-Info": {"a"}}
+		dropForged(h, func(string) bool { return false })
+		require.Len(t, h, 1, name)
+	}
+}
+
 // TestForgedHeadersAreRemoved: all spellings are removed, and no other headers.
 func TestForgedHeadersAreRemoved(t *testing.T) {
 	for _, name := range []string{
 		"Forwarded-For", "X-Forwarded", "X-Remote-Ip", "X-Remote-Addr", "Remote-Addr", "X-Originating-Ip", "X-Proxyuser-Ip",
 		"X-Vercel-Forwarded-For", "Do-Connecting-Ip", "X-Sucuri-Clientip", "X-Nf-Client-Connection-Ip",
-		"X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override", "X-Http-Method", "X-Method-Override",
+		"Client-Ip", "True-Client-Ip", "X-True-Ip", "X-Client-Addr", "Real-Ip", "X-Real-Ip", "Cf-Connecting-Ip", "Cf-Connecting-Ipv6", "Fastly-Client-Ip",
+		"X-Original-Remote-Addr", "X-Original-Ip", "X-Original-Forwarded-For", "X-Forward-For", "Wl-Proxy-Client-Ip", "X-Appengine-User-Ip", "X-Azure-Socketip",
+		"X-Original-Url", "X-Original-Uri", "X-Original-Path", "X-Original-Method", "X-Original-Query", "X-Envoy-Original-Path",
+		"X-Rewrite-Url", "X-Rewrite-Uri", "X-Override-Url", "X-Override-Uri", "X-Url-Override", "X-Request-Uri", "X-Request-Url", "Request-Uri",
+		"X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "X-Override-Method", "X-Http-Destinationurl", "X-Http-Path-Override",
+		"X-Host", "X-Original-Host", "X-Host-Override", "X-Http-Host-Override", "X-Proxy-Host",
+		"X-Scheme", "X-Original-Scheme", "X-Original-Proto", "X-Url-Scheme", "Front-End-Https",
+		"X-Forwarded-Host", "X-Forwarded-Uri", "X-Forwarded-Method", "X-Forwarded-Prefix", "X-Forwarded-Server",
 	} {
 		h := http.Header{name: {"6.6.6.6"}}
 		dropForged(h, func(string) bool { return false })
@@ -77,14 +95,21 @@ func TestForgedHeadersAreRemoved(t *testing.T) {
 		dropForged(h, func(string) bool { return true })
 		require.Empty(t, h, name)
 	}
-	for _, name := range []string{"X_forwarded_for", "X.Forwarded.For", "X-Forwarded.for", "X~Real|Ip", "X_original_url"} {
+	for _, name := range []string{"X_forwarded_for", "X.Forwarded.For", "X-Forwarded.for", "X~Real|Ip", "X_original_url", "X_Request_Uri", "X_http_Method-Override", "True_client_ip", "X_Host"} {
 		h := http.Header{name: {"6.6.6.6"}}
 		dropForged(h, func(string) bool { return false })
 		require.Empty(t, h, name)
 	}
-	others := http.Header{"Api_key": {"a"}, "X.team": {"b"}, "X-Forward": {"c"}, "Content-Type": {"d"}}
+	others := make(http.Header)
+	for _, name := range []string{
+		"Api_key", "X.team", "X-Forward", "Content-Type", "X-Client-Id", "X-Client-Version", "X-Real-User", "X-Request-Id", "X-Method-Name",
+		"X-Override", "X-Original-Filename", "X-Target-Ip", "Origin", "Referer", "Access-Control-Request-Method", "Via", "X-Webhook-Url", "Callback-Uri",
+	} {
+		others.Set(name, "a")
+	}
+	want := others.Clone()
 	dropForged(others, func(string) bool { return true })
-	require.Len(t, others, 4)
+	require.Equal(t, want, others)
 }
 
 const trustingLoopback = "trusted: [127.0.0.1]\n" + oneByIP
