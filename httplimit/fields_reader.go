@@ -60,18 +60,19 @@ func wholeSeconds(n int64) time.Duration {
 }
 
 // readRetryAfter reads a number of seconds, however large, or a date. A date is compared
-// with the response's own Date, if it has one, because the two clocks may differ.
-func readRetryAfter(now time.Time, h http.Header) (time.Duration, bool) {
+// with the response's own Date, if it has one, because the two clocks may differ. It returns 0 if
+// the field names no pause: it is missing, malformed, 0, negative, or a date that is not in the future.
+func readRetryAfter(now time.Time, h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if n, err := strconv.ParseUint(text, 10, 63); err == nil || errors.Is(err, strconv.ErrRange) {
-		return wholeSeconds(int64(n)), true
+		return wholeSeconds(int64(n))
 	}
 	at, err := http.ParseTime(text)
 	if err != nil {
-		return 0, false
+		return 0
 	}
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
 		now = date
 	}
-	return max(at.Sub(now), 0), true
+	return max(at.Sub(now), 0)
 }

@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"net/http"
@@ -113,7 +114,7 @@ func (s *serverQuota) allAnswered() {
 type serverPause struct {
 	until           time.Time
 	sent            int64 // requests sent since until
-	failures        int   // 429 and 503 in a row without a time, for the exponential backoff
+	failures        int   // 429 and 503 in a row that name no pause, for the exponential backoff
 	failureEvent    int64 // the event that last raised failures
 	previousFailure int64 // the one before
 }
@@ -136,7 +137,8 @@ func (s *serverPause) rampUp(now time.Time, before int64) time.Time {
 }
 
 // update starts a pause after a 429 or 503: for its Retry-After, else for the time that its
-// RateLimit reports, else by exponential backoff.
+// RateLimit reports, else by exponential backoff. A time of 0 counts as none. Otherwise clients would
+// send as many requests as the server can deny.
 func (s *serverPause) update(now time.Time, sentAt, event int64, response *http.Response, reported time.Duration) {
 	if code := response.StatusCode; code != http.StatusTooManyRequests && code != http.StatusServiceUnavailable {
 		if sentAt > s.previousFailure { // else it was sent before the failures, and was slow
@@ -144,11 +146,8 @@ func (s *serverPause) update(now time.Time, sentAt, event int64, response *http.
 		}
 		return
 	}
-	wait, ok := readRetryAfter(now, response.Header)
-	if !ok {
-		wait = reported
-	}
-	if !ok && wait == 0 {
+	wait := cmp.Or(readRetryAfter(now, response.Header), reported)
+	if wait == 0 {
 		// Only a request that was sent after the last failure shows that the pause was too short. So
 		// failures that were in flight together count as one.
 		if sentAt > s.failureEvent {
@@ -157,7 +156,7 @@ func (s *serverPause) update(now time.Time, sentAt, event int64, response *http.
 		}
 		wait = time.Second << min(max(s.failures-1, 0), 30)
 	}
-	if until := now.Add(min(wait, maxWait)); wait > 0 && until.After(s.until) {
+	if until := now.Add(min(wait, maxWait)); until.After(s.until) {
 		s.until, s.sent = until, 0
 	}
 }

@@ -40,8 +40,10 @@ import (
 // neither requests nor a pause, and whose whole quota is available again.
 //
 // A response with the status 429 or 503 pauses all requests that share the limit. The pause is the
-// response's Retry-After, or else the t of its RateLimit, but at most an hour. If the response has
-// neither, Transport backs off exponentially from 1 second, until a response has another status.
+// response's Retry-After, or else the t of its RateLimit, but at most an hour. A value that names no
+// pause counts as none: 0, a negative number, a date that is not in the future, or malformed text. If
+// the response has neither, Transport backs off exponentially from 1 second, until a response has
+// another status.
 // Several 429 or 503 that were in flight at the same time count once for the backoff.
 //
 // After a pause, Transport sends one waiting request first. It then doubles the number of sent

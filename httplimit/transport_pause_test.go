@@ -2,6 +2,7 @@
 package httplimit_test
 
 import (
+	"context"
 	"errors"
 	"math/bits"
 	"net/http"
@@ -27,7 +28,12 @@ func TestPauseFollowsTheResponse(t *testing.T) {
 		"503":                     {503, []string{"Retry-After", "7"}, seconds(0, 7, 14)},
 		"another status":          {301, []string{"Retry-After", "7"}, seconds(0, 0, 0)},
 		"longer than t":           {429, []string{"Retry-After", "7", "RateLimit", `"a";r=0;t=2`}, seconds(0, 7, 14)},
-		"0":                       {429, []string{"Retry-After", "0"}, seconds(0, 0, 0)},
+		"0":                       {429, []string{"Retry-After", "0"}, seconds(0, 1, 3)},
+		"0 of a 503":              {503, []string{"Retry-After", "0"}, seconds(0, 1, 3)},
+		"many zeros":              {429, []string{"Retry-After", "000"}, seconds(0, 1, 3)},
+		"0 with t":                {429, []string{"Retry-After", "0", "RateLimit", `"a";r=0;t=7`}, seconds(0, 7, 14)},
+		"0 with t of 0":           {429, []string{"Retry-After", "0", "RateLimit", `"a";r=5;t=0`}, seconds(0, 1, 3)},
+		"0, and requests remain":  {503, []string{"Retry-After", "0", "RateLimit", `"a";r=5`}, seconds(0, 1, 3)},
 		"longer than an hour":     {429, []string{"Retry-After", "999999999999999999"}, seconds(0, 3600, 7200)},
 		"t longer than an hour":   {429, []string{"Retry-After", "9000", "RateLimit", `"a";r=0;t=9000`}, seconds(0, 3600, 7200)},
 		"longer than an int64":    {429, []string{"Retry-After", "99999999999999999999"}, seconds(0, 3600, 7200)},
@@ -35,10 +41,18 @@ func TestPauseFollowsTheResponse(t *testing.T) {
 		"t without Retry-After":   {429, []string{"RateLimit", `"a";r=4;t=7`}, seconds(0, 7, 14)},
 		"r without t":             {429, []string{"RateLimit", `"a";r=0`}, seconds(0, 1, 3)},
 		"t of 0":                  {503, []string{"RateLimit", `"a";r=0;t=0`}, seconds(0, 1, 3)},
-		"not a number":            {503, []string{"Retry-After", "-1"}, seconds(0, 1, 3)},
-		"a date":                  {429, []string{"Retry-After", "Sat, 01 Jan 2000 00:00:09 GMT"}, append(seconds(0, 9), 9100*time.Millisecond)}, // synctest starts at 2000-01-01; the third request is in the ramp
+		"negative t":              {429, []string{"RateLimit", `"a";r=0;t=-3`}, seconds(0, 1, 3)},
+		"fractional t":            {429, []string{"RateLimit", `"a";r=0;t=0.5`}, seconds(0, 1, 3)},
+		"negative":                {503, []string{"Retry-After", "-1"}, seconds(0, 1, 3)},
+		"below an int64":          {429, []string{"Retry-After", "-99999999999999999999"}, seconds(0, 1, 3)},
+		"a fraction":              {429, []string{"Retry-After", "0.5"}, seconds(0, 1, 3)},
+		"empty":                   {429, []string{"Retry-After", ""}, seconds(0, 1, 3)},
+		"not a number":            {503, []string{"Retry-After", "soon"}, seconds(0, 1, 3)},
+		"a date":                  {429, []string{"Retry-After", "Sat, 01 Jan 2000 00:00:09 GMT"}, seconds(0, 9, 10)}, // synctest starts at 2000-01-01; the second response has a date that is not in the future
 		"a date of another clock": {429, []string{"Retry-After", "Thu, 01 Jan 2026 12:00:05 GMT", "Date", "Thu, 01 Jan 2026 12:00:00 GMT"}, seconds(0, 5, 10)},
-		"a date in the past":      {429, []string{"Retry-After", "Thu, 01 Jan 1970 12:00:05 GMT"}, seconds(0, 0, 0)},
+		"a date in the past":      {429, []string{"Retry-After", "Thu, 01 Jan 1970 12:00:05 GMT"}, seconds(0, 1, 3)},
+		"its own date":            {429, []string{"Retry-After", "Thu, 01 Jan 2026 12:00:00 GMT", "Date", "Thu, 01 Jan 2026 12:00:00 GMT"}, seconds(0, 1, 3)},
+		"a date before its own":   {503, []string{"Retry-After", "Thu, 01 Jan 2026 11:00:00 GMT", "Date", "Thu, 01 Jan 2026 12:00:00 GMT"}, seconds(0, 1, 3)},
 		"success":                 {200, []string{"RateLimit", `"a";r=0;t=3`}, seconds(0, 3, 6)},
 		"several limits":          {200, []string{"RateLimit", `"a";r=5;t=9, "b";r=0;t=3`, "RateLimit", `"c";r=0;t=4`}, seconds(0, 4, 8)},
 		"success without t":       {200, []string{"RateLimit", `"a";r=0`}, seconds(0, 1, 2)},
@@ -67,6 +81,35 @@ func TestLongFieldsAreReadToTheEnd(t *testing.T) {
 		})
 		require.Equal(t, seconds(0, 3), c.sequential(t, 2))
 	})
+}
+
+// A client that goes on calling, or that retries, sends few requests to a server that always names no
+// pause.
+func TestServerThatNamesNoPauseGetsFewRequests(t *testing.T) {
+	for _, fields := range [][]string{
+		{"Retry-After", "0"},
+		{"Retry-After", "Thu, 01 Jan 1970 00:00:00 GMT"},
+		{"Retry-After", "-1"},
+		{"RateLimit", `"a";r=9;t=0`},
+	} {
+		for _, status := range []int{429, 503} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
+				defer cancel()
+				var sent atomic.Int64
+				c := newTransport(func(*http.Request) (*http.Response, error) {
+					if sent.Add(1) > 1000 {
+						cancel() // else a client without a pause would never end, because no time passes
+					}
+					return newResponse(status, fields...)
+				})
+				c.MaxRetries = 3
+				work(ctx, c, 100)
+				// 100 at first, one after each pause of 1, 2, 4 s and so on, and one after each hour.
+				require.LessOrEqual(t, sent.Load(), int64(115), "%d %v", status, fields)
+			})
+		}
+	}
 }
 
 func TestSuccessEndsTheBackoff(t *testing.T) {
@@ -191,10 +234,9 @@ func succeed() (*http.Response, error) { return newResponse(200) }
 func TestRampAfterAPause(t *testing.T) {
 	ms := time.Millisecond
 	for name, answer := range map[string]func() (*http.Response, error){
-		"and is let in":      succeed,
-		"and hangs":          func() (*http.Response, error) { time.Sleep(time.Hour); return newResponse(200) },
-		"and fails":          func() (*http.Response, error) { return nil, errors.New("reset") },
-		"and may come again": func() (*http.Response, error) { return newResponse(429, "Retry-After", "0") },
+		"and is let in": succeed,
+		"and hangs":     func() (*http.Response, error) { time.Sleep(time.Hour); return newResponse(200) },
+		"and fails":     func() (*http.Response, error) { return nil, errors.New("reset") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

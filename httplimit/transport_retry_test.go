@@ -5,11 +5,9 @@ package httplimit_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -59,14 +57,14 @@ func TestRetryWaitsForTheServer(t *testing.T) {
 		status     int
 		sent       []time.Duration
 	}{
-		"never by default":     {1, 0, []string{"Retry-After", "7"}, 429, seconds(0)},
-		"never if negative":    {1, -1, []string{"Retry-After", "7"}, 429, seconds(0)},
-		"after Retry-After":    {2, 5, []string{"Retry-After", "7"}, 200, seconds(0, 7, 14)},
-		"after t":              {1, 5, []string{"RateLimit", `"a";r=0;t=3`}, 200, seconds(0, 3)},
-		"after a backoff":      {3, 5, nil, 200, seconds(0, 1, 3, 7)},
-		"at once":              {2, 5, []string{"Retry-After", "0"}, 200, seconds(0, 0, 0)},
-		"at most MaxRetries":   {9, 2, []string{"Retry-After", "7"}, 429, seconds(0, 7, 14)},
-		"not without a denial": {0, 5, nil, 200, seconds(0)},
+		"never by default":                     {1, 0, []string{"Retry-After", "7"}, 429, seconds(0)},
+		"never if negative":                    {1, -1, []string{"Retry-After", "7"}, 429, seconds(0)},
+		"after Retry-After":                    {2, 5, []string{"Retry-After", "7"}, 200, seconds(0, 7, 14)},
+		"after t":                              {1, 5, []string{"RateLimit", `"a";r=0;t=3`}, 200, seconds(0, 3)},
+		"after a backoff":                      {3, 5, nil, 200, seconds(0, 1, 3, 7)},
+		"after a backoff if it names no pause": {3, 5, []string{"Retry-After", "0"}, 200, seconds(0, 1, 3, 7)},
+		"at most MaxRetries":                   {9, 2, []string{"Retry-After", "7"}, 429, seconds(0, 7, 14)},
+		"not without a denial":                 {0, 5, nil, 200, seconds(0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -225,47 +223,46 @@ func TestConcurrentRetriesAllSucceed(t *testing.T) {
 }
 
 func TestRetryUsesTheSameConnection(t *testing.T) {
-	var connections, requests atomic.Int64
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if requests.Add(1) < 3 {
-			w.Header().Set("Retry-After", "0")
-			w.WriteHeader(http.StatusTooManyRequests)
-		}
-		_, _ = io.WriteString(w, strings.Repeat("x", 10_000))
-	}))
-	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			connections.Add(1)
-		}
-	}
-	server.Start()
-	defer server.Close()
-	response := get(t, &httplimit.Transport{Base: server.Client().Transport, MaxRetries: 2}, server.URL)
-	require.NoError(t, response.Body.Close())
-	require.Equal(t, http.StatusOK, response.StatusCode)
-	require.EqualValues(t, 1, connections.Load())
+	synctest.Test(t, func(t *testing.T) {
+		requests := 0
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if requests++; requests < 3 {
+				w.Header().Set("Retry-After", "1")
+				w.WriteHeader(http.StatusTooManyRequests)
+			}
+			_, _ = io.WriteString(w, strings.Repeat("x", 10_000))
+		})}
+		defer server.Close()
+		listener := make(pipeListener)
+		go func() { _ = server.Serve(listener) }()
+		connections := 0
+		base := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			connections++
+			here, there := net.Pipe()
+			listener <- there
+			return here, nil
+		}}
+		defer base.CloseIdleConnections()
+		response := get(t, &httplimit.Transport{Base: base, MaxRetries: 2}, "http://example.com/")
+		_, err := io.Copy(io.Discard, response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		require.Equal(t, 3, requests)
+		require.Equal(t, 1, connections)
+	})
 }
 
-// A client sends a request again after a 429.
-func ExampleTransport_maxRetries() {
-	first := true
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if first {
-			first = false
-			w.Header().Set("Retry-After", "0")
-			w.WriteHeader(http.StatusTooManyRequests)
-			return
-		}
-		fmt.Fprintln(w, "hello")
-	}))
-	defer server.Close()
-	client := &http.Client{Transport: &httplimit.Transport{MaxRetries: 3}, Timeout: time.Minute}
-	response, err := client.Get(server.URL)
-	if err != nil {
-		fmt.Println(err)
-		return
+// pipeListener accepts the connections that are sent to it. Unlike those of a network, they work under
+// testing/synctest.
+type pipeListener chan net.Conn
+
+func (l pipeListener) Accept() (net.Conn, error) {
+	if conn, open := <-l; open {
+		return conn, nil
 	}
-	defer response.Body.Close()
-	fmt.Println(response.Status)
-	// Output: 200 OK
+	return nil, net.ErrClosed
 }
+
+func (l pipeListener) Close() error   { close(l); return nil }
+func (l pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
