@@ -55,10 +55,14 @@ var (
 	// ErrForwarding means that a trusted peer's field has an element that is no address, so
 	// the key is the address of a proxy.
 	ErrForwarding = errors.New("httplimit: a trusted peer sent X-Forwarded-For or Forwarded with an element that is no address")
+	// ErrNoAddress means that Request.RemoteAddr is no address and the peer is not a unix socket, so the
+	// key is RemoteAddr as it is. If the server leaves RemoteAddr empty, all clients share one key. Set
+	// RemoteAddr to the client's address before the limiter runs.
+	ErrNoAddress = errors.New("httplimit: RemoteAddr of the request is no address")
 )
 
-// Check returns a function that returns [ErrUntrustedPeer] or [ErrForwarding] for requests whose key
-// may be the address of a proxy instead of the client's, and nil for all others. Any client can cause
+// Check returns a function that returns [ErrUntrustedPeer], [ErrForwarding] or [ErrNoAddress] for
+// requests whose key may not be the client's address, and nil for all others. Any client can cause
 // ErrUntrustedPeer by sending the field, so do not log every occurrence. Check returns an error if the
 // options are not valid.
 func (c ClientIP) Check() (func(*http.Request) error, error) {
@@ -66,9 +70,12 @@ func (c ClientIP) Check() (func(*http.Request) error, error) {
 		return nil, err
 	}
 	return func(r *http.Request) error {
-		_, trusted, err := c.find(r)
-		if !trusted && (len(r.Header["X-Forwarded-For"]) > 0 || len(r.Header["Forwarded"]) > 0) {
+		addr, trusted, err := c.find(r)
+		switch {
+		case !trusted && (len(r.Header["X-Forwarded-For"]) > 0 || len(r.Header["Forwarded"]) > 0):
 			return ErrUntrustedPeer
+		case err == nil && !addr.IsValid() && !onUnix(r):
+			return ErrNoAddress
 		}
 		return err
 	}, nil
@@ -81,8 +88,8 @@ func (c ClientIP) Check() (func(*http.Request) error, error) {
 // the IPv4 address. If Trusted contains only the IPv4 address, its translated form is not trusted.
 //
 // The peers of unix sockets have no address, so the key of all of them is "unix", unless
-// TrustUnix is set and the field has an address. Key returns an error if the options are
-// not valid.
+// TrustUnix is set and the field has an address. If Request.RemoteAddr is no address, the key is
+// RemoteAddr as it is; see [ErrNoAddress]. Key returns an error if the options are not valid.
 func (c ClientIP) Key() (func(*http.Request) string, error) {
 	if err := c.prepare(); err != nil {
 		return nil, err

@@ -277,15 +277,17 @@ func TestKeysReadTheRequest(t *testing.T) {
 	r.Header.Add("X-Api-Key", "k1")
 	r.Header.Add("X-Api-Key", "k2")
 	r.AddCookie(&http.Cookie{Name: "session", Value: "s1"})
-	var pattern, id string
+	var pattern, id, other string
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /orders/{id}", func(_ http.ResponseWriter, r *http.Request) {
-		pattern, id = httplimit.KeyByPattern(r), httplimit.KeyByPathValue("id")(r)
+		pattern, id = httplimit.KeyByPattern().OrShare()(r), httplimit.KeyByPathValue("id").OrShare()(r)
+		other = httplimit.KeyByPathValue("other").OrShare()(r)
 	})
 	mux.ServeHTTP(httptest.NewRecorder(), r)
 
 	require.Equal(t, "GET /orders/{id}", pattern)
 	require.Equal(t, "7", id)
+	require.Equal(t, "", other)
 	require.Equal(t, "k1", httplimit.KeyByHeader("x-api-key").OrShare()(r))
 	require.Equal(t, "", httplimit.KeyByHeader("X-Missing").OrShare()(r))
 	require.Equal(t, "example.com:8080", httplimit.KeyByHeader("host").OrShare()(r))
@@ -321,6 +323,7 @@ func TestJoinedKeysAreDistinct(t *testing.T) {
 			seen[key] = [2]string{a, b}
 		}
 	}
+	require.PanicsWithValue(t, "httplimit: JoinKeys needs at least one key", func() { httplimit.JoinKeys() })
 	require.PanicsWithValue(t, "httplimit: key 1 of JoinKeys must not be nil", func() { httplimit.JoinKeys(httplimit.KeyByHost, nil) })
 	require.Equal(t, `"a" "a b"`, joined(&http.Request{Header: http.Header{"A": {"a"}, "B": {"a b"}}}))
 }
@@ -339,6 +342,10 @@ func TestCheckReportsDoubtfulKeys(t *testing.T) {
 		"another peer":                   {trusting, from("192.0.2.1:9", xff, "203.0.113.7"), httplimit.ErrUntrustedPeer},
 		"another peer without the field": {trusting, from("192.0.2.1:9", xff), nil},
 		"a peer that is no address":      {trusting, from("pipe", xff, "203.0.113.7"), httplimit.ErrUntrustedPeer},
+		"no peer":                        {trusting, from("", xff), httplimit.ErrNoAddress},
+		"a peer without an address":      {httplimit.ClientIP{}, from(":0", xff), httplimit.ErrNoAddress},
+		"a peer with a name":             {httplimit.ClientIP{}, from("localhost:9", xff), httplimit.ErrNoAddress},
+		"a socket without the field":     {trusting, onUnix(from("@", xff)), nil},
 		"a client":                       {trusting, from("10.0.0.1:9", xff, "203.0.113.7"), nil},
 		"garbage left of the client":     {trusting, from("10.0.0.1:9", xff, "garbage, 203.0.113.7"), nil},
 		"garbage":                        {trusting, from("10.0.0.1:9", xff, "203.0.113.7, garbage"), httplimit.ErrForwarding},

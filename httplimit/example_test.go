@@ -89,9 +89,10 @@ func (m *router) Get(path string, h http.Handler) {
 // limit too.
 func ExampleMiddleware() {
 	customer := httplimit.KeyByHeader("X-Customer").OrShare()
+	route := httplimit.KeyByPattern() // not every router sets it; if it is missing, the decision fails
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
 		compose.Rule[*http.Request]{Name: "customer", Key: customer, Spec: "gcra 10/m"},
-		compose.Rule[*http.Request]{Name: "route", Key: httplimit.JoinKeys(customer, httplimit.KeyByPattern), Spec: "fixedwindow 1/h"})
+		route.OrFail(compose.Rule[*http.Request]{Name: "route", Key: httplimit.JoinKeys(customer, route.OrShare()), Spec: "fixedwindow 1/h"}))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -126,11 +127,12 @@ func ExampleMiddleware_serveMux() {
 		"POST /accounts/{account}/exports": sluice.MustPolicy("fixedwindow 1/h"),
 		"GET /accounts/{account}/orders":   sluice.MustPolicy("gcra 100/m"),
 	}
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, compose.Rule[*http.Request]{
+	route, account := httplimit.KeyByPattern(), httplimit.KeyByPathValue("account")
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, account.OrFail(compose.Rule[*http.Request]{
 		Name:      "route",
-		Key:       httplimit.JoinKeys(httplimit.KeyByPattern, httplimit.KeyByPathValue("account")),
-		PolicyFor: func(r *http.Request) (algo.Policy, error) { return limits[httplimit.KeyByPattern(r)], nil },
-	})
+		Key:       httplimit.JoinKeys(route.OrShare(), account.OrShare()),
+		PolicyFor: func(r *http.Request) (algo.Policy, error) { return limits[r.Pattern], nil },
+	}))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -99,6 +99,49 @@ func TestOrDenyDeniesRequestsWithoutAKey(t *testing.T) {
 	require.Equal(t, 429, answerOf(h, upload).Code)
 }
 
+// A router that sets no pattern and no path values, or a limiter in front of the router, must not make
+// all routes share one limit.
+func TestOrFailFailsTheDecisionWithoutAKey(t *testing.T) {
+	for name, key := range map[string]httplimit.OptionalKey{
+		"pattern":    httplimit.KeyByPattern(),
+		"path value": httplimit.KeyByPathValue("id"),
+		"header":     httplimit.KeyByHeader("X-Api-Key"),
+		"cookie":     httplimit.KeyByCookie("session"),
+	} {
+		for _, shadow := range []bool{false, true} {
+			h := limitedBy(t, key.OrFail(compose.Rule[*http.Request]{Name: "route", Spec: "fixedwindow 1/h", Shadow: shadow}))
+			require.Equal(t, 500, answerOf(h, withKey("192.0.2.1", "")).Code, name)
+
+			limiter, err := compose.New(nil, key.OrFail(compose.Rule[*http.Request]{Name: "route", Spec: "fixedwindow 1/h", Shadow: shadow}))
+			require.NoError(t, err)
+			_, err = limiter.Allow(t.Context(), withKey("192.0.2.1", ""))
+			require.ErrorContains(t, err, `rule "route": PolicyFor: httplimit: the request lacks the key of the rule; if`)
+		}
+	}
+}
+
+func TestEachRouteHasALimitBehindTheMux(t *testing.T) {
+	limiter := newLimiter(t, limiterOptions{Clock: still}, nil,
+		httplimit.KeyByPattern().OrFail(compose.Rule[*http.Request]{Name: "route", Spec: "fixedwindow 1/h"}),
+		httplimit.KeyByPathValue("id").OrFail(compose.Rule[*http.Request]{Name: "id", Spec: "fixedwindow 2/h"}))
+	limit := httplimit.Middleware(limiter, httplimit.Options{})
+	mux := http.NewServeMux()
+	mux.Handle("GET /orders/{id}", limit(hello))
+	mux.Handle("GET /users/{id}", limit(hello))
+	mux.Handle("GET /search", limit(hello))
+	for _, test := range []struct {
+		path string
+		want int
+	}{
+		{"/orders/1", 200},
+		{"/orders/2", 429}, // the same route
+		{"/users/1", 200},
+		{"/search", 500}, // no path value
+	} {
+		require.Equal(t, test.want, answerOf(mux, httptest.NewRequest("GET", test.path, nil)).Code, test.path)
+	}
+}
+
 func TestShadowRuleDoesNotRequireAKey(t *testing.T) {
 	rule := compose.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/h", Shadow: true}
 	h := limitedBy(t, httplimit.KeyByHeader("X-Api-Key").OrDeny(rule))
@@ -116,7 +159,7 @@ func TestFailingPolicyForFailsTheDecision(t *testing.T) {
 	for _, want := range []error{unknown, nil} { // nil is no policy and no error
 		rule := compose.Rule[*http.Request]{Name: "key", PolicyFor: func(*http.Request) (algo.Policy, error) { return nil, want }}
 		optional := httplimit.KeyByHeader("X-Api-Key")
-		for _, r := range []compose.Rule[*http.Request]{optional.OrSkip(rule), optional.OrDeny(rule)} {
+		for _, r := range []compose.Rule[*http.Request]{optional.OrSkip(rule), optional.OrDeny(rule), optional.OrFail(rule)} {
 			limiter, err := compose.New(nil, r)
 			require.NoError(t, err)
 			for _, key := range []string{"", "a"} {
@@ -142,7 +185,7 @@ func TestInvalidRuleFailsEachDecision(t *testing.T) {
 	} {
 		_, want := compose.New(nil, rule)
 		require.Error(t, want)
-		for _, r := range []compose.Rule[*http.Request]{optional.OrSkip(rule), optional.OrDeny(rule)} {
+		for _, r := range []compose.Rule[*http.Request]{optional.OrSkip(rule), optional.OrDeny(rule), optional.OrFail(rule)} {
 			for _, name := range []string{"", "abc"} {
 				request := httptest.NewRequest(http.MethodGet, "/", nil)
 				request.Header.Set("X-Api-Key", name)
@@ -162,7 +205,7 @@ func TestInvalidRuleFailsEachDecision(t *testing.T) {
 func TestInvalidSpecIsAnErrorOfNew(t *testing.T) {
 	optional := httplimit.KeyByHeader("X-Api-Key")
 	rule := compose.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/x"}
-	for _, r := range []compose.Rule[*http.Request]{optional.OrSkip(rule), optional.OrDeny(rule)} {
+	for _, r := range []compose.Rule[*http.Request]{optional.OrSkip(rule), optional.OrDeny(rule), optional.OrFail(rule)} {
 		_, err := compose.New(nil, r)
 		require.ErrorContains(t, err, `compose: rule "key": policy "fixedwindow 1/x", column 13: `)
 		r.Spec = "fixedwindow 1/h" // would replace the choice that OrSkip or OrDeny made

@@ -2,6 +2,7 @@ package httplimit
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -14,19 +15,27 @@ import (
 	"github.com/sluice-go/sluice/internal/denyall"
 )
 
-// KeyByPathValue returns a rule's Key: the part of the path that a wildcard of the ServeMux's
-// pattern matched. Put the limiter behind the mux, else the key is always empty.
-func KeyByPathValue(wildcard string) func(*http.Request) string {
-	return func(r *http.Request) string { return r.PathValue(wildcard) }
+// KeyByPathValue returns the OptionalKey that is the part of the path that a wildcard of the router's
+// pattern matched. The key is missing if the limiter is in front of the router, if the pattern has no
+// such wildcard, or if the wildcard matched nothing. [OptionalKey.OrFail] is the usual choice.
+func KeyByPathValue(wildcard string) OptionalKey {
+	return func(r *http.Request) (string, bool) {
+		value := r.PathValue(wildcard)
+		return value, value != ""
+	}
 }
 
-// KeyByPattern is a rule's Key: the ServeMux's pattern that the request matched. Put the
-// limiter behind the mux, else the key is always empty.
-func KeyByPattern(r *http.Request) string { return r.Pattern }
+// KeyByPattern returns the OptionalKey that is the router's pattern that the request matched, such as
+// "GET /orders/{id}". The key is missing if the limiter is in front of the router, or if the router
+// does not set Request.Pattern as http.ServeMux does. [OptionalKey.OrFail] is the usual choice. For a
+// router that stores the route elsewhere, write an OptionalKey of your own.
+func KeyByPattern() OptionalKey {
+	return func(r *http.Request) (string, bool) { return r.Pattern, r.Pattern != "" }
+}
 
 // KeyByHost is a rule's Key: the host of the request in lower case, without a final dot, so that each
 // server has one key. The key has the port unless it is the default port of the scheme. On a server,
-// the client chooses the host.
+// the client chooses the host. Requests without a host, which HTTP/1.0 allows, share the empty key.
 func KeyByHost(r *http.Request) string {
 	host, scheme := r.Host, "" // on a server
 	if r.URL != nil && r.URL.Host != "" {
@@ -41,9 +50,12 @@ func KeyByHost(r *http.Request) string {
 }
 
 // JoinKeys returns a rule's Key that consists of several keys. Each key is quoted before they are
-// joined, so two different lists of keys never give the same result. It panics if one of the
-// functions is nil.
+// joined, so two different lists of keys never give the same result. It panics if there are no
+// functions, or if one of them is nil.
 func JoinKeys(keys ...func(*http.Request) string) func(*http.Request) string {
+	if len(keys) == 0 {
+		panic("httplimit: JoinKeys needs at least one key")
+	}
 	for i, key := range keys {
 		if key == nil {
 			panic(fmt.Sprintf("httplimit: key %d of JoinKeys must not be nil", i))
@@ -103,15 +115,17 @@ func requireCost(cost int64) {
 }
 
 // OptionalKey returns a key, such as an API key or a session. found is false if the request lacks it.
-// An OptionalKey is not a rule's Key yet, because every client can leave a header out. Choose what
-// happens to requests without the key:
+// An OptionalKey is not a rule's Key yet, because every client can leave a header out, and not every
+// router sets a pattern. Choose what happens to requests without the key:
 //
 //	OrIP     the rule limits them by the client's address; the usual choice
 //	OrShare  they share one limit, so one client can use it up for all others
 //	OrSkip   the rule does not apply to them, so another rule must limit them
 //	OrDeny   the rule denies them
+//	OrFail   the decision fails; the usual choice for keys that the program itself must set
 //
-// [KeyByHeader] and [KeyByCookie] return OptionalKeys. A function of your own can be one too.
+// [KeyByHeader], [KeyByCookie], [KeyByPathValue] and [KeyByPattern] return OptionalKeys. A function of
+// your own can be one too.
 type OptionalKey func(*http.Request) (key string, found bool)
 
 // KeyByHeader returns the OptionalKey that is the first value of a header field. An empty value counts
@@ -188,6 +202,17 @@ func (k OptionalKey) OrDeny(rule compose.Rule[*http.Request]) compose.Rule[*http
 		}
 	}
 	return k.withPolicyIfMissing(rule, func(p algo.Policy) (algo.Policy, error) { return denyall.Policy{Policy: p}, nil })
+}
+
+// errMissingKey is the error of a rule that OrFail returned.
+var errMissingKey = errors.New("httplimit: the request lacks the key of the rule; if the key is a pattern or a path value, " +
+	"put the limiter behind the router, and use a router that sets them, or choose OrIP, OrShare, OrSkip or OrDeny instead of OrFail")
+
+// OrFail returns the rule, changed so that each decision about a request without the key fails with a
+// [compose.RuleError], also if the rule is a Shadow. The Handler answers 500. Use it if the program
+// is at fault when the key is missing. If the rule has no Key, its key is the optional key.
+func (k OptionalKey) OrFail(rule compose.Rule[*http.Request]) compose.Rule[*http.Request] {
+	return k.withPolicyIfMissing(rule, func(algo.Policy) (algo.Policy, error) { return nil, errMissingKey })
 }
 
 // withPolicyIfMissing returns the rule with missing's policy for requests without the key. compose.New

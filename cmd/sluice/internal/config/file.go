@@ -74,7 +74,7 @@ const (
 	User   Kind = "user"   // the name in Authorization: Basic; the password is not checked
 	Method Kind = "method" // GET, POST and so on
 	Path   Kind = "path"   // decoded and cleaned, without the query and without parameters after a ;
-	Host   Kind = "host"   // as the client sends it, in lower case and without the port
+	Host   Kind = "host"   // as the client sends it, in lower case and without the port; empty if a request has none
 	Header Kind = "header" // header:NAME, the first value of that field
 	Cookie Kind = "cookie" // cookie:NAME
 )

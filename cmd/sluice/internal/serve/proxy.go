@@ -40,7 +40,7 @@ func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 	limited := httplimit.Handler(l.proxy, s.withLimitFields(proxy), httplimit.Options{Bytes: l.byteRules, Legacy: o.Legacy})
 	check, err := httplimit.ClientIP{Trusted: l.file.Trusted, Forwarded: l.file.Forwarded}.Check()
 	return o.idleTimeout(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := check(r); err != nil {
+		if err := check(r); errors.Is(err, httplimit.ErrUntrustedPeer) || errors.Is(err, httplimit.ErrForwarding) {
 			s.reportForwarding(r, err)
 		}
 		if p := s.unfit(l, r); p != nil {
