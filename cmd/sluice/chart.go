@@ -2,11 +2,9 @@ package main
 
 import (
 	"bytes"
-	"cmp"
-	"errors"
 	"fmt"
 	"image/color"
-	"io/fs"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,46 +96,37 @@ func (c *chart) draw(path string) error {
 		const font = "font-family:Liberation Sans"
 		content = bytes.ReplaceAll(content, []byte(font), []byte(font+",Arial,Helvetica,sans-serif"))
 	}
-	if err := writeWhole(path, content); err != nil {
+	file, err := openOutput(path)
+	if err == nil {
+		err = file.write(content)
+	}
+	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
 	return nil
 }
 
-// writeWhole writes a file. If that fails, for instance because the disk is full, it removes the
-// file, so that nobody takes a part for the whole.
-func writeWhole(path string, content []byte) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	info, statErr := f.Stat()
-	err = cmp.Or(err, f.Close())
-	if err != nil && statErr == nil && info.Mode().IsRegular() { // not a device
-		os.Remove(path)
-	}
-	return err
-}
-
-// checkPicture returns an error if the picture is one of the logs or cannot be written, before a
-// long replay. It leaves the file as it was.
-func checkPicture(path string, logs []source) error {
-	_, err := os.Lstat(path)
-	isNew := errors.Is(err, fs.ErrNotExist)
-	before, _ := os.Stat(path)
-	for _, log := range logs {
-		if os.SameFile(log.info, before) {
-			return usagef("--out %s is the log itself, and the chart would overwrite it; name another file", path)
-		}
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+// checkPicture returns an error if the picture is one of the logs, is where the report goes, or cannot be
+// written, before a long replay. It leaves the file as it was.
+func checkPicture(path string, logs []source, s streams) error {
+	file, err := openOutput(path)
 	if err != nil {
 		return usagef("--out: %w; name a file in a folder that you can write to", err)
 	}
-	defer f.Close()
-	if isNew {
-		os.Remove(path)
+	for _, log := range logs {
+		if os.SameFile(log.info, file.info) {
+			return usagef("--out %s is the log itself, and the chart would overwrite it; name another file", path)
+		}
+	}
+	for _, stream := range []io.Writer{s.out, s.err} {
+		if f, ok := stream.(*os.File); ok && !file.isDevice() {
+			if info, err := f.Stat(); err == nil && os.SameFile(info, file.info) {
+				return usagef("--out %s is the file that standard output or standard error goes to, and the chart would overwrite it; name another file", path)
+			}
+		}
+	}
+	if err := file.check(); err != nil {
+		return usagef("--out: %w; name a file in a folder that you can write to", err)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ package main
 //     plan_markdown_test.go, plan_workflow_test.go).
 //   - serve reloads and ends on signals (serve_test.go, serve_signals_test.go).
 //   - compare responds on this machine only (compare_test.go).
-//   - A failed command leaves no incomplete output (picture_full_disk_test.go, replay_test.go,
+//   - A failed command leaves no incomplete output (output_file_test.go, replay_test.go,
 //     plan_test.go).
 
 import (

@@ -131,7 +131,7 @@ func policyError(err error) error {
 // runLogs makes all checks that are possible before it reads the logs.
 func (p *replayRun) runLogs(ctx context.Context, s streams) error {
 	if p.out != "" {
-		if err := checkPicture(p.out, p.sources); err != nil {
+		if err := checkPicture(p.out, p.sources, s); err != nil {
 			return err
 		}
 	}

@@ -79,7 +79,7 @@ func (p *suggestRun) run(ctx context.Context, args []string, s streams) error {
 		return err
 	}
 	if p.out != "" {
-		if err := checkPicture(p.out, sources); err != nil {
+		if err := checkPicture(p.out, sources, s); err != nil {
 			return err
 		}
 	}
