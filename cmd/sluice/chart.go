@@ -119,6 +119,9 @@ func checkPicture(path string, logs []source, s streams) error {
 		}
 	}
 	for _, stream := range []io.Writer{s.out, s.err} {
+		if w, ok := stream.(*firstError); ok {
+			stream = w.Writer
+		}
 		if f, ok := stream.(*os.File); ok && !file.isDevice() {
 			if info, err := f.Stat(); err == nil && os.SameFile(info, file.info) {
 				return usagef("--out %s is the file that standard output or standard error goes to, and the chart would overwrite it; name another file", path)

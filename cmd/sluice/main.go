@@ -66,9 +66,17 @@ const (
 
 // run is main with its dependencies as parameters. It returns the exit code.
 func run(ctx context.Context, args []string, s streams) int {
+	out := &firstError{Writer: s.out}
+	s.out = out
 	root := rootCommand(s)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	command, err := root.ExecuteContextC(ctx)
+	if out.err != nil && (err == nil || errors.Is(err, errReported)) { // cobra ignores the errors of the help
+		err = out.err
+		if command.Name() == "plan" {
+			err = exitError{err, exitUsage}
+		}
+	}
 	exitCode := exitFailed
 	var coded exitError
 	if errors.As(err, &coded) {
@@ -90,6 +98,21 @@ func run(ctx context.Context, args []string, s streams) int {
 		fmt.Fprintln(s.err, "sluice:", withoutPackage(err))
 	}
 	return exitCode
+}
+
+// firstError remembers the first error of a writer, so that no command must check each line.
+type firstError struct {
+	io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (w *firstError) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
 }
 
 func rootCommand(s streams) *cobra.Command {

@@ -518,10 +518,16 @@ func TestFullDeviceIsAnError(t *testing.T) {
 	for command, exitCode := range map[string]int{
 		"replay " + log: exitFailed, "replay --json " + log: exitFailed, "replay " + write(t, "ok.trace", okTrace): exitFailed, "compare": exitFailed,
 		plan: exitUsage, plan + " --json": exitUsage, plan + " --markdown": exitUsage,
+		"": exitFailed, "--help": exitFailed, "help": exitFailed, "help replay": exitFailed, "--version": exitFailed,
+		"replay --help": exitFailed, "suggest --help": exitFailed, "compare -h": exitFailed, "check --help": exitFailed, "serve --help": exitFailed,
+		"plan --help": exitUsage, "help plan": exitFailed,
+		"completion": exitFailed, "completion --help": exitFailed, "completion bash": exitFailed, "completion zsh": exitFailed, "completion fish": exitFailed, "completion powershell": exitFailed,
+		"__complete replay --": exitFailed, "check " + exampleConfig: exitFailed, "suggest " + log: exitFailed,
+		"replay --check " + write(t, "wrong.trace", strings.Replace(okTrace, "deny    0    1s", "deny    0    2s", 1)): exitFailed,
 	} {
 		var errs bytes.Buffer
 		require.Equal(t, exitCode, run(context.Background(), strings.Fields(command), streams{strings.NewReader(""), full, &errs}), command)
-		require.Contains(t, errs.String(), "no space left")
+		require.Equal(t, 1, strings.Count(errs.String(), "no space left"), "%s: %s", command, errs.String())
 	}
 }
 
