@@ -50,8 +50,8 @@ func (l Limit) String() string {
 //   - a whole number followed by d ("7d") or by a long name ("15min")
 //   - a duration that [time.ParseDuration] parses ("1m30s")
 //
-// Write 7d for a week. There are no months, because they differ in length.
-// [Limit.String] always writes the short names.
+// Write 7d for a week. There are no months and years, because they differ in length: write 30d or
+// 365d. [Limit.String] always writes the short names.
 func ParseLimit(s string) (Limit, error) {
 	fail := func(format string, args ...any) (Limit, error) {
 		return Limit{}, fmt.Errorf("algo: limit %q: %s", s, fmt.Sprintf(format, args...))
@@ -62,6 +62,8 @@ func ParseLimit(s string) (Limit, error) {
 	}
 	n, err := strconv.ParseInt(count, 10, 64)
 	switch {
+	case err != nil && strings.TrimSpace(count) != count:
+		return fail("the count %q has white space beside it; write COUNT/PERIOD without spaces, for instance 100/m", count)
 	case err != nil:
 		return fail("the count %q is not a whole number from 1 to 2^62", count)
 	case n < 1:
@@ -81,8 +83,8 @@ const day = 24 * time.Hour
 // units maps the names of units to the short ones.
 var units = map[string]string{
 	"ns": "ns", "us": "us", "µs": "us", "ms": "ms",
-	"s": "s", "sec": "s", "second": "s", "seconds": "s",
-	"m": "m", "min": "m", "minute": "m", "minutes": "m",
+	"s": "s", "sec": "s", "secs": "s", "second": "s", "seconds": "s",
+	"m": "m", "min": "m", "mins": "m", "minute": "m", "minutes": "m",
 	"h": "h", "hour": "h", "hours": "h",
 	"d": "d", "day": "d", "days": "d",
 }
@@ -100,10 +102,13 @@ func FormatDuration(d time.Duration) string {
 	return s
 }
 
-// formatPeriod formats d for parsePeriod. It writes one unit without the 1.
+// formatPeriod formats d for parsePeriod. It writes one unit without the 1, and whole days as days.
 func formatPeriod(d time.Duration) string {
-	if d == day {
+	switch {
+	case d == day:
 		return "d"
+	case d >= day && d%day == 0:
+		return strconv.FormatInt(int64(d/day), 10) + "d"
 	}
 	s := FormatDuration(d)
 	if unit, ok := units[strings.TrimPrefix(s, "1")]; ok {
@@ -123,16 +128,13 @@ func parsePeriod(s string) (time.Duration, error) {
 	switch {
 	case err == nil && d >= 1:
 		return d, nil
+	case err != nil && isNumber(short): // time.ParseDuration accepts 0 without a unit, so isDuration is true for some
 	case err == nil || isDuration(short) && short[0] == '-':
 		return 0, fmt.Errorf("the period %q must be at least 1ns", s)
 	case isDuration(short):
 		return 0, fmt.Errorf("the period %q must be at most 2562047h or 106751d, which is 292 years", s)
 	}
-	hint := ""
-	if unit == "w" || unit == "week" || unit == "weeks" {
-		hint = "; a week is 7d"
-	}
-	return 0, fmt.Errorf("the period %q is neither a unit (ns, us, ms, s or sec, m or min, h or hour, d or day) nor a duration such as 250ms or 24h%s", s, hint)
+	return 0, fmt.Errorf("the period %q is neither a unit (ns, us, ms, s or sec, m or min, h or hour, d or day) nor a duration such as 250ms or 24h%s", s, periodHint(s))
 }
 
 // parseDuration is time.ParseDuration, extended to days.
@@ -147,6 +149,11 @@ func parseDuration(s string) (time.Duration, error) {
 		err = strconv.ErrRange
 	}
 	return d, err
+}
+
+// isNumber reports whether s is a number without a unit.
+func isNumber(s string) bool {
+	return strings.ContainsAny(s, "0123456789") && strings.Trim(s, "0123456789.+-") == ""
 }
 
 // isDuration reports whether s has the form of a duration, even if it is too long for
