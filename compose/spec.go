@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -249,7 +250,34 @@ func (p *specParser) policy() (algo.Policy, error) {
 		}
 		return nil, p.missing(name, "an algorithm; the limit follows it, for instance "+example+"; "+known)
 	}
-	return nil, p.fail(name, "unknown algorithm %s; %s%s", errtext.Quote(name.text), known, didYouMean(name.text, append(algorithmNames(""), "all"), ""))
+	name, typed, limit := p.typedName(name)
+	return nil, p.fail(name, "unknown algorithm %s; %s%s", errtext.Quote(name.text), known, didYouMean(typed, append(algorithmNames(""), "all"), limit))
+}
+
+// typedName returns what stands in the spec for the name of an algorithm, and the name in it. That
+// can be several words, as in "sliding window", or a part of the word gcra:10/s. The rest of such a
+// word is the limit, which is returned with a space.
+func (p *specParser) typedName(first specWord) (whole specWord, typed, limit string) {
+	whole, typed = first, first.text
+	for _, last := range p.words[:min(len(p.words), 3)] {
+		if last.endsPolicy() {
+			break
+		}
+		if words := p.upTo(first, last); synonyms[plain(words.text)] != "" {
+			whole, typed = words, words.text
+		}
+	}
+	if name, rest, ok := strings.Cut(strings.NewReplacer("=", ":", ",", ":").Replace(first.text), ":"); ok {
+		if _, err := algo.ParseLimit(rest); err == nil {
+			return first, name, " " + rest
+		}
+	}
+	return whole, typed, ""
+}
+
+// upTo returns the text from the first word to the last as one word.
+func (p *specParser) upTo(first, last specWord) specWord {
+	return specWord{p.spec[first.offset : last.offset+len(last.text)], first.offset}
 }
 
 // stack reads the rest of all(SPEC; SPEC ...).
@@ -281,12 +309,20 @@ func (p *specParser) stack(all specWord) (algo.Policy, error) {
 // algorithm reads the limit and the options of a.
 func (p *specParser) algorithm(a *algorithmSpec) (algo.Policy, error) {
 	limit := p.next()
+	if limit.text == "(" {
+		return nil, p.fail(limit, "only all( ) has parentheses; write %s without them: %[1]s LIMIT option=value, for instance %[1]s 100/m", a.name)
+	}
 	if limit.endsPolicy() || strings.Contains(limit.text, "=") && !strings.Contains(limit.text, "/") {
 		return nil, p.missing(limit, "the limit of "+a.name+", COUNT/PERIOD, for instance "+a.name+" 100/m")
 	}
 	var s settings
 	var err error
-	if s.limit, err = algo.ParseLimit(limit.text); err != nil && len(limit.text) > errtext.MaxQuoted {
+	s.limit, err = algo.ParseLimit(limit.text)
+	if whole := p.limitWithSpaces(limit); err != nil && whole != limit {
+		limit = whole
+		_, err = algo.ParseLimit(limit.text)
+	}
+	if err != nil && len(limit.text) > errtext.MaxQuoted {
 		return nil, p.fail(limit, "a limit is COUNT/PERIOD, for instance 100/m; this word has %d bytes", len(limit.text))
 	} else if err != nil {
 		return nil, p.refused(limit, err, strings.TrimPrefix(err.Error(), "algo: "))
@@ -308,6 +344,20 @@ func (p *specParser) algorithm(a *algorithmSpec) (algo.Policy, error) {
 		fault = limit
 	}
 	return nil, p.refused(fault, err, strings.TrimPrefix(err.Error(), a.name+": "))
+}
+
+// limitWithSpaces returns the limit together with the words that follow it up to the options,
+// as in 100/2 hours or 100 / m. It is for messages, because a limit has no spaces.
+func (p *specParser) limitWithSpaces(limit specWord) specWord {
+	for _, w := range p.words {
+		_, isOption := options[w.text]
+		isName := slices.Contains(algorithmNames(""), w.text)
+		if w.endsPolicy() || isOption || isName || strings.ContainsAny(limit.text+w.text, "=,") || w.offset+len(w.text)-limit.offset > errtext.MaxQuoted {
+			break
+		}
+		limit = p.upTo(limit, w)
+	}
+	return limit
 }
 
 // options reads the option=value words into s. It returns the words by the names of their options.
@@ -375,14 +425,40 @@ func (p *specParser) refused(w specWord, err error, problem string) error {
 	return e
 }
 
-// didYouMean returns a question for the end of a message, or "" if no known word is near.
+// synonyms are other names of the algorithms and options, in lower case and without punctuation.
+var synonyms = map[string]string{
+	"leakybucket": "gcra", "leaky": "gcra", "leakybucketmeter": "gcra", "cellrate": "gcra", "genericcellrate": "gcra", "genericcellratealgorithm": "gcra",
+	"tokenbucket": "tokenbucket", "token": "tokenbucket", "tokens": "tokenbucket", "bucket": "tokenbucket",
+	"fixedwindow": "fixedwindow", "fixed": "fixedwindow", "fixedwindowcounter": "fixedwindow", "fixedcounter": "fixedwindow",
+	"window": "fixedwindow", "counter": "fixedwindow", "tumblingwindow": "fixedwindow", "tumbling": "fixedwindow",
+	"movingwindow": "movingwindow", "moving": "movingwindow", "movingwindowcounter": "movingwindow",
+	"slidingwindow": "movingwindow", "sliding": "movingwindow", "slidingwindowcounter": "movingwindow",
+	"slidingwindowlog": "movingwindow", "slidingcounter": "movingwindow", "slidinglog": "movingwindow",
+	"rollingwindow": "movingwindow", "rolling": "movingwindow", "rollingwindowcounter": "movingwindow",
+	"and": "all", "both": "all", "every": "all", "stack": "all", "allof": "all",
+	"capacity": "burst", "size": "burst", "max": "burst", "bucketsize": "burst", "maxburst": "burst", "burstsize": "burst",
+	"buckets": "slots", "segments": "slots", "subwindows": "slots", "aligned": "align", "alignment": "align", "weight": "cost",
+}
+
+// plain returns the letters and digits of a name, in lower case.
+func plain(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, name)
+}
+
+// didYouMean returns a question for the end of a message, or "" if no known word is near or has the
+// same meaning. suffix follows the word in the question.
 func didYouMean(typed string, known []string, suffix string) string {
-	nearest := errtext.Nearest(typed, known)
-	if nearest == "" {
+	nearest := cmp.Or(errtext.Nearest(typed, known), synonyms[plain(typed)])
+	if !slices.Contains(known, nearest) {
 		return ""
 	}
 	question := "; did you mean " + nearest + suffix + options[nearest].needs + "?"
-	if strings.EqualFold(typed, nearest) {
+	if typed != nearest && strings.EqualFold(typed, nearest) {
 		question += " All words are in lower case"
 	}
 	return question

@@ -36,6 +36,74 @@ func TestEverySuggestionIsAValidSpec(t *testing.T) {
 	}
 }
 
+// otherNames are names that people use for the algorithms. The test below has what each means.
+var otherNames = []string{
+	"token-bucket", "token_bucket", "token bucket", "tokenBucket", "bucket",
+	"fixed-window", "fixed_window", "fixed window", "FixedWindow", "fixed", "window",
+	"moving-window", "moving_window", "moving window", "slidingwindow", "sliding-window", "sliding_window", "sliding window",
+	"SlidingWindow", "slidingWindow", "sliding", "sliding window log", "sliding-window-counter", "rolling", "rolling window", "rollingwindow",
+	"leakybucket", "leaky-bucket", "leaky_bucket", "leaky bucket", "LeakyBucket", "leaky", "generic cell rate algorithm", "Gcra", "GCRA",
+}
+
+func TestOtherNamesOfAnAlgorithmGetASuggestion(t *testing.T) {
+	for _, name := range otherNames {
+		want := "gcra"
+		for part, meant := range map[string]string{"token": "tokenbucket", "fixed": "fixedwindow", "moving": "movingwindow", "sliding": "movingwindow", "rolling": "movingwindow"} {
+			if strings.Contains(strings.ToLower(name), part) {
+				want = meant
+			}
+		}
+		switch name {
+		case "bucket":
+			want = "tokenbucket"
+		case "window":
+			want = "fixedwindow"
+		}
+		for _, spec := range []string{name + " 1/s", name + "(1/s)", "all(gcra 1/s; " + name + " 1/s)"} {
+			_, err := compose.ParsePolicy(spec)
+			var e *compose.SpecError
+			require.ErrorAs(t, err, &e, spec)
+			require.Contains(t, e.Problem, "did you mean "+want+"?", spec)
+			require.Equal(t, name, e.Word)
+		}
+		for _, separator := range []string{":", "=", ","} {
+			_, err := compose.ParsePolicy(name + separator + "1/s")
+			require.ErrorContains(t, err, "did you mean "+want)
+		}
+	}
+	_, err := compose.ParsePolicy("gcra(100/m)")
+	require.ErrorContains(t, err, "only all( ) has parentheses; write gcra without them: gcra LIMIT option=value, for instance gcra 100/m")
+	for option, want := range map[string]string{"capacity": "burst=", "Size": "burst=", "max_burst": "burst="} {
+		_, err := compose.ParsePolicy("gcra 1/s " + option + "=2")
+		require.ErrorContains(t, err, "did you mean "+want+"?")
+	}
+}
+
+func TestLimitWithSpacesIsOneWordOfTheError(t *testing.T) {
+	for marked, want := range map[string]string{
+		"gcra «100/2 hours»":                       `limit "100/2 hours": the period "2 hours" is neither`,
+		"gcra «100/2 weeks» burst=3":               "a week is 7d, so write 14d",
+		"gcra «100 / m»":                           "write COUNT/PERIOD without spaces",
+		"all(gcra «100/ m»; gcra 1/s)":             "write m",
+		"fixedwindow «10000/1 month»":              "such as 30d",
+		"gcra «100 per minute» burst=2":            "want COUNT/PERIOD, for instance 100/m",
+		"all(gcra «10/x» gcra 100/m)":              `the period "x" is neither`,
+		"gcra «100/1»":                             "the unit is missing: write it after the number, such as 1s",
+		"gcra «100/9» burst=1":                     "the unit is missing: write it after the number, such as 9s",
+		"gcra «100/1» burst":                       "the unit is missing",
+		"gcra 100/m «per» key":                     `"per" is not an option=value`,
+		"gcra «100/2» " + strings.Repeat("x", 200): "the unit is missing",
+	} {
+		before, rest, _ := strings.Cut(marked, "«")
+		word, after, _ := strings.Cut(rest, "»")
+		_, err := compose.ParsePolicy(before + word + after)
+		var e *compose.SpecError
+		require.ErrorAs(t, err, &e)
+		require.Contains(t, e.Problem, want)
+		require.Equal(t, marked, e.Spec[:e.Offset]+"«"+e.Word+"»"+e.Spec[e.Offset+len(e.Word):])
+	}
+}
+
 var optionNames = []string{"burst", "refill", "align", "offset", "slots", "trailing", "cost"}
 
 // misspelledSpecs returns specs with one wrong word each.
@@ -52,10 +120,14 @@ func misspelledSpecs() (specs []string) {
 			}
 		}
 	}
-	for _, limit := range []string{"10/s", "0/s", "10", "1/2000000h", "1/w", "1/week", "1/2weeks", "1/month"} {
+	for _, name := range otherNames {
+		specs = append(specs, name+" 1/s", strings.ToUpper(name)+" 1/s", strings.ReplaceAll(name, " ", "")+":1/s")
+	}
+	for _, limit := range []string{"10/s", "0/s", "10", "1/2000000h", "1/w", "1/week", "1/2weeks", "1/month",
+		"1/2", "1/9", "1/Day", "1/3mo", "1/yearly", "1/daily"} {
 		specs = append(specs, limit, "gcra "+limit, "tokenbucket "+limit)
 	}
-	return append(specs, "", "all", "gcra")
+	return append(specs, "gcra 1/2 hours", "gcra 1/2 weeks", "gcra 1 / m", "gcra 1/ m", "gcra 1 per second", "", "all", "gcra")
 }
 
 // badValue returns a spec whose only fault is the value of an option.
@@ -73,6 +145,7 @@ var suggestions = [...]*regexp.Regexp{
 	regexp.MustCompile(`(?:for instance|such as) ([^;,]+)`),
 	regexp.MustCompile(`known are (.*) and all`),
 	regexp.MustCompile(`; an? \w+ is (\w+)$`),
+	regexp.MustCompile(`write (\w+)$`),
 }
 
 // correctedSpecs parses a spec and applies the suggestions of the error.
