@@ -40,13 +40,14 @@ func (p *replayRun) runTraces(ctx context.Context, name string, s streams) error
 		}
 		if p.check {
 			differences, err := t.Check()
+			if err != nil {
+				return err
+			}
 			for _, d := range differences {
 				fmt.Fprintln(s.out, d)
 				reported = errReported
 			}
-			if err != nil {
-				return err
-			}
+			fmt.Fprintf(s.out, "%s: %s\n", graphic(src.name), checkText(t.Events(), len(differences)))
 			continue
 		}
 		ran, err := t.Run()
@@ -61,6 +62,14 @@ func (p *replayRun) runTraces(ctx context.Context, name string, s streams) error
 		}
 	}
 	return reported
+}
+
+// checkText returns the outcome of a check.
+func checkText(events, different int) string {
+	if different > 0 {
+		return fmt.Sprintf("%d of %s got other results than the trace has", different, plural(int64(events), "event"))
+	}
+	return plural(int64(events), "event") + " checked, and all got the results that the trace has"
 }
 
 func (p *replayRun) parseTrace(src source) (*trace.Trace, error) {

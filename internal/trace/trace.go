@@ -112,6 +112,16 @@ func remedy(err error) string {
 	return ""
 }
 
+// Events returns the number of events.
+func (t *Trace) Events() (n int) {
+	for _, l := range t.lines {
+		if l.event != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // Check runs the trace and describes every event whose decisions differ from its line: the event,
 // the decisions and the expected answers, in three lines. An event without answers differs too,
 // because it would test nothing.
