@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 )
 
 // checkValues refuses flags that are given twice, except lists: otherwise the first value would be
@@ -23,7 +24,7 @@ import (
 func checkValues(flags *pflag.FlagSet) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if d, err := time.ParseDuration(f.DefValue); err == nil && f.Value.Type() == "duration" {
-			f.DefValue = algo.FormatDuration(d)
+			f.DefValue = readable.Exact(d)
 		}
 		if _, list := f.Value.(pflag.SliceValue); !list {
 			f.Value = &checkedFlag{Value: f.Value}
@@ -43,6 +44,9 @@ func (f *checkedFlag) Set(text string) error {
 	}
 	f.given = true
 	err := f.Value.Set(text)
+	if limit, notPeriod := algo.ParseLimit("1/" + text); err != nil && f.Type() == "DURATION" && notPeriod == nil { // 7d, or 15min
+		err = f.Value.Set(limit.Period.String())
+	}
 	invalid := err != nil || strings.HasPrefix(text, "-")
 	digits := strings.TrimPrefix(text, "+")
 	switch t := f.Type(); {

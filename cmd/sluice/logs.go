@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/internal/errtext"
 )
 
@@ -138,10 +138,10 @@ func (l *logFlags) validate(s *logSummary) error {
 		return fmt.Errorf("%s: no line has the member %q; --key-field wants a member's name, with dots if it is nested, such as request.tenant", s.name, l.keyField)
 	case s.most > s.Entries-s.most: // all of them would be replayed at one time
 		return fmt.Errorf("%s: %d of %s are late by more than --reorder %s because of the time of %s:%d, %s; remove that line, sort the log by time, or set a longer --reorder",
-			s.name, s.most, plural(s.Entries, "line"), algo.FormatDuration(l.reorder), s.ahead.file, s.ahead.line, s.ahead.at.UTC().Format(stamp))
+			s.name, s.most, plural(s.Entries, "line"), readable.Exact(l.reorder), s.ahead.file, s.ahead.line, s.ahead.at.UTC().Format(stamp))
 	case s.Late > s.Entries-s.Late:
 		return fmt.Errorf("%s: %d of %s are late by more than --reorder %s; sort the log by time, or set a longer --reorder",
-			s.name, s.Late, plural(s.Entries, "line"), algo.FormatDuration(l.reorder))
+			s.name, s.Late, plural(s.Entries, "line"), readable.Exact(l.reorder))
 	}
 	return nil
 }

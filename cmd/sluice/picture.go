@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 
-	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 )
 
@@ -65,7 +65,7 @@ func (p *picture) draw(path string) error {
 		row := c.add(panelHeight + vg.Length(len(title)-1)*lineHeight)
 		row.Title.Text = strings.Join(title, "\n")
 		row.Title.Padding = vg.Points(3)
-		row.Y.Label.Text = "requests per " + algo.FormatDuration(p.timeline.Width)
+		row.Y.Label.Text = "requests per " + readable.Exact(p.timeline.Width)
 		row.X.Tick.Marker = plot.TickerFunc(clockTicks)
 		allowed, all := p.areas(i)
 		row.Add(all, allowed) // the denied requests stay visible above the allowed ones

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 )
 
@@ -239,7 +239,7 @@ func boundText(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-func intervalText(d time.Duration) string { return cmp.Or(usualIntervals[d], algo.FormatDuration(d)) }
+func intervalText(d time.Duration) string { return cmp.Or(usualIntervals[d], readable.Exact(d)) }
 
 // strictestBound is the smallest bound of the rules of NEW for one interval.
 type strictestBound struct {

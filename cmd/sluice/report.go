@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 )
 
@@ -107,12 +108,9 @@ func share(part, whole int64) string {
 	return fmt.Sprintf("%.2f%%", 100*float64(part)/float64(whole))
 }
 
-// formatWait formats the longest wait. Above a second it is rounded to milliseconds.
+// formatWait formats the longest wait.
 func formatWait(longest time.Duration, never int64) string {
-	if longest > time.Second {
-		longest = longest.Round(time.Millisecond)
-	}
-	s := algo.FormatDuration(longest)
+	s := readable.Rounded(longest)
 	if never > 0 {
 		s += fmt.Sprintf(", %d never", never)
 	}

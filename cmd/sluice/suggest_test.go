@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -259,4 +260,24 @@ func TestCurveOfRulesIsDrawn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.svg")
 	ok(t, fourLines, "suggest", "--config", write(t, "limits.yaml", oneRule), "--out", path, "--untouched", "100%", "-")
 	require.Contains(t, string(read(t, path)), "rules of limits.yaml")
+}
+
+// TestReportsWriteShortDurations: a report for people has no duration with nanoseconds, and no
+// number of hours where days were written. JSON has exact durations.
+func TestReportsWriteShortDurations(t *testing.T) {
+	long := regexp.MustCompile(`\d\.\d{4,}[nµm]?s\b|\b\d{3,}h|\dm0s\b`)
+	for _, args := range [][]string{
+		{"suggest"}, {"suggest", "--per", "7d"}, {"suggest", "-p", "gcra ?/7d"}, {"suggest", "-p", "gcra ?/30d burst=5"}, {"suggest", "--per", "15mins"},
+		{"replay"}, {"replay", "-p", "movingwindow 30/7d"}, {"replay", "-p", "gcra 7/m burst=1"}, {"replay", "--reorder", "2d"},
+		{"check", "../../examples/limits.yaml"}, {"plan", "../../examples/limits.yaml", "../../examples/limits.new.yaml"},
+	} {
+		exitCode, out, errs := sluice(t, "", args...)
+		require.Zero(t, exitCode, errs)
+		require.NotRegexp(t, long, out, args)
+	}
+	_, out, _ := sluice(t, "", "suggest", "--per", "7d")
+	require.Contains(t, out, "/7d")
+	require.Contains(t, out, " in any 7d")
+	_, out, _ = sluice(t, "", "suggest", "--json")
+	require.Contains(t, out, `"longest_wait": "281.690141ms"`)
 }

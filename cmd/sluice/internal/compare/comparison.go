@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
 	"github.com/sluice-go/sluice/compose"
@@ -53,7 +54,7 @@ type Policy struct {
 	WorstTo          float64 `json:"worst_to"`
 	WorstClient      string  `json:"worst_client"`
 	Bound            int64   `json:"bound"`        // the most that the policy promises to admit in a period
-	LongestWait      string  `json:"longest_wait"` // from 1s on in milliseconds
+	LongestWait      string  `json:"longest_wait"` // rounded; a Decision has the exact wait
 	Never            int64   `json:"never"`        // denials that no wait ends
 	AllowedByProcess []int64 `json:"allowed_by_process"`
 	Bars             Bars    `json:"bars"`
@@ -286,7 +287,7 @@ func (c *preparedQuery) draw(r *Comparison, out *Policy, marks *Marks, call *sim
 func (p *Policy) fill(c *preparedQuery, policy algo.Policy, o simulate.Outcome) {
 	limit := policy.Limit()
 	p.Spec = policy.String()
-	p.Count, p.Period, p.PeriodText = limit.Count, limit.Period.Seconds(), algo.FormatDuration(limit.Period)
+	p.Count, p.Period, p.PeriodText = limit.Count, limit.Period.Seconds(), readable.Exact(limit.Period)
 	if r, err := policy.Peek(nil, simulate.Epoch, 1); err == nil {
 		p.Capacity = r.Limit
 	}
@@ -298,16 +299,8 @@ func (p *Policy) fill(c *preparedQuery, policy algo.Policy, o simulate.Outcome) 
 	if requests, inRequests := replay.Bound(policy); inRequests && c.query.Stream.Kind != "worst" { // its calls have a cost
 		p.Bound = requests * replay.Cost(replay.Parts(policy)[0])
 	}
-	p.LongestWait, p.Never = algo.FormatDuration(readable(o.LongestWait)), o.Never
+	p.LongestWait, p.Never = readable.Rounded(o.LongestWait), o.Never
 	p.AllowedByProcess = o.AllowedByProcess
-}
-
-// readable rounds a long wait to milliseconds. A Decision has the exact wait.
-func readable(wait time.Duration) time.Duration {
-	if wait < time.Second {
-		return wait
-	}
-	return wait.Round(time.Millisecond)
 }
 
 // errorText returns the text of an error in a spec, with the wrong word marked.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
 	"github.com/sluice-go/sluice/compose"
@@ -102,7 +103,7 @@ func (c *preparedQuery) decision(policy algo.Policy, call *simulate.Call, calls 
 		Client: c.stream.Clients[call.Client], Attempt: call.Attempt, Process: call.Process + 1,
 		Allowed: r.Allowed, Limit: r.Limit, Cost: r.Cost, Available: r.Available, Refilled: r.Refilled, Paid: r.Paid, Remaining: r.Remaining,
 		RetryAfter: waitText(r.RetryAfter), NextRefill: waitText(r.NextRefill), ResetAfter: waitText(r.ResetAfter),
-		Fresh: r.Fresh, Skew: algo.FormatDuration(r.Skew), ExactWait: waitText(call.ExactWait), Unnecessary: call.Unnecessary(),
+		Fresh: r.Fresh, Skew: readable.Exact(r.Skew), ExactWait: waitText(call.ExactWait), Unnecessary: call.Unnecessary(),
 	}
 	if _, composed := policy.(*compose.Stack); composed {
 		d.Part = r.Part + 1
@@ -115,14 +116,14 @@ func (c *preparedQuery) timeText(at int64) string {
 	if c.query.Stream.Kind == "log" {
 		return time.Unix(0, at).UTC().Format("2006-01-02 15:04:05.999999999") + " UTC"
 	}
-	return algo.FormatDuration(time.Duration(at - c.start))
+	return readable.Exact(time.Duration(at - c.start))
 }
 
 func waitText(d time.Duration) string {
 	if d == algo.Never {
 		return "never"
 	}
-	return algo.FormatDuration(d)
+	return readable.Exact(d)
 }
 
 // Text is a file that the page offers for download.

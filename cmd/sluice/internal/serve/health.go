@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -55,7 +56,7 @@ type storeHealth struct {
 // failure returns the reason why the store is unavailable; nil if it is available.
 func (h *storeHealth) failure() error {
 	if age := time.Since(h.at); h.err == nil && age > probeStale {
-		return fmt.Errorf("no answer for %v", age.Round(time.Second))
+		return fmt.Errorf("no answer for %s", readable.Rounded(age))
 	}
 	return h.err
 }
