@@ -32,7 +32,7 @@ BEGIN
 			k := keys[i];
 			changes[i] := NULL;
 			IF versions[k] = version THEN
-				applied := -3; -- Stored
+				applied := -3; -- AlreadyStored
 			END IF;
 			CONTINUE WHEN applied < 0;
 			IF ops[i] = 4 THEN -- Reset

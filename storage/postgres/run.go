@@ -243,7 +243,7 @@ func (r *run) oneArgs(f *program.Functions, lockTimeout time.Duration) []any {
 }
 
 // args returns the arguments of singlesSQL and severalSQL: the keys, then those of the function in
-// program/run.sql. These are columns with an element for each use, except the last: the arguments of all
+// internal/program/run.sql. These are columns with an element for each use, except the last: the arguments of all
 // programs. The arguments of a use are those from begin to end, which count from 1 and are included.
 func (r *run) args(f *program.Functions, lockTimeout time.Duration) []any {
 	b := r.batch

@@ -30,7 +30,7 @@ BEGIN
 			old_state := '';
 		END IF;
 		count := 0;
-		IF old_version = batch OR op = 3 THEN -- Stored, or Peek
+		IF old_version = batch OR op = 3 THEN -- AlreadyStored, or Peek
 			RETURN;
 		END IF;
 		IF op = 4 THEN -- Reset
