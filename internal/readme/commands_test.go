@@ -189,3 +189,24 @@ func TestTraceInTheReadmePasses(t *testing.T) {
 	require.NoError(t, check(trace))
 	require.Error(t, check(strings.Replace(trace, "deny", "ok", 1)))
 }
+
+// The README shows how to install the command. The line must work with the workspace and without.
+func TestInstalledCommandWorks(t *testing.T) {
+	t.Parallel()
+	needsCommand(t)
+	line := regexp.MustCompile(`(?m)^    (go install .*)$`).FindStringSubmatch(readFile(t, root, "README.md"))
+	require.NotNil(t, line)
+	words := strings.Fields(line[1])
+	for _, workspace := range []string{"", "off"} {
+		bin := t.TempDir()
+		install := exec.Command(words[0], words[1:]...)
+		install.Dir = root
+		install.Env = append(os.Environ(), "GOWORK="+workspace, "GOBIN="+bin)
+		out, err := install.CombinedOutput()
+		require.NoError(t, err, "GOWORK=%s: %s", workspace, out)
+		check := exec.Command(filepath.Join(bin, "sluice"), "check", "examples/limits.yaml")
+		check.Dir = root
+		out, err = check.CombinedOutput()
+		require.NoError(t, err, "GOWORK=%s: %s", workspace, out)
+	}
+}

@@ -5,6 +5,8 @@
 //   - Each block of Go code is in a test or an example of this repository, so it compiles. Each example
 //     has an Output comment, so it runs (readme_test.go, examples_test.go).
 //   - Links to files are valid, and each policy that the pages name can be parsed (readme_test.go).
+//     Each file that a page or a comment names exists (paths_test.go).
+//   - Each figure of a benchmark in a page is in the committed results (figures_test.go).
 //   - The commands work, and print what the pages show (commands_test.go, serve_test.go, keys_test.go).
 //     They run on databases and files that the tests create.
 //   - The numbers in the tables are those that the code returns: bounds, sizes of states, and the
@@ -68,19 +70,6 @@ func TestLinkedFilesExist(t *testing.T) {
 			_, err := os.Stat(filepath.Join(root, filepath.Dir(page), link[1]))
 			require.NoError(t, err, page)
 		}
-	}
-}
-
-func TestFilesNamedInTheArchitectureExist(t *testing.T) {
-	names := regexp.MustCompile(`[\w/]+\.(?:go|lua|sql)\b`).FindAllString(readFile(t, root, "ARCHITECTURE.md"), -1)
-	require.Greater(t, len(names), 10)
-	for _, name := range names {
-		found := false
-		for _, dir := range []string{"", "internal/engine", "gcra"} {
-			_, err := os.Stat(filepath.Join(root, dir, name))
-			found = found || err == nil
-		}
-		require.True(t, found, name)
 	}
 }
 
