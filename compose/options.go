@@ -37,8 +37,9 @@ type Options[T any] struct {
 	Timeout time.Duration
 	// CircuitOpenAfter is how long the store must fail before the circuit breaker opens. 0 means one
 	// second. A negative value means never. While it is open, OnFailure applies at once, and one
-	// probe at a time tests the store in the background. After a probe has succeeded, calls use the
-	// store again. The denial cache also works while the breaker is open.
+	// probe at a time tests the store in the background. After a probe has succeeded, or if nothing has
+	// tested the store for a second because no call came, calls use the store again. The denial cache
+	// also works while the breaker is open.
 	CircuitOpenAfter time.Duration
 	// DenialCacheTTL is how long the limiter may repeat a denial from its cache, without a round
 	// trip. 0 means one second. A negative value means that there is no cache. If another process

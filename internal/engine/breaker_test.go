@@ -58,6 +58,17 @@ func forEachOutage(t *testing.T, test func(b *fixture, how *atomic.Int32)) {
 	}
 }
 
+// endProbes makes the store refuse, and waits until the probe in flight has ended and another one may
+// begin. Calls arrive meanwhile, so that the breaker stays open.
+func (b *fixture) endProbes(how *atomic.Int32) {
+	how.Store(int32(refuses))
+	for range 12 {
+		time.Sleep(100 * time.Millisecond)
+		b.decide(newCall(counter(9), "k"))
+	}
+	time.Sleep(100 * time.Millisecond)
+}
+
 func TestOpenBreakerRefusesAtOnce(t *testing.T) {
 	forEachOutage(t, func(b *fixture, how *atomic.Int32) {
 		for range 50 {
@@ -105,8 +116,8 @@ func TestSingleClientWaitsOncePerOutage(t *testing.T) {
 
 func TestOnlyOneProbeIsInFlight(t *testing.T) {
 	forEachOutage(t, func(b *fixture, how *atomic.Int32) {
+		b.endProbes(how)
 		how.Store(int32(hangs))
-		time.Sleep(2 * time.Second) // a probe in flight ends
 		b.store.mu.Lock()
 		b.store.trips = nil
 		b.store.mu.Unlock()
@@ -122,7 +133,7 @@ func TestProbeChangesNothing(t *testing.T) {
 	for _, key := range []string{"k", "absent"} {
 		forEachOutage(t, func(b *fixture, how *atomic.Int32) {
 			before := b.store.records["k"]
-			time.Sleep(2 * time.Second)
+			b.endProbes(how)
 			how.Store(int32(works))
 			b.decide(newCall(counter(9), key))
 			time.Sleep(50 * time.Millisecond)
@@ -133,10 +144,48 @@ func TestProbeChangesNothing(t *testing.T) {
 	}
 }
 
+// Several calls arrive at once after a pause in which nobody tested the store.
+func TestFirstCallsAfterAPauseGoToTheStore(t *testing.T) {
+	for _, pause := range []time.Duration{2100 * time.Millisecond, 20 * time.Second, 24 * time.Hour} {
+		forEachOutage(t, func(b *fixture, how *atomic.Int32) {
+			how.Store(int32(works))
+			time.Sleep(pause)
+			var calls []*call
+			for range 5 {
+				calls = append(calls, b.start(newCall(counter(9), "k")))
+			}
+			b.group.Wait()
+			for _, c := range calls {
+				b.allowed(c)
+				require.Less(b, c.took, 100*time.Millisecond)
+			}
+			b.allowed(b.decide(newCall(counter(9), "k")))
+		})
+	}
+}
+
+// The store still fails. The call that finds this out ends with the timeout.
+func TestFirstCallAfterAPauseOpensTheBreakerAgain(t *testing.T) {
+	forEachOutage(t, func(b *fixture, how *atomic.Int32) {
+		for range 3 {
+			time.Sleep(20 * time.Second)
+			first := b.decide(newCall(counter(9), "k"))
+			require.Error(b, first.err)
+			require.InDelta(b, time.Second, first.took, float64(expiryGrace))
+			for range 20 {
+				c := b.decide(newCall(counter(9), "k"))
+				require.ErrorContains(b, c.err, "the circuit breaker is open")
+				require.Zero(b, c.took)
+				time.Sleep(50 * time.Millisecond)
+			}
+		}
+	})
+}
+
 func TestFailureAfterASuccessfulProbeOpensTheBreakerAtOnce(t *testing.T) {
 	forEachOutage(t, func(b *fixture, how *atomic.Int32) {
+		b.endProbes(how)
 		how.Store(int32(works))
-		time.Sleep(2 * time.Second)
 		require.Error(b, b.decide(newCall(counter(9), "k")).err, "this starts the probe")
 		time.Sleep(2 * time.Millisecond)
 		how.Store(int32(refuses))
@@ -151,8 +200,8 @@ func TestFailureAfterASuccessfulProbeOpensTheBreakerAtOnce(t *testing.T) {
 
 func TestSuccessAfterASuccessfulProbeClosesTheBreaker(t *testing.T) {
 	forEachOutage(t, func(b *fixture, how *atomic.Int32) {
+		b.endProbes(how)
 		how.Store(int32(works))
-		time.Sleep(2 * time.Second)
 		require.Error(b, b.decide(newCall(counter(9), "k")).err, "this starts the probe")
 		time.Sleep(2 * time.Millisecond)
 		b.allowed(b.decide(newCall(counter(9), "k")))

@@ -1,6 +1,8 @@
 package redis_test
 
 import (
+	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -68,9 +71,12 @@ func makeStaleReplica(t *testing.T, server *servers.RedisServer) {
 }
 
 // makeLoading makes the server read its data slowly.
-func makeLoading(t *testing.T, server *servers.RedisServer) {
-	do(t, server, "EVAL", "for i = 1, 3000 do redis.call('SET', 'key'..i, i) end", "0")
-	do(t, server, "CONFIG", "SET", "key-load-delay", "10000", "loading-process-events-interval-bytes", "1024")
+func makeLoading(t *testing.T, server *servers.RedisServer) { loadKeys(t, server, 3000) }
+
+// loadKeys makes the server read n keys from its file, each for 10 ms. It answers after each key.
+func loadKeys(t *testing.T, server *servers.RedisServer, n int) {
+	do(t, server, "EVAL", "for i = 1, ARGV[1] do redis.call('SET', 'key'..i, string.rep('x', 1024)) end", "0", strconv.Itoa(n))
+	do(t, server, "CONFIG", "SET", "rdbcompression", "no", "key-load-delay", "10000", "loading-process-events-interval-bytes", "1024")
 	go func() { _, _ = server.Do("DEBUG", "RELOAD") }()
 	waitForError(t, server, "LOADING", "GET", "key1")
 }
@@ -107,4 +113,28 @@ func TestServerThatIsDownWritesNothing(t *testing.T) {
 	runUntilOK(t, s, b)
 	require.Equal(t, 1, b.Requests[0].Applied)
 	swap(t, s, creating("a", "y"))
+}
+
+// The server reads its data for more than a second, and nobody calls meanwhile.
+func TestFirstCallAfterAnOutageIsDecidedByTheServer(t *testing.T) {
+	server := servers.Redis(t, "enable-debug-command yes")
+	limiter, err := compose.Options[string]{CircuitOpenAfter: time.Millisecond}.New(open(t, newClient(t, server.Addr()), ""),
+		compose.Rule[string]{Name: "key", Key: func(key string) string { return key }, Spec: "gcra 9/h"})
+	require.NoError(t, err)
+	_, err = limiter.Allow(t.Context(), "ann")
+	require.NoError(t, err)
+	loadKeys(t, server, 300)
+	waitFor(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err = limiter.Allow(ctx, "ann")
+		return err != nil && strings.Contains(err.Error(), "circuit breaker is open")
+	})
+	waitFor(t, func() bool {
+		_, err := server.Do("PING")
+		return err == nil
+	})
+	d, err := limiter.Allow(t.Context(), "ann")
+	require.NoError(t, err)
+	require.True(t, d.Allowed)
 }

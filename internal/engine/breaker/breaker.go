@@ -5,6 +5,9 @@
 // probe has succeeded, callers use the server again. If the first of these round trips fails, the
 // breaker opens again at once.
 //
+// Only a caller starts a probe. So if no caller came for a second, nobody knows whether the server still
+// fails. The next callers then use the server, as after a successful probe.
+//
 // A round trip that a caller cut short does not show whether the server works. If callers cut all
 // round trips short for as long as the breaker waits for failures, a probe decides.
 package breaker
@@ -36,11 +39,12 @@ const (
 	closed   state = iota
 	failing        // closed, but the last round trip failed
 	open           // callers fail at once
-	halfOpen       // a probe succeeded, and no round trip has ended since
+	halfOpen       // a probe succeeded or nothing was tested for quietTime, and no round trip has ended since
 )
 
 const (
 	probePause  = 100 * time.Millisecond // between two probes
+	quietTime   = time.Second            // an open breaker lets callers through if nothing was tested for longer
 	staleFactor = 2                      // a failure is too old to count after this many times openAfter
 )
 
@@ -91,6 +95,10 @@ func (b *Breaker) Admit() (probe bool, err error) {
 		return false, nil
 	}
 	now := time.Now()
+	if b.state == open && !b.probing && now.Sub(b.lastFailure) > quietTime && now.Sub(b.probeEnded) > quietTime {
+		b.state, b.firstCut = halfOpen, time.Time{}
+		return false, nil
+	}
 	if b.state == open || now.Sub(b.firstCut) >= b.openAfter && !b.isStale(b.lastCut, now) {
 		probe = !b.probing && now.Sub(b.probeEnded) >= probePause
 		b.probing = b.probing || probe

@@ -103,6 +103,49 @@ func TestASuccessfulProbeClosesItUntilTheNextFailure(t *testing.T) {
 	})
 }
 
+// Nobody has tested the server for more than a second.
+func TestAPauseLetsCallersTestTheServerThemselves(t *testing.T) {
+	for _, works := range []bool{true, false} {
+		bubble(t, func(t *testing.T, b *breaker.Breaker) {
+			fail(b, time.Second)
+			time.Sleep(time.Second)
+			probe, err := b.Admit()
+			require.Error(t, err, "the last failure is not long ago")
+			require.True(t, probe)
+			b.Probed(errRefused)
+			time.Sleep(time.Second)
+			_, err = b.Admit()
+			require.Error(t, err, "the last probe is not long ago")
+			b.Probed(errRefused)
+
+			time.Sleep(time.Second + 1)
+			for range 10 {
+				requireAdmits(t, b)
+			}
+			if works {
+				b.Succeeded()
+				fail(b, 0)
+				requireAdmits(t, b)
+				return
+			}
+			fail(b, 0)
+			_, err = b.Admit()
+			require.ErrorContains(t, err, "failed for 4s")
+		})
+	}
+}
+
+func TestAPauseDuringAProbeAdmitsNobody(t *testing.T) {
+	bubble(t, func(t *testing.T, b *breaker.Breaker) {
+		fail(b, time.Second)
+		probe, _ := b.Admit()
+		require.True(t, probe)
+		time.Sleep(time.Minute)
+		_, err := b.Admit()
+		require.Error(t, err)
+	})
+}
+
 func TestASuccessAfterAProbeClosesIt(t *testing.T) {
 	bubble(t, func(t *testing.T, b *breaker.Breaker) {
 		fail(b, time.Second)
