@@ -55,7 +55,7 @@
 // If the store fails, the limiter returns an error, or a decision with Degraded set. It never reports a
 // failure as a denial, and it never allows a call without reporting the failure. Options.OnFailure
 // chooses between the error and the decision. A call waits for the store until its context ends, or
-// until Options.Timeout is over. After a time without success a circuit breaker opens, and calls do not
+// until Options.Timeout is over; less if connections are refused, see Options.Timeout. After a time without success a circuit breaker opens, and calls do not
 // wait any more; see Options.CircuitOpenAfter. Each server of a store has its own breaker.
 //
 // If a reply is lost, the limiter sends the batch again, until the timeout. Allow and Charge can

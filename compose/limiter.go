@@ -257,7 +257,9 @@ func (l *Limiter[T]) decide(ctx context.Context, e *evaluation, policy FailurePo
 // evaluation. The results go to d.Results if they fit.
 func (l *Limiter[T]) decideInto(ctx context.Context, e *evaluation, policy FailurePolicy, d *Decision) error {
 	defer e.release()
-	stats, err := l.engine.Decide(ctx, e.prepare(l.server))
+	r := e.prepare(l.server)
+	r.FailFast = policy != FailClosed && (e.op == driver.Allow || e.op == driver.Peek) // the other operations would be lost
+	stats, err := l.engine.Decide(ctx, r)
 	if err != nil {
 		*d, err = l.onFailure(ctx, e, stats, err, policy)
 		return err

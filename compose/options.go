@@ -33,7 +33,9 @@ type Options[T any] struct {
 	MaxSkew time.Duration
 	// Timeout is the longest time that one decision may take, unless the context of the caller
 	// ends sooner. 0 means [DefaultTimeout], one second. If the store fails, each call waits for
-	// the whole Timeout before OnFailure applies, until the circuit breaker opens.
+	// the whole Timeout before OnFailure applies, until the circuit breaker opens. But if no
+	// connection can be made, for instance because the server refuses it, FailOpen and FailLocal
+	// decide after about 50 ms. This holds for Allow, Wait, Reserve and Peek.
 	Timeout time.Duration
 	// CircuitOpenAfter is how long the store must fail before the circuit breaker opens. 0 means one
 	// second. A negative value means never. While it is open, OnFailure applies at once, and one

@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	_ "github.com/mattn/go-sqlite3"
 	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/storage"
@@ -103,5 +104,6 @@ func openRedis(address string) (storage.Store, error) {
 	}
 	options.ContextTimeoutEnabled = true
 	options.DialerRetries = 1 // the limiter retries
+	logging.Disable()         // the limiter returns the errors
 	return redis.New(goredis.NewClient(options), redis.Options{})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
@@ -14,6 +15,14 @@ import (
 func isOutage(err error) bool {
 	return !errors.Is(err, storage.ErrContended) &&
 		(errors.Is(err, storage.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded))
+}
+
+// isUnreachable reports whether an error means that no connection could be made, and that this was
+// certain at once: the server refused it, or there is no such socket or host. A timeout is not certain.
+func isUnreachable(err error) bool {
+	var op *net.OpError
+	var dns *net.DNSError
+	return errors.As(err, &op) && op.Op == "dial" && !op.Timeout() || errors.As(err, &dns) && !dns.Timeout()
 }
 
 // record gives the outcome of a round trip to the circuit breaker. began is when the round trip began.

@@ -20,6 +20,7 @@ type Request struct {
 	Keys      []string // different from each other; Decide clones those that the store can keep
 	Uses      []Use    // one for each key
 	Evaluator Evaluator
+	FailFast  bool // do not retry until the deadline if no connection can be made
 
 	began       time.Time
 	deadline    time.Time
@@ -135,10 +136,16 @@ func (r *Request) begin(b *batch) {
 // finish settles the request.
 func (r *Request) finish(err error) { r.settled, r.err = true, err }
 
+// failFastAfter is how long a FailFast request is retried: a server that restarts refuses connections
+// for a moment.
+const failFastAfter = 50 * time.Millisecond
+
 // fail records that an attempt has failed. It settles the request unless another attempt can help.
 func (r *Request) fail(err error) {
 	lost := !errors.Is(err, storage.ErrNotApplied)
-	if r.err = err; !isTemporary(err) && (!lost || errors.Is(err, storage.ErrPartialWrite)) {
+	final := !isTemporary(err) && (!lost || errors.Is(err, storage.ErrPartialWrite))
+	givesUp := r.FailFast && isUnreachable(err) && time.Since(r.began) >= failFastAfter
+	if r.err = err; final || givesUp {
 		r.finish(r.outcome(err, lost))
 	}
 }

@@ -3,6 +3,7 @@ package readme
 import (
 	"compress/gzip"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,6 +59,21 @@ func output(t *testing.T, line string) string {
 		t.Errorf("%s: %v\n%s", line, err, errors.String())
 	}
 	return string(out)
+}
+
+// The limiter returns the errors of the connections. Without the line of openRedis that turns its log
+// off, go-redis prints each of them too.
+func TestProgramPrintsOneErrorIfRedisIsDown(t *testing.T) {
+	needsCommand(t)
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close()) // from now on the address refuses connections
+	command := inWorkspace("go", "run", "./examples/quota", "-store", "redis://"+listener.Addr().String())
+	var printed strings.Builder
+	command.Stderr = &printed
+	require.Error(t, command.Run())
+	require.Regexp(t, `\Aquota: .*connection refused.*\nexit status 1\n\z`, printed.String())
 }
 
 // ownDatabases replaces the databases that the README names, which may be in use, by new ones.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/internal/engine/enginetest"
 	"github.com/sluice-go/sluice/internal/servers"
@@ -84,6 +86,33 @@ func TestStoreRecoversFromAnOutage(t *testing.T) {
 		require.NoError(t, server.Start())
 		require.NoError(t, spend(long), name)
 		require.Equal(t, before+1, numbers(t, s, "a")[0], name)
+	}
+}
+
+// The Timeout is so long that only the refused connection can end the call.
+func TestOnFailureAppliesSoonIfTheServerCannotBeReached(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close()) // from now on the address refuses connections
+	for name, dsn := range map[string]string{
+		"TCP":         "postgres://limiter@" + l.Addr().String() + "/limits",
+		"Unix socket": "user=limiter dbname=limits host=" + t.TempDir(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := postgres.New(newPool(t, dsn), postgres.Options{})
+			require.NoError(t, err)
+			limiter, err := compose.Options[string]{Timeout: time.Minute, OnFailure: compose.FailLocal}.New(s,
+				compose.Rule[string]{Name: "key", Key: func(key string) string { return key }, Spec: "gcra 9/h"})
+			require.NoError(t, err)
+			began := time.Now()
+			d, err := limiter.Allow(t.Context(), "ann")
+			require.NoError(t, err)
+			require.True(t, d.Allowed)
+			require.True(t, d.Degraded)
+			require.ErrorIs(t, d.Err, storage.ErrUnavailable)
+			require.ErrorIs(t, d.Err, storage.ErrNotApplied)
+			require.Less(t, time.Since(began), 30*time.Second)
+		})
 	}
 }
 

@@ -92,7 +92,8 @@
 // reply or at the deadline; see compose.Limiter.
 //
 // If a server refuses connections, go-redis dials five times per call, which takes half a second, and
-// logs each attempt, unless you call its SetLogger. If the decision's deadline passes meanwhile, the
-// decision fails with storage.ErrOutcomeUnknown, because the limiter does not know yet that nothing was
-// sent. If DialerRetries is 1, it fails with storage.ErrUnavailable.
+// prints each of these calls to stderr, unless you call Disable of its package logging, or its SetLogger.
+// If the decision's deadline passes meanwhile, the decision fails with storage.ErrOutcomeUnknown, because
+// the limiter does not know yet that nothing was sent. If DialerRetries is 1, it fails with
+// storage.ErrUnavailable. FailOpen and FailLocal then also decide after 50 ms instead of half a second.
 package redis

@@ -2,11 +2,14 @@ package redis_test
 
 import (
 	"context"
+	"net"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
@@ -68,6 +71,42 @@ func makeReplica(t *testing.T, server *servers.RedisServer) {
 func makeStaleReplica(t *testing.T, server *servers.RedisServer) {
 	makeReplica(t, server)
 	do(t, server, "CONFIG", "SET", "replica-serve-stale-data", "no")
+}
+
+// The Timeout is so long that only the refused connection can end the call.
+func TestOnFailureAppliesSoonIfTheServerCannotBeReached(t *testing.T) {
+	refusing := []string{refusingAddr(t), refusingAddr(t)}
+	for name, client := range map[string]goredis.UniversalClient{
+		"TCP":              newClient(t, refusing[0]),
+		"one dial attempt": newClientWith(t, goredis.Options{Addr: refusing[0], DialerRetries: 1, ContextTimeoutEnabled: true}),
+		"Unix socket":      newClientWith(t, goredis.Options{Network: "unix", Addr: filepath.Join(t.TempDir(), "redis.sock")}),
+		"cluster":          goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: refusing}),
+		"ring":             goredis.NewRing(&goredis.RingOptions{Addrs: map[string]string{"a": refusing[0], "b": refusing[1]}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			t.Cleanup(func() { client.Close() })
+			limiter, err := compose.Options[string]{Timeout: longTimeout, OnFailure: compose.FailLocal}.New(open(t, client, ""),
+				compose.Rule[string]{Name: "key", Key: func(key string) string { return key }, Spec: "gcra 9/h"})
+			require.NoError(t, err)
+			began := time.Now()
+			d, err := limiter.Allow(t.Context(), "ann")
+			require.NoError(t, err)
+			require.True(t, d.Allowed)
+			require.True(t, d.Degraded)
+			requireNotApplied(t, d.Err)
+			require.ErrorAs(t, d.Err, new(*net.OpError))
+			require.Less(t, time.Since(began), longTimeout/2)
+		})
+	}
+}
+
+// refusingAddr returns an address that refuses connections.
+func refusingAddr(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return l.Addr().String()
 }
 
 // makeLoading makes the server read its data slowly.
