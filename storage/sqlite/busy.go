@@ -47,7 +47,9 @@ const (
 	spinTime     = 200 * time.Microsecond
 	firstBackoff = 500 * time.Microsecond
 	maxBackoff   = 2 * time.Millisecond // much longer than a decision holds the lock
-	openTimeout  = 5 * time.Second      // the driver's default busy_timeout
+	// minWait is the least time for which the calls wait that nobody retries: to open a connection, Migrate
+	// and Purge. It is the driver's default busy_timeout.
+	minWait = 5 * time.Second
 )
 
 // retryBusy calls do until the database is not locked, or until ctx or timeout ends.
@@ -68,8 +70,11 @@ func retryBusy(ctx context.Context, timeout time.Duration, do func() error) erro
 			sleep(ctx, rand.N(backoff))
 			backoff = min(2*backoff, maxBackoff)
 		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("%w: %w", err, ctx.Err())
+		if ended := ctx.Err(); ended != nil {
+			if errors.Is(err, ended) { // do has waited too
+				return err
+			}
+			return fmt.Errorf("%w: %w", err, ended)
 		}
 	}
 }

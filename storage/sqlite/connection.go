@@ -73,7 +73,7 @@ func (s *Store) take(ctx context.Context) (*connection, error) {
 	}
 	c = &connection{executed: map[string]sqldriver.Stmt{}, underLoad: underLoad}
 	// SQLite does not wait if several connections switch a new file to WAL at the same time.
-	err := retryBusy(ctx, openTimeout, func() (err error) {
+	err := retryBusy(ctx, minWait, func() (err error) {
 		c.pooled, err = s.db.Conn(ctx)
 		return err
 	})

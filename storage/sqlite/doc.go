@@ -27,7 +27,8 @@
 //   - _stmt_cache_size=16: the driver keeps compiled statements, by default none. With 16, a single
 //     CompareAndSwap takes about a quarter less time.
 //   - _busy_timeout: 5000, the driver's default, is enough. With 0, a write fails at once if the
-//     database is locked, and the limiter retries. SQLite ignores the context while it waits for a
+//     database is locked, and the limiter retries. Nobody retries Migrate and Purge, so they wait for at
+//     least 5 seconds. SQLite ignores the context while it waits for a
 //     lock. So this package sets busy_timeout to 0 while it uses a connection, and polls the lock itself
 //     for as long as your busy_timeout: for 200 µs without sleeping, and then about every millisecond.
 //     Your setting is back when the connection goes back to the pool. Opening a connection can wait for

@@ -27,18 +27,21 @@ func (s *Store) indexSchema() string {
 func indexOf(table string) string { return table + "_purge_at" }
 
 // Migrate executes [Store.Schema]. To add the index to an existing table, it reads the whole table while it
-// holds the write lock. If the table lacks a column, Migrate returns an error.
+// holds the write lock. If the table lacks a column, Migrate returns an error. Any number of processes may
+// call Migrate at the same time. It waits for the lock for five seconds or busy_timeout, whichever is longer.
 func (s *Store) Migrate(ctx context.Context) error {
 	columns := "SELECT key, version, state, expires_at, purge_at FROM " + quote(s.table) + " LIMIT 0"
-	return s.withConnection(ctx, func(c *connection) error {
-		for _, step := range []struct{ text, failed string }{
-			{s.tableSchema(), "creating table %s: %w"}, {columns, "table %s: %w"}, {s.indexSchema(), "creating the index of table %s: %w"},
-		} {
-			if err := c.execRetryBusy(ctx, step.text); err != nil {
-				return fmt.Errorf(step.failed, s.table, err)
+	return retryBusy(ctx, minWait, func() error {
+		return s.withConnection(ctx, func(c *connection) error {
+			for _, step := range []struct{ text, failed string }{
+				{s.tableSchema(), "creating table %s: %w"}, {columns, "table %s: %w"}, {s.indexSchema(), "creating the index of table %s: %w"},
+			} {
+				if err := c.execRetryBusy(ctx, step.text); err != nil {
+					return fmt.Errorf(step.failed, s.table, err)
+				}
 			}
-		}
-		return nil
+			return nil
+		})
 	})
 }
 

@@ -231,7 +231,7 @@ const purgeBatch = 200
 // Purge removes up to limit records that have expired when Purge begins; see [storage.Purger]. If a
 // later write has postponed the expiry of a record, Purge sets its purge_at to the new expiry. A
 // transaction of Purge handles at most 200 records. Purge pauses before the next one, so that
-// waiting writers get the lock.
+// waiting writers get the lock. Purge waits for the lock as long as [Store.Migrate] does.
 func (s *Store) Purge(ctx context.Context, limit int) (removed int, err error) {
 	if limit <= 0 {
 		return 0, ctx.Err()
@@ -241,16 +241,18 @@ func (s *Store) Purge(ctx context.Context, limit int) (removed int, err error) {
 		began := time.Now()
 		var postponed, expired int64
 		var isBlocked bool
-		err := s.transaction(ctx, func(c *connection) (err error) {
-			if postponed, err = c.exec(s.sql.postpone, now, int64(purgeBatch)); err != nil {
+		err := retryBusy(ctx, minWait, func() error {
+			return s.transaction(ctx, func(c *connection) (err error) {
+				if postponed, err = c.exec(s.sql.postpone, now, int64(purgeBatch)); err != nil {
+					return err
+				}
+				// Now all records whose purge_at has passed have expired.
+				expired, err = c.exec(s.sql.purge, now, min(purgeBatch-postponed, int64(limit-removed)))
+				if err == nil && expired+postponed < purgeBatch && expired < int64(limit-removed) { // nothing is due any more
+					isBlocked, err = c.query(make([]sqldriver.Value, 1), s.sql.due, now)
+				}
 				return err
-			}
-			// Now all records whose purge_at has passed have expired.
-			expired, err = c.exec(s.sql.purge, now, min(purgeBatch-postponed, int64(limit-removed)))
-			if err == nil && expired+postponed < purgeBatch && expired < int64(limit-removed) { // nothing is due any more
-				isBlocked, err = c.query(make([]sqldriver.Value, 1), s.sql.due, now)
-			}
-			return err
+			})
 		})
 		if err != nil {
 			return removed, err

@@ -33,6 +33,7 @@ import (
 
 // The task of another process: "hold" holds the write lock until its standard input ends. "transact"
 // adds to two keys in transactions and prints a line after each. "transact for ever" does not end.
+// "migrate" calls Migrate and Purge when its standard input ends.
 const (
 	task         = "SLUICE_SQLITE_TASK"
 	file         = "SLUICE_SQLITE_FILE"
@@ -50,6 +51,8 @@ func TestMain(m *testing.M) {
 		err = hold(os.Getenv(file))
 	case "transact":
 		err = countInTransactions(os.Getenv(file), transactions)
+	case "migrate":
+		err = migrate(os.Getenv(file))
 	case "transact for ever":
 		err = countInTransactions(os.Getenv(file), math.MaxInt)
 	}
