@@ -104,9 +104,10 @@ const (
 // its return. A call may have any number of keys. If the database accepts fewer in one statement, the
 // store must split the call and still keep its promises.
 //
-// The caller owns the keys and states that it passes in. A store does not modify them, and stores
-// copies, so it does not read them after the call returns. The caller also owns the records that a
-// store returns. It may modify their states and append to them: no two of them share memory.
+// The caller owns the slices and states that it passes in. A store does not modify them, and stores
+// copies, so it does not read them after the call returns. A key is an ordinary string, which never
+// changes, so a store may keep it. The caller also owns the records that a store returns. It may modify
+// their states and append to them: no two of them share memory.
 //
 // A store needs no Close. It has no permanent goroutine, and it closes no client that it did not
 // open. Load and CompareAndSwap return soon after their context ends, even if the database client

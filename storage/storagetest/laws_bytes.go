@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unsafe"
 
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -73,7 +72,7 @@ var bytesLaws = []Law{
 			}
 		}),
 	law("buffers are not shared",
-		"A store does not keep the memory of its arguments, does not return memory that it keeps, and no two returned records "+
+		"A store does not keep the memory of the states that it gets, does not return memory that it keeps, and no two returned records "+
 			"share memory.", func(s *subject) {
 			for _, long := range []int{5, 300, 70_000} {
 				s.copiesBuffers(driver.Key("law", "rule", fmt.Sprint("state of ", long)), strings.Repeat("s", long))
@@ -83,14 +82,13 @@ var bytesLaws = []Law{
 }
 
 func (s *subject) copiesBuffers(k, text string) {
-	name, state := []byte(k), []byte(text)
-	create := writing(unsafe.String(&name[0], len(name)), 0, "", 0) // callers may build keys in buffers
+	state := []byte(text)
+	create := writing(k, 0, "", 0)
 	create.New.State = state
 	s.swap(create)
-	if string(name) != k || string(state) != text {
-		s.fail("the store changed its arguments to %.40q, %.40q", name, state)
+	if string(state) != text {
+		s.fail("the store changed its argument to %.40q", state)
 	}
-	spoil(name)
 	spoil(state)
 	s.holds(k, create.New.Version, text)
 

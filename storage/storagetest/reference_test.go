@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"strings"
 	"sync"
 	"time"
 
@@ -13,7 +12,8 @@ import (
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
-// reference is a simple store that keeps every law and implements every optional interface.
+// reference is a simple store that keeps every law and implements every optional interface. It keeps the
+// keys that it gets, as a map does.
 type reference struct {
 	clock      *sharedClock
 	mu         sync.Mutex
@@ -62,7 +62,7 @@ var errDropped = storage.NotApplied(errors.New("a write was dropped"))
 func (r *reference) drop(key string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.dropped[strings.Clone(key)] = true
+	r.dropped[key] = true
 }
 
 // find returns the live record of key.
@@ -86,7 +86,7 @@ func (r *reference) put(now time.Time, swap storage.Swap) {
 			k.expires = swap.Until
 		}
 	}
-	r.records[strings.Clone(swap.Key)] = k
+	r.records[swap.Key] = k
 }
 
 func copied(r storage.Record) storage.Record {

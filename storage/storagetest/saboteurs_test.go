@@ -247,14 +247,6 @@ var swapSaboteurs = []saboteur{
 		for _, s := range swaps {
 			if k, ok := r.records[s.Key]; ok && swapped && k.Version == s.New.Version {
 				k.State = s.New.State
-				r.records[strings.Clone(s.Key)] = k
-			}
-		}
-	})},
-	{"keeps the caller's key", "buffers are not shared", afterSwap(func(r *reference, swaps []storage.Swap, _ []storage.Record, swapped bool) {
-		for _, s := range swaps {
-			if k, ok := r.records[s.Key]; ok && swapped {
-				delete(r.records, s.Key)
 				r.records[s.Key] = k
 			}
 		}
