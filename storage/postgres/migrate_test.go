@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -100,10 +101,16 @@ func TestMigrateWithoutAServerCanBeRetried(t *testing.T) {
 }
 
 // Processes that start at the same time create the table and the functions once. Processes with other
-// programs create other functions.
+// programs create other functions. With a short lock_timeout, the server does not let them wait for each other.
 func TestConcurrentMigrationsSucceed(t *testing.T) {
+	for _, settings := range []string{"", "&lock_timeout=1", "&default_transaction_isolation=serializable"} {
+		t.Run(settings, func(t *testing.T) { testConcurrentMigrations(t, settings) })
+	}
+}
+
+func testConcurrentMigrations(t *testing.T, settings string) {
 	const processes = 8
-	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN()+fmt.Sprint("&pool_max_conns=", processes))
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN()+settings+fmt.Sprint("&pool_max_conns=", processes))
 	for round := range 6 {
 		o := postgres.Options{Schema: newSchema(t, p), NoFunctions: true, Unlogged: true}
 		if round%2 == 0 { // only the functions are missing
@@ -133,6 +140,27 @@ func TestConcurrentMigrationsSucceed(t *testing.T) {
 		require.NoError(t, p.QueryRow(ctx, "SELECT relpersistence::text FROM pg_class WHERE oid = $1::regclass", o.Schema+"."+postgres.DefaultTable).Scan(&kind))
 		require.Equal(t, "u", kind)
 	}
+}
+
+// A transaction has locked the table, so Migrate cannot create the index. It ends with its context.
+func TestContextEndsTheWaitOfMigrate(t *testing.T) {
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN()+"&lock_timeout=1")
+	s, table := newStore(t, p)
+	_, err := p.Exec(ctx, "DROP INDEX "+table+"_purge_at")
+	require.NoError(t, err)
+	holder := begin(t, p)
+	_, err = holder.Exec(ctx, "LOCK "+table)
+	require.NoError(t, err)
+	short, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	err = s.Migrate(short)
+	require.ErrorIs(t, err, storage.ErrContended)
+	require.ErrorContains(t, err, "55P03")
+	require.Error(t, short.Err(), "Migrate has waited")
+	migrated := make(chan error, 1)
+	go func() { migrated <- s.Migrate(ctx) }()
+	require.NoError(t, holder.Rollback(ctx))
+	require.NoError(t, <-migrated)
 }
 
 // The role has no right to create functions, so Migrate fails. The caller's transaction stays usable.

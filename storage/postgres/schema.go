@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -70,12 +71,21 @@ func indexName(table string) string {
 // Migrate keeps the functions of other versions of this module. You may drop them when no process uses
 // them. Writers wait while Migrate creates the index of a large table. To avoid that, call CREATE INDEX
 // CONCURRENTLY before Migrate. Migrate returns an error for a table that lacks one of the columns.
-// Several processes may call Migrate at the same time. A transaction of the caller stays usable if
-// Migrate fails in it. The errors are those of a [storage.Store].
+// Several processes may call Migrate at the same time. If the server ends it in favour of others, for
+// instance after a lock_timeout, Migrate tries again for five seconds. A transaction of the caller stays
+// usable if Migrate fails in it, but Migrate does not try again there. The errors are those of a
+// [storage.Store].
 func (s *Store) Migrate(ctx context.Context) error {
-	err := s.create(ctx)
-	if slices.Contains(duplicate, codeOf(err)) { // another process was first
-		err = s.create(ctx)
+	err := s.createOrFind(ctx)
+	began := time.Now()
+	for slices.Contains(contention, codeOf(err)) && !s.inTransaction() && time.Since(began) < migrateTime && ctx.Err() == nil {
+		select {
+		case <-time.After(migratePause):
+			if next := s.createOrFind(ctx); next == nil || ctx.Err() == nil { // otherwise err has the reason
+				err = next
+			}
+		case <-ctx.Done():
+		}
 	}
 	if err == nil {
 		return nil
@@ -85,6 +95,20 @@ func (s *Store) Migrate(ctx context.Context) error {
 		return storage.NotApplied(fmt.Errorf("postgres: %w", withAdvice(err)))
 	}
 	return classify(err)
+}
+
+const (
+	migrateTime  = 5 * time.Second // for attempts of Migrate
+	migratePause = 10 * time.Millisecond
+)
+
+// createOrFind is create, and again if another process was first.
+func (s *Store) createOrFind(ctx context.Context) error {
+	err := s.create(ctx)
+	if slices.Contains(duplicate, codeOf(err)) {
+		err = s.create(ctx)
+	}
+	return err
 }
 
 var errInvalidIndex = errors.New("the index on purge_at is not valid, because CREATE INDEX CONCURRENTLY failed or is not finished; wait for it, or drop the index and call Store.Migrate again")
