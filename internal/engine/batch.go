@@ -119,7 +119,10 @@ func (b *batch) settle() {
 			r.state = pausing
 		}
 		if r.err != nil { // a call that is abandoned reads these
-			r.lastErr, b.failed, q.lastErr = r.err, true, r.err
+			if r.lastErr == nil || !errors.Is(r.err, context.DeadlineExceeded) { // an earlier error says what is wrong
+				r.lastErr = r.err
+			}
+			b.failed, q.lastErr = true, r.lastErr
 			r.lost = r.lost || !errors.Is(r.err, storage.ErrNotApplied)
 		}
 		return false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -158,6 +159,25 @@ func TestTimeoutReportsTheLastError(t *testing.T) {
 			require.ErrorContains(b, c.err, "connection refused")
 		}
 		require.LessOrEqual(b, c.took, time.Second+300*time.Millisecond)
+	})
+}
+
+// The last attempt only runs out of time. The error of an earlier attempt says what is wrong.
+func TestTimeoutKeepsTheReasonOfAnEarlierAttempt(t *testing.T) {
+	forEachWay(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *fixture) {
+		b.store.before = func([]string) error {
+			b.hold()
+			return storage.NotApplied(errRefused)
+		}
+		c := b.decide(newCall(counter(9), "k"))
+		require.ErrorIs(b, c.err, storage.ErrUnavailable)
+		require.ErrorContains(b, c.err, "connection refused")
+		c = b.decide(newCall(counter(9), "k")) // the circuit breaker is open
+		require.ErrorIs(b, c.err, storage.ErrUnavailable)
+		if !strings.Contains(b.name, "caller") {
+			require.ErrorContains(b, c.err, "connection refused")
+		}
+		b.releaseAll()
 	})
 }
 

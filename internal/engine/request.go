@@ -34,7 +34,7 @@ type Request struct {
 	element *list.Element // in queue.waiting
 	batch   *batch        // of the last round trip
 	lost    bool          // the reply of a round trip was lost: the request may have been stored
-	lastErr error         // why the last attempt failed
+	lastErr error         // why the last attempt failed, or an earlier one if the last attempt only ran out of time
 
 	// These fields belong to the goroutine that sends the request.
 	settled   bool // by the last attempt

@@ -13,6 +13,8 @@
 package breaker
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -26,7 +28,7 @@ type Breaker struct {
 	state        state
 	firstFailure time.Time // when the first failed round trip since the last success began
 	lastFailure  time.Time // when the last failed round trip ended
-	cause        error     // of the last failure
+	cause        error     // of the last failure, or of an earlier one if the last ones only ran out of time
 	firstCut     time.Time // when the first round trip began that was cut short since the last answer; zero if none was
 	lastCut      time.Time // when the last of these began
 	probing      bool
@@ -65,9 +67,12 @@ func (b *Breaker) Failed(began time.Time, cause error) {
 	defer b.mu.Unlock()
 	now := time.Now()
 	if b.state == closed || b.state == failing && b.isStale(b.lastFailure, began) {
-		b.state, b.firstFailure = failing, began
+		b.state, b.firstFailure, b.cause = failing, began, nil
 	}
-	b.lastFailure, b.cause = now, cause
+	b.lastFailure = now
+	if b.cause == nil || !errors.Is(cause, context.DeadlineExceeded) { // an earlier cause says what is wrong
+		b.cause = cause
+	}
 	if b.openAfter >= 0 && (b.state == halfOpen || now.Sub(b.firstFailure) >= b.openAfter) {
 		b.state = open
 	}
