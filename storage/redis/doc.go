@@ -73,7 +73,8 @@
 // During a failover, decisions fail with storage.ErrUnavailable until the client knows the new
 // primary. A decision whose reply is lost fails with storage.ErrOutcomeUnknown, unless the limiter
 // can find out before its timeout whether the decision was stored. The limiter recovers without a
-// restart.
+// restart. If a server has too many clients, go-redis only reports that the connection is closed. So the
+// store connects once more, at most once a second, and adds the server's reply to its errors.
 //
 // Decisions whose keys are on a lost server of a Redis Cluster or a Ring fail in the same ways: in a
 // cluster until the failover ends, and in a Ring until it assigns the keys to other servers. If a

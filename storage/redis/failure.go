@@ -42,8 +42,11 @@ func (s *Store) failure(err error) error {
 
 // commandFailure is failure for a command that may have been sent. A proxy may report an error of
 // its own after it has sent the command on.
-func (s *Store) commandFailure(t *writeTracker, err error) error {
-	notSent := t.cancel()
+func (s *Store) commandFailure(ctx context.Context, c *command, err error) error {
+	notSent := c.tracker.cancel()
+	if notSent {
+		err = s.withRefusal(ctx, string(c.each[0]), err)
+	}
 	if s.proxy && isReply(err) && !isOfServer(err) {
 		err = fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err)
 	} else {

@@ -7,6 +7,7 @@
 //   - Whatever happens to a message, errors report correctly whether a write was applied, and no write
 //     is applied twice (fault_sweep_test.go, client_retry_test.go, batch_fault_test.go,
 //     not_sent_test.go, proxy_error_test.go, run_reply_test.go).
+//   - Errors have the reason of the server (refusal_test.go).
 //   - Each call ends at its deadline, whatever timeouts the client has (deadline_test.go).
 //   - A server that cannot serve writes nothing (unavailable_test.go). Failovers and moving slots lose
 //     only what the package comment says (failover_test.go, resharding_test.go). A silent server of a

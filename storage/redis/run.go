@@ -52,7 +52,7 @@ func (s *Store) Run(ctx context.Context, batches ...*driver.Batch) {
 			err = s.readReply(c.batch, c.Val())
 		}
 		if err != nil {
-			c.batch.Err = s.runFailure(c, err)
+			c.batch.Err = s.runFailure(ctx, c, err)
 		}
 	}
 }
@@ -150,8 +150,8 @@ func isOne(b *driver.Batch) bool {
 
 // runFailure returns the error of a batch. If another batch without the key that the server refused
 // can succeed, the limiter shall send the requests in batches of their own.
-func (s *Store) runFailure(c *command, err error) error {
-	failure := s.commandFailure(&c.tracker, err)
+func (s *Store) runFailure(ctx context.Context, c *command, err error) error {
+	failure := s.commandFailure(ctx, c, err)
 	usesNotAll := func(r driver.Request) bool { return len(r.Uses) < len(c.batch.Keys) }
 	if (redis.HasErrorPrefix(err, "CROSSSLOT") || redis.HasErrorPrefix(err, "NOPERM")) && slices.ContainsFunc(c.batch.Requests, usesNotAll) {
 		s.separateUntil.Store(time.Now().Add(separateTime).UnixNano())

@@ -47,6 +47,7 @@ type Store struct {
 	separateUntil atomic.Int64                             // until then they do, in ns since 1970
 	mu            sync.Mutex
 	scripts       map[string]*script // those of batches, by their kind and the names of their programs; guarded by mu
+	refusal       refusal
 }
 
 var _ driver.Placer = (*Store)(nil)
@@ -98,7 +99,7 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 		return err
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, s.failure(err)
+		return nil, s.failure(s.withRefusal(ctx, names[0], err))
 	}
 	records := make([]storage.Record, len(keys))
 	for i, get := range gets {
@@ -163,7 +164,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	}
 	s.send(ctx, false, c)
 	if c.err != nil {
-		return nil, false, s.commandFailure(&c.tracker, c.err)
+		return nil, false, s.commandFailure(ctx, c, c.err)
 	}
 	return s.readSwap(c.Val(), len(swaps))
 }

@@ -1,0 +1,84 @@
+package redis
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	refusalTime = 250 * time.Millisecond // for the reply of a server to a new connection
+	refusalKept = time.Second            // how long that reply is used for further errors
+)
+
+// refusal is what a server last replied to a new connection, if it was an error.
+type refusal struct {
+	mu    sync.Mutex
+	addr  string
+	at    time.Time
+	reply string
+}
+
+// withRefusal adds the reason to err if the server has closed the connection because it has too many clients,
+// or because of its protected mode. Such a server sends an error before it reads anything. go-redis takes the error
+// for the reply to HELLO, ignores it and reports that the connection is closed. So withRefusal connects again and
+// reads the error. name is one of the keys in Redis.
+func (s *Store) withRefusal(ctx context.Context, name string, err error) error {
+	isClosed := errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
+	if !isClosed {
+		return err
+	}
+	server, _ := s.client.(*redis.Client)
+	if s.serverOf != nil {
+		server, _ = s.serverOf(name)
+	}
+	if server == nil {
+		return err
+	}
+	if reply := s.refusal.of(ctx, server.Options()); reply != "" {
+		return fmt.Errorf("%w (the server replies to a new connection: %s)", err, reply)
+	}
+	return err
+}
+
+// of returns the error that a server replies to a new connection, or "".
+func (r *refusal) of(ctx context.Context, o *redis.Options) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.addr != o.Addr || time.Since(r.at) >= refusalKept {
+		if ctx.Err() != nil {
+			return ""
+		}
+		r.reply = askRefusal(ctx, o)
+		r.addr, r.at = o.Addr, time.Now()
+	}
+	return r.reply
+}
+
+// askRefusal connects to a server and returns the error that it replies, or "". A server that accepts the connection
+// replies to PING, perhaps that the client must send a password first.
+func askRefusal(ctx context.Context, o *redis.Options) string {
+	ctx, cancel := context.WithTimeout(ctx, refusalTime)
+	defer cancel()
+	conn, err := o.Dialer(ctx, o.Network, o.Addr)
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	_ = conn.SetDeadline(deadline)
+	_, _ = io.WriteString(conn, "PING\r\n") // fails if the server has closed the connection already
+	line, _ := bufio.NewReader(conn).ReadString('\n')
+	if reply, isError := strings.CutPrefix(line, "-"); isError && !strings.HasPrefix(reply, "NOAUTH") {
+		return strings.TrimSpace(reply)
+	}
+	return ""
+}

@@ -1,0 +1,93 @@
+package redis_test
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"io"
+	"log"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/servers"
+	"github.com/sluice-go/sluice/storage"
+)
+
+// A server that refuses a connection or a command says why. Every error contains that, also after the timeout
+// of the limiter and while its circuit breaker is open.
+func TestErrorsHaveTheReasonOfTheServer(t *testing.T) {
+	t.Parallel()
+	const full = "max number of clients reached"
+	holdsTheLastConnection := func(t *testing.T, server *servers.RedisServer) {
+		require.NoError(t, newClient(t, server.Addr()).Ping(t.Context()).Err())
+		do(t, server, "CONFIG", "SET", "maxclients", "1")
+	}
+	withPassword := func(t *testing.T, server *servers.RedisServer) { do(t, server, "CONFIG", "SET", "requirepass", "x") }
+	web := httptest.NewUnstartedServer(nil)
+	web.Config.ErrorLog = log.New(io.Discard, "", 0)
+	web.StartTLS()
+	t.Cleanup(web.Close)
+	another := web.Listener.Addr().String()
+	none := func(*testing.T, *servers.RedisServer) {}
+	for name, c := range map[string]struct {
+		reason  string
+		prepare func(*testing.T, *servers.RedisServer)
+		options goredis.Options
+	}{
+		"too many clients":                 {full, holdsTheLastConnection, goredis.Options{}},
+		"too many clients, one attempt":    {full, holdsTheLastConnection, goredis.Options{MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true}},
+		"too many clients, protocol 2":     {full, holdsTheLastConnection, goredis.Options{Protocol: 2, DisableIdentity: true}},
+		"too many clients, and a password": {full, func(t *testing.T, s *servers.RedisServer) { withPassword(t, s); holdsWith(t, s, "x") }, goredis.Options{Password: "x"}},
+		"no password":                      {"NOAUTH", withPassword, goredis.Options{}},
+		"wrong password":                   {"WRONGPASS", withPassword, goredis.Options{Password: "y"}},
+		"unknown user":                     {"WRONGPASS", none, goredis.Options{Username: "nobody", Password: "y"}},
+		"unknown database":                 {"DB index is out of range", none, goredis.Options{DB: 99}},
+		"no right to set a name":           {"NOPERM", forbids("client|setname"), goredis.Options{ClientName: "x", Username: "limiter", Password: "x"}},
+		"no right to run scripts and GET":  {"NOPERM", forbids("get", "eval", "evalsha"), goredis.Options{Username: "limiter", Password: "x"}},
+		"a certificate of another name":    {"x509: ", none, goredis.Options{Addr: another, DialerRetries: 1, TLSConfig: &tls.Config{ServerName: "x"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := servers.Redis(t)
+			c.prepare(t, server)
+			c.options.Addr = cmp.Or(c.options.Addr, server.Addr())
+			s := open(t, newClientWith(t, c.options), "")
+			_, err := s.Load(t.Context(), "k")
+			require.ErrorContains(t, err, c.reason)
+			_, _, err = s.CompareAndSwap(t.Context(), creating("k", "x"))
+			require.ErrorContains(t, err, c.reason)
+			require.ErrorIs(t, err, storage.ErrNotApplied)
+			_, p := programOf(t, algo.Per(2, time.Hour))
+			b := oneRequest(p, "k")
+			run(t, s, b)
+			require.ErrorContains(t, b.Err, c.reason)
+			require.ErrorIs(t, b.Err, storage.ErrNotApplied)
+			l, err := compose.Options[string]{Timeout: 2 * time.Second}.New(s, compose.Rule[string]{Name: "r", Spec: "gcra 1/s"})
+			require.NoError(t, err)
+			for range 2 {
+				_, err = l.Allow(context.Background(), "k")
+				require.ErrorContains(t, err, c.reason)
+			}
+		})
+	}
+}
+
+// holdsWith makes the server full for clients with that password.
+func holdsWith(t *testing.T, server *servers.RedisServer, password string) {
+	client := newClientWith(t, goredis.Options{Addr: server.Addr(), Password: password})
+	require.NoError(t, client.Ping(t.Context()).Err())
+	require.NoError(t, client.ConfigSet(t.Context(), "maxclients", "1").Err())
+}
+
+// forbids returns a function that creates the user limiter, who may not use some commands.
+func forbids(commands ...string) func(*testing.T, *servers.RedisServer) {
+	return func(t *testing.T, server *servers.RedisServer) {
+		do(t, server, append([]string{"ACL", "SETUSER", "limiter", "reset", "on", ">x"}, allBut(commands...)...)...)
+	}
+}
