@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/engine/breaker"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -119,7 +120,7 @@ func (b *batch) settle() {
 			r.state = pausing
 		}
 		if r.err != nil { // a call that is abandoned reads these
-			if r.lastErr == nil || !errors.Is(r.err, context.DeadlineExceeded) { // an earlier error says what is wrong
+			if r.lastErr == nil || !breaker.IsTimeout(r.err) {
 				r.lastErr = r.err
 			}
 			b.failed, q.lastErr = true, r.lastErr

@@ -13,7 +13,6 @@
 package breaker
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -70,12 +69,19 @@ func (b *Breaker) Failed(began time.Time, cause error) {
 		b.state, b.firstFailure, b.cause = failing, began, nil
 	}
 	b.lastFailure = now
-	if b.cause == nil || !errors.Is(cause, context.DeadlineExceeded) { // an earlier cause says what is wrong
+	if b.cause == nil || !IsTimeout(cause) {
 		b.cause = cause
 	}
 	if b.openAfter >= 0 && (b.state == halfOpen || now.Sub(b.firstFailure) >= b.openAfter) {
 		b.state = open
 	}
+}
+
+// IsTimeout reports whether a call that failed with err only ran out of time. An earlier error then says what is
+// wrong.
+func IsTimeout(err error) bool {
+	var timeout interface{ Timeout() bool } // that of a context or of a connection
+	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // CutShort records that a caller did not wait for the end of a round trip that began at that time.

@@ -3,7 +3,11 @@
 package breaker_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"net"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,4 +204,21 @@ func TestANegativeTimeMeansThatItNeverOpens(t *testing.T) {
 			requireAdmits(t, b)
 		}
 	})
+}
+
+func TestTimeoutDoesNotReplaceTheCause(t *testing.T) {
+	for _, timeout := range []error{context.DeadlineExceeded, &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}} {
+		b := breaker.New(0) // opens at once
+		b.Failed(time.Now(), timeout)
+		_, err := b.Admit()
+		require.ErrorIs(t, err, timeout)
+		b.Failed(time.Now(), fmt.Errorf("dial: %w", &net.OpError{Op: "dial", Err: errRefused}))
+		b.Failed(time.Now(), fmt.Errorf("the last attempt: %w", timeout))
+		_, err = b.Admit()
+		require.ErrorIs(t, err, errRefused)
+		b.Succeeded()
+		b.Failed(time.Now(), timeout)
+		_, err = b.Admit()
+		require.ErrorIs(t, err, timeout)
+	}
 }
