@@ -21,9 +21,7 @@
 //
 // The functions are in the schema of the table. Their names begin with sluice_ and end in a hash of
 // their text without the name of the schema, so processes with different versions of this module can
-// share a table. Migrate needs the right to create functions once for each version. If you have revoked
-// EXECUTE on new functions from PUBLIC, grant it after each Migrate that creates functions. Otherwise
-// decisions fail with "permission denied for function".
+// share a table. Migrate needs the right to create functions once for each version.
 //
 // The functions look up rows by the primary key, and never scan the table. Load and CompareAndSwap
 // use the plan that the server prefers: if a connection plans them after an ANALYZE of a table with
@@ -41,6 +39,19 @@
 // fails if it could not remove an expired record. The statements do not see what an AFTER trigger does,
 // so an AFTER trigger must not write the table. Records that a policy hides from the role of the
 // store are absent for the store. It cannot create them, and Reset and Purge do not remove them.
+//
+// # Permissions
+//
+// Let the owner of the table call Migrate. Another role, such as that of "sluice serve", then needs these
+// rights, in the schema of the table:
+//
+//	GRANT USAGE ON SCHEMA public TO limiter;
+//	GRANT SELECT, INSERT, UPDATE, DELETE ON sluice_states TO limiter;
+//	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO limiter;
+//
+// By default every role has the first right, and may execute new functions. If you have revoked EXECUTE on
+// new functions from PUBLIC, grant it after each Migrate that creates functions. Otherwise decisions fail
+// with "permission denied for function". With Options.NoFunctions the last right is not needed.
 //
 // # In the caller's transaction
 //

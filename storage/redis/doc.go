@@ -21,6 +21,8 @@
 //
 //	ACL SETUSER limiter on >password ~sluice:* +get +mget +set +psetex +del +time +eval +evalsha
 //
+// The command "sluice serve" needs no others.
+//
 // In a Redis Cluster, add +cluster, +asking and +command, and also +readonly if the client reads from
 // replicas. Without +command, go-redis sends COMMAND to a node again before each call, which then
 // takes longer and can miss its deadline. With Sentinel, the sentinels have their own users: see

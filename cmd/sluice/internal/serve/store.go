@@ -157,8 +157,12 @@ func (o *opened) redis(address string) error {
 	disableRedisLog()
 	client := goredis.NewClient(options)
 	o.close = func() { _ = client.Close() }
-	o.prepare = func(ctx context.Context) error { return client.Ping(ctx).Err() }
-	o.Store, err = redis.New(client, redis.Options{})
+	store, err := redis.New(client, redis.Options{})
+	o.Store = store
+	o.prepare = func(ctx context.Context) error { // the user of the client may have no right to PING
+		_, err := store.Load(ctx, driver.Key(""))
+		return err
+	}
 	return err
 }
 
