@@ -67,6 +67,19 @@ var (
 	ErrSwap error = &sentinel{"storage: invalid swap", notApplied}
 )
 
+// KeyError is the error of one key of a call. The text of a store's errors never contains a key, because keys
+// may be secret and errors are logged. To find the key, use errors.As.
+type KeyError struct {
+	Key string // as it was passed to the store
+	Err error
+}
+
+// Error returns the text of Err, without the key.
+func (e *KeyError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *KeyError) Unwrap() error { return e.Err }
+
 var notApplied = []error{ErrNotApplied}
 
 // sentinel is an error that implies others.

@@ -17,7 +17,7 @@ func BeginSwap(ctx context.Context, swaps []storage.Swap) (keys []string, err er
 	for i := range swaps {
 		s := &swaps[i]
 		if s.New.Version == 0 && len(s.New.State) > 0 {
-			return nil, fmt.Errorf("%w: key %.40q has a new state of %d bytes without a version; use storage.NewVersion", storage.ErrSwap, s.Key, len(s.New.State))
+			return nil, invalid(s.Key, "it has a new state of %d bytes without a version; use storage.NewVersion", len(s.New.State))
 		}
 		if err := checkWrite(s.Key, s.TTL, s.Priority); err != nil {
 			return nil, err
@@ -43,7 +43,7 @@ func CheckChanges(keys []string, changes []Change) error {
 	for i := range changes {
 		c := &changes[i]
 		if c.Verb > Delete {
-			return fmt.Errorf("%w: the change of key %.40q has the unknown verb %d", storage.ErrSwap, keys[i], c.Verb)
+			return invalid(keys[i], "the change has the unknown verb %d", c.Verb)
 		}
 		if err := checkWrite(keys[i], c.TTL, c.Priority); err != nil {
 			return err
@@ -55,11 +55,16 @@ func CheckChanges(keys []string, changes []Change) error {
 func checkWrite(key string, ttl time.Duration, p storage.Priority) error {
 	switch {
 	case ttl < 0:
-		return fmt.Errorf("%w: key %.40q has the TTL %v; it must not be negative", storage.ErrSwap, key, ttl)
+		return invalid(key, "the TTL is %v; it must not be negative", ttl)
 	case p > storage.UsedUp:
-		return fmt.Errorf("%w: key %.40q has the unknown priority %d", storage.ErrSwap, key, p)
+		return invalid(key, "the priority %d is unknown", p)
 	}
 	return nil
+}
+
+// invalid returns storage.ErrSwap for a key.
+func invalid(key, format string, args ...any) error {
+	return &storage.KeyError{Key: key, Err: fmt.Errorf("%w: "+format, append([]any{storage.ErrSwap}, args...)...)}
 }
 
 // CheckLoad returns [storage.ErrKey] if a key is too long. Every store calls it first in Load.
@@ -87,7 +92,7 @@ func CheckKeys(keys []string) error {
 	}
 	for i, key := range keys {
 		if known[key] || known == nil && slices.Contains(keys[:i], key) {
-			return fmt.Errorf("%w: %.40q", storage.ErrDuplicateKey, key)
+			return &storage.KeyError{Key: key, Err: fmt.Errorf("%w, at index %d", storage.ErrDuplicateKey, i)}
 		}
 		if known != nil {
 			known[key] = true

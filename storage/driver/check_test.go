@@ -32,7 +32,7 @@ func ExampleBeginSwap() {
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, storage.ErrDuplicateKey), errors.Is(err, storage.ErrNotApplied))
 	// Output:
-	// storage: key occurs twice: "alice"
+	// storage: key occurs twice, at index 1
 	// true true
 }
 

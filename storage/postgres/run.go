@@ -331,6 +331,6 @@ func (r *run) failKeys(err error) {
 		b.KeyErr = make([]error, len(b.Keys))
 	}
 	for _, k := range r.keys {
-		b.KeyErr[k] = fmt.Errorf("key %.40q: %w", b.Keys[k], err)
+		b.KeyErr[k] = &storage.KeyError{Key: b.Keys[k], Err: err}
 	}
 }

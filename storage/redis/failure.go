@@ -17,6 +17,7 @@ import (
 // retry can help.
 func classify(err error) error {
 	var op *net.OpError
+	err = withoutArguments(err)
 	switch {
 	case redis.HasErrorPrefix(err, "CROSSSLOT"):
 		return fmt.Errorf("%w: %w", ErrCrossSlot, err)
@@ -29,6 +30,29 @@ func classify(err error) error {
 	}
 	return fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err)
 }
+
+// argumentsMarker precedes the arguments of a command in the error of a server that does not know it, such as of a
+// server without scripts. The arguments contain keys.
+const argumentsMarker = "with args beginning with:"
+
+// shortenedError is an error reply without the arguments of the command in its text.
+type shortenedError struct{ error }
+
+func withoutArguments(err error) error {
+	if err != nil && strings.Contains(err.Error(), argumentsMarker) {
+		return shortenedError{err}
+	}
+	return err
+}
+
+// Error implements error.
+func (e shortenedError) Error() string {
+	text, _, _ := strings.Cut(e.error.Error(), argumentsMarker)
+	return strings.TrimRight(text, ", ")
+}
+
+// Unwrap returns the error of the client.
+func (e shortenedError) Unwrap() error { return e.error }
 
 // failure is classify. If the store is unavailable, it also makes a cluster's client read the slots of the
 // nodes again. By itself the client does that only after a redirect, and a dead node sends none.
@@ -48,7 +72,7 @@ func (s *Store) commandFailure(ctx context.Context, c *command, err error) error
 		err = s.withRefusal(ctx, string(c.each[0]), err)
 	}
 	if s.proxy && isReply(err) && !isOfServer(err) {
-		err = fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err)
+		err = fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, withoutArguments(err))
 	} else {
 		err = s.failure(err)
 	}

@@ -63,7 +63,7 @@ func (s *Store) placeOf(keys []string) (string, error) {
 	first := s.key(keys[0])
 	for _, key := range keys[1:] {
 		if name := s.key(key); hashTag(name) != hashTag(first) {
-			return "", fmt.Errorf("%w: %.40q and %.40q; give them a common group", ErrCrossSlot, first, name)
+			return "", &storage.KeyError{Key: key, Err: fmt.Errorf("%w; give them a common group", ErrCrossSlot)}
 		}
 	}
 	return hashTag(first), nil

@@ -223,9 +223,9 @@ func (s *Store) readKeyErr(b *driver.Batch, text string) error {
 	}
 	switch reason, writeFailed := strings.CutPrefix(text[4:], "WRITE "); {
 	case reason == "NORECORD":
-		b.KeyErr[i] = storage.NotApplied(fmt.Errorf("%w: key %.40q", errNoRecord, s.key(b.Keys[i])))
+		b.KeyErr[i] = storage.NotApplied(&storage.KeyError{Key: b.Keys[i], Err: errNoRecord})
 	case writeFailed:
-		b.KeyErr[i] = fmt.Errorf("redis: %w: key %.40q: %s", storage.ErrPartialWrite, s.key(b.Keys[i]), reason)
+		b.KeyErr[i] = &storage.KeyError{Key: b.Keys[i], Err: fmt.Errorf("redis: %w: %w", storage.ErrPartialWrite, withoutArguments(replyError(reason)))}
 	default:
 		b.KeyErr[i] = storage.NotApplied(s.failure(replyError(reason)))
 	}

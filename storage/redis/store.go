@@ -111,7 +111,7 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 			return nil, s.failure(err)
 		}
 		if records[i], err = decode(value); err != nil {
-			return nil, fmt.Errorf("%w: key %.40q", err, names[i])
+			return nil, &storage.KeyError{Key: keys[i], Err: err}
 		}
 	}
 	return records, nil
@@ -166,7 +166,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	if c.err != nil {
 		return nil, false, s.commandFailure(ctx, c, c.err)
 	}
-	return s.readSwap(c.Val(), len(swaps))
+	return s.readSwap(c.Val(), keys)
 }
 
 // addSwap adds four arguments: the old version, the new record, its TTL in ms, and its Until in ms
@@ -195,16 +195,20 @@ func (c *command) addSwap(s *storage.Swap) {
 
 var errReplyForm = errors.New("the reply of the script has an unexpected form")
 
-// readSwap reads the reply of swap.lua for n keys.
-func (s *Store) readSwap(reply []string, n int) (current []storage.Record, swapped bool, err error) {
+// readSwap reads the reply of swap.lua.
+func (s *Store) readSwap(reply []string, keys []string) (current []storage.Record, swapped bool, err error) {
 	switch {
 	case len(reply) == 1 && reply[0] == "SWAPPED":
 		return nil, true, nil
-	case len(reply) == 1+n && reply[0] == "CONFLICT":
+	case len(reply) == 1+len(keys) && reply[0] == "CONFLICT":
 		current, err = decodeAll(reply[1:], nil)
 		return current, false, err
 	case len(reply) == 2 && reply[0] == "NORECORD":
-		return nil, false, storage.NotApplied(fmt.Errorf("%w: key %.40q", errNoRecord, reply[1]))
+		i, _ := strconv.Atoi(reply[1])
+		if i < 1 || i > len(keys) {
+			break
+		}
+		return nil, false, storage.NotApplied(&storage.KeyError{Key: keys[i-1], Err: errNoRecord})
 	case len(reply) == 2 && reply[0] == "ERROR":
 		return nil, false, s.failure(replyError(reply[1]))
 	}

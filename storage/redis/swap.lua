@@ -6,7 +6,7 @@
 --
 --   SWAPPED
 --   CONFLICT  followed by the stored values
---   NORECORD  followed by a key whose value is not a record
+--   NORECORD  followed by the number of a key whose value is not a record
 --   ERROR     followed by an error of the server. If it begins with PARTIAL, some keys were written.
 
 -- The script calls TIME before any write, so a server that refuses TIME has written nothing. The clock
@@ -52,7 +52,7 @@ for i, key in ipairs(KEYS) do
 	else
 		local version = string.sub(value, 1, 8)
 		if #version < 8 or version == '\0\0\0\0\0\0\0\0' then
-			return {'NORECORD', key}
+			return {'NORECORD', tostring(i)}
 		end
 		same = same and version == old
 	end

@@ -177,7 +177,7 @@ func (s *Store) write(c *connection, swaps []storage.Swap, now int64) error {
 
 // unwritten returns the error for a swap whose record is not as it was written.
 func (s *Store) unwritten(w *storage.Swap) error {
-	return fmt.Errorf("the record of key %.40q was not written as requested; check whether table %s has a trigger that drops or changes writes", w.Key, s.table)
+	return &storage.KeyError{Key: w.Key, Err: fmt.Errorf("a record was not written as requested; check whether table %s has a trigger that drops or changes writes", s.table)}
 }
 
 // check returns an error if the stored row is not the one that the swap has written.

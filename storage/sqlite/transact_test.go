@@ -269,6 +269,9 @@ func TestTriggerThatDropsOrChangesAWriteIsAnError(t *testing.T) {
 					require.NotErrorIs(t, err, storage.ErrContended)
 					require.NotErrorIs(t, err, storage.ErrUnavailable)
 					require.ErrorContains(t, err, "trigger")
+					var of *storage.KeyError
+					require.ErrorAs(t, err, &of)
+					require.Contains(t, []string{w.swap.Key, beside.Key}, of.Key)
 				}
 				require.Equal(t, before, rows(t, db, "SELECT * FROM t"))
 			}

@@ -74,7 +74,7 @@ func (s *Server) checkStore(ctx context.Context) {
 	case ctx.Err() != nil:
 		return
 	case err != nil:
-		s.sampled.Warn("the store is unavailable", "error", err)
+		s.sampled.Warn("the store is unavailable", "error", errorText(err))
 	case s.health.Load().err != nil:
 		s.log.Info("the store is available again")
 	}
@@ -123,7 +123,7 @@ func (s *Server) reachStore(ctx context.Context, file *config.File) error {
 	s.health.Store(&storeHealth{err, time.Now()})
 	if err != nil {
 		s.missing.Store(true)
-		s.log.Warn("the store is unavailable; until it is available, --on-failure decides", "store", s.store.address, "error", err)
+		s.log.Warn("the store is unavailable; until it is available, --on-failure decides", "store", s.store.address, "error", errorText(err))
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ func (s *Server) purge(ctx context.Context, purger storage.Purger) {
 	case ctx.Err() != nil:
 	case err != nil:
 		s.metrics.purges.WithLabelValues(failed).Inc()
-		s.sampled.Warn("removing expired records from the store failed", "error", err)
+		s.sampled.Warn("removing expired records from the store failed", "error", errorText(err))
 	default:
 		s.metrics.purges.WithLabelValues(succeeded).Inc()
 		s.sampled.Debug("removed expired records", "removed", removed)

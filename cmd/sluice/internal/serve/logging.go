@@ -10,6 +10,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/mattn/go-sqlite3"
+
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
@@ -151,14 +154,30 @@ func logFailure(log *sampledLog, side string, e *compose.Event) {
 	log.Log(level, message, append(args, logAttributes(e.Err)...)...)
 }
 
+// errorText returns the text of an error of a store for the log. The texts of stores contain no keys. Errors of code
+// in the database can: those that a trigger raises, and those of PostgreSQL about a value that cannot be converted. Only
+// their codes are shown.
+func errorText(err error) string {
+	text := err.Error()
+	var pg *pgconn.PgError
+	var lite sqlite3.Error
+	switch {
+	case errors.As(err, &pg) && !strings.HasPrefix(pg.Message, "sluice: ") && (pg.Routine == "exec_stmt_raise" || strings.HasPrefix(pg.Code, "22")):
+		return strings.ReplaceAll(text, pg.Message, "...")
+	case errors.As(err, &lite) && lite.ExtendedCode == sqlite3.ErrConstraintTrigger:
+		return strings.ReplaceAll(text, lite.Error(), "a trigger of the table refuses the write")
+	}
+	return text
+}
+
 // logAttributes returns the attributes that the log shows for an error of a decision: not the key,
 // which may be a secret. For a rule that cannot read its states they include the rule and the remedy.
 func logAttributes(err error) []any {
 	var of *compose.RuleError
 	if !errors.As(err, &of) {
-		return []any{"error", err}
+		return []any{"error", errorText(err)}
 	}
-	args := []any{"error", of.Err}
+	args := []any{"error", errorText(of.Err)}
 	if errors.Is(err, algo.ErrState) || errors.Is(err, algo.ErrStateVersion) {
 		args = append(args, "rule", of.Rule, "remedy", newName)
 	}

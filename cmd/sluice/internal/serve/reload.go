@@ -145,7 +145,7 @@ func (s *Server) recordFingerprints(ctx context.Context, rules []config.Rule) er
 	defer cancel()
 	err := s.checkAndRecord(ctx, rules)
 	if err != nil && !errors.Is(err, errRuleChanged) {
-		s.log.Warn("the algorithms of the stored rules could not be read", "error", err)
+		s.log.Warn("the algorithms of the stored rules could not be read", "error", errorText(err))
 		return nil
 	}
 	return err

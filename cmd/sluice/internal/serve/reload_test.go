@@ -181,5 +181,5 @@ func TestLogNamesTheRuleWithUnreadableStates(t *testing.T) {
 		require.Regexp(t, line+`.* rule=client remedy="give the rule a new name, or start with another --namespace`, w.logged.String())
 	}
 	require.NotContains(t, w.logged.String(), "127.0.0.1 ")
-	require.Equal(t, []any{"error", compose.ErrSkew}, logAttributes(compose.ErrSkew))
+	require.Equal(t, []any{"error", compose.ErrSkew.Error()}, logAttributes(compose.ErrSkew))
 }
