@@ -5,8 +5,10 @@ import (
 	"net/netip"
 )
 
-// parseClient reads the words before the time: [HOST[:PORT]] CLIENT [PROXY] [IDENT [USER]].
-func parseClient(b []byte, e *Entry) bool {
+// parseClient reads the words before the time: [HOST[:PORT]] CLIENT [PROXY] [IDENT [USER]]. It returns the
+// reason if it cannot. A second - in the place of the user is the identity of another client, if the
+// words before it are not an address and the first -. Then the text before that client is unknown.
+func parseClient(b []byte, e *Entry) (reason string) {
 	client, rest, _ := bytes.Cut(b, space)
 	host, port := splitPort(client)
 	if len(port) > 0 || !startsWithDash(rest) || bytes.IndexByte(client, ',') >= 0 { // else it is the client
@@ -14,8 +16,14 @@ func parseClient(b []byte, e *Entry) bool {
 		host, _ = splitPort(client)
 	}
 	_, user, _ := bytes.Cut(rest, space)
-	e.IP, e.User = dash(host), dash(bytes.Trim(user, " "))
-	return len(client) > 0 && printable(b)
+	e.IP, e.User = peer(host), dash(bytes.Trim(user, " "))
+	switch {
+	case len(client) == 0 || !printable(b):
+		return reasonPrefix
+	case bytes.Contains(user, spacedDash) && !(isIP(client) && startsWithDash(rest)):
+		return reasonUnknown
+	}
+	return ""
 }
 
 // findClientWord returns the word of the client, empty if there is none, and the text after the
@@ -113,6 +121,15 @@ func isListed(word []byte) bool {
 // address returns an IP address or a host name without the port.
 func address(b []byte) []byte {
 	host, _ := splitPort(b)
+	return dash(host)
+}
+
+// peer returns the address of a client. A peer on a Unix socket has none: nginx logs unix: for it, and
+// Go programs log @.
+func peer(host []byte) []byte {
+	if bytes.HasPrefix(host, []byte("unix:")) || len(host) == 1 && host[0] == '@' {
+		return nil
+	}
 	return dash(host)
 }
 

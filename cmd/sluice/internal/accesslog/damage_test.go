@@ -75,7 +75,7 @@ func TestMoreThanHalfUnreadableIsAnError(t *testing.T) {
 	require.Len(t, entries, 1)
 	require.EqualValues(t, 2, stats.Skipped)
 	require.EqualError(t, err, "accesslog: 2 of 3 lines are not log lines (tried the common and combined formats, also with a virtual host in front, "+
-		`and JSON lines); the first is log:2: no [time]: "bad \x1b[31m"`)
+		`and JSON lines, each also behind a prefix of syslog, journald, docker or Kubernetes); the first is log:2: no [time]: "bad \x1b[31m"`)
 }
 
 func TestLinesAroundTheLimits(t *testing.T) {

@@ -24,6 +24,16 @@
 //	           :443 may be missing
 //	JSON       {"time":"2015-05-17T10:05:03Z","ip":"192.0.2.7","method":"GET","path":"/a","status":200}
 //
+// Each of them may follow the prefixes that well-known programs write, also several of them:
+//
+//   - syslog of RFC 3164 and RFC 5424, and journalctl
+//   - docker compose, docker logs -t, foreman and pm2, with or without colours
+//   - Kubernetes: kubectl logs --prefix and --timestamps, and the files of container runtimes (CRI).
+//     The parts of a line that a runtime has split are joined, and count as one line.
+//
+// A line with other words before the client is skipped: a second - in the place of the user is the
+// identity behind the real client. A single word before the client is read as the server's name.
+//
 // Times in the first three formats may have a fraction, as 10:05:03.250. A leap second,
 // 23:59:60, counts as the last nanosecond of its minute, in JSON too. A request that is not
 // valid HTTP, such as the bytes that port scanners send or "-", is an entry too: its first word
@@ -43,6 +53,7 @@
 //     last is the client's, because the proxy nearest to the server wrote it. Clients can
 //     forge the others, spaces included. All text up to the last comma before the - of the
 //     identity goes to [Entry].Forwarded. This also holds for an address in JSON.
+//   - A peer on a Unix socket, unix: or @, has no address.
 //
 // A client that can also forge that - can choose its address: the line "6.6.6.6 - -, 203.0.113.6
 // - -" is read as a request of 6.6.6.6, because "-, 203.0.113.6 - -" may be a user's name. In a
@@ -74,8 +85,8 @@
 //
 // # Damage
 //
-// A line that is not a log line is skipped and counted, as are empty lines and lines longer
-// than [MaxLine]. The first such line is kept for error messages. If more than half of all lines
+// A line ends with \n, \r\n or \r. A line that is not a log line is skipped and counted, as are empty
+// lines and lines longer than [MaxLine]. The first such line is kept for error messages. If more than half of all lines
 // are skipped, [Reader.Err] returns an [*UnreadableError]. A gzip file that is cut short or
 // corrupt ends there, and is in [Stats.Damaged].
 //

@@ -15,6 +15,9 @@ import (
 // the text is not UTF-8, because encoding/json replaces invalid bytes.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(goodLine+"\n"), []byte(`{"time":1.5,"ip":"192.0.2.7"}`), uint16(60_000))
+	for _, prefix := range prefixes {
+		f.Add([]byte(prefix+goodLine+"\n"+goodLine), []byte(prefix+`{"time":1.5,"ip":"192.0.2.7"}`), uint16(60_000))
+	}
 	f.Fuzz(func(t *testing.T, first, second []byte, millis uint16) {
 		logs := []naiveLog{{"first", first}, {"second", second}}
 		o := Options{Reorder: time.Duration(millis) * time.Millisecond}

@@ -154,7 +154,8 @@ func (p *jsonParser) fill(e *Entry) {
 		e.Path = pathOf(dash(m.text))
 	}
 	others, ip := cutLast(p.found[partIP].text)
-	e.Forwarded, e.IP = others, address(ip)
+	host, _ := splitPort(ip)
+	e.Forwarded, e.IP = others, peer(host)
 	e.User = dash(p.found[partUser].text)
 	e.Host = address(p.found[partHost].text)
 	e.Key = dash(p.found[partKey].text)

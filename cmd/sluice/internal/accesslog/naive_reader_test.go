@@ -17,7 +17,8 @@ import (
 )
 
 // naiveRead is a simple reader for differential tests. It keeps all lines in memory and uses regular
-// expressions, time.Parse, encoding/json and a sort. Reader must return the same entries.
+// expressions, time.Parse, encoding/json and a sort. Reader must return the same entries. Both share the
+// expressions for prefixes, which prefix_test.go tests.
 
 // naiveEntry is an Entry that keeps its text.
 type naiveEntry struct {
@@ -39,10 +40,19 @@ func naiveRead(logs []naiveLog, o Options) ([]naiveEntry, Stats) {
 	var stats Stats
 	files := make([][]naiveEntry, len(logs))
 	for i, log := range logs {
+		parts := make(map[string]string)
 		for n, line := range naiveLines(log.data) {
+			tooLong := len(line) > MaxLine
+			if tooLong {
+				line += strings.Repeat(" ", MaxLine)
+			}
+			line, whole := naiveUnwrap(line, parts)
+			if !whole {
+				continue
+			}
 			stats.Lines++
 			e, ok := naiveParse(line, o)
-			if !ok || len(line) > MaxLine {
+			if !ok || tooLong || len(line) > MaxLine {
 				stats.Skipped++
 				continue
 			}
@@ -53,6 +63,8 @@ func naiveRead(logs []naiveLog, o Options) ([]naiveEntry, Stats) {
 				stats.JSON++
 			}
 		}
+		stats.Lines += int64(len(parts))
+		stats.Skipped += int64(len(parts))
 	}
 	all := naiveMerge(files)
 	var latest time.Time
@@ -101,6 +113,7 @@ func naiveLines(data []byte) []string {
 	if text == "" {
 		return nil
 	}
+	text = regexp.MustCompile(`\r([^\r\n]|$)`).ReplaceAllString(text, "\n$1")
 	all := strings.Split(text, "\n")
 	for i := range len(all) - 1 {
 		all[i] = strings.TrimSuffix(all[i], "\r")
@@ -109,6 +122,38 @@ func naiveLines(data []byte) []string {
 		all = all[:len(all)-1]
 	}
 	return all
+}
+
+// naiveUnwrap removes prefixes. parts has the parts of lines so far, by stream.
+func naiveUnwrap(line string, parts map[string]string) (content string, whole bool) {
+	bare := regexp.MustCompile(`^([{]|[^<\x1b ][^ ]* -( |$)| -( |$)|$)`)
+	if bare.MatchString(line) {
+		return line, true
+	}
+	line = colour.ReplaceAllString(line, "")
+	for n := range maxPrefixes + 1 {
+		p := runtimePrefix.FindString(line)
+		words := strings.Split(strings.TrimSuffix(p, " "), " ")
+		stream, tag := words[max(0, len(words)-2)], words[len(words)-1]
+		switch {
+		case n == maxPrefixes:
+		case strings.HasPrefix(tag, "P"):
+			parts[stream] += line[len(p):]
+			return "", false
+		case p != "":
+			line = parts[stream] + line[len(p):]
+			delete(parts, stream)
+			continue
+		case prefix.MatchString(line):
+			line = prefix.ReplaceAllString(line, "")
+			continue
+		}
+		if json := regexp.MustCompile(`(?s)^[^ ]* ([{].*)$`).FindStringSubmatch(line); n > 0 && json != nil {
+			line = json[1]
+		}
+		break
+	}
+	return line, true
 }
 
 func naiveParse(line string, o Options) (naiveEntry, bool) {
@@ -163,7 +208,11 @@ func naiveCLF(line string) (e naiveEntry, ok bool) {
 	if len(behind) > 2 && naiveAddressOrName(w[3]) {
 		behind = behind[1:]
 	}
-	e.IP, e.User = naiveAddress(w[2]), naiveDash(strings.Trim(strings.Join(behind[1:], " "), " "))
+	user := strings.Join(behind[1:], " ")
+	if strings.Contains(user, " - ") && (behind[0] != "-" || !naiveIP(w[2])) {
+		return e, false
+	}
+	e.IP, e.User = naivePeer(w[2]), naiveDash(strings.Trim(user, " "))
 	e.Method, e.Path = naiveRequest(m[2])
 	e.Status, _ = strconv.Atoi(m[3])
 	return e, true
@@ -234,7 +283,14 @@ func naiveLast(text string) (others, last string) {
 		i := strings.LastIndex(list, ",") + 1
 		others, text = strings.TrimRight(list[:i], ", "), strings.TrimLeft(list[i:], " ")
 	}
-	return others, naiveAddress(text)
+	return others, naivePeer(text)
+}
+
+func naivePeer(text string) string {
+	if text = naiveAddress(text); strings.HasPrefix(text, "unix:") || text == "@" {
+		return ""
+	}
+	return text
 }
 
 func naiveRequest(request string) (method, path string) {

@@ -12,6 +12,8 @@ const (
 	reasonNoStamp = "no [time]"
 	reasonStamp   = "invalid time"
 	reasonPrefix  = "no address before the time"
+	reasonUnknown = "unknown text before the client"
+	reasonPart    = "the end of the line is missing"
 	reasonRequest = "no \"request\" and status after the time"
 	reasonObject  = "no time in the JSON object"
 )
@@ -45,12 +47,10 @@ func (p *parser) parse(line []byte, e *Entry) (reason string) {
 	switch {
 	case reason != "":
 		return reason
-	case !parseClient(before, e):
-		return reasonPrefix
 	case !parseRequest(rest, e):
 		return reasonRequest
 	}
-	return ""
+	return parseClient(before, e)
 }
 
 // maxStamp is how far a time may reach: 17/May/2015:10:05:03.123456789 +0000] and

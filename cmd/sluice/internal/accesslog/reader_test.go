@@ -117,7 +117,7 @@ type generator struct {
 
 func (g *generator) log(n int) []byte {
 	var b bytes.Buffer
-	end := []string{"\n", "\r\n"}[g.IntN(2)]
+	end := []string{"\n", "\r\n", "\r"}[g.IntN(3)]
 	format, mixed := g.IntN(4), g.IntN(4) == 0
 	zip := g.IntN(3) == 0
 	var members []byte
@@ -144,6 +144,9 @@ func (g *generator) log(n int) []byte {
 func (g *generator) line(format int) string {
 	g.now += int64(g.IntN(3)) * int64(g.IntN(2000))
 	line := g.entry(format, time.UnixMilli(g.now-g.back()).UTC())
+	if g.IntN(8) == 0 {
+		line = g.word(prefixes...) + g.rare("", prefixes...) + line
+	}
 	switch g.IntN(40) {
 	case 0:
 		i := g.IntN(len(line))

@@ -26,6 +26,7 @@ type source struct {
 	r      *bufio.Reader // decompressed
 	rest   bool          // r is in the middle of a line that is longer than its buffer
 	err    error         // the end of r, io.EOF or worse
+	lines  unwrapper
 	parser parser
 	stats  *Stats
 }
@@ -37,7 +38,7 @@ func (in Input) open(ctx context.Context, o Options, count *atomic.Int64, stats 
 		return nil, fmt.Errorf("accesslog: %w", err)
 	}
 	raw := &stoppable{ctx: ctx, r: f, count: count}
-	s := &source{file: f, raw: raw, stats: stats, parser: newParser(o), r: bufio.NewReaderSize(Unzip(raw), bufferSize)}
+	s := &source{file: f, raw: raw, stats: stats, parser: newParser(o), r: bufio.NewReaderSize(lineEnds{bufio.NewReader(Unzip(raw))}, bufferSize)}
 	s.head.File = in.Name
 	if mark, _ := s.r.Peek(3); string(mark) == "\uFEFF" {
 		_, _ = s.r.Discard(3) // they are in the buffer
@@ -50,24 +51,32 @@ func (in Input) open(ctx context.Context, o Options, count *atomic.Int64, stats 
 func (s *source) next() (bool, error) {
 	for line := s.line(); s.err == nil; line = s.line() {
 		s.head.Line++
+		content, whole := s.lines.unwrap(line)
+		if !whole {
+			continue
+		}
 		s.stats.Lines++
 		reason := reasonLong
-		if !s.rest && len(line) <= MaxLine {
-			reason = s.parser.parse(line, &s.head)
+		if len(line) <= MaxLine && len(content) <= MaxLine {
+			reason = s.parser.parse(content, &s.head)
 		}
 		if reason == "" {
 			s.stats.Entries++
-			if line[0] == '{' {
+			if content[0] == '{' {
 				s.stats.JSON++
 			}
 			return true, nil
 		}
 		s.skip(line, reason)
 	}
+	for part := s.lines.unfinished(); part != nil; part = s.lines.unfinished() {
+		s.stats.Lines++
+		s.skip(part, reasonPart)
+	}
 	return false, s.end()
 }
 
-// line returns the next line without its end, \n or \r\n. The result is valid until the next call.
+// line returns the next line without its end, \n or \r\n; lineEnds has replaced \r. The result is valid until the next call.
 // If a line is too long, line returns its beginning, and the next call skips the rest. The last line
 // needs no end.
 func (s *source) line() (line []byte) {
@@ -145,6 +154,28 @@ func Unzip(r io.Reader) io.Reader {
 		return failing{err}
 	}
 	return z
+}
+
+// lineEnds replaces carriage returns that end a line by \n. A carriage return before another one, or
+// before \n, does not end a line.
+type lineEnds struct{ r *bufio.Reader }
+
+func (l lineEnds) Read(b []byte) (n int, err error) {
+	n, err = l.r.Read(b)
+	for rest := b[:n]; ; rest = rest[1:] {
+		i := bytes.IndexByte(rest, '\r')
+		if i < 0 {
+			return n, err
+		}
+		rest = rest[i:]
+		next := rest[1:]
+		if len(next) == 0 {
+			next, _ = l.r.Peek(1)
+		}
+		if len(next) == 0 || next[0] != '\n' && next[0] != '\r' {
+			rest[0] = '\n'
+		}
+	}
 }
 
 type failing struct{ err error }

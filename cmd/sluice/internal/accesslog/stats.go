@@ -8,7 +8,7 @@ import (
 
 // Stats has the counts of a Reader. Lines = Entries + Skipped.
 type Stats struct {
-	Lines     int64 // of all files, empty lines included
+	Lines     int64 // of all files, empty lines included; the parts of a line are one
 	Entries   int64 // lines that became entries
 	JSON      int64 // entries from JSON lines
 	Skipped   int64 // lines that are not log lines
@@ -62,7 +62,7 @@ type UnreadableError struct {
 }
 
 func (e *UnreadableError) Error() string {
-	return fmt.Sprintf("accesslog: %d of %d lines are not log lines (tried the common and combined formats, also with a virtual host in front, and JSON lines); the first is %v",
+	return fmt.Sprintf("accesslog: %d of %d lines are not log lines (tried the common and combined formats, also with a virtual host in front, and JSON lines, each also behind a prefix of syslog, journald, docker or Kubernetes); the first is %v",
 		e.Skipped, e.Lines, e.First)
 }
 

@@ -1,0 +1,236 @@
+package accesslog
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// prefixes has the text that well-known programs write before a line of a log.
+var prefixes = []string{
+	// Syslog of RFC 3164.
+	"Mar 29 00:00:00 web1 nginx: ",
+	"Mar  9 00:00:00 web1 nginx: ",
+	"<190>Mar 29 00:00:00 web1 nginx: ",
+	"<190>Mar 29 00:00:00 nginx: ",
+	"Mar 29 00:00:00 192.0.2.99 nginx: ",
+	"Mar 29 00:00:00 2001:db8::99 nginx:  ",
+	"Mar 29 2026 00:00:00 web1 nginx: ",
+	"Mar 29 00:00:00.123456 web1 docker/web[812]: ",
+	"2026-03-29T00:59:50.123456+00:00 web1 nginx: ", // rsyslog with exact times
+	"<13>nginx: ",
+	"<13>",
+
+	// Syslog of RFC 5424.
+	"<190>1 2026-03-29T00:59:50.123Z web1 nginx 812 - - ",
+	"<190>1 - - - - - - ",
+	"<190>1 2026-03-29T00:59:50+02:00 web1 nginx 812 access [meta id=\"7\" text=\"a \\\"b\\\" \\] c\"][x@1] \uFEFF",
+	"211 <190>1 2026-03-29T00:59:50Z web1 nginx - - - ", // with the length of RFC 6587
+	"1 2026-03-29T00:59:50Z web1 nginx - - - ",
+
+	// journalctl, by the name of its output.
+	"Mar 29 00:59:50 web1 nginx[812]: ",                     // short
+	"Mar 29 00:59:50 nginx[812]: ",                          // --no-hostname
+	"Mar 29 00:59:50.123456 web1 nginx.service[812]: ",      // short-precise, with-unit
+	"2026-03-29T00:59:50+0000 web1 nginx[812]: ",            // short-iso
+	"2026-03-29T00:59:50.123456+00:00 web1 nginx[812]: ",    // short-iso-precise
+	"Sun 2026-03-29 00:59:50 UTC web1 nginx.service[812]: ", // short-full
+	"Sun 2026-03-29 00:59:50 +03 web1 nginx[812]: ",         // in a zone without a name
+	"[   12.345678] web1 nginx[812]: ",                      // short-monotonic
+	"[   12.345678 <    0.000012 >] web1 nginx[812]: ",      // short-delta
+	"1774745990.123456 web1 nginx[812]: ",                   // short-unix
+
+	// docker, docker compose, and other programs that run several.
+	"2026-03-29T00:59:50.123456789Z ",
+	"web-1  | ",
+	"web_1    | ",
+	"web_1    |",
+	"\x1b[36mweb-1  | \x1b[0m",
+	"\x1b[36mweb_1  |\x1b[0m ",
+	"web-1  | 2026-03-29T00:59:50.123456789Z ",
+	"shop_web.1.k2v8x@node-1    | ",
+	"00:59:50 web.1  | ",
+	"\x1b[0;36m00:59:50 web.1     | \x1b[0m",
+	"0|web  | ",
+	"0|web      | 2026-03-29T00:59:50: ",
+
+	// Kubernetes.
+	"2026-03-29T00:59:50.123456789Z stdout F ",
+	"2026-03-29T00:59:50.123456789+02:00 stderr F ",
+	"[pod/web-5d9c-x/nginx] ",
+	"[pod/web-5d9c-x/nginx] 2026-03-29T00:59:50.123456789Z ",
+	"\x1b[1m[pod/web-5d9c-x/nginx]\x1b[0m ",
+
+	// Others.
+	"2026-03-29T00:59:50.123456+00:00 app[web.1]: ", // Heroku
+	"2026-03-29 00:59:50,123 ",
+	"Mar 29 00:59:50 web1 nginx: @cee: ",
+}
+
+// formats has lines with the client 203.0.113.7.
+var formats = []string{
+	`203.0.113.7 - ann [29/Mar/2026:00:59:50 +0000] "GET /a HTTP/1.1" 200 12`,
+	`203.0.113.7:5555 - ann [29/Mar/2026:00:59:50 +0000] "GET /a HTTP/1.1" 200 12 "-" "agent | x: y"`,
+	`www.example.com:443 203.0.113.7 - ann [29/Mar/2026:00:59:50 +0000] "GET /a HTTP/1.1" 200 12`,
+	`198.51.100.9, 203.0.113.7 - ann [29/Mar/2026:00:59:50 +0000] "GET /a HTTP/1.1" 200 12`,
+	`{"time":"2026-03-29T00:59:50Z","ip":"203.0.113.7","user":"ann","method":"GET","path":"/a","host":"www.example.com","status":200}`,
+}
+
+// TestAWellKnownPrefixChangesNothing also checks each prefix behind each other one: rsyslog may forward
+// what docker compose has written.
+func TestAWellKnownPrefixChangesNothing(t *testing.T) {
+	var bare, behind []string
+	add := func(line string, outer ...string) {
+		for _, o := range outer {
+			for _, p := range prefixes {
+				bare, behind = append(bare, line), append(behind, o+p+line)
+			}
+		}
+	}
+	for _, line := range formats {
+		add(line, "")
+	}
+	add(formats[2], prefixes...)
+	add(formats[4], prefixes...)
+	bare, behind = append(bare, formats[4]), append(behind, "Mar 29 00:00:00 web1 "+formats[4]) // without the name of a program
+	want, stats, err := read(t, []naiveLog{{"log", []byte(strings.Join(bare, "\n"))}}, Options{})
+	require.NoError(t, err)
+	logs := []naiveLog{{"log", []byte(strings.Join(behind, "\n"))}}
+	got, same, err := read(t, logs, Options{})
+	require.NoError(t, err)
+	require.Nil(t, same.FirstSkipped)
+	require.Equal(t, stats, same)
+	for i := range want {
+		require.Equal(t, "203.0.113.7", want[i].IP)
+		require.Equal(t, want[i], got[i], behind[i])
+	}
+	requireSame(t, logs, Options{})
+}
+
+// TestAnIPv6ClientIsNoPrefix: the address 2001:db8:: ends like the name of a program.
+func TestAnIPv6ClientIsNoPrefix(t *testing.T) {
+	for _, prefix := range []string{"", "2026-03-29T00:59:50Z ", "Mar 29 00:59:50 www.example.com:443 ", "<13>", "web-1 | "} {
+		for _, ip := range []string{"2001:db8::", "::", "::1", "fe80::1%eth0", "2001:db8::1"} {
+			e := readLine(t, prefix+strings.Replace(goodLine, "192.0.2.7", ip, 1), Options{})
+			require.Equal(t, ip, e.IP, prefix)
+			require.Equal(t, "ann", e.User)
+		}
+	}
+}
+
+// TestAPrefixInAForgedAddressMovesNoClient: X-Forwarded-For may come first, and clients choose it.
+func TestAPrefixInAForgedAddressMovesNoClient(t *testing.T) {
+	for _, prefix := range prefixes {
+		for _, forged := range []string{prefix, prefix + "6.6.6.6", strings.TrimRight(prefix, " :|")} {
+			log := []naiveLog{{"log", []byte(strings.Replace(goodLine, "192.0.2.7", forged+", 192.0.2.7", 1))}}
+			entries, _, err := read(t, log, Options{})
+			if err == nil {
+				require.Equal(t, "192.0.2.7", entries[0].IP, forged)
+			}
+			requireSame(t, log, Options{})
+		}
+	}
+}
+
+func TestAnUnknownPrefixIsRefused(t *testing.T) {
+	for _, prefix := range []string{
+		"web1 nginx ", // as stern writes
+		"web1 nginx - ",
+		"nginx access: ",
+		"web1 10.0.0.5 nginx ",
+		"10.0.0.5 web1 nginx: ",
+		"Mar 29 nginx ",
+		"Mar 29 00:00:00 web1 nginx access ",
+		"29.03.2026 00:59:50 web1 ",
+		"<190>2 2026-03-29T00:59:50Z web1 nginx - - - ",
+	} {
+		log := []naiveLog{{"log", []byte(goodLine + "\n" + prefix + goodLine)}}
+		_, stats, err := read(t, log, Options{})
+		require.NoError(t, err)
+		require.NotNil(t, stats.FirstSkipped, prefix)
+		require.Equal(t, "unknown text before the client", stats.FirstSkipped.Reason, prefix)
+		requireSame(t, log, Options{})
+	}
+	const shown = "node1 web1: {\"time\":1,\"ip\":\"192.0.2.7\"}"
+	_, stats, err := read(t, []naiveLog{{"log", []byte(goodLine + "\n" + shown)}}, Options{})
+	require.NoError(t, err)
+	require.Equal(t, "no [time]", stats.FirstSkipped.Reason)
+}
+
+// TestPartsOfALineAreJoined: container runtimes split lines at 16 KiB. The parts of the two streams
+// may be interleaved.
+func TestPartsOfALineAreJoined(t *testing.T) {
+	cri := func(stream, tag, part string) string {
+		return fmt.Sprintf("2026-03-29T00:59:50.123456789Z %s %s %s\n", stream, tag, part)
+	}
+	path := "/" + strings.Repeat("a b", 10_000)
+	line := strings.Replace(goodLine, "/a", path, 1)
+	log := goodLine + "\n" +
+		cri("stdout", "P", line[:20_000]) +
+		cri("stderr", "F", "an error") +
+		cri("stdout", "P", line[20_000:30_001]) +
+		cri("stderr", "P", "no live upstreams for client: ") +
+		cri("stdout", "F", line[30_001:]) +
+		cri("stderr", "F", "6.6.6.6 - - [17/May/2015:10:05:03 +0000] \"GET / HTTP/1.1\" 200 7") +
+		cri("stdout", "F", goodLine)
+	logs := []naiveLog{{"log", []byte(log)}}
+	entries, stats, err := read(t, logs, Options{})
+	require.NoError(t, err)
+	require.Equal(t, 3, len(entries))
+	require.True(t, path == entries[1].Path)
+	require.EqualValues(t, 6, entries[1].Line)
+	require.EqualValues(t, 5, stats.Lines, "parts are not counted as lines")
+	require.EqualValues(t, 2, stats.Skipped)
+	requireSame(t, logs, Options{})
+
+	for name, parts := range map[string]string{
+		"no end":   cri("stdout", "P", goodLine),
+		"too long": cri("stdout", "P", goodLine+" "+strings.Repeat("x", MaxLine-10)) + cri("stdout", "F", strings.Repeat("x", 10)),
+		"far too long": cri("stdout", "P", goodLine) + cri("stdout", "P", strings.Repeat("x", 3*MaxLine)) + cri("stdout", "P", "y") +
+			cri("stdout", "F", "\n"+goodLine),
+	} {
+		logs := []naiveLog{{"log", []byte(strings.Repeat(goodLine+"\n", 3) + parts)}}
+		_, stats, err := read(t, logs, Options{})
+		require.NoError(t, err)
+		require.EqualValues(t, 1, stats.Skipped, name)
+		want := reasonLong
+		if name == "no end" {
+			want = reasonPart
+		}
+		require.Equal(t, want, stats.FirstSkipped.Reason, name)
+		requireSame(t, logs, Options{})
+	}
+}
+
+func TestCarriageReturnsEndLines(t *testing.T) {
+	for _, end := range []string{"\r", "\r\n", "\n", "\r\r\n"} {
+		for _, trailing := range []string{"", end} {
+			log := []byte(strings.Repeat(goodLine+end, 20) + goodLine + trailing)
+			requireSame(t, []naiveLog{{"log", log}}, Options{})
+			long := strings.NewReader(strings.Repeat(string(log)+"\n", 1000)) // longer than any buffer
+			for _, r := range []io.Reader{bytes.NewReader(log), iotest.OneByteReader(bytes.NewReader(log)), long} {
+				entries, stats, err := readInputs(t, []Input{FromReader("log", r)}, Options{})
+				require.NoError(t, err)
+				require.Zero(t, len(entries)%21, "%q", end)
+				require.NotEmpty(t, entries)
+				if r != long || trailing == "" {
+					require.Zero(t, stats.Skipped)
+				}
+			}
+		}
+	}
+}
+
+// TestUnixPeersHaveNoAddress: servers that listen on a Unix socket know no address of their peers.
+func TestUnixPeersHaveNoAddress(t *testing.T) {
+	for _, peer := range []string{"unix:", "unix:/run/app.sock", "@"} {
+		for _, line := range []string{goodLine, "www.example.com:443 " + goodLine, "198.51.100.9, " + goodLine, `{"time":1,"ip":"192.0.2.7","status":200}`} {
+			require.Empty(t, readLine(t, strings.Replace(line, "192.0.2.7", peer, 1), Options{}).IP, line)
+		}
+	}
+}
