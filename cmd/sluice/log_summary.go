@@ -14,6 +14,7 @@ type logSummary struct {
 	accesslog.Stats
 	name       string
 	keyField   string                     // the value of --key-field
+	readsIP    bool                       // keys or rules read the client's address, at least in place of a missing field
 	named      accesslog.Fields           // the fields that keys and rules name
 	missing    map[accesslog.Fields]int64 // by field, the number of requests without it
 	start, end time.Time
@@ -61,7 +62,16 @@ const stamp = "2006-01-02 15:04:05"
 // hasProblems reports whether requests are lost, in the wrong order, or without a field that a rule
 // or a key names.
 func (l *logSummary) hasProblems() bool {
-	return l.Skipped > 0 || l.Late > 0 || len(l.Damaged) > 0 || len(l.missing) > 0
+	return l.Skipped > 0 || l.Late > 0 || l.noAddress() > 0 || len(l.Damaged) > 0 || len(l.missing) > 0
+}
+
+// noAddress returns how many requests have a client that is no address; 0 if no key has the client.
+func (l *logSummary) noAddress() int64 {
+	replaces := l.readsIP && l.missing[accesslog.User]+l.missing[accesslog.Key] > 0
+	if l.named&accesslog.IP == 0 && !replaces {
+		return 0
+	}
+	return l.NoAddress
 }
 
 // span returns the times of the first and the last request.
@@ -81,6 +91,9 @@ func (l *logSummary) head(w io.Writer, limited string, instead func(accesslog.Fi
 	}
 	if l.Skipped > 0 {
 		fmt.Fprintf(w, "%d of %s skipped because they are not log lines; the first is %v\n", l.Skipped, plural(l.Lines, "line"), l.FirstSkipped)
+	}
+	if n := l.noAddress(); n > 0 {
+		fmt.Fprintf(w, "%d of %s with a client that is no address; the first is %v\n", n, plural(l.Entries, "request"), l.FirstNoAddress)
 	}
 	for _, f := range l.Damaged {
 		fmt.Fprintf(w, "%s ends early: %v\n", f.Name, f.Err)

@@ -109,7 +109,7 @@ func (l *logFlags) read(ctx context.Context, sources []source, read, named acces
 	defer log.Close()
 	bar := newProgress(terminal, sources)
 	defer func() { _ = bar.Finish() }()
-	summary := &logSummary{name: name, keyField: l.keyField, named: named, missing: make(map[accesslog.Fields]int64)}
+	summary := &logSummary{name: name, keyField: l.keyField, readsIP: read&accesslog.IP != 0, named: named, missing: make(map[accesslog.Fields]int64)}
 	for n := 1; log.Next(); n++ {
 		e := log.Entry()
 		summary.add(e)
@@ -132,6 +132,11 @@ func (l *logFlags) validate(s *logSummary) error {
 	switch {
 	case s.Entries == 0: // if all lines were invalid, the reader has returned an error
 		return fmt.Errorf("%s: the log is empty; name another log", s.name)
+	case s.named&accesslog.IP != 0 && s.CheckAddresses() != nil:
+		if s.JSON > 0 && l.keyField == "" {
+			return fmt.Errorf("%w; to limit by another member of JSON lines, name it with --key-field", s.CheckAddresses())
+		}
+		return s.CheckAddresses()
 	case s.JSON == 0 && (l.timeField != "" || l.keyField != ""):
 		return fmt.Errorf("%s has no lines of JSON; leave %s out", s.name, "--"+strings.Join(given(l.flags, "time-field", "key-field"), " and --"))
 	case s.missing[accesslog.Key] == s.Entries:

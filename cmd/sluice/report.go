@@ -154,6 +154,7 @@ type jsonLog struct {
 	Skipped   int64 `json:"skipped"`
 	Reordered int64 `json:"reordered"`
 	Late      int64 `json:"late"`
+	NoAddress int64 `json:"no_address"`
 }
 
 type jsonProblems struct {
@@ -229,7 +230,7 @@ func (l *logSummary) json() (jsonLog, jsonProblems) {
 	for f, n := range l.missing {
 		p.Missing[f.String()] = n
 	}
-	return jsonLog{l.Lines, l.Skipped, l.Reordered, l.Late}, p
+	return jsonLog{l.Lines, l.Skipped, l.Reordered, l.Late, l.noAddress()}, p
 }
 
 func jsonOf(o *replay.Outcome, requests, keys int64) jsonPolicy {

@@ -62,6 +62,9 @@ func naiveRead(logs []naiveLog, o Options) ([]naiveEntry, Stats) {
 			if strings.HasPrefix(line, "{") {
 				stats.JSON++
 			}
+			if e.IP != "" && !naiveIP(e.IP) {
+				stats.NoAddress++
+			}
 		}
 		stats.Lines += int64(len(parts))
 		stats.Skipped += int64(len(parts))

@@ -71,7 +71,7 @@ func compare(tb testing.TB, want, got []naiveEntry, counts, stats Stats) {
 		}
 	}
 	require.Len(tb, got, len(want))
-	counts.FirstSkipped, counts.Damaged = stats.FirstSkipped, stats.Damaged
+	counts.FirstSkipped, counts.FirstNoAddress, counts.Damaged = stats.FirstSkipped, stats.FirstNoAddress, stats.Damaged
 	require.Equal(tb, counts, stats)
 }
 

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"sync/atomic"
+
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 // MaxLine is the largest length of a line in bytes. Longer lines are skipped, and never held
@@ -65,6 +67,9 @@ func (s *source) next() (bool, error) {
 			if content[0] == '{' {
 				s.stats.JSON++
 			}
+			if ip := s.head.IP; len(ip) > 0 && !isIP(ip) {
+				s.noAddress(line)
+			}
 			return true, nil
 		}
 		s.skip(line, reason)
@@ -92,9 +97,20 @@ func (s *source) line() (line []byte) {
 func (s *source) skip(line []byte, reason string) {
 	s.stats.Skipped++
 	if s.stats.FirstSkipped == nil {
-		text := bytes.Clone(line[:min(len(line), 100)])
-		s.stats.FirstSkipped = &BadLine{File: s.head.File, Line: s.head.Line, Reason: reason, Text: text, Cut: len(line) > len(text)}
+		s.stats.FirstSkipped = s.badLine(line, reason)
 	}
+}
+
+func (s *source) noAddress(line []byte) {
+	s.stats.NoAddress++
+	if s.stats.FirstNoAddress == nil {
+		s.stats.FirstNoAddress = s.badLine(line, "the client "+errtext.Quote(string(s.head.IP))+" is no address")
+	}
+}
+
+func (s *source) badLine(line []byte, reason string) *BadLine {
+	text := bytes.Clone(line[:min(len(line), 100)])
+	return &BadLine{File: s.head.File, Line: s.head.Line, Reason: reason, Text: text, Cut: len(line) > len(text)}
 }
 
 // end closes the file and returns the read error.

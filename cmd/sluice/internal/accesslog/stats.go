@@ -15,8 +15,11 @@ type Stats struct {
 	Reordered int64 // entries that came after a later one, by Options.Reorder at most, and were sorted
 	Late      int64 // entries that came later than that, and were delivered at the latest time so far
 
-	FirstSkipped *BadLine // nil if no line was skipped
-	Damaged      []DamagedFile
+	NoAddress int64 // entries whose IP is neither an IP address nor empty
+
+	FirstSkipped   *BadLine // nil if no line was skipped
+	FirstNoAddress *BadLine // nil if NoAddress is 0
+	Damaged        []DamagedFile
 }
 
 // checkReadable returns an error if too many lines were skipped, or a damaged file had no lines.
@@ -31,13 +34,33 @@ func (s *Stats) checkReadable() error {
 	return nil
 }
 
+// CheckAddresses returns an [*AddressError] if more than half of all entries have an IP that is no
+// address. Then the log is not read as its server meant it, or the server logs the names of hosts.
+func (s *Stats) CheckAddresses() error {
+	if s.NoAddress > s.Entries-s.NoAddress {
+		return &AddressError{Entries: s.Entries, NoAddress: s.NoAddress, First: s.FirstNoAddress}
+	}
+	return nil
+}
+
+// AddressError means that more than half of all entries have an IP that is no address.
+type AddressError struct {
+	Entries, NoAddress int64
+	First              *BadLine // never nil
+}
+
+func (e *AddressError) Error() string {
+	return fmt.Sprintf("accesslog: %d of %d requests have a client that is no address; the first is %v; if the lines have a prefix, remove it; if the server logs host names, configure it to log addresses (Apache: HostnameLookups Off, or %%a in place of %%h)",
+		e.NoAddress, e.Entries, e.First)
+}
+
 // DamagedFile is a gzip file that is cut short or corrupt.
 type DamagedFile struct {
 	Name string
 	Err  error // of the gzip data
 }
 
-// BadLine is a line that is not a log line.
+// BadLine is a line that is not a log line, or whose client is no address.
 type BadLine struct {
 	File   string
 	Line   int64  // from 1

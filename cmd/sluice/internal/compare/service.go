@@ -75,7 +75,9 @@ type Log struct {
 	Clients  int    `json:"clients"`
 	Skipped  int64  `json:"skipped"` // lines that are not requests
 	Late     int64  `json:"late"`    // lines that were more than a minute out of order
-	Damage   string `json:"damage"`  // of a gzip file that ends early; empty: none
+
+	NoAddress int64  `json:"no_address"` // requests with a client that is no address
+	Damage    string `json:"damage"`     // of a gzip file that ends early; empty: none
 }
 
 // readLog reads a log and keeps its requests, but not its text.
@@ -95,7 +97,7 @@ func (s *Service) readLog(ctx context.Context, body io.Reader) (*Log, error) {
 	s.logs = slices.DeleteFunc(s.logs, func(l namedStream) bool { return l.id == id })
 	s.logs = append(s.logs, namedStream{id, stream})
 	s.logs = s.logs[max(0, len(s.logs)-maxLogs):]
-	return &Log{ID: id, Requests: len(stream.Arrivals), Clients: len(stream.Clients), Skipped: stats.Skipped, Late: stats.Late, Damage: damage}, nil
+	return &Log{ID: id, Requests: len(stream.Arrivals), Clients: len(stream.Clients), Skipped: stats.Skipped, Late: stats.Late, NoAddress: stats.NoAddress, Damage: damage}, nil
 }
 
 // logError is the error of a log for the page: without the name of its package, and with a remedy for

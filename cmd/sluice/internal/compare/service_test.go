@@ -276,6 +276,16 @@ func TestTheRequestsBeforeTheDamageOfALogAreUsed(t *testing.T) {
 	require.Equal(t, compare.Log{ID: log.ID, Requests: 3, Clients: 2, Skipped: 1, Damage: "unexpected EOF"}, *log)
 }
 
+func TestALogOfClientsThatAreNoAddressIsRefused(t *testing.T) {
+	named := strings.ReplaceAll(smallLog, "192.0.2.1", "client.example.net")
+	_, err := read(compare.NewService(), strings.NewReader(named))
+	require.ErrorContains(t, err, "2 of 3 requests have a client that is no address; the first is the log:1: the client \"client.example.net\" is no address")
+
+	log, err := read(compare.NewService(), strings.NewReader(strings.ReplaceAll(smallLog, "192.0.2.2", "client.example.net")))
+	require.NoError(t, err)
+	require.EqualValues(t, 1, log.NoAddress)
+}
+
 func TestTheBundledLogIsReplayedWithoutAnother(t *testing.T) {
 	c := result[*compare.Comparison](t, compare.NewService(), "compare", queryOf(new(compare.Log), "gcra 30/m"))
 	require.Equal(t, 5328, c.Requests)

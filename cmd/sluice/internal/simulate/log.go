@@ -40,14 +40,19 @@ func fromLog(ctx context.Context, most int, keyer *accesslog.Keyer, inputs ...ac
 		}
 		s.Arrivals = append(s.Arrivals, Arrival{At: algo.Instant(e.Time), Client: number})
 	}
-	if err := log.Err(); err != nil {
-		return Stream{}, log.Stats(), err
+	stats := log.Stats()
+	err := log.Err()
+	if err == nil && keyer.Named()&accesslog.IP != 0 {
+		err = stats.CheckAddresses()
+	}
+	if err != nil {
+		return Stream{}, stats, err
 	}
 	if requests > most {
-		return Stream{}, log.Stats(), fmt.Errorf("the log has %d requests, but at most %d can be simulated here; use a shorter log, or sluice replay", requests, most)
+		return Stream{}, stats, fmt.Errorf("the log has %d requests, but at most %d can be simulated here; use a shorter log, or sluice replay", requests, most)
 	}
 	if requests == 0 {
-		return Stream{}, log.Stats(), fmt.Errorf("the log is empty; choose another log")
+		return Stream{}, stats, fmt.Errorf("the log is empty; choose another log")
 	}
-	return s, log.Stats(), nil
+	return s, stats, nil
 }

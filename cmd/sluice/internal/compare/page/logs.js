@@ -33,8 +33,9 @@ export function connectLog({ progressBar, loaded }) {
       const log = await call('log', file, { signal, progress: (share) => progressBar.progress(share) });
       const skipped = log.skipped > 0 ? ` ${counted(log.skipped, 'line is not a request and was', 'lines are not requests and were')} skipped.` : '';
       const late = log.late > 0 ? ` ${counted(log.late, 'line was', 'lines were')} more than a minute out of order.` : '';
+      const noAddress = log.no_address > 0 ? ` ${counted(log.no_address, 'request has', 'requests have')} a client that is no address.` : '';
       const damage = log.damage ? ` The gzip file is cut short or damaged (${log.damage}), so requests at its end are missing.` : '';
-      note(`${file.name}: ${counted(log.requests, 'request')} of ${counted(log.clients, 'client')}.${skipped}${late}${damage}`);
+      note(`${file.name}: ${counted(log.requests, 'request')} of ${counted(log.clients, 'client')}.${skipped}${late}${noAddress}${damage}`);
       addLog(log.id, file.name);
       loaded(log);
     } catch (err) {
