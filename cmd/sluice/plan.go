@@ -21,7 +21,7 @@ const planExamples = `  sluice plan limits.old.yaml limits.yaml access.log
   git show main:limits.yaml | sluice plan - limits.yaml access.log access.log.1.gz
   sluice plan --markdown --max-newly-denied 0.1% limits.old.yaml limits.yaml access.log`
 
-// planKeys is the largest number of keys that a plan can have. They take about 4 GiB.
+// planKeys is the largest number of keys that a plan can have. They take about 1.5 GiB.
 const planKeys = 10_000_000
 
 func planCommand(s streams) *cobra.Command {

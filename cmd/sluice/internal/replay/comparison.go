@@ -14,20 +14,29 @@ import (
 // that they decide differently. A request is newly denied if the old rules allow it and the new
 // rules deny it. It is newly allowed in the opposite case. Only one goroutine may use it.
 //
-// Memory grows with Keys, not with the number of requests.
+// Memory grows with Keys, not with the number of requests. A comparison keeps one text of a key that
+// several rules have in common, and little more than the state of each rule, while that has not expired.
 type Comparison[T any] struct {
 	before, after *Rules[T]
 	report        ComparisonReport // without what Report adds
-	clients       map[string]*ClientChange
+	numbers       keyNumbers       // of clients and of the keys of all rules
+	clients       []clientCounts   // by number; keys that are not clients have no requests
+	clientCount   int64
 }
 
-// NewComparison returns a comparison of rules that have replayed no requests yet.
+// clientCounts has the counts of a ClientChange.
+type clientCounts struct{ requests, deniedBefore, newlyDenied, newlyAllowed int64 }
+
+// NewComparison returns a comparison of rules that have replayed no requests yet. From then on, the
+// rules count no denials and no admitted units by key.
 func NewComparison[T any](before, after *Rules[T]) *Comparison[T] {
+	numbers := make(keyNumbers)
+	before.shared, after.shared = numbers, numbers
 	return &Comparison[T]{
 		before:  before,
 		after:   after,
 		report:  ComparisonReport{NewlyDeniedBy: make(map[string]RuleShare), NewlyAllowedBy: make(map[string]RuleShare)},
-		clients: make(map[string]*ClientChange),
+		numbers: numbers,
 	}
 }
 
@@ -57,22 +66,22 @@ func (c *Comparison[T]) Add(ctx context.Context, at time.Time, in T, client []by
 	if err != nil {
 		return err
 	}
-	counts := c.clients[string(client)]
-	if counts == nil {
-		counts = &ClientChange{Client: string(client)}
-		c.clients[counts.Client] = counts
+	number := c.numbers.of(client)
+	c.clients = grown(c.clients, int(number)+1)
+	counts := &c.clients[number]
+	if counts.requests++; counts.requests == 1 {
+		c.clientCount++
 	}
-	counts.Requests++
 	if !before.Allowed {
-		counts.DeniedBefore++
+		counts.deniedBefore++
 	}
 	switch {
 	case before.Allowed && !after.Allowed:
-		counts.NewlyDenied++
+		counts.newlyDenied++
 		c.report.NewlyDenied++
 		addShares(c.report.NewlyDeniedBy, after.Results)
 	case !before.Allowed && after.Allowed:
-		counts.NewlyAllowed++
+		counts.newlyAllowed++
 		c.report.NewlyAllowed++
 		addShares(c.report.NewlyAllowedBy, before.Results)
 	}
@@ -98,13 +107,13 @@ func addShares(shares map[string]RuleShare, results []compose.RuleResult) {
 
 // Keys returns how many clients, and keys of the rules on both sides, were seen. Memory grows with it.
 func (c *Comparison[T]) Keys() int64 {
-	return c.before.keys + c.after.keys + int64(len(c.clients))
+	return c.before.keys + c.after.keys + c.clientCount
 }
 
 // ComparisonReport has the counts of a comparison. Its members with a name are what the command
 // prints as JSON.
 type ComparisonReport struct {
-	Before, After    RulesReport          `json:"-"` // without lists of keys
+	Before, After    RulesReport          `json:"-"` // without lists of keys; KeysDenied and Admitted of rules are 0
 	NewlyDeniedBy    map[string]RuleShare `json:"-"` // by the names of the new rules; rules without a share are left out
 	NewlyAllowedBy   map[string]RuleShare `json:"-"` // by the names of the old rules
 	NewlyDenied      int64                `json:"newly_denied"`
@@ -126,7 +135,7 @@ type ClientCounts struct {
 func (c *Comparison[T]) Report(top int) ComparisonReport {
 	report := c.report
 	report.Before, report.After = c.before.Report(0), c.after.Report(0)
-	report.Clients.All = int64(len(c.clients))
+	report.Clients.All = c.clientCount
 	report.Clients.NewlyDenied, report.MostNewlyDenied = c.most(top, func(c *ClientChange) int64 { return c.NewlyDenied })
 	report.Clients.NewlyAllowed, report.MostNewlyAllowed = c.most(top, func(c *ClientChange) int64 { return c.NewlyAllowed })
 	return report
@@ -134,18 +143,19 @@ func (c *Comparison[T]) Report(top int) ComparisonReport {
 
 // most returns the number of clients whose count is not 0, and those with the largest counts.
 func (c *Comparison[T]) most(top int, count func(*ClientChange) int64) (clients int64, most []ClientChange) {
-	most = []ClientChange{} // nil would be null in JSON
-	var all []*ClientChange
-	for _, client := range c.clients {
-		if count(client) > 0 {
-			all = append(all, client)
+	all := []ClientChange{}
+	for client, number := range c.numbers {
+		if int(number) >= len(c.clients) {
+			continue // the key of a rule
+		}
+		n := &c.clients[number]
+		change := ClientChange{client, n.requests, n.deniedBefore, n.newlyDenied, n.newlyAllowed}
+		if count(&change) > 0 {
+			all = append(all, change)
 		}
 	}
-	slices.SortFunc(all, func(a, b *ClientChange) int {
-		return cmp.Or(cmp.Compare(count(b), count(a)), strings.Compare(a.Client, b.Client))
+	slices.SortFunc(all, func(a, b ClientChange) int {
+		return cmp.Or(cmp.Compare(count(&b), count(&a)), strings.Compare(a.Client, b.Client))
 	})
-	for _, client := range all[:min(len(all), top)] {
-		most = append(most, *client)
-	}
-	return int64(len(all)), most
+	return int64(len(all)), slices.Clone(all[:min(len(all), top)])
 }

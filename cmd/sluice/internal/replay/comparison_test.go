@@ -138,8 +138,13 @@ func TestComparisonAgreesWithTwoReplays(t *testing.T) {
 		got[1] += client.NewlyAllowed
 	}
 	require.Equal(t, want, got, "no client is missing")
-	require.Equal(t, alone[0].Report(0), r.Before)
-	require.Equal(t, alone[1].Report(0), r.After)
+	for i, got := range []replay.RulesReport{r.Before, r.After} {
+		want := alone[i].Report(0)
+		for j := range want.Rules { // a comparison does not count these
+			want.Rules[j].KeysDenied, want.Rules[j].Admitted = 0, 0
+		}
+		require.Equal(t, want, got)
+	}
 }
 
 func TestComparisonRefusesTimeThatStepsBack(t *testing.T) {

@@ -99,12 +99,11 @@ func (c *column) step(id int32, at time.Time) (allowed bool, err error) {
 
 // note counts a decision for one key.
 func (c *column) note(cell *cell, at time.Time, result *algo.Result) {
+	c.Counts.count(result)
 	if !result.Allowed {
 		cell.denied++
-		c.Deny(result.RetryAfter)
 		return
 	}
-	c.Allowed++
 	if result.Paid == 0 { // another rule denied the request
 		return
 	}

@@ -44,6 +44,15 @@ type Counts struct {
 	Never       int64         `json:"-"` // denials that no wait ends
 }
 
+// count counts a decision.
+func (c *Counts) count(result *algo.Result) {
+	if result.Allowed {
+		c.Allowed++
+	} else {
+		c.Deny(result.RetryAfter)
+	}
+}
+
 // Deny counts a denial with that RetryAfter.
 func (c *Counts) Deny(wait time.Duration) {
 	c.Denied++

@@ -15,11 +15,14 @@ import (
 // compose.Limiter whose clock is the time of the requests. Only one goroutine may use it.
 type Rules[T any] struct {
 	limiter  *compose.Limiter[T]
+	store    *memory.Store
 	rules    []ruleColumn
 	together Counts // of whole decisions
 	timeline Timeline
 	at       time.Time
-	keys     int64 // of all rules
+	requests int64
+	keys     int64      // of all rules
+	shared   keyNumbers // of a comparison: keys are counted only; else nil
 }
 
 // ruleColumn has one rule and its counts.
@@ -27,23 +30,32 @@ type ruleColumn struct {
 	column
 	outcome RuleOutcome      // without the Outcome of column
 	ids     map[string]int32 // numbers keys in the order of their first requests
+	counted numberSet        // in place of ids and cells, if the numbers of keys are shared
 }
 
 // NewRules returns a replay of rules. policies has the policy of each rule, because a rule with
 // PolicyFor does not show it.
 func NewRules[T any](rules []compose.Rule[T], policies []algo.Policy) (*Rules[T], error) {
 	r := &Rules[T]{timeline: newTimeline(len(rules) + 1)}
-	store := &memory.Store{MaxKeys: math.MaxInt}
-	limiter, err := compose.Options[T]{Clock: func() time.Time { return r.at }}.New(store, rules...)
+	clock := func() time.Time { return r.at }
+	r.store = &memory.Store{MaxKeys: math.MaxInt, Clock: clock}
+	limiter, err := compose.Options[T]{Clock: clock}.New(r.store, rules...)
 	if err != nil {
 		return nil, err
 	}
 	r.limiter = limiter
 	for i, rule := range rules {
-		r.rules = append(r.rules, ruleColumn{newColumn(policies[i]), RuleOutcome{Rule: rule.Name, Shadow: rule.Shadow}, make(map[string]int32)})
+		r.rules = append(r.rules, ruleColumn{
+			column:  newColumn(policies[i]),
+			outcome: RuleOutcome{Rule: rule.Name, Shadow: rule.Shadow},
+			ids:     make(map[string]int32),
+		})
 	}
 	return r, nil
 }
+
+// sweepInterval is the number of requests between the removals of expired states.
+const sweepInterval = 4096
 
 // Add replays one request and returns the decision. It returns an error if the time is before the
 // previous request's.
@@ -52,6 +64,11 @@ func (r *Rules[T]) Add(ctx context.Context, at time.Time, in T) (compose.Decisio
 		return compose.Decision{}, err
 	}
 	r.at = at
+	if r.requests++; r.requests%sweepInterval == 0 {
+		if _, err := r.store.Purge(ctx, math.MaxInt); err != nil {
+			return compose.Decision{}, err
+		}
+	}
 	d, err := r.limiter.Allow(ctx, in)
 	if err != nil {
 		return d, err
@@ -63,7 +80,7 @@ func (r *Rules[T]) Add(ctx context.Context, at time.Time, in T) (compose.Decisio
 		for r.rules[i].outcome.Rule != result.Rule {
 			i++
 		}
-		if isNew := r.rules[i].note(at, result); isNew {
+		if isNew := r.rules[i].note(at, result, r.shared); isNew {
 			r.keys++
 		}
 		r.timeline.count(i, result.Allowed)
@@ -99,13 +116,23 @@ func denier(results []compose.RuleResult) (name string) {
 	return name
 }
 
-// note counts a decision of the rule, and reports whether its key is new.
-func (c *ruleColumn) note(at time.Time, result *compose.RuleResult) (isNew bool) {
+// note counts a decision of the rule, and reports whether its key is new. If shared is not nil, it keeps
+// one bit for a key.
+func (c *ruleColumn) note(at time.Time, result *compose.RuleResult, shared keyNumbers) (isNew bool) {
 	c.outcome.Requests++
+	if shared != nil {
+		c.Counts.count(&result.Result)
+		isNew = c.counted.add(shared.of([]byte(result.Key)))
+		if isNew {
+			c.outcome.Keys++
+		}
+		return isNew
+	}
 	id, seen := c.ids[result.Key]
 	if !seen {
 		id = int32(len(c.ids))
 		c.ids[result.Key] = id
+		c.outcome.Keys++
 		c.cells = append(c.cells, cell{})
 	}
 	c.column.note(&c.cells[id], at, &result.Result)
@@ -138,7 +165,7 @@ func (r *Rules[T]) Report(top int) RulesReport {
 	for i := range r.rules {
 		c := &r.rules[i]
 		o := c.outcome
-		o.Keys, o.Outcome = int64(len(c.ids)), c.column.outcome(c.ids, top)
+		o.Outcome = c.column.outcome(c.ids, top)
 		report.Rules = append(report.Rules, o)
 	}
 	return report
