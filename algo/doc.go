@@ -18,8 +18,9 @@
 // # Units and time
 //
 // A request costs a whole number of units. Packages sluice and compose name a request a call. An
-// instant is a whole number of nanoseconds since the Unix epoch, from 0 (1970) to [MaxInstant]
-// (2116). [Instant] rounds times outside of this range to its nearest end. All arithmetic is
-// exact: it uses integers, with 128 bits if a product needs them. So nothing drifts, and
-// [Result.RetryAfter] is exact to the nanosecond.
+// instant is a whole number of microseconds since the Unix epoch, from 0 (1970) to [MaxInstant]
+// (2112). [Instant] rounds times down. It rounds times outside of this range to its nearest end. All durations
+// of a [Result] are whole microseconds, rounded up. All arithmetic is exact: it uses whole numbers below 2^53, which are
+// the same in Go, in Lua and in SQL. So nothing drifts, [Result.RetryAfter] is the very microsecond, and every
+// policy runs on every store.
 package algo

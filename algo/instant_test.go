@@ -5,6 +5,7 @@ package algo_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -14,14 +15,15 @@ import (
 )
 
 func TestInstantIsClampedToItsRange(t *testing.T) {
-	last := time.Unix(0, algo.MaxInstant)
+	last := time.UnixMicro(algo.MaxInstant)
 	for at, want := range map[time.Time]int64{
 		{}:                    0,
 		time.Unix(-1, 0):      0,
 		time.Unix(0, -1):      0,
 		time.Unix(0, 0):       0,
-		time.Unix(0, 1):       1,
-		time.Unix(1, 2):       1_000_000_002,
+		time.Unix(0, 999):     0,
+		time.Unix(0, 1000):    1,
+		time.Unix(1, 2999):    1_000_002,
 		last.Add(-1):          algo.MaxInstant - 1,
 		last:                  algo.MaxInstant,
 		last.Add(1):           algo.MaxInstant,
@@ -35,6 +37,17 @@ func TestInstantIsClampedToItsRange(t *testing.T) {
 }
 
 func ExampleInstant() {
-	fmt.Println(algo.Instant(time.Unix(1, 5)), algo.Instant(time.Time{}))
-	// Output: 1000000005 0
+	fmt.Println(algo.Instant(time.Unix(1, 5000)), algo.Instant(time.Time{}))
+	// Output: 1000005 0
+}
+
+func TestMicrosecondsIsTheLargestDifferenceOfInstants(t *testing.T) {
+	for d := time.Duration(1); d < 3100; d++ {
+		most := int64(0)
+		for from := range int64(1000) {
+			most = max(most, algo.Instant(time.Unix(0, from+int64(d)-1))-algo.Instant(time.Unix(0, from)))
+		}
+		require.Equal(t, most, algo.Microseconds(d), d)
+	}
+	require.Equal(t, int64(math.MaxInt64/1000+1), algo.Microseconds(math.MaxInt64))
 }

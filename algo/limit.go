@@ -8,16 +8,17 @@ import (
 	"time"
 )
 
-// MaxCount is 2^62: the largest count of a limit, the largest burst, and the most units of a key
-// that can be in use after a charge. It is also the longest time, in nanoseconds, that gcra and
-// tokenbucket may need to refill a burst.
-const MaxCount = 1 << 62
+// MaxCount is 2^40: the largest count of a limit, and the largest burst. It is a terabyte for limits in bytes.
+const MaxCount = 1 << 40
+
+// MaxPeriod is the longest period of a limit: 2^51-1 microseconds, which is 71 years.
+const MaxPeriod = (1<<51 - 1) * time.Microsecond
 
 // Limit is a sustained rate: Count units every Period. The zero Limit is not valid. The field
 // Limit of a [Result] is not a rate, but a capacity.
 type Limit struct {
 	Count  int64         // units, from 1 to MaxCount
-	Period time.Duration // from 1ns to the longest time.Duration, which is 292 years
+	Period time.Duration // from 1us to MaxPeriod, in whole microseconds
 }
 
 // Per returns the limit of count units every period. It does not validate it.
@@ -31,11 +32,20 @@ func (l Limit) Validate() error {
 	case l.Count < 1:
 		return fmt.Errorf("algo: Limit.Count must be at least 1, got %d", l.Count)
 	case l.Count > MaxCount:
-		return fmt.Errorf("algo: Limit.Count must be at most 2^62, got %d", l.Count)
-	case l.Period < 1:
-		return fmt.Errorf("algo: Limit.Period must be at least 1ns, got %v", l.Period)
+		return fmt.Errorf("algo: Limit.Count must be at most 2^40 (%d), got %d", MaxCount, l.Count)
+	case l.Period < time.Microsecond:
+		return fmt.Errorf("algo: Limit.Period must be at least 1us, got %v", l.Period)
+	case l.Period > MaxPeriod:
+		return fmt.Errorf("algo: Limit.Period must be at most 26062d, which is 71 years, got %v", FormatDuration(l.Period))
+	case l.Period%time.Microsecond != 0:
+		return fmt.Errorf("algo: Limit.Period must be a whole number of microseconds, got %v; the nearest is %v", l.Period, l.Period.Round(time.Microsecond))
 	}
 	return nil
+}
+
+// IsValid reports whether Validate returns nil. It is faster.
+func (l Limit) IsValid() bool {
+	return uint64(l.Count-1) < MaxCount && uint64(l.Period-1) < uint64(MaxPeriod) && l.Period%time.Microsecond == 0
 }
 
 // String formats the limit for [ParseLimit]: "100/m", "5/250ms", "10/1m30s".
@@ -45,13 +55,13 @@ func (l Limit) String() string {
 
 // ParseLimit parses COUNT/PERIOD: "100/m", "10/s", "5/250ms", "1000/24h". PERIOD is one of
 //
-//   - a unit: ns, us, ms, s, m, h or d
+//   - a unit: us, ms, s, m, h or d
 //   - the long name of a unit: sec, second, min, minute, hour or day, or its plural
 //   - a whole number followed by d ("7d") or by a long name ("15min")
 //   - a duration that [time.ParseDuration] parses ("1m30s")
 //
-// Write 7d for a week. There are no months and years, because they differ in length: write 30d or
-// 365d. [Limit.String] always writes the short names.
+// PERIOD must be a whole number of microseconds. Write 7d for a week. There are no months and years, because they
+// differ in length: write 30d or 365d. [Limit.String] always writes the short names.
 func ParseLimit(s string) (Limit, error) {
 	fail := func(format string, args ...any) (Limit, error) {
 		return Limit{}, fmt.Errorf("algo: limit %q: %s", s, fmt.Sprintf(format, args...))
@@ -65,11 +75,11 @@ func ParseLimit(s string) (Limit, error) {
 	case err != nil && strings.TrimSpace(count) != count:
 		return fail("the count %q has white space beside it; write COUNT/PERIOD without spaces, for instance 100/m", count)
 	case err != nil:
-		return fail("the count %q is not a whole number from 1 to 2^62", count)
+		return fail("the count %q is not a whole number from 1 to 2^40 (1099511627776)", count)
 	case n < 1:
 		return fail("the count must be at least 1")
 	case n > MaxCount:
-		return fail("the count must be at most 2^62")
+		return fail("the count must be at most 2^40 (%d)", MaxCount)
 	}
 	p, err := parsePeriod(period)
 	if err != nil {
@@ -82,7 +92,7 @@ const day = 24 * time.Hour
 
 // units maps the names of units to the short ones.
 var units = map[string]string{
-	"ns": "ns", "us": "us", "µs": "us", "ms": "ms",
+	"us": "us", "µs": "us", "ms": "ms",
 	"s": "s", "sec": "s", "secs": "s", "second": "s", "seconds": "s",
 	"m": "m", "min": "m", "mins": "m", "minute": "m", "minutes": "m",
 	"h": "h", "hour": "h", "hours": "h",
@@ -126,15 +136,17 @@ func parsePeriod(s string) (time.Duration, error) {
 	}
 	d, err := parseDuration(short)
 	switch {
-	case err == nil && d >= 1:
-		return d, nil
 	case err != nil && isNumber(short): // time.ParseDuration accepts 0 without a unit, so isDuration is true for some
-	case err == nil || isDuration(short) && short[0] == '-':
-		return 0, fmt.Errorf("the period %q must be at least 1ns", s)
-	case isDuration(short):
-		return 0, fmt.Errorf("the period %q must be at most 2562047h or 106751d, which is 292 years", s)
+	case err == nil && d > MaxPeriod || err != nil && isDuration(short) && short[0] != '-':
+		return 0, fmt.Errorf("the period %q must be at most 26062d, which is 71 years", s)
+	case err == nil && d >= time.Microsecond && d%time.Microsecond != 0:
+		return 0, fmt.Errorf("the period %q must be a whole number of microseconds; the nearest is %v", s, d.Round(time.Microsecond))
+	case err == nil && d >= time.Microsecond:
+		return d, nil
+	case err == nil || isDuration(short):
+		return 0, fmt.Errorf("the period %q must be at least 1us", s)
 	}
-	return 0, fmt.Errorf("the period %q is neither a unit (ns, us, ms, s or sec, m or min, h or hour, d or day) nor a duration such as 250ms or 24h%s", s, periodHint(s))
+	return 0, fmt.Errorf("the period %q is neither a unit (us, ms, s or sec, m or min, h or hour, d or day) nor a duration such as 250ms or 24h%s", s, periodHint(s))
 }
 
 // parseDuration is time.ParseDuration, extended to days.

@@ -13,22 +13,21 @@ import (
 
 func TestParseLimitAndStringAreInverses(t *testing.T) {
 	for spec, want := range map[string]algo.Limit{
-		"100/m":                 algo.Per(100, time.Minute),
-		"10/s":                  algo.Per(10, time.Second),
-		"5/250ms":               algo.Per(5, 250*time.Millisecond),
-		"1000/d":                algo.Per(1000, 24*time.Hour),
-		"1/ns":                  algo.Per(1, 1),
-		"7/us":                  algo.Per(7, time.Microsecond),
-		"3/ms":                  algo.Per(3, time.Millisecond),
-		"2/h":                   algo.Per(2, time.Hour),
-		"1/1m30s":               algo.Per(1, 90*time.Second),
-		"1/36h":                 algo.Per(1, 36*time.Hour),
-		"1/7d":                  algo.Per(1, 7*24*time.Hour),
-		"1/106751d":             algo.Per(1, 106751*24*time.Hour),
-		"1/1h0m1s":              algo.Per(1, time.Hour+time.Second),
-		"1/20m":                 algo.Per(1, 20*time.Minute),
-		"1/1h10m":               algo.Per(1, 70*time.Minute),
-		"4611686018427387904/s": algo.Per(algo.MaxCount, time.Second),
+		"100/m":           algo.Per(100, time.Minute),
+		"10/s":            algo.Per(10, time.Second),
+		"5/250ms":         algo.Per(5, 250*time.Millisecond),
+		"1000/d":          algo.Per(1000, 24*time.Hour),
+		"7/us":            algo.Per(7, time.Microsecond),
+		"3/ms":            algo.Per(3, time.Millisecond),
+		"2/h":             algo.Per(2, time.Hour),
+		"1/1m30s":         algo.Per(1, 90*time.Second),
+		"1/36h":           algo.Per(1, 36*time.Hour),
+		"1/7d":            algo.Per(1, 7*24*time.Hour),
+		"1/26062d":        algo.Per(1, 26062*24*time.Hour),
+		"1/1h0m1s":        algo.Per(1, time.Hour+time.Second),
+		"1/20m":           algo.Per(1, 20*time.Minute),
+		"1/1h10m":         algo.Per(1, 70*time.Minute),
+		"1099511627776/s": algo.Per(algo.MaxCount, time.Second),
 	} {
 		got, err := algo.ParseLimit(spec)
 		require.NoError(t, err, spec)
@@ -73,16 +72,18 @@ func TestParseLimitErrorNamesTheFault(t *testing.T) {
 		"ten/s":                 "whole number",
 		"/s":                    "whole number",
 		"10/":                   "the period",
-		"10/0s":                 "at least 1ns",
-		"10/-1s":                "at least 1ns",
+		"10/0s":                 "at least 1us",
+		"10/1ns":                "at least 1us",
+		"10/1500ns":             "a whole number of microseconds; the nearest is 2µs",
+		"10/-1s":                "at least 1us",
 		"10/fortnight":          "the period",
-		"10/9999999999d":        "at most 2562047h or 106751d",
-		"10/106752d":            "at most 2562047h or 106751d",
-		"10/2562048h":           "at most 2562047h or 106751d",
-		"10/99999999999999999h": "at most 2562047h or 106751d",
-		"10/-9999999999d":       "at least 1ns",
-		"10/-1d":                "at least 1ns",
-		"10/0d":                 "at least 1ns",
+		"10/9999999999d":        "at most 26062d",
+		"10/26063d":             "at most 26062d",
+		"10/625500h":            "at most 26062d",
+		"10/99999999999999999h": "at most 26062d",
+		"10/-9999999999d":       "at least 1us",
+		"10/-1d":                "at least 1us",
+		"10/0d":                 "at least 1us",
 		"10/-":                  "neither a unit",
 		"10/1h5":                "neither a unit",
 		"10/1.5d":               "neither a unit",
@@ -92,10 +93,10 @@ func TestParseLimitErrorNamesTheFault(t *testing.T) {
 		"10/Min":                "neither a unit",
 		"10/1h5min":             "neither a unit",
 		"10/-5min":              "\"-5min\" is neither a unit",
-		"10/0min":               "\"0min\" must be at least 1ns",
-		"10/9999999999days":     "at most 2562047h or 106751d",
-		"4611686018427387905/s": "2^62",
-		"9223372036854775808/s": "2^62",
+		"10/0min":               "\"0min\" must be at least 1us",
+		"10/9999999999days":     "at most 26062d",
+		"1099511627777/s":       "2^40",
+		"9223372036854775808/s": "2^40",
 	} {
 		_, err := algo.ParseLimit(spec)
 		require.ErrorContains(t, err, fault, spec)
@@ -125,7 +126,7 @@ func TestErrorOfAnUnknownPeriodSaysWhatToWrite(t *testing.T) {
 		"hourly": "write h", "daily": "write d", "hr": "write h", "2hrs": "write 2h", "minutely": "write m",
 		"Min": "write m", "DAY": "write d", "15Min": "write 15m", "per minute": "write m",
 		"2 hours": "write 2h", " m": "write m", "1.5d": "write 36h", "1d12h": "write 36h", "1h30min": "write 1h30m", "1.5 hours": "write 1h30m",
-		"250millis": "write 250ms", "millisecond": "write ms", "usec": "write us", "nanoseconds": "write ns", "7days 24h": "write 8d",
+		"250millis": "write 250ms", "millisecond": "write ms", "usec": "write us", "7days 24h": "write 8d",
 	} {
 		_, err := algo.ParseLimit("100/" + period)
 		require.Error(t, err, period)
@@ -145,7 +146,7 @@ func TestErrorOfAnUnknownPeriodSaysWhatToWrite(t *testing.T) {
 }
 
 func TestValidateRefusesOutOfRange(t *testing.T) {
-	for _, l := range []algo.Limit{{}, {Count: 1}, {Period: 1}, {Count: -1, Period: 1}, {Count: 1, Period: -1}, {Count: algo.MaxCount + 1, Period: 1}} {
+	for _, l := range []algo.Limit{{}, {Count: 1}, {Period: time.Second}, {Count: -1, Period: time.Second}, {Count: 1, Period: -1}, {Count: algo.MaxCount + 1, Period: time.Second}, {Count: 1, Period: 1}, {Count: 1, Period: time.Millisecond + 1}, {Count: 1, Period: algo.MaxPeriod + time.Microsecond}} {
 		require.Error(t, l.Validate(), l)
 	}
 }
@@ -172,7 +173,7 @@ func ExampleParseLimit() {
 	// Output:
 	// 100/m <nil>
 	// 100 1m0s
-	// algo: limit "100/moon": the period "moon" is neither a unit (ns, us, ms, s or sec, m or min, h or hour, d or day) nor a duration such as 250ms or 24h
+	// algo: limit "100/moon": the period "moon" is neither a unit (us, ms, s or sec, m or min, h or hour, d or day) nor a duration such as 250ms or 24h
 }
 
 func ExampleLimit_Validate() {

@@ -11,7 +11,6 @@ import (
 // refusedUnits has the length of units that ParseLimit refuses. It gives them a hint instead. A
 // plural and an adverb, such as weekly, have the same length.
 var refusedUnits = map[string]time.Duration{
-	"nano": 1, "nsec": 1, "nanosec": 1, "nanosecond": 1,
 	"micro": time.Microsecond, "usec": time.Microsecond, "microsec": time.Microsecond, "microsecond": time.Microsecond,
 	"milli": time.Millisecond, "msec": time.Millisecond, "millisec": time.Millisecond, "millisecond": time.Millisecond,
 	"hr": time.Hour, "daily": day,
@@ -30,7 +29,7 @@ func periodHint(s string) string {
 		return "; the unit is missing: write it after the number, such as " + strings.Trim(s, "+-") + "s"
 	}
 	total, longest, ok := meaning(s)
-	if !ok || total < 1 {
+	if !ok || total < time.Microsecond || total > MaxPeriod || total%time.Microsecond != 0 {
 		return ""
 	}
 	name, isCalendar := calendarUnits[longest]

@@ -67,14 +67,20 @@ type Policy interface {
 	String() string
 }
 
-// MaxInstant is the last instant that the algorithms distinguish, in nanoseconds
-// since the Unix epoch: 2^62-1, in February 2116.
-const MaxInstant = 1<<62 - 1
+// MaxInstant is the last instant that the algorithms distinguish, in microseconds since the Unix epoch: 2^52-1, in
+// September 2112.
+const MaxInstant = 1<<52 - 1
 
-// Instant returns t in whole nanoseconds since the Unix epoch. It returns 0 for times before 1970,
-// and MaxInstant for times after MaxInstant.
+// Instant returns t in whole microseconds since the Unix epoch, rounded down. It returns 0 for times before 1970, and
+// MaxInstant for times after MaxInstant.
 func Instant(t time.Time) int64 {
-	const maxSec = MaxInstant / 1_000_000_000
+	const maxSec = MaxInstant / 1_000_000
 	sec := min(max(t.Unix(), -1), maxSec+1)
-	return min(max(sec*1e9+int64(t.Nanosecond()), 0), MaxInstant)
+	return min(max(sec*1e6+int64(t.Nanosecond())/1e3, 0), MaxInstant)
+}
+
+// Microseconds returns the number of microseconds that the instants of an interval can span at most: two times that are
+// less than d apart differ by up to ceil((d-1)/1us) microseconds after they are rounded down. d must be at least 1.
+func Microseconds(d time.Duration) int64 {
+	return int64((d-1)/time.Microsecond) + min(1, int64((d-1)%time.Microsecond))
 }

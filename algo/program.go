@@ -8,8 +8,7 @@ import _ "embed"
 // compare the programs with them.
 type Portable interface {
 	Policy
-	// Program returns the program. ok is false if a program cannot compute with the policy's
-	// options. The policy then runs in Go.
+	// Program returns the program. ok is false if the policy has none. The policy then runs in Go.
 	Program() (p Program, ok bool)
 }
 
@@ -25,14 +24,14 @@ type Portable interface {
 // Lua is a chunk of Lua 5.1 that uses the library struct of Redis. It is run after
 // [LuaPrelude] and returns a function:
 //
-//	function(op, state, hi, lo, cost, times, args) ... return count, next, ttl end
+//	function(op, state, now, cost, times, args) ... return count, next, ttl end
 //
 // The parameters are:
 //
 //   - op is "allow", "refund" or "charge".
 //   - state is the encoded state, empty for a new key.
-//   - hi and lo are the upper and lower 32 bits of the time, as [Instant] returns it.
-//   - cost is at least 1 and below 2^53.
+//   - now is the time in microseconds, as [Instant] returns it.
+//   - cost is from 1 to [MaxLevel]. A higher cost is passed as MaxLevel, because it means the same.
 //   - times is how many requests of that cost are decided, one after the other at that time.
 //     It is 1 for a refund and a charge.
 //   - args are Args.
@@ -41,30 +40,29 @@ type Portable interface {
 //
 //   - count is how many of the requests are allowed, from 0 to times. These are always the
 //     first requests. For a refund and a charge, count is 1.
-//     It is DAMAGED (-1) if the policy's Step returns an error for state. It is DECLINED (-2) if a
-//     number is too large for the program; the request is then decided in Go. LuaPrelude defines
-//     both names.
+//     It is DAMAGED (-1) if the policy's Step returns an error for state. It is DECLINED (-2) if the
+//     state was written under another limit and the program cannot convert it; the request is then decided in Go.
+//     LuaPrelude defines both names.
 //   - next is the state after all requests. If nothing changed, it equals state. Otherwise it is empty if
 //     the key is like a new key.
-//   - ttl is Result.ResetAfter of the last allowed request, in nanoseconds; nil means 0. A ttl
-//     below 2^53 is exact. For a longer one, the program may return any number of at least
-//     2^53. If count is 0, ttl has no meaning.
+//   - ttl is Result.ResetAfter of the last allowed request, in microseconds; nil means 0. If count is 0, ttl has no
+//     meaning.
 //
 // # SQL
 //
 // SQL is the body of an immutable function in PL/pgSQL of PostgreSQL 12 or later, from DECLARE or
 // BEGIN to END:
 //
-//	function(op int, state bytea, at bigint, cost bigint, times bigint, args bigint[]) returns bytea
+//	function(op int, state bytea, now bigint, cost bigint, times bigint, args bigint[]) returns bytea
 //
-// op is 0 for "allow", 1 for "refund" and 2 for "charge". state is not null. at is the
+// op is 0 for "allow", 1 for "refund" and 2 for "charge". state is not null. now is the
 // time, as [Instant] returns it. The other parameters are those of Lua. The results are
 // those of Lua too, but returned as one value:
 //
 //	int8send(count) || int8send(ttl) || next
 //
 // If ttl is 0 and next is empty, the function may return int8send(count) alone. The function must
-// not fail: it returns DECLINED before a number overflows.
+// not fail.
 type Program struct {
 	Name string  // identifies Lua and SQL: if two programs differ in these, their names must differ
 	Lua  string  // the code in Lua; empty if there are Parts
@@ -75,9 +73,6 @@ type Program struct {
 	// allow it. compose.Stack documents the encoding of its state.
 	Parts []Program
 }
-
-// MaxExact is 2^53. The code of a [Program] in Lua computes exactly with numbers below it.
-const MaxExact = 1 << 53
 
 //go:embed prelude.lua
 var luaPrelude string

@@ -6,11 +6,12 @@ import (
 )
 
 // Never is the RetryAfter of a request that will never be allowed: its cost exceeds the
-// capacity, the wait exceeds the longest time.Duration (2^63-1 ns), or the options are not valid.
+// capacity, or the options are not valid.
 const Never time.Duration = math.MaxInt64
 
 // Result is the result of one decision. Every field has a meaning whether the request
-// is allowed or denied. All fields are computed under the current options, and always
+// is allowed or denied. All fields are computed under the current options. Durations are whole
+// microseconds, rounded up. Always
 //
 //	Available + Refilled - Paid == Remaining
 //

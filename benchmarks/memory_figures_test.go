@@ -92,8 +92,8 @@ func stepArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 		benchmark func(*testing.B)
 		goal      float64
 	}{
-		{"gcra.Step", BenchmarkStepGCRA, 0.5},
-		{"tokenbucket.Step", BenchmarkStepTokenBucket, 0.5},
+		{"gcra.Step", BenchmarkStepGCRA, 0.3},
+		{"tokenbucket.Step", BenchmarkStepTokenBucket, 0.3},
 		{"fixedwindow.Step", BenchmarkStepFixedWindow, 0.5},
 		{"movingwindow.Step, two counters", BenchmarkStepMovingWindow1, 1},
 		{"movingwindow.Step, 12 slots", BenchmarkStepMovingWindow12, 2},

@@ -168,11 +168,11 @@ func TestAllStoresDecideAlike(t *testing.T) {
 
 // specs have usual, tiny and huge options.
 var specs = []string{
-	"gcra 5/s", "gcra 100/m burst=7", "gcra 1/s", "gcra 1/876000h", "gcra 1000000000/s", "gcra 9007199254740993/h", "gcra 7/3ns", "gcra 3000/h burst=1000007",
-	"tokenbucket 5/s", "tokenbucket 10/m refill=interval", "tokenbucket 1/s burst=3", "tokenbucket 4611686018427387904/876000h", "tokenbucket 7/ms burst=1",
-	"fixedwindow 5/s", "fixedwindow 20/m align=clock", "fixedwindow 3/h align=clock offset=7m", "fixedwindow 9007199254740991/24h", "fixedwindow 1/ns",
+	"gcra 5/s", "gcra 100/m burst=7", "gcra 1/s", "gcra 1/613200h", "gcra 1000000000/s", "gcra 1099511627776/h", "gcra 7/3us", "gcra 3000/h burst=1000007",
+	"tokenbucket 5/s", "tokenbucket 10/m refill=interval", "tokenbucket 1/s burst=3", "tokenbucket 7/613200h", "tokenbucket 7/ms burst=1",
+	"fixedwindow 5/s", "fixedwindow 20/m align=clock", "fixedwindow 3/h align=clock offset=7m", "fixedwindow 1099511627776/24h", "fixedwindow 1/us",
 	"movingwindow 6/s", "movingwindow 12/m slots=4", "movingwindow 5/s slots=5 trailing=whole", "movingwindow 1000000000000/h slots=60",
-	"all(gcra 5/s; gcra 20/m)", "all(fixedwindow 4/s; tokenbucket 9/m; movingwindow 30/h slots=3)", "all(gcra 2/s; gcra 1000000007/876000h)",
+	"all(gcra 5/s; gcra 20/m)", "all(fixedwindow 4/s; tokenbucket 9/m; movingwindow 30/h slots=3)", "all(gcra 2/s; gcra 3/613200h)",
 }
 
 func (c *differential) randomRules() (rules []compose.Rule[call]) {

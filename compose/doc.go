@@ -26,7 +26,7 @@
 //
 // The Bound method of a policy returns the most units that it admits for one key in any interval of
 // a given length. The bound is often above the limit, because a burst is added to the rate, or
-// because the interval covers parts of two windows. For example, gcra 1000/h admits up to 1999
+// because the interval covers parts of two windows. For example, gcra 1000/h admits up to 2000
 // units in an hour. The command sluice check prints these numbers for each rule of a configuration
 // file, and docs/policies.md compares the algorithms.
 //
@@ -81,12 +81,11 @@
 // # Policies that run in Go
 //
 // PostgreSQL and Redis run a policy as a program (see [algo.Portable]). A policy without a program
-// runs in Go, and a decision takes two round trips or more, as on other stores. A policy has no
-// program if its period is very long or its numbers are very large. The documentation of its method
-// Program has the exact conditions. A Stack has none if one of its parts has none, and your own
+// runs in Go, and a decision takes two round trips or more, as on other stores. All policies of the four
+// algorithms have a program. A Stack has none if one of its parts has none, and your own
 // policy has none if it does not implement algo.Portable. On PostgreSQL the program of your own
-// policy must also be in postgres.Options.Programs. A call with a cost of 2^53 or more also runs in
-// Go, and so does a call on a state with such large numbers.
+// policy must also be in postgres.Options.Programs. A call also runs in Go on the state of a movingwindow that was
+// written under slots of another length.
 //
 // The server returns the states that it found. The limiter decides again in Go on these states, and
 // compares how many charges and refunds the server and Go have made. If the numbers differ, the

@@ -80,21 +80,20 @@ func ExampleStack_Bound() {
 		fmt.Println(interval, stack.Bound(interval))
 	}
 	// Output:
-	// 1s 19
-	// 10s 109
-	// 1m0s 199
+	// 1s 20
+	// 10s 110
+	// 1m0s 200
 }
 
-// Program reports whether a server can run the stack. It cannot if a part has no program, here
-// because the period is too long.
+// Program returns the programs of the parts, which a server runs.
 func ExampleStack_Program() {
-	for _, spec := range []string{"all(gcra 10/s; gcra 1000/d)", "all(gcra 10/s; gcra 1000/1000d)"} {
+	for _, spec := range []string{"all(gcra 10/s; gcra 1000/d)", "all(gcra 10/s; fixedwindow 1000000/365d)"} {
 		program, ok := mustPolicy(spec).(*compose.Stack).Program()
 		fmt.Println(spec, ok, len(program.Parts))
 	}
 	// Output:
 	// all(gcra 10/s; gcra 1000/d) true 2
-	// all(gcra 10/s; gcra 1000/1000d) false 0
+	// all(gcra 10/s; fixedwindow 1000000/365d) true 2
 }
 
 func ExampleParsePolicy() {

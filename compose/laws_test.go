@@ -30,7 +30,7 @@ var stacks = []string{
 func over(stack string, l algo.Limit) (algo.Policy, error) {
 	times := func(n int64) string {
 		count := min(l.Count, algo.MaxCount/n-1)*n + n/2
-		period := min(l.Period, algo.MaxCount/time.Duration(n)) * time.Duration(n)
+		period := min(l.Period, (algo.MaxPeriod/time.Duration(n)).Truncate(time.Microsecond)) * time.Duration(n)
 		return algo.Per(count, period).String()
 	}
 	return compose.ParsePolicy(strings.NewReplacer("2L", times(2), "9L", times(9), "L", times(1)).Replace(stack))

@@ -74,7 +74,7 @@ func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 	var cell memstore.Cell
 	cell.Lock(at, l.recordName(r.Key))
 	var buffer [maxStateLen]byte
-	next, ok, err := stepInto(r.Policy, buffer[:0], cell.State(), min(at, algo.MaxInstant), r.Cost, &r.Result)
+	next, ok, err := stepInto(r.Policy, buffer[:0], cell.State(), min(at/1000, algo.MaxInstant), r.Cost, &r.Result)
 	if ok {
 		if err != nil {
 			err = r.fail(err)
@@ -95,7 +95,7 @@ func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 }
 
 // maxStateLen is the length of the longest state of the policies in stepInto, in bytes.
-const maxStateLen = 35
+const maxStateLen = 25
 
 // stepInto calls Apply of the policies that have it. ok is false for other policies. A
 // type switch is needed because arguments of a call through an interface escape to the heap.

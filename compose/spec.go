@@ -141,7 +141,7 @@ type option struct {
 }
 
 var options = map[string]option{
-	"burst": {values: "a whole number of units from 1 to 2^62", set: func(s *settings, v string) bool {
+	"burst": {values: "a whole number of units from 1 to 2^40", set: func(s *settings, v string) bool {
 		return count(&s.burst, v, algo.MaxCount)
 	}},
 	"refill": {values: "continuous or interval", set: func(s *settings, v string) bool {

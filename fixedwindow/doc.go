@@ -6,14 +6,15 @@
 // # Promise
 //
 // A window admits at most Count units. A short interval can include the end of one window
-// and the start of the next, so with AlignClock an interval of 2ns can have 2*Count units. In any x
-// consecutive nanoseconds the package admits at most
+// and the start of the next, so with AlignClock an interval of 2ns can have 2*Count units.
+// Times are rounded down to microseconds, so the instants of any x consecutive nanoseconds differ by up to
+// m = ceil((x-1)/1000) microseconds. In x nanoseconds the package admits at most
 //
-//	Count * (1 + ceil((x-1) / Period))
+//	Count * (1 + ceil(m / Period))
 //
-// units ([Policy.Bound]). For example, a limit of 100/m admits at most 200 in any minute.
+// units, with Period in microseconds ([Policy.Bound]). For example, a limit of 100/m admits at most 200 in any minute.
 //
-// With AlignFirst it admits one unit less, 199 in any minute, unless x-1 is a multiple of Period.
+// With AlignFirst it admits one unit less unless m is a multiple of Period: 199 in any interval of 30s.
 // Policy.Bound subtracts this unit, too. In the worst case, the interval starts inside a window. The
 // request that opened this window came before the interval and took at least one unit.
 //
@@ -61,12 +62,11 @@
 //
 // # State encoding
 //
-// Version 1 takes 11 bytes, and one more for every seven bits of Used after the first
-// seven:
+// Version 1 takes 17 bytes:
 //
 //	'f' 1
-//	8 bytes, big endian: Start, in ns since the Unix epoch, at most 2^62-1
-//	uvarint: Used, from 1 to 2^62
+//	7 bytes: Start, in microseconds since the Unix epoch, at most 2^52-1
+//	8 bytes: Used, from 1 to 2^52-1
 //
-// The state of a key that is new or has no units in use is empty bytes.
+// All numbers are big endian. The state of a key that is new or has no units in use is empty bytes.
 package fixedwindow

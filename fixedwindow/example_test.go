@@ -83,8 +83,8 @@ func ExamplePolicy_Bound() {
 	// Output:
 	// in one instant: 5
 	// in two: 9
-	// in an hour: 9
-	// in a day: 124
+	// in an hour: 10
+	// in a day: 125
 }
 
 func ExampleNew() {
@@ -101,7 +101,7 @@ func ExampleNew() {
 	fmt.Println(err)
 	// Output:
 	// fixedwindow 1000/d align=clock offset=-2h
-	// 992 left, 11 bytes of state, reset in 10h0m0s
+	// 992 left, 17 bytes of state, reset in 10h0m0s
 	// fixedwindow: Offset is for AlignClock; with AlignFirst it must be 0, got 1m
 }
 

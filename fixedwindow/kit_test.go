@@ -25,11 +25,11 @@ func anyOptions(random sample.Source) fixedwindow.Options {
 	if o.Align == fixedwindow.AlignClock {
 		switch random.IntN(4) {
 		case 0:
-			o.Offset = time.Duration(random.Int64N(25) - 12)
+			o.Offset = time.Duration(random.Int64N(25)-12) * time.Microsecond
 		case 1:
-			o.Offset = time.Duration(random.UpTo(math.MaxInt64))
+			o.Offset = time.Duration(random.UpTo(math.MaxInt64)).Truncate(time.Microsecond)
 		case 2:
-			o.Offset = -time.Duration(random.UpTo(math.MaxInt64)) - time.Duration(random.Int64N(2))
+			o.Offset = -time.Duration(random.UpTo(math.MaxInt64)).Truncate(time.Microsecond)
 		}
 	}
 	return o

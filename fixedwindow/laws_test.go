@@ -13,7 +13,7 @@ func TestLaws(t *testing.T) {
 	for _, o := range []fixedwindow.Options{
 		{},
 		{Align: fixedwindow.AlignClock},
-		{Align: fixedwindow.AlignClock, Offset: 2},
+		{Align: fixedwindow.AlignClock, Offset: 2 * time.Microsecond},
 		{Align: fixedwindow.AlignClock, Offset: -7 * time.Minute},
 	} {
 		name := "fixedwindow align=" + o.Align.String() + " offset=" + o.Offset.String()

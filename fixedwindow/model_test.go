@@ -1,6 +1,7 @@
 package fixedwindow_test
 
 import (
+	"math"
 	"math/big"
 	"testing"
 	"time"
@@ -14,65 +15,56 @@ import (
 	"github.com/sluice-go/sluice/internal/sample"
 )
 
-// A model is the end of the window and the units paid in it. It uses exact numbers.
-type model struct {
-	o      fixedwindow.Options
-	opened *big.Int // the first payment
-	end    *big.Int
-	paid   *big.Int
-}
+// A model is the first payment of a window and the units paid in it. The zero model is a new key.
+type model struct{ opened, paid int64 }
 
-func newModel(o fixedwindow.Options) model {
-	return model{o, big.NewInt(0), big.NewInt(0), big.NewInt(0)}
-}
-
-// endOf returns the end of a window that is opened at t.
-func (m model) endOf(t *big.Int) *big.Int {
-	period := big.NewInt(int64(m.o.Limit.Period))
-	if m.o.Align == fixedwindow.AlignFirst {
-		return period.Add(period, t)
+// end returns the end of the window, in exact numbers.
+func (m model) end(o fixedwindow.Options) int64 {
+	period := o.Limit.Period.Microseconds()
+	if o.Align == fixedwindow.AlignFirst {
+		return m.opened + period
 	}
-	offset := big.NewInt(int64(m.o.Offset))
-	number := new(big.Int).Sub(t, offset)
-	number.Div(number, period).Add(number, big.NewInt(1))
-	return number.Mul(number, period).Add(number, offset)
+	offset := big.NewInt(o.Offset.Microseconds())
+	window := new(big.Int).Sub(big.NewInt(m.opened), offset)
+	window.Div(window, big.NewInt(period)).Add(window, big.NewInt(1)) // the number of the next window
+	return window.Mul(window, big.NewInt(period)).Add(window, offset).Int64()
 }
 
 // do makes one operation. If nothing is paid, nothing changes.
-func (m model) do(op algorithm.Op, at, cost int64) (next model, r algo.Result) {
-	now := big.NewInt(at)
-	limit := big.NewInt(m.o.Limit.Count)
-	r.Limit, r.Cost = m.o.Limit.Count, cost
+func (m model) do(op algorithm.Op, now, cost int64, o fixedwindow.Options) (next model, r algo.Result) {
+	wait := func(until int64) time.Duration { return time.Duration(until-now) * time.Microsecond }
 	next = m
-	if r.Fresh = m.paid.Sign() == 0 || now.Cmp(m.end) >= 0; r.Fresh {
-		next.opened, next.end, next.paid = now, m.endOf(now), big.NewInt(0)
+	r.Limit, r.Cost = o.Limit.Count, cost
+	if r.Fresh = m.paid == 0 || now >= m.end(o); r.Fresh {
+		next = model{opened: now}
 		r.Refilled = r.Limit
 	} else {
-		r.Available = new(big.Int).Sub(limit, m.paid).Int64()
-		r.Skew = algorithmtest.Wait(m.opened, at)
+		r.Available, r.Skew = r.Limit-m.paid, max(0, wait(m.opened))
 	}
-	r.Skew = max(r.Skew, 0)
-
-	available := new(big.Int).Sub(limit, next.paid)
-	fits := available.Cmp(big.NewInt(cost)) >= 0
+	fits := cost <= r.Limit-next.paid
 	r.Allowed = op == algorithm.Refund || op == algorithm.Charge || fits
 	switch {
 	case op == algorithm.Refund:
-		r.Paid = -min(cost, next.paid.Int64())
-	case op == algorithm.Charge || op == algorithm.Step && fits:
+		r.Paid = -min(cost, next.paid)
+	case op == algorithm.Charge:
+		r.Paid = min(cost, algo.MaxLevel-next.paid)
+	case op == algorithm.Step && fits:
 		r.Paid = cost
 	}
-	next.paid = new(big.Int).Add(next.paid, big.NewInt(r.Paid))
-	r.Remaining = new(big.Int).Sub(limit, next.paid).Int64()
+	next.paid += r.Paid
+	r.Remaining = r.Limit - next.paid
 	switch {
 	case r.Allowed:
 	case cost > r.Limit:
 		r.RetryAfter = algo.Never
 	default:
-		r.RetryAfter = algorithmtest.Wait(next.end, at)
+		r.RetryAfter = wait(next.end(o))
 	}
-	if next.paid.Sign() > 0 {
-		r.NextRefill, r.ResetAfter = algorithmtest.Wait(next.end, at), algorithmtest.Wait(next.end, at)
+	switch {
+	case next.paid > 0:
+		r.NextRefill, r.ResetAfter = wait(next.end(o)), wait(next.end(o))
+	default:
+		next = model{}
 	}
 	if r.Paid == 0 {
 		next = m
@@ -80,47 +72,28 @@ func (m model) do(op algorithm.Op, at, cost int64) (next model, r algo.Result) {
 	return next, r
 }
 
-// run compares random operations with the model.
-func run(t *testing.T, random sample.Source, o fixedwindow.Options, answer func(op algorithm.Op, at, cost int64) algo.Result) {
-	m := newModel(o)
-	now := random.UpTo(algo.MaxInstant)
-	for range 12 {
-		_, look := m.do(algorithm.Peek, now, 1)
-		left := look.Remaining
-		cost := random.Cost(look)
-		op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
-		if op == algorithm.Charge && (cost > algo.MaxCount || look.Limit-left > algo.MaxCount-cost) {
-			op = algorithm.Step
-		}
-		next, want := m.do(op, now, cost)
-		require.Equal(t, want, answer(op, now, cost), "%v on %+v: operation %d at %d, cost %d", o, m, op, now, cost)
-		m = next
-
-		now = random.Time(now, want, o.Limit.Period, true)
-	}
-}
-
+// The limit, the alignment and the offset may change at any time.
 func TestResultsEqualTheModel(t *testing.T) {
 	random := sample.New(2, 2)
-	for range algorithmtest.Rounds(5000) {
-		o := anyOptions(random)
+	for range algorithmtest.Rounds(10_000) {
+		o, now := anyOptions(random), random.UpTo(algo.MaxInstant)
 		var s fixedwindow.State
-		run(t, random, o, func(op algorithm.Op, at, cost int64) (r algo.Result) {
-			s, r = kit.CallBoth(t, s, op, time.Unix(0, at), kit.WithCost(o, cost))
-			return r
-		})
-	}
-}
-
-func TestWindowEndsByTheNewOptions(t *testing.T) {
-	random := sample.New(2, 3)
-	for range algorithmtest.Rounds(5000) {
-		first, then := anyOptions(random), anyOptions(random)
-		at := random.UpTo(algo.MaxInstant)
-		s, _ := kit.CallAt(fixedwindow.State{}, algorithm.Charge, at, first, 5)
-		end := newModel(then).endOf(big.NewInt(at))
-		r := fixedwindow.Peek(s, time.Unix(0, at), then)
-		require.Equal(t, then.Limit.Count-5, r.Remaining)
-		require.Equal(t, algorithmtest.Wait(end, at), r.ResetAfter, "%+v, then %+v, at %d", first, then, at)
+		var m model
+		for range 12 {
+			if random.IntN(8) == 0 {
+				o = anyOptions(random)
+			}
+			o.Cost = random.Cost(fixedwindow.Peek(s, time.UnixMicro(now), o))
+			if random.IntN(50) == 0 {
+				o.Cost = random.UpTo(math.MaxInt64)
+			}
+			op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
+			next, r := kit.CallBoth(t, s, op, time.UnixMicro(now), o)
+			want, expected := m.do(op, now, o.Cost, o)
+			require.Equal(t, expected, r, "%v of %d at %d under %+v on %+v", op, o.Cost, now, o, s)
+			require.Equal(t, fixedwindow.State{Start: want.opened, Used: want.paid}, next)
+			m, s = want, next
+			now = random.Time(now, r, o.Limit.Period, true)
+		}
 	}
 }

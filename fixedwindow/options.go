@@ -2,7 +2,6 @@ package fixedwindow
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -17,7 +16,7 @@ type Options struct {
 	Align Align
 	// Offset moves the windows of AlignClock: they start at the multiples of the period
 	// since the Unix epoch, plus Offset. It may be negative or longer than the period;
-	// only its remainder modulo the period matters. With AlignFirst it must be 0.
+	// only its remainder modulo the period matters. It must be a whole number of microseconds. With AlignFirst it must be 0.
 	Offset time.Duration
 	// Cost is how many units a request takes; 0 means 1. A negative Cost is not valid.
 	Cost int64
@@ -49,48 +48,24 @@ func (o Options) Validate() error {
 	case o.Align == AlignFirst && o.Offset != 0:
 		return fmt.Errorf("fixedwindow: Offset is for AlignClock; with AlignFirst it must be 0, got %v",
 			algo.FormatDuration(o.Offset))
+	case o.Offset%time.Microsecond != 0:
+		return fmt.Errorf("fixedwindow: Offset must be a whole number of microseconds, got %v; the nearest is %v", o.Offset, o.Offset.Round(time.Microsecond))
 	case o.Cost < 0:
 		return fmt.Errorf("fixedwindow: Cost is %d: %w", o.Cost, algo.ErrCost)
 	}
 	return nil
 }
 
-// valid reports whether the options are valid. It is faster than Validate.
-func (o *Options) valid() bool {
-	return o.Limit.Count >= 1 && o.Limit.Count <= algo.MaxCount && o.Limit.Period >= 1 && o.Cost >= 0 &&
-		(o.Align == AlignClock || o.Align == AlignFirst && o.Offset == 0)
-}
-
-// end returns the end of the window that is opened at start, at most math.MaxInt64.
-func (o *Options) end(start int64) int64 {
-	length := int64(o.Limit.Period)
+// arguments returns the numbers of the arithmetic. It is faster than Validate.
+func (o *Options) arguments() arguments {
+	isValid := o.Limit.IsValid() && o.Cost >= 0 && o.Offset%time.Microsecond == 0 && (o.Align == AlignClock || o.Align == AlignFirst && o.Offset == 0)
+	if !isValid {
+		return arguments{}
+	}
+	period := o.Limit.Period.Microseconds()
+	args := arguments{limit: o.Limit.Count, period: period, offset: -1}
 	if o.Align == AlignClock {
-		length = o.untilClockEdge(start)
+		args.offset = (o.Offset.Microseconds()%period + period) % period
 	}
-	if end := start + length; end > 0 {
-		return end
-	}
-	return math.MaxInt64
-}
-
-// untilClockEdge returns the time from t to the end of the clock's window that contains t.
-func (o *Options) untilClockEdge(t int64) int64 {
-	period, offset := int64(o.Limit.Period), o.offset()
-	rest := period - t%period
-	if rest > period-offset {
-		rest -= period
-	}
-	return rest + offset
-}
-
-// offset returns Offset modulo the period, from 0.
-func (o *Options) offset() int64 {
-	if o.Offset == 0 { // needs no division
-		return 0
-	}
-	offset := int64(o.Offset % o.Limit.Period)
-	if offset < 0 {
-		offset += int64(o.Limit.Period)
-	}
-	return offset
+	return args
 }

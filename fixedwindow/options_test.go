@@ -13,28 +13,31 @@ import (
 )
 
 func TestInvalidOptionsAreRefusedAndDeny(t *testing.T) {
+	second := algo.Per(1, time.Second)
 	kit.InvalidOptions(t, fixedwindow.State{Start: 5, Used: 1}, map[string]fixedwindow.Options{
-		"fixedwindow: algo: Limit.Count must be at least 1, got 0":                     {},
-		"fixedwindow: algo: Limit.Count must be at least 1, got -1":                    {Limit: algo.Per(-1, time.Second)},
-		"fixedwindow: algo: Limit.Count must be at most 2^62, got 9223372036854775807": {Limit: algo.Per(math.MaxInt64, time.Second)},
-		"fixedwindow: algo: Limit.Period must be at least 1ns, got 0s":                 {Limit: algo.Per(1, 0)},
-		"fixedwindow: algo: Limit.Period must be at least 1ns, got -1ns":               {Limit: algo.Per(1, -1)},
-		"fixedwindow: Align must be AlignFirst or AlignClock, got 2":                   {Limit: algo.Per(1, time.Second), Align: 2},
-		"fixedwindow: Align must be AlignFirst or AlignClock, got -1":                  {Limit: algo.Per(1, time.Second), Align: -1},
-		"fixedwindow: Offset is for AlignClock; with AlignFirst it must be 0, got 1m":  {Limit: algo.Per(1, time.Second), Offset: time.Minute},
-		"fixedwindow: Cost is -1": {Limit: algo.Per(1, time.Second), Cost: -1},
+		"fixedwindow: algo: Limit.Count must be at least 1, got 0":                                  {},
+		"fixedwindow: algo: Limit.Count must be at most 2^40 (1099511627776), got 1099511627777":    {Limit: algo.Per(algo.MaxCount+1, time.Second)},
+		"fixedwindow: algo: Limit.Period must be at least 1us, got 0s":                              {Limit: algo.Per(1, 0)},
+		"fixedwindow: algo: Limit.Period must be a whole number of microseconds, got 1.5µs":         {Limit: algo.Per(1, 1500)},
+		"fixedwindow: algo: Limit.Period must be at most 26062d, which is 71 years":                 {Limit: algo.Per(1, algo.MaxPeriod+time.Microsecond)},
+		"fixedwindow: Align must be AlignFirst or AlignClock, got 2":                                {Limit: second, Align: 2},
+		"fixedwindow: Align must be AlignFirst or AlignClock, got -1":                               {Limit: second, Align: -1},
+		"fixedwindow: Offset is for AlignClock; with AlignFirst it must be 0, got 1m":               {Limit: second, Offset: time.Minute},
+		"fixedwindow: Offset must be a whole number of microseconds, got 1.5µs; the nearest is 2µs": {Limit: second, Align: fixedwindow.AlignClock, Offset: 1500},
+		"fixedwindow: Cost is -1": {Limit: second, Cost: -1},
 	})
 	algorithmtest.ZeroPolicyDenies(t, fixedwindow.Policy{})
 }
 
 func TestExtremeOptionsAreValid(t *testing.T) {
+	const most = math.MaxInt64 / time.Microsecond * time.Microsecond
 	for _, o := range []fixedwindow.Options{
-		{Limit: algo.Per(1, 1)},
-		{Limit: algo.Per(1, math.MaxInt64)},
-		{Limit: algo.Per(1<<62, 1)},
-		{Limit: algo.Per(1<<62, math.MaxInt64), Align: fixedwindow.AlignClock, Offset: math.MinInt64},
-		{Limit: algo.Per(1, 1), Align: fixedwindow.AlignClock, Offset: math.MaxInt64},
-		{Limit: algo.Per(1, 1), Cost: math.MaxInt64},
+		{Limit: algo.Per(1, time.Microsecond)},
+		{Limit: algo.Per(1, algo.MaxPeriod)},
+		{Limit: algo.Per(algo.MaxCount, time.Microsecond)},
+		{Limit: algo.Per(algo.MaxCount, algo.MaxPeriod), Align: fixedwindow.AlignClock, Offset: -most},
+		{Limit: algo.Per(1, time.Microsecond), Align: fixedwindow.AlignClock, Offset: most},
+		{Limit: algo.Per(1, time.Microsecond), Cost: math.MaxInt64},
 	} {
 		require.NoError(t, o.Validate(), "%+v", o)
 	}
@@ -52,55 +55,54 @@ func TestBound(t *testing.T) {
 		{o, 0, 0},
 		{o, 1, 10},
 		{o, 2, 19},
-		{o, time.Second, 19},
+		{o, time.Second - 999, 19},
+		{o, time.Second - 998, 20},
 		{o, time.Second + 1, 20},
 		{o, time.Second + 2, 29},
-		{o, time.Minute, 609},
+		{o, time.Minute, 610},
 		{clock, 1, 10},
 		{clock, 2, 20},
 		{clock, time.Second + 1, 20},
 		{clock, time.Second + 2, 30},
 		{clock, time.Minute, 610},
-		{fixedwindow.Options{Limit: algo.Per(1, time.Second)}, time.Second, 1},
-		{fixedwindow.Options{Limit: algo.Per(1<<61, 1)}, 2, 1 << 62},
-		{fixedwindow.Options{Limit: algo.Per(1<<62, 1)}, 2, math.MaxInt64},
-		{fixedwindow.Options{Limit: algo.Per(1<<62, 1)}, math.MaxInt64, math.MaxInt64},
-		{fixedwindow.Options{Limit: algo.Per(1, 1)}, math.MaxInt64, math.MaxInt64},
-		{fixedwindow.Options{Limit: algo.Per(3, math.MaxInt64)}, math.MaxInt64, 5},
+		{fixedwindow.Options{Limit: algo.Per(algo.MaxCount, time.Microsecond)}, 2, 2 * algo.MaxCount},
+		{fixedwindow.Options{Limit: algo.Per(algo.MaxCount, time.Microsecond)}, math.MaxInt64, math.MaxInt64},
+		{fixedwindow.Options{Limit: algo.Per(3, algo.MaxPeriod)}, math.MaxInt64, 17},
 	} {
 		require.Equal(t, c.want, kit.Bound(c.o, c.interval), "%+v over %d", c.o, c.interval)
 	}
 }
 
-// The test tries every way to spend the units of a small limit in three windows. The most units that are
-// admitted in an interval must equal the bound.
+// The test tries every way to spend the units of a small limit in three windows. The most units that are admitted between two
+// instants, both included, must equal the bound of the shortest interval that can have both.
 func TestBoundIsReached(t *testing.T) {
 	for _, limit := range []algo.Limit{algo.Per(1, 2), algo.Per(1, 3), algo.Per(2, 3), algo.Per(3, 2), algo.Per(2, 1)} {
 		for _, align := range []fixedwindow.Align{fixedwindow.AlignFirst, fixedwindow.AlignClock} {
-			o := fixedwindow.Options{Limit: limit, Align: align}
-			for x := 1; x <= 2*int(limit.Period)+1; x++ {
-				most := worst(o, fixedwindow.State{}, 0, 3*int(limit.Period), x)
-				require.Equal(t, kit.Bound(o, time.Duration(x)), most, "%v align=%v in %dns", limit, align, x)
+			period := int(limit.Period)
+			o := fixedwindow.Options{Limit: algo.Per(limit.Count, limit.Period*time.Microsecond), Align: align}
+			for span := range 2*period + 1 {
+				most := worst(o, fixedwindow.State{}, 0, 3*period, span)
+				require.Equal(t, kit.Bound(o, max(1, time.Duration(span-1)*time.Microsecond+2)), most, "%v align=%v in %dus", o.Limit, align, span)
 			}
 		}
 	}
 }
 
-// worst returns the most units that are admitted in any x consecutive instants from now to end.
-func worst(o fixedwindow.Options, s fixedwindow.State, now, end, x int, spent ...int64) int64 {
+// worst returns the most units that are admitted at instants from now to end, of which the last is at most span after the first.
+func worst(o fixedwindow.Options, s fixedwindow.State, now, end, span int, spent ...int64) int64 {
 	var most int64
-	for _, units := range spent[max(0, len(spent)-x):] {
+	for _, units := range spent[max(0, len(spent)-span-1):] {
 		most += units
 	}
 	if now == end {
 		return most
 	}
 	for o.Cost = 1; o.Cost <= o.Limit.Count; o.Cost++ {
-		if next, r := fixedwindow.Step(s, time.Unix(0, int64(now)), o); r.Allowed {
-			most = max(most, worst(o, next, now+1, end, x, append(spent[:now:now], o.Cost)...))
+		if next, r := fixedwindow.Step(s, time.UnixMicro(int64(now)), o); r.Allowed {
+			most = max(most, worst(o, next, now+1, end, span, append(spent[:now:now], o.Cost)...))
 		}
 	}
-	return max(most, worst(o, s, now+1, end, x, append(spent[:now:now], 0)...))
+	return max(most, worst(o, s, now+1, end, span, append(spent[:now:now], 0)...))
 }
 
 func TestDocumentedTimelines(t *testing.T) {

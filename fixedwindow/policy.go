@@ -2,17 +2,22 @@ package fixedwindow
 
 import (
 	_ "embed"
+	"math"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithm"
-	"github.com/sluice-go/sluice/internal/u128"
 )
 
 // Policy is the algorithm with its options. Its methods take and return encoded states. Make a
 // Policy with [New]; the zero Policy denies everything. Compare policies by String: == is true only
 // for copies of the same Policy.
-type Policy struct{ options *Options } // one pointer, so converting a Policy to an interface does not allocate
+type Policy struct{ of *policy } // one pointer, so converting a Policy to an interface does not allocate
+
+type policy struct {
+	Options
+	args arguments
+}
 
 var _ algo.Portable = Policy{}
 
@@ -22,17 +27,17 @@ func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
 	}
-	return Policy{&o}, nil
+	return Policy{&policy{o, o.arguments()}}, nil
 }
 
 // Options returns the options that were passed to New.
-func (p Policy) Options() Options { return *p.opts() }
+func (p Policy) Options() Options { return p.policy().Options }
 
-func (p Policy) opts() *Options {
-	if p.options == nil {
-		return &Options{}
+func (p Policy) policy() *policy {
+	if p.of == nil {
+		return new(policy)
 	}
-	return p.options
+	return p.of
 }
 
 // Step implements [algo.Policy].
@@ -70,38 +75,43 @@ func (p Policy) Apply(op algorithm.Op, dst, state []byte, at, cost int64, r *alg
 	if err != nil {
 		return dst, err
 	}
-	r.Cost = cost
-	decide(&s, at, p.opts(), r, op)
+	own := p.policy()
+	r.Cost = algorithm.Or(cost, algorithm.Or(own.Cost, 1))
+	after := decide(&own.args, s, at, r, op)
 	switch {
 	case op == algorithm.Peek:
 		return dst, nil
 	case r.Paid == 0:
 		return append(dst, state...), nil
 	}
-	return s.append(dst), nil
+	return after.append(dst), nil
 }
 
 // Bound implements [algo.Policy]. The package documentation has the formula. Bound returns 0 if
 // interval is below 1ns.
 func (p Policy) Bound(interval time.Duration) int64 {
-	o := p.opts()
-	if interval < 1 || p.options == nil {
+	args := p.policy().args
+	if interval < 1 || args.limit == 0 {
 		return 0
 	}
-	length, period := int64(interval)-1, int64(o.Limit.Period)
-	units := u128.Mul(o.Limit.Count, 1+u128.From(length).CeilDiv(period))
-	if o.Align == AlignFirst && length%period > 0 {
-		units = units.Sub(u128.From(1)) // it was taken before the interval, and opened the first of these windows
+	micros := algo.Microseconds(interval)
+	windows := micros/args.period + 1
+	if micros%args.period > 0 {
+		windows++
 	}
-	return units.Int64()
+	bound := algorithm.MulDiv(args.limit, windows, 1)
+	if args.offset < 0 && micros%args.period > 0 && bound < math.MaxInt64 {
+		bound-- // this unit was taken before the interval, and opened the first window
+	}
+	return bound
 }
 
 // Limit implements [algo.Policy].
-func (p Policy) Limit() algo.Limit { return p.opts().Limit }
+func (p Policy) Limit() algo.Limit { return p.policy().Limit }
 
 // String returns the policy's spec, such as "fixedwindow 5/h align=clock offset=15m".
 func (p Policy) String() string {
-	o := p.opts()
+	o := p.policy()
 	return algorithm.Spec("fixedwindow", o.Limit, o.Cost,
 		algorithm.Option{Name: "align", Value: o.Align, Default: AlignFirst},
 		algorithm.Option{Name: "offset", Value: algo.FormatDuration(o.Offset), Default: "0s"})
@@ -114,13 +124,8 @@ var (
 	stepSQL string
 )
 
-// Program implements [algo.Portable]. There is no program if Count is 2^52 or more, or if Period
-// is 2^52 ns (52 days) or longer.
+// Program implements [algo.Portable].
 func (p Policy) Program() (algo.Program, bool) {
-	o := p.opts()
-	if !o.valid() || o.Limit.Count >= algo.MaxExact/2 || o.Limit.Period >= algo.MaxExact/2 {
-		return algo.Program{}, false
-	}
-	return algo.Program{Name: "fixedwindow", Lua: stepLua, SQL: stepSQL,
-		Args: []int64{o.Limit.Count, int64(o.Limit.Period), int64(o.Align), o.offset()}}, true
+	args := p.policy().args
+	return algo.Program{Name: "fixedwindow", Lua: stepLua, SQL: stepSQL, Args: []int64{args.limit, args.period, args.offset}}, args.limit > 0
 }

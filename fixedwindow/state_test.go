@@ -17,50 +17,46 @@ func TestEncodingDoesNotChange(t *testing.T) {
 	kit.GoldenStates(t, []int64{2, 1, 40, 90}, []algorithmtest.Golden[fixedwindow.State, fixedwindow.Options]{
 		{
 			Options: fixedwindow.Options{Limit: algo.Per(1000, time.Second)},
-			Hex:     "6601 0d234ccf9bd902ab 5a",
-			State:   fixedwindow.State{Start: 946684801234567851, Used: 90},
+			Hex:     "66 01 035d013b4ab687 000000000000005a",
+			State:   fixedwindow.State{Start: 946684801234567, Used: 90},
 		},
 		{
 			Options: fixedwindow.Options{Limit: algo.Per(1000, time.Minute)},
-			Hex:     "6601 0d234ccf52430000 8501",
-			State:   fixedwindow.State{Start: 946684800000000000, Used: 133},
+			Hex:     "66 01 035d013b37e000 0000000000000085",
+			State:   fixedwindow.State{Start: 946684800000000, Used: 133},
 		},
 		{
 			Options: fixedwindow.Options{Limit: algo.Per(1000, time.Second), Align: fixedwindow.AlignClock, Offset: 500 * time.Millisecond},
-			Hex:     "6601 0d234ccf8351ac72 8201",
-			State:   fixedwindow.State{Start: 946684800823045234, Used: 130},
+			Hex:     "66 01 035d013b446f05 0000000000000082",
+			State:   fixedwindow.State{Start: 946684800823045, Used: 130},
 		},
 	})
 }
 
 func TestParseStateRefusesOtherBytes(t *testing.T) {
 	kit.ParseErrors(t, map[string]error{
-		"66":                       algo.ErrState,
-		"6601":                     algo.ErrState,
-		"6600 0000000000000005 01": algo.ErrState,
-		"6701 0000000000000005 01": algo.ErrState, // of another algorithm
-		"6602":                     algo.ErrStateVersion,
-		"6602 0000000000000005 01": algo.ErrStateVersion,
-		"66ff 00":                  algo.ErrStateVersion,
+		"66":                                    algo.ErrState,
+		"6601":                                  algo.ErrState,
+		"66 00 00000000000005 0000000000000001": algo.ErrState, // version 0
+		"67 01 00000000000005 0000000000000001": algo.ErrState, // of another algorithm
+		"6602":                                  algo.ErrStateVersion,
+		"66 02 00000000000005 0000000000000001": algo.ErrStateVersion,
+		"66ff 00":                               algo.ErrStateVersion,
 
-		"6601 00000000000000":         algo.ErrState, // truncated
-		"6601 0000000000000005":       algo.ErrState,
-		"6601 0000000000000005 80":    algo.ErrState,
-		"6601 0000000000000005 01 00": algo.ErrState, // a byte too many
+		"66 01 00000000000005":                    algo.ErrState, // truncated
+		"66 01 00000000000005 00000000000001":     algo.ErrState,
+		"66 01 00000000000005 000000000000000100": algo.ErrState, // a byte too many
 
-		"6601 0000000000000005 00":                     algo.ErrState, // no units used, which is no bytes
-		"6601 4000000000000000 01":                     algo.ErrState, // after MaxInstant
-		"6601 ffffffffffffffff 01":                     algo.ErrState,
-		"6601 0000000000000005 818080808080808040":     algo.ErrState, // 2^62+1 used
-		"6601 0000000000000005 ffffffffffffffffff01":   algo.ErrState,
-		"6601 0000000000000005 8100":                   algo.ErrState, // not the shortest form
-		"6601 0000000000000005 ffffffffffffffffff02":   algo.ErrState, // beyond 64 bits
-		"6601 0000000000000005 8080808080808080808001": algo.ErrState,
+		"66 01 00000000000005 0000000000000000": algo.ErrState, // no units used, which is no bytes
+		"66 01 10000000000000 0000000000000001": algo.ErrState, // after MaxInstant
+		"66 01 ffffffffffffff 0000000000000001": algo.ErrState,
+		"66 01 00000000000005 0010000000000000": algo.ErrState, // 2^52 used
+		"66 01 00000000000005 ffffffffffffffff": algo.ErrState,
 	})
 	kit.ParseStates(t, map[string]fixedwindow.State{
-		"":                         {},
-		"6601 0000000000000000 01": {Used: 1},
-		"6601 3fffffffffffffff 808080808080808040": {Start: algo.MaxInstant, Used: algo.MaxCount},
+		"":                                      {},
+		"66 01 00000000000000 0000000000000001": {Used: 1},
+		"66 01 0fffffffffffff 000fffffffffffff": {Start: algo.MaxInstant, Used: algo.MaxLevel},
 	})
 }
 
@@ -69,17 +65,18 @@ func TestStatesAreNormalized(t *testing.T) {
 	kit.NormalizedStates(t, o, [][2]fixedwindow.State{
 		{{Start: 5}, {}},
 		{{Start: math.MaxInt64, Used: -1}, {}},
-		{{Start: 5, Used: math.MaxInt64}, {Start: 5, Used: algo.MaxCount}},
+		{{Start: 5, Used: math.MaxInt64}, {Start: 5, Used: algo.MaxLevel}},
 		{{Start: math.MinInt64, Used: 3}, {Used: 3}},
 		{{Start: math.MaxInt64, Used: 3}, {Start: algo.MaxInstant, Used: 3}},
 	})
 }
 
-func TestWindowBeyondMaxInt64DoesNotEnd(t *testing.T) {
+// No clock reaches the end of a window that ends after algo.MaxInstant.
+func TestWindowBeyondMaxInstantDoesNotEnd(t *testing.T) {
 	for _, o := range []fixedwindow.Options{
-		{Limit: algo.Per(1, math.MaxInt64)},
-		{Limit: algo.Per(1, math.MaxInt64), Align: fixedwindow.AlignClock, Offset: -1},
-		{Limit: algo.Per(1, 1<<62), Align: fixedwindow.AlignClock, Offset: 1 << 61},
+		{Limit: algo.Per(1, time.Microsecond)},
+		{Limit: algo.Per(1, algo.MaxPeriod)},
+		{Limit: algo.Per(1, time.Minute), Align: fixedwindow.AlignClock, Offset: -time.Second},
 	} {
 		s, r := kit.CallAt(fixedwindow.State{}, algorithm.Step, algo.MaxInstant, o, 1)
 		require.True(t, r.Allowed)

@@ -11,89 +11,101 @@ import (
 // options. With options that are not valid it denies everything, with a RetryAfter of
 // [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideAt(s, now, &o, &r, algorithm.Step)
+	next = decideWith(&o, s, now, &r, algorithm.Step)
 	return next, r
 }
 
 // Peek reports whether Step would allow the request now. It pays nothing: Result.Paid is 0, and the
 // cost is not subtracted from Result.Remaining.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
-	decideAt(s, now, &o, &r, algorithm.Peek)
+	decideWith(&o, s, now, &r, algorithm.Peek)
 	return r
 }
 
 // Refund gives o.Cost units back to the window that is open at now, but no more than are in use. If
 // no units are in use after that, the window is closed.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideAt(s, now, &o, &r, algorithm.Refund)
+	next = decideWith(&o, s, now, &r, algorithm.Refund)
 	return next, r
 }
 
 // Charge takes o.Cost units, even if fewer are left. The missing units become a debt, which ends
-// with the window. At most 2^62 units can be in use, so Charge may take fewer.
+// with the window. At most [algo.MaxLevel] units can be in use, so Charge may take fewer.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideAt(s, now, &o, &r, algorithm.Charge)
+	next = decideWith(&o, s, now, &r, algorithm.Charge)
 	return next, r
 }
 
-// decideAt converts the time. The exported functions could not be inlined if they did.
-func decideAt(s State, now time.Time, o *Options, r *algo.Result, op algorithm.Op) State {
-	next := s
-	if decide(&next, algo.Instant(now), o, r, op); r.Paid == 0 {
+// decideWith decides with options that may not be valid.
+func decideWith(o *Options, s State, now time.Time, r *algo.Result, op algorithm.Op) State {
+	r.Cost = algorithm.Or(o.Cost, 1)
+	args := o.arguments()
+	return decide(&args, s, algo.Instant(now), r, op)
+}
+
+// arguments are those of the programs in Lua and SQL.
+type arguments struct {
+	limit  int64 // 0 if the options are not valid
+	period int64 // in microseconds
+	offset int64 // of the windows by the clock, from 0 and below period; -1 if each window opens with a request
+}
+
+// decide fills in r, of which only Cost is set. It returns the next state, or s if nothing is paid. step.lua and step.sql
+// have the same lines, without those for r.
+func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op) State {
+	limit, cost := args.limit, r.Cost
+	if limit == 0 {
+		r.RetryAfter = algo.Never
 		return s
 	}
-	return next
-}
+	state := s.normalized()
+	start, used := state.Start, state.Used
+	before, end := used, args.end(start)
+	if used == 0 || now >= end {
+		start, used, end = now, 0, args.end(now)
+	}
 
-// decide changes s to the next state and fills in r, of which only Cost is set; a Cost of 0
-// means that of the options. If nothing is paid, s has no meaning afterwards.
-func decide(s *State, now int64, o *Options, r *algo.Result, op algorithm.Op) {
-	if r.Cost == 0 {
-		r.Cost = algorithm.Or(o.Cost, 1)
-	}
-	if !o.valid() {
-		r.RetryAfter = algo.Never
-		return
-	}
-	r.Limit = o.Limit.Count
-	end := advance(s, now, o, r)
+	paid := int64(0)
+	r.Allowed = true
 	switch {
 	case op == algorithm.Refund:
-		r.Paid = -min(r.Cost, s.Used)
+		paid = -min(cost, used)
 	case op == algorithm.Charge:
-		r.Paid = min(r.Cost, algo.MaxCount-s.Used)
-	case r.Cost > r.Limit:
-		r.RetryAfter = algo.Never
-	case r.Cost > r.Limit-s.Used:
-		r.RetryAfter = time.Duration(end - now)
+		paid = min(cost, algo.MaxLevel-used)
+	case cost > limit:
+		r.Allowed, r.RetryAfter = false, algo.Never
+	case cost > limit-used:
+		r.Allowed, r.RetryAfter = false, time.Duration(end-now)*time.Microsecond
 	case op == algorithm.Step:
-		r.Paid = r.Cost
+		paid = cost
 	}
-	r.Allowed = r.RetryAfter == 0
-	s.Used += r.Paid
-	r.Remaining = r.Limit - s.Used
-	if s.Used > 0 {
-		r.NextRefill = time.Duration(end - now)
+
+	r.Limit, r.Paid, r.Skew = limit, paid, time.Duration(max(0, start-now))*time.Microsecond
+	r.Refilled = before - used
+	if r.Fresh = used == 0; r.Fresh {
+		r.Refilled = limit
+	}
+	used += paid
+	r.Remaining = limit - used
+	r.Available = r.Remaining + paid - r.Refilled
+	if used > 0 {
+		r.NextRefill = time.Duration(end-now) * time.Microsecond
 		r.ResetAfter = r.NextRefill
-	} else {
-		s.Start = 0 // the window is closed
 	}
+
+	switch {
+	case paid == 0:
+		return s
+	case used == 0:
+		return State{}
+	}
+	return State{start, used}
 }
 
-// advance changes s to the window that is open at now, or to an unused window that starts
-// now, and returns its end.
-func advance(s *State, now int64, o *Options, r *algo.Result) (end int64) {
-	if !s.isNormal() {
-		*s = s.normalized()
+// end returns the end of the window that is opened at start.
+func (args *arguments) end(start int64) int64 {
+	if args.offset < 0 {
+		return start + args.period
 	}
-	if s.Used > 0 {
-		if end = o.end(s.Start); now < end {
-			r.Available = r.Limit - s.Used
-			r.Skew = time.Duration(max(s.Start-now, 0))
-			return end
-		}
-	}
-	r.Fresh, r.Refilled = true, r.Limit
-	*s = State{Start: now}
-	return o.end(now)
+	return start + args.period - (start+args.period-args.offset)%args.period
 }

@@ -3,13 +3,14 @@
 //
 // # Promise
 //
-// In any x consecutive nanoseconds it admits at most
+// Times are rounded down to microseconds, so the instants of any x consecutive nanoseconds differ by up to
+// u = ceil((x-1)/1000) microseconds. In x nanoseconds it admits at most
 //
-//	Burst + floor(Count * (x-1) / Period)
+//	Burst + floor(Count * u / Period)
 //
-// units ([Policy.Bound]). This holds even if clocks disagree, if each request counts at the time that
+// units, with Period in microseconds ([Policy.Bound]). This holds even if clocks disagree, if each request counts at the time that
 // its own clock showed: a request whose clock is behind finds fewer units. For example, a limit of
-// 100/m with a burst of 20 admits at most 119 units in any minute, and a caller at a steady pace gets
+// 100/m with a burst of 20 admits at most 120 units in any minute, and a caller at a steady pace gets
 // exactly 100. Units are refilled one by one, at equal intervals. There is no end of a window at which
 // all units come back at once.
 //
@@ -22,7 +23,7 @@
 //
 // Use package fixedwindow for quotas that follow the calendar ("1000 per day, from midnight"). If
 // no interval of one Period may ever have more than Count units, use package movingwindow with
-// Trailing: Whole, or gcra with Burst=1.
+// Trailing: Whole.
 //
 // # Timeline
 //
@@ -42,32 +43,31 @@
 // virtual scheduling and as a continuous-state leaky bucket. This package uses the words
 // of the first, and [State] has the form of the second. A cost of c is c cells at once.
 // Fractions are exact: a limit of 3/s that is exhausted at 0s has exactly 3 units again
-// at 1s, and 2000000000/s works.
+// at 1s, and 2000000/s works.
 //
 // # Range
 //
-// A State holds at most 2^62 units. If a clock is behind State.At, the units that drain between the
-// clock's time and State.At are in use too. If the limit is above one unit per nanosecond, the units in
-// use can exceed 2^63-1 in this case. Remaining is then Burst - (2^63-1). The decision, the waits, and
-// the units that a charge or a refund moves are exact even then.
+// A [State] holds the units in use, multiplied by the weight of a unit: a level of at most [algo.MaxLevel]. So the
+// burst times that weight must be below 2^51. If this does not hold for the exact rate of a limit, the nearest
+// slower rate is used; see [algo.Limit.Rate]. A debt can be at least as large as the burst. If a clock is behind
+// State.At, the units that drain between the clock's time and State.At are in use too, but Remaining counts
+// them only up to MaxLevel. The decision, the waits, and the units that a charge or a refund moves are exact even
+// then.
 //
 // # Changed limits
 //
 // If the limit of a key changes, the key keeps the units that were in use after its last paid step:
 // an allowed request, a charge or a refund. From that step on, they drain at the new rate. If the
-// period changes to n nanoseconds, a fraction of a unit is rounded up, by less than 1/n of a unit.
+// weight of a unit changes, a part of a unit counts as a whole unit.
 //
 // # State encoding
 //
-// Version 1 takes 20 to 26 bytes for limits per second, minute, hour or day (10/s, 100/m,
-// 1000/h, 100000/h, 1000/d):
+// Version 1 takes 25 bytes:
 //
 //	'g' 1
-//	1 byte: u<<4 | p, the widths of Used and of Period in bytes, as small as possible
-//	8 bytes: At, the time of the last paid step, in ns since the Unix epoch, at most 2^62-1
-//	u bytes: Used, the whole units in use after that step, at most 2^62
-//	p bytes: Part, the numerator of the fraction Part/Period of one more unit, below Period
-//	p bytes: Period of the limit at that step, in ns, at least 1
+//	7 bytes: At, the time of the last paid step, in microseconds since the Unix epoch, at most 2^52-1
+//	8 bytes: Level, the units in use after that step, multiplied by Unit, from 1 to 2^52-1
+//	8 bytes: Unit, the weight of a unit at that step, from 1 to 2^52-1
 //
 // All numbers are big endian. The state of a new key is empty bytes.
 package gcra

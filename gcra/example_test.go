@@ -95,8 +95,8 @@ func ExamplePolicy_Bound() {
 	fmt.Println(p.Bound(time.Hour))
 	// Output:
 	// 20
-	// 119
-	// 6019
+	// 120
+	// 6020
 }
 
 // A Policy has the same functions for encoded states, which a store can hold.
@@ -111,7 +111,7 @@ func ExamplePolicy() {
 	next, r, err := p.Step(nil, state, noon, 1)
 	fmt.Println(p, r.Allowed, r.RetryAfter, string(next) == string(state), err)
 	// Output:
-	// gcra 100/m burst=20 true 22 <nil>
+	// gcra 100/m burst=20 true 25 <nil>
 	// gcra 100/m burst=20 false 600ms true <nil>
 }
 
@@ -135,7 +135,7 @@ func ExamplePolicy_methods() {
 	// charged 25 left -5
 	// given back 10 left 5
 	// allowed false retry in 600ms
-	// gcra [1 600000000 100 20] true
+	// gcra [20 600000 1] true
 	// 100/m burst 20
 }
 
@@ -158,6 +158,6 @@ func ExampleParseState() {
 	again, err := gcra.ParseState(state)
 	fmt.Println(again == s, err)
 	// Output:
-	// 6701161886999c36a1800002000000000000034630b8a000
+	// 6701064752550bf0000000000055d4a800000000002aea5400
 	// true <nil>
 }

@@ -13,9 +13,9 @@ import (
 
 // FuzzStep compares functions, methods and the model, for any state, time and options.
 func FuzzStep(f *testing.F) {
-	f.Fuzz(func(t *testing.T, count, period, burst, cost, at, used, part, under, sec, nsec int64) {
-		o := gcra.Options{Limit: algo.Per(count, time.Duration(period)), Burst: burst, Cost: cost}
-		s := gcra.State{At: at, Used: used, Part: part, Period: time.Duration(under)}
+	f.Fuzz(func(t *testing.T, count, period, burst, cost, at, level, unit, sec, nsec int64) {
+		o := gcra.Options{Limit: algo.Per(count, time.Duration(period)*time.Microsecond), Burst: burst, Cost: cost}
+		s := gcra.State{At: at, Level: level, Unit: unit}
 		nearest, err := gcra.ParseState(gcra.AppendState(nil, s))
 		require.NoError(t, err)
 		now := time.Unix(sec, nsec)

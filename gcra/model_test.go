@@ -1,7 +1,6 @@
 package gcra_test
 
 import (
-	"math"
 	"math/big"
 	"testing"
 	"time"
@@ -19,13 +18,14 @@ import (
 type model struct {
 	at   int64    // time of the last paid step
 	used *big.Rat // units in use after it; nil: a new key
+	unit int64    // the weight of a unit in that step
 }
 
 func modelOf(s gcra.State) model {
 	if s == (gcra.State{}) {
 		return model{}
 	}
-	return model{s.At, plus(whole(s.Used), big.NewRat(s.Part, int64(s.Period)))}
+	return model{s.At, big.NewRat(s.Level, s.Unit), s.Unit}
 }
 
 func whole(n int64) *big.Rat       { return new(big.Rat).SetInt64(n) }
@@ -37,6 +37,13 @@ func floor(a *big.Rat) *big.Int    { return new(big.Int).Div(a.Num(), a.Denom())
 func ceil(a *big.Rat) *big.Int     { return new(big.Int).Neg(floor(new(big.Rat).Neg(a))) }
 func rational(n *big.Int) *big.Rat { return new(big.Rat).SetInt(n) }
 
+func smaller(a, b *big.Rat) *big.Rat {
+	if a.Cmp(b) > 0 {
+		return b
+	}
+	return a
+}
+
 func larger(a, b *big.Rat) *big.Rat {
 	if a.Cmp(b) < 0 {
 		return b
@@ -44,42 +51,40 @@ func larger(a, b *big.Rat) *big.Rat {
 	return a
 }
 
-// wait converts a time to a Duration, rounded up, at most math.MaxInt64.
-func wait(ns *big.Rat) time.Duration {
-	if up := ceil(ns); up.IsInt64() {
-		return time.Duration(up.Int64())
-	}
-	return math.MaxInt64
-}
+// wait converts microseconds to a Duration, rounded up.
+func wait(us *big.Rat) time.Duration { return time.Duration(ceil(us).Int64()) * time.Microsecond }
 
-// do makes one operation. Remaining is at least the burst less 2^63-1.
+// do makes one operation.
 func (m model) do(op algorithm.Op, now, cost int64, o gcra.Options) (next model, r algo.Result) {
-	burst, interval := whole(o.Limit.Count), big.NewRat(int64(o.Limit.Period), o.Limit.Count)
+	burst := whole(o.Limit.Count)
 	if o.Burst > 0 {
 		burst = whole(o.Burst)
 	}
+	rate, err := o.Limit.Rate(burst.Num().Int64())
+	if err != nil {
+		panic(err)
+	}
+	interval, most := big.NewRat(rate.Unit, rate.Drain), big.NewRat(algo.MaxLevel, rate.Unit)
 	next = m
 	if m.used == nil {
-		m = model{now, new(big.Rat)}
+		m = model{now, new(big.Rat), rate.Unit}
 	}
-	at, period := max(m.at, now), whole(int64(o.Limit.Period))
-	stateUse := over(rational(ceil(times(m.used, period))), period) // rounded up to 1/Period
-	if most := whole(algo.MaxCount); stateUse.IsInt() && stateUse.Cmp(most) > 0 {
-		stateUse = most
+	at, stateUse := max(m.at, now), m.used
+	if m.unit != rate.Unit {
+		stateUse = smaller(rational(ceil(m.used)), rational(floor(most)))
 	}
 	arrival := func(at int64, used *big.Rat) *big.Rat { return plus(whole(at), times(used, interval)) }
 	inUse := func(tat *big.Rat, at int64) *big.Rat {
 		return larger(over(minus(tat, whole(at)), interval), new(big.Rat))
 	}
-	least := minus(burst, whole(math.MaxInt64))
 	left := func(tat *big.Rat) int64 {
-		return larger(least, rational(floor(minus(burst, inUse(tat, now))))).Num().Int64()
+		return floor(minus(burst, smaller(most, inUse(tat, now)))).Int64()
 	}
 
 	tat := arrival(m.at, stateUse)
 	used := inUse(tat, at)
 	available, before := left(tat), used
-	r.Limit, r.Cost, r.Skew = burst.Num().Int64(), cost, time.Duration(at-now)
+	r.Limit, r.Cost, r.Skew = burst.Num().Int64(), cost, time.Duration(at-now)*time.Microsecond
 	if r.Fresh = tat.Cmp(whole(now)) <= 0; !r.Fresh {
 		r.Available = min(floor(minus(burst, stateUse)).Int64(), available)
 	}
@@ -94,11 +99,7 @@ func (m model) do(op algorithm.Op, now, cost int64, o gcra.Options) (next model,
 		used = larger(minus(used, whole(cost)), new(big.Rat))
 	case op == algorithm.Charge:
 		r.Allowed = true
-		room := minus(whole(algo.MaxCount), rational(ceil(used)))
-		if room = larger(room, new(big.Rat)); room.Cmp(whole(cost)) > 0 {
-			room = whole(cost)
-		}
-		used = plus(used, room)
+		used = plus(used, smaller(whole(cost), rational(floor(minus(most, used)))))
 	case op == algorithm.Step && r.Allowed:
 		used = plus(used, whole(cost))
 	case cost > r.Limit:
@@ -108,10 +109,10 @@ func (m model) do(op algorithm.Op, now, cost int64, o gcra.Options) (next model,
 	}
 	r.Paid = new(big.Int).Sub(ceil(used), ceil(before)).Int64() // at the state's time
 	if r.Remaining = available; r.Paid != 0 {
-		if tat, next = arrival(at, used), (model{at, used}); used.Sign() == 0 {
+		if tat, next = arrival(at, used), (model{at, used, rate.Unit}); used.Sign() == 0 {
 			tat, next = whole(now), model{}
 		}
-		r.Remaining = max(left(tat), math.MinInt64-min(r.Paid, 0))
+		r.Remaining = left(tat)
 	}
 	r.Available = r.Remaining + r.Paid - r.Refilled
 	if tat.Cmp(whole(now)) > 0 {
@@ -144,14 +145,14 @@ func TestResultsEqualTheModel(t *testing.T) {
 			if random.IntN(8) == 0 {
 				o = anyOptions(random)
 			}
-			o.Cost = random.Cost(gcra.Peek(s, time.Unix(0, now), o))
+			o.Cost = random.Cost(gcra.Peek(s, time.UnixMicro(now), o))
 			op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
-			next, r := kit.CallBoth(t, s, op, time.Unix(0, now), o)
+			next, r := kit.CallBoth(t, s, op, time.UnixMicro(now), o)
 			want, expected := m.do(op, now, o.Cost, o)
 			require.Equal(t, expected, r, "operation %v of %d at %d under %+v on %+v, %v", op, o.Cost, now, o, s, m)
 			want.is(t, next)
 			m, s = want, next
-			if r.Remaining <= r.Limit-math.MaxInt64 {
+			if s.Unit > 0 && r.Limit-r.Remaining >= algo.MaxLevel/s.Unit {
 				saturated++
 			}
 			now = random.Time(now, r, o.Limit.Period, true)

@@ -6,13 +6,17 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithm"
-	"github.com/sluice-go/sluice/internal/u128"
 )
 
 // Policy is the algorithm with its options. Its methods take and return encoded states. Make a
 // Policy with [New]; the zero Policy denies everything. Compare policies by String: == is true only
 // for copies of the same Policy.
-type Policy struct{ options *Options } // one pointer, so converting a Policy to an interface does not allocate
+type Policy struct{ of *policy } // one pointer, so converting a Policy to an interface does not allocate
+
+type policy struct {
+	Options
+	args arguments
+}
 
 var _ algo.Portable = Policy{}
 
@@ -22,17 +26,17 @@ func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
 	}
-	return Policy{&o}, nil
+	return Policy{&policy{o, o.arguments()}}, nil
 }
 
 // Options returns the options that were passed to New.
-func (p Policy) Options() Options { return *p.opts() }
+func (p Policy) Options() Options { return p.policy().Options }
 
-func (p Policy) opts() *Options {
-	if p.options == nil {
-		return &Options{}
+func (p Policy) policy() *policy {
+	if p.of == nil {
+		return new(policy)
 	}
-	return p.options
+	return p.of
 }
 
 // Step implements [algo.Policy].
@@ -70,8 +74,9 @@ func (p Policy) Apply(op algorithm.Op, dst, state []byte, at, cost int64, r *alg
 	if err != nil {
 		return dst, err
 	}
-	r.Cost = cost
-	after := decide(s, at, p.opts(), r, op)
+	own := p.policy()
+	r.Cost = algorithm.Or(cost, algorithm.Or(own.Cost, 1))
+	after := decide(&own.args, s, at, r, op)
 	switch {
 	case op == algorithm.Peek:
 		return dst, nil
@@ -84,20 +89,19 @@ func (p Policy) Apply(op algorithm.Op, dst, state []byte, at, cost int64, r *alg
 // Bound implements [algo.Policy]. The package documentation has the formula. Bound returns 0 if
 // interval is below 1ns.
 func (p Policy) Bound(interval time.Duration) int64 {
-	o := p.opts()
-	if interval < 1 || p.options == nil {
+	args := p.policy().args
+	if interval < 1 || args.unit == 0 {
 		return 0
 	}
-	flow, _ := u128.Mul(o.Limit.Count, int64(interval)-1).DivMod(int64(o.Limit.Period))
-	return u128.From(o.burst()).Add(u128.From(flow)).Int64()
+	return algorithm.Sum(args.burst, algorithm.MulDiv(algo.Microseconds(interval), args.drain, args.unit))
 }
 
 // Limit implements [algo.Policy].
-func (p Policy) Limit() algo.Limit { return p.opts().Limit }
+func (p Policy) Limit() algo.Limit { return p.policy().Limit }
 
 // String returns the policy's spec, such as "gcra 100/m burst=20".
 func (p Policy) String() string {
-	o := p.opts()
+	o := p.policy()
 	return algorithm.Spec("gcra", o.Limit, o.Cost,
 		algorithm.Option{Name: "burst", Value: o.burst(), Default: o.Limit.Count})
 }
@@ -109,19 +113,8 @@ var (
 	stepSQL string
 )
 
-// Program implements [algo.Portable]. There is no program if Period is 2^53 ns (104 days) or
-// longer, if Count is 2^53 or more, or if Burst*Period/d is 2^52 or more. Period is in nanoseconds, and
-// d is the greatest common divisor of Count and Period. For 10000/24h with the default burst
-// Burst*Period/d is 8.64e13, which is far below 2^52.
+// Program implements [algo.Portable].
 func (p Policy) Program() (algo.Program, bool) {
-	o := p.opts()
-	if o.Validate() != nil || o.Limit.Count >= algo.MaxExact || int64(o.Limit.Period) >= algo.MaxExact {
-		return algo.Program{}, false
-	}
-	divisor := u128.GCD(o.Limit.Count, int64(o.Limit.Period))
-	count, period := o.Limit.Count/divisor, int64(o.Limit.Period)/divisor
-	if !u128.Mul(o.burst(), period).Less(u128.From(algo.MaxExact / 2)) {
-		return algo.Program{}, false
-	}
-	return algo.Program{Name: "gcra", Lua: stepLua, SQL: stepSQL, Args: []int64{count, period, divisor, o.burst()}}, true
+	args := p.policy().args
+	return algo.Program{Name: "gcra", Lua: stepLua, SQL: stepSQL, Args: []int64{args.burst, args.unit, args.drain}}, args.unit > 0
 }

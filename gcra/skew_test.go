@@ -13,10 +13,10 @@ import (
 	"github.com/sluice-go/sluice/internal/sample"
 )
 
-// smallOptions returns all options with counts up to 3, periods up to 4ns and bursts up to 3.
+// smallOptions returns all options with counts up to 3, periods up to 4us and bursts up to 3.
 func smallOptions() (all []gcra.Options) {
 	for i := range int64(36) {
-		all = append(all, gcra.Options{Limit: algo.Per(i%3+1, time.Duration(i/3%4+1)), Burst: i/12 + 1})
+		all = append(all, gcra.Options{Limit: algo.Per(i%3+1, time.Duration(i/3%4+1)*time.Microsecond), Burst: i/12 + 1})
 	}
 	return all
 }
@@ -50,7 +50,7 @@ func TestNoStepGivesUnitsToAnotherClock(t *testing.T) {
 		denials := 0
 		stepsInAnyOrder(o, steps, gcra.State{}, func(before, after gcra.State) {
 			for at := range int64(12) {
-				old, now := gcra.Peek(before, time.Unix(0, at), o), gcra.Peek(after, time.Unix(0, at), o)
+				old, now := gcra.Peek(before, time.UnixMicro(at), o), gcra.Peek(after, time.UnixMicro(at), o)
 				if now.Remaining > old.Remaining {
 					t.Fatalf("%+v: at %d %d units are left, but %d after %+v became %+v", o, at, old.Remaining, now.Remaining, before, after)
 				}
@@ -81,7 +81,7 @@ func TestBoundHoldsInAnyOrderOfTimes(t *testing.T) {
 			var sum int64
 			for to := from; to < len(admitted); to++ {
 				sum += admitted[to]
-				bound := kit.Bound(o, time.Duration(to-from+1))
+				bound := kit.Bound(o, shortest(to-from))
 				if sum > bound {
 					t.Fatalf("%+v: %d units are admitted from %d to %d of %v, but the bound is %d", o, sum, from, to, admitted, bound)
 				}
@@ -92,4 +92,9 @@ func TestBoundHoldsInAnyOrderOfTimes(t *testing.T) {
 		}
 	}
 	require.Positive(t, reached)
+}
+
+// shortest returns the shortest half-open interval that can have two instants which differ by that many microseconds.
+func shortest(us int) time.Duration {
+	return max(1, time.Duration(us-1)*time.Microsecond+2)
 }

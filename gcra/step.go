@@ -1,138 +1,145 @@
 package gcra
 
 import (
-	"math"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithm"
-	"github.com/sluice-go/sluice/internal/u128"
 )
 
 // Step decides a request of o.Cost units at now. It accepts any state, any time and any
 // options. With options that are not valid it denies everything, with a RetryAfter of
 // [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideAt(s, now, &o, &r, algorithm.Step)
+	next = decideWith(&o, s, now, &r, algorithm.Step)
 	return next, r
 }
 
 // Peek reports whether Step would allow the request now. It pays nothing: Result.Paid is 0, and the
 // cost is not subtracted from Result.Remaining.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
-	decideAt(s, now, &o, &r, algorithm.Peek)
+	decideWith(&o, s, now, &r, algorithm.Peek)
 	return r
 }
 
 // Refund gives o.Cost units back, but no more than are in use. If now is before s.At, Refund uses s.At.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideAt(s, now, &o, &r, algorithm.Refund)
+	next = decideWith(&o, s, now, &r, algorithm.Refund)
 	return next, r
 }
 
-// Charge takes o.Cost units, even if fewer are left. The missing units become a debt. At most 2^62
-// units fit into a State, so Charge may take fewer. If now is before s.At, Charge uses s.At.
+// Charge takes o.Cost units, even if fewer are left. The missing units become a debt. A State holds a level of up to
+// [algo.MaxLevel], so Charge may take fewer. If now is before s.At, Charge uses s.At.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideAt(s, now, &o, &r, algorithm.Charge)
+	next = decideWith(&o, s, now, &r, algorithm.Charge)
 	return next, r
 }
 
-// decideAt converts the time. The exported functions could not be inlined if they did.
-func decideAt(s State, now time.Time, o *Options, r *algo.Result, op algorithm.Op) State {
-	return decide(s, algo.Instant(now), o, r, op)
+// decideWith decides with options that may not be valid.
+func decideWith(o *Options, s State, now time.Time, r *algo.Result, op algorithm.Op) State {
+	r.Cost = algorithm.Or(o.Cost, 1)
+	args := o.arguments()
+	return decide(&args, s, algo.Instant(now), r, op)
 }
 
-// decide fills in r, of which only Cost is set; a Cost of 0 means that of the options. It
-// returns s if nothing is paid.
+// arguments are those of the programs in Lua and SQL.
+type arguments struct {
+	burst int64
+	unit  int64 // the weight of a unit; 0 if the options are not valid
+	drain int64 // the weight that drains every microsecond
+}
+
+// decide fills in r, of which only Cost is set. It returns the next state, or s if nothing is paid. step.lua and step.sql
+// have the same lines, without those for r.
 //
-// To avoid rounding, decide multiplies units by Limit.Period and calls the product a weight.
-// Every nanosecond drains a weight of Limit.Count. The units in use at now weigh
-// (TAT - now) * Limit.Count.
-//
-// decide is one long function for speed: passing a Result through the stack takes as long
-// as two divisions. The exported functions are short enough to be inlined.
-func decide(s State, now int64, o *Options, r *algo.Result, op algorithm.Op) State {
-	count, period, burst := o.Limit.Count, int64(o.Limit.Period), o.burst()
-	if r.Cost == 0 {
-		r.Cost = algorithm.Or(o.Cost, 1)
-	}
-	cost := r.Cost
-	if !o.inRange() || !o.refillsInTime(u128.Mul(burst, period)) {
+// level is the weight of the units in use, and at is its time. A clock that is behind at sees the units too that drain until
+// then.
+func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op) State {
+	burst, unit, drain, cost := args.burst, args.unit, args.drain, r.Cost
+	if unit == 0 {
 		r.RetryAfter = algo.Never
 		return s
 	}
-	r.Limit = burst
+	state := algorithm.Usage(s).Normalized()
+	at, level := state.At, state.LevelFor(unit, algo.MaxLevel)
+	before := ceil(level, unit)
 
-	next := s
-	if !algorithm.Usage(next).IsNormal(o.Limit.Period) {
-		next = next.withPeriod(o.Limit.Period)
+	passed, skew := now-at, int64(0)
+	switch {
+	case passed < 0:
+		skew = -passed
+	case float64(passed)*float64(drain) >= float64(level): // exact: a product that is rounded is above every level
+		at, level = now, 0
+	default:
+		at, level = now, level-passed*drain
 	}
-	before, inUse := next.usedRoundedUp(), u128.Mul(next.Used, period).Add(u128.From(next.Part))
-	behind := now < next.At
-	if behind {
-		inUse = inUse.Add(u128.Mul(next.At-now, count))
-		r.Skew = time.Duration(next.At - now)
-	} else {
-		inUse = inUse.Sub(u128.Mul(now-next.At, count))
+	seen := level
+	if skew > 0 {
+		seen = seenFrom(level, skew, drain)
 	}
-	used, part := inUse.DivMod(period)
-	if !behind {
-		next.At, next.Used, next.Part = now, used, part
-	}
-	left := o.unitsLeft(used, part)
-	if inUse.IsZero() {
-		r.Fresh, r.Refilled = true, burst
-	} else {
-		r.Available = min(burst-before, left)
-		r.Refilled = left - r.Available
-	}
+	used := ceil(seen, unit)
 
-	switch r.Allowed = true; {
-	case op >= algorithm.Refund:
-		inUse = next.adjust(op, r, inUse)
-		used, part = inUse.DivMod(period)
-		left = max(o.unitsLeft(used, part), math.MinInt64-min(r.Paid, 0))
-		r.Available = left + r.Paid - r.Refilled // a clock that is behind may see fewer units than there are
-	case cost > left:
-		r.Allowed, r.RetryAfter = false, o.retry(inUse, cost)
+	paid := int64(0)
+	r.Allowed = true
+	switch {
+	case op == algorithm.Refund:
+		paid = -min(cost, ceil(level, unit))
+	case op == algorithm.Charge:
+		paid = min(cost, (algo.MaxLevel-level)/unit)
+	case cost > burst:
+		r.Allowed, r.RetryAfter = false, algo.Never
+	case seen+cost*unit > burst*unit:
+		r.Allowed, r.RetryAfter = false, wait(skew, level-(burst-cost)*unit, drain)
 	case op == algorithm.Step:
-		r.Paid = cost
-		left, used = left-cost, used+cost
-		next.Used += cost
-		inUse = inUse.Add(u128.Mul(cost, period))
+		paid = cost
 	}
 
-	r.Remaining = left
-	if !inUse.IsZero() {
-		untilNext := part // the weight that drains before the next unit
-		if part == 0 {
-			untilNext = period
-		}
-		r.NextRefill = time.Duration((uint64(untilNext)-1)/uint64(count) + 1)
-		r.ResetAfter = time.Duration(inUse.CeilDiv(count))
-		if used == math.MaxInt64 { // Remaining is at its minimum
-			r.NextRefill = time.Duration(inUse.Sub(u128.Mul(math.MaxInt64-1, period)).CeilDiv(count))
-		}
+	r.Limit, r.Paid, r.Skew = burst, paid, time.Duration(skew)*time.Microsecond
+	r.Refilled = max(0, before-used)
+	if r.Fresh = level == 0; r.Fresh {
+		r.Refilled = burst
 	}
-	if r.Paid == 0 {
+	level = max(0, level+paid*unit)
+	switch {
+	case level == 0:
+		used = 0
+	case skew == 0:
+		used += paid
+	default:
+		used = ceil(seenFrom(level, skew, drain), unit)
+	}
+	r.Remaining = burst - used
+	r.Available = r.Remaining + paid - r.Refilled
+	if level > 0 {
+		r.NextRefill = wait(skew, level-(used-1)*unit, drain)
+		r.ResetAfter = wait(skew, level, drain)
+	}
+
+	switch {
+	case paid == 0:
 		return s
+	case level == 0:
+		return State{}
 	}
-	return next
+	return State{at, level, unit}
 }
 
-// unitsLeft returns how much of the burst is left. It rounds down.
-func (o *Options) unitsLeft(used, part int64) int64 {
-	if part > 0 {
-		used++
+// seenFrom returns the level that a clock sees that is behind by skew. It is at most algo.MaxLevel.
+func seenFrom(level, skew, drain int64) int64 {
+	if skew > (algo.MaxLevel-level)/drain {
+		return algo.MaxLevel
 	}
-	return o.burst() - used
+	return level + skew*drain
 }
 
-// retry returns the time until a denied cost is allowed.
-func (o *Options) retry(inUse u128.Uint, cost int64) time.Duration {
-	if cost > o.burst() {
-		return algo.Never
+// wait returns the time until a weight has drained, for a clock that is behind by skew. A negative weight drained
+// before the state's time.
+func wait(skew, weight, drain int64) time.Duration {
+	if weight > 0 {
+		weight += drain - 1
 	}
-	level := inUse.Add(u128.Mul(cost, int64(o.Limit.Period)))
-	return time.Duration(level.Sub(o.capacity()).CeilDiv(o.Limit.Count))
+	return time.Duration(skew+weight/drain) * time.Microsecond
 }
+
+// ceil returns a/b, rounded up. a must not be negative.
+func ceil(a, b int64) int64 { return (a + b - 1) / b }

@@ -28,22 +28,22 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// specs are policies of all algorithms, with periods from nanoseconds to years.
+// specs are policies of all algorithms, with periods from microseconds to years.
 var specs = []string{
-	"gcra 1/s", "gcra 100/m burst=20", "gcra 10/s burst=500", "gcra 3/s", "gcra 7/11s burst=3", "gcra 1000/250ms", "gcra 5/h", "gcra 1/1ns",
-	"gcra 4611686018427387904/s burst=4611686018427387904", "gcra 1/1000000h",
+	"gcra 1/s", "gcra 100/m burst=20", "gcra 10/s burst=500", "gcra 3/s", "gcra 7/11s burst=3", "gcra 1000/250ms", "gcra 5/h", "gcra 1/1us",
+	"gcra 1099511627776/s burst=1099511627776", "gcra 1/600000h",
 	"tokenbucket 10/s burst=50 refill=interval", "tokenbucket 3/m", "tokenbucket 7/1500ms burst=2 refill=interval", "tokenbucket 1/d",
-	"fixedwindow 5/h", "fixedwindow 5/h align=clock offset=15m", "fixedwindow 2/1s", "fixedwindow 1/250ms", "fixedwindow 4611686018427387904/d",
+	"fixedwindow 5/h", "fixedwindow 5/h align=clock offset=15m", "fixedwindow 2/1s", "fixedwindow 1/250ms", "fixedwindow 1099511627776/d",
 	"movingwindow 100/m slots=12", "movingwindow 6/m slots=12 trailing=whole", "movingwindow 3/s", "movingwindow 2/7s slots=3",
 	"all(gcra 10/s; gcra 100/m)", "all(fixedwindow 3/d; gcra 2/m; movingwindow 5/h slots=4)", "all(tokenbucket 3/250ms refill=interval; fixedwindow 5/7s align=clock)",
 }
 
 // extremes are policies at the bounds of what is valid.
 var extremes = []string{
-	"gcra 4611686018427387904/1ns burst=4611686018427387904", "gcra 1/1281023h53m38.427387904s", "tokenbucket 1/1ns burst=4611686018427387904",
-	"tokenbucket 4611686018427387904/1281023h refill=interval", "fixedwindow 1/2562047h", "fixedwindow 4611686018427387904/1ns",
-	"movingwindow 4611686018427387904/1281023h slots=64", "movingwindow 1/1ns", "movingwindow 999999999999999/d", "movingwindow 1000000000000000/d trailing=whole",
-	"all(gcra 1/1ns; fixedwindow 4611686018427387904/2562047h)", "all(" + strings.Repeat("gcra 5/s; ", 63) + "gcra 1/d)",
+	"gcra 1099511627776/1us burst=1099511627776", "gcra 1/625499h", "tokenbucket 1/1us burst=1099511627776",
+	"tokenbucket 1099511627776/625499h refill=interval", "fixedwindow 1/625499h", "fixedwindow 1099511627776/1us",
+	"movingwindow 1099511627776/625499h slots=64", "movingwindow 1/1us", "movingwindow 999999999999/d", "movingwindow 1000000000000/d trailing=whole",
+	"all(gcra 1/1us; fixedwindow 1099511627776/625499h)", "all(" + strings.Repeat("gcra 5/s; ", 63) + "gcra 1/d)",
 }
 
 // virtual is a clock that the test sets.
@@ -80,7 +80,7 @@ func (s server) after(seconds, cost int64) *http.Response {
 
 // lasts reports whether so many seconds later is still a valid time for the algorithms.
 func (s server) lasts(seconds int64) bool {
-	return seconds < (algo.MaxInstant-s.now.UnixNano())/int64(time.Second)
+	return seconds < (algo.MaxInstant-s.now.UnixMicro())/1e6
 }
 
 func costing(cost int64) *http.Request {
@@ -163,12 +163,12 @@ func TestQuotaAndWindow(t *testing.T) {
 		"gcra 100/m":                               `"client";q=100;w=60`,
 		"gcra 100/m burst=20":                      `"client";q=20;w=12`,
 		"gcra 7/11s burst=3":                       `"client";q=3;w=5`,
-		"gcra 3/3000000001ns burst=1":              `"client";q=1;w=2`,
+		"gcra 3/3000001us burst=1":                 `"client";q=1;w=2`,
 		"gcra 1000/250ms":                          `"client";q=1000;w=1`,
 		"tokenbucket 10/s burst=50":                `"client";q=50;w=5`,
 		"fixedwindow 5/h":                          `"client";q=5;w=3600`,
 		"movingwindow 100/1500ms":                  `"client";q=100;w=2`,
-		"fixedwindow 4611686018427387904/d":        `"client";q=999999999999999;w=86400`,
+		"fixedwindow 1099511627776/d":              `"client";q=1099511627776;w=86400`,
 		"all(gcra 10/s; gcra 100/m)":               `"client.1";q=10;w=1, "client.2";q=100;w=60`,
 		"tokenbucket 1/1h burst=2 refill=interval": `"client";q=2;w=7200`,
 	} {

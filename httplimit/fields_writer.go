@@ -13,8 +13,8 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/denyall"
-	"github.com/sluice-go/sluice/internal/u128"
 )
 
 // The names of the fields of draft-ietf-httpapi-ratelimit-headers-11, in the canonical form of
@@ -98,7 +98,7 @@ func (g *guard) appendPolicies(text []byte, result *compose.RuleResult) []byte {
 func (g *guard) appendPolicy(text []byte, result *compose.RuleResult, part int, capacity int64, limit algo.Limit) []byte {
 	window := time.Duration(0)
 	if limit.Count > 0 {
-		window = time.Duration(u128.Mul(max(capacity, 0), int64(max(limit.Period, 0))).CeilDiv(limit.Count))
+		window = time.Duration(algorithm.MulDivUp(max(capacity, 0), int64(max(limit.Period, 0)), limit.Count))
 	}
 	text = appendName(text, result.Rule, part)
 	text = appendParameter(text, ";q=", capacity)

@@ -4,24 +4,25 @@
 //
 // # Promise
 //
-// The period is cut into n slots (Options.Slots) of w = ceil(Period/n) nanoseconds. The state has
+// The period is cut into n slots (Options.Slots) of w = ceil(Period/n) microseconds. The state has
 // n+1 counts: the current slot, the n-1 slots before it, and before these the trailing slot, which
 // is only partly in the window. Options.Trailing sets how the trailing slot counts, and so what is
 // promised:
 //
-//   - Whole counts all of its units. No interval of n*w+1 ns, which is longer than one Period, ever
-//     has more than Count units. No other algorithm of sluice promises this and also admits Count
+//   - Whole counts all of its units. No interval of one Period, wherever it starts, ever has more than
+//     Count units. No other algorithm of sluice promises this and also admits Count
 //     units at once.
 //   - Weighted, the default, counts its units in proportion to its overlap with the window, as if
 //     the units were spread evenly over the slot. Since they may not be, an interval of one Period
-//     can see up to 2*Count-1 units. More slots keep bursts apart: no interval of (n-1)*w+1 ns sees
+//     can see up to 2*Count-1 units. More slots keep bursts apart: no interval of (n-1)*w us sees
 //     more than Count units.
 //
-// Let L be Count. In any x consecutive nanoseconds, Whole admits at most
+// Times are rounded down to microseconds, so the instants of any x consecutive nanoseconds differ by up to
+// m = ceil((x-1)/1000) microseconds. Let L be Count. In x nanoseconds, Whole admits at most
 //
-//	L * ceil((2 + floor((x-2)/w)) / (n+1))  for x >= 2, else L
+//	L * ceil((2 + floor((m-1)/w)) / (n+1))  for m >= 1, else L
 //
-// units. For Weighted, let u = floor((x-2)/w) - (n-1) and e = (x-2) mod w. It admits at most
+// units. For Weighted, let u = floor((m-1)/w) - (n-1) and e = (m-1) mod w. It admits at most
 //
 //	L                                       if u < 0
 //	L * (1 + u/n) + floor(L*e/w)            if n divides u
@@ -39,7 +40,7 @@
 //	Whole:          n/(n+1) at every L
 //
 // Package gcra gives 100% at any limit. With its default burst, its bound for x nanoseconds equals the
-// bound of Weighted with one slot for x+1 nanoseconds. Choose movingwindow with Trailing: Whole if
+// bound of Weighted with one slot for x+1000 nanoseconds. Choose movingwindow with Trailing: Whole if
 // spent units have to count for a whole period.
 //
 // # Timeline
@@ -53,7 +54,8 @@
 //	cost 1                                  denied at 64s: 4 + 6*56/60 + 1 > 10, retry in 6s
 //	cost 3                                               ok at 90s: 4 + 6*30/60 + 3 = 10
 //
-// Decisions are exact: fractions such as 6*56/60 are not rounded.
+// Decisions are exact: fractions such as 6*56/60 are not rounded, as long as Count*w is below 2^50. For larger
+// limits, such as 2000000/h with one slot, the overlap of the trailing slot is rounded up by less than 1/256 of the slot.
 //
 // # Source
 //
@@ -65,23 +67,22 @@
 // # Changed limits
 //
 // The limit, its period and the slots of a key may change. The units of an old slot move to the new
-// slot that contains its last nanosecond. But the units of the slot of the last paid step move to
+// slot that contains its last microsecond. But the units of the slot of the last paid step move to
 // the new slot that contains that step. A paid step is an allowed request, a charge or a refund. So
-// no unit counts as older than it is.
+// no unit counts as older than it is. A paid step drops the units that are too old for the current window.
 //
 // # State encoding
 //
-// Version 1 takes 19 bytes, and one byte for each slot from the current one to the oldest one in use.
-// If these are 128 slots or more, it takes one byte more. A count of 128 or more takes two bytes, and a
-// count of 16384 or more takes three or more. That is 20 to 23 bytes with one slot, and 20 to 45 with
-// twelve, for counts below 16384:
+// Version 1 takes 18 bytes, and s bytes for each slot from the current one to the oldest one in use. s is the
+// least number of bytes that can hold every count. With one slot that is up to 20 bytes for counts below 256, and up to 22 for
+// counts below 65536. With twelve slots it is up to 31 and 44:
 //
 //	'm' 1
-//	8 bytes, big endian: At, the time of the last paid step, in ns since the Unix epoch, at most 2^62-1
-//	8 bytes, big endian: w, in ns, from 1 to 2^62; a longer w is written as 2^62
-//	uvarint: the number of counts, from 1 to 1025
-//	uvarints: the counts, from the slot of At to older slots
+//	7 bytes: At, the time of the last paid step, in microseconds since the Unix epoch, at most 2^52-1
+//	7 bytes: w, in microseconds, from 1 to 2^52-1
+//	2 bytes: s*2048 + the number of counts; s is from 1 to 7, and the number from 1 to 1025
+//	s bytes each: the counts, from the slot of At to older slots
 //
-// The last count is not 0. No count exceeds 2^62, and the sum of the counts is below 2^63.
+// All numbers are big endian. The last count is not 0. The sum of the counts is at most 2^52-1.
 // The state of a key that is new or has no units in use is empty bytes.
 package movingwindow

@@ -100,7 +100,7 @@ func ExampleNew() {
 	fmt.Println(err)
 	// Output:
 	// movingwindow 10/m slots=6
-	// 2 left, 20 bytes of state
+	// 2 left, 19 bytes of state
 	// movingwindow: Slots must be from 1 to 1024, or 0 for 1, got 3600
 }
 
@@ -118,7 +118,7 @@ func ExamplePolicy_Step() {
 	}
 	// Output:
 	// true 4 0s
-	// false 4 33.333333334s
+	// false 4 33.333334s
 	// true 1 0s
 }
 

@@ -26,5 +26,5 @@ func anyOptions(random sample.Source) movingwindow.Options {
 }
 
 func peek(s movingwindow.State, at int64, o movingwindow.Options) algo.Result {
-	return movingwindow.Peek(s, time.Unix(0, at), o)
+	return movingwindow.Peek(s, time.UnixMicro(at), o)
 }

@@ -42,13 +42,13 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// The law BoundHolds tries only short periods. This test tries slots of up to 300ns: it takes
+// The law BoundHolds tries only short periods. This test tries slots of up to 300us: it takes
 // all units or a part of them, often at the first or last instant of a slot.
 func TestBoundHoldsForWideSlots(t *testing.T) {
 	random := sample.New(2, 7)
 	for range algorithmtest.Rounds(10_000) {
 		o := movingwindow.Options{
-			Limit:    algo.Per(random.Int64N(40)+1, time.Duration(random.Int64N(300)+1)),
+			Limit:    algo.Per(random.Int64N(40)+1, time.Duration(random.Int64N(300)+1)*time.Microsecond),
 			Slots:    random.IntN(24) + 1,
 			Trailing: movingwindow.Trailing(random.IntN(2)),
 		}
@@ -57,7 +57,7 @@ func TestBoundHoldsForWideSlots(t *testing.T) {
 		width := newModel(o).width().Int64()
 		now := 1000 * width
 		for range 40 {
-			now += []int64{0, 1, random.Int64N(width) + 1, width - 1 - now%width, width - now%width, random.Int64N(3*int64(o.Limit.Period)) + 1}[random.IntN(6)]
+			now += []int64{0, 1, random.Int64N(width) + 1, width - 1 - now%width, width - now%width, random.Int64N(3*o.Limit.Period.Microseconds()) + 1}[random.IntN(6)]
 			left := peek(s, now, o).Remaining
 			if random.IntN(3) == 0 {
 				left = random.Int64N(left + 1)
@@ -68,15 +68,20 @@ func TestBoundHoldsForWideSlots(t *testing.T) {
 			next, r := kit.CallAt(s, algorithm.Step, now, o, left)
 			require.True(t, r.Allowed)
 			s = next
-			log.Add(time.Unix(0, now), left)
+			log.Add(time.UnixMicro(now), left)
 		}
 		for i, last := range log.Entries {
 			for _, first := range log.Entries[:i+1] {
-				x := last.At.Sub(first.At) + 1
-				require.LessOrEqual(t, log.Admitted(first.At, x), kit.Bound(o, x), "%+v, from %d to %d", o, first.At.UnixNano(), last.At.UnixNano())
+				span := last.At.Sub(first.At)
+				require.LessOrEqual(t, log.Admitted(first.At, span+1), kit.Bound(o, shortest(span.Microseconds())), "%+v, from %d to %d", o, first.At.UnixMicro(), last.At.UnixMicro())
 			}
 		}
 	}
+}
+
+// shortest returns the shortest half-open interval that can have two instants which differ by that many microseconds.
+func shortest(us int64) time.Duration {
+	return max(1, time.Duration(us-1)*time.Microsecond+2)
 }
 
 // A caller that takes all units at the last instant of a slot, and every unit that comes back,
@@ -85,13 +90,32 @@ func TestBoundIsReached(t *testing.T) {
 	for _, trailing := range []movingwindow.Trailing{movingwindow.Weighted, movingwindow.Whole} {
 		for _, slots := range []int64{1, 2, 5, 12} {
 			const width = 1000
-			o := movingwindow.Options{Limit: algo.Per(50, time.Duration(slots*width)), Slots: int(slots), Trailing: trailing}
+			o := movingwindow.Options{Limit: algo.Per(50, time.Duration(slots*width)*time.Microsecond), Slots: int(slots), Trailing: trailing}
 			first := int64(100*width - 1)
 			s, _ := kit.CallAt(movingwindow.State{}, algorithm.Step, first, o, 50)
 			for now := first + 1; now <= first+slots*width+1; now++ {
-				want := kit.Bound(o, time.Duration(now-first+1)) - 50
+				want := kit.Bound(o, shortest(now-first)) - 50
 				require.Equal(t, want, peek(s, now, o).Remaining, "%+v, %d after the first burst", o, now-first)
 			}
+		}
+	}
+}
+
+// The overlap of the trailing slot is rounded to grains if a window weighs too much. No grain gives more than the bound.
+func TestBoundHoldsForLargeLimits(t *testing.T) {
+	for _, o := range []movingwindow.Options{
+		{Limit: algo.Per(algo.MaxCount, time.Hour)},
+		{Limit: algo.Per(1e6, algo.MaxPeriod), Slots: 3},
+		{Limit: algo.Per(1<<30+7, 24*time.Hour), Slots: 7},
+	} {
+		width := newModel(o).width().Int64()
+		slots := max(1, int64(o.Slots))
+		first := 100*width - 1
+		s, _ := kit.CallAt(movingwindow.State{}, algorithm.Step, first, o, o.Limit.Count)
+		random := sample.New(2, 8)
+		for range 1000 {
+			now := first + 1 + (slots-1)*width + random.UpTo(width+2)
+			require.LessOrEqual(t, peek(s, now, o).Remaining, kit.Bound(o, shortest(now-first))-o.Limit.Count, "%+v, %d after the first burst", o, now-first)
 		}
 	}
 }

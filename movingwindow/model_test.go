@@ -1,7 +1,9 @@
 package movingwindow_test
 
 import (
+	"math"
 	"math/big"
+	"sort"
 	"testing"
 	"time"
 
@@ -29,7 +31,7 @@ func newModel(o movingwindow.Options) model { return model{o: o, latest: big.New
 func (m model) slots() *big.Int { return big.NewInt(max(int64(m.o.Slots), 1)) }
 
 func (m model) width() *big.Int {
-	width := new(big.Int).Add(big.NewInt(int64(m.o.Limit.Period)), m.slots())
+	width := new(big.Int).Add(big.NewInt(m.o.Limit.Period.Microseconds()), m.slots())
 	return width.Div(width.Sub(width, big.NewInt(1)), m.slots())
 }
 
@@ -38,6 +40,41 @@ func (m model) slot(t *big.Int) *big.Int { return new(big.Int).Div(t, m.width())
 // back returns the number of slots from a payment to t.
 func (m model) back(p payment, t *big.Int) *big.Int {
 	return new(big.Int).Sub(m.slot(t), m.slot(p.at))
+}
+
+// weights returns the weight of a whole slot, and how many microseconds it takes to lose one. They are the largest for which a
+// full window weighs less than 2^50.
+func (m model) weights() (weight, grain *big.Int) {
+	whole := func(grain int64) *big.Int { return new(big.Int).Div(m.width(), big.NewInt(grain)) }
+	g := 1 + int64(sort.Search(int(m.width().Int64()), func(i int) bool {
+		full := new(big.Int).Mul(whole(int64(i)+1), big.NewInt(m.o.Limit.Count))
+		return full.BitLen() <= 50
+	}))
+	return whole(g), big.NewInt(g)
+}
+
+// overlap returns how much of the trailing slot counts at t.
+func (m model) overlap(t *big.Int) *big.Rat {
+	if m.o.Trailing == movingwindow.Whole {
+		return big.NewRat(1, 1)
+	}
+	weight, grain := m.weights()
+	left := new(big.Int).Sub(m.width(), new(big.Int).Mod(t, m.width()))
+	left.Add(left, grain).Sub(left, big.NewInt(1)).Div(left, grain)
+	if left.Cmp(weight) > 0 {
+		left = weight
+	}
+	return new(big.Rat).SetFrac(left, weight)
+}
+
+// most returns the largest sum of the counts after a charge.
+func (m model) most() *big.Int {
+	weight := big.NewInt(1)
+	if m.o.Trailing == movingwindow.Weighted {
+		weight, _ = m.weights()
+	}
+	most := weight.Div(big.NewInt(algo.MaxLevel), weight)
+	return most.Sub(most, big.NewInt(m.o.Limit.Count))
 }
 
 // used returns the units that count at t.
@@ -49,10 +86,7 @@ func (m model) used(t *big.Int) *big.Rat {
 		case 1:
 			continue
 		case 0:
-			if m.o.Trailing == movingwindow.Weighted {
-				into := new(big.Int).Mod(t, m.width())
-				units.Mul(units, new(big.Rat).SetFrac(into.Sub(m.width(), into), m.width()))
-			}
+			units.Mul(units, m.overlap(t))
 		}
 		sum.Add(sum, units)
 	}
@@ -104,7 +138,14 @@ func (m model) do(op algorithm.Op, at, cost int64) (next model, r algo.Result) {
 	switch {
 	case op == algorithm.Refund && !r.Fresh:
 		next = m.without(units, now)
-	case op == algorithm.Charge || op == algorithm.Step && fits:
+	case op == algorithm.Charge:
+		if room := new(big.Int).Sub(m.most(), m.total(now)); room.Cmp(units) < 0 {
+			units = room
+		}
+		if units.Sign() > 0 {
+			next = m.with(units, now)
+		}
+	case op == algorithm.Step && fits:
 		next = m.with(units, now)
 	}
 	left := next.left(now)
@@ -151,13 +192,9 @@ func (m model) without(units, now *big.Int) model {
 	return m
 }
 
-// total returns the units that count at the instant, without weights.
-func (m model) total(at int64) *big.Int {
+// total returns the units that count at now, without weights.
+func (m model) total(now *big.Int) *big.Int {
 	sum := new(big.Int)
-	now := big.NewInt(at)
-	if now.Cmp(m.latest) < 0 {
-		now = m.latest
-	}
 	for _, p := range m.log {
 		if m.back(p, now).Cmp(m.slots()) <= 0 {
 			sum.Add(sum, p.units)
@@ -175,10 +212,10 @@ func run(t *testing.T, random sample.Source, o movingwindow.Options, answer func
 	for range 12 {
 		left := m.left(big.NewInt(now)).Int64()
 		cost := random.Cost(algo.Result{Available: left, Limit: o.Limit.Count})
-		op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
-		if op == algorithm.Charge && new(big.Int).Add(m.total(now), big.NewInt(cost)).Cmp(big.NewInt(algo.MaxCount)) > 0 {
-			op = algorithm.Step
+		if random.IntN(50) == 0 {
+			cost = random.UpTo(math.MaxInt64)
 		}
+		op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
 		next, want := m.do(op, now, cost)
 		require.Equal(t, want, answer(op, now, cost), "%+v on %+v: operation %d at %d, cost %d", o, m, op, now, cost)
 		m = next
@@ -196,7 +233,7 @@ func TestResultsEqualTheModel(t *testing.T) {
 		var s movingwindow.State
 		run(t, random, o, func(op algorithm.Op, at, cost int64) (r algo.Result) {
 			before := movingwindow.AppendState(nil, s)
-			next, r := kit.CallBoth(t, s, op, time.Unix(0, at), kit.WithCost(o, cost))
+			next, r := kit.CallBoth(t, s, op, time.UnixMicro(at), kit.WithCost(o, cost))
 			require.Equal(t, before, movingwindow.AppendState(nil, s), "the argument was modified")
 			s = next
 			return r

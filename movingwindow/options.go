@@ -53,34 +53,22 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// valid reports whether the options are valid. It is faster than Validate.
-func (o *Options) valid() bool {
-	return o.Limit.Count >= 1 && o.Limit.Count <= algo.MaxCount && o.Limit.Period >= 1 && o.Cost >= 0 &&
-		o.Slots >= 0 && o.Slots <= MaxSlots && (o.Trailing == Weighted || o.Trailing == Whole)
-}
-
-func (o *Options) slots() int { return max(o.Slots, 1) }
-
-// window is valid options, with numbers for the arithmetic.
-type window struct {
-	*Options
-	width int64 // of a slot, ns
-	slots int   // 0 if the options are not valid; the window then denies everything
-}
-
-func newWindow(o *Options) window {
-	if !o.valid() {
-		return window{Options: o}
+// arguments returns the numbers of the arithmetic. It is faster than Validate.
+func (o *Options) arguments() arguments {
+	isValid := o.Limit.IsValid() && o.Cost >= 0 && o.Slots >= 0 && o.Slots <= MaxSlots && (o.Trailing == Weighted || o.Trailing == Whole)
+	if !isValid {
+		return arguments{}
 	}
-	// A slot of this width contains all instants. Sums of longer slots could overflow.
-	return window{o, min(o.width(), algo.MaxInstant+1), o.slots()}
+	slots := int64(max(o.Slots, 1))
+	width := ceil(o.Limit.Period.Microseconds(), slots)
+	grain := width // a trailing slot that counts whole has one grain
+	if o.Trailing == Weighted {
+		grain = width/(maxCapacity/o.Limit.Count+1) + 1 // the least for which limit*weight is at most maxCapacity
+	}
+	weight := width / grain
+	return arguments{o.Limit.Count, width, slots, grain, weight, algo.MaxLevel/weight - o.Limit.Count}
 }
 
-// width returns Period/Slots, rounded up.
-func (o *Options) width() int64 {
-	period, slots := uint64(o.Limit.Period), uint64(o.slots())
-	if slots == 1 {
-		return int64(period)
-	}
-	return int64((period + slots - 1) / slots)
-}
+// maxCapacity is the highest weight of a full window. The rest up to algo.MaxLevel is for debts: units that were charged
+// beyond the limit, and units of the trailing slot that no longer count.
+const maxCapacity = 1<<50 - 1

@@ -15,31 +15,38 @@ import (
 )
 
 func TestInvalidOptionsAreRefusedAndDeny(t *testing.T) {
+	second := algo.Per(1, time.Second)
 	kit.InvalidOptions(t, movingwindow.State{At: 5, Width: 7, Counts: [17]int64{1}}, map[string]movingwindow.Options{
-		"movingwindow: algo: Limit.Count must be at least 1, got 0":                     {},
-		"movingwindow: algo: Limit.Count must be at least 1, got -1":                    {Limit: algo.Per(-1, time.Second)},
-		"movingwindow: algo: Limit.Count must be at most 2^62, got 9223372036854775807": {Limit: algo.Per(math.MaxInt64, time.Second)},
-		"movingwindow: algo: Limit.Period must be at least 1ns, got 0s":                 {Limit: algo.Per(1, 0)},
-		"movingwindow: algo: Limit.Period must be at least 1ns, got -1ns":               {Limit: algo.Per(1, -1)},
-		"movingwindow: Slots must be from 1 to 1024, or 0 for 1, got -1":                {Limit: algo.Per(1, time.Second), Slots: -1},
-		"movingwindow: Slots must be from 1 to 1024, or 0 for 1, got 1025":              {Limit: algo.Per(1, time.Second), Slots: 1025},
-		"movingwindow: Trailing must be Weighted or Whole, got 2":                       {Limit: algo.Per(1, time.Second), Trailing: 2},
-		"movingwindow: Trailing must be Weighted or Whole, got -1":                      {Limit: algo.Per(1, time.Second), Trailing: -1},
-		"movingwindow: Cost is -1":                                                      {Limit: algo.Per(1, time.Second), Cost: -1},
+		"movingwindow: algo: Limit.Count must be at least 1, got 0":                               {},
+		"movingwindow: algo: Limit.Count must be at most 2^40 (1099511627776), got 1099511627777": {Limit: algo.Per(algo.MaxCount+1, time.Second)},
+		"movingwindow: algo: Limit.Period must be at least 1us, got 0s":                           {Limit: algo.Per(1, 0)},
+		"movingwindow: algo: Limit.Period must be a whole number of microseconds, got 1.5µs":      {Limit: algo.Per(1, 1500)},
+		"movingwindow: algo: Limit.Period must be at most 26062d, which is 71 years":              {Limit: algo.Per(1, algo.MaxPeriod+time.Microsecond)},
+		"movingwindow: Slots must be from 1 to 1024, or 0 for 1, got -1":                          {Limit: second, Slots: -1},
+		"movingwindow: Slots must be from 1 to 1024, or 0 for 1, got 1025":                        {Limit: second, Slots: 1025},
+		"movingwindow: Trailing must be Weighted or Whole, got 2":                                 {Limit: second, Trailing: 2},
+		"movingwindow: Trailing must be Weighted or Whole, got -1":                                {Limit: second, Trailing: -1},
+		"movingwindow: Cost is -1": {Limit: second, Cost: -1},
 	})
 	algorithmtest.ZeroPolicyDenies(t, movingwindow.Policy{})
 }
 
 func TestExtremeOptionsAreValid(t *testing.T) {
 	for _, o := range []movingwindow.Options{
-		{Limit: algo.Per(1, 1)},
-		{Limit: algo.Per(1, 1), Slots: 1024},
-		{Limit: algo.Per(1, math.MaxInt64)},
-		{Limit: algo.Per(1<<62, 1)},
-		{Limit: algo.Per(1<<62, math.MaxInt64), Slots: 1024, Trailing: movingwindow.Whole},
-		{Limit: algo.Per(1, 1), Cost: math.MaxInt64},
+		{Limit: algo.Per(1, time.Microsecond)},
+		{Limit: algo.Per(1, time.Microsecond), Slots: 1024},
+		{Limit: algo.Per(1, algo.MaxPeriod)},
+		{Limit: algo.Per(algo.MaxCount, time.Microsecond)},
+		{Limit: algo.Per(algo.MaxCount, algo.MaxPeriod)},
+		{Limit: algo.Per(algo.MaxCount, algo.MaxPeriod), Slots: 1024, Trailing: movingwindow.Whole},
+		{Limit: algo.Per(1, time.Microsecond), Cost: math.MaxInt64},
 	} {
 		require.NoError(t, o.Validate(), "%+v", o)
+		o.Cost = o.Limit.Count
+		s, r := movingwindow.Step(movingwindow.State{}, start, o)
+		require.True(t, r.Allowed)
+		require.Positive(t, r.ResetAfter)
+		require.False(t, movingwindow.Peek(s, start, o).Allowed)
 	}
 }
 
@@ -47,6 +54,7 @@ func TestBoundOfExtremes(t *testing.T) {
 	weighted := func(count int64, period time.Duration, slots int) movingwindow.Options {
 		return movingwindow.Options{Limit: algo.Per(count, period), Slots: slots}
 	}
+	const most, us = math.MaxInt64/1000 + 1, time.Microsecond // the microseconds that the longest interval can span
 	for _, c := range []struct {
 		o        movingwindow.Options
 		interval time.Duration
@@ -56,12 +64,14 @@ func TestBoundOfExtremes(t *testing.T) {
 		{weighted(10, time.Second, 1), 0, 0},
 		{weighted(10, time.Second, 1), 1, 10},
 		{weighted(10, time.Second, 1), time.Second, 19},
+		{weighted(10, time.Second, 1), time.Second + 2, 20},
 		{weighted(10, time.Second, 10), time.Second, 19},
-		{weighted(1<<62, 1, 1), 3, math.MaxInt64},
-		{weighted(1, 1, 1), math.MaxInt64, math.MaxInt64 - 1},
-		{weighted(1, 1, 1024), math.MaxInt64, 2 + (math.MaxInt64-2-1023)/1024},
-		{movingwindow.Options{Limit: algo.Per(1, 1), Trailing: movingwindow.Whole}, math.MaxInt64, 1 << 62},
-		{weighted(3, math.MaxInt64, 1), math.MaxInt64, 3 + 2},
+		{weighted(algo.MaxCount, us, 1), 3 * us, 3 * algo.MaxCount},
+		{weighted(algo.MaxCount, us, 1), math.MaxInt64, math.MaxInt64},
+		{weighted(1, us, 1), math.MaxInt64, most},
+		{weighted(1, us, 1024), math.MaxInt64, 2 + (most-1-1023)/1024},
+		{movingwindow.Options{Limit: algo.Per(1, us), Trailing: movingwindow.Whole}, math.MaxInt64, (1 + most + 1) / 2},
+		{weighted(3, algo.MaxPeriod, 1), math.MaxInt64, 3 + 3*4},
 	} {
 		require.Equal(t, c.want, kit.Bound(c.o, c.interval), "%+v over %d", c.o, c.interval)
 	}
@@ -70,15 +80,16 @@ func TestBoundOfExtremes(t *testing.T) {
 func TestBoundIsTheDocumentedFormula(t *testing.T) {
 	for _, n := range []int64{1, 2, 3, 5} {
 		for w := int64(1); w <= 6; w++ {
-			for _, l := range []int64{1, 2, 7, 1 << 60} {
-				o := movingwindow.Options{Limit: algo.Per(l, time.Duration(n*w)), Slots: int(n)}
+			for _, l := range []int64{1, 2, 7, 1 << 40} {
+				o := movingwindow.Options{Limit: algo.Per(l, time.Duration(n*w)*time.Microsecond), Slots: int(n)}
 				strict := o
 				strict.Trailing = movingwindow.Whole
-				require.Equal(t, l, kit.Bound(strict, time.Duration(n*w)+1))
-				require.Equal(t, l, kit.Bound(o, time.Duration((n-1)*w)+1))
-				for x := int64(2); x < 40; x++ {
-					require.Equal(t, saturated(l, (2+(x-2)/w+n)/(n+1), 0), kit.Bound(strict, time.Duration(x)))
-					u, e := (x-2)/w-(n-1), (x-2)%w
+				require.Equal(t, l, kit.Bound(o, 1))
+				require.Equal(t, l, kit.Bound(strict, shortest(n*w)))
+				require.Equal(t, l, kit.Bound(o, shortest((n-1)*w)))
+				for m := int64(1); m < 40; m++ {
+					require.Equal(t, saturated(l, (2+(m-1)/w+n)/(n+1), 0), kit.Bound(strict, shortest(m)))
+					u, e := (m-1)/w-(n-1), (m-1)%w
 					want := l
 					switch {
 					case u >= 0 && u%n == 0:
@@ -86,7 +97,7 @@ func TestBoundIsTheDocumentedFormula(t *testing.T) {
 					case u >= 0:
 						want = saturated(l, 2+u/n, 0)
 					}
-					require.Equal(t, want, kit.Bound(o, time.Duration(x)), "%+v over %d", o, x)
+					require.Equal(t, want, kit.Bound(o, shortest(m)), "%+v over %dus", o, m)
 				}
 			}
 		}
@@ -101,12 +112,12 @@ func saturated(a, b, c int64) int64 {
 	return p.Int64()
 }
 
-func TestBoundOfOneSlotIsThatOfGCRA1nsEarlier(t *testing.T) {
-	for _, limit := range []algo.Limit{algo.Per(1, 7), algo.Per(10, time.Second), algo.Per(1000, 24*time.Hour)} {
+func TestBoundOfOneSlotIsThatOfGCRA1usEarlier(t *testing.T) {
+	for _, limit := range []algo.Limit{algo.Per(1, 7*time.Microsecond), algo.Per(10, time.Second), algo.Per(1000, 24*time.Hour)} {
 		steady, err := gcra.New(gcra.Options{Limit: limit})
 		require.NoError(t, err)
-		for x := time.Duration(2); x < 5*limit.Period; x += max(1, limit.Period/101) {
-			want := steady.Bound(x - 1)
+		for x := time.Microsecond + 1; x < 5*limit.Period; x += max(1, limit.Period/1013) {
+			want := steady.Bound(x - time.Microsecond)
 			require.Equal(t, want, kit.Bound(movingwindow.Options{Limit: limit}, x), "%v over %v", limit, x)
 		}
 	}

@@ -6,13 +6,17 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithm"
-	"github.com/sluice-go/sluice/internal/u128"
 )
 
 // Policy is the algorithm with its options. Its methods take and return encoded states. Make a
 // Policy with [New]; the zero Policy denies everything. Compare policies by String: == is true only
 // for copies of the same Policy.
-type Policy struct{ of *window } // one pointer, so converting a Policy to an interface does not allocate
+type Policy struct{ of *policy } // one pointer, so converting a Policy to an interface does not allocate
+
+type policy struct {
+	Options
+	args arguments
+}
 
 var _ algo.Portable = Policy{}
 
@@ -22,16 +26,15 @@ func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
 	}
-	w := newWindow(&o)
-	return Policy{&w}, nil
+	return Policy{&policy{o, o.arguments()}}, nil
 }
 
 // Options returns the options that were passed to New.
-func (p Policy) Options() Options { return *p.window().Options }
+func (p Policy) Options() Options { return p.policy().Options }
 
-func (p Policy) window() *window {
+func (p Policy) policy() *policy {
 	if p.of == nil {
-		return &window{Options: &Options{}}
+		return new(policy)
 	}
 	return p.of
 }
@@ -69,41 +72,41 @@ func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Res
 	if err := s.parse(state); err != nil {
 		return dst, err
 	}
-	r.Cost = cost
-	switch changed := p.window().decide(&s, algo.Instant(now), r, op); {
-	case changed:
-		return s.append(dst), nil
+	own := p.policy()
+	r.Cost = algorithm.Or(cost, algorithm.Or(own.Cost, 1))
+	switch changed := decide(&own.args, &s, algo.Instant(now), r, op); {
 	case op == algorithm.Peek:
 		return dst, nil
+	case changed:
+		return s.append(dst), nil
 	}
 	return append(dst, state...), nil
 }
 
-// Bound implements [algo.Policy]. The package documentation has the formula. Bound returns 0 if
+// Bound implements [algo.Policy]. The package documentation has the formulas. Bound returns 0 if
 // interval is below 1ns.
 func (p Policy) Bound(interval time.Duration) int64 {
-	o := p.Options()
-	switch {
-	case interval < 1 || p.of == nil:
+	args := p.policy().args
+	if interval < 1 || args.limit == 0 {
 		return 0
-	case interval == 1:
-		return o.Limit.Count
+	}
+	micros, limit, n, width := algo.Microseconds(interval), args.limit, args.slots, args.width
+	if micros == 0 {
+		return limit
 	}
 	// The worst case takes all units in the last instant of a slot.
-	limit, n, width := o.Limit.Count, int64(o.slots()), o.width()
-	between, into := (int64(interval)-2)/width, (int64(interval)-2)%width
-	if o.Trailing == Whole {
-		return u128.Mul(limit, between/(n+1)+(between%(n+1)+2+n)/(n+1)).Int64()
+	between, into := (micros-1)/width, (micros-1)%width
+	if p.policy().Trailing == Whole {
+		return algorithm.MulDiv(limit, between/(n+1)+(between%(n+1)+2+n)/(n+1), 1)
 	}
 	between -= n - 1
 	switch {
 	case between < 0:
 		return limit
 	case between%n != 0:
-		return u128.Mul(limit, 2+between/n).Int64()
+		return algorithm.MulDiv(limit, 2+between/n, 1)
 	}
-	part, _ := u128.Mul(limit, into).DivMod(width)
-	return u128.Mul(limit, 1+between/n).Add(u128.From(part)).Int64()
+	return algorithm.Sum(algorithm.MulDiv(limit, 1+between/n, 1), algorithm.MulDiv(limit, into, width))
 }
 
 // Limit implements [algo.Policy].
@@ -111,9 +114,9 @@ func (p Policy) Limit() algo.Limit { return p.Options().Limit }
 
 // String returns the policy's spec, such as "movingwindow 100/m slots=12 trailing=whole".
 func (p Policy) String() string {
-	o := p.Options()
+	o := p.policy()
 	return algorithm.Spec("movingwindow", o.Limit, o.Cost,
-		algorithm.Option{Name: "slots", Value: o.slots(), Default: 1},
+		algorithm.Option{Name: "slots", Value: max(o.Slots, 1), Default: 1},
 		algorithm.Option{Name: "trailing", Value: o.Trailing, Default: Weighted})
 }
 
@@ -124,15 +127,9 @@ var (
 	stepSQL string
 )
 
-// Program implements [algo.Portable]. There is no program if Count is 2^52 or more, if a slot is
-// 2^51 ns (26 days) or longer, or if the window and one slot together are 2^53 ns (104 days) or
-// longer.
+// Program implements [algo.Portable].
 func (p Policy) Program() (algo.Program, bool) {
-	w := p.window()
-	if w.slots == 0 || w.Limit.Count >= algo.MaxExact/2 || w.width >= algo.MaxExact/4 ||
-		w.width*int64(w.slots+1) >= algo.MaxExact {
-		return algo.Program{}, false
-	}
+	args := p.policy().args
 	return algo.Program{Name: "movingwindow", Lua: stepLua, SQL: stepSQL,
-		Args: []int64{w.Limit.Count, w.width, int64(w.slots), int64(w.Trailing)}}, true
+		Args: []int64{args.limit, args.width, args.slots, args.grain, args.weight, args.most}}, args.limit > 0
 }

@@ -2,17 +2,18 @@ package movingwindow
 
 import (
 	"encoding/binary"
-	"math"
+	"math/bits"
+	"slices"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithm"
 )
 
-// State is the use of one key. The zero State is a new key. A paid step is an allowed request, a
-// charge or a refund.
+// State is the use of one key. The zero State is a new key, and so is any State whose counts are all 0. A paid step is an
+// allowed request, a charge or a refund.
 type State struct {
-	At    int64 // time of the last paid step, in ns since the Unix epoch
-	Width int64 // width of the slots, in ns
+	At    int64 // time of the last paid step, in microseconds since the Unix epoch
+	Width int64 // width of the slots, in microseconds
 
 	// Counts has the counts of up to 16 slots and of the trailing slot. Index 0 is the slot of
 	// At, and higher indexes are older slots. Counts at an index above Options.Slots are too
@@ -25,8 +26,9 @@ type State struct {
 
 const (
 	tag       = 'm'
-	header    = 18 // tag, version, At and Width
+	header    = 18 // tag, version, At, Width, and the size of a count with the number of counts
 	maxCounts = MaxSlots + 1
+	sizeUnit  = 2048 // the weight of the size beside the number
 )
 
 // AppendState appends the encoding of s to dst. A new key appends nothing. If no operation
@@ -36,33 +38,35 @@ func AppendState(dst []byte, s State) []byte {
 	return s.append(dst)
 }
 
-// append is AppendState for a state that a step returns. Counts that are too old can make
-// the sum too large for the encoding. AppendState then cuts them off.
+// append is AppendState for a state that a step returns.
 func (s *State) append(dst []byte) []byte {
-	start := len(dst)
 	counts := trim(s.counts())
 	if len(counts) == 0 {
 		return dst
 	}
-	dst = append(dst, tag, algorithm.Version, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-	binary.BigEndian.PutUint64(dst[len(dst)-16:], uint64(s.At))
-	binary.BigEndian.PutUint64(dst[len(dst)-8:], uint64(s.Width))
-	dst = binary.AppendUvarint(dst, uint64(len(counts)))
-	var sum, signs int64
+	all := int64(0)
 	for _, c := range counts {
-		dst = binary.AppendUvarint(dst, uint64(c))
-		sum += c
-		signs |= sum
+		all |= c
 	}
-	if signs < 0 {
-		return AppendState(dst[:start], *s)
+	size := (bits.Len64(uint64(all)) + 7) / 8
+	dst = append(dst, make([]byte, header)...)
+	b := dst[len(dst)-header:]
+	binary.BigEndian.PutUint64(b[8:], uint64(s.Width)) // the first byte is 0, as that of At
+	binary.BigEndian.PutUint64(b[1:], uint64(s.At))
+	b[0], b[1] = tag, algorithm.Version
+	binary.BigEndian.PutUint16(b[16:], uint16(size*sizeUnit+len(counts)))
+	for _, c := range counts {
+		for shift := 8 * (size - 1); shift >= 0; shift -= 8 {
+			dst = append(dst, byte(c>>shift))
+		}
 	}
 	return dst
 }
 
 // ParseState decodes bytes from AppendState. Empty bytes are the zero State. For any other
 // bytes it returns [algo.ErrState] or [algo.ErrStateVersion].
-func ParseState(b []byte) (s State, err error) {
+func ParseState(b []byte) (State, error) {
+	var s State
 	if err := s.parse(b); err != nil {
 		return State{}, err
 	}
@@ -74,47 +78,33 @@ func (s *State) parse(b []byte) error {
 	if len(b) <= header || b[0] != tag || b[1] != algorithm.Version {
 		return algorithm.HeaderError(b, tag)
 	}
-	s.At = int64(binary.BigEndian.Uint64(b[2:]))
-	s.Width = int64(binary.BigEndian.Uint64(b[10:]))
-	n, pos := uvarint(b, header)
-	rest := uint64(len(b) - pos) // a count takes at least one byte
-	if uint64(s.At) > algo.MaxInstant || uint64(s.Width)-1 > algo.MaxInstant || n-1 >= min(rest, maxCounts) {
+	s.At = int64(binary.BigEndian.Uint64(b[1:]) & (1<<56 - 1))
+	s.Width = int64(binary.BigEndian.Uint64(b[8:]) & (1<<56 - 1))
+	sizes, rest := int(binary.BigEndian.Uint16(b[16:])), b[header:]
+	size, n := sizes/sizeUnit, sizes%sizeUnit
+	if size < 1 || size > 7 || n > maxCounts || n*size != len(rest) ||
+		s.At > algo.MaxInstant || uint64(s.Width)-1 >= algo.MaxLevel {
 		return algo.ErrState
 	}
-	s.allocate(int(n))
-	var c, sum, signs uint64
+	s.allocate(n)
 	counts := s.counts()[:n]
+	var all, sum int64
 	for i := range counts {
-		switch { // most counts take one or two bytes
-		case pos < len(b) && b[pos] < 0x80:
-			c = uint64(b[pos])
-			pos++
-		case pos+1 < len(b) && b[pos+1]-1 < 0x7f:
-			c = uint64(b[pos]&0x7f) | uint64(b[pos+1])<<7
-			pos += 2
-		default:
-			if c, pos = uvarint(b, pos); pos > len(b) {
-				return algo.ErrState
-			}
+		c := int64(0)
+		for _, digit := range rest[i*size : (i+1)*size] {
+			c = c<<8 | int64(digit)
 		}
-		counts[i] = int64(c)
-		sum += c
-		signs |= c | sum | (algo.MaxCount - c)
+		counts[i] = c
+		all |= c
+		if sum += c; sum > algo.MaxLevel {
+			return algo.ErrState
+		}
 	}
-	if pos != len(b) || c == 0 || signs > math.MaxInt64 {
+	shortest := size == 1 || all >= 1<<(8*(size-1))
+	if !shortest || counts[len(counts)-1] == 0 {
 		return algo.ErrState
 	}
 	return nil
-}
-
-// uvarint decodes the number at pos and returns the position after it. If there is no number, or if
-// it is not in its shortest form, the number is 0 and the position is beyond the end of b.
-func uvarint(b []byte, pos int) (x uint64, end int) {
-	x, n := binary.Uvarint(b[pos:])
-	if end = pos + n; n <= 0 || n > 1 && b[end-1] == 0 {
-		return 0, len(b) + 1
-	}
-	return x, end
 }
 
 func (s *State) counts() []int64 {
@@ -124,35 +114,65 @@ func (s *State) counts() []int64 {
 	return s.Counts[:]
 }
 
+// count returns the count of a slot.
+func (s *State) count(slot int64) int64 {
+	if counts := s.counts(); slot < int64(len(counts)) {
+		return counts[slot]
+	}
+	return 0
+}
+
 // trim returns the counts up to the oldest that is not 0.
 func trim(counts []int64) []int64 {
 	n := len(counts)
-	for n >= 4 && counts[n-1]|counts[n-2]|counts[n-3]|counts[n-4] == 0 { // four at once, for speed
-		n -= 4
-	}
 	for n > 0 && counts[n-1] == 0 {
 		n--
 	}
 	return counts[:n]
 }
 
+func (s *State) isEmpty() bool { return len(trim(s.counts())) == 0 }
+
+// newest returns the index of the newest count that is not 0, or -1.
+func (s *State) newest(slots int64) int64 {
+	for i, c := range s.counts()[:min(slots+1, int64(len(s.counts())))] {
+		if c > 0 {
+			return int64(i)
+		}
+	}
+	return -1
+}
+
+// fits reports whether a step with these arguments can return s.
+func (s *State) fits(args *arguments) bool {
+	if s.Width != args.width || uint64(s.At) > algo.MaxInstant {
+		return false
+	}
+	sum, signs, most := int64(0), int64(0), args.most+args.limit
+	for _, c := range s.counts() {
+		sum += c
+		signs |= c | sum | (most - sum)
+	}
+	return signs >= 0
+}
+
 // normalized returns the State nearest to s that a step can return. A State without a
 // width is a new key.
 func (s State) normalized() State {
-	if s.Width < 1 {
-		return State{}
-	}
 	counts := trim(s.counts())
-	if len(counts) == 0 {
+	if s.Width < 1 || len(counts) == 0 {
 		return State{}
 	}
 	counts = counts[:min(len(counts), maxCounts)]
-	n := State{At: min(max(s.At, 0), algo.MaxInstant), Width: min(s.Width, algo.MaxInstant+1)}
+	n := State{At: min(max(s.At, 0), algo.MaxInstant), Width: min(s.Width, algo.MaxLevel)}
 	n.allocate(len(counts))
-	left := int64(math.MaxInt64)
+	left := int64(algo.MaxLevel)
 	for i, c := range counts {
-		n.counts()[i] = min(max(c, 0), left, algo.MaxCount)
+		n.counts()[i] = min(max(c, 0), left)
 		left -= n.counts()[i]
+	}
+	if n.isEmpty() {
+		return State{}
 	}
 	return n
 }
@@ -164,59 +184,67 @@ func (s *State) allocate(counts int) {
 	}
 }
 
-// sum returns the sum of the counts in a window of that many slots, and the count of the
-// trailing slot. ok is false if no step returns such counts.
-func (s *State) sum(slots int) (recent, trailing int64, ok bool) {
+// sum returns the sum of the counts in the slots of a window, and the count of the trailing slot.
+func (s *State) sum(slots int64) (recent, trailing int64) {
 	counts := s.counts()
-	if len(counts) > slots {
+	if int64(len(counts)) > slots {
 		trailing = counts[slots]
 		counts = counts[:slots]
 	}
-	signs := trailing | (algo.MaxCount - trailing)
 	for _, c := range counts {
 		recent += c
-		signs |= c | recent | (algo.MaxCount - c)
 	}
-	return recent, trailing, signs|(recent+trailing) >= 0
+	return recent, trailing
 }
 
-// shift makes the counts older by age slots, where slots is the number of slots in the
-// window. It drops counts that are too old; at least one must be left. It copies LongCounts.
-func (s *State) shift(age, slots int) {
+// age makes the counts older by that many slots, and drops those that are too old for a window of slots. It copies LongCounts.
+func (s *State) age(by, slots int64) {
 	old := s.counts()
-	old = trim(old[:min(len(old), slots+1-age)])
-	n := age + len(old)
-	if n > len(s.Counts) {
-		many := make([]int64, n)
-		copy(many[age:], old)
-		s.Counts, s.LongCounts = [17]int64{}, many
-		return
+	old = trim(old[:max(0, min(slots+1-by, int64(len(old))))])
+	if n := int(by) + len(old); len(old) == 0 {
+		s.Counts, s.LongCounts = [17]int64{}, nil
+	} else if n > len(s.Counts) {
+		counts := make([]int64, n)
+		copy(counts[by:], old)
+		s.Counts, s.LongCounts = [17]int64{}, counts
+	} else {
+		copy(s.Counts[by:], old)
+		clear(s.Counts[:by])
+		clear(s.Counts[n:])
+		s.LongCounts = nil
 	}
-	copy(s.Counts[age:], old)
-	clear(s.Counts[:age])
-	clear(s.Counts[n:])
-	s.LongCounts = nil
 }
 
-// resize converts the counts to slots of another width. The count of an old slot moves to the new
-// slot that contains its last nanosecond. Only the count of the slot of the last paid step moves to
-// the new slot that contains that step. So no unit counts as older than it is. s must be zero or a
-// state that a step returns.
-func (s *State) resize(width int64, slots int) {
-	old := *s
-	*s = State{At: old.At, Width: width}
-	if old.Width == 0 {
-		return
+// giveBack subtracts units from the counts, the newest first.
+func (s *State) giveBack(units, slots int64) {
+	counts := s.counts()
+	for i := range counts[:min(slots+1, int64(len(counts)))] {
+		back := min(units, counts[i])
+		counts[i] -= back
+		units -= back
 	}
-	s.allocate(slots + 1)
-	counts, current := s.counts(), old.At/width
-	newest, begin := old.At, old.At-old.At%old.Width
-	for _, c := range old.counts() {
-		age := current - newest/width
-		if age > int64(slots) {
+}
+
+// resized converts the counts of a normalized state to the slots of a window. The count of an old slot moves to the new
+// slot that contains its last microsecond. Only the count of the slot of the last paid step moves to
+// the new slot that contains that step. So no unit counts as older than it is.
+func (s State) resized(args *arguments) State {
+	if s.Width == 0 {
+		return State{Width: args.width}
+	}
+	next := State{At: s.At, Width: args.width}
+	next.allocate(int(args.slots) + 1)
+	counts, current, left := next.counts(), s.At/args.width, args.most+args.limit
+	newest, begin := s.At, s.At-s.At%s.Width
+	for _, c := range slices.Clone(s.counts()) {
+		age := current - newest/args.width
+		if age > args.slots {
 			break
 		}
-		counts[age] = min(counts[age]+c, algo.MaxCount)
-		newest, begin = max(begin-1, 0), max(begin-old.Width, 0)
+		c = min(c, left)
+		counts[age] += c
+		left -= c
+		newest, begin = max(begin-1, 0), max(begin-s.Width, 0)
 	}
+	return next
 }

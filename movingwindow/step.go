@@ -11,86 +11,144 @@ import (
 // options. With options that are not valid it denies everything, with a RetryAfter of
 // [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	decide(&s, now, &o, &r, algorithm.Step)
+	decideWith(&o, &s, now, &r, algorithm.Step)
 	return s, r
 }
 
 // Peek reports whether Step would allow the request now. It pays nothing: Result.Paid is 0, and the
 // cost is not subtracted from Result.Remaining.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
-	decide(&s, now, &o, &r, algorithm.Peek)
+	decideWith(&o, &s, now, &r, algorithm.Peek)
 	return r
 }
 
 // Refund gives o.Cost units back, but no more than are in use. It starts with the newest slot
 // and ends with the trailing one.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
-	decide(&s, now, &o, &r, algorithm.Refund)
+	decideWith(&o, &s, now, &r, algorithm.Refund)
 	return s, r
 }
 
 // Charge takes o.Cost units, even if fewer are left. The missing units are a debt, which ends at the
 // latest when the current slot has left the window. Charge takes fewer units if the sum of the
-// counts would exceed 2^62.
+// counts would exceed what the arithmetic can hold; that is more than twice the limit.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
-	decide(&s, now, &o, &r, algorithm.Charge)
+	decideWith(&o, &s, now, &r, algorithm.Charge)
 	return s, r
 }
 
-// decide changes the state in place, because a copy takes as long as the decision. The
-// exported functions are short enough to be inlined.
-func decide(s *State, now time.Time, o *Options, r *algo.Result, op algorithm.Op) {
-	w := newWindow(o)
-	w.decide(s, algo.Instant(now), r, op)
+// decideWith decides with options that may not be valid.
+func decideWith(o *Options, s *State, now time.Time, r *algo.Result, op algorithm.Op) {
+	r.Cost = algorithm.Or(o.Cost, 1)
+	args := o.arguments()
+	decide(&args, s, algo.Instant(now), r, op)
 }
 
-// decide fills in r, of which only Cost is set; a Cost of 0 means that of the options. It
-// reports whether it changed the state.
-func (w *window) decide(s *State, now int64, r *algo.Result, op algorithm.Op) (changed bool) {
-	if r.Cost == 0 {
-		r.Cost = algorithm.Or(w.Cost, 1)
-	}
-	if w.slots == 0 {
+// arguments are those of the programs in Lua and SQL.
+type arguments struct {
+	limit  int64 // 0 if the options are not valid
+	width  int64 // of a slot, in microseconds
+	slots  int64 // of the window
+	grain  int64 // the overlap of the trailing slot with the window is rounded up to this number of microseconds
+	weight int64 // of a unit: the overlap of the whole slot, in grains
+	most   int64 // the largest sum of all counts after a charge; a step can add up to limit
+}
+
+// decide fills in r, of which only Cost is set. If the state changes, it changes s and returns true. step.lua and step.sql
+// have the same lines, without those for r.
+//
+// The units of the trailing slot weigh their overlap, and all others weight. The comparison of weights is exact.
+func decide(args *arguments, s *State, now int64, r *algo.Result, op algorithm.Op) (changed bool) {
+	limit, width, slots, cost := args.limit, args.width, args.slots, r.Cost
+	if limit == 0 {
 		r.RetryAfter = algo.Never
 		return false
 	}
-	recent, trailing, ok := s.sum(w.slots)
-	if !ok || s.Width != w.width || uint64(s.At) > algo.MaxInstant {
-		return w.decideNormalized(s, now, r, op)
+	state := *s
+	if !state.fits(args) {
+		state = state.normalized().resized(args)
 	}
-	var u usage // a literal would be copied
-	u.window, u.state, u.now, u.recent, u.trailing = w, s, now, recent, trailing
-	u.advance(r)
-	r.Allowed = true
+	before := limit - args.used(&state, state.At%width)
+
+	at := now
+	if state.At > now && !state.isEmpty() {
+		at = state.At
+	}
+	into := at % width
+	state.age(at/width-state.At/width, slots)
+	recent, trailing := state.sum(slots)
+	left := limit - args.used(&state, into)
+
+	paid := int64(0)
+	r.Fresh, r.Allowed = recent+trailing == 0, true
 	switch {
 	case op == algorithm.Refund:
-		if changed = !r.Fresh; changed {
-			u.giveBack(r.Cost, r)
-		}
+		changed = !r.Fresh
+		state.giveBack(cost, slots)
+		paid = left - (limit - args.used(&state, into))
 	case op == algorithm.Charge:
-		room := algo.MaxCount - u.recent - u.trailing
-		if changed = room > 0; changed {
-			u.pay(min(r.Cost, room), r)
-		}
-	case r.Cost > u.left:
-		r.Allowed, r.RetryAfter = false, u.wait(r.Cost)
+		paid = max(0, min(cost, args.most-recent-trailing))
+		state.counts()[0] += paid
+	case cost > limit:
+		r.Allowed, r.RetryAfter = false, algo.Never
+	case cost > left:
+		r.Allowed, r.RetryAfter = false, args.wait(&state, at, limit-cost, now)
 	case op == algorithm.Step:
-		u.pay(r.Cost, r)
-		changed = true
+		paid = cost
+		state.counts()[0] += paid
 	}
-	u.complete(r)
+
+	r.Limit, r.Paid, r.Remaining = limit, paid, left-paid
+	if r.Fresh {
+		r.Refilled = limit
+	} else {
+		r.Refilled, r.Skew = left-before, time.Duration(at-now)*time.Microsecond
+	}
+	r.Available = left - r.Refilled
+	newest := state.newest(slots)
+	if newest >= 0 {
+		r.NextRefill = args.wait(&state, at, limit-r.Remaining-1, now)
+		r.ResetAfter = time.Duration(at-into+(slots+1-newest)*width-now) * time.Microsecond
+	} else {
+		state = State{}
+	}
+
+	if changed = changed || paid != 0; changed {
+		if newest >= 0 {
+			state.At = at
+		}
+		*s = state
+	}
 	return changed
 }
 
-// decideNormalized decides on a state that no step with w returns, for example that of a
-// new key.
-func (w *window) decideNormalized(s *State, now int64, r *algo.Result, op algorithm.Op) (changed bool) {
-	normal := s.normalized()
-	if normal.Width != w.width {
-		normal.resize(w.width, w.slots)
+// used returns the units in use, that far into the current slot. Those of the trailing slot are rounded up.
+func (args *arguments) used(s *State, into int64) int64 {
+	recent, trailing := s.sum(args.slots)
+	if trailing == 0 {
+		return recent
 	}
-	if changed = w.decide(&normal, now, r, op); changed {
-		*s = normal
-	}
-	return changed
+	overlap := min(args.weight, ceil(args.width-into, args.grain))
+	return recent + ceil(trailing*overlap, args.weight)
 }
+
+// wait returns the time from now until no more than used units are in use. at is the time of the state. More must be
+// in use at that time.
+//
+// With every slot that passes, the oldest count in the window becomes the trailing one. The loop finds the count
+// whose expiry, with that of all older counts, makes enough room. The units fit when at most room units of it still count.
+func (args *arguments) wait(s *State, at, used, now int64) time.Duration {
+	recent, trailing := s.sum(args.slots)
+	room, slot := used-recent, args.slots
+	for room < 0 {
+		slot--
+		trailing = s.count(slot)
+		room += trailing
+	}
+	begin := at - at%args.width
+	end := begin + (args.slots-slot+1)*args.width
+	return time.Duration(end-room*args.weight/trailing*args.grain-now) * time.Microsecond
+}
+
+// ceil returns a/b, rounded up. a must not be negative.
+func ceil(a, b int64) int64 { return (a + b - 1) / b }

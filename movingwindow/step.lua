@@ -1,77 +1,73 @@
 -- The moving window: the function decide of step.go, on the bytes of a state.
 --
--- args: the limit's count, the width of a slot, the number of slots, and 1 if the trailing slot
--- counts whole
-return function(op, state, hi, lo, cost, times, args)
-  local limit, slot, slots, whole = args[1], args[2], args[3], args[4]
-  local counts, n, skew = {}, 0, 0
-  local at_hi, at_lo
+-- args: limit, width, slots, grain, weight, most
+return function(op, state, now, cost, times, args)
+  local limit, width, slots, grain, weight, most = args[1], args[2], args[3], args[4], args[5], args[6]
+  local at, counts, n = now, {}, 0
   if state ~= '' then
-    if #state < 20 or byte(state, 1) ~= 109 or byte(state, 2) ~= 1 then return DAMAGED end
-    at_hi, at_lo = unpack('>I4I4', state, 3)
-    if at_hi > LAST or unpack('>I4', state, 11) > LAST + 1 then return DAMAGED end
-    local from, sum
-    n, from = uvarint(state, 19)
-    if not n or n == 0 or n > 1025 then return DAMAGED end
-    if unpack('>I8', state, 11) ~= slot or n > slots + 1 then return DECLINED end
-    sum = 0
+    if #state < 19 then return DAMAGED end
+    local tag, version, before, was, sizes = unpack('>BBI7I7I2', state)
+    local size = floor(sizes / 2048)
+    n = sizes % 2048
+    if tag ~= 109 or version ~= 1 or before > MAX or was < 1 or was > MAX or size < 1 or size > 7 or n > 1025 or n * size ~= #state - 18 then return DAMAGED end
+    local format, largest, sum = '>I' .. size, 0, 0
     for i = 1, n do
-      counts[i], from = uvarint(state, from)
-      if not from then return DAMAGED end
+      counts[i] = unpack(format, state, 19 + (i - 1) * size)
+      largest = max(largest, counts[i])
       sum = sum + counts[i]
     end
-    if from ~= #state + 1 or counts[n] == 0 then return DAMAGED end
-    if sum >= EXACT then return DECLINED end
-    if since(hi, lo, at_hi, at_lo) < 0 then
-      skew = since(at_hi, at_lo, hi, lo)
-      hi, lo = at_hi, at_lo
+    if counts[n] == 0 or sum > MAX or size > 1 and largest < 256 ^ (size - 1) then return DAMAGED end
+    if was ~= width or sum > most + limit then return DECLINED end
+    at = max(before, now)
+
+    -- The counts grow older by the slots that have begun since.
+    local older = floor(at / width) - floor(before / width)
+    if older > slots then
+      counts, n = {}, 0
+    else
+      n = min(n, slots + 1 - older)
+      for i = n, 1, -1 do counts[i + older] = counts[i] end
+      for i = 1, older do counts[i] = 0 end
+      n = n + older
     end
   end
+  local into = at % width
+  local recent, trailing = 0, n > slots and counts[slots + 1] or 0
+  for i = 1, min(n, slots) do recent = recent + counts[i] end
 
-  -- The counts grow older by the slots that have begun since.
-  local into = modulo(hi, lo, slot)
-  local age = 0
-  if n > 0 then
-    local before = since(hi, lo, at_hi, at_lo) - into -- from the last step to the current slot
-    if before > 0 then age = ceildiv(before, slot) end
-  end
-  local aged, recent = {}, 0
-  for i = 1, slots + 1 do
-    aged[i] = counts[i - age] or 0
-    if i <= slots then recent = recent + aged[i] end
-  end
-  local trailing = aged[slots + 1]
-  local fresh = recent + trailing == 0
-
+  local changed = true
   if op == 'refund' then
-    if fresh then return 1, state end
-    for i = 1, slots + 1 do
-      local back = math.min(cost, aged[i])
-      aged[i] = aged[i] - back
+    changed = recent + trailing > 0
+    for i = 1, n do
+      local back = min(cost, counts[i])
+      counts[i] = counts[i] - back
       cost = cost - back
-      recent = recent - back
     end
-    if recent + trailing <= 0 then return 1, '' end
   else
-    if op == 'allow' then
-      local share = trailing
-      if whole == 0 and trailing > 0 then
-        local rest
-        share, rest = scaled(trailing, slot - into, slot)
-        if rest > 0 then share = share + 1 end
-      end
-      times = fitting(limit - recent - share, cost, times)
-      if times == 0 then return 0, state end
+    if op == 'charge' then
+      cost = max(0, min(cost, most - recent - trailing))
+      changed = cost > 0
+    else
+      local overlap = min(weight, ceil((width - into) / grain))
+      local left = limit - recent - ceil(trailing * overlap / weight)
+      if cost > limit or cost > left then return 0, state end
+      times = min(times, floor(left / cost))
       cost = cost * times
     end
-    aged[1] = aged[1] + cost
-    if recent + trailing + cost >= EXACT then return DECLINED end
+    n = max(1, n)
+    counts[1] = (counts[1] or 0) + cost
   end
 
-  local last, first = slots + 1, 1
-  while last > 0 and aged[last] == 0 do last = last - 1 end
-  while aged[first] == 0 do first = first + 1 end
-  local next = { pack('>BBI4I4I8', 109, 1, hi, lo, slot), touvarint(last) }
-  for i = 1, last do next[#next + 1] = touvarint(aged[i]) end
-  return times, table.concat(next), skew + ((slots + 2 - first) * slot - into)
+  local first, last, largest = 0, 0, 0
+  for i = n, 1, -1 do
+    if counts[i] > 0 then first, last, largest = i, max(i, last), max(largest, counts[i]) end
+  end
+  if first == 0 then return 1, changed and '' or state end
+  if changed then
+    local size, next = 1, {}
+    while largest >= 256 ^ size do size = size + 1 end
+    for i = 1, last do next[i] = pack('>I' .. size, counts[i]) end
+    state = pack('>BBI7I7I2', 109, 1, at, width, size * 2048 + last) .. concat(next)
+  end
+  return times, state, at - into + (slots + 2 - first) * width - now
 end

@@ -168,7 +168,7 @@ algorithm_laws() {
   mapfile -t packages < <(algorithms)
   ((${#packages[@]} >= 4)) || die "only ${#packages[@]} packages test the laws; want at least 4"
   summarize 38 0 go_test -vet=off -count=1 -timeout=10m -v -run='^TestLaws' ./compose &
-  summarize 800 0 go_test -vet=off -count=1 -timeout=10m -v ./algo/... "${packages[@]}"
+  summarize 700 0 go_test -vet=off -count=1 -timeout=10m -v ./algo/... "${packages[@]}"
   wait $!
 }
 

@@ -3,6 +3,7 @@ package tokenbucket_test
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -11,64 +12,48 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// A debt is at most 2^62 tokens, and at most the tokens that are refilled by 2^63-1 ns.
+// A debt weighs at most algo.MaxLevel, and is refilled within 2^52us.
 func TestDebtIsLimited(t *testing.T) {
-	const end = algo.MaxInstant // 2^62 ns before 2^63-1
+	year := 365 * 24 * time.Hour
 	for _, c := range []struct {
 		o    tokenbucket.Options
-		at   int64
-		most int64
+		most int64 // missing tokens
 	}{
-		{tokenbucket.Options{Limit: algo.Per(5, 7)}, 1000, algo.MaxCount},
-		{tokenbucket.Options{Limit: algo.Per(1<<62, 1)}, end, algo.MaxCount},
-		{tokenbucket.Options{Limit: algo.Per(1, 1)}, end, algo.MaxCount},
-		{tokenbucket.Options{Limit: algo.Per(1, 2)}, end, 1 << 61},
-		{tokenbucket.Options{Limit: algo.Per(1, 1<<40), Burst: 4}, end, 1 << 22},
-		{tokenbucket.Options{Limit: algo.Per(10, 1<<40), Burst: 4}, end, 10 << 22},
-		{tokenbucket.Options{Limit: algo.Per(10, 1<<40), Burst: 4, Refill: tokenbucket.Interval}, end, 10 << 22},
-		{tokenbucket.Options{Limit: algo.Per(1, 1<<40), Burst: 4}, 0, 1<<23 - 1},
-		{tokenbucket.Options{Limit: algo.Per(1, 1<<62)}, end, 1},
+		{tokenbucket.Options{Limit: algo.Per(5, 7*time.Microsecond)}, algo.MaxLevel / 7},
+		{tokenbucket.Options{Limit: algo.Per(algo.MaxCount, time.Microsecond)}, algo.MaxLevel},
+		{tokenbucket.Options{Limit: algo.Per(1, year), Burst: 4}, 142},
+		{tokenbucket.Options{Limit: algo.Per(10, year), Burst: 4}, 1428},
+		{tokenbucket.Options{Limit: algo.Per(10, year), Burst: 4, Refill: tokenbucket.Interval}, 1420},
+		{tokenbucket.Options{Limit: algo.Per(algo.MaxCount, time.Second), Refill: tokenbucket.Interval}, algo.MaxLevel},
 	} {
-		s, r := kit.CallAt(tokenbucket.State{}, algorithm.Charge, c.at, c.o, 1)
-		require.EqualValues(t, 1, r.Paid)
-		for _, at := range []int64{c.at, c.at / 2, 0} { // a clock that is behind cannot charge more
-			full, r := kit.CallAt(s, algorithm.Charge, at, c.o, math.MaxInt64)
-			require.Equal(t, c.most-1, r.Paid, "%+v at %d", c.o, at)
-			require.True(t, r.Allowed)
-			require.LessOrEqual(t, int64(r.ResetAfter), math.MaxInt64-at)
-			more, r := kit.CallAt(full, algorithm.Charge, at, c.o, 1)
-			require.Zero(t, r.Paid)
-			require.Equal(t, full, more)
+		for _, at := range []int64{0, start.UnixMicro(), algo.MaxInstant} {
+			s, _ := kit.CallAt(tokenbucket.State{}, algorithm.Charge, at, c.o, 1)
+			for _, now := range []int64{at, at / 2, 0} { // a clock that is behind cannot charge more
+				full, r := kit.CallAt(s, algorithm.Charge, now, c.o, math.MaxInt64)
+				require.Equal(t, c.most-1, r.Paid, "%+v at %d", c.o, now)
+				require.True(t, r.Allowed)
+				require.LessOrEqual(t, r.ResetAfter.Microseconds(), int64(1<<52)+at-now)
+				more, r := kit.CallAt(full, algorithm.Charge, now, c.o, 1)
+				require.Zero(t, r.Paid)
+				require.Equal(t, full, more)
+			}
 		}
 	}
 }
 
-// The accrued part of the next refill counts: after 5 of the 8ns of a token, a debt of 2^59+1 ends
-// exactly at 2^63-1 ns.
-func TestAccruedPartAllowsMoreDebt(t *testing.T) {
-	o := tokenbucket.Options{Limit: algo.Per(1, 8), Burst: 4}
-	const at = algo.MaxInstant - 3 // 2^62+3 ns before 2^63-1
-	s, _ := kit.CallAt(tokenbucket.State{}, algorithm.Charge, at-5, o, 2)
-	full, r := kit.CallAt(s, algorithm.Charge, at, o, math.MaxInt64)
-	require.EqualValues(t, 1<<59+1, full.Used)
-	require.EqualValues(t, math.MaxInt64-at, r.ResetAfter)
-}
-
-// A lowered limit can leave a debt that is not refilled by 2^63-1 ns.
-func TestDebtBeyondMaxInt64(t *testing.T) {
-	fast := tokenbucket.Options{Limit: algo.Per(1<<62, 1)}
-	s, _ := kit.CallAt(tokenbucket.State{}, algorithm.Step, 1000, fast, 1<<62)
-	for _, slow := range []tokenbucket.Options{
-		{Limit: algo.Per(3, 1<<61)},
-		{Limit: algo.Per(3, 1<<61), Refill: tokenbucket.Interval},
-	} {
-		for _, at := range []int64{0, 1000, algo.MaxInstant} {
-			next, r := kit.CallAt(s, algorithm.Step, at, slow, 1)
-			require.Equal(t, s, next)
+// A lowered limit makes a large debt. It is cut to one that the new limit can refill.
+func TestDebtOfALoweredLimitIsRefilled(t *testing.T) {
+	fast := tokenbucket.Options{Limit: algo.Per(algo.MaxCount, time.Microsecond)}
+	s, _ := kit.CallAt(tokenbucket.State{}, algorithm.Step, 1000, fast, algo.MaxCount)
+	for _, refill := range []tokenbucket.Refill{tokenbucket.Continuous, tokenbucket.Interval} {
+		slow := tokenbucket.Options{Limit: algo.Per(3, 36500*24*time.Hour/2), Refill: refill}
+		for _, at := range []int64{0, 1000} {
+			_, r := kit.CallAt(s, algorithm.Step, at, slow, 1)
 			require.False(t, r.Allowed)
-			require.Equal(t, algo.Never, r.RetryAfter)
-			require.Equal(t, algo.Never, r.ResetAfter)
-			require.Less(t, r.NextRefill, algo.Never)
+			require.Less(t, r.RetryAfter, algo.Never)
+			require.Less(t, r.NextRefill, r.RetryAfter)
+			require.LessOrEqual(t, r.RetryAfter, r.ResetAfter)
+			require.LessOrEqual(t, r.ResetAfter.Microseconds(), int64(1<<52)+1000)
 			_, r = kit.CallAt(s, algorithm.Charge, at, slow, 1)
 			require.Zero(t, r.Paid)
 		}

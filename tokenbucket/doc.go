@@ -4,17 +4,18 @@
 //
 // # Promise
 //
-// In any x consecutive nanoseconds it admits at most ([Policy.Bound])
+// Times are rounded down to microseconds, so the instants of any x consecutive nanoseconds differ by up to
+// m = ceil((x-1)/1000) microseconds. In x nanoseconds it admits at most ([Policy.Bound])
 //
-//	Burst + floor(Count * (x-1) / Period)               continuous refill
-//	Burst + min(Count, Burst) * ceil((x-1) / Period)    interval refill
+//	Burst + floor(Count * m / Period)               continuous refill
+//	Burst + min(Count, Burst) * ceil(m / Period)    interval refill
 //
-// units. With interval refill it admits one unit less unless x-1 is a multiple of Period, and
-// Policy.Bound subtracts this unit. The reason is that the first of these ceil((x-1)/Period) refills
-// ends an interval that began before the x nanoseconds. An interval runs only while a token is missing,
-// so the x nanoseconds begin with at most Burst-1 tokens. For example, 100/m with a burst of 20 admits
-// in any minute at most 119 units with continuous refill, and 39 with interval refill. With the default
-// burst of 100 it is 199 with both.
+// units, with Period in microseconds. With interval refill it admits one unit less unless m is a multiple
+// of Period, and Policy.Bound subtracts this unit. The reason is that the first of these ceil(m/Period)
+// refills ends an interval that began before the x nanoseconds. An interval runs only while a token is
+// missing, so the x nanoseconds begin with at most Burst-1 tokens. For example, 100/m with a burst of 20
+// admits in any minute at most 120 units with continuous refill, and 40 with interval refill. With the
+// default burst of 100 it is 200 with both.
 //
 // # When not to use it
 //
@@ -23,8 +24,7 @@
 // the end of an interval, the other at the start of the next.
 //
 // If no time span of one Period, wherever it starts, may ever have more than Count units, use package
-// movingwindow with Trailing: Whole, or continuous refill with a burst of 1. Use package fixedwindow
-// for quotas that follow the calendar.
+// movingwindow with Trailing: Whole. Use package fixedwindow for quotas that follow the calendar.
 //
 // # Timeline
 //
@@ -42,8 +42,8 @@
 // The same with continuous refill, a token every 50/3 ms exactly:
 //
 //	cost 2  ok, 3 left
-//	cost 2    2ms: ok, 1 left, next refill in 14.666667ms
-//	cost 2    3ms: denied, retry in 13.666667ms
+//	cost 2    2ms: ok, 1 left, next refill in 14.667ms
+//	cost 2    3ms: denied, retry in 13.667ms
 //
 // The first interval starts at the request that found the bucket full. If the state was written by
 // a clock that is ahead, the bucket gets no refill before the time in the state.
@@ -51,30 +51,32 @@
 // # Source
 //
 // J. S. Turner, New directions in communications, 1986. His bucket leaks, whereas this one is
-// refilled. Fractions of a refill are exact: a limit of 3/s that is exhausted at 0s has
-// exactly 3 tokens again at 1s, and 2000000000/s works.
+// refilled. Fractions of a token are exact: a limit of 3/s that is exhausted at 0s has
+// exactly 3 tokens again at 1s, and 2000000/s works. If the exact rate of a limit with continuous
+// refill needs too large numbers, the nearest slower rate is used; see [algo.Limit.Rate]. Interval
+// refill needs no fractions.
 //
 // # Changed limits
 //
 // If the limit of a key changes, the same number of tokens is missing as after its last paid step: an
-// allowed request, a charge or a refund. The key also keeps the part of the next refill that had
-// accrued by that step. All time since then counts at the new rate.
+// allowed request, a charge or a refund. All time since then counts at the new rate.
 //
-//   - With continuous refill, the accrued part is a fraction of a token. If the period changes to
-//     n nanoseconds, it is rounded down, by less than 1/n of a token. If 60/m becomes 1/s, which
-//     is the same rate, and the burst stays the same, no wait changes.
-//   - With interval refill, the accrued part is the time from the start of the interval to that
-//     step, modulo the new Period. For example, let that step be 30.5s into an interval of 60/m.
+//   - With continuous refill, a part of a token counts as a whole token if the weight of a token
+//     changes. If 60/m becomes 1/s, which is the same rate, the weight stays the same, and no wait
+//     changes.
+//   - With interval refill, the time from the start of the interval to that step counts too, modulo
+//     the new Period. For example, let that step be 30.5s into an interval of 60/m.
 //     If the limit becomes 1/s, the next token comes 500ms after the step, and the 30 whole
 //     seconds refill nothing. Let it be 0.5s into an interval of 1/s. If the limit becomes 60/m,
 //     the next 60 tokens come 59.5s after the step.
 //
-// If only Refill changes, the accrued fraction of a token becomes the same fraction of an interval,
-// or the reverse.
+// If Refill changes, the time before the last paid step no longer counts, and a part of a token counts as
+// a whole token.
 //
 // # State encoding
 //
-// Version 1 is the encoding of package gcra with the tag 't'. Used is the number of missing tokens,
-// at least 1. Part/Period is the fraction of the next refill that has accrued. The state of a key
-// that is new or full is empty bytes.
+// Version 1 is the encoding of package gcra with the tag 't'. Level is the weight of the missing tokens.
+// With interval refill a token weighs 1, and Unit is 2^51 plus the microseconds from the start of the
+// interval to At. If Period is 1us, Unit is 1 with interval refill too. The state of a key that is new or full
+// is empty bytes.
 package tokenbucket

@@ -65,8 +65,8 @@ func ExamplePolicy_Bound() {
 		fmt.Printf("%v: %d\n", refill, p.Bound(time.Minute))
 	}
 	// Output:
-	// continuous: 199
-	// interval: 199
+	// continuous: 200
+	// interval: 200
 }
 
 func ExampleNew() {
@@ -83,7 +83,7 @@ func ExampleNew() {
 	fmt.Println(err)
 	// Output:
 	// tokenbucket 10/s burst=50
-	// 42 left, 20 bytes of state
+	// 42 left, 25 bytes of state
 	// tokenbucket: Burst must be at least 1, or 0 for the limit's count, got -1
 }
 

@@ -4,42 +4,52 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/tokenbucket"
-	"github.com/stretchr/testify/require"
 )
 
-// While the clock does not step back, every field of every result is that of gcra.
+// While the clock does not step back, every result and every state is that of gcra, even if the limit changes.
 func TestContinuousRefillDecidesLikeGCRA(t *testing.T) {
 	random := sample.New(2, 2)
-	for range algorithmtest.Rounds(5000) {
-		o := anyOptions(random)
-		o.Refill = tokenbucket.Continuous
+	for range algorithmtest.Rounds(10_000) {
 		var bucket tokenbucket.State
 		var cells gcra.State
-		run(t, random, o, true, func(op algorithm.Op, at, cost int64) (r algo.Result) {
-			var want algo.Result
-			cells, want = callGCRA(cells, op, at, o, cost)
-			bucket, r = kit.CallAt(bucket, op, at, o, cost)
-			require.Equal(t, want, r, "%v: operation %d at %d, cost %d", o, op, at, cost)
-			return r
-		})
+		o, now := anyOptions(random), random.UpTo(algo.MaxInstant)
+		for range 12 {
+			if random.IntN(8) == 0 {
+				o = anyOptions(random)
+			}
+			o.Refill = tokenbucket.Continuous
+			if o.Validate() != nil { // interval refill allows more
+				o.Burst = 1
+			}
+			at := time.UnixMicro(now)
+			o.Cost = random.Cost(tokenbucket.Peek(bucket, at, o))
+			op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
+			var got, want algo.Result
+			bucket, got = kit.Call(bucket, op, at, o)
+			cells, want = callGCRA(cells, op, at, gcra.Options{Limit: o.Limit, Burst: o.Burst, Cost: o.Cost})
+			require.Equal(t, want, got, "%v at %d under %+v", op, now, o)
+			require.Equal(t, cells, gcra.State(bucket))
+			now = random.Time(now, got, o.Limit.Period, false)
+		}
 	}
 }
 
-func callGCRA(s gcra.State, op algorithm.Op, at int64, o tokenbucket.Options, cost int64) (gcra.State, algo.Result) {
-	now, g := time.Unix(0, at), gcra.Options{Limit: o.Limit, Burst: o.Burst, Cost: cost}
+func callGCRA(s gcra.State, op algorithm.Op, now time.Time, o gcra.Options) (gcra.State, algo.Result) {
 	switch op {
 	case algorithm.Step:
-		return gcra.Step(s, now, g)
+		return gcra.Step(s, now, o)
 	case algorithm.Refund:
-		return gcra.Refund(s, now, g)
+		return gcra.Refund(s, now, o)
 	case algorithm.Charge:
-		return gcra.Charge(s, now, g)
+		return gcra.Charge(s, now, o)
 	}
-	return s, gcra.Peek(s, now, g)
+	return s, gcra.Peek(s, now, o)
 }

@@ -7,10 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/gcra"
-	"github.com/sluice-go/sluice/internal/algorithm"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
-	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
@@ -31,29 +27,50 @@ func TestSameRateWrittenDifferentlyHasTheSameWaits(t *testing.T) {
 	}
 }
 
+func TestPartOfATokenCountsAsAWholeTokenAfterAChange(t *testing.T) {
+	o := tokenbucket.Options{Limit: algo.Per(2, time.Second)}
+	s, _ := tokenbucket.Step(tokenbucket.State{}, start, o)
+	now := start.Add(400 * time.Millisecond)
+	s, r := tokenbucket.Step(s, now, o) // 1.2 tokens are missing
+	require.Equal(t, 100*time.Millisecond, r.NextRefill)
+
+	r = tokenbucket.Peek(s, now, tokenbucket.Options{Limit: algo.Per(2000, time.Second)})
+	require.EqualValues(t, 1998, r.Remaining)
+	require.Equal(t, 500*time.Microsecond, r.NextRefill)
+
+	r = tokenbucket.Peek(s, now.Add(time.Millisecond), tokenbucket.Options{Limit: algo.Per(2000, time.Second)})
+	require.EqualValues(t, 2000, r.Remaining, "the time since the last paid step counts at the new rate")
+}
+
 func TestChangedLimitKeepsTheStartOfTheInterval(t *testing.T) {
 	for _, c := range []struct {
 		from, to algo.Limit
 		after    time.Duration
-		retry    time.Duration
+		left     int64
+		next     time.Duration
 	}{
-		{algo.Per(60, time.Minute), algo.Per(1, time.Second), 500 * time.Millisecond, 500 * time.Millisecond},
-		{algo.Per(60, time.Minute), algo.Per(1, time.Second), 30500 * time.Millisecond, 500 * time.Millisecond},
-		{algo.Per(60, time.Minute), algo.Per(1000, time.Second), 59 * time.Second, time.Second},
-		{algo.Per(1, time.Second), algo.Per(60, time.Minute), 500 * time.Millisecond, 59500 * time.Millisecond},
-		{algo.Per(60, time.Minute), algo.Per(120, 2*time.Minute), 59 * time.Second, 61 * time.Second},
-		{algo.Per(60, time.Minute), algo.Per(60, 60*time.Second), 59 * time.Second, time.Second},
+		{algo.Per(60, time.Minute), algo.Per(1, time.Second), 500 * time.Millisecond, 0, 500 * time.Millisecond},
+		{algo.Per(60, time.Minute), algo.Per(1, time.Second), 30500 * time.Millisecond, 0, 500 * time.Millisecond},
+		{algo.Per(60, time.Minute), algo.Per(1000, time.Second), 59 * time.Second, 0, time.Second},
+		{algo.Per(1, time.Second), algo.Per(60, time.Minute), 500 * time.Millisecond, 0, 59500 * time.Millisecond},
+		{algo.Per(1, time.Second), algo.Per(60, time.Minute), 30500 * time.Millisecond, 30, 59500 * time.Millisecond},
+		{algo.Per(60, time.Minute), algo.Per(120, 2*time.Minute), 59 * time.Second, 0, 61 * time.Second},
+		{algo.Per(60, time.Minute), algo.Per(60, 60*time.Second), 59 * time.Second, 0, time.Second},
 	} {
-		o := tokenbucket.Options{Limit: c.from, Burst: 2, Refill: tokenbucket.Interval}
+		o := tokenbucket.Options{Limit: c.from, Burst: 90, Cost: 89, Refill: tokenbucket.Interval}
 		s, _ := tokenbucket.Step(tokenbucket.State{}, start, o)
+		o.Cost = 1
 		now := start.Add(c.after)
-		s, _ = tokenbucket.Step(s, now, o)
+		s, r := tokenbucket.Step(s, now, o)
+		require.True(t, r.Allowed)
 		o.Limit = c.to
-		require.Equal(t, c.retry, tokenbucket.Peek(s, now, o).RetryAfter, "%v to %v after %v", c.from, c.to, c.after)
+		r = tokenbucket.Peek(s, now, o)
+		require.Equal(t, c.left, r.Remaining, "%v to %v after %v", c.from, c.to, c.after)
+		require.Equal(t, c.next, r.NextRefill, "%v to %v after %v", c.from, c.to, c.after)
 	}
 }
 
-// Two policies that use one key in turns must not refill before an interval has passed.
+// Two policies that use one key in turns must not refill more than the faster one.
 func TestAlternatingLimitsAddNoTokens(t *testing.T) {
 	fast := tokenbucket.Options{Limit: algo.Per(1, time.Second), Burst: 60, Refill: tokenbucket.Interval}
 	slow := fast
@@ -69,38 +86,4 @@ func TestAlternatingLimitsAddNoTokens(t *testing.T) {
 		admitted += r.Paid
 	}
 	require.LessOrEqual(t, admitted, int64(29))
-}
-
-func TestChangedPeriodRoundsDown(t *testing.T) {
-	s := tokenbucket.State{Used: 3, At: 5, Part: 2, Period: 3}
-	for period, part := range map[time.Duration]int64{1: 0, 2: 1, 3: 2, 4: 2, 6: 4, 10: 6, 1 << 62: 1 << 63 / 3} {
-		next, r := kit.CallAt(s, algorithm.Charge, 5, tokenbucket.Options{Limit: algo.Per(1, period), Burst: 1}, 1)
-		if r.Paid == 1 {
-			require.Equal(t, tokenbucket.State{Used: 4, At: 5, Part: part, Period: period}, next)
-		}
-		require.Equal(t, period-time.Duration(part), r.NextRefill, period)
-	}
-}
-
-func TestContinuousRefillDecidesLikeGCRAIfTheLimitChanges(t *testing.T) {
-	random := sample.New(4, 4)
-	for range algorithmtest.Rounds(5000) {
-		var bucket tokenbucket.State
-		var cells gcra.State
-		now := random.UpTo(algo.MaxInstant)
-		for range 12 {
-			o := anyOptions(random)
-			o.Refill = tokenbucket.Continuous
-			op := algorithm.Op(random.IntN(3)) // no charges, because their maximum differs
-			cost := random.UpTo(tokenbucket.Peek(bucket, time.Unix(0, now), o).Limit)
-			var got, want algo.Result
-			bucket, got = kit.CallAt(bucket, op, now, o, cost)
-			cells, want = callGCRA(cells, op, now, o, cost)
-			require.Equal(t, want, got, "%+v: operation %d at %d, cost %d", o, op, now, cost)
-			by := []int64{0, 1, int64(got.NextRefill), random.UpTo(int64(o.Limit.Period))}[random.IntN(4)]
-			if by <= algo.MaxInstant-now {
-				now += by
-			}
-		}
-	}
 }

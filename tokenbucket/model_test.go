@@ -1,9 +1,9 @@
 package tokenbucket_test
 
 import (
-	"math"
 	"math/big"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,149 +14,158 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// A model is a level of tokens, which can be a fraction, and the instant at which it had that
-// level. It uses exact numbers.
+// A model is a number of missing tokens, in exact fractions, and the last refill that counts in it.
 type model struct {
-	o      tokenbucket.Options
-	full   bool     // new, or equivalent to that
-	level  *big.Rat // at the instant since
-	since  *big.Int // continuous refill: the latest instant; interval refill: the start of the current interval
-	latest *big.Int // the last event that changed something
-	left   *big.Int // whole tokens at that time
+	at      int64
+	missing *big.Rat
+	unit    int64 // the weight of a token
+	last    int64 // the last paid step
 }
 
-func newModel(o tokenbucket.Options) model { return model{o: o, full: true} }
-
-func rational(n int64) *big.Rat { return new(big.Rat).SetInt64(n) }
-func whole(x *big.Rat) *big.Int { return new(big.Int).Div(x.Num(), x.Denom()) } // rounds down
-func atLeast(x *big.Rat) *big.Int { // rounds up
-	return new(big.Int).Neg(whole(new(big.Rat).Neg(x)))
-}
-
-func (m model) burst() *big.Rat {
-	if m.o.Burst == 0 {
-		return rational(m.o.Limit.Count)
+func modelOf(s tokenbucket.State) model {
+	if s == (tokenbucket.State{}) {
+		return model{missing: new(big.Rat)}
 	}
-	return rational(m.o.Burst)
-}
-
-// periods converts ns to periods.
-func (m model) periods(ns *big.Int) *big.Rat {
-	return new(big.Rat).SetFrac(ns, big.NewInt(int64(m.o.Limit.Period)))
-}
-
-// advance brings the level forward to t.
-func (m *model) advance(t *big.Int) {
-	if m.full || t.Cmp(m.since) <= 0 {
-		return
+	if passed := s.Unit - 1<<51; passed >= 0 {
+		return model{s.At - passed, whole(s.Level), 1, s.At}
 	}
-	periods := m.periods(new(big.Int).Sub(t, m.since))
-	if m.o.Refill == tokenbucket.Interval {
-		n := whole(periods)
-		periods.SetInt(n)
-		m.since = new(big.Int).Add(m.since, n.Mul(n, big.NewInt(int64(m.o.Limit.Period))))
+	return model{s.At, big.NewRat(s.Level, s.Unit), s.Unit, s.At}
+}
+
+func whole(n int64) *big.Rat       { return new(big.Rat).SetInt64(n) }
+func plus(a, b *big.Rat) *big.Rat  { return new(big.Rat).Add(a, b) }
+func minus(a, b *big.Rat) *big.Rat { return new(big.Rat).Sub(a, b) }
+func times(a, b *big.Rat) *big.Rat { return new(big.Rat).Mul(a, b) }
+func over(a, b *big.Rat) *big.Rat  { return new(big.Rat).Quo(a, b) }
+func floor(a *big.Rat) *big.Rat    { return new(big.Rat).SetInt(new(big.Int).Div(a.Num(), a.Denom())) }
+func up(a *big.Rat) *big.Rat       { return minus(whole(0), floor(minus(whole(0), a))) } // rounds up
+func number(a *big.Rat) int64      { return a.Num().Int64() }
+
+func smaller(a, b *big.Rat) *big.Rat {
+	if a.Cmp(b) > 0 {
+		return b
+	}
+	return a
+}
+
+// A refill adds tokens once in every such number of microseconds. Continuous refill adds a part of a token every microsecond.
+type refill struct {
+	tokens      *big.Rat
+	every, unit int64
+	most        *big.Rat // the most tokens that can be missing
+}
+
+func refillOf(o tokenbucket.Options, burst int64) refill {
+	if o.Refill == tokenbucket.Interval {
+		every := o.Limit.Period.Microseconds()
+		longest := times(whole(algo.MaxLevel/every), whole(o.Limit.Count)) // so that the bucket is full in time
+		return refill{whole(o.Limit.Count), every, 1, smaller(whole(algo.MaxLevel), longest)}
+	}
+	rate, err := o.Limit.Rate(burst)
+	if err != nil {
+		panic(err)
+	}
+	return refill{big.NewRat(rate.Drain, rate.Unit), 1, rate.Unit, big.NewRat(algo.MaxLevel, rate.Unit)}
+}
+
+// do makes one operation. If nothing is paid, nothing changes.
+func (m model) do(op algorithm.Op, now, cost int64, o tokenbucket.Options) (next model, r algo.Result) {
+	burst := algorithm.Or(o.Burst, o.Limit.Count)
+	refill := refillOf(o, burst)
+	at, missing := m.last-(m.last-m.at)%refill.every, smaller(m.missing, refill.most)
+	if m.unit != refill.unit {
+		missing = smaller(up(m.missing), floor(refill.most))
+	}
+	before := number(up(missing))
+
+	if passed := max(0, now-at) / refill.every; times(whole(passed), refill.tokens).Cmp(missing) < 0 {
+		at, missing = at+passed*refill.every, minus(missing, times(whole(passed), refill.tokens))
 	} else {
-		m.since = t
+		at, missing = now, whole(0)
 	}
-	m.level = new(big.Rat).Add(m.level, periods.Mul(periods, rational(m.o.Limit.Count)))
-	m.full = m.level.Cmp(m.burst()) >= 0
-}
+	// until returns the time from now until that many tokens are missing.
+	until := func(tokens int64) time.Duration {
+		refills := number(up(over(minus(missing, whole(tokens)), refill.tokens)))
+		return time.Duration(at+refills*refill.every-now) * time.Microsecond
+	}
 
-// until returns the instant at which the level reaches that many tokens.
-func (m model) until(tokens *big.Rat) *big.Int {
-	missing := new(big.Rat).Sub(tokens, m.level)
-	periods := missing.Quo(missing, rational(m.o.Limit.Count))
-	if m.o.Refill == tokenbucket.Interval {
-		periods.SetInt(atLeast(periods))
+	r.Limit, r.Cost, r.Skew = burst, cost, time.Duration(max(0, m.last-now))*time.Microsecond
+	r.Fresh = missing.Sign() == 0
+	available := burst - number(up(missing))
+	r.Available = burst - before
+	if r.Fresh {
+		r.Available = 0
 	}
-	ns := atLeast(periods.Mul(periods, rational(int64(m.o.Limit.Period))))
-	return ns.Add(ns, m.since)
-}
-
-// do makes one operation. A charge takes all of its cost. If nothing is paid, nothing changes.
-func (m model) do(op algorithm.Op, at, cost int64) (next model, r algo.Result) {
-	next, now, burst := m, big.NewInt(at), m.burst()
-	if !m.full && now.Cmp(m.latest) < 0 {
-		now = m.latest
-		r.Skew = algorithmtest.Wait(now, at)
-	}
-	next.advance(now)
-	if next.full {
-		next.level, next.since, next.left = burst, now, new(big.Int)
-	}
-	r.Fresh, r.Limit, r.Cost = next.full, burst.Num().Int64(), cost
-	available := whole(next.level)
-	r.Available, r.Refilled = next.left.Int64(), new(big.Int).Sub(available, next.left).Int64()
-	r.Allowed = op == algorithm.Refund || op == algorithm.Charge || available.Cmp(big.NewInt(cost)) >= 0
-
-	pays := rational(cost)
+	r.Refilled = available - r.Available
+	r.Allowed = op == algorithm.Refund || op == algorithm.Charge || cost <= available
 	switch {
-	case op == algorithm.Peek || !r.Allowed:
-		pays.SetInt64(0)
-	case op == algorithm.Refund:
-		if room := new(big.Rat).Sub(burst, new(big.Rat).SetInt(available)); pays.Cmp(room) > 0 {
-			pays = room
-		}
-		pays.Neg(pays)
-	}
-	r.Paid = pays.Num().Int64()
-	next.level = new(big.Rat).Sub(next.level, pays)
-	next.left, next.latest, next.full = whole(next.level), now, next.level.Cmp(burst) >= 0
-	r.Remaining = next.left.Int64()
-
-	switch {
-	case r.Allowed:
-	case cost > r.Limit:
+	case !r.Allowed && cost > burst:
 		r.RetryAfter = algo.Never
-	default:
-		r.RetryAfter = algorithmtest.Wait(next.until(rational(cost)), at)
+	case !r.Allowed:
+		r.RetryAfter = until(burst - cost)
+	case op == algorithm.Refund:
+		r.Paid = -min(cost, burst-available)
+	case op == algorithm.Charge:
+		r.Paid = number(smaller(whole(cost), floor(minus(refill.most, missing))))
+	case op == algorithm.Step:
+		r.Paid = cost
 	}
-	if r.Remaining < r.Limit {
-		r.NextRefill = algorithmtest.Wait(next.until(rational(r.Remaining+1)), at)
-		r.ResetAfter = algorithmtest.Wait(next.until(burst), at)
+	if missing = plus(missing, whole(r.Paid)); missing.Sign() < 0 {
+		missing = whole(0)
 	}
-	if r.Paid == 0 {
-		next = m
+	r.Remaining = available - r.Paid
+	if missing.Sign() > 0 {
+		r.NextRefill, r.ResetAfter = until(burst-r.Remaining-1), until(0)
 	}
-	return next, r
+	switch {
+	case r.Paid == 0:
+		return m, r
+	case missing.Sign() == 0:
+		return modelOf(tokenbucket.State{}), r
+	}
+	return model{at, missing, refill.unit, max(m.last, now)}, r
 }
 
-// inRange reports whether the state after a charge is in range.
-func (m model) inRange(at, cost int64) bool {
-	next, r := m.do(algorithm.Charge, at, cost)
-	last := big.NewInt(math.MaxInt64 - int64(m.o.Limit.Period))
-	return r.Limit <= algo.MaxCount+r.Remaining && cost <= algo.MaxCount && next.until(m.burst()).Cmp(last) < 0
+func (m model) is(t *testing.T, s tokenbucket.State) {
+	t.Helper()
+	same := modelOf(s)
+	require.Equal(t, m.at, same.at)
+	require.Equal(t, m.unit, same.unit)
+	require.Equal(t, m.last, same.last)
+	require.Zero(t, m.missing.Cmp(same.missing), "missing: model %v, state %v", m.missing, same.missing)
 }
 
-// run compares random operations with the model. If steady is true, the clock does not step back.
-func run(t *testing.T, random sample.Source, o tokenbucket.Options, steady bool, answer func(op algorithm.Op, at, cost int64) algo.Result) {
-	m := newModel(o)
-	now := random.UpTo(algo.MaxInstant)
-	for range 12 {
-		_, look := m.do(algorithm.Peek, now, 1)
-		cost := random.Cost(look)
-		op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
-		if op == algorithm.Charge && !m.inRange(now, cost) {
-			op = algorithm.Step
-		}
-		next, want := m.do(op, now, cost)
-		require.Equal(t, want, answer(op, now, cost), "%v on %+v: operation %d at %d, cost %d", o, m, op, now, cost)
-		m = next
-
-		if next := random.Time(now, want, o.Limit.Period, true); next > now || !steady {
-			now = next
-		}
-	}
-}
-
+// The limit, the burst and the kind of refill may change at any time.
 func TestResultsEqualTheModel(t *testing.T) {
 	random := sample.New(2, 1)
-	for range algorithmtest.Rounds(5000) {
-		o := anyOptions(random)
+	debts, most := 0, 0
+	for range algorithmtest.Rounds(10_000) {
+		o, now := anyOptions(random), random.UpTo(algo.MaxInstant)
 		var s tokenbucket.State
-		run(t, random, o, false, func(op algorithm.Op, at, cost int64) (r algo.Result) {
-			s, r = kit.CallAt(s, op, at, o, cost)
-			return r
-		})
+		m := modelOf(s)
+		for range 12 {
+			if random.IntN(8) == 0 {
+				o = anyOptions(random)
+			}
+			o.Cost = random.Cost(tokenbucket.Peek(s, time.UnixMicro(now), o))
+			if random.IntN(50) == 0 {
+				o.Cost = random.UpTo(algo.MaxLevel)
+			}
+			op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
+			next, r := kit.CallBoth(t, s, op, time.UnixMicro(now), o)
+			want, expected := m.do(op, now, o.Cost, o)
+			require.Equal(t, expected, r, "%v of %d at %d under %+v on %+v", op, o.Cost, now, o, s)
+			want.is(t, next)
+			m, s = want, next
+			if r.Remaining < 0 {
+				debts++
+			}
+			if op == algorithm.Charge && r.Paid < o.Cost {
+				most++
+			}
+			now = random.Time(now, r, o.Limit.Period, true)
+		}
 	}
+	require.Positive(t, debts)
+	require.Positive(t, most)
 }

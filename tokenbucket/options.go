@@ -5,15 +5,14 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithm"
-	"github.com/sluice-go/sluice/internal/u128"
 )
 
 // Options configures the algorithm. The zero value is not valid: Limit is required.
 type Options struct {
-	// Limit is the refill rate: Count tokens every Period.
+	// Limit is the refill rate: Count tokens every Period. algo.Limit.Rate tells how exactly.
 	Limit algo.Limit
-	// Burst is the capacity of the bucket in tokens; 0 means Limit.Count. The time to
-	// refill an empty bucket must be at most 2^62 ns (146 years).
+	// Burst is the capacity of the bucket in tokens, at most algo.MaxCount; 0 means Limit.Count. The time to
+	// refill an empty bucket must be below 2^51 microseconds (71 years).
 	Burst int64
 	// Refill is Continuous, the default, or Interval.
 	Refill Refill
@@ -46,60 +45,45 @@ func (o Options) Validate() error {
 	case o.Burst < 0:
 		return fmt.Errorf("tokenbucket: Burst must be at least 1, or 0 for the limit's count, got %d", o.Burst)
 	case o.Burst > algo.MaxCount:
-		return fmt.Errorf("tokenbucket: Burst must be at most 2^62, got %d", o.Burst)
+		return fmt.Errorf("tokenbucket: Burst must be at most 2^40 (%d), got %d", algo.MaxCount, o.Burst)
 	case o.Refill != Continuous && o.Refill != Interval:
 		return fmt.Errorf("tokenbucket: Refill must be Continuous or Interval, got %d", int(o.Refill))
-	case !o.refillsInTime(o.weight(o.burst())):
-		return fmt.Errorf("tokenbucket: a burst of %d at %v takes longer than 2^62 ns (146 years) to refill; use a smaller burst or a faster limit", o.burst(), o.Limit)
 	case o.Cost < 0:
 		return fmt.Errorf("tokenbucket: Cost is %d: %w", o.Cost, algo.ErrCost)
+	case o.Refill == Interval:
+		if most := o.longestBurst(); o.burst() > most {
+			return fmt.Errorf("tokenbucket: a burst of %d at %v takes 71 years or longer to refill; use a burst of at most %d, or a faster limit", o.burst(), o.Limit, most)
+		}
+		return nil
+	}
+	if _, err := o.Limit.Rate(o.burst()); err != nil {
+		return fmt.Errorf("tokenbucket: %w", err)
 	}
 	return nil
 }
 
+// arguments returns the numbers of the arithmetic. It is faster than Validate.
+func (o *Options) arguments() arguments {
+	if !o.Limit.IsValid() || uint64(o.Burst) > algo.MaxCount || uint(o.Refill) > uint(Interval) || o.Cost < 0 {
+		return arguments{}
+	}
+	burst := o.burst()
+	if o.Refill == Continuous {
+		if rate, ok := o.Limit.FastRate(burst); ok {
+			return arguments{burst, rate.Unit, rate.Drain, 1, algo.MaxLevel}
+		}
+		return arguments{}
+	}
+	every := o.Limit.Period.Microseconds()
+	if burst > o.longestBurst() {
+		return arguments{}
+	}
+	return arguments{burst, 1, o.Limit.Count, every, min(algo.MaxLevel, algorithm.MulDiv(algo.MaxLevel/every, o.Limit.Count, 1))}
+}
+
+// longestBurst returns the largest burst that interval refill fills in time.
+func (o *Options) longestBurst() int64 {
+	return algorithm.MulDiv(int64(algo.MaxPeriod/o.Limit.Period), o.Limit.Count, 1)
+}
+
 func (o *Options) burst() int64 { return algorithm.Or(o.Burst, o.Limit.Count) }
-
-// inRange reports whether the options are valid, apart from the time to refill the burst.
-// It is faster than Validate.
-func (o *Options) inRange() bool {
-	return uint64(o.Limit.Count-1) < algo.MaxCount && o.Limit.Period >= 1 &&
-		uint64(o.Burst) <= algo.MaxCount && uint(o.Refill) <= uint(Interval) && o.Cost >= 0
-}
-
-// refillsInTime reports whether that weight accrues within 2^62 ns.
-func (o *Options) refillsInTime(weight u128.Uint) bool {
-	return !u128.Mul(algo.MaxCount, o.speed()).Less(weight)
-}
-
-// weight returns the weight of that many tokens, rounded up to whole refills; see decide.
-func (o *Options) weight(tokens int64) u128.Uint {
-	return u128.Mul(o.refills(tokens), int64(o.Limit.Period))
-}
-
-// speed returns the weight that accrues every nanosecond; see decide.
-func (o *Options) speed() int64 {
-	if o.Refill == Continuous {
-		return o.Limit.Count
-	}
-	return 1
-}
-
-// batch returns how many tokens one refill adds.
-func (o *Options) batch() int64 {
-	if o.Refill == Continuous {
-		return 1
-	}
-	return o.Limit.Count
-}
-
-// tokens returns how many tokens that many refills add.
-func (o *Options) tokens(refills int64) int64 { return u128.Mul(refills, o.batch()).Int64() }
-
-// refills returns how many refills it takes to add at least that many tokens, which must be
-// at least 1.
-func (o *Options) refills(tokens int64) int64 {
-	if o.Refill == Continuous { // a step takes 6 % longer if it divides by 1 here
-		return tokens
-	}
-	return (tokens-1)/o.Limit.Count + 1
-}

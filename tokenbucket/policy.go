@@ -2,17 +2,22 @@ package tokenbucket
 
 import (
 	_ "embed"
+	"math"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithm"
-	"github.com/sluice-go/sluice/internal/u128"
 )
 
 // Policy is the algorithm with its options. Its methods take and return encoded states. Make a
 // Policy with [New]; the zero Policy denies everything. Compare policies by String: == is true only
 // for copies of the same Policy.
-type Policy struct{ options *Options } // one pointer, so converting a Policy to an interface does not allocate
+type Policy struct{ of *policy } // one pointer, so converting a Policy to an interface does not allocate
+
+type policy struct {
+	Options
+	args arguments
+}
 
 var _ algo.Portable = Policy{}
 
@@ -22,17 +27,17 @@ func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
 	}
-	return Policy{&o}, nil
+	return Policy{&policy{o, o.arguments()}}, nil
 }
 
 // Options returns the options that were passed to New.
-func (p Policy) Options() Options { return *p.opts() }
+func (p Policy) Options() Options { return p.policy().Options }
 
-func (p Policy) opts() *Options {
-	if p.options == nil {
-		return &Options{}
+func (p Policy) policy() *policy {
+	if p.of == nil {
+		return new(policy)
 	}
-	return p.options
+	return p.of
 }
 
 // Step implements [algo.Policy].
@@ -70,8 +75,9 @@ func (p Policy) Apply(op algorithm.Op, dst, state []byte, at, cost int64, r *alg
 	if err != nil {
 		return dst, err
 	}
-	r.Cost = cost
-	after := decide(s, at, p.opts(), r, op)
+	own := p.policy()
+	r.Cost = algorithm.Or(cost, algorithm.Or(own.Cost, 1))
+	after := decide(&own.args, s, at, r, op)
 	switch {
 	case op == algorithm.Peek:
 		return dst, nil
@@ -84,29 +90,27 @@ func (p Policy) Apply(op algorithm.Op, dst, state []byte, at, cost int64, r *alg
 // Bound implements [algo.Policy]. The package documentation has the formula. Bound returns 0 if
 // interval is below 1ns.
 func (p Policy) Bound(interval time.Duration) int64 {
-	o := p.opts()
-	if interval < 1 || p.options == nil {
+	args := p.policy().args
+	if interval < 1 || args.unit == 0 {
 		return 0
 	}
-	burst, length, period := o.burst(), int64(interval)-1, int64(o.Limit.Period)
-	if o.Refill == Continuous {
-		flow, _ := u128.Mul(o.Limit.Count, length).DivMod(period)
-		return u128.From(burst).Add(u128.From(flow)).Int64()
+	micros := algo.Microseconds(interval)
+	if p.policy().Refill == Continuous {
+		return algorithm.Sum(args.burst, algorithm.MulDiv(micros, args.drain, args.unit))
 	}
-	flow := u128.Mul(min(o.Limit.Count, burst), u128.From(length).CeilDiv(period))
-	units := u128.From(burst).Add(flow)
-	if length%period > 0 {
-		units = units.Sub(u128.From(1)) // it was taken before the interval, and started the first refill's wait
+	bound := algorithm.Sum(args.burst, algorithm.MulDiv(ceil(micros, args.every), min(args.drain, args.burst), 1))
+	if micros%args.every > 0 && bound < math.MaxInt64 {
+		bound-- // this unit was taken before the interval, and started the first refill's wait
 	}
-	return units.Int64()
+	return bound
 }
 
 // Limit implements [algo.Policy].
-func (p Policy) Limit() algo.Limit { return p.opts().Limit }
+func (p Policy) Limit() algo.Limit { return p.policy().Limit }
 
 // String returns the policy's spec, such as "tokenbucket 10/s burst=50 refill=interval".
 func (p Policy) String() string {
-	o := p.opts()
+	o := p.policy()
 	return algorithm.Spec("tokenbucket", o.Limit, o.Cost,
 		algorithm.Option{Name: "burst", Value: o.burst(), Default: o.Limit.Count},
 		algorithm.Option{Name: "refill", Value: o.Refill, Default: Continuous})
@@ -119,22 +123,8 @@ var (
 	stepSQL string
 )
 
-// Program implements [algo.Portable]. There is no program in these cases:
-//
-//   - Period is 2^53 ns (104 days) or longer, Count is 2^53 or more, or Burst is 2^52 or more.
-//   - Refill is Continuous, and Burst*Period/d is 2^52 or more. Period is in nanoseconds, and d is
-//     the greatest common divisor of Count and Period.
-//   - Refill is Interval, and refilling the burst takes 2^52 ns (52 days) or longer.
+// Program implements [algo.Portable].
 func (p Policy) Program() (algo.Program, bool) {
-	o := p.opts()
-	if o.Validate() != nil || int64(o.Limit.Period) >= algo.MaxExact || o.Limit.Count >= algo.MaxExact {
-		return algo.Program{}, false
-	}
-	divisor := u128.GCD(o.speed(), int64(o.Limit.Period))
-	period := int64(o.Limit.Period) / divisor
-	if o.burst() >= algo.MaxExact/2 || !u128.Mul(o.refills(o.burst()), period).Less(u128.From(algo.MaxExact/2)) {
-		return algo.Program{}, false
-	}
-	return algo.Program{Name: "tokenbucket", Lua: stepLua, SQL: stepSQL,
-		Args: []int64{o.speed() / divisor, period, divisor, o.burst(), o.batch(), int64(o.Refill)}}, true
+	args := p.policy().args
+	return algo.Program{Name: "tokenbucket", Lua: stepLua, SQL: stepSQL, Args: []int64{args.burst, args.unit, args.drain, args.every, args.most}}, args.unit > 0
 }

@@ -1,140 +1,134 @@
 package tokenbucket
 
 import (
-	"math"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithm"
-	"github.com/sluice-go/sluice/internal/u128"
 )
 
 // Step decides a request of o.Cost tokens at now. It accepts any state, any time and any
 // options. With options that are not valid it denies everything, with a RetryAfter of
 // [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideAt(s, now, &o, &r, algorithm.Step)
+	next = decideWith(&o, s, now, &r, algorithm.Step)
 	return next, r
 }
 
 // Peek reports whether Step would allow the request now. It pays nothing: Result.Paid is 0, and the
 // cost is not subtracted from Result.Remaining.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
-	decideAt(s, now, &o, &r, algorithm.Peek)
+	decideWith(&o, s, now, &r, algorithm.Peek)
 	return r
 }
 
 // Refund gives o.Cost tokens back, at most until the bucket is full.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideAt(s, now, &o, &r, algorithm.Refund)
+	next = decideWith(&o, s, now, &r, algorithm.Refund)
 	return next, r
 }
 
-// Charge takes o.Cost tokens, even if fewer are left, and leaves a debt. It takes fewer if more than
-// 2^62 tokens would be missing, or if the bucket would not be full again by April 2262, which is
-// the latest time that fits into an int64 of nanoseconds.
+// Charge takes o.Cost tokens, even if fewer are left, and leaves a debt. It takes fewer if the level would exceed
+// [algo.MaxLevel], or if the bucket would take longer than 2^52 microseconds (142 years) to refill.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideAt(s, now, &o, &r, algorithm.Charge)
+	next = decideWith(&o, s, now, &r, algorithm.Charge)
 	return next, r
 }
 
-// decideAt converts the time. The exported functions could not be inlined if they did.
-func decideAt(s State, at time.Time, o *Options, r *algo.Result, op algorithm.Op) State {
-	return decide(s, algo.Instant(at), o, r, op)
+// decideWith decides with options that may not be valid.
+func decideWith(o *Options, s State, now time.Time, r *algo.Result, op algorithm.Op) State {
+	r.Cost = algorithm.Or(o.Cost, 1)
+	args := o.arguments()
+	return decide(&args, s, algo.Instant(now), r, op)
 }
 
-// decide fills in r, of which only Cost is set; a Cost of 0 means that of the options. It
-// returns s if nothing is paid.
+// arguments are those of the programs in Lua and SQL. Both kinds of refill use the same arithmetic: continuous refill is
+// an interval of a microsecond.
+type arguments struct {
+	burst int64
+	unit  int64 // the weight of a token; 0 if the options are not valid
+	drain int64 // the weight that is refilled at once
+	every int64 // the microseconds from a refill to the next
+	most  int64 // the highest level
+}
+
+// decide fills in r, of which only Cost is set. It returns the next state, or s if nothing is paid. step.lua and step.sql
+// have the same lines, without those for r.
 //
-// Both kinds of refill use the same arithmetic. Every nanosecond accrues a weight of
-// speed(). When a weight of Limit.Period has accrued, batch() tokens are added.
-//
-// decide is one long function for speed: passing a Result through the stack takes as long
-// as two divisions. The exported functions are short enough to be inlined.
-func decide(s State, at int64, o *Options, r *algo.Result, op algorithm.Op) State {
-	burst, period := o.burst(), int64(o.Limit.Period)
-	if r.Cost == 0 {
-		r.Cost = algorithm.Or(o.Cost, 1)
-	}
-	cost := r.Cost
-	if !o.inRange() || !o.refillsInTime(o.weight(burst)) {
+// level is the weight of the missing tokens, and at is the time of the last refill that counts in it. If the limit has
+// changed, refills of the new limit up to the last paid step do not count.
+func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op) State {
+	burst, unit, drain, every, most, cost := args.burst, args.unit, args.drain, args.every, args.most, r.Cost
+	if unit == 0 {
 		r.RetryAfter = algo.Never
 		return s
 	}
-	r.Limit = burst
+	state := algorithm.Usage(s).Normalized()
+	last, at := state.At, state.At
+	if state.Unit >= begun { // the rest is the time from the last refill to the last paid step
+		at -= (state.Unit - begun) % every
+		state.Unit = 1
+	}
+	level := state.LevelFor(unit, most)
+	before := ceil(level, unit)
 
-	before := s
-	if !algorithm.Usage(before).IsNormal(o.Limit.Period) {
-		before = before.withPeriod(o)
+	refills := max(0, now-at)
+	if every > 1 {
+		refills /= every
 	}
-	used, part := before.Used, before.Part
-	switch since := at - before.At; {
-	case used == 0:
-	case since < 0:
-		at, r.Skew = before.At, time.Duration(-since)
-	default:
-		weight := u128.Mul(since, o.speed()).Add(u128.From(part))
-		refills, rest := weight.DivMod(period)
-		r.Refilled = o.tokens(refills)
-		used, part = used-r.Refilled, rest
-	}
-	if used > 0 {
-		r.Available = burst - before.Used
+	if float64(refills)*float64(drain) >= float64(level) { // exact: a product that is rounded is above every level
+		at, level = now, 0
 	} else {
-		used, part = 0, 0
-		r.Fresh, r.Refilled = true, burst
+		at, level = at+refills*every, level-refills*drain
 	}
+	used := ceil(level, unit)
 
-	paid, denied := cost, false
+	paid := int64(0)
+	r.Allowed = true
 	switch {
 	case op == algorithm.Refund:
 		paid = -min(cost, used)
 	case op == algorithm.Charge:
-		paid = min(cost, o.chargeable(used, part, at))
-	case cost > burst-used:
-		paid, denied = 0, true
-	case op == algorithm.Peek:
-		paid = 0
+		paid = min(cost, (most-level)/unit)
+	case cost > burst:
+		r.Allowed, r.RetryAfter = false, algo.Never
+	case level+cost*unit > burst*unit:
+		r.Allowed, r.RetryAfter = false, args.wait(at, level-(burst-cost)*unit, now)
+	case op == algorithm.Step:
+		paid = cost
 	}
-	r.Allowed, r.Paid = !denied, paid
-	used += paid
 
+	r.Limit, r.Paid, r.Skew = burst, paid, time.Duration(max(0, last-now))*time.Microsecond
+	r.Refilled = before - used
+	if r.Fresh = level == 0; r.Fresh {
+		r.Refilled = burst
+	}
+	level = max(0, level+paid*unit)
+	used += paid
 	r.Remaining = burst - used
-	if used > 0 {
-		r.NextRefill = r.Skew + time.Duration((uint64(period-part)-1)/uint64(o.speed())+1)
-		r.ResetAfter = o.untilRefills(o.refills(used), part, r)
+	r.Available = r.Remaining + paid - r.Refilled
+	if level > 0 {
+		r.NextRefill = args.wait(at, level-(used-1)*unit, now)
+		r.ResetAfter = args.wait(at, level, now)
 	}
-	switch {
-	case denied && cost > burst:
-		r.RetryAfter = algo.Never
-	case denied:
-		r.RetryAfter = o.untilRefills(o.refills(cost-r.Remaining), part, r)
-	}
+
 	switch {
 	case paid == 0:
 		return s
-	case used == 0:
+	case level == 0:
 		return State{}
 	}
-	return State{at, used, part, o.Limit.Period}
+	last = max(last, now)
+	if every > 1 {
+		unit = begun + last - at
+	}
+	return State{last, level, unit}
 }
 
-// untilRefills returns the time until that many refills. part is the weight that has
-// accrued for the next one, and r.NextRefill is the time until that.
-func (o *Options) untilRefills(refills, part int64, r *algo.Result) time.Duration {
-	if refills == 1 {
-		return r.NextRefill
-	}
-	weight := u128.Mul(refills, int64(o.Limit.Period)).Sub(u128.From(part))
-	return time.Duration(min(weight.CeilDiv(o.speed()), math.MaxInt64-int64(r.Skew))) + r.Skew
+// wait returns the time from now until a weight is refilled after at.
+func (args *arguments) wait(at, weight, now int64) time.Duration {
+	return time.Duration(at+ceil(weight, args.drain)*args.every-now) * time.Microsecond
 }
 
-// chargeable returns the most tokens that can be charged before the state leaves its range.
-func (o *Options) chargeable(used, part, at int64) int64 {
-	refills, _ := u128.Mul(math.MaxInt64-at, o.speed()).Add(u128.From(part)).DivMod(int64(o.Limit.Period))
-	most := u128.Mul(refills, o.batch())
-	if u128.From(algo.MaxCount).Less(most) {
-		return algo.MaxCount - used
-	}
-	return max(0, int64(most.Lo)-used)
-}
+// ceil returns a/b, rounded up. a must not be negative.
+func ceil(a, b int64) int64 { return (a + b - 1) / b }

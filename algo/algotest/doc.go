@@ -20,9 +20,9 @@
 //	 2 NewKeyIsEmpty       empty bytes and an expired state decide alike
 //	 3 StateEncoding       bytes that are not a state are refused; the key is not reset
 //	 4 DenialKeepsState    a denial returns the same state
-//	 5 RetryIsExact        at RetryAfter the cost is allowed, and 1ns earlier it is not
-//	 6 NextRefillIsExact   at NextRefill more units are left, and 1ns earlier not
-//	 7 ResetIsExact        at ResetAfter the key is like a new key, and 1ns earlier it is not
+//	 5 RetryIsExact        at RetryAfter the cost is allowed, and 1µs earlier it is not
+//	 6 NextRefillIsExact   at NextRefill more units are left, and 1µs earlier not
+//	 7 ResetIsExact        at ResetAfter the key is like a new key, and 1µs earlier it is not
 //	 8 BoundHolds          in any interval at most Bound units are admitted
 //	 9 ClockMayStepBack    if the clock steps back, no more is admitted than if it had stopped instead
 //	10 DenialStaysTrue     a cost that is denied at t is still denied at t after other steps
@@ -38,7 +38,7 @@
 //
 // # The search
 //
-// Two searches test each law. The first uses small limits (counts up to 6, periods up to 12ns): it
+// Two searches test each law. The first uses small limits (counts up to 6, periods up to 12us): it
 // goes from state to state and tries every nanosecond. For the smallest limits it tries most
 // states, and for the others a sample. The second uses random limits and histories from the whole
 // valid range. A third search is for law 8 only. It computes the most units that any caller can get
@@ -47,16 +47,16 @@
 // If a law is broken, the failure shows the shortest history found, as a trace:
 //
 //	algotest: law 5, RetryIsExact, is broken by reference (seed 1):
-//	    the same cost is denied until 1ns before RetryAfter, and allowed at RetryAfter
+//	    the same cost is denied until 1us before RetryAfter, and allowed at RetryAfter
 //
-//	    cost 2 is denied at @0s with RetryAfter 1ns, and still denied at @1ns
+//	    cost 2 is denied at @0s with RetryAfter 1µs, and still denied at @1µs
 //
-//	    policy reference 1/ns
+//	    policy reference 1/us
 //	    #at key cost    verdict left retry reset
-//	    @0s a   2    -> ok      0    0s    2ns
+//	    @0s a   2    -> ok      0    0s    2µs
 //	    # checked at @0s, state 7201...
-//	    # step   @0s cost 2: deny, left 0, retry 1ns, next 1ns, reset 2ns
-//	    # peek   @1ns cost 2: deny, left 1, retry 1ns, next 1ns, reset 1ns
+//	    # step   @0s cost 2: deny, left 0, retry 1µs, next 1µs, reset 2µs
+//	    # peek   @1µs cost 2: deny, left 1, retry 1µs, next 1µs, reset 1µs
 //
 // The searches are the same in every run, and take a few seconds for each subject. They are
 // shorter with the flag -short and under the race detector, and longer if the environment

@@ -24,7 +24,7 @@ const (
 type event struct {
 	limit algo.Limit
 	op    op
-	at    int64 // ns since the Unix epoch
+	at    int64 // us since the Unix epoch
 	cost  int64
 	r     algo.Result
 	err   error
@@ -76,17 +76,20 @@ func (n *node) hasRefund() bool {
 // epoch is time 0 of a trace.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func instant(ns int64) time.Time { return time.Unix(0, ns).UTC() }
+func instant(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
-// An offset is an instant in ns since the Unix epoch. Its String is that of a trace.
+// An offset is an instant in us since the Unix epoch. Its String is that of a trace.
 type offset int64
 
-func (o offset) String() string { return "@" + time.Duration(int64(o)-epoch.UnixNano()).String() }
+func (o offset) String() string { return "@" + micros(int64(o)-epoch.UnixMicro()).String() }
 
-// after returns t+d, at most math.MaxInt64.
+// after returns t+d, or math.MaxInt64 if d is algo.Never.
 func after(t int64, d time.Duration) int64 {
-	if int64(d) > math.MaxInt64-t {
+	if d == algo.Never {
 		return math.MaxInt64
 	}
-	return t + int64(d)
+	return t + d.Microseconds()
 }
+
+// micros returns a number of microseconds as a Duration.
+func micros(us int64) time.Duration { return time.Duration(us) * time.Microsecond }

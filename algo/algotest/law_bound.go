@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-go/sluice/internal/worstcase"
 )
 
-// boundHolds checks all intervals that end with the last event. An interval of x ns is x
-// consecutive instants.
+// boundHolds checks all intervals that end with the last event. The instants are
+// rounded down, so two of them can be up to 999ns closer than they differ.
 func boundHolds(p *point) {
 	if p.now != p.past.latest {
 		return
@@ -31,12 +31,20 @@ func boundHolds(p *point) {
 // requireBound compares the units admitted from an instant to the last event with the bounds
 // of that interval and of longer ones.
 func (p *point) requireBound(sum *big.Int, from int64) {
-	interval := time.Duration(p.past.event.at - from + 1)
-	for _, x := range []time.Duration{interval, interval + p.limit.Period, 1000 * interval, math.MaxInt64} {
+	interval := shortest(p.past.event.at - from)
+	for _, x := range []time.Duration{interval, interval + p.limit.Period, 1000 * interval, algo.MaxPeriod} {
 		bound := p.policy.Bound(max(x, interval)) // math.MaxInt64 promises nothing
 		p.require(bound == math.MaxInt64 || sum.Cmp(big.NewInt(bound)) <= 0, "%v units are admitted from %s to %s, but Bound(%v) is %d",
 			sum, offset(from), offset(p.past.event.at), max(x, interval), bound)
 	}
+}
+
+// shortest returns the shortest half-open interval that can have two instants which differ by that many microseconds.
+func shortest(us int64) time.Duration {
+	if us == 0 {
+		return 1
+	}
+	return micros(us-1) + 2
 }
 
 // admitted returns the units that an event adds to the sum that Bound limits. See
@@ -54,9 +62,9 @@ func (s *Subject) admitted(op op, cost int64, r algo.Result) int64 {
 // worstCases checks the calls that get the most units in one period and in longer intervals.
 func (s *search) worstCases() *violation {
 	for limit, policy := range s.small(max(7, s.effort.limits)) {
-		for _, interval := range []time.Duration{limit.Period, 30*limit.Period + 1} {
+		for _, interval := range []time.Duration{limit.Period, 30*limit.Period + time.Microsecond} {
 			n := root()
-			if v := s.catch(n, limit, epoch.UnixNano(), func() *violation {
+			if v := s.catch(n, limit, epoch.UnixMicro(), func() *violation {
 				for _, c := range worstcase.Search(policy, interval, epoch) {
 					n = s.next(n, policy, event{limit: limit, op: step, at: c.At, cost: c.Cost}, nil)
 					if v := s.check(n, limit, policy, n.latest); v != nil {
@@ -78,9 +86,9 @@ func (s *search) worstCases() *violation {
 func (s *search) adversaries() *violation {
 	for limit, policy := range s.small(s.effort.limits) {
 		a := adversary{search: s, policy: policy, limit: limit, known: map[string][]int64{}, budget: s.effort.bound}
-		start := epoch.UnixNano()
-		a.end = start + 3*int64(limit.Period) + 1
-		for now := start; now < start+int64(limit.Period); now++ {
+		start := epoch.UnixMicro()
+		a.end = start + 3*limit.Period.Microseconds() + 1
+		for now := start; now < start+limit.Period.Microseconds(); now++ {
 			if v := s.catch(root(), limit, now, func() *violation { return a.searchFrom(root(), now) }); v != nil {
 				return v
 			}
@@ -159,9 +167,9 @@ func (a *adversary) moves(state []byte, now int64) []move {
 // searchFrom tries all states after up to two steps within a period, and compares what the
 // adversary gets from there with Bound.
 func (a *adversary) searchFrom(n *node, now int64) *violation {
-	if n.depth > 0 || now == epoch.UnixNano() {
+	if n.depth > 0 || now == epoch.UnixMicro() {
 		for x, units := range a.most(n.state, now) {
-			if bound := a.policy.Bound(time.Duration(x)); x > 0 && units > bound {
+			if bound := a.policy.Bound(shortest(int64(x) - 1)); x > 0 && units > bound {
 				n = a.best(n, now, x, units)
 				text := fmt.Sprintf("%d units are admitted in %d consecutive instants from %s on, but Bound is %d", units, x, offset(now), bound)
 				return &violation{past: n, limit: a.limit, now: n.latest, text: text}
@@ -176,7 +184,7 @@ func (a *adversary) searchFrom(n *node, now int64) *violation {
 			continue
 		}
 		next := n.extend(event{limit: a.limit, op: step, at: now, cost: m.units}, m.state)
-		for at := now; at < now+int64(a.limit.Period); at++ {
+		for at := now; at < now+a.limit.Period.Microseconds(); at++ {
 			if v := a.searchFrom(next, at); v != nil {
 				return v
 			}

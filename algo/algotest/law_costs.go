@@ -131,8 +131,8 @@ func (p *point) requireRefund(cost int64) {
 func (p *point) requireCharge(cost int64, stepped []byte, step algo.Result) {
 	next, r := p.call(charge, p.state, p.now, cost)
 	p.requireSum(charge, cost, r)
-	if p.subject.Windowed && r.Limit > algo.MaxCount/4 {
-		return // trailing units count in part, but the sum of all units is at most 2^62
+	if p.subject.Windowed && r.Limit > 1<<45/p.limit.Period.Microseconds() {
+		return // trailing units count in part, but the sum of all units is limited
 	}
 	if step.Allowed {
 		p.require(r.Paid == step.Paid && r.Remaining == step.Remaining, "a charge pays %d and leaves %d, but a step pays %d and leaves %d", r.Paid, r.Remaining, step.Paid, step.Remaining)
@@ -140,11 +140,11 @@ func (p *point) requireCharge(cost int64, stepped []byte, step algo.Result) {
 		return
 	}
 	p.require(r.Paid >= 0 && r.Paid <= cost, "Paid of a charge of %d is %d", cost, r.Paid)
-	if used := r.Limit - r.Available - r.Refilled; isExact(r) && cost <= algo.MaxCount-used {
+	if used := r.Limit - r.Available - r.Refilled; isExact(r) && cost <= 2*r.Limit-used {
 		p.require(r.Paid == cost, "Paid of a charge of %d is only %d", cost, r.Paid)
 	}
 	again, r := p.call(charge, next, p.now, math.MaxInt64)
-	p.require(p.now < p.past.latest || r.Remaining >= r.Limit-algo.MaxCount, "a charge leaves %d units of %d, so more than 2^62 are used", r.Remaining, r.Limit)
+	p.require(p.now < p.past.latest || r.Remaining >= r.Limit-algo.MaxLevel, "a charge leaves %d units of %d, so more than 2^52 are used", r.Remaining, r.Limit)
 	p.call(charge, again, algo.MaxInstant, math.MaxInt64)
 }
 

@@ -46,16 +46,16 @@ func clockMayStepBack(p *point) {
 // requireSkew requires that Skew is the difference from now to the state's own time. That
 // time is the time of an event, or less than one period before it.
 func (p *point) requireSkew() {
-	own := int64(p.peek(p.state, 0, 1).Skew)
+	own := p.peek(p.state, 0, 1).Skew.Microseconds()
 	skew := p.peek(p.state, p.now, 1).Skew
-	p.require(int64(skew) == max(0, own-p.now), "Skew in 1970 is %v, but at %s it is %v", time.Duration(own), offset(p.now), skew)
+	p.require(skew == micros(max(0, own-p.now)), "Skew in 1970 is %v, but at %s it is %v", micros(own), offset(p.now), skew)
 	for _, op := range []op{step, refund, charge} {
 		_, r := p.call(op, p.state, p.now, 1)
 		p.require(r.Skew == skew, "at %s Skew of a peek is %v, but of a %v it is %v", offset(p.now), skew, op, r.Skew)
 	}
 	p.require(own <= max(0, p.past.latest), "the state's time is %s, after the latest event at %s", offset(own), offset(p.past.latest))
 	if !p.past.hasRefund() {
-		p.require(own > p.past.time-int64(p.limit.Period), "the state's time is %s, long before the event at %s", offset(own), offset(p.past.time))
+		p.require(own > p.past.time-p.limit.Period.Microseconds(), "the state's time is %s, long before the event at %s", offset(own), offset(p.past.time))
 	}
 }
 
@@ -87,7 +87,7 @@ func (p *point) requireTimeKept(next []byte) {
 // adjustsAtStateTime checks only points at which the clock is behind. Skew at instant 0 is the
 // state's own time.
 func adjustsAtStateTime(p *point) {
-	own := int64(p.peek(p.state, 0, 1).Skew)
+	own := p.peek(p.state, 0, 1).Skew.Microseconds()
 	if p.now >= own {
 		return
 	}
@@ -115,8 +115,7 @@ func (p *point) requireSameAdjustment(op op, cost, own int64) {
 	p.requireAlike(early, late, own, sameDecision, "after a refund or a charge by a clock that is behind, or at the state's own time")
 }
 
-// outOfRange are times outside the range of algo.Instant. Some of them do not fit into an int64
-// of nanoseconds.
+// outOfRange are times outside the range of algo.Instant. Some of them do not fit into an int64 of nanoseconds.
 var outOfRange = []struct {
 	time    time.Time
 	clamped int64
@@ -136,6 +135,8 @@ func timeIsClamped(p *point) {
 			used, _ := p.call(charge, p.state, o.clamped, cost) // because the state may have expired
 			p.requireClamped(used, cost, o.clamped, o.time)
 		}
+		p.clearProbes()
+		p.requireClamped(p.state, cost, p.now, instant(p.now).Add(time.Microsecond-1))
 	}
 }
 
@@ -145,8 +146,11 @@ func (p *point) requireClamped(state []byte, cost, at int64, outside time.Time) 
 		want, r := p.call(op, state, at, cost)
 		next, r2, err := p.tryCall(op, nil, state, outside, cost)
 		if !(err == nil && r == r2 && bytes.Equal(want, next)) {
-			p.fail("a %v of %d at %s returns\n    %+v %x, but in the year %d\n    %+v %x (error %v)",
-				op, cost, offset(at), r, want, outside.Year(), r2, next, err)
+			p.fail("a %v of %d at %s returns\n    %+v %x, but at %v\n    %+v %x (error %v)",
+				op, cost, offset(at), r, want, outside, r2, next, err)
+		}
+		for _, d := range []time.Duration{r.RetryAfter, r.NextRefill, r.ResetAfter, r.Skew} {
+			p.require(d == algo.Never || d%time.Microsecond == 0, "a %v of %d at %s returns %v, which is not a whole number of microseconds", op, cost, offset(at), d)
 		}
 	}
 }

@@ -36,7 +36,7 @@ var laws = []law{
 	},
 	{
 		name: "RetryIsExact", check: retryIsExact, ops: adjusting, clockStepsBack: true, limitChanges: true,
-		sentence: "the same cost is denied until 1ns before RetryAfter, and allowed at RetryAfter",
+		sentence: "the same cost is denied until 1us before RetryAfter, and allowed at RetryAfter",
 	},
 	{
 		name: "NextRefillIsExact", check: nextRefillIsExact, ops: adjusting, clockStepsBack: true, limitChanges: true,
@@ -44,7 +44,7 @@ var laws = []law{
 	},
 	{
 		name: "ResetIsExact", check: resetIsExact, ops: adjusting, clockStepsBack: true, limitChanges: true,
-		sentence: "from ResetAfter on a state decides like a new key, and 1ns earlier it does not",
+		sentence: "from ResetAfter on a state decides like a new key, and 1us earlier it does not",
 	},
 	{
 		name: "BoundHolds", check: boundHolds, ops: []op{refund},
@@ -83,8 +83,9 @@ var laws = []law{
 	},
 	{
 		name: "TimeIsClamped", check: timeIsClamped, ops: adjusting, clockStepsBack: true,
-		effort:   effort{limits: 5, layer: 6, tries: 8, depth: 2, checks: 250, random: 6_000}, // many calls at every point
-		sentence: "times before 1970 decide like the first instant, and times after 2116 like the last",
+		effort: effort{limits: 5, layer: 6, tries: 8, depth: 2, checks: 250, random: 6_000}, // many calls at every point
+		sentence: "instants and waits are whole microseconds: a time decides like the microsecond that it is in, times before 1970 " +
+			"like the first one, and times after 2112 like the last",
 	},
 	{
 		name: "Concurrent", check: concurrent, ops: adjusting, clockStepsBack: true,

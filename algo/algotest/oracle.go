@@ -75,12 +75,16 @@ func rest(capacity int64, used *big.Rat) int64 {
 }
 
 // Bucket returns the oracle of gcra and of the token bucket with continuous refill: the units
-// in use drain at limit.Count per limit.Period.
+// in use drain at the rate that limit.Rate returns for the burst, which must be valid.
 func Bucket(limit algo.Limit, burst int64) Oracle {
+	rate, err := limit.Rate(burst)
+	if err != nil {
+		panic(err)
+	}
 	return func(log Log, now time.Time) int64 {
 		used, last := new(big.Rat), time.Time{}
 		drain := func(to time.Time) {
-			used = atLeast0(used.Sub(used, units(limit.Count, int64(to.Sub(last)), int64(limit.Period))))
+			used = atLeast0(used.Sub(used, units(rate.Drain, to.Sub(last).Microseconds(), rate.Unit)))
 			last = to
 		}
 		for _, e := range log.Entries {
@@ -139,9 +143,9 @@ func WindowFromFirst(limit algo.Limit) Oracle {
 // limit.Period since the Unix epoch, plus offset.
 func WindowByClock(limit algo.Limit, offset time.Duration) Oracle {
 	window := func(t time.Time) *big.Int {
-		since := big.NewInt(t.UnixNano())
-		since.Sub(since, big.NewInt(int64(offset)))
-		return since.Div(since, big.NewInt(int64(limit.Period)))
+		since := big.NewInt(t.UnixMicro())
+		since.Sub(since, big.NewInt(offset.Microseconds()))
+		return since.Div(since, big.NewInt(limit.Period.Microseconds()))
 	}
 	return func(log Log, now time.Time) int64 {
 		used := int64(0)
@@ -156,23 +160,26 @@ func WindowByClock(limit algo.Limit, offset time.Duration) Oracle {
 
 // MovingWindow returns the oracle of the moving window with that many slots. The slot before
 // these is only partly in the window. It counts in proportion to its overlap with the window, or in
-// full if whole is true.
+// full if whole is true. The overlap is rounded up to whole grains. A grain is a microsecond unless limit.Count times
+// the length of a slot is 2^50 or more.
 func MovingWindow(limit algo.Limit, slots int, whole bool) Oracle {
-	n, w := int64(slots), int64(limit.Period)/int64(slots)
-	if int64(limit.Period)%n != 0 {
-		w++
-	}
+	n, w := int64(slots), ceil(limit.Period.Microseconds(), int64(slots))
+	grain := w/((1<<50-1)/limit.Count+1) + 1
+	weight := w / grain
 	return func(log Log, now time.Time) int64 {
-		current, into := now.UnixNano()/w, now.UnixNano()%w
+		current, into := now.UnixMicro()/w, now.UnixMicro()%w
 		used := new(big.Rat)
 		for _, e := range log.Entries {
-			switch back := current - e.At.UnixNano()/w; {
+			switch back := current - e.At.UnixMicro()/w; {
 			case back < n || back == n && whole:
 				used.Add(used, units(e.Units, 1, 1))
 			case back == n:
-				used.Add(used, units(e.Units, w-into, w))
+				used.Add(used, units(e.Units, min(weight, ceil(w-into, grain)), weight))
 			}
 		}
 		return rest(limit.Count, used)
 	}
 }
+
+// ceil returns a/b, rounded up.
+func ceil(a, b int64) int64 { return (a + b - 1) / b }

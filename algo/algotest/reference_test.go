@@ -30,7 +30,7 @@ type referenceState struct {
 
 func newReference(f flaw) func(algo.Limit) (algo.Policy, error) {
 	return func(l algo.Limit) (algo.Policy, error) {
-		if l.Validate() != nil || l.Count > 1<<59 || l.Period > 1<<61 {
+		if l.Validate() != nil || l.Count > 1<<38 || l.Period > algo.MaxPeriod/4 {
 			return nil, errors.New("reference: too large")
 		}
 		return reference{limit: l, flaw: f}, nil
@@ -41,7 +41,7 @@ func (p reference) capacity() int64 { return p.factor() * p.limit.Count }
 
 func (p reference) Limit() algo.Limit {
 	if p.flaw == reportsOtherLimit {
-		return algo.Per(p.limit.Count, p.limit.Period+1)
+		return algo.Per(p.limit.Count, p.limit.Period+time.Microsecond)
 	}
 	return p.limit
 }
@@ -56,29 +56,27 @@ func (p reference) factor() int64 {
 }
 
 func (p reference) Bound(x time.Duration) int64 {
-	n, period := p.limit.Count, int64(p.limit.Period)
+	n, period := p.limit.Count, p.limit.Period.Microseconds()
 	if x < 1 {
 		return 0
 	}
-	refills := (int64(x) - 1) / period
-	if (int64(x)-1)%period > 0 {
-		refills++
-	}
+	us := algo.Microseconds(x)
+	refills := ceil(us, period)
 	if p.flaw == boundEndsEarly && refills > 100 {
 		return 0
 	}
 	if p.flaw == boundShortLater && refills >= 20 {
 		refills--
 	}
-	if p.flaw == boundShortOnce && p.limit == algo.Per(1, 8) && x == 18 {
+	if p.flaw == boundShortOnce && p.limit == algo.Per(1, 8*time.Microsecond) && us == 17 {
 		return p.capacity() + n*refills - 2
 	}
 	switch p.flaw {
 	case boundOneShort:
 		return p.capacity() + n*refills - 1
 	case boundWithoutBatches:
-		if x < 1<<30 && n < 1<<30 {
-			return p.capacity() + n*(int64(x)-1)/period
+		if us < 1<<30 && n < 1<<30 {
+			return p.capacity() + n*us/period
 		}
 		return math.MaxInt64
 	case payingSpeedsUp, refillsTwice:
@@ -108,7 +106,7 @@ func (p reference) withOldRate(state []byte) reference {
 	if p.flaw != keepsOldRate && p.flaw != keepsSecondRate {
 		return p
 	}
-	if s, err := p.decode(state); err == nil && s.spare <= 1<<59 {
+	if s, err := p.decode(state); err == nil && s.spare <= 1<<38 {
 		p.rate = s.spare
 	}
 	return p
@@ -196,7 +194,7 @@ func (p reference) decode(b []byte) (s referenceState, err error) {
 	if s.used < 1 && p.flaw == panicsOnBadRange {
 		panic("used out of range")
 	}
-	if s.used < 1 || s.used > algo.MaxCount || s.anchor < 0 || s.at < 0 || s.at > algo.MaxInstant {
+	if s.used < 1 || s.used > algo.MaxLevel || s.anchor < 0 || s.at < 0 || s.at > algo.MaxInstant {
 		return s, algo.ErrState
 	}
 	if s.anchor > s.at && p.flaw != movesTimeBack || s.spare < 0 && p.flaw == largeCostsDelay {
@@ -211,11 +209,13 @@ func (p reference) at(state []byte) int64 {
 	return s.at
 }
 
-// instant returns the time in ns.
+// instant returns the time in us.
 func (p reference) instant(now time.Time) int64 {
 	switch {
-	case p.flaw == usesUnixNano:
-		return now.UnixNano()
+	case p.flaw == usesUnixMicro:
+		return now.UnixMicro()
+	case p.flaw == roundsTimeUp:
+		return algo.Instant(now.Add(time.Microsecond - 1))
 	case p.flaw == panicsBefore1970 && now.Unix() < 0:
 		panic("before the epoch")
 	}
@@ -229,7 +229,7 @@ func (p reference) advance(b []byte, now int64, cost int64) (referenceState, alg
 		return s, algo.Result{}, err
 	}
 	if p.flaw == storesUnitsLeft && s.used > 0 {
-		s.used = min(max(0, p.capacity()-s.spare), algo.MaxCount)
+		s.used = min(max(0, p.capacity()-s.spare), algo.MaxLevel)
 	}
 	if p.flaw == resetsChangedLimit && s.spare != p.capacity() {
 		s = referenceState{}
@@ -242,17 +242,17 @@ func (p reference) advance(b []byte, now int64, cost int64) (referenceState, alg
 	if p.flaw == largeCostsDelay && at > s.at {
 		s.anchor, s.spare = s.delayed(), 0
 	}
-	used := p.drained(s.used, max(0, at-s.anchor)/int64(p.limit.Period))
+	used := p.drained(s.used, max(0, at-s.anchor)/p.limit.Period.Microseconds())
 	if used == 0 {
 		r.Fresh, r.Refilled = true, p.capacity()
 		return referenceState{anchor: at, at: at}, r, nil
 	}
-	r.Available, r.Refilled, r.Skew = p.capacity()-s.used, s.used-used, time.Duration(max(0, s.at-now))
+	r.Available, r.Refilled, r.Skew = p.capacity()-s.used, s.used-used, micros(max(0, s.at-now))
 	if p.flaw == hasNoAvailable {
 		r.Available, r.Refilled = 0, r.Available+r.Refilled
 	}
-	intervals := max(0, at-s.anchor) / int64(p.limit.Period)
-	s.used, s.anchor, s.at = used, s.anchor+intervals*int64(p.limit.Period), at
+	intervals := max(0, at-s.anchor) / p.limit.Period.Microseconds()
+	s.used, s.anchor, s.at = used, s.anchor+intervals*p.limit.Period.Microseconds(), at
 	switch p.flaw {
 	case movesTimeBack:
 		s.at = now
@@ -279,20 +279,20 @@ func (p reference) complete(s *referenceState, r *algo.Result, now int64) {
 	case refillsWhenFull:
 		r.NextRefill = r.ResetAfter
 	case resetsLate:
-		r.ResetAfter = time.Duration(after(1, r.ResetAfter))
+		r.ResetAfter += time.Microsecond
 	case resetsEarly:
-		r.ResetAfter--
+		r.ResetAfter -= time.Microsecond
 	}
 }
 
 func (p reference) until(anchor, intervals, now int64) time.Duration {
-	if intervals > (math.MaxInt64-anchor)/int64(p.limit.Period) {
+	if intervals > (1<<53-anchor)/p.limit.Period.Microseconds() {
 		return algo.Never
 	}
-	return time.Duration(anchor + intervals*int64(p.limit.Period) - now)
+	return micros(anchor + intervals*p.limit.Period.Microseconds() - now)
 }
 
-// delay delays the refills by 1ns after a large cost.
+// delay delays the refills by 1us after a large cost.
 func (p reference) delay(s *referenceState, cost, sign int64) {
 	if p.flaw == largeCostsDelay && cost >= 3 {
 		s.spare = max(0, s.spare+sign)
@@ -362,7 +362,7 @@ func (p reference) Peek(state []byte, now time.Time, cost int64) (algo.Result, e
 	case p.flaw == peeksWithoutRefill:
 		r.NextRefill = 0
 	case p.flaw == peeksLateReset && r.ResetAfter > 0:
-		r.ResetAfter = time.Duration(after(1, r.ResetAfter))
+		r.ResetAfter += time.Microsecond
 	}
 	return r, err
 }
@@ -376,7 +376,7 @@ func (p reference) decide(state []byte, now time.Time, cost *int64) (referenceSt
 		*cost = 1
 	}
 	t := p.instant(now)
-	if p.flaw == resetsAfter2116 && now.After(instant(algo.MaxInstant)) {
+	if p.flaw == resetsAfter2112 && now.After(instant(algo.MaxInstant)) {
 		state = nil
 	}
 	s, r, err := p.advance(state, t, *cost)
@@ -385,7 +385,7 @@ func (p reference) decide(state []byte, now time.Time, cost *int64) (referenceSt
 	}
 	r.Allowed = r.Available+r.Refilled >= *cost
 	switch {
-	case p.flaw == hugeCostsOverflow && *cost > algo.MaxCount:
+	case p.flaw == hugeCostsOverflow && *cost > 1<<62:
 		r.Allowed = true
 	case p.flaw == deniesInOtherZones && now.Location() != time.UTC:
 		r.Allowed = false
@@ -404,9 +404,9 @@ func (p reference) decide(state []byte, now time.Time, cost *int64) (referenceSt
 		r.RetryAfter = p.until(anchor, p.intervals(s.used, p.capacity()-*cost), t)
 		switch {
 		case p.flaw == roundsRetry && r.RetryAfter < algo.Never:
-			r.RetryAfter += r.RetryAfter % 2
-		case p.flaw == retriesEarly && r.RetryAfter > 1:
-			r.RetryAfter--
+			r.RetryAfter += r.RetryAfter % (2 * time.Microsecond)
+		case p.flaw == retriesEarly && r.RetryAfter > time.Microsecond:
+			r.RetryAfter -= time.Microsecond
 		}
 	}
 	return s, r, nil
@@ -435,7 +435,7 @@ func (p reference) take(dst, state []byte, now time.Time, cost, sign int64) ([]b
 	case p.flaw == ignoresRefundOf0 && sign < 0 && cost == 0:
 		return append(dst, state...), r, nil
 	}
-	r.Paid = min(r.Cost, algo.MaxCount-s.used)
+	r.Paid = min(r.Cost, algo.MaxLevel-s.used)
 	if sign < 0 {
 		r.Paid = -min(r.Cost, s.used)
 	}
@@ -443,7 +443,7 @@ func (p reference) take(dst, state []byte, now time.Time, cost, sign int64) ([]b
 		r.Paid = 0
 	}
 	if p.flaw == refundsSpeedUp && sign < 0 && p.at(state) < s.at {
-		s.anchor = min(s.anchor, max(0, s.at+1-int64(p.limit.Period)))
+		s.anchor = min(s.anchor, max(0, s.at+1-p.limit.Period.Microseconds()))
 	}
 	p.delay(&s, r.Cost, sign)
 	p.complete(&s, &r, p.instant(now))

@@ -118,7 +118,7 @@ func simpler(history []event, now int64) iter.Seq2[[]event, int64] {
 				}
 			}
 		}
-		last := epoch.UnixNano()
+		last := epoch.UnixMicro()
 		for i := 0; i <= len(history); i++ {
 			at := now
 			if i < len(history) {

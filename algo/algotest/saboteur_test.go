@@ -31,24 +31,24 @@ const (
 	resetsTokenBuckets   flaw = "a state of the token bucket is a new key"
 	panicsOnBadRange     flaw = "a number out of range is a panic"
 	storesDenials        flaw = "a denial changes the state"
-	roundsRetry          flaw = "RetryAfter is rounded up to 2ns"
-	retriesEarly         flaw = "RetryAfter is 1ns too short"
+	roundsRetry          flaw = "RetryAfter is rounded up to 2us"
+	retriesEarly         flaw = "RetryAfter is 1us too short"
 	refillsWhenFull      flaw = "NextRefill is the time until the key is full"
-	resetsLate           flaw = "ResetAfter is 1ns too long"
-	resetsEarly          flaw = "ResetAfter is 1ns too short"
+	resetsLate           flaw = "ResetAfter is 1us too long"
+	resetsEarly          flaw = "ResetAfter is 1us too short"
 	peeksWithoutRefill   flaw = "NextRefill of an allowed peek is 0"
-	peeksLateReset       flaw = "ResetAfter of an allowed peek is 1ns too long"
+	peeksLateReset       flaw = "ResetAfter of an allowed peek is 1us too long"
 	boundOneShort        flaw = "Bound is one unit too low"
 	boundWithoutBatches  flaw = "Bound ignores that units come back in batches"
 	boundShortLater      flaw = "Bound lacks one refill from the 20th refill on"
 	boundEndsEarly       flaw = "Bound is 0 for more than 100 refills"
-	boundShortOnce       flaw = "Bound is two units too low for intervals of 18ns under 1/8ns"
-	refundsSpeedUp       flaw = "a refund after the last payment makes the next refill due in 1ns"
+	boundShortOnce       flaw = "Bound is two units too low for intervals of 18us under 1/8us"
+	refundsSpeedUp       flaw = "a refund after the last payment makes the next refill due in 1us"
 	movesTimeBack        flaw = "an event in the past moves the state's time back"
 	hasNoSkew            flaw = "Skew is always 0"
 	adjustsWithoutSkew   flaw = "Skew of a refund and a charge is 0"
 	payingSpeedsUp       flaw = "units come back faster if more are used"
-	largeCostsDelay      flaw = "a cost of 3 or more delays the next refill by 1ns"
+	largeCostsDelay      flaw = "a cost of 3 or more delays the next refill by 1us"
 	hugeCostsOverflow    flaw = "a cost above 2^62 overflows and is allowed"
 	hasNoAvailable       flaw = "Available is added to Refilled"
 	refundsAboveFull     flaw = "a refund leaves more units than the capacity"
@@ -61,9 +61,10 @@ const (
 	keepsOldRate         flaw = "units come back at the rate of the limit under which they were paid"
 	keepsSecondRate      flaw = "the same, except for the first payment of a key"
 	reportsOtherLimit    flaw = "Limit returns another limit"
-	usesUnixNano         flaw = "the time is now.UnixNano()"
+	usesUnixMicro        flaw = "the time is now.UnixMicro()"
+	roundsTimeUp         flaw = "the time is rounded up to microseconds"
 	panicsBefore1970     flaw = "a time before 1970 is a panic"
-	resetsAfter2116      flaw = "after 2116 every key is new"
+	resetsAfter2112      flaw = "after 2112 every key is new"
 	losesLateRefunds     flaw = "a refund that would fill the key is lost if the clock is behind"
 )
 
@@ -118,9 +119,10 @@ func TestEachFlawBreaksOneLaw(t *testing.T) {
 		{keepsOldRate, "LimitMayChange"},
 		{keepsSecondRate, "LimitMayChange"},
 		{reportsOtherLimit, "LimitIsReported"},
-		{usesUnixNano, "TimeIsClamped"},
+		{usesUnixMicro, "TimeIsClamped"},
+		{roundsTimeUp, "TimeIsClamped"},
 		{panicsBefore1970, "TimeIsClamped"},
-		{resetsAfter2116, "TimeIsClamped"},
+		{resetsAfter2112, "TimeIsClamped"},
 		{losesLateRefunds, "AdjustsAtStateTime"},
 	} {
 		first := c.law != previous
@@ -232,7 +234,7 @@ func TestSubjectWithoutPoliciesFails(t *testing.T) {
 
 	some := subject(noFlaw)
 	some.New = func(l algo.Limit) (algo.Policy, error) { // one of 72 small limits has no policy
-		if l == algo.Per(1, 1) {
+		if l == algo.Per(1, time.Microsecond) {
 			return nil, nil
 		}
 		return newReference(noFlaw)(l)

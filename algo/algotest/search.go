@@ -148,11 +148,9 @@ func (s *search) next(n *node, policy algo.Policy, e event, v visited) (to *node
 	return to
 }
 
-// isExact reports whether the use is so far within its range that nothing is cut off. After
-// a charge it need not be.
-func isExact(r algo.Result) bool {
-	return r.Remaining > -1<<60 && (r.Remaining >= 0 || r.ResetAfter < 1<<61)
-}
+// isExact reports whether the use is so far within its range that nothing is cut off. After a charge it need not be:
+// an algorithm may cut off a debt that exceeds the capacity.
+func isExact(r algo.Result) bool { return r.Remaining >= -r.Limit }
 
 // visited is a set of pairs of a state and an instant.
 type visited map[string]struct{}

@@ -4,18 +4,17 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/sample"
 )
 
-// small returns every n-th of the 72 limits with counts up to 6 and periods up to 12ns, with its
+// small returns every n-th of the 72 limits with counts up to 6 and periods up to 12us, with its
 // policy. If n has the factor 2 or 3, some counts are missing.
 func (s *search) small(n int) iter.Seq2[algo.Limit, algo.Policy] {
 	return func(yield func(algo.Limit, algo.Policy) bool) {
 		for i := 0; i < 72; i += n {
-			limit := algo.Per(int64(i%6)+1, time.Duration(i/6)+1)
+			limit := algo.Per(int64(i%6)+1, micros(int64(i/6)+1))
 			if policy := s.policy(limit); policy != nil && !yield(limit, policy) {
 				return
 			}
@@ -26,7 +25,7 @@ func (s *search) small(n int) iter.Seq2[algo.Limit, algo.Policy] {
 // smallLimits searches under small limits, from state to state.
 func (s *search) smallLimits() *violation {
 	for limit, policy := range s.small(s.effort.limits) {
-		starts := []int64{epoch.UnixNano()}
+		starts := []int64{epoch.UnixMicro()}
 		if limit.Count%3 == 1 {
 			starts = append(starts, 0)
 		}
@@ -43,7 +42,7 @@ func (s *search) smallLimits() *violation {
 // depth. If a depth has too many states, it checks a sample.
 func (s *search) searchFrom(limit algo.Limit, policy algo.Policy, start int64) *violation {
 	effort := s.effort
-	if limit.Count*int64(limit.Period) <= effort.exhaustive {
+	if limit.Count*limit.Period.Microseconds() <= effort.exhaustive {
 		effort.layer, effort.tries, effort.checks = 1_000, math.MaxInt, 80*effort.checks
 	}
 	s.checked = visited{}
@@ -75,10 +74,10 @@ func (s *search) checkLayer(layer []*node, limit algo.Limit, policy algo.Policy,
 	}
 	var checks []check
 	for _, n := range layer {
-		from, to := start, n.latest+2*int64(limit.Period)+2
+		from, to := start, n.latest+2*limit.Period.Microseconds()+2
 		switch {
 		case n.before == nil:
-			to = start + int64(limit.Period)
+			to = start + limit.Period.Microseconds()
 		case !s.law.clockStepsBack:
 			from = n.latest
 		}
@@ -98,9 +97,9 @@ func (s *search) checkLayer(layer []*node, limit algo.Limit, policy algo.Policy,
 // events returns up to n events: all that are possible, or a random choice of them. The first
 // event of a key is within one period from start, and later ones within two.
 func (s *search) events(after *node, limit algo.Limit, policy algo.Policy, start int64, n int) iter.Seq[event] {
-	from, to := start, start+int64(limit.Period)-1
+	from, to := start, start+limit.Period.Microseconds()-1
 	if after.before != nil {
-		to = start + 2*int64(limit.Period) + 2
+		to = start + 2*limit.Period.Microseconds() + 2
 		if !s.law.clockStepsBack {
 			from = after.latest
 		}
@@ -180,9 +179,9 @@ func (s *search) peek(n *node, policy algo.Policy, now int64) (r algo.Result) {
 // interestingTimes returns times near now, and times at which the result r changes.
 func (s *search) interestingTimes(n *node, now int64, r algo.Result, l algo.Limit) []int64 {
 	all := []int64{now, after(now, r.NextRefill) - 1, after(now, r.NextRefill), after(now, r.ResetAfter) - 1,
-		after(now, time.Duration(s.random.UpTo(int64(l.Period))))}
+		now + s.random.UpTo(l.Period.Microseconds())}
 	if s.law.clockStepsBack {
-		all = append(all, now-s.random.UpTo(int64(l.Period)), now-s.random.UpTo(now+1), n.latest-1)
+		all = append(all, now-s.random.UpTo(l.Period.Microseconds()), now-s.random.UpTo(now+1), n.latest-1)
 	}
 	return slices.DeleteFunc(all, func(at int64) bool {
 		return at < 0 || at > algo.MaxInstant || !s.law.clockStepsBack && at < n.latest

@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/suggest"
 )
 
@@ -107,8 +108,8 @@ func (p *suggestRun) parse(ctx context.Context) (err error) {
 		return usagef("--of %w", err)
 	}
 	switch {
-	case p.per < 1:
-		return usagef("--per 0s: want a period of at least 1ns, such as 1m or 1h")
+	case !algo.Per(1, p.per).IsValid():
+		return usagef("--per %s: want a period from 1us to 26062d in whole microseconds, such as 1m or 1h", readable.Exact(p.per))
 	case p.flags.Changed("per") && len(p.specs) > 0:
 		return usagef("--per and -p exclude each other; leave --per out, or write the period into the policy, such as gcra ?/h")
 	case p.flags.Changed("per") && p.config != "":

@@ -203,25 +203,27 @@ func TestInvalidCommandLinesOfSuggest(t *testing.T) {
 	bytes := write(t, "limits.yaml", "rules: [{name: odd, policy: gcra 1/s, cost: bytes}]")
 	share := "want a percentage above 0% and at most 100%, such as 99.9%"
 	requireFailures(t, map[string]failure{
-		"share of 0":           {[]string{"suggest", "--untouched", "0%", log}, 2, []string{`--untouched "0%": ` + share}},
-		"share without %":      {[]string{"suggest", "--untouched", "99.9", log}, 2, []string{`--untouched "99.9": ` + share + "; did you mean 99.9%?"}},
-		"unknown unit":         {[]string{"suggest", "--of", "keys", log}, 2, []string{`--of "keys" is not known; want requests or clients`}},
-		"no mark":              {[]string{"suggest", "-p", "gcra 10/m", log}, 2, []string{"--policy: the policy has no ?", "such as gcra ?/m", "\n  gcra 10/m\n  ^^^^^^^^^\n"}},
-		"two marks":            {[]string{"suggest", "-p", "gcra ?/m burst=?", log}, 2, []string{"a second ?", "\n  gcra ?/m burst=?\n                 ^\n"}},
-		"unknown algorithm":    {[]string{"suggest", "-p", "grca ?/m", log}, 2, []string{"did you mean gcra", "\n  grca ?/m\n  ^^^^\n"}},
-		"unknown period":       {[]string{"suggest", "-p", "gcra ?/y", log}, 2, []string{`"?/y"`, "\n  gcra ?/y\n       ^^^\n"}},
-		"period of 0":          {[]string{"suggest", "--per", "0s", log}, 2, []string{"--per 0s: want a period of at least 1ns"}},
-		"negative period":      {[]string{"suggest", "--per", "-1m", log}, 2, []string{"--per"}},
-		"period and policy":    {[]string{"suggest", "--per", "1h", "-p", "gcra ?/m", log}, 2, []string{"--per and -p exclude each other", "gcra ?/h"}},
-		"period and rules":     {[]string{"suggest", "--per", "1h", "--config", good, log}, 2, []string{"--per and --config exclude each other"}},
-		"policy and rules":     {[]string{"suggest", "-p", "gcra ?/m", "--config", good, log}, 2, []string{"-p and --config exclude each other"}},
-		"key and rules":        {[]string{"suggest", "--by", "ip", "--config", good, log}, 2, []string{"--by and --config exclude each other"}},
-		"rules that are bytes": {[]string{"suggest", "--config", bytes, log}, 2, []string{"rule odd has cost: bytes"}},
-		"rules as a log":       {[]string{"suggest", good}, 1, []string{"limits.yaml:1", "use --config"}},
-		"missing file":         {[]string{"suggest", filepath.Join(dir, "no.log")}, 2, []string{"no.log"}},
-		"trace":                {[]string{"suggest", trace}, 2, []string{"a.trace is a trace, and suggest reads access logs; name an access log"}},
-		"picture over the log": {[]string{"suggest", "--out", drawn, drawn}, 2, []string{"is the log itself", "name another file"}},
-		"unknown flag":         {[]string{"suggest", "--untuched", "1%"}, 2, []string{"did you mean --untouched?"}},
+		"share of 0":            {[]string{"suggest", "--untouched", "0%", log}, 2, []string{`--untouched "0%": ` + share}},
+		"share without %":       {[]string{"suggest", "--untouched", "99.9", log}, 2, []string{`--untouched "99.9": ` + share + "; did you mean 99.9%?"}},
+		"unknown unit":          {[]string{"suggest", "--of", "keys", log}, 2, []string{`--of "keys" is not known; want requests or clients`}},
+		"no mark":               {[]string{"suggest", "-p", "gcra 10/m", log}, 2, []string{"--policy: the policy has no ?", "such as gcra ?/m", "\n  gcra 10/m\n  ^^^^^^^^^\n"}},
+		"two marks":             {[]string{"suggest", "-p", "gcra ?/m burst=?", log}, 2, []string{"a second ?", "\n  gcra ?/m burst=?\n                 ^\n"}},
+		"unknown algorithm":     {[]string{"suggest", "-p", "grca ?/m", log}, 2, []string{"did you mean gcra", "\n  grca ?/m\n  ^^^^\n"}},
+		"unknown period":        {[]string{"suggest", "-p", "gcra ?/y", log}, 2, []string{`"?/y"`, "\n  gcra ?/y\n       ^^^\n"}},
+		"period of 0":           {[]string{"suggest", "--per", "0s", log}, 2, []string{"--per 0s: want a period from 1us to 26062d in whole microseconds"}},
+		"too long a period":     {[]string{"suggest", "--per", "999999h", log}, 2, []string{"--per 999999h: want a period from 1us to 26062d"}},
+		"part of a microsecond": {[]string{"suggest", "--per", "1500ns", log}, 2, []string{"--per 1.5µs: want a period from 1us to 26062d in whole microseconds"}},
+		"negative period":       {[]string{"suggest", "--per", "-1m", log}, 2, []string{"--per"}},
+		"period and policy":     {[]string{"suggest", "--per", "1h", "-p", "gcra ?/m", log}, 2, []string{"--per and -p exclude each other", "gcra ?/h"}},
+		"period and rules":      {[]string{"suggest", "--per", "1h", "--config", good, log}, 2, []string{"--per and --config exclude each other"}},
+		"policy and rules":      {[]string{"suggest", "-p", "gcra ?/m", "--config", good, log}, 2, []string{"-p and --config exclude each other"}},
+		"key and rules":         {[]string{"suggest", "--by", "ip", "--config", good, log}, 2, []string{"--by and --config exclude each other"}},
+		"rules that are bytes":  {[]string{"suggest", "--config", bytes, log}, 2, []string{"rule odd has cost: bytes"}},
+		"rules as a log":        {[]string{"suggest", good}, 1, []string{"limits.yaml:1", "use --config"}},
+		"missing file":          {[]string{"suggest", filepath.Join(dir, "no.log")}, 2, []string{"no.log"}},
+		"trace":                 {[]string{"suggest", trace}, 2, []string{"a.trace is a trace, and suggest reads access logs; name an access log"}},
+		"picture over the log":  {[]string{"suggest", "--out", drawn, drawn}, 2, []string{"is the log itself", "name another file"}},
+		"unknown flag":          {[]string{"suggest", "--untuched", "1%"}, 2, []string{"did you mean --untouched?"}},
 	})
 	require.Equal(t, fourLines, string(read(t, drawn)))
 	entries, err := os.ReadDir(dir)
@@ -279,5 +281,5 @@ func TestReportsWriteShortDurations(t *testing.T) {
 	require.Contains(t, out, "/7d")
 	require.Contains(t, out, " in any 7d")
 	_, out, _ = sluice(t, "", "suggest", "--json")
-	require.Contains(t, out, `"longest_wait": "281.690141ms"`)
+	require.Contains(t, out, `"longest_wait": "281.691ms"`)
 }

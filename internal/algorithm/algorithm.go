@@ -4,6 +4,8 @@ package algorithm
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -92,4 +94,33 @@ func Word(typeName string, value int, words ...string) string {
 		return fmt.Sprintf("%s(%d)", typeName, value)
 	}
 	return words[value]
+}
+
+// MulDiv returns a*b/c, rounded down. None of them may be negative, and c not 0. It returns math.MaxInt64 if the quotient is larger.
+func MulDiv(a, b, c int64) int64 {
+	quotient, _ := mulDiv(a, b, c)
+	return quotient
+}
+
+// MulDivUp is MulDiv, rounded up.
+func MulDivUp(a, b, c int64) int64 {
+	quotient, rest := mulDiv(a, b, c)
+	return Sum(quotient, int64(min(rest, 1)))
+}
+
+func mulDiv(a, b, c int64) (quotient int64, rest uint64) {
+	high, low := bits.Mul64(uint64(a), uint64(b))
+	if high >= uint64(c) {
+		return math.MaxInt64, 0
+	}
+	q, rest := bits.Div64(high, low, uint64(c))
+	return int64(min(q, math.MaxInt64)), rest
+}
+
+// Sum returns a+b, or math.MaxInt64 if that is smaller. a and b must not be negative.
+func Sum(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }

@@ -63,12 +63,9 @@ func (k Kit[S, O, P]) Bound(o O, interval time.Duration) int64 {
 	return p.Bound(interval)
 }
 
-// Wait returns the time from an instant to another, at most to math.MaxInt64.
+// Wait returns the time from an instant to another.
 func Wait(until *big.Int, from int64) time.Duration {
-	if !until.IsInt64() {
-		until = big.NewInt(math.MaxInt64)
-	}
-	return time.Duration(until.Int64() - from)
+	return time.Duration(until.Int64()-from) * time.Microsecond
 }
 
 // Call calls the function of an operation. Peek returns s.
@@ -81,7 +78,7 @@ func (k Kit[S, O, P]) Call(s S, op algorithm.Op, now time.Time, o O) (S, algo.Re
 
 // CallAt is Call at an instant, with a cost.
 func (k Kit[S, O, P]) CallAt(s S, op algorithm.Op, at int64, o O, cost int64) (S, algo.Result) {
-	return k.Call(s, op, time.Unix(0, at), k.WithCost(o, cost))
+	return k.Call(s, op, time.UnixMicro(at), k.WithCost(o, cost))
 }
 
 // CallBoth calls the function and the method, and requires that they agree.
@@ -132,15 +129,15 @@ func RequireSums(t testing.TB, r algo.Result) {
 // algo.MaxInstant.
 func (k Kit[S, O, P]) RequireWaits(t testing.TB, s S, now int64, o O) {
 	t.Helper()
-	r := k.Peek(s, time.Unix(0, now), o)
+	r := k.Peek(s, time.UnixMicro(now), o)
 	check := func(wait time.Duration, ended func(r algo.Result) bool) {
 		t.Helper()
-		if wait < 1 || int64(wait) > algo.MaxInstant-now {
+		if wait < 1 || wait.Microseconds() > algo.MaxInstant-now {
 			return
 		}
-		end := time.Unix(0, now+int64(wait))
+		end := time.UnixMicro(now + wait.Microseconds())
 		require.True(t, ended(k.Peek(s, end, o)), "after %v", wait)
-		require.False(t, ended(k.Peek(s, end.Add(-1), o)), "1ns before %v", wait)
+		require.False(t, ended(k.Peek(s, end.Add(-time.Microsecond), o)), "1us before %v", wait)
 	}
 	check(r.RetryAfter, func(r algo.Result) bool { return r.Allowed })
 	check(r.NextRefill, func(at algo.Result) bool { return at.Remaining > r.Remaining })
@@ -159,7 +156,7 @@ func (k Kit[S, O, P]) InvalidOptions(t *testing.T, used S, invalid map[string]O)
 		require.Equal(t, strings.Contains(text, "Cost is -1"), errors.Is(err, algo.ErrCost))
 		for _, s := range []S{fresh, used} {
 			for _, op := range algorithm.Ops {
-				k.RequireDenies(t, s, op, time.Unix(0, 10), o)
+				k.RequireDenies(t, s, op, time.UnixMicro(10), o)
 			}
 		}
 	}
@@ -284,7 +281,7 @@ func (k Kit[S, O, P]) CheckDecode(t *testing.T, b []byte, last func(S) int64, op
 		return s
 	}
 	require.Equal(t, string(b), string(k.AppendState(nil, s)))
-	at := time.Unix(0, last(s))
+	at := time.UnixMicro(last(s))
 	for _, o := range options {
 		for _, now := range []time.Time{{}, at, at.Add(time.Minute), time.Unix(math.MaxInt64, 0)} {
 			for _, op := range algorithm.Ops {

@@ -243,20 +243,10 @@ func TestPanicOfTheEvaluatorIsRaisedInDecide(t *testing.T) {
 
 func TestRequestWithoutAProgramIsDecidedBySwaps(t *testing.T) {
 	forEachWay(t, []way{onServer, callerWays[0]}, engine.Options{}, func(b *fixture) {
-		nameless := &algo.Program{Args: []int64{3}}
-		for _, change := range []func(*engine.Use){
-			func(u *engine.Use) { u.Program = nameless }, // Runs reports false
-			func(u *engine.Use) { u.Cost = 1 << 53; u.Program = counter(1 << 54) },
-		} {
-			b.store.trips = nil
-			c := newCall(counter(3), "k")
-			change(&c.Uses[0])
-			if c.Uses[0].Cost > 1 {
-				c.Uses[0].Op = driver.Refund // refunds all units
-			}
-			b.allowed(b.decide(c))
-			require.Equal(b, []string{"run k", "swap k"}, b.store.trips)
-		}
+		c := newCall(counter(3), "k")
+		c.Uses[0].Program = &algo.Program{Args: []int64{3}} // Runs reports false, because it has no name
+		b.allowed(b.decide(c))
+		require.Equal(b, []string{"run k", "swap k"}, b.store.trips)
 	})
 }
 

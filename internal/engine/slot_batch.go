@@ -37,7 +37,7 @@ func (e *Engine) runs(u *Use) bool {
 	if u.Op == driver.Peek || u.Op == driver.Reset {
 		return true
 	}
-	return u.Program != nil && u.Cost > 0 && u.Cost < algo.MaxExact && e.server.Runs(u.Program)
+	return u.Program != nil && u.Cost > 0 && e.server.Runs(u.Program)
 }
 
 // runOnServer makes one round trip, in which the server decides.
@@ -144,7 +144,7 @@ func (s *slotBatch) addUses(r *Request, places map[string]int) []driver.Use {
 			b.Keys, s.latest, places[key] = append(b.Keys, key), append(s.latest, -1), at
 		}
 		u := &r.Uses[i]
-		use := driver.Use{Key: at, Op: u.Op, Shadow: u.Shadow, Cost: u.Cost}
+		use := driver.Use{Key: at, Op: u.Op, Shadow: u.Shadow, Cost: min(u.Cost, algo.MaxLevel)}
 		if onlyVersion {
 			use.Op = driver.Peek
 		} else if u.Op != driver.Peek && u.Op != driver.Reset {

@@ -17,8 +17,8 @@ import (
 // runCalls is a script that runs a program for many calls.
 const runCalls = `
 local p, replies = read(ARGV[1], 1), {}
-for i = 2, #ARGV, 6 do
-  local count, next, ttl = p.run(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), tonumber(ARGV[i + 5]), p.args)
+for i = 2, #ARGV, 5 do
+  local count, next, ttl = p.run(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), p.args)
   replies[#replies + 1] = { count, next or '', string.format('%.0f', ttl or 0) }
 end
 return replies`
@@ -32,7 +32,7 @@ func onRedis(client *goredis.Client, edit func(string) string) runner {
 		}
 		args := []any{program.AppendArgs(nil, &p)}
 		for _, c := range calls {
-			args = append(args, c.Op, c.State, c.At>>32, c.At&(1<<32-1), c.Cost, c.Times)
+			args = append(args, c.Op, c.State, c.At, c.Cost, c.Times)
 		}
 		rows, err := client.Eval(context.Background(), edit(script), nil, args...).Slice()
 		if err != nil {
@@ -94,25 +94,30 @@ func FuzzLua(f *testing.F) { fuzz(f, onRedis(newClient(f), unchanged)) }
 func TestEachFaultInLuaIsFound(t *testing.T) {
 	client := newClient(t)
 	checkFaults(t, []fault{
-		{"gcra", "burst * period - owed, cost", "burst * period - owed - 1, cost"},
-		{"gcra", "cost, price = cost * times, price * times", ""},
-		{"gcra", "if part > 0 then before = before + 1 end", ""},
-		{"gcra", "if behind then\n      used", "if false then\n      used"},
-		{"gcra", "math.ceil(owed / count)", "math.floor(owed / count)"},
-		{"gcra", " or part >= period then", " then"},
-		{"gcra", "part % divisor ~= 0", "false"},
-		{"tokenbucket", "accrued >= missing", "accrued > missing + 1"},
-		{"tokenbucket", "hi, lo = at_hi, at_lo", ""},
-		{"tokenbucket by interval", "used - refills * batch", "used - refills"},
-		{"fixedwindow", "left <= 0", "left < 0"},
-		{"fixedwindow by the clock", "rest > period - offset", "rest >= period - offset"},
-		{"movingwindow", "if rest > 0 then share = share + 1 end", ""},
-		{"movingwindow", "rest * base + digits[i] * b", "rest * base + digits[i]"},
-		{"movingwindow of 12 slots", "counts[i - age]", "counts[i]"},
-		{"movingwindow of any slots", "n > slots + 1 then", "false then"},
-		{"movingwindow of 3 whole slots", "whole == 0 and ", ""},
+		{"gcra", "seen + cost * unit > burst", "seen + cost * unit >= burst"},
+		{"gcra", "paid = cost * times", "paid = cost"},
+		{"gcra", "passed >= ceil(level / drain)", "passed > ceil(level / drain)"},
+		{"gcra", "level + skew * drain, MAX", "level, MAX"},
+		{"gcra", "ceil(level / was)", "floor(level / was)"},
+		{"gcra", "skew + ceil(level / drain)", "skew + floor(level / drain)"},
+		{"gcra", "paid = -min(cost, ceil(level / unit))", "paid = -min(cost, floor(level / unit))"},
+		{"gcra", "and unit >= 1 and", "and"},
+		{"gcra", "paid == 0 and state or ''", "state"},
+		{"tokenbucket", "max(0, now - at)", "max(-1, now - at)"},
+		{"tokenbucket by interval", "refills * every", "refills"},
+		{"tokenbucket by interval", "level = min(level, most)", ""},
+		{"fixedwindow", "now >= ends", "now > ends"},
+		{"fixedwindow", "or used < 1", ""},
+		{"fixedwindow by the clock", "period - offset) % period", "period) % period"},
+		{"movingwindow", "ceil(trailing * overlap / weight)", "floor(trailing * overlap / weight)"},
+		{"movingwindow", "max(before, now)", "now"},
+		{"movingwindow", "was ~= width or", ""},
+		{"movingwindow of 12 slots", "counts[i + older] = counts[i]", ""},
+		{"movingwindow of 12 slots", "slots + 2 - first", "slots + 1"},
+		{"movingwindow of any slots", "n = min(n, slots + 1 - older)", ""},
+		{"movingwindow of 3 whole slots", "limit - recent - ceil", "limit - recent - 0 * ceil"},
 		{"a stack", "if counts[i] > least then", "if false then"},
-		{"a stack", "math.max(longest, ttls[i] or 0)", "ttls[i] or longest"},
+		{"a stack", "max(longest, ttls[i] or 0)", "ttls[i] or longest"},
 		{"a stack", "used and from", "from"},
 	}, func(f fault) runner {
 		return onRedis(client, func(script string) string { return f.in(t, script) })

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -21,12 +20,11 @@ var (
 	readLua string
 )
 
-// Lua returns a script that ends with body. The script begins with the definitions that body uses. body
-// can use the functions of [algo.LuaPrelude], and the function read, which decodes the result of
+// Lua returns a script that ends with body. body can use the names of [algo.LuaPrelude], and the function read, which decodes the result of
 // [AppendArgs] for the given programs and for stacks of them:
 //
 //	p, from = read(s, from)
-//	count, next, ttl = p.run(op, state, hi, lo, cost, times, p.args)      -- see algo.Program
+//	count, next, ttl = p.run(op, state, now, cost, times, p.args)      -- see algo.Program
 //
 // Lua returns an error if two programs have the same name and different code.
 func Lua(body string, programs ...*algo.Program) (string, error) {
@@ -35,7 +33,7 @@ func Lua(body string, programs ...*algo.Program) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	b.WriteString("local programs = {}\n")
+	b.WriteString(algo.LuaPrelude() + "local programs = {}\n")
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		fmt.Fprintf(&b, "programs[%q] = %s\n", name, valueOf(texts[name]))
 	}
@@ -43,29 +41,22 @@ func Lua(body string, programs ...*algo.Program) (string, error) {
 		b.WriteString(stackLua)
 	}
 	b.WriteString(readLua + body)
-	return withPrelude(b.String()), nil
+	return b.String(), nil
 }
 
 // LuaOf is Lua for one program, which must not be a stack. Instead of read, body can use the function
 // of the program:
 //
-//	count, next, ttl = program(op, state, hi, lo, cost, times, args)
+//	count, next, ttl = program(op, state, now, cost, times, args)
 func LuaOf(p *algo.Program, body string) (string, error) {
 	_, err := collect([]*algo.Program{p}, luaOf)
-	return withPrelude("local program = " + valueOf(p.Lua) + "\n" + body), err
+	return algo.LuaPrelude() + "local program = " + valueOf(p.Lua) + "\n" + body, err
 }
 
 func luaOf(p *algo.Program) string { return p.Lua }
 
-var onlyReturn = regexp.MustCompile(`^(?:--.*\n|\s*\n)*return `)
-
 // valueOf returns an expression for the value that a Lua chunk returns.
-func valueOf(chunk string) string {
-	if start := onlyReturn.FindString(chunk); start != "" {
-		return chunk[len(start):]
-	}
-	return "(function()\n" + chunk + "\nend)()"
-}
+func valueOf(chunk string) string { return "(function()\n" + chunk + "\nend)()" }
 
 // IsStack reports whether a program consists of others.
 func IsStack(p *algo.Program) bool { return len(p.Parts) > 0 }

@@ -22,7 +22,7 @@ var (
 type Functions struct {
 	// Step is the name, without a schema, of the function that runs a program by its number:
 	//
-	//	step(program int, op int, state bytea, at bigint, cost bigint, times bigint, args bigint[]) returns bytea
+	//	step(program int, op int, state bytea, now bigint, cost bigint, times bigint, args bigint[]) returns bytea
 	//
 	// The parameters from op on and the result are those of Program.SQL.
 	Step string
@@ -50,8 +50,8 @@ type Function struct {
 }
 
 const (
-	parameters     = "(op int, state bytea, at bigint, cost bigint, times bigint, args bigint[]) RETURNS bytea"
-	stepParameters = "(program int, op int, state bytea, at bigint, cost bigint, times bigint, args bigint[]) RETURNS bytea"
+	parameters     = "(op int, state bytea, now bigint, cost bigint, times bigint, args bigint[]) RETURNS bytea"
+	stepParameters = "(program int, op int, state bytea, now bigint, cost bigint, times bigint, args bigint[]) RETURNS bytea"
 	runParameters  = "(states bytea[], versions bigint[], version bigint, at bigint, requests int[], keys int[], ops int[], shadows int[], " +
 		"programs int[], begins int[], ends int[], costs bigint[], times bigint[], args bigint[], OUT replies bytea[], OUT counts bigint[])"
 	pure = " IMMUTABLE PARALLEL SAFE"
@@ -75,13 +75,13 @@ func SQL(programs ...algo.Program) (*Functions, error) {
 		f.numbers[name] = int32(i + 1)
 		each := Function{FunctionName(name, parameters+texts[name]), parameters, pure, texts[name], nil}
 		f.All = append(f.All, each)
-		fmt.Fprintf(&calls, "\tIF program = %d THEN RETURN SCHEMA.%s(op, state, at, cost, times, args); END IF;\n", i+1, quote(each.Name))
+		fmt.Fprintf(&calls, "\tIF program = %d THEN RETURN SCHEMA.%s(op, state, now, cost, times, args); END IF;\n", i+1, quote(each.Name))
 	}
 	// Step and the function for stacks call each other, so both names have a hash of both texts.
 	f.Step = FunctionName("step", stepParameters+calls.String()+stackSQL)
 	f.Run = FunctionName("run", f.Step+runParameters+runSQL)
 	stacks := FunctionName(stackName, calls.String()+stackSQL)
-	step := fmt.Sprintf("BEGIN\n%s\tRETURN SCHEMA.%s(op, state, at, cost, times, args);\nEND\n", calls.String(), quote(stacks))
+	step := fmt.Sprintf("BEGIN\n%s\tRETURN SCHEMA.%s(op, state, now, cost, times, args);\nEND\n", calls.String(), quote(stacks))
 	f.All = append(f.All,
 		Function{stacks, parameters, pure, stackSQL, map[string]string{"STEP": f.Step}},
 		Function{f.Step, stepParameters, pure, step, map[string]string{}},

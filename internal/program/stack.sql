@@ -41,7 +41,7 @@ BEGIN
 
 	FOR i IN 1..n LOOP
 		begins[i] := begin_;
-		replies[i] := SCHEMA.STEP(args[begin_]::int, op, parts[i], at, cost, times, args[begin_ + 2:begin_ + 1 + args[begin_ + 1]]);
+		replies[i] := SCHEMA.STEP(args[begin_]::int, op, parts[i], now, cost, times, args[begin_ + 2:begin_ + 1 + args[begin_ + 1]]);
 		counts[i] := ('x' || encode(substring(replies[i] FOR 8), 'hex'))::bit(64)::bigint;
 		IF counts[i] < 0 THEN RETURN replies[i]; END IF;
 		least := least(least, counts[i]);
@@ -54,7 +54,7 @@ BEGIN
 		reply := replies[i];
 		IF counts[i] > least THEN
 			begin_ := begins[i];
-			reply := SCHEMA.STEP(args[begin_]::int, op, parts[i], at, cost, least, args[begin_ + 2:begin_ + 1 + args[begin_ + 1]]);
+			reply := SCHEMA.STEP(args[begin_]::int, op, parts[i], now, cost, least, args[begin_ + 2:begin_ + 1 + args[begin_ + 1]]);
 		END IF;
 		ttl := greatest(ttl, ('x' || encode(substring(reply FROM 9 FOR 8), 'hex'))::bit(64)::bigint);
 		reply := substring(reply FROM 17);

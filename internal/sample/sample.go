@@ -3,7 +3,6 @@ package sample
 
 import (
 	"bytes"
-	"math"
 	"math/bits"
 	"math/rand/v2"
 	"os"
@@ -44,9 +43,9 @@ func OneOf[T any](r Source, values ...T) T { return values[r.IntN(len(values))] 
 // Limit returns a small limit, or one from the whole valid range.
 func (r Source) Limit() algo.Limit {
 	if r.Chance(30) {
-		return algo.Per(r.Int64N(20)+1, time.Duration(r.Int64N(100)+1))
+		return algo.Per(r.Int64N(20)+1, time.Duration(r.Int64N(100)+1)*time.Microsecond)
 	}
-	return algo.Per(r.UpTo(algo.MaxCount), time.Duration(r.UpTo(math.MaxInt64)))
+	return algo.Per(r.UpTo(algo.MaxCount), time.Duration(r.UpTo(algo.MaxPeriod.Microseconds()))*time.Microsecond)
 }
 
 // SimilarLimit returns a limit to which l may change.
@@ -68,15 +67,15 @@ func (r Source) Cost(peek algo.Result) int64 {
 	return max(1, OneOf(r, 1, left, left, left+1, left/2, r.UpTo(peek.Limit), r.UpTo(left), peek.Limit, peek.Limit+1))
 }
 
-// Time returns the time of the next call after one with result last. It is before now only if stepsBack is
+// Time returns the time of the next call after one with result last, in microseconds. It is before now only if stepsBack is
 // true.
 func (r Source) Time(now int64, last algo.Result, period time.Duration, stepsBack bool) int64 {
 	if stepsBack && r.Chance(25) {
-		return max(0, now-OneOf(r, 1, r.UpTo(int64(period)), r.UpTo(int64(period)), r.UpTo(now)))
+		return max(0, now-OneOf(r, 1, r.UpTo(period.Microseconds()), r.UpTo(period.Microseconds()), r.UpTo(now)))
 	}
-	by := OneOf(r, 0, 0, 1, last.RetryAfter, last.RetryAfter-1, last.NextRefill, last.NextRefill-1, last.ResetAfter-1, last.ResetAfter,
-		time.Duration(r.UpTo(int64(period))), time.Duration(r.UpTo(int64(period))))
-	return now + min(max(0, int64(by)), algo.MaxInstant-now)
+	retry, refill, reset := last.RetryAfter.Microseconds(), last.NextRefill.Microseconds(), last.ResetAfter.Microseconds()
+	by := OneOf(r, 0, 0, 1, retry, retry-1, refill, refill-1, reset-1, reset, r.UpTo(period.Microseconds()), r.UpTo(period.Microseconds()))
+	return now + min(max(0, by), algo.MaxInstant-now)
 }
 
 // Damage returns a state with changed, missing or further bytes, random bytes, or zeros.

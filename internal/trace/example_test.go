@@ -37,11 +37,11 @@ func ExampleTrace_Run() {
 	// policy gcra 10/s
 	// policy fixedwindow 10/s
 	//
-	// #at    key   cost    verdict left retry reset        | verdict left retry reset
-	// @0s    alice 10   -> ok      0    0s    1s           | ok      0    0s    1s
-	// @0s    alice 1    -> deny    0    100ms 1s           | deny    0    1s    1s
+	// #at    key   cost    verdict left retry reset     | verdict left retry reset
+	// @0s    alice 10   -> ok      0    0s    1s        | ok      0    0s    1s
+	// @0s    alice 1    -> deny    0    100ms 1s        | deny    0    1s    1s
 	// policy gcra 15/s
-	// @0s    alice 1    -> ok      4    0s    733.333334ms | deny    0    1s    1s
+	// @0s    alice 1    -> ok      4    0s    733.334ms | deny    0    1s    1s
 }
 
 func ExampleTrace_Check() {
@@ -61,6 +61,6 @@ func ExampleTrace_Check() {
 	// 	got  deny 0 100ms 1s | deny 0 1s 1s
 	// 	want (nothing right of ->)
 	// changed.trace:10: @0s alice 1
-	// 	got  ok 4 0s 733.333334ms | deny 0 1s 1s
-	// 	want ok 5 0s 1s           | deny 0 1s 1s
+	// 	got  ok 4 0s 733.334ms | deny 0 1s 1s
+	// 	want ok 5 0s 1s        | deny 0 1s 1s
 }

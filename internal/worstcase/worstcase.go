@@ -15,17 +15,18 @@ import (
 
 // Call is an allowed call of one key.
 type Call struct {
-	At   int64 // nanoseconds since the Unix epoch
+	At   int64 // microseconds since the Unix epoch
 	Cost int64 // units, at least 1
 }
 
-// Most returns the most units of the calls in any half-open interval of that length.
+// Most returns the most units of the calls in any half-open interval of that length. The times of calls are rounded
+// down, so calls count as closer than they are by up to 999ns; see algo.Microseconds.
 func Most(calls []Call, interval time.Duration) int64 {
 	var most, sum int64
 	first := 0
 	for _, c := range calls {
 		sum += c.Cost
-		for calls[first].At <= c.At-int64(interval) {
+		for c.At-calls[first].At > algo.Microseconds(interval) {
 			sum -= calls[first].Cost
 			first++
 		}
@@ -42,7 +43,8 @@ const (
 // search has the best calls so far.
 type search struct {
 	policy   algo.Policy
-	interval int64
+	length   time.Duration // of the interval
+	interval int64         // the instants that it can span
 	best     []Call
 	most     int64
 }
@@ -53,8 +55,8 @@ type search struct {
 func Search(p algo.Policy, interval time.Duration, begin time.Time) []Call {
 	t0 := algo.Instant(begin)
 	longest := (algo.MaxInstant - t0) / 8 // so that no time overflows
-	s := &search{policy: p, interval: min(int64(interval), longest)}
-	period := min(int64(p.Limit().Period), longest)
+	s := &search{policy: p, length: interval, interval: min(algo.Microseconds(interval)+1, longest)}
+	period := min(p.Limit().Period.Microseconds(), longest)
 	t0 += (period - t0%period) % period // windows that are aligned to the clock begin here
 	_, _, refill := s.take(nil, nil, t0, false)
 	edge := t0 + min(refill, longest) // windows with an offset begin here
@@ -100,7 +102,7 @@ func (s *search) try(state []byte, calls []Call, start int64) {
 		}
 		now = soonest
 	}
-	if most := Most(calls, time.Duration(s.interval)); most > s.most {
+	if most := Most(calls, s.length); most > s.most {
 		s.most, s.best = most, calls
 	}
 }
@@ -108,10 +110,10 @@ func (s *search) try(state []byte, calls []Call, start int64) {
 // take takes all units that are left at an instant, or one, and appends the call. It also returns the time
 // until units come back. If nothing is left, it changes nothing.
 func (s *search) take(state []byte, calls []Call, now int64, one bool) (next []byte, all []Call, refill int64) {
-	at := time.Unix(0, now)
+	at := time.UnixMicro(now)
 	r, err := s.policy.Peek(state, at, 1)
 	if err != nil || r.Remaining < 1 {
-		return state, calls, int64(r.NextRefill)
+		return state, calls, r.NextRefill.Microseconds()
 	}
 	cost := r.Remaining
 	if one {
@@ -119,7 +121,7 @@ func (s *search) take(state []byte, calls []Call, now int64, one bool) (next []b
 	}
 	next, r, err = s.policy.Step(nil, state, at, cost)
 	if err != nil || !r.Allowed {
-		return state, calls, int64(r.NextRefill)
+		return state, calls, r.NextRefill.Microseconds()
 	}
-	return next, append(calls, Call{now, cost}), int64(r.NextRefill)
+	return next, append(calls, Call{now, cost}), r.NextRefill.Microseconds()
 }

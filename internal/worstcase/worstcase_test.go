@@ -55,12 +55,12 @@ func TestCallsAreAllowedInTheirOrder(t *testing.T) {
 	calls := worstcase.Search(p, time.Minute, begin)
 	require.NotEmpty(t, calls)
 	for _, c := range calls {
-		next, r, err := p.Step(nil, state, time.Unix(0, c.At), c.Cost)
+		next, r, err := p.Step(nil, state, time.UnixMicro(c.At), c.Cost)
 		require.NoError(t, err)
 		require.True(t, r.Allowed, "%+v", c)
 		state = next
-		log.Add(time.Unix(0, c.At), c.Cost)
+		log.Add(time.UnixMicro(c.At), c.Cost)
 	}
-	require.Equal(t, log.Worst(time.Minute), worstcase.Most(calls, time.Minute))
+	require.Equal(t, log.Worst(time.Minute+time.Microsecond), worstcase.Most(calls, time.Minute))
 	require.Equal(t, calls, worstcase.Search(p, time.Minute, begin), "the search is deterministic")
 }

@@ -94,7 +94,7 @@ type Request struct {
 // changed nothing for this request.
 const (
 	Damaged       = -1 // the program cannot read the state of a Use without Shadow
-	Declined      = -2 // the server cannot decide it, for instance because a number is too large: it must be decided by swaps
+	Declined      = -2 // the server cannot decide it, because a state was written under slots of another length: it must be decided by swaps
 	AlreadyStored = -3 // a key has the version of the batch, because an earlier Run of the batch wrote it
 )
 
@@ -104,7 +104,7 @@ type Use struct {
 	Program int // index in Batch.Programs; used only by Allow, Refund and Charge
 	Op      Op
 	Shadow  bool  // the use never denies; it is skipped if the program cannot read its state
-	Cost    int64 // at least 1 and below algo.MaxExact; used only by Allow, Refund and Charge
+	Cost    int64 // from 1 to algo.MaxLevel; used only by Allow, Refund and Charge
 }
 
 // Op is the kind of operation of a [Use].

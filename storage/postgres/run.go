@@ -293,7 +293,7 @@ func (r *run) args(f *program.Functions, lockTimeout time.Duration) []any {
 func (r *run) apply(rows []row) {
 	b, keys, requests := r.batch, r.keys, r.requests
 	if b.At.IsZero() {
-		b.At = time.Unix(0, rows[0].At)
+		b.At = time.UnixMicro(rows[0].At)
 	}
 	r.keys, r.requests = nil, nil
 	for i := range rows {

@@ -18,7 +18,7 @@ BEGIN
 		SELECT _sluice_keys.*, stored.key IS NULL AS absent, stored.version, stored.state, stored.expires_at
 		FROM _sluice_keys LEFT JOIN LATERAL (SELECT * FROM SCHEMA.TABLE AS t WHERE t.key = _sluice_keys.key FOR UPDATE OFFSET 0) AS stored ON true
 	), _sluice_time AS MATERIALIZED (
-		SELECT clock, coalesce(now, round(extract(epoch FROM clock) * 1000000)::bigint * 1000) AS at, batch, margin
+		SELECT clock, coalesce(now, round(extract(epoch FROM clock) * 1000000)::bigint) AS at, batch, margin
 		FROM _sluice_args CROSS JOIN (SELECT clock_timestamp() AS clock, count(*) AS locked FROM _sluice_locked) AS c WHERE locked >= 0
 	), _sluice_found AS MATERIALIZED (
 		SELECT _sluice_locked.*, _sluice_time.*, CASE WHEN expires_at > clock THEN version END AS old_version, CASE WHEN expires_at > clock THEN state ELSE '' END AS old_state
@@ -27,9 +27,9 @@ BEGIN
 		DECIDED
 	), _sluice_write AS MATERIALIZED (
 		SELECT place, key, absent, batch, next, CASE WHEN next = '' THEN '-infinity' WHEN ttl = 0 OR ttl_us >= 3155760000000000 THEN 'infinity'
-			ELSE greatest(clock, timestamptz 'epoch' + (at / 1000 + 1) * interval '1 microsecond') + ttl_us * interval '1 microsecond' END AS expires_at
+			ELSE greatest(clock, timestamptz 'epoch' + at * interval '1 microsecond') + ttl_us * interval '1 microsecond' END AS expires_at
 		FROM (
-			SELECT *, ttl / 1000 + 1 + margin AS ttl_us FROM (
+			SELECT *, ttl + margin AS ttl_us FROM (
 				SELECT *, ('x' || encode(substring(reply FROM 9 FOR 8), 'hex'))::bit(64)::bigint AS ttl, substring(reply FROM 17) AS next
 				FROM _sluice_decided WHERE count > 0
 			) AS d

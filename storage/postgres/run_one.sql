@@ -11,7 +11,7 @@ DECLARE
 	written bool;
 	reply   bytea;
 	next    bytea;
-	ttl   bigint; -- the TTL in nanoseconds
+	ttl   bigint; -- the TTL in microseconds
 	setting text;
 BEGIN
 	IF lock_timeout_ms > 0 THEN
@@ -24,7 +24,7 @@ BEGIN
 		SELECT t.version, t.state, t.expires_at INTO old_version, old_state, expires FROM SCHEMA.TABLE AS t WHERE t.key = name FOR UPDATE;
 		absent := old_version IS NULL;
 		clock := clock_timestamp();
-		at := coalesce(now, round(extract(epoch FROM clock) * 1000000)::bigint * 1000);
+		at := coalesce(now, round(extract(epoch FROM clock) * 1000000)::bigint);
 		IF absent OR expires <= clock THEN
 			old_version := NULL;
 			old_state := '';
@@ -50,10 +50,10 @@ BEGIN
 		ttl := ('x' || encode(substring(reply FROM 9 FOR 8), 'hex'))::bit(64)::bigint;
 		IF next = '' THEN
 			expires := '-infinity';
-		ELSIF ttl = 0 OR ttl / 1000 + 1 + margin >= 3155760000000000 THEN -- 100 years
+		ELSIF ttl = 0 OR ttl + margin >= 3155760000000000 THEN -- 100 years
 			expires := 'infinity';
 		ELSE
-			expires := greatest(clock, timestamptz 'epoch' + (at / 1000 + 1) * interval '1 microsecond') + (ttl / 1000 + 1 + margin) * interval '1 microsecond';
+			expires := greatest(clock, timestamptz 'epoch' + at * interval '1 microsecond') + (ttl + margin) * interval '1 microsecond';
 		END IF;
 		IF absent THEN
 			INSERT INTO SCHEMA.TABLE AS t (key, version, state, expires_at, purge_at) VALUES (name, batch, next, expires, expires) ON CONFLICT (key) DO NOTHING

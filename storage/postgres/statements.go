@@ -44,9 +44,9 @@ func newFunction(name, parameters, body string, uses map[string]string) program.
 }
 
 // loadSQL selects the existing records, each with the place of its key. The first row has the place 0
-// and only the time in nanoseconds.
+// and only the time in microseconds.
 const loadSQL = `WITH _sluice_time AS MATERIALIZED (SELECT clock_timestamp() AS clock)
-SELECT 0, NULL::bigint, NULL::text, false, round(extract(epoch FROM clock) * 1000000)::bigint * 1000, 0, NULL::bigint[] FROM _sluice_time
+SELECT 0, NULL::bigint, NULL::text, false, round(extract(epoch FROM clock) * 1000000)::bigint, 0, NULL::bigint[] FROM _sluice_time
 UNION ALL
 SELECT place, version, encode(state, 'hex'), false, 0, 0, NULL FROM _sluice_time CROSS JOIN unnest($1::bytea[]) WITH ORDINALITY AS k (key, place)
 	CROSS JOIN LATERAL (SELECT version, state FROM TABLE AS t WHERE t.key = k.key AND expires_at > _sluice_time.clock OFFSET 0) AS found`

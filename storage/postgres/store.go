@@ -132,7 +132,7 @@ func (s *Store) loadNow(ctx context.Context, keys ...string) (records []storage.
 		if r := &rows[i]; r.Place > 0 {
 			records[r.Place-1] = r.record()
 		} else {
-			now = time.Unix(0, r.At)
+			now = time.UnixMicro(r.At)
 		}
 	}
 	return records, now, nil

@@ -81,19 +81,16 @@ func (s *Store) runCommand(ctx context.Context, b *driver.Batch) (*command, erro
 }
 
 // appendHeader appends the beginning of the argument of both scripts: the version, the margin in ms, and
-// the time of the batch or 0. The time has two forms: as the programs read it, and in ms since 1970 with the
-// remaining ns.
+// the time of the batch in us.
 func appendHeader(dst []byte, b *driver.Batch) []byte {
-	var instant, ms, ns int64
+	var instant int64
 	hasTime := !b.Now.IsZero()
 	if hasTime {
-		instant, ms, ns = algo.Instant(b.Now), max(b.Now.UnixMilli(), 0), int64(b.Now.Nanosecond())%int64(time.Millisecond)
+		instant = algo.Instant(b.Now)
 	}
 	dst = binary.BigEndian.AppendUint64(dst, uint64(b.Version))
 	dst = binary.BigEndian.AppendUint64(dst, uint64(milliseconds(max(b.Margin, 0))))
-	dst = binary.BigEndian.AppendUint64(append(dst, flag(hasTime)), uint64(instant))
-	dst = binary.BigEndian.AppendUint64(dst, uint64(ms))
-	return binary.BigEndian.AppendUint32(dst, uint32(ns))
+	return binary.BigEndian.AppendUint64(append(dst, flag(hasTime)), uint64(instant))
 }
 
 // appendBatch appends the rest of the argument of run.lua.
@@ -169,7 +166,7 @@ func (s *Store) readReply(b *driver.Batch, reply []string) error {
 	}
 	head := []byte(reply[n])
 	if b.At = b.Now; b.Now.IsZero() {
-		b.At = time.Unix(0, int64(binary.BigEndian.Uint64(head)))
+		b.At = time.UnixMicro(int64(binary.BigEndian.Uint64(head)))
 	}
 	for i := range b.Requests {
 		b.Requests[i].Applied = int(int32(binary.BigEndian.Uint32(head[8+4*i:])))

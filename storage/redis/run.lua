@@ -1,19 +1,13 @@
 -- This script decides a batch; see driver.Batch. run.go encodes ARGV[1] and decodes the
 -- reply.
 
-local call, pcall, ceil, KEYS, all = redis.call, redis.pcall, math.ceil, KEYS, ARGV[1]
-local version, margin, given, hi, lo, given_ms, given_ns, count, at = sub(all, 1, 8), unpack('>I8BI4I4I8I4I2', all, 9)
+local call, pcall, KEYS, all = redis.call, redis.pcall, KEYS, ARGV[1]
+local version, margin, given, now, count, at = sub(all, 1, 8), unpack('>I8BI8I2', all, 9)
 
--- The time is that of the batch, or else the server's TIME. TIME in nanoseconds does not fit into a
--- double, but its seconds in units of 512 ns do. margin, now_ms and given_ms are in ms.
+-- The time is that of the batch, or else the server's TIME, in us. margin is in ms.
 local time = call('TIME')
-local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-if given == 0 then
-  local high = time[1] * 1953125
-  local low = high % 8388608 * 512 + time[2] * 1000 -- % by a power of two is exact
-  lo = low % WORD
-  hi = (high - high % 8388608) / 8388608 + (low - lo) / WORD
-end
+local server = time[1] * 1000000 + time[2]
+if given == 0 then now = server end
 
 local list = {}
 for i = 1, count do list[i], at = read(all, at) end
@@ -58,7 +52,7 @@ while at <= size do
       local name, rounds = 'allow', 1
       if op > 0 then name, rounds, times = op == 1 and 'refund' or 'charge', times, 1 end
       for _ = 1, rounds do
-        local steps, next, left = p.run(name, state, hi, lo, cost, times, p.args)
+        local steps, next, left = p.run(name, state, now, cost, times, p.args)
         if steps < 0 then
           count = steps
           break
@@ -82,7 +76,7 @@ while at <= size do
       keys[changes], nexts[changes], lefts[changes] = key, '', nil
     end
   end
-  if not allowed then outcome = math.min(outcome, 0) end
+  if not allowed then outcome = min(outcome, 0) end
   if allowed and outcome >= 0 then
     for i = 1, changes do states[keys[i]], ttls[keys[i]] = nexts[i], lefts[i] or 0 end
   end
@@ -95,8 +89,7 @@ local write, last_px, text = call, nil, nil
 for i = 1, n do
   local ttl, next, reply = ttls[i], states[i], false
   if ttl then
-    local px = ceil(ttl / 1000000) + margin
-    if given == 1 then px = math.max(px, given_ms + ceil((given_ns + ttl) / 1000000) + margin - now_ms) end
+    local px = ceil((max(now - server, 0) + ttl) / 1000) + margin
     if next == '' then
       reply = found[i] and write('DEL', KEYS[i])
     elseif ttl == 0 or px >= 3155760000000 then -- 100 years
@@ -110,6 +103,6 @@ for i = 1, n do
   end
 end
 
-found[n + 1] = pack('>I4I4', hi, lo) .. table.concat(applied)
+found[n + 1] = pack('>I8', now) .. table.concat(applied)
 for key, reason in pairs(failed) do found[#found + 1] = pack('>I4', key) .. reason end
 return found

@@ -16,7 +16,7 @@ func twoKeys() *driver.Batch {
 }
 
 const (
-	someTime = "\x17\x00\x00\x00\x00\x00\x00\x01"
+	someTime = "\x00\x07\x00\x00\x00\x00\x00\x01"
 	applied  = "\x00\x00\x00\x01\x00\x00\x00\x01"
 )
 
@@ -28,7 +28,7 @@ func TestReplyIsReadOrRefused(t *testing.T) {
 	require.Equal(t, []storage.Record{{Version: 7, State: []byte("state")}, {}}, b.Found)
 	require.Equal(t, 1, b.Requests[0].Applied)
 	require.Equal(t, 1<<16, b.Requests[1].Applied)
-	require.Equal(t, int64(0x1700000000000001), b.At.UnixNano())
+	require.Equal(t, int64(0x0007000000000001), b.At.UnixMicro())
 	require.Nil(t, b.KeyErr)
 
 	require.NoError(t, s.readReply(b, []string{"", "", someTime + "\xff\xff\xff\xff\xff\xff\xff\xfd", "\x00\x00\x00\x02WRONGTYPE it is a list"}))

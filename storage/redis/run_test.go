@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/faultproxy"
 	"github.com/sluice-go/sluice/internal/servers"
+	"github.com/sluice-go/sluice/movingwindow"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
@@ -170,15 +171,15 @@ func TestFailingProgramChangesNothing(t *testing.T) {
 	}
 }
 
-// The batch's time is exact to the nanosecond, and outcomes of any size are returned.
+// The batch's time is exact to the microsecond, and outcomes of any size are returned.
 func TestNumbersOfAnySizeAreExact(t *testing.T) {
 	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
-	policy, p := programOf(t, algo.Per(4_000_000_000_000_000, time.Second))
+	policy, p := programOf(t, algo.Per(algo.MaxCount, time.Second))
 	b := oneRequest(p, "one")
-	b.Requests[0].Uses[0].Cost = 3_999_999_999_999_999
+	b.Requests[0].Uses[0].Cost = algo.MaxCount - 1
 	b.Now = time.Unix(4_102_444_800, 987_654_321)
 	runOK(t, s, b)
-	next, _, err := policy.Step(nil, nil, b.Now, 3_999_999_999_999_999)
+	next, _, err := policy.Step(nil, nil, b.Now, algo.MaxCount-1)
 	require.NoError(t, err)
 	require.Equal(t, string(next), stored(t, s, "one"))
 
@@ -189,12 +190,25 @@ func TestNumbersOfAnySizeAreExact(t *testing.T) {
 			require.Equal(t, max(times, 1), b.Requests[0].Applied)
 		}
 	}
-	_, all := programOf(t, algo.Per(1, time.Second))
-	declined := oneRequest(p, "one")
-	declined.Programs[0] = all // it cannot compute with so large a state
+}
+
+// A state of a moving window whose slots had another length is converted in Go.
+func TestStateOfOtherSlotsIsDeclined(t *testing.T) {
+	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
+	var programs []*algo.Program
+	for _, period := range []time.Duration{time.Minute, time.Hour} {
+		policy, err := movingwindow.New(movingwindow.Options{Limit: algo.Per(5, period)})
+		require.NoError(t, err)
+		p, ok := policy.Program()
+		require.True(t, ok)
+		programs = append(programs, &p)
+	}
+	runOK(t, s, oneRequest(programs[0], "one"))
+	before := stored(t, s, "one")
+	declined := oneRequest(programs[1], "one")
 	runOK(t, s, declined)
 	require.Equal(t, driver.Declined, declined.Requests[0].Applied)
-	require.Equal(t, string(next), stored(t, s, "one"))
+	require.Equal(t, before, stored(t, s, "one"))
 }
 
 // The package comment lists these commands.

@@ -272,7 +272,7 @@ var batchTimeLaws = []Law{
 					s.fail("a batch at %v was decided at %v", now, b.At)
 				}
 				s.spent(b, threeAnHour, 2, name)
-				s.applies(at(now.Add(20*time.Minute-1), taking(threeAnHour, 2, name)), 0)
+				s.applies(at(now.Add(20*time.Minute-time.Microsecond), taking(threeAnHour, 2, name)), 0)
 				s.applies(at(now.Add(20*time.Minute), taking(threeAnHour, 2, name)), 1)
 			}
 		}),

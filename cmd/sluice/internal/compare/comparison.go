@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -95,7 +96,7 @@ type preparedQuery struct {
 	faults   []error
 	options  simulate.Options
 	stream   simulate.Stream
-	start    int64 // the time 0, in nanoseconds since the Unix epoch
+	start    int64 // the time 0, in microseconds since the Unix epoch
 	client   int32
 }
 
@@ -111,7 +112,7 @@ func (s *Service) prepare(ctx context.Context, q *Query) (*preparedQuery, error)
 	if c.stream, err = s.stream(ctx, q.Stream, c.policies); err != nil {
 		return nil, err
 	}
-	c.start = simulate.Epoch.UnixNano()
+	c.start = simulate.Epoch.UnixMicro()
 	if q.Stream.Kind == "log" {
 		c.start = c.stream.Arrivals[0].At
 	}
@@ -125,13 +126,15 @@ func (s *Service) prepare(ctx context.Context, q *Query) (*preparedQuery, error)
 }
 
 // since returns an instant in seconds since the start.
-func (c *preparedQuery) since(at int64) float64 { return time.Duration(at - c.start).Seconds() }
+func (c *preparedQuery) since(at int64) float64 {
+	return (time.Duration(at-c.start) * time.Microsecond).Seconds()
+}
 
-// instant returns the instant at that many seconds since the start. A view may reach beyond the
-// instants of package algo, where nanoseconds would overflow.
+// instant returns the instant at that many seconds since the start, rounded, so that it is the inverse of since. A view
+// may reach beyond the instants of package algo.
 func (c *preparedQuery) instant(since float64) int64 {
 	first, last := c.since(0), c.since(algo.MaxInstant)+1
-	return c.start + int64(seconds(min(max(since, first), last)))
+	return c.start + int64(math.Round(min(max(since, first), last)*1e6))
 }
 
 func (c *preparedQuery) run(policy algo.Policy) (*simulate.Run, error) {
@@ -146,7 +149,7 @@ func (s *Service) compare(ctx context.Context, q *Query, progress Progress) (*Co
 	arrivals := c.stream.Arrivals
 	r := &Comparison{Requests: len(arrivals), Policies: make([]Policy, len(c.policies))}
 	if q.Stream.Kind == "log" {
-		r.Start = time.Unix(0, c.start).UTC().Format(time.RFC3339Nano)
+		r.Start = time.UnixMicro(c.start).UTC().Format(time.RFC3339Nano)
 	}
 	c.listClients(r)
 	r.End = max(c.since(arrivals[len(arrivals)-1].At), q.Stream.lengthOf())

@@ -26,7 +26,7 @@ type ExplainRequest struct {
 	Near   *float64 `json:"near"`   // if it is not null, Number has no effect
 }
 
-// Decision is one call with its whole Result. Durations are texts, exact to the nanosecond.
+// Decision is one call with its whole Result. Durations are texts, exact to the microsecond.
 type Decision struct {
 	Number      int     `json:"number"`
 	Calls       int     `json:"calls"` // of the whole run
@@ -114,9 +114,9 @@ func (c *preparedQuery) decision(policy algo.Policy, call *simulate.Call, calls 
 // timeText returns a time of a log, or the time since the start of a generated stream.
 func (c *preparedQuery) timeText(at int64) string {
 	if c.query.Stream.Kind == "log" {
-		return time.Unix(0, at).UTC().Format("2006-01-02 15:04:05.999999999") + " UTC"
+		return time.UnixMicro(at).UTC().Format("2006-01-02 15:04:05.999999") + " UTC"
 	}
-	return readable.Exact(time.Duration(at - c.start))
+	return readable.Exact(time.Duration(at-c.start) * time.Microsecond)
 }
 
 func waitText(d time.Duration) string {
@@ -151,7 +151,7 @@ func (s *Service) trace(ctx context.Context, e *ExplainRequest) (*Text, error) {
 		if call.Number == maxTraced {
 			return nil, fmt.Errorf("the stream has more than %d calls, too many for a trace; choose fewer requests, or a part of the log", maxTraced)
 		}
-		fmt.Fprintf(&b, "@%v %s %d ->\n", time.Duration(call.Now-simulate.Epoch.UnixNano()), keys[call.Client], call.Cost)
+		fmt.Fprintf(&b, "@%v %s %d ->\n", time.Duration(call.Now-simulate.Epoch.UnixMicro())*time.Microsecond, keys[call.Client], call.Cost)
 	}
 	parsed, err := trace.Parse(&b, "the trace")
 	if err != nil {

@@ -41,7 +41,7 @@ func New(policies ...algo.Policy) *Replay {
 }
 
 func newColumn(p algo.Policy) column {
-	c := column{Outcome: Outcome{Policy: p}, period: int64(p.Limit().Period)}
+	c := column{Outcome: Outcome{Policy: p}, period: p.Limit().Period.Microseconds()}
 	c.Bound, c.inRequests = Bound(p)
 	return c
 }

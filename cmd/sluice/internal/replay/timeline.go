@@ -39,11 +39,11 @@ func newTimeline(policies int) Timeline {
 func (t *Timeline) at(at time.Time) error {
 	now := algo.Instant(at)
 	if now < t.last {
-		return fmt.Errorf("replay: request at %v comes after one at %v", at.UTC(), time.Unix(0, t.last).UTC())
+		return fmt.Errorf("replay: request at %v comes after one at %v", at.UTC(), time.UnixMicro(t.last).UTC())
 	}
 	t.last = now
 	if t.used == 0 {
-		t.width = int64(time.Second)
+		t.width = second
 		t.start = now - now%t.width
 	}
 	for (now-t.start)/t.width >= Bins {
@@ -69,9 +69,9 @@ var widths = [...]int64{1, 5, 10, 30, 60, 120, 600, 1800, 3600, 7200, 21600, 432
 // widen makes the bins wider. Their starts stay multiples of their width.
 func (t *Timeline) widen() {
 	n := int64(2)
-	i := slices.IndexFunc(widths[:], func(seconds int64) bool { return seconds*int64(time.Second) > t.width })
+	i := slices.IndexFunc(widths[:], func(seconds int64) bool { return seconds*second > t.width })
 	if i >= 0 {
-		n = widths[i] * int64(time.Second) / t.width
+		n = widths[i] * second / t.width
 	}
 	before := t.start / t.width % n
 	t.start -= before * t.width
@@ -87,7 +87,7 @@ func (t *Timeline) widen() {
 
 // done returns the timeline without unused bins.
 func (t *Timeline) done() Timeline {
-	d := Timeline{Start: time.Unix(0, t.start).UTC(), Width: time.Duration(t.width)}
+	d := Timeline{Start: time.UnixMicro(t.start).UTC(), Width: time.Duration(t.width) * time.Microsecond}
 	for p := range t.Allowed {
 		d.Allowed = append(d.Allowed, t.Allowed[p][:t.used])
 		d.Denied = append(d.Denied, t.Denied[p][:t.used])

@@ -3,7 +3,6 @@ package replay
 import (
 	"encoding/binary"
 	"slices"
-	"time"
 )
 
 // A window adds up the units that one key was admitted in the last period. It stores the times
@@ -59,23 +58,25 @@ func (w *window) forget(until int64) {
 	}
 }
 
+const second = 1_000_000 // microseconds
+
 // appendRun appends a run: the units and twice the wait in seconds, or if that is not a whole
-// number, twice the wait in nanoseconds plus 1.
+// number, twice the wait in microseconds plus 1.
 func appendRun(dst []byte, units, wait int64) []byte {
 	code := uint64(wait)<<1 | 1
-	if wait%int64(time.Second) == 0 {
-		code = uint64(wait/int64(time.Second)) << 1
+	if wait%second == 0 {
+		code = uint64(wait/second) << 1
 	}
 	return binary.AppendUvarint(binary.AppendUvarint(dst, uint64(units)), code)
 }
 
-// readRun reads the run at the beginning of b, which is n bytes long. The wait is in nanoseconds.
+// readRun reads the run at the beginning of b, which is n bytes long. The wait is in microseconds.
 func readRun(b []byte) (units, wait int64, n int) {
 	u, n := binary.Uvarint(b)
 	code, m := binary.Uvarint(b[n:])
 	wait = int64(code >> 1)
 	if code&1 == 0 {
-		wait *= int64(time.Second)
+		wait *= second
 	}
 	return int64(u), wait, n + m
 }

@@ -35,7 +35,7 @@ func TestCurlCommandOfTheDocument(t *testing.T) {
 	require.Contains(t, w.Body.String(), `"allowed":true,"rule":"api","remaining":17,`)
 }
 
-// TestRetryAfter: retry-After is the exact time in whole seconds, rounded up.
+// TestRetryAfter: Retry-After is the exact time in whole seconds, rounded up.
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	store := storeAtFixedTime()
@@ -52,10 +52,10 @@ func TestRetryAfter(t *testing.T) {
 	require.Equal(t, []string{"", "0"}, []string{field, wait})
 	field, wait = denied() // 2 of 18 are there, and each of the others takes 600ms
 	require.Equal(t, []string{"10", "9600000000"}, []string{field, wait})
-	now = now.Add(9600*time.Millisecond - 1)
+	now = now.Add(9600*time.Millisecond - time.Microsecond)
 	field, wait = denied()
-	require.Equal(t, []string{"1", "1"}, []string{field, wait})
-	now = now.Add(1)
+	require.Equal(t, []string{"1", "1000"}, []string{field, wait})
+	now = now.Add(time.Microsecond)
 	field, wait = denied()
 	require.Equal(t, []string{"", "0"}, []string{field, wait})
 }

@@ -42,11 +42,11 @@ func (l *exactLog) wait(limit algo.Limit, now, units int64) time.Duration {
 		return 0
 	}
 	i := sort.Search(len(l.entries), func(i int) bool { return l.entries[i].total >= least })
-	return time.Duration(l.entries[i].at + int64(limit.Period) - now)
+	return limit.Period + time.Duration(l.entries[i].at-now)*time.Microsecond
 }
 
 func (l *exactLog) forget(limit algo.Limit, now int64) {
-	for len(l.entries) > 0 && now-l.entries[0].at >= int64(limit.Period) {
+	for len(l.entries) > 0 && now-l.entries[0].at >= limit.Period.Microseconds() {
 		l.forgotten = l.entries[0].total
 		l.entries = l.entries[1:]
 	}

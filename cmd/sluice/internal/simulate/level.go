@@ -9,7 +9,7 @@ import (
 // Level records the units left of one key over time. Add it to a Run before the run begins.
 type Level struct {
 	Client int32
-	// From and To are the first and the last time of the record, in nanoseconds since the Unix
+	// From and To are the first and the last time of the record, in microseconds since the Unix
 	// epoch. Between them are Samples times at equal distances.
 	From, To int64
 	Samples  int
@@ -83,7 +83,7 @@ func (l *Level) flush() {
 }
 
 func (l *Level) peek(r *Run, at int64) {
-	result, err := r.policy.Peek(r.key(l.Client).state, time.Unix(0, at), 1)
+	result, err := r.policy.Peek(r.key(l.Client).state, time.UnixMicro(at), 1)
 	if err == nil { // otherwise the next step returns it
 		l.add(at, result.Remaining)
 	}

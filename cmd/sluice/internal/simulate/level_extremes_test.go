@@ -17,8 +17,8 @@ func TestLevelKeepsTheExtremesOfManyCalls(t *testing.T) {
 	stream := simulate.Steady(simulate.Shape{Pace: 100 * time.Millisecond, Length: time.Hour, Clients: 1})
 	run, err := simulate.New(sluice.MustPolicy("fixedwindow 30/m align=clock"), stream, simulate.Options{})
 	require.NoError(t, err)
-	begin := simulate.Epoch.UnixNano()
-	level := &simulate.Level{From: begin, To: begin + int64(time.Hour), Samples: 61}
+	begin := simulate.Epoch.UnixMicro()
+	level := &simulate.Level{From: begin, To: begin + time.Hour.Microseconds(), Samples: 61}
 	run.Watch(level)
 	for _, err := range run.Calls() {
 		require.NoError(t, err)
@@ -27,7 +27,7 @@ func TestLevelKeepsTheExtremesOfManyCalls(t *testing.T) {
 	require.LessOrEqual(t, len(level.At), 11*level.Samples)
 	low, high := map[int64]int64{}, map[int64]int64{}
 	for i, at := range level.At {
-		minute, left := (at-begin)/int64(time.Minute), level.Left[i]
+		minute, left := (at-begin)/time.Minute.Microseconds(), level.Left[i]
 		if _, ok := low[minute]; !ok {
 			low[minute], high[minute] = left, left
 		}

@@ -216,7 +216,7 @@ func TestExactLogAgreesWithAlgotest(t *testing.T) {
 			return naive.Admitted(at.Add(1-limit.Period), limit.Period) < limit.Count
 		}
 		for i, a := range arrivals {
-			at := time.Unix(0, a.At)
+			at := time.UnixMicro(a.At)
 			wait := log.wait(limit, a.At, 1)
 			require.True(t, room(at.Add(wait)), "at %v, wait %v", at, wait)
 			require.False(t, wait > 0 && room(at.Add(wait-1)), "at %v, wait %v", at, wait)
@@ -233,7 +233,7 @@ func TestReplayCountsAgree(t *testing.T) {
 	for _, s := range sections(t) {
 		r := replay.New(policies()...)
 		for _, a := range s.stream.Arrivals {
-			require.NoError(t, r.Add(time.Unix(0, a.At), []byte(s.stream.Clients[a.Client])))
+			require.NoError(t, r.Add(time.UnixMicro(a.At), []byte(s.stream.Clients[a.Client])))
 		}
 		for i, want := range r.Report(0).Policies {
 			got := s.outcomes[i+1] // after the exact log

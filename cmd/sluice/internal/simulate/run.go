@@ -39,7 +39,7 @@ type Options struct {
 // Call is one call of a client, and the decision.
 type Call struct {
 	Number  int   // from 0, in the order of time
-	At      int64 // nanoseconds since the Unix epoch
+	At      int64 // microseconds since the Unix epoch
 	Now     int64 // the same by the clock that decided
 	Client  int32
 	Cost    int64 // units; 0: the cost of the policy
@@ -61,7 +61,7 @@ type Outcome struct {
 	Unnecessary      int64 // denied calls that an exact log of the allowed calls would have allowed
 	Unserved         int64 // requests without an allowed call
 	Worst            int64 // the most units that one key was admitted in any interval as long as the period; of a stack, the units of its first part
-	WorstEnd         int64 // the last instant of that period, in nanoseconds since the Unix epoch
+	WorstEnd         int64 // the last instant of that period, in microseconds since the Unix epoch
 	WorstClient      int32 // who made the last call of that period
 	AllowedByProcess []int64
 }
@@ -155,7 +155,7 @@ func (r *Run) decide(c *Call) error {
 	c.Process = c.Number % len(r.options.Skews)
 	c.Now = c.At
 	if r.options.OwnClocks {
-		c.Now += int64(r.options.Skews[c.Process])
+		c.Now += r.options.Skews[c.Process].Microseconds()
 	}
 	for _, l := range r.levels {
 		l.upTo(r, c.At)
@@ -183,7 +183,7 @@ func (r *Run) key(client int32) *key {
 
 func (r *Run) step(k *key, c *Call) (err error) {
 	var next []byte
-	next, c.Result, err = r.policy.Step(r.spare[:0], k.state, time.Unix(0, c.Now), c.Cost)
+	next, c.Result, err = r.policy.Step(r.spare[:0], k.state, time.UnixMicro(c.Now), c.Cost)
 	if err != nil {
 		return err
 	}
@@ -225,11 +225,11 @@ func (r *Run) react(c *Call) {
 		wait = c.Result.RetryAfter
 	case Ignore:
 	}
-	if c.Attempt >= maxAttempts[r.options.Reaction] || wait == algo.Never || int64(wait) > algo.MaxInstant-c.At {
+	if c.Attempt >= maxAttempts[r.options.Reaction] || wait == algo.Never || wait.Microseconds() > algo.MaxInstant-c.At {
 		r.outcome.Unserved++
 		return
 	}
-	heap.Push(&r.queue, attempt{Arrival{At: c.At + int64(wait), Client: c.Client, Cost: c.Cost}, c.Attempt + 1})
+	heap.Push(&r.queue, attempt{Arrival{At: c.At + wait.Microseconds(), Client: c.Client, Cost: c.Cost}, c.Attempt + 1})
 }
 
 // Outcome returns the counts so far.

@@ -13,7 +13,7 @@ import (
 
 // Arrival is a request of a client.
 type Arrival struct {
-	At     int64 // nanoseconds since the Unix epoch
+	At     int64 // microseconds since the Unix epoch
 	Client int32 // the index in Stream.Clients
 	Cost   int64 // units; 0: the cost of the policy
 }
@@ -56,7 +56,7 @@ func (s Shape) generator(random uint64) *generator {
 
 func (g *generator) add(at time.Duration, client int) {
 	if at < g.Length {
-		g.Arrivals = append(g.Arrivals, Arrival{At: Epoch.UnixNano() + int64(at), Client: int32(client)})
+		g.Arrivals = append(g.Arrivals, Arrival{At: Epoch.UnixMicro() + at.Microseconds(), Client: int32(client)})
 	}
 }
 
@@ -164,7 +164,9 @@ func Greedy(s Shape) Stream {
 func WorstCase(p algo.Policy) Stream {
 	const most = 10_000 // calls of one unit; calls of more units take them at once
 	s := Stream{Clients: []string{"client-1"}}
-	calls := worstcase.Search(p, p.Limit().Period, Epoch)
+	// The instants of these calls differ by less than a period. Search would also use those that differ by a whole period,
+	// because their times can be closer.
+	calls := worstcase.Search(p, p.Limit().Period-(time.Microsecond-1), Epoch)
 	var units int64
 	for _, c := range calls {
 		units += min(c.Cost, most+1)

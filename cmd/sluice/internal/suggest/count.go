@@ -70,7 +70,7 @@ func (r *counter) work(ctx context.Context, first, stride, keys int) error {
 			if steps++; steps%4096 == 0 && r.collect(ctx, &counts) {
 				return nil
 			}
-			next, result, err := r.policy.Step(spare[:0], state, time.Unix(0, at), r.cost)
+			next, result, err := r.policy.Step(spare[:0], state, time.UnixMicro(at), r.cost)
 			if err != nil {
 				return err
 			}

@@ -70,7 +70,7 @@ func NewLog(m *Memory) *Log {
 func (l *Log) Add(at time.Time, key []byte) (id uint32, err error) {
 	now := algo.Instant(at)
 	if now < l.last {
-		return 0, fmt.Errorf("suggest: request at %v comes after one at %v", at.UTC(), time.Unix(0, l.last).UTC())
+		return 0, fmt.Errorf("suggest: request at %v comes after one at %v", at.UTC(), time.UnixMicro(l.last).UTC())
 	}
 	l.last = now
 	if id, err = l.id(key); err != nil {

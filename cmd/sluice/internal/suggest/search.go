@@ -147,7 +147,7 @@ func (s *search) largest() int64 {
 	return enough
 }
 
-// enough returns the units of all requests of the key with the most, at most 2^62. As a capacity it
+// enough returns the units of all requests of the key with the most, at most 2^40. As a capacity it
 // denies nothing.
 func (s *search) enough() int64 {
 	p, err := s.Template.Policy(1)
@@ -222,7 +222,7 @@ func doubleAndBisect(from, most int64, meets func(int64) bool) int64 {
 		if high == most {
 			return 0
 		}
-		low, high = high, min(2*high, most) // most is at most 2^62, so nothing overflows
+		low, high = high, min(2*high, most) // most is at most 2^40, so nothing overflows
 	}
 	return bisect(low, high, meets)
 }

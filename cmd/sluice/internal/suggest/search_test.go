@@ -162,20 +162,20 @@ func TestNoNumberMeetsTheGoal(t *testing.T) {
 	require.EqualValues(t, 1, s.Best.Number)
 }
 
-// TestBurstThatTakesTooLongToRefill: at 1/1000d a burst of 53 refills in 145 years, and a larger one
+// TestBurstThatTakesTooLongToRefill: at 1/1000d a burst of 26 refills in 71 years, and a larger one
 // is not valid.
 func TestBurstThatTakesTooLongToRefill(t *testing.T) {
 	log := evenly(60, 0)
 	s := find(t, log, "gcra 1/1000d burst=?", "100%", suggest.OfRequests)
 	require.False(t, s.Found)
-	require.EqualValues(t, 53, s.Best.Number)
-	require.EqualValues(t, 7, s.Best.Denied)
-	s = find(t, log[:53], "gcra 1/1000d burst=?", "100%", suggest.OfRequests)
+	require.EqualValues(t, 26, s.Best.Number)
+	require.EqualValues(t, 34, s.Best.Denied)
+	s = find(t, log[:26], "gcra 1/1000d burst=?", "100%", suggest.OfRequests)
 	require.True(t, s.Found)
-	require.EqualValues(t, 53, s.Best.Number)
+	require.EqualValues(t, 26, s.Best.Number)
 	for share, log := range map[string][]request{"100%": log[:1], "2%": evenly(100, 1)} {
-		s = find(t, log, "gcra ?/100000d burst=2", share, suggest.OfRequests)
-		require.EqualValues(t, 4, s.Best.Number, "with less, the burst takes longer than 146 years to refill")
+		s = find(t, log, "gcra ?/26000d burst=4", share, suggest.OfRequests)
+		require.EqualValues(t, 4, s.Best.Number, "with less, the burst takes longer than 71 years to refill")
 		require.Nil(t, s.Tighter)
 	}
 }

@@ -67,10 +67,10 @@ func FuzzReadItems(f *testing.F) {
 func TestWrittenFieldsAreCanonical(t *testing.T) {
 	names := []string{"client", `a "b" \c`, `\`, `"`, "café", "a\nb\x7f\x00", "a, b;q=1", " ", "\xff", strings.Repeat("n", 300)}
 	for i, spec := range []string{
-		"gcra 1/s", "gcra 7/11s burst=3", "gcra 1/1000000h", "gcra 4611686018427387904/1ns burst=4611686018427387904",
-		"tokenbucket 10/s burst=50 refill=interval", "tokenbucket 4611686018427387904/1281023h refill=interval",
-		"fixedwindow 5/h align=clock offset=15m", "fixedwindow 1/2562047h", "fixedwindow 4611686018427387904/1ns",
-		"movingwindow 6/m slots=12 trailing=whole", "movingwindow 1000000000000000/d trailing=whole",
+		"gcra 1/s", "gcra 7/11s burst=3", "gcra 1/600000h", "gcra 1099511627776/1us burst=1099511627776",
+		"tokenbucket 10/s burst=50 refill=interval", "tokenbucket 1099511627776/625499h refill=interval",
+		"fixedwindow 5/h align=clock offset=15m", "fixedwindow 1/625499h", "fixedwindow 1099511627776/1us",
+		"movingwindow 6/m slots=12 trailing=whole", "movingwindow 1000000000000/d trailing=whole",
 		"all(gcra 10/s; gcra 100/m)", "all(fixedwindow 3/d; gcra 2/m; movingwindow 5/h slots=4)",
 	} {
 		policy, err := compose.ParsePolicy(spec)

@@ -1,0 +1,98 @@
+package algo
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+)
+
+// Rate is the rate of a limit as gcra and tokenbucket compute with it: a unit weighs Unit, and every microsecond drains
+// a weight of Drain. The weight of a burst is below 2^51, so all numbers stay below 2^53. Such whole numbers are exact in
+// Go, in Lua, which computes with doubles, and in SQL.
+type Rate struct{ Drain, Unit int64 }
+
+// MaxLevel is 2^52-1. It is the highest weight of the units that are in use. That of a full burst is below
+// 2^51, and the rest is for debts. Algorithms that count units without weights count at most so many.
+const MaxLevel = 1<<52 - 1
+
+const maxCapacity = 1<<51 - 1
+
+// Rate returns the rate for limits with a burst, which must be from 1 to MaxCount. Drain/Unit is the count per
+// microsecond in lowest terms if the burst then weighs less than 2^51. Otherwise it is the largest fraction below that with such
+// a Unit.
+//
+// If there is no such fraction, the error names the nearest burst or limit that works. There is none if the
+// burst takes 2^51 microseconds (71 years) or longer to refill. There is also none if the fraction is slower than l
+// by a factor of 1e-6 or more, or by 1e-4 or more if the count or the burst is above 2^31.
+func (l Limit) Rate(burst int64) (Rate, error) {
+	if err := l.Validate(); err != nil {
+		return Rate{}, err
+	}
+	r, ok := l.FastRate(burst)
+	switch {
+	case ok:
+		return r, nil
+	case r.Drain == 0:
+		return r, fmt.Errorf("a burst of %d at %v takes 71 years or longer to refill; use a burst of at most %d, or a faster limit", burst, l, l.longestBurst(burst))
+	}
+	return r, fmt.Errorf("%v with a burst of %d needs numbers above 2^51; use a burst of at most %d, or with this burst the limit %v, which is slightly slower",
+		l, burst, l.longestBurst(burst), Per(r.Drain, time.Duration(r.Unit)*time.Microsecond))
+}
+
+// longestBurst returns the largest burst below one that FastRate refuses that it accepts. A burst of 1 always has a rate.
+func (l Limit) longestBurst(refused int64) int64 {
+	accepted := int64(1)
+	for refused-accepted > 1 {
+		middle := accepted + (refused-accepted)/2
+		if _, ok := l.FastRate(middle); ok {
+			accepted = middle
+		} else {
+			refused = middle
+		}
+	}
+	return accepted
+}
+
+// FastRate is Rate for a valid limit and burst. It returns false instead of an error.
+func (l Limit) FastRate(burst int64) (r Rate, ok bool) {
+	count, period := l.Count, l.Period.Microseconds()
+	if r = (Rate{1, period / count}); r.Unit*count != period {
+		divisor, rest := period, count
+		for rest != 0 {
+			divisor, rest = rest, divisor%rest
+		}
+		r = Rate{count / divisor, period / divisor}
+	}
+	if high, low := bits.Mul64(uint64(burst), uint64(r.Unit)); high == 0 && low <= maxCapacity {
+		return r, true
+	}
+	r = largestBelow(count, period, maxCapacity/burst)
+	tolerance := 1e-6
+	if max(count, burst) > 1<<31 {
+		tolerance = 1e-4
+	}
+	missing := float64(count)*float64(r.Unit) - float64(period)*float64(r.Drain)
+	return r, missing < tolerance*float64(count)*float64(r.Unit) && r.Drain > 0
+}
+
+// largestBelow returns the largest fraction below count/period with a Unit of at most max. It walks down the Stern-Brocot
+// tree, many steps at once: count/period stays between lower and upper. count/period must not have such a Unit itself.
+func largestBelow(count, period, max int64) Rate {
+	lower, upper := Rate{0, 1}, Rate{1, 0}
+	missing, surplus := count, period // count*Unit - period*Drain of lower, and minus that of upper
+	for {
+		steps := missing / surplus
+		if upper.Unit > 0 {
+			steps = min(steps, (max-lower.Unit)/upper.Unit)
+		}
+		lower, missing = Rate{lower.Drain + steps*upper.Drain, lower.Unit + steps*upper.Unit}, missing-steps*surplus
+		if lower.Unit+upper.Unit > max {
+			return lower
+		}
+		steps = min(surplus/missing, (max-upper.Unit)/lower.Unit)
+		upper, surplus = Rate{upper.Drain + steps*lower.Drain, upper.Unit + steps*lower.Unit}, surplus-steps*missing
+		if lower.Unit+upper.Unit > max {
+			return lower
+		}
+	}
+}
