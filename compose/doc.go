@@ -81,11 +81,11 @@
 // # Policies that run in Go
 //
 // PostgreSQL and Redis run a policy as a program (see [algo.Portable]). A policy without a program
-// runs in Go, and a decision takes two round trips or more, as on other stores. All policies of the four
-// algorithms have a program. A Stack has none if one of its parts has none, and your own
-// policy has none if it does not implement algo.Portable. On PostgreSQL the program of your own
-// policy must also be in postgres.Options.Programs. A call also runs in Go on the state of a movingwindow that was
-// written under slots of another length.
+// runs in Go, and a decision takes two round trips or more, as on other stores. All policies of the
+// four algorithms have a program. A Stack has none if one of its parts has none, and your own policy has
+// none if it does not implement algo.Portable. On PostgreSQL the program of your own policy must also
+// be in postgres.Options.Programs. A call of a policy of package movingwindow also runs in Go if the
+// state was written with slots of another length, or if the limit is now far below the units in use.
 //
 // The server returns the states that it found. The limiter decides again in Go on these states, and
 // compares how many charges and refunds the server and Go have made. If the numbers differ, the

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
 )
 
 // docs/operation.md promises that every policy runs on the server.
@@ -16,5 +17,32 @@ func TestEveryPolicyHasAProgram(t *testing.T) {
 	} {
 		_, ok := parse(t, spec).(algo.Portable).Program()
 		require.True(t, ok, spec)
+	}
+}
+
+// docs/policies.md gives these ranges: counts and bursts up to 2^40, and periods and refill times of bursts up to 71 years.
+func TestOnlyLimitsInTheDocumentedRangesAreAccepted(t *testing.T) {
+	page := readFile(t, root, "docs/policies.md")
+	for _, number := range []string{"2^40", "26062d"} {
+		require.Contains(t, page, number)
+	}
+	for spec, valid := range map[string]bool{
+		"fixedwindow 1099511627776/h":         true,
+		"fixedwindow 1099511627777/h":         false,
+		"gcra 1000000/s burst=1099511627776":  true,
+		"gcra 1000000/s burst=1099511627777":  false,
+		"movingwindow 1/26062d":               true,
+		"movingwindow 1/26063d":               false,
+		"gcra 1/d burst=26062":                true,
+		"gcra 1/d burst=26063":                false,
+		"tokenbucket 1/1500ns":                false,
+		"tokenbucket 1/d burst=26062":         true,
+		"tokenbucket 1/d burst=26063":         false,
+		"gcra 1234567/30d":                    true,
+		"movingwindow 1099511627776/26062d":   true,
+		"tokenbucket 1/1us refill=continuous": true,
+	} {
+		_, err := compose.ParsePolicy(spec)
+		require.Equal(t, valid, err == nil, "%s: %v", spec, err)
 	}
 }

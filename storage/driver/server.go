@@ -94,7 +94,7 @@ type Request struct {
 // changed nothing for this request.
 const (
 	Damaged       = -1 // the program cannot read the state of a Use without Shadow
-	Declined      = -2 // the server cannot decide it, because a state was written under slots of another length: it must be decided by swaps
+	Declined      = -2 // the server cannot decide it, for instance because of a state of another limit: it must be decided by swaps
 	AlreadyStored = -3 // a key has the version of the batch, because an earlier Run of the batch wrote it
 )
 

@@ -140,7 +140,7 @@ type row struct {
 	Version *int64  // of the stored record; nil if there is none
 	State   []byte  // in hexadecimal, because pgx cannot read bytea_output=escape
 	Created bool    // another transaction created the key, so the statement did nothing with it
-	At      int64   // the time in ns
+	At      int64   // the time in microseconds since 1970
 	Count   int64   // of the only request of the key
 	Counts  []int64 // of all requests, in the first row
 }
