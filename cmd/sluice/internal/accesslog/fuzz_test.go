@@ -54,7 +54,7 @@ func readInOneGo(tb testing.TB, logs []naiveLog, o Options) (entries []naiveEntr
 
 func followed(data []byte) bool {
 	for _, line := range naiveLines(data) {
-		if strings.HasPrefix(line, "{") && (!utf8.ValidString(line) || len(line) > 1500) {
+		if strings.Contains(line, "{") && (!utf8.ValidString(line) || len(line) > 1500) {
 			return false
 		}
 	}
