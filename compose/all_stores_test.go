@@ -43,7 +43,7 @@ import (
 func allStores(t *testing.T, clock func() time.Time) (names []string, stores []storage.Store) {
 	add := func(name string, store storage.Store) { names, stores = append(names, name), append(stores, store) }
 	add("memory", &memory.Store{Clock: clock})
-	add("memory by the engine", inPlace{&memory.Store{Clock: clock}})
+	add("memory by the engine", transactor{&memory.Store{Clock: clock}})
 	add("swaps", swapOnly{&memory.Store{Clock: clock}})
 	add("SQLite", openSQLite(t, clock))
 	redisStore, _ := openRedis(t)

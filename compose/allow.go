@@ -35,27 +35,11 @@ func (l *Limiter[T]) AllowN(ctx context.Context, in T, n int64) (d Decision, err
 // because each copy of it takes time.
 func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, d *Decision) (err error) {
 	if l.options.Observer == nil {
-		return l.allowInto(ctx, in, n, d)
+		return l.decideInput(ctx, driver.Allow, in, n, l.rules, d)
 	}
 	// The observer can keep the decision, so the results need their own memory.
-	*d, err = l.observed(driver.Allow, func() (d Decision, err error) {
-		d.Results = new(inlineResults)[:]
-		err = l.allowInto(ctx, in, n, &d)
-		return d, err
-	})
+	*d, err = l.do(ctx, driver.Allow, in, n, l.rules)
 	return err
-}
-
-func (l *Limiter[T]) allowInto(ctx context.Context, in T, n int64, d *Decision) error {
-	if l.memory != nil && n >= 1 && ctx.Err() == nil {
-		return l.decideInMemory(in, n, d)
-	}
-	e, err := l.newEvaluation(driver.Allow, in, n, l.rules)
-	if err != nil {
-		*d = Decision{}
-		return err
-	}
-	return l.decideInto(ctx, e, l.options.OnFailure, d)
 }
 
 // ErrExceedsCapacity is the error of Wait and WaitN if the cost is above the capacity of a

@@ -79,19 +79,19 @@ func newClock() *fakeClock                   { return &fakeClock{time.Unix(1e9, 
 func (c *fakeClock) Now() time.Time          { return c.now }
 func (c *fakeClock) advance(d time.Duration) { c.now = c.now.Add(d) }
 
-// inPlace hides that a store is a memory.Store, so that the limiter uses its engine.
-type inPlace struct{ driver.InPlace }
+// transactor hides that a store is a memory.Store, so that the limiter uses its engine.
+type transactor struct{ driver.Transactor }
 
 // swapOnly hides all abilities of a store but Load and CompareAndSwap.
 type swapOnly struct{ storage.Store }
 
-// memoryStores are the ways to decide in memory: by the limiter or the engine in place, and by
+// memoryStores are the ways to decide in memory: without the engine, by the engine in transactions, and by
 // swaps.
 func memoryStores() map[string]storage.Store {
 	return map[string]storage.Store{
-		"in place":  new(memory.Store),
-		"by engine": inPlace{new(memory.Store)},
-		"by swaps":  swapOnly{new(memory.Store)},
+		"in memory":       new(memory.Store),
+		"in transactions": transactor{new(memory.Store)},
+		"by swaps":        swapOnly{new(memory.Store)},
 	}
 }
 

@@ -150,7 +150,7 @@ func inMemory(maxKeys int, _ *fakeClock) storage.Store { return &memory.Store{Ma
 
 // byEngine makes the limiter use its engine.
 func byEngine(maxKeys int, _ *fakeClock) storage.Store {
-	return inPlace{&memory.Store{MaxKeys: maxKeys}}
+	return transactor{&memory.Store{MaxKeys: maxKeys}}
 }
 
 func TestFloodOfKeysDoesNotLiftASharedLimit(t *testing.T) {

@@ -50,9 +50,9 @@ import (
 type Limiter[T any] struct {
 	options Options[T]
 	rules   []Rule[T]
-	engine  *engine.Engine
-	local   *engine.Engine // decides while the store fails; nil unless OnFailure is FailLocal
-	memory  *memoryPath    // nil if the limiter cannot take it
+	memory  *memory.Store  // decides if the store is in memory; then there is no engine
+	engine  *engine.Engine // decides otherwise
+	local   *memory.Store  // decides while the store fails; nil unless OnFailure is FailLocal
 	server  bool           // the store can run programs
 }
 
@@ -92,44 +92,32 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 			return nil, fmt.Errorf("compose: two rules have the name %q; give each rule its own name", rules[i].Name)
 		}
 		names[rules[i].Name] = true
+		rules[i].encoded = driver.EncodeRule(o.Namespace, rules[i].Name)
 	}
-	if store == nil {
-		store = new(memory.Store)
+	l := &Limiter[T]{options: o, rules: rules}
+	if o.OnFailure == FailLocal {
+		l.local = &memory.Store{Clock: o.Clock}
 	}
 	if m, ok := store.(*memory.Store); ok && m == nil {
 		return nil, errors.New("compose: the store is a nil *memory.Store; pass new(memory.Store), or a plain nil for a store of this limiter alone")
+	} else if ok {
+		l.memory = m
+		return l, nil
 	}
-	l := &Limiter[T]{options: o, rules: rules}
-	eo := engine.Options{
+	if store == nil {
+		l.memory, l.options.Clock = &memory.Store{Clock: o.Clock}, nil
+		return l, nil
+	}
+	l.engine = engine.New(store, engine.Options{
 		Clock: o.Clock, Timeout: o.Timeout, DenialCacheTTL: o.DenialCacheTTL, DenialCacheSize: o.DenialCacheSize,
 		OpenAfter: o.CircuitOpenAfter, MaxRoundTrips: o.MaxRoundTrips, MaxQueue: o.MaxQueue,
-	}
-	if o.OnFailure == FailLocal {
-		l.local = newEngine(new(memory.Store), eo)
-	}
-	l.engine = newEngine(store, eo)
-	l.memory = l.findMemoryPath(store)
+	})
 	if _, l.server = store.(driver.Server); l.server {
 		for i := range l.rules {
 			l.rules[i].program = programOf(l.rules[i].Policy)
 		}
 	}
 	return l, nil
-}
-
-func newEngine(store storage.Store, o engine.Options) *engine.Engine {
-	switch s := store.(type) {
-	case *memory.Store:
-		o.KeepsNoKeys = true
-		if o.Clock == nil {
-			o.Clock = s.Now
-		}
-	case driver.InPlace:
-		if o.Clock == nil {
-			o.Clock = time.Now
-		}
-	}
-	return engine.New(store, o)
 }
 
 // Rules returns the names of the rules in their order.
@@ -197,13 +185,57 @@ func (l *Limiter[T]) reset(ctx context.Context, in T, rules []Rule[T]) error {
 
 // do makes an operation under rules, and calls the observer.
 func (l *Limiter[T]) do(ctx context.Context, op driver.Op, in T, n int64, rules []Rule[T]) (Decision, error) {
-	return l.observed(op, func() (Decision, error) {
-		e, err := l.newEvaluation(op, in, n, rules)
-		if err != nil {
-			return Decision{}, err
-		}
-		return l.decide(ctx, e, l.options.OnFailure)
+	return l.observed(op, func() (d Decision, err error) {
+		err = l.decideInput(ctx, op, in, n, rules, &d)
+		return d, err
 	})
+}
+
+// decideInput makes an operation on n calls under rules, and writes the decision to d. d is zero, but d.Results can have
+// memory for results. No pointer into that memory escapes.
+func (l *Limiter[T]) decideInput(ctx context.Context, op driver.Op, in T, n int64, rules []Rule[T], d *Decision) error {
+	var some [inlineRules]driver.Item
+	items := some[:]
+	if len(rules) > len(items) {
+		items = make([]driver.Item, len(rules))
+	}
+	if err := l.apply(op, in, n, rules, d, items); err != nil {
+		*d = Decision{}
+		return err
+	}
+	return l.decide(ctx, op, items[:len(d.Results)], d, l.options.OnFailure)
+}
+
+// apply calls the functions of the rules for an operation on n calls. It adds a result to d for each rule that applies,
+// and sets its key in items.
+func (l *Limiter[T]) apply(op driver.Op, in T, n int64, rules []Rule[T], d *Decision, items []driver.Item) error {
+	if n < 1 {
+		return countError(n)
+	}
+	group := ""
+	if l.options.Group != nil {
+		group = l.options.Group(in)
+	}
+	if cap(d.Results) < len(rules) {
+		d.Results = make([]RuleResult, 0, len(rules))
+	}
+	d.Results = d.Results[:0]
+	for i := range rules {
+		rule := &rules[i]
+		policy, cost, err := rule.demand(op, in, n)
+		if err != nil {
+			return err
+		}
+		if policy == nil {
+			continue
+		}
+		count, key := len(d.Results), rule.key(in)
+		d.Results = d.Results[:count+1]
+		r, k := &d.Results[count], &items[count].Key
+		r.Rule, r.Key, r.Policy, r.Cost, r.Shadow = rule.Name, key, policy, cost, rule.Shadow
+		k.Group, k.Rule, k.Key = group, rule.encoded, key
+	}
+	return nil
 }
 
 // observed calls decide, and then the observer.
@@ -221,51 +253,91 @@ func (l *Limiter[T]) observed(op driver.Op, decide func() (Decision, error)) (De
 	return d, err
 }
 
-// newEvaluation calls the functions of the rules for an operation on n calls.
-func (l *Limiter[T]) newEvaluation(op driver.Op, in T, n int64, rules []Rule[T]) (*evaluation, error) {
-	if n < 1 {
-		return nil, countError(n)
+// decide makes an operation on the records of items, and writes the decision to d. d.Results[i] has the rule and the cost for
+// items[i]. An error of the store is handled by the failure policy.
+func (l *Limiter[T]) decide(ctx context.Context, op driver.Op, items []driver.Item, d *Decision, policy FailurePolicy) (err error) {
+	if l.memory != nil {
+		err = decideInMemory(ctx, l.memory, l.options.Clock, op, items, d)
+	} else {
+		err = l.decideByEngine(ctx, op, items, d, policy)
 	}
-	e, group := pooledEvaluation(op), ""
-	if l.options.Group != nil {
-		group = l.options.Group(in)
+	if err == nil {
+		l.checkSkew(d)
 	}
-	for i := range rules {
-		e.demands = append(e.demands, demand{rule: i, program: rules[i].program})
-		d := &e.demands[len(e.demands)-1].RuleResult
-		applies, err := rules[i].demand(op, in, n, d)
-		if err != nil {
-			return nil, err
-		}
-		if !applies {
-			e.demands = e.demands[:len(e.demands)-1]
-			continue
-		}
-		start := len(e.keys)
-		e.keys = driver.AppendKey(e.keys, group, l.options.Namespace, d.Rule, d.Key)
-		e.addKey(start)
-	}
-	return e, nil
+	return err
 }
 
-func (l *Limiter[T]) decide(ctx context.Context, e *evaluation, policy FailurePolicy) (d Decision, err error) {
-	err = l.decideInto(ctx, e, policy, &d)
-	return d, err
-}
-
-// decideInto decides an evaluation by the engine, writes the decision to d, and releases the
-// evaluation. The results go to d.Results if they fit.
-func (l *Limiter[T]) decideInto(ctx context.Context, e *evaluation, policy FailurePolicy, d *Decision) error {
-	defer e.release()
-	r := e.prepare(l.server)
-	r.FailFast = policy != FailClosed && (e.op == driver.Allow || e.op == driver.Peek) // the other operations would be lost
-	stats, err := l.engine.Decide(ctx, r)
+// decideInMemory decides under the locks of the records.
+func decideInMemory(ctx context.Context, store *memory.Store, clock func() time.Time, op driver.Op, items []driver.Item, d *Decision) (err error) {
+	failed := store.Transact(ctx, clock, &driver.Update{Items: items, Decide: func(now time.Time) bool {
+		d.Attempts = 1
+		if _, d.Allowed, err = evaluate(op, now, d.Results, items); err == nil {
+			d.summarize()
+		}
+		return err == nil
+	}})
+	if failed != nil {
+		err = failed
+	}
 	if err != nil {
-		*d, err = l.onFailure(ctx, e, stats, err, policy)
+		*d = Decision{Attempts: d.Attempts}
+	}
+	return err
+}
+
+// decideByEngine decides on a store that is not in memory. The engine gets copies of the results and the keys, because it
+// can still use them when the call has returned.
+func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, items []driver.Item, d *Decision, policy FailurePolicy) error {
+	e := &evaluation{op: op, results: slices.Clone(d.Results)}
+	stats, err := l.engine.Decide(ctx, &engine.Request{
+		Items: slices.Clone(items), Uses: l.uses(op, e.results), Evaluator: e,
+		FailFast: policy != FailClosed && (op == driver.Allow || op == driver.Peek), // the other operations would be lost
+	})
+	if err == nil {
+		copy(d.Results, e.results)
+		d.Allowed, d.Cached, d.Attempts = e.allowed, stats.Cached, stats.Attempts
+		d.summarize()
+		return nil
+	}
+	if policy == FailClosed || hasEnded(ctx) || !isFailure(err) {
+		*d = Decision{Attempts: stats.Attempts}
 		return err
 	}
-	e.writeDecision(d, stats)
-	l.checkSkew(d)
+	if policy == FailOpen {
+		*d = Decision{Allowed: true}
+	} else if local := decideInMemory(ctx, l.local, nil, op, items, d); local != nil {
+		*d = Decision{Attempts: stats.Attempts}
+		return errors.Join(err, local)
+	}
+	d.Attempts += stats.Attempts
+	d.Degraded, d.Err = true, err
+	return nil
+}
+
+// uses returns what an engine needs to know about the results.
+func (l *Limiter[T]) uses(op driver.Op, results []RuleResult) []engine.Use {
+	uses := make([]engine.Use, len(results))
+	for i := range results {
+		r := &results[i]
+		uses[i] = engine.Use{Op: operation(op, r.Cost), Cost: max(r.Cost, -r.Cost), Shadow: r.Shadow}
+		if l.server && op != driver.Peek && op != driver.Reset {
+			if rule := l.ruleOf(r); rule.PolicyFor == nil {
+				uses[i].Program = rule.program
+			} else {
+				uses[i].Program = programOf(r.Policy)
+			}
+		}
+	}
+	return uses
+}
+
+// ruleOf returns the rule of a result.
+func (l *Limiter[T]) ruleOf(r *RuleResult) *Rule[T] {
+	for i := range l.rules {
+		if l.rules[i].Name == r.Rule {
+			return &l.rules[i]
+		}
+	}
 	return nil
 }
 
@@ -277,26 +349,6 @@ func (l *Limiter[T]) checkSkew(d *Decision) {
 
 // skewError is a function of its own so that checkSkew can be inlined.
 func skewError(skew time.Duration) error { return fmt.Errorf("%w by %v", ErrSkew, skew) }
-
-// onFailure applies the failure policy to an error of the engine.
-func (l *Limiter[T]) onFailure(ctx context.Context, e *evaluation, stats engine.Stats, cause error, policy FailurePolicy) (Decision, error) {
-	if policy == FailClosed || hasEnded(ctx) || !isFailure(cause) {
-		return Decision{Attempts: stats.Attempts}, cause
-	}
-	d := Decision{Allowed: true, Attempts: stats.Attempts}
-	if policy == FailLocal {
-		e = e.derive(e.op, func(i int) (int64, bool) { return e.demands[i].Cost, true })
-		defer e.release()
-		local, err := l.local.Decide(ctx, e.prepare(false))
-		if err != nil {
-			return Decision{Attempts: stats.Attempts}, errors.Join(cause, err)
-		}
-		local.Attempts += stats.Attempts
-		e.writeDecision(&d, local)
-	}
-	d.Degraded, d.Err = true, cause
-	return d, nil
-}
 
 // hasEnded reports whether ctx has ended. The Err of a context is still nil for a moment after its
 // deadline, until its timer has fired.

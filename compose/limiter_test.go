@@ -751,3 +751,23 @@ func TestLimiterWorksAfterAPanic(t *testing.T) {
 		}
 	}
 }
+
+// forgetful is a policy that returns a ResetAfter that no store can keep.
+type forgetful struct{ algo.Policy }
+
+func (p forgetful) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+	next, r, err := p.Policy.Step(dst, state, now, cost)
+	r.ResetAfter = -1
+	return next, r, err
+}
+
+func TestNegativeResetAfterIsAnErrorOfTheRule(t *testing.T) {
+	for name, store := range memoryStores() {
+		l := newLimiter(t, compose.Options[call]{OnFailure: compose.FailOpen}, store, compose.Rule[call]{Name: "r", Key: byUser, Policy: forgetful{mustPolicy("gcra 3/h")}})
+		_, err := l.Allow(background, ann)
+		var of *compose.RuleError
+		require.ErrorAs(t, err, &of, name)
+		require.ErrorContains(t, err, "must not be negative")
+		require.Equal(t, "ann", of.Key)
+	}
+}

@@ -10,6 +10,9 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
+// opReserve is the operation under which rules with an estimate of 0 apply too.
+const opReserve = driver.Reset + 1
+
 // ErrSettled is the error of [Reservation.Settle] and [Reservation.SettleFor] if the
 // reservation is settled already.
 var ErrSettled = errors.New("compose: reservation is settled already")
@@ -22,7 +25,8 @@ type Reservation[T any] struct {
 	Decision Decision // of the estimate
 
 	limiter       *Limiter[T]
-	one           *evaluation // the demands of one call, also those with an estimate of 0
+	one           []RuleResult // the rules and costs of one call, also those with an estimate of 0
+	items         []driver.Item
 	n             int64
 	settled       bool
 	localRefunded bool // the local limiter of FailLocal has what was not used
@@ -39,27 +43,40 @@ type Reservation[T any] struct {
 // rule, and the rule does not deny. Settle charges nothing either, but SettleFor charges the actual
 // cost.
 func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T], Decision, error) {
-	if l.memory != nil && ctx.Err() == nil {
-		ctx = context.WithoutCancel(ctx) // like AllowN, which never waits in memory
-	}
-	var one *evaluation
-	d, err := l.observed(driver.Allow, func() (_ Decision, err error) {
+	r := &Reservation[T]{limiter: l, items: make([]driver.Item, len(l.rules)), n: n}
+	d, err := l.observed(driver.Allow, func() (d Decision, err error) {
 		if n < 1 {
-			return Decision{}, countError(n)
+			return d, countError(n)
 		}
-		if one, err = l.newEvaluation(opReserve, in, 1, l.rules); err != nil {
-			return Decision{}, err
+		var one Decision
+		if err = l.apply(opReserve, in, 1, l.rules, &one, r.items); err != nil {
+			return d, err
 		}
-		e := one.derive(driver.Allow, func(i int) (int64, bool) {
-			cost := one.demands[i].Cost
-			return multiply(cost, n), cost > 0
+		r.one = one.Results
+		items := r.demands(&d, func(i int) (int64, bool) {
+			cost := multiply(r.one[i].Cost, n)
+			return cost, cost > 0
 		})
-		return l.decide(ctx, e, l.options.OnFailure)
+		err = l.decide(ctx, driver.Allow, items, &d, l.options.OnFailure)
+		return d, err
 	})
 	if err != nil || !d.Allowed {
 		return nil, d, err
 	}
-	return &Reservation[T]{Decision: d, limiter: l, one: one, n: n}, d, nil
+	r.Decision = d
+	return r, d, nil
+}
+
+// demands adds a result to d, and an item, for each rule for which cost returns true, with the cost that it returns.
+func (r *Reservation[T]) demands(d *Decision, cost func(i int) (cost int64, keep bool)) (items []driver.Item) {
+	for i := range r.one {
+		if cost, keep := cost(i); keep {
+			result := r.one[i]
+			result.Cost = cost
+			d.Results, items = append(d.Results, result), append(items, r.items[i])
+		}
+	}
+	return items
 }
 
 // Settle corrects the estimate to the actual number of calls, which is at least 0. It refunds the calls
@@ -87,7 +104,7 @@ func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, er
 	if actual < 0 && r.checkOpen() == nil {
 		return Decision{}, fmt.Errorf("compose: a reservation is settled with 0 or more, got %d: %w", actual, algo.ErrCost)
 	}
-	return r.settle(ctx, func(one *demand) (int64, error) { return multiply(one.Cost, actual), nil })
+	return r.settle(ctx, func(one *RuleResult) (int64, error) { return multiply(one.Cost, actual), nil })
 }
 
 // SettleFor is Settle for rules that count different units. The actual cost under each rule is
@@ -100,7 +117,7 @@ func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, er
 //   - If one rule needs a charge and another a refund, one write makes both. An Observer sees
 //     it as OpCharge, with a negative Cost for the refund.
 func (r *Reservation[T]) SettleFor(ctx context.Context, in T) (Decision, error) {
-	return r.settle(ctx, func(one *demand) (int64, error) { return r.limiter.rules[one.rule].cost(in, r.n) })
+	return r.settle(ctx, func(one *RuleResult) (int64, error) { return r.limiter.ruleOf(one).cost(in, r.n) })
 }
 
 func (r *Reservation[T]) checkOpen() error {
@@ -113,58 +130,58 @@ func (r *Reservation[T]) checkOpen() error {
 	return nil
 }
 
-// settle corrects the estimate. actual returns the actual cost under a rule, given the demand
-// of one call.
-func (r *Reservation[T]) settle(ctx context.Context, actual func(one *demand) (int64, error)) (d Decision, err error) {
+// settle corrects the estimate. actual returns the actual cost under a rule, given the result of one call.
+func (r *Reservation[T]) settle(ctx context.Context, actual func(one *RuleResult) (int64, error)) (d Decision, err error) {
 	if err := r.checkOpen(); err != nil {
 		return Decision{}, err
 	}
-	costs := make([]int64, len(r.one.demands))
+	costs := make([]int64, len(r.one))
 	for i := range costs {
-		if costs[i], err = actual(&r.one.demands[i]); err != nil {
+		if costs[i], err = actual(&r.one[i]); err != nil {
 			return Decision{}, err
 		}
 	}
 	if r.Decision.Degraded {
 		r.refundLocal(ctx, costs)
 	}
-	e := r.correction(costs)
-	if len(e.demands) == 0 {
-		e.release()
+	op, items := r.correction(&d, costs)
+	if len(items) == 0 {
 		r.settled = true
 		return r.Decision, nil
 	}
 	l := r.limiter
-	d, err = l.observed(e.op, func() (Decision, error) { return l.decide(ctx, e, min(l.options.OnFailure, FailOpen)) })
+	d, err = l.observed(op, func() (Decision, error) {
+		err := l.decide(ctx, op, items, &d, min(l.options.OnFailure, FailOpen))
+		return d, err
+	})
 	r.settled = err == nil && !d.Degraded
 	return d, err
 }
 
-// correction returns the evaluation that corrects the store to the actual costs: a charge in
+// correction adds to d what corrects the store to the actual costs. The operation is a charge in
 // which a refund has a negative cost, or a refund if no rule needs a charge.
-func (r *Reservation[T]) correction(costs []int64) *evaluation {
-	missing := func(i int) (int64, bool) {
+func (r *Reservation[T]) correction(d *Decision, costs []int64) (op driver.Op, items []driver.Item) {
+	items = r.demands(d, func(i int) (int64, bool) {
 		if r.Decision.Degraded {
 			return costs[i], costs[i] != 0
 		}
-		cost := costs[i] - multiply(r.one.demands[i].Cost, r.n)
+		cost := costs[i] - multiply(r.one[i].Cost, r.n)
 		return cost, cost != 0 && r.covers(i)
+	})
+	if slices.ContainsFunc(d.Results, func(result RuleResult) bool { return result.Cost > 0 }) {
+		return driver.Charge, items
 	}
-	e := r.one.derive(driver.Charge, missing)
-	if !slices.ContainsFunc(e.demands, func(d demand) bool { return d.Cost > 0 }) {
-		e.op = driver.Refund
-		for i := range e.demands {
-			e.demands[i].Cost = -e.demands[i].Cost
-		}
+	for i := range d.Results {
+		d.Results[i].Cost = -d.Results[i].Cost
 	}
-	return e
+	return driver.Refund, items
 }
 
-// covers reports whether the reservation has the estimate of the i-th demand: the rule has charged
+// covers reports whether the reservation has the estimate of the i-th rule: the rule has charged
 // it, or it was 0. A shadow rule that denied has charged nothing.
 func (r *Reservation[T]) covers(i int) bool {
-	rule := r.one.demands[i].Rule
-	return r.one.demands[i].Cost == 0 || slices.ContainsFunc(r.Decision.Results, func(result RuleResult) bool {
+	rule := r.one[i].Rule
+	return r.one[i].Cost == 0 || slices.ContainsFunc(r.Decision.Results, func(result RuleResult) bool {
 		return result.Rule == rule && result.Paid != 0
 	})
 }
@@ -176,12 +193,12 @@ func (r *Reservation[T]) refundLocal(ctx context.Context, costs []int64) {
 	if l.local == nil || r.localRefunded {
 		return
 	}
-	e := r.one.derive(driver.Refund, func(i int) (int64, bool) {
-		unused := multiply(r.one.demands[i].Cost, r.n) - costs[i]
+	var d Decision
+	items := r.demands(&d, func(i int) (int64, bool) {
+		unused := multiply(r.one[i].Cost, r.n) - costs[i]
 		return unused, unused > 0 && r.covers(i)
 	})
-	if r.localRefunded = len(e.demands) > 0; r.localRefunded {
-		_, _ = l.local.Decide(ctx, e.prepare(false))
+	if r.localRefunded = len(items) > 0; r.localRefunded {
+		_ = decideInMemory(ctx, l.local, nil, driver.Refund, items, &d)
 	}
-	e.release()
 }

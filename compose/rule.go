@@ -53,6 +53,7 @@ type Rule[T any] struct {
 	// the reason.
 	Shadow bool
 
+	encoded string        // the namespace of the limiter and Name, for keys
 	program *algo.Program // of Policy; nil if the store cannot run it
 }
 
@@ -128,25 +129,18 @@ func hasCost(p algo.Policy) bool {
 	return err == nil && r.Cost != 1
 }
 
-// demand writes the demand for an operation on n calls to d, which is zero. It reports whether
-// the rule applies. A rule whose cost is 0 does not apply, except to a reset, which needs no cost,
+// demand returns the policy and the cost of an operation on n calls. The policy is nil if there is an error, or if the
+// rule does not apply. A rule whose cost is 0 does not apply, except to a reset, which needs no cost,
 // and to a reservation, because the actual cost can be above 0.
-func (r *Rule[T]) demand(op driver.Op, in T, n int64, d *RuleResult) (applies bool, err error) {
-	d.Rule, d.Shadow = r.Name, r.Shadow
-	if op == driver.Allow && r.PolicyFor == nil && r.Cost == nil { // the common case; in memory the general one takes 15 % longer
-		d.Policy, d.Cost, d.Key = r.Policy, n, r.key(in)
-		return true, nil
+func (r *Rule[T]) demand(op driver.Op, in T, n int64) (policy algo.Policy, cost int64, err error) {
+	policy, err = r.policy(in)
+	if policy == nil || op == driver.Reset {
+		return policy, 0, err
 	}
-	if d.Policy, err = r.policy(in); d.Policy == nil {
-		return false, err
+	if cost, err = r.cost(in, n); err != nil || cost == 0 && op != opReserve {
+		return nil, 0, err
 	}
-	if op != driver.Reset {
-		if d.Cost, err = r.cost(in, n); err != nil || d.Cost == 0 && op != opReserve {
-			return false, err
-		}
-	}
-	d.Key = r.key(in)
-	return true, nil
+	return policy, cost, nil
 }
 
 // policy returns the policy for an input. It is nil if there is an error, or if the rule does

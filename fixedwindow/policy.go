@@ -42,32 +42,32 @@ func (p Policy) policy() *policy {
 
 // Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.Apply(algorithm.Step, dst, state, algo.Instant(now), cost, &r)
+	next, err = p.apply(algorithm.Step, dst, state, algo.Instant(now), cost, &r)
 	return next, r, err
 }
 
 // Peek implements [algo.Policy].
 func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
-	_, err = p.Apply(algorithm.Peek, nil, state, algo.Instant(now), cost, &r)
+	_, err = p.apply(algorithm.Peek, nil, state, algo.Instant(now), cost, &r)
 	return r, err
 }
 
 // Refund implements [algo.Policy].
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.Apply(algorithm.Refund, dst, state, algo.Instant(now), cost, &r)
+	next, err = p.apply(algorithm.Refund, dst, state, algo.Instant(now), cost, &r)
 	return next, r, err
 }
 
 // Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.Apply(algorithm.Charge, dst, state, algo.Instant(now), cost, &r)
+	next, err = p.apply(algorithm.Charge, dst, state, algo.Instant(now), cost, &r)
 	return next, r, err
 }
 
-// Apply is for package compose, because it decides faster than the other methods. at is the time, as
-// [algo.Instant] returns it. Apply writes the result to r, which must point to a zero Result. dst
-// may be state[:0]. For a Peek, Apply appends nothing to dst.
-func (p Policy) Apply(op algorithm.Op, dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error) {
+// apply is what the methods have in common. at is the time, as
+// [algo.Instant] returns it. apply writes the result to r, which must point to a zero Result. dst
+// may be state[:0]. For a Peek, apply appends nothing to dst.
+func (p Policy) apply(op algorithm.Op, dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error) {
 	if cost < 0 {
 		return dst, algo.ErrCost
 	}

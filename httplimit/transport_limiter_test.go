@@ -117,11 +117,11 @@ func lowerOf(t *testing.T, server, own string, workers int, store storage.Store)
 }
 
 // slowUpdates is a store whose round trips take time. It decides all waiting calls in one.
-type slowUpdates struct{ driver.InPlace }
+type slowUpdates struct{ *memory.Store }
 
-func (s slowUpdates) Update(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
+func (s slowUpdates) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 	time.Sleep(10 * time.Millisecond)
-	return s.InPlace.Update(ctx, now, keys, d)
+	return s.Store.Transact(ctx, clock, updates...)
 }
 
 func TestPaymentIsReturnedIfTheServerPauses(t *testing.T) {

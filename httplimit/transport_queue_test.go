@@ -281,12 +281,12 @@ func TestCancelledRequestSpendsNoQuota(t *testing.T) {
 			return newResponse(200, "RateLimit", `"a";r=0;t=60`)
 		})
 		l.start(t.Context(), "/first")
-		own := rule("own", "gcra 1000/s")
-		own.Cost = func(*http.Request) int64 {
-			time.Sleep(10 * time.Millisecond) // it looks the cost up
-			return 1
-		}
-		l.Limiter = countingLimiter(t, nil, calls, own)
+		own, err := compose.Options[*http.Request]{Observer: func(e compose.Event) {
+			calls[e.Op]++
+			time.Sleep(10 * time.Millisecond)
+		}}.New(nil, rule("own", "gcra 1000/s"))
+		require.NoError(t, err)
+		l.Limiter = own
 		ctx, cancel := context.WithCancel(t.Context())
 		l.start(ctx, "/leaves")
 		l.start(t.Context(), "/next")

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -135,20 +134,20 @@ func (b *batch) transact(ctx context.Context) {
 	e := b.queue.engine
 	updates := make([]*driver.Update, len(b.requests))
 	for i, r := range b.requests {
-		r.update = driver.Update{Keys: r.Keys, Decider: inTransaction{r}}
+		r.update = driver.Update{Items: r.Items, Decide: r.inTransaction}
 		updates[i] = &r.update
 	}
 	began := time.Now()
 	err := e.transactor.Transact(ctx, e.options.Clock, updates...)
 	received := time.Now()
 	b.queue.record(began, err)
-	isWrite := func(c driver.Change) bool { return c.Verb != driver.Keep }
+	isWrite := func(i driver.Item) bool { return i.Next.Verb != driver.Keep }
 	for _, r := range b.requests {
 		switch {
 		case err == nil:
-			r.finish(r.update.Err)
-			e.updateCache(r, clockReading{r.update.Now, began, received})
-		case errors.Is(err, storage.ErrNotApplied) || !slices.ContainsFunc(r.changes, isWrite):
+			r.finish(r.evaluated)
+			e.updateCache(r, clockReading{r.now, began, received})
+		case errors.Is(err, storage.ErrNotApplied) || !slices.ContainsFunc(r.Items, isWrite):
 			r.fail(storage.NotApplied(err))
 		default: // the records cannot show whether it was stored, because the requests have no common version
 			r.finish(unknown(err))
@@ -156,17 +155,15 @@ func (b *batch) transact(ctx context.Context) {
 	}
 }
 
-// inTransaction decides a request in a transaction.
-type inTransaction struct{ *Request }
-
-// Decide implements [driver.Decider]. The memory of found is the store's. So Decide keeps copies of the
-// states for the denial cache, which reads them after the transaction.
-func (r inTransaction) Decide(found [][]byte, next []driver.Change) error {
-	err := r.Request.Decide(found, next)
-	if _, denied := r.Evaluator.Denied(); denied && err == nil {
-		for i, state := range r.states {
-			r.states[i] = bytes.Clone(state)
+// inTransaction decides a request in a transaction. The memory of the records is the store's. So inTransaction keeps copies of
+// the states for the denial cache, which reads them after the transaction.
+func (r *Request) inTransaction(now time.Time) (ok bool) {
+	r.now = now
+	_, r.evaluated = r.evaluate(now)
+	if _, denied := r.Evaluator.Denied(); denied && r.evaluated == nil {
+		for i := range r.Items {
+			r.Items[i].Found = cloneRecord(r.Items[i].Found)
 		}
 	}
-	return err
+	return r.evaluated == nil
 }

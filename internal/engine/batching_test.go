@@ -212,7 +212,6 @@ func TestRequestCancelledAfterItIsSentIsErrOutcomeUnknown(t *testing.T) {
 		require.ErrorIs(b, gone.err, storage.ErrOutcomeUnknown)
 		require.ErrorIs(b, gone.err, context.Canceled)
 		require.NotErrorIs(b, gone.err, storage.ErrNotApplied)
-		require.True(b, gone.InUse())
 		b.releaseAll()
 		b.group.Wait()
 		b.allowed(stays)

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,7 +16,7 @@ import (
 )
 
 var (
-	everyWay   = append([]way{inMemory}, remoteWays...)
+	everyWay   = remoteWays
 	everyWayOn = append(append([]way{}, everyWay...), callerWays...)
 )
 
@@ -159,13 +157,13 @@ func TestOtherOperationsAreNotAnsweredFromTheCache(t *testing.T) {
 // Nothing is stored then. A server is left out, because it has decided before Go evaluates.
 func TestErrorOfTheEvaluatorIsReturnedUnchanged(t *testing.T) {
 	own := []error{errors.New("own"), context.DeadlineExceeded, storage.ErrUnavailable, storage.ErrContended}
-	forEachWay(t, append([]way{inMemory, inTransaction, bySwaps, bySwapsClock, declined}, callerWays[1:]...), engine.Options{}, func(b *fixture) {
+	forEachWay(t, append([]way{inTransaction, bySwaps, bySwapsClock, declined}, callerWays[1:]...), engine.Options{}, func(b *fixture) {
 		for i, err := range own {
 			c := newCall(counter(9), fmt.Sprint("k", i))
 			c.before = func() error { return err }
 			require.Equal(b, err, b.decide(c).err)
 			require.Len(b, c.times, 1)
-			require.Zero(b, b.store.state(c.Keys[0]))
+			require.Zero(b, b.store.state(c.Items[0].Key.Key))
 		}
 		b.allowed(b.decide(newCall(counter(1), "k0")))
 	})
@@ -190,26 +188,9 @@ func TestUnreadableStateFailsItsRequest(t *testing.T) {
 	})
 }
 
-// invalidVerb is an evaluator that returns an invalid change.
-type invalidVerb struct{ *call }
-
-func (invalidVerb) Evaluate(_ time.Time, _ [][]byte, changes []driver.Change) (int, error) {
-	changes[0].Verb = driver.Delete + 1
-	return 1, nil
-}
-
-func TestInvalidChangeIsRefused(t *testing.T) {
-	forEachWay(t, append([]way{inMemory, inTransaction, bySwaps, declined}, callerWays[1:]...), engine.Options{}, func(b *fixture) {
-		c := newCall(counter(9), "k")
-		c.Evaluator = invalidVerb{c}
-		require.ErrorIs(b, b.decide(c).err, storage.ErrSwap)
-	})
-}
-
 func TestInvalidKeysAreRefused(t *testing.T) {
 	forEachWay(t, everyWayOn, engine.Options{}, func(b *fixture) {
 		require.ErrorIs(b, b.decide(newCall(counter(9), "k", "k")).err, storage.ErrDuplicateKey)
-		require.ErrorIs(b, b.decide(newCall(counter(9), strings.Repeat("k", storage.MaxKey+1))).err, storage.ErrKey)
 		require.Empty(b, b.store.trips)
 	})
 }
@@ -248,30 +229,4 @@ func TestRequestWithoutAProgramIsDecidedBySwaps(t *testing.T) {
 		b.allowed(b.decide(c))
 		require.Equal(b, []string{"run k", "swap k"}, b.store.trips)
 	})
-}
-
-// The limiter reuses the memory of its keys after a decision.
-func TestKeysMayChangeAfterADecision(t *testing.T) {
-	for name, ttl := range map[string]time.Duration{"with cache": 0, "without cache": -1} {
-		t.Run(name, func(t *testing.T) {
-			forEachWay(t, append(everyWayOn, keepingKeys), engine.Options{DenialCacheTTL: ttl}, func(b *fixture) {
-				decide := func(key string) *call {
-					text := []byte(key)
-					defer copy(text, "----")
-					return b.decide(newCall(counter(2), unsafe.String(&text[0], len(text))))
-				}
-				for range 2 {
-					for _, key := range []string{"key1", "key2"} {
-						b.allowed(decide(key))
-					}
-				}
-				for range 3 {
-					for _, key := range []string{"key1", "key2"} {
-						b.denied(decide(key))
-					}
-				}
-				b.allowed(decide("key3"))
-			})
-		})
-	}
 }

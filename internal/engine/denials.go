@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/sluice-go/sluice/storage"
 )
 
 // denials is the denial cache. It holds the states that denied requests were evaluated on. It never
@@ -18,11 +20,11 @@ type denials struct {
 	evicted time.Time // the latest sent of the evicted entries that replaced a dropped denial
 }
 
-// denial is the state of one key that a denied request was evaluated on.
+// denial is the record of one key that a denied request was evaluated on.
 type denial struct {
 	key     string
 	dropped bool // the entry replaces a dropped denial, so that denials of earlier round trips are not cached
-	state   []byte
+	record  storage.Record
 	clockReading
 	renewing atomic.Bool
 	renewed  chan struct{} // is closed when the request that renews an expired denial has ended
@@ -41,7 +43,7 @@ type clockReading struct{ at, sent, received time.Time }
 // cached but some have expired, deny returns one of the expired ones.
 func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denied bool, expired *denial) {
 	var earliest, latest time.Time
-	for i, key := range r.Keys {
+	for i, key := range r.keys {
 		d := c.find(key)
 		if d == nil {
 			return false, nil
@@ -49,7 +51,7 @@ func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denie
 		if r.began.Sub(d.sent) >= c.ttl {
 			expired = d
 		}
-		r.states[i] = d.state
+		r.Items[i].Found = d.record
 		from, to := d.at.Add(now.Sub(d.received)), d.at.Add(now.Sub(d.sent))
 		if i == 0 || from.After(earliest) {
 			earliest = from
@@ -110,14 +112,19 @@ func (e *Engine) updateCache(r *Request, clock clockReading) {
 		return
 	}
 	_, denied := r.Evaluator.Denied()
-	for i, key := range r.Keys {
+	for i, key := range r.keys {
 		switch {
 		case denied:
-			e.denials.put(&denial{key: key, state: bytes.Clone(r.states[i]), clockReading: clock, renewed: make(chan struct{})})
+			e.denials.put(&denial{key: key, record: cloneRecord(r.Items[i].Found), clockReading: clock, renewed: make(chan struct{})})
 		case e.denials.find(key) != nil:
 			e.denials.put(&denial{key: key, clockReading: clock, dropped: true})
 		}
 	}
+}
+
+func cloneRecord(r storage.Record) storage.Record {
+	r.State = bytes.Clone(r.State)
+	return r
 }
 
 // drop drops the cached denials of keys. Denials of round trips that began earlier are not cached

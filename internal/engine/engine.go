@@ -2,7 +2,6 @@
 //
 // The interfaces of the store determine where a decision is made:
 //
-//	driver.InPlace     in Go, under a lock of the store
 //	driver.Transactor  in Go, inside a transaction that serves all requests of a batch
 //	driver.Server      on the server, in one round trip that serves all requests of a batch
 //	any other store    in Go: Load, evaluate, CompareAndSwap, and again after a conflict
@@ -41,14 +40,12 @@ type Options struct {
 	OpenAfter       time.Duration    // of the circuit breaker, see [breaker.New]; 0 means one second
 	MaxRoundTrips   int              // the maximum number of round trips in flight; 0 means that of the store, or 2
 	MaxQueue        int              // the maximum number of requests that wait for a round trip; 0 means 65,536
-	KeepsNoKeys     bool             // the store is a driver.InPlace that keeps no key after Update
 }
 
 // Engine decides requests on one store. It is safe for concurrent use. It has no goroutine while no
 // request is in progress.
 type Engine struct {
 	store      storage.Store
-	inPlace    driver.InPlace    // or nil
 	transactor driver.Transactor // or nil
 	server     driver.Server     // or nil
 	placer     driver.Placer     // or nil
@@ -70,7 +67,6 @@ type Stats struct {
 // New returns an engine that uses store.
 func New(store storage.Store, o Options) *Engine {
 	e := &Engine{store: store, options: o, shards: make(map[string]*queue)}
-	e.inPlace, _ = store.(driver.InPlace)
 	e.transactor, _ = store.(driver.Transactor)
 	e.server, _ = store.(driver.Server)
 	e.placer, _ = store.(driver.Placer)
@@ -88,7 +84,7 @@ func New(store storage.Store, o Options) *Engine {
 	if e.onCaller {
 		e.options.OpenAfter = -1 // a probe would call the store from another goroutine
 	}
-	if e.inPlace == nil && e.options.DenialCacheTTL > 0 {
+	if e.options.DenialCacheTTL > 0 {
 		e.denials = &denials{ttl: e.options.DenialCacheTTL, size: e.options.DenialCacheSize, byKey: make(map[string]*denial)}
 	}
 	e.whole = newQueue(e)
@@ -105,19 +101,15 @@ func New(store storage.Store, o Options) *Engine {
 //   - [storage.ErrProgram]: the server decided differently from Go
 //   - the error of the context, or a permanent error of the store
 func (e *Engine) Decide(ctx context.Context, r *Request) (stats Stats, err error) {
-	n := len(r.Keys)
-	r.states, r.changes = slices.Grow(r.states[:0], n)[:n], slices.Grow(r.changes[:0], n)[:n]
+	r.keys = make([]string, len(r.Items))
+	for i := range r.Items {
+		r.keys[i] = r.Items[i].Key.String()
+	}
 	switch {
 	case ctx.Err() != nil:
 		err = storage.NotApplied(ctx.Err())
-	case len(r.Keys) == 0:
+	case len(r.Items) == 0:
 		_, err = r.evaluate(time.Time{})
-	case e.inPlace != nil:
-		if !e.options.KeepsNoKeys {
-			r.cloneKeys()
-		}
-		r.update.Now = e.options.Clock()
-		err = e.inPlace.Update(ctx, r.update.Now, r.Keys, r)
 	default:
 		stats.Cached, err = e.decide(ctx, r)
 	}
@@ -130,7 +122,7 @@ func (e *Engine) Decide(ctx context.Context, r *Request) (stats Stats, err error
 
 // decide decides on a store that needs a round trip.
 func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error) {
-	if err := driver.CheckKeys(r.Keys); err != nil {
+	if err := driver.CheckKeys(r.keys); err != nil {
 		return false, err
 	}
 	r.began = time.Now()
@@ -147,12 +139,11 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 			defer close(renewing)
 		}
 	}
-	r.cloneKeys()
 	q, err := e.queueOf(r)
 	if err != nil {
 		return false, err
 	}
-	if err := q.admit(r.Keys[0]); err != nil {
+	if err := q.admit(r.keys[0]); err != nil {
 		return false, err
 	}
 	r.bySwaps = !e.takesBatches(r)
@@ -161,7 +152,7 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 		err = q.decide(ctx, r)
 	}
 	if e.denials != nil && r.writes() && !r.allows() {
-		e.denials.drop(r.Keys)
+		e.denials.drop(r.keys)
 	}
 	return false, err
 }
@@ -176,7 +167,7 @@ func (e *Engine) takesBatches(r *Request) bool {
 
 // queueOf returns the queue for the server that keeps the keys of a request.
 func (e *Engine) queueOf(r *Request) (*queue, error) {
-	shard, _, err := e.place(r.Keys)
+	shard, _, err := e.place(r.keys)
 	if err != nil || shard == "" {
 		return e.whole, err
 	}

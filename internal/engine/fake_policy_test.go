@@ -81,15 +81,16 @@ func newCall(program *algo.Program, keys ...string) *call {
 
 func newCallOf(op driver.Op, program *algo.Program, keys ...string) *call {
 	c := &call{}
-	c.Keys, c.Evaluator = keys, c
-	for range keys {
+	c.Evaluator = c
+	for _, key := range keys {
+		c.Items = append(c.Items, driver.Item{Key: driver.RuleKey{Key: key}})
 		c.Uses = append(c.Uses, engine.Use{Op: op, Program: program, Cost: 1})
 	}
 	return c
 }
 
 // Evaluate implements engine.Evaluator.
-func (c *call) Evaluate(now time.Time, states [][]byte, changes []driver.Change) (applied int, err error) {
+func (c *call) Evaluate(now time.Time, items []driver.Item) (applied int, err error) {
 	c.times, c.states, c.allowed = append(c.times, now), nil, true
 	if c.before != nil {
 		if err := c.before(); err != nil {
@@ -97,32 +98,35 @@ func (c *call) Evaluate(now time.Time, states [][]byte, changes []driver.Change)
 		}
 	}
 	for i, u := range c.Uses {
-		c.states = append(c.states, string(states[i]))
+		state, change := string(items[i].Found.State), &items[i].Next
+		c.states = append(c.states, state)
 		if u.Op == driver.Peek {
 			continue
 		}
 		if u.Op == driver.Reset {
-			if states[i] != nil {
-				changes[i].Verb = driver.Delete
+			if items[i].Found.Version != 0 {
+				change.Verb = driver.Delete
 			}
 			continue
 		}
-		allowed, next, err := step(u.Program, u.Op, string(states[i]), now, u.Cost)
+		allowed, next, err := step(u.Program, u.Op, state, now, u.Cost)
 		switch {
 		case err != nil && !u.Shadow:
 			return 0, err
 		case err != nil:
 		case allowed:
 			applied++
-			if changes[i] = (driver.Change{Verb: driver.Put, State: []byte(next), TTL: time.Hour}); next == "" {
-				changes[i] = driver.Change{Verb: driver.Delete}
+			if *change = (driver.Change{Verb: driver.Put, State: []byte(next), TTL: time.Hour}); next == "" {
+				*change = driver.Change{Verb: driver.Delete}
 			}
 		case !u.Shadow:
-			c.deny(u.Program, string(states[i]), now)
+			c.deny(u.Program, state, now)
 		}
 	}
 	if !c.allowed {
-		clear(changes)
+		for i := range items {
+			items[i].Next = driver.Change{}
+		}
 		return 0, nil
 	}
 	return applied, nil
@@ -142,7 +146,7 @@ func (c *call) Denied() (time.Duration, bool) {
 	return c.retry, !c.allowed
 }
 
-func (c *call) Confirm(time.Time, [][]byte) error {
+func (c *call) Confirm(time.Time, []driver.Item) error {
 	c.allowed, c.confirmed = true, true
 	return nil
 }

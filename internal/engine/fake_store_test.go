@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 )
 
 // fakeStore is a store in memory. It records its round trips, and can delay them or make them fail. It
-// has no optional interfaces; the types below have them.
+// has no optional interfaces; the types below have them. A key is shown and kept by its last part, which is its name.
 type fakeStore struct {
 	mu      sync.Mutex
 	records map[string]storage.Record
@@ -38,6 +39,18 @@ var (
 	errRefused = fmt.Errorf("%w: connection refused", storage.ErrUnavailable)
 )
 
+func nameOf(key string) string {
+	_, _, name := driver.CutKey(key)
+	return name
+}
+
+func namesOf(keys []string) (names []string) {
+	for _, key := range keys {
+		names = append(names, nameOf(key))
+	}
+	return names
+}
+
 // begin records a round trip and waits until it is released.
 func (f *fakeStore) begin(ctx context.Context, kind string, batches ...[]string) error {
 	if err := ctx.Err(); err != nil {
@@ -45,7 +58,7 @@ func (f *fakeStore) begin(ctx context.Context, kind string, batches ...[]string)
 	}
 	var names []string
 	for _, keys := range batches {
-		names = append(names, strings.Join(keys, " "))
+		names = append(names, strings.Join(namesOf(keys), " "))
 	}
 	f.mu.Lock()
 	f.trips = append(f.trips, kind+" "+strings.Join(names, "|"))
@@ -73,7 +86,7 @@ func (f *fakeStore) begin(ctx context.Context, kind string, batches ...[]string)
 // apply applies one batch of a round trip.
 func (f *fakeStore) apply(keys []string, do func()) error {
 	if f.before != nil {
-		if err := f.before(keys); err != nil {
+		if err := f.before(namesOf(keys)); err != nil {
 			return err
 		}
 	}
@@ -81,7 +94,7 @@ func (f *fakeStore) apply(keys []string, do func()) error {
 	do()
 	f.mu.Unlock()
 	if f.after != nil {
-		return f.after(keys)
+		return f.after(namesOf(keys))
 	}
 	return nil
 }
@@ -92,7 +105,7 @@ func (f *fakeStore) Load(ctx context.Context, keys ...string) (found []storage.R
 	}
 	err = f.apply(keys, func() {
 		for _, key := range keys {
-			found = append(found, f.records[key])
+			found = append(found, f.records[nameOf(key)])
 		}
 	})
 	return found, err
@@ -116,14 +129,14 @@ func (f *fakeStore) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (
 func (f *fakeStore) swap(swaps []storage.Swap) (current []storage.Record, swapped bool) {
 	swapped = true
 	for _, s := range swaps {
-		current = append(current, f.records[s.Key])
-		swapped = swapped && f.records[s.Key].Version == s.Old
+		current = append(current, f.records[nameOf(s.Key)])
+		swapped = swapped && f.records[nameOf(s.Key)].Version == s.Old
 	}
 	if !swapped {
 		return current, false
 	}
 	for _, s := range swaps {
-		f.set(s.Key, s.New)
+		f.set(nameOf(s.Key), s.New)
 	}
 	return nil, true
 }
@@ -168,7 +181,9 @@ func (f transactor) MaxRoundTrips() int { return 1 }
 func (f transactor) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 	var keys []string
 	for _, u := range updates {
-		keys = append(keys, u.Keys...)
+		for i := range u.Items {
+			keys = append(keys, u.Items[i].Key.String())
+		}
 	}
 	if err := f.begin(ctx, "transact", keys); err != nil {
 		return err
@@ -179,49 +194,36 @@ func (f transactor) Transact(ctx context.Context, clock func() time.Time, update
 	return f.apply(keys, func() {
 		now := clock()
 		for _, u := range updates {
-			u.Now, u.Err = now, f.update(now, u)
+			f.update(now, u)
 		}
 	})
 }
 
-func (f transactor) update(now time.Time, u *driver.Update) error {
-	u.Now = now
-	found, next := make([][]byte, len(u.Keys)), make([]driver.Change, len(u.Keys))
-	for i, key := range u.Keys {
-		if r := f.records[key]; r.Version != 0 {
-			found[i] = append([]byte{}, r.State...)
-		}
+func (f transactor) update(now time.Time, u *driver.Update) {
+	var found [][]byte
+	for i := range u.Items {
+		item := &u.Items[i]
+		item.Found, item.Next = f.records[item.Key.Key], driver.Change{}
+		item.Found.State = bytes.Clone(item.Found.State)
+		found = append(found, item.Found.State)
 	}
-	err := u.Decider.Decide(found, next)
+	ok := u.Decide(now)
 	for _, state := range found { // the memory of found may be used for something else now
 		for i := range state {
 			state[i] = '?'
 		}
 	}
-	if err != nil {
-		return err
+	if !ok {
+		return
 	}
-	if err := driver.CheckChanges(u.Keys, next); err != nil {
-		return err
-	}
-	for i, change := range next {
-		switch change.Verb {
+	for i := range u.Items {
+		switch item := &u.Items[i]; item.Next.Verb {
 		case driver.Put:
-			f.set(u.Keys[i], storage.Record{Version: storage.NewVersion(), State: append([]byte{}, change.State...)})
+			f.set(item.Key.Key, storage.Record{Version: storage.NewVersion(), State: bytes.Clone(item.Next.State)})
 		case driver.Delete:
-			delete(f.records, u.Keys[i])
+			delete(f.records, item.Key.Key)
 		}
 	}
-	return nil
-}
-
-// inPlace also implements driver.InPlace.
-type inPlace struct{ transactor }
-
-func (f inPlace) Update(_ context.Context, now time.Time, keys []string, d driver.Decider) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.update(now, &driver.Update{Keys: keys, Decider: d})
 }
 
 // server also implements driver.Server. It runs the programs of fake_policy_test.go.
@@ -258,7 +260,7 @@ func (f server) run(b *driver.Batch) {
 	}
 	states := maps.Clone(map[int]string{})
 	for i, key := range b.Keys {
-		r := f.records[key]
+		r := f.records[nameOf(key)]
 		b.Found = append(b.Found, r)
 		states[i] = string(r.State)
 	}
@@ -267,8 +269,8 @@ func (f server) run(b *driver.Batch) {
 	}
 	for i, key := range b.Keys {
 		if states[i] != string(b.Found[i].State) {
-			if f.set(key, storage.Record{Version: b.Version, State: []byte(states[i])}); states[i] == "" {
-				delete(f.records, key)
+			if f.set(nameOf(key), storage.Record{Version: b.Version, State: []byte(states[i])}); states[i] == "" {
+				delete(f.records, nameOf(key))
 			}
 		}
 	}
@@ -333,10 +335,11 @@ type sharded struct{ server }
 var errTwoServers = storage.NotApplied(errors.New("keys of two servers"))
 
 func (sharded) Place(keys ...string) (shard, slot string, err error) {
-	for _, key := range keys {
-		if key[0] != keys[0][0] {
+	names := namesOf(keys)
+	for _, name := range names {
+		if name[0] != names[0][0] {
 			return "", "", errTwoServers
 		}
 	}
-	return keys[0][:1], keys[0][:2], nil
+	return names[0][:1], names[0][:2], nil
 }

@@ -11,8 +11,6 @@ import (
 
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
-	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // way is a way to decide, with a store that uses it.
@@ -29,8 +27,6 @@ var (
 	bySwaps       = way{"by swaps", func(f *fakeStore) storage.Store { return f }, false, true}
 	bySwapsClock  = way{"by swaps and the server's clock", func(f *fakeStore) storage.Store { return withClock{server{fakeStore: f}} }, false, true}
 	declined      = way{"declined by the server", func(f *fakeStore) storage.Store { return server{fakeStore: f, declines: 1} }, true, true}
-	inMemory      = way{"in place", func(*fakeStore) storage.Store { return new(memory.Store) }, false, false}
-	keepingKeys   = way{"in place, by a store that keeps the keys", func(f *fakeStore) storage.Store { return inPlace{transactor{f}} }, false, false}
 
 	remoteWays = []way{onServer, inTransaction, bySwaps, bySwapsClock, declined}
 	batchWays  = []way{onServer, inTransaction}
@@ -74,9 +70,6 @@ func forEachWay(t *testing.T, ways []way, o engine.Options, test func(b *fixture
 			synctest.Test(t, func(t *testing.T) {
 				b := &fixture{T: t, way: w, store: newFakeStore()}
 				store := w.open(b.store)
-				if _, ok := store.(driver.InPlace); ok && o.Clock == nil {
-					o.Clock = time.Now
-				}
 				b.engine = engine.New(store, o)
 				defer b.end()
 				test(b)

@@ -171,7 +171,7 @@ func (q *queue) take() *batch {
 	for keys := 0; q.waiting.Len() > 0 && keys < batchKeys; {
 		r := q.waiting.Remove(q.waiting.Front()).(*Request)
 		r.state = pausing
-		keys += len(r.Keys)
+		keys += len(r.keys)
 		b.requests = append(b.requests, r)
 	}
 	return b

@@ -77,9 +77,9 @@ func (b *ledger) add(c *call) {
 	for i, u := range c.Uses {
 		switch {
 		case c.panicked != nil || errors.Is(c.err, storage.ErrOutcomeUnknown):
-			b.maybe[c.Keys[i]] += int(u.Cost)
+			b.maybe[c.Items[i].Key.Key] += int(u.Cost)
 		case c.err == nil && c.allowed && u.Op != driver.Peek:
-			b.paid[c.Keys[i]] += int(u.Cost)
+			b.paid[c.Items[i].Key.Key] += int(u.Cost)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -17,8 +16,8 @@ import (
 
 // Request is one decision on the states of some keys. It is for one call of [Engine.Decide].
 type Request struct {
-	Keys      []string // different from each other; Decide clones those that the store can keep
-	Uses      []Use    // one for each key
+	Items     []driver.Item // their keys are different from each other
+	Uses      []Use         // one for each item
 	Evaluator Evaluator
 	FailFast  bool // do not retry until the deadline if no connection can be made
 
@@ -43,9 +42,10 @@ type Request struct {
 	slotBatch *slotBatch     // the batch whose reply was lost: it must be sent again as it was
 	swaps     []storage.Swap // the swaps whose reply was lost
 
-	update  driver.Update
-	states  [][]byte
-	changes []driver.Change
+	keys      []string // the text of the keys of Items
+	update    driver.Update
+	now       time.Time // of the decision in a transaction
+	evaluated error     // of the decision in a transaction
 }
 
 // Use is the operation of a request on one key.
@@ -59,14 +59,12 @@ type Use struct {
 // Evaluator decides a request on states. Only one goroutine at a time calls it, which need not be the
 // caller's. A panic of it is raised in Decide.
 type Evaluator interface {
-	// Evaluate decides at now. states[i] is the state of the i-th key. It is nil if and only if the
-	// key is absent. Evaluate must not modify or keep it. changes has a zero Change for each key, and
-	// Evaluate sets the changes that it wants. Evaluate may be called again with other states and
+	// Evaluate decides at now, like Decide of a driver.Update. It may be called again with other records and
 	// another time. Only the last call counts.
 	//
 	// applied is how many steps were applied; see driver.Request. After an error nothing is stored,
 	// and Decide returns the error unchanged.
-	Evaluate(now time.Time, states [][]byte, changes []driver.Change) (applied int, err error)
+	Evaluate(now time.Time, items []driver.Item) (applied int, err error)
 
 	// Denied reports whether the last Evaluate denied, and for how long after its time the same
 	// request would be denied with the same states. Only requests that give units back can shorten
@@ -74,8 +72,8 @@ type Evaluator interface {
 	Denied() (retryAfter time.Duration, denied bool)
 
 	// Confirm is called instead of Evaluate if the engine only knows that the request was allowed
-	// and stored, and the states after it.
-	Confirm(now time.Time, states [][]byte) error
+	// and stored, and the records after it.
+	Confirm(now time.Time, items []driver.Item) error
 }
 
 // state is the progress of a request.
@@ -88,26 +86,6 @@ const (
 	done                   // its outcome is known
 	abandoned              // the call has returned, because its context ended or its timeout passed
 )
-
-// Reset clears the request and keeps its memory. The request must not be in use: see InUse.
-func (r *Request) Reset() {
-	clear(r.Keys)
-	clear(r.Uses)
-	clear(r.states)
-	clear(r.changes)
-	*r = Request{Keys: r.Keys[:0], Uses: r.Uses[:0], Evaluator: r.Evaluator, states: r.states[:0], changes: r.changes[:0]}
-}
-
-// cloneKeys replaces the keys by copies, which the store can keep.
-func (r *Request) cloneKeys() {
-	for i, key := range r.Keys {
-		r.Keys[i] = strings.Clone(key)
-	}
-}
-
-// InUse reports whether the engine may use the request after Decide has returned. That is so if the
-// call was abandoned during a round trip.
-func (r *Request) InUse() bool { return r.state == abandoned }
 
 // givesBack reports whether a use of the request gives units back. Such a request must not be
 // repeated if the reply to its first attempt was lost.
@@ -214,22 +192,25 @@ func unknown(cause error) error {
 	return fmt.Errorf("%w: the last attempt: %v", storage.ErrOutcomeUnknown, cause)
 }
 
-// evaluate calls the evaluator on r.states, and keeps its error or panic. With an error there are
+// evaluate calls the evaluator on Found of the items, and keeps its error or panic. With an error there are
 // no changes.
 func (r *Request) evaluate(now time.Time) (applied int, err error) {
 	defer r.recover(&err)
 	r.attempts.Add(1)
-	clear(r.changes)
-	if applied, err = r.Evaluator.Evaluate(now, r.states, r.changes); err == nil {
-		err = driver.CheckChanges(r.Keys, r.changes)
+	r.clearNext()
+	return r.Evaluator.Evaluate(now, r.Items)
+}
+
+func (r *Request) clearNext() {
+	for i := range r.Items {
+		r.Items[i].Next = driver.Change{}
 	}
-	return applied, err
 }
 
 // confirm calls the evaluator as evaluate does.
 func (r *Request) confirm(now time.Time) (err error) {
 	defer r.recover(&err)
-	return r.Evaluator.Confirm(now, r.states)
+	return r.Evaluator.Confirm(now, r.Items)
 }
 
 // recover keeps a panic for Decide, and drops the changes of an evaluation that has failed. It must
@@ -239,18 +220,10 @@ func (r *Request) recover(err *error) {
 		r.panicked, *err = p, errPanicked
 	}
 	if *err != nil {
-		clear(r.changes)
+		r.clearNext()
 	}
 }
 
 // errPanicked is the error of a request whose evaluator has panicked, until the panic is raised
 // again.
 var errPanicked = errors.New("engine: an evaluator panicked")
-
-// Decide implements [driver.Decider].
-func (r *Request) Decide(found [][]byte, next []driver.Change) error {
-	copy(r.states, found)
-	_, err := r.evaluate(r.update.Now)
-	copy(next, r.changes)
-	return err
-}

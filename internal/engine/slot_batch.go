@@ -22,8 +22,8 @@ type slotBatch struct {
 	users    map[string]int // if a reply was lost: how many requests of that round trip used each key
 
 	uses   []driver.Use
-	latest []int // for each key the last driver.Request that uses only this key; -1 if there is none
-	states [][]byte
+	latest []int            // for each key the last driver.Request that uses only this key; -1 if there is none
+	found  []storage.Record // after the requests that are evaluated already
 }
 
 func (s *slotBatch) isLost() bool { return s.users != nil }
@@ -71,7 +71,7 @@ func (s *slotBatch) fail(err error) {
 		s.users = make(map[string]int)
 		for _, r := range s.requests {
 			r.slotBatch = s
-			for _, key := range r.Keys {
+			for _, key := range r.keys {
 				s.users[key]++
 			}
 		}
@@ -87,7 +87,7 @@ func (b *batch) partition() (slots []*slotBatch) {
 	for _, r := range b.requests {
 		s := r.slotBatch
 		if s == nil {
-			_, slot, err := b.queue.engine.place(r.Keys)
+			_, slot, err := b.queue.engine.place(r.keys)
 			if err != nil {
 				r.finish(err)
 				continue
@@ -137,7 +137,7 @@ func (s *slotBatch) build(e *Engine) {
 // the versions of the records.
 func (s *slotBatch) addUses(r *Request, places map[string]int) []driver.Use {
 	b, start, onlyVersion := &s.batch, len(s.uses), s.isLost() && r.givesBack()
-	for i, key := range r.Keys {
+	for i, key := range r.keys {
 		at, known := places[key]
 		if !known {
 			at = len(b.Keys)
@@ -175,10 +175,7 @@ func sameProgram(a, b *algo.Program) bool {
 // compares the outcomes with the server's. Requests that it does not settle must be decided again.
 func (s *slotBatch) replay(e *Engine, clock clockReading) {
 	b := &s.batch
-	s.states = s.states[:0]
-	for i := range b.Found {
-		s.states = append(s.states, stateOf(&b.Found[i]))
-	}
+	s.found = append(s.found[:0], b.Found...)
 	for _, r := range s.requests {
 		r.slotBatch = nil
 	}
@@ -232,7 +229,7 @@ func (s *slotBatch) keyErr(request *driver.Request) error {
 	return nil
 }
 
-// evaluate evaluates the members of a request of the batch, and updates s.states. It returns an
+// evaluate evaluates the members of a request of the batch, and updates s.found. It returns an
 // error if the server has decided otherwise.
 func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Request, clock clockReading) error {
 	total, panicked := 0, false
@@ -245,11 +242,11 @@ func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Requ
 		total += applied
 		panicked = panicked || r.panicked != nil
 		for i, u := range request.Uses {
-			switch change := &r.changes[i]; change.Verb {
+			switch change := &r.Items[i].Next; change.Verb {
 			case driver.Put:
-				s.states[u.Key] = change.State
+				s.found[u.Key] = storage.Record{Version: s.batch.Version, State: change.State}
 			case driver.Delete:
-				s.states[u.Key] = nil
+				s.found[u.Key] = storage.Record{}
 			}
 		}
 	}
@@ -273,10 +270,10 @@ func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Requ
 	return nil
 }
 
-// find sets the states that a request is evaluated on.
+// find sets the records that a request is evaluated on.
 func (s *slotBatch) find(request *driver.Request, r *Request) {
 	for i, u := range request.Uses {
-		r.states[i] = s.states[u.Key]
+		r.Items[i].Found = s.found[u.Key]
 	}
 }
 

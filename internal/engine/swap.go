@@ -41,14 +41,14 @@ func (b *batch) swap(ctx context.Context, r *Request) {
 // prepareSwaps decides a request on the stored records. It reports whether there is a change to store.
 func (b *batch) prepareSwaps(ctx context.Context, r *Request) bool {
 	began := time.Now()
-	records, now, err := b.load(ctx, r.Keys)
+	records, now, err := b.load(ctx, r.keys)
 	received := time.Now()
 	if b.queue.record(began, err); err != nil {
 		r.fail(storage.NotApplied(err))
 		return false
 	}
 	for i := range records {
-		r.states[i] = stateOf(&records[i])
+		r.Items[i].Found = records[i]
 	}
 	if _, err = r.evaluate(now); err != nil {
 		r.finish(err)
@@ -103,19 +103,12 @@ func (e *Engine) peek(ctx context.Context, keys []string) ([]storage.Record, tim
 	return b.Found, b.At, errors.Join(b.KeyErr...)
 }
 
-// stateOf returns the state of a record, nil if and only if the record is absent.
-func stateOf(record *storage.Record) []byte {
-	if record.Version != 0 && record.State == nil {
-		return []byte{}
-	}
-	return record.State
-}
-
 // addSwaps adds the swaps for what the request changes.
 func (r *Request) addSwaps(records []storage.Record, now time.Time) {
 	version := storage.NewVersion()
-	for i, change := range r.changes {
-		swap := storage.Swap{Key: r.Keys[i], Old: records[i].Version}
+	for i := range r.Items {
+		change := &r.Items[i].Next
+		swap := storage.Swap{Key: r.keys[i], Old: records[i].Version}
 		switch change.Verb {
 		case driver.Keep:
 			continue

@@ -39,7 +39,6 @@ import (
 
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // longTimeout is longer than any call or step of a test takes.
@@ -219,23 +218,11 @@ func (f *fleet) stored(rule int, key string) string {
 }
 
 func (f *fleet) load(name string) (state string, err error) {
-	if s, ok := f.store.(driver.InPlace); ok {
-		err = s.Update(context.Background(), at(-100_000), []string{name}, reader{&state}) // no state had expired by then, by any clock
-		return state, err
-	}
 	records, err := f.store.Load(context.Background(), name)
 	if err != nil {
 		return "", err
 	}
 	return string(records[0].State), nil
-}
-
-// reader is a driver.Decider that only reads the state of a key.
-type reader struct{ state *string }
-
-func (r reader) Decide(found [][]byte, _ []driver.Change) error {
-	*r.state = string(found[0])
-	return nil
 }
 
 // requireValidEventually verifies a run with cancelled calls. Their requests may be stored after their

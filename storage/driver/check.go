@@ -37,21 +37,6 @@ func begin(ctx context.Context, keys []string) error {
 	return CheckKeys(keys)
 }
 
-// CheckChanges returns [storage.ErrSwap] if a change is invalid. changes[i] belongs to keys[i].
-// Every [InPlace] store and every [Transactor] calls it with the changes that a Decider made.
-func CheckChanges(keys []string, changes []Change) error {
-	for i := range changes {
-		c := &changes[i]
-		if c.Verb > Delete {
-			return invalid(keys[i], "the change has the unknown verb %d", c.Verb)
-		}
-		if err := checkWrite(keys[i], c.TTL, c.Priority); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func checkWrite(key string, ttl time.Duration, p storage.Priority) error {
 	switch {
 	case ttl < 0:

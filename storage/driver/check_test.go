@@ -42,15 +42,12 @@ func ExampleCheckKeys() {
 	err := driver.CheckLoad([]string{long})
 	fmt.Println("Load:", errors.Is(err, storage.ErrKey))
 	err = driver.CheckKeys([]string{"alice", "alice"})
-	fmt.Println("Update:", errors.Is(err, storage.ErrDuplicateKey))
-	err = driver.CheckChanges([]string{"alice"}, []driver.Change{{Verb: driver.Put, TTL: -1}})
-	fmt.Println("a change by the Decider:", errors.Is(err, storage.ErrSwap))
+	fmt.Println("CompareAndSwap:", errors.Is(err, storage.ErrDuplicateKey))
 	err = driver.BeginBatch(context.Background(), &driver.Batch{Keys: []string{"alice"}})
 	fmt.Println("Run:", err)
 	// Output:
 	// Load: true
-	// Update: true
-	// a change by the Decider: true
+	// CompareAndSwap: true
 	// Run: <nil>
 }
 

@@ -7,35 +7,21 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// InPlace is a store in the memory of this process. A decision under its lock costs less than swaps.
-type InPlace interface {
-	storage.Store
-
-	// Update locks the records of keys, calls d, and stores all changes that d made. now is the
-	// time of the update, whatever the clocks read: a record whose TTL has ended at now is absent,
-	// and the TTL of a change starts at now. Every record that Update writes gets a new version, so
-	// updates and swaps can be mixed.
-	//
-	// If Update returns an error, it has changed nothing. It returns an error of d unchanged,
-	// [storage.ErrDuplicateKey] if a key occurs twice, and [storage.ErrSwap] for an invalid change;
-	// see [CheckChanges].
-	Update(ctx context.Context, now time.Time, keys []string, d Decider) error
-}
-
-// Transactor is a store that decides inside a transaction. The transaction excludes all other
-// writers.
+// Transactor is a store that calls a function under its own lock or in its own transaction, which excludes all
+// other writers.
 type Transactor interface {
 	storage.Store
 
 	// Transact runs updates one after the other in one transaction and stores their changes. Each
-	// update reads the changes of the updates before it. Transact sets Now and Err of every update.
-	// An update that fails changes nothing, and the other updates continue.
+	// update reads the changes of the updates before it. An update whose Decide returns false changes
+	// nothing, and the other updates continue.
 	//
 	// clock returns the time of the decisions. Transact calls it once, after the transaction has
 	// begun. If clock is nil, Transact uses the store's own clock.
 	//
 	// Records expire by the store's own clock in any case: one TTL after they were written or one TTL
-	// after the time of the decision, whichever is later.
+	// after the time of the decision, whichever is later. Each record that Transact writes gets a new version, so
+	// transactions and swaps can be mixed.
 	//
 	// An error of Transact itself applies to all updates. The transaction may have been stored,
 	// unless the error wraps ErrNotApplied.
@@ -44,28 +30,31 @@ type Transactor interface {
 
 // Update is one decision in a [Transactor].
 type Update struct {
-	Keys    []string // without duplicates
-	Decider Decider
-	Now     time.Time // set by Transact before it calls Decider
-	Err     error     // set by Transact: the error of Decider unchanged, or why the update is invalid
-}
+	Items []Item // one for each key; no key occurs twice
 
-// Decider makes the decision of an [InPlace] store or a [Transactor].
-type Decider interface {
-	// Decide reads states from found and writes changes to next. It runs once, under the store's
-	// lock or in its transaction, so it must be fast and must not call the store.
+	// Decide makes the decision. now is its time. Decide reads Found of each item, and sets Next of those that it changes.
+	// It returns whether to store Next. Decide runs once, under the store's lock or in its transaction, so it must be fast
+	// and must not call the store.
 	//
-	// found[i] is the state of keys[i]. It is nil if and only if the key is absent. Decide must not
-	// modify found, and must not read it after it has returned. next has the same length, and all
-	// its elements are zero. Decide sets only the elements of the keys that it changes. The store
-	// copies new states when Decide returns. A new state must not use the memory of found.
-	//
-	// If Decide panics, the panic reaches the caller of the store. Nothing is changed, and the
+	// If Decide panics, the panic reaches the caller of the store. The update changes nothing, and the
 	// store stays usable.
-	Decide(found [][]byte, next []Change) error
+	Decide func(now time.Time) (ok bool)
 }
 
-// Change is the change of one key in an update. The zero Change keeps the record and its TTL.
+// Item is a key of an [Update], with its record before and after the decision.
+type Item struct {
+	Key RuleKey
+	// Found is the record of the key, and zero if that is absent. The store sets it before it calls Decide. Decide must
+	// not modify it, and must not read it after it has returned.
+	Found storage.Record
+	// Next is what Decide does to the record. The store makes it zero before it calls Decide, except that State can be an
+	// empty slice of the store's memory. Decide may append a new state to it, or replace it. The store copies the
+	// new state when Decide returns. A new state must not use the memory of Found. No TTL may be negative, and
+	// every Verb and Priority must be known.
+	Next Change
+}
+
+// Change is the change of one key in an update. The Verb Keep keeps the record and its TTL.
 type Change struct {
 	Verb Verb
 

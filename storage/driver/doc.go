@@ -15,10 +15,9 @@
 // Step, Refund and Charge. A program ([algo.Program]) is these methods in Lua or SQL.
 //
 // A limiter finds the optional interfaces of a store by type assertion and uses the fastest one.
-// Three interfaces make decisions:
+// Two interfaces make decisions:
 //
-//	InPlace     decides in Go, under a lock of the store in this process
-//	Transactor  decides in Go, inside a transaction that excludes other writers
+//	Transactor  decides in Go, under a lock or in a transaction that excludes other writers
 //	Server      decides on the database server, many requests in one round trip
 //
 // Two interfaces describe a store:

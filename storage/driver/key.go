@@ -21,6 +21,46 @@ const (
 // encoding of all parts between the group and the last part.
 const maxRule = storage.MaxKey - 1 - (2 + maxGroup) - sha256.Size
 
+// NoGroup is how a plain key without a group begins.
+const NoGroup = "k\x00"
+
+// RuleKey is the key of a record of a limiter, in parts.
+type RuleKey struct {
+	Group string // what Options.Group of the limiter returns
+	Rule  string // the namespace and the name of the rule, from [EncodeRule]
+	Key   string // what Rule.Key returns: the user's key
+}
+
+// EncodeRule returns the encoding of the namespace of a limiter and the name of a rule.
+func EncodeRule(namespace, name string) string {
+	return string(appendPart(appendPart(nil, namespace), name))
+}
+
+// String returns the key as text, as AppendKey appends it.
+func (k *RuleKey) String() string { return string(k.Append(make([]byte, 0, 64))) }
+
+// Append appends the key as text to dst, as AppendKey does.
+func (k *RuleKey) Append(dst []byte) []byte {
+	start := len(dst)
+	dst = appendPart(append(dst, keyPlain), k.Group)
+	rule := len(dst)
+	dst = append(dst, k.Rule...)
+	last := len(dst)
+	return shorten(appendPart(dst, k.Key), start, rule, last, k.Group)
+}
+
+// IsPlain reports whether the text has all parts, because it is not too long.
+func (k *RuleKey) IsPlain() bool {
+	if len(k.Group) == 0 && len(k.Rule)+len(k.Key) < storage.MaxKey-8 {
+		return true // whatever the size of the lengths
+	}
+	length := 1 + sizeOfLength(k.Group) + len(k.Group) + len(k.Rule) + sizeOfLength(k.Key) + len(k.Key)
+	return length <= storage.MaxKey && len(k.Group) <= maxGroup
+}
+
+// sizeOfLength returns the size of the encoded length of a part.
+func sizeOfLength(part string) int { return max(1, (bits.Len(uint(len(part)))+6)/7) }
+
 // AppendKey appends the key of a record to dst. The key consists of a group and of parts. A limiter's
 // parts are the namespace, the name of the rule and the user's key. The group and the parts may be
 // empty and contain any bytes. The key contains the length of each part, so different groups or parts
@@ -42,6 +82,11 @@ func AppendKey(dst []byte, group string, parts ...string) []byte {
 		last = len(dst)
 		dst = appendPart(dst, part)
 	}
+	return shorten(dst, start, rule, last, group)
+}
+
+// shorten replaces the key from start on by a shorter one if it is too long. Its rule is the text from rule to last.
+func shorten(dst []byte, start, rule, last int, group string) []byte {
 	if len(dst)-start <= storage.MaxKey && len(group) <= maxGroup {
 		return dst
 	}

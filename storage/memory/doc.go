@@ -46,9 +46,9 @@
 //
 // # Time
 //
-// A limiter without a Clock of its own takes its time from the method Now of its store. Update compares
-// the expiry of a record with the time of the decision, so limits are exact with a fake clock too. An
-// expired record is absent at once. Its memory is used for new records of the rule, and Purge can
+// Records expire by the clock of the store. A limiter without a Clock of its own takes its time from that clock too. If a
+// limiter has a Clock, a record also exists until its TTL has passed by that clock. So limits are exact with a fake
+// clock too. An expired record is absent at once. Its memory is used for new records of the rule, and Purge can
 // free it. For the store, all times before 1970 are equal, and so are all times after 2262.
 //
 // If Store.Clock is nil, Now returns the time of the wall clock at its first call, plus the time that

@@ -31,31 +31,29 @@ func ExampleStore_Load() {
 	// [{0 []} {0 []}] <nil>
 }
 
-// hits counts in one byte.
-type hits struct{}
-
-func (hits) Decide(found [][]byte, next []driver.Change) error {
-	n := byte(0)
-	if found[0] != nil {
-		n = found[0][0]
-	}
-	next[0] = driver.Change{Verb: driver.Put, State: []byte{n + 1}, TTL: time.Minute}
-	return nil
-}
-
-// The time comes with the call: this minute takes no time.
-func ExampleStore_Update() {
+func ExampleStore_Transact() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	ctx, store := context.Background(), &memory.Store{Clock: func() time.Time { return now }}
-	for range 3 {
-		_ = store.Update(ctx, now, []string{"alice"}, hits{})
+	key := driver.RuleKey{Rule: driver.EncodeRule("", "visits"), Key: "alice"}
+
+	count := &driver.Update{Items: []driver.Item{{Key: key}}} // counts in one byte
+	count.Decide = func(time.Time) bool {
+		alice, n := &count.Items[0], byte(0)
+		if alice.Found.Version != 0 {
+			n = alice.Found.State[0]
+		}
+		alice.Next = driver.Change{Verb: driver.Put, State: []byte{n + 1}, TTL: time.Minute}
+		return true
 	}
-	records, _ := store.Load(ctx, "alice")
+	for range 3 {
+		_ = store.Transact(ctx, nil, count)
+	}
+	records, _ := store.Load(ctx, key.String())
 	fmt.Println(records[0].State)
 
 	now = now.Add(time.Minute)
-	_ = store.Update(ctx, now, []string{"alice"}, hits{})
-	records, _ = store.Load(ctx, "alice")
+	_ = store.Transact(ctx, nil, count)
+	records, _ = store.Load(ctx, key.String())
 	fmt.Println(records[0].State)
 	// Output:
 	// [3]

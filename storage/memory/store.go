@@ -2,48 +2,161 @@ package memory
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/memstore"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // DefaultMaxKeys is the maximum number of records of one rule if MaxKeys is 0: 1<<20. That many
 // records take about 70 MB.
-const DefaultMaxKeys = memstore.DefaultMaxKeys
+const DefaultMaxKeys = 1 << 20
 
 // Store keeps records in memory. The zero Store is ready for use. Any number of goroutines may
-// use it concurrently. It must not be copied, and its fields must not change after the first use.
-// It needs no Close. Its fields are
-//
-//	MaxKeys int               the maximum number of records of one rule; 0 or less means DefaultMaxKeys; math.MaxInt means no maximum
-//	Clock   func() time.Time  the clock of Load, CompareAndSwap and Purge; nil means the monotonic clock, see Now
-//
-// Two keys have the same rule if driver.CutKey returns the same rule for both. During concurrent writes
-// a rule can exceed MaxKeys for a moment, at most by the number of records that these writes add.
-type Store memstore.Store
+// use it concurrently. It must not be copied. It needs no Close.
+type Store struct {
+	// MaxKeys is the maximum number of records of one rule. 0 or less means DefaultMaxKeys, and
+	// math.MaxInt means no maximum. Two keys have the same rule if driver.CutKey returns the same rule for
+	// both. During concurrent writes a rule can exceed MaxKeys for a moment, at most by the number of records
+	// that these writes add. MaxKeys must not change after the first use.
+	MaxKeys int
+	// Clock is the clock of the store. Nil means the monotonic clock; see Now. Clock must not change after
+	// the first use.
+	Clock func() time.Time
+
+	clockStart atomic.Pointer[clockStart]            // see Now
+	partitions atomic.Pointer[map[string]*partition] // by rule; a new rule replaces the map
+	creating   sync.Mutex                            // is held while the map is replaced
+}
 
 var (
-	_ driver.InPlace = (*Store)(nil)
-	_ storage.Purger = (*Store)(nil)
+	_ driver.Transactor = (*Store)(nil)
+	_ storage.Purger    = (*Store)(nil)
 )
-
-func (s *Store) table() *memstore.Store { return (*memstore.Store)(s) }
 
 // Load returns the records at the time of Clock; see [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
-	return s.table().Load(ctx, keys...)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := driver.CheckLoad(keys); err != nil {
+		return nil, err
+	}
+	at, records := s.instant(), make([]storage.Record, len(keys))
+	for i, key := range keys {
+		_, rule, _ := driver.CutKey(key)
+		if s.findPartition(rule) == nil {
+			continue // nameOf would create the partition
+		}
+		n := s.nameOf(key)
+		sh := n.shard()
+		sh.mu.Lock()
+		records[i] = sh.table.copyOf(n.hash, at)
+		sh.mu.Unlock()
+	}
+	return records, nil
 }
 
 // CompareAndSwap applies swaps at the time of Clock; see [storage.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
-	return s.table().CompareAndSwap(ctx, swaps...)
+	keys, err := driver.BeginSwap(ctx, swaps)
+	if err != nil {
+		return nil, false, err
+	}
+	names, at := make([]name, len(keys)), s.instant()
+	for i, key := range keys {
+		names[i] = s.nameOf(key)
+	}
+	defer finish(lockShards(nil, names), names, at)
+	swapped = true
+	for i, n := range names {
+		current = append(current, n.shard().table.copyOf(n.hash, at))
+		swapped = swapped && current[i].Version == swaps[i].Old
+	}
+	if !swapped {
+		return current, false, nil
+	}
+	for i, n := range names {
+		t, swap := &n.shard().table, &swaps[i]
+		if swap.New.Version == 0 {
+			t.remove(n.hash)
+			continue
+		}
+		t.put(n.hash, swap.New.State, properties{swap.New.Version, expiry(at, swap.Lifetime(time.Unix(0, at))), swap.Priority})
+	}
+	return nil, true, nil
 }
 
-// Update decides in place; see [driver.InPlace].
-func (s *Store) Update(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
-	return s.table().Update(ctx, now, keys, d)
+// fewKeys is the number of keys of a transaction up to which it does not allocate.
+const fewKeys = 8
+
+// Transact decides updates under the locks of their records; see [driver.Transactor].
+func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
+	if err := ctx.Err(); err != nil {
+		return storage.NotApplied(err)
+	}
+	var someNames [fewKeys]name
+	names := someNames[:0]
+	for _, u := range updates {
+		for i := range u.Items {
+			names = append(names, s.nameOfRuleKey(&u.Items[i].Key))
+		}
+	}
+	var someShards [fewKeys]*shard
+	locked := lockShards(someShards[:0], names)
+	own := s.instant()
+	defer finish(locked, names, own)
+	now, latest := time.Unix(0, own), own
+	if clock != nil {
+		now = clock()
+		latest = max(own, instantOf(now))
+	}
+	for _, u := range updates {
+		decide(u, now, own, latest, names[:len(u.Items)])
+		names = names[len(u.Items):]
+	}
+	return nil
+}
+
+// finish ends a transaction on names.
+func finish(locked []*shard, names []name, at int64) {
+	unlockShards(locked)
+	evict(names, at)
+}
+
+// decide runs an update on the records of names, whose shards are locked. own is the time by the store's clock, and latest
+// is the later one of now and own.
+func decide(u *driver.Update, now time.Time, own, latest int64, names []name) {
+	var someNumbers [fewKeys]uint32 // of the entries; 0 if there is none
+	numbers := someNumbers[:]
+	if len(names) > fewKeys {
+		numbers = make([]uint32, len(names))
+	}
+	for i := range names {
+		sh, item := names[i].shard(), &u.Items[i]
+		number, e := sh.table.find(names[i].hash)
+		numbers[i] = number
+		item.Found.Version, item.Found.State = 0, sh.table.state(e, own)
+		if item.Found.State != nil {
+			item.Found.Version = e.version
+		}
+		item.Next.Verb, item.Next.State = driver.Keep, sh.buffer(i)
+	}
+	if !u.Decide(now) {
+		return
+	}
+	for i := range names {
+		n, c := &names[i], &u.Items[i].Next
+		switch sh := n.shard(); c.Verb {
+		case driver.Put:
+			sh.table.putAt(n.hash, numbers[i], c.State, properties{sh.table.nextVersion(), expiry(latest, c.TTL), c.Priority})
+			sh.grow(i, len(c.State))
+		case driver.Delete:
+			sh.table.remove(n.hash)
+		}
+	}
 }
 
 // Purge removes up to max records that have expired at the time of Clock; see [storage.Purger]. A
@@ -51,24 +164,36 @@ func (s *Store) Update(ctx context.Context, now time.Time, keys []string, d driv
 // If you call Purge, decisions spend less time on evicting. If a rule has no records any more,
 // Purge also frees the memory that the rule's records used.
 func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
-	return s.table().Purge(ctx, max)
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.sweep(s.instant(), max), nil
 }
 
-// Now returns the time of Clock. If Clock is nil, Now returns the time of the wall clock at its first
-// call, plus the time that has passed since then by the monotonic clock.
-//
-// So Now ignores later changes of the wall clock. On most systems the monotonic clock does not count
-// the time while the machine sleeps. Reading it costs half as much as time.Now. Set Clock to time.Now
-// if a limit has windows that must start with the hours of the wall clock.
-func (s *Store) Now() time.Time { return s.table().Now() }
-
-// Stats returns the sums over all rules. If other goroutines write, the numbers are of slightly
-// different instants.
-func (s *Store) Stats() Stats { return Stats(s.table().Stats()) }
+// sweep removes up to max records that have expired at an instant, and returns how many it removed.
+func (s *Store) sweep(at int64, max int) (removed int) {
+	for _, p := range s.allPartitions() {
+		if removed < max {
+			removed += p.removeExpired(at, max-removed)
+		}
+	}
+	return removed
+}
 
 // Stats counts the records of a store. Its counters start when the store is created.
 type Stats struct {
 	Keys    int   // records in the store, including expired ones
 	Evicted int64 // records that were removed before they expired, because the store was full
 	Expired int64 // records that were removed after they expired
+}
+
+// Stats returns the sums over all rules. If other goroutines write, the numbers are of slightly
+// different instants.
+func (s *Store) Stats() (stats Stats) {
+	for _, p := range s.allPartitions() {
+		stats.Keys += int(p.counters.keys.Load())
+		stats.Evicted += p.counters.evicted.Load()
+		stats.Expired += p.counters.expired.Load()
+	}
+	return stats
 }

@@ -1,5 +1,4 @@
-// These tests promise that the store obeys the laws of all stores. Package internal/memstore tests the
-// bound and the eviction.
+// These tests promise that the store obeys the laws of all stores.
 package memory_test
 
 import (

@@ -111,20 +111,27 @@ func exist(records []storage.Record) []bool {
 }
 
 // increment adds 1 to the number under each key.
-func increment(_ time.Time, found [][]byte, next []driver.Change) error {
-	for i := range found {
+func increment(_ time.Time, items []driver.Item) error {
+	for i := range items {
 		n := uint64(0)
-		if found[i] != nil {
-			n = binary.BigEndian.Uint64(found[i])
+		if items[i].Found.Version != 0 {
+			n = binary.BigEndian.Uint64(items[i].Found.State)
 		}
-		next[i] = driver.Change{Verb: driver.Put, State: binary.BigEndian.AppendUint64(nil, n+1), TTL: time.Hour}
+		items[i].Next = driver.Change{Verb: driver.Put, State: binary.BigEndian.AppendUint64(nil, n+1), TTL: time.Hour}
 	}
 	return nil
 }
 
-// numbers returns the numbers under keys.
+// textOf returns the text of a key of package enginetest.
+func textOf(key string) string { return driver.Key("", key) }
+
+// numbers returns the numbers under keys of package enginetest.
 func numbers(t *testing.T, s *postgres.Store, keys ...string) []uint64 {
-	records, err := s.Load(context.Background(), keys...)
+	texts := make([]string, len(keys))
+	for i, key := range keys {
+		texts[i] = textOf(key)
+	}
+	records, err := s.Load(context.Background(), texts...)
 	require.NoError(t, err)
 	all := make([]uint64, len(keys))
 	for i, r := range records {

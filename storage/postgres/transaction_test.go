@@ -104,7 +104,7 @@ func TestSerializationFailureOutsideATransactionIsRetried(t *testing.T) {
 func TestTransactionIsNotUsedAfterTheDeadline(t *testing.T) {
 	p := newPool(t, shared.Postgres(t).DSN())
 	s, table := newStore(t, p)
-	a := creating("a")
+	a := creating(textOf("a"))
 	_, _, err := s.CompareAndSwap(t.Context(), a...)
 	require.NoError(t, err)
 	_, _, err = storeIn(t, begin(t, p), table).CompareAndSwap(t.Context(), updating(a)...)
@@ -114,8 +114,8 @@ func TestTransactionIsNotUsedAfterTheDeadline(t *testing.T) {
 	e := engine.New(storeIn(t, tx, table), engine.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // long enough to reach the lock
 	defer cancel()
-	_, err = enginetest.Do(ctx, e, []string{"a"}, func(_ time.Time, _ [][]byte, next []driver.Change) error {
-		next[0] = driver.Change{Verb: driver.Put}
+	_, err = enginetest.Do(ctx, e, []string{"a"}, func(_ time.Time, items []driver.Item) error {
+		items[0].Next = driver.Change{Verb: driver.Put}
 		return nil
 	}) // waits for the lock
 	require.ErrorIs(t, err, context.DeadlineExceeded)

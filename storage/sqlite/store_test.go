@@ -78,13 +78,13 @@ func hold(dsn string) error {
 }
 
 // add is a decision that adds one to the count of every key.
-func add(_ time.Time, found [][]byte, next []driver.Change) error {
-	for i := range found {
+func add(_ time.Time, items []driver.Item) error {
+	for i := range items {
 		n := uint64(0)
-		if found[i] != nil {
-			n = binary.BigEndian.Uint64(found[i])
+		if items[i].Found.Version != 0 {
+			n = binary.BigEndian.Uint64(items[i].Found.State)
 		}
-		next[i] = driver.Change{Verb: driver.Put, State: binary.BigEndian.AppendUint64(nil, n+1), TTL: time.Hour}
+		items[i].Next = driver.Change{Verb: driver.Put, State: binary.BigEndian.AppendUint64(nil, n+1), TTL: time.Hour}
 	}
 	return nil
 }
@@ -270,7 +270,7 @@ func TestDecisionsOfTwoPoolsAreCountedWithEverySetting(t *testing.T) {
 				all = errors.Join(all, err)
 			}
 			require.NoError(t, all)
-			records, err := stores[0].Load(t.Context(), "a", "b")
+			records, err := stores[0].Load(t.Context(), textOf("a"), textOf("b"))
 			require.NoError(t, err)
 			for _, r := range records {
 				require.EqualValues(t, len(stores)*goroutines*each, binary.BigEndian.Uint64(r.State))

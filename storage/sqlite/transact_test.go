@@ -21,15 +21,21 @@ import (
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
-type deciderFunc func(found [][]byte, next []driver.Change) error
+// updating returns an update of keys whose text is textOf. decide returns whether to store Next.
+func updating(decide func(items []driver.Item) bool, keys ...string) *driver.Update {
+	u := new(driver.Update)
+	for _, key := range keys {
+		u.Items = append(u.Items, driver.Item{Key: driver.RuleKey{Key: key}})
+	}
+	u.Decide = func(time.Time) bool { return decide(u.Items) }
+	return u
+}
 
-func (d deciderFunc) Decide(found [][]byte, next []driver.Change) error { return d(found, next) }
+func textOf(key string) string { return driver.Key("", key) }
 
 // adding is an update that adds one to the count of every key.
 func adding(keys ...string) *driver.Update {
-	return &driver.Update{Keys: keys, Decider: deciderFunc(func(found [][]byte, next []driver.Change) error {
-		return add(time.Time{}, found, next)
-	})}
+	return updating(func(items []driver.Item) bool { return add(time.Time{}, items) == nil }, keys...)
 }
 
 // many is a number of keys whose states fill more than a few pages.
@@ -38,10 +44,10 @@ const many = 64
 // putting returns n updates that store a state under n keys.
 func putting(n int, state string) (updates []*driver.Update) {
 	for i := range n {
-		updates = append(updates, &driver.Update{Keys: []string{fmt.Sprint(i)}, Decider: deciderFunc(func(_ [][]byte, next []driver.Change) error {
-			next[0] = driver.Change{Verb: driver.Put, State: []byte(state), TTL: time.Hour}
-			return nil
-		})})
+		updates = append(updates, updating(func(items []driver.Item) bool {
+			items[0].Next = driver.Change{Verb: driver.Put, State: []byte(state), TTL: time.Hour}
+			return true
+		}, fmt.Sprint(i)))
 	}
 	return updates
 }
@@ -49,7 +55,11 @@ func putting(n int, state string) (updates []*driver.Update) {
 // counted returns the counts of keys.
 func counted(t *testing.T, s storage.Store, keys ...string) (counts []uint64) {
 	t.Helper()
-	records, err := s.Load(t.Context(), keys...)
+	var texts []string
+	for _, key := range keys {
+		texts = append(texts, textOf(key))
+	}
+	records, err := s.Load(t.Context(), texts...)
 	require.NoError(t, err)
 	for _, r := range records {
 		n := uint64(0)
@@ -133,14 +143,9 @@ func TestDiskIsFullDuringATransaction(t *testing.T) {
 			_, err := db.Exec(fmt.Sprint("PRAGMA max_page_count = ", pages+10))
 			require.NoError(t, err)
 			updates := putting(many, strings.Repeat("x", 1000))
-			tooLong := &driver.Update{Keys: []string{strings.Repeat("x", storage.MaxKey+1)}}
-			err = s.Transact(t.Context(), nil, append(updates, tooLong)...)
+			err = s.Transact(t.Context(), nil, updates...)
 			require.ErrorIs(t, err, storage.ErrUnavailable)
 			require.ErrorIs(t, err, storage.ErrNotApplied)
-			for _, u := range updates {
-				require.Equal(t, err, u.Err)
-			}
-			require.ErrorIs(t, tooLong.Err, storage.ErrKey, "it failed alone")
 			require.Zero(t, count(t, db))
 
 			_, err = db.Exec(fmt.Sprint("PRAGMA max_page_count = ", pages+1000))
@@ -161,14 +166,16 @@ func TestReaderDuringATransactionReadsTheEarlierState(t *testing.T) {
 			reader, err := sqlite.New(other, sqlite.Options{})
 			require.NoError(t, err)
 			require.NoError(t, s.Transact(t.Context(), nil, adding("a")))
-			reads := &driver.Update{Decider: deciderFunc(func([][]byte, []driver.Change) error {
+			read := false
+			reads := updating(func([]driver.Item) bool {
 				require.Equal(t, []uint64{1, 0}, counted(t, reader, "a", "b"))
 				_, _, err := reader.CompareAndSwap(t.Context(), creating("b"))
 				require.ErrorIs(t, err, storage.ErrContended, "others cannot write")
-				return nil
-			})}
+				read = true
+				return true
+			})
 			require.NoError(t, s.Transact(t.Context(), nil, adding("a"), reads, adding("a", "b")))
-			require.NoError(t, reads.Err)
+			require.True(t, read)
 			require.Equal(t, []uint64{3, 1}, counted(t, reader, "a", "b"))
 		})
 	}
@@ -203,15 +210,10 @@ func TestTransactionWithoutChangesWritesNothing(t *testing.T) {
 				return all
 			}
 			before := bytes()
-			denied := errors.New("denied")
-			keep := &driver.Update{Keys: []string{"a", "b"}, Decider: deciderFunc(func([][]byte, []driver.Change) error { return nil })}
-			fails := &driver.Update{Keys: []string{"a"}, Decider: deciderFunc(func([][]byte, []driver.Change) error { return denied })}
-			remove := &driver.Update{Keys: []string{"b"}, Decider: deciderFunc(func(_ [][]byte, next []driver.Change) error {
-				next[0].Verb = driver.Delete
-				return nil
-			})}
-			require.NoError(t, s.Transact(t.Context(), nil, keep, fails, remove))
-			require.Equal(t, denied, fails.Err)
+			keep := updating(func([]driver.Item) bool { return true }, "a", "b")
+			refused := updating(func(items []driver.Item) bool { items[0].Next.Verb = driver.Delete; return false }, "a")
+			remove := updating(func(items []driver.Item) bool { items[0].Next.Verb = driver.Delete; return true }, "b")
+			require.NoError(t, s.Transact(t.Context(), nil, keep, refused, remove))
 			require.True(t, fmt.Sprint(before) == fmt.Sprint(bytes()), "a file has changed")
 		})
 	}
@@ -244,25 +246,26 @@ func TestTriggerThatDropsOrChangesAWriteIsAnError(t *testing.T) {
 				require.True(t, swapped == (err == nil), "a conflict")
 				return err
 			}
-			old, other := creating("old"), creating("other")
+			old, other := creating(textOf("old")), creating("other")
 			require.NoError(t, swap(old, other))
 			_, err := db.Exec("CREATE TABLE audit (key BLOB); CREATE TRIGGER x " + c.trigger + "; END")
 			require.NoError(t, err)
 			before := rows(t, db, "SELECT * FROM t")
-			replaced := creating("old")
+			replaced := creating(textOf("old"))
 			replaced.Old, replaced.TTL = old.New.Version, time.Hour
 			for _, w := range []struct {
 				name string
 				swap storage.Swap
 				verb driver.Verb
-			}{{"create", creating("new"), driver.Put}, {"replace", replaced, driver.Put}, {"delete", storage.Swap{Key: "old", Old: old.New.Version}, driver.Delete}} {
+			}{{"create", creating(textOf("new")), driver.Put}, {"replace", replaced, driver.Put}, {"delete", storage.Swap{Key: textOf("old"), Old: old.New.Version}, driver.Delete}} {
 				if w.name != c.fails {
 					continue
 				}
-				u := &driver.Update{Keys: []string{w.swap.Key}, Decider: deciderFunc(func(_ [][]byte, next []driver.Change) error {
-					next[0] = driver.Change{Verb: w.verb, State: []byte("state"), TTL: w.swap.TTL}
-					return nil
-				})}
+				_, _, key := driver.CutKey(w.swap.Key)
+				u := updating(func(items []driver.Item) bool {
+					items[0].Next = driver.Change{Verb: w.verb, State: []byte("state"), TTL: w.swap.TTL}
+					return true
+				}, key)
 				beside := creating("beside " + w.name)
 				for _, err := range []error{swap(w.swap), swap(beside, w.swap), s.Transact(t.Context(), nil, u)} {
 					require.ErrorIs(t, err, storage.ErrNotApplied)
@@ -295,7 +298,7 @@ func TestPanicDoesNotCloseTheConnection(t *testing.T) {
 	require.Panics(t, func() { _ = s.Transact(t.Context(), nil, adding("a")) })
 	require.Panics(t, func() { _, _, _ = s.CompareAndSwap(t.Context(), creating("a")) })
 	clock = time.Now
-	faulty := &driver.Update{Decider: deciderFunc(func([][]byte, []driver.Change) error { panic("the decider") })}
+	faulty := updating(func([]driver.Item) bool { panic("the decider") })
 	require.PanicsWithValue(t, "the decider", func() { _ = s.Transact(t.Context(), nil, adding("a"), faulty) })
 	require.Zero(t, db.Stats().InUse)
 	require.Equal(t, []uint64{1}, counted(t, s, "a"))
@@ -326,7 +329,7 @@ func TestOnlyAnErrorOfCommitLeavesTheOutcomeUnknown(t *testing.T) {
 	for prefix, notApplied := range map[string]bool{"PRAGMA busy_timeout": true, "PRAGMA busy_timeout = 0": true, "BEGIN": true, "SELECT": true, "INSERT": true, "COMMIT": false} {
 		s, _, a := openRecording(t)
 		u := adding("a")
-		for i, write := range []func() error{
+		for _, write := range []func() error{
 			func() error { return s.Transact(t.Context(), nil, u) },
 			func() error { _, _, err := s.CompareAndSwap(t.Context(), creating("b")); return err },
 		} {
@@ -334,13 +337,9 @@ func TestOnlyAnErrorOfCommitLeavesTheOutcomeUnknown(t *testing.T) {
 			err := write()
 			require.ErrorIs(t, err, storage.ErrUnavailable, prefix)
 			require.Equal(t, notApplied, errors.Is(err, storage.ErrNotApplied), prefix)
-			if i == 0 {
-				require.Equal(t, err, u.Err)
-			}
 			a.fail = nil
 			require.NoError(t, write(), prefix)
 		}
-		require.NoError(t, u.Err)
 		require.Equal(t, []uint64{1}, counted(t, s, "a"))
 	}
 }

@@ -1,8 +1,6 @@
 package storagetest
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -18,11 +16,6 @@ func (s *subject) transact(clock func() time.Time, updates ...*driver.Update) {
 	if err := s.Store.(driver.Transactor).Transact(s.ctx, clock, updates...); err != nil {
 		s.fail("Transact of %d updates: %v", len(updates), err)
 	}
-	for i, u := range updates {
-		if u.Err != nil {
-			s.fail("update %d of %d, of %.40q, failed: %v", i, len(updates), u.Keys, u.Err)
-		}
-	}
 }
 
 // requiring returns an update of one key that must read the state want and then makes change. "-" stands for
@@ -32,7 +25,7 @@ func (s *subject) requiring(key, want string, change driver.Change) *driver.Upda
 }
 
 func updating(key string, d decider) *driver.Update {
-	return &driver.Update{Keys: []string{key}, Decider: d}
+	return updateOf([]string{key}, d)
 }
 
 var transactLaws = []Law{
@@ -52,33 +45,18 @@ var transactLaws = []Law{
 				}
 			}
 		}),
-	law("an update fails alone",
-		"If an update of a transaction fails, its Err is the reason, and the other updates are stored. Transact clears an Err of "+
-			"an earlier transaction.", func(s *subject) {
-			cannot := errors.New("cannot decide")
-			bad := map[int]error{1: cannot, 3: storage.ErrSwap, 5: storage.ErrDuplicateKey}
-			updates := []*driver.Update{
-				s.requiring(key("0"), "-", putting("0", 0)), updating(key("1"), making(cannot)),
-				s.requiring(key("2"), "-", putting("2", 0)), updating(key("3"), making(nil, putting("x", -1))),
-				s.requiring(key("4"), "-", putting("4", 0)), updating(key("5"), making(nil)),
-				s.requiring(key("6"), "-", putting("6", 0)),
-			}
-			updates[5].Keys = append(updates[5].Keys, key("5"))
-			updates[0].Err = errors.New("of an earlier transaction")
-			if err := s.Store.(driver.Transactor).Transact(s.ctx, nil, updates...); err != nil {
-				s.fail("Transact of updates that fail: %v", err)
-			}
-			for i, u := range updates {
-				if want, fails := bad[i]; fails != (u.Err != nil) || !errors.Is(u.Err, want) {
-					s.fail("update %d of %d has the error %v, want %v", i, len(updates), u.Err, want)
-				}
-				if got := s.get(key(strconv.Itoa(i))); absent(got) != (bad[i] != nil) {
-					s.fail("after update %d of %d, with the error %v, its key has %s", i, len(updates), u.Err, show(got))
+	law("an update is refused alone",
+		"If Decide of an update returns false, the other updates of the transaction are stored.", func(s *subject) {
+			s.transact(nil, s.requiring(key("0"), "-", putting("0", 0)),
+				updating(key("1"), making(errors.New("cannot decide"), putting("1", 0))), s.requiring(key("2"), "-", putting("2", 0)))
+			for i := range 3 {
+				if got := s.get(key(strconv.Itoa(i))); absent(got) != (i == 1) {
+					s.fail("after three updates, of which the one in the middle was refused, the key of update %d has %s", i, show(got))
 				}
 			}
 		}),
 	law("a transaction has one time",
-		"All updates of a transaction have the same Now. It is the result of the single call of clock, or the time of the "+
+		"All updates of a transaction decide at the same time. It is the result of the single call of clock, or the time of the "+
 			"store's own clock if clock is nil.", func(s *subject) {
 			readings := 0
 			clock := func() time.Time {
@@ -89,15 +67,15 @@ var transactLaws = []Law{
 				var times []time.Time
 				updates := make([]*driver.Update, 3)
 				for i := range updates {
-					updates[i] = updating(key(fmt.Sprint(i)), func([][]byte, []driver.Change) error {
-						times = append(times, updates[i].Now)
+					updates[i] = updating(key(fmt.Sprint(i)), func(now time.Time, _ [][]byte, _ []driver.Change) error {
+						times = append(times, now)
 						return nil
 					})
 				}
 				s.transact(clock, updates...)
-				for i, u := range updates {
-					if len(times) != len(updates) || !times[i].Equal(times[0]) || !u.Now.Equal(times[0]) {
-						s.fail("the updates of a transaction decided at %v, and one of them has the Now %v", times, u.Now)
+				for i := range updates {
+					if len(times) != len(updates) || !times[i].Equal(times[0]) {
+						s.fail("the updates of a transaction decided at %v", times)
 					}
 				}
 				return times[0]
@@ -120,16 +98,14 @@ var transactLaws = []Law{
 			s.put(k, "0", 0)
 			s.concurrently(transactors, func(int) {
 				for range times {
-					var u *driver.Update
-					u = updating(k, func(found [][]byte, next []driver.Change) error {
+					s.transact(clock, updating(k, func(now time.Time, found [][]byte, next []driver.Change) error {
 						last, err := strconv.ParseInt(string(found[0]), 10, 64)
-						if err != nil || u.Now.Unix() <= last {
-							return fmt.Errorf("an update at second %d found a record of second %s", u.Now.Unix(), found[0])
+						if err != nil || now.Unix() <= last {
+							s.fail("an update at second %d found a record of second %s", now.Unix(), found[0])
 						}
-						next[0] = putting(strconv.FormatInt(u.Now.Unix(), 10), 0)
+						next[0] = putting(strconv.FormatInt(now.Unix(), 10), 0)
 						return nil
-					})
-					s.transact(clock, u)
+					}))
 				}
 			})
 		}),
@@ -143,7 +119,7 @@ var transactLaws = []Law{
 			s.last(map[string]time.Duration{"behind": ttl, "ahead": lead + ttl})
 		}),
 	law("an update that the database drops is an error",
-		"If the database drops the write of a key, the update of this key fails and changes nothing.", func(s *subject) {
+		"If the database drops the write of a key, Transact fails and changes nothing.", func(s *subject) {
 			if s.DropWrites == nil {
 				return
 			}
@@ -155,52 +131,20 @@ var transactLaws = []Law{
 				"replaces": updating(old, making(nil, putting("x", 0))), "deletes": updating(old, making(nil, driver.Change{Verb: driver.Delete})),
 				"creates": updating(created, making(nil, putting("x", 0))),
 			} {
-				if err := s.Store.(driver.Transactor).Transact(s.ctx, nil, u); !errors.Is(cmp.Or(err, u.Err), storage.ErrNotApplied) {
-					s.fail("the database dropped a write that %s a record, and Transact returned the errors %v and %v", what, err, u.Err)
+				if err := s.Store.(driver.Transactor).Transact(s.ctx, nil, u); !errors.Is(err, storage.ErrNotApplied) {
+					s.fail("the database dropped a write that %s a record, and Transact returned the error %v", what, err)
 				}
 				s.holds(old, version, "old")
 				s.lacks(created)
 			}
 		}),
-	law("a panic rolls back the transaction",
-		"If an update of a transaction panics, no update is stored, and the next transaction succeeds.", func(s *subject) {
+	law("a transaction goes on after a panic of an earlier one",
+		"If an update of a transaction panics, the next transaction succeeds.", func(s *subject) {
 			a, b := key("a"), key("b")
-			version := s.put(a, "before", 0)
-			faulty := updating(b, func([][]byte, []driver.Change) error { panic("a bug of the caller") })
-			s.panics(func() { s.transact(nil, s.requiring(a, "before", putting("after", 0)), faulty) })
+			faulty := updating(b, func(time.Time, [][]byte, []driver.Change) error { panic("a bug of the caller") })
+			s.panics(func() { s.transact(nil, s.requiring(a, "-", driver.Change{}), faulty) })
 			s.concurrently(1, func(int) { // detects a call that hangs
-				s.holds(a, version, "before")
-				s.transact(nil, s.requiring(a, "before", putting("after", 0)), s.requiring(b, "-", driver.Change{}))
+				s.transact(nil, s.requiring(a, "-", putting("after", 0)), s.requiring(b, "-", driver.Change{}))
 			})
 		}),
-}
-
-// inTransactions turns laws of updates in place into laws of transactions with one update.
-func inTransactions(laws []Law) (turned []Law) {
-	for _, l := range laws {
-		turned = append(turned, law(l.Name+", in a transaction", "In a transaction: "+l.Sentence, func(s *subject) {
-			l.check(s.on(&transacted{Transactor: s.Store.(driver.Transactor), advance: s.Advance}))
-		}))
-	}
-	return turned
-}
-
-// transacted implements Update with transactions of one update. It advances the time if an update has a later
-// time.
-type transacted struct {
-	driver.Transactor
-	advance func(time.Duration)
-	passed  time.Duration
-}
-
-func (t *transacted) Update(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
-	if at := now.Sub(epoch); at > t.passed {
-		t.advance(at - t.passed)
-		t.passed = at
-	}
-	u := &driver.Update{Keys: keys, Decider: d}
-	if err := t.Transact(ctx, nil, u); err != nil {
-		return err
-	}
-	return u.Err
 }

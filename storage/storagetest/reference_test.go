@@ -153,28 +153,45 @@ func (r *reference) Purge(ctx context.Context, max int) (removed int, err error)
 	return removed, nil
 }
 
-func (r *reference) Update(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
-	if err := ctx.Err(); err != nil {
-		return storage.NotApplied(err)
+// decider decides an update. found[i] is the state of the i-th key, and nil if and only if the key is absent.
+type decider func(now time.Time, found [][]byte, next []driver.Change) error
+
+var errRefused = errors.New("the update was refused")
+
+// deciderOf returns the decider that calls Decide of an update.
+func deciderOf(u *driver.Update) decider {
+	return func(now time.Time, found [][]byte, next []driver.Change) error {
+		for i := range u.Items {
+			u.Items[i].Found, u.Items[i].Next = storage.Record{}, driver.Change{}
+			if found[i] != nil {
+				u.Items[i].Found = storage.Record{Version: 1, State: found[i]}
+			}
+		}
+		ok := u.Decide(now)
+		for i := range next {
+			next[i] = u.Items[i].Next
+		}
+		if !ok {
+			return errRefused
+		}
+		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.update(now, now, keys, d)
 }
 
-// update decides at the time at. now is the time of the store's clock. The caller holds the lock.
-func (r *reference) update(now, at time.Time, keys []string, d driver.Decider) error {
-	if err := driver.CheckKeys(keys); err != nil {
-		return err
+func keysOf(u *driver.Update) (keys []string) {
+	for i := range u.Items {
+		keys = append(keys, u.Items[i].Key.String())
 	}
+	return keys
+}
+
+// update decides one update at the time at. now is the time of the store's clock. The caller holds the lock.
+func (r *reference) update(now, at time.Time, keys []string, d decider) error {
 	found, next := make([][]byte, len(keys)), make([]driver.Change, len(keys))
 	for i, key := range keys {
 		found[i] = r.find(now, key).State
 	}
-	if err := d.Decide(found, next); err != nil {
-		return err
-	}
-	if err := driver.CheckChanges(keys, next); err != nil {
+	if err := d(at, found, next); err != nil {
 		return err
 	}
 	for i, c := range next {
@@ -194,14 +211,21 @@ func (r *reference) update(now, at time.Time, keys []string, d driver.Decider) e
 }
 
 func (r *reference) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
+	return r.transact(ctx, clock, updates, func(u *driver.Update, now, at time.Time) error {
+		return r.update(now, at, keysOf(u), deciderOf(u))
+	})
+}
+
+// transact runs updates with run under the lock.
+func (r *reference) transact(ctx context.Context, clock func() time.Time, updates []*driver.Update, run func(u *driver.Update, now, at time.Time) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return storage.NotApplied(err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now, before, returned := r.clock.time(), maps.Clone(r.records), false
+	now, before, stored := r.clock.time(), maps.Clone(r.records), false
 	defer func() {
-		if !returned {
+		if !stored {
 			r.records = before
 		}
 	}()
@@ -210,9 +234,10 @@ func (r *reference) Transact(ctx context.Context, clock func() time.Time, update
 		at = clock()
 	}
 	for _, u := range updates {
-		u.Now = at
-		u.Err = r.update(now, at, u.Keys, u.Decider)
+		if err := run(u, now, at); err != nil && err != errRefused {
+			return err
+		}
 	}
-	returned = true
+	stored = true
 	return nil
 }

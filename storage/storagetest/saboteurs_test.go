@@ -167,7 +167,7 @@ func notAtomic(when func(storage.Swap) bool) builder {
 	})
 }
 
-var saboteurs = slices.Concat(swapSaboteurs, loadSaboteurs, otherSaboteurs, purgeAndTimeSaboteurs, updateSaboteurs, inTransactions(updateSaboteurs),
+var saboteurs = slices.Concat(swapSaboteurs, loadSaboteurs, otherSaboteurs, purgeSaboteurs, updateSaboteurs,
 	transactSaboteurs, serverSaboteurs, randomBatchSaboteurs)
 
 const expiresNothing = "never expires a record"

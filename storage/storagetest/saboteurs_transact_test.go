@@ -2,7 +2,6 @@ package storagetest_test
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
@@ -31,102 +30,53 @@ func transacting(transact transactFunc) builder {
 	}
 }
 
-// inTransactions returns stores with a faulty Transact. They have the faults of update saboteurs in
-// transactions of one update without a clock, which the laws of updates in place use.
-func inTransactions(faulty []saboteur) (stores []saboteur) {
-	for _, s := range faulty {
-		stores = append(stores, saboteur{s.fault + ", in a transaction", s.law + ", in a transaction", func(r *reference, h *storagetest.Harness) storage.Store {
-			inner := s.build(r, h).(driver.InPlace)
-			return transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
-				if len(updates) != 1 || clock != nil {
-					return r.Transact(ctx, clock, updates...)
-				}
-				u := updates[0]
-				if err := ctx.Err(); err != nil {
-					return storage.NotApplied(err)
-				}
-				u.Now = r.clock.time()
-				u.Err = inner.Update(ctx, u.Now, u.Keys, u.Decider)
-				return nil
-			})(r, h)
-		}})
-	}
-	return stores
-}
-
-// deciding calls decide instead of the Decider of each update, under the lock.
-func deciding(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update, decide func(u *driver.Update, found [][]byte, next []driver.Change) error) error {
-	others := make([]*driver.Update, len(updates))
-	for i, u := range updates {
-		others[i] = &driver.Update{Keys: u.Keys}
-		others[i].Decider = decider(func(found [][]byte, next []driver.Change) error {
-			u.Now = others[i].Now
-			return decide(u, found, next)
+// deciding calls decide instead of the decider of each update, under the lock.
+func deciding(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update, decide func(keys []string, d decider, now time.Time, found [][]byte, next []driver.Change) error) error {
+	return r.transact(ctx, clock, updates, func(u *driver.Update, now, at time.Time) error {
+		keys := keysOf(u)
+		return r.update(now, at, keys, func(at time.Time, found [][]byte, next []driver.Change) error {
+			return decide(keys, deciderOf(u), at, found, next)
 		})
-	}
-	err := r.Transact(ctx, clock, others...)
-	for i, u := range updates {
-		u.Now, u.Err = others[i].Now, others[i].Err
-	}
-	return err
+	})
 }
 
 // transactSaboteurs break laws that only transactions have.
 var transactSaboteurs = []saboteur{
 	{"ignores that the write of an update was dropped", "an update that the database drops is an error", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
-		err := r.Transact(ctx, clock, updates...)
-		for _, u := range updates {
-			if errors.Is(u.Err, errDropped) {
-				u.Err = nil
-			}
+		if err := r.Transact(ctx, clock, updates...); err != errDropped {
+			return err
 		}
-		return err
+		return nil
 	})},
 	{"reads for each update the state before the transaction", "an update reads the changes of earlier updates", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 		before := map[string][]byte{}
-		return deciding(r, ctx, clock, updates, func(u *driver.Update, found [][]byte, next []driver.Change) error {
-			for i, key := range u.Keys {
+		return deciding(r, ctx, clock, updates, func(keys []string, d decider, now time.Time, found [][]byte, next []driver.Change) error {
+			for i, key := range keys {
 				if _, ok := before[key]; !ok {
 					before[key] = found[i]
 				}
 				found[i] = before[key]
 			}
-			return u.Decider.Decide(found, next)
+			return d(now, found, next)
 		})
 	})},
-	{"fails all updates after one that failed", "an update fails alone", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
-		var failed error
-		return deciding(r, ctx, clock, updates, func(u *driver.Update, found [][]byte, next []driver.Change) error {
-			if failed == nil {
-				failed = u.Decider.Decide(found, next)
+	{"refuses all updates after one that was refused", "an update is refused alone", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+		var refused error
+		return deciding(r, ctx, clock, updates, func(_ []string, d decider, now time.Time, found [][]byte, next []driver.Change) error {
+			if refused == nil {
+				refused = d(now, found, next)
 			}
-			return failed
-		})
-	})},
-	{"keeps the Err of an earlier transaction", "an update fails alone", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
-		return deciding(r, ctx, clock, updates, func(u *driver.Update, found [][]byte, next []driver.Change) error {
-			if u.Err != nil {
-				return u.Err
-			}
-			return u.Decider.Decide(found, next)
+			return refused
 		})
 	})},
 	{"reads the clock for each update", "a transaction has one time", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 		first := true
-		return deciding(r, ctx, clock, updates, func(u *driver.Update, found [][]byte, next []driver.Change) error {
+		return deciding(r, ctx, clock, updates, func(_ []string, d decider, now time.Time, found [][]byte, next []driver.Change) error {
 			if clock != nil && !first {
-				u.Now = clock()
+				now = clock()
 			}
 			first = false
-			return u.Decider.Decide(found, next)
-		})
-	})},
-	{"sets Now after the decision", "a transaction has one time", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
-		return deciding(r, ctx, clock, updates, func(u *driver.Update, found [][]byte, next []driver.Change) error {
-			if len(updates) > 1 {
-				u.Now = time.Time{}
-			}
-			return u.Decider.Decide(found, next)
+			return d(now, found, next)
 		})
 	})},
 	{"reads the clock before it locks", "the clock is read in the transaction", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
@@ -161,11 +111,11 @@ var transactSaboteurs = []saboteur{
 		}
 		return err
 	})},
-	{"stores the updates before one that panics", "a panic rolls back the transaction", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+	{"stays locked after a panic of one of several updates", "a transaction goes on after a panic of an earlier one", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 		returned := false
 		defer func() {
 			if !returned && len(updates) > 1 {
-				_ = r.Transact(ctx, clock, updates[0])
+				r.mu.Lock()
 			}
 		}()
 		err := r.Transact(ctx, clock, updates...)

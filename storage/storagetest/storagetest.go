@@ -16,8 +16,7 @@
 // store that breaks this law and usually no other. They require that the check of the law fails.
 // The checks never sleep: the harness advances the time.
 //
-// The optional interfaces of package driver have laws of their own. The laws of updates in place
-// ([driver.InPlace]) are also laws of transactions ([driver.Transactor]).
+// The optional interfaces of package driver have laws of their own.
 package storagetest
 
 import (
@@ -98,7 +97,7 @@ func (l Law) Check(h Harness) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), h.Timeout)
 	defer cancel()
-	if violation := catch(func() { l.check(&subject{h, ctx}) }); violation != "" {
+	if violation := catch(func() { l.check(&subject{Harness: h, ctx: ctx}) }); violation != "" {
 		return fmt.Errorf("%s\n\t%s", l.Sentence, violation)
 	}
 	return nil
@@ -108,8 +107,7 @@ func (l Law) Check(h Harness) error {
 func Laws() []Law {
 	return slices.Concat(swapLaws, bytesLaws, expiryLaws,
 		lawsOf[storage.Purger](purgeLaws),
-		lawsOf[driver.InPlace](inPlaceLaws, updateTimeLaws),
-		lawsOf[driver.Transactor](inTransactions(inPlaceLaws), transactLaws),
+		lawsOf[driver.Transactor](updateLaws, transactLaws),
 		lawsOf[driver.Server](serverLaws, batchTimeLaws, []Law{randomBatches}))
 }
 

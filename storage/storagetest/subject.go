@@ -16,7 +16,8 @@ import (
 // subject is a harness during a check. Its methods end the check if they fail.
 type subject struct {
 	Harness
-	ctx context.Context
+	ctx    context.Context
+	passed time.Duration // since epoch, by the updates of the law
 }
 
 // on returns the subject with another store.
@@ -209,9 +210,17 @@ func keysOf(swaps []storage.Swap) (keys []string) {
 	return keys
 }
 
-// key returns a key in the group of the laws. Redis Cluster can swap keys together only if they share a
+// group is the group of the keys of the laws. Redis Cluster can swap keys together only if they share a
 // group.
-func key(name string) string { return driver.Key("law", name) }
+const group = "law"
+
+func key(name string) string { return driver.Key(group, name) }
+
+// nameOf returns the name of a key.
+func nameOf(key string) string {
+	_, _, name := driver.CutKey(key)
+	return name
+}
 
 func keys(names ...string) (keys []string) {
 	for _, name := range names {

@@ -10,12 +10,16 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Decide decides on states, as engine.Evaluator says. A decision that changes nothing is a denial.
-type Decide func(now time.Time, states [][]byte, changes []driver.Change) error
+// Decide decides on records, as engine.Evaluator says. A decision that changes nothing is a denial.
+type Decide func(now time.Time, items []driver.Item) error
 
-// Do decides on the states of keys. No server has a program for the decision.
+// Do decides on the records of keys. The text of a key is driver.Key("", key). No server has a program for the decision.
 func Do(ctx context.Context, e *engine.Engine, keys []string, decide Decide) (engine.Stats, error) {
-	return e.Decide(ctx, &engine.Request{Keys: keys, Uses: make([]engine.Use, len(keys)), Evaluator: &evaluator{decide: decide}})
+	r := &engine.Request{Uses: make([]engine.Use, len(keys)), Evaluator: &evaluator{decide: decide}}
+	for _, key := range keys {
+		r.Items = append(r.Items, driver.Item{Key: driver.RuleKey{Key: key}})
+	}
+	return e.Decide(ctx, r)
 }
 
 type evaluator struct {
@@ -23,13 +27,13 @@ type evaluator struct {
 	changed bool
 }
 
-func (e *evaluator) Evaluate(now time.Time, states [][]byte, changes []driver.Change) (applied int, err error) {
-	if err := e.decide(now, states, changes); err != nil {
+func (e *evaluator) Evaluate(now time.Time, items []driver.Item) (applied int, err error) {
+	if err := e.decide(now, items); err != nil {
 		return 0, err
 	}
 	e.changed = false
-	for i := range changes {
-		if changes[i].Verb != driver.Keep {
+	for i := range items {
+		if items[i].Next.Verb != driver.Keep {
 			e.changed = true
 			applied++
 		}
@@ -39,4 +43,4 @@ func (e *evaluator) Evaluate(now time.Time, states [][]byte, changes []driver.Ch
 
 func (e *evaluator) Denied() (time.Duration, bool) { return math.MaxInt64, !e.changed }
 
-func (e *evaluator) Confirm(time.Time, [][]byte) error { return nil }
+func (e *evaluator) Confirm(time.Time, []driver.Item) error { return nil }

@@ -1,8 +1,6 @@
-package memstore
+package memory
 
 import (
-	"cmp"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -15,8 +13,8 @@ type shard struct {
 
 	firstExpiry atomic.Int64 // byExpiry.least of the table; is read without the lock
 	lockOrder   uint64       // the shards of a store are locked in this order
-	scratch     scratch      // guarded by mu
-	_           [32]byte
+	buffers     [][]byte     // of the i-th key of a decision, for its next state; guarded by mu
+	_           [16]byte
 }
 
 // unlock publishes the first expiry and unlocks the shard.
@@ -28,12 +26,18 @@ func (s *shard) unlock() {
 }
 
 // lockShards appends the shards of names to dst, each once, and locks them in their order.
-func lockShards(dst []*shard, names []Name) (locked []*shard) {
-	for _, n := range names {
-		dst = append(dst, n.shard())
+func lockShards(dst []*shard, names []name) (locked []*shard) {
+	for i := range names {
+		s, at := names[i].shard(), len(dst)
+		for at > 0 && dst[at-1].lockOrder > s.lockOrder {
+			at--
+		}
+		if at == 0 || dst[at-1] != s {
+			dst = append(dst, s)
+			copy(dst[at+1:], dst[at:])
+			dst[at] = s
+		}
 	}
-	slices.SortFunc(dst, func(a, b *shard) int { return cmp.Compare(a.lockOrder, b.lockOrder) })
-	dst = slices.Compact(dst)
 	for _, s := range dst {
 		s.mu.Lock()
 	}
@@ -43,6 +47,22 @@ func lockShards(dst []*shard, names []Name) (locked []*shard) {
 func unlockShards(locked []*shard) {
 	for _, s := range locked {
 		s.unlock()
+	}
+}
+
+// buffer returns an empty slice for the next state of the i-th key of a decision, so that a decision does not allocate.
+func (s *shard) buffer(i int) []byte {
+	for len(s.buffers) <= i {
+		s.buffers = append(s.buffers, make([]byte, 0, maxInline))
+	}
+	return s.buffers[i]
+}
+
+// grow makes room in the i-th buffer for a state of that length, unless it is long.
+func (s *shard) grow(i, length int) {
+	const longest = 4096
+	if length > cap(s.buffers[i]) && length <= longest {
+		s.buffers[i] = make([]byte, 0, length+length/2)
 	}
 }
 

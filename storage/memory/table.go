@@ -1,4 +1,4 @@
-package memstore
+package memory
 
 import "github.com/sluice-go/sluice/storage"
 
@@ -36,8 +36,8 @@ func (t *table) state(e *entry, at int64) []byte {
 	return e.state[:e.size:e.size]
 }
 
-// record returns a copy of the live record of h, or the zero Record.
-func (t *table) record(h hash, at int64) storage.Record {
+// copyOf returns a copy of the live record of h, or the zero Record.
+func (t *table) copyOf(h hash, at int64) storage.Record {
 	_, e := t.find(h)
 	if state := t.state(e, at); state != nil {
 		return storage.Record{Version: e.version, State: append([]byte{}, state...)}
@@ -54,9 +54,17 @@ type properties struct {
 
 // put creates or replaces the record of h.
 func (t *table) put(h hash, state []byte, p properties) {
-	number, e := t.find(h)
-	if e == nil {
+	number, _ := t.find(h)
+	t.putAt(h, number, state, p)
+}
+
+// putAt is put for an h whose entry has this number, or for an h without an entry if number is 0.
+func (t *table) putAt(h hash, number uint32, state []byte, p properties) {
+	var e *entry
+	if number == 0 {
 		number, e = t.create(h)
+	} else {
+		e = t.entries.at(number)
 	}
 	t.write(number, e, state, p)
 }

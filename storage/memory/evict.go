@@ -1,9 +1,9 @@
-package memstore
+package memory
 
 // evict restores the bound after a write of names.
-func evict(names []Name, at int64) {
-	for _, n := range names {
-		n.partition.evict(n.hash, at)
+func evict(names []name, at int64) {
+	for i := range names {
+		names[i].partition.evict(names[i].hash, at)
 	}
 }
 

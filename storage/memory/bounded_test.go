@@ -1,8 +1,13 @@
-package memstore_test
+package memory_test
+
+// These tests promise about the store:
+//   - it obeys the laws of package storagetest also when it is full;
+//   - it holds at most MaxKeys records of a rule, and evicts exactly the record that the comment of package memory names;
+//   - keys of one rule never evict keys of another rule, and a flood does not evict an exhausted key;
+//   - transactions do not allocate, and Purge frees the memory of expired records.
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -16,9 +21,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/internal/memstore"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
+	"github.com/sluice-go/sluice/storage/memory"
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
@@ -34,7 +39,7 @@ func (v *virtual) now() time.Time          { return epoch.Add(time.Duration(v.pa
 func (v *virtual) advance(d time.Duration) { v.passed.Add(int64(d)) }
 
 // at sets the clock of a store that no other goroutine uses.
-func at(s *memstore.Store, now time.Time) *memstore.Store {
+func at(s *memory.Store, now time.Time) *memory.Store {
 	s.Clock = func() time.Time { return now }
 	return s
 }
@@ -49,24 +54,24 @@ func TestLawsOfAFullStore(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storagetest.Harness {
 		clock := new(virtual)
 		clock.advance(-1)
-		full := &memstore.Store{MaxKeys: 2000, Clock: clock.now}
+		full := &memory.Store{MaxKeys: 2000, Clock: clock.now}
 		_, swapped, err := full.CompareAndSwap(ctx, shortLived...)
 		require.NoError(t, err)
 		require.True(t, swapped)
 		clock.advance(1)
-		return storagetest.Harness{Store: sweptFirst{full}, Other: &memstore.Store{Clock: clock.now}, Advance: clock.advance, Now: clock.now}
+		return storagetest.Harness{Store: sweptFirst{full}, Other: &memory.Store{Clock: clock.now}, Advance: clock.advance, Now: clock.now}
 	})
 }
 
 // sweptFirst removes the records that filled the store, so that Purge does not count them.
-type sweptFirst struct{ *memstore.Store }
+type sweptFirst struct{ *memory.Store }
 
 func (s sweptFirst) Purge(ctx context.Context, max int) (int, error) {
-	s.Sweep(epoch, math.MaxInt)
+	s.SweepAt(epoch, math.MaxInt)
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	return s.Sweep(s.Now(), max), nil
+	return s.SweepAt(s.Now(), max), nil
 }
 
 func swapOf(key string, old storage.Version, state string, ttl time.Duration) storage.Swap {
@@ -74,13 +79,13 @@ func swapOf(key string, old storage.Version, state string, ttl time.Duration) st
 }
 
 // put creates a record that has used little of its limit.
-func put(t *testing.T, s *memstore.Store, now time.Time, key string, ttl time.Duration) {
+func put(t *testing.T, s *memory.Store, now time.Time, key string, ttl time.Duration) {
 	t.Helper()
 	used(t, s, now, key, ttl, storage.UsedLittle)
 }
 
 // used creates a record that has used some part of its limit.
-func used(t *testing.T, s *memstore.Store, now time.Time, key string, ttl time.Duration, p storage.Priority) {
+func used(t *testing.T, s *memory.Store, now time.Time, key string, ttl time.Duration, p storage.Priority) {
 	swap := swapOf(key, 0, key, ttl)
 	swap.Priority = p
 	if _, swapped, err := at(s, now).CompareAndSwap(ctx, swap); err != nil || !swapped {
@@ -90,7 +95,7 @@ func used(t *testing.T, s *memstore.Store, now time.Time, key string, ttl time.D
 }
 
 // existing returns those of keys that have a record.
-func existing(t *testing.T, s *memstore.Store, now time.Time, keys ...string) (found []string) {
+func existing(t *testing.T, s *memory.Store, now time.Time, keys ...string) (found []string) {
 	t.Helper()
 	records, err := at(s, now).Load(ctx, keys...)
 	require.NoError(t, err)
@@ -106,7 +111,7 @@ func existing(t *testing.T, s *memstore.Store, now time.Time, keys ...string) (f
 // new keys.
 func TestNewKeyOutlivesTheNextNewKeys(t *testing.T) {
 	const maxKeys = 1024
-	s := &memstore.Store{MaxKeys: maxKeys}
+	s := &memory.Store{MaxKeys: maxKeys}
 	for i := range maxKeys {
 		used(t, s, epoch, fmt.Sprint("half ", i), time.Hour, storage.UsedHalf)
 	}
@@ -130,27 +135,27 @@ func TestNewKeyOutlivesTheNextNewKeys(t *testing.T) {
 
 func TestRecordInUseOutlivesAFlood(t *testing.T) {
 	const maxKeys = 1000
-	s := &memstore.Store{MaxKeys: maxKeys}
+	s := &memory.Store{MaxKeys: maxKeys}
 	for i := range 10 * maxKeys {
-		require.NoError(t, s.Update(ctx, epoch, []string{"in use"}, &putter{[]byte("in use")}))
-		put(t, s, epoch, strconv.Itoa(i), time.Hour)
-		require.Len(t, existing(t, s, epoch, "in use"), 1, "after %d keys", i)
+		require.NoError(t, at(s, epoch).Transact(ctx, nil, putting("in use", "in use")))
+		put(t, s, epoch, textOf(strconv.Itoa(i)), time.Hour)
+		require.Len(t, existing(t, s, epoch, textOf("in use")), 1, "after %d keys", i)
 	}
 }
 
 func TestKeysOfOneRuleDoNotEvictKeysOfAnother(t *testing.T) {
-	s := &memstore.Store{MaxKeys: 10}
+	s := &memory.Store{MaxKeys: 10}
 	everyone := driver.Key("", "", "everyone", "")
 	put(t, s, epoch, everyone, time.Second)
 	for i := range 1000 {
 		used(t, s, epoch, driver.Key("", "", "customer", strings.Repeat("c", i)), time.Hour, storage.UsedUp)
 	}
-	require.Equal(t, memstore.Stats{Keys: 11, Evicted: 990}, s.Stats())
+	require.Equal(t, memory.Stats{Keys: 11, Evicted: 990}, s.Stats())
 	require.Len(t, existing(t, s, epoch, everyone), 1)
 }
 
 func TestLoadOfAbsentKeysTakesNoMemory(t *testing.T) {
-	s, before := new(memstore.Store), heapInUse()
+	s, before := new(memory.Store), heapInUse()
 	for i := range 1000 {
 		require.Empty(t, existing(t, s, epoch, driver.Key("", "", fmt.Sprint("rule ", i), "ann")))
 	}
@@ -160,77 +165,87 @@ func TestLoadOfAbsentKeysTakesNoMemory(t *testing.T) {
 
 func TestSweepFreesTheMemoryOfExpiredRecords(t *testing.T) {
 	const records = 20_000
-	s, before := new(memstore.Store), heapInUse()
+	s, before := new(memory.Store), heapInUse()
 	for i := range records {
 		put(t, s, epoch, driver.Key("", "", "old rule", strconv.Itoa(i)), time.Second)
 	}
 	require.Greater(t, heapInUse()-before, 50*records)
-	require.Equal(t, records, s.Sweep(epoch.Add(time.Second), math.MaxInt))
+	require.Equal(t, records, s.SweepAt(epoch.Add(time.Second), math.MaxInt))
 	require.Less(t, heapInUse()-before, 5*records)
-	require.Equal(t, memstore.Stats{Expired: records}, s.Stats())
+	require.Equal(t, memory.Stats{Expired: records}, s.Stats())
 	put(t, s, epoch, driver.Key("", "", "old rule", "1"), time.Second)
-	require.Equal(t, memstore.Stats{Keys: 1, Expired: records}, s.Stats())
+	require.Equal(t, memory.Stats{Keys: 1, Expired: records}, s.Stats())
 }
 
 func TestSwapOfMoreThanMaxKeys(t *testing.T) {
-	s := &memstore.Store{MaxKeys: 1}
-	put(t, s, epoch, "old", time.Minute)
-	_, swapped, err := at(s, epoch).CompareAndSwap(ctx, swapOf("a", 0, "a", 0), swapOf("b", 0, "b", 0))
+	s := &memory.Store{MaxKeys: 1}
+	put(t, s, epoch, textOf("old"), time.Minute)
+	_, swapped, err := at(s, epoch).CompareAndSwap(ctx, swapOf(textOf("a"), 0, "a", 0), swapOf(textOf("b"), 0, "b", 0))
 	require.NoError(t, err)
 	require.True(t, swapped)
-	require.Equal(t, memstore.Stats{Keys: 1, Evicted: 2}, s.Stats())
-	require.NoError(t, s.Update(ctx, epoch, []string{"c", "d"}, &putter{[]byte("x")}))
-	require.Equal(t, memstore.Stats{Keys: 1, Evicted: 4}, s.Stats())
+	require.Equal(t, memory.Stats{Keys: 1, Evicted: 2}, s.Stats())
+	require.NoError(t, s.Transact(ctx, nil, putting("x", "c", "d")))
+	require.Equal(t, memory.Stats{Keys: 1, Evicted: 4}, s.Stats())
 }
 
-func TestDecisionWithoutChangeCreatesNoRecord(t *testing.T) {
-	s, failure := new(memstore.Store), errors.New("no")
-	require.NoError(t, s.Update(ctx, epoch, []string{"a"}, decider(func([][]byte, []driver.Change) error { return nil })))
-	require.Equal(t, failure, s.Update(ctx, epoch, []string{"a"}, decider(func([][]byte, []driver.Change) error { return failure })))
-	var c memstore.Cell
-	c.Lock(memstore.Instant(epoch), memstore.NameOf(s, "a"))
-	require.Nil(t, c.State())
-	c.Unlock()
+func TestUpdateWithoutChangeCreatesNoRecord(t *testing.T) {
+	s := new(memory.Store)
+	for _, ok := range []bool{true, false} {
+		require.NoError(t, s.Transact(ctx, nil, &driver.Update{Items: items("a"), Decide: func(time.Time) bool { return ok }}))
+	}
 	require.Zero(t, s.Stats())
 }
 
 func TestSweepRemovesOnlyExpiredRecords(t *testing.T) {
-	s := new(memstore.Store)
+	s := new(memory.Store)
 	for i := range 1000 {
 		put(t, s, epoch, strconv.Itoa(i), time.Duration(i+1)*time.Second)
 	}
-	require.Zero(t, s.Sweep(epoch.Add(time.Second-1), math.MaxInt))
-	require.Zero(t, s.Sweep(epoch.Add(time.Hour), 0))
-	require.Equal(t, 1, s.Sweep(epoch.Add(time.Second), math.MaxInt))
-	require.Equal(t, 100, s.Sweep(epoch.Add(500*time.Second), 100))
-	require.Equal(t, 399, s.Sweep(epoch.Add(500*time.Second), math.MaxInt))
-	require.Equal(t, memstore.Stats{Keys: 500, Expired: 500}, s.Stats())
+	require.Zero(t, s.SweepAt(epoch.Add(time.Second-1), math.MaxInt))
+	require.Zero(t, s.SweepAt(epoch.Add(time.Hour), 0))
+	require.Equal(t, 1, s.SweepAt(epoch.Add(time.Second), math.MaxInt))
+	require.Equal(t, 100, s.SweepAt(epoch.Add(500*time.Second), 100))
+	require.Equal(t, 399, s.SweepAt(epoch.Add(500*time.Second), math.MaxInt))
+	require.Equal(t, memory.Stats{Keys: 500, Expired: 500}, s.Stats())
 	for i := range 1000 {
 		require.Len(t, existing(t, s, epoch, strconv.Itoa(i)), i/500)
 	}
 }
 
-type decider func(found [][]byte, next []driver.Change) error
-
-func (d decider) Decide(found [][]byte, next []driver.Change) error { return d(found, next) }
-
-func TestUpdateDoesNotAllocate(t *testing.T) {
-	s, keys, d := new(memstore.Store), []string{"a", "b", "c"}, &putter{state: []byte("state")}
-	require.Zero(t, testing.AllocsPerRun(1000, func() {
-		if s.Update(ctx, epoch, keys, d) != nil {
-			panic("update failed")
-		}
-	}))
+// items returns items with these keys. driver.RuleKey{Rule: rule, Key: key} has the text of driver.Key("", "", rule, key).
+func items(keys ...string) (items []driver.Item) {
+	for _, key := range keys {
+		items = append(items, driver.Item{Key: driver.RuleKey{Rule: driver.EncodeRule("", "rule"), Key: key}})
+	}
+	return items
 }
 
-// putter puts the same state under all keys.
-type putter struct{ state []byte }
+// textOf returns the text of the key of items.
+func textOf(key string) string { return driver.Key("", "", "rule", key) }
 
-func (p *putter) Decide(_ [][]byte, next []driver.Change) error {
-	for i := range next {
-		next[i] = driver.Change{Verb: driver.Put, State: p.state, TTL: time.Minute}
+// putting returns an update that puts the same state under all keys.
+func putting(state string, keys ...string) *driver.Update {
+	u := &driver.Update{Items: items(keys...)}
+	u.Decide = func(time.Time) bool {
+		for i := range u.Items {
+			next := &u.Items[i].Next
+			next.Verb, next.State, next.TTL = driver.Put, append(next.State, state...), time.Minute
+		}
+		return true
 	}
-	return nil
+	return u
+}
+
+func TestTransactionDoesNotAllocate(t *testing.T) {
+	for _, state := range []string{"state", strings.Repeat("a long state", 100)} {
+		s, u := new(memory.Store), putting(state, "a", "b", "c")
+		require.NoError(t, s.Transact(ctx, nil, u))
+		require.Zero(t, testing.AllocsPerRun(1000, func() {
+			if s.Transact(ctx, nil, u) != nil {
+				panic("the transaction failed")
+			}
+		}))
+	}
 }
 
 // model is a simple store. It learns from the real store which record was evicted, and checks the
@@ -301,7 +316,7 @@ func (m *model) mayEvict(now time.Time, victim, created string) bool {
 func TestStoreAgreesWithAModel(t *testing.T) {
 	for _, maxKeys := range []int{45, 137} { // from 128 on, there are two shards
 		random := rand.New(rand.NewPCG(1, uint64(maxKeys)))
-		s, m, now := &memstore.Store{MaxKeys: maxKeys}, &model{maxKeys: maxKeys, records: map[string]modelRecord{}}, epoch
+		s, m, now := &memory.Store{MaxKeys: maxKeys}, &model{maxKeys: maxKeys, records: map[string]modelRecord{}}, epoch
 		keys := make([]string, 2*maxKeys)
 		for i := range keys {
 			keys[i] = strconv.Itoa(i)

@@ -1,4 +1,4 @@
-package memstore
+package memory
 
 import (
 	"bytes"
@@ -141,7 +141,7 @@ func TestTableStaysConsistent(t *testing.T) {
 				if p.priority >= storage.UsedHalf {
 					want[h] = wantEntry{expires, int64(p.priority)<<60 + expires/8}
 				}
-				require.Equal(t, storage.Record{Version: storage.Version(step + 1), State: state}, table.record(h, 0))
+				require.Equal(t, storage.Record{Version: storage.Version(step + 1), State: state}, table.copyOf(h, 0))
 			}
 			if step%200 == 0 {
 				table.check(t, want)
@@ -149,7 +149,7 @@ func TestTableStaysConsistent(t *testing.T) {
 		}
 		for h := range want {
 			table.remove(h)
-			require.Zero(t, table.record(h, 0))
+			require.Zero(t, table.copyOf(h, 0))
 		}
 		table.check(t, map[hash]wantEntry{})
 	}
@@ -167,7 +167,7 @@ func TestKeysSpreadOverShardsAndTheirTables(t *testing.T) {
 	shards, homes := make([]int, maxShards), make([]int, 64)
 	x, store := index{slots: make([]uint32, len(homes))}, new(Store)
 	for i := range 64_000 {
-		n := NameOf(store, strconv.Itoa(i))
+		n := store.nameOf(strconv.Itoa(i))
 		shards[n.shard().lockOrder%uint64(len(shards))]++
 		homes[x.home(n.hash)]++
 	}
@@ -182,20 +182,19 @@ func TestKeysSpreadOverShardsAndTheirTables(t *testing.T) {
 func TestDifferentKeysHaveDifferentNames(t *testing.T) {
 	s := new(Store)
 	ann := driver.Key("", "shop", "per user", "ann")
-	prefix, last := CutKey(s, ann)
-	require.Equal(t, "ann", last)
-	require.Equal(t, NameOf(s, ann), prefix.Name("ann"))
-	known := map[Name]string{}
+	known := map[name]string{}
 	for _, key := range []string{ann, "", "k", "ann", "annann", driver.Key("ann"), driver.Key("", "ann"), driver.Key("ann", "ann"), driver.Key("", "shop", "per user", "bob")} {
-		n := NameOf(s, key)
+		n := s.nameOf(key)
 		require.Empty(t, known[n])
 		known[n] = key
 	}
 }
 
+func partitionOf(s *Store, key string) *partition { return s.nameOf(key).partition }
+
 func TestKeysOfOneRuleShareAPartition(t *testing.T) {
 	s, long := new(Store), strings.Repeat("x", storage.MaxKey)
-	rule := NameOf(s, driver.Key("", "shop", "per user", "ann")).partition
+	rule := partitionOf(s, driver.Key("", "shop", "per user", "ann"))
 	for _, same := range []string{
 		driver.Key("", "shop", "per user", ""),
 		driver.Key("", "shop", "per user", long),
@@ -203,14 +202,14 @@ func TestKeysOfOneRuleShareAPartition(t *testing.T) {
 		driver.Key(long, "shop", "per user", "ann"),
 		driver.Key(strings.Repeat("g", 128), "shop", "per user", "ann"),
 	} {
-		require.Same(t, rule, NameOf(s, same).partition, "%.40q", same)
+		require.Same(t, rule, partitionOf(s, same), "%.40q", same)
 	}
 	for _, other := range []string{
 		"", "ann", driver.Key("", "shop", "per user"), driver.Key("", "shop", "per users", "ann"),
 		driver.Key("", "shop2", "per user", "ann"), driver.Key("shop", "per user", "ann"), driver.Key("", "shop", "per user", "ann", ""),
 		driver.Key("", "shop", long, "ann"),
 	} {
-		require.NotSame(t, rule, NameOf(s, other).partition, "%.40q", other)
+		require.NotSame(t, rule, partitionOf(s, other), "%.40q", other)
 	}
-	require.NotSame(t, NameOf(s, driver.Key("", "shop", long, "ann")).partition, NameOf(s, driver.Key("", "shop2", long, "ann")).partition)
+	require.NotSame(t, partitionOf(s, driver.Key("", "shop", long, "ann")), partitionOf(s, driver.Key("", "shop2", long, "ann")))
 }

@@ -1,4 +1,4 @@
-package memstore
+package memory
 
 import "github.com/sluice-go/sluice/storage"
 

@@ -1,4 +1,4 @@
-package memstore
+package memory
 
 import (
 	"math"
@@ -13,9 +13,9 @@ const (
 	none      = math.MaxInt64     // the first expiry if there is no record
 )
 
-// Instant returns t in nanoseconds since 1970. It is 0 for all times before 1970, and the same
+// instantOf returns t in nanoseconds since 1970. It is 0 for all times before 1970, and the same
 // number for all times after 2262.
-func Instant(t time.Time) int64 {
+func instantOf(t time.Time) int64 {
 	switch sec := t.Unix(); {
 	case sec < 0:
 		return 0
@@ -34,20 +34,23 @@ func expiry(at int64, ttl time.Duration) int64 {
 	return at + int64(ttl)
 }
 
-// Now returns the time of Clock, or of the monotonic clock if Clock is nil; see package memory.
+// Now returns the time of Clock. If Clock is nil, Now returns the time of the wall clock at its first
+// call, plus the time that has passed since then by the monotonic clock.
+//
+// So Now ignores later changes of the wall clock. On most systems the monotonic clock does not count
+// the time while the machine sleeps. Reading it costs half as much as time.Now. Set Clock to time.Now
+// if a limit has windows that must start with the hours of the wall clock.
 func (s *Store) Now() time.Time {
 	if s.Clock != nil {
 		return s.Clock()
 	}
-	ns := uint64(s.monotonic())
-	sec := ns / 1e9
-	return time.Unix(int64(sec), int64(ns-sec*1e9)) // costs half as much as time.Time.Add
+	return time.Unix(0, s.monotonic())
 }
 
-// InstantOf returns [Instant] of Now of the store.
-func InstantOf(s *Store) int64 {
+// instant returns [instantOf] of Now.
+func (s *Store) instant() int64 {
 	if s.Clock != nil {
-		return Instant(s.Clock())
+		return instantOf(s.Clock())
 	}
 	return s.monotonic()
 }

@@ -1,4 +1,4 @@
-package memstore_test
+package memory_test
 
 import (
 	"fmt"
@@ -8,22 +8,22 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/internal/memstore"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // A key uses up its limit and must wait for a minute. Then a flood of new keys arrives, 50,000 a
 // second. Each of them uses little of its limit, but its state expires later.
 func TestFloodDoesNotEvictAnExhaustedKey(t *testing.T) {
 	const maxKeys, flood, spacing, wait = 30_000, 90_000, 20 * time.Microsecond, time.Minute
-	store, heap := &memstore.Store{MaxKeys: maxKeys}, heapInUse()
+	store, heap := &memory.Store{MaxKeys: maxKeys}, heapInUse()
 	used(t, store, epoch, "exhausted", wait, storage.UsedUp)
 	for i := range flood {
 		put(t, store, epoch.Add(time.Duration(i)*spacing), fmt.Sprintf("%016x", uint64(i)*0x9e3779b97f4a7c15), time.Hour)
 	}
 	perKey := float64(heapInUse()-heap) / maxKeys
-	require.Equal(t, memstore.Stats{Keys: maxKeys, Evicted: flood + 1 - maxKeys}, store.Stats())
+	require.Equal(t, memory.Stats{Keys: maxKeys, Evicted: flood + 1 - maxKeys}, store.Stats())
 	require.NotEmpty(t, existing(t, store, epoch.Add(flood*spacing), "exhausted"))
 	require.Less(t, perKey, 100.0)
 	runtime.KeepAlive(store)
@@ -39,34 +39,29 @@ func heapInUse() int {
 
 func TestExpiredKeysAreEvictedFirst(t *testing.T) {
 	const maxKeys, expiring = 1000, 10_000
-	store := &memstore.Store{MaxKeys: maxKeys}
+	store := &memory.Store{MaxKeys: maxKeys}
 	for i := range 100 {
 		put(t, store, epoch, fmt.Sprint("live ", i), time.Hour)
 	}
 	for i := range expiring {
 		put(t, store, epoch.Add(time.Duration(i)*time.Millisecond), fmt.Sprint("once ", i), 100*time.Millisecond)
 	}
-	require.Equal(t, memstore.Stats{Keys: maxKeys, Expired: 100 + expiring - maxKeys}, store.Stats())
+	require.Equal(t, memory.Stats{Keys: maxKeys, Expired: 100 + expiring - maxKeys}, store.Stats())
 }
 
-func BenchmarkUpdate(b *testing.B) {
+func BenchmarkTransact(b *testing.B) {
 	for _, keys := range []int{1, 1000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprint(keys, " keys"), func(b *testing.B) {
-			store, d := &memstore.Store{MaxKeys: 1 << 21}, &putter{[]byte("a state of some 20 b.")}
-			names := make([][]string, keys)
-			for i := range names {
-				names[i] = []string{driver.Key("", "bench", fmt.Sprintf("%016x", uint64(i)*0x9e3779b97f4a7c15))}
-			}
-			for i := range names {
-				_ = store.Update(ctx, epoch, names[i], d)
+			store, updates := &memory.Store{MaxKeys: 1 << 21}, make([]*driver.Update, keys)
+			for i := range updates {
+				updates[i] = putting("a state of some 20 b.", fmt.Sprintf("%016x", uint64(i)*0x9e3779b97f4a7c15))
+				_ = store.Transact(ctx, nil, updates[i])
 			}
 			b.ReportAllocs()
-			at := epoch
 			i := uint64(0)
 			for b.Loop() {
 				i += 0x9e3779b97f4a7c15
-				at = at.Add(1000)
-				_ = store.Update(ctx, at, names[i%uint64(keys)], d)
+				_ = store.Transact(ctx, nil, updates[i%uint64(keys)])
 			}
 		})
 	}

@@ -1,0 +1,128 @@
+package memory
+
+import (
+	"hash/maphash"
+	"maps"
+	"math/bits"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sluice-go/sluice/storage/driver"
+)
+
+// partition holds the records of one rule. It has its own bound, so that keys of one rule never
+// evict records of another rule.
+type partition struct {
+	maxKeys  int64
+	shards   []shard
+	shift    int // the upper 64-shift bits of a hash are the index of its shard
+	counters counters
+
+	evicting  sync.Mutex
+	nextShard int // the shard that evicts next if the shard of the new record cannot; guarded by evicting
+}
+
+// counters count the records of a partition, and those that it has removed.
+type counters struct{ keys, protected, evicted, expired atomic.Int64 }
+
+// A partition has up to 64 shards of at least 64 records. With 64 shards, goroutines seldom wait
+// for each other, and the shards take 20 KB.
+const (
+	maxShards    = 64
+	keysPerShard = 64
+)
+
+func (p *partition) shardOf(h hash) *shard { return &p.shards[h.hi>>p.shift] }
+
+// findPartition returns the partition of a rule, or nil.
+func (s *Store) findPartition(rule string) *partition { return s.allPartitions()[rule] }
+
+// allPartitions returns the partitions by rule. Nobody may modify the map.
+func (s *Store) allPartitions() map[string]*partition {
+	if all := s.partitions.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// createPartition returns the partition of a rule, and creates it if there is none.
+func (s *Store) createPartition(rule string) *partition {
+	s.creating.Lock()
+	defer s.creating.Unlock()
+	if p := s.findPartition(rule); p != nil {
+		return p
+	}
+	all := maps.Clone(s.allPartitions())
+	if all == nil {
+		all = make(map[string]*partition)
+	}
+	p := s.newPartition(uint64(len(all)) * maxShards)
+	all[strings.Clone(rule)] = p // rule may be part of a longer key
+	s.partitions.Store(&all)
+	return p
+}
+
+// newPartition returns a partition whose shards come after lockOrder in the order of locking.
+func (s *Store) newPartition(lockOrder uint64) *partition {
+	maxKeys := s.MaxKeys
+	if maxKeys <= 0 {
+		maxKeys = DefaultMaxKeys
+	}
+	shardBits := bits.Len(uint(min(max(maxKeys/keysPerShard, 1), maxShards))) - 1
+	p := &partition{maxKeys: int64(maxKeys), shards: make([]shard, 1<<shardBits), shift: 64 - shardBits}
+	for i := range p.shards {
+		sh := &p.shards[i]
+		sh.table.counters, sh.lockOrder = &p.counters, lockOrder+uint64(i)
+	}
+	return p
+}
+
+// name identifies a key in one store. It consists of the partition of the key's rule and 104 bits
+// of two hashes of the rest of the key. The store keeps only the hashes.
+type name struct {
+	partition *partition
+	hash
+}
+
+func (n *name) shard() *shard { return n.partition.shardOf(n.hash) }
+
+// hash identifies a key in a partition.
+type hash struct {
+	hi   uint64 // the upper bits select the shard, the lower bits the home slot in the index
+	lo   uint32
+	tail uint8
+}
+
+var (
+	keySeedHi, keySeedLo     = maphash.MakeSeed(), maphash.MakeSeed()
+	groupSeedHi, groupSeedLo = maphash.MakeSeed(), maphash.MakeSeed()
+)
+
+// nameOf returns the name of a key. The key may be any string.
+func (s *Store) nameOf(key string) name {
+	prefix, rule, last := driver.CutKey(key)
+	return s.nameFrom(rule, prefix[:len(prefix)-len(rule)], last)
+}
+
+// nameOfRuleKey returns the name of the key whose text is k.String().
+func (s *Store) nameOfRuleKey(k *driver.RuleKey) name {
+	if k.Group == "" && k.Rule != "" && k.IsPlain() { // then the text need not be built
+		return s.nameFrom(k.Rule, driver.NoGroup, k.Key)
+	}
+	return s.nameOf(k.String())
+}
+
+// nameFrom returns the name of a key from the parts of CutKey: head is the prefix without the rule.
+func (s *Store) nameFrom(rule, head, last string) name {
+	p := s.findPartition(rule)
+	if p == nil {
+		p = s.createPartition(rule)
+	}
+	hi, lo := maphash.String(keySeedHi, last), maphash.String(keySeedLo, last)
+	if head != driver.NoGroup {
+		hi ^= maphash.String(groupSeedHi, head)
+		lo ^= maphash.String(groupSeedLo, head)
+	}
+	return name{p, hash{hi, uint32(lo), uint8(lo >> 32)}}
+}
