@@ -13,9 +13,9 @@ var (
 	// ErrStateVersion is returned if a later version of the algorithm wrote the
 	// bytes, in a format that this version does not know.
 	ErrStateVersion = errors.New("algo: state has a newer format")
-	// ErrCost is returned if the cost is negative. To give units back, use Refund. A
+	// ErrCost is returned if the cost is below 1. To give units back, use Refund. A
 	// compose.Limiter also returns it if the number of calls is below 1.
-	ErrCost = errors.New("algo: cost must not be negative")
+	ErrCost = errors.New("algo: cost must be at least 1")
 )
 
 // Policy is an algorithm with its options. Its methods are pure functions of encoded
@@ -29,11 +29,7 @@ var (
 // overlap state. If nothing changed (a denial, or a refund to a full key), they append the bytes of
 // state. So compare the bytes to learn whether there is anything to store.
 //
-// If cost is 0, the methods use the cost in the policy's options, which is 1 unit by default. So a cost
-// of 0 is never free here: to read without a charge, use Peek. In a limiter, a call is free if
-// compose.Rule.Cost returns 0, because the limiter then calls no method of the policy.
-//
-// The methods return ErrCost if cost is negative. They return ErrState or ErrStateVersion if state is
+// The methods return ErrCost if cost is below 1. They return ErrState or ErrStateVersion if state is
 // not a state of the policy; they never reset it. With an error they return dst as it was.
 type Policy interface {
 	// Step decides a request of cost units at now. It charges all of the units or none.
@@ -63,7 +59,7 @@ type Policy interface {
 	Bound(interval time.Duration) int64
 	// Limit returns the sustained rate. A compose.Stack returns that of its first part.
 	Limit() Limit
-	// String returns the policy's spec, in the form that compose.ParsePolicyWithCost reads.
+	// String returns the policy's spec, in the form that compose.ParsePolicy reads.
 	String() string
 }
 

@@ -118,17 +118,16 @@ func ExampleParsePolicy() {
 	// all(gcra 10/s; gcra 100/m; gcra 1000/d)
 }
 
-// A policy with a cost is for code that calls the methods of the policy itself. A cost of 0 then
-// means the cost in the spec. A rule refuses such a policy.
+// A spec with a cost is for code that calls the methods of the policy itself.
 func ExampleParsePolicyWithCost() {
-	uploads, err := compose.ParsePolicyWithCost("gcra 100/m cost=40")
+	uploads, cost, err := compose.ParsePolicyWithCost("all(gcra 100/m; gcra 1000/d) cost=40")
 	if err != nil {
 		panic(err)
 	}
-	r, err := uploads.Peek(nil, noon(), 0)
-	fmt.Println(r.Cost, r.Allowed, err)
+	r, err := uploads.Peek(nil, noon(), cost)
+	fmt.Println(uploads, r.Cost, r.Allowed, err)
 	// Output:
-	// 40 true <nil>
+	// all(gcra 100/m; gcra 1000/d) 40 true <nil>
 }
 
 func ExampleSpecError() {

@@ -32,7 +32,7 @@ var (
 )
 
 func mustPolicy(spec string) algo.Policy {
-	p, err := compose.ParsePolicyWithCost(spec)
+	p, err := compose.ParsePolicy(spec)
 	if err != nil {
 		panic(err)
 	}

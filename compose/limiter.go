@@ -369,7 +369,7 @@ func isFailure(err error) bool {
 }
 
 // countError is the error for n calls if n is below 1. It is an algo.ErrCost with its own
-// text, because the text of ErrCost is about a negative cost.
+// text, because the text of ErrCost is about a cost.
 type countError int64
 
 func (n countError) Error() string {

@@ -598,17 +598,6 @@ func TestNewRefusesFaultyRulesAndOptions(t *testing.T) {
 	require.ErrorContains(t, err, "the store is a nil *memory.Store")
 }
 
-func TestNewRefusesAPolicyWithACost(t *testing.T) {
-	for _, spec := range []string{"gcra 10/h cost=5", "tokenbucket 10/h cost=2", "fixedwindow 10/h cost=2", "movingwindow 10/h cost=2", "all(gcra 10/h; gcra 20/d cost=2)"} {
-		_, err := compose.New(nil, compose.Rule[call]{Name: "x", Policy: mustPolicy(spec)})
-		require.EqualError(t, err, `compose: rule "x": cost= has no effect in the policy of a rule, `+spec+`; set Rule.Cost`)
-	}
-	for _, spec := range []string{"gcra 10/h", "gcra 10/h cost=1", "all(gcra 10/h; gcra 20/d)"} {
-		_, err := compose.New(nil, compose.Rule[call]{Name: "x", Policy: mustPolicy(spec)})
-		require.NoError(t, err, spec)
-	}
-}
-
 func TestNewRefusesZeroPolicies(t *testing.T) {
 	for _, p := range []algo.Policy{
 		gcra.Policy{}, tokenbucket.Policy{}, fixedwindow.Policy{}, movingwindow.Policy{},

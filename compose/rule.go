@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -32,8 +31,7 @@ type Rule[T any] struct {
 	// Spec is the policy as text, such as "gcra 100/m burst=20". New parses it with
 	// ParsePolicy. Set exactly one of Spec, Policy and PolicyFor.
 	Spec string
-	// Policy is the policy for all inputs. New refuses a policy with a cost of its own, because Cost
-	// sets the cost of a call. It also refuses a zero policy, which would deny everything.
+	// Policy is the policy for all inputs. New refuses a zero policy, which would deny everything.
 	Policy algo.Policy
 	// PolicyFor returns the policy for an input, for example by plan, method or route. If the rule does
 	// not apply to the input, return Skip as the error. If PolicyFor returns a nil policy and a nil
@@ -43,9 +41,7 @@ type Rule[T any] struct {
 	// of different algorithms cannot share a key, so include the plan in Key if their algorithms differ.
 	PolicyFor func(T) (algo.Policy, error)
 	// Cost returns how many units one call costs under this rule. A nil Cost means 1. A cost of 0
-	// makes the call free under this rule. A cost below 0 is an error, algo.ErrCost. (For the methods
-	// of algo.Policy, a cost of 0 means the cost in the options of the policy. A limiter never uses
-	// that cost. New refuses a Policy that has one, but cannot check what PolicyFor returns.)
+	// makes the call free under this rule. A cost below 0 is an error, algo.ErrCost.
 	Cost func(T) int64
 	// Shadow makes the rule report denials in Decision.Results without denying calls. If the call is
 	// allowed, a shadow rule charges it, unless the shadow rule itself would deny it. A shadow rule's
@@ -91,9 +87,6 @@ func (r *Rule[T]) prepare(index int) error {
 	if err := checkPolicy(r.Policy); err != nil {
 		return fmt.Errorf("compose: the policy of rule %q denies everything: %w", r.Name, err)
 	}
-	if hasCost(r.Policy) {
-		return fmt.Errorf("compose: rule %q: cost= has no effect in the policy of a rule, %v; set Rule.Cost", r.Name, r.Policy)
-	}
 	return nil
 }
 
@@ -118,15 +111,6 @@ func checkPolicy(p algo.Policy) error {
 		return nil
 	}
 	return p.Limit().Validate()
-}
-
-// hasCost reports whether a policy, or a part of it, has a cost in its options, other than 1.
-func hasCost(p algo.Policy) bool {
-	if stack, ok := p.(*Stack); ok {
-		return slices.ContainsFunc(stack.Parts(), hasCost)
-	}
-	r, err := p.Peek(nil, time.Unix(0, 0), 0)
-	return err == nil && r.Cost != 1
 }
 
 // demand returns the policy and the cost of an operation on n calls. The policy is nil if there is an error, or if the
@@ -174,7 +158,7 @@ func (r *Rule[T]) cost(in T, n int64) (int64, error) {
 	}
 	cost := r.Cost(in)
 	if cost < 0 {
-		return 0, &RuleError{Rule: r.Name, Err: fmt.Errorf("cost is %d: %w", cost, algo.ErrCost)}
+		return 0, &RuleError{Rule: r.Name, Err: fmt.Errorf("Cost returned %d; for a free call return 0: %w", cost, algo.ErrCost)}
 	}
 	return multiply(cost, n), nil
 }

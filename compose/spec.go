@@ -46,13 +46,14 @@ import (
 // Every error is a [*SpecError]. ParsePolicy refuses the option cost=, because Rule.Cost sets the cost
 // of a call.
 func ParsePolicy(spec string) (algo.Policy, error) {
-	return parseSpec(spec, false)
+	policy, _, err := parseSpec(spec, false)
+	return policy, err
 }
 
-// ParsePolicyWithCost is ParsePolicy, but every algorithm also takes cost=N: how many units a
-// request costs, 1 by default. It is for replays of access logs, and for code that calls the
-// methods of a policy itself. A [Rule] refuses a policy with a cost.
-func ParsePolicyWithCost(spec string) (algo.Policy, error) {
+// ParsePolicyWithCost is ParsePolicy, but the last word of the spec can be cost=N: how many units a
+// request costs. It returns this cost beside the policy, or 1 if the spec has none. It is for replays of
+// access logs, and for code that calls the methods of a policy itself.
+func ParsePolicyWithCost(spec string) (policy algo.Policy, cost int64, err error) {
 	return parseSpec(spec, true)
 }
 
@@ -92,35 +93,36 @@ func (e *SpecError) Caret() string {
 	return e.Spec + "\n" + strings.Map(blank, e.Spec[:e.Offset]) + strings.Repeat("^", carets)
 }
 
-// settings are the limit and options in a spec. A zero field means the default.
+// settings are the limit and options in a spec, and the cost after them. A zero field means the default.
 type settings struct {
-	limit       algo.Limit
-	burst, cost int64
-	refill      tokenbucket.Refill
-	align       fixedwindow.Align
-	offset      time.Duration
-	slots       int64
-	trailing    movingwindow.Trailing
+	limit    algo.Limit
+	burst    int64
+	refill   tokenbucket.Refill
+	align    fixedwindow.Align
+	offset   time.Duration
+	slots    int64
+	trailing movingwindow.Trailing
+	cost     int64
 }
 
 type algorithmSpec struct {
 	name    string
-	options []string // besides cost
+	options []string
 	build   func(settings) (algo.Policy, error)
 }
 
 var algorithms = [...]algorithmSpec{
 	{"gcra", []string{"burst"}, func(s settings) (algo.Policy, error) {
-		return gcra.New(gcra.Options{Limit: s.limit, Burst: s.burst, Cost: s.cost})
+		return gcra.New(gcra.Options{Limit: s.limit, Burst: s.burst})
 	}},
 	{"tokenbucket", []string{"burst", "refill"}, func(s settings) (algo.Policy, error) {
-		return tokenbucket.New(tokenbucket.Options{Limit: s.limit, Burst: s.burst, Refill: s.refill, Cost: s.cost})
+		return tokenbucket.New(tokenbucket.Options{Limit: s.limit, Burst: s.burst, Refill: s.refill})
 	}},
 	{"fixedwindow", []string{"align", "offset"}, func(s settings) (algo.Policy, error) {
-		return fixedwindow.New(fixedwindow.Options{Limit: s.limit, Align: s.align, Offset: s.offset, Cost: s.cost})
+		return fixedwindow.New(fixedwindow.Options{Limit: s.limit, Align: s.align, Offset: s.offset})
 	}},
 	{"movingwindow", []string{"slots", "trailing"}, func(s settings) (algo.Policy, error) {
-		return movingwindow.New(movingwindow.Options{Limit: s.limit, Slots: int(s.slots), Trailing: s.trailing, Cost: s.cost})
+		return movingwindow.New(movingwindow.Options{Limit: s.limit, Slots: int(s.slots), Trailing: s.trailing})
 	}},
 }
 
@@ -199,26 +201,60 @@ func (w specWord) endsPolicy() bool { return w.text == "" || strings.Contains("(
 type specParser struct {
 	spec     string
 	words    []specWord // those not read yet, and the end
-	withCost bool       // accept cost=
+	withCost bool       // accept cost= at the end
+	depth    int        // how many all( are open
 }
 
-func parseSpec(spec string, withCost bool) (algo.Policy, error) {
+func parseSpec(spec string, withCost bool) (policy algo.Policy, cost int64, err error) {
 	p := &specParser{spec: spec, withCost: withCost}
 	if len(spec) > maxSpec {
-		return nil, p.fail(specWord{}, "a spec is at most %d bytes long, this has %d", maxSpec, len(spec))
+		return nil, 0, p.fail(specWord{}, "a spec is at most %d bytes long, this has %d", maxSpec, len(spec))
 	}
 	for _, at := range specWords.FindAllStringIndex(spec, -1) {
 		p.words = append(p.words, specWord{spec[at[0]:at[1]], at[0]})
 	}
 	p.words = append(p.words, specWord{"", len(spec)})
-	policy, err := p.policy()
-	if err != nil {
-		return nil, err
+	if policy, err = p.policy(); err != nil {
+		return nil, 0, err
+	}
+	if cost, err = p.cost(); err != nil {
+		return nil, 0, err
 	}
 	if w := p.next(); w.text != "" {
-		return nil, p.fail(w, "unexpected %s after the end of the policy", errtext.Quote(w.text))
+		return nil, 0, p.fail(w, "unexpected %s after the end of the policy", errtext.Quote(w.text))
 	}
-	return policy, nil
+	return policy, cost, nil
+}
+
+// cost reads cost=N at the end of the spec. The default is 1.
+func (p *specParser) cost() (int64, error) {
+	if !p.words[0].isCost() {
+		return 1, nil
+	}
+	w := p.next()
+	if err := p.misplacedCost(w); err != nil {
+		return 0, err
+	}
+	var s settings
+	if value := w.text[len("cost="):]; !options["cost"].set(&s, value) {
+		return 0, p.badValue(w, "cost", value)
+	}
+	return s.cost, nil
+}
+
+func (w specWord) isCost() bool { return strings.HasPrefix(w.text, "cost=") }
+
+// misplacedCost returns the error for the word cost=N, which was just read, unless it may be there.
+func (p *specParser) misplacedCost(w specWord) error {
+	switch {
+	case !p.withCost:
+		return p.fail(w, "cost= is not an option of a rule's policy; give the rule the cost: the field cost beside policy in limits.yaml, Rule.Cost in Go")
+	case p.depth > 0:
+		return p.fail(w, `cost= is for the whole all( ), not for a part; write it at the end, after the last ")"`)
+	case p.words[0].text != "":
+		return p.fail(w, "cost= must be the last word of the spec; write it at the end")
+	}
+	return nil
 }
 
 // next reads a word. The end can be read any number of times.
@@ -285,6 +321,8 @@ func (p *specParser) stack(all specWord) (algo.Policy, error) {
 	if w := p.next(); w.text != "(" {
 		return nil, p.missing(w, `"(" and the policies of all(SPEC; SPEC ...)`)
 	}
+	p.depth++
+	defer func() { p.depth-- }()
 	var parts []algo.Policy
 	for {
 		part, err := p.policy()
@@ -364,6 +402,9 @@ func (p *specParser) limitWithSpaces(limit specWord) specWord {
 func (p *specParser) options(a *algorithmSpec, s *settings) (given map[string]specWord, err error) {
 	given = make(map[string]specWord)
 	for !p.words[0].endsPolicy() {
+		if p.words[0].isCost() && p.depth == 0 {
+			break
+		}
 		w := p.next()
 		name, value, ok := strings.Cut(w.text, "=")
 		o, known := options[name]
@@ -374,22 +415,26 @@ func (p *specParser) options(a *algorithmSpec, s *settings) (given map[string]sp
 			return nil, p.fail(w, "%s is not an option=value, written without spaces; %s", errtext.Quote(w.text), p.optionList(a))
 		case !known:
 			return nil, p.fail(w, "unknown option %s; %s%s", errtext.Quote(name), p.optionList(a), didYouMean(name, p.optionNames(a), "="))
-		case !p.withCost && name == "cost":
-			return nil, p.fail(w, "cost= is not an option of a rule's policy; give the rule the cost: the field cost beside policy in limits.yaml, Rule.Cost in Go")
+		case name == "cost":
+			return nil, p.misplacedCost(w)
 		case !slices.Contains(p.optionNames(a), name):
 			return nil, p.fail(w, "%s= is an option of %s; %s", name, strings.Join(algorithmNames(name), " and "), p.optionList(a))
 		case twice:
 			return nil, p.fail(w, "%s= is given twice, first as %s", name, errtext.Quote(first.text))
 		case !o.set(s, value):
-			return nil, p.fail(w, "%s= takes %s, not %s", name, o.values, errtext.Quote(value))
+			return nil, p.badValue(w, name, value)
 		}
 	}
 	return given, nil
 }
 
-// optionNames returns the options that the policy can have.
+func (p *specParser) badValue(w specWord, name, value string) error {
+	return p.fail(w, "%s= takes %s, not %s", name, options[name].values, errtext.Quote(value))
+}
+
+// optionNames returns what the word that was just read can be: an option of a, or the cost at the end of the spec.
 func (p *specParser) optionNames(a *algorithmSpec) []string {
-	if p.withCost {
+	if p.withCost && p.depth == 0 && p.words[0].text == "" {
 		return append(slices.Clip(a.options), "cost")
 	}
 	return a.options

@@ -31,9 +31,6 @@ import (
 //     RetryAfter, otherwise the part with the least Remaining. Of equal parts it is the first.
 //   - Fresh is true if all parts are fresh.
 //
-// A cost of 0 means the cost in the options of each part. If these costs differ, Cost is that of the
-// part that decided, and Paid and Remaining are in units of the part with the least Remaining.
-//
 // If you change the limits or options of the parts, stored states stay valid. If you change the
 // number of the parts or the algorithm of one, the stack refuses stored states with [algo.ErrState].
 // If two parts of the same algorithm change places, each gets the stored state of the other.
@@ -119,7 +116,7 @@ func (s *Stack) Peek(state []byte, now time.Time, cost int64) (algo.Result, erro
 // apply applies an operation to all parts. If one denies it, the state does not change. For a Peek,
 // apply does not append the state.
 func (s *Stack) apply(op algorithm.Op, dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
-	if cost < 0 {
+	if cost < 1 {
 		return dst, algo.Result{}, algo.ErrCost
 	}
 	states, err := s.states(state)
@@ -127,7 +124,7 @@ func (s *Stack) apply(op algorithm.Op, dst, state []byte, now time.Time, cost in
 		return dst, algo.Result{}, err
 	}
 	const most = math.MaxInt64
-	r := stackResult{before: most, Result: algo.Result{Allowed: true, Limit: most, Available: most, Remaining: most, Fresh: true}}
+	r := stackResult{before: most, Result: algo.Result{Allowed: true, Limit: most, Cost: cost, Available: most, Remaining: most, Fresh: true}}
 	next := dst
 	if op != algorithm.Peek {
 		next = append(dst, stackTag, algorithm.Version)
@@ -164,7 +161,7 @@ func (s *Stack) apply(op algorithm.Op, dst, state []byte, now time.Time, cost in
 		}
 		return append(dst, state...), peeked, nil
 	}
-	s.finish(&r, state, cost)
+	s.finish(&r, state)
 	if r.ResetAfter == 0 && !bytes.Equal(next[len(dst):], state) { // all parts are full
 		next = next[:len(dst)]
 	}
@@ -172,8 +169,7 @@ func (s *Stack) apply(op algorithm.Op, dst, state []byte, now time.Time, cost in
 }
 
 // Bound implements [algo.Policy]. It returns the minimum of the parts' bounds, which is
-// math.MaxInt64 if all of them are. If the parts have different costs in their options, the bound
-// holds only for calls of Step with a cost above 0. All parts then use that cost.
+// math.MaxInt64 if all of them are.
 func (s *Stack) Bound(interval time.Duration) int64 {
 	if len(s.Parts()) == 0 {
 		return 0
@@ -255,9 +251,9 @@ type stackResult struct {
 func (t *stackResult) add(part int, r *algo.Result) {
 	switch {
 	case r.Remaining < t.Remaining:
-		t.Remaining, t.Paid, t.NextRefill = r.Remaining, r.Paid, r.NextRefill
+		t.Remaining, t.NextRefill = r.Remaining, r.NextRefill
 		if t.Allowed {
-			t.Part, t.Cost = part, r.Cost
+			t.Part = part
 		}
 	case r.Remaining == t.Remaining && min(t.NextRefill, r.NextRefill) == 0: // one is full
 		t.NextRefill = 0
@@ -265,7 +261,7 @@ func (t *stackResult) add(part int, r *algo.Result) {
 		t.NextRefill = max(t.NextRefill, r.NextRefill)
 	}
 	if !r.Allowed && (t.Allowed || r.RetryAfter > t.RetryAfter) {
-		t.Part, t.Cost = part, r.Cost
+		t.Part = part
 	}
 	t.Allowed = t.Allowed && r.Allowed
 	t.Fresh = t.Fresh && r.Fresh
@@ -282,19 +278,17 @@ func (t *stackResult) add(part int, r *algo.Result) {
 }
 
 // finish completes the result of an operation on state after all parts are added.
-func (s *Stack) finish(t *stackResult, state []byte, cost int64) {
+func (s *Stack) finish(t *stackResult, state []byte) {
 	switch {
 	case len(s.Parts()) == 0:
-		t.Result = algo.Result{Cost: max(cost, 1), RetryAfter: algo.Never}
+		t.Result = algo.Result{Cost: t.Cost, RetryAfter: algo.Never}
 		return
 	case t.Fresh:
 		t.Available = 0
 	case t.freshParts != 0:
 		s.addExpiredAvailable(t, state)
 	}
-	if t.Paid <= 0 { // a refund can change which part has the least
-		t.Paid = t.before - t.Remaining
-	}
+	t.Paid = t.before - t.Remaining // a refund can change which part has the least
 	t.Refilled = t.Remaining + t.Paid - t.Available
 }
 

@@ -131,26 +131,6 @@ func TestPartIsTheOneThatDecided(t *testing.T) {
 	}
 }
 
-func TestCostOfZeroIsTheCostOfEachPart(t *testing.T) {
-	p := mustPolicy("all(gcra 20/s; gcra 1000/m cost=100)")
-	state, r := step(t, p, nil, 0, 0)
-	require.Equal(t, algo.Result{
-		Allowed: true, Limit: 20, Cost: 1, Refilled: 20, Paid: 1, Remaining: 19, Fresh: true,
-		NextRefill: 50 * time.Millisecond, ResetAfter: 6 * time.Second,
-	}, r)
-	for range 9 {
-		state, r = step(t, p, state, 0, 0)
-	}
-	require.Equal(t, algo.Result{
-		Allowed: true, Limit: 20, Cost: 100, Available: 11, Refilled: 89, Paid: 100, Part: 1,
-		NextRefill: 60 * time.Millisecond, ResetAfter: time.Minute,
-	}, r, "the parts had 11 and 100, and have 10 and 0")
-	_, r = step(t, p, state, 0, 0)
-	require.Equal(t, 1, r.Part)
-	require.Equal(t, int64(100), r.Cost)
-	require.Equal(t, 6*time.Second, r.RetryAfter)
-}
-
 // Before the refund one part is full and the other has the least. After it they have changed
 // places, so Paid is that of neither part.
 func TestPaidOfARefundIsTheRiseOfRemaining(t *testing.T) {
@@ -245,7 +225,7 @@ func TestZeroStackDeniesEverything(t *testing.T) {
 			require.Empty(t, state)
 			require.Equal(t, algo.Result{Cost: 3, RetryAfter: algo.Never}, r)
 		}
-		_, err := zero.Peek(nil, at(0), -1)
+		_, err := zero.Peek(nil, at(0), 0)
 		require.ErrorIs(t, err, algo.ErrCost)
 		require.Zero(t, zero.Bound(time.Second))
 		require.Zero(t, zero.Limit())

@@ -14,8 +14,11 @@ import (
 )
 
 var parsers = map[string]func(string) (algo.Policy, error){
-	"ParsePolicy":         compose.ParsePolicy,
-	"ParsePolicyWithCost": compose.ParsePolicyWithCost,
+	"ParsePolicy": compose.ParsePolicy,
+	"ParsePolicyWithCost": func(spec string) (algo.Policy, error) {
+		p, _, err := compose.ParsePolicyWithCost(spec)
+		return p, err
+	},
 }
 
 // The test replaces the word at fault with the suggestion, for all algorithms and options and

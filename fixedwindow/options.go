@@ -18,7 +18,8 @@ type Options struct {
 	// since the Unix epoch, plus Offset. It may be negative or longer than the period;
 	// only its remainder modulo the period matters. It must be a whole number of microseconds. With AlignFirst it must be 0.
 	Offset time.Duration
-	// Cost is how many units a request takes; 0 means 1. A negative Cost is not valid.
+	// Cost is how many units a call of Step, Peek, Refund or Charge takes; 0 means 1. A negative Cost is not
+	// valid. In the options of a Policy, Cost must be 0 or 1.
 	Cost int64
 }
 

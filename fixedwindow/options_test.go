@@ -12,6 +12,10 @@ import (
 	"github.com/sluice-go/sluice/internal/algorithmtest"
 )
 
+func TestNewRefusesACost(t *testing.T) {
+	kit.NewRefusesCosts(t, fixedwindow.Options{Limit: algo.Per(100, time.Minute)})
+}
+
 func TestInvalidOptionsAreRefusedAndDeny(t *testing.T) {
 	second := algo.Per(1, time.Second)
 	kit.InvalidOptions(t, fixedwindow.State{Start: 5, Used: 1}, map[string]fixedwindow.Options{
@@ -129,13 +133,12 @@ func TestDocumentedTimelines(t *testing.T) {
 func TestSpecs(t *testing.T) {
 	clock := fixedwindow.AlignClock
 	kit.Specs(t, func(o fixedwindow.Options) algo.Limit { return o.Limit }, map[string]fixedwindow.Options{
-		"fixedwindow 10/s":                               {Limit: algo.Per(10, time.Second)},
-		"fixedwindow 10/s cost=2":                        {Limit: algo.Per(10, time.Second), Cost: 2},
-		"fixedwindow 5/h align=clock offset=15m":         {Limit: algo.Per(5, time.Hour), Align: clock, Offset: 15 * time.Minute},
-		"fixedwindow 5/d align=clock offset=-2h":         {Limit: algo.Per(5, 24*time.Hour), Align: clock, Offset: -2 * time.Hour},
-		"fixedwindow 5/d align=clock offset=1h30m":       {Limit: algo.Per(5, 24*time.Hour), Align: clock, Offset: 90 * time.Minute},
-		"fixedwindow 5/d align=clock offset=1m0.5s":      {Limit: algo.Per(5, 24*time.Hour), Align: clock, Offset: 60500 * time.Millisecond},
-		"fixedwindow 5/d align=clock offset=10s cost=10": {Limit: algo.Per(5, 24*time.Hour), Align: clock, Offset: 10 * time.Second, Cost: 10},
+		"fixedwindow 10/s":                          {Limit: algo.Per(10, time.Second)},
+		"fixedwindow 5/h align=clock offset=15m":    {Limit: algo.Per(5, time.Hour), Align: clock, Offset: 15 * time.Minute},
+		"fixedwindow 5/d align=clock offset=-2h":    {Limit: algo.Per(5, 24*time.Hour), Align: clock, Offset: -2 * time.Hour},
+		"fixedwindow 5/d align=clock offset=1h30m":  {Limit: algo.Per(5, 24*time.Hour), Align: clock, Offset: 90 * time.Minute},
+		"fixedwindow 5/d align=clock offset=1m0.5s": {Limit: algo.Per(5, 24*time.Hour), Align: clock, Offset: 60500 * time.Millisecond},
+		"fixedwindow 5/d align=clock offset=10s":    {Limit: algo.Per(5, 24*time.Hour), Align: clock, Offset: 10 * time.Second},
 	})
 	require.Equal(t, "Align(7)", fixedwindow.Align(7).String())
 }

@@ -14,7 +14,8 @@ type Options struct {
 	// Burst is the most units that can be taken at once, at most algo.MaxCount; 0 means Limit.Count. The
 	// time to refill it, Burst*Period/Count, must be below 2^51 microseconds (71 years).
 	Burst int64
-	// Cost is how many units a request takes; 0 means 1. A negative Cost is not valid.
+	// Cost is how many units a call of Step, Peek, Refund or Charge takes; 0 means 1. A negative Cost is not
+	// valid. In the options of a Policy, Cost must be 0 or 1.
 	Cost int64
 }
 

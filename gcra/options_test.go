@@ -14,6 +14,10 @@ import (
 	"github.com/sluice-go/sluice/internal/sample"
 )
 
+func TestNewRefusesACost(t *testing.T) {
+	kit.NewRefusesCosts(t, gcra.Options{Limit: algo.Per(100, time.Minute)})
+}
+
 func TestInvalidOptionsAreRefusedAndDeny(t *testing.T) {
 	minute := algo.Per(100, time.Minute)
 	kit.InvalidOptions(t, gcra.State{At: 5, Level: 1, Unit: 1}, map[string]gcra.Options{
@@ -26,7 +30,7 @@ func TestInvalidOptionsAreRefusedAndDeny(t *testing.T) {
 		"gcra: Burst must be at most 2^40 (1099511627776), got 1099511627777":                                                                                                              {Limit: minute, Burst: algo.MaxCount + 1},
 		"gcra: a burst of 37529997 at 1/m takes 71 years or longer to refill; use a burst of at most 37529996, or a faster limit":                                                          {Limit: algo.Per(1, time.Minute), Burst: 37529997},
 		"gcra: 639/24.923ms with a burst of 790248259182 needs numbers above 2^51; use a burst of at most 403693046555, or with this burst the limit 73/2.848ms, which is slightly slower": {Limit: algo.Per(639, 24923*time.Microsecond), Burst: 790248259182},
-		"gcra: Cost is -1: algo: cost must not be negative":                                                                                                                                {Limit: minute, Cost: -1},
+		"gcra: Cost is -1: algo: cost must be at least 1":                                                                                                                                  {Limit: minute, Cost: -1},
 	})
 	algorithmtest.ZeroPolicyDenies(t, gcra.Policy{})
 }
@@ -61,10 +65,10 @@ func TestLongestValidBursts(t *testing.T) {
 
 func TestSpecs(t *testing.T) {
 	kit.Specs(t, func(o gcra.Options) algo.Limit { return o.Limit }, map[string]gcra.Options{
-		"gcra 100/m":                 {Limit: algo.Per(100, time.Minute)},
-		"gcra 100/m burst=20":        {Limit: algo.Per(100, time.Minute), Burst: 20},
-		"gcra 5/250ms cost=2":        {Limit: algo.Per(5, 250*time.Millisecond), Burst: 5, Cost: 2},
-		"gcra 1/36h burst=3 cost=10": {Limit: algo.Per(1, 36*time.Hour), Burst: 3, Cost: 10},
+		"gcra 100/m":          {Limit: algo.Per(100, time.Minute)},
+		"gcra 100/m burst=20": {Limit: algo.Per(100, time.Minute), Burst: 20},
+		"gcra 5/250ms":        {Limit: algo.Per(5, 250*time.Millisecond), Burst: 5},
+		"gcra 1/36h burst=3":  {Limit: algo.Per(1, 36*time.Hour), Burst: 3},
 	})
 }
 

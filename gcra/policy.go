@@ -2,6 +2,7 @@ package gcra
 
 import (
 	_ "embed"
+	"fmt"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -21,10 +22,13 @@ type policy struct {
 var _ algo.Portable = Policy{}
 
 // New returns a policy with the options. If they are not valid, the error names the field.
-// For a negative cost the error wraps [algo.ErrCost].
+// It refuses a Cost other than 0 or 1, because the methods of a Policy take the cost.
 func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
+	}
+	if o.Cost > 1 {
+		return Policy{}, fmt.Errorf("gcra: Cost must be 0 or 1 for a Policy, got %d; pass the cost to the methods of the Policy", o.Cost)
 	}
 	return Policy{&policy{o, o.arguments()}}, nil
 }
@@ -67,7 +71,7 @@ func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byt
 // [algo.Instant] returns it. apply writes the result to r, which must point to a zero Result. dst
 // may be state[:0]. For a Peek, apply appends nothing to dst.
 func (p Policy) apply(op algorithm.Op, dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error) {
-	if cost < 0 {
+	if cost < 1 {
 		return dst, algo.ErrCost
 	}
 	s, err := ParseState(state)
@@ -75,7 +79,7 @@ func (p Policy) apply(op algorithm.Op, dst, state []byte, at, cost int64, r *alg
 		return dst, err
 	}
 	own := p.policy()
-	r.Cost = algorithm.Or(cost, algorithm.Or(own.Cost, 1))
+	r.Cost = cost
 	after := decide(&own.args, s, at, r, op)
 	switch {
 	case op == algorithm.Peek:
@@ -102,7 +106,7 @@ func (p Policy) Limit() algo.Limit { return p.policy().Limit }
 // String returns the policy's spec, such as "gcra 100/m burst=20".
 func (p Policy) String() string {
 	o := p.policy()
-	return algorithm.Spec("gcra", o.Limit, o.Cost,
+	return algorithm.Spec("gcra", o.Limit,
 		algorithm.Option{Name: "burst", Value: o.burst(), Default: o.Limit.Count})
 }
 

@@ -106,9 +106,9 @@ func requireModel(t *testing.T, s movingwindow.State, op algorithm.Op, now int64
 // requireMethod compares the function with the method on the encoded state.
 func requireMethod(t *testing.T, s movingwindow.State, op algorithm.Op, now time.Time, o movingwindow.Options, next movingwindow.State, r algo.Result) {
 	t.Helper()
-	p, err := movingwindow.New(o)
+	p, err := movingwindow.New(kit.WithCost(o, 0))
 	require.NoError(t, err)
-	bytes, same, err := op.Apply(p, []byte{}, movingwindow.AppendState(nil, s), now, 0)
+	bytes, same, err := op.Apply(p, []byte{}, movingwindow.AppendState(nil, s), now, r.Cost)
 	require.NoError(t, err)
 	require.Equal(t, r, same)
 	require.Equal(t, movingwindow.AppendState([]byte{}, next), bytes)

@@ -18,7 +18,8 @@ type Options struct {
 	Slots int
 	// Trailing is how the trailing slot counts: Weighted, the default, or Whole.
 	Trailing Trailing
-	// Cost is how many units a request takes; 0 means 1. A negative Cost is not valid.
+	// Cost is how many units a call of Step, Peek, Refund or Charge takes; 0 means 1. A negative Cost is not
+	// valid. In the options of a Policy, Cost must be 0 or 1.
 	Cost int64
 }
 

@@ -14,6 +14,10 @@ import (
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
+func TestNewRefusesACost(t *testing.T) {
+	kit.NewRefusesCosts(t, movingwindow.Options{Limit: algo.Per(100, time.Minute)})
+}
+
 func TestInvalidOptionsAreRefusedAndDeny(t *testing.T) {
 	second := algo.Per(1, time.Second)
 	kit.InvalidOptions(t, movingwindow.State{At: 5, Width: 7, Counts: [17]int64{1}}, map[string]movingwindow.Options{
@@ -173,10 +177,10 @@ func TestShareOfAGreedyCaller(t *testing.T) {
 
 func TestSpecs(t *testing.T) {
 	kit.Specs(t, func(o movingwindow.Options) algo.Limit { return o.Limit }, map[string]movingwindow.Options{
-		"movingwindow 10/s":                        {Limit: algo.Per(10, time.Second)},
-		"movingwindow 10/m":                        {Limit: algo.Per(10, time.Minute), Slots: 1, Cost: 1},
-		"movingwindow 100/m slots=12":              {Limit: algo.Per(100, time.Minute), Slots: 12},
-		"movingwindow 100/m trailing=whole cost=3": {Limit: algo.Per(100, time.Minute), Trailing: movingwindow.Whole, Cost: 3},
+		"movingwindow 10/s":                 {Limit: algo.Per(10, time.Second)},
+		"movingwindow 10/m":                 {Limit: algo.Per(10, time.Minute), Slots: 1, Cost: 1},
+		"movingwindow 100/m slots=12":       {Limit: algo.Per(100, time.Minute), Slots: 12},
+		"movingwindow 100/m trailing=whole": {Limit: algo.Per(100, time.Minute), Trailing: movingwindow.Whole},
 		"movingwindow 1/250ms slots=1024 trailing=whole": {
 			Limit: algo.Per(1, 250*time.Millisecond), Slots: 1024, Trailing: movingwindow.Whole,
 		},

@@ -2,6 +2,7 @@ package movingwindow
 
 import (
 	_ "embed"
+	"fmt"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -21,10 +22,13 @@ type policy struct {
 var _ algo.Portable = Policy{}
 
 // New returns a policy with the options. If they are not valid, the error names the field.
-// For a negative cost the error wraps [algo.ErrCost].
+// It refuses a Cost other than 0 or 1, because the methods of a Policy take the cost.
 func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
+	}
+	if o.Cost > 1 {
+		return Policy{}, fmt.Errorf("movingwindow: Cost must be 0 or 1 for a Policy, got %d; pass the cost to the methods of the Policy", o.Cost)
 	}
 	return Policy{&policy{o, o.arguments()}}, nil
 }
@@ -65,7 +69,7 @@ func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byt
 
 // decide appends the next state to dst. For a Peek it appends nothing.
 func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Result, op algorithm.Op) ([]byte, error) {
-	if cost < 0 {
+	if cost < 1 {
 		return dst, algo.ErrCost
 	}
 	var s State
@@ -73,7 +77,7 @@ func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Res
 		return dst, err
 	}
 	own := p.policy()
-	r.Cost = algorithm.Or(cost, algorithm.Or(own.Cost, 1))
+	r.Cost = cost
 	switch changed := decide(&own.args, &s, algo.Instant(now), r, op); {
 	case op == algorithm.Peek:
 		return dst, nil
@@ -115,7 +119,7 @@ func (p Policy) Limit() algo.Limit { return p.Options().Limit }
 // String returns the policy's spec, such as "movingwindow 100/m slots=12 trailing=whole".
 func (p Policy) String() string {
 	o := p.policy()
-	return algorithm.Spec("movingwindow", o.Limit, o.Cost,
+	return algorithm.Spec("movingwindow", o.Limit,
 		algorithm.Option{Name: "slots", Value: max(o.Slots, 1), Default: 1},
 		algorithm.Option{Name: "trailing", Value: o.Trailing, Default: Weighted})
 }

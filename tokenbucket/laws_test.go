@@ -12,9 +12,9 @@ import (
 func TestLaws(t *testing.T) {
 	for _, o := range []tokenbucket.Options{
 		{Refill: tokenbucket.Continuous},
-		{Refill: tokenbucket.Continuous, Burst: 3, Cost: 2},
+		{Refill: tokenbucket.Continuous, Burst: 3},
 		{Refill: tokenbucket.Interval},
-		{Refill: tokenbucket.Interval, Burst: 3, Cost: 2},
+		{Refill: tokenbucket.Interval, Burst: 3},
 		{Refill: tokenbucket.Continuous, Burst: 1 << 40},
 		{Refill: tokenbucket.Interval, Burst: 1 << 40},
 	} {

@@ -16,7 +16,8 @@ type Options struct {
 	Burst int64
 	// Refill is Continuous, the default, or Interval.
 	Refill Refill
-	// Cost is how many tokens a request takes; 0 means 1. A negative Cost is not valid.
+	// Cost is how many tokens a call of Step, Peek, Refund or Charge takes; 0 means 1. A negative Cost is not
+	// valid. In the options of a Policy, Cost must be 0 or 1.
 	Cost int64
 }
 

@@ -12,6 +12,10 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
+func TestNewRefusesACost(t *testing.T) {
+	kit.NewRefusesCosts(t, tokenbucket.Options{Limit: algo.Per(100, time.Minute)})
+}
+
 func TestInvalidOptionsAreRefusedAndDeny(t *testing.T) {
 	minute := algo.Per(1, time.Minute)
 	kit.InvalidOptions(t, tokenbucket.State{At: 5, Level: 1, Unit: 1}, map[string]tokenbucket.Options{
@@ -129,11 +133,11 @@ func worst(o tokenbucket.Options, s tokenbucket.State, now, end, span int, spent
 
 func TestSpecs(t *testing.T) {
 	kit.Specs(t, func(o tokenbucket.Options) algo.Limit { return o.Limit }, map[string]tokenbucket.Options{
-		"tokenbucket 10/s": {Limit: algo.Per(10, time.Second)},
-		"tokenbucket 10/m": {Limit: algo.Per(10, time.Minute), Burst: 10, Cost: 1},
-		"tokenbucket 10/s burst=50 refill=interval cost=2": {Limit: algo.Per(10, time.Second), Burst: 50, Refill: tokenbucket.Interval, Cost: 2},
-		"tokenbucket 3/50ms burst=5":                       {Limit: algo.Per(3, 50*time.Millisecond), Burst: 5},
-		"tokenbucket 1099511627776/us refill=interval":     {Limit: algo.Per(algo.MaxCount, time.Microsecond), Refill: tokenbucket.Interval},
+		"tokenbucket 10/s":                             {Limit: algo.Per(10, time.Second)},
+		"tokenbucket 10/m":                             {Limit: algo.Per(10, time.Minute), Burst: 10, Cost: 1},
+		"tokenbucket 10/s burst=50 refill=interval":    {Limit: algo.Per(10, time.Second), Burst: 50, Refill: tokenbucket.Interval},
+		"tokenbucket 3/50ms burst=5":                   {Limit: algo.Per(3, 50*time.Millisecond), Burst: 5},
+		"tokenbucket 1099511627776/us refill=interval": {Limit: algo.Per(algo.MaxCount, time.Microsecond), Refill: tokenbucket.Interval},
 	})
 	require.Equal(t, "Refill(7)", tokenbucket.Refill(7).String())
 }

@@ -35,6 +35,7 @@
 //	17 Concurrent          concurrent calls return what one goroutine gets
 //	18 AdjustsAtStateTime  if the clock is behind the state, a refund or charge uses the state's time
 //	19 NoAllocations       a step does not allocate
+//	20 CostIsPositive      a cost below 1 is refused
 //
 // # The search
 //

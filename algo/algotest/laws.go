@@ -102,4 +102,9 @@ var laws = []law{
 		effort:   effort{limits: 7, layer: 2, tries: 4, depth: 2, checks: 15, random: 150}, // a measurement is slow
 		sentence: "a step does not allocate, if dst has room",
 	},
+	{
+		name: "CostIsPositive", check: costIsPositive, ops: adjusting,
+		effort:   effort{limits: 7, layer: 2, tries: 4, depth: 2, checks: 15, random: 500}, // the point hardly matters
+		sentence: "a cost below 1 is refused with ErrCost",
+	},
 }

@@ -369,11 +369,11 @@ func (p reference) Peek(state []byte, now time.Time, cost int64) (algo.Result, e
 
 // decide does not pay.
 func (p reference) decide(state []byte, now time.Time, cost *int64) (referenceState, algo.Result, error) {
-	if *cost < 0 {
-		return referenceState{}, algo.Result{}, algo.ErrCost
-	}
-	if *cost == 0 {
+	if p.flaw == chargesDefaultCost && *cost == 0 {
 		*cost = 1
+	}
+	if *cost < 1 {
+		return referenceState{}, algo.Result{}, algo.ErrCost
 	}
 	t := p.instant(now)
 	if p.flaw == resetsAfter2112 && now.After(instant(algo.MaxInstant)) {
@@ -421,19 +421,19 @@ func (p reference) Charge(dst, state []byte, now time.Time, cost int64) ([]byte,
 }
 
 func (p reference) take(dst, state []byte, now time.Time, cost, sign int64) ([]byte, algo.Result, error) {
-	if cost < 0 {
+	if p.flaw == refundsNegativeCosts && sign < 0 && cost < 0 {
+		cost = 1
+	}
+	if cost < 1 {
 		return dst, algo.Result{}, algo.ErrCost
 	}
-	s, r, err := p.withOldRate(state).advance(state, p.instant(now), max(1, cost))
+	s, r, err := p.withOldRate(state).advance(state, p.instant(now), cost)
 	if err != nil {
 		return dst, algo.Result{}, err
 	}
 	r.Allowed = p.flaw != adjustsAsDenied
-	switch {
-	case p.flaw == adjustsWithoutSkew:
+	if p.flaw == adjustsWithoutSkew {
 		r.Skew = 0
-	case p.flaw == ignoresRefundOf0 && sign < 0 && cost == 0:
-		return append(dst, state...), r, nil
 	}
 	r.Paid = min(r.Cost, algo.MaxLevel-s.used)
 	if sign < 0 {

@@ -54,7 +54,8 @@ const (
 	refundsAboveFull     flaw = "a refund leaves more units than the capacity"
 	adjustsAsDenied      flaw = "Allowed of a refund and a charge is false"
 	reportsAPart         flaw = "Part is 1 without parts"
-	ignoresRefundOf0     flaw = "a refund of cost 0 gives nothing back"
+	chargesDefaultCost   flaw = "a step of cost 0 is one of cost 1"
+	refundsNegativeCosts flaw = "a refund of a negative cost is one of cost 1"
 	refillsTwice         flaw = "units come back at twice the rate"
 	storesUnitsLeft      flaw = "the state has the units left, not the units used"
 	resetsChangedLimit   flaw = "a changed limit resets the key"
@@ -112,7 +113,6 @@ func TestEachFlawBreaksOneLaw(t *testing.T) {
 		{refundsAboveFull, "AccountsAddUp"},
 		{adjustsAsDenied, "AccountsAddUp"},
 		{reportsAPart, "AccountsAddUp"},
-		{ignoresRefundOf0, "AccountsAddUp"},
 		{refillsTwice, "AccountsAddUp"},
 		{storesUnitsLeft, "LimitMayChange"},
 		{resetsChangedLimit, "LimitMayChange"},
@@ -124,6 +124,8 @@ func TestEachFlawBreaksOneLaw(t *testing.T) {
 		{panicsBefore1970, "TimeIsClamped"},
 		{resetsAfter2112, "TimeIsClamped"},
 		{losesLateRefunds, "AdjustsAtStateTime"},
+		{chargesDefaultCost, "CostIsPositive"},
+		{refundsNegativeCosts, "CostIsPositive"},
 	} {
 		first := c.law != previous
 		if sample.Brief() && !first {

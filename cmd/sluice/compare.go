@@ -46,7 +46,7 @@ func compareCommand(s streams) *cobra.Command {
 
 func runCompare(ctx context.Context, specs []string, address string, s streams) error {
 	for _, spec := range specs {
-		if _, err := compose.ParsePolicyWithCost(spec); err != nil {
+		if _, _, err := compose.ParsePolicyWithCost(spec); err != nil {
 			return policyError(err)
 		}
 	}

@@ -6,16 +6,16 @@ import (
 	"io"
 	"strings"
 
-	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
+	"github.com/sluice-go/sluice/internal/costed"
 )
 
 // policySubject replays policies side by side, all by the same key.
 type policySubject struct {
 	keyed
 	replay   *replay.Replay
-	policies []algo.Policy
+	policies []costed.Policy
 }
 
 func (s *policySubject) add(_ context.Context, e *accesslog.Entry) error {

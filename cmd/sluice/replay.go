@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/costed"
 )
 
 // defaultPolicies limit the same rate by each of the four algorithms.
@@ -47,7 +47,7 @@ type replayRun struct {
 	check bool
 
 	keyer    *accesslog.Keyer
-	policies []algo.Policy
+	policies []costed.Policy
 	file     *config.File // nil: policies are replayed
 	sources  []source
 }
@@ -110,7 +110,7 @@ func (p *replayRun) parse(ctx context.Context) (err error) {
 		specs = defaultPolicies
 	}
 	for _, spec := range specs {
-		policy, err := compose.ParsePolicyWithCost(spec)
+		policy, err := costed.Parse(spec)
 		if err != nil {
 			return policyError(err)
 		}

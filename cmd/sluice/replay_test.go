@@ -604,15 +604,17 @@ func TestHeadersInListsAsCaddyLogsThem(t *testing.T) {
 	require.Equal(t, map[string]int64{"key": 1}, r.Missing)
 }
 
-// TestCostOfAStackIsSetInItsParts: the help says so.
-func TestCostOfAStackIsSetInItsParts(t *testing.T) {
-	const policy = "all(gcra 10/s cost=2; gcra 100/m cost=2)"
+// TestCostIsTheLastWord: the help says so.
+func TestCostIsTheLastWord(t *testing.T) {
+	const policy = "all(gcra 10/s; gcra 100/m) cost=2"
 	_, help, _ := sluice(t, "", "replay", "--help")
-	require.Contains(t, strings.Join(strings.Fields(help), " "), "In all(...), write cost= into each part, as in "+policy)
-	exitCode, _, errs := sluice(t, fourLines, "replay", "-p", policy, "-")
+	require.Contains(t, strings.Join(strings.Fields(help), " "), "cost= is the last word of a policy, also of all(...), as in "+policy)
+	exitCode, out, errs := sluice(t, fourLines, "replay", "-p", policy, "-")
 	require.Zero(t, exitCode, errs)
-	exitCode, _, errs = sluice(t, fourLines, "replay", "-p", "all(gcra 10/s; gcra 100/m) cost=2", "-")
+	require.Contains(t, out, policy)
+	exitCode, _, errs = sluice(t, fourLines, "replay", "-p", "all(gcra 10/s cost=2; gcra 100/m)", "-")
 	require.Equal(t, exitUsage, exitCode, errs)
+	require.Contains(t, errs, `write it at the end, after the last ")"`)
 }
 
 // TestHelpWarnsOfHostsThatLookLikeAddresses: replay would read such a host as the client.

@@ -80,7 +80,7 @@ func printLegend(w io.Writer, entries [][2]string) {
 
 // boundCells returns the cells of a policy or rule from the column keys on.
 func boundCells(o *replay.Outcome, keys int64) []any {
-	return []any{keys, o.KeysDenied, o.Admitted, limitOf(o.Policy), o.Bound, formatWait(o.LongestWait, o.Never)}
+	return []any{keys, o.KeysDenied, o.Admitted, limitOf(o.Policy.Policy), o.Bound, formatWait(o.LongestWait, o.Never)}
 }
 
 // limitOf returns the limit whose period the counts are for.
@@ -246,7 +246,7 @@ func jsonOf(o *replay.Outcome, requests, keys int64) jsonPolicy {
 		Never:       o.Never,
 		TopDenied:   o.TopDenied,
 	}
-	if parts := replay.Parts(o.Policy); len(parts) > 1 {
+	if parts := replay.Parts(o.Policy.Policy); len(parts) > 1 {
 		j.Worst.Part = parts[0].String()
 	}
 	return j

@@ -126,7 +126,7 @@ func (f *serveFlags) rules() error {
 func (f *serveFlags) oneRule() (*config.File, error) {
 	policy, err := compose.ParsePolicy(f.limit)
 	if err != nil {
-		if _, other := compose.ParsePolicyWithCost(f.limit); other == nil { // cost= is the only fault
+		if _, _, other := compose.ParsePolicyWithCost(f.limit); other == nil { // cost= is the only fault
 			return nil, usagef("--limit %s: --limit takes no cost=; write a limits.yaml with the field cost beside policy, and use --config", errtext.Quote(f.limit))
 		}
 		return nil, usagef("--limit: %s", withoutPackage(err))

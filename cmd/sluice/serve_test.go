@@ -142,7 +142,7 @@ func TestInvalidCommandLinesOfServe(t *testing.T) {
 		{2, "unknown flag: --nope; see sluice serve --help", []string{"--nope"}},
 		{2, "did you mean gcra?", []string{"--limit", "gcar 1/s"}},
 		{2, `--limit "gcra 1/s cost=1": --limit takes no cost=; write a limits.yaml with the field cost beside policy, and use --config`, []string{"--limit", "gcra 1/s cost=1"}},
-		{2, "--limit takes no cost=", []string{"--limit", "all(gcra 1/s; gcra 5/m cost=2)"}},
+		{2, "--limit takes no cost=", []string{"--limit", "all(gcra 1/s; gcra 5/m) cost=2"}},
 		{2, "--limit and --config exclude each other", []string{limit, "--config", faulty}},
 		{2, "--limit is empty", []string{"--limit", ""}},
 		{2, "--config is empty", []string{limit, "--config", ""}},

@@ -84,15 +84,10 @@ func (r *suggestReport) candidateCells(search int, c *suggest.Candidate) []any {
 	return []any{r.names[search], c.Policy, c.Denied, untouchedShare(c.Denied, requests.Len()), c.ClientsDenied, untouchedShare(c.ClientsDenied, requests.Clients())}
 }
 
-// boundCell returns the most units that a policy admits for one key, and the interval. It names
-// requests if the parts of a stack differ in cost.
+// boundCell returns the most units that a policy admits for one key, and the interval.
 func boundCell(p algo.Policy) string {
-	bound, inRequests := replay.Bound(p)
-	most := boundText(bound)
-	if inRequests {
-		most = plural(bound, "request")
-	}
-	return fmt.Sprintf("%s in any %s", most, intervalText(p.Limit().Period))
+	period := p.Limit().Period
+	return fmt.Sprintf("%s in any %s", boundText(p.Bound(period)), intervalText(period))
 }
 
 // untouchedShare returns the share that is not denied. It rounds down, so that only a whole is
@@ -257,7 +252,7 @@ func (r *suggestReport) jsonHead() (jsonSuggestHead, jsonProblems) {
 // jsonOf returns the suggestion of a search.
 func (r *suggestReport) jsonOf(search int) jsonSuggestion {
 	s := &r.found[search]
-	bound, _ := replay.Bound(s.Best.Policy)
+	period := s.Best.Policy.Limit().Period
 	return jsonSuggestion{
 		Template:  s.Template.String(),
 		Found:     s.Found,
@@ -265,8 +260,8 @@ func (r *suggestReport) jsonOf(search int) jsonSuggestion {
 		Keys:      s.Requests.Clients(),
 		MaxDenied: s.Allowed,
 		Best:      *jsonCandidateOf(&s.Best),
-		Interval:  s.Best.Policy.Limit().Period.String(),
-		Bound:     bound,
+		Interval:  period.String(),
+		Bound:     s.Best.Policy.Bound(period),
 		Wait:      s.Best.LongestWait.String(),
 		Never:     s.Best.Never,
 		Tighter:   jsonCandidateOf(s.Tighter),

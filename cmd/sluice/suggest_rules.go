@@ -192,7 +192,7 @@ func (r *suggestRulesReport) suggested() (policies []algo.Policy, err error) {
 	}
 	for i, at := range r.parts {
 		if r.found[i].Found {
-			parts[at.rule][at.part] = r.found[i].Best.Policy
+			parts[at.rule][at.part] = r.found[i].Best.Policy.Policy
 		}
 	}
 	for i := range parts {

@@ -68,18 +68,17 @@ func HeaderError(b []byte, tag byte) error {
 	return algo.ErrState
 }
 
-// Option is an option in the spec of a policy, besides its cost. Value and Default have the same
-// type, which can be compared with ==.
+// Option is an option in the spec of a policy. Value and Default have the same type, which can be
+// compared with ==.
 type Option struct {
 	Name           string
 	Value, Default any
 }
 
-// Spec returns the spec of a policy. It omits options that have their default values. The cost comes
-// last.
-func Spec(name string, limit algo.Limit, cost int64, options ...Option) string {
+// Spec returns the spec of a policy. It omits options that have their default values.
+func Spec(name string, limit algo.Limit, options ...Option) string {
 	spec := name + " " + limit.String()
-	for _, o := range append(options, Option{"cost", Or(cost, 1), int64(1)}) {
+	for _, o := range options {
 		if o.Value != o.Default {
 			spec += fmt.Sprintf(" %s=%v", o.Name, o.Value)
 		}

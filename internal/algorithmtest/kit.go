@@ -5,6 +5,7 @@ package algorithmtest
 import (
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"math"
 	"math/big"
 	"reflect"
@@ -25,8 +26,11 @@ type policy[O any] interface {
 	Options() O
 }
 
+// options are the Options of an algorithm.
+type options interface{ Validate() error }
+
 // Kit is the package of an algorithm with states S, options O and policies P.
-type Kit[S, O any, P policy[O]] struct {
+type Kit[S any, O options, P policy[O]] struct {
 	Step, Refund, Charge func(S, time.Time, O) (S, algo.Result)
 	Peek                 func(S, time.Time, O) algo.Result
 	New                  func(O) (P, error)
@@ -85,9 +89,9 @@ func (k Kit[S, O, P]) CallAt(s S, op algorithm.Op, at int64, o O, cost int64) (S
 func (k Kit[S, O, P]) CallBoth(t testing.TB, s S, op algorithm.Op, now time.Time, o O) (S, algo.Result) {
 	t.Helper()
 	next, r := k.Call(s, op, now, o)
-	p, err := k.New(o)
+	p, err := k.New(k.WithCost(o, 0))
 	require.NoError(t, err)
-	bytes, same, err := op.Apply(p, []byte{}, k.AppendState(nil, s), now, 0)
+	bytes, same, err := op.Apply(p, []byte{}, k.AppendState(nil, s), now, r.Cost)
 	require.NoError(t, err)
 	require.Equal(t, r, same)
 	require.Equal(t, k.AppendState([]byte{}, next), bytes)
@@ -98,7 +102,7 @@ func (k Kit[S, O, P]) CallBoth(t testing.TB, s S, op algorithm.Op, now time.Time
 // the function denies. Otherwise it calls check with the next state and the result.
 func (k Kit[S, O, P]) EachOp(t testing.TB, s S, now time.Time, o O, check func(op algorithm.Op, next S, r algo.Result)) {
 	t.Helper()
-	_, invalid := k.New(o)
+	invalid := o.Validate()
 	for _, op := range algorithm.Ops {
 		if invalid != nil {
 			k.RequireDenies(t, s, op, now, o)
@@ -178,6 +182,18 @@ func ZeroPolicyDenies(t *testing.T, zero algo.Policy) {
 	require.Empty(t, next)
 	require.Equal(t, algo.Result{Cost: 1, RetryAfter: algo.Never}, r)
 	require.Zero(t, zero.Bound(time.Hour))
+}
+
+// NewRefusesCosts requires that a policy has no cost in its options, and that the error says what to do.
+func (k Kit[S, O, P]) NewRefusesCosts(t *testing.T, o O) {
+	t.Helper()
+	for _, cost := range []int64{2, math.MaxInt64} {
+		p, err := k.New(k.WithCost(o, cost))
+		require.ErrorContains(t, err, fmt.Sprintf("Cost must be 0 or 1 for a Policy, got %d; pass the cost to the methods of the Policy", cost))
+		require.Zero(t, p)
+	}
+	_, err := k.New(k.WithCost(o, 1))
+	require.NoError(t, err)
 }
 
 // Specs requires that policies have these specs, and the limits of their options.

@@ -14,10 +14,10 @@ type Policy struct{ algo.Policy }
 
 // Step implements algo.Policy. It reports a capacity of 0, so a retry never succeeds.
 func (Policy) Step(dst, state []byte, _ time.Time, cost int64) ([]byte, algo.Result, error) {
-	if cost < 0 {
+	if cost < 1 {
 		return dst, algo.Result{}, algo.ErrCost
 	}
-	return append(dst, state...), algo.Result{Cost: max(cost, 1), RetryAfter: algo.Never, Fresh: len(state) == 0}, nil
+	return append(dst, state...), algo.Result{Cost: cost, RetryAfter: algo.Never, Fresh: len(state) == 0}, nil
 }
 
 // Peek implements algo.Policy.

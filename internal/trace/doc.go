@@ -33,7 +33,7 @@
 //	policy = "policy" SPEC                                   (compose.ParsePolicyWithCost)
 //	show   = "show" column { column }                        (before the first event)
 //	event  = "@"OFFSET KEY COST [ "->" [ answer { "|" answer } ] ]
-//	COST   = N | "peek:"N | "refund:"N | "charge:"N          (0: the policy's own cost)
+//	COST   = N | "peek:"N | "refund:"N | "charge:"N          (0: the cost= of the policy line, or else 1)
 //	answer = a word for each shown column; an answer for each policy
 //	column = "verdict" | "left" | "retry" | "reset" | "available" | "refilled" | "paid"
 //	       | "next" | "limit" | "cost" | "fresh" | "skew" | "part"

@@ -11,7 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/costed"
 	"github.com/sluice-go/sluice/internal/errtext"
 )
 
@@ -102,14 +102,14 @@ func cut(s string, pattern *regexp.Regexp) (before, after string) {
 }
 
 func (p *parser) policy(l *line, spec string) error {
-	policy, err := compose.ParsePolicyWithCost(spec)
+	policy, err := costed.Parse(spec)
 	if err != nil {
 		return p.fail("%s", strings.TrimPrefix(err.Error(), "compose: "))
 	}
 	if p.running && p.column == p.trace.policies {
 		return p.fail("there are %d policies before the first event, so at most that many can be replaced", p.trace.policies)
 	}
-	l.policy, l.column = policy, p.column
+	l.policy, l.column = &policy, p.column
 	p.column++
 	p.trace.policies = max(p.trace.policies, p.column)
 	return nil

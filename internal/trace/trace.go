@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/costed"
 )
 
 // Trace is a parsed trace. It is immutable. See [Parse].
@@ -27,7 +28,7 @@ type line struct {
 	number int
 	text   string // for an event, without the answers and the comment
 	event  *event
-	policy algo.Policy
+	policy *costed.Policy
 	column int // the policy that a policy line sets
 }
 
@@ -35,7 +36,7 @@ type event struct {
 	at      time.Duration
 	key     string
 	op      algorithm.Op
-	cost    int64
+	cost    int64      // 0: that of the policy
 	arrow   int        // the position of the arrow, in characters; -1: there is none
 	answers [][]string // by policy, then by column, in canonical text; nil: none given
 	comment string     // at the end of the line
@@ -46,10 +47,10 @@ var operations = map[string]algorithm.Op{"": algorithm.Step, "peek:": algorithm.
 
 // Under returns the trace with other policies in place of its policy lines, one column of
 // answers for each. Its events have no answers.
-func (t *Trace) Under(policies ...algo.Policy) *Trace {
+func (t *Trace) Under(policies ...costed.Policy) *Trace {
 	under := &Trace{name: t.name, shown: t.shown, policies: len(policies)}
 	for i, p := range policies {
-		under.lines = append(under.lines, line{text: "policy " + p.String(), policy: p, column: i})
+		under.lines = append(under.lines, line{text: "policy " + p.String(), policy: &p, column: i})
 	}
 	for _, l := range t.lines {
 		if l.policy == nil {
@@ -75,18 +76,18 @@ func (t *Trace) Run() (*Trace, error) {
 	epoch := time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC) // the time of the offset 0
 	ran := *t
 	ran.lines = slices.Clone(t.lines)
-	policies := make([]algo.Policy, t.policies)
+	policies := make([]costed.Policy, t.policies)
 	states := make([]map[string][]byte, t.policies) // by policy, then by key
 	for i, l := range t.lines {
 		if l.policy != nil {
-			policies[l.column] = l.policy
+			policies[l.column] = *l.policy
 		}
 		if l.event == nil {
 			continue
 		}
 		var answers [][]string
 		for c, policy := range policies {
-			next, r, err := l.event.op.Apply(policy, nil, states[c][l.event.key], epoch.Add(l.event.at), l.event.cost)
+			next, r, err := l.event.op.Apply(policy, nil, states[c][l.event.key], epoch.Add(l.event.at), cmp.Or(l.event.cost, policy.Cost))
 			if err != nil {
 				return nil, fmt.Errorf("%s:%d: policy %s: %w%s", t.name, l.number, policy, err, remedy(err))
 			}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/costed"
 )
 
 func parse(t *testing.T, text string) *Trace {
@@ -166,17 +166,17 @@ func TestExampleInThePackageCommentIsTrue(t *testing.T) {
 
 func TestUnderRemovesTheAnswers(t *testing.T) {
 	tr := parse(t, "# why\nshow left\npolicy gcra 10/s\n@0s a 1 -> 9\npolicy gcra 20/s\n@0s a 1 -> 18\n")
-	one, err := compose.ParsePolicy("gcra 5/s")
+	one, err := costed.Parse("gcra 5/s")
 	require.NoError(t, err)
-	two, err := compose.ParsePolicy("fixedwindow 7/s")
+	two, err := costed.Parse("fixedwindow 7/s cost=2")
 	require.NoError(t, err)
 	ran, err := tr.Under(one, two).Run()
 	require.NoError(t, err)
-	require.Equal(t, "policy gcra 5/s\npolicy fixedwindow 7/s\n# why\nshow left\n@0s a 1 -> 4 | 6\n@0s a 1 -> 3 | 5\n", format(t, ran))
+	require.Equal(t, "policy gcra 5/s\npolicy fixedwindow 7/s cost=2\n# why\nshow left\n@0s a 1 -> 4 | 6\n@0s a 1 -> 3 | 5\n", format(t, ran))
 	differences, err := tr.Check()
 	require.NoError(t, err)
 	require.Empty(t, differences, "Under does not change the trace")
-	same, err := compose.ParsePolicy("gcra 10/s")
+	same, err := costed.Parse("gcra 10/s")
 	require.NoError(t, err)
 	differences, err = tr.Under(same).Check()
 	require.NoError(t, err)

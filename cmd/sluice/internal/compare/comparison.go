@@ -12,9 +12,9 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/costed"
 )
 
 // Comparison is the result of a Query.
@@ -92,7 +92,7 @@ const (
 // preparedQuery is a valid query with the inputs that its policies share.
 type preparedQuery struct {
 	query    *Query
-	policies []algo.Policy
+	policies []costed.Policy
 	faults   []error
 	options  simulate.Options
 	stream   simulate.Stream
@@ -137,7 +137,7 @@ func (c *preparedQuery) instant(since float64) int64 {
 	return c.start + int64(math.Round(min(max(since, first), last)*1e6))
 }
 
-func (c *preparedQuery) run(policy algo.Policy) (*simulate.Run, error) {
+func (c *preparedQuery) run(policy costed.Policy) (*simulate.Run, error) {
 	return simulate.New(policy, c.stream, c.options)
 }
 
@@ -238,7 +238,7 @@ func (c *preparedQuery) listClients(r *Comparison) {
 func (c *preparedQuery) decide(r *Comparison, i int, report func(requests int64) error) error {
 	p, out := c.policies[i], &r.Policies[i]
 	out.Spec = c.query.Specs[i]
-	if p == nil {
+	if p.Policy == nil {
 		out.Error = errorText(c.faults[i])
 		return nil
 	}
@@ -287,7 +287,7 @@ func (c *preparedQuery) draw(r *Comparison, out *Policy, marks *Marks, call *sim
 }
 
 // fill writes the counts.
-func (p *Policy) fill(c *preparedQuery, policy algo.Policy, o simulate.Outcome) {
+func (p *Policy) fill(c *preparedQuery, policy costed.Policy, o simulate.Outcome) {
 	limit := policy.Limit()
 	p.Spec = policy.String()
 	p.Count, p.Period, p.PeriodText = limit.Count, limit.Period.Seconds(), readable.Exact(limit.Period)
@@ -299,9 +299,6 @@ func (p *Policy) fill(c *preparedQuery, policy algo.Policy, o simulate.Outcome) 
 	p.WorstFrom = p.WorstTo - limit.Period.Seconds()
 	p.WorstClient = c.stream.Clients[o.WorstClient]
 	p.Bound = policy.Bound(limit.Period)
-	if requests, inRequests := replay.Bound(policy); inRequests && c.query.Stream.Kind != "worst" { // its calls have a cost
-		p.Bound = requests * replay.Cost(replay.Parts(policy)[0])
-	}
 	p.LongestWait, p.Never = readable.Rounded(o.LongestWait), o.Never
 	p.AllowedByProcess = o.AllowedByProcess
 }

@@ -5,16 +5,15 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/costed"
 	"github.com/sluice-go/sluice/internal/trace"
 )
 
@@ -54,13 +53,13 @@ type Decision struct {
 }
 
 // policy returns the policy of a request and its run.
-func (s *Service) policy(ctx context.Context, e *ExplainRequest) (*preparedQuery, algo.Policy, *simulate.Run, error) {
+func (s *Service) policy(ctx context.Context, e *ExplainRequest) (*preparedQuery, costed.Policy, *simulate.Run, error) {
 	c, err := s.prepare(ctx, &e.Query)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, costed.Policy{}, nil, err
 	}
-	if e.Policy < 0 || e.Policy >= len(c.policies) || c.policies[e.Policy] == nil {
-		return nil, nil, nil, fmt.Errorf("no valid policy %d", e.Policy+1)
+	if e.Policy < 0 || e.Policy >= len(c.policies) || c.policies[e.Policy].Policy == nil {
+		return nil, costed.Policy{}, nil, fmt.Errorf("no valid policy %d", e.Policy+1)
 	}
 	run, err := c.run(c.policies[e.Policy])
 	return c, c.policies[e.Policy], run, err
@@ -96,7 +95,7 @@ func (e *ExplainRequest) is(c *preparedQuery, call, before *simulate.Call) bool 
 	return before == nil || distance(call) < distance(before)
 }
 
-func (c *preparedQuery) decision(policy algo.Policy, call *simulate.Call, calls int) *Decision {
+func (c *preparedQuery) decision(policy costed.Policy, call *simulate.Call, calls int) *Decision {
 	r := &call.Result
 	d := &Decision{
 		Number: call.Number, Calls: calls, At: c.since(call.At), AtText: c.timeText(call.At), Now: c.timeText(call.Now),
@@ -105,7 +104,7 @@ func (c *preparedQuery) decision(policy algo.Policy, call *simulate.Call, calls 
 		RetryAfter: waitText(r.RetryAfter), NextRefill: waitText(r.NextRefill), ResetAfter: waitText(r.ResetAfter),
 		Fresh: r.Fresh, Skew: readable.Exact(r.Skew), ExactWait: waitText(call.ExactWait), Unnecessary: call.Unnecessary(),
 	}
-	if _, composed := policy.(*compose.Stack); composed {
+	if _, composed := policy.Policy.(*compose.Stack); composed {
 		d.Part = r.Part + 1
 	}
 	return d
@@ -200,13 +199,9 @@ func rules(q *Query) (*Text, error) {
 	}
 	b.WriteString("rules:\n")
 	for i, p := range policies {
-		spec, cost, err := withoutCost(p)
-		if err != nil {
-			return nil, fmt.Errorf("policy %d: %w", i+1, err)
-		}
-		fmt.Fprintf(&b, "  - name: policy-%d\n    policy: %s\n", i+1, spec)
-		if cost > 1 {
-			fmt.Fprintf(&b, "    cost: %d\n", cost)
+		fmt.Fprintf(&b, "  - name: policy-%d\n    policy: %v\n", i+1, p.Policy)
+		if p.Cost > 1 {
+			fmt.Fprintf(&b, "    cost: %d\n", p.Cost)
 		}
 		if !q.Shared {
 			b.WriteString("    by: ip\n")
@@ -214,16 +209,3 @@ func rules(q *Query) (*Text, error) {
 	}
 	return &Text{"limits.yaml", b.String()}, nil
 }
-
-// withoutCost returns the spec without cost=, which a rule file has in a field of its own.
-func withoutCost(p algo.Policy) (spec string, cost int64, err error) {
-	parts := replay.Parts(p)
-	for _, part := range parts {
-		if replay.Cost(part) != replay.Cost(parts[0]) {
-			return "", 0, fmt.Errorf("the parts of %v have different costs, but a rule has one cost; use the parts as policies of their own", p)
-		}
-	}
-	return costOption.ReplaceAllString(p.String(), ""), replay.Cost(parts[0]), nil
-}
-
-var costOption = regexp.MustCompile(` cost=\d+`)

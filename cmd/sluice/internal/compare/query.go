@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/costed"
 )
 
 // Query is a request for a comparison. The page also keeps it in its URL.
@@ -62,13 +62,13 @@ var generated = map[string]func(simulate.Shape) simulate.Stream{
 	"crowd":   simulate.Crowd,
 }
 
-// policies parses the specs. A spec that does not parse gives a nil policy and its error.
-func (q *Query) policies() (policies []algo.Policy, faults []error, err error) {
+// policies parses the specs. A spec that does not parse gives a zero policy and its error.
+func (q *Query) policies() (policies []costed.Policy, faults []error, err error) {
 	if len(q.Specs) == 0 || len(q.Specs) > MaxSpecs {
 		return nil, nil, fmt.Errorf("%d policies; want 1 to %d", len(q.Specs), MaxSpecs)
 	}
 	for _, spec := range q.Specs {
-		p, err := compose.ParsePolicyWithCost(spec)
+		p, err := costed.Parse(spec)
 		policies, faults = append(policies, p), append(faults, err)
 	}
 	return policies, faults, nil
@@ -90,10 +90,10 @@ func (q *Query) options() (simulate.Options, error) {
 }
 
 // stream returns the requests. limit is what the clients of some streams know.
-func (s *Service) stream(ctx context.Context, q Stream, policies []algo.Policy) (simulate.Stream, error) {
+func (s *Service) stream(ctx context.Context, q Stream, policies []costed.Policy) (simulate.Stream, error) {
 	limit := algo.Per(30, time.Minute)
 	for _, p := range policies {
-		if p != nil {
+		if p.Policy != nil {
 			limit = p.Limit()
 			break
 		}
@@ -110,10 +110,10 @@ func (s *Service) stream(ctx context.Context, q Stream, policies []algo.Policy) 
 		}
 		return stream, nil
 	case q.Kind == "worst":
-		if q.Target < 0 || q.Target >= len(policies) || policies[q.Target] == nil {
+		if q.Target < 0 || q.Target >= len(policies) || policies[q.Target].Policy == nil {
 			return simulate.Stream{}, fmt.Errorf("no valid policy %d to break", q.Target+1)
 		}
-		stream := simulate.WorstCase(policies[q.Target])
+		stream := simulate.WorstCase(policies[q.Target].Policy)
 		if len(stream.Arrivals) == 0 {
 			return stream, fmt.Errorf("%v never allows a call", policies[q.Target])
 		}

@@ -21,7 +21,7 @@ import (
 
 // rulesByWho returns rules by visit.who. Their names are a, b and so on.
 func rulesByWho(t *testing.T, shadow string, specs ...string) *replay.Rules[visit] {
-	ps := policies(t, specs...)
+	ps := unpriced(t, specs...)
 	var rules []compose.Rule[visit]
 	for i, p := range ps {
 		name := string(rune('a' + i))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/costed"
 )
 
 // Replay runs requests through policies and counts the results. Only one goroutine may use it.
@@ -19,16 +20,14 @@ type Replay struct {
 
 // column has one policy and its counts.
 type column struct {
-	Outcome    // without the lists of keys
-	period     int64
-	inRequests bool   // Bound counts requests, not units
-	cells      []cell // by the number of the key
-	spare      []byte
+	Outcome // without the lists of keys
+	period  int64
+	cells   []cell // by the number of the key
+	spare   []byte
 }
 
-// New returns a Replay of the policies. A request costs what the options of the policy say, by
-// default one unit.
-func New(policies ...algo.Policy) *Replay {
+// New returns a Replay of the policies.
+func New(policies ...costed.Policy) *Replay {
 	r := &Replay{
 		ids:      make(map[string]int32),
 		timeline: newTimeline(len(policies)),
@@ -40,10 +39,9 @@ func New(policies ...algo.Policy) *Replay {
 	return r
 }
 
-func newColumn(p algo.Policy) column {
-	c := column{Outcome: Outcome{Policy: p}, period: p.Limit().Period.Microseconds()}
-	c.Bound, c.inRequests = Bound(p)
-	return c
+func newColumn(p costed.Policy) column {
+	period := p.Limit().Period
+	return column{Outcome: Outcome{Policy: p, Bound: p.Bound(period)}, period: period.Microseconds()}
 }
 
 // Add replays one request. It returns an error if the time is before the previous request's.
@@ -85,7 +83,7 @@ func (r *Replay) disagree(at time.Time, key string) {
 
 func (c *column) step(id int32, at time.Time) (allowed bool, err error) {
 	cell := &c.cells[id]
-	next, result, err := c.Policy.Step(c.spare[:0], cell.state, at, 0)
+	next, result, err := c.Policy.Step(c.spare[:0], cell.state, at, c.Policy.Cost)
 	if err != nil {
 		return false, err
 	}
@@ -107,11 +105,7 @@ func (c *column) note(cell *cell, at time.Time, result *algo.Result) {
 	if result.Paid == 0 { // another rule denied the request
 		return
 	}
-	admitted := result.Paid
-	if c.inRequests {
-		admitted = 1
-	}
-	c.Admitted = max(c.Admitted, cell.window.add(algo.Instant(at), admitted, c.period))
+	c.Admitted = max(c.Admitted, cell.window.add(algo.Instant(at), result.Paid, c.period))
 }
 
 // cell has the state and the counts of one key under one policy.

@@ -12,14 +12,22 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/costed"
 )
 
-func policies(t testing.TB, specs ...string) (ps []algo.Policy) {
+func policies(t testing.TB, specs ...string) (ps []costed.Policy) {
 	for _, spec := range specs {
-		p, err := compose.ParsePolicyWithCost(spec)
+		p, err := costed.Parse(spec)
 		require.NoError(t, err)
 		ps = append(ps, p)
+	}
+	return ps
+}
+
+// unpriced returns policies for rules, which have the cost.
+func unpriced(t testing.TB, specs ...string) (ps []algo.Policy) {
+	for _, p := range policies(t, specs...) {
+		ps = append(ps, p.Policy)
 	}
 	return ps
 }
@@ -79,7 +87,7 @@ func TestTopDeniedIsOrderedAndCut(t *testing.T) {
 
 func TestAdmittedUnitsAreWithinTheBound(t *testing.T) {
 	ps := policies(t, "gcra 10/m burst=5", "tokenbucket 10/m refill=interval", "fixedwindow 10/m",
-		"fixedwindow 10/m align=clock", "movingwindow 10/m", "movingwindow 10/m slots=12 trailing=whole", "all(gcra 3/s; gcra 10/m)", "all(gcra 20/m; gcra 60/m burst=10 cost=5)", "gcra 60/m burst=10 cost=5")
+		"fixedwindow 10/m align=clock", "movingwindow 10/m", "movingwindow 10/m slots=12 trailing=whole", "all(gcra 3/s; gcra 10/m)", "all(gcra 20/m; gcra 60/m burst=10) cost=5", "gcra 60/m burst=10 cost=5")
 	r := replay.New(ps...)
 	random := rand.New(rand.NewPCG(5, 6))
 	now := time.Unix(1e9, 0)

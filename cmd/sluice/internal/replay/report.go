@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/costed"
 )
 
 const maxExamples = 3
@@ -66,10 +67,10 @@ func (c *Counts) Deny(wait time.Duration) {
 // Outcome has the counts of one policy.
 type Outcome struct {
 	Counts
-	Policy     algo.Policy
+	Policy     costed.Policy
 	KeysDenied int64     // keys that were denied at least once
 	Admitted   int64     // the most units that one key was admitted in any interval as long as the period of Policy.Limit
-	Bound      int64     // the most that Policy can admit; both in requests if the parts of Policy differ in cost
+	Bound      int64     // the most units that Policy can admit in it
 	TopDenied  []Denials // the most denied keys
 }
 

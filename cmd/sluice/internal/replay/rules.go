@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/costed"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -46,7 +47,7 @@ func NewRules[T any](rules []compose.Rule[T], policies []algo.Policy) (*Rules[T]
 	r.limiter = limiter
 	for i, rule := range rules {
 		r.rules = append(r.rules, ruleColumn{
-			column:  newColumn(policies[i]),
+			column:  newColumn(costed.One(policies[i])),
 			outcome: RuleOutcome{Rule: rule.Name, Shadow: rule.Shadow},
 			ids:     make(map[string]int32),
 		})

@@ -15,7 +15,7 @@ import (
 type visit struct{ who, where string }
 
 func newRules(t *testing.T) *replay.Rules[visit] {
-	ps := policies(t, "gcra 2/m", "gcra 1/m", "gcra 1/h")
+	ps := unpriced(t, "gcra 2/m", "gcra 1/m", "gcra 1/h")
 	who := func(v visit) string { return v.who }
 	r, err := replay.NewRules([]compose.Rule[visit]{
 		{Name: "who", Key: who, Policy: ps[0]},
@@ -66,6 +66,6 @@ func TestRulesDecideTogether(t *testing.T) {
 }
 
 func TestInvalidRulesAreRefused(t *testing.T) {
-	_, err := replay.NewRules([]compose.Rule[visit]{{Name: "a"}}, policies(t, "gcra 1/m"))
+	_, err := replay.NewRules([]compose.Rule[visit]{{Name: "a"}}, unpriced(t, "gcra 1/m"))
 	require.ErrorContains(t, err, "a")
 }

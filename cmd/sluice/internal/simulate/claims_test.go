@@ -21,6 +21,7 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/costed"
 )
 
 const (
@@ -82,7 +83,7 @@ func requireAlike(t *testing.T, a, b outcome) {
 func TestEdgeShowsTheBurstOfFixedWindows(t *testing.T) {
 	for _, limit := range []algo.Limit{algo.Per(30, time.Minute), algo.Per(20, 7*time.Second), algo.Per(1000, time.Hour)} {
 		worst := func(policy string) int64 {
-			run, err := New(sluice.MustPolicy(policy), Edge(Shape{Length: 3 * limit.Period, Clients: 1, Limit: limit}), Options{})
+			run, err := New(costed.One(sluice.MustPolicy(policy)), Edge(Shape{Length: 3 * limit.Period, Clients: 1, Limit: limit}), Options{})
 			require.NoError(t, err)
 			for _, err := range run.Calls() {
 				require.NoError(t, err)

@@ -9,13 +9,14 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
+	"github.com/sluice-go/sluice/internal/costed"
 )
 
 // With many calls between two samples, the level still shows that each window begins with the whole
 // limit and ends with nothing.
 func TestLevelKeepsTheExtremesOfManyCalls(t *testing.T) {
 	stream := simulate.Steady(simulate.Shape{Pace: 100 * time.Millisecond, Length: time.Hour, Clients: 1})
-	run, err := simulate.New(sluice.MustPolicy("fixedwindow 30/m align=clock"), stream, simulate.Options{})
+	run, err := simulate.New(costed.One(sluice.MustPolicy("fixedwindow 30/m align=clock")), stream, simulate.Options{})
 	require.NoError(t, err)
 	begin := simulate.Epoch.UnixMicro()
 	level := &simulate.Level{From: begin, To: begin + time.Hour.Microseconds(), Samples: 61}

@@ -26,6 +26,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
+	"github.com/sluice-go/sluice/internal/costed"
 )
 
 const committedPage = "../../../../benchmarks/compare/README.md"
@@ -133,7 +134,7 @@ func decideExactly(stream Stream) outcome {
 func decide(t *testing.T, name string, policy algo.Policy, stream Stream) outcome {
 	t.Helper()
 	o := outcome{name: name, bound: policy.Bound(limit.Period)}
-	run, err := New(policy, stream, Options{})
+	run, err := New(costed.One(policy), stream, Options{})
 	require.NoError(t, err)
 	run.limit = limit // also for a policy with the same rate over another period
 	for call, err := range run.Calls() {
@@ -231,7 +232,11 @@ func TestExactLogAgreesWithAlgotest(t *testing.T) {
 // TestReplayCountsAgree: a simulation has the same counts as sluice replay.
 func TestReplayCountsAgree(t *testing.T) {
 	for _, s := range sections(t) {
-		r := replay.New(policies()...)
+		var costs []costed.Policy
+		for _, p := range policies() {
+			costs = append(costs, costed.One(p))
+		}
+		r := replay.New(costs...)
 		for _, a := range s.stream.Arrivals {
 			require.NoError(t, r.Add(time.UnixMicro(a.At), []byte(s.stream.Clients[a.Client])))
 		}

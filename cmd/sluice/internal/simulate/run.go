@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
+	"github.com/sluice-go/sluice/internal/costed"
 )
 
 // Reaction is what a client does when a call is denied.
@@ -42,7 +43,7 @@ type Call struct {
 	At      int64 // microseconds since the Unix epoch
 	Now     int64 // the same by the clock that decided
 	Client  int32
-	Cost    int64 // units; 0: the cost of the policy
+	Cost    int64 // units
 	Attempt int   // 1 for the first call of a request
 	Process int
 	Result  algo.Result
@@ -68,9 +69,8 @@ type Outcome struct {
 
 // Run is a simulation. Only one goroutine may use it, and only once.
 type Run struct {
-	policy  algo.Policy
+	policy  costed.Policy
 	limit   algo.Limit // of the exact logs
-	cost    int64      // that the exact logs count for a call without a cost of its own
 	stream  Stream
 	options Options
 	keys    []key
@@ -89,7 +89,7 @@ type key struct {
 }
 
 // New returns a run.
-func New(policy algo.Policy, stream Stream, o Options) (*Run, error) {
+func New(policy costed.Policy, stream Stream, o Options) (*Run, error) {
 	if o.Reaction == "" {
 		o.Reaction = Ignore
 	}
@@ -104,7 +104,7 @@ func New(policy algo.Policy, stream Stream, o Options) (*Run, error) {
 		keys = 1
 	}
 	return &Run{
-		policy: policy, limit: policy.Limit(), cost: replay.Cost(replay.Parts(policy)[0]),
+		policy: policy, limit: policy.Limit(),
 		stream: stream, options: o, keys: make([]key, keys),
 		random:  rand.New(rand.NewPCG(o.Seed, 6)),
 		outcome: Outcome{AllowedByProcess: make([]int64, len(o.Skews))},
@@ -146,7 +146,7 @@ func (r *Run) pop(next *int) (c Call, ok bool) {
 	default:
 		return Call{}, false
 	}
-	return Call{At: a.At, Client: a.Client, Cost: a.Cost, Attempt: a.number}, true
+	return Call{At: a.At, Client: a.Client, Cost: cmp.Or(a.Cost, r.policy.Cost), Attempt: a.number}, true
 }
 
 // decide decides a call and counts it.
@@ -191,7 +191,7 @@ func (r *Run) step(k *key, c *Call) (err error) {
 	if c.Result.Allowed {
 		k.state = append(k.state[:0], next...)
 	}
-	c.ExactWait = k.exact.wait(r.limit, c.At, cmp.Or(c.Cost, r.cost))
+	c.ExactWait = k.exact.wait(r.limit, c.At, c.Cost)
 	return nil
 }
 
@@ -201,7 +201,7 @@ func (r *Run) count(k *key, c *Call) {
 	if c.Result.Allowed {
 		o.Allowed++
 		o.AllowedByProcess[c.Process]++
-		if sum := k.exact.add(r.limit, c.At, cmp.Or(c.Cost, r.cost)); sum > o.Worst {
+		if sum := k.exact.add(r.limit, c.At, c.Cost); sum > o.Worst {
 			o.Worst, o.WorstEnd, o.WorstClient = sum, c.At, c.Client
 		}
 		return

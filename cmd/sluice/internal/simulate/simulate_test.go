@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
+	"github.com/sluice-go/sluice/internal/costed"
 )
 
 // stream returns calls of one client at these times after the epoch.
@@ -27,7 +28,7 @@ func stream(at ...time.Duration) simulate.Stream {
 // calls runs a simulation to its end.
 func calls(t *testing.T, p algo.Policy, s simulate.Stream, o simulate.Options) ([]simulate.Call, simulate.Outcome) {
 	t.Helper()
-	run, err := simulate.New(p, s, o)
+	run, err := simulate.New(costed.One(p), s, o)
 	require.NoError(t, err)
 	var all []simulate.Call
 	for c, err := range run.Calls() {
@@ -88,7 +89,7 @@ func TestACallThatCanNeverBeAllowedIsNotRepeated(t *testing.T) {
 }
 
 func TestUnknownReactionIsRefused(t *testing.T) {
-	_, err := simulate.New(sluice.MustPolicy("gcra 1/s"), stream(0), simulate.Options{Reaction: "sulk"})
+	_, err := simulate.New(costed.One(sluice.MustPolicy("gcra 1/s")), stream(0), simulate.Options{Reaction: "sulk"})
 	require.ErrorContains(t, err, `unknown reaction "sulk"; want ignore, retry, backoff or wait`)
 }
 
@@ -159,7 +160,7 @@ func TestWorstPeriodIsThatOfAlgotest(t *testing.T) {
 }
 
 func TestLevelHasTheRemainingUnitsOverTime(t *testing.T) {
-	run, err := simulate.New(sluice.MustPolicy("tokenbucket 2/2s"), stream(0, time.Second), simulate.Options{})
+	run, err := simulate.New(costed.One(sluice.MustPolicy("tokenbucket 2/2s")), stream(0, time.Second), simulate.Options{})
 	require.NoError(t, err)
 	begin := simulate.Epoch.UnixMicro()
 	level := &simulate.Level{From: begin, To: begin + 3_000_000, Samples: 4}

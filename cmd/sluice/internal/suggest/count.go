@@ -30,7 +30,7 @@ func (c *Counts) add(d *Counts) {
 type counter struct {
 	requests *Requests
 	policy   algo.Policy
-	cost     int64 // of a request; 0: as in the policy's options
+	cost     int64 // of a request
 
 	goal  *Goal   // stop when more than most are denied
 	most  int64   // the most that the goal allows
@@ -113,10 +113,10 @@ func undeniable(p algo.Policy, cost int64) int64 {
 	most := int64(math.MaxInt64)
 	for _, part := range replay.Parts(p) {
 		fresh, err := part.Peek(nil, epoch, cost)
-		if err != nil || fresh.Cost < 1 {
+		if err != nil {
 			return 0
 		}
-		most = min(most, fresh.Limit/fresh.Cost)
+		most = min(most, fresh.Limit/cost)
 	}
 	return most
 }

@@ -12,13 +12,14 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
+	"github.com/sluice-go/sluice/internal/costed"
 )
 
 // Search describes what to find: the smallest number in a template whose policy meets a goal.
 type Search struct {
 	Requests *Requests
 	Template Template
-	Cost     int64 // of a request in units; 0: as in the options of the policy
+	Cost     int64 // of a request in units; 0: as in the template
 	Goal     Goal
 }
 
@@ -51,10 +52,13 @@ func (s *Search) Total() int64 {
 // Candidate is a policy with a number in place of the ?, and what it denies. Its members with a name
 // are what the command prints as JSON.
 type Candidate struct {
-	Number int64       `json:"number"`
-	Policy algo.Policy `json:"-"`
+	Number int64         `json:"number"`
+	Policy costed.Policy `json:"-"` // the zero Policy if the number gives none
 	Counts
 }
+
+// isValid reports whether the number gives a valid policy.
+func (c *Candidate) isValid() bool { return c.Policy.Policy != nil }
 
 // window is how many numbers below the found one the search tries. More of them would only matter
 // if a smaller number denied far less than larger ones.
@@ -133,7 +137,7 @@ func (s *search) largest() int64 {
 		}
 	} else if s.meets(enough) {
 		return enough
-	} else if p, err := s.Template.Policy(enough); err == nil && undeniable(p, s.Cost) >= s.Requests.most() {
+	} else if p, err := s.Template.Policy(enough); err == nil && undeniable(p.Policy, s.cost(p)) >= s.Requests.most() {
 		return enough
 	}
 	for n := int64(algo.MaxCount); n > enough; n /= 2 {
@@ -157,18 +161,15 @@ func (s *search) enough() int64 {
 	if s.err = err; err != nil {
 		return 1
 	}
-	cost := int64(1)
-	for _, part := range replay.Parts(p) {
-		fresh, err := part.Peek(nil, epoch, s.Cost)
-		s.err = cmp.Or(s.err, err)
-		cost = max(cost, fresh.Cost)
-	}
-	most := max(1, s.Requests.most())
+	cost, most := s.cost(p), max(1, s.Requests.most())
 	if cost > algo.MaxCount/most {
 		return algo.MaxCount
 	}
 	return cost * most
 }
+
+// cost returns the cost of a request.
+func (s *search) cost(p costed.Policy) int64 { return cmp.Or(s.Cost, p.Cost) }
 
 // meets reports whether a number meets the goal. A number that gives no valid policy does not.
 func (s *search) meets(n int64) bool {
@@ -183,18 +184,18 @@ func (s *search) meets(n int64) bool {
 // within reports whether the policy with the number denies at most that many requests or clients.
 func (s *search) within(n int64, goal Goal, most int64) bool {
 	c := s.replay(n, &counter{goal: &goal, most: most, sure: true})
-	return c.Policy != nil && goal.Count(&c.Counts) <= most
+	return c.isValid() && goal.Count(&c.Counts) <= most
 }
 
 // replay runs the counter with the policy with the number n. If the number gives no valid policy, or
-// after an error, the Policy of the result is nil.
+// after an error, the result is not valid.
 func (s *search) replay(n int64, r *counter) Candidate {
 	p, err := s.Template.Policy(n)
 	if err != nil || s.err != nil {
 		return Candidate{Number: n}
 	}
 	s.progress()
-	r.requests, r.policy, r.cost = s.Requests, p, s.Cost
+	r.requests, r.policy, r.cost = s.Requests, p.Policy, s.cost(p)
 	counts, err := r.run(s.ctx)
 	if s.err = err; err != nil {
 		return Candidate{Number: n}
@@ -271,7 +272,7 @@ func (s *search) curve(best, peak int64) (curve []Candidate) {
 	}
 	slices.Sort(numbers)
 	for _, n := range slices.Compact(numbers) {
-		if c := s.count(n); c.Policy != nil {
+		if c := s.count(n); c.isValid() {
 			curve = append(curve, c)
 		}
 	}
@@ -279,14 +280,14 @@ func (s *search) curve(best, peak int64) (curve []Candidate) {
 }
 
 // count counts what the policy with a number denies, of all requests. If the number gives no valid
-// policy, the Policy of the result is nil.
+// policy, the result is not valid.
 func (s *search) count(n int64) Candidate {
 	c, seen := s.counts[n]
 	if seen {
 		return c
 	}
 	c = s.replay(n, &counter{sure: true})
-	if c.Policy != nil {
+	if c.isValid() {
 		s.known[n] = s.Goal.Count(&c.Counts) <= s.most
 		s.counts[n] = c
 	}
@@ -303,15 +304,15 @@ func (s *search) prove(result *Suggestion, best int64) {
 		return
 	}
 	tighter := s.replay(best-1, &counter{})
-	if tighter.Policy != nil {
+	if tighter.isValid() {
 		result.Tighter = &tighter
 	}
 	if n := s.smallest(false, best, math.MaxInt64); n > 0 {
-		if larger := s.count(n); larger.Policy != nil {
+		if larger := s.count(n); larger.isValid() {
 			result.Irregular = &larger
 		}
 	}
-	wrong := s.Goal.Count(&result.Best.Counts) > s.most || tighter.Policy != nil && s.Goal.Count(&tighter.Counts) <= s.most
+	wrong := s.Goal.Count(&result.Best.Counts) > s.most || tighter.isValid() && s.Goal.Count(&tighter.Counts) <= s.most
 	if s.err == nil && wrong {
 		s.err = fmt.Errorf("suggest: the replay of %v does not confirm the search; please report this with the policy", result.Best.Policy)
 	}

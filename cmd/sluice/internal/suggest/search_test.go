@@ -12,10 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/suggest"
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/costed"
 	"github.com/sluice-go/sluice/internal/sample"
 )
 
@@ -250,7 +249,7 @@ var specs = []string{
 	"tokenbucket ?/m", "tokenbucket ?/20s burst=6 refill=interval", "tokenbucket ?/20s refill=interval", "tokenbucket 9/20s burst=? refill=interval cost=2",
 	"fixedwindow ?/m", "fixedwindow ?/m align=clock offset=13s", "fixedwindow ?/30s cost=4",
 	"movingwindow ?/m", "movingwindow ?/m slots=7", "movingwindow ?/m slots=4 trailing=whole", "movingwindow ?/30s cost=3",
-	"all(gcra ?/m; fixedwindow 50/h)", "all(gcra 5/s cost=2; movingwindow ?/m cost=3)",
+	"all(gcra ?/m; fixedwindow 50/h)", "all(gcra 5/s; movingwindow ?/m) cost=3",
 }
 
 // TestTheNumberFoundMeetsTheGoalAndOneLessDoesNot compares random logs, policies and goals with a
@@ -309,9 +308,9 @@ func TestTheNumberFoundMeetsTheGoalAndOneLessDoesNot(t *testing.T) {
 	require.Greater(t, found, 10*int(seeds), "most goals can be met")
 }
 
-func policy(t testing.TB, spec string) algo.Policy {
+func policy(t testing.TB, spec string) costed.Policy {
 	t.Helper()
-	p, err := compose.ParsePolicyWithCost(spec)
+	p, err := costed.Parse(spec)
 	require.NoError(t, err)
 	return p
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/costed"
 	"github.com/sluice-go/sluice/internal/errtext"
 )
 
@@ -29,7 +30,7 @@ func ParseTemplate(spec string) (Template, error) {
 	}
 	at := strings.IndexByte(spec, '?')
 	if at < 0 {
-		if _, err := compose.ParsePolicyWithCost(spec); err != nil {
+		if _, _, err := compose.ParsePolicyWithCost(spec); err != nil {
 			return Template{}, err
 		}
 		return fail(0, spec, "the policy has no ?; "+wantMark)
@@ -81,8 +82,8 @@ func CountOf(p algo.Policy) Template {
 }
 
 // Policy returns the policy with the number n.
-func (t Template) Policy(n int64) (algo.Policy, error) {
-	return compose.ParsePolicyWithCost(t.before + strconv.FormatInt(n, 10) + t.after)
+func (t Template) Policy(n int64) (costed.Policy, error) {
+	return costed.Parse(t.before + strconv.FormatInt(n, 10) + t.after)
 }
 
 // String returns the spec with the ?, and single spaces.

@@ -68,6 +68,6 @@ func TestCountOfAPolicyIsReplaced(t *testing.T) {
 		"movingwindow 300/15m slots=12": "movingwindow ?/15m slots=12",
 		"fixedwindow 5/h align=clock":   "fixedwindow ?/h align=clock",
 	} {
-		require.Equal(t, want, suggest.CountOf(policy(t, spec)).String())
+		require.Equal(t, want, suggest.CountOf(policy(t, spec).Policy).String())
 	}
 }

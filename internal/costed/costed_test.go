@@ -1,0 +1,29 @@
+// The test promises that String is the inverse of Parse.
+package costed_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/costed"
+)
+
+func TestStringHasTheCostUnlessItIsOne(t *testing.T) {
+	for spec, want := range map[string]string{
+		"gcra 10/s":                                "gcra 10/s",
+		"gcra 10/s burst=10 cost=1":                "gcra 10/s",
+		"gcra 10/s cost=2":                         "gcra 10/s cost=2",
+		"all(gcra 10/s;gcra 100/m)  cost=7":        "all(gcra 10/s; gcra 100/m) cost=7",
+		"fixedwindow 5/h cost=9223372036854775807": "fixedwindow 5/h cost=9223372036854775807",
+	} {
+		p, err := costed.Parse(spec)
+		require.NoError(t, err)
+		require.Equal(t, want, p.String())
+		again, err := costed.Parse(want)
+		require.NoError(t, err)
+		require.Equal(t, p.Cost, again.Cost)
+	}
+	_, err := costed.Parse("gcra 10/s cost=0")
+	require.ErrorContains(t, err, `cost= takes a whole number of units from 1, not "0"`)
+}
