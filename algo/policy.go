@@ -71,8 +71,14 @@ const MaxInstant = 1<<52 - 1
 // MaxInstant for times after MaxInstant.
 func Instant(t time.Time) int64 {
 	const maxSec = MaxInstant / 1_000_000
-	sec := min(max(t.Unix(), -1), maxSec+1)
-	return min(max(sec*1e6+int64(t.Nanosecond())/1e3, 0), MaxInstant)
+	sec := t.Unix()
+	switch {
+	case sec < 0:
+		return 0
+	case sec > maxSec:
+		return MaxInstant
+	}
+	return min(sec*1e6+int64(t.Nanosecond())/1e3, MaxInstant)
 }
 
 // Microseconds returns the number of microseconds that the instants of an interval can span at most: two times that are

@@ -20,6 +20,7 @@ const Never time.Duration = math.MaxInt64
 // clock is behind the state.
 type Result struct {
 	Allowed    bool
+	Fresh      bool          // the key was new, or its state had expired
 	Limit      int64         // capacity (not the rate): the most units that one request can ever take
 	Cost       int64         // units requested
 	Available  int64         // units available when the state was last written; 0 for a new key: see Refilled
@@ -29,7 +30,6 @@ type Result struct {
 	RetryAfter time.Duration // time until the same cost is allowed: 0 if it was allowed, Never if it never will be
 	NextRefill time.Duration // time until Remaining next grows; 0 if nothing is missing
 	ResetAfter time.Duration // time until the state is equivalent to no state
-	Fresh      bool          // the key was new, or its state had expired
 	Skew       time.Duration // how far the state's time is ahead of now, because clocks disagree; otherwise 0
 	Part       int           // in a compose.Stack, the index of the part that decided, from 0
 }

@@ -35,11 +35,15 @@ func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return next, r
 }
 
-// decideWith decides with options that may not be valid.
+// decideWith decides with options and a state that may not be valid. If nothing is paid, it returns s.
 func decideWith(o *Options, s State, now time.Time, r *algo.Result, op algorithm.Op) State {
 	r.Cost = algorithm.Or(o.Cost, 1)
 	args := o.arguments()
-	return decide(&args, s, algo.Instant(now), r, op)
+	next := decide(&args, State(algorithm.Usage(s).Normalized()), algo.Instant(now), r, op)
+	if r.Paid == 0 {
+		return s
+	}
+	return next
 }
 
 // arguments are those of the programs in Lua and SQL.
@@ -49,8 +53,8 @@ type arguments struct {
 	drain int64 // the weight that drains every microsecond
 }
 
-// decide fills in r, of which only Cost is set. It returns the next state, or s if nothing is paid. step.lua and step.sql
-// have the same lines, without those for r.
+// decide fills in r, of which only Cost is set. It returns the next state, which has no meaning if nothing is paid. s must
+// be normal. step.lua and step.sql have the same lines, without those for r.
 //
 // level is the weight of the units in use, and at is its time. A clock that is behind at sees the units too that drain until
 // then.
@@ -60,15 +64,14 @@ func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op
 		r.RetryAfter = algo.Never
 		return s
 	}
-	state := algorithm.Usage(s).Normalized()
-	at, level := state.At, state.LevelFor(unit, algo.MaxLevel)
-	before := ceil(level, unit)
+	at, before := s.At, algorithm.Usage(s).LevelFor(unit, algo.MaxLevel)
+	level := before
 
 	passed, skew := now-at, int64(0)
 	switch {
 	case passed < 0:
 		skew = -passed
-	case float64(passed)*float64(drain) >= float64(level): // exact: a product that is rounded is above every level
+	case algorithm.IsDrained(level, passed, drain):
 		at, level = now, 0
 	default:
 		at, level = now, level-passed*drain
@@ -77,13 +80,13 @@ func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op
 	if skew > 0 {
 		seen = seenFrom(level, skew, drain)
 	}
-	used := ceil(seen, unit)
+	used := algorithm.Ceil(seen, unit)
 
 	paid := int64(0)
 	r.Allowed = true
 	switch {
 	case op == algorithm.Refund:
-		paid = -min(cost, ceil(level, unit))
+		paid = -min(cost, algorithm.Ceil(level, unit))
 	case op == algorithm.Charge:
 		paid = min(cost, (algo.MaxLevel-level)/unit)
 	case cost > burst:
@@ -95,9 +98,10 @@ func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op
 	}
 
 	r.Limit, r.Paid, r.Skew = burst, paid, time.Duration(skew)*time.Microsecond
-	r.Refilled = max(0, before-used)
 	if r.Fresh = level == 0; r.Fresh {
 		r.Refilled = burst
+	} else {
+		r.Refilled = max(0, algorithm.Ceil(before, unit)-used)
 	}
 	level = max(0, level+paid*unit)
 	switch {
@@ -106,22 +110,16 @@ func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op
 	case skew == 0:
 		used += paid
 	default:
-		used = ceil(seenFrom(level, skew, drain), unit)
+		used = algorithm.Ceil(seenFrom(level, skew, drain), unit)
 	}
 	r.Remaining = burst - used
 	r.Available = r.Remaining + paid - r.Refilled
 	if level > 0 {
 		r.NextRefill = wait(skew, level-(used-1)*unit, drain)
 		r.ResetAfter = wait(skew, level, drain)
+		return State{at, level, unit}
 	}
-
-	switch {
-	case paid == 0:
-		return s
-	case level == 0:
-		return State{}
-	}
-	return State{at, level, unit}
+	return State{}
 }
 
 // seenFrom returns the level that a clock sees that is behind by skew. It is at most algo.MaxLevel.
@@ -135,11 +133,8 @@ func seenFrom(level, skew, drain int64) int64 {
 // wait returns the time until a weight has drained, for a clock that is behind by skew. A negative weight drained
 // before the state's time.
 func wait(skew, weight, drain int64) time.Duration {
-	if weight > 0 {
-		weight += drain - 1
+	if weight < 0 {
+		return time.Duration(skew+weight/drain) * time.Microsecond
 	}
-	return time.Duration(skew+weight/drain) * time.Microsecond
+	return time.Duration(skew+algorithm.Ceil(weight, drain)) * time.Microsecond
 }
-
-// ceil returns a/b, rounded up. a must not be negative.
-func ceil(a, b int64) int64 { return (a + b - 1) / b }

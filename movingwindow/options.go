@@ -54,20 +54,22 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// arguments returns the numbers of the arithmetic. It is faster than Validate.
-func (o *Options) arguments() arguments {
+// arguments sets args, which is zero, to the numbers of the arithmetic. If the options are not valid, args stays zero. It is
+// faster than Validate. It sets the fields one by one, because a CPU waits before it can copy a struct that was just written.
+func (o *Options) arguments(args *arguments) {
 	isValid := o.Limit.IsValid() && o.Cost >= 0 && o.Slots >= 0 && o.Slots <= MaxSlots && (o.Trailing == Weighted || o.Trailing == Whole)
 	if !isValid {
-		return arguments{}
+		return
 	}
 	slots := int64(max(o.Slots, 1))
-	width := ceil(o.Limit.Period.Microseconds(), slots)
+	width := algorithm.Ceil(o.Limit.Period.Microseconds(), slots)
 	grain := width // a trailing slot that counts whole has one grain
 	if o.Trailing == Weighted {
 		grain = width/(maxCapacity/o.Limit.Count+1) + 1 // the least for which limit*weight is at most maxCapacity
 	}
 	weight := width / grain
-	return arguments{o.Limit.Count, width, slots, grain, weight, algo.MaxLevel/weight - o.Limit.Count}
+	args.limit, args.width, args.slots = o.Limit.Count, width, slots
+	args.grain, args.weight, args.most = grain, weight, algo.MaxLevel/weight-o.Limit.Count
 }
 
 // maxCapacity is the highest weight of a full window. The rest up to algo.MaxLevel is for debts: units that were charged

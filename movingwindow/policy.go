@@ -30,7 +30,9 @@ func New(o Options) (Policy, error) {
 	if o.Cost > 1 {
 		return Policy{}, fmt.Errorf("movingwindow: Cost must be 0 or 1 for a Policy, got %d; pass the cost to the methods of the Policy", o.Cost)
 	}
-	return Policy{&policy{o, o.arguments()}}, nil
+	own := &policy{Options: o}
+	o.arguments(&own.args)
+	return Policy{own}, nil
 }
 
 // Options returns the options that were passed to New.

@@ -49,18 +49,18 @@ func (s *State) append(dst []byte) []byte {
 		all |= c
 	}
 	size := (bits.Len64(uint64(all)) + 7) / 8
-	dst = append(dst, make([]byte, header)...)
-	b := dst[len(dst)-header:]
-	binary.BigEndian.PutUint64(b[8:], uint64(s.Width)) // the first byte is 0, as that of At
+	length := header + len(counts)*size
+	dst = slices.Grow(dst, length)
+	b := dst[len(dst) : len(dst)+length]
+	// Every number is written as 8 bytes. The first of these are 0, and the number before overwrites them.
+	for i, end := len(counts)-1, length; i >= 0; i, end = i-1, end-size {
+		binary.BigEndian.PutUint64(b[end-8:end], uint64(counts[i]))
+	}
+	binary.BigEndian.PutUint16(b[16:], uint16(size*sizeUnit+len(counts)))
+	binary.BigEndian.PutUint64(b[8:], uint64(s.Width))
 	binary.BigEndian.PutUint64(b[1:], uint64(s.At))
 	b[0], b[1] = tag, algorithm.Version
-	binary.BigEndian.PutUint16(b[16:], uint16(size*sizeUnit+len(counts)))
-	for _, c := range counts {
-		for shift := 8 * (size - 1); shift >= 0; shift -= 8 {
-			dst = append(dst, byte(c>>shift))
-		}
-	}
-	return dst
+	return dst[:len(dst)+length]
 }
 
 // ParseState decodes bytes from AppendState. Empty bytes are the zero State. For any other
@@ -80,20 +80,18 @@ func (s *State) parse(b []byte) error {
 	}
 	s.At = int64(binary.BigEndian.Uint64(b[1:]) & (1<<56 - 1))
 	s.Width = int64(binary.BigEndian.Uint64(b[8:]) & (1<<56 - 1))
-	sizes, rest := int(binary.BigEndian.Uint16(b[16:])), b[header:]
+	sizes := int(binary.BigEndian.Uint16(b[16:]))
 	size, n := sizes/sizeUnit, sizes%sizeUnit
-	if size < 1 || size > 7 || n > maxCounts || n*size != len(rest) ||
+	if size < 1 || size > 7 || n > maxCounts || header+n*size != len(b) ||
 		s.At > algo.MaxInstant || uint64(s.Width)-1 >= algo.MaxLevel {
 		return algo.ErrState
 	}
 	s.allocate(n)
 	counts := s.counts()[:n]
 	var all, sum int64
-	for i := range counts {
-		c := int64(0)
-		for _, digit := range rest[i*size : (i+1)*size] {
-			c = c<<8 | int64(digit)
-		}
+	mask := int64(1)<<(8*size) - 1
+	for i, end := 0, header+size; i < n; i, end = i+1, end+size {
+		c := int64(binary.BigEndian.Uint64(b[end-8:end])) & mask
 		counts[i] = c
 		all |= c
 		if sum += c; sum > algo.MaxLevel {
@@ -143,17 +141,24 @@ func (s *State) newest(slots int64) int64 {
 	return -1
 }
 
-// fits reports whether a step with these arguments can return s.
+// fits reports whether a step with these arguments can return s. It is not inlined, because decide has no registers left
+// for its loop.
+//
+//go:noinline
 func (s *State) fits(args *arguments) bool {
 	if s.Width != args.width || uint64(s.At) > algo.MaxInstant {
 		return false
 	}
-	sum, signs, most := int64(0), int64(0), args.most+args.limit
-	for _, c := range s.counts() {
-		sum += c
-		signs |= c | sum | (most - sum)
+	counts := s.counts()
+	if len(counts) > maxCounts {
+		return false
 	}
-	return signs >= 0
+	all, sum := int64(0), int64(0)
+	for _, c := range counts {
+		all |= c
+		sum += c // of at most maxCounts numbers, so it does not overflow if all are at most algo.MaxLevel
+	}
+	return uint64(all) <= algo.MaxLevel && sum <= args.most+args.limit
 }
 
 // normalized returns the State nearest to s that a step can return. A State without a
@@ -200,6 +205,12 @@ func (s *State) sum(slots int64) (recent, trailing int64) {
 // age makes the counts older by that many slots, and drops those that are too old for a window of slots. It copies LongCounts.
 func (s *State) age(by, slots int64) {
 	old := s.counts()
+	if by == 0 && s.LongCounts == nil {
+		if slots < int64(len(old)) {
+			clear(old[slots+1:])
+		}
+		return
+	}
 	old = trim(old[:max(0, min(slots+1-by, int64(len(old))))])
 	if n := int(by) + len(old); len(old) == 0 {
 		s.Counts, s.LongCounts = [17]int64{}, nil

@@ -11,8 +11,11 @@ import (
 // options. With options that are not valid it denies everything, with a RetryAfter of
 // [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	decideWith(&o, &s, now, &r, algorithm.Step)
-	return s, r
+	next = s
+	if !decideWith(&o, &next, now, &r, algorithm.Step) {
+		return s, r
+	}
+	return next, r
 }
 
 // Peek reports whether Step would allow the request now. It pays nothing: Result.Paid is 0, and the
@@ -25,23 +28,30 @@ func Peek(s State, now time.Time, o Options) (r algo.Result) {
 // Refund gives o.Cost units back, but no more than are in use. It starts with the newest slot
 // and ends with the trailing one.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
-	decideWith(&o, &s, now, &r, algorithm.Refund)
-	return s, r
+	next = s
+	if !decideWith(&o, &next, now, &r, algorithm.Refund) {
+		return s, r
+	}
+	return next, r
 }
 
 // Charge takes o.Cost units, even if fewer are left. The missing units are a debt, which ends at the
 // latest when the current slot has left the window. Charge takes fewer units if the sum of the
 // counts would exceed what the arithmetic can hold; that is more than twice the limit.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
-	decideWith(&o, &s, now, &r, algorithm.Charge)
-	return s, r
+	next = s
+	if !decideWith(&o, &next, now, &r, algorithm.Charge) {
+		return s, r
+	}
+	return next, r
 }
 
-// decideWith decides with options that may not be valid.
-func decideWith(o *Options, s *State, now time.Time, r *algo.Result, op algorithm.Op) {
+// decideWith calls decide with options that may not be valid.
+func decideWith(o *Options, s *State, now time.Time, r *algo.Result, op algorithm.Op) (changed bool) {
 	r.Cost = algorithm.Or(o.Cost, 1)
-	args := o.arguments()
-	decide(&args, s, algo.Instant(now), r, op)
+	var args arguments
+	o.arguments(&args)
+	return decide(&args, s, algo.Instant(now), r, op)
 }
 
 // arguments are those of the programs in Lua and SQL.
@@ -54,8 +64,8 @@ type arguments struct {
 	most   int64 // the largest sum of all counts after a charge; a step can add up to limit
 }
 
-// decide fills in r, of which only Cost is set. If the state changes, it changes s and returns true. step.lua and step.sql
-// have the same lines, without those for r.
+// decide fills in r, of which only Cost is set. If it returns true, it has made s the next state. Otherwise s has no meaning
+// afterwards. step.lua and step.sql have the same lines, without those for r.
 //
 // The units of the trailing slot weigh their overlap, and all others weight. The comparison of weights is exact.
 func decide(args *arguments, s *State, now int64, r *algo.Result, op algorithm.Op) (changed bool) {
@@ -64,38 +74,44 @@ func decide(args *arguments, s *State, now int64, r *algo.Result, op algorithm.O
 		r.RetryAfter = algo.Never
 		return false
 	}
-	state := *s
-	if !state.fits(args) {
-		state = state.normalized().resized(args)
+	if !s.fits(args) {
+		*s = s.normalized().resized(args)
 	}
-	before := limit - args.used(&state, state.At%width)
+	last := s.At / width // the number of the slot
+	recent, trailing := s.sum(slots)
+	before := limit - args.used(recent, trailing, s.At-last*width)
 
 	at := now
-	if state.At > now && !state.isEmpty() {
-		at = state.At
+	if s.At > now && !s.isEmpty() {
+		at = s.At
 	}
-	into := at % width
-	state.age(at/width-state.At/width, slots)
-	recent, trailing := state.sum(slots)
-	left := limit - args.used(&state, into)
+	current := at / width
+	into := at - current*width
+	s.age(current-last, slots)
+	recent, trailing = s.sum(slots)
+	left := limit - args.used(recent, trailing, into)
 
 	paid := int64(0)
 	r.Fresh, r.Allowed = recent+trailing == 0, true
 	switch {
 	case op == algorithm.Refund:
 		changed = !r.Fresh
-		state.giveBack(cost, slots)
-		paid = left - (limit - args.used(&state, into))
+		s.giveBack(cost, slots)
+		recent, trailing = s.sum(slots)
+		paid = left - (limit - args.used(recent, trailing, into))
 	case op == algorithm.Charge:
 		paid = max(0, min(cost, args.most-recent-trailing))
-		state.counts()[0] += paid
 	case cost > limit:
 		r.Allowed, r.RetryAfter = false, algo.Never
 	case cost > left:
-		r.Allowed, r.RetryAfter = false, args.wait(&state, at, limit-cost, now)
+		r.Allowed, r.RetryAfter = false, args.wait(s, at-into, limit-cost-recent, now)
 	case op == algorithm.Step:
 		paid = cost
-		state.counts()[0] += paid
+	}
+	if paid > 0 {
+		changed = true
+		s.counts()[0] += paid
+		recent += paid
 	}
 
 	r.Limit, r.Paid, r.Remaining = limit, paid, left-paid
@@ -105,50 +121,40 @@ func decide(args *arguments, s *State, now int64, r *algo.Result, op algorithm.O
 		r.Refilled, r.Skew = left-before, time.Duration(at-now)*time.Microsecond
 	}
 	r.Available = left - r.Refilled
-	newest := state.newest(slots)
-	if newest >= 0 {
-		r.NextRefill = args.wait(&state, at, limit-r.Remaining-1, now)
-		r.ResetAfter = time.Duration(at-into+(slots+1-newest)*width-now) * time.Microsecond
-	} else {
-		state = State{}
+	newest := s.newest(slots)
+	if newest < 0 {
+		*s = State{}
+		return changed
 	}
-
-	if changed = changed || paid != 0; changed {
-		if newest >= 0 {
-			state.At = at
-		}
-		*s = state
-	}
+	r.NextRefill = args.wait(s, at-into, limit-r.Remaining-1-recent, now)
+	r.ResetAfter = time.Duration(at-into+(slots+1-newest)*width-now) * time.Microsecond
+	s.At = at
 	return changed
 }
 
 // used returns the units in use, that far into the current slot. Those of the trailing slot are rounded up.
-func (args *arguments) used(s *State, into int64) int64 {
-	recent, trailing := s.sum(args.slots)
+func (args *arguments) used(recent, trailing, into int64) int64 {
 	if trailing == 0 {
 		return recent
 	}
-	overlap := min(args.weight, ceil(args.width-into, args.grain))
-	return recent + ceil(trailing*overlap, args.weight)
+	overlap := min(args.weight, algorithm.Ceil(args.width-into, args.grain))
+	return recent + algorithm.Ceil(trailing*overlap, args.weight)
 }
 
-// wait returns the time from now until no more than used units are in use. at is the time of the state. More must be
-// in use at that time.
+// wait returns the time from now until at most room units of the trailing slot count. If room is negative, the trailing
+// slot and as many units of others must no longer count. begin is the begin of the current slot. More must count at the
+// time of the state.
 //
 // With every slot that passes, the oldest count in the window becomes the trailing one. The loop finds the count
 // whose expiry, with that of all older counts, makes enough room. The units fit when at most room units of it still count.
-func (args *arguments) wait(s *State, at, used, now int64) time.Duration {
-	recent, trailing := s.sum(args.slots)
-	room, slot := used-recent, args.slots
+func (args *arguments) wait(s *State, begin, room, now int64) time.Duration {
+	slot := args.slots
+	trailing := s.count(slot)
 	for room < 0 {
 		slot--
 		trailing = s.count(slot)
 		room += trailing
 	}
-	begin := at - at%args.width
 	end := begin + (args.slots-slot+1)*args.width
 	return time.Duration(end-room*args.weight/trailing*args.grain-now) * time.Microsecond
 }
-
-// ceil returns a/b, rounded up. a must not be negative.
-func ceil(a, b int64) int64 { return (a + b - 1) / b }

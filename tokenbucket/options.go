@@ -63,23 +63,25 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// arguments returns the numbers of the arithmetic. It is faster than Validate.
-func (o *Options) arguments() arguments {
+// arguments sets args, which is zero, to the numbers of the arithmetic. If the options are not valid, args stays zero. It is
+// faster than Validate. It sets the fields one by one, because a CPU waits before it can copy a struct that was just written.
+func (o *Options) arguments(args *arguments) {
 	if !o.Limit.IsValid() || uint64(o.Burst) > algo.MaxCount || uint(o.Refill) > uint(Interval) || o.Cost < 0 {
-		return arguments{}
+		return
 	}
 	burst := o.burst()
 	if o.Refill == Continuous {
 		if rate, ok := o.Limit.FastRate(burst); ok {
-			return arguments{burst, rate.Unit, rate.Drain, 1, algo.MaxLevel}
+			args.burst, args.unit, args.drain, args.every, args.most = burst, rate.Unit, rate.Drain, 1, algo.MaxLevel
 		}
-		return arguments{}
+		return
 	}
 	every := o.Limit.Period.Microseconds()
 	if burst > o.longestBurst() {
-		return arguments{}
+		return
 	}
-	return arguments{burst, 1, o.Limit.Count, every, min(algo.MaxLevel, algorithm.MulDiv(algo.MaxLevel/every, o.Limit.Count, 1))}
+	args.burst, args.unit, args.drain, args.every = burst, 1, o.Limit.Count, every
+	args.most = min(algo.MaxLevel, algorithm.MulDiv(algo.MaxLevel/every, o.Limit.Count, 1))
 }
 
 // longestBurst returns the largest burst that interval refill fills in time.

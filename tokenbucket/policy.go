@@ -31,7 +31,9 @@ func New(o Options) (Policy, error) {
 	if o.Cost > 1 {
 		return Policy{}, fmt.Errorf("tokenbucket: Cost must be 0 or 1 for a Policy, got %d; pass the cost to the methods of the Policy", o.Cost)
 	}
-	return Policy{&policy{o, o.arguments()}}, nil
+	own := &policy{Options: o}
+	o.arguments(&own.args)
+	return Policy{own}, nil
 }
 
 // Options returns the options that were passed to New.
@@ -102,7 +104,7 @@ func (p Policy) Bound(interval time.Duration) int64 {
 	if p.policy().Refill == Continuous {
 		return algorithm.Sum(args.burst, algorithm.MulDiv(micros, args.drain, args.unit))
 	}
-	bound := algorithm.Sum(args.burst, algorithm.MulDiv(ceil(micros, args.every), min(args.drain, args.burst), 1))
+	bound := algorithm.Sum(args.burst, algorithm.MulDiv(algorithm.Ceil(micros, args.every), min(args.drain, args.burst), 1))
 	if micros%args.every > 0 && bound < math.MaxInt64 {
 		bound-- // this unit was taken before the interval, and started the first refill's wait
 	}

@@ -35,11 +35,16 @@ func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return next, r
 }
 
-// decideWith decides with options that may not be valid.
+// decideWith decides with options and a state that may not be valid. If nothing is paid, it returns s.
 func decideWith(o *Options, s State, now time.Time, r *algo.Result, op algorithm.Op) State {
 	r.Cost = algorithm.Or(o.Cost, 1)
-	args := o.arguments()
-	return decide(&args, s, algo.Instant(now), r, op)
+	var args arguments
+	o.arguments(&args)
+	next := decide(&args, State(algorithm.Usage(s).Normalized()), algo.Instant(now), r, op)
+	if r.Paid == 0 {
+		return s
+	}
+	return next
 }
 
 // arguments are those of the programs in Lua and SQL. Both kinds of refill use the same arithmetic: continuous refill is
@@ -52,8 +57,8 @@ type arguments struct {
 	most  int64 // the highest level
 }
 
-// decide fills in r, of which only Cost is set. It returns the next state, or s if nothing is paid. step.lua and step.sql
-// have the same lines, without those for r.
+// decide fills in r, of which only Cost is set. It returns the next state, which has no meaning if nothing is paid. s must
+// be normal. step.lua and step.sql have the same lines, without those for r.
 //
 // level is the weight of the missing tokens, and at is the time of the last refill that counts in it. If the limit has
 // changed, refills of the new limit up to the last paid step do not count.
@@ -63,25 +68,24 @@ func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op
 		r.RetryAfter = algo.Never
 		return s
 	}
-	state := algorithm.Usage(s).Normalized()
-	last, at := state.At, state.At
-	if state.Unit >= begun { // the rest is the time from the last refill to the last paid step
-		at -= (state.Unit - begun) % every
-		state.Unit = 1
+	last, at := s.At, s.At
+	if s.Unit >= begun { // the rest is the time from the last refill to the last paid step
+		at -= (s.Unit - begun) % every
+		s.Unit = 1
 	}
-	level := state.LevelFor(unit, most)
-	before := ceil(level, unit)
+	before := algorithm.Usage(s).LevelFor(unit, most)
+	level := before
 
 	refills := max(0, now-at)
 	if every > 1 {
 		refills /= every
 	}
-	if float64(refills)*float64(drain) >= float64(level) { // exact: a product that is rounded is above every level
+	if algorithm.IsDrained(level, refills, drain) {
 		at, level = now, 0
 	} else {
 		at, level = at+refills*every, level-refills*drain
 	}
-	used := ceil(level, unit)
+	used := algorithm.Ceil(level, unit)
 
 	paid := int64(0)
 	r.Allowed = true
@@ -99,9 +103,10 @@ func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op
 	}
 
 	r.Limit, r.Paid, r.Skew = burst, paid, time.Duration(max(0, last-now))*time.Microsecond
-	r.Refilled = before - used
 	if r.Fresh = level == 0; r.Fresh {
 		r.Refilled = burst
+	} else {
+		r.Refilled = algorithm.Ceil(before, unit) - used
 	}
 	level = max(0, level+paid*unit)
 	used += paid
@@ -112,10 +117,7 @@ func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op
 		r.ResetAfter = args.wait(at, level, now)
 	}
 
-	switch {
-	case paid == 0:
-		return s
-	case level == 0:
+	if level == 0 {
 		return State{}
 	}
 	last = max(last, now)
@@ -127,8 +129,5 @@ func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op
 
 // wait returns the time from now until a weight is refilled after at.
 func (args *arguments) wait(at, weight, now int64) time.Duration {
-	return time.Duration(at+ceil(weight, args.drain)*args.every-now) * time.Microsecond
+	return time.Duration(at+algorithm.Ceil(weight, args.drain)*args.every-now) * time.Microsecond
 }
-
-// ceil returns a/b, rounded up. a must not be negative.
-func ceil(a, b int64) int64 { return (a + b - 1) / b }

@@ -116,6 +116,17 @@ func mulDiv(a, b, c int64) (quotient int64, rest uint64) {
 	return int64(min(q, math.MaxInt64)), rest
 }
 
+// Ceil returns a/b, rounded up. a must not be negative, and a+b must not overflow. Most calls need no division, which is slow.
+func Ceil(a, b int64) int64 {
+	switch {
+	case b == 1:
+		return a
+	case a <= b:
+		return min(a, 1)
+	}
+	return (a + b - 1) / b
+}
+
 // Sum returns a+b, or math.MaxInt64 if that is smaller. a and b must not be negative.
 func Sum(a, b int64) int64 {
 	if a > math.MaxInt64-b {

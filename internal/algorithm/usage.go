@@ -2,6 +2,7 @@ package algorithm
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"slices"
 
 	"github.com/sluice-go/sluice/algo"
@@ -56,6 +57,12 @@ func (u Usage) Normalized() Usage {
 		Level: min(u.Level, algo.MaxLevel),
 		Unit:  min(max(u.Unit, 1), algo.MaxLevel),
 	}
+}
+
+// IsDrained reports whether times*drain is at least the level. No argument may be negative.
+func IsDrained(level, times, drain int64) bool {
+	high, weight := bits.Mul64(uint64(times), uint64(drain))
+	return high > 0 || weight >= uint64(level)
 }
 
 // LevelFor returns the level for units of another weight. The same number of units is in use, and a part of a unit counts
