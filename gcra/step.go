@@ -83,7 +83,7 @@ func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op
 	used := algorithm.Ceil(seen, unit)
 
 	paid := int64(0)
-	r.Allowed = true
+	r.Allowed, r.Fresh, r.Limit, r.Skew = true, level == 0, burst, time.Duration(skew)*time.Microsecond
 	switch {
 	case op == algorithm.Refund:
 		paid = -min(cost, algorithm.Ceil(level, unit))
@@ -97,8 +97,8 @@ func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op
 		paid = cost
 	}
 
-	r.Limit, r.Paid, r.Skew = burst, paid, time.Duration(skew)*time.Microsecond
-	if r.Fresh = level == 0; r.Fresh {
+	r.Paid = paid
+	if r.Fresh {
 		r.Refilled = burst
 	} else {
 		r.Refilled = max(0, algorithm.Ceil(before, unit)-used)

@@ -88,7 +88,7 @@ func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op
 	used := algorithm.Ceil(level, unit)
 
 	paid := int64(0)
-	r.Allowed = true
+	r.Allowed, r.Fresh, r.Limit, r.Skew = true, level == 0, burst, time.Duration(max(0, last-now))*time.Microsecond
 	switch {
 	case op == algorithm.Refund:
 		paid = -min(cost, used)
@@ -102,8 +102,8 @@ func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op
 		paid = cost
 	}
 
-	r.Limit, r.Paid, r.Skew = burst, paid, time.Duration(max(0, last-now))*time.Microsecond
-	if r.Fresh = level == 0; r.Fresh {
+	r.Paid = paid
+	if r.Fresh {
 		r.Refilled = burst
 	} else {
 		r.Refilled = algorithm.Ceil(before, unit) - used
