@@ -59,17 +59,6 @@ func measureInTurns(name string, runners []runner, calls, times int, clock func(
 	return figures, taken
 }
 
-// compareWithBest compares sluice, the first, with the fastest of the other limiters.
-func compareWithBest(work string, figures []figure.Figure, taken [][]float64, peers int, goal float64) figure.Goal {
-	best := 1
-	for i := range figures[:1+peers] {
-		if i > 0 && figures[i].Value < figures[best].Value {
-			best = i
-		}
-	}
-	return compare(work, figures[best].Name, taken[0], taken[best], goal)
-}
-
 // compare compares the median of the ratios of all rounds with a goal.
 func compare(work, peer string, ours, theirs []float64, goal float64) figure.Goal {
 	var ratios []float64
@@ -122,21 +111,10 @@ func nanoseconds(benchmark func(*testing.B)) float64 {
 // memoryArea measures limiters in memory.
 func memoryArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 	figures, goals = heapFigures(t) // first, while the heap is empty
-	for _, c := range []struct {
-		keys int
-		name string
-		goal float64
-	}{
-		{1, "1 key", 1},
-		{1000, "1,000 keys", 1},
-		{100_000, "100,000 keys", 0.8},
-		{1_000_000, "1,000,000 keys", 0.8},
-	} {
-		for goroutines := 1; goroutines <= 2; goroutines++ {
-			if name := fmt.Sprintf("%s, goroutines: %d", c.name, goroutines); selected("memory", name) {
-				f, g := decisionFigures(t, name, c.keys, goroutines, c.goal)
-				figures, goals = append(figures, f...), append(goals, g)
-			}
+	for _, w := range memoryWorkloads() {
+		if selected("memory", w.name) {
+			f, g := w.measure(t)
+			figures, goals = append(figures, f...), append(goals, g...)
 		}
 	}
 	if selected("memory", clockWork) {
@@ -146,30 +124,126 @@ func memoryArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 	return append(figures, allocations...), append(goals, none...)
 }
 
-// decisionFigures measures one decision of each limiter and floor.
-func decisionFigures(t testing.TB, name string, keys, goroutines int, goal float64) ([]figure.Figure, figure.Goal) {
-	clock, least := processorTime, floorGCRA
+// memoryWork is a workload of limiters in memory that take turns.
+type memoryWork struct {
+	name       string
+	keys       int
+	goroutines int
+	limiters   []memoryLimiter // sluice first
+	floors     []memoryLimiter // they have no turn with -only
+	goals      []memoryGoal
+}
+
+// memoryGoal is the largest ratio of the time of sluice to that of another limiter.
+type memoryGoal struct {
+	to   string // the name of the limiter, or fastestPeer
+	goal float64
+}
+
+// fastestPeer stands for the fastest limiter besides sluice.
+const fastestPeer = ""
+
+func memoryWorkloads() []memoryWork {
+	return []memoryWork{
+		fewKeysWork("1 key", 1, 1),
+		fewKeysWork("1 key", 1, 2),
+		fewKeysWork("1,000 keys", 1000, 1),
+		fewKeysWork("1,000 keys", 1000, 2),
+		rulesWork(2, 1.05),
+		rulesWork(3, 1),
+		manyKeysWork("100,000 keys", 100_000, 1),
+		manyKeysWork("100,000 keys", 100_000, 2),
+		manyKeysWork("1,000,000 keys", 1_000_000, 1),
+		manyKeysWork("1,000,000 keys", 1_000_000, 2),
+	}
+}
+
+// fewKeysWork compares sluice with the simplest limiters. For one goroutine the map of x/time/rate needs
+// no lock.
+func fewKeysWork(name string, keys, goroutines int) memoryWork {
+	w := manyKeysWork(name, keys, goroutines)
+	xRate := rateMap
+	if goroutines == 1 {
+		xRate = rateMaps(1)
+		w.limiters = append(slices.Clone(w.limiters), xRate)
+	}
+	w.goals = []memoryGoal{{sethvargoMemory.name, 1.5}, {xRate.name, 1.2}}
+	return w
+}
+
+// manyKeysWork compares sluice with the fastest peer.
+func manyKeysWork(name string, keys, goroutines int) memoryWork {
+	least := floorGCRA
 	if goroutines > 1 {
-		clock, least = wallTime(), floorGCRAShared
+		least = floorGCRAShared
 	}
-	limiters := slices.Clone(inMemory)
+	return memoryWork{
+		name: fmt.Sprintf("%s, goroutines: %d", name, goroutines), keys: keys, goroutines: goroutines,
+		limiters: inMemory, floors: []memoryLimiter{least, mapAndAtomic}, goals: []memoryGoal{{fastestPeer, 0.95}},
+	}
+}
+
+// rulesWork compares one limiter with several rules with a map of limiters for each rule.
+func rulesWork(rules int, goal float64) memoryWork {
+	peer := rateMaps(rules)
+	return memoryWork{
+		name: fmt.Sprintf("1,000 keys, rules: %d", rules), keys: 1000, goroutines: 1,
+		limiters: []memoryLimiter{sluiceRules(rules), peer}, goals: []memoryGoal{{peer.name, goal}},
+	}
+}
+
+// contenders returns the limiters that have turns. With -only, these are sluice and the limiters that the
+// goals name.
+func (w memoryWork) contenders() []memoryLimiter {
 	if *only == "" {
-		limiters = append(limiters, least, mapAndAtomic)
+		return slices.Concat(w.limiters, w.floors)
 	}
-	sequence, from := newSequence(keys), 0
+	return slices.DeleteFunc(slices.Clone(w.limiters), func(p memoryLimiter) bool {
+		named := func(g memoryGoal) bool { return g.to == p.name || g.to == fastestPeer }
+		return p.name != w.limiters[0].name && !slices.ContainsFunc(w.goals, named)
+	})
+}
+
+// measure measures one decision of each limiter.
+func (w memoryWork) measure(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
+	clock := processorTime
+	if w.goroutines > 1 {
+		clock = wallTime()
+	}
+	sequence, from := newSequence(w.keys), 0
 	var runners []runner
-	for i, p := range limiters {
+	for _, p := range w.contenders() {
 		allow := p.open(t, highLimit, highLimitPeriod)
 		callEachKey(allow, sequence)
+		// throttled/v2 denies some calls if two goroutines use the same key.
+		mayDeny := p.name == throttledMemory.name && w.goroutines > 1
 		runners = append(runners, runner{p.name, func(n int) {
-			if denied := callConcurrently(allow, sequence, goroutines, from, n); denied > 0 && i == 0 {
-				t.Fatalf("memory %s: %s denied %d of %d calls", name, p.name, denied, n)
+			if denied := callConcurrently(allow, sequence, w.goroutines, from, n); denied > 0 && !mayDeny {
+				t.Fatalf("memory %s: %s denied %d of %d calls", w.name, p.name, denied, n)
 			}
 			from += 7919
 		}})
 	}
-	figures, taken := measureInTurns(name, runners, 20_000, 101, clock)
-	return figures, compareWithBest(name, figures, taken, len(inMemory)-1, goal)
+	figures, taken := measureInTurns(w.name, runners, 20_000, 101, clock)
+	for _, g := range w.goals {
+		peer := w.peer(g, figures)
+		goals = append(goals, compare(w.name, figures[peer].Name, taken[0], taken[peer], g.goal))
+	}
+	return figures, goals
+}
+
+// peer returns the index of the figure that a goal compares sluice with.
+func (w memoryWork) peer(g memoryGoal, figures []figure.Figure) int {
+	if g.to != fastestPeer {
+		return slices.IndexFunc(figures, func(f figure.Figure) bool { return f.Name == g.to })
+	}
+	best := 1
+	for i, f := range figures[:len(w.limiters)] {
+		if i > 0 && f.Value < figures[best].Value {
+			best = i
+		}
+	}
+	return best
 }
 
 const clockWork = "a reading of the clock"

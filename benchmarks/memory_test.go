@@ -67,17 +67,21 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkMemoryRules measures a limiter with several rules. No other limiter has them.
+// BenchmarkMemoryRules measures a limiter with several rules, and a map of x/time/rate for each rule.
 func BenchmarkMemoryRules(b *testing.B) {
 	sequence := newSequence(1000)
-	for _, rules := range []int{1, 3} {
-		b.Run(fmt.Sprintf("rules=%d", rules), func(b *testing.B) {
-			allow := openSluiceRules(b, highLimit, highLimitPeriod, rules)
-			callEachKey(allow, sequence)
-			b.ReportAllocs()
-			b.ResetTimer()
-			callInOrder(allow, sequence, 0, b.N)
-		})
+	for rules := 1; rules <= 3; rules++ {
+		for _, s := range []memoryLimiter{sluiceRules(rules), rateMaps(rules)} {
+			b.Run(fmt.Sprintf("rules=%d/%s", rules, s.name), func(b *testing.B) {
+				allow := s.open(b, highLimit, highLimitPeriod)
+				callEachKey(allow, sequence)
+				b.ReportAllocs()
+				b.ResetTimer()
+				if denied := callInOrder(allow, sequence, 0, b.N); denied > 0 {
+					b.Fatalf("denied %d of %d calls", denied, b.N)
+				}
+			})
+		}
 	}
 }
 

@@ -34,6 +34,35 @@ var rateMap = memoryLimiter{"map of x/time/rate", func(_ testing.TB, count int64
 	}
 }}
 
+// rateMaps is one map of x/time/rate limiters for each rule, without a lock. So it is a limiter for one
+// goroutine only. Its maps grow with every new key.
+func rateMaps(rules int) memoryLimiter {
+	name := "unlocked map of x/time/rate"
+	if rules > 1 {
+		name = numbers[rules] + " unlocked maps of x/time/rate"
+	}
+	return memoryLimiter{name, func(_ testing.TB, count int64, period time.Duration) func(string) bool {
+		maps := make([]map[string]*rate.Limiter, rules)
+		for i := range maps {
+			maps[i] = make(map[string]*rate.Limiter)
+		}
+		limit := rate.Limit(float64(count) / period.Seconds())
+		return func(key string) bool {
+			for _, limiters := range maps {
+				l, ok := limiters[key]
+				if !ok {
+					l = rate.NewLimiter(limit, int(count))
+					limiters[key] = l
+				}
+				if !l.Allow() {
+					return false
+				}
+			}
+			return true
+		}
+	}}
+}
+
 // httprateMemory uses the limiter of a middleware, because go-chi/httprate has no other. So each
 // call writes headers to a response.
 var httprateMemory = memoryLimiter{"go-chi/httprate", func(t testing.TB, count int64, period time.Duration) func(string) bool {

@@ -3,6 +3,7 @@ package benchmarks
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -59,6 +60,9 @@ type memoryLimiter struct {
 // inMemory are the limiters in memory, sluice first.
 var inMemory = []memoryLimiter{sluiceMemory, sethvargoMemory, throttledMemory, ululeMemory, httprateMemory, rateMap}
 
+// forOneGoroutine are limiters that take part only in workloads of one goroutine.
+var forOneGoroutine = []memoryLimiter{rateMaps(1), sluiceRules(2), rateMaps(2), sluiceRules(3), rateMaps(3)}
+
 func TestSequenceIsUniform(t *testing.T) {
 	for _, keys := range []int{1, 1000, 300_000} {
 		sequence := newSequence(keys)
@@ -91,7 +95,7 @@ func TestSequenceIsUniform(t *testing.T) {
 func TestMemoryLimitersDecideCorrectly(t *testing.T) {
 	const keys, count, calls = 1000, 5, 6000
 	sequence := newSequence(keys)
-	for _, s := range inMemory {
+	for _, s := range slices.Concat(inMemory, forOneGoroutine) {
 		t.Run(s.name, func(t *testing.T) {
 			allow, used := s.open(t, count, 50_000*time.Hour), make(map[string]int64)
 			allowed, hits := 0, 0
@@ -122,7 +126,7 @@ const highLimit, highLimitPeriod = 1_000_000_000, 15 * time.Minute
 
 func TestHighLimitAllowsAllCalls(t *testing.T) {
 	sequence := tenKeys()
-	for _, s := range inMemory {
+	for _, s := range slices.Concat(inMemory, forOneGoroutine) {
 		allow := s.open(t, highLimit, highLimitPeriod)
 		for i := range 20_000 {
 			if !allow(sequence.key(i)) {

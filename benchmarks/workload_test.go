@@ -102,7 +102,7 @@ func table(figures []figure.Figure) (text string) {
 			work = f.Work
 			text += work + "\n"
 		}
-		text += fmt.Sprintf("    %-24s %12.1f %s", f.Name, f.Value, f.Unit)
+		text += fmt.Sprintf("    %-34s %12.1f %s", f.Name, f.Value, f.Unit)
 		if f.P50 > 0 {
 			text += fmt.Sprintf("  p50 %8v  p99 %8v", f.P50.Round(time.Microsecond), f.P99.Round(time.Microsecond))
 		}
