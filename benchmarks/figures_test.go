@@ -115,5 +115,9 @@ func networkArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 		f, g := w.measure(t)
 		figures, goals = append(figures, f...), append(goals, g...)
 	}
+	if *area == "redis" && selected("redis", timeOfRedis) {
+		f, g := redisTimeFigures(t)
+		figures, goals = append(figures, f...), append(goals, g...)
+	}
 	return figures, goals
 }

@@ -12,7 +12,7 @@
 #
 # The name of a row begins with the area, and so must the text after --only. In redis, postgres and
 # sqlite the number of processes x callers follows: 'redis 4x16, one key'. 'redis 4x1' also selects
-# 'redis 4x16'; 'redis 4x1,' does not.
+# 'redis 4x16'; 'redis 4x1,' does not. 'redis time' selects the time of Redis itself.
 #
 # The script starts and stops the servers that it needs (redis-server and postgres of Debian).
 # For results that you commit, run nothing else on the machine.
