@@ -222,12 +222,25 @@ func (l *Limiter[T]) apply(op driver.Op, in T, n int64, rules []Rule[T], d *Deci
 	d.Results = d.Results[:0]
 	for i := range rules {
 		rule := &rules[i]
-		policy, cost, err := rule.demand(op, in, n)
-		if err != nil {
-			return err
+		policy, cost, err := rule.Policy, n, error(nil)
+		if rule.PolicyFor != nil {
+			if policy, err = rule.policyFor(in); policy == nil {
+				if err != nil {
+					return err
+				}
+				continue
+			}
 		}
-		if policy == nil {
-			continue
+		switch {
+		case op == driver.Reset:
+			cost = 0
+		case rule.Cost != nil:
+			if cost, err = rule.cost(in, n); err != nil {
+				return err
+			}
+			if cost == 0 && op != opReserve {
+				continue
+			}
 		}
 		count, key := len(d.Results), rule.key(in)
 		d.Results = d.Results[:count+1]

@@ -10,7 +10,6 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/errtext"
-	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // Rule applies a policy to the keys that it finds in the inputs of calls.
@@ -113,26 +112,8 @@ func checkPolicy(p algo.Policy) error {
 	return p.Limit().Validate()
 }
 
-// demand returns the policy and the cost of an operation on n calls. The policy is nil if there is an error, or if the
-// rule does not apply. A rule whose cost is 0 does not apply, except to a reset, which needs no cost,
-// and to a reservation, because the actual cost can be above 0.
-func (r *Rule[T]) demand(op driver.Op, in T, n int64) (policy algo.Policy, cost int64, err error) {
-	policy, err = r.policy(in)
-	if policy == nil || op == driver.Reset {
-		return policy, 0, err
-	}
-	if cost, err = r.cost(in, n); err != nil || cost == 0 && op != opReserve {
-		return nil, 0, err
-	}
-	return policy, cost, nil
-}
-
-// policy returns the policy for an input. It is nil if there is an error, or if the rule does
-// not apply.
-func (r *Rule[T]) policy(in T) (algo.Policy, error) {
-	if r.PolicyFor == nil {
-		return r.Policy, nil
-	}
+// policyFor returns the policy of PolicyFor. It is nil if there is an error, or if the rule does not apply.
+func (r *Rule[T]) policyFor(in T) (algo.Policy, error) {
 	p, err := r.PolicyFor(in)
 	switch {
 	case err == Skip:
@@ -152,6 +133,7 @@ func (r *Rule[T]) key(in T) string {
 	return r.Key(in)
 }
 
+// cost returns the cost of n calls.
 func (r *Rule[T]) cost(in T, n int64) (int64, error) {
 	if r.Cost == nil {
 		return n, nil

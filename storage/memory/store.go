@@ -90,7 +90,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 }
 
 // fewKeys is the number of keys of a transaction up to which it does not allocate.
-const fewKeys = 8
+const fewKeys = 4
 
 // Transact decides updates under the locks of their records; see [driver.Transactor].
 func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
