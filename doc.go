@@ -76,12 +76,79 @@
 // happens instead if the store fails. Wait and WaitN also return an error if the call cannot be
 // allowed before the deadline.
 //
-// # Limits of this package
+// # Round trips
 //
-// It does not limit how many calls run at the same time. If one process needs one limit for all its
+// The stores of this module make a decision under a lock, in a transaction or on the server. So a write
+// of another process to the same key forces no retry. There are two exceptions: policies that run in Go
+// (see below), and two processes that create a key of PostgreSQL at the same moment. A decision takes
+//
+//	memory        none; a lock protects the record
+//	SQLite        one transaction, for all waiting callers of the limiter
+//	PostgreSQL    one round trip; a function runs on the server
+//	Redis         one round trip; a script runs on the server
+//	other stores  two round trips, Load and CompareAndSwap, and more after each conflict
+//
+// If Options.MaxRoundTrips round trips of a limiter to one server are in flight, further callers
+// wait. The next round trip serves all of them as a batch. A repeated denial takes no round trip
+// if it comes from the denial cache; see Options.DenialCacheTTL. No call is allowed from the cache.
+//
+// On a memory.Store, Allow and AllowN do not allocate with one to three rules, if you call them
+// directly, not through an interface, and the decision does not escape to the heap. The results are
+// then on the caller's stack.
+//
+// # Failures
+//
+// If the store fails, the limiter returns an error, or a decision with Degraded set. It never reports a
+// failure as a denial, and it never allows a call without reporting the failure. Options.OnFailure
+// chooses between the error and the decision. A call waits for the store until its context ends, or
+// until Options.Timeout is over; less if connections are refused, see Options.Timeout. After a time without success a circuit breaker opens, and calls do not
+// wait any more; see Options.CircuitOpenAfter. Each server of a store has its own breaker.
+//
+// If a reply is lost, the limiter sends the batch again, until the timeout. Allow and Charge can
+// then charge a call twice. Even so, the store never admits more than the bound. A refund or a
+// reset is never applied twice. If the limiter cannot find out whether it was applied, it returns
+// [storage.ErrOutcomeUnknown]. If a call may have been charged when its timeout ends, it returns
+// this error too. On SQLite, the limiter does not repeat a transaction whose COMMIT failed. The calls
+// that it would have charged or refunded return ErrOutcomeUnknown.
+//
+// # Clocks
+//
+// If Options.Clock is set, that clock decides. If it is nil, the clock of the store decides:
+//
+//	memory        the method Now of the memory.Store
+//	SQLite        Clock of sqlite.Options; nil means the clock of the machine
+//	PostgreSQL    the clock of the server
+//	Redis         the clock of the server
+//	other stores  the clock of the process, unless the store returns a time (see package driver)
+//
+// The time in a state never moves back. So if clocks disagree, the clock that is ahead determines
+// the state. See Options.Clock, and the page docs/operation.md of the module.
+//
+// # Policies that run in Go
+//
+// PostgreSQL and Redis run a policy as a program (see [algo.Portable]). A policy without a program
+// runs in Go, and a decision takes two round trips or more, as on other stores. All policies of the
+// four algorithms have a program. A Stack has none if one of its parts has none, and your own policy has
+// none if it does not implement algo.Portable. On PostgreSQL the program of your own policy must also
+// be in postgres.Options.Programs. A call of a policy of package movingwindow also runs in Go if the
+// state was written with slots of another length, or if the limit is now far below the units in use.
+//
+// The server returns the states that it found. The limiter decides again in Go on these states, and
+// compares how many charges and refunds the server and Go have made. If the numbers differ, the
+// program, the policy or the server has a fault. The call then fails with [storage.ErrProgram]
+// under every Options.OnFailure. It may have been charged.
+//
+// # Limitations
+//
+// A limiter does not limit how many calls run at the same time. If one process needs one limit for all its
 // calls, not one for each key, golang.org/x/time/rate is enough.
 //
+// Callers share round trips only within one limiter. On PostgreSQL, statements for the same key wait
+// for each other, because the key is one row. On SQLite, all transactions wait for each other. Callers
+// of Wait do not form a queue: when units return, the first caller that asks gets them.
+//
+// # Other packages
+//
 // Package [github.com/sluice-go/sluice/httplimit] limits the requests to an HTTP server, and
-// keeps an HTTP client within the limits of servers. Package [compose] describes in detail what a
-// limiter promises, on each store and in failures.
+// keeps an HTTP client within the limits of servers.
 package sluice

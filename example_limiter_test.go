@@ -1,8 +1,7 @@
 package sluice_test
 
-// The tests of this package promise what New, For and the Must forms add to compose.New: For needs a
-// rule, the name of a PerKey rule is its policy, and the Must forms panic with the error. The examples
-// show each operation of a limiter. The tests of package compose check what a limiter decides.
+// The tests of New, For and the Must forms promise that For needs a rule, that the name of a PerKey rule is its
+// policy, and that the Must forms panic with the error. The examples show each operation of a limiter.
 
 import (
 	"context"
@@ -144,5 +143,5 @@ func ExampleLimiter_resetRule() {
 	// <nil>
 	// <nil>
 	// 5 15 <nil>
-	// compose: ResetRule: no rule has the name "acount"; the rules are ["account" "address"]
+	// sluice: ResetRule: no rule has the name "acount"; the rules are ["account" "address"]
 }

@@ -1,5 +1,5 @@
 // The tests promise that New, For and the Must forms make the limiters that they document, and that a
-// faulty spec is shown with its fault. Package compose tests what a limiter decides.
+// faulty spec is shown with its fault. The other tests check what a limiter decides.
 package sluice_test
 
 import (
@@ -176,7 +176,7 @@ func ExampleRule_policyFor() {
 	// acme false <nil>
 	// bits true <nil>
 	// cron true <nil>
-	// dodo false compose: rule "tenant": PolicyFor returned no policy and no error; return Skip as the error if the rule does not apply
+	// dodo false sluice: rule "tenant": PolicyFor returned no policy and no error; return Skip as the error if the rule does not apply
 }
 
 // A shadow rule denies nothing. Its result says what it would have done.
@@ -281,5 +281,5 @@ func ExampleMustFor() {
 	defer func() { fmt.Println("panic:", recover()) }()
 	sluice.MustFor(nil, sluice.By("account", func(a attempt) string { return a.account }, ""))
 	// Output:
-	// panic: compose: rule "account" has no policy; set Spec, Policy or PolicyFor
+	// panic: sluice: rule "account" has no policy; set Spec, Policy or PolicyFor
 }

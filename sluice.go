@@ -8,62 +8,8 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// Limiter decides whether a call is allowed now. New makes one for string keys, and For
-// makes one for inputs of any type. It is safe for concurrent use, and there is nothing to
-// close. Its methods are
-//
-//	Allow(ctx, in)            asks for one call, and charges it if it is allowed
-//	AllowN(ctx, in, n)        asks for n calls, all or none
-//	Wait(ctx, in)             waits until a call is allowed; fails at once if that is after the deadline of ctx
-//	Reserve(ctx, in, n)       charges n calls like AllowN, and returns a Reservation whose Settle corrects n
-//	Peek(ctx, in)             returns what Allow would return, and charges nothing
-//	Charge(ctx, in, n)        charges n calls even if too few units are left; the missing units are a debt
-//	Refund(ctx, in, n)        gives back what n calls cost
-//	Reset(ctx, in)            makes all units of the input's keys available again, under all rules
-//	ResetRule(ctx, name, in)  makes all units of the input's key under one rule available again
-//
-// WaitN and PeekN are Wait and Peek for n calls. To enforce a limit use Allow, Wait or
-// Reserve. Peek is for display, because other calls can be charged right after it.
-type Limiter[T any] = compose.Limiter[T]
-
-// Decision is the answer of a [Limiter]. Its main fields are
-//
-//	Allowed     whether the call is allowed
-//	Remaining   the units that are left
-//	RetryAfter  after a denial, how long to wait; algo.Never if the call can never be allowed
-//	Rule        the rule with the longest wait after a denial, otherwise with the least Remaining
-//	Results     the results of all rules
-type Decision = compose.Decision
-
-// Rule is one limit of a [Limiter]. By makes the usual one. To set more, use a Rule literal:
-//
-//	Key        nil for one limit that all calls share
-//	Cost       how many units a call takes, such as bytes or tokens; nil means 1
-//	PolicyFor  a function that picks the policy for an input, instead of Spec
-//	Shadow     true to report denials without denying
-type Rule[T any] = compose.Rule[T]
-
-// Options are the settings of a [Limiter] that New and For leave at their defaults: among
-// them Clock, OnFailure, Observer (called after each decision) and Namespace (keeps limiters on
-// one store apart). Its method New makes a limiter:
-//
-//	limiter, err := sluice.Options[string]{OnFailure: sluice.FailLocal}.New(store, sluice.PerKey("gcra 100/min"))
-type Options[T any] = compose.Options[T]
-
-// The values of Options.OnFailure say what happens to a call while the store fails.
-const (
-	FailClosed = compose.FailClosed // an error; the default
-	FailOpen   = compose.FailOpen   // the call is allowed
-	FailLocal  = compose.FailLocal  // this process applies the limits in its own memory
-)
-
 // Policy is an algorithm with its limit and options. See ParsePolicy.
 type Policy = algo.Policy
-
-// Skip is the error that Rule.PolicyFor returns if the rule does not apply to the input. If PolicyFor
-// returns neither a policy nor an error, the decision fails. So if PolicyFor looks policies up in a
-// map, a missing entry is an error, and not a call without a limit.
-var Skip = compose.Skip
 
 // New returns a limiter that gives each key its own limit, such as "gcra 100/min burst=20".
 // New(store, spec) is the same as For(store, PerKey(spec)).
@@ -79,7 +25,7 @@ func For[T any](store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 	if len(rules) == 0 {
 		return nil, errors.New("sluice: For needs at least one rule; a limiter without rules would allow every call")
 	}
-	return compose.New(store, rules...)
+	return Options[T]{}.New(store, rules...)
 }
 
 // By returns a rule with a name, a key and the spec of a policy. The key is the part of the

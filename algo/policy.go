@@ -14,7 +14,7 @@ var (
 	// bytes, in a format that this version does not know.
 	ErrStateVersion = errors.New("algo: state has a newer format")
 	// ErrCost is returned if the cost is below 1. To give units back, use Refund. A
-	// compose.Limiter also returns it if the number of calls is below 1.
+	// sluice.Limiter also returns it if the number of calls is below 1.
 	ErrCost = errors.New("algo: cost must be at least 1")
 )
 

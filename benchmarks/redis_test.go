@@ -10,8 +10,8 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/redis"
@@ -82,8 +82,8 @@ var sluiceOnRedis = serverLimiter{name: "sluice", open: func(t testing.TB, count
 var sluiceOnRedisBoth = serverLimiter{name: "sluice, two rules", open: func(t testing.TB, count int64, period time.Duration) decideFunc {
 	p := policyOf(t, count, period)
 	return ours(t, redisStore(t, "both:"),
-		compose.Rule[string]{Name: "each", Key: identity, Policy: p},
-		compose.Rule[string]{Name: "all", Key: func(string) string { return "" }, Policy: p})
+		sluice.Rule[string]{Name: "each", Key: identity, Policy: p},
+		sluice.Rule[string]{Name: "all", Key: func(string) string { return "" }, Policy: p})
 }}
 
 func redisStore(t testing.TB, prefix string) storage.Store {
@@ -103,11 +103,11 @@ func policyOf(t testing.TB, count int64, period time.Duration) algo.Policy {
 }
 
 func oneRule(t testing.TB, s storage.Store, count int64, period time.Duration) decideFunc {
-	return ours(t, s, compose.Rule[string]{Name: "each", Key: identity, Policy: policyOf(t, count, period)})
+	return ours(t, s, sluice.Rule[string]{Name: "each", Key: identity, Policy: policyOf(t, count, period)})
 }
 
-func ours(t testing.TB, s storage.Store, rules ...compose.Rule[string]) decideFunc {
-	l, err := compose.New(s, rules...)
+func ours(t testing.TB, s storage.Store, rules ...sluice.Rule[string]) decideFunc {
+	l, err := sluice.For(s, rules...)
 	if err != nil {
 		t.Fatal(err)
 	}

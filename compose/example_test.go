@@ -124,7 +124,7 @@ func ExampleParsePolicyWithCost() {
 	if err != nil {
 		panic(err)
 	}
-	r, err := uploads.Peek(nil, noon(), cost)
+	r, err := uploads.Peek(nil, time.Unix(0, 0), cost)
 	fmt.Println(uploads, r.Cost, r.Allowed, err)
 	// Output:
 	// all(gcra 100/m; gcra 1000/d) 40 true <nil>

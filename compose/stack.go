@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithm"
-	"github.com/sluice-go/sluice/storage"
 )
 
 // Stack is a policy that applies several policies, its parts, to one key. It allows a cost if all
@@ -55,6 +55,19 @@ const (
 	stackTag = 'a'
 )
 
+// Check returns why a policy denies everything. That is so if it is the zero value of
+// its type. It returns nil for a policy that allows, and for a policy that gives no reason.
+func Check(p algo.Policy) error {
+	if stack, ok := p.(*Stack); ok && len(stack.Parts()) == 0 {
+		return errors.New("a Stack without parts")
+	}
+	r, err := p.Peek(nil, time.Unix(0, 0), 1)
+	if err != nil || r.Allowed { // then a policy of a user can have any Limit
+		return nil
+	}
+	return p.Limit().Validate()
+}
+
 // All returns a Stack of 1 to 64 policies. It refuses nil and zero policies. If one of the policies
 // is a Stack, All takes the parts of it instead, and each counts towards the 64.
 func All(parts ...algo.Policy) (*Stack, error) {
@@ -72,7 +85,7 @@ func All(parts ...algo.Policy) (*Stack, error) {
 		default:
 			s.parts = append(s.parts, p)
 		}
-		if err := checkPolicy(p); err != nil {
+		if err := Check(p); err != nil {
 			return nil, fmt.Errorf("compose: All: policy %d denies everything: %w", i, err)
 		}
 	}
@@ -202,7 +215,7 @@ func (s *Stack) String() string {
 func (s *Stack) Program() (algo.Program, bool) {
 	var p algo.Program
 	for _, part := range s.Parts() {
-		program := programOf(part)
+		program := algo.ProgramOf(part)
 		if program == nil {
 			return algo.Program{}, false
 		}
@@ -211,34 +224,18 @@ func (s *Stack) Program() (algo.Program, bool) {
 	return p, len(p.Parts) > 0
 }
 
-// priority returns the eviction priority of a state. It is that of the part with the greatest
-// ResetAfter, or that of another part up to UsedHalf. A part that is used up but soon full
-// again must not keep a key longer than keys whose slow parts are used up.
-func (s *Stack) priority(state []byte, now time.Time) storage.Priority {
-	states, err := s.states(state)
-	if err != nil {
-		return storage.UsedUp
-	}
-	var longest time.Duration
-	var ofLongest, ofOthers storage.Priority
-	for _, part := range s.Parts() {
-		var own []byte
-		own, states, _ = cutState(states)
-		r, err := part.Peek(own, now, 1)
-		if err != nil {
-			return storage.UsedUp
-		}
-		switch p := priorityOf(&r); {
-		case r.ResetAfter > longest:
-			ofOthers = max(ofOthers, ofLongest)
-			longest, ofLongest = r.ResetAfter, p
-		case r.ResetAfter == longest:
-			ofLongest = max(ofLongest, p)
-		default:
-			ofOthers = max(ofOthers, p)
+// Split returns the parts in order, each with its own state in a state of the stack. A part without a state has empty bytes.
+// Split returns nothing if state is not a state of the stack.
+func (s *Stack) Split(state []byte) iter.Seq2[algo.Policy, []byte] {
+	return func(yield func(part algo.Policy, own []byte) bool) {
+		states, err := s.states(state)
+		for i := 0; err == nil && i < len(s.Parts()); i++ {
+			var own []byte
+			if own, states, _ = cutState(states); !yield(s.parts[i], own) {
+				return
+			}
 		}
 	}
-	return max(ofLongest, min(ofOthers, storage.UsedHalf))
 }
 
 // stackResult combines the results of the parts of a Stack.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/httplimit"
 )
 
@@ -418,7 +418,7 @@ func TestForgedFieldsOverRealConnections(t *testing.T) {
 	key, err := httplimit.ClientIP{TrustUnix: true}.Key()
 	require.NoError(t, err)
 	limiter, err := limiterOptions{Clock: still}.New(nil,
-		compose.Rule[*http.Request]{Name: "client", Key: key, Spec: "gcra 3/h"})
+		sluice.Rule[*http.Request]{Name: "client", Key: key, Spec: "gcra 3/h"})
 	require.NoError(t, err)
 	transport := listenUnix(t, httplimit.Handler(limiter, hello, httplimit.Options{}))
 	proxy := proxyTo(t, transport)

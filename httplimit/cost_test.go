@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -35,7 +35,7 @@ var plain = []string{"text/plain"}
 func limited(t testing.TB, next http.Handler, spec string) http.Handler {
 	client, err := httplimit.ClientIP{}.Key()
 	require.NoError(t, err)
-	limiter, err := compose.New(new(memory.Store), compose.Rule[*http.Request]{Name: "client", Key: client, Spec: spec})
+	limiter, err := sluice.For(new(memory.Store), sluice.Rule[*http.Request]{Name: "client", Key: client, Spec: spec})
 	require.NoError(t, err)
 	return httplimit.Handler(limiter, next, httplimit.Options{})
 }

@@ -1,8 +1,8 @@
 // Package httplimit limits HTTP requests, on servers and on clients. [Handler] and
-// [Middleware] put a [compose.Limiter] in front of a server's handlers. [Transport] keeps
+// [Middleware] put a [sluice.Limiter] in front of a server's handlers. [Transport] keeps
 // a client within the limits that servers report.
 //
-//	limiter, err := compose.New(store, rules...)
+//	limiter, err := sluice.For(store, rules...)
 //	http.Handle("/", httplimit.Handler(limiter, next, httplimit.Options{}))
 //
 // # What the client sees
@@ -26,7 +26,7 @@
 //
 // A policy with several parts, such as all(gcra 10/s; gcra 100/m), has an item in RateLimit-Policy
 // for each part, "client.1" and "client.2". RateLimit has one item for it: the part with the least
-// remaining, or after a denial the part with the longest wait. Rules with compose.Rule.Shadow are
+// remaining, or after a denial the part with the longest wait. Rules with sluice.Rule.Shadow are
 // never shown.
 //
 // # Statuses
@@ -37,7 +37,7 @@
 //	429  denied for now; or the request lacks a key, see OptionalKey.OrDeny
 //	413  denied: the cost is above the capacity of a rule in Options.Bytes, so no wait helps
 //	422  denied: the cost is above the capacity of another rule, so no wait helps
-//	503  the store failed, and the limiter's failure policy is compose.FailClosed;
+//	503  the store failed, and the limiter's failure policy is sluice.FailClosed;
 //	     or the request's context ended before the decision, as when the client is gone.
 //	     Retry-After is 5 seconds, because nobody knows when the store is back
 //	500  a rule failed, such as with a negative cost or an error of its PolicyFor
@@ -46,8 +46,8 @@
 // then closes if the request has a body, and the response has Connection: close.
 //
 // The package logs nothing. To log an error of the store, set Options.OnDenied and read
-// [Refusal].Err. Or set compose.Options.Observer, which also gets the errors of requests that
-// compose.FailOpen allows.
+// [Refusal].Err. Or set sluice.Options.Observer, which also gets the errors of requests that
+// sluice.FailOpen allows.
 //
 // # Several limiters on a route
 //

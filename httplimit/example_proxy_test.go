@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/httplimit"
 )
 
@@ -60,8 +60,8 @@ func ExampleHandler_reverseProxy() {
 		w.Header().Set("X-RateLimit-Remaining", "99")
 	}))
 	defer program.Close()
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
-		compose.Rule[*http.Request]{Name: "client", Spec: "gcra 2/m"})
+	limiter, err := sluice.Options[*http.Request]{Clock: still}.New(nil,
+		sluice.Rule[*http.Request]{Name: "client", Spec: "gcra 2/m"})
 	if err != nil {
 		fmt.Println(err)
 		return

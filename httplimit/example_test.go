@@ -11,7 +11,6 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -40,8 +39,8 @@ func ExampleHandler() {
 		fmt.Println(err)
 		return
 	}
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, // in memory
-		compose.Rule[*http.Request]{Name: "client", Key: client, Spec: "gcra 2/m"})
+	limiter, err := sluice.Options[*http.Request]{Clock: still}.New(nil, // in memory
+		sluice.Rule[*http.Request]{Name: "client", Key: client, Spec: "gcra 2/m"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -90,9 +89,9 @@ func (m *router) Get(path string, h http.Handler) {
 func ExampleMiddleware() {
 	customer := httplimit.KeyByHeader("X-Customer").OrShare()
 	route := httplimit.KeyByPattern() // not every router sets it; if it is missing, the decision fails
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
-		compose.Rule[*http.Request]{Name: "customer", Key: customer, Spec: "gcra 10/m"},
-		route.OrFail(compose.Rule[*http.Request]{Name: "route", Key: httplimit.JoinKeys(customer, route.OrShare()), Spec: "fixedwindow 1/h"}))
+	limiter, err := sluice.Options[*http.Request]{Clock: still}.New(nil,
+		sluice.Rule[*http.Request]{Name: "customer", Key: customer, Spec: "gcra 10/m"},
+		route.OrFail(sluice.Rule[*http.Request]{Name: "route", Key: httplimit.JoinKeys(customer, route.OrShare()), Spec: "fixedwindow 1/h"}))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -128,7 +127,7 @@ func ExampleMiddleware_serveMux() {
 		"GET /accounts/{account}/orders":   sluice.MustPolicy("gcra 100/m"),
 	}
 	route, account := httplimit.KeyByPattern(), httplimit.KeyByPathValue("account")
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, account.OrFail(compose.Rule[*http.Request]{
+	limiter, err := sluice.Options[*http.Request]{Clock: still}.New(nil, account.OrFail(sluice.Rule[*http.Request]{
 		Name:      "route",
 		Key:       httplimit.JoinKeys(route.OrShare(), account.OrShare()),
 		PolicyFor: func(r *http.Request) (algo.Policy, error) { return limits[r.Pattern], nil },
@@ -160,8 +159,8 @@ func ExampleMiddleware_serveMux() {
 
 // Health checks pass without a limit.
 func ExampleHandler_skip() {
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
-		compose.Rule[*http.Request]{Name: "client", Spec: "gcra 1/m"})
+	limiter, err := sluice.Options[*http.Request]{Clock: still}.New(nil,
+		sluice.Rule[*http.Request]{Name: "client", Spec: "gcra 1/m"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -184,9 +183,9 @@ func ExampleHandler_skip() {
 // 503, not with 429, or let through without RateLimit fields.
 func ExampleHandler_failurePolicy() {
 	down := failing(storage.NotApplied(storage.ErrUnavailable)) // a store whose database is down
-	for _, policy := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen} {
-		options := compose.Options[*http.Request]{OnFailure: policy, Timeout: 10 * time.Millisecond}
-		limiter, err := options.New(down, compose.Rule[*http.Request]{Name: "client", Spec: "gcra 2/m"})
+	for _, policy := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen} {
+		options := sluice.Options[*http.Request]{OnFailure: policy, Timeout: 10 * time.Millisecond}
+		limiter, err := options.New(down, sluice.Rule[*http.Request]{Name: "client", Spec: "gcra 2/m"})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -208,14 +207,14 @@ func ExampleHandler_planByCustomer() {
 	}
 	planOf := map[string]string{"ann": "free", "bob": "paid"}
 	customer := httplimit.KeyByHeader("X-Customer").OrShare() // the proxy sets it after authentication
-	rule := compose.Rule[*http.Request]{
+	rule := sluice.Rule[*http.Request]{
 		Name: "plan",
 		// The plan is part of the key, because the two are policies of different
 		// algorithms, which do not read each other's states.
 		Key:       func(r *http.Request) string { return planOf[customer(r)] + " " + customer(r) },
 		PolicyFor: func(r *http.Request) (algo.Policy, error) { return plans[planOf[customer(r)]], nil },
 	}
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rule)
+	limiter, err := sluice.Options[*http.Request]{Clock: still}.New(nil, rule)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -239,7 +238,7 @@ func ExampleHandler_planByCustomer() {
 // Uploads pay for each byte. An upload above the capacity is answered with 413.
 func ExampleCostByContentLength() {
 	const largest = 1 << 20
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, compose.Rule[*http.Request]{
+	limiter, err := sluice.Options[*http.Request]{Clock: still}.New(nil, sluice.Rule[*http.Request]{
 		Name: "upload",
 		Key:  httplimit.KeyByHeader("X-Customer").OrShare(),
 		Spec: "tokenbucket 1000/s burst=5000",
@@ -321,8 +320,8 @@ func ExampleClientIP_Check() {
 // A client that follows the server's limit. The third request would have to wait for half an
 // hour, which is longer than its timeout, so it is not sent.
 func ExampleTransport() {
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
-		compose.Rule[*http.Request]{Name: "client", Spec: "gcra 2/h"})
+	limiter, err := sluice.Options[*http.Request]{Clock: still}.New(nil,
+		sluice.Rule[*http.Request]{Name: "client", Spec: "gcra 2/h"})
 	if err != nil {
 		fmt.Println(err)
 		return

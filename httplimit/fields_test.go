@@ -55,15 +55,15 @@ func (v *virtual) Now() time.Time { return v.now }
 type server struct {
 	http.Handler
 	*virtual
-	limiter *compose.Limiter[*http.Request]
+	limiter *sluice.Limiter[*http.Request]
 }
 
-func newServer(t testing.TB, o httplimit.Options, rules ...compose.Rule[*http.Request]) server {
+func newServer(t testing.TB, o httplimit.Options, rules ...sluice.Rule[*http.Request]) server {
 	t.Helper()
 	return newServerOn(t, nil, o, rules...)
 }
 
-func newServerOn(t testing.TB, store storage.Store, o httplimit.Options, rules ...compose.Rule[*http.Request]) server {
+func newServerOn(t testing.TB, store storage.Store, o httplimit.Options, rules ...sluice.Rule[*http.Request]) server {
 	t.Helper()
 	v := &virtual{still().Add(1234567 * time.Microsecond)}
 	limiter := newLimiter(t, limiterOptions{Clock: v.Now}, store, rules...)
@@ -96,8 +96,8 @@ func respond(h http.Handler, r *http.Request) *http.Response {
 }
 
 // byCost is a rule whose cost is in the request.
-func byCost(name, spec string) compose.Rule[*http.Request] {
-	return compose.Rule[*http.Request]{Name: name, Spec: spec, Cost: func(r *http.Request) int64 {
+func byCost(name, spec string) sluice.Rule[*http.Request] {
+	return sluice.Rule[*http.Request]{Name: name, Spec: spec, Cost: func(r *http.Request) int64 {
 		cost, _ := strconv.ParseInt(r.Header.Get("Cost"), 10, 64)
 		return cost
 	}}
@@ -194,7 +194,7 @@ func TestQuotaOfInvalidLimits(t *testing.T) {
 		{Count: 3, Period: math.MaxInt64}:  `"own";q=5;w=9223372037`,
 		{Count: 10, Period: math.MaxInt64}: `"own";q=5;w=4611686019`,
 	} {
-		s := newServer(t, httplimit.Options{}, compose.Rule[*http.Request]{Name: "own", Policy: foreign{sluice.MustPolicy("gcra 5/s"), limit}})
+		s := newServer(t, httplimit.Options{}, sluice.Rule[*http.Request]{Name: "own", Policy: foreign{sluice.MustPolicy("gcra 5/s"), limit}})
 		require.Equal(t, want, s.get(1).Header.Get("RateLimit-Policy"))
 	}
 }
@@ -357,7 +357,7 @@ func partitions(h http.Header, field string) (keys []string) {
 
 func TestPartitionKeysHideTheKey(t *testing.T) {
 	o := httplimit.Options{PartitionSecret: []byte("secret")}
-	rules := []compose.Rule[*http.Request]{
+	rules := []sluice.Rule[*http.Request]{
 		{Name: "a", Key: httplimit.KeyByHeader("K").OrShare(), Spec: "gcra 100/s"},
 		{Name: "b", Key: httplimit.KeyByHeader("K").OrShare(), Spec: "gcra 100/s"},
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/algorithm"
@@ -29,7 +30,7 @@ const separator = ", "
 // writeFields appends the items of a decision to both fields. Items that another limiter or a
 // proxy has set stay in front. All items are on one field line, because many clients read
 // only the first line of a field.
-func (g *guard) writeFields(h http.Header, results []compose.RuleResult) {
+func (g *guard) writeFields(h http.Header, results []sluice.RuleResult) {
 	var limitBuffer, policyBuffer [128]byte
 	limits, policies := limitBuffer[:0], policyBuffer[:0]
 	for i := range results {
@@ -56,14 +57,14 @@ func (g *guard) writeFields(h http.Header, results []compose.RuleResult) {
 
 // isVisible reports whether clients see the result. A rule that denied a request without a key has no
 // quota to show.
-func isVisible(result *compose.RuleResult) bool {
+func isVisible(result *sluice.RuleResult) bool {
 	_, missing := result.Policy.(denyall.Policy)
 	return !result.Shadow && !missing
 }
 
 // appendLimit appends an item of RateLimit. Its t is the time until a client can get more than
 // Remaining: after a denial, the time until the denied cost is available.
-func (g *guard) appendLimit(text []byte, result *compose.RuleResult) []byte {
+func (g *guard) appendLimit(text []byte, result *sluice.RuleResult) []byte {
 	wait := result.RetryAfter
 	switch {
 	case result.Allowed:
@@ -80,7 +81,7 @@ func (g *guard) appendLimit(text []byte, result *compose.RuleResult) []byte {
 }
 
 // appendPolicies appends the items of RateLimit-Policy for one rule.
-func (g *guard) appendPolicies(text []byte, result *compose.RuleResult) []byte {
+func (g *guard) appendPolicies(text []byte, result *sluice.RuleResult) []byte {
 	stack, ok := result.Policy.(*compose.Stack)
 	if !ok {
 		return g.appendPolicy(text, result, -1, result.Limit, result.Policy.Limit())
@@ -95,7 +96,7 @@ func (g *guard) appendPolicies(text []byte, result *compose.RuleResult) []byte {
 // appendPolicy appends an item of RateLimit-Policy. Its w is the time in which as many units
 // come back as its q says. It is rounded up, so that the item never promises a higher rate than
 // the limit.
-func (g *guard) appendPolicy(text []byte, result *compose.RuleResult, part int, capacity int64, limit algo.Limit) []byte {
+func (g *guard) appendPolicy(text []byte, result *sluice.RuleResult, part int, capacity int64, limit algo.Limit) []byte {
 	window := time.Duration(0)
 	if limit.Count > 0 {
 		window = time.Duration(algorithm.MulDivUp(max(capacity, 0), int64(max(limit.Period, 0)), limit.Count))
@@ -110,7 +111,7 @@ func (g *guard) appendPolicy(text []byte, result *compose.RuleResult, part int, 
 }
 
 // appendPartition appends the parameter pk, a keyed hash of the rule and its key.
-func (g *guard) appendPartition(text []byte, result *compose.RuleResult) []byte {
+func (g *guard) appendPartition(text []byte, result *sluice.RuleResult) []byte {
 	if len(g.PartitionSecret) == 0 {
 		return text
 	}
@@ -123,14 +124,14 @@ func (g *guard) appendPartition(text []byte, result *compose.RuleResult) []byte 
 }
 
 // policyName is the name of a result's policy as clients read it.
-func policyName(result *compose.RuleResult) string {
+func policyName(result *sluice.RuleResult) string {
 	item := appendName(nil, result.Rule, partOf(result))
 	name, _ := strconv.Unquote(string(item[len(separator):])) // a String has the escapes of Go
 	return name
 }
 
 // partOf is the index of the stack's part that decided, or -1 if the policy is no stack.
-func partOf(result *compose.RuleResult) int {
+func partOf(result *sluice.RuleResult) int {
 	if _, ok := result.Policy.(*compose.Stack); ok {
 		return result.Part
 	}
@@ -169,7 +170,7 @@ func seconds(d time.Duration) int64 { return max(int64((d-1)/time.Second)+1, 1) 
 
 // writeLegacy sets the X-RateLimit fields of the rule that decided. It leaves the fields
 // alone if another limiter of the route has set a lower number of remaining units.
-func writeLegacy(h http.Header, d *compose.Decision, now time.Time) {
+func writeLegacy(h http.Header, d *sluice.Decision, now time.Time) {
 	for i := range d.Results {
 		r := &d.Results[i]
 		if r.Rule != d.Rule || !isVisible(r) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/internal/earlyreply"
 )
 
@@ -15,7 +15,7 @@ type Options struct {
 	// Skip reports whether a request passes without a limit, such as a health check. The limiter does
 	// not see it, and its response has no RateLimit fields. Do not decide by a value that any client
 	// can add to any request, such as a header. Nil means that every request is limited. To leave out
-	// one rule only, use [compose.Skip] in its PolicyFor.
+	// one rule only, use [sluice.Skip] in its PolicyFor.
 	Skip func(*http.Request) bool
 	// Bytes are the names of the rules whose cost is a number of content bytes. RateLimit-Policy then
 	// has the unit content-bytes. A cost above the capacity is answered with 413 instead of 422.
@@ -37,13 +37,13 @@ type Options struct {
 
 // Handler returns a handler that calls next for the requests that the limiter allows. It panics if the
 // limiter or next is nil, or if Options.Bytes names a rule that the limiter does not have.
-func Handler(limiter *compose.Limiter[*http.Request], next http.Handler, options Options) http.Handler {
+func Handler(limiter *sluice.Limiter[*http.Request], next http.Handler, options Options) http.Handler {
 	return Middleware(limiter, options)(next)
 }
 
 // Middleware returns a function that wraps a handler as [Handler] does. Use it for routers
 // that take a func(http.Handler) http.Handler. All wrapped handlers share the limiter.
-func Middleware(limiter *compose.Limiter[*http.Request], options Options) func(http.Handler) http.Handler {
+func Middleware(limiter *sluice.Limiter[*http.Request], options Options) func(http.Handler) http.Handler {
 	if limiter == nil {
 		panic("httplimit: the limiter must not be nil")
 	}
@@ -71,7 +71,7 @@ func Middleware(limiter *compose.Limiter[*http.Request], options Options) func(h
 
 // guard is what all handlers of one middleware share.
 type guard struct {
-	limiter *compose.Limiter[*http.Request]
+	limiter *sluice.Limiter[*http.Request]
 	Options
 }
 

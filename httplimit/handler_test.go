@@ -18,7 +18,6 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -44,8 +43,8 @@ func problemOf(t *testing.T, response *http.Response) (p struct {
 	return p
 }
 
-func rule(name, spec string) compose.Rule[*http.Request] {
-	return compose.Rule[*http.Request]{Name: name, Spec: spec}
+func rule(name, spec string) sluice.Rule[*http.Request] {
+	return sluice.Rule[*http.Request]{Name: name, Spec: spec}
 }
 
 func TestMisusePanicsBeforeTheFirstRequest(t *testing.T) {
@@ -145,9 +144,9 @@ func TestFieldsShowThePolicyThatDecided(t *testing.T) {
 		case "paid":
 			return sluice.MustPolicy("all(gcra 10/s; gcra 100/m)"), nil
 		}
-		return nil, compose.Skip
+		return nil, sluice.Skip
 	}
-	s := newServer(t, httplimit.Options{}, compose.Rule[*http.Request]{Name: "plan", Key: httplimit.KeyByHeader("Plan").OrShare(), PolicyFor: policyFor})
+	s := newServer(t, httplimit.Options{}, sluice.Rule[*http.Request]{Name: "plan", Key: httplimit.KeyByHeader("Plan").OrShare(), PolicyFor: policyFor})
 	for plan, want := range map[string]string{
 		"free": `"plan";q=7;w=60`,
 		"paid": `"plan.1";q=10;w=1, "plan.2";q=100;w=60`,
@@ -228,13 +227,13 @@ func TestLegacyFields(t *testing.T) {
 }
 
 // outage returns a handler whose store is down.
-func outage(t *testing.T, policy compose.FailurePolicy, rules ...compose.Rule[*http.Request]) http.Handler {
+func outage(t *testing.T, policy sluice.FailurePolicy, rules ...sluice.Rule[*http.Request]) http.Handler {
 	limiter := newLimiter(t, limiterOptions{Clock: still, Timeout: 5 * time.Millisecond, OnFailure: policy}, failing(storage.NotApplied(storage.ErrUnavailable)), rules...)
 	return httplimit.Handler(limiter, hello, httplimit.Options{Legacy: true})
 }
 
 func TestFailurePolicyDecidesWhileTheStoreIsDown(t *testing.T) {
-	h := outage(t, compose.FailClosed, rule("client", "gcra 1/m"))
+	h := outage(t, sluice.FailClosed, rule("client", "gcra 1/m"))
 	response := respond(h, httptest.NewRequest("GET", "/", nil))
 	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
 	require.Equal(t, http.Header{"Content-Type": {"application/problem+json"}, "Retry-After": {"5"}}, response.Header, "no RateLimit fields")
@@ -242,14 +241,14 @@ func TestFailurePolicyDecidesWhileTheStoreIsDown(t *testing.T) {
 	require.Equal(t, reducedCapacity, p.Type)
 	require.Empty(t, p.Violated)
 
-	h = outage(t, compose.FailOpen, rule("client", "gcra 1/m"))
+	h = outage(t, sluice.FailOpen, rule("client", "gcra 1/m"))
 	for range 3 {
 		response := respond(h, httptest.NewRequest("GET", "/", nil))
 		require.Equal(t, http.StatusOK, response.StatusCode)
 		require.Empty(t, response.Header.Values("RateLimit"))
 	}
 
-	h = outage(t, compose.FailLocal, rule("client", "gcra 1/m"))
+	h = outage(t, sluice.FailLocal, rule("client", "gcra 1/m"))
 	require.Equal(t, http.StatusOK, respond(h, httptest.NewRequest("GET", "/", nil)).StatusCode)
 	response = respond(h, httptest.NewRequest("GET", "/", nil))
 	require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
@@ -257,7 +256,7 @@ func TestFailurePolicyDecidesWhileTheStoreIsDown(t *testing.T) {
 }
 
 func TestNegativeCostIsAnswered500(t *testing.T) {
-	for _, policy := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen} {
+	for _, policy := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen} {
 		response := respond(outage(t, policy, byCost("client", "gcra 1/m")), costing(-1))
 		require.Equal(t, http.StatusInternalServerError, response.StatusCode)
 		require.NotContains(t, problemOf(t, response).Title, "cost")
@@ -268,10 +267,10 @@ func TestNegativeCostIsAnswered500(t *testing.T) {
 // not as an outage of the store.
 func TestFailingPolicyForIsAnswered500(t *testing.T) {
 	for _, failed := range []error{nil, errors.New("no such plan"), storage.ErrUnavailable, context.Canceled} {
-		plan := compose.Rule[*http.Request]{Name: "plan", PolicyFor: func(*http.Request) (algo.Policy, error) { return nil, failed }}
-		for _, policy := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
+		plan := sluice.Rule[*http.Request]{Name: "plan", PolicyFor: func(*http.Request) (algo.Policy, error) { return nil, failed }}
+		for _, policy := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
 			for _, store := range []storage.Store{nil, slow(), failing(storage.NotApplied(storage.ErrUnavailable))} {
-				for _, rules := range [][]compose.Rule[*http.Request]{{plan}, {rule("client", "gcra 100/m"), plan}} {
+				for _, rules := range [][]sluice.Rule[*http.Request]{{plan}, {rule("client", "gcra 100/m"), plan}} {
 					limiter := newLimiter(t, limiterOptions{Clock: still, Timeout: 5 * time.Millisecond, OnFailure: policy}, store, rules...)
 					h := httplimit.Handler(limiter, hello, httplimit.Options{})
 					response := respond(h, httptest.NewRequest("GET", "/", nil))
@@ -304,7 +303,7 @@ func TestOnDeniedGetsTheReason(t *testing.T) {
 	require.Len(t, got.Decision.Results, 2)
 	require.EqualValues(t, 99, got.Decision.Results[0].Remaining)
 
-	limiter, err := compose.New(failing(errors.New("disk on fire")), rule("client", "gcra 1/s"))
+	limiter, err := sluice.For(failing(errors.New("disk on fire")), rule("client", "gcra 1/s"))
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/internal/retrywait"
 )
 
@@ -226,7 +226,7 @@ func (t *Transport) trySend(ctx context.Context, p *pendingRequest) (sent bool, 
 }
 
 // postpone ends the slot and lets others pass until the limiter can allow the request.
-func (t *Transport) postpone(ctx context.Context, p *pendingRequest, d *compose.Decision) error {
+func (t *Transport) postpone(ctx context.Context, p *pendingRequest, d *sluice.Decision) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	q, now := p.queue, time.Now()

@@ -13,7 +13,6 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/httplimit"
 )
@@ -36,7 +35,7 @@ func withKey(ip, key string) *http.Request {
 
 func TestOrIPLimitsRequestsWithoutAKeyByAddress(t *testing.T) {
 	optional := httplimit.KeyByHeader("X-Api-Key")
-	h := limitedBy(t, compose.Rule[*http.Request]{Name: "key", Key: optional.OrIP(clientKey(t)), Spec: "fixedwindow 1/h"})
+	h := limitedBy(t, sluice.Rule[*http.Request]{Name: "key", Key: optional.OrIP(clientKey(t)), Spec: "fixedwindow 1/h"})
 	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "")).Code)
 	require.Equal(t, 429, answerOf(h, withKey("192.0.2.1", "")).Code)
 	require.Equal(t, 200, answerOf(h, withKey("192.0.2.2", "")).Code, "another address has its own limit")
@@ -70,7 +69,7 @@ func FuzzDifferentNamesHaveDifferentKeys(f *testing.F) {
 }
 
 func TestOrSkipDoesNotLimitRequestsWithoutAKey(t *testing.T) {
-	rule := compose.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/h"}
+	rule := sluice.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/h"}
 	h := limitedBy(t, httplimit.KeyByHeader("X-Api-Key").OrSkip(rule))
 	for range 3 {
 		w := answerOf(h, withKey("192.0.2.1", ""))
@@ -83,8 +82,8 @@ func TestOrSkipDoesNotLimitRequestsWithoutAKey(t *testing.T) {
 }
 
 func TestOrDenyDeniesRequestsWithoutAKey(t *testing.T) {
-	plain := compose.Rule[*http.Request]{Name: "all", Spec: "fixedwindow 2/h"}
-	rule := compose.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/h", Cost: httplimit.CostByContentLength(9)}
+	plain := sluice.Rule[*http.Request]{Name: "all", Spec: "fixedwindow 2/h"}
+	rule := sluice.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/h", Cost: httplimit.CostByContentLength(9)}
 	h := limitedBy(t, plain, httplimit.KeyByHeader("X-Api-Key").OrDeny(rule))
 	for range 5 {
 		w := answerOf(h, withKey("192.0.2.1", ""))
@@ -110,10 +109,10 @@ func TestOrFailFailsTheDecisionWithoutAKey(t *testing.T) {
 		"cookie":     httplimit.KeyByCookie("session"),
 	} {
 		for _, shadow := range []bool{false, true} {
-			h := limitedBy(t, key.OrFail(compose.Rule[*http.Request]{Name: "route", Spec: "fixedwindow 1/h", Shadow: shadow}))
+			h := limitedBy(t, key.OrFail(sluice.Rule[*http.Request]{Name: "route", Spec: "fixedwindow 1/h", Shadow: shadow}))
 			require.Equal(t, 500, answerOf(h, withKey("192.0.2.1", "")).Code, name)
 
-			limiter, err := compose.New(nil, key.OrFail(compose.Rule[*http.Request]{Name: "route", Spec: "fixedwindow 1/h", Shadow: shadow}))
+			limiter, err := sluice.For(nil, key.OrFail(sluice.Rule[*http.Request]{Name: "route", Spec: "fixedwindow 1/h", Shadow: shadow}))
 			require.NoError(t, err)
 			_, err = limiter.Allow(t.Context(), withKey("192.0.2.1", ""))
 			require.ErrorContains(t, err, `rule "route": PolicyFor: httplimit: the request lacks the key of the rule; if`)
@@ -123,8 +122,8 @@ func TestOrFailFailsTheDecisionWithoutAKey(t *testing.T) {
 
 func TestEachRouteHasALimitBehindTheMux(t *testing.T) {
 	limiter := newLimiter(t, limiterOptions{Clock: still}, nil,
-		httplimit.KeyByPattern().OrFail(compose.Rule[*http.Request]{Name: "route", Spec: "fixedwindow 1/h"}),
-		httplimit.KeyByPathValue("id").OrFail(compose.Rule[*http.Request]{Name: "id", Spec: "fixedwindow 2/h"}))
+		httplimit.KeyByPattern().OrFail(sluice.Rule[*http.Request]{Name: "route", Spec: "fixedwindow 1/h"}),
+		httplimit.KeyByPathValue("id").OrFail(sluice.Rule[*http.Request]{Name: "id", Spec: "fixedwindow 2/h"}))
 	limit := httplimit.Middleware(limiter, httplimit.Options{})
 	mux := http.NewServeMux()
 	mux.Handle("GET /orders/{id}", limit(hello))
@@ -144,13 +143,13 @@ func TestEachRouteHasALimitBehindTheMux(t *testing.T) {
 }
 
 func TestShadowRuleDoesNotRequireAKey(t *testing.T) {
-	rule := compose.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/h", Shadow: true}
+	rule := sluice.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/h", Shadow: true}
 	h := limitedBy(t, httplimit.KeyByHeader("X-Api-Key").OrDeny(rule))
 	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "")).Code)
 }
 
 func TestSkippedRuleDoesNotRequireAKey(t *testing.T) {
-	rule := compose.Rule[*http.Request]{Name: "key", PolicyFor: func(*http.Request) (algo.Policy, error) { return nil, compose.Skip }}
+	rule := sluice.Rule[*http.Request]{Name: "key", PolicyFor: func(*http.Request) (algo.Policy, error) { return nil, sluice.Skip }}
 	h := limitedBy(t, httplimit.KeyByHeader("X-Api-Key").OrDeny(rule))
 	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "")).Code)
 }
@@ -158,10 +157,10 @@ func TestSkippedRuleDoesNotRequireAKey(t *testing.T) {
 func TestFailingPolicyForFailsTheDecision(t *testing.T) {
 	unknown := errors.New("unknown plan")
 	for _, want := range []error{unknown, nil} { // nil is no policy and no error
-		rule := compose.Rule[*http.Request]{Name: "key", PolicyFor: func(*http.Request) (algo.Policy, error) { return nil, want }}
+		rule := sluice.Rule[*http.Request]{Name: "key", PolicyFor: func(*http.Request) (algo.Policy, error) { return nil, want }}
 		optional := httplimit.KeyByHeader("X-Api-Key")
-		for _, r := range []compose.Rule[*http.Request]{optional.OrSkip(rule), optional.OrDeny(rule), optional.OrFail(rule)} {
-			limiter, err := compose.New(nil, r)
+		for _, r := range []sluice.Rule[*http.Request]{optional.OrSkip(rule), optional.OrDeny(rule), optional.OrFail(rule)} {
+			limiter, err := sluice.For(nil, r)
 			require.NoError(t, err)
 			for _, key := range []string{"", "a"} {
 				_, err = limiter.Allow(t.Context(), withKey("192.0.2.1", key))
@@ -176,25 +175,25 @@ func TestFailingPolicyForFailsTheDecision(t *testing.T) {
 func TestInvalidRuleFailsEachDecision(t *testing.T) {
 	optional := httplimit.KeyByHeader("X-Api-Key")
 	policy := sluice.MustPolicy("gcra 1/s")
-	for _, rule := range []compose.Rule[*http.Request]{
+	for _, rule := range []sluice.Rule[*http.Request]{
 		{Name: "key"},
 		{Name: "key", Policy: gcra.Policy{}},
 		{Name: "key", Policy: policy, PolicyFor: func(*http.Request) (algo.Policy, error) { return policy, nil }},
 		{Name: "key", Policy: policy, Spec: "gcra 1/s"},
 	} {
-		_, want := compose.New(nil, rule)
+		_, want := sluice.For(nil, rule)
 		require.Error(t, want)
-		for _, r := range []compose.Rule[*http.Request]{optional.OrSkip(rule), optional.OrDeny(rule), optional.OrFail(rule)} {
+		for _, r := range []sluice.Rule[*http.Request]{optional.OrSkip(rule), optional.OrDeny(rule), optional.OrFail(rule)} {
 			for _, name := range []string{"", "abc"} {
 				request := httptest.NewRequest(http.MethodGet, "/", nil)
 				request.Header.Set("X-Api-Key", name)
-				l, err := compose.New(nil, r)
+				l, err := sluice.For(nil, r)
 				require.NoError(t, err)
 				_, err = l.Allow(request.Context(), request)
 				require.ErrorContains(t, err, want.Error())
 			}
 			r.Policy = policy
-			_, err := compose.New(nil, r)
+			_, err := sluice.For(nil, r)
 			require.ErrorContains(t, err, "more than one of Spec, Policy and PolicyFor")
 		}
 	}
@@ -203,26 +202,26 @@ func TestInvalidRuleFailsEachDecision(t *testing.T) {
 
 func TestInvalidSpecIsAnErrorOfNew(t *testing.T) {
 	optional := httplimit.KeyByHeader("X-Api-Key")
-	rule := compose.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/x"}
-	for _, r := range []compose.Rule[*http.Request]{optional.OrSkip(rule), optional.OrDeny(rule), optional.OrFail(rule)} {
-		_, err := compose.New(nil, r)
+	rule := sluice.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/x"}
+	for _, r := range []sluice.Rule[*http.Request]{optional.OrSkip(rule), optional.OrDeny(rule), optional.OrFail(rule)} {
+		_, err := sluice.For(nil, r)
 		require.ErrorContains(t, err, `compose: rule "key": policy "fixedwindow 1/x", column 13: `)
 		r.Spec = "fixedwindow 1/h" // would replace the choice that OrSkip or OrDeny made
-		_, err = compose.New(nil, r)
+		_, err = sluice.For(nil, r)
 		require.ErrorContains(t, err, "more than one of Spec, Policy and PolicyFor")
 	}
 }
 
 func TestNameMayBeSetAfterOrDeny(t *testing.T) {
 	optional := httplimit.KeyByHeader("X-Api-Key")
-	rule := optional.OrDeny(compose.Rule[*http.Request]{Spec: "gcra 1/s"})
-	_, err := compose.New(nil, rule)
+	rule := optional.OrDeny(sluice.Rule[*http.Request]{Spec: "gcra 1/s"})
+	_, err := sluice.For(nil, rule)
 	require.ErrorContains(t, err, "Name must not be empty")
 	rule.Name = "key"
 	require.Equal(t, http.StatusTooManyRequests, answerOf(limitedBy(t, rule), httptest.NewRequest(http.MethodGet, "/", nil)).Code)
 }
 
-func limitedBy(t *testing.T, rules ...compose.Rule[*http.Request]) http.Handler {
+func limitedBy(t *testing.T, rules ...sluice.Rule[*http.Request]) http.Handler {
 	t.Helper()
 	limiter := newLimiter(t, limiterOptions{Clock: still}, nil, rules...)
 	return httplimit.Handler(limiter, hello, httplimit.Options{})
@@ -257,8 +256,8 @@ func ExampleOptionalKey_OrIP() {
 
 // The application answers requests without a session itself.
 func ExampleOptionalKey_OrDeny() {
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
-		httplimit.KeyByCookie("session").OrDeny(compose.Rule[*http.Request]{Name: "session", Spec: "gcra 1/m"}))
+	limiter, err := sluice.Options[*http.Request]{Clock: still}.New(nil,
+		httplimit.KeyByCookie("session").OrDeny(sluice.Rule[*http.Request]{Name: "session", Spec: "gcra 1/m"}))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/denyall"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -22,9 +22,9 @@ type Refusal struct {
 	// field then.
 	RetryAfter time.Duration
 	Missing    bool // a rule denied because the request lacks a key: see [OptionalKey].OrDeny
-	// Decision is the denial, but without its Err, which only compose.Options.Observer gets. If
+	// Decision is the denial, but without its Err, which only sluice.Options.Observer gets. If
 	// Refusal.Err is set, it is the zero Decision.
-	Decision compose.Decision
+	Decision sluice.Decision
 	// Err is the error if the limiter could not decide, and nil after a denial. If the client is gone,
 	// it wraps context.Canceled. Do not send it to the client.
 	Err error
@@ -33,7 +33,7 @@ type Refusal struct {
 // refusalOfError is for a request that could not be decided. If a rule is at fault, a later
 // attempt fails too, so the status is 500 without Retry-After.
 func refusalOfError(err error) Refusal {
-	var rule *compose.RuleError
+	var rule *sluice.RuleError
 	if errors.As(err, &rule) || errors.Is(err, storage.ErrKey) || errors.Is(err, storage.ErrDuplicateKey) {
 		return Refusal{Status: http.StatusInternalServerError, Err: err}
 	}
@@ -43,9 +43,9 @@ func refusalOfError(err error) Refusal {
 
 // refusalOfDenial copies the decision field by field. If d itself escaped, the results of
 // all allowed requests would be allocated too.
-func (g *guard) refusalOfDenial(d *compose.Decision) Refusal {
+func (g *guard) refusalOfDenial(d *sluice.Decision) Refusal {
 	results := slices.Clone(d.Results)
-	refusal := Refusal{Status: http.StatusTooManyRequests, Decision: compose.Decision{
+	refusal := Refusal{Status: http.StatusTooManyRequests, Decision: sluice.Decision{
 		RetryAfter: d.RetryAfter, Remaining: d.Remaining, Results: results, Skew: d.Skew,
 		Cached: d.Cached, Degraded: d.Degraded, Attempts: d.Attempts,
 	}}

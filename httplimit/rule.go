@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/denyall"
@@ -185,14 +186,14 @@ func (k OptionalKey) OrShare() func(*http.Request) string {
 
 // OrSkip returns the rule, changed so that it does not apply to requests without the key.
 // If the rule has no Key, its key is the optional key.
-func (k OptionalKey) OrSkip(rule compose.Rule[*http.Request]) compose.Rule[*http.Request] {
-	return k.withPolicyIfMissing(rule, func(algo.Policy) (algo.Policy, error) { return nil, compose.Skip })
+func (k OptionalKey) OrSkip(rule sluice.Rule[*http.Request]) sluice.Rule[*http.Request] {
+	return k.withPolicyIfMissing(rule, func(algo.Policy) (algo.Policy, error) { return nil, sluice.Skip })
 }
 
 // OrDeny returns the rule, changed so that it denies requests without the key, with 429 and no
 // Retry-After. No rule of the limiter charges such a request. If the rule has no Key, its key is the
 // optional key. [Refusal].Missing is true, so that an Options.OnDenied can ask for credentials.
-func (k OptionalKey) OrDeny(rule compose.Rule[*http.Request]) compose.Rule[*http.Request] {
+func (k OptionalKey) OrDeny(rule sluice.Rule[*http.Request]) sluice.Rule[*http.Request] {
 	if cost := rule.Cost; cost != nil {
 		rule.Cost = func(r *http.Request) int64 {
 			if _, found := k(r); !found {
@@ -209,21 +210,21 @@ var errMissingKey = errors.New("httplimit: the request lacks the key of the rule
 	"put the limiter behind the router, and use a router that sets them, or choose OrIP, OrShare, OrSkip or OrDeny instead of OrFail")
 
 // OrFail returns the rule, changed so that each decision about a request without the key fails with a
-// [compose.RuleError], also if the rule is a Shadow. The Handler answers 500. Use it if the program
+// [sluice.RuleError], also if the rule is a Shadow. The Handler answers 500. Use it if the program
 // is at fault when the key is missing. If the rule has no Key, its key is the optional key.
-func (k OptionalKey) OrFail(rule compose.Rule[*http.Request]) compose.Rule[*http.Request] {
+func (k OptionalKey) OrFail(rule sluice.Rule[*http.Request]) sluice.Rule[*http.Request] {
 	return k.withPolicyIfMissing(rule, func(algo.Policy) (algo.Policy, error) { return nil, errMissingKey })
 }
 
-// withPolicyIfMissing returns the rule with missing's policy for requests without the key. compose.New
+// withPolicyIfMissing returns the rule with missing's policy for requests without the key. sluice.New
 // cannot check the policy in the returned rule, so each decision fails with its error instead.
-func (k OptionalKey) withPolicyIfMissing(rule compose.Rule[*http.Request], missing func(algo.Policy) (algo.Policy, error)) compose.Rule[*http.Request] {
+func (k OptionalKey) withPolicyIfMissing(rule sluice.Rule[*http.Request], missing func(algo.Policy) (algo.Policy, error)) sluice.Rule[*http.Request] {
 	named := rule
 	named.Name = cmp.Or(rule.Name, "unnamed") // the name may be set later
-	_, invalid := compose.New(nil, named)
+	_, invalid := sluice.For(nil, named)
 	policyFor, policy := rule.PolicyFor, rule.Policy
 	if p, err := compose.ParsePolicy(rule.Spec); err == nil {
-		policy, rule.Spec = p, "" // a faulty spec stays, so that compose.New returns its error
+		policy, rule.Spec = p, "" // a faulty spec stays, so that sluice.New returns its error
 	}
 	rule.Policy, rule.PolicyFor = nil, func(r *http.Request) (algo.Policy, error) {
 		p, err := policy, invalid

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/retrywait"
 )
 
@@ -82,7 +82,7 @@ type Transport struct {
 	// The Limiter decides about a denied request again after RetryAfter. If all requests have the same
 	// key and cost, and nobody else uses the limit, there are at most about three decisions for each
 	// request. This number does not depend on the number of servers.
-	Limiter *compose.Limiter[*http.Request]
+	Limiter *sluice.Limiter[*http.Request]
 	// Key returns a key for each request. Requests with the same key share a server's limit. Nil means
 	// KeyByHost. Set Key if a server has separate limits for some of its routes.
 	Key func(*http.Request) string

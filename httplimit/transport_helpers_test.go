@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
@@ -165,9 +165,9 @@ func request(ctx context.Context, t *testing.T) (*http.Request, *body) {
 	return r, b
 }
 
-type limiterOptions = compose.Options[*http.Request]
+type limiterOptions = sluice.Options[*http.Request]
 
-func newLimiter(t testing.TB, o limiterOptions, store storage.Store, rules ...compose.Rule[*http.Request]) *compose.Limiter[*http.Request] {
+func newLimiter(t testing.TB, o limiterOptions, store storage.Store, rules ...sluice.Rule[*http.Request]) *sluice.Limiter[*http.Request] {
 	t.Helper()
 	limiter, err := o.New(store, rules...)
 	require.NoError(t, err)
@@ -175,7 +175,7 @@ func newLimiter(t testing.TB, o limiterOptions, store storage.Store, rules ...co
 }
 
 // limiterOf returns a limiter with one rule, named "own".
-func limiterOf(t *testing.T, store storage.Store, spec string) *compose.Limiter[*http.Request] {
+func limiterOf(t *testing.T, store storage.Store, spec string) *sluice.Limiter[*http.Request] {
 	t.Helper()
 	return newLimiter(t, limiterOptions{Clock: time.Now}, store, rule("own", spec))
 }
@@ -232,17 +232,17 @@ func (l *recorder) snapshot() (paths []string, ended []time.Duration) {
 }
 
 // uploads is a rule that only requests with "up" in their paths pay for.
-func uploads(spec string) compose.Rule[*http.Request] {
+func uploads(spec string) sluice.Rule[*http.Request] {
 	r := rule("upload", spec)
 	r.Cost = func(r *http.Request) int64 { return int64(strings.Count(r.URL.Path, "up")) }
 	return r
 }
 
 // countingLimiter counts the calls of the limiter by their operation.
-func countingLimiter(t *testing.T, store storage.Store, calls map[compose.Op]int, rules ...compose.Rule[*http.Request]) *compose.Limiter[*http.Request] {
+func countingLimiter(t *testing.T, store storage.Store, calls map[sluice.Op]int, rules ...sluice.Rule[*http.Request]) *sluice.Limiter[*http.Request] {
 	t.Helper()
 	var mu sync.Mutex
-	limiter, err := limiterOptions{Clock: time.Now, Observer: func(e compose.Event) {
+	limiter, err := limiterOptions{Clock: time.Now, Observer: func(e sluice.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		calls[e.Op]++

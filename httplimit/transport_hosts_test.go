@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
@@ -40,7 +39,7 @@ func TestDecisionsDoNotDependOnTheNumberOfHosts(t *testing.T) {
 		} {
 			t.Run(fmt.Sprint(hosts, " ", name), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					calls := make(map[compose.Op]int)
+					calls := make(map[sluice.Op]int)
 					c := newTransport(unlimited)
 					c.Limiter = countingLimiter(t, test.store, calls, rule("own", test.spec))
 					var all sync.WaitGroup
@@ -48,7 +47,7 @@ func TestDecisionsDoNotDependOnTheNumberOfHosts(t *testing.T) {
 						all.Go(func() { get(t, c, fmt.Sprintf("http://%d.example.com/", i%hosts)) })
 					}
 					all.Wait()
-					require.LessOrEqual(t, calls[compose.OpAllow], 3*1000)
+					require.LessOrEqual(t, calls[sluice.OpAllow], 3*1000)
 					require.LessOrEqual(t, time.Since(c.began), test.took, "at the full rate")
 					require.Zero(t, c.Groups())
 				})
@@ -62,7 +61,7 @@ func firstSegment(r *http.Request) string { return strings.Split(r.URL.Path, "/"
 
 func TestPausedHostDoesNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		calls := make(map[compose.Op]int)
+		calls := make(map[sluice.Op]int)
 		l := newRecorder(t, func(r *http.Request) (*http.Response, error) {
 			if r.URL.Path != "/paused/0" {
 				return newResponse(200)
@@ -78,7 +77,7 @@ func TestPausedHostDoesNotDelayOthers(t *testing.T) {
 		l.all.Wait()
 		require.Equal(t, []string{"/paused/0", "/a/1", "/b/1", "/a/2", "/paused/1", "/paused/2", "/paused/3", "/b/2", "/c/1"}, l.paths)
 		require.Equal(t, seconds(0, 1, 2, 3, 4, 5, 6, 7, 8), l.times(), "one request a second")
-		require.Equal(t, map[compose.Op]int{compose.OpAllow: 9 + 8 + 7}, calls)
+		require.Equal(t, map[sluice.Op]int{sluice.OpAllow: 9 + 8 + 7}, calls)
 	})
 }
 
@@ -207,7 +206,7 @@ func randomHosts(t *testing.T, random *rand.Rand) {
 		}
 		return costOf(r)
 	}
-	calls := make(map[compose.Op]int)
+	calls := make(map[sluice.Op]int)
 	limiter := countingLimiter(t, store, calls, own)
 	var paid []int64 // of the requests that were sent
 	c := newTransport(nil)
@@ -260,7 +259,7 @@ func randomHosts(t *testing.T, random *rand.Rand) {
 		require.Zero(t, client.Groups())
 	}
 	require.Less(t, time.Since(c.began), time.Hour)
-	require.LessOrEqual(t, calls[compose.OpAllow], 3*requests*len(clients)*costs)
+	require.LessOrEqual(t, calls[sluice.OpAllow], 3*requests*len(clients)*costs)
 	requireWithin(t, sluice.MustPolicy(spec), c.sent, paid)
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -172,8 +171,8 @@ func TestReturningAPaymentTakesAtMostTheTimeout(t *testing.T) {
 }
 
 func TestFailurePolicyOfTheLimiterDecides(t *testing.T) {
-	for policy, want := range map[compose.FailurePolicy]error{
-		compose.FailClosed: storage.ErrUnavailable, compose.FailOpen: nil, compose.FailLocal: nil,
+	for policy, want := range map[sluice.FailurePolicy]error{
+		sluice.FailClosed: storage.ErrUnavailable, sluice.FailOpen: nil, sluice.FailLocal: nil,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newTransport(unlimited)

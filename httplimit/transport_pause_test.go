@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 )
 
 func TestPauseFollowsTheResponse(t *testing.T) {
@@ -302,10 +302,10 @@ func TestRampBoundsDecisionsOfTheLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newPausing(succeed, "Retry-After", "10")
 		c.sequential(t, 1)
-		calls := make(map[compose.Op]int)
+		calls := make(map[sluice.Op]int)
 		c.Limiter = countingLimiter(t, slow(), calls, rule("own", "fixedwindow 1000/h"))
 		c.concurrent(t, 9)
-		require.Equal(t, map[compose.Op]int{compose.OpAllow: 9}, calls)
+		require.Equal(t, map[sluice.Op]int{sluice.OpAllow: 9}, calls)
 		for i, when := range c.times()[1:] {
 			require.GreaterOrEqual(t, when, 10*time.Second+time.Duration(bits.Len(uint(i)))*100*time.Millisecond)
 		}

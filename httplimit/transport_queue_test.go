@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -22,14 +22,14 @@ func TestLimiterDecidesOnlyWhatTheServerAccepts(t *testing.T) {
 	for _, status := range []int{200, 503} {
 		for _, store := range []storage.Store{new(memory.Store), slow()} {
 			synctest.Test(t, func(t *testing.T) {
-				calls := make(map[compose.Op]int)
+				calls := make(map[sluice.Op]int)
 				c := newTransport(func(*http.Request) (*http.Response, error) {
 					return newResponse(status, "Retry-After", "1", "RateLimit", `"a";r=0;t=1`)
 				})
 				c.Limiter = countingLimiter(t, store, calls, rule(http.StatusText(status), "gcra 1000/s"))
 				c.sequential(t, 1)
 				c.concurrent(t, 30)
-				require.Equal(t, map[compose.Op]int{compose.OpAllow: 31}, calls)
+				require.Equal(t, map[sluice.Op]int{sluice.OpAllow: 31}, calls)
 			})
 		}
 	}
@@ -50,7 +50,7 @@ func TestDecisionsOfTheLimiterShareRoundTrips(t *testing.T) {
 func TestRequestsAreSentInOrderOfArrival(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer  func(*http.Request) (*http.Response, error)
-		limiter *compose.Limiter[*http.Request]
+		limiter *sluice.Limiter[*http.Request]
 		hosts   int
 		every   time.Duration // so that some arrive when the server accepts them
 	}{
@@ -113,7 +113,7 @@ func TestDeniedRequestLetsOthersPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newRecorder(t, onePerSecond)
 		own := uploads("gcra 2/11s burst=1")
-		calls := make(map[compose.Op]int)
+		calls := make(map[sluice.Op]int)
 		l.Limiter = countingLimiter(t, nil, calls, own)
 		for _, path := range []string{"/up", "/up/2", "/1", "/2", "/3", "/4", "/5", "/6", "/7"} {
 			l.start(t.Context(), path)
@@ -121,7 +121,7 @@ func TestDeniedRequestLetsOthersPass(t *testing.T) {
 		l.all.Wait()
 		require.Equal(t, []string{"/up", "/1", "/2", "/3", "/4", "/5", "/up/2", "/6", "/7"}, l.paths)
 		require.Equal(t, seconds(0, 1, 2, 3, 4, 5, 6, 7, 8), l.times(), "a request is sent each second")
-		require.Equal(t, map[compose.Op]int{compose.OpAllow: 10}, calls, "once for each request, and once more for the denied one")
+		require.Equal(t, map[sluice.Op]int{sluice.OpAllow: 10}, calls, "once for each request, and once more for the denied one")
 	})
 }
 
@@ -273,7 +273,7 @@ func TestPauseIsCertainWhateverIsInFlight(t *testing.T) {
 // request.
 func TestCancelledRequestSpendsNoQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		calls := make(map[compose.Op]int)
+		calls := make(map[sluice.Op]int)
 		l := newRecorder(t, func(r *http.Request) (*http.Response, error) {
 			if err := r.Context().Err(); err != nil {
 				return nil, err // as http.Transport does, before anything is on the wire
@@ -281,7 +281,7 @@ func TestCancelledRequestSpendsNoQuota(t *testing.T) {
 			return newResponse(200, "RateLimit", `"a";r=0;t=60`)
 		})
 		l.start(t.Context(), "/first")
-		own, err := compose.Options[*http.Request]{Observer: func(e compose.Event) {
+		own, err := sluice.Options[*http.Request]{Observer: func(e sluice.Event) {
 			calls[e.Op]++
 			time.Sleep(10 * time.Millisecond)
 		}}.New(nil, rule("own", "gcra 1000/s"))
@@ -296,7 +296,7 @@ func TestCancelledRequestSpendsNoQuota(t *testing.T) {
 		paths, _ := l.snapshot()
 		l.all.Wait()
 		require.Equal(t, []string{"/first", "/next"}, paths)
-		require.Equal(t, map[compose.Op]int{compose.OpAllow: 2, compose.OpRefund: 1}, calls)
+		require.Equal(t, map[sluice.Op]int{sluice.OpAllow: 2, sluice.OpRefund: 1}, calls)
 	})
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 )
 
@@ -204,7 +203,7 @@ func TestResponseThatMakesTheWaitTooLongEndsIt(t *testing.T) {
 func TestLimiterDelaysRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter, err := limiterOptions{Clock: time.Now}.New(nil,
-			compose.Rule[*http.Request]{Name: "host", Key: httplimit.KeyByHost, Spec: "gcra 2/10s"})
+			sluice.Rule[*http.Request]{Name: "host", Key: httplimit.KeyByHost, Spec: "gcra 2/10s"})
 		require.NoError(t, err)
 		c := newTransport(unlimited)
 		c.Limiter = limiter

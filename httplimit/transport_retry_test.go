@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/httplimit"
 )
 
@@ -195,10 +195,10 @@ func TestLimiterDecidesAboutEachRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newDenying(3, "Retry-After", "1")
 		c.MaxRetries = 5
-		calls := make(map[compose.Op]int)
+		calls := make(map[sluice.Op]int)
 		c.Limiter = countingLimiter(t, nil, calls, rule("own", "fixedwindow 10/h"))
 		require.Equal(t, http.StatusOK, get(t, c, "http://example.com/").StatusCode)
-		require.Equal(t, map[compose.Op]int{compose.OpAllow: 4}, calls)
+		require.Equal(t, map[sluice.Op]int{sluice.OpAllow: 4}, calls)
 		require.EqualValues(t, 6, remaining(t, &c.Transport))
 	})
 }

@@ -11,11 +11,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 )
 
 // fullEvent changes every metric except that of errors.
-func fullEvent() compose.Event {
+func fullEvent() sluice.Event {
 	e := denialOf(denied("client", "203.0.113.7"), denied("everyone", ""), shadow(denied("new", "203.0.113.7")))
 	e.Decision.Attempts, e.Decision.Cached, e.Decision.Skew = 3, true, time.Second
 	return e
@@ -23,13 +23,13 @@ func fullEvent() compose.Event {
 
 func TestObserversDoNotAllocate(t *testing.T) {
 	m, _ := newRegistered(t)
-	failure := compose.Event{Op: compose.OpAllow, Outcome: compose.Failed, Err: fmt.Errorf("down: %w", context.DeadlineExceeded)}
-	for name, observer := range map[string]func(compose.Event){
+	failure := sluice.Event{Op: sluice.OpAllow, Outcome: sluice.Failed, Err: fmt.Errorf("down: %w", context.DeadlineExceeded)}
+	for name, observer := range map[string]func(sluice.Event){
 		"metrics": m.Observer("http"),
 		"denied":  NewDenied(10).Observe,
 		"each":    Each(m.Observer("http"), NewDenied(10).Observe),
 	} {
-		for _, e := range []compose.Event{fullEvent(), failure} {
+		for _, e := range []sluice.Event{fullEvent(), failure} {
 			require.Zero(t, testing.AllocsPerRun(100, func() { observer(e) }), name)
 		}
 	}
@@ -59,10 +59,10 @@ func BenchmarkLimiter(b *testing.B) {
 	denied := NewDenied(DefaultDenied)
 	for _, observed := range []struct {
 		name     string
-		observer func(compose.Event)
+		observer func(sluice.Event)
 	}{
 		{"no observer", nil},
-		{"empty observer", func(compose.Event) {}},
+		{"empty observer", func(sluice.Event) {}},
 		{"metrics", m.Observer("http")},
 		{"denied", denied.Observe},
 		{"both", Each(m.Observer("http"), denied.Observe)},
@@ -70,8 +70,8 @@ func BenchmarkLimiter(b *testing.B) {
 		for _, spec := range []string{"gcra 1000000000/s", "gcra 1/24h"} {
 			outcome := map[string]string{"gcra 1000000000/s": "allowed", "gcra 1/24h": "denied"}[spec]
 			b.Run(observed.name+"/"+outcome, func(b *testing.B) {
-				l, err := compose.Options[string]{Observer: observed.observer}.New(nil,
-					compose.Rule[string]{Name: "client", Key: byItself, Spec: spec})
+				l, err := sluice.Options[string]{Observer: observed.observer}.New(nil,
+					sluice.Rule[string]{Name: "client", Key: byItself, Spec: spec})
 				require.NoError(b, err)
 				ctx := context.Background()
 				b.ReportAllocs()
@@ -89,7 +89,7 @@ func BenchmarkMetrics(b *testing.B) {
 	m, _ := newRegistered(b)
 	observer := m.Observer("http")
 	one := denialOf(denied("client", "203.0.113.7"))
-	for name, e := range map[string]compose.Event{"plain": one, "full": fullEvent()} {
+	for name, e := range map[string]sluice.Event{"plain": one, "full": fullEvent()} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

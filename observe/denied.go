@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 )
 
 // DefaultDenied is the size of a [Denied] if NewDenied gets 0 or less.
@@ -84,8 +84,8 @@ func NewDenied(size int) *Denied {
 
 // Observe counts the denials of a decision. It is an observer for the Options of any number
 // of limiters.
-func (d *Denied) Observe(e compose.Event) {
-	if e.Op != compose.OpAllow || e.Decision.Allowed {
+func (d *Denied) Observe(e sluice.Event) {
+	if e.Op != sluice.OpAllow || e.Decision.Allowed {
 		return
 	}
 	for i := range e.Decision.Results {

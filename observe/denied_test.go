@@ -15,14 +15,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 )
 
 func TestDeniedCountsOnlyEnforcedRules(t *testing.T) {
 	d := NewDenied(0)
-	l, err := compose.Options[string]{Clock: still, Observer: d.Observe}.New(nil,
-		compose.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 1/m"},
-		compose.Rule[string]{Name: "new", Key: byItself, Spec: "gcra 1/h", Shadow: true},
+	l, err := sluice.Options[string]{Clock: still, Observer: d.Observe}.New(nil,
+		sluice.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 1/m"},
+		sluice.Rule[string]{Name: "new", Key: byItself, Spec: "gcra 1/h", Shadow: true},
 	)
 	require.NoError(t, err)
 	ctx := context.Background()
@@ -46,8 +46,8 @@ func TestEachDenyingRuleIsCounted(t *testing.T) {
 // While the store is down, a limiter in memory decides.
 func TestDegradedDenialsAreCounted(t *testing.T) {
 	d := NewDenied(10)
-	l, err := compose.Options[string]{Clock: still, OnFailure: compose.FailLocal, Observer: d.Observe}.New(down{errFire},
-		compose.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 1/m"})
+	l, err := sluice.Options[string]{Clock: still, OnFailure: sluice.FailLocal, Observer: d.Observe}.New(down{errFire},
+		sluice.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 1/m"})
 	require.NoError(t, err)
 	for range 3 {
 		_, err := l.Allow(context.Background(), "ann")
@@ -59,7 +59,7 @@ func TestDegradedDenialsAreCounted(t *testing.T) {
 func TestAllowedDecisionsAreNotCounted(t *testing.T) {
 	d := NewDenied(10)
 	e := denialOf(denied("client", "ann"))
-	e.Outcome, e.Decision.Allowed = compose.Allowed, true
+	e.Outcome, e.Decision.Allowed = sluice.Allowed, true
 	d.Observe(e)
 	require.Empty(t, d.Top())
 }

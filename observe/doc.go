@@ -1,9 +1,9 @@
 // Package observe shows what limiters do. [Metrics] counts decisions for Prometheus, and
-// [Denied] lists the keys that are denied most. Both are observers of a [compose.Limiter]:
+// [Denied] lists the keys that are denied most. Both are observers of a [sluice.Limiter]:
 //
 //	metrics, err := observe.NewMetrics(registry)
 //	denied := observe.NewDenied(100)
-//	limiter, err := compose.Options[*http.Request]{
+//	limiter, err := sluice.Options[*http.Request]{
 //		Observer: observe.Each(metrics.Observer("api"), denied.Observe),
 //	}.New(store, rules...)
 //	admin.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
@@ -38,12 +38,12 @@
 // remaining, for a denied decision the rule with the longest wait. The label is empty if the
 // decision failed or no rule applied.
 //
-// sluice_shadow_denials_total counts the denials of shadow rules (compose.Rule.Shadow) by the
+// sluice_shadow_denials_total counts the denials of shadow rules (sluice.Rule.Shadow) by the
 // outcome of the decision. With the outcome allowed, the call would be denied if the rule were
 // enforced. With the outcome denied, another rule denied it anyway.
 //
 // sluice_cached_denials_total counts denials from the denial cache
-// (compose.Options.DenialCacheTTL), which take no round trip to the store. sluice_decisions_total
+// (sluice.Options.DenialCacheTTL), which take no round trip to the store. sluice_decisions_total
 // counts them too.
 //
 // sluice_decision_duration_seconds is the time within the limiter, in buckets from 1 µs to 5 s.
@@ -70,7 +70,7 @@
 //	outcome  allowed, denied, failed, or degraded: the store failed, and FailOpen or
 //	         FailLocal decided
 //	kind     outcome_unknown, overloaded, contended, unavailable, program: see package storage;
-//	         cost, state: see package algo; skew: compose.ErrSkew;
+//	         cost, state: see package algo; skew: sluice.ErrSkew;
 //	         context: the caller's context ended; other
 //	store    the argument of NewMemoryCollector
 //

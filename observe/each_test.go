@@ -6,16 +6,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 )
 
 func TestEachCallsAllObserversInOrder(t *testing.T) {
 	var calls []string
-	observer := func(name string) func(compose.Event) {
-		return func(e compose.Event) { calls = append(calls, name+" "+string(e.Op)) }
+	observer := func(name string) func(sluice.Event) {
+		return func(e sluice.Event) { calls = append(calls, name+" "+string(e.Op)) }
 	}
-	Each(observer("a"), nil, observer("b"))(compose.Event{Op: compose.OpPeek})
-	Each(nil, observer("c"))(compose.Event{Op: compose.OpAllow})
+	Each(observer("a"), nil, observer("b"))(sluice.Event{Op: sluice.OpPeek})
+	Each(nil, observer("c"))(sluice.Event{Op: sluice.OpAllow})
 	require.Equal(t, []string{"a peek", "b peek", "c allow"}, calls)
 	require.Nil(t, Each(), "a limiter with a nil observer does less work")
 	require.Nil(t, Each(nil, nil))

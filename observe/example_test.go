@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/observe"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -95,9 +94,9 @@ func ExampleDenied_Top() {
 }
 
 // denial is the event of a limiter that has denied ann.
-var denial = compose.Event{
-	Op: compose.OpAllow, Outcome: compose.Denied,
-	Decision: compose.Decision{Rule: "client", Results: []compose.RuleResult{{Rule: "client", Key: "ann"}}},
+var denial = sluice.Event{
+	Op: sluice.OpAllow, Outcome: sluice.Denied,
+	Decision: sluice.Decision{Rule: "client", Results: []sluice.RuleResult{{Rule: "client", Key: "ann"}}},
 }
 
 // A client that accepts JSON gets the list as JSON.
@@ -131,7 +130,7 @@ func ExampleDenied_Reset() {
 // An observer is a function, so a program can add its own.
 func ExampleEach() {
 	denied := observe.NewDenied(10)
-	log := func(e compose.Event) { fmt.Println(e.Op, e.Outcome, e.Decision.Rule) }
+	log := func(e sluice.Event) { fmt.Println(e.Op, e.Outcome, e.Decision.Rule) }
 	limiter, err := sluice.Options[string]{Observer: observe.Each(denied.Observe, log)}.New(nil, sluice.PerKey("gcra 1/h"))
 	if err != nil {
 		fmt.Println(err)

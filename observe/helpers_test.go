@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -64,18 +64,18 @@ func (d down) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record
 
 var errFire = errors.New("the database is on fire")
 
-func denialOf(results ...compose.RuleResult) compose.Event {
-	d := compose.Decision{Rule: results[0].Rule, Results: results, Attempts: 1}
-	return compose.Event{Op: compose.OpAllow, Outcome: compose.Denied, Decision: d, Duration: time.Millisecond}
+func denialOf(results ...sluice.RuleResult) sluice.Event {
+	d := sluice.Decision{Rule: results[0].Rule, Results: results, Attempts: 1}
+	return sluice.Event{Op: sluice.OpAllow, Outcome: sluice.Denied, Decision: d, Duration: time.Millisecond}
 }
 
-func denied(rule, key string) compose.RuleResult { return compose.RuleResult{Rule: rule, Key: key} }
+func denied(rule, key string) sluice.RuleResult { return sluice.RuleResult{Rule: rule, Key: key} }
 
-func allowed(rule, key string) compose.RuleResult {
-	return compose.RuleResult{Rule: rule, Key: key, Result: algo.Result{Allowed: true}}
+func allowed(rule, key string) sluice.RuleResult {
+	return sluice.RuleResult{Rule: rule, Key: key, Result: algo.Result{Allowed: true}}
 }
 
-func shadow(r compose.RuleResult) compose.RuleResult {
+func shadow(r sluice.RuleResult) sluice.RuleResult {
 	r.Shadow = true
 	return r
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -24,9 +24,9 @@ type limiterMetrics struct {
 
 // seriesLabels has bounded values: the operations, the limiter's rules and the outcomes.
 type seriesLabels struct {
-	op      compose.Op
+	op      sluice.Op
 	rule    string
-	outcome compose.Outcome
+	outcome sluice.Outcome
 	shadow  bool // the rule is a shadow rule, and did not decide
 }
 
@@ -44,7 +44,7 @@ type series struct {
 // label limiter. Observers with the same name add to the same metrics. So the counters
 // keep their values if a program replaces a limiter, for example after a change of its
 // configuration.
-func (m *Metrics) Observer(limiter string) func(compose.Event) {
+func (m *Metrics) Observer(limiter string) func(sluice.Event) {
 	name := label(limiter)
 	l := &limiterMetrics{Metrics: m, name: name, skew: m.skews.WithLabelValues(name)}
 	l.series.Store(&map[seriesLabels]*series{})
@@ -52,7 +52,7 @@ func (m *Metrics) Observer(limiter string) func(compose.Event) {
 }
 
 // observe must not keep the event, because the caller owns its Results.
-func (l *limiterMetrics) observe(e compose.Event) {
+func (l *limiterMetrics) observe(e sluice.Event) {
 	d := &e.Decision
 	m := l.seriesOf(seriesLabels{op: e.Op, rule: d.Rule, outcome: e.Outcome})
 	m.decisions.Inc()
@@ -74,12 +74,12 @@ func (l *limiterMetrics) observe(e compose.Event) {
 
 // observeRule counts the errors and the denials of shadow rules. It also creates the denial
 // counters of enforced rules that did not decide, so that they are 0 before their first denial.
-func (l *limiterMetrics) observeRule(e *compose.Event, r *compose.RuleResult) {
+func (l *limiterMetrics) observeRule(e *sluice.Event, r *sluice.RuleResult) {
 	l.countError(e.Op, r.Err)
 	switch {
 	case !canDeny(e.Op):
 	case !r.Shadow && r.Rule != e.Decision.Rule:
-		l.seriesOf(seriesLabels{op: e.Op, rule: r.Rule, outcome: compose.Denied})
+		l.seriesOf(seriesLabels{op: e.Op, rule: r.Rule, outcome: sluice.Denied})
 	case r.Shadow && r.Err == nil:
 		if s := l.seriesOf(seriesLabels{e.Op, r.Rule, e.Outcome, true}); !r.Allowed {
 			s.denials.Inc()
@@ -87,7 +87,7 @@ func (l *limiterMetrics) observeRule(e *compose.Event, r *compose.RuleResult) {
 	}
 }
 
-func (l *limiterMetrics) countError(op compose.Op, err error) {
+func (l *limiterMetrics) countError(op sluice.Op, err error) {
 	if err == nil {
 		return
 	}
@@ -112,7 +112,7 @@ var errorKinds = []struct {
 	{"unavailable", []error{storage.ErrUnavailable}}, // often wraps the error of a context
 	{"cost", []error{algo.ErrCost}},
 	{"state", []error{algo.ErrState, algo.ErrStateVersion}},
-	{"skew", []error{compose.ErrSkew}},
+	{"skew", []error{sluice.ErrSkew}},
 	{"context", []error{context.Canceled, context.DeadlineExceeded}},
 	{"other", nil},
 }
@@ -148,25 +148,25 @@ func (l *limiterMetrics) newSeries(labels seriesLabels) *series {
 		duration:  l.durations.WithLabelValues(l.name, op),
 	}
 	if canDeny(labels.op) && rule != "" {
-		l.decisions.WithLabelValues(l.name, op, rule, string(compose.Allowed))
-		l.decisions.WithLabelValues(l.name, op, rule, string(compose.Denied))
+		l.decisions.WithLabelValues(l.name, op, rule, string(sluice.Allowed))
+		l.decisions.WithLabelValues(l.name, op, rule, string(sluice.Denied))
 		s.cached = l.cached.WithLabelValues(l.name, op, rule)
 	}
 	return s
 }
 
 // canDeny reports whether rules can deny the operation.
-func canDeny(op compose.Op) bool { return op == compose.OpAllow || op == compose.OpPeek }
+func canDeny(op sluice.Op) bool { return op == sluice.OpAllow || op == sluice.OpPeek }
 
 // Each returns an observer that calls all of the observers in their order. It leaves out nil
 // observers. If no observer remains, Each returns nil, so that the limiter skips the work
 // for observers.
-func Each(observers ...func(compose.Event)) func(compose.Event) {
-	all := slices.DeleteFunc(slices.Clone(observers), func(o func(compose.Event)) bool { return o == nil })
+func Each(observers ...func(sluice.Event)) func(sluice.Event) {
+	all := slices.DeleteFunc(slices.Clone(observers), func(o func(sluice.Event)) bool { return o == nil })
 	if len(all) == 0 {
 		return nil
 	}
-	return func(e compose.Event) {
+	return func(e sluice.Event) {
 		for _, observer := range all {
 			observer(e)
 		}

@@ -18,17 +18,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
 func TestDecisionsAreCountedByTheDecidingRule(t *testing.T) {
 	m, registry := newRegistered(t)
-	l, err := compose.Options[string]{Clock: still, Observer: m.Observer("http")}.New(nil,
-		compose.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 2/m"},
-		compose.Rule[string]{Name: "everyone", Spec: "gcra 3/m"},
+	l, err := sluice.Options[string]{Clock: still, Observer: m.Observer("http")}.New(nil,
+		sluice.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 2/m"},
+		sluice.Rule[string]{Name: "everyone", Spec: "gcra 3/m"},
 	)
 	require.NoError(t, err)
 	ctx := context.Background()
@@ -60,9 +60,9 @@ func TestDecisionsAreCountedByTheDecidingRule(t *testing.T) {
 
 func TestShadowDenialsAreCountedByOutcome(t *testing.T) {
 	m, registry := newRegistered(t)
-	l, err := compose.Options[string]{Clock: still, Observer: m.Observer("http")}.New(nil,
-		compose.Rule[string]{Name: "old", Spec: "gcra 3/m"},
-		compose.Rule[string]{Name: "new", Spec: "gcra 1/m", Shadow: true},
+	l, err := sluice.Options[string]{Clock: still, Observer: m.Observer("http")}.New(nil,
+		sluice.Rule[string]{Name: "old", Spec: "gcra 3/m"},
+		sluice.Rule[string]{Name: "new", Spec: "gcra 1/m", Shadow: true},
 	)
 	require.NoError(t, err)
 	for range 4 {
@@ -83,8 +83,8 @@ func TestErrorsOfShadowRulesAreCounted(t *testing.T) {
 	m, registry := newRegistered(t)
 	store := new(memory.Store)
 	for _, spec := range []string{"gcra 1/m", "fixedwindow 1/m"} {
-		l, err := compose.Options[string]{Clock: still, Observer: m.Observer("http")}.New(store,
-			compose.Rule[string]{Name: "new", Spec: spec, Shadow: true})
+		l, err := sluice.Options[string]{Clock: still, Observer: m.Observer("http")}.New(store,
+			sluice.Rule[string]{Name: "new", Spec: spec, Shadow: true})
 		require.NoError(t, err)
 		_, err = l.Allow(context.Background(), "")
 		require.NoError(t, err)
@@ -98,20 +98,20 @@ func TestErrorsOfShadowRulesAreCounted(t *testing.T) {
 
 func TestStoreErrorsAreCountedUnderEachFailurePolicy(t *testing.T) {
 	for _, test := range []struct {
-		policy  compose.FailurePolicy
+		policy  sluice.FailurePolicy
 		outcome string
 		bound   string
 	}{
-		{compose.FailClosed, "failed", ""},
-		{compose.FailOpen, "degraded", ""},
-		{compose.FailLocal, "degraded", "client"},
+		{sluice.FailClosed, "failed", ""},
+		{sluice.FailOpen, "degraded", ""},
+		{sluice.FailLocal, "degraded", "client"},
 	} {
 		m, registry := newRegistered(t)
-		l, err := compose.Options[string]{OnFailure: test.policy, Observer: m.Observer("http")}.New(down{errFire},
-			compose.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 2/m"})
+		l, err := sluice.Options[string]{OnFailure: test.policy, Observer: m.Observer("http")}.New(down{errFire},
+			sluice.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 2/m"})
 		require.NoError(t, err)
 		_, err = l.Allow(context.Background(), "ann")
-		require.Equal(t, test.policy == compose.FailClosed, err != nil)
+		require.Equal(t, test.policy == sluice.FailClosed, err != nil)
 		requireSeries(t, registry, "sluice_decisions_total",
 			fmt.Sprintf(`{limiter="http",op="allow",outcome=%q,rule=%q} 1`, test.outcome, test.bound))
 		requireSeries(t, registry, "sluice_errors_total", `{kind="other",limiter="http",op="allow"} 1`)
@@ -130,17 +130,17 @@ func TestErrorsAreCountedByKind(t *testing.T) {
 		{storage.ErrUnavailable, "unavailable"},
 		{fmt.Errorf("%w: %w", storage.ErrUnavailable, context.DeadlineExceeded), "unavailable"},
 		{fmt.Errorf("%w: %w", storage.ErrOutcomeUnknown, context.Canceled), "outcome_unknown"},
-		{fmt.Errorf("compose: rule %q: %w", "a", algo.ErrCost), "cost"},
+		{fmt.Errorf("sluice: rule %q: %w", "a", algo.ErrCost), "cost"},
 		{algo.ErrState, "state"},
 		{algo.ErrStateVersion, "state"},
-		{fmt.Errorf("%w by 3s", compose.ErrSkew), "skew"},
+		{fmt.Errorf("%w by 3s", sluice.ErrSkew), "skew"},
 		{context.Canceled, "context"},
 		{context.DeadlineExceeded, "context"},
 		{storage.ErrKey, "other"},
 		{errFire, "other"},
 	} {
 		m, registry := newRegistered(t)
-		m.Observer("http")(compose.Event{Op: compose.OpCharge, Outcome: compose.Failed, Err: test.err})
+		m.Observer("http")(sluice.Event{Op: sluice.OpCharge, Outcome: sluice.Failed, Err: test.err})
 		requireSeries(t, registry, "sluice_errors_total", fmt.Sprintf(`{kind=%q,limiter="http",op="charge"} 1`, test.kind))
 	}
 }
@@ -163,7 +163,7 @@ func TestCostsOfADecisionAreCounted(t *testing.T) {
 func TestSeriesStartAtZero(t *testing.T) {
 	m, registry := newRegistered(t)
 	e := denialOf(allowed("client", "ann"), allowed("everyone", ""), shadow(allowed("new", "ann")))
-	e.Outcome, e.Decision.Allowed = compose.Allowed, true
+	e.Outcome, e.Decision.Allowed = sluice.Allowed, true
 	m.Observer("http")(e)
 	text := scrape(t, registry)
 	for _, series := range []string{
@@ -237,7 +237,7 @@ func TestMemoryCollectorReadsTheStore(t *testing.T) {
 	small, unused := &memory.Store{MaxKeys: 2, Clock: func() time.Time { return now }}, new(memory.Store)
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(NewMemoryCollector("small", small), NewMemoryCollector("unused", unused))
-	l, err := compose.Options[string]{Clock: still}.New(small, compose.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 1/m"})
+	l, err := sluice.Options[string]{Clock: still}.New(small, sluice.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 1/m"})
 	require.NoError(t, err)
 	for _, key := range []string{"a", "b", "c"} {
 		_, err := l.Allow(context.Background(), key)

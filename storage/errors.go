@@ -35,7 +35,7 @@ var (
 	ErrContended error = &sentinel{"storage: too much contention", notApplied}
 
 	// ErrOverloaded is returned by the limiter if more requests wait for the store than
-	// compose.Options.MaxQueue allows. Nothing was applied. ErrOverloaded wraps ErrUnavailable.
+	// sluice.Options.MaxQueue allows. Nothing was applied. ErrOverloaded wraps ErrUnavailable.
 	ErrOverloaded error = &sentinel{"storage: too many decisions wait for the store", []error{ErrNotApplied, ErrUnavailable}}
 
 	// ErrOutcomeUnknown is returned only by the limiter. The reply to a write was lost, or the

@@ -26,7 +26,7 @@ import (
 const oneRule = "rules: [{name: client, policy: gcra 1/m, by: ip}]\n"
 
 func TestCheckExplainsAFile(t *testing.T) {
-	exitCode, out, errs := sluice(t, "", "check", filepath.Join("..", "..", "examples", "limits.yaml"))
+	exitCode, out, errs := execute(t, "", "check", filepath.Join("..", "..", "examples", "limits.yaml"))
 	require.Zero(t, exitCode, errs)
 	require.Empty(t, errs)
 	golden(t, "check.txt", out)
@@ -57,30 +57,30 @@ func TestCheckShowsTheEffectOfMissing(t *testing.T) {
 		out := ok(t, "rules: [{name: a, policy: gcra 1/m, "+fields+"}]", "check", "-")
 		require.Contains(t, out, "\n     "+want+"\n")
 	}
-	_, out, _ := sluice(t, oneRule, "check", "-")
+	_, out, _ := execute(t, oneRule, "check", "-")
 	require.NotContains(t, out, "without", "every request has an address")
 }
 
 func TestCheckWarnsIfRulesByIPTrustNoProxy(t *testing.T) {
 	const rules = "rules: [{name: a, policy: gcra 1/m, by: ip}, {name: b, policy: gcra 1/m, by: user}, {name: c, policy: gcra 1/m}]\n"
-	exitCode, out, errs := sluice(t, rules, "check", "-")
+	exitCode, out, errs := execute(t, rules, "check", "-")
 	require.Zero(t, exitCode, "a warning is no fault")
 	require.Contains(t, out, "standard input: 3 rules")
 	require.Equal(t, "standard input: warning: no proxy is trusted, and rules a, b (requests without user) limit by ip; if sluice serve --upstream, or the program, is behind a proxy, "+
 		"all clients share one limit; add the proxy's address to trusted, or write trusted: [] if clients connect directly\n", errs)
 	for _, trusted := range []string{"trusted: []\n", "trusted: 10.0.0.1\n"} {
-		exitCode, _, errs = sluice(t, trusted+rules, "check", "-")
+		exitCode, _, errs = execute(t, trusted+rules, "check", "-")
 		require.Zero(t, exitCode)
 		require.Empty(t, errs)
 	}
-	_, _, errs = sluice(t, "rules: [{name: c, policy: gcra 1/m, by: path}]", "check", "-")
+	_, _, errs = execute(t, "rules: [{name: c, policy: gcra 1/m, by: path}]", "check", "-")
 	require.Empty(t, errs)
 }
 
 func TestCheckReportsEveryFile(t *testing.T) {
 	good := write(t, "good.yaml", "trusted: 10.0.0.1\nforwarded: true\nipv6_bits: 48\n"+oneRule)
 	bad := write(t, "bad.yaml", "rules:\n- {name: client, policy: grca 1/m, by: ipp}\n")
-	exitCode, out, errs := sluice(t, oneRule, "check", bad, good, "-", bad)
+	exitCode, out, errs := execute(t, oneRule, "check", bad, good, "-", bad)
 	require.Equal(t, exitFailed, exitCode)
 	require.Contains(t, out, good+": 1 rule\n\n  client addresses come from Forwarded if the peer is one of 10.0.0.1/32\n\n  an IPv6 client is its /48\n")
 	require.Contains(t, out, "\nstandard input: 1 rule\n")

@@ -82,7 +82,7 @@ func TestMostClientsMustBeAddresses(t *testing.T) {
 	} {
 		log := write(t, "access.log", strings.Repeat(line+"\n", 3)+strings.Join(twoClients[:2], "\n"))
 		for command, args := range commandsByIP(t, log) {
-			exitCode, out, errs := sluice(t, "", args...)
+			exitCode, out, errs := execute(t, "", args...)
 			require.NotZero(t, exitCode, command)
 			require.Empty(t, out)
 			require.Contains(t, errs, "3 of 5 requests have a client that is no address; the first is "+log+":1: the client ", "%s: %s", name, command)

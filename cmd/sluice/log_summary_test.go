@@ -13,13 +13,13 @@ func TestOneTimeInTheFutureIsReported(t *testing.T) {
 	lines := strings.SplitAfter(fourLines, "\n")
 	future := strings.Replace(lines[1], "2000", "2099", 1)
 	file := write(t, "access.log", lines[0]+future+strings.Join(lines[1:], ""))
-	exitCode, out, errs := sluice(t, "", "replay", "--reorder", "30s", file)
+	exitCode, out, errs := execute(t, "", "replay", "--reorder", "30s", file)
 	require.Equal(t, exitFailed, exitCode)
 	require.Empty(t, out)
 	require.Equal(t, "sluice: "+file+": 3 of 5 lines are late by more than --reorder 30s because of the time of "+file+":2, 2099-01-01 00:00:01; "+
 		"remove that line, sort the log by time, or set a longer --reorder\n", errs)
 
-	exitCode, out, _ = sluice(t, "", "replay", write(t, "access.log", future+lines[0]))
+	exitCode, out, _ = execute(t, "", "replay", write(t, "access.log", future+lines[0]))
 	require.Zero(t, exitCode, "half is not more than half")
 	require.Contains(t, out, "1 line out of order by more than --reorder")
 }
@@ -28,7 +28,7 @@ func TestOneTimeInTheFutureIsReported(t *testing.T) {
 func TestUnsortedLogsReportNoLine(t *testing.T) {
 	lines := strings.SplitAfter(fourLines, "\n")
 	file := write(t, "access.log", lines[1]+lines[0]+lines[0]+lines[3]+lines[1]+lines[1])
-	exitCode, out, errs := sluice(t, "", "replay", "--reorder", "0s", file)
+	exitCode, out, errs := execute(t, "", "replay", "--reorder", "0s", file)
 	require.Equal(t, exitFailed, exitCode)
 	require.Empty(t, out)
 	require.Equal(t, "sluice: "+file+": 4 of 6 lines are late by more than --reorder 0s; sort the log by time, or set a longer --reorder\n", errs)

@@ -66,7 +66,7 @@ func TestFullDiskLeavesThePictureAsItWas(t *testing.T) {
 		for _, name := range []string{"a.svg", "a.png"} {
 			draw := func(path string) {
 				t.Helper()
-				exitCode, out, errs := sluice(t, fourLines, append(command, path)...)
+				exitCode, out, errs := execute(t, fourLines, append(command, path)...)
 				require.Equal(t, exitFailed, exitCode)
 				require.Contains(t, errs, "--out: write "+path+": file too large; the file is as it was before")
 				require.Contains(t, out, "4 requests", "the report is complete")

@@ -31,7 +31,7 @@ func TestPlanOfTheSample(t *testing.T) {
 		"plan.md":   {"--top", "2", "--max-newly-denied", "50%", "--markdown"},
 		"plan.json": {"--top", "1", "--max-newly-denied", "50%", "--json"},
 	} {
-		exitCode, out, errs := sluice(t, "", append([]string{"plan", planOld, planNew}, flags...)...)
+		exitCode, out, errs := execute(t, "", append([]string{"plan", planOld, planNew}, flags...)...)
 		require.Zero(t, exitCode, errs)
 		require.Empty(t, errs)
 		golden(t, name, out)
@@ -339,7 +339,7 @@ func TestThresholdsDecideTheExitStatus(t *testing.T) {
 			"sluice: beyond --max-clients 0: 1 client is newly denied, and at most 0 may be\n"},
 	} {
 		for _, form := range []string{"--top=10", "--markdown", "--json"} {
-			exitCode, out, errs := sluice(t, fourLines, slices.Concat([]string{"plan", c.before, c.after, "-", form}, strings.Fields(c.flags))...)
+			exitCode, out, errs := execute(t, fourLines, slices.Concat([]string{"plan", c.before, c.after, "-", form}, strings.Fields(c.flags))...)
 			require.Equal(t, c.exitCode, exitCode, c.flags)
 			require.Equal(t, c.errs, errs)
 			if form == "--json" {
@@ -468,7 +468,7 @@ func TestInvalidCommandLinesOfPlan(t *testing.T) {
 
 func TestPlanWritesNothingIfItFails(t *testing.T) {
 	files := []string{"plan", write(t, "old.yaml", oneRule), write(t, "new.yaml", oneRuleOf("policy: gcra 2/m, by: ip"))}
-	exitCode, out, errs := sluice(t, strings.Repeat("noise\n", 5)+fourLines, append(files, "-")...)
+	exitCode, out, errs := execute(t, strings.Repeat("noise\n", 5)+fourLines, append(files, "-")...)
 	require.Equal(t, exitUsage, exitCode)
 	require.Empty(t, out)
 	require.Contains(t, errs, "5 of 9 lines are not log lines")

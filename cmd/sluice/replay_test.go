@@ -22,8 +22,8 @@ import (
 	"github.com/sluice-go/sluice/internal/trace/tracetest"
 )
 
-// sluice runs the command and returns its exit code and what it printed.
-func sluice(t *testing.T, stdin string, args ...string) (exitCode int, stdout, stderr string) {
+// execute runs the command and returns its exit code and what it printed.
+func execute(t *testing.T, stdin string, args ...string) (exitCode int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer
 	exitCode = run(context.Background(), args, streams{strings.NewReader(stdin), &out, &err})
@@ -33,7 +33,7 @@ func sluice(t *testing.T, stdin string, args ...string) (exitCode int, stdout, s
 // ok runs a command that must succeed, and returns its standard output.
 func ok(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
-	exitCode, out, errs := sluice(t, stdin, args...)
+	exitCode, out, errs := execute(t, stdin, args...)
 	require.Zero(t, exitCode, errs)
 	return out
 }
@@ -70,7 +70,7 @@ func golden(t *testing.T, name, got string) {
 }
 
 func TestSampleIsReplayedWithoutArguments(t *testing.T) {
-	exitCode, out, errs := sluice(t, "", "replay")
+	exitCode, out, errs := execute(t, "", "replay")
 	require.Zero(t, exitCode, errs)
 	require.Empty(t, errs)
 	golden(t, "sample.txt", out)
@@ -137,7 +137,7 @@ type failure struct {
 func requireFailures(t *testing.T, failures map[string]failure) {
 	for name, c := range failures {
 		t.Run(name, func(t *testing.T) {
-			exitCode, out, errs := sluice(t, "", c.args...)
+			exitCode, out, errs := execute(t, "", c.args...)
 			require.Equal(t, c.exitCode, exitCode, errs)
 			require.Empty(t, out)
 			require.Less(t, len(errs), 2000)
@@ -250,7 +250,7 @@ func TestExtremeTimesAndLimitsAreReplayed(t *testing.T) {
 	require.EqualValues(t, 4, r.Together.Requests)
 	for _, policy := range []string{"gcra 1/s", "gcra 1000000000000/s", "tokenbucket 1/d", "tokenbucket 1000000000000/us",
 		"fixedwindow 1/us", "fixedwindow 1000000000000/d align=clock", "movingwindow 1/s", "movingwindow 1000000000000/d slots=12"} {
-		exitCode, out, errs := sluice(t, log, "replay", "--json", "-p", policy, "--out", filepath.Join(t.TempDir(), "a.svg"), "-")
+		exitCode, out, errs := execute(t, log, "replay", "--json", "-p", policy, "--out", filepath.Join(t.TempDir(), "a.svg"), "-")
 		require.Zero(t, exitCode, "%s: %s", policy, errs)
 		requests, _, _ := counts(t, out)
 		require.EqualValues(t, 4, requests)
@@ -382,13 +382,13 @@ func TestGzipCutShortIsReported(t *testing.T) {
 	cut := gzipped(fourLines)
 	cut = cut[:len(cut)-4]
 	for name, args := range map[string][]string{"file": {write(t, "cut.gz", cut)}, "stdin": {"-"}, "pipe": {pipe(t, cut)}} {
-		exitCode, out, errs := sluice(t, cut, append([]string{"replay", "--json", "-p", "gcra 1/m"}, args...)...)
+		exitCode, out, errs := execute(t, cut, append([]string{"replay", "--json", "-p", "gcra 1/m"}, args...)...)
 		require.Zero(t, exitCode, "%s: %s", name, errs)
 		requests, _, _ := counts(t, out)
 		require.EqualValues(t, 4, requests, name)
 		require.Contains(t, out, `"problem": "unexpected EOF"`, name)
 	}
-	exitCode, out, errs := sluice(t, cut, "replay", "-")
+	exitCode, out, errs := execute(t, cut, "replay", "-")
 	require.Zero(t, exitCode, errs)
 	require.Contains(t, out, "standard input ends early: unexpected EOF")
 }
@@ -409,20 +409,20 @@ func TestHelpListsTheDefaultPolicies(t *testing.T) {
 
 // TestTraceInTheHelpIsCorrect: a trace of the help's lines has no differences.
 func TestTraceInTheHelpIsCorrect(t *testing.T) {
-	_, help, _ := sluice(t, "", "replay", "--help")
+	_, help, _ := execute(t, "", "replay", "--help")
 	_, rest, found := strings.Cut(help, "is a trace, such as\n\n")
 	require.True(t, found)
 	trace, _, _ := strings.Cut(rest, "\n\n")
-	exitCode, out, errs := sluice(t, trace+"\n", "replay", "--check", "-")
+	exitCode, out, errs := execute(t, trace+"\n", "replay", "--check", "-")
 	require.Zero(t, exitCode, out+errs)
-	exitCode, _, _ = sluice(t, strings.Replace(trace, "ok", "deny", 1)+"\n", "replay", "--check", "-")
+	exitCode, _, _ = execute(t, strings.Replace(trace, "ok", "deny", 1)+"\n", "replay", "--check", "-")
 	require.Equal(t, exitFailed, exitCode)
 }
 
 func TestFailedReplayLeavesThePictureAsItWas(t *testing.T) {
 	old, none := write(t, "old.svg", "old"), filepath.Join(t.TempDir(), "none.svg")
 	for _, picture := range []string{old, none} {
-		exitCode, _, _ := sluice(t, "no log", "replay", "--out", picture, "-")
+		exitCode, _, _ := execute(t, "no log", "replay", "--out", picture, "-")
 		require.Equal(t, exitFailed, exitCode)
 	}
 	require.Equal(t, "old", string(read(t, old)))
@@ -538,7 +538,7 @@ func TestFullDeviceLosesOnlyOneOutput(t *testing.T) {
 	log := write(t, "access.log", fourLines)
 	picture := filepath.Join(t.TempDir(), "full.svg")
 	require.NoError(t, os.Symlink(full.Name(), picture))
-	exitCode, out, errs := sluice(t, "", "replay", "--out", picture, log)
+	exitCode, out, errs := execute(t, "", "replay", "--out", picture, log)
 	require.Equal(t, exitFailed, exitCode)
 	require.Contains(t, errs, "no space left")
 	require.Contains(t, out, "access.log: 4 requests")
@@ -551,12 +551,12 @@ func TestFullDeviceLosesOnlyOneOutput(t *testing.T) {
 }
 
 func TestCheckOfATraceReportsDifferences(t *testing.T) {
-	exitCode, out, errs := sluice(t, "", "replay", "--check", write(t, "ok.trace", okTrace))
+	exitCode, out, errs := execute(t, "", "replay", "--check", write(t, "ok.trace", okTrace))
 	require.Zero(t, exitCode, errs)
 	require.Equal(t, "ok.trace: 2 events checked, and all got the results that the trace has\n", filepath.Base(out))
 
 	wrong := strings.Replace(okTrace, "deny    0    1s", "deny    0    2s", 1)
-	exitCode, out, errs = sluice(t, "", "replay", "--check", write(t, "wrong.trace", wrong))
+	exitCode, out, errs = execute(t, "", "replay", "--check", write(t, "wrong.trace", wrong))
 	require.Equal(t, exitFailed, exitCode)
 	require.Empty(t, errs)
 	require.Contains(t, out, "wrong.trace:5")
@@ -570,12 +570,12 @@ const caddyLines = `{"level":"info","ts":946684800.5,"logger":"http.log.access",
 `
 
 func TestLinesThatAreNotRequestsAreReported(t *testing.T) {
-	exitCode, out, errs := sluice(t, caddyLines, "replay", "-")
+	exitCode, out, errs := execute(t, caddyLines, "replay", "-")
 	require.Zero(t, exitCode, errs)
 	require.Contains(t, out, "3 requests, 2000-01-01 00:00:00 to 2000-01-01 00:00:02 UTC, 2 keys by ip")
 	require.Contains(t, out, "1 of 4 lines skipped because they are not log lines; the first is standard input:2: no client, request or status in the JSON object")
 
-	exitCode, _, errs = sluice(t, `{"ts":1,"level":"info"}`, "replay", "-")
+	exitCode, _, errs = execute(t, `{"ts":1,"level":"info"}`, "replay", "-")
 	require.Equal(t, exitFailed, exitCode)
 	require.Contains(t, errs, "keep only the lines that are requests")
 	require.NotContains(t, errs, "--time-field")
@@ -607,19 +607,19 @@ func TestHeadersInListsAsCaddyLogsThem(t *testing.T) {
 // TestCostIsTheLastWord: the help says so.
 func TestCostIsTheLastWord(t *testing.T) {
 	const policy = "all(gcra 10/s; gcra 100/m) cost=2"
-	_, help, _ := sluice(t, "", "replay", "--help")
+	_, help, _ := execute(t, "", "replay", "--help")
 	require.Contains(t, strings.Join(strings.Fields(help), " "), "cost= is the last word of a policy, also of all(...), as in "+policy)
-	exitCode, out, errs := sluice(t, fourLines, "replay", "-p", policy, "-")
+	exitCode, out, errs := execute(t, fourLines, "replay", "-p", policy, "-")
 	require.Zero(t, exitCode, errs)
 	require.Contains(t, out, policy)
-	exitCode, _, errs = sluice(t, fourLines, "replay", "-p", "all(gcra 10/s cost=2; gcra 100/m)", "-")
+	exitCode, _, errs = execute(t, fourLines, "replay", "-p", "all(gcra 10/s cost=2; gcra 100/m)", "-")
 	require.Equal(t, exitUsage, exitCode, errs)
 	require.Contains(t, errs, `write it at the end, after the last ")"`)
 }
 
 // TestHelpWarnsOfHostsThatLookLikeAddresses: replay would read such a host as the client.
 func TestHelpWarnsOfHostsThatLookLikeAddresses(t *testing.T) {
-	_, help, _ := sluice(t, "", "replay", "--help")
+	_, help, _ := execute(t, "", "replay", "--help")
 	require.Contains(t, strings.Join(strings.Fields(help), " "), "would be taken for 6.6.6.1. Log $host:$server_port, or log $remote_addr first")
 }
 

@@ -11,11 +11,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/internal/trustedproxy"
 )
@@ -24,7 +24,7 @@ import (
 type ruleSubject struct {
 	name    string // of the file
 	file    *config.File
-	rules   []compose.Rule[*http.Request] // of the file
+	rules   []sluice.Rule[*http.Request] // of the file
 	replay  *replay.Rules[*http.Request]
 	keyed   config.Field // the header or cookie of --key-field; the zero Field: none
 	request http.Request

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 )
 
@@ -65,7 +65,7 @@ func serverOf(t *testing.T, file string, clock func() time.Time) http.Handler {
 	require.NoError(t, err)
 	rules, err := f.HTTPRules(0)
 	require.NoError(t, err)
-	limiter, err := compose.Options[*http.Request]{Clock: clock}.New(nil, rules...)
+	limiter, err := sluice.Options[*http.Request]{Clock: clock}.New(nil, rules...)
 	require.NoError(t, err)
 	return httplimit.Handler(limiter, http.NotFoundHandler(), httplimit.Options{})
 }

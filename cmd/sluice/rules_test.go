@@ -15,14 +15,14 @@ var exampleConfig = filepath.Join("..", "..", "examples", "limits.yaml")
 
 func TestRulesOfAFileAreReplayed(t *testing.T) {
 	picture := filepath.Join(t.TempDir(), "rules.svg")
-	exitCode, out, errs := sluice(t, "", "replay", "--config", exampleConfig, "--top", "3", "--out", picture)
+	exitCode, out, errs := execute(t, "", "replay", "--config", exampleConfig, "--top", "3", "--out", picture)
 	require.Zero(t, exitCode, errs)
 	require.Empty(t, errs)
 	golden(t, "rules.txt", out)
 	for _, word := range []string{"under each rule", "rules of limits.yaml", "login, fixedwindow 5/h by ip+path", "steady (shadow)", "all together: 4793 allowed, 535 denied"} {
 		require.Contains(t, string(read(t, picture)), word)
 	}
-	exitCode, out, errs = sluice(t, "", "replay", "--config", exampleConfig, "--top", "1", "--json")
+	exitCode, out, errs = execute(t, "", "replay", "--config", exampleConfig, "--top", "1", "--json")
 	require.Zero(t, exitCode, errs)
 	golden(t, "rules.json", out)
 }
@@ -96,7 +96,7 @@ func TestMissingUsersFollowTheRule(t *testing.T) {
 		file := "rules: [{name: a, policy: gcra 1/h, by: user, missing: " + missing + "}]"
 		r := rulesOf(t, file, nobody).Rules[0]
 		require.Equal(t, []int64{want.requests, want.denied, want.never, want.keys}, []int64{r.Requests, r.Denied, r.Never, r.Keys}, missing)
-		_, out, _ := sluice(t, nobody, "replay", "--config", write(t, "limits.yaml", file), "-")
+		_, out, _ := execute(t, nobody, "replay", "--config", write(t, "limits.yaml", file), "-")
 		require.Contains(t, out, "no request has a user; under rule a "+want.words+"\n")
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/serve"
@@ -251,8 +252,8 @@ func (f *serveFlags) storage() error {
 	}
 	kind, _, _ := strings.Cut(f.Store, ":")
 	var known bool
-	f.OnFailure, known = map[string]compose.FailurePolicy{
-		"closed": compose.FailClosed, "open": compose.FailOpen, "local": compose.FailLocal,
+	f.OnFailure, known = map[string]sluice.FailurePolicy{
+		"closed": sluice.FailClosed, "open": sluice.FailOpen, "local": sluice.FailLocal,
 	}[f.onFailure]
 	switch {
 	case f.flags.Changed("max-keys") && kind != "memory":
@@ -266,7 +267,7 @@ func (f *serveFlags) storage() error {
 	case f.DecisionTimeout > serve.MaxDecisionTimeout:
 		return usagef("--decision-timeout %s: want at most %s, such as 1s", algo.FormatDuration(f.DecisionTimeout), algo.FormatDuration(serve.MaxDecisionTimeout))
 	}
-	// In package compose 0 is the default, and a negative value is off.
+	// In package sluice 0 is the default, and a negative value is off.
 	f.CircuitOpenAfter, f.DenialCacheTTL = cmp.Or(f.CircuitOpenAfter, -1), cmp.Or(f.DenialCacheTTL, -1)
 	return nil
 }

@@ -202,7 +202,7 @@ func TestInvalidCommandLinesOfServe(t *testing.T) {
 		{2, `--log-level "loud": want debug, info, warn or error`, []string{limit, "--log-level", "loud"}},
 		{2, `--log-format "xml": want text or json`, []string{limit, "--log-format", "xml"}},
 	} {
-		exitCode, out, errs := sluice(t, "", append([]string{"serve"}, c.args...)...)
+		exitCode, out, errs := execute(t, "", append([]string{"serve"}, c.args...)...)
 		require.Equal(t, c.exitCode, exitCode, "%q: %s", c.args, errs)
 		require.Contains(t, errs, c.want)
 		require.Empty(t, out)
@@ -231,7 +231,7 @@ func TestStoreAddressFromTheEnvironment(t *testing.T) {
 		s.signal(os.Interrupt)
 		require.Zero(t, s.exitCode())
 	}
-	_, help, _ := sluice(t, "", "serve", "--help")
+	_, help, _ := execute(t, "", "serve", "--help")
 	require.Contains(t, help, "SLUICE_STORE")
 }
 
@@ -249,7 +249,7 @@ func TestInvalidStoreInTheEnvironment(t *testing.T) {
 		{"redis://u:secret@h", "--store mysql://u:xxxxx@h: want memory:", 2, []string{"--store", "mysql://u:secret@h"}},
 	} {
 		t.Setenv("SLUICE_STORE", c.store)
-		exitCode, out, errs := sluice(t, "", append([]string{"serve", "--limit=gcra 1/s", "--api=127.0.0.1:0"}, c.args...)...)
+		exitCode, out, errs := execute(t, "", append([]string{"serve", "--limit=gcra 1/s", "--api=127.0.0.1:0"}, c.args...)...)
 		require.Equal(t, c.exitCode, exitCode, errs)
 		require.Contains(t, errs, c.want)
 		require.Empty(t, out)
@@ -265,7 +265,7 @@ func refusing(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// Off is 0s in a flag, and a negative value in the options of package compose.
+// Off is 0s in a flag, and a negative value in the options of package sluice.
 func TestTheCircuitBreakerAndTheDenialCacheCanBeTurnedOff(t *testing.T) {
 	for _, c := range []struct {
 		args        []string
@@ -284,13 +284,13 @@ func TestTheCircuitBreakerAndTheDenialCacheCanBeTurnedOff(t *testing.T) {
 		require.Equal(t, c.after, o.CircuitOpenAfter, c.args)
 		require.Equal(t, c.keep, o.DenialCacheTTL, c.args)
 	}
-	_, help, _ := sluice(t, "", "serve", "--help")
+	_, help, _ := execute(t, "", "serve", "--help")
 	require.Contains(t, help, "--circuit-open-after 0s turns the breaker off")
 	require.Contains(t, help, "--denial-cache-ttl 0s caches nothing")
 }
 
 func TestServeHelp(t *testing.T) {
-	exitCode, out, _ := sluice(t, "", "serve", "--help")
+	exitCode, out, _ := execute(t, "", "serve", "--help")
 	require.Zero(t, exitCode)
 	for _, line := range strings.Split(serveHelp, "\n") {
 		require.LessOrEqual(t, len(line), 82, line)

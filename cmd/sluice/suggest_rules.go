@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
@@ -80,7 +81,7 @@ func (s *suggestRules) addTo(i int, at time.Time) (uint32, error) {
 	rule, column := &s.rules[i], &s.columns[i]
 	if rule.PolicyFor != nil {
 		p, err := rule.PolicyFor(&s.request)
-		if errors.Is(err, compose.Skip) {
+		if errors.Is(err, sluice.Skip) {
 			return notApplied, nil
 		}
 		if err != nil {
@@ -139,10 +140,10 @@ func (s *suggestRules) report(ctx context.Context, common *suggestReport) (repor
 
 // together replays the requests through all rules, with these policies in place of their own.
 func (s *suggestRules) together(ctx context.Context, policies []algo.Policy) (*replay.RulesReport, error) {
-	var rules []compose.Rule[*ruleRow]
+	var rules []sluice.Rule[*ruleRow]
 	for i, p := range policies {
 		c, rule := &s.columns[i], &s.file.Rules[i]
-		rules = append(rules, compose.Rule[*ruleRow]{
+		rules = append(rules, sluice.Rule[*ruleRow]{
 			Name:   rule.Name,
 			Shadow: rule.Shadow,
 			Key: func(r *ruleRow) string {
@@ -154,7 +155,7 @@ func (s *suggestRules) together(ctx context.Context, policies []algo.Policy) (*r
 			PolicyFor: func(r *ruleRow) (algo.Policy, error) {
 				switch r.keys[i] {
 				case notApplied:
-					return nil, compose.Skip
+					return nil, sluice.Skip
 				case refused:
 					return denyall.Policy{Policy: p}, nil
 				}

@@ -16,7 +16,7 @@ import (
 
 func TestSuggestionsForTheSample(t *testing.T) {
 	curve := filepath.Join(t.TempDir(), "curve.svg")
-	exitCode, out, errs := sluice(t, "", "suggest", "--top", "3", "--out", curve)
+	exitCode, out, errs := execute(t, "", "suggest", "--top", "3", "--out", curve)
 	require.Zero(t, exitCode, errs)
 	require.Empty(t, errs)
 	golden(t, "suggest.txt", out)
@@ -271,13 +271,13 @@ func TestReportsWriteShortDurations(t *testing.T) {
 		{"replay"}, {"replay", "-p", "movingwindow 30/7d"}, {"replay", "-p", "gcra 7/m burst=1"}, {"replay", "--reorder", "2d"},
 		{"check", "../../examples/limits.yaml"}, {"plan", "../../examples/limits.yaml", "../../examples/limits.new.yaml"},
 	} {
-		exitCode, out, errs := sluice(t, "", args...)
+		exitCode, out, errs := execute(t, "", args...)
 		require.Zero(t, exitCode, errs)
 		require.NotRegexp(t, long, out, args)
 	}
-	_, out, _ := sluice(t, "", "suggest", "--per", "7d")
+	_, out, _ := execute(t, "", "suggest", "--per", "7d")
 	require.Contains(t, out, "/7d")
 	require.Contains(t, out, " in any 7d")
-	_, out, _ = sluice(t, "", "suggest", "--json")
+	_, out, _ = execute(t, "", "suggest", "--json")
 	require.Contains(t, out, `"longest_wait": "281.691ms"`)
 }

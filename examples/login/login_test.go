@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -136,8 +135,8 @@ func TestConcurrentSuccessesPayNothing(t *testing.T) {
 func TestSuccessGivesBackOnlyWhatItPaid(t *testing.T) {
 	denied := 0
 	rule := sluice.Rule[login]{Name: "trial", Spec: "fixedwindow 3/h", Shadow: true}
-	limiter, err := sluice.Options[login]{Observer: func(e compose.Event) {
-		if e.Op == compose.OpAllow && !e.Decision.Results[0].Allowed {
+	limiter, err := sluice.Options[login]{Observer: func(e sluice.Event) {
+		if e.Op == sluice.OpAllow && !e.Decision.Results[0].Allowed {
 			denied++
 		}
 	}}.New(nil, rule)

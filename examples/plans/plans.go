@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/compose"
 )
 
 // call is one call of a tenant. The program looks up the plan before it calls the limiter,
@@ -57,7 +56,7 @@ func main() {
 // answer returns the response of a server: 500 for a fault of the program, and 503 for a
 // failure of the store.
 func answer(d sluice.Decision, err error) string {
-	var rule *compose.RuleError
+	var rule *sluice.RuleError
 	switch {
 	case errors.As(err, &rule):
 		return fmt.Sprintf("500, rule %s: %v", rule.Rule, rule.Err)

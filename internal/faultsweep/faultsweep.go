@@ -28,7 +28,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/internal/faultproxy"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -134,12 +134,12 @@ func (r *run) timeouts() (limiter, context, longest time.Duration) {
 	}
 }
 
-func (r *run) newLimiter(store storage.Store, denialCacheTTL, timeout time.Duration) (*compose.Limiter[string], error) {
+func (r *run) newLimiter(store storage.Store, denialCacheTTL, timeout time.Duration) (*sluice.Limiter[string], error) {
 	clock := func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
-	o := compose.Options[string]{Namespace: r.namespace, Clock: clock, Timeout: timeout, DenialCacheTTL: denialCacheTTL}
+	o := sluice.Options[string]{Namespace: r.namespace, Clock: clock, Timeout: timeout, DenialCacheTTL: denialCacheTTL}
 	return o.New(store,
-		compose.Rule[string]{Name: "user", Key: func(user string) string { return user }, Spec: fmt.Sprintf("gcra %d/h", userLimit)},
-		compose.Rule[string]{Name: "all", Spec: fmt.Sprintf("gcra %d/h", allLimit)},
+		sluice.Rule[string]{Name: "user", Key: func(user string) string { return user }, Spec: fmt.Sprintf("gcra %d/h", userLimit)},
+		sluice.Rule[string]{Name: "all", Spec: fmt.Sprintf("gcra %d/h", allLimit)},
 	)
 }
 
@@ -157,7 +157,7 @@ func (r *run) doWithFault() error {
 
 // do makes the decisions. It reports whether the fault has happened, and what is wrong with the decisions.
 func (r *run) do() (happened bool, err error) {
-	var limiters [2]*compose.Limiter[string]
+	var limiters [2]*sluice.Limiter[string]
 	timeout, _, _ := r.timeouts()
 	for i := range limiters {
 		// Cached denials last longer than a run, so the number of messages is the same in each run.
@@ -183,7 +183,7 @@ func (r *run) do() (happened bool, err error) {
 }
 
 // request makes one decision and reports what is wrong with it.
-func (r *run) request(limiter, direct *compose.Limiter[string], user string) error {
+func (r *run) request(limiter, direct *sluice.Limiter[string], user string) error {
 	_, timeout, longest := r.timeouts()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -209,7 +209,7 @@ func (r *run) request(limiter, direct *compose.Limiter[string], user string) err
 
 // checkError counts a decision that returned an error, and reports what is wrong with the error.
 // hit is whether the decision had the fault.
-func (r *run) checkError(user string, d compose.Decision, err error, hit bool) error {
+func (r *run) checkError(user string, d sluice.Decision, err error, hit bool) error {
 	r.failed++
 	unknown := errors.Is(err, storage.ErrOutcomeUnknown)
 	if unknown {
@@ -251,7 +251,7 @@ func (r *run) awaitFault() bool {
 }
 
 // checkStored compares the results of the calls with the stored states.
-func (r *run) checkStored(direct *compose.Limiter[string]) error {
+func (r *run) checkStored(direct *sluice.Limiter[string]) error {
 	var wrong []error
 	if r.unknownByFault > 1 {
 		wrong = append(wrong, fmt.Errorf("one fault caused %d unknown outcomes", r.unknownByFault))

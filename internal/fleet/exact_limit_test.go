@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -87,7 +88,7 @@ func runSpender(address string) error {
 
 // limiterAt is a limiter whose clock shows the time of the last order.
 type limiterAt struct {
-	*compose.Limiter[string]
+	*sluice.Limiter[string]
 	now atomic.Int64
 }
 
@@ -97,11 +98,11 @@ func newLimiterAt(store storage.Store, o order) (*limiterAt, error) {
 		return nil, err
 	}
 	l := new(limiterAt)
-	l.Limiter, err = compose.Options[string]{
+	l.Limiter, err = sluice.Options[string]{
 		Namespace: o.Namespace,
 		Timeout:   longTimeout,
 		Clock:     func() time.Time { return time.Unix(0, l.now.Load()) },
-	}.New(store, compose.Rule[string]{Name: "key", Key: func(key string) string { return key }, Policy: policy})
+	}.New(store, sluice.Rule[string]{Name: "key", Key: func(key string) string { return key }, Policy: policy})
 	return l, err
 }
 

@@ -37,7 +37,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -266,7 +266,7 @@ func (f *fleet) requirePeek(v *verifier, key string) {
 	f.t.Helper()
 	all := v.chains[v.stateKeyOf(1, key)]
 	now := all.latest[len(all.latest)-1]
-	limiter, err := v.workload.limiter(compose.Options[*recordedCall]{
+	limiter, err := v.workload.limiter(sluice.Options[*recordedCall]{
 		Namespace: f.task.Namespace,
 		Clock:     func() time.Time { return now },
 		Timeout:   longTimeout,

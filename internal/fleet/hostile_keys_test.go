@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -57,14 +58,14 @@ func names() (all []name) {
 const daily = 4
 
 // limiter returns a limiter for one name in this run.
-func (n name) limiter(t *testing.T, store storage.Store, run string) *compose.Limiter[name] {
+func (n name) limiter(t *testing.T, store storage.Store, run string) *sluice.Limiter[name] {
 	policy, err := compose.ParsePolicy("fixedwindow 4/24h")
 	require.NoError(t, err)
-	l, err := compose.Options[name]{
+	l, err := sluice.Options[name]{
 		Namespace: n.namespace,
 		Group:     func(n name) string { return n.group },
 		Timeout:   longTimeout,
-	}.New(store, compose.Rule[name]{Name: run + n.rule, Key: func(n name) string { return n.key }, Policy: policy})
+	}.New(store, sluice.Rule[name]{Name: run + n.rule, Key: func(n name) string { return n.key }, Policy: policy})
 	require.NoError(t, err)
 	return l
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/anishathalye/porcupine"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -56,7 +56,7 @@ func history(t *testing.T, shared sharedMemory, stores []storage.Store, workload
 	var operations []porcupine.Operation
 	var callers sync.WaitGroup
 	for i, store := range stores {
-		limiter, err := workloads[workload].limiter(compose.Options[*recordedCall]{Namespace: namespace, Clock: shared.now, Timeout: longTimeout}, store)
+		limiter, err := workloads[workload].limiter(sluice.Options[*recordedCall]{Namespace: namespace, Clock: shared.now, Timeout: longTimeout}, store)
 		require.NoError(t, err)
 		for k := range 2 {
 			callers.Go(func() {

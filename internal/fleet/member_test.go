@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -69,7 +69,7 @@ func (t task) work(store storage.Store) error {
 		return err
 	}
 	defer journal.file.Close()
-	limiter, err := workloads[t.Workload].limiter(compose.Options[*recordedCall]{
+	limiter, err := workloads[t.Workload].limiter(sluice.Options[*recordedCall]{
 		Namespace: t.Namespace, Clock: t.clock(shared), Timeout: t.Timeout,
 	}, store)
 	if err != nil {
@@ -96,7 +96,7 @@ type member struct {
 	page     sharedMemory
 	counters counters
 	journal  *journal
-	limiter  *compose.Limiter[*recordedCall]
+	limiter  *sluice.Limiter[*recordedCall]
 }
 
 func (m *member) call(caller int) error {
@@ -137,7 +137,7 @@ func (m *member) decide(a *recordedCall) error {
 	return nil
 }
 
-func outcomeOf(d compose.Decision, err error) (f outcome, ok bool) {
+func outcomeOf(d sluice.Decision, err error) (f outcome, ok bool) {
 	switch {
 	case errors.Is(err, storage.ErrOutcomeUnknown):
 		return unknown, true

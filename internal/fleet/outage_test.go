@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
@@ -37,7 +38,7 @@ func TestLimitersFollowTheirFailurePolicy(t *testing.T) {
 			t.Parallel()
 			s, address := begin(t)
 			var testers []*tester
-			for _, policy := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
+			for _, policy := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
 				testers = append(testers, newTester(t, openStore(t, address), policy))
 			}
 			outage(t, s, testers)
@@ -67,7 +68,7 @@ func outage(t *testing.T, s server, testers []*tester) {
 	for _, c := range testers {
 		d, err := c.allow()
 		require.Error(t, errors.Join(err, d.Err))
-		require.Equal(t, c.policy != compose.FailClosed, d.Degraded)
+		require.Equal(t, c.policy != sluice.FailClosed, d.Degraded)
 	}
 	s.Resume()
 	for _, c := range testers {
@@ -78,26 +79,26 @@ func outage(t *testing.T, s server, testers []*tester) {
 // tester makes calls to a limiter of 3 a day.
 type tester struct {
 	t        *testing.T
-	policy   compose.FailurePolicy
-	limiter  *compose.Limiter[string]
-	longWait *compose.Limiter[string] // the same limiter with a longTimeout timeout
-	local    int                      // calls during the outage
+	policy   sluice.FailurePolicy
+	limiter  *sluice.Limiter[string]
+	longWait *sluice.Limiter[string] // the same limiter with a longTimeout timeout
+	local    int                     // calls during the outage
 }
 
-func newTester(t *testing.T, store storage.Store, policy compose.FailurePolicy) *tester {
+func newTester(t *testing.T, store storage.Store, policy sluice.FailurePolicy) *tester {
 	limit, err := compose.ParsePolicy("fixedwindow 3/24h")
 	require.NoError(t, err)
-	rule := compose.Rule[string]{Name: "daily", Key: func(key string) string { return key }, Policy: limit}
+	rule := sluice.Rule[string]{Name: "daily", Key: func(key string) string { return key }, Policy: limit}
 	c := &tester{t: t, policy: policy}
-	c.limiter, err = compose.Options[string]{Timeout: shortTimeout, OnFailure: policy}.New(store, rule)
+	c.limiter, err = sluice.Options[string]{Timeout: shortTimeout, OnFailure: policy}.New(store, rule)
 	require.NoError(t, err)
-	c.longWait, err = compose.Options[string]{Timeout: longTimeout}.New(store, rule)
+	c.longWait, err = sluice.Options[string]{Timeout: longTimeout}.New(store, rule)
 	require.NoError(t, err)
 	return c
 }
 
 // allow makes a call, which must end within its timeout.
-func (c *tester) allow() (d compose.Decision, err error) {
+func (c *tester) allow() (d sluice.Decision, err error) {
 	c.t.Helper()
 	done := make(chan struct{})
 	go func() {
@@ -124,18 +125,18 @@ func (c *tester) pay() int64 {
 }
 
 // requireOutage checks that a decision during the outage follows the failure policy.
-func (c *tester) requireOutage(d compose.Decision, err error) {
+func (c *tester) requireOutage(d sluice.Decision, err error) {
 	c.t.Helper()
 	switch c.policy {
-	case compose.FailClosed:
+	case sluice.FailClosed:
 		require.Error(c.t, err)
 		require.False(c.t, d.Allowed)
 		require.False(c.t, d.Degraded)
-	case compose.FailOpen:
+	case sluice.FailOpen:
 		require.NoError(c.t, err)
 		require.True(c.t, d.Allowed)
 		require.True(c.t, d.Degraded)
-	case compose.FailLocal:
+	case sluice.FailLocal:
 		require.NoError(c.t, err)
 		require.True(c.t, d.Degraded)
 		require.Equal(c.t, c.local < 3, d.Allowed, "the limiter in memory")

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -145,7 +145,7 @@ func TestVerifierFindsDifferentOrders(t *testing.T) {
 // The store loses its state once. That is a fault unless the verifier expects it.
 func TestVerifierFindsLostState(t *testing.T) {
 	v := record(t, new(memory.Store), func(f *fleet) {
-		l, err := workloads[0].limiter(compose.Options[*recordedCall]{Namespace: f.task.Namespace, Clock: f.page.now}, f.store)
+		l, err := workloads[0].limiter(sluice.Options[*recordedCall]{Namespace: f.task.Namespace, Clock: f.page.now}, f.store)
 		require.NoError(t, err)
 		require.NoError(t, l.Reset(context.Background(), &recordedCall{entry: entry{Key: "0", Cost: 1}}))
 	})

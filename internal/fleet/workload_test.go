@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/compose"
@@ -161,7 +162,7 @@ func (a *recordedCall) record(rule int, now time.Time, s step) error {
 }
 
 // result records the result of the call. reading is the clock after the call.
-func (a *recordedCall) result(d compose.Decision, f outcome, err error, reading int64) *entry {
+func (a *recordedCall) result(d sluice.Decision, f outcome, err error, reading int64) *entry {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	e := a.entry
@@ -179,14 +180,14 @@ func (a *recordedCall) result(d compose.Decision, f outcome, err error, reading 
 func clone(b []byte) []byte { return append([]byte(nil), b...) }
 
 // limiter returns a limiter that records its decisions.
-func (t *workload) limiter(o compose.Options[*recordedCall], store storage.Store) (*compose.Limiter[*recordedCall], error) {
+func (t *workload) limiter(o sluice.Options[*recordedCall], store storage.Store) (*sluice.Limiter[*recordedCall], error) {
 	policies, err := t.policies()
 	if err != nil {
 		return nil, err
 	}
-	var rs [rules]compose.Rule[*recordedCall]
+	var rs [rules]sluice.Rule[*recordedCall]
 	for i := range rs {
-		rs[i] = compose.Rule[*recordedCall]{
+		rs[i] = sluice.Rule[*recordedCall]{
 			Name:      ruleNames[i],
 			Key:       func(a *recordedCall) string { return t.keyOf(i, a.Key) },
 			PolicyFor: func(a *recordedCall) (algo.Policy, error) { return recordingPolicy{policies[i], i, a}, nil },

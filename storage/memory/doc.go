@@ -6,7 +6,7 @@
 //
 // # Bounded
 //
-// A store holds at most MaxKeys records of each rule of a limiter (compose.Rule). When a rule has
+// A store holds at most MaxKeys records of each rule of a limiter (sluice.Rule). When a rule has
 // more, the store evicts a record of the same rule:
 //
 //  1. An expired record, because it has the same meaning as no record.
@@ -36,7 +36,7 @@
 // A record with a state of up to 25 bytes takes about 64 bytes, however long its key is. A longer
 // state takes additional memory, up to 1.5 times its length. The garbage collector does not scan
 // records. Each rule also takes up to 22 KB, which the store never frees. So the program must bound
-// the number of rules and of namespaces (compose.Options.Namespace).
+// the number of rules and of namespaces (sluice.Options.Namespace).
 //
 // # Keys
 //

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage/postgres"
 )
@@ -76,7 +75,7 @@ func Example_transaction() {
 	store, err := postgres.New(pool, quota)
 	check(err)
 	check(store.Migrate(ctx))
-	rule := compose.Rule[string]{
+	rule := sluice.Rule[string]{
 		Name: "orders",
 		Key:  func(customer string) string { return customer },
 		Spec: "fixedwindow 2/24h",
@@ -88,7 +87,7 @@ func Example_transaction() {
 			if err != nil {
 				return err
 			}
-			limiter, err := compose.New(store, rule)
+			limiter, err := sluice.For(store, rule)
 			if err != nil {
 				return err
 			}

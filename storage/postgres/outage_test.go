@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/internal/engine/enginetest"
 	"github.com/sluice-go/sluice/internal/servers"
@@ -101,8 +101,8 @@ func TestOnFailureAppliesSoonIfTheServerCannotBeReached(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, err := postgres.New(newPool(t, dsn), postgres.Options{})
 			require.NoError(t, err)
-			limiter, err := compose.Options[string]{Timeout: time.Minute, OnFailure: compose.FailLocal}.New(s,
-				compose.Rule[string]{Name: "key", Key: func(key string) string { return key }, Spec: "gcra 9/h"})
+			limiter, err := sluice.Options[string]{Timeout: time.Minute, OnFailure: sluice.FailLocal}.New(s,
+				sluice.Rule[string]{Name: "key", Key: func(key string) string { return key }, Spec: "gcra 9/h"})
 			require.NoError(t, err)
 			began := time.Now()
 			d, err := limiter.Allow(t.Context(), "ann")

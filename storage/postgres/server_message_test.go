@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/postgres"
@@ -49,7 +49,7 @@ func TestErrorsHaveTheReasonWhyTheServerRefusesConnections(t *testing.T) {
 			require.ErrorContains(t, s.Migrate(t.Context()), reason)
 			_, err = s.Load(t.Context(), "k")
 			require.ErrorContains(t, err, reason)
-			l, err := compose.Options[string]{Timeout: shortTimeout}.New(s, compose.Rule[string]{Name: "r", Spec: "gcra 1/s"})
+			l, err := sluice.Options[string]{Timeout: shortTimeout}.New(s, sluice.Rule[string]{Name: "r", Spec: "gcra 1/s"})
 			require.NoError(t, err)
 			for range 3 {
 				_, err = l.Allow(context.Background(), "k")

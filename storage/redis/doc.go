@@ -44,7 +44,7 @@
 // slot, because Redis uses the first pair of braces, which is the store's.
 //
 // In a Redis Cluster or a Ring, all keys of one decision must have the same group. Set
-// compose.Options.Group, for instance to the tenant. Otherwise a decision with several keys fails with
+// sluice.Options.Group, for instance to the tenant. Otherwise a decision with several keys fails with
 // [ErrCrossSlot]. Keys without a group spread over the servers. They work for decisions with one key.
 //
 // On a single server, all requests can share a script. In a cluster or a Ring, requests share a script
@@ -92,7 +92,7 @@
 // ContextTimeoutEnabled, each call also takes longer, because it needs a goroutine of its own. With
 // ContextTimeoutEnabled, the goroutine of the limiter's caller can make the round trip itself. But
 // go-redis does not notice the cancellation of a context, so a cancelled call then returns only at the
-// reply or at the deadline; see compose.Limiter.
+// reply or at the deadline; see sluice.Limiter.
 //
 // If a server refuses connections, go-redis dials five times per call, which takes half a second, and
 // prints each of these calls to stderr, unless you call Disable of its package logging, or its SetLogger.

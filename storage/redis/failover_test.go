@@ -13,8 +13,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
@@ -99,7 +99,7 @@ type traffic struct {
 	stop              func() // waits for the last request
 }
 
-func startTraffic(t *testing.T, limiter *compose.Limiter[string], key string) *traffic {
+func startTraffic(t *testing.T, limiter *sluice.Limiter[string], key string) *traffic {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &traffic{}
 	var running sync.WaitGroup
@@ -130,12 +130,12 @@ func (p *traffic) await(t *testing.T, admitted int64) {
 // fixedClock stands still, so that limits are not refilled.
 func fixedClock() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-func newHourly(t *testing.T, s storage.Store, count int64, timeout time.Duration) *compose.Limiter[string] {
+func newHourly(t *testing.T, s storage.Store, count int64, timeout time.Duration) *sluice.Limiter[string] {
 	t.Helper()
 	policy, err := gcra.New(gcra.Options{Limit: algo.Per(count, time.Hour)})
 	require.NoError(t, err)
-	limiter, err := compose.Options[string]{Clock: fixedClock, Timeout: timeout}.New(s,
-		compose.Rule[string]{Name: "key", Key: func(key string) string { return key }, Policy: policy})
+	limiter, err := sluice.Options[string]{Clock: fixedClock, Timeout: timeout}.New(s,
+		sluice.Rule[string]{Name: "key", Key: func(key string) string { return key }, Policy: policy})
 	require.NoError(t, err)
 	return limiter
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrCrossSlot is returned for a decision whose keys have different hash tags, in a Redis Cluster or a
-// Ring. To avoid it, give the keys a common group with compose.Options.Group. ErrCrossSlot wraps
+// Ring. To avoid it, give the keys a common group with sluice.Options.Group. ErrCrossSlot wraps
 // storage.ErrKey.
 var ErrCrossSlot = fmt.Errorf("redis: %w: the keys of one decision have different hash tags", storage.ErrKey)
 

@@ -13,8 +13,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -68,7 +68,7 @@ func TestErrorsHaveTheReasonOfTheServer(t *testing.T) {
 			run(t, s, b)
 			require.ErrorContains(t, b.Err, c.reason)
 			require.ErrorIs(t, b.Err, storage.ErrNotApplied)
-			l, err := compose.Options[string]{Timeout: 2 * time.Second}.New(s, compose.Rule[string]{Name: "r", Spec: "gcra 1/s"})
+			l, err := sluice.Options[string]{Timeout: 2 * time.Second}.New(s, sluice.Rule[string]{Name: "r", Spec: "gcra 1/s"})
 			require.NoError(t, err)
 			for range 2 {
 				_, err = l.Allow(context.Background(), "k")

@@ -11,8 +11,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
@@ -24,16 +24,16 @@ import (
 const tenant = "mover"
 
 // newClusterLimiter returns a limiter with two rules and its own client.
-func newClusterLimiter(t *testing.T, addrs []string, prefix string, count int64) (*compose.Limiter[string], *redis.Store) {
+func newClusterLimiter(t *testing.T, addrs []string, prefix string, count int64) (*sluice.Limiter[string], *redis.Store) {
 	t.Helper()
 	client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { client.Close() })
 	s := open(t, client, prefix)
 	policy, err := gcra.New(gcra.Options{Limit: algo.Per(count, time.Hour)})
 	require.NoError(t, err)
-	limiter, err := compose.Options[string]{Clock: fixedClock, Group: func(string) string { return tenant }}.New(s,
-		compose.Rule[string]{Name: "key", Key: func(key string) string { return key }, Policy: policy},
-		compose.Rule[string]{Name: "all", Policy: policy},
+	limiter, err := sluice.Options[string]{Clock: fixedClock, Group: func(string) string { return tenant }}.New(s,
+		sluice.Rule[string]{Name: "key", Key: func(key string) string { return key }, Policy: policy},
+		sluice.Rule[string]{Name: "all", Policy: policy},
 	)
 	require.NoError(t, err)
 	return limiter, s
@@ -105,9 +105,9 @@ func stopAll(loads []*traffic) (admitted, unknown int64) {
 }
 
 // used returns how many units of both limits are used.
-func used(t *testing.T, limiter *compose.Limiter[string], key string, count int64) int64 {
+func used(t *testing.T, limiter *sluice.Limiter[string], key string, count int64) int64 {
 	t.Helper()
-	var d compose.Decision
+	var d sluice.Decision
 	require.Eventually(t, func() (ok bool) {
 		var err error
 		d, err = limiter.Peek(t.Context(), key)

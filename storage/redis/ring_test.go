@@ -10,7 +10,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -39,7 +39,7 @@ func TestSilentServerOfARingFailsOnlyItsKeys(t *testing.T) {
 }
 
 // keyOn returns a key whose record is on a server.
-func keyOn(t *testing.T, limiter *compose.Limiter[string], server *servers.RedisServer) string {
+func keyOn(t *testing.T, limiter *sluice.Limiter[string], server *servers.RedisServer) string {
 	before := do(t, server, "DBSIZE")
 	for i := 0; ; i++ {
 		_, err := limiter.Allow(t.Context(), strconv.Itoa(i))

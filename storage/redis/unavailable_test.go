@@ -12,8 +12,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -86,8 +86,8 @@ func TestOnFailureAppliesSoonIfTheServerCannotBeReached(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			t.Cleanup(func() { client.Close() })
-			limiter, err := compose.Options[string]{Timeout: longTimeout, OnFailure: compose.FailLocal}.New(open(t, client, ""),
-				compose.Rule[string]{Name: "key", Key: func(key string) string { return key }, Spec: "gcra 9/h"})
+			limiter, err := sluice.Options[string]{Timeout: longTimeout, OnFailure: sluice.FailLocal}.New(open(t, client, ""),
+				sluice.Rule[string]{Name: "key", Key: func(key string) string { return key }, Spec: "gcra 9/h"})
 			require.NoError(t, err)
 			began := time.Now()
 			d, err := limiter.Allow(t.Context(), "ann")
@@ -157,8 +157,8 @@ func TestServerThatIsDownWritesNothing(t *testing.T) {
 // The server reads its data for more than a second, and nobody calls meanwhile.
 func TestFirstCallAfterAnOutageIsDecidedByTheServer(t *testing.T) {
 	server := servers.Redis(t, "enable-debug-command yes")
-	limiter, err := compose.Options[string]{CircuitOpenAfter: time.Millisecond}.New(open(t, newClient(t, server.Addr()), ""),
-		compose.Rule[string]{Name: "key", Key: func(key string) string { return key }, Spec: "gcra 9/h"})
+	limiter, err := sluice.Options[string]{CircuitOpenAfter: time.Millisecond}.New(open(t, newClient(t, server.Addr()), ""),
+		sluice.Rule[string]{Name: "key", Key: func(key string) string { return key }, Spec: "gcra 9/h"})
 	require.NoError(t, err)
 	_, err = limiter.Allow(t.Context(), "ann")
 	require.NoError(t, err)

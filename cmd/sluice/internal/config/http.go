@@ -9,27 +9,27 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 )
 
 // HTTPRules returns the rules for HTTP requests. A rule with cost: bytes charges unknown for
 // a request without a Content-Length.
-func (f *File) HTTPRules(unknown int64) ([]compose.Rule[*http.Request], error) {
+func (f *File) HTTPRules(unknown int64) ([]sluice.Rule[*http.Request], error) {
 	ip, err := httplimit.ClientIP{Trusted: f.Trusted, Forwarded: f.Forwarded, IPv6Bits: f.IPv6Bits}.Key()
 	if err != nil {
 		return nil, err
 	}
-	var rules []compose.Rule[*http.Request]
+	var rules []sluice.Rule[*http.Request]
 	for _, r := range f.Rules {
 		rules = append(rules, r.http(ip, unknown))
 	}
 	return rules, nil
 }
 
-func (r *Rule) http(ip key, unknown int64) compose.Rule[*http.Request] {
-	rule := compose.Rule[*http.Request]{Name: r.Name, Key: r.key(ip), Policy: r.Policy, Shadow: r.Shadow}
+func (r *Rule) http(ip key, unknown int64) sluice.Rule[*http.Request] {
+	rule := sluice.Rule[*http.Request]{Name: r.Name, Key: r.key(ip), Policy: r.Policy, Shadow: r.Shadow}
 	switch {
 	case r.Cost.Bytes:
 		rule.Cost = httplimit.CostByContentLength(unknown)
@@ -42,7 +42,7 @@ func (r *Rule) http(ip key, unknown int64) compose.Rule[*http.Request] {
 			if r.For(req.Method, req.URL) {
 				return r.Policy, nil
 			}
-			return nil, compose.Skip
+			return nil, sluice.Skip
 		}
 	}
 	for _, f := range r.MayLack() {

@@ -19,8 +19,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
-	"github.com/sluice-go/sluice/compose"
 )
 
 // key returns the key of a request under a rule by these fields.
@@ -94,7 +94,7 @@ func decided(t *testing.T, rule string, r *http.Request) string {
 	require.NoError(t, err)
 	rules, err := f.HTTPRules(0)
 	require.NoError(t, err)
-	limiter, err := compose.New(nil, rules...)
+	limiter, err := sluice.For(nil, rules...)
 	require.NoError(t, err)
 	d, err := limiter.Allow(context.Background(), r)
 	require.NoError(t, err)
@@ -240,7 +240,7 @@ func TestARuleIsForSomeRequests(t *testing.T) {
 		}
 		_, err = rules[0].PolicyFor(r)
 		require.Equal(t, c.want, err == nil, c)
-		require.True(t, c.want || err == compose.Skip, c)
+		require.True(t, c.want || err == sluice.Skip, c)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/trace/tracetest"
@@ -262,7 +263,7 @@ func requireUsable(t *testing.T, file *config.File) {
 	}
 	rules, err := file.HTTPRules(1)
 	require.NoError(t, err)
-	limiter, err := compose.New(nil, rules...)
+	limiter, err := sluice.For(nil, rules...)
 	require.NoError(t, err)
 	d, err := limiter.Allow(t.Context(), &http.Request{Method: "GET", URL: &url.URL{Path: "/"}, RemoteAddr: "192.0.2.1:1", Header: http.Header{}})
 	require.NoError(t, err)

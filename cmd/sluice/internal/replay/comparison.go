@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 )
 
 // Comparison replays requests through old and new rules at the same time, and counts the requests
@@ -89,7 +89,7 @@ func (c *Comparison[T]) Add(ctx context.Context, at time.Time, in T, client []by
 }
 
 // addShares counts one newly denied or newly allowed request. results has the decisions of the rules.
-func addShares(shares map[string]RuleShare, results []compose.RuleResult) {
+func addShares(shares map[string]RuleShare, results []sluice.RuleResult) {
 	alone := denier(results)
 	for i := range results {
 		r := &results[i]

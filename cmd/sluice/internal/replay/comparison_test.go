@@ -15,17 +15,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
-	"github.com/sluice-go/sluice/compose"
 )
 
 // rulesByWho returns rules by visit.who. Their names are a, b and so on.
 func rulesByWho(t *testing.T, shadow string, specs ...string) *replay.Rules[visit] {
 	ps := unpriced(t, specs...)
-	var rules []compose.Rule[visit]
+	var rules []sluice.Rule[visit]
 	for i, p := range ps {
 		name := string(rune('a' + i))
-		rules = append(rules, compose.Rule[visit]{Name: name, Key: func(v visit) string { return v.who }, Policy: p, Shadow: name == shadow})
+		rules = append(rules, sluice.Rule[visit]{Name: name, Key: func(v visit) string { return v.who }, Policy: p, Shadow: name == shadow})
 	}
 	r, err := replay.NewRules(rules, ps)
 	require.NoError(t, err)

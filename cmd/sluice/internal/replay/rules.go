@@ -6,16 +6,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/costed"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // Rules replays requests through rules that decide together, each by its own key. It uses a
-// compose.Limiter whose clock is the time of the requests. Only one goroutine may use it.
+// sluice.Limiter whose clock is the time of the requests. Only one goroutine may use it.
 type Rules[T any] struct {
-	limiter  *compose.Limiter[T]
+	limiter  *sluice.Limiter[T]
 	store    *memory.Store
 	rules    []ruleColumn
 	together Counts // of whole decisions
@@ -36,11 +36,11 @@ type ruleColumn struct {
 
 // NewRules returns a replay of rules. policies has the policy of each rule, because a rule with
 // PolicyFor does not show it.
-func NewRules[T any](rules []compose.Rule[T], policies []algo.Policy) (*Rules[T], error) {
+func NewRules[T any](rules []sluice.Rule[T], policies []algo.Policy) (*Rules[T], error) {
 	r := &Rules[T]{timeline: newTimeline(len(rules) + 1)}
 	clock := func() time.Time { return r.at }
 	r.store = &memory.Store{MaxKeys: math.MaxInt, Clock: clock}
-	limiter, err := compose.Options[T]{Clock: clock}.New(r.store, rules...)
+	limiter, err := sluice.Options[T]{Clock: clock}.New(r.store, rules...)
 	if err != nil {
 		return nil, err
 	}
@@ -60,14 +60,14 @@ const sweepInterval = 4096
 
 // Add replays one request and returns the decision. It returns an error if the time is before the
 // previous request's.
-func (r *Rules[T]) Add(ctx context.Context, at time.Time, in T) (compose.Decision, error) {
+func (r *Rules[T]) Add(ctx context.Context, at time.Time, in T) (sluice.Decision, error) {
 	if err := r.timeline.at(at); err != nil {
-		return compose.Decision{}, err
+		return sluice.Decision{}, err
 	}
 	r.at = at
 	if r.requests++; r.requests%sweepInterval == 0 {
 		if _, err := r.store.Purge(ctx, math.MaxInt); err != nil {
-			return compose.Decision{}, err
+			return sluice.Decision{}, err
 		}
 	}
 	d, err := r.limiter.Allow(ctx, in)
@@ -90,7 +90,7 @@ func (r *Rules[T]) Add(ctx context.Context, at time.Time, in T) (compose.Decisio
 }
 
 // noteTogether counts the decision of all rules together.
-func (r *Rules[T]) noteTogether(d *compose.Decision) {
+func (r *Rules[T]) noteTogether(d *sluice.Decision) {
 	r.timeline.count(len(r.rules), d.Allowed)
 	if d.Allowed {
 		r.together.Allowed++
@@ -104,7 +104,7 @@ func (r *Rules[T]) noteTogether(d *compose.Decision) {
 }
 
 // denier returns the only enforced rule that denied the request; empty if several did.
-func denier(results []compose.RuleResult) (name string) {
+func denier(results []sluice.RuleResult) (name string) {
 	for i := range results {
 		switch r := &results[i]; {
 		case r.Allowed || r.Shadow:
@@ -119,7 +119,7 @@ func denier(results []compose.RuleResult) (name string) {
 
 // note counts a decision of the rule, and reports whether its key is new. If shared is not nil, it keeps
 // one bit for a key.
-func (c *ruleColumn) note(at time.Time, result *compose.RuleResult, shared keyNumbers) (isNew bool) {
+func (c *ruleColumn) note(at time.Time, result *sluice.RuleResult, shared keyNumbers) (isNew bool) {
 	c.outcome.Requests++
 	if shared != nil {
 		c.Counts.count(&result.Result)

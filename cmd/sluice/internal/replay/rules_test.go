@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
-	"github.com/sluice-go/sluice/compose"
 )
 
 // visit is an input of two keys.
@@ -17,11 +17,11 @@ type visit struct{ who, where string }
 func newRules(t *testing.T) *replay.Rules[visit] {
 	ps := unpriced(t, "gcra 2/m", "gcra 1/m", "gcra 1/h")
 	who := func(v visit) string { return v.who }
-	r, err := replay.NewRules([]compose.Rule[visit]{
+	r, err := replay.NewRules([]sluice.Rule[visit]{
 		{Name: "who", Key: who, Policy: ps[0]},
 		{Name: "where", Key: func(v visit) string { return v.where }, PolicyFor: func(v visit) (algo.Policy, error) {
 			if v.where == "" {
-				return nil, compose.Skip
+				return nil, sluice.Skip
 			}
 			return ps[1], nil
 		}},
@@ -66,6 +66,6 @@ func TestRulesDecideTogether(t *testing.T) {
 }
 
 func TestInvalidRulesAreRefused(t *testing.T) {
-	_, err := replay.NewRules([]compose.Rule[visit]{{Name: "a"}}, unpriced(t, "gcra 1/m"))
+	_, err := replay.NewRules([]sluice.Rule[visit]{{Name: "a"}}, unpriced(t, "gcra 1/m"))
 	require.ErrorContains(t, err, "a")
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/localhost"
-	"github.com/sluice-go/sluice/compose"
 )
 
 // openAPI is the document that describes the API.
@@ -25,15 +25,15 @@ const (
 	apiRoot      = "/v1/"
 )
 
-type limiter = compose.Limiter[DecisionRequest]
+type limiter = sluice.Limiter[DecisionRequest]
 
 // operations are the paths below apiRoot. Each is an operation of a limiter.
-var operations = map[compose.Op]func(*limiter, context.Context, DecisionRequest, int64) (compose.Decision, error){
-	compose.OpAllow:  (*limiter).AllowN,
-	compose.OpPeek:   (*limiter).PeekN,
-	compose.OpRefund: (*limiter).Refund,
-	compose.OpCharge: (*limiter).Charge,
-	compose.OpReset: func(l *limiter, ctx context.Context, request DecisionRequest, _ int64) (d compose.Decision, err error) {
+var operations = map[sluice.Op]func(*limiter, context.Context, DecisionRequest, int64) (sluice.Decision, error){
+	sluice.OpAllow:  (*limiter).AllowN,
+	sluice.OpPeek:   (*limiter).PeekN,
+	sluice.OpRefund: (*limiter).Refund,
+	sluice.OpCharge: (*limiter).Charge,
+	sluice.OpReset: func(l *limiter, ctx context.Context, request DecisionRequest, _ int64) (d sluice.Decision, err error) {
 		return d, l.Reset(ctx, request)
 	},
 }
@@ -63,7 +63,7 @@ func serveDocument(w http.ResponseWriter, r *http.Request) {
 // serve writes the response, or returns the problem for the caller to write.
 func (a api) serve(w http.ResponseWriter, r *http.Request) *problem {
 	word, below := strings.CutPrefix(r.URL.Path, apiRoot)
-	op := compose.Op(word)
+	op := sluice.Op(word)
 	switch {
 	case !below || operations[op] == nil:
 		return newProblem("unknown-route", "unknown path %q; want /v1/allow, /v1/peek, /v1/refund, /v1/charge or /v1/reset", r.URL.Path)
@@ -81,7 +81,7 @@ func (a api) serve(w http.ResponseWriter, r *http.Request) *problem {
 		return p
 	}
 	d, err := operations[op](current.service, r.Context(), request, request.Cost)
-	decides := op == compose.OpAllow || op == compose.OpPeek
+	decides := op == sluice.OpAllow || op == sluice.OpPeek
 	if err == nil && d.Degraded && !decides { // a failure policy can replace a decision, but not a write to the store
 		err = d.Err
 	}
@@ -89,7 +89,7 @@ func (a api) serve(w http.ResponseWriter, r *http.Request) *problem {
 	switch {
 	case err != nil:
 		return a.failure(r.Context(), op, err)
-	case op == compose.OpReset:
+	case op == sluice.OpReset:
 		guard(w.Header())
 		w.WriteHeader(http.StatusNoContent)
 		return nil

@@ -32,8 +32,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -78,7 +78,7 @@ func document(t testing.TB) *openAPIDocument {
 }
 
 // responses returns the documented responses of an operation, by status.
-func (d *openAPIDocument) responses(op compose.Op) map[string]documentedResponse {
+func (d *openAPIDocument) responses(op sluice.Op) map[string]documentedResponse {
 	found := maps.Clone(d.Paths[apiRoot+string(op)]["post"].Responses)
 	for status, r := range found {
 		if r.Ref != "" {
@@ -99,7 +99,7 @@ func (r *documentedResponse) examples() (names []string) {
 }
 
 // check checks that the document has the status of a response, its media type, and required headers.
-func (d *openAPIDocument) check(t *testing.T, op compose.Op, w *httptest.ResponseRecorder) documentedResponse {
+func (d *openAPIDocument) check(t *testing.T, op sluice.Op, w *httptest.ResponseRecorder) documentedResponse {
 	t.Helper()
 	r, ok := d.responses(op)[strconv.Itoa(w.Code)]
 	require.True(t, ok, "%s: the document has no status %d: %s", op, w.Code, w.Body)
@@ -120,7 +120,7 @@ func (d *openAPIDocument) check(t *testing.T, op compose.Op, w *httptest.Respons
 // exchange is a request, and the name of the document's example of the response.
 type exchange struct {
 	example string
-	op      compose.Op
+	op      sluice.Op
 	body    string
 	earlier []string // requests before it, such as "allow {...}"
 	edit    func(*http.Request)
@@ -142,7 +142,7 @@ var exchanges = []exchange{
 	{example: "allow-several", op: "allow", body: askSeveral},
 	{example: "allow-all", op: "allow", body: askAll},
 	{example: "allow-bytes", op: "allow", body: askBytes},
-	{example: "allow-degraded", op: "allow", body: askOne, on: failingWith(storage.ErrUnavailable, compose.FailOpen)},
+	{example: "allow-degraded", op: "allow", body: askOne, on: failingWith(storage.ErrUnavailable, sluice.FailOpen)},
 	{example: "peek-one", op: "peek", body: askOne},
 	{example: "peek-denied", op: "peek", body: askOne, earlier: []string{spend18}},
 	{example: "refund-one", op: "refund", body: askOne, earlier: []string{spend18}},
@@ -163,10 +163,10 @@ var exchanges = []exchange{
 	{example: "media-type", op: "allow", body: askOne, edit: field("Content-Type", "text/plain")},
 	{example: "misdirected", op: "allow", body: askOne, on: local, edit: func(r *http.Request) { r.Host = "example.com" }},
 	{example: "fault", op: "allow", body: askOne, on: ruleChanged},
-	{example: "store-unavailable", op: "allow", body: askOne, on: failingWith(storage.ErrUnavailable, compose.FailClosed)},
-	{example: "store-refused", op: "allow", body: askOne, on: failingWith(errors.New("no such table"), compose.FailClosed)},
-	{example: "store-contended", op: "allow", body: askOne, on: failingWith(storage.ErrContended, compose.FailClosed)},
-	{example: "store-overloaded", op: "allow", body: askOne, on: failingWith(storage.ErrOverloaded, compose.FailClosed)},
+	{example: "store-unavailable", op: "allow", body: askOne, on: failingWith(storage.ErrUnavailable, sluice.FailClosed)},
+	{example: "store-refused", op: "allow", body: askOne, on: failingWith(errors.New("no such table"), sluice.FailClosed)},
+	{example: "store-contended", op: "allow", body: askOne, on: failingWith(storage.ErrContended, sluice.FailClosed)},
+	{example: "store-overloaded", op: "allow", body: askOne, on: failingWith(storage.ErrOverloaded, sluice.FailClosed)},
 	{example: "store-outcome-unknown", op: "allow", body: askOne, on: responseLost},
 }
 
@@ -180,28 +180,28 @@ func field(name, value string) func(*http.Request) {
 }
 
 // failingWith serves a store that fails with err before it applies anything.
-func failingWith(err error, policy compose.FailurePolicy) func(*testing.T) http.Handler {
+func failingWith(err error, policy sluice.FailurePolicy) func(*testing.T) http.Handler {
 	err = storage.NotApplied(fmt.Errorf("%w: %w", err, errSecret))
 	store := failingStore{load: err, swap: err}
 	return func(t *testing.T) http.Handler {
-		return apiOn(t, store, compose.Options[DecisionRequest]{OnFailure: policy})
+		return apiOn(t, store, sluice.Options[DecisionRequest]{OnFailure: policy})
 	}
 }
 
 // responseLost serves a store whose writes may have been applied.
 func responseLost(t *testing.T) http.Handler {
-	return apiOn(t, failingStore{swap: errSecret}, compose.Options[DecisionRequest]{})
+	return apiOn(t, failingStore{swap: errSecret}, sluice.Options[DecisionRequest]{})
 }
 
 // ruleChanged serves a rule whose state another algorithm wrote.
 func ruleChanged(t *testing.T) http.Handler {
 	store := storeAtFixedTime()
 	rules := apiRules(t, strings.Replace(apiExampleRules, "gcra 100/m burst=20", "fixedwindow 100/m", 1))
-	old, err := compose.New(store, serviceRule(&rules[0]))
+	old, err := sluice.For(store, serviceRule(&rules[0]))
 	require.NoError(t, err)
 	_, err = old.Allow(t.Context(), DecisionRequest{Key: "user:42"})
 	require.NoError(t, err)
-	return apiOn(t, store, compose.Options[DecisionRequest]{})
+	return apiOn(t, store, sluice.Options[DecisionRequest]{})
 }
 
 // apiListener returns the handler of the API listener of a server with a token. "" is no token.
@@ -228,7 +228,7 @@ func (e *exchange) handler(t *testing.T) http.Handler {
 	if e.on != nil {
 		return e.on(t)
 	}
-	return apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
+	return apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
 }
 
 func (e *exchange) run(t *testing.T) *httptest.ResponseRecorder {

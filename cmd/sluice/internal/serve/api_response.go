@@ -10,8 +10,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -53,7 +53,7 @@ type ruleBalance struct {
 	ResetAfter int64  `json:"reset_after_ns"`
 }
 
-func decisionOf(d *compose.Decision) *decision {
+func decisionOf(d *sluice.Decision) *decision {
 	b, rules := balanceOf(d), make([]ruleDecision, len(d.Results))
 	for i := range d.Results {
 		r := &d.Results[i]
@@ -62,7 +62,7 @@ func decisionOf(d *compose.Decision) *decision {
 	return &decision{d.Allowed, b, waitOf(d.RetryAfter), d.Degraded, d.Cached, rules}
 }
 
-func balanceOf(d *compose.Decision) *balance {
+func balanceOf(d *sluice.Decision) *balance {
 	b := &balance{Rules: make([]ruleBalance, len(d.Results))}
 	if d.Rule != "" {
 		b.Rule, b.Remaining = &d.Rule, &d.Remaining
@@ -188,7 +188,7 @@ func methodProblem(w http.ResponseWriter, r *http.Request, allow string) *proble
 // failure returns the problem document for a request that could not be decided. The error goes
 // to the log only, because it may describe the store. Each kind of problem has its own message,
 // so that log sampling does not omit one kind because of another.
-func (a api) failure(ctx context.Context, op compose.Op, err error) *problem {
+func (a api) failure(ctx context.Context, op sluice.Op, err error) *problem {
 	p := problemOfError(err)
 	level := slog.LevelWarn
 	switch {
@@ -214,7 +214,7 @@ func problemOfError(err error) *problem {
 	case errors.Is(err, algo.ErrState):
 		detail = "the store holds this rule's state under another algorithm; a rule that changes its algorithm needs a new name"
 	case errors.Is(err, algo.ErrCost), errors.Is(err, storage.ErrKey), errors.Is(err, storage.ErrDuplicateKey), errors.Is(err, storage.ErrSwap),
-		errors.As(err, new(*compose.RuleError)):
+		errors.As(err, new(*sluice.RuleError)):
 		detail = "internal error; see the server's log"
 	case errors.Is(err, storage.ErrProgram):
 		applied, detail = "unknown", "the store and the server decided differently; see the server's log"

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/compose"
@@ -27,7 +28,7 @@ import (
 )
 
 func TestCurlCommandOfTheDocument(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
 	w := post(h, "http://sluice/v1/allow", askOne)
 	require.Equal(t, http.StatusOK, w.Code)
 	require.Equal(t, "application/json", w.Header().Get("Content-Type"))
@@ -40,7 +41,7 @@ func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	store := storeAtFixedTime()
 	store.Clock = func() time.Time { return now }
-	h := apiOn(t, store, compose.Options[DecisionRequest]{})
+	h := apiOn(t, store, sluice.Options[DecisionRequest]{})
 	denied := func() (string, string) {
 		w := post(h, "/v1/allow", `{"key":"a","cost":18,"rule":"api"}`)
 		require.Equal(t, http.StatusOK, w.Code)
@@ -61,7 +62,7 @@ func TestRetryAfter(t *testing.T) {
 }
 
 func TestAllOrNothing(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
 	require.Contains(t, post(h, "/v1/allow", `{"key":"a","cost":19,"rule":"api"}`).Body.String(), `"allowed":true`)
 	denied := post(h, "/v1/allow", `{"key":"a","cost":2,"rule":["daily","api"]}`).Body.String()
 	require.Contains(t, denied, `{"allowed":false,"rule":"api","remaining":1,"next_refill_ns":600000000,"reset_after_ns":11400000000,"retry_after_ns":600000000,`)
@@ -69,7 +70,7 @@ func TestAllOrNothing(t *testing.T) {
 }
 
 func TestTextAndBase64KeysAreEqual(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
 	for i, key := range []string{`"key":"user:42"`, `"key_base64":"dXNlcjo0Mg=="`, `"key":"\u0075ser:42"`} {
 		w := post(h, "/v1/allow", `{"rule":"api",`+key+`}`)
 		require.Contains(t, w.Body.String(), fmt.Sprintf(`"remaining":%d,`, 19-i))
@@ -87,7 +88,7 @@ func TestEmptyKeyCountsAsMissing(t *testing.T) {
 - {name: shared, policy: gcra 5/m, by: cookie:id, missing: share}
 - {name: skipped, policy: gcra 5/m, by: user, missing: skip}
 - {name: denied, policy: gcra 5/m, by: [ip, header:X-Key], missing: deny}
-`, storeAtFixedTime(), compose.Options[DecisionRequest]{})
+`, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
 	for rule, want := range map[string]string{
 		"shared":  `{"allowed":true,"rule":"shared","remaining":4,`,
 		"skipped": `{"allowed":true,"rule":null,"remaining":null,"next_refill_ns":0,"reset_after_ns":0,"retry_after_ns":0,"degraded":false,"cached":false,"rules":[]}`,
@@ -111,13 +112,13 @@ func TestEmptyKeyCountsAsMissing(t *testing.T) {
 }
 
 func TestRuleWithoutKeyIgnoresTheKey(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
 	require.Contains(t, post(h, "/v1/allow", `{"key":"","rule":"trial"}`).Body.String(), `"paid":1,`)
 	require.Contains(t, post(h, "/v1/peek", `{"key":"other","rule":"trial"}`).Body.String(), `"remaining":0,`)
 }
 
 func TestShadowRuleDeniesNothing(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
 	post(h, "/v1/allow", `{"key":"","rule":"trial"}`)
 	w := post(h, "/v1/allow", `{"key":"","rule":"trial"}`)
 	require.Empty(t, w.Header().Get("Retry-After"))
@@ -127,7 +128,7 @@ func TestShadowRuleDeniesNothing(t *testing.T) {
 }
 
 func TestReset(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
 	charged := post(h, "/v1/charge", `{"key":"a","cost":1000,"rule":["daily","api"]}`).Body.String()
 	require.Contains(t, charged, `{"rule":"api","remaining":-980,`, "the rule with the least")
 	w := post(h, "/v1/reset", `{"key":"a","rule":"api"}`)
@@ -153,16 +154,16 @@ func TestNextRefillOfSeveralRules(t *testing.T) {
 		{[]refill{{2, 5}, {2, 7}, {2, 6}}, refill{2, 7}},
 		{[]refill{{2, 5}, {2, 0}, {2, 7}}, refill{2, 0}},
 	} {
-		d := compose.Decision{Rule: "least", Remaining: c.want.remaining}
+		d := sluice.Decision{Rule: "least", Remaining: c.want.remaining}
 		for _, l := range c.rules {
-			d.Results = append(d.Results, compose.RuleResult{Policy: policy, Result: algo.Result{Remaining: l.remaining, NextRefill: time.Duration(l.grows)}})
+			d.Results = append(d.Results, sluice.RuleResult{Policy: policy, Result: algo.Result{Remaining: l.remaining, NextRefill: time.Duration(l.grows)}})
 		}
 		assert.Equal(t, c.want.grows, balanceOf(&d).NextRefill)
 	}
 }
 
 func TestRequestsFromWebPagesAreRefused(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
 	for _, c := range []struct {
 		name, value string
 		status      int
@@ -200,13 +201,13 @@ func TestRequestsFromWebPagesAreRefused(t *testing.T) {
 
 func TestPreflightsAreNotAllowed(t *testing.T) {
 	r := httptest.NewRequest(http.MethodOptions, "/v1/allow", nil)
-	w := send(apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{}), r)
+	w := send(apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{}), r)
 	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
 	require.Equal(t, "POST", w.Header().Get("Allow"))
 }
 
 func TestMediaTypes(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
 	for value, status := range map[string]int{
 		"":                                  200,
 		"application/json":                  200,
@@ -231,7 +232,7 @@ func TestMediaTypes(t *testing.T) {
 }
 
 func TestQueriesAreRefused(t *testing.T) {
-	w := post(apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{}), "/v1/allow?cost=3", `{"key":"a"}`)
+	w := post(apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{}), "/v1/allow?cost=3", `{"key":"a"}`)
 	require.Equal(t, http.StatusBadRequest, w.Code)
 	require.Contains(t, w.Body.String(), "send everything in the body")
 }
@@ -248,7 +249,7 @@ func (e *endless) Read(b []byte) (int, error) {
 }
 
 func TestBodiesAreRead64KiBAtMost(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
 	for _, length := range []int64{-1, 1 << 40} {
 		body := new(endless)
 		r := httptest.NewRequest(http.MethodPost, "/v1/allow", body)
@@ -265,7 +266,7 @@ func TestBodiesAreRead64KiBAtMost(t *testing.T) {
 
 func TestBodyThatEndsEarlyIsRefused(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/v1/allow", io.MultiReader(strings.NewReader(`{"key":"a"}`), broke{}))
-	w := send(apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{}), r)
+	w := send(apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{}), r)
 	require.Equal(t, http.StatusBadRequest, w.Code, "a part of the body is not a request")
 }
 
@@ -287,7 +288,7 @@ func TestTheDocumentIsServed(t *testing.T) {
 }
 
 func TestRoutesAreExact(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
 	for _, path := range []string{"/", "/v1", "/v1/", "/v1/allow/", "/v1//allow", "/v2/allow", "/V1/allow", "/v1/Allow", "/allow", "/openapi.yaml/"} {
 		w := post(h, path, askOne)
 		require.Equal(t, http.StatusNotFound, w.Code, path)
@@ -298,18 +299,18 @@ func TestRoutesAreExact(t *testing.T) {
 // TestFailurePolicies: while the store is down, the policy decides about allow and peek. Refund, charge and
 // reset fail under each policy.
 func TestFailurePolicies(t *testing.T) {
-	for policy, allow := range map[compose.FailurePolicy]string{
-		compose.FailClosed: `"status":503,`,
-		compose.FailOpen:   `{"allowed":true,"rule":null,`,
-		compose.FailLocal:  `{"allowed":true,"rule":"api",`,
+	for policy, allow := range map[sluice.FailurePolicy]string{
+		sluice.FailClosed: `"status":503,`,
+		sluice.FailOpen:   `{"allowed":true,"rule":null,`,
+		sluice.FailLocal:  `{"allowed":true,"rule":"api",`,
 	} {
 		for op := range operations {
 			synctest.Test(t, func(t *testing.T) {
 				w := post(failingWith(storage.ErrUnavailable, policy)(t), "/v1/"+string(op), askOne)
 				switch op {
-				case compose.OpAllow, compose.OpPeek:
+				case sluice.OpAllow, sluice.OpPeek:
 					require.Contains(t, w.Body.String(), allow, "%s %v", op, policy)
-					require.Equal(t, policy != compose.FailClosed, strings.Contains(w.Body.String(), `"degraded":true`))
+					require.Equal(t, policy != sluice.FailClosed, strings.Contains(w.Body.String(), `"degraded":true`))
 				default:
 					require.Equal(t, http.StatusServiceUnavailable, w.Code, "%s %v", op, policy)
 					require.Contains(t, w.Body.String(), `"applied":"no"`)
@@ -339,7 +340,7 @@ func TestProblemOfEachFailure(t *testing.T) {
 		{storage.ErrKey, "fault", "no"},
 		{storage.ErrSwap, "fault", "no"},
 		{algo.ErrStateVersion, "fault", "no"},
-		{&compose.RuleError{Rule: "api", Err: errSecret}, "fault", "no"},
+		{&sluice.RuleError{Rule: "api", Err: errSecret}, "fault", "no"},
 		{storage.NotApplied(context.Canceled), "store-unavailable", "no"},
 		{errors.Join(unknown, algo.ErrState), "fault", "unknown"},
 		{fmt.Errorf("%w: key", storage.ErrProgram), "fault", "unknown"},
@@ -379,7 +380,7 @@ func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 	var logged bytes.Buffer
 	respond := func(t *testing.T, store storage.Store, r *http.Request) string {
 		logged.Reset()
-		a := apiOn(t, store, compose.Options[DecisionRequest]{}).(api)
+		a := apiOn(t, store, sluice.Options[DecisionRequest]{}).(api)
 		a.sampled = sampledTo(&logged)
 		return send(a, r).Body.String()
 	}
@@ -404,7 +405,7 @@ func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 
 // BenchmarkAllow measures one decision in memory, from the request to the response, without a connection.
 func BenchmarkAllow(b *testing.B) {
-	h := apiOn(b, storeAtFixedTime(), compose.Options[DecisionRequest]{})
+	h := apiOn(b, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
 	body := strings.NewReader("")
 	r := ask("/v1/allow", askOne)
 	r.Body = io.NopCloser(body)
@@ -455,13 +456,13 @@ func storeAtFixedTime() *memory.Store {
 }
 
 // apiOn returns the service with apiExampleRules on a store.
-func apiOn(t testing.TB, store storage.Store, o compose.Options[DecisionRequest]) http.Handler {
+func apiOn(t testing.TB, store storage.Store, o sluice.Options[DecisionRequest]) http.Handler {
 	t.Helper()
 	return apiWith(t, apiExampleRules, store, o)
 }
 
 // apiWith returns the service with the rules of a file on a store.
-func apiWith(t testing.TB, file string, store storage.Store, o compose.Options[DecisionRequest]) http.Handler {
+func apiWith(t testing.TB, file string, store storage.Store, o sluice.Options[DecisionRequest]) http.Handler {
 	t.Helper()
 	s := &Server{service: o, store: &opened{Store: store}, sampled: sampledTo(io.Discard)}
 	current, err := s.newLimiters(&config.File{Rules: apiRules(t, file)})

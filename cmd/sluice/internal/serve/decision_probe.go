@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/compose"
@@ -22,10 +23,10 @@ import (
 // that can be written may still refuse decisions: on PostgreSQL and Redis they run programs, which need
 // rights of their own. The zero decisionProbe does nothing.
 type decisionProbe struct {
-	own      *compose.Limiter[ownKey] // with a rule for each kind of policy
-	kinds    []string                 // the names of its rules
-	combined bool                     // several rules apply to all requests
-	shared   *compose.Limiter[struct{}]
+	own      *sluice.Limiter[ownKey] // with a rule for each kind of policy
+	kinds    []string                // the names of its rules
+	combined bool                    // several rules apply to all requests
+	shared   *sluice.Limiter[struct{}]
 }
 
 // ownKey is a random key, and the name of the rule that applies to it; "" is all rules.
@@ -38,7 +39,7 @@ func (s *Server) newDecisionProbe(file *config.File) (p decisionProbe, err error
 	}
 	var policies []algo.Policy // of the kinds
 	unconditional := 0
-	var shared []compose.Rule[struct{}]
+	var shared []sluice.Rule[struct{}]
 	for i := range file.Rules {
 		rule := &file.Rules[i]
 		policy, kind, err := shortLived(rule.Policy)
@@ -52,32 +53,32 @@ func (s *Server) newDecisionProbe(file *config.File) (p decisionProbe, err error
 			continue
 		}
 		if unconditional++; len(rule.By) == 0 && !rule.Shadow {
-			shared = append(shared, compose.Rule[struct{}]{Name: rule.Name, Policy: rule.Policy})
+			shared = append(shared, sluice.Rule[struct{}]{Name: rule.Name, Policy: rule.Policy})
 		}
 	}
 	if p.combined = unconditional > 1; p.combined && len(p.kinds) == 1 {
 		p.kinds, policies = append(p.kinds, p.kinds[0]+" again"), append(policies, policies[0])
 	}
-	var own []compose.Rule[ownKey]
+	var own []sluice.Rule[ownKey]
 	for i, name := range p.kinds {
 		own = append(own, ownRule(name, policies[i]))
 	}
 	// With one round trip at a time, concurrent decisions share a batch.
-	options := compose.Options[ownKey]{Namespace: s.options.Namespace, Timeout: probeTime, CircuitOpenAfter: -1, DenialCacheTTL: -1, MaxRoundTrips: 1}
+	options := sluice.Options[ownKey]{Namespace: s.options.Namespace, Timeout: probeTime, CircuitOpenAfter: -1, DenialCacheTTL: -1, MaxRoundTrips: 1}
 	if p.own, err = options.New(s.store.Store, own...); err != nil {
 		return p, err
 	}
-	p.shared, err = compose.Options[struct{}]{Namespace: s.options.Namespace, Timeout: probeTime, CircuitOpenAfter: -1}.New(s.store.Store, shared...)
+	p.shared, err = sluice.Options[struct{}]{Namespace: s.options.Namespace, Timeout: probeTime, CircuitOpenAfter: -1}.New(s.store.Store, shared...)
 	return p, err
 }
 
-func ownRule(name string, policy algo.Policy) compose.Rule[ownKey] {
-	return compose.Rule[ownKey]{
+func ownRule(name string, policy algo.Policy) sluice.Rule[ownKey] {
+	return sluice.Rule[ownKey]{
 		Name: name,
 		Key:  func(k ownKey) string { return k.key },
 		PolicyFor: func(k ownKey) (algo.Policy, error) {
 			if k.kind != "" && k.kind != name {
-				return nil, compose.Skip
+				return nil, sluice.Skip
 			}
 			return policy, nil
 		},

@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -249,7 +249,7 @@ func TestReadyMeansDecisions(t *testing.T) {
 func TestStartWithoutDecisions(t *testing.T) {
 	d := newDatabase(t)
 	d.exec("REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA %s FROM PUBLIC", schemaOf(t))
-	w := startTestServer(t, oneByIP, on(d.dsn), withUpstream(t, hello), onFailure(compose.FailLocal))
+	w := startTestServer(t, oneByIP, on(d.dsn), withUpstream(t, hello), onFailure(sluice.FailLocal))
 	require.Regexp(t, `level=WARN msg="the store is unavailable; until it is available, --on-failure decides".*permission denied for function`, w.logged.String())
 	require.Equal(t, readyWithout, fetch(t, w.apiURL("/readyz")).body)
 	d.exec("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA %s TO PUBLIC", schemaOf(t))
@@ -295,7 +295,7 @@ func TestReloadWhileTheStoreIsDown(t *testing.T) {
 func TestUnreadableStateOfAllRequests(t *testing.T) {
 	shared := "rules: [{name: all, policy: gcra 3/h}, {name: client, policy: gcra 3/h, by: ip}]"
 	store := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
-	for _, policy := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen} {
+	for _, policy := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen} {
 		w, err := newTestServer(t, shared, on(store), onFailure(policy))
 		require.NoError(t, err)
 		t.Cleanup(w.Close)

@@ -15,7 +15,7 @@
 //
 // The store keeps states under the names of the rules, so quota that was used stays used at a reload.
 // It also records the algorithm of each rule: a rule that changes its algorithm needs a new name,
-// because its states could not be read. With compose.FailLocal, quota that was used in memory during
+// because its states could not be read. With sluice.FailLocal, quota that was used in memory during
 // an outage is lost at a reload, and at the end of the outage.
 //
 // Clients cannot forge the headers that tell the upstream their address, the host or the scheme, nor

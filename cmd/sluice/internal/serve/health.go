@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
@@ -108,7 +108,7 @@ const (
 // server starts without it, unless it could only refuse requests.
 func (s *Server) reachStore(ctx context.Context, file *config.File) error {
 	wait := startTime
-	if s.options.OnFailure != compose.FailClosed {
+	if s.options.OnFailure != sluice.FailClosed {
 		wait = degradedStartTime
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
@@ -117,7 +117,7 @@ func (s *Server) reachStore(ctx context.Context, file *config.File) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return context.Canceled
-	case err != nil && s.options.OnFailure == compose.FailClosed:
+	case err != nil && s.options.OnFailure == sluice.FailClosed:
 		return fmt.Errorf("%s %s: %w", s.options.StoreFrom, s.store.address, err)
 	}
 	s.health.Store(&storeHealth{err, time.Now()})
@@ -179,7 +179,7 @@ func live(w http.ResponseWriter, _ *http.Request) {
 }
 
 // ready is the readiness probe. It returns the result of the last probe of the store at once.
-// The reason of a failure goes to the log only. With compose.FailOpen and FailLocal, the server is
+// The reason of a failure goes to the log only. With sluice.FailOpen and FailLocal, the server is
 // ready without the store, but not with states that the rules cannot read.
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 	failure := s.health.Load().failure()
@@ -191,7 +191,7 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 		unready = "the store holds states of another algorithm under a rule's name"
 	case failure != nil && isFault(failure):
 		unready = "no request can be decided, whatever --on-failure says; see the server's log"
-	case failure != nil && s.options.OnFailure == compose.FailClosed:
+	case failure != nil && s.options.OnFailure == sluice.FailClosed:
 		unready = "the store cannot be used; see the server's log"
 	}
 	if unready != "" {

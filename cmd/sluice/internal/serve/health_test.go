@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -66,7 +66,7 @@ func (s *stuck) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Reco
 }
 
 // newProbedServer returns a server of which only the probes of the store run.
-func newProbedServer(t *testing.T, store storage.Store, policy compose.FailurePolicy) *Server {
+func newProbedServer(t *testing.T, store storage.Store, policy sluice.FailurePolicy) *Server {
 	s := &Server{log: slog.New(slog.DiscardHandler), sampled: sampledTo(io.Discard), store: &opened{Store: store}, options: Options{OnFailure: policy}}
 	s.health.Store(&storeHealth{at: time.Now()})
 	s.current.Store(new(limiters))
@@ -100,7 +100,7 @@ func text(status int, store string) string { return fmt.Sprint(status, " ", stor
 
 // TestHealthDoesNotWaitForTheStore: the store hangs, fails and recovers.
 func TestHealthDoesNotWaitForTheStore(t *testing.T) {
-	for policy, down := range map[compose.FailurePolicy]int{compose.FailClosed: 503, compose.FailOpen: 200, compose.FailLocal: 200} {
+	for policy, down := range map[sluice.FailurePolicy]int{sluice.FailClosed: 503, sluice.FailOpen: 200, sluice.FailLocal: 200} {
 		synctest.Test(t, func(t *testing.T) {
 			store := &stuck{results: make(chan error)}
 			defer close(store.results)
@@ -149,13 +149,13 @@ var stoppedStores = map[string]func(t *testing.T) (address string, start func())
 func TestStartWithoutTheStore(t *testing.T) {
 	for _, c := range []struct {
 		store   string
-		policy  compose.FailurePolicy
+		policy  sluice.FailurePolicy
 		allowed int
 	}{
-		{"sqlite", compose.FailOpen, 5},
-		{"sqlite", compose.FailLocal, 3},
-		{"redis", compose.FailOpen, 5},
-		{"postgres", compose.FailLocal, 3},
+		{"sqlite", sluice.FailOpen, 5},
+		{"sqlite", sluice.FailLocal, 3},
+		{"redis", sluice.FailOpen, 5},
+		{"postgres", sluice.FailLocal, 3},
 	} {
 		t.Run(fmt.Sprint(c.store, c.policy), func(t *testing.T) {
 			t.Parallel()
@@ -177,14 +177,14 @@ func TestStartWithoutTheStore(t *testing.T) {
 	}
 }
 
-func onFailure(policy compose.FailurePolicy) func(*Options) {
+func onFailure(policy sluice.FailurePolicy) func(*Options) {
 	return func(o *Options) { o.OnFailure = policy }
 }
 
 // TestReloadWithoutTheStore: the reloaded rules apply when the store is available.
 func TestReloadWithoutTheStore(t *testing.T) {
 	address, start := stoppedStores["sqlite"](t)
-	w := startTestServer(t, oneByIP, on(address), withUpstream(t, hello), onFailure(compose.FailLocal))
+	w := startTestServer(t, oneByIP, on(address), withUpstream(t, hello), onFailure(sluice.FailLocal))
 	for _, policy := range []string{"fixedwindow 2/h", "gcra 4/h"} {
 		w.rules.Store(strings.ReplaceAll(oneByIP, "gcra 3/h", policy))
 		require.NoError(t, w.Reload(t.Context()), "the store has no states that the rules could not read")
@@ -202,7 +202,7 @@ func TestLateStoreWithOtherAlgorithmsIsNotUsed(t *testing.T) {
 	require.NoError(t, os.Mkdir(present, 0o700))
 	startTestServer(t, strings.ReplaceAll(oneByIP, "gcra", "fixedwindow"), on("sqlite:"+filepath.Join(present, "limits.db"))).Close()
 
-	w := startTestServer(t, oneByIP, on("sqlite:"+filepath.Join(missing, "limits.db")), withUpstream(t, hello), onFailure(compose.FailOpen))
+	w := startTestServer(t, oneByIP, on("sqlite:"+filepath.Join(missing, "limits.db")), withUpstream(t, hello), onFailure(sluice.FailOpen))
 	require.NoError(t, os.Rename(present, missing))
 	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).StatusCode == http.StatusServiceUnavailable }, testTimeout, 10*time.Millisecond)
 	require.Contains(t, w.logged.String(), "was fixedwindow and is now gcra")

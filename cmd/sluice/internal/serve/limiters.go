@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/denyall"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -23,7 +23,7 @@ type DecisionRequest struct {
 // limiters has the limiters of one version of the rules. It is immutable.
 type limiters struct {
 	service *limiter
-	proxy   *compose.Limiter[*http.Request]
+	proxy   *sluice.Limiter[*http.Request]
 
 	names     []string // of the rules
 	byteRules []string // the names of those with cost: bytes
@@ -50,7 +50,7 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 	if l.probe, err = s.newDecisionProbe(file); err != nil {
 		return nil, err
 	}
-	var service []compose.Rule[DecisionRequest]
+	var service []sluice.Rule[DecisionRequest]
 	for i := range file.Rules {
 		rule := &file.Rules[i]
 		l.names = append(l.names, rule.Name)
@@ -65,8 +65,8 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 
 // serviceRule returns a rule for the decision service, under the same name as in the proxy. It
 // ignores methods and paths: the caller chooses the rules that apply.
-func serviceRule(rule *config.Rule) compose.Rule[DecisionRequest] {
-	served := compose.Rule[DecisionRequest]{Name: rule.Name, Shadow: rule.Shadow}
+func serviceRule(rule *config.Rule) sluice.Rule[DecisionRequest] {
+	served := sluice.Rule[DecisionRequest]{Name: rule.Name, Shadow: rule.Shadow}
 	if rule.Cost.Units > 1 {
 		served.Cost = func(DecisionRequest) int64 { return rule.Cost.Units }
 	}
@@ -76,9 +76,9 @@ func serviceRule(rule *config.Rule) compose.Rule[DecisionRequest] {
 	served.PolicyFor = func(r DecisionRequest) (algo.Policy, error) {
 		switch {
 		case !r.selects(rule):
-			return nil, compose.Skip
+			return nil, sluice.Skip
 		case lacksCaller(r, rule) && rule.Missing == config.MissingSkip:
-			return nil, compose.Skip
+			return nil, sluice.Skip
 		case lacksCaller(r, rule) && rule.Missing == config.MissingDeny:
 			return denyall.Policy{Policy: rule.Policy}, nil
 		}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/observe"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -123,13 +122,13 @@ func withoutAddresses(text string) string { return address.ReplaceAllLiteralStri
 
 // observer returns the Observer for the limiters of one side, or nil if nothing would use
 // it, because limiters are faster without one.
-func (s *Server) observer(side string) func(compose.Event) {
-	var observers []func(compose.Event)
+func (s *Server) observer(side string) func(sluice.Event) {
+	var observers []func(sluice.Event)
 	if s.options.API != "" {
 		observers = append(observers, s.metrics.decisions.Observer(side), s.denied.Observe)
 	}
 	if _, ok := s.store.Store.(*memory.Store); !ok {
-		observers = append(observers, func(e compose.Event) { logFailure(s.sampled, side, &e) })
+		observers = append(observers, func(e sluice.Event) { logFailure(s.sampled, side, &e) })
 	}
 	return observe.Each(observers...)
 }
@@ -142,8 +141,8 @@ const (
 
 // logFailure logs a decision that failed or was degraded. The decision service logs its
 // own failures itself.
-func logFailure(log *sampledLog, side string, e *compose.Event) {
-	if e.Err == nil || errors.Is(e.Err, context.Canceled) || side == serviceSide && e.Outcome == compose.Failed {
+func logFailure(log *sampledLog, side string, e *sluice.Event) {
+	if e.Err == nil || errors.Is(e.Err, context.Canceled) || side == serviceSide && e.Outcome == sluice.Failed {
 		return
 	}
 	level, message := slog.LevelWarn, "the store failed"
@@ -173,7 +172,7 @@ func errorText(err error) string {
 // logAttributes returns the attributes that the log shows for an error of a decision: not the key,
 // which may be a secret. For a rule that cannot read its states they include the rule and the remedy.
 func logAttributes(err error) []any {
-	var of *compose.RuleError
+	var of *sluice.RuleError
 	if !errors.As(err, &of) {
 		return []any{"error", errorText(err)}
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -181,5 +181,5 @@ func TestLogNamesTheRuleWithUnreadableStates(t *testing.T) {
 		require.Regexp(t, line+`.* rule=client remedy="give the rule a new name, or start with another --namespace`, w.logged.String())
 	}
 	require.NotContains(t, w.logged.String(), "127.0.0.1 ")
-	require.Equal(t, []any{"error", compose.ErrSkew.Error()}, logAttributes(compose.ErrSkew))
+	require.Equal(t, []any{"error", sluice.ErrSkew.Error()}, logAttributes(sluice.ErrSkew))
 }

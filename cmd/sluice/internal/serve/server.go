@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/earlyreply"
 	"github.com/sluice-go/sluice/observe"
 	"github.com/sluice-go/sluice/storage"
@@ -61,11 +61,11 @@ type Options struct {
 	Token string // the bearer token of callers; required unless API is a loopback address or a unix socket
 
 	Namespace       string
-	DecisionTimeout time.Duration // 0: compose.DefaultTimeout; at most MaxDecisionTimeout
-	OnFailure       compose.FailurePolicy
+	DecisionTimeout time.Duration // 0: sluice.DefaultTimeout; at most MaxDecisionTimeout
+	OnFailure       sluice.FailurePolicy
 
-	CircuitOpenAfter time.Duration // as in compose.Options: 0 is the default, negative is off
-	DenialCacheTTL   time.Duration // as in compose.Options: 0 is the default, negative is off
+	CircuitOpenAfter time.Duration // as in sluice.Options: 0 is the default, negative is off
+	DenialCacheTTL   time.Duration // as in sluice.Options: 0 is the default, negative is off
 
 	ShutdownDelay time.Duration // how long the server keeps serving, not ready, before it closes the listeners
 	Drain         time.Duration // how long requests in flight may take after ShutdownDelay
@@ -88,8 +88,8 @@ type Server struct {
 	probing       sync.Mutex      // held by the request that finds out whether the upstream speaks HTTP/2
 	forwardingLog *sampledLog
 
-	service  compose.Options[DecisionRequest] // of the limiters of all reloads
-	requests compose.Options[*http.Request]
+	service  sluice.Options[DecisionRequest] // of the limiters of all reloads
+	requests sluice.Options[*http.Request]
 
 	store   *opened
 	missing atomic.Bool // the store has been unavailable since the start
@@ -154,9 +154,9 @@ func (s *Server) open(ctx context.Context, file *config.File) (err error) {
 	return s.listen()
 }
 
-func limiterOptions[In any](s *Server, side string) compose.Options[In] {
+func limiterOptions[In any](s *Server, side string) sluice.Options[In] {
 	o := &s.options
-	return compose.Options[In]{
+	return sluice.Options[In]{
 		Namespace: o.Namespace, Timeout: o.DecisionTimeout, CircuitOpenAfter: o.CircuitOpenAfter, DenialCacheTTL: o.DenialCacheTTL,
 		OnFailure: o.OnFailure, Observer: s.observer(side),
 	}
@@ -188,7 +188,7 @@ func (s *Server) listen() error {
 	}
 	s.api = s.server(l, s.Routes(isPrivate(l)))
 	s.api.http.ReadTimeout = apiReadTime
-	s.api.http.WriteTimeout = apiReadTime + cmp.Or(s.options.DecisionTimeout, compose.DefaultTimeout) + apiWriteTime
+	s.api.http.WriteTimeout = apiReadTime + cmp.Or(s.options.DecisionTimeout, sluice.DefaultTimeout) + apiWriteTime
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/servers"
@@ -187,12 +188,12 @@ const (
 // answer, and everything works again when the store is back.
 func TestRequestsWhileTheCircuitBreakerIsOpen(t *testing.T) {
 	redis := servers.Redis(t)
-	start := func(policy compose.FailurePolicy) *testServer {
+	start := func(policy sluice.FailurePolicy) *testServer {
 		return startTestServer(t, strings.ReplaceAll(oneByIP, "3/h", "1000000/h"), withUpstream(t, hello), on("redis://"+redis.Addr()), func(o *Options) {
 			o.OnFailure, o.Namespace, o.DecisionTimeout, o.CircuitOpenAfter = policy, fmt.Sprint(policy), MaxDecisionTimeout, time.Nanosecond
 		})
 	}
-	closed, local := start(compose.FailClosed), start(compose.FailLocal)
+	closed, local := start(sluice.FailClosed), start(sluice.FailLocal)
 	redis.Kill()
 	for _, c := range []struct {
 		name, ask string
@@ -287,14 +288,14 @@ func TestFaultsOfLimitsAreNotStoreFailures(t *testing.T) {
 		storage.ErrUnavailable: `level=WARN msg="the store failed"`,
 	} {
 		var logged lines
-		logFailure(sampledTo(&logged), proxySide, &compose.Event{Op: compose.OpAllow, Outcome: compose.Failed, Err: err})
+		logFailure(sampledTo(&logged), proxySide, &sluice.Event{Op: sluice.OpAllow, Outcome: sluice.Failed, Err: err})
 		require.Contains(t, logged.String(), want)
 	}
 }
 
 func TestErrorsAreLoggedWithoutKeys(t *testing.T) {
 	for _, own := range []error{algo.ErrState, algo.ErrStateVersion, algo.ErrCost} {
-		err := &compose.RuleError{Rule: "a", Key: "secret", Err: own}
+		err := &sluice.RuleError{Rule: "a", Key: "secret", Err: own}
 		require.Contains(t, err.Error(), "secret")
 		require.NotContains(t, fmt.Sprint(logAttributes(errors.Join(storage.ErrUnavailable, err))...), "secret")
 	}
@@ -329,7 +330,7 @@ func TestARoleThatMayNotCreateFunctions(t *testing.T) {
 	require.NoError(t, without.prepare(ctx))
 	policy, err := compose.ParsePolicy("gcra 1/s")
 	require.NoError(t, err)
-	l, err := compose.Options[string]{Timeout: time.Minute}.New(without.Store, compose.Rule[string]{Name: "r", Key: func(s string) string { return s }, Policy: policy})
+	l, err := sluice.Options[string]{Timeout: time.Minute}.New(without.Store, sluice.Rule[string]{Name: "r", Key: func(s string) string { return s }, Policy: policy})
 	require.NoError(t, err)
 	d, err := l.Allow(ctx, "k")
 	require.NoError(t, err)

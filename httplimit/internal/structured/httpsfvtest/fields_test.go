@@ -13,6 +13,7 @@ import (
 	"github.com/dunglas/httpsfv"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/httplimit/internal/structured"
@@ -77,7 +78,7 @@ func TestWrittenFieldsAreCanonical(t *testing.T) {
 		require.NoError(t, err)
 		for _, cost := range []int64{1, 3, 1000, 999_999_999_999_999, 1 << 62, math.MaxInt64} {
 			now := time.Unix(1_700_000_000, 0)
-			limiter, err := compose.Options[*http.Request]{Clock: func() time.Time { return now }}.New(nil, compose.Rule[*http.Request]{
+			limiter, err := sluice.Options[*http.Request]{Clock: func() time.Time { return now }}.New(nil, sluice.Rule[*http.Request]{
 				Name: names[(i+int(cost%7))%len(names)], Policy: policy,
 				Cost: func(r *http.Request) int64 { n, _ := strconv.ParseInt(r.Header.Get("Cost"), 10, 64); return n },
 			})

@@ -1,4 +1,4 @@
-package compose
+package sluice
 
 import (
 	"context"
@@ -44,7 +44,7 @@ func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, d *Decision) (err
 
 // ErrExceedsCapacity is the error of Wait and WaitN if the cost is above the capacity of a
 // rule. Such a call is never allowed.
-var ErrExceedsCapacity = errors.New("compose: the cost exceeds the capacity")
+var ErrExceedsCapacity = errors.New("sluice: the cost exceeds the capacity")
 
 // Wait is WaitN for one call.
 func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
@@ -74,7 +74,7 @@ func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (Decision, error)
 			return d, fmt.Errorf("%w of rule %q: %w", ErrExceedsCapacity, d.Rule, context.DeadlineExceeded)
 		}
 		if err := retrywait.Sleep(ctx, d.RetryAfter); err != nil {
-			return d, fmt.Errorf("compose: rule %q denies for %s: %w", d.Rule, d.RetryAfter, err)
+			return d, fmt.Errorf("sluice: rule %q denies for %s: %w", d.Rule, d.RetryAfter, err)
 		}
 	}
 }

@@ -1,14 +1,14 @@
-package compose
+package sluice
 
 import (
 	"errors"
 	"fmt"
 	"math"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/errtext"
 )
 
@@ -54,14 +54,14 @@ type Rule[T any] struct {
 
 // Skip is the error that Rule.PolicyFor returns if the rule does not apply to an input. Return it
 // unwrapped: an error that wraps Skip fails the decision like any other error.
-var Skip = errors.New("compose: the rule does not apply")
+var Skip = errors.New("sluice: the rule does not apply")
 
 var errNoPolicy = errors.New("PolicyFor returned no policy and no error; return Skip as the error if the rule does not apply")
 
 // prepare parses Spec, and checks the rule with that index.
 func (r *Rule[T]) prepare(index int) error {
 	if r.Name == "" {
-		return fmt.Errorf("compose: rule %d: Name must not be empty", index)
+		return fmt.Errorf("sluice: rule %d: Name must not be empty", index)
 	}
 	given := 0
 	for _, set := range [...]bool{r.Spec != "", r.Policy != nil, r.PolicyFor != nil} {
@@ -71,45 +71,32 @@ func (r *Rule[T]) prepare(index int) error {
 	}
 	if r.Spec != "" {
 		var err error
-		if r.Policy, err = ParsePolicy(r.Spec); err != nil {
-			return specErrorOf(r.Name, err.(*SpecError)) // it returns no other errors
+		if r.Policy, err = compose.ParsePolicy(r.Spec); err != nil {
+			return specErrorOf(r.Name, err.(*compose.SpecError)) // it returns no other errors
 		}
 	}
 	switch {
 	case given == 0:
-		return fmt.Errorf("compose: rule %q has no policy; set Spec, Policy or PolicyFor", r.Name)
+		return fmt.Errorf("sluice: rule %q has no policy; set Spec, Policy or PolicyFor", r.Name)
 	case given > 1:
-		return fmt.Errorf("compose: rule %q has more than one of Spec, Policy and PolicyFor; set one", r.Name)
+		return fmt.Errorf("sluice: rule %q has more than one of Spec, Policy and PolicyFor; set one", r.Name)
 	case r.PolicyFor != nil:
 		return nil
 	}
-	if err := checkPolicy(r.Policy); err != nil {
-		return fmt.Errorf("compose: the policy of rule %q denies everything: %w", r.Name, err)
+	if err := compose.Check(r.Policy); err != nil {
+		return fmt.Errorf("sluice: the policy of rule %q denies everything: %w", r.Name, err)
 	}
 	return nil
 }
 
 // specErrorOf adds the rule to an error, and the lines of Caret if a terminal can show them.
-func specErrorOf(rule string, err *SpecError) error {
+func specErrorOf(rule string, err *compose.SpecError) error {
 	err.Rule = rule
 	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
 	if len(err.Spec) > errtext.MaxQuoted || strings.ContainsFunc(err.Spec, unprintable) {
 		return err
 	}
 	return fmt.Errorf("%w\n%s", err, err.Caret())
-}
-
-// checkPolicy returns why a policy denies everything. That is so if it is the zero value of
-// its type. It returns nil for a policy that allows, and for a policy that gives no reason.
-func checkPolicy(p algo.Policy) error {
-	if stack, ok := p.(*Stack); ok && len(stack.Parts()) == 0 {
-		return errors.New("a Stack without parts")
-	}
-	r, err := p.Peek(nil, time.Unix(0, 0), 1)
-	if err != nil || r.Allowed { // then a policy of a user can have any Limit
-		return nil
-	}
-	return p.Limit().Validate()
 }
 
 // policyFor returns the policy of PolicyFor. It is nil if there is an error, or if the rule does not apply.
@@ -173,7 +160,7 @@ func (e *RuleError) Error() string {
 	if e.Key != "" {
 		key = fmt.Sprintf(", key %.64q", e.Key)
 	}
-	return fmt.Sprintf("compose: rule %q%s: %v%s", e.Rule, key, e.Err, remedy)
+	return fmt.Sprintf("sluice: rule %q%s: %v%s", e.Rule, key, e.Err, remedy)
 }
 
 // Unwrap returns Err.

@@ -1,4 +1,4 @@
-package compose_test
+package sluice_test
 
 // These tests promise that a settled reservation leaves exactly the actual cost in the store,
 // whatever the estimate was, and what happens if the store fails in between.
@@ -9,19 +9,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 )
 
 // newReserving returns a limiter of 10 a minute on a store that can fail.
-func newReserving(t *testing.T, p compose.FailurePolicy) (*compose.Limiter[call], *faultyStore) {
+func newReserving(t *testing.T, p sluice.FailurePolicy) (*sluice.Limiter[call], *faultyStore) {
 	t.Helper()
 	s := newFaultyStore()
-	return newLimiter(t, compose.Options[call]{Clock: newClock().Now, OnFailure: p}, s, rulesOf("gcra 10/m")...), s
+	return newLimiter(t, sluice.Options[call]{Clock: newClock().Now, OnFailure: p}, s, rulesOf("gcra 10/m")...), s
 }
 
 // reserve makes a reservation that is allowed.
-func reserve[T any](t *testing.T, l *compose.Limiter[T], in T, n int64) *compose.Reservation[T] {
+func reserve[T any](t *testing.T, l *sluice.Limiter[T], in T, n int64) *sluice.Reservation[T] {
 	t.Helper()
 	r, d, err := l.Reserve(background, in, n)
 	require.True(t, must(t)(d, err).Allowed)
@@ -29,7 +29,7 @@ func reserve[T any](t *testing.T, l *compose.Limiter[T], in T, n int64) *compose
 }
 
 func TestSettleCorrectsTheEstimateOnce(t *testing.T) {
-	for _, p := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen} {
+	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen} {
 		l, _ := newReserving(t, p)
 		for _, c := range []struct{ estimate, actual, left int64 }{{4, 1, 9}, {4, 4, 5}, {2, 9, -4}} {
 			r := reserve(t, l, ann, c.estimate)
@@ -38,7 +38,7 @@ func TestSettleCorrectsTheEstimateOnce(t *testing.T) {
 			must(t)(r.Settle(background, c.actual))
 			for _, again := range []int64{c.actual, -1} {
 				_, err = r.Settle(background, again)
-				require.ErrorIs(t, err, compose.ErrSettled)
+				require.ErrorIs(t, err, sluice.ErrSettled)
 			}
 			require.Equal(t, []int64{c.left}, remaining(t, l, ann))
 		}
@@ -46,17 +46,17 @@ func TestSettleCorrectsTheEstimateOnce(t *testing.T) {
 		require.False(t, must(t)(d, err).Allowed)
 		require.Nil(t, r)
 	}
-	for _, r := range []*compose.Reservation[call]{nil, {}} { // a deferred Settle after a denial
+	for _, r := range []*sluice.Reservation[call]{nil, {}} { // a deferred Settle after a denial
 		_, err := r.Settle(background, 0)
-		require.EqualError(t, err, "compose: there is no reservation to settle")
+		require.EqualError(t, err, "sluice: there is no reservation to settle")
 		_, err = r.SettleFor(background, call{})
-		require.EqualError(t, err, "compose: there is no reservation to settle")
+		require.EqualError(t, err, "sluice: there is no reservation to settle")
 	}
 }
 
 // An outage must not make Settle refund units that were never charged.
 func TestDegradedReservationIsChargedInFull(t *testing.T) {
-	for _, p := range []compose.FailurePolicy{compose.FailOpen, compose.FailLocal} {
+	for _, p := range []sluice.FailurePolicy{sluice.FailOpen, sluice.FailLocal} {
 		for actual, left := range map[int64]int64{0: 6, 1: 5, 3: 3, 5: 1} {
 			l, store := newReserving(t, p)
 			require.True(t, must(t)(l.AllowN(background, ann, 4)).Allowed)
@@ -67,19 +67,19 @@ func TestDegradedReservationIsChargedInFull(t *testing.T) {
 			must(t)(r.Settle(background, actual))
 			require.Equal(t, []int64{left}, remaining(t, l, ann))
 			_, err := r.Settle(background, actual)
-			require.ErrorIs(t, err, compose.ErrSettled)
+			require.ErrorIs(t, err, sluice.ErrSettled)
 		}
 	}
 }
 
 func TestSettleThatFailsCanBeCalledAgain(t *testing.T) {
-	for _, p := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
+	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
 		l, store := newReserving(t, p)
 		r := reserve(t, l, ann, 8)
 		store.err = errNoTable
 		d, err := r.Settle(background, 3)
-		require.Equal(t, p == compose.FailClosed, err != nil)
-		require.Equal(t, p != compose.FailClosed, d.Degraded)
+		require.Equal(t, p == sluice.FailClosed, err != nil)
+		require.Equal(t, p != sluice.FailClosed, d.Degraded)
 		store.err = nil
 		ended, cancel := context.WithCancel(background)
 		cancel()
@@ -95,7 +95,7 @@ func TestSettleThatFailsCanBeCalledAgain(t *testing.T) {
 // from it, however often Settle is called.
 func TestSettleDoesNotChargeTheLocalLimiter(t *testing.T) {
 	for _, degraded := range []bool{false, true} {
-		l, store := newReserving(t, compose.FailLocal)
+		l, store := newReserving(t, sluice.FailLocal)
 		if degraded {
 			store.err = errNoTable
 		}
@@ -113,7 +113,7 @@ func TestSettleDoesNotChargeTheLocalLimiter(t *testing.T) {
 }
 
 func TestSettleGivesUnusedUnitsBackToTheLocalLimiterOnce(t *testing.T) {
-	l, store := newReserving(t, compose.FailLocal)
+	l, store := newReserving(t, sluice.FailLocal)
 	store.err = errNoTable
 	for range 20 {
 		must(t)(reserve(t, l, ann, 6).Settle(background, 0))
@@ -128,9 +128,9 @@ func TestSettleGivesUnusedUnitsBackToTheLocalLimiterOnce(t *testing.T) {
 
 func TestSettleLeavesAShadowRuleThatDenied(t *testing.T) {
 	for _, store := range memoryStores() {
-		l := newLimiter(t, compose.Options[call]{Clock: newClock().Now}, store,
-			compose.Rule[call]{Name: "real", Spec: "fixedwindow 1000/h"},
-			compose.Rule[call]{Name: "shadow", Spec: "fixedwindow 5/h", Shadow: true})
+		l := newLimiter(t, sluice.Options[call]{Clock: newClock().Now}, store,
+			sluice.Rule[call]{Name: "real", Spec: "fixedwindow 1000/h"},
+			sluice.Rule[call]{Name: "shadow", Spec: "fixedwindow 5/h", Shadow: true})
 		require.True(t, must(t)(l.AllowN(background, call{}, 4)).Allowed)
 		for _, actual := range []int64{1, 4} {
 			r := reserve(t, l, call{}, 2)
@@ -146,8 +146,8 @@ func TestSettleUsesThePolicyKeyAndCostOfTheReservation(t *testing.T) {
 	small, large := mustPolicy("fixedwindow 100/h"), mustPolicy("fixedwindow 1000/h")
 	for _, store := range memoryStores() {
 		calls := map[string]int{}
-		l := newLimiter(t, compose.Options[*call]{Clock: newClock().Now, Group: func(c *call) string { calls["group"]++; return c.resource }}, store,
-			compose.Rule[*call]{
+		l := newLimiter(t, sluice.Options[*call]{Clock: newClock().Now, Group: func(c *call) string { calls["group"]++; return c.resource }}, store,
+			sluice.Rule[*call]{
 				Name: "r",
 				Key:  func(c *call) string { calls["key"]++; return c.user },
 				PolicyFor: func(c *call) (algo.Policy, error) {
@@ -184,10 +184,10 @@ func TestSettleUsesThePolicyKeyAndCostOfTheReservation(t *testing.T) {
 type usage struct{ read, written int64 }
 
 // newMetering returns a limiter of 10 calls, and of 100 units read and written each.
-func newMetering(t *testing.T, o compose.Options[usage], store *faultyStore) *compose.Limiter[usage] {
+func newMetering(t *testing.T, o sluice.Options[usage], store *faultyStore) *sluice.Limiter[usage] {
 	t.Helper()
 	o.Clock = newClock().Now
-	rules := []compose.Rule[usage]{
+	rules := []sluice.Rule[usage]{
 		{Name: "calls", Spec: "fixedwindow 10/h"},
 		{Name: "read", Spec: "fixedwindow 100/h", Cost: func(u usage) int64 { return u.read }},
 		{Name: "written", Spec: "gcra 100/h", Cost: func(u usage) int64 { return u.written }},
@@ -202,32 +202,32 @@ func TestSettleForCorrectsEachRuleToItsCost(t *testing.T) {
 	for _, c := range []struct {
 		estimate, actual usage
 		n                int64
-		op               compose.Op // of the correction; empty if nothing is written
-		costs            []int64    // of the correction
+		op               sluice.Op // of the correction; empty if nothing is written
+		costs            []int64   // of the correction
 		left             []int64
 	}{
 		{usage{20, 30}, usage{20, 30}, 2, "", nil, []int64{8, 60, 40}},
-		{usage{20, 30}, usage{5, 30}, 2, compose.OpRefund, []int64{30}, []int64{8, 90, 40}},
-		{usage{20, 30}, usage{0, 0}, 2, compose.OpRefund, []int64{40, 60}, []int64{8, 100, 100}},
-		{usage{20, 30}, usage{25, 45}, 2, compose.OpCharge, []int64{10, 30}, []int64{8, 50, 10}},
-		{usage{20, 30}, usage{1, 60}, 2, compose.OpCharge, []int64{-38, 60}, []int64{8, 98, -20}},
-		{usage{20, 0}, usage{10, 50}, 1, compose.OpCharge, []int64{-10, 50}, []int64{9, 90, 50}},
-		{usage{20, 0}, usage{20, 90_000}, 1, compose.OpCharge, []int64{90_000}, []int64{9, 80, 100 - 90_000}},
-		{usage{0, 0}, usage{30, 90_000}, 1, compose.OpCharge, []int64{30, 90_000}, []int64{9, 70, 100 - 90_000}},
-		{usage{0, 0}, usage{10, 20}, 3, compose.OpCharge, []int64{30, 60}, []int64{7, 70, 40}},
-		{usage{0, 20}, usage{0, 5}, 2, compose.OpRefund, []int64{30}, []int64{8, 100, 90}},
+		{usage{20, 30}, usage{5, 30}, 2, sluice.OpRefund, []int64{30}, []int64{8, 90, 40}},
+		{usage{20, 30}, usage{0, 0}, 2, sluice.OpRefund, []int64{40, 60}, []int64{8, 100, 100}},
+		{usage{20, 30}, usage{25, 45}, 2, sluice.OpCharge, []int64{10, 30}, []int64{8, 50, 10}},
+		{usage{20, 30}, usage{1, 60}, 2, sluice.OpCharge, []int64{-38, 60}, []int64{8, 98, -20}},
+		{usage{20, 0}, usage{10, 50}, 1, sluice.OpCharge, []int64{-10, 50}, []int64{9, 90, 50}},
+		{usage{20, 0}, usage{20, 90_000}, 1, sluice.OpCharge, []int64{90_000}, []int64{9, 80, 100 - 90_000}},
+		{usage{0, 0}, usage{30, 90_000}, 1, sluice.OpCharge, []int64{30, 90_000}, []int64{9, 70, 100 - 90_000}},
+		{usage{0, 0}, usage{10, 20}, 3, sluice.OpCharge, []int64{30, 60}, []int64{7, 70, 40}},
+		{usage{0, 20}, usage{0, 5}, 2, sluice.OpRefund, []int64{30}, []int64{8, 100, 90}},
 		{usage{0, 0}, usage{0, 0}, 2, "", nil, []int64{8, 100, 100}},
 	} {
 		for _, store := range []*faultyStore{nil, newFaultyStore()} {
-			var ops []compose.Op
-			l := newMetering(t, compose.Options[usage]{Observer: func(e compose.Event) { ops = append(ops, e.Op) }}, store)
+			var ops []sluice.Op
+			l := newMetering(t, sluice.Options[usage]{Observer: func(e sluice.Event) { ops = append(ops, e.Op) }}, store)
 			r := reserve(t, l, c.estimate, c.n)
 			ops = nil
 			d := must(t)(r.SettleFor(background, c.actual))
 			if c.op == "" {
 				require.Empty(t, ops)
 			} else {
-				require.Equal(t, []compose.Op{c.op}, ops)
+				require.Equal(t, []sluice.Op{c.op}, ops)
 				require.Len(t, d.Results, len(c.costs))
 				for i, cost := range c.costs {
 					require.Equal(t, cost, d.Results[i].Cost, "%+v", c)
@@ -235,10 +235,10 @@ func TestSettleForCorrectsEachRuleToItsCost(t *testing.T) {
 			}
 			require.Equal(t, c.left, remaining(t, l, usage{1, 1})[:], "%+v", c)
 			_, err := r.SettleFor(background, usage{})
-			require.ErrorIs(t, err, compose.ErrSettled)
+			require.ErrorIs(t, err, sluice.ErrSettled)
 		}
 	}
-	l := newMetering(t, compose.Options[usage]{}, nil)
+	l := newMetering(t, sluice.Options[usage]{}, nil)
 	d := must(t)(reserve(t, l, usage{read: 20}, 1).Settle(background, 3))
 	require.Len(t, d.Results, 2, "Settle leaves calls free that were free")
 	require.Equal(t, []int64{7, 40, 100}, remaining(t, l, usage{1, 1}))
@@ -246,7 +246,7 @@ func TestSettleForCorrectsEachRuleToItsCost(t *testing.T) {
 
 func TestSettleForAfterAnOutage(t *testing.T) {
 	store := newFaultyStore()
-	l := newMetering(t, compose.Options[usage]{OnFailure: compose.FailLocal}, store)
+	l := newMetering(t, sluice.Options[usage]{OnFailure: sluice.FailLocal}, store)
 	store.err = errNoTable
 	r := reserve(t, l, usage{20, 90}, 1)
 	require.True(t, r.Decision.Degraded)
@@ -264,11 +264,11 @@ func TestSettleForAfterAnOutage(t *testing.T) {
 
 // An estimate of 0 under all rules needs no store, so an outage shows only in SettleFor.
 func TestEstimateOfZeroUnderAllRulesIsSettledInFull(t *testing.T) {
-	for _, p := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
+	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
 		for _, shadow := range []bool{false, true} {
 			store := newFaultyStore()
-			l := newLimiter(t, compose.Options[call]{Clock: newClock().Now, OnFailure: p}, store,
-				compose.Rule[call]{Name: "tokens", Key: byUser, Spec: "gcra 100000/d", Cost: func(c call) int64 { return c.cost }, Shadow: shadow})
+			l := newLimiter(t, sluice.Options[call]{Clock: newClock().Now, OnFailure: p}, store,
+				sluice.Rule[call]{Name: "tokens", Key: byUser, Spec: "gcra 100000/d", Cost: func(c call) int64 { return c.cost }, Shadow: shadow})
 			store.err = errNoTable
 			r := reserve(t, l, ann, 1)
 			require.Empty(t, r.Decision.Results)

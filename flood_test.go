@@ -1,4 +1,4 @@
-package compose_test
+package sluice_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
@@ -50,9 +51,9 @@ func sharedRuleHolds(spec string, newStore boundedStore) error {
 	if err != nil {
 		return err
 	}
-	l, err := compose.Options[string]{Clock: clock.Now, DenialCacheTTL: -1}.New(newStore(maxKeys, clock),
-		compose.Rule[string]{Name: "customer", Key: func(name string) string { return name }, Policy: quota},
-		compose.Rule[string]{Name: "everyone", Policy: shared})
+	l, err := sluice.Options[string]{Clock: clock.Now, DenialCacheTTL: -1}.New(newStore(maxKeys, clock),
+		sluice.Rule[string]{Name: "customer", Key: func(name string) string { return name }, Policy: quota},
+		sluice.Rule[string]{Name: "everyone", Policy: shared})
 	if err != nil {
 		return err
 	}
@@ -84,8 +85,8 @@ func exhaustedKeysStayDenied(spec string, seed uint64, newStore boundedStore) er
 	if err != nil {
 		return err
 	}
-	l, err := compose.Options[string]{Clock: clock.Now, DenialCacheTTL: -1}.New(newStore(maxKeys, clock),
-		compose.Rule[string]{Name: "customer", Key: func(name string) string { return name }, Policy: policy})
+	l, err := sluice.Options[string]{Clock: clock.Now, DenialCacheTTL: -1}.New(newStore(maxKeys, clock),
+		sluice.Rule[string]{Name: "customer", Key: func(name string) string { return name }, Policy: policy})
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func exhaustedKeysStayDenied(spec string, seed uint64, newStore boundedStore) er
 
 // exhaust uses up the limit of a key, and returns the end of its RetryAfter. In a stack it uses up
 // the part whose wait is at least least.
-func exhaust(l *compose.Limiter[string], clock *fakeClock, key string, least time.Duration) (until time.Time, err error) {
+func exhaust(l *sluice.Limiter[string], clock *fakeClock, key string, least time.Duration) (until time.Time, err error) {
 	for range 10_000 {
 		d, err := l.Allow(background, key)
 		switch {

@@ -1,4 +1,4 @@
-package compose_test
+package sluice_test
 
 // These tests promise when Wait and WaitN return, and with which error.
 
@@ -10,14 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 )
 
 func TestWaitSleepsUntilTheCallIsAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, compose.Options[call]{}, nil, rulesOf("gcra 1/m")...)
+		l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("gcra 1/m")...)
 		began := time.Now()
 		for range 3 {
 			require.True(t, must(t)(l.Wait(background, ann)).Allowed)
@@ -41,7 +41,7 @@ func TestWaitSleepsUntilTheCallIsAllowed(t *testing.T) {
 
 func TestWaitNWaitsForAllCallsAndPeekNChargesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, compose.Options[call]{}, nil, rulesOf("gcra 4/m")...)
+		l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("gcra 4/m")...)
 		require.True(t, must(t)(l.PeekN(background, call{}, 4)).Allowed)
 		d := must(t)(l.PeekN(background, call{}, 5))
 		require.False(t, d.Allowed)
@@ -56,18 +56,18 @@ func TestWaitNWaitsForAllCallsAndPeekNChargesNothing(t *testing.T) {
 }
 
 func TestWaitAboveTheCapacityFailsAtOnce(t *testing.T) {
-	l := newLimiter(t, compose.Options[call]{}, nil, compose.Rule[call]{Name: "user", Spec: "gcra 1/m", Cost: func(call) int64 { return 2 }})
+	l := newLimiter(t, sluice.Options[call]{}, nil, sluice.Rule[call]{Name: "user", Spec: "gcra 1/m", Cost: func(call) int64 { return 2 }})
 	d, err := l.Wait(background, call{})
-	require.EqualError(t, err, `compose: the cost exceeds the capacity of rule "user": context deadline exceeded`)
-	require.ErrorIs(t, err, compose.ErrExceedsCapacity)
+	require.EqualError(t, err, `sluice: the cost exceeds the capacity of rule "user": context deadline exceeded`)
+	require.ErrorIs(t, err, sluice.ErrExceedsCapacity)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Equal(t, algo.Never, d.RetryAfter)
 }
 
 func TestFailureOfTheStoreEndsAWait(t *testing.T) {
-	l := newLimiter(t, compose.Options[call]{Timeout: time.Millisecond}, &faultyStore{err: errOutage}, rulesOf("gcra 1/m")...)
+	l := newLimiter(t, sluice.Options[call]{Timeout: time.Millisecond}, &faultyStore{err: errOutage}, rulesOf("gcra 1/m")...)
 	d, err := l.Wait(background, call{})
 	require.ErrorIs(t, err, storage.ErrUnavailable)
-	require.NotErrorIs(t, err, compose.ErrExceedsCapacity)
+	require.NotErrorIs(t, err, sluice.ErrExceedsCapacity)
 	require.Zero(t, d.RetryAfter, "nothing was denied")
 }

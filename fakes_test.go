@@ -1,4 +1,4 @@
-package compose_test
+package sluice_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
@@ -40,14 +41,14 @@ func mustPolicy(spec string) algo.Policy {
 }
 
 // rulesOf returns rules by user with the names "rule 0", "rule 1" and so on.
-func rulesOf(specs ...string) (rules []compose.Rule[call]) {
+func rulesOf(specs ...string) (rules []sluice.Rule[call]) {
 	for i, spec := range specs {
-		rules = append(rules, compose.Rule[call]{Name: fmt.Sprint("rule ", i), Key: byUser, Spec: spec})
+		rules = append(rules, sluice.Rule[call]{Name: fmt.Sprint("rule ", i), Key: byUser, Spec: spec})
 	}
 	return rules
 }
 
-func newLimiter[T any](t testing.TB, o compose.Options[T], store storage.Store, rules ...compose.Rule[T]) *compose.Limiter[T] {
+func newLimiter[T any](t testing.TB, o sluice.Options[T], store storage.Store, rules ...sluice.Rule[T]) *sluice.Limiter[T] {
 	t.Helper()
 	l, err := o.New(store, rules...)
 	require.NoError(t, err)
@@ -55,8 +56,8 @@ func newLimiter[T any](t testing.TB, o compose.Options[T], store storage.Store, 
 }
 
 // must returns a function that fails the test if there is an error.
-func must(t testing.TB) func(compose.Decision, error) compose.Decision {
-	return func(d compose.Decision, err error) compose.Decision {
+func must(t testing.TB) func(sluice.Decision, error) sluice.Decision {
+	return func(d sluice.Decision, err error) sluice.Decision {
 		t.Helper()
 		require.NoError(t, err)
 		return d
@@ -64,7 +65,7 @@ func must(t testing.TB) func(compose.Decision, error) compose.Decision {
 }
 
 // remaining returns what each rule has left for an input.
-func remaining[T any](t testing.TB, l *compose.Limiter[T], in T) (left []int64) {
+func remaining[T any](t testing.TB, l *sluice.Limiter[T], in T) (left []int64) {
 	t.Helper()
 	for _, r := range must(t)(l.Peek(background, in)).Results {
 		left = append(left, r.Remaining)

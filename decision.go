@@ -1,4 +1,4 @@
-package compose
+package sluice
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 )
 
 // ErrSkew is in Decision.Err if a stored state is ahead of the clock by more than Options.MaxSkew.
-var ErrSkew = errors.New("compose: the stored states are ahead of the clock")
+var ErrSkew = errors.New("sluice: the stored states are ahead of the clock")
 
 // Decision is the answer of a [Limiter] to one call. The zero Decision allows nothing.
 type Decision struct {

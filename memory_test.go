@@ -1,4 +1,4 @@
-package compose_test
+package sluice_test
 
 // These tests promise what only decisions in memory have: no allocations, results that belong
 // to the caller, and no writes by denials.
@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
@@ -36,7 +36,7 @@ func TestDecisionInMemoryDoesNotAllocate(t *testing.T) {
 		{"gcra 1/h"},
 		{"gcra 1000/s", "tokenbucket 2000/m", "fixedwindow 100000/h"},
 	} {
-		l := newLimiter(t, compose.Options[call]{}, nil, rulesOf(specs...)...)
+		l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf(specs...)...)
 		for _, user := range []string{"ann", strings.Repeat("ann", 100)} {
 			in := call{user: user}
 			requireAllocations(t, 0, func() {
@@ -49,8 +49,8 @@ func TestDecisionInMemoryDoesNotAllocate(t *testing.T) {
 }
 
 func TestObservedDecisionAllocatesItsResults(t *testing.T) {
-	var last compose.Event
-	l := newLimiter(t, compose.Options[call]{Observer: func(e compose.Event) { last = e }}, nil, rulesOf("gcra 1000/s", "gcra 2000/m")...)
+	var last sluice.Event
+	l := newLimiter(t, sluice.Options[call]{Observer: func(e sluice.Event) { last = e }}, nil, rulesOf("gcra 1000/s", "gcra 2000/m")...)
 	requireAllocations(t, 4, func() {
 		if d, err := l.Allow(background, ann); err != nil || len(d.Results) != 2 {
 			panic(err)
@@ -63,8 +63,8 @@ func TestObservedDecisionAllocatesItsResults(t *testing.T) {
 }
 
 func TestLaterDecisionsDoNotChangeResults(t *testing.T) {
-	l := newLimiter(t, compose.Options[call]{}, nil, rulesOf("gcra 10/h", "gcra 20/h")...)
-	var decisions []compose.Decision
+	l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("gcra 10/h", "gcra 20/h")...)
+	var decisions []sluice.Decision
 	for range 10 {
 		decisions = append(decisions, must(t)(l.Allow(background, ann)))
 	}
@@ -78,7 +78,7 @@ func TestDenialInMemoryWritesNothing(t *testing.T) {
 	for _, specs := range [][]string{{"gcra 1/h"}, {"gcra 1/h", "gcra 100/h"}} {
 		clock := newClock()
 		store := &memory.Store{Clock: clock.Now}
-		l := newLimiter(t, compose.Options[call]{Clock: clock.Now}, store, rulesOf(specs...)...)
+		l := newLimiter(t, sluice.Options[call]{Clock: clock.Now}, store, rulesOf(specs...)...)
 		require.False(t, must(t)(l.AllowN(background, call{user: "new"}, 2)).Allowed)
 		require.Zero(t, store.Stats().Keys)
 

@@ -1,4 +1,4 @@
-package compose_test
+package sluice_test
 
 // These tests promise which clock decides, and what is admitted if clocks disagree.
 
@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
@@ -37,8 +37,8 @@ func (s *clockedStore) Run(ctx context.Context, batches ...*driver.Batch) {
 func TestClockOfTheServerDecidesByDefault(t *testing.T) {
 	clock := newClock()
 	store := &clockedStore{new(memory.Store), clock.Now}
-	allow := func() compose.Decision {
-		l := newLimiter(t, compose.Options[call]{}, store, rulesOf("gcra 3/m")...)
+	allow := func() sluice.Decision {
+		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("gcra 3/m")...)
 		return must(t)(l.Allow(background, ann))
 	}
 	for range 3 {
@@ -56,9 +56,9 @@ func TestClockOfTheServerDecidesByDefault(t *testing.T) {
 func TestClockThatIsAheadDeniesOthersAndShowsAsSkew(t *testing.T) {
 	clock := newClock()
 	store := &clockedStore{new(memory.Store), clock.Now}
-	allow := func(ahead time.Duration, spec string) compose.Decision {
-		l := newLimiter(t, compose.Options[call]{Clock: func() time.Time { return clock.Now().Add(ahead) }, MaxSkew: time.Minute},
-			store, compose.Rule[call]{Name: spec, Spec: spec})
+	allow := func(ahead time.Duration, spec string) sluice.Decision {
+		l := newLimiter(t, sluice.Options[call]{Clock: func() time.Time { return clock.Now().Add(ahead) }, MaxSkew: time.Minute},
+			store, sluice.Rule[call]{Name: spec, Spec: spec})
 		return must(t)(l.AllowN(background, call{}, 3))
 	}
 	for _, spec := range []string{"gcra 3/m", "tokenbucket 3/m", "fixedwindow 3/m", "movingwindow 3/m slots=4 trailing=whole"} {
@@ -66,7 +66,7 @@ func TestClockThatIsAheadDeniesOthersAndShowsAsSkew(t *testing.T) {
 		require.True(t, d.Allowed)
 		require.NoError(t, d.Err)
 		d = allow(0, spec)
-		require.ErrorIs(t, d.Err, compose.ErrSkew)
+		require.ErrorIs(t, d.Err, sluice.ErrSkew)
 		require.False(t, d.Allowed, spec)
 		require.Equal(t, time.Hour, d.Skew.Round(time.Minute), spec)
 		require.Equal(t, time.Hour, d.RetryAfter.Truncate(10*time.Minute), spec)
@@ -99,11 +99,11 @@ func TestClockThatIsAheadGetsOneBurstEarly(t *testing.T) {
 			t.Run(c.spec+" on "+name, func(t *testing.T) {
 				clock, policy := newClock(), mustPolicy(c.spec)
 				store := open(t, clock.Now)
-				var limiters []*compose.Limiter[call]
+				var limiters []*sluice.Limiter[call]
 				for _, ahead := range []time.Duration{0, time.Hour} {
 					now := func() time.Time { return clock.Now().Add(ahead) }
-					limiters = append(limiters, newLimiter(t, compose.Options[call]{Clock: now, Timeout: time.Minute}, store,
-						compose.Rule[call]{Name: "shared", Policy: policy}))
+					limiters = append(limiters, newLimiter(t, sluice.Options[call]{Clock: now, Timeout: time.Minute}, store,
+						sluice.Rule[call]{Name: "shared", Policy: policy}))
 				}
 				admitted := int64(0)
 				admitAll := func() {
@@ -154,7 +154,7 @@ func TestServerKeepsARecordWhileItsClockIsAhead(t *testing.T) {
 			{0, ttl}, {-time.Hour, ttl}, {time.Hour, time.Hour + ttl}, {24 * 365 * time.Hour, 24*365*time.Hour + ttl},
 		} {
 			clock := func() time.Time { return time.Now().Add(c.ahead) }
-			l := newLimiter(t, compose.Options[call]{Clock: clock, Timeout: time.Minute}, server.store, rulesOf("gcra 1/30s")...)
+			l := newLimiter(t, sluice.Options[call]{Clock: clock, Timeout: time.Minute}, server.store, rulesOf("gcra 1/30s")...)
 			began := time.Now()
 			require.True(t, must(t)(l.Allow(background, call{})).Allowed)
 			left := server.expiresIn()
@@ -185,9 +185,9 @@ func TestRefundByAClockThatIsBehindGivesUnitsBack(t *testing.T) {
 		"movingwindow 10/h", "movingwindow 10/h slots=6 trailing=whole", "all(gcra 10/h; fixedwindow 100/d)", "all(gcra 10/s; gcra 100/h)",
 	} {
 		for name, store := range memoryStores() {
-			l := newLimiter(t, compose.Options[call]{Clock: swappedClock()}, store, compose.Rule[call]{Name: "user", Spec: spec})
+			l := newLimiter(t, sluice.Options[call]{Clock: swappedClock()}, store, sluice.Rule[call]{Name: "user", Spec: spec})
 			for range 100 {
-				var reservations []*compose.Reservation[call]
+				var reservations []*sluice.Reservation[call]
 				for range 4 {
 					reservations = append(reservations, reserve(t, l, call{}, 1))
 				}
@@ -213,8 +213,8 @@ func TestClockOfTheServerKeepsAFleetWithinTheBound(t *testing.T) {
 			var group sync.WaitGroup
 			began := time.Now()
 			for i := range limiters {
-				l := newLimiter(t, compose.Options[call]{Timeout: time.Minute, DenialCacheTTL: time.Duration(-(i % 2))}, store,
-					compose.Rule[call]{Name: spec, Policy: policy})
+				l := newLimiter(t, sluice.Options[call]{Timeout: time.Minute, DenialCacheTTL: time.Duration(-(i % 2))}, store,
+					sluice.Rule[call]{Name: spec, Policy: policy})
 				for range callers {
 					group.Go(func() {
 						for range calls {

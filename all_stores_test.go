@@ -1,4 +1,4 @@
-package compose_test
+package sluice_test
 
 // The tests of this package promise:
 //   - ParsePolicy and String are inverse, and every error shows the word at fault and a remedy;
@@ -28,6 +28,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/servers"
@@ -125,9 +126,9 @@ type differential struct {
 	*testing.T
 	random   *rand.Rand
 	names    []string
-	limiters []*compose.Limiter[call]
-	reserved [][]*compose.Reservation[call] // the open reservations of each limiter, in the same order
-	rules    []compose.Rule[call]
+	limiters []*sluice.Limiter[call]
+	reserved [][]*sluice.Reservation[call] // the open reservations of each limiter, in the same order
+	rules    []sluice.Rule[call]
 	done     []string // the calls so far, for messages
 	counts   map[string]int
 }
@@ -143,14 +144,14 @@ func TestAllStoresDecideAlike(t *testing.T) {
 		clock.now = time.Unix(1_700_000_000+c.random.Int64N(1e6), c.random.Int64N(1e9))
 		c.rules = c.randomRules()
 		for _, store := range stores {
-			l, err := compose.Options[call]{
+			l, err := sluice.Options[call]{
 				Namespace: fmt.Sprint("run ", run), Clock: clock.Now, Timeout: time.Minute,
 				MaxSkew: time.Second, DenialCacheTTL: time.Duration(-(run % 2)), // every other run without a cache
 			}.New(store, c.rules...)
 			require.NoError(t, err)
 			c.limiters = append(c.limiters, l)
 		}
-		c.reserved = make([][]*compose.Reservation[call], len(stores))
+		c.reserved = make([][]*sluice.Reservation[call], len(stores))
 		for range calls {
 			clock.advance(c.randomStep())
 			c.call()
@@ -175,19 +176,19 @@ var specs = []string{
 	"all(gcra 5/s; gcra 20/m)", "all(fixedwindow 4/s; tokenbucket 9/m; movingwindow 30/h slots=3)", "all(gcra 2/s; gcra 3/613200h)",
 }
 
-func (c *differential) randomRules() (rules []compose.Rule[call]) {
+func (c *differential) randomRules() (rules []sluice.Rule[call]) {
 	for i := range 1 + c.random.IntN(3) {
 		spec := specs[c.random.IntN(len(specs))]
 		policy, err := compose.ParsePolicy(spec)
 		require.NoError(c, err, spec)
-		r := compose.Rule[call]{Name: fmt.Sprint(i, " ", spec), Policy: policy, Shadow: c.random.IntN(4) == 0}
+		r := sluice.Rule[call]{Name: fmt.Sprint(i, " ", spec), Policy: policy, Shadow: c.random.IntN(4) == 0}
 		if c.random.IntN(3) > 0 {
 			r.Key = byUser
 		}
 		if c.random.IntN(6) == 0 {
 			r.Policy, r.PolicyFor = nil, func(in call) (algo.Policy, error) {
 				if in.write {
-					return nil, compose.Skip
+					return nil, sluice.Skip
 				}
 				return policy, nil
 			}
@@ -232,7 +233,7 @@ func (c *differential) randomCount() int64 {
 
 // answer is the result of a call.
 type answer struct {
-	decision compose.Decision
+	decision sluice.Decision
 	err      error
 }
 
@@ -273,7 +274,7 @@ func (c *differential) answer(i, op int, in call, n int64, which int) (a answer)
 			a.err = l.Reset(background, in)
 		}
 	case 16, 17:
-		var r *compose.Reservation[call]
+		var r *sluice.Reservation[call]
 		if r, a.decision, a.err = l.Reserve(background, in, n); r != nil {
 			c.reserved[i] = append(c.reserved[i], r)
 		}
@@ -334,7 +335,7 @@ func TestFullRefundOfAStackDeletesTheRecord(t *testing.T) {
 	began := clock.now
 	for i, store := range stores {
 		clock.now = began
-		l := newLimiter(t, compose.Options[call]{Clock: clock.Now, Timeout: time.Minute}, store, compose.Rule[call]{Name: "stack", Spec: "all(gcra 5/s; gcra 20/m)"})
+		l := newLimiter(t, sluice.Options[call]{Clock: clock.Now, Timeout: time.Minute}, store, sluice.Rule[call]{Name: "stack", Spec: "all(gcra 5/s; gcra 20/m)"})
 		require.True(t, must(t)(l.Allow(background, call{})).Allowed)
 		clock.advance(300 * time.Millisecond) // the first part is full again
 		must(t)(l.Refund(background, call{}, 1))

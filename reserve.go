@@ -1,4 +1,4 @@
-package compose
+package sluice
 
 import (
 	"context"
@@ -15,9 +15,9 @@ const opReserve = driver.Reset + 1
 
 // ErrSettled is the error of [Reservation.Settle] and [Reservation.SettleFor] if the
 // reservation is settled already.
-var ErrSettled = errors.New("compose: reservation is settled already")
+var ErrSettled = errors.New("sluice: reservation is settled already")
 
-var errNothingReserved = errors.New("compose: there is no reservation to settle")
+var errNothingReserved = errors.New("sluice: there is no reservation to settle")
 
 // Reservation is an estimated cost that was charged. Settle corrects it when the actual cost is
 // known. Use a Reservation in one goroutine at a time.
@@ -102,7 +102,7 @@ func (r *Reservation[T]) demands(d *Decision, cost func(i int) (cost int64, keep
 // storage.ErrOutcomeUnknown, this can make the correction twice.
 func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, error) {
 	if actual < 0 && r.checkOpen() == nil {
-		return Decision{}, fmt.Errorf("compose: a reservation is settled with 0 or more, got %d: %w", actual, algo.ErrCost)
+		return Decision{}, fmt.Errorf("sluice: a reservation is settled with 0 or more, got %d: %w", actual, algo.ErrCost)
 	}
 	return r.settle(ctx, func(one *RuleResult) (int64, error) { return multiply(one.Cost, actual), nil })
 }

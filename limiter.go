@@ -1,4 +1,4 @@
-package compose
+package sluice
 
 import (
 	"context"
@@ -56,13 +56,8 @@ type Limiter[T any] struct {
 	server  bool           // the store can run programs
 }
 
-// New returns a limiter on store. A nil store means the memory of this limiter alone. A limiter
-// without rules allows every call; sluice.For refuses to make one.
-func New[T any](store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
-	return Options[T]{}.New(store, rules...)
-}
-
-// New returns a limiter with these options. See the function [New].
+// New returns a limiter with these options. A nil store means the memory of this limiter alone. A limiter
+// without rules allows every call; the function [For] refuses to make one.
 func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 	for _, f := range [...]struct {
 		name     string
@@ -76,11 +71,11 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 		{"MaxQueue", o.MaxQueue, o.MaxQueue < 0},
 	} {
 		if f.negative {
-			return nil, fmt.Errorf("compose: Options.%s must be at least 0, got %v", f.name, f.value)
+			return nil, fmt.Errorf("sluice: Options.%s must be at least 0, got %v", f.name, f.value)
 		}
 	}
 	if o.OnFailure > FailLocal {
-		return nil, fmt.Errorf("compose: Options.OnFailure must be FailClosed, FailOpen or FailLocal, got %d", o.OnFailure)
+		return nil, fmt.Errorf("sluice: Options.OnFailure must be FailClosed, FailOpen or FailLocal, got %d", o.OnFailure)
 	}
 	names := make(map[string]bool)
 	rules = slices.Clone(rules)
@@ -89,7 +84,7 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 			return nil, err
 		}
 		if names[rules[i].Name] {
-			return nil, fmt.Errorf("compose: two rules have the name %q; give each rule its own name", rules[i].Name)
+			return nil, fmt.Errorf("sluice: two rules have the name %q; give each rule its own name", rules[i].Name)
 		}
 		names[rules[i].Name] = true
 		rules[i].encoded = driver.EncodeRule(o.Namespace, rules[i].Name)
@@ -99,7 +94,7 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 		l.local = &memory.Store{Clock: o.Clock}
 	}
 	if m, ok := store.(*memory.Store); ok && m == nil {
-		return nil, errors.New("compose: the store is a nil *memory.Store; pass new(memory.Store), or a plain nil for a store of this limiter alone")
+		return nil, errors.New("sluice: the store is a nil *memory.Store; pass new(memory.Store), or a plain nil for a store of this limiter alone")
 	} else if ok {
 		l.memory = m
 		return l, nil
@@ -114,7 +109,7 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 	})
 	if _, l.server = store.(driver.Server); l.server {
 		for i := range l.rules {
-			l.rules[i].program = programOf(l.rules[i].Policy)
+			l.rules[i].program = algo.ProgramOf(l.rules[i].Policy)
 		}
 	}
 	return l, nil
@@ -170,7 +165,7 @@ func (l *Limiter[T]) Reset(ctx context.Context, in T) error {
 func (l *Limiter[T]) ResetRule(ctx context.Context, name string, in T) error {
 	index := slices.IndexFunc(l.rules, func(r Rule[T]) bool { return r.Name == name })
 	if index < 0 {
-		return fmt.Errorf("compose: ResetRule: no rule has the name %q; the rules are %q", name, l.Rules())
+		return fmt.Errorf("sluice: ResetRule: no rule has the name %q; the rules are %q", name, l.Rules())
 	}
 	return l.reset(ctx, in, l.rules[index:index+1])
 }
@@ -337,7 +332,7 @@ func (l *Limiter[T]) uses(op driver.Op, results []RuleResult) []engine.Use {
 			if rule := l.ruleOf(r); rule.PolicyFor == nil {
 				uses[i].Program = rule.program
 			} else {
-				uses[i].Program = programOf(r.Policy)
+				uses[i].Program = algo.ProgramOf(r.Policy)
 			}
 		}
 	}
@@ -386,7 +381,7 @@ func isFailure(err error) bool {
 type countError int64
 
 func (n countError) Error() string {
-	return fmt.Sprintf("compose: n must be at least 1, got %d", int64(n))
+	return fmt.Sprintf("sluice: n must be at least 1, got %d", int64(n))
 }
 
 func (n countError) Is(target error) bool { return target == algo.ErrCost }

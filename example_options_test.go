@@ -1,4 +1,4 @@
-package compose_test
+package sluice_test
 
 import (
 	"context"
@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/fixedwindow"
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/movingwindow"
@@ -27,9 +27,9 @@ func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 // under neither. Ann's fourth call is denied and does not count for the route, so Bob's call is
 // allowed.
 func ExampleLimiter() {
-	limiter, err := compose.Options[request]{Clock: noon}.New(nil, // nil: in memory
-		compose.Rule[request]{Name: "user", Key: func(r request) string { return r.user }, Spec: "gcra 3/m"},
-		compose.Rule[request]{Name: "route", Key: func(r request) string { return r.route }, Spec: "gcra 4/m"},
+	limiter, err := sluice.Options[request]{Clock: noon}.New(nil, // nil: in memory
+		sluice.Rule[request]{Name: "user", Key: func(r request) string { return r.user }, Spec: "gcra 3/m"},
+		sluice.Rule[request]{Name: "route", Key: func(r request) string { return r.route }, Spec: "gcra 4/m"},
 	)
 	if err != nil {
 		fmt.Println(err)
@@ -51,7 +51,7 @@ func ExampleLimiter() {
 // One key can have several limits: here a burst of 2, and 3 a day.
 func ExampleLimiter_severalLimits() {
 	now := noon()
-	limiter, err := compose.Options[string]{Clock: func() time.Time { return now }}.New(nil, compose.Rule[string]{
+	limiter, err := sluice.Options[string]{Clock: func() time.Time { return now }}.New(nil, sluice.Rule[string]{
 		Name: "user",
 		Key:  func(user string) string { return user },
 		Spec: "all(gcra 2/m; fixedwindow 3/d)",
@@ -93,7 +93,7 @@ func ExampleRule_calendar() {
 			Offset: time.Duration(begin.UnixNano()),
 		})
 	}
-	limiter, err := compose.Options[string]{Clock: clock}.New(nil, compose.Rule[string]{
+	limiter, err := sluice.Options[string]{Clock: clock}.New(nil, sluice.Rule[string]{
 		Name:      "orders",
 		Key:       func(customer string) string { return customer },
 		PolicyFor: today,
@@ -119,9 +119,9 @@ func ExampleRule_calendar() {
 // the estimated tokens. SettleFor corrects the tokens, and the request stays charged.
 func ExampleReservation_SettleFor() {
 	user := func(r request) string { return r.user }
-	limiter, err := compose.Options[request]{Clock: noon}.New(nil,
-		compose.Rule[request]{Name: "requests", Key: user, Spec: "gcra 10/m"},
-		compose.Rule[request]{Name: "tokens", Key: user, Spec: "gcra 1000/m", Cost: func(r request) int64 { return r.tokens }})
+	limiter, err := sluice.Options[request]{Clock: noon}.New(nil,
+		sluice.Rule[request]{Name: "requests", Key: user, Spec: "gcra 10/m"},
+		sluice.Rule[request]{Name: "tokens", Key: user, Spec: "gcra 1000/m", Cost: func(r request) int64 { return r.tokens }})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -142,14 +142,14 @@ func ExampleReservation_SettleFor() {
 
 // A nil store keeps the states in memory. The policy counts a window of a minute in twelve
 // slots.
-func ExampleNew() {
+func ExampleFor_policy() {
 	lastMinute, err := movingwindow.New(movingwindow.Options{Limit: algo.Per(2, time.Minute), Slots: 12})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	limiter, err := compose.New(nil,
-		compose.Rule[string]{Name: "resource", Key: func(resource string) string { return resource }, Policy: lastMinute})
+	limiter, err := sluice.For(nil,
+		sluice.Rule[string]{Name: "resource", Key: func(resource string) string { return resource }, Policy: lastMinute})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -180,7 +180,7 @@ func ExampleLimiter_Allow_errors() {
 		{context.Background(), nil, unknown},
 		{ended, nil, nil},
 	} {
-		limiter, err := compose.Options[string]{Timeout: 10 * time.Millisecond}.New(test.store, compose.Rule[string]{
+		limiter, err := sluice.Options[string]{Timeout: 10 * time.Millisecond}.New(test.store, sluice.Rule[string]{
 			Name:      "user",
 			PolicyFor: func(string) (algo.Policy, error) { return mustPolicy("fixedwindow 5/hour"), test.plan },
 		})
@@ -189,7 +189,7 @@ func ExampleLimiter_Allow_errors() {
 			return
 		}
 		decision, err := limiter.Allow(test.ctx, "ann")
-		var rule *compose.RuleError
+		var rule *sluice.RuleError
 		switch {
 		case err == nil:
 			fmt.Println("decided:", decision.Allowed)
@@ -213,7 +213,7 @@ func ExampleLimiter_Allow_errors() {
 // WaitN sleeps until all n calls are allowed. If no wait helps, or if the wait would end after the
 // deadline, WaitN fails at once.
 func ExampleLimiter_WaitN() {
-	limiter, err := compose.New(nil, compose.Rule[string]{Name: "mails", Spec: "gcra 5/h"})
+	limiter, err := sluice.For(nil, sluice.Rule[string]{Name: "mails", Spec: "gcra 5/h"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -222,7 +222,7 @@ func ExampleLimiter_WaitN() {
 	defer cancel()
 	for _, n := range []int64{3, 3, 6} {
 		d, err := limiter.WaitN(ctx, "", n)
-		fmt.Println(d.Allowed, errors.Is(err, context.DeadlineExceeded), errors.Is(err, compose.ErrExceedsCapacity))
+		fmt.Println(d.Allowed, errors.Is(err, context.DeadlineExceeded), errors.Is(err, sluice.ErrExceedsCapacity))
 	}
 	// Output:
 	// true false false
@@ -233,9 +233,9 @@ func ExampleLimiter_WaitN() {
 // PeekN returns the decision that AllowN would return. A display can show for each rule what is
 // left.
 func ExampleLimiter_PeekN() {
-	limiter, err := compose.Options[request]{Clock: noon}.New(nil,
-		compose.Rule[request]{Name: "user", Key: func(r request) string { return r.user }, Spec: "gcra 3/m"},
-		compose.Rule[request]{Name: "route", Key: func(r request) string { return r.route }, Spec: "gcra 5/m"})
+	limiter, err := sluice.Options[request]{Clock: noon}.New(nil,
+		sluice.Rule[request]{Name: "user", Key: func(r request) string { return r.user }, Spec: "gcra 3/m"},
+		sluice.Rule[request]{Name: "route", Key: func(r request) string { return r.route }, Spec: "gcra 5/m"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -259,9 +259,9 @@ func ExampleLimiter_PeekN() {
 // Rules returns the names that are in decisions. A program can check at its start that a rule
 // exists.
 func ExampleLimiter_Rules() {
-	limiter, err := compose.New(nil,
-		compose.Rule[request]{Name: "user", Key: func(r request) string { return r.user }, Spec: "gcra 3/m"},
-		compose.Rule[request]{Name: "everyone", Spec: "gcra 100/m"})
+	limiter, err := sluice.For(nil,
+		sluice.Rule[request]{Name: "user", Key: func(r request) string { return r.user }, Spec: "gcra 3/m"},
+		sluice.Rule[request]{Name: "everyone", Spec: "gcra 100/m"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -273,11 +273,11 @@ func ExampleLimiter_Rules() {
 
 // With FailLocal, a limiter in the memory of this process decides while the store fails.
 func ExampleOptions_onFailure() {
-	limiter, err := compose.Options[string]{
+	limiter, err := sluice.Options[string]{
 		Clock:     noon,
 		Timeout:   10 * time.Millisecond, // the longest time of a decision
-		OnFailure: compose.FailLocal,
-	}.New(unreachable{}, compose.Rule[string]{
+		OnFailure: sluice.FailLocal,
+	}.New(unreachable{}, sluice.Rule[string]{
 		Name: "user",
 		Key:  func(user string) string { return user },
 		Spec: "gcra 1/m",
@@ -314,10 +314,10 @@ func ExampleOptions_observer() {
 		fmt.Println(err)
 		return
 	}
-	limiter, err := compose.Options[string]{
+	limiter, err := sluice.Options[string]{
 		Clock:    noon,
-		Observer: func(e compose.Event) { fmt.Println(e.Op, e.Outcome, e.Decision.Rule, e.Decision.Attempts) },
-	}.New(nil, compose.Rule[string]{Name: "user", Policy: policy})
+		Observer: func(e sluice.Event) { fmt.Println(e.Op, e.Outcome, e.Decision.Rule, e.Decision.Attempts) },
+	}.New(nil, sluice.Rule[string]{Name: "user", Policy: policy})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -1,4 +1,4 @@
-package compose_test
+package sluice_test
 
 // These tests promise what Limiter, Rule, Options and Decision document, for limiters in
 // memory. all_stores_test.go holds the other stores to the same decisions. The laws of the
@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/fixedwindow"
@@ -31,10 +32,10 @@ import (
 
 func TestCallIsChargedUnderAllRulesOrNone(t *testing.T) {
 	clock := newClock()
-	l := newLimiter(t, compose.Options[call]{Clock: clock.Now}, nil,
-		compose.Rule[call]{Name: "user", Key: byUser, Spec: "gcra 2/m"},
-		compose.Rule[call]{Name: "resource", Key: byResource, Spec: "gcra 3/m"})
-	allow := func(user string) compose.Decision {
+	l := newLimiter(t, sluice.Options[call]{Clock: clock.Now}, nil,
+		sluice.Rule[call]{Name: "user", Key: byUser, Spec: "gcra 2/m"},
+		sluice.Rule[call]{Name: "resource", Key: byResource, Spec: "gcra 3/m"})
+	allow := func(user string) sluice.Decision {
 		t.Helper()
 		return must(t)(l.Allow(background, call{user: user, resource: "r"}))
 	}
@@ -61,14 +62,14 @@ func TestCallIsChargedUnderAllRulesOrNone(t *testing.T) {
 }
 
 func TestPolicyForAndCostDependOnTheInput(t *testing.T) {
-	l := newLimiter(t, compose.Options[call]{}, nil,
-		compose.Rule[call]{
+	l := newLimiter(t, sluice.Options[call]{}, nil,
+		sluice.Rule[call]{
 			Name: "plan",
 			Key:  byUser,
 			PolicyFor: func(c call) (algo.Policy, error) {
 				switch {
 				case c.user == "root":
-					return nil, compose.Skip
+					return nil, sluice.Skip
 				case c.write:
 					return mustPolicy("gcra 2/m"), nil
 				}
@@ -98,8 +99,8 @@ func TestPolicyForAndCostDependOnTheInput(t *testing.T) {
 func TestOperationsUseTheSameRecordForEveryKeyLength(t *testing.T) {
 	for _, name := range []int{1, 400, 490, 500, 505, 506, 507, 508, 509, 510, 600} {
 		for _, key := range []int{0, 3, 100, 480, 1 << 20} {
-			l := newLimiter(t, compose.Options[call]{Clock: newClock().Now}, nil,
-				compose.Rule[call]{Name: strings.Repeat("n", name), Key: byUser, Spec: "fixedwindow 10/h"})
+			l := newLimiter(t, sluice.Options[call]{Clock: newClock().Now}, nil,
+				sluice.Rule[call]{Name: strings.Repeat("n", name), Key: byUser, Spec: "fixedwindow 10/h"})
 			in := call{user: strings.Repeat("k", key)}
 			require.EqualValues(t, 9, must(t)(l.Allow(background, in)).Remaining)
 			require.EqualValues(t, []int64{9}, remaining(t, l, in), "a name of %d bytes, a key of %d", name, key)
@@ -110,7 +111,7 @@ func TestOperationsUseTheSameRecordForEveryKeyLength(t *testing.T) {
 }
 
 func TestKeysWithAnyBytesAreDistinct(t *testing.T) {
-	l := newLimiter(t, compose.Options[call]{}, nil, rulesOf("gcra 1/m")...)
+	l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("gcra 1/m")...)
 	long := strings.Repeat("x", 100<<10)
 	for _, key := range []string{"", "\x00", "\x00\x00", "\xff", "{", "{a}", "a:b", "a", "b", long, long + "y"} {
 		for i := range 2 {
@@ -122,7 +123,7 @@ func TestKeysWithAnyBytesAreDistinct(t *testing.T) {
 func TestNamespacesShareNoLimits(t *testing.T) {
 	store := new(memory.Store)
 	allowed := func(namespace string) bool {
-		l := newLimiter(t, compose.Options[call]{Namespace: namespace}, store, rulesOf("gcra 1/m")...)
+		l := newLimiter(t, sluice.Options[call]{Namespace: namespace}, store, rulesOf("gcra 1/m")...)
 		return must(t)(l.Allow(background, ann)).Allowed
 	}
 	require.True(t, allowed("a"))
@@ -146,13 +147,13 @@ func (k *keyRecorder) CompareAndSwap(ctx context.Context, swaps ...storage.Swap)
 
 func TestEveryKeyOfADecisionHasTheGroupOfTheInput(t *testing.T) {
 	store := &keyRecorder{Store: new(memory.Store)}
-	rules := []compose.Rule[call]{
+	rules := []sluice.Rule[call]{
 		{Name: "user", Key: byUser, Spec: "gcra 1/m"},
 		{Name: "resource", Key: byResource, Spec: "gcra 2/m"},
 		{Name: "everyone", Spec: "gcra 3/m"},
 	}
 	for _, group := range []func(call) string{nil, byUser} {
-		l := newLimiter(t, compose.Options[call]{Group: group}, store, rules...)
+		l := newLimiter(t, sluice.Options[call]{Group: group}, store, rules...)
 		for _, user := range []string{"ann", "{bob}"} {
 			require.True(t, must(t)(l.Allow(background, call{user: user, resource: user})).Allowed)
 			require.Len(t, store.keys, 3)
@@ -168,21 +169,21 @@ func TestEveryKeyOfADecisionHasTheGroupOfTheInput(t *testing.T) {
 }
 
 func TestCountBelowOneIsAnError(t *testing.T) {
-	skip := func(call) (algo.Policy, error) { return nil, compose.Skip }
-	for _, rules := range [][]compose.Rule[call]{
+	skip := func(call) (algo.Policy, error) { return nil, sluice.Skip }
+	for _, rules := range [][]sluice.Rule[call]{
 		nil,
 		{{Name: "never", PolicyFor: skip}},
 		{{Name: "never", PolicyFor: skip}, {Name: "neither", PolicyFor: skip}},
 		{{Name: "always", Spec: "gcra 10/m"}},
 	} {
 		for _, store := range memoryStores() {
-			l := newLimiter(t, compose.Options[call]{}, store, rules...)
+			l := newLimiter(t, sluice.Options[call]{}, store, rules...)
 			for _, n := range []int64{0, -1, math.MinInt64} {
 				d, err := l.AllowN(background, call{}, n)
-				require.EqualError(t, err, fmt.Sprintf("compose: n must be at least 1, got %d", n))
+				require.EqualError(t, err, fmt.Sprintf("sluice: n must be at least 1, got %d", n))
 				require.ErrorIs(t, err, algo.ErrCost)
 				require.False(t, d.Allowed)
-				for _, operation := range []func(context.Context, call, int64) (compose.Decision, error){l.WaitN, l.PeekN, l.Refund, l.Charge} {
+				for _, operation := range []func(context.Context, call, int64) (sluice.Decision, error){l.WaitN, l.PeekN, l.Refund, l.Charge} {
 					_, err = operation(background, call{}, n)
 					require.ErrorIs(t, err, algo.ErrCost)
 				}
@@ -197,9 +198,9 @@ func TestCountBelowOneIsAnError(t *testing.T) {
 func TestErrorOfAPolicyIsNotAFailureOfTheStore(t *testing.T) {
 	errPolicy := errors.New("no policy for this")
 	for _, store := range memoryStores() {
-		for _, p := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
-			l := newLimiter(t, compose.Options[call]{OnFailure: p}, store,
-				compose.Rule[call]{Name: "r", Policy: &faultyPolicy{Policy: mustPolicy("gcra 1/h"), err: errPolicy}})
+		for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
+			l := newLimiter(t, sluice.Options[call]{OnFailure: p}, store,
+				sluice.Rule[call]{Name: "r", Policy: &faultyPolicy{Policy: mustPolicy("gcra 1/h"), err: errPolicy}})
 			d, err := l.Allow(background, call{})
 			require.ErrorIs(t, err, errPolicy)
 			require.ErrorContains(t, err, `rule "r"`)
@@ -211,15 +212,15 @@ func TestErrorOfAPolicyIsNotAFailureOfTheStore(t *testing.T) {
 func TestShadowRuleThatFailsReportsTheErrorAndDeniesNothing(t *testing.T) {
 	errPolicy := errors.New("no policy for this")
 	for name, store := range memoryStores() {
-		faulty := compose.Rule[call]{Name: "trial", Policy: &faultyPolicy{Policy: mustPolicy("gcra 1/h"), err: errPolicy}, Shadow: true}
-		alone := newLimiter(t, compose.Options[call]{}, store, faulty)
+		faulty := sluice.Rule[call]{Name: "trial", Policy: &faultyPolicy{Policy: mustPolicy("gcra 1/h"), err: errPolicy}, Shadow: true}
+		alone := newLimiter(t, sluice.Options[call]{}, store, faulty)
 		for range 2 {
 			d := must(t)(alone.Allow(background, call{}))
 			require.True(t, d.Allowed)
 			require.ErrorIs(t, d.Results[0].Err, errPolicy)
 			require.Zero(t, d.Results[0].Result)
 		}
-		l := newLimiter(t, compose.Options[call]{}, store, compose.Rule[call]{Name: "real", Spec: "gcra 2/h"}, faulty)
+		l := newLimiter(t, sluice.Options[call]{}, store, sluice.Rule[call]{Name: "real", Spec: "gcra 2/h"}, faulty)
 		for i := range 3 {
 			d := must(t)(l.Allow(background, call{}))
 			require.Equal(t, i < 2, d.Allowed, name)
@@ -231,9 +232,9 @@ func TestShadowRuleThatFailsReportsTheErrorAndDeniesNothing(t *testing.T) {
 }
 
 func TestShadowRuleDeniesNothing(t *testing.T) {
-	l := newLimiter(t, compose.Options[call]{}, nil,
-		compose.Rule[call]{Name: "on", Key: byUser, Spec: "gcra 3/m"},
-		compose.Rule[call]{Name: "trial", Key: byUser, Spec: "gcra 1/m", Shadow: true})
+	l := newLimiter(t, sluice.Options[call]{}, nil,
+		sluice.Rule[call]{Name: "on", Key: byUser, Spec: "gcra 3/m"},
+		sluice.Rule[call]{Name: "trial", Key: byUser, Spec: "gcra 1/m", Shadow: true})
 	require.True(t, must(t)(l.Allow(background, ann)).Results[1].Allowed)
 	second := must(t)(l.Allow(background, ann))
 	require.True(t, second.Allowed)
@@ -248,7 +249,7 @@ func TestShadowRuleDeniesNothing(t *testing.T) {
 func TestFunctionsOfARuleAreCalledOncePerDecision(t *testing.T) {
 	for name, store := range memoryStores() {
 		calls := map[string]int{}
-		l := newLimiter(t, compose.Options[call]{}, store, compose.Rule[call]{
+		l := newLimiter(t, sluice.Options[call]{}, store, sluice.Rule[call]{
 			Name:      "r",
 			Key:       func(c call) string { calls["key"]++; return c.user },
 			PolicyFor: func(call) (algo.Policy, error) { calls["policy"]++; return mustPolicy("gcra 1/h"), nil },
@@ -264,17 +265,17 @@ func TestFunctionsOfARuleAreCalledOncePerDecision(t *testing.T) {
 func TestStateOfAnotherAlgorithmIsAnErrorWithARemedy(t *testing.T) {
 	for _, store := range memoryStores() {
 		for i, spec := range []string{"gcra 5/m", "fixedwindow 5/m", "all(gcra 5/m; gcra 9/h)", "all(gcra 5/m; gcra 9/h; gcra 20/d)"} {
-			rule := compose.Rule[call]{Name: "user", Key: byUser, Spec: spec}
-			l := newLimiter(t, compose.Options[call]{}, store, rule)
+			rule := sluice.Rule[call]{Name: "user", Key: byUser, Spec: spec}
+			l := newLimiter(t, sluice.Options[call]{}, store, rule)
 			if i > 0 {
 				for range 2 { // the state is not cached
 					_, err := l.Allow(background, ann)
 					require.ErrorIs(t, err, algo.ErrState)
-					require.ErrorContains(t, err, `compose: rule "user", key "ann": algo: `)
+					require.ErrorContains(t, err, `sluice: rule "user", key "ann": algo: `)
 					require.ErrorContains(t, err, "give it a new name, or Reset the key")
 				}
 				rule.Shadow = true
-				d := must(t)(newLimiter(t, compose.Options[call]{}, store, rule).Allow(background, ann))
+				d := must(t)(newLimiter(t, sluice.Options[call]{}, store, rule).Allow(background, ann))
 				require.True(t, d.Allowed)
 				require.ErrorIs(t, d.Results[0].Err, algo.ErrState)
 				require.NoError(t, l.Reset(background, ann))
@@ -292,55 +293,55 @@ var faultyPlans = map[string]struct {
 	err  error
 	want string
 }{
-	"nothing":      {nil, `compose: rule "plan": PolicyFor returned no policy and no error; return Skip as the error if the rule does not apply`},
-	"an error":     {errPlan, `compose: rule "plan": PolicyFor: no such plan`},
-	"an outage":    {fmt.Errorf("plans: %w", storage.ErrUnavailable), `compose: rule "plan": PolicyFor: plans: ` + storage.ErrUnavailable.Error()},
-	"wrapped Skip": {fmt.Errorf("plan: %w", compose.Skip), `compose: rule "plan": PolicyFor: plan: compose: the rule does not apply`},
+	"nothing":      {nil, `sluice: rule "plan": PolicyFor returned no policy and no error; return Skip as the error if the rule does not apply`},
+	"an error":     {errPlan, `sluice: rule "plan": PolicyFor: no such plan`},
+	"an outage":    {fmt.Errorf("plans: %w", storage.ErrUnavailable), `sluice: rule "plan": PolicyFor: plans: ` + storage.ErrUnavailable.Error()},
+	"wrapped Skip": {fmt.Errorf("plan: %w", sluice.Skip), `sluice: rule "plan": PolicyFor: plan: sluice: the rule does not apply`},
 }
 
 // operations are the methods of a limiter. Each returns whether the call was allowed.
-var operations = map[string]func(*compose.Limiter[call], call) (bool, error){
-	"Allow":  func(l *compose.Limiter[call], in call) (bool, error) { return allowed(l.Allow(background, in)) },
-	"AllowN": func(l *compose.Limiter[call], in call) (bool, error) { return allowed(l.AllowN(background, in, 3)) },
-	"Wait":   func(l *compose.Limiter[call], in call) (bool, error) { return allowed(l.Wait(background, in)) },
-	"Peek":   func(l *compose.Limiter[call], in call) (bool, error) { return allowed(l.Peek(background, in)) },
-	"Refund": func(l *compose.Limiter[call], in call) (bool, error) { return allowed(l.Refund(background, in, 1)) },
-	"Charge": func(l *compose.Limiter[call], in call) (bool, error) { return allowed(l.Charge(background, in, 1)) },
-	"Reset":  func(l *compose.Limiter[call], in call) (bool, error) { return false, l.Reset(background, in) },
-	"Reserve": func(l *compose.Limiter[call], in call) (bool, error) {
+var operations = map[string]func(*sluice.Limiter[call], call) (bool, error){
+	"Allow":  func(l *sluice.Limiter[call], in call) (bool, error) { return allowed(l.Allow(background, in)) },
+	"AllowN": func(l *sluice.Limiter[call], in call) (bool, error) { return allowed(l.AllowN(background, in, 3)) },
+	"Wait":   func(l *sluice.Limiter[call], in call) (bool, error) { return allowed(l.Wait(background, in)) },
+	"Peek":   func(l *sluice.Limiter[call], in call) (bool, error) { return allowed(l.Peek(background, in)) },
+	"Refund": func(l *sluice.Limiter[call], in call) (bool, error) { return allowed(l.Refund(background, in, 1)) },
+	"Charge": func(l *sluice.Limiter[call], in call) (bool, error) { return allowed(l.Charge(background, in, 1)) },
+	"Reset":  func(l *sluice.Limiter[call], in call) (bool, error) { return false, l.Reset(background, in) },
+	"Reserve": func(l *sluice.Limiter[call], in call) (bool, error) {
 		r, d, err := l.Reserve(background, in, 1)
 		return d.Allowed || r != nil, err
 	},
 }
 
-func allowed(d compose.Decision, err error) (bool, error) { return d.Allowed, err }
+func allowed(d sluice.Decision, err error) (bool, error) { return d.Allowed, err }
 
 func TestErrorOfPolicyForFailsTheDecisionAndChargesNothing(t *testing.T) {
-	plan := compose.Rule[call]{Name: "plan", Key: byUser, PolicyFor: func(c call) (algo.Policy, error) {
+	plan := sluice.Rule[call]{Name: "plan", Key: byUser, PolicyFor: func(c call) (algo.Policy, error) {
 		if plan, ok := faultyPlans[c.user]; ok {
 			return nil, plan.err
 		}
 		return mustPolicy("gcra 10/m"), nil
 	}}
 	for others := range 4 { // the results are inline for up to three rules
-		for _, p := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
+		for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
 			stores := memoryStores()
 			stores["in an outage"] = &faultyStore{err: errNoTable}
 			for where, store := range stores {
 				plan.Shadow = others == 2
 				rules := append(rulesOf("gcra 10/m", "gcra 20/m", "gcra 30/m")[:others:others], plan)
-				var events []compose.Event
-				l := newLimiter(t, compose.Options[call]{OnFailure: p}, store, rules...)
-				observed := newLimiter(t, compose.Options[call]{OnFailure: p, Observer: func(e compose.Event) { events = append(events, e) }}, store, rules...)
+				var events []sluice.Event
+				l := newLimiter(t, sluice.Options[call]{OnFailure: p}, store, rules...)
+				observed := newLimiter(t, sluice.Options[call]{OnFailure: p, Observer: func(e sluice.Event) { events = append(events, e) }}, store, rules...)
 				for user, faulty := range faultyPlans {
 					for name, operation := range operations {
 						what := fmt.Sprintf("%s, %s, %s, beside %d rules, OnFailure %d", user, name, where, others, p)
-						for _, l := range []*compose.Limiter[call]{l, observed} {
+						for _, l := range []*sluice.Limiter[call]{l, observed} {
 							events = nil
 							allowed, err := operation(l, call{user: user})
 							require.False(t, allowed, what)
 							require.EqualError(t, err, faulty.want, what)
-							var rule *compose.RuleError
+							var rule *sluice.RuleError
 							require.ErrorAs(t, err, &rule, what)
 							require.Equal(t, "plan", rule.Rule)
 							if faulty.err != nil {
@@ -348,7 +349,7 @@ func TestErrorOfPolicyForFailsTheDecisionAndChargesNothing(t *testing.T) {
 							}
 						}
 						require.Len(t, events, 1, what)
-						require.Equal(t, compose.Failed, events[0].Outcome, what)
+						require.Equal(t, sluice.Failed, events[0].Outcome, what)
 						require.False(t, events[0].Decision.Allowed, what)
 					}
 				}
@@ -361,9 +362,9 @@ func TestErrorOfPolicyForFailsTheDecisionAndChargesNothing(t *testing.T) {
 }
 
 func TestSkippedRuleLeavesTheOtherRules(t *testing.T) {
-	skipped := compose.Rule[call]{Name: "plan", PolicyFor: func(call) (algo.Policy, error) { return mustPolicy("gcra 1/h"), compose.Skip }}
+	skipped := sluice.Rule[call]{Name: "plan", PolicyFor: func(call) (algo.Policy, error) { return mustPolicy("gcra 1/h"), sluice.Skip }}
 	for _, store := range memoryStores() {
-		l := newLimiter(t, compose.Options[call]{}, store, append(rulesOf("gcra 2/h"), skipped)...)
+		l := newLimiter(t, sluice.Options[call]{}, store, append(rulesOf("gcra 2/h"), skipped)...)
 		for _, want := range []bool{true, true, false} {
 			d := must(t)(l.Allow(background, call{}))
 			require.Equal(t, want, d.Allowed)
@@ -373,29 +374,29 @@ func TestSkippedRuleLeavesTheOtherRules(t *testing.T) {
 }
 
 func TestFailurePoliciesApplyToFailuresOfTheStoreOnly(t *testing.T) {
-	rule := compose.Rule[call]{Name: "user", Key: byUser, Spec: "gcra 1/m", Cost: func(c call) int64 { return c.cost }}
+	rule := sluice.Rule[call]{Name: "user", Key: byUser, Spec: "gcra 1/m", Cost: func(c call) int64 { return c.cost }}
 	synctest.Test(t, func(t *testing.T) {
-		last := func(p compose.FailurePolicy, calls int, cost int64) (d compose.Decision, err error) {
-			l := newLimiter(t, compose.Options[call]{OnFailure: p, Timeout: time.Second}, &faultyStore{err: errOutage}, rule)
+		last := func(p sluice.FailurePolicy, calls int, cost int64) (d sluice.Decision, err error) {
+			l := newLimiter(t, sluice.Options[call]{OnFailure: p, Timeout: time.Second}, &faultyStore{err: errOutage}, rule)
 			for range calls {
 				d, err = l.Allow(background, call{user: "ann", cost: cost})
 			}
 			return d, err
 		}
-		d, err := last(compose.FailClosed, 1, 1)
+		d, err := last(sluice.FailClosed, 1, 1)
 		require.ErrorIs(t, err, storage.ErrUnavailable)
 		require.False(t, d.Allowed)
 		for _, c := range []struct {
-			policy  compose.FailurePolicy
+			policy  sluice.FailurePolicy
 			calls   int
 			allowed bool
-		}{{compose.FailOpen, 2, true}, {compose.FailLocal, 1, true}, {compose.FailLocal, 2, false}} {
+		}{{sluice.FailOpen, 2, true}, {sluice.FailLocal, 1, true}, {sluice.FailLocal, 2, false}} {
 			d := must(t)(last(c.policy, c.calls, 1))
 			require.Equal(t, c.allowed, d.Allowed)
 			require.True(t, d.Degraded)
 			require.ErrorIs(t, d.Err, storage.ErrUnavailable)
 		}
-		for _, p := range []compose.FailurePolicy{compose.FailOpen, compose.FailLocal} {
+		for _, p := range []sluice.FailurePolicy{sluice.FailOpen, sluice.FailLocal} {
 			d, err = last(p, 1, -1)
 			require.ErrorIs(t, err, algo.ErrCost)
 			require.False(t, d.Allowed)
@@ -404,7 +405,7 @@ func TestFailurePoliciesApplyToFailuresOfTheStoreOnly(t *testing.T) {
 	ended, cancel := context.WithCancel(background)
 	cancel()
 	for _, store := range memoryStores() {
-		d, err := newLimiter(t, compose.Options[call]{OnFailure: compose.FailOpen}, store, rule).Allow(ended, call{cost: 1})
+		d, err := newLimiter(t, sluice.Options[call]{OnFailure: sluice.FailOpen}, store, rule).Allow(ended, call{cost: 1})
 		require.ErrorIs(t, err, context.Canceled)
 		require.False(t, d.Allowed)
 	}
@@ -416,8 +417,8 @@ type lateContext struct{ context.Context }
 func (lateContext) Deadline() (time.Time, bool) { return time.Now().Add(-time.Microsecond), true }
 
 func TestDeadlineOfTheCallerIsNotAFailureOfTheStore(t *testing.T) {
-	for _, p := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
-		l := newLimiter(t, compose.Options[call]{OnFailure: p}, swapOnly{new(memory.Store)}, rulesOf("gcra 1/m")...)
+	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
+		l := newLimiter(t, sluice.Options[call]{OnFailure: p}, swapOnly{new(memory.Store)}, rulesOf("gcra 1/m")...)
 		_, err := l.Allow(lateContext{background}, ann)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, storage.ErrNotApplied)
@@ -430,7 +431,7 @@ func TestOnFailureAppliesAtOnceInALongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaultyStore()
 		store.hangs = true
-		l := newLimiter(t, compose.Options[call]{OnFailure: compose.FailLocal}, store, rulesOf("gcra 1/m")...)
+		l := newLimiter(t, sluice.Options[call]{OnFailure: sluice.FailLocal}, store, rulesOf("gcra 1/m")...)
 		wait := func(user string) time.Duration {
 			began := time.Now()
 			d := must(t)(l.Allow(background, call{user: user}))
@@ -467,7 +468,7 @@ func (s lateStore) Load(_ context.Context, keys ...string) ([]storage.Record, er
 // checks that this evaluation shares no memory with the local decision.
 func TestLateAnswerDoesNotChangeALocalDecision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, compose.Options[call]{OnFailure: compose.FailLocal}, lateStore{new(memory.Store)}, rulesOf("gcra 1/m")...)
+		l := newLimiter(t, sluice.Options[call]{OnFailure: sluice.FailLocal}, lateStore{new(memory.Store)}, rulesOf("gcra 1/m")...)
 		d := must(t)(l.Allow(background, ann))
 		require.True(t, d.Allowed)
 		require.True(t, d.Degraded)
@@ -479,7 +480,7 @@ func TestLateAnswerDoesNotChangeALocalDecision(t *testing.T) {
 func TestOutageEndsACallAtItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, store := range []*faultyStore{{err: errOutage}, {hangs: true}} {
-			l := newLimiter(t, compose.Options[call]{Timeout: 3 * time.Second}, store, rulesOf("gcra 1/h")...)
+			l := newLimiter(t, sluice.Options[call]{Timeout: 3 * time.Second}, store, rulesOf("gcra 1/h")...)
 			began := time.Now()
 			d, err := l.Allow(background, ann)
 			require.ErrorIs(t, err, storage.ErrNotApplied)
@@ -492,20 +493,20 @@ func TestOutageEndsACallAtItsTimeout(t *testing.T) {
 // Another process does not see a reset or refund for up to DenialCacheTTL. The limiter that
 // made it sees it at once.
 func TestDenialIsCachedForDenialCacheTTL(t *testing.T) {
-	for name, giveBack := range map[string]func(*compose.Limiter[call]) error{
-		"reset":  func(l *compose.Limiter[call]) error { return l.Reset(background, ann) },
-		"refund": func(l *compose.Limiter[call]) error { _, err := l.Refund(background, ann, 1); return err },
+	for name, giveBack := range map[string]func(*sluice.Limiter[call]) error{
+		"reset":  func(l *sluice.Limiter[call]) error { return l.Reset(background, ann) },
+		"refund": func(l *sluice.Limiter[call]) error { _, err := l.Refund(background, ann, 1); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := swapOnly{new(memory.Store)}
-				process := func(ttl time.Duration) *compose.Limiter[call] {
-					return newLimiter(t, compose.Options[call]{DenialCacheTTL: ttl}, store, rulesOf("gcra 1/h")...)
+				process := func(ttl time.Duration) *sluice.Limiter[call] {
+					return newLimiter(t, sluice.Options[call]{DenialCacheTTL: ttl}, store, rulesOf("gcra 1/h")...)
 				}
 				other, usual, short, none := process(0), process(0), process(time.Millisecond), process(-1)
-				allow := func(l *compose.Limiter[call]) compose.Decision { return must(t)(l.Allow(background, ann)) }
+				allow := func(l *sluice.Limiter[call]) sluice.Decision { return must(t)(l.Allow(background, ann)) }
 				require.True(t, allow(other).Allowed)
-				for _, l := range []*compose.Limiter[call]{usual, short, none} {
+				for _, l := range []*sluice.Limiter[call]{usual, short, none} {
 					require.False(t, allow(l).Cached, "nothing is cached yet")
 				}
 				require.False(t, allow(none).Cached)
@@ -544,12 +545,12 @@ func (s *slowStore) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (
 
 func TestObserverGetsEveryDecision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var events []compose.Event
-		l := newLimiter(t, compose.Options[call]{Timeout: time.Minute, Observer: func(e compose.Event) { events = append(events, e) }},
-			&slowStore{new(memory.Store), 2}, compose.Rule[call]{Name: "user", Key: byUser, Spec: "gcra 1/h", Cost: func(c call) int64 { return c.cost }})
+		var events []sluice.Event
+		l := newLimiter(t, sluice.Options[call]{Timeout: time.Minute, Observer: func(e sluice.Event) { events = append(events, e) }},
+			&slowStore{new(memory.Store), 2}, sluice.Rule[call]{Name: "user", Key: byUser, Spec: "gcra 1/h", Cost: func(c call) int64 { return c.cost }})
 		began := time.Now()
 		must(t)(l.Allow(background, call{cost: 1}))
-		require.Equal(t, compose.Allowed, events[0].Outcome)
+		require.Equal(t, sluice.Allowed, events[0].Outcome)
 		require.Equal(t, 3, events[0].Decision.Attempts)
 		require.Equal(t, time.Since(began), events[0].Duration)
 		require.GreaterOrEqual(t, events[0].Duration, 2*time.Second)
@@ -559,11 +560,11 @@ func TestObserverGetsEveryDecision(t *testing.T) {
 		_, err := l.Allow(background, call{cost: -1})
 		require.Error(t, err)
 		require.Len(t, events, 4)
-		require.Equal(t, compose.Denied, events[2].Outcome)
+		require.Equal(t, sluice.Denied, events[2].Outcome)
 		require.Equal(t, "user", events[2].Decision.Rule)
 		require.True(t, events[2].Decision.Cached)
 		require.Zero(t, events[2].Duration, "a cached denial takes no time")
-		require.Equal(t, compose.Failed, events[3].Outcome)
+		require.Equal(t, sluice.Failed, events[3].Outcome)
 		require.ErrorIs(t, events[3].Err, algo.ErrCost)
 	})
 }
@@ -571,19 +572,19 @@ func TestObserverGetsEveryDecision(t *testing.T) {
 func TestNewRefusesFaultyRulesAndOptions(t *testing.T) {
 	policy := mustPolicy("gcra 1/s")
 	policyFor := func(call) (algo.Policy, error) { return policy, nil }
-	for want, rules := range map[string][]compose.Rule[call]{
-		`compose: rule 1: Name must not be empty`:                                 {{Name: "a", Policy: policy}, {Policy: policy}},
-		`compose: two rules have the name "a"`:                                    {{Name: "a", Policy: policy}, {Name: "a", Policy: policy}},
-		`compose: rule "r" has no policy; set Spec, Policy or PolicyFor`:          {{Name: "r"}},
-		`compose: rule "s" has more than one of Spec, Policy and PolicyFor`:       {{Name: "s", Spec: "gcra 1/s", Policy: policy}},
-		`compose: rule "t" has more than one of Spec, Policy and PolicyFor`:       {{Name: "t", Spec: "gcra 1/s", PolicyFor: policyFor}},
-		`compose: rule "u" has more than one of Spec, Policy and PolicyFor`:       {{Name: "u", Policy: policy, PolicyFor: policyFor}},
+	for want, rules := range map[string][]sluice.Rule[call]{
+		`sluice: rule 1: Name must not be empty`:                                  {{Name: "a", Policy: policy}, {Policy: policy}},
+		`sluice: two rules have the name "a"`:                                     {{Name: "a", Policy: policy}, {Name: "a", Policy: policy}},
+		`sluice: rule "r" has no policy; set Spec, Policy or PolicyFor`:           {{Name: "r"}},
+		`sluice: rule "s" has more than one of Spec, Policy and PolicyFor`:        {{Name: "s", Spec: "gcra 1/s", Policy: policy}},
+		`sluice: rule "t" has more than one of Spec, Policy and PolicyFor`:        {{Name: "t", Spec: "gcra 1/s", PolicyFor: policyFor}},
+		`sluice: rule "u" has more than one of Spec, Policy and PolicyFor`:        {{Name: "u", Policy: policy, PolicyFor: policyFor}},
 		`compose: rule "r": policy "gcra 5/m cost=2", column 10: cost= is not an`: {{Name: "r", Spec: "gcra 5/m cost=2"}},
 	} {
-		_, err := compose.New(nil, rules...)
+		_, err := sluice.For(nil, rules...)
 		require.ErrorContains(t, err, want)
 	}
-	for want, o := range map[string]compose.Options[call]{
+	for want, o := range map[string]sluice.Options[call]{
 		"Options.Timeout must be at least 0, got -1ns":       {Timeout: -1},
 		"Options.DenialCacheSize must be at least 0, got -1": {DenialCacheSize: -1},
 		"Options.MaxSkew must be at least 0, got -1ns":       {MaxSkew: -1},
@@ -594,7 +595,7 @@ func TestNewRefusesFaultyRulesAndOptions(t *testing.T) {
 		_, err := o.New(nil)
 		require.ErrorContains(t, err, want)
 	}
-	_, err := compose.New((*memory.Store)(nil), rulesOf("gcra 1/m")...)
+	_, err := sluice.For((*memory.Store)(nil), rulesOf("gcra 1/m")...)
 	require.ErrorContains(t, err, "the store is a nil *memory.Store")
 }
 
@@ -603,26 +604,26 @@ func TestNewRefusesZeroPolicies(t *testing.T) {
 		gcra.Policy{}, tokenbucket.Policy{}, fixedwindow.Policy{}, movingwindow.Policy{},
 		new(compose.Stack), (*compose.Stack)(nil),
 	} {
-		_, err := compose.New(nil, compose.Rule[call]{Name: "x", Policy: p})
-		require.ErrorContains(t, err, `compose: the policy of rule "x" denies everything: `)
+		_, err := sluice.For(nil, sluice.Rule[call]{Name: "x", Policy: p})
+		require.ErrorContains(t, err, `sluice: the policy of rule "x" denies everything: `)
 		_, err = compose.All(mustPolicy("gcra 1/m"), p)
 		require.ErrorContains(t, err, "compose: All: policy 1 ")
 	}
-	l := newLimiter(t, compose.Options[call]{}, nil, compose.Rule[call]{Name: "x", PolicyFor: func(call) (algo.Policy, error) { return (*compose.Stack)(nil), nil }})
+	l := newLimiter(t, sluice.Options[call]{}, nil, sluice.Rule[call]{Name: "x", PolicyFor: func(call) (algo.Policy, error) { return (*compose.Stack)(nil), nil }})
 	require.False(t, must(t)(l.Allow(background, call{})).Allowed)
 }
 
 func TestRuleWithASpecHasThePolicyOfTheSpec(t *testing.T) {
 	rules := rulesOf("gcra 2/min")
-	d := must(t)(newLimiter(t, compose.Options[call]{}, nil, rules...).Allow(background, ann))
+	d := must(t)(newLimiter(t, sluice.Options[call]{}, nil, rules...).Allow(background, ann))
 	require.Equal(t, mustPolicy("gcra 2/m"), d.Results[0].Policy)
 	require.Nil(t, rules[0].Policy, "New does not change the rules of the caller")
 }
 
 func TestErrorOfASpecNamesTheRuleAndShowsTheWord(t *testing.T) {
-	_, err := compose.New(nil,
-		compose.Rule[call]{Name: "address", Spec: "gcra 20/min"},
-		compose.Rule[call]{Name: "account", Spec: "gcra 5/min brust=2"})
+	_, err := sluice.For(nil,
+		sluice.Rule[call]{Name: "address", Spec: "gcra 20/min"},
+		sluice.Rule[call]{Name: "account", Spec: "gcra 5/min brust=2"})
 	require.EqualError(t, err, strings.Join([]string{
 		`compose: rule "account": policy "gcra 5/min brust=2", column 12: unknown option "brust"; gcra takes burst=; did you mean burst=?`,
 		`gcra 5/min brust=2`,
@@ -632,11 +633,11 @@ func TestErrorOfASpecNamesTheRuleAndShowsTheWord(t *testing.T) {
 	require.True(t, errors.As(err, &bad))
 	require.Equal(t, "account", bad.Rule)
 
-	_, err = compose.New(nil, compose.Rule[call]{Name: "gcra 5/x", Spec: "gcra 5/x"})
+	_, err = sluice.For(nil, sluice.Rule[call]{Name: "gcra 5/x", Spec: "gcra 5/x"})
 	require.ErrorContains(t, err, `compose: policy "gcra 5/x", column 6: `, "a rule named for its spec is not named again")
 
 	for _, spec := range []string{strings.Repeat("x", 5000), "gcra\n5/x", "gcra 5/\x1b[2J"} {
-		_, err := compose.New(nil, compose.Rule[call]{Name: "r", Spec: spec})
+		_, err := sluice.For(nil, sluice.Rule[call]{Name: "r", Spec: spec})
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), "\n", "a spec that a terminal cannot show has no caret")
 		require.Less(t, len(err.Error()), 600)
@@ -646,19 +647,19 @@ func TestErrorOfASpecNamesTheRuleAndShowsTheWord(t *testing.T) {
 // Two limiters have the same rules in opposite orders. Each counts the calls of the other, and
 // there is no deadlock.
 func TestConcurrentCallsAreCountedExactly(t *testing.T) {
-	rules := []compose.Rule[call]{
+	rules := []sluice.Rule[call]{
 		{Name: "user", Key: byUser, Spec: "gcra 50/d"},
 		{Name: "resource", Key: byResource, Spec: "gcra 60/d"},
 		{Name: "everyone", Spec: "gcra 80/d"},
 	}
-	one := []compose.Rule[call]{{Name: "one", Spec: "gcra 60/d"}}
-	for _, orders := range [][2][]compose.Rule[call]{{rules, {rules[2], rules[1], rules[0]}}, {one, one}} {
+	one := []sluice.Rule[call]{{Name: "one", Spec: "gcra 60/d"}}
+	for _, orders := range [][2][]sluice.Rule[call]{{rules, {rules[2], rules[1], rules[0]}}, {one, one}} {
 		for name, store := range memoryStores() {
 			t.Run(name, func(t *testing.T) {
 				var allowed atomic.Int64
 				var group sync.WaitGroup
 				for _, rules := range orders {
-					l := newLimiter(t, compose.Options[call]{Timeout: time.Minute}, store, rules...)
+					l := newLimiter(t, sluice.Options[call]{Timeout: time.Minute}, store, rules...)
 					for caller := range 4 {
 						group.Go(func() {
 							for range 25 {
@@ -701,10 +702,10 @@ func TestAllRulesUseOneReadingOfTheClock(t *testing.T) {
 		now, times := time.Unix(1e9, 0), make(map[time.Time]bool)
 		policy := func(spec string) algo.Policy { return timeRecorder{mustPolicy(spec), times} }
 		clock := func() time.Time { now = now.Add(time.Second); return now }
-		l := newLimiter(t, compose.Options[call]{Clock: clock}, store,
-			compose.Rule[call]{Name: "a", Policy: policy("gcra 5/d")},
-			compose.Rule[call]{Name: "b", Key: byUser, Policy: policy("gcra 2/d")},
-			compose.Rule[call]{Name: "c", Key: byUser, Policy: policy("all(fixedwindow 4/d; movingwindow 5/d)")})
+		l := newLimiter(t, sluice.Options[call]{Clock: clock}, store,
+			sluice.Rule[call]{Name: "a", Policy: policy("gcra 5/d")},
+			sluice.Rule[call]{Name: "b", Key: byUser, Policy: policy("gcra 2/d")},
+			sluice.Rule[call]{Name: "c", Key: byUser, Policy: policy("all(fixedwindow 4/d; movingwindow 5/d)")})
 		clear(times)                          // New has called Peek
 		for calls := 1; calls <= 3; calls++ { // the last is denied
 			d := must(t)(l.Allow(background, ann))
@@ -717,7 +718,7 @@ func TestAllRulesUseOneReadingOfTheClock(t *testing.T) {
 
 func TestLimiterWorksAfterAPanic(t *testing.T) {
 	fault := true
-	l := newLimiter(t, compose.Options[call]{}, nil, compose.Rule[call]{Name: "a", Spec: "gcra 1/m", Key: func(call) string {
+	l := newLimiter(t, sluice.Options[call]{}, nil, sluice.Rule[call]{Name: "a", Spec: "gcra 1/m", Key: func(call) string {
 		if fault {
 			panic(errors.New("boom"))
 		}
@@ -728,10 +729,10 @@ func TestLimiterWorksAfterAPanic(t *testing.T) {
 	require.True(t, must(t)(l.Allow(background, call{})).Allowed)
 
 	policy := &faultyPolicy{Policy: mustPolicy("gcra 10/h")}
-	for _, rules := range [][]compose.Rule[call]{{{Name: "b", Policy: policy}}, {{Name: "a", Spec: "gcra 5/h"}, {Name: "b", Policy: policy}}} {
+	for _, rules := range [][]sluice.Rule[call]{{{Name: "b", Policy: policy}}, {{Name: "a", Spec: "gcra 5/h"}, {Name: "b", Policy: policy}}} {
 		for _, store := range memoryStores() {
 			policy.panics = false
-			l = newLimiter(t, compose.Options[call]{}, store, rules...)
+			l = newLimiter(t, sluice.Options[call]{}, store, rules...)
 			policy.panics = true
 			require.Panics(t, func() { _, _ = l.Allow(background, ann) })
 			policy.panics = false
@@ -752,9 +753,9 @@ func (p forgetful) Step(dst, state []byte, now time.Time, cost int64) ([]byte, a
 
 func TestNegativeResetAfterIsAnErrorOfTheRule(t *testing.T) {
 	for name, store := range memoryStores() {
-		l := newLimiter(t, compose.Options[call]{OnFailure: compose.FailOpen}, store, compose.Rule[call]{Name: "r", Key: byUser, Policy: forgetful{mustPolicy("gcra 3/h")}})
+		l := newLimiter(t, sluice.Options[call]{OnFailure: sluice.FailOpen}, store, sluice.Rule[call]{Name: "r", Key: byUser, Policy: forgetful{mustPolicy("gcra 3/h")}})
 		_, err := l.Allow(background, ann)
-		var of *compose.RuleError
+		var of *sluice.RuleError
 		require.ErrorAs(t, err, &of, name)
 		require.ErrorContains(t, err, "must not be negative")
 		require.Equal(t, "ann", of.Key)

@@ -1,4 +1,4 @@
-package compose_test
+package sluice_test
 
 // These tests promise what Reset and ResetRule delete, and that they report failures.
 
@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -22,10 +22,10 @@ func TestResetRuleDeletesOneStateOnEveryStore(t *testing.T) {
 	names, stores := allStores(t, clock.Now)
 	for i, store := range stores {
 		t.Run(names[i], func(t *testing.T) {
-			l := newLimiter(t, compose.Options[call]{Clock: clock.Now, Timeout: time.Minute, DenialCacheTTL: time.Minute}, store,
-				compose.Rule[call]{Name: "address", Key: byResource, Spec: "fixedwindow 20/h"},
-				compose.Rule[call]{Name: "account", Key: byUser, Spec: "gcra 3/h"},
-				compose.Rule[call]{Name: "everyone", Spec: "all(tokenbucket 50/h; movingwindow 90/h)"})
+			l := newLimiter(t, sluice.Options[call]{Clock: clock.Now, Timeout: time.Minute, DenialCacheTTL: time.Minute}, store,
+				sluice.Rule[call]{Name: "address", Key: byResource, Spec: "fixedwindow 20/h"},
+				sluice.Rule[call]{Name: "account", Key: byUser, Spec: "gcra 3/h"},
+				sluice.Rule[call]{Name: "everyone", Spec: "all(tokenbucket 50/h; movingwindow 90/h)"})
 			ann, bob := call{user: "ann", resource: "192.0.2.1"}, call{user: "bob", resource: "192.0.2.1"}
 			require.True(t, must(t)(l.AllowN(background, ann, 3)).Allowed)
 			require.True(t, must(t)(l.AllowN(background, bob, 2)).Allowed)
@@ -50,7 +50,7 @@ func TestResetRuleDeletesOneStateOnEveryStore(t *testing.T) {
 
 func TestResetRuleOfALimiterWithOneRule(t *testing.T) {
 	for _, store := range memoryStores() {
-		l := newLimiter(t, compose.Options[call]{}, store, rulesOf("gcra 1/h")...)
+		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("gcra 1/h")...)
 		for range 2 {
 			require.True(t, must(t)(l.Allow(background, ann)).Allowed)
 			require.False(t, must(t)(l.Allow(background, ann)).Allowed)
@@ -60,34 +60,34 @@ func TestResetRuleOfALimiterWithOneRule(t *testing.T) {
 }
 
 func TestResetRuleCallsOnlyTheFunctionsOfItsRule(t *testing.T) {
-	other := compose.Rule[call]{
+	other := sluice.Rule[call]{
 		Name:      "other",
 		Key:       func(call) string { t.Error("the key of another rule"); return "" },
-		PolicyFor: func(call) (algo.Policy, error) { t.Error("the policy of another rule"); return nil, compose.Skip },
+		PolicyFor: func(call) (algo.Policy, error) { t.Error("the policy of another rule"); return nil, sluice.Skip },
 		Cost:      func(call) int64 { t.Error("the cost of another rule"); return 1 },
 	}
 	errPlan := errors.New("no such plan")
-	plan := compose.Rule[call]{Name: "plan", Key: byUser, PolicyFor: func(c call) (algo.Policy, error) {
+	plan := sluice.Rule[call]{Name: "plan", Key: byUser, PolicyFor: func(c call) (algo.Policy, error) {
 		switch c.user {
 		case "staff":
-			return nil, compose.Skip
+			return nil, sluice.Skip
 		case "eve":
 			return nil, errPlan
 		}
 		return mustPolicy("gcra 1/h"), nil
 	}}
-	l := newLimiter(t, compose.Options[call]{}, nil, other, plan)
+	l := newLimiter(t, sluice.Options[call]{}, nil, other, plan)
 	require.NoError(t, l.ResetRule(background, "plan", ann))
 	require.NoError(t, l.ResetRule(background, "plan", call{user: "staff"}), "the rule does not apply")
 	require.ErrorIs(t, l.ResetRule(background, "plan", call{user: "eve"}), errPlan)
 	require.EqualError(t, l.ResetRule(background, "plam", ann),
-		`compose: ResetRule: no rule has the name "plam"; the rules are ["other" "plan"]`)
+		`sluice: ResetRule: no rule has the name "plam"; the rules are ["other" "plan"]`)
 }
 
 func TestResetNeedsNoCost(t *testing.T) {
 	for _, cost := range []int64{0, -1} {
-		l := newLimiter(t, compose.Options[call]{}, nil,
-			compose.Rule[call]{Name: "bytes", Key: byUser, Spec: "fixedwindow 100/h", Cost: func(c call) int64 { return c.cost }})
+		l := newLimiter(t, sluice.Options[call]{}, nil,
+			sluice.Rule[call]{Name: "bytes", Key: byUser, Spec: "fixedwindow 100/h", Cost: func(c call) int64 { return c.cost }})
 		require.Zero(t, must(t)(l.Allow(background, call{user: "ann", cost: 100})).Remaining)
 		require.NoError(t, l.Reset(background, call{user: "ann", cost: cost}))
 		require.Equal(t, []int64{100}, remaining(t, l, call{user: "ann", cost: 1}))
@@ -95,9 +95,9 @@ func TestResetNeedsNoCost(t *testing.T) {
 }
 
 func TestResetFailsWithTheStoreAndTheContext(t *testing.T) {
-	for _, p := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
+	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
 		synctest.Test(t, func(t *testing.T) {
-			l := newLimiter(t, compose.Options[call]{OnFailure: p}, &faultyStore{err: errOutage}, rulesOf("gcra 1/m", "gcra 2/m")...)
+			l := newLimiter(t, sluice.Options[call]{OnFailure: p}, &faultyStore{err: errOutage}, rulesOf("gcra 1/m", "gcra 2/m")...)
 			require.ErrorIs(t, l.Reset(background, ann), storage.ErrUnavailable)
 			require.ErrorIs(t, l.ResetRule(background, "rule 1", ann), storage.ErrUnavailable)
 		})
@@ -105,18 +105,18 @@ func TestResetFailsWithTheStoreAndTheContext(t *testing.T) {
 	ended, cancel := context.WithCancel(background)
 	cancel()
 	for _, store := range memoryStores() {
-		l := newLimiter(t, compose.Options[call]{}, store, rulesOf("gcra 1/h", "gcra 2/h")...)
+		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("gcra 1/h", "gcra 2/h")...)
 		require.ErrorIs(t, l.ResetRule(ended, "rule 0", call{}), context.Canceled)
 	}
 }
 
 func TestObserverGetsOneEventOfAResetRule(t *testing.T) {
-	var events []compose.Event
-	l := newLimiter(t, compose.Options[call]{Observer: func(e compose.Event) { events = append(events, e) }}, nil, rulesOf("gcra 1/h", "gcra 2/h")...)
+	var events []sluice.Event
+	l := newLimiter(t, sluice.Options[call]{Observer: func(e sluice.Event) { events = append(events, e) }}, nil, rulesOf("gcra 1/h", "gcra 2/h")...)
 	require.NoError(t, l.ResetRule(background, "rule 1", ann))
 	require.Len(t, events, 1)
-	require.Equal(t, compose.OpReset, events[0].Op)
-	require.Equal(t, compose.Allowed, events[0].Outcome)
+	require.Equal(t, sluice.OpReset, events[0].Op)
+	require.Equal(t, sluice.Allowed, events[0].Outcome)
 	require.Len(t, events[0].Decision.Results, 1)
 	require.Equal(t, "rule 1", events[0].Decision.Results[0].Rule)
 }

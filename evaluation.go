@@ -1,4 +1,4 @@
-package compose
+package sluice
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -144,16 +145,6 @@ func (e *evaluation) Confirm(now time.Time, items []driver.Item) error {
 	return nil
 }
 
-// programOf returns the program of a policy, or nil.
-func programOf(policy algo.Policy) *algo.Program {
-	if portable, ok := policy.(algo.Portable); ok {
-		if p, ok := portable.Program(); ok {
-			return &p
-		}
-	}
-	return nil
-}
-
 // skewMargin is how long a store keeps a record after its ResetAfter. So a server whose clock
 // is ahead of the clock that decides does not drop the record early.
 const skewMargin = 10 * time.Second
@@ -170,10 +161,34 @@ func ttl(reset time.Duration) time.Duration {
 // priority returns the eviction priority of a state, which depends on how much of the limit is
 // used. r is the result of the step that made the state.
 func priority(policy algo.Policy, state []byte, now time.Time, r *algo.Result) storage.Priority {
-	if stack, ok := policy.(*Stack); ok {
-		return stack.priority(state, now)
+	if stack, ok := policy.(*compose.Stack); ok {
+		return stackPriority(stack, state, now)
 	}
 	return priorityOf(r)
+}
+
+// stackPriority returns the priority of the part with the greatest
+// ResetAfter, or that of another part up to UsedHalf. A part that is used up but soon full
+// again must not keep a key longer than keys whose slow parts are used up.
+func stackPriority(stack *compose.Stack, state []byte, now time.Time) storage.Priority {
+	var longest time.Duration
+	var ofLongest, ofOthers storage.Priority
+	for part, own := range stack.Split(state) {
+		r, err := part.Peek(own, now, 1)
+		if err != nil {
+			return storage.UsedUp
+		}
+		switch p := priorityOf(&r); {
+		case r.ResetAfter > longest:
+			ofOthers = max(ofOthers, ofLongest)
+			longest, ofLongest = r.ResetAfter, p
+		case r.ResetAfter == longest:
+			ofLongest = max(ofLongest, p)
+		default:
+			ofOthers = max(ofOthers, p)
+		}
+	}
+	return max(ofLongest, min(ofOthers, storage.UsedHalf))
 }
 
 func priorityOf(r *algo.Result) storage.Priority {
