@@ -46,13 +46,12 @@ type Decision struct {
 
 // RuleResult is the result of one rule.
 type RuleResult struct {
-	Rule   string      // the name of the rule
-	Key    string      // the key that Rule.Key returned
-	Policy algo.Policy // the policy of the rule, or the one that PolicyFor returned
-	Cost   int64       // the cost of all calls of the decision under this rule
-	Shadow bool        // the rule is not enforced
-	Err    error       // why a shadow rule could not decide; Result is zero then
-	algo.Result
+	Rule        string      // the name of the rule
+	Key         string      // the key that Rule.Key returned
+	Policy      algo.Policy // the policy of the rule, or the one that PolicyFor returned
+	Shadow      bool        // the rule is not enforced
+	Err         error       // why a shadow rule could not decide; Result is zero then, except for Cost
+	algo.Result             // Cost is that of all calls of the decision under this rule
 }
 
 // Event describes one operation to Options.Observer.
@@ -132,6 +131,6 @@ func (r *RuleResult) fail(err error) error {
 	if !r.Shadow {
 		return err
 	}
-	r.Result, r.Err = algo.Result{}, err
+	r.Result, r.Err = algo.Result{Cost: r.Cost}, err
 	return nil
 }

@@ -58,25 +58,25 @@ func operation(op driver.Op, cost int64) driver.Op {
 // apply applies the operation to one key.
 func (r *RuleResult) apply(op driver.Op, now time.Time, item *driver.Item) (err error) {
 	found, change := &item.Found, &item.Next
-	next := change.State
-	switch operation(op, r.Cost) {
+	next, cost := change.State, r.Cost
+	switch operation(op, cost) {
 	case driver.Allow:
-		next, r.Result, err = r.Policy.Step(next, found.State, now, r.Cost)
+		next, r.Result, err = r.Policy.Step(next, found.State, now, cost)
 	case driver.Refund:
-		next, r.Result, err = r.Policy.Refund(next, found.State, now, max(r.Cost, -r.Cost))
+		next, r.Result, err = r.Policy.Refund(next, found.State, now, max(cost, -cost))
 	case driver.Charge:
-		next, r.Result, err = r.Policy.Charge(next, found.State, now, r.Cost)
+		next, r.Result, err = r.Policy.Charge(next, found.State, now, cost)
 	case driver.Peek:
-		r.Result, err = r.Policy.Peek(found.State, now, r.Cost)
-		return err
+		r.Result, err = r.Policy.Peek(found.State, now, cost)
 	case driver.Reset:
 		if r.Result = (algo.Result{Allowed: true}); found.Version != 0 {
 			change.Verb = driver.Delete
 		}
 		return nil
 	}
+	r.Cost = cost // a settlement has refunds with a negative cost, and a Result is not valid if there is an error
 	switch {
-	case err != nil:
+	case err != nil || op == driver.Peek:
 		return err
 	case r.ResetAfter < 0:
 		return fmt.Errorf("the policy %v returned the ResetAfter %v; it must not be negative", r.Policy, r.ResetAfter)
@@ -92,7 +92,9 @@ func (r *RuleResult) apply(op driver.Op, now time.Time, item *driver.Item) (err 
 
 // peek replaces the result by that of a Peek.
 func (r *RuleResult) peek(now time.Time, state []byte) (err error) {
-	if r.Result, err = r.Policy.Peek(state, now, max(r.Cost, 1)); err != nil {
+	cost := r.Cost
+	r.Result, err = r.Policy.Peek(state, now, max(cost, -cost))
+	if r.Cost = cost; err != nil {
 		return r.fail(err)
 	}
 	return nil

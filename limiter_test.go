@@ -218,7 +218,7 @@ func TestShadowRuleThatFailsReportsTheErrorAndDeniesNothing(t *testing.T) {
 			d := must(t)(alone.Allow(background, call{}))
 			require.True(t, d.Allowed)
 			require.ErrorIs(t, d.Results[0].Err, errPolicy)
-			require.Zero(t, d.Results[0].Result)
+			require.Equal(t, algo.Result{Cost: 1}, d.Results[0].Result)
 		}
 		l := newLimiter(t, sluice.Options[call]{}, store, sluice.Rule[call]{Name: "real", Spec: "gcra 2/h"}, faulty)
 		for i := range 3 {

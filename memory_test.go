@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -46,6 +47,12 @@ func TestDecisionInMemoryDoesNotAllocate(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The results of a decision that escapes are on the heap, with room for three rules.
+func TestDecisionIsSmall(t *testing.T) {
+	require.LessOrEqual(t, 3*unsafe.Sizeof(sluice.RuleResult{}), uintptr(480))
+	require.LessOrEqual(t, unsafe.Sizeof(sluice.Decision{}), uintptr(112))
 }
 
 func TestObservedDecisionAllocatesItsResults(t *testing.T) {

@@ -21,6 +21,7 @@ const Never time.Duration = math.MaxInt64
 type Result struct {
 	Allowed    bool
 	Fresh      bool          // the key was new, or its state had expired
+	Part       int32         // in a compose.Stack, the index of the part that decided, from 0
 	Limit      int64         // capacity (not the rate): the most units that one request can ever take
 	Cost       int64         // units requested
 	Available  int64         // units available when the state was last written; 0 for a new key: see Refilled
@@ -31,5 +32,4 @@ type Result struct {
 	NextRefill time.Duration // time until Remaining next grows; 0 if nothing is missing
 	ResetAfter time.Duration // time until the state is equivalent to no state
 	Skew       time.Duration // how far the state's time is ahead of now, because clocks disagree; otherwise 0
-	Part       int           // in a compose.Stack, the index of the part that decided, from 0
 }

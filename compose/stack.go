@@ -250,7 +250,7 @@ func (t *stackResult) add(part int, r *algo.Result) {
 	case r.Remaining < t.Remaining:
 		t.Remaining, t.NextRefill = r.Remaining, r.NextRefill
 		if t.Allowed {
-			t.Part = part
+			t.Part = int32(part)
 		}
 	case r.Remaining == t.Remaining && min(t.NextRefill, r.NextRefill) == 0: // one is full
 		t.NextRefill = 0
@@ -258,7 +258,7 @@ func (t *stackResult) add(part int, r *algo.Result) {
 		t.NextRefill = max(t.NextRefill, r.NextRefill)
 	}
 	if !r.Allowed && (t.Allowed || r.RetryAfter > t.RetryAfter) {
-		t.Part = part
+		t.Part = int32(part)
 	}
 	t.Allowed = t.Allowed && r.Allowed
 	t.Fresh = t.Fresh && r.Fresh

@@ -126,7 +126,7 @@ func TestPartIsTheOneThatDecided(t *testing.T) {
 		require.True(t, r.Allowed)
 		_, r = step(t, p, state, 0, c.then)
 		require.Equal(t, c.allowed, r.Allowed, c.spec)
-		require.Equal(t, c.part, r.Part, c.spec)
+		require.EqualValues(t, c.part, r.Part, c.spec)
 		require.Equal(t, c.retry, r.RetryAfter, c.spec)
 	}
 }

@@ -133,7 +133,7 @@ func policyName(result *sluice.RuleResult) string {
 // partOf is the index of the stack's part that decided, or -1 if the policy is no stack.
 func partOf(result *sluice.RuleResult) int {
 	if _, ok := result.Policy.(*compose.Stack); ok {
-		return result.Part
+		return int(result.Part)
 	}
 	return -1
 }

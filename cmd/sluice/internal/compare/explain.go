@@ -105,7 +105,7 @@ func (c *preparedQuery) decision(policy costed.Policy, call *simulate.Call, call
 		Fresh: r.Fresh, Skew: readable.Exact(r.Skew), ExactWait: waitText(call.ExactWait), Unnecessary: call.Unnecessary(),
 	}
 	if _, composed := policy.Policy.(*compose.Stack); composed {
-		d.Part = r.Part + 1
+		d.Part = int(r.Part) + 1
 	}
 	return d
 }
