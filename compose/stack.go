@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
+	algorithm "github.com/sluice-go/sluice/internal/policy"
 )
 
 // Stack is a policy that applies several policies, its parts, to one key. It allows a cost if all

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/fixedwindow"
-	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // FuzzStep compares functions, methods and the model, for any state, time and options. The period and the offset are in
@@ -31,7 +31,7 @@ func FuzzStep(f *testing.F) {
 		nearest, err := fixedwindow.ParseState(fixedwindow.AppendState(nil, s))
 		require.NoError(t, err)
 		now := time.Unix(sec, nsec)
-		kit.EachOp(t, s, now, o, func(op algorithm.Op, next fixedwindow.State, r algo.Result) {
+		kit.EachOp(t, s, now, o, func(op policy.Op, next fixedwindow.State, r algo.Result) {
 			want, expected := model{nearest.Start, nearest.Used}.do(op, algo.Instant(now), max(cost, 1), o)
 			require.Equal(t, expected, r, "%v", op)
 			if r.Paid != 0 {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/fixedwindow"
-	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/internal/sample"
 )
 
@@ -31,7 +31,7 @@ func (m model) end(o fixedwindow.Options) int64 {
 }
 
 // do makes one operation. If nothing is paid, nothing changes.
-func (m model) do(op algorithm.Op, now, cost int64, o fixedwindow.Options) (next model, r algo.Result) {
+func (m model) do(op policy.Op, now, cost int64, o fixedwindow.Options) (next model, r algo.Result) {
 	wait := func(until int64) time.Duration { return time.Duration(until-now) * time.Microsecond }
 	next = m
 	r.Limit, r.Cost = o.Limit.Count, cost
@@ -42,13 +42,13 @@ func (m model) do(op algorithm.Op, now, cost int64, o fixedwindow.Options) (next
 		r.Available, r.Skew = r.Limit-m.paid, max(0, wait(m.opened))
 	}
 	fits := cost <= r.Limit-next.paid
-	r.Allowed = op == algorithm.Refund || op == algorithm.Charge || fits
+	r.Allowed = op == policy.Refund || op == policy.Charge || fits
 	switch {
-	case op == algorithm.Refund:
+	case op == policy.Refund:
 		r.Paid = -min(cost, next.paid)
-	case op == algorithm.Charge:
+	case op == policy.Charge:
 		r.Paid = min(cost, algo.MaxLevel-next.paid)
-	case op == algorithm.Step && fits:
+	case op == policy.Step && fits:
 		r.Paid = cost
 	}
 	next.paid += r.Paid
@@ -87,7 +87,7 @@ func TestResultsEqualTheModel(t *testing.T) {
 			if random.IntN(50) == 0 {
 				o.Cost = random.UpTo(math.MaxInt64)
 			}
-			op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
+			op := policy.Op(random.IntN(6) % 4) // more steps and peeks
 			next, r := kit.CallBoth(t, s, op, time.UnixMicro(now), o)
 			want, expected := m.do(op, now, o.Cost, o)
 			require.Equal(t, expected, r, "%v of %d at %d under %+v on %+v", op, o.Cost, now, o, s)

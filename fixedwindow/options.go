@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // Options configures the algorithm. The zero value is not valid: Limit is required.
@@ -36,7 +36,7 @@ const (
 )
 
 // String returns the word used in a spec: "first" or "clock".
-func (a Align) String() string { return algorithm.Word("Align", int(a), "first", "clock") }
+func (a Align) String() string { return policy.Word("Align", int(a), "first", "clock") }
 
 // Validate returns an error that names the first option that is not valid.
 func (o Options) Validate() error {

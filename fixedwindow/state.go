@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // State is the use of one key. The zero State is a new key. Any State with Used 0 is
@@ -33,7 +33,7 @@ func (s State) append(dst []byte) []byte {
 	dst = append(dst, make([]byte, size)...)
 	b := dst[len(dst)-size:]
 	binary.BigEndian.PutUint64(b[1:], uint64(s.Start)) // its first byte is 0
-	b[0], b[1] = tag, algorithm.Version
+	b[0], b[1] = tag, policy.Version
 	binary.BigEndian.PutUint64(b[9:], uint64(s.Used))
 	return dst
 }
@@ -41,8 +41,8 @@ func (s State) append(dst []byte) []byte {
 // ParseState decodes bytes from AppendState. Empty bytes are the zero State. For any other
 // bytes it returns [algo.ErrState] or [algo.ErrStateVersion].
 func ParseState(b []byte) (State, error) {
-	if len(b) != size || b[0] != tag || b[1] != algorithm.Version {
-		return State{}, algorithm.HeaderError(b, tag)
+	if len(b) != size || b[0] != tag || b[1] != policy.Version {
+		return State{}, policy.HeaderError(b, tag)
 	}
 	s := State{
 		Start: int64(binary.BigEndian.Uint64(b[1:]) & (1<<56 - 1)),

@@ -9,8 +9,8 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/fixedwindow"
-	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 func TestEncodingDoesNotChange(t *testing.T) {
@@ -78,7 +78,7 @@ func TestWindowBeyondMaxInstantDoesNotEnd(t *testing.T) {
 		{Limit: algo.Per(1, algo.MaxPeriod)},
 		{Limit: algo.Per(1, time.Minute), Align: fixedwindow.AlignClock, Offset: -time.Second},
 	} {
-		s, r := kit.CallAt(fixedwindow.State{}, algorithm.Step, algo.MaxInstant, o, 1)
+		s, r := kit.CallAt(fixedwindow.State{}, policy.Step, algo.MaxInstant, o, 1)
 		require.True(t, r.Allowed)
 		require.Positive(t, r.ResetAfter)
 		_, r = fixedwindow.Step(s, time.Unix(math.MaxInt64, 0), o)

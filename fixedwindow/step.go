@@ -4,41 +4,41 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // Step decides a request of o.Cost units at now. It accepts any state, any time and any
 // options. With options that are not valid it denies everything, with a RetryAfter of
 // [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideWith(&o, s, now, &r, algorithm.Step)
+	next = decideWith(&o, s, now, &r, policy.Step)
 	return next, r
 }
 
 // Peek reports whether Step would allow the request now. It pays nothing: Result.Paid is 0, and the
 // cost is not subtracted from Result.Remaining.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
-	decideWith(&o, s, now, &r, algorithm.Peek)
+	decideWith(&o, s, now, &r, policy.Peek)
 	return r
 }
 
 // Refund gives o.Cost units back to the window that is open at now, but no more than are in use. If
 // no units are in use after that, the window is closed.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideWith(&o, s, now, &r, algorithm.Refund)
+	next = decideWith(&o, s, now, &r, policy.Refund)
 	return next, r
 }
 
 // Charge takes o.Cost units, even if fewer are left. The missing units become a debt, which ends
 // with the window. At most [algo.MaxLevel] units can be in use, so Charge may take fewer.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideWith(&o, s, now, &r, algorithm.Charge)
+	next = decideWith(&o, s, now, &r, policy.Charge)
 	return next, r
 }
 
 // decideWith decides with options that may not be valid.
-func decideWith(o *Options, s State, now time.Time, r *algo.Result, op algorithm.Op) State {
-	r.Cost = algorithm.Or(o.Cost, 1)
+func decideWith(o *Options, s State, now time.Time, r *algo.Result, op policy.Op) State {
+	r.Cost = policy.Or(o.Cost, 1)
 	args := o.arguments()
 	return decide(&args, s, algo.Instant(now), r, op)
 }
@@ -52,7 +52,7 @@ type arguments struct {
 
 // decide fills in r, of which only Cost is set. It returns the next state, or s if nothing is paid. step.lua and step.sql
 // have the same lines, without those for r.
-func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op) State {
+func decide(args *arguments, s State, now int64, r *algo.Result, op policy.Op) State {
 	limit, cost := args.limit, r.Cost
 	if limit == 0 {
 		r.RetryAfter = algo.Never
@@ -68,15 +68,15 @@ func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op
 	paid := int64(0)
 	r.Allowed = true
 	switch {
-	case op == algorithm.Refund:
+	case op == policy.Refund:
 		paid = -min(cost, used)
-	case op == algorithm.Charge:
+	case op == policy.Charge:
 		paid = min(cost, algo.MaxLevel-used)
 	case cost > limit:
 		r.Allowed, r.RetryAfter = false, algo.Never
 	case cost > limit-used:
 		r.Allowed, r.RetryAfter = false, time.Duration(end-now)*time.Microsecond
-	case op == algorithm.Step:
+	case op == policy.Step:
 		paid = cost
 	}
 

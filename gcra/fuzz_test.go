@@ -8,7 +8,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
-	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // FuzzStep compares functions, methods and the model, for any state, time and options.
@@ -19,7 +19,7 @@ func FuzzStep(f *testing.F) {
 		nearest, err := gcra.ParseState(gcra.AppendState(nil, s))
 		require.NoError(t, err)
 		now := time.Unix(sec, nsec)
-		kit.EachOp(t, s, now, o, func(op algorithm.Op, next gcra.State, r algo.Result) {
+		kit.EachOp(t, s, now, o, func(op policy.Op, next gcra.State, r algo.Result) {
 			want, expected := modelOf(nearest).do(op, algo.Instant(now), max(cost, 1), o)
 			require.Equal(t, expected, r, "operation %d", op)
 			if r.Paid != 0 {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
-	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/internal/sample"
 )
 
@@ -55,7 +55,7 @@ func larger(a, b *big.Rat) *big.Rat {
 func wait(us *big.Rat) time.Duration { return time.Duration(ceil(us).Int64()) * time.Microsecond }
 
 // do makes one operation.
-func (m model) do(op algorithm.Op, now, cost int64, o gcra.Options) (next model, r algo.Result) {
+func (m model) do(op policy.Op, now, cost int64, o gcra.Options) (next model, r algo.Result) {
 	burst := whole(o.Limit.Count)
 	if o.Burst > 0 {
 		burst = whole(o.Burst)
@@ -94,13 +94,13 @@ func (m model) do(op algorithm.Op, now, cost int64, o gcra.Options) (next model,
 	retry := minus(plus(minus(larger(tat, whole(now)), whole(now)), requested), times(burst, interval))
 	r.Allowed = retry.Sign() <= 0
 	switch {
-	case op == algorithm.Refund:
+	case op == policy.Refund:
 		r.Allowed = true
 		used = larger(minus(used, whole(cost)), new(big.Rat))
-	case op == algorithm.Charge:
+	case op == policy.Charge:
 		r.Allowed = true
 		used = plus(used, smaller(whole(cost), rational(floor(minus(most, used)))))
-	case op == algorithm.Step && r.Allowed:
+	case op == policy.Step && r.Allowed:
 		used = plus(used, whole(cost))
 	case cost > r.Limit:
 		r.RetryAfter = algo.Never
@@ -146,7 +146,7 @@ func TestResultsEqualTheModel(t *testing.T) {
 				o = anyOptions(random)
 			}
 			o.Cost = random.Cost(gcra.Peek(s, time.UnixMicro(now), o))
-			op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
+			op := policy.Op(random.IntN(6) % 4) // more steps and peeks
 			next, r := kit.CallBoth(t, s, op, time.UnixMicro(now), o)
 			want, expected := m.do(op, now, o.Cost, o)
 			require.Equal(t, expected, r, "operation %v of %d at %d under %+v on %+v, %v", op, o.Cost, now, o, s, m)

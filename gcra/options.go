@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // Options configures the algorithm. The zero value is not valid: Limit is required.
@@ -51,4 +51,4 @@ func (o *Options) arguments() arguments {
 	return arguments{burst, rate.Unit, rate.Drain}
 }
 
-func (o *Options) burst() int64 { return algorithm.Or(o.Burst, o.Limit.Count) }
+func (o *Options) burst() int64 { return policy.Or(o.Burst, o.Limit.Count) }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
-	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/internal/sample"
 )
 
@@ -26,7 +26,7 @@ func smallOptions() (all []gcra.Options) {
 func stepsInAnyOrder(o gcra.Options, depth int, s gcra.State, visit func(before, after gcra.State)) {
 	for at := range int64(8) {
 		for cost := int64(1); cost <= o.Burst; cost++ {
-			for _, op := range []algorithm.Op{algorithm.Step, algorithm.Charge} {
+			for _, op := range []policy.Op{policy.Step, policy.Charge} {
 				next, _ := kit.CallAt(s, op, at, o, cost)
 				if next == s {
 					continue
@@ -73,7 +73,7 @@ func TestBoundHoldsInAnyOrderOfTimes(t *testing.T) {
 		var s gcra.State
 		for range 60 {
 			at := random.Int64N(24)
-			next, r := kit.CallAt(s, algorithm.Step, at, o, random.Int64N(o.Burst)+1)
+			next, r := kit.CallAt(s, policy.Step, at, o, random.Int64N(o.Burst)+1)
 			s = next
 			admitted[at] += r.Paid
 		}

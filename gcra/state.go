@@ -1,6 +1,6 @@
 package gcra
 
-import "github.com/sluice-go/sluice/internal/algorithm"
+import "github.com/sluice-go/sluice/internal/policy"
 
 // State is the use of one key. The zero State is a new key, and so is any State with a Level of 0. A paid step is an
 // allowed request, a charge or a refund.
@@ -20,19 +20,19 @@ const tag = 'g'
 // AppendState appends the encoding of s to dst. A new key appends nothing. If no operation
 // can return s, AppendState encodes the nearest State that one can return.
 func AppendState(dst []byte, s State) []byte {
-	return State(algorithm.Usage(s).Normalized()).append(dst)
+	return State(policy.Usage(s).Normalized()).append(dst)
 }
 
 func (s State) append(dst []byte) []byte {
 	if s.Level == 0 {
 		return dst
 	}
-	return algorithm.Usage(s).Append(dst, tag)
+	return policy.Usage(s).Append(dst, tag)
 }
 
 // ParseState decodes bytes from AppendState. Empty bytes are the zero State. For any other
 // bytes it returns [algo.ErrState] or [algo.ErrStateVersion].
 func ParseState(b []byte) (State, error) {
-	s, err := algorithm.ParseUsage(b, tag)
+	s, err := policy.ParseUsage(b, tag)
 	return State(s), err
 }

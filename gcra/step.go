@@ -4,42 +4,42 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // Step decides a request of o.Cost units at now. It accepts any state, any time and any
 // options. With options that are not valid it denies everything, with a RetryAfter of
 // [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideWith(&o, s, now, &r, algorithm.Step)
+	next = decideWith(&o, s, now, &r, policy.Step)
 	return next, r
 }
 
 // Peek reports whether Step would allow the request now. It pays nothing: Result.Paid is 0, and the
 // cost is not subtracted from Result.Remaining.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
-	decideWith(&o, s, now, &r, algorithm.Peek)
+	decideWith(&o, s, now, &r, policy.Peek)
 	return r
 }
 
 // Refund gives o.Cost units back, but no more than are in use. If now is before s.At, Refund uses s.At.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideWith(&o, s, now, &r, algorithm.Refund)
+	next = decideWith(&o, s, now, &r, policy.Refund)
 	return next, r
 }
 
 // Charge takes o.Cost units, even if fewer are left. The missing units become a debt. A State holds a level of up to
 // [algo.MaxLevel], so Charge may take fewer. If now is before s.At, Charge uses s.At.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideWith(&o, s, now, &r, algorithm.Charge)
+	next = decideWith(&o, s, now, &r, policy.Charge)
 	return next, r
 }
 
 // decideWith decides with options and a state that may not be valid. If nothing is paid, it returns s.
-func decideWith(o *Options, s State, now time.Time, r *algo.Result, op algorithm.Op) State {
-	r.Cost = algorithm.Or(o.Cost, 1)
+func decideWith(o *Options, s State, now time.Time, r *algo.Result, op policy.Op) State {
+	r.Cost = policy.Or(o.Cost, 1)
 	args := o.arguments()
-	next := decide(&args, State(algorithm.Usage(s).Normalized()), algo.Instant(now), r, op)
+	next := decide(&args, State(policy.Usage(s).Normalized()), algo.Instant(now), r, op)
 	if r.Paid == 0 {
 		return s
 	}
@@ -58,20 +58,20 @@ type arguments struct {
 //
 // level is the weight of the units in use, and at is its time. A clock that is behind at sees the units too that drain until
 // then.
-func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op) State {
+func decide(args *arguments, s State, now int64, r *algo.Result, op policy.Op) State {
 	burst, unit, drain, cost := args.burst, args.unit, args.drain, r.Cost
 	if unit == 0 {
 		r.RetryAfter = algo.Never
 		return s
 	}
-	at, before := s.At, algorithm.Usage(s).LevelFor(unit, algo.MaxLevel)
+	at, before := s.At, policy.Usage(s).LevelFor(unit, algo.MaxLevel)
 	level := before
 
 	passed, skew := now-at, int64(0)
 	switch {
 	case passed < 0:
 		skew = -passed
-	case algorithm.IsDrained(level, passed, drain):
+	case policy.IsDrained(level, passed, drain):
 		at, level = now, 0
 	default:
 		at, level = now, level-passed*drain
@@ -80,20 +80,20 @@ func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op
 	if skew > 0 {
 		seen = seenFrom(level, skew, drain)
 	}
-	used := algorithm.Ceil(seen, unit)
+	used := policy.Ceil(seen, unit)
 
 	paid := int64(0)
 	r.Allowed, r.Fresh, r.Limit, r.Skew = true, level == 0, burst, time.Duration(skew)*time.Microsecond
 	switch {
-	case op == algorithm.Refund:
-		paid = -min(cost, algorithm.Ceil(level, unit))
-	case op == algorithm.Charge:
+	case op == policy.Refund:
+		paid = -min(cost, policy.Ceil(level, unit))
+	case op == policy.Charge:
 		paid = min(cost, (algo.MaxLevel-level)/unit)
 	case cost > burst:
 		r.Allowed, r.RetryAfter = false, algo.Never
 	case seen+cost*unit > burst*unit:
 		r.Allowed, r.RetryAfter = false, wait(skew, level-(burst-cost)*unit, drain)
-	case op == algorithm.Step:
+	case op == policy.Step:
 		paid = cost
 	}
 
@@ -101,7 +101,7 @@ func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op
 	if r.Fresh {
 		r.Refilled = burst
 	} else {
-		r.Refilled = max(0, algorithm.Ceil(before, unit)-used)
+		r.Refilled = max(0, policy.Ceil(before, unit)-used)
 	}
 	level = max(0, level+paid*unit)
 	switch {
@@ -110,7 +110,7 @@ func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op
 	case skew == 0:
 		used += paid
 	default:
-		used = algorithm.Ceil(seenFrom(level, skew, drain), unit)
+		used = policy.Ceil(seenFrom(level, skew, drain), unit)
 	}
 	r.Remaining = burst - used
 	r.Available = r.Remaining + paid - r.Refilled
@@ -136,5 +136,5 @@ func wait(skew, weight, drain int64) time.Duration {
 	if weight < 0 {
 		return time.Duration(skew+weight/drain) * time.Microsecond
 	}
-	return time.Duration(skew+algorithm.Ceil(weight, drain)) * time.Microsecond
+	return time.Duration(skew+policy.Ceil(weight, drain)) * time.Microsecond
 }

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"math"
+	"math/bits"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,7 +16,6 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/denyall"
 )
 
@@ -97,17 +98,29 @@ func (g *guard) appendPolicies(text []byte, result *sluice.RuleResult) []byte {
 // come back as its q says. It is rounded up, so that the item never promises a higher rate than
 // the limit.
 func (g *guard) appendPolicy(text []byte, result *sluice.RuleResult, part int, capacity int64, limit algo.Limit) []byte {
-	window := time.Duration(0)
-	if limit.Count > 0 {
-		window = time.Duration(algorithm.MulDivUp(max(capacity, 0), int64(max(limit.Period, 0)), limit.Count))
-	}
 	text = appendName(text, result.Rule, part)
 	text = appendParameter(text, ";q=", capacity)
-	text = appendParameter(text, ";w=", seconds(window))
+	text = appendParameter(text, ";w=", seconds(refillTime(capacity, limit)))
 	if slices.Contains(g.Bytes, result.Rule) {
 		text = append(text, `;qu="content-bytes"`...)
 	}
 	return g.appendPartition(text, result)
+}
+
+// refillTime returns the time in which n units come back, rounded up. It returns the longest Duration
+// if the time is longer, and 0 if there are no units or no limit.
+func refillTime(n int64, limit algo.Limit) time.Duration {
+	if n < 1 || limit.Count < 1 || limit.Period < 1 {
+		return 0
+	}
+	count := uint64(limit.Count)
+	high, low := bits.Mul64(uint64(n), uint64(limit.Period))
+	low, carry := bits.Add64(low, count-1, 0)
+	if high+carry >= count {
+		return math.MaxInt64
+	}
+	t, _ := bits.Div64(high+carry, low, count)
+	return time.Duration(min(t, math.MaxInt64))
 }
 
 // appendPartition appends the parameter pk, a keyed hash of the rule and its key.

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
@@ -46,7 +46,7 @@ func FuzzStep(f *testing.F) {
 		s := stateOf(at, width, counts)
 		many := slices.Clone(s.LongCounts)
 		now := time.Unix(sec, nsec)
-		for _, op := range algorithm.Ops {
+		for _, op := range policy.Ops {
 			if o.Validate() != nil {
 				kit.RequireDenies(t, s, op, now, o)
 				continue
@@ -77,7 +77,7 @@ func stateOf(at, width int64, counts []byte) movingwindow.State {
 
 // requireModel compares a result with that of the model, if a step with these options can return
 // the state.
-func requireModel(t *testing.T, s movingwindow.State, op algorithm.Op, now int64, o movingwindow.Options, r algo.Result) {
+func requireModel(t *testing.T, s movingwindow.State, op policy.Op, now int64, o movingwindow.Options, r algo.Result) {
 	t.Helper()
 	m := newModel(o)
 	if s.Width != m.width().Int64() || s.At < 0 || s.At > algo.MaxInstant {
@@ -104,7 +104,7 @@ func requireModel(t *testing.T, s movingwindow.State, op algorithm.Op, now int64
 }
 
 // requireMethod compares the function with the method on the encoded state.
-func requireMethod(t *testing.T, s movingwindow.State, op algorithm.Op, now time.Time, o movingwindow.Options, next movingwindow.State, r algo.Result) {
+func requireMethod(t *testing.T, s movingwindow.State, op policy.Op, now time.Time, o movingwindow.Options, next movingwindow.State, r algo.Result) {
 	t.Helper()
 	p, err := movingwindow.New(kit.WithCost(o, 0))
 	require.NoError(t, err)

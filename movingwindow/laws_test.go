@@ -9,8 +9,8 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
-	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/movingwindow"
 )
@@ -65,7 +65,7 @@ func TestBoundHoldsForWideSlots(t *testing.T) {
 			if left < 1 {
 				continue
 			}
-			next, r := kit.CallAt(s, algorithm.Step, now, o, left)
+			next, r := kit.CallAt(s, policy.Step, now, o, left)
 			require.True(t, r.Allowed)
 			s = next
 			log.Add(time.UnixMicro(now), left)
@@ -92,7 +92,7 @@ func TestBoundIsReached(t *testing.T) {
 			const width = 1000
 			o := movingwindow.Options{Limit: algo.Per(50, time.Duration(slots*width)*time.Microsecond), Slots: int(slots), Trailing: trailing}
 			first := int64(100*width - 1)
-			s, _ := kit.CallAt(movingwindow.State{}, algorithm.Step, first, o, 50)
+			s, _ := kit.CallAt(movingwindow.State{}, policy.Step, first, o, 50)
 			for now := first + 1; now <= first+slots*width+1; now++ {
 				want := kit.Bound(o, shortest(now-first)) - 50
 				require.Equal(t, want, peek(s, now, o).Remaining, "%+v, %d after the first burst", o, now-first)
@@ -111,7 +111,7 @@ func TestBoundHoldsForLargeLimits(t *testing.T) {
 		width := newModel(o).width().Int64()
 		slots := max(1, int64(o.Slots))
 		first := 100*width - 1
-		s, _ := kit.CallAt(movingwindow.State{}, algorithm.Step, first, o, o.Limit.Count)
+		s, _ := kit.CallAt(movingwindow.State{}, policy.Step, first, o, o.Limit.Count)
 		random := sample.New(2, 8)
 		for range 1000 {
 			now := first + 1 + (slots-1)*width + random.UpTo(width+2)

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/movingwindow"
 )
@@ -63,7 +63,7 @@ func TestChangedSlotsKeepUnitsUsed(t *testing.T) {
 			}
 		}
 		for _, after := range []int64{-5, 0, 1, random.Int64N(60)} {
-			_, want := m.do(algorithm.Peek, s.At+after, 1)
+			_, want := m.do(policy.Peek, s.At+after, 1)
 			require.Equal(t, want, movingwindow.Peek(s, time.UnixMicro(s.At+after), other), "%+v, then %+v: %v", o, other, counts)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/movingwindow"
 )
@@ -118,7 +118,7 @@ func (m model) first(t, units *big.Int) *big.Int {
 }
 
 // do makes one operation. If no units are paid or given back, nothing changes.
-func (m model) do(op algorithm.Op, at, cost int64) (next model, r algo.Result) {
+func (m model) do(op policy.Op, at, cost int64) (next model, r algo.Result) {
 	now, limit, units := big.NewInt(at), big.NewInt(m.o.Limit.Count), big.NewInt(cost)
 	r.Limit, r.Cost = m.o.Limit.Count, cost
 	if now.Cmp(m.latest) < 0 && m.used(m.latest).Sign() > 0 {
@@ -133,19 +133,19 @@ func (m model) do(op algorithm.Op, at, cost int64) (next model, r algo.Result) {
 		r.Refilled = available.Int64() - r.Available
 	}
 	fits := available.Cmp(units) >= 0
-	r.Allowed = op == algorithm.Refund || op == algorithm.Charge || fits
+	r.Allowed = op == policy.Refund || op == policy.Charge || fits
 	next = m
 	switch {
-	case op == algorithm.Refund && !r.Fresh:
+	case op == policy.Refund && !r.Fresh:
 		next = m.without(units, now)
-	case op == algorithm.Charge:
+	case op == policy.Charge:
 		if room := new(big.Int).Sub(m.most(), m.total(now)); room.Cmp(units) < 0 {
 			units = room
 		}
 		if units.Sign() > 0 {
 			next = m.with(units, now)
 		}
-	case op == algorithm.Step && fits:
+	case op == policy.Step && fits:
 		next = m.with(units, now)
 	}
 	left := next.left(now)
@@ -204,7 +204,7 @@ func (m model) total(now *big.Int) *big.Int {
 }
 
 // run compares random operations with the model.
-func run(t *testing.T, random sample.Source, o movingwindow.Options, answer func(op algorithm.Op, at, cost int64) algo.Result) {
+func run(t *testing.T, random sample.Source, o movingwindow.Options, answer func(op policy.Op, at, cost int64) algo.Result) {
 	t.Helper()
 	m := newModel(o)
 	now := random.UpTo(algo.MaxInstant)
@@ -215,7 +215,7 @@ func run(t *testing.T, random sample.Source, o movingwindow.Options, answer func
 		if random.IntN(50) == 0 {
 			cost = random.UpTo(math.MaxInt64)
 		}
-		op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
+		op := policy.Op(random.IntN(6) % 4) // more steps and peeks
 		next, want := m.do(op, now, cost)
 		require.Equal(t, want, answer(op, now, cost), "%+v on %+v: operation %d at %d, cost %d", o, m, op, now, cost)
 		m = next
@@ -231,7 +231,7 @@ func TestResultsEqualTheModel(t *testing.T) {
 	for range algorithmtest.Rounds(500) {
 		o := anyOptions(random)
 		var s movingwindow.State
-		run(t, random, o, func(op algorithm.Op, at, cost int64) (r algo.Result) {
+		run(t, random, o, func(op policy.Op, at, cost int64) (r algo.Result) {
 			before := movingwindow.AppendState(nil, s)
 			next, r := kit.CallBoth(t, s, op, time.UnixMicro(at), kit.WithCost(o, cost))
 			require.Equal(t, before, movingwindow.AppendState(nil, s), "the argument was modified")

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // MaxSlots is the most slots that a window can have.
@@ -35,7 +35,7 @@ const (
 
 // String returns the word used in a spec: "weighted" or "whole".
 func (t Trailing) String() string {
-	return algorithm.Word("Trailing", int(t), "weighted", "whole")
+	return policy.Word("Trailing", int(t), "weighted", "whole")
 }
 
 // Validate returns an error that names the first option that is not valid.
@@ -62,7 +62,7 @@ func (o *Options) arguments(args *arguments) {
 		return
 	}
 	slots := int64(max(o.Slots, 1))
-	width := algorithm.Ceil(o.Limit.Period.Microseconds(), slots)
+	width := policy.Ceil(o.Limit.Period.Microseconds(), slots)
 	grain := width // a trailing slot that counts whole has one grain
 	if o.Trailing == Weighted {
 		grain = width/(maxCapacity/o.Limit.Count+1) + 1 // the least for which limit*weight is at most maxCapacity

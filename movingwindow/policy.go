@@ -6,15 +6,16 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // Policy is the algorithm with its options. Its methods take and return encoded states. Make a
 // Policy with [New]; the zero Policy denies everything. Compare policies by String: == is true only
 // for copies of the same Policy.
-type Policy struct{ of *policy } // one pointer, so converting a Policy to an interface does not allocate
+type Policy struct{ of *prepared } // one pointer, so converting a Policy to an interface does not allocate
 
-type policy struct {
+// prepared holds the options, and the arguments of decide that New computes from them.
+type prepared struct {
 	Options
 	args arguments
 }
@@ -30,47 +31,47 @@ func New(o Options) (Policy, error) {
 	if o.Cost > 1 {
 		return Policy{}, fmt.Errorf("movingwindow: Cost must be 0 or 1 for a Policy, got %d; pass the cost to the methods of the Policy", o.Cost)
 	}
-	own := &policy{Options: o}
+	own := &prepared{Options: o}
 	o.arguments(&own.args)
 	return Policy{own}, nil
 }
 
 // Options returns the options that were passed to New.
-func (p Policy) Options() Options { return p.policy().Options }
+func (p Policy) Options() Options { return p.prepared().Options }
 
-func (p Policy) policy() *policy {
+func (p Policy) prepared() *prepared {
 	if p.of == nil {
-		return new(policy)
+		return new(prepared)
 	}
 	return p.of
 }
 
 // Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.decide(dst, state, now, cost, &r, algorithm.Step)
+	next, err = p.decide(dst, state, now, cost, &r, policy.Step)
 	return next, r, err
 }
 
 // Peek implements [algo.Policy].
 func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
-	_, err = p.decide(nil, state, now, cost, &r, algorithm.Peek)
+	_, err = p.decide(nil, state, now, cost, &r, policy.Peek)
 	return r, err
 }
 
 // Refund implements [algo.Policy].
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.decide(dst, state, now, cost, &r, algorithm.Refund)
+	next, err = p.decide(dst, state, now, cost, &r, policy.Refund)
 	return next, r, err
 }
 
 // Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.decide(dst, state, now, cost, &r, algorithm.Charge)
+	next, err = p.decide(dst, state, now, cost, &r, policy.Charge)
 	return next, r, err
 }
 
 // decide appends the next state to dst. For a Peek it appends nothing.
-func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Result, op algorithm.Op) ([]byte, error) {
+func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Result, op policy.Op) ([]byte, error) {
 	if cost < 1 {
 		return dst, algo.ErrCost
 	}
@@ -78,10 +79,10 @@ func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Res
 	if err := s.parse(state); err != nil {
 		return dst, err
 	}
-	own := p.policy()
+	own := p.prepared()
 	r.Cost = cost
 	switch changed := decide(&own.args, &s, algo.Instant(now), r, op); {
-	case op == algorithm.Peek:
+	case op == policy.Peek:
 		return dst, nil
 	case changed:
 		return s.append(dst), nil
@@ -92,7 +93,7 @@ func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Res
 // Bound implements [algo.Policy]. The package documentation has the formulas. Bound returns 0 if
 // interval is below 1ns.
 func (p Policy) Bound(interval time.Duration) int64 {
-	args := p.policy().args
+	args := p.prepared().args
 	if interval < 1 || args.limit == 0 {
 		return 0
 	}
@@ -102,17 +103,17 @@ func (p Policy) Bound(interval time.Duration) int64 {
 	}
 	// The worst case takes all units in the last instant of a slot.
 	between, into := (micros-1)/width, (micros-1)%width
-	if p.policy().Trailing == Whole {
-		return algorithm.MulDiv(limit, between/(n+1)+(between%(n+1)+2+n)/(n+1), 1)
+	if p.prepared().Trailing == Whole {
+		return policy.MulDiv(limit, between/(n+1)+(between%(n+1)+2+n)/(n+1), 1)
 	}
 	between -= n - 1
 	switch {
 	case between < 0:
 		return limit
 	case between%n != 0:
-		return algorithm.MulDiv(limit, 2+between/n, 1)
+		return policy.MulDiv(limit, 2+between/n, 1)
 	}
-	return algorithm.Sum(algorithm.MulDiv(limit, 1+between/n, 1), algorithm.MulDiv(limit, into, width))
+	return policy.Sum(policy.MulDiv(limit, 1+between/n, 1), policy.MulDiv(limit, into, width))
 }
 
 // Limit implements [algo.Policy].
@@ -120,10 +121,10 @@ func (p Policy) Limit() algo.Limit { return p.Options().Limit }
 
 // String returns the policy's spec, such as "movingwindow 100/m slots=12 trailing=whole".
 func (p Policy) String() string {
-	o := p.policy()
-	return algorithm.Spec("movingwindow", o.Limit,
-		algorithm.Option{Name: "slots", Value: max(o.Slots, 1), Default: 1},
-		algorithm.Option{Name: "trailing", Value: o.Trailing, Default: Weighted})
+	o := p.prepared()
+	return policy.Spec("movingwindow", o.Limit,
+		policy.Option{Name: "slots", Value: max(o.Slots, 1), Default: 1},
+		policy.Option{Name: "trailing", Value: o.Trailing, Default: Weighted})
 }
 
 var (
@@ -135,7 +136,7 @@ var (
 
 // Program implements [algo.Portable].
 func (p Policy) Program() (algo.Program, bool) {
-	args := p.policy().args
+	args := p.prepared().args
 	return algo.Program{Name: "movingwindow", Lua: stepLua, SQL: stepSQL,
 		Args: []int64{args.limit, args.width, args.slots, args.grain, args.weight, args.most}}, args.limit > 0
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // State is the use of one key. The zero State is a new key, and so is any State whose counts are all 0. A paid step is an
@@ -59,7 +59,7 @@ func (s *State) append(dst []byte) []byte {
 	binary.BigEndian.PutUint16(b[16:], uint16(size*sizeUnit+len(counts)))
 	binary.BigEndian.PutUint64(b[8:], uint64(s.Width))
 	binary.BigEndian.PutUint64(b[1:], uint64(s.At))
-	b[0], b[1] = tag, algorithm.Version
+	b[0], b[1] = tag, policy.Version
 	return dst[:len(dst)+length]
 }
 
@@ -75,8 +75,8 @@ func ParseState(b []byte) (State, error) {
 
 // parse decodes b into s, which must be zero. After an error s has no meaning.
 func (s *State) parse(b []byte) error {
-	if len(b) <= header || b[0] != tag || b[1] != algorithm.Version {
-		return algorithm.HeaderError(b, tag)
+	if len(b) <= header || b[0] != tag || b[1] != policy.Version {
+		return policy.HeaderError(b, tag)
 	}
 	s.At = int64(binary.BigEndian.Uint64(b[1:]) & (1<<56 - 1))
 	s.Width = int64(binary.BigEndian.Uint64(b[8:]) & (1<<56 - 1))

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
@@ -117,11 +117,11 @@ func TestLongCountsAreCopiedBeforeAChange(t *testing.T) {
 	}
 	require.Len(t, s.LongCounts, 30)
 	before := append([]int64{}, s.LongCounts...)
-	for _, op := range algorithm.Ops {
+	for _, op := range policy.Ops {
 		for _, after := range []time.Duration{29, 30, 50, 69, 70, 100} {
 			next, _ := kit.Call(s, op, start.Add(after*time.Second), o)
 			require.Equal(t, before, s.LongCounts)
-			if op != algorithm.Peek && len(next.LongCounts) > 0 && &next.LongCounts[0] == &s.LongCounts[0] {
+			if op != policy.Peek && len(next.LongCounts) > 0 && &next.LongCounts[0] == &s.LongCounts[0] {
 				require.Equal(t, s, next, "a changed state shares its counts")
 			}
 		}

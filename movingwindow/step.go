@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // Step decides a request of o.Cost units at now. It accepts any state, any time and any
@@ -12,7 +12,7 @@ import (
 // [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = s
-	if !decideWith(&o, &next, now, &r, algorithm.Step) {
+	if !decideWith(&o, &next, now, &r, policy.Step) {
 		return s, r
 	}
 	return next, r
@@ -21,7 +21,7 @@ func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 // Peek reports whether Step would allow the request now. It pays nothing: Result.Paid is 0, and the
 // cost is not subtracted from Result.Remaining.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
-	decideWith(&o, &s, now, &r, algorithm.Peek)
+	decideWith(&o, &s, now, &r, policy.Peek)
 	return r
 }
 
@@ -29,7 +29,7 @@ func Peek(s State, now time.Time, o Options) (r algo.Result) {
 // and ends with the trailing one.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = s
-	if !decideWith(&o, &next, now, &r, algorithm.Refund) {
+	if !decideWith(&o, &next, now, &r, policy.Refund) {
 		return s, r
 	}
 	return next, r
@@ -40,15 +40,15 @@ func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 // counts would exceed what the arithmetic can hold; that is more than twice the limit.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = s
-	if !decideWith(&o, &next, now, &r, algorithm.Charge) {
+	if !decideWith(&o, &next, now, &r, policy.Charge) {
 		return s, r
 	}
 	return next, r
 }
 
 // decideWith calls decide with options that may not be valid.
-func decideWith(o *Options, s *State, now time.Time, r *algo.Result, op algorithm.Op) (changed bool) {
-	r.Cost = algorithm.Or(o.Cost, 1)
+func decideWith(o *Options, s *State, now time.Time, r *algo.Result, op policy.Op) (changed bool) {
+	r.Cost = policy.Or(o.Cost, 1)
 	var args arguments
 	o.arguments(&args)
 	return decide(&args, s, algo.Instant(now), r, op)
@@ -68,7 +68,7 @@ type arguments struct {
 // afterwards. step.lua and step.sql have the same lines, without those for r.
 //
 // The units of the trailing slot weigh their overlap, and all others weight. The comparison of weights is exact.
-func decide(args *arguments, s *State, now int64, r *algo.Result, op algorithm.Op) (changed bool) {
+func decide(args *arguments, s *State, now int64, r *algo.Result, op policy.Op) (changed bool) {
 	limit, width, slots, cost := args.limit, args.width, args.slots, r.Cost
 	if limit == 0 {
 		r.RetryAfter = algo.Never
@@ -94,18 +94,18 @@ func decide(args *arguments, s *State, now int64, r *algo.Result, op algorithm.O
 	paid := int64(0)
 	r.Fresh, r.Allowed = recent+trailing == 0, true
 	switch {
-	case op == algorithm.Refund:
+	case op == policy.Refund:
 		changed = !r.Fresh
 		s.giveBack(cost, slots)
 		recent, trailing = s.sum(slots)
 		paid = left - (limit - args.used(recent, trailing, into))
-	case op == algorithm.Charge:
+	case op == policy.Charge:
 		paid = max(0, min(cost, args.most-recent-trailing))
 	case cost > limit:
 		r.Allowed, r.RetryAfter = false, algo.Never
 	case cost > left:
 		r.Allowed, r.RetryAfter = false, args.wait(s, at-into, limit-cost-recent, now)
-	case op == algorithm.Step:
+	case op == policy.Step:
 		paid = cost
 	}
 	if paid > 0 {
@@ -137,8 +137,8 @@ func (args *arguments) used(recent, trailing, into int64) int64 {
 	if trailing == 0 {
 		return recent
 	}
-	overlap := min(args.weight, algorithm.Ceil(args.width-into, args.grain))
-	return recent + algorithm.Ceil(trailing*overlap, args.weight)
+	overlap := min(args.weight, policy.Ceil(args.width-into, args.grain))
+	return recent + policy.Ceil(trailing*overlap, args.weight)
 }
 
 // wait returns the time from now until at most room units of the trailing slot count. If room is negative, the trailing

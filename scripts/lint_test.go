@@ -29,7 +29,7 @@ func TestLinterRefusesWrongImports(t *testing.T) {
 		"programs":        "storage/driver/a.go internal/program/standard",
 		"engine":          "internal/engine/a.go compose",
 		"compose":         "compose/b.go httplimit",
-		"examples":        "examples/x/a.go internal/algorithm",
+		"examples":        "examples/x/a.go internal/policy",
 		"testing":         "httplimit/a.go testing",
 	}
 	dir := t.TempDir()
@@ -43,7 +43,7 @@ func TestLinterRefusesWrongImports(t *testing.T) {
 		write("fake/"+fake+"/go.mod", "module github.com/"+fake+"/fake\n\ngo 1.25.0\n")
 		write("fake/"+fake+"/fake.go", "package fake\n")
 	}
-	for _, name := range strings.Fields("gcra storage storage/memory storage/postgres storage/redis storage/sqlite compose httplimit internal/engine internal/algorithm internal/program/standard storage/driver examples/x") {
+	for _, name := range strings.Fields("gcra storage storage/memory storage/postgres storage/redis storage/sqlite compose httplimit internal/engine internal/policy internal/program/standard storage/driver examples/x") {
 		write(name+"/doc.go", "package "+filepath.Base(name)+"\n")
 	}
 	for _, fault := range wrong {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
@@ -28,7 +28,7 @@ func FuzzStep(f *testing.F) {
 		nearest, err := tokenbucket.ParseState(tokenbucket.AppendState(nil, s))
 		require.NoError(t, err)
 		now := time.Unix(sec, nsec)
-		kit.EachOp(t, s, now, o, func(op algorithm.Op, next tokenbucket.State, r algo.Result) {
+		kit.EachOp(t, s, now, o, func(op policy.Op, next tokenbucket.State, r algo.Result) {
 			want, expected := modelOf(nearest).do(op, algo.Instant(now), max(cost, 1), o)
 			require.Equal(t, expected, r, "%v", op)
 			if r.Paid != 0 {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
-	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
@@ -31,7 +31,7 @@ func TestContinuousRefillDecidesLikeGCRA(t *testing.T) {
 			}
 			at := time.UnixMicro(now)
 			o.Cost = random.Cost(tokenbucket.Peek(bucket, at, o))
-			op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
+			op := policy.Op(random.IntN(6) % 4) // more steps and peeks
 			var got, want algo.Result
 			bucket, got = kit.Call(bucket, op, at, o)
 			cells, want = callGCRA(cells, op, at, gcra.Options{Limit: o.Limit, Burst: o.Burst, Cost: o.Cost})
@@ -42,13 +42,13 @@ func TestContinuousRefillDecidesLikeGCRA(t *testing.T) {
 	}
 }
 
-func callGCRA(s gcra.State, op algorithm.Op, now time.Time, o gcra.Options) (gcra.State, algo.Result) {
+func callGCRA(s gcra.State, op policy.Op, now time.Time, o gcra.Options) (gcra.State, algo.Result) {
 	switch op {
-	case algorithm.Step:
+	case policy.Step:
 		return gcra.Step(s, now, o)
-	case algorithm.Refund:
+	case policy.Refund:
 		return gcra.Refund(s, now, o)
-	case algorithm.Charge:
+	case policy.Charge:
 		return gcra.Charge(s, now, o)
 	}
 	return s, gcra.Peek(s, now, o)

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
@@ -69,8 +69,8 @@ func refillOf(o tokenbucket.Options, burst int64) refill {
 }
 
 // do makes one operation. If nothing is paid, nothing changes.
-func (m model) do(op algorithm.Op, now, cost int64, o tokenbucket.Options) (next model, r algo.Result) {
-	burst := algorithm.Or(o.Burst, o.Limit.Count)
+func (m model) do(op policy.Op, now, cost int64, o tokenbucket.Options) (next model, r algo.Result) {
+	burst := policy.Or(o.Burst, o.Limit.Count)
 	refill := refillOf(o, burst)
 	at, missing := m.last-(m.last-m.at)%refill.every, smaller(m.missing, refill.most)
 	if m.unit != refill.unit {
@@ -97,17 +97,17 @@ func (m model) do(op algorithm.Op, now, cost int64, o tokenbucket.Options) (next
 		r.Available = 0
 	}
 	r.Refilled = available - r.Available
-	r.Allowed = op == algorithm.Refund || op == algorithm.Charge || cost <= available
+	r.Allowed = op == policy.Refund || op == policy.Charge || cost <= available
 	switch {
 	case !r.Allowed && cost > burst:
 		r.RetryAfter = algo.Never
 	case !r.Allowed:
 		r.RetryAfter = until(burst - cost)
-	case op == algorithm.Refund:
+	case op == policy.Refund:
 		r.Paid = -min(cost, burst-available)
-	case op == algorithm.Charge:
+	case op == policy.Charge:
 		r.Paid = number(smaller(whole(cost), floor(minus(refill.most, missing))))
-	case op == algorithm.Step:
+	case op == policy.Step:
 		r.Paid = cost
 	}
 	if missing = plus(missing, whole(r.Paid)); missing.Sign() < 0 {
@@ -151,7 +151,7 @@ func TestResultsEqualTheModel(t *testing.T) {
 			if random.IntN(50) == 0 {
 				o.Cost = random.UpTo(algo.MaxLevel)
 			}
-			op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
+			op := policy.Op(random.IntN(6) % 4) // more steps and peeks
 			next, r := kit.CallBoth(t, s, op, time.UnixMicro(now), o)
 			want, expected := m.do(op, now, o.Cost, o)
 			require.Equal(t, expected, r, "%v of %d at %d under %+v on %+v", op, o.Cost, now, o, s)
@@ -160,7 +160,7 @@ func TestResultsEqualTheModel(t *testing.T) {
 			if r.Remaining < 0 {
 				debts++
 			}
-			if op == algorithm.Charge && r.Paid < o.Cost {
+			if op == policy.Charge && r.Paid < o.Cost {
 				most++
 			}
 			now = random.Time(now, r, o.Limit.Period, true)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // Options configures the algorithm. The zero value is not valid: Limit is required.
@@ -34,7 +34,7 @@ const (
 
 // String returns the word used in a spec: "continuous" or "interval".
 func (r Refill) String() string {
-	return algorithm.Word("Refill", int(r), "continuous", "interval")
+	return policy.Word("Refill", int(r), "continuous", "interval")
 }
 
 // Validate returns an error that names the first option that is not valid.
@@ -81,12 +81,12 @@ func (o *Options) arguments(args *arguments) {
 		return
 	}
 	args.burst, args.unit, args.drain, args.every = burst, 1, o.Limit.Count, every
-	args.most = min(algo.MaxLevel, algorithm.MulDiv(algo.MaxLevel/every, o.Limit.Count, 1))
+	args.most = min(algo.MaxLevel, policy.MulDiv(algo.MaxLevel/every, o.Limit.Count, 1))
 }
 
 // longestBurst returns the largest burst that interval refill fills in time.
 func (o *Options) longestBurst() int64 {
-	return algorithm.MulDiv(int64(algo.MaxPeriod/o.Limit.Period), o.Limit.Count, 1)
+	return policy.MulDiv(int64(algo.MaxPeriod/o.Limit.Period), o.Limit.Count, 1)
 }
 
-func (o *Options) burst() int64 { return algorithm.Or(o.Burst, o.Limit.Count) }
+func (o *Options) burst() int64 { return policy.Or(o.Burst, o.Limit.Count) }

@@ -7,15 +7,16 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // Policy is the algorithm with its options. Its methods take and return encoded states. Make a
 // Policy with [New]; the zero Policy denies everything. Compare policies by String: == is true only
 // for copies of the same Policy.
-type Policy struct{ of *policy } // one pointer, so converting a Policy to an interface does not allocate
+type Policy struct{ of *prepared } // one pointer, so converting a Policy to an interface does not allocate
 
-type policy struct {
+// prepared holds the options, and the arguments of decide that New computes from them.
+type prepared struct {
 	Options
 	args arguments
 }
@@ -31,49 +32,49 @@ func New(o Options) (Policy, error) {
 	if o.Cost > 1 {
 		return Policy{}, fmt.Errorf("tokenbucket: Cost must be 0 or 1 for a Policy, got %d; pass the cost to the methods of the Policy", o.Cost)
 	}
-	own := &policy{Options: o}
+	own := &prepared{Options: o}
 	o.arguments(&own.args)
 	return Policy{own}, nil
 }
 
 // Options returns the options that were passed to New.
-func (p Policy) Options() Options { return p.policy().Options }
+func (p Policy) Options() Options { return p.prepared().Options }
 
-func (p Policy) policy() *policy {
+func (p Policy) prepared() *prepared {
 	if p.of == nil {
-		return new(policy)
+		return new(prepared)
 	}
 	return p.of
 }
 
 // Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.apply(algorithm.Step, dst, state, algo.Instant(now), cost, &r)
+	next, err = p.apply(policy.Step, dst, state, algo.Instant(now), cost, &r)
 	return next, r, err
 }
 
 // Peek implements [algo.Policy].
 func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
-	_, err = p.apply(algorithm.Peek, nil, state, algo.Instant(now), cost, &r)
+	_, err = p.apply(policy.Peek, nil, state, algo.Instant(now), cost, &r)
 	return r, err
 }
 
 // Refund implements [algo.Policy].
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.apply(algorithm.Refund, dst, state, algo.Instant(now), cost, &r)
+	next, err = p.apply(policy.Refund, dst, state, algo.Instant(now), cost, &r)
 	return next, r, err
 }
 
 // Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.apply(algorithm.Charge, dst, state, algo.Instant(now), cost, &r)
+	next, err = p.apply(policy.Charge, dst, state, algo.Instant(now), cost, &r)
 	return next, r, err
 }
 
 // apply is what the methods have in common. at is the time, as
 // [algo.Instant] returns it. apply writes the result to r, which must point to a zero Result. dst
 // may be state[:0]. For a Peek, apply appends nothing to dst.
-func (p Policy) apply(op algorithm.Op, dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error) {
+func (p Policy) apply(op policy.Op, dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error) {
 	if cost < 1 {
 		return dst, algo.ErrCost
 	}
@@ -81,11 +82,11 @@ func (p Policy) apply(op algorithm.Op, dst, state []byte, at, cost int64, r *alg
 	if err != nil {
 		return dst, err
 	}
-	own := p.policy()
+	own := p.prepared()
 	r.Cost = cost
 	after := decide(&own.args, s, at, r, op)
 	switch {
-	case op == algorithm.Peek:
+	case op == policy.Peek:
 		return dst, nil
 	case r.Paid == 0:
 		return append(dst, state...), nil
@@ -96,15 +97,15 @@ func (p Policy) apply(op algorithm.Op, dst, state []byte, at, cost int64, r *alg
 // Bound implements [algo.Policy]. The package documentation has the formula. Bound returns 0 if
 // interval is below 1ns.
 func (p Policy) Bound(interval time.Duration) int64 {
-	args := p.policy().args
+	args := p.prepared().args
 	if interval < 1 || args.unit == 0 {
 		return 0
 	}
 	micros := algo.Microseconds(interval)
-	if p.policy().Refill == Continuous {
-		return algorithm.Sum(args.burst, algorithm.MulDiv(micros, args.drain, args.unit))
+	if p.prepared().Refill == Continuous {
+		return policy.Sum(args.burst, policy.MulDiv(micros, args.drain, args.unit))
 	}
-	bound := algorithm.Sum(args.burst, algorithm.MulDiv(algorithm.Ceil(micros, args.every), min(args.drain, args.burst), 1))
+	bound := policy.Sum(args.burst, policy.MulDiv(policy.Ceil(micros, args.every), min(args.drain, args.burst), 1))
 	if micros%args.every > 0 && bound < math.MaxInt64 {
 		bound-- // this unit was taken before the interval, and started the first refill's wait
 	}
@@ -112,14 +113,14 @@ func (p Policy) Bound(interval time.Duration) int64 {
 }
 
 // Limit implements [algo.Policy].
-func (p Policy) Limit() algo.Limit { return p.policy().Limit }
+func (p Policy) Limit() algo.Limit { return p.prepared().Limit }
 
 // String returns the policy's spec, such as "tokenbucket 10/s burst=50 refill=interval".
 func (p Policy) String() string {
-	o := p.policy()
-	return algorithm.Spec("tokenbucket", o.Limit,
-		algorithm.Option{Name: "burst", Value: o.burst(), Default: o.Limit.Count},
-		algorithm.Option{Name: "refill", Value: o.Refill, Default: Continuous})
+	o := p.prepared()
+	return policy.Spec("tokenbucket", o.Limit,
+		policy.Option{Name: "burst", Value: o.burst(), Default: o.Limit.Count},
+		policy.Option{Name: "refill", Value: o.Refill, Default: Continuous})
 }
 
 var (
@@ -131,6 +132,6 @@ var (
 
 // Program implements [algo.Portable].
 func (p Policy) Program() (algo.Program, bool) {
-	args := p.policy().args
+	args := p.prepared().args
 	return algo.Program{Name: "tokenbucket", Lua: stepLua, SQL: stepSQL, Args: []int64{args.burst, args.unit, args.drain, args.every, args.most}}, args.unit > 0
 }

@@ -4,43 +4,43 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // Step decides a request of o.Cost tokens at now. It accepts any state, any time and any
 // options. With options that are not valid it denies everything, with a RetryAfter of
 // [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideWith(&o, s, now, &r, algorithm.Step)
+	next = decideWith(&o, s, now, &r, policy.Step)
 	return next, r
 }
 
 // Peek reports whether Step would allow the request now. It pays nothing: Result.Paid is 0, and the
 // cost is not subtracted from Result.Remaining.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
-	decideWith(&o, s, now, &r, algorithm.Peek)
+	decideWith(&o, s, now, &r, policy.Peek)
 	return r
 }
 
 // Refund gives o.Cost tokens back, at most until the bucket is full.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideWith(&o, s, now, &r, algorithm.Refund)
+	next = decideWith(&o, s, now, &r, policy.Refund)
 	return next, r
 }
 
 // Charge takes o.Cost tokens, even if fewer are left, and leaves a debt. It takes fewer if the level would exceed
 // [algo.MaxLevel], or if the bucket would take longer than 2^52 microseconds (142 years) to refill.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideWith(&o, s, now, &r, algorithm.Charge)
+	next = decideWith(&o, s, now, &r, policy.Charge)
 	return next, r
 }
 
 // decideWith decides with options and a state that may not be valid. If nothing is paid, it returns s.
-func decideWith(o *Options, s State, now time.Time, r *algo.Result, op algorithm.Op) State {
-	r.Cost = algorithm.Or(o.Cost, 1)
+func decideWith(o *Options, s State, now time.Time, r *algo.Result, op policy.Op) State {
+	r.Cost = policy.Or(o.Cost, 1)
 	var args arguments
 	o.arguments(&args)
-	next := decide(&args, State(algorithm.Usage(s).Normalized()), algo.Instant(now), r, op)
+	next := decide(&args, State(policy.Usage(s).Normalized()), algo.Instant(now), r, op)
 	if r.Paid == 0 {
 		return s
 	}
@@ -62,7 +62,7 @@ type arguments struct {
 //
 // level is the weight of the missing tokens, and at is the time of the last refill that counts in it. If the limit has
 // changed, refills of the new limit up to the last paid step do not count.
-func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op) State {
+func decide(args *arguments, s State, now int64, r *algo.Result, op policy.Op) State {
 	burst, unit, drain, every, most, cost := args.burst, args.unit, args.drain, args.every, args.most, r.Cost
 	if unit == 0 {
 		r.RetryAfter = algo.Never
@@ -73,32 +73,32 @@ func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op
 		at -= (s.Unit - begun) % every
 		s.Unit = 1
 	}
-	before := algorithm.Usage(s).LevelFor(unit, most)
+	before := policy.Usage(s).LevelFor(unit, most)
 	level := before
 
 	refills := max(0, now-at)
 	if every > 1 {
 		refills /= every
 	}
-	if algorithm.IsDrained(level, refills, drain) {
+	if policy.IsDrained(level, refills, drain) {
 		at, level = now, 0
 	} else {
 		at, level = at+refills*every, level-refills*drain
 	}
-	used := algorithm.Ceil(level, unit)
+	used := policy.Ceil(level, unit)
 
 	paid := int64(0)
 	r.Allowed, r.Fresh, r.Limit, r.Skew = true, level == 0, burst, time.Duration(max(0, last-now))*time.Microsecond
 	switch {
-	case op == algorithm.Refund:
+	case op == policy.Refund:
 		paid = -min(cost, used)
-	case op == algorithm.Charge:
+	case op == policy.Charge:
 		paid = min(cost, (most-level)/unit)
 	case cost > burst:
 		r.Allowed, r.RetryAfter = false, algo.Never
 	case level+cost*unit > burst*unit:
 		r.Allowed, r.RetryAfter = false, args.wait(at, level-(burst-cost)*unit, now)
-	case op == algorithm.Step:
+	case op == policy.Step:
 		paid = cost
 	}
 
@@ -106,7 +106,7 @@ func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op
 	if r.Fresh {
 		r.Refilled = burst
 	} else {
-		r.Refilled = algorithm.Ceil(before, unit) - used
+		r.Refilled = policy.Ceil(before, unit) - used
 	}
 	level = max(0, level+paid*unit)
 	used += paid
@@ -129,5 +129,5 @@ func decide(args *arguments, s State, now int64, r *algo.Result, op algorithm.Op
 
 // wait returns the time from now until a weight is refilled after at.
 func (args *arguments) wait(at, weight, now int64) time.Duration {
-	return time.Duration(at+algorithm.Ceil(weight, args.drain)*args.every-now) * time.Microsecond
+	return time.Duration(at+policy.Ceil(weight, args.drain)*args.every-now) * time.Microsecond
 }

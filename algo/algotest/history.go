@@ -6,18 +6,18 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
-type op = algorithm.Op
+type op = policy.Op
 
-var allOps = algorithm.Ops
+var allOps = policy.Ops
 
 const (
-	step   = algorithm.Step
-	peek   = algorithm.Peek
-	refund = algorithm.Refund
-	charge = algorithm.Charge
+	step   = policy.Step
+	peek   = policy.Peek
+	refund = policy.Refund
+	charge = policy.Charge
 )
 
 // An event is a call of a policy and its result.

@@ -16,12 +16,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/internal/sample"
 )
 
-// policy is the Policy of an algorithm with options O.
-type policy[O any] interface {
+// policyWith is the Policy of an algorithm with options O.
+type policyWith[O any] interface {
 	algo.Policy
 	Options() O
 }
@@ -30,7 +30,7 @@ type policy[O any] interface {
 type options interface{ Validate() error }
 
 // Kit is the package of an algorithm with states S, options O and policies P.
-type Kit[S any, O options, P policy[O]] struct {
+type Kit[S any, O options, P policyWith[O]] struct {
 	Step, Refund, Charge func(S, time.Time, O) (S, algo.Result)
 	Peek                 func(S, time.Time, O) algo.Result
 	New                  func(O) (P, error)
@@ -73,20 +73,20 @@ func Wait(until *big.Int, from int64) time.Duration {
 }
 
 // Call calls the function of an operation. Peek returns s.
-func (k Kit[S, O, P]) Call(s S, op algorithm.Op, now time.Time, o O) (S, algo.Result) {
-	if op == algorithm.Peek {
+func (k Kit[S, O, P]) Call(s S, op policy.Op, now time.Time, o O) (S, algo.Result) {
+	if op == policy.Peek {
 		return s, k.Peek(s, now, o)
 	}
-	return [...]func(S, time.Time, O) (S, algo.Result){algorithm.Step: k.Step, algorithm.Refund: k.Refund, algorithm.Charge: k.Charge}[op](s, now, o)
+	return [...]func(S, time.Time, O) (S, algo.Result){policy.Step: k.Step, policy.Refund: k.Refund, policy.Charge: k.Charge}[op](s, now, o)
 }
 
 // CallAt is Call at an instant, with a cost.
-func (k Kit[S, O, P]) CallAt(s S, op algorithm.Op, at int64, o O, cost int64) (S, algo.Result) {
+func (k Kit[S, O, P]) CallAt(s S, op policy.Op, at int64, o O, cost int64) (S, algo.Result) {
 	return k.Call(s, op, time.UnixMicro(at), k.WithCost(o, cost))
 }
 
 // CallBoth calls the function and the method, and requires that they agree.
-func (k Kit[S, O, P]) CallBoth(t testing.TB, s S, op algorithm.Op, now time.Time, o O) (S, algo.Result) {
+func (k Kit[S, O, P]) CallBoth(t testing.TB, s S, op policy.Op, now time.Time, o O) (S, algo.Result) {
 	t.Helper()
 	next, r := k.Call(s, op, now, o)
 	p, err := k.New(k.WithCost(o, 0))
@@ -100,10 +100,10 @@ func (k Kit[S, O, P]) CallBoth(t testing.TB, s S, op algorithm.Op, now time.Time
 
 // EachOp calls the function and the method of each operation. If the options are not valid, it requires that
 // the function denies. Otherwise it calls check with the next state and the result.
-func (k Kit[S, O, P]) EachOp(t testing.TB, s S, now time.Time, o O, check func(op algorithm.Op, next S, r algo.Result)) {
+func (k Kit[S, O, P]) EachOp(t testing.TB, s S, now time.Time, o O, check func(op policy.Op, next S, r algo.Result)) {
 	t.Helper()
 	invalid := o.Validate()
-	for _, op := range algorithm.Ops {
+	for _, op := range policy.Ops {
 		if invalid != nil {
 			k.RequireDenies(t, s, op, now, o)
 			continue
@@ -159,7 +159,7 @@ func (k Kit[S, O, P]) InvalidOptions(t *testing.T, used S, invalid map[string]O)
 		require.Zero(t, p)
 		require.Equal(t, strings.Contains(text, "Cost is -1"), errors.Is(err, algo.ErrCost))
 		for _, s := range []S{fresh, used} {
-			for _, op := range algorithm.Ops {
+			for _, op := range policy.Ops {
 				k.RequireDenies(t, s, op, time.UnixMicro(10), o)
 			}
 		}
@@ -167,7 +167,7 @@ func (k Kit[S, O, P]) InvalidOptions(t *testing.T, used S, invalid map[string]O)
 }
 
 // RequireDenies requires that an operation with invalid options denies for ever.
-func (k Kit[S, O, P]) RequireDenies(t testing.TB, s S, op algorithm.Op, now time.Time, o O) {
+func (k Kit[S, O, P]) RequireDenies(t testing.TB, s S, op policy.Op, now time.Time, o O) {
 	t.Helper()
 	next, r := k.Call(s, op, now, o)
 	require.Equal(t, s, next)
@@ -272,7 +272,7 @@ func (k Kit[S, O, P]) NormalizedStates(t *testing.T, o O, pairs [][2]S) {
 	for _, pair := range pairs {
 		state, nearest := pair[0], pair[1]
 		require.Equal(t, k.AppendState(nil, nearest), k.AppendState(nil, state), "%+v", state)
-		for _, op := range algorithm.Ops {
+		for _, op := range policy.Ops {
 			for _, at := range []int64{0, 5, 8, 1000} {
 				next, r := k.CallAt(state, op, at, o, 1)
 				want, wantResult := k.CallAt(nearest, op, at, o, 1)
@@ -300,7 +300,7 @@ func (k Kit[S, O, P]) CheckDecode(t *testing.T, b []byte, last func(S) int64, op
 	at := time.UnixMicro(last(s))
 	for _, o := range options {
 		for _, now := range []time.Time{{}, at, at.Add(time.Minute), time.Unix(math.MaxInt64, 0)} {
-			for _, op := range algorithm.Ops {
+			for _, op := range policy.Ops {
 				_, r := k.CallBoth(t, s, op, now, o)
 				RequireSums(t, r)
 			}

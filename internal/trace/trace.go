@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/costed"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // Trace is a parsed trace. It is immutable. See [Parse].
@@ -35,7 +35,7 @@ type line struct {
 type event struct {
 	at      time.Duration
 	key     string
-	op      algorithm.Op
+	op      policy.Op
 	cost    int64      // 0: that of the policy
 	arrow   int        // the position of the arrow, in characters; -1: there is none
 	answers [][]string // by policy, then by column, in canonical text; nil: none given
@@ -43,7 +43,7 @@ type event struct {
 }
 
 // operations has the operation of each prefix of COST.
-var operations = map[string]algorithm.Op{"": algorithm.Step, "peek:": algorithm.Peek, "refund:": algorithm.Refund, "charge:": algorithm.Charge}
+var operations = map[string]policy.Op{"": policy.Step, "peek:": policy.Peek, "refund:": policy.Refund, "charge:": policy.Charge}
 
 // Under returns the trace with other policies in place of its policy lines, one column of
 // answers for each. Its events have no answers.
@@ -86,10 +86,10 @@ func (t *Trace) Run() (*Trace, error) {
 			continue
 		}
 		var answers [][]string
-		for c, policy := range policies {
-			next, r, err := l.event.op.Apply(policy, nil, states[c][l.event.key], epoch.Add(l.event.at), cmp.Or(l.event.cost, policy.Cost))
+		for c, p := range policies {
+			next, r, err := l.event.op.Apply(p, nil, states[c][l.event.key], epoch.Add(l.event.at), cmp.Or(l.event.cost, p.Cost))
 			if err != nil {
-				return nil, fmt.Errorf("%s:%d: policy %s: %w%s", t.name, l.number, policy, err, remedy(err))
+				return nil, fmt.Errorf("%s:%d: policy %s: %w%s", t.name, l.number, p, err, remedy(err))
 			}
 			if states[c] == nil {
 				states[c] = map[string][]byte{}

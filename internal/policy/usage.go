@@ -1,4 +1,4 @@
-package algorithm
+package policy
 
 import (
 	"encoding/binary"

@@ -1,6 +1,6 @@
-// Package algorithm has what the packages of the four algorithms share: the operations, the
-// encoding of states, and the text of specs.
-package algorithm
+// Package policy has what the policies of the algorithms have in common: the operations, the
+// encoding of states, the text of specs, and arithmetic.
+package policy
 
 import (
 	"fmt"
@@ -97,23 +97,12 @@ func Word(typeName string, value int, words ...string) string {
 
 // MulDiv returns a*b/c, rounded down. None of them may be negative, and c not 0. It returns math.MaxInt64 if the quotient is larger.
 func MulDiv(a, b, c int64) int64 {
-	quotient, _ := mulDiv(a, b, c)
-	return quotient
-}
-
-// MulDivUp is MulDiv, rounded up.
-func MulDivUp(a, b, c int64) int64 {
-	quotient, rest := mulDiv(a, b, c)
-	return Sum(quotient, int64(min(rest, 1)))
-}
-
-func mulDiv(a, b, c int64) (quotient int64, rest uint64) {
 	high, low := bits.Mul64(uint64(a), uint64(b))
 	if high >= uint64(c) {
-		return math.MaxInt64, 0
+		return math.MaxInt64
 	}
-	q, rest := bits.Div64(high, low, uint64(c))
-	return int64(min(q, math.MaxInt64)), rest
+	quotient, _ := bits.Div64(high, low, uint64(c))
+	return int64(min(quotient, math.MaxInt64))
 }
 
 // Ceil returns a/b, rounded up. a must not be negative, and a+b must not overflow. Most calls need no division, which is slow.
