@@ -11,15 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/internal/sample"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 )
 
 // The rate is never above the limit, and slower by less than Rate tolerates. Few limits are refused.
 func TestRateIsTheLargestFractionBelowTheLimit(t *testing.T) {
 	random := sample.New(1, 5)
 	tried, refused := 0, 0
-	for range algorithmtest.Rounds(100_000) {
+	for range policytest.Rounds(100_000) {
 		most := sample.OneOf(random, int64(1<<31), algo.MaxCount)
 		period := time.Duration(random.UpTo(365*24*time.Hour.Microseconds())) * time.Microsecond
 		limit, burst := algo.Per(random.UpTo(most), period), random.UpTo(most)
@@ -53,7 +53,7 @@ func TestRateIsTheLargestFractionBelowTheLimit(t *testing.T) {
 func TestNoSlowerRateThanNecessary(t *testing.T) {
 	random := sample.New(1, 6)
 	compared := 0
-	for range algorithmtest.Rounds(2000) {
+	for range policytest.Rounds(2000) {
 		limit := algo.Per(random.UpTo(1<<20), time.Duration(random.UpTo(1<<30))*time.Microsecond)
 		burst := int64(1<<39) + random.UpTo(1<<39) // a Unit of at most 2^12 fits
 		rate, err := limit.Rate(burst)
@@ -73,7 +73,7 @@ func TestNoSlowerRateThanNecessary(t *testing.T) {
 func TestRateOfRefusedLimitsNamesOneThatWorks(t *testing.T) {
 	random := sample.New(1, 7)
 	refused := 0
-	for range algorithmtest.Rounds(200_000) {
+	for range policytest.Rounds(200_000) {
 		limit, burst := random.Limit(), random.UpTo(algo.MaxCount)
 		_, err := limit.Rate(burst)
 		if err == nil {

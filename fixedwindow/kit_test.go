@@ -8,16 +8,16 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/fixedwindow"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/internal/sample"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 )
 
-var kit = algorithmtest.Kit[fixedwindow.State, fixedwindow.Options, fixedwindow.Policy]{
+var kit = policytest.Kit[fixedwindow.State, fixedwindow.Options, fixedwindow.Policy]{
 	Step: fixedwindow.Step, Peek: fixedwindow.Peek, Refund: fixedwindow.Refund, Charge: fixedwindow.Charge,
 	New: fixedwindow.New, AppendState: fixedwindow.AppendState, ParseState: fixedwindow.ParseState,
 }
 
-var start = algorithmtest.Start
+var start = policytest.Start
 
 // anyOptions returns small options, or any valid ones.
 func anyOptions(random sample.Source) fixedwindow.Options {

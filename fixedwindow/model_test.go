@@ -10,9 +10,9 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/fixedwindow"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/internal/sample"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 )
 
 // A model is the first payment of a window and the units paid in it. The zero model is a new key.
@@ -75,7 +75,7 @@ func (m model) do(op policy.Op, now, cost int64, o fixedwindow.Options) (next mo
 // The limit, the alignment and the offset may change at any time.
 func TestResultsEqualTheModel(t *testing.T) {
 	random := sample.New(2, 2)
-	for range algorithmtest.Rounds(10_000) {
+	for range policytest.Rounds(10_000) {
 		o, now := anyOptions(random), random.UpTo(algo.MaxInstant)
 		var s fixedwindow.State
 		var m model

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/fixedwindow"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 )
 
 func TestNewRefusesACost(t *testing.T) {
@@ -30,7 +30,7 @@ func TestInvalidOptionsAreRefusedAndDeny(t *testing.T) {
 		"fixedwindow: Offset must be a whole number of microseconds, got 1.5µs; the nearest is 2µs": {Limit: second, Align: fixedwindow.AlignClock, Offset: 1500},
 		"fixedwindow: Cost is -1": {Limit: second, Cost: -1},
 	})
-	algorithmtest.ZeroPolicyDenies(t, fixedwindow.Policy{})
+	policytest.ZeroPolicyDenies(t, fixedwindow.Policy{})
 }
 
 func TestExtremeOptionsAreValid(t *testing.T) {

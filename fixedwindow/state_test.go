@@ -9,12 +9,12 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/fixedwindow"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/internal/policy"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 )
 
 func TestEncodingDoesNotChange(t *testing.T) {
-	kit.GoldenStates(t, []int64{2, 1, 40, 90}, []algorithmtest.Golden[fixedwindow.State, fixedwindow.Options]{
+	kit.GoldenStates(t, []int64{2, 1, 40, 90}, []policytest.Golden[fixedwindow.State, fixedwindow.Options]{
 		{
 			Options: fixedwindow.Options{Limit: algo.Per(1000, time.Second)},
 			Hex:     "66 01 035d013b4ab687 000000000000005a",

@@ -6,16 +6,16 @@ package gcra_test
 import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/internal/sample"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 )
 
-var kit = algorithmtest.Kit[gcra.State, gcra.Options, gcra.Policy]{
+var kit = policytest.Kit[gcra.State, gcra.Options, gcra.Policy]{
 	Step: gcra.Step, Peek: gcra.Peek, Refund: gcra.Refund, Charge: gcra.Charge,
 	New: gcra.New, AppendState: gcra.AppendState, ParseState: gcra.ParseState,
 }
 
-var start = algorithmtest.Start
+var start = policytest.Start
 
 // anyOptions returns small options, or any valid ones.
 func anyOptions(random sample.Source) gcra.Options {

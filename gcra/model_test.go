@@ -9,9 +9,9 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/internal/sample"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 )
 
 // A model is the virtual scheduling of the recommendation, in exact fractions.
@@ -137,7 +137,7 @@ func (m model) is(t *testing.T, s gcra.State) {
 func TestResultsEqualTheModel(t *testing.T) {
 	random := sample.New(1, 2)
 	saturated := 0
-	for range algorithmtest.Rounds(5000) {
+	for range policytest.Rounds(5000) {
 		o, now := anyOptions(random), random.UpTo(algo.MaxInstant)
 		var s gcra.State
 		var m model

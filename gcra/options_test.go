@@ -10,8 +10,8 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/internal/sample"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 )
 
 func TestNewRefusesACost(t *testing.T) {
@@ -32,7 +32,7 @@ func TestInvalidOptionsAreRefusedAndDeny(t *testing.T) {
 		"gcra: 639/24.923ms with a burst of 790248259182 needs numbers above 2^51; use a burst of at most 403693046555, or with this burst the limit 73/2.848ms, which is slightly slower": {Limit: algo.Per(639, 24923*time.Microsecond), Burst: 790248259182},
 		"gcra: Cost is -1: algo: cost must be at least 1":                                                                                                                                  {Limit: minute, Cost: -1},
 	})
-	algorithmtest.ZeroPolicyDenies(t, gcra.Policy{})
+	policytest.ZeroPolicyDenies(t, gcra.Policy{})
 }
 
 // The error for a limit names one that New accepts.
@@ -74,7 +74,7 @@ func TestSpecs(t *testing.T) {
 
 func TestBoundIsTheDocumentedFormula(t *testing.T) {
 	random := sample.New(9, 10)
-	for range algorithmtest.Rounds(20000) {
+	for range policytest.Rounds(20000) {
 		o, x := anyOptions(random), random.UpTo(math.MaxInt64)
 		burst := o.Burst
 		if burst == 0 {

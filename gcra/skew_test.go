@@ -8,9 +8,9 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/internal/sample"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 )
 
 // smallOptions returns all options with counts up to 3, periods up to 4us and bursts up to 3.
@@ -67,7 +67,7 @@ func TestBoundHoldsInAnyOrderOfTimes(t *testing.T) {
 	random := sample.New(7, 8)
 	reached := 0
 	options := smallOptions()
-	for range algorithmtest.Rounds(5000) {
+	for range policytest.Rounds(5000) {
 		o := options[random.IntN(len(options))]
 		var admitted [24]int64
 		var s gcra.State

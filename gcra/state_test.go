@@ -9,12 +9,12 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/internal/sample"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 )
 
 func TestEncodingDoesNotChange(t *testing.T) {
-	kit.GoldenStates(t, []int64{2, 1, 1, 2}, []algorithmtest.Golden[gcra.State, gcra.Options]{
+	kit.GoldenStates(t, []int64{2, 1, 1, 2}, []policytest.Golden[gcra.State, gcra.Options]{
 		{
 			Options: gcra.Options{Limit: algo.Per(3, time.Second)},
 			Hex:     "67 01 035d013b4ab687 00000000002309eb 00000000000f4240",
@@ -76,7 +76,7 @@ func TestStatesAreNormalized(t *testing.T) {
 func TestChangedLimitKeepsWholeUnits(t *testing.T) {
 	random := sample.New(3, 4)
 	compared := 0
-	for range algorithmtest.Rounds(20000) {
+	for range policytest.Rounds(20000) {
 		from, to := anyOptions(random), anyOptions(random)
 		from.Cost = random.UpTo(from.Limit.Count)
 		at := time.UnixMicro(random.UpTo(algo.MaxInstant))

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/internal/policy"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
@@ -53,7 +53,7 @@ func FuzzStep(f *testing.F) {
 			}
 			next, r := kit.Call(s, op, now, o)
 			require.Equal(t, many, s.LongCounts, "the argument was modified")
-			algorithmtest.RequireSums(t, r)
+			policytest.RequireSums(t, r)
 			requireModel(t, s, op, algo.Instant(now), o, r)
 			requireMethod(t, s, op, now, o, next, r)
 			require.Equal(t, r.Remaining, movingwindow.Peek(next, now, o).Remaining)

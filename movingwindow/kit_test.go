@@ -7,17 +7,17 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/internal/sample"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
-var kit = algorithmtest.Kit[movingwindow.State, movingwindow.Options, movingwindow.Policy]{
+var kit = policytest.Kit[movingwindow.State, movingwindow.Options, movingwindow.Policy]{
 	Step: movingwindow.Step, Peek: movingwindow.Peek, Refund: movingwindow.Refund, Charge: movingwindow.Charge,
 	New: movingwindow.New, AppendState: movingwindow.AppendState, ParseState: movingwindow.ParseState,
 }
 
-var start = algorithmtest.Start
+var start = policytest.Start
 
 // anyOptions returns small options, or any valid ones.
 func anyOptions(random sample.Source) movingwindow.Options {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/internal/sample"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
@@ -46,7 +46,7 @@ func TestLaws(t *testing.T) {
 // all units or a part of them, often at the first or last instant of a slot.
 func TestBoundHoldsForWideSlots(t *testing.T) {
 	random := sample.New(2, 7)
-	for range algorithmtest.Rounds(10_000) {
+	for range policytest.Rounds(10_000) {
 		o := movingwindow.Options{
 			Limit:    algo.Per(random.Int64N(40)+1, time.Duration(random.Int64N(300)+1)*time.Microsecond),
 			Slots:    random.IntN(24) + 1,

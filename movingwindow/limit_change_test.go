@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/internal/sample"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
@@ -52,7 +52,7 @@ func TestChangedSlotsKeepUnitsUsed(t *testing.T) {
 			Trailing: movingwindow.Trailing(random.IntN(2)),
 		}
 	}
-	for range algorithmtest.Rounds(4000) {
+	for range policytest.Rounds(4000) {
 		o, other := anySmall(), anySmall()
 		s, counts := used(random, o)
 		m := newModel(other)

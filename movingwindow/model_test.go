@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/internal/sample"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
@@ -123,7 +123,7 @@ func (m model) do(op policy.Op, at, cost int64) (next model, r algo.Result) {
 	r.Limit, r.Cost = m.o.Limit.Count, cost
 	if now.Cmp(m.latest) < 0 && m.used(m.latest).Sign() > 0 {
 		now = m.latest
-		r.Skew = algorithmtest.Wait(now, at)
+		r.Skew = policytest.Wait(now, at)
 	}
 	available := m.left(now)
 	if r.Fresh = m.used(now).Sign() == 0; r.Fresh {
@@ -156,11 +156,11 @@ func (m model) do(op policy.Op, at, cost int64) (next model, r algo.Result) {
 	case units.Cmp(limit) > 0:
 		r.RetryAfter = algo.Never
 	default:
-		r.RetryAfter = algorithmtest.Wait(next.first(now, units), at)
+		r.RetryAfter = policytest.Wait(next.first(now, units), at)
 	}
 	if left.Cmp(limit) < 0 {
-		r.NextRefill = algorithmtest.Wait(next.first(now, new(big.Int).Add(left, big.NewInt(1))), at)
-		r.ResetAfter = algorithmtest.Wait(next.first(now, limit), at)
+		r.NextRefill = policytest.Wait(next.first(now, new(big.Int).Add(left, big.NewInt(1))), at)
+		r.ResetAfter = policytest.Wait(next.first(now, limit), at)
 	}
 	return next, r
 }
@@ -228,7 +228,7 @@ func run(t *testing.T, random sample.Source, o movingwindow.Options, answer func
 
 func TestResultsEqualTheModel(t *testing.T) {
 	random := sample.New(2, 4)
-	for range algorithmtest.Rounds(500) {
+	for range policytest.Rounds(500) {
 		o := anyOptions(random)
 		var s movingwindow.State
 		run(t, random, o, func(op policy.Op, at, cost int64) (r algo.Result) {

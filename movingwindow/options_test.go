@@ -10,7 +10,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
@@ -32,7 +32,7 @@ func TestInvalidOptionsAreRefusedAndDeny(t *testing.T) {
 		"movingwindow: Trailing must be Weighted or Whole, got -1":                                {Limit: second, Trailing: -1},
 		"movingwindow: Cost is -1": {Limit: second, Cost: -1},
 	})
-	algorithmtest.ZeroPolicyDenies(t, movingwindow.Policy{})
+	policytest.ZeroPolicyDenies(t, movingwindow.Policy{})
 }
 
 func TestExtremeOptionsAreValid(t *testing.T) {

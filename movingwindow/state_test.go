@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/internal/policy"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
 func TestEncodingDoesNotChange(t *testing.T) {
-	kit.GoldenStates(t, []int64{2, 1, 40, 290}, []algorithmtest.Golden[movingwindow.State, movingwindow.Options]{
+	kit.GoldenStates(t, []int64{2, 1, 40, 290}, []policytest.Golden[movingwindow.State, movingwindow.Options]{
 		{
 			Options: movingwindow.Options{Limit: algo.Per(1000, time.Second)},
 			Hex:     "6d 01 035d013b4ab687 000000000f4240 1002 0122 002b",

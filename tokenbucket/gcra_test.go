@@ -8,16 +8,16 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/internal/sample"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
 // While the clock does not step back, every result and every state is that of gcra, even if the limit changes.
 func TestContinuousRefillDecidesLikeGCRA(t *testing.T) {
 	random := sample.New(2, 2)
-	for range algorithmtest.Rounds(10_000) {
+	for range policytest.Rounds(10_000) {
 		var bucket tokenbucket.State
 		var cells gcra.State
 		o, now := anyOptions(random), random.UpTo(algo.MaxInstant)

@@ -5,17 +5,17 @@ package tokenbucket_test
 
 import (
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/internal/sample"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-var kit = algorithmtest.Kit[tokenbucket.State, tokenbucket.Options, tokenbucket.Policy]{
+var kit = policytest.Kit[tokenbucket.State, tokenbucket.Options, tokenbucket.Policy]{
 	Step: tokenbucket.Step, Peek: tokenbucket.Peek, Refund: tokenbucket.Refund, Charge: tokenbucket.Charge,
 	New: tokenbucket.New, AppendState: tokenbucket.AppendState, ParseState: tokenbucket.ParseState,
 }
 
-var start = algorithmtest.Start
+var start = policytest.Start
 
 // anyOptions returns small options, or any valid ones.
 func anyOptions(random sample.Source) tokenbucket.Options {

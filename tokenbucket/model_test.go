@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/internal/sample"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
@@ -139,7 +139,7 @@ func (m model) is(t *testing.T, s tokenbucket.State) {
 func TestResultsEqualTheModel(t *testing.T) {
 	random := sample.New(2, 1)
 	debts, most := 0, 0
-	for range algorithmtest.Rounds(10_000) {
+	for range policytest.Rounds(10_000) {
 		o, now := anyOptions(random), random.UpTo(algo.MaxInstant)
 		var s tokenbucket.State
 		m := modelOf(s)

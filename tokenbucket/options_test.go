@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
@@ -34,7 +34,7 @@ func TestInvalidOptionsAreRefusedAndDeny(t *testing.T) {
 		"a burst of 5 at 4/14600d takes 71 years or longer to refill; use a burst of at most 4":                                                            {Limit: algo.Per(4, 40*365*24*time.Hour), Burst: 5, Refill: tokenbucket.Interval},
 		"639/24.923ms with a burst of 790248259182 needs numbers above 2^51; use a burst of at most 403693046555, or with this burst the limit 73/2.848ms": {Limit: algo.Per(639, 24923*time.Microsecond), Burst: 790248259182},
 	})
-	algorithmtest.ZeroPolicyDenies(t, tokenbucket.Policy{})
+	policytest.ZeroPolicyDenies(t, tokenbucket.Policy{})
 }
 
 func TestExtremeOptionsAreValid(t *testing.T) {

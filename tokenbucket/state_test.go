@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
 func TestEncodingDoesNotChange(t *testing.T) {
-	kit.GoldenStates(t, []int64{2, 1, 1, 2}, []algorithmtest.Golden[tokenbucket.State, tokenbucket.Options]{
+	kit.GoldenStates(t, []int64{2, 1, 1, 2}, []policytest.Golden[tokenbucket.State, tokenbucket.Options]{
 		{
 			Options: tokenbucket.Options{Limit: algo.Per(3, time.Second)},
 			Hex:     "74 01 035d013b4ab687 00000000002309eb 00000000000f4240",

@@ -1,6 +1,6 @@
-// Package algorithmtest has tests that the packages of the four algorithms share. Laws that
+// Package policytest has tests that the packages of the four algorithms share. Laws that
 // hold for any algorithm are in algo/algotest; these tests also use the types of the packages.
-package algorithmtest
+package policytest
 
 import (
 	"encoding/hex"
