@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/fixedwindow"
-	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/internal/testing/policytest"
+	"github.com/sluice-go/sluice/internal/testing/sample"
 )
 
 var kit = policytest.Kit[fixedwindow.State, fixedwindow.Options, fixedwindow.Policy]{

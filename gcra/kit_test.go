@@ -6,8 +6,8 @@ package gcra_test
 import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
-	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/internal/testing/policytest"
+	"github.com/sluice-go/sluice/internal/testing/sample"
 )
 
 var kit = policytest.Kit[gcra.State, gcra.Options, gcra.Policy]{

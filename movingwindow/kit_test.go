@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/internal/testing/policytest"
+	"github.com/sluice-go/sluice/internal/testing/sample"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/policy"
-	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/internal/testing/policytest"
+	"github.com/sluice-go/sluice/internal/testing/sample"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 

@@ -3,7 +3,7 @@ package movingwindow_test
 import (
 	"testing"
 
-	"github.com/sluice-go/sluice/internal/trace/tracetest"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
 func TestTraces(t *testing.T) { tracetest.Run(t, "testdata/*.trace") }

@@ -30,6 +30,7 @@ func TestLinterRefusesWrongImports(t *testing.T) {
 		"engine":          "internal/engine/a.go compose",
 		"compose":         "compose/b.go httplimit",
 		"examples":        "examples/x/a.go internal/policy",
+		"test-kits":       "httplimit/b.go internal/testing/servers",
 		"testing":         "httplimit/a.go testing",
 	}
 	dir := t.TempDir()
@@ -43,7 +44,7 @@ func TestLinterRefusesWrongImports(t *testing.T) {
 		write("fake/"+fake+"/go.mod", "module github.com/"+fake+"/fake\n\ngo 1.25.0\n")
 		write("fake/"+fake+"/fake.go", "package fake\n")
 	}
-	for _, name := range strings.Fields("gcra storage storage/memory storage/postgres storage/redis storage/sqlite compose httplimit internal/engine internal/policy internal/program/standard storage/driver examples/x") {
+	for _, name := range strings.Fields("gcra storage storage/memory storage/postgres storage/redis storage/sqlite compose httplimit internal/engine internal/policy internal/program/standard internal/testing/servers storage/driver examples/x") {
 		write(name+"/doc.go", "package "+filepath.Base(name)+"\n")
 	}
 	for _, fault := range wrong {

@@ -5,8 +5,8 @@ package tokenbucket_test
 
 import (
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/sample"
 	"github.com/sluice-go/sluice/internal/testing/policytest"
+	"github.com/sluice-go/sluice/internal/testing/sample"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 

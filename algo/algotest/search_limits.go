@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/sample"
+	"github.com/sluice-go/sluice/internal/testing/sample"
 )
 
 // small returns every n-th of the 72 limits with counts up to 6 and periods up to 12us, with its

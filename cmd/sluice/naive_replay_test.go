@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
-	testsample "github.com/sluice-go/sluice/internal/sample"
+	testsample "github.com/sluice-go/sluice/internal/testing/sample"
 )
 
 // naive has the policies of a replay that shares no code with the real one. It reads lines by a regular

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
-	"github.com/sluice-go/sluice/internal/trace/tracetest"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
 // execute runs the command and returns its exit code and what it printed.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/program"
-	"github.com/sluice-go/sluice/internal/servers"
+	"github.com/sluice-go/sluice/internal/testing/servers"
 )
 
 // runCalls is a script that runs a program for many calls.

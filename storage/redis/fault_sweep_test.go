@@ -5,8 +5,8 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/internal/faultproxy"
-	"github.com/sluice-go/sluice/internal/faultsweep"
+	"github.com/sluice-go/sluice/internal/testing/faultproxy"
+	"github.com/sluice-go/sluice/internal/testing/faultsweep"
 )
 
 // A client with default options retries by itself and ignores deadlines. With ContextTimeoutEnabled it

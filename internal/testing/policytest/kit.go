@@ -17,7 +17,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/policy"
-	"github.com/sluice-go/sluice/internal/sample"
+	"github.com/sluice-go/sluice/internal/testing/sample"
 )
 
 // policyWith is the Policy of an algorithm with options O.

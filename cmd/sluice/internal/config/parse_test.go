@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/internal/trace/tracetest"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
 func TestParse(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/suggest"
 	"github.com/sluice-go/sluice/internal/costed"
-	"github.com/sluice-go/sluice/internal/sample"
+	"github.com/sluice-go/sluice/internal/testing/sample"
 )
 
 // request is one request of a test log.

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTraces(t *testing.T) { Run(t, "../testdata/*.trace") }
+func TestTraces(t *testing.T) { Run(t, "../../trace/testdata/*.trace") }
 
 func TestUpdateRewritesOnlyTheAnswers(t *testing.T) {
 	const before = "" +
