@@ -6,7 +6,7 @@
 #
 # Each module is tested with the versions that its own go.mod requires. For the root these
 # are the oldest versions that pass; go.work would raise them. Only the tests in
-# internal/readme use go.work, like the commands of the README.
+# internal/testing/readme use go.work, like the commands of the README.
 #
 #   scripts/test.sh                        everything but fuzzing
 #   scripts/test.sh --quick                for every save: no race detector, no servers, no linter, no fuzzing, and

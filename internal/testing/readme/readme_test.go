@@ -25,7 +25,7 @@ import (
 	"github.com/sluice-go/sluice/compose"
 )
 
-const root = "../.."
+const root = "../../.."
 
 func readFile(t *testing.T, elem ...string) string {
 	t.Helper()
