@@ -125,14 +125,14 @@ func TestPathsThatCommentsNameExist(t *testing.T) {
 func TestMissingPathsFindsOnlyPaths(t *testing.T) {
 	r := readRepository(t)
 	for text, want := range map[string][]string{
-		"`storage/storagetest/policies.go`: the policies":                              {"storage/storagetest/policies.go"},
-		"see cmd/sluice/internal/compare/page/spec.js,":                                {"cmd/sluice/internal/compare/page/spec.js"},
-		"package github.com/sluice-go/sluice/storage/mysql":                            {"./storage/mysql"},
-		"the file nowhere.go.":                                                         {"nowhere.go"},
-		"[page](docs/nothing.md#clocks)":                                               {"docs/nothing.md"},
-		"go run ./cmd/nothing":                                                         {"./cmd/nothing"},
-		"compose/spec.go, `step.lua`, internal/fleet, ./algo/... and docs/policies.md": nil,
-		"100/m, net/http, and/or, https://example.com/docs/nothing.md":                 nil,
+		"`storage/storagetest/policies.go`: the policies":                                      {"storage/storagetest/policies.go"},
+		"see cmd/sluice/internal/compare/page/spec.js,":                                        {"cmd/sluice/internal/compare/page/spec.js"},
+		"package github.com/sluice-go/sluice/storage/mysql":                                    {"./storage/mysql"},
+		"the file nowhere.go.":                                                                 {"nowhere.go"},
+		"[page](docs/nothing.md#clocks)":                                                       {"docs/nothing.md"},
+		"go run ./cmd/nothing":                                                                 {"./cmd/nothing"},
+		"compose/spec.go, `step.lua`, internal/testing/fleet, ./algo/... and docs/policies.md": nil,
+		"100/m, net/http, and/or, https://example.com/docs/nothing.md":                         nil,
 	} {
 		require.Equal(t, want, r.missingPaths(text, "."), text)
 	}

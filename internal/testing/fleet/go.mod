@@ -1,4 +1,4 @@
-module github.com/sluice-go/sluice/internal/fleet
+module github.com/sluice-go/sluice/internal/testing/fleet
 
 go 1.25.0
 
@@ -25,4 +25,4 @@ require (
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )
 
-replace github.com/sluice-go/sluice => ../..
+replace github.com/sluice-go/sluice => ../../..
