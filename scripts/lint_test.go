@@ -26,7 +26,7 @@ func TestLinterRefusesWrongImports(t *testing.T) {
 		"postgres":        "storage/postgres/a.go github.com/redis/fake",
 		"redis":           "storage/redis/a.go github.com/jackc/fake",
 		"sqlite":          "storage/sqlite/a.go github.com/jackc/fake",
-		"programs":        "storage/driver/a.go internal/program/standard",
+		"programs":        "storage/driver/a.go gcra",
 		"engine":          "internal/engine/a.go compose",
 		"compose":         "compose/b.go httplimit",
 		"examples":        "examples/x/a.go internal/policy",
@@ -44,7 +44,7 @@ func TestLinterRefusesWrongImports(t *testing.T) {
 		write("fake/"+fake+"/go.mod", "module github.com/"+fake+"/fake\n\ngo 1.25.0\n")
 		write("fake/"+fake+"/fake.go", "package fake\n")
 	}
-	for _, name := range strings.Fields("gcra storage storage/memory storage/postgres storage/redis storage/sqlite compose httplimit internal/engine internal/policy internal/program/standard internal/testing/servers storage/driver examples/x") {
+	for _, name := range strings.Fields("gcra storage storage/memory storage/postgres storage/redis storage/sqlite compose httplimit internal/engine internal/policy internal/testing/servers storage/driver examples/x") {
 		write(name+"/doc.go", "package "+filepath.Base(name)+"\n")
 	}
 	for _, fault := range wrong {

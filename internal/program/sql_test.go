@@ -13,7 +13,6 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/program"
-	"github.com/sluice-go/sluice/internal/program/standard"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 )
 
@@ -22,7 +21,7 @@ var schemas atomic.Int64
 // onPostgres returns a runner of programs on a server, in a new schema.
 func onPostgres(t testing.TB, conn *pgx.Conn, edit func(string) string) runner {
 	ctx, schema := context.Background(), fmt.Sprintf("laws %d", schemas.Add(1))
-	functions, err := program.SQL(standard.Programs()...)
+	functions, err := program.SQL(programsOfSubjects(t)...)
 	require.NoError(t, err)
 	_, err = conn.Exec(ctx, fmt.Sprintf("CREATE SCHEMA %q;\n%s", schema, edit(program.Create(schema, functions.All...))))
 	require.NoError(t, err)

@@ -59,6 +59,18 @@ var subjects = []subject{
 	}},
 }
 
+// programsOfSubjects returns the programs of all subjects, for an arbitrary limit.
+func programsOfSubjects(t testing.TB) (programs []algo.Program) {
+	for _, s := range subjects {
+		policy, err := s.new(algo.Per(100, time.Minute))
+		require.NoError(t, err)
+		p, ok := policy.(algo.Portable).Program()
+		require.True(t, ok, s.name)
+		programs = append(programs, p)
+	}
+	return programs
+}
+
 func TestZeroPoliciesHaveNoProgram(t *testing.T) {
 	for _, zero := range []algo.Portable{gcra.Policy{}, tokenbucket.Policy{}, fixedwindow.Policy{}, movingwindow.Policy{}, new(compose.Stack)} {
 		_, ok := zero.Program()

@@ -17,7 +17,6 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/program"
-	"github.com/sluice-go/sluice/internal/program/standard"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -90,7 +89,7 @@ func New(db DB, o Options) (*Store, error) {
 	if !o.NoFunctions {
 		f, err := standardFunctions()
 		if len(o.Programs) > 0 {
-			f, err = program.SQL(append(standard.Programs(), o.Programs...)...)
+			f, err = program.SQL(append(standardPrograms(), o.Programs...)...)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("postgres: Programs: %w", err)
@@ -102,7 +101,7 @@ func New(db DB, o Options) (*Store, error) {
 }
 
 // standardFunctions returns the functions for the algorithms of this module.
-var standardFunctions = sync.OnceValues(func() (*program.Functions, error) { return program.SQL(standard.Programs()...) })
+var standardFunctions = sync.OnceValues(func() (*program.Functions, error) { return program.SQL(standardPrograms()...) })
 
 // Load implements [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {

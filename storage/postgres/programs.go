@@ -1,6 +1,4 @@
-// Package standard lists the programs of the algorithms of this module. Only storage/postgres imports it,
-// to create their functions, so that no other store depends on the algorithms.
-package standard
+package postgres
 
 import (
 	"time"
@@ -12,13 +10,15 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// Programs returns the programs of the four algorithms. Their arguments are those of an arbitrary limit.
-func Programs() (programs []algo.Program) {
+// standardPrograms returns the programs of the algorithms of this module. Their arguments are those of an
+// arbitrary limit. No other store needs this list, because only a database that runs functions must
+// create them before the first call.
+func standardPrograms() (programs []algo.Program) {
 	limit := algo.Per(1, time.Second)
 	add := func(p algo.Portable, err error) {
 		program, ok := p.Program()
 		if err != nil || !ok {
-			panic("standard: " + p.String() + " has no program")
+			panic("postgres: " + p.String() + " has no program")
 		}
 		programs = append(programs, program)
 	}
