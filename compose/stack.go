@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	algorithm "github.com/sluice-go/sluice/internal/policy"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // Stack is a policy that applies several policies, its parts, to one key. It allows a cost if all
@@ -106,29 +106,29 @@ func (s *Stack) Parts() []algo.Policy {
 
 // Step implements [algo.Policy]. If all parts allow the cost, it charges each part.
 func (s *Stack) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
-	return s.apply(algorithm.Step, dst, state, now, cost)
+	return s.apply(policy.Step, dst, state, now, cost)
 }
 
 // Refund implements [algo.Policy]. It gives cost units back to each part, at most until the part is
 // full. If Remaining rises by x units, Paid is -x.
 func (s *Stack) Refund(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
-	return s.apply(algorithm.Refund, dst, state, now, cost)
+	return s.apply(policy.Refund, dst, state, now, cost)
 }
 
 // Charge implements [algo.Policy]. It charges the cost to each part, even if that leaves a debt.
 func (s *Stack) Charge(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
-	return s.apply(algorithm.Charge, dst, state, now, cost)
+	return s.apply(policy.Charge, dst, state, now, cost)
 }
 
 // Peek implements [algo.Policy].
 func (s *Stack) Peek(state []byte, now time.Time, cost int64) (algo.Result, error) {
-	_, r, err := s.apply(algorithm.Peek, nil, state, now, cost)
+	_, r, err := s.apply(policy.Peek, nil, state, now, cost)
 	return r, err
 }
 
 // apply applies an operation to all parts. If one denies it, the state does not change. For a Peek,
 // apply does not append the state.
-func (s *Stack) apply(op algorithm.Op, dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+func (s *Stack) apply(op policy.Op, dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	if cost < 1 {
 		return dst, algo.Result{}, algo.ErrCost
 	}
@@ -139,14 +139,14 @@ func (s *Stack) apply(op algorithm.Op, dst, state []byte, now time.Time, cost in
 	const most = math.MaxInt64
 	r := stackResult{before: most, Result: algo.Result{Allowed: true, Limit: most, Cost: cost, Available: most, Remaining: most, Fresh: true}}
 	next := dst
-	if op != algorithm.Peek {
-		next = append(dst, stackTag, algorithm.Version)
+	if op != policy.Peek {
+		next = append(dst, stackTag, policy.Version)
 	}
 	for i, part := range s.Parts() {
 		var own []byte
 		var result algo.Result
 		start := len(next)
-		if own, states, _ = cutState(states); op == algorithm.Peek {
+		if own, states, _ = cutState(states); op == policy.Peek {
 			result, err = part.Peek(own, now, cost)
 		} else {
 			next, result, err = op.Apply(part, append(next, 0), own, now, cost) // the 0 becomes the length
@@ -154,7 +154,7 @@ func (s *Stack) apply(op algorithm.Op, dst, state []byte, now time.Time, cost in
 		if err != nil {
 			return dst, algo.Result{}, fmt.Errorf("compose: part %d: %w", i, err)
 		}
-		if r.add(i, &result); op == algorithm.Peek {
+		if r.add(i, &result); op == policy.Peek {
 			continue
 		}
 		if !result.Allowed {
@@ -166,7 +166,7 @@ func (s *Stack) apply(op algorithm.Op, dst, state []byte, now time.Time, cost in
 			next = slices.Replace(next, start, start+1, encoded[:binary.PutUvarint(encoded[:], length)]...)
 		}
 	}
-	if op != algorithm.Peek && (!r.Allowed || len(s.Parts()) == 0) {
+	if op != policy.Peek && (!r.Allowed || len(s.Parts()) == 0) {
 		// Parts before the one that denied have counted the charge. Peek has not.
 		peeked, err := s.Peek(state, now, cost)
 		if err != nil {
@@ -308,8 +308,8 @@ func (s *Stack) addExpiredAvailable(t *stackResult, state []byte) {
 
 // states returns the encoded states of the parts in a state, or an error if it is not valid.
 func (s *Stack) states(state []byte) ([]byte, error) {
-	if len(state) < 2 || state[0] != stackTag || state[1] != algorithm.Version {
-		return nil, algorithm.HeaderError(state, stackTag)
+	if len(state) < 2 || state[0] != stackTag || state[1] != policy.Version {
+		return nil, policy.HeaderError(state, stackTag)
 	}
 	rest, used := state[2:], false
 	for range s.Parts() {

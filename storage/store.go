@@ -28,6 +28,9 @@ func NewVersion() Version {
 type Record struct {
 	Version Version
 	State   []byte
+	// TTL is how long the store will keep the record, by its own clock. 0 means for ever. Load sets it. Elsewhere it has no
+	// meaning, unless the documentation says so.
+	TTL time.Duration
 }
 
 // MaxKey is the length in bytes of the longest key that every store must accept.
@@ -125,7 +128,7 @@ const (
 // [ErrNotApplied] proves that they were not applied and never will be. After any other error they
 // may have been applied, and they may even take effect after the call has returned.
 type Store interface {
-	// Load returns the records of keys, in the order of keys. A key may occur several times. The
+	// Load returns the records of keys with their TTLs, in the order of keys. A key may occur several times. The
 	// record of an absent or expired key is zero. Each record was in the store at some instant
 	// during the call, but the instants may differ between keys.
 	Load(ctx context.Context, keys ...string) ([]Record, error)

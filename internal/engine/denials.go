@@ -3,11 +3,13 @@ package engine
 import (
 	"bytes"
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // denials is the denial cache. It holds the states that denied requests were evaluated on. It never
@@ -71,7 +73,7 @@ func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denie
 	if uncertain < 0 {
 		return false, nil
 	}
-	if _, err := r.evaluate(earliest); err == nil {
+	if _, err := r.evaluate(earliest); err == nil && !r.changesState() {
 		if wait, denied := r.Evaluator.Denied(); denied && wait > uncertain {
 			return true, nil
 		}
@@ -114,12 +116,28 @@ func (e *Engine) updateCache(r *Request, clock clockReading) {
 	_, denied := r.Evaluator.Denied()
 	for i, key := range r.keys {
 		switch {
-		case denied:
-			e.denials.put(&denial{key: key, record: cloneRecord(r.Items[i].Found), clockReading: clock, renewed: make(chan struct{})})
+		case denied && !r.changesState():
+			record := cloneRecord(r.Items[i].Found)
+			record.TTL = 0 // the cache does not extend it
+			e.denials.put(&denial{key: key, record: record, clockReading: clock, renewed: make(chan struct{})})
 		case e.denials.find(key) != nil:
 			e.denials.put(&denial{key: key, clockReading: clock, dropped: true})
 		}
 	}
+}
+
+// storesDenial reports whether the evaluation has denied the request and yet stores a record: because the policy counts
+// denials, or because the record must be kept longer than its TTL.
+func (r *Request) storesDenial() bool {
+	_, denied := r.Evaluator.Denied()
+	return denied && slices.ContainsFunc(r.Items, func(i driver.Item) bool { return i.Next.Verb != driver.Keep })
+}
+
+// changesState reports whether the evaluation has changed a state. A denial does that only if the policy counts denials.
+func (r *Request) changesState() bool {
+	return slices.ContainsFunc(r.Items, func(i driver.Item) bool {
+		return i.Next.Verb == driver.Put && !bytes.Equal(i.Next.State, i.Found.State)
+	})
 }
 
 func cloneRecord(r storage.Record) storage.Record {

@@ -210,7 +210,8 @@ func (s *slotBatch) replay(e *Engine, clock clockReading) {
 	}
 }
 
-// errDeclined is the outcome of a request that the server declined: it must be decided by swaps.
+// errDeclined is the outcome of a request that must be decided by swaps: the server declined it, or the request is denied and
+// a record must be stored nevertheless.
 var errDeclined = errors.New("engine: the program declined the request")
 
 func finish(requests []*Request, err error) {
@@ -241,6 +242,10 @@ func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Requ
 		}
 		total += applied
 		panicked = panicked || r.panicked != nil
+		if err == nil && r.storesDenial() { // the server has stored nothing
+			r.finish(errDeclined)
+			continue
+		}
 		for i, u := range request.Uses {
 			switch change := &r.Items[i].Next; change.Verb {
 			case driver.Put:

@@ -44,7 +44,7 @@ type Update struct {
 // Item is a key of an [Update], with its record before and after the decision.
 type Item struct {
 	Key RuleKey
-	// Found is the record of the key, and zero if that is absent. The store sets it before it calls Decide. Decide must
+	// Found is the record of the key with its TTL, and zero if the key is absent. The store sets it before it calls Decide. Decide must
 	// not modify it, and must not read it after it has returned.
 	Found storage.Record
 	// Next is what Decide does to the record. The store makes it zero before it calls Decide, except that State can be an

@@ -69,7 +69,8 @@ type Batch struct {
 	Err error
 	At  time.Time // the time of the decisions
 	// Found holds the records that were stored before the batch, one for each key, with their
-	// versions. The record of an absent key is zero.
+	// versions. The record of an absent key is zero. Found has the TTLs of the keys of an Allow that was denied and of a
+	// Peek. The limiter needs them to keep a record long enough after its limit was lowered.
 	Found []storage.Record
 	// KeyErr is nil if all keys could be read and written. Otherwise it has an element for each
 	// key: the error, or nil. Nothing was written under a key with an error. A request with

@@ -1,6 +1,10 @@
 package memory
 
-import "github.com/sluice-go/sluice/storage"
+import (
+	"time"
+
+	"github.com/sluice-go/sluice/storage"
+)
 
 // maxInline is the length of the longest state that is stored in its entry. The states of gcra,
 // tokenbucket and fixedwindow fit, for limits of up to 2^16 a day.
@@ -34,6 +38,14 @@ func (m mark) isProtected() bool { return m&priorityBits >= mark(storage.UsedHal
 
 func (e *entry) has(h hash) bool {
 	return e.hi == h.hi && e.lo == h.lo && e.tail == h.tail && e.version != 0
+}
+
+// ttl returns how long the entry will be kept; 0 means for ever.
+func (e *entry) ttl(at int64) time.Duration {
+	if e.expires == never {
+		return 0
+	}
+	return time.Duration(e.expires - at)
 }
 
 func (e *entry) hash() hash { return hash{e.hi, e.lo, e.tail} }

@@ -28,7 +28,7 @@ func ExampleStore_Load() {
 	records, err := new(memory.Store).Load(context.Background(), "bob", "carol")
 	fmt.Println(records, err)
 	// Output:
-	// [{0 []} {0 []}] <nil>
+	// [{0 [] 0s} {0 [] 0s}] <nil>
 }
 
 func ExampleStore_Transact() {

@@ -138,9 +138,9 @@ func decide(u *driver.Update, now time.Time, own, latest int64, names []name) {
 		sh, item := names[i].shard(), &u.Items[i]
 		number, e := sh.table.find(names[i].hash)
 		numbers[i] = number
-		item.Found.Version, item.Found.State = 0, sh.table.state(e, own)
+		item.Found.Version, item.Found.State, item.Found.TTL = 0, sh.table.state(e, own), 0
 		if item.Found.State != nil {
-			item.Found.Version = e.version
+			item.Found.Version, item.Found.TTL = e.version, e.ttl(own)
 		}
 		item.Next.Verb, item.Next.State = driver.Keep, sh.buffer(i)
 	}

@@ -40,7 +40,7 @@ func (t *table) state(e *entry, at int64) []byte {
 func (t *table) copyOf(h hash, at int64) storage.Record {
 	_, e := t.find(h)
 	if state := t.state(e, at); state != nil {
-		return storage.Record{Version: e.version, State: append([]byte{}, state...)}
+		return storage.Record{Version: e.version, State: append([]byte{}, state...), TTL: e.ttl(at)}
 	}
 	return storage.Record{}
 }

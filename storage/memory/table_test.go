@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -141,7 +142,7 @@ func TestTableStaysConsistent(t *testing.T) {
 				if p.priority >= storage.UsedHalf {
 					want[h] = wantEntry{expires, int64(p.priority)<<60 + expires/8}
 				}
-				require.Equal(t, storage.Record{Version: storage.Version(step + 1), State: state}, table.copyOf(h, 0))
+				require.Equal(t, storage.Record{Version: storage.Version(step + 1), State: state, TTL: time.Duration(expires)}, table.copyOf(h, 0))
 			}
 			if step%200 == 0 {
 				table.check(t, want)

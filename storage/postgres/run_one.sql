@@ -2,7 +2,7 @@
 -- but this function is faster.
 --
 -- old_version and old_state are the record before the decision: NULL and '' for an absent key. count
--- is the first result of Step.
+-- is the first result of Step. kept is how long the record of a denied request will be kept, in microseconds.
 #variable_conflict use_variable
 DECLARE
 	clock   timestamptz;
@@ -42,6 +42,9 @@ BEGIN
 		next := substring(reply FROM 17);
 		IF count > 0 AND next = '' AND absent THEN -- nothing to delete, unless a policy hides the row from updates
 			CONTINUE WHEN EXISTS (SELECT FROM SCHEMA.TABLE AS t WHERE t.key = name);
+		END IF;
+		IF count = 0 AND old_version IS NOT NULL AND expires < 'infinity' THEN
+			kept := ceil(extract(epoch FROM expires - clock) * 1000000)::bigint;
 		END IF;
 		IF count <= 0 OR next = '' AND old_version IS NULL OR next <> '' AND next = old_state THEN
 			RETURN;

@@ -143,6 +143,7 @@ type row struct {
 	At      int64   // the time in microseconds since 1970
 	Count   int64   // of the only request of the key
 	Counts  []int64 // of all requests, in the first row
+	TTL     int64   // of the stored record in microseconds, if the statement reads it
 }
 
 // record returns the stored record. It decodes the state in place.
@@ -151,5 +152,5 @@ func (r *row) record() storage.Record {
 		return storage.Record{}
 	}
 	n, _ := hex.Decode(r.State, r.State) // the server has encoded it
-	return storage.Record{Version: storage.Version(*r.Version), State: r.State[:n]}
+	return storage.Record{Version: storage.Version(*r.Version), State: r.State[:n], TTL: time.Duration(r.TTL) * time.Microsecond}
 }

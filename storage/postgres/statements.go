@@ -46,10 +46,10 @@ func newFunction(name, parameters, body string, uses map[string]string) program.
 // loadSQL selects the existing records, each with the place of its key. The first row has the place 0
 // and only the time in microseconds.
 const loadSQL = `WITH _sluice_time AS MATERIALIZED (SELECT clock_timestamp() AS clock)
-SELECT 0, NULL::bigint, NULL::text, false, round(extract(epoch FROM clock) * 1000000)::bigint, 0, NULL::bigint[] FROM _sluice_time
+SELECT 0, NULL::bigint, NULL::text, false, round(extract(epoch FROM clock) * 1000000)::bigint, 0, NULL::bigint[], 0::bigint FROM _sluice_time
 UNION ALL
-SELECT place, version, encode(state, 'hex'), false, 0, 0, NULL FROM _sluice_time CROSS JOIN unnest($1::bytea[]) WITH ORDINALITY AS k (key, place)
-	CROSS JOIN LATERAL (SELECT version, state FROM TABLE AS t WHERE t.key = k.key AND expires_at > _sluice_time.clock OFFSET 0) AS found`
+SELECT place, version, encode(state, 'hex'), false, 0, 0, NULL, CASE WHEN expires_at < 'infinity' THEN ceil(extract(epoch FROM expires_at - clock) * 1000000)::bigint ELSE 0 END FROM _sluice_time CROSS JOIN unnest($1::bytea[]) WITH ORDINALITY AS k (key, place)
+	CROSS JOIN LATERAL (SELECT version, state, expires_at FROM TABLE AS t WHERE t.key = k.key AND expires_at > _sluice_time.clock OFFSET 0) AS found`
 
 // swapSQL locks the existing rows in the order of their keys and compares the versions. If all match,
 // it creates the missing rows in that order, and replaces the others. If there is a conflict, it returns
@@ -97,7 +97,7 @@ const (
 var purgeSQL string
 
 // oneSQL is the statement for a batch of one request with one use, and oneFunctionSQL the body of its function.
-const oneSQL = `SELECT 1::bigint, old_version, encode(old_state, 'hex'), false, at, coalesce(count, 0), NULL::bigint[]
+const oneSQL = `SELECT 1::bigint, old_version, encode(old_state, 'hex'), false, at, coalesce(count, 0), NULL::bigint[], coalesce(kept, 0)
 FROM ONE($1::int, $2::bigint, $3::bigint, $4::bigint, $5::bytea, $6::int, $7::int, $8::bigint, $9::bigint, $10::bigint[])`
 
 //go:embed run_one.sql
@@ -106,7 +106,10 @@ var oneSQLBody string
 var oneFunctionSQL = strings.ReplaceAll(oneSQLBody, "UNWRITTEN", unwrittenMarker)
 
 const oneParameters = `(lock_timeout_ms int, batch bigint, now bigint, margin bigint, name bytea, op int, program int, cost bigint, times bigint, args bigint[],
-	OUT old_version bigint, OUT old_state bytea, OUT at bigint, OUT count bigint)`
+	OUT old_version bigint, OUT old_state bytea, OUT at bigint, OUT count bigint, OUT kept bigint)`
+
+// keptSQL is how long the found record will be kept, in microseconds; 0 means for ever, or that there is none.
+const keptSQL = `CASE WHEN old_version IS NOT NULL AND expires_at < 'infinity' THEN ceil(extract(epoch FROM expires_at - clock) * 1000000)::bigint ELSE 0 END`
 
 // runSQL is the common body of the functions that decide a batch. Its statement locks the existing
 // rows like swapSQL, reads the clock once, decides, and writes the changed rows like swapSQL. It reads
@@ -120,7 +123,7 @@ var runSQL string
 // runArguments are their arguments.
 const (
 	runParameters = `(int, bigint, bigint, bigint, bytea[], int[], int[], int[], int[], int[], int[], int[], bigint[], bigint[], bigint[])
-	RETURNS TABLE (place bigint, version bigint, state text, created bool, at bigint, count bigint, counts bigint[])`
+	RETURNS TABLE (place bigint, version bigint, state text, created bool, at bigint, count bigint, counts bigint[], kept bigint)`
 	runArguments = `($1::int, $2::bigint, $3::bigint, $4::bigint, $5::bytea[],
 	$6::int[], $7::int[], $8::int[], $9::int[], $10::int[], $11::int[], $12::int[], $13::bigint[], $14::bigint[], $15::bigint[])`
 )
@@ -136,22 +139,23 @@ var singlesSQL = strings.NewReplacer("UNWRITTEN", unwrittenSQL,
 		SELECT *, CASE WHEN old_version = batch OR op = 3 THEN int8send(0)
 			ELSE SCHEMA.STEP(program, op, old_state, at, cost, times, args) END AS reply FROM _sluice_found OFFSET 0
 	) AS d`,
-	"RETURNED", `SELECT place, old_version, encode(old_state, 'hex'), place IN (SELECT place FROM _sluice_not_created), at, coalesce(count, 0), NULL::bigint[] FROM _sluice_decided`,
+	"RETURNED", `SELECT place, old_version, encode(old_state, 'hex'), place IN (SELECT place FROM _sluice_not_created), at, coalesce(count, 0), NULL::bigint[], `+keptSQL+` FROM _sluice_decided`,
 ).Replace(runSQL)
 
 // severalSQL is the body for all other batches. If another transaction creates one of the keys
 // meanwhile, other keys may be written already. So the statement fails, which undoes it.
 var severalSQL = strings.NewReplacer("UNWRITTEN", unwrittenSQL,
 	"KEYS", `unnest(keys) WITH ORDINALITY AS w (key, place)`,
-	"DECIDED", `SELECT place, key, absent, old_version, old_state, clock, at, batch, margin, reply, 1 AS count, true AS always_write, CASE place WHEN 1 THEN counts END AS counts
+	"DECIDED", `SELECT place, key, absent, old_version, old_state, expires_at, clock, at, batch, margin, reply, 1 AS count, true AS always_write, CASE place WHEN 1 THEN counts END AS counts
 	FROM (
 		SELECT array_agg(place ORDER BY place) AS all_places, array_agg(key ORDER BY place) AS all_keys, array_agg(absent ORDER BY place) AS all_absent,
-			array_agg(old_version ORDER BY place) AS all_old_versions, array_agg(old_state ORDER BY place) AS all_old_states, array_agg(coalesce(old_version, 0) ORDER BY place) AS versions
+			array_agg(old_version ORDER BY place) AS all_old_versions, array_agg(old_state ORDER BY place) AS all_old_states, array_agg(coalesce(old_version, 0) ORDER BY place) AS versions,
+			array_agg(expires_at ORDER BY place) AS all_expiries
 		FROM _sluice_found
 	) AS f CROSS JOIN _sluice_time CROSS JOIN (SELECT requests, places, ops, shadows, programs, begins, ends, costs, times, args FROM _sluice_args) AS a
 	CROSS JOIN LATERAL SCHEMA.RUN(all_old_states, versions, batch, at, requests, places, ops, shadows, programs, begins, ends, costs, times, args)
-	CROSS JOIN LATERAL unnest(all_places, all_keys, all_absent, all_old_versions, all_old_states, replies) AS u (place, key, absent, old_version, old_state, reply)`,
+	CROSS JOIN LATERAL unnest(all_places, all_keys, all_absent, all_old_versions, all_old_states, all_expiries, replies) AS u (place, key, absent, old_version, old_state, expires_at, reply)`,
 	"RETURNED", `SELECT place, old_version, encode(old_state, 'hex'), CASE WHEN place IN (SELECT place FROM _sluice_not_created)
 		OR absent AND substring(reply FROM 17) = '' AND EXISTS (SELECT FROM SCHEMA.TABLE AS t WHERE t.key = d.key OFFSET 0) -- a policy hides the row from updates, or Purge removes it now
-		THEN `+undoSQL+` ELSE false END, at, 0::bigint, counts FROM _sluice_decided AS d`,
+		THEN `+undoSQL+` ELSE false END, at, 0::bigint, counts, `+keptSQL+` FROM _sluice_decided AS d`,
 ).Replace(runSQL)

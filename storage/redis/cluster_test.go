@@ -162,7 +162,7 @@ func TestServerReportsKeysInDifferentSlots(t *testing.T) {
 func TestUserOfAClusterNeedsOnlyTheDocumentedCommands(t *testing.T) {
 	cluster := shared.Cluster(t)
 	for _, node := range cluster.Nodes {
-		do(t, node, "ACL", "SETUSER", "limiter", "on", ">x", "~acl:*", "+get", "+mget", "+set", "+psetex", "+del", "+time", "+eval", "+evalsha", "+cluster", "+command")
+		do(t, node, "ACL", "SETUSER", "limiter", "on", ">x", "~acl:*", "+get", "+mget", "+set", "+psetex", "+pttl", "+del", "+time", "+eval", "+evalsha", "+cluster", "+command")
 	}
 	client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: cluster.Addrs(), Username: "limiter", Password: "x"})
 	t.Cleanup(func() { client.Close() })

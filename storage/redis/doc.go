@@ -19,7 +19,7 @@
 //
 // The user of the client needs these commands on all keys with the prefix:
 //
-//	ACL SETUSER limiter on >password ~sluice:* +get +mget +set +psetex +del +time +eval +evalsha
+//	ACL SETUSER limiter on >password ~sluice:* +get +mget +set +psetex +pttl +del +time +eval +evalsha
 //
 // The command "sluice serve" needs no others.
 //

@@ -53,7 +53,7 @@ func keyOn(t *testing.T, limiter *sluice.Limiter[string], server *servers.RedisS
 // A Ring sends PING to find out which servers are up.
 func TestUserOfARingNeedsOnlyTheDocumentedCommands(t *testing.T) {
 	server := servers.Redis(t)
-	do(t, server, "ACL", "SETUSER", "limiter", "on", ">x", "~sluice:*", "+get", "+mget", "+set", "+psetex", "+del", "+time", "+eval", "+evalsha", "+ping")
+	do(t, server, "ACL", "SETUSER", "limiter", "on", ">x", "~sluice:*", "+get", "+mget", "+set", "+psetex", "+pttl", "+del", "+time", "+eval", "+evalsha", "+ping")
 	var heartbeats atomic.Int32
 	ring := goredis.NewRing(&goredis.RingOptions{
 		Addrs: map[string]string{"only": server.Addr()}, Username: "limiter", Password: "x", HeartbeatFrequency: time.Millisecond,

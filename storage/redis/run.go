@@ -158,7 +158,8 @@ func (s *Store) runFailure(ctx context.Context, c *command, err error) error {
 }
 
 // readReply reads the reply of run.lua: the value of each key, which is empty if the key is absent;
-// then the time in 8 bytes and the outcome of each request in 4; then an error for each key that failed.
+// then the time in 8 bytes and the outcome of each request in 4; then an error for each key that failed, and the
+// TTLs of some keys.
 func (s *Store) readReply(b *driver.Batch, reply []string) error {
 	n := len(b.Keys)
 	if len(reply) <= n || len(reply[n]) != 8+4*len(b.Requests) {
@@ -172,15 +173,32 @@ func (s *Store) readReply(b *driver.Batch, reply []string) error {
 		b.Requests[i].Applied = int(int32(binary.BigEndian.Uint32(head[8+4*i:])))
 	}
 	b.KeyErr = nil
-	for _, failed := range reply[n+1:] {
-		if err := s.readKeyErr(b, failed); err != nil {
-			return err
+	for _, text := range reply[n+1:] {
+		if !isTTL(text) {
+			if err := s.readKeyErr(b, text); err != nil {
+				return err
+			}
 		}
 	}
 	var err error
-	b.Found, err = decodeAll(reply[:n], b.KeyErr)
-	return err
+	if b.Found, err = decodeAll(reply[:n], b.KeyErr); err != nil {
+		return err
+	}
+	for _, text := range reply[n+1:] {
+		if isTTL(text) && keyNumber(text) < n && keyNumber(text) >= 0 {
+			i := keyNumber(text)
+			ms, _ := strconv.ParseInt(text[4+len("TTL "):], 10, 64)
+			b.Found[i].TTL = time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+		}
+	}
+	return nil
 }
+
+// isTTL reports whether a text of a reply is a TTL. Other texts are errors.
+func isTTL(text string) bool { return len(text) > 8 && text[4:8] == "TTL " }
+
+// keyNumber returns the index of the key of a text of a reply.
+func keyNumber(text string) int { return int(binary.BigEndian.Uint32([]byte(text))) - 1 }
 
 // decodeAll decodes the values of keys. A value is empty if the key is absent. The states of all
 // records share one allocation. decodeAll skips the keys that failed.
@@ -211,7 +229,7 @@ func (s *Store) readKeyErr(b *driver.Batch, text string) error {
 	if len(text) < 4 {
 		return errReplyForm
 	}
-	i := int(binary.BigEndian.Uint32([]byte(text))) - 1
+	i := keyNumber(text)
 	if i < 0 || i >= len(b.Keys) {
 		return errReplyForm
 	}

@@ -35,6 +35,7 @@ end
 
 -- Decide each request: first all its uses, then change all their states or none.
 local ttls, applied, size = {}, {}, #all -- ttls has the changed keys
+local read_ttl = {} -- the keys whose TTLs the limiter needs
 local keys, nexts, lefts = {}, {}, {}
 while at <= size do
   local outcome, allowed, changes, last = 0, true, 0, 0
@@ -68,9 +69,12 @@ while at <= size do
         end
       elseif count == 0 then
         allowed = allowed and shadow == 1
+        read_ttl[key] = true
       elseif count == DECLINED or shadow == 0 then
         outcome = count
       end
+    elseif op == 3 then
+      read_ttl[key] = true
     elseif op == 4 and (found[key] or ttls[key]) then
       changes = changes + 1
       keys[changes], nexts[changes], lefts[changes] = key, '', nil
@@ -105,4 +109,8 @@ end
 
 found[n + 1] = pack('>I8', now) .. table.concat(applied)
 for key, reason in pairs(failed) do found[#found + 1] = pack('>I4', key) .. reason end
+for key in pairs(read_ttl) do
+  local left = not failed[key] and found[key] and pcall('PTTL', KEYS[key])
+  if type(left) == 'number' and left > 0 then found[#found + 1] = pack('>I4', key) .. 'TTL ' .. left end
+end
 return found

@@ -22,6 +22,7 @@ func TestEachFaultInTheScriptsBreaksALaw(t *testing.T) {
 		margin      = "the margin is added to TTLs"
 		laterTime   = "a batch with a later time keeps its records longer"
 		owned       = "the caller owns the records of a batch"
+		leftTTLs    = "a batch returns the TTLs of denied requests"
 		serverClock = "a batch without a time uses the server's clock"
 	)
 	for _, fault := range []struct {
@@ -38,7 +39,9 @@ func TestEachFaultInTheScriptsBreaksALaw(t *testing.T) {
 		{redis.RunLua, margin, "/ 1000) + margin\n", "/ 1000)\n"},
 		{redis.RunLua, laterTime, "max(now - server, 0) + ttl", "ttl"},
 		{redis.RunLua, owned, "found[i] or pcall('GET', KEYS[i])", "found[i]"},
-		{redis.RunLua, owned, "op == 4 and", "op == 3 and"},
+		{redis.RunLua, anyBatch, "op == 4 and", "op == 5 and"},
+		{redis.RunLua, leftTTLs, "read_ttl[key] = true", ""},
+		{redis.RunOneLua, leftTTLs, "and left > 0", "and false"},
 		{redis.RunLua, anyBatch, "op == 1 and 'refund'", "op == 2 and 'refund'"},
 		{redis.RunLua, serverClock, "time[1] * 1000000", "time[1] * 1000001"},
 		{redis.RunLua, anyBatch, "found[i] and write('DEL', KEYS[i])", "false"},

@@ -214,7 +214,7 @@ func TestStateOfOtherSlotsIsDeclined(t *testing.T) {
 // The package comment lists these commands.
 func TestUserNeedsOnlyTheDocumentedCommands(t *testing.T) {
 	server := servers.Redis(t)
-	client := newClientOf(t, server, "limiter", "~sluice:*", "+get", "+mget", "+set", "+psetex", "+del", "+time", "+eval", "+evalsha")
+	client := newClientOf(t, server, "limiter", "~sluice:*", "+get", "+mget", "+set", "+psetex", "+pttl", "+del", "+time", "+eval", "+evalsha")
 	s := open(t, client, "")
 	_, p := programOf(t, algo.Per(2, time.Hour))
 	for range 3 {

@@ -86,14 +86,14 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	if err := driver.CheckLoad(keys); err != nil {
 		return nil, err
 	}
-	gets, names := make([]*redis.StringCmd, len(keys)), make([]string, len(keys))
+	gets, ttls, names := make([]*redis.StringCmd, len(keys)), make([]*redis.DurationCmd, len(keys)), make([]string, len(keys))
 	for i, key := range keys { // if ctx ends, the pipeline may run on after the caller has the slice back
 		names[i] = s.key(key)
 	}
 	err := doUntilDone(ctx, func() error {
 		pipe := s.client.Pipeline()
 		for i, name := range names {
-			gets[i] = pipe.Get(ctx, name)
+			gets[i], ttls[i] = pipe.Get(ctx, name), pipe.PTTL(ctx, name)
 		}
 		_, err := pipe.Exec(ctx)
 		return err
@@ -112,6 +112,9 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 		}
 		if records[i], err = decode(value); err != nil {
 			return nil, &storage.KeyError{Key: keys[i], Err: err}
+		}
+		if ttl := ttls[i].Val(); ttl != neverExpires {
+			records[i].TTL = max(ttl, time.Millisecond) // it may just have expired
 		}
 	}
 	return records, nil
@@ -132,6 +135,9 @@ func doUntilDone(ctx context.Context, do func() error) error {
 		return ctx.Err()
 	}
 }
+
+// neverExpires is what go-redis returns for a key without a TTL.
+const neverExpires time.Duration = -1
 
 var errNoRecord = errors.New("redis: the stored value is not a record of this package; delete it or use another Prefix")
 

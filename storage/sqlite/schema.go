@@ -69,7 +69,7 @@ func newStatements(table string) statements {
 			" WHERE key = ?4 AND version = ?5 AND (expires_at IS NULL OR expires_at > ?6)" + where
 	}
 	return statements{
-		load: "SELECT version, state FROM " + t + " WHERE key = ? AND " + live,
+		load: "SELECT version, state, expires_at FROM " + t + " WHERE key = ? AND " + live,
 		row:  "SELECT version, state, expires_at FROM " + t + " WHERE key = ?",
 		create: "INSERT INTO " + t + " AS old (key, version, state, expires_at, purge_at) VALUES (?1, ?2, ?3, ?4, ?4) " +
 			"ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at " +

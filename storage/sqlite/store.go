@@ -82,11 +82,11 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 }
 
 func (s *Store) load(c *connection, keys []string, now int64) ([]storage.Record, error) {
-	records, row := make([]storage.Record, len(keys)), make([]sqldriver.Value, 2)
+	records, row := make([]storage.Record, len(keys)), make([]sqldriver.Value, 3)
 	for i, key := range keys {
 		found, err := c.query(row, s.sql.load, []byte(key), now)
 		if err == nil && found {
-			records[i], err = record(row)
+			records[i], err = record(row, now)
 		}
 		if err != nil {
 			return nil, err
@@ -95,14 +95,18 @@ func (s *Store) load(c *connection, keys []string, now int64) ([]storage.Record,
 	return records, nil
 }
 
-// record returns the record of a row, in new memory.
-func record(row []sqldriver.Value) (storage.Record, error) {
+// record returns the record of a row at a time, in new memory.
+func record(row []sqldriver.Value, now int64) (storage.Record, error) {
 	version, isVersion := row[0].(int64)
 	state, isState := row[1].([]byte)
 	if !isVersion || !isState {
 		return storage.Record{}, fmt.Errorf("a record has a version of type %T and a state of type %T instead of int64 and []byte: is this the table of the store?", row[0], row[1])
 	}
-	return storage.Record{Version: storage.Version(version), State: append([]byte{}, state...)}, nil
+	r := storage.Record{Version: storage.Version(version), State: append([]byte{}, state...)}
+	if expires, ok := row[2].(int64); ok { // otherwise it is kept for ever
+		r.TTL = time.Duration(expires - now)
+	}
+	return r, nil
 }
 
 // CompareAndSwap implements [storage.Store].

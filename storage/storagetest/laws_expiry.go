@@ -33,6 +33,20 @@ var expiryLaws = []Law{
 			}
 			s.holds(key("for ever"), version, "state")
 		}),
+	law("Load returns what is left of the TTL",
+		"The TTL of a loaded record is how long the store will still keep it. It is 0 if the record is kept for ever.", func(s *subject) {
+			const ttl, passed = time.Hour, 20 * time.Minute
+			s.put(key("an hour"), "state", ttl)
+			s.put(key("for ever"), "state", 0)
+			s.keeps("a new record", s.get(key("an hour")), ttl)
+			s.keeps("a record without a TTL", s.get(key("for ever")), 0)
+			s.Advance(passed)
+			s.keeps("an older record", s.get(key("an hour")), ttl-passed)
+			records := s.load(key("for ever"), key("absent"), key("an hour"))
+			s.keeps("the first of three records", records[0], 0)
+			s.keeps("an absent record", records[1], 0)
+			s.keeps("the last of three records", records[2], ttl-passed)
+		}),
 	law("an expired key is absent",
 		"When its TTL and the harness's Slack have passed, a record is absent for Load and CompareAndSwap.", func(s *subject) {
 			const ttl = time.Hour

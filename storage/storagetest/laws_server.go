@@ -325,6 +325,27 @@ var batchTimeLaws = []Law{
 			}
 			s.last(map[string]time.Duration{"a": lifetime, "b": lifetime, "one": lifetime, "given": lifetime})
 		}),
+	law("a batch returns the TTLs of denied requests",
+		"Found has what is left of the TTL for each key of a denied request and of a Peek.", func(s *subject) {
+			const passed = 15 * time.Minute
+			s.applies(taking(threeAnHour, 3, "a", "b"), 1, 1)
+			s.put(key("for ever"), "", 0)
+			s.Advance(passed)
+			for _, b := range []*driver.Batch{taking(threeAnHour, 3, "a"), taking(threeAnHour, 3, "a", "b"),
+				batchOf(threeAnHour, []string{"a", "b"}, request(allow(0, 3), allow(1, 3))),
+				batchOf(threeAnHour, []string{"a", "b"}, request(allow(1, 3)), request(driver.Use{Op: driver.Peek})),
+				batchOf(threeAnHour, []string{"a"}, request(driver.Use{Op: driver.Peek})),
+			} {
+				s.applies(b, make([]int, len(b.Requests))...)
+				for i, found := range b.Found {
+					s.keeps(fmt.Sprintf("the record of %q in %s", b.Keys[i], showRequests(b)), found, time.Hour-passed)
+				}
+			}
+			peek := batchOf(threeAnHour, []string{"for ever", "absent"}, request(driver.Use{Op: driver.Peek}, driver.Use{Op: driver.Peek, Key: 1}))
+			s.applies(peek, 0)
+			s.keeps("a record without a TTL", peek.Found[0], 0)
+			s.keeps("an absent record", peek.Found[1], 0)
+		}),
 	law("a denial writes nothing",
 		"Requests that change nothing do not change the version and the TTL of the record.", func(s *subject) {
 			full := taking(threeAnHour, 3, "a", "b")

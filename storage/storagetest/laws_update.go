@@ -132,6 +132,18 @@ var updateLaws = []Law{
 			s.finds(uneven-time.Minute, keys[4:], "", "state")
 			s.finds(uneven+s.Slack, keys, "", "state", "", "state", "", "")
 		}),
+	law("an update reads what is left of the TTL",
+		"The TTL of a record that an update finds is how long the store will still keep it. It is 0 if the record is kept for ever.", func(s *subject) {
+			const ttl, passed = time.Hour, 20 * time.Minute
+			keys := keys("an hour", "for ever", "absent")
+			s.change(0, keys[:2], putting("state", ttl), putting("state", 0))
+			s.Advance(passed)
+			u := updateOf(keys, making(nil))
+			s.transact(nil, u)
+			for i, left := range []time.Duration{ttl - passed, 0, 0} {
+				s.keeps(fmt.Sprintf("the record of %q", keys[i]), u.Items[i].Found, left)
+			}
+		}),
 	law("an update writes a new version",
 		"A record that an update puts has a new version: a swap from the earlier version is refused.", func(s *subject) {
 			k := key("k")

@@ -68,8 +68,10 @@ func (r *reference) drop(key string) {
 // find returns the live record of key.
 func (r *reference) find(now time.Time, key string) storage.Record {
 	k := r.records[key]
-	if !k.expires.IsZero() && !now.Before(k.expires) {
-		return storage.Record{}
+	if k.Record.TTL = 0; !k.expires.IsZero() {
+		if k.Record.TTL = k.expires.Sub(now); k.Record.TTL <= 0 {
+			return storage.Record{}
+		}
 	}
 	return k.Record
 }
@@ -93,7 +95,7 @@ func copied(r storage.Record) storage.Record {
 	if r.Version == 0 {
 		return storage.Record{}
 	}
-	return storage.Record{Version: r.Version, State: append([]byte{}, r.State...)}
+	return storage.Record{Version: r.Version, State: append([]byte{}, r.State...), TTL: r.TTL}
 }
 
 func (r *reference) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
@@ -159,12 +161,12 @@ type decider func(now time.Time, found [][]byte, next []driver.Change) error
 var errRefused = errors.New("the update was refused")
 
 // deciderOf returns the decider that calls Decide of an update.
-func deciderOf(u *driver.Update) decider {
+func (r *reference) deciderOf(u *driver.Update) decider {
 	return func(now time.Time, found [][]byte, next []driver.Change) error {
 		for i := range u.Items {
 			u.Items[i].Found, u.Items[i].Next = storage.Record{}, driver.Change{}
 			if found[i] != nil {
-				u.Items[i].Found = storage.Record{Version: 1, State: found[i]}
+				u.Items[i].Found = storage.Record{Version: 1, State: found[i], TTL: r.find(r.clock.time(), u.Items[i].Key.String()).TTL}
 			}
 		}
 		ok := u.Decide(now)
@@ -212,7 +214,7 @@ func (r *reference) update(now, at time.Time, keys []string, d decider) error {
 
 func (r *reference) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 	return r.transact(ctx, clock, updates, func(u *driver.Update, now, at time.Time) error {
-		return r.update(now, at, keysOf(u), deciderOf(u))
+		return r.update(now, at, keysOf(u), r.deciderOf(u))
 	})
 }
 

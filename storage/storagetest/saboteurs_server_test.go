@@ -14,6 +14,11 @@ import (
 
 // serverSaboteurs break laws of servers. Each may break several of them.
 var serverSaboteurs = []saboteur{
+	{"returns no TTLs", "a batch returns the TTLs of denied requests", changingBatches(nil, func(b *driver.Batch) {
+		for i := range b.Found {
+			b.Found[i].TTL = 0
+		}
+	})},
 	{"returns the records after the batch", "any batch is decided as in Go", running(func(r *reference, ctx context.Context, b *driver.Batch) {
 		r.Run(ctx, b)
 		if b.Err == nil && b.KeyErr == nil {

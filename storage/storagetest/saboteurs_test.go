@@ -444,6 +444,16 @@ var swapSaboteurs = []saboteur{
 
 // loadSaboteurs have a faulty Load.
 var loadSaboteurs = []saboteur{
+	{"loads records without TTLs", "Load returns what is left of the TTL", changingRecords(func(r storage.Record) storage.Record {
+		r.TTL = 0
+		return r
+	})},
+	{"loads the TTL that a record was written with", "Load returns what is left of the TTL", changingRecords(func(r storage.Record) storage.Record {
+		if r.TTL > 0 {
+			r.TTL = r.TTL.Round(time.Hour)
+		}
+		return r
+	})},
 	{"an absent key has a state", "Load keeps the order of keys", changingRecords(func(r storage.Record) storage.Record {
 		if r.Version == 0 {
 			r.State = []byte{}

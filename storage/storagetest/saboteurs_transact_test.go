@@ -35,13 +35,22 @@ func deciding(r *reference, ctx context.Context, clock func() time.Time, updates
 	return r.transact(ctx, clock, updates, func(u *driver.Update, now, at time.Time) error {
 		keys := keysOf(u)
 		return r.update(now, at, keys, func(at time.Time, found [][]byte, next []driver.Change) error {
-			return decide(keys, deciderOf(u), at, found, next)
+			return decide(keys, r.deciderOf(u), at, found, next)
 		})
 	})
 }
 
 // transactSaboteurs break laws that only transactions have.
 var transactSaboteurs = []saboteur{
+	{"finds records without TTLs in an update", "an update reads what is left of the TTL", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+		err := r.Transact(ctx, clock, updates...)
+		for _, u := range updates {
+			for i := range u.Items {
+				u.Items[i].Found.TTL = 0
+			}
+		}
+		return err
+	})},
 	{"ignores that the write of an update was dropped", "an update that the database drops is an error", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 		if err := r.Transact(ctx, clock, updates...); err != errDropped {
 			return err

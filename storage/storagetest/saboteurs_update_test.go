@@ -166,7 +166,7 @@ func updatingWith(update func(r *reference, now time.Time, keys []string, d deci
 			return r.Transact(ctx, clock, updates...)
 		}
 		return r.transact(ctx, clock, updates, func(u *driver.Update, now, _ time.Time) error {
-			return update(r, now, keysOf(u), deciderOf(u))
+			return update(r, now, keysOf(u), r.deciderOf(u))
 		})
 	})
 }

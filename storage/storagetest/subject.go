@@ -123,6 +123,13 @@ func (s *subject) swap(swaps ...storage.Swap) {
 	}
 }
 
+// keeps requires that the TTL of a record, which what describes, is left. Up to a minute may have passed, and 0 means for ever.
+func (s *subject) keeps(what string, r storage.Record, left time.Duration) {
+	if left == 0 && r.TTL != 0 || left != 0 && (r.TTL <= left-time.Minute || r.TTL > left+s.Slack) {
+		s.fail("%s has the TTL %v, want %v", what, r.TTL, left)
+	}
+}
+
 // conflicts requires that the swaps are refused. what describes them.
 func (s *subject) conflicts(what string, swaps ...storage.Swap) {
 	if _, swapped := s.try(swaps...); swapped {

@@ -1,0 +1,165 @@
+package sluice_test
+
+// These tests promise what a denial stores: nothing, unless the policy changes its state, or the record must be kept longer.
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// storesInGo returns the stores whose decisions run in Go. Their time is that of clock.
+func storesInGo(t *testing.T, clock *fakeClock) map[string]storage.Store {
+	inMemory := func() *memory.Store { return &memory.Store{Clock: clock.Now} }
+	return map[string]storage.Store{
+		"in memory":       inMemory(),
+		"in transactions": transactor{inMemory()},
+		"by swaps":        swapOnly{inMemory()},
+		"SQLite":          openSQLite(t, clock.Now),
+	}
+}
+
+// The limit is lowered while most of it is used. The record was written with the TTL of the old limit.
+func TestRetryAfterHoldsAfterALimitIsLowered(t *testing.T) {
+	for _, c := range []struct {
+		before, after string
+		use           int64
+		wait          time.Duration
+	}{
+		{"gcra 100/10s", "gcra 10/10s", 60, 51 * time.Second},
+		{"tokenbucket 100/10s", "tokenbucket 10/10s", 60, 51 * time.Second},
+		{"gcra 100/10s", "gcra 7/10s", 60, 77142858 * time.Microsecond},
+		{"gcra 7/10s", "gcra 3/10s", 7, 16666667 * time.Microsecond}, // a unit has the same weight under both
+		{"all(gcra 100/10s; gcra 1000/10s)", "all(gcra 10/10s; gcra 1000/10s)", 60, 51 * time.Second},
+	} {
+		clock := newClock()
+		for name, store := range storesInGo(t, clock) {
+			t.Run(fmt.Sprint(c.before, " to ", c.after, " ", name), func(t *testing.T) {
+				o := sluice.Options[call]{DenialCacheTTL: -1, Clock: clock.Now}
+				old, lowered := newLimiter(t, o, store, rulesOf(c.before)...), newLimiter(t, o, store, rulesOf(c.after)...)
+				require.True(t, must(t)(old.AllowN(background, ann, c.use)).Allowed)
+				denied := must(t)(lowered.Allow(background, ann))
+				require.False(t, denied.Allowed)
+				require.Equal(t, c.wait, denied.RetryAfter)
+				for _, part := range []time.Duration{3, 2, 1} {
+					d := c.wait / 4
+					clock.advance(d)
+					denied = must(t)(lowered.Allow(background, ann))
+					require.False(t, denied.Allowed, "%v before the end", part*d)
+				}
+				clock.advance(denied.RetryAfter - time.Microsecond)
+				require.False(t, must(t)(lowered.Allow(background, ann)).Allowed)
+				clock.advance(time.Microsecond)
+				require.True(t, must(t)(lowered.Allow(background, ann)).Allowed)
+			})
+		}
+	}
+}
+
+// The servers of databases have their own clocks. So the test reads how long they keep the record.
+func TestServersKeepARecordAfterALimitIsLowered(t *testing.T) {
+	redisStore, _ := openRedis(t)
+	postgresStore, _ := openPostgres(t)
+	for name, store := range map[string]storage.Store{"Redis": redisStore, "PostgreSQL": postgresStore} {
+		for i, c := range []struct{ before, after string }{
+			{"gcra 100/10s", "gcra 10/10s"}, {"tokenbucket 100/10s", "tokenbucket 10/10s"}, {"gcra 7/10s", "gcra 3/10s"},
+			{"all(gcra 100/10s; gcra 1000/10s)", "all(gcra 10/10s; gcra 1000/10s)"},
+		} {
+			t.Run(fmt.Sprint(c.before, " to ", c.after, " ", name), func(t *testing.T) {
+				o := sluice.Options[call]{Namespace: fmt.Sprint(i), DenialCacheTTL: -1}
+				other := sluice.Rule[call]{Name: "other", Key: byUser, Spec: "fixedwindow 1000/h"}
+				old, lowered := newLimiter(t, o, store, rulesOf(c.before)...), newLimiter(t, o, store, append(rulesOf(c.after), other)...)
+				require.True(t, must(t)(old.AllowN(background, ann, 7)).Allowed)
+				old.Charge(background, ann, 53)
+				denied := must(t)(lowered.AllowN(background, ann, 3))
+				require.False(t, denied.Allowed)
+				require.Greater(t, denied.RetryAfter, 16*time.Second)
+				key := driver.Key("", fmt.Sprint(i), "rule 0", "ann")
+				stored, err := store.Load(background, key)
+				require.NoError(t, err)
+				require.Greater(t, stored[0].TTL, denied.RetryAfter)
+				require.False(t, must(t)(lowered.AllowN(background, ann, 3)).Allowed)
+				again, err := store.Load(background, key)
+				require.NoError(t, err)
+				require.Equal(t, stored[0].Version, again[0].Version, "the second denial stores nothing")
+				require.EqualValues(t, 1000, must(t)(lowered.Peek(background, ann)).Results[1].Remaining)
+			})
+		}
+	}
+}
+
+// banning is a policy of a user. It denies for an hour after three denials. Its state is the inner state, the number of
+// denials, and the second at which the ban ends.
+type banning struct{ algo.Policy }
+
+func (p banning) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+	var inner string
+	denials, until := 0, int64(0)
+	if len(state) > 0 {
+		if _, err := fmt.Sscanf(string(state), "%d %d %x", &denials, &until, &inner); err != nil {
+			return dst, algo.Result{}, algo.ErrState
+		}
+	}
+	if wait := until - now.Unix(); wait > 0 {
+		left := time.Duration(wait) * time.Second
+		return append(dst, state...), algo.Result{Cost: cost, RetryAfter: left, ResetAfter: left}, nil
+	}
+	next, r, err := p.Policy.Step(nil, []byte(inner), now, cost)
+	if err != nil || r.Allowed {
+		return fmt.Appendf(dst, "0 0 %x", next), r, err
+	}
+	if denials++; denials == 3 {
+		until = now.Unix() + 3600
+		r.RetryAfter, r.ResetAfter = time.Hour, time.Hour
+	}
+	return fmt.Appendf(dst, "%d %d %x", denials, until, next), r, nil
+}
+
+func (p banning) Peek(state []byte, now time.Time, cost int64) (algo.Result, error) {
+	_, r, err := p.Step(nil, state, now, cost)
+	r.Remaining, r.Paid = r.Remaining+r.Paid, 0
+	return r, err
+}
+
+func TestPolicyCountsItsDenials(t *testing.T) {
+	policy := banning{mustPolicy("fixedwindow 2/m")}
+	bans := func(allow func() (allowed bool, wait time.Duration)) {
+		for i := range 6 {
+			allowed, wait := allow()
+			require.Equal(t, i < 2, allowed, "call %d", i)
+			require.Equal(t, i >= 4, wait == time.Hour, "call %d", i)
+		}
+	}
+	now := newClock().Now()
+	var state []byte
+	bans(func() (bool, time.Duration) { // in a table test
+		next, r, err := policy.Step(nil, state, now, 1)
+		require.NoError(t, err)
+		state = next
+		return r.Allowed, r.RetryAfter
+	})
+	clock := newClock()
+	for name, store := range storesInGo(t, clock) {
+		t.Run(name, func(t *testing.T) {
+			other := sluice.Rule[call]{Name: "other", Key: byUser, Spec: "fixedwindow 3/h"}
+			l := newLimiter(t, sluice.Options[call]{Clock: clock.Now}, store, sluice.Rule[call]{Name: "banning", Key: byUser, Policy: policy}, other)
+			bans(func() (bool, time.Duration) {
+				d := must(t)(l.Allow(background, ann))
+				return d.Allowed, d.RetryAfter
+			})
+			require.EqualValues(t, 1, must(t)(l.Peek(background, call{user: "ann"})).Results[1].Remaining, "a denial charges no other rule")
+			clock.advance(time.Hour - time.Second)
+			require.False(t, must(t)(l.Allow(background, ann)).Allowed)
+			clock.advance(time.Second)
+			require.True(t, must(t)(l.Allow(background, ann)).Allowed)
+		})
+	}
+}
