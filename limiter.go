@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
@@ -109,7 +110,7 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 	})
 	if _, l.server = store.(driver.Server); l.server {
 		for i := range l.rules {
-			l.rules[i].program = algo.ProgramOf(l.rules[i].Policy)
+			l.rules[i].program = policy.ProgramOf(l.rules[i].Policy)
 		}
 	}
 	return l, nil
@@ -194,16 +195,16 @@ func (l *Limiter[T]) decideInput(ctx context.Context, op driver.Op, in T, n int6
 	if len(rules) > len(items) {
 		items = make([]driver.Item, len(rules))
 	}
-	if err := l.apply(op, in, n, rules, d, items); err != nil {
+	if err := l.gather(op, in, n, rules, d, items); err != nil {
 		*d = Decision{}
 		return err
 	}
 	return l.decide(ctx, op, items[:len(d.Results)], d, l.options.OnFailure)
 }
 
-// apply calls the functions of the rules for an operation on n calls. It adds a result to d for each rule that applies,
+// gather calls the functions of the rules for an operation on n calls. It adds a result to d for each rule that applies,
 // and sets its key in items.
-func (l *Limiter[T]) apply(op driver.Op, in T, n int64, rules []Rule[T], d *Decision, items []driver.Item) error {
+func (l *Limiter[T]) gather(op driver.Op, in T, n int64, rules []Rule[T], d *Decision, items []driver.Item) error {
 	if n < 1 {
 		return countError(n)
 	}
@@ -217,30 +218,27 @@ func (l *Limiter[T]) apply(op driver.Op, in T, n int64, rules []Rule[T], d *Deci
 	d.Results = d.Results[:0]
 	for i := range rules {
 		rule := &rules[i]
-		policy, cost, err := rule.Policy, n, error(nil)
+		of, cost, err := rule.Policy, n, error(nil)
 		if rule.PolicyFor != nil {
-			if policy, err = rule.policyFor(in); policy == nil {
-				if err != nil {
-					return err
-				}
-				continue
-			}
+			of, err = rule.policyFor(in)
+		}
+		if rule.Cost != nil && of != nil && op != driver.Reset {
+			cost, err = rule.cost(in, n)
 		}
 		switch {
+		case err != nil:
+			return err
+		case of == nil:
+			continue
 		case op == driver.Reset:
 			cost = 0
-		case rule.Cost != nil:
-			if cost, err = rule.cost(in, n); err != nil {
-				return err
-			}
-			if cost == 0 && op != opReserve {
-				continue
-			}
+		case cost == 0 && op != opReserve:
+			continue
 		}
 		count, key := len(d.Results), rule.key(in)
 		d.Results = d.Results[:count+1]
 		r, k := &d.Results[count], &items[count].Key
-		r.Rule, r.Key, r.Policy, r.Cost, r.Shadow = rule.Name, key, policy, cost, rule.Shadow
+		r.Rule, r.Key, r.Policy, r.Cost, r.Shadow = rule.Name, key, of, cost, rule.Shadow
 		k.Group, k.Rule, k.Key = group, rule.encoded, key
 	}
 	return nil
@@ -263,11 +261,11 @@ func (l *Limiter[T]) observed(op driver.Op, decide func() (Decision, error)) (De
 
 // decide makes an operation on the records of items, and writes the decision to d. d.Results[i] has the rule and the cost for
 // items[i]. An error of the store is handled by the failure policy.
-func (l *Limiter[T]) decide(ctx context.Context, op driver.Op, items []driver.Item, d *Decision, policy FailurePolicy) (err error) {
+func (l *Limiter[T]) decide(ctx context.Context, op driver.Op, items []driver.Item, d *Decision, onFailure FailurePolicy) (err error) {
 	if l.memory != nil {
 		err = decideInMemory(ctx, l.memory, l.options.Clock, op, items, d)
 	} else {
-		err = l.decideByEngine(ctx, op, items, d, policy)
+		err = l.decideByEngine(ctx, op, items, d, onFailure)
 	}
 	if err == nil {
 		l.checkSkew(d)
@@ -295,11 +293,11 @@ func decideInMemory(ctx context.Context, store *memory.Store, clock func() time.
 
 // decideByEngine decides on a store that is not in memory. The engine gets copies of the results and the keys, because it
 // can still use them when the call has returned.
-func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, items []driver.Item, d *Decision, policy FailurePolicy) error {
+func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, items []driver.Item, d *Decision, onFailure FailurePolicy) error {
 	e := &evaluation{op: op, results: slices.Clone(d.Results)}
 	stats, err := l.engine.Decide(ctx, &engine.Request{
 		Items: slices.Clone(items), Uses: l.uses(op, e.results), Evaluator: e,
-		FailFast: policy != FailClosed && (op == driver.Allow || op == driver.Peek), // the other operations would be lost
+		FailFast: onFailure != FailClosed && (op == driver.Allow || op == driver.Peek), // the other operations would be lost
 	})
 	if err == nil {
 		copy(d.Results, e.results)
@@ -307,11 +305,11 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, items []d
 		d.summarize()
 		return nil
 	}
-	if policy == FailClosed || hasEnded(ctx) || !isFailure(err) {
+	if onFailure == FailClosed || hasEnded(ctx) || !isFailure(err) {
 		*d = Decision{Attempts: stats.Attempts}
 		return err
 	}
-	if policy == FailOpen {
+	if onFailure == FailOpen {
 		*d = Decision{Allowed: true}
 	} else if local := decideInMemory(ctx, l.local, nil, op, items, d); local != nil {
 		*d = Decision{Attempts: stats.Attempts}
@@ -332,7 +330,7 @@ func (l *Limiter[T]) uses(op driver.Op, results []RuleResult) []engine.Use {
 			if rule := l.ruleOf(r); rule.PolicyFor == nil {
 				uses[i].Program = rule.program
 			} else {
-				uses[i].Program = algo.ProgramOf(r.Policy)
+				uses[i].Program = policy.ProgramOf(r.Policy)
 			}
 		}
 	}

@@ -49,7 +49,7 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 			return d, countError(n)
 		}
 		var one Decision
-		if err = l.apply(opReserve, in, 1, l.rules, &one, r.items); err != nil {
+		if err = l.gather(opReserve, in, 1, l.rules, &one, r.items); err != nil {
 			return d, err
 		}
 		r.one = one.Results

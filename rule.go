@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/errtext"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // Rule applies a policy to the keys that it finds in the inputs of calls.
@@ -83,7 +84,7 @@ func (r *Rule[T]) prepare(index int) error {
 	case r.PolicyFor != nil:
 		return nil
 	}
-	if err := compose.Check(r.Policy); err != nil {
+	if err := policy.Check(r.Policy); err != nil {
 		return fmt.Errorf("sluice: the policy of rule %q denies everything: %w", r.Name, err)
 	}
 	return nil

@@ -74,16 +74,6 @@ type Program struct {
 	Parts []Program
 }
 
-// ProgramOf returns the program of a policy, or nil if it has none.
-func ProgramOf(p Policy) *Program {
-	if portable, ok := p.(Portable); ok {
-		if program, ok := portable.Program(); ok {
-			return &program
-		}
-	}
-	return nil
-}
-
 //go:embed prelude.lua
 var luaPrelude string
 

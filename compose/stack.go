@@ -55,19 +55,6 @@ const (
 	stackTag = 'a'
 )
 
-// Check returns why a policy denies everything. That is so if it is the zero value of
-// its type. It returns nil for a policy that allows, and for a policy that gives no reason.
-func Check(p algo.Policy) error {
-	if stack, ok := p.(*Stack); ok && len(stack.Parts()) == 0 {
-		return errors.New("a Stack without parts")
-	}
-	r, err := p.Peek(nil, time.Unix(0, 0), 1)
-	if err != nil || r.Allowed { // then a policy of a user can have any Limit
-		return nil
-	}
-	return p.Limit().Validate()
-}
-
 // All returns a Stack of 1 to 64 policies. It refuses nil and zero policies. If one of the policies
 // is a Stack, All takes the parts of it instead, and each counts towards the 64.
 func All(parts ...algo.Policy) (*Stack, error) {
@@ -85,7 +72,7 @@ func All(parts ...algo.Policy) (*Stack, error) {
 		default:
 			s.parts = append(s.parts, p)
 		}
-		if err := Check(p); err != nil {
+		if err := policy.Check(p); err != nil {
 			return nil, fmt.Errorf("compose: All: policy %d denies everything: %w", i, err)
 		}
 	}
@@ -215,7 +202,7 @@ func (s *Stack) String() string {
 func (s *Stack) Program() (algo.Program, bool) {
 	var p algo.Program
 	for _, part := range s.Parts() {
-		program := algo.ProgramOf(part)
+		program := policy.ProgramOf(part)
 		if program == nil {
 			return algo.Program{}, false
 		}

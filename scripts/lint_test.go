@@ -22,13 +22,14 @@ func TestLinterRefusesWrongImports(t *testing.T) {
 		"algorithms":      "gcra/a.go storage",
 		"algorithm-tests": "gcra/a_test.go storage",
 		"stores":          "storage/memory/a.go compose",
-		"no-client":       "compose/a.go storage/redis",
+		"no-client":       "httplimit/c.go storage/redis",
 		"postgres":        "storage/postgres/a.go github.com/redis/fake",
 		"redis":           "storage/redis/a.go github.com/jackc/fake",
 		"sqlite":          "storage/sqlite/a.go github.com/jackc/fake",
 		"programs":        "storage/driver/a.go gcra",
 		"engine":          "internal/engine/a.go compose",
-		"compose":         "compose/b.go httplimit",
+		"compose":         "compose/b.go storage",
+		"root":            "a.go httplimit",
 		"examples":        "examples/x/a.go internal/policy",
 		"test-kits":       "httplimit/b.go internal/testing/servers",
 		"testing":         "httplimit/a.go testing",
@@ -52,7 +53,11 @@ func TestLinterRefusesWrongImports(t *testing.T) {
 		if imported != "testing" && !strings.Contains(imported, ".") {
 			imported = module + "/" + imported
 		}
-		write(file, fmt.Sprintf("package %s\n\nimport _ %q\n", filepath.Base(filepath.Dir(file)), imported))
+		name := filepath.Base(filepath.Dir(file))
+		if name == "." {
+			name = "sluice"
+		}
+		write(file, fmt.Sprintf("package %s\n\nimport _ %q\n", name, imported))
 	}
 	config, err := os.ReadFile("../.golangci.yml")
 	require.NoError(t, err)
