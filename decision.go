@@ -77,8 +77,8 @@ const (
 )
 
 // opNames are the operations by their numbers in package driver. There are three types of operations:
-// an Op is a word for metrics and logs, a driver.Op is a number that programs on servers get, and an
-// algorithm.Op has no Reset, because an algorithm deletes no records.
+// an Op is a word for metrics and logs, a driver.Op is a number that programs on servers get, and a
+// policy.Op has no Reset, because an algorithm deletes no records.
 var opNames = [...]Op{driver.Allow: OpAllow, driver.Refund: OpRefund, driver.Charge: OpCharge, driver.Peek: OpPeek, driver.Reset: OpReset}
 
 // Outcome is the outcome of an operation. It can be the label of a metric.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -281,8 +282,11 @@ func TestCancelledRequestSpendsNoQuota(t *testing.T) {
 			return newResponse(200, "RateLimit", `"a";r=0;t=60`)
 		})
 		l.start(t.Context(), "/first")
+		var mu sync.Mutex
 		own, err := sluice.Options[*http.Request]{Observer: func(e sluice.Event) {
+			mu.Lock()
 			calls[e.Op]++
+			mu.Unlock()
 			time.Sleep(10 * time.Millisecond)
 		}}.New(nil, rule("own", "gcra 1000/s"))
 		require.NoError(t, err)

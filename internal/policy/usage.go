@@ -18,24 +18,24 @@ type Usage struct {
 	Unit  int64 // the weight of a unit
 }
 
-// UsageSize is the size of an encoded Usage.
-const UsageSize = 25
+// usageSize is the size of an encoded Usage.
+const usageSize = 25
 
 // Append appends the encoding of a normal Usage.
 func (u Usage) Append(dst []byte, tag byte) []byte {
-	dst = slices.Grow(dst, UsageSize)
-	b := dst[len(dst) : len(dst)+UsageSize]
+	dst = slices.Grow(dst, usageSize)
+	b := dst[len(dst) : len(dst)+usageSize]
 	binary.BigEndian.PutUint64(b[1:], uint64(u.At)) // its first byte is 0
 	b[0], b[1] = tag, Version
 	binary.BigEndian.PutUint64(b[9:], uint64(u.Level))
 	binary.BigEndian.PutUint64(b[17:], uint64(u.Unit))
-	return dst[:len(dst)+UsageSize]
+	return dst[:len(dst)+usageSize]
 }
 
 // ParseUsage decodes the bytes that Append wrote with this tag. Empty bytes are the zero Usage. For
 // any other bytes it returns [algo.ErrState] or [algo.ErrStateVersion].
 func ParseUsage(b []byte, tag byte) (u Usage, err error) {
-	if len(b) != UsageSize || b[0] != tag || b[1] != Version {
+	if len(b) != usageSize || b[0] != tag || b[1] != Version {
 		return u, HeaderError(b, tag)
 	}
 	u.At = int64(binary.BigEndian.Uint64(b[1:]) & (1<<56 - 1))

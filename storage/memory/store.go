@@ -142,7 +142,7 @@ func decide(u *driver.Update, now time.Time, own, latest int64, names []name) {
 		if item.Found.State != nil {
 			item.Found.Version, item.Found.TTL = e.version, e.ttl(own)
 		}
-		item.Next.Verb, item.Next.State = driver.Keep, sh.buffer(i)
+		item.Next = driver.Change{State: sh.buffer(i)}
 	}
 	if !u.Decide(now) {
 		return
