@@ -51,8 +51,8 @@ func TestDecisionInMemoryDoesNotAllocate(t *testing.T) {
 
 // The results of a decision that escapes are on the heap, with room for three rules.
 func TestDecisionIsSmall(t *testing.T) {
-	require.LessOrEqual(t, 3*unsafe.Sizeof(sluice.RuleResult{}), uintptr(480))
-	require.LessOrEqual(t, unsafe.Sizeof(sluice.Decision{}), uintptr(112))
+	require.LessOrEqual(t, 3*int(unsafe.Sizeof(sluice.RuleResult{})), 480)
+	require.LessOrEqual(t, int(unsafe.Sizeof(sluice.Decision{})), 112)
 }
 
 func TestObservedDecisionAllocatesItsResults(t *testing.T) {
