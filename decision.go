@@ -25,7 +25,7 @@ type Decision struct {
 	// Remaining is the least that is left under an enforced rule; 0 if no enforced rule applied.
 	Remaining int64
 	// Results has the results of the rules that applied, in the order of the rules. A rule whose
-	// Cost is 0 has no result. No rule was charged if the call was denied or the operation was Peek.
+	// Cost is 0 has no result, except after a Reset. No rule was charged if the call was denied or the operation was Peek.
 	Results []RuleResult
 	// Skew is how far the latest time in the stored states is ahead of the clock that decided. It is
 	// above 0 if a clock that is ahead wrote a state, or if the clock that decided is behind.

@@ -90,7 +90,9 @@
 //
 // If Options.MaxRoundTrips round trips of a limiter to one server are in flight, further callers
 // wait. The next round trip serves all of them as a batch. A repeated denial takes no round trip
-// if it comes from the denial cache; see Options.DenialCacheTTL. No call is allowed from the cache.
+// if it comes from the denial cache; see Options.DenialCacheTTL. No call is allowed from the cache. The first denial of
+// a key after its limit was lowered takes one more round trip, which keeps the record long enough. A policy of your own that
+// changes its state with a denial is then decided by Load and CompareAndSwap.
 //
 // On a memory.Store, Allow and AllowN do not allocate with one to three rules, if you call them
 // directly, not through an interface, and the decision does not escape to the heap. The results are

@@ -59,7 +59,7 @@ func operation(op driver.Op, cost int64) driver.Op {
 }
 
 // apply applies the operation to one key. If the policy denies and changes its state, such as a count of denials, the new state
-// is stored. If the record would expire before the ResetAfter of a denial, it is stored again. That is so if the limit was
+// is stored. If the record would expire before the ResetAfter of a denial, it is stored again. This happens if the limit was
 // lowered after the record was written.
 func (r *RuleResult) apply(op driver.Op, now time.Time, item *driver.Item) (err error) {
 	found, change := &item.Found, &item.Next
@@ -165,10 +165,9 @@ func ttl(reset time.Duration) time.Duration {
 	return reset + skewMargin
 }
 
-// isKept reports whether a record is kept for its ResetAfter. A part of the margin is left out, because TTLs are rounded.
+// isKept reports whether a record is kept until its ResetAfter has passed.
 func isKept(found *storage.Record, reset time.Duration) bool {
-	needed := ttl(reset)
-	return found.TTL == 0 || needed != 0 && found.TTL >= needed-skewMargin/2
+	return found.TTL == 0 || found.TTL >= reset
 }
 
 // priority returns the eviction priority of a state, which depends on how much of the limit is

@@ -79,7 +79,7 @@ func ExampleFor_error() {
 		sluice.By("address", func(a attempt) string { return a.address }, "fixedwindow 20/15mn"))
 	fmt.Println(err)
 	// Output:
-	// compose: rule "address": policy "fixedwindow 20/15mn", column 13: limit "20/15mn": the period "15mn" is neither a unit (us, ms, s or sec, m or min, h or hour, d or day) nor a duration such as 250ms or 24h
+	// sluice: rule "address": policy "fixedwindow 20/15mn", column 13: limit "20/15mn": the period "15mn" is neither a unit (us, ms, s or sec, m or min, h or hour, d or day) nor a duration such as 250ms or 24h
 	// fixedwindow 20/15mn
 	//             ^^^^^^^
 }

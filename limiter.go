@@ -130,7 +130,7 @@ func (l *Limiter[T]) Peek(ctx context.Context, in T) (Decision, error) {
 	return l.PeekN(ctx, in, 1)
 }
 
-// PeekN returns the decision that AllowN would return, but charges nothing. n is at least 1. To
+// PeekN returns the decision that AllowN would return, but charges and stores nothing. n is at least 1. To
 // enforce a limit use AllowN, because other calls can be charged right after PeekN.
 func (l *Limiter[T]) PeekN(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, driver.Peek, in, n, l.rules)
@@ -348,7 +348,7 @@ func (l *Limiter[T]) ruleOf(r *RuleResult) *Rule[T] {
 }
 
 func (l *Limiter[T]) checkSkew(d *Decision) {
-	if most := l.options.MaxSkew; most > 0 && d.Skew > most {
+	if most := l.options.MaxSkew; most > 0 && d.Skew > most && d.Err == nil {
 		d.Err = skewError(d.Skew)
 	}
 }

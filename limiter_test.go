@@ -573,13 +573,13 @@ func TestNewRefusesFaultyRulesAndOptions(t *testing.T) {
 	policy := mustPolicy("gcra 1/s")
 	policyFor := func(call) (algo.Policy, error) { return policy, nil }
 	for want, rules := range map[string][]sluice.Rule[call]{
-		`sluice: rule 1: Name must not be empty`:                                  {{Name: "a", Policy: policy}, {Policy: policy}},
-		`sluice: two rules have the name "a"`:                                     {{Name: "a", Policy: policy}, {Name: "a", Policy: policy}},
-		`sluice: rule "r" has no policy; set Spec, Policy or PolicyFor`:           {{Name: "r"}},
-		`sluice: rule "s" has more than one of Spec, Policy and PolicyFor`:        {{Name: "s", Spec: "gcra 1/s", Policy: policy}},
-		`sluice: rule "t" has more than one of Spec, Policy and PolicyFor`:        {{Name: "t", Spec: "gcra 1/s", PolicyFor: policyFor}},
-		`sluice: rule "u" has more than one of Spec, Policy and PolicyFor`:        {{Name: "u", Policy: policy, PolicyFor: policyFor}},
-		`compose: rule "r": policy "gcra 5/m cost=2", column 10: cost= is not an`: {{Name: "r", Spec: "gcra 5/m cost=2"}},
+		`sluice: rule 1: Name must not be empty`:                                 {{Name: "a", Policy: policy}, {Policy: policy}},
+		`sluice: two rules have the name "a"`:                                    {{Name: "a", Policy: policy}, {Name: "a", Policy: policy}},
+		`sluice: rule "r" has no policy; set Spec, Policy or PolicyFor`:          {{Name: "r"}},
+		`sluice: rule "s" has more than one of Spec, Policy and PolicyFor`:       {{Name: "s", Spec: "gcra 1/s", Policy: policy}},
+		`sluice: rule "t" has more than one of Spec, Policy and PolicyFor`:       {{Name: "t", Spec: "gcra 1/s", PolicyFor: policyFor}},
+		`sluice: rule "u" has more than one of Spec, Policy and PolicyFor`:       {{Name: "u", Policy: policy, PolicyFor: policyFor}},
+		`sluice: rule "r": policy "gcra 5/m cost=2", column 10: cost= is not an`: {{Name: "r", Spec: "gcra 5/m cost=2"}},
 	} {
 		_, err := sluice.For(nil, rules...)
 		require.ErrorContains(t, err, want)
@@ -625,7 +625,7 @@ func TestErrorOfASpecNamesTheRuleAndShowsTheWord(t *testing.T) {
 		sluice.Rule[call]{Name: "address", Spec: "gcra 20/min"},
 		sluice.Rule[call]{Name: "account", Spec: "gcra 5/min brust=2"})
 	require.EqualError(t, err, strings.Join([]string{
-		`compose: rule "account": policy "gcra 5/min brust=2", column 12: unknown option "brust"; gcra takes burst=; did you mean burst=?`,
+		`sluice: rule "account": policy "gcra 5/min brust=2", column 12: unknown option "brust"; gcra takes burst=; did you mean burst=?`,
 		`gcra 5/min brust=2`,
 		`           ^^^^^^^`,
 	}, "\n"))

@@ -53,7 +53,7 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 			return d, err
 		}
 		r.one = one.Results
-		items := r.demands(&d, func(i int) (int64, bool) {
+		items := r.addResults(&d, func(i int) (int64, bool) {
 			cost := multiply(r.one[i].Cost, n)
 			return cost, cost > 0
 		})
@@ -67,8 +67,8 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 	return r, d, nil
 }
 
-// demands adds a result to d, and an item, for each rule for which cost returns true, with the cost that it returns.
-func (r *Reservation[T]) demands(d *Decision, cost func(i int) (cost int64, keep bool)) (items []driver.Item) {
+// addResults adds a result to d, and an item, for each rule for which cost returns true, with the cost that it returns.
+func (r *Reservation[T]) addResults(d *Decision, cost func(i int) (cost int64, keep bool)) (items []driver.Item) {
 	for i := range r.one {
 		if cost, keep := cost(i); keep {
 			result := r.one[i]
@@ -161,7 +161,7 @@ func (r *Reservation[T]) settle(ctx context.Context, actual func(one *RuleResult
 // correction adds to d what corrects the store to the actual costs. The operation is a charge in
 // which a refund has a negative cost, or a refund if no rule needs a charge.
 func (r *Reservation[T]) correction(d *Decision, costs []int64) (op driver.Op, items []driver.Item) {
-	items = r.demands(d, func(i int) (int64, bool) {
+	items = r.addResults(d, func(i int) (int64, bool) {
 		if r.Decision.Degraded {
 			return costs[i], costs[i] != 0
 		}
@@ -194,7 +194,7 @@ func (r *Reservation[T]) refundLocal(ctx context.Context, costs []int64) {
 		return
 	}
 	var d Decision
-	items := r.demands(&d, func(i int) (int64, bool) {
+	items := r.addResults(&d, func(i int) (int64, bool) {
 		unused := multiply(r.one[i].Cost, r.n) - costs[i]
 		return unused, unused > 0 && r.covers(i)
 	})

@@ -22,7 +22,7 @@ func TestErrorShowsTheFaultySpec(t *testing.T) {
 	key := func(s string) string { return s }
 	_, err := sluice.For(nil, sluice.By("day", key, "gcra 1/day"), sluice.By("user", key, "gcra 5"))
 	require.EqualError(t, err, strings.Join([]string{
-		`compose: rule "user": policy "gcra 5", column 6: limit "5": want COUNT/PERIOD, for instance 100/m or 5/250ms`,
+		`sluice: rule "user": policy "gcra 5", column 6: limit "5": want COUNT/PERIOD, for instance 100/m or 5/250ms`,
 		`gcra 5`,
 		`     ^`,
 	}, "\n"))

@@ -17,7 +17,7 @@
 //
 // # Units and time
 //
-// A request costs a whole number of units. Packages sluice and compose name a request a call. An
+// A request costs a whole number of units. Package sluice names a request a call. An
 // instant is a whole number of microseconds since the Unix epoch, from 0 (1970) to [MaxInstant]
 // (2112). [Instant] rounds times down. It rounds times outside of this range to its nearest end. All durations
 // of a [Result] are whole microseconds, rounded up. All arithmetic is exact: it uses whole numbers below 2^53, which are

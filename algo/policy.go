@@ -29,7 +29,7 @@ var (
 // overlap state. If nothing changed (a denial, or a refund to a full key), they append the bytes of
 // state. So compare the bytes to learn whether there is anything to store. A denial of the four algorithms changes nothing.
 // A policy of your own can change its state with a denial, for example to count denials. A limiter then stores the
-// state, and charges nothing.
+// state for as long as ResetAfter says, and charges nothing.
 //
 // The methods return ErrCost if cost is below 1. They return ErrState or ErrStateVersion if state is
 // not a state of the policy; they never reset it. With an error they return dst as it was.

@@ -45,8 +45,8 @@ type Portable interface {
 //     LuaPrelude defines both names.
 //   - next is the state after all requests. If nothing changed, it equals state. Otherwise it is empty if
 //     the key is like a new key.
-//   - ttl is Result.ResetAfter of the last allowed request, in microseconds; nil means 0. If count is 0, ttl has no
-//     meaning.
+//   - ttl is Result.ResetAfter of the last allowed request, in microseconds; nil means 0. If count is 0, next and ttl have no
+//     meaning: the limiter evaluates the denial in Go, and stores what it changes.
 //
 // # SQL
 //

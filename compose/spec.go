@@ -71,11 +71,11 @@ type SpecError struct {
 // column counts characters, from 1.
 func (e *SpecError) Error() string {
 	column := utf8.RuneCountInString(e.Spec[:e.Offset]) + 1
-	rule := ""
+	rule := "compose: "
 	if e.Rule != "" && e.Rule != e.Spec {
-		rule = "rule " + errtext.Quote(e.Rule) + ": "
+		rule = "sluice: rule " + errtext.Quote(e.Rule) + ": "
 	}
-	return fmt.Sprintf("compose: %spolicy %s, column %d: %s", rule, errtext.Quote(e.Spec), column, e.Problem)
+	return fmt.Sprintf("%spolicy %s, column %d: %s", rule, errtext.Quote(e.Spec), column, e.Problem)
 }
 
 // Unwrap returns Err.

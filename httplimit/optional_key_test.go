@@ -205,7 +205,7 @@ func TestInvalidSpecIsAnErrorOfNew(t *testing.T) {
 	rule := sluice.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/x"}
 	for _, r := range []sluice.Rule[*http.Request]{optional.OrSkip(rule), optional.OrDeny(rule), optional.OrFail(rule)} {
 		_, err := sluice.For(nil, r)
-		require.ErrorContains(t, err, `compose: rule "key": policy "fixedwindow 1/x", column 13: `)
+		require.ErrorContains(t, err, `sluice: rule "key": policy "fixedwindow 1/x", column 13: `)
 		r.Spec = "fixedwindow 1/h" // would replace the choice that OrSkip or OrDeny made
 		_, err = sluice.For(nil, r)
 		require.ErrorContains(t, err, "more than one of Spec, Policy and PolicyFor")

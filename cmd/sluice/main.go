@@ -177,7 +177,7 @@ func refuseUnknownShells(root *cobra.Command) {
 // command do not know.
 func withoutPackage(err error) string {
 	text := err.Error()
-	for _, name := range [...]string{"accesslog", "replay", "suggest", "compose", "algo"} {
+	for _, name := range [...]string{"accesslog", "replay", "suggest", "sluice", "compose", "algo"} {
 		text = strings.TrimPrefix(text, name+": ")
 	}
 	return text

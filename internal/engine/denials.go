@@ -126,14 +126,8 @@ func (e *Engine) updateCache(r *Request, clock clockReading) {
 	}
 }
 
-// storesDenial reports whether the evaluation has denied the request and yet stores a record: because the policy counts
-// denials, or because the record must be kept longer than its TTL.
-func (r *Request) storesDenial() bool {
-	_, denied := r.Evaluator.Denied()
-	return denied && slices.ContainsFunc(r.Items, func(i driver.Item) bool { return i.Next.Verb != driver.Keep })
-}
-
-// changesState reports whether the evaluation has changed a state. A denial does that only if the policy counts denials.
+// changesState reports whether the evaluation has changed a state. A denial does that only if the policy of a user counts
+// denials.
 func (r *Request) changesState() bool {
 	return slices.ContainsFunc(r.Items, func(i driver.Item) bool {
 		return i.Next.Verb == driver.Put && !bytes.Equal(i.Next.State, i.Found.State)

@@ -18,6 +18,7 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"slices"
@@ -154,7 +155,33 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 	if e.denials != nil && r.writes() && !r.allows() {
 		e.denials.drop(r.keys)
 	}
+	if err == nil && e.server != nil && !r.bySwaps {
+		e.keepLonger(ctx, r)
+	}
 	return false, err
+}
+
+// keepLonger stores the records again that must be kept longer, after the server has decided the request. This is rare: a rule
+// has denied the request, and its limit was lowered after the record was written. keepLonger ignores errors and conflicts,
+// because the next denial tries it again.
+func (e *Engine) keepLonger(ctx context.Context, r *Request) {
+	var swaps []storage.Swap
+	for i := range r.Items {
+		if item := &r.Items[i]; keepsLonger(item) {
+			record := storage.Record{Version: storage.NewVersion(), State: item.Next.State}
+			swaps = append(swaps, storage.Swap{Key: r.keys[i], Old: item.Found.Version, New: record, TTL: item.Next.TTL, Until: r.now.Add(item.Next.TTL)})
+		}
+	}
+	if len(swaps) > 0 {
+		ctx, cancel := context.WithDeadline(ctx, r.deadline)
+		defer cancel()
+		_, _, _ = e.store.CompareAndSwap(ctx, swaps...)
+	}
+}
+
+// keepsLonger reports whether an item only gets a longer TTL.
+func keepsLonger(item *driver.Item) bool {
+	return item.Next.Verb == driver.Put && item.Found.Version != 0 && bytes.Equal(item.Next.State, item.Found.State)
 }
 
 // takesBatches reports whether the store can decide the request in a batch.

@@ -44,7 +44,7 @@ type Request struct {
 
 	keys      []string // the text of the keys of Items
 	update    driver.Update
-	now       time.Time // of the decision in a transaction
+	now       time.Time // of the decision in a transaction or on the server
 	evaluated error     // of the decision in a transaction
 }
 

@@ -211,7 +211,7 @@ func (s *slotBatch) replay(e *Engine, clock clockReading) {
 }
 
 // errDeclined is the outcome of a request that must be decided by swaps: the server declined it, or the request is denied and
-// a record must be stored nevertheless.
+// its policy changes a state, for example to count denials.
 var errDeclined = errors.New("engine: the program declined the request")
 
 func finish(requests []*Request, err error) {
@@ -242,15 +242,17 @@ func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Requ
 		}
 		total += applied
 		panicked = panicked || r.panicked != nil
-		if err == nil && r.storesDenial() { // the server has stored nothing
+		if _, denied := r.Evaluator.Denied(); denied && err == nil && r.changesState() { // the server has stored nothing
 			r.finish(errDeclined)
 			continue
 		}
+		r.now = clock.at
 		for i, u := range request.Uses {
-			switch change := &r.Items[i].Next; change.Verb {
-			case driver.Put:
-				s.found[u.Key] = storage.Record{Version: s.batch.Version, State: change.State}
-			case driver.Delete:
+			switch change := &r.Items[i].Next; {
+			case keepsLonger(&r.Items[i]): // the server has not stored that
+			case change.Verb == driver.Put:
+				s.found[u.Key] = storage.Record{Version: s.batch.Version, State: change.State, TTL: change.TTL}
+			case change.Verb == driver.Delete:
 				s.found[u.Key] = storage.Record{}
 			}
 		}

@@ -237,7 +237,7 @@ func putting(state string, keys ...string) *driver.Update {
 }
 
 func TestTransactionDoesNotAllocate(t *testing.T) {
-	for _, state := range []string{"state", strings.Repeat("a long state", 100)} {
+	for _, state := range []string{"state", strings.Repeat("a long state", 20)} {
 		s, u := new(memory.Store), putting(state, "a", "b", "c")
 		require.NoError(t, s.Transact(ctx, nil, u))
 		require.Zero(t, testing.AllocsPerRun(1000, func() {

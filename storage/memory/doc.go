@@ -35,7 +35,7 @@
 //
 // A record with a state of up to 25 bytes takes about 64 bytes, however long its key is. A longer
 // state takes additional memory, up to 1.5 times its length. The garbage collector does not scan
-// records. Each rule also takes up to 22 KB, which the store never frees. So the program must bound
+// records. Each rule also takes up to 22 KB, and up to 24 KB more if its states are longer, which the store never frees. So the program must bound
 // the number of rules and of namespaces (sluice.Options.Namespace).
 //
 // # Keys

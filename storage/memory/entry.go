@@ -7,7 +7,7 @@ import (
 )
 
 // maxInline is the length of the longest state that is stored in its entry. The states of gcra,
-// tokenbucket and fixedwindow fit, for limits of up to 2^16 a day.
+// tokenbucket and fixedwindow fit.
 const maxInline = 25
 
 // longState is the size of an entry whose state is stored in longStates.

@@ -60,7 +60,7 @@ func (s *shard) buffer(i int) []byte {
 
 // grow makes room in the i-th buffer for a state of that length, unless it is long.
 func (s *shard) grow(i, length int) {
-	const longest = 4096
+	const longest = 256
 	if length > cap(s.buffers[i]) && length <= longest {
 		s.buffers[i] = make([]byte, 0, length+length/2)
 	}

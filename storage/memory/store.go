@@ -105,9 +105,9 @@ func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ..
 		}
 	}
 	var someShards [fewKeys]*shard
-	locked := lockShards(someShards[:0], names)
-	own := s.instant()
-	defer finish(locked, names, own)
+	locked, all, own := lockShards(someShards[:0], names), names, int64(0)
+	defer func() { finish(locked, all, own) }() // also if a clock panics
+	own = s.instant()
 	now, latest := time.Unix(0, own), own
 	if clock != nil {
 		now = clock()

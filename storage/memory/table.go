@@ -200,7 +200,7 @@ func (t *table) freeIfEmpty() {
 	}
 }
 
-// nextVersion returns a new version for a write in place. Versions only need to differ. The first
+// nextVersion returns a new version for a write of Transact. Versions only need to differ. The first
 // one is random, and they repeat after 2^64 writes.
 func (t *table) nextVersion() storage.Version {
 	if t.lastVersion == 0 {

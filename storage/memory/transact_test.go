@@ -136,6 +136,20 @@ func plusOne(state []byte) []byte {
 	return []byte{byte(n), byte(n >> 8)}
 }
 
+func TestPanicOfAClockReleasesTheLocks(t *testing.T) {
+	faulty := true
+	s := &memory.Store{Clock: func() time.Time {
+		if faulty {
+			panic("the clock")
+		}
+		return epoch
+	}}
+	require.PanicsWithValue(t, "the clock", func() { _ = s.Transact(ctx, nil, putting("x", "a")) })
+	faulty = false
+	require.Panics(t, func() { _ = s.Transact(ctx, func() time.Time { panic("the clock of the limiter") }, putting("x", "a")) })
+	require.NoError(t, s.Transact(ctx, nil, putting("x", "a"))) // would hang
+}
+
 func TestStatesOfAllLengthsAreStored(t *testing.T) {
 	s := new(memory.Store)
 	for i, want := range []string{"first", "", "a second one", strings.Repeat("long", 10), "short", strings.Repeat("l", 26), strings.Repeat("s", 25)} {

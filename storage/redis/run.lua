@@ -111,6 +111,6 @@ found[n + 1] = pack('>I8', now) .. table.concat(applied)
 for key, reason in pairs(failed) do found[#found + 1] = pack('>I4', key) .. reason end
 for key in pairs(read_ttl) do
   local left = not failed[key] and found[key] and pcall('PTTL', KEYS[key])
-  if type(left) == 'number' and left > 0 then found[#found + 1] = pack('>I4', key) .. 'TTL ' .. left end
+  if type(left) == 'number' and left >= 0 then found[#found + 1] = pack('>I4', key) .. 'TTL ' .. max(left, 1) end
 end
 return found

@@ -37,5 +37,5 @@ if count > 0 and next ~= state then
   end
 end
 local left = count == 0 and value and redis.pcall('PTTL', key) -- the limiter needs it; see driver.Batch
-if type(left) == 'number' and left > 0 then return { value, pack('>I8i4', now, count), pack('>I4', 1) .. 'TTL ' .. left } end
+if type(left) == 'number' and left >= 0 then return { value, pack('>I8i4', now, count), pack('>I4', 1) .. 'TTL ' .. max(left, 1) } end
 return { value, pack('>I8i4', now, count) }

@@ -41,7 +41,7 @@ func TestEachFaultInTheScriptsBreaksALaw(t *testing.T) {
 		{redis.RunLua, owned, "found[i] or pcall('GET', KEYS[i])", "found[i]"},
 		{redis.RunLua, anyBatch, "op == 4 and", "op == 5 and"},
 		{redis.RunLua, leftTTLs, "read_ttl[key] = true", ""},
-		{redis.RunOneLua, leftTTLs, "and left > 0", "and false"},
+		{redis.RunOneLua, leftTTLs, "and left >= 0", "and false"},
 		{redis.RunLua, anyBatch, "op == 1 and 'refund'", "op == 2 and 'refund'"},
 		{redis.RunLua, serverClock, "time[1] * 1000000", "time[1] * 1000001"},
 		{redis.RunLua, anyBatch, "found[i] and write('DEL', KEYS[i])", "false"},

@@ -74,7 +74,7 @@ func (u placed) decide(now time.Time, swaps []storage.Swap) {
 		w, c := &swaps[place], &u.Items[i].Next
 		switch c.Verb {
 		case driver.Put:
-			w.New = storage.Record{Version: version, State: append([]byte{}, c.State...)}
+			w.New = storage.Record{Version: version, State: append([]byte{}, c.State...), TTL: c.TTL}
 			w.TTL, w.Until = c.TTL, now.Add(c.TTL)
 		case driver.Delete:
 			w.New = storage.Record{}
