@@ -3,7 +3,7 @@ package memory
 // evict restores the bound after a write of names.
 func evict(names []name, at int64) {
 	for i := range names {
-		names[i].partition.evict(names[i].hash, at)
+		names[i].shard.partition.evict(names[i].hash, at)
 	}
 }
 

@@ -73,19 +73,17 @@ func (s *Store) newPartition(lockOrder uint64) *partition {
 	p := &partition{maxKeys: int64(maxKeys), shards: make([]shard, 1<<shardBits), shift: 64 - shardBits}
 	for i := range p.shards {
 		sh := &p.shards[i]
-		sh.table.counters, sh.lockOrder = &p.counters, lockOrder+uint64(i)
+		sh.partition, sh.table.counters, sh.lockOrder = p, &p.counters, lockOrder+uint64(i)
 	}
 	return p
 }
 
-// name identifies a key in one store. It consists of the partition of the key's rule and 104 bits
-// of two hashes of the rest of the key. The store keeps only the hashes.
+// name identifies a key in one store. It consists of the shard of the key and 104 bits
+// of two hashes of the key without its rule. The store keeps only the hashes.
 type name struct {
-	partition *partition
+	shard *shard
 	hash
 }
-
-func (n *name) shard() *shard { return n.partition.shardOf(n.hash) }
 
 // hash identifies a key in a partition.
 type hash struct {
@@ -124,5 +122,6 @@ func (s *Store) nameFrom(rule, head, last string) name {
 		hi ^= maphash.String(groupSeedHi, head)
 		lo ^= maphash.String(groupSeedLo, head)
 	}
-	return name{p, hash{hi, uint32(lo), uint8(lo >> 32)}}
+	h := hash{hi, uint32(lo), uint8(lo >> 32)}
+	return name{p.shardOf(h), h}
 }

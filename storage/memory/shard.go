@@ -14,7 +14,8 @@ type shard struct {
 	firstExpiry atomic.Int64 // byExpiry.least of the table; is read without the lock
 	lockOrder   uint64       // the shards of a store are locked in this order
 	buffers     [][]byte     // of the i-th key of a decision, for its next state; guarded by mu
-	_           [16]byte
+	partition   *partition
+	_           [8]byte
 }
 
 // unlock publishes the first expiry and unlocks the shard.
@@ -28,7 +29,7 @@ func (s *shard) unlock() {
 // lockShards appends the shards of names to dst, each once, and locks them in their order.
 func lockShards(dst []*shard, names []name) (locked []*shard) {
 	for i := range names {
-		s, at := names[i].shard(), len(dst)
+		s, at := names[i].shard, len(dst)
 		for at > 0 && dst[at-1].lockOrder > s.lockOrder {
 			at--
 		}

@@ -51,7 +51,7 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 			continue // nameOf would create the partition
 		}
 		n := s.nameOf(key)
-		sh := n.shard()
+		sh := n.shard
 		sh.mu.Lock()
 		records[i] = sh.table.copyOf(n.hash, at)
 		sh.mu.Unlock()
@@ -72,14 +72,14 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	defer finish(lockShards(nil, names), names, at)
 	swapped = true
 	for i, n := range names {
-		current = append(current, n.shard().table.copyOf(n.hash, at))
+		current = append(current, n.shard.table.copyOf(n.hash, at))
 		swapped = swapped && current[i].Version == swaps[i].Old
 	}
 	if !swapped {
 		return current, false, nil
 	}
 	for i, n := range names {
-		t, swap := &n.shard().table, &swaps[i]
+		t, swap := &n.shard.table, &swaps[i]
 		if swap.New.Version == 0 {
 			t.remove(n.hash)
 			continue
@@ -135,7 +135,7 @@ func decide(u *driver.Update, now time.Time, own, latest int64, names []name) {
 		numbers = make([]uint32, len(names))
 	}
 	for i := range names {
-		sh, item := names[i].shard(), &u.Items[i]
+		sh, item := names[i].shard, &u.Items[i]
 		number, e := sh.table.find(names[i].hash)
 		numbers[i] = number
 		item.Found.Version, item.Found.State, item.Found.TTL = 0, sh.table.state(e, own), 0
@@ -149,7 +149,7 @@ func decide(u *driver.Update, now time.Time, own, latest int64, names []name) {
 	}
 	for i := range names {
 		n, c := &names[i], &u.Items[i].Next
-		switch sh := n.shard(); c.Verb {
+		switch sh := n.shard; c.Verb {
 		case driver.Put:
 			sh.table.putAt(n.hash, numbers[i], c.State, properties{sh.table.nextVersion(), expiry(latest, c.TTL), c.Priority})
 			sh.grow(i, len(c.State))

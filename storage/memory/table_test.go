@@ -169,7 +169,7 @@ func TestKeysSpreadOverShardsAndTheirTables(t *testing.T) {
 	x, store := index{slots: make([]uint32, len(homes))}, new(Store)
 	for i := range 64_000 {
 		n := store.nameOf(strconv.Itoa(i))
-		shards[n.shard().lockOrder%uint64(len(shards))]++
+		shards[n.shard.lockOrder%uint64(len(shards))]++
 		homes[x.home(n.hash)]++
 	}
 	for _, counts := range [][]int{shards, homes} {
@@ -191,7 +191,7 @@ func TestDifferentKeysHaveDifferentNames(t *testing.T) {
 	}
 }
 
-func partitionOf(s *Store, key string) *partition { return s.nameOf(key).partition }
+func partitionOf(s *Store, key string) *partition { return s.nameOf(key).shard.partition }
 
 func TestKeysOfOneRuleShareAPartition(t *testing.T) {
 	s, long := new(Store), strings.Repeat("x", storage.MaxKey)
