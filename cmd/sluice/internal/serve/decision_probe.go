@@ -132,11 +132,16 @@ const batchSize = 4
 
 // allow makes n decisions at once, each with another cost, because equal requests would be counted as one.
 func (p *decisionProbe) allow(ctx context.Context, n int, key func(i int) ownKey) error {
-	errs := make([]error, n)
+	errs, start := make([]error, n), make(chan struct{})
 	var calls sync.WaitGroup
 	for i := range errs {
-		calls.Go(func() { _, errs[i] = p.own.AllowN(ctx, key(i), int64(i+1)) })
+		own := key(i)
+		calls.Go(func() {
+			<-start
+			_, errs[i] = p.own.AllowN(ctx, own, int64(i+1))
+		})
 	}
+	close(start)
 	calls.Wait()
 	return cmp.Or(errs...)
 }
