@@ -114,9 +114,10 @@ func (e *Engine) updateCache(r *Request, clock clockReading) {
 		return
 	}
 	_, denied := r.Evaluator.Denied()
+	repeats := denied && !r.changesState() // the same states would deny again
 	for i, key := range r.keys {
 		switch {
-		case denied && !r.changesState():
+		case repeats:
 			record := cloneRecord(r.Items[i].Found)
 			record.TTL = 0 // the cache does not extend it
 			e.denials.put(&denial{key: key, record: record, clockReading: clock, renewed: make(chan struct{})})

@@ -138,10 +138,7 @@ func decide(u *driver.Update, now time.Time, own, latest int64, names []name) {
 		sh, item := names[i].shard, &u.Items[i]
 		number, e := sh.table.find(names[i].hash)
 		numbers[i] = number
-		item.Found.Version, item.Found.State, item.Found.TTL = 0, sh.table.state(e, own), 0
-		if item.Found.State != nil {
-			item.Found.Version, item.Found.TTL = e.version, e.ttl(own)
-		}
+		item.Found = sh.table.record(e, own)
 		item.Next = driver.Change{State: sh.buffer(i)}
 	}
 	if !u.Decide(now) {

@@ -36,13 +36,22 @@ func (t *table) state(e *entry, at int64) []byte {
 	return e.state[:e.size:e.size]
 }
 
+// record returns the record of a live entry, or the zero Record. Its state is memory of the table. e may be nil.
+func (t *table) record(e *entry, at int64) storage.Record {
+	if state := t.state(e, at); state != nil {
+		return storage.Record{Version: e.version, State: state, TTL: e.ttl(at)}
+	}
+	return storage.Record{}
+}
+
 // copyOf returns a copy of the live record of h, or the zero Record.
 func (t *table) copyOf(h hash, at int64) storage.Record {
 	_, e := t.find(h)
-	if state := t.state(e, at); state != nil {
-		return storage.Record{Version: e.version, State: append([]byte{}, state...), TTL: e.ttl(at)}
+	r := t.record(e, at)
+	if r.Version != 0 {
+		r.State = append([]byte{}, r.State...)
 	}
-	return storage.Record{}
+	return r
 }
 
 // properties are what a write stores besides the state.
