@@ -16,10 +16,12 @@ import (
 
 const (
 	refusalTime = 250 * time.Millisecond // for the reply of a server to a new connection
-	refusalKept = time.Second            // how long that reply is used for further errors
+	refusalKept = 10 * time.Second       // how long that reply is used for further errors
+	askingEvery = time.Second            // how often a server is asked that has not refused a connection
 )
 
-// refusal is what a server last replied to a new connection, if it was an error.
+// refusal is what a server last replied to a new connection, if it was an error. It is kept for a while, because a call whose
+// deadline has passed cannot ask.
 type refusal struct {
 	mu    sync.Mutex
 	addr  string
@@ -53,7 +55,11 @@ func (s *Store) withRefusal(ctx context.Context, name string, err error) error {
 func (r *refusal) of(ctx context.Context, o *redis.Options) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.addr != o.Addr || time.Since(r.at) >= refusalKept {
+	kept := askingEvery
+	if r.reply != "" {
+		kept = refusalKept
+	}
+	if r.addr != o.Addr || time.Since(r.at) >= kept {
 		if ctx.Err() != nil {
 			return ""
 		}
