@@ -12,26 +12,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 	"github.com/sluice-go/sluice/storage/postgres"
 )
 
-// clockedStore is a store with a server clock, and without programs.
+// clockedStore is a store with a server clock.
 type clockedStore struct {
 	storage.Store
 	now func() time.Time
 }
 
-func (*clockedStore) Runs(*algo.Program) bool { return false }
-
-func (s *clockedStore) Run(ctx context.Context, batches ...*driver.Batch) {
-	for _, b := range batches {
-		b.At = s.now()
-		b.Found, b.Err = s.Load(ctx, b.Keys...)
-	}
+func (s *clockedStore) Load(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
+	records, _, err := s.Store.Load(ctx, keys...)
+	return records, s.now(), err
 }
 
 func TestClockOfTheServerDecidesByDefault(t *testing.T) {

@@ -71,7 +71,7 @@ func TestDenialOfAFullKeyStoresNothing(t *testing.T) {
 		l := newLimiter(t, sluice.Options[call]{Clock: clock.Now, DenialCacheTTL: -1}, store, rulesOf("gcra 10/10s")...)
 		require.True(t, must(t)(l.Allow(background, ann)).Allowed)
 		load := func() storage.Version {
-			records, err := store.Load(background, driver.Key("", "", "rule 0", "ann"))
+			records, _, err := store.Load(background, driver.Key("", "", "rule 0", "ann"))
 			require.NoError(t, err)
 			return records[0].Version
 		}
@@ -105,11 +105,11 @@ func TestServersKeepARecordAfterALimitIsLowered(t *testing.T) {
 				require.False(t, denied.Allowed)
 				require.Greater(t, denied.RetryAfter, 16*time.Second)
 				key := driver.Key("", fmt.Sprint(i), "rule 0", "ann")
-				stored, err := store.Load(background, key)
+				stored, _, err := store.Load(background, key)
 				require.NoError(t, err)
 				require.Greater(t, stored[0].TTL, denied.RetryAfter)
 				require.False(t, must(t)(lowered.AllowN(background, ann, 3)).Allowed)
-				again, err := store.Load(background, key)
+				again, _, err := store.Load(background, key)
 				require.NoError(t, err)
 				require.Equal(t, stored[0].Version, again[0].Version, "the second denial stores nothing")
 				require.EqualValues(t, 1000, must(t)(lowered.Peek(background, ann)).Results[1].Remaining)
@@ -127,7 +127,7 @@ func shadowKeepsItsRecord(t *testing.T, store storage.Store) {
 	d := must(t)(newLimiter(t, o, store, lowered...).Allow(background, ann))
 	require.True(t, d.Allowed)
 	require.Greater(t, d.Results[0].RetryAfter, 45*time.Second)
-	stored, err := store.Load(background, driver.Key("", "shadow", "rule 0", "ann"))
+	stored, _, err := store.Load(background, driver.Key("", "shadow", "rule 0", "ann"))
 	require.NoError(t, err)
 	require.Greater(t, stored[0].TTL, d.Results[0].RetryAfter)
 }

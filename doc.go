@@ -91,7 +91,7 @@
 // If Options.MaxRoundTrips round trips of a limiter to one server are in flight, further callers
 // wait. The next round trip serves all of them as a batch. A repeated denial takes no round trip
 // if it comes from the denial cache; see Options.DenialCacheTTL. No call is allowed from the cache. The first denial of
-// a key after its limit was lowered takes one more round trip, which keeps the record long enough. A policy of your own that
+// a key after its limit was lowered takes two more round trips, which keep the record long enough. A policy of your own that
 // changes its state with a denial is then decided by Load and CompareAndSwap.
 //
 // On a memory.Store, Allow and AllowN do not allocate with one to three rules, if you call them
@@ -106,12 +106,10 @@
 // until Options.Timeout is over; less if connections are refused, see Options.Timeout. After a time without success a circuit breaker opens, and calls do not
 // wait any more; see Options.CircuitOpenAfter. Each server of a store has its own breaker.
 //
-// If a reply is lost, the limiter sends the batch again, until the timeout. Allow and Charge can
-// then charge a call twice. Even so, the store never admits more than the bound. A refund or a
-// reset is never applied twice. If the limiter cannot find out whether it was applied, it returns
-// [storage.ErrOutcomeUnknown]. If a call may have been charged when its timeout ends, it returns
-// this error too. On SQLite, the limiter does not repeat a transaction whose COMMIT failed. The calls
-// that it would have charged or refunded return ErrOutcomeUnknown.
+// If a reply is lost, Allow and Charge are decided again once, so a call can be charged twice. Even so, the store
+// never admits more than the bound. A refund or a reset is never applied twice: it returns
+// [storage.ErrOutcomeUnknown] instead. If a call may have been charged when its timeout ends, it returns
+// this error too.
 //
 // # Clocks
 //

@@ -131,27 +131,6 @@ func (e *evaluation) Denied() (retryAfter time.Duration, denied bool) {
 	return retryAfter, e.op == driver.Allow && !e.allowed
 }
 
-// Confirm implements engine.Evaluator. The units that were refilled before the charge are not
-// known, so Available includes them and Refilled does not.
-func (e *evaluation) Confirm(now time.Time, items []driver.Item) error {
-	for i := range e.results {
-		r := &e.results[i]
-		if err := r.peek(now, items[i].Found.State); err != nil {
-			return err
-		}
-		if r.Err != nil {
-			continue
-		}
-		r.Allowed, r.RetryAfter = true, 0
-		if operation(e.op, r.Cost) != driver.Refund && !r.Shadow { // a shadow rule that denied has not charged
-			r.Paid = r.Cost
-			r.Available += r.Cost
-		}
-	}
-	e.allowed = true
-	return nil
-}
-
 // skewMargin is how long a store keeps a record after its ResetAfter. So a server whose clock
 // is ahead of the clock that decides does not drop the record early.
 const skewMargin = 10 * time.Second

@@ -298,8 +298,8 @@ func ExampleOptions_onFailure() {
 // unreachable is a store that cannot reach its database.
 type unreachable struct{}
 
-func (unreachable) Load(context.Context, ...string) ([]storage.Record, error) {
-	return nil, storage.NotApplied(storage.ErrUnavailable)
+func (unreachable) Load(context.Context, ...string) ([]storage.Record, time.Time, error) {
+	return nil, time.Time{}, storage.NotApplied(storage.ErrUnavailable)
 }
 
 func (unreachable) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {

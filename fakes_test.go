@@ -111,9 +111,9 @@ var errOutage = storage.NotApplied(fmt.Errorf("%w: no route", storage.ErrUnavail
 
 func newFaultyStore() *faultyStore { return &faultyStore{Store: new(memory.Store)} }
 
-func (s *faultyStore) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+func (s *faultyStore) Load(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
 	if err := s.fault(ctx); err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
 	return s.Store.Load(ctx, keys...)
 }

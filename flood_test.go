@@ -201,7 +201,7 @@ type boundedRecord struct {
 	expires time.Time
 }
 
-func (f *boundedCAS) Load(_ context.Context, keys ...string) (records []storage.Record, err error) {
+func (f *boundedCAS) Load(_ context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
 	for _, key := range keys {
 		var r storage.Record
 		if m := f.records[key]; m != nil && f.clock.Now().Before(m.expires) {
@@ -209,7 +209,7 @@ func (f *boundedCAS) Load(_ context.Context, keys ...string) (records []storage.
 		}
 		records = append(records, r)
 	}
-	return records, nil
+	return records, f.clock.Now(), nil
 }
 
 func (f *boundedCAS) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
@@ -217,7 +217,7 @@ func (f *boundedCAS) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) 
 	for i := range swaps {
 		keys = append(keys, swaps[i].Key)
 	}
-	current, _ = f.Load(ctx, keys...)
+	current, _, _ = f.Load(ctx, keys...)
 	for i := range swaps {
 		if current[i].Version != swaps[i].Old {
 			return current, false, nil

@@ -459,7 +459,7 @@ func TestOnFailureAppliesAtOnceInALongOutage(t *testing.T) {
 // the server.
 type lateStore struct{ storage.Store }
 
-func (s lateStore) Load(_ context.Context, keys ...string) ([]storage.Record, error) {
+func (s lateStore) Load(_ context.Context, keys ...string) ([]storage.Record, time.Time, error) {
 	time.Sleep(2 * time.Second)
 	return s.Store.Load(background, keys...)
 }

@@ -91,12 +91,12 @@ func TestDenialInMemoryWritesNothing(t *testing.T) {
 
 		require.True(t, must(t)(l.Allow(background, ann)).Allowed)
 		key := driver.Key("", "", "rule 0", "ann")
-		before, err := store.Load(background, key)
+		before, _, err := store.Load(background, key)
 		require.NoError(t, err)
 		require.NotZero(t, before[0].Version)
 		clock.advance(time.Second)
 		require.False(t, must(t)(l.Allow(background, ann)).Allowed)
-		after, err := store.Load(background, key)
+		after, _, err := store.Load(background, key)
 		require.NoError(t, err)
 		require.Equal(t, before[0].Version, after[0].Version)
 	}

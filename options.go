@@ -51,9 +51,8 @@ type Options[T any] struct {
 	// DenialCacheSize is the maximum number of keys in the cache. 0 means 65,536.
 	DenialCacheSize int
 	// MaxRoundTrips is how many round trips to one server may be in flight at once. Calls that arrive in
-	// the meantime share the next round trip. 0 means the number that the store prefers, mostly 2.
-	// MaxRoundTrips has no effect on decisions by Load and CompareAndSwap, nor on a store that must be
-	// called on the goroutine of the caller, such as a store on a transaction.
+	// the meantime share the next round trip. 0 means 1 to SQLite and 2 to other stores.
+	// MaxRoundTrips has no effect on decisions by Load and CompareAndSwap.
 	MaxRoundTrips int
 	// MaxQueue is how many callers may wait for a round trip. Others fail with
 	// [storage.ErrOverloaded]. 0 means 65,536.

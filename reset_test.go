@@ -40,7 +40,7 @@ func TestResetRuleDeletesOneStateOnEveryStore(t *testing.T) {
 
 			require.NoError(t, l.ResetRule(background, "everyone", ann))
 			require.Equal(t, []int64{14, 2, 50}, remaining(t, l, ann))
-			records, err := store.Load(background, driver.Key("", "", "account", "ann"), driver.Key("", "", "everyone", ""))
+			records, _, err := store.Load(background, driver.Key("", "", "account", "ann"), driver.Key("", "", "everyone", ""))
 			require.NoError(t, err)
 			require.NotZero(t, records[0])
 			require.Zero(t, records[1], "the record is deleted")

@@ -266,9 +266,9 @@ type hooked struct {
 	before func(context.Context) error
 }
 
-func (h hooked) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+func (h hooked) Load(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
 	if err := h.before(ctx); err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
 	return h.Store.Load(ctx, keys...)
 }

@@ -56,7 +56,9 @@ func requireSeries(t testing.TB, registry *prometheus.Registry, metric string, w
 // down is a store that always returns an error.
 type down struct{ err error }
 
-func (d down) Load(context.Context, ...string) ([]storage.Record, error) { return nil, d.err }
+func (d down) Load(context.Context, ...string) ([]storage.Record, time.Time, error) {
+	return nil, time.Time{}, d.err
+}
 
 func (d down) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
 	return nil, false, storage.NotApplied(d.err)

@@ -131,7 +131,10 @@ type Store interface {
 	// Load returns the records of keys with their TTLs, in the order of keys. A key may occur several times. The
 	// record of an absent or expired key is zero. Each record was in the store at some instant
 	// during the call, but the instants may differ between keys.
-	Load(ctx context.Context, keys ...string) ([]Record, error)
+	//
+	// now is the time of the store's clock at such an instant, in whole microseconds or finer. If the database server has
+	// a clock, it is that one. Without keys there is no round trip, and now is zero.
+	Load(ctx context.Context, keys ...string) (records []Record, now time.Time, err error)
 
 	// CompareAndSwap applies all swaps at one instant, or none of them. If the database breaks this
 	// promise, the error wraps ErrPartialWrite.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -189,9 +190,9 @@ func (o *outage) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]s
 	return o.Store.CompareAndSwap(ctx, swaps...)
 }
 
-func (o *outage) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+func (o *outage) Load(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
 	if o.err != nil {
-		return nil, o.err
+		return nil, time.Time{}, o.err
 	}
 	return o.Store.Load(ctx, keys...)
 }

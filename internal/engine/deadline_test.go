@@ -16,7 +16,7 @@ import (
 )
 
 func TestCallEndsAlthoughTheStoreIgnoresItsContext(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, MaxRoundTrips: 1}, func(b *fixture) {
+	forEachWay(t, batchWays, engine.Options{Timeout: time.Second, MaxRoundTrips: 1}, func(b *fixture) {
 		b.hold()
 		b.store.ignoresContext = true
 		deadline, cancel := context.WithTimeout(background, 100*time.Millisecond)
@@ -146,7 +146,7 @@ func TestEngineWorksInSeveralSynctestBubbles(t *testing.T) {
 // A panic of a database driver is raised in the callers of the round trip. Later requests work.
 func TestPanicOfTheStoreIsRaisedInItsCallers(t *testing.T) {
 	for _, warm := range []bool{false, true} {
-		forEachWay(t, append(remoteWays, callerWays...), engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		forEachWay(t, remoteWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
 			if warm {
 				b.warm()
 			}

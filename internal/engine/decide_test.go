@@ -15,13 +15,8 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-var (
-	everyWay   = remoteWays
-	everyWayOn = append(append([]way{}, everyWay...), callerWays...)
-)
-
 func TestDecisionsTakeUpToTheLimit(t *testing.T) {
-	forEachWay(t, everyWayOn, engine.Options{}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
 		for range 3 {
 			b.allowed(b.decide(newCall(counter(3), "k")))
 		}
@@ -30,7 +25,7 @@ func TestDecisionsTakeUpToTheLimit(t *testing.T) {
 }
 
 func TestDecisionIsOneRoundTripAndARepeatedDenialIsNone(t *testing.T) {
-	forEachWay(t, append(batchWays, callerWays[:2]...), engine.Options{}, func(b *fixture) {
+	forEachWay(t, batchWays, engine.Options{}, func(b *fixture) {
 		for range 3 {
 			c := b.allowed(b.decide(newCall(counter(3), "k")))
 			require.Equal(b, engine.Stats{Attempts: 1}, c.stats)
@@ -45,7 +40,7 @@ func TestDecisionIsOneRoundTripAndARepeatedDenialIsNone(t *testing.T) {
 }
 
 func TestDecisionBySwapsIsALoadAndASwapAndARepeatedDenialIsNone(t *testing.T) {
-	forEachWay(t, []way{bySwaps, bySwapsClock, callerWays[2]}, engine.Options{}, func(b *fixture) {
+	forEachWay(t, []way{bySwaps, onlySwaps}, engine.Options{}, func(b *fixture) {
 		b.allowed(b.decide(newCall(counter(1), "k")))
 		require.Equal(b, []string{"load k", "swap k"}, b.store.trips)
 		b.denied(b.decide(newCall(counter(1), "k")))
@@ -55,7 +50,7 @@ func TestDecisionBySwapsIsALoadAndASwapAndARepeatedDenialIsNone(t *testing.T) {
 }
 
 func TestConflictIsDecidedAgainOnTheStoredState(t *testing.T) {
-	forEachWay(t, []way{bySwaps, bySwapsClock, declined, callerWays[2]}, engine.Options{}, func(b *fixture) {
+	forEachWay(t, []way{bySwaps, onlySwaps, declined}, engine.Options{}, func(b *fixture) {
 		loads := 0
 		b.store.after = func([]string) error {
 			if loads++; loads == 1 {
@@ -73,7 +68,7 @@ func TestConflictIsDecidedAgainOnTheStoredState(t *testing.T) {
 }
 
 func TestDecisionChangesAllKeysOrNone(t *testing.T) {
-	forEachWay(t, everyWayOn, engine.Options{DenialCacheTTL: -1}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{DenialCacheTTL: -1}, func(b *fixture) {
 		b.allowed(b.decide(newCall(counter(1), "a")))
 		b.denied(b.decide(newCall(counter(1), "a", "b")))
 		b.allowed(b.decide(newCall(counter(1), "b")))
@@ -83,7 +78,7 @@ func TestDecisionChangesAllKeysOrNone(t *testing.T) {
 }
 
 func TestShadowUseDeniesNothing(t *testing.T) {
-	forEachWay(t, everyWayOn, engine.Options{}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
 		for i := range 3 {
 			c := newCall(counter(1), "shadow", "enforced")
 			c.Uses[0].Shadow, c.Uses[1].Program = true, counter(2)
@@ -95,7 +90,7 @@ func TestShadowUseDeniesNothing(t *testing.T) {
 }
 
 func TestRequestWithoutKeysNeedsNoRoundTrip(t *testing.T) {
-	forEachWay(t, everyWayOn, engine.Options{}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
 		b.allowed(b.decide(newCall(counter(1))))
 		require.Empty(b, b.store.trips)
 	})
@@ -124,7 +119,7 @@ func TestEachAttemptReadsTheClock(t *testing.T) {
 }
 
 func TestWithoutAClockTheServersClockDecides(t *testing.T) {
-	forEachWay(t, []way{onServer, inTransaction, bySwapsClock, callerWays[0], callerWays[1]}, engine.Options{}, func(b *fixture) {
+	forEachWay(t, []way{onServer, inTransaction, onlySwaps}, engine.Options{}, func(b *fixture) {
 		b.store.clock = func() time.Time { return time.Unix(12345, 0) }
 		c := b.allowed(b.decide(newCall(counter(1), "k")))
 		require.Equal(b, time.Unix(12345, 0), c.times[0])
@@ -132,7 +127,7 @@ func TestWithoutAClockTheServersClockDecides(t *testing.T) {
 }
 
 func TestOtherOperationsAreNotAnsweredFromTheCache(t *testing.T) {
-	forEachWay(t, everyWayOn, engine.Options{}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
 		for range 3 {
 			b.decide(newCall(counter(2), "k"))
 		}
@@ -157,7 +152,7 @@ func TestOtherOperationsAreNotAnsweredFromTheCache(t *testing.T) {
 // Nothing is stored then. A server is left out, because it has decided before Go evaluates.
 func TestErrorOfTheEvaluatorIsReturnedUnchanged(t *testing.T) {
 	own := []error{errors.New("own"), context.DeadlineExceeded, storage.ErrUnavailable, storage.ErrContended}
-	forEachWay(t, append([]way{inTransaction, bySwaps, bySwapsClock, declined}, callerWays[1:]...), engine.Options{}, func(b *fixture) {
+	forEachWay(t, []way{inTransaction, bySwaps, onlySwaps, declined}, engine.Options{}, func(b *fixture) {
 		for i, err := range own {
 			c := newCall(counter(9), fmt.Sprint("k", i))
 			c.before = func() error { return err }
@@ -170,7 +165,7 @@ func TestErrorOfTheEvaluatorIsReturnedUnchanged(t *testing.T) {
 }
 
 func TestUnreadableStateFailsItsRequest(t *testing.T) {
-	forEachWay(t, append(remoteWays, callerWays...), engine.Options{}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
 		b.store.put("k", "damaged")
 		for range 2 {
 			require.Equal(b, errState, b.decide(newCall(counter(9), "other", "k")).err)
@@ -189,14 +184,14 @@ func TestUnreadableStateFailsItsRequest(t *testing.T) {
 }
 
 func TestInvalidKeysAreRefused(t *testing.T) {
-	forEachWay(t, everyWayOn, engine.Options{}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
 		require.ErrorIs(b, b.decide(newCall(counter(9), "k", "k")).err, storage.ErrDuplicateKey)
 		require.Empty(b, b.store.trips)
 	})
 }
 
 func TestEndedContextSendsNothing(t *testing.T) {
-	forEachWay(t, everyWayOn, engine.Options{}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
 		ctx, cancel := context.WithCancel(background)
 		cancel()
 		for range 2 {
@@ -209,13 +204,13 @@ func TestEndedContextSendsNothing(t *testing.T) {
 }
 
 func TestPanicOfTheEvaluatorIsRaisedInDecide(t *testing.T) {
-	forEachWay(t, everyWayOn, engine.Options{}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
 		for range 3 {
 			c := newCall(counter(9), "k")
 			c.before = func() error { panic("a bug") }
 			require.Equal(b, "a bug", b.decide(c).panicked)
 		}
-		if b.name != onServer.name && b.name != callerWays[0].name { // the server has stored the request already
+		if b.name != onServer.name { // the server has stored the request already
 			b.allowed(b.decide(newCall(counter(1), "k")))
 		}
 		b.allowed(b.decide(newCall(counter(9), "k")))
@@ -223,10 +218,10 @@ func TestPanicOfTheEvaluatorIsRaisedInDecide(t *testing.T) {
 }
 
 func TestRequestWithoutAProgramIsDecidedBySwaps(t *testing.T) {
-	forEachWay(t, []way{onServer, callerWays[0]}, engine.Options{}, func(b *fixture) {
+	forEachWay(t, []way{onServer}, engine.Options{}, func(b *fixture) {
 		c := newCall(counter(3), "k")
 		c.Uses[0].Program = &algo.Program{Args: []int64{3}} // Runs reports false, because it has no name
 		b.allowed(b.decide(c))
-		require.Equal(b, []string{"run k", "swap k"}, b.store.trips)
+		require.Equal(b, []string{"load k", "swap k"}, b.store.trips)
 	})
 }

@@ -73,7 +73,7 @@ func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denie
 	if uncertain < 0 {
 		return false, nil
 	}
-	if _, err := r.evaluate(earliest); err == nil && !r.changesState() {
+	if _, err := r.evaluate(earliest); err == nil && !r.changes() {
 		if wait, denied := r.Evaluator.Denied(); denied && wait > uncertain {
 			return true, nil
 		}
@@ -114,7 +114,7 @@ func (e *Engine) updateCache(r *Request, clock clockReading) {
 		return
 	}
 	_, denied := r.Evaluator.Denied()
-	repeats := denied && !r.changesState() // the same states would deny again
+	repeats := denied && !r.changes() // the same states would deny again
 	for i, key := range r.keys {
 		switch {
 		case repeats:
@@ -127,12 +127,10 @@ func (e *Engine) updateCache(r *Request, clock clockReading) {
 	}
 }
 
-// changesState reports whether the evaluation has changed a state. A denial does that only if the policy of a user counts
-// denials.
-func (r *Request) changesState() bool {
-	return slices.ContainsFunc(r.Items, func(i driver.Item) bool {
-		return i.Next.Verb == driver.Put && !bytes.Equal(i.Next.State, i.Found.State)
-	})
+// changes reports whether the evaluation has changed a record. A denial does that if the policy of a user counts
+// denials, or if the record must be kept longer.
+func (r *Request) changes() bool {
+	return slices.ContainsFunc(r.Items, func(i driver.Item) bool { return i.Next.Verb != driver.Keep })
 }
 
 func cloneRecord(r storage.Record) storage.Record {

@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-var cachingWays = append(append([]way{}, remoteWays...), callerWays...)
+var cachingWays = remoteWays
 
 func TestCachedDenialIsUsedForItsTTLOnly(t *testing.T) {
 	forEachWay(t, cachingWays, engine.Options{DenialCacheTTL: time.Second}, func(b *fixture) {
@@ -90,7 +90,7 @@ func TestAllowedRequestDropsTheCachedDenial(t *testing.T) {
 
 // The server may have decided it before the reset.
 func TestDenialInFlightDuringAResetIsNotCached(t *testing.T) {
-	forEachWay(t, []way{onServer, bySwaps, bySwapsClock}, engine.Options{MaxRoundTrips: 2, OpenAfter: -1}, func(b *fixture) {
+	forEachWay(t, []way{onServer}, engine.Options{MaxRoundTrips: 2, OpenAfter: -1}, func(b *fixture) {
 		b.store.put("k", "x")
 		slow := make(chan struct{})
 		b.store.after = func([]string) error { <-slow; return nil }
@@ -107,7 +107,7 @@ func TestDenialInFlightDuringAResetIsNotCached(t *testing.T) {
 }
 
 func TestDenialInFlightDuringAResetIsNotCachedInAFullCache(t *testing.T) {
-	forEachWay(t, []way{onServer, bySwaps, bySwapsClock}, engine.Options{MaxRoundTrips: 2, OpenAfter: -1, DenialCacheSize: 1}, func(b *fixture) {
+	forEachWay(t, []way{onServer}, engine.Options{MaxRoundTrips: 2, OpenAfter: -1, DenialCacheSize: 1}, func(b *fixture) {
 		b.store.put("k", "x")
 		slow := make(chan struct{})
 		b.store.after = func([]string) error { <-slow; return nil }
@@ -161,7 +161,7 @@ func TestCacheWithoutALimit(t *testing.T) {
 func TestCachedDenialIsCertainDespiteTheRoundTrip(t *testing.T) {
 	const there, back, pause = 30 * time.Millisecond, 20 * time.Millisecond, 500 * time.Millisecond
 	for _, offset := range []time.Duration{0, time.Hour, -time.Hour} {
-		forEachWay(t, []way{onServer, inTransaction, bySwapsClock}, engine.Options{}, func(b *fixture) {
+		forEachWay(t, []way{onServer, inTransaction, onlySwaps}, engine.Options{}, func(b *fixture) {
 			b.store.clock = func() time.Time { return time.Now().Add(offset) }
 			b.allowed(b.decide(newCall(spacing(pause), "k")))
 			taken := time.Now()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -152,7 +153,7 @@ func (d *declining) Run(ctx context.Context, batches ...*driver.Batch) {
 
 // After the lost reply, another process writes a state that cannot be read.
 func TestErrorAfterALostReplyIsErrOutcomeUnknown(t *testing.T) {
-	forEachWay(t, waysWithProof, engine.Options{}, func(b *fixture) {
+	forEachWay(t, lossyWays, engine.Options{}, func(b *fixture) {
 		b.loseReplies(b.write())
 		n := 0
 		b.store.before = func([]string) error {
@@ -180,30 +181,6 @@ func TestFailingSlotDoesNotDelayOthers(t *testing.T) {
 		c := b.decide(newCall(counter(9), "a1"))
 		require.NoError(b, c.err)
 		require.Less(b, c.took, 100*time.Millisecond)
-	})
-}
-
-func TestPeekOfAKeyWithAPartialWriteIsNotErrOutcomeUnknown(t *testing.T) {
-	partial := fmt.Errorf("%w: disk", storage.ErrPartialWrite)
-	w := way{name: "server", open: func(f *fakeStore) storage.Store {
-		return server{fakeStore: f, lie: func(b *driver.Batch) {
-			b.KeyErr = make([]error, len(b.Keys))
-			for i, key := range b.Keys {
-				if nameOf(key) == "bad" {
-					b.KeyErr[i] = partial
-				}
-			}
-		}}
-	}}
-	forEachWay(t, []way{w}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
-		b.hold()
-		b.start(newCall(counter(9), "first"))
-		b.start(newCall(counter(9), "bad"))
-		peek := b.start(newCallOf(driver.Peek, nil, "bad"))
-		b.releaseAll()
-		b.group.Wait()
-		require.Error(b, peek.err)
-		require.NotErrorIs(b, peek.err, storage.ErrOutcomeUnknown)
 	})
 }
 
@@ -240,18 +217,18 @@ func TestOnlyTheSlotWithALostReplyIsSentAgain(t *testing.T) {
 				calls = append(calls, b.start(newCall(counter(9), key)))
 			}
 			calls = append(calls, b.start(newCall(counter(9), "a1own")), b.start(newCall(counter(9), "a2own")))
-			tries := map[string]int{}
+			tries, refused := map[string]int{}, false
 			b.store.after = func(keys []string) error {
 				key := keys[0]
 				tries[key]++
-				if key == fmt.Sprint("a", lost) && tries[key] < 3 {
+				if key == fmt.Sprint("a", lost) && tries[key] < 2 {
 					return errLost
 				}
 				return nil
 			}
 			b.store.before = func(keys []string) error {
-				if keys[0] == "a2" && tries["a2"] == 0 {
-					tries["a2"] = 1
+				if keys[0] == "a2" && !refused {
+					refused = true
 					return storage.NotApplied(errRefused)
 				}
 				return nil
@@ -261,8 +238,12 @@ func TestOnlyTheSlotWithALostReplyIsSentAgain(t *testing.T) {
 			for _, c := range calls {
 				b.allowed(c)
 			}
-			for _, key := range []string{"a1own", "a2own"} {
-				require.Equal(b, "x", b.store.state(key))
+			for i, key := range []string{"a1own", "a2own"} {
+				want := "x"
+				if lost == i+1 {
+					want = "xx"
+				}
+				require.Equal(b, want, b.store.state(key))
 			}
 		})
 	}
@@ -301,5 +282,32 @@ func TestRequestCancelledDuringARenewalIsNotSent(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Zero(b, unknown)
 		require.Len(b, trips, 1)
+	})
+}
+
+// A test that fails in a policy calls runtime.Goexit. It ends the goroutine of the caller, and no other.
+func TestGoexitOfAnEvaluatorEndsOnlyItsCaller(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		for _, warm := range []bool{false, true} {
+			if warm {
+				b.warm()
+			}
+			b.hold()
+			first := b.start(newCall(counter(9), "first"))
+			exits := newCall(counter(9), "k")
+			exits.before = func() error { runtime.Goexit(); return nil }
+			b.start(exits)
+			after := b.start(newCall(counter(9), "j"))
+			b.releaseAll()
+			b.group.Wait()
+			require.True(b, exits.returned, "by a deferred function")
+			require.NoError(b, exits.err)
+			require.Nil(b, exits.panicked)
+			b.allowed(first)
+			b.allowed(after)
+			b.store.remove("k") // the server has stored it
+			b.allowed(b.decide(newCall(counter(1), "k")))
+			b.store.remove("k")
+		}
 	})
 }

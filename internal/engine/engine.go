@@ -1,26 +1,26 @@
 // Package engine makes decisions on the states in a store, and stores what they change.
 //
-// The interfaces of the store determine where a decision is made:
+// There are three ways to decide. The interfaces of the store determine which ones it has:
 //
-//	driver.Transactor  in Go, inside a transaction that serves all requests of a batch
-//	driver.Server      on the server, in one round trip that serves all requests of a batch
-//	any other store    in Go: Load, evaluate, CompareAndSwap, and again after a conflict
+//	transaction  in Go, inside a transaction of a driver.Transactor that serves all requests of a batch
+//	server       on a driver.Server, in one round trip that serves all requests of a batch
+//	swaps        in Go: Load, evaluate, CompareAndSwap, and again after a conflict
 //
-// A request whose policy has no program for the server is decided by swaps too.
+// A request of a driver.Server is decided by swaps if its policy has no program for the server, or if the server declines it.
+// A Peek is a Load.
 //
-// Requests that wait while enough round trips are in flight share the next one. A call
-// returns when its context ends or its timeout has passed, even if the store hangs. There is one
-// exception: a caller that sends its own request waits until the store returns. A caller sends its
-// own request only to a driver.Server that has answered within the last 10 ms.
+// Requests that wait while enough round trips are in flight share the next one. Their callers return when
+// their context ends or their timeout has passed, even if the store hangs. A caller sends its own request to a driver.Server
+// that has just answered, and a caller makes its own swaps. Such a caller returns when the store does.
 //
 // The decision itself, in Go, is always Evaluator.Evaluate. If the server has decided, the engine
 // evaluates the request on the states that the server found, and compares the outcomes.
 package engine
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -39,8 +39,8 @@ type Options struct {
 	DenialCacheTTL  time.Duration    // how long a cached denial is used; 0 means one second, below 0 there is no cache
 	DenialCacheSize int              // the maximum number of keys in the cache; 0 means 65,536
 	OpenAfter       time.Duration    // of the circuit breaker, see [breaker.New]; 0 means one second
-	MaxRoundTrips   int              // the maximum number of round trips in flight; 0 means that of the store, or 2
-	MaxQueue        int              // the maximum number of requests that wait for a round trip; 0 means 65,536
+	MaxRoundTrips   int              // the maximum number of batches in flight; 0 means 1 to a driver.Transactor, and 2 to a driver.Server
+	MaxQueue        int              // the maximum number of requests that wait; 0 means 65,536
 }
 
 // Engine decides requests on one store. It is safe for concurrent use. It has no goroutine while no
@@ -49,14 +49,12 @@ type Engine struct {
 	store      storage.Store
 	transactor driver.Transactor // or nil
 	server     driver.Server     // or nil
-	placer     driver.Placer     // or nil
 	options    Options
-	onCaller   bool // the store must be called by the goroutine of the caller
 	denials    *denials
+	lanes      lanes
 
-	whole  *queue // if the store is one server
 	mu     sync.Mutex
-	shards map[string]*queue // otherwise, by shard
+	queues map[string]*queue // by the server of driver.Server.Place
 }
 
 // Stats describe how a decision was made.
@@ -67,28 +65,22 @@ type Stats struct {
 
 // New returns an engine that uses store.
 func New(store storage.Store, o Options) *Engine {
-	e := &Engine{store: store, options: o, shards: make(map[string]*queue)}
+	e := &Engine{store: store, options: o, queues: make(map[string]*queue)}
 	e.transactor, _ = store.(driver.Transactor)
 	e.server, _ = store.(driver.Server)
-	e.placer, _ = store.(driver.Placer)
-	roundTrips := 0
-	if s, ok := store.(driver.MaxRoundTrips); ok {
-		roundTrips = s.MaxRoundTrips()
-		e.onCaller = roundTrips == 0
+	roundTrips := 2
+	if e.transactor != nil {
+		roundTrips = 1 // one transaction excludes the others
 	}
 	e.options.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	e.options.DenialCacheTTL = cmp.Or(o.DenialCacheTTL, time.Second)
 	e.options.DenialCacheSize = cmp.Or(o.DenialCacheSize, 1<<16)
 	e.options.OpenAfter = cmp.Or(o.OpenAfter, time.Second)
-	e.options.MaxRoundTrips = cmp.Or(o.MaxRoundTrips, max(roundTrips, 0), 2)
+	e.options.MaxRoundTrips = cmp.Or(o.MaxRoundTrips, roundTrips)
 	e.options.MaxQueue = cmp.Or(o.MaxQueue, 1<<16)
-	if e.onCaller {
-		e.options.OpenAfter = -1 // a probe would call the store from another goroutine
-	}
 	if e.options.DenialCacheTTL > 0 {
 		e.denials = &denials{ttl: e.options.DenialCacheTTL, size: e.options.DenialCacheSize, byKey: make(map[string]*denial)}
 	}
-	e.whole = newQueue(e)
 	return e
 }
 
@@ -115,7 +107,11 @@ func (e *Engine) Decide(ctx context.Context, r *Request) (stats Stats, err error
 		stats.Cached, err = e.decide(ctx, r)
 	}
 	stats.Attempts = int(r.attempts.Load())
-	if r.state != abandoned && r.panicked != nil {
+	switch {
+	case r.state == abandoned || r.panicked == nil:
+	case r.panicked == goexit:
+		runtime.Goexit()
+	default:
 		panic(r.panicked)
 	}
 	return stats, err
@@ -147,71 +143,43 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 	if err := q.admit(r.keys[0]); err != nil {
 		return false, err
 	}
-	r.bySwaps = !e.takesBatches(r)
-	if err = q.decide(ctx, r); err == errDeclined {
-		r.bySwaps = true
+	if err = errDeclined; e.takesBatches(r) {
 		err = q.decide(ctx, r)
+	}
+	if err == errDeclined {
+		err = q.swap(ctx, r)
 	}
 	if e.denials != nil && r.writes() && !r.allows() {
 		e.denials.drop(r.keys)
 	}
-	if err == nil && e.server != nil && !r.bySwaps {
-		e.keepLonger(ctx, r)
-	}
 	return false, err
 }
 
-// keepLonger stores the records again that must be kept longer, after the server has decided the request. This is rare: a rule
-// has denied the request, and its limit was lowered after the record was written. keepLonger ignores errors and conflicts,
-// because the next denial tries it again.
-func (e *Engine) keepLonger(ctx context.Context, r *Request) {
-	var swaps []storage.Swap
-	for i := range r.Items {
-		if item := &r.Items[i]; keepsLonger(item) {
-			record := storage.Record{Version: storage.NewVersion(), State: item.Next.State}
-			swaps = append(swaps, storage.Swap{Key: r.keys[i], Old: item.Found.Version, New: record, TTL: item.Next.TTL, Until: r.now.Add(item.Next.TTL)})
-		}
-	}
-	if len(swaps) > 0 {
-		ctx, cancel := context.WithDeadline(ctx, r.deadline)
-		defer cancel()
-		_, _, _ = e.store.CompareAndSwap(ctx, swaps...)
-	}
-}
-
-// keepsLonger reports whether an item only gets a longer TTL.
-func keepsLonger(item *driver.Item) bool {
-	return item.Next.Verb == driver.Put && item.Found.Version != 0 && bytes.Equal(item.Next.State, item.Found.State)
-}
-
-// takesBatches reports whether the store can decide the request in a batch.
+// takesBatches reports whether the store can decide a request in a batch.
 func (e *Engine) takesBatches(r *Request) bool {
 	if e.server == nil {
-		return e.transactor != nil
+		return e.transactor != nil && r.writes()
 	}
-	return !slices.ContainsFunc(r.Uses, func(u Use) bool { return !e.runs(&u) })
+	return !slices.ContainsFunc(r.Uses, func(u Use) bool {
+		return u.Op > driver.Charge || u.Program == nil || u.Cost < 1 || !e.server.Runs(u.Program)
+	})
 }
 
 // queueOf returns the queue for the server that keeps the keys of a request.
 func (e *Engine) queueOf(r *Request) (*queue, error) {
-	shard, _, err := e.place(r.keys)
-	if err != nil || shard == "" {
-		return e.whole, err
+	name := ""
+	if e.server != nil {
+		var err error
+		if name, r.slot, err = e.server.Place(r.keys...); err != nil {
+			return nil, err
+		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	q := e.shards[shard]
+	q := e.queues[name]
 	if q == nil {
 		q = newQueue(e)
-		e.shards[shard] = q
+		e.queues[name] = q
 	}
 	return q, nil
-}
-
-// place returns where keys are kept.
-func (e *Engine) place(keys []string) (shard, slot string, err error) {
-	if e.placer == nil {
-		return "", "", nil
-	}
-	return e.placer.Place(keys...)
 }

@@ -2,21 +2,17 @@ package engine
 
 // Idle reports whether nothing is in flight and nothing waits.
 func (e *Engine) Idle() bool {
-	queues := []*queue{e.whole}
 	e.mu.Lock()
-	for _, q := range e.shards {
-		queues = append(queues, q)
-	}
-	e.mu.Unlock()
-	for _, q := range queues {
+	defer e.mu.Unlock()
+	for _, q := range e.queues {
 		q.mu.Lock()
-		idle := q.inFlight == 0 && q.waiting.Len() == 0 && q.slotless == 0
+		idle := q.inFlight == 0 && q.waiting.Len() == 0 && q.pausing == 0
 		q.mu.Unlock()
 		if !idle {
 			return false
 		}
 	}
-	return true
+	return e.lanes.users == 0 && len(e.lanes.byKey) == 0
 }
 
 // CachedDenials returns how many denials are cached.
@@ -30,8 +26,13 @@ func (e *Engine) CachedDenials() (n int) {
 }
 
 // Waiting returns how many requests wait.
-func (e *Engine) Waiting() int {
-	e.whole.mu.Lock()
-	defer e.whole.mu.Unlock()
-	return e.whole.waiting.Len()
+func (e *Engine) Waiting() (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, q := range e.queues {
+		q.mu.Lock()
+		n += q.waiting.Len()
+		q.mu.Unlock()
+	}
+	return n
 }

@@ -39,7 +39,7 @@ func TestCallThatFailsFastEndsSoonIfTheStoreCannotBeReached(t *testing.T) {
 		"no host":     dialError(errNoHost),
 		"lookup only": storage.NotApplied(fmt.Errorf("%w: %w", storage.ErrUnavailable, errNoHost)),
 	} {
-		forEachWay(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second, OpenAfter: -1}, func(b *fixture) {
+		forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: -1}, func(b *fixture) {
 			b.store.before = func([]string) error { return err }
 			c := b.decide(fastCall())
 			require.ErrorIs(b, c.err, storage.ErrUnavailable, name)
@@ -52,7 +52,7 @@ func TestCallThatFailsFastEndsSoonIfTheStoreCannotBeReached(t *testing.T) {
 
 // The client has dialed several times already.
 func TestCallThatFailsFastDoesNotRepeatASlowFailure(t *testing.T) {
-	forEachWay(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
 		b.store.before = func([]string) error { time.Sleep(400 * time.Millisecond); return errDialRefused }
 		require.Equal(b, 400*time.Millisecond, b.decide(fastCall()).took)
 		require.Len(b, b.store.tripsSoFar(), 1)
@@ -60,7 +60,7 @@ func TestCallThatFailsFastDoesNotRepeatASlowFailure(t *testing.T) {
 }
 
 func TestCallThatFailsFastSurvivesAQuickRestart(t *testing.T) {
-	forEachWay(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
 		began := time.Now()
 		b.store.before = func([]string) error {
 			if time.Since(began) < 20*time.Millisecond {
@@ -80,7 +80,7 @@ func TestCallThatFailsFastRepeatsOtherFailuresUntilTheTimeout(t *testing.T) {
 		dialError(&net.DNSError{Err: "i/o timeout", Name: "db", IsTimeout: true}),
 		storage.NotApplied(fmt.Errorf("%w: %w", storage.ErrUnavailable, &net.OpError{Op: "read", Err: syscall.ECONNRESET})),
 	} {
-		forEachWay(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second, OpenAfter: -1}, func(b *fixture) {
+		forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: -1}, func(b *fixture) {
 			b.store.before = func([]string) error { return err }
 			require.Equal(b, time.Second, b.decide(fastCall()).took, err)
 		})
@@ -88,7 +88,7 @@ func TestCallThatFailsFastRepeatsOtherFailuresUntilTheTimeout(t *testing.T) {
 }
 
 func TestOtherCallsRepeatARefusedConnectionUntilTheTimeout(t *testing.T) {
-	forEachWay(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
 		b.store.before = func([]string) error { return errDialRefused }
 		require.Equal(b, time.Second, b.decide(newCall(counter(9), "k")).took)
 	})

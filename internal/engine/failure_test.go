@@ -16,7 +16,7 @@ import (
 )
 
 func TestContentionEndsWithTheTimeout(t *testing.T) {
-	forEachWay(t, []way{bySwaps, bySwapsClock, declined, callerWays[2]}, engine.Options{Timeout: 2 * time.Second}, func(b *fixture) {
+	forEachWay(t, []way{bySwaps, onlySwaps, declined}, engine.Options{Timeout: 2 * time.Second}, func(b *fixture) {
 		b.store.before = func([]string) error { b.store.put("k", "x"); return nil } // another process is always faster
 		c := b.decide(newCall(counter(1000), "k"))
 		require.ErrorIs(b, c.err, storage.ErrContended)
@@ -29,7 +29,7 @@ func TestContentionEndsWithTheTimeout(t *testing.T) {
 }
 
 func TestContentionThatTheStoreReportsEndsWithTheTimeout(t *testing.T) {
-	forEachWay(t, append(batchWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *fixture) {
+	forEachWay(t, batchWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
 		b.store.before = func([]string) error { return storage.ErrContended }
 		c := b.decide(newCall(counter(1000), "k"))
 		require.ErrorIs(b, c.err, storage.ErrContended)
@@ -41,7 +41,7 @@ func TestContentionThatTheStoreReportsEndsWithTheTimeout(t *testing.T) {
 }
 
 func TestCallDuringAnOutageEndsWithTheTimeout(t *testing.T) {
-	forEachWay(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second, OpenAfter: -1}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: -1}, func(b *fixture) {
 		for range 2 {
 			b.store.before = func([]string) error { return storage.NotApplied(errRefused) }
 			c := b.decide(newCall(counter(2), "k"))
@@ -56,7 +56,7 @@ func TestCallDuringAnOutageEndsWithTheTimeout(t *testing.T) {
 }
 
 func TestCallsSurviveAShortOutage(t *testing.T) {
-	forEachWay(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
 		began := time.Now()
 		b.store.before = func([]string) error {
 			if time.Since(began) < 900*time.Millisecond {
@@ -72,7 +72,7 @@ func TestCallsSurviveAShortOutage(t *testing.T) {
 }
 
 func TestPermanentErrorIsReturnedAtOnce(t *testing.T) {
-	forEachWay(t, append(remoteWays, callerWays...), engine.Options{}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
 		broken := storage.NotApplied(errors.New("no such table"))
 		b.store.before = func([]string) error { return broken }
 		c := b.decide(newCall(counter(1), "k"))
@@ -84,7 +84,7 @@ func TestPermanentErrorIsReturnedAtOnce(t *testing.T) {
 
 // The deadline of the caller's context ends the call, and not the timeout.
 func TestEndedContextIsNotErrUnavailable(t *testing.T) {
-	forEachWay(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
 		b.store.before = func([]string) error { return storage.ErrContended }
 		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
 		defer cancel()
@@ -117,7 +117,7 @@ func TestHangingStoreIsErrUnavailable(t *testing.T) {
 		require.Equal(b, time.Millisecond, cancelled.took)
 		b.releaseAll()
 	})
-	forEachWay(t, []way{bySwaps, bySwapsClock, callerWays[2]}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+	forEachWay(t, []way{bySwaps, onlySwaps}, engine.Options{Timeout: time.Second}, func(b *fixture) {
 		b.hold() // the load waits; it stores nothing
 		c := b.decide(newCall(counter(9), "k"))
 		require.ErrorIs(b, c.err, storage.ErrUnavailable)
@@ -129,7 +129,7 @@ func TestHangingStoreIsErrUnavailable(t *testing.T) {
 
 func TestPeekIsNeverErrOutcomeUnknown(t *testing.T) {
 	for _, warm := range []bool{false, true} {
-		forEachWay(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *fixture) {
+		forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
 			if warm {
 				b.warm()
 			}
@@ -147,7 +147,7 @@ func TestPeekIsNeverErrOutcomeUnknown(t *testing.T) {
 }
 
 func TestTimeoutReportsTheLastError(t *testing.T) {
-	forEachWay(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
 		b.store.before = func([]string) error {
 			defer time.Sleep(300 * time.Millisecond)
 			return storage.NotApplied(errRefused)
@@ -164,7 +164,7 @@ func TestTimeoutReportsTheLastError(t *testing.T) {
 
 // The last attempt only runs out of time. The error of an earlier attempt says what is wrong.
 func TestTimeoutKeepsTheReasonOfAnEarlierAttempt(t *testing.T) {
-	forEachWay(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
 		b.store.before = func([]string) error {
 			b.hold()
 			return storage.NotApplied(errRefused)
@@ -203,19 +203,12 @@ func TestMalformedReplyIsErrOutcomeUnknown(t *testing.T) {
 // wrongCount is a store that returns a wrong number of records.
 type wrongCount struct {
 	*fakeStore
-	loads, swaps func([]storage.Record) []storage.Record
+	loads func([]storage.Record) []storage.Record
 }
 
-func (s wrongCount) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
-	found, err := s.fakeStore.Load(ctx, keys...)
-	if s.loads != nil {
-		found = s.loads(found)
-	}
-	return found, err
-}
-
-func (s wrongCount) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
-	return s.swaps(nil), false, nil
+func (s wrongCount) Load(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
+	found, now, err := s.fakeStore.Load(ctx, keys...)
+	return s.loads(found), now, err
 }
 
 func TestWrongNumberOfRecordsIsAnError(t *testing.T) {
@@ -225,12 +218,6 @@ func TestWrongNumberOfRecordsIsAnError(t *testing.T) {
 		forEachWay(t, []way{loads}, engine.Options{}, func(b *fixture) {
 			c := b.decide(newCall(counter(9), "k"))
 			require.ErrorContains(b, c.err, fmt.Sprint(len(wrong), " records to 1 keys"))
-			require.ErrorIs(b, c.err, storage.ErrNotApplied)
-		})
-		swaps := way{name: "swaps", open: func(f *fakeStore) storage.Store { return wrongCount{fakeStore: f, swaps: records} }}
-		forEachWay(t, []way{swaps}, engine.Options{Timeout: time.Second}, func(b *fixture) {
-			c := b.decide(newCall(counter(9), "k"))
-			require.ErrorContains(b, c.err, fmt.Sprint(len(wrong), " records to 1 swaps"))
 			require.ErrorIs(b, c.err, storage.ErrNotApplied)
 		})
 	}

@@ -61,12 +61,11 @@ func lastOf(state string) time.Time {
 // call is a request for one unit of each key, unless a test changes its uses.
 type call struct {
 	engine.Request
-	allowed   bool
-	confirmed bool          // Confirm was called
-	retry     time.Duration // of the last use that a spacing policy denied
-	states    []string      // of the last evaluation
-	times     []time.Time   // of all evaluations
-	before    func() error  // is called before each evaluation
+	allowed bool
+	retry   time.Duration // of the last use that a spacing policy denied
+	states  []string      // of the last evaluation
+	times   []time.Time   // of all evaluations
+	before  func() error  // is called before each evaluation
 
 	stats    engine.Stats
 	err      error
@@ -144,9 +143,4 @@ func (c *call) Denied() (time.Duration, bool) {
 		return math.MaxInt64, !c.allowed
 	}
 	return c.retry, !c.allowed
-}
-
-func (c *call) Confirm(time.Time, []driver.Item) error {
-	c.allowed, c.confirmed = true, true
-	return nil
 }

@@ -90,25 +90,28 @@ func (f *fakeStore) apply(keys []string, do func()) error {
 			return err
 		}
 	}
-	f.mu.Lock()
-	do()
-	f.mu.Unlock()
+	func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		do()
+	}()
 	if f.after != nil {
 		return f.after(namesOf(keys))
 	}
 	return nil
 }
 
-func (f *fakeStore) Load(ctx context.Context, keys ...string) (found []storage.Record, err error) {
+func (f *fakeStore) Load(ctx context.Context, keys ...string) (found []storage.Record, now time.Time, err error) {
 	if err := f.begin(ctx, "load", keys); err != nil {
-		return nil, err
+		return nil, now, err
 	}
 	err = f.apply(keys, func() {
 		for _, key := range keys {
 			found = append(found, f.records[nameOf(key)])
 		}
+		now = f.clock()
 	})
-	return found, err
+	return found, now, err
 }
 
 func (f *fakeStore) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
@@ -176,8 +179,6 @@ func (f *fakeStore) tripsSoFar() []string {
 // transactor also implements driver.Transactor.
 type transactor struct{ *fakeStore }
 
-func (f transactor) MaxRoundTrips() int { return 1 }
-
 func (f transactor) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 	var keys []string
 	for _, u := range updates {
@@ -233,6 +234,8 @@ type server struct {
 	lie      func(*driver.Batch) // changes the reply
 }
 
+func (server) Place(...string) (server, slot string, err error) { return "", "", nil }
+
 func (f server) Runs(p *algo.Program) bool { return p.Name != "" }
 
 func (f server) Run(ctx context.Context, batches ...*driver.Batch) { f.send(ctx, "run", batches) }
@@ -281,9 +284,6 @@ func (f server) decide(b *driver.Batch, r *driver.Request, states map[int]string
 		if f.declines > 0 && u.Cost >= f.declines {
 			return driver.Declined
 		}
-		if b.Found[u.Key].Version == b.Version {
-			return driver.AlreadyStored
-		}
 	}
 	for range r.Times {
 		once := f.once(b, r.Uses, states)
@@ -298,13 +298,6 @@ func (f server) decide(b *driver.Batch, r *driver.Request, states map[int]string
 func (f server) once(b *driver.Batch, uses []driver.Use, states map[int]string) (applied int) {
 	next := maps.Clone(states)
 	for _, u := range uses {
-		switch u.Op {
-		case driver.Peek:
-			continue
-		case driver.Reset:
-			next[u.Key] = ""
-			continue
-		}
 		allowed, state, err := step(b.Programs[u.Program], u.Op, states[u.Key], b.At, u.Cost)
 		switch {
 		case err != nil && !u.Shadow:
@@ -321,14 +314,12 @@ func (f server) once(b *driver.Batch, uses []driver.Use, states map[int]string) 
 	return applied
 }
 
-// withClock is a server that runs no programs.
-type withClock struct{ server }
+// withoutPrograms is a server that runs no programs.
+type withoutPrograms struct{ server }
 
-func (withClock) Runs(*algo.Program) bool { return false }
+func (withoutPrograms) Runs(*algo.Program) bool { return false }
 
-func (f withClock) Run(ctx context.Context, batches ...*driver.Batch) { f.send(ctx, "load", batches) }
-
-// sharded also implements driver.Placer. The first letter of a key is its server, the first two are
+// sharded also implements Place of driver.Server. The first letter of a key is its server, the first two are
 // its slot.
 type sharded struct{ server }
 

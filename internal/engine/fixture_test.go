@@ -25,28 +25,12 @@ var (
 	onServer      = way{"on a server", func(f *fakeStore) storage.Store { return server{fakeStore: f} }, true, false}
 	inTransaction = way{"in a transaction", func(f *fakeStore) storage.Store { return transactor{f} }, true, false}
 	bySwaps       = way{"by swaps", func(f *fakeStore) storage.Store { return f }, false, true}
-	bySwapsClock  = way{"by swaps and the server's clock", func(f *fakeStore) storage.Store { return withClock{server{fakeStore: f}} }, false, true}
+	onlySwaps     = way{"by swaps on a server", func(f *fakeStore) storage.Store { return withoutPrograms{server{fakeStore: f}} }, false, true}
 	declined      = way{"declined by the server", func(f *fakeStore) storage.Store { return server{fakeStore: f, declines: 1} }, true, true}
 
-	remoteWays = []way{onServer, inTransaction, bySwaps, bySwapsClock, declined}
+	remoteWays = []way{onServer, inTransaction, bySwaps, onlySwaps, declined}
 	batchWays  = []way{onServer, inTransaction}
 )
-
-// These stores must be called by the goroutine of the caller, like a store on a transaction of the
-// caller.
-type onCallerServer struct{ server }
-type onCallerTransactor struct{ transactor }
-type onCallerSwaps struct{ *fakeStore }
-
-func (onCallerServer) MaxRoundTrips() int     { return 0 }
-func (onCallerTransactor) MaxRoundTrips() int { return 0 }
-func (onCallerSwaps) MaxRoundTrips() int      { return 0 }
-
-var callerWays = []way{
-	{"on a server, by the caller's goroutine", func(f *fakeStore) storage.Store { return onCallerServer{server{fakeStore: f}} }, false, false},
-	{"in a transaction, by the caller's goroutine", func(f *fakeStore) storage.Store { return onCallerTransactor{transactor{f}} }, false, false},
-	{"by swaps, by the caller's goroutine", func(f *fakeStore) storage.Store { return onCallerSwaps{f} }, false, true},
-}
 
 // fixture is an engine on a fake store, in a bubble of testing/synctest.
 type fixture struct {

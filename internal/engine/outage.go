@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/engine/breaker"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -35,11 +36,16 @@ func (q *queue) record(began time.Time, err error) {
 		q.breaker.Failed(began, err)
 	default:
 		q.breaker.Succeeded()
-		q.mu.Lock()
-		defer q.mu.Unlock()
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.warm = err == nil || !isOutage(err) && !errors.Is(err, context.Canceled); q.warm {
 		q.answered = time.Now()
 	}
 }
+
+// isTimeout reports whether an attempt that failed with err only ran out of time.
+func isTimeout(err error) bool { return breaker.IsTimeout(err) }
 
 // recordTimeout records a failure if a request ends because the store did not answer within the
 // timeout. The caller must hold q.mu.
@@ -68,7 +74,7 @@ func (q *queue) admit(key string) error {
 // probe asks the store to delete a record with a version that does not exist. The server must check
 // whether it can write, and changes nothing.
 func (q *queue) probe(key string) {
-	ctx, cancel := context.WithTimeout(context.Background(), q.engine.options.Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), max(q.engine.options.Timeout, roundTripTime))
 	defer cancel()
 	err := storage.ErrUnavailable // if the store panics
 	defer func() {

@@ -5,7 +5,9 @@ import (
 	"container/list"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,21 +15,21 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// queue holds the requests that wait for a round trip to one server.
+// queue holds the requests that wait for a batch to one server.
 //
 // If nothing is in flight to a driver.Server, the caller sends its own request. Otherwise the request
-// waits. A sender takes it to the store in a batch with others. A sender is a goroutine that has one
-// of MaxRoundTrips slots; it ends when no request waits. A request that needs swaps takes no slot; it
-// has a goroutine of its own.
+// waits. A sender takes it to the store in a batch with others. A sender is a goroutine; there are up to
+// MaxRoundTrips of them, and one ends when no request waits. A request whose attempt has failed pauses and then waits again.
 type queue struct {
 	engine  *Engine
 	breaker *breaker.Breaker
 
 	mu       sync.Mutex
-	inFlight int       // round trips that have a slot
-	slotless int       // requests that are sent without a slot
+	inFlight int       // batches
+	pausing  int       // requests that pause after a failure
 	waiting  list.List // the requests that wait, in the order of arrival
 	answered time.Time // when the last round trip ended that the store has answered
+	warm     bool      // the last round trip was answered
 	lastErr  error     // why the last round trip failed, if it did
 }
 
@@ -39,6 +41,17 @@ const (
 	// own transaction: a driver.Transactor such as SQLite cannot notice that a context ends while it
 	// writes to the disk.
 	ownSendWithin = 10 * time.Millisecond
+	// roundTripTime is the time that a round trip gets at least. Callers with a shorter deadline do not wait for its end.
+	// A database client closes a connection whose round trip is cut short, and to make another one can take
+	// longer than those callers wait.
+	roundTripTime = time.Second
+)
+
+// The pauses after failures have full jitter: they are drawn between 0 and a bound that doubles
+// with each failure.
+const (
+	firstPause   = 100 * time.Microsecond
+	longestPause = 50 * time.Millisecond
 )
 
 func newQueue(e *Engine) *queue {
@@ -51,104 +64,55 @@ func (q *queue) decide(ctx context.Context, r *Request) error {
 	case err != nil:
 		return err
 	case sends:
-		return q.sendOwn(ctx, r)
+		if q.sendOwn(ctx, r); r.done == nil {
+			return r.err
+		}
 	}
 	return q.await(ctx, r)
 }
 
-// enter lets the request wait for a sender. If sends is true, the caller has a slot and must send
-// it instead.
+// enter lets the request wait for a sender. If sends is true, the caller must send it instead.
 func (q *queue) enter(r *Request) (sends bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	r.state, r.done = pausing, make(chan struct{}, 1)
-	o := &q.engine.options
-	switch free := q.inFlight < o.MaxRoundTrips; {
-	case q.engine.onCaller:
-		return true, nil
-	case q.waiting.Len()+q.slotless >= o.MaxQueue:
-		err = fmt.Errorf("%w: %d", storage.ErrOverloaded, q.waiting.Len()+q.slotless)
-		return false, r.outcome(err, r.lost) // the server may have declined it after a lost reply
-	case r.bySwaps:
-		q.runWithoutSlot(&batch{queue: q, requests: []*Request{r}})
-		return false, nil
-	case q.engine.server != nil && q.inFlight == 0 && time.Since(q.answered) < ownSendWithin:
-		q.inFlight++
-		return true, nil
-	case free:
-		q.inFlight++
-		go q.send()
+	if waiting := q.waiting.Len() + q.pausing; waiting >= q.engine.options.MaxQueue {
+		return false, overloaded(waiting)
 	}
-	r.state, r.element = waiting, q.waiting.PushBack(r)
+	if q.engine.server != nil && q.inFlight == 0 && q.warm && time.Since(q.answered) < ownSendWithin {
+		q.inFlight++
+		return true, nil
+	}
+	q.add(r)
 	return false, nil
 }
 
-// sendOwn makes one round trip for the caller's request, on the caller's goroutine. If the request
-// needs more round trips, a sender makes them. A store that must be called by the caller's
-// goroutine has no senders.
-func (q *queue) sendOwn(ctx context.Context, r *Request) error {
-	b := &batch{queue: q, requests: []*Request{r}}
-	if q.engine.onCaller {
-		ctx, cancel := context.WithDeadline(ctx, r.deadline)
-		defer cancel()
-		for b.try(ctx) {
-		}
-		return r.err
-	}
-	if !b.try(ctx) {
-		q.release()
-		return r.err
-	}
-	go func() {
-		q.repeat(b)
-		q.send()
-	}()
-	return q.await(ctx, r)
-}
+func overloaded(waiting int) error { return fmt.Errorf("%w: %d", storage.ErrOverloaded, waiting) }
 
-// send is a sender: it sends the waiting requests, batch by batch, until none waits.
-func (q *queue) send() {
-	for {
-		runtime.Gosched() // lets callers whose calls just returned join the batch
-		b := q.take()
-		if b == nil {
-			return
+// add lets requests wait, and starts a sender if there may be another one. The caller must hold q.mu.
+func (q *queue) add(requests ...*Request) {
+	for _, r := range requests {
+		if r.done == nil {
+			r.done = make(chan struct{}, 1)
 		}
-		if b.try(context.Background()) {
-			q.repeat(b)
-		}
+		r.state, r.element = waiting, q.waiting.PushBack(r)
+	}
+	if q.inFlight < q.engine.options.MaxRoundTrips {
+		q.inFlight++
+		go q.send()
 	}
 }
 
-// repeat makes more round trips until all requests of a batch are settled. On a server with slots
-// that can fail alone, such as a cluster, it gives the sender's slot back, because requests for
-// other slots may succeed.
-func (q *queue) repeat(b *batch) {
-	if q.engine.placer == nil {
-		for b.try(context.Background()) {
-		}
-		return
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.runWithoutSlot(b)
+// sendOwn makes one round trip for the caller's request, on the caller's goroutine. If the request needs another one, it waits
+// for a sender.
+func (q *queue) sendOwn(ctx context.Context, r *Request) {
+	defer q.release()
+	ctx, cancel := context.WithDeadline(ctx, r.deadline)
+	defer cancel()
+	r.state, r.until = sent, r.deadline
+	q.attempt(ctx, []*Request{r})
 }
 
-// runWithoutSlot starts a goroutine that runs a batch and counts its requests in slotless. The
-// caller must hold q.mu.
-func (q *queue) runWithoutSlot(b *batch) {
-	n := len(b.requests)
-	q.slotless += n
-	go func() {
-		for b.try(context.Background()) {
-		}
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.slotless -= n
-	}()
-}
-
-// release gives back a slot, or leaves it to a sender if requests wait.
+// release ends the round trip of a caller. If requests wait, a sender takes its place.
 func (q *queue) release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -159,22 +123,148 @@ func (q *queue) release() {
 	q.inFlight--
 }
 
-// take returns a batch of waiting requests. If none waits, it gives back the slot and returns nil.
-func (q *queue) take() *batch {
+// send is a sender: it sends the waiting requests, batch by batch, until none waits.
+func (q *queue) send() {
+	ended := false
+	defer func() {
+		if !ended { // a policy has called runtime.Goexit
+			go q.send()
+		}
+	}()
+	for {
+		runtime.Gosched() // lets callers whose calls just returned join the batch
+		requests, until := q.take()
+		if len(requests) == 0 {
+			ended = true
+			return
+		}
+		q.sendUntil(until, requests)
+	}
+}
+
+func (q *queue) sendUntil(until time.Time, requests []*Request) {
+	ctx, cancel := context.WithDeadline(context.Background(), until)
+	defer cancel()
+	q.attempt(ctx, requests)
+}
+
+// take returns a batch of waiting requests and the deadline for its round trip. If no request waits, the sender must end.
+func (q *queue) take() (requests []*Request, until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.waiting.Len() == 0 {
-		q.inFlight--
-		return nil
-	}
-	b := &batch{queue: q}
+	now := time.Now()
+	until = now.Add(roundTripTime)
 	for keys := 0; q.waiting.Len() > 0 && keys < batchKeys; {
 		r := q.waiting.Remove(q.waiting.Front()).(*Request)
-		r.state = pausing
-		keys += len(r.keys)
-		b.requests = append(b.requests, r)
+		if r.state = expired; now.Before(r.deadline) {
+			keys += len(r.keys)
+			requests = append(requests, r)
+			if r.deadline.After(until) {
+				until = r.deadline
+			}
+		}
 	}
-	return b
+	for _, r := range requests {
+		r.state, r.until = sent, until
+	}
+	if len(requests) == 0 {
+		q.inFlight--
+	}
+	return requests, until
+}
+
+// attempt makes one round trip, and settles the requests or lets them wait for another one. A panic of the store is raised in
+// the callers, and not in a goroutine of the engine.
+func (q *queue) attempt(ctx context.Context, requests []*Request) {
+	for _, r := range requests {
+		r.settled, r.err, r.panicked = false, nil, nil
+	}
+	returned := false
+	defer func() {
+		p := recover()
+		for _, r := range requests {
+			switch {
+			case p != nil:
+				r.panicked = p
+				r.finish(errPanicked)
+			case !returned && !r.settled: // the evaluator of another request has called runtime.Goexit
+				r.err = q.interrupted()
+			}
+		}
+		q.settle(requests)
+	}()
+	if q.engine.server != nil {
+		q.runOnServer(ctx, requests)
+	} else {
+		q.transact(ctx, requests)
+	}
+	returned = true
+}
+
+// interrupted returns the error of a request whose evaluation did not take place. A transaction has then stored nothing.
+func (q *queue) interrupted() error {
+	err := fmt.Errorf("%w: %w", storage.ErrUnavailable, goexit)
+	if q.engine.server == nil {
+		return storage.NotApplied(err)
+	}
+	return err
+}
+
+// settle notifies the callers of the settled requests. The others wait for another round trip after a pause.
+func (q *queue) settle(requests []*Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.lastErr = nil
+	var again []*Request
+	failures := 0
+	for _, r := range requests {
+		if !r.settled {
+			r.fail()
+			q.lastErr = cmp.Or(r.lastErr, q.lastErr)
+		} else if r.err != nil && r.err != errDeclined {
+			r.err = r.outcome(r.err, r.lost)
+		}
+		switch {
+		case r.state == abandoned:
+		case r.settled:
+			if r.state = done; r.done != nil {
+				r.done <- struct{}{}
+			}
+		default:
+			if r.done == nil { // the caller has sent it
+				r.done = make(chan struct{}, 1)
+			}
+			r.state, failures = pausing, max(failures, r.failures)
+			again = append(again, r)
+		}
+	}
+	if len(again) > 0 {
+		q.pausing += len(again)
+		time.AfterFunc(pause(failures), func() { q.retry(again) })
+	}
+}
+
+// pause returns how long to wait after that many failures.
+func pause(failures int) time.Duration {
+	return rand.N(min(firstPause<<min(failures-1, 20), longestPause))
+}
+
+// retry lets requests wait again. Their keys may be somewhere else now.
+func (q *queue) retry(requests []*Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	requests = slices.DeleteFunc(requests, func(r *Request) bool { return r.state == abandoned })
+	q.pausing -= len(requests)
+	if q.engine.server != nil {
+		for _, r := range requests {
+			if _, slot, err := q.engine.server.Place(r.keys...); err == nil {
+				r.slot = slot
+			}
+		}
+	}
+	if len(requests) > 0 {
+		q.add(requests...)
+	}
 }
 
 // await waits until the request has its outcome, its deadline is over or its context ends.
@@ -190,7 +280,7 @@ func (q *queue) await(ctx context.Context, r *Request) error {
 	case <-ctx.Done():
 	}
 	ended := ctx.Err()
-	if ended != context.Canceled && q.isExpired(r) {
+	if ended != context.Canceled && q.ends(r) {
 		select {
 		case <-r.done:
 		case <-time.After(expiryGrace):
@@ -199,15 +289,15 @@ func (q *queue) await(ctx context.Context, r *Request) error {
 	return q.abandon(r, ended)
 }
 
-// expiryGrace is how long a caller waits after its deadline for a round trip with the same deadline. The
+// expiryGrace is how long a caller waits after its deadline for a round trip that ends at about the same time. The
 // store's error may say that nothing was sent.
 const expiryGrace = 20 * time.Millisecond
 
-// isExpired reports whether the request is in a round trip whose deadline is over.
-func (q *queue) isExpired(r *Request) bool {
+// ends reports whether the request is in a round trip whose deadline is over, or almost.
+func (q *queue) ends(r *Request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return r.state == sent && !time.Now().Before(r.batch.until)
+	return r.state == sent && time.Until(r.until) < expiryGrace
 }
 
 // abandon marks a request whose call ends without an outcome, and returns the error of the call. If
@@ -220,19 +310,15 @@ func (q *queue) abandon(r *Request, ended error) error {
 		return r.err
 	}
 	r.state = abandoned
-	if before == waiting {
+	switch before {
+	case waiting:
 		q.waiting.Remove(r.element)
-		r.state = done // no sender has it
+	case pausing:
+		q.pausing--
 	}
-	return q.expire(r, ended, before == sent)
-}
-
-// expire returns the error of a request that ends without an outcome, and records a failure if the store
-// did not answer. ended is the error of its context, nil if its deadline is over. A request that is not in
-// flight, and may never have been sent, ends for the reason of the last round trip. The caller must hold q.mu.
-func (q *queue) expire(r *Request, ended error, inFlight bool) error {
+	inFlight := before == sent
 	q.recordTimeout(r)
-	if !inFlight {
+	if !inFlight { // it ends for the reason of the last round trip
 		r.lastErr = cmp.Or(r.lastErr, q.lastErr)
 	}
 	return r.timeout(ended, r.lost || inFlight)

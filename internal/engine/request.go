@@ -14,38 +14,35 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Request is one decision on the states of some keys. It is for one call of [Engine.Decide].
+// Request is one decision on the states of some keys. It is for one call of [Engine.Decide]. A round trip can still use it after
+// Decide has returned, so its memory must not be used again.
 type Request struct {
 	Items     []driver.Item // their keys are different from each other
 	Uses      []Use         // one for each item
 	Evaluator Evaluator
 	FailFast  bool // do not retry until the deadline if no connection can be made
 
+	keys        []string // the text of the keys of Items
+	slot        string   // of driver.Server.Place
 	began       time.Time
 	deadline    time.Time
-	fromTimeout bool          // the deadline follows from Options.Timeout, not from the caller's context
-	bySwaps     bool          // it must be decided by swaps
-	attempts    atomic.Int32  // is also read after the call was abandoned
-	done        chan struct{} // receives once, when state is done
+	fromTimeout bool         // the deadline follows from Options.Timeout, not from the caller's context
+	attempts    atomic.Int32 // is also read after the call was abandoned
 
 	// These fields are guarded by the lock of the queue.
 	state   state
+	done    chan struct{} // receives once, when state is done; nil if the caller sends its own request
 	element *list.Element // in queue.waiting
-	batch   *batch        // of the last round trip
+	until   time.Time     // the deadline of the round trip
 	lost    bool          // the reply of a round trip was lost: the request may have been stored
 	lastErr error         // why the last attempt failed, or an earlier one if the last attempt only ran out of time
 
 	// These fields belong to the goroutine that sends the request.
-	settled   bool // by the last attempt
-	err       error
-	panicked  any
-	slotBatch *slotBatch     // the batch whose reply was lost: it must be sent again as it was
-	swaps     []storage.Swap // the swaps whose reply was lost
-
-	keys      []string // the text of the keys of Items
-	update    driver.Update
-	now       time.Time // of the decision in a transaction or on the server
-	evaluated error     // of the decision in a transaction
+	settled  bool // by the last attempt
+	err      error
+	panicked any
+	failures int
+	now      time.Time // of the decision in a transaction or on the server
 }
 
 // Use is the operation of a request on one key.
@@ -70,10 +67,6 @@ type Evaluator interface {
 	// request would be denied with the same states. Only requests that give units back can shorten
 	// that time.
 	Denied() (retryAfter time.Duration, denied bool)
-
-	// Confirm is called instead of Evaluate if the engine only knows that the request was allowed
-	// and stored, and the records after it.
-	Confirm(now time.Time, items []driver.Item) error
 }
 
 // state is the progress of a request.
@@ -82,7 +75,8 @@ type state uint8
 const (
 	waiting   state = iota // for a round trip
 	sent                   // in a round trip that may store it
-	pausing                // not in a round trip that can store it
+	pausing                // after a failure
+	expired                // its deadline was over when a sender took it; its caller is about to return
 	done                   // its outcome is known
 	abandoned              // the call has returned, because its context ended or its timeout passed
 )
@@ -103,14 +97,6 @@ func (r *Request) allows() bool {
 	return !slices.ContainsFunc(r.Uses, func(u Use) bool { return u.Op != driver.Allow })
 }
 
-// begin sets the state of a request that is about to be sent.
-func (r *Request) begin(b *batch) {
-	r.batch, r.settled, r.err, r.panicked = b, false, nil, nil
-	if r.state = sent; r.bySwaps && len(r.swaps) == 0 {
-		r.state = pausing // it is loaded first
-	}
-}
-
 // finish settles the request.
 func (r *Request) finish(err error) { r.settled, r.err = true, err }
 
@@ -118,14 +104,20 @@ func (r *Request) finish(err error) { r.settled, r.err = true, err }
 // for a moment.
 const failFastAfter = 50 * time.Millisecond
 
-// fail records that an attempt has failed. It settles the request unless another attempt can help.
-func (r *Request) fail(err error) {
-	lost := !errors.Is(err, storage.ErrNotApplied)
-	final := !isTemporary(err) && (!lost || errors.Is(err, storage.ErrPartialWrite))
+// fail records that an attempt has failed with r.err. It settles the request unless another attempt can help. An allow or a
+// charge whose reply was lost is decided again once. It may then be charged twice.
+func (r *Request) fail() {
+	err, lost := r.err, !errors.Is(r.err, storage.ErrNotApplied)
+	final := !isTemporary(err) && (!lost || errors.Is(err, storage.ErrPartialWrite)) || lost && (r.lost || r.givesBack())
 	givesUp := r.FailFast && isUnreachable(err) && time.Since(r.began) >= failFastAfter
-	if r.err = err; final || givesUp {
-		r.finish(r.outcome(err, lost))
+	if final || givesUp {
+		r.finish(r.outcome(err, r.lost || lost))
+		return
 	}
+	if r.failures++; r.lastErr == nil || !isTimeout(err) {
+		r.lastErr = err
+	}
+	r.lost = r.lost || lost
 }
 
 // outcome returns the error of a request that failed with err. If a reply was lost, the outcome is
@@ -140,15 +132,6 @@ func (r *Request) outcome(err error, lost bool) error {
 // isTemporary reports whether another attempt can succeed after an error.
 func isTemporary(err error) bool {
 	return errors.Is(err, storage.ErrUnavailable) || errors.Is(err, storage.ErrContended) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// notify ends the caller's wait. The outcome of the request is in r.err.
-func (r *Request) notify() {
-	if r.state == abandoned {
-		return
-	}
-	r.state = done
-	r.done <- struct{}{}
 }
 
 // errNoAnswer is why a request ends if Options.Timeout is over.
@@ -195,10 +178,23 @@ func unknown(cause error) error {
 // evaluate calls the evaluator on Found of the items, and keeps its error or panic. With an error there are
 // no changes.
 func (r *Request) evaluate(now time.Time) (applied int, err error) {
-	defer r.recover(&err)
+	returned := false
+	defer func() {
+		if p := recover(); p != nil {
+			r.panicked, err = p, errPanicked
+		} else if !returned {
+			r.panicked = goexit // this goroutine ends when it has run its deferred functions
+			r.finish(errPanicked)
+		}
+		if err != nil || !returned {
+			r.clearNext()
+		}
+	}()
 	r.attempts.Add(1)
 	r.clearNext()
-	return r.Evaluator.Evaluate(now, r.Items)
+	applied, err = r.Evaluator.Evaluate(now, r.Items)
+	returned = true
+	return applied, err
 }
 
 func (r *Request) clearNext() {
@@ -207,23 +203,9 @@ func (r *Request) clearNext() {
 	}
 }
 
-// confirm calls the evaluator as evaluate does.
-func (r *Request) confirm(now time.Time) (err error) {
-	defer r.recover(&err)
-	return r.Evaluator.Confirm(now, r.Items)
-}
-
-// recover keeps a panic for Decide, and drops the changes of an evaluation that has failed. It must
-// be deferred.
-func (r *Request) recover(err *error) {
-	if p := recover(); p != nil {
-		r.panicked, *err = p, errPanicked
-	}
-	if *err != nil {
-		r.clearNext()
-	}
-}
-
 // errPanicked is the error of a request whose evaluator has panicked, until the panic is raised
 // again.
 var errPanicked = errors.New("engine: an evaluator panicked")
+
+// goexit is Request.panicked if the evaluator has called runtime.Goexit, as a test does that fails in a policy.
+var goexit = errors.New("engine: an evaluator called runtime.Goexit")

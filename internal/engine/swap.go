@@ -2,113 +2,109 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// swap makes one attempt to decide a request by Load, evaluate and CompareAndSwap. If the reply of
-// the last attempt was lost, it sends the same swaps again instead: they cannot be applied twice.
-func (b *batch) swap(ctx context.Context, r *Request) {
-	resend := len(r.swaps) > 0
-	if !resend && !b.prepareSwaps(ctx, r) {
-		return
+// swap decides a request by Load, evaluate and CompareAndSwap, again and again until there is no conflict. Everything happens on
+// the goroutine of the caller. Requests with a common key wait for each other, so there are conflicts only with other processes.
+func (q *queue) swap(ctx context.Context, r *Request) error {
+	ctx, cancel := context.WithDeadline(ctx, r.deadline)
+	defer cancel()
+	var waitsFor []string // a Peek waits for nobody
+	if r.writes() {
+		waitsFor = r.keys
 	}
-	began := time.Now()
-	current, swapped, err := b.queue.engine.store.CompareAndSwap(ctx, r.swaps...)
-	b.queue.record(began, err)
-	if err == nil && !swapped && len(current) != len(r.swaps) {
-		err = storage.NotApplied(fmt.Errorf("engine: the store answered with %d records to %d swaps", len(current), len(r.swaps)))
+	leave, err := q.engine.lanes.enter(ctx, waitsFor, q.engine.options.MaxQueue)
+	if err != nil {
+		return r.outcome(err, r.lost)
 	}
-	switch {
-	case err != nil:
-		if r.fail(err); !resend && errors.Is(err, storage.ErrNotApplied) {
-			r.swaps = nil
+	if leave != nil {
+		defer leave()
+		for r.settled, r.panicked = false, nil; ctx.Err() == nil; sleep(ctx, pause(r.failures)) {
+			if q.trySwap(ctx, r); !r.settled {
+				r.fail()
+			}
+			if r.settled && r.err != nil {
+				return r.outcome(r.err, r.lost)
+			} else if r.settled {
+				return nil
+			}
 		}
-	case swapped || resend && stored(r.swaps, current):
-		r.finish(nil)
-	case resend && r.givesBack():
-		r.finish(unknown(r.lastErr))
-	default:
-		r.swaps = nil
-		r.fail(fmt.Errorf("%w: %d attempts", storage.ErrContended, r.attempts.Load()))
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.recordTimeout(r)
+	return r.timeout(ended(ctx), r.lost)
+}
+
+// ended returns the error of a context that the caller has cancelled, or nil.
+func ended(ctx context.Context) error {
+	if err := ctx.Err(); err == context.Canceled {
+		return err
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }
 
-// prepareSwaps decides a request on the stored records. It reports whether there is a change to store.
-func (b *batch) prepareSwaps(ctx context.Context, r *Request) bool {
+// trySwap makes one attempt. It settles the request or sets r.err.
+func (q *queue) trySwap(ctx context.Context, r *Request) {
+	e := q.engine
 	began := time.Now()
-	records, now, err := b.load(ctx, r.keys)
+	records, now, err := e.store.Load(ctx, r.keys...)
 	received := time.Now()
-	if b.queue.record(began, err); err != nil {
-		r.fail(storage.NotApplied(err))
-		return false
+	if q.record(began, err); err == nil && len(records) != len(r.keys) {
+		err = fmt.Errorf("engine: the store answered with %d records to %d keys", len(records), len(r.keys))
+	}
+	if r.err = nil; err != nil {
+		r.err = storage.NotApplied(err)
+		return
+	}
+	if e.options.Clock != nil {
+		now = e.options.Clock()
 	}
 	for i := range records {
 		r.Items[i].Found = records[i]
 	}
 	if _, err = r.evaluate(now); err != nil {
 		r.finish(err)
-		return false
+		return
 	}
-	b.queue.engine.updateCache(r, clockReading{now, began, received})
-	if r.addSwaps(records, now); len(r.swaps) == 0 {
+	e.updateCache(r, clockReading{now, began, received})
+	swaps := r.swaps(now)
+	if len(swaps) == 0 {
 		r.finish(nil)
-		return false
+		return
 	}
-	return b.queue.markSent(r)
-}
-
-// markSent marks a request as sent, unless it was abandoned. Then its call has returned ErrNotApplied.
-func (q *queue) markSent(r *Request) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if r.state == abandoned {
+	began = time.Now()
+	_, swapped, err := e.store.CompareAndSwap(ctx, swaps...)
+	switch q.record(began, err); {
+	case err != nil:
+		r.err = err
+	case swapped:
 		r.finish(nil)
-		return false
+	default:
+		r.err = storage.NotApplied(fmt.Errorf("%w: %d attempts", storage.ErrContended, r.attempts.Load()))
 	}
-	r.state = sent
-	return true
 }
 
-// load reads the records of keys and the time.
-func (b *batch) load(ctx context.Context, keys []string) (records []storage.Record, now time.Time, err error) {
-	e := b.queue.engine
-	if e.server != nil && e.options.Clock == nil {
-		records, now, err = e.peek(ctx, keys)
-	} else {
-		records, err = e.store.Load(ctx, keys...)
-		if now = time.Now(); e.options.Clock != nil {
-			now = e.options.Clock()
-		}
-	}
-	if err == nil && len(records) != len(keys) {
-		err = fmt.Errorf("engine: the store answered with %d records to %d keys", len(records), len(keys))
-	}
-	return records, now, err
-}
-
-// peek reads the records of keys and the time of the server.
-func (e *Engine) peek(ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-	b := &driver.Batch{Version: storage.NewVersion(), Keys: keys, Requests: []driver.Request{{Times: 1}}}
-	for i := range keys {
-		b.Requests[0].Uses = append(b.Requests[0].Uses, driver.Use{Key: i, Op: driver.Peek})
-	}
-	if e.server.Run(ctx, b); b.Err != nil {
-		return nil, time.Time{}, b.Err
-	}
-	return b.Found, b.At, errors.Join(b.KeyErr...)
-}
-
-// addSwaps adds the swaps for what the request changes.
-func (r *Request) addSwaps(records []storage.Record, now time.Time) {
+// swaps returns what the request changes.
+func (r *Request) swaps(now time.Time) (swaps []storage.Swap) {
 	version := storage.NewVersion()
 	for i := range r.Items {
 		change := &r.Items[i].Next
-		swap := storage.Swap{Key: r.keys[i], Old: records[i].Version}
+		swap := storage.Swap{Key: r.keys[i], Old: r.Items[i].Found.Version}
 		switch change.Verb {
 		case driver.Keep:
 			continue
@@ -116,20 +112,75 @@ func (r *Request) addSwaps(records []storage.Record, now time.Time) {
 			swap.New = storage.Record{Version: version, State: change.State}
 			swap.TTL, swap.Priority, swap.Until = change.TTL, change.Priority, now.Add(change.TTL)
 		}
-		r.swaps = append(r.swaps, swap)
+		swaps = append(swaps, swap)
 	}
+	return swaps
 }
 
-// stored reports whether current proves that swaps were stored. They were stored at once, so one
-// record is enough.
-func stored(swaps []storage.Swap, current []storage.Record) bool {
-	onlyDeletes, allAbsent := true, true
-	for i, s := range swaps {
-		if s.New.Version != 0 && current[i].Version == s.New.Version {
-			return true
-		}
-		onlyDeletes = onlyDeletes && s.New.Version == 0
-		allAbsent = allAbsent && current[i].Version == 0
+// lanes lets one caller at a time use a key. The zero value is ready.
+type lanes struct {
+	mu    sync.Mutex
+	byKey map[string]*lane
+	users int
+}
+
+// lane is the callers of one key, in the order of arrival.
+type lane struct {
+	turn  chan struct{} // the caller whose turn it is has put an element into it
+	users int
+}
+
+// enter waits for the turn of a caller on all its keys. The caller must call leave afterwards. If ctx ends first, leave is nil. An
+// error means that too many callers wait.
+func (l *lanes) enter(ctx context.Context, keys []string, max int) (leave func(), err error) {
+	keys = slices.Sorted(slices.Values(keys)) // in one order, so that callers cannot wait for each other in a circle
+	lanes, err := l.join(keys, max)
+	if err != nil {
+		return nil, err
 	}
-	return onlyDeletes && allAbsent
+	for i, lane := range lanes {
+		select {
+		case lane.turn <- struct{}{}:
+		case <-ctx.Done():
+			l.leave(keys, lanes[:i])
+			return nil, nil
+		}
+	}
+	return func() { l.leave(keys, lanes) }, nil
+}
+
+// join returns the lanes of keys.
+func (l *lanes) join(keys []string, max int) (lanes []*lane, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.users >= max {
+		return nil, overloaded(l.users)
+	}
+	l.users++
+	if l.byKey == nil {
+		l.byKey = map[string]*lane{}
+	}
+	for _, key := range keys {
+		if l.byKey[key] == nil {
+			l.byKey[key] = &lane{turn: make(chan struct{}, 1)}
+		}
+		l.byKey[key].users++
+		lanes = append(lanes, l.byKey[key])
+	}
+	return lanes, nil
+}
+
+// leave ends the turns of a caller on some lanes, and its use of keys.
+func (l *lanes) leave(keys []string, turns []*lane) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, lane := range turns {
+		<-lane.turn
+	}
+	l.users--
+	for _, key := range keys {
+		if l.byKey[key].users--; l.byKey[key].users == 0 {
+			delete(l.byKey, key)
+		}
+	}
 }

@@ -91,6 +91,6 @@ func TestDeclinedRequestIsDecidedBySwaps(t *testing.T) {
 		b.allowed(huge)
 		b.allowed(other)
 		require.Len(b, b.store.state("huge"), 50)
-		require.Equal(b, []string{"run first", "run huge k", "run huge", "swap huge"}, b.store.trips)
+		require.Equal(b, []string{"run first", "run huge k", "load huge", "swap huge"}, b.store.trips)
 	})
 }

@@ -28,7 +28,7 @@ var (
 //
 // Lua returns an error if two programs have the same name and different code.
 func Lua(body string, programs ...*algo.Program) (string, error) {
-	texts, err := collect(AppendLeaves(nil, programs...), luaOf)
+	texts, err := collect(AppendLeaves(nil, programs...), func(p *algo.Program) string { return p.Lua })
 	if err != nil {
 		return "", err
 	}
@@ -43,17 +43,6 @@ func Lua(body string, programs ...*algo.Program) (string, error) {
 	b.WriteString(readLua + body)
 	return b.String(), nil
 }
-
-// LuaOf is Lua for one program, which must not be a stack. Instead of read, body can use the function
-// of the program:
-//
-//	count, next, ttl = program(op, state, now, cost, times, args)
-func LuaOf(p *algo.Program, body string) (string, error) {
-	_, err := collect([]*algo.Program{p}, luaOf)
-	return algo.LuaPrelude() + "local program = " + valueOf(p.Lua) + "\n" + body, err
-}
-
-func luaOf(p *algo.Program) string { return p.Lua }
 
 // valueOf returns an expression for the value that a Lua chunk returns.
 func valueOf(chunk string) string { return "(function()\n" + chunk + "\nend)()" }

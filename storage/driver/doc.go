@@ -14,16 +14,10 @@
 // A policy ([algo.Policy]) is an algorithm with its options. A step is a call of one of its methods
 // Step, Refund and Charge. A program ([algo.Program]) is these methods in Lua or SQL.
 //
-// A limiter finds the optional interfaces of a store by type assertion and uses the fastest one.
-// Two interfaces make decisions:
+// A limiter finds the optional interface of a store by type assertion:
 //
 //	Transactor  decides in Go, under a lock or in a transaction that excludes other writers
 //	Server      decides on the database server, many requests in one round trip
-//
-// Two interfaces describe a store:
-//
-//	Placer         reports which requests may share a round trip if there are several database servers
-//	MaxRoundTrips  limits the round trips that run at the same time
 //
 // # Keys
 //

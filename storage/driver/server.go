@@ -18,33 +18,18 @@ type Server interface {
 	// independently of the others. Run sets the result fields of each batch. Batch.Err means the
 	// same as an error of CompareAndSwap; see [storage.Store].
 	//
-	// ctx has a deadline. ctx is cancelled before its deadline only if all batches come from one
-	// caller. Run may return late after a cancellation, because no other caller waits for it. But
-	// it must return by the deadline.
+	// ctx has a deadline, and Run must return by then. It may ignore an earlier cancellation.
 	Run(ctx context.Context, batches ...*Batch)
 
 	// Runs reports whether the database can run a program. A batch may contain only programs that
-	// the database can run. Every Server must run batches that have only Peeks. If a request must be
-	// decided by swaps, the limiter reads its records and the database's time with such a batch.
+	// the database can run.
 	Runs(p *algo.Program) bool
+
+	// Place returns where the keys of one request are stored. Requests with the same server, even the empty one, may share a
+	// round trip. If they also have the same slot, they may share a batch. A database on one server returns "" for both.
+	// Place returns an error if the keys cannot be decided together.
+	Place(keys ...string) (server, slot string, err error)
 }
-
-// Placer is a [Server] whose keys may lie on several database servers.
-type Placer interface {
-	Server
-
-	// Place returns where keys are stored. shard identifies the database server, or is empty if
-	// that is unknown. Requests with the same shard, even the empty one, may share a round trip. If
-	// they also have the same slot, they may share a batch. Place returns an error if the keys
-	// cannot be decided together.
-	Place(keys ...string) (shard, slot string, err error)
-}
-
-// MaxRoundTrips is a store that limits the round trips that run at the same time. More of them
-// would only wait for each other in the database. The limit 0 means that every call must be made
-// by the goroutine of the caller, for example inside the caller's own transaction. Then requests
-// are not batched.
-type MaxRoundTrips interface{ MaxRoundTrips() int }
 
 // Batch is a list of requests that a [Server] decides one after the other, all for the same time.
 //
@@ -54,9 +39,7 @@ type MaxRoundTrips interface{ MaxRoundTrips() int }
 // server's clock, a record expires one TTL after it was written or one TTL after the time of the
 // decisions, whichever is later.
 type Batch struct {
-	// Version is random and differs for every batch. If the reply is lost, the same batch runs again
-	// with the same version. Requests whose records already have it are not decided again.
-	Version storage.Version
+	Version storage.Version // of the records that the batch writes; random, and different for every batch
 	// Now is the time of the decisions. If it is zero, the database server reads its own clock in
 	// the same round trip.
 	Now      time.Time
@@ -69,8 +52,8 @@ type Batch struct {
 	Err error
 	At  time.Time // the time of the decisions
 	// Found holds the records that were stored before the batch, one for each key, with their
-	// versions. The record of an absent key is zero. Found has the TTLs of the keys of an Allow that was denied and of a
-	// Peek. The limiter needs them to keep a record long enough after its limit was lowered.
+	// versions. The record of an absent key is zero. Found has the TTLs of the keys of an Allow that was denied. The limiter
+	// needs them to keep a record long enough after its limit was lowered.
 	Found []storage.Record
 	// KeyErr is nil if all keys could be read and written. Otherwise it has an element for each
 	// key: the error, or nil. Nothing was written under a key with an error. A request with
@@ -82,36 +65,34 @@ type Batch struct {
 // Request is one request of a batch, or several equal ones.
 type Request struct {
 	Uses  []Use
-	Times int // the number of equal requests, decided one after the other; above 1 only with one use
+	Times int // the number of equal requests, decided one after the other; above 1 only with one use that is an Allow
 	// Applied is set by Run. It is the number of applied steps, summed over the uses and over the
-	// equal requests. If the request was not decided, it is [Damaged], [Declined] or
-	// [AlreadyStored]. If a use without Shadow denies the request, no step is applied. Otherwise
-	// each Allow that has enough units, each Refund and each Charge applies one step, unless it is
-	// skipped (see [Use].Shadow). Peek and Reset apply none.
+	// equal requests. If the request was not decided, it is [Damaged] or [Declined]. If a use without Shadow denies the
+	// request, no step is applied. Otherwise each Allow that has enough units, each Refund and each Charge applies one step,
+	// unless it is skipped (see [Use].Shadow).
 	Applied int
 }
 
 // The values of [Request].Applied for a request that Run of a [Server] did not decide. Run has
 // changed nothing for this request.
 const (
-	Damaged       = -1 // the program cannot read the state of a Use without Shadow
-	Declined      = -2 // the server cannot decide it, for instance because of a state of another limit: it must be decided by swaps
-	AlreadyStored = -3 // a key has the version of the batch, because an earlier Run of the batch wrote it
+	Damaged  = -1 // the program cannot read the state of a Use without Shadow
+	Declined = -2 // the server cannot decide it, for instance because of a state of another limit: it must be decided by swaps
 )
 
-// Use is one operation of a request on one key. The uses of a request have different keys.
+// Use is one operation of a request on one key: Allow, Refund or Charge. The uses of a request have different keys.
 type Use struct {
 	Key     int // index in Batch.Keys
-	Program int // index in Batch.Programs; used only by Allow, Refund and Charge
+	Program int // index in Batch.Programs
 	Op      Op
 	Shadow  bool  // the use never denies; it is skipped if the program cannot read its state
-	Cost    int64 // from 1 to algo.MaxLevel; used only by Allow, Refund and Charge
+	Cost    int64 // from 1 to algo.MaxLevel
 }
 
-// Op is the kind of operation of a [Use].
+// Op is the kind of an operation on one key.
 type Op uint8
 
-// The operations.
+// The operations. A [Server] runs the first three.
 const (
 	Allow  Op = iota // take the cost if it is available
 	Refund           // return the cost, but no more than is in use

@@ -97,7 +97,7 @@ func used(t *testing.T, s *memory.Store, now time.Time, key string, ttl time.Dur
 // existing returns those of keys that have a record.
 func existing(t *testing.T, s *memory.Store, now time.Time, keys ...string) (found []string) {
 	t.Helper()
-	records, err := at(s, now).Load(ctx, keys...)
+	records, _, err := at(s, now).Load(ctx, keys...)
 	require.NoError(t, err)
 	for i, r := range records {
 		if r.Version != 0 {
@@ -349,7 +349,7 @@ func TestStoreAgreesWithAModel(t *testing.T) {
 			}
 			require.Len(t, m.records, s.Stats().Keys, "%d keys, step %d", maxKeys, step)
 			if step%50 == 0 {
-				records, err := at(s, now).Load(ctx, keys...)
+				records, _, err := at(s, now).Load(ctx, keys...)
 				require.NoError(t, err)
 				for i, r := range records {
 					if want := m.load(now, keys[i]); want.Version != r.Version || !slices.Equal(want.State, r.State) {

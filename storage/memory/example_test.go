@@ -25,10 +25,12 @@ func Example() {
 }
 
 func ExampleStore_Load() {
-	records, err := new(memory.Store).Load(context.Background(), "bob", "carol")
-	fmt.Println(records, err)
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	store := &memory.Store{Clock: func() time.Time { return noon }}
+	records, now, err := store.Load(context.Background(), "bob", "carol")
+	fmt.Println(records, now.UTC().Format(time.TimeOnly), err)
 	// Output:
-	// [{0 [] 0s} {0 [] 0s}] <nil>
+	// [{0 [] 0s} {0 [] 0s}] 12:00:00 <nil>
 }
 
 func ExampleStore_Transact() {
@@ -48,12 +50,12 @@ func ExampleStore_Transact() {
 	for range 3 {
 		_ = store.Transact(ctx, nil, count)
 	}
-	records, _ := store.Load(ctx, key.String())
+	records, _, _ := store.Load(ctx, key.String())
 	fmt.Println(records[0].State)
 
 	now = now.Add(time.Minute)
 	_ = store.Transact(ctx, nil, count)
-	records, _ = store.Load(ctx, key.String())
+	records, _, _ = store.Load(ctx, key.String())
 	fmt.Println(records[0].State)
 	// Output:
 	// [3]
@@ -69,7 +71,7 @@ func ExampleStore_Stats() {
 	} {
 		_, _, _ = store.CompareAndSwap(ctx, swap)
 	}
-	records, _ := store.Load(ctx, "exhausted", "first visit", "new")
+	records, _, _ := store.Load(ctx, "exhausted", "first visit", "new")
 	fmt.Println(records[0].Version, records[1].Version, records[2].Version)
 	fmt.Printf("%+v\n", store.Stats())
 	// Output:

@@ -37,14 +37,15 @@ var (
 )
 
 // Load returns the records at the time of Clock; see [storage.Store].
-func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, now, err
 	}
-	if err := driver.CheckLoad(keys); err != nil {
-		return nil, err
+	if err := driver.CheckLoad(keys); err != nil || len(keys) == 0 {
+		return nil, now, err
 	}
-	at, records := s.instant(), make([]storage.Record, len(keys))
+	at := s.instant()
+	records = make([]storage.Record, len(keys))
 	for i, key := range keys {
 		_, rule, _ := driver.CutKey(key)
 		if s.findPartition(rule) == nil {
@@ -56,7 +57,7 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 		records[i] = sh.table.copyOf(n.hash, at)
 		sh.mu.Unlock()
 	}
-	return records, nil
+	return records, time.Unix(0, at), nil
 }
 
 // CompareAndSwap applies swaps at the time of Clock; see [storage.Store].

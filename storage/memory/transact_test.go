@@ -25,7 +25,7 @@ import (
 
 func load(t *testing.T, s *memory.Store, key string) storage.Record {
 	t.Helper()
-	records, err := s.Load(ctx, key)
+	records, _, err := s.Load(ctx, key)
 	require.NoError(t, err)
 	return records[0]
 }
@@ -113,7 +113,7 @@ func add(s *memory.Store, way int, keys ...string) error {
 		texts[i] = textOf(key)
 	}
 	for swapped := false; !swapped; {
-		records, err := s.Load(ctx, texts...)
+		records, _, err := s.Load(ctx, texts...)
 		if err != nil {
 			return err
 		}

@@ -131,7 +131,7 @@ func numbers(t *testing.T, s *postgres.Store, keys ...string) []uint64 {
 	for i, key := range keys {
 		texts[i] = textOf(key)
 	}
-	records, err := s.Load(context.Background(), texts...)
+	records, _, err := s.Load(context.Background(), texts...)
 	require.NoError(t, err)
 	all := make([]uint64, len(keys))
 	for i, r := range records {

@@ -38,7 +38,7 @@ func runs(batch func(*testing.T, ...string) *driver.Batch, op driver.Op) write {
 
 func swaps(version storage.Version) write {
 	return func(t *testing.T, s *postgres.Store, keys ...string) (storage.Version, error) {
-		records, err := s.Load(t.Context(), keys...)
+		records, _, err := s.Load(t.Context(), keys...)
 		require.NoError(t, err)
 		var swaps []storage.Swap
 		for i, r := range records {
@@ -147,7 +147,7 @@ func TestTableThatDropsOrChangesRowsFailsTheWrite(t *testing.T) {
 								continue
 							}
 							require.NoError(t, committed)
-							records, err := reader.Load(t.Context(), keys...)
+							records, _, err := reader.Load(t.Context(), keys...)
 							require.NoError(t, err)
 							for _, r := range records {
 								require.Equal(t, version, r.Version, what)

@@ -81,7 +81,7 @@ func TestClosedPoolIsNotAnOutage(t *testing.T) {
 
 	_, _, err = s.CompareAndSwap(context.Background(), swap)
 	requireKinds(t, err, storage.ErrNotApplied)
-	_, err = s.Load(context.Background(), "a")
+	_, _, err = s.Load(context.Background(), "a")
 	requireKinds(t, err, storage.ErrNotApplied)
 	require.ErrorContains(t, err, "closed pool")
 	err = s.Migrate(context.Background())
@@ -135,7 +135,7 @@ func TestStatementThatPgxRefusesIsNotApplied(t *testing.T) {
 		_, _, err = s.CompareAndSwap(ctx, creating("a")...)
 		requireKinds(t, err, storage.ErrNotApplied)
 		require.ErrorContains(t, err, "standard_conforming_strings")
-		_, err = s.Load(ctx, "a")
+		_, _, err = s.Load(ctx, "a")
 		requireKinds(t, err, storage.ErrNotApplied)
 		_, err = s.Purge(ctx, 1)
 		requireKinds(t, err, storage.ErrNotApplied)
@@ -153,14 +153,14 @@ func TestUnreadableReplyLeavesTheOutcomeUnknown(t *testing.T) {
 	for i, db := range []postgres.DB{p, begin(t, p)} {
 		s, err := postgres.New(db, postgres.Options{Table: table})
 		require.NoError(t, err)
-		_, err = s.Load(ctx, "large")
+		_, _, err = s.Load(ctx, "large")
 		requireKinds(t, err)
 		_, _, err = s.CompareAndSwap(ctx, creating("large", fmt.Sprint("other ", i))...)
 		requireKinds(t, err)
 	}
-	records, err := s.Load(ctx, "other 0", "other 1")
+	records, _, err := s.Load(ctx, "other 0", "other 1")
 	require.NoError(t, err)
 	require.Equal(t, []bool{false, false}, exist(records))
-	_, err = s.Load(ctx, "large")
+	_, _, err = s.Load(ctx, "large")
 	requireKinds(t, err)
 }

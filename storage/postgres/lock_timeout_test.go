@@ -21,7 +21,7 @@ func TestWaitForALockEndsBeforeTheDeadline(t *testing.T) {
 	_, _, err := s.CompareAndSwap(ctx, creating("a")...)
 	require.NoError(t, err)
 	holder := begin(t, p)
-	_, err = storeIn(t, holder, table).Load(ctx, "a")
+	_, _, err = storeIn(t, holder, table).Load(ctx, "a")
 	require.NoError(t, err)
 	_, err = holder.Exec(ctx, "SELECT FROM "+table+" FOR UPDATE")
 	require.NoError(t, err)

@@ -24,13 +24,13 @@ func TestMigrateUsesTheTableThatSearchPathFinds(t *testing.T) {
 	require.NoError(t, err)
 	schema := newSchema(t, p)
 	other := open(t, newPool(t, shared.Postgres(t).DSN()+"&search_path="+schema+",public"), postgres.Options{Table: table})
-	records, err := other.Load(ctx, "a")
+	records, _, err := other.Load(ctx, "a")
 	require.NoError(t, err)
 	require.Equal(t, []bool{true}, exist(records))
 
 	// With Options.Schema, only that schema counts.
 	named := open(t, p, postgres.Options{Schema: schema, Table: table})
-	records, err = named.Load(ctx, "a")
+	records, _, err = named.Load(ctx, "a")
 	require.NoError(t, err)
 	require.Equal(t, []bool{false}, exist(records))
 }
@@ -204,10 +204,10 @@ func TestMigrateAfterTheSchemaWasRenamed(t *testing.T) {
 			s.Run(ctx, b)
 			require.NoError(t, b.Err)
 		}
-		records, err := s.Load(ctx, "a", "b", "c", "d", "e")
+		records, _, err := s.Load(ctx, "a", "b", "c", "d", "e")
 		require.NoError(t, err)
 		require.Equal(t, []bool{true, true, true, true, true}, exist(records))
-		records, err = old.Load(ctx, "a", "b", "c", "d", "e")
+		records, _, err = old.Load(ctx, "a", "b", "c", "d", "e")
 		require.NoError(t, err)
 		require.Equal(t, []bool{false, false, false, false, false}, exist(records))
 		_, err = p.Exec(ctx, "DROP SCHEMA "+second+" CASCADE")
@@ -281,7 +281,7 @@ func TestTableMayHaveAnyName(t *testing.T) {
 			require.NoError(t, err)
 			require.False(t, swapped)
 			require.Equal(t, swaps[1].New, current[1])
-			records, err := s.Load(ctx, "b")
+			records, _, err := s.Load(ctx, "b")
 			require.NoError(t, err)
 			require.Equal(t, swaps[1].New, records[0])
 			_, err = s.Purge(ctx, 1)

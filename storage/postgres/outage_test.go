@@ -80,7 +80,7 @@ func TestStoreRecoversFromAnOutage(t *testing.T) {
 		require.ErrorIs(t, err, storage.ErrUnavailable, name)
 		require.ErrorIs(t, err, storage.ErrNotApplied, name)
 		require.Less(t, time.Since(began), 2*timeout+slack, name)
-		_, err = s.Load(context.Background(), "a")
+		_, _, err = s.Load(context.Background(), "a")
 		require.ErrorIs(t, err, storage.ErrUnavailable, name)
 
 		require.NoError(t, server.Start())
@@ -175,7 +175,7 @@ func TestPurgeSkipsLockedRecords(t *testing.T) {
 	n, err := s.Purge(ctx, 2)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	records, err := s.Load(ctx, "a", "b", "c", "d", "e")
+	records, _, err := s.Load(ctx, "a", "b", "c", "d", "e")
 	require.NoError(t, err)
 	require.Equal(t, []bool{false, false, false, false, true}, exist(records))
 }

@@ -24,7 +24,7 @@ func callAll(t *testing.T, ctx context.Context, s *postgres.Store, key string) (
 		s.Run(ctx, b)
 		errs = append(append(errs, b.Err), b.KeyErr...)
 	}
-	_, err := s.Load(ctx, key)
+	_, _, err := s.Load(ctx, key)
 	_, _, err2 := s.CompareAndSwap(ctx, creating(key+" swapped")...)
 	_, err3 := s.Purge(ctx, 1)
 	return append(errs, s.Migrate(ctx), err, err2, err3)
@@ -61,12 +61,12 @@ func TestErrorOfALostStatementHasTheRemedy(t *testing.T) {
 	const remedy = "default_query_exec_mode=exec"
 	ctx, bouncer := t.Context(), servers.PgBouncer(t, shared.Postgres(t), "default_pool_size = 1")
 	first, table := newStore(t, newPool(t, bouncer.DSN()))
-	_, err := first.Load(ctx, "a")
+	_, _, err := first.Load(ctx, "a")
 	require.NoError(t, err)
 	tx, err := newPool(t, bouncer.DSN()).Begin(ctx)
 	require.NoError(t, err)
 	defer tx.Rollback(ctx)
-	_, err = storeIn(t, tx, table).Load(ctx, "a")
+	_, _, err = storeIn(t, tx, table).Load(ctx, "a")
 	requireEnded(t, err, "42P05")
 	require.ErrorContains(t, err, remedy)
 

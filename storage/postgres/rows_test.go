@@ -20,12 +20,12 @@ func TestStatesAreValidAfterFurtherStatements(t *testing.T) {
 			a.New.State, b.New.State = bytes.Repeat([]byte("a"), 1000), bytes.Repeat([]byte("b"), 1000)
 			_, _, err := s.CompareAndSwap(t.Context(), a, b)
 			require.NoError(t, err)
-			loaded, err := s.Load(t.Context(), "a")
+			loaded, _, err := s.Load(t.Context(), "a")
 			require.NoError(t, err)
 			current, _, err := s.CompareAndSwap(t.Context(), a)
 			require.NoError(t, err)
 			for range 20 {
-				_, err = s.Load(t.Context(), "b")
+				_, _, err = s.Load(t.Context(), "b")
 				require.NoError(t, err)
 			}
 			require.Equal(t, a.New.State, loaded[0].State)
@@ -57,7 +57,7 @@ func TestTablesMayHaveOtherColumns(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, swapped)
 	}
-	records, err := s.Load(ctx, "a", "e")
+	records, _, err := s.Load(ctx, "a", "e")
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, true}, exist(records))
 	_, err = p.Exec(ctx, "UPDATE "+table+" SET expires_at = now(), purge_at = now()")

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/program"
 	"github.com/sluice-go/sluice/storage"
@@ -15,8 +17,15 @@ import (
 )
 
 // Runs implements [driver.Server]. The database can run the programs of this module's
-// algorithms and those in Options.Programs, unless Options.NoFunctions is set.
-func (s *Store) Runs(p *algo.Program) bool { return s.functions != nil && s.functions.Runs(p) }
+// algorithms and those in Options.Programs, unless Options.NoFunctions is set. It returns false if the DB is a connection or a
+// transaction, which must be used by the goroutine of the caller. Decisions are then made by Load and CompareAndSwap.
+func (s *Store) Runs(p *algo.Program) bool {
+	_, isPool := s.db.(*pgxpool.Pool)
+	return isPool && s.functions != nil && s.functions.Runs(p)
+}
+
+// Place implements [driver.Server]. There is one server.
+func (s *Store) Place(...string) (server, slot string, err error) { return "", "", nil }
 
 // Run implements [driver.Server]. It sends one statement for each batch, one after the other. A batch
 // takes a second round trip if another process creates one of its keys at the same moment.
@@ -40,16 +49,6 @@ func (s *Store) runBatch(ctx context.Context, b *driver.Batch) error {
 		}
 	}
 	b.At, b.Found, b.KeyErr = b.Now, make([]storage.Record, len(b.Keys)), nil
-	if hasOnlyPeeks(b) {
-		return s.peek(ctx, b)
-	}
-	if s.functions == nil { // the Resets of the batch must be decided by swaps
-		err := s.peek(ctx, b)
-		for i := range b.Requests {
-			b.Requests[i].Applied = driver.Declined
-		}
-		return err
-	}
 	r := newRun(b)
 	if len(b.Requests) < 2 || s.inTransaction() {
 		return s.decide(ctx, r)
@@ -70,31 +69,6 @@ func (s *Store) runBatch(ctx context.Context, b *driver.Batch) error {
 		part.lockTimeout = splitLockTimeout
 		if err := s.decide(ctx, part); err != nil {
 			part.failKeys(err)
-		}
-	}
-	return nil
-}
-
-// hasOnlyPeeks reports whether a batch cannot change a record.
-func hasOnlyPeeks(b *driver.Batch) bool {
-	isWrite := func(u driver.Use) bool { return u.Op != driver.Peek }
-	return !slices.ContainsFunc(b.Requests, func(r driver.Request) bool { return slices.ContainsFunc(r.Uses, isWrite) })
-}
-
-// peek decides a batch of Peeks. It locks no row.
-func (s *Store) peek(ctx context.Context, b *driver.Batch) error {
-	found, now, err := s.loadNow(ctx, b.Keys...)
-	if err != nil {
-		return storage.NotApplied(err)
-	}
-	if b.Found = found; b.Now.IsZero() {
-		b.At = now
-	}
-	isStored := func(u driver.Use) bool { return found[u.Key].Version == b.Version }
-	for i := range b.Requests {
-		r := &b.Requests[i]
-		if r.Applied = 0; slices.ContainsFunc(r.Uses, isStored) {
-			r.Applied = driver.AlreadyStored
 		}
 	}
 	return nil
@@ -158,7 +132,7 @@ type run struct {
 	batch       *driver.Batch
 	keys        []int         // indexes of Batch.Keys, sorted by key
 	requests    []int         // indexes of Batch.Requests that use these keys; in the order of keys unless several is true
-	several     bool          // it is not true that each key has one request with one use, or one of several requests is a Reset
+	several     bool          // it is not true that each key has one request with one use
 	lockTimeout time.Duration // 0 for the time until the deadline
 }
 
@@ -168,7 +142,7 @@ func newRun(b *driver.Batch) *run {
 	for i := range b.Requests {
 		request := &b.Requests[i]
 		u := &request.Uses[0]
-		r.several = r.several || len(request.Uses) > 1 || requestOf[u.Key] >= 0 || request.Times > 1 && u.Op != driver.Allow || u.Op == driver.Reset && len(b.Keys) > 1
+		r.several = r.several || len(request.Uses) > 1 || requestOf[u.Key] >= 0 || request.Times > 1 && u.Op != driver.Allow
 		r.requests[i], requestOf[u.Key] = i, i
 	}
 	if !r.several {
@@ -235,10 +209,7 @@ func (r *run) begin(lockTimeout time.Duration) []any {
 func (r *run) oneArgs(f *program.Functions, lockTimeout time.Duration) []any {
 	request := &r.batch.Requests[r.requests[0]]
 	u := &request.Uses[0]
-	number, args := int32(0), []int64{}
-	if u.Op <= driver.Charge {
-		number, args = f.Call(r.batch.Programs[u.Program])
-	}
+	number, args := f.Call(r.batch.Programs[u.Program])
 	return append(r.begin(lockTimeout), []byte(r.batch.Keys[u.Key]), int32(u.Op), number, u.Cost, int64(max(request.Times, 1)), append([]int64{}, args...))
 }
 
@@ -275,10 +246,8 @@ func (r *run) args(f *program.Functions, lockTimeout time.Duration) []any {
 			if u.Shadow {
 				shadows[at] = 1
 			}
-			if u.Op <= driver.Charge {
-				c := &calls[u.Program]
-				programs[at], begins[at], ends[at] = c.number, c.begin, c.end
-			}
+			c := &calls[u.Program]
+			programs[at], begins[at], ends[at] = c.number, c.begin, c.end
 			at++
 		}
 	}
@@ -316,9 +285,7 @@ func (r *run) apply(rows []row) {
 // applied returns Request.Applied of a request with one use.
 func applied(b *driver.Batch, u *driver.Use, count int64) int {
 	switch {
-	case b.Found[u.Key].Version == b.Version:
-		return driver.AlreadyStored
-	case u.Op >= driver.Peek || u.Shadow && count == driver.Damaged:
+	case u.Shadow && count == driver.Damaged:
 		return 0
 	}
 	return int(count)

@@ -323,7 +323,7 @@ func TestStoreWithoutFunctions(t *testing.T) {
 	_, swapped, err := without.CompareAndSwap(ctx, creating("b")...)
 	require.NoError(t, err)
 	require.True(t, swapped)
-	stored, err := without.Load(ctx, "b")
+	stored, _, err := without.Load(ctx, "b")
 	require.NoError(t, err)
 	for op, applied := range map[driver.Op]int{driver.Peek: 0, driver.Reset: driver.Declined} {
 		batch := &driver.Batch{Version: storage.NewVersion(), Keys: []string{"b"}, Requests: []driver.Request{{Uses: []driver.Use{{Op: op}}}}}

@@ -47,7 +47,7 @@ func TestErrorsHaveTheReasonWhyTheServerRefusesConnections(t *testing.T) {
 			s, err := postgres.New(newPool(t, strings.Replace(server.DSN(), change[0], change[1], 1)), postgres.Options{})
 			require.NoError(t, err)
 			require.ErrorContains(t, s.Migrate(t.Context()), reason)
-			_, err = s.Load(t.Context(), "k")
+			_, _, err = s.Load(t.Context(), "k")
 			require.ErrorContains(t, err, reason)
 			l, err := sluice.Options[string]{Timeout: shortTimeout}.New(s, sluice.Rule[string]{Name: "r", Spec: "gcra 1/s"})
 			require.NoError(t, err)

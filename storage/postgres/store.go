@@ -13,7 +13,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/program"
@@ -66,9 +65,8 @@ type Store struct {
 }
 
 var (
-	_ driver.Server        = (*Store)(nil)
-	_ driver.MaxRoundTrips = (*Store)(nil)
-	_ storage.Purger       = (*Store)(nil)
+	_ driver.Server  = (*Store)(nil)
+	_ storage.Purger = (*Store)(nil)
 )
 
 // New returns a store that uses db. It neither pings nor closes db. The table must exist before the
@@ -103,20 +101,13 @@ func New(db DB, o Options) (*Store, error) {
 // standardFunctions returns the functions for the algorithms of this module.
 var standardFunctions = sync.OnceValues(func() (*program.Functions, error) { return program.SQL(standardPrograms()...) })
 
-// Load implements [storage.Store].
-func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+// Load implements [storage.Store]. The time is the server's clock_timestamp().
+func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
 	if len(keys) == 0 {
-		return nil, ctx.Err()
+		return nil, now, ctx.Err()
 	}
-	records, _, err := s.loadNow(ctx, keys...)
-	return records, err
-}
-
-// loadNow is Load and also returns the server's clock_timestamp(). The records have not expired at this
-// time.
-func (s *Store) loadNow(ctx context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
 	if err := driver.CheckLoad(keys); err != nil {
-		return nil, time.Time{}, err
+		return nil, now, err
 	}
 	names := make([][]byte, len(keys))
 	for i, key := range keys {
@@ -161,7 +152,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 			mustLoad = mustLoad || record.Version == 0 && swaps[at].Old != 0 // it expired, or a policy hides the row from updates
 		}
 		if mustLoad {
-			if current, err = s.Load(ctx, keys...); err != nil {
+			if current, _, err = s.Load(ctx, keys...); err != nil {
 				return nil, false, storage.NotApplied(err)
 			}
 		}
@@ -203,18 +194,6 @@ func expiry(s *storage.Swap) (ttl, until int64) {
 		return 0, 0
 	}
 	return int64((s.TTL-1)/time.Microsecond) + 1, until
-}
-
-// MaxRoundTrips implements [driver.MaxRoundTrips]. It returns 0 for a connection or a transaction:
-// then each caller makes its own round trips, because no other goroutine may use the connection. For
-// a pool it returns 2, or 1 if the pool has only one connection. Two round trips at the same time are
-// faster than one, because concurrent commits share a flush of the log. With more, fewer requests would
-// share a statement.
-func (s *Store) MaxRoundTrips() int {
-	if pool, ok := s.db.(*pgxpool.Pool); ok {
-		return min(2, int(pool.Config().MaxConns))
-	}
-	return 0
 }
 
 // inTransaction reports whether the store uses a transaction of the caller.

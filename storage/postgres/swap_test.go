@@ -49,7 +49,7 @@ func TestSwapWithAFaultIsAllOrNothing(t *testing.T) {
 			require.Nil(t, current)
 			require.False(t, swapped)
 			require.Eventually(t, func() bool { proxy.Release(); return len(proxy.Hits()) == 1 }, 20*time.Second, time.Millisecond)
-			records, err := direct.Load(t.Context(), keysOf(swaps)...)
+			records, _, err := direct.Load(t.Context(), keysOf(swaps)...)
 			require.NoError(t, err)
 			require.Equal(t, records[0].Version != 0, records[1].Version != 0, "all or nothing")
 			if !kind.Hangs() || !kind.Applied() { // otherwise pgx may have cancelled the statement
@@ -79,7 +79,7 @@ func TestKeyCreatedMeanwhileIsAConflict(t *testing.T) {
 				got := <-raced
 				require.NoError(t, got.err)
 				require.False(t, got.swapped)
-				records, err := s.Load(t.Context(), keys...)
+				records, _, err := s.Load(t.Context(), keys...)
 				require.NoError(t, err)
 				require.Equal(t, records, got.current)
 				for i, key := range keys {

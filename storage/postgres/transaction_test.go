@@ -42,7 +42,7 @@ func TestSerializationFailureEndsTheTransaction(t *testing.T) {
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
 			late := storeIn(t, tx, table)
-			_, err = late.Load(ctx, "a")
+			_, _, err = late.Load(ctx, "a")
 			require.NoError(t, err)
 
 			_, swapped, err := s.CompareAndSwap(ctx, updating(first)...)

@@ -49,7 +49,7 @@ func proxied(t *testing.T, server *servers.RedisServer, connect func(addr string
 	t.Cleanup(func() { client.Close() })
 	s, direct = open(t, client, t.Name()), open(t, newClient(t, server.Addr()), t.Name())
 	loadScripts(t, direct)
-	waitFor(t, func() bool { _, err := s.Load(t.Context(), "a"); return err == nil })
+	waitFor(t, func() bool { _, _, err := s.Load(t.Context(), "a"); return err == nil })
 	proxy.Only(isWrite)
 	return s, direct, proxy
 }

@@ -79,7 +79,7 @@ func TestSwapAcrossSlotsIsRefused(t *testing.T) {
 	require.ErrorAs(t, err, &of)
 	require.Equal(t, c, of.Key)
 
-	records, err := s.Load(t.Context(), a, b, c)
+	records, _, err := s.Load(t.Context(), a, b, c)
 	require.NoError(t, err, "Load works across slots")
 	require.Equal(t, make([]storage.Record, 3), records)
 }
@@ -172,7 +172,7 @@ func TestUserOfAClusterNeedsOnlyTheDocumentedCommands(t *testing.T) {
 		group := strconv.Itoa(i)
 		runOK(t, s, oneRequest(p, driver.Key(group, "a")), requestEach(p, driver.Key(group, "b"), driver.Key(group, "c")))
 		swap(t, s, creating(driver.Key(group, "d"), "x"))
-		_, err := s.Load(t.Context(), driver.Key(group, "d"))
+		_, _, err := s.Load(t.Context(), driver.Key(group, "d"))
 		require.NoError(t, err)
 	}
 	for _, node := range cluster.Nodes {

@@ -29,7 +29,7 @@ func calls(s *redis.Store) map[string]func(context.Context) error {
 			_, _, err := s.CompareAndSwap(ctx, creating(driver.Key("g", "a"), "late"), creating(driver.Key("g", "b"), "late"))
 			return err
 		},
-		"load": func(ctx context.Context) error { _, err := s.Load(ctx, "a"); return err },
+		"load": func(ctx context.Context) error { _, _, err := s.Load(ctx, "a"); return err },
 	}
 }
 

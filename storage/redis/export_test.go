@@ -4,8 +4,8 @@ import "time"
 
 // The external tests use these.
 var (
-	Classify          = classify
-	RunLua, RunOneLua = &runLua, &runOneLua
+	Classify = classify
+	RunLua   = &runLua
 )
 
 // NameOf returns the name of a record in Redis.

@@ -29,7 +29,7 @@ func TestErrorsContainNoKey(t *testing.T) {
 	runOK(t, s, oneRequest(p, secret+" reset"))
 	errs := map[string]error{}
 	use := func(name string, s *redis.Store, keys ...string) {
-		_, errs[name+": load"] = s.Load(t.Context(), keys...)
+		_, _, errs[name+": load"] = s.Load(t.Context(), keys...)
 		var swaps []storage.Swap
 		for _, key := range keys {
 			swaps = append(swaps, creating(key, "x"))
@@ -53,8 +53,9 @@ func TestErrorsContainNoKey(t *testing.T) {
 	use("no scripts", open(t, newClient(t, noScripts.Addr()), ""), secret)
 	require.ErrorContains(t, errs["no scripts: run"], "unknown command 'evalsha'")
 	use("no scripts, by a proxy", proxy, secret)
-	b := requestEach(p, secret+" other", secret+" reset")
-	b.Requests[1].Uses[0].Op = driver.Reset
+	runOK(t, open(t, noDel, ""), oneRequest(p, secret+" full"))
+	b := requestEach(p, secret+" other", secret+" full")
+	b.Requests[1].Uses[0].Op = driver.Refund // which deletes the record
 	run(t, open(t, noDel, ""), b)
 	require.NoError(t, b.Err)
 	errs["partial write"] = b.KeyErr[1]

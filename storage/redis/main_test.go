@@ -104,7 +104,7 @@ func creatingN(n int, key string) []storage.Swap {
 // stored returns the state of a key.
 func stored(t *testing.T, s storage.Store, key string) string {
 	t.Helper()
-	records, err := s.Load(t.Context(), key)
+	records, _, err := s.Load(t.Context(), key)
 	require.NoError(t, err)
 	return string(records[0].State)
 }

@@ -27,7 +27,7 @@ func (s *Store) appendKey(dst []byte, key string) []byte {
 	return append(dst, key...)
 }
 
-// Place implements [driver.Placer]. In a Redis Cluster or a Ring, the shard is the address of a
+// Place implements [driver.Server]. In a Redis Cluster or a Ring, the shard is the address of a
 // server, and requests may share a batch if their keys have one group. In two cases, they must have the
 // same keys: the client does not know the servers (see [Options.Proxy]), or a server has refused a batch
 // because of its keys within the last minute.

@@ -58,7 +58,7 @@ func TestErrorsHaveTheReasonOfTheServer(t *testing.T) {
 			c.prepare(t, server)
 			c.options.Addr = cmp.Or(c.options.Addr, server.Addr())
 			s := open(t, newClientWith(t, c.options), "")
-			_, err := s.Load(t.Context(), "k")
+			_, _, err := s.Load(t.Context(), "k")
 			require.ErrorContains(t, err, c.reason)
 			_, _, err = s.CompareAndSwap(t.Context(), creating("k", "x"))
 			require.ErrorContains(t, err, c.reason)

@@ -19,12 +19,8 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-var (
-	//go:embed run.lua
-	runLua string
-	//go:embed run_one.lua
-	runOneLua string
-)
+//go:embed run.lua
+var runLua string
 
 // Runs implements [driver.Server]. It reports whether the program has a Lua form.
 func (s *Store) Runs(p *algo.Program) bool {
@@ -65,24 +61,19 @@ func (s *Store) runCommand(ctx context.Context, b *driver.Batch) (*command, erro
 	if _, err := s.placeOf(b.Keys); err != nil {
 		return nil, err
 	}
-	one := isOne(b)
-	script, err := s.scriptOf(b.Programs, one)
+	script, err := s.scriptOf(b.Programs)
 	if err != nil {
 		return nil, storage.NotApplied(fmt.Errorf("redis: %w", err))
 	}
 	c := s.newCommand(script, b.Keys, 1)
 	c.batch = b
-	if text := appendHeader(c.text, b); one {
-		c.add(appendOne(text, b))
-	} else {
-		c.add(appendBatch(text, b))
-	}
+	c.add(appendBatch(c.text, b))
 	return c, nil
 }
 
-// appendHeader appends the beginning of the argument of both scripts: the version, the margin in ms, and
-// the time of the batch in us.
-func appendHeader(dst []byte, b *driver.Batch) []byte {
+// appendBatch appends the argument of the script: the version, the margin in ms, the time of the batch in us, the programs and the
+// uses.
+func appendBatch(dst []byte, b *driver.Batch) []byte {
 	var instant int64
 	hasTime := !b.Now.IsZero()
 	if hasTime {
@@ -90,11 +81,7 @@ func appendHeader(dst []byte, b *driver.Batch) []byte {
 	}
 	dst = binary.BigEndian.AppendUint64(dst, uint64(b.Version))
 	dst = binary.BigEndian.AppendUint64(dst, uint64(milliseconds(max(b.Margin, 0))))
-	return binary.BigEndian.AppendUint64(append(dst, flag(hasTime)), uint64(instant))
-}
-
-// appendBatch appends the rest of the argument of run.lua.
-func appendBatch(dst []byte, b *driver.Batch) []byte {
+	dst = binary.BigEndian.AppendUint64(append(dst, flag(hasTime)), uint64(instant))
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(b.Programs)))
 	for _, p := range b.Programs {
 		dst = program.AppendArgs(dst, p)
@@ -113,18 +100,6 @@ func appendBatch(dst []byte, b *driver.Batch) []byte {
 	return dst
 }
 
-// appendOne appends the rest of the argument of run_one.lua.
-func appendOne(dst []byte, b *driver.Batch) []byte {
-	u := &b.Requests[0].Uses[0]
-	dst = append(dst, byte(u.Op), flag(u.Shadow))
-	dst = binary.BigEndian.AppendUint32(dst, timesOf(&b.Requests[0]))
-	dst = binary.BigEndian.AppendUint64(dst, uint64(u.Cost))
-	for _, arg := range b.Programs[0].Args {
-		dst = binary.BigEndian.AppendUint64(dst, uint64(arg))
-	}
-	return dst
-}
-
 func timesOf(r *driver.Request) uint32 { return uint32(min(max(r.Times, 1), math.MaxInt32)) }
 
 // flag returns 1 for true.
@@ -133,16 +108,6 @@ func flag(b bool) byte {
 		return 1
 	}
 	return 0
-}
-
-// isOne reports whether run_one.lua can decide a batch: it has one request with one use, whose
-// program is not a stack.
-func isOne(b *driver.Batch) bool {
-	if len(b.Keys) != 1 || len(b.Programs) != 1 || len(b.Programs[0].Parts) > 0 || len(b.Requests) != 1 {
-		return false
-	}
-	r := &b.Requests[0]
-	return len(r.Uses) == 1 && (r.Uses[0].Op == driver.Allow || r.Uses[0].Op <= driver.Charge && r.Times <= 1)
 }
 
 // runFailure returns the error of a batch. If another batch without the key that the server refused
@@ -253,16 +218,12 @@ type replyError string
 func (e replyError) Error() string { return string(e) }
 func (replyError) RedisError()     {}
 
-// scriptOf returns the script for batches of these programs. If one is true, it is run_one.lua. It returns
-// an error if one name has two programs.
-func (s *Store) scriptOf(programs []*algo.Program, one bool) (found *script, err error) {
+// scriptOf returns the script for batches of these programs. It returns an error if one name has two programs.
+func (s *Store) scriptOf(programs []*algo.Program) (found *script, err error) {
 	var leafBuffer [8]*algo.Program
 	var keyBuffer [64]byte
 	leaves := sortedLeaves(leafBuffer[:0], programs)
-	key := append(keyBuffer[:0], flag(one), flag(slices.ContainsFunc(programs, program.IsStack)))
-	if one {
-		key = strconv.AppendInt(key, int64(len(leaves[0].Args)), 10)
-	}
+	key := append(keyBuffer[:0], flag(slices.ContainsFunc(programs, program.IsStack)))
 	for _, p := range leaves {
 		key = append(append(key, 0), p.Name...)
 	}
@@ -270,7 +231,7 @@ func (s *Store) scriptOf(programs []*algo.Program, one bool) (found *script, err
 	defer s.mu.Unlock()
 	found = s.scripts[string(key)]
 	if found == nil {
-		if found, err = newRunScript(programs, leaves, one); err != nil {
+		if found, err = newRunScript(programs, leaves); err != nil {
 			return nil, err
 		}
 		s.scripts[string(key)] = found
@@ -290,17 +251,12 @@ func sortedLeaves(dst, programs []*algo.Program) []*algo.Program {
 	return slices.CompactFunc(dst, func(a, b *algo.Program) bool { return a.Name == b.Name && a.Lua == b.Lua })
 }
 
-func newRunScript(programs, leaves []*algo.Program, one bool) (made *script, err error) {
-	var text string
-	if one {
-		text, err = program.LuaOf(leaves[0], strings.ReplaceAll(runOneLua, "ARGS", ">"+strings.Repeat("i8", len(leaves[0].Args))))
-	} else {
-		text, err = program.Lua(runLua, programs...)
-	}
+func newRunScript(programs, leaves []*algo.Program) (*script, error) {
+	text, err := program.Lua(runLua, programs...)
 	if err != nil {
 		return nil, err
 	}
-	made = newScript(text)
+	made := newScript(text)
 	for _, p := range leaves {
 		made.programs = append(made.programs, p.Lua)
 	}

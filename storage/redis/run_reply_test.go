@@ -31,9 +31,9 @@ func TestReplyIsReadOrRefused(t *testing.T) {
 	require.Equal(t, int64(0x0007000000000001), b.At.UnixMicro())
 	require.Nil(t, b.KeyErr)
 
-	require.NoError(t, s.readReply(b, []string{"", "", someTime + "\xff\xff\xff\xff\xff\xff\xff\xfd", "\x00\x00\x00\x02WRONGTYPE it is a list"}))
+	require.NoError(t, s.readReply(b, []string{"", "", someTime + "\xff\xff\xff\xff\xff\xff\xff\xfe", "\x00\x00\x00\x02WRONGTYPE it is a list"}))
 	require.Equal(t, driver.Damaged, b.Requests[0].Applied)
-	require.Equal(t, driver.AlreadyStored, b.Requests[1].Applied)
+	require.Equal(t, driver.Declined, b.Requests[1].Applied)
 	require.NoError(t, b.KeyErr[0])
 	require.ErrorIs(t, b.KeyErr[1], storage.ErrNotApplied)
 

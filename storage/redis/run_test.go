@@ -71,7 +71,7 @@ func runOK(t *testing.T, s driver.Server, batches ...*driver.Batch) {
 // usedOf returns how many units of a limit are used.
 func usedOf(t *testing.T, s storage.Store, policy algo.Policy, key string) int64 {
 	t.Helper()
-	records, err := s.Load(t.Context(), key)
+	records, _, err := s.Load(t.Context(), key)
 	require.NoError(t, err)
 	r, err := policy.Peek(records[0].State, time.Now(), 1)
 	require.NoError(t, err)
@@ -94,7 +94,7 @@ func TestBatchIsOneCommand(t *testing.T) {
 	}{
 		{2, []*driver.Batch{oneRequest(p, "a")}},
 		{1, []*driver.Batch{oneRequest(p, "a")}},
-		{2, []*driver.Batch{oneRequest(p, "a", "b")}},
+		{1, []*driver.Batch{oneRequest(p, "a", "b")}},
 		{1, []*driver.Batch{requestEach(p, "c", "d", "e")}},
 		{3, []*driver.Batch{oneRequest(p, "a"), requestEach(p, "c", "d"), oneRequest(p, "f")}},
 	} {
@@ -220,16 +220,18 @@ func TestUserNeedsOnlyTheDocumentedCommands(t *testing.T) {
 	for range 3 {
 		runOK(t, s, oneRequest(p, "a"), requestEach(p, "b", "c"))
 	}
-	reset := requestEach(p, "a", "b")
-	reset.Requests[0].Uses[0].Op, reset.Requests[1].Uses[0].Op = driver.Reset, driver.Reset
-	runOK(t, s, reset)
+	refund := requestEach(p, "a", "b")
+	for i := range refund.Requests {
+		refund.Requests[i].Uses[0].Op, refund.Requests[i].Uses[0].Cost = driver.Refund, 2 // which deletes the records
+	}
+	runOK(t, s, refund)
 	far := oneRequest(p, "far")
 	far.Now = time.Date(2110, 1, 1, 0, 0, 0, 0, time.UTC)
 	far.Margin = 100 * 365 * 24 * time.Hour // more than a TTL can be
 	runOK(t, s, far)
 	require.Equal(t, "-1", do(t, server, "PTTL", s.NameOf("far")))
 	swap(t, s, creating("x", "state"), creating("y", "state"))
-	_, err := s.Load(t.Context(), "x", "y")
+	_, _, err := s.Load(t.Context(), "x", "y")
 	require.NoError(t, err)
 
 	do(t, server, "ACL", "SETUSER", "limiter", "+select", "+client|setname")
@@ -256,7 +258,7 @@ func TestRefusedLaterWriteFailsItsKey(t *testing.T) {
 	policy, p := programOf(t, algo.Per(2, time.Hour))
 	runOK(t, s, oneRequest(p, "b"))
 	b := requestEach(p, "a", "b", "c")
-	b.Requests[1].Uses[0].Op = driver.Reset
+	b.Requests[1].Uses[0].Op = driver.Refund // which deletes the record
 	run(t, s, b)
 	require.NoError(t, b.Err)
 	require.NoError(t, b.KeyErr[0])

@@ -50,7 +50,7 @@ type Store struct {
 	refusal       refusal
 }
 
-var _ driver.Placer = (*Store)(nil)
+var _ driver.Server = (*Store)(nil)
 
 // New returns a store that uses client. It neither pings nor closes the client.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
@@ -78,46 +78,81 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Load implements [storage.Store]. It reads the records in one pipeline.
-func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+//go:embed load.lua
+var loadLua string
+
+var loadScript = newScript(loadLua)
+
+// Load implements [storage.Store]. It sends a script for each slot of a cluster, all in one pipeline. The time is that of one
+// of the servers.
+func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
 	if len(keys) == 0 {
-		return nil, ctx.Err()
+		return nil, now, ctx.Err()
 	}
 	if err := driver.CheckLoad(keys); err != nil {
-		return nil, err
+		return nil, now, err
 	}
-	gets, ttls, names := make([]*redis.StringCmd, len(keys)), make([]*redis.DurationCmd, len(keys)), make([]string, len(keys))
-	for i, key := range keys { // if ctx ends, the pipeline may run on after the caller has the slice back
-		names[i] = s.key(key)
-	}
-	err := doUntilDone(ctx, func() error {
-		pipe := s.client.Pipeline()
-		for i, name := range names {
-			gets[i], ttls[i] = pipe.Get(ctx, name), pipe.PTTL(ctx, name)
+	var commands []*command
+	var places [][]int // for each command the indexes of its keys
+	for _, indexes := range s.bySlot(keys) {
+		own := make([]string, len(indexes))
+		for i, at := range indexes {
+			own[i] = keys[at]
 		}
-		_, err := pipe.Exec(ctx)
-		return err
-	})
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, s.failure(s.withRefusal(ctx, names[0], err))
+		commands, places = append(commands, s.newCommand(loadScript, own, 0)), append(places, indexes)
 	}
-	records := make([]storage.Record, len(keys))
-	for i, get := range gets {
-		value, err := get.Bytes()
+	s.send(ctx, false, commands...)
+	records = make([]storage.Record, len(keys))
+	for i, c := range commands {
+		if c.err != nil {
+			return nil, now, s.commandFailure(ctx, c, c.err)
+		}
+		if now, err = readLoad(c.Val(), keys, places[i], records); err != nil {
+			return nil, now, err
+		}
+	}
+	return records, now, nil
+}
+
+// bySlot returns the indexes of keys by what they must have in common in a script.
+func (s *Store) bySlot(keys []string) map[string][]int {
+	slots := map[string][]int{}
+	for i, key := range keys {
+		slot := ""
 		switch {
-		case errors.Is(err, redis.Nil):
+		case s.serverOf != nil:
+			slot = hashTag(s.key(key))
+		case s.separate:
+			slot = key
+		}
+		slots[slot] = append(slots[slot], i)
+	}
+	return slots
+}
+
+// readLoad reads the reply of load.lua for the keys with these indexes: the time in us, and for each key its value and its
+// TTL in ms, which is empty if the key is absent.
+func readLoad(reply, keys []string, indexes []int, records []storage.Record) (now time.Time, err error) {
+	if len(reply) != 1+2*len(indexes) {
+		return now, errReplyForm
+	}
+	micros, err := strconv.ParseInt(reply[0], 10, 64)
+	if err != nil {
+		return now, errReplyForm
+	}
+	for i, at := range indexes {
+		value, ttl := reply[1+2*i], reply[2+2*i]
+		if ttl == "" { // the key is absent
 			continue
-		case err != nil:
-			return nil, s.failure(err)
 		}
-		if records[i], err = decode(value); err != nil {
-			return nil, &storage.KeyError{Key: keys[i], Err: err}
+		if records[at], err = decode([]byte(value)); err != nil {
+			return now, &storage.KeyError{Key: keys[at], Err: err}
 		}
-		if ttl := ttls[i].Val(); ttl != neverExpires {
-			records[i].TTL = max(ttl, time.Millisecond) // it may just have expired
+		if ms, err := strconv.ParseInt(ttl, 10, 64); err == nil && ms >= 0 {
+			records[at].TTL = max(time.Duration(ms)*time.Millisecond, time.Millisecond) // it may just have expired
 		}
 	}
-	return records, nil
+	return time.UnixMicro(micros), nil
 }
 
 // doUntilDone calls do in a goroutine and returns when ctx ends, even if do does not. go-redis ignores
@@ -135,9 +170,6 @@ func doUntilDone(ctx context.Context, do func() error) error {
 		return ctx.Err()
 	}
 }
-
-// neverExpires is what go-redis returns for a key without a TTL.
-const neverExpires time.Duration = -1
 
 var errNoRecord = errors.New("redis: the stored value is not a record of this package; delete it or use another Prefix")
 

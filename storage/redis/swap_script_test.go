@@ -102,7 +102,7 @@ func TestForeignValuesAreErrors(t *testing.T) {
 		do(t, server, "SET", s.NameOf("empty"), "")
 		do(t, server, "SET", s.NameOf("version 0"), strings.Repeat("\x00", 8)+"state")
 		for _, key := range []string{"list", "short", "empty", "hash", "version 0"} {
-			_, err := s.Load(t.Context(), key)
+			_, _, err := s.Load(t.Context(), key)
 			require.Error(t, err)
 			_, swapped, err := s.CompareAndSwap(t.Context(), creatingN(keys, key)...)
 			require.False(t, swapped)
@@ -142,7 +142,7 @@ func TestRefusedSwapWritesNothing(t *testing.T) {
 			require.ErrorIs(t, err, storage.ErrNotApplied)
 			require.NotErrorIs(t, err, storage.ErrUnavailable)
 			require.ErrorContains(t, err, "The user")
-			require.Empty(t, stored(t, s, "a"))
+			require.Empty(t, stored(t, open(t, newClient(t, shared.Redis(t).Addr()), fmt.Sprint(t.Name(), name, keys)), "a"))
 		}
 	}
 }

@@ -149,7 +149,7 @@ func TestServerThatIsDownWritesNothing(t *testing.T) {
 	_, _, err := s.CompareAndSwap(t.Context(), creating("a", "y"))
 	requireNotApplied(t, err)
 	require.NoError(t, server.Start())
-	runUntilOK(t, s, b)
+	runUntilOK(t, s, func() *driver.Batch { return b })
 	require.Equal(t, 1, b.Requests[0].Applied)
 	swap(t, s, creating("a", "y"))
 }

@@ -152,7 +152,7 @@ func TestRecordsDoNotUseTheMemoryOfTheDriver(t *testing.T) {
 	s, _, a := openRecording(t)
 	_, _, err := s.CompareAndSwap(t.Context(), creating("a"))
 	require.NoError(t, err)
-	records, err := s.Load(t.Context(), "a")
+	records, _, err := s.Load(t.Context(), "a")
 	require.NoError(t, err)
 	clear(a.bytes[:])
 	require.Equal(t, "new", string(records[0].State))
@@ -235,7 +235,7 @@ func TestErrorAfterTheStatementWasExecuted(t *testing.T) {
 		t.Cleanup(func() { other.Close() })
 		_, err = other.Exec("BEGIN IMMEDIATE; ROLLBACK")
 		require.NoError(t, err, "the lock is free")
-		records, err := s.Load(t.Context(), "a")
+		records, _, err := s.Load(t.Context(), "a")
 		require.NoError(t, err)
 		require.Equal(t, applied, records[0].Version != 0, prefix)
 	}

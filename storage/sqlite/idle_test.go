@@ -118,7 +118,7 @@ func TestEndedContextWithAKeptConnection(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	transactUntil(t, s, func() bool { return db.Stats().InUse == 1 })
-	_, err := s.Load(ended, "a")
+	_, _, err := s.Load(ended, "a")
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = s.Purge(ended, 1)
 	require.ErrorIs(t, err, context.Canceled)
@@ -133,7 +133,7 @@ func TestKeptConnectionLocksNothing(t *testing.T) {
 			t.Cleanup(func() { other.Close() })
 			work := func() {
 				transactUntil(t, s, func() bool {
-					_, err := s.Load(t.Context(), "a", "none")
+					_, _, err := s.Load(t.Context(), "a", "none")
 					require.NoError(t, err)
 					return db.Stats().InUse == 1
 				})

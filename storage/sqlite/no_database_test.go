@@ -32,9 +32,9 @@ func TestInvalidEmptyAndCancelledCallsDoNotConnect(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 
-	_, err = s.Load(t.Context())
+	_, _, err = s.Load(t.Context())
 	require.NoError(t, err)
-	_, err = s.Load(ended)
+	_, _, err = s.Load(ended)
 	require.ErrorIs(t, err, context.Canceled)
 
 	_, swapped, err := s.CompareAndSwap(t.Context())

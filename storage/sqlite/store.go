@@ -38,9 +38,8 @@ type Store struct {
 }
 
 var (
-	_ driver.Transactor    = (*Store)(nil)
-	_ driver.MaxRoundTrips = (*Store)(nil)
-	_ storage.Purger       = (*Store)(nil)
+	_ driver.Transactor = (*Store)(nil)
+	_ storage.Purger    = (*Store)(nil)
 )
 
 // New returns a store that uses db. It does not connect to the database, and the store never closes db.
@@ -64,21 +63,21 @@ func New(db *sql.DB, o Options) (*Store, error) {
 func (s *Store) now() int64 { return s.clock().UnixNano() }
 
 // Load implements [storage.Store].
-func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
 	if err := driver.CheckLoad(keys); err != nil {
-		return nil, err
+		return nil, now, err
 	}
 	if len(keys) == 0 {
-		return nil, ctx.Err()
+		return nil, now, ctx.Err()
 	}
-	var records []storage.Record
-	err := s.withConnection(ctx, func(c *connection) error {
+	err = s.withConnection(ctx, func(c *connection) error {
 		return retryBusy(ctx, c.busyTimeout, func() (err error) { // without WAL, a reader waits for a commit
-			records, err = s.load(c, keys, s.now())
+			now = s.clock()
+			records, err = s.load(c, keys, now.UnixNano())
 			return err
 		})
 	})
-	return records, err
+	return records, now, err
 }
 
 func (s *Store) load(c *connection, keys []string, now int64) ([]storage.Record, error) {
@@ -134,9 +133,6 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	}
 	return current, current == nil, nil
 }
-
-// MaxRoundTrips implements [driver.MaxRoundTrips]. It returns 1, because SQLite has one writer at a time.
-func (s *Store) MaxRoundTrips() int { return 1 }
 
 // write applies swaps whose Old is the stored version. If a trigger has written anything, it then checks
 // that the records are as they were written.

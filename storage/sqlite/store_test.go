@@ -169,11 +169,11 @@ func TestContextEndsTheWaitForTheLock(t *testing.T) {
 			require.ErrorIs(t, err, context.Canceled)
 
 			if name != "WAL" { // with WAL, readers do not wait
-				within(t, 0, func() { _, err = s.Load(deadline, "a") })
+				within(t, 0, func() { _, _, err = s.Load(deadline, "a") })
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				again, cancel := context.WithTimeout(context.Background(), soon)
 				defer cancel()
-				within(t, soon, func() { _, err = s.Load(again, "a") })
+				within(t, soon, func() { _, _, err = s.Load(again, "a") })
 				require.ErrorIs(t, err, storage.ErrContended)
 			}
 
@@ -223,7 +223,7 @@ func TestMissingTableNeedsMigrate(t *testing.T) {
 	require.ErrorIs(t, err, storage.ErrNotApplied)
 	require.NotErrorIs(t, err, storage.ErrUnavailable)
 	require.NotErrorIs(t, err, storage.ErrContended)
-	_, err = s.Load(context.Background(), "a")
+	_, _, err = s.Load(context.Background(), "a")
 	require.ErrorContains(t, err, "call Store.Migrate first")
 	_, err = s.Purge(context.Background(), 1)
 	require.ErrorContains(t, err, "call Store.Migrate first")
@@ -270,7 +270,7 @@ func TestDecisionsOfTwoPoolsAreCountedWithEverySetting(t *testing.T) {
 				all = errors.Join(all, err)
 			}
 			require.NoError(t, all)
-			records, err := stores[0].Load(t.Context(), textOf("a"), textOf("b"))
+			records, _, err := stores[0].Load(t.Context(), textOf("a"), textOf("b"))
 			require.NoError(t, err)
 			for _, r := range records {
 				require.EqualValues(t, len(stores)*goroutines*each, binary.BigEndian.Uint64(r.State))

@@ -33,7 +33,7 @@ func TestDatabaseInMemoryNeedsASingleConnection(t *testing.T) {
 	conn, err := db.Conn(t.Context())
 	require.NoError(t, err)
 	defer conn.Close()
-	_, err = s.Load(t.Context(), "a")
+	_, _, err = s.Load(t.Context(), "a")
 	require.ErrorContains(t, err, "no such table")
 	require.NotErrorIs(t, err, storage.ErrUnavailable)
 }

@@ -59,7 +59,7 @@ func counted(t *testing.T, s storage.Store, keys ...string) (counts []uint64) {
 	for _, key := range keys {
 		texts = append(texts, textOf(key))
 	}
-	records, err := s.Load(t.Context(), texts...)
+	records, _, err := s.Load(t.Context(), texts...)
 	require.NoError(t, err)
 	for _, r := range records {
 		n := uint64(0)

@@ -3,7 +3,6 @@ package storagetest
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -72,22 +71,12 @@ func decide(b *driver.Batch, found []storage.Record, now time.Time) []driver.Cha
 
 // decideOnce decides a request with Times 1. It returns the changes by key and the Applied of the request.
 func decideOnce(b *driver.Batch, uses []driver.Use, states [][]byte) (changes map[int]driver.Change, applied int) {
-	if slices.ContainsFunc(uses, func(u driver.Use) bool { return b.Found[u.Key].Version == b.Version }) {
-		return nil, driver.AlreadyStored
-	}
 	steps := [...]func(p algo.Policy, dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error){
 		driver.Allow: algo.Policy.Step, driver.Refund: algo.Policy.Refund, driver.Charge: algo.Policy.Charge,
 	}
 	changes = map[int]driver.Change{}
 	denied := false
 	for _, use := range uses {
-		switch use.Op {
-		case driver.Peek:
-			continue
-		case driver.Reset:
-			changes[use.Key] = driver.Change{Verb: driver.Delete}
-			continue
-		}
 		next, r, err := steps[use.Op](policies[b.Programs[use.Program]], nil, states[use.Key], b.At, use.Cost)
 		switch {
 		case err != nil && use.Shadow:

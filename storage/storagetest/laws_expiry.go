@@ -47,6 +47,14 @@ var expiryLaws = []Law{
 			s.keeps("an absent record", records[1], 0)
 			s.keeps("the last of three records", records[2], ttl-passed)
 		}),
+	law("Load returns the time",
+		"Load returns the time of the store's clock during the call.", func(s *subject) {
+			for _, keys := range [][]string{{key("absent")}, {key("a"), key("b")}} {
+				s.timely(keys...)
+			}
+			s.put(key("stored"), "state", 0)
+			s.timely(key("stored"), key("absent"))
+		}),
 	law("an expired key is absent",
 		"When its TTL and the harness's Slack have passed, a record is absent for Load and CompareAndSwap.", func(s *subject) {
 			const ttl = time.Hour

@@ -77,7 +77,7 @@ func appliedOf(b *driver.Batch) (applied []int) {
 }
 
 func showRequests(b *driver.Batch) string {
-	names := [...]string{"allow", "refund", "charge", "peek", "reset"}
+	names := [...]string{"allow", "refund", "charge"}
 	var texts []string
 	for _, r := range b.Requests[:min(len(b.Requests), 10)] {
 		text := fmt.Sprint(r.Times, " x")
@@ -105,9 +105,9 @@ var serverLaws = []Law{
 		"The records that Run returns do not share memory with the store.", func(s *subject) {
 			b := taking(tenAnHour, 3, "a")
 			s.applies(b, 1)
-			peek := batchOf(tenAnHour, []string{"a"}, request(driver.Use{Op: driver.Peek}))
-			s.applies(peek, 0)
-			spoil(peek.Found[0].State)
+			denied := taking(tenAnHour, 9, "a")
+			s.applies(denied, 0)
+			spoil(denied.Found[0].State)
 			s.spent(b, tenAnHour, 3, "a")
 		}),
 	law("a key that cannot be read fails alone",
@@ -146,12 +146,11 @@ var serverLaws = []Law{
 			before := s.get(key(old))
 			s.DropWrites(key(old))
 			s.DropWrites(key(created))
-			reset := request(driver.Use{Op: driver.Reset})
 			for what, b := range map[string]*driver.Batch{
 				"a charge": taking(tenAnHour, 1, old), "a first charge": taking(tenAnHour, 1, created),
 				"a charge beside another": taking(tenAnHour, 1, old, "a"), "a first charge beside another": taking(tenAnHour, 1, created, "b"),
 				"a request with two uses": batchOf(tenAnHour, []string{old, "c"}, request(allow(0, 1), allow(1, 1))),
-				"a reset":                 batchOf(tenAnHour, []string{old}, reset), "a reset beside another": batchOf(tenAnHour, []string{old, "d"}, reset, request(allow(1, 1))),
+				"a refund of all units":   batchOf(tenAnHour, []string{old}, request(driver.Use{Op: driver.Refund, Cost: 10})),
 			} {
 				s.tryRun(b)
 				err := b.Err
@@ -281,8 +280,8 @@ var batchTimeLaws = []Law{
 			const tolerance = time.Second
 			for _, names := range [][]string{{"a", "b"}, {"alone"}} {
 				b := taking(threeAnHour, 1, names...)
-				peek := batchOf(threeAnHour, names, request(driver.Use{Op: driver.Peek}))
-				for _, each := range []*driver.Batch{b, peek} {
+				denied := taking(threeAnHour, 3, names...)
+				for _, each := range []*driver.Batch{b, denied} {
 					before := s.Now()
 					s.run(each)
 					if each.At.Before(before.Add(-tolerance)) || each.At.After(s.Now().Add(tolerance)) {
@@ -326,33 +325,31 @@ var batchTimeLaws = []Law{
 			s.last(map[string]time.Duration{"a": lifetime, "b": lifetime, "one": lifetime, "given": lifetime})
 		}),
 	law("a batch returns the TTLs of denied requests",
-		"Found has what is left of the TTL for each key of a denied request and of a Peek.", func(s *subject) {
+		"Found has what is left of the TTL for each key of a denied request.", func(s *subject) {
 			const passed = 15 * time.Minute
 			s.applies(taking(threeAnHour, 3, "a", "b"), 1, 1)
 			s.put(key("for ever"), "", 0)
 			s.Advance(passed)
 			for _, b := range []*driver.Batch{taking(threeAnHour, 3, "a"), taking(threeAnHour, 3, "a", "b"),
 				batchOf(threeAnHour, []string{"a", "b"}, request(allow(0, 3), allow(1, 3))),
-				batchOf(threeAnHour, []string{"a", "b"}, request(allow(1, 3)), request(driver.Use{Op: driver.Peek})),
-				batchOf(threeAnHour, []string{"a"}, request(driver.Use{Op: driver.Peek})),
+				batchOf(threeAnHour, []string{"a", "b"}, request(allow(1, 3)), request(allow(0, 3))),
 			} {
 				s.applies(b, make([]int, len(b.Requests))...)
 				for i, found := range b.Found {
 					s.keeps(fmt.Sprintf("the record of %q in %s", b.Keys[i], showRequests(b)), found, time.Hour-passed)
 				}
 			}
-			peek := batchOf(threeAnHour, []string{"for ever", "absent"}, request(driver.Use{Op: driver.Peek}, driver.Use{Op: driver.Peek, Key: 1}))
-			s.applies(peek, 0)
-			s.keeps("a record without a TTL", peek.Found[0], 0)
-			s.keeps("an absent record", peek.Found[1], 0)
+			others := batchOf(threeAnHour, []string{"for ever", "absent"}, request(allow(0, 4), allow(1, 4)))
+			s.applies(others, 0)
+			s.keeps("a record without a TTL", others.Found[0], 0)
+			s.keeps("an absent record", others.Found[1], 0)
 		}),
 	law("a denial writes nothing",
 		"Requests that change nothing do not change the version and the TTL of the record.", func(s *subject) {
 			full := taking(threeAnHour, 3, "a", "b")
 			s.applies(full, 1, 1)
 			s.Advance(15 * time.Minute)
-			several := batchOf(threeAnHour, []string{"a", "b"}, request(allow(0, 3)), request(allow(1, 3), allow(0, 1)),
-				request(driver.Use{Op: driver.Peek, Key: 1}))
+			several := batchOf(threeAnHour, []string{"a", "b"}, request(allow(0, 3)), request(allow(1, 3), allow(0, 1)))
 			for _, b := range []*driver.Batch{taking(threeAnHour, 3, "a"), several} {
 				b.Margin = time.Hour
 				s.applies(b, make([]int, len(b.Requests))...)

@@ -12,8 +12,8 @@ import (
 
 var randomBatches = law("any batch is decided as in Go",
 	"Random batches find, apply and store the same as the steps in Go. Requests are decided in order. A request takes all its units "+
-		"or none. A shadow use never denies. A peek changes nothing, a reset deletes, a refund and a charge apply. A damaged state fails "+
-		"only the requests with an enforced use of it. Requests on records that already have the version of the batch are Stored.",
+		"or none. A shadow use never denies. A refund and a charge apply. A damaged state fails "+
+		"only the requests with an enforced use of it.",
 	func(s *subject) {
 		const batches = 400
 		m := &model{subject: s, random: rand.New(rand.NewPCG(1, 2)), now: s.Now().Round(0), records: map[string]storage.Record{}}
@@ -37,7 +37,6 @@ type model struct {
 	*subject
 	random  *rand.Rand
 	now     time.Time
-	last    *driver.Batch
 	records map[string]storage.Record // by key
 }
 
@@ -70,7 +69,6 @@ func (m *model) batch() {
 			m.records[b.Keys[i]] = storage.Record{Version: b.Version, State: change.State}
 		}
 	}
-	m.last = b
 }
 
 // damage replaces the state of a key by one that no program can read.
@@ -87,12 +85,6 @@ func randomKey(i int) string { return key(fmt.Sprint("random ", i)) }
 
 func (m *model) newBatch() *driver.Batch {
 	b := &driver.Batch{Version: storage.NewVersion(), Programs: randomPrograms, Margin: time.Hour}
-	if m.last != nil && m.random.IntN(8) == 0 {
-		if m.random.IntN(2) == 0 { // as after a lost reply
-			return m.last
-		}
-		b.Version = m.last.Version
-	}
 	m.now = m.now.Add(time.Duration(m.random.Int64N(int64(20*time.Minute))) - time.Minute)
 	if m.random.IntN(4) > 0 {
 		b.Now = m.now
@@ -107,9 +99,6 @@ func (m *model) newBatch() *driver.Batch {
 		b.Requests = []driver.Request{m.newRequest(b, order, 0)}
 		use := &b.Requests[0].Uses[0]
 		b.Programs, use.Program = b.Programs[use.Program:use.Program+1], 0
-		if (use.Op == driver.Peek || use.Op == driver.Reset) && m.random.IntN(2) == 0 {
-			b.Programs = nil // they need no program
-		}
 	case 1: // one request with one use for each key
 		for _, i := range m.random.Perm(len(b.Keys)) {
 			b.Requests = append(b.Requests, m.newRequest(b, order, i))
@@ -155,10 +144,6 @@ func (m *model) newUse(b *driver.Batch, order []int, i int) driver.Use {
 	case n < 4:
 		use.Op = driver.Charge
 	case n < 5:
-		use.Op = driver.Peek
-	case n < 7:
-		use.Op = driver.Reset
-	case n < 8:
 		use.Program = m.random.IntN(len(b.Programs))
 	}
 	return use

@@ -164,7 +164,7 @@ var swapLaws = []Law{
 			s.refuses(storage.ErrSwap, valid, writing(key("k"), 0, "x", -1))
 			s.refuses(storage.ErrSwap, valid, storage.Swap{Key: key("k"), New: storage.Record{State: []byte("x")}})
 			s.refuses(storage.ErrSwap, valid, unknown)
-			if _, err := s.Store.Load(s.ctx, "valid", long); !errors.Is(err, storage.ErrKey) {
+			if _, _, err := s.Store.Load(s.ctx, "valid", long); !errors.Is(err, storage.ErrKey) {
 				s.fail("Load of a key of %d bytes returned the error %v", len(long), err)
 			}
 			s.lacks(a, "valid", long[1:], key("k"))
@@ -177,7 +177,7 @@ var swapLaws = []Law{
 			if swapped || !errors.Is(err, context.Canceled) || !errors.Is(err, storage.ErrNotApplied) {
 				s.fail("CompareAndSwap returned swapped %v and the error %v", swapped, err)
 			}
-			if _, err := s.Store.Load(s.ended(), k); !errors.Is(err, context.Canceled) {
+			if _, _, err := s.Store.Load(s.ended(), k); !errors.Is(err, context.Canceled) {
 				s.fail("Load returned the error %v", err)
 			}
 			s.lacks(k)

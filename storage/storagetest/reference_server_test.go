@@ -17,6 +17,8 @@ func (r *reference) spoil(key string) {
 	r.unreadable[strings.Clone(key)] = true
 }
 
+func (r *reference) Place(...string) (server, slot string, err error) { return "", "", nil }
+
 func (r *reference) Runs(p *algo.Program) bool {
 	for i := range p.Parts {
 		if !r.Runs(&p.Parts[i]) {

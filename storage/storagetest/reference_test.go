@@ -98,12 +98,12 @@ func copied(r storage.Record) storage.Record {
 	return storage.Record{Version: r.Version, State: append([]byte{}, r.State...), TTL: r.TTL}
 }
 
-func (r *reference) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+func (r *reference) Load(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
 	if err := driver.CheckLoad(keys); err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,7 +111,7 @@ func (r *reference) Load(ctx context.Context, keys ...string) ([]storage.Record,
 	for i, key := range keys {
 		records[i] = copied(r.find(now, key))
 	}
-	return records, nil
+	return records, now, nil
 }
 
 func (r *reference) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {

@@ -22,7 +22,7 @@ var serverSaboteurs = []saboteur{
 	{"returns the records after the batch", "any batch is decided as in Go", running(func(r *reference, ctx context.Context, b *driver.Batch) {
 		r.Run(ctx, b)
 		if b.Err == nil && b.KeyErr == nil {
-			b.Found, _ = r.Load(ctx, b.Keys...)
+			b.Found, _, _ = r.Load(ctx, b.Keys...)
 		}
 	})},
 	{"returns its own memory of a batch", "the caller owns the records of a batch", running(func(r *reference, ctx context.Context, b *driver.Batch) {
@@ -54,23 +54,7 @@ var serverSaboteurs = []saboteur{
 	}), nil)},
 	{"takes nothing for shadow uses", "any batch is decided as in Go", changingBatches(eachUse(func(_ *driver.Request, u *driver.Use) {
 		if u.Shadow {
-			u.Op = driver.Peek
-		}
-	}), nil)},
-	{"takes a unit for a peek", "any batch is decided as in Go", running(func(r *reference, ctx context.Context, b *driver.Batch) {
-		if len(b.Programs) > 0 {
-			runChanged(eachUse(func(_ *driver.Request, u *driver.Use) {
-				if u.Op == driver.Peek {
-					u.Op, u.Cost = driver.Charge, 1
-				}
-			}), nil)(r, ctx, b)
-		} else {
-			r.Run(ctx, b)
-		}
-	})},
-	{"ignores a reset", "any batch is decided as in Go", changingBatches(eachUse(func(_ *driver.Request, u *driver.Use) {
-		if u.Op == driver.Reset {
-			u.Op = driver.Peek
+			u.Cost = 1 << 40
 		}
 	}), nil)},
 	{"denies a charge", "any batch is decided as in Go", changingBatches(eachUse(func(_ *driver.Request, u *driver.Use) {
@@ -128,7 +112,7 @@ var serverSaboteurs = []saboteur{
 			r.Run(ctx, b)
 			return
 		}
-		found, err := r.Load(ctx, b.Keys...)
+		found, _, err := r.Load(ctx, b.Keys...)
 		if err != nil { // the time of the law is over
 			b.Err = err
 			return
@@ -160,12 +144,6 @@ var serverSaboteurs = []saboteur{
 			b.Now = r.clock.time().Add(time.Hour)
 		}
 	})},
-	{"returns no time for a batch that decides nothing", "a batch without a time uses the server's clock", running(func(r *reference, ctx context.Context, b *driver.Batch) {
-		r.Run(ctx, b)
-		if !slices.ContainsFunc(b.Requests, func(r driver.Request) bool { return r.Uses[0].Op != driver.Peek }) {
-			b.At = b.Now
-		}
-	})},
 	{"keeps records for ever", "a batch sets TTLs", changingWrites(func(_ *driver.Batch, s *storage.Swap) { s.TTL = 0 })},
 	{"keeps records for half of their TTL", "a batch sets TTLs", changingWrites(func(_ *driver.Batch, s *storage.Swap) { s.TTL, s.Until = s.TTL/2, time.Time{} })},
 	{"counts the TTL of a batch only by its own clock", "a batch with a later time keeps its records longer", changingWrites(func(_ *driver.Batch, s *storage.Swap) { s.Until = time.Time{} })},
@@ -176,35 +154,15 @@ var serverSaboteurs = []saboteur{
 	})},
 	{"writes its version at a denial", "a denial writes nothing", changingUnwritten(func(_ *reference, b *driver.Batch, k *storedRecord) { k.Version = b.Version })},
 	{"changes the TTL at a denial", "a denial writes nothing", changingUnwritten(func(r *reference, _ *driver.Batch, k *storedRecord) { k.expires = r.clock.time().Add(time.Hour) })},
-	{"decides a batch again", "any batch is decided as in Go", func(r *reference, h *storagetest.Harness) storage.Store {
-		var version storage.Version
-		r.edit = func(_ *driver.Batch, s *storage.Swap) {
-			if s.New.Version != 0 {
-				s.New.Version = version
-			}
-		}
-		return running(func(r *reference, ctx context.Context, b *driver.Batch) {
-			version = b.Version
-			runChanged(func(b *driver.Batch) { b.Version = storage.NewVersion() }, nil)(r, ctx, b)
-		})(r, h)
-	}},
-	{"reports all requests as Stored if one is", "any batch is decided as in Go", running(func(r *reference, ctx context.Context, b *driver.Batch) {
-		r.Run(ctx, b)
-		if slices.ContainsFunc(b.Requests, func(q driver.Request) bool { return q.Applied == driver.AlreadyStored }) {
-			for i := range b.Requests {
-				b.Requests[i].Applied = driver.AlreadyStored
-			}
-		}
-	})},
 }
 
 // randomBatchSaboteurs break the law of random batches, and no other law of servers.
 var randomBatchSaboteurs = []saboteur{
-	{"forgets a charge after a reset", "any batch is decided as in Go", changingBatches(func(b *driver.Batch) {
-		reset := map[int]bool{}
+	{"forgets a charge after a refund", "any batch is decided as in Go", changingBatches(func(b *driver.Batch) {
+		refunded := map[int]bool{}
 		eachUse(func(_ *driver.Request, u *driver.Use) {
-			reset[u.Key] = reset[u.Key] || u.Op == driver.Reset
-			if reset[u.Key] && u.Op == driver.Charge {
+			refunded[u.Key] = refunded[u.Key] || u.Op == driver.Refund
+			if refunded[u.Key] && u.Op == driver.Charge {
 				u.Op = driver.Refund
 			}
 		})(b)

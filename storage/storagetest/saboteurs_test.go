@@ -29,16 +29,16 @@ type builder func(r *reference, h *storagetest.Harness) storage.Store
 type swapFunc func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error)
 
 // loadFunc is a Load that uses r.
-type loadFunc func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error)
+type loadFunc func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error)
 
 // plain has the methods of storage.Store alone. load and swap replace them.
 type plain struct {
 	storage.Store
-	load func(ctx context.Context, keys []string) ([]storage.Record, error)
+	load func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error)
 	swap func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error)
 }
 
-func (p plain) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+func (p plain) Load(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
 	if p.load == nil {
 		return p.Store.Load(ctx, keys...)
 	}
@@ -55,18 +55,20 @@ func (p plain) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]sto
 // loading returns a builder of stores that use load.
 func loading(load loadFunc) builder {
 	return func(r *reference, _ *storagetest.Harness) storage.Store {
-		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) { return load(r, ctx, keys) }}
+		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+			return load(r, ctx, keys)
+		}}
 	}
 }
 
 // afterLoad returns a builder of stores that change the loaded records, under the lock.
 func afterLoad(change func(r *reference, keys []string, records []storage.Record)) builder {
-	return loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
-		records, err := r.Load(ctx, keys...)
+	return loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+		records, now, err := r.Load(ctx, keys...)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		change(r, keys, records)
-		return records, err
+		return records, now, err
 	})
 }
 
@@ -98,7 +100,7 @@ func changingSwaps(change func(r *reference, s *storage.Swap)) builder {
 func changingKeys(change func(key string) string) builder {
 	return func(r *reference, h *storagetest.Harness) storage.Store {
 		p := changingSwaps(func(_ *reference, s *storage.Swap) { s.Key = change(s.Key) })(r, h).(plain)
-		p.load = func(ctx context.Context, keys []string) ([]storage.Record, error) {
+		p.load = func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
 			keys = slices.Clone(keys)
 			for i := range keys {
 				keys[i] = change(keys[i])
@@ -153,7 +155,7 @@ func notAtomic(when func(storage.Swap) bool) builder {
 		for i := range swaps {
 			keys[i] = swaps[i].Key
 		}
-		current, err := r.Load(ctx, keys...)
+		current, _, err := r.Load(ctx, keys...)
 		if err != nil || slices.ContainsFunc(swaps, func(s storage.Swap) bool { return current[slices.Index(keys, s.Key)].Version != s.Old }) {
 			return current, false, err
 		}
@@ -197,9 +199,9 @@ var swapSaboteurs = []saboteur{
 			return r.CompareAndSwap(ctx, swaps...)
 		}
 		if current, swapped, err := r.CompareAndSwap(ctx, swaps[len(swaps)-1]); !swapped || err != nil {
-			all, _ := r.Load(ctx, swaps[0].Key)
+			all, _, _ := r.Load(ctx, swaps[0].Key)
 			for _, s := range swaps[1 : len(swaps)-1] {
-				one, _ := r.Load(ctx, s.Key)
+				one, _, _ := r.Load(ctx, s.Key)
 				all = append(all, one...)
 			}
 			return append(all, current...), false, err
@@ -239,7 +241,7 @@ var swapSaboteurs = []saboteur{
 	})},
 	{"ignores the case of keys", "keys are opaque", changingKeys(strings.ToLower)},
 	{"keeps versions as floating point", "versions are opaque", changingSwaps(func(r *reference, s *storage.Swap) {
-		if now, _ := r.Load(context.Background(), s.Key); s.Old != 0 && float64(now[0].Version) == float64(s.Old) {
+		if now, _, _ := r.Load(context.Background(), s.Key); s.Old != 0 && float64(now[0].Version) == float64(s.Old) {
 			s.Old = now[0].Version
 		}
 	})},
@@ -277,7 +279,7 @@ var swapSaboteurs = []saboteur{
 				swaps[i].Key = cut(swaps[i].Key)
 			}
 			return r.CompareAndSwap(ctx, swaps...)
-		}, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
+		}, load: func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
 			keys = slices.Clone(keys)
 			for i := range keys {
 				keys[i] = cut(keys[i])
@@ -352,7 +354,7 @@ var swapSaboteurs = []saboteur{
 		}}
 	}},
 	{"keeps the version if the state is the same", "a swap needs the stored version", changingSwaps(func(r *reference, s *storage.Swap) {
-		if now, _ := r.Load(context.Background(), s.Key); now[0].Version != 0 && bytes.Equal(now[0].State, s.New.State) {
+		if now, _, _ := r.Load(context.Background(), s.Key); now[0].Version != 0 && bytes.Equal(now[0].State, s.New.State) {
 			s.New.Version = now[0].Version
 		}
 	})},
@@ -396,7 +398,7 @@ var swapSaboteurs = []saboteur{
 		}
 	})},
 	{"swaps an expired record from its version", "an expired key is absent", changingSwaps(func(r *reference, s *storage.Swap) {
-		now, _ := r.Load(context.Background(), s.Key)
+		now, _, _ := r.Load(context.Background(), s.Key)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if now[0].Version == 0 && s.Old != 0 && r.records[s.Key].Version == s.Old {
@@ -460,7 +462,7 @@ var loadSaboteurs = []saboteur{
 		}
 		return r
 	})},
-	{"sorts the keys it loads", "Load keeps the order of keys", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
+	{"sorts the keys it loads", "Load keeps the order of keys", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
 		return r.Load(ctx, slices.Sorted(slices.Values(keys))...)
 	})},
 	{"loads a repeated key once", "Load keeps the order of keys", afterLoad(func(_ *reference, keys []string, records []storage.Record) {
@@ -493,9 +495,17 @@ var loadSaboteurs = []saboteur{
 			}
 		}
 	})},
-	{"cannot load no keys", "empty calls succeed", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
+	{"returns no time", "Load returns the time", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+		records, _, err := r.Load(ctx, keys...)
+		return records, time.Time{}, err
+	})},
+	{"returns the time of a clock that is ahead", "Load returns the time", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+		records, now, err := r.Load(ctx, keys...)
+		return records, now.Add(time.Second), err
+	})},
+	{"cannot load no keys", "empty calls succeed", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
 		if len(keys) == 0 {
-			return nil, errors.New("wrong number of arguments for 'mget' command")
+			return nil, time.Time{}, errors.New("wrong number of arguments for 'mget' command")
 		}
 		return r.Load(ctx, keys...)
 	})},
@@ -507,21 +517,21 @@ var loadSaboteurs = []saboteur{
 	{"loads all states into one buffer", "buffers are not shared", afterLoad(func(_ *reference, _ []string, records []storage.Record) {
 		pack(records)
 	})},
-	{"cannot load more than 1000 keys", "a call may have many keys", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
+	{"cannot load more than 1000 keys", "a call may have many keys", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
 		if len(keys) > 1000 {
-			return nil, errors.New("too many SQL variables")
+			return nil, time.Time{}, errors.New("too many SQL variables")
 		}
 		return r.Load(ctx, keys...)
 	})},
-	{"loads with an ended context", "a cancelled call writes nothing", loading(func(r *reference, _ context.Context, keys []string) ([]storage.Record, error) {
+	{"loads with an ended context", "a cancelled call writes nothing", loading(func(r *reference, _ context.Context, keys []string) ([]storage.Record, time.Time, error) {
 		return r.Load(context.Background(), keys...)
 	})},
-	{"loads a key that is too long", "invalid swaps are refused", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
-		records, err := r.Load(ctx, keys...)
+	{"loads a key that is too long", "invalid swaps are refused", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+		records, now, err := r.Load(ctx, keys...)
 		if errors.Is(err, storage.ErrKey) {
-			return make([]storage.Record, len(keys)), nil
+			return make([]storage.Record, len(keys)), now, nil
 		}
-		return records, err
+		return records, now, err
 	})},
 }
 

@@ -86,11 +86,21 @@ func (s *subject) get(key string) storage.Record { return s.load(key)[0] }
 
 // load loads keys and requires a record for each of them.
 func (s *subject) load(keys ...string) []storage.Record {
-	records, err := s.Store.Load(s.ctx, keys...)
+	records, _, err := s.Store.Load(s.ctx, keys...)
 	if err != nil || len(records) != len(keys) {
 		s.fail("Load of %d keys returned %d records and the error %v", len(keys), len(records), err)
 	}
 	return records
+}
+
+// timely requires that Load returns the time of the store's clock. The clocks of the test and of a server may differ a little.
+func (s *subject) timely(keys ...string) {
+	const margin = time.Millisecond
+	before := s.Now().Add(-margin)
+	_, now, err := s.Store.Load(s.ctx, keys...)
+	if after := s.Now().Add(margin); err != nil || now.Before(before) || now.After(after) {
+		s.fail("Load of %d keys returned the time %v and the error %v, want a time from %v to %v", len(keys), now, err, before, after)
+	}
 }
 
 // try applies swaps. It retries after ErrContended.

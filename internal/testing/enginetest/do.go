@@ -42,5 +42,3 @@ func (e *evaluator) Evaluate(now time.Time, items []driver.Item) (applied int, e
 }
 
 func (e *evaluator) Denied() (time.Duration, bool) { return math.MaxInt64, !e.changed }
-
-func (e *evaluator) Confirm(time.Time, []driver.Item) error { return nil }

@@ -113,6 +113,7 @@ type run struct {
 	fault     faultproxy.Fault
 
 	admitted, unknown map[string]int64 // by user
+	again             map[string]int64 // by user: decisions that had the fault and were decided again, so they may be charged twice
 	failed            int              // decisions that returned an error
 	unknownByFault    int              // decisions with an unknown outcome that had the fault
 }
@@ -169,7 +170,7 @@ func (r *run) do() (happened bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r.admitted, r.unknown, r.failed, r.unknownByFault = map[string]int64{}, map[string]int64{}, 0, 0
+	r.admitted, r.unknown, r.again, r.failed, r.unknownByFault = map[string]int64{}, map[string]int64{}, map[string]int64{}, 0, 0
 	r.Proxy.Plan(r.fault)
 	var wrong []error
 	for i := range requests {
@@ -192,8 +193,13 @@ func (r *run) request(limiter, direct *sluice.Limiter[string], user string) erro
 	if took := time.Since(begun); took > longest {
 		return fmt.Errorf("the call took %v; the maximum is %v", took, longest)
 	}
+	hit := len(r.Proxy.Hits()) > hits
 	if err != nil {
-		return r.checkError(user, d, err, len(r.Proxy.Hits()) > hits)
+		return r.checkError(user, d, err, hit)
+	}
+	if hit {
+		r.again[user]++
+		r.again[allUsers]++
 	}
 	if d.Allowed {
 		r.admitted[user]++
@@ -273,8 +279,8 @@ func (r *run) checkStored(direct *sluice.Limiter[string]) error {
 
 func (r *run) checkUsed(user string, limit, remaining int64) error {
 	used := limit - remaining
-	if used < r.admitted[user] || used > r.admitted[user]+r.unknown[user] || used > limit {
-		return fmt.Errorf("%s: used %d of %d, admitted %d, outcome unknown %d", user, used, limit, r.admitted[user], r.unknown[user])
+	if used < r.admitted[user] || used > r.admitted[user]+r.unknown[user]+r.again[user] || used > limit {
+		return fmt.Errorf("%s: used %d of %d, admitted %d, outcome unknown %d, decided again %d", user, used, limit, r.admitted[user], r.unknown[user], r.again[user])
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func TestRunFindsWrongStores(t *testing.T) {
 		"reports a conflict for a swap that it made": {
 			func(inner storage.Store, swaps []storage.Swap) ([]storage.Record, bool, error) {
 				_, _, _ = inner.CompareAndSwap(ctx, swaps...)
-				current, err := inner.Load(ctx, swaps[0].Key, swaps[len(swaps)-1].Key)
+				current, _, err := inner.Load(ctx, swaps[0].Key, swaps[len(swaps)-1].Key)
 				return current[:len(swaps)], false, err
 			},
 			"used",

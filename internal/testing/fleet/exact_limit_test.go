@@ -53,7 +53,7 @@ func runSpender(address string) error {
 		return err
 	}
 	defer release()
-	if _, err := store.Load(context.Background(), driver.Key("", "connect")); err != nil {
+	if _, _, err := store.Load(context.Background(), driver.Key("", "connect")); err != nil {
 		return err
 	}
 	in, out := json.NewDecoder(bufio.NewReader(os.Stdin)), json.NewEncoder(os.Stdout)

@@ -218,7 +218,7 @@ func (f *fleet) stored(rule int, key string) string {
 }
 
 func (f *fleet) load(name string) (state string, err error) {
-	records, err := f.store.Load(context.Background(), name)
+	records, _, err := f.store.Load(context.Background(), name)
 	if err != nil {
 		return "", err
 	}

@@ -171,8 +171,8 @@ func (p *staleCache) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) 
 	return current, false, nil
 }
 
-func (p *staleCache) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
-	records, err := p.Store.Load(ctx, keys...)
+func (p *staleCache) Load(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
+	records, now, err := p.Store.Load(ctx, keys...)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, key := range keys {
@@ -181,7 +181,7 @@ func (p *staleCache) Load(ctx context.Context, keys ...string) ([]storage.Record
 			delete(p.sent, key)
 		}
 	}
-	return records, err
+	return records, now, err
 }
 
 // countingStore compares the number of writes since the creation of the record in place of the
@@ -214,7 +214,7 @@ func (c *countingStore) CompareAndSwap(ctx context.Context, swaps ...storage.Swa
 	c.now = swaps[0].Until.Add(-swaps[0].TTL)
 	own := slices.Clone(swaps)
 	for i, s := range swaps {
-		stored, err := c.memory.Load(ctx, s.Key)
+		stored, _, err := c.memory.Load(ctx, s.Key)
 		if err != nil {
 			return nil, false, err
 		}
@@ -236,7 +236,7 @@ func (c *countingStore) CompareAndSwap(ctx context.Context, swaps ...storage.Swa
 	return current, swapped, err
 }
 
-func (c *countingStore) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+func (c *countingStore) Load(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.shared.now()

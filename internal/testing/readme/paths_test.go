@@ -137,20 +137,3 @@ func TestMissingPathsFindsOnlyPaths(t *testing.T) {
 		require.Equal(t, want, r.missingPaths(text, "."), text)
 	}
 }
-
-// The comments of the SQL that decides give the names of the outcomes, which Go code has as constants.
-func TestCommentsOfTheSQLHaveTheNamesOfTheOutcomes(t *testing.T) {
-	outcomes := map[string]string{}
-	for _, m := range regexp.MustCompile(`(?m)^\t(\w+)\s+= (-\d) //`).FindAllStringSubmatch(readFile(t, root, "storage/driver/server.go"), -1) {
-		outcomes[m[2]] = m[1]
-	}
-	require.Equal(t, map[string]string{"-1": "Damaged", "-2": "Declined", "-3": "AlreadyStored"}, outcomes)
-	for file, want := range map[string]int{"internal/program/run.sql": 1, "storage/postgres/run_one.sql": 1} {
-		text := readFile(t, root, file)
-		named := regexp.MustCompile(`:= (-\d); -- (\w+)`).FindAllStringSubmatch(text, -1)
-		for _, m := range named {
-			require.Equal(t, outcomes[m[1]], m[2], file)
-		}
-		require.Equal(t, want, strings.Count(text, "-- "+outcomes["-3"]), "%s: comments about a record of the same batch", file)
-	}
-}

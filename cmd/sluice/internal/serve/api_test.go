@@ -491,8 +491,8 @@ func send(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 // failingStore is a store that fails.
 type failingStore struct{ load, swap error }
 
-func (b failingStore) Load(_ context.Context, keys ...string) ([]storage.Record, error) {
-	return make([]storage.Record, len(keys)), b.load
+func (b failingStore) Load(_ context.Context, keys ...string) ([]storage.Record, time.Time, error) {
+	return make([]storage.Record, len(keys)), time.Now(), b.load
 }
 
 func (b failingStore) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {

@@ -303,7 +303,7 @@ func TestUnreadableStateOfAllRequests(t *testing.T) {
 		_, err = w.current.Load().service.Allow(t.Context(), DecisionRequest{Key: "k"})
 		require.NoError(t, err)
 		key := driver.Key("", "", "all", "")
-		found, err := w.store.Load(t.Context(), key)
+		found, _, err := w.store.Load(t.Context(), key)
 		require.NoError(t, err)
 		state := append([]byte{}, found[0].State...)
 		state[1]++ // the version of the format

@@ -88,8 +88,8 @@ type missingStore struct{}
 var errMissing = storage.NotApplied(errors.New("the store has been unavailable since the start"))
 
 // Load implements storage.Store.
-func (missingStore) Load(context.Context, ...string) ([]storage.Record, error) {
-	return nil, errMissing
+func (missingStore) Load(context.Context, ...string) ([]storage.Record, time.Time, error) {
+	return nil, time.Time{}, errMissing
 }
 
 // CompareAndSwap implements storage.Store.

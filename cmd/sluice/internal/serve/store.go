@@ -160,7 +160,7 @@ func (o *opened) redis(address string) error {
 	store, err := redis.New(client, redis.Options{})
 	o.Store = store
 	o.prepare = func(ctx context.Context) error { // the user of the client may have no right to PING
-		_, err := store.Load(ctx, driver.Key(""))
+		_, _, err := store.Load(ctx, driver.Key(""))
 		return err
 	}
 	return err

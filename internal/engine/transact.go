@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
+)
+
+// transact decides requests in one transaction.
+func (q *queue) transact(ctx context.Context, requests []*Request) {
+	e := q.engine
+	updates, evaluated := make([]*driver.Update, len(requests)), make([]error, len(requests))
+	for i, r := range requests {
+		updates[i] = &driver.Update{Items: r.Items, Decide: func(now time.Time) bool {
+			evaluated[i] = r.inTransaction(now)
+			return evaluated[i] == nil
+		}}
+	}
+	began := time.Now()
+	err := e.transactor.Transact(ctx, e.options.Clock, updates...)
+	received := time.Now()
+	q.record(began, err)
+	for i, r := range requests {
+		switch {
+		case err == nil:
+			r.finish(evaluated[i])
+			e.updateCache(r, clockReading{r.now, began, received})
+		case r.changes():
+			r.err = err
+		default:
+			r.err = storage.NotApplied(err)
+		}
+	}
+}
+
+// inTransaction decides a request in a transaction. The memory of the records is the store's. So inTransaction keeps copies of
+// the states for the denial cache, which reads them after the transaction.
+func (r *Request) inTransaction(now time.Time) error {
+	r.now = now
+	_, err := r.evaluate(now)
+	if _, denied := r.Evaluator.Denied(); denied && err == nil {
+		for i := range r.Items {
+			r.Items[i].Found = cloneRecord(r.Items[i].Found)
+		}
+	}
+	return err
+}
