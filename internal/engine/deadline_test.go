@@ -38,6 +38,20 @@ func TestCallEndsAlthoughTheStoreIgnoresItsContext(t *testing.T) {
 	})
 }
 
+// A decision can need two requests. The second one gets the time that the first one has left.
+func TestTimeoutCountsFromBegan(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		b.hold()
+		c := newCall(counter(9), "k")
+		c.Began = time.Now().Add(-700 * time.Millisecond)
+		b.decide(c)
+		require.ErrorIs(b, c.err, storage.ErrUnavailable)
+		require.GreaterOrEqual(b, c.took, 300*time.Millisecond)
+		require.LessOrEqual(b, c.took, 300*time.Millisecond+expiryGrace)
+		b.releaseAll()
+	})
+}
+
 // The store gets the context of a caller that sends its own request.
 func TestCallThatSendsItsOwnRequestEndsInTime(t *testing.T) {
 	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {

@@ -128,6 +128,9 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 	}
 	r.began = time.Now()
 	r.deadline, r.fromTimeout = r.began.Add(e.options.Timeout), true
+	if !r.Began.IsZero() {
+		r.deadline = r.Began.Add(e.options.Timeout)
+	}
 	if end, ok := ctx.Deadline(); ok && !end.After(r.deadline) {
 		r.deadline, r.fromTimeout = end, false
 	}

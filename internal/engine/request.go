@@ -19,7 +19,8 @@ type Request struct {
 	Items     []driver.Item // their keys are different from each other
 	Uses      []Use         // one for each item
 	Evaluator Evaluator
-	FailFast  bool // do not retry until the deadline if no connection can be made
+	FailFast  bool      // do not retry until the deadline if no connection can be made
+	Began     time.Time // its timeout counts from this time; zero means from the call of Decide
 
 	began       time.Time
 	deadline    time.Time
