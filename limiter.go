@@ -54,7 +54,12 @@ type Limiter[T any] struct {
 	memory  *memory.Store  // decides if the store is in memory; then there is no engine
 	engine  *engine.Engine // decides otherwise
 	local   *memory.Store  // decides while the store fails; nil unless OnFailure is FailLocal
-	server  bool           // the store can run programs
+	server  driver.Server  // the store, if it can run programs
+
+	// oneClock says that the engine decides only by the store's own clock. Then a state that is far ahead was written before
+	// that clock stepped back, and is moved to now; see RuleResult.call. If several clocks decided, each could move states to
+	// its own time, and together they could allow any number of calls.
+	oneClock bool
 }
 
 // New returns a limiter with these options. A nil store means the memory of this limiter alone. A limiter
@@ -108,7 +113,10 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 		Clock: o.Clock, Timeout: o.Timeout, DenialCacheTTL: o.DenialCacheTTL, DenialCacheSize: o.DenialCacheSize,
 		OpenAfter: o.CircuitOpenAfter, MaxRoundTrips: o.MaxRoundTrips, MaxQueue: o.MaxQueue,
 	})
-	if _, l.server = store.(driver.Server); l.server {
+	_, transactor := store.(driver.Transactor)
+	l.server, _ = store.(driver.Server)
+	l.oneClock = o.Clock == nil && (transactor || l.server != nil) // other stores have no clock: that of each process decides
+	if l.server != nil {
 		for i := range l.rules {
 			l.rules[i].program = policy.ProgramOf(l.rules[i].Policy)
 		}
@@ -277,7 +285,7 @@ func (l *Limiter[T]) decide(ctx context.Context, op driver.Op, items []driver.It
 func decideInMemory(ctx context.Context, store *memory.Store, clock func() time.Time, op driver.Op, items []driver.Item, d *Decision) (err error) {
 	failed := store.Transact(ctx, clock, &driver.Update{Items: items, Decide: func(now time.Time) bool {
 		d.Attempts = 1
-		if _, d.Allowed, err = evaluate(op, now, d.Results, items); err == nil {
+		if _, d.Allowed, err = evaluate(op, now, clock == nil, d.Results, items); err == nil {
 			d.summarize()
 		}
 		return err == nil
@@ -294,11 +302,16 @@ func decideInMemory(ctx context.Context, store *memory.Store, clock func() time.
 // decideByEngine decides on a store that is not in memory. The engine gets copies of the results and the keys, because it
 // can still use them when the call has returned.
 func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, items []driver.Item, d *Decision, onFailure FailurePolicy) error {
-	e := &evaluation{op: op, results: slices.Clone(d.Results)}
-	stats, err := l.engine.Decide(ctx, &engine.Request{
-		Items: slices.Clone(items), Uses: l.uses(op, e.results), Evaluator: e,
-		FailFast: onFailure != FailClosed && (op == driver.Allow || op == driver.Peek), // the other operations would be lost
-	})
+	e := &evaluation{op: op, results: slices.Clone(d.Results), oneClock: l.oneClock}
+	uses, began := l.uses(op, e.results), time.Now()
+	e.programs = !slices.ContainsFunc(uses, func(u engine.Use) bool { return u.Program == nil })
+	failFast := onFailure != FailClosed && (op == driver.Allow || op == driver.Peek) // the other operations would be lost
+	stats, err := l.engine.Decide(ctx, &engine.Request{Items: slices.Clone(items), Uses: uses, Evaluator: e, FailFast: failFast})
+	if err == nil && slices.ContainsFunc(e.results, e.mustMove) {
+		var again engine.Stats
+		again, err = l.decideWithoutPrograms(ctx, items, e, began, failFast)
+		stats.Cached, stats.Attempts = again.Cached, stats.Attempts+again.Attempts
+	}
 	if err == nil {
 		copy(d.Results, e.results)
 		d.Allowed, d.Cached, d.Attempts = e.allowed, stats.Cached, stats.Attempts
@@ -320,18 +333,46 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, items []d
 	return nil
 }
 
+// decideWithoutPrograms decides a call again that was denied because a program does not move states. Without programs, the
+// engine decides in Go. If the call was allowed, only shadow rules are decided again, and errors are ignored.
+func (l *Limiter[T]) decideWithoutPrograms(ctx context.Context, items []driver.Item, e *evaluation, began time.Time, failFast bool) (engine.Stats, error) {
+	var places []int
+	again := &evaluation{op: e.op, oneClock: true}
+	request := &engine.Request{Evaluator: again, FailFast: failFast, Began: began}
+	for i, r := range e.results {
+		if !e.allowed || e.mustMove(r) {
+			places, again.results, request.Items = append(places, i), append(again.results, r), append(request.Items, items[i])
+			request.Uses = append(request.Uses, engine.Use{Op: e.op, Cost: r.Cost, Shadow: r.Shadow})
+		}
+	}
+	stats, err := l.engine.Decide(ctx, request)
+	if err != nil && e.allowed {
+		return stats, nil
+	}
+	if err == nil {
+		for i, place := range places {
+			e.results[place] = again.results[i]
+		}
+		e.allowed = again.allowed
+	}
+	return stats, err
+}
+
 // uses returns what an engine needs to know about the results.
 func (l *Limiter[T]) uses(op driver.Op, results []RuleResult) []engine.Use {
 	uses := make([]engine.Use, len(results))
 	for i := range results {
 		r := &results[i]
 		uses[i] = engine.Use{Op: operation(op, r.Cost), Cost: max(r.Cost, -r.Cost), Shadow: r.Shadow}
-		if l.server && op != driver.Peek && op != driver.Reset {
-			if rule := l.ruleOf(r); rule.PolicyFor == nil {
-				uses[i].Program = rule.program
-			} else {
-				uses[i].Program = policy.ProgramOf(r.Policy)
-			}
+		if l.server == nil || op == driver.Peek || op == driver.Reset {
+			continue
+		}
+		program := l.ruleOf(r).program
+		if l.ruleOf(r).PolicyFor != nil {
+			program = policy.ProgramOf(r.Policy)
+		}
+		if program != nil && l.server.Runs(program) {
+			uses[i].Program = program
 		}
 	}
 	return uses
