@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -297,6 +299,16 @@ func TestClocksOfCallersDoNotMoveStates(t *testing.T) {
 	}
 }
 
+// A store without a clock of its own is decided by the clock of each process. These are several clocks, too.
+func TestClocksOfProcessesDoNotMoveStates(t *testing.T) {
+	store := swapOnly{new(memory.Store)}
+	hourAhead := sluice.Options[call]{Clock: func() time.Time { return time.Now().Add(time.Hour) }}
+	require.True(t, must(t)(newLimiter(t, hourAhead, store, rulesOf("gcra 3/m")...).AllowN(background, ann, 3)).Allowed)
+	d := must(t)(newLimiter(t, sluice.Options[call]{}, store, rulesOf("gcra 3/m")...).Allow(background, ann))
+	require.False(t, d.Allowed)
+	require.Greater(t, d.RetryAfter, time.Hour)
+}
+
 // After a failover, a server has the states that another one wrote whose clock was ahead. A limiter with a Clock writes them here.
 func TestServerWhoseClockIsBehindLocksNoKeyOut(t *testing.T) {
 	redisStore, _ := openRedis(t)
@@ -338,6 +350,46 @@ func TestServerWhoseClockIsBehindLocksNoKeyOut(t *testing.T) {
 					require.Less(t, stored[0].TTL, time.Hour)
 				})
 			}
+		}
+	}
+}
+
+// Many callers find a state that is ahead at the same moment. They share exactly the units that were left.
+func TestCallersShareAStateThatIsAhead(t *testing.T) {
+	redisStore, _ := openRedis(t)
+	postgresStore, _ := openPostgres(t)
+	for name, store := range map[string]storage.Store{"Redis": redisStore, "PostgreSQL": postgresStore} {
+		for i, policy := range slowPolicies() {
+			t.Run(fmt.Sprint(name, " ", policy), func(t *testing.T) {
+				o := sluice.Options[call]{Namespace: fmt.Sprint("shared ", i), Timeout: time.Minute}
+				rules := []sluice.Rule[call]{
+					{Name: "rule", Key: byUser, Policy: policy},
+					{Name: "other", Spec: "gcra 1000/h"}, // one key for all
+				}
+				ahead := o
+				ahead.Clock = func() time.Time { return time.Now().Add(time.Hour) }
+				require.True(t, must(t)(newLimiter(t, ahead, store, rules...).AllowN(background, ann, 4)).Allowed)
+				var allowed atomic.Int64
+				var group sync.WaitGroup
+				for range 2 {
+					l := newLimiter(t, o, store, rules...)
+					for range 8 {
+						group.Go(func() {
+							for range 3 {
+								if d, err := l.Allow(background, ann); err != nil {
+									t.Error(err)
+								} else if d.Allowed {
+									allowed.Add(1)
+								}
+							}
+						})
+					}
+				}
+				group.Wait()
+				require.EqualValues(t, 6, allowed.Load())
+				d := must(t)(newLimiter(t, o, store, rules...).Peek(background, ann))
+				require.EqualValues(t, 990, d.Results[1].Remaining, "each allowed call is charged once under every rule")
+			})
 		}
 	}
 }
