@@ -28,8 +28,9 @@ type Decision struct {
 	// Cost is 0 has no result, except after a Reset. No rule was charged if the call was denied or the operation was Peek.
 	Results []RuleResult
 	// Skew is how far the latest time in the stored states is ahead of the clock that decided. It is
-	// above 0 if a clock that is ahead wrote a state, or if the clock that decided is behind.
-	// Otherwise it is 0.
+	// above 0 if a clock that is ahead wrote a state, if the clock that decided is behind, or if it has
+	// stepped back. Otherwise it is 0. If the decision has moved a state to now, Skew is how far the state
+	// was ahead before; see the package documentation.
 	Skew time.Duration
 
 	// Cached reports that the denial came from the denial cache; see Options.DenialCacheTTL.

@@ -94,9 +94,6 @@ func TestServersKeepARecordAfterALimitIsLowered(t *testing.T) {
 		} {
 			t.Run(fmt.Sprint(c.before, " to ", c.after, " ", name), func(t *testing.T) {
 				o := sluice.Options[call]{Namespace: fmt.Sprint(i), DenialCacheTTL: -1}
-				if i == 0 {
-					t.Run("shadow", func(t *testing.T) { shadowKeepsItsRecord(t, store) })
-				}
 				other := sluice.Rule[call]{Name: "other", Key: byUser, Spec: "fixedwindow 1000/h"}
 				old, lowered := newLimiter(t, o, store, rulesOf(c.before)...), newLimiter(t, o, store, append(rulesOf(c.after), other)...)
 				require.True(t, must(t)(old.AllowN(background, ann, 7)).Allowed)
@@ -116,20 +113,6 @@ func TestServersKeepARecordAfterALimitIsLowered(t *testing.T) {
 			})
 		}
 	}
-}
-
-// A shadow rule that denies keeps its record, too, although the call is allowed.
-func shadowKeepsItsRecord(t *testing.T, store storage.Store) {
-	o := sluice.Options[call]{Namespace: "shadow", DenialCacheTTL: -1}
-	lowered := rulesOf("gcra 10/10s", "fixedwindow 1000/h")
-	lowered[0].Shadow = true
-	require.True(t, must(t)(newLimiter(t, o, store, rulesOf("gcra 100/10s")...).AllowN(background, ann, 60)).Allowed)
-	d := must(t)(newLimiter(t, o, store, lowered...).Allow(background, ann))
-	require.True(t, d.Allowed)
-	require.Greater(t, d.Results[0].RetryAfter, 45*time.Second)
-	stored, _, err := store.Load(background, driver.Key("", "shadow", "rule 0", "ann"))
-	require.NoError(t, err)
-	require.Greater(t, stored[0].TTL, d.Results[0].RetryAfter)
 }
 
 // banning is a policy of a user. It denies for an hour after three denials. Its state is the inner state, the number of

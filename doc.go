@@ -121,8 +121,14 @@
 //	Redis         the clock of the server
 //	other stores  the clock of the process, unless the store returns a time (see package driver)
 //
-// The time in a state never moves back. So if clocks disagree, the clock that is ahead determines
-// the state. See Options.Clock, and the page docs/operation.md of the module.
+// If the store's own clock decides, a state that is more than 10 s ahead of it was written before the
+// clock stepped back, or before a failover to a server whose clock is behind. The limiter then moves the
+// state to now. The units in use stay in use, and a part of a unit counts as a whole unit. So no key is
+// locked out until the clock reaches the old time again.
+//
+// If Options.Clock is set, or if the clocks of the processes decide, the time in a state never moves back.
+// Otherwise two clocks could together allow any number of calls. So if clocks disagree, the clock that
+// is ahead determines the state. See Options.Clock, and the page docs/operation.md of the module.
 //
 // # Policies that run in Go
 //

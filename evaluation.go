@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -18,15 +19,15 @@ import (
 // A Charge whose cost is below 0 is a refund.
 //
 // If a call is denied, no rule charges it. But a rule that denies it can change its state or the time for which its record is
-// kept; see apply.
+// kept; see apply. moves says that a state which is far ahead of now is moved; see call.
 //
 // applied is how many steps were applied; see driver.Request. With an error nothing may be stored.
-func evaluate(op driver.Op, now time.Time, results []RuleResult, items []driver.Item) (applied int, allowed bool, err error) {
+func evaluate(op driver.Op, now time.Time, moves bool, results []RuleResult, items []driver.Item) (applied int, allowed bool, err error) {
 	allowed = true
 	for i := range results {
 		r := &results[i]
 		r.Err = nil
-		if err := r.apply(op, now, &items[i]); err != nil {
+		if err := r.apply(op, now, moves, &items[i]); err != nil {
 			if err = r.fail(err); err != nil {
 				return 0, false, err
 			}
@@ -42,7 +43,7 @@ func evaluate(op driver.Op, now time.Time, results []RuleResult, items []driver.
 		r := &results[i]
 		if r.Allowed {
 			items[i].Next.Verb = driver.Keep
-			if err := r.peek(now, items[i].Found.State); err != nil {
+			if err := r.peek(now, moves, items[i].Found.State); err != nil {
 				return 0, false, err
 			}
 		}
@@ -61,25 +62,15 @@ func operation(op driver.Op, cost int64) driver.Op {
 // apply applies the operation to one key. If the policy denies and changes its state, such as a count of denials, the new state
 // is stored. If the record would expire before the ResetAfter of a denial, it is stored again. This happens if the limit was
 // lowered after the record was written.
-func (r *RuleResult) apply(op driver.Op, now time.Time, item *driver.Item) (err error) {
+func (r *RuleResult) apply(op driver.Op, now time.Time, moves bool, item *driver.Item) error {
 	found, change := &item.Found, &item.Next
-	next, cost := change.State, r.Cost
-	switch operation(op, cost) {
-	case driver.Allow:
-		next, r.Result, err = r.Policy.Step(next, found.State, now, cost)
-	case driver.Refund:
-		next, r.Result, err = r.Policy.Refund(next, found.State, now, max(cost, -cost))
-	case driver.Charge:
-		next, r.Result, err = r.Policy.Charge(next, found.State, now, cost)
-	case driver.Peek:
-		r.Result, err = r.Policy.Peek(found.State, now, cost)
-	case driver.Reset:
+	if op == driver.Reset {
 		if r.Result = (algo.Result{Allowed: true}); found.Version != 0 {
 			change.Verb = driver.Delete
 		}
 		return nil
 	}
-	r.Cost = cost // a settlement has refunds with a negative cost, and a Result is not valid if there is an error
+	next, err := r.call(op, change.State, found.State, now, moves)
 	switch {
 	case err != nil || op == driver.Peek:
 		return err
@@ -95,11 +86,39 @@ func (r *RuleResult) apply(op driver.Op, now time.Time, item *driver.Item) (err 
 	return nil
 }
 
-// peek replaces the result by that of a Peek.
-func (r *RuleResult) peek(now time.Time, state []byte) (err error) {
+// call applies the operation to a state, and appends the next state to dst. If moves is set and the state is ahead of now by
+// more than stepBack, call first moves it to now. Skew still says how far it was ahead.
+func (r *RuleResult) call(op driver.Op, dst, state []byte, now time.Time, moves bool) (next []byte, err error) {
+	next, err = r.callPolicy(op, dst, state, now)
+	if skew := r.Skew; moves && skew > stepBack && err == nil {
+		if state, err = moved(r.Policy, state, now); err == nil {
+			next, err = r.callPolicy(op, dst, state, now)
+			r.Skew = skew
+		}
+	}
+	return next, err
+}
+
+// callPolicy calls the method of the policy for the operation. A Peek returns dst.
+func (r *RuleResult) callPolicy(op driver.Op, dst, state []byte, now time.Time) (next []byte, err error) {
 	cost := r.Cost
-	r.Result, err = r.Policy.Peek(state, now, max(cost, -cost))
-	if r.Cost = cost; err != nil {
+	switch operation(op, cost) {
+	case driver.Allow:
+		dst, r.Result, err = r.Policy.Step(dst, state, now, cost)
+	case driver.Refund:
+		dst, r.Result, err = r.Policy.Refund(dst, state, now, max(cost, -cost))
+	case driver.Charge:
+		dst, r.Result, err = r.Policy.Charge(dst, state, now, cost)
+	case driver.Peek:
+		r.Result, err = r.Policy.Peek(state, now, max(cost, -cost))
+	}
+	r.Cost = cost // a settlement has refunds with a negative cost, and a Result is not valid if there is an error
+	return dst, err
+}
+
+// peek replaces the result by that of a Peek.
+func (r *RuleResult) peek(now time.Time, moves bool, state []byte) error {
+	if _, err := r.call(driver.Peek, nil, state, now, moves); err != nil {
 		return r.fail(err)
 	}
 	return nil
@@ -108,16 +127,22 @@ func (r *RuleResult) peek(now time.Time, state []byte) (err error) {
 // evaluation is an operation that the engine decides. It has its own memory, because the engine can still use it after
 // the caller has returned.
 type evaluation struct {
-	op      driver.Op
-	results []RuleResult
-	allowed bool
+	op       driver.Op
+	results  []RuleResult
+	allowed  bool
+	oneClock bool // only the store's own clock decides
 }
 
 var _ engine.Evaluator = (*evaluation)(nil)
 
-// Evaluate implements engine.Evaluator.
-func (e *evaluation) Evaluate(now time.Time, items []driver.Item) (applied int, err error) {
-	applied, e.allowed, err = evaluate(e.op, now, e.results, items)
+// Evaluate implements engine.Evaluator. A program does not move states, so a denial on a state that is far ahead must be decided
+// in Go.
+func (e *evaluation) Evaluate(now time.Time, items []driver.Item, replays bool) (applied int, err error) {
+	applied, e.allowed, err = evaluate(e.op, now, e.oneClock && !replays, e.results, items)
+	isAhead := func(r RuleResult) bool { return !r.Allowed && r.Skew > stepBack }
+	if err == nil && replays && e.oneClock && !e.allowed && slices.ContainsFunc(e.results, isAhead) {
+		err = engine.ErrDeclined
+	}
 	return applied, err
 }
 

@@ -278,7 +278,7 @@ func (l *Limiter[T]) decide(ctx context.Context, op driver.Op, items []driver.It
 func decideInMemory(ctx context.Context, store *memory.Store, clock func() time.Time, op driver.Op, items []driver.Item, d *Decision) (err error) {
 	failed := store.Transact(ctx, clock, &driver.Update{Items: items, Decide: func(now time.Time) bool {
 		d.Attempts = 1
-		if _, d.Allowed, err = evaluate(op, now, d.Results, items); err == nil {
+		if _, d.Allowed, err = evaluate(op, now, clock == nil, d.Results, items); err == nil {
 			d.summarize()
 		}
 		return err == nil
@@ -295,7 +295,7 @@ func decideInMemory(ctx context.Context, store *memory.Store, clock func() time.
 // decideByEngine decides on a store that is not in memory. The engine gets copies of the results and the keys, because it
 // can still use them when the call has returned.
 func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, items []driver.Item, d *Decision, onFailure FailurePolicy) error {
-	e := &evaluation{op: op, results: slices.Clone(d.Results)}
+	e := &evaluation{op: op, results: slices.Clone(d.Results), oneClock: l.options.Clock == nil}
 	stats, err := l.engine.Decide(ctx, &engine.Request{
 		Items: slices.Clone(items), Uses: l.uses(op, e.results), Evaluator: e,
 		FailFast: onFailure != FailClosed && (op == driver.Allow || op == driver.Peek), // the other operations would be lost

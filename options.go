@@ -24,12 +24,14 @@ type Options[T any] struct {
 	// If processes share a store and set Clock, their clocks must agree. A clock that is ahead can
 	// deny the calls of other processes. A clock that is more than 10 s behind can admit too many
 	// calls, because the store may already have deleted the record. With the stores of this module,
-	// a nil Clock avoids both.
+	// a nil Clock avoids both. On one store, either all limiters set Clock or none does. With a Clock,
+	// states are never moved back; see the package documentation.
 	Clock func() time.Time
 	// MaxSkew is how far the states may be ahead of the clock before Decision.Err is ErrSkew.
-	// The decision is still valid. States are ahead if the clock of another process is or was
-	// ahead, which can deny calls of this process. 0 means that Err is never ErrSkew;
-	// Decision.Skew is set in any case.
+	// The decision is still valid. With a Clock, states are ahead if the clock of another process is or was
+	// ahead, which can deny calls of this process until its clock reaches the time of the state. Without a
+	// Clock, states are ahead if the store's clock has stepped back, which denies calls for at most 10 s
+	// more. 0 means that Err is never ErrSkew; Decision.Skew is set in any case.
 	MaxSkew time.Duration
 	// Timeout is the longest time that one decision may take, unless the context of the caller
 	// ends sooner. 0 means [DefaultTimeout], one second. If the store fails, each call waits for

@@ -44,8 +44,9 @@ type Rule[T any] struct {
 	// makes the call free under this rule. A cost below 0 is an error, algo.ErrCost.
 	Cost func(T) int64
 	// Shadow makes the rule report denials in Decision.Results without denying calls. If the call is
-	// allowed, a shadow rule charges it, unless the shadow rule itself would deny it. On PostgreSQL and Redis a call that is
-	// allowed does not store a state that a shadow rule has changed with its denial, such as a count of denials. A shadow rule's
+	// allowed, a shadow rule charges it, unless the shadow rule itself would deny it. On PostgreSQL and Redis, a call that is
+	// allowed stores nothing for a shadow rule that denies: not a count of denials, not a longer TTL after the limit was
+	// lowered, and not a state that is moved because the clock stepped back. A shadow rule's
 	// denial may come from the denial cache. If its policy cannot read the state, RuleResult.Err has
 	// the reason.
 	Shadow bool

@@ -31,6 +31,10 @@ var (
 // A policy of your own can change its state with a denial, for example to count denials. A limiter then stores the
 // state for as long as ResetAfter says, and charges nothing.
 //
+// If the clock of its store has stepped back by more than 10 s, a limiter replaces a state by that of a new key, and charges the
+// units in use to it. These are Limit - Remaining, as a Peek at the state's own time (now plus Skew) reports them. If a
+// state of your policy holds more than units in use, such as a ban, let Skew be 0. Then the limiter keeps the state as it is.
+//
 // The methods return ErrCost if cost is below 1. They return ErrState or ErrStateVersion if state is
 // not a state of the policy; they never reset it. With an error they return dst as it was.
 type Policy interface {
@@ -52,7 +56,7 @@ type Policy interface {
 
 	// Bound returns the most units that Step can allow for one key in any half-open interval of
 	// that length. Units that are refunded in the interval can be allowed in addition. The bound
-	// holds while clocks do not step back. A bound above the largest int64 is returned as
+	// holds while clocks make no steps. A bound above the largest int64 is returned as
 	// math.MaxInt64, which promises nothing.
 	//
 	// A refund adds the units that the key regained (-Paid) to the bound. In movingwindow and in a

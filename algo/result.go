@@ -31,5 +31,5 @@ type Result struct {
 	RetryAfter time.Duration // time until the same cost is allowed: 0 if it was allowed, Never if it never will be
 	NextRefill time.Duration // time until Remaining next grows; 0 if nothing is missing
 	ResetAfter time.Duration // time until the state is equivalent to no state; never negative
-	Skew       time.Duration // how far the state's time is ahead of now, because clocks disagree; otherwise 0
+	Skew       time.Duration // how far the state's time is ahead of now: clocks disagree, or one has stepped back; otherwise 0
 }

@@ -225,6 +225,20 @@ func (s *Stack) Split(state []byte) iter.Seq2[algo.Policy, []byte] {
 	}
 }
 
+// Join returns the state of the stack whose parts have these states, one for each part in order. It is the inverse of Split.
+// The state is empty if all of these are empty.
+func (s *Stack) Join(states ...[]byte) []byte {
+	joined, used := []byte{stackTag, policy.Version}, false
+	for _, own := range states {
+		joined = append(binary.AppendUvarint(joined, uint64(len(own))), own...)
+		used = used || len(own) > 0
+	}
+	if !used {
+		return nil
+	}
+	return joined
+}
+
 // stackResult combines the results of the parts of a Stack.
 type stackResult struct {
 	algo.Result

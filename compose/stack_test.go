@@ -61,6 +61,24 @@ func TestStateHasTheStatesOfTheParts(t *testing.T) {
 	require.Equal(t, encode(want[:]...), state)
 }
 
+func TestJoinIsTheInverseOfSplit(t *testing.T) {
+	p := mustPolicy("all(gcra 10/s; fixedwindow 200/d; movingwindow 300/d slots=199)").(*compose.Stack)
+	for _, charges := range []int{0, 1, 200} {
+		var state []byte
+		for i := range charges { // the state of movingwindow gets longer than a length of one byte
+			var err error
+			state, _, err = p.Charge(nil, state, at(time.Duration(i)*7*time.Minute), 1)
+			require.NoError(t, err)
+		}
+		var states [][]byte
+		for _, own := range p.Split(state) {
+			states = append(states, own)
+		}
+		require.Len(t, states, 3)
+		require.Equal(t, state, p.Join(states...))
+	}
+}
+
 func TestInvalidStatesAreRefused(t *testing.T) {
 	two := mustPolicy("all(gcra 10/s; fixedwindow 100/m)")
 	state, _ := step(t, two, nil, 0, 1)

@@ -45,7 +45,8 @@
 //	cost 3                                ok, in [60s, 120s)
 //
 // If a clock steps back to a time before the window, the window stays open. No earlier window is
-// opened again.
+// opened again. A sluice.Limiter starts the window again at now, with the same units in use, if the clock of its
+// store has stepped back by more than 10 s.
 //
 // # Time zones and calendars
 //

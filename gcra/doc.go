@@ -17,7 +17,8 @@
 // A denial stays correct. If a request is denied at an instant, then the same request
 // at the same instant is still denied after other requests were admitted, whatever clock
 // they used. So a program can repeat a cached denial without reading the state, even
-// if clocks disagree. Only a refund, a reset, or a raised limit or burst can change a denial.
+// if clocks disagree. Only a refund, a reset, or a raised limit or burst can change a denial. There is one exception: if the
+// clock of its store has stepped back by more than 10 s, a sluice.Limiter moves the units in use to now.
 //
 // # When not to use it
 //

@@ -53,7 +53,8 @@
 // degraded, and of shadow rules. It also counts clock skew.
 //
 // sluice_skew_seconds has one observation for each decision in which a stored state was ahead
-// of the clock, in buckets from 1 ms to an hour. It shows that the clock of some process is wrong.
+// of the clock, in buckets from 1 ms to an hour. It shows that the clock of some process is wrong, or
+// that the clock of the store has stepped back.
 //
 // sluice_memory_store_keys_limit is the maximum number of records of one rule, and
 // sluice_memory_store_keys is the number of records of all rules.

@@ -46,7 +46,8 @@
 //	cost 2    3ms: denied, retry in 13.667ms
 //
 // The first interval starts at the request that found the bucket full. If the state was written by
-// a clock that is ahead, the bucket gets no refill before the time in the state.
+// a clock that is ahead, the bucket gets no refill before the time in the state. A sluice.Limiter moves that time to
+// now if the clock of its store has stepped back by more than 10 s.
 //
 // # Source
 //

@@ -73,7 +73,7 @@ func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denie
 	if uncertain < 0 {
 		return false, nil
 	}
-	if _, err := r.evaluate(earliest); err == nil && !r.changes() {
+	if _, err := r.evaluate(earliest, false); err == nil && !r.changes() {
 		if wait, denied := r.Evaluator.Denied(); denied && wait > uncertain {
 			return true, nil
 		}

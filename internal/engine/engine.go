@@ -102,7 +102,7 @@ func (e *Engine) Decide(ctx context.Context, r *Request) (stats Stats, err error
 	case ctx.Err() != nil:
 		err = storage.NotApplied(ctx.Err())
 	case len(r.Items) == 0:
-		_, err = r.evaluate(time.Time{})
+		_, err = r.evaluate(time.Time{}, false)
 	default:
 		stats.Cached, err = e.decide(ctx, r)
 	}
@@ -143,10 +143,10 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 	if err := q.admit(r.keys[0]); err != nil {
 		return false, err
 	}
-	if err = errDeclined; e.takesBatches(r) {
+	if err = ErrDeclined; e.takesBatches(r) {
 		err = q.decide(ctx, r)
 	}
-	if err == errDeclined {
+	if err == ErrDeclined {
 		err = q.swap(ctx, r)
 	}
 	if e.denials != nil && r.writes() && !r.allows() {

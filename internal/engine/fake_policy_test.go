@@ -89,7 +89,7 @@ func newCallOf(op driver.Op, program *algo.Program, keys ...string) *call {
 }
 
 // Evaluate implements engine.Evaluator.
-func (c *call) Evaluate(now time.Time, items []driver.Item) (applied int, err error) {
+func (c *call) Evaluate(now time.Time, items []driver.Item, _ bool) (applied int, err error) {
 	c.times, c.states, c.allowed = append(c.times, now), nil, true
 	if c.before != nil {
 		if err := c.before(); err != nil {

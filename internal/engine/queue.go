@@ -221,7 +221,7 @@ func (q *queue) settle(requests []*Request) {
 		if !r.settled {
 			r.fail()
 			q.lastErr = cmp.Or(r.lastErr, q.lastErr)
-		} else if r.err != nil && r.err != errDeclined {
+		} else if r.err != nil && r.err != ErrDeclined {
 			r.err = r.outcome(r.err, r.lost)
 		}
 		switch {

@@ -61,7 +61,10 @@ type Evaluator interface {
 	//
 	// applied is how many steps were applied; see driver.Request. After an error nothing is stored,
 	// and Decide returns the error unchanged.
-	Evaluate(now time.Time, items []driver.Item) (applied int, err error)
+	//
+	// If replays is true, a server has decided, and applied is compared with what it applied. Evaluate may then return
+	// ErrDeclined beside applied. The request is then decided in Go.
+	Evaluate(now time.Time, items []driver.Item, replays bool) (applied int, err error)
 
 	// Denied reports whether the last Evaluate denied, and for how long after its time the same
 	// request would be denied with the same states. Only requests that give units back can shorten
@@ -177,7 +180,7 @@ func unknown(cause error) error {
 
 // evaluate calls the evaluator on Found of the items, and keeps its error or panic. With an error there are
 // no changes.
-func (r *Request) evaluate(now time.Time) (applied int, err error) {
+func (r *Request) evaluate(now time.Time, replays bool) (applied int, err error) {
 	returned := false
 	defer func() {
 		if p := recover(); p != nil {
@@ -192,7 +195,7 @@ func (r *Request) evaluate(now time.Time) (applied int, err error) {
 	}()
 	r.attempts.Add(1)
 	r.clearNext()
-	applied, err = r.Evaluator.Evaluate(now, r.Items)
+	applied, err = r.Evaluator.Evaluate(now, r.Items, replays)
 	returned = true
 	return applied, err
 }

@@ -146,16 +146,16 @@ func (s *slotBatch) replay(e *Engine, clock clockReading) {
 			}
 			finish(members, unknown(err))
 		case request.Applied == driver.Declined:
-			finish(members, errDeclined)
+			finish(members, ErrDeclined)
 		default:
 			differs = s.evaluate(e, request, members, found, clock)
 		}
 	}
 }
 
-// errDeclined is the outcome of a request that must be decided by swaps: the server declined it, or the denial of the request
-// stores something, such as a count of denials, or a longer TTL after the limit was lowered.
-var errDeclined = errors.New("engine: the program declined the request")
+// ErrDeclined is the outcome of a request that must be decided by swaps: the server or the evaluator declined it, or the denial
+// of the request stores something, such as a count of denials, or a longer TTL after the limit was lowered.
+var ErrDeclined = errors.New("engine: the program declined the request")
 
 func finish(requests []*Request, err error) {
 	for _, r := range requests {
@@ -181,14 +181,14 @@ func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Requ
 		for i, u := range request.Uses {
 			r.Items[i].Found = found[u.Key]
 		}
-		applied, err := r.evaluate(clock.at)
-		if r.finish(err); err != nil {
+		applied, err := r.evaluate(clock.at, true)
+		if r.finish(err); err != nil && err != ErrDeclined {
 			applied = driver.Damaged
 		}
 		total += applied
 		panicked = panicked || r.panicked != nil
-		if _, denied := r.Evaluator.Denied(); denied && err == nil && r.changes() { // the server has stored nothing
-			r.finish(errDeclined)
+		if _, denied := r.Evaluator.Denied(); err == ErrDeclined || denied && err == nil && r.changes() { // the server has stored nothing
+			r.finish(ErrDeclined)
 			continue
 		}
 		for i, u := range request.Uses {

@@ -77,7 +77,7 @@ func (q *queue) trySwap(ctx context.Context, r *Request) {
 	for i := range records {
 		r.Items[i].Found = records[i]
 	}
-	if _, err = r.evaluate(now); err != nil {
+	if _, err = r.evaluate(now, false); err != nil {
 		r.finish(err)
 		return
 	}

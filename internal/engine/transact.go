@@ -39,7 +39,7 @@ func (q *queue) transact(ctx context.Context, requests []*Request) {
 // the states for the denial cache, which reads them after the transaction.
 func (r *Request) inTransaction(now time.Time) error {
 	r.now = now
-	_, err := r.evaluate(now)
+	_, err := r.evaluate(now, false)
 	if _, denied := r.Evaluator.Denied(); denied && err == nil {
 		for i := range r.Items {
 			r.Items[i].Found = cloneRecord(r.Items[i].Found)

@@ -27,7 +27,7 @@ type evaluator struct {
 	changed bool
 }
 
-func (e *evaluator) Evaluate(now time.Time, items []driver.Item) (applied int, err error) {
+func (e *evaluator) Evaluate(now time.Time, items []driver.Item, _ bool) (applied int, err error) {
 	if err := e.decide(now, items); err != nil {
 		return 0, err
 	}

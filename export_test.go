@@ -1,0 +1,3 @@
+package sluice
+
+var Moved = moved
