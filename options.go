@@ -48,7 +48,8 @@ type Options[T any] struct {
 	// DenialCacheTTL is how long the limiter may repeat a denial from its cache, without a round
 	// trip. 0 means one second. A negative value means that there is no cache. If another process
 	// resets or refunds a key, or raises its limit, the limiter can keep denying the key for that
-	// long. It sees its own resets and refunds at once.
+	// long. It sees its own resets and refunds at once. A limiter that reserves, refunds or resets keeps a denial for 1ms
+	// at first, and for twice as long after each round trip that finds that nobody has written the record.
 	DenialCacheTTL time.Duration
 	// DenialCacheSize is the maximum number of keys in the cache. 0 means 65,536.
 	DenialCacheSize int

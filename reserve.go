@@ -44,6 +44,9 @@ type Reservation[T any] struct {
 // cost.
 func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T], Decision, error) {
 	r := &Reservation[T]{limiter: l, items: make([]driver.Item, len(l.rules)), n: n}
+	if l.engine != nil {
+		l.engine.ExpectRefunds()
+	}
 	d, err := l.observed(driver.Allow, func() (d Decision, err error) {
 		if n < 1 {
 			return d, countError(n)

@@ -16,6 +16,7 @@ import (
 // allows a request. A state that is out of date can deny too long, for at most ttl.
 type denials struct {
 	ttl     time.Duration
+	refunds atomic.Bool // units may be given back; see Engine.ExpectRefunds
 	size    int // the maximum number of keys
 	mu      sync.RWMutex
 	byKey   map[string]*denial
@@ -25,8 +26,9 @@ type denials struct {
 // denial is the record of one key that a denied request was evaluated on.
 type denial struct {
 	key     string
-	dropped bool // the entry replaces a dropped denial, so that denials of earlier round trips are not cached
+	dropped bool // the entry is no denial, but denials of earlier round trips are not cached
 	record  storage.Record
+	ttl     time.Duration // how long it is used
 	clockReading
 	renewing atomic.Bool
 	renewed  chan struct{} // is closed when the request that renews an expired denial has ended
@@ -41,7 +43,7 @@ type clockReading struct{ at, sent, received time.Time }
 // the start of the interval, so waiting for RetryAfter is enough. RetryAfter must reach beyond the
 // end of the interval. If clock is not nil, deny uses its time instead.
 //
-// A state has expired if it was cached for longer than ttl when the request began. If all states are
+// A state has expired if it was cached for longer than its ttl when the request began. If all states are
 // cached but some have expired, deny returns one of the expired ones.
 func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denied bool, expired *denial) {
 	var earliest, latest time.Time
@@ -50,7 +52,7 @@ func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denie
 		if d == nil {
 			return false, nil
 		}
-		if r.began.Sub(d.sent) >= c.ttl {
+		if r.began.Sub(d.sent) >= d.ttl {
 			expired = d
 		}
 		r.Items[i].Found = d.record
@@ -156,6 +158,19 @@ func (c *denials) find(key string) *denial {
 	return nil
 }
 
+// refundTTL is how long a denial is cached if units may be given back, and nobody has written the record since the last denial. The
+// time doubles with each further denial on the same record. If somebody has written it, the denial is not cached: otherwise the
+// process that gives units back would take them again before others notice.
+const refundTTL = time.Millisecond
+
+// ExpectRefunds says that units of denied keys may be given back at any time, also by other processes, because the caller
+// reserves units. Denials are then cached for a shorter time. A refund or a reset has the same effect.
+func (e *Engine) ExpectRefunds() {
+	if e.denials != nil {
+		e.denials.refunds.Store(true)
+	}
+}
+
 // put stores d, unless the cache has a later entry of its key, or may have evicted one that replaced a dropped
 // denial. If the cache is full, d replaces any other entry.
 func (c *denials) put(d *denial) {
@@ -165,6 +180,13 @@ func (c *denials) put(d *denial) {
 	if old != nil && (old.sent.After(d.sent) || old.dropped && old.sent.Equal(d.sent)) ||
 		old == nil && !d.dropped && !d.sent.After(c.evicted) {
 		return
+	}
+	d.ttl = c.ttl
+	if c.refunds.Load() {
+		if d.ttl = 0; old != nil && old.record.Version == d.record.Version {
+			d.ttl = min(max(2*old.ttl, refundTTL), c.ttl)
+		}
+		d.dropped = d.dropped || d.ttl == 0 // it is not used
 	}
 	if old == nil && len(c.byKey) >= c.size {
 		for key, other := range c.byKey {

@@ -152,6 +152,9 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 	if e.denials != nil && r.writes() && !r.allows() {
 		e.denials.drop(r.keys)
 	}
+	if r.givesBack() {
+		e.ExpectRefunds()
+	}
 	return false, err
 }
 
