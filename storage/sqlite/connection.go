@@ -17,9 +17,10 @@ import (
 // connection is a connection of the pool with a busy_timeout of 0. Its statements get no context: none of them
 // waits (see busy.go), and the state of an interrupted transaction would be unknown.
 type connection struct {
-	pooled      *sql.Conn
-	busyTimeout time.Duration // of the user
-	keepUntil   time.Time     // the end of the time for which idle may keep it; zero if it was never kept
+	pooled       *sql.Conn
+	busyTimeout  time.Duration // of the user
+	totalChanges int64         // how many rows it had changed, also by triggers, when this was read last; 0 if never
+	keepUntil    time.Time     // the end of the time for which idle may keep it; zero if it was never kept
 }
 
 // withConnection calls use with a connection. Then the store keeps the connection, or restores it and
@@ -136,10 +137,9 @@ func (c *connection) query(text string, args []any, into ...any) (found bool, er
 	return err == nil, err
 }
 
-// totalChanges returns how many rows this connection has changed, also by triggers.
-func (c *connection) totalChanges() (n int64, err error) {
-	_, err = c.query("SELECT total_changes()", nil, &n)
-	return n, err
+func (c *connection) readTotalChanges() error {
+	_, err := c.query("SELECT total_changes()", nil, &c.totalChanges)
+	return err
 }
 
 // keepFor is the maximum time for which the store keeps a connection. A call under load takes some tens
