@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -20,13 +19,9 @@ import (
 // because SQLite ignores the context while it waits, and sleeps for at least a millisecond.
 // disableBusyTimeout reads the user's busy_timeout every time, because it may change at any time.
 func (c *connection) disableBusyTimeout() error {
-	row := make([]sqldriver.Value, 1)
-	if _, err := c.query(row, "PRAGMA busy_timeout"); err != nil {
+	var ms int64
+	if _, err := c.query("PRAGMA busy_timeout", nil, &ms); err != nil || ms <= 0 {
 		return err
-	}
-	ms, _ := row[0].(int64)
-	if ms <= 0 {
-		return nil
 	}
 	c.busyTimeout = time.Duration(ms) * time.Millisecond
 	_, err := c.exec("PRAGMA busy_timeout = 0")

@@ -19,16 +19,13 @@ import (
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
-// recordingDriver is a driver that wraps go-sqlite3. It has only the methods with a context, records the
-// statements, and can make them fail. It returns all rows in the same memory.
+// recordingDriver is a driver that wraps go-sqlite3. It records the statements, and can make them fail.
 type recordingDriver struct {
-	file     string
-	fail     func(text string) error
-	failed   func(text string) error // after the statement
-	mu       sync.Mutex
-	texts    []string // of the statements that were executed directly
-	prepared int
-	bytes    [100]byte
+	file   string
+	fail   func(text string) error
+	failed func(text string) error // after the statement
+	mu     sync.Mutex
+	texts  []string // of the statements
 }
 
 func (a *recordingDriver) Driver() sqldriver.Driver { return &sqlite3.SQLiteDriver{} }
@@ -39,13 +36,6 @@ func (a *recordingDriver) Connect(context.Context) (sqldriver.Conn, error) {
 		return nil, err
 	}
 	return recordingConn{conn.(*sqlite3.SQLiteConn), a}, nil
-}
-
-// work returns how many statements were executed directly or prepared.
-func (a *recordingDriver) work() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.texts) + a.prepared
 }
 
 func (a *recordingDriver) begin(text string) error {
@@ -63,21 +53,6 @@ type recordingConn struct {
 	driver *recordingDriver
 }
 
-func (c recordingConn) Prepare(string) (sqldriver.Stmt, error) {
-	return nil, errors.New("called without a context")
-}
-
-func (c recordingConn) PrepareContext(ctx context.Context, text string) (sqldriver.Stmt, error) {
-	c.driver.mu.Lock()
-	c.driver.prepared++
-	c.driver.mu.Unlock()
-	stmt, err := c.SQLiteConn.PrepareContext(ctx, text)
-	if err != nil {
-		return nil, err
-	}
-	return recordingStmt{stmt.(*sqlite3.SQLiteStmt)}, nil
-}
-
 func (c recordingConn) ExecContext(ctx context.Context, text string, args []sqldriver.NamedValue) (sqldriver.Result, error) {
 	if err := c.driver.begin(text); err != nil {
 		return nil, err
@@ -93,33 +68,7 @@ func (c recordingConn) QueryContext(ctx context.Context, text string, args []sql
 	if err := c.driver.begin(text); err != nil {
 		return nil, err
 	}
-	rows, err := c.SQLiteConn.QueryContext(ctx, text, args)
-	return recordingRows{rows, c.driver}, err
-}
-
-type recordingStmt struct{ *sqlite3.SQLiteStmt }
-
-func (recordingStmt) Exec([]sqldriver.Value) (sqldriver.Result, error) {
-	return nil, errors.New("called without a context")
-}
-
-func (recordingStmt) Query([]sqldriver.Value) (sqldriver.Rows, error) {
-	return nil, errors.New("called without a context")
-}
-
-type recordingRows struct {
-	sqldriver.Rows
-	driver *recordingDriver
-}
-
-func (r recordingRows) Next(row []sqldriver.Value) error {
-	err := r.Rows.Next(row)
-	for i := range row {
-		if b, ok := row[i].([]byte); ok {
-			row[i] = r.driver.bytes[:copy(r.driver.bytes[:], b)]
-		}
-	}
-	return err
+	return c.SQLiteConn.QueryContext(ctx, text, args)
 }
 
 func openRecording(t *testing.T) (*sqlite.Store, *sql.DB, *recordingDriver) {
@@ -146,16 +95,6 @@ func swapTwo(t *testing.T, s *sqlite.Store) {
 	_, swapped, err := s.CompareAndSwap(t.Context(), creating("a"), creating("b"))
 	require.NoError(t, err)
 	require.True(t, swapped)
-}
-
-func TestRecordsDoNotUseTheMemoryOfTheDriver(t *testing.T) {
-	s, _, a := openRecording(t)
-	_, _, err := s.CompareAndSwap(t.Context(), creating("a"))
-	require.NoError(t, err)
-	records, _, err := s.Load(t.Context(), "a")
-	require.NoError(t, err)
-	clear(a.bytes[:])
-	require.Equal(t, "new", string(records[0].State))
 }
 
 func TestConnectionIsClosedIfItsTransactionCannotEnd(t *testing.T) {
@@ -197,7 +136,10 @@ func TestConnectionIsClosedIfItsStateIsUnknown(t *testing.T) {
 		"the transaction was rolled back":     {fail: failing("INSERT", failed), err: failed, notApplied: true, reused: true},
 		"busy_timeout cannot be restored":     {fail: failing("PRAGMA busy_timeout = 20000", failed)},
 		"the driver reports a bad connection": {fail: failing("INSERT", sqldriver.ErrBadConn), err: sqldriver.ErrBadConn, notApplied: true},
-		"busy_timeout cannot be read":         {fail: failing("PRAGMA busy_timeout", failed), err: failed, notApplied: true, reused: true},
+		"ROLLBACK failed after BEGIN did": {fail: func(text string) error {
+			return errors.Join(failing("BEGIN", failed)(text), failing("ROLLBACK", failed)(text))
+		}, err: failed, notApplied: true},
+		"busy_timeout cannot be read": {fail: failing("PRAGMA busy_timeout", failed), err: failed, notApplied: true, reused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, db, a := openRecording(t)
@@ -226,9 +168,7 @@ func TestErrorAfterTheStatementWasExecuted(t *testing.T) {
 		_, _, err := s.CompareAndSwap(t.Context(), creating("a"))
 		require.ErrorIs(t, err, failed, prefix)
 		require.Equal(t, !applied, errors.Is(err, storage.ErrNotApplied), prefix)
-		if prefix != "INSERT" { // whether a transaction is open is unknown
-			require.Zero(t, db.Stats().OpenConnections, prefix)
-		}
+		require.Equal(t, 1, db.Stats().OpenConnections, "ROLLBACK shows that no transaction is open")
 		a.failed = nil
 		other, err := sql.Open("sqlite3", a.file)
 		require.NoError(t, err)
@@ -239,4 +179,16 @@ func TestErrorAfterTheStatementWasExecuted(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, applied, records[0].Version != 0, prefix)
 	}
+}
+
+// A user of the pool may begin a transaction outside of sql.Tx, if the pool has a single connection.
+func TestOpenTransactionOfTheUserIsNotRolledBack(t *testing.T) {
+	s, db, _ := shared(t, wal)
+	db.SetMaxOpenConns(1)
+	_, err := db.Exec("BEGIN; CREATE TABLE users (id)")
+	require.NoError(t, err)
+	require.ErrorContains(t, s.Transact(t.Context(), nil, adding("a")), "cannot start a transaction within a transaction")
+	_, err = db.Exec("INSERT INTO users VALUES (1); COMMIT")
+	require.NoError(t, err)
+	require.NoError(t, s.Transact(t.Context(), nil, adding("a")))
 }

@@ -47,17 +47,6 @@ func TestKeptConnectionGoesBackToThePoolUnderLoad(t *testing.T) {
 	}
 }
 
-func TestTransactionsUsePreparedStatements(t *testing.T) {
-	s, db, a := openRecording(t)
-	db.SetMaxOpenConns(2)
-	before := -1
-	transactUntil(t, s, func() bool {
-		last := before
-		before = a.work()
-		return before == last // the last transaction prepared nothing
-	})
-}
-
 func TestLastConnectionOfThePoolIsNotKept(t *testing.T) {
 	s, db, _ := shared(t, wal)
 	db.SetMaxOpenConns(1)

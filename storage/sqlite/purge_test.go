@@ -113,7 +113,6 @@ func withHook(t *testing.T, clock func() time.Time, begin func()) (*sqlite.Store
 	a := &recordingDriver{file: "file:" + filepath.Join(t.TempDir(), "hook.db") + wal}
 	through := sql.OpenDB(a)
 	t.Cleanup(func() { through.Close() })
-	through.SetMaxOpenConns(1) // so that the store keeps no connection and does not prepare BEGIN IMMEDIATE
 	s := open(t, through, sqlite.Options{Clock: clock})
 	a.fail = func(text string) error {
 		if text == "BEGIN IMMEDIATE" {

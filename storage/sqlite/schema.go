@@ -56,7 +56,7 @@ func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`
 // With INDEXED BY, a purge without the index fails. It would lock out writers while it reads the whole
 // table. postpone and purge select the same rows, in the order of the index.
 type statements struct {
-	load, row, create, replace, replaceSooner, remove, postpone, purge, due string
+	load, create, replace, replaceSooner, remove, postpone, purge, due string
 }
 
 func newStatements(table string) statements {
@@ -70,7 +70,6 @@ func newStatements(table string) statements {
 	}
 	return statements{
 		load: "SELECT version, state, expires_at FROM " + t + " WHERE key = ? AND " + live,
-		row:  "SELECT version, state, expires_at FROM " + t + " WHERE key = ?",
 		create: "INSERT INTO " + t + " AS old (key, version, state, expires_at, purge_at) VALUES (?1, ?2, ?3, ?4, ?4) " +
 			"ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at " +
 			"WHERE old.expires_at <= ?5",

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"math"
@@ -81,31 +80,27 @@ func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Rec
 }
 
 func (s *Store) load(c *connection, keys []string, now int64) ([]storage.Record, error) {
-	records, row := make([]storage.Record, len(keys)), make([]sqldriver.Value, 3)
+	var (
+		version int64 // package database/sql stores no negative number in a storage.Version
+		state   []byte
+		expires sql.NullInt64
+	)
+	records := make([]storage.Record, len(keys))
 	for i, key := range keys {
-		found, err := c.query(row, s.sql.load, []byte(key), now)
-		if err == nil && found {
-			records[i], err = record(row, now)
-		}
+		found, err := c.query(s.sql.load, []any{[]byte(key), now}, &version, &state, &expires)
 		if err != nil {
 			return nil, err
 		}
+		if !found {
+			continue
+		}
+		r := &records[i]
+		r.Version, r.State = storage.Version(version), state // the next query makes a new state
+		if expires.Valid {                                   // otherwise the record is kept for ever
+			r.TTL = time.Duration(expires.Int64 - now)
+		}
 	}
 	return records, nil
-}
-
-// record returns the record of a row at a time, in new memory.
-func record(row []sqldriver.Value, now int64) (storage.Record, error) {
-	version, isVersion := row[0].(int64)
-	state, isState := row[1].([]byte)
-	if !isVersion || !isState {
-		return storage.Record{}, fmt.Errorf("a record has a version of type %T and a state of type %T instead of int64 and []byte: is this the table of the store?", row[0], row[1])
-	}
-	r := storage.Record{Version: storage.Version(version), State: append([]byte{}, state...)}
-	if expires, ok := row[2].(int64); ok { // otherwise it is kept for ever
-		r.TTL = time.Duration(expires - now)
-	}
-	return r, nil
 }
 
 // CompareAndSwap implements [storage.Store].
@@ -140,36 +135,70 @@ func (s *Store) write(c *connection, swaps []storage.Swap, now int64) error {
 	if len(swaps) == 0 {
 		return nil
 	}
-	before, err := c.totalChanges()
-	if err != nil {
-		return err
+	if c.totalChanges == 0 {
+		if err := c.readTotalChanges(); err != nil {
+			return err
+		}
 	}
-	changes := int64(0)
+	want := c.totalChanges
 	for i := range swaps {
 		w := &swaps[i]
 		if w.Old == 0 && w.New.Version == 0 {
 			continue
 		}
-		text, args := s.statement(w, now)
-		n, err := c.exec(text, args...)
-		if text == s.sql.replace && n == 0 && err == nil { // the record expires before its purge_at
-			n, err = c.exec(s.sql.replaceSooner, args...)
-		}
+		n, err := s.writeRow(c, w, now)
 		if err == nil && n != 1 {
 			err = s.unwritten(w)
 		}
 		if err != nil {
 			return err
 		}
-		changes += n
+		want += n
 	}
-	after, err := c.totalChanges()
-	if err != nil || after-before == changes {
+	// If other statements have changed rows since the last reading, check runs needlessly.
+	if err := c.readTotalChanges(); err != nil || c.totalChanges == want {
 		return err
 	}
+	return s.check(c, swaps, now)
+}
+
+// writeRow applies a swap and returns the number of rows that it changed.
+func (s *Store) writeRow(c *connection, w *storage.Swap, now int64) (rows int64, err error) {
+	key, old, version := []byte(w.Key), int64(w.Old), int64(w.New.Version)
+	if version == 0 {
+		return c.exec(s.sql.remove, key, old, now)
+	}
+	state, expires := w.New.State, any(nil)
+	if state == nil { // nil would be stored as NULL
+		state = []byte{}
+	}
+	if ttl := ttl(w, now); ttl > 0 {
+		expires = now + ttl
+	}
+	if old == 0 {
+		return c.exec(s.sql.create, key, version, state, expires, now)
+	}
+	rows, err = c.exec(s.sql.replace, version, state, expires, key, old, now)
+	if rows == 0 && err == nil { // the record expires before its purge_at
+		rows, err = c.exec(s.sql.replaceSooner, version, state, expires, key, old, now)
+	}
+	return rows, err
+}
+
+// check returns an error if a record is not as its swap has written it.
+func (s *Store) check(c *connection, swaps []storage.Swap, now int64) error {
+	keys := make([]string, len(swaps))
 	for i := range swaps {
-		if err := s.check(c, &swaps[i], now); err != nil {
-			return err
+		keys[i] = swaps[i].Key
+	}
+	stored, err := s.load(c, keys, now)
+	if err != nil {
+		return err
+	}
+	for i, r := range stored {
+		w := &swaps[i]
+		if r.Version != w.New.Version || r.Version != 0 && (!bytes.Equal(r.State, w.New.State) || int64(r.TTL) != ttl(w, now)) {
+			return s.unwritten(w)
 		}
 	}
 	return nil
@@ -180,48 +209,13 @@ func (s *Store) unwritten(w *storage.Swap) error {
 	return &storage.KeyError{Key: w.Key, Err: fmt.Errorf("a record was not written as requested; check whether table %s has a trigger that drops or changes writes", s.table)}
 }
 
-// check returns an error if the stored row is not the one that the swap has written.
-func (s *Store) check(c *connection, w *storage.Swap, now int64) error {
-	row := make([]sqldriver.Value, 3)
-	found, err := c.query(row, s.sql.row, []byte(w.Key))
-	if err != nil {
-		return err
+// ttl returns the time in ns after which the new record of a swap expires. 0 means never.
+func ttl(w *storage.Swap, now int64) int64 {
+	ttl := int64(w.Lifetime(time.Unix(0, now)))
+	if ttl > math.MaxInt64-now {
+		return 0
 	}
-	if w.New.Version == 0 {
-		if found {
-			err = s.unwritten(w)
-		}
-		return err
-	}
-	if state, _ := row[1].([]byte); !found || row[0] != int64(w.New.Version) || !bytes.Equal(state, w.New.State) || row[2] != expiry(w, now) {
-		return s.unwritten(w)
-	}
-	return nil
-}
-
-// statement returns the statement that writes one row if Old is the stored version.
-func (s *Store) statement(w *storage.Swap, now int64) (text string, args []sqldriver.Value) {
-	key, old, version := []byte(w.Key), int64(w.Old), int64(w.New.Version)
-	state := w.New.State
-	if state == nil { // nil would be stored as NULL
-		state = []byte{}
-	}
-	if version == 0 {
-		return s.sql.remove, []sqldriver.Value{key, old, now}
-	}
-	expires := expiry(w, now)
-	if old == 0 {
-		return s.sql.create, []sqldriver.Value{key, version, state, expires, now}
-	}
-	return s.sql.replace, []sqldriver.Value{version, state, expires, key, old, now}
-}
-
-// expiry returns the value of the column expires_at. nil means never.
-func expiry(w *storage.Swap, now int64) any {
-	if ttl := int64(w.Lifetime(time.Unix(0, now))); ttl > 0 && ttl <= math.MaxInt64-now {
-		return now + ttl
-	}
-	return nil
+	return max(ttl, 0)
 }
 
 // purgeBatch is the maximum number of records that a transaction of Purge handles. On most disks, such a
@@ -249,7 +243,7 @@ func (s *Store) Purge(ctx context.Context, limit int) (removed int, err error) {
 				// Now all records whose purge_at has passed have expired.
 				expired, err = c.exec(s.sql.purge, now, min(purgeBatch-postponed, int64(limit-removed)))
 				if err == nil && expired+postponed < purgeBatch && expired < int64(limit-removed) { // nothing is due any more
-					isBlocked, err = c.query(make([]sqldriver.Value, 1), s.sql.due, now)
+					isBlocked, err = c.query(s.sql.due, []any{now}, new(int))
 				}
 				return err
 			})

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
@@ -12,26 +11,22 @@ import (
 // Transact implements [driver.Transactor]. It reads each key once and writes each changed key once, even
 // if several updates use the key.
 func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
-	all, keys := make([]placed, 0, len(updates)), make([]string, 0, len(updates))
-	index := make(map[string]int, len(updates)) // the place of each key in keys
-	for _, u := range updates {
-		p := placed{u, make([]int, len(u.Items))}
-		for i := range u.Items {
-			key := u.Items[i].Key.String()
-			place, ok := index[key]
-			if !ok {
-				place = len(keys)
-				index[key], keys = place, append(keys, key)
-			}
-			p.places[i] = place
-		}
-		all = append(all, p)
-	}
 	if err := ctx.Err(); err != nil {
 		return storage.NotApplied(err)
 	}
 	if len(updates) == 0 {
 		return nil
+	}
+	var keys []string
+	swaps, swapsOf := map[string]*storage.Swap{}, make([][]*storage.Swap, len(updates)) // by key; of each item
+	for n, u := range updates {
+		for i := range u.Items {
+			key := u.Items[i].Key.String()
+			if swaps[key] == nil {
+				keys, swaps[key] = append(keys, key), &storage.Swap{Key: key}
+			}
+			swapsOf[n] = append(swapsOf[n], swaps[key])
+		}
 	}
 	return s.transaction(ctx, func(c *connection) error {
 		now := s.clock()
@@ -43,36 +38,33 @@ func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ..
 		if err != nil {
 			return err
 		}
-		swaps := make([]storage.Swap, len(keys)) // from the found record to that after the updates
-		for i, r := range found {
-			swaps[i] = storage.Swap{Key: keys[i], Old: r.Version, New: r}
+		for i, key := range keys {
+			swaps[key].Old, swaps[key].New = found[i].Version, found[i]
 		}
-		for _, u := range all {
-			u.decide(at, swaps)
+		for n, u := range updates {
+			decide(u, at, swapsOf[n])
 		}
-		unchanged := func(w storage.Swap) bool { return w.New.Version == w.Old }
-		return s.write(c, slices.DeleteFunc(swaps, unchanged), now.UnixNano())
+		var changed []storage.Swap
+		for _, key := range keys {
+			if w := swaps[key]; w.New.Version != w.Old {
+				changed = append(changed, *w)
+			}
+		}
+		return s.write(c, changed, now.UnixNano())
 	})
 }
 
-// placed is an update with the places of its keys among all keys of the transaction.
-type placed struct {
-	*driver.Update
-	places []int
-}
-
-// decide runs an update on the new records of the swaps.
-func (u placed) decide(now time.Time, swaps []storage.Swap) {
-	for i, place := range u.places {
-		u.Items[i].Found, u.Items[i].Next = swaps[place].New, driver.Change{}
+// decide runs an update on the new records of the swaps of its items.
+func decide(u *driver.Update, now time.Time, swaps []*storage.Swap) {
+	for i, w := range swaps {
+		u.Items[i].Found, u.Items[i].Next = w.New, driver.Change{}
 	}
 	if !u.Decide(now) {
 		return
 	}
 	version := storage.NewVersion()
-	for i, place := range u.places {
-		w, c := &swaps[place], &u.Items[i].Next
-		switch c.Verb {
+	for i, w := range swaps {
+		switch c := &u.Items[i].Next; c.Verb {
 		case driver.Put:
 			w.New = storage.Record{Version: version, State: append([]byte{}, c.State...), TTL: c.TTL}
 			w.TTL, w.Until = c.TTL, now.Add(c.TTL)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -285,8 +286,8 @@ func TestTriggerThatDropsOrChangesAWriteIsAnError(t *testing.T) {
 	}
 }
 
-// A database in memory is lost if a panic closes its connection.
-func TestPanicDoesNotCloseTheConnection(t *testing.T) {
+// A database in memory is lost if a panic or runtime.Goexit closes its connection.
+func TestPanicAndGoexitDoNotCloseTheConnection(t *testing.T) {
 	panicking := func() time.Time { panic("the clock") }
 	clock := time.Now
 	db := database(t, "mode=memory")
@@ -300,6 +301,13 @@ func TestPanicDoesNotCloseTheConnection(t *testing.T) {
 	clock = time.Now
 	faulty := updating(func([]driver.Item) bool { panic("the decider") })
 	require.PanicsWithValue(t, "the decider", func() { _ = s.Transact(t.Context(), nil, adding("a"), faulty) })
+	exiting := updating(func([]driver.Item) bool { runtime.Goexit(); return true })
+	exited := make(chan struct{})
+	go func() {
+		defer close(exited)
+		_ = s.Transact(t.Context(), nil, adding("a"), exiting)
+	}()
+	<-exited
 	require.Zero(t, db.Stats().InUse)
 	require.Equal(t, []uint64{1}, counted(t, s, "a"))
 	require.NoError(t, s.Transact(t.Context(), nil, adding("a")))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -173,6 +174,30 @@ var updateLaws = []Law{
 				})
 			})
 			s.concurrently(1, func(int) { // detects a call that hangs
+				s.holds(keys[0], version, "before")
+				s.lacks(keys[1])
+				s.change(0, keys)
+			})
+		}),
+	law("a runtime.Goexit changes nothing and releases the lock",
+		"If Decide calls runtime.Goexit, as FailNow of a test does, its update changes nothing, and the next update succeeds.", func(s *subject) {
+			keys := keys("a", "b")
+			version := s.put(keys[0], "before", 0)
+			exiting := updateOf(keys, nil)
+			exiting.Decide = func(time.Time) bool {
+				for i := range exiting.Items {
+					exiting.Items[i].Next = putting("after", 0)
+				}
+				runtime.Goexit()
+				return true
+			}
+			s.concurrently(1, func(int) { // detects a call that hangs
+				exited := make(chan struct{})
+				go func() {
+					defer close(exited)
+					_ = s.Store.(driver.Transactor).Transact(s.ctx, nil, exiting)
+				}()
+				<-exited
 				s.holds(keys[0], version, "before")
 				s.lacks(keys[1])
 				s.change(0, keys)

@@ -106,15 +106,25 @@ var updateSaboteurs = []saboteur{
 		})
 	})},
 	{"stays locked after a panic", "a panic changes nothing and releases the lock", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
-		returned := false
 		defer func() {
-			if !returned && len(updates[0].Items) > 1 {
-				r.mu.Lock()
+			if value := recover(); value != nil {
+				if len(updates[0].Items) > 1 {
+					r.mu.Lock()
+				}
+				panic(value)
 			}
 		}()
-		err := r.Transact(ctx, clock, updates...)
-		returned = true
-		return err
+		return r.Transact(ctx, clock, updates...)
+	})},
+	{"stays locked after a runtime.Goexit", "a runtime.Goexit changes nothing and releases the lock", afterGoexit(func(r *reference, _ *driver.Update) {
+		r.mu.Lock()
+	})},
+	{"stores the changes of an update that calls runtime.Goexit", "a runtime.Goexit changes nothing and releases the lock", afterGoexit(func(r *reference, u *driver.Update) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for i, key := range keysOf(u) {
+			r.records[key] = storedRecord{Record: storage.Record{Version: storage.NewVersion(), State: u.Items[i].Next.State}}
+		}
 	})},
 	{"transacts with an ended context", "a transaction with an ended context changes nothing", transacting(func(r *reference, _ context.Context, clock func() time.Time, updates []*driver.Update) error {
 		return r.Transact(context.Background(), clock, updates...)
@@ -187,4 +197,22 @@ func (r *reference) aliased(now time.Time, key string, c driver.Change) {
 		k.expires = now.Add(c.TTL)
 	}
 	r.records[key] = k
+}
+
+// afterGoexit calls do if the first update calls runtime.Goexit.
+func afterGoexit(do func(r *reference, u *driver.Update)) builder {
+	return transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+		returned := false
+		defer func() {
+			if value := recover(); value != nil {
+				panic(value)
+			}
+			if !returned {
+				do(r, updates[0])
+			}
+		}()
+		err := r.Transact(ctx, clock, updates...)
+		returned = true
+		return err
+	})
 }
