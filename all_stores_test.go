@@ -339,7 +339,7 @@ func TestFullRefundOfAStackDeletesTheRecord(t *testing.T) {
 		require.True(t, must(t)(l.Allow(background, call{})).Allowed)
 		clock.advance(300 * time.Millisecond) // the first part is full again
 		must(t)(l.Refund(background, call{}, 1))
-		records, err := store.Load(background, driver.Key("", "", "stack", ""))
+		records, err := store.Load(background, keyText("", "stack", "all(gcra/m,gcra/s)", ""))
 		require.NoError(t, err)
 		require.Zero(t, records[0], names[i])
 	}

@@ -189,7 +189,7 @@ func TestPeekOfAKeyWithAPartialWriteIsNotErrOutcomeUnknown(t *testing.T) {
 		return server{fakeStore: f, lie: func(b *driver.Batch) {
 			b.KeyErr = make([]error, len(b.Keys))
 			for i, key := range b.Keys {
-				if nameOf(key) == "bad" {
+				if key == "bad" {
 					b.KeyErr[i] = partial
 				}
 			}
