@@ -8,10 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/storage"
 )
 
 // kindChanges are the specs of one rule, one after the other, and the units that remain of each.
@@ -87,4 +89,47 @@ func TestPolicyForDoesNotAllocateForKnownKinds(t *testing.T) {
 			panic(err)
 		}
 	})
+}
+
+// docs/operation.md has these patterns and statements.
+func TestKeysOfARuleCanBeListed(t *testing.T) {
+	redisStore, client := openRedis(t)
+	postgresStore, pool := openPostgres(t)
+	sqliteStore, db := openSQLiteDB(t, nil)
+	for _, store := range []storage.Store{redisStore, postgresStore, sqliteStore} {
+		for _, name := range []string{"login", "login2", "log"} {
+			l := newLimiter(t, sluice.Options[call]{Namespace: "shop"}, store, sluice.Rule[call]{Name: name, Key: byUser, Spec: "gcra 5/h"})
+			for _, user := range []string{"alice", "2001:db8::1", "\x00%é"} {
+				must(t)(l.Allow(background, call{user: user}))
+			}
+		}
+	}
+	grouped := newLimiter(t, sluice.Options[call]{Namespace: "shop", Group: byResource}, redisStore, sluice.Rule[call]{Name: "login", Key: byUser, Spec: "gcra 5/h"})
+	must(t)(grouped.Allow(background, call{user: "alice", resource: "tenant-7"}))
+
+	want := []string{"shop:login:gcra:%00%25é", "shop:login:gcra:2001:db8::1", "shop:login:gcra:alice"}
+	keys, _, err := client.Scan(background, 0, "sluice:shop:login:*", 1000).Result()
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"sluice:" + want[0], "sluice:" + want[1], "sluice:" + want[2]}, keys)
+	keys, _, err = client.Scan(background, 0, "sluice:{*}shop:login:*", 1000).Result()
+	require.NoError(t, err)
+	require.Equal(t, []string{"sluice:{tenant-7}shop:login:gcra:alice"}, keys)
+
+	rows, err := pool.Query(background, "SELECT convert_from(key, 'UTF8') FROM sluice_states WHERE key >= 'shop:login:' AND key < 'shop:login;'")
+	require.NoError(t, err)
+	keys, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.ElementsMatch(t, want, keys)
+
+	keys = nil
+	found, err := db.Query("SELECT CAST(key AS TEXT) FROM sluice_states WHERE key >= CAST('shop:login:' AS BLOB) AND key < CAST('shop:login;' AS BLOB)")
+	require.NoError(t, err)
+	defer found.Close()
+	for found.Next() {
+		var key string
+		require.NoError(t, found.Scan(&key))
+		keys = append(keys, key)
+	}
+	require.NoError(t, found.Err())
+	require.ElementsMatch(t, want, keys)
 }

@@ -37,7 +37,7 @@ func TestLawsOnACluster(t *testing.T) { storagetest.Run(t, harness(newCluster(t)
 // hostile are groups that try to choose their slot, or to share the slot of another group.
 var hostile = []string{
 	"tenant", "}", "{", "{}", "}{", "{a}", "a}b", "{{a}}", "}{a}", "\x00", "\xff}\r\n", "ключ",
-	string(make([]byte, 200)), // hashed, as groups over 128 bytes are
+	string(make([]byte, 200)), // cut, as groups of more than 96 bytes are
 }
 
 func TestKeysOfAGroupShareASlot(t *testing.T) {
