@@ -55,13 +55,18 @@ func allStores(t *testing.T, clock func() time.Time) (names []string, stores []s
 }
 
 func openSQLite(t *testing.T, clock func() time.Time) *sqlite.Store {
+	store, _ := openSQLiteDB(t, clock)
+	return store
+}
+
+func openSQLiteDB(t *testing.T, clock func() time.Time) (*sqlite.Store, *sql.DB) {
 	db, err := sql.Open("sqlite3", "file:"+filepath.Join(t.TempDir(), "limits.db")+"?_journal_mode=WAL&_synchronous=OFF")
 	require.NoError(t, err)
 	t.Cleanup(func() { db.Close() })
 	store, err := sqlite.New(db, sqlite.Options{Clock: clock})
 	require.NoError(t, err)
 	require.NoError(t, store.Migrate(t.Context()))
-	return store
+	return store, db
 }
 
 func openRedis(t *testing.T) (*redis.Store, *goredis.Client) {
@@ -339,7 +344,7 @@ func TestFullRefundOfAStackDeletesTheRecord(t *testing.T) {
 		require.True(t, must(t)(l.Allow(background, call{})).Allowed)
 		clock.advance(300 * time.Millisecond) // the first part is full again
 		must(t)(l.Refund(background, call{}, 1))
-		records, _, err := store.Load(background, driver.Key("", "", "stack", ""))
+		records, _, err := store.Load(background, keyText("", "stack", "all(gcra/m,gcra/s)", ""))
 		require.NoError(t, err)
 		require.Zero(t, records[0], names[i])
 	}

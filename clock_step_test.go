@@ -16,8 +16,8 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -337,7 +337,7 @@ func TestServerWhoseClockIsBehindLocksNoKeyOut(t *testing.T) {
 					require.LessOrEqual(t, r.RetryAfter, 20*time.Minute)
 					require.InDelta(t, r.RetryAfter, peeked.Results[0].RetryAfter, float64(time.Minute))
 				}
-				stored, _, err := store.Load(background, driver.Key("", o.Namespace, "rule", "ann"))
+				stored, _, err := store.Load(background, keyText(o.Namespace, "rule", compose.Kind(policy), "ann"))
 				require.NoError(t, err)
 				require.Less(t, stored[0].TTL, time.Hour)
 			})

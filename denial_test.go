@@ -11,8 +11,8 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -71,7 +71,7 @@ func TestDenialOfAFullKeyStoresNothing(t *testing.T) {
 		l := newLimiter(t, sluice.Options[call]{Clock: clock.Now, DenialCacheTTL: -1}, store, rulesOf("gcra 10/10s")...)
 		require.True(t, must(t)(l.Allow(background, ann)).Allowed)
 		load := func() storage.Version {
-			records, _, err := store.Load(background, driver.Key("", "", "rule 0", "ann"))
+			records, _, err := store.Load(background, keyText("", "rule 0", "gcra", "ann"))
 			require.NoError(t, err)
 			return records[0].Version
 		}
@@ -101,7 +101,7 @@ func TestServersKeepARecordAfterALimitIsLowered(t *testing.T) {
 				denied := must(t)(lowered.AllowN(background, ann, 3))
 				require.False(t, denied.Allowed)
 				require.Greater(t, denied.RetryAfter, 16*time.Second)
-				key := driver.Key("", fmt.Sprint(i), "rule 0", "ann")
+				key := keyText(fmt.Sprint(i), "rule 0", compose.Kind(mustPolicy(c.before)), "ann")
 				stored, _, err := store.Load(background, key)
 				require.NoError(t, err)
 				require.Greater(t, stored[0].TTL, denied.RetryAfter)

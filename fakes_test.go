@@ -151,3 +151,8 @@ func (p *faultyPolicy) Step(dst, state []byte, now time.Time, cost int64) ([]byt
 	}
 	return p.Policy.Step(dst, state, now, cost)
 }
+
+// keyText returns the key of a record that has no group.
+func keyText(namespace, rule, kind, key string) string {
+	return driver.RuleKey{Rule: driver.Rule(namespace, rule, kind), Key: key}.String()
+}

@@ -40,8 +40,7 @@ import (
 //     may have been charged.
 //   - [algo.ErrCost]: n is below 1.
 //   - [RuleError]: a cost is below 0 ([algo.ErrCost]), PolicyFor failed or returned no policy, or
-//     the stored state belongs to another algorithm or to another version of it
-//     ([algo.ErrState], [algo.ErrStateVersion]).
+//     the stored state is damaged ([algo.ErrState]) or of a later version of sluice ([algo.ErrStateVersion]).
 //   - The error of the context.
 //
 // A call returns soon after its context ends. There are two exceptions. If Redis has answered within
@@ -89,7 +88,10 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 			return nil, fmt.Errorf("sluice: two rules have the name %q; give each rule its own name", rules[i].Name)
 		}
 		names[rules[i].Name] = true
-		rules[i].encoded = driver.EncodeRule(o.Namespace, rules[i].Name)
+		rules[i].texts = &ruleTexts{namespace: o.Namespace, name: rules[i].Name}
+		if rules[i].Policy != nil {
+			rules[i].ownText = rules[i].texts.of(rules[i].Policy)
+		}
 	}
 	l := &Limiter[T]{options: o, rules: rules}
 	if o.OnFailure == FailLocal {
@@ -240,7 +242,7 @@ func (l *Limiter[T]) gather(op driver.Op, in T, n int64, rules []Rule[T], d *Dec
 		d.Results = d.Results[:count+1]
 		r, k := &d.Results[count], &items[count].Key
 		r.Rule, r.Key, r.Policy, r.Cost, r.Shadow = rule.Name, key, of, cost, rule.Shadow
-		k.Group, k.Rule, k.Key = group, rule.encoded, key
+		k.Group, k.Rule, k.Key = group, rule.text(of), key
 	}
 	return nil
 }

@@ -162,7 +162,9 @@ func TestEveryKeyOfADecisionHasTheGroupOfTheInput(t *testing.T) {
 				want = user
 			}
 			for _, key := range store.keys {
-				require.Equal(t, want, driver.KeyGroup(key))
+				k, ok := driver.ParseKey(key)
+				require.True(t, ok, key)
+				require.Equal(t, want, k.Group)
 			}
 		}
 	}
@@ -262,26 +264,27 @@ func TestFunctionsOfARuleAreCalledOncePerDecision(t *testing.T) {
 	}
 }
 
-func TestStateOfAnotherAlgorithmIsAnErrorWithARemedy(t *testing.T) {
+func TestDamagedStateIsAnErrorWithARemedy(t *testing.T) {
 	for _, store := range memoryStores() {
-		for i, spec := range []string{"gcra 5/m", "fixedwindow 5/m", "all(gcra 5/m; gcra 9/h)", "all(gcra 5/m; gcra 9/h; gcra 20/d)"} {
-			rule := sluice.Rule[call]{Name: "user", Key: byUser, Spec: spec}
-			l := newLimiter(t, sluice.Options[call]{}, store, rule)
-			if i > 0 {
-				for range 2 { // the state is not cached
-					_, err := l.Allow(background, ann)
-					require.ErrorIs(t, err, algo.ErrState)
-					require.ErrorContains(t, err, `sluice: rule "user", key "ann": algo: `)
-					require.ErrorContains(t, err, "give it a new name, or Reset the key")
-				}
-				rule.Shadow = true
-				d := must(t)(newLimiter(t, sluice.Options[call]{}, store, rule).Allow(background, ann))
-				require.True(t, d.Allowed)
-				require.ErrorIs(t, d.Results[0].Err, algo.ErrState)
-				require.NoError(t, l.Reset(background, ann))
-			}
-			must(t)(l.Allow(background, ann))
+		rule := sluice.Rule[call]{Name: "user", Key: byUser, Spec: "gcra 5/m"}
+		l := newLimiter(t, sluice.Options[call]{}, store, rule)
+		damaged := storage.Swap{Key: keyText("", "user", "gcra", "ann"), New: storage.Record{Version: 1, State: []byte("damaged")}}
+		_, swapped, err := store.CompareAndSwap(background, damaged)
+		require.NoError(t, err)
+		require.True(t, swapped)
+		for range 2 { // the state is not cached
+			_, err := l.Allow(background, ann)
+			require.ErrorIs(t, err, algo.ErrState)
+			require.ErrorContains(t, err, `sluice: rule "user", key "ann": algo: `)
+			require.ErrorContains(t, err, "the stored state is damaged")
+			require.ErrorContains(t, err, "Reset the key")
 		}
+		rule.Shadow = true
+		d := must(t)(newLimiter(t, sluice.Options[call]{}, store, rule).Allow(background, ann))
+		require.True(t, d.Allowed)
+		require.ErrorIs(t, d.Results[0].Err, algo.ErrState)
+		require.NoError(t, l.Reset(background, ann))
+		must(t)(l.Allow(background, ann))
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/internal/testing/sample"
-	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -90,7 +89,7 @@ func TestDenialInMemoryWritesNothing(t *testing.T) {
 		require.Zero(t, store.Stats().Keys)
 
 		require.True(t, must(t)(l.Allow(background, ann)).Allowed)
-		key := driver.Key("", "", "rule 0", "ann")
+		key := keyText("", "rule 0", "gcra", "ann")
 		before, _, err := store.Load(background, key)
 		require.NoError(t, err)
 		require.NotZero(t, before[0].Version)

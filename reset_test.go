@@ -14,7 +14,6 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
 )
 
 func TestResetRuleDeletesOneStateOnEveryStore(t *testing.T) {
@@ -40,7 +39,7 @@ func TestResetRuleDeletesOneStateOnEveryStore(t *testing.T) {
 
 			require.NoError(t, l.ResetRule(background, "everyone", ann))
 			require.Equal(t, []int64{14, 2, 50}, remaining(t, l, ann))
-			records, _, err := store.Load(background, driver.Key("", "", "account", "ann"), driver.Key("", "", "everyone", ""))
+			records, _, err := store.Load(background, keyText("", "account", "gcra", "ann"), keyText("", "everyone", "gcra", ""))
 			require.NoError(t, err)
 			require.NotZero(t, records[0])
 			require.Zero(t, records[1], "the record is deleted")

@@ -20,9 +20,9 @@ import (
 // a customer before the call, and put it into the input.
 type Rule[T any] struct {
 	// Name is part of the stored key, and of results and errors. It is required, and
-	// different for each rule of a limiter. If you change the algorithm of a rule, or the
-	// number or order of the policies in its all(), change the name too. Otherwise the
-	// new policy cannot read the old states, or reads them as the states of other parts.
+	// different for each rule of a limiter. The kind of the policy is also part of the key; see compose.Kind.
+	// If you keep the name and change the limit, used units stay used. If you change the algorithm, or
+	// the number, algorithms or periods of the policies in an all(), all units are available again.
 	Name string
 	// Key returns what has the limit: an address, a customer, a route. Inputs with equal keys share
 	// a limit. The key can have any bytes and any length, also none. A nil Key means one limit for
@@ -38,7 +38,8 @@ type Rule[T any] struct {
 	// error, the decision fails. So if PolicyFor looks policies up in a map, a missing entry is an
 	// error, and not a call without a limit. If PolicyFor returns an error other than Skip, the decision
 	// fails with a RuleError, under every Options.OnFailure and also if the rule is a Shadow. Policies
-	// of different algorithms cannot share a key, so include the plan in Key if their algorithms differ.
+	// of different kinds share no state, even for one key; see compose.Kind. So if an input can get
+	// policies of several kinds, it has the units of each.
 	PolicyFor func(T) (algo.Policy, error)
 	// Cost returns how many units one call costs under this rule. A nil Cost means 1. A cost of 0
 	// makes the call free under this rule. A cost below 0 is an error, algo.ErrCost.
@@ -51,7 +52,8 @@ type Rule[T any] struct {
 	// the reason.
 	Shadow bool
 
-	encoded string        // the namespace of the limiter and Name, for keys
+	texts   *ruleTexts    // for keys
+	ownText string        // that of texts for Policy
 	program *algo.Program // of Policy; nil if the store cannot run it
 }
 
@@ -152,12 +154,11 @@ type RuleError struct {
 	Err  error  // algo.ErrState, algo.ErrStateVersion or algo.ErrCost, or an error of PolicyFor or of your own policy
 }
 
-// Error returns the rule, the key cut to 64 characters, the error, and a remedy if the state
-// belongs to another algorithm.
+// Error returns the rule, the key cut to 64 characters, the error, and a remedy if the policy cannot read the state.
 func (e *RuleError) Error() string {
 	remedy := ""
 	if errors.Is(e.Err, algo.ErrState) {
-		remedy = "; if the rule has changed its algorithm, or the parts of its all(), give it a new name, or Reset the key"
+		remedy = "; the stored state is damaged, or a policy of your own with the same first word in its String wrote it; Reset the key"
 	}
 	key := ""
 	if e.Key != "" {

@@ -42,7 +42,7 @@ func By[T any](name string, key func(T) string, spec string) Rule[T] {
 // Policy.String writes it, such as "gcra 100/m" for "gcra 100/min". So limiters on one store share
 // limits only if their policies are the same, and a change of the policy makes all units available
 // again. To keep the used units when you change the limit or an option, use By with a name of your
-// own. With By, a change of the algorithm needs a new name, or a reset of the keys.
+// own. With By, too, a change of the algorithm makes all units available again.
 func PerKey(spec string) Rule[string] {
 	name := spec
 	if policy, err := compose.ParsePolicy(spec); err == nil {

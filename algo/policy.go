@@ -8,7 +8,7 @@ import (
 // Errors of a policy. They mean that nothing was decided. They never mean a denial.
 var (
 	// ErrState is returned if the bytes are not a state of this policy: they are damaged, or another
-	// algorithm wrote them. To change the algorithm of a key, rename the key or reset it.
+	// algorithm wrote them.
 	ErrState = errors.New("algo: not a state of this policy")
 	// ErrStateVersion is returned if a later version of the algorithm wrote the
 	// bytes, in a format that this version does not know.

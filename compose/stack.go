@@ -2,6 +2,7 @@ package compose
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -31,19 +32,25 @@ import (
 //     RetryAfter, otherwise the part with the least Remaining. Of equal parts it is the first.
 //   - Fresh is true if all parts are fresh.
 //
-// If you change the limits or options of the parts, stored states stay valid. If you change the
-// number of the parts or the algorithm of one, the stack refuses stored states with [algo.ErrState].
-// If two parts of the same algorithm change places, each gets the stored state of the other.
+// If you change the counts or options of the parts, or their order, stored states stay valid. If you change the
+// number of the parts, or the algorithm or the period of one, the stack has another [Kind], so a limiter gives it records of its own.
+// One case remains: if two parts have the same algorithm and period, and a change of their counts makes the smaller one
+// the larger one, each gets the stored state of the other.
 //
 // # State encoding
 //
-// Version 1 has for each part in order the length of its state as a uvarint, and the state:
+// Version 1 has for each part the length of its state as a uvarint, and the state:
 //
 //	'a' 1 length state length state ...
 //
-// A part without a state has length 0. If a refund makes all parts full, the state is empty, as
-// for a new key.
-type Stack struct{ parts []algo.Policy }
+// The order of the parts in the state does not depend on their order in the stack. They are sorted by [Kind], then by
+// period, then by count, then by String. A part without a state has length 0. If a refund makes all parts full, the state
+// is empty, as for a new key.
+type Stack struct {
+	parts []algo.Policy
+	order []int  // indexes into parts, in the order of the states
+	kind  string // see Kind
+}
 
 var _ interface {
 	algo.Policy
@@ -79,10 +86,37 @@ func All(parts ...algo.Policy) (*Stack, error) {
 	if len(s.parts) > maxParts {
 		return nil, fmt.Errorf("compose: All takes at most %d policies, got %d", maxParts, len(s.parts))
 	}
+	s.sort()
 	return s, nil
 }
 
-// Parts returns the parts in order. Result.Part is an index into it. The caller must not modify
+// sort sets the order of the states, and the kind that follows from it.
+func (s *Stack) sort() {
+	s.order = make([]int, len(s.parts))
+	for i := range s.order {
+		s.order[i] = i
+	}
+	slices.SortStableFunc(s.order, func(i, j int) int {
+		a, b := s.parts[i], s.parts[j]
+		la, lb := a.Limit(), b.Limit()
+		return cmp.Or(cmp.Compare(Kind(a), Kind(b)), cmp.Compare(la.Period, lb.Period), cmp.Compare(la.Count, lb.Count), cmp.Compare(a.String(), b.String()))
+	})
+	kinds := make([]string, len(s.order))
+	for i, part := range s.order {
+		kinds[i] = partKind(s.parts[part])
+	}
+	s.kind = "all(" + strings.Join(kinds, ",") + ")"
+}
+
+// inOrder returns the indexes of the parts in the order of their states. A nil Stack has none.
+func (s *Stack) inOrder() []int {
+	if s == nil {
+		return nil
+	}
+	return s.order
+}
+
+// Parts returns the parts in the order of [All]. Result.Part is an index into it. The caller must not modify
 // the slice. A nil Stack has no parts.
 func (s *Stack) Parts() []algo.Policy {
 	if s == nil {
@@ -129,10 +163,10 @@ func (s *Stack) apply(op policy.Op, dst, state []byte, now time.Time, cost int64
 	if op != policy.Peek {
 		next = append(dst, stackTag, policy.Version)
 	}
-	for i, part := range s.Parts() {
+	for _, i := range s.inOrder() {
 		var own []byte
 		var result algo.Result
-		start := len(next)
+		part, start := s.parts[i], len(next)
 		if own, states, _ = cutState(states); op == policy.Peek {
 			result, err = part.Peek(own, now, cost)
 		} else {
@@ -198,11 +232,12 @@ func (s *Stack) String() string {
 	return "all(" + strings.Join(specs, "; ") + ")"
 }
 
-// Program implements [algo.Portable]. A Stack has a program if all its parts have one.
+// Program implements [algo.Portable]. A Stack has a program if all its parts have one. The programs of the parts are in the
+// order of their states.
 func (s *Stack) Program() (algo.Program, bool) {
 	var p algo.Program
-	for _, part := range s.Parts() {
-		program := policy.ProgramOf(part)
+	for _, i := range s.inOrder() {
+		program := policy.ProgramOf(s.parts[i])
 		if program == nil {
 			return algo.Program{}, false
 		}
@@ -211,12 +246,15 @@ func (s *Stack) Program() (algo.Program, bool) {
 	return p, len(p.Parts) > 0
 }
 
-// Split returns the parts in order, each with its own state in a state of the stack. A part without a state has empty bytes.
-// Split returns nothing if state is not a state of the stack.
+// Split returns the parts in the order of their states, each with its own state in a state of the stack. A part without a state
+// has empty bytes. Split returns nothing if state is not a state of the stack.
 func (s *Stack) Split(state []byte) iter.Seq2[algo.Policy, []byte] {
 	return func(yield func(part algo.Policy, own []byte) bool) {
 		states, err := s.states(state)
-		for i := 0; err == nil && i < len(s.Parts()); i++ {
+		if err != nil {
+			return
+		}
+		for _, i := range s.inOrder() {
 			var own []byte
 			if own, states, _ = cutState(states); !yield(s.parts[i], own) {
 				return
@@ -246,20 +284,18 @@ type stackResult struct {
 	freshParts uint64 // one bit for each fresh part
 }
 
+// add adds the result of a part. The order of the calls does not matter.
 func (t *stackResult) add(part int, r *algo.Result) {
+	if t.isDecidedBy(part, r) {
+		t.Part = int32(part)
+	}
 	switch {
 	case r.Remaining < t.Remaining:
 		t.Remaining, t.NextRefill = r.Remaining, r.NextRefill
-		if t.Allowed {
-			t.Part = int32(part)
-		}
 	case r.Remaining == t.Remaining && min(t.NextRefill, r.NextRefill) == 0: // one is full
 		t.NextRefill = 0
 	case r.Remaining == t.Remaining:
 		t.NextRefill = max(t.NextRefill, r.NextRefill)
-	}
-	if !r.Allowed && (t.Allowed || r.RetryAfter > t.RetryAfter) {
-		t.Part = int32(part)
 	}
 	t.Allowed = t.Allowed && r.Allowed
 	t.Fresh = t.Fresh && r.Fresh
@@ -273,6 +309,18 @@ func (t *stackResult) add(part int, r *algo.Result) {
 	t.RetryAfter = max(t.RetryAfter, r.RetryAfter)
 	t.ResetAfter = max(t.ResetAfter, r.ResetAfter)
 	t.Skew = max(t.Skew, r.Skew)
+}
+
+// isDecidedBy reports whether a part decided, and not one of the parts that were added before.
+func (t *stackResult) isDecidedBy(part int, r *algo.Result) bool {
+	first := int32(part) < t.Part
+	switch {
+	case t.Allowed != r.Allowed:
+		return t.Allowed
+	case t.Allowed:
+		return r.Remaining < t.Remaining || r.Remaining == t.Remaining && first
+	}
+	return r.RetryAfter > t.RetryAfter || r.RetryAfter == t.RetryAfter && first
 }
 
 // finish completes the result of an operation on state after all parts are added.
@@ -296,13 +344,13 @@ func (s *Stack) finish(t *stackResult, state []byte) {
 func (s *Stack) addExpiredAvailable(t *stackResult, state []byte) {
 	epoch := time.Unix(0, 0)
 	states, _ := s.states(state)
-	for i, part := range s.Parts() {
+	for _, i := range s.inOrder() {
 		var own []byte
 		if own, states, _ = cutState(states); t.freshParts&(1<<i) == 0 {
 			continue
 		}
-		r, _ := part.Peek(own, epoch, 1)
-		r, _ = part.Peek(own, epoch.Add(r.Skew), 1)
+		r, _ := s.parts[i].Peek(own, epoch, 1)
+		r, _ = s.parts[i].Peek(own, epoch.Add(r.Skew), 1)
 		t.Available = min(t.Available, r.Remaining)
 	}
 }

@@ -44,7 +44,7 @@ const MaxKey = 512
 //	u    0            delete the record if its version is u
 //	0    0            change nothing, but require that the key is absent
 type Swap struct {
-	Key string  // any bytes, at most MaxKey of them; see driver.AppendKey
+	Key string  // any bytes, at most MaxKey of them; see driver.RuleKey
 	Old Version // the version that must be stored; 0 requires an absent key
 	New Record  // the new record, with a version from NewVersion; the zero Record deletes
 	// TTL is how long the store must keep the record, from the call on and by the store's clock. 0

@@ -92,7 +92,7 @@ func (r *planReport) markdownRules(w io.Writer) {
 			change += "<br>" + d.markdown()
 		}
 		if c.OtherAlgorithm {
-			change += "<br>" + otherAlgorithmRemedy
+			change += "<br>" + otherAlgorithmEffect
 		}
 		if c.Change == added || c.Change == removed {
 			change += "<br>" + markdownCode(ruleText(c.rule))

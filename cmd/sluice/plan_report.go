@@ -204,7 +204,7 @@ func (c *ruleChange) legend() (entries [][2]string) {
 		lines = []string{ruleText(c.rule)}
 	}
 	if c.OtherAlgorithm {
-		lines = append(lines, otherAlgorithmRemedy)
+		lines = append(lines, otherAlgorithmEffect)
 	}
 	lines = append(lines, "requests of one key: at most "+list(c.Bounds, ", "))
 	lines[0] = c.Change + ": " + lines[0]

@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
+	"github.com/sluice-go/sluice/compose"
 )
 
 // ruleChange is a rule of OLD, of NEW or of both, with its counts.
@@ -19,7 +20,7 @@ type ruleChange struct {
 	Rule              string        `json:"rule"`
 	Change            string        `json:"change"` // unchanged, changed, added or removed
 	Differences       []difference  `json:"differences"`
-	OtherAlgorithm    bool          `json:"other_algorithm"` // NEW cannot read the states that OLD stored for the rule
+	OtherAlgorithm    bool          `json:"other_algorithm"` // all units are available again; see compose.Kind
 	Old               *ruleSide     `json:"old"`             // nil: the rule is added
 	New               *ruleSide     `json:"new"`             // nil: the rule is removed
 	NewlyDenied       int64         `json:"newly_denied"`
@@ -65,8 +66,8 @@ const (
 	removed   = "removed"
 )
 
-// otherAlgorithmRemedy says what OtherAlgorithm means.
-const otherAlgorithmRemedy = "the algorithm changes: sluice serve refuses NEW if its store has states of this rule; give the rule a new name"
+// otherAlgorithmEffect says what OtherAlgorithm means.
+const otherAlgorithmEffect = "the algorithm changes: all units of this rule are available again when sluice serve loads NEW"
 
 // noLooser reports whether both files have the rule with one algorithm, at most its policy and its
 // cost differ, and no bound grows.
@@ -128,7 +129,7 @@ func newRuleChange(before, after *ruleSide, counts *replay.ComparisonReport) rul
 		return c
 	}
 	c.Differences = ruleDifferences(before.rule, after.rule)
-	c.OtherAlgorithm = config.Algorithms(before.rule.Policy) != config.Algorithms(after.rule.Policy)
+	c.OtherAlgorithm = compose.Kind(before.rule.Policy) != compose.Kind(after.rule.Policy)
 	if len(c.Differences) > 0 {
 		c.Change = changed
 	}

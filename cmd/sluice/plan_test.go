@@ -220,7 +220,7 @@ func TestPlanReportsAChangeOfTheAlgorithm(t *testing.T) {
 	after := oneRuleOf("policy: fixedwindow 1/m, by: ip")
 	require.True(t, planOf(t, oneRule, after, fourLines).Rules[0].OtherAlgorithm)
 	for _, flag := range []string{"--markdown=false", "--markdown"} {
-		require.Contains(t, textOf(t, oneRule, after, fourLines, flag), "the algorithm changes: sluice serve refuses NEW if its store has states of this rule; give the rule a new name")
+		require.Contains(t, textOf(t, oneRule, after, fourLines, flag), "the algorithm changes: all units of this rule are available again when sluice serve loads NEW")
 	}
 	require.False(t, planOf(t, oneRule, oneRuleOf("policy: gcra 2/m, by: ip"), fourLines).Rules[0].OtherAlgorithm)
 }

@@ -17,7 +17,7 @@ import (
 type denials struct {
 	ttl     time.Duration
 	refunds atomic.Bool // units may be given back; see Engine.ExpectRefunds
-	size    int // the maximum number of keys
+	size    int         // the maximum number of keys
 	mu      sync.RWMutex
 	byKey   map[string]*denial
 	evicted time.Time // the latest sent of the evicted entries that replaced a dropped denial

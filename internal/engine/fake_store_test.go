@@ -39,18 +39,6 @@ var (
 	errRefused = fmt.Errorf("%w: connection refused", storage.ErrUnavailable)
 )
 
-func nameOf(key string) string {
-	_, _, name := driver.CutKey(key)
-	return name
-}
-
-func namesOf(keys []string) (names []string) {
-	for _, key := range keys {
-		names = append(names, nameOf(key))
-	}
-	return names
-}
-
 // begin records a round trip and waits until it is released.
 func (f *fakeStore) begin(ctx context.Context, kind string, batches ...[]string) error {
 	if err := ctx.Err(); err != nil {
@@ -58,7 +46,7 @@ func (f *fakeStore) begin(ctx context.Context, kind string, batches ...[]string)
 	}
 	var names []string
 	for _, keys := range batches {
-		names = append(names, strings.Join(namesOf(keys), " "))
+		names = append(names, strings.Join(keys, " "))
 	}
 	f.mu.Lock()
 	f.trips = append(f.trips, kind+" "+strings.Join(names, "|"))
@@ -86,7 +74,7 @@ func (f *fakeStore) begin(ctx context.Context, kind string, batches ...[]string)
 // apply applies one batch of a round trip.
 func (f *fakeStore) apply(keys []string, do func()) error {
 	if f.before != nil {
-		if err := f.before(namesOf(keys)); err != nil {
+		if err := f.before(keys); err != nil {
 			return err
 		}
 	}
@@ -96,7 +84,7 @@ func (f *fakeStore) apply(keys []string, do func()) error {
 		do()
 	}()
 	if f.after != nil {
-		return f.after(namesOf(keys))
+		return f.after(keys)
 	}
 	return nil
 }
@@ -107,7 +95,7 @@ func (f *fakeStore) Load(ctx context.Context, keys ...string) (found []storage.R
 	}
 	err = f.apply(keys, func() {
 		for _, key := range keys {
-			found = append(found, f.records[nameOf(key)])
+			found = append(found, f.records[key])
 		}
 		now = f.clock()
 	})
@@ -132,14 +120,14 @@ func (f *fakeStore) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (
 func (f *fakeStore) swap(swaps []storage.Swap) (current []storage.Record, swapped bool) {
 	swapped = true
 	for _, s := range swaps {
-		current = append(current, f.records[nameOf(s.Key)])
-		swapped = swapped && f.records[nameOf(s.Key)].Version == s.Old
+		current = append(current, f.records[s.Key])
+		swapped = swapped && f.records[s.Key].Version == s.Old
 	}
 	if !swapped {
 		return current, false
 	}
 	for _, s := range swaps {
-		f.set(nameOf(s.Key), s.New)
+		f.set(s.Key, s.New)
 	}
 	return nil, true
 }
@@ -263,7 +251,7 @@ func (f server) run(b *driver.Batch) {
 	}
 	states := maps.Clone(map[int]string{})
 	for i, key := range b.Keys {
-		r := f.records[nameOf(key)]
+		r := f.records[key]
 		b.Found = append(b.Found, r)
 		states[i] = string(r.State)
 	}
@@ -272,8 +260,8 @@ func (f server) run(b *driver.Batch) {
 	}
 	for i, key := range b.Keys {
 		if states[i] != string(b.Found[i].State) {
-			if f.set(nameOf(key), storage.Record{Version: b.Version, State: []byte(states[i])}); states[i] == "" {
-				delete(f.records, nameOf(key))
+			if f.set(key, storage.Record{Version: b.Version, State: []byte(states[i])}); states[i] == "" {
+				delete(f.records, key)
 			}
 		}
 	}
@@ -326,7 +314,7 @@ type sharded struct{ server }
 var errTwoServers = storage.NotApplied(errors.New("keys of two servers"))
 
 func (sharded) Place(keys ...string) (shard, slot string, err error) {
-	names := namesOf(keys)
+	names := keys
 	for _, name := range names {
 		if name[0] != names[0][0] {
 			return "", "", errTwoServers

@@ -43,7 +43,7 @@ func TestErrorOfAKeyAffectsOnlyItsRequests(t *testing.T) {
 		failing := way{name: "on a server", open: func(f *fakeStore) storage.Store {
 			return server{fakeStore: f, lie: func(b *driver.Batch) {
 				for i, key := range b.Keys {
-					if nameOf(key) != "bad" {
+					if key != "bad" {
 						continue
 					}
 					b.KeyErr = make([]error, len(b.Keys))

@@ -56,7 +56,7 @@ func invalid(key, format string, args ...any) error {
 func CheckLoad(keys []string) error {
 	for _, key := range keys {
 		if len(key) > storage.MaxKey {
-			return fmt.Errorf("%w: it has %d bytes, but at most %d are allowed; use driver.AppendKey, which shortens keys", storage.ErrKey, len(key), storage.MaxKey)
+			return fmt.Errorf("%w: it has %d bytes, but at most %d are allowed; use driver.RuleKey, which shortens keys", storage.ErrKey, len(key), storage.MaxKey)
 		}
 	}
 	return nil

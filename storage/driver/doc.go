@@ -21,6 +21,6 @@
 //
 // # Keys
 //
-// [AppendKey] encodes the group, the rule and the user's key of a record into one key. [KeyGroup] and
-// [CutKey] read parts of it.
+// [RuleKey] has the parts of the key of a record, and documents the text that a store gets as the key. [ParseKey] reads the parts
+// from a text.
 package driver

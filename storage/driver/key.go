@@ -2,167 +2,150 @@ package driver
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
-	"math/bits"
+	"encoding/hex"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/sluice-go/sluice/storage"
 )
 
-// maxGroup is the length of the longest group that a key contains unhashed.
-const maxGroup = 128
-
-// The first byte of a key is the format of the rest.
-const (
-	keyPlain  = 'k' // the group and each part, each preceded by its length as a uvarint
-	keyHashed = 'h' // the group or its SHA-256, preceded by its length; the rule or its SHA-256; the SHA-256 of the plain key
-)
-
-// maxRule is the length of the longest rule that a hashed key contains unhashed. The rule is the
-// encoding of all parts between the group and the last part.
-const maxRule = storage.MaxKey - 1 - (2 + maxGroup) - sha256.Size
-
-// NoGroup is how a plain key without a group begins.
-const NoGroup = "k\x00"
-
-// RuleKey is the key of a record of a limiter, in parts.
+// RuleKey is the key of a record of a limiter, in parts. Its text is
+//
+//	NAMESPACE:RULE:KIND:KEY          such as shop:login:gcra:alice
+//	{GROUP}NAMESPACE:RULE:KIND:KEY   if there is a group, such as {tenant-7}shop:login:gcra:alice
+//
+// A Redis Cluster keeps all keys with the same group on one server, because the group is the hash tag of the text. For other
+// stores the group is an ordinary part.
+//
+// All parts may be empty and contain any bytes. In the text, a byte can be written as %XX, with two upper-case hexadecimal
+// digits. This happens to the bytes of %, of braces, of control characters (U+0000 to U+001F, U+007F to U+009F), and to bytes that
+// are not valid UTF-8. It also happens to colons, except in KEY. So the text is valid UTF-8, and an IPv6 address stays readable.
+//
+// The text has at most [storage.MaxKey] bytes. Each part before KEY takes at most 96 bytes of it, and KEY takes the rest. A part that
+// would be longer is cut, and ends in %# and the SHA-256 of the whole part in hexadecimal digits. No other part contains %#.
+//
+// So different parts always make different texts, and no user's key can look like a key of another rule or group.
 type RuleKey struct {
 	Group string // what Options.Group of the limiter returns
-	Rule  string // the namespace and the name of the rule, from [EncodeRule]
+	Rule  string // what the function [Rule] returns; without one, a text with three colons can be that of a rule's key
 	Key   string // what Rule.Key returns: the user's key
 }
 
-// EncodeRule returns the encoding of the namespace of a limiter and the name of a rule.
-func EncodeRule(namespace, name string) string {
-	return string(appendPart(appendPart(nil, namespace), name))
+const (
+	maxPart = 96                           // the longest text of a group, namespace, rule or kind
+	cutMark = "%#"                         // follows what is left of a part that was cut
+	cutSize = len(cutMark) + 2*sha256.Size // of the mark and the hash
+	colons  = 3                            // in a rule
+)
+
+// Rule returns the text of the parts of a key that all keys of a rule have in common: NAMESPACE:RULE:KIND: with the kind of
+// the rule's policy. The kind is that of compose.Kind.
+func Rule(namespace, name, kind string) string {
+	var dst []byte
+	for _, part := range [colons]string{namespace, name, kind} {
+		dst = append(appendPart(dst, part, true, maxPart), ':')
+	}
+	return string(dst)
 }
 
-// String returns the key as text, as AppendKey appends it.
-func (k *RuleKey) String() string { return string(k.Append(make([]byte, 0, 64))) }
+// String returns the text of the key.
+func (k RuleKey) String() string { return string(k.Append(make([]byte, 0, 96))) }
 
-// Append appends the key as text to dst, as AppendKey does.
-func (k *RuleKey) Append(dst []byte) []byte {
+// Append appends the text of the key to dst.
+func (k RuleKey) Append(dst []byte) []byte {
 	start := len(dst)
-	dst = appendPart(append(dst, keyPlain), k.Group)
-	rule := len(dst)
+	if k.Group != "" {
+		dst = append(appendPart(append(dst, '{'), k.Group, true, maxPart), '}')
+	}
 	dst = append(dst, k.Rule...)
-	last := len(dst)
-	return shorten(appendPart(dst, k.Key), start, rule, last, k.Group)
+	return appendPart(dst, k.Key, false, storage.MaxKey-(len(dst)-start))
 }
 
-// IsPlain reports whether the text has all parts, because it is not too long.
-func (k *RuleKey) IsPlain() bool {
-	if len(k.Group) == 0 && len(k.Rule)+len(k.Key) < storage.MaxKey-8 {
-		return true // whatever the size of the lengths
-	}
-	length := 1 + sizeOfLength(k.Group) + len(k.Group) + len(k.Rule) + sizeOfLength(k.Key) + len(k.Key)
-	return length <= storage.MaxKey && len(k.Group) <= maxGroup
+// escapedSize is the length of the text of an escaped byte.
+const escapedSize = len("%XX")
+
+// IsShort reports whether the text certainly has all parts in full. It does not look at the bytes of most keys, and may return false
+// for a key whose text is only a little shorter than allowed.
+func (k *RuleKey) IsShort() bool {
+	size := len("{}") + len(k.Rule) + escapedSize*(len(k.Group)+len(k.Key))
+	return size <= storage.MaxKey && escapedSize*len(k.Group) <= maxPart || k.isShort()
 }
 
-// sizeOfLength returns the size of the encoded length of a part.
-func sizeOfLength(part string) int { return max(1, (bits.Len(uint(len(part)))+6)/7) }
-
-// AppendKey appends the key of a record to dst. The key consists of a group and of parts. A limiter's
-// parts are the namespace, the name of the rule and the user's key. The group and the parts may be
-// empty and contain any bytes. The key contains the length of each part, so different groups or parts
-// always make different keys.
-//
-// If the key would be longer than [storage.MaxKey], or the group is longer than 128 bytes,
-// AppendKey replaces the last part by a SHA-256 of the whole key. The first byte of the key shows
-// that. A group of more than 128 bytes, and very long parts before the last one, are also replaced
-// by their SHA-256. So [KeyGroup] and [CutKey] still find the group and the rule of a key.
-//
-// Some stores place records by group: Redis Cluster can change keys together only if they have the
-// same group. For other stores the group is an ordinary part.
-func AppendKey(dst []byte, group string, parts ...string) []byte {
-	start := len(dst)
-	dst = appendPart(append(dst, keyPlain), group)
-	rule := len(dst)
-	last := rule
-	for _, part := range parts {
-		last = len(dst)
-		dst = appendPart(dst, part)
-	}
-	return shorten(dst, start, rule, last, group)
-}
-
-// shorten replaces the key from start on by a shorter one if it is too long. Its rule is the text from rule to last.
-func shorten(dst []byte, start, rule, last int, group string) []byte {
-	if len(dst)-start <= storage.MaxKey && len(group) <= maxGroup {
-		return dst
-	}
-	whole, shared := sha256.Sum256(dst[start:]), hashIfLonger(string(dst[rule:last]), maxRule)
-	dst = appendPart(append(dst[:start], keyHashed), hashIfLonger(group, maxGroup))
-	return append(append(dst, shared...), whole[:]...)
-}
-
-func hashIfLonger(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	sum := sha256.Sum256([]byte(s))
-	return string(sum[:])
-}
-
-// Key returns the key of [AppendKey] as a string.
-func Key(group string, parts ...string) string {
-	return string(AppendKey(make([]byte, 0, 64), group, parts...))
-}
-
-func appendPart(dst []byte, part string) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(part))), part...)
-}
-
-// KeyGroup returns the group of a key that [AppendKey] made, or the SHA-256 of a group of more than
-// 128 bytes, or "" if the key has no group. For a key that AppendKey did not make, it returns "" or
-// some part of the key.
-func KeyGroup(key string) string {
-	group, _, _ := cutGroup(key)
-	return group
-}
-
-// CutKey splits a key of [AppendKey] into its last part, without its length, and the prefix before
-// it. If AppendKey shortened the key, last is the hash. All keys of one group and rule have the
-// same prefix, except those that AppendKey shortened: these have a second prefix in common. So a store
-// that hashes keys can hash each prefix once.
-//
-// rule is the rest of prefix after the group. It identifies the rule, for example by a namespace
-// and a name. A bounded store must not evict keys of one rule to make room for another.
-//
-// For a key that AppendKey did not make, CutKey returns an empty prefix and the whole key.
-// Different keys never have the same prefix and last.
-func CutKey(key string) (prefix, rule, last string) {
-	_, rest, ok := cutGroup(key)
-	start, end := len(key)-len(rest), len(key)-sha256.Size
-	switch {
-	case !ok || key[0] == keyHashed && end < start:
-		return "", "", key
-	case key[0] == keyHashed:
-		return key[:end], key[start:end], key[end:]
-	}
-	for rest = key[1:]; rest != ""; { // a key without parts ends with its group
-		end = len(key) - len(rest)
-		if last, rest, ok = cutPart(rest); !ok {
-			return "", "", key
+func (k *RuleKey) isShort() bool {
+	group, key := escapedSize*len(k.Group), escapedSize*len(k.Key)
+	most := storage.MaxKey - len("{}") - group - len(k.Rule)
+	for i := 0; key > most && i < len(k.Key); i++ {
+		if c := k.Key[i]; c < utf8.RuneSelf && !isEscaped(rune(c), 1) {
+			key -= escapedSize - 1
 		}
 	}
-	return key[:end], key[min(start, end):end], last
+	return group <= maxPart && key <= most
 }
 
-// cutGroup reads the group of a key. ok is false if AppendKey did not make the key.
-func cutGroup(key string) (group, rest string, ok bool) {
-	if key == "" || key[0] != keyPlain && key[0] != keyHashed {
-		return "", "", false
+// ParseKey returns the key with a text. ok is false if there is none, or if a part of it was cut. The Rule of the key is then that of
+// the text, if there is one, and the other fields have no meaning.
+func ParseKey(text string) (k RuleKey, ok bool) {
+	rest := text
+	if strings.HasPrefix(text, "{") {
+		if group, after, found := strings.Cut(text[1:], "}"); found {
+			k.Group, rest = unescape(group), after
+		}
 	}
-	return cutPart(key[1:])
+	if parts := strings.SplitN(rest, ":", colons+1); len(parts) > colons {
+		k.Rule = rest[:len(rest)-len(parts[colons])]
+	}
+	k.Key = unescape(rest[len(k.Rule):])
+	return k, k.String() == text
 }
 
-// cutPart reads one part with its length. It refuses a length that is encoded in more bytes than
-// needed, because then different keys would have the same parts.
-func cutPart(s string) (part, rest string, ok bool) {
-	var head [binary.MaxVarintLen64]byte
-	n, size := binary.Uvarint(head[:copy(head[:], s)])
-	if size != max(1, (bits.Len64(n)+6)/7) || n > uint64(len(s)-size) {
-		return "", "", false
+// appendPart appends the text of a part, which takes at most so many bytes.
+func appendPart(dst []byte, part string, escapeColon bool, most int) []byte {
+	start, cut := len(dst), len(dst)
+	for i := 0; i < len(part) && len(dst)-start <= most; {
+		r, size := utf8.DecodeRuneInString(part[i:])
+		if char := part[i : i+size]; r == ':' && escapeColon || isEscaped(r, size) {
+			dst = appendEscaped(dst, char)
+		} else {
+			dst = append(dst, char...)
+		}
+		if i += size; len(dst)-start <= most-cutSize {
+			cut = len(dst)
+		}
 	}
-	return s[size:][:n], s[size:][n:], true
+	if len(dst)-start <= most {
+		return dst
+	}
+	sum := sha256.Sum256([]byte(part))
+	return hex.AppendEncode(append(dst[:cut], cutMark...), sum[:])
+}
+
+// isEscaped reports whether a character is escaped in all parts. The set never changes, because two versions of a program must
+// make the same keys.
+func isEscaped(r rune, size int) bool {
+	return r < ' ' || r == '%' || r == '{' || r == '}' || 0x7f <= r && r < 0xa0 || r == utf8.RuneError && size == 1
+}
+
+func appendEscaped(dst []byte, char string) []byte {
+	const digits = "0123456789ABCDEF"
+	for i := range len(char) {
+		dst = append(dst, '%', digits[char[i]>>4], digits[char[i]&15])
+	}
+	return dst
+}
+
+// unescape returns the part with a text. The result has no meaning for a text that appendPart does not write.
+func unescape(text string) string {
+	if !strings.Contains(text, "%") {
+		return text
+	}
+	part := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		if b, err := hex.DecodeString(text[min(i+1, len(text)):min(i+3, len(text))]); text[i] == '%' && err == nil && len(b) == 1 {
+			part = append(part, b[0])
+			i += 2
+		} else {
+			part = append(part, text[i])
+		}
+	}
+	return string(part)
 }

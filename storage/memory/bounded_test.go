@@ -145,10 +145,10 @@ func TestRecordInUseOutlivesAFlood(t *testing.T) {
 
 func TestKeysOfOneRuleDoNotEvictKeysOfAnother(t *testing.T) {
 	s := &memory.Store{MaxKeys: 10}
-	everyone := driver.Key("", "", "everyone", "")
+	everyone := keyOf("everyone", "").String()
 	put(t, s, epoch, everyone, time.Second)
 	for i := range 1000 {
-		used(t, s, epoch, driver.Key("", "", "customer", strings.Repeat("c", i)), time.Hour, storage.UsedUp)
+		used(t, s, epoch, keyOf("customer", strings.Repeat("c", i)).String(), time.Hour, storage.UsedUp)
 	}
 	require.Equal(t, memory.Stats{Keys: 11, Evicted: 990}, s.Stats())
 	require.Len(t, existing(t, s, epoch, everyone), 1)
@@ -157,7 +157,7 @@ func TestKeysOfOneRuleDoNotEvictKeysOfAnother(t *testing.T) {
 func TestLoadOfAbsentKeysTakesNoMemory(t *testing.T) {
 	s, before := new(memory.Store), heapInUse()
 	for i := range 1000 {
-		require.Empty(t, existing(t, s, epoch, driver.Key("", "", fmt.Sprint("rule ", i), "ann")))
+		require.Empty(t, existing(t, s, epoch, keyOf(fmt.Sprint("rule ", i), "ann").String()))
 	}
 	require.Less(t, heapInUse()-before, 1_000_000)
 	runtime.KeepAlive(s)
@@ -167,13 +167,13 @@ func TestSweepFreesTheMemoryOfExpiredRecords(t *testing.T) {
 	const records = 20_000
 	s, before := new(memory.Store), heapInUse()
 	for i := range records {
-		put(t, s, epoch, driver.Key("", "", "old rule", strconv.Itoa(i)), time.Second)
+		put(t, s, epoch, keyOf("old rule", strconv.Itoa(i)).String(), time.Second)
 	}
 	require.Greater(t, heapInUse()-before, 50*records)
 	require.Equal(t, records, s.SweepAt(epoch.Add(time.Second), math.MaxInt))
 	require.Less(t, heapInUse()-before, 5*records)
 	require.Equal(t, memory.Stats{Expired: records}, s.Stats())
-	put(t, s, epoch, driver.Key("", "", "old rule", "1"), time.Second)
+	put(t, s, epoch, keyOf("old rule", "1").String(), time.Second)
 	require.Equal(t, memory.Stats{Keys: 1, Expired: records}, s.Stats())
 }
 
@@ -212,16 +212,21 @@ func TestSweepRemovesOnlyExpiredRecords(t *testing.T) {
 	}
 }
 
-// items returns items with these keys. driver.RuleKey{Rule: rule, Key: key} has the text of driver.Key("", "", rule, key).
+// items returns items with these keys.
 func items(keys ...string) (items []driver.Item) {
 	for _, key := range keys {
-		items = append(items, driver.Item{Key: driver.RuleKey{Rule: driver.EncodeRule("", "rule"), Key: key}})
+		items = append(items, driver.Item{Key: keyOf("rule", key)})
 	}
 	return items
 }
 
 // textOf returns the text of the key of items.
-func textOf(key string) string { return driver.Key("", "", "rule", key) }
+func textOf(key string) string { return keyOf("rule", key).String() }
+
+// keyOf returns the key of a rule.
+func keyOf(rule, key string) driver.RuleKey {
+	return driver.RuleKey{Rule: driver.Rule("", rule, "test"), Key: key}
+}
 
 // putting returns an update that puts the same state under all keys.
 func putting(state string, keys ...string) *driver.Update {

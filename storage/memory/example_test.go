@@ -36,7 +36,7 @@ func ExampleStore_Load() {
 func ExampleStore_Transact() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	ctx, store := context.Background(), &memory.Store{Clock: func() time.Time { return now }}
-	key := driver.RuleKey{Rule: driver.EncodeRule("", "visits"), Key: "alice"}
+	key := driver.RuleKey{Rule: driver.Rule("", "visits", "counter"), Key: "alice"}
 
 	count := &driver.Update{Items: []driver.Item{{Key: key}}} // counts in one byte
 	count.Decide = func(time.Time) bool {

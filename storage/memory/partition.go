@@ -79,7 +79,8 @@ func (s *Store) newPartition(lockOrder uint64) *partition {
 }
 
 // name identifies a key in one store. It consists of the shard of the key and 104 bits
-// of two hashes of the key without its rule. The store keeps only the hashes.
+// of two hashes of the key. They are hashes of the group and the user's key, so that no text is built for a decision, or of the
+// whole text if that is no driver.RuleKey or has parts that were cut. The store keeps only the hashes.
 type name struct {
 	shard *shard
 	hash
@@ -95,32 +96,41 @@ type hash struct {
 var (
 	keySeedHi, keySeedLo     = maphash.MakeSeed(), maphash.MakeSeed()
 	groupSeedHi, groupSeedLo = maphash.MakeSeed(), maphash.MakeSeed()
+	textSeedHi, textSeedLo   = maphash.MakeSeed(), maphash.MakeSeed()
 )
 
 // nameOf returns the name of a key. The key may be any string.
 func (s *Store) nameOf(key string) name {
-	prefix, rule, last := driver.CutKey(key)
-	return s.nameFrom(rule, prefix[:len(prefix)-len(rule)], last)
+	k, ok := driver.ParseKey(key)
+	if ok {
+		return s.nameOfParts(&k)
+	}
+	return s.nameIn(k.Rule, maphash.String(textSeedHi, key), maphash.String(textSeedLo, key))
 }
 
 // nameOfRuleKey returns the name of the key whose text is k.String().
 func (s *Store) nameOfRuleKey(k *driver.RuleKey) name {
-	if k.Group == "" && k.Rule != "" && k.IsPlain() { // then the text need not be built
-		return s.nameFrom(k.Rule, driver.NoGroup, k.Key)
+	if k.IsShort() { // then the text need not be built
+		return s.nameOfParts(k)
 	}
 	return s.nameOf(k.String())
 }
 
-// nameFrom returns the name of a key from the parts of CutKey: head is the prefix without the rule.
-func (s *Store) nameFrom(rule, head, last string) name {
+// nameOfParts returns the name of a key of which no part is cut in the text.
+func (s *Store) nameOfParts(k *driver.RuleKey) name {
+	hi, lo := maphash.String(keySeedHi, k.Key), maphash.String(keySeedLo, k.Key)
+	if k.Group != "" {
+		hi ^= maphash.String(groupSeedHi, k.Group)
+		lo ^= maphash.String(groupSeedLo, k.Group)
+	}
+	return s.nameIn(k.Rule, hi, lo)
+}
+
+// nameIn returns the name of the key of a rule with these hashes.
+func (s *Store) nameIn(rule string, hi, lo uint64) name {
 	p := s.findPartition(rule)
 	if p == nil {
 		p = s.createPartition(rule)
-	}
-	hi, lo := maphash.String(keySeedHi, last), maphash.String(keySeedLo, last)
-	if head != driver.NoGroup {
-		hi ^= maphash.String(groupSeedHi, head)
-		lo ^= maphash.String(groupSeedLo, head)
 	}
 	h := hash{hi, uint32(lo), uint8(lo >> 32)}
 	return name{p.shardOf(h), h}

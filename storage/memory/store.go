@@ -18,8 +18,7 @@ const DefaultMaxKeys = 1 << 20
 // use it concurrently. It must not be copied. It needs no Close.
 type Store struct {
 	// MaxKeys is the maximum number of records of one rule. 0 or less means DefaultMaxKeys, and
-	// math.MaxInt means no maximum. Two keys have the same rule if driver.CutKey returns the same rule for
-	// both. During concurrent writes a rule can exceed MaxKeys for a moment, at most by the number of records
+	// math.MaxInt means no maximum. Two keys have the same rule if their driver.RuleKey has the same Rule. During concurrent writes a rule can exceed MaxKeys for a moment, at most by the number of records
 	// that these writes add. MaxKeys must not change after the first use.
 	MaxKeys int
 	// Clock is the clock of the store. Nil means the monotonic clock; see Now. Clock must not change after
@@ -47,8 +46,8 @@ func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Rec
 	at := s.instant()
 	records = make([]storage.Record, len(keys))
 	for i, key := range keys {
-		_, rule, _ := driver.CutKey(key)
-		if s.findPartition(rule) == nil {
+		parts, _ := driver.ParseKey(key)
+		if s.findPartition(parts.Rule) == nil {
 			continue // nameOf would create the partition
 		}
 		n := s.nameOf(key)

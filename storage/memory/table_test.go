@@ -182,9 +182,16 @@ func TestKeysSpreadOverShardsAndTheirTables(t *testing.T) {
 
 func TestDifferentKeysHaveDifferentNames(t *testing.T) {
 	s := new(Store)
-	ann := driver.Key("", "shop", "per user", "ann")
+	text := func(group, key string) string {
+		return driver.RuleKey{Group: group, Rule: driver.Rule("shop", "per user", "gcra"), Key: key}.String()
+	}
+	long := text("", strings.Repeat("x", 600))
 	known := map[name]string{}
-	for _, key := range []string{ann, "", "k", "ann", "annann", driver.Key("ann"), driver.Key("", "ann"), driver.Key("ann", "ann"), driver.Key("", "shop", "per user", "bob")} {
+	for _, key := range []string{
+		text("", "ann"), text("", "bob"), text("ann", ""), text("ann", "ann"), text("bob", "ann"), text("ann", "bob"), "", "ann", "annann", "{ann}", "{ann}ann",
+		long, text("", long), text(long, ""), text("", long[len("shop:per user:gcra:"):]), "shop:per user:gcra:%61nn", "shop:per user:gcra:\xff", "shop:per user:gcra:%",
+		text("", text("", "ann")),
+	} {
 		n := s.nameOf(key)
 		require.Empty(t, known[n])
 		known[n] = key
@@ -195,22 +202,20 @@ func partitionOf(s *Store, key string) *partition { return s.nameOf(key).shard.p
 
 func TestKeysOfOneRuleShareAPartition(t *testing.T) {
 	s, long := new(Store), strings.Repeat("x", storage.MaxKey)
-	rule := partitionOf(s, driver.Key("", "shop", "per user", "ann"))
+	text := func(group, name, kind, key string) string {
+		return driver.RuleKey{Group: group, Rule: driver.Rule("shop", name, kind), Key: key}.String()
+	}
+	rule := partitionOf(s, text("", "per user", "gcra", "ann"))
 	for _, same := range []string{
-		driver.Key("", "shop", "per user", ""),
-		driver.Key("", "shop", "per user", long),
-		driver.Key("a group", "shop", "per user", "ann"),
-		driver.Key(long, "shop", "per user", "ann"),
-		driver.Key(strings.Repeat("g", 128), "shop", "per user", "ann"),
+		text("", "per user", "gcra", ""), text("", "per user", "gcra", "a:b%"), text("", "per user", "gcra", long),
+		text("a group", "per user", "gcra", "ann"), text(long, "per user", "gcra", "ann"), text(long, "per user", "gcra", long),
 	} {
 		require.Same(t, rule, partitionOf(s, same), "%.40q", same)
 	}
 	for _, other := range []string{
-		"", "ann", driver.Key("", "shop", "per user"), driver.Key("", "shop", "per users", "ann"),
-		driver.Key("", "shop2", "per user", "ann"), driver.Key("shop", "per user", "ann"), driver.Key("", "shop", "per user", "ann", ""),
-		driver.Key("", "shop", long, "ann"),
+		"", "ann", "shop:per user:gcra", text("", "per users", "gcra", "ann"), text("", "per user", "tokenbucket", "ann"), text("", "", "", ""), text("", long, "gcra", "ann"),
 	} {
 		require.NotSame(t, rule, partitionOf(s, other), "%.40q", other)
 	}
-	require.NotSame(t, partitionOf(s, driver.Key("", "shop", long, "ann")), partitionOf(s, driver.Key("", "shop2", long, "ann")))
+	require.NotSame(t, partitionOf(s, text("", long, "gcra", "ann")), partitionOf(s, text("", long+"x", "gcra", "ann")))
 }

@@ -32,11 +32,12 @@ func load(t *testing.T, s *memory.Store, key string) storage.Record {
 
 // A limiter decides with the parts of keys. Other code uses their text.
 func TestKeysAreTheSameInPartsAndAsText(t *testing.T) {
-	long, rule := strings.Repeat("k", 600), driver.EncodeRule("shop", "per user")
+	long, rule := strings.Repeat("k", 600), driver.Rule("shop", "per user", "gcra")
 	for _, k := range []driver.RuleKey{
-		{Rule: rule, Key: "ann"}, {Rule: rule}, {Rule: rule, Key: long}, {Rule: rule, Key: long[:470]},
-		{Group: "tenant", Rule: rule, Key: "ann"}, {Group: long, Rule: rule, Key: "ann"}, {Group: "tenant", Rule: rule, Key: long},
-		{Rule: driver.EncodeRule("", long), Key: "ann"}, {Key: "ann"}, {Group: "tenant", Key: "ann"},
+		{Rule: rule, Key: "ann"}, {Rule: rule}, {Rule: rule, Key: long}, {Rule: rule, Key: long[:470]}, {Rule: rule, Key: strings.Repeat("%", 100)}, {Rule: rule, Key: strings.Repeat("%", 200)},
+		{Rule: rule, Key: "a:b{c}%\n\xff"}, {Rule: rule, Key: long[:160]}, {Rule: rule, Key: long[:180]},
+		{Group: "tenant", Rule: rule, Key: "ann"}, {Group: long, Rule: rule, Key: "ann"}, {Group: "{a:b}", Rule: rule, Key: "ann"}, {Group: long[:90], Rule: rule, Key: "ann"}, {Group: "tenant", Rule: rule, Key: long},
+		{Rule: driver.Rule("", long, "gcra"), Key: "ann"}, {Key: "ann"}, {Group: "tenant", Key: "ann"},
 	} {
 		s := new(memory.Store)
 		_, swapped, err := s.CompareAndSwap(ctx, swapOf(k.String(), 0, "by text", 0))

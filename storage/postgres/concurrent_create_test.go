@@ -122,14 +122,11 @@ func increment(_ time.Time, items []driver.Item) error {
 	return nil
 }
 
-// textOf returns the text of a key of package enginetest.
-func textOf(key string) string { return driver.Key("", key) }
-
 // numbers returns the numbers under keys of package enginetest.
 func numbers(t *testing.T, s *postgres.Store, keys ...string) []uint64 {
 	texts := make([]string, len(keys))
 	for i, key := range keys {
-		texts[i] = textOf(key)
+		texts[i] = key
 	}
 	records, _, err := s.Load(context.Background(), texts...)
 	require.NoError(t, err)

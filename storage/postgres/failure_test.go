@@ -99,11 +99,11 @@ func TestTimeoutOfPgBouncerLeavesTheOutcomeUnknown(t *testing.T) {
 	require.NoError(t, err)
 	e := engine.New(s, engine.Options{Timeout: time.Minute})
 	holder := begin(t, p)
-	_, swapped, err := storeIn(t, holder, table).CompareAndSwap(ctx, creating(textOf("a"), textOf("b"))...)
+	_, swapped, err := storeIn(t, holder, table).CompareAndSwap(ctx, creating("a", "b")...)
 	require.NoError(t, err)
 	require.True(t, swapped)
 
-	_, _, err = s.CompareAndSwap(ctx, creating(textOf("a"))...)
+	_, _, err = s.CompareAndSwap(ctx, creating("a")...)
 	requireKinds(t, err, storage.ErrUnavailable)
 	spent := make(chan error, 1)
 	before := timeouts(bouncer)

@@ -104,7 +104,7 @@ func TestSerializationFailureOutsideATransactionIsRetried(t *testing.T) {
 func TestTransactionIsNotUsedAfterTheDeadline(t *testing.T) {
 	p := newPool(t, shared.Postgres(t).DSN())
 	s, table := newStore(t, p)
-	a := creating(textOf("a"))
+	a := creating("a")
 	_, _, err := s.CompareAndSwap(t.Context(), a...)
 	require.NoError(t, err)
 	_, _, err = storeIn(t, begin(t, p), table).CompareAndSwap(t.Context(), updating(a)...)

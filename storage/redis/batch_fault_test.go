@@ -21,7 +21,7 @@ func TestClientDoesNotRetryABatch(t *testing.T) {
 			t.Run(name+", "+kind.String(), func(t *testing.T) {
 				t.Parallel()
 				s, direct, proxy := proxied(t, shared.Redis(t), connect)
-				key := func(key string) string { return driver.Key("tenant", key) } // all in one slot
+				key := func(key string) string { return textOf("tenant", key) } // all in one slot
 				for _, newBatch := range []func() *driver.Batch{
 					func() *driver.Batch { return oneRequest(p, key("one")) },
 					func() *driver.Batch { return oneRequest(p, key("a"), key("b")) },

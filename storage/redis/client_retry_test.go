@@ -12,7 +12,6 @@ import (
 	"github.com/sluice-go/sluice/internal/testing/faultproxy"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
@@ -60,7 +59,7 @@ func isWrite(request []byte) bool { return bytes.Contains(request, []byte("\r\ne
 func swapWithFault(t *testing.T, s, direct *redis.Store, proxy *faultproxy.Proxy, fault faultproxy.Fault) {
 	t.Helper()
 	proxy.Plan(fault)
-	a, b := driver.Key("group", "a"), driver.Key("group", "b")
+	a, b := textOf("group", "a"), textOf("group", "b")
 	_, swapped, err := s.CompareAndSwap(t.Context(), creating(a, "x"), creating(b, "x"))
 	waitFor(t, func() bool { proxy.Release(); return len(proxy.Hits()) == 1 })
 	require.False(t, swapped)

@@ -37,7 +37,7 @@ func TestLawsOnACluster(t *testing.T) { storagetest.Run(t, harness(newCluster(t)
 // hostile are groups that try to choose their slot, or to share the slot of another group.
 var hostile = []string{
 	"tenant", "}", "{", "{}", "}{", "{a}", "a}b", "{{a}}", "}{a}", "\x00", "\xff}\r\n", "ключ",
-	string(make([]byte, 200)), // hashed, as groups over 128 bytes are
+	string(make([]byte, 200)), // cut, as groups of more than 96 bytes are
 }
 
 func TestKeysOfAGroupShareASlot(t *testing.T) {
@@ -47,10 +47,10 @@ func TestKeysOfAGroupShareASlot(t *testing.T) {
 		t.Run(fmt.Sprintf("%.20q", group), func(t *testing.T) {
 			var swaps []storage.Swap
 			for _, part := range append(hostile, t.Name()) {
-				swaps = append(swaps, creating(driver.Key(group, part), part))
+				swaps = append(swaps, creating(textOf(group, part), part))
 			}
 			swap(t, s, swaps...)
-			require.Equal(t, "{a}", stored(t, s, driver.Key(group, "{a}")))
+			require.Equal(t, "{a}", stored(t, s, textOf(group, "{a}")))
 		})
 	}
 }
@@ -60,7 +60,7 @@ func TestKeysWithoutAGroupSpread(t *testing.T) {
 	s := open(t, newCluster(t), "spread:")
 	slots := map[int]bool{}
 	for i := range 100 {
-		slots[slotOf(t, shared.Cluster(t), s.NameOf(driver.Key("", "{same}", strconv.Itoa(i))))] = true
+		slots[slotOf(t, shared.Cluster(t), s.NameOf(textOf("", "{same}"+strconv.Itoa(i))))] = true
 	}
 	require.Greater(t, len(slots), 90)
 }
@@ -68,7 +68,7 @@ func TestKeysWithoutAGroupSpread(t *testing.T) {
 func TestSwapAcrossSlotsIsRefused(t *testing.T) {
 	client := newCluster(t)
 	s := open(t, client, "cross:")
-	a, b, c := driver.Key("one", "a"), driver.Key("one", "b"), driver.Key("two", "c")
+	a, b, c := textOf("one", "a"), textOf("one", "b"), textOf("two", "c")
 	_, swapped, err := s.CompareAndSwap(t.Context(), creating(a, "x"), creating(b, "x"), creating(c, "x"))
 	require.False(t, swapped)
 	require.ErrorIs(t, err, redis.ErrCrossSlot)
@@ -95,11 +95,11 @@ func TestOneRunReachesAllNodes(t *testing.T) {
 	var batches []*driver.Batch
 	for i := range 30 {
 		group := strconv.Itoa(i)
-		batches = append(batches, requestEach(p, driver.Key(group, "a"), driver.Key(group, "b")))
-		swap(t, s, creating(driver.Key(group, "c"), group), creating(driver.Key(group, "d"), group))
-		require.Equal(t, group, stored(t, s, driver.Key(group, "d")))
+		batches = append(batches, requestEach(p, textOf(group, "a"), textOf(group, "b")))
+		swap(t, s, creating(textOf(group, "c"), group), creating(textOf(group, "d"), group))
+		require.Equal(t, group, stored(t, s, textOf(group, "d")))
 	}
-	crossing := requestEach(p, driver.Key("x", "a"), driver.Key("y", "a"))
+	crossing := requestEach(p, textOf("x", "a"), textOf("y", "a"))
 	run(t, s, append(batches, crossing)...)
 	require.ErrorIs(t, crossing.Err, redis.ErrCrossSlot)
 	require.ErrorIs(t, crossing.Err, storage.ErrNotApplied)
@@ -119,7 +119,7 @@ func TestPlaceInACluster(t *testing.T) {
 	shards, slots := map[string]bool{}, map[string]bool{}
 	for i := range 30 {
 		group := fmt.Sprintf([]string{"%d", "{%d}", "%d}{"}[i%3], i)
-		a, b := driver.Key(group, "a"), driver.Key(group, "b")
+		a, b := textOf(group, "a"), textOf(group, "b")
 		shard, slot, err := s.Place(a, b)
 		require.NoError(t, err)
 		slots[slot] = true
@@ -133,7 +133,7 @@ func TestPlaceInACluster(t *testing.T) {
 	}
 	require.Len(t, slots, 30, "requests of different groups do not share a batch")
 	require.Len(t, shards, 3)
-	_, _, err := s.Place(driver.Key("x", "a"), driver.Key("y", "a"))
+	_, _, err := s.Place(textOf("x", "a"), textOf("y", "a"))
 	require.ErrorIs(t, err, redis.ErrCrossSlot)
 }
 
@@ -170,9 +170,9 @@ func TestUserOfAClusterNeedsOnlyTheDocumentedCommands(t *testing.T) {
 	_, p := programOf(t, algo.Per(2, time.Hour))
 	for i := range 10 {
 		group := strconv.Itoa(i)
-		runOK(t, s, oneRequest(p, driver.Key(group, "a")), requestEach(p, driver.Key(group, "b"), driver.Key(group, "c")))
-		swap(t, s, creating(driver.Key(group, "d"), "x"))
-		_, _, err := s.Load(t.Context(), driver.Key(group, "d"))
+		runOK(t, s, oneRequest(p, textOf(group, "a")), requestEach(p, textOf(group, "b"), textOf(group, "c")))
+		swap(t, s, creating(textOf(group, "d"), "x"))
+		_, _, err := s.Load(t.Context(), textOf(group, "d"))
 		require.NoError(t, err)
 	}
 	for _, node := range cluster.Nodes {

@@ -17,7 +17,6 @@ import (
 	"github.com/sluice-go/sluice/internal/testing/faultproxy"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
@@ -26,7 +25,7 @@ func calls(s *redis.Store) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"swap": func(ctx context.Context) error { _, _, err := s.CompareAndSwap(ctx, creating("a", "late")); return err },
 		"swap of two": func(ctx context.Context) error {
-			_, _, err := s.CompareAndSwap(ctx, creating(driver.Key("g", "a"), "late"), creating(driver.Key("g", "b"), "late"))
+			_, _, err := s.CompareAndSwap(ctx, creating(textOf("g", "a"), "late"), creating(textOf("g", "b"), "late"))
 			return err
 		},
 		"load": func(ctx context.Context) error { _, _, err := s.Load(ctx, "a"); return err },

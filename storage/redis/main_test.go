@@ -87,11 +87,16 @@ func swap(t *testing.T, s storage.Store, swaps ...storage.Swap) {
 	require.True(t, swapped)
 }
 
+// textOf returns the text of a key.
+func textOf(group, key string) string {
+	return driver.RuleKey{Group: group, Rule: driver.Rule("", "test", "test"), Key: key}.String()
+}
+
 // loadScripts makes the server know the scripts that swap.
 func loadScripts(t *testing.T, s storage.Store) {
 	t.Helper()
 	for n := range 2 {
-		_, _, err := s.CompareAndSwap(t.Context(), creatingN(n+1, driver.Key("warm", "a"))...)
+		_, _, err := s.CompareAndSwap(t.Context(), creatingN(n+1, textOf("warm", "a"))...)
 		require.NoError(t, err)
 	}
 }

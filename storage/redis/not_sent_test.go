@@ -13,7 +13,6 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/testing/faultproxy"
-	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
@@ -65,7 +64,7 @@ func TestFailedHandshakeSendsNoCommand(t *testing.T) {
 						return swapped
 					})
 					require.Empty(t, stored(t, s, "a"), "it must not be sent later")
-					require.Empty(t, stored(t, s, driver.Key("g", "a")))
+					require.Empty(t, stored(t, s, textOf("g", "a")))
 				})
 			}
 		}

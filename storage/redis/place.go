@@ -1,14 +1,12 @@
 package redis
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // ErrCrossSlot is returned for a decision whose keys have different hash tags, in a Redis Cluster or a
@@ -16,15 +14,12 @@ import (
 // storage.ErrKey.
 var ErrCrossSlot = fmt.Errorf("redis: %w: the keys of one decision have different hash tags", storage.ErrKey)
 
-// key returns the name of a record: PREFIX{GROUP}KEY. If the group is empty, the whole name determines
+// key returns the name of a record. The group of a driver.RuleKey is its hash tag. Without a group, the whole name determines
 // the slot.
-func (s *Store) key(key string) string { return string(s.appendKey(make([]byte, 0, 128), key)) }
+func (s *Store) key(key string) string { return s.prefix + key }
 
 func (s *Store) appendKey(dst []byte, key string) []byte {
-	group := strings.ReplaceAll(driver.KeyGroup(key), "}", ")") // a brace would end the hash tag too early
-	dst = append(append(dst, s.prefix...), '{')
-	dst = append(append(dst, group...), '}')
-	return append(dst, key...)
+	return append(append(dst, s.prefix...), key...)
 }
 
 // Place implements [driver.Server]. In a Redis Cluster or a Ring, the shard is the address of a
@@ -73,10 +68,12 @@ func (s *Store) placeOf(keys []string) (string, error) {
 // refused a batch. It ends because the user's permissions or the place of a slot may change.
 const separateTime = time.Minute
 
-// hashTag returns the part of a name that determines its slot: the group, or the whole name if the group is
-// empty.
+// hashTag returns the part of a name that determines its slot: the text between the first { and the next }, or the whole name if
+// there is none.
 func hashTag(name string) string {
 	_, rest, _ := strings.Cut(name, "{")
-	group, _, _ := strings.Cut(rest, "}")
-	return cmp.Or(group, name)
+	if tag, _, closed := strings.Cut(rest, "}"); closed && tag != "" {
+		return tag
+	}
+	return name
 }

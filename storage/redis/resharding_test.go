@@ -16,7 +16,6 @@ import (
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
@@ -86,7 +85,7 @@ func TestSlotMovesUnderLoad(t *testing.T) {
 
 // storageKey returns the key of a record, given its name in Redis.
 func storageKey(s *redis.Store, name string) string {
-	return strings.TrimPrefix(name, strings.TrimSuffix(s.NameOf(driver.Key(tenant)), driver.Key(tenant)))
+	return strings.TrimPrefix(name, s.NameOf(""))
 }
 
 func migrate(t *testing.T, from, to *servers.RedisServer, key string) {
@@ -144,7 +143,7 @@ func TestNodesOfAClusterDieUnderLoad(t *testing.T) {
 		otherSlot += "a"
 	}
 	require.Eventually(t, func() bool {
-		_, _, err := s.CompareAndSwap(t.Context(), creating(driver.Key(otherSlot, strconv.Itoa(rand.Int())), "x"))
+		_, _, err := s.CompareAndSwap(t.Context(), creating(textOf(otherSlot, strconv.Itoa(rand.Int())), "x"))
 		if err != nil {
 			require.ErrorIs(t, err, storage.ErrUnavailable)
 		}

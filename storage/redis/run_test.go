@@ -272,7 +272,7 @@ func TestRefusedLaterWriteFailsItsKey(t *testing.T) {
 
 // The limiter calls Place for each request.
 func TestPlaceOnOneServerDoesNotAllocate(t *testing.T) {
-	s, keys := open(t, newClient(t, shared.Redis(t).Addr()), "place:"), []string{driver.Key("tenant", "alice")}
+	s, keys := open(t, newClient(t, shared.Redis(t).Addr()), "place:"), []string{textOf("tenant", "alice")}
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		shard, slot, err := s.Place(keys...)
 		require.True(t, shard == "" && slot == "" && err == nil, "all keys are in one place")
@@ -344,15 +344,15 @@ func TestPlaceOnOneServer(t *testing.T) {
 	ring := goredis.NewRing(&goredis.RingOptions{Addrs: map[string]string{"shard": shared.Redis(t).Addr()}})
 	t.Cleanup(func() { ring.Close() })
 	r := open(t, ring, t.Name())
-	_, a, _ = r.Place(driver.Key("tenant", "a"))
-	_, b, _ = r.Place(driver.Key("tenant", "b"))
-	_, other, _ := r.Place(driver.Key("other", "b"))
+	_, a, _ = r.Place(textOf("tenant", "a"))
+	_, b, _ = r.Place(textOf("tenant", "b"))
+	_, other, _ := r.Place(textOf("other", "b"))
 	require.Equal(t, a, b)
 	require.NotEqual(t, a, other)
-	_, _, err = r.Place(driver.Key("tenant", "a"), driver.Key("other", "b"))
+	_, _, err = r.Place(textOf("tenant", "a"), textOf("other", "b"))
 	require.ErrorIs(t, err, redis.ErrCrossSlot)
 	_, p := programOf(t, algo.Per(2, time.Hour))
-	runOK(t, r, requestEach(p, driver.Key("tenant", "a"), driver.Key("tenant", "b")), oneRequest(p, driver.Key("other", "b")))
+	runOK(t, r, requestEach(p, textOf("tenant", "a"), textOf("tenant", "b")), oneRequest(p, textOf("other", "b")))
 }
 
 // The server runs on this machine, so it has the same clock.

@@ -18,7 +18,6 @@ import (
 	"github.com/sluice-go/sluice/internal/testing/faultproxy"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // allBut returns ACL rules that permit all commands except one or more.
@@ -173,7 +172,7 @@ func TestRingChoosesTheShardByTheKey(t *testing.T) {
 	for i := range 30 {
 		tenant := fmt.Sprint(i, "\xff{")
 		groups = append(groups, []storage.Swap{creating(tenant, "x")},
-			[]storage.Swap{creating(driver.Key(tenant, "a"), "x"), creating(driver.Key(tenant, "b"), "x")})
+			[]storage.Swap{creating(textOf(tenant, "a"), "x"), creating(textOf(tenant, "b"), "x")})
 	}
 	swap(t, s, creating("alone", "x"))
 	for _, group := range groups {
@@ -266,13 +265,13 @@ func TestCommandsFormatAsText(t *testing.T) {
 		return err
 	}))
 	s := open(t, client, t.Name())
-	sw := creating(driver.Key("", "rule", "ann"), "x")
+	sw := creating(textOf("", "ann"), "x")
 	sw.New.Version = 1<<64 - 1
 	swap(t, s, sw)
-	require.Contains(t, shown, `rule\x03ann`, "the key must be readable")
+	require.Contains(t, shown, `:test:test:ann`, "the key must be readable")
 
 	shown = ""
 	_, p := programOf(t, algo.Per(2, time.Hour))
-	runOK(t, s, oneRequest(p, driver.Key("", "rule", "bob")))
-	require.Contains(t, shown, `rule\x03bob`, "hooks see batches, too")
+	runOK(t, s, oneRequest(p, textOf("", "bob")))
+	require.Contains(t, shown, `:test:test:bob`, "hooks see batches, too")
 }

@@ -270,7 +270,7 @@ func TestDecisionsOfTwoPoolsAreCountedWithEverySetting(t *testing.T) {
 				all = errors.Join(all, err)
 			}
 			require.NoError(t, all)
-			records, _, err := stores[0].Load(t.Context(), textOf("a"), textOf("b"))
+			records, _, err := stores[0].Load(t.Context(), "a", "b")
 			require.NoError(t, err)
 			for _, r := range records {
 				require.EqualValues(t, len(stores)*goroutines*each, binary.BigEndian.Uint64(r.State))

@@ -22,7 +22,7 @@ import (
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
-// updating returns an update of keys whose text is textOf. decide returns whether to store Next.
+// updating returns an update of keys that are their own texts. decide returns whether to store Next.
 func updating(decide func(items []driver.Item) bool, keys ...string) *driver.Update {
 	u := new(driver.Update)
 	for _, key := range keys {
@@ -31,8 +31,6 @@ func updating(decide func(items []driver.Item) bool, keys ...string) *driver.Upd
 	u.Decide = func(time.Time) bool { return decide(u.Items) }
 	return u
 }
-
-func textOf(key string) string { return driver.Key("", key) }
 
 // adding is an update that adds one to the count of every key.
 func adding(keys ...string) *driver.Update {
@@ -58,7 +56,7 @@ func counted(t *testing.T, s storage.Store, keys ...string) (counts []uint64) {
 	t.Helper()
 	var texts []string
 	for _, key := range keys {
-		texts = append(texts, textOf(key))
+		texts = append(texts, key)
 	}
 	records, _, err := s.Load(t.Context(), texts...)
 	require.NoError(t, err)
@@ -247,26 +245,25 @@ func TestTriggerThatDropsOrChangesAWriteIsAnError(t *testing.T) {
 				require.True(t, swapped == (err == nil), "a conflict")
 				return err
 			}
-			old, other := creating(textOf("old")), creating("other")
+			old, other := creating("old"), creating("other")
 			require.NoError(t, swap(old, other))
 			_, err := db.Exec("CREATE TABLE audit (key BLOB); CREATE TRIGGER x " + c.trigger + "; END")
 			require.NoError(t, err)
 			before := rows(t, db, "SELECT * FROM t")
-			replaced := creating(textOf("old"))
+			replaced := creating("old")
 			replaced.Old, replaced.TTL = old.New.Version, time.Hour
 			for _, w := range []struct {
 				name string
 				swap storage.Swap
 				verb driver.Verb
-			}{{"create", creating(textOf("new")), driver.Put}, {"replace", replaced, driver.Put}, {"delete", storage.Swap{Key: textOf("old"), Old: old.New.Version}, driver.Delete}} {
+			}{{"create", creating("new"), driver.Put}, {"replace", replaced, driver.Put}, {"delete", storage.Swap{Key: "old", Old: old.New.Version}, driver.Delete}} {
 				if w.name != c.fails {
 					continue
 				}
-				_, _, key := driver.CutKey(w.swap.Key)
 				u := updating(func(items []driver.Item) bool {
 					items[0].Next = driver.Change{Verb: w.verb, State: []byte("state"), TTL: w.swap.TTL}
 					return true
-				}, key)
+				}, w.swap.Key)
 				beside := creating("beside " + w.name)
 				for _, err := range []error{swap(w.swap), swap(beside, w.swap), s.Transact(t.Context(), nil, u)} {
 					require.ErrorIs(t, err, storage.ErrNotApplied)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
 )
 
 var bytesLaws = []Law{
@@ -75,7 +74,7 @@ var bytesLaws = []Law{
 		"A store does not keep the memory of the states that it gets, does not return memory that it keeps, and no two returned records "+
 			"share memory.", func(s *subject) {
 			for _, long := range []int{5, 300, 70_000} {
-				s.copiesBuffers(driver.Key("law", "rule", fmt.Sprint("state of ", long)), strings.Repeat("s", long))
+				s.copiesBuffers(key(fmt.Sprint("state of ", long)), strings.Repeat("s", long))
 			}
 			s.recordsShareNoMemory()
 		}),

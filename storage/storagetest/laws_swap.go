@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // swapLaws are the laws of Load and CompareAndSwap.
@@ -140,7 +139,7 @@ var swapLaws = []Law{
 			const n = 1100 // the limiter writes up to 1024 decisions together
 			keys, creates, replaces, created := make([]string, n), make([]storage.Swap, n), make([]storage.Swap, n), make([]storage.Record, n)
 			for i := range keys {
-				keys[i] = key(fmt.Sprint("many ", i))
+				keys[i] = key(fmt.Sprintf("many %04d", i))
 				creates[i] = writing(keys[i], 0, fmt.Sprint("state ", i), time.Hour)
 				created[i] = creates[i].New
 				replaces[i] = writing(keys[i], created[i].Version, "x", time.Hour)
@@ -228,7 +227,7 @@ var swapLaws = []Law{
 func (s *subject) refusesAll(names string, stale int, create bool) {
 	swaps, versions := make([]storage.Swap, len(names)), make([]storage.Version, len(names))
 	for i := range names {
-		k := driver.Key("law", names, fmt.Sprint(stale, create), names[i:i+1])
+		k := key(fmt.Sprint(names, " ", stale, create, i))
 		if !create || i == stale {
 			versions[i] = s.put(k, "before", 0)
 		}

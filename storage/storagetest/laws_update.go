@@ -24,7 +24,7 @@ type decider func(now time.Time, found [][]byte, next []driver.Change) error
 func updateOf(keys []string, d decider) *driver.Update {
 	u := new(driver.Update)
 	for _, key := range keys {
-		u.Items = append(u.Items, driver.Item{Key: driver.RuleKey{Group: group, Key: nameOf(key)}})
+		u.Items = append(u.Items, driver.Item{Key: partsOf(key)})
 	}
 	u.Decide = func(now time.Time) bool {
 		found, next := make([][]byte, len(u.Items)), make([]driver.Change, len(u.Items))

@@ -231,12 +231,14 @@ func keysOf(swaps []storage.Swap) (keys []string) {
 // group.
 const group = "law"
 
-func key(name string) string { return driver.Key(group, name) }
+func key(name string) string {
+	return driver.RuleKey{Group: group, Rule: driver.Rule("", "laws", "test"), Key: name}.String()
+}
 
-// nameOf returns the name of a key.
-func nameOf(key string) string {
-	_, _, name := driver.CutKey(key)
-	return name
+// partsOf returns the parts of a key.
+func partsOf(key string) driver.RuleKey {
+	k, _ := driver.ParseKey(key)
+	return k
 }
 
 func keys(names ...string) (keys []string) {

@@ -13,7 +13,7 @@ import (
 // Decide decides on records, as engine.Evaluator says. A decision that changes nothing is a denial.
 type Decide func(now time.Time, items []driver.Item) error
 
-// Do decides on the records of keys. The text of a key is driver.Key("", key). No server has a program for the decision.
+// Do decides on the records of keys. The keys belong to no rule, so each is its own text. No server has a program for the decision.
 func Do(ctx context.Context, e *engine.Engine, keys []string, decide Decide) (engine.Stats, error) {
 	r := &engine.Request{Uses: make([]engine.Use, len(keys)), Evaluator: &evaluator{decide: decide}}
 	for _, key := range keys {

@@ -20,7 +20,6 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // order is a request to a spender: make calls for each key until it is denied. The clock does not advance, so
@@ -53,7 +52,7 @@ func runSpender(address string) error {
 		return err
 	}
 	defer release()
-	if _, _, err := store.Load(context.Background(), driver.Key("", "connect")); err != nil {
+	if _, _, err := store.Load(context.Background(), "connect"); err != nil {
 		return err
 	}
 	in, out := json.NewDecoder(bufio.NewReader(os.Stdin)), json.NewEncoder(os.Stdout)

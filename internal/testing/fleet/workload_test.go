@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -121,7 +122,8 @@ func (t *workload) keyOf(rule int, key string) string {
 
 // storedKey returns the key of a rule in the store.
 func (t *workload) storedKey(namespace string, rule int, key string) string {
-	return driver.Key("", namespace, ruleNames[rule], t.keyOf(rule, key))
+	kind, _, _ := strings.Cut(t.specs[rule], " ")
+	return driver.RuleKey{Rule: driver.Rule(namespace, ruleNames[rule], kind), Key: t.keyOf(rule, key)}.String()
 }
 
 // recordedCall is the input of a limiter whose decisions are written to a journal. Key and Cost of the

@@ -138,7 +138,6 @@ func HasOnly(s, marks string) bool {
 }
 
 // Algorithms returns the names of the algorithms of a policy, such as gcra or all(gcra; fixedwindow).
-// If two policies differ in it, they cannot read each other's states.
 func Algorithms(p algo.Policy) string {
 	stack, ok := p.(*compose.Stack)
 	if !ok {

@@ -162,7 +162,7 @@ var exchanges = []exchange{
 	{example: "too-large", op: "allow", body: `{"key":"` + strings.Repeat("x", maxKey+1) + `"}`},
 	{example: "media-type", op: "allow", body: askOne, edit: field("Content-Type", "text/plain")},
 	{example: "misdirected", op: "allow", body: askOne, on: local, edit: func(r *http.Request) { r.Host = "example.com" }},
-	{example: "fault", op: "allow", body: askOne, on: ruleChanged},
+	{example: "fault", op: "allow", body: askOne, on: damaged},
 	{example: "store-unavailable", op: "allow", body: askOne, on: failingWith(storage.ErrUnavailable, sluice.FailClosed)},
 	{example: "store-refused", op: "allow", body: askOne, on: failingWith(errors.New("no such table"), sluice.FailClosed)},
 	{example: "store-contended", op: "allow", body: askOne, on: failingWith(storage.ErrContended, sluice.FailClosed)},
@@ -193,13 +193,11 @@ func responseLost(t *testing.T) http.Handler {
 	return apiOn(t, failingStore{swap: errSecret}, sluice.Options[DecisionRequest]{})
 }
 
-// ruleChanged serves a rule whose state another algorithm wrote.
-func ruleChanged(t *testing.T) http.Handler {
+// damaged serves a rule whose state is damaged.
+func damaged(t *testing.T) http.Handler {
 	store := storeAtFixedTime()
-	rules := apiRules(t, strings.Replace(apiExampleRules, "gcra 100/m burst=20", "fixedwindow 100/m", 1))
-	old, err := sluice.For(store, serviceRule(&rules[0]))
-	require.NoError(t, err)
-	_, err = old.Allow(t.Context(), DecisionRequest{Key: "user:42"})
+	name := apiRules(t, apiExampleRules)[0].Name
+	_, _, err := store.CompareAndSwap(t.Context(), storage.Swap{Key: keyText(name, "user:42"), New: storage.Record{Version: 1, State: []byte("damaged")}})
 	require.NoError(t, err)
 	return apiOn(t, store, sluice.Options[DecisionRequest]{})
 }

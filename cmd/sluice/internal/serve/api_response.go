@@ -212,7 +212,7 @@ func problemOfError(err error) *problem {
 	case errors.Is(err, algo.ErrStateVersion):
 		detail = "a later version of sluice wrote the state of this rule; use that version, or give the rule a new name"
 	case errors.Is(err, algo.ErrState):
-		detail = "the store holds this rule's state under another algorithm; a rule that changes its algorithm needs a new name"
+		detail = "the stored state of this rule is damaged; reset the key"
 	case errors.Is(err, algo.ErrCost), errors.Is(err, storage.ErrKey), errors.Is(err, storage.ErrDuplicateKey), errors.Is(err, storage.ErrSwap),
 		errors.As(err, new(*sluice.RuleError)):
 		detail = "internal error; see the server's log"

@@ -350,7 +350,7 @@ func TestProblemOfEachFailure(t *testing.T) {
 		assert.Equal(t, c.paid, p.Applied, c.err)
 		assert.Equal(t, errors.Is(c.err, context.DeadlineExceeded) && c.kind == "store-unavailable", strings.Contains(p.Detail, "within the timeout"), c.err)
 	}
-	require.Contains(t, problemOfError(algo.ErrState).Detail, "another algorithm")
+	require.Contains(t, problemOfError(algo.ErrState).Detail, "is damaged")
 	require.Contains(t, problemOfError(algo.ErrStateVersion).Detail, "a later version of sluice")
 }
 
@@ -396,7 +396,7 @@ func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 		respond(t, failingStore{}, ask("/v1/allow", askOne).WithContext(ctx))
 		require.Empty(t, logged.String(), "a client that has left is not a failure")
 	})
-	faulty := ruleChanged(t).(api)
+	faulty := damaged(t).(api)
 	faulty.sampled = sampledTo(&logged)
 	post(faulty, "/v1/allow", askOne)
 	require.Contains(t, logged.String(), `level=ERROR msg="no decision: The server or its configuration is faulty"`)

@@ -154,7 +154,7 @@ func (p *decisionProbe) readShared(ctx context.Context) error {
 	}
 	if _, err := p.shared.Peek(ctx, struct{}{}); err != nil {
 		if isFault(err) {
-			return fmt.Errorf("%w; %s", err, newName)
+			return fmt.Errorf("%w; %s", err, unreadableRemedy)
 		}
 		return err
 	}
@@ -163,7 +163,7 @@ func (p *decisionProbe) readShared(ctx context.Context) error {
 
 // isFault reports whether requests fail because of err under every --on-failure.
 func isFault(err error) bool {
-	return errors.Is(err, errRuleChanged) || problemOfError(err).Status == http.StatusInternalServerError
+	return problemOfError(err).Status == http.StatusInternalServerError
 }
 
 // isPermanent reports whether another attempt cannot help after an error of a store or a limiter.

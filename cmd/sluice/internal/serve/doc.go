@@ -14,8 +14,7 @@
 // [httplimit.JoinKeys].
 //
 // The store keeps states under the names of the rules, so quota that was used stays used at a reload.
-// It also records the algorithm of each rule: a rule that changes its algorithm needs a new name,
-// because its states could not be read. With sluice.FailLocal, quota that was used in memory during
+// A rule whose algorithm changes has new states. With sluice.FailLocal, quota that was used in memory during
 // an outage is lost at a reload, and at the end of the outage.
 //
 // Clients cannot forge the headers that tell the upstream their address, the host or the scheme, nor

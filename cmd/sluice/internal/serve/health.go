@@ -30,7 +30,7 @@ func (s *Server) writeProbe(ctx context.Context) error {
 	if _, ok := s.store.Store.(*memory.Store); ok {
 		return nil // a memory store cannot fail
 	}
-	key := driver.Key("", s.options.Namespace, "", "probe", rand.Text()) // the key of no rule
+	key := driver.RuleKey{Rule: driver.Rule(s.options.Namespace, "", "probe"), Key: rand.Text()}.String() // the key of no rule
 	_, _, err := s.store.CompareAndSwap(ctx, storage.Swap{Key: key, New: storage.Record{Version: storage.NewVersion()}, TTL: probeKept})
 	return err
 }
@@ -155,9 +155,8 @@ func (s *Server) tryDecisions(ctx context.Context, file *config.File) error {
 	return probe.decide(ctx)
 }
 
-// attachStore starts to use a store that was unavailable at the start. If the store has states of
-// another algorithm under a rule's name, the server does not use it, as it would have refused to
-// start.
+// attachStore starts to use a store that was unavailable at the start. If the rules cannot read a state that all requests need,
+// the server does not use the store, as it would have refused to start.
 func (s *Server) attachStore(ctx context.Context) error {
 	if err := s.prepareStore(ctx, s.current.Load().file); err != nil {
 		return err
@@ -187,8 +186,6 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 	switch {
 	case s.draining.Load():
 		unready = "shutting down"
-	case errors.Is(failure, errRuleChanged):
-		unready = "the store holds states of another algorithm under a rule's name"
 	case failure != nil && isFault(failure):
 		unready = "no request can be decided, whatever --on-failure says; see the server's log"
 	case failure != nil && s.options.OnFailure == sluice.FailClosed:

@@ -25,7 +25,6 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // TestHealthOfAStoreThatOnlyReads: a replica or a full disk accepts no writes.
@@ -194,20 +193,25 @@ func TestReloadWithoutTheStore(t *testing.T) {
 	require.Equal(t, 4, w.allowed(5))
 }
 
-// TestLateStoreWithOtherAlgorithmsIsNotUsed: if the rules cannot read the states in the store, the server
-// does not use the store and is not ready, until a reload with other rules.
-func TestLateStoreWithOtherAlgorithmsIsNotUsed(t *testing.T) {
+// TestLateStoreWithUnreadableStatesIsNotUsed: if the rules cannot read the state that all requests need, the server does not use
+// the store and is not ready, until a reload with other rules.
+func TestLateStoreWithUnreadableStatesIsNotUsed(t *testing.T) {
+	const shared = "rules: [{name: all, policy: gcra 3/h}]"
 	dir := t.TempDir()
 	present, missing := filepath.Join(dir, "present"), filepath.Join(dir, "missing")
 	require.NoError(t, os.Mkdir(present, 0o700))
-	startTestServer(t, strings.ReplaceAll(oneByIP, "gcra", "fixedwindow"), on("sqlite:"+filepath.Join(present, "limits.db"))).Close()
+	before := startTestServer(t, shared, on("sqlite:"+filepath.Join(present, "limits.db")))
+	damaged := storage.Swap{Key: keyText("all", ""), New: storage.Record{Version: 1, State: []byte("damaged")}}
+	_, _, err := before.store.CompareAndSwap(t.Context(), damaged)
+	require.NoError(t, err)
+	before.Close()
 
-	w := startTestServer(t, oneByIP, on("sqlite:"+filepath.Join(missing, "limits.db")), withUpstream(t, hello), onFailure(sluice.FailOpen))
+	w := startTestServer(t, shared, on("sqlite:"+filepath.Join(missing, "limits.db")), withUpstream(t, hello), onFailure(sluice.FailOpen))
 	require.NoError(t, os.Rename(present, missing))
 	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).StatusCode == http.StatusServiceUnavailable }, testTimeout, 10*time.Millisecond)
-	require.Contains(t, w.logged.String(), "was fixedwindow and is now gcra")
+	require.Contains(t, w.logged.String(), "not a state of this policy")
 	require.Equal(t, 5, w.allowed(5))
-	w.rules.Store(strings.ReplaceAll(oneByIP, "client", "renamed"))
+	w.rules.Store(strings.ReplaceAll(shared, "all", "renamed"))
 	require.NoError(t, w.Reload(t.Context()))
 	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).body == readyWith }, testTimeout, 10*time.Millisecond)
 	require.Equal(t, 3, w.allowed(5))
@@ -277,7 +281,7 @@ func TestTheServerPurgesItsStore(t *testing.T) {
 		require.NoError(t, err)
 		defer w.Close()
 		for i := range 3 {
-			swap := storage.Swap{Key: driver.Key("", fmt.Sprint(i)), New: storage.Record{Version: storage.NewVersion()}, TTL: 1}
+			swap := storage.Swap{Key: fmt.Sprint(i), New: storage.Record{Version: storage.NewVersion()}, TTL: 1}
 			_, swapped, err := w.store.CompareAndSwap(t.Context(), swap)
 			require.NoError(t, err)
 			require.True(t, swapped)

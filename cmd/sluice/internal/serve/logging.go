@@ -178,7 +178,7 @@ func logAttributes(err error) []any {
 	}
 	args := []any{"error", errorText(of.Err)}
 	if errors.Is(err, algo.ErrState) || errors.Is(err, algo.ErrStateVersion) {
-		args = append(args, "rule", of.Rule, "remedy", newName)
+		args = append(args, "rule", of.Rule, "remedy", unreadableRemedy)
 	}
 	return args
 }

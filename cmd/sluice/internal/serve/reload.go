@@ -7,9 +7,6 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
-	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
-	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // readTime limits the reading of the rules at a reload. A read that blocks, such as of a pipe
@@ -75,11 +72,6 @@ func (s *Server) logReloadFailure(err error) {
 
 // applyRules puts the rules of file into force. Only one goroutine may call it at a time.
 func (s *Server) applyRules(ctx context.Context, file *config.File) error {
-	for _, r := range file.Rules {
-		if err := checkFingerprint(r, s.fingerprints[r.Name]); err != nil {
-			return err
-		}
-	}
 	l, err := s.newLimiters(file)
 	if err != nil {
 		return err
@@ -90,12 +82,6 @@ func (s *Server) applyRules(ctx context.Context, file *config.File) error {
 		}
 	}
 	if !s.missing.Load() {
-		if err := s.recordFingerprints(ctx, file.Rules); err != nil {
-			return err
-		}
-		for _, r := range file.Rules {
-			s.fingerprints[r.Name] = config.Algorithms(r.Policy) // nothing is stored while the store is missing
-		}
 		if err := l.probe.readShared(ctx); err != nil && isFault(err) {
 			return err
 		}
@@ -117,60 +103,5 @@ func (s *Server) logUntrusting(file *config.File) {
 	}
 }
 
-// fingerprintTimeout limits reading and writing the fingerprints of all rules.
-const fingerprintTimeout = 5 * time.Second
-
-// checkFingerprint returns an error if the rule had another fingerprint before, because the store
-// still has its old states. before is empty if the rule is new.
-func checkFingerprint(r config.Rule, before string) error {
-	if now := config.Algorithms(r.Policy); before != "" && before != now {
-		return fmt.Errorf("rule %q was %s and is now %s, which %w; %s", r.Name, before, now, errRuleChanged, newName)
-	}
-	return nil
-}
-
-var errRuleChanged = errors.New("cannot read the rule's stored states")
-
-// newName is the remedy for a rule that cannot read its states.
-const newName = "give the rule a new name, or start with another --namespace (with --limit only the latter works)"
-
-// recordFingerprints compares the rules with the fingerprints in the store, which earlier or
-// other processes wrote, and stores those of new rules. If the store fails, it only logs that:
-// decisions then detect unreadable states for each key.
-func (s *Server) recordFingerprints(ctx context.Context, rules []config.Rule) error {
-	if _, ok := s.store.Store.(*memory.Store); ok {
-		return nil // a memory store has no older states
-	}
-	ctx, cancel := context.WithTimeout(ctx, fingerprintTimeout)
-	defer cancel()
-	err := s.checkAndRecord(ctx, rules)
-	if err != nil && !errors.Is(err, errRuleChanged) {
-		s.log.Warn("the algorithms of the stored rules could not be read", "error", errorText(err))
-		return nil
-	}
-	return err
-}
-
-// checkAndRecord stores the fingerprints of all rules or of none, so that refused rules leave
-// nothing in the store. It tries again with the rules that have none, until all have one or ctx ends.
-func (s *Server) checkAndRecord(ctx context.Context, rules []config.Rule) error {
-	var swaps []storage.Swap
-	for _, r := range rules {
-		key := driver.Key("", s.options.Namespace, "", "fingerprint", r.Name) // the key of no rule
-		swaps = append(swaps, storage.Swap{Key: key, New: storage.Record{Version: storage.NewVersion(), State: []byte(config.Algorithms(r.Policy))}})
-	}
-	found, swapped, err := s.store.CompareAndSwap(ctx, swaps...)
-	if err != nil || swapped {
-		return err
-	}
-	var fresh []config.Rule
-	for i, r := range rules {
-		if err := checkFingerprint(r, string(found[i].State)); err != nil {
-			return err
-		}
-		if found[i].Version == 0 {
-			fresh = append(fresh, r)
-		}
-	}
-	return s.checkAndRecord(ctx, fresh) // without rules, nothing is sent
-}
+// unreadableRemedy is the remedy for a rule that cannot read its states.
+const unreadableRemedy = "reset the key, give the rule a new name, or start with another --namespace (with --limit only the latter works)"

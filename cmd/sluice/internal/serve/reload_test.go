@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,8 +13,12 @@ import (
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
-	"github.com/sluice-go/sluice/storage/memory"
 )
+
+// keyText returns the key of a rule with the algorithm gcra in a store.
+func keyText(rule, key string) string {
+	return driver.RuleKey{Rule: driver.Rule("", rule, "gcra"), Key: key}.String()
+}
 
 func on(store string) func(*Options) { return func(o *Options) { o.Store = store } }
 
@@ -45,9 +48,7 @@ func TestReload(t *testing.T) {
 func TestFaultyReloadKeepsTheOldRules(t *testing.T) {
 	w := startTestServer(t, oneByIP, withUpstream(t, hello))
 	for rules, want := range map[string]string{
-		strings.ReplaceAll(oneByIP, "gcra", "gcar"):                        "limits.yaml:4: rules[0].policy",
-		strings.ReplaceAll(oneByIP, "gcra", "fixedwindow"):                 "was gcra and is now fixedwindow",
-		strings.ReplaceAll(oneByIP, "gcra 3/h", "all(gcra 3/h; gcra 2/m)"): "was gcra and is now all(gcra; gcra)",
+		strings.ReplaceAll(oneByIP, "gcra", "gcar"): "limits.yaml:4: rules[0].policy",
 		"": "limits.yaml",
 	} {
 		w.rules.Store(rules)
@@ -59,7 +60,7 @@ func TestFaultyReloadKeepsTheOldRules(t *testing.T) {
 	const message = `msg="reload failed; the old rules stay in force" .*limits.yaml.* `
 	require.Regexp(t, message+`line=1 field=rules`, w.logged.String())
 	require.Regexp(t, message+`line=2 .*no field`, w.logged.String(), "each error has a line of the log")
-	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_reloads_total{outcome="failed"} 5`)
+	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_reloads_total{outcome="failed"} 3`)
 }
 
 // TestTheLaterReadingWins: a reload reads the rules only after the reload before it has ended.
@@ -75,15 +76,6 @@ func TestTheLaterReadingWins(t *testing.T) {
 	}
 	require.NoError(t, w.Reload(t.Context()))
 	require.False(t, unlocked)
-}
-
-// TestReloadRefusesANewAlgorithm: the rule's stored states could not be read.
-func TestReloadRefusesANewAlgorithm(t *testing.T) {
-	w := startTestServer(t, oneByIP)
-	w.rules.Store(strings.ReplaceAll(oneByIP, "client", "other"))
-	require.NoError(t, w.Reload(t.Context()))
-	w.rules.Store(strings.ReplaceAll(oneByIP, "gcra", "movingwindow"))
-	require.ErrorContains(t, w.Reload(t.Context()), `rule "client" was gcra and is now movingwindow, which cannot read the rule's stored states; give the rule a new name, or start with another --namespace`)
 }
 
 func TestServiceUsesTheNewRules(t *testing.T) {
@@ -119,66 +111,36 @@ func TestReloadTimesOut(t *testing.T) {
 	require.Contains(t, w.logged.String(), "reload failed; the old rules stay in force")
 }
 
-// TestRestartRefusesANewAlgorithm: otherwise each known client would get 500.
-func TestRestartRefusesANewAlgorithm(t *testing.T) {
+// TestNewAlgorithm: all units are available again after a restart or a reload, and the old algorithm has its own units.
+func TestNewAlgorithm(t *testing.T) {
 	for _, store := range []string{"sqlite:" + filepath.Join(t.TempDir(), "limits.db"), "redis://" + servers.Redis(t).Addr(), newSchema(t)} {
-		startTestServer(t, oneByIP, on(store)).Close()
-		for policy, fingerprintText := range map[string]string{"fixedwindow 3/h": "fixedwindow", "all(gcra 3/h; gcra 2/m)": "all(gcra; gcra)"} {
+		w := startTestServer(t, oneByIP, on(store), withUpstream(t, hello))
+		require.Equal(t, 3, w.allowed(4))
+		for _, policy := range []string{"fixedwindow 3/h", "all(gcra 3/h; gcra 2/m)"} {
 			rules := strings.ReplaceAll(oneByIP, "gcra 3/h", policy)
-			_, err := newTestServer(t, rules, on(store))
-			require.ErrorContains(t, err, `rule "client" was gcra and is now `+fingerprintText+", which cannot read the rule's stored states; give the rule a new name, or start with another --namespace", store)
-
-			within := func(o *Options) { o.Namespace = fingerprintText }
-			startTestServer(t, rules, on(store), within).Close()
-			startTestServer(t, strings.ReplaceAll(rules, "client", policy[:3]), on(store)).Close()
+			restarted := startTestServer(t, rules, on(store), withUpstream(t, hello))
+			require.Equal(t, 1, restarted.allowed(1), "%s %s", store, policy)
+			w.rules.Store(rules)
+			require.NoError(t, w.Reload(t.Context()))
+			require.Equal(t, 1, w.allowed(1), "%s %s", store, policy)
 		}
-		startTestServer(t, strings.ReplaceAll(oneByIP, "3/h", "2/h"), on(store)).Close()
+		w.rules.Store(oneByIP)
+		require.NoError(t, w.Reload(t.Context()))
+		require.Equal(t, 0, w.allowed(1), store)
 	}
 }
 
-// TestRefusedRulesLeaveNoFingerprint: the user may choose another algorithm at the next attempt.
-func TestRefusedRulesLeaveNoFingerprint(t *testing.T) {
-	store := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
-	startTestServer(t, oneByIP, on(store)).Close()
-	_, err := newTestServer(t, "rules: [{name: new, policy: gcra 1/h}, {name: client, policy: tokenbucket 1/h}]", on(store))
-	require.ErrorContains(t, err, `rule "client"`)
-	startTestServer(t, "rules: [{name: new, policy: fixedwindow 1/h}]", on(store))
-}
-
-// TestFingerprintsAreRecordedTogether: of two processes, one records the fingerprints. Rules that
-// are added later are recorded too, unless another rule is refused.
-func TestFingerprintsAreRecordedTogether(t *testing.T) {
-	s := &Server{store: &opened{Store: new(memory.Store)}}
-	both := func(policy string) []config.Rule {
-		return apiRules(t, "rules: [{name: client, policy: "+policy+"}, {name: new, policy: gcra 1/h}]")
-	}
-	for range 2 {
-		require.NoError(t, s.checkAndRecord(t.Context(), apiRules(t, oneByIP)))
-	}
-	require.ErrorContains(t, s.checkAndRecord(t.Context(), both("fixedwindow 1/h")), "was gcra and is now fixedwindow")
-	require.NoError(t, s.checkAndRecord(t.Context(), apiRules(t, "rules: [{name: new, policy: fixedwindow 1/h}]")), "the refused reload recorded no fingerprint")
-	require.ErrorContains(t, s.checkAndRecord(t.Context(), both("gcra 1/h")), `rule "new" was fixedwindow and is now gcra`)
-}
-
-func TestUnreadableFingerprintsDoNotPreventTheStart(t *testing.T) {
-	var logged lines
-	s := &Server{store: &opened{Store: failingStore{swap: errSecret}}, log: slog.New(slog.NewTextHandler(&logged, nil))}
-	require.NoError(t, s.recordFingerprints(t.Context(), apiRules(t, oneByIP)))
-	require.Contains(t, logged.String(), "the algorithms of the stored rules could not be read")
-}
-
-// TestLogNamesTheRuleWithUnreadableStates: the log also has the remedy. The states are older
-// than the fingerprints.
+// TestLogNamesTheRuleWithUnreadableStates: the log also has the remedy.
 func TestLogNamesTheRuleWithUnreadableStates(t *testing.T) {
 	store := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
 	w := startTestServer(t, oneByIP, on(store), withUpstream(t, hello))
-	key := driver.Key("", "", "client", "127.0.0.1")
+	key := keyText("client", "127.0.0.1")
 	_, _, err := w.store.CompareAndSwap(t.Context(), storage.Swap{Key: key, New: storage.Record{Version: 1, State: []byte("no state")}})
 	require.NoError(t, err)
 	require.Equal(t, 500, fetch(t, w.proxyURL("/")).StatusCode)
 	require.Equal(t, 500, w.decide("allow", `{"key":"127.0.0.1"}`).StatusCode)
 	for _, line := range []string{`msg="a limit cannot be decided"`, `msg="no decision: The server or its configuration is faulty"`} {
-		require.Regexp(t, line+`.* rule=client remedy="give the rule a new name, or start with another --namespace`, w.logged.String())
+		require.Regexp(t, line+`.* rule=client remedy="reset the key, give the rule a new name, or start with another --namespace`, w.logged.String())
 	}
 	require.NotContains(t, w.logged.String(), "127.0.0.1 ")
 	require.Equal(t, []any{"error", sluice.ErrSkew.Error()}, logAttributes(sluice.ErrSkew))

@@ -95,8 +95,7 @@ type Server struct {
 	missing atomic.Bool // the store has been unavailable since the start
 	health  atomic.Pointer[storeHealth]
 
-	reloading    sync.Mutex
-	fingerprints map[string]string // of all rules since the start, by name
+	reloading sync.Mutex
 
 	proxy, api *listener       // nil if there is none
 	listeners  []*listener     // the proxy before the decision service
@@ -124,7 +123,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	}
 	s := &Server{
 		options: o, log: o.Log, sampled: sampleLog(o.Log, failureSamples),
-		denied: observe.NewDenied(0), fingerprints: make(map[string]string), purgeEvery: purgeEvery,
+		denied: observe.NewDenied(0), purgeEvery: purgeEvery,
 	}
 	if s.store, err = newStore(o); err != nil {
 		return nil, fmt.Errorf("%s %w", o.StoreFrom, err)

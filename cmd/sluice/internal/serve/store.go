@@ -142,7 +142,7 @@ const closeTime = time.Second
 // create them may still use them.
 func canDecide(ctx context.Context, store *postgres.Store) bool {
 	reset := driver.Request{Uses: []driver.Use{{Op: driver.Reset}}, Times: 1}
-	b := driver.Batch{Version: storage.NewVersion(), Keys: []string{driver.Key("")}, Requests: []driver.Request{reset}}
+	b := driver.Batch{Version: storage.NewVersion(), Keys: []string{"probe"}, Requests: []driver.Request{reset}}
 	store.Run(ctx, &b)
 	return b.Err == nil
 }
@@ -160,7 +160,7 @@ func (o *opened) redis(address string) error {
 	store, err := redis.New(client, redis.Options{})
 	o.Store = store
 	o.prepare = func(ctx context.Context) error { // the user of the client may have no right to PING
-		_, _, err := store.Load(ctx, driver.Key(""))
+		_, _, err := store.Load(ctx, "probe")
 		return err
 	}
 	return err

@@ -1,0 +1,46 @@
+package compose
+
+import (
+	"strings"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/fixedwindow"
+	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/movingwindow"
+	"github.com/sluice-go/sluice/tokenbucket"
+)
+
+// maxKind is the length of the longest kind of a policy that is not from this module, in bytes.
+const maxKind = 64
+
+// Kind returns a text that is the same for policies that can read each other's states. A limiter makes it part of the key of a
+// record, so that a policy of another kind has records of its own.
+//
+// The kind of the four algorithms is their name, such as "gcra". The kind of a [Stack] has the kinds and the periods of its
+// parts in the order of their states, such as "all(fixedwindow/h,gcra/s)". The kind of any other policy is the first word of its
+// String, or the first 64 bytes of that word.
+func Kind(p algo.Policy) string {
+	switch p := p.(type) {
+	case gcra.Policy:
+		return "gcra"
+	case tokenbucket.Policy:
+		return "tokenbucket"
+	case fixedwindow.Policy:
+		return "fixedwindow"
+	case movingwindow.Policy:
+		return "movingwindow"
+	case *Stack:
+		if p == nil || p.kind == "" {
+			return "all()"
+		}
+		return p.kind
+	}
+	word, _, _ := strings.Cut(p.String(), " ")
+	return word[:min(len(word), maxKind)]
+}
+
+// partKind returns the kind of a part in the kind of a Stack.
+func partKind(p algo.Policy) string {
+	_, period, _ := strings.Cut(p.Limit().String(), "/")
+	return Kind(p) + "/" + period
+}

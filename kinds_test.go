@@ -1,0 +1,135 @@
+package sluice_test
+
+// These tests promise that a policy of another kind has records of its own under the name of a rule, and that a policy of the same
+// kind continues with the stored units.
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/storage"
+)
+
+// kindChanges are the specs of one rule, one after the other, and the units that remain of each.
+var kindChanges = []struct {
+	spec string
+	left int64 // before the call, which takes 3 units
+}{
+	{"gcra 10/h", 10},
+	{"tokenbucket 10/h", 10},
+	{"all(gcra 10/h; fixedwindow 20/d)", 10},
+	{"all(fixedwindow 20/d; gcra 10/h)", 7},         // the order of the parts does not matter
+	{"all(fixedwindow 19/d; gcra 11/h burst=9)", 3}, // nor do the counts
+	{"all(fixedwindow 20/h; gcra 10/h)", 10},        // but the periods do
+	{"all(gcra 10/h; fixedwindow 20/h; gcra 10/s)", 10},
+	{"movingwindow 10/h", 10},
+	{"fixedwindow 10/h", 10},
+	{"gcra 9/h", 6}, // the records of the first policy are still there
+	{"tokenbucket 20/d", 17},
+}
+
+func TestPolicyOfAnotherKindHasItsOwnRecords(t *testing.T) {
+	clock := newClock()
+	names, stores := allStores(t, clock.Now)
+	for i, store := range stores {
+		for name, rule := range map[string]func(spec string) sluice.Rule[call]{
+			"spec": func(spec string) sluice.Rule[call] { return sluice.Rule[call]{Spec: spec} },
+			"PolicyFor": func(spec string) sluice.Rule[call] {
+				return sluice.Rule[call]{PolicyFor: func(call) (algo.Policy, error) { return mustPolicy(spec), nil }}
+			},
+		} {
+			t.Run(fmt.Sprint(names[i], " ", name), func(t *testing.T) {
+				o := sluice.Options[call]{Namespace: name, Clock: clock.Now, Timeout: time.Minute}
+				for _, c := range kindChanges {
+					r := rule(c.spec)
+					r.Name, r.Key = "user", byUser
+					d := must(t)(newLimiter(t, o, store, r).AllowN(background, ann, 3))
+					require.Equal(t, c.left >= 3, d.Allowed, c.spec)
+					require.Equal(t, c.left-3, d.Remaining, c.spec)
+				}
+			})
+		}
+	}
+}
+
+// One limiter gets policies of more kinds than it keeps texts for.
+func TestPolicyForOfManyKinds(t *testing.T) {
+	periods := []string{"s", "m", "h", "d", "2h", "3h", "4h", "5h", "6h", "7h"}
+	for _, store := range memoryStores() {
+		l := newLimiter(t, sluice.Options[call]{}, store, sluice.Rule[call]{
+			Name: "user", PolicyFor: func(c call) (algo.Policy, error) {
+				return mustPolicy("all(fixedwindow 10/30d; gcra 100/" + c.user + ")"), nil
+			},
+		})
+		for i := range 3 {
+			for _, period := range periods {
+				require.EqualValues(t, 9-i, must(t)(l.Allow(background, call{user: period})).Remaining)
+			}
+		}
+	}
+}
+
+func TestPolicyForDoesNotAllocateForKnownKinds(t *testing.T) {
+	if testing.CoverMode() != "" {
+		t.Skip("with coverage counters Allow is too large to be inlined")
+	}
+	plans := []algo.Policy{mustPolicy("gcra 100000/s"), mustPolicy("tokenbucket 100000/s"), mustPolicy("all(gcra 100000/s; fixedwindow 1000000000/d)")}
+	n := 0
+	l := newLimiter(t, sluice.Options[call]{}, nil, sluice.Rule[call]{
+		Name: "plan", Key: byUser, PolicyFor: func(call) (algo.Policy, error) { n++; return plans[n%len(plans)], nil },
+	})
+	requireAllocations(t, 0, func() {
+		if d, err := l.Allow(background, ann); err != nil || !d.Allowed {
+			panic(err)
+		}
+	})
+}
+
+// docs/operation.md has these patterns and statements.
+func TestKeysOfARuleCanBeListed(t *testing.T) {
+	redisStore, client := openRedis(t)
+	postgresStore, pool := openPostgres(t)
+	sqliteStore, db := openSQLiteDB(t, nil)
+	for _, store := range []storage.Store{redisStore, postgresStore, sqliteStore} {
+		for _, name := range []string{"login", "login2", "log"} {
+			l := newLimiter(t, sluice.Options[call]{Namespace: "shop"}, store, sluice.Rule[call]{Name: name, Key: byUser, Spec: "gcra 5/h"})
+			for _, user := range []string{"alice", "2001:db8::1", "\x00%é"} {
+				must(t)(l.Allow(background, call{user: user}))
+			}
+		}
+	}
+	grouped := newLimiter(t, sluice.Options[call]{Namespace: "shop", Group: byResource}, redisStore, sluice.Rule[call]{Name: "login", Key: byUser, Spec: "gcra 5/h"})
+	must(t)(grouped.Allow(background, call{user: "alice", resource: "tenant-7"}))
+
+	want := []string{"shop:login:gcra:%00%25é", "shop:login:gcra:2001:db8::1", "shop:login:gcra:alice"}
+	keys, _, err := client.Scan(background, 0, "sluice:shop:login:*", 1000).Result()
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"sluice:" + want[0], "sluice:" + want[1], "sluice:" + want[2]}, keys)
+	keys, _, err = client.Scan(background, 0, "sluice:{*}shop:login:*", 1000).Result()
+	require.NoError(t, err)
+	require.Equal(t, []string{"sluice:{tenant-7}shop:login:gcra:alice"}, keys)
+
+	rows, err := pool.Query(background, "SELECT convert_from(key, 'UTF8') FROM sluice_states WHERE key >= 'shop:login:' AND key < 'shop:login;'")
+	require.NoError(t, err)
+	keys, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.ElementsMatch(t, want, keys)
+
+	keys = nil
+	found, err := db.Query("SELECT CAST(key AS TEXT) FROM sluice_states WHERE key >= CAST('shop:login:' AS BLOB) AND key < CAST('shop:login;' AS BLOB)")
+	require.NoError(t, err)
+	defer found.Close()
+	for found.Next() {
+		var key string
+		require.NoError(t, found.Scan(&key))
+		keys = append(keys, key)
+	}
+	require.NoError(t, found.Err())
+	require.ElementsMatch(t, want, keys)
+}
