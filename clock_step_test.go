@@ -98,10 +98,10 @@ func TestEachPartOfAStackMovesByItself(t *testing.T) {
 		}
 		return state
 	}
-	state := join(nil, at(1, now.Add(time.Hour), 30), at(2, now.Add(5*time.Second), 3))
+	state := join(at(2, now.Add(5*time.Second), 3), nil, at(1, now.Add(time.Hour), 30)) // in the order of Split
 	moved, err := sluice.Moved(stack, state, now)
 	require.NoError(t, err)
-	require.Equal(t, join(nil, at(1, now, 30), at(2, now.Add(5*time.Second), 3)), moved)
+	require.Equal(t, join(at(2, now.Add(5*time.Second), 3), nil, at(1, now, 30)), moved)
 	require.Empty(t, join(nil, nil, nil))
 }
 

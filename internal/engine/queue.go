@@ -31,6 +31,8 @@ type queue struct {
 	answered time.Time // when the last round trip ended that the store has answered
 	warm     bool      // the last round trip was answered
 	lastErr  error     // why the last round trip failed, if it did
+
+	held map[string]time.Time // until when a key counts as held
 }
 
 const (
@@ -55,11 +57,11 @@ const (
 )
 
 func newQueue(e *Engine) *queue {
-	return &queue{engine: e, breaker: breaker.New(e.options.OpenAfter)}
+	return &queue{engine: e, breaker: breaker.New(e.options.OpenAfter), held: make(map[string]time.Time)}
 }
 
-// decide returns when the request has its outcome, or when its deadline or context ends.
-func (q *queue) decide(ctx context.Context, r *Request) error {
+// decideInBatch sends a request, or lets a sender send it in a batch.
+func (q *queue) decideInBatch(ctx context.Context, r *Request) error {
 	switch sends, err := q.enter(r); {
 	case err != nil:
 		return err
@@ -106,8 +108,6 @@ func (q *queue) add(requests ...*Request) {
 // for a sender.
 func (q *queue) sendOwn(ctx context.Context, r *Request) {
 	defer q.release()
-	ctx, cancel := context.WithDeadline(ctx, r.deadline)
-	defer cancel()
 	r.state, r.until = sent, r.deadline
 	q.attempt(ctx, []*Request{r})
 }
@@ -221,7 +221,7 @@ func (q *queue) settle(requests []*Request) {
 		if !r.settled {
 			r.fail()
 			q.lastErr = cmp.Or(r.lastErr, q.lastErr)
-		} else if r.err != nil && r.err != ErrDeclined {
+		} else if r.err != nil && r.err != ErrDeclined && r.err != errHeld {
 			r.err = r.outcome(r.err, r.lost)
 		}
 		switch {

@@ -46,11 +46,13 @@ func (q *queue) runOnServer(ctx context.Context, requests []*Request) {
 			reply.Err = fmt.Errorf("engine: the store answered with %d records and %d errors to %d keys", len(reply.Found), len(reply.KeyErr), len(reply.Keys))
 		}
 		if q.record(began, reply.Err); reply.Err == nil {
-			s.replay(e, clockReading{reply.At, began, received})
+			s.replay(q, clockReading{reply.At, began, received})
 			continue
 		}
 		for _, r := range s.requests {
-			r.err = reply.Err
+			if r.err = reply.Err; len(s.requests) == 1 && isContention(r.err) {
+				q.hold(r, r.err, r.keys...)
+			}
 		}
 	}
 }
@@ -126,29 +128,31 @@ func sameProgram(a, b *algo.Program) bool {
 
 // replay evaluates the requests on the states that the server found, in the order of the batch. It
 // compares the outcomes with the server's. Requests that it does not settle must be decided again.
-func (s *slotBatch) replay(e *Engine, clock clockReading) {
+func (s *slotBatch) replay(q *queue, clock clockReading) {
 	b := &s.batch
 	found := slices.Clone(b.Found) // after the requests that are evaluated already
 	var differs error
 	for i, members := range s.members {
 		request := &b.Requests[i]
-		err := s.keyErr(request)
+		key, err := s.keyErr(request)
 		switch {
 		case differs != nil:
 			finish(members, differs)
 		case errors.Is(err, storage.ErrNotApplied):
 			for _, r := range members {
-				r.err = err
+				if r.err = err; isContention(err) {
+					q.hold(r, err, key)
+				}
 			}
 		case err != nil:
 			if errors.Is(err, storage.ErrPartialWrite) && request.Applied >= 0 { // other keys of it may have been written
-				differs = s.evaluate(e, request, members, found, clock)
+				differs = s.evaluate(q.engine, request, members, found, clock)
 			}
 			finish(members, unknown(err))
 		case request.Applied == driver.Declined:
 			finish(members, ErrDeclined)
 		default:
-			differs = s.evaluate(e, request, members, found, clock)
+			differs = s.evaluate(q.engine, request, members, found, clock)
 		}
 	}
 }
@@ -163,14 +167,14 @@ func finish(requests []*Request, err error) {
 	}
 }
 
-// keyErr returns the error of the first key of a request that could not be read or written.
-func (s *slotBatch) keyErr(request *driver.Request) error {
+// keyErr returns the first key of a request that could not be read or written, and the error.
+func (s *slotBatch) keyErr(request *driver.Request) (key string, err error) {
 	for _, u := range request.Uses {
 		if errs := s.batch.KeyErr; errs != nil && errs[u.Key] != nil {
-			return errs[u.Key]
+			return s.batch.Keys[u.Key], errs[u.Key]
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // evaluate evaluates the members of a request of the batch, and updates found. It returns an

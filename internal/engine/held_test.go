@@ -1,0 +1,119 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
+)
+
+// lockedServer is a server on which another transaction holds the key "locked". Run waits for the lock for a while if it has
+// other requests to decide, and until shortly before its deadline if it has none.
+type lockedServer struct {
+	server
+	locked *atomic.Bool
+}
+
+const lockTimeout = 250 * time.Millisecond
+
+func (s lockedServer) Run(ctx context.Context, batches ...*driver.Batch) {
+	for _, b := range batches {
+		at := slices.Index(b.Keys, "locked")
+		if at < 0 {
+			s.server.Run(ctx, b)
+			continue
+		}
+		deadline, _ := ctx.Deadline()
+		wait := time.Until(deadline) - 50*time.Millisecond
+		if len(b.Requests) > 1 {
+			wait = min(wait, lockTimeout)
+		}
+		for end := time.Now().Add(wait); s.locked.Load() && time.Now().Before(end) && ctx.Err() == nil; {
+			time.Sleep(time.Millisecond)
+		}
+		if !s.locked.Load() {
+			s.server.Run(ctx, b)
+			continue
+		}
+		err := fmt.Errorf("%w: lock timeout", storage.ErrContended)
+		if len(b.Requests) == 1 {
+			b.Err = err
+			continue
+		}
+		s.mu.Lock()
+		before := s.records["locked"]
+		s.mu.Unlock()
+		s.server.Run(ctx, b)
+		s.put("locked", string(before.State))
+		b.KeyErr = make([]error, len(b.Keys))
+		b.KeyErr[at] = &storage.KeyError{Key: "locked", Err: err}
+	}
+}
+
+// The other keys get nearly as many decisions as without the lock, and the circuit breaker stays closed.
+func TestLockedKeyDoesNotStopOtherKeys(t *testing.T) {
+	var locked atomic.Bool
+	w := way{name: "server", open: func(f *fakeStore) storage.Store { return lockedServer{server{fakeStore: f}, &locked} }}
+	decisions := map[bool]int64{}
+	for _, hot := range []bool{false, true} {
+		forEachWay(t, []way{w}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+			locked.Store(true)
+			b.store.takes = time.Millisecond
+			end := time.Now().Add(6 * time.Second)
+			var others, waiting atomic.Int64
+			for caller := range 8 {
+				b.group.Go(func() {
+					for i := 0; time.Now().Before(end); i++ {
+						c := newCall(counter(1<<40), fmt.Sprint(caller, i%50))
+						b.decide(c)
+						if c.err != nil {
+							b.Errorf("another key: %v", c.err)
+						}
+						others.Add(1)
+					}
+				})
+			}
+			for range 4 {
+				b.group.Go(func() {
+					for hot && time.Now().Before(end) {
+						c := newCall(counter(1<<40), "locked")
+						if b.decide(c); c.err != nil {
+							require.ErrorIs(b, c.err, storage.ErrContended)
+							require.ErrorIs(b, c.err, storage.ErrNotApplied)
+							waiting.Add(1)
+						}
+					}
+				})
+			}
+			b.group.Wait()
+			decisions[hot] = others.Load()
+			require.Equal(b, hot, waiting.Load() > 0)
+			if !hot {
+				return
+			}
+			locked.Store(false)
+			b.allowed(b.decide(newCall(counter(1<<40), "locked")))
+			b.store.mu.Lock()
+			b.store.trips = nil
+			b.store.mu.Unlock()
+			b.hold()
+			b.start(newCall(counter(9), "first"))
+			b.start(newCall(counter(9), "second"))
+			b.start(newCall(counter(1<<40), "locked"))
+			b.start(newCall(counter(9), "third"))
+			b.releaseAll()
+			b.group.Wait()
+			require.Contains(b, strings.Join(b.store.tripsSoFar(), "\n"), "run locked third", "a key that was released is sent in batches again")
+		})
+	}
+	require.Greater(t, float64(decisions[true]), 0.8*float64(decisions[false]), "%v", decisions)
+}
