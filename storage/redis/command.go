@@ -70,28 +70,29 @@ func (c *command) add(text []byte) {
 }
 
 // send sends commands in one round trip. It sends the scripts that the server does not know again in
-// full. It returns when ctx ends, or only at the deadline of ctx if untilDeadline is true.
+// full. It returns when ctx ends, or only at the deadline of ctx if untilDeadline is true. go-redis ignores
+// cancellations, and without ContextTimeoutEnabled it ignores deadlines, too.
 func (s *Store) send(ctx context.Context, untilDeadline bool, commands ...*command) {
 	for _, c := range commands {
 		c.StringSliceCmd = redis.NewStringSliceCmd(ctx, c.args...)
 	}
-	process := func() error {
+	process := func(ctx context.Context) (struct{}, error) {
 		if len(commands) == 1 {
 			_ = s.client.Process(ctx, commands[0])
-			return nil
+			return struct{}{}, nil
 		}
 		pipe := s.client.Pipeline()
 		for _, c := range commands {
 			_ = pipe.Process(ctx, c)
 		}
 		_, _ = pipe.Exec(ctx)
-		return nil
+		return struct{}{}, nil
 	}
 	var ended error
 	if _, limited := ctx.Deadline(); untilDeadline && (s.endsInTime || !limited) {
-		ended = process()
+		_, ended = process(ctx)
 	} else {
-		ended = doUntilDone(ctx, process)
+		_, ended = driver.Detached(ctx, process)
 	}
 	var unknown []*command
 	for _, c := range commands {

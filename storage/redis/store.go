@@ -155,22 +155,6 @@ func readLoad(reply, keys []string, indexes []int, records []storage.Record) (no
 	return time.UnixMicro(micros), nil
 }
 
-// doUntilDone calls do in a goroutine and returns when ctx ends, even if do does not. go-redis ignores
-// cancellations, and without ContextTimeoutEnabled it ignores deadlines, too.
-func doUntilDone(ctx context.Context, do func() error) error {
-	if ctx.Done() == nil {
-		return do()
-	}
-	done := make(chan error, 1)
-	go func() { done <- do() }()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 var errNoRecord = errors.New("redis: the stored value is not a record of this package; delete it or use another Prefix")
 
 // decode reads a record that appendRecord wrote.

@@ -47,6 +47,7 @@ var (
 // it has the extension of a source file. A name without a directory must be the name of some file.
 func (r repository) missingPaths(text, dir string) (missing []string) {
 	text = strings.ReplaceAll(urls.ReplaceAllString(text, " "), "github.com/sluice-go/sluice/", "./")
+	text = kinds.ReplaceAllString(text, " ")
 	for _, word := range pathWords.FindAllString(text, -1) {
 		word, _, _ = strings.Cut(word, "@") // go install ./cmd/sluice@latest
 		word = strings.TrimRight(strings.TrimSuffix(word, "/..."), ".-*")
@@ -73,6 +74,9 @@ func (r repository) matches(pattern string) bool {
 	}
 	return false
 }
+
+// kinds are those of stacks, such as all(gcra/s,gcra/m).
+var kinds = regexp.MustCompile(`all\([^)]*\)`)
 
 // namesOfUsers are files that the pages and comments name, and that are not in this repository.
 var namesOfUsers = []string{"limits.old.yaml", "RUNNER_TEMP/limits.old.yaml", "lib/wasm/wasm_exec.js"}
@@ -132,7 +136,7 @@ func TestMissingPathsFindsOnlyPaths(t *testing.T) {
 		"[page](docs/nothing.md#clocks)":                                                       {"docs/nothing.md"},
 		"go run ./cmd/nothing":                                                                 {"./cmd/nothing"},
 		"compose/spec.go, `step.lua`, internal/testing/fleet, ./algo/... and docs/policies.md": nil,
-		"100/m, net/http, and/or, https://example.com/docs/nothing.md":                         nil,
+		"100/m, net/http, and/or, all(gcra/s), https://example.com/docs/nothing.md":            nil,
 	} {
 		require.Equal(t, want, r.missingPaths(text, "."), text)
 	}
