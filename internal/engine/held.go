@@ -49,8 +49,6 @@ func (q *queue) hold(r *Request, err error, keys ...string) {
 
 // decide returns when the request has its outcome, or when its deadline or context ends.
 func (q *queue) decide(ctx context.Context, r *Request) error {
-	ctx, cancel := context.WithDeadline(ctx, r.deadline)
-	defer cancel()
 	err := errReleased
 	for err == errReleased {
 		if err = errHeld; !q.isHeld(r.keys) {
@@ -65,6 +63,8 @@ func (q *queue) decide(ctx context.Context, r *Request) error {
 
 // sendAlone makes one round trip for a request when no other request for its keys is sent alone.
 func (q *queue) sendAlone(ctx context.Context, r *Request) error {
+	ctx, cancel := context.WithDeadline(ctx, r.deadline)
+	defer cancel()
 	leave, err := q.engine.lanes.enter(ctx, r.keys, q.engine.options.MaxQueue)
 	if err != nil {
 		return r.outcome(err, r.lost)

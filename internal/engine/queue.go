@@ -108,6 +108,8 @@ func (q *queue) add(requests ...*Request) {
 // for a sender.
 func (q *queue) sendOwn(ctx context.Context, r *Request) {
 	defer q.release()
+	ctx, cancel := context.WithDeadline(ctx, r.deadline)
+	defer cancel()
 	r.state, r.until = sent, r.deadline
 	q.attempt(ctx, []*Request{r})
 }
