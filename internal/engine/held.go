@@ -1,100 +1,51 @@
 package engine
 
 import (
-	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
 )
 
-// A key is held if another transaction has its lock for longer than a server waits in a batch. The requests for such a key must
-// not delay others, so they are not sent in batches. They wait for each other instead, and one at a time is sent alone.
+// A key is held if another transaction has its lock for longer than a server waits in a batch. Requests for such a key must
+// not delay others, so they are decided by swaps, one at a time, until one succeeds.
 
 // heldFor is how long a key counts as held after the last failure.
 const heldFor = 10 * time.Second
 
-var (
-	errHeld     = errors.New("engine: another transaction holds a key")
-	errReleased = errors.New("engine: a key may not be held any more")
-)
+// heldLane is the lane of all requests for held keys, so that they use one connection. No key has this text.
+const heldLane = "\x00held"
 
-// isHeld reports whether one of the keys is held.
+// isHeld reports whether one of the keys is held. The caller must hold q.mu.
 func (q *queue) isHeld(keys []string) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, key := range keys {
-		if until, ok := q.held[key]; ok && time.Now().Before(until) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(keys, func(key string) bool {
+		until, ok := q.held[key]
+		return ok && time.Now().Before(until)
+	})
 }
 
 // hold records that a request has found that keys are held.
 func (q *queue) hold(r *Request, err error, keys ...string) {
-	r.finish(errHeld)
+	r.finish(ErrDeclined)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	r.lastErr = err
-	for key, until := range q.held {
-		if !time.Now().Before(until) {
-			delete(q.held, key)
-		}
-	}
+	now := time.Now()
+	maps.DeleteFunc(q.held, func(_ string, until time.Time) bool { return !now.Before(until) })
 	for _, key := range keys {
-		q.held[key] = time.Now().Add(heldFor)
+		q.held[key] = now.Add(heldFor)
 	}
 }
 
-// decide returns when the request has its outcome, or when its deadline or context ends.
-func (q *queue) decide(ctx context.Context, r *Request) error {
-	err := errReleased
-	for err == errReleased {
-		if err = errHeld; !q.isHeld(r.keys) {
-			err = q.decideInBatch(ctx, r)
-		}
-		if err == errHeld {
-			err = q.sendAlone(ctx, r)
-		}
-	}
-	return err
-}
-
-// sendAlone makes one round trip for a request when no other request for its keys is sent alone.
-func (q *queue) sendAlone(ctx context.Context, r *Request) error {
-	ctx, cancel := context.WithDeadline(ctx, r.deadline)
-	defer cancel()
-	leave, err := q.engine.lanes.enter(ctx, r.keys, q.engine.options.MaxQueue)
-	if err != nil {
-		return r.outcome(err, r.lost)
-	}
-	if leave == nil {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		return r.timeout(ended(ctx), r.lost)
-	}
-	defer leave()
-	if !q.isHeld(r.keys) {
-		return errReleased
-	}
-	q.mu.Lock()
-	r.state, r.until, r.done = sent, r.deadline, nil
-	q.mu.Unlock()
-	q.attempt(ctx, []*Request{r})
-	if r.done != nil { // it has failed for another reason, and waits for a sender
-		return q.await(ctx, r)
-	}
-	if r.err == errHeld {
-		sleep(ctx, pause(1))
-		return errReleased
-	}
+// free records that keys are not held any more.
+func (q *queue) free(keys []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, key := range r.keys {
+	for _, key := range keys {
 		delete(q.held, key)
 	}
-	return r.err
 }
 
 // isContention reports whether another transaction caused an error that proves that nothing was applied.

@@ -59,6 +59,17 @@ func (s lockedServer) Run(ctx context.Context, batches ...*driver.Batch) {
 	}
 }
 
+func (s lockedServer) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	deadline, _ := ctx.Deadline()
+	for s.locked.Load() && swaps[0].Key == "locked" {
+		if time.Until(deadline) < 50*time.Millisecond {
+			return nil, false, fmt.Errorf("%w: lock timeout", storage.ErrContended)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return s.server.CompareAndSwap(ctx, swaps...)
+}
+
 // The other keys get nearly as many decisions as without the lock, and the circuit breaker stays closed.
 func TestLockedKeyDoesNotStopOtherKeys(t *testing.T) {
 	var locked atomic.Bool

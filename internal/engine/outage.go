@@ -48,9 +48,10 @@ func (q *queue) record(began time.Time, err error) {
 func isTimeout(err error) bool { return breaker.IsTimeout(err) }
 
 // recordTimeout records a failure if a request ends because the store did not answer within the
-// timeout. The caller must hold q.mu.
+// timeout. A wait for other transactions is no failure. The caller must hold q.mu.
 func (q *queue) recordTimeout(r *Request) {
-	if timeout := q.engine.options.Timeout; time.Since(r.began) >= timeout && q.answered.Before(r.began) {
+	isContended := errors.Is(r.lastErr, storage.ErrContended)
+	if timeout := q.engine.options.Timeout; time.Since(r.began) >= timeout && q.answered.Before(r.began) && !isContended {
 		cause := fmt.Errorf("%w: no answer within %v", storage.ErrUnavailable, timeout)
 		if last := cmp.Or(r.lastErr, q.lastErr); isOutage(last) && !errors.Is(last, context.Canceled) {
 			cause = last

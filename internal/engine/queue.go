@@ -60,8 +60,8 @@ func newQueue(e *Engine) *queue {
 	return &queue{engine: e, breaker: breaker.New(e.options.OpenAfter), held: make(map[string]time.Time)}
 }
 
-// decideInBatch sends a request, or lets a sender send it in a batch.
-func (q *queue) decideInBatch(ctx context.Context, r *Request) error {
+// decide returns when the request has its outcome, or when its deadline or context ends.
+func (q *queue) decide(ctx context.Context, r *Request) error {
 	switch sends, err := q.enter(r); {
 	case err != nil:
 		return err
@@ -79,6 +79,8 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 	defer q.mu.Unlock()
 	if waiting := q.waiting.Len() + q.pausing; waiting >= q.engine.options.MaxQueue {
 		return false, overloaded(waiting)
+	} else if q.isHeld(r.keys) {
+		return false, ErrDeclined
 	}
 	if q.engine.server != nil && q.inFlight == 0 && q.warm && time.Since(q.answered) < ownSendWithin {
 		q.inFlight++
@@ -223,7 +225,7 @@ func (q *queue) settle(requests []*Request) {
 		if !r.settled {
 			r.fail()
 			q.lastErr = cmp.Or(r.lastErr, q.lastErr)
-		} else if r.err != nil && r.err != ErrDeclined && r.err != errHeld {
+		} else if r.err != nil && r.err != ErrDeclined {
 			r.err = r.outcome(r.err, r.lost)
 		}
 		switch {

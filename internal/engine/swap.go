@@ -16,31 +16,42 @@ import (
 func (q *queue) swap(ctx context.Context, r *Request) error {
 	ctx, cancel := context.WithDeadline(ctx, r.deadline)
 	defer cancel()
-	var waitsFor []string // a Peek waits for nobody
-	if r.writes() {
-		waitsFor = r.keys
-	}
-	leave, err := q.engine.lanes.enter(ctx, waitsFor, q.engine.options.MaxQueue)
+	leave, err := q.engine.lanes.enter(ctx, q.lanesOf(r), q.engine.options.MaxQueue)
 	if err != nil {
 		return r.outcome(err, r.lost)
 	}
-	if leave != nil {
-		defer leave()
-		for r.settled, r.panicked = false, nil; ctx.Err() == nil; sleep(ctx, pause(r.failures)) {
-			if q.trySwap(ctx, r); !r.settled {
-				r.fail()
-			}
-			if r.settled && r.err != nil {
-				return r.outcome(r.err, r.lost)
-			} else if r.settled {
-				return nil
-			}
+	defer leave()
+	if r.lastErr == nil && time.Since(r.began) > time.Until(r.deadline) {
+		r.lastErr = errWaited
+	}
+	for r.settled, r.panicked = false, nil; ctx.Err() == nil; sleep(ctx, pause(r.failures)) {
+		if q.trySwap(ctx, r); !r.settled {
+			r.fail()
+		}
+		if r.settled && r.err != nil {
+			return r.outcome(r.err, r.lost)
+		} else if r.settled {
+			q.free(r.keys)
+			return nil
 		}
 	}
+	r.state = expired
+	return q.abandon(r, ended(ctx))
+}
+
+var errWaited = fmt.Errorf("%w: other calls with the same key took most of the time", storage.ErrContended)
+
+// lanesOf returns the lanes that a request must wait in. A Peek waits for nobody.
+func (q *queue) lanesOf(r *Request) []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.recordTimeout(r)
-	return r.timeout(ended(ctx), r.lost)
+	switch {
+	case !r.writes():
+		return nil
+	case q.isHeld(r.keys):
+		return append([]string{heldLane}, r.keys...)
+	}
+	return r.keys
 }
 
 // ended returns the error of a context that the caller has cancelled, or nil.
@@ -130,7 +141,7 @@ type lane struct {
 	users int
 }
 
-// enter waits for the turn of a caller on all its keys. The caller must call leave afterwards. If ctx ends first, leave is nil. An
+// enter waits for the turn of a caller on all its keys, or until ctx ends. The caller must call leave afterwards. An
 // error means that too many callers wait.
 func (l *lanes) enter(ctx context.Context, keys []string, max int) (leave func(), err error) {
 	keys = slices.Sorted(slices.Values(keys)) // in one order, so that callers cannot wait for each other in a circle
@@ -138,15 +149,15 @@ func (l *lanes) enter(ctx context.Context, keys []string, max int) (leave func()
 	if err != nil {
 		return nil, err
 	}
-	for i, lane := range lanes {
+	turns := 0
+	for ; turns < len(lanes) && ctx.Err() == nil; turns++ {
 		select {
-		case lane.turn <- struct{}{}:
+		case lanes[turns].turn <- struct{}{}:
 		case <-ctx.Done():
-			l.leave(keys, lanes[:i])
-			return nil, nil
+			turns--
 		}
 	}
-	return func() { l.leave(keys, lanes) }, nil
+	return func() { l.leave(keys, lanes[:turns]) }, nil
 }
 
 // join returns the lanes of keys.
