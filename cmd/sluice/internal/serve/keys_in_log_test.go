@@ -37,7 +37,11 @@ func (w *testServer) usesKeys(want string) {
 				key := secretKey + strings.Repeat("x", i%4)
 				all.Go(func() { responses.Write([]byte(fetch(w.t, w.proxyURL("/"), "X-Api-Key", key).body)) })
 				for _, op := range ops {
-					all.Go(func() { responses.Write([]byte(w.decide(op, `{"key":"`+key+`"}`).body)) })
+					cost := ""
+					if op == "refund" {
+						cost = `,"cost":1000` // the key is full then, which deletes its record
+					}
+					all.Go(func() { responses.Write([]byte(w.decide(op, `{"key":"`+key+`"`+cost+`}`).body)) })
 				}
 			}
 			all.Wait()

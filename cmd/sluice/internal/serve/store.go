@@ -18,8 +18,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 	"github.com/sluice-go/sluice/storage/postgres"
 	"github.com/sluice-go/sluice/storage/redis"
@@ -141,10 +141,11 @@ const closeTime = time.Second
 // canDecide reports whether there are the table and the functions that a store uses. A role that may not
 // create them may still use them.
 func canDecide(ctx context.Context, store *postgres.Store) bool {
-	reset := driver.Request{Uses: []driver.Use{{Op: driver.Reset}}, Times: 1}
-	b := driver.Batch{Version: storage.NewVersion(), Keys: []string{"probe"}, Requests: []driver.Request{reset}}
-	store.Run(ctx, &b)
-	return b.Err == nil
+	l, err := sluice.Options[struct{}]{Namespace: "probe", CircuitOpenAfter: -1}.New(store, sluice.Rule[struct{}]{Name: "probe", Spec: "gcra 1000/s"})
+	if err == nil {
+		_, err = l.Allow(ctx, struct{}{})
+	}
+	return err == nil
 }
 
 func (o *opened) redis(address string) error {
