@@ -43,9 +43,9 @@ import (
 //     the stored state is damaged ([algo.ErrState]) or of a later version of sluice ([algo.ErrStateVersion]).
 //   - The error of the context.
 //
-// A call returns soon after its context ends. There are two exceptions. If Redis has answered within
-// the last 10 ms, the goroutine of the caller may send the command itself, and go-redis does not return
-// when a context is cancelled. The call then returns when the server replies, at the deadline of its
+// A call returns soon after its context ends. There are two exceptions. If Redis or PostgreSQL has
+// answered within the last 10 ms, the goroutine of the caller may send the command itself, and does not notice
+// that a context is cancelled. The call then returns when the server replies, at the deadline of its
 // context, or at the end of Options.Timeout. And decisions by Load and CompareAndSwap return when the store does; the stores of
 // this module return soon after the context ends.
 type Limiter[T any] struct {

@@ -53,15 +53,11 @@ type Portable interface {
 // SQL is the body of an immutable function in PL/pgSQL of PostgreSQL 12 or later, from DECLARE or
 // BEGIN to END:
 //
-//	function(op int, state bytea, now bigint, cost bigint, times bigint, args bigint[]) returns bytea
+//	function(op int, INOUT state bytea, now bigint, cost bigint, INOUT times bigint, args bigint[], OUT ttl bigint)
 //
 // op is 0 for "allow", 1 for "refund" and 2 for "charge". state is not null. now is the
-// time, as [Instant] returns it. The other parameters are those of Lua. The results are
-// those of Lua too, but returned as one value:
-//
-//	int8send(count) || int8send(ttl) || next
-//
-// If ttl is 0 and next is empty, the function may return int8send(count) alone. The function must
+// time, as [Instant] returns it. The other parameters are those of Lua. So are the results: the
+// function assigns count to times, next to state and ttl to ttl. A ttl of NULL means 0. The function must
 // not fail.
 type Program struct {
 	Name string  // identifies Lua and SQL: if two programs differ in these, their names must differ

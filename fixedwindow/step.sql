@@ -12,10 +12,10 @@ DECLARE
 	paid     bigint;
 BEGIN
 	IF state <> '' THEN
-		IF length(state) <> 17 OR get_byte(state, 0) <> 102 OR get_byte(state, 1) <> 1 THEN RETURN int8send(-1); END IF;
+		IF length(state) <> 17 OR get_byte(state, 0) <> 102 OR get_byte(state, 1) <> 1 THEN times := -1; RETURN; END IF;
 		start := ('x' || encode(substring(state FROM 3 FOR 7), 'hex'))::bit(56)::bigint;
 		used := ('x' || encode(substring(state FROM 10 FOR 8), 'hex'))::bit(64)::bigint;
-		IF start > max OR used NOT BETWEEN 1 AND max THEN RETURN int8send(-1); END IF;
+		IF start > max OR used NOT BETWEEN 1 AND max THEN times := -1; RETURN; END IF;
 	END IF;
 
 	LOOP
@@ -31,14 +31,15 @@ BEGIN
 	ELSIF op = 2 THEN -- charge
 		paid := least(cost, max - used);
 	ELSIF cost > most OR cost > most - used THEN
-		RETURN int8send(0) || int8send(0) || state;
+		times := 0;
+		RETURN;
 	ELSE
 		times := least(times, (most - used) / cost);
 		paid := cost * times;
 	END IF;
 
 	used := used + paid;
-	IF used = 0 THEN RETURN int8send(1) || int8send(0) || CASE paid WHEN 0 THEN state ELSE '' END; END IF;
+	IF used = 0 THEN state := CASE paid WHEN 0 THEN state ELSE '' END; RETURN; END IF;
 	IF paid <> 0 THEN state := decode('6601', 'hex') || substring(int8send(start) FROM 2) || int8send(used); END IF;
-	RETURN int8send(times) || int8send(ends - now) || state;
+	ttl := ends - now;
 END

@@ -15,11 +15,11 @@ DECLARE
 	paid   bigint;
 BEGIN
 	IF state <> '' THEN
-		IF length(state) <> 25 OR get_byte(state, 0) <> 103 OR get_byte(state, 1) <> 1 THEN RETURN int8send(-1); END IF;
+		IF length(state) <> 25 OR get_byte(state, 0) <> 103 OR get_byte(state, 1) <> 1 THEN times := -1; RETURN; END IF;
 		at := ('x' || encode(substring(state FROM 3 FOR 7), 'hex'))::bit(56)::bigint;
 		level := ('x' || encode(substring(state FROM 10 FOR 8), 'hex'))::bit(64)::bigint;
 		was := ('x' || encode(substring(state FROM 18 FOR 8), 'hex'))::bit(64)::bigint;
-		IF at > max OR level NOT BETWEEN 1 AND max OR was NOT BETWEEN 1 AND max THEN RETURN int8send(-1); END IF;
+		IF at > max OR level NOT BETWEEN 1 AND max OR was NOT BETWEEN 1 AND max THEN times := -1; RETURN; END IF;
 		IF was <> unit THEN level := least((level + was - 1) / was, max / unit) * unit; END IF;
 	END IF;
 
@@ -39,17 +39,16 @@ BEGIN
 		paid := -least(cost, (level + unit - 1) / unit);
 	ELSIF op = 2 THEN -- charge
 		paid := least(cost, (max - level) / unit);
-	ELSIF cost > burst THEN
-		RETURN int8send(0) || int8send(0) || state;
-	ELSIF seen + cost * unit > burst * unit THEN
-		RETURN int8send(0) || int8send(0) || state;
+	ELSIF cost > burst OR seen + least(cost, burst) * unit > burst * unit THEN
+		times := 0;
+		RETURN;
 	ELSE
 		times := least(times, (burst * unit - seen) / (cost * unit));
 		paid := cost * times;
 	END IF;
 
 	level := greatest(0, level + paid * unit);
-	IF level = 0 THEN RETURN int8send(1) || int8send(0) || CASE paid WHEN 0 THEN state ELSE '' END; END IF;
+	IF level = 0 THEN state := CASE paid WHEN 0 THEN state ELSE '' END; RETURN; END IF;
 	IF paid <> 0 THEN state := decode('6701', 'hex') || substring(int8send(at) FROM 2) || int8send(level) || int8send(unit); END IF;
-	RETURN int8send(times) || int8send(skew + (level + drain - 1) / drain) || state;
+	ttl := skew + (level + drain - 1) / drain;
 END

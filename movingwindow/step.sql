@@ -28,12 +28,12 @@ DECLARE
 	last     int := 0;
 BEGIN
 	IF state <> '' THEN
-		IF length(state) < 19 OR get_byte(state, 0) <> 109 OR get_byte(state, 1) <> 1 THEN RETURN int8send(-1); END IF;
+		IF length(state) < 19 OR get_byte(state, 0) <> 109 OR get_byte(state, 1) <> 1 THEN times := -1; RETURN; END IF;
 		before := ('x' || encode(substring(state FROM 3 FOR 7), 'hex'))::bit(56)::bigint;
 		was := ('x' || encode(substring(state FROM 10 FOR 7), 'hex'))::bit(56)::bigint;
 		size := get_byte(state, 16) / 8;
 		n := get_byte(state, 16) % 8 * 256 + get_byte(state, 17);
-		IF before > max OR was NOT BETWEEN 1 AND max OR size NOT BETWEEN 1 AND 7 OR n > 1025 OR n * size <> length(state) - 18 THEN RETURN int8send(-1); END IF;
+		IF before > max OR was NOT BETWEEN 1 AND max OR size NOT BETWEEN 1 AND 7 OR n > 1025 OR n * size <> length(state) - 18 THEN times := -1; RETURN; END IF;
 		FOR i IN 1..n LOOP
 			IF size = 1 THEN
 				c := get_byte(state, 17 + i);
@@ -43,10 +43,10 @@ BEGIN
 			counts[i] := c;
 			largest := greatest(largest, c);
 			sum := sum + c;
-			IF sum > max THEN RETURN int8send(-1); END IF;
+			IF sum > max THEN times := -1; RETURN; END IF;
 		END LOOP;
-		IF c = 0 OR size > 1 AND largest >> 8 * (size - 1) = 0 THEN RETURN int8send(-1); END IF;
-		IF was <> width OR sum > most + args[1] THEN RETURN int8send(-2); END IF;
+		IF c = 0 OR size > 1 AND largest >> 8 * (size - 1) = 0 THEN times := -1; RETURN; END IF;
+		IF was <> width OR sum > most + args[1] THEN times := -2; RETURN; END IF;
 		at := greatest(before, now);
 
 		-- The counts grow older by the slots that have begun since.
@@ -77,7 +77,7 @@ BEGIN
 		ELSE
 			overlap := least(weight, (width - passed + args[4] - 1) / args[4]);
 			available := args[1] - recent - ("trailing" * overlap + weight - 1) / weight;
-			IF cost > available THEN RETURN int8send(0) || int8send(0) || state; END IF;
+			IF cost > available THEN times := 0; RETURN; END IF;
 			times := least(times, available / cost);
 			cost := cost * times;
 		END IF;
@@ -92,7 +92,7 @@ BEGIN
 		last := greatest(i, last);
 		largest := greatest(largest, counts[i]);
 	END LOOP;
-	IF first = 0 THEN RETURN int8send(1) || int8send(0) || CASE WHEN changed THEN '' ELSE state END; END IF;
+	IF first = 0 THEN state := CASE WHEN changed THEN '' ELSE state END; RETURN; END IF;
 	IF changed THEN
 		size := (length(to_hex(largest)) + 1) / 2;
 		state := decode('6d01', 'hex') || substring(int8send(at) FROM 2) || substring(int8send(width) FROM 2) || int2send((size * 2048 + last)::smallint);
@@ -100,5 +100,5 @@ BEGIN
 			state := state || substring(int8send(counts[i]) FROM 9 - size);
 		END LOOP;
 	END IF;
-	RETURN int8send(times) || int8send(at - passed + (slots + 2 - first) * width - now) || state;
+	ttl := at - passed + (slots + 2 - first) * width - now;
 END

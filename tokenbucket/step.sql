@@ -18,11 +18,11 @@ DECLARE
 	paid    bigint;
 BEGIN
 	IF state <> '' THEN
-		IF length(state) <> 25 OR get_byte(state, 0) <> 116 OR get_byte(state, 1) <> 1 THEN RETURN int8send(-1); END IF;
+		IF length(state) <> 25 OR get_byte(state, 0) <> 116 OR get_byte(state, 1) <> 1 THEN times := -1; RETURN; END IF;
 		last := ('x' || encode(substring(state FROM 3 FOR 7), 'hex'))::bit(56)::bigint;
 		level := ('x' || encode(substring(state FROM 10 FOR 8), 'hex'))::bit(64)::bigint;
 		was := ('x' || encode(substring(state FROM 18 FOR 8), 'hex'))::bit(64)::bigint;
-		IF last > max OR level NOT BETWEEN 1 AND max OR was NOT BETWEEN 1 AND max THEN RETURN int8send(-1); END IF;
+		IF last > max OR level NOT BETWEEN 1 AND max OR was NOT BETWEEN 1 AND max THEN times := -1; RETURN; END IF;
 		IF was >= begun THEN
 			passed := was - begun;
 			was := 1;
@@ -46,20 +46,22 @@ BEGIN
 	ELSIF op = 2 THEN -- charge
 		paid := least(cost, (most - level) / unit);
 	ELSIF cost > burst THEN
-		RETURN int8send(0) || int8send(0) || state;
+		times := 0;
+		RETURN;
 	ELSIF level + cost * unit > burst * unit THEN
-		RETURN int8send(0) || int8send(0) || state;
+		times := 0;
+		RETURN;
 	ELSE
 		times := least(times, (burst * unit - level) / (cost * unit));
 		paid := cost * times;
 	END IF;
 
 	level := greatest(0, level + paid * unit);
-	IF level = 0 THEN RETURN int8send(1) || int8send(0) || CASE paid WHEN 0 THEN state ELSE '' END; END IF;
+	IF level = 0 THEN state := CASE paid WHEN 0 THEN state ELSE '' END; RETURN; END IF;
 	IF paid <> 0 THEN
 		last := greatest(last, now);
 		IF every > 1 THEN unit := begun + last - at; END IF;
 		state := decode('7401', 'hex') || substring(int8send(last) FROM 2) || int8send(level) || int8send(unit);
 	END IF;
-	RETURN int8send(times) || int8send(at + (level + drain - 1) / drain * every - now) || state;
+	ttl := at + (level + drain - 1) / drain * every - now;
 END

@@ -16,8 +16,7 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// lockedServer is a server on which another transaction holds the key "locked". Run waits for the lock for a while if it has
-// other requests to decide, and until shortly before its deadline if it has none.
+// lockedServer is a server on which another transaction holds the key "locked". Run waits for the lock for a while.
 type lockedServer struct {
 	server
 	locked *atomic.Bool
@@ -33,10 +32,7 @@ func (s lockedServer) Run(ctx context.Context, batches ...*driver.Batch) {
 			continue
 		}
 		deadline, _ := ctx.Deadline()
-		wait := time.Until(deadline) - 50*time.Millisecond
-		if len(b.Requests) > 1 {
-			wait = min(wait, lockTimeout)
-		}
+		wait := min(time.Until(deadline)-50*time.Millisecond, lockTimeout)
 		for end := time.Now().Add(wait); s.locked.Load() && time.Now().Before(end) && ctx.Err() == nil; {
 			time.Sleep(time.Millisecond)
 		}
@@ -45,10 +41,6 @@ func (s lockedServer) Run(ctx context.Context, batches ...*driver.Batch) {
 			continue
 		}
 		err := fmt.Errorf("%w: lock timeout", storage.ErrContended)
-		if len(b.Requests) == 1 {
-			b.Err = err
-			continue
-		}
 		s.mu.Lock()
 		before := s.records["locked"]
 		s.mu.Unlock()

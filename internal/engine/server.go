@@ -50,9 +50,7 @@ func (q *queue) runOnServer(ctx context.Context, requests []*Request) {
 			continue
 		}
 		for _, r := range s.requests {
-			if r.err = reply.Err; len(s.requests) == 1 && isContention(r.err) {
-				q.hold(r, r.err, r.keys...)
-			}
+			r.err = reply.Err
 		}
 	}
 }

@@ -5,36 +5,24 @@ import (
 	_ "embed"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/sluice-go/sluice/algo"
 )
 
-var (
-	//go:embed stack.sql
-	stackSQL string
-	//go:embed run.sql
-	runSQL string
-)
+//go:embed stack.sql
+var stackSQL string
 
-// Functions are PL/pgSQL functions that run programs and stacks of them.
+// Functions are PL/pgSQL functions that run programs and stacks of them. See [algo.Program].SQL for their
+// parameters.
 type Functions struct {
-	// Step is the name, without a schema, of the function that runs a program by its number:
-	//
-	//	step(program int, op int, state bytea, now bigint, cost bigint, times bigint, args bigint[]) returns bytea
-	//
-	// The parameters from op on and the result are those of Program.SQL.
-	Step string
-	// Run is the name of the function that decides the requests of a batch; see run.sql:
-	//
-	//	run(states bytea[], versions bigint[], version bigint, at bigint, requests int[], keys int[], ops int[], shadows int[],
-	//		programs int[], begins int[], ends int[], costs bigint[], times bigint[], args bigint[]) returns (replies bytea[], counts bigint[])
-	Run string
-	// All are all functions. Those of the programs are first, in the order of their numbers.
+	// All are the functions: those of the programs, in the order of their numbers, and that of stacks.
 	All []Function
 
-	numbers map[string]int32
+	numbers map[string]int64
+	stack   string // the name of the function of stacks
 }
 
 // Function is a PL/pgSQL function. Its name ends in a hash of its text, so several versions of it can
@@ -43,18 +31,12 @@ type Function struct {
 	Name       string
 	Parameters string
 	Attributes string
-	Body       string
-	// Uses has the names that replace placeholders in the body. If it is not nil, the schema replaces
-	// SCHEMA.
-	Uses map[string]string
+	Body       string // SCHEMA. stands before the names of functions and tables
 }
 
 const (
-	parameters     = "(op int, state bytea, now bigint, cost bigint, times bigint, args bigint[]) RETURNS bytea"
-	stepParameters = "(program int, op int, state bytea, now bigint, cost bigint, times bigint, args bigint[]) RETURNS bytea"
-	runParameters  = "(states bytea[], versions bigint[], version bigint, at bigint, requests int[], keys int[], ops int[], shadows int[], " +
-		"programs int[], begins int[], ends int[], costs bigint[], times bigint[], args bigint[], OUT replies bytea[], OUT counts bigint[])"
-	pure = " IMMUTABLE PARALLEL SAFE"
+	programParameters = "(op int, INOUT state bytea, now bigint, cost bigint, INOUT times bigint, args bigint[], OUT ttl bigint)"
+	programAttributes = " IMMUTABLE PARALLEL SAFE"
 )
 
 // stackNumber is the number of the program for stacks. The numbers of other programs begin at 1.
@@ -69,24 +51,40 @@ func SQL(programs ...algo.Program) (*Functions, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Functions{numbers: map[string]int32{}}
-	var calls strings.Builder
+	f := &Functions{numbers: map[string]int64{}}
+	names := ""
 	for i, name := range slices.Sorted(maps.Keys(texts)) {
-		f.numbers[name] = int32(i + 1)
-		each := Function{FunctionName(name, parameters+texts[name]), parameters, pure, texts[name], nil}
-		f.All = append(f.All, each)
-		fmt.Fprintf(&calls, "\tIF program = %d THEN RETURN SCHEMA.%s(op, state, now, cost, times, args); END IF;\n", i+1, quote(each.Name))
+		f.numbers[name] = int64(i + 1)
+		f.All = append(f.All, Function{FunctionName(name, programParameters+texts[name]), programParameters, programAttributes, texts[name]})
+		names += f.All[i].Name
 	}
-	// Step and the function for stacks call each other, so both names have a hash of both texts.
-	f.Step = FunctionName("step", stepParameters+calls.String()+stackSQL)
-	f.Run = FunctionName("run", f.Step+runParameters+runSQL)
-	stacks := FunctionName(stackName, calls.String()+stackSQL)
-	step := fmt.Sprintf("BEGIN\n%s\tRETURN SCHEMA.%s(op, state, now, cost, times, args);\nEND\n", calls.String(), quote(stacks))
-	f.All = append(f.All,
-		Function{stacks, parameters, pure, stackSQL, map[string]string{"STEP": f.Step}},
-		Function{f.Step, stepParameters, pure, step, map[string]string{}},
-		Function{f.Run, runParameters, pure, runSQL, map[string]string{"STEP": f.Step}})
+	f.stack = FunctionName(stackName, names+stackSQL) // the function calls itself, so its text contains this name
+	f.All = append(f.All, Function{f.stack, programParameters, programAttributes, f.expand(stackSQL)})
 	return f, nil
+}
+
+// Function returns a function with a body that can run programs:
+//
+//	r := STEP(number, op, state, now, cost, times, args);
+//
+// assigns the result of a program to a record. number and args are those of Call. SCHEMA.TABLE in the body
+// stands for the table.
+func (f *Functions) Function(name, parameters, attributes, body, table string) Function {
+	body = strings.ReplaceAll(f.expand(body), "SCHEMA.TABLE", "SCHEMA."+quote(table))
+	return Function{FunctionName(name, parameters+attributes+body), parameters, attributes, body}
+}
+
+var step = regexp.MustCompile(`(\w+) := STEP\(([^,]+), (.*)\);`)
+
+// expand replaces each STEP by calls of the functions. A function that calls the one with a number would take
+// longer.
+func (f *Functions) expand(body string) string {
+	var calls strings.Builder
+	for i, each := range f.All[:len(f.numbers)] {
+		fmt.Fprintf(&calls, "IF $2 = %d THEN $1 := SCHEMA.%s($3); ELS", i+1, strings.ReplaceAll(quote(each.Name), "$", "$$"))
+	}
+	fmt.Fprintf(&calls, "IF $2 = %d THEN $1 := SCHEMA.%s($3); END IF;", stackNumber, quote(f.stack))
+	return step.ReplaceAllString(body, calls.String())
 }
 
 // Create returns the statements that create functions. If schema is empty, they create them in the
@@ -102,14 +100,7 @@ func Create(schema string, functions ...Function) string {
 // Source returns the text that the server stores in pg_proc.prosrc if Create creates the function in
 // the schema.
 func (f *Function) Source(schema string) string {
-	if f.Uses == nil {
-		return "\n" + f.Body
-	}
-	replacements := []string{"SCHEMA.", prefix(schema)}
-	for placeholder, name := range f.Uses {
-		replacements = append(replacements, placeholder, quote(name))
-	}
-	return "\n" + strings.NewReplacer(replacements...).Replace(f.Body)
+	return "\n" + strings.ReplaceAll(f.Body, "SCHEMA.", prefix(schema))
 }
 
 // prefix returns the schema and a dot, or "" if the schema is empty.
@@ -128,15 +119,16 @@ func (f *Functions) Runs(p *algo.Program) bool {
 	})
 }
 
-// Call returns the arguments of Step for a program: its number and args.
-func (f *Functions) Call(p *algo.Program) (number int32, args []int64) {
+// AppendCall returns the number of a program, and appends its arguments to args.
+func (f *Functions) AppendCall(args []int64, p *algo.Program) (number int64, all []int64) {
 	if !IsStack(p) {
-		return f.numbers[p.Name], p.Args
+		return f.numbers[p.Name], append(args, p.Args...)
 	}
-	args = []int64{int64(len(p.Parts))}
+	args = append(args, int64(len(p.Parts)))
 	for i := range p.Parts {
-		part, own := f.Call(&p.Parts[i])
-		args = append(append(args, int64(part), int64(len(own))), own...)
+		at := len(args)
+		part, next := f.AppendCall(append(args, 0, 0), &p.Parts[i])
+		next[at], next[at+1], args = part, int64(len(next)-at-2), next
 	}
 	return stackNumber, args
 }

@@ -12,59 +12,60 @@ DECLARE
 	parts   bytea[];
 	begin_  int := 2; -- where a part begins in args
 	begins  int[];
-	reply   bytea;
-	replies bytea[];
-	count   bigint;
+	r       record;
 	counts  bigint[];
+	nexts   bytea[];
+	ttls    bigint[];
 	least   bigint := times;
-	ttl     bigint := 0;
 	next    bytea := decode('6101', 'hex');
 BEGIN
-	IF size > 0 AND (size < 2 OR get_byte(state, 0) <> 97 OR get_byte(state, 1) <> 1) THEN RETURN int8send(-1); END IF;
+	IF size > 0 AND (size < 2 OR get_byte(state, 0) <> 97 OR get_byte(state, 1) <> 1) THEN times := -1; RETURN; END IF;
 	FOR i IN 1..n LOOP
 		bytes := 0;
 		FOR digit IN 0..3 LOOP
 			EXIT WHEN size = 0;
-			IF pos >= size THEN RETURN int8send(-1); END IF;
+			IF pos >= size THEN times := -1; RETURN; END IF;
 			b := get_byte(state, pos);
 			pos := pos + 1;
-			IF b = 0 AND digit > 0 OR b >= 128 AND digit = 3 THEN RETURN int8send(-1); END IF;
+			IF b = 0 AND digit > 0 OR b >= 128 AND digit = 3 THEN times := -1; RETURN; END IF;
 			bytes := bytes + ((b & 127) << 7 * digit);
 			EXIT WHEN b < 128;
 		END LOOP;
-		IF bytes > size - pos THEN RETURN int8send(-1); END IF;
+		IF bytes > size - pos THEN times := -1; RETURN; END IF;
 		parts[i] := substring(state FROM pos + 1 FOR bytes);
 		pos := pos + bytes;
 		framed := framed OR bytes > 0;
 	END LOOP;
-	IF size > 0 AND (NOT framed OR pos <> size) THEN RETURN int8send(-1); END IF;
+	IF size > 0 AND (NOT framed OR pos <> size) THEN times := -1; RETURN; END IF;
 
 	FOR i IN 1..n LOOP
 		begins[i] := begin_;
-		replies[i] := SCHEMA.STEP(args[begin_]::int, op, parts[i], now, cost, times, args[begin_ + 2:begin_ + 1 + args[begin_ + 1]]);
-		counts[i] := ('x' || encode(substring(replies[i] FOR 8), 'hex'))::bit(64)::bigint;
-		IF counts[i] < 0 THEN RETURN replies[i]; END IF;
+		r := STEP(args[begin_], op, parts[i], now, cost, times, args[begin_ + 2:begin_ + 1 + args[begin_ + 1]]);
+		counts[i] := r.times;
+		nexts[i] := r.state;
+		ttls[i] := r.ttl;
 		least := least(least, counts[i]);
+		IF least < 0 THEN times := least; RETURN; END IF;
 		begin_ := begin_ + 2 + args[begin_ + 1];
 	END LOOP;
-	IF least = 0 THEN RETURN int8send(0) || int8send(0) || state; END IF;
+	times := least;
+	IF least = 0 THEN RETURN; END IF;
 
 	-- If one part allows fewer requests than the others, the others decide again with that number.
 	FOR i IN 1..n LOOP
-		reply := replies[i];
 		IF counts[i] > least THEN
 			begin_ := begins[i];
-			reply := SCHEMA.STEP(args[begin_]::int, op, parts[i], now, cost, least, args[begin_ + 2:begin_ + 1 + args[begin_ + 1]]);
+			r := STEP(args[begin_], op, parts[i], now, cost, least, args[begin_ + 2:begin_ + 1 + args[begin_ + 1]]);
+			nexts[i] := r.state;
+			ttls[i] := r.ttl;
 		END IF;
-		ttl := greatest(ttl, ('x' || encode(substring(reply FROM 9 FOR 8), 'hex'))::bit(64)::bigint);
-		reply := substring(reply FROM 17);
-		bytes := length(reply);
+		ttl := greatest(ttl, ttls[i]);
+		bytes := length(nexts[i]);
 		WHILE bytes >= 128 LOOP
 			next := next || set_byte(decode('00', 'hex'), 0, bytes & 127 | 128);
 			bytes := bytes >> 7;
 		END LOOP;
-		next := next || set_byte(decode('00', 'hex'), 0, bytes) || reply;
+		next := next || set_byte(decode('00', 'hex'), 0, bytes) || nexts[i];
 	END LOOP;
-	IF ttl = 0 AND next <> state THEN RETURN int8send(least); END IF; -- no part has units in use
-	RETURN int8send(least) || int8send(ttl) || next;
+	state := CASE WHEN ttl > 0 OR next = state THEN next ELSE '' END; -- without a TTL, no part has units in use
 END

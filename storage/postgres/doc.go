@@ -7,17 +7,20 @@
 //
 // # Decisions on the server
 //
-// [Store.Migrate] creates PL/pgSQL functions that decide requests. So a batch of decisions is one
-// statement and one round trip, even if other processes use the same keys. The statement locks the
-// rows in the order of their keys, reads the clock, decides, and writes the changed rows. A batch takes
-// more round trips in three cases:
+// [Store.Migrate] creates a PL/pgSQL function that decides requests, and one for each algorithm, which it
+// calls. So a batch of decisions is one statement and one round trip, even if other processes use the same
+// keys. The function locks the rows in the order of their keys, reads the clock, decides, and writes the
+// changed rows. A batch takes more round trips in two cases:
 //
-//   - Another process creates one of its keys at the same moment.
+//   - Another process creates one of its keys at the same moment. The log of the server then has the error
+//     "sluice: created meanwhile", and the store sends the batch again.
 //   - The connection is used for the first time, so the statement is prepared.
-//   - The batch runs in the caller's transaction and has several keys.
 //
 // [Store.CompareAndSwap] is also one statement for any number of keys. It takes more round trips in the
-// same cases, but in the caller's transaction only if it also creates a key.
+// same cases, and in the caller's transaction if it has several keys and creates one of them.
+//
+// If the DB is a pgx.Conn or a pgx.Tx, the store does not call the functions, because only the goroutine of
+// the caller may use it. Decisions are then made as with Options.NoFunctions.
 //
 // The functions are in the schema of the table. Their names begin with sluice_ and end in a hash of
 // their text without the name of the schema, so processes with different versions of this module can
@@ -57,11 +60,11 @@
 //
 // A store on a pgx.Tx decides in the caller's transaction, for instance to charge a quota together
 // with an order. The charge is committed or rolled back with the other work of the transaction.
-// Each transaction needs its own store and limiter. The rows that a decision read or wrote stay
+// Each transaction needs its own store and limiter. The rows that a decision wrote stay
 // locked until the transaction ends, so other requests for the same keys wait. Keep such
 // transactions short, use the isolation level READ COMMITTED, and make only one decision in each. A
-// request with several keys takes three round trips, because it needs a savepoint. So does a
-// CompareAndSwap of several keys that creates at least one of them.
+// decision takes two round trips. If it has several keys and creates one of them, it takes four, because it
+// needs a savepoint.
 //
 // After an error of the database, roll the transaction back. To retry, repeat all of it. The
 // returned error wraps the error of the server, but neither storage.ErrContended nor

@@ -1,9 +1,14 @@
 package postgres
 
 import (
+	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/sluice-go/sluice/internal/program"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // The SQL statements of the store.
@@ -14,12 +19,22 @@ func (s *Store) PurgeSQL() string { return s.sql.purge }
 // SetLockTimeout sets the lock timeout of batches.
 func (s *Store) SetLockTimeout(lockTimeout time.Duration) { s.batchLockTimeout = lockTimeout }
 
-// CreateRun returns the statements that create the functions of Run: one, singles and several.
-func (s *Store) CreateRun() (create []string) {
-	for _, f := range s.allFunctions[len(s.functions.All):] {
-		create = append(create, program.Create(s.options.Schema, f))
+// CreateDecide returns the statement that creates the function of Run.
+func (s *Store) CreateDecide() string {
+	return program.Create(s.options.Schema, s.allFunctions[len(s.functions.All)])
+}
+
+// RunIn runs a batch in a transaction, whose counters of the server a test can read.
+func (s *Store) RunIn(ctx context.Context, tx pgx.Tx, b *driver.Batch) error {
+	b.At, b.Found = b.Now, make([]storage.Record, len(b.Keys))
+	r := newRun(b)
+	args := r.args(s.functions)
+	args[0] = 0
+	replies, err := collectOn[reply](ctx, s, tx, s.sql.decide, args...)
+	if err != nil {
+		return err
 	}
-	return create
+	return r.apply(replies)
 }
 
 // PurgeBatch is the maximum number of records that a statement of Purge handles.

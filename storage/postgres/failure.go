@@ -89,9 +89,9 @@ func classify(err error) error {
 		return storage.NotApplied(fmt.Errorf("postgres: %w", withAdvice(err)))
 	case !errors.As(err, &e), len(e.Code) != 5 || hasPrefix(e.Code, pooler), e.SeverityUnlocalized == "PANIC", e.Code == "40003": // statement_completion_unknown
 		return unavailable
-	case e.Code == "22P02" && strings.Contains(e.Message, createdMarker): // invalid_text_representation
+	case isUndone(e, createdMarker):
 		return fmt.Errorf("%w (%s)", errCreated, e.Message)
-	case isUnwritten(e):
+	case isUndone(e, unwrittenMarker):
 		return storage.NotApplied(errUnwritten)
 	case slices.Contains(contention, e.Code):
 		return fmt.Errorf("postgres: %w: %w", storage.ErrContended, err)
@@ -101,9 +101,10 @@ func classify(err error) error {
 	return storage.NotApplied(fmt.Errorf("postgres: %w", withAdvice(err)))
 }
 
-// isUnwritten reports whether the error is that of unwrittenSQL, or of the function for one request.
-func isUnwritten(e *pgconn.PgError) bool {
-	return (e.Code == "22P02" || e.Code == "P0001") && strings.Contains(e.Message, unwrittenMarker)
+// isUndone reports whether a statement has undone itself with an invalid_text_representation, or the function for
+// decisions with a raise_exception.
+func isUndone(e *pgconn.PgError, marker string) bool {
+	return (e.Code == "22P02" || e.Code == "P0001") && strings.Contains(e.Message, marker)
 }
 
 // withAdvice adds the remedy, if there is one.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/internal/testing/faultproxy"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/postgres"
@@ -85,4 +86,27 @@ func TestRunOnALockedTable(t *testing.T) {
 		require.ErrorIs(t, err, storage.ErrContended, name)
 		require.ErrorIs(t, err, storage.ErrNotApplied, name)
 	}
+}
+
+// The server does not answer. The call ends at its deadline, and the next call gets another connection.
+func TestRunEndsAtItsDeadline(t *testing.T) {
+	_, table := newStore(t, newPool(t, shared.Postgres(t).DSN()))
+	through, proxy := newCountedPool(t, "")
+	t.Cleanup(proxy.Disconnect)
+	s, err := postgres.New(through, postgres.Options{Table: table})
+	require.NoError(t, err)
+	run := func(timeout time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		b := requestEach(t, "a")
+		s.Run(ctx, b)
+		return b.Err
+	}
+	require.NoError(t, run(time.Minute))
+	proxy.Plan(faultproxy.Fault{At: 1, Kind: faultproxy.StallReply})
+	began := time.Now()
+	requireKinds(t, run(300*time.Millisecond), storage.ErrUnavailable)
+	require.Less(t, time.Since(began), 300*time.Millisecond+slack)
+	proxy.Release()
+	require.NoError(t, run(time.Minute))
 }

@@ -109,8 +109,7 @@ func TestRunOnExistingRecordsIsAHotUpdate(t *testing.T) {
 			if want[0] > 0 { // after a refill
 				b.Now = time.Now().Add(time.Hour)
 			}
-			storeIn(t, tx, table).Run(ctx, b)
-			require.NoError(t, b.Err)
+			require.NoError(t, s.RunIn(ctx, tx, b))
 			require.Equal(t, want, updates(t, tx, table))
 			require.NoError(t, tx.Rollback(ctx))
 		}

@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,11 +30,12 @@ func (s *Store) Runs(p *algo.Program) bool {
 func (s *Store) Place(...string) (server, slot string, err error) { return "", "", nil }
 
 // Run implements [driver.Server]. It sends one statement for each batch, one after the other. A batch
-// takes a second round trip if another process creates one of its keys at the same moment.
+// is sent again if another process creates one of its keys at the same moment. Run ignores a cancellation of ctx
+// before its deadline.
 //
 // If another transaction holds the lock of a key for more than a quarter of a second, the requests
 // that use this key fail with [storage.ErrContended] in Batch.KeyErr, and the other requests are
-// decided. If all requests depend on that key, the batch waits until shortly before its deadline.
+// decided.
 func (s *Store) Run(ctx context.Context, batches ...*driver.Batch) {
 	for _, b := range batches {
 		b.Err = s.runBatch(ctx, b)
@@ -50,24 +53,21 @@ func (s *Store) runBatch(ctx context.Context, b *driver.Batch) error {
 	}
 	b.At, b.Found, b.KeyErr = b.Now, make([]storage.Record, len(b.Keys)), nil
 	r := newRun(b)
-	if len(b.Requests) < 2 || s.inTransaction() {
-		return s.decide(ctx, r)
-	}
 	r.lockTimeout = s.batchLockTimeout
 	if deadline, ok := ctx.Deadline(); ok { // leaves time to decide the parts
 		r.lockTimeout = max(min(r.lockTimeout, time.Until(deadline)/3), time.Millisecond)
 	}
-	if err := s.decide(ctx, r); codeOf(err) != lockNotAvailable {
+	err := s.decide(ctx, r)
+	if codeOf(err) != lockNotAvailable {
 		return err
 	}
 	parts := r.split()
-	if len(parts) == 1 { // a split does not help
-		r.lockTimeout = 0
-		return s.decide(ctx, r)
-	}
 	for _, part := range parts {
 		part.lockTimeout = splitLockTimeout
-		if err := s.decide(ctx, part); err != nil {
+		if len(parts) > 1 {
+			err = s.decide(ctx, part)
+		}
+		if err != nil {
 			part.failKeys(err)
 		}
 	}
@@ -77,78 +77,44 @@ func (s *Store) runBatch(ctx context.Context, b *driver.Batch) error {
 // maxAttempts is how often a statement is sent while other transactions create its keys.
 const maxAttempts = 10
 
-// decide sends the statement, and sends it again for the keys that other transactions created
-// meanwhile, up to maxAttempts times. A batch whose requests have several uses may need more than two
-// attempts. But no attempt finds that a key is absent that was created before. If all attempts fail for
-// the same key, no other transaction creates it: the table drops the row or hides it.
-// If an attempt fails after some keys were decided, the error belongs to the other keys.
+// decide sends the statement, and sends it again if other transactions created keys meanwhile, up to maxAttempts
+// times. No attempt finds that a key is absent that was created before. If all attempts find equally many absent
+// keys, no other transaction creates one: the table drops or changes rows, or hides them.
 func (s *Store) decide(ctx context.Context, r *run) error {
-	err, begun, same := errCreated, false, true
-	for attempt := 0; attempt < maxAttempts && errors.Is(err, errCreated); attempt++ {
-		last := err
-		if err = s.attempt(ctx, r); err == nil {
-			if begun = true; len(r.keys) > 0 {
-				err = errCreated
-			}
+	args := r.args(s.functions)
+	withTimeout := func(lockTimeout time.Duration) []any {
+		args[0] = int32(lockTimeout.Milliseconds())
+		return args
+	}
+	var first, last error
+	for range maxAttempts {
+		replies, err := send[reply](ctx, s, s.sql.decide, withTimeout, r.lockTimeout, false, true)
+		if err == nil {
+			return r.apply(replies)
 		}
-		same = same && (attempt == 0 || err != nil && err.Error() == last.Error())
+		if !errors.Is(err, errCreated) {
+			return err
+		}
+		first, last = cmp.Or(first, err), err
 	}
-	switch {
-	case errors.Is(err, errCreated) && same:
-		err = storage.NotApplied(errUnwritten)
-	case errors.Is(err, errCreated):
-		err = fmt.Errorf("%w: %w", storage.ErrContended, errCreated)
+	if first.Error() == last.Error() {
+		return storage.NotApplied(errUnwritten)
 	}
-	if err != nil && begun && !s.inTransaction() {
-		r.failKeys(err)
-		return nil
-	}
-	return err
-}
-
-// attempt sends the statement once.
-func (s *Store) attempt(ctx context.Context, r *run) error {
-	sql, args := s.sql.singles, r.args
-	switch {
-	case r.several:
-		sql = s.sql.several
-	case len(r.keys) == 1:
-		sql, args = s.sql.one, r.oneArgs
-	}
-	withTimeout := func(lockTimeout time.Duration) []any { return args(s.functions, lockTimeout) }
-	rows, err := s.send(ctx, sql, withTimeout, r.lockTimeout, r.several)
-	if err != nil {
-		return err
-	}
-	if len(rows) != len(r.keys) {
-		return fmt.Errorf("postgres: the reply has %d rows for %d keys", len(rows), len(r.keys))
-	}
-	r.apply(rows)
-	return nil
+	return fmt.Errorf("%w: %w", storage.ErrContended, errCreated)
 }
 
 // run is a batch, or the part of a batch that is not decided yet.
 type run struct {
 	batch       *driver.Batch
 	keys        []int         // indexes of Batch.Keys, sorted by key
-	requests    []int         // indexes of Batch.Requests that use these keys; in the order of keys unless several is true
-	several     bool          // it is not true that each key has one request with one use
+	requests    []int         // indexes of Batch.Requests that use these keys
 	lockTimeout time.Duration // 0 for the time until the deadline
 }
 
 func newRun(b *driver.Batch) *run {
-	r := &run{batch: b, keys: order(b.Keys), requests: make([]int, len(b.Requests)), several: len(b.Keys) != len(b.Requests)}
-	requestOf := slices.Repeat([]int{-1}, len(b.Keys))
-	for i := range b.Requests {
-		request := &b.Requests[i]
-		u := &request.Uses[0]
-		r.several = r.several || len(request.Uses) > 1 || requestOf[u.Key] >= 0 || request.Times > 1 && u.Op != driver.Allow
-		r.requests[i], requestOf[u.Key] = i, i
-	}
-	if !r.several {
-		for i, k := range r.keys {
-			r.requests[i] = requestOf[k]
-		}
+	r := &run{batch: b, keys: order(b.Keys), requests: make([]int, len(b.Requests))}
+	for i := range r.requests {
+		r.requests[i] = i
 	}
 	return r
 }
@@ -167,7 +133,7 @@ func order(keys []string) []int {
 func (r *run) split() (parts []*run) {
 	partOf := make([]*run, len(r.batch.Keys))
 	for k := range partOf {
-		partOf[k] = &run{batch: r.batch, several: r.several}
+		partOf[k] = &run{batch: r.batch}
 	}
 	for _, i := range r.requests {
 		uses := r.batch.Requests[i].Uses
@@ -193,102 +159,75 @@ func (r *run) split() (parts []*run) {
 	return parts
 }
 
-// begin returns the arguments that all statements have: the lock timeout in ms, the version, the time
-// (nil for the server's clock) and the margin in µs, rounded up.
-func (r *run) begin(lockTimeout time.Duration) []any {
-	var now *int64
-	if !r.batch.At.IsZero() {
-		at := algo.Instant(r.batch.At)
-		now = &at
-	}
-	margin := (max(r.batch.Margin, 0) + time.Microsecond - 1) / time.Microsecond
-	return []any{int32(lockTimeout.Milliseconds()), int64(r.batch.Version), now, int64(margin)}
-}
-
-// oneArgs returns the arguments of oneSQL.
-func (r *run) oneArgs(f *program.Functions, lockTimeout time.Duration) []any {
-	request := &r.batch.Requests[r.requests[0]]
-	u := &request.Uses[0]
-	number, args := f.Call(r.batch.Programs[u.Program])
-	return append(r.begin(lockTimeout), []byte(r.batch.Keys[u.Key]), int32(u.Op), number, u.Cost, int64(max(request.Times, 1)), append([]int64{}, args...))
-}
-
-// args returns the arguments of singlesSQL and severalSQL: the keys, then those of the function in
-// internal/program/run.sql. These are columns with an element for each use, except the last: the arguments of all
-// programs. The arguments of a use are those from begin to end, which count from 1 and are included.
-func (r *run) args(f *program.Functions, lockTimeout time.Duration) []any {
+// args returns the arguments of the statement; see decide.sql. The lock timeout is set later.
+func (r *run) args(f *program.Functions) []any {
 	b := r.batch
-	keys, places := make([][]byte, len(r.keys)), make([]int32, len(b.Keys))
+	var at *int64
+	if !b.At.IsZero() {
+		now := algo.Instant(b.At)
+		at = &now
+	}
+	margin := (max(b.Margin, 0) + time.Microsecond - 1) / time.Microsecond
+	keys, places := make([][]byte, len(r.keys)), make([]int64, len(b.Keys))
 	for i, k := range r.keys {
-		keys[i], places[k] = []byte(b.Keys[k]), int32(i+1)
+		keys[i], places[k] = []byte(b.Keys[k]), int64(i+1)
 	}
-	type call struct{ number, begin, end int32 }
-	calls, all := make([]call, len(b.Programs)), []int64{}
+	type call struct{ number, begin, end int64 }
+	calls, args := make([]call, len(b.Programs)), []int64{}
 	for i, p := range b.Programs {
-		number, args := f.Call(p)
-		begin := int32(len(all) + 1)
-		all = append(all, args...)
-		calls[i] = call{number, begin, int32(len(all))}
+		c := &calls[i]
+		c.begin = int64(len(args) + 1)
+		c.number, args = f.AppendCall(args, p)
+		c.end = int64(len(args))
 	}
-	n := 0
+	uses := make([]int64, 0, 9*len(r.requests))
 	for _, i := range r.requests {
-		n += len(b.Requests[i].Uses)
-	}
-	column := func() []int32 { return make([]int32, n) }
-	requests, used, ops, shadows, programs, begins, ends := column(), column(), column(), column(), column(), column(), column()
-	costs, times := make([]int64, n), make([]int64, n)
-	at := 0
-	for number, i := range r.requests {
 		request := &b.Requests[i]
 		for j := range request.Uses {
-			u := &request.Uses[j]
-			requests[at], used[at], ops[at], costs[at], times[at] = int32(number), places[u.Key], int32(u.Op), u.Cost, int64(max(request.Times, 1))
+			u, enforced := &request.Uses[j], int64(1)
 			if u.Shadow {
-				shadows[at] = 1
+				enforced = 0
 			}
 			c := &calls[u.Program]
-			programs[at], begins[at], ends[at] = c.number, c.begin, c.end
-			at++
+			uses = append(uses, places[u.Key], int64(u.Op), enforced, c.number, c.begin, c.end, u.Cost, int64(max(request.Times, 1)),
+				int64(len(request.Uses)-1-j))
 		}
 	}
-	if !r.several { // singlesSQL does not use them
-		requests, used, shadows = nil, nil, nil
-	}
-	return append(r.begin(lockTimeout), keys, requests, used, ops, shadows, programs, begins, ends, costs, times, all)
+	return []any{nil, int64(b.Version), at, int64(margin), keys, uses, args}
 }
 
-// apply copies the reply into the batch. The run keeps the keys that another transaction created. They
-// are decided again with the same time.
-func (r *run) apply(rows []row) {
-	b, keys, requests := r.batch, r.keys, r.requests
+// reply is the row of the reply; see decide.sql.
+type reply struct {
+	At       int64
+	Versions []*int64
+	States   []*string
+	TTLs     []*int64
+	Applied  []int64
+}
+
+// apply copies the reply into the batch.
+func (r *run) apply(replies []reply) error {
+	b := r.batch
+	if len(replies) != 1 || len(replies[0].Versions) != len(r.keys) || len(replies[0].Applied) != len(r.requests) {
+		return fmt.Errorf("postgres: the reply to a batch of %d keys and %d requests is %+v", len(r.keys), len(r.requests), replies)
+	}
+	reply := &replies[0]
 	if b.At.IsZero() {
-		b.At = time.UnixMicro(rows[0].At)
+		b.At = time.UnixMicro(reply.At)
 	}
-	r.keys, r.requests = nil, nil
-	for i := range rows {
-		row, at := &rows[i], rows[i].Place-1
-		if row.Created {
-			r.keys, r.requests = append(r.keys, keys[at]), append(r.requests, requests[at])
-			continue
-		}
-		b.Found[keys[at]] = row.record()
-		for j, count := range row.Counts {
-			b.Requests[requests[j]].Applied = int(count)
-		}
-		if !r.several {
-			request := &b.Requests[requests[at]]
-			request.Applied = applied(b, &request.Uses[0], row.Count)
+	for i, k := range r.keys {
+		if version := reply.Versions[i]; version != nil {
+			state, _ := hex.DecodeString(*reply.States[i]) // the server has encoded it
+			b.Found[k] = storage.Record{Version: storage.Version(*version), State: state}
+			if ttl := reply.TTLs[i]; ttl != nil {
+				b.Found[k].TTL = time.Duration(*ttl) * time.Microsecond
+			}
 		}
 	}
-}
-
-// applied returns Request.Applied of a request with one use.
-func applied(b *driver.Batch, u *driver.Use, count int64) int {
-	switch {
-	case u.Shadow && count == driver.Damaged:
-		return 0
+	for i, applied := range reply.Applied {
+		b.Requests[r.requests[i]].Applied = int(applied)
 	}
-	return int(count)
+	return nil
 }
 
 // failKeys sets the error of the keys of the run.

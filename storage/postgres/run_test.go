@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -39,50 +40,31 @@ func TestRunDoesNotDependOnSessionSettings(t *testing.T) {
 	require.NoError(t, law(t, anyBatch).Check(h))
 }
 
-func TestRunInATransactionObeysTheLaws(t *testing.T) {
+func TestEachFaultInTheFunctionBreaksALaw(t *testing.T) {
+	const margin, later, denial = "the margin is added to TTLs", "a batch with a later time keeps its records longer", "a batch returns the TTLs of denied requests"
 	p := newPool(t, shared.Postgres(t).DSN())
-	for _, name := range []string{anyBatch, "a batch may have many keys"} {
-		h, _ := newPair(t, p)
-		_, table := newStore(t, p)
-		h.Store = storeIn(t, begin(t, p), table)
-		assert.NoError(t, law(t, name).Check(h))
-	}
-}
-
-func TestEachFaultInAStatementBreaksALaw(t *testing.T) {
-	const margin, later = "the margin is added to TTLs", "a batch with a later time keeps its records longer"
-	p := newPool(t, shared.Postgres(t).DSN())
-	for _, fault := range []struct {
-		one           bool // in the function for one request
-		law, from, to string
-	}{
-		{false, anyBatch, "WHEN old_version = batch OR op = 3", "WHEN op = 3"},
-		{false, anyBatch, "cost, times, args) END AS reply", "cost, 1, args) END AS reply"},
-		{false, anyBatch, "always_write OR next <> old_state", "next <> old_state"},
-		{false, anyBatch, "args[first:last]", "args[1:4]"},
-		{false, anyBatch, "version = excluded.version, ", ""},
-		{false, anyBatch, "batch, next, expires_at, expires_at FROM _sluice_write WHERE NOT absent", "batch, old_state, expires_at, expires_at FROM _sluice_write WHERE NOT absent"},
-		{false, anyBatch, "coalesce(now, ", "coalesce(NULL, "},
-		{false, anyBatch, "CASE place WHEN 1 THEN counts END", "NULL::bigint[]"},
-		{false, anyBatch, "coalesce(old_version, 0)", "0"},
-		{false, "a batch sets TTLs", "ttl + margin AS ttl_us", "0 AS ttl_us"},
-		{false, margin, " + margin", ""},
-		{false, later, "greatest(clock, ", "least(clock, "},
-		{true, anyBatch, "old_version = batch OR ", ""},
-		{true, anyBatch, "reply := int8send(1)", "reply := int8send(0)"},
-		{true, margin, "(ttl + margin) *", "ttl *"},
-		{true, later, "greatest(clock, ", "least(clock, "},
-		{true, "a batch is decided at its time", "coalesce(now, ", "coalesce(NULL, "},
-		{true, anyBatch, "version = batch, ", ""},
-		{true, anyBatch, "times, args)", "1, args)"},
-		{true, anyBatch, "old_version IS NULL OR next", "true OR next"},
+	for _, fault := range []struct{ law, from, to string }{
+		{anyBatch, "uses[u + 7], uses[u + 8]", "uses[u + 7], 1"},
+		{anyBatch, "args[uses[u + 5]:uses[u + 6]]", "args[1:4]"},
+		{anyBatch, "version = excluded.version, ", ""},
+		{anyBatch, "nexts[k] := r.state", "nexts[k] := r.state || ''::bytea; nexts[1] := r.state"},
+		{anyBatch, "at := coalesce(at, ", "at := coalesce(NULL, "},
+		{anyBatch, "nexts := before_nexts;", ""},
+		{anyBatch, "expiries := before_expiries;", ""},
+		{anyBatch, "denied OR uses[u + 3] = 1", "true"},
+		{anyBatch, "r.times = -2 OR uses[u + 3] = 1", "true"},
+		{anyBatch, "total := least(total, 0);", "total := 0;"},
+		{anyBatch, "		denied := false;", ""},
+		{anyBatch, "IF r.state <> nexts[k] THEN", "IF true THEN"},
+		{"a batch sets TTLs", "(r.ttl + margin) * interval", "0 * interval"},
+		{margin, "(r.ttl + margin) * interval", "r.ttl * interval"},
+		{later, "greatest(clock, ", "least(clock, "},
+		{denial, "stored[k] - clock", "clock - stored[k]"},
+		{denial, "AND stored[k] < 'infinity'", ""},
+		{"a decision that the database drops is an error", "IF written < changed THEN\n\t\t\tRAISE", "IF false THEN\n\t\t\tRAISE"},
 	} {
 		h, _ := newPair(t, p)
-		all := h.Store.(*postgres.Store).CreateRun()
-		text := all[0]
-		if !fault.one {
-			text = strings.Join(all[1:], "")
-		}
+		text := h.Store.(*postgres.Store).CreateDecide()
 		require.Contains(t, text, fault.from)
 		_, err := p.Exec(t.Context(), strings.ReplaceAll(text, fault.from, fault.to))
 		require.NoError(t, err)
@@ -136,56 +118,73 @@ func appliedOf(b *driver.Batch) (all []int) {
 	return all
 }
 
-// The batch decides with the record that another transaction created, at the time of the batch.
+// spend takes units of a key like requestEach, in a transaction, and returns the version of the record.
+func spend(t *testing.T, tx pgx.Tx, table, key string, units int64) storage.Version {
+	policy, err := gcra.New(gcra.Options{Limit: algo.Per(2, time.Hour)})
+	require.NoError(t, err)
+	s := storeIn(t, tx, table)
+	records, now, err := s.Load(t.Context(), key)
+	require.NoError(t, err)
+	swap := creating(key)[0]
+	swap.Old = records[0].Version
+	swap.New.State, _, err = policy.Charge(nil, records[0].State, now, units)
+	require.NoError(t, err)
+	_, swapped, err := s.CompareAndSwap(t.Context(), swap)
+	require.NoError(t, err)
+	require.True(t, swapped)
+	return swap.New.Version
+}
+
+// The batch decides with the record that another transaction created.
 func TestRunWithAKeyThatIsCreatedMeanwhile(t *testing.T) {
 	for name, c := range map[string]struct {
 		batch func(*testing.T, ...string) *driver.Batch
+		keys  []string
 		want  []int
-	}{"requests of one use": {requestEach, []int{1, 0, 1}}, "a request of several uses": {oneRequest, []int{0}}} {
-		for _, transactional := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, ", in a transaction: ", transactional), func(t *testing.T) {
-				ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
-				s, table := newStore(t, p)
-				s.SetLockTimeout(time.Minute)
-				other := begin(t, p)
-				first := requestEach(t, "b")
-				first.Requests[0].Times = 2
-				storeIn(t, other, table).Run(ctx, first)
-				require.NoError(t, first.Err)
-				require.Equal(t, []int{2}, appliedOf(first))
-
-				runner := s
-				if transactional {
-					runner = storeIn(t, begin(t, p), table)
+	}{
+		"one key":                   {requestEach, []string{"b"}, []int{0}},
+		"requests of one use":       {requestEach, []string{"c", "b", "a"}, []int{1, 0, 1}},
+		"a request of several uses": {oneRequest, []string{"c", "b", "a"}, []int{0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+			s, table := newStore(t, p)
+			s.SetLockTimeout(time.Minute)
+			other := begin(t, p)
+			version := spend(t, other, table, "b", 2)
+			done := runLater(s, c.batch(t, c.keys...))
+			waitForLocks(t, p, "sluice_decide", 1)
+			require.NoError(t, other.Commit(ctx))
+			b := <-done
+			require.NoError(t, b.Err)
+			require.Nil(t, b.KeyErr)
+			require.Equal(t, c.want, appliedOf(b))
+			for i, key := range c.keys {
+				if key == "b" {
+					require.Equal(t, version, b.Found[i].Version)
+				} else {
+					require.Zero(t, b.Found[i])
 				}
-				done := runLater(runner, c.batch(t, "c", "b", "a"))
-				waitForLocks(t, p, "sluice_s", 1)
-				require.NoError(t, other.Commit(ctx))
-				b := <-done
-				require.NoError(t, b.Err)
-				require.Nil(t, b.KeyErr)
-				require.Equal(t, c.want, appliedOf(b))
-				require.Equal(t, first.Version, b.Found[1].Version)
-				require.Zero(t, b.Found[0])
-			})
-		}
+			}
+		})
 	}
 }
 
-// The function for one request needs no further round trip.
-func TestRunOfOneRequestWithAKeyThatIsCreatedMeanwhile(t *testing.T) {
+// A batch finds and decides as if the expired record were absent.
+func TestRunOnAnExpiredRecord(t *testing.T) {
 	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
 	s, table := newStore(t, p)
-	other := begin(t, p)
-	first := requestEach(t, "a")
-	storeIn(t, other, table).Run(ctx, first)
-	done := runLater(s, requestEach(t, "a"))
-	waitForLocks(t, p, "sluice_one", 1)
-	require.NoError(t, other.Commit(ctx))
-	b := <-done
+	full := requestEach(t, "a", "b")
+	full.Requests[0].Times, full.Requests[1].Times = 2, 2
+	s.Run(ctx, full)
+	require.Equal(t, []int{2, 2}, appliedOf(full))
+	_, err := p.Exec(ctx, "UPDATE "+table+" SET expires_at = now() WHERE key = 'a'")
+	require.NoError(t, err)
+	b := requestEach(t, "a", "b")
+	s.Run(ctx, b)
 	require.NoError(t, b.Err)
-	require.Equal(t, []int{1}, appliedOf(b))
-	require.Equal(t, first.Version, b.Found[0].Version)
+	require.Equal(t, []int{1, 0}, appliedOf(b))
+	require.Equal(t, []bool{false, true}, exist(b.Found))
 }
 
 // The time of a batch is not before the states that other transactions stored.
@@ -196,9 +195,9 @@ func TestRunReadsTheClockWhenAllKeysAreLocked(t *testing.T) {
 		s.SetLockTimeout(time.Minute)
 		s.Run(ctx, requestEach(t, "a", "b"))
 		other := begin(t, p)
-		storeIn(t, other, table).Run(ctx, requestEach(t, "a"))
+		spend(t, other, table, "a", 1)
 		done := runLater(s, batch(t, "a", "b"))
-		waitForLocks(t, p, "sluice_s", 1)
+		waitForLocks(t, p, "sluice_decide", 1)
 		before := serverTime(t, s)
 		require.NoError(t, other.Commit(ctx))
 		b := <-done
@@ -214,7 +213,7 @@ func TestRunWithALockedKey(t *testing.T) {
 	s.SetLockTimeout(time.Millisecond)
 	s.Run(ctx, requestEach(t, "a", "b", "c"))
 	holder := begin(t, p)
-	storeIn(t, holder, table).Run(ctx, requestEach(t, "b"))
+	spend(t, holder, table, "b", 1)
 
 	b := requestEach(t, "c", "b", "a", "d")
 	s.Run(ctx, b)
@@ -255,13 +254,13 @@ func TestRunWaitsForAKeyThatAllRequestsUse(t *testing.T) {
 	s.SetLockTimeout(time.Millisecond)
 	s.Run(ctx, requestEach(t, "all"))
 	holder := begin(t, p)
-	storeIn(t, holder, table).Run(ctx, requestEach(t, "all"))
+	spend(t, holder, table, "all", 1)
 	b := requestEach(t, "all", "a", "b")
 	for i := 1; i <= 2; i++ {
 		b.Requests[i].Uses = append(b.Requests[i].Uses, driver.Use{Key: 0, Cost: 1, Shadow: true})
 	}
 	done := runLater(s, b)
-	waitForLocks(t, p, "sluice_s", 1)
+	waitForLocks(t, p, "sluice_decide", 1)
 	require.NoError(t, holder.Rollback(ctx))
 	require.NoError(t, (<-done).Err)
 	require.Nil(t, b.KeyErr)
@@ -323,15 +322,6 @@ func TestStoreWithoutFunctions(t *testing.T) {
 	_, swapped, err := without.CompareAndSwap(ctx, creating("b")...)
 	require.NoError(t, err)
 	require.True(t, swapped)
-	stored, _, err := without.Load(ctx, "b")
-	require.NoError(t, err)
-	for op, applied := range map[driver.Op]int{driver.Peek: 0, driver.Reset: driver.Declined} {
-		batch := &driver.Batch{Version: storage.NewVersion(), Keys: []string{"b"}, Requests: []driver.Request{{Uses: []driver.Use{{Op: op}}}}}
-		without.Run(ctx, batch)
-		require.NoError(t, batch.Err)
-		require.Equal(t, stored, batch.Found)
-		require.Equal(t, []int{applied}, appliedOf(batch))
-	}
 	requireLimits(t, without)
 
 	s, err := postgres.New(p, postgres.Options{Schema: none.Schema, Table: "limits"})
@@ -350,7 +340,7 @@ func TestStoreWithoutFunctions(t *testing.T) {
 // schema.
 func TestRunOfAUsersProgram(t *testing.T) {
 	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
-	always := algo.Program{Name: "always", SQL: "BEGIN RETURN int8send(times) || int8send(1000000000) || state || decode('01', 'hex'); END "}
+	always := algo.Program{Name: "always", SQL: `BEGIN state := state || '\x01'::bytea; ttl := 1000000000; END `}
 	plain := open(t, p, postgres.Options{Schema: newSchema(t, p), Table: "limits"})
 	require.False(t, plain.Runs(&always))
 	b := requestEach(t, "a")
@@ -378,7 +368,7 @@ func TestRunOfAUsersProgram(t *testing.T) {
 func TestFailingProgramOfAUserIsReported(t *testing.T) {
 	p := newPool(t, shared.Postgres(t).DSN())
 	for code, fails := range map[string]string{"22012": "times := 1 / (times - 1)", "22P02": "times := 'many'"} {
-		broken := algo.Program{Name: "broken", SQL: "BEGIN " + fails + "; RETURN int8send(times); END "}
+		broken := algo.Program{Name: "broken", SQL: "BEGIN " + fails + "; END "}
 		s := open(t, p, postgres.Options{Schema: newSchema(t, p), Table: "limits", Programs: []algo.Program{broken}})
 		for _, batch := range []func(*testing.T, ...string) *driver.Batch{requestEach, oneRequest} {
 			for _, keys := range [][]string{{"a"}, {"a", "b"}} {
@@ -392,10 +382,9 @@ func TestFailingProgramOfAUserIsReported(t *testing.T) {
 	}
 }
 
-// serverTime returns the time of a batch that decides nothing.
+// serverTime returns the time of the server.
 func serverTime(t *testing.T, s *postgres.Store) time.Time {
-	b := &driver.Batch{Version: storage.NewVersion()}
-	s.Run(t.Context(), b)
-	require.NoError(t, b.Err)
-	return b.At
+	_, now, err := s.Load(t.Context(), "any")
+	require.NoError(t, err)
+	return now
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // isPoolClosed reports whether err is or wraps puddle.ErrClosedPool, which Acquire returns after Close.
@@ -79,6 +79,25 @@ func withMode(unprepared bool, args []any) []any {
 	return args
 }
 
+// detached is driver.Detached for a round trip on a connection of a pool. A connection or a transaction of the caller must be used
+// by its goroutine.
+func detached[T any](ctx context.Context, s *Store, do func(ctx context.Context) ([]T, error)) ([]T, error) {
+	if _, ok := s.db.(*pgxpool.Pool); ok {
+		return driver.Detached(ctx, do)
+	}
+	return do(ctx)
+}
+
+// lockTimeoutUntil returns the lock timeout that ends shortly before the deadline of ctx. It is 0 if there is no deadline.
+func lockTimeoutUntil(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return 0
+	}
+	left := time.Until(deadline)
+	return max(left-min(left/4, maxReserve), time.Millisecond)
+}
+
 const (
 	// maxReserve is the maximum time between a lock timeout and the deadline. The server's reply needs it.
 	maxReserve = 100 * time.Millisecond
@@ -95,10 +114,11 @@ const (
 // transaction.
 //
 // Otherwise the lock timeout ends shortly before the deadline of ctx, or is lockTimeout if that is not 0
-// and shorter. The server accepts one millisecond to MaxInt32 milliseconds. If lockTimeout is 0 and the
-// lock timed out, send returns when ctx ends, because the time that is left is too short for a retry.
-func (s *Store) send(ctx context.Context, sql string, args func(time.Duration) []any, lockTimeout time.Duration,
-	mayFail bool) (rows []row, err error) {
+// and shorter. The server accepts one millisecond to MaxInt32 milliseconds.
+//
+// If untilDeadline is true, a cancellation of ctx before its deadline has no effect.
+func send[T any](ctx context.Context, s *Store, sql string, args func(time.Duration) []any, lockTimeout time.Duration,
+	mayFail, untilDeadline bool) (rows []T, err error) {
 	db, release, err := s.connection(ctx)
 	if err != nil {
 		return nil, err
@@ -107,7 +127,7 @@ func (s *Store) send(ctx context.Context, sql string, args func(time.Duration) [
 	if tx, ok := db.(pgx.Tx); ok && mayFail {
 		var sent error
 		err = pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error {
-			rows, sent = collectOn[row](ctx, s, savepoint, sql, args(0)...)
+			rows, sent = collectOn[T](ctx, s, savepoint, sql, args(0)...)
 			return sent
 		})
 		if err != nil && sent == nil {
@@ -115,35 +135,35 @@ func (s *Store) send(ctx context.Context, sql string, args func(time.Duration) [
 		}
 		return rows, err
 	} else if ok {
-		return collectOn[row](ctx, s, tx, sql, args(0)...)
+		return collectOn[T](ctx, s, tx, sql, args(0)...)
 	}
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return collectOn[row](ctx, s, db, sql, args(lockTimeout)...)
+		return collectOn[T](ctx, s, db, sql, args(lockTimeout)...)
 	}
-	left := time.Until(deadline)
-	reserve := min(left/4, maxReserve)
-	until := left - reserve
+	statementCtx := ctx
+	if conn, ok := db.(*pgxpool.Conn); ok && untilDeadline {
+		// For a context that can be cancelled, pgx starts a goroutine for each statement.
+		network := conn.Conn().PgConn().Conn()
+		_ = network.SetDeadline(deadline)
+		defer func() { _ = network.SetDeadline(time.Time{}) }()
+		statementCtx = context.WithoutCancel(ctx)
+	}
+	until := lockTimeoutUntil(ctx)
 	if lockTimeout > 0 {
 		until = min(until, lockTimeout)
 	}
-	rows, err = collectOn[row](ctx, s, db, sql, args(min(max(until, time.Millisecond), math.MaxInt32*time.Millisecond))...)
-	if lockTimeout == 0 && errors.Is(err, storage.ErrContended) && time.Until(deadline) <= reserve {
-		<-ctx.Done()
-	}
-	return rows, err
+	return collectOn[T](statementCtx, s, db, sql, args(min(until, math.MaxInt32*time.Millisecond))...)
 }
 
 // row is a row of a reply: one key.
 type row struct {
-	Place   int64   // of the key, from 1
-	Version *int64  // of the stored record; nil if there is none
-	State   []byte  // in hexadecimal, because pgx cannot read bytea_output=escape
-	Created bool    // another transaction created the key, so the statement did nothing with it
-	At      int64   // the time in microseconds since 1970
-	Count   int64   // of the only request of the key
-	Counts  []int64 // of all requests, in the first row
-	TTL     int64   // of the stored record in microseconds, if the statement reads it
+	Place   int64  // of the key, from 1
+	Version *int64 // of the stored record; nil if there is none
+	State   []byte // in hexadecimal, because pgx cannot read bytea_output=escape
+	Created bool   // another transaction created the key, so the statement did nothing with it
+	At      int64  // the time in microseconds since 1970
+	TTL     int64  // of the stored record in microseconds, if the statement reads it
 }
 
 // record returns the stored record. It decodes the state in place.

@@ -113,7 +113,7 @@ func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Rec
 	for i, key := range keys {
 		names[i] = []byte(key)
 	}
-	rows, err := collect[row](ctx, s, s.sql.load, names)
+	rows, err := detached(ctx, s, func(ctx context.Context) ([]row, error) { return collect[row](ctx, s, s.sql.load, names) })
 	if err != nil {
 		return nil, time.Time{}, err
 	}
@@ -140,7 +140,10 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	mayFail := len(swaps) > 1 && slices.ContainsFunc(swaps, func(s storage.Swap) bool { return s.Old == 0 })
 	args := func(lockTimeout time.Duration) []any { return swapArgs(swaps, sorted, lockTimeout) }
 	for range maxAttempts {
-		rows, err := s.send(ctx, s.sql.swap, args, 0, mayFail)
+		lockTimeout := lockTimeoutUntil(ctx)
+		rows, err := detached(ctx, s, func(ctx context.Context) ([]row, error) {
+			return send[row](ctx, s, s.sql.swap, args, lockTimeout, mayFail, false)
+		})
 		created := errors.Is(err, errCreated) || len(rows) > 0 && rows[0].Created
 		if !created && (err != nil || len(rows) == 0) {
 			return nil, err == nil, err

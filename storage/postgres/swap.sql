@@ -28,9 +28,9 @@ WITH _sluice_lock_timeout AS MATERIALIZED (
 		purge_at = least(t.purge_at, excluded.purge_at)
 	RETURNING t.key, t.version, t.state, t.expires_at
 )
-SELECT place, version, CASE WHEN version IS NOT NULL THEN encode(old_state, 'hex') END, false AS created_meanwhile, 0, 0, NULL::bigint[], 0
+SELECT place, version, CASE WHEN version IS NOT NULL THEN encode(old_state, 'hex') END, false AS created_meanwhile, 0, 0
 FROM _sluice_found WHERE (SELECT has_conflict FROM _sluice_conflict)
 UNION ALL
 SELECT place, NULL, NULL, CASE WHEN $8::int > 1 AND absent AND key NOT IN (SELECT key FROM _sluice_created) THEN UNDO
-	WHEN absent AND NOT EXISTS (SELECT FROM _sluice_created) THEN true ELSE UNWRITTEN = 0 END, 0, 0, NULL, 0
+	WHEN absent AND NOT EXISTS (SELECT FROM _sluice_created) THEN true ELSE UNWRITTEN = 0 END, 0, 0
 FROM _sluice_write WHERE (key, new, state, expires_at) IN (SELECT * FROM _sluice_created UNION ALL SELECT * FROM _sluice_replaced) IS NOT TRUE

@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"sync"
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
@@ -63,8 +61,7 @@ func (s *Server) newDecisionProbe(file *config.File) (p decisionProbe, err error
 	for i, name := range p.kinds {
 		own = append(own, ownRule(name, policies[i]))
 	}
-	// With one round trip at a time, concurrent decisions share a batch.
-	options := sluice.Options[ownKey]{Namespace: s.options.Namespace, Timeout: probeTime, CircuitOpenAfter: -1, DenialCacheTTL: -1, MaxRoundTrips: 1}
+	options := sluice.Options[ownKey]{Namespace: s.options.Namespace, Timeout: probeTime, CircuitOpenAfter: -1, DenialCacheTTL: -1}
 	if p.own, err = options.New(s.store.Store, own...); err != nil {
 		return p, err
 	}
@@ -104,46 +101,26 @@ func shortLived(p algo.Policy) (short algo.Policy, kind string, err error) {
 	return short, kind, nil
 }
 
-// decide makes decisions on keys of its own, in all forms in which the store can get them.
+// decide makes decisions on keys of its own: one for each kind of policy, one that finds a record, and one for
+// several keys, all or nothing.
 func (p *decisionProbe) decide(ctx context.Context) error {
 	if len(p.kinds) == 0 {
 		return nil
 	}
 	first := ownKey{rand.Text(), p.kinds[0]}
-	err := p.allow(ctx, 1, func(int) ownKey { return first })
-	if err == nil { // a batch of different keys
-		err = p.allow(ctx, max(batchSize, len(p.kinds)), func(i int) ownKey { return ownKey{rand.Text(), p.kinds[i%len(p.kinds)]} })
+	keys := []ownKey{first, first}
+	for _, kind := range p.kinds[1:] {
+		keys = append(keys, ownKey{rand.Text(), kind})
 	}
-	if err == nil { // a batch of one key, whose record exists
-		err = p.allow(ctx, batchSize, func(int) ownKey { return first })
+	if p.combined {
+		keys = append(keys, ownKey{key: rand.Text()})
 	}
-	if err == nil && p.combined { // several keys, all or nothing
-		err = p.allow(ctx, 1, func(int) ownKey { return ownKey{key: rand.Text()} })
-	}
-	if err != nil {
-		return fmt.Errorf("the store makes no decisions: %w; check the rights of the user in the store, and restart sluice if a table or a function was dropped", err)
+	for _, key := range keys {
+		if _, err := p.own.Allow(ctx, key); err != nil {
+			return fmt.Errorf("the store makes no decisions: %w; check the rights of the user in the store, and restart sluice if a table or a function was dropped", err)
+		}
 	}
 	return nil
-}
-
-// batchSize is how many decisions the probe makes at once. While the store decides the first, the others
-// wait, and then share a batch.
-const batchSize = 4
-
-// allow makes n decisions at once, each with another cost, because equal requests would be counted as one.
-func (p *decisionProbe) allow(ctx context.Context, n int, key func(i int) ownKey) error {
-	errs, start := make([]error, n), make(chan struct{})
-	var calls sync.WaitGroup
-	for i := range errs {
-		own := key(i)
-		calls.Go(func() {
-			<-start
-			_, errs[i] = p.own.AllowN(ctx, own, int64(i+1))
-		})
-	}
-	close(start)
-	calls.Wait()
-	return cmp.Or(errs...)
 }
 
 // readShared reads the states of rules under which all requests share one limit: if such a state cannot be

@@ -89,7 +89,7 @@ func (w *testServer) readyNow() int {
 }
 
 // TestNoFunctionIsUsedThatTheProbeDoesNotCall: the server is not ready if it may not execute a function that
-// decisions call: for one request, for a batch of them, for several rules, or for one kind of policy.
+// decisions call.
 func TestNoFunctionIsUsedThatTheProbeDoesNotCall(t *testing.T) {
 	d := newDatabase(t)
 	w, err := newTestServer(t, everyKind, on(d.dsn))
@@ -116,21 +116,6 @@ func TestNoFunctionIsUsedThatTheProbeDoesNotCall(t *testing.T) {
 	}
 	require.Equal(t, http.StatusServiceUnavailable, w.readyNow())
 	require.Equal(t, http.StatusOK, without.readyNow(), "--no-functions")
-}
-
-// TestOneRuleIsProbedInBatches: requests under one rule are decided alone, and in batches of several keys and
-// of one.
-func TestOneRuleIsProbedInBatches(t *testing.T) {
-	d := newDatabase(t)
-	w, err := newTestServer(t, oneByIP, on(d.dsn))
-	require.NoError(t, err)
-	t.Cleanup(w.Close)
-	for _, function := range d.functions() {
-		unused := strings.Contains(function, "bucket") || strings.Contains(function, "window") || strings.Contains(function, "_all_")
-		d.exec("REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC", function)
-		require.Equal(t, unused, w.readyNow() == http.StatusOK, function)
-		d.exec("GRANT EXECUTE ON FUNCTION %s TO PUBLIC", function)
-	}
 }
 
 // brokenStores are stores that break while they are used. mend repairs them.

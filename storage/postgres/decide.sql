@@ -1,0 +1,120 @@
+-- Decides a batch; see driver.Batch. It locks the existing rows in the order of their keys, reads the clock,
+-- decides the requests in their order, and writes the changed rows.
+--
+-- lock_timeout is in milliseconds; 0 means none. at is the time of the batch in microseconds; if it is NULL,
+-- it becomes that of the clock. margin is in microseconds. keys are sorted. uses has nine numbers for each use:
+--
+--	1 the index of its key; 2 op; 3 whether it is no shadow; 4 the number of its program;
+--	5, 6 the first and the last index of the program's arguments in args; 7 cost; 8 times;
+--	9 the number of further uses of the same request
+--
+-- versions, states (in hexadecimal) and ttls (in microseconds) have the records before the batch. A version is
+-- NULL if the record is absent. A TTL is NULL if the record never expires, or if no use of its key was denied.
+-- applied has Request.Applied of each request.
+#variable_conflict use_variable
+DECLARE
+	setting  text;
+	clock    timestamptz;
+	stored   timestamptz[]; -- the expiries of the stored rows; NULL for a missing row
+	nexts    bytea[];       -- the states that the decided requests leave
+	expiries timestamptz[]; -- of the changed states; NULL for an unchanged state
+	before_nexts    bytea[]; -- nexts, expiries and changed before a request with several uses
+	before_expiries timestamptz[];
+	before_changed  int;
+	k        int;
+	r        record;
+	total    bigint := 0;    -- Applied of the request
+	denied   bool := false;
+	absent   bool;           -- whether a row is missing
+	written  int := 0;
+	changed  int := 0;       -- the number of expiries
+BEGIN
+	-- Before the next statement, whose plan locks the table.
+	IF lock_timeout > 0 AND (current_setting('lock_timeout') = '0' OR current_setting('lock_timeout')::interval > lock_timeout * interval '1 millisecond') THEN
+		setting := set_config('lock_timeout', lock_timeout::text, true);
+	END IF;
+	SELECT array_agg(found.version), array_agg(encode(found.state, 'hex')), array_agg(NULL::bigint),
+		array_agg(coalesce(found.state, '')), array_agg(found.expires_at), array_agg(NULL::timestamptz), bool_or(found.version IS NULL)
+	INTO versions, states, ttls, nexts, stored, expiries, absent
+	FROM (SELECT keys AS all_keys OFFSET 0) AS a CROSS JOIN LATERAL unnest(a.all_keys) AS u (key)
+	LEFT JOIN LATERAL (SELECT t.version, t.state, t.expires_at FROM SCHEMA.TABLE AS t WHERE t.key = u.key FOR UPDATE OFFSET 0) AS found ON true;
+	clock := clock_timestamp();
+	at := coalesce(at, (extract(epoch FROM clock) * 1000000)::bigint);
+	IF clock >= ANY (stored) THEN
+		FOR i IN 1..cardinality(keys) LOOP
+			CONTINUE WHEN stored[i] > clock;
+			versions[i] := NULL;
+			nexts[i] := '';
+		END LOOP;
+	END IF;
+
+	FOR u IN 0..cardinality(uses) - 9 BY 9 LOOP
+		IF uses[u + 9] > 0 AND before_nexts IS NULL THEN
+			before_nexts := nexts;
+			before_expiries := expiries;
+			before_changed := changed;
+		END IF;
+		IF total >= 0 THEN
+			k := uses[u + 1];
+			r := STEP(uses[u + 4], uses[u + 2]::int, nexts[k], at, uses[u + 7], uses[u + 8], args[uses[u + 5]:uses[u + 6]]);
+			IF r.times > 0 THEN
+				total := total + r.times;
+				IF r.state <> nexts[k] THEN
+					IF expiries[k] IS NULL THEN changed := changed + 1; END IF;
+					nexts[k] := r.state;
+					expiries[k] := CASE WHEN r.state = '' THEN '-infinity'
+						WHEN r.ttl > 0 AND r.ttl + margin < 3155760000000000 THEN greatest(clock, timestamptz 'epoch' + at * interval '1 microsecond') + (r.ttl + margin) * interval '1 microsecond'
+						ELSE 'infinity' END; -- after 100 years
+				END IF;
+			ELSIF r.times = 0 THEN
+				denied := denied OR uses[u + 3] = 1;
+				IF versions[k] IS NOT NULL AND stored[k] < 'infinity' THEN
+					ttls[k] := ceil(extract(epoch FROM stored[k] - clock) * 1000000)::bigint;
+				END IF;
+			ELSIF r.times = -2 OR uses[u + 3] = 1 THEN -- Declined, or Damaged
+				total := r.times;
+			END IF;
+		END IF;
+		CONTINUE WHEN uses[u + 9] > 0;
+		IF denied THEN
+			total := least(total, 0);
+			denied := false;
+		END IF;
+		IF before_nexts IS NOT NULL THEN
+			IF total <= 0 THEN
+				nexts := before_nexts;
+				expiries := before_expiries;
+				changed := before_changed;
+			END IF;
+			before_nexts := NULL;
+		END IF;
+		applied := applied || total;
+		total := 0;
+	END LOOP;
+
+	IF absent THEN
+		WITH _sluice_created AS (
+			INSERT INTO SCHEMA.TABLE AS t (key, version, state, expires_at, purge_at)
+			SELECT u.key, batch, u.state, u.expiry, u.expiry FROM unnest(keys, nexts, expiries, stored) AS u (key, state, expiry, old)
+			WHERE u.expiry IS NOT NULL AND u.old IS NULL
+			ON CONFLICT (key) DO NOTHING RETURNING t.key, t.version, t.state, t.expires_at
+		)
+		SELECT count(*) INTO written FROM _sluice_created AS w
+			WHERE w.version = batch AND w.state = nexts[array_position(keys, w.key)] AND w.expires_at = expiries[array_position(keys, w.key)];
+	END IF;
+	IF written < changed THEN
+		WITH _sluice_replaced AS (
+			INSERT INTO SCHEMA.TABLE AS t (key, version, state, expires_at, purge_at)
+			SELECT u.key, batch, u.state, u.expiry, u.expiry FROM unnest(keys, nexts, expiries, stored) AS u (key, state, expiry, old)
+			WHERE u.expiry IS NOT NULL AND u.old IS NOT NULL
+			ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at,
+				purge_at = least(t.purge_at, excluded.purge_at)
+			RETURNING t.key, t.version, t.state, t.expires_at
+		)
+		SELECT written + count(*) INTO written FROM _sluice_replaced AS w
+			WHERE w.version = batch AND w.state = nexts[array_position(keys, w.key)] AND w.expires_at = expiries[array_position(keys, w.key)];
+		IF written < changed THEN
+			RAISE EXCEPTION 'sluice: created meanwhile: %', num_nulls(VARIADIC stored);
+		END IF;
+	END IF;
+END
