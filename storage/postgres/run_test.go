@@ -245,10 +245,11 @@ func TestRunWithALockedKey(t *testing.T) {
 	defer cancel()
 	b = requestEach(t, "b")
 	s.Run(alone, b)
-	requireKinds(t, b.Err, storage.ErrContended, storage.ErrNotApplied)
+	require.NoError(t, b.Err)
+	requireKinds(t, b.KeyErr[0], storage.ErrContended, storage.ErrNotApplied)
 }
 
-func TestRunWaitsForAKeyThatAllRequestsUse(t *testing.T) {
+func TestRunFailsIfAllRequestsUseALockedKey(t *testing.T) {
 	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
 	s, table := newStore(t, p)
 	s.SetLockTimeout(time.Millisecond)
@@ -259,10 +260,13 @@ func TestRunWaitsForAKeyThatAllRequestsUse(t *testing.T) {
 	for i := 1; i <= 2; i++ {
 		b.Requests[i].Uses = append(b.Requests[i].Uses, driver.Use{Key: 0, Cost: 1, Shadow: true})
 	}
-	done := runLater(s, b)
-	waitForLocks(t, p, "sluice_decide", 1)
+	s.Run(ctx, b)
+	require.NoError(t, b.Err)
+	for _, err := range b.KeyErr {
+		requireKinds(t, err, storage.ErrContended, storage.ErrNotApplied)
+	}
 	require.NoError(t, holder.Rollback(ctx))
-	require.NoError(t, (<-done).Err)
+	s.Run(ctx, b)
 	require.Nil(t, b.KeyErr)
 	require.Equal(t, []int{1, 1, 1}, appliedOf(b))
 }

@@ -82,10 +82,14 @@ func withMode(unprepared bool, args []any) []any {
 // detached is driver.Detached for a round trip on a connection of a pool. A connection or a transaction of the caller must be used
 // by its goroutine.
 func detached[T any](ctx context.Context, s *Store, do func(ctx context.Context) ([]T, error)) ([]T, error) {
-	if _, ok := s.db.(*pgxpool.Pool); ok {
-		return driver.Detached(ctx, do)
+	if _, ok := s.db.(*pgxpool.Pool); !ok {
+		return do(ctx)
 	}
-	return do(ctx)
+	rows, err := driver.Detached(ctx, do)
+	if err != nil && err == ctx.Err() {
+		err = fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err)
+	}
+	return rows, err
 }
 
 // lockTimeoutUntil returns the lock timeout that ends shortly before the deadline of ctx. It is 0 if there is no deadline.
