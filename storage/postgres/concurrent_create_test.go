@@ -124,11 +124,7 @@ func increment(_ time.Time, items []driver.Item) error {
 
 // numbers returns the numbers under keys of package enginetest.
 func numbers(t *testing.T, s *postgres.Store, keys ...string) []uint64 {
-	texts := make([]string, len(keys))
-	for i, key := range keys {
-		texts[i] = key
-	}
-	records, _, err := s.Load(context.Background(), texts...)
+	records, _, err := s.Load(context.Background(), keys...)
 	require.NoError(t, err)
 	all := make([]uint64, len(keys))
 	for i, r := range records {

@@ -144,6 +144,9 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 		rows, err := detached(ctx, s, func(ctx context.Context) ([]row, error) {
 			return send[row](ctx, s, s.sql.swap, args, lockTimeout, mayFail, false)
 		})
+		if deadline, ok := ctx.Deadline(); ok && errors.Is(err, storage.ErrContended) && time.Until(deadline) <= maxReserve {
+			<-ctx.Done() // the time that is left is too short for another attempt
+		}
 		created := errors.Is(err, errCreated) || len(rows) > 0 && rows[0].Created
 		if !created && (err != nil || len(rows) == 0) {
 			return nil, err == nil, err

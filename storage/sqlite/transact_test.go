@@ -54,11 +54,7 @@ func putting(n int, state string) (updates []*driver.Update) {
 // counted returns the counts of keys.
 func counted(t *testing.T, s storage.Store, keys ...string) (counts []uint64) {
 	t.Helper()
-	var texts []string
-	for _, key := range keys {
-		texts = append(texts, key)
-	}
-	records, _, err := s.Load(t.Context(), texts...)
+	records, _, err := s.Load(t.Context(), keys...)
 	require.NoError(t, err)
 	for _, r := range records {
 		n := uint64(0)
