@@ -109,9 +109,9 @@
 // replica loses the decisions that had not reached it.
 //
 // A call that waits for locked rows fails with storage.ErrContended shortly before its context
-// ends, or when the session's statement_timeout or lock_timeout has passed. If a batch also has
-// requests that do not depend on the locked key, the requests for that key fail after a quarter of a
-// second. In the caller's transaction only the settings of the transaction apply, and the error is not
+// ends, or when the session's statement_timeout or lock_timeout has passed. If a batch waits for a locked row for
+// more than a quarter of a second, its requests for other keys are decided without it. The limiter then decides the requests for
+// that key by Load and CompareAndSwap, one at a time, until one succeeds. In the caller's transaction only the settings of the transaction apply, and the error is not
 // ErrContended. Set a lock_timeout there, because a context that ends during a statement closes the
 // connection.
 //
