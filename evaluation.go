@@ -143,6 +143,11 @@ func (e *evaluation) Evaluate(now time.Time, items []driver.Item, replays bool) 
 	if err == nil && replays && e.oneClock && !e.allowed && slices.ContainsFunc(e.results, isAhead) {
 		err = engine.ErrDeclined
 	}
+	for i := range e.results {
+		if replays && e.allowed && e.op == driver.Allow && !e.results[i].Allowed { // the server stores nothing for a shadow rule that denies
+			items[i].Next.Verb = driver.Keep
+		}
+	}
 	return applied, err
 }
 

@@ -184,7 +184,10 @@ func (c *denials) put(d *denial) {
 	d.ttl = c.ttl
 	if c.refunds.Load() {
 		if d.ttl = 0; old != nil && old.record.Version == d.record.Version {
-			d.ttl = min(max(2*old.ttl, refundTTL), c.ttl)
+			d.ttl = old.ttl
+			if d.sent.After(old.sent) {
+				d.ttl = min(max(2*old.ttl, refundTTL), c.ttl)
+			}
 		}
 		d.dropped = d.dropped || d.ttl == 0 // it is not used
 	}

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
@@ -217,5 +219,53 @@ func TestErrorOnACachedStateCausesARoundTrip(t *testing.T) {
 			return nil
 		}
 		require.False(b, b.denied(b.decide(c)).stats.Cached)
+	})
+}
+
+// A batch of denials is one round trip, so it doubles the time for which a denial is cached only once.
+func TestDenialsOfOneBatchAreCachedForAShortTimeIfUnitsMayBeGivenBack(t *testing.T) {
+	forEachWay(t, []way{onServer}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		b.store.put("k", "xxxxxxxxxx")
+		b.engine.ExpectRefunds()
+		b.denied(b.decide(newCall(counter(10), "k")))
+		time.Sleep(20 * time.Millisecond)
+		b.hold()
+		b.start(newCall(counter(9), "first"))
+		for i := range 12 {
+			c := newCall(counter(10), "k")
+			c.Uses[0].Cost = int64(i + 1)
+			b.start(c)
+		}
+		b.releaseAll()
+		b.group.Wait()
+		b.store.put("k", "") // another process gives the units back
+		time.Sleep(5 * time.Millisecond)
+		b.allowed(b.decide(newCall(counter(10), "k")))
+	})
+}
+
+// The server could not write the key, so nobody knows its state.
+func TestDenialAfterAFailedWriteIsNotCached(t *testing.T) {
+	fails := true
+	w := way{name: "server", open: func(f *fakeStore) storage.Store {
+		return server{fakeStore: f, lie: func(batch *driver.Batch) {
+			if i := slices.Index(batch.Keys, "k"); fails && i >= 0 {
+				f.remove("k")
+				batch.KeyErr = make([]error, len(batch.Keys))
+				batch.KeyErr[i] = &storage.KeyError{Key: "k", Err: storage.ErrPartialWrite}
+			}
+		}}
+	}}
+	forEachWay(t, []way{w}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		b.hold()
+		b.start(newCall(counter(9), "first"))
+		calls := []*call{b.start(newCall(counter(1), "k")), b.start(newCall(counter(1), "k"))}
+		b.releaseAll()
+		b.group.Wait()
+		for _, c := range calls {
+			require.ErrorIs(b, c.err, storage.ErrOutcomeUnknown)
+		}
+		fails = false
+		b.allowed(b.decide(newCall(counter(1), "k")))
 	})
 }

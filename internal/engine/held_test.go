@@ -120,3 +120,19 @@ func TestLockedKeyDoesNotStopOtherKeys(t *testing.T) {
 	}
 	require.Greater(t, float64(decisions[true]), 0.8*float64(decisions[false]), "%v", decisions)
 }
+
+// A denial needs no lock, so it does not show that the lock is free.
+func TestDenialLeavesAKeyHeld(t *testing.T) {
+	var locked atomic.Bool
+	w := way{name: "server", open: func(f *fakeStore) storage.Store { return lockedServer{server{fakeStore: f}, &locked} }}
+	forEachWay(t, []way{w}, engine.Options{DenialCacheTTL: -1}, func(b *fixture) {
+		b.store.put("locked", "x")
+		locked.Store(true)
+		require.Equal(b, lockTimeout, b.denied(b.decide(newCall(counter(1), "locked"))).took)
+		for range 3 {
+			require.NoError(b, b.decide(newCallOf(driver.Peek, nil, "locked")).err)
+			require.Zero(b, b.denied(b.decide(newCall(counter(1), "locked"))).took)
+		}
+		locked.Store(false)
+	})
+}

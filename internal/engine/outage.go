@@ -28,7 +28,7 @@ func isUnreachable(err error) bool {
 
 // record gives the outcome of a round trip to the circuit breaker. began is when the round trip began.
 func (q *queue) record(began time.Time, err error) {
-	late := errors.Is(err, context.DeadlineExceeded) && isOutage(err)
+	late := isTimeout(err) && isOutage(err)
 	switch {
 	case errors.Is(err, context.Canceled) || late && time.Since(began) < q.engine.options.Timeout:
 		q.breaker.CutShort(began)
@@ -75,7 +75,7 @@ func (q *queue) admit(key string) error {
 // probe asks the store to delete a record with a version that does not exist. The server must check
 // whether it can write, and changes nothing.
 func (q *queue) probe(key string) {
-	ctx, cancel := context.WithTimeout(context.Background(), max(q.engine.options.Timeout, roundTripTime))
+	ctx, cancel := context.WithTimeout(context.Background(), max(q.engine.options.Timeout, probeTime))
 	defer cancel()
 	err := storage.ErrUnavailable // if the store panics
 	defer func() {

@@ -43,10 +43,8 @@ const (
 	// own transaction: a driver.Transactor such as SQLite cannot notice that a context ends while it
 	// writes to the disk.
 	ownSendWithin = 10 * time.Millisecond
-	// roundTripTime is the time that a round trip gets at least. Callers with a shorter deadline do not wait for its end.
-	// A database client closes a connection whose round trip is cut short, and to make another one can take
-	// longer than those callers wait.
-	roundTripTime = time.Second
+	// probeTime is the time that a probe gets at least. A new connection can take longer than the timeout of the callers.
+	probeTime = time.Second
 )
 
 // The pauses after failures have full jitter: they are drawn between 0 and a bound that doubles
@@ -157,7 +155,6 @@ func (q *queue) take() (requests []*Request, until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
-	until = now.Add(roundTripTime)
 	for keys := 0; q.waiting.Len() > 0 && keys < batchKeys; {
 		r := q.waiting.Remove(q.waiting.Front()).(*Request)
 		if r.state = expired; now.Before(r.deadline) {
@@ -225,6 +222,10 @@ func (q *queue) settle(requests []*Request) {
 		if !r.settled {
 			r.fail()
 			q.lastErr = cmp.Or(r.lastErr, q.lastErr)
+			if !r.settled && !time.Now().Before(r.deadline) {
+				q.recordTimeout(r)
+				r.finish(r.timeout(nil, r.lost))
+			}
 		} else if r.err != nil && r.err != ErrDeclined {
 			r.err = r.outcome(r.err, r.lost)
 		}
@@ -284,7 +285,7 @@ func (q *queue) await(ctx context.Context, r *Request) error {
 	case <-ctx.Done():
 	}
 	ended := ctx.Err()
-	if ended != context.Canceled && q.ends(r) {
+	if ended != context.Canceled && q.isExpired(r) {
 		select {
 		case <-r.done:
 		case <-time.After(expiryGrace):
@@ -293,15 +294,15 @@ func (q *queue) await(ctx context.Context, r *Request) error {
 	return q.abandon(r, ended)
 }
 
-// expiryGrace is how long a caller waits after its deadline for a round trip that ends at about the same time. The
+// expiryGrace is how long a caller waits after its deadline for a round trip with the same deadline. The
 // store's error may say that nothing was sent.
 const expiryGrace = 20 * time.Millisecond
 
-// ends reports whether the request is in a round trip whose deadline is over, or almost.
-func (q *queue) ends(r *Request) bool {
+// isExpired reports whether the request is in a round trip whose deadline is over.
+func (q *queue) isExpired(r *Request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return r.state == sent && time.Until(r.until) < expiryGrace
+	return r.state == sent && !time.Now().Before(r.until)
 }
 
 // abandon marks a request whose call ends without an outcome, and returns the error of the call. If

@@ -147,6 +147,9 @@ func (s *slotBatch) replay(q *queue, clock clockReading) {
 				differs = s.evaluate(q.engine, request, members, found, clock)
 			}
 			finish(members, unknown(err))
+			if e := q.engine; e.denials != nil {
+				e.denials.drop(members[0].keys)
+			}
 		case request.Applied == driver.Declined:
 			finish(members, ErrDeclined)
 		default:
@@ -165,14 +168,18 @@ func finish(requests []*Request, err error) {
 	}
 }
 
-// keyErr returns the first key of a request that could not be read or written, and the error.
+// keyErr returns a key of a request that could not be read or written, and the error. An error that proves that the request was
+// not applied comes first.
 func (s *slotBatch) keyErr(request *driver.Request) (key string, err error) {
 	for _, u := range request.Uses {
-		if errs := s.batch.KeyErr; errs != nil && errs[u.Key] != nil {
-			return s.batch.Keys[u.Key], errs[u.Key]
+		if s.batch.KeyErr == nil || s.batch.KeyErr[u.Key] == nil {
+			continue
+		}
+		if key, err = s.batch.Keys[u.Key], s.batch.KeyErr[u.Key]; errors.Is(err, storage.ErrNotApplied) {
+			break
 		}
 	}
-	return "", nil
+	return key, err
 }
 
 // evaluate evaluates the members of a request of the batch, and updates found. It returns an

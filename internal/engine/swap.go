@@ -31,7 +31,9 @@ func (q *queue) swap(ctx context.Context, r *Request) error {
 		if r.settled && r.err != nil {
 			return r.outcome(r.err, r.lost)
 		} else if r.settled {
-			q.free(r.keys)
+			if r.changes() { // it has had the locks
+				q.free(r.keys)
+			}
 			return nil
 		}
 	}

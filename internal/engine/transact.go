@@ -13,6 +13,7 @@ func (q *queue) transact(ctx context.Context, requests []*Request) {
 	e := q.engine
 	updates, evaluated := make([]*driver.Update, len(requests)), make([]error, len(requests))
 	for i, r := range requests {
+		r.clearNext() // of an earlier attempt
 		updates[i] = &driver.Update{Items: r.Items, Decide: func(now time.Time) bool {
 			evaluated[i] = r.inTransaction(now)
 			return evaluated[i] == nil

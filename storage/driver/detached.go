@@ -2,23 +2,28 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
-// roundTripTime is the time that a round trip gets at least.
+// roundTripTime is the time that a detached round trip gets at least.
 const roundTripTime = time.Second
 
-// Detached calls do in a goroutine. If ctx ends first, Detached returns its error at once, and do goes on: the context of do gives
-// it a second, or until the deadline of ctx if that is later or there is none. A store calls Detached for a round trip on a connection of a pool.
-// Database clients close a connection whose round trip is cut short. If the deadlines of all callers were
-// shorter than the time for a new connection, none of them would ever get one.
+// Detached calls do in a goroutine. If ctx ends first, Detached returns its error at once, and do goes on: the context of do ends a
+// second after the call or at the deadline of ctx, whichever is later, or a second after the cancellation of a ctx without a
+// deadline. do must not use memory of the caller. A panic of do is raised in the caller.
+//
+// A store calls Detached for a round trip on a connection of a pool. Database clients close a connection whose round trip is cut
+// short. If the deadlines of all callers were shorter than the time for a new connection, none of them would ever get one.
 func Detached[T any](ctx context.Context, do func(ctx context.Context) (T, error)) (T, error) {
 	type result struct {
-		value T
-		err   error
+		value    T
+		err      error
+		panicked any
 	}
-	longer, cancel := context.WithoutCancel(ctx), func() {}
-	if deadline, ok := ctx.Deadline(); ok {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	deadline, hasDeadline := ctx.Deadline()
+	if hasDeadline {
 		until := time.Now().Add(roundTripTime)
 		if deadline.After(until) {
 			until = deadline
@@ -28,13 +33,23 @@ func Detached[T any](ctx context.Context, do func(ctx context.Context) (T, error
 	done := make(chan result, 1)
 	go func() {
 		defer cancel()
-		value, err := do(longer)
-		done <- result{value, err}
+		r := result{err: errors.New("storage: a round trip has called runtime.Goexit")}
+		defer func() {
+			r.panicked = recover()
+			done <- r
+		}()
+		r.value, r.err = do(longer)
 	}()
 	select {
 	case r := <-done:
+		if r.panicked != nil {
+			panic(r.panicked)
+		}
 		return r.value, r.err
 	case <-ctx.Done():
+		if !hasDeadline {
+			time.AfterFunc(roundTripTime, cancel)
+		}
 		var none T
 		return none, ctx.Err()
 	}

@@ -86,9 +86,16 @@ func (s *Store) decide(ctx context.Context, r *run) error {
 		args[0] = int32(lockTimeout.Milliseconds())
 		return args
 	}
+	sendOnce := func(ctx context.Context) ([]reply, error) {
+		return send[reply](ctx, s, s.sql.decide, withTimeout, r.lockTimeout, false, true)
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < longEnough {
+		direct := sendOnce
+		sendOnce = func(ctx context.Context) ([]reply, error) { return detached(ctx, s, direct) }
+	}
 	var first, last error
 	for range maxAttempts {
-		replies, err := send[reply](ctx, s, s.sql.decide, withTimeout, r.lockTimeout, false, true)
+		replies, err := sendOnce(ctx)
 		if err == nil {
 			return r.apply(replies)
 		}

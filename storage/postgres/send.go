@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,6 +33,9 @@ func (s *Store) connection(ctx context.Context) (DB, func(), error) {
 		return nil, nil, storage.NotApplied(fmt.Errorf("postgres: %w", err))
 	case err != nil:
 		return nil, nil, storage.NotApplied(fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err))
+	case !begin(ctx):
+		conn.Release()
+		return nil, nil, storage.NotApplied(storage.ErrUnavailable) // nobody reads it
 	}
 	return conn, conn.Release, nil
 }
@@ -79,18 +83,40 @@ func withMode(unprepared bool, args []any) []any {
 	return args
 }
 
-// detached is driver.Detached for a round trip on a connection of a pool. A connection or a transaction of the caller must be used
-// by its goroutine.
+// detached is driver.Detached for a round trip on a connection of a pool. If ctx ends before there is a connection, the
+// statement is never sent. A connection or a transaction of the caller must be used by its goroutine.
 func detached[T any](ctx context.Context, s *Store, do func(ctx context.Context) ([]T, error)) ([]T, error) {
 	if _, ok := s.db.(*pgxpool.Pool); !ok {
 		return do(ctx)
 	}
-	rows, err := driver.Detached(ctx, do)
+	trip := new(atomic.Int32)
+	rows, err := driver.Detached(context.WithValue(ctx, tripKey{}, trip), do)
 	if err != nil && err == ctx.Err() {
 		err = fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err)
+		if trip.CompareAndSwap(unsent, abandoned) {
+			err = storage.NotApplied(err)
+		}
 	}
 	return rows, err
 }
+
+// tripKey is the key of the state of a detached round trip in its context.
+type tripKey struct{}
+
+const (
+	unsent int32 = iota
+	begun
+	abandoned
+)
+
+// begin reports whether a statement may be sent. It returns false if the caller of a detached round trip has gone.
+func begin(ctx context.Context) bool {
+	trip, ok := ctx.Value(tripKey{}).(*atomic.Int32)
+	return !ok || trip.CompareAndSwap(unsent, begun) || trip.Load() == begun
+}
+
+// longEnough is the time in which a connection can be made. A round trip with less time is detached.
+const longEnough = 500 * time.Millisecond
 
 // lockTimeoutUntil returns the lock timeout that ends shortly before the deadline of ctx. It is 0 if there is no deadline.
 func lockTimeoutUntil(ctx context.Context) time.Duration {

@@ -138,7 +138,10 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	sorted := order(keys)
 	// The statement fails if another transaction creates one of several keys.
 	mayFail := len(swaps) > 1 && slices.ContainsFunc(swaps, func(s storage.Swap) bool { return s.Old == 0 })
-	args := func(lockTimeout time.Duration) []any { return swapArgs(swaps, sorted, lockTimeout) }
+	all := swapArgs(swaps, sorted) // copies, because a round trip can go on when the call has returned
+	args := func(lockTimeout time.Duration) []any {
+		return append(slices.Clip(all), int32(lockTimeout.Milliseconds()), int32(len(swaps)))
+	}
 	for range maxAttempts {
 		lockTimeout := lockTimeoutUntil(ctx)
 		rows, err := detached(ctx, s, func(ctx context.Context) ([]row, error) {
@@ -171,23 +174,20 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	return nil, false, storage.NotApplied(errUnwritten) // all versions match, but the statement never wrote the rows
 }
 
-// swapArgs returns the arguments of the statement. The first six are columns, in the order sorted: key,
+// swapArgs returns the first six arguments of the statement. They are columns, in the order sorted: key,
 // old version, new version, state, TTL in microseconds (0: the record never expires; -1: it is deleted,
-// which is written as expired) and Until in microseconds since 1970. Then follow the lock timeout in
-// milliseconds (0: none), and the number of keys.
-func swapArgs(swaps []storage.Swap, sorted []int, lockTimeout time.Duration) []any {
+// which is written as expired) and Until in microseconds since 1970. The lock timeout in
+// milliseconds (0: none) and the number of keys follow.
+func swapArgs(swaps []storage.Swap, sorted []int) []any {
 	n := len(swaps)
 	olds, news, ttls, untils := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	keys, states := make([][]byte, n), make([][]byte, n)
 	for i, at := range sorted {
 		s := &swaps[at]
-		keys[i], olds[i], news[i], states[i] = []byte(s.Key), int64(s.Old), int64(s.New.Version), s.New.State
-		if states[i] == nil { // nil would be NULL
-			states[i] = []byte{}
-		}
+		keys[i], olds[i], news[i], states[i] = []byte(s.Key), int64(s.Old), int64(s.New.Version), append([]byte{}, s.New.State...) // nil would be NULL
 		ttls[i], untils[i] = expiry(s)
 	}
-	return []any{keys, olds, news, states, ttls, untils, int32(lockTimeout.Milliseconds()), int32(n)}
+	return []any{keys, olds, news, states, ttls, untils}
 }
 
 // expiry returns the TTL and Until arguments of a swap.

@@ -1,0 +1,58 @@
+package driver_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/storage/driver"
+)
+
+func TestDetachedReturnsWhatItsFunctionReturns(t *testing.T) {
+	n, err := driver.Detached(t.Context(), func(context.Context) (int, error) { return 7, context.Canceled })
+	require.Equal(t, 7, n)
+	require.Equal(t, context.Canceled, err)
+	require.PanicsWithValue(t, "a bug", func() {
+		_, _ = driver.Detached(t.Context(), func(context.Context) (int, error) { panic("a bug") })
+	})
+	_, err = driver.Detached(t.Context(), func(context.Context) (int, error) { runtime.Goexit(); return 0, nil })
+	require.Error(t, err)
+}
+
+// The caller returns when its context ends. The round trip has at least a second, also after a cancellation.
+func TestDetachedRoundTripOutlivesItsCaller(t *testing.T) {
+	for name, c := range map[string]struct {
+		deadline, lasts time.Duration // 0: no deadline, but a cancellation after 10ms
+	}{
+		"a short deadline": {20 * time.Millisecond, time.Second},
+		"a long deadline":  {time.Minute, time.Minute},
+		"a cancellation":   {0, 10*time.Millisecond + time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				ends := 10 * time.Millisecond
+				if c.deadline > 0 {
+					ctx, cancel = context.WithTimeout(ctx, c.deadline)
+					ends = c.deadline
+				} else {
+					time.AfterFunc(ends, cancel)
+				}
+				defer cancel()
+				began, lasted := time.Now(), make(chan time.Duration, 1)
+				_, err := driver.Detached(ctx, func(ctx context.Context) (int, error) {
+					<-ctx.Done()
+					lasted <- time.Since(began)
+					return 0, ctx.Err()
+				})
+				require.ErrorIs(t, err, ctx.Err())
+				require.Equal(t, ends, time.Since(began))
+				require.Equal(t, c.lasts, <-lasted)
+			})
+		})
+	}
+}
