@@ -48,8 +48,9 @@ type Options[T any] struct {
 	// DenialCacheTTL is how long the limiter may repeat a denial from its cache, without a round
 	// trip. 0 means one second. A negative value means that there is no cache. If another process
 	// resets or refunds a key, or raises its limit, the limiter can keep denying the key for that
-	// long. It sees its own resets and refunds at once. A limiter that reserves, refunds or resets keeps a denial for 1ms
-	// at first, and for twice as long after each round trip that finds that nobody has written the record.
+	// long. It sees its own resets and refunds at once. A limiter that reserves, refunds or resets keeps no
+	// denial while others write the record. If nobody has written it between two denials, it keeps the second one
+	// for 1ms, and each further one for twice as long.
 	DenialCacheTTL time.Duration
 	// DenialCacheSize is the maximum number of keys in the cache. 0 means 65,536.
 	DenialCacheSize int
