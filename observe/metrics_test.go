@@ -21,6 +21,7 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -82,15 +83,17 @@ func TestShadowDenialsAreCountedByOutcome(t *testing.T) {
 func TestErrorsOfShadowRulesAreCounted(t *testing.T) {
 	m, registry := newRegistered(t)
 	store := new(memory.Store)
-	for _, spec := range []string{"gcra 1/m", "fixedwindow 1/m"} {
-		l, err := sluice.Options[string]{Clock: still, Observer: m.Observer("http")}.New(store,
-			sluice.Rule[string]{Name: "new", Spec: spec, Shadow: true})
-		require.NoError(t, err)
-		_, err = l.Allow(context.Background(), "")
-		require.NoError(t, err)
-		_, err = l.Charge(context.Background(), "", 1)
-		require.NoError(t, err)
-	}
+	l, err := sluice.Options[string]{Clock: still, Observer: m.Observer("http")}.New(store,
+		sluice.Rule[string]{Name: "new", Spec: "gcra 1/m", Shadow: true})
+	require.NoError(t, err)
+	key := driver.RuleKey{Rule: driver.Rule("", "new", "gcra")}.String()
+	damaged := storage.Record{Version: storage.NewVersion(), State: []byte("no state")}
+	_, _, err = store.CompareAndSwap(context.Background(), storage.Swap{Key: key, New: damaged})
+	require.NoError(t, err)
+	_, err = l.Allow(context.Background(), "")
+	require.NoError(t, err)
+	_, err = l.Charge(context.Background(), "", 1)
+	require.NoError(t, err)
 	requireSeries(t, registry, "sluice_shadow_denials_total")
 	requireSeries(t, registry, "sluice_errors_total",
 		`{kind="state",limiter="http",op="allow"} 1`, `{kind="state",limiter="http",op="charge"} 1`)
