@@ -70,7 +70,10 @@ func (r *RuleResult) apply(op driver.Op, now time.Time, moves bool, item *driver
 		}
 		return nil
 	}
-	next, err := r.call(op, change.State, found.State, now, moves)
+	next, err := r.callPolicy(op, change.State, found.State, now)
+	if moves && err == nil && r.Skew > stepBack {
+		next, err = r.callMoved(op, change.State, found.State, now)
+	}
 	switch {
 	case err != nil || op == driver.Peek:
 		return err
@@ -86,15 +89,12 @@ func (r *RuleResult) apply(op driver.Op, now time.Time, moves bool, item *driver
 	return nil
 }
 
-// call applies the operation to a state, and appends the next state to dst. If moves is set and the state is ahead of now by
-// more than stepBack, call first moves it to now. Skew still says how far it was ahead.
-func (r *RuleResult) call(op driver.Op, dst, state []byte, now time.Time, moves bool) (next []byte, err error) {
-	next, err = r.callPolicy(op, dst, state, now)
-	if skew := r.Skew; moves && skew > stepBack && err == nil {
-		if state, err = moved(r.Policy, state, now); err == nil {
-			next, err = r.callPolicy(op, dst, state, now)
-			r.Skew = skew
-		}
+// callMoved is callPolicy after the state, which is ahead of now by more than stepBack, was moved to now. Skew still says how far it was ahead.
+func (r *RuleResult) callMoved(op driver.Op, dst, state []byte, now time.Time) (next []byte, err error) {
+	skew := r.Skew
+	if state, err = moved(r.Policy, state, now); err == nil {
+		next, err = r.callPolicy(op, dst, state, now)
+		r.Skew = skew
 	}
 	return next, err
 }
@@ -118,7 +118,11 @@ func (r *RuleResult) callPolicy(op driver.Op, dst, state []byte, now time.Time) 
 
 // peek replaces the result by that of a Peek.
 func (r *RuleResult) peek(now time.Time, moves bool, state []byte) error {
-	if _, err := r.call(driver.Peek, nil, state, now, moves); err != nil {
+	_, err := r.callPolicy(driver.Peek, nil, state, now)
+	if moves && err == nil && r.Skew > stepBack {
+		_, err = r.callMoved(driver.Peek, nil, state, now)
+	}
+	if err != nil {
 		return r.fail(err)
 	}
 	return nil
