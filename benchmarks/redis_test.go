@@ -31,32 +31,32 @@ func redisWorkloads() []work {
 	return []work{
 		{
 			area: "redis", name: "1x1, 10,000 keys", keys: 10_000, goroutines: 1,
-			limiters: floors(redisRecord), goals: []ratio{{to: peer, goal: 0.97}},
+			limiters: floors(redisRecord), goals: []ratio{{to: peer, goal: 1.1}},
 		}, {
 			area: "redis", name: "1x64, 10,000 keys", keys: 10_000, goroutines: 64,
 			limiters: floors(redisTogether, redisPipeline), goals: []ratio{{to: peer, goal: 3.2}},
 		}, {
 			area: "redis", name: "1x64, one key", keys: 1, goroutines: 64,
-			limiters: floors(throttledOnRedis, redisOneRecord), goals: []ratio{{to: peer, goal: 8}},
+			limiters: floors(throttledOnRedis, redisOneRecord), goals: []ratio{{to: peer, goal: 5}},
 		}, {
 			area: "redis", name: "4x1, 100 keys", keys: 100, goroutines: 1, processes: 4,
-			limiters: floors(redisRecord), goals: []ratio{{to: peer, goal: 1}},
+			limiters: floors(redisRecord), goals: []ratio{{to: peer, goal: 1.05}},
 		}, {
 			area: "redis", name: "4x16, 10,000 keys", keys: 10_000, goroutines: 16, processes: 4,
-			limiters: redisPeers, goals: []ratio{{to: peer, goal: 2.2}, {to: peer, goal: 0.8, p99: true}},
+			limiters: redisPeers, goals: []ratio{{to: peer, goal: 2.4}, {to: peer, goal: 0.7, p99: true}},
 		}, {
 			area: "redis", name: "4x16, 100 keys", keys: 100, goroutines: 16, processes: 4,
-			limiters: redisPeers, goals: []ratio{{to: peer, goal: 2.2}, {to: peer, goal: 0.8, p99: true}},
+			limiters: redisPeers, goals: []ratio{{to: peer, goal: 2.4}, {to: peer, goal: 0.7, p99: true}},
 		}, {
 			area: "redis", name: "4x16, one key", keys: 1, goroutines: 16, processes: 4,
-			limiters: redisPeers, goals: []ratio{{to: peer, goal: 3}, {to: peer, goal: 0.5, p99: true}},
+			limiters: redisPeers, goals: []ratio{{to: peer, goal: 3.2}, {to: peer, goal: 0.45, p99: true}},
 		}, {
 			area: "redis", name: "4x16, two rules: 10,000 keys and one", keys: 10_000, goroutines: 16, processes: 4,
 			limiters: []serverLimiter{sluiceOnRedisBoth, redisRate},
-			goals:    []ratio{{to: peer, goal: 1.8}, {to: peer, goal: 1, p99: true}},
+			goals:    []ratio{{to: peer, goal: 2}, {to: peer, goal: 0.7, p99: true}},
 		}, {
 			area: "redis", name: "1x64, one key, denied", keys: 1, goroutines: 64, denied: true,
-			limiters: floors(throttledOnRedis), goals: []ratio{{to: peer, goal: 100}}, more: redisTripsOfDenials,
+			limiters: floors(throttledOnRedis), goals: []ratio{{to: peer, goal: 60}}, more: redisTripsOfDenials,
 		},
 	}
 }
