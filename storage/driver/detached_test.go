@@ -35,10 +35,10 @@ func TestDetachedRoundTripOutlivesItsCaller(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				ends := 10 * time.Millisecond
+				ends, ended := 10*time.Millisecond, context.Canceled
 				if c.deadline > 0 {
 					ctx, cancel = context.WithTimeout(ctx, c.deadline)
-					ends = c.deadline
+					ends, ended = c.deadline, context.DeadlineExceeded
 				} else {
 					time.AfterFunc(ends, cancel)
 				}
@@ -49,7 +49,7 @@ func TestDetachedRoundTripOutlivesItsCaller(t *testing.T) {
 					lasted <- time.Since(began)
 					return 0, ctx.Err()
 				})
-				require.ErrorIs(t, err, ctx.Err())
+				require.ErrorIs(t, err, ended)
 				require.Equal(t, ends, time.Since(began))
 				require.Equal(t, c.lasts, <-lasted)
 			})
