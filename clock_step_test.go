@@ -181,10 +181,7 @@ func TestRetryAfterIsExactAfterTheClockStepsBack(t *testing.T) {
 				want, err := policy.Peek(fresh, clock.now, 1)
 				require.NoError(t, err)
 				require.Equal(t, want.RetryAfter, denied.RetryAfter)
-				clock.advance(denied.RetryAfter - time.Microsecond)
-				require.False(t, must(t)(l.Allow(background, ann)).Allowed)
-				clock.advance(time.Microsecond)
-				require.True(t, must(t)(l.Allow(background, ann)).Allowed)
+				requireAllowedExactlyAfter(t, l, clock, denied.RetryAfter)
 			})
 		}
 	}

@@ -55,10 +55,7 @@ func TestRetryAfterHoldsAfterALimitIsLowered(t *testing.T) {
 					denied = must(t)(lowered.Allow(background, ann))
 					require.False(t, denied.Allowed, "%v before the end", part*d)
 				}
-				clock.advance(denied.RetryAfter - time.Microsecond)
-				require.False(t, must(t)(lowered.Allow(background, ann)).Allowed)
-				clock.advance(time.Microsecond)
-				require.True(t, must(t)(lowered.Allow(background, ann)).Allowed)
+				requireAllowedExactlyAfter(t, lowered, clock, denied.RetryAfter)
 			})
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // A Charge whose cost is below 0 is a refund.
 //
 // If a call is denied, no rule charges it. But a rule that denies it can change its state or the time for which its record is
-// kept; see apply. moves says that a state which is far ahead of now is moved; see call.
+// kept; see apply. moves says that a state which is far ahead of now is moved; see callMoved.
 //
 // applied is how many steps were applied; see driver.Request. With an error nothing may be stored.
 func evaluate(op driver.Op, now time.Time, moves bool, results []RuleResult, items []driver.Item) (applied int, allowed bool, err error) {
@@ -43,8 +43,10 @@ func evaluate(op driver.Op, now time.Time, moves bool, results []RuleResult, ite
 		r := &results[i]
 		if r.Allowed {
 			items[i].Next.Verb = driver.Keep
-			if err := r.peek(now, moves, items[i].Found.State); err != nil {
-				return 0, false, err
+			if err := r.apply(driver.Peek, now, moves, &items[i]); err != nil {
+				if err = r.fail(err); err != nil {
+					return 0, false, err
+				}
 			}
 		}
 	}
@@ -114,18 +116,6 @@ func (r *RuleResult) callPolicy(op driver.Op, dst, state []byte, now time.Time) 
 	}
 	r.Cost = cost // a settlement has refunds with a negative cost, and a Result is not valid if there is an error
 	return dst, err
-}
-
-// peek replaces the result by that of a Peek.
-func (r *RuleResult) peek(now time.Time, moves bool, state []byte) error {
-	_, err := r.callPolicy(driver.Peek, nil, state, now)
-	if moves && err == nil && r.Skew > stepBack {
-		_, err = r.callMoved(driver.Peek, nil, state, now)
-	}
-	if err != nil {
-		return r.fail(err)
-	}
-	return nil
 }
 
 // evaluation is an operation that the engine decides. It has its own memory, because the engine can still use it after

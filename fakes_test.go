@@ -156,3 +156,12 @@ func (p *faultyPolicy) Step(dst, state []byte, now time.Time, cost int64) ([]byt
 func keyText(namespace, rule, kind, key string) string {
 	return driver.RuleKey{Rule: driver.Rule(namespace, rule, kind), Key: key}.String()
 }
+
+// requireAllowedExactlyAfter requires that a call of ann is denied a microsecond before retryAfter has passed, and then allowed.
+func requireAllowedExactlyAfter(t *testing.T, l *sluice.Limiter[call], clock *fakeClock, retryAfter time.Duration) {
+	t.Helper()
+	clock.advance(retryAfter - time.Microsecond)
+	require.False(t, must(t)(l.Allow(background, ann)).Allowed)
+	clock.advance(time.Microsecond)
+	require.True(t, must(t)(l.Allow(background, ann)).Allowed)
+}

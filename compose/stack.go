@@ -263,9 +263,8 @@ func (s *Stack) Split(state []byte) iter.Seq2[algo.Policy, []byte] {
 	}
 }
 
-// Join returns the state of the stack whose parts have these states, one for each part in the order of Split. It is the inverse of
-// Split.
-// The state is empty if all of these are empty.
+// Join is the inverse of Split: it returns the state of the stack whose parts have these states, one for each part. The state is
+// empty if all of these are empty.
 func (s *Stack) Join(states ...[]byte) []byte {
 	joined, used := []byte{stackTag, policy.Version}, false
 	for _, own := range states {

@@ -28,7 +28,7 @@ func isUnreachable(err error) bool {
 
 // record gives the outcome of a round trip to the circuit breaker. began is when the round trip began.
 func (q *queue) record(began time.Time, err error) {
-	late := isTimeout(err) && isOutage(err)
+	late, answered := breaker.IsTimeout(err) && isOutage(err), false
 	switch {
 	case errors.Is(err, context.Canceled) || late && time.Since(began) < q.engine.options.Timeout:
 		q.breaker.CutShort(began)
@@ -36,16 +36,14 @@ func (q *queue) record(began time.Time, err error) {
 		q.breaker.Failed(began, err)
 	default:
 		q.breaker.Succeeded()
+		answered = true
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.warm = err == nil || !isOutage(err) && !errors.Is(err, context.Canceled); q.warm {
+	if q.warm = answered; answered {
 		q.answered = time.Now()
 	}
 }
-
-// isTimeout reports whether an attempt that failed with err only ran out of time.
-func isTimeout(err error) bool { return breaker.IsTimeout(err) }
 
 // recordTimeout records a failure if a request ends because the store did not answer within the
 // timeout. A wait for other transactions is no failure. The caller must hold q.mu.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/engine/breaker"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -42,7 +43,6 @@ type Request struct {
 	err      error
 	panicked any
 	failures int
-	now      time.Time // of the decision in a transaction or on the server
 }
 
 // Use is the operation of a request on one key.
@@ -117,7 +117,7 @@ func (r *Request) fail() {
 		r.finish(r.outcome(err, r.lost || lost))
 		return
 	}
-	if r.failures++; r.lastErr == nil || !isTimeout(err) {
+	if r.failures++; r.lastErr == nil || !breaker.IsTimeout(err) {
 		r.lastErr = err
 	}
 	r.lost = r.lost || lost

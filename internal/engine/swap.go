@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/retrywait"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -24,7 +25,7 @@ func (q *queue) swap(ctx context.Context, r *Request) error {
 	if r.lastErr == nil && time.Since(r.began) > time.Until(r.deadline) {
 		r.lastErr = errWaited
 	}
-	for r.settled, r.panicked = false, nil; ctx.Err() == nil; sleep(ctx, pause(r.failures)) {
+	for r.settled, r.panicked = false, nil; ctx.Err() == nil; retrywait.Pause(ctx, pause(r.failures)) {
 		if q.trySwap(ctx, r); !r.settled {
 			r.fail()
 		}
@@ -38,7 +39,7 @@ func (q *queue) swap(ctx context.Context, r *Request) error {
 		}
 	}
 	r.state = expired
-	return q.abandon(r, ended(ctx))
+	return q.abandon(r, ctx.Err())
 }
 
 var errWaited = fmt.Errorf("%w: other calls with the same key took most of the time", storage.ErrContended)
@@ -54,21 +55,6 @@ func (q *queue) lanesOf(r *Request) []string {
 		return append([]string{heldLane}, r.keys...)
 	}
 	return r.keys
-}
-
-// ended returns the error of a context that the caller has cancelled, or nil.
-func ended(ctx context.Context) error {
-	if err := ctx.Err(); err == context.Canceled {
-		return err
-	}
-	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 // trySwap makes one attempt. It settles the request or sets r.err.

@@ -12,10 +12,11 @@ import (
 func (q *queue) transact(ctx context.Context, requests []*Request) {
 	e := q.engine
 	updates, evaluated := make([]*driver.Update, len(requests)), make([]error, len(requests))
+	var at time.Time // of all decisions
 	for i, r := range requests {
 		r.clearNext() // of an earlier attempt
 		updates[i] = &driver.Update{Items: r.Items, Decide: func(now time.Time) bool {
-			evaluated[i] = r.inTransaction(now)
+			at, evaluated[i] = now, r.inTransaction(now)
 			return evaluated[i] == nil
 		}}
 	}
@@ -27,7 +28,7 @@ func (q *queue) transact(ctx context.Context, requests []*Request) {
 		switch {
 		case err == nil:
 			r.finish(evaluated[i])
-			e.updateCache(r, clockReading{r.now, began, received})
+			e.updateCache(r, clockReading{at, began, received})
 		case r.changes():
 			r.err = err
 		default:
@@ -39,7 +40,6 @@ func (q *queue) transact(ctx context.Context, requests []*Request) {
 // inTransaction decides a request in a transaction. The memory of the records is the store's. So inTransaction keeps copies of
 // the states for the denial cache, which reads them after the transaction.
 func (r *Request) inTransaction(now time.Time) error {
-	r.now = now
 	_, err := r.evaluate(now, false)
 	if _, denied := r.Evaluator.Denied(); denied && err == nil {
 		for i := range r.Items {

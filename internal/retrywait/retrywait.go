@@ -1,4 +1,4 @@
-// Package retrywait waits for the RetryAfter of a denial, within a context.
+// Package retrywait waits before a retry, within a context.
 package retrywait
 
 import (
@@ -19,6 +19,14 @@ func Sleep(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// Pause sleeps for d, or until ctx ends.
+func Pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
 	}
 }
 

@@ -9,6 +9,16 @@ import (
 // roundTripTime is the time that a detached round trip gets at least.
 const roundTripTime = time.Second
 
+// connectTime is a time in which a new connection can be made.
+const connectTime = 500 * time.Millisecond
+
+// MayCutConnection reports whether ctx may end before a new connection can be made. A store detaches the round trips of such
+// a ctx, and can make others without a goroutine.
+func MayCutConnection(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && time.Until(deadline) <= connectTime
+}
+
 // Detached calls do in a goroutine. If ctx ends first, Detached returns its error at once, and do goes on: the context of do ends a
 // second after the call or at the deadline of ctx, whichever is later, or a second after the cancellation of a ctx without a
 // deadline. do must not use memory of the caller. A panic of do is raised in the caller.

@@ -89,7 +89,7 @@ func (s *Store) decide(ctx context.Context, r *run) error {
 	sendOnce := func(ctx context.Context) ([]reply, error) {
 		return send[reply](ctx, s, s.sql.decide, withTimeout, r.lockTimeout, false, true)
 	}
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < longEnough {
+	if driver.MayCutConnection(ctx) {
 		direct := sendOnce
 		sendOnce = func(ctx context.Context) ([]reply, error) { return detached(ctx, s, direct) }
 	}

@@ -115,9 +115,6 @@ func begin(ctx context.Context) bool {
 	return !ok || trip.CompareAndSwap(unsent, begun) || trip.Load() == begun
 }
 
-// longEnough is the time in which a connection can be made. A round trip with less time is detached.
-const longEnough = 500 * time.Millisecond
-
 // lockTimeoutUntil returns the lock timeout that ends shortly before the deadline of ctx. It is 0 if there is no deadline.
 func lockTimeoutUntil(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()

@@ -89,8 +89,7 @@ func (s *Store) send(ctx context.Context, untilDeadline bool, commands ...*comma
 		return struct{}{}, nil
 	}
 	var ended error
-	deadline, limited := ctx.Deadline()
-	if untilDeadline && (!limited || s.endsInTime && time.Until(deadline) > longEnough) {
+	if _, limited := ctx.Deadline(); untilDeadline && (!limited || s.endsInTime && !driver.MayCutConnection(ctx)) {
 		_, ended = process(ctx)
 	} else {
 		_, ended = driver.Detached(ctx, process)
@@ -109,9 +108,6 @@ func (s *Store) send(ctx context.Context, untilDeadline bool, commands ...*comma
 		s.send(ctx, untilDeadline, unknown...)
 	}
 }
-
-// longEnough is the time in which a connection can be made. A call with less time does not end the connection that it makes.
-const longEnough = 500 * time.Millisecond
 
 // argument is an argument whose bytes the client reads when it writes them.
 type argument []byte

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mattn/go-sqlite3"
 
+	"github.com/sluice-go/sluice/internal/retrywait"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -62,7 +63,7 @@ func retryBusy(ctx context.Context, timeout time.Duration, do func() error) erro
 		case waited < spinTime:
 			runtime.Gosched()
 		default:
-			sleep(ctx, rand.N(backoff))
+			retrywait.Pause(ctx, rand.N(backoff))
 			backoff = min(2*backoff, maxBackoff)
 		}
 		if ended := ctx.Err(); ended != nil {
@@ -71,13 +72,6 @@ func retryBusy(ctx context.Context, timeout time.Duration, do func() error) erro
 			}
 			return fmt.Errorf("%w: %w", err, ended)
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
 	}
 }
 

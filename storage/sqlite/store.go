@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/retrywait"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -258,7 +259,7 @@ func (s *Store) Purge(ctx context.Context, limit int) (removed int, err error) {
 		if expired+postponed < purgeBatch {
 			return removed, nil
 		}
-		sleep(ctx, max(time.Since(began), 2*maxBackoff)) // writers retry after maxBackoff at most
+		retrywait.Pause(ctx, max(time.Since(began), 2*maxBackoff)) // writers retry after maxBackoff at most
 	}
 	return removed, nil
 }
