@@ -127,6 +127,39 @@ func TestHangingStoreIsErrUnavailable(t *testing.T) {
 	})
 }
 
+// The callers of a key wait for each other. If the store does not answer, they must not take that for contention, and the
+// circuit breaker must open.
+func TestOutageIsNotContention(t *testing.T) {
+	for _, takes := range []time.Duration{0, 400 * time.Millisecond} {
+		forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
+			if b.hold(); takes > 0 {
+				b.releaseAll()
+				b.store.before = func([]string) error {
+					time.Sleep(takes)
+					return storage.NotApplied(errRefused)
+				}
+			}
+			var calls []*call
+			for range 30 {
+				calls = append(calls, b.start(newCall(counter(1000), "k")))
+				time.Sleep(100 * time.Millisecond)
+			}
+			b.group.Wait()
+			for _, c := range calls {
+				require.NotErrorIs(b, c.err, storage.ErrContended)
+				require.NotContains(b, c.err.Error(), storage.ErrContended.Error())
+				if !errors.Is(c.err, storage.ErrOutcomeUnknown) {
+					require.ErrorIs(b, c.err, storage.ErrUnavailable)
+				}
+			}
+			require.Less(b, calls[29].took, time.Second, "the circuit breaker is open")
+			if takes == 0 {
+				b.releaseAll()
+			}
+		})
+	}
+}
+
 func TestPeekIsNeverErrOutcomeUnknown(t *testing.T) {
 	for _, warm := range []bool{false, true} {
 		forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {

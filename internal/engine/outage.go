@@ -28,21 +28,26 @@ func isUnreachable(err error) bool {
 
 // record gives the outcome of a round trip to the circuit breaker. began is when the round trip began.
 func (q *queue) record(began time.Time, err error) {
-	late, answered := breaker.IsTimeout(err) && isOutage(err), false
-	switch {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	late := breaker.IsTimeout(err) && isOutage(err)
+	switch q.warm = false; {
 	case errors.Is(err, context.Canceled) || late && time.Since(began) < q.engine.options.Timeout:
 		q.breaker.CutShort(began)
 	case isOutage(err):
 		q.breaker.Failed(began, err)
+		q.lastErr = err
 	default:
 		q.breaker.Succeeded()
-		answered = true
+		q.warm, q.answered, q.lastErr = true, time.Now(), nil
 	}
+}
+
+// answersSince reports whether the store has answered a round trip since a time, and has not failed after that.
+func (q *queue) answersSince(t time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.warm = answered; answered {
-		q.answered = time.Now()
-	}
+	return q.lastErr == nil && !q.answered.Before(t)
 }
 
 // recordTimeout records a failure if a request ends because the store did not answer within the

@@ -30,7 +30,7 @@ type queue struct {
 	waiting  list.List // the requests that wait, in the order of arrival
 	answered time.Time // when the last round trip ended that the store has answered
 	warm     bool      // the last round trip was answered
-	lastErr  error     // why the last round trip failed, if it did
+	lastErr  error     // why the last round trip failed, if the store was unavailable
 
 	held map[string]time.Time // until when a key counts as held
 }
@@ -215,13 +215,11 @@ func (q *queue) interrupted() error {
 func (q *queue) settle(requests []*Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.lastErr = nil
 	var again []*Request
 	failures := 0
 	for _, r := range requests {
 		if !r.settled {
 			r.fail()
-			q.lastErr = cmp.Or(r.lastErr, q.lastErr)
 			if !r.settled && !time.Now().Before(r.deadline) {
 				q.recordTimeout(r)
 				r.finish(r.timeout(nil, r.lost))

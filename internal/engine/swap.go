@@ -22,7 +22,7 @@ func (q *queue) swap(ctx context.Context, r *Request) error {
 		return r.outcome(err, r.lost)
 	}
 	defer leave()
-	if r.lastErr == nil && time.Since(r.began) > time.Until(r.deadline) {
+	if r.lastErr == nil && time.Since(r.began) > time.Until(r.deadline) && q.answersSince(r.began) {
 		r.lastErr = errWaited
 	}
 	for r.settled, r.panicked = false, nil; ctx.Err() == nil; retrywait.Pause(ctx, pause(r.failures)) {
