@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -22,7 +23,8 @@ func (q *queue) swap(ctx context.Context, r *Request) error {
 		return r.outcome(err, r.lost)
 	}
 	defer leave()
-	if r.lastErr == nil && time.Since(r.began) > time.Until(r.deadline) && q.answersSince(r.began) {
+	waited := time.Since(r.began) > time.Until(r.deadline)
+	if waited && r.lastErr == nil && q.answersSince(r.began) {
 		r.lastErr = errWaited
 	}
 	for r.settled, r.panicked = false, nil; ctx.Err() == nil; retrywait.Pause(ctx, pause(r.failures)) {
@@ -38,8 +40,13 @@ func (q *queue) swap(ctx context.Context, r *Request) error {
 			return nil
 		}
 	}
-	r.state = expired
-	return q.abandon(r, ctx.Err())
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !waited { // otherwise the caller says nothing about the store
+		q.recordTimeout(r)
+	}
+	r.lastErr = cmp.Or(r.lastErr, q.lastErr)
+	return r.timeout(ctx.Err(), r.lost)
 }
 
 var errWaited = fmt.Errorf("%w: other calls with the same key took most of the time", storage.ErrContended)
