@@ -97,7 +97,7 @@ var setups = map[string]string{
 const (
 	contextPerCall   = " Each call has a new context with a deadline."
 	contextOfDenials = ` In the row "denied", each caller makes a new context once a second.`
-	clients          = " Clients use the options that the README of sluice recommends. The processes of a row start together."
+	clients          = " Clients use the options that docs/recipes.md recommends. The processes of a row start together."
 )
 
 // selected reports whether -only selects a workload.

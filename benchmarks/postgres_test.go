@@ -80,7 +80,7 @@ func postgresPool(t testing.TB, connections int32) *pgxpool.Pool {
 // faster with it than with the default.
 const floorConnections = 16
 
-// sluiceOnPostgres uses the default pool, which the README recommends.
+// sluiceOnPostgres uses the default pool, which docs/recipes.md recommends.
 var sluiceOnPostgres = serverLimiter{name: "sluice", open: func(t testing.TB, count int64, period time.Duration) decideFunc {
 	store, err := postgres.New(postgresPool(t, 0), postgres.Options{})
 	if err == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
-// All use go-redis with the options that the README of sluice recommends, and a pool of the
+// All use go-redis with the options that docs/recipes.md recommends, and a pool of the
 // default size.
 var (
 	redisPeers  = []serverLimiter{sluiceOnRedis, redisRate, ululeOnRedis}

@@ -39,7 +39,7 @@ func sqliteWorkloads() []work {
 	}
 }
 
-// sqliteDB opens a database on disk, with the options that the README of sluice recommends and
+// sqliteDB opens a database on disk, with the options that docs/recipes.md recommends and
 // those in more. The processes of a fleet share its file.
 func sqliteDB(t testing.TB, file, more string) *sql.DB {
 	dir := os.Getenv(sqliteDir)

@@ -1,28 +1,68 @@
+// Command start limits signups by address and by mail domain. With an argument, the limits are in that
+// PostgreSQL, and all its clients share them.
 package main
 
 import (
 	"context"
 	"fmt"
 	"log"
-	"time"
+	"os"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/postgres"
 )
 
-func main() {
-	limiter, err := sluice.New(nil, "fixedwindow 3/hour") // nil: in memory
+type signup struct{ address, domain string }
+
+func signupLimiter(store storage.Store) (*sluice.Limiter[signup], error) {
+	return sluice.For(store, // nil: in memory
+		sluice.By("address", func(s signup) string { return s.address }, "gcra 3/h burst=2"),
+		sluice.By("domain", func(s signup) string { return s.domain }, "fixedwindow 100/d"))
+}
+
+func open(ctx context.Context, address string) (storage.Store, error) {
+	pool, err := pgxpool.New(ctx, address)
 	if err != nil {
-		log.Fatal(err)
+		return nil, err
 	}
-	for range 4 {
-		decision, err := limiter.Allow(context.Background(), "ann")
+	store, err := postgres.New(pool, postgres.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return store, store.Migrate(ctx) // safe to call at every startup
+}
+
+func run(ctx context.Context, arguments []string) error {
+	var store storage.Store
+	if len(arguments) > 0 {
+		var err error
+		if store, err = open(ctx, arguments[0]); err != nil {
+			return err
+		}
+	}
+	limiter, err := signupLimiter(store)
+	if err != nil {
+		return err
+	}
+	for range 3 {
+		decision, err := limiter.Allow(ctx, signup{"192.0.2.1", "example.com"})
 		switch {
 		case err != nil:
-			log.Fatal(err) // the limiter could not decide; this is never a denial
+			return err // the limiter could not decide; this is never a denial
 		case decision.Allowed:
-			fmt.Println("allowed,", decision.Remaining, "left")
+			fmt.Println("welcome")
 		default:
-			fmt.Println("denied, try again in", decision.RetryAfter.Round(time.Minute))
+			fmt.Println("denied by rule", decision.Rule)
 		}
+	}
+	return nil
+}
+
+func main() {
+	if err := run(context.Background(), os.Args[1:]); err != nil {
+		log.Fatal(err)
 	}
 }

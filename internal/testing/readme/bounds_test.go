@@ -43,7 +43,7 @@ func TestTablesOfAdmittedUnitsEqualBound(t *testing.T) {
 		row  string
 		rows int
 	}{
-		"README.md":      {"(?m)^\\| `([^`]+)` \\| (\\d+) \\| (\\d+) \\|()()$", 5},
+		"README.md":      {"(?m)^\\| `([^`]+)` \\| [^|]* \\| (\\d+) \\| (\\d+) \\|()()$", 6},
 		"docs/client.md": {"(?m)^\\| `([^`]+)` \\| (\\d+) \\| (\\d+) \\| (\\d+) \\| (\\d+) \\|", 7},
 	} {
 		found := rows(t, page, table.row)

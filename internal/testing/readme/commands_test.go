@@ -17,11 +17,11 @@ import (
 	"github.com/sluice-go/sluice/internal/testing/servers"
 )
 
-// commandLines returns the go run commands of the README that contain a text.
+// commandLines returns the go run commands of the pages that contain a text.
 func commandLines(t *testing.T, containing string) (lines []string) {
-	for _, m := range regexp.MustCompile(`(?m)^(?:    |\$ )(go run .*)$`).FindAllStringSubmatch(readFile(t, root, "README.md"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^(?:    |\$ )(go run [^#\n]*)`).FindAllStringSubmatch(pagesWithCommands(t), -1) {
 		if strings.Contains(m[1], containing) {
-			lines = append(lines, m[1])
+			lines = append(lines, strings.TrimSpace(m[1]))
 		}
 	}
 	require.NotEmpty(t, lines)
@@ -76,7 +76,7 @@ func TestProgramPrintsOneErrorIfRedisIsDown(t *testing.T) {
 	require.Regexp(t, `\Aquota: .*connection refused.*\nexit status 1\n\z`, printed.String())
 }
 
-// ownDatabases replaces the databases that the README names, which may be in use, by new ones.
+// ownDatabases replaces the databases that the pages name, which may be in use, by new ones.
 func ownDatabases(t *testing.T, store string) *strings.Replacer {
 	replacements := []string{"quota.db", filepath.Join(t.TempDir(), "quota.db")}
 	switch store {
@@ -88,9 +88,9 @@ func ownDatabases(t *testing.T, store string) *strings.Replacer {
 	return strings.NewReplacer(replacements...)
 }
 
-// terminals returns the output that the README shows in its two terminals.
+// terminals returns the output that the recipe for stores shows in two terminals.
 func terminals(t *testing.T) (first, second string) {
-	blocks := regexp.MustCompile("(?s)```console\n\\$ go run [^\n]*\n(.*?)```").FindAllStringSubmatch(readFile(t, root, "README.md"), -1)
+	blocks := regexp.MustCompile("(?s)```console\n\\$ go run [^\n]*\n(.*?)```").FindAllStringSubmatch(readFile(t, root, "docs/recipes.md"), -1)
 	require.Len(t, blocks, 2)
 	return withoutTimes(blocks[0][1]), withoutTimes(blocks[1][1])
 }
@@ -101,7 +101,7 @@ func withoutTimes(s string) string {
 
 func TestGitIgnoresTheFilesThatTheCommandsCreate(t *testing.T) {
 	ignored := strings.Split(readFile(t, root, ".gitignore"), "\n")
-	files := regexp.MustCompile(`sqlite:([\w.]+)|--out (\S+)`).FindAllStringSubmatch(readFile(t, root, "README.md"), -1)
+	files := regexp.MustCompile(`sqlite:([\w.]+)|--out (\S+)`).FindAllStringSubmatch(pagesWithCommands(t), -1)
 	require.NotEmpty(t, files)
 	for _, file := range files {
 		if database := file[1]; database != "" {
@@ -182,22 +182,22 @@ func TestCommandsOfThePageOfPoliciesWork(t *testing.T) {
 	}
 }
 
-func TestPlanPrintsTheOutputInTheReadme(t *testing.T) {
+func TestPlanPrintsTheShownOutput(t *testing.T) {
 	t.Parallel()
 	needsCommand(t)
 	lines := commandLines(t, " plan ")
 	line := lines[len(lines)-1]
-	_, shown, found := strings.Cut(readFile(t, root, "README.md"), "    "+line+"\n\n```text\n")
+	_, shown, found := strings.Cut(readFile(t, root, "docs/command.md"), "    "+line+"\n\n```text\n")
 	require.True(t, found, "the output follows the command")
 	shown, _, _ = strings.Cut(shown, "```")
 	require.Contains(t, output(t, line), "\n"+shown+"\n")
 }
 
-func TestTraceInTheReadmePasses(t *testing.T) {
+func TestTraceInTheRecipesPasses(t *testing.T) {
 	needsCommand(t)
-	trace := regexp.MustCompile(`(?m)^    policy .*\n(?:(?:    .*)?\n)*`).FindString(readFile(t, root, "README.md"))
+	trace := regexp.MustCompile(`(?m)^    policy .*\n(?:(?:    .*)?\n)*`).FindString(readFile(t, root, "docs/recipes.md"))
 	require.NotEmpty(t, trace)
-	file := filepath.Join(t.TempDir(), "readme.trace")
+	file := filepath.Join(t.TempDir(), "recipe.trace")
 	check := func(trace string) error {
 		require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(trace, "\n    ", "\n")[4:]), 0o600))
 		return inWorkspace("go", "run", "./cmd/sluice", "replay", "--check", file).Run()
@@ -206,11 +206,11 @@ func TestTraceInTheReadmePasses(t *testing.T) {
 	require.Error(t, check(strings.Replace(trace, "deny", "ok", 1)))
 }
 
-// The README shows how to install the command. The line must work with the workspace and without.
+// A page shows how to install the command. The line must work with the workspace and without.
 func TestInstalledCommandWorks(t *testing.T) {
 	t.Parallel()
 	needsCommand(t)
-	line := regexp.MustCompile(`(?m)^    (go install .*)$`).FindStringSubmatch(readFile(t, root, "README.md"))
+	line := regexp.MustCompile(`(?m)^    (go install .*)$`).FindStringSubmatch(readFile(t, root, "docs/command.md"))
 	require.NotNil(t, line)
 	words := strings.Fields(line[1])
 	for _, workspace := range []string{"", "off"} {

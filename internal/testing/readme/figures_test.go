@@ -65,12 +65,11 @@ func (r results) ratio(t *testing.T, work, to, what string) string {
 // the committed results into them.
 func benchmarkSentences(t *testing.T) []string {
 	redis, memory := readResults(t, "redis"), readResults(t, "memory")
-	const one, four, single, speed = "1x64, 10,000 keys", "4x16, 10,000 keys", "1x1, 10,000 keys", "decisions a second"
+	const one, single, speed = "1x64, 10,000 keys", "1x1, 10,000 keys", "decisions a second"
 	return []string{
-		fmt.Sprintf("On %d cores with a local Redis, 64 callers in one process get %s decisions a second on 10,000 keys, %s times as many as with redis_rate.",
+		fmt.Sprintf("On %d cores with a local Redis, 64 callers in one process get %s decisions a second, %s times as many as with redis_rate.",
 			redis.CPUs, redis.value(t, one), redis.ratio(t, one, "redis_rate", speed)),
-		fmt.Sprintf("In four processes they get %s, %s times as many.", redis.value(t, four), redis.ratio(t, four, "redis_rate", speed)),
-		fmt.Sprintf("A single caller gets %s of the speed of redis_rate.", redis.ratio(t, single, "redis_rate", speed)),
+		fmt.Sprintf("A lone caller gets %s of the speed of redis_rate.", redis.ratio(t, single, "redis_rate", speed)),
 		fmt.Sprintf("In memory with one key, the simplest limiter is up to %s times as fast as sluice.", memory.ratio(t, "1 key, ", "sethvargo/go-limiter", "ns")),
 	}
 }

@@ -5,28 +5,25 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/algo"
 )
 
-func TestSignupLimit(t *testing.T) {
-	policy := sluice.MustPolicy("gcra 3/h burst=2")
+func TestSignups(t *testing.T) {
+	policy, state := sluice.MustPolicy("gcra 3/h burst=2"), []byte(nil) // no state: a new key
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	var state []byte // nil: the key was never used
-	step := func(at time.Time) algo.Result {
-		next, result, err := policy.Step(nil, state, at, 1)
-		if err != nil {
-			t.Fatal(err)
+	for _, call := range []struct {
+		at, retryAfter time.Duration
+		allowed        bool
+	}{
+		{at: 0, allowed: true},
+		{at: 0, allowed: true},
+		{at: 0, retryAfter: 20 * time.Minute},
+		{at: 19 * time.Minute, retryAfter: time.Minute},
+		{at: 20 * time.Minute, allowed: true},
+	} {
+		next, result, err := policy.Step(nil, state, noon.Add(call.at), 1)
+		if err != nil || result.Allowed != call.allowed || result.RetryAfter != call.retryAfter {
+			t.Errorf("after %v: %+v, %v", call.at, result, err)
 		}
 		state = next
-		return result
-	}
-
-	step(noon)
-	step(noon)
-	if r := step(noon); r.Allowed || r.RetryAfter != 20*time.Minute {
-		t.Errorf("third signup at once: %+v", r)
-	}
-	if r := step(noon.Add(20 * time.Minute)); !r.Allowed {
-		t.Errorf("20 minutes later: %+v", r)
 	}
 }

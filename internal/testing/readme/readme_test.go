@@ -35,7 +35,12 @@ func readFile(t *testing.T, elem ...string) string {
 }
 
 // pages are the pages that the tests check.
-var pages = []string{"README.md", "docs/keys.md", "docs/policies.md", "docs/operation.md"}
+var pages = []string{"README.md", "docs/recipes.md", "docs/command.md", "docs/promises.md", "docs/keys.md", "docs/policies.md", "docs/operation.md"}
+
+// pagesWithCommands returns the text of the pages whose commands the tests run.
+func pagesWithCommands(t *testing.T) string {
+	return readFile(t, root, "README.md") + readFile(t, root, "docs/recipes.md") + readFile(t, root, "docs/command.md")
+}
 
 // Each block of Go code must be, byte for byte, in the tests of this package, in package sluice or its
 // tests, or in the examples.
@@ -74,7 +79,7 @@ func TestLinkedFilesExist(t *testing.T) {
 }
 
 func TestSpecsInThePagesAreValid(t *testing.T) {
-	for _, page := range []string{"README.md", "docs/policies.md"} {
+	for _, page := range []string{"README.md", "docs/recipes.md", "docs/policies.md"} {
 		specs := regexp.MustCompile("`((?:gcra|tokenbucket|fixedwindow|movingwindow) \\d[^`]*|all\\([^.`]*)`").FindAllStringSubmatch(readFile(t, root, page), -1)
 		require.NotEmpty(t, specs, page)
 		for _, spec := range specs {

@@ -20,7 +20,7 @@ import (
 	"github.com/sluice-go/sluice/internal/testing/servers"
 )
 
-// serving runs the README's command that contains a text, with replacements for its databases and addresses.
+// serving runs the command of a page that contains a text, with replacements for its databases and addresses.
 // It returns the line that the server logs when it is ready.
 func serving(t *testing.T, program, containing string, replacements ...string) (log string) {
 	t.Helper()
@@ -84,9 +84,9 @@ func TestServe(t *testing.T) {
 	t.Run("as an API", func(t *testing.T) { responseIsAsShown(t, program) })
 }
 
-// The client gets the response that the README shows, after it has used its burst.
+// The client gets the response that the page shows, after it has used its burst.
 func denialIsAsShown(t *testing.T, program string) {
-	shown := regexp.MustCompile("(?s)```console\n\\$ curl -i http://localhost:8080/\n(.*?)\n\n(.*?)```").FindStringSubmatch(readFile(t, root, "README.md"))
+	shown := regexp.MustCompile("(?s)```console\n\\$ curl -i http://localhost:8080/\n(.*?)\n\n(.*?)```").FindStringSubmatch(readFile(t, root, "docs/command.md"))
 	require.NotNil(t, shown)
 	head := strings.Split(shown[1], "\n")
 
@@ -122,9 +122,9 @@ func fileIsUsed(t *testing.T, program string) {
 	require.Contains(t, response.Header.Get("RateLimit-Policy"), `"client";q=20`)
 }
 
-// The server answers the request that the README sends with curl.
+// The server answers the request that the page sends with curl.
 func responseIsAsShown(t *testing.T, program string) {
-	request := regexp.MustCompile(`(?m)^    curl --unix-socket /tmp/sluice.sock -d '(.*)' http://sluice(/\S+)$`).FindStringSubmatch(readFile(t, root, "README.md"))
+	request := regexp.MustCompile(`(?m)^    curl --unix-socket /tmp/sluice.sock -d '(.*)' http://sluice(/\S+)$`).FindStringSubmatch(readFile(t, root, "docs/command.md"))
 	require.NotNil(t, request)
 	socket := filepath.Join(t.TempDir(), "sluice.sock")
 	serving(t, program, "--api unix:", "/tmp/sluice.sock", socket, "redis://localhost:6379", "redis://"+servers.Redis(t).Addr())
