@@ -22,8 +22,7 @@ func (l *Limiter[T]) Allow(ctx context.Context, in T) (d Decision, err error) {
 	return d, err
 }
 
-// AllowN decides whether n calls are allowed now. They are allowed or denied together. If they
-// are allowed, each rule charges n times its Cost. n is at least 1.
+// AllowN decides whether n calls are allowed now, all or none. If they are, each rule charges n times its Cost. n is at least 1.
 func (l *Limiter[T]) AllowN(ctx context.Context, in T, n int64) (d Decision, err error) {
 	d.Results = new(inlineResults)[:]
 	err = l.allow(ctx, in, n, &d)
@@ -42,8 +41,7 @@ func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, d *Decision) (err
 	return err
 }
 
-// ErrExceedsCapacity is the error of Wait and WaitN if the cost is above the capacity of a
-// rule. Such a call is never allowed.
+// ErrExceedsCapacity is the error of Wait and WaitN if a rule never allows the cost.
 var ErrExceedsCapacity = errors.New("sluice: the cost exceeds the capacity")
 
 // Wait is WaitN for one call.
@@ -51,19 +49,10 @@ func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 	return l.WaitN(ctx, in, 1)
 }
 
-// WaitN waits until n calls are allowed: it calls AllowN, and after each denial it sleeps for
-// RetryAfter and tries again. n is at least 1. The sleep uses the clock of the machine, even
-// if Options.Clock is set.
-//
-// WaitN returns early, and nothing was charged, in these cases:
-//
-//   - RetryAfter ends after the deadline of ctx. WaitN returns an error at once that wraps
-//     [context.DeadlineExceeded], and the decision is the denial.
-//   - No wait helps. The error wraps both [ErrExceedsCapacity] and context.DeadlineExceeded.
-//   - ctx is cancelled while WaitN sleeps. The error wraps that of ctx.
-//
-// WaitN also returns every error of AllowN; see [Limiter] for what was charged. Such an error can
-// wrap context.DeadlineExceeded because Options.Timeout has passed, even if ctx has no deadline.
+// WaitN calls AllowN until n calls are allowed, and sleeps for RetryAfter after each denial, by the clock of the machine. n is
+// at least 1. It returns the denial at once, with an error that wraps [context.DeadlineExceeded], if RetryAfter ends after the
+// deadline of ctx. If no wait helps, the error also wraps [ErrExceedsCapacity]. Nothing was charged then, nor if ctx is
+// cancelled while WaitN sleeps. Other errors are those of AllowN; see [Limiter].
 func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (Decision, error) {
 	for {
 		d, err := l.AllowN(ctx, in, n)

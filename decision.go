@@ -17,31 +17,25 @@ type Decision struct {
 	// Rule is the name of the rule that decided. On a denial it is the rule with the longest wait,
 	// otherwise the enforced rule with the least Remaining. It is empty if no enforced rule applied.
 	Rule string
-	// RetryAfter is the time until all enforced rules can allow the same call, if no other
-	// call is charged. It is 0 if the call is allowed, and algo.Never if waiting does not
-	// help. If the denial is Cached, RetryAfter ignores what other processes did since the
-	// denial was cached, which is at most Options.DenialCacheTTL ago.
+	// RetryAfter is the time until the same call can be allowed, if no other call is charged. It is 0 if the call is allowed, and
+	// algo.Never if waiting does not help.
 	RetryAfter time.Duration
 	// Remaining is the least that is left under an enforced rule; 0 if no enforced rule applied.
 	Remaining int64
-	// Results has the results of the rules that applied, in the order of the rules. A rule whose
-	// Cost is 0 has no result, except after a Reset. No rule was charged if the call was denied or the operation was Peek.
+	// Results has the results of the rules that applied, in their order. A rule whose Cost is 0 has none, except after a Reset.
 	Results []RuleResult
-	// Skew is how far the latest time in the stored states is ahead of the clock that decided. It is
-	// above 0 if a clock that is ahead wrote a state, if the clock that decided is behind, or if it has
-	// stepped back. Otherwise it is 0. If the decision has moved a state to now, Skew is how far the state
-	// was ahead before; see the package documentation.
+	// Skew is how far the latest time in the stored states was ahead of the clock that decided, or 0. The clocks of processes
+	// differ, or the clock has stepped back.
 	Skew time.Duration
 
-	// Cached reports that the denial came from the denial cache; see Options.DenialCacheTTL.
+	// Cached reports that the denial came from the denial cache. Its RetryAfter ignores what other processes did meanwhile.
 	Cached bool
 	// Degraded reports that the store failed and Options.OnFailure decided.
 	Degraded bool
 	// Err is a problem that did not prevent the decision: the failure of the store if
 	// Degraded is set, or ErrSkew.
 	Err error
-	// Attempts is how often the rules were evaluated. It is more than 1 after conflicts with
-	// other callers and after lost replies.
+	// Attempts is how often the rules were evaluated: more than once after conflicts and lost replies.
 	Attempts int
 }
 
@@ -77,9 +71,7 @@ const (
 	OpReset  Op = "reset"
 )
 
-// opNames are the operations by their numbers in package driver. There are three types of operations:
-// an Op is a word for metrics and logs, a driver.Op is a number that programs on servers get, and a
-// policy.Op has no Reset, because an algorithm deletes no records.
+// opNames are the operations by their numbers in package driver.
 var opNames = [...]Op{driver.Allow: OpAllow, driver.Refund: OpRefund, driver.Charge: OpCharge, driver.Peek: OpPeek, driver.Reset: OpReset}
 
 // Outcome is the outcome of an operation. It can be the label of a metric.

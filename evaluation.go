@@ -91,7 +91,8 @@ func (r *RuleResult) apply(op driver.Op, now time.Time, moves bool, item *driver
 	return nil
 }
 
-// callMoved is callPolicy after the state, which is ahead of now by more than stepBack, was moved to now. Skew still says how far it was ahead.
+// callMoved is callPolicy after the state, which is ahead of now by more than stepBack, was moved to now. Skew still says how
+// far it was ahead.
 func (r *RuleResult) callMoved(op driver.Op, dst, state []byte, now time.Time) (next []byte, err error) {
 	skew := r.Skew
 	if state, err = moved(r.Policy, state, now); err == nil {

@@ -17,37 +17,25 @@ import (
 
 // Limiter decides calls by its rules. It is safe for concurrent use. There is nothing to close.
 //
-// A call is allowed if every enforced rule that applies to it allows it. It is then charged under
-// each of these rules in one atomic write. Otherwise no rule charges it. The order of the rules does
-// not matter, and several rules can have the same key or the same limit.
+// A call is allowed if every enforced rule that applies to it allows it. All of them are then charged in one atomic write.
+// Otherwise nothing is charged. The order of the rules does not matter, and several rules can have the same key or limit.
 //
-// An error means that the limiter could not decide. It is never a denial, except that Wait and
-// WaitN return an error if the wait would be too long. If the context has not ended,
-// Options.OnFailure can turn the first four of these errors into a Degraded decision, and also
-// errors of the database that are not listed, such as a missing table:
+// An error means that the limiter could not decide. Only Wait and WaitN also return one if the wait would be too long.
+// Options.OnFailure can turn the first four, and errors of the database such as a missing table, into a Degraded decision:
 //
-//   - [storage.ErrUnavailable]: the store failed until the end of the timeout, or the circuit
-//     breaker is open. Nothing was charged.
-//   - [storage.ErrContended]: other writers caused conflicts until the end of the timeout.
-//     Nothing was charged.
+//   - [storage.ErrOutcomeUnknown]: the call may have been charged, because the reply to the write was lost or did not come in time.
+//     Check for it first, because it can also wrap others.
+//   - [storage.ErrUnavailable]: the store failed until the end of the timeout, or the circuit breaker is open. Nothing was charged.
+//   - [storage.ErrContended]: other writers held or changed the record until the end of the timeout. Nothing was charged.
 //   - [storage.ErrOverloaded]: too many calls wait for the store. Nothing was charged.
-//   - [storage.ErrOutcomeUnknown]: the reply to the write was lost, or the context ended
-//     before the reply came. The call may have been charged. Check for this error first, because
-//     it can also wrap ErrUnavailable or the error of the context.
-//   - [storage.ErrKey]: the keys have different hash tags in a Redis Cluster or a Ring; see Options.Group.
-//     Nothing was charged.
-//   - [storage.ErrProgram]: the server decided differently from the policy in Go. The call
-//     may have been charged.
+//   - [storage.ErrKey]: in a Redis Cluster or Ring, the keys are on different servers; see Options.Group. Nothing was charged.
+//   - [storage.ErrProgram]: the server decided differently from the policy in Go. The call may have been charged.
 //   - [algo.ErrCost]: n is below 1.
-//   - [RuleError]: a cost is below 0 ([algo.ErrCost]), PolicyFor failed or returned no policy, or
-//     the stored state is damaged ([algo.ErrState]) or of a later version of sluice ([algo.ErrStateVersion]).
+//   - [RuleError]: a cost is below 0 ([algo.ErrCost]), PolicyFor failed, or the stored state is damaged ([algo.ErrState]) or of a
+//     later version of sluice ([algo.ErrStateVersion]).
 //   - The error of the context.
 //
-// A call returns soon after its context ends. There are two exceptions. If Redis or PostgreSQL has
-// answered within the last 10 ms, the goroutine of the caller may send the command itself, and does not notice
-// that a context is cancelled. The call then returns when the server replies, at the deadline of its
-// context, or at the end of Options.Timeout. And decisions by Load and CompareAndSwap return when the store does; the stores of
-// this module return soon after the context ends.
+// A call returns soon after its context ends, but it may notice a cancellation only when the store answers, or at its deadline.
 type Limiter[T any] struct {
 	options Options[T]
 	rules   []Rule[T]
@@ -57,8 +45,8 @@ type Limiter[T any] struct {
 	server  bool           // the store can run programs
 }
 
-// New returns a limiter with these options. A nil store means the memory of this limiter alone. A limiter
-// without rules allows every call; the function [For] refuses to make one.
+// New returns a limiter with these options. A nil store means the memory of this limiter. A limiter without rules allows every
+// call; the function [For] refuses to make one.
 func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 	for _, f := range [...]struct {
 		name     string
@@ -133,8 +121,8 @@ func (l *Limiter[T]) Peek(ctx context.Context, in T) (Decision, error) {
 	return l.PeekN(ctx, in, 1)
 }
 
-// PeekN returns the decision that AllowN would return, but charges and stores nothing. n is at least 1. To
-// enforce a limit use AllowN, because other calls can be charged right after PeekN.
+// PeekN returns the decision that AllowN would return, but charges and stores nothing. n is at least 1. Other calls can be
+// charged right after it, so use AllowN to enforce a limit.
 func (l *Limiter[T]) PeekN(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, driver.Peek, in, n, l.rules)
 }
@@ -142,30 +130,27 @@ func (l *Limiter[T]) PeekN(ctx context.Context, in T, n int64) (Decision, error)
 // Refund gives back the cost of n calls under every rule that applies, at most until all units are
 // available. n is at least 1.
 //
-// Refund does not know what was charged. It gives units back even if nothing was charged: under a
-// shadow rule whose result was a denial, or after a Degraded decision, which the store usually has
-// not recorded. To return only what was charged, use [Limiter.Reserve] and [Reservation.Settle].
+// Refund does not know what was charged: under a shadow rule that would have denied, or after a Degraded decision, it was
+// nothing. To return exactly what was charged, use [Limiter.Reserve] and [Reservation.Settle].
 func (l *Limiter[T]) Refund(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, driver.Refund, in, n, l.rules)
 }
 
-// Charge takes the cost of n calls under every rule that applies, even if less is left. The missing
-// units become a debt. New calls are denied until the debt is refilled. n is at least 1.
+// Charge takes the cost of n calls under every rule that applies, even if less is left. The rest is a debt, and calls are denied
+// until it is refilled. n is at least 1.
 func (l *Limiter[T]) Charge(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, driver.Charge, in, n, l.rules)
 }
 
-// Reset deletes the states of the input under all rules that apply to it. All units of their keys are
-// then available again. Other processes can deny calls from their caches for up to
-// Options.DenialCacheTTL. If the store fails, Reset returns the error under every Options.OnFailure.
-// The store has reset nothing then, unless the error is [storage.ErrOutcomeUnknown].
+// Reset deletes the states of the input under all rules that apply to it, so all their units are available again. Other
+// processes can deny from their caches for up to Options.DenialCacheTTL. If the store fails, Reset returns the error under every
+// Options.OnFailure. Nothing was reset then, unless the error is [storage.ErrOutcomeUnknown].
 func (l *Limiter[T]) Reset(ctx context.Context, in T) error {
 	return l.reset(ctx, in, l.rules)
 }
 
-// ResetRule is Reset for one rule. It calls no functions of the other rules. Use it to unlock an
-// account while the limit of the address still holds. It returns an error if no rule has the name,
-// and nil if the rule does not apply to the input.
+// ResetRule is Reset for one rule. It unlocks an account while the limit of the address still holds. It calls no functions of the
+// other rules. It returns an error if no rule has the name, and nil if the rule does not apply to the input.
 func (l *Limiter[T]) ResetRule(ctx context.Context, name string, in T) error {
 	index := slices.IndexFunc(l.rules, func(r Rule[T]) bool { return r.Name == name })
 	if index < 0 {

@@ -13,14 +13,12 @@ import (
 // opReserve is the operation under which rules with an estimate of 0 apply too.
 const opReserve = driver.Reset + 1
 
-// ErrSettled is the error of [Reservation.Settle] and [Reservation.SettleFor] if the
-// reservation is settled already.
+// ErrSettled is the error of a Reservation that is settled already.
 var ErrSettled = errors.New("sluice: reservation is settled already")
 
 var errNothingReserved = errors.New("sluice: there is no reservation to settle")
 
-// Reservation is an estimated cost that was charged. Settle corrects it when the actual cost is
-// known. Use a Reservation in one goroutine at a time.
+// Reservation is an estimated cost that was charged. Settle corrects it. Use it in one goroutine at a time.
 type Reservation[T any] struct {
 	Decision Decision // of the estimate
 
@@ -32,16 +30,11 @@ type Reservation[T any] struct {
 	localRefunded bool // the local limiter of FailLocal has what was not used
 }
 
-// Reserve charges n calls like AllowN, as an estimate that [Reservation.Settle] corrects. n is at
-// least 1. If the calls are denied, the reservation is nil.
+// Reserve charges n calls like AllowN, as an estimate that [Reservation.Settle] corrects. n is at least 1. If the calls are
+// denied, the reservation is nil.
 //
-// n and the count that [Reservation.Settle] takes apply to all rules alike. If the rules count
-// different units, such as requests and bytes, let Rule.Cost return the estimate in its unit,
-// and settle with [Reservation.SettleFor].
-//
-// If Rule.Cost returns 0, the estimate under that rule is 0. Reserve then charges nothing under the
-// rule, and the rule does not deny. Settle charges nothing either, but SettleFor charges the actual
-// cost.
+// If the rules count different units, such as requests and bytes, let Rule.Cost return the estimate in its unit, and settle with
+// [Reservation.SettleFor]. Under a rule with an estimate of 0, Reserve charges nothing and does not deny.
 func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T], Decision, error) {
 	r := &Reservation[T]{limiter: l, items: make([]driver.Item, len(l.rules)), n: n}
 	if l.engine != nil {
@@ -82,27 +75,20 @@ func (r *Reservation[T]) addResults(d *Decision, cost func(i int) (cost int64, k
 	return items
 }
 
-// Settle corrects the estimate to the actual number of calls, which is at least 0. It refunds the calls
-// that were not made, or charges the calls beyond the estimate, which can leave a debt. It uses the
-// policies, keys and costs that Reserve found, and calls no function of the rules.
+// Settle corrects the estimate to the actual number of calls, at least 0. It refunds what was not used, or charges what was used
+// beyond the estimate, which can leave a debt. It uses the policies, keys and costs that Reserve found, and calls no function of
+// the rules.
 //
-//   - Settle does not correct a shadow rule whose result was a denial, because that rule charged
-//     nothing.
-//   - If the estimate under a rule is 0, any number of calls is free under that rule.
-//   - In a windowed policy the refund goes to the current window, even if the charge was in an
-//     earlier window.
-//   - If ctx has ended, Settle fails and the estimate stays charged. After the end of a request
-//     use [context.WithoutCancel].
+//   - A shadow rule that would have denied is not corrected, because it charged nothing.
+//   - Under a rule with an estimate of 0, any number of calls is free.
+//   - In a windowed policy the refund goes to the current window.
+//   - If ctx has ended, Settle fails and the estimate stays charged. After a request use [context.WithoutCancel].
+//   - If the decision of Reserve is Degraded, Settle charges the full actual cost, because the store usually has not recorded the
+//     estimate. If its Err is storage.ErrOutcomeUnknown, this may charge twice. Under FailLocal, the local limiter gets unused units
+//     back.
 //
-// If the Decision of Reserve is Degraded, the store usually has not recorded the charge. So Settle
-// charges the full actual cost. But if its Err is storage.ErrOutcomeUnknown, the store may have
-// recorded it, and Settle may charge the calls a second time. Under FailLocal, Settle also gives
-// unused units back to the local limiter.
-//
-// Under FailOpen and FailLocal, Settle returns a Degraded decision if the store fails. The correction
-// is not made then, unless the Err of the returned Decision wraps storage.ErrOutcomeUnknown: then it
-// may have been made. You can call Settle again after an error or a Degraded decision. After
-// storage.ErrOutcomeUnknown, this can make the correction twice.
+// If the store fails, Settle returns an error, or a Degraded decision under FailOpen and FailLocal. You can then call it again.
+// If the error or the Err of the decision wraps storage.ErrOutcomeUnknown, this can make the correction twice.
 func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, error) {
 	if actual < 0 && r.checkOpen() == nil {
 		return Decision{}, fmt.Errorf("sluice: a reservation is settled with 0 or more, got %d: %w", actual, algo.ErrCost)
@@ -110,15 +96,9 @@ func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, er
 	return r.settle(ctx, func(one *RuleResult) (int64, error) { return multiply(one.Cost, actual), nil })
 }
 
-// SettleFor is Settle for rules that count different units. The actual cost under each rule is
-// its Cost(in), times the n of Reserve. SettleFor calls no other function of the rules, and uses
-// the policies and keys that Reserve found.
-//
-//   - A rule without Cost is not corrected. A rule whose Cost returns the estimate is not
-//     corrected either.
-//   - If the estimate under a rule was 0, the full actual cost is charged.
-//   - If one rule needs a charge and another a refund, one write makes both. An Observer sees
-//     it as OpCharge, with a negative Cost for the refund.
+// SettleFor is Settle for rules that count different units. The actual cost under each rule is its Cost(in), times the n of
+// Reserve. A rule without Cost is not corrected. One write makes all charges and refunds. An Observer sees it as OpCharge, with
+// a negative Cost for a refund.
 func (r *Reservation[T]) SettleFor(ctx context.Context, in T) (Decision, error) {
 	return r.settle(ctx, func(one *RuleResult) (int64, error) { return r.limiter.ruleOf(one).cost(in, r.n) })
 }

@@ -15,41 +15,31 @@ import (
 
 // Rule applies a policy to the keys that it finds in the inputs of calls.
 //
-// The limiter calls the functions of a rule once for each decision, before it locks or sends
-// anything. They must be safe for concurrent use, and they must not block: look up the plan of
-// a customer before the call, and put it into the input.
+// The functions of a rule are called once for each decision, before anything is locked or sent. They must be safe for concurrent
+// use, and must not block: look up the plan of a customer before the call, and put it into the input.
 type Rule[T any] struct {
-	// Name is part of the stored key, and of results and errors. It is required, and
-	// different for each rule of a limiter. The kind of the policy is also part of the key; see compose.Kind.
-	// If you keep the name and change the limit, used units stay used. If you change the algorithm, or
-	// the number, algorithms or periods of the policies in an all(), all units are available again.
+	// Name is part of the stored key, of results and of errors. Each rule of a limiter has another one. If you keep the name and
+	// change the limit, used units stay used. If you change the algorithm, or the number, algorithms or periods of the policies
+	// in an all(), all units are available again; see compose.Kind.
 	Name string
-	// Key returns what has the limit: an address, a customer, a route. Inputs with equal keys share
-	// a limit. The key can have any bytes and any length, also none. A nil Key means one limit for
-	// all inputs.
+	// Key returns what has the limit: an address, a customer, a route. It can have any bytes and any length, also none. Nil means
+	// one limit for all inputs.
 	Key func(T) string
-	// Spec is the policy as text, such as "gcra 100/m burst=20". New parses it with
-	// ParsePolicy. Set exactly one of Spec, Policy and PolicyFor.
+	// Spec is the policy as text, such as "gcra 100/m burst=20". Set exactly one of Spec, Policy and PolicyFor.
 	Spec string
-	// Policy is the policy for all inputs. New refuses a zero policy, which would deny everything.
+	// Policy is the policy for all inputs.
 	Policy algo.Policy
-	// PolicyFor returns the policy for an input, for example by plan, method or route. If the rule does
-	// not apply to the input, return Skip as the error. If PolicyFor returns a nil policy and a nil
-	// error, the decision fails. So if PolicyFor looks policies up in a map, a missing entry is an
-	// error, and not a call without a limit. If PolicyFor returns an error other than Skip, the decision
-	// fails with a RuleError, under every Options.OnFailure and also if the rule is a Shadow. Policies
-	// of different kinds share no state, even for one key; see compose.Kind. So if an input can get
-	// policies of several kinds, it has the units of each.
+	// PolicyFor returns the policy for an input, for example by plan or route. It returns Skip as the error if the rule does not
+	// apply. With another error, or a nil policy, the decision fails with a RuleError, also if the rule is a Shadow. Policies of
+	// different kinds share no state; see compose.Kind.
 	PolicyFor func(T) (algo.Policy, error)
-	// Cost returns how many units one call costs under this rule. A nil Cost means 1. A cost of 0
-	// makes the call free under this rule. A cost below 0 is an error, algo.ErrCost.
+	// Cost returns how many units one call costs under this rule. Nil means 1, and a cost of 0 makes the call free. A cost below
+	// 0 is an error, algo.ErrCost.
 	Cost func(T) int64
-	// Shadow makes the rule report denials in Decision.Results without denying calls. If the call is
-	// allowed, a shadow rule charges it, unless the shadow rule itself would deny it. On PostgreSQL and Redis, a call that is
-	// allowed stores nothing for a shadow rule that denies: not a count of denials, not a longer TTL after the limit was
-	// lowered, and not a state that is moved because the clock stepped back. A shadow rule's
-	// denial may come from the denial cache. If its policy cannot read the state, RuleResult.Err has
-	// the reason.
+	// Shadow makes the rule report denials in Decision.Results without denying calls. It charges an allowed call, unless it
+	// would deny it. If its policy cannot read the state, RuleResult.Err has the reason. On PostgreSQL and Redis, an allowed
+	// call stores nothing for a shadow rule that denies: no count of denials, no longer TTL after the limit was lowered, and no
+	// state that is moved because the clock stepped back.
 	Shadow bool
 
 	texts   *ruleTexts    // for keys
@@ -57,8 +47,7 @@ type Rule[T any] struct {
 	program *algo.Program // of Policy; nil if the store cannot run it
 }
 
-// Skip is the error that Rule.PolicyFor returns if the rule does not apply to an input. Return it
-// unwrapped: an error that wraps Skip fails the decision like any other error.
+// Skip is the error of Rule.PolicyFor if the rule does not apply to an input. Return it unwrapped.
 var Skip = errors.New("sluice: the rule does not apply")
 
 var errNoPolicy = errors.New("PolicyFor returned no policy and no error; return Skip as the error if the rule does not apply")
@@ -146,8 +135,7 @@ func multiply(cost, n int64) int64 {
 	return cost * n
 }
 
-// RuleError reports that a rule could not decide. The store has not failed, so Options.OnFailure
-// does not apply.
+// RuleError reports that a rule could not decide. Options.OnFailure does not apply, because the store has not failed.
 type RuleError struct {
 	Rule string
 	Key  string // the key, which may be a secret; empty if the rule failed before it found one

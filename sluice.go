@@ -17,10 +17,8 @@ func New(store storage.Store, spec string) (*Limiter[string], error) {
 	return For(store, PerKey(spec))
 }
 
-// For returns a limiter that applies rules, at least one, to inputs of type T. A call is allowed only
-// if all rules allow it. Otherwise no rule charges it. A rule denies nothing if it does not apply to
-// the call (see Skip) or if its Shadow is true. A nil store keeps the state in the memory of this
-// limiter. If a spec is not valid, the error names its rule and shows the word at fault.
+// For returns a limiter that applies rules, at least one, to inputs of type T. If any rule denies a call, nothing is charged. A
+// nil store is the memory of this limiter. If a spec is not valid, the error names its rule and shows the word at fault.
 func For[T any](store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 	if len(rules) == 0 {
 		return nil, errors.New("sluice: For needs at least one rule; a limiter without rules would allow every call")
@@ -28,21 +26,14 @@ func For[T any](store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 	return Options[T]{}.New(store, rules...)
 }
 
-// By returns a rule with a name, a key and the spec of a policy. The key is the part of the
-// input that has the limit: an address, an account, a tenant. Calls with equal keys share a
-// limit, and an empty key is a key like any other.
-//
-// Limiters on one store share the state of rules with the same name, so give each rule of a
-// program its own name, or each limiter its own Options.Namespace.
+// By returns a rule with a name, a key and the spec of a policy. Calls with equal keys share a limit. Limiters on one store
+// share the states of rules with the same name, so give each rule of a program its own name.
 func By[T any](name string, key func(T) string, spec string) Rule[T] {
 	return Rule[T]{Name: name, Key: key, Spec: spec}
 }
 
-// PerKey returns the rule of New: the input is the key. The name of the rule is the spec as
-// Policy.String writes it, such as "gcra 100/m" for "gcra 100/min". So limiters on one store share
-// limits only if their policies are the same, and a change of the policy makes all units available
-// again. To keep the used units when you change the limit or an option, use By with a name of your
-// own. With By, too, a change of the algorithm makes all units available again.
+// PerKey returns the rule of New: the input is the key, and the name is the policy, such as "gcra 100/m". So a changed limit is
+// another rule, and all units are available again. To keep the used units, use By with a name of your own.
 func PerKey(spec string) Rule[string] {
 	name := spec
 	if policy, err := compose.ParsePolicy(spec); err == nil {
@@ -55,16 +46,15 @@ func PerKey(spec string) Rule[string] {
 // [compose.ParsePolicy] lists all options.
 func ParsePolicy(spec string) (Policy, error) { return compose.ParsePolicy(spec) }
 
-// MustNew is like New but panics where New returns an error. It is for package variables and tests.
+// MustNew is New for package variables and tests. It panics instead of returning an error.
 func MustNew(store storage.Store, spec string) *Limiter[string] { return must(New(store, spec)) }
 
-// MustFor is like For but panics where For returns an error. It is for package variables and tests.
+// MustFor is For for package variables and tests. It panics instead of returning an error.
 func MustFor[T any](store storage.Store, rules ...Rule[T]) *Limiter[T] {
 	return must(For(store, rules...))
 }
 
-// MustPolicy is like ParsePolicy but panics where ParsePolicy returns an error. It is for package
-// variables and tests.
+// MustPolicy is ParsePolicy for package variables and tests. It panics instead of returning an error.
 func MustPolicy(spec string) Policy { return must(ParsePolicy(spec)) }
 
 func must[V any](v V, err error) V {
