@@ -20,7 +20,7 @@ func TestSignups(t *testing.T) {
 		{at: 19 * time.Minute, retryAfter: time.Minute},
 		{at: 20 * time.Minute, allowed: true},
 	} {
-		next, result, err := policy.Step(nil, state, noon.Add(call.at), 1)
+		next, result, err := policy.Step(nil, state, noon.Add(call.at), 1) // nil: no buffer for the next state
 		if err != nil || result.Allowed != call.allowed || result.RetryAfter != call.retryAfter {
 			t.Errorf("after %v: %+v, %v", call.at, result, err)
 		}

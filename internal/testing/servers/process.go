@@ -19,7 +19,7 @@ import (
 const loopback = "127.0.0.1"
 
 // maxWait is how long a server may take to start or to stop. It is long, for busy machines.
-const maxWait = 30 * time.Second
+const maxWait = 2 * time.Minute
 
 // Process is the process of a server. A test can end and pause it, and start it again with the same
 // data, port and socket. The methods are safe for concurrent use. A method does nothing if it does not
