@@ -137,6 +137,15 @@ func TestTwoTerminalsShareAQuota(t *testing.T) {
 	}
 }
 
+// examples/start has the limits of the README. With a database, they hold across its runs.
+func TestStartKeepsItsLimitsInADatabase(t *testing.T) {
+	t.Parallel()
+	needsCommand(t)
+	line := "go run ./examples/start " + servers.Postgres(t).DSN()
+	require.Equal(t, "welcome\nwelcome\ndenied by rule address\n", output(t, line))
+	require.Equal(t, strings.Repeat("denied by rule address\n", 3), output(t, line))
+}
+
 // ownFiles copies the sample log to a new directory. names replaces the names of logs and pictures by files
 // there.
 func ownFiles(t *testing.T) (dir string, names *strings.Replacer) {
