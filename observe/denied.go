@@ -12,30 +12,23 @@ import (
 	"github.com/sluice-go/sluice"
 )
 
-// DefaultDenied is the size of a [Denied] if NewDenied gets 0 or less.
+// DefaultDenied is the default size of [NewDenied].
 const DefaultDenied = 100
 
-// MaxDeniedKey is the longest Key of a [DeniedKey], in bytes.
+// MaxDeniedKey is the maximum length of [DeniedKey].Key in bytes.
 const MaxDeniedKey = 128
 
 // countersPerKey is how many counters a Denied has for each key that it lists. More counters make the
 // counts more exact.
 const countersPerKey = 8
 
-// Denied lists the keys that are denied most. Its memory is bounded, whatever the number of
-// keys. Make it with [NewDenied]. It is safe for concurrent use.
+// Denied lists the keys that are denied most. It is safe for concurrent use.
 //
-// Denied counts one denial for each enforced rule that denied a call of Allow, Wait or Reserve. It
-// does not count denials of Peek or of shadow rules. It counts since it was made or last reset.
+// It counts one denial for each enforced rule that denied an Allow, Wait or Reserve. After N denials, a Denied of size M
+// lists every key with more than N/M denials, and usually the M keys with the most. It takes up to 8*M times MaxDeniedKey+250
+// bytes: about 300 kB for a size of 100.
 //
-// After N denials, a Denied of size M lists every key with more than N/M denials, and usually the
-// M keys with the most denials. The counts are estimates with a known error: see [DeniedKey].
-// The algorithm is Space-Saving, by Metwally, Agrawal and El Abbadi (2005). A Denied holds up to
-// 8*M keys, of which it lists M. Each takes up to MaxDeniedKey bytes and about 250 bytes more. That
-// is about 300 kB for a size of 100.
-//
-// Keys can be personal data or secrets: addresses, accounts, sessions, tokens. Serve the
-// list on a loopback listener or behind authentication, and never to the public.
+// Keys can be personal data or secrets. Serve the list on a loopback listener or behind authentication.
 type Denied struct {
 	size  int
 	clock func() time.Time
@@ -49,9 +42,9 @@ type Denied struct {
 	counts   []uint64 // of the counters, in descending order
 }
 
-// counter is the counter of one key of a rule. A key without a counter takes over the lowest one. The
-// count that it takes over is the error bound of its own count. So the counts add up to the number of
-// denials, and no error bound is higher than that number divided by the number of counters.
+// counter is the counter of one key of a rule. A key without a counter takes over the lowest one, and its count as the error
+// bound. So the counts add up to the number of denials, and no error bound is higher than that number divided by the number
+// of counters. The algorithm is Space-Saving, by Metwally, Agrawal and El Abbadi (2005).
 type counter struct {
 	item       uint64 // a hash of the rule and the whole key
 	errorBound uint64 // of the count
@@ -60,13 +53,11 @@ type counter struct {
 	key        []byte // from cutKey
 }
 
-// DeniedKey is a key that a rule denied. The rule denied it at most Count times, and at
-// least Count-ErrorBound times. If ErrorBound is 0, Count is exact.
+// DeniedKey is a key that a rule denied at least Count-ErrorBound times and at most Count times.
 type DeniedKey struct {
 	Rule string `json:"rule"`
-	// Key is the key as the rule made it, so it can have any bytes. If it is longer than
-	// MaxDeniedKey bytes, it is cut, and ends with "~" and a hash of the whole key. The
-	// hash differs from one Denied to another.
+	// Key may have any bytes. A key above MaxDeniedKey bytes is cut, and ends with "~" and a hash of the whole key, which
+	// differs from one Denied to another.
 	Key        string `json:"key"`
 	Count      uint64 `json:"count"`
 	ErrorBound uint64 `json:"error_bound"`
@@ -82,8 +73,7 @@ func NewDenied(size int) *Denied {
 	return d
 }
 
-// Observe counts the denials of a decision. It is an observer for the Options of any number
-// of limiters.
+// Observe counts the denials of a decision. It is an observer for any number of limiters.
 func (d *Denied) Observe(e sluice.Event) {
 	if e.Op != sluice.OpAllow || e.Decision.Allowed {
 		return
@@ -139,7 +129,7 @@ func cutKey(dst []byte, key string, item uint64) []byte {
 	return fmt.Appendf(append(dst, key[:MaxDeniedKey-hash]...), "~%016x", item)
 }
 
-// Reset forgets all denials and starts to count again.
+// Reset starts to count again from 0.
 func (d *Denied) Reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,8 +137,7 @@ func (d *Denied) Reset() {
 	d.index, d.counters, d.counts = make(map[uint64]*counter), nil, nil
 }
 
-// Top returns the keys with the highest Count, in descending order. It returns at most as
-// many as the size of the Denied.
+// Top returns the keys with the highest Count, highest first.
 func (d *Denied) Top() []DeniedKey { return d.report().Keys }
 
 type report struct {

@@ -11,10 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// ServeHTTP answers GET with the list, as JSON if the client accepts application/json by name,
-// and else as text. Attackers can choose keys, so both forms are printable ASCII, without control
-// characters for terminals or markup for browsers. In the text, rules and keys are quoted
-// as in Go. In the JSON, a key that is not valid UTF-8 is also in "bytes", in base64.
+// ServeHTTP answers GET with the list, as JSON if the request accepts application/json by name, and else as text. Attackers
+// can choose keys, so both are printable ASCII without markup. In the JSON, a key that is not valid UTF-8 is also in "bytes",
+// in base64.
 func (d *Denied) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")

@@ -40,10 +40,7 @@ type series struct {
 	duration  prometheus.Observer
 }
 
-// Observer returns an observer for the Options of a limiter. limiter is the value of the
-// label limiter. Observers with the same name add to the same metrics. So the counters
-// keep their values if a program replaces a limiter, for example after a change of its
-// configuration.
+// Observer returns an observer for the limiter with that label. Observers with the same label add to the same metrics.
 func (m *Metrics) Observer(limiter string) func(sluice.Event) {
 	name := label(limiter)
 	l := &limiterMetrics{Metrics: m, name: name, skew: m.skews.WithLabelValues(name)}
@@ -158,9 +155,7 @@ func (l *limiterMetrics) newSeries(labels seriesLabels) *series {
 // canDeny reports whether rules can deny the operation.
 func canDeny(op sluice.Op) bool { return op == sluice.OpAllow || op == sluice.OpPeek }
 
-// Each returns an observer that calls all of the observers in their order. It leaves out nil
-// observers. If no observer remains, Each returns nil, so that the limiter skips the work
-// for observers.
+// Each returns an observer that calls all observers that are not nil, in order. If there are none, it returns nil.
 func Each(observers ...func(sluice.Event)) func(sluice.Event) {
 	all := slices.DeleteFunc(slices.Clone(observers), func(o func(sluice.Event)) bool { return o == nil })
 	if len(all) == 0 {

@@ -12,8 +12,7 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// Metrics counts the decisions of limiters by limiter, rule and outcome, but never by key.
-// Make it with [NewMetrics]. It is safe for concurrent use.
+// Metrics counts the decisions of limiters. It is safe for concurrent use.
 type Metrics struct {
 	decisions *prometheus.CounterVec
 	shadows   *prometheus.CounterVec
@@ -24,9 +23,7 @@ type Metrics struct {
 	skews     *prometheus.HistogramVec
 }
 
-// NewMetrics registers the metrics that the package comment lists for Metrics. It registers all of
-// them or none. The error wraps the registerer's error. If the metrics are already registered, share
-// the Metrics that registered them.
+// NewMetrics registers all metrics or none. If the metrics are already registered, share the Metrics that registered them.
 func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	if registerer == nil {
 		return nil, errors.New("observe: NewMetrics needs a registerer, such as prometheus.NewRegistry(), got nil")
@@ -62,10 +59,8 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// NewMemoryCollector returns a collector of the number of records that a memory store holds,
-// has evicted and has deleted. name is the value of the label store. The collector reads
-// the store when Prometheus scrapes, so decisions do not become slower. NewMemoryCollector panics
-// if the store is nil.
+// NewMemoryCollector returns a collector with the label store, which reads a memory store when Prometheus scrapes. It panics
+// if store is nil.
 func NewMemoryCollector(name string, store *memory.Store) prometheus.Collector {
 	if store == nil {
 		panic("observe: NewMemoryCollector: the store must not be nil")

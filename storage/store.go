@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Version identifies one write. No stored record has the version zero. Versions are 64-bit
-// random numbers without an order.
+// Version identifies one write. It is random; 0 means no record. If a reply is lost, the writer can recognise its write by
+// the version.
 type Version uint64
 
-// NewVersion returns a random version for a new write. It is never zero. Records written by one
-// CompareAndSwap may share a version, but those of two calls must not. Two writes get the same version
-// with a probability of 2^-64. This does harm only if a swap expects the record of one and finds that of
-// the other under the same key.
+// NewVersion returns a version other than 0. The records of one CompareAndSwap may share it; those of two must not.
 func NewVersion() Version {
+	// A counter would start again after the record expires, so a delayed writer could mistake a new record for an old
+	// one. Two random versions are equal with a probability of 2^-64. That does harm only if a swap expects one of the
+	// two writes and finds the other under the same key.
 	for {
 		if v := Version(rand.Uint64()); v != 0 {
 			return v
@@ -23,46 +23,39 @@ func NewVersion() Version {
 	}
 }
 
-// Record is the content of a store under one key. The zero Record stands for an absent key. A
-// stored record has a Version other than zero and any State, which may be empty.
+// Record is what a store has under a key. The zero Record stands for an absent key. A stored State may be empty.
 type Record struct {
 	Version Version
 	State   []byte
-	// TTL is how long the store will keep the record, by its own clock. 0 means for ever. Load sets it. Elsewhere it has no
-	// meaning, unless the documentation says so.
+	// TTL is how long the store will keep the record, by its own clock. 0 means for ever. Only Load sets it, unless
+	// documented otherwise.
 	TTL time.Duration
 }
 
-// MaxKey is the length in bytes of the longest key that every store must accept.
+// MaxKey is the maximum length of a key in bytes.
 const MaxKey = 512
 
 // Swap changes the record under one key, if the stored version is Old.
 //
 //	Old  New.Version
 //	0    v            create the record if the key is absent
-//	u    v            replace the record if its version is u; the new state may equal the old one
-//	u    0            delete the record if its version is u
+//	u    v            replace the record; the new state may equal the old one
+//	u    0            delete the record, whatever TTL and Until are
 //	0    0            change nothing, but require that the key is absent
 type Swap struct {
-	Key string  // any bytes, at most MaxKey of them; see driver.RuleKey
-	Old Version // the version that must be stored; 0 requires an absent key
-	New Record  // the new record, with a version from NewVersion; the zero Record deletes
-	// TTL is how long the store must keep the record, from the call on and by the store's clock. 0
-	// keeps the record for ever. A store may round the TTL up or add a margin, but never shortens it.
+	Key string  // at most MaxKey bytes; see driver.RuleKey
+	Old Version // the version that must be stored; 0: none
+	New Record  // its version is from NewVersion; the zero Record deletes
+	// TTL is how long the store must at least keep the record, by its own clock. 0 means for ever.
 	TTL time.Duration
-	// Until is the time until which the record is needed, by the clock of the writer: usually the
-	// time of the decision plus TTL. The store keeps the record until its TTL has passed and the
-	// store's clock has passed Until. So the record lives longer than its TTL if the writer's clock
-	// is ahead of the store's clock. A zero or past Until has no effect. When a swap is applied, its
-	// TTL and Until replace the earlier ones of the key. A deletion ignores both.
-	Until time.Time
-	// Priority decides which record a full store evicts. Stores without a bound ignore it.
+	// Until is the time until which the writer needs the record, by its own clock: usually the time of the decision plus
+	// TTL. The store keeps the record until TTL has passed and its own clock has passed Until. A zero or past Until has
+	// no effect. Each write replaces both.
+	Until    time.Time
 	Priority Priority
 }
 
-// Lifetime is for stores that compute the expiry in Go. It returns how long the store must keep the
-// new record: TTL, or the time from now (by the store's clock) to Until if that is longer. 0 means for
-// ever.
+// Lifetime returns the longer one of TTL and the time from now, by the store's clock, to Until. 0 means for ever.
 func (s *Swap) Lifetime(now time.Time) time.Duration {
 	left := s.Until.Sub(now)
 	if s.TTL == 0 || left == math.MaxInt64 { // Sub saturates, so Until may be even later
@@ -71,13 +64,11 @@ func (s *Swap) Lifetime(now time.Time) time.Duration {
 	return max(s.TTL, left)
 }
 
-// FarUntil is the result of [Swap.UntilUnix] if the number of units is above 2^53.
+// FarUntil is the result of [Swap.UntilUnix] for a far Until.
 const FarUntil = math.MaxInt64
 
-// UntilUnix is for stores whose database server computes the expiry. It returns Until as a number
-// of units since 1970, rounded up. unit must divide a second. For an Until before 1970, such as the
-// zero Until, it returns 0. The server may compute in doubles, so UntilUnix returns FarUntil for a
-// number above 2^53. The store then keeps the record for ever.
+// UntilUnix returns Until in units since 1970, rounded up. unit must divide a second. It returns 0 for an Until before 1970,
+// such as the zero Until, and FarUntil (for ever) above 2^53, because servers may compute in doubles.
 func (s *Swap) UntilUnix(unit time.Duration) int64 {
 	sec, perSecond := s.Until.Unix(), int64(time.Second/unit)
 	switch {
@@ -89,12 +80,10 @@ func (s *Swap) UntilUnix(unit time.Duration) int64 {
 	return sec*perSecond + (int64(s.Until.Nanosecond())+int64(unit)-1)/int64(unit)
 }
 
-// Priority states how much of its limit a key has used. A full store evicts expired records first,
-// and then records with a low priority. If it evicts the record of a key that has used up its
-// limit, that key can spend the whole limit again.
+// Priority says how much of its limit a key has used. A full store evicts expired records first, then those with a low
+// priority.
 type Priority uint8
 
-// The priorities of a record.
 const (
 	UsedLittle Priority = iota // less than half of the limit
 	UsedHalf                   // at least half
@@ -102,65 +91,49 @@ const (
 	UsedUp                     // all of it, or more
 )
 
-// Store loads records and swaps them. Any number of goroutines and processes may use it
-// concurrently. A CompareAndSwap without an error takes effect at one instant between its start and
-// its return. A call may have any number of keys. If the database accepts fewer in one statement, the
-// store must split the call and still keep its promises.
+// Store loads records and swaps them. It is safe for concurrent use by goroutines and processes. A successful CompareAndSwap
+// takes effect at one instant between its start and its return. A call may have any number of keys.
 //
-// The caller owns the slices and states that it passes in. A store does not modify them, and stores
-// copies, so it does not read them after the call returns. A key is an ordinary string, which never
-// changes, so a store may keep it. The caller also owns the records that a store returns. It may modify
-// their states and append to them: no two of them share memory.
+// The caller owns the slices and states that it passes in. A store copies the states, and neither modifies the slices nor
+// reads them after the call. The caller also owns the returned records. They share no memory, so it may modify and extend
+// their states.
 //
-// A store needs no Close. It has no permanent goroutine, and it closes no client that it did not
-// open. Load and CompareAndSwap return soon after their context ends, even if the database client
-// would wait longer. A store documents any exception.
+// A store needs no Close: it has no permanent goroutine, and closes no client that it did not open. Its calls return soon
+// after their context ends. A store documents exceptions.
 //
 // # Errors
 //
-// A conflict (the stored version is not Old) is not an error, and a store never reports one by an
-// error. For invalid arguments a store returns [ErrKey], [ErrDuplicateKey] or [ErrSwap]. Other errors
-// show whether a retry can help. After [ErrContended], retry after a short pause. After
-// [ErrUnavailable], retry when the database is back. If the error wraps neither and the context has not
-// ended, a retry does not help: for example, a table is missing.
+// After [ErrContended], retry after a short pause, and after [ErrUnavailable] when the database is back. After other errors,
+// such as a missing table, a retry does not help, unless the context has ended.
 //
-// If CompareAndSwap fails, the error also shows whether the swaps were applied. An error that wraps
-// [ErrNotApplied] proves that they were not applied and never will be. After any other error they
-// may have been applied, and they may even take effect after the call has returned.
+// If CompareAndSwap fails, the swaps may have been applied, or may even take effect later, unless the error wraps
+// [ErrNotApplied].
 type Store interface {
-	// Load returns the records of keys with their TTLs, in the order of keys. A key may occur several times. The
-	// record of an absent or expired key is zero. Each record was in the store at some instant
-	// during the call, but the instants may differ between keys.
+	// Load returns the records of keys with their TTLs. A key may occur several times. An absent or expired key has the
+	// zero Record. Each record was in the store at some instant during the call, but these instants may differ.
 	//
-	// now is the time of the store's clock at such an instant, in whole microseconds or finer. If the database server has
-	// a clock, it is that one. Without keys there is no round trip, and now is zero.
+	// now is the time at such an instant, in whole microseconds or finer, by the clock of the database server if it has
+	// one. Without keys there is no round trip, and now is zero.
 	Load(ctx context.Context, keys ...string) (records []Record, now time.Time, err error)
 
-	// CompareAndSwap applies all swaps at one instant, or none of them. If the database breaks this
-	// promise, the error wraps ErrPartialWrite.
+	// CompareAndSwap applies all swaps at one instant, or none. If the database breaks this promise, the error wraps
+	// ErrPartialWrite.
 	//
-	// If the stored version of any key is not its Old, there is a conflict. Then nothing changes,
-	// TTLs included. swapped is false, err is nil, and current holds the stored record of each
-	// swap's key, in the order of swaps. Use these records for the next attempt. They were read
-	// when the comparison failed, or later. If another call writes between the comparison and that
-	// read, the records can even match the Old versions. If swapped is true or err is not nil,
-	// current is nil.
+	// If any stored version is not Old, there is a conflict, which is not an error. Nothing changes, not even a TTL.
+	// swapped is false, and current has the stored records of the swaps. They may be newer than the comparison, and even
+	// match Old. Otherwise current is nil.
 	//
-	// If the context has ended before the call, nothing is written. Without swaps, swapped is true
-	// and there is no round trip.
+	// If the context has ended before the call, nothing is written. Without swaps, swapped is true and there is no round
+	// trip.
 	CompareAndSwap(ctx context.Context, swaps ...Swap) (current []Record, swapped bool, err error)
 }
 
-// Purger is a store that may keep expired records until Purge removes them. The user schedules the
-// calls.
+// Purger is a store that may keep expired records until you call Purge. Do so about once a minute in one process, as "sluice
+// serve" does.
 type Purger interface {
-	// Purge removes up to max expired records and returns how many it removed. It never removes a
-	// record that was written again after it expired. If err is nil and removed is below max, all
-	// records that had expired when the call began are removed, except those that other
-	// transactions have locked. Several processes may call it concurrently.
-	//
-	// If max is 0 or less, Purge removes nothing and returns no error. If the context has ended,
-	// Purge removes nothing and returns an error. If Purge fails later, it returns the error and
-	// the number of records that it has removed.
+	// Purge removes up to max expired records and returns how many, even with an error. It never removes a record that
+	// was written again. If err is nil and removed is below max, all records that had expired when the call began are
+	// removed, except those that other transactions have locked. If max is 0 or less, it does nothing. If the context has
+	// ended, it returns an error.
 	Purge(ctx context.Context, max int) (removed int, err error)
 }

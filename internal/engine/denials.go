@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// denials is the denial cache. It holds the states that denied requests were evaluated on. It never
-// allows a request. A state that is out of date can deny too long, for at most ttl.
+// denials is the denial cache: the states that denied requests were evaluated on. It never allows a request. An outdated
+// state can deny too long, for at most ttl.
 type denials struct {
 	ttl     time.Duration
 	refunds atomic.Bool // units may be given back; see Engine.ExpectRefunds
@@ -38,13 +38,12 @@ type denial struct {
 // the local monotonic clock.
 type clockReading struct{ at, sent, received time.Time }
 
-// deny evaluates the request on the cached states of its keys, and reports whether they deny it.
-// The time on the server's clock is only known to lie in an interval. deny evaluates the request at
-// the start of the interval, so waiting for RetryAfter is enough. RetryAfter must reach beyond the
-// end of the interval. If clock is not nil, deny uses its time instead.
+// deny evaluates the request on the cached states of its keys, and reports whether they deny it. The server's clock is only
+// known to be in an interval. deny evaluates the request at its start, so waiting for RetryAfter is enough. RetryAfter must
+// reach beyond its end. If clock is not nil, deny uses its time instead.
 //
-// A state has expired if it was cached for longer than its ttl when the request began. If all states are
-// cached but some have expired, deny returns one of the expired ones.
+// A state has expired if it was cached for longer than its ttl when the request began. If all states are cached but some have
+// expired, deny returns one of the expired ones.
 func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denied bool, expired *denial) {
 	var earliest, latest time.Time
 	for i, key := range r.keys {
@@ -84,10 +83,9 @@ func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denie
 	return r.panicked != nil, nil // Decide raises the panic
 }
 
-// answerFromCache reports whether the cache denies the request. If a denial has expired, one
-// request renews it by a round trip. The other requests wait for that one and then try the cache
-// again. If renewing is not nil, the request must close it when it has ended. An error means that
-// no time is left after the wait.
+// answerFromCache reports whether the cache denies the request. If a denial has expired, one request renews it by a round
+// trip, and must close renewing when it has ended. The others wait for that and try the cache again. An error means that no
+// time is left.
 func (e *Engine) answerFromCache(ctx context.Context, r *Request) (denied bool, renewing chan struct{}, err error) {
 	denied, expired := e.denials.deny(r, r.began, e.options.Clock)
 	switch {
@@ -158,21 +156,21 @@ func (c *denials) find(key string) *denial {
 	return nil
 }
 
-// refundTTL is how long a denial is cached if units may be given back, and nobody has written the record since the last denial. The
-// time doubles with each further denial on the same record. If somebody has written it, the denial is not cached: otherwise the
-// process that gives units back would take them again before others notice.
+// refundTTL is how long a denial is cached if units may be given back and nobody has written the record since the last
+// denial. It doubles with each further denial on the same record. If somebody has written the record, the denial is not
+// cached. Otherwise a process would take the units that it gives back before others notice.
 const refundTTL = time.Millisecond
 
-// ExpectRefunds says that units of denied keys may be given back at any time, also by other processes, because the caller
-// reserves units. Denials are then cached for a shorter time. A refund or a reset has the same effect.
+// ExpectRefunds says that any process may give units back at any time, because the caller reserves units. Denials are then
+// cached for a shorter time. A refund or a reset has the same effect.
 func (e *Engine) ExpectRefunds() {
 	if e.denials != nil {
 		e.denials.refunds.Store(true)
 	}
 }
 
-// put stores d, unless the cache has a later entry of its key, or may have evicted one that replaced a dropped
-// denial. If the cache is full, d replaces any other entry.
+// put stores d, unless the cache has a later entry of its key, or may have evicted one that replaced a dropped denial. If the
+// cache is full, d replaces any other entry.
 func (c *denials) put(d *denial) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,20 +1,18 @@
-// Package engine makes decisions on the states in a store, and stores what they change.
-//
-// There are three ways to decide. The interfaces of the store determine which ones it has:
+// Package engine makes decisions on the states in a store, and stores what they change. The interfaces of the store determine
+// how:
 //
 //	transaction  in Go, inside a transaction of a driver.Transactor that serves all requests of a batch
 //	server       on a driver.Server, in one round trip that serves all requests of a batch
 //	swaps        in Go: Load, evaluate, CompareAndSwap, and again after a conflict
 //
-// A request of a driver.Server is decided by swaps if its policy has no program for the server, or if the server declines it.
-// A Peek is a Load.
+// With a driver.Server, swaps decide a request that has no program, or that the server declines. A Peek is a Load.
 //
-// Requests that wait while enough round trips are in flight share the next one. Their callers return when
-// their context ends or their timeout has passed, even if the store hangs. A caller sends its own request to a driver.Server
-// that has just answered, and a caller makes its own swaps. Such a caller returns when the store does.
+// Requests that wait while enough round trips are in flight share the next one. Their callers return when their context ends
+// or their timeout has passed, even if the store hangs. A caller makes its own swaps, and sends its own request to a
+// driver.Server that has just answered. It then returns when the store does.
 //
-// The decision itself, in Go, is always Evaluator.Evaluate. If the server has decided, the engine
-// evaluates the request on the states that the server found, and compares the outcomes.
+// Evaluator.Evaluate always makes the decision in Go. If the server has decided, the engine evaluates the request on the
+// states that the server found, and compares the outcomes.
 package engine
 
 import (
@@ -29,22 +27,21 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// DefaultTimeout is Options.Timeout if it is 0.
+// DefaultTimeout is the default of Options.Timeout.
 const DefaultTimeout = time.Second
 
 // Options configure an [Engine].
 type Options struct {
 	Clock           func() time.Time // returns the time of decisions; nil means the clock of the store
 	Timeout         time.Duration    // the maximum duration of a decision; 0 means DefaultTimeout
-	DenialCacheTTL  time.Duration    // how long a cached denial is used; 0 means one second, below 0 there is no cache
-	DenialCacheSize int              // the maximum number of keys in the cache; 0 means 65,536
-	OpenAfter       time.Duration    // of the circuit breaker, see [breaker.New]; 0 means one second
+	DenialCacheTTL  time.Duration    // 0 means one second, below 0 there is no cache
+	DenialCacheSize int              // the maximum number of keys; 0 means 65,536
+	OpenAfter       time.Duration    // of [breaker.New]; 0 means one second
 	MaxRoundTrips   int              // the maximum number of batches in flight; 0 means 1 to a driver.Transactor, and 2 to a driver.Server
 	MaxQueue        int              // the maximum number of requests that wait; 0 means 65,536
 }
 
-// Engine decides requests on one store. It is safe for concurrent use. It has no goroutine while no
-// request is in progress.
+// Engine decides requests on one store. It is safe for concurrent use. While no request is in progress, it has no goroutine.
 type Engine struct {
 	store      storage.Store
 	transactor driver.Transactor // or nil
@@ -84,15 +81,8 @@ func New(store storage.Store, o Options) *Engine {
 	return e
 }
 
-// Decide decides the request and stores what it changes, all of it or nothing. The errors are
-//   - an error of the evaluator, unchanged; nothing was stored
-//   - [storage.ErrKey], [storage.ErrDuplicateKey]: the keys cannot be stored
-//   - [storage.ErrContended]: swaps had conflicts with other writers until the timeout
-//   - [storage.ErrUnavailable]: the store did not answer within the timeout, or the circuit breaker is open
-//   - [storage.ErrOverloaded]: too many requests wait already
-//   - [storage.ErrOutcomeUnknown]: the request may have been stored
-//   - [storage.ErrProgram]: the server decided differently from Go
-//   - the error of the context, or a permanent error of the store
+// Decide decides the request and stores what it changes, all of it or nothing. Its errors are those of package storage, an
+// error of the evaluator (nothing was stored), the error of the context, or a permanent error of the store.
 func (e *Engine) Decide(ctx context.Context, r *Request) (stats Stats, err error) {
 	r.keys = make([]string, len(r.Items))
 	for i := range r.Items {

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// A key is held if another transaction has its lock for longer than a server waits in a batch. Requests for such a key must
-// not delay others, so they are decided by swaps, one at a time, until one succeeds.
+// A key is held if another transaction has its lock for longer than a batch waits. Its requests must not delay others, so
+// swaps decide them, one at a time, until one succeeds.
 
 // heldFor is how long a key counts as held after the last failure.
 const heldFor = 10 * time.Second

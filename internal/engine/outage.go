@@ -18,8 +18,8 @@ func isOutage(err error) bool {
 		(errors.Is(err, storage.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded))
 }
 
-// isUnreachable reports whether an error means that no connection could be made, and that this was
-// certain at once: the server refused it, or there is no such socket or host. A timeout is not certain.
+// isUnreachable reports whether it was certain at once that no connection can be made: the server refused it, or there is no
+// such socket or host. A timeout is not certain.
 func isUnreachable(err error) bool {
 	var op *net.OpError
 	var dns *net.DNSError

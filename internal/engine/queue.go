@@ -15,11 +15,9 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// queue holds the requests that wait for a batch to one server.
-//
-// If nothing is in flight to a driver.Server, the caller sends its own request. Otherwise the request
-// waits. A sender takes it to the store in a batch with others. A sender is a goroutine; there are up to
-// MaxRoundTrips of them, and one ends when no request waits. A request whose attempt has failed pauses and then waits again.
+// queue holds the requests that wait for a batch to one server. If nothing is in flight to a driver.Server, the caller sends
+// its own request. Otherwise the request waits for a sender, a goroutine that takes it to the store in a batch with others.
+// There are up to MaxRoundTrips senders. One ends when no request waits. After a failure, a request pauses and waits again.
 type queue struct {
 	engine  *Engine
 	breaker *breaker.Breaker
@@ -37,11 +35,10 @@ type queue struct {
 
 const (
 	batchKeys = 64 // a batch takes requests until it has this many keys; a server does nothing else meanwhile
-	// A caller sends its own request only if the server has answered within ownSendWithin. That saves a
-	// third of the time, because no other goroutine takes part. But go-redis does not notice a
-	// cancelled context, so the caller of a server that hangs would not return. A caller never runs its
-	// own transaction: a driver.Transactor such as SQLite cannot notice that a context ends while it
-	// writes to the disk.
+	// A caller sends its own request only if the server has answered within ownSendWithin. Without another goroutine,
+	// that takes a third less time. But go-redis does not notice a cancelled context, so the caller would not return if
+	// the server hangs. A caller never runs its own transaction, because SQLite does not notice that a context ends while
+	// it writes to the disk.
 	ownSendWithin = 10 * time.Millisecond
 	// probeTime is the time that a probe gets at least. A new connection can take longer than the timeout of the callers.
 	probeTime = time.Second
@@ -174,8 +171,8 @@ func (q *queue) take() (requests []*Request, until time.Time) {
 	return requests, until
 }
 
-// attempt makes one round trip, and settles the requests or lets them wait for another one. A panic of the store is raised in
-// the callers, and not in a goroutine of the engine.
+// attempt makes one round trip, and settles the requests or lets them wait for another one. A panic of the store reaches the
+// callers, and not a goroutine of the engine.
 func (q *queue) attempt(ctx context.Context, requests []*Request) {
 	for _, r := range requests {
 		r.settled, r.err, r.panicked = false, nil, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Request is one decision on the states of some keys. It is for one call of [Engine.Decide]. A round trip can still use it after
+// Request is one decision on the states of some keys, for one call of [Engine.Decide]. A round trip can still use it after
 // Decide has returned, so its memory must not be used again.
 type Request struct {
 	Items     []driver.Item // their keys are different from each other
@@ -53,22 +53,19 @@ type Use struct {
 	Shadow  bool
 }
 
-// Evaluator decides a request on states. Only one goroutine at a time calls it, which need not be the
-// caller's. A panic of it is raised in Decide.
+// Evaluator decides a request on states. Only one goroutine at a time calls it, which need not be the caller's. Its panics
+// reach the caller of Decide.
 type Evaluator interface {
-	// Evaluate decides at now, like Decide of a driver.Update. It may be called again with other records and
-	// another time. Only the last call counts.
+	// Evaluate decides at now, like Decide of a driver.Update. It may be called again with other records and another
+	// time. Only the last call counts. applied is how many steps were applied; see driver.Request. After an error nothing
+	// is stored, and Decide returns the error unchanged.
 	//
-	// applied is how many steps were applied; see driver.Request. After an error nothing is stored,
-	// and Decide returns the error unchanged.
-	//
-	// If replays is true, a server has decided, and applied is compared with what it applied. Evaluate may then return
-	// ErrDeclined beside applied. The request is then decided in Go.
+	// If replays is true, a server has decided, and applied is compared with what it applied. If Evaluate also returns
+	// ErrDeclined, the request is decided in Go.
 	Evaluate(now time.Time, items []driver.Item, replays bool) (applied int, err error)
 
-	// Denied reports whether the last Evaluate denied, and for how long after its time the same
-	// request would be denied with the same states. Only requests that give units back can shorten
-	// that time.
+	// Denied reports whether the last Evaluate denied, and how long the same states would deny the same request. Only
+	// requests that give units back can shorten that time.
 	Denied() (retryAfter time.Duration, denied bool)
 }
 
@@ -107,8 +104,8 @@ func (r *Request) finish(err error) { r.settled, r.err = true, err }
 // for a moment.
 const failFastAfter = 50 * time.Millisecond
 
-// fail records that an attempt has failed with r.err. It settles the request unless another attempt can help. An allow or a
-// charge whose reply was lost is decided again once. It may then be charged twice.
+// fail records that an attempt has failed with r.err. It settles the request if no other attempt can help. An allow or a
+// charge whose reply was lost is decided again once, and may then be charged twice.
 func (r *Request) fail() {
 	err, lost := r.err, !errors.Is(r.err, storage.ErrNotApplied)
 	final := !isTemporary(err) && (!lost || errors.Is(err, storage.ErrPartialWrite)) || lost && (r.lost || r.givesBack())
@@ -140,8 +137,8 @@ func isTemporary(err error) bool {
 // errNoAnswer is why a request ends if Options.Timeout is over.
 var errNoAnswer = fmt.Errorf("%w: no answer within the timeout: %w", storage.ErrUnavailable, context.DeadlineExceeded)
 
-// timeout returns the error of a request that ended without an outcome. ended is the error of its
-// context, nil if its deadline is over. lost means that it may have been stored.
+// timeout returns the error of a request that ended without an outcome. ended is the error of its context, or nil after its
+// deadline. lost means that it may have been stored.
 func (r *Request) timeout(ended error, lost bool) error {
 	switch {
 	case ended == context.Canceled:
@@ -165,9 +162,8 @@ func (r *Request) timeout(ended error, lost bool) error {
 	return storage.NotApplied(cause)
 }
 
-// unknown returns the error of a request that may have been stored. cause may say that the last
-// attempt was not applied. That says nothing about earlier attempts, so the error does not wrap
-// ErrNotApplied.
+// unknown returns the error of a request that may have been stored. It does not wrap ErrNotApplied, even if cause does,
+// because an earlier attempt may have been applied.
 func unknown(cause error) error {
 	switch {
 	case !errors.Is(cause, storage.ErrNotApplied):

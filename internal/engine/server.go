@@ -124,8 +124,8 @@ func sameProgram(a, b *algo.Program) bool {
 		slices.EqualFunc(a.Parts, b.Parts, func(a, b algo.Program) bool { return sameProgram(&a, &b) })
 }
 
-// replay evaluates the requests on the states that the server found, in the order of the batch. It
-// compares the outcomes with the server's. Requests that it does not settle must be decided again.
+// replay evaluates the requests on the states that the server found, in order, and compares the outcomes with the server's.
+// Requests that it does not settle must be decided again.
 func (s *slotBatch) replay(q *queue, clock clockReading) {
 	b := &s.batch
 	found := slices.Clone(b.Found) // after the requests that are evaluated already
@@ -158,8 +158,8 @@ func (s *slotBatch) replay(q *queue, clock clockReading) {
 	}
 }
 
-// ErrDeclined is the outcome of a request that must be decided by swaps: the server or the evaluator declined it, or the denial
-// of the request stores something, such as a count of denials, or a longer TTL after the limit was lowered.
+// ErrDeclined is the outcome of a request that swaps must decide: the server or the evaluator declined it, or its denial
+// stores something, such as a count of denials, or a longer TTL after the limit was lowered.
 var ErrDeclined = errors.New("engine: the program declined the request")
 
 func finish(requests []*Request, err error) {

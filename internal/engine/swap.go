@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// swap decides a request by Load, evaluate and CompareAndSwap, again and again until there is no conflict. Everything happens on
-// the goroutine of the caller. Requests with a common key wait for each other, so there are conflicts only with other processes.
+// swap decides a request by Load, evaluate and CompareAndSwap until there is no conflict, on the caller's goroutine. Requests
+// with a common key wait for each other, so only other processes cause conflicts.
 func (q *queue) swap(ctx context.Context, r *Request) error {
 	ctx, cancel := context.WithDeadline(ctx, r.deadline)
 	defer cancel()

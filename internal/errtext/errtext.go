@@ -1,5 +1,4 @@
-// Package errtext has what error messages about mistyped words need: Quote shows a word
-// that a user wrote, and Nearest finds the word that the user may have meant.
+// Package errtext is for error messages about mistyped words.
 package errtext
 
 import (
@@ -9,11 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// MaxQuoted is the most characters of a word that a message should show.
+// MaxQuoted is the maximum number of characters that Quote shows.
 const MaxQuoted = 100
 
-// Quote returns s in quotes, with control characters escaped. It cuts a word that is longer
-// than MaxQuoted.
+// Quote returns s in quotes, with control characters escaped. It cuts a word that is longer than MaxQuoted.
 func Quote(s string) string {
 	shown := fmt.Sprintf("%.*q", MaxQuoted, s)
 	if utf8.RuneCountInString(s) > MaxQuoted {
@@ -22,9 +20,8 @@ func Quote(s string) string {
 	return shown
 }
 
-// Nearest returns the known word that differs from the typed word by at most two letters,
-// and by fewer than all but one of its own. It returns "" if there is none. Known words are in
-// lower case; the case of the typed word does not count.
+// Nearest returns the known word that differs from the typed one by at most two letters, and by fewer than all but one of its
+// own. It returns "" if there is none. Known words are in lower case; the case of typed does not count.
 func Nearest(typed string, known []string) string {
 	for most := range 3 {
 		isNear := func(k string) bool { return most < len(k)-1 && differByAtMost(most, strings.ToLower(typed), k) }

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// Sleep sleeps for d. It returns the error of ctx if ctx ends earlier. It returns
-// [context.DeadlineExceeded] at once if the deadline of ctx is earlier, or if d is algo.Never.
+// Sleep sleeps for d, or returns the error of ctx when that ends. If d ends after the deadline of ctx, or is algo.Never, it
+// returns [context.DeadlineExceeded] at once.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if ExceedsDeadline(ctx, d) {
 		return context.DeadlineExceeded
@@ -30,8 +30,7 @@ func Pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// ExceedsDeadline reports whether a wait of d ends after the deadline of ctx. It is true for
-// algo.Never.
+// ExceedsDeadline reports whether a wait of d ends after the deadline of ctx. It is true for algo.Never.
 func ExceedsDeadline(ctx context.Context, d time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return d == algo.Never || ok && time.Until(deadline) < d

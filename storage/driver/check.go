@@ -9,9 +9,9 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// BeginSwap checks the arguments of CompareAndSwap. Every store calls it first. It returns the keys of
-// the swaps. For invalid swaps it returns [storage.ErrKey], [storage.ErrDuplicateKey] or
-// [storage.ErrSwap], and if ctx has ended, the error of ctx wrapped by [storage.NotApplied].
+// BeginSwap checks the arguments of CompareAndSwap, which calls it first, and returns the keys. Its errors are
+// [storage.ErrKey], [storage.ErrDuplicateKey], [storage.ErrSwap], and the error of an ended context with
+// [storage.ErrNotApplied].
 func BeginSwap(ctx context.Context, swaps []storage.Swap) (keys []string, err error) {
 	keys = make([]string, len(swaps))
 	for i := range swaps {
@@ -27,7 +27,7 @@ func BeginSwap(ctx context.Context, swaps []storage.Swap) (keys []string, err er
 	return keys, begin(ctx, keys)
 }
 
-// BeginBatch checks the context and the keys of a batch for a [Server], with the errors of [BeginSwap].
+// BeginBatch is [BeginSwap] for a batch.
 func BeginBatch(ctx context.Context, b *Batch) error { return begin(ctx, b.Keys) }
 
 func begin(ctx context.Context, keys []string) error {
@@ -52,7 +52,7 @@ func invalid(key, format string, args ...any) error {
 	return &storage.KeyError{Key: key, Err: fmt.Errorf("%w: "+format, append([]any{storage.ErrSwap}, args...)...)}
 }
 
-// CheckLoad returns [storage.ErrKey] if a key is too long. Every store calls it first in Load.
+// CheckLoad returns [storage.ErrKey] if a key is too long. Load calls it first.
 func CheckLoad(keys []string) error {
 	for _, key := range keys {
 		if len(key) > storage.MaxKey {
@@ -65,8 +65,7 @@ func CheckLoad(keys []string) error {
 // few is a number of keys for which comparing all pairs is faster than a map, and does not allocate.
 const few = 16
 
-// CheckKeys returns [storage.ErrKey] if a key is too long, and [storage.ErrDuplicateKey] if a key
-// occurs twice.
+// CheckKeys is [CheckLoad], but also returns [storage.ErrDuplicateKey].
 func CheckKeys(keys []string) error {
 	if err := CheckLoad(keys); err != nil {
 		return err

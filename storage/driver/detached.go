@@ -12,19 +12,18 @@ const roundTripTime = time.Second
 // connectTime is a time in which a new connection can be made.
 const connectTime = 500 * time.Millisecond
 
-// MayCutConnection reports whether ctx may end before a new connection can be made. A store detaches the round trips of such
-// a ctx, and can make others without a goroutine.
+// MayCutConnection reports whether ctx may end before a new connection can be made. Only then is [Detached] necessary.
 func MayCutConnection(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && time.Until(deadline) <= connectTime
 }
 
-// Detached calls do in a goroutine. If ctx ends first, Detached returns its error at once, and do goes on: the context of do ends a
-// second after the call or at the deadline of ctx, whichever is later, or a second after the cancellation of a ctx without a
-// deadline. do must not use memory of the caller. A panic of do is raised in the caller.
+// Detached calls do in a goroutine. If ctx ends first, Detached returns its error at once. do goes on until the deadline of
+// ctx, and at least for a second after the call. Without a deadline, it goes on for another second. do must not use memory of
+// the caller. A panic of do reaches the caller.
 //
-// A store calls Detached for a round trip on a connection of a pool. Database clients close a connection whose round trip is cut
-// short. If the deadlines of all callers were shorter than the time for a new connection, none of them would ever get one.
+// Use it for round trips on pooled connections. Database clients close a connection whose round trip is cut short, so callers
+// with short deadlines might never get one.
 func Detached[T any](ctx context.Context, do func(ctx context.Context) (T, error)) (T, error) {
 	type result struct {
 		value    T

@@ -9,26 +9,24 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// RuleKey is the key of a record of a limiter, in parts. Its text is
+// RuleKey is the key of a limiter's record, in parts. Its text is
 //
 //	NAMESPACE:RULE:KIND:KEY          such as shop:login:gcra:alice
-//	{GROUP}NAMESPACE:RULE:KIND:KEY   if there is a group, such as {tenant-7}shop:login:gcra:alice
+//	{GROUP}NAMESPACE:RULE:KIND:KEY   such as {tenant-7}shop:login:gcra:alice
 //
-// A Redis Cluster keeps all keys with the same group on one server, because the group is the hash tag of the text. For other
-// stores the group is an ordinary part.
+// A Redis Cluster keeps keys with the same group on one server.
 //
-// All parts may be empty and contain any bytes. In the text, a byte can be written as %XX, with two upper-case hexadecimal
-// digits. This happens to the bytes of %, of braces, of control characters (U+0000 to U+001F, U+007F to U+009F), and to bytes that
-// are not valid UTF-8. It also happens to colons, except in KEY. So the text is valid UTF-8, and an IPv6 address stays readable.
+// A part may contain any bytes. Those of %, braces, control characters (U+0000 to U+001F, U+007F to U+009F) and invalid UTF-8
+// are written as %XX in upper case, and so are colons, except in KEY.
 //
-// The text has at most [storage.MaxKey] bytes. Each part before KEY takes at most 96 bytes of it, and KEY takes the rest. A part that
-// would be longer is cut, and ends in %# and the SHA-256 of the whole part in hexadecimal digits. No other part contains %#.
+// Each part before KEY takes at most 96 bytes, and KEY the rest of [storage.MaxKey]. A longer part is cut, and ends in %# and
+// the SHA-256 of the whole part in hexadecimal. No other part contains %#.
 //
-// So different parts always make different texts, and no user's key can look like a key of another rule or group.
+// So different keys have different texts, and no user's key can look like a key of another rule or group.
 type RuleKey struct {
-	Group string // what Options.Group of the limiter returns
-	Rule  string // what the function [Rule] returns; without one, a text with three colons can be that of a rule's key
-	Key   string // what Rule.Key returns: the user's key
+	Group string // from Options.Group
+	Rule  string // from [Rule]; if it is empty, a Key with three colons can look like a key of a rule
+	Key   string // from Rule.Key
 }
 
 const (
@@ -38,8 +36,7 @@ const (
 	colons  = 3                            // in a rule
 )
 
-// Rule returns the text of the parts of a key that all keys of a rule have in common: NAMESPACE:RULE:KIND: with the kind of
-// the rule's policy. The kind is that of compose.Kind.
+// Rule returns NAMESPACE:RULE:KIND:, with which the keys of a rule begin. kind is the compose.Kind of its policy.
 func Rule(namespace, name, kind string) string {
 	var dst []byte
 	for _, part := range [colons]string{namespace, name, kind} {
@@ -64,8 +61,8 @@ func (k RuleKey) Append(dst []byte) []byte {
 // escapedSize is the length of the text of an escaped byte.
 const escapedSize = len("%XX")
 
-// IsShort reports whether the text certainly has all parts in full. It does not look at the bytes of most keys, and may return false
-// for a key whose text is only a little shorter than allowed.
+// IsShort reports whether the text certainly has all parts in full. It is fast, but may return false for a text just below
+// the limits.
 func (k *RuleKey) IsShort() bool {
 	size := len("{}") + len(k.Rule) + escapedSize*(len(k.Group)+len(k.Key))
 	return size <= storage.MaxKey && escapedSize*len(k.Group) <= maxPart || k.isShort()
@@ -82,8 +79,8 @@ func (k *RuleKey) isShort() bool {
 	return group <= maxPart && key <= most
 }
 
-// ParseKey returns the key with a text. ok is false if there is none, or if a part of it was cut. The Rule of the key is then that of
-// the text, if there is one, and the other fields have no meaning.
+// ParseKey returns the key with a text. If there is none, or a part of it was cut, ok is false, and only k.Rule has a
+// meaning.
 func ParseKey(text string) (k RuleKey, ok bool) {
 	rest := text
 	if strings.HasPrefix(text, "{") {

@@ -8,91 +8,76 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// Server is a store whose database server runs the steps of policies. A decision normally takes one
-// round trip, even if other processes write the same keys.
+// Server is a store whose database server decides many requests in one round trip.
 type Server interface {
 	storage.Store
 
-	// Run decides all batches, if possible in one round trip. All decisions of a batch have the
-	// same time. No two batches may have a key in common. Each batch succeeds or fails
-	// independently of the others. Run sets the result fields of each batch. Batch.Err means the
-	// same as an error of CompareAndSwap; see [storage.Store].
-	//
-	// ctx has a deadline, and Run must return by then. It may ignore an earlier cancellation.
+	// Run decides all batches. No two batches may share a key. Each batch succeeds or fails independently. Batch.Err
+	// means the same as an error of CompareAndSwap. Run must return by ctx's deadline. It may ignore an earlier
+	// cancellation.
 	Run(ctx context.Context, batches ...*Batch)
 
-	// Runs reports whether the database can run a program. A batch may contain only programs that
-	// the database can run.
+	// Runs reports whether the database can run a program of a batch.
 	Runs(p *algo.Program) bool
 
-	// Place returns where the keys of one request are stored. Requests with the same server, even the empty one, may share a
-	// round trip. If they also have the same slot, they may share a batch. A database on one server returns "" for both.
-	// Place returns an error if the keys cannot be decided together.
+	// Place returns where the keys of one request are stored, or an error if they cannot be decided together. Requests
+	// with the same server may share a round trip, and with the same slot also a batch. A database on one server returns
+	// "" for both.
 	Place(keys ...string) (server, slot string, err error)
 }
 
-// Batch is a list of requests that a [Server] decides one after the other, all for the same time.
+// Batch is a list of requests that a [Server] decides one after the other, for the same time.
 //
-// The database server reads every key once. Each request is decided on the states that the requests
-// before it left. Then the server writes each key whose state has changed, once, with the version
-// of the batch. The TTL of a record is the TTL that the program returned plus Margin. By the
-// server's clock, a record expires one TTL after it was written or one TTL after the time of the
-// decisions, whichever is later.
+// Only changed states are written. By the server's clock, a record expires after its TTL plus Margin, counted from its write
+// or from the time of the decisions, whichever is later.
 type Batch struct {
-	Version storage.Version // of the records that the batch writes; random, and different for every batch
-	// Now is the time of the decisions. If it is zero, the database server reads its own clock in
-	// the same round trip.
+	Version storage.Version // of the written records; new for every batch
+	// Now is the time of the decisions. Zero means the clock of the server, without another round trip.
 	Now      time.Time
-	Margin   time.Duration // added to the TTLs
-	Keys     []string      // without duplicates
+	Margin   time.Duration
+	Keys     []string // no duplicates
 	Programs []*algo.Program
 	Requests []Request
 
-	// Err and the fields below are set by Run. If Err is not nil, the other ones have no meaning.
+	// Run sets the fields from here on. If Err is not nil, the others have no meaning.
 	Err error
 	At  time.Time // the time of the decisions
-	// Found holds the records that were stored before the batch, one for each key, with their
-	// versions. The record of an absent key is zero. Found has the TTLs of the keys of an Allow that was denied. The limiter
-	// needs them to keep a record long enough after its limit was lowered.
+	// Found has the record of each key before the batch. A TTL is needed only after a denied Allow: if the limit was
+	// lowered, the limiter keeps the record longer.
 	Found []storage.Record
-	// KeyErr is nil if all keys could be read and written. Otherwise it has an element for each
-	// key: the error, or nil. Nothing was written under a key with an error. A request with
-	// such a key has failed. It may have written its other keys, unless the error wraps
-	// ErrNotApplied.
+	// KeyErr is nil, or has an error or nil for each key. Nothing was written under a key with an error, and its requests
+	// have failed. They may have written their other keys, unless the error wraps ErrNotApplied.
 	KeyErr []error
 }
 
 // Request is one request of a batch, or several equal ones.
 type Request struct {
 	Uses  []Use
-	Times int // the number of equal requests, decided one after the other; above 1 only with one use that is an Allow
-	// Applied is set by Run. It is the number of applied steps, summed over the uses and over the
-	// equal requests. If the request was not decided, it is [Damaged] or [Declined]. If a use without Shadow denies the
-	// request, no step is applied. Otherwise each Allow that has enough units, each Refund and each Charge applies one step,
-	// unless it is skipped (see [Use].Shadow).
+	Times int // the number of equal requests; above 1 only with one use that is an Allow
+	// Applied is set by Run: the number of applied steps of all uses and equal requests, or [Damaged] or [Declined]. If a
+	// use without Shadow denies the request, it is 0. Otherwise each Allow with enough units, each Refund and each Charge
+	// applies one step, unless it is skipped.
 	Applied int
 }
 
-// The values of [Request].Applied for a request that Run of a [Server] did not decide. Run has
-// changed nothing for this request.
+// The values of [Request].Applied for a request that the [Server] did not decide. It has changed nothing.
 const (
 	Damaged  = -1 // the program cannot read the state of a Use without Shadow
-	Declined = -2 // the server cannot decide it, for instance because of a state of another limit: it must be decided by swaps
+	Declined = -2 // swaps must decide it, for instance because of a state of another limit
 )
 
-// Use is one operation of a request on one key: Allow, Refund or Charge. The uses of a request have different keys.
+// Use is one operation of a request, on a key of its own.
 type Use struct {
-	Key     int // index in Batch.Keys
-	Program int // index in Batch.Programs
+	Key     int // in Batch.Keys
+	Program int // in Batch.Programs
 	Op      Op
 	Shadow  bool  // the use never denies; it is skipped if the program cannot read its state
 	Cost    int64 // from 1 to algo.MaxLevel
 }
 
-// Op is the kind of an operation on one key.
+// Op is the kind of an operation. A [Server] runs the first three.
 type Op uint8
 
-// The operations. A [Server] runs the first three.
 const (
 	Allow  Op = iota // take the cost if it is available
 	Refund           // return the cost, but no more than is in use

@@ -7,59 +7,46 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// Transactor is a store that calls a function under its own lock or in its own transaction, which excludes all
-// other writers.
+// Transactor is a store that decides in Go, under a lock or in a transaction that excludes all other writers.
 type Transactor interface {
 	storage.Store
 
-	// Transact runs updates one after the other in one transaction and stores their changes. Each
-	// update reads the changes of the updates before it. An update whose Decide returns false changes
-	// nothing, and the other updates continue.
+	// Transact runs updates in order in one transaction and stores their changes. Each update reads the changes of those
+	// before it. If its Decide returns false, it changes nothing.
 	//
-	// clock returns the time of the decisions. Transact calls it once, after the transaction has
-	// begun. If clock is nil, Transact uses the store's own clock.
+	// Transact calls clock once, after the transaction has begun, for the time of the decisions. nil means the store's
+	// own clock. By that clock, records always expire one TTL after they were written or after the time of the decision,
+	// whichever is later. Each written record gets a new version.
 	//
-	// Records expire by the store's own clock in any case: one TTL after they were written or one TTL
-	// after the time of the decision, whichever is later. Each record that Transact writes gets a new version, so
-	// transactions and swaps can be mixed.
-	//
-	// An error of Transact itself applies to all updates. The transaction may have been stored,
-	// unless the error wraps ErrNotApplied.
+	// An error applies to all updates. They may have been stored, unless it wraps ErrNotApplied.
 	Transact(ctx context.Context, clock func() time.Time, updates ...*Update) error
 }
 
 // Update is one decision in a [Transactor].
 type Update struct {
-	Items []Item // one for each key; no key occurs twice
+	Items []Item // with different keys
 
-	// Decide makes the decision. now is its time. Decide reads Found of each item, and sets Next of those that it changes.
-	// It returns whether to store Next. Decide runs once, under the store's lock or in its transaction, so it must be fast
-	// and must not call the store.
-	//
-	// If Decide panics, the panic reaches the caller of the store. The update changes nothing, and the
-	// store stays usable.
+	// Decide reads Found of the items, sets Next, and returns whether to store Next. It runs once, under the lock or in
+	// the transaction, so it must be fast and must not call the store. If it panics, the panic reaches the caller, the
+	// update changes nothing, and the store stays usable.
 	Decide func(now time.Time) (ok bool)
 }
 
-// Item is a key of an [Update], with its record before and after the decision.
+// Item is a key of an [Update], with its record.
 type Item struct {
 	Key RuleKey
-	// Found is the record of the key with its TTL, and zero if the key is absent. The store sets it before it calls Decide. Decide must
-	// not modify it, and must not read it after it has returned.
+	// Found is the record with its TTL. Decide must not modify it, or use it after it has returned.
 	Found storage.Record
-	// Next is what Decide does to the record. The store makes it zero before it calls Decide, except that State can be an
-	// empty slice of the store's memory. Decide may append a new state to it, or replace it. The store copies the
-	// new state when Decide returns. A new state must not use the memory of Found. No TTL may be negative, and
-	// every Verb and Priority must be known.
+	// Next is zero before Decide, but State may be an empty slice of the store's memory. Decide may append to it or
+	// replace it, but not by memory of Found. The store copies it when Decide returns.
 	Next Change
 }
 
-// Change is the change of one key in an update. The Verb Keep keeps the record and its TTL.
+// Change is the change of one key in an update.
 type Change struct {
 	Verb Verb
 
-	// The other fields are used only by Put. They mean the same as in storage.Swap. There is no
-	// Until: it is the time of the decision plus TTL.
+	// Only Put uses these fields. They mean the same as in storage.Swap. Until is the time of the decision plus TTL.
 	State    []byte
 	TTL      time.Duration
 	Priority storage.Priority
@@ -68,9 +55,8 @@ type Change struct {
 // Verb is the kind of a [Change].
 type Verb uint8
 
-// The verbs of a change.
 const (
-	Keep   Verb = iota // keep the record
+	Keep   Verb = iota // keep the record and its TTL
 	Put                // store State for TTL
 	Delete             // delete the record, if there is one
 )

@@ -34,12 +34,9 @@ func expiry(at int64, ttl time.Duration) int64 {
 	return at + int64(ttl)
 }
 
-// Now returns the time of Clock. If Clock is nil, Now returns the time of the wall clock at its first
-// call, plus the time that has passed since then by the monotonic clock.
-//
-// So Now ignores later changes of the wall clock. On most systems the monotonic clock does not count
-// the time while the machine sleeps. Reading it costs half as much as time.Now. Set Clock to time.Now
-// if a limit has windows that must start with the hours of the wall clock.
+// Now returns the time of Clock. Without a Clock, it is the wall clock at the first call, plus the time since then by the
+// monotonic clock. Later changes of the wall clock have no effect, and on most systems the time stops while the machine
+// sleeps. If windows must start with the hours of the wall clock, set Clock to time.Now.
 func (s *Store) Now() time.Time {
 	if s.Clock != nil {
 		return s.Clock()

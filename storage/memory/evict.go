@@ -19,8 +19,8 @@ func (p *partition) evict(keep hash, at int64) {
 	}
 }
 
-// evictOne removes one record. The comment of package memory defines which one. At most 7/8 of the
-// records may be protected. Otherwise, if all were, each new key would evict the one before it.
+// evictOne removes one record, as the comment of package memory defines. At most 7/8 of the records may be protected: if all
+// were, each new key would evict the one before it.
 func (p *partition) evictOne(keep hash, at int64) bool {
 	if p.removeExpired(at, 1) > 0 {
 		return true
@@ -41,9 +41,8 @@ func (p *partition) removeExpired(at int64, max int) (removed int) {
 	return removed
 }
 
-// evictUnprotected removes an unprotected record from the shard of keep. So a new record is evicted
-// only after as many new ones as there are unprotected records. If that shard has no other
-// unprotected record, the other shards evict in turn.
+// evictUnprotected removes an unprotected record from the shard of keep, so a new record is evicted only after as many newer
+// ones as there are unprotected records. If that shard has no other unprotected record, the other shards evict in turn.
 func (p *partition) evictUnprotected(keep hash, at int64) bool {
 	choose := func(t *table) uint32 { return t.secondChance(keep) }
 	if p.shardOf(keep).removeChosen(choose, at) {

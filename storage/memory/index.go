@@ -2,9 +2,8 @@ package memory
 
 import "math/bits"
 
-// index finds the entries by hash. It is a hash table with open addressing and linear probing. The
-// lower bits of a slot are the number of an entry. The upper bits are bits of the hash, so that a
-// search seldom reads the entry of another hash.
+// index finds the entries by hash. It is a hash table with open addressing and linear probing. The lower bits of a slot are
+// the number of an entry. The upper bits are bits of the hash, so that a search seldom reads the entry of another hash.
 type index struct {
 	slots []uint32 // 0: an empty slot
 	mask  uint32   // of the bits that hold a number

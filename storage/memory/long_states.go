@@ -2,9 +2,9 @@ package memory
 
 import "encoding/binary"
 
-// longStates holds the states that do not fit into their entries. Each state has a piece of memory.
-// The sizes of pieces are 32, 48, 64, 96, 128 and so on, so at most a third of a piece is unused. The
-// pieces of one size are allocated in chunks without pointers.
+// longStates holds the states that do not fit into their entries, each in a piece of memory. The sizes of pieces are 32, 48,
+// 64, 96, 128 and so on, so at most a third of a piece is unused. Pieces of one size are allocated in chunks without
+// pointers.
 type longStates struct {
 	classes []pieces // by size
 }

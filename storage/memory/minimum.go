@@ -8,11 +8,9 @@ const (
 	blockSize = 1 << blockBits
 )
 
-// minimum finds the entry with the lowest measure. It keeps a lower bound of the measures for each
-// block of entries, and a tournament tree of these bounds. A search makes the lowest bound exact.
-//
-// Most writes raise the measure of an entry, and then a lower bound stays valid. A minimum takes half
-// a byte for each entry.
+// minimum finds the entry with the lowest measure. It keeps a lower bound for each block of entries, and a tournament tree of
+// these bounds. A search makes the lowest bound exact. Most writes raise the measure of an entry, and the bound stays valid.
+// A minimum takes half a byte for each entry.
 type minimum struct {
 	least  int64   // bounds[1]; unwritten if there are no bounds
 	bounds []int64 // bounds[i] is the lesser of bounds[2i] and bounds[2i+1]; the second half are the blocks

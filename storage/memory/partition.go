@@ -78,9 +78,8 @@ func (s *Store) newPartition(lockOrder uint64) *partition {
 	return p
 }
 
-// name identifies a key in one store. It consists of the shard of the key and 104 bits
-// of two hashes of the key. They are hashes of the group and the user's key, so that no text is built for a decision, or of the
-// whole text if that is no driver.RuleKey or has parts that were cut. The store keeps only the hashes.
+// name identifies a key in one store, by its shard and 104 bits of two hashes. These are hashes of the group and the user's
+// key, so that no text is built for a decision, or of the whole text if that is no driver.RuleKey or has parts that were cut.
 type name struct {
 	shard *shard
 	hash

@@ -10,19 +10,16 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// DefaultMaxKeys is the maximum number of records of one rule if MaxKeys is 0: 1<<20. That many
-// records take about 70 MB.
+// DefaultMaxKeys is the default of Store.MaxKeys. That many records take about 70 MB.
 const DefaultMaxKeys = 1 << 20
 
-// Store keeps records in memory. The zero Store is ready for use. Any number of goroutines may
-// use it concurrently. It must not be copied. It needs no Close.
+// Store keeps records in memory. It is safe for concurrent use. It must not be copied, and its fields must not change after
+// the first use.
 type Store struct {
-	// MaxKeys is the maximum number of records of one rule. 0 or less means DefaultMaxKeys, and
-	// math.MaxInt means no maximum. Two keys have the same rule if their driver.RuleKey has the same Rule. During concurrent writes a rule can exceed MaxKeys for a moment, at most by the number of records
-	// that these writes add. MaxKeys must not change after the first use.
+	// MaxKeys is the maximum number of records with the same Rule in their driver.RuleKey. 0 or less means
+	// DefaultMaxKeys, math.MaxInt no maximum. Concurrent writes can exceed it for a moment, by the records that they add.
 	MaxKeys int
-	// Clock is the clock of the store. Nil means the monotonic clock; see Now. Clock must not change after
-	// the first use.
+	// Clock is the clock of the store. nil means a monotonic clock; see Now.
 	Clock func() time.Time
 
 	clockStart atomic.Pointer[clockStart]            // see Now
@@ -35,7 +32,7 @@ var (
 	_ storage.Purger    = (*Store)(nil)
 )
 
-// Load returns the records at the time of Clock; see [storage.Store].
+// Load implements [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, now, err
@@ -59,7 +56,7 @@ func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Rec
 	return records, time.Unix(0, at), nil
 }
 
-// CompareAndSwap applies swaps at the time of Clock; see [storage.Store].
+// CompareAndSwap implements [storage.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
 	keys, err := driver.BeginSwap(ctx, swaps)
 	if err != nil {
@@ -92,7 +89,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 // fewKeys is the number of keys of a transaction up to which it does not allocate.
 const fewKeys = 4
 
-// Transact decides updates under the locks of their records; see [driver.Transactor].
+// Transact implements [driver.Transactor].
 func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 	if err := ctx.Err(); err != nil {
 		return storage.NotApplied(err)
@@ -156,10 +153,8 @@ func decide(u *driver.Update, now time.Time, own, latest int64, names []name) {
 	}
 }
 
-// Purge removes up to max records that have expired at the time of Clock; see [storage.Purger]. A
-// store is correct and bounded without Purge, because expired records are the first to be evicted.
-// If you call Purge, decisions spend less time on evicting. If a rule has no records any more,
-// Purge also frees the memory that the rule's records used.
+// Purge implements [storage.Purger]. It is optional, because expired records are evicted first. But it saves decisions the
+// time to evict, and frees the memory of rules without records.
 func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -177,15 +172,14 @@ func (s *Store) sweep(at int64, max int) (removed int) {
 	return removed
 }
 
-// Stats counts the records of a store. Its counters start when the store is created.
+// Stats counts the records of a store.
 type Stats struct {
-	Keys    int   // records in the store, including expired ones
-	Evicted int64 // records that were removed before they expired, because the store was full
-	Expired int64 // records that were removed after they expired
+	Keys    int   // in the store now, including expired records
+	Evicted int64 // removed before they expired, because the store was full
+	Expired int64 // removed after they expired
 }
 
-// Stats returns the sums over all rules. If other goroutines write, the numbers are of slightly
-// different instants.
+// Stats returns the counts since the store was created.
 func (s *Store) Stats() (stats Stats) {
 	for _, p := range s.allPartitions() {
 		stats.Keys += int(p.counters.keys.Load())

@@ -1,125 +1,74 @@
-// Package postgres stores records in a table of an existing PostgreSQL database, version 12 or
-// later. It accepts a pgxpool.Pool, a pgx.Conn or a pgx.Tx of github.com/jackc/pgx/v5, and never
-// closes it.
+// Package postgres stores limits in a table of an existing PostgreSQL database, version 12 or later. It takes a pgxpool.Pool,
+// a pgx.Conn or a pgx.Tx of github.com/jackc/pgx/v5, and never closes it.
 //
 //	store, err := postgres.New(pool, postgres.Options{})
 //	err = store.Migrate(ctx)
 //
-// # Decisions on the server
-//
-// [Store.Migrate] creates a PL/pgSQL function that decides requests, and one for each algorithm, which it
-// calls. So a batch of decisions is one statement and one round trip, even if other processes use the same
-// keys. The function locks the rows in the order of their keys, reads the clock, decides, and writes the
-// changed rows. A batch takes more round trips in two cases:
-//
-//   - Another process creates one of its keys at the same moment. The log of the server then has the error
-//     "sluice: created meanwhile", and the store sends the batch again.
-//   - The connection is used for the first time, so the statement is prepared.
-//
-// [Store.CompareAndSwap] is also one statement for any number of keys. It takes more round trips in the
-// same cases, and in the caller's transaction if it has several keys and creates one of them.
-//
-// If the DB is a pgx.Conn or a pgx.Tx, the store does not call the functions, because only the goroutine of
-// the caller may use it. Decisions are then made as with Options.NoFunctions.
-//
-// The functions are in the schema of the table. Their names begin with sluice_ and end in a hash of
-// their text without the name of the schema, so processes with different versions of this module can
-// share a table. Migrate needs the right to create functions once for each version.
-//
-// The functions look up rows by the primary key, and never scan the table. Load and CompareAndSwap
-// use the plan that the server prefers: if a connection plans them after an ANALYZE of a table with
-// few rows, they scan the table, even if it has grown, until the next ANALYZE. Autovacuum usually
-// starts it within a minute.
-//
-// With Options.NoFunctions, the store neither creates nor calls functions. Then this process
-// decides: one statement reads the records and the time, and CompareAndSwap writes. So a decision takes
-// two round trips or more.
-//
-// # Triggers, rules and policies
-//
-// The statements check that each row is stored as they wrote it. If a BEFORE trigger, a rule or a
-// row-level security policy drops or changes a row, the call fails, and a retry does not help. Purge
-// fails if it could not remove an expired record. The statements do not see what an AFTER trigger does,
-// so an AFTER trigger must not write the table. Records that a policy hides from the role of the
-// store are absent for the store. It cannot create them, and Reset and Purge do not remove them.
+// With a pool, a PL/pgSQL function decides a batch of requests in one round trip. The first statement on a connection needs
+// another one. If another process creates one of the keys at the same moment, the server logs the error "sluice: created
+// meanwhile", and the store sends the batch again. With a Conn, a Tx or Options.NoFunctions, this process decides in two
+// round trips or more.
 //
 // # Permissions
 //
-// Let the owner of the table call Migrate. Another role, such as that of "sluice serve", then needs these
-// rights, in the schema of the table:
+// Let the owner of the table call [Store.Migrate]. Another role then needs these rights:
 //
 //	GRANT USAGE ON SCHEMA public TO limiter;
 //	GRANT SELECT, INSERT, UPDATE, DELETE ON sluice_states TO limiter;
 //	GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO limiter;
 //
-// By default every role has the first right, and may execute new functions. If you have revoked EXECUTE on
-// new functions from PUBLIC, grant it after each Migrate that creates functions. Otherwise decisions fail
-// with "permission denied for function". With Options.NoFunctions the last right is not needed.
+// By default every role has the first and the last one. If you have revoked EXECUTE on new functions from PUBLIC, grant it
+// after each Migrate that creates functions. Otherwise decisions fail with "permission denied for function".
+// Options.NoFunctions needs no EXECUTE.
 //
-// # In the caller's transaction
+// # Triggers, rules and policies
 //
-// A store on a pgx.Tx decides in the caller's transaction, for instance to charge a quota together
-// with an order. The charge is committed or rolled back with the other work of the transaction.
-// Each transaction needs its own store and limiter. The rows that a decision wrote stay
-// locked until the transaction ends, so other requests for the same keys wait. Keep such
-// transactions short, use the isolation level READ COMMITTED, and make only one decision in each. A
-// decision takes two round trips. If it has several keys and creates one of them, it takes four, because it
-// needs a savepoint.
+// If a BEFORE trigger, a rule or a row-level security policy drops or changes a written row, the call fails, and a retry does
+// not help. Purge fails if it cannot remove an expired record. The store does not notice writes of AFTER triggers, so they
+// must not write the table. Records that a policy hides are absent: the store cannot create, reset or purge them.
 //
-// After an error of the database, roll the transaction back. To retry, repeat all of it. The
-// returned error wraps the error of the server, but neither storage.ErrContended nor
-// storage.ErrUnavailable, because a retry of the decision alone cannot succeed.
+// # In your own transaction
+//
+// A store on a pgx.Tx charges in that transaction, for instance a quota together with an order. Each transaction needs its
+// own store and limiter. Other requests for the same keys wait until it ends, so keep it short, use READ COMMITTED, and make
+// only one decision in it. A decision that has several keys and creates one of them takes four round trips, because it needs
+// a savepoint.
+//
+// After an error of the database, roll back and repeat the whole transaction. The error wraps neither storage.ErrContended
+// nor storage.ErrUnavailable, because a retry of the decision alone does not help.
 //
 // # PgBouncer
 //
-// PgBouncer in transaction mode supports prepared statements only since version 1.21, and only if
-// max_prepared_statements is above 0. Otherwise the server refuses a prepared statement with the code
-// 42P05, 26000 or 08P01. The store then sends the statement again without preparing it, and prepares
-// no statement any more. To do so from the start, connect with default_query_exec_mode=exec in the
-// connection string. A store in the caller's transaction cannot send a statement again, because the
-// error has ended the transaction. So connect with default_query_exec_mode=exec or cache_describe
-// there. Do not use describe_exec, which may find the unnamed statement of another client.
+// PgBouncer in transaction mode supports prepared statements only since version 1.21, and only if max_prepared_statements is
+// above 0. Otherwise the server refuses them (42P05, 26000 or 08P01). The store then repeats the statement, and prepares none
+// any more. To do so from the start, connect with default_query_exec_mode=exec. In your own transaction the store cannot
+// repeat a statement, so there you need exec or cache_describe. Do not use describe_exec, which may find the statement of
+// another client.
 //
-// Without prepared statements the server plans the statements of Load and CompareAndSwap each time,
-// which takes longer than their execution. With simple_protocol, pgx sends the statements only if
-// standard_conforming_strings is on and client_encoding is UTF8, as they are by default.
+// Unprepared, Load and CompareAndSwap are planned each time, which takes longer than their execution. simple_protocol works
+// only if standard_conforming_strings is on and client_encoding is UTF8, which are the defaults.
 //
-// After an error of PgBouncer itself, such as query_timeout, it is unknown whether the statement
-// was applied, as after a lost connection. The server may still apply it.
+// # Expiry and durability
 //
-// # Expiry
+// A record expires by the server's clock_timestamp(). Its TTL starts when the statement has locked the existing rows. Expired
+// and deleted records stay in the table until their keys are written again or [Store.Purge] removes them.
 //
-// A record counts as absent as soon as it has expired by the server's clock_timestamp(). Expired and
-// deleted records stay in the table until their keys are written again or [Store.Purge] removes them.
-// Call Purge about once a minute from one of the processes. The command "sluice serve" does this.
+// A crash of the server loses the last decisions with synchronous_commit=off, and all records with Options.Unlogged. A
+// failover to an asynchronous replica loses the decisions that had not reached it.
 //
-// A TTL starts when the statement has locked the existing rows, even if the statement then waits for
-// another process that creates a key. A record lives longer than its TTL while its Until
-// ([storage.Swap]) is ahead of the server's clock.
+// # Locks and outages
 //
-// Purge finds records by an index on the column purge_at, the earliest time at which Purge checks the
-// record. It is the expiry or earlier. A decision on an existing record usually keeps purge_at. Then it
-// is a heap-only tuple (HOT) update, which writes no index, unless the page is full. Purge locks 200
-// records at a time for some milliseconds.
+// A call that waits for locked rows fails with storage.ErrContended shortly before its context ends, or after the session's
+// statement_timeout or lock_timeout. After a quarter of a second, a batch goes on without the requests for the locked row.
+// The limiter then decides these one at a time, until one succeeds. In your own transaction only its settings apply, and the
+// error is not ErrContended. Set a lock_timeout there, because a context that ends during a statement closes the connection.
 //
-// # Durability and limits
+// If the whole table is locked, as by VACUUM FULL, the same holds for decisions by the functions. Other calls fail with
+// storage.ErrUnavailable when their context ends, and lose their connection.
 //
-// Records are as durable as the database. A crash of the server loses the decisions of the last moments
-// with synchronous_commit=off, and all records with Options.Unlogged. A failover to an asynchronous
-// replica loses the decisions that had not reached it.
+// If the server or the network hangs, pgx can take 15 s to close a connection. If that happens to all connections of the
+// pool, decisions fail with storage.ErrUnavailable until then.
 //
-// A call that waits for locked rows fails with storage.ErrContended shortly before its context
-// ends, or when the session's statement_timeout or lock_timeout has passed. If a batch waits for a locked row for
-// more than a quarter of a second, its requests for other keys are decided without it. The limiter then decides the requests for
-// that key by Load and CompareAndSwap, one at a time, until one succeeds. In the caller's transaction only the settings of the transaction apply, and the error is not
-// ErrContended. Set a lock_timeout there, because a context that ends during a statement closes the
-// connection.
-//
-// If the whole table is locked, as by VACUUM FULL, decisions by the functions fail in the same way.
-// A CompareAndSwap, a Load or a Peek, and so a decision with Options.NoFunctions, fails with
-// storage.ErrUnavailable when its context ends, and the connection is closed.
-//
-// If the server or the network stops responding during a statement, the connection stays in the
-// pool until pgx has closed it, which can take 15 s. If that happens to all connections, decisions
-// fail with storage.ErrUnavailable until then.
+// If Load or CompareAndSwap was planned for a small table, it scans the table until the next ANALYZE, which autovacuum
+// usually starts within a minute.
 package postgres

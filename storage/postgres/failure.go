@@ -54,9 +54,9 @@ var advice = map[string]string{
 const poolerAdvice = "a pooler such as PgBouncer in transaction mode does not keep the prepared statements of pgx; " +
 	"add default_query_exec_mode=exec to the connection string, or use PgBouncer 1.21 or later with max_prepared_statements above 0"
 
-// isPreparedElsewhere reports whether the server refused a statement because a pooler gave the connection
-// to several clients: the prepared statement exists already, does not exist, or is another one. The
-// server has not executed the statement. PgBouncer uses 08P01 for errors of its own, too.
+// isPreparedElsewhere reports whether the server refused a prepared statement, which exists already, does not exist, or is
+// another one, because a pooler gave the connection to several clients. Nothing was executed. PgBouncer also uses 08P01 for
+// its own errors.
 func isPreparedElsewhere(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && (e.Code == "42P05" || e.Code == "26000" || e.Code == "08P01" && strings.HasPrefix(e.Message, "bind message supplies "))
@@ -75,10 +75,9 @@ func hasPrefix(code string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(code, prefix) })
 }
 
-// classify wraps an error of the client. The result says whether nothing was applied, and whether a
-// retry can help. An error of the server has undone the statement, unless it ends the server, which may
-// have committed before. A pooler may have sent the statement on before its error. Some poolers use no
-// valid code.
+// classify wraps an error of the client, and says whether nothing was applied and whether a retry can help. An error of the
+// server has undone the statement, unless it ends the server, which may have committed before. A pooler, some of which use no
+// valid code, may have sent the statement on before its error.
 func classify(err error) error {
 	var e *pgconn.PgError
 	unavailable := fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err)
@@ -119,8 +118,8 @@ func withAdvice(err error) error {
 	return err
 }
 
-// failure classifies an error of a statement on db. Nothing of a failed transaction of the caller is
-// applied, even if the connection is lost, and a retry of the statement alone does not help there.
+// failure classifies an error of a statement on db. If a transaction of the caller fails, nothing of it is applied, even if
+// the connection is lost, and a retry of the statement alone does not help.
 func (s *Store) failure(db DB, err error) error {
 	classified := classify(err)
 	switch {

@@ -10,9 +10,8 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// standardPrograms returns the programs of the algorithms of this module. Their arguments are those of an
-// arbitrary limit. No other store needs this list, because only a database that runs functions must
-// create them before the first call.
+// standardPrograms returns the programs of sluice's algorithms, with the arguments of an arbitrary limit. No other store
+// needs this list, because only a database with functions must create them before the first call.
 func standardPrograms() (programs []algo.Program) {
 	limit := algo.Per(1, time.Second)
 	add := func(p algo.Portable, err error) {

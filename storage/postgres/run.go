@@ -18,24 +18,17 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Runs implements [driver.Server]. The database can run the programs of this module's
-// algorithms and those in Options.Programs, unless Options.NoFunctions is set. It returns false if the DB is a connection or a
-// transaction, which must be used by the goroutine of the caller. Decisions are then made by Load and CompareAndSwap.
+// Runs implements [driver.Server]. With a pool and without NoFunctions, the database runs the programs of sluice's algorithms
+// and of Options.Programs.
 func (s *Store) Runs(p *algo.Program) bool {
 	_, isPool := s.db.(*pgxpool.Pool)
 	return isPool && s.functions != nil && s.functions.Runs(p)
 }
 
-// Place implements [driver.Server]. There is one server.
+// Place implements [driver.Server].
 func (s *Store) Place(...string) (server, slot string, err error) { return "", "", nil }
 
-// Run implements [driver.Server]. It sends one statement for each batch, one after the other. A batch
-// is sent again if another process creates one of its keys at the same moment. Run ignores a cancellation of ctx
-// before its deadline.
-//
-// If another transaction holds the lock of a key for more than a quarter of a second, the requests
-// that use this key fail with [storage.ErrContended] in Batch.KeyErr, and the other requests are
-// decided.
+// Run implements [driver.Server]. It sends the batches one after the other.
 func (s *Store) Run(ctx context.Context, batches ...*driver.Batch) {
 	for _, b := range batches {
 		b.Err = s.runBatch(ctx, b)
@@ -77,9 +70,8 @@ func (s *Store) runBatch(ctx context.Context, b *driver.Batch) error {
 // maxAttempts is how often a statement is sent while other transactions create its keys.
 const maxAttempts = 10
 
-// decide sends the statement, and sends it again if other transactions created keys meanwhile, up to maxAttempts
-// times. No attempt finds that a key is absent that was created before. If all attempts find equally many absent
-// keys, no other transaction creates one: the table drops or changes rows, or hides them.
+// decide sends the statement, up to maxAttempts times if other transactions create keys meanwhile. No attempt finds a key
+// absent that was created before. So if all attempts find equally many absent keys, the table drops, changes or hides rows.
 func (s *Store) decide(ctx context.Context, r *run) error {
 	args := r.args(s.functions)
 	withTimeout := func(lockTimeout time.Duration) []any {

@@ -23,10 +23,8 @@ func (o Options) qualified(name string) string {
 	return pgx.Identifier{o.Schema, name}.Sanitize()
 }
 
-// Schema returns the DDL of the store's table, of the index that [Store.Purge] uses, and of the
-// functions that [Store.Run] calls. The DDL creates them in Options.Schema, which must exist. If
-// Options.Schema is empty, it creates them in the first existing schema of search_path. The DDL can
-// be applied several times.
+// Schema returns the DDL of the table, its index and the functions. Without Options.Schema, it uses the first existing schema
+// of search_path. It can be applied several times.
 func (s *Store) Schema() string {
 	return s.tableSchema() + s.indexSchema() + program.Create(s.options.Schema, s.allFunctions...)
 }
@@ -62,19 +60,18 @@ func indexName(table string) string {
 	return table + suffix
 }
 
-// Migrate creates the table, its index and the functions if they are missing. See [Store.Schema] for
-// the DDL. If Options.Schema is empty, it first searches search_path for the table. It creates the
-// index and the functions in the schema of the table. If nothing is missing, it needs no right to
-// create anything, and the session may be read-only. If the schema of the table was renamed, Migrate
-// replaces the functions, because they contain its name. Only their owner may do that.
+// Migrate creates the table, its index and the functions if they are missing. It is safe to call from every process at
+// startup. If nothing is missing, it needs no right to create anything, and the session may be read-only. It fails if the
+// table lacks a column. Its errors are those of a [storage.Store].
 //
-// Migrate keeps the functions of other versions of this module. You may drop them when no process uses
-// them. Writers wait while Migrate creates the index of a large table. To avoid that, call CREATE INDEX
-// CONCURRENTLY before Migrate. Migrate returns an error for a table that lacks one of the columns.
-// Several processes may call Migrate at the same time. If the server ends it in favour of others, for
-// instance after a lock_timeout, Migrate tries again for five seconds. A transaction of the caller stays
-// usable if Migrate fails in it, but Migrate does not try again there. The errors are those of a
-// [storage.Store].
+// Without Options.Schema, it looks for the table in search_path, and creates the rest in the schema of the table. The names
+// of functions begin with sluice_ and end in a hash, so processes with different versions of this module can share a table.
+// You may drop functions that no process uses. After a rename of the schema, Migrate replaces the functions, which only their
+// owner may do.
+//
+// Writers wait while Migrate creates the index of a large table. To avoid that, call CREATE INDEX CONCURRENTLY before. If the
+// server ends Migrate in favour of others, it tries again for five seconds. In your own transaction it tries once, and the
+// transaction stays usable.
 func (s *Store) Migrate(ctx context.Context) error {
 	err := s.createOrFind(ctx)
 	began := time.Now()

@@ -50,9 +50,8 @@ func collect[T any](ctx context.Context, s *Store, sql string, args ...any) ([]T
 	return collectOn[T](ctx, s, db, sql, args...)
 }
 
-// collectOn sends a statement on db and reads the rows of the reply. If a pooler has lost the prepared
-// statement, nothing was executed, and collectOn sends the statement again without preparing it. In a
-// transaction of the caller that cannot help, because the error has ended the transaction.
+// collectOn sends a statement on db and reads the rows of the reply. If a pooler has lost the prepared statement, nothing was
+// executed, and collectOn sends it again unprepared. In a transaction of the caller, that cannot help after the error.
 func collectOn[T any](ctx context.Context, s *Store, db DB, sql string, args ...any) ([]T, error) {
 	unprepared := s.unprepared.Load()
 	all, err := collectOnce[T](ctx, db, sql, withMode(unprepared, args))
@@ -83,8 +82,8 @@ func withMode(unprepared bool, args []any) []any {
 	return args
 }
 
-// detached is driver.Detached for a round trip on a connection of a pool. If ctx ends before there is a connection, the
-// statement is never sent. A connection or a transaction of the caller must be used by its goroutine.
+// detached is driver.Detached for a pool. If ctx ends before there is a connection, the statement is never sent. A connection
+// or a transaction of the caller must be used by its goroutine.
 func detached[T any](ctx context.Context, s *Store, do func(ctx context.Context) ([]T, error)) ([]T, error) {
 	if _, ok := s.db.(*pgxpool.Pool); !ok {
 		return do(ctx)
@@ -128,20 +127,19 @@ func lockTimeoutUntil(ctx context.Context) time.Duration {
 const (
 	// maxReserve is the maximum time between a lock timeout and the deadline. The server's reply needs it.
 	maxReserve = 100 * time.Millisecond
-	// batchLockTimeout is the lock timeout of a batch. Decisions of other processes lock a key for some
-	// milliseconds. A longer transaction on one key must not delay the requests for other keys. After
-	// this timeout, the batch is split into parts without common keys.
+	// batchLockTimeout is the lock timeout of a batch. Other decisions lock a key for some milliseconds, but a longer
+	// transaction on one key must not delay the requests for others. So the batch is then split into parts without common
+	// keys.
 	batchLockTimeout = 250 * time.Millisecond
 	// splitLockTimeout is the lock timeout of each part, which has waited already.
 	splitLockTimeout = time.Millisecond
 )
 
-// send sends a statement, whose arguments depend on its lock timeout. In a transaction of the caller it
-// uses a savepoint if the statement may fail, and no lock timeout, which would apply to the whole
-// transaction.
+// send sends a statement, whose arguments depend on its lock timeout. In a transaction of the caller it uses a savepoint if
+// the statement may fail, and no lock timeout, which would apply to the whole transaction.
 //
-// Otherwise the lock timeout ends shortly before the deadline of ctx, or is lockTimeout if that is not 0
-// and shorter. The server accepts one millisecond to MaxInt32 milliseconds.
+// Otherwise the lock timeout ends shortly before the deadline of ctx, or is lockTimeout if that is not 0 and shorter. The
+// server accepts 1 to MaxInt32 milliseconds.
 //
 // If untilDeadline is true, a cancellation of ctx before its deadline has no effect.
 func send[T any](ctx context.Context, s *Store, sql string, args func(time.Duration) []any, lockTimeout time.Duration,

@@ -19,9 +19,8 @@ func newStatements(o Options, f *program.Functions) (s statements, functions []p
 	if f == nil {
 		return s, nil
 	}
-	// Scans of the table are disabled: if it is small when a connection plans a statement, the planner prefers a
-	// scan to the index. The plan is cached, so while the table grows, until the next ANALYZE, each lookup of a
-	// key would scan all rows.
+	// Scans are disabled, because the planner prefers them while the table is small. The plan is cached, so each lookup
+	// of a key would scan all rows of the grown table until the next ANALYZE.
 	decide := f.Function("decide", decideParameters, " SET enable_seqscan = off", decideSQL, o.Table)
 	s.decide = "SELECT * FROM " + o.qualified(decide.Name) + "($1::int, $2::bigint, $3::bigint, $4::bigint, $5::bytea[], $6::bigint[], $7::bigint[])"
 	return s, append(slices.Clip(f.All), decide)
@@ -35,24 +34,20 @@ UNION ALL
 SELECT place, version, encode(state, 'hex'), false, 0, CASE WHEN expires_at < 'infinity' THEN ceil(extract(epoch FROM expires_at - clock) * 1000000)::bigint ELSE 0 END FROM _sluice_time CROSS JOIN unnest($1::bytea[]) WITH ORDINALITY AS k (key, place)
 	CROSS JOIN LATERAL (SELECT version, state, expires_at FROM TABLE AS t WHERE t.key = k.key AND expires_at > _sluice_time.clock OFFSET 0) AS found`
 
-// swapSQL locks the existing rows in the order of their keys and compares the versions. If all match,
-// it creates the missing rows in that order, and replaces the others. If there is a conflict, it returns
-// all keys and the stored records.
+// swapSQL locks the existing rows in the order of their keys and compares the versions. If all match, it creates the missing
+// rows in that order, and replaces the others. Otherwise it returns all keys and the stored records.
 //
-// If another transaction creates a key meanwhile, the insertion of this key does nothing. For a single
-// key, the statement reports that. With several keys, others may be written already, so the statement
-// fails, which undoes it. So a transaction that creates rows waits only for transactions that create a
-// greater key. A cycle of such waits is impossible, so there are no deadlocks.
+// If another transaction creates a key meanwhile, its insertion does nothing. For a single key, the statement reports that.
+// With several keys, others may be written already, so the statement fails, which undoes it. A transaction that creates rows
+// waits only for those that create a greater key, so there are no deadlocks.
 //
-// Keys are looked up one by one, so that a plan for a table without statistics does not scan it later,
-// when it is large. The arrays are columns of a subquery with OFFSET 0. If the planner could see
-// their lengths, it would plan each execution again.
+// Keys are looked up one by one, so that a plan for a table without statistics does not scan it when it is large. The arrays
+// are columns of a subquery with OFFSET 0, because the planner would plan each execution again if it saw their lengths.
 //
-// The statement has a lock timeout, because if the context ended during a wait for a lock, the outcome
-// would be unknown. The timeout of the session applies if it is shorter and not 0 (no timeout). Usually
-// purge_at does not change, and the update is HOT: it writes no index. Microseconds are multiplied as a
-// double, which is exact up to 2^53. The parts have the prefix _sluice_, because a part hides a table with
-// the same name.
+// The statement has a lock timeout, because the outcome would be unknown if the context ended during a wait for a lock. The
+// timeout of the session applies if it is shorter and not 0 (no timeout). Usually purge_at does not change, and the update is
+// HOT: it writes no index. Microseconds are multiplied as a double, which is exact up to 2^53. The parts have the prefix
+// _sluice_, because a part hides a table of the same name.
 //
 //go:embed swap.sql
 var swapSQL string
@@ -64,26 +59,23 @@ const (
 	undoSQL       = `('` + createdMarker + ` ' || place)::int = 0`
 )
 
-// unwrittenSQL is a bigint expression that fails in the same way. The statements use it for a row that is not
-// stored as they wrote it. RETURNING returns a row as a trigger has changed it, and no row that a trigger
-// has dropped.
+// unwrittenSQL is a bigint expression that fails in the same way, for a row that is not stored as it was written: RETURNING
+// returns a row as a trigger has changed it, and no row that a trigger has dropped.
 const (
 	unwrittenMarker = "sluice: not written:"
 	unwrittenSQL    = `('` + unwrittenMarker + ` ' || place)::bigint`
 )
 
-// purgeSQL locks due records, updates purge_at of those that have not expired, and removes the
-// others, up to $2. ORDER BY makes the planner prefer the index to a scan of the table. It compares
-// with statement_timestamp(), because clock_timestamp() is volatile and cannot be used to search an
-// index. Arrays make the planner find the rows by their keys.
+// purgeSQL locks due records, updates purge_at of those that have not expired, and removes the others, up to $2. With ORDER
+// BY, the planner prefers the index to a scan. statement_timestamp() can search an index; clock_timestamp() is volatile and
+// cannot. With arrays, the planner finds the rows by their keys.
 //
 //go:embed purge.sql
 var purgeSQL string
 
-// decideSQL is the body of the function that decides a batch. It locks the existing rows like swapSQL. It reads
-// the clock after it has all locks. So no state is later than the decision, unless a clock was set back. It
-// writes like swapSQL: it creates the missing rows in the order of their keys. If another transaction creates
-// a key meanwhile, the function fails, which undoes its writes.
+// decideSQL is the body of the function that decides a batch. It locks and writes rows like swapSQL. It reads the clock after
+// it has all locks, so no state is later than the decision, unless a clock was set back. If another transaction creates a key
+// meanwhile, the function fails, which undoes its writes.
 //
 //go:embed decide.sql
 var decideSQL string

@@ -20,7 +20,7 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// DefaultTable is the name of the table if [Options.Table] is empty.
+// DefaultTable is the default of [Options.Table].
 const DefaultTable = "sluice_states"
 
 // maxNameLen is the maximum length of a name in PostgreSQL, in bytes.
@@ -28,25 +28,20 @@ const maxNameLen = 63
 
 // Options configure a [Store]. The zero value is valid.
 type Options struct {
-	// Schema is the schema of the table. If it is empty, PostgreSQL searches search_path.
+	// Schema is the schema of the table. Empty means that of search_path.
 	Schema string
-	// Table is the name of the table. Empty means DefaultTable. Stores with different tables share no
-	// records.
+	// Table is the name of the table. Empty means DefaultTable.
 	Table string
-	// Unlogged makes Migrate create an unlogged table. It is faster, but a crash of the server
-	// empties it.
+	// Unlogged makes Migrate create an unlogged table: faster, but empty after a crash of the server.
 	Unlogged bool
-	// NoFunctions is for databases where functions must not be created. Then this process decides,
-	// and a decision takes two round trips or more.
+	// NoFunctions is for databases where functions must not be created.
 	NoFunctions bool
-	// Programs are the programs that the database can run besides those of this module's
-	// algorithms. Processes that share a table may have different Programs.
+	// Programs are those of your own algorithms.
 	Programs []algo.Program
 }
 
-// DB is a *pgxpool.Pool, a *pgx.Conn or a pgx.Tx. A Conn or Tx must be used by one goroutine at a
-// time. A Conn must not be in a transaction, because the store assumes that each statement commits. Pass
-// the pgx.Tx instead.
+// DB is a *pgxpool.Pool, a *pgx.Conn or a pgx.Tx. Only one goroutine at a time may use a Conn or Tx. A Conn must not be in a
+// transaction: pass the Tx instead.
 type DB interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
@@ -69,8 +64,7 @@ var (
 	_ storage.Purger = (*Store)(nil)
 )
 
-// New returns a store that uses db. It neither pings nor closes db. The table must exist before the
-// first call: see [Store.Migrate].
+// New returns a store that uses db. It does not ping db. Call [Store.Migrate] before the first use.
 func New(db DB, o Options) (*Store, error) {
 	if v := reflect.ValueOf(db); db == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("postgres: the database must not be nil")
@@ -101,7 +95,7 @@ func New(db DB, o Options) (*Store, error) {
 // standardFunctions returns the functions for the algorithms of this module.
 var standardFunctions = sync.OnceValues(func() (*program.Functions, error) { return program.SQL(standardPrograms()...) })
 
-// Load implements [storage.Store]. The time is the server's clock_timestamp().
+// Load implements [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
 	if len(keys) == 0 {
 		return nil, now, ctx.Err()
@@ -128,8 +122,7 @@ func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Rec
 	return records, now, nil
 }
 
-// CompareAndSwap implements [storage.Store]. If the statement reports a conflict that the stored records do
-// not show, it is sent again, up to maxAttempts times.
+// CompareAndSwap implements [storage.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
 	keys, err := driver.BeginSwap(ctx, swaps)
 	if err != nil || len(swaps) == 0 {
@@ -174,10 +167,9 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	return nil, false, storage.NotApplied(errUnwritten) // all versions match, but the statement never wrote the rows
 }
 
-// swapArgs returns the first six arguments of the statement. They are columns, in the order sorted: key,
-// old version, new version, state, TTL in microseconds (0: the record never expires; -1: it is deleted,
-// which is written as expired) and Until in microseconds since 1970. The lock timeout in
-// milliseconds (0: none) and the number of keys follow.
+// swapArgs returns the first six arguments of the statement, columns in the order sorted: key, old version, new version,
+// state, TTL in microseconds (0: never expires; -1: deleted, which is written as expired) and Until in microseconds since
+// 1970. The lock timeout in milliseconds (0: none) and the number of keys follow.
 func swapArgs(swaps []storage.Swap, sorted []int) []any {
 	n := len(swaps)
 	olds, news, ttls, untils := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
@@ -211,10 +203,8 @@ func (s *Store) inTransaction() bool {
 // purgeBatch is how many records a statement of Purge handles. It locks them for some milliseconds.
 const purgeBatch = 200
 
-// Purge removes up to max records that had expired when it began; see [storage.Purger]. If a record
-// whose purge_at has passed was written again, Purge sets purge_at to the new expiry. Purge skips
-// locked records instead of waiting. In the caller's transaction, the records that it handles stay
-// locked.
+// Purge implements [storage.Purger]. It locks 200 records at a time for some milliseconds, or until the end of your own
+// transaction, and skips locked records.
 func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 	if max <= 0 {
 		return 0, ctx.Err()

@@ -69,9 +69,9 @@ func (c *command) add(text []byte) {
 	c.text = text
 }
 
-// send sends commands in one round trip. It sends the scripts that the server does not know again in
-// full. It returns when ctx ends, or only at the deadline of ctx if untilDeadline is true. go-redis ignores
-// cancellations, and without ContextTimeoutEnabled it ignores deadlines, too.
+// send sends commands in one round trip, and again in full those whose script the server does not know. It returns when ctx
+// ends, or only at its deadline if untilDeadline is true. go-redis ignores cancellations, and without ContextTimeoutEnabled
+// also deadlines.
 func (s *Store) send(ctx context.Context, untilDeadline bool, commands ...*command) {
 	for _, c := range commands {
 		c.StringSliceCmd = redis.NewStringSliceCmd(ctx, c.args...)
@@ -122,9 +122,9 @@ func (a *argument) String() string {
 	return quoted[1 : len(quoted)-1]
 }
 
-// writeTracker is an argument of a command. It records whether the client wrote the command to a
-// connection: the client calls MarshalBinary just before. If the call ended earlier, for instance while
-// the client dialed, nothing was applied. After cancel, the client cannot write the command any more.
+// writeTracker is an argument of a command. It records whether the client wrote the command to a connection, because the
+// client calls MarshalBinary just before. If the call ended earlier, for instance while the client dialed, nothing was
+// applied. After cancel, the client cannot write the command any more.
 type writeTracker struct {
 	text  []byte
 	state atomic.Int32

@@ -54,8 +54,8 @@ func (e shortenedError) Error() string {
 // Unwrap returns the error of the client.
 func (e shortenedError) Unwrap() error { return e.error }
 
-// failure is classify. If the store is unavailable, it also makes a cluster's client read the slots of the
-// nodes again. By itself the client does that only after a redirect, and a dead node sends none.
+// failure is classify. If the store is unavailable, it also makes a cluster's client read the slots of the nodes again. By
+// itself the client does that only after a redirect, which a dead node does not send.
 func (s *Store) failure(err error) error {
 	err = classify(err)
 	if s.cluster != nil && errors.Is(err, storage.ErrUnavailable) {

@@ -9,9 +9,7 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// ErrCrossSlot is returned for a decision whose keys have different hash tags, in a Redis Cluster or a
-// Ring. To avoid it, give the keys a common group with sluice.Options.Group. ErrCrossSlot wraps
-// storage.ErrKey.
+// ErrCrossSlot means that the keys of a decision have different hash tags. Set sluice.Options.Group. It wraps storage.ErrKey.
 var ErrCrossSlot = fmt.Errorf("redis: %w: the keys of one decision have different hash tags", storage.ErrKey)
 
 // key returns the name of a record. The group of a driver.RuleKey is its hash tag. Without a group, the whole name determines
@@ -22,10 +20,7 @@ func (s *Store) appendKey(dst []byte, key string) []byte {
 	return append(append(dst, s.prefix...), key...)
 }
 
-// Place implements [driver.Server]. In a Redis Cluster or a Ring, the shard is the address of a
-// server, and requests may share a batch if their keys have one group. In two cases, they must have the
-// same keys: the client does not know the servers (see [Options.Proxy]), or a server has refused a batch
-// because of its keys within the last minute.
+// Place implements [driver.Server]. In a Redis Cluster or a Ring, shard is the address of the server, and slot the hash tag.
 func (s *Store) Place(keys ...string) (shard, slot string, err error) {
 	slot, err = s.placeOf(keys)
 	if err != nil || len(keys) == 0 {

@@ -29,10 +29,10 @@ type refusal struct {
 	reply string
 }
 
-// withRefusal adds the reason to err if the server has closed the connection because it has too many clients,
-// or because of its protected mode. Such a server sends an error before it reads anything. go-redis takes the error
-// for the reply to HELLO, ignores it and reports that the connection is closed. So withRefusal connects again and
-// reads the error. name is one of the keys in Redis.
+// withRefusal adds the reason to err if the server closes connections because it has too many clients, or because of its
+// protected mode. Such a server sends an error before it reads anything. go-redis takes that for the reply to HELLO, ignores
+// it, and only reports a closed connection. So withRefusal connects again and reads the error. name is one of the keys in
+// Redis.
 func (s *Store) withRefusal(ctx context.Context, name string, err error) error {
 	isClosed := errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 	if !isClosed {

@@ -22,14 +22,12 @@ import (
 //go:embed run.lua
 var runLua string
 
-// Runs implements [driver.Server]. It reports whether the program has a Lua form.
+// Runs implements [driver.Server].
 func (s *Store) Runs(p *algo.Program) bool {
 	return program.Every(p, func(p *algo.Program) bool { return p.Name != "" && p.Lua != "" })
 }
 
-// Run implements [driver.Server]. Each batch is one script, and Run sends all scripts in one
-// pipeline. If the server does not know some of them, Run sends these again in full in a second
-// round trip.
+// Run implements [driver.Server].
 func (s *Store) Run(ctx context.Context, batches ...*driver.Batch) {
 	var commands []*command
 	for _, b := range batches {
@@ -122,9 +120,8 @@ func (s *Store) runFailure(ctx context.Context, c *command, err error) error {
 	return failure
 }
 
-// readReply reads the reply of run.lua: the value of each key, which is empty if the key is absent;
-// then the time in 8 bytes and the outcome of each request in 4; then an error for each key that failed, and the
-// TTLs of some keys.
+// readReply reads the reply of run.lua: the value of each key, empty if the key is absent; the time in 8 bytes and the
+// outcome of each request in 4; an error for each key that failed, and the TTLs of some keys.
 func (s *Store) readReply(b *driver.Batch, reply []string) error {
 	n := len(b.Keys)
 	if len(reply) <= n || len(reply[n]) != 8+4*len(b.Requests) {

@@ -19,18 +19,16 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// DefaultPrefix is the prefix of all keys if [Options.Prefix] is empty.
+// DefaultPrefix is the default of [Options.Prefix].
 const DefaultPrefix = "sluice:"
 
 // Options configure a [Store]. The zero value is valid.
 type Options struct {
-	// Prefix is the beginning of all keys. Empty means DefaultPrefix. Stores with different
-	// prefixes share no records. Prefix must not contain braces.
+	// Prefix is the beginning of all keys. Empty means DefaultPrefix. It must not contain braces.
 	Prefix string
-	// Proxy must be true if the client is a [redis.Client] of a proxy in front of several servers,
-	// such as twemproxy or Envoy. Then a script has the keys of one decision only. An error that the
-	// proxy reports for a write does not prove that the write was not applied. For clients of types
-	// that go-redis does not define, scripts always have the keys of one decision.
+	// Proxy must be true if the client is a [redis.Client] of a proxy in front of several servers, such as twemproxy or
+	// Envoy. Then only requests with the same keys share a script, and an error of the proxy does not prove that a write
+	// was not applied. The former always holds for clients of other types than those of go-redis.
 	Proxy bool
 }
 
@@ -52,7 +50,7 @@ type Store struct {
 
 var _ driver.Server = (*Store)(nil)
 
-// New returns a store that uses client. It neither pings nor closes the client.
+// New returns a store that uses client. It does not ping the server.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if v := reflect.ValueOf(client); client == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("redis: the client must not be nil")
@@ -83,8 +81,7 @@ var loadLua string
 
 var loadScript = newScript(loadLua)
 
-// Load implements [storage.Store]. It sends a script for each slot of a cluster, all in one pipeline. The time is that of one
-// of the servers.
+// Load implements [storage.Store]. In a cluster, the time is that of one of the servers.
 func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
 	if len(keys) == 0 {
 		return nil, now, ctx.Err()
@@ -170,8 +167,7 @@ var swapLua string
 
 var swapScript = newScript(swapLua)
 
-// CompareAndSwap implements [storage.Store]. It sends one script, and sends it again in full if the
-// server does not know it.
+// CompareAndSwap implements [storage.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
 	keys, err := driver.BeginSwap(ctx, swaps)
 	if err != nil || len(swaps) == 0 {

@@ -16,9 +16,9 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// disableBusyTimeout makes SQLite return at once if the database is locked. The store waits itself,
-// because SQLite ignores the context while it waits, and sleeps for at least a millisecond.
-// disableBusyTimeout reads the user's busy_timeout every time, because it may change at any time.
+// disableBusyTimeout makes SQLite return at once if the database is locked. The store waits itself, because SQLite ignores
+// the context while it waits, and sleeps for at least a millisecond. The user's busy_timeout may change at any time, so it is
+// read every time.
 func (c *connection) disableBusyTimeout() error {
 	var ms int64
 	if _, err := c.query("PRAGMA busy_timeout", nil, &ms); err != nil || ms <= 0 {

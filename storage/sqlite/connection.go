@@ -78,8 +78,8 @@ func (c *connection) discard() {
 	_ = c.pooled.Raw(func(any) error { return sqldriver.ErrBadConn })
 }
 
-// transaction calls do in a transaction that holds the write lock. It rolls the transaction back if do fails,
-// panics or calls runtime.Goexit. All errors prove that nothing was stored, except an error of COMMIT.
+// transaction calls do in a transaction that holds the write lock. It rolls back if do fails, panics or calls runtime.Goexit.
+// All errors except one of COMMIT prove that nothing was stored.
 func (s *Store) transaction(ctx context.Context, do func(*connection) error) error {
 	var commit error
 	err := s.withConnection(ctx, func(c *connection) error {
@@ -163,8 +163,8 @@ func (i *idle) take() *connection {
 	return c
 }
 
-// keep keeps c and returns true if the store is under load, that is, if another call has ended within keepFor. It
-// never keeps the last connection of the pool. A timer releases the connection after the last call.
+// keep keeps c and returns true if the store is under load: another call has ended within keepFor. It never keeps the last
+// connection of the pool. A timer releases the connection after the last call.
 func (i *idle) keep(c *connection, pool sql.DBStats) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

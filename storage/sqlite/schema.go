@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Schema returns the DDL of the table and of the index for [Store.Purge]. It has no effect if both exist.
+// Schema returns the DDL of the table and its index. It has no effect if both exist.
 func (s *Store) Schema() string { return s.tableSchema() + s.indexSchema() }
 
 func (s *Store) tableSchema() string {
@@ -26,9 +26,9 @@ func (s *Store) indexSchema() string {
 
 func indexOf(table string) string { return table + "_purge_at" }
 
-// Migrate executes [Store.Schema]. To add the index to an existing table, it reads the whole table while it
-// holds the write lock. If the table lacks a column, Migrate returns an error. Any number of processes may
-// call Migrate at the same time. It waits for the lock for five seconds or busy_timeout, whichever is longer.
+// Migrate executes [Store.Schema]. It is safe to call from every process at startup. It waits for the write lock for five
+// seconds or busy_timeout, whichever is longer. To add the index to an existing table, it reads the whole table under the
+// lock. It fails if the table lacks a column.
 func (s *Store) Migrate(ctx context.Context) error {
 	columns := "SELECT key, version, state, expires_at, purge_at FROM " + quote(s.table) + " LIMIT 0"
 	return retryBusy(ctx, minWait, func() error {
@@ -47,14 +47,14 @@ func (s *Store) Migrate(ctx context.Context) error {
 
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// statements holds the SQL statements for one table. An expired record counts as absent.
+// statements holds the SQL statements for one table.
 //
-// purge_at is never later than the expiry, and NULL if the record never expires. Only create, for a new
-// row, and replaceSooner set it, because SQLite then rewrites the entry of the index, even for the same
-// value. Usually each write expires later than the write before. Then replace applies.
+// purge_at is never later than the expiry, and NULL if the record never expires. Only create, for a new row, and
+// replaceSooner set it, because SQLite then rewrites the index entry, even for the same value. Usually a write expires later
+// than the one before, and replace applies.
 //
-// With INDEXED BY, a purge without the index fails. It would lock out writers while it reads the whole
-// table. postpone and purge select the same rows, in the order of the index.
+// With INDEXED BY, a purge fails without the index, instead of reading the whole table under the write lock. postpone and
+// purge select the same rows, in the order of the index.
 type statements struct {
 	load, create, replace, replaceSooner, remove, postpone, purge, due string
 }

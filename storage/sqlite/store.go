@@ -15,16 +15,15 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// DefaultTable is the name of the table if Options.Table is empty.
+// DefaultTable is the default of Options.Table.
 const DefaultTable = "sluice_states"
 
 // Options configures a [Store]. The zero value is valid.
 type Options struct {
-	// Table is the name of the table. Empty means DefaultTable. Stores with different tables share
-	// no keys. SQLite ignores the case of ASCII letters: "Limits" and "limits" are the same table.
+	// Table is the name of the table. Empty means DefaultTable. SQLite ignores the case of ASCII letters: "Limits" and
+	// "limits" are one table.
 	Table string
-	// Clock returns the current time. Records expire by this clock. nil means time.Now. If a limiter has
-	// its own clock, set the same clock here.
+	// Clock is the clock by which records expire. nil means time.Now. If a limiter has a clock, set the same one here.
 	Clock func() time.Time
 }
 
@@ -42,8 +41,7 @@ var (
 	_ storage.Purger    = (*Store)(nil)
 )
 
-// New returns a store that uses db. It does not connect to the database, and the store never closes db.
-// The table must exist before the first call; see [Store.Migrate].
+// New returns a store that uses db. It does not connect. Call [Store.Migrate] before the first use.
 func New(db *sql.DB, o Options) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("sqlite: db must not be nil; pass the result of sql.Open")
@@ -223,10 +221,8 @@ func ttl(w *storage.Swap, now int64) int64 {
 // transaction holds the write lock for a few milliseconds at most.
 const purgeBatch = 200
 
-// Purge removes up to limit records that have expired when Purge begins; see [storage.Purger]. If a
-// later write has postponed the expiry of a record, Purge sets its purge_at to the new expiry. A
-// transaction of Purge handles at most 200 records. Purge pauses before the next one, so that
-// waiting writers get the lock. Purge waits for the lock as long as [Store.Migrate] does.
+// Purge implements [storage.Purger]. A transaction of Purge handles at most 200 records, and waits for the write lock as long
+// as [Store.Migrate].
 func (s *Store) Purge(ctx context.Context, limit int) (removed int, err error) {
 	if limit <= 0 {
 		return 0, ctx.Err()

@@ -8,8 +8,7 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Transact implements [driver.Transactor]. It reads each key once and writes each changed key once, even
-// if several updates use the key.
+// Transact implements [driver.Transactor].
 func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 	if err := ctx.Err(); err != nil {
 		return storage.NotApplied(err)

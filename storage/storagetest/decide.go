@@ -41,9 +41,8 @@ func program(spec string) *algo.Program {
 	return &program
 }
 
-// decide decides a batch in Go, with the methods Step, Refund and Charge of the policies. found has the
-// stored record of each key. decide sets Found, At and Applied, and returns the change of each key. now is
-// the time of the decisions if the batch has none.
+// decide decides a batch in Go, on the stored record of each key. It sets Found, At and Applied, and returns the change of
+// each key. now is the time of the decisions if the batch has none.
 func decide(b *driver.Batch, found []storage.Record, now time.Time) []driver.Change {
 	if !b.Now.IsZero() {
 		now = b.Now

@@ -1,5 +1,4 @@
-// Package storagetest tests whether a store obeys the contract of package storage. The contract is
-// a list of laws. A test of a store:
+// Package storagetest tests whether a store keeps the promises of packages storage and driver. A test of a store:
 //
 //	func TestLaws(t *testing.T) {
 //		storagetest.Run(t, func(t *testing.T) storagetest.Harness {
@@ -12,11 +11,7 @@
 //		})
 //	}
 //
-// Each [Law] is an English sentence and a check. The tests of this package contain for each law a
-// store that breaks this law and usually no other. They require that the check of the law fails.
 // The checks never sleep: the harness advances the time.
-//
-// The optional interfaces of package driver have laws of their own.
 package storagetest
 
 import (
@@ -33,43 +28,36 @@ import (
 
 // Harness is a store to test, and the means to test it.
 type Harness struct {
-	// Store is the empty store to test. Laws of an optional interface that it does not implement are
-	// skipped.
+	// Store is the empty store to test.
 	Store storage.Store
 
-	// Other is another empty store in the same database, with another table or prefix. A good prefix
-	// for this test begins with the prefix of Store.
+	// Other is an empty store in the same database, with another table or prefix, which should begin with that of Store.
 	Other storage.Store
 
-	// Advance makes the time d pass for all records in the database. It may advance a clock that the
-	// stores use. Or it may change all expiries in the database: for example with "UPDATE ... SET
-	// expires_at = expires_at - d, purge_at = purge_at - d", or with PEXPIRE for each key and DEL for a
-	// key that has less than d left. It must not advance by more than d, and it must not call Purge.
-	// Real time may pass in addition.
+	// Advance makes the time d pass for all records, and not more. It may advance the clock of the stores, or change all
+	// expiries: with "UPDATE ... SET expires_at = expires_at - d, purge_at = purge_at - d", or with PEXPIRE for each key,
+	// and DEL if less than d is left. It must not call Purge.
 	Advance func(d time.Duration)
 
-	// Spoil gives a key a value that the database cannot read as a record, such as a list in Redis.
-	// The database must then report an error for this key. Spoil changes nothing else. If Spoil is
-	// nil, the law of [driver.Server] about such keys is skipped.
+	// Spoil gives a key a value that the database cannot read as a record, such as a list in Redis, so that it reports an
+	// error. nil skips the law about such keys.
 	Spoil func(key string)
 
-	// DropWrites makes the database drop every write of a key without an error, as a trigger can do. It
-	// changes nothing else. If DropWrites is nil, the laws about such writes are skipped.
+	// DropWrites makes the database drop every write of a key without an error, like a trigger. nil skips the laws about
+	// that.
 	DropWrites func(key string)
 
-	// Now returns the time of the store's own clock. It is only called before the first call of Advance.
-	// nil means time.Now.
+	// Now returns the time of the store's own clock. It is called only before the first Advance. nil means time.Now.
 	Now func() time.Time
 
-	// Slack is the time by which a record may outlive its TTL, because the store rounds TTLs up or adds a
-	// margin.
+	// Slack is how much longer than its TTL a record may live.
 	Slack time.Duration
 
-	// Timeout is the time after which a call counts as hanging. 0 means 30 seconds.
+	// Timeout is when a call counts as hanging. 0 means 30 seconds.
 	Timeout time.Duration
 }
 
-// Law is a promise of every store to which it applies; see [Law.Applies].
+// Law is a promise, as an English sentence and a check.
 type Law struct {
 	Name     string
 	Sentence string
@@ -82,14 +70,12 @@ func law(name, sentence string, check func(*subject)) Law {
 	return Law{Name: name, Sentence: sentence, check: check}
 }
 
-// Applies reports whether the law applies to store. A law of an optional interface applies only to
-// stores that implement it.
+// Applies reports whether store has the interface that the law is about.
 func (l Law) Applies(store storage.Store) bool {
 	return l.applies == nil || l.applies(store)
 }
 
-// Check tests the law. h must be a new harness. The error contains the law's Sentence and the
-// violation.
+// Check tests the law on a new harness. The error has the Sentence and the violation.
 func (l Law) Check(h Harness) error {
 	h.Timeout = cmp.Or(h.Timeout, 30*time.Second)
 	if h.Now == nil {
@@ -103,7 +89,7 @@ func (l Law) Check(h Harness) error {
 	return nil
 }
 
-// Laws returns all laws. The laws of the optional interfaces come last.
+// Laws returns all laws.
 func Laws() []Law {
 	return slices.Concat(swapLaws, bytesLaws, expiryLaws,
 		lawsOf[storage.Purger](purgeLaws),
@@ -123,7 +109,7 @@ func lawsOf[I any](lists ...[]Law) []Law {
 	return laws
 }
 
-// Run tests a store with all laws that apply to it. It calls open for each law. open may use t.Cleanup.
+// Run tests a store with all laws that apply to it. It calls open for each of them.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	first := open(t)
 	if first.Store == nil || first.Other == nil || first.Advance == nil {

@@ -173,9 +173,8 @@ func (s *subject) lacks(keys ...string) {
 	}
 }
 
-// last requires that the record of each name is present until its lifetime from now has passed, and then
-// absent. It advances the time a minute before and to the end of each lifetime. A record with the lifetime 0 is
-// present all the time.
+// last requires that the record of each name is present until its lifetime from now has passed, and then absent. It advances
+// the time to a minute before and to the end of each lifetime. The lifetime 0 means for ever.
 func (s *subject) last(lifetimes map[string]time.Duration) {
 	passed := time.Duration(0)
 	for _, end := range slices.Compact(slices.Sorted(maps.Values(lifetimes))) {

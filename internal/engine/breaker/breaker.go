@@ -1,15 +1,14 @@
 // Package breaker is a circuit breaker for one server.
 //
-// It opens when the server has failed for some time. While it is open, callers do not wait for the
-// server: they fail at once, and one probe at a time tests the server in the background. After a
-// probe has succeeded, callers use the server again. If the first of these round trips fails, the
-// breaker opens again at once.
+// It opens when the server has failed for some time. While it is open, callers fail at once, and one probe at a time tests
+// the server in the background. After a probe has succeeded, callers use the server again. If the first of these round trips
+// fails, the breaker opens again at once.
 //
-// Only a caller starts a probe. So if no caller came for a second, nobody knows whether the server still
-// fails. The next callers then use the server, as after a successful probe.
+// Only a caller starts a probe. After a second without callers, nobody knows whether the server still fails, so the next
+// callers use it, as after a successful probe.
 //
-// A round trip that a caller cut short does not show whether the server works. If callers cut all
-// round trips short for as long as the breaker waits for failures, a probe decides.
+// A round trip that a caller cut short does not show whether the server works. If all round trips were cut short for as long
+// as the breaker waits for failures, a probe decides.
 package breaker
 
 import (
