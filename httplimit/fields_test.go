@@ -25,7 +25,6 @@ import (
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/httplimit/internal/structured"
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // specs are policies of all algorithms, with periods from microseconds to years.
@@ -224,7 +223,7 @@ func TestNamesAreEscaped(t *testing.T) {
 // limiter caches denials.
 func forEachPolicy(t *testing.T, test func(t *testing.T, s server)) {
 	for _, spec := range specs {
-		for name, store := range map[string]storage.Store{"": nil, ", slow store": hooked{new(memory.Store), noDelay}} {
+		for name, store := range map[string]storage.Store{"": nil, ", slow store": failing(nil)} {
 			t.Run(spec+name, func(t *testing.T) { test(t, newServerOn(t, store, httplimit.Options{}, byCost("client", spec))) })
 		}
 	}
