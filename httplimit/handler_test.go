@@ -134,32 +134,6 @@ func TestFreeAndShadowRulesAreNotShown(t *testing.T) {
 	require.Equal(t, []string{"client"}, problemOf(t, response).Violated)
 }
 
-func TestFieldsShowThePolicyThatDecided(t *testing.T) {
-	calls := 0
-	policyFor := func(r *http.Request) (algo.Policy, error) {
-		calls++
-		switch r.Header.Get("Plan") {
-		case "free":
-			return sluice.MustPolicy("gcra 7/m"), nil
-		case "paid":
-			return sluice.MustPolicy("all(gcra 10/s; gcra 100/m)"), nil
-		}
-		return nil, sluice.Skip
-	}
-	s := newServer(t, httplimit.Options{}, sluice.Rule[*http.Request]{Name: "plan", Key: httplimit.KeyByHeader("Plan").OrShare(), PolicyFor: policyFor})
-	for plan, want := range map[string]string{
-		"free": `"plan";q=7;w=60`,
-		"paid": `"plan.1";q=10;w=1, "plan.2";q=100;w=60`,
-		"none": "",
-	} {
-		calls = 0
-		r := httptest.NewRequest("GET", "/", nil)
-		r.Header.Set("Plan", plan)
-		require.Equal(t, want, respond(s, r).Header.Get("RateLimit-Policy"))
-		require.Equal(t, 1, calls, "a second call could return another plan")
-	}
-}
-
 func TestSkippedRequestsAreNotLimited(t *testing.T) {
 	isHealthCheck := func(r *http.Request) bool { return r.URL.Path == "/healthz" }
 	s := newServer(t, httplimit.Options{Skip: isHealthCheck, Legacy: true}, rule("client", "gcra 1/h"))
