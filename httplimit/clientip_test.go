@@ -104,59 +104,6 @@ func TestIPv6BitsIsThePrefixLength(t *testing.T) {
 	require.ErrorContains(t, err, "invalid prefix")
 }
 
-// forgedFields are texts that an attacker can write before the proxy adds the real address.
-func forgedFields(victim string) []string {
-	long := strings.Repeat(victim+", ", 100_000/len(victim+", "))
-	return []string{
-		"", victim, victim + ":80", "10.0.0.9", "10.0.0.9, " + victim, victim + ", 10.0.0.9",
-		"127.0.0.1", "::1", "[::1]:80", "::ffff:198.51.100.7", "[::ffff:198.51.100.7]:443", "fe80::1%eth0", "fd00::1%10.0.0.1",
-		"unknown", "_hidden", "localhost", "192.0.2", "192.0.2.256", "0x7f000001", "010.0.0.1", "192.0.2.1/24",
-		"'; drop table", "\"", "\\", "\"unclosed", ",,,,", " , ,", ";", "=", "\x00\xff", "for=" + victim,
-		"for=\"" + victim, `for="[::1]`, `for="x\`, "for=" + victim + ";", "for=" + victim + ", for=10.0.0.9", "For=\"unclosed, for=" + victim,
-		long, strings.Repeat("x", 100_000), strings.Repeat(",", 100_000), strings.Repeat("\"", 100_000), strings.Repeat("[", 100_000),
-		strings.Repeat("10.0.0.9, ", 10_000), strings.Repeat("for=", 25_000),
-		"[2001:db8:7::7]", "2001:db8:7::7%eth0", "[fd00::1%25eth0]:80", "::ffff:10.0.0.9", "::ffff:a00:9", "64:ff9b::a00:9", "10.0.0.9:0", "10.0.0.9:99999", "[10.0.0.9]:80",
-		`for="[fd00::9]"`, `for="[2001:db8:7::7%eth0]:80"`, `for="10.0.0.9:80"`, "for=::ffff:10.0.0.9", "for=unknown", "for=_gateway", "proto=https;by=10.0.0.9",
-	}
-}
-
-// The attacker sends a forgery, and the proxy adds the attacker's address. The key must be
-// the attacker's, never that of the victim, 198.51.100.7.
-func TestForgedFieldsChangeNothing(t *testing.T) {
-	requireKeyOfAttacker(t, "203.0.113.6", "203.0.113.6", "203.0.113.6")
-	requireKeyOfAttacker(t, "2001:db8:6::6", "[2001:db8:6::6]", "2001:db8:6::/64")
-}
-
-func requireKeyOfAttacker(t *testing.T, attacker, host, want string) {
-	const victim = "198.51.100.7"
-	for field, test := range map[string]struct {
-		key             func(*http.Request) string
-		appended, proxy string
-	}{
-		xff: {behind(t, httplimit.ClientIP{}), attacker, "10.0.0.2"},
-		"Forwarded": {behind(t, httplimit.ClientIP{Forwarded: true}),
-			`for="` + host + `:4711";proto=https;host="a, for=198.51.100.7;b=\",\\"`, `by=x;for=10.0.0.2`},
-	} {
-		for _, forgery := range forgedFields(victim) {
-			for name, r := range map[string]*http.Request{
-				"appended":           from("10.0.0.1:80", field, forgery+", "+test.appended),
-				"several lines":      from("10.0.0.1:80", field, forgery, forgery, forgery+", "+test.appended),
-				"empty elements":     from("10.0.0.1:80", field, forgery+", "+test.appended+",, ,"+test.proxy+",", ""),
-				"two proxies, lines": from("[fd00::1]:80", field, forgery, test.appended, test.proxy),
-				"no proxy":           from(host+":5001", field, forgery),
-				"a unix socket":      onUnix(from("@", field, forgery, test.appended)),
-			} {
-				for _, other := range []string{xff, "Forwarded", "X-Real-Ip", "True-Client-Ip"} {
-					if other != field {
-						r.Header[other] = []string{victim}
-					}
-				}
-				require.Equal(t, want, test.key(r), "%s: %s: %.100q", field, name, forgery)
-			}
-		}
-	}
-}
-
 func TestFieldsOfTrustedProxies(t *testing.T) {
 	for _, test := range []struct {
 		name, peer, want string
@@ -213,25 +160,16 @@ func TestFieldsOfTrustedProxies(t *testing.T) {
 
 // A client of a unix socket can bind its own end to any name.
 func TestUnixPeersHaveOneKey(t *testing.T) {
-	for _, c := range []httplimit.ClientIP{{}, {Trusted: prefixes("10.0.0.0/8", "0.0.0.0/0")}} {
-		key, err := c.Key()
-		require.NoError(t, err)
-		for _, peer := range []string{"@", "", "10.0.0.1:80", "[::1]:80", "192.0.2.1", "/tmp/peer", "@peer"} {
-			require.Equal(t, "unix", key(onUnix(from(peer, xff, "192.0.2.1"))), "not trusted")
-		}
+	key, err := httplimit.ClientIP{Trusted: prefixes("10.0.0.0/8", "0.0.0.0/0")}.Key()
+	require.NoError(t, err)
+	for _, peer := range []string{"@", "", "10.0.0.1:80", "[::1]:80", "/tmp/peer"} {
+		require.Equal(t, "unix", key(onUnix(from(peer, xff, "192.0.2.1"))), "not trusted")
 	}
-	key := behind(t, httplimit.ClientIP{})
-	for _, test := range []struct {
-		want  string
-		lines []string
-	}{
-		{"192.0.2.1", []string{"192.0.2.1"}},
-		{"192.0.2.1", []string{"198.51.100.7, 192.0.2.1, 10.0.0.2"}},
-		{"2001:db8::/64", []string{"198.51.100.7", "2001:db8::1"}},
-		{"10.0.0.2", []string{"10.0.0.2"}},
-		{"unix", nil}, {"unix", []string{""}}, {"unix", []string{"192.0.2.1, unknown"}},
+	key = behind(t, httplimit.ClientIP{})
+	for line, want := range map[string]string{
+		"198.51.100.7, 192.0.2.1, 10.0.0.2": "192.0.2.1", "10.0.0.2": "10.0.0.2", "": "unix", "192.0.2.1, unknown": "unix",
 	} {
-		require.Equal(t, test.want, key(onUnix(from("@", xff, test.lines...))), "%q", test.lines)
+		require.Equal(t, want, key(onUnix(from("@", xff, line))), line)
 	}
 	require.Equal(t, "192.0.2.1", key(from("192.0.2.1:80", xff, "198.51.100.7")), "TrustUnix does not trust peers with addresses")
 	require.Equal(t, "@", key(from("@", xff, "198.51.100.7")), "a request without the server's address")
@@ -308,27 +246,20 @@ func TestCheckReportsDoubtfulKeys(t *testing.T) {
 		r      *http.Request
 		want   error
 	}{
-		"no proxy":                       {httplimit.ClientIP{}, from("192.0.2.1:9", xff), nil},
-		"nobody is trusted":              {httplimit.ClientIP{}, from("192.0.2.1:9", xff, "203.0.113.7"), httplimit.ErrUntrustedPeer},
-		"nobody is trusted, Forwarded":   {httplimit.ClientIP{}, from("192.0.2.1:9", "Forwarded", "for=203.0.113.7"), httplimit.ErrUntrustedPeer},
-		"another peer":                   {trusting, from("192.0.2.1:9", xff, "203.0.113.7"), httplimit.ErrUntrustedPeer},
-		"another peer without the field": {trusting, from("192.0.2.1:9", xff), nil},
-		"a peer that is no address":      {trusting, from("pipe", xff, "203.0.113.7"), httplimit.ErrUntrustedPeer},
-		"no peer":                        {trusting, from("", xff), httplimit.ErrNoAddress},
-		"a peer without an address":      {httplimit.ClientIP{}, from(":0", xff), httplimit.ErrNoAddress},
-		"a peer with a name":             {httplimit.ClientIP{}, from("localhost:9", xff), httplimit.ErrNoAddress},
-		"a socket without the field":     {trusting, onUnix(from("@", xff)), nil},
-		"a client":                       {trusting, from("10.0.0.1:9", xff, "203.0.113.7"), nil},
-		"garbage left of the client":     {trusting, from("10.0.0.1:9", xff, "garbage, 203.0.113.7"), nil},
-		"garbage":                        {trusting, from("10.0.0.1:9", xff, "203.0.113.7, garbage"), httplimit.ErrForwarding},
-		"garbage behind a proxy":         {trusting, from("10.0.0.1:9", xff, "garbage, 10.0.0.2"), httplimit.ErrForwarding},
-		"nothing but proxies":            {trusting, from("10.0.0.1:9", xff, "10.0.0.3, 10.0.0.2"), nil},
-		"no field":                       {trusting, from("10.0.0.1:9", xff), nil},
-		"an unknown client":              {forwarded, from("10.0.0.1:9", "Forwarded", "for=unknown"), httplimit.ErrForwarding},
-		"a known client":                 {forwarded, from("10.0.0.1:9", "Forwarded", "for=203.0.113.7"), nil},
-		"a socket":                       {trusting, onUnix(from("@", xff, "203.0.113.7")), httplimit.ErrUntrustedPeer},
-		"a trusted socket":               {httplimit.ClientIP{TrustUnix: true}, onUnix(from("@", xff, "203.0.113.7")), nil},
-		"garbage by a trusted socket":    {httplimit.ClientIP{TrustUnix: true}, onUnix(from("@", xff, "garbage")), httplimit.ErrForwarding},
+		"no proxy":                    {httplimit.ClientIP{}, from("192.0.2.1:9", xff), nil},
+		"nobody is trusted":           {httplimit.ClientIP{}, from("192.0.2.1:9", xff, "203.0.113.7"), httplimit.ErrUntrustedPeer},
+		"another peer":                {trusting, from("192.0.2.1:9", xff, "203.0.113.7"), httplimit.ErrUntrustedPeer},
+		"a peer that is no address":   {trusting, from("pipe", xff, "203.0.113.7"), httplimit.ErrUntrustedPeer},
+		"no peer":                     {trusting, from("", xff), httplimit.ErrNoAddress},
+		"a peer with a name":          {httplimit.ClientIP{}, from("localhost:9", xff), httplimit.ErrNoAddress},
+		"a socket without the field":  {trusting, onUnix(from("@", xff)), nil},
+		"garbage":                     {trusting, from("10.0.0.1:9", xff, "203.0.113.7, garbage"), httplimit.ErrForwarding},
+		"garbage behind a proxy":      {trusting, from("10.0.0.1:9", xff, "garbage, 10.0.0.2"), httplimit.ErrForwarding},
+		"nothing but proxies":         {trusting, from("10.0.0.1:9", xff, "10.0.0.3, 10.0.0.2"), nil},
+		"an unknown client":           {forwarded, from("10.0.0.1:9", "Forwarded", "for=unknown"), httplimit.ErrForwarding},
+		"a socket":                    {trusting, onUnix(from("@", xff, "203.0.113.7")), httplimit.ErrUntrustedPeer},
+		"a trusted socket":            {httplimit.ClientIP{TrustUnix: true}, onUnix(from("@", xff, "203.0.113.7")), nil},
+		"garbage by a trusted socket": {httplimit.ClientIP{TrustUnix: true}, onUnix(from("@", xff, "garbage")), httplimit.ErrForwarding},
 	} {
 		check, err := test.client.Check()
 		require.NoError(t, err)
@@ -338,49 +269,71 @@ func TestCheckReportsDoubtfulKeys(t *testing.T) {
 	require.ErrorContains(t, err, "IPv6Bits")
 }
 
-// Whatever a client sends before the proxy adds its address, the key is the client's.
+// Whatever a client sends before the proxy adds its address, the key is the client's, and never that of
+// the victim, 198.51.100.7.
 func FuzzForgedFields(f *testing.F) {
-	for _, forgery := range []string{"", "198.51.100.7", "10.0.0.9, ", `for="`, `for="x\`, `";for=198.51.100.7`, "\x00", ",\",", `\\"`} {
+	const victim = "198.51.100.7"
+	for _, forgery := range []string{
+		"", victim, victim + ":80", "10.0.0.9", "10.0.0.9, " + victim, victim + ", 10.0.0.9",
+		"127.0.0.1", "::1", "[::1]:80", "::ffff:198.51.100.7", "[::ffff:198.51.100.7]:443", "fe80::1%eth0", "fd00::1%10.0.0.1",
+		"unknown", "_hidden", "localhost", "192.0.2", "192.0.2.256", "0x7f000001", "010.0.0.1", "192.0.2.1/24",
+		"\"", "\\", "\"unclosed", ",\",", `\\"`, ",,,,", " , ,", ";", "=", "\x00\xff", "for=" + victim, `";for=198.51.100.7`,
+		"for=\"" + victim, `for="[::1]`, `for="x\`, "for=" + victim + ";", "for=" + victim + ", for=10.0.0.9", "For=\"unclosed, for=" + victim,
+		strings.Repeat(victim+", ", 7000), strings.Repeat("x", 100_000), strings.Repeat(",", 100_000), strings.Repeat("\"", 100_000), strings.Repeat("[", 100_000),
+		"[2001:db8:7::7]", "2001:db8:7::7%eth0", "[fd00::1%25eth0]:80", "::ffff:10.0.0.9", "64:ff9b::a00:9", "10.0.0.9:0", "10.0.0.9:99999", "[10.0.0.9]:80",
+		`for="[fd00::9]"`, `for="[2001:db8:7::7%eth0]:80"`, `for="10.0.0.9:80"`, "for=::ffff:10.0.0.9", "for=unknown", "for=_gateway", "proto=https;by=10.0.0.9",
+	} {
 		f.Add(forgery, forgery)
 	}
 	f.Fuzz(func(t *testing.T, line, start string) {
-		plain, forwarded := behind(t, httplimit.ClientIP{}), behind(t, httplimit.ClientIP{Forwarded: true})
-		require.Equal(t, "203.0.113.6", plain(from("10.0.0.1:80", xff, line, start+",203.0.113.6, 10.0.0.2")))
-		require.Equal(t, "203.0.113.6", forwarded(from("10.0.0.1:80", "Forwarded", line, start+`,for=203.0.113.6;host="a,\"b",for="[fd00::1]:80"`)))
+		for _, attacker := range []struct{ plain, quoted, key string }{
+			{"203.0.113.6", "203.0.113.6", "203.0.113.6"}, {"2001:db8:6::6", "[2001:db8:6::6]", "2001:db8:6::/64"},
+		} {
+			for field, appended := range map[string]string{
+				xff: attacker.plain, "Forwarded": `for="` + attacker.quoted + `:4711";proto=https;host="a, for=198.51.100.7;b=\",\\"`,
+			} {
+				key := behind(t, httplimit.ClientIP{Forwarded: field == "Forwarded"})
+				proxy := map[string]string{xff: "10.0.0.2", "Forwarded": `by=x;for=10.0.0.2`}[field]
+				for i, r := range []*http.Request{
+					from("10.0.0.1:80", field, line, start+","+appended),
+					from("[fd00::1]:80", field, line, start, appended, proxy),
+					from("10.0.0.1:80", field, line+", "+appended+",, ,"+proxy+",", ""),
+					from(attacker.quoted+":5001", field, line, start),
+					onUnix(from("@", field, line, appended)),
+				} {
+					for _, other := range []string{xff, "Forwarded", "X-Real-Ip", "True-Client-Ip"} {
+						if other != field {
+							r.Header[other] = []string{victim}
+						}
+					}
+					require.Equal(t, attacker.key, key(r), "%s %d", field, i)
+				}
+			}
+		}
 	})
 }
 
-// listenUnix serves a handler on a unix socket, and returns a client for it.
-func listenUnix(t *testing.T, h http.Handler) *http.Transport {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "s") // a socket's path has to be short
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	socket := filepath.Join(dir, "http")
-	listener, err := net.Listen("unix", socket)
-	require.NoError(t, err)
-	server := httptest.NewUnstartedServer(h)
-	_ = server.Listener.Close()
-	server.Listener = listener
-	server.Start()
-	t.Cleanup(server.Close)
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}
-	t.Cleanup(transport.CloseIdleConnections)
-	return transport
-}
-
-// Over a real unix socket: a proxy's clients have limits of their own.
+// A proxy on a real unix socket names its clients.
 func TestKeyOverAUnixSocket(t *testing.T) {
 	key, err := httplimit.ClientIP{TrustUnix: true}.Key()
 	require.NoError(t, err)
-	client := http.Client{Transport: listenUnix(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, key(r)) }))}
+	dir, err := os.MkdirTemp("", "s") // a socket's path has to be short
+	require.NoError(t, err)
+	defer os.RemoveAll(dir)
+	listener, err := net.Listen("unix", filepath.Join(dir, "http"))
+	require.NoError(t, err)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, key(r)) })}
+	defer server.Close()
+	go func() { _ = server.Serve(listener) }()
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", listener.Addr().String())
+	}}
+	defer transport.CloseIdleConnections()
 	for forwarded, want := range map[string]string{"": "unix", "198.51.100.7, 203.0.113.6": "203.0.113.6"} {
 		r, err := http.NewRequest(http.MethodGet, "http://server", nil)
 		require.NoError(t, err)
 		r.Header.Set(xff, forwarded)
-		response, err := client.Do(r)
+		response, err := transport.RoundTrip(r)
 		require.NoError(t, err)
 		text, err := io.ReadAll(response.Body)
 		require.NoError(t, err)

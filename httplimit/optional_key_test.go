@@ -4,6 +4,7 @@ package httplimit_test
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -75,30 +76,32 @@ func TestRequestsWithoutAKey(t *testing.T) {
 		"OrFail by the path":    {httplimit.KeyByPathValue("id").OrFail(rule("key", "fixedwindow 1/h")), []int{500}, []int{500}, 500},
 		"OrFail by the cookie":  {httplimit.KeyByCookie("session").OrFail(rule("key", "fixedwindow 1/h")), []int{500}, []int{500}, 500},
 	} {
-		h := limitedBy(t, test.rule)
+		h := newServer(t, httplimit.Options{}, test.rule)
 		for _, want := range test.without {
-			require.Equal(t, want, answerOf(h, withKey("192.0.2.1", "")).Code, name)
+			require.Equal(t, want, respond(h, withKey("192.0.2.1", "")).StatusCode, name)
 		}
 		for _, want := range test.with {
-			require.Equal(t, want, answerOf(h, withKey("192.0.2.1", "k1")).Code, name)
+			require.Equal(t, want, respond(h, withKey("192.0.2.1", "k1")).StatusCode, name)
 		}
 		empty := withKey("192.0.2.2", "")
 		empty.Header["X-Api-Key"] = []string{""}
-		require.Equal(t, test.anotherOrAddress, answerOf(h, empty).Code, "%s: an empty header is missing", name)
+		require.Equal(t, test.anotherOrAddress, respond(h, empty).StatusCode, "%s: an empty header is missing", name)
 	}
 }
 
 func TestDenialOfARequestWithoutAKey(t *testing.T) {
 	all := sluice.Rule[*http.Request]{Name: "all", Spec: "fixedwindow 2/h"}
 	bytes := sluice.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/h", Cost: httplimit.CostByContentLength(9)}
-	h := limitedBy(t, all, httplimit.KeyByHeader("X-Api-Key").OrDeny(bytes))
+	h := newServer(t, httplimit.Options{}, all, httplimit.KeyByHeader("X-Api-Key").OrDeny(bytes))
 	for range 3 {
-		w := answerOf(h, withKey("192.0.2.1", ""))
-		require.Equal(t, 429, w.Code, "also without content, which costs nothing")
-		require.Empty(t, w.Header()["Retry-After"])
-		require.Equal(t, []string{`"all";r=2`}, w.Header()["Ratelimit"], "nothing is paid, and only the quota of the other rule is shown")
+		w := respond(h, withKey("192.0.2.1", ""))
+		require.Equal(t, 429, w.StatusCode, "also without content, which costs nothing")
+		require.Empty(t, w.Header["Retry-After"])
+		require.Equal(t, []string{`"all";r=2`}, w.Header["Ratelimit"], "nothing is paid, and only the quota of the other rule is shown")
+		text, err := io.ReadAll(w.Body)
+		require.NoError(t, err)
 		require.JSONEq(t, `{"type":"about:blank","title":"Too Many Requests","status":429,"violated-policies":["key"],
-			"detail":"the request lacks the header or cookie that names the caller"}`, w.Body.String())
+			"detail":"the request lacks the header or cookie that names the caller"}`, string(text))
 	}
 }
 
@@ -152,19 +155,7 @@ func TestNameMayBeSetAfterOrDeny(t *testing.T) {
 	_, err := sluice.For(nil, rule)
 	require.ErrorContains(t, err, "Name must not be empty")
 	rule.Name = "key"
-	require.Equal(t, http.StatusTooManyRequests, answerOf(limitedBy(t, rule), httptest.NewRequest(http.MethodGet, "/", nil)).Code)
-}
-
-func limitedBy(t *testing.T, rules ...sluice.Rule[*http.Request]) http.Handler {
-	t.Helper()
-	limiter := newLimiter(t, limiterOptions{Clock: still}, nil, rules...)
-	return httplimit.Handler(limiter, hello, httplimit.Options{})
-}
-
-func answerOf(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return w
+	require.Equal(t, http.StatusTooManyRequests, respond(newServer(t, httplimit.Options{}, rule), httptest.NewRequest(http.MethodGet, "/", nil)).StatusCode)
 }
 
 // The application answers requests without a session itself.
