@@ -18,7 +18,7 @@ const maxWait = time.Hour
 
 // server is what a Transport knows about the requests that share one limit of a server.
 type server struct {
-	turn    chan struct{} // full while a request waits for the server; the others wait for the turn, by arrival
+	turn    chan struct{} // full while a request has the turn to wait for the server; the others queue for the turn
 	changed chan struct{} // gets a value if the request that has the turn may have to wait for another time
 
 	mu          sync.Mutex // guards the fields below

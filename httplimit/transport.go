@@ -18,21 +18,22 @@ import (
 
 // Transport is an http.RoundTripper for clients. It delays requests so that they stay within the
 // limits that servers report, and within a limiter of the client's own. If the deadline of a request's
-// context is before the end of the delay, the request fails with a [WaitError].
+// context is before the end of the delay, the request is not sent, and fails with a [WaitError].
 //
 //	client := &http.Client{Transport: &httplimit.Transport{Limiter: limiter}}
 //
 // # Limits that servers report
 //
 // The field RateLimit of a response reports r, the number of remaining requests, and t, the time
-// until there are more. Transport sends at most r more requests. After t it sends one more. If no
-// response reports more, it sends another one after each further t, or after each minute if t is longer.
-// Suppose that the limit counts requests, that no other client shares it, that all routes report it, and that
-// each response arrives within a second. Then the server denies no request that Transport sends after
-// the first response.
+// until there are more. Transport sends at most r more requests, and one more after t. If no
+// response reports more, it sends another one after each further t, or each minute if t is longer.
+// Suppose that the limit counts requests, that no other client shares it, that all routes report it, and
+// that each response arrives within a second. Then the server denies no request that Transport sends
+// after the first response.
 //
-// A request without a response counts as sent, unless it failed to connect: with a [net.OpError] whose Op
-// is "dial". A limit is forgotten if a response does not report it after t has passed.
+// A request without a response counts as sent, unless it failed to connect: with a [net.OpError] whose
+// Op is "dial". If a response does not report the limit after t has passed, Transport forgets the limit.
+// With more than 64 servers, it forgets those that delay no requests now.
 //
 // A response with the status 429 or 503 pauses all requests that share the limit. The pause is the
 // response's Retry-After, or else the t of its RateLimit, but at most an hour. A value that names no
@@ -46,8 +47,11 @@ import (
 // # Order
 //
 // Requests wait for a server in the order in which they arrive. Then they wait for the Limiter, as in
-// [sluice.Limiter.Wait]. A request that waits for the Limiter does not delay the others, but counts for
-// the server as sent.
+// [sluice.Limiter.Wait]. A request that waits for the Limiter does not delay the others, but it counts
+// as sent to the server.
+//
+// If it is certain that the wait is too long, a request fails at once: when it arrives, and when it is
+// the first one in the queue. Behind a request that can wait longer, it fails at its deadline.
 //
 // The zero value is ready to use. A Transport must not be copied after first use. It is safe for
 // concurrent use and starts no goroutine. It has nothing to close itself.
@@ -96,7 +100,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	for retries := t.MaxRetries; ; {
 		response, err := t.attempt(r, s, &sent)
 		if err == nil && !sent {
-			continue
+			continue // the server has paused meanwhile
 		}
 		if err != nil || retries <= 0 || !retryable(r, response) || retrywait.ExceedsDeadline(r.Context(), s.pause()) {
 			return response, err
@@ -141,8 +145,9 @@ func (t *Transport) CloseIdleConnections() {
 
 func (t *Transport) base() http.RoundTripper { return cmp.Or(t.Base, http.DefaultTransport) }
 
-// attempt sends the request, unless the server pauses while the Limiter delays it. Then the charge is
-// refunded. Otherwise all charged requests would be sent at once after the pause.
+// attempt waits for the limits and sends the request. If the server pauses while the request waits for the
+// Limiter, attempt refunds the charge, and neither sends nor fails. Otherwise all charged requests would be
+// sent at once after the pause.
 func (t *Transport) attempt(r *http.Request, s *server, sent *bool) (response *http.Response, err error) {
 	p, err := s.accept(r.Context())
 	if err != nil {
@@ -201,8 +206,7 @@ func (t *Transport) serverOf(r *http.Request) *server {
 // its deadline is before the end of the wait, or the Limiter will never allow the request. If the
 // context has ended, a WaitError wraps its error and cause, else [context.DeadlineExceeded].
 type WaitError struct {
-	// By is what delayed the request: "the server", or the Limiter's rule as in
-	// `the rule "own"`.
+	// By is what delayed the request: "the server", or the Limiter's rule as in `the rule "own"`.
 	By string
 	// Wait is the remaining wait if the context has not ended. It is [algo.Never] if the
 	// Limiter will never allow the request. It is 0 if the context has ended.
