@@ -27,9 +27,9 @@ import (
 // The field RateLimit of a response reports r, the number of remaining requests, and t, the time
 // until there are more. Transport sends at most r more requests, and one more after t. If no
 // response reports more, it sends another one after each further t, or each minute if t is longer.
-// Suppose that the limit counts requests, that no other client shares it, that all routes report it, and
-// that each response arrives within a second. Then the server denies no request that Transport sends
-// after the first response.
+// Suppose that the limit counts requests, that no other client shares it, that all routes report it, that
+// the Limiter delays no request, and that each response arrives within a second. Then the server denies no
+// request that Transport sends after the first response. Otherwise it can deny some.
 //
 // A request without a response counts as sent, unless it failed to connect: with a [net.OpError] whose
 // Op is "dial". If a response does not report the limit after t has passed, Transport forgets the limit.

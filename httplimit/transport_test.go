@@ -46,6 +46,29 @@ func TestLimiterHolds(t *testing.T) {
 	}
 }
 
+// The lower of the two limits is used up, neither is exceeded, and no more is paid than is sent.
+func TestLowerLimitIsUsedUp(t *testing.T) {
+	for _, test := range []struct{ server, own string }{
+		{"gcra 5/s", "gcra 100/s"}, {"gcra 5/s", "gcra 5/s burst=1"}, {"gcra 100/s", "gcra 5/s burst=1"},
+		{"fixedwindow 50/10s", "tokenbucket 10/s burst=50"}, {"tokenbucket 10/s burst=50 refill=interval", "fixedwindow 50/10s"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newClient(t, limitedServer(t, test.server, 10*time.Millisecond))
+			c.get("/")
+			c.Limiter = newLimiter(t, limiterOptions{Clock: time.Now}, slow(), rule("sum", "fixedwindow 10000/d"), rule("own", test.own))
+			c.work(time.Minute-time.Millisecond, 20)
+			sent := int64(len(c.sent)) - 1
+			lowest := min(sluice.MustPolicy(test.server).Bound(time.Minute), sluice.MustPolicy(test.own).Bound(time.Minute))
+			require.Zero(t, c.counts[http.StatusTooManyRequests])
+			require.LessOrEqual(t, sent, lowest)
+			require.GreaterOrEqual(t, float64(sent), 0.8*float64(lowest), "%v", test)
+			d, err := c.Limiter.Peek(t.Context(), c.request(t.Context(), "/"))
+			require.NoError(t, err)
+			require.Equal(t, 10_000-sent, d.Results[0].Remaining)
+		})
+	}
+}
+
 func TestLimiterDecidesOnlyWhatTheServerAccepts(t *testing.T) {
 	for _, status := range []int{200, 503} {
 		synctest.Test(t, func(t *testing.T) {
