@@ -114,13 +114,13 @@ func (c *ClientIP) prepare() error {
 }
 
 func (c *ClientIP) key(r *http.Request) string {
-	addr, trusted, _ := c.find(r)
+	addr, _, _ := c.find(r)
+	addr = translated(addr)
 	switch {
-	case addr.Is4() && !trusted && strings.Count(r.RemoteAddr, ":") < 2:
-		host, _, _ := strings.Cut(r.RemoteAddr, ":") // saves an allocation
-		return host
+	case addr.Is4():
+		return addr.String()
 	case addr.IsValid():
-		return c.keyOf(addr)
+		return netip.PrefixFrom(addr, c.IPv6Bits).Masked().String()
 	case onUnix(r):
 		return "unix"
 	}
@@ -169,14 +169,6 @@ func (c *ClientIP) find(r *http.Request) (addr netip.Addr, trusted bool, err err
 }
 
 func (c *ClientIP) trusts(addr netip.Addr) bool { return trustedproxy.Contains(c.Trusted, addr) }
-
-func (c *ClientIP) keyOf(addr netip.Addr) string {
-	if addr = translated(addr); addr.Is4() {
-		return addr.String()
-	}
-	prefix, _ := addr.Prefix(c.IPv6Bits)
-	return string(prefix.AppendTo(make([]byte, 0, 64)))
-}
 
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 

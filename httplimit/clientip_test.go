@@ -4,12 +4,11 @@ package httplimit_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
 	"net/netip"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/httplimit"
 )
 
@@ -106,147 +104,72 @@ func TestIPv6BitsIsThePrefixLength(t *testing.T) {
 	require.ErrorContains(t, err, "invalid prefix")
 }
 
-// forgedFields are texts that an attacker can write before the proxy adds the real address.
-func forgedFields(victim string) []string {
-	long := strings.Repeat(victim+", ", 100_000/len(victim+", "))
-	return []string{
-		"", victim, victim + ":80", "10.0.0.9", "10.0.0.9, " + victim, victim + ", 10.0.0.9",
-		"127.0.0.1", "::1", "[::1]:80", "::ffff:198.51.100.7", "[::ffff:198.51.100.7]:443", "fe80::1%eth0", "fd00::1%10.0.0.1",
-		"unknown", "_hidden", "localhost", "192.0.2", "192.0.2.256", "0x7f000001", "010.0.0.1", "192.0.2.1/24",
-		"'; drop table", "\"", "\\", "\"unclosed", ",,,,", " , ,", ";", "=", "\x00\xff", "for=" + victim,
-		"for=\"" + victim, `for="[::1]`, `for="x\`, "for=" + victim + ";", "for=" + victim + ", for=10.0.0.9", "For=\"unclosed, for=" + victim,
-		long, strings.Repeat("x", 100_000), strings.Repeat(",", 100_000), strings.Repeat("\"", 100_000), strings.Repeat("[", 100_000),
-		strings.Repeat("10.0.0.9, ", 10_000), strings.Repeat("for=", 25_000),
-		"[2001:db8:7::7]", "2001:db8:7::7%eth0", "[fd00::1%25eth0]:80", "::ffff:10.0.0.9", "::ffff:a00:9", "64:ff9b::a00:9", "10.0.0.9:0", "10.0.0.9:99999", "[10.0.0.9]:80",
-		`for="[fd00::9]"`, `for="[2001:db8:7::7%eth0]:80"`, `for="10.0.0.9:80"`, "for=::ffff:10.0.0.9", "for=unknown", "for=_gateway", "proto=https;by=10.0.0.9",
-	}
-}
-
-// The attacker sends a forgery, and the proxy adds the attacker's address. The key must be
-// the attacker's, never that of the victim, 198.51.100.7.
-func TestForgedFieldsChangeNothing(t *testing.T) {
-	for attacker, key := range map[string]string{"203.0.113.6": "203.0.113.6", "2001:db8:6::6": "2001:db8:6::/64"} {
-		requireKeyOfAttacker(t, attacker, key, "198.51.100.7")
-	}
-}
-
-func requireKeyOfAttacker(t *testing.T, attacker, want, victim string) {
-	host := attacker
-	if strings.Contains(attacker, ":") {
-		host = "[" + attacker + "]"
-	}
-	keys := map[string]func(*http.Request) string{
-		xff:         behind(t, httplimit.ClientIP{}),
-		"Forwarded": behind(t, httplimit.ClientIP{Forwarded: true}),
-	}
-	element := map[string]func(string) string{
-		xff: func(addr string) string { return addr },
-		"Forwarded": func(addr string) string {
-			return `for="` + addr + `:4711";proto=https;host="a, for=198.51.100.7;b=\",\\"`
-		},
-	}
-	addresses := map[string]string{xff: attacker, "Forwarded": host}
-	for field, key := range keys {
-		for _, forgery := range forgedFields(victim) {
-			appended := element[field](addresses[field])
-			for name, r := range map[string]*http.Request{
-				"appended":           from("10.0.0.1:80", field, forgery+", "+appended),
-				"a line of its own":  from("10.0.0.1:80", field, forgery, appended),
-				"several lines":      from("10.0.0.1:80", field, forgery, forgery, forgery+", "+appended),
-				"two proxies":        from("10.0.0.1:80", field, forgery+","+appended+","+element[field]("10.0.0.2")),
-				"empty elements":     from("10.0.0.1:80", field, forgery+", "+appended+",, ,"+element[field]("10.0.0.2")+",", ""),
-				"two proxies, lines": from("[fd00::1]:80", field, forgery, appended, element[field]("10.0.0.2")),
-				"no proxy":           from(host+":5001", field, forgery),
-				"a unix socket":      onUnix(from("@", field, forgery, appended)),
-			} {
-				for _, other := range []string{xff, "Forwarded", "X-Real-Ip", "True-Client-Ip"} {
-					if other != field {
-						r.Header[other] = []string{victim}
-					}
-				}
-				require.Equal(t, want, key(r), "%s: %s: %.100q", field, name, forgery)
-			}
-		}
-	}
-}
-
 func TestFieldsOfTrustedProxies(t *testing.T) {
 	for _, test := range []struct {
-		name, peer, field, want string
-		lines                   []string
+		name, peer, want string
+		lines            []string
 	}{
-		{"no field", "10.0.0.1:80", xff, "10.0.0.1", nil},
-		{"an empty field", "10.0.0.1:80", xff, "10.0.0.1", []string{""}},
-		{"a mapped peer is trusted as the IPv4 address that it is", "[::ffff:10.0.0.1]:80", xff, "192.0.2.1", []string{"192.0.2.1"}},
-		{"a peer with a zone", "[fd00::1%eth0]:80", xff, "192.0.2.1", []string{"192.0.2.1"}},
-		{"a mapped client", "10.0.0.1:80", xff, "192.0.2.1", []string{"::ffff:192.0.2.1"}},
-		{"a mapped proxy", "10.0.0.1:80", xff, "192.0.2.1", []string{"192.0.2.1, ::ffff:10.0.0.2"}},
-		{"a port", "10.0.0.1:80", xff, "192.0.2.1", []string{"192.0.2.1:5001"}},
-		{"IPv6", "10.0.0.1:80", xff, "2001:db8::/64", []string{"2001:db8::1"}},
-		{"IPv6 in brackets", "10.0.0.1:80", xff, "2001:db8::/64", []string{"[2001:db8::1]"}},
-		{"IPv6 with a port", "10.0.0.1:80", xff, "2001:db8::/64", []string{"[2001:db8::1]:5001"}},
-		{"IPv6 with a zone", "10.0.0.1:80", xff, "fe80::/64", []string{"fe80::1%eth0"}},
-		{"IPv4 in brackets is no address", "10.0.0.1:80", xff, "10.0.0.1", []string{"[192.0.2.1]"}},
-		{"white space", "10.0.0.1:80", xff, "192.0.2.1", []string{" \t192.0.2.1 ,\t10.0.0.2\t "}},
-		{"all trusted", "10.0.0.1:80", xff, "10.0.0.3", []string{"10.0.0.3, 10.0.0.2"}},
-		{"an element that is no address ends the search at the hop to its right", "10.0.0.1:80", xff, "10.0.0.2", []string{"192.0.2.1, unknown, 10.0.0.2"}},
-		{"an empty element at the end", "10.0.0.1:80", xff, "192.0.2.1", []string{"192.0.2.1, "}},
-		{"empty elements between", "10.0.0.1:80", xff, "192.0.2.1", []string{"198.51.100.7,192.0.2.1,, \t,10.0.0.2"}},
-		{"an empty line", "10.0.0.1:80", xff, "192.0.2.1", []string{"192.0.2.1", "", " "}},
-		{"only empty elements", "10.0.0.1:80", xff, "10.0.0.1", []string{",,", ","}},
-		{"100 kB of one element", "10.0.0.1:80", xff, "10.0.0.1", []string{strings.Repeat("1", 100_000)}},
-		{"100 kB of zone", "10.0.0.1:80", xff, "10.0.0.1", []string{"fe80::1%" + strings.Repeat("z", 100_000)}},
-
-		{"forwarded", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{"for=192.0.2.1"}},
-		{"forwarded, not quoted as it should be", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{"for=192.0.2.1:80"}},
-		{"forwarded IPv6", "10.0.0.1:80", "Forwarded", "2001:db8::/64", []string{`For="[2001:db8::1]:4711"`}},
-		{"an element with all parameters", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{`by=10.0.0.1;host="x;y\"=";FOR="192.0.2.1";proto=http`}},
-		{"two elements", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{`for=198.51.100.7, for=192.0.2.1;by="_x", for=10.0.0.2`}},
-		{"for twice", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1;for=192.0.2.2"}},
-		{"no for", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"by=192.0.2.1"}},
-		{"for unknown", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=unknown"}},
-		{"an obfuscated identifier", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="_gazonk"`}},
-		{"empty pairs", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{";;proto=http;;for=192.0.2.1;"}},
-		{"only empty pairs", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1, ;;"}},
-		{"for twice, with empty pairs", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1;;for=192.0.2.2;"}},
-		{"an empty value", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1;host=;"}},
-		{"a pair without a value", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1;host"}},
-		{"a pair without a name", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1;=host"}},
-		{"empty elements of forwarded", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{"for=192.0.2.1,, for=10.0.0.2,", ""}},
-		{"an unclosed quote", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="192.0.2.1`}},
-		{"an escape at the end", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="192.0.2.1\`}},
-		{"text after a quoted string", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="192.0.2.1"0`}},
-		{"an address in the parameter host", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{`for=192.0.2.1;host="x, for=198.51.100.7"`}},
-		{"an address and a quote in the parameter host", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{`for=192.0.2.1;host="x, for=198.51.100.7;a=\""`}},
-		{"the other field is not read", "10.0.0.1:80", "X-Other", "10.0.0.1", []string{"for=192.0.2.1"}},
-		{"one quote too many", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for=192.0.2.1;host="x"", for=10.0.0.2"`}},
+		{"no field", "10.0.0.1:80", "10.0.0.1", nil},
+		{"a mapped peer is trusted as the IPv4 address that it is", "[::ffff:10.0.0.1]:80", "192.0.2.1", []string{"192.0.2.1"}},
+		{"a peer with a zone", "[fd00::1%eth0]:80", "192.0.2.1", []string{"192.0.2.1"}},
+		{"a mapped client", "10.0.0.1:80", "192.0.2.1", []string{"::ffff:192.0.2.1"}},
+		{"a mapped proxy", "10.0.0.1:80", "192.0.2.1", []string{"192.0.2.1, ::ffff:10.0.0.2"}},
+		{"a port", "10.0.0.1:80", "192.0.2.1", []string{"192.0.2.1:5001"}},
+		{"IPv6", "10.0.0.1:80", "2001:db8::/64", []string{"2001:db8::1"}},
+		{"IPv6 in brackets", "10.0.0.1:80", "2001:db8::/64", []string{"[2001:db8::1]"}},
+		{"IPv6 with a port", "10.0.0.1:80", "2001:db8::/64", []string{"[2001:db8::1]:5001"}},
+		{"IPv6 with a zone", "10.0.0.1:80", "fe80::/64", []string{"fe80::1%eth0"}},
+		{"IPv4 in brackets is no address", "10.0.0.1:80", "10.0.0.1", []string{"[192.0.2.1]"}},
+		{"white space", "10.0.0.1:80", "192.0.2.1", []string{" \t192.0.2.1 ,\t10.0.0.2\t "}},
+		{"all trusted", "10.0.0.1:80", "10.0.0.3", []string{"10.0.0.3, 10.0.0.2"}},
+		{"an element that is no address ends the search at the hop to its right", "10.0.0.1:80", "10.0.0.2", []string{"192.0.2.1, unknown, 10.0.0.2"}},
+		{"empty elements", "10.0.0.1:80", "192.0.2.1", []string{"198.51.100.7,192.0.2.1,, \t,10.0.0.2,", "", " "}},
+		{"only empty elements", "10.0.0.1:80", "10.0.0.1", []string{",,", ","}},
+		{"100 kB of one element", "10.0.0.1:80", "10.0.0.1", []string{strings.Repeat("1", 100_000)}},
+		{"100 kB of zone", "10.0.0.1:80", "10.0.0.1", []string{"fe80::1%" + strings.Repeat("z", 100_000)}},
 	} {
-		key := behind(t, httplimit.ClientIP{Forwarded: test.field == "Forwarded"})
-		require.Equal(t, test.want, key(from(test.peer, test.field, test.lines...)), test.name)
+		require.Equal(t, test.want, behind(t, httplimit.ClientIP{})(from(test.peer, xff, test.lines...)), test.name)
+	}
+	for line, want := range map[string]string{
+		"for=192.0.2.1":            "192.0.2.1",
+		"for=192.0.2.1:80":         "192.0.2.1", // not quoted as it should be
+		`For="[2001:db8::1]:4711"`: "2001:db8::/64",
+		`by=10.0.0.1;host="x;y\"=";FOR="192.0.2.1";proto=http`:    "192.0.2.1",
+		`for=198.51.100.7, for=192.0.2.1;by="_x",, for=10.0.0.2,`: "192.0.2.1",
+		`for=192.0.2.1;host="x, for=198.51.100.7;a=\""`:           "192.0.2.1",
+		";;proto=http;;for=192.0.2.1;":                            "192.0.2.1",
+		"for=192.0.2.1;for=192.0.2.2":                             "10.0.0.1",
+		"by=192.0.2.1":                                            "10.0.0.1",
+		"for=unknown":                                             "10.0.0.1",
+		`for="_gazonk"`:                                           "10.0.0.1",
+		"for=192.0.2.1, ;;":                                       "10.0.0.1",
+		"for=192.0.2.1;host=;":                                    "10.0.0.1",
+		"for=192.0.2.1;host":                                      "10.0.0.1",
+		"for=192.0.2.1;=host":                                     "10.0.0.1",
+		"for=192.0.2.1;a b=c":                                     "10.0.0.1",
+		`for="192.0.2.1`:                                          "10.0.0.1",
+		`for="192.0.2.1\`:                                         "10.0.0.1",
+		`for="192.0.2.1"0`:                                        "10.0.0.1",
+		`for="192.0.2.1\""`:                                       "10.0.0.1",
+		`for=192.0.2.1;host="x"", for=10.0.0.2"`:                  "10.0.0.1",
+		"for=" + strings.Repeat("1", 100_000):                     "10.0.0.1",
+	} {
+		require.Equal(t, want, behind(t, httplimit.ClientIP{Forwarded: true})(from("10.0.0.1:80", "Forwarded", line)), "%.100q", line)
 	}
 }
 
 // A client of a unix socket can bind its own end to any name.
 func TestUnixPeersHaveOneKey(t *testing.T) {
-	for _, c := range []httplimit.ClientIP{{}, {Trusted: prefixes("10.0.0.0/8", "0.0.0.0/0")}} {
-		key, err := c.Key()
-		require.NoError(t, err)
-		for _, peer := range []string{"@", "", "10.0.0.1:80", "[::1]:80", "192.0.2.1", "/tmp/peer", "@peer"} {
-			require.Equal(t, "unix", key(onUnix(from(peer, xff, "192.0.2.1"))), "not trusted")
-		}
+	key, err := httplimit.ClientIP{Trusted: prefixes("10.0.0.0/8", "0.0.0.0/0")}.Key()
+	require.NoError(t, err)
+	for _, peer := range []string{"@", "", "10.0.0.1:80", "[::1]:80", "/tmp/peer"} {
+		require.Equal(t, "unix", key(onUnix(from(peer, xff, "192.0.2.1"))), "not trusted")
 	}
-	key := behind(t, httplimit.ClientIP{})
-	for _, test := range []struct {
-		want  string
-		lines []string
-	}{
-		{"192.0.2.1", []string{"192.0.2.1"}},
-		{"192.0.2.1", []string{"198.51.100.7, 192.0.2.1, 10.0.0.2"}},
-		{"2001:db8::/64", []string{"198.51.100.7", "2001:db8::1"}},
-		{"10.0.0.2", []string{"10.0.0.2"}},
-		{"unix", nil}, {"unix", []string{""}}, {"unix", []string{"192.0.2.1, unknown"}},
+	key = behind(t, httplimit.ClientIP{})
+	for line, want := range map[string]string{
+		"198.51.100.7, 192.0.2.1, 10.0.0.2": "192.0.2.1", "10.0.0.2": "10.0.0.2", "": "unix", "192.0.2.1, unknown": "unix",
 	} {
-		require.Equal(t, test.want, key(onUnix(from("@", xff, test.lines...))), "%q", test.lines)
+		require.Equal(t, want, key(onUnix(from("@", xff, line))), line)
 	}
 	require.Equal(t, "192.0.2.1", key(from("192.0.2.1:80", xff, "198.51.100.7")), "TrustUnix does not trust peers with addresses")
 	require.Equal(t, "@", key(from("@", xff, "198.51.100.7")), "a request without the server's address")
@@ -257,19 +180,6 @@ func TestTrustedPrefixCanBeIPv4Mapped(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "192.0.2.1", key(from("10.1.2.3:80", xff, "192.0.2.1")))
 	require.Equal(t, "11.0.0.1", key(from("11.0.0.1:80", xff, "192.0.2.1")))
-}
-
-// A long field is read only as far as needed, and nothing is copied.
-func TestLongFieldsAreNotCopied(t *testing.T) {
-	for field, line := range map[string]string{
-		xff:         strings.Repeat("198.51.100.7,", 8000) + "203.0.113.6",
-		"Forwarded": strings.Repeat("a=b;", 10_000) + "for=203.0.113.6",
-	} {
-		key := behind(t, httplimit.ClientIP{Forwarded: field == "Forwarded"})
-		r := from("10.0.0.1:80", field, line)
-		require.Equal(t, "203.0.113.6", key(r))
-		require.LessOrEqual(t, testing.AllocsPerRun(100, func() { key(r) }), 1.0)
-	}
 }
 
 func TestKeysReadTheRequest(t *testing.T) {
@@ -336,27 +246,20 @@ func TestCheckReportsDoubtfulKeys(t *testing.T) {
 		r      *http.Request
 		want   error
 	}{
-		"no proxy":                       {httplimit.ClientIP{}, from("192.0.2.1:9", xff), nil},
-		"nobody is trusted":              {httplimit.ClientIP{}, from("192.0.2.1:9", xff, "203.0.113.7"), httplimit.ErrUntrustedPeer},
-		"nobody is trusted, Forwarded":   {httplimit.ClientIP{}, from("192.0.2.1:9", "Forwarded", "for=203.0.113.7"), httplimit.ErrUntrustedPeer},
-		"another peer":                   {trusting, from("192.0.2.1:9", xff, "203.0.113.7"), httplimit.ErrUntrustedPeer},
-		"another peer without the field": {trusting, from("192.0.2.1:9", xff), nil},
-		"a peer that is no address":      {trusting, from("pipe", xff, "203.0.113.7"), httplimit.ErrUntrustedPeer},
-		"no peer":                        {trusting, from("", xff), httplimit.ErrNoAddress},
-		"a peer without an address":      {httplimit.ClientIP{}, from(":0", xff), httplimit.ErrNoAddress},
-		"a peer with a name":             {httplimit.ClientIP{}, from("localhost:9", xff), httplimit.ErrNoAddress},
-		"a socket without the field":     {trusting, onUnix(from("@", xff)), nil},
-		"a client":                       {trusting, from("10.0.0.1:9", xff, "203.0.113.7"), nil},
-		"garbage left of the client":     {trusting, from("10.0.0.1:9", xff, "garbage, 203.0.113.7"), nil},
-		"garbage":                        {trusting, from("10.0.0.1:9", xff, "203.0.113.7, garbage"), httplimit.ErrForwarding},
-		"garbage behind a proxy":         {trusting, from("10.0.0.1:9", xff, "garbage, 10.0.0.2"), httplimit.ErrForwarding},
-		"nothing but proxies":            {trusting, from("10.0.0.1:9", xff, "10.0.0.3, 10.0.0.2"), nil},
-		"no field":                       {trusting, from("10.0.0.1:9", xff), nil},
-		"an unknown client":              {forwarded, from("10.0.0.1:9", "Forwarded", "for=unknown"), httplimit.ErrForwarding},
-		"a known client":                 {forwarded, from("10.0.0.1:9", "Forwarded", "for=203.0.113.7"), nil},
-		"a socket":                       {trusting, onUnix(from("@", xff, "203.0.113.7")), httplimit.ErrUntrustedPeer},
-		"a trusted socket":               {httplimit.ClientIP{TrustUnix: true}, onUnix(from("@", xff, "203.0.113.7")), nil},
-		"garbage by a trusted socket":    {httplimit.ClientIP{TrustUnix: true}, onUnix(from("@", xff, "garbage")), httplimit.ErrForwarding},
+		"no proxy":                    {httplimit.ClientIP{}, from("192.0.2.1:9", xff), nil},
+		"nobody is trusted":           {httplimit.ClientIP{}, from("192.0.2.1:9", xff, "203.0.113.7"), httplimit.ErrUntrustedPeer},
+		"another peer":                {trusting, from("192.0.2.1:9", xff, "203.0.113.7"), httplimit.ErrUntrustedPeer},
+		"a peer that is no address":   {trusting, from("pipe", xff, "203.0.113.7"), httplimit.ErrUntrustedPeer},
+		"no peer":                     {trusting, from("", xff), httplimit.ErrNoAddress},
+		"a peer with a name":          {httplimit.ClientIP{}, from("localhost:9", xff), httplimit.ErrNoAddress},
+		"a socket without the field":  {trusting, onUnix(from("@", xff)), nil},
+		"garbage":                     {trusting, from("10.0.0.1:9", xff, "203.0.113.7, garbage"), httplimit.ErrForwarding},
+		"garbage behind a proxy":      {trusting, from("10.0.0.1:9", xff, "garbage, 10.0.0.2"), httplimit.ErrForwarding},
+		"nothing but proxies":         {trusting, from("10.0.0.1:9", xff, "10.0.0.3, 10.0.0.2"), nil},
+		"an unknown client":           {forwarded, from("10.0.0.1:9", "Forwarded", "for=unknown"), httplimit.ErrForwarding},
+		"a socket":                    {trusting, onUnix(from("@", xff, "203.0.113.7")), httplimit.ErrUntrustedPeer},
+		"a trusted socket":            {httplimit.ClientIP{TrustUnix: true}, onUnix(from("@", xff, "203.0.113.7")), nil},
+		"garbage by a trusted socket": {httplimit.ClientIP{TrustUnix: true}, onUnix(from("@", xff, "garbage")), httplimit.ErrForwarding},
 	} {
 		check, err := test.client.Check()
 		require.NoError(t, err)
@@ -366,85 +269,75 @@ func TestCheckReportsDoubtfulKeys(t *testing.T) {
 	require.ErrorContains(t, err, "IPv6Bits")
 }
 
-// Whatever a client sends before the proxy adds its address, the key is the client's.
+// Whatever a client sends before the proxy adds its address, the key is the client's, and never that of
+// the victim, 198.51.100.7.
 func FuzzForgedFields(f *testing.F) {
-	for _, forgery := range []string{"", "198.51.100.7", "10.0.0.9, ", `for="`, `for="x\`, `";for=198.51.100.7`, "\x00", ",\",", `\\"`} {
+	const victim = "198.51.100.7"
+	for _, forgery := range []string{
+		"", victim, victim + ":80", "10.0.0.9", "10.0.0.9, " + victim, victim + ", 10.0.0.9",
+		"127.0.0.1", "::1", "[::1]:80", "::ffff:198.51.100.7", "[::ffff:198.51.100.7]:443", "fe80::1%eth0", "fd00::1%10.0.0.1",
+		"unknown", "_hidden", "localhost", "192.0.2", "192.0.2.256", "0x7f000001", "010.0.0.1", "192.0.2.1/24",
+		"\"", "\\", "\"unclosed", ",\",", `\\"`, ",,,,", " , ,", ";", "=", "\x00\xff", "for=" + victim, `";for=198.51.100.7`,
+		"for=\"" + victim, `for="[::1]`, `for="x\`, "for=" + victim + ";", "for=" + victim + ", for=10.0.0.9", "For=\"unclosed, for=" + victim,
+		strings.Repeat(victim+", ", 7000), strings.Repeat("x", 100_000), strings.Repeat(",", 100_000), strings.Repeat("\"", 100_000), strings.Repeat("[", 100_000),
+		"[2001:db8:7::7]", "2001:db8:7::7%eth0", "[fd00::1%25eth0]:80", "::ffff:10.0.0.9", "64:ff9b::a00:9", "10.0.0.9:0", "10.0.0.9:99999", "[10.0.0.9]:80",
+		`for="[fd00::9]"`, `for="[2001:db8:7::7%eth0]:80"`, `for="10.0.0.9:80"`, "for=::ffff:10.0.0.9", "for=unknown", "for=_gateway", "proto=https;by=10.0.0.9",
+	} {
 		f.Add(forgery, forgery)
 	}
 	f.Fuzz(func(t *testing.T, line, start string) {
-		plain, forwarded := behind(t, httplimit.ClientIP{}), behind(t, httplimit.ClientIP{Forwarded: true})
-		require.Equal(t, "203.0.113.6", plain(from("10.0.0.1:80", xff, line, start+",203.0.113.6, 10.0.0.2")))
-		require.Equal(t, "203.0.113.6", forwarded(from("10.0.0.1:80", "Forwarded", line, start+`,for=203.0.113.6;host="a,\"b",for="[fd00::1]:80"`)))
+		for _, attacker := range []struct{ plain, quoted, key string }{
+			{"203.0.113.6", "203.0.113.6", "203.0.113.6"}, {"2001:db8:6::6", "[2001:db8:6::6]", "2001:db8:6::/64"},
+		} {
+			for field, appended := range map[string]string{
+				xff: attacker.plain, "Forwarded": `for="` + attacker.quoted + `:4711";proto=https;host="a, for=198.51.100.7;b=\",\\"`,
+			} {
+				key := behind(t, httplimit.ClientIP{Forwarded: field == "Forwarded"})
+				proxy := map[string]string{xff: "10.0.0.2", "Forwarded": `by=x;for=10.0.0.2`}[field]
+				for i, r := range []*http.Request{
+					from("10.0.0.1:80", field, line, start+","+appended),
+					from("[fd00::1]:80", field, line, start, appended, proxy),
+					from("10.0.0.1:80", field, line+", "+appended+",, ,"+proxy+",", ""),
+					from(attacker.quoted+":5001", field, line, start),
+					onUnix(from("@", field, line, appended)),
+				} {
+					for _, other := range []string{xff, "Forwarded", "X-Real-Ip", "True-Client-Ip"} {
+						if other != field {
+							r.Header[other] = []string{victim}
+						}
+					}
+					require.Equal(t, attacker.key, key(r), "%s %d", field, i)
+				}
+			}
+		}
 	})
 }
 
-// listenUnix serves a handler on a unix socket, and returns a client for it.
-func listenUnix(t *testing.T, h http.Handler) *http.Transport {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "s") // a socket's path has to be short
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	socket := filepath.Join(dir, "http")
-	listener, err := net.Listen("unix", socket)
-	require.NoError(t, err)
-	server := httptest.NewUnstartedServer(h)
-	_ = server.Listener.Close()
-	server.Listener = listener
-	server.Start()
-	t.Cleanup(server.Close)
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}
-	t.Cleanup(transport.CloseIdleConnections)
-	return transport
-}
-
-// proxyTo appends to X-Forwarded-For, as proxies do.
-func proxyTo(t *testing.T, transport http.RoundTripper) *httptest.Server {
-	t.Helper()
-	server := httptest.NewServer(&httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
-		r.SetURL(&url.URL{Scheme: "http", Host: "server"})
-		r.Out.Header[xff] = r.In.Header[xff]
-		r.SetXForwarded()
-	}})
-	t.Cleanup(server.Close)
-	return server
-}
-
-// Over real connections, through a proxy and a unix socket: an attacker gets the limit of
-// one client, and the victim keeps its own.
-func TestForgedFieldsOverRealConnections(t *testing.T) {
-	const victim = "198.51.100.7"
+// A proxy on a real unix socket names its clients.
+func TestKeyOverAUnixSocket(t *testing.T) {
 	key, err := httplimit.ClientIP{TrustUnix: true}.Key()
 	require.NoError(t, err)
-	limiter, err := limiterOptions{Clock: still}.New(nil,
-		sluice.Rule[*http.Request]{Name: "client", Key: key, Spec: "gcra 3/h"})
+	dir, err := os.MkdirTemp("", "s") // a socket's path has to be short
 	require.NoError(t, err)
-	transport := listenUnix(t, httplimit.Handler(limiter, hello, httplimit.Options{}))
-	proxy := proxyTo(t, transport)
-
-	allowed := 0
-	for _, forgery := range forgedFields(victim) {
-		if strings.Contains(forgery, "\x00") {
-			continue // net/http neither sends nor reads it
-		}
-		if statusOf(t, proxy.Client().Transport, proxy.URL, http.Header{xff: {victim, forgery}, "Forwarded": {forgery}}) == http.StatusOK {
-			allowed++
-		}
+	defer os.RemoveAll(dir)
+	listener, err := net.Listen("unix", filepath.Join(dir, "http"))
+	require.NoError(t, err)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, key(r)) })}
+	defer server.Close()
+	go func() { _ = server.Serve(listener) }()
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", listener.Addr().String())
+	}}
+	defer transport.CloseIdleConnections()
+	for forwarded, want := range map[string]string{"": "unix", "198.51.100.7, 203.0.113.6": "203.0.113.6"} {
+		r, err := http.NewRequest(http.MethodGet, "http://server", nil)
+		require.NoError(t, err)
+		r.Header.Set(xff, forwarded)
+		response, err := transport.RoundTrip(r)
+		require.NoError(t, err)
+		text, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, want, string(text))
 	}
-	require.Equal(t, 3, allowed)
-	for range 3 {
-		require.Equal(t, http.StatusOK, statusOf(t, transport, "http://server", http.Header{xff: {victim}}))
-	}
-}
-
-func statusOf(t *testing.T, via http.RoundTripper, address string, h http.Header) (status int) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-	require.NoError(t, err)
-	r.Header = h
-	response, err := via.RoundTrip(r)
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	return response.StatusCode
 }

@@ -18,18 +18,14 @@ func status(h http.Handler, r *http.Request) {
 
 // A limit for each session, by its cookie. A request without the cookie is limited by the
 // address of the client.
-func ExampleKeyByCookie() {
+func ExampleOptionalKey_OrIP() {
 	client, err := httplimit.ClientIP{}.Key()
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	session := httplimit.KeyByCookie("session").OrIP(client)
-	limiter, err := sluice.For(nil, sluice.By("session", session, "fixedwindow 1/hour"))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	limiter := sluice.MustFor(nil, sluice.By("session", session, "fixedwindow 1/hour"))
 	h := httplimit.Handler(limiter, hello, httplimit.Options{})
 	for _, cookie := range []string{"a", "a", "b", "", ""} {
 		r := httptest.NewRequest("GET", "/"+cookie, nil)
@@ -53,11 +49,7 @@ func ExampleOptionalKey() {
 		sluice.By("share", key.OrShare(), "fixedwindow 1/hour"),
 		key.OrSkip(sluice.Rule[*http.Request]{Name: "skip", Spec: "fixedwindow 1/hour"}),
 	} {
-		limiter, err := sluice.For(nil, rule)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
+		limiter := sluice.MustFor(nil, rule)
 		h := httplimit.Handler(limiter, hello, httplimit.Options{})
 		for _, value := range []string{"k1", "k1", "", ""} {
 			r := httptest.NewRequest("GET", "/"+rule.Name+"/"+value, nil)
@@ -78,11 +70,7 @@ func ExampleOptionalKey() {
 
 // A limit for each host that the server answers for, in any spelling.
 func ExampleKeyByHost() {
-	limiter, err := sluice.For(nil, sluice.By("host", httplimit.KeyByHost, "fixedwindow 1/hour"))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	limiter := sluice.MustFor(nil, sluice.By("host", httplimit.KeyByHost, "fixedwindow 1/hour"))
 	h := httplimit.Handler(limiter, hello, httplimit.Options{})
 	for _, host := range []string{"a.example", "A.EXAMPLE", "b.example"} {
 		r := httptest.NewRequest("GET", "/", nil)
@@ -97,15 +85,11 @@ func ExampleKeyByHost() {
 
 // The cost of a request depends on its method: a GET costs 1 unit, other methods cost 5.
 func ExampleCostByMethod() {
-	limiter, err := sluice.For(nil, sluice.Rule[*http.Request]{
+	limiter := sluice.MustFor(nil, sluice.Rule[*http.Request]{
 		Name: "client",
 		Spec: "fixedwindow 7/hour",
 		Cost: httplimit.CostByMethod(map[string]int64{"GET": 1}, 5),
 	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	h := httplimit.Handler(limiter, hello, httplimit.Options{})
 	for _, method := range []string{"PUT", "DELETE", "GET"} {
 		status(h, httptest.NewRequest(method, "/", nil))
@@ -120,7 +104,7 @@ func ExampleCostByMethod() {
 // The limiter stands behind the mux, because the mux sets Request.Pattern.
 func ExampleMiddleware_costByRoute() {
 	costs := map[string]int64{"GET /search": 5, "POST /exports": 20}
-	limiter, err := sluice.For(nil, sluice.Rule[*http.Request]{
+	limiter := sluice.MustFor(nil, sluice.Rule[*http.Request]{
 		Name: "client",
 		Spec: "fixedwindow 12/hour",
 		Cost: func(r *http.Request) int64 {
@@ -130,10 +114,6 @@ func ExampleMiddleware_costByRoute() {
 			return 1
 		},
 	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	limit := httplimit.Middleware(limiter, httplimit.Options{})
 	mux := http.NewServeMux()
 	for _, pattern := range []string{"GET /search", "GET /orders/{id}", "POST /exports"} {

@@ -60,12 +60,7 @@ func ExampleHandler_reverseProxy() {
 		w.Header().Set("X-RateLimit-Remaining", "99")
 	}))
 	defer program.Close()
-	limiter, err := sluice.Options[*http.Request]{Clock: still}.New(nil,
-		sluice.Rule[*http.Request]{Name: "client", Spec: "gcra 2/m"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	limiter := sluice.MustFor(frozen(), sluice.Rule[*http.Request]{Name: "client", Spec: "gcra 2/m"})
 	target, err := url.Parse(program.URL)
 	if err != nil {
 		fmt.Println(err)

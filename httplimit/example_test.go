@@ -13,10 +13,14 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // still is a clock that stands still, so that examples print the same every time.
 func still() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
+
+// frozen returns a new store in memory whose clock stands still.
+func frozen() storage.Store { return &memory.Store{Clock: still} }
 
 var hello = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "hello") })
 
@@ -39,12 +43,7 @@ func ExampleHandler() {
 		fmt.Println(err)
 		return
 	}
-	limiter, err := sluice.Options[*http.Request]{Clock: still}.New(nil, // in memory
-		sluice.Rule[*http.Request]{Name: "client", Key: client, Spec: "gcra 2/m"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	limiter := sluice.MustFor(frozen(), sluice.Rule[*http.Request]{Name: "client", Key: client, Spec: "gcra 2/m"})
 	mux := http.NewServeMux()
 	mux.Handle("GET /hello", httplimit.Handler(limiter, hello, httplimit.Options{}))
 
@@ -64,78 +63,19 @@ func ExampleHandler() {
 	//   Retry-After: 30
 }
 
-// router stands for chi, gorilla/mux and similar routers, which take middleware as
-// func(http.Handler) http.Handler or as a named type of it.
-type router struct {
-	http.ServeMux
-	middleware []middlewareFunc
-}
-
-type middlewareFunc func(http.Handler) http.Handler
-
-func (m *router) Use(middleware ...middlewareFunc) {
-	m.middleware = append(m.middleware, middleware...)
-}
-
-func (m *router) Get(path string, h http.Handler) {
-	for i := len(m.middleware) - 1; i >= 0; i-- {
-		h = m.middleware[i](h)
-	}
-	m.Handle("GET "+path, h)
-}
-
-// A router with middleware: all routes share one limit of a customer, and each route has a
-// limit too.
-func ExampleMiddleware() {
-	customer := httplimit.KeyByHeader("X-Customer").OrShare()
-	route := httplimit.KeyByPattern() // not every router sets it; if it is missing, the decision fails
-	limiter, err := sluice.Options[*http.Request]{Clock: still}.New(nil,
-		sluice.Rule[*http.Request]{Name: "customer", Key: customer, Spec: "gcra 10/m"},
-		route.OrFail(sluice.Rule[*http.Request]{Name: "route", Key: httplimit.JoinKeys(customer, route.OrShare()), Spec: "fixedwindow 1/h"}))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	r := new(router) // chi.NewRouter(), mux.NewRouter()
-	r.Use(httplimit.Middleware(limiter, httplimit.Options{}))
-	r.Get("/orders/{id}", hello)
-	r.Get("/search", hello)
-
-	for _, path := range []string{"/orders/1", "/search", "/orders/2"} {
-		request := httptest.NewRequest("GET", path, nil)
-		request.Header.Set("X-Customer", "ann")
-		show(r, request)
-	}
-	// Output:
-	// 200 hello
-	//   RateLimit-Policy: "customer";q=10;w=60, "route";q=1;w=3600
-	//   RateLimit: "customer";r=9;t=6, "route";r=0;t=3600
-	// 200 hello
-	//   RateLimit-Policy: "customer";q=10;w=60, "route";q=1;w=3600
-	//   RateLimit: "customer";r=8;t=6, "route";r=0;t=3600
-	// 429 {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,"violated-policies":["route"]}
-	//   RateLimit-Policy: "customer";q=10;w=60, "route";q=1;w=3600
-	//   RateLimit: "customer";r=8;t=6, "route";r=0;t=3600
-	//   Retry-After: 3600
-}
-
 // Routes with limits of their own, for each account. The limiter stands behind the ServeMux,
 // because the mux sets the pattern and the path value.
-func ExampleMiddleware_serveMux() {
+func ExampleMiddleware() {
 	limits := map[string]algo.Policy{
 		"POST /accounts/{account}/exports": sluice.MustPolicy("fixedwindow 1/h"),
 		"GET /accounts/{account}/orders":   sluice.MustPolicy("gcra 100/m"),
 	}
 	route, account := httplimit.KeyByPattern(), httplimit.KeyByPathValue("account")
-	limiter, err := sluice.Options[*http.Request]{Clock: still}.New(nil, account.OrFail(sluice.Rule[*http.Request]{
+	limiter := sluice.MustFor(frozen(), account.OrFail(sluice.Rule[*http.Request]{
 		Name:      "route",
 		Key:       httplimit.JoinKeys(route.OrShare(), account.OrShare()),
 		PolicyFor: func(r *http.Request) (algo.Policy, error) { return limits[r.Pattern], nil },
 	}))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	limit := httplimit.Middleware(limiter, httplimit.Options{})
 	mux := http.NewServeMux()
 	for pattern := range limits {
@@ -157,47 +97,6 @@ func ExampleMiddleware_serveMux() {
 	//   RateLimit: "route";r=99;t=1
 }
 
-// Health checks pass without a limit.
-func ExampleHandler_skip() {
-	limiter, err := sluice.Options[*http.Request]{Clock: still}.New(nil,
-		sluice.Rule[*http.Request]{Name: "client", Spec: "gcra 1/m"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	h := httplimit.Handler(limiter, hello, httplimit.Options{
-		Skip: func(r *http.Request) bool { return r.URL.Path == "/healthz" },
-	})
-	for _, path := range []string{"/healthz", "/orders", "/healthz"} {
-		show(h, httptest.NewRequest("GET", path, nil))
-	}
-	// Output:
-	// 200 hello
-	// 200 hello
-	//   RateLimit-Policy: "client";q=1;w=60
-	//   RateLimit: "client";r=0;t=60
-	// 200 hello
-}
-
-// If the store fails, the limiter's failure policy decides. The requests are refused with
-// 503, not with 429, or let through without RateLimit fields.
-func ExampleHandler_failurePolicy() {
-	down := failing(storage.NotApplied(storage.ErrUnavailable)) // a store whose database is down
-	for _, policy := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen} {
-		options := sluice.Options[*http.Request]{OnFailure: policy, Timeout: 10 * time.Millisecond}
-		limiter, err := options.New(down, sluice.Rule[*http.Request]{Name: "client", Spec: "gcra 2/m"})
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		show(httplimit.Handler(limiter, hello, httplimit.Options{}), httptest.NewRequest("GET", "/", nil))
-	}
-	// Output:
-	// 503 {"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Request cannot be satisfied due to temporary server capacity constraints","status":503}
-	//   Retry-After: 5
-	// 200 hello
-}
-
 // A customer's plan decides the policy. Eve has no plan, which is an error, so she is not
 // let in.
 func ExampleHandler_planByCustomer() {
@@ -214,11 +113,7 @@ func ExampleHandler_planByCustomer() {
 		Key:       func(r *http.Request) string { return planOf[customer(r)] + " " + customer(r) },
 		PolicyFor: func(r *http.Request) (algo.Policy, error) { return plans[planOf[customer(r)]], nil },
 	}
-	limiter, err := sluice.Options[*http.Request]{Clock: still}.New(nil, rule)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	limiter := sluice.MustFor(frozen(), rule)
 	h := httplimit.Handler(limiter, hello, httplimit.Options{})
 	for _, name := range []string{"ann", "bob", "eve"} {
 		request := httptest.NewRequest("GET", "/", nil)
@@ -238,16 +133,12 @@ func ExampleHandler_planByCustomer() {
 // Uploads pay for each byte. An upload above the capacity is answered with 413.
 func ExampleCostByContentLength() {
 	const largest = 1 << 20
-	limiter, err := sluice.Options[*http.Request]{Clock: still}.New(nil, sluice.Rule[*http.Request]{
+	limiter := sluice.MustFor(frozen(), sluice.Rule[*http.Request]{
 		Name: "upload",
 		Key:  httplimit.KeyByHeader("X-Customer").OrShare(),
 		Spec: "tokenbucket 1000/s burst=5000",
 		Cost: httplimit.CostByContentLength(largest),
 	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	h := httplimit.Handler(limiter, hello, httplimit.Options{
 		Bytes: []string{"upload"},
 		OnDenied: func(w http.ResponseWriter, r *http.Request, refusal httplimit.Refusal) {
@@ -320,12 +211,7 @@ func ExampleClientIP_Check() {
 // A client that follows the server's limit. The third request would have to wait for half an
 // hour, which is longer than its timeout, so it is not sent.
 func ExampleTransport() {
-	limiter, err := sluice.Options[*http.Request]{Clock: still}.New(nil,
-		sluice.Rule[*http.Request]{Name: "client", Spec: "gcra 2/h"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	limiter := sluice.MustFor(frozen(), sluice.Rule[*http.Request]{Name: "client", Spec: "gcra 2/h"})
 	server := httptest.NewServer(httplimit.Handler(limiter, hello, httplimit.Options{}))
 	defer server.Close()
 

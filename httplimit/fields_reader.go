@@ -11,47 +11,33 @@ import (
 
 // reportedQuota is what a response reports of one limit.
 type reportedQuota struct {
+	valid     bool
 	remaining int64         // requests
 	wait      time.Duration // until remaining grows; 0 if not reported
-	window    time.Duration // of the policy; 0 if not reported
 }
 
 // readQuota reads the limit with the fewest requests remaining. Of several with equally
 // few, it reads the one that grows last. A limit in another unit than requests counts
-// only if nothing remains, because the cost of the next request is not known.
-func readQuota(h http.Header) (found reportedQuota, ok bool) {
+// only if no bytes remain, because the cost of the next request is not known.
+func readQuota(h http.Header) (found reportedQuota) {
 	items, _ := structured.ReadItems(h[limitField])
-	if len(items) == 0 {
-		return reportedQuota{}, false
-	}
-	policies := make(map[string]structured.Item)
-	reported, _ := structured.ReadItems(h[policyField]) // a server may report none
-	for _, policy := range reported {
-		policies[policy.Name] = policy
+	units := make(map[string]any)
+	policies, _ := structured.ReadItems(h[policyField]) // a server may report none
+	for _, policy := range policies {
+		units[policy.Name] = policy.Params["qu"]
 	}
 	for _, item := range items {
-		q, valid := quotaOf(item, policies[item.Name])
-		if valid && (!ok || q.remaining < found.remaining || q.remaining == found.remaining && q.wait > found.wait) {
-			found, ok = q, true
+		remaining, ok := item.Params["r"].(int64)
+		seconds, _ := item.Params["t"].(int64)
+		wait, unit := wholeSeconds(seconds), units[item.Name]
+		if !ok || remaining < 0 || unit != nil && unit != "requests" && (unit != "content-bytes" || remaining > 0) {
+			continue
+		}
+		if !found.valid || remaining < found.remaining || remaining == found.remaining && wait > found.wait {
+			found = reportedQuota{true, remaining, wait}
 		}
 	}
-	return found, ok
-}
-
-// quotaOf returns the quota in an item of RateLimit and its item of RateLimit-Policy.
-func quotaOf(limit, policy structured.Item) (q reportedQuota, ok bool) {
-	remaining, ok := limit.Params["r"].(int64)
-	wait, _ := limit.Params["t"].(int64)
-	window, _ := policy.Params["w"].(int64)
-	unit, _ := policy.Params["qu"].(string)
-	switch unit {
-	case "", "requests":
-	case "content-bytes":
-		ok = ok && remaining == 0
-	default:
-		ok = false
-	}
-	return reportedQuota{remaining, wholeSeconds(wait), wholeSeconds(window)}, ok && remaining >= 0
+	return found
 }
 
 // wholeSeconds limits n to the range of a Duration.

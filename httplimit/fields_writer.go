@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math"
-	"math/bits"
 	"net/http"
 	"slices"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/denyall"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // The names of the fields of draft-ietf-httpapi-ratelimit-headers-11, in the canonical form of
@@ -28,9 +28,7 @@ const (
 
 const separator = ", "
 
-// writeFields appends the items of a decision to both fields. Items that another limiter or a
-// proxy has set stay in front. All items are on one field line, because many clients read
-// only the first line of a field.
+// writeFields appends the items of a decision to both fields.
 func (g *guard) writeFields(h http.Header, results []sluice.RuleResult) {
 	var limitBuffer, policyBuffer [128]byte
 	limits, policies := limitBuffer[:0], policyBuffer[:0]
@@ -40,19 +38,20 @@ func (g *guard) writeFields(h http.Header, results []sluice.RuleResult) {
 			policies = g.appendPolicies(policies, &results[i])
 		}
 	}
-	if len(limits) == 0 {
-		return
+	if len(limits) > 0 {
+		appendItems(h, limitField, limits)
+		appendItems(h, policyField, policies)
 	}
-	split := len(limits)
-	all := string(append(limits, policies...)) // one allocation for both fields, and one for their slices
-	values := []string{all[:split], all[split:]}
-	for i, field := range [...]string{limitField, policyField} {
-		if before := h[field]; len(before) > 0 {
-			values[i] = strings.Join(before, separator) + values[i]
-		} else {
-			values[i] = values[i][len(separator):]
-		}
-		h[field] = values[i : i+1 : i+1]
+}
+
+// appendItems appends items, each with a separator before it, to a field. Items that another limiter or a
+// proxy has set stay in front. All items are on one field line, because many clients read only the first
+// line of a field.
+func appendItems(h http.Header, field string, items []byte) {
+	if before := h[field]; len(before) > 0 {
+		h[field] = []string{strings.Join(before, separator) + string(items)}
+	} else {
+		h[field] = []string{string(items[len(separator):])}
 	}
 }
 
@@ -113,14 +112,11 @@ func refillTime(n int64, limit algo.Limit) time.Duration {
 	if n < 1 || limit.Count < 1 || limit.Period < 1 {
 		return 0
 	}
-	count := uint64(limit.Count)
-	high, low := bits.Mul64(uint64(n), uint64(limit.Period))
-	low, carry := bits.Add64(low, count-1, 0)
-	if high+carry >= count {
-		return math.MaxInt64
+	t := policy.MulDiv(n, int64(limit.Period), limit.Count)
+	if t < math.MaxInt64 && t*limit.Count != n*int64(limit.Period) { // if these overflow, both do
+		t++
 	}
-	t, _ := bits.Div64(high+carry, low, count)
-	return time.Duration(min(t, math.MaxInt64))
+	return time.Duration(t)
 }
 
 // appendPartition appends the parameter pk, a keyed hash of the rule and its key.

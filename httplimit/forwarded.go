@@ -2,6 +2,7 @@ package httplimit
 
 import (
 	"net/netip"
+	"regexp"
 	"strings"
 )
 
@@ -21,60 +22,29 @@ func lastUnquotedComma(list string) int {
 	return -1
 }
 
+// forwardedPair is a pair of an element. Empty pairs may be in front of it. Its value is a quoted string, or a token that may also
+// have the bytes ":[]", because many proxies do not quote addresses.
+var forwardedPair = regexp.MustCompile(`(?s)^;*([\w!#$%&'*+.^\x60|~-]+)=(?:"((?:[^"\\]|\\.)*)"|([\w!#$%&'*+.^\x60|~:[\]-]+))(?:;|$)`)
+
 // parseForwarded reads the address in the parameter "for" of an element. It returns false if
-// the element is malformed or does not have exactly one such address.
+// the element is malformed or does not have exactly one such address. Escapes stay in the value, because no
+// address has any.
 func parseForwarded(element string) (addr netip.Addr, ok bool) {
-	for element != "" {
-		if element[0] == ';' { // pairs may be empty
-			element = element[1:]
-			continue
-		}
-		name, rest, hasValue := strings.Cut(element, "=")
-		value, rest, valid := cutValue(rest)
-		if element = rest; !hasValue || !valid || !isToken(name, "") {
+	for element = strings.TrimRight(element, ";"); element != ""; {
+		pair := forwardedPair.FindStringSubmatch(element)
+		if pair == nil {
 			return netip.Addr{}, false
 		}
-		if !strings.EqualFold(name, "for") {
+		element = element[len(pair[0]):]
+		if !strings.EqualFold(pair[1], "for") {
 			continue
 		}
 		if ok { // for the second time
 			return netip.Addr{}, false
 		}
-		if addr, ok = parseHop(value); !ok {
+		if addr, ok = parseHop(pair[2] + pair[3]); !ok {
 			return netip.Addr{}, false
 		}
 	}
 	return addr, ok
-}
-
-// cutValue splits off a token or a quoted string and reports whether it is valid. Escapes stay
-// in the value, because no address has any.
-func cutValue(text string) (value, rest string, valid bool) {
-	quoted, found := strings.CutPrefix(text, `"`)
-	if !found {
-		value, rest, _ = strings.Cut(text, ";")
-		return value, rest, isToken(value, ":[]") // many proxies do not quote addresses
-	}
-	for i := 0; i < len(quoted); i++ {
-		switch quoted[i] {
-		case '\\':
-			i++
-		case '"':
-			value, rest = quoted[:i], quoted[i+1:]
-			return value, rest, rest == "" || rest[0] == ';'
-		}
-	}
-	return "", "", false
-}
-
-// isToken reports whether text is a token of RFC 9110 that may also have the other bytes.
-func isToken(text, others string) bool {
-	for i := range len(text) {
-		c := text[i]
-		alphanumeric := 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
-		if !alphanumeric && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 && strings.IndexByte(others, c) < 0 {
-			return false
-		}
-	}
-	return text != ""
 }

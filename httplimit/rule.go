@@ -63,14 +63,11 @@ func JoinKeys(keys ...func(*http.Request) string) func(*http.Request) string {
 		}
 	}
 	return func(r *http.Request) string {
-		var text []byte
+		quoted := make([]string, len(keys))
 		for i, key := range keys {
-			if i > 0 {
-				text = append(text, ' ')
-			}
-			text = strconv.AppendQuote(text, key(r))
+			quoted[i] = strconv.Quote(key(r))
 		}
-		return string(text)
+		return strings.Join(quoted, " ")
 	}
 }
 

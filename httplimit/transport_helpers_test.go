@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,85 +21,160 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// wire carries requests to a handler with random delays, so that requests and responses
-// overtake each other.
-type wire struct {
-	http.Handler
-	slowest  time.Duration
-	mu       sync.Mutex
-	random   *rand.Rand
-	statuses map[int]int // responses by status
+type answer = func(*http.Request) (*http.Response, error)
+
+// client is a Transport whose server is a function of the test. It records what is sent, and when.
+type client struct {
+	httplimit.Transport
+	t      testing.TB
+	began  time.Time
+	all    sync.WaitGroup
+	open   atomic.Int64    // the bodies of responses that are not closed
+	mu     sync.Mutex      // guards the fields below
+	paths  []string        // of the requests that were sent
+	sent   []time.Duration // since began
+	ended  []time.Duration // of the requests of start
+	counts map[int]int     // of the responses, by status
 }
 
-func newWire(h http.Handler, slowest time.Duration) *wire {
-	return &wire{Handler: h, slowest: slowest, random: rand.New(rand.NewPCG(1, 2)), statuses: make(map[int]int)}
+func newClient(t testing.TB, server answer) *client {
+	c := &client{t: t, began: time.Now(), counts: make(map[int]int)}
+	c.Base = roundTripper(func(r *http.Request) (*http.Response, error) {
+		c.mu.Lock()
+		c.paths, c.sent = append(c.paths, r.URL.Path), append(c.sent, time.Since(c.began))
+		c.mu.Unlock()
+		response, err := server(r)
+		if response != nil {
+			c.open.Add(1)
+			response.Body = &countedBody{strings.NewReader("why"), &c.open}
+			c.mu.Lock()
+			c.counts[response.StatusCode]++
+			c.mu.Unlock()
+		}
+		return response, err
+	})
+	return c
 }
 
-func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
-	time.Sleep(w.delay())
-	response := respond(w.Handler, r)
-	time.Sleep(w.delay())
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.statuses[response.StatusCode]++
-	return response, nil
+type countedBody struct {
+	io.Reader
+	open *atomic.Int64
 }
 
-func (w *wire) delay() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return time.Duration(w.random.Int64N(int64(w.slowest) + 1))
+func (b *countedBody) Close() error { b.open.Add(-1); return nil }
+
+type roundTripper answer
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// request returns a request to a URL, or to a path of example.com. It has a body that can be sent again.
+func (c *client) request(ctx context.Context, url string) *http.Request {
+	if strings.HasPrefix(url, "/") {
+		url = "http://example.com" + url
+	}
+	r, err := http.NewRequestWithContext(ctx, "PUT", url, strings.NewReader("hello"))
+	require.NoError(c.t, err)
+	return r
 }
 
-func get(t testing.TB, client http.RoundTripper, url string) *http.Response {
-	t.Helper()
-	r, err := http.NewRequest("GET", url, nil)
-	require.NoError(t, err)
-	response, err := client.RoundTrip(r)
-	require.NoError(t, err)
+func (c *client) get(url string) *http.Response {
+	response, err := c.RoundTrip(c.request(c.t.Context(), url))
+	require.NoError(c.t, err)
 	return response
 }
 
-// work sends requests from so many goroutines until the context ends.
-func work(ctx context.Context, client http.RoundTripper, workers int) {
-	var workforce sync.WaitGroup
+// fail sends a request that must fail with this error. Its body must be closed.
+func (c *client) fail(ctx context.Context, path string, want error) error {
+	c.t.Helper()
+	r, b := c.request(ctx, path), new(closeable)
+	r.Body = b
+	_, err := c.RoundTrip(r)
+	require.ErrorIs(c.t, err, want)
+	require.True(c.t, b.closed)
+	return err
+}
+
+type closeable struct {
+	strings.Reader
+	closed bool
+}
+
+func (b *closeable) Close() error { b.closed = true; return nil }
+
+// start sends a request, and returns when it waits or has ended.
+func (c *client) start(ctx context.Context, path string) {
+	c.all.Go(func() {
+		defer func() {
+			_ = recover() // a function of a test may panic
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.ended = append(c.ended, time.Since(c.began))
+		}()
+		_, _ = c.RoundTrip(c.request(ctx, path))
+	})
+	synctest.Wait()
+}
+
+// sequential sends requests one after the other, and returns when all requests so far were sent.
+func (c *client) sequential(n int) []time.Duration {
+	for range n {
+		c.get("/")
+	}
+	return c.times()
+}
+
+// concurrent sends requests at the same time, and returns when all have ended.
+func (c *client) concurrent(n int) {
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() { c.get("/") })
+	}
+	all.Wait()
+}
+
+// work sends requests from so many goroutines for d.
+func (c *client) work(d time.Duration, workers int) {
+	ctx, cancel := context.WithTimeout(c.t.Context(), d)
+	defer cancel()
+	var all sync.WaitGroup
 	for range workers {
-		workforce.Go(func() {
+		all.Go(func() {
 			for {
-				r, _ := http.NewRequestWithContext(ctx, "GET", "http://example.com/", nil)
-				if _, err := client.RoundTrip(r); err != nil {
+				if _, err := c.RoundTrip(c.request(ctx, "/")); err != nil {
 					return
 				}
 			}
 		})
 	}
-	workforce.Wait()
+	all.Wait()
 }
 
-// transport is a Transport whose server is a function of the test. It records when each
-// request was sent.
-type transport struct {
-	httplimit.Transport
-	sent   []time.Duration // since the test began
-	answer func(*http.Request) (*http.Response, error)
-	began  time.Time
-	mu     sync.Mutex
+func (c *client) times() []time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.sent)
 }
 
-func newTransport(answer func(*http.Request) (*http.Response, error)) *transport {
-	c := &transport{answer: answer, began: time.Now()}
-	c.Base = roundTripper(func(r *http.Request) (*http.Response, error) {
-		c.mu.Lock()
-		c.sent = append(c.sent, time.Since(c.began))
-		c.mu.Unlock()
-		return c.answer(r)
-	})
-	return c
+// endings returns how many requests of start have ended.
+func (c *client) endings() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.ended)
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
+// remaining returns what remains of the client's own limit.
+func (c *client) remaining() int64 {
+	d, err := c.Limiter.Peek(c.t.Context(), c.request(c.t.Context(), "/"))
+	require.NoError(c.t, err)
+	return d.Remaining
+}
 
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+// within returns a context that ends in so many seconds.
+func within(t testing.TB, seconds float64) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(seconds*float64(time.Second)))
+	t.Cleanup(cancel)
+	return ctx
+}
 
 // newResponse returns a response with these fields, given as pairs of name and value.
 func newResponse(status int, fields ...string) (*http.Response, error) {
@@ -109,60 +185,61 @@ func newResponse(status int, fields ...string) (*http.Response, error) {
 	return response, nil
 }
 
-func seconds(n ...int) (list []time.Duration) {
+// always returns the answer of a server that always answers the same.
+func always(status int, fields ...string) answer {
+	return func(*http.Request) (*http.Response, error) { return newResponse(status, fields...) }
+}
+
+// inTurn returns the answer of a server that gives these answers one after the other, and then repeats the last.
+func inTurn(answers ...answer) answer {
+	var mu sync.Mutex
+	return func(r *http.Request) (*http.Response, error) {
+		mu.Lock()
+		next := answers[0]
+		if len(answers) > 1 {
+			answers = answers[1:]
+		}
+		mu.Unlock()
+		return next(r)
+	}
+}
+
+// after delays an answer.
+func after(d time.Duration, next answer) answer {
+	return func(r *http.Request) (*http.Response, error) {
+		select {
+		case <-time.After(d):
+			return next(r)
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+}
+
+// limitedServer is a server with a limit. Requests and responses take random times, so that they overtake
+// each other.
+func limitedServer(t testing.TB, spec string, slowest time.Duration) answer {
+	h := httplimit.Handler(limiterOf(t, nil, spec), hello, httplimit.Options{})
+	random, mu := rand.New(rand.NewPCG(1, 2)), new(sync.Mutex)
+	travel := func() {
+		mu.Lock()
+		d := time.Duration(random.Int64N(int64(slowest) + 1))
+		mu.Unlock()
+		time.Sleep(d)
+	}
+	return func(r *http.Request) (*http.Response, error) {
+		travel()
+		response := respond(h, r)
+		travel()
+		return response, nil
+	}
+}
+
+func seconds(n ...float64) (list []time.Duration) {
 	for _, n := range n {
-		list = append(list, time.Duration(n)*time.Second)
+		list = append(list, time.Duration(n*float64(time.Second)))
 	}
 	return list
-}
-
-// sequential sends requests one after the other, and returns when each was sent.
-func (c *transport) sequential(t *testing.T, n int) []time.Duration {
-	t.Helper()
-	for range n {
-		get(t, c, "http://example.com/")
-	}
-	return c.times()
-}
-
-// concurrent sends requests at the same time, and returns when all are answered.
-func (c *transport) concurrent(t *testing.T, n int) {
-	t.Helper()
-	var all sync.WaitGroup
-	for range n {
-		all.Go(func() { get(t, c, "http://example.com/") })
-	}
-	all.Wait()
-}
-
-// requireError sends a request that must fail with this error.
-func (c *transport) requireError(t *testing.T, want error) {
-	t.Helper()
-	r, _ := request(t.Context(), t)
-	_, err := c.RoundTrip(r)
-	require.ErrorIs(t, err, want)
-}
-
-func (c *transport) times() []time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.sent)
-}
-
-// body records whether it was closed.
-type body struct {
-	io.Reader
-	closed bool
-}
-
-func (b *body) Close() error { b.closed = true; return nil }
-
-func request(ctx context.Context, t *testing.T) (*http.Request, *body) {
-	t.Helper()
-	b := &body{Reader: strings.NewReader("hello")}
-	r, err := http.NewRequestWithContext(ctx, "PUT", "http://example.com/", b)
-	require.NoError(t, err)
-	return r, b
 }
 
 type limiterOptions = sluice.Options[*http.Request]
@@ -175,60 +252,19 @@ func newLimiter(t testing.TB, o limiterOptions, store storage.Store, rules ...sl
 }
 
 // limiterOf returns a limiter with one rule, named "own".
-func limiterOf(t *testing.T, store storage.Store, spec string) *sluice.Limiter[*http.Request] {
+func limiterOf(t testing.TB, store storage.Store, spec string) *sluice.Limiter[*http.Request] {
 	t.Helper()
 	return newLimiter(t, limiterOptions{Clock: time.Now}, store, rule("own", spec))
 }
 
-func remaining(t *testing.T, c *httplimit.Transport) int64 {
-	t.Helper()
-	r, _ := request(t.Context(), t)
-	d, err := c.Limiter.Peek(t.Context(), r)
-	require.NoError(t, err)
-	return d.Remaining
-}
-
-// recorder is a transport that records the paths of requests as they are sent.
-type recorder struct {
-	*transport
-	t     *testing.T
-	paths []string        // as they were sent
-	ended []time.Duration // since the test began
-	all   sync.WaitGroup
-}
-
-func newRecorder(t *testing.T, answer func(*http.Request) (*http.Response, error)) *recorder {
-	l := &recorder{t: t}
-	l.transport = newTransport(func(r *http.Request) (*http.Response, error) {
-		l.mu.Lock()
-		l.paths = append(l.paths, r.URL.Path)
-		l.mu.Unlock()
-		return answer(r)
-	})
-	return l
-}
-
-// start sends a request, and returns when it waits or was answered.
-func (l *recorder) start(ctx context.Context, path string) {
-	r, _ := request(ctx, l.t)
-	r.URL.Path = path
-	l.all.Go(func() {
-		defer func() {
-			_ = recover() // a limiter of a test may panic
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.ended = append(l.ended, time.Since(l.began))
-		}()
-		_, _ = l.RoundTrip(r)
-	})
-	synctest.Wait()
-}
-
-// snapshot returns the paths that were sent, and when requests ended.
-func (l *recorder) snapshot() (paths []string, ended []time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.paths), slices.Clone(l.ended)
+// countingLimiter counts the calls of the limiter by their operation.
+func countingLimiter(t testing.TB, store storage.Store, calls map[sluice.Op]int, rules ...sluice.Rule[*http.Request]) *sluice.Limiter[*http.Request] {
+	var mu sync.Mutex
+	return newLimiter(t, limiterOptions{Clock: time.Now, Observer: func(e sluice.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		calls[e.Op]++
+	}}, store, rules...)
 }
 
 // uploads is a rule that only requests with "up" in their paths pay for.
@@ -236,27 +272,6 @@ func uploads(spec string) sluice.Rule[*http.Request] {
 	r := rule("upload", spec)
 	r.Cost = func(r *http.Request) int64 { return int64(strings.Count(r.URL.Path, "up")) }
 	return r
-}
-
-// countingLimiter counts the calls of the limiter by their operation.
-func countingLimiter(t *testing.T, store storage.Store, calls map[sluice.Op]int, rules ...sluice.Rule[*http.Request]) *sluice.Limiter[*http.Request] {
-	t.Helper()
-	var mu sync.Mutex
-	limiter, err := limiterOptions{Clock: time.Now, Observer: func(e sluice.Event) {
-		mu.Lock()
-		defer mu.Unlock()
-		calls[e.Op]++
-	}}.New(store, rules...)
-	require.NoError(t, err)
-	return limiter
-}
-
-// unlimited reports no limit.
-func unlimited(*http.Request) (*http.Response, error) { return newResponse(200) }
-
-// onePerSecond reports that nothing remains, and that one unit comes back each second.
-func onePerSecond(*http.Request) (*http.Response, error) {
-	return newResponse(200, "RateLimit", `"a";r=0;t=1`)
 }
 
 // hooked is a store that calls before at each round trip. Like the store of a database, it
@@ -280,24 +295,11 @@ func (h hooked) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]st
 	return h.Store.CompareAndSwap(ctx, swaps...)
 }
 
-// noReply waits until the context ends.
-func noReply(ctx context.Context) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-func takesTime(context.Context) error {
-	time.Sleep(5 * time.Millisecond)
-	return nil
-}
-
-func noDelay(context.Context) error { return nil }
-
 // failing is a store whose round trips return the error.
 func failing(err error) storage.Store {
 	return hooked{new(memory.Store), func(context.Context) error { return err }}
 }
 
-func slow() storage.Store { return hooked{new(memory.Store), takesTime} }
-
-func stuck() storage.Store { return hooked{new(memory.Store), noReply} }
+func slow() storage.Store {
+	return hooked{new(memory.Store), func(context.Context) error { time.Sleep(5 * time.Millisecond); return nil }}
+}

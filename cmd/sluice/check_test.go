@@ -15,7 +15,6 @@ package main
 //     plan_test.go).
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -117,12 +116,4 @@ func TestCheckPrintsTheBoundsOfEachRule(t *testing.T) {
 		out := ok(t, "rules: [{name: client, "+rule+"}]", "check", "-")
 		require.Contains(t, out, "  "+want+"\n", rule)
 	}
-}
-
-// TestClientPageShowsTheOutputOfCheck: docs/client.md shows the output for its rule.
-func TestClientPageShowsTheOutputOfCheck(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "client.md"))
-	require.NoError(t, err)
-	out := ok(t, "rules: [{name: client, policy: gcra 1000/h, by: ip}]", "check", "-")
-	require.Contains(t, string(page), "$ sluice check limits.yaml\n"+strings.Replace(out, "standard input", "limits.yaml", 1)+"```\n")
 }

@@ -1,7 +1,7 @@
 // Client fetches URLs within limits. It sends each host up to 2 requests at once and 5 a second in
-// the long run, or fewer if the host announces a lower limit. After a response 429 it waits as long
-// as the host asks for, and sends the request once more. If that wait exceeds a minute, it prints the
-// 429 at once.
+// the long run, or fewer if the host announces a lower limit. After a response 429 or 503 it waits as long
+// as the host asks for, and sends the request once more. If that wait exceeds a minute, it prints
+// the status at once.
 //
 //	go run ./examples/client http://localhost:8080/ http://localhost:8080/about
 package main
@@ -32,7 +32,7 @@ func main() {
 }
 
 // newClient returns a client with a limit for each host. It also obeys the limits that hosts
-// announce in their responses, and sends a request once more after a 429. No request waits
+// announce in their responses, and sends a request once more after a 429 or 503. No request waits
 // for more than a minute.
 func newClient(base http.RoundTripper) *http.Client {
 	limiter := sluice.MustFor(nil, sluice.By("host", httplimit.KeyByHost, "gcra 5/s burst=2"))

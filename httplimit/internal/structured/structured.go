@@ -19,39 +19,30 @@ type Item struct {
 const (
 	text      = `"(?:[ !#-\[\]-~]|\\["\\])*"`
 	bareItem  = `%?` + text + `|-?\d{1,12}\.\d{1,3}|@?-?\d{1,15}|:[A-Za-z\d+/=]*:|\?[01]|[A-Za-z*][\w!#$%&'*+.^|~:/\x60-]*`
-	param     = `; *([a-z*][a-z\d_.*-]*)(?:=(` + bareItem + `))?`
-	item      = `(?:` + bareItem + `)(?:` + param + `)*`
+	key       = `[a-z*][a-z\d_.*-]*`
+	params    = `(?:; *` + key + `(?:=(?:` + bareItem + `))?)*`
+	item      = `(?:` + bareItem + `)` + params
 	innerList = `\( *(?:` + item + `(?: +` + item + `)*)? *\)`
 )
 
 var (
-	params = regexp.MustCompile(param)
-	// Inner Lists have their own pattern, because a long pattern makes all matches slow.
-	plainMember, innerListMember = member(bareItem), member(innerList)
+	member = regexp.MustCompile(`^(` + bareItem + `|` + innerList + `)(` + params + `)[ \t]*(,[ \t]*|$)`)
+	param  = regexp.MustCompile(`; *(` + key + `)(?:=(` + bareItem + `))?`)
 )
-
-// member returns the pattern of a member of a List, with the comma after it. Its groups are the
-// value, the parameters and the end. The pattern of a parameter has two groups too.
-func member(value string) *regexp.Regexp {
-	return regexp.MustCompile(`^(` + value + `)((?:` + param + `)*)[ \t]*(,[ \t]*|$)`)
-}
 
 // ReadItems reads the lines of one field as a List. It returns the Strings and leaves out
 // all other Items. It returns false if any part of the field is malformed, because RFC 9651
 // requires that the whole field is ignored then.
 func ReadItems(lines []string) (items []Item, ok bool) {
 	for rest := strings.Trim(strings.Join(lines, ","), " "); rest != ""; {
-		m := plainMember.FindStringSubmatch(rest)
-		if m == nil {
-			m = innerListMember.FindStringSubmatch(rest)
-		}
-		if m == nil || m[0] == rest && m[len(m)-1] != "" { // malformed, or a comma at the end
+		m := member.FindStringSubmatch(rest)
+		if m == nil || m[0] == rest && m[3] != "" { // malformed, or a comma at the end
 			return nil, false
 		}
 		rest = rest[len(m[0]):]
 		if name, isString := valueOf(m[1]).(string); isString {
 			items = append(items, Item{name, make(map[string]any)})
-			for _, p := range params.FindAllStringSubmatch(m[2], -1) {
+			for _, p := range param.FindAllStringSubmatch(m[2], -1) {
 				items[len(items)-1].Params[p[1]] = valueOf(p[2])
 			}
 		}

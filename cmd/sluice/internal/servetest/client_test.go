@@ -109,18 +109,9 @@ func (m *terminal) exhaust() {
 	}))
 }
 
-func TestShellLoopOfTheClientPageWaits(t *testing.T) {
+func TestCurlRetriesUntilItIsAllowed(t *testing.T) {
 	t.Parallel() // it waits
 	m := startPage(t)
-	file := filepath.Join(t.TempDir(), "response")
-	fetch := "set -e\n" + blocks(t, "sh")[0]
-	for range 2 {
-		m.exhaust()
-		m.run(fetch + "fetch http://localhost:8080/ " + file)
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.Equal(t, greeting, string(text))
-	}
 	m.exhaust()
 	retry := regexp.MustCompile(`(?m)^    (curl --retry .*)$`).FindStringSubmatch(pageText(t))
 	require.NotNil(t, retry)
