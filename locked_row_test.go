@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -73,16 +74,19 @@ func lockRows(t *testing.T, tx pgx.Tx) {
 	}
 }
 
-// A policy that runs in Go takes two round trips for a decision. The callers of one key wait for each other.
-func TestManyCallersOfAPolicyInGoDoNotFail(t *testing.T) {
+// A policy that runs in Go takes two round trips for a decision. The callers of one key wait for each other, so they have no
+// conflicts.
+func TestManyCallersOfAPolicyInGoHaveNoConflicts(t *testing.T) {
 	store, _ := openPostgres(t)
 	policy := struct{ algo.Policy }{mustPolicy("gcra 1000000/s")} // it has no program
-	l := newLimiter(t, sluice.Options[call]{}, store, sluice.Rule[call]{Name: "rule", Key: byUser, Policy: policy})
+	l := newLimiter(t, sluice.Options[call]{Timeout: time.Minute}, store, sluice.Rule[call]{Name: "rule", Key: byUser, Policy: policy})
 	var group sync.WaitGroup
 	for range 64 {
 		group.Go(func() {
 			for range 5 {
-				require.True(t, must(t)(l.Allow(background, ann)).Allowed)
+				d := must(t)(l.Allow(background, ann))
+				require.True(t, d.Allowed)
+				require.Equal(t, 1, d.Attempts)
 			}
 		})
 	}
