@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Errors of a policy. With an error nothing was decided, so it is never a denial.
+// Errors of a policy. An error is never a denial.
 var (
 	// ErrState means that the bytes are not a state of this policy: they are damaged, or another
 	// algorithm wrote them.
@@ -20,44 +20,41 @@ var (
 // Policy is an algorithm with its options. Its methods are pure functions of an encoded state, and safe for
 // concurrent use.
 //
-// A state is opaque bytes. Empty bytes are the state of a new key. A new key is full: all its units are
-// available. A store may drop a state when the ResetAfter of the Result that came with it has passed. The
-// key is then like a new key.
+// A state is opaque bytes. Empty bytes are the state of a new key, which is full: all its units are available.
+// When the ResetAfter of a Result has passed, a store may drop the state that came with it.
 //
 // The methods neither modify nor retain state. They append the next state to dst, which must not overlap
-// state. If nothing changed, the next state has the same bytes, and need not be stored. That is so after
-// a refund to a full key and, in the four algorithms, after a denial. Your own policy may change its
-// state with a denial, for example to count denials. A limiter then stores the state until ResetAfter, and
-// charges nothing.
+// state. If the next state has the same bytes, there is nothing to store: after a refund to a full key and, in
+// the four algorithms, after a denial. Your own policy may change its state with a denial, for example to count
+// denials. A limiter then stores it until ResetAfter, and charges nothing.
 //
 // If the clock of the store has stepped back by more than 10 s, a limiter replaces the state by that of a
-// new key, and charges the units in use to it. It takes these, Limit - Remaining, from a Peek at the
-// state's own time, now plus Skew. If a state of your policy holds more than units in use, such as a ban,
-// let Skew be 0. The limiter then keeps the state.
+// new key, and charges the units in use to it: Limit - Remaining of a Peek at the state's own time, now plus
+// Skew. If a state of your policy holds more than units in use, such as a ban, return a Skew of 0. The limiter
+// then keeps the state.
 //
 // The methods return ErrCost if cost is below 1, and ErrState or ErrStateVersion if state is not a state
 // of the policy. They never reset it. With an error they return dst as it was.
 type Policy interface {
 	// Step decides a request of cost units at now, and charges all of them or none.
 	Step(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
-	// Peek decides like Step, but charges nothing: Paid is 0, and Remaining still has the cost.
+	// Peek decides like Step, but charges nothing: Paid is 0, and Remaining is not reduced.
 	Peek(state []byte, now time.Time, cost int64) (Result, error)
 	// Refund gives cost units back, at most until the key is full. Paid is minus the units that the
 	// key regained. Like Step, Refund first refills until now. If now is before the time in the state,
-	// it refills nothing and keeps that time; otherwise the same units could be refilled twice. If the
-	// refund fills the key, the next state may be empty. A limiter deletes the key if ResetAfter is 0.
+	// Refund keeps that time, so nothing is refilled twice. If the key is full after it, the next state
+	// may be empty, and a limiter deletes the key if ResetAfter is 0.
 	Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
-	// Charge takes cost units, even if fewer are left. The missing units become a debt: Remaining is
-	// negative, and refills pay the debt first. The Result is always Allowed. If now is before the
-	// time in the state, Charge uses that time.
+	// Charge takes cost units, even if that leaves a debt: Remaining is negative, and refills pay the
+	// debt first. The Result is always Allowed. If now is before the time in the state, Charge uses
+	// that time.
 	Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
 
 	// Bound returns the most units that Step can allow one key in any half-open interval of that
 	// length, while clocks make no steps. math.MaxInt64 promises nothing: the bound may be larger.
 	//
 	// A refund in the interval adds the units that the key regained (-Paid) to the bound. In
-	// movingwindow and in a compose.Stack it adds its whole cost, because movingwindow can count a
-	// fraction of a unit, and a part of a Stack can regain more than Paid shows.
+	// movingwindow and in a compose.Stack it adds its whole cost.
 	Bound(interval time.Duration) int64
 	// Limit returns the sustained rate; for a compose.Stack, that of its first part.
 	Limit() Limit

@@ -12,9 +12,9 @@ type Portable interface {
 
 // Program is Step, Refund and Charge of a policy in the languages of database servers.
 //
-// A program computes the next state, with the same bytes as the method in Go. There is one exception: if the
-// state changes and the key becomes like a new key, the next state is empty. A program is pure: it reads no
-// clock and no other key, and it writes nothing.
+// A program computes the same bytes as the method in Go, except that the next state is empty if the state
+// changes and the key becomes like a new key. A program is pure: it reads no clock and no other key, and it
+// writes nothing.
 //
 // # Lua
 //
@@ -28,16 +28,15 @@ type Portable interface {
 //   - op: "allow", "refund" or "charge".
 //   - state: the encoded state, empty for a new key.
 //   - now: the time, as [Instant] returns it.
-//   - cost: from 1 to [MaxLevel]. A higher cost is passed as MaxLevel, because it means the same.
+//   - cost: from 1 to [MaxLevel]. A higher cost is passed as MaxLevel.
 //   - times: how many requests of that cost to decide, one after the other; 1 for a refund or a charge.
 //   - args: Args.
 //
 // The results are:
 //
-//   - count: how many requests are allowed, from 0 to times. These are always the first ones. It is 1
-//     for a refund or a charge. LuaPrelude defines two more values. DAMAGED (-1) means that Step would return an
-//     error for state. DECLINED (-2) means that the program cannot convert a state of another limit.
-//     The request is then decided in Go.
+//   - count: how many requests are allowed, always the first ones; 1 for a refund or a charge. DAMAGED (-1)
+//     means that Step would return an error for state. DECLINED (-2) means that the program cannot convert
+//     a state of another limit, so Go decides. LuaPrelude defines both names.
 //   - next: the state after all requests.
 //   - ttl: Result.ResetAfter of the last allowed request, in microseconds; nil means 0.
 //

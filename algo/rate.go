@@ -7,12 +7,10 @@ import (
 )
 
 // Rate is the rate of a limit as gcra and tokenbucket compute with it: a unit weighs Unit, and a weight of Drain
-// drains every microsecond. A full burst weighs less than 2^51, so all numbers stay below 2^53 and are exact in Lua
-// too, which computes with doubles.
+// drains every microsecond. A full burst weighs less than 2^51, so all numbers stay below 2^53.
 type Rate struct{ Drain, Unit int64 }
 
-// MaxLevel is the highest weight of the units in use: 2^52-1. A full burst weighs less than 2^51; the rest is for
-// debts. Algorithms without weights count at most MaxLevel units.
+// MaxLevel is the highest weight of the units in use: 2^52-1. Algorithms without weights count at most MaxLevel units.
 const MaxLevel = 1<<52 - 1
 
 const maxCapacity = 1<<51 - 1
