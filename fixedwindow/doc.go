@@ -45,9 +45,8 @@
 //
 // # Time zones and calendars
 //
-// AlignClock gives the windows that HTTP APIs describe as "resets on the hour". For days that begin at
-// midnight in UTC+2, use a period of 24h and an offset of -2h. The package does not know months, nor days
-// of 23 or 25 hours. For these, compute the options from the date, as in the example Calendar of
+// For days that begin at midnight in UTC+2, use AlignClock with a period of 24h and an offset of -2h. For
+// months, and for days of 23 or 25 hours, compute the options from the date, as in the example Calendar of
 // sluice.Rule.
 //
 // # Changed limits
