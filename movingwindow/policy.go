@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Policy is the algorithm with its options, for encoded states. The zero Policy denies everything. Compare
-// policies by String: == is true only for copies of the same Policy.
+// Policy is the algorithm with its options. The zero Policy denies everything. Compare policies by String,
+// because == is true only for copies of the same Policy.
 type Policy struct{ of *prepared } // one pointer, so converting a Policy to an interface does not allocate
 
 // prepared holds the options, and the arguments of decide that New computes from them.
