@@ -32,8 +32,8 @@ func (u Usage) Append(dst []byte, tag byte) []byte {
 	return dst[:len(dst)+usageSize]
 }
 
-// ParseUsage decodes the bytes that Append wrote with this tag. Empty bytes are the zero Usage. For
-// any other bytes it returns [algo.ErrState] or [algo.ErrStateVersion].
+// ParseUsage decodes the bytes that Append wrote with this tag. Empty bytes are the zero Usage. It refuses any
+// other bytes with [algo.ErrState] or [algo.ErrStateVersion].
 func ParseUsage(b []byte, tag byte) (u Usage, err error) {
 	if len(b) != usageSize || b[0] != tag || b[1] != Version {
 		return u, HeaderError(b, tag)
@@ -65,8 +65,8 @@ func IsDrained(level, times, drain int64) bool {
 	return high > 0 || weight >= uint64(level)
 }
 
-// LevelFor returns the level for units of another weight. The same number of units is in use, and a part of a unit counts
-// as a whole unit. The level is at most max. u must be normal or zero.
+// LevelFor returns the level of the same units with another weight, at most max. A part of a unit counts as a whole
+// unit. u must be normal or zero.
 func (u Usage) LevelFor(unit, max int64) int64 {
 	if u.Unit == unit || u.Level == 0 {
 		return min(u.Level, max)
