@@ -5,9 +5,8 @@
 //
 //	state', result = Step(state, now, options)
 //
-// The options include the limit and the cost of the request. The function reads no clock, keeps no state
-// and takes no lock. So production, a test with literal times and a replay of an access log run the same
-// code.
+// The options include the limit and the cost of the request. The function reads no clock and keeps no state.
+// So production, a test with literal times and a replay of an access log run the same code.
 //
 // sluice has four algorithms, each in its own package: gcra (choose it unless you need another),
 // tokenbucket, fixedwindow and movingwindow. To add one, write a package of the same shape and test it
