@@ -7,10 +7,9 @@
 //
 //	Burst + floor(Count * m / Period)
 //
-// units ([Policy.Bound]). Period is in microseconds. m is ceil((x-1)/1000): times are rounded down, so
-// the instants in the interval differ by up to m microseconds. For example, 100/m with a burst of 20 admits
-// at most 120 units in any minute, and a caller at a steady pace gets exactly 100. Units come back one by
-// one, at equal intervals.
+// units ([Policy.Bound]). Period is in microseconds, and so is m = ceil((x-1)/1000); see [algo.Microseconds].
+// For example, 100/m with a burst of 20 admits at most 120 units in any minute, and a caller at a steady pace
+// gets exactly 100. Units come back one by one, at equal intervals.
 //
 // The bound holds even if clocks disagree, if each request counts at the time of its own clock. A request
 // whose clock is behind finds fewer units.
@@ -40,29 +39,19 @@
 //
 // # Source
 //
-// ITU-T Recommendation I.371, annex A, defines the algorithm as virtual scheduling and, equivalently, as a
-// continuous-state leaky bucket. This package uses the words of the first, and [State] has the form of the
-// second. A cost of c is c cells at once. Fractions are exact: after 1s, an exhausted 3/s has exactly 3
-// units. Rates above one unit per microsecond work too.
+// ITU-T Recommendation I.371, annex A. This package uses the words of virtual scheduling, and [State] has the
+// form of the continuous-state leaky bucket. A cost of c is c cells at once. Fractions of a unit are exact.
+// Rates above one unit per microsecond work too.
 //
 // # Range
 //
 // A full burst must weigh less than 2^51. If it does not at the exact rate, the nearest slower rate is used;
-// see [algo.Limit.Rate]. A debt can be at least as large as the burst. For a clock behind State.At, the units
-// that drain until State.At are in use too. Remaining counts them only up to [algo.MaxLevel]. The decision,
-// the waits and Paid stay exact.
+// see [algo.Limit.Rate]. A debt can be at least as large as the burst. For a clock behind State.At, Remaining
+// also subtracts the units that drain until State.At, but only up to [algo.MaxLevel]. The decision, the waits
+// and Paid stay exact.
 //
 // # Changed limits
 //
 // If the limit of a key changes, the units in use after its last paid step stay in use. From that step on,
 // they drain at the new rate. If the weight of a unit changes, a part of a unit counts as a whole unit.
-//
-// # State encoding
-//
-// Version 1 takes 25 bytes, big endian. A new key is empty bytes. See [State] for the fields.
-//
-//	'g' 1
-//	7 bytes: At, at most 2^52-1
-//	8 bytes: Level, from 1 to 2^52-1
-//	8 bytes: Unit, from 1 to 2^52-1
 package gcra
