@@ -8,8 +8,8 @@
 //	Burst + floor(Count * m / Period)               continuous refill
 //	Burst + min(Count, Burst) * ceil(m / Period)    interval refill; one less unless m is a multiple of Period
 //
-// units ([Policy.Bound]). Period is in microseconds. m is ceil((x-1)/1000): times are rounded down, so
-// the instants in the interval differ by up to m microseconds. For example, 100/m with a burst of 20 admits
+// units ([Policy.Bound]). Period is in microseconds, and so is m = ceil((x-1)/1000); see [algo.Microseconds].
+// For example, 100/m with a burst of 20 admits
 // in any minute at most 120 units with continuous refill, and 40 with interval refill. With the default
 // burst of 100 it is 200 with both.
 //
@@ -63,8 +63,4 @@
 //     come 59.5s after the step.
 //
 // If Refill changes, only the time since that step counts, and a part of a token counts as a whole token.
-//
-// # State encoding
-//
-// Version 1 is the encoding of package gcra with the tag 't'. See [State] for the fields.
 package tokenbucket
