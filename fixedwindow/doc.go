@@ -9,8 +9,8 @@
 //
 //	Count * (1 + ceil(m / Period))
 //
-// units ([Policy.Bound]). Period is in microseconds. m is ceil((x-1)/1000): times are rounded down, so
-// the instants in the interval differ by up to m microseconds. For example, 100/m admits at most 200 in any
+// units ([Policy.Bound]). Period is in microseconds, and so is m = ceil((x-1)/1000); see [algo.Microseconds].
+// For example, 100/m admits at most 200 in any
 // minute.
 //
 // With AlignFirst the bound is one less unless m is a multiple of Period: 199 in any interval of 30s. In the
@@ -53,12 +53,4 @@
 //
 // If the limit, the alignment or the offset of a key changes, the units in use stay in use. The open window
 // ends as if the new options had applied since State.Start.
-//
-// # State encoding
-//
-// Version 1 takes 17 bytes, big endian. A key without units in use is empty bytes. See [State] for the fields.
-//
-//	'f' 1
-//	7 bytes: Start, at most 2^52-1
-//	8 bytes: Used, from 1 to 2^52-1
 package fixedwindow

@@ -15,6 +15,11 @@ type State struct {
 	Used  int64 // units used in the window, at most algo.MaxLevel
 }
 
+// Version 1 of the encoding takes 17 bytes, big endian. A key without units in use is empty bytes.
+//
+//	'f' 1
+//	7 bytes: Start, at most 2^52-1
+//	8 bytes: Used, from 1 to 2^52-1
 const (
 	tag  = 'f'
 	size = 17 // of an encoded state
