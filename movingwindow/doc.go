@@ -14,8 +14,8 @@
 //     spread evenly over the slot. They may not be, so an interval of one Period can have up to 2*Count-1
 //     units. No interval of (n-1)*w us has more than Count units.
 //
-// For any interval of x nanoseconds, let L be Count and m = ceil((x-1)/1000): times are rounded down, so the
-// instants in the interval differ by up to m microseconds. Whole admits at most
+// For any interval of x nanoseconds, let L be Count and m = ceil((x-1)/1000); see [algo.Microseconds]. Whole
+// admits at most
 //
 //	L * ceil((2 + floor((m-1)/w)) / (n+1))  for m >= 1, else L
 //
@@ -55,7 +55,7 @@
 //
 // # Source
 //
-// With one slot, the package estimates from two counters, as HTTP edge servers do. Slots start at the
+// With one slot, this is the estimate from two counters of HTTP edge servers. Slots start at the
 // multiples of w since the Unix epoch, so all clients of a store use the same slots. If n does not divide
 // Period, the effective period is n*w.
 //
@@ -65,18 +65,4 @@
 // the new slot that contains its last microsecond. But those of the slot of the last paid step move to the
 // new slot that contains that step. So no unit counts as older than it is. A paid step drops the units that
 // are too old for the current window.
-//
-// # State encoding
-//
-// Version 1 has 18 bytes, and s bytes for each slot from the current one to the oldest one in use. s is the
-// least number of bytes that can hold every count. Numbers are big endian. A key without units in use is empty
-// bytes.
-//
-//	'm' 1
-//	7 bytes: At, in microseconds since the Unix epoch, at most 2^52-1
-//	7 bytes: w, in microseconds, from 1 to 2^52-1
-//	2 bytes: s*2048 + the number of counts; s is from 1 to 7, and the number from 1 to 1025
-//	s bytes each: the counts, from the slot of At to older slots
-//
-// The last count is not 0. The sum of the counts is at most 2^52-1.
 package movingwindow

@@ -22,6 +22,16 @@ type State struct {
 	LongCounts []int64
 }
 
+// Version 1 of the encoding has 18 bytes, and s bytes for each slot from the current one to the oldest one in use. s is the
+// least number of bytes that can hold every count. Numbers are big endian. A key without units in use is empty bytes.
+//
+//	'm' 1
+//	7 bytes: At, at most 2^52-1
+//	7 bytes: Width, from 1 to 2^52-1
+//	2 bytes: s*2048 + the number of counts; s is from 1 to 7, and the number from 1 to 1025
+//	s bytes each: the counts, from the slot of At to older slots
+//
+// The last count is not 0. The sum of the counts is at most 2^52-1.
 const (
 	tag       = 'm'
 	header    = 18 // tag, version, At, Width, and the size of a count with the number of counts
@@ -233,7 +243,7 @@ func (s *State) giveBack(units, slots int64) {
 	}
 }
 
-// resized converts the counts of a normalized state to the slots of a window, as the package comment describes.
+// resized converts the counts of a normalized state to the slots of a window, as "Changed limits" in the package comment describes.
 func (s State) resized(args *arguments) State {
 	if s.Width == 0 {
 		return State{Width: args.width}
