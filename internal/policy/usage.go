@@ -11,7 +11,12 @@ import (
 // Usage is the state of gcra and tokenbucket: the weight of the units in use at an instant. It is normal if At is
 // within [0, algo.MaxInstant], Level within [1, algo.MaxLevel] and Unit within [1, algo.MaxLevel].
 //
-// Package gcra documents the encoding. That of tokenbucket differs only in the tag.
+// Version 1 of the encoding takes 25 bytes, big endian. No units in use are empty bytes. tokenbucket has the tag 't'.
+//
+//	'g' 1
+//	7 bytes: At, at most 2^52-1
+//	8 bytes: Level, from 1 to 2^52-1
+//	8 bytes: Unit, from 1 to 2^52-1
 type Usage struct {
 	At    int64 // us since the Unix epoch
 	Level int64 // the units in use times Unit
