@@ -12,7 +12,7 @@ var (
 	ErrState = errors.New("algo: not a state of this policy")
 	// ErrStateVersion means that a later version of the algorithm wrote the bytes, in a newer format.
 	ErrStateVersion = errors.New("algo: state has a newer format")
-	// ErrCost means that the cost is below 1, or the number of calls of a sluice.Limiter. To give units
+	// ErrCost means that the cost is below 1, or the number of calls for a sluice.Limiter. To give units
 	// back, use Refund.
 	ErrCost = errors.New("algo: cost must be at least 1")
 )

@@ -10,8 +10,7 @@
 //	Count * (1 + ceil(m / Period))
 //
 // units ([Policy.Bound]). Period is in microseconds, and so is m = ceil((x-1)/1000); see [algo.Microseconds].
-// For example, 100/m admits at most 200 in any
-// minute.
+// For example, 100/m admits at most 200 in any minute.
 //
 // With AlignFirst the bound is one less unless m is a multiple of Period: 199 in any interval of 30s. In the
 // worst case the interval starts inside a window, and the request that opened it came earlier.

@@ -52,6 +52,7 @@
 //
 // # Changed limits
 //
-// If the limit of a key changes, the units in use after its last paid step stay in use. From that step on,
-// they drain at the new rate. If the weight of a unit changes, a part of a unit counts as a whole unit.
+// If the limit of a key changes, the units in use after its last paid step (see [State]) stay in use. From
+// that step on, they drain at the new rate. If the weight of a unit changes, a part of a unit counts as a
+// whole unit.
 package gcra

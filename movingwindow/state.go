@@ -15,8 +15,8 @@ type State struct {
 	At    int64 // time of the last paid step, in microseconds since the Unix epoch
 	Width int64 // width of the slots, in microseconds
 
-	// Counts has the counts from the slot of At to older slots. Those at an index above Options.Slots, which is
-	// that of the trailing slot, are too old and are ignored.
+	// Counts has the counts of slots. Index 0 is the slot of At, and Options.Slots is the trailing slot. Counts
+	// above that index are too old and are ignored.
 	Counts [17]int64
 	// LongCounts replaces Counts if there are more than 17. It is never modified, so States may share it.
 	LongCounts []int64

@@ -9,12 +9,11 @@
 //	Burst + min(Count, Burst) * ceil(m / Period)    interval refill; one less unless m is a multiple of Period
 //
 // units ([Policy.Bound]). Period is in microseconds, and so is m = ceil((x-1)/1000); see [algo.Microseconds].
-// For example, 100/m with a burst of 20 admits
-// in any minute at most 120 units with continuous refill, and 40 with interval refill. With the default
-// burst of 100 it is 200 with both.
+// For example, 100/m with a burst of 20 admits in any minute at most 120 units with continuous refill, and
+// 40 with interval refill. With the default burst of 100 it is 200 with both.
 //
-// The one unit is missing because refills run only while a token is missing. If the first refill comes
-// less than a Period after x began, the bucket had at most Burst-1 tokens then.
+// The bound is one less because refill intervals run only while a token is missing. If one has begun before
+// the x nanoseconds, the bucket has at most Burst-1 tokens at their start.
 //
 // # When not to use it
 //
