@@ -8,20 +8,19 @@ import (
 	"time"
 )
 
-// MaxCount is 2^40: the largest count of a limit, and the largest burst. It is a terabyte for limits in bytes.
+// MaxCount is the largest count of a limit and the largest burst: 2^40, which is a terabyte for limits in bytes.
 const MaxCount = 1 << 40
 
-// MaxPeriod is the longest period of a limit: 2^51-1 microseconds, which is 71 years.
+// MaxPeriod is the longest period of a limit: 2^51-1 microseconds (71 years).
 const MaxPeriod = (1<<51 - 1) * time.Microsecond
 
-// Limit is a sustained rate: Count units every Period. The zero Limit is not valid. The field
-// Limit of a [Result] is not a rate, but a capacity.
+// Limit is a sustained rate: Count units every Period. The zero Limit is not valid.
 type Limit struct {
 	Count  int64         // units, from 1 to MaxCount
 	Period time.Duration // from 1us to MaxPeriod, in whole microseconds
 }
 
-// Per returns the limit of count units every period. It does not validate it.
+// Per returns the limit of count units every period, without validating it.
 func Per(count int64, period time.Duration) Limit {
 	return Limit{Count: count, Period: period}
 }
@@ -53,15 +52,14 @@ func (l Limit) String() string {
 	return strconv.FormatInt(l.Count, 10) + "/" + formatPeriod(l.Period)
 }
 
-// ParseLimit parses COUNT/PERIOD: "100/m", "10/s", "5/250ms", "1000/24h". PERIOD is one of
+// ParseLimit parses COUNT/PERIOD, such as "100/m". PERIOD is one of
 //
 //   - a unit: us, ms, s, m, h or d
-//   - the long name of a unit: sec, second, min, minute, hour or day, or its plural
-//   - a whole number followed by d ("7d") or by a long name ("15min")
-//   - a duration that [time.ParseDuration] parses ("1m30s")
+//   - a long name: sec, second, min, minute, hour or day, or its plural
+//   - a whole number with d or a long name: 7d, 15min
+//   - a duration for [time.ParseDuration]: 250ms, 1m30s
 //
-// PERIOD must be a whole number of microseconds. Write 7d for a week. There are no months and years, because they
-// differ in length: write 30d or 365d. [Limit.String] always writes the short names.
+// It must be a whole number of microseconds. There are no weeks, months and years: write 7d, 30d or 365d.
 func ParseLimit(s string) (Limit, error) {
 	fail := func(format string, args ...any) (Limit, error) {
 		return Limit{}, fmt.Errorf("algo: limit %q: %s", s, fmt.Sprintf(format, args...))
@@ -99,8 +97,8 @@ var units = map[string]string{
 	"d": "d", "day": "d", "days": "d",
 }
 
-// FormatDuration formats d like [time.Duration.String], but without trailing zero units: 15m instead of
-// 15m0s, and 36h instead of 36h0m0s. Specs use this form. [time.ParseDuration] parses it.
+// FormatDuration formats d as specs do: like [time.Duration.String], but without trailing zero units,
+// so 15m instead of 15m0s. [time.ParseDuration] parses it.
 func FormatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -136,7 +134,7 @@ func parsePeriod(s string) (time.Duration, error) {
 	}
 	d, err := parseDuration(short)
 	switch {
-	case err != nil && isNumber(short): // time.ParseDuration accepts 0 without a unit, so isDuration is true for some
+	case err != nil && isNumber(short): // isDuration accepts some numbers, because time.ParseDuration accepts 0 without a unit
 	case err == nil && d > MaxPeriod || err != nil && isDuration(short) && short[0] != '-':
 		return 0, fmt.Errorf("the period %q must be at most 26062d, which is 71 years", s)
 	case err == nil && d >= time.Microsecond && d%time.Microsecond != 0:
@@ -168,8 +166,8 @@ func isNumber(s string) bool {
 	return strings.ContainsAny(s, "0123456789") && strings.Trim(s, "0123456789.+-") == ""
 }
 
-// isDuration reports whether s has the form of a duration, even if it is too long for
-// its type. With every digit replaced by 0 such a text can be parsed.
+// isDuration reports whether s has the form of a duration, even if it overflows one. It parses s with
+// every digit replaced by 0.
 func isDuration(s string) bool {
 	_, err := parseDuration(strings.Map(func(r rune) rune {
 		if '0' <= r && r <= '9' {

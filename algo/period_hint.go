@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// refusedUnits has the length of units that ParseLimit refuses. It gives them a hint instead. A
-// plural and an adverb, such as weekly, have the same length.
+// refusedUnits has the lengths of units that ParseLimit refuses with a hint. unitLength also knows their plurals
+// and adverbs, such as weekly.
 var refusedUnits = map[string]time.Duration{
 	"micro": time.Microsecond, "usec": time.Microsecond, "microsec": time.Microsecond, "microsecond": time.Microsecond,
 	"milli": time.Millisecond, "msec": time.Millisecond, "millisec": time.Millisecond, "millisecond": time.Millisecond,
@@ -22,8 +22,8 @@ var refusedUnits = map[string]time.Duration{
 // calendarUnits are the units that differ in length.
 var calendarUnits = map[time.Duration]string{30 * day: "month", 90 * day: "quarter", 365 * day: "year", 3650 * day: "decade"}
 
-// periodHint returns the end of the error for a period that ParseLimit refuses: what to write
-// instead. It returns "" if it does not know what the period means.
+// periodHint returns the end of the error for a period that ParseLimit refuses: what to write instead, or "" if the
+// meaning of the period is unknown.
 func periodHint(s string) string {
 	if isNumber(s) {
 		return "; the unit is missing: write it after the number, such as " + strings.Trim(s, "+-") + "s"
@@ -51,9 +51,8 @@ func soWrite(total, unit time.Duration) string {
 	return ", so write " + formatPeriod(total)
 }
 
-// meaning returns the period that a text probably means, and the longest unit in it. It reads a
-// sequence of numbers and units, also of refused units, in either case and with spaces: "2 weeks",
-// "1d12h", "1.5 Days" or "per hour".
+// meaning returns the period that a text probably means, and the longest unit in it. It reads numbers and
+// units, refused units too, in either case and with spaces: "2 weeks", "1d12h", "1.5 Days" or "per hour".
 func meaning(s string) (total, longest time.Duration, ok bool) {
 	s = strings.TrimPrefix(strings.Join(strings.Fields(s), ""), "per")
 	for s != "" {

@@ -6,24 +6,22 @@ import (
 	"time"
 )
 
-// Rate is the rate of a limit as gcra and tokenbucket compute with it: a unit weighs Unit, and every microsecond drains
-// a weight of Drain. The weight of a burst is below 2^51, so all numbers stay below 2^53. Such whole numbers are exact in
-// Go, in Lua, which computes with doubles, and in SQL.
+// Rate is the rate of a limit as gcra and tokenbucket compute with it: a unit weighs Unit, and a weight of Drain
+// drains every microsecond. A full burst weighs less than 2^51, so all numbers stay below 2^53.
 type Rate struct{ Drain, Unit int64 }
 
-// MaxLevel is 2^52-1. It is the highest weight of the units that are in use. That of a full burst is below
-// 2^51, and the rest is for debts. Algorithms that count units without weights count at most so many.
+// MaxLevel is the highest weight of the units in use: 2^52-1. Algorithms without weights count at most MaxLevel units.
 const MaxLevel = 1<<52 - 1
 
 const maxCapacity = 1<<51 - 1
 
-// Rate returns the rate for limits with a burst, which must be from 1 to MaxCount. Drain/Unit is the count per
-// microsecond in lowest terms if the burst then weighs less than 2^51. Otherwise it is the largest fraction below that with such
-// a Unit.
+// Rate returns the rate of l for a burst from 1 to MaxCount. Drain/Unit is the exact count per microsecond in
+// lowest terms, if a burst of such units weighs less than 2^51. Otherwise the rate is rounded down, to the largest
+// fraction with a smaller Unit.
 //
-// If there is no such fraction, the error names the nearest burst or limit that works. There is none if the
-// burst takes 2^51 microseconds (71 years) or longer to refill. There is also none if the fraction is slower than l
-// by a factor of 1e-6 or more, or by 1e-4 or more if the count or the burst is above 2^31.
+// Rate returns an error if the burst takes 2^51 microseconds (71 years) or longer to refill. It also returns one if the
+// rounded rate would be slower by 1e-6 of the rate or more, or by 1e-4 if the count or the burst is above 2^31. The
+// error names the nearest burst or limit that works.
 func (l Limit) Rate(burst int64) (Rate, error) {
 	if err := l.Validate(); err != nil {
 		return Rate{}, err
@@ -39,7 +37,8 @@ func (l Limit) Rate(burst int64) (Rate, error) {
 		l, burst, l.longestBurst(burst), Per(r.Drain, time.Duration(r.Unit)*time.Microsecond))
 }
 
-// longestBurst returns the largest burst below one that FastRate refuses that it accepts. A burst of 1 always has a rate.
+// longestBurst returns the largest burst that FastRate accepts, below one that it refuses. It accepts a burst of 1
+// for any limit.
 func (l Limit) longestBurst(refused int64) int64 {
 	accepted := int64(1)
 	for refused-accepted > 1 {
@@ -53,7 +52,7 @@ func (l Limit) longestBurst(refused int64) int64 {
 	return accepted
 }
 
-// FastRate is Rate for a valid limit and burst. It returns false instead of an error.
+// FastRate is Rate for a valid limit and burst, with false instead of an error.
 func (l Limit) FastRate(burst int64) (r Rate, ok bool) {
 	count, period := l.Count, l.Period.Microseconds()
 	if r = (Rate{1, period / count}); r.Unit*count != period {
@@ -75,8 +74,8 @@ func (l Limit) FastRate(burst int64) (r Rate, ok bool) {
 	return r, missing < tolerance*float64(count)*float64(r.Unit) && r.Drain > 0
 }
 
-// largestBelow returns the largest fraction below count/period with a Unit of at most max. It walks down the Stern-Brocot
-// tree, many steps at once: count/period stays between lower and upper. count/period must not have such a Unit itself.
+// largestBelow returns the largest fraction below count/period with a Unit of at most max, which count/period itself must
+// not have. It walks down the Stern-Brocot tree, many steps at once. count/period stays between lower and upper.
 func largestBelow(count, period, max int64) Rate {
 	lower, upper := Rate{0, 1}, Rate{1, 0}
 	missing, surplus := count, period // count*Unit - period*Drain of lower, and minus that of upper

@@ -10,15 +10,15 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// maxKind is the length of the longest kind of a policy that is not from this module, in bytes.
+// maxKind is the most bytes in the kind of a policy that is not from this module.
 const maxKind = 64
 
-// Kind returns a text that is the same for policies that can read each other's states. A limiter makes it part of the key of a
-// record, so that a policy of another kind has records of its own.
+// Kind returns a text that is the same for policies that can read each other's states. It is part of the key of a
+// limiter's record, so policies of different kinds have different records.
 //
-// The kind of the four algorithms is their name, such as "gcra". The kind of a [Stack] has the kinds and the periods of its
-// parts in the order of their states, such as "all(fixedwindow/h,gcra/s)". The kind of any other policy is the first word of its
-// String, or the first 64 bytes of that word.
+// The kind of an algorithm is its name, such as "gcra". The kind of a [Stack] has the kinds and periods of its parts
+// in the order of their states, such as "all(fixedwindow/h,gcra/s)". The kind of your own policy is the first word of
+// its String, cut to 64 bytes.
 func Kind(p algo.Policy) string {
 	switch p := p.(type) {
 	case gcra.Policy:

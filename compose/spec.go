@@ -20,55 +20,51 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// ParsePolicy returns the policy that a spec describes. A spec is one line in one of two forms:
+// ParsePolicy returns the policy that a spec describes. A spec is one line in one of two forms, with white space
+// between words:
 //
 //	ALGORITHM LIMIT [option=value ...]
 //	all(SPEC; SPEC ...)
 //
-// LIMIT is COUNT/PERIOD as [algo.ParseLimit] reads it, such as 100/m, 100/min or 5/250ms.
-// The algorithms and their options are
+// LIMIT is COUNT/PERIOD, such as 100/m or 5/250ms; see [algo.ParseLimit]. The algorithms and their options are
 //
 //	gcra          burst=N
 //	tokenbucket   burst=N  refill=continuous|interval
 //	fixedwindow   align=first|clock  offset=DURATION
 //	movingwindow  slots=N  trailing=weighted|whole
 //
-// White space separates words. N is at least 1. Of several values the first is the default.
+// N is at least 1. The first of several values is the default.
 //
-//	burst     the most units at once; the default is the count of the limit
-//	refill    how tokens come back: one by one, or the count of the limit at once, every period
-//	align     where windows start: at the first call, or at multiples of the period since 1970 UTC
-//	offset    moves the windows, and needs align=clock; the default is 0
-//	slots     how many slots the window is cut into; the default is 1
-//	trailing  how the slot before these, which is only partly in the window, counts: in proportion, or whole
+//	burst     the most units at once; default the count
+//	refill    tokens come back one by one, or the count at once, every period
+//	align     windows start at the first call, or at multiples of the period since 1970 UTC
+//	offset    moves the windows of align=clock; default 0
+//	slots     into how many slots the window is cut; default 1
+//	trailing  the slot before these, partly in the window, counts in proportion, or whole
 //
-// The method String of the policy returns the spec without the options that have their default values.
-// Every error is a [*SpecError]. ParsePolicy refuses the option cost=, because Rule.Cost sets the cost
-// of a call.
+// The policy's String returns the spec without default options. Every error is a [*SpecError].
 func ParsePolicy(spec string) (algo.Policy, error) {
 	policy, _, err := parseSpec(spec, false)
 	return policy, err
 }
 
-// ParsePolicyWithCost is ParsePolicy, but the last word of the spec can be cost=N: how many units a
-// request costs. It returns this cost beside the policy, or 1 if the spec has none. It is for replays of
-// access logs, and for code that calls the methods of a policy itself.
+// ParsePolicyWithCost is ParsePolicy for code that calls the policy itself, not by a rule with a Cost. The last
+// word of the spec may be cost=N, the units that a request costs; the default is 1.
 func ParsePolicyWithCost(spec string) (policy algo.Policy, cost int64, err error) {
 	return parseSpec(spec, true)
 }
 
 // SpecError describes a fault in a spec.
 type SpecError struct {
-	Rule    string // the name of the rule, if New parsed the spec of a rule
+	Rule    string // the name of the rule, if sluice parsed the spec of one
 	Spec    string // the whole spec
-	Offset  int    // where Word begins in Spec, in bytes
+	Offset  int    // of Word in Spec, in bytes
 	Word    string // the word at fault; empty if a word is missing
 	Problem string // what is wrong, and what would be valid
-	Err     error  // the error of the algorithm or of algo.ParseLimit; nil if they found no fault
+	Err     error  // from the algorithm or algo.ParseLimit, if they found the fault
 }
 
-// Error returns one line: the rule, the spec, the column of the word, and the problem. The
-// column counts characters, from 1.
+// Error returns one line: the rule, the spec, the column of the word in characters from 1, and the problem.
 func (e *SpecError) Error() string {
 	column := utf8.RuneCountInString(e.Spec[:e.Offset]) + 1
 	rule := "compose: "
@@ -81,7 +77,7 @@ func (e *SpecError) Error() string {
 // Unwrap returns Err.
 func (e *SpecError) Unwrap() error { return e.Err }
 
-// Caret returns two lines for a terminal: the spec, and carets below the word at fault.
+// Caret returns two lines: the spec, and carets below the word at fault.
 func (e *SpecError) Caret() string {
 	blank := func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -290,9 +286,9 @@ func (p *specParser) policy() (algo.Policy, error) {
 	return nil, p.fail(name, "unknown algorithm %s; %s%s", errtext.Quote(name.text), known, didYouMean(typed, append(algorithmNames(""), "all"), limit))
 }
 
-// typedName returns what stands in the spec for the name of an algorithm, and the name in it. That
-// can be several words, as in "sliding window", or a part of the word gcra:10/s. The rest of such a
-// word is the limit, which is returned with a space.
+// typedName returns the words in place of the name of an algorithm, and the name in them. The name can be several
+// words, as in "sliding window", or a part of the word gcra:10/s. The limit in such a word is returned after a
+// space.
 func (p *specParser) typedName(first specWord) (whole specWord, typed, limit string) {
 	whole, typed = first, first.text
 	for _, last := range p.words[:min(len(p.words), 3)] {
@@ -384,8 +380,8 @@ func (p *specParser) algorithm(a *algorithmSpec) (algo.Policy, error) {
 	return nil, p.refused(fault, err, strings.TrimPrefix(err.Error(), a.name+": "))
 }
 
-// limitWithSpaces returns the limit together with the words that follow it up to the options,
-// as in 100/2 hours or 100 / m. It is for messages, because a limit has no spaces.
+// limitWithSpaces returns the limit with the words up to the options, as in 100/2 hours or 100 / m. It is for
+// messages, because a limit has no spaces.
 func (p *specParser) limitWithSpaces(limit specWord) specWord {
 	for _, w := range p.words {
 		_, isOption := options[w.text]
@@ -463,7 +459,8 @@ func (p *specParser) missing(w specWord, what string) error {
 	return p.fail(w, "found %s where there should be %s", errtext.Quote(w.text), what)
 }
 
-// refused returns the error for words that Go code refused with err. The problem is in terms of specs.
+// refused returns the error for a word that an algorithm or algo.ParseLimit refused with err. problem is err in terms of
+// specs.
 func (p *specParser) refused(w specWord, err error, problem string) error {
 	e := p.fail(w, "%s", problem)
 	e.Err = err
@@ -495,8 +492,8 @@ func plain(name string) string {
 	}, name)
 }
 
-// didYouMean returns a question for the end of a message, or "" if no known word is near or has the
-// same meaning. suffix follows the word in the question.
+// didYouMean returns a question for the end of a message, or "" if no known word is similar. suffix follows the word
+// in the question.
 func didYouMean(typed string, known []string, suffix string) string {
 	nearest := cmp.Or(errtext.Nearest(typed, known), synonyms[plain(typed)])
 	if !slices.Contains(known, nearest) {

@@ -16,26 +16,23 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Stack is a policy that applies several policies, its parts, to one key. It allows a cost if all
-// parts allow it, and then charges it to all parts. If it denies a cost, no part is charged. Make a
-// Stack with [All]. The zero Stack and a nil Stack deny everything.
+// Stack is a policy that applies several policies, its parts, to one key. It allows a cost if all parts allow it,
+// and charges all parts. If any part denies it, none is charged. The zero Stack and a nil Stack deny everything.
 //
-// The result of a step combines the results of the parts:
+// The result combines the results of the parts:
 //
-//   - Its Limit (a capacity), Available and Remaining are the minimum over the parts. Available is as of the
-//     time when the state was last written, and Available + Refilled - Paid == Remaining.
-//   - RetryAfter and ResetAfter are the maximum over the parts.
-//   - NextRefill is the time until Remaining rises. If several parts have the least Remaining, it is
-//     the longest of their NextRefill. If one of these parts is full, Remaining cannot rise, and
-//     NextRefill is 0.
-//   - Part is the index of the part that decided. On a denial it is the part with the greatest
-//     RetryAfter, otherwise the part with the least Remaining. Of equal parts it is the first.
+//   - Limit (a capacity), Available and Remaining are the least of the parts.
+//   - RetryAfter, ResetAfter and Skew are the greatest.
+//   - NextRefill is the time until Remaining grows: the longest among the parts with the least Remaining. It
+//     is 0 if one of these is full.
+//   - Part is the part that decided: on a denial the one with the longest RetryAfter, otherwise the one with
+//     the least Remaining. Of equal parts it is the first.
 //   - Fresh is true if all parts are fresh.
 //
-// If you change the counts or options of the parts, or their order, stored states stay valid. If you change the
-// number of the parts, or the algorithm or the period of one, the stack has another [Kind], so a limiter gives it records of its own.
-// One case remains: if two parts have the same algorithm and period, and a change of their counts makes the smaller one
-// the larger one, each gets the stored state of the other.
+// Stored states stay valid if the counts, the options or the order of the parts change. If the number of parts
+// changes, or the algorithm or period of one, the stack has another [Kind], and a limiter gives it new records.
+// Beware: if two parts have the same algorithm and period, and their counts change so that the smaller becomes the
+// larger, each part gets the state of the other.
 //
 // # State encoding
 //
@@ -43,9 +40,8 @@ import (
 //
 //	'a' 1 length state length state ...
 //
-// The order of the parts in the state does not depend on their order in the stack. They are sorted by [Kind], then by
-// period, then by count, then by String. A part without a state has length 0. If a refund makes all parts full, the state
-// is empty, as for a new key.
+// The parts are sorted by [Kind], period, count and String. A part without a state has length 0. If a refund makes
+// all parts full, the state of the stack is empty.
 type Stack struct {
 	parts []algo.Policy
 	order []int  // indexes into parts, in the order of the states
@@ -62,8 +58,7 @@ const (
 	stackTag = 'a'
 )
 
-// All returns a Stack of 1 to 64 policies. It refuses nil and zero policies. If one of the policies
-// is a Stack, All takes the parts of it instead, and each counts towards the 64.
+// All returns a Stack of 1 to 64 parts. It replaces a Stack among them by its parts. It refuses nil and zero policies.
 func All(parts ...algo.Policy) (*Stack, error) {
 	if len(parts) == 0 {
 		return nil, errors.New("compose: All needs at least one policy")
@@ -116,8 +111,7 @@ func (s *Stack) inOrder() []int {
 	return s.order
 }
 
-// Parts returns the parts in the order of [All]. Result.Part is an index into it. The caller must not modify
-// the slice. A nil Stack has no parts.
+// Parts returns the parts in the order of [All], the order of Result.Part. The caller must not modify the slice.
 func (s *Stack) Parts() []algo.Policy {
 	if s == nil {
 		return nil
@@ -125,18 +119,18 @@ func (s *Stack) Parts() []algo.Policy {
 	return s.parts
 }
 
-// Step implements [algo.Policy]. If all parts allow the cost, it charges each part.
+// Step implements [algo.Policy].
 func (s *Stack) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	return s.apply(policy.Step, dst, state, now, cost)
 }
 
-// Refund implements [algo.Policy]. It gives cost units back to each part, at most until the part is
-// full. If Remaining rises by x units, Paid is -x.
+// Refund implements [algo.Policy]. It gives cost units back to each part, at most until the part is full. Paid is
+// minus what Remaining grew by.
 func (s *Stack) Refund(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	return s.apply(policy.Refund, dst, state, now, cost)
 }
 
-// Charge implements [algo.Policy]. It charges the cost to each part, even if that leaves a debt.
+// Charge implements [algo.Policy].
 func (s *Stack) Charge(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	return s.apply(policy.Charge, dst, state, now, cost)
 }
@@ -202,8 +196,7 @@ func (s *Stack) apply(op policy.Op, dst, state []byte, now time.Time, cost int64
 	return next, r.Result, nil
 }
 
-// Bound implements [algo.Policy]. It returns the minimum of the parts' bounds, which is
-// math.MaxInt64 if all of them are.
+// Bound implements [algo.Policy]. It returns the least bound of a part.
 func (s *Stack) Bound(interval time.Duration) int64 {
 	if len(s.Parts()) == 0 {
 		return 0
@@ -215,7 +208,7 @@ func (s *Stack) Bound(interval time.Duration) int64 {
 	return least
 }
 
-// Limit implements [algo.Policy]. It returns the limit of the first part.
+// Limit implements [algo.Policy].
 func (s *Stack) Limit() algo.Limit {
 	if len(s.Parts()) == 0 {
 		return algo.Limit{}
@@ -232,8 +225,7 @@ func (s *Stack) String() string {
 	return "all(" + strings.Join(specs, "; ") + ")"
 }
 
-// Program implements [algo.Portable]. A Stack has a program if all its parts have one. The programs of the parts are in the
-// order of their states.
+// Program implements [algo.Portable]. A Stack has a program if all its parts have one.
 func (s *Stack) Program() (algo.Program, bool) {
 	var p algo.Program
 	for _, i := range s.inOrder() {
@@ -246,8 +238,8 @@ func (s *Stack) Program() (algo.Program, bool) {
 	return p, len(p.Parts) > 0
 }
 
-// Split returns the parts in the order of their states, each with its own state in a state of the stack. A part without a state
-// has empty bytes. Split returns nothing if state is not a state of the stack.
+// Split returns each part with its own state, in the order of their states. The state can be empty. If state is not
+// a state of the stack, Split returns nothing.
 func (s *Stack) Split(state []byte) iter.Seq2[algo.Policy, []byte] {
 	return func(yield func(part algo.Policy, own []byte) bool) {
 		states, err := s.states(state)
@@ -263,8 +255,7 @@ func (s *Stack) Split(state []byte) iter.Seq2[algo.Policy, []byte] {
 	}
 }
 
-// Join is the inverse of Split: it returns the state of the stack whose parts have these states, one for each part. The state is
-// empty if all of these are empty.
+// Join is the inverse of Split. It returns empty bytes if all states are empty.
 func (s *Stack) Join(states ...[]byte) []byte {
 	joined, used := []byte{stackTag, policy.Version}, false
 	for _, own := range states {
@@ -338,9 +329,8 @@ func (s *Stack) finish(t *stackResult, state []byte) {
 	t.Refilled = t.Remaining + t.Paid - t.Available
 }
 
-// addExpiredAvailable corrects Available if some parts have expired and others have not. An
-// expired part no longer reports the units that its last step left, except at the time of that
-// step. That time is found by a Peek long before it, whose Skew is the distance.
+// addExpiredAvailable corrects Available if some parts have expired and others have not. An expired part reports the
+// units that its last step left only at the time of that step. The Skew of a Peek at the epoch is that time.
 func (s *Stack) addExpiredAvailable(t *stackResult, state []byte) {
 	epoch := time.Unix(0, 0)
 	states, _ := s.states(state)
@@ -374,7 +364,7 @@ func (s *Stack) states(state []byte) ([]byte, error) {
 	return state[2:], nil
 }
 
-// cutState cuts off the state of the next part. The state is empty, and ok is false, if states is empty.
+// cutState cuts off the state of the next part. If states is empty, own is empty and ok is false.
 func cutState(states []byte) (own, rest []byte, ok bool) {
 	length, n := binary.Uvarint(states)
 	overlong := n > 1 && states[n-1] == 0

@@ -8,30 +8,27 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Options configures the algorithm. The zero value is not valid: Limit is required.
+// Options configures the algorithm. Limit is required.
 type Options struct {
 	// Limit is the number of units in one window, and the length of the window.
 	Limit algo.Limit
-	// Align is where windows start: AlignFirst, the default, or AlignClock.
 	Align Align
-	// Offset moves the windows of AlignClock: they start at the multiples of the period
-	// since the Unix epoch, plus Offset. It may be negative or longer than the period;
-	// only its remainder modulo the period matters. It must be a whole number of microseconds. With AlignFirst it must be 0.
+	// Offset moves the windows of AlignClock, by a whole number of microseconds. It may be negative or longer
+	// than the period; only its remainder counts. With AlignFirst it must be 0.
 	Offset time.Duration
-	// Cost is how many units a call of Step, Peek, Refund or Charge takes; 0 means 1. A negative Cost is not
-	// valid. In the options of a Policy, Cost must be 0 or 1.
+	// Cost is the units that Step, Peek, Refund and Charge take; 0 means 1. The methods of a Policy take
+	// their own cost, so New requires 0 or 1.
 	Cost int64
 }
 
-// Align is where windows start.
+// Align is where windows start; the default is AlignFirst.
 type Align int
 
 const (
-	// AlignFirst starts a window at the first allowed request or charge after the last window
-	// ended. Every key has its own windows.
+	// AlignFirst starts a window of a key at its first allowed request or charge after the last window.
 	AlignFirst Align = iota
-	// AlignClock starts windows at the multiples of the period since the Unix epoch, plus
-	// Options.Offset. All keys have the same windows.
+	// AlignClock starts the windows of all keys at the multiples of the period since the Unix epoch, plus
+	// Options.Offset.
 	AlignClock
 )
 

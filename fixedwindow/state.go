@@ -7,23 +7,26 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// State is the use of one key. The zero State is a new key. Any State with Used 0 is
-// equivalent to it.
+// State is the use of one key. A State with Used 0 is a new key.
 type State struct {
-	// Start is the time of the first allowed request or charge in the window, in
-	// microseconds since the Unix epoch. A window of AlignFirst starts at this time; one of AlignClock may start earlier.
+	// Start is the time of the first allowed request or charge in the window, in microseconds since the
+	// Unix epoch. A window of AlignClock may start earlier.
 	Start int64
-	// Used is the number of units used in the window, at most algo.MaxLevel.
-	Used int64
+	Used  int64 // units used in the window, at most algo.MaxLevel
 }
 
+// Version 1 of the encoding takes 17 bytes, big endian. A key without units in use is empty bytes.
+//
+//	'f' 1
+//	7 bytes: Start, at most 2^52-1
+//	8 bytes: Used, from 1 to 2^52-1
 const (
 	tag  = 'f'
 	size = 17 // of an encoded state
 )
 
-// AppendState appends the encoding of s to dst. A new key appends nothing. If no operation
-// can return s, AppendState encodes the nearest State that one can return.
+// AppendState appends the encoding of s to dst: nothing for a new key. If no operation can return s, it
+// encodes the nearest State that one can return.
 func AppendState(dst []byte, s State) []byte { return s.normalized().append(dst) }
 
 func (s State) append(dst []byte) []byte {
@@ -38,8 +41,8 @@ func (s State) append(dst []byte) []byte {
 	return dst
 }
 
-// ParseState decodes bytes from AppendState. Empty bytes are the zero State. For any other
-// bytes it returns [algo.ErrState] or [algo.ErrStateVersion].
+// ParseState decodes bytes from AppendState. Empty bytes are the zero State. It refuses any other bytes
+// with [algo.ErrState] or [algo.ErrStateVersion].
 func ParseState(b []byte) (State, error) {
 	if len(b) != size || b[0] != tag || b[1] != policy.Version {
 		return State{}, policy.HeaderError(b, tag)

@@ -7,30 +7,28 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Step decides a request of o.Cost units at now. It accepts any state, any time and any
-// options. With options that are not valid it denies everything, with a RetryAfter of
-// [algo.Never].
+// Step decides a request of o.Cost units at now. It accepts any state and time. If the options are not valid,
+// it denies with a RetryAfter of [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Step)
 	return next, r
 }
 
-// Peek reports whether Step would allow the request now. It pays nothing: Result.Paid is 0, and the
-// cost is not subtracted from Result.Remaining.
+// Peek decides like Step, but charges nothing.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
 	decideWith(&o, s, now, &r, policy.Peek)
 	return r
 }
 
-// Refund gives o.Cost units back to the window that is open at now, but no more than are in use. If
-// no units are in use after that, the window is closed.
+// Refund gives back o.Cost units to the window that is open at now, but no more than are in use. If none are
+// left in use, the window is closed.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Refund)
 	return next, r
 }
 
-// Charge takes o.Cost units, even if fewer are left. The missing units become a debt, which ends
-// with the window. At most [algo.MaxLevel] units can be in use, so Charge may take fewer.
+// Charge takes o.Cost units, even if that leaves a debt, which ends with the window. It takes fewer if more than
+// [algo.MaxLevel] would be in use.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Charge)
 	return next, r

@@ -7,15 +7,15 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Options configures the algorithm. The zero value is not valid: Limit is required.
+// Options configures the algorithm. Limit is required.
 type Options struct {
-	// Limit is the sustained rate. The emission interval is Period/Count. algo.Limit.Rate tells how exactly.
+	// Limit is the sustained rate. See algo.Limit.Rate for the few rates that are rounded.
 	Limit algo.Limit
-	// Burst is the most units that can be taken at once, at most algo.MaxCount; 0 means Limit.Count. The
-	// time to refill it, Burst*Period/Count, must be below 2^51 microseconds (71 years).
+	// Burst is the most units that can be taken at once, at most algo.MaxCount; 0 means Limit.Count. It must
+	// refill in less than 2^51 microseconds (71 years).
 	Burst int64
-	// Cost is how many units a call of Step, Peek, Refund or Charge takes; 0 means 1. A negative Cost is not
-	// valid. In the options of a Policy, Cost must be 0 or 1.
+	// Cost is the units that Step, Peek, Refund and Charge take; 0 means 1. The methods of a Policy take
+	// their own cost, so New requires 0 or 1.
 	Cost int64
 }
 

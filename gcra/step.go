@@ -7,29 +7,27 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Step decides a request of o.Cost units at now. It accepts any state, any time and any
-// options. With options that are not valid it denies everything, with a RetryAfter of
-// [algo.Never].
+// Step decides a request of o.Cost units at now. It accepts any state and time. If the options are not valid,
+// it denies with a RetryAfter of [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Step)
 	return next, r
 }
 
-// Peek reports whether Step would allow the request now. It pays nothing: Result.Paid is 0, and the
-// cost is not subtracted from Result.Remaining.
+// Peek decides like Step, but charges nothing.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
 	decideWith(&o, s, now, &r, policy.Peek)
 	return r
 }
 
-// Refund gives o.Cost units back, but no more than are in use. If now is before s.At, Refund uses s.At.
+// Refund gives back o.Cost units, but no more than are in use. If now is before s.At, it uses s.At.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Refund)
 	return next, r
 }
 
-// Charge takes o.Cost units, even if fewer are left. The missing units become a debt. A State holds a level of up to
-// [algo.MaxLevel], so Charge may take fewer. If now is before s.At, Charge uses s.At.
+// Charge takes o.Cost units, even if that leaves a debt. It takes fewer if the level would exceed [algo.MaxLevel]. If
+// now is before s.At, it uses s.At.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Charge)
 	return next, r
@@ -56,8 +54,8 @@ type arguments struct {
 // decide fills in r, of which only Cost is set. It returns the next state, which has no meaning if nothing is paid. s must
 // be normal. step.lua and step.sql have the same lines, without those for r.
 //
-// level is the weight of the units in use, and at is its time. A clock that is behind at sees the units too that drain until
-// then.
+// level is the weight of the units in use, and at is its time. For a clock that is behind, the units that drain until
+// at are in use too.
 func decide(args *arguments, s State, now int64, r *algo.Result, op policy.Op) State {
 	burst, unit, drain, cost := args.burst, args.unit, args.drain, r.Cost
 	if unit == 0 {
@@ -122,7 +120,7 @@ func decide(args *arguments, s State, now int64, r *algo.Result, op policy.Op) S
 	return State{}
 }
 
-// seenFrom returns the level that a clock sees that is behind by skew. It is at most algo.MaxLevel.
+// seenFrom returns the level for a clock that is behind by skew, at most algo.MaxLevel.
 func seenFrom(level, skew, drain int64) int64 {
 	if skew > (algo.MaxLevel-level)/drain {
 		return algo.MaxLevel

@@ -1,28 +1,25 @@
-// Package movingwindow implements the sliding window counter. It counts the units of the last
-// period in a window that moves with time. The window is cut into slots. Unlike in package
-// fixedwindow, units that were spent just before the end of a slot still count after it.
+// Package movingwindow implements the sliding window counter: it counts the units of the last period, in
+// slots. Unlike in package fixedwindow, units that were spent just before the end of a slot still count
+// after it.
 //
 // # Promise
 //
-// The period is cut into n slots (Options.Slots) of w = ceil(Period/n) microseconds. The state has
-// n+1 counts: the current slot, the n-1 slots before it, and before these the trailing slot, which
-// is only partly in the window. Options.Trailing sets how the trailing slot counts, and so what is
-// promised:
+// The period is cut into n slots (Options.Slots) of w = ceil(Period/n) microseconds. The window has the
+// current slot, the n-1 slots before it, and a part of the trailing slot before these. [Trailing] sets how
+// the trailing slot counts:
 //
-//   - Whole counts all of its units. No interval of one Period, wherever it starts, ever has more than
-//     Count units. No other algorithm of sluice promises this and also admits Count
-//     units at once.
-//   - Weighted, the default, counts its units in proportion to its overlap with the window, as if
-//     the units were spread evenly over the slot. Since they may not be, an interval of one Period
-//     can see up to 2*Count-1 units. More slots keep bursts apart: no interval of (n-1)*w us sees
-//     more than Count units.
+//   - Whole counts all of its units. No interval of one Period ever has more than Count units. No other
+//     algorithm of sluice promises this and also admits Count units at once.
+//   - Weighted, the default, counts its units in proportion to its overlap with the window, as if they were
+//     spread evenly over the slot. They may not be, so an interval of one Period can have up to 2*Count-1
+//     units. No interval of (n-1)*w us has more than Count units.
 //
-// Times are rounded down to microseconds, so the instants of any x consecutive nanoseconds differ by up to
-// m = ceil((x-1)/1000) microseconds. Let L be Count. In x nanoseconds, Whole admits at most
+// For any interval of x nanoseconds, let L be Count and m = ceil((x-1)/1000); see [algo.Microseconds]. Whole
+// admits at most
 //
 //	L * ceil((2 + floor((m-1)/w)) / (n+1))  for m >= 1, else L
 //
-// units. For Weighted, let u = floor((m-1)/w) - (n-1) and e = (m-1) mod w. It admits at most
+// units. With u = floor((m-1)/w) - (n-1) and e = (m-1) mod w, Weighted admits at most
 //
 //	L                                       if u < 0
 //	L * (1 + u/n) + floor(L*e/w)            if n divides u
@@ -32,16 +29,15 @@
 //
 // # When not to use it
 //
-// Do not use it for small limits, because counting in slots denies more than the limit requires. A
-// caller that always retries at the earliest allowed time gets this part of the limit:
+// Do not use it for small limits, because counting in slots denies more than the limit requires. A caller
+// that always retries at the earliest allowed time gets this part of the limit:
 //
 //	Weighted, n=1:  50% at L=1    80% at L=5    99% at L=100
 //	Weighted, n=8:  89% at L=1
 //	Whole:          n/(n+1) at every L
 //
-// Package gcra gives 100% at any limit. With its default burst, its bound for x nanoseconds equals the
-// bound of Weighted with one slot for x+1000 nanoseconds. Choose movingwindow with Trailing: Whole if
-// spent units have to count for a whole period.
+// Package gcra gives 100% at any limit. Its bound with the default burst equals that of Weighted with one
+// slot, for an interval 1000 ns longer.
 //
 // # Timeline
 //
@@ -54,35 +50,19 @@
 //	cost 1                                  denied at 64s: 4 + 6*56/60 + 1 > 10, retry in 6s
 //	cost 3                                               ok at 90s: 4 + 6*30/60 + 3 = 10
 //
-// Decisions are exact: fractions such as 6*56/60 are not rounded, as long as Count*w is below 2^50. For larger
-// limits, such as 2000000/h with one slot, the overlap of the trailing slot is rounded up by less than 1/256 of the slot.
+// Fractions such as 6*56/60 are exact if Count*w is below 2^50. For larger limits, such as 2000000/h with
+// one slot, the overlap of the trailing slot is rounded up by less than 1/256 of the slot.
 //
 // # Source
 //
-// With one slot, the package estimates the count from two counters, as HTTP edge servers do. With more
-// slots it has a counter for each, and one for the slot before them. Slots start at the multiples of w
-// since the Unix epoch, so all clients of a store use the same slots. If n does not divide Period, the
-// effective period is n*w.
+// With one slot, this is the estimate from two counters of HTTP edge servers. Slots start at the
+// multiples of w since the Unix epoch, so all clients of a store use the same slots. If n does not divide
+// Period, the effective period is n*w.
 //
 // # Changed limits
 //
-// The limit, its period and the slots of a key may change. The units of an old slot move to the new
-// slot that contains its last microsecond. But the units of the slot of the last paid step move to
-// the new slot that contains that step. A paid step is an allowed request, a charge or a refund. So
-// no unit counts as older than it is. A paid step drops the units that are too old for the current window.
-//
-// # State encoding
-//
-// Version 1 takes 18 bytes, and s bytes for each slot from the current one to the oldest one in use. s is the
-// least number of bytes that can hold every count. With one slot that is up to 20 bytes for counts below 256, and up to 22 for
-// counts below 65536. With twelve slots it is up to 31 and 44:
-//
-//	'm' 1
-//	7 bytes: At, the time of the last paid step, in microseconds since the Unix epoch, at most 2^52-1
-//	7 bytes: w, in microseconds, from 1 to 2^52-1
-//	2 bytes: s*2048 + the number of counts; s is from 1 to 7, and the number from 1 to 1025
-//	s bytes each: the counts, from the slot of At to older slots
-//
-// All numbers are big endian. The last count is not 0. The sum of the counts is at most 2^52-1.
-// The state of a key that is new or has no units in use is empty bytes.
+// If the limit, its period or the slots of a key change, units stay in use. The units of an old slot move to
+// the new slot that contains its last microsecond. But those of the slot of the last paid step move to the
+// new slot that contains that step. So no unit counts as older than it is. A paid step drops the units that
+// are too old for the current window.
 package movingwindow

@@ -10,20 +10,19 @@ import (
 // MaxSlots is the most slots that a window can have.
 const MaxSlots = 1024
 
-// Options configures the algorithm. The zero value is not valid: Limit is required.
+// Options configures the algorithm. Limit is required.
 type Options struct {
 	// Limit is the number of units in one window, and the length of the window.
 	Limit algo.Limit
 	// Slots is the number of slots in the window, at most MaxSlots; 0 means 1.
-	Slots int
-	// Trailing is how the trailing slot counts: Weighted, the default, or Whole.
+	Slots    int
 	Trailing Trailing
-	// Cost is how many units a call of Step, Peek, Refund or Charge takes; 0 means 1. A negative Cost is not
-	// valid. In the options of a Policy, Cost must be 0 or 1.
+	// Cost is the units that Step, Peek, Refund and Charge take; 0 means 1. The methods of a Policy take
+	// their own cost, so New requires 0 or 1.
 	Cost int64
 }
 
-// Trailing is how the trailing slot, which is only partly in the window, counts.
+// Trailing is how the trailing slot counts; the default is Weighted.
 type Trailing int
 
 const (

@@ -9,21 +9,29 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// State is the use of one key. The zero State is a new key, and so is any State whose counts are all 0. A paid step is an
-// allowed request, a charge or a refund.
+// State is the use of one key. A State whose counts are all 0 is a new key. A paid step is an allowed request, a
+// charge or a refund.
 type State struct {
 	At    int64 // time of the last paid step, in microseconds since the Unix epoch
 	Width int64 // width of the slots, in microseconds
 
-	// Counts has the counts of up to 16 slots and of the trailing slot. Index 0 is the slot of
-	// At, and higher indexes are older slots. Counts at an index above Options.Slots are too
-	// old and are ignored.
+	// Counts has the counts of slots. Index 0 is the slot of At, and Options.Slots is the trailing slot. Counts
+	// above that index are too old and are ignored.
 	Counts [17]int64
-	// LongCounts replaces Counts if there are more counts than Counts can hold. The LongCounts of
-	// a State is never modified, so States may share it.
+	// LongCounts replaces Counts if there are more than 17. It is never modified, so States may share it.
 	LongCounts []int64
 }
 
+// Version 1 of the encoding has 18 bytes, and s bytes for each slot from the current one to the oldest one in use. s is the
+// least number of bytes that can hold every count. Numbers are big endian. A key without units in use is empty bytes.
+//
+//	'm' 1
+//	7 bytes: At, at most 2^52-1
+//	7 bytes: Width, from 1 to 2^52-1
+//	2 bytes: s*2048 + the number of counts; s is from 1 to 7, and the number from 1 to 1025
+//	s bytes each: the counts, from the slot of At to older slots
+//
+// The last count is not 0. The sum of the counts is at most 2^52-1.
 const (
 	tag       = 'm'
 	header    = 18 // tag, version, At, Width, and the size of a count with the number of counts
@@ -31,8 +39,8 @@ const (
 	sizeUnit  = 2048 // the weight of the size beside the number
 )
 
-// AppendState appends the encoding of s to dst. A new key appends nothing. If no operation
-// can return s, AppendState encodes the nearest State that one can return.
+// AppendState appends the encoding of s to dst: nothing for a new key. If no operation can return s, it
+// encodes the nearest State that one can return.
 func AppendState(dst []byte, s State) []byte {
 	s = s.normalized()
 	return s.append(dst)
@@ -52,7 +60,7 @@ func (s *State) append(dst []byte) []byte {
 	length := header + len(counts)*size
 	dst = slices.Grow(dst, length)
 	b := dst[len(dst) : len(dst)+length]
-	// Every number is written as 8 bytes. The first of these are 0, and the number before overwrites them.
+	// Every number is written as 8 bytes. The number before it overwrites the leading zeros.
 	for i, end := len(counts)-1, length; i >= 0; i, end = i-1, end-size {
 		binary.BigEndian.PutUint64(b[end-8:end], uint64(counts[i]))
 	}
@@ -63,8 +71,8 @@ func (s *State) append(dst []byte) []byte {
 	return dst[:len(dst)+length]
 }
 
-// ParseState decodes bytes from AppendState. Empty bytes are the zero State. For any other
-// bytes it returns [algo.ErrState] or [algo.ErrStateVersion].
+// ParseState decodes bytes from AppendState. Empty bytes are the zero State. It refuses any other bytes
+// with [algo.ErrState] or [algo.ErrStateVersion].
 func ParseState(b []byte) (State, error) {
 	var s State
 	if err := s.parse(b); err != nil {
@@ -141,8 +149,7 @@ func (s *State) newest(slots int64) int64 {
 	return -1
 }
 
-// fits reports whether a step with these arguments can return s. It is not inlined, because decide has no registers left
-// for its loop.
+// fits reports whether a step with these arguments can return s. decide has no registers left to inline its loop.
 //
 //go:noinline
 func (s *State) fits(args *arguments) bool {
@@ -236,9 +243,7 @@ func (s *State) giveBack(units, slots int64) {
 	}
 }
 
-// resized converts the counts of a normalized state to the slots of a window. The count of an old slot moves to the new
-// slot that contains its last microsecond. Only the count of the slot of the last paid step moves to
-// the new slot that contains that step. So no unit counts as older than it is.
+// resized converts the counts of a normalized state to the slots of a window, as "Changed limits" in the package comment describes.
 func (s State) resized(args *arguments) State {
 	if s.Width == 0 {
 		return State{Width: args.width}

@@ -7,9 +7,8 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Step decides a request of o.Cost units at now. It accepts any state, any time and any
-// options. With options that are not valid it denies everything, with a RetryAfter of
-// [algo.Never].
+// Step decides a request of o.Cost units at now. It accepts any state and time. If the options are not valid,
+// it denies with a RetryAfter of [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = s
 	if !decideWith(&o, &next, now, &r, policy.Step) {
@@ -18,15 +17,13 @@ func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return next, r
 }
 
-// Peek reports whether Step would allow the request now. It pays nothing: Result.Paid is 0, and the
-// cost is not subtracted from Result.Remaining.
+// Peek decides like Step, but charges nothing.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
 	decideWith(&o, &s, now, &r, policy.Peek)
 	return r
 }
 
-// Refund gives o.Cost units back, but no more than are in use. It starts with the newest slot
-// and ends with the trailing one.
+// Refund gives back o.Cost units, but no more than are in use. It starts with the newest slot.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = s
 	if !decideWith(&o, &next, now, &r, policy.Refund) {
@@ -35,9 +32,9 @@ func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return next, r
 }
 
-// Charge takes o.Cost units, even if fewer are left. The missing units are a debt, which ends at the
-// latest when the current slot has left the window. Charge takes fewer units if the sum of the
-// counts would exceed what the arithmetic can hold; that is more than twice the limit.
+// Charge takes o.Cost units, even if that leaves a debt. The debt ends at the latest when the current slot has
+// left the window. Charge takes fewer units if the counts would exceed the range of the arithmetic, which is
+// more than twice the limit.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = s
 	if !decideWith(&o, &next, now, &r, policy.Charge) {
@@ -142,11 +139,11 @@ func (args *arguments) used(recent, trailing, into int64) int64 {
 }
 
 // wait returns the time from now until at most room units of the trailing slot count. If room is negative, the trailing
-// slot and as many units of others must no longer count. begin is the begin of the current slot. More must count at the
-// time of the state.
+// slot and that many units of newer slots must expire. begin is the begin of the current slot. More than room units must
+// count at the time of the state.
 //
-// With every slot that passes, the oldest count in the window becomes the trailing one. The loop finds the count
-// whose expiry, with that of all older counts, makes enough room. The units fit when at most room units of it still count.
+// With every slot that passes, the oldest count in the window becomes the trailing one. The loop finds the newest count
+// that has to expire, fully or in part. The wait ends when at most room units of it still count.
 func (args *arguments) wait(s *State, begin, room, now int64) time.Duration {
 	slot := args.slots
 	trailing := s.count(slot)

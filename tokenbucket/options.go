@@ -7,28 +7,27 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Options configures the algorithm. The zero value is not valid: Limit is required.
+// Options configures the algorithm. Limit is required.
 type Options struct {
-	// Limit is the refill rate: Count tokens every Period. algo.Limit.Rate tells how exactly.
+	// Limit is the refill rate. See algo.Limit.Rate for the few rates that are rounded.
 	Limit algo.Limit
-	// Burst is the capacity of the bucket in tokens, at most algo.MaxCount; 0 means Limit.Count. The time to
-	// refill an empty bucket must be below 2^51 microseconds (71 years).
-	Burst int64
-	// Refill is Continuous, the default, or Interval.
+	// Burst is the capacity of the bucket, at most algo.MaxCount tokens; 0 means Limit.Count. An empty
+	// bucket must refill in less than 2^51 microseconds (71 years).
+	Burst  int64
 	Refill Refill
-	// Cost is how many tokens a call of Step, Peek, Refund or Charge takes; 0 means 1. A negative Cost is not
-	// valid. In the options of a Policy, Cost must be 0 or 1.
+	// Cost is the tokens that Step, Peek, Refund and Charge take; 0 means 1. The methods of a Policy take
+	// their own cost, so New requires 0 or 1.
 	Cost int64
 }
 
-// Refill is how a bucket is refilled.
+// Refill is how a bucket is refilled; the default is Continuous.
 type Refill int
 
 const (
 	// Continuous adds one token at a time, at equal intervals.
 	Continuous Refill = iota
-	// Interval adds Count tokens at once, at the end of each Period. The first Period
-	// starts at the request that found the bucket full.
+	// Interval adds Count tokens at the end of each Period. The first Period starts at the request that
+	// found the bucket full.
 	Interval
 )
 

@@ -10,9 +10,8 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Policy is the algorithm with its options. Its methods take and return encoded states. Make a
-// Policy with [New]; the zero Policy denies everything. Compare policies by String: == is true only
-// for copies of the same Policy.
+// Policy is the algorithm with its options. The zero Policy denies everything. Compare policies by String,
+// because == is true only for copies of the same Policy.
 type Policy struct{ of *prepared } // one pointer, so converting a Policy to an interface does not allocate
 
 // prepared holds the options, and the arguments of decide that New computes from them.
@@ -23,8 +22,7 @@ type prepared struct {
 
 var _ algo.Portable = Policy{}
 
-// New returns a policy with the options. If they are not valid, the error names the field.
-// It refuses a Cost other than 0 or 1, because the methods of a Policy take the cost.
+// New returns a policy, or an error that names the first option that is not valid.
 func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
@@ -37,7 +35,7 @@ func New(o Options) (Policy, error) {
 	return Policy{own}, nil
 }
 
-// Options returns the options that were passed to New.
+// Options returns the options passed to New.
 func (p Policy) Options() Options { return p.prepared().Options }
 
 func (p Policy) prepared() *prepared {
@@ -71,9 +69,8 @@ func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byt
 	return next, r, err
 }
 
-// apply is what the methods have in common. at is the time, as
-// [algo.Instant] returns it. apply writes the result to r, which must point to a zero Result. dst
-// may be state[:0]. For a Peek, apply appends nothing to dst.
+// apply is what the methods have in common. at is an instant of [algo.Instant]. r must point to a zero Result. dst may be
+// state[:0]. For a Peek, apply appends nothing.
 func (p Policy) apply(op policy.Op, dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error) {
 	if cost < 1 {
 		return dst, algo.ErrCost
@@ -94,8 +91,7 @@ func (p Policy) apply(op policy.Op, dst, state []byte, at, cost int64, r *algo.R
 	return after.append(dst), nil
 }
 
-// Bound implements [algo.Policy]. The package documentation has the formula. Bound returns 0 if
-// interval is below 1ns.
+// Bound implements [algo.Policy]. It returns 0 if interval is below 1ns.
 func (p Policy) Bound(interval time.Duration) int64 {
 	args := p.prepared().args
 	if interval < 1 || args.unit == 0 {

@@ -7,16 +7,14 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-// Step decides a request of o.Cost tokens at now. It accepts any state, any time and any
-// options. With options that are not valid it denies everything, with a RetryAfter of
-// [algo.Never].
+// Step decides a request of o.Cost tokens at now. It accepts any state and time. If the options are not valid,
+// it denies with a RetryAfter of [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Step)
 	return next, r
 }
 
-// Peek reports whether Step would allow the request now. It pays nothing: Result.Paid is 0, and the
-// cost is not subtracted from Result.Remaining.
+// Peek decides like Step, but charges nothing.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
 	decideWith(&o, s, now, &r, policy.Peek)
 	return r
@@ -28,8 +26,8 @@ func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return next, r
 }
 
-// Charge takes o.Cost tokens, even if fewer are left, and leaves a debt. It takes fewer if the level would exceed
-// [algo.MaxLevel], or if the bucket would take longer than 2^52 microseconds (142 years) to refill.
+// Charge takes o.Cost tokens, even if that leaves a debt. It takes fewer if the level would exceed [algo.MaxLevel],
+// or if the bucket would take longer than 2^52 microseconds (142 years) to refill.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideWith(&o, s, now, &r, policy.Charge)
 	return next, r
@@ -60,7 +58,7 @@ type arguments struct {
 // decide fills in r, of which only Cost is set. It returns the next state, which has no meaning if nothing is paid. s must
 // be normal. step.lua and step.sql have the same lines, without those for r.
 //
-// level is the weight of the missing tokens, and at is the time of the last refill that counts in it. If the limit has
+// level is the weight of the missing tokens, and at is the time of the last refill that it includes. If the limit has
 // changed, refills of the new limit up to the last paid step do not count.
 func decide(args *arguments, s State, now int64, r *algo.Result, op policy.Op) State {
 	burst, unit, drain, every, most, cost := args.burst, args.unit, args.drain, args.every, args.most, r.Cost

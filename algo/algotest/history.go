@@ -36,7 +36,7 @@ type node struct {
 	before *node // nil in the root
 	event  event
 	latest int64 // latest time of an event that changed the state; -1: none
-	time   int64 // the same since the key was last full, because a full key has no state; -1: none
+	time   int64 // the same since the key was last full, because a full key has no time; -1: none
 	depth  int
 }
 
@@ -67,8 +67,7 @@ func (n *node) isSteady() bool {
 	return true
 }
 
-// hasRefund reports whether the history has a refund. A refund can fill a key, which then has
-// no state and so no time.
+// hasRefund reports whether the history has a refund. A refund can fill a key, which then has no time.
 func (n *node) hasRefund() bool {
 	return slices.ContainsFunc(n.history(), func(e event) bool { return e.op == refund })
 }

@@ -28,8 +28,8 @@ func boundHolds(p *point) {
 	}
 }
 
-// requireBound compares the units admitted from an instant to the last event with the bounds
-// of that interval and of longer ones.
+// requireBound compares the units admitted from an instant to the last event with the bounds of that interval
+// and of longer ones.
 func (p *point) requireBound(sum *big.Int, from int64) {
 	interval := shortest(p.past.event.at - from)
 	for _, x := range []time.Duration{interval, interval + p.limit.Period, 1000 * interval, algo.MaxPeriod} {
@@ -39,7 +39,7 @@ func (p *point) requireBound(sum *big.Int, from int64) {
 	}
 }
 
-// shortest returns the shortest half-open interval that can have two instants which differ by that many microseconds.
+// shortest returns the shortest half-open interval with two instants that differ by that many microseconds.
 func shortest(us int64) time.Duration {
 	if us == 0 {
 		return 1
@@ -47,8 +47,7 @@ func shortest(us int64) time.Duration {
 	return micros(us-1) + 2
 }
 
-// admitted returns the units that an event adds to the sum that Bound limits. See
-// algo.Policy.Bound for why a refund sometimes adds its whole cost.
+// admitted returns the units that an event adds to the sum that Bound limits; see algo.Policy.Bound for refunds.
 func (s *Subject) admitted(op op, cost int64, r algo.Result) int64 {
 	switch {
 	case op != refund:
@@ -80,9 +79,8 @@ func (s *search) worstCases() *violation {
 	return nil
 }
 
-// adversaries computes, for each small limit and from each state reached within a period, the
-// most units that any caller can get in 1, 2, 3 ... consecutive instants, by steps and by
-// refunds of one unit before them.
+// adversaries computes the most units that any caller can get in 1, 2, 3 ... consecutive instants, by steps and by
+// refunds of one unit before them. It does so for each small limit, from each state reached within a period.
 func (s *search) adversaries() *violation {
 	for limit, policy := range s.small(s.effort.limits) {
 		a := adversary{search: s, policy: policy, limit: limit, known: map[string][]int64{}, budget: s.effort.bound}
@@ -108,8 +106,8 @@ type adversary struct {
 	budget int
 }
 
-// A move is what a caller can do next: take units, or wait for an instant, or do that and then
-// give one unit back. units is what the move adds to the units admitted.
+// A move is what a caller can do next: take units, wait for an instant, or wait and give one unit back. units is what it
+// adds to the units admitted.
 type move struct {
 	op    op // peek to wait
 	at    int64

@@ -88,10 +88,9 @@ func (p *point) requireSpendable(left int64) {
 	}
 }
 
-// requireWaits compares the waits of the key with those of a key that pays the same units
-// under the new limit now. They must not be longer. They may be shorter by less than the
-// time to the next refill, because a part of that time may have passed. Units in a moving window
-// have different ages, so they may come back sooner.
+// requireWaits compares the waits of the key with those of a key that pays the same units now, under the new limit.
+// They must not be longer. They may be shorter by less than the time to the next refill, of which a part may have
+// passed. Units in a moving window have different ages, so they may come back sooner.
 func (p *point) requireWaits(old algo.Limit, after algo.Result) {
 	used := after.Limit - after.Remaining
 	if used < 1 {

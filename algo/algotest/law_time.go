@@ -8,9 +8,8 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// clockMayStepBack compares an event before the latest one that changed the state with the
-// same event at the time of that one. A state does not know times of events that did not
-// change it.
+// clockMayStepBack compares an event, by a clock that stepped back, with the same event at the time of the latest event
+// that changed the state. The state knows no other time.
 func clockMayStepBack(p *point) {
 	p.requireSkew()
 	latest := p.past.time

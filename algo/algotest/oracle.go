@@ -8,25 +8,23 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// Log is a list of all units that one key took, in the order of time. It is the simplest
-// record, too large for a real algorithm. The zero Log is empty.
+// Log is a list of all units that one key took, in the order of time.
 type Log struct {
 	Entries []Entry
 }
 
-// Entry is the units taken at an instant. Units is negative if they were given back.
+// Entry is the units taken at an instant, or given back if Units is negative.
 type Entry struct {
 	At    time.Time
 	Units int64
 }
 
-// Add appends an entry. Its time must not be before the time of the last entry.
+// Add appends an entry. Its time must not be before that of the last one.
 func (l *Log) Add(at time.Time, units int64) {
 	l.Entries = append(l.Entries, Entry{at, units})
 }
 
-// Admitted returns the units taken in [from, from+interval). It returns math.MaxInt64 if the
-// sum does not fit into an int64.
+// Admitted returns the units taken in [from, from+interval), or math.MaxInt64 if they overflow an int64.
 func (l *Log) Admitted(from time.Time, interval time.Duration) int64 {
 	sum := new(big.Int)
 	for _, e := range l.Entries {
@@ -49,9 +47,8 @@ func (l *Log) Worst(interval time.Duration) int64 {
 	return worst
 }
 
-// Oracle returns how many whole units are left at now. In the Result of a step at now, Available +
-// Refilled must equal this number. Oracle computes it from all units taken until then. The result is
-// negative if the key has a debt. now must not be before the last entry.
+// Oracle returns how many whole units are left at now, negative for a debt: Available + Refilled of a step at now. now must
+// not be before the last entry.
 type Oracle func(log Log, now time.Time) int64
 
 // units returns n*parts/whole.
@@ -74,8 +71,8 @@ func rest(capacity int64, used *big.Rat) int64 {
 	return new(big.Int).Div(left.Num(), left.Denom()).Int64()
 }
 
-// Bucket returns the oracle of gcra and of the token bucket with continuous refill: the units
-// in use drain at the rate that limit.Rate returns for the burst, which must be valid.
+// Bucket returns the oracle of gcra and of the token bucket with continuous refill. It panics if
+// limit.Rate refuses the burst.
 func Bucket(limit algo.Limit, burst int64) Oracle {
 	rate, err := limit.Rate(burst)
 	if err != nil {
@@ -96,9 +93,7 @@ func Bucket(limit algo.Limit, burst int64) Oracle {
 	}
 }
 
-// IntervalBucket returns the oracle of the token bucket with interval refill: limit.Count tokens
-// come back at the end of each limit.Period. The first period starts at the entry that found the
-// bucket full.
+// IntervalBucket returns the oracle of the token bucket with interval refill.
 func IntervalBucket(limit algo.Limit, burst int64) Oracle {
 	return func(log Log, now time.Time) int64 {
 		var anchor time.Time
@@ -120,8 +115,7 @@ func IntervalBucket(limit algo.Limit, burst int64) Oracle {
 	}
 }
 
-// WindowFromFirst returns the oracle of the fixed window that opens at the first entry that takes
-// units.
+// WindowFromFirst returns the oracle of the fixed window with AlignFirst.
 func WindowFromFirst(limit algo.Limit) Oracle {
 	return func(log Log, now time.Time) int64 {
 		var opened time.Time
@@ -139,8 +133,7 @@ func WindowFromFirst(limit algo.Limit) Oracle {
 	}
 }
 
-// WindowByClock returns the oracle of the fixed window that starts at the multiples of
-// limit.Period since the Unix epoch, plus offset.
+// WindowByClock returns the oracle of the fixed window with AlignClock.
 func WindowByClock(limit algo.Limit, offset time.Duration) Oracle {
 	window := func(t time.Time) *big.Int {
 		since := big.NewInt(t.UnixMicro())
@@ -158,10 +151,7 @@ func WindowByClock(limit algo.Limit, offset time.Duration) Oracle {
 	}
 }
 
-// MovingWindow returns the oracle of the moving window with that many slots. The slot before
-// these is only partly in the window. It counts in proportion to its overlap with the window, or in
-// full if whole is true. The overlap is rounded up to whole grains. A grain is a microsecond unless limit.Count times
-// the length of a slot is 2^50 or more.
+// MovingWindow returns the oracle of the moving window with that many slots. whole sets Trailing: Whole.
 func MovingWindow(limit algo.Limit, slots int, whole bool) Oracle {
 	n, w := int64(slots), ceil(limit.Period.Microseconds(), int64(slots))
 	grain := w/((1<<50-1)/limit.Count+1) + 1

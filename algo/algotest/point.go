@@ -117,8 +117,8 @@ func costs(capacity, left int64) []int64 {
 	return slices.Compact(some)
 }
 
-// requireAlike requires that the states a and b decide alike from t on: that they are the same
-// bytes, or that no steps give results that differ by same.
+// requireAlike requires that the states a and b decide alike from t on: they are the same bytes, or steps give results
+// that are the same by same.
 func (p *point) requireAlike(a, b []byte, t int64, same func(x, y algo.Result) bool, what string) {
 	p.compareSteps(2, a, b, t, same, what)
 }

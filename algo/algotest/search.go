@@ -148,8 +148,8 @@ func (s *search) next(n *node, policy algo.Policy, e event, v visited) (to *node
 	return to
 }
 
-// isExact reports whether the use is so far within its range that nothing is cut off. After a charge it need not be:
-// an algorithm may cut off a debt that exceeds the capacity.
+// isExact reports whether the debt is so small that no algorithm cuts it off. An algorithm may cut off a debt that
+// exceeds the capacity.
 func isExact(r algo.Result) bool { return r.Remaining >= -r.Limit }
 
 // visited is a set of pairs of a state and an instant.

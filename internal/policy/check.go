@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// Check returns why a policy denies everything. That is so if it is the zero value of
-// its type. It returns nil for a policy that allows, and for a policy that gives no reason.
+// Check returns why a policy denies everything, as the zero value of its type does. It returns nil if the policy
+// allows, or gives no reason.
 func Check(p algo.Policy) error {
 	if stack, ok := p.(interface{ Parts() []algo.Policy }); ok && len(stack.Parts()) == 0 {
 		return errors.New("a Stack without parts")

@@ -56,8 +56,7 @@ func Or(value, otherwise int64) int64 {
 // of the algorithm.
 const Version = 1
 
-// HeaderError returns the error for bytes that do not begin with that tag and Version. It is nil
-// for empty bytes, which are the state of a new key.
+// HeaderError returns the error for bytes that do not begin with that tag and Version, or nil for empty bytes.
 func HeaderError(b []byte, tag byte) error {
 	switch {
 	case len(b) == 0:
@@ -68,8 +67,7 @@ func HeaderError(b []byte, tag byte) error {
 	return algo.ErrState
 }
 
-// Option is an option in the spec of a policy. Value and Default have the same type, which can be
-// compared with ==.
+// Option is an option in the spec of a policy. Value and Default have the same comparable type.
 type Option struct {
 	Name           string
 	Value, Default any
@@ -86,8 +84,7 @@ func Spec(name string, limit algo.Limit, options ...Option) string {
 	return spec
 }
 
-// Word returns the word of a value that counts from 0, or the value as a call of its type, such as
-// "Refill(7)", if it has no word.
+// Word returns the word at the index value. Without such a word it returns a text such as "Refill(7)".
 func Word(typeName string, value int, words ...string) string {
 	if value < 0 || value >= len(words) {
 		return fmt.Sprintf("%s(%d)", typeName, value)
@@ -95,7 +92,7 @@ func Word(typeName string, value int, words ...string) string {
 	return words[value]
 }
 
-// MulDiv returns a*b/c, rounded down. None of them may be negative, and c not 0. It returns math.MaxInt64 if the quotient is larger.
+// MulDiv returns a*b/c, rounded down, at most math.MaxInt64. None of them may be negative, and c not 0.
 func MulDiv(a, b, c int64) int64 {
 	high, low := bits.Mul64(uint64(a), uint64(b))
 	if high >= uint64(c) {
@@ -116,7 +113,7 @@ func Ceil(a, b int64) int64 {
 	return (a + b - 1) / b
 }
 
-// Sum returns a+b, or math.MaxInt64 if that is smaller. a and b must not be negative.
+// Sum returns a+b, at most math.MaxInt64. a and b must not be negative.
 func Sum(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64

@@ -11,7 +11,12 @@ import (
 // Usage is the state of gcra and tokenbucket: the weight of the units in use at an instant. It is normal if At is
 // within [0, algo.MaxInstant], Level within [1, algo.MaxLevel] and Unit within [1, algo.MaxLevel].
 //
-// Package gcra documents the encoding. That of tokenbucket differs only in the tag.
+// Version 1 of the encoding takes 25 bytes, big endian. No units in use are empty bytes. tokenbucket has the tag 't'.
+//
+//	'g' 1
+//	7 bytes: At, at most 2^52-1
+//	8 bytes: Level, from 1 to 2^52-1
+//	8 bytes: Unit, from 1 to 2^52-1
 type Usage struct {
 	At    int64 // us since the Unix epoch
 	Level int64 // the units in use times Unit
@@ -32,8 +37,8 @@ func (u Usage) Append(dst []byte, tag byte) []byte {
 	return dst[:len(dst)+usageSize]
 }
 
-// ParseUsage decodes the bytes that Append wrote with this tag. Empty bytes are the zero Usage. For
-// any other bytes it returns [algo.ErrState] or [algo.ErrStateVersion].
+// ParseUsage decodes the bytes that Append wrote with this tag. Empty bytes are the zero Usage. It refuses any
+// other bytes with [algo.ErrState] or [algo.ErrStateVersion].
 func ParseUsage(b []byte, tag byte) (u Usage, err error) {
 	if len(b) != usageSize || b[0] != tag || b[1] != Version {
 		return u, HeaderError(b, tag)
@@ -65,8 +70,8 @@ func IsDrained(level, times, drain int64) bool {
 	return high > 0 || weight >= uint64(level)
 }
 
-// LevelFor returns the level for units of another weight. The same number of units is in use, and a part of a unit counts
-// as a whole unit. The level is at most max. u must be normal or zero.
+// LevelFor returns the level of the same units with another weight, at most max. A part of a unit counts as a whole
+// unit. u must be normal or zero.
 func (u Usage) LevelFor(unit, max int64) int64 {
 	if u.Unit == unit || u.Level == 0 {
 		return min(u.Level, max)

@@ -20,8 +20,8 @@ var (
 	readLua string
 )
 
-// Lua returns a script that ends with body. body can use the names of [algo.LuaPrelude], and the function read, which decodes the result of
-// [AppendArgs] for the given programs and for stacks of them:
+// Lua returns a script that ends with body. body can use [algo.LuaPrelude], and the function read, which decodes the
+// result of [AppendArgs] for the given programs and for stacks of them:
 //
 //	p, from = read(s, from)
 //	count, next, ttl = p.run(op, state, now, cost, times, p.args)      -- see algo.Program

@@ -76,8 +76,7 @@ func (f *Functions) Function(name, parameters, attributes, body, table string) F
 
 var step = regexp.MustCompile(`(\w+) := STEP\(([^,]+), (.*)\);`)
 
-// expand replaces each STEP by calls of the functions. A function that calls the one with a number would take
-// longer.
+// expand replaces each STEP by calls of the functions. This is faster than one function that calls the others by number.
 func (f *Functions) expand(body string) string {
 	var calls strings.Builder
 	for i, each := range f.All[:len(f.numbers)] {
@@ -133,8 +132,7 @@ func (f *Functions) AppendCall(args []int64, p *algo.Program) (number int64, all
 	return stackNumber, args
 }
 
-// FunctionName returns the name of a function with this text. Of the given name it contains at most
-// 40 bytes.
+// FunctionName returns the name of a function with this text. It has at most 40 bytes of the given name.
 func FunctionName(name, text string) string {
 	const maxNameLen = 40
 	hash := sha256.Sum256([]byte(text))

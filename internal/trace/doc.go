@@ -1,5 +1,5 @@
-// Package trace reads and runs traces, the golden files of rate limiting policies. A trace has
-// events left of an arrow and the decisions right of it.
+// Package trace reads and runs traces, the golden files of rate limiting policies. A trace has events left of
+// arrows, and the decisions right of them.
 //
 //	# A full bucket gives its burst at once, then one token every 100ms.
 //	policy tokenbucket 10/s burst=3
@@ -14,14 +14,13 @@
 // # Goals
 //
 //   - People read a trace as the specification of an algorithm, and edit it by hand.
-//   - A program can rewrite the decisions without changing anything else.
-//   - One file can have several policies side by side, or a policy that changes in between.
+//   - A program can rewrite only the decisions.
+//   - One file can have several policies side by side, or a policy that changes.
 //
 // # Non-goals
 //
-// Traces are short and written on purpose: at most 16 MiB, held in memory. They have no
-// variables, loops, includes or quoting. Tests that need these are written in Go. Access logs
-// are not traces.
+// Traces are short, at most 16 MiB. They have no variables, loops, includes or quoting. Write tests that need
+// these in Go. Access logs are not traces.
 //
 // # Grammar
 //
@@ -52,7 +51,7 @@
 //
 // # Errors
 //
-// Any text outside of the grammar is an error with the file, the line, the word and the
-// accepted words. The first error ends the parsing. If a new policy cannot read the state of
-// the policy before it, because the algorithm differs, the next event has an error.
+// Text outside of the grammar is an error with the file, the line, the word and the accepted words. The first
+// error ends the parsing. If a new policy has another algorithm, it cannot read the states, and the next event
+// has an error.
 package trace

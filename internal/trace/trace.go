@@ -123,9 +123,8 @@ func (t *Trace) Events() (n int) {
 	return n
 }
 
-// Check runs the trace and describes every event whose decisions differ from its line: the event,
-// the decisions and the expected answers, in three lines. An event without answers differs too,
-// because it would test nothing.
+// Check runs the trace and describes every event whose decisions differ from its answers, in three lines: the event,
+// the decisions and the answers. An event without answers differs too, because it would test nothing.
 func (t *Trace) Check() (differences []string, err error) {
 	ran, err := t.Run()
 	if err != nil {

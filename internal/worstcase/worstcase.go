@@ -1,6 +1,5 @@
-// Package worstcase searches for the calls that get the most units from a policy in any interval of
-// a length. Nothing proves that the calls found are the worst, but they are real: each was decided
-// by Policy.Step.
+// Package worstcase searches for the calls that get the most units from a policy in any interval of a length.
+// It may miss the worst calls. But Policy.Step allowed all that it finds.
 //
 //	calls := worstcase.Search(policy, time.Minute, begin)
 //	units := worstcase.Most(calls, time.Minute) // at most policy.Bound(time.Minute)
@@ -49,9 +48,9 @@ type search struct {
 	most     int64
 }
 
-// Search returns the calls, in the order of time. The first call comes soon after begin. interval must be
-// positive. The search is deterministic. A caller makes at most a few hundred calls, so a policy that gives
-// many more units back one by one within the interval can admit more.
+// Search returns the calls, in the order of time. The first call comes soon after begin. interval must be positive.
+// The search is deterministic. It makes at most a few hundred calls, so a policy that gives back many more units one
+// by one can admit more.
 func Search(p algo.Policy, interval time.Duration, begin time.Time) []Call {
 	t0 := algo.Instant(begin)
 	longest := (algo.MaxInstant - t0) / 8 // so that no time overflows
@@ -85,8 +84,8 @@ func (s *search) gaps(period int64) []int64 {
 	return slices.Compact(slices.DeleteFunc(gaps, func(g int64) bool { return g < 1 }))
 }
 
-// try extends calls, which led to the state, by a caller that takes all units at the start of the interval,
-// after each refill, at equal distances, and at the last instant.
+// try extends calls, which led to the state, by calls that take all units at the start of the interval, after each
+// refill, at equal distances, and at the last instant.
 func (s *search) try(state []byte, calls []Call, start int64) {
 	end := start + s.interval - 1
 	step := max(1, s.interval/steps)
