@@ -8,7 +8,7 @@ import { duration } from './text.js';
 const kindTexts = {
   steady: ['Steady', 'One request after the other, at equal distances.', ['requests', 'length', 'clients']],
   poisson: ['Random', 'Independent random requests (a Poisson process).', ['requests', 'length', 'clients', 'seed']],
-  bursts: ['Bursts', 'Bursts of up to 59 requests, with random pauses between them.', ['requests', 'length', 'clients', 'seed']],
+  bursts: ['Bursts', 'Bursts of up to 59 requests, at random times.', ['requests', 'length', 'clients', 'seed']],
   edge: ['Edge of a window', 'Clients that know the limit of the first valid policy spend it just before and just after the edge of a window. A request one period before the edge opens that window.', ['length', 'clients']],
   greedy: ['A greedy client', 'One client sends half of all requests. The others share the other half.', ['requests', 'length', 'clients', 'seed']],
   crowd: ['A crowd', 'All clients come at once, four times, as after an outage.', ['requests', 'length', 'clients', 'seed']],
