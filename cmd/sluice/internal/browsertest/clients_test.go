@@ -19,7 +19,7 @@ func TestReactionsOfClients(t *testing.T) {
 		{"backoff", 5, 2, 3, 0},
 		{"ignore", 2, 1, 1, 1},
 	} {
-		b.changes(func() { b.click("input[name=reaction][value=" + c.reaction + "]") })
+		b.changes(func() { b.choose("#reaction", c.reaction) })
 		row := b.table()[0]
 		require.Equal(t, c.calls, row.number(t, "Calls"), c.reaction)
 		require.Equal(t, c.allowed, row.number(t, "Allowed"), c.reaction)
