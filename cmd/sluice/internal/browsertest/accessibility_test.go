@@ -2,9 +2,8 @@ package browsertest
 
 // These tests promise, for the page in Chromium:
 //
-//   - The table, the charts and the exports show the numbers of the service for each kind of requests,
-//     reaction and clock (streams_test.go, clients_test.go, fleet_test.go, log_test.go, worst_test.go,
-//     export_test.go).
+//   - The table, the charts and the exports show the numbers of the service for each kind of requests and
+//     clock (streams_test.go, fleet_test.go, log_test.go, worst_test.go, export_test.go).
 //   - Each change is drawn, and the latest one wins (slider_test.go, policies_test.go).
 //   - The address has all settings, and an invalid address is reported (address_test.go).
 //   - The mouse, touch and the keyboard reach each function (explain_test.go, keyboard_test.go,
