@@ -2,9 +2,8 @@ package browsertest
 
 // These tests promise, for the page in Chromium:
 //
-//   - The table, the charts and the exports show the numbers of the service for each kind of requests,
-//     reaction and clock (streams_test.go, clients_test.go, fleet_test.go, log_test.go, worst_test.go,
-//     export_test.go).
+//   - The table, the charts and the exports show the numbers of the service for each kind of requests and
+//     clock (streams_test.go, fleet_test.go, log_test.go, worst_test.go, export_test.go).
 //   - Each change is drawn, and the latest one wins (slider_test.go, policies_test.go).
 //   - The address has all settings, and an invalid address is reported (address_test.go).
 //   - The mouse, touch and the keyboard reach each function (explain_test.go, keyboard_test.go,
@@ -39,14 +38,14 @@ func TestEachControlHasAName(t *testing.T) {
 		}
 		role := text(t, node.Role)
 		switch role {
-		case "textbox", "spinbutton", "slider", "combobox", "checkbox", "radio", "button", "application", "table", "region", "complementary", "group":
+		case "textbox", "spinbutton", "slider", "combobox", "checkbox", "button", "application", "table", "region", "complementary", "group":
 			roles[role]++
 			if role != "group" {
 				require.NotEmpty(t, text(t, node.Name), "a %s has no name: %+v", role, node)
 			}
 		}
 	}
-	for _, role := range []string{"textbox", "spinbutton", "slider", "combobox", "checkbox", "radio", "button", "application", "table"} {
+	for _, role := range []string{"textbox", "spinbutton", "slider", "combobox", "checkbox", "button", "application", "table"} {
 		require.Positive(t, roles[role], "no %s was found", role)
 	}
 }
@@ -82,9 +81,8 @@ func TestPageHasTheStructureThatScreenReadersNeed(t *testing.T) {
 func TestTabReachesEachControl(t *testing.T) {
 	t.Parallel()
 	b := open(t, everything)
-	// A radio group has one stop.
 	want := eval[[]string](b, `[...document.querySelectorAll('input, select, button, summary, [tabindex="0"]')]
-		.filter((e) => e.checkVisibility() && !e.disabled && (e.type !== 'radio' || e.checked))
+		.filter((e) => e.checkVisibility() && !e.disabled)
 		.map((e, i) => (e.dataset.stop = e.id + ' ' + i))`)
 	require.Greater(t, len(want), 40)
 	var got []string

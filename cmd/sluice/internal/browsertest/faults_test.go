@@ -2,19 +2,13 @@ package browsertest
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
-	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-	"github.com/stretchr/testify/require"
 )
 
 // recorder collects what a page requests, and its faults: exceptions, warnings and errors on the
@@ -86,56 +80,4 @@ func arguments(list []*runtime.RemoteObject) string {
 		texts = append(texts, strings.TrimSpace(string(o.Value)+" "+o.Description))
 	}
 	return strings.Join(texts, " ")
-}
-
-// The other tests rely on the recorder to find each of these faults.
-func TestRecorderFindsFaults(t *testing.T) {
-	t.Parallel()
-	b := blank(t)
-	for name, c := range map[string]struct{ body, fault string }{
-		"an exception":                   {`<script src="x.js"></script>`, "exception: "},
-		"a rejected promise":             {`<script src="reject.js"></script>`, "exception: "},
-		"an error on the console":        {`<script src="error.js"></script>`, "console.error: "},
-		"a warning on the console":       {`<script src="warning.js"></script>`, "console.warning: "},
-		"a missing file":                 {`<img src="missing.png">`, "missing.png answered 404"},
-		"a blocked script":               {`<script>1</script>`, "Content Security Policy"},
-		"a blocked style attribute":      {`<p style="color:red">x</p>`, "Content Security Policy"},
-		"a blocked file of another host": {`<img src="http://192.0.2.1/x.png">`, "Content Security Policy"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(faulty(c.body))
-			defer server.Close()
-			b.do(chromedp.Navigate(server.URL))
-			var faults []string
-			require.Eventually(t, func() bool {
-				faults = append(faults, b.take()...)
-				return slices.ContainsFunc(faults, func(f string) bool { return strings.Contains(f, c.fault) })
-			}, testTimeout, time.Millisecond, "%q", faults)
-			b.do(chromedp.Navigate("about:blank")) // after the last event of the page
-			b.take()
-		})
-	}
-}
-
-// faulty serves a page with that body.
-func faulty(body string) http.Handler {
-	scripts := map[string]string{
-		"/x.js":       "null.x",
-		"/reject.js":  "Promise.reject(new Error('rejected'))",
-		"/error.js":   "console.error('wrong')",
-		"/warning.js": "console.warn('doubtful')",
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Security-Policy", "default-src 'self'")
-		switch script, ok := scripts[r.URL.Path]; {
-		case ok:
-			w.Header().Set("Content-Type", "text/javascript")
-			fmt.Fprint(w, script)
-		case r.URL.Path == "/":
-			w.Header().Set("Content-Type", "text/html")
-			fmt.Fprintf(w, "<!doctype html><title>faulty</title><link rel=icon href='data:,'>%s", body)
-		default:
-			http.NotFound(w, r)
-		}
-	})
 }

@@ -17,7 +17,7 @@ func TestOwnClocksAllowMoreThanTheClockOfTheStore(t *testing.T) {
 	b.requireProcesses("1: 104, 2: 5", "1: 50, 2: 50")
 	store := b.table()
 
-	b.changes(func() { b.click("input[name=clocks][value=own]") })
+	b.changes(func() { b.choose("#clock", "own") })
 	b.requireProcesses("1: 6, 2: 104", "1: 52, 2: 53")
 	own := b.table()
 	for i := range own {

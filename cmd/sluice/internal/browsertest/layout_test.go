@@ -16,6 +16,13 @@ func phone(t *testing.T, settings string) *tab {
 	return b
 }
 
+// unfold opens the settings, which a small screen folds.
+func (b *tab) unfold() {
+	b.t.Helper()
+	b.do(chromedp.Tap(chromedp.CSS("#fold summary")))
+	b.wait("document.querySelector('#fold').open")
+}
+
 // requireNoOverflow checks that the page is not wider than the screen. The table scrolls in a box of its
 // own.
 func (b *tab) requireNoOverflow() {
@@ -31,6 +38,8 @@ func (b *tab) requireNoOverflow() {
 func TestPhoneShowsThePageWithoutHorizontalScroll(t *testing.T) {
 	t.Parallel()
 	b := phone(t, "")
+	require.LessOrEqual(t, eval[float64](b, "document.querySelector('#chart-1').getBoundingClientRect().bottom"), 740., "the first screen shows no chart")
+	b.unfold()
 	b.requireNoOverflow()
 	eval[bool](b, "(document.documentElement.style.fontSize = '200%%', true)") // text can be enlarged to twice its size
 	b.requireNoOverflow()
@@ -50,6 +59,7 @@ func TestPhoneShowsThePageWithoutHorizontalScroll(t *testing.T) {
 func TestPhoneControlsAreLargeEnough(t *testing.T) {
 	t.Parallel()
 	b := phone(t, "clocks-ahead=0,5&kind=worst")
+	b.unfold()
 	small := eval[[]string](b, `[...document.querySelectorAll('button, input, select, summary')]
 		.map((e) => [e, (e.closest('label') ?? e).getBoundingClientRect()])
 		.filter(([e, r]) => e.offsetWidth > 0 && (r.height < 24 || r.width < 24))
@@ -65,6 +75,7 @@ func TestPhoneControlsWork(t *testing.T) {
 	b.changes(func() { b.do(chromedp.Tap(chromedp.CSS("#add"))) })
 	b.changes(func() { b.enter("#spec-2", "fixedwindow 3/20s") })
 	each := b.table()
+	b.unfold()
 	b.changes(func() { b.do(chromedp.Tap(chromedp.CSS("#shared"))) })
 	q.Specs, q.Shared = []string{"gcra 1/5s", "fixedwindow 3/20s"}, true
 	b.requireTable(b.compare(q))
@@ -82,8 +93,13 @@ func TestWideScreenCoversNothing(t *testing.T) {
 		b.do(chromedp.Click(chromedp.CSS("#chart-1 .u-over")))
 		b.waitWords("call ")
 		b.requireResult()
+		if size[1] >= 1000 {
+			eval[bool](b, "(scrollTo(0, 0), true)")
+			require.True(t, eval[bool](b, `[...document.querySelectorAll('.chart')].every((e) =>
+				e.getBoundingClientRect().bottom <= document.querySelector('#explanation').getBoundingClientRect().top)`), "not all four charts are in view at %v", size)
+		}
 		for _, block := range []string{"nearest", "start", "center", "end"} {
-			covered := eval[[]string](b, `[...document.querySelectorAll('main :is(button, input, select, summary, .u-over)')]
+			covered := eval[[]string](b, `[...document.querySelectorAll(':is(button, input, select, summary, .u-over)')]
 				.filter((e) => e.offsetWidth > 0)
 				.filter((e) => {
 					e.scrollIntoView({ block: %s });

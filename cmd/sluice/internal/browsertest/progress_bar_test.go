@@ -33,11 +33,11 @@ func TestLongRequestsShowTheProgressBar(t *testing.T) {
 func TestButtonsBeforeTheFirstResponse(t *testing.T) {
 	t.Parallel()
 	b := blank(t)
-	b.do(chromedp.Navigate(pageAddress(t) + "#kind=crowd&requests=1"))
-	b.wait("document.querySelector('#messages').innerText.includes('choose more requests')")
+	b.do(chromedp.Navigate(pageAddress(t) + "#kind=worst&p=gcra"))
+	b.wait("document.querySelector('#messages').innerText.includes('no valid policy 1 to break')")
 	for _, button := range []string{"#zoom-in", "#zoom-out", "#earlier", "#later", "#whole", "#export-svg"} {
 		b.click(button)
 	}
-	b.enter("#requests", "10")
+	b.enter("#spec-1", "gcra 1/s")
 	b.wait("document.documentElement.dataset.drawn > 0")
 }

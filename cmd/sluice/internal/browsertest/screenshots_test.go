@@ -26,8 +26,8 @@ type scene struct {
 }
 
 var scenes = []scene{
-	{file: "compare.png", width: 1280, height: 1640, scheme: "light"},
-	{file: "compare-dark.png", width: 1280, height: 1640, scheme: "dark"},
+	{file: "compare.png", width: 1280, height: 1000, scheme: "light"},
+	{file: "compare-dark.png", width: 1280, height: 1000, scheme: "dark"},
 	{file: "compare-phone.png", width: 360, height: 740, scheme: "light", phone: true},
 }
 

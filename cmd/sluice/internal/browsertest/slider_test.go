@@ -47,24 +47,6 @@ func TestPictureFollowsADraggedSlider(t *testing.T) {
 		len(durations), durations[len(durations)/2], durations[len(durations)-1])
 }
 
-func TestLastOfManyQuickChangesIsDrawn(t *testing.T) {
-	t.Parallel()
-	q := large()
-	b := open(t, q.settings())
-	eval[bool](b, `(() => {
-		const spec = document.querySelector('#spec-1');
-		for (let n = 1; n <= 100; n++) {
-			spec.value = 'gcra ' + n + '/m';
-			spec.dispatchEvent(new Event('input', { bubbles: true }));
-		}
-		return true;
-	})()`)
-	b.wait("document.querySelector('#results tbody code').textContent === 'gcra 100/m'")
-	q.Specs[0] = "gcra 100/m"
-	b.requireTable(b.compare(q))
-	require.Less(t, eval[int](b, "Number(document.documentElement.dataset.drawn)"), 10, "changes that a newer one replaces are drawn too")
-}
-
 func TestSliderByKeyboard(t *testing.T) {
 	t.Parallel()
 	b := open(t, steady(10, "gcra 3/10s", "movingwindow 5/10s slots=2").settings())

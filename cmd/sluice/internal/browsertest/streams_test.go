@@ -6,15 +6,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestEachKindOfRequestsIsDrawn(t *testing.T) {
+func TestEachKindOfRequestsAndEachReactionIsDrawn(t *testing.T) {
 	t.Parallel()
 	b := open(t, "kind=steady&requests=2000&length=3600&clients=1&seed=1&p=gcra+30/m&p=tokenbucket+30/m&p=fixedwindow+30/m&p=movingwindow+30/m")
-	for _, kind := range []string{"poisson", "edge", "greedy", "crowd", "worst", "log", "bursts", "steady"} {
+	for i, kind := range []string{"poisson", "edge", "greedy", "crowd", "worst", "log", "bursts", "steady"} {
+		reaction := [...]string{"wait", "retry", "backoff", "ignore"}[i%4]
+		b.changes(func() { b.choose("#reaction", reaction) })
 		b.changes(func() { b.choose("#kind", kind) })
 		q := query{
 			Specs:    b.specs(),
 			Stream:   stream{Kind: kind, Requests: 2000, Length: 3600, Clients: 1, Seed: 1},
-			Reaction: "ignore",
+			Reaction: reaction,
 		}
 		b.requireTable(b.compare(q))
 		for i, row := range b.table() {

@@ -83,7 +83,7 @@ type Marks struct {
 }
 
 const (
-	barCount     = 240
+	barCount     = 60
 	levelSamples = 480
 	maxMarks     = 2000
 	listed       = 50 // clients

@@ -2,7 +2,6 @@ package compare
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -28,7 +27,7 @@ type Query struct {
 // Stream is the requests of a Query.
 type Stream struct {
 	Kind     string  `json:"kind"`     // steady, poisson, bursts, edge, greedy, crowd, worst or log
-	Requests int     `json:"requests"` // about how many; without effect on edge, worst and log
+	Requests int     `json:"requests"` // without effect on edge, worst and log
 	Length   float64 `json:"length"`   // seconds; without effect on worst and log
 	Clients  int     `json:"clients"`  // without effect on worst and log
 	Seed     uint64  `json:"seed"`
@@ -104,11 +103,7 @@ func (s *Service) stream(ctx context.Context, q Stream, policies []costed.Policy
 		if err != nil {
 			return simulate.Stream{}, err
 		}
-		stream := generate(shape)
-		if len(stream.Arrivals) == 0 {
-			return stream, errors.New("the stream has no requests; choose more requests or a longer time")
-		}
-		return stream, nil
+		return generate(shape), nil
 	case q.Kind == "worst":
 		if q.Target < 0 || q.Target >= len(policies) || policies[q.Target].Policy == nil {
 			return simulate.Stream{}, fmt.Errorf("no valid policy %d to break", q.Target+1)
@@ -134,8 +129,7 @@ func (s Stream) shape(limit algo.Limit) (simulate.Shape, error) {
 	case s.Clients < 1 || s.Clients > maxClients:
 		return simulate.Shape{}, fmt.Errorf("%d clients; want 1 to %d", s.Clients, maxClients)
 	}
-	length := seconds(s.Length)
-	return simulate.Shape{Pace: max(1, length/time.Duration(s.Requests)), Length: length, Clients: s.Clients, Limit: limit, Seed: s.Seed}, nil
+	return simulate.Shape{Requests: s.Requests, Length: seconds(s.Length), Clients: s.Clients, Limit: limit, Seed: s.Seed}, nil
 }
 
 func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }

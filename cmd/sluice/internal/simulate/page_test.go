@@ -1,7 +1,13 @@
 package simulate
 
-// The page benchmarks/compare/README.md compares the algorithms and their options on the same
-// requests. These tests write the page, and check its text against the figures:
+// These tests promise:
+//
+//   - Clients call again as their Reaction says, the clock of the store or of the process decides, and
+//     denials that an exact log would not make are unnecessary. The exact log and the worst interval agree
+//     with algotest, and the level shows the extremes between two samples (run_test.go).
+//   - Streams are deterministic and have their shape (stream_test.go).
+//   - The page benchmarks/compare/README.md, which compares the algorithms on the same requests, is current,
+//     its statements follow from its figures, and sluice replay counts the same (page_test.go). To write it:
 //
 //	go test ./cmd/sluice/internal/simulate -run TestCommittedPageIsCurrent -update
 
@@ -22,7 +28,6 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
@@ -51,9 +56,9 @@ var specs = []string{
 	"movingwindow 30/m slots=12 trailing=whole",
 }
 
-// shape has the load of the first three streams: 1.5 times the limit. Pace divides no period, so no
-// limiter is favored.
-var shape = Shape{Pace: 1300 * time.Millisecond, Length: 2 * time.Hour, Clients: 1, Limit: limit, Seed: 20260101}
+// shape has the load of the first three streams: 1.5 times the limit for two hours. The mean distance of two requests, 1.3s,
+// divides no period, so no limiter is favored.
+var shape = Shape{Requests: 5538, Length: 5538 * 1300 * time.Millisecond, Clients: 1, Limit: limit, Seed: 20260101}
 
 // section is a stream with the outcomes, the exact log first.
 type section struct {
@@ -71,46 +76,39 @@ type outcome struct {
 	exactWaits []time.Duration // the waits by the exact log for the same denials
 }
 
-func bundledLog(t *testing.T) Stream {
-	t.Helper()
+func bundledLog() Stream {
 	keyer, err := accesslog.ParseKeyer("ip")
-	require.NoError(t, err)
+	must(err)
 	s, _, err := FromLog(context.Background(), keyer, accesslog.FromReader(sample.Name, sample.Open()))
-	require.NoError(t, err)
+	must(err)
 	return s
 }
 
-// allSections are the sections of the page. Several tests read them, and none changes them.
-var (
-	allSections  []section
-	sectionsOnce sync.Once
-)
-
-func sections(t *testing.T) []section {
-	t.Helper()
-	sectionsOnce.Do(func() { allSections = computeSections(t) })
-	require.NotEmpty(t, allSections, "an earlier test failed to compute them")
-	return allSections
+// must ends the tests on an error that no test expects.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }
 
-func computeSections(t *testing.T) []section {
-	t.Helper()
+// sections are the sections of the page. Several tests read them, and none changes them.
+var sections = sync.OnceValue(func() []section {
 	all := []section{
 		{name: "Uniform", stream: Steady(shape)},
 		{name: "Poisson", stream: Poisson(shape)},
 		{name: "Bursty", stream: Bursts(shape)},
 		{name: "Edge of the window", stream: Edge(shape)},
-		{name: "Access log", stream: bundledLog(t)},
+		{name: "Access log", stream: bundledLog()},
 	}
 	for i := range all {
 		s := &all[i]
 		s.outcomes = append(s.outcomes, decideExactly(s.stream))
-		for j, p := range policies() {
-			s.outcomes = append(s.outcomes, decide(t, specs[j], p, s.stream))
+		for _, spec := range specs {
+			s.outcomes = append(s.outcomes, decide(spec, s.stream))
 		}
 	}
 	return all
-}
+})
 
 // decideExactly returns the counts of the exact log as a limiter of its own.
 func decideExactly(stream Stream) outcome {
@@ -131,14 +129,14 @@ func decideExactly(stream Stream) outcome {
 	return o
 }
 
-func decide(t *testing.T, name string, policy algo.Policy, stream Stream) outcome {
-	t.Helper()
-	o := outcome{name: name, bound: policy.Bound(limit.Period)}
+func decide(spec string, stream Stream) outcome {
+	policy := sluice.MustPolicy(spec)
+	o := outcome{name: spec, bound: policy.Bound(limit.Period)}
 	run, err := New(costed.One(policy), stream, Options{})
-	require.NoError(t, err)
+	must(err)
 	run.limit = limit // also for a policy with the same rate over another period
 	for call, err := range run.Calls() {
-		require.NoError(t, err)
+		must(err)
 		if !call.Result.Allowed {
 			o.waits, o.exactWaits = append(o.waits, call.Result.RetryAfter), append(o.exactWaits, call.ExactWait)
 		}
@@ -152,7 +150,7 @@ func decide(t *testing.T, name string, policy algo.Policy, stream Stream) outcom
 // render returns the page, which has a table for each stream.
 func render(t *testing.T) []byte {
 	t.Helper()
-	all := sections(t)
+	all := sections()
 	page, err := template.New("page.tmpl").Funcs(template.FuncMap{
 		"limit": limit.String,
 		"table": func(name string) (string, error) {
@@ -210,32 +208,13 @@ func TestCommittedPageIsCurrent(t *testing.T) {
 	require.True(t, string(text) == string(committed), "the page is stale: go test ./cmd/sluice/internal/simulate -update")
 }
 
-func TestExactLogAgreesWithAlgotest(t *testing.T) {
-	for _, arrivals := range [][]Arrival{Poisson(shape).Arrivals[:300], Edge(shape).Arrivals[:300]} {
-		log, naive := exactLog{}, algotest.Log{}
-		room := func(at time.Time) bool {
-			return naive.Admitted(at.Add(1-limit.Period), limit.Period) < limit.Count
-		}
-		for i, a := range arrivals {
-			at := time.UnixMicro(a.At)
-			wait := log.wait(limit, a.At, 1)
-			require.True(t, room(at.Add(wait)), "at %v, wait %v", at, wait)
-			require.False(t, wait > 0 && room(at.Add(wait-1)), "at %v, wait %v", at, wait)
-			if wait == 0 || i%3 == 0 { // some of them go over the limit
-				naive.Add(at, 1)
-				require.Equal(t, naive.Admitted(at.Add(1-limit.Period), limit.Period), log.add(limit, a.At, 1))
-			}
-		}
-	}
-}
-
 // TestReplayCountsAgree: a simulation has the same counts as sluice replay.
 func TestReplayCountsAgree(t *testing.T) {
-	for _, s := range sections(t) {
-		var costs []costed.Policy
-		for _, p := range policies() {
-			costs = append(costs, costed.One(p))
-		}
+	var costs []costed.Policy
+	for _, spec := range specs {
+		costs = append(costs, costed.One(sluice.MustPolicy(spec)))
+	}
+	for _, s := range sections() {
 		r := replay.New(costs...)
 		for _, a := range s.stream.Arrivals {
 			require.NoError(t, r.Add(time.UnixMicro(a.At), []byte(s.stream.Clients[a.Client])))
@@ -251,17 +230,48 @@ func TestReplayCountsAgree(t *testing.T) {
 	}
 }
 
-func policies() (ps []algo.Policy) {
-	for _, spec := range specs {
-		ps = append(ps, sluice.MustPolicy(spec))
+func TestStatementsOfThePageFollowFromItsFigures(t *testing.T) {
+	const whole, clock = "movingwindow 30/m slots=12 trailing=whole", "fixedwindow 30/m align=clock"
+	same := map[string]string{
+		"gcra 30/m burst=30":               "tokenbucket 30/m refill=continuous",
+		"tokenbucket 30/m refill=interval": "fixedwindow 30/m align=first",
 	}
-	return ps
+	for _, s := range sections() {
+		by := make(map[string]outcome)
+		for _, o := range s.outcomes {
+			by[o.name] = o
+			require.LessOrEqual(t, o.Worst, o.bound, "%s, %s", s.name, o.name)
+			require.NotEmpty(t, o.waits, "%s, %s", s.name, o.name)
+		}
+		for _, name := range []string{"exact log", "gcra 30/m burst=1", whole} {
+			require.LessOrEqual(t, by[name].Worst, limit.Count, "%s, %s", s.name, name)
+		}
+		for _, name := range []string{"exact log", "gcra 30/m burst=30", "tokenbucket 30/m refill=interval", "tokenbucket 5/10s burst=30 refill=interval", clock} {
+			require.Zero(t, by[name].Unnecessary, "%s, %s", s.name, name)
+		}
+		for a, b := range same {
+			want := by[b]
+			want.name = a
+			require.Equal(t, want, by[a], s.name)
+		}
+	}
 }
 
-// TestAllPoliciesHaveOneRate: otherwise they would not be comparable.
-func TestAllPoliciesHaveOneRate(t *testing.T) {
-	for _, p := range policies() {
-		l := p.Limit()
-		require.Equal(t, limit.Count*int64(l.Period), l.Count*int64(limit.Period), "%v", p)
+// From the first edge on, a fixed window admits twice the limit within a period, less the request that opens the window.
+// gcra admits the limit and what is refilled in a tenth of a period.
+func TestEdgeShowsTheBurstOfFixedWindows(t *testing.T) {
+	for _, limit := range []algo.Limit{algo.Per(30, time.Minute), algo.Per(20, 7*time.Second), algo.Per(1000, time.Hour)} {
+		worst := func(policy string) int64 {
+			run, err := New(costed.One(sluice.MustPolicy(policy)), Edge(Shape{Length: 3 * limit.Period, Clients: 1, Limit: limit}), Options{})
+			require.NoError(t, err)
+			for _, err := range run.Calls() {
+				require.NoError(t, err)
+			}
+			return run.Outcome().Worst
+		}
+		for _, align := range []string{" align=first", " align=clock"} {
+			require.Equal(t, 2*limit.Count-1, worst("fixedwindow "+limit.String()+align), "%v%s", limit, align)
+		}
+		require.LessOrEqual(t, worst("gcra "+limit.String()), limit.Count+limit.Count/10, limit.String())
 	}
 }

@@ -26,11 +26,11 @@ type Stream struct {
 
 // Shape has the parameters of a generated stream.
 type Shape struct {
-	Pace    time.Duration // the mean time between two requests, at least 1ms
-	Length  time.Duration // of the stream
-	Clients int           // at least 1
-	Limit   algo.Limit    // that the clients of Edge and Crowd know
-	Seed    uint64        // of the random numbers
+	Requests int           // 1 to MaxArrivals; without effect on Edge
+	Length   time.Duration // of the stream, at least 1ms
+	Clients  int           // at least 1
+	Limit    algo.Limit    // that the clients of Edge and Crowd know
+	Seed     uint64        // of the random numbers
 }
 
 // Epoch is the time at which generated streams begin: the offset 0 of a trace.
@@ -55,22 +55,15 @@ func (s Shape) generator(random uint64) *generator {
 }
 
 func (g *generator) add(at time.Duration, client int) {
-	if at < g.Length {
-		g.Arrivals = append(g.Arrivals, Arrival{At: Epoch.UnixMicro() + at.Microseconds(), Client: int32(client)})
-	}
+	g.Arrivals = append(g.Arrivals, Arrival{At: Epoch.UnixMicro() + at.Microseconds(), Client: int32(client)})
 }
 
-// full reports whether the stream has ended.
-func (g *generator) full(at time.Duration) bool {
-	return at >= g.Length || len(g.Arrivals) >= MaxArrivals
+// anyTime returns a random time before the end.
+func (g *generator) anyTime(end time.Duration) time.Duration {
+	return time.Duration(g.random.Int64N(int64(max(1, end))))
 }
 
-// exponential returns a random time with an exponential distribution, in whole milliseconds so that
-// every machine gets the same times. A time beyond the stream is shortened, because it can overflow.
-func (g *generator) exponential(mean time.Duration) time.Duration {
-	beyond := float64(g.Length + time.Millisecond)
-	return time.Duration(min(g.random.ExpFloat64()*float64(mean), beyond)).Truncate(time.Millisecond)
-}
+func (g *generator) anyClient() int { return g.random.IntN(len(g.Stream.Clients)) }
 
 // sorted returns the stream with the requests in the order of time.
 func (g *generator) sorted() Stream {
@@ -78,53 +71,45 @@ func (g *generator) sorted() Stream {
 	return g.Stream
 }
 
-// Steady returns a request every Pace. The clients take turns.
+// Steady returns requests at equal distances, the last one at the end. The clients take turns.
 func Steady(s Shape) Stream {
 	g := s.generator(0)
-	g.Length++ // the last request is at the end
-	for i, at := 0, g.Pace; !g.full(at); i, at = i+1, at+g.Pace {
-		g.add(at, i%len(g.Stream.Clients))
+	pace, rest := s.Length/time.Duration(s.Requests), s.Length%time.Duration(s.Requests)
+	for i := range s.Requests {
+		n := time.Duration(i + 1)
+		g.add(n*pace+n*rest/time.Duration(s.Requests), i%len(g.Stream.Clients))
 	}
 	return g.Stream
 }
 
-// Poisson returns independent random requests.
+// Poisson returns independent random requests: the requests of a Poisson process that makes this number of them.
 func Poisson(s Shape) Stream {
 	g := s.generator(1)
-	for at := g.exponential(g.Pace); !g.full(at); at += g.exponential(g.Pace) {
-		g.add(at, g.anyClient())
+	for range s.Requests {
+		g.add(g.anyTime(s.Length), g.anyClient())
 	}
-	return g.Stream
+	return g.sorted()
 }
 
-// anyClient draws no random number if there is one client.
-func (g *generator) anyClient() int {
-	if len(g.Stream.Clients) == 1 {
-		return 0
-	}
-	return g.random.IntN(len(g.Stream.Clients))
-}
-
-// Bursts returns bursts of 1 to 59 requests of one client each, with random pauses between them.
+// Bursts returns bursts of 1 to 59 requests of one client each, at random times.
 func Bursts(s Shape) Stream {
 	g := s.generator(2)
-	gap := min(20*time.Millisecond, g.Pace/2)
-	pause := 30 * (g.Pace - gap)
-	for at := g.exponential(pause); !g.full(at); at += g.exponential(pause) {
-		client := g.anyClient()
-		for range 1 + g.random.IntN(59) {
-			g.add(at, client)
-			at += gap
+	gap := min(20*time.Millisecond, s.Length/time.Duration(s.Requests)/2)
+	for len(g.Arrivals) < s.Requests {
+		size := min(1+g.random.IntN(59), s.Requests-len(g.Arrivals))
+		begin, client := g.anyTime(s.Length-time.Duration(size)*gap), g.anyClient()
+		for i := range size {
+			g.add(begin+time.Duration(i)*gap, client)
 		}
 	}
-	return g.Stream
+	return g.sorted()
 }
 
 // Edge returns the requests of clients that know the limit and the edges of its windows. In every
 // fifth period a client spends the limit in the last twentieth of the period, and again in the first
 // twentieth of the next period. A fixed window admits both. At the beginning of the first of these
 // periods the client sends one request, which opens the window of a limiter whose windows begin with
-// the first request. The edges are also those of windows by the clock. Pace has no effect.
+// the first request. The edges are also those of windows by the clock. The limit makes the number of requests.
 func Edge(s Shape) Stream {
 	g := s.generator(3)
 	period := min(g.Limit.Period, g.Length/2) // a longer period has no edge in the stream
@@ -143,20 +128,25 @@ func Edge(s Shape) Stream {
 	return g.sorted()
 }
 
+// full reports whether the stream has ended.
+func (g *generator) full(at time.Duration) bool {
+	return at >= g.Length || len(g.Arrivals) >= MaxArrivals
+}
+
 // Greedy returns random requests. The first client sends half of all requests, and the others share
 // the other half.
 func Greedy(s Shape) Stream {
 	s.Clients = max(2, s.Clients)
 	g := s.generator(4)
 	g.Stream.Clients[0] = "greedy"
-	for at := g.exponential(g.Pace); !g.full(at); at += g.exponential(g.Pace) {
+	for range s.Requests {
 		client := 0
 		if g.random.IntN(2) == 1 {
 			client = 1 + g.random.IntN(len(g.Stream.Clients)-1)
 		}
-		g.add(at, client)
+		g.add(g.anyTime(s.Length), client)
 	}
-	return g.Stream
+	return g.sorted()
 }
 
 // WorstCase returns the calls of one client that get the most units from the policy in any period of
@@ -190,13 +180,10 @@ func WorstCase(p algo.Policy) Stream {
 func Crowd(s Shape) Stream {
 	g := s.generator(5)
 	const waves = 4
-	each := min(int(g.Length/max(1, g.Pace)), MaxArrivals) / waves
-	within := max(time.Duration(1), g.Limit.Period/100)
-	for wave := range waves {
-		begin := time.Duration(wave) * (g.Length / waves)
-		for i := range each {
-			g.add(begin+time.Duration(g.random.Int64N(int64(within))), i%len(g.Stream.Clients))
-		}
+	within := min(s.Limit.Period/100, s.Length/waves)
+	for i := range s.Requests {
+		begin := time.Duration(i%waves) * (s.Length / waves)
+		g.add(begin+g.anyTime(within), i/waves%len(g.Stream.Clients))
 	}
 	return g.sorted()
 }

@@ -20,8 +20,6 @@ const steps = [1e-9, 2e-9, 5e-9, 1e-8, 2e-8, 5e-8, 1e-7, 2e-7, 5e-7, 1e-6, 2e-6,
   0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600,
   43200, 86400, 172800, 432000, 864000, 2592000, 8640000];
 
-const height = 220;
-
 // A chart has two strips: the level above, the bars below. Single calls are between them. These are
 // the shares of the height.
 const levelShare = 0.42;
@@ -69,8 +67,8 @@ class Chart {
   }
 
   resize() {
-    const width = this.root.clientWidth;
-    if (this.plot && width > 0 && width !== this.plot.width) this.plot.setSize({ width, height });
+    const { clientWidth: width, clientHeight: height } = this.root;
+    if (this.plot && width > 0 && (width !== this.plot.width || height !== this.plot.height)) this.plot.setSize({ width, height });
   }
 
   options() {
@@ -80,7 +78,7 @@ class Chart {
     const time = (values, step) => values.map((v) => clock(this.comparison.start)(v, step));
     return {
       width: Math.max(200, this.root.clientWidth),
-      height,
+      height: this.root.clientHeight,
       padding: [10, 4, 0, 4],
       legend: { show: false },
       focus: { alpha: 1 },
@@ -98,7 +96,7 @@ class Chart {
         {},
         { scale: 'calls', fill: () => colours.denied, width: 0, paths: bars, points: { show: false } },
         { scale: 'calls', fill: () => colours.allowed, width: 0, paths: bars, points: { show: false } },
-        { scale: 'left', stroke: () => colours.level, width: 1, paths: (u) => this.levelPath(u), points: { show: false } },
+        { scale: 'left', stroke: () => colours.level, width: 1.5, paths: (u) => this.levelPath(u), points: { show: false } },
       ],
       cursor: {
         y: false,
@@ -176,7 +174,7 @@ class Chart {
     const row = (allowed, top, colour) => {
       ctx.fillStyle = colour;
       for (let i = 0; i < marks.at.length; i++) {
-        if (marks.allowed[i] === allowed) ctx.fillRect(Math.round(u.valToPos(marks.at[i], 'x', true)), top, pixel, 8 * pixel);
+        if (marks.allowed[i] === allowed) ctx.fillRect(Math.round(u.valToPos(marks.at[i], 'x', true)), top, 2 * pixel, 8 * pixel);
       }
     };
     ctx.save();

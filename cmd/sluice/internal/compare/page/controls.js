@@ -1,27 +1,29 @@
 // The settings of the requests, the clients and the fleet.
 
 import { byID, element, fill, show } from './dom.js';
-import { kinds, maxProcesses } from './state.js';
+import { maxProcesses } from './state.js';
 import { duration } from './text.js';
 
 /** Each kind: its name, a sentence, and the settings that have an effect on it. */
 const kindTexts = {
   steady: ['Steady', 'One request after the other, at equal distances.', ['requests', 'length', 'clients']],
   poisson: ['Random', 'Independent random requests (a Poisson process).', ['requests', 'length', 'clients', 'seed']],
-  bursts: ['Bursts', 'Bursts of up to 59 requests, with random pauses between them.', ['requests', 'length', 'clients', 'seed']],
+  bursts: ['Bursts', 'Bursts of up to 59 requests, at random times.', ['requests', 'length', 'clients', 'seed']],
   edge: ['Edge of a window', 'Clients that know the limit of the first valid policy spend it just before and just after the edge of a window. A request one period before the edge opens that window.', ['length', 'clients']],
   greedy: ['A greedy client', 'One client sends half of all requests. The others share the other half.', ['requests', 'length', 'clients', 'seed']],
   crowd: ['A crowd', 'All clients come at once, four times, as after an outage.', ['requests', 'length', 'clients', 'seed']],
   worst: ['Break it', 'The requests that get the most units from one policy in one period.', ['target']],
-  log: ['Access log', 'The requests of an access log. Each client is an IP address.', []],
+  log: ['Access log', 'The requests of an access log. Each client is an IP address.', ['log']],
 };
 
 const reactionTexts = {
-  ignore: ['Give up', 'A denied request is lost.'],
-  retry: ['Retry at once', 'The client calls again every 100ms, up to 20 calls for a request.'],
-  backoff: ['Back off', 'The client waits 1s, then 2s, 4s and so on, each shortened at random, up to 8 calls for a request.'],
-  wait: ['Wait for RetryAfter', 'The client calls again when RetryAfter has passed, up to 50 calls for a request.'],
+  ignore: ['give up', 'A denied request is lost.'],
+  retry: ['retry at once', 'The client calls again every 100ms, up to 20 calls for a request.'],
+  backoff: ['back off', 'The client waits 1s, then 2s, 4s and so on, each shortened at random, up to 8 calls for a request.'],
+  wait: ['wait for RetryAfter', 'The client calls again when RetryAfter has passed, up to 50 calls for a request.'],
 };
+
+const clockTexts = [['store', "the store's, which is exact"], ['own', 'that of each process']];
 
 const presets = {
   exact: () => 0,
@@ -29,54 +31,44 @@ const presets = {
   hour: (i) => (i % 2 === 1 ? -3600 : 3600),
 };
 
+/** The settings that only some kinds of requests have. */
+const streamSettings = ['target', 'log', 'requests', 'length', 'clients', 'seed'];
+
+/** Returns the [value, name] pairs of a select. */
+function choices(texts) {
+  return Object.entries(texts).map(([value, [name]]) => [value, name]);
+}
+
 /**
  * Connects the settings with the query. change is called with a function that changes the query.
  * @param {(mutate: (query: import('./state.js').Query) => void, event?: Event) => void} change
  */
 export function connect(change) {
-  const form = byID('settings');
-  form.addEventListener('submit', (event) => event.preventDefault());
-  fill(byID('kind'), kinds.map((k) => [k, kindTexts[k][0]]), 'bursts');
+  byID('settings').addEventListener('submit', (event) => event.preventDefault());
+  fill(byID('kind'), choices(kindTexts), 'bursts');
+  fill(byID('reaction'), choices(reactionTexts), 'ignore');
+  fill(byID('clock'), clockTexts, 'store');
 
-  const stream = (id, mutate) => byID(id).addEventListener('input', (event) => {
-    if (!event.target.reportValidity()) return;
-    change((query) => {
-      mutate(query, event.target);
-      query.view = { from: 0, to: 0, client: '' };
-    }, event);
+  const on = (input, mutate) => input.addEventListener('input', (event) => {
+    if (input.reportValidity()) change((query) => mutate(query, input), event);
   });
-  stream('kind', (query, input) => { query.stream.kind = input.value; });
-  stream('target', (query, input) => { query.stream.target = Number(input.value); });
-  stream('log', (query, input) => { query.stream.log = input.value; });
-  for (const name of ['requests', 'length', 'clients', 'seed']) {
-    stream(name, (query, input) => { query.stream[name] = input.valueAsNumber; });
+  for (const name of ['kind', ...streamSettings]) {
+    on(byID(name), (query, input) => {
+      query.stream[name] = ['kind', 'log'].includes(name) ? input.value : Number(input.value);
+      query.view = { from: 0, to: 0, client: '' };
+    });
   }
   byID('new-seed').addEventListener('click', (event) => change((query) => {
     query.stream.seed = 1 + Math.floor(Math.random() * 1e6);
   }, event));
+  on(byID('reaction'), (query, input) => { query.reaction = input.value; });
+  on(byID('shared'), (query, input) => { query.shared = input.checked; });
+  on(byID('client'), (query, input) => { query.view.client = input.value; });
 
-  for (const [value, [name, sentence]] of Object.entries(reactionTexts)) {
-    const input = element('input', { type: 'radio', name: 'reaction', value });
-    input.addEventListener('input', (event) => change((query) => { query.reaction = value; }, event));
-    byID('reactions').append(element('label', { className: 'check' }, input, element('span', {}, element('b', { textContent: name }), ` ${sentence}`)));
-  }
-
-  byID('shared').addEventListener('input', (event) => change((query) => { query.shared = event.target.checked; }, event));
-  connectFleet(change);
-  byID('client').addEventListener('input', (event) => change((query) => { query.view.client = event.target.value; }, event));
-}
-
-function connectFleet(change) {
-  byID('processes').addEventListener('input', (event) => {
-    if (!event.target.reportValidity()) return;
-    const n = event.target.valueAsNumber;
-    change((query) => {
-      query.skews = n === 1 ? [] : Array.from({ length: n }, (_, i) => query.skews[i] ?? 0);
-    }, event);
+  on(byID('processes'), (query, { valueAsNumber: n }) => {
+    query.skews = n === 1 ? [] : Array.from({ length: n }, (_, i) => query.skews[i] ?? 0);
   });
-  for (const input of document.querySelectorAll('input[name="clocks"]')) {
-    input.addEventListener('input', (event) => change((query) => { query.own_clocks = input.value === 'own'; }, event));
-  }
+  on(byID('clock'), (query, input) => { query.own_clocks = input.value === 'own'; });
   for (const button of document.querySelectorAll('button[data-clocks]')) {
     button.addEventListener('click', (event) => change((query) => {
       query.skews = query.skews.map((_, i) => presets[button.dataset.clocks](i));
@@ -84,12 +76,17 @@ function connectFleet(change) {
   }
   for (let i = 0; i < maxProcesses; i++) {
     const input = element('input', { type: 'number', required: true, step: 'any', min: -31622400, max: 31622400, inputMode: 'text' });
-    input.addEventListener('input', (event) => {
-      if (!input.reportValidity()) return;
-      change((query) => { query.skews[i] = input.valueAsNumber; }, event);
-    });
+    on(input, (query) => { query.skews[i] = input.valueAsNumber; });
     byID('skews').append(element('label', {}, `process ${i + 1} `, input));
   }
+}
+
+/** Opens the settings on a wide screen, where they are beside the charts, and closes them on a small one. */
+export function foldSettings() {
+  const wide = matchMedia('(min-width: 68.75rem)');
+  const fold = () => { byID('fold').open = wide.matches; };
+  wide.addEventListener('change', fold);
+  fold();
 }
 
 /**
@@ -97,28 +94,26 @@ function connectFleet(change) {
  * @param {import('./state.js').Query} query
  */
 export function showSettings(query) {
-  const { kind } = query.stream;
-  const [, sentence, effective] = kindTexts[kind];
-  byID('kind').value = kind;
+  const [name, sentence, effective] = kindTexts[query.stream.kind];
+  byID('kind').value = query.stream.kind;
   byID('kind-note').textContent = sentence;
-  for (const name of ['requests', 'length', 'clients', 'seed']) {
-    const input = byID(name);
-    show(input, query.stream[name]);
-    // The random part of a backoff uses the seed too.
-    input.disabled = !effective.includes(name) && !(name === 'seed' && query.reaction === 'backoff');
-  }
-  byID('new-seed').disabled = byID('seed').disabled;
-  byID('length').title = `${duration(query.stream.length)}`;
-  byID('target-label').hidden = kind !== 'worst';
-  byID('log-label').hidden = kind !== 'log';
+  byID('fold').querySelector('summary').textContent = `Settings: ${name}`;
   showLogs(query.stream.log);
   fill(byID('target'), query.specs.map((_, i) => [String(i), `policy ${i + 1}`]), String(query.stream.target));
-  for (const input of document.querySelectorAll('input[name="reaction"]')) input.checked = input.value === query.reaction;
+  for (const setting of streamSettings) {
+    const input = byID(setting);
+    // The random part of a backoff uses the seed too.
+    input.parentElement.hidden = !effective.includes(setting) && !(setting === 'seed' && query.reaction === 'backoff');
+    show(input, query.stream[setting]);
+  }
+  byID('new-seed').hidden = byID('seed').parentElement.hidden;
+  byID('length').title = duration(query.stream.length);
+  byID('reaction').value = query.reaction;
+  byID('reaction-note').textContent = reactionTexts[query.reaction][1];
   byID('shared').checked = query.shared;
-  const processes = Math.max(1, query.skews.length);
-  show(byID('processes'), processes);
+  show(byID('processes'), Math.max(1, query.skews.length));
   byID('fleet').hidden = query.skews.length === 0;
-  for (const input of document.querySelectorAll('input[name="clocks"]')) input.checked = (input.value === 'own') === query.own_clocks;
+  byID('clock').value = query.own_clocks ? 'own' : 'store';
   [...byID('skews').children].forEach((label, i) => {
     label.hidden = i >= query.skews.length;
     if (!label.hidden) show(label.querySelector('input'), query.skews[i]);

@@ -36,3 +36,8 @@ export function fill(select, options, value) {
 export function show(input, value) {
   if (document.activeElement !== input && input.value !== String(value)) input.value = value;
 }
+
+/** Fills a list of definitions with [name, meaning] pairs. */
+export function define(list, pairs) {
+  list.replaceChildren(...pairs.flatMap(([name, meaning]) => [element('dt', { textContent: name }), element('dd', { textContent: meaning })]));
+}

@@ -1,6 +1,6 @@
 // One decision with its whole Result.
 
-import { byID, element } from './dom.js';
+import { byID, define, element } from './dom.js';
 import { LatestRequest } from './latest_request.js';
 import { call } from './service.js';
 import { count } from './text.js';
@@ -54,9 +54,11 @@ export class Explainer {
     this.pinned = false;
     this.requests = new LatestRequest((request, signal) => this.explain(request, signal));
     this.values = fields.map(() => element('dd'));
-    byID('explanation-fields').append(...fields.flatMap(([name, meaning], i) => [
-      element('dt', { title: meaning }, name, element('small', { textContent: ` ${meaning}` })), this.values[i],
-    ]));
+    byID('explanation-fields').append(...fields.map(([name, meaning], i) => (
+      element('div', {}, element('dt', { title: meaning, textContent: name }), this.values[i])
+    )));
+    define(byID('fields'), fields);
+    this.drawNone();
     byID('close-explanation').addEventListener('click', () => this.close());
   }
 
@@ -86,7 +88,7 @@ export class Explainer {
     document.body.classList.add('explaining');
     byID('explanation-title').textContent = `Policy ${this.policy + 1}`;
     byID('explanation-words').textContent = words(this.decision);
-    fields.forEach(([, , text], i) => { this.values[i].textContent = text(this.decision); });
+    fields.forEach(([, , text], i) => { this.values[i].textContent = this.values[i].title = text(this.decision); });
     this.drawPinned();
   }
 
@@ -104,10 +106,15 @@ export class Explainer {
     this.pinned = false;
     this.decision = null;
     this.policy = -1;
+    this.drawNone();
+    this.host.closed();
+  }
+
+  drawNone() {
+    document.body.classList.remove('explaining');
     byID('explanation-title').textContent = 'One decision';
     byID('explanation-words').textContent = 'Point at a chart, tap it, or use the arrow keys in it.';
+    for (const value of this.values) value.textContent = value.title = '';
     this.drawPinned();
-    document.body.classList.remove('explaining');
-    this.host.closed();
   }
 }

@@ -1,7 +1,7 @@
 // The page: it keeps the query, sends it to the service and draws the response.
 
 import { Charts } from './charts.js';
-import { connect, showClients, showSettings } from './controls.js';
+import { connect, foldSettings, showClients, showSettings } from './controls.js';
 import { byID, element, fill } from './dom.js';
 import { Explainer } from './explain.js';
 import { connectExport } from './export.js';
@@ -172,10 +172,9 @@ function writeAddress() {
 }
 
 function showQuery() {
-  cards.showSpecs(query.specs);
+  cards.showSpecs(query);
   showSettings(query);
   byID('add').disabled = query.specs.length >= maxSpecs;
-  byID('back').hidden = query.stream.kind !== 'worst';
   fill(byID('trace-policy'), query.specs.map((_, i) => [String(i), `policy ${i + 1}`]), byID('trace-policy').value || '0');
   if (byID('trace-policy').selectedIndex < 0) byID('trace-policy').selectedIndex = 0;
 }
@@ -304,6 +303,7 @@ function readAddress() {
 }
 
 connect(change);
+foldSettings();
 connectLog({
   progressBar,
   loaded(log) {
@@ -316,7 +316,6 @@ connectLog({
 });
 connectExport(() => ({ query: drawnQuery, comparison }), (text) => { messages.download = text; showMessages(); });
 byID('add').addEventListener('click', (event) => change((q) => q.specs.push(q.specs.at(-1)), event));
-byID('back').addEventListener('click', goBack);
 byID('zoom-in').addEventListener('click', () => zoom(0.5));
 byID('zoom-out').addEventListener('click', () => zoom(2));
 byID('earlier').addEventListener('click', () => pan(-0.5));

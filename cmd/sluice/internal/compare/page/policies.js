@@ -32,26 +32,24 @@ class Card {
     this.error = element('div', { id: `spec-error-${n}`, className: 'error', role: 'status', hidden: true }, this.problem, this.caret);
     this.sliders = element('div', { className: 'sliders' });
     this.worst = element('p', { className: 'worst-note', role: 'status', hidden: true });
-    this.back = element('button', { type: 'button', textContent: 'Back to the requests before', hidden: true, onclick: actions.back });
-    this.breakButton = button('Break it', `Break it: policy ${n}`, () => actions.breakIt(index));
+    this.breakButton = button('', '', () => (this.broken ? actions.back() : actions.breakIt(index)));
     this.removeButton = button('Remove', `Remove policy ${n}`, () => actions.remove(index));
     this.duplicateButton = button('Duplicate', `Duplicate policy ${n}`, () => actions.duplicate(index));
     this.summary = element('p', { className: 'summary' });
     this.chart = element('div', { id: `chart-${n}`, className: 'chart' });
     this.root = element(
       'article', { className: 'policy', 'aria-label': `Policy ${n}` },
-      element('label', { for: `spec-${n}`, className: 'name', textContent: `Policy ${n}` }),
-      this.input,
-      this.error,
-      this.sliders,
       element(
-        'div', { className: 'buttons' },
+        'div', { className: 'bar' },
+        element('label', { for: `spec-${n}`, className: 'name', textContent: `Policy ${n}` }),
         this.breakButton,
         this.duplicateButton,
         this.removeButton,
       ),
+      this.input,
+      this.error,
+      this.sliders,
       this.worst,
-      this.back,
       this.summary,
       this.chart,
     );
@@ -92,8 +90,12 @@ class Card {
   }
 
   /** Shows the query. */
-  showSpec(spec, specs) {
+  showSpec({ specs, stream }) {
+    const spec = specs[this.index];
     if (this.input.value !== spec) this.input.value = spec;
+    this.broken = stream.kind === 'worst' && stream.target === this.index;
+    this.breakButton.textContent = this.broken ? 'Back' : 'Break it';
+    this.breakButton.setAttribute('aria-label', this.broken ? 'Back to the requests before' : `Break it: policy ${this.index + 1}`);
     this.removeButton.disabled = specs.length === 1;
     this.duplicateButton.disabled = specs.length >= maxSpecs;
     this.showSliders();
@@ -102,7 +104,7 @@ class Card {
   /** Shows the error in the spec, if there is one. */
   showError(policy) {
     this.error.hidden = !policy.error;
-    this.breakButton.disabled = Boolean(policy.error);
+    this.breakButton.disabled = Boolean(policy.error) && !this.broken;
     const [problem, ...caret] = (policy.error ?? '').split('\n');
     this.problem.textContent = problem;
     this.caret.textContent = caret.join('\n');
@@ -118,9 +120,10 @@ class Card {
       ? ''
       : `${count(policy.allowed)} allowed, ${count(policy.denied)} denied; most units in ${policy.period_text}: ${count(policy.worst)} (bound ${count(policy.bound)})`;
     const broken = query.stream.kind === 'worst' && query.stream.target === this.index && !policy.error;
-    this.worst.hidden = this.back.hidden = !broken;
+    this.worst.hidden = !broken;
+    this.summary.hidden = broken;
     this.worst.textContent = broken
-      ? `The search found ${count(policy.worst)} units in one period of ${policy.period_text}; the policy promises at most ${count(policy.bound)}.`
+      ? `The search found ${count(policy.worst)} units in ${policy.period_text}; the bound is ${count(policy.bound)}.`
       : '';
   }
 }
@@ -135,14 +138,15 @@ export class Cards {
     this.list = [];
   }
 
-  showSpecs(specs) {
+  showSpecs(query) {
+    const { specs } = query;
     while (this.list.length > specs.length) this.list.pop().root.remove();
     while (this.list.length < specs.length) {
       const card = new Card(this.list.length, this.actions);
       this.list.push(card);
       this.root.append(card.root);
     }
-    this.list.forEach((card, i) => card.showSpec(specs[i], specs));
+    this.list.forEach((card) => card.showSpec(query));
   }
 
   showErrors(policies) {

@@ -1,6 +1,6 @@
 // The table of results. It is also the text form of the charts.
 
-import { byID, element } from './dom.js';
+import { byID, define, element } from './dom.js';
 import { count, counted, share } from './text.js';
 
 /** Each column: its head, what it means, and its text for a Policy in comparison.go. */
@@ -43,8 +43,5 @@ export function showTable(query, comparison) {
   const caption = table.caption;
   caption.textContent = `What each policy decided: ${counted(comparison.requests, 'request')} of ${counted(comparison.clients.length + comparison.others, 'client')}`;
   table.replaceChildren(caption, element('thead', {}, head), element('tbody', {}, ...rows));
-  const explained = byID('columns');
-  if (explained.childElementCount !== 2 * list.length) {
-    explained.replaceChildren(...list.flatMap(([name, meaning]) => [element('dt', { textContent: name }), element('dd', { textContent: meaning })]));
-  }
+  define(byID('columns'), list);
 }

@@ -88,13 +88,8 @@ func TestACallThatCanNeverBeAllowedIsNotRepeated(t *testing.T) {
 	require.Equal(t, simulate.Outcome{Counts: replay.Counts{Denied: 1, Never: 1}, Calls: 1, Unserved: 1, AllowedByProcess: []int64{0}}, o)
 }
 
-func TestUnknownReactionIsRefused(t *testing.T) {
-	_, err := simulate.New(costed.One(sluice.MustPolicy("gcra 1/s")), stream(0), simulate.Options{Reaction: "sulk"})
-	require.ErrorContains(t, err, `unknown reaction "sulk"; want ignore, retry, backoff or wait`)
-}
-
 func TestTheClockOfTheStoreIgnoresSkews(t *testing.T) {
-	p, s := sluice.MustPolicy("movingwindow 5/10s slots=2"), simulate.Poisson(simulate.Shape{Pace: time.Second, Length: time.Hour, Clients: 3, Seed: 7})
+	p, s := sluice.MustPolicy("movingwindow 5/10s slots=2"), simulate.Poisson(simulate.Shape{Requests: 3600, Length: time.Hour, Clients: 3, Seed: 7})
 	skews := []time.Duration{0, 5 * time.Second, time.Hour, -time.Hour}
 	one, _ := calls(t, p, s, simulate.Options{})
 	fleet, o := calls(t, p, s, simulate.Options{Skews: skews})
@@ -112,7 +107,7 @@ func TestTheClockOfTheStoreIgnoresSkews(t *testing.T) {
 
 // TestOwnClocksAllowMore: a process that is an hour ahead refills the bucket at each of its decisions.
 func TestOwnClocksAllowMore(t *testing.T) {
-	p, s := sluice.MustPolicy("fixedwindow 10/m align=clock"), simulate.Steady(simulate.Shape{Pace: 100 * time.Millisecond, Length: time.Minute, Clients: 1})
+	p, s := sluice.MustPolicy("fixedwindow 10/m align=clock"), simulate.Steady(simulate.Shape{Requests: 600, Length: time.Minute, Clients: 1})
 	_, o := calls(t, p, s, simulate.Options{Skews: []time.Duration{0, time.Hour}, OwnClocks: true})
 	require.Greater(t, o.Worst, int64(10), "more than the limit within one window of true time")
 	all, _ := calls(t, p, stream(0, 0), simulate.Options{Skews: []time.Duration{0, time.Hour}, OwnClocks: true})
@@ -120,7 +115,7 @@ func TestOwnClocksAllowMore(t *testing.T) {
 }
 
 func TestSharedKeyIsOneLimitForAllClients(t *testing.T) {
-	s := simulate.Steady(simulate.Shape{Pace: time.Second, Length: 10 * time.Second, Clients: 3})
+	s := simulate.Steady(simulate.Shape{Requests: 10, Length: 10 * time.Second, Clients: 3})
 	p := sluice.MustPolicy("fixedwindow 2/h")
 	_, each := calls(t, p, s, simulate.Options{})
 	_, all := calls(t, p, s, simulate.Options{Shared: true})
@@ -138,11 +133,11 @@ func TestUnnecessaryDenialsAreThoseThatAnExactLogAllows(t *testing.T) {
 	require.Equal(t, 900*time.Millisecond, all[1].ExactWait)
 }
 
-// TestWorstPeriodIsThatOfAlgotest: with costs, retries and several keys.
-func TestWorstPeriodIsThatOfAlgotest(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
+// TestExactLogAndWorstPeriodAgreeWithAlgotest: with costs, retries and several keys, also beyond the limit.
+func TestExactLogAndWorstPeriodAgreeWithAlgotest(t *testing.T) {
+	random, limit := rand.New(rand.NewPCG(1, 2)), algo.Per(7, 3*time.Second)
 	for range 10 {
-		s := simulate.Bursts(simulate.Shape{Pace: 200 * time.Millisecond, Length: 20 * time.Second, Clients: 2, Seed: random.Uint64()})
+		s := simulate.Bursts(simulate.Shape{Requests: 100, Length: 20 * time.Second, Clients: 2, Seed: random.Uint64()})
 		for i := range s.Arrivals {
 			s.Arrivals[i].Cost = random.Int64N(4)
 		}
@@ -150,12 +145,19 @@ func TestWorstPeriodIsThatOfAlgotest(t *testing.T) {
 		all, o := calls(t, p, s, simulate.Options{Reaction: simulate.Backoff})
 		logs := make([]algotest.Log, 2)
 		for i := range all {
-			if c := &all[i]; c.Result.Allowed {
-				logs[c.Client].Add(time.UnixMicro(c.At), c.Result.Paid)
+			c := &all[i]
+			log, at := &logs[c.Client], time.UnixMicro(c.At)
+			room := func(at time.Time) bool {
+				return log.Admitted(at.Add(1-limit.Period), limit.Period)+c.Cost <= limit.Count
+			}
+			require.True(t, room(at.Add(c.ExactWait)), "%+v", c)
+			require.False(t, c.ExactWait > 0 && room(at.Add(c.ExactWait-1)), "%+v", c)
+			if c.Result.Allowed {
+				log.Add(at, c.Result.Paid)
 			}
 		}
-		require.Equal(t, max(logs[0].Worst(3*time.Second), logs[1].Worst(3*time.Second)), o.Worst)
-		require.Equal(t, logs[o.WorstClient].Admitted(time.UnixMicro(o.WorstEnd).Add(time.Microsecond-3*time.Second), 3*time.Second), o.Worst)
+		require.Equal(t, max(logs[0].Worst(limit.Period), logs[1].Worst(limit.Period)), o.Worst)
+		require.Equal(t, logs[o.WorstClient].Admitted(time.UnixMicro(o.WorstEnd).Add(time.Microsecond-limit.Period), limit.Period), o.Worst)
 	}
 }
 
@@ -176,69 +178,30 @@ func TestLevelHasTheRemainingUnitsOverTime(t *testing.T) {
 	require.Equal(t, []int64{2, 1, 1, 2, 1, 1, 2, 2}, level.Left, "before, after and at each sample")
 }
 
-func TestStreamsHaveTheirShape(t *testing.T) {
-	shape := simulate.Shape{Pace: 100 * time.Millisecond, Length: 10 * time.Minute, Clients: 4, Limit: algo.Per(30, time.Minute), Seed: 3}
-	for name, generate := range map[string]func(simulate.Shape) simulate.Stream{
-		"steady": simulate.Steady, "poisson": simulate.Poisson, "bursts": simulate.Bursts,
-		"edge": simulate.Edge, "greedy": simulate.Greedy, "crowd": simulate.Crowd,
-	} {
-		s := generate(shape)
-		require.Equal(t, s, generate(shape), "%s is deterministic", name)
-		require.True(t, slices.IsSortedFunc(s.Arrivals, func(a, b simulate.Arrival) int { return int(a.At - b.At) }), name)
-		seen := make(map[int32]int)
-		for _, a := range s.Arrivals {
-			seen[a.Client]++
-		}
-		require.GreaterOrEqual(t, s.Arrivals[0].At, simulate.Epoch.UnixMicro(), name)
-		require.LessOrEqual(t, s.Arrivals[len(s.Arrivals)-1].At, simulate.Epoch.UnixMicro()+shape.Length.Microseconds(), name)
-		require.Len(t, seen, 4, name)
-		require.Len(t, s.Clients, 4, name)
-		if name != "edge" {
-			require.InEpsilon(t, 6000, len(s.Arrivals), 0.25, name)
-		}
-		if name == "greedy" {
-			require.InEpsilon(t, len(s.Arrivals)/2, seen[0], 0.1)
-		}
+// With many calls between two samples, the level still shows that each window begins with the whole
+// limit and ends with nothing.
+func TestLevelKeepsTheExtremesOfManyCalls(t *testing.T) {
+	stream := simulate.Steady(simulate.Shape{Requests: 36_000, Length: time.Hour, Clients: 1})
+	run, err := simulate.New(costed.One(sluice.MustPolicy("fixedwindow 30/m align=clock")), stream, simulate.Options{})
+	require.NoError(t, err)
+	begin := simulate.Epoch.UnixMicro()
+	level := &simulate.Level{From: begin, To: begin + time.Hour.Microseconds(), Samples: 61}
+	run.Watch(level)
+	for _, err := range run.Calls() {
+		require.NoError(t, err)
 	}
-	crowd := simulate.Crowd(shape)
-	within := algotest.Log{}
-	for _, a := range crowd.Arrivals[:1500] {
-		within.Add(time.UnixMicro(a.At), 1)
-	}
-	require.EqualValues(t, 1500, within.Worst(shape.Limit.Period/100))
-}
-
-func TestStreamsOfExtremeShapesEnd(t *testing.T) {
-	for _, limit := range []algo.Limit{algo.Per(1, time.Microsecond), algo.Per(algo.MaxCount, algo.MaxPeriod), algo.Per(algo.MaxCount, time.Second), algo.Per(1, algo.MaxPeriod)} {
-		for _, shape := range []simulate.Shape{
-			{Pace: 1, Length: 366 * 24 * time.Hour, Clients: 1000, Limit: limit},
-			{Pace: time.Hour, Length: time.Millisecond, Clients: 1, Limit: limit},
-		} {
-			for _, generate := range []func(simulate.Shape) simulate.Stream{simulate.Edge, simulate.Crowd} {
-				require.LessOrEqual(t, len(generate(shape).Arrivals), simulate.MaxArrivals)
-			}
+	require.True(t, slices.IsSorted(level.At))
+	require.LessOrEqual(t, len(level.At), 11*level.Samples)
+	low, high := map[int64]int64{}, map[int64]int64{}
+	for i, at := range level.At {
+		minute, left := (at-begin)/time.Minute.Microseconds(), level.Left[i]
+		if _, ok := low[minute]; !ok {
+			low[minute], high[minute] = left, left
 		}
+		low[minute], high[minute] = min(low[minute], left), max(high[minute], left)
 	}
-}
-
-func TestWorstCaseStaysWithinTheBound(t *testing.T) {
-	for _, spec := range []string{"gcra 30/m burst=10", "fixedwindow 30/m", "movingwindow 30/m slots=3", "tokenbucket 5/s refill=interval",
-		"gcra 1000000/s", "all(gcra 10/s; gcra 100/m)", "gcra 1/26000d", "fixedwindow 1099511627776/26062d"} {
-		p := sluice.MustPolicy(spec)
-		s := simulate.WorstCase(p)
-		require.NotEmpty(t, s.Arrivals, spec)
-		_, o := calls(t, p, s, simulate.Options{})
-		require.Zero(t, o.Denied, spec)
-		require.LessOrEqual(t, o.Worst, p.Bound(p.Limit().Period), spec)
-		require.Greater(t, o.Worst, int64(0), spec)
-	}
-}
-
-// The pauses of this stream have a mean of 30 years, and with this seed one has over 292 years.
-func TestAPauseThatOverflowsEndsTheStream(t *testing.T) {
-	const year = 366 * 24 * time.Hour
-	s := simulate.Bursts(simulate.Shape{Pace: year, Length: year, Clients: 1, Seed: 19032})
-	for _, a := range s.Arrivals {
-		require.GreaterOrEqual(t, a.At, simulate.Epoch.UnixMicro())
+	for minute := range int64(60) {
+		require.Zero(t, low[minute], "minute %d", minute)
+		require.Equal(t, int64(30), high[minute], "minute %d", minute)
 	}
 }
