@@ -512,19 +512,3 @@ func TestPlanReportsProblemsOfTheLog(t *testing.T) {
 	require.Contains(t, textOf(t, oneRule, "trusted: 192.0.2.1\n"+oneRule, fourLines, "--markdown"), open)
 	require.ElementsMatch(t, []string{"host"}, slices.Collect(maps.Keys(planOf(t, oneRule, oneRuleOf("policy: gcra 2/m, by: [ip, host]"), fourLines).Missing)))
 }
-
-// TestOperationPageShowsTheOutputOfPlan: docs/operation.md shows a part of the output.
-func TestOperationPageShowsTheOutputOfPlan(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operation.md"))
-	require.NoError(t, err)
-	_, block, found := strings.Cut(string(page), "```console\n$ sluice plan limits.yaml limits.new.yaml\n")
-	require.True(t, found)
-	block, _, _ = strings.Cut(block, "```")
-	t.Chdir(filepath.Join("..", "..", "examples"))
-	out := ok(t, "", "plan", "limits.yaml", "limits.new.yaml")
-	parts := strings.Split(block, "...\n")
-	require.Len(t, parts, 3)
-	for _, part := range parts {
-		require.Contains(t, out, part)
-	}
-}
