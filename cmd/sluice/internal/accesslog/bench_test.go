@@ -17,8 +17,6 @@ import (
 	"fmt"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
 // combinedLog returns a log of n lines, ten a second, from 126 clients.
@@ -68,33 +66,5 @@ func BenchmarkReader(b *testing.B) {
 				r.Close()
 			}
 		})
-	}
-}
-
-// BenchmarkParse measures one line, without reading and ordering.
-func BenchmarkParse(b *testing.B) {
-	for name, log := range map[string][]byte{"combined": combinedLog(1000), "json": jsonLog(1000)} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			all := bytes.Split(bytes.TrimSpace(log), []byte("\n"))
-			var e Entry
-			p := newParser(Options{})
-			for i := range b.N {
-				if reason := p.parse(all[i%len(all)], &e); reason != "" {
-					b.Fatal(reason)
-				}
-			}
-		})
-	}
-}
-
-func BenchmarkAppendKey(b *testing.B) {
-	e := &Entry{IP: []byte("198.51.100.17"), Path: []byte("/articles/17")}
-	k, err := ParseKeyer("ip+path")
-	require.NoError(b, err)
-	var key []byte
-	b.ReportAllocs()
-	for b.Loop() {
-		key = k.AppendKey(key[:0], e)
 	}
 }

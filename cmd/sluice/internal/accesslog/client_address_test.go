@@ -105,28 +105,3 @@ func TestTheOtherAddressesOfAListAreForwarded(t *testing.T) {
 		}
 	}
 }
-
-func TestTheLastAddressOfAListInJSON(t *testing.T) {
-	for list, want := range map[string]string{
-		"192.0.2.7":                       "192.0.2.7",
-		"198.51.100.7, 192.0.2.7":         "192.0.2.7",
-		"198.51.100.7,[2001:db8::2]:5555": "2001:db8::2",
-		"198.51.100.7, 192.0.2.7, ":       "192.0.2.7",
-		"198.51.100.7, -":                 "",
-		",":                               "",
-		"2001:db8::1, forged words,  192.0.2.7:1": "192.0.2.7",
-	} {
-		require.Equal(t, want, readLine(t, `{"time":1,"status":200,"ip":"`+list+`"}`, Options{}).IP, list)
-	}
-}
-
-func TestAddressesHaveNoComma(t *testing.T) {
-	for _, prefix := range []string{",", ",,", "a,", "a, ", ",a,", "a,b", "a, ,b", "a,, b,c - -", "h a,, b,c - -", "h:1 ,b - -", "a b, c - -"} {
-		line := []byte(strings.Replace(goodLine, "192.0.2.7 - ann", prefix, 1))
-		entries, _, _ := read(t, []naiveLog{{"log", line}}, Options{})
-		for _, e := range entries {
-			require.NotContains(t, e.IP, ",", prefix)
-		}
-		requireSame(t, []naiveLog{{"log", line}}, Options{})
-	}
-}

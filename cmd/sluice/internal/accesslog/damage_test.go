@@ -162,16 +162,6 @@ func TestCloseAndContextStopAnEndlessInput(t *testing.T) {
 	}
 }
 
-func TestCloseAfterTheEndChangesNothing(t *testing.T) {
-	r := NewReader(t.Context(), []Input{FromReader("log", strings.NewReader(goodLine))}, Options{})
-	require.True(t, r.Next())
-	require.False(t, r.Next())
-	r.Close()
-	require.NoError(t, r.Err())
-	require.EqualValues(t, 1, r.Stats().Entries)
-	require.EqualValues(t, len(goodLine), r.BytesRead())
-}
-
 func TestMemoryIsFlatInTheNumberOfLines(t *testing.T) {
 	log := combinedLog(50_000)
 	var start, end runtime.MemStats

@@ -59,12 +59,6 @@ func TestAMissingUserIsLimitedByAddress(t *testing.T) {
 	}
 }
 
-func TestPresentFields(t *testing.T) {
-	require.Equal(t, IP|User|Status, (&Entry{IP: []byte("192.0.2.7"), User: []byte("ann"), Status: 404}).Present())
-	require.Equal(t, Key|Host, (&Entry{Key: []byte("k"), Host: []byte("h")}).Present())
-	require.Zero(t, new(Entry).Present())
-}
-
 func TestUnknownFieldsAreErrors(t *testing.T) {
 	tests := []struct{ by, want string }{
 		{"", `accesslog: no field ""; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything`},
@@ -123,17 +117,6 @@ func TestFieldsThatAreNotRequestedAreEmpty(t *testing.T) {
 	}
 }
 
-func TestEachMemberNameHasOneMeaning(t *testing.T) {
-	seen := map[string]bool{}
-	for _, names := range memberNames {
-		for name := range strings.FieldsSeq(names) {
-			require.False(t, seen[name], name)
-			require.Equal(t, naiveLower(name), name)
-			seen[name] = true
-		}
-	}
-}
-
 // TestKeysOfAListAreItsStrings, as servers log the values of a header.
 func TestKeysOfAListAreItsStrings(t *testing.T) {
 	long := strings.Repeat("k", 9000)
@@ -158,9 +141,4 @@ func TestKeysOfAListAreItsStrings(t *testing.T) {
 		line := `{"ts":1,"status":200,"request":{"h":0},"h":` + value + `}`
 		require.Equal(t, want, readLine(t, line, Options{KeyField: "H"}).Key, value)
 	}
-}
-
-func TestOnlyKeysMayBeLists(t *testing.T) {
-	e := readLine(t, `{"ts":1,"status":200,"ip":["192.0.2.7"],"user":["ann"],"k":["v"]}`, Options{KeyField: "k"})
-	require.Equal(t, []string{"", "", "v"}, []string{e.IP, e.User, e.Key})
 }

@@ -311,12 +311,6 @@ func TestFieldsAreReadBack(t *testing.T) {
 	}
 }
 
-func TestTheExampleIsValid(t *testing.T) {
-	f, err := config.Read("../../../../examples/limits.yaml")
-	require.NoError(t, err)
-	requireUsable(t, f)
-}
-
 func TestLimitsFilesOfThePageAboutKeysAreValid(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/keys.md")
 	require.NoError(t, err)

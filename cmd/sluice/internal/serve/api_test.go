@@ -8,8 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,19 +20,9 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
-
-func TestCurlCommandOfTheDocument(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
-	w := post(h, "http://sluice/v1/allow", askOne)
-	require.Equal(t, http.StatusOK, w.Code)
-	require.Equal(t, "application/json", w.Header().Get("Content-Type"))
-	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
-	require.Contains(t, w.Body.String(), `"allowed":true,"rule":"api","remaining":17,`)
-}
 
 // TestRetryAfter: Retry-After is the exact time in whole seconds, rounded up.
 func TestRetryAfter(t *testing.T) {
@@ -59,26 +47,6 @@ func TestRetryAfter(t *testing.T) {
 	now = now.Add(time.Microsecond)
 	field, wait = denied()
 	require.Equal(t, []string{"", "0"}, []string{field, wait})
-}
-
-func TestAllOrNothing(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
-	require.Contains(t, post(h, "/v1/allow", `{"key":"a","cost":19,"rule":"api"}`).Body.String(), `"allowed":true`)
-	denied := post(h, "/v1/allow", `{"key":"a","cost":2,"rule":["daily","api"]}`).Body.String()
-	require.Contains(t, denied, `{"allowed":false,"rule":"api","remaining":1,"next_refill_ns":600000000,"reset_after_ns":11400000000,"retry_after_ns":600000000,`)
-	require.Contains(t, denied, `"rule":"daily","policy":"fixedwindow 1000/d","shadow":false,"capacity":1000,"cost":2,"paid":0,"remaining":1000,`)
-}
-
-func TestTextAndBase64KeysAreEqual(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
-	for i, key := range []string{`"key":"user:42"`, `"key_base64":"dXNlcjo0Mg=="`, `"key":"\u0075ser:42"`} {
-		w := post(h, "/v1/allow", `{"rule":"api",`+key+`}`)
-		require.Contains(t, w.Body.String(), fmt.Sprintf(`"remaining":%d,`, 19-i))
-	}
-	for _, key := range []string{"/w==", "/g==", "77+9"} { // 0xff, 0xfe, and what they would become in Unicode
-		w := post(h, "/v1/allow", `{"rule":"api","key_base64":"`+key+`"}`)
-		require.Contains(t, w.Body.String(), `"remaining":19,`)
-	}
 }
 
 // TestEmptyKeyCountsAsMissing: the proxy treats missing fields alike.
@@ -111,12 +79,6 @@ func TestEmptyKeyCountsAsMissing(t *testing.T) {
 	require.Contains(t, post(h, "/v1/peek", `{"key":"","rule":"shared"}`).Body.String(), `"remaining":4,`, "refused requests are not charged")
 }
 
-func TestRuleWithoutKeyIgnoresTheKey(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
-	require.Contains(t, post(h, "/v1/allow", `{"key":"","rule":"trial"}`).Body.String(), `"paid":1,`)
-	require.Contains(t, post(h, "/v1/peek", `{"key":"other","rule":"trial"}`).Body.String(), `"remaining":0,`)
-}
-
 func TestShadowRuleDeniesNothing(t *testing.T) {
 	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
 	post(h, "/v1/allow", `{"key":"","rule":"trial"}`)
@@ -125,17 +87,6 @@ func TestShadowRuleDeniesNothing(t *testing.T) {
 	require.Contains(t, w.Body.String(), `{"allowed":true,"rule":null,"remaining":null,"next_refill_ns":0,"reset_after_ns":0,"retry_after_ns":0,`)
 	require.Contains(t, w.Body.String(), `"shadow":true,"capacity":1,"cost":1,"paid":0,"remaining":0,`)
 	require.Contains(t, w.Body.String(), `"allowed":false,"retry_after_ns":60000000000}`)
-}
-
-func TestReset(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
-	charged := post(h, "/v1/charge", `{"key":"a","cost":1000,"rule":["daily","api"]}`).Body.String()
-	require.Contains(t, charged, `{"rule":"api","remaining":-980,`, "the rule with the least")
-	w := post(h, "/v1/reset", `{"key":"a","rule":"api"}`)
-	require.Equal(t, http.StatusNoContent, w.Code)
-	require.Empty(t, w.Body.String())
-	require.Contains(t, post(h, "/v1/peek", `{"key":"a","rule":"api"}`).Body.String(), `"remaining":20,`)
-	require.Contains(t, post(h, "/v1/peek", `{"key":"a","rule":"daily"}`).Body.String(), `"remaining":0,`)
 }
 
 // TestNextRefillOfSeveralRules: if several rules have the least remaining, that minimum grows when all of
@@ -160,50 +111,6 @@ func TestNextRefillOfSeveralRules(t *testing.T) {
 		}
 		assert.Equal(t, c.want.grows, balanceOf(&d).NextRefill)
 	}
-}
-
-func TestRequestsFromWebPagesAreRefused(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
-	for _, c := range []struct {
-		name, value string
-		status      int
-	}{
-		{"Origin", "https://example.com", 403},
-		{"Origin", "null", 403},
-		{"Origin", "http://127.0.0.1:8081", 403}, // after DNS rebinding
-		{"Origin", "", 403},
-		{"Sec-Fetch-Site", "cross-site", 403},
-		{"Sec-Fetch-Site", "same-site", 403},
-		{"Sec-Fetch-Site", "same-origin", 403},
-		{"Sec-Fetch-Site", "none", 200},
-		{"Sec-Fetch-Mode", "cors", 200},
-		{"Referer", "https://example.com/", 200},
-	} {
-		for _, media := range []string{"application/json", "application/x-www-form-urlencoded", "text/plain"} {
-			r := ask("/v1/peek", askOne)
-			r.Header.Set("Content-Type", media)
-			r.Header.Set(c.name, c.value)
-			status := c.status
-			if status == http.StatusOK && media == "text/plain" {
-				status = http.StatusUnsupportedMediaType
-			}
-			w := send(h, r)
-			assert.Equal(t, status, w.Code, "%v %s", c, media)
-			for field := range w.Header() {
-				assert.False(t, strings.HasPrefix(field, "Access-Control-"), field)
-			}
-		}
-	}
-	r := ask("/v1/peek", askOne)
-	r.Header["Sec-Fetch-Site"] = []string{"none", "cross-site"}
-	require.Equal(t, http.StatusForbidden, send(h, r).Code)
-}
-
-func TestPreflightsAreNotAllowed(t *testing.T) {
-	r := httptest.NewRequest(http.MethodOptions, "/v1/allow", nil)
-	w := send(apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{}), r)
-	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
-	require.Equal(t, "POST", w.Header().Get("Allow"))
 }
 
 func TestMediaTypes(t *testing.T) {
@@ -274,19 +181,6 @@ type broke struct{}
 
 func (broke) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-func TestTheDocumentIsServed(t *testing.T) {
-	h := local(t)
-	get := send(h, httptest.NewRequest(http.MethodGet, "http://localhost/openapi.yaml", nil))
-	require.Equal(t, http.StatusOK, get.Code)
-	require.Equal(t, "application/yaml", get.Header().Get("Content-Type"))
-	require.Equal(t, string(openAPI), get.Body.String())
-	require.Equal(t, strconv.Itoa(len(openAPI)), get.Header().Get("Content-Length"))
-
-	w := send(h, httptest.NewRequest(http.MethodDelete, "http://localhost/openapi.yaml", nil))
-	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
-	require.Equal(t, "GET, HEAD", w.Header().Get("Allow"))
-}
-
 func TestRoutesAreExact(t *testing.T) {
 	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
 	for _, path := range []string{"/", "/v1", "/v1/", "/v1/allow/", "/v1//allow", "/v2/allow", "/V1/allow", "/v1/Allow", "/allow", "/openapi.yaml/"} {
@@ -354,27 +248,6 @@ func TestProblemOfEachFailure(t *testing.T) {
 	require.Contains(t, problemOfError(algo.ErrStateVersion).Detail, "a later version of sluice")
 }
 
-// TestOnlyTimeoutsAreCalledTimeouts: a store that is broken for good answers at once, and the API says so.
-func TestOnlyTimeoutsAreCalledTimeouts(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "limits.db")
-	w := startTestServer(t, oneByIP, on("sqlite:"+file), func(o *Options) { o.DecisionTimeout = time.Hour })
-	sqliteExec(t, file)("DROP TABLE sluice_states")
-	for op := range operations {
-		reply := w.decide(string(op), `{"key":"a"}`)
-		require.Equal(t, http.StatusServiceUnavailable, reply.StatusCode)
-		require.Contains(t, reply.body, `components/examples/store-refused","title":"The store refused the request"`, op)
-		require.Contains(t, reply.body, `"detail":"the store cannot execute the request, and a retry cannot help until an operator has repaired the store; see the server's log"`, op)
-		require.Contains(t, reply.body, `"applied":"no"`, op)
-	}
-	require.Contains(t, w.logged.String(), "no such table")
-
-	redis := servers.Redis(t)
-	w = startTestServer(t, oneByIP, on("redis://"+redis.Addr()), func(o *Options) { o.DecisionTimeout, o.CircuitOpenAfter = 50*time.Millisecond, -1 })
-	redis.Pause()
-	t.Cleanup(redis.Resume)
-	require.Contains(t, w.decide("peek", `{"key":"a"}`).body, `"detail":"the store gave no decision within the timeout; the member applied reports whether the request may have been applied"`)
-}
-
 // TestFailuresAreLoggedWithoutKeys: clients get neither the error nor the key.
 func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 	var logged bytes.Buffer
@@ -402,27 +275,6 @@ func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 	require.Contains(t, logged.String(), `level=ERROR msg="no decision: The server or its configuration is faulty"`)
 	require.NotContains(t, logged.String(), "user:42")
 }
-
-// BenchmarkAllow measures one decision in memory, from the request to the response, without a connection.
-func BenchmarkAllow(b *testing.B) {
-	h := apiOn(b, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
-	body := strings.NewReader("")
-	r := ask("/v1/allow", askOne)
-	r.Body = io.NopCloser(body)
-	w := &discardResponse{header: http.Header{}}
-	b.ReportAllocs()
-	for b.Loop() {
-		body.Reset(askOne)
-		clear(w.header)
-		h.ServeHTTP(w, r)
-	}
-}
-
-type discardResponse struct{ header http.Header }
-
-func (n *discardResponse) Header() http.Header         { return n.header }
-func (n *discardResponse) Write(b []byte) (int, error) { return len(b), nil }
-func (n *discardResponse) WriteHeader(int)             {}
 
 // apiExampleRules are the rules of the examples in openapi.yaml.
 const apiExampleRules = `

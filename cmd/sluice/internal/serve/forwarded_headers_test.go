@@ -66,15 +66,6 @@ func TestHeadersToTheUpstream(t *testing.T) {
 	}
 }
 
-// TestProxyIsRemoved: CGI programs would use it as HTTP_PROXY. No proxy writes it.
-func TestProxyIsRemoved(t *testing.T) {
-	for _, name := range []string{"Proxy", "proxy", "PROXY"} {
-		h := http.Header{name: {"6.6.6.6:80"}, "Proxy-Info": {"a"}}
-		dropForged(h, func(string) bool { return false })
-		require.Len(t, h, 1, name)
-	}
-}
-
 // TestForgedHeadersAreRemoved: all spellings are removed, and no other headers.
 func TestForgedHeadersAreRemoved(t *testing.T) {
 	for _, name := range []string{

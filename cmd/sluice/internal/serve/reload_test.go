@@ -22,29 +22,6 @@ func keyText(rule, key string) string {
 
 func on(store string) func(*Options) { return func(o *Options) { o.Store = store } }
 
-func TestReload(t *testing.T) {
-	redis := servers.Redis(t)
-	for name, store := range map[string]string{
-		"memory": "memory:",
-		"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "limits #1%.db"),
-		"redis":  "redis://" + redis.Addr(),
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := startTestServer(t, oneByIP, withUpstream(t, hello), on(store))
-			require.Equal(t, 2, w.allowed(2))
-
-			w.rules.Store(strings.ReplaceAll(oneByIP, "3/h", "5/h"))
-			require.NoError(t, w.Reload(t.Context()))
-			require.Equal(t, 3, w.allowed(9), "2 were used of 5")
-
-			w.rules.Store(oneByIP)
-			require.NoError(t, w.Reload(t.Context()))
-			require.Equal(t, 0, w.allowed(1))
-			require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_reloads_total{outcome="ok"} 2`)
-		})
-	}
-}
-
 func TestFaultyReloadKeepsTheOldRules(t *testing.T) {
 	w := startTestServer(t, oneByIP, withUpstream(t, hello))
 	for rules, want := range map[string]string{
@@ -61,21 +38,6 @@ func TestFaultyReloadKeepsTheOldRules(t *testing.T) {
 	require.Regexp(t, message+`line=1 field=rules`, w.logged.String())
 	require.Regexp(t, message+`line=2 .*no field`, w.logged.String(), "each error has a line of the log")
 	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_reloads_total{outcome="failed"} 3`)
-}
-
-// TestTheLaterReadingWins: a reload reads the rules only after the reload before it has ended.
-func TestTheLaterReadingWins(t *testing.T) {
-	w := startTestServer(t, oneByIP)
-	read, unlocked := w.options.Read, false
-	w.options.Read = func(ctx context.Context) (*config.File, error) {
-		if w.reloading.TryLock() {
-			unlocked = true
-			w.reloading.Unlock()
-		}
-		return read(ctx)
-	}
-	require.NoError(t, w.Reload(t.Context()))
-	require.False(t, unlocked)
 }
 
 func TestServiceUsesTheNewRules(t *testing.T) {

@@ -50,22 +50,6 @@ func (h *held) begin(w *testServer) <-chan error {
 	return failed
 }
 
-func TestShutdownLetsRequestsEnd(t *testing.T) {
-	h := newHeld()
-	w := startTestServer(t, oneByIP, withUpstream(t, h.ServeHTTP))
-	failed := h.begin(w)
-	w.stop()
-	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).StatusCode == http.StatusServiceUnavailable },
-		testTimeout, time.Millisecond)
-	require.Eventually(t, func() bool { // new connections are refused
-		_, err := client.Get(w.proxyURL("/"))
-		return err != nil
-	}, testTimeout, time.Millisecond)
-	close(h.release)
-	require.NoError(t, <-failed)
-	require.NoError(t, w.ended())
-}
-
 // TestShutdownDelayEnds: after the delay the listeners close. After ErrInterrupted there is no delay.
 func TestShutdownDelayEnds(t *testing.T) {
 	for cause, delay := range map[error]time.Duration{nil: 5 * time.Second, ErrInterrupted: 0} {
@@ -98,17 +82,6 @@ func TestShutdownCutsRequestsAfterDrain(t *testing.T) {
 	w := startTestServer(t, oneByIP, withUpstream(t, h.ServeHTTP), func(o *Options) { o.Drain = time.Millisecond })
 	failed := h.begin(w)
 	w.stop()
-	require.ErrorIs(t, w.ended(), ErrCut)
-	require.Error(t, <-failed)
-}
-
-func TestCloseWhileShuttingDown(t *testing.T) {
-	h := newHeld()
-	w := startTestServer(t, oneByIP, withUpstream(t, h.ServeHTTP))
-	failed := h.begin(w)
-	w.stop()
-	require.Eventually(t, w.draining.Load, testTimeout, time.Millisecond)
-	w.Close()
 	require.ErrorIs(t, w.ended(), ErrCut)
 	require.Error(t, <-failed)
 }

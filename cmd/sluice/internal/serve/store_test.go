@@ -124,15 +124,6 @@ func withParameter(t *testing.T, address, name, value string) string {
 	return u.String()
 }
 
-func TestPostgres(t *testing.T) {
-	w := startTestServer(t, oneByIP, on(withParameter(t, newSchema(t), "sslpassword", "secret")), withUpstream(t, hello))
-	require.Equal(t, 3, w.allowed(4))
-	require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/readyz")).StatusCode)
-	require.Contains(t, w.decide("peek", `{"key":"127.0.0.1"}`).body, `"remaining":0`)
-	require.Regexp(t, `msg=serving .*store="?postgres://.*\?xxxxx`, w.logged.String())
-	require.NotContains(t, w.logged.String(), "secret")
-}
-
 // TestCloseDoesNotWaitForASilentStore: PostgreSQL does not confirm the end of a connection with a query.
 func TestCloseDoesNotWaitForASilentStore(t *testing.T) {
 	server := servers.Postgres(t)
@@ -183,89 +174,6 @@ const (
 	readyWith    = `{"status":"ok","store":"ok"}` + "\n"
 	readyWithout = `{"status":"ok","store":"failed"}` + "\n"
 )
-
-// TestRequestsWhileTheCircuitBreakerIsOpen: requests do not wait for the timeout, /readyz and /livez
-// answer, and everything works again when the store is back.
-func TestRequestsWhileTheCircuitBreakerIsOpen(t *testing.T) {
-	redis := servers.Redis(t)
-	start := func(policy sluice.FailurePolicy) *testServer {
-		return startTestServer(t, strings.ReplaceAll(oneByIP, "3/h", "1000000/h"), withUpstream(t, hello), on("redis://"+redis.Addr()), func(o *Options) {
-			o.OnFailure, o.Namespace, o.DecisionTimeout, o.CircuitOpenAfter = policy, fmt.Sprint(policy), MaxDecisionTimeout, time.Nanosecond
-		})
-	}
-	closed, local := start(sluice.FailClosed), start(sluice.FailLocal)
-	redis.Kill()
-	for _, c := range []struct {
-		name, ask string
-		w         *testServer
-		during    int
-		ready     int
-		readyBody string
-	}{
-		{"proxy", "", closed, http.StatusServiceUnavailable, http.StatusServiceUnavailable, ""},
-		{"service", `{"key":"127.0.0.1"}`, closed, http.StatusServiceUnavailable, http.StatusServiceUnavailable, ""},
-		{"degraded proxy", "", local, http.StatusOK, http.StatusOK, readyWithout},
-	} {
-		ask := func() (*http.Response, error) {
-			if c.ask != "" {
-				return client.Post(c.w.apiURL("/v1/allow"), "application/json", strings.NewReader(c.ask))
-			}
-			return client.Get(c.w.proxyURL("/"))
-		}
-		require.Equal(t, c.during, firstResponse(t, ask), c.name)
-		require.Eventually(t, func() bool {
-			a := fetch(t, c.w.apiURL("/readyz"))
-			return a.StatusCode == c.ready && (c.readyBody == "" || a.body == c.readyBody)
-		}, testTimeout, 10*time.Millisecond, c.name)
-		require.Equal(t, http.StatusOK, fetch(t, c.w.apiURL("/livez")).StatusCode, c.name)
-	}
-	require.Contains(t, closed.logged.String(), "the circuit breaker is open")
-	require.Contains(t, local.logged.String(), "outcome=degraded")
-	require.Contains(t, fetch(t, closed.apiURL("/metrics")).body, `sluice_errors_total{`)
-
-	require.NoError(t, redis.Start())
-	for _, w := range []*testServer{closed, local} {
-		require.Eventually(t, func() bool {
-			return strings.Contains(w.decide("allow", `{"key":"127.0.0.1"}`).body, `"allowed":true`) && fetch(t, w.apiURL("/readyz")).body == readyWith
-		}, testTimeout, 10*time.Millisecond)
-	}
-}
-
-// firstResponse sends requests until one gets a response. The first requests may wait for the store.
-func firstResponse(t *testing.T, send func() (*http.Response, error)) int {
-	t.Helper()
-	codes := make(chan int, 1)
-	require.Eventually(t, func() bool {
-		go func() {
-			response, err := send()
-			if err != nil {
-				return
-			}
-			response.Body.Close()
-			select {
-			case codes <- response.StatusCode:
-			default:
-			}
-		}()
-		return len(codes) > 0
-	}, testTimeout, 10*time.Millisecond)
-	return <-codes
-}
-
-// TestTheDenialCacheCanBeTurnedOff: without the cache, a reset by another process has an effect at once.
-func TestTheDenialCacheCanBeTurnedOff(t *testing.T) {
-	const ask = `{"key":"192.0.2.1"}`
-	for ttl, allowed := range map[time.Duration]bool{-1: true, time.Hour: false} {
-		file := on("sqlite:" + filepath.Join(t.TempDir(), "limits.db"))
-		one, two := startTestServer(t, oneByIP, file, func(o *Options) { o.DenialCacheTTL = ttl }), startTestServer(t, oneByIP, file)
-		for range 3 {
-			require.Contains(t, one.decide("allow", ask).body, `"allowed":true`)
-		}
-		require.Contains(t, one.decide("allow", ask).body, `"allowed":false`)
-		require.Equal(t, http.StatusNoContent, two.decide("reset", ask).StatusCode)
-		require.Contains(t, one.decide("allow", ask).body, fmt.Sprintf(`"allowed":%v`, allowed), ttl)
-	}
-}
 
 // TestAResetThroughTheServiceReachesTheProxy: the proxy denies until its cached denial expires.
 // The service is current at once.

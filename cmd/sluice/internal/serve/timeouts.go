@@ -74,8 +74,14 @@ func (t *transfer) beginRead(writes bool) {
 	if rated && (wait == 0 || t.credit < wait) {
 		wait = t.credit
 	}
-	if (rated || wait > 0) && t.unread && !t.released {
+	if !t.unread || t.released {
+		return
+	}
+	if rated || wait > 0 {
 		_ = t.ResponseController.SetReadDeadline(time.Now().Add(wait))
+	}
+	if !t.begun && !t.duplex { // net/http may send 100 Continue before it reads
+		t.beginWrite()
 	}
 }
 
@@ -131,6 +137,12 @@ func (t *transfer) beginWrite() {
 	}
 }
 
+func (t *transfer) endWrite() {
+	if t.o.ClientTimeout > 0 {
+		_ = t.SetWriteDeadline(time.Time{})
+	}
+}
+
 // trackedBody is the body of a request.
 type trackedBody struct {
 	io.ReadCloser
@@ -152,6 +164,13 @@ func (t *transfer) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
+// WriteHeader implements http.ResponseWriter. It sends interim responses at once.
+func (t *transfer) WriteHeader(status int) {
+	t.beginWrite()
+	t.ResponseWriter.WriteHeader(status)
+	t.endWrite()
+}
+
 // FlushError is for http.ResponseController.
 func (t *transfer) FlushError() (err error) {
 	t.send(func() { err = t.Flush() })
@@ -164,9 +183,7 @@ func (t *transfer) send(write func()) {
 	t.beginRead(true)
 	t.beginWrite()
 	write()
-	if t.o.ClientTimeout > 0 {
-		_ = t.SetWriteDeadline(time.Time{})
-	}
+	t.endWrite()
 	t.endRead(0, 0, nil)
 }
 

@@ -81,6 +81,31 @@ func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
 	}
 }
 
+// TestClientsThatDoNotReadInterimResponsesAreCutOff: the upstream sends an interim response, or net/http sends
+// 100 Continue when the body is read.
+func TestClientsThatDoNotReadInterimResponsesAreCutOff(t *testing.T) {
+	for request, interim := range map[string]bool{
+		"GET / HTTP/1.1\r\nHost: x\r\n\r\n":                                               true,
+		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n": false,
+	} {
+		proxied(t, func(w http.ResponseWriter, r *http.Request) {
+			if interim {
+				w.WriteHeader(http.StatusEarlyHints)
+			}
+			time.Sleep(time.Hour)
+		}, func(t *testing.T, front *pipes) {
+			conn, err := front.dial(t.Context(), "", "")
+			require.NoError(t, err)
+			defer conn.Close()
+			_, err = io.WriteString(conn, request)
+			require.NoError(t, err)
+			time.Sleep((writeFactor + 1) * time.Minute)
+			_, err = conn.Read(make([]byte, 1))
+			require.ErrorIs(t, err, io.EOF)
+		})
+	}
+}
+
 // deadlines is a ResponseWriter that records its deadlines.
 type deadlines struct {
 	*httptest.ResponseRecorder

@@ -150,11 +150,3 @@ func TestLinksOfThePageExist(t *testing.T) {
 		require.FileExists(t, filepath.Join(filepath.Dir(page), link[1]))
 	}
 }
-
-func TestStackReportsEachPart(t *testing.T) {
-	const spec = "all(gcra 10/s; gcra 100/m)"
-	require.Contains(t, pageText(t), spec)
-	a := curl(t, serve(t, "--limit", spec, "--upstream", newUpstream(t).url).proxy)
-	require.Regexp(t, `^"default\.1";q=\d+;w=\d+, "default\.2";q=\d+;w=\d+$`, a.Header.Get("RateLimit-Policy"))
-	require.Regexp(t, `^"default\.[12]";r=\d+;t=\d+$`, a.Header.Get("RateLimit"))
-}
