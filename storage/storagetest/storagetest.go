@@ -13,7 +13,7 @@
 //	}
 //
 // Each [Law] is an English sentence and a check. The tests of this package contain for each law a
-// store that breaks this law and usually no other. They require that the check of the law fails.
+// store that breaks it. They require that the check of the law fails.
 // The checks never sleep: the harness advances the time.
 //
 // The optional interfaces of package driver have laws of their own.
@@ -107,7 +107,7 @@ func (l Law) Check(h Harness) error {
 func Laws() []Law {
 	return slices.Concat(swapLaws, bytesLaws, expiryLaws,
 		lawsOf[storage.Purger](purgeLaws),
-		lawsOf[driver.Transactor](updateLaws, transactLaws),
+		lawsOf[driver.Transactor](transactLaws),
 		lawsOf[driver.Server](serverLaws, batchTimeLaws, []Law{randomBatches}))
 }
 
