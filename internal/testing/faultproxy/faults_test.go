@@ -1,14 +1,17 @@
+// The tests promise that each fault happens once, at the planned exchange, and that the server gets the
+// request exactly if Kind.Applied reports so.
 package faultproxy_test
 
 import (
 	"bytes"
 	"context"
+	"errors"
+	"net"
 	"os"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
@@ -26,89 +29,106 @@ const (
 )
 
 func TestFaultsOfRedis(t *testing.T) {
-	server := emptyRedis(t)
-	for _, protocol := range []int{2, 3} {
-		for _, kind := range faultproxy.Kinds() {
-			t.Run(kind.String()+" in RESP"+strconv.Itoa(protocol), func(t *testing.T) {
-				key := t.Name()
-				p := faultproxy.Redis(t, server.Addr())
-				p.Only(isIncrement)
-				p.Plan(faultproxy.Fault{At: 2, Kind: kind})
-				client := newClient(t, p.Addr(), protocol)
-
-				require.NoError(t, increment(client, key, longTimeout))
-				require.Error(t, increment(client, key, timeout(kind)))
-				requireHit(t, p, kind)
-				applied := map[bool]string{true: "2", false: "1"}
-				require.Equal(t, applied[kind.Applied()], count(t, server, key))
-
-				require.NoError(t, increment(client, key, longTimeout))
-				require.Equal(t, 3, p.Exchanges())
-			})
-		}
-	}
-}
-
-func TestRedisWithoutFaults(t *testing.T) {
-	p := faultproxy.Redis(t, emptyRedis(t).Addr())
-	client := newClient(t, p.Addr(), 3)
-	big := strings.Repeat("x\r\n", 100_000)
-	require.NoError(t, client.Set(t.Context(), "big", big, 0).Err())
-	require.Equal(t, big, client.Get(t.Context(), "big").Val())
-	require.NoError(t, client.HSet(t.Context(), "map", "a", 1, "b", 2).Err())
-	require.Equal(t, map[string]string{"a": "1", "b": "2"}, client.HGetAll(t.Context(), "map").Val())
-	require.ErrorIs(t, client.Get(t.Context(), "absent").Err(), redis.Nil)
-
-	p.Plan()
-	script := redis.NewScript("return {1, {2, false}, ARGV[1]}")
-	_, err := script.Run(t.Context(), client, nil, "three").Result()
-	require.NoError(t, err)
-	require.Equal(t, 2, p.Exchanges(), "EVALSHA of an unknown script, and EVAL")
-}
-
-func emptyRedis(t *testing.T) *servers.RedisServer {
-	t.Helper()
 	server := shared.Redis(t)
-	for _, what := range []string{"FLUSHALL", "SCRIPT FLUSH"} {
-		_, err := server.Do(strings.Fields(what)...)
-		require.NoError(t, err)
-	}
-	return server
-}
-
-func newClient(t *testing.T, addr string, protocol int) *redis.Client {
-	t.Helper()
-	client := redis.NewClient(&redis.Options{
-		Addr: addr, Protocol: protocol, MaxRetries: -1, PoolSize: 1, ContextTimeoutEnabled: true,
+	testFaults(t, "incr", func(t *testing.T) (*faultproxy.Proxy, counter) {
+		p := faultproxy.Redis(t, server.Addr())
+		client := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1, ContextTimeoutEnabled: true})
+		direct := redis.NewClient(&redis.Options{Addr: server.Addr()})
+		t.Cleanup(func() { client.Close(); direct.Close() })
+		return p, counter{
+			increment: func(ctx context.Context) error { return client.Incr(ctx, t.Name()).Err() },
+			value:     func() (int, error) { return direct.Get(context.Background(), t.Name()).Int() },
+		}
 	})
-	t.Cleanup(func() { client.Close() })
-	return client
 }
 
-func increment(client *redis.Client, key string, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	return client.Incr(ctx, key).Err()
+func TestFaultsOfPostgres(t *testing.T) {
+	server := shared.Postgres(t)
+	testFaults(t, "nextval", func(t *testing.T) (*faultproxy.Proxy, counter) {
+		p := faultproxy.Postgres(t, server.Addr())
+		direct := connect(t, server.DSN())
+		client := connect(t, servers.PostgresDSN(p.Addr()))
+		for _, statement := range []string{"DROP SEQUENCE IF EXISTS numbers", "CREATE SEQUENCE numbers"} {
+			_, err := direct.Exec(t.Context(), statement)
+			require.NoError(t, err)
+		}
+		return p, counter{
+			increment: func(ctx context.Context) error {
+				if client.IsClosed() {
+					client = connect(t, servers.PostgresDSN(p.Addr()))
+				}
+				_, err := client.Exec(ctx, "SELECT nextval($1::text)", "numbers")
+				return err
+			},
+			value: func() (n int, err error) {
+				err = direct.QueryRow(context.Background(), "SELECT last_value FROM numbers").Scan(&n)
+				return n, err
+			},
+		}
+	})
 }
 
-func isIncrement(request []byte) bool { return bytes.Contains(request, []byte("incr")) }
-
-func count(t *testing.T, server *servers.RedisServer, key string) string {
-	t.Helper()
-	reply, err := server.Do("GET", key)
-	require.NoError(t, err)
-	return reply
+// counter is a number on a server.
+type counter struct {
+	increment func(context.Context) error // through the proxy
+	value     func() (int, error)
 }
 
-func timeout(kind faultproxy.Kind) time.Duration {
-	if kind.Hangs() {
-		return shortTimeout
+// testFaults increments a counter three times, with each kind of fault the second time. A request that has the
+// text command increments.
+func testFaults(t *testing.T, command string, open func(*testing.T) (*faultproxy.Proxy, counter)) {
+	for _, kind := range faultproxy.Kinds() {
+		t.Run(kind.String(), func(t *testing.T) {
+			p, c := open(t)
+			increment := func(timeout time.Duration) error {
+				ctx, cancel := context.WithTimeout(context.Background(), timeout)
+				defer cancel()
+				return c.increment(ctx)
+			}
+			requireValue := func(want int) {
+				got, err := c.value()
+				require.NoError(t, err)
+				require.Equal(t, want, got)
+			}
+			p.Only(func(request []byte) bool { return bytes.Contains(request, []byte(command)) })
+			fault := faultproxy.Fault{At: 2, Kind: kind}
+			p.Plan(fault)
+			require.NoError(t, increment(longTimeout))
+			require.Empty(t, p.Hits())
+
+			timeout := longTimeout
+			if kind.Hangs() {
+				timeout = shortTimeout
+			}
+			require.Error(t, increment(timeout))
+			require.Eventually(t, func() bool { p.Release(); return len(p.Hits()) > 0 }, longTimeout, time.Millisecond)
+			require.Equal(t, []faultproxy.Fault{fault}, p.Hits())
+			applied := map[bool]int{true: 2, false: 1}[kind.Applied()]
+			requireValue(applied)
+
+			require.NoError(t, increment(longTimeout))
+			requireValue(applied + 1)
+			require.Equal(t, 3, p.Exchanges())
+		})
 	}
-	return longTimeout
 }
 
-func requireHit(t *testing.T, p *faultproxy.Proxy, kind faultproxy.Kind) {
+// connect returns a connection that does not cancel a late statement. It would do so on a second connection.
+func connect(t *testing.T, dsn string) *pgx.Conn {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(p.Hits()) > 0 }, longTimeout, time.Millisecond)
-	require.Equal(t, []faultproxy.Fault{{At: 2, Kind: kind}}, p.Hits())
+	config, err := pgx.ParseConfig(dsn)
+	require.NoError(t, err)
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	dial, dialed := config.DialFunc, false
+	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if dialed {
+			return nil, errors.New("the test allows one connection")
+		}
+		dialed = true
+		return dial(ctx, network, addr)
+	}
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	return conn
 }
