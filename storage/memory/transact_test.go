@@ -6,13 +6,8 @@ package memory_test
 //   - states of all lengths and any number of keys are stored.
 
 import (
-	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -53,38 +48,6 @@ func TestKeysAreTheSameInPartsAndAsText(t *testing.T) {
 		require.Equal(t, "by parts", string(load(t, s, k.String()).State))
 		require.Equal(t, 1, s.Stats().Keys)
 	}
-}
-
-func TestConcurrentTransactionsAndSwapsLoseNothing(t *testing.T) {
-	const writers, times = 8, 300
-	s, sum := at(new(memory.Store), epoch), 0
-	full := at(&memory.Store{MaxKeys: 10}, epoch)
-	var group sync.WaitGroup
-	for w := range writers {
-		group.Go(func() {
-			random := rand.New(rand.NewPCG(2, uint64(w)))
-			for range times {
-				if err := errors.Join(add(s, w, "a", "b"), add(full, w, strconv.Itoa(random.IntN(40)), "x")); err != nil {
-					t.Error(err)
-				}
-				if random.IntN(20) == 0 {
-					full.SweepAt(epoch.Add(2*time.Hour), 3)
-				}
-				if keys := full.Stats().Keys; keys > 10+2*writers {
-					t.Errorf("%d keys", keys)
-				}
-			}
-		})
-	}
-	group.Wait()
-	require.LessOrEqual(t, full.Stats().Keys, 10)
-	full.SweepAt(epoch.Add(2*time.Hour), math.MaxInt)
-	require.Zero(t, full.Stats().Keys)
-	for _, key := range []string{"a", "b"} {
-		state := load(t, s, textOf(key)).State
-		sum += int(state[0]) | int(state[1])<<8
-	}
-	require.Equal(t, 2*writers*times, sum)
 }
 
 // add adds one to the counts of the keys, in one transaction, in one for each key, or by a swap.
