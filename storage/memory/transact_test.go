@@ -50,56 +50,6 @@ func TestKeysAreTheSameInPartsAndAsText(t *testing.T) {
 	}
 }
 
-// add adds one to the counts of the keys, in one transaction, in one for each key, or by a swap.
-func add(s *memory.Store, way int, keys ...string) error {
-	adding := func(keys ...string) *driver.Update {
-		u := &driver.Update{Items: items(keys...)}
-		u.Decide = func(time.Time) bool {
-			for i := range u.Items {
-				u.Items[i].Next = driver.Change{Verb: driver.Put, State: plusOne(u.Items[i].Found.State), TTL: time.Hour}
-			}
-			return true
-		}
-		return u
-	}
-	switch way % 3 {
-	case 0:
-		updates := make([]*driver.Update, len(keys))
-		for i, key := range keys {
-			updates[i] = adding(key)
-		}
-		return s.Transact(ctx, nil, updates...)
-	case 1:
-		return s.Transact(ctx, nil, adding(keys...))
-	}
-	texts := make([]string, len(keys))
-	for i, key := range keys {
-		texts[i] = textOf(key)
-	}
-	for swapped := false; !swapped; {
-		records, _, err := s.Load(ctx, texts...)
-		if err != nil {
-			return err
-		}
-		var swaps []storage.Swap
-		for i, r := range records {
-			swaps = append(swaps, swapOf(texts[i], r.Version, string(plusOne(r.State)), time.Hour))
-		}
-		if _, swapped, err = s.CompareAndSwap(ctx, swaps...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func plusOne(state []byte) []byte {
-	if state == nil {
-		return []byte{1, 0}
-	}
-	n := int(state[0]) | int(state[1])<<8 + 1
-	return []byte{byte(n), byte(n >> 8)}
-}
-
 func TestPanicOfAClockReleasesTheLocks(t *testing.T) {
 	faulty := true
 	s := &memory.Store{Clock: func() time.Time {
