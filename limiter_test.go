@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -644,43 +642,6 @@ func TestErrorOfASpecNamesTheRuleAndShowsTheWord(t *testing.T) {
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), "\n", "a spec that a terminal cannot show has no caret")
 		require.Less(t, len(err.Error()), 600)
-	}
-}
-
-// Two limiters have the same rules in opposite orders. Each counts the calls of the other, and
-// there is no deadlock.
-func TestConcurrentCallsAreCountedExactly(t *testing.T) {
-	rules := []sluice.Rule[call]{
-		{Name: "user", Key: byUser, Spec: "gcra 50/d"},
-		{Name: "resource", Key: byResource, Spec: "gcra 60/d"},
-		{Name: "everyone", Spec: "gcra 80/d"},
-	}
-	one := []sluice.Rule[call]{{Name: "one", Spec: "gcra 60/d"}}
-	for _, orders := range [][2][]sluice.Rule[call]{{rules, {rules[2], rules[1], rules[0]}}, {one, one}} {
-		for name, store := range memoryStores() {
-			t.Run(name, func(t *testing.T) {
-				var allowed atomic.Int64
-				var group sync.WaitGroup
-				for _, rules := range orders {
-					l := newLimiter(t, sluice.Options[call]{Timeout: time.Minute}, store, rules...)
-					for caller := range 4 {
-						group.Go(func() {
-							for range 25 {
-								d, err := l.Allow(background, call{user: string(rune('a' + caller%2)), resource: "r"})
-								if err != nil {
-									t.Error(err)
-								}
-								if d.Allowed {
-									allowed.Add(1)
-								}
-							}
-						})
-					}
-				}
-				group.Wait()
-				require.EqualValues(t, 60, allowed.Load(), "of 200 calls")
-			})
-		}
 	}
 }
 

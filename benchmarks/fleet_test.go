@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/sluice-go/sluice/internal/testing/servers"
 )
 
@@ -198,22 +196,4 @@ func (memberTB) Cleanup(func()) {}
 func (memberTB) Fatal(args ...any) {
 	fmt.Fprintln(os.Stderr, args...)
 	os.Exit(1)
-}
-
-func TestProcessesOfAFleetStartTogether(t *testing.T) {
-	w := workloads()[slices.IndexFunc(workloads(), func(w work) bool { return w.processes > 1 })]
-	defer w.share(t)()
-	f := w.startFleet(t, w.limiters[0])
-	defer f.end()
-	for range 3 {
-		ready := f.ready
-		f.begin(20 * time.Millisecond)
-		reports := f.reports()
-		require.Len(t, reports, w.processes)
-		for _, r := range reports {
-			require.False(t, r.Began.Before(ready), "ready: %v, began: %v", ready, r.Began)
-			require.Positive(t, r.Pace.PerSecond)
-			require.NoError(t, w.limiters[0].check(r.Pace))
-		}
-	}
 }

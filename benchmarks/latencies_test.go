@@ -2,10 +2,7 @@ package benchmarks
 
 import (
 	"math/bits"
-	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
 // latencies is a histogram of durations. A bucket is at most 1/64 of its durations wide, so
@@ -49,26 +46,4 @@ func bucketOf(d time.Duration) int {
 func middleOf(bucket int) time.Duration {
 	shift := max(0, bucket/halfBuckets-1)
 	return time.Duration((bucket-shift*halfBuckets)<<shift + (1<<shift)/2)
-}
-
-func TestPercentilesAreWithinOnePercent(t *testing.T) {
-	l := newLatencies()
-	for i := 1; i <= 100_000; i++ {
-		l.add(time.Duration(i) * time.Microsecond)
-	}
-	require.InEpsilon(t, 50*time.Millisecond, l.percentile(50), 0.01)
-	require.InEpsilon(t, 99*time.Millisecond, l.percentile(99), 0.01)
-	require.InEpsilon(t, 100*time.Millisecond, l.percentile(100), 0.01)
-}
-
-func TestBucketsContainTheirMiddle(t *testing.T) {
-	for i := range newLatencies() {
-		require.Equal(t, i, bucketOf(middleOf(i)))
-	}
-}
-
-func TestLongestCallsAreInTheLastBucket(t *testing.T) {
-	l := newLatencies()
-	l.add(time.Hour)
-	require.Equal(t, middleOf(len(l)-1), l.percentile(99))
 }

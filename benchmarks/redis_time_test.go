@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 // scriptTime is how often Redis ran scripts, and how long that took.
@@ -40,22 +38,4 @@ func scriptsSoFar(t testing.TB) (sum scriptTime) {
 		}
 	}
 	return sum
-}
-
-// redis_rate runs one script for each call.
-func TestTimeScriptsCountsEachRun(t *testing.T) {
-	decide := redisRate.open(t, highLimit, highLimitPeriod)
-	call := func() {
-		_, err := decide.call("script time")
-		require.NoError(t, err)
-	}
-	call() // loads the script
-	const calls = 100
-	took := timeScripts(t, func() {
-		for range calls {
-			call()
-		}
-	})
-	require.EqualValues(t, calls, took.runs)
-	require.Positive(t, took.micros)
 }

@@ -63,34 +63,6 @@ var inMemory = []memoryLimiter{sluiceMemory, sethvargoMemory, throttledMemory, u
 // forOneGoroutine are limiters that take part only in workloads of one goroutine.
 var forOneGoroutine = []memoryLimiter{rateMaps(1), sluiceRules(2), rateMaps(2), sluiceRules(3), rateMaps(3)}
 
-func TestSequenceIsUniform(t *testing.T) {
-	for _, keys := range []int{1, 1000, 300_000} {
-		sequence := newSequence(keys)
-		distinct, times := make(map[string]bool, keys), make([]int, keys)
-		for _, key := range sequence.keys {
-			if len(key) != 16 {
-				t.Fatalf("key %q has %d bytes, not 16", key, len(key))
-			}
-			distinct[key] = true
-		}
-		require.Len(t, distinct, keys)
-		touched, most := 0, 0
-		for i, k := range sequence.order {
-			if sequence.key(i) != sequence.keys[k] {
-				t.Fatalf("call %d is of key %q, not %q", i, sequence.key(i), sequence.keys[k])
-			}
-			if times[k]++; times[k] == 1 {
-				touched++
-			}
-			most = max(most, times[k])
-		}
-		// Of n keys drawn at random m times, n*(1-exp(-m/n)) come up.
-		expects := map[int]int{1: 1, 1000: 1000, 300_000: 290_898}[keys]
-		require.InDelta(t, expects, touched, 0.005*float64(expects)+0.5)
-		require.Less(t, float64(most), 2*float64(len(sequence.order))/float64(keys)+16, "no key is hot")
-	}
-}
-
 // The period is six years, so no units come back during the test.
 func TestMemoryLimitersDecideCorrectly(t *testing.T) {
 	const keys, count, calls = 1000, 5, 6000

@@ -6,9 +6,7 @@ package compose_test
 
 import (
 	"encoding/binary"
-	"math"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
@@ -168,24 +166,6 @@ func TestBoundIsTheLeastOfTheParts(t *testing.T) {
 	require.Equal(t, algo.Per(10, time.Second), p.Limit())
 }
 
-func TestLargeBoundsGrow(t *testing.T) {
-	for _, spec := range []string{
-		"gcra N/s", "gcra 1/us burst=N", "tokenbucket N/s", "tokenbucket N/s refill=interval", "fixedwindow N/s", "fixedwindow N/s align=clock",
-		"movingwindow N/s", "movingwindow N/s slots=12", "movingwindow N/s trailing=whole", "all(gcra N/s; fixedwindow N/s)",
-	} {
-		p := mustPolicy(strings.ReplaceAll(spec, "N", "1099511627776"))
-		last := int64(0)
-		for _, interval := range []time.Duration{1, time.Second, time.Minute, time.Hour, 24 * time.Hour, math.MaxInt64} {
-			bound := p.Bound(interval)
-			require.GreaterOrEqual(t, bound, last, "%s in %v", spec, interval)
-			last = bound
-		}
-		require.Greater(t, last, int64(1<<49), spec)
-	}
-	p := mustPolicy("all(gcra 1099511627776/s; gcra 1/h)")
-	require.EqualValues(t, 25, p.Bound(24*time.Hour))
-}
-
 func TestAvailableIsWhatTheLastPaymentLeft(t *testing.T) {
 	for _, spec := range []string{
 		"all(gcra 10/s; gcra 30/m burst=12)",
@@ -250,27 +230,6 @@ func TestZeroStackDeniesEverything(t *testing.T) {
 		require.Empty(t, zero.Parts())
 		require.Empty(t, zero.Parts())
 		require.Equal(t, "all()", zero.String())
-	}
-}
-
-func TestStackOfTwoEqualPoliciesDecidesLikeOne(t *testing.T) {
-	for _, spec := range []string{"gcra 7/s burst=3", "tokenbucket 7/s refill=interval", "fixedwindow 7/s", "movingwindow 7/s slots=3"} {
-		one := mustPolicy(spec)
-		two, err := compose.All(one, one)
-		require.NoError(t, err)
-		require.Equal(t, one.Bound(time.Second), two.Bound(time.Second))
-		require.Equal(t, one.Limit(), two.Limit())
-		random := rand.New(rand.NewPCG(3, 4))
-		var state, twice []byte
-		var now time.Duration
-		for range 5000 {
-			now += time.Duration(random.Int64N(int64(400*time.Millisecond))) - 50*time.Millisecond
-			cost := 1 + random.Int64N(4)
-			var want, got algo.Result
-			state, want = step(t, one, state, now, cost)
-			twice, got = step(t, two, twice, now, cost)
-			require.Equal(t, want, got, spec)
-		}
 	}
 }
 

@@ -100,22 +100,3 @@ func TestBoundIsReached(t *testing.T) {
 		}
 	}
 }
-
-// The overlap of the trailing slot is rounded to grains if a window weighs too much. No grain gives more than the bound.
-func TestBoundHoldsForLargeLimits(t *testing.T) {
-	for _, o := range []movingwindow.Options{
-		{Limit: algo.Per(algo.MaxCount, time.Hour)},
-		{Limit: algo.Per(1e6, algo.MaxPeriod), Slots: 3},
-		{Limit: algo.Per(1<<30+7, 24*time.Hour), Slots: 7},
-	} {
-		width := newModel(o).width().Int64()
-		slots := max(1, int64(o.Slots))
-		first := 100*width - 1
-		s, _ := kit.CallAt(movingwindow.State{}, policy.Step, first, o, o.Limit.Count)
-		random := sample.New(2, 8)
-		for range 1000 {
-			now := first + 1 + (slots-1)*width + random.UpTo(width+2)
-			require.LessOrEqual(t, peek(s, now, o).Remaining, kit.Bound(o, shortest(now-first))-o.Limit.Count, "%+v, %d after the first burst", o, now-first)
-		}
-	}
-}

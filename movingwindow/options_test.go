@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/testing/policytest"
 	"github.com/sluice-go/sluice/movingwindow"
 )
@@ -54,33 +53,6 @@ func TestExtremeOptionsAreValid(t *testing.T) {
 	}
 }
 
-func TestBoundOfExtremes(t *testing.T) {
-	weighted := func(count int64, period time.Duration, slots int) movingwindow.Options {
-		return movingwindow.Options{Limit: algo.Per(count, period), Slots: slots}
-	}
-	const most, us = math.MaxInt64/1000 + 1, time.Microsecond // the microseconds that the longest interval can span
-	for _, c := range []struct {
-		o        movingwindow.Options
-		interval time.Duration
-		want     int64
-	}{
-		{weighted(10, time.Second, 1), math.MinInt64, 0},
-		{weighted(10, time.Second, 1), 0, 0},
-		{weighted(10, time.Second, 1), 1, 10},
-		{weighted(10, time.Second, 1), time.Second, 19},
-		{weighted(10, time.Second, 1), time.Second + 2, 20},
-		{weighted(10, time.Second, 10), time.Second, 19},
-		{weighted(algo.MaxCount, us, 1), 3 * us, 3 * algo.MaxCount},
-		{weighted(algo.MaxCount, us, 1), math.MaxInt64, math.MaxInt64},
-		{weighted(1, us, 1), math.MaxInt64, most},
-		{weighted(1, us, 1024), math.MaxInt64, 2 + (most-1-1023)/1024},
-		{movingwindow.Options{Limit: algo.Per(1, us), Trailing: movingwindow.Whole}, math.MaxInt64, (1 + most + 1) / 2},
-		{weighted(3, algo.MaxPeriod, 1), math.MaxInt64, 3 + 3*4},
-	} {
-		require.Equal(t, c.want, kit.Bound(c.o, c.interval), "%+v over %d", c.o, c.interval)
-	}
-}
-
 func TestBoundIsTheDocumentedFormula(t *testing.T) {
 	for _, n := range []int64{1, 2, 3, 5} {
 		for w := int64(1); w <= 6; w++ {
@@ -114,17 +86,6 @@ func saturated(a, b, c int64) int64 {
 		return math.MaxInt64
 	}
 	return p.Int64()
-}
-
-func TestBoundOfOneSlotIsThatOfGCRA1usEarlier(t *testing.T) {
-	for _, limit := range []algo.Limit{algo.Per(1, 7*time.Microsecond), algo.Per(10, time.Second), algo.Per(1000, 24*time.Hour)} {
-		steady, err := gcra.New(gcra.Options{Limit: limit})
-		require.NoError(t, err)
-		for x := time.Microsecond + 1; x < 5*limit.Period; x += max(1, limit.Period/1013) {
-			want := steady.Bound(x - time.Microsecond)
-			require.Equal(t, want, kit.Bound(movingwindow.Options{Limit: limit}, x), "%v over %v", limit, x)
-		}
-	}
 }
 
 func TestDocumentedTimeline(t *testing.T) {

@@ -128,15 +128,6 @@ func TestLongCountsAreCopiedBeforeAChange(t *testing.T) {
 	}
 }
 
-// Slots older than the oldest one in use take no bytes.
-func TestStateOfOneUnitIsSmall(t *testing.T) {
-	p, err := movingwindow.New(movingwindow.Options{Limit: algo.Per(1000, time.Minute), Slots: movingwindow.MaxSlots})
-	require.NoError(t, err)
-	state, _, err := p.Step(nil, nil, start, 1)
-	require.NoError(t, err)
-	require.Len(t, state, 2+7+8+1+1)
-}
-
 func TestStatesHaveTheDocumentedSizes(t *testing.T) {
 	for _, c := range []struct {
 		slots, size int

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -94,25 +93,6 @@ func streams(length int) map[string][]uint64 {
 			}
 			return 100 + random.Uint64()
 		}),
-	}
-}
-
-// These are the bounds that the paper proves for Space-Saving.
-func TestListIsWithinItsBounds(t *testing.T) {
-	for _, size := range []int{1, 2, 5, 20, 100} {
-		for name, stream := range streams(5000) {
-			t.Run(fmt.Sprint(name, " ", size), func(t *testing.T) {
-				d, exact := NewDenied(size), map[string]uint64{}
-				for i, item := range stream {
-					key := fmt.Sprint(item)
-					d.add("client", key)
-					exact[key]++
-					if i < 100 || i%97 == 0 || i == len(stream)-1 {
-						requireBounds(t, d, exact)
-					}
-				}
-			})
-		}
 	}
 }
 
@@ -225,17 +205,6 @@ func TestMemoryOfDeniedIsBounded(t *testing.T) {
 	require.Len(t, d.index, 10*countersPerKey)
 	for _, c := range d.counters {
 		require.LessOrEqual(t, cap(c.key), 2*MaxDeniedKey)
-	}
-}
-
-func TestSizeCanBeAnyNumber(t *testing.T) {
-	for _, size := range []int{math.MinInt, -1, 0, 1, math.MaxInt} {
-		d := NewDenied(size)
-		for i := range 3 {
-			d.add("client", fmt.Sprint(i))
-		}
-		require.NotEmpty(t, d.Top())
-		require.EqualValues(t, 3, d.report().Denials)
 	}
 }
 

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"go/parser"
 	"go/token"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -297,12 +295,6 @@ func TestPackageCommentListsTheErrorKinds(t *testing.T) {
 	}
 }
 
-func TestPackageCommentNamesNoOtherMetrics(t *testing.T) {
-	words := regexp.MustCompile(`sluice_\w+`)
-	known := words.FindAllString(scrape(t, registryWithAllSeries(t)), -1)
-	require.Subset(t, known, words.FindAllString(packageComment(t), -1))
-}
-
 func packageComment(t *testing.T) string {
 	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments)
 	require.NoError(t, err)
@@ -319,32 +311,4 @@ func listed(comment string) (metrics []string) {
 		}
 	}
 	return metrics
-}
-
-func TestMetricsAreSafeForConcurrentUse(t *testing.T) {
-	m, registry := newRegistered(t)
-	var all sync.WaitGroup
-	for i := range 8 {
-		all.Go(func() {
-			observer := m.Observer("http")
-			for j := range 500 {
-				observer(denialOf(denied(fmt.Sprint("rule", (i+j)%7), "ann")))
-			}
-		})
-	}
-	for range 20 {
-		scrape(t, registry)
-	}
-	all.Wait()
-	want := make([]string, 7)
-	total := map[int]int{}
-	for i := range 8 {
-		for j := range 500 {
-			total[(i+j)%7]++
-		}
-	}
-	for rule, n := range total {
-		want[rule] = fmt.Sprintf(`{limiter="http",op="allow",outcome="denied",rule="rule%d"} %d`, rule, n)
-	}
-	requireSeries(t, registry, "sluice_decisions_total", want...)
 }

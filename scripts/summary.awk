@@ -2,12 +2,10 @@
 # line for each package, and before it, if the package failed, the output of the tests that
 # did not pass.
 #
-# It fails if a package failed, if a test was skipped, if fewer tests passed than least, or
-# if fewer test functions passed than declared. Subtests and examples are not test functions.
-# At the end it lists the skipped tests.
+# It fails if a package failed, if a test was skipped, or if no test passed. At the end it lists
+# the skipped tests.
 
 /^=== (RUN|PAUSE|CONT|NAME) / { test = $3; next }
-/^--- PASS: (Test|Fuzz)/ { functions++ }
 /^[ \t]*--- PASS: / { tests++; delete output[$3]; test = ""; next }
 /^[ \t]*--- SKIP: / { skipped[++skip_count] = output[$3] $0; test = ""; next }
 /^[ \t]*--- FAIL: / { test = $3 }
@@ -38,12 +36,8 @@ END {
     for (i = 1; i <= skip_count; i++) print skipped[i]
   }
   if (skip_count || failed) exit 1
-  if (tests < least) {
-    print "too few tests passed: " tests + 0 ", want at least " least
-    exit 1
-  }
-  if (functions < declared) {
-    print "too few tests passed: " functions + 0 " of the " declared " that the test files declare"
+  if (!tests) {
+    print "no test has run"
     exit 1
   }
   print tests + 0 " passed, 0 failed, 0 skipped"

@@ -196,22 +196,6 @@ func TestUpdateWithoutChangeCreatesNoRecord(t *testing.T) {
 	require.Zero(t, s.Stats())
 }
 
-func TestSweepRemovesOnlyExpiredRecords(t *testing.T) {
-	s := new(memory.Store)
-	for i := range 1000 {
-		put(t, s, epoch, strconv.Itoa(i), time.Duration(i+1)*time.Second)
-	}
-	require.Zero(t, s.SweepAt(epoch.Add(time.Second-1), math.MaxInt))
-	require.Zero(t, s.SweepAt(epoch.Add(time.Hour), 0))
-	require.Equal(t, 1, s.SweepAt(epoch.Add(time.Second), math.MaxInt))
-	require.Equal(t, 100, s.SweepAt(epoch.Add(500*time.Second), 100))
-	require.Equal(t, 399, s.SweepAt(epoch.Add(500*time.Second), math.MaxInt))
-	require.Equal(t, memory.Stats{Keys: 500, Expired: 500}, s.Stats())
-	for i := range 1000 {
-		require.Len(t, existing(t, s, epoch, strconv.Itoa(i)), i/500)
-	}
-}
-
 // items returns items with these keys.
 func items(keys ...string) (items []driver.Item) {
 	for _, key := range keys {

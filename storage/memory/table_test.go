@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -14,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
 )
 
 func TestSizesThatPerformanceDependsOn(t *testing.T) {
@@ -178,44 +176,4 @@ func TestKeysSpreadOverShardsAndTheirTables(t *testing.T) {
 			require.InDelta(t, mean, count, 10*math.Sqrt(mean)) // ten standard deviations
 		}
 	}
-}
-
-func TestDifferentKeysHaveDifferentNames(t *testing.T) {
-	s := new(Store)
-	text := func(group, key string) string {
-		return driver.RuleKey{Group: group, Rule: driver.Rule("shop", "per user", "gcra"), Key: key}.String()
-	}
-	long := text("", strings.Repeat("x", 600))
-	known := map[name]string{}
-	for _, key := range []string{
-		text("", "ann"), text("", "bob"), text("ann", ""), text("ann", "ann"), text("bob", "ann"), text("ann", "bob"), "", "ann", "annann", "{ann}", "{ann}ann",
-		long, text("", long), text(long, ""), text("", long[len("shop:per user:gcra:"):]), "shop:per user:gcra:%61nn", "shop:per user:gcra:\xff", "shop:per user:gcra:%",
-		text("", text("", "ann")),
-	} {
-		n := s.nameOf(key)
-		require.Empty(t, known[n])
-		known[n] = key
-	}
-}
-
-func partitionOf(s *Store, key string) *partition { return s.nameOf(key).shard.partition }
-
-func TestKeysOfOneRuleShareAPartition(t *testing.T) {
-	s, long := new(Store), strings.Repeat("x", storage.MaxKey)
-	text := func(group, name, kind, key string) string {
-		return driver.RuleKey{Group: group, Rule: driver.Rule("shop", name, kind), Key: key}.String()
-	}
-	rule := partitionOf(s, text("", "per user", "gcra", "ann"))
-	for _, same := range []string{
-		text("", "per user", "gcra", ""), text("", "per user", "gcra", "a:b%"), text("", "per user", "gcra", long),
-		text("a group", "per user", "gcra", "ann"), text(long, "per user", "gcra", "ann"), text(long, "per user", "gcra", long),
-	} {
-		require.Same(t, rule, partitionOf(s, same), "%.40q", same)
-	}
-	for _, other := range []string{
-		"", "ann", "shop:per user:gcra", text("", "per users", "gcra", "ann"), text("", "per user", "tokenbucket", "ann"), text("", "", "", ""), text("", long, "gcra", "ann"),
-	} {
-		require.NotSame(t, rule, partitionOf(s, other), "%.40q", other)
-	}
-	require.NotSame(t, partitionOf(s, text("", long, "gcra", "ann")), partitionOf(s, text("", long+"x", "gcra", "ann")))
 }

@@ -6,13 +6,8 @@ package memory_test
 //   - states of all lengths and any number of keys are stored.
 
 import (
-	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -53,88 +48,6 @@ func TestKeysAreTheSameInPartsAndAsText(t *testing.T) {
 		require.Equal(t, "by parts", string(load(t, s, k.String()).State))
 		require.Equal(t, 1, s.Stats().Keys)
 	}
-}
-
-func TestConcurrentTransactionsAndSwapsLoseNothing(t *testing.T) {
-	const writers, times = 8, 300
-	s, sum := at(new(memory.Store), epoch), 0
-	full := at(&memory.Store{MaxKeys: 10}, epoch)
-	var group sync.WaitGroup
-	for w := range writers {
-		group.Go(func() {
-			random := rand.New(rand.NewPCG(2, uint64(w)))
-			for range times {
-				if err := errors.Join(add(s, w, "a", "b"), add(full, w, strconv.Itoa(random.IntN(40)), "x")); err != nil {
-					t.Error(err)
-				}
-				if random.IntN(20) == 0 {
-					full.SweepAt(epoch.Add(2*time.Hour), 3)
-				}
-				if keys := full.Stats().Keys; keys > 10+2*writers {
-					t.Errorf("%d keys", keys)
-				}
-			}
-		})
-	}
-	group.Wait()
-	require.LessOrEqual(t, full.Stats().Keys, 10)
-	full.SweepAt(epoch.Add(2*time.Hour), math.MaxInt)
-	require.Zero(t, full.Stats().Keys)
-	for _, key := range []string{"a", "b"} {
-		state := load(t, s, textOf(key)).State
-		sum += int(state[0]) | int(state[1])<<8
-	}
-	require.Equal(t, 2*writers*times, sum)
-}
-
-// add adds one to the counts of the keys, in one transaction, in one for each key, or by a swap.
-func add(s *memory.Store, way int, keys ...string) error {
-	adding := func(keys ...string) *driver.Update {
-		u := &driver.Update{Items: items(keys...)}
-		u.Decide = func(time.Time) bool {
-			for i := range u.Items {
-				u.Items[i].Next = driver.Change{Verb: driver.Put, State: plusOne(u.Items[i].Found.State), TTL: time.Hour}
-			}
-			return true
-		}
-		return u
-	}
-	switch way % 3 {
-	case 0:
-		updates := make([]*driver.Update, len(keys))
-		for i, key := range keys {
-			updates[i] = adding(key)
-		}
-		return s.Transact(ctx, nil, updates...)
-	case 1:
-		return s.Transact(ctx, nil, adding(keys...))
-	}
-	texts := make([]string, len(keys))
-	for i, key := range keys {
-		texts[i] = textOf(key)
-	}
-	for swapped := false; !swapped; {
-		records, _, err := s.Load(ctx, texts...)
-		if err != nil {
-			return err
-		}
-		var swaps []storage.Swap
-		for i, r := range records {
-			swaps = append(swaps, swapOf(texts[i], r.Version, string(plusOne(r.State)), time.Hour))
-		}
-		if _, swapped, err = s.CompareAndSwap(ctx, swaps...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func plusOne(state []byte) []byte {
-	if state == nil {
-		return []byte{1, 0}
-	}
-	n := int(state[0]) | int(state[1])<<8 + 1
-	return []byte{byte(n), byte(n >> 8)}
 }
 
 func TestPanicOfAClockReleasesTheLocks(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/sluice-go/sluice/internal/program"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -18,11 +17,6 @@ func (s *Store) PurgeSQL() string { return s.sql.purge }
 
 // SetLockTimeout sets the lock timeout of batches.
 func (s *Store) SetLockTimeout(lockTimeout time.Duration) { s.batchLockTimeout = lockTimeout }
-
-// CreateDecide returns the statement that creates the function of Run.
-func (s *Store) CreateDecide() string {
-	return program.Create(s.options.Schema, s.allFunctions[len(s.functions.All)])
-}
 
 // RunIn runs a batch in a transaction, whose counters of the server a test can read.
 func (s *Store) RunIn(ctx context.Context, tx pgx.Tx, b *driver.Batch) error {

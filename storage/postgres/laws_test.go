@@ -1,8 +1,7 @@
 // The tests of this package promise:
 //
 //   - The store obeys the laws of package storagetest with prepared statements, in text format and
-//     behind PgBouncer (laws_test.go, rows_test.go), and each fault in a statement
-//     breaks a law (run_test.go).
+//     behind PgBouncer (laws_test.go, rows_test.go).
 //   - A swap and a batch are one round trip each (round_trips_test.go), find rows by their keys
 //     (plan_test.go) and update existing rows without writing an index (purge_test.go).
 //   - Statements work behind a pooler that loses prepared statements (pooler_test.go).

@@ -3,7 +3,6 @@ package postgres_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -112,34 +111,6 @@ func TestOnFailureAppliesSoonIfTheServerCannotBeReached(t *testing.T) {
 			require.ErrorIs(t, d.Err, storage.ErrUnavailable)
 			require.ErrorIs(t, d.Err, storage.ErrNotApplied)
 			require.Less(t, time.Since(began), 30*time.Second)
-		})
-	}
-}
-
-// Another transaction creates the table first. The caller's transaction stays usable and uses that
-// table.
-func TestMigrateInATransactionAfterAnother(t *testing.T) {
-	ctx, p := context.Background(), newPool(t, shared.Postgres(t).DSN())
-	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead} {
-		t.Run(string(level), func(t *testing.T) {
-			table := fmt.Sprintf("raced_%d", tables.Add(1))
-			first, second := begin(t, p), begin(t, p)
-			_, err := second.Exec(ctx, "SET TRANSACTION ISOLATION LEVEL "+string(level))
-			require.NoError(t, err)
-			_, err = second.Exec(ctx, "SELECT 1")
-			require.NoError(t, err)
-			require.NoError(t, storeIn(t, first, table).Migrate(ctx))
-			late := storeIn(t, second, table)
-			done := make(chan error, 1)
-			go func() { done <- late.Migrate(ctx) }()
-			waitForLocks(t, p, table, 1)
-			require.NoError(t, first.Commit(ctx))
-			require.NoError(t, <-done)
-
-			_, swapped, err := late.CompareAndSwap(ctx, creating("a")...)
-			require.NoError(t, err)
-			require.True(t, swapped)
-			require.NoError(t, second.Commit(ctx))
 		})
 	}
 }

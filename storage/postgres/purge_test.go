@@ -54,15 +54,11 @@ func TestSwapOfAnExistingRecordIsAHotUpdate(t *testing.T) {
 		old      bool // the second swap expects the first record
 		hot      int
 	}{
-		"the same TTL":               {from: time.Hour, to: time.Hour, age: "0", old: true, hot: records},
-		"a longer TTL":               {from: time.Hour, to: 2 * time.Hour, age: "0", old: true, hot: records},
-		"for ever":                   {from: time.Hour, to: 0, age: "0", old: true, hot: records},
-		"both for ever":              {from: 0, to: 0, age: "0", old: true, hot: records},
-		"a shorter TTL":              {from: 2 * time.Hour, to: time.Hour, age: "0", old: true},
-		"a shorter TTL, but later":   {from: 2 * time.Hour, to: time.Hour, age: "90 min", old: true, hot: records},
-		"a TTL after none":           {from: 0, to: time.Hour, age: "0", old: true},
-		"over what has expired":      {from: time.Hour, to: time.Hour, age: "2 hours", hot: records},
-		"for ever over what expired": {from: time.Hour, to: 0, age: "2 hours", hot: records},
+		"the same TTL":          {from: time.Hour, to: time.Hour, age: "0", old: true, hot: records},
+		"for ever":              {from: time.Hour, to: 0, age: "0", old: true, hot: records},
+		"a shorter TTL":         {from: 2 * time.Hour, to: time.Hour, age: "0", old: true},
+		"a TTL after none":      {from: 0, to: time.Hour, age: "0", old: true},
+		"over what has expired": {from: time.Hour, to: time.Hour, age: "2 hours", hot: records},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
@@ -174,25 +170,6 @@ func TestPurgeReschedulesRecordsWithALaterExpiry(t *testing.T) {
 	purge(postgres.PurgeBatch+1, postgres.PurgeBatch+1, records, records-postgres.PurgeBatch)
 	purge(records, postgres.PurgeBatch+49, postgres.PurgeBatch+49, 49)
 	require.Zero(t, number(t, p, "SELECT count(*) FROM "+table))
-}
-
-// All records become due again before each statement.
-func TestPurgeEndsAlthoughRecordsBecomeDueAgain(t *testing.T) {
-	p := newPool(t, shared.Postgres(t).DSN())
-	s, table := newStore(t, p)
-	swap(t, s, creatingFor(postgres.PurgeBatch, time.Hour))
-	statements := 0
-	watching := newWatchedStore(t, table, func() {
-		if statements++; statements > 20 {
-			t.Fatal("Purge does not end")
-		}
-		_, err := p.Exec(t.Context(), "UPDATE "+table+" SET purge_at = clock_timestamp()")
-		require.NoError(t, err)
-	})
-	removed, err := watching.Purge(t.Context(), 1)
-	require.NoError(t, err)
-	require.Zero(t, removed)
-	require.Equal(t, 2, statements, "one for the batch, and one that finds no more records")
 }
 
 // The records are always due and never expired. Purge must not remove one or restore an old version.

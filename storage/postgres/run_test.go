@@ -3,12 +3,10 @@ package postgres_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
@@ -38,38 +36,6 @@ func TestRunDoesNotDependOnSessionSettings(t *testing.T) {
 		"&default_transaction_isolation=serializable&plan_cache_mode=force_custom_plan"
 	h, _ := newPair(t, newPool(t, shared.Postgres(t).DSN()+settings))
 	require.NoError(t, law(t, anyBatch).Check(h))
-}
-
-func TestEachFaultInTheFunctionBreaksALaw(t *testing.T) {
-	const margin, later, denial = "the margin is added to TTLs", "a batch with a later time keeps its records longer", "a batch returns the TTLs of denied requests"
-	p := newPool(t, shared.Postgres(t).DSN())
-	for _, fault := range []struct{ law, from, to string }{
-		{anyBatch, "uses[u + 7], uses[u + 8]", "uses[u + 7], 1"},
-		{anyBatch, "args[uses[u + 5]:uses[u + 6]]", "args[1:4]"},
-		{anyBatch, "version = excluded.version, ", ""},
-		{anyBatch, "nexts[k] := r.state", "nexts[k] := r.state || ''::bytea; nexts[1] := r.state"},
-		{anyBatch, "at := coalesce(at, ", "at := coalesce(NULL, "},
-		{anyBatch, "nexts := before_nexts;", ""},
-		{anyBatch, "expiries := before_expiries;", ""},
-		{anyBatch, "denied OR uses[u + 3] = 1", "true"},
-		{anyBatch, "r.times = -2 OR uses[u + 3] = 1", "true"},
-		{anyBatch, "total := least(total, 0);", "total := 0;"},
-		{anyBatch, "		denied := false;", ""},
-		{anyBatch, "IF r.state <> nexts[k] THEN", "IF true THEN"},
-		{"a batch sets TTLs", "(r.ttl + margin) * interval", "0 * interval"},
-		{margin, "(r.ttl + margin) * interval", "r.ttl * interval"},
-		{later, "greatest(clock, ", "least(clock, "},
-		{denial, "stored[k] - clock", "clock - stored[k]"},
-		{denial, "AND stored[k] < 'infinity'", ""},
-		{"a decision that the database drops is an error", "IF written < changed THEN\n\t\t\tRAISE", "IF false THEN\n\t\t\tRAISE"},
-	} {
-		h, _ := newPair(t, p)
-		text := h.Store.(*postgres.Store).CreateDecide()
-		require.Contains(t, text, fault.from)
-		_, err := p.Exec(t.Context(), strings.ReplaceAll(text, fault.from, fault.to))
-		require.NoError(t, err)
-		assert.Error(t, law(t, fault.law).Check(h), "%q instead of %q", fault.to, fault.from)
-	}
 }
 
 // newProgram returns the program of a GCRA with a limit for each hour.
@@ -170,23 +136,6 @@ func TestRunWithAKeyThatIsCreatedMeanwhile(t *testing.T) {
 	}
 }
 
-// A batch finds and decides as if the expired record were absent.
-func TestRunOnAnExpiredRecord(t *testing.T) {
-	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
-	s, table := newStore(t, p)
-	full := requestEach(t, "a", "b")
-	full.Requests[0].Times, full.Requests[1].Times = 2, 2
-	s.Run(ctx, full)
-	require.Equal(t, []int{2, 2}, appliedOf(full))
-	_, err := p.Exec(ctx, "UPDATE "+table+" SET expires_at = now() WHERE key = 'a'")
-	require.NoError(t, err)
-	b := requestEach(t, "a", "b")
-	s.Run(ctx, b)
-	require.NoError(t, b.Err)
-	require.Equal(t, []int{1, 0}, appliedOf(b))
-	require.Equal(t, []bool{false, true}, exist(b.Found))
-}
-
 // The time of a batch is not before the states that other transactions stored.
 func TestRunReadsTheClockWhenAllKeysAreLocked(t *testing.T) {
 	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
@@ -269,34 +218,6 @@ func TestRunFailsIfAllRequestsUseALockedKey(t *testing.T) {
 	s.Run(ctx, b)
 	require.Nil(t, b.KeyErr)
 	require.Equal(t, []int{1, 1, 1}, appliedOf(b))
-}
-
-// The batches have the same keys in different orders.
-func TestConcurrentRunsDoNotDeadlock(t *testing.T) {
-	p := newPool(t, shared.Postgres(t).DSN()+"&pool_max_conns=8")
-	s, _ := newStore(t, p)
-	s.SetLockTimeout(time.Minute)
-	errs := make(chan error, 8)
-	for i := range 8 {
-		batch := []func(*testing.T, ...string) *driver.Batch{requestEach, oneRequest}[i%2]
-		go func() {
-			var err error
-			for j := range 30 {
-				var keys []string
-				for k := range 6 {
-					keys = append(keys, fmt.Sprint(j, " ", (k*(1+i%6)+i)%7))
-				}
-				b := batch(t, keys[:4]...)
-				if s.Run(context.Background(), b); err == nil {
-					err = b.Err
-				}
-			}
-			errs <- err
-		}()
-	}
-	for range 8 {
-		require.NoError(t, <-errs)
-	}
 }
 
 // requireLimits requires that a limiter on s denies, and allows again after a reset.

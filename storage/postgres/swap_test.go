@@ -3,10 +3,7 @@ package postgres_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -98,50 +95,4 @@ func keysOf(swaps []storage.Swap) (keys []string) {
 		keys = append(keys, s.Key)
 	}
 	return keys
-}
-
-// Goroutines swap the same keys in different orders. First they create the keys, then they replace
-// records. PostgreSQL would end a deadlock with an error after a second.
-func TestConcurrentSwapsDoNotDeadlock(t *testing.T) {
-	const writers, rounds, keys = 8, 8, 48
-	s, _ := newStore(t, newPool(t, shared.Postgres(t).DSN()+"&pool_max_conns=8"))
-	for round := range rounds {
-		var errs [writers]error
-		var group sync.WaitGroup
-		start := make(chan struct{})
-		for w := range writers {
-			random := rand.New(rand.NewPCG(uint64(w), uint64(round)))
-			group.Go(func() {
-				<-start
-				versions := map[string]storage.Version{}
-				for range 3 {
-					errs[w] = errors.Join(errs[w], swapSome(s, versions, fmt.Sprint(round, "/"), random.Perm(keys)[:keys/2]))
-				}
-			})
-		}
-		close(start)
-		group.Wait()
-		require.NoError(t, errors.Join(errs[:]...))
-	}
-}
-
-// swapSome swaps numbered keys and updates versions.
-func swapSome(s *postgres.Store, versions map[string]storage.Version, prefix string, numbers []int) error {
-	var names []string
-	for _, n := range numbers {
-		names = append(names, fmt.Sprint(prefix, n))
-	}
-	swaps := creating(names...)
-	for i := range swaps {
-		swaps[i].Old = versions[swaps[i].Key]
-	}
-	current, swapped, err := s.CompareAndSwap(context.Background(), swaps...)
-	for i, swap := range swaps {
-		if swapped {
-			versions[swap.Key] = swap.New.Version
-		} else if err == nil {
-			versions[swap.Key] = current[i].Version
-		}
-	}
-	return err
 }

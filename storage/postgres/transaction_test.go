@@ -125,33 +125,3 @@ func TestTransactionIsNotUsedAfterTheDeadline(t *testing.T) {
 		require.Error(t, err)
 	}
 }
-
-// Records expire by the clock, and not by now(), which is constant in a transaction.
-func TestClockAdvancesInATransaction(t *testing.T) {
-	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
-	_, table := newStore(t, p)
-	tx := begin(t, p)
-	s := storeIn(t, tx, table)
-	before := serverTime(t, s)
-	for _, key := range []string{"a", "b"} {
-		swap := creating(key)
-		swap[0].TTL = time.Hour
-		_, _, err := s.CompareAndSwap(ctx, swap...)
-		require.NoError(t, err)
-	}
-	after := serverTime(t, s)
-	require.Less(t, before, after)
-	rows, err := tx.Query(ctx, "SELECT expires_at FROM "+table+" ORDER BY key")
-	require.NoError(t, err)
-	expiries, err := pgx.CollectRows(rows, pgx.RowTo[time.Time])
-	require.NoError(t, err)
-	require.Len(t, expiries, 2)
-	require.True(t, expiries[0].Before(expiries[1]))
-
-	// A record that expires during the transaction is absent.
-	_, err = tx.Exec(ctx, "UPDATE "+table+" SET expires_at = clock_timestamp() WHERE key = 'a'")
-	require.NoError(t, err)
-	_, swapped, err := s.CompareAndSwap(ctx, creating("a")...)
-	require.NoError(t, err)
-	require.True(t, swapped)
-}

@@ -11,9 +11,9 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// A batch that meets a fault is applied at most once, because the client does not send it again. The next batch is decided on
+// A write that meets a fault is applied at most once, because the client does not send it again. The next batch is decided on
 // what the first one has stored.
-func TestClientDoesNotRetryABatch(t *testing.T) {
+func TestClientDoesNotRetryAWrite(t *testing.T) {
 	t.Parallel()
 	policy, p := programOf(t, algo.Per(100, 1000*time.Hour))
 	for name, connect := range retryingClients {
@@ -21,6 +21,7 @@ func TestClientDoesNotRetryABatch(t *testing.T) {
 			t.Run(name+", "+kind.String(), func(t *testing.T) {
 				t.Parallel()
 				s, direct, proxy := proxied(t, shared.Redis(t), connect)
+				swapWithFault(t, s, direct, proxy, faultproxy.Fault{At: 1, Kind: kind})
 				key := func(key string) string { return textOf("tenant", key) } // all in one slot
 				for _, newBatch := range []func() *driver.Batch{
 					func() *driver.Batch { return oneRequest(p, key("one")) },

@@ -73,19 +73,6 @@ func swapWithFault(t *testing.T, s, direct *redis.Store, proxy *faultproxy.Proxy
 	}
 }
 
-func TestClientNeverRetriesAWrite(t *testing.T) {
-	t.Parallel()
-	for name, connect := range retryingClients {
-		for _, kind := range faultproxy.Kinds() {
-			t.Run(name+", "+kind.String(), func(t *testing.T) {
-				t.Parallel()
-				s, direct, proxy := proxied(t, shared.Redis(t), connect)
-				swapWithFault(t, s, direct, proxy, faultproxy.Fault{At: 1, Kind: kind})
-			})
-		}
-	}
-}
-
 // The server does not know the script, so the swap is sent twice. The fault is in the second command.
 func TestClientNeverRetriesAWriteAfterUnknownScript(t *testing.T) {
 	server := servers.Redis(t)

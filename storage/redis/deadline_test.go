@@ -2,10 +2,7 @@ package redis_test
 
 import (
 	"context"
-	"io"
-	"net"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -39,19 +36,12 @@ func TestCallsEndAtTheirDeadline(t *testing.T) {
 		o.Addr = server.Addr()
 		return goredis.NewClient(&o)
 	}
-	cluster := func(ownDeadline bool) goredis.UniversalClient {
-		return goredis.NewClusterClient(&goredis.ClusterOptions{ClusterSlots: oneNode(server.Addr()), ContextTimeoutEnabled: ownDeadline})
-	}
 	for name, client := range map[string]goredis.UniversalClient{
-		"defaults":                       single(goredis.Options{}),
-		"long timeouts":                  single(goredis.Options{ReadTimeout: time.Minute}),
-		"no timeouts":                    single(goredis.Options{ReadTimeout: -1, WriteTimeout: -1}),
-		"no deadlines":                   single(goredis.Options{ReadTimeout: -2, WriteTimeout: -2}),
-		"no timeout to read":             single(goredis.Options{ReadTimeout: -1, WriteTimeout: time.Millisecond}),
-		"short timeouts, many retries":   single(goredis.Options{ReadTimeout: 90 * time.Millisecond, WriteTimeout: 90 * time.Millisecond, MaxRetries: 1000}),
-		"ContextTimeoutEnabled":          single(goredis.Options{ReadTimeout: time.Minute, ContextTimeoutEnabled: true}),
-		"cluster":                        cluster(false),
-		"cluster, ContextTimeoutEnabled": cluster(true),
+		"defaults":                     single(goredis.Options{}),
+		"no deadlines":                 single(goredis.Options{ReadTimeout: -2, WriteTimeout: -2}),
+		"short timeouts, many retries": single(goredis.Options{ReadTimeout: 90 * time.Millisecond, WriteTimeout: 90 * time.Millisecond, MaxRetries: 1000}),
+		"ContextTimeoutEnabled":        single(goredis.Options{ReadTimeout: time.Minute, ContextTimeoutEnabled: true}),
+		"cluster":                      goredis.NewClusterClient(&goredis.ClusterOptions{ClusterSlots: oneNode(server.Addr())}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Cleanup(func() { client.Close() })
@@ -81,57 +71,6 @@ func TestCallsEndAtTheirDeadline(t *testing.T) {
 			running.Wait()
 		})
 	}
-}
-
-// A call that opens a connection waits for several replies. Each of them comes within the timeout of
-// the client, but all together do not.
-func TestSlowHandshakeEndsAtTheDeadline(t *testing.T) {
-	server := shared.Redis(t)
-	for name, client := range map[string]*goredis.Client{
-		"defaults":              newClientWith(t, goredis.Options{Dialer: slowDialer(server.Addr())}),
-		"short timeouts":        newClientWith(t, goredis.Options{Dialer: slowDialer(server.Addr()), ReadTimeout: 950 * time.Millisecond}),
-		"ContextTimeoutEnabled": newClientWith(t, goredis.Options{Dialer: slowDialer(server.Addr()), ContextTimeoutEnabled: true}),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, client, t.Name())
-			_, p := programOf(t, algo.Per(2, time.Hour))
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			begun := time.Now()
-			b := oneRequest(p, "a")
-			s.Run(ctx, b)
-			require.Less(t, time.Since(begun), time.Second+slack/2)
-			requireNotApplied(t, b.Err)
-		})
-	}
-}
-
-// slowDialer returns a dialer of connections whose replies come late.
-func slowDialer(addr string) func(context.Context, string, string) (net.Conn, error) {
-	return func(context.Context, string, string) (net.Conn, error) {
-		server, err := net.Dial("tcp", addr)
-		if err != nil {
-			return nil, err
-		}
-		client, proxy := net.Pipe()
-		go func() {
-			_, _ = io.Copy(server, proxy)
-			server.Close()
-		}()
-		go func() {
-			_, _ = io.Copy(slowWriter{proxy}, server)
-			proxy.Close()
-		}()
-		return client, nil
-	}
-}
-
-type slowWriter struct{ net.Conn }
-
-func (w slowWriter) Write(b []byte) (int, error) {
-	time.Sleep(900 * time.Millisecond)
-	return w.Conn.Write(b)
 }
 
 // The server may apply a write after the call was cancelled. The store stays usable.
@@ -171,21 +110,4 @@ func cancelledByFault(t *testing.T, proxy *faultproxy.Proxy) (ctx context.Contex
 		cancel()
 	}()
 	return ctx, at
-}
-
-// With DialerRetries of 1, the package comment promises ErrUnavailable at once.
-func TestWriteDialsOnceIfTheClientDoes(t *testing.T) {
-	dials := 0
-	client := newClientWith(t, goredis.Options{DialerRetries: 1, Dialer: func(context.Context, string, string) (net.Conn, error) {
-		dials++
-		return nil, syscall.ECONNREFUSED
-	}})
-	s := open(t, client, t.Name())
-	for _, name := range []string{"swap", "swap of two"} {
-		dials = 0
-		err := calls(s)[name](t.Context())
-		requireNotApplied(t, err)
-		require.ErrorIs(t, err, syscall.ECONNREFUSED, name)
-		require.Equal(t, 1, dials, name)
-	}
 }

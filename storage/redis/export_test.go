@@ -2,11 +2,8 @@ package redis
 
 import "time"
 
-// The external tests use these.
-var (
-	Classify = classify
-	RunLua   = &runLua
-)
+// Classify is for the external tests.
+var Classify = classify
 
 // NameOf returns the name of a record in Redis.
 func (s *Store) NameOf(key string) string { return s.key(key) }

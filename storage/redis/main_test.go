@@ -1,8 +1,7 @@
 // The tests of this package promise:
 //
 //   - The store obeys the laws of package storagetest on one server, on a cluster and over a Unix
-//     socket (laws_test.go, cluster_test.go), and each fault in a script breaks a law
-//     (run_script_test.go).
+//     socket (laws_test.go, cluster_test.go).
 //   - A swap and a batch are one command each (swap_script_test.go, run_test.go).
 //   - Whatever happens to a message, errors report correctly whether a write was applied, and no write
 //     is applied twice (fault_sweep_test.go, client_retry_test.go, batch_fault_test.go,

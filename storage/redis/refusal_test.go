@@ -41,17 +41,13 @@ func TestErrorsHaveTheReasonOfTheServer(t *testing.T) {
 		prepare func(*testing.T, *servers.RedisServer)
 		options goredis.Options
 	}{
-		"too many clients":                 {full, holdsTheLastConnection, goredis.Options{}},
-		"too many clients, one attempt":    {full, holdsTheLastConnection, goredis.Options{MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true}},
-		"too many clients, protocol 2":     {full, holdsTheLastConnection, goredis.Options{Protocol: 2, DisableIdentity: true}},
-		"too many clients, and a password": {full, func(t *testing.T, s *servers.RedisServer) { withPassword(t, s); holdsWith(t, s, "x") }, goredis.Options{Password: "x"}},
-		"no password":                      {"NOAUTH", withPassword, goredis.Options{}},
-		"wrong password":                   {"WRONGPASS", withPassword, goredis.Options{Password: "y"}},
-		"unknown user":                     {"WRONGPASS", none, goredis.Options{Username: "nobody", Password: "y"}},
-		"unknown database":                 {"DB index is out of range", none, goredis.Options{DB: 99}},
-		"no right to set a name":           {"NOPERM", forbids("client|setname"), goredis.Options{ClientName: "x", Username: "limiter", Password: "x"}},
-		"no right to run scripts and GET":  {"NOPERM", forbids("get", "eval", "evalsha"), goredis.Options{Username: "limiter", Password: "x"}},
-		"a certificate of another name":    {"x509: ", none, goredis.Options{Addr: another, DialerRetries: 1, TLSConfig: &tls.Config{ServerName: "x"}}},
+		"too many clients":                {full, holdsTheLastConnection, goredis.Options{}},
+		"too many clients, protocol 2":    {full, holdsTheLastConnection, goredis.Options{Protocol: 2, DisableIdentity: true}},
+		"no password":                     {"NOAUTH", withPassword, goredis.Options{}},
+		"wrong password":                  {"WRONGPASS", withPassword, goredis.Options{Password: "y"}},
+		"unknown database":                {"DB index is out of range", none, goredis.Options{DB: 99}},
+		"no right to run scripts and GET": {"NOPERM", forbids("get", "eval", "evalsha"), goredis.Options{Username: "limiter", Password: "x"}},
+		"a certificate of another name":   {"x509: ", none, goredis.Options{Addr: another, DialerRetries: 1, TLSConfig: &tls.Config{ServerName: "x"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -79,13 +75,6 @@ func TestErrorsHaveTheReasonOfTheServer(t *testing.T) {
 			}
 		})
 	}
-}
-
-// holdsWith makes the server full for clients with that password.
-func holdsWith(t *testing.T, server *servers.RedisServer, password string) {
-	client := newClientWith(t, goredis.Options{Addr: server.Addr(), Password: password})
-	require.NoError(t, client.Ping(t.Context()).Err())
-	require.NoError(t, client.ConfigSet(t.Context(), "maxclients", "1").Err())
 }
 
 // forbids returns a function that creates the user limiter, who may not use some commands.

@@ -14,7 +14,6 @@ import (
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/testing/faultproxy"
 	"github.com/sluice-go/sluice/internal/testing/servers"
-	"github.com/sluice-go/sluice/movingwindow"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
@@ -192,25 +191,6 @@ func TestNumbersOfAnySizeAreExact(t *testing.T) {
 	}
 }
 
-// A state of a moving window whose slots had another length is converted in Go.
-func TestStateOfOtherSlotsIsDeclined(t *testing.T) {
-	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
-	var programs []*algo.Program
-	for _, period := range []time.Duration{time.Minute, time.Hour} {
-		policy, err := movingwindow.New(movingwindow.Options{Limit: algo.Per(5, period)})
-		require.NoError(t, err)
-		p, ok := policy.Program()
-		require.True(t, ok)
-		programs = append(programs, &p)
-	}
-	runOK(t, s, oneRequest(programs[0], "one"))
-	before := stored(t, s, "one")
-	declined := oneRequest(programs[1], "one")
-	runOK(t, s, declined)
-	require.Equal(t, driver.Declined, declined.Requests[0].Applied)
-	require.Equal(t, before, stored(t, s, "one"))
-}
-
 // The package comment lists these commands.
 func TestUserNeedsOnlyTheDocumentedCommands(t *testing.T) {
 	server := servers.Redis(t)
@@ -268,15 +248,6 @@ func TestRefusedLaterWriteFailsItsKey(t *testing.T) {
 	for _, key := range b.Keys {
 		require.EqualValues(t, 1, usedOf(t, s, policy, key))
 	}
-}
-
-// The limiter calls Place for each request.
-func TestPlaceOnOneServerDoesNotAllocate(t *testing.T) {
-	s, keys := open(t, newClient(t, shared.Redis(t).Addr()), "place:"), []string{textOf("tenant", "alice")}
-	require.Zero(t, testing.AllocsPerRun(100, func() {
-		shard, slot, err := s.Place(keys...)
-		require.True(t, shard == "" && slot == "" && err == nil, "all keys are in one place")
-	}))
 }
 
 // If the user has no permission for one key of a batch, requests with different keys use different
@@ -353,18 +324,4 @@ func TestPlaceOnOneServer(t *testing.T) {
 	require.ErrorIs(t, err, redis.ErrCrossSlot)
 	_, p := programOf(t, algo.Per(2, time.Hour))
 	runOK(t, r, requestEach(p, textOf("tenant", "a"), textOf("tenant", "b")), oneRequest(p, textOf("other", "b")))
-}
-
-// The server runs on this machine, so it has the same clock.
-func TestTimeOfABatchIsTheServersTime(t *testing.T) {
-	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
-	_, p := programOf(t, algo.Per(2, time.Hour))
-	for range 20 {
-		for _, b := range []*driver.Batch{oneRequest(p, "a"), oneRequest(p, "a", "b")} {
-			before := time.Now().Truncate(time.Microsecond)
-			runOK(t, s, b)
-			require.False(t, b.At.Before(before), "%v is before %v", b.At, before)
-			require.False(t, b.At.After(time.Now()), b.At)
-		}
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -80,16 +79,6 @@ func TestRefusedLaterWriteIsTorn(t *testing.T) {
 	}
 }
 
-func TestSwapOfTenThousandKeys(t *testing.T) {
-	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
-	var swaps []storage.Swap
-	for i := range 10_000 {
-		swaps = append(swaps, creating(strconv.Itoa(i), "x"))
-	}
-	swap(t, s, swaps...)
-	swap(t, s, updating(swaps)...)
-}
-
 func TestForeignValuesAreErrors(t *testing.T) {
 	server := shared.Redis(t)
 	for _, keys := range []int{1, 2} {
@@ -146,19 +135,6 @@ func TestRefusedSwapWritesNothing(t *testing.T) {
 	}
 }
 
-// The server cannot refuse a write of an absent key that stays absent, because there is none.
-func TestKeyThatStaysAbsentIsNotWritten(t *testing.T) {
-	s := open(t, newClientOf(t, shared.Redis(t), "no-del", allBut("del")...), t.Name())
-	_, swapped, err := s.CompareAndSwap(t.Context(), storage.Swap{Key: "a"})
-	require.NoError(t, err)
-	require.True(t, swapped)
-
-	s = open(t, newClientOf(t, shared.Redis(t), "no-set", allBut("set")...), t.Name())
-	_, _, err = s.CompareAndSwap(t.Context(), storage.Swap{Key: "a"}, creating("b", "x"))
-	require.ErrorIs(t, err, storage.ErrNotApplied)
-	require.NotErrorIs(t, err, storage.ErrPartialWrite)
-}
-
 // A Ring does not redirect commands, so it must choose the shard by the key.
 func TestRingChoosesTheShardByTheKey(t *testing.T) {
 	addrs := map[string]string{}
@@ -194,61 +170,6 @@ func (h hook) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 }
 func (hook) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
 	return next
-}
-
-func TestRepliesOfUnexpectedFormAreErrors(t *testing.T) {
-	for i, answer := range [][]string{nil, {""}, {"SWAPPED", ""}, {"CONFLICT"}, {"CONFLICT", "", "", ""}, {"NORECORD"}, {"ERROR"}, {"ERROR", "", ""}} {
-		client := newClient(t, shared.Redis(t).Addr())
-		client.AddHook(hook(func(cmd goredis.Cmder, err error) error {
-			if c, ok := cmd.(interface{ SetVal([]string) }); ok && strings.HasPrefix(cmd.Name(), "eval") {
-				c.SetVal(answer)
-				cmd.SetErr(nil)
-				return nil
-			}
-			return err
-		}))
-		s := open(t, client, t.Name())
-		for _, keys := range []int{1, 2} {
-			name := strconv.Itoa(keys)
-			_, swapped, err := s.CompareAndSwap(t.Context(), creatingN(keys, fmt.Sprint(name, i))...)
-			require.False(t, swapped)
-			require.ErrorContains(t, err, "unexpected form", "%s: %v", name, answer)
-		}
-	}
-}
-
-func TestTTLsAndUntilsAreRoundedUp(t *testing.T) {
-	var ttl, until string
-	client := newClient(t, shared.Redis(t).Addr())
-	client.AddHook(hook(func(cmd goredis.Cmder, err error) error {
-		last := cmd.Args()[len(cmd.Args())-2:]
-		ttl, until = fmt.Sprint(last[0]), fmt.Sprint(last[1])
-		return err
-	}))
-	s := open(t, client, t.Name())
-	for given, ms := range map[time.Duration]string{
-		1: "1", time.Millisecond: "1", time.Millisecond + 1: "2", time.Hour - 1: "3600000", math.MaxInt64: "9223372036855",
-	} {
-		sw := creating(given.String(), "x")
-		sw.TTL = given
-		swap(t, s, sw)
-		require.Equal(t, ms, ttl)
-		require.Empty(t, until)
-	}
-	for given, want := range map[time.Time][2]string{
-		time.Unix(-1, 999999999):             {"1", ""},
-		time.Unix(0, 1):                      {"1", "1"},
-		time.Unix(4e9, 0):                    {"1", "4000000000000"},
-		time.Unix(4e9, 999_000_000):          {"1", "4000000000999"},
-		time.Unix(4e9, 999_000_001):          {"1", "4000000001000"},
-		time.Unix(1<<53/1000-1, 999_999_999): {"1", fmt.Sprint(1 << 53 / 1000 * 1000)},
-		time.Unix(1<<53/1000, 0):             {"", ""},
-	} {
-		sw := creating(given.String(), "x")
-		sw.TTL, sw.Until = 1, given
-		swap(t, s, sw)
-		require.Equal(t, want, [2]string{ttl, until}, given)
-	}
 }
 
 // Tracing hooks format arguments with fmt, and OTLP accepts only valid UTF-8.

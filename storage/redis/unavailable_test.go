@@ -1,7 +1,6 @@
 package redis_test
 
 import (
-	"context"
 	"net"
 	"path/filepath"
 	"strconv"
@@ -152,28 +151,4 @@ func TestServerThatIsDownWritesNothing(t *testing.T) {
 	runUntilOK(t, s, func() *driver.Batch { return b })
 	require.Equal(t, 1, b.Requests[0].Applied)
 	swap(t, s, creating("a", "y"))
-}
-
-// The server reads its data for more than a second, and nobody calls meanwhile.
-func TestFirstCallAfterAnOutageIsDecidedByTheServer(t *testing.T) {
-	server := servers.Redis(t, "enable-debug-command yes")
-	limiter, err := sluice.Options[string]{CircuitOpenAfter: time.Millisecond}.New(open(t, newClient(t, server.Addr()), ""),
-		sluice.Rule[string]{Name: "key", Key: func(key string) string { return key }, Spec: "gcra 9/h"})
-	require.NoError(t, err)
-	_, err = limiter.Allow(t.Context(), "ann")
-	require.NoError(t, err)
-	loadKeys(t, server, 300)
-	waitFor(t, func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		_, err = limiter.Allow(ctx, "ann")
-		return err != nil && strings.Contains(err.Error(), "circuit breaker is open")
-	})
-	waitFor(t, func() bool {
-		_, err := server.Do("PING")
-		return err == nil
-	})
-	d, err := limiter.Allow(t.Context(), "ann")
-	require.NoError(t, err)
-	require.True(t, d.Allowed)
 }

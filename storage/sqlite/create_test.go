@@ -22,7 +22,7 @@ func TestConcurrentStoresCreateOneFile(t *testing.T) {
 	const stores = 16
 	for name, options := range map[string]string{"WAL": wal, "rollback journal": journal} {
 		t.Run(name, func(t *testing.T) {
-			for round := range 10 {
+			for round := range 4 {
 				dsn := "file:" + filepath.Join(t.TempDir(), fmt.Sprint(round, ".db")) + strings.Replace(options, "_synchronous=OFF", "_synchronous=NORMAL", 1)
 				begin, errs := make(chan struct{}), make(chan error, stores)
 				for range stores {
@@ -53,9 +53,12 @@ func TestConcurrentStoresCreateOneFile(t *testing.T) {
 const noWait = "&_busy_timeout=0"
 
 func TestProcessesWithoutABusyTimeoutCreateOneFile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short skips tests that start many processes")
+	}
 	const processes = 3
 	for _, mode := range []string{"?_journal_mode=WAL", "?_journal_mode=DELETE"} {
-		for round := range 10 {
+		for round := range 4 {
 			dsn := "file:" + filepath.Join(t.TempDir(), fmt.Sprint(round, ".db")) + mode + noWait
 			begin, errs := make(chan struct{}), make(chan error, processes)
 			for range processes {

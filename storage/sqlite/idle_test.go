@@ -3,7 +3,6 @@ package sqlite_test
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"testing"
 	"time"
 
@@ -70,26 +69,6 @@ func TestCloseOfTheDatabaseClosesTheKeptConnectionSoon(t *testing.T) {
 	require.NoError(t, db.Close())
 	require.Eventually(t, func() bool { return db.Stats().OpenConnections == 0 }, 20*time.Second, time.Millisecond)
 	require.ErrorContains(t, s.Transact(t.Context(), nil, adding("a")), "closed")
-}
-
-func TestConcurrentTransactions(t *testing.T) {
-	const goroutines, each = 8, 50
-	s, db, _ := shared(t, wal)
-	errs := make(chan error, goroutines)
-	for range goroutines {
-		go func() {
-			var err error
-			for i := 0; i < each && err == nil; i++ {
-				err = s.Transact(t.Context(), nil, adding("a"), adding("b", "a"))
-			}
-			errs <- err
-		}()
-	}
-	for range goroutines {
-		require.NoError(t, <-errs)
-	}
-	require.Equal(t, fmt.Sprint([]int{2 * goroutines * each, goroutines * each}), fmt.Sprint(counted(t, s, "a", "b")))
-	require.Eventually(t, func() bool { return db.Stats().InUse == 0 }, 20*time.Second, time.Millisecond)
 }
 
 func TestConnectionIsNotKeptAfterAnError(t *testing.T) {

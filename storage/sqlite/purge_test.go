@@ -150,37 +150,6 @@ func TestPurgeReleasesTheLockBetweenBatches(t *testing.T) {
 	require.Equal(t, want, remaining)
 }
 
-func TestWaitingWriterGetsTheLockDuringAPurge(t *testing.T) {
-	const records = 100 * sqlite.PurgeBatch
-	start, transactions, begun := time.Unix(1e9, 0), 0, make(chan struct{})
-	s, db := withHook(t, func() time.Time { return start.Add(time.Hour) }, func() {
-		if transactions++; transactions == 3 {
-			close(begun)
-		}
-	})
-	_, err := db.Exec("PRAGMA busy_timeout = 20000")
-	require.NoError(t, err)
-	db.SetMaxOpenConns(1)
-	writer := open(t, db, sqlite.Options{Clock: func() time.Time { return start }})
-	expired(t, writer, records)
-	done := make(chan error, 1)
-	go func() {
-		_, err := s.Purge(context.Background(), records)
-		done <- err
-	}()
-	select {
-	case <-begun:
-	case err := <-done:
-		t.Fatalf("the purge has ended after %d transactions, error %v", transactions, err)
-	}
-	_, swapped, err := writer.CompareAndSwap(t.Context(), creating("between"))
-	require.NoError(t, err)
-	require.True(t, swapped)
-	require.Greater(t, count(t, db), 1, "the purge has ended")
-	require.NoError(t, <-done)
-	require.Equal(t, 1, count(t, db))
-}
-
 func TestCancelledPurgeReturnsTheNumberOfRemovedRecords(t *testing.T) {
 	start, transactions := time.Unix(1e9, 0), 0
 	ctx, cancel := context.WithCancel(t.Context())
@@ -246,26 +215,6 @@ func TestPurgePostponesRecordsThatWereRewritten(t *testing.T) {
 	removed, err := s.Purge(t.Context(), 1_000_000)
 	require.NoError(t, err)
 	require.Equal(t, records, removed)
-}
-
-// Here all records expire again before each transaction, because a store whose clock is behind rewrites them.
-func TestPurgeEndsWhileMoreRecordsExpire(t *testing.T) {
-	now, transactions, between := time.Unix(1e9, 0), 0, func() {}
-	s, db := withHook(t, func() time.Time { return now }, func() { between() })
-	writer := open(t, db, sqlite.Options{Clock: func() time.Time { return now.Add(-30 * time.Second) }})
-	expired(t, writer, sqlite.PurgeBatch) // for a minute, so in 30 seconds
-	now = now.Add(50 * time.Second)
-	between = func() {
-		if transactions++; transactions > 20 {
-			t.Fatal("the purge does not end")
-		}
-		rewrite(t, writer, db)
-		now = now.Add(50 * time.Second)
-	}
-	removed, err := s.Purge(t.Context(), 1)
-	require.NoError(t, err)
-	require.Zero(t, removed)
-	require.Equal(t, 2, transactions, "one for the batch, and one that finds no more")
 }
 
 func TestMigrateAddsTheIndex(t *testing.T) {

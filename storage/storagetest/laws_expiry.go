@@ -73,73 +73,56 @@ var expiryLaws = []Law{
 			s.conflicts("replaces an expired record", writing(key("replaced"), versions["replaced"], "x", 0))
 			s.conflicts("deletes an expired record", deleting(key("deleted"), versions["deleted"]))
 		}),
-	law("a swap replaces the TTL",
-		"A swap that applies replaces TTL and Until. The new TTL may be longer, shorter or 0.", func(s *subject) {
+	law("a swap sets the TTL of each key",
+		"Each record of a CompareAndSwap is kept for its own TTL. It replaces the TTL and the Until that the key had, and may be longer, "+
+			"shorter or 0.", func(s *subject) {
 			const ttl, long = time.Hour, 24 * time.Hour
 			lifetimes := map[string]time.Duration{"longer": long, "shorter": ttl, "to no TTL": 0, "from no TTL": ttl, "without Until": ttl}
-			for name, before := range map[string]time.Duration{"longer": ttl, "shorter": long, "to no TTL": ttl, "from no TTL": 0} {
-				s.swap(writing(key(name), s.put(key(name), "before", before), "after", lifetimes[name]))
-			}
-			before := until(writing(key("without Until"), 0, "before", ttl), s.Now().Add(long))
-			s.swap(before)
-			s.swap(writing(before.Key, before.New.Version, "after", ttl))
-			s.last(lifetimes)
-		}),
-	law("each key has its own TTL",
-		"Each record of a CompareAndSwap with several keys is kept for its own TTL.", func(s *subject) {
-			const ttl, long = time.Hour, 24 * time.Hour
-			lifetimes := map[string]time.Duration{"long": long, "short": ttl, "none": 0, "long too": long, "short too": ttl}
-			var swaps []storage.Swap
+			before := map[string]time.Duration{"longer": ttl, "shorter": long, "to no TTL": ttl, "from no TTL": 0, "without Until": ttl}
+			var creates, replaces []storage.Swap
 			for name, lifetime := range lifetimes {
-				swaps = append(swaps, writing(key(name), 0, "state", lifetime))
+				create := writing(key(name), 0, "before", before[name])
+				if name == "without Until" {
+					create.Until = s.Now().Add(long)
+				}
+				creates = append(creates, create)
+				replaces = append(replaces, writing(create.Key, create.New.Version, "after", lifetime))
 			}
-			s.swap(swaps...)
+			s.swap(creates...)
+			s.swap(replaces...)
 			s.last(lifetimes)
 		}),
 	law("a record is kept until Until",
-		"If Until is after the end of the TTL, a record exists until the store's clock has passed Until.", func(s *subject) {
+		"If Until is after the end of the TTL, a record exists until the store's clock has passed Until. Otherwise it is kept for its TTL. "+
+			"A record with the TTL 0 is kept for ever.", func(s *subject) {
 			const ttl, lead = time.Hour, 48 * time.Hour
 			now := s.Now().Round(0)
-			lifetimes := map[string]time.Duration{"single": lead, "replaced": lead}
+			lifetimes := map[string]time.Duration{}
 			var swaps []storage.Swap
-			add := func(end time.Time, lifetime time.Duration) {
-				name := fmt.Sprint("until ", end)
+			add := func(ttl time.Duration, end time.Time, lifetime time.Duration) {
+				name := fmt.Sprint("TTL ", ttl, ", until ", end)
 				swaps = append(swaps, until(writing(key(name), 0, "state", ttl), end))
 				lifetimes[name] = lifetime
 			}
-			add(now.Add(lead), lead)
-			add(now.Add(2*lead+time.Microsecond), 2*lead+time.Microsecond)
-			add(now.Add(100*year), 0)
+			add(ttl, now.Add(lead), lead)
+			add(ttl, now.Add(2*lead+time.Microsecond), 2*lead+time.Microsecond)
+			add(ttl, now.Add(100*year), 0)
+			add(0, now.Add(2*ttl), 0)
 			for _, year := range []int{2200, 2255, 2256, 2300, 9999, 300_000, 1_000_000_000} {
-				add(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC), 0)
+				add(ttl, time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC), 0)
+			}
+			early := []time.Time{{}, now.Add(-ttl), now, now.Add(ttl / 2), time.Unix(0, 0), time.Unix(0, 1)}
+			for _, year := range []int{-1_000_000_000, -300_000, 1, 1600, 1969} {
+				early = append(early, time.Date(year, 12, 31, 23, 59, 59, 999_999_999, time.UTC))
+			}
+			for _, end := range early {
+				add(ttl, end, ttl)
+				add(0, end, 0)
 			}
 			s.swap(swaps...) // together, because each key has its own Until
 			s.swap(until(writing(key("single"), 0, "state", ttl), now.Add(lead)))
 			s.swap(until(writing(key("replaced"), s.put(key("replaced"), "before", ttl), "state", ttl), now.Add(lead)))
-			s.last(lifetimes)
-		}),
-	law("an early Until does not change the TTL",
-		"If Until is past or before the end of the TTL, a record is kept for its TTL, or for ever if the TTL is 0.", func(s *subject) {
-			const ttl = time.Hour
-			now := s.Now().Round(0)
-			ends := []time.Time{{}, now.Add(-ttl), now, now.Add(ttl / 2), time.Unix(0, 0), time.Unix(0, 1)}
-			for _, year := range []int{-1_000_000_000, -300_000, 1, 1600, 1969} {
-				ends = append(ends, time.Date(year, 12, 31, 23, 59, 59, 999_999_999, time.UTC))
-			}
-			lifetimes := map[string]time.Duration{}
-			for _, lifetime := range []time.Duration{ttl, 0} {
-				var swaps []storage.Swap
-				for _, end := range ends {
-					name := fmt.Sprint("TTL ", lifetime, ", until ", end)
-					swaps = append(swaps, until(writing(key(name), 0, "state", lifetime), end))
-					lifetimes[name] = lifetime
-				}
-				s.swap(swaps...)
-			}
-			s.swap(until(writing(key("for ever, later Until"), 0, "state", 0), now.Add(2*ttl)))
-			lifetimes["for ever, later Until"] = 0
-			s.put(key("longer"), "state", 4*ttl)
-			lifetimes["longer"] = 4 * ttl // so long last looks at the others too
+			lifetimes["single"], lifetimes["replaced"] = lead, lead
 			s.last(lifetimes)
 		}),
 }

@@ -292,69 +292,56 @@ var batchTimeLaws = []Law{
 			}
 		}),
 	law("a batch sets TTLs",
-		"A record that a batch writes exists until the TTL of the last step that changed it has passed. Then it is absent.", func(s *subject) {
+		"A record that a batch writes exists until the TTL of the last step that changed it and the Margin have passed. They count "+
+			"from the time of the batch or the time of the server, whichever is later.", func(s *subject) {
+			const lead, margin = 48 * time.Hour, 2 * time.Hour
+			now := s.Now().Round(0)
 			s.applies(batchOf(tenAnHour, []string{"6m", "1h", "twice"}, request(allow(0, 1)), request(allow(1, 10)),
 				request(allow(2, 1)), request(allow(2, 9)), request(allow(2, 1))), 1, 1, 1, 1, 0)
 			s.applies(taking(tenAnHour, 1, "again"), 1)
 			s.applies(taking(tenAnHour, 9, "again"), 1)
-			s.last(map[string]time.Duration{"6m": 6 * time.Minute, "1h": time.Hour, "twice": time.Hour, "again": time.Hour})
-		}),
-	law("a batch with a later time keeps its records longer",
-		"If the time of a batch is after the time of the server, a record exists until the server's time has passed "+
-			"the time of the batch plus the TTL.", func(s *subject) {
-			const lead = 48 * time.Hour
-			now := s.Now().Round(0)
 			s.applies(at(now.Add(lead), batchOf(tenAnHour, []string{"ahead", "ahead too"}, request(allow(0, 10)), request(allow(1, 1)))), 1, 1)
 			s.applies(at(now.Add(lead), taking(tenAnHour, 10, "alone")), 1)
 			s.applies(at(now.Add(-lead), taking(tenAnHour, 10, "behind")), 1)
 			s.applies(at(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), taking(tenAnHour, 10, "far")), 1)
-			s.last(map[string]time.Duration{"behind": time.Hour, "ahead": lead + time.Hour, "ahead too": lead + 6*time.Minute,
-				"alone": lead + time.Hour, "far": 0})
-			s.Advance(10 * year)
-			s.last(map[string]time.Duration{"far": 0})
-		}),
-	law("the margin is added to TTLs",
-		"The records of a batch are kept for their TTL plus Margin.", func(s *subject) {
-			const margin, lifetime = 2 * time.Hour, 3 * time.Hour
 			for _, b := range []*driver.Batch{
-				taking(tenAnHour, 10, "a", "b"), taking(tenAnHour, 10, "one"), at(s.Now().Round(0), taking(tenAnHour, 10, "given")),
+				taking(tenAnHour, 10, "margin", "margin too"), taking(tenAnHour, 10, "margin alone"), at(now, taking(tenAnHour, 10, "margin, given")),
 			} {
 				b.Margin = margin
 				s.run(b)
 			}
-			s.last(map[string]time.Duration{"a": lifetime, "b": lifetime, "one": lifetime, "given": lifetime})
+			const later = time.Hour + margin
+			s.last(map[string]time.Duration{
+				"6m": 6 * time.Minute, "1h": time.Hour, "twice": time.Hour, "again": time.Hour,
+				"behind": time.Hour, "ahead": lead + time.Hour, "ahead too": lead + 6*time.Minute, "alone": lead + time.Hour, "far": 0,
+				"margin": later, "margin too": later, "margin alone": later, "margin, given": later,
+			})
+			s.Advance(10 * year)
+			s.last(map[string]time.Duration{"far": 0})
 		}),
-	law("a batch returns the TTLs of denied requests",
-		"Found has what is left of the TTL for each key of a denied request.", func(s *subject) {
-			const passed = 15 * time.Minute
-			s.applies(taking(threeAnHour, 3, "a", "b"), 1, 1)
+	law("a denial writes nothing",
+		"Requests that change nothing do not change the version and the TTL of the record. Found has what is left of the TTL for each key of a "+
+			"denied request.", func(s *subject) {
+			const passed, left = 15 * time.Minute, 45 * time.Minute
+			full := taking(threeAnHour, 3, "a", "b")
+			s.applies(full, 1, 1)
 			s.put(key("for ever"), "", 0)
 			s.Advance(passed)
 			for _, b := range []*driver.Batch{taking(threeAnHour, 3, "a"), taking(threeAnHour, 3, "a", "b"),
 				batchOf(threeAnHour, []string{"a", "b"}, request(allow(0, 3), allow(1, 3))),
 				batchOf(threeAnHour, []string{"a", "b"}, request(allow(1, 3)), request(allow(0, 3))),
 			} {
+				b.Margin = time.Hour
 				s.applies(b, make([]int, len(b.Requests))...)
 				for i, found := range b.Found {
-					s.keeps(fmt.Sprintf("the record of %q in %s", b.Keys[i], showRequests(b)), found, time.Hour-passed)
+					s.keeps(fmt.Sprintf("the record of %q in %s", b.Keys[i], showRequests(b)), found, left)
 				}
 			}
 			others := batchOf(threeAnHour, []string{"for ever", "absent"}, request(allow(0, 4), allow(1, 4)))
 			s.applies(others, 0)
 			s.keeps("a record without a TTL", others.Found[0], 0)
 			s.keeps("an absent record", others.Found[1], 0)
-		}),
-	law("a denial writes nothing",
-		"Requests that change nothing do not change the version and the TTL of the record.", func(s *subject) {
-			full := taking(threeAnHour, 3, "a", "b")
-			s.applies(full, 1, 1)
-			s.Advance(15 * time.Minute)
-			several := batchOf(threeAnHour, []string{"a", "b"}, request(allow(0, 3)), request(allow(1, 3), allow(0, 1)))
-			for _, b := range []*driver.Batch{taking(threeAnHour, 3, "a"), several} {
-				b.Margin = time.Hour
-				s.applies(b, make([]int, len(b.Requests))...)
-			}
 			s.spent(full, threeAnHour, 3, "a", "b")
-			s.last(map[string]time.Duration{"a": 45 * time.Minute, "b": 45 * time.Minute})
+			s.last(map[string]time.Duration{"a": left, "b": left})
 		}),
 }

@@ -67,33 +67,9 @@ var swapLaws = []Law{
 			s.conflicts("requires absence of the record", deleting(k, 0))
 			s.holds(k, second.New.Version, "second")
 		}),
-	law("a refused swap changes nothing",
-		"A refused swap does not change version, state or TTL.", func(s *subject) {
-			const ttl, long = time.Hour, 24 * time.Hour
-			stale := storage.NewVersion()
-			versions := map[string]storage.Version{}
-			ttls := map[string]time.Duration{"longer": ttl, "for ever": ttl, "beside": ttl, "shorter": long}
-			for name, ttl := range ttls {
-				versions[name] = s.put(key(name), name, ttl)
-			}
-			for _, refused := range [][]storage.Swap{
-				{writing(key("longer"), stale, "refused", long)},
-				{writing(key("for ever"), 0, "refused", 0)},
-				{writing(key("shorter"), stale, "refused", time.Second)},
-				{writing(key("absent"), stale, "refused", 0), writing(key("beside"), versions["beside"], "refused", long)},
-			} {
-				if _, swapped := s.try(refused...); swapped {
-					return // another law requires the refusal
-				}
-			}
-			for name, version := range versions {
-				s.holds(key(name), version, name)
-			}
-			s.last(ttls)
-		}),
 	law("all or nothing",
-		"If the Old of any key is not the stored version, CompareAndSwap is refused and changes no key.", func(s *subject) {
-			for n := 2; n <= 4; n++ {
+		"If the Old of any key is not the stored version, CompareAndSwap is refused and changes no version, state or TTL.", func(s *subject) {
+			for n := 1; n <= 4; n++ {
 				for stale := range n {
 					for _, names := range []string{"abcd", "dcba"} { // rising and falling
 						s.refusesAll(names[:n], stale, false)
@@ -101,6 +77,15 @@ var swapLaws = []Law{
 					}
 				}
 			}
+			const ttl, long = time.Hour, 24 * time.Hour
+			ttls := map[string]time.Duration{"longer": ttl, "for ever": ttl, "shorter": long, "beside": ttl}
+			refused := map[string]time.Duration{"longer": long, "for ever": 0, "shorter": time.Second}
+			beside := s.put(key("beside"), "beside", ttl)
+			for name, ttl := range refused {
+				s.put(key(name), name, ttls[name])
+				s.conflicts("has a version that is not stored", writing(key("beside"), beside, "x", long), writing(key(name), storage.NewVersion(), "x", ttl))
+			}
+			s.last(ttls)
 		}),
 	law("a conflict returns the stored records",
 		"A refused CompareAndSwap returns the stored record of each key, in the order of its swaps. One that applies returns "+
@@ -239,7 +224,7 @@ func (s *subject) refusesAll(names string, stale int, create bool) {
 	}
 	s.conflicts(fmt.Sprintf("has %d keys, and the Old of key %d is not the stored version", len(swaps), stale+1), swaps...)
 	for i, version := range versions {
-		if got := s.get(swaps[i].Key); got.Version != version {
+		if got := s.get(swaps[i].Key); got.Version != version || version != 0 && string(got.State) != "before" {
 			s.fail("a refused swap of %d keys has changed key %d", len(swaps), i+1)
 		}
 	}

@@ -1,9 +1,13 @@
 package storagetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -18,74 +22,192 @@ func (s *subject) transact(clock func() time.Time, updates ...*driver.Update) {
 	}
 }
 
-// requiring returns an update of one key that must read the state want and then makes change. "-" stands for
-// an absent key.
-func (s *subject) requiring(key, want string, change driver.Change) *driver.Update {
-	return updating(key, s.reading(fmt.Sprintf("an update of %q", key), "-", []string{want}, change))
+func updateOf(keys []string, decide func(now time.Time, items []driver.Item) bool) *driver.Update {
+	u := new(driver.Update)
+	for _, key := range keys {
+		parts, _ := driver.ParseKey(key)
+		u.Items = append(u.Items, driver.Item{Key: parts})
+	}
+	u.Decide = func(now time.Time) bool { return decide(now, u.Items) }
+	return u
 }
 
-func updating(key string, d decider) *driver.Update {
-	return updateOf([]string{key}, d)
+// changing returns an update that makes these changes.
+func changing(keys []string, changes ...driver.Change) *driver.Update {
+	return updateOf(keys, func(_ time.Time, items []driver.Item) bool {
+		for i, change := range changes {
+			items[i].Next = change
+		}
+		return true
+	})
+}
+
+func putting(state string, ttl time.Duration) driver.Change {
+	return driver.Change{Verb: driver.Put, State: []byte(state), TTL: ttl}
+}
+
+var removing = driver.Change{Verb: driver.Delete}
+
+const missing = "-" // stands for the state of an absent key
+
+// requiring returns an update that must find these states, and then changes the first key.
+func (s *subject) requiring(keys []string, want []string, change driver.Change) *driver.Update {
+	return updateOf(keys, func(_ time.Time, items []driver.Item) bool {
+		for i, item := range items {
+			if got := item.Found; absent(got) != (want[i] == missing) || !absent(got) && string(got.State) != want[i] {
+				s.fail("an update of %.40q found %s, want the state %q (%q is none)", keys[i], show(got), want[i], missing)
+			}
+			if c := item.Next; c.Verb != driver.Keep || len(c.State) != 0 || c.TTL != 0 {
+				s.fail("an update of %.40q received a change that is not zero: %v", keys[i], c)
+			}
+		}
+		items[0].Next = change
+		return true
+	})
+}
+
+// finds requires that an update finds these states.
+func (s *subject) finds(keys []string, want ...string) {
+	s.transact(nil, s.requiring(keys, want, driver.Change{}))
 }
 
 var transactLaws = []Law{
-	law("an update reads the changes of earlier updates",
-		"Each update of a transaction reads the changes of the updates before it. The final states are stored.", func(s *subject) {
-			a, b, c := key("a"), key("b"), key("c")
-			s.put(b, "old", 0)
-			remove, keep := driver.Change{Verb: driver.Delete}, driver.Change{}
-			s.transact(nil,
-				s.requiring(a, "-", putting("1", 0)), s.requiring(b, "old", remove), s.requiring(c, "-", putting("", 0)),
-				s.requiring(a, "1", putting("2", time.Hour)), s.requiring(b, "-", keep), s.requiring(c, "", remove),
-				s.requiring(a, "2", keep), s.requiring(b, "-", putting("new", 0)), s.requiring(c, "-", keep))
-			s.lacks(c)
-			for k, want := range map[string]string{a: "2", b: "new"} {
-				if got := s.get(k); absent(got) || string(got.State) != want {
-					s.fail("after the transaction %q should have the state %q, but has %s", k, want, show(got))
+	law("an update finds the stored records",
+		"An update finds the record of each key with what is left of its TTL. It finds the zero Record if and only if the key is absent at "+
+			"the time of the update.", func(s *subject) {
+			const ttl, passed = time.Hour, 20 * time.Minute
+			keys := keys("b", "absent", "a", "empty")
+			s.finds(keys, missing, missing, missing, missing)
+			s.transact(nil, changing(keys, putting("state b", ttl), driver.Change{}, putting("state a", 0), putting("", 0)))
+			s.Advance(passed)
+			s.finds(keys, "state b", missing, "state a", "")
+			u := changing(keys)
+			s.transact(nil, u)
+			for i, left := range []time.Duration{ttl - passed, 0, 0, 0} {
+				s.keeps(fmt.Sprintf("the record of %q", keys[i]), u.Items[i].Found, left)
+			}
+			s.Advance(ttl - passed + s.Slack)
+			s.finds(keys, missing, missing, "state a", "")
+		}),
+	law("an update applies its changes",
+		"An update applies Put, Delete and Keep. Put writes a new version. Keep does not change version or TTL.", func(s *subject) {
+			keys := keys("put", "delete", "keep", "delete nothing", "keep for ever")
+			old, kept := s.put(keys[0], "0", 0), s.put(keys[4], "3", 0)
+			s.transact(nil, changing(keys[1:3], putting("1", 0), putting("2", time.Hour)))
+			s.transact(nil, changing(keys, putting("changed", 0), removing, driver.Change{State: []byte("ignored"), TTL: 48 * time.Hour}, removing))
+			s.finds(keys, "changed", missing, "2", missing, "3")
+			s.conflicts("has the version before an update", writing(keys[0], old, "x", 0))
+			s.Advance(time.Hour + s.Slack)
+			s.finds(keys, "changed", missing, missing, missing, "3")
+			s.holds(keys[4], kept, "3")
+		}),
+	law("an update sets the TTL",
+		"A record that an update puts exists until its new TTL has passed, whatever TTL the key had, both by the store's own clock and by the "+
+			"clock of the transaction. The TTL is never rounded down.", func(s *subject) {
+			const ttl, uneven, long = time.Hour, 2*time.Hour + 999*time.Millisecond + 999*time.Microsecond + 999, 48 * time.Hour
+			names := []string{"longer", "shorter", "none", "one", "uneven"}
+			for _, ttls := range [][]time.Duration{{ttl, long, ttl, 0, 0}, {long, ttl, 0, ttl, uneven}} {
+				var changes []driver.Change
+				for _, ttl := range ttls {
+					changes = append(changes, putting("state", ttl))
+				}
+				s.transact(nil, changing(keys(names...), changes...))
+			}
+			now := s.Now()
+			for name, at := range map[string]time.Time{"ahead": now.Add(long), "behind": now.Add(-long)} {
+				s.transact(func() time.Time { return at }, changing(keys(name), putting("state", ttl)))
+			}
+			s.last(map[string]time.Duration{
+				"longer": long, "shorter": ttl, "none": 0, "one": ttl, "uneven": uneven, "behind": ttl, "ahead": long + ttl,
+			})
+		}),
+	law("an update without success changes nothing",
+		"If Decide returns false, panics or calls runtime.Goexit, its update changes nothing, and the next transaction succeeds. If it "+
+			"returns false, the other updates of the transaction are stored.", func(s *subject) {
+			a, version := key("a"), s.put(key("a"), "before", 0)
+			failing := func(end func()) *driver.Update {
+				return updateOf(keys("a", "b"), func(_ time.Time, items []driver.Item) bool {
+					items[0].Next, items[1].Next = putting("after", 0), putting("after", 0)
+					end()
+					return false
+				})
+			}
+			for _, end := range []struct {
+				by     func()
+				panics bool
+			}{{func() {}, false}, {runtime.Goexit, false}, {func() { panic("a bug of the caller") }, true}} {
+				ended := make(chan any)
+				go func() {
+					defer func() { ended <- recover() }()
+					_ = s.Store.(driver.Transactor).Transact(s.ctx, nil, changing(keys("other")), failing(end.by))
+				}()
+				if value := <-ended; (value != nil) != end.panics {
+					s.fail("the caller of Transact recovered %v", value)
+				}
+				s.concurrently(1, func(int) { // detects a call that hangs
+					s.holds(a, version, "before")
+					s.lacks(key("b"))
+					s.transact(nil, changing(keys("a", "b", "other")))
+				})
+			}
+			s.transact(nil, changing(keys("before"), putting("x", 0)), failing(func() {}), changing(keys("after"), putting("x", 0)))
+			s.finds(keys("before", "a", "b", "after"), "x", "before", missing, "x")
+		}),
+	law("a transaction with an ended context changes nothing",
+		"If the context has ended before the call, Transact changes nothing and returns ErrNotApplied.", func(s *subject) {
+			err := s.Store.(driver.Transactor).Transact(s.ended(), nil, changing(keys("a"), putting("x", 0)))
+			if !errors.Is(err, context.Canceled) || !errors.Is(err, storage.ErrNotApplied) {
+				s.fail("Transact with an ended context returned the error %v", err)
+			}
+			s.lacks(key("a"))
+		}),
+	law("an update copies new states",
+		"Transact stores copies of the states that Decide puts.", func(s *subject) {
+			for _, text := range []string{"state", strings.Repeat("s", 300)} {
+				change := putting(text, 0)
+				s.transact(nil, changing(keys("k"), change))
+				spoil(change.State)
+				if got := s.get(key("k")); string(got.State) != text {
+					s.fail("the state was changed after the update, and then the key has %s", show(got))
 				}
 			}
 		}),
-	law("an update is refused alone",
-		"If Decide of an update returns false, the other updates of the transaction are stored.", func(s *subject) {
-			s.transact(nil, s.requiring(key("0"), "-", putting("0", 0)),
-				updating(key("1"), making(errors.New("cannot decide"), putting("1", 0))), s.requiring(key("2"), "-", putting("2", 0)))
-			for i := range 3 {
-				if got := s.get(key(strconv.Itoa(i))); absent(got) != (i == 1) {
-					s.fail("after three updates, of which the one in the middle was refused, the key of update %d has %s", i, show(got))
-				}
-			}
+	law("an update reads the changes of earlier updates",
+		"Each update of a transaction reads the changes of the updates before it. The final states are stored.", func(s *subject) {
+			a, b, c, keep := keys("a"), keys("b"), keys("c"), driver.Change{}
+			s.put(b[0], "old", 0)
+			found := func(state string) []string { return []string{state} }
+			s.transact(nil,
+				s.requiring(a, found(missing), putting("1", 0)), s.requiring(b, found("old"), removing), s.requiring(c, found(missing), putting("", 0)),
+				s.requiring(a, found("1"), putting("2", time.Hour)), s.requiring(b, found(missing), keep), s.requiring(c, found(""), removing),
+				s.requiring(a, found("2"), keep), s.requiring(b, found(missing), putting("new", 0)), s.requiring(c, found(missing), keep))
+			s.finds(keys("a", "b", "c"), "2", "new", missing)
 		}),
 	law("a transaction has one time",
 		"All updates of a transaction decide at the same time. It is the result of the single call of clock, or the time of the "+
 			"store's own clock if clock is nil.", func(s *subject) {
-			readings := 0
-			clock := func() time.Time {
-				readings++
-				return epoch.Add(time.Duration(readings) * time.Minute)
-			}
-			now := func(clock func() time.Time) time.Time {
-				var times []time.Time
-				updates := make([]*driver.Update, 3)
+			times := func(clock func() time.Time) (times [3]time.Time) {
+				updates := make([]*driver.Update, len(times))
 				for i := range updates {
-					updates[i] = updating(key(fmt.Sprint(i)), func(now time.Time, _ [][]byte, _ []driver.Change) error {
-						times = append(times, now)
-						return nil
+					updates[i] = updateOf(keys(fmt.Sprint(i)), func(now time.Time, _ []driver.Item) bool {
+						times[i] = now
+						return true
 					})
 				}
 				s.transact(clock, updates...)
-				for i := range updates {
-					if len(times) != len(updates) || !times[i].Equal(times[0]) {
-						s.fail("the updates of a transaction decided at %v", times)
-					}
-				}
-				return times[0]
+				return times
 			}
-			if at := now(clock); readings != 1 || !at.Equal(epoch.Add(time.Minute)) {
-				s.fail("the clock was called %d times, and the updates decided at %v, want one call and %v", readings, at, epoch.Add(time.Minute))
+			readings, first := 0, time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+			at := times(func() time.Time {
+				readings++
+				return first.Add(time.Duration(readings-1) * time.Minute)
+			})
+			if readings != 1 || at != [3]time.Time{first, first, first} {
+				s.fail("the clock was called %d times, and the updates decided at %v, want one call and %v", readings, at, first)
 			}
 			earliest := s.Now()
-			if at := now(nil); at.Before(earliest) || at.After(s.Now()) {
-				s.fail("without a clock the updates decided at %v, want a time between %v and %v", at, earliest, s.Now())
+			if at := times(nil); !at[1].Equal(at[0]) || !at[2].Equal(at[0]) || at[0].Before(earliest) || at[0].After(s.Now()) {
+				s.fail("without a clock the updates decided at %v, want one time between %v and %v", at, earliest, s.Now())
 			}
 		}),
 	law("the clock is read in the transaction",
@@ -94,57 +216,54 @@ var transactLaws = []Law{
 			const transactors, times = 8, 20
 			var seconds atomic.Int64
 			clock := func() time.Time { return time.Unix(seconds.Add(1), 0) }
-			k := key("k")
-			s.put(k, "0", 0)
+			s.put(key("k"), "0", 0)
 			s.concurrently(transactors, func(int) {
 				for range times {
-					s.transact(clock, updating(k, func(now time.Time, found [][]byte, next []driver.Change) error {
-						last, err := strconv.ParseInt(string(found[0]), 10, 64)
+					s.transact(clock, updateOf(keys("k"), func(now time.Time, items []driver.Item) bool {
+						last, err := strconv.ParseInt(string(items[0].Found.State), 10, 64)
 						if err != nil || now.Unix() <= last {
-							s.fail("an update at second %d found a record of second %s", now.Unix(), found[0])
+							s.fail("an update at second %d found a record of second %s", now.Unix(), items[0].Found.State)
 						}
-						next[0] = putting(strconv.FormatInt(now.Unix(), 10), 0)
-						return nil
+						items[0].Next = putting(strconv.FormatInt(now.Unix(), 10), 0)
+						return true
 					}))
 				}
 			})
-		}),
-	law("a transaction keeps records by both clocks",
-		"A record exists until its TTL has passed both by the store's own clock and by the clock of the transaction.", func(s *subject) {
-			const ttl, lead = time.Hour, 24 * time.Hour
-			now := s.Now()
-			for name, at := range map[string]time.Time{"ahead": now.Add(lead), "behind": now.Add(-lead)} {
-				s.transact(func() time.Time { return at }, s.requiring(key(name), "-", putting("state", ttl)))
-			}
-			s.last(map[string]time.Duration{"behind": ttl, "ahead": lead + ttl})
 		}),
 	law("an update that the database drops is an error",
 		"If the database drops the write of a key, Transact fails and changes nothing.", func(s *subject) {
 			if s.DropWrites == nil {
 				return
 			}
-			old, created := key("dropped old"), key("dropped new")
-			version := s.put(old, "old", 0)
-			s.DropWrites(old)
-			s.DropWrites(created)
+			old, created := keys("dropped old"), keys("dropped new")
+			version := s.put(old[0], "old", 0)
+			s.DropWrites(old[0])
+			s.DropWrites(created[0])
 			for what, u := range map[string]*driver.Update{
-				"replaces": updating(old, making(nil, putting("x", 0))), "deletes": updating(old, making(nil, driver.Change{Verb: driver.Delete})),
-				"creates": updating(created, making(nil, putting("x", 0))),
+				"replaces": changing(old, putting("x", 0)), "deletes": changing(old, removing), "creates": changing(created, putting("x", 0)),
 			} {
 				if err := s.Store.(driver.Transactor).Transact(s.ctx, nil, u); !errors.Is(err, storage.ErrNotApplied) {
 					s.fail("the database dropped a write that %s a record, and Transact returned the error %v", what, err)
 				}
-				s.holds(old, version, "old")
-				s.lacks(created)
+				s.holds(old[0], version, "old")
+				s.lacks(created[0])
 			}
 		}),
-	law("a transaction goes on after a panic of an earlier one",
-		"If an update of a transaction panics, the next transaction succeeds.", func(s *subject) {
-			a, b := key("a"), key("b")
-			faulty := updating(b, func(time.Time, [][]byte, []driver.Change) error { panic("a bug of the caller") })
-			s.panics(func() { s.transact(nil, s.requiring(a, "-", driver.Change{}), faulty) })
-			s.concurrently(1, func(int) { // detects a call that hangs
-				s.transact(nil, s.requiring(a, "-", putting("after", 0)), s.requiring(b, "-", driver.Change{}))
+	law("no increment is lost between updates and swaps",
+		"If some goroutines increment numbers with updates and others with swaps, no increment is lost.", func(s *subject) {
+			s.incrementsAddUp(func(i int, keys []string) {
+				if i%2 == 0 {
+					s.increment(i, keys)
+					return
+				}
+				reversed := slices.Clone(keys)
+				slices.Reverse(reversed)
+				s.transact(nil, updateOf(reversed, func(_ time.Time, items []driver.Item) bool {
+					for i := range items {
+						items[i].Next = putting(s.successor(items[i].Found.State), 0)
+					}
+					return true
+				}))
 			})
 		}),
 }

@@ -1,138 +1,552 @@
-package storagetest_test
+package storagetest
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
-	"github.com/sluice-go/sluice/storage/storagetest"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// saboteur is a faulty store that breaks one law and keeps all others.
-type saboteur struct {
-	fault string // what the store does wrong
-	law   string // the law that the store breaks
-	build builder
-}
-
-// builder returns a faulty store that uses r. It may change h.
-type builder func(r *reference, h *storagetest.Harness) storage.Store
-
-// swapFunc is a CompareAndSwap that uses r.
-type swapFunc func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error)
-
-// loadFunc is a Load that uses r.
-type loadFunc func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error)
-
-// plain has the methods of storage.Store alone. load and swap replace them.
-type plain struct {
-	storage.Store
-	load func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error)
-	swap func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error)
-}
-
-func (p plain) Load(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
-	if p.load == nil {
-		return p.Store.Load(ctx, keys...)
-	}
-	return p.load(ctx, keys)
-}
-
-func (p plain) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
-	if p.swap == nil {
-		return p.Store.CompareAndSwap(ctx, swaps...)
-	}
-	return p.swap(ctx, swaps)
-}
-
-// loading returns a builder of stores that use load.
-func loading(load loadFunc) builder {
-	return func(r *reference, _ *storagetest.Harness) storage.Store {
-		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-			return load(r, ctx, keys)
-		}}
-	}
-}
-
-// afterLoad returns a builder of stores that change the loaded records, under the lock.
-func afterLoad(change func(r *reference, keys []string, records []storage.Record)) builder {
-	return loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-		records, now, err := r.Load(ctx, keys...)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		change(r, keys, records)
-		return records, now, err
-	})
-}
-
-// changingRecords returns a builder of stores that change each loaded record.
-func changingRecords(change func(r storage.Record) storage.Record) builder {
-	return afterLoad(func(_ *reference, _ []string, records []storage.Record) {
-		for i := range records {
-			records[i] = change(records[i])
+// saboteurs has for each law stores that break it, by their fault.
+var saboteurs = map[string]map[string]builder{
+	"Load keeps the order of keys": {"sorts the keys": loading(func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+		return s.Store.Load(ctx, slices.Sorted(slices.Values(keys))...)
+	})},
+	"empty calls succeed": {"cannot load no keys": loading(func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+		if len(keys) == 0 {
+			return nil, time.Time{}, errFault
 		}
-	})
-}
-
-// changingSwaps returns a builder of stores that change each swap.
-func changingSwaps(change func(r *reference, s *storage.Swap)) builder {
-	return func(r *reference, _ *storagetest.Harness) storage.Store {
-		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			if _, err := driver.BeginSwap(ctx, swaps); err == nil {
-				swaps = slices.Clone(swaps)
-				for i := range swaps {
-					change(r, &swaps[i])
+		return s.Store.Load(ctx, keys...)
+	})},
+	"two stores share no key": {"shares its table": func(s *faulty, h *Harness) { h.Other = s }},
+	"a swap needs the stored version": {
+		"writes to an absent key whatever Old is": changingSwaps(func(s *faulty, swap *storage.Swap) {
+			if absent(s.get(swap.Key)) {
+				swap.Old = 0
+			}
+		}),
+		"keeps the version if the state is the same": changingSwaps(func(s *faulty, swap *storage.Swap) {
+			if now := s.get(swap.Key); !absent(now) && bytes.Equal(now.State, swap.New.State) {
+				swap.New.Version = now.Version
+			}
+		}),
+	},
+	"all or nothing": {
+		"applies a part of a refused swap": afterSwap(func(s *faulty, swaps []storage.Swap, current []storage.Record) {
+			for i, swap := range swaps[:len(current)] {
+				if current[i].Version == swap.Old {
+					s.force(swap)
 				}
 			}
-			return r.CompareAndSwap(ctx, swaps...)
-		}}
+		}),
+		"changes the TTL on a conflict": afterSwap(func(s *faulty, swaps []storage.Swap, current []storage.Record) {
+			for i, found := range current {
+				if !absent(found) {
+					s.force(storage.Swap{Key: swaps[i].Key, New: found, TTL: swaps[i].TTL})
+				}
+			}
+		}),
+	},
+	"a conflict returns the stored records": {"returns only the keys that were stale": afterSwap(func(_ *faulty, swaps []storage.Swap, current []storage.Record) {
+		for i := range current {
+			if current[i].Version == swaps[i].Old {
+				current[i] = storage.Record{}
+			}
+		}
+	})},
+	"the zero record deletes": {"deletes when the TTL of the deletion ends": changingSwaps(func(_ *faulty, swap *storage.Swap) {
+		if swap.New.Version == 0 && swap.TTL > 0 {
+			swap.New = storage.Record{Version: storage.NewVersion()}
+		}
+	})},
+	"a call may have many keys": {"cannot swap more than 1000 keys": swapping(func(s *faulty, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+		if len(swaps) > 1000 {
+			return nil, false, errFault
+		}
+		return s.Store.CompareAndSwap(ctx, swaps...)
+	})},
+	"invalid swaps are refused": {"cuts long keys": changingKeys(func(key string) string { return key[:min(len(key), storage.MaxKey)] })},
+	"a cancelled call writes nothing": {"ignores the context": swapping(func(s *faulty, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+		return s.Store.CompareAndSwap(context.WithoutCancel(ctx), swaps...)
+	})},
+	"a swap that the database drops is an error": {"does not notice": droppingNothing},
+	"no increment is lost": {
+		"checks for absence before it creates": notAtomic(func(swap storage.Swap) bool { return swap.Old == 0 }),
+		"reads before it writes":               notAtomic(func(swap storage.Swap) bool { return swap.Old != 0 }),
+	},
+	"swaps in opposite orders do not deadlock": {"locks keys in the order of the call": func(s *faulty, _ *Harness) {
+		var locks sync.Map
+		s.swap = func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+			for _, swap := range swaps {
+				lock, _ := locks.LoadOrStore(swap.Key, make(chan struct{}, 1))
+				select {
+				case lock.(chan struct{}) <- struct{}{}:
+					defer func() { <-lock.(chan struct{}) }()
+				case <-ctx.Done():
+					return nil, false, storage.NotApplied(ctx.Err())
+				}
+				yield()
+			}
+			return s.Store.CompareAndSwap(ctx, swaps...)
+		}
+	}},
+
+	"states are opaque": {"ends states at a NUL": changingSwaps(func(_ *faulty, swap *storage.Swap) {
+		swap.New.State, _, _ = bytes.Cut(swap.New.State, []byte{0})
+	})},
+	"an empty state is not absent": {"does not store an empty state": changingSwaps(func(_ *faulty, swap *storage.Swap) {
+		if len(swap.New.State) == 0 {
+			swap.New = storage.Record{}
+		}
+	})},
+	"keys are opaque": {"ignores the case of keys": changingKeys(strings.ToLower)},
+	"versions are opaque": {"keeps versions as floating point": changingSwaps(func(s *faulty, swap *storage.Swap) {
+		if now := s.get(swap.Key); swap.Old != 0 && float64(now.Version) == float64(swap.Old) {
+			swap.Old = now.Version
+		}
+	})},
+	"buffers are not shared": {
+		"returns its own memory": returningOwnMemory,
+		"loads a repeated key into one buffer": loading(func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+			records, now, err := s.Store.Load(ctx, keys...)
+			for i := range records {
+				records[i] = records[slices.Index(keys, keys[i])]
+			}
+			return records, now, err
+		}),
+	},
+
+	"no record expires before its TTL": {
+		"keeps TTLs in milliseconds": changingSwaps(func(_ *faulty, swap *storage.Swap) {
+			swap.TTL = max(swap.TTL.Truncate(time.Millisecond), min(swap.TTL, 1))
+		}),
+		"overflows on a long TTL": changingSwaps(func(s *faulty, swap *storage.Swap) {
+			if swap.TTL > math.MaxInt64-time.Duration(s.Now().UnixNano()) {
+				swap.TTL = 1
+			}
+		}),
+		"gives every record a TTL": changingSwaps(func(_ *faulty, swap *storage.Swap) {
+			if swap.TTL == 0 {
+				swap.TTL = 1000 * time.Hour
+			}
+		}),
+	},
+	"Load returns what is left of the TTL": {"returns no TTL": loading(func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+		records, now, err := s.Store.Load(ctx, keys...)
+		return withoutTTLs(records), now, err
+	})},
+	"Load returns the time": {"returns the time of a clock that is ahead": loading(func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+		records, now, err := s.Store.Load(ctx, keys...)
+		return records, now.Add(time.Second), err
+	})},
+	"an expired key is absent": {"never expires a record": changingSwaps(func(_ *faulty, swap *storage.Swap) { swap.TTL = 0 })},
+	"a swap sets the TTL of each key": {
+		"keeps the TTL of the first write": changingSwaps(func(s *faulty, swap *storage.Swap) {
+			if now := s.get(swap.Key); !absent(now) {
+				swap.TTL = now.TTL
+			}
+		}),
+		"keeps all keys of a swap for the TTL of the first": swapping(func(s *faulty, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+			swaps = slices.Clone(swaps)
+			for i := range swaps {
+				swaps[i].TTL = swaps[0].TTL
+			}
+			return s.Store.CompareAndSwap(ctx, swaps...)
+		}),
+	},
+	"a record is kept until Until": {
+		"ignores Until": changingSwaps(func(_ *faulty, swap *storage.Swap) { swap.Until = time.Time{} }),
+		"expires a record at an early Until": changingSwaps(func(s *faulty, swap *storage.Swap) {
+			if swap.TTL > 0 && !swap.Until.IsZero() {
+				swap.TTL = max(1, swap.Until.Sub(s.Now()))
+			}
+		}),
+	},
+	"a purge removes only expired records": {
+		"purges nothing": func(s *faulty, _ *Harness) {
+			s.purge = func(context.Context, int) (int, error) { return 0, nil }
+		},
+		"purges beyond max": func(s *faulty, _ *Harness) {
+			s.purge = func(ctx context.Context, max int) (int, error) { return s.Store.Purge(ctx, 1000*max) }
+		},
+	},
+	"a cancelled or empty purge removes nothing": {"ignores the context": func(s *faulty, _ *Harness) {
+		s.purge = func(ctx context.Context, max int) (int, error) { return s.Store.Purge(context.WithoutCancel(ctx), max) }
+	}},
+
+	"an update finds the stored records": {"finds no TTLs": deciding(func(u *driver.Update, decide func() bool) bool {
+		for i := range u.Items {
+			u.Items[i].Found.TTL = 0
+		}
+		return decide()
+	})},
+	"an update applies its changes": {"writes a record with the verb Keep": deciding(func(u *driver.Update, decide func() bool) bool {
+		ok := decide()
+		for i := range u.Items {
+			if item := &u.Items[i]; item.Next.Verb == driver.Keep && !absent(item.Found) && len(item.Next.State) > 0 {
+				item.Next.Verb = driver.Put
+			}
+		}
+		return ok
+	})},
+	"an update sets the TTL": {
+		"keeps the TTL of a replaced record": deciding(func(u *driver.Update, decide func() bool) bool {
+			ok := decide()
+			for i := range u.Items {
+				if item := &u.Items[i]; !absent(item.Found) {
+					item.Next.TTL = item.Found.TTL
+				}
+			}
+			return ok
+		}),
+		"counts a TTL only by its own clock": transacting(func(s *faulty, ctx context.Context, _ func() time.Time, updates []*driver.Update) error {
+			return s.Store.Transact(ctx, nil, updates...)
+		}),
+	},
+	"an update without success changes nothing": {
+		"applies the changes of a refused update": deciding(func(_ *driver.Update, decide func() bool) bool {
+			decide()
+			return true
+		}),
+		"stays locked after a panic": transacting(func(s *faulty, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+			s.running.Lock()
+			err := s.Store.Transact(ctx, clock, updates...)
+			s.running.Unlock()
+			return err
+		}),
+	},
+	"a transaction with an ended context changes nothing": {"ignores the context": transacting(func(s *faulty, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+		return s.Store.Transact(context.WithoutCancel(ctx), clock, updates...)
+	})},
+	"an update copies new states": {"keeps the new state": func(s *faulty, h *Harness) {
+		kept := map[string][]byte{}
+		deciding(func(u *driver.Update, decide func() bool) bool {
+			ok := decide()
+			for i := range u.Items {
+				kept[u.Items[i].Key.String()] = u.Items[i].Next.State
+			}
+			return ok
+		})(s, h)
+		s.load = func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+			records, now, err := s.Store.Load(ctx, keys...)
+			for i, key := range keys {
+				records[i].State = kept[key]
+			}
+			return records, now, err
+		}
+	}},
+	"an update reads the changes of earlier updates": {"reads for each update the state before the transaction": func(s *faulty, h *Harness) {
+		before := map[string]storage.Record{}
+		deciding(func(u *driver.Update, decide func() bool) bool {
+			for i := range u.Items {
+				item := &u.Items[i]
+				if found, ok := before[item.Key.String()]; ok {
+					item.Found = found
+				}
+				before[item.Key.String()] = item.Found
+			}
+			return decide()
+		})(s, h)
+	}},
+	"a transaction has one time": {"reads the clock for each update": transacting(func(s *faulty, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+		for _, u := range updates {
+			if err := s.Store.Transact(ctx, clock, u); err != nil {
+				return err
+			}
+		}
+		return nil
+	})},
+	"the clock is read in the transaction": {"reads the clock before it locks": transacting(func(s *faulty, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+		if clock != nil {
+			now := clock()
+			yield()
+			clock = func() time.Time { return now }
+		}
+		return s.Store.Transact(ctx, clock, updates...)
+	})},
+	"an update that the database drops is an error": {"does not notice": droppingNothing},
+	"no increment is lost between updates and swaps": {"unlocks while it decides": transacting(func(s *faulty, _ context.Context, _ func() time.Time, updates []*driver.Update) error {
+		items := updates[0].Items
+		for i := range items {
+			items[i].Found = s.get(items[i].Key.String())
+		}
+		updates[0].Decide(s.Now())
+		yield()
+		for _, item := range items {
+			s.force(storage.Swap{Key: item.Key.String(), New: storage.Record{Version: storage.NewVersion(), State: item.Next.State}})
+		}
+		return nil
+	})},
+
+	"the caller owns the records of a batch": {"returns its own memory": returningOwnMemory},
+	"a key that cannot be read fails alone": {"treats the key as absent": func(_ *faulty, h *Harness) {
+		h.Spoil = func(string) {}
+	}},
+	"a decision that the database drops is an error": {"does not notice": droppingNothing},
+	"each batch succeeds or fails alone": {"stops at the first batch that fails": func(s *faulty, _ *Harness) {
+		failed := false
+		s.run = func(ctx context.Context, b *driver.Batch) {
+			if !failed {
+				s.runBatch(ctx, b)
+			}
+			failed = failed || b.Err != nil
+		}
+	}},
+	"a batch after its deadline is not run": {"ignores the context": running(func(s *faulty, ctx context.Context, b *driver.Batch) {
+		s.runBatch(context.WithoutCancel(ctx), b)
+	})},
+	"concurrent batches do not exceed a limit": {"reads before it writes": running(func(s *faulty, ctx context.Context, b *driver.Batch) {
+		found, now, err := s.Store.Load(ctx, b.Keys...)
+		if b.Err = err; err == nil {
+			swaps := s.swapsOf(b, found, now)
+			yield()
+			s.force(swaps...)
+		}
+	})},
+	"a batch may have many keys": {"takes no more than 999 keys": running(func(s *faulty, ctx context.Context, b *driver.Batch) {
+		if s.runBatch(ctx, b); len(b.Keys) > 999 {
+			b.Err = errFault
+		}
+	})},
+	"Runs reports which programs the server can run": {"reports that it runs any program": func(s *faulty, _ *Harness) { s.runsAll = true }},
+	"a batch is decided at its time": {
+		"decides by its own clock":   changingTime(func(_ *faulty, _ time.Time) time.Time { return time.Time{} }),
+		"rounds the time of a batch": changingTime(func(_ *faulty, now time.Time) time.Time { return now.Truncate(time.Microsecond) }),
+	},
+	"a batch without a time uses the server's clock": {"decides by a clock that is an hour ahead": changingTime(func(s *faulty, now time.Time) time.Time {
+		if now.IsZero() {
+			return s.Now().Add(time.Hour)
+		}
+		return now
+	})},
+	"a batch sets TTLs": {
+		"keeps records for ever":                          changingWrites(func(_ *driver.Batch, swap *storage.Swap) { swap.TTL = 0 }),
+		"counts the TTL of a batch only by its own clock": changingWrites(func(_ *driver.Batch, swap *storage.Swap) { swap.Until = time.Time{} }),
+		"adds no margin": changingWrites(func(b *driver.Batch, swap *storage.Swap) {
+			if swap.TTL > 0 {
+				swap.TTL, swap.Until = swap.TTL-b.Margin, time.Time{}
+			}
+		}),
+	},
+	"a denial writes nothing": {
+		"returns no TTLs": running(func(s *faulty, ctx context.Context, b *driver.Batch) {
+			s.runBatch(ctx, b)
+			withoutTTLs(b.Found)
+		}),
+		"writes its version at a denial": running(func(s *faulty, ctx context.Context, b *driver.Batch) {
+			s.runBatch(ctx, b)
+			for i, found := range b.Found {
+				if now := s.get(b.Keys[i]); !absent(now) && now.Version == found.Version {
+					s.force(storage.Swap{Key: b.Keys[i], New: storage.Record{Version: b.Version, State: now.State}, TTL: now.TTL})
+				}
+			}
+		}),
+	},
+	"any batch is decided as in Go": {
+		"decides equal requests as one": changingUses(func(r *driver.Request, _ *driver.Use) { r.Times = 1 }),
+		"takes a part of a denied request": changingUses(func(r *driver.Request, use *driver.Use) {
+			use.Shadow = use.Shadow || len(r.Uses) > 1
+		}),
+		"denies by shadow uses": changingUses(func(_ *driver.Request, use *driver.Use) { use.Shadow = false }),
+		"denies a charge": changingUses(func(_ *driver.Request, use *driver.Use) {
+			if use.Op == driver.Charge {
+				use.Op = driver.Allow
+			}
+		}),
+		"refunds one unit too many": changingUses(func(_ *driver.Request, use *driver.Use) {
+			if use.Op == driver.Refund {
+				use.Cost++
+			}
+		}),
+	},
+}
+
+var errFault = storage.NotApplied(errors.New("a fault"))
+
+// builder makes a store faulty. It may change h.
+type builder func(s *faulty, h *Harness)
+
+// faulty is a store in memory that also runs batches. A function that is not nil replaces the method of its name.
+type faulty struct {
+	*memory.Store
+	running sync.Mutex // by one batch
+	load    func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error)
+	swap    func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error)
+	purge   func(ctx context.Context, max int) (int, error)
+	decide  func(ctx context.Context, clock func() time.Time, updates []*driver.Update) error
+	run     func(ctx context.Context, b *driver.Batch)
+	edit    func(*driver.Batch, *storage.Swap) // changes the writes of batches
+	runsAll bool
+}
+
+func (s *faulty) Load(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
+	if s.load == nil {
+		return s.Store.Load(ctx, keys...)
+	}
+	return s.load(ctx, keys)
+}
+
+func (s *faulty) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	if s.swap == nil {
+		return s.Store.CompareAndSwap(ctx, swaps...)
+	}
+	return s.swap(ctx, swaps)
+}
+
+func (s *faulty) Purge(ctx context.Context, max int) (int, error) {
+	if s.purge == nil {
+		return s.Store.Purge(ctx, max)
+	}
+	return s.purge(ctx, max)
+}
+
+func (s *faulty) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
+	if s.decide == nil {
+		return s.Store.Transact(ctx, clock, updates...)
+	}
+	return s.decide(ctx, clock, updates)
+}
+
+func (s *faulty) Place(...string) (server, slot string, err error) { return "", "", nil }
+
+func (s *faulty) Runs(p *algo.Program) bool {
+	for i := range p.Parts {
+		if !s.Runs(&p.Parts[i]) {
+			return false
+		}
+	}
+	return s.runsAll || len(p.Parts) > 0 || p.Lua != ""
+}
+
+func (s *faulty) Run(ctx context.Context, batches ...*driver.Batch) {
+	for _, b := range batches {
+		if s.run != nil {
+			s.run(ctx, b)
+			continue
+		}
+		s.runBatch(ctx, b)
 	}
 }
 
-// changingKeys returns a builder of stores that change keys.
+// runBatch runs a batch without a fault, except that of edit.
+func (s *faulty) runBatch(ctx context.Context, b *driver.Batch) {
+	if b.Err = driver.BeginBatch(ctx, b); b.Err != nil {
+		return
+	}
+	s.running.Lock()
+	defer s.running.Unlock()
+	found, now, _ := s.Store.Load(ctx, b.Keys...)
+	s.force(s.swapsOf(b, found, now)...)
+}
+
+// swapsOf decides a batch and returns its writes.
+func (s *faulty) swapsOf(b *driver.Batch, found []storage.Record, now time.Time) (swaps []storage.Swap) {
+	for i, c := range decide(b, found, now) {
+		swap := storage.Swap{Key: b.Keys[i]}
+		switch c.Verb {
+		case driver.Keep:
+			continue
+		case driver.Put:
+			swap.New, swap.TTL = storage.Record{Version: b.Version, State: c.State}, c.TTL+b.Margin
+			if !b.Now.IsZero() {
+				swap.Until = b.Now.Add(swap.TTL)
+			}
+		}
+		if s.edit != nil {
+			s.edit(b, &swap)
+		}
+		swaps = append(swaps, swap)
+	}
+	return swaps
+}
+
+// get loads a record without a fault.
+func (s *faulty) get(key string) storage.Record {
+	records, _, err := s.Store.Load(context.Background(), key)
+	if err != nil {
+		return storage.Record{}
+	}
+	return records[0]
+}
+
+// force applies swaps whatever their Old is.
+func (s *faulty) force(swaps ...storage.Swap) {
+	for _, swap := range swaps {
+		for swapped := false; !swapped; {
+			swap.Old = s.get(swap.Key).Version
+			_, swapped, _ = s.Store.CompareAndSwap(context.Background(), swap)
+		}
+	}
+}
+
+func loading(load func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error)) builder {
+	return func(s *faulty, _ *Harness) {
+		s.load = func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+			return load(s, ctx, keys)
+		}
+	}
+}
+
+func swapping(swap func(s *faulty, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error)) builder {
+	return func(s *faulty, _ *Harness) {
+		s.swap = func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+			return swap(s, ctx, swaps)
+		}
+	}
+}
+
+func changingSwaps(change func(s *faulty, swap *storage.Swap)) builder {
+	return swapping(func(s *faulty, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+		swaps = slices.Clone(swaps)
+		for i := range swaps {
+			change(s, &swaps[i])
+		}
+		return s.Store.CompareAndSwap(ctx, swaps...)
+	})
+}
+
+// afterSwap calls change with the records of a conflict, if there is one.
+func afterSwap(change func(s *faulty, swaps []storage.Swap, current []storage.Record)) builder {
+	return swapping(func(s *faulty, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+		current, swapped, err := s.Store.CompareAndSwap(ctx, swaps...)
+		change(s, swaps, current)
+		return current, swapped, err
+	})
+}
+
 func changingKeys(change func(key string) string) builder {
-	return func(r *reference, h *storagetest.Harness) storage.Store {
-		p := changingSwaps(func(_ *reference, s *storage.Swap) { s.Key = change(s.Key) })(r, h).(plain)
-		p.load = func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+	return func(s *faulty, h *Harness) {
+		changingSwaps(func(_ *faulty, swap *storage.Swap) { swap.Key = change(swap.Key) })(s, h)
+		s.load = func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
 			keys = slices.Clone(keys)
 			for i := range keys {
 				keys[i] = change(keys[i])
 			}
-			return r.Load(ctx, keys...)
+			return s.Store.Load(ctx, keys...)
 		}
-		return p
 	}
 }
 
-// swapping returns a builder of stores that use swap for valid swaps.
-func swapping(swap swapFunc) builder {
-	return func(r *reference, _ *storagetest.Harness) storage.Store {
-		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			if _, err := driver.BeginSwap(ctx, swaps); err != nil {
-				return r.CompareAndSwap(ctx, swaps...)
-			}
-			return swap(r, ctx, swaps)
-		}}
-	}
-}
-
-// afterSwap returns a builder of stores that change the records of a conflict or their own, under the lock.
-func afterSwap(change func(r *reference, swaps []storage.Swap, current []storage.Record, swapped bool)) builder {
-	return swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if err == nil {
-			change(r, swaps, current, swapped)
+// notAtomic compares, yields and then writes, if the first swap matches.
+func notAtomic(match func(storage.Swap) bool) builder {
+	return swapping(func(s *faulty, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+		isStale := func(swap storage.Swap) bool { return s.get(swap.Key).Version != swap.Old }
+		if !match(swaps[0]) || slices.ContainsFunc(swaps, isStale) {
+			return s.Store.CompareAndSwap(ctx, swaps...)
 		}
-		return current, swapped, err
+		yield()
+		s.force(swaps...)
+		return nil, true, nil
 	})
 }
 
@@ -144,422 +558,94 @@ func yield() {
 	time.Sleep(time.Microsecond)
 }
 
-// notAtomic returns a builder of stores that compare, yield and then write.
-func notAtomic(when func(storage.Swap) bool) builder {
-	return swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		isDropped := func(s storage.Swap) bool { return r.dropped[s.Key] }
-		if len(swaps) == 0 || !when(swaps[0]) || slices.ContainsFunc(swaps, isDropped) {
-			return r.CompareAndSwap(ctx, swaps...)
+// droppingNothing makes a store that applies the writes that it should drop.
+func droppingNothing(_ *faulty, h *Harness) { h.DropWrites = func(string) {} }
+
+// returningOwnMemory makes a store that returns the same memory for the same version.
+func returningOwnMemory(s *faulty, h *Harness) {
+	own := map[storage.Version][]byte{}
+	share := func(records []storage.Record) {
+		for i, r := range records {
+			if _, ok := own[r.Version]; !ok {
+				own[r.Version] = r.State
+			}
+			records[i].State = own[r.Version]
 		}
-		keys := make([]string, len(swaps))
-		for i := range swaps {
-			keys[i] = swaps[i].Key
+	}
+	loading(func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+		records, now, err := s.Store.Load(ctx, keys...)
+		share(records)
+		return records, now, err
+	})(s, h)
+	running(func(s *faulty, ctx context.Context, b *driver.Batch) {
+		s.runBatch(ctx, b)
+		share(b.Found)
+	})(s, h)
+}
+
+func withoutTTLs(records []storage.Record) []storage.Record {
+	for i := range records {
+		records[i].TTL = 0
+	}
+	return records
+}
+
+func transacting(transact func(s *faulty, ctx context.Context, clock func() time.Time, updates []*driver.Update) error) builder {
+	return func(s *faulty, _ *Harness) {
+		s.decide = func(ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+			return transact(s, ctx, clock, updates)
 		}
-		current, _, err := r.Load(ctx, keys...)
-		if err != nil || slices.ContainsFunc(swaps, func(s storage.Swap) bool { return current[slices.Index(keys, s.Key)].Version != s.Old }) {
-			return current, false, err
+	}
+}
+
+// deciding calls decide in place of Decide of each update.
+func deciding(decide func(u *driver.Update, decide func() bool) bool) builder {
+	return transacting(func(s *faulty, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+		for _, u := range updates {
+			own := u.Decide
+			u.Decide = func(now time.Time) bool { return decide(u, func() bool { return own(now) }) }
 		}
-		yield()
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for _, s := range swaps {
-			r.put(r.clock.time(), s)
-		}
-		return nil, true, nil
+		return s.Store.Transact(ctx, clock, updates...)
 	})
 }
 
-var saboteurs = slices.Concat(swapSaboteurs, loadSaboteurs, otherSaboteurs, purgeSaboteurs, updateSaboteurs,
-	transactSaboteurs, serverSaboteurs, randomBatchSaboteurs)
-
-const expiresNothing = "never expires a record"
-
-// swapSaboteurs have a faulty CompareAndSwap.
-var swapSaboteurs = []saboteur{
-	{"changes the TTL on a conflict", "a refused swap changes nothing", afterSwap(func(r *reference, swaps []storage.Swap, _ []storage.Record, swapped bool) {
-		for _, s := range swaps {
-			if k, ok := r.records[s.Key]; ok && !swapped {
-				k.expires = r.clock.time().Add(s.TTL)
-				if s.TTL == 0 {
-					k.expires = time.Time{}
-				}
-				r.records[s.Key] = k
-			}
-		}
-	})},
-	{"ignores that the write of a swap was dropped", "a swap that the database drops is an error", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
-		if errors.Is(err, errDropped) {
-			return nil, true, nil
-		}
-		return current, swapped, err
-	})},
-	{"compares only the last key of three or more", "all or nothing", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		if len(swaps) < 3 { // with two keys it would also lose increments
-			return r.CompareAndSwap(ctx, swaps...)
-		}
-		if current, swapped, err := r.CompareAndSwap(ctx, swaps[len(swaps)-1]); !swapped || err != nil {
-			all, _, _ := r.Load(ctx, swaps[0].Key)
-			for _, s := range swaps[1 : len(swaps)-1] {
-				one, _, _ := r.Load(ctx, s.Key)
-				all = append(all, one...)
-			}
-			return append(all, current...), false, err
-		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for _, s := range swaps[:len(swaps)-1] {
-			r.put(r.clock.time(), s)
-		}
-		return nil, true, nil
-	})},
-	{"applies a part of a refused swap", "all or nothing", afterSwap(func(r *reference, swaps []storage.Swap, current []storage.Record, swapped bool) {
-		for i, s := range swaps {
-			if swapped || current[i].Version != s.Old {
-				break
-			}
-			r.put(r.clock.time(), s)
-		}
-	})},
-	{"returns only the keys that were stale", "a conflict returns the stored records", afterSwap(func(_ *reference, swaps []storage.Swap, current []storage.Record, _ bool) {
-		for i := range current {
-			if current[i].Version == swaps[i].Old {
-				current[i] = storage.Record{}
-			}
-		}
-	})},
-	{"does not delete", "the zero record deletes", changingSwaps(func(_ *reference, s *storage.Swap) {
-		if s.New.Version == 0 {
-			s.New = storage.Record{Version: storage.NewVersion(), State: []byte("deleted")}
-		}
-	})},
-	{"ends keys at a NUL", "keys are opaque", changingKeys(func(key string) string {
-		if before, _, cut := strings.Cut(key, "\x00"); cut && !strings.HasPrefix(key, "k\x03law") {
-			return before
-		}
-		return key
-	})},
-	{"ignores the case of keys", "keys are opaque", changingKeys(strings.ToLower)},
-	{"keeps versions as floating point", "versions are opaque", changingSwaps(func(r *reference, s *storage.Swap) {
-		if now, _, _ := r.Load(context.Background(), s.Key); s.Old != 0 && float64(now[0].Version) == float64(s.Old) {
-			s.Old = now[0].Version
-		}
-	})},
-	{"keeps the caller's state", "buffers are not shared", afterSwap(func(r *reference, swaps []storage.Swap, _ []storage.Record, swapped bool) {
-		for _, s := range swaps {
-			if k, ok := r.records[s.Key]; ok && swapped && k.Version == s.New.Version {
-				k.State = s.New.State
-				r.records[s.Key] = k
-			}
-		}
-	})},
-	{"returns its own memory on a conflict", "buffers are not shared", afterSwap(func(r *reference, swaps []storage.Swap, current []storage.Record, _ bool) {
-		for i := range current {
-			if current[i].Version != 0 {
-				current[i].State = r.records[swaps[i].Key].State
-			}
-		}
-	})},
-	{"applies the first of two swaps of a key", "invalid swaps are refused", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			if _, err := driver.BeginSwap(ctx, swaps); errors.Is(err, storage.ErrDuplicateKey) {
-				swaps = slices.Clone(swaps)
-				for i := 0; i < len(swaps); i++ {
-					swaps = append(swaps[:i+1], slices.DeleteFunc(slices.Clone(swaps[i+1:]), func(s storage.Swap) bool { return s.Key == swaps[i].Key })...)
-				}
-			}
-			return r.CompareAndSwap(ctx, swaps...)
-		}}
-	}},
-	{"cuts long keys", "invalid swaps are refused", func(r *reference, _ *storagetest.Harness) storage.Store {
-		cut := func(key string) string { return key[:min(len(key), storage.MaxKey)] }
-		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			swaps = slices.Clone(swaps)
-			for i := range swaps {
-				swaps[i].Key = cut(swaps[i].Key)
-			}
-			return r.CompareAndSwap(ctx, swaps...)
-		}, load: func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-			keys = slices.Clone(keys)
-			for i := range keys {
-				keys[i] = cut(keys[i])
-			}
-			return r.Load(ctx, keys...)
-		}}
-	}},
-	{"ignores the context", "a cancelled call writes nothing", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return plain{Store: r, swap: func(_ context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			return r.CompareAndSwap(context.Background(), swaps...)
-		}}
-	}},
-	{"does not wrap ErrNotApplied after a cancellation", "a cancelled call writes nothing", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			if err := ctx.Err(); err != nil {
-				return nil, false, err
-			}
-			return r.CompareAndSwap(ctx, swaps...)
-		}}
-	}},
-	{"keeps TTLs in seconds", "no record expires before its TTL", changingSwaps(func(_ *reference, s *storage.Swap) {
-		s.TTL = max(s.TTL.Truncate(time.Second), min(s.TTL, 1))
-	})},
-	{"overflows on a long TTL", "no record expires before its TTL", changingSwaps(func(r *reference, s *storage.Swap) {
-		if now := r.clock.time().UnixNano(); s.TTL > 0 && now+int64(s.TTL) < now {
-			s.TTL = 1
-		}
-	})},
-	{"gives every record a TTL", "no record expires before its TTL", changingSwaps(func(_ *reference, s *storage.Swap) {
-		if s.TTL == 0 {
-			s.TTL = 1000 * time.Hour
-		}
-	})},
-	{"keeps the TTL of the first write", "a swap replaces the TTL", changingSwaps(func(r *reference, s *storage.Swap) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if k := r.records[s.Key]; k.Version != 0 && k.Version == s.Old {
-			s.TTL = 0
-			if !k.expires.IsZero() {
-				s.TTL = k.expires.Sub(r.clock.time())
-			}
-		}
-	})},
-	{"checks for absence before it creates", "no increment is lost", notAtomic(func(s storage.Swap) bool { return s.Old == 0 && s.New.Version != 0 })},
-	{"checks for absence before it creates one key", "no increment is lost", func(r *reference, h *storagetest.Harness) storage.Store {
-		racy := notAtomic(func(s storage.Swap) bool { return s.Old == 0 && s.New.Version != 0 })(r, h)
-		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			if len(swaps) == 1 {
-				return racy.CompareAndSwap(ctx, swaps...)
-			}
-			return r.CompareAndSwap(ctx, swaps...)
-		}}
-	}},
-	{"reads before it writes", "no increment is lost", notAtomic(func(s storage.Swap) bool { return s.Old != 0 && s.New.Version != 0 })},
-	{"locks keys in the order of the call", "swaps in opposite orders do not deadlock", func(r *reference, _ *storagetest.Harness) storage.Store {
-		var locks sync.Map
-		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			if _, err := driver.BeginSwap(ctx, swaps); err != nil {
-				return r.CompareAndSwap(ctx, swaps...)
-			}
-			for _, s := range swaps {
-				lock, _ := locks.LoadOrStore(strings.Clone(s.Key), make(chan struct{}, 1))
-				select {
-				case lock.(chan struct{}) <- struct{}{}:
-					defer func() { <-lock.(chan struct{}) }()
-				case <-ctx.Done():
-					return nil, false, storage.NotApplied(ctx.Err())
-				}
-				yield()
-			}
-			return r.CompareAndSwap(ctx, swaps...)
-		}}
-	}},
-	{"keeps the version if the state is the same", "a swap needs the stored version", changingSwaps(func(r *reference, s *storage.Swap) {
-		if now, _, _ := r.Load(context.Background(), s.Key); now[0].Version != 0 && bytes.Equal(now[0].State, s.New.State) {
-			s.New.Version = now[0].Version
-		}
-	})},
-	{"returns what it replaced", "a conflict returns the stored records", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
-		if swapped {
-			current = make([]storage.Record, len(swaps))
-		}
-		return current, swapped, err
-	})},
-	{"deletes when the TTL of the deletion ends", "the zero record deletes", changingSwaps(func(_ *reference, s *storage.Swap) {
-		if s.New.Version == 0 && s.TTL > 0 {
-			s.New = storage.Record{Version: storage.NewVersion()}
-		}
-	})},
-	{"cannot swap more than 1000 keys", "a call may have many keys", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		if len(swaps) > 1000 {
-			return nil, false, storage.NotApplied(errors.New("too many SQL variables"))
-		}
-		return r.CompareAndSwap(ctx, swaps...)
-	})},
-	{"does not store an empty state", "an empty state is not absent", changingSwaps(func(_ *reference, s *storage.Swap) {
-		if len(s.New.State) == 0 {
-			s.New = storage.Record{}
-		}
-	})},
-	{"returns current records of one buffer", "buffers are not shared", afterSwap(func(_ *reference, _ []storage.Swap, current []storage.Record, _ bool) {
-		pack(current)
-	})},
-	{"keeps TTLs in milliseconds", "no record expires before its TTL", changingSwaps(func(_ *reference, s *storage.Swap) {
-		s.TTL = max(s.TTL.Truncate(time.Millisecond), min(s.TTL, 1))
-	})},
-	{"keeps long TTLs as floating point", "no record expires before its TTL", changingSwaps(func(_ *reference, s *storage.Swap) {
-		if s.TTL > 24*time.Hour {
-			s.TTL -= s.TTL >> 10
-		}
-	})},
-	{"returns an expired record as current", "an expired key is absent", afterSwap(func(r *reference, swaps []storage.Swap, current []storage.Record, _ bool) {
-		for i := range current {
-			current[i] = copied(r.records[swaps[i].Key].Record)
-		}
-	})},
-	{"swaps an expired record from its version", "an expired key is absent", changingSwaps(func(r *reference, s *storage.Swap) {
-		now, _, _ := r.Load(context.Background(), s.Key)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if now[0].Version == 0 && s.Old != 0 && r.records[s.Key].Version == s.Old {
-			s.Old = 0
-		}
-	})},
-	{"ignores Until", "a record is kept until Until", changingSwaps(func(_ *reference, s *storage.Swap) {
-		s.Until = time.Time{}
-	})},
-	{"ignores an Until after 2262", "a record is kept until Until", changingSwaps(func(_ *reference, s *storage.Swap) {
-		if s.Until.Year() > 2262 {
-			s.Until = time.Time{}
-		}
-	})},
-	{"adds the TTL to Until", "a record is kept until Until", changingSwaps(func(r *reference, s *storage.Swap) {
-		if s.Until.After(r.clock.time().Add(s.TTL)) {
-			s.Until = s.Until.Add(s.TTL)
-		}
-	})},
-	{"keeps the latest Until that a key had", "a swap replaces the TTL", changingSwaps(func(r *reference, s *storage.Swap) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if k := r.records[s.Key]; k.until.After(s.Until) {
-			s.Until = k.until
-		}
-	})},
-	{"expires a record at an early Until", "an early Until does not change the TTL", changingSwaps(func(r *reference, s *storage.Swap) {
-		if s.TTL > 0 && !s.Until.IsZero() {
-			s.TTL = max(1, s.Until.Sub(r.clock.time()))
-		}
-	})},
-	{"expires a record without a TTL at Until", "an early Until does not change the TTL", changingSwaps(func(r *reference, s *storage.Swap) {
-		if left := s.Until.Sub(r.clock.time()); s.TTL == 0 && left > 0 {
-			s.TTL = left
-		}
-	})},
-	{"keeps all keys of a swap for the TTL of the first", "each key has its own TTL", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		swaps = slices.Clone(swaps)
-		for i := range swaps {
-			swaps[i].TTL = swaps[0].TTL
-		}
-		return r.CompareAndSwap(ctx, swaps...)
-	})},
-}
-
-// loadSaboteurs have a faulty Load.
-var loadSaboteurs = []saboteur{
-	{"loads records without TTLs", "Load returns what is left of the TTL", changingRecords(func(r storage.Record) storage.Record {
-		r.TTL = 0
-		return r
-	})},
-	{"loads the TTL that a record was written with", "Load returns what is left of the TTL", changingRecords(func(r storage.Record) storage.Record {
-		if r.TTL > 0 {
-			r.TTL = r.TTL.Round(time.Hour)
-		}
-		return r
-	})},
-	{"an absent key has a state", "Load keeps the order of keys", changingRecords(func(r storage.Record) storage.Record {
-		if r.Version == 0 {
-			r.State = []byte{}
-		}
-		return r
-	})},
-	{"sorts the keys it loads", "Load keeps the order of keys", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-		return r.Load(ctx, slices.Sorted(slices.Values(keys))...)
-	})},
-	{"loads a repeated key once", "Load keeps the order of keys", afterLoad(func(_ *reference, keys []string, records []storage.Record) {
-		for i := range records {
-			if slices.Contains(keys[:i], keys[i]) {
-				records[i] = storage.Record{}
-			}
-		}
-	})},
-	{"drops NULs", "states are opaque", changingRecords(func(r storage.Record) storage.Record {
-		r.State = bytes.ReplaceAll(r.State, []byte{0}, nil)
-		return r
-	})},
-	{"replaces invalid UTF-8", "states are opaque", changingRecords(func(r storage.Record) storage.Record {
-		if r.State != nil {
-			r.State = bytes.ToValidUTF8(r.State, []byte("\ufffd"))
-		}
-		return r
-	})},
-	{"loads an empty state as absent", "an empty state is not absent", changingRecords(func(r storage.Record) storage.Record {
-		if len(r.State) == 0 {
-			return storage.Record{}
-		}
-		return r
-	})},
-	{"returns its own memory", "buffers are not shared", afterLoad(func(r *reference, keys []string, records []storage.Record) {
-		for i := range records {
-			if records[i].Version != 0 {
-				records[i].State = r.records[keys[i]].State
-			}
-		}
-	})},
-	{"returns no time", "Load returns the time", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-		records, _, err := r.Load(ctx, keys...)
-		return records, time.Time{}, err
-	})},
-	{"returns the time of a clock that is ahead", "Load returns the time", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-		records, now, err := r.Load(ctx, keys...)
-		return records, now.Add(time.Second), err
-	})},
-	{"cannot load no keys", "empty calls succeed", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-		if len(keys) == 0 {
-			return nil, time.Time{}, errors.New("wrong number of arguments for 'mget' command")
-		}
-		return r.Load(ctx, keys...)
-	})},
-	{"loads a repeated key into one buffer", "buffers are not shared", afterLoad(func(_ *reference, keys []string, records []storage.Record) {
-		for i := range records {
-			records[i] = records[slices.Index(keys, keys[i])]
-		}
-	})},
-	{"loads all states into one buffer", "buffers are not shared", afterLoad(func(_ *reference, _ []string, records []storage.Record) {
-		pack(records)
-	})},
-	{"cannot load more than 1000 keys", "a call may have many keys", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-		if len(keys) > 1000 {
-			return nil, time.Time{}, errors.New("too many SQL variables")
-		}
-		return r.Load(ctx, keys...)
-	})},
-	{"loads with an ended context", "a cancelled call writes nothing", loading(func(r *reference, _ context.Context, keys []string) ([]storage.Record, time.Time, error) {
-		return r.Load(context.Background(), keys...)
-	})},
-	{"loads a key that is too long", "invalid swaps are refused", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-		records, now, err := r.Load(ctx, keys...)
-		if errors.Is(err, storage.ErrKey) {
-			return make([]storage.Record, len(keys)), now, nil
-		}
-		return records, now, err
-	})},
-}
-
-// otherSaboteurs have other faults.
-var otherSaboteurs = []saboteur{
-	{"writes to an absent key whatever Old is", "a swap needs the stored version", changingSwaps(func(r *reference, s *storage.Swap) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if _, ok := r.records[s.Key]; !ok { // expired records belong to another law
-			s.Old = 0
-		}
-	})},
-	{expiresNothing, "an expired key is absent", changingSwaps(func(_ *reference, s *storage.Swap) { s.TTL = 0 })},
-	{"shares its table", "two stores share no key", func(r *reference, h *storagetest.Harness) storage.Store {
-		h.Other = r
-		return plain{Store: r}
-	}},
-}
-
-// pack moves the states of records into one buffer, so that the capacity of each state reaches into the next one.
-func pack(records []storage.Record) {
-	var buffer []byte
-	for _, r := range records {
-		buffer = append(buffer, r.State...)
+func running(run func(s *faulty, ctx context.Context, b *driver.Batch)) builder {
+	return func(s *faulty, _ *Harness) {
+		s.run = func(ctx context.Context, b *driver.Batch) { run(s, ctx, b) }
 	}
-	for i, r := range records {
-		if r.Version != 0 {
-			records[i].State, buffer = buffer[:len(r.State)], buffer[len(r.State):]
+}
+
+// changingTime runs batches at another time.
+func changingTime(change func(s *faulty, now time.Time) time.Time) builder {
+	return running(func(s *faulty, ctx context.Context, b *driver.Batch) {
+		now := b.Now
+		b.Now = change(s, now)
+		s.runBatch(ctx, b)
+		b.Now = now
+	})
+}
+
+// changingWrites changes the writes of batches.
+func changingWrites(edit func(b *driver.Batch, swap *storage.Swap)) builder {
+	return func(s *faulty, _ *Harness) { s.edit = edit }
+}
+
+// changingUses runs a copy of each batch with other uses.
+func changingUses(edit func(r *driver.Request, use *driver.Use)) builder {
+	return running(func(s *faulty, ctx context.Context, b *driver.Batch) {
+		requests := b.Requests
+		b.Requests = slices.Clone(requests)
+		for i := range b.Requests {
+			r := &b.Requests[i]
+			r.Uses = slices.Clone(r.Uses)
+			for j := range r.Uses {
+				edit(r, &r.Uses[j])
+			}
 		}
-	}
+		s.runBatch(ctx, b)
+		for i := range requests {
+			requests[i].Applied = b.Requests[i].Applied
+		}
+		b.Requests = requests
+	})
 }

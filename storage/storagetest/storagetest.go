@@ -93,7 +93,7 @@ func (l Law) Check(h Harness) error {
 func Laws() []Law {
 	return slices.Concat(swapLaws, bytesLaws, expiryLaws,
 		lawsOf[storage.Purger](purgeLaws),
-		lawsOf[driver.Transactor](updateLaws, transactLaws),
+		lawsOf[driver.Transactor](transactLaws),
 		lawsOf[driver.Server](serverLaws, batchTimeLaws, []Law{randomBatches}))
 }
 

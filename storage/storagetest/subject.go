@@ -16,8 +16,7 @@ import (
 // subject is a harness during a check. Its methods end the check if they fail.
 type subject struct {
 	Harness
-	ctx    context.Context
-	passed time.Duration // since epoch, by the updates of the law
+	ctx context.Context
 }
 
 // on returns the subject with another store.
@@ -232,12 +231,6 @@ const group = "law"
 
 func key(name string) string {
 	return driver.RuleKey{Group: group, Rule: driver.Rule("", "laws", "test"), Key: name}.String()
-}
-
-// partsOf returns the parts of a key.
-func partsOf(key string) driver.RuleKey {
-	k, _ := driver.ParseKey(key)
-	return k
 }
 
 func keys(names ...string) (keys []string) {

@@ -15,7 +15,7 @@
 // Each process writes a journal of its decisions: the state that a decision found, its time and its
 // result. The verifier reconstructs from all journals the order in which the decisions were committed.
 // It replays this order with Policy.Step, and compares all results, the bounds and the stored states
-// (verifier_test.go). Forged journals test the verifier (verifier_forgery_test.go).
+// (verifier_test.go). Faulty stores test the verifier (faulty_stores_test.go).
 //
 // The clock is a number in memory that all processes share. Each reading advances it, so the results do
 // not depend on the speed of the machine.

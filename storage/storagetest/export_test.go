@@ -1,3 +1,0 @@
-package storagetest
-
-var Decide = decide
