@@ -24,7 +24,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
 	"github.com/sluice-go/sluice/internal/costed"
 )
@@ -236,7 +236,7 @@ func TestReplayCountsAgree(t *testing.T) {
 		for _, p := range policies() {
 			costs = append(costs, costed.One(p))
 		}
-		r := replay.New(costs...)
+		r := backtest.New(costs...)
 		for _, a := range s.stream.Arrivals {
 			require.NoError(t, r.Add(time.UnixMicro(a.At), []byte(s.stream.Clients[a.Client])))
 		}
