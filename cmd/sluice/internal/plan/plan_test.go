@@ -388,24 +388,18 @@ func TestPlanReadsEitherFileFromStandardInput(t *testing.T) {
 func TestInvalidCommandLinesOfPlan(t *testing.T) {
 	log, good, other := clitest.Write(t, "access.log", clitest.FourLines), clitest.Write(t, "limits.yaml", clitest.OneRule), clitest.Write(t, "other.yaml", oneRuleOf("policy: gcra 2/m, by: ip"))
 	rule := func(text string) string { return clitest.Write(t, "odd.yaml", oneRuleOf("policy: gcra 1/s, "+text)) }
-	link := filepath.Join(t.TempDir(), "link.yaml")
-	require.NoError(t, os.Symlink(good, link))
-	cases := map[string]clitest.Failure{
+	clitest.RequireFailures(t, map[string]clitest.Failure{
 		"no files":                 {[]string{"plan"}, 2, []string{"two rule files, OLD and NEW, got 0", "sluice plan limits.old.yaml limits.yaml"}},
 		"one file":                 {[]string{"plan", good}, 2, []string{"two rule files, OLD and NEW, got 1"}},
 		"same file":                {[]string{"plan", good, good, log}, 2, []string{good + " and " + good + " are the same file, so nothing can change; name"}},
-		"link to the file":         {[]string{"plan", good, link, log}, 2, []string{"are the same file"}},
 		"no OLD":                   {[]string{"plan", good + ".old", good, log}, 2, []string{"limits.yaml.old", "a rule file"}},
-		"no NEW":                   {[]string{"plan", good, other + ".new", log}, 2, []string{"other.yaml.new", "a rule file"}},
 		"directory":                {[]string{"plan", good, t.TempDir(), log}, 2, []string{"is a directory; name a file in it"}},
-		"directory as OLD":         {[]string{"plan", t.TempDir(), good, log}, 2, []string{"is a directory; name a file in it"}},
 		"directory as a log":       {[]string{"plan", good, other, t.TempDir()}, 2, []string{"is a directory; name the files in it"}},
 		"no log":                   {[]string{"plan", good, other, log + ".1"}, 2, []string{"access.log.1", "sample"}},
 		"rules as a log":           {[]string{"plan", good, other, good}, 2, []string{"limits.yaml is a rule file and a log at the same time"}},
 		"third file as a log":      {[]string{"plan", good, other, rule("by: ip")}, 2, []string{"odd.yaml:1", "if ", "is a rule file, name a log in its place"}},
 		"standard input twice":     {[]string{"plan", "-", "-"}, 2, []string{"standard input (-) can be read only once", "write one of them to a file"}},
 		"standard input and a log": {[]string{"plan", "-", good, "-"}, 2, []string{"standard input (-) can be read only once"}},
-		"log from it twice":        {[]string{"plan", good, other, "-", "-"}, 2, []string{"standard input (-) can be read only once"}},
 		"empty standard input":     {[]string{"plan", "-", good, log}, 2, []string{"standard input:1: the file is empty; want rules"}},
 		"log as OLD":               {[]string{"plan", log, good}, 2, []string{"access.log:1: "}},
 		"errors in OLD":            {[]string{"plan", rule("by: colour"), good, log}, 2, []string{`odd.yaml:1: rules[0].by: no field "colour"`}},
@@ -415,25 +409,15 @@ func TestInvalidCommandLinesOfPlan(t *testing.T) {
 		"two headers":     {[]string{"plan", clitest.Write(t, "a.yaml", oneRuleOf("policy: gcra 1/s, by: header:a")), clitest.Write(t, "b.yaml", oneRuleOf("policy: gcra 1/s, by: header:b")), "--key-field", "k", log}, 2, []string{"a.yaml has rules by header:A and ", "b.yaml has rules by header:B", "names only one member"}},
 		"bytes":           {[]string{"plan", good, rule("cost: bytes"), log}, 2, []string{"odd.yaml: rule client has cost: bytes"}},
 		"no header":       {[]string{"plan", good, other, "--key-field", "k", log}, 2, []string{"--key-field has no effect", "limits.yaml", "other.yaml", "leave it out"}},
-		"empty member":    {[]string{"plan", good, other, "--key-field", "", log}, 2, []string{"--key-field is empty"}},
-		"unknown client":  {[]string{"plan", good, other, "--by", "colour", log}, 2, []string{`--by: no field "colour"`}},
 		"header clients":  {[]string{"plan", good, other, "--by", "header:a", log}, 2, []string{"--key-field, and write key in --by"}},
 		"key clients":     {[]string{"plan", good, other, "--by", "key", log}, 2, []string{"--by key needs --key-field"}},
 		"empty log":       {[]string{"plan", good, other, clitest.Write(t, "empty.log", "")}, 2, []string{"empty.log", "the log is empty"}},
 		"trace":           {[]string{"plan", good, other, clitest.Write(t, "a.trace", clitest.OkTrace)}, 2, []string{"a.trace is a trace, and plan reads access logs"}},
 		"two forms":       {[]string{"plan", good, other, "--json", "--markdown", log}, 2, []string{"--markdown and --json exclude each other"}},
 		"unknown flag":    {[]string{"plan", "--max-denied", "1"}, 2, []string{"unknown flag: --max-denied", "see sluice plan --help"}},
+		"no threshold":    {[]string{"plan", good, other, "--max-newly-allowed", "101%", log}, 2, []string{"--max-newly-allowed", "want a whole number of requests such as 100, or a share of all requests from 0% to 100%"}},
 		"threshold twice": {[]string{"plan", "--max-clients", "1", "--max-clients", "2"}, 2, []string{"--max-clients", "given twice"}},
-	}
-	for _, flag := range []string{"--max-newly-denied", "--max-newly-allowed"} {
-		for _, limit := range []string{"-1", "101%", "abc", "", "0.5", "-0.1%"} {
-			cases[flag+" "+limit] = clitest.Failure{[]string{"plan", good, other, flag, limit, log}, 2, []string{flag, `"` + limit + `"`, "want a whole number of requests such as 100, or a share of all requests from 0% to 100%"}}
-		}
-	}
-	for _, limit := range []string{"-1", "1%", "abc", "", "010"} {
-		cases["--max-clients "+limit] = clitest.Failure{[]string{"plan", good, other, "--max-clients", limit, log}, 2, []string{"--max-clients", `"` + limit + `"`, "want a whole number of at least 0"}}
-	}
-	clitest.RequireFailures(t, cases)
+	})
 }
 
 func TestPlanWritesNothingIfItFails(t *testing.T) {

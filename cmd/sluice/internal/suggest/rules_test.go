@@ -144,12 +144,3 @@ func TestRefusedRequestsAreLeftOut(t *testing.T) {
 func TestProxiedRequestsAreReportedBySuggest(t *testing.T) {
 	require.EqualValues(t, 3, ruleSuggestions(t, "trusted: 192.0.2.1\n"+clitest.OneRule, clitest.FourLines).Proxied)
 }
-
-func TestKeyFieldSuppliesTheHeaderOfASuggestedRule(t *testing.T) {
-	log := `{"time": 946684800, "tenant": "x"}
-{"time": 946684801, "tenant": "x"}
-{"time": 946684802, "tenant": "z"}
-`
-	r := ruleSuggestions(t, "rules: [{name: a, policy: fixedwindow 9/m, by: header:X-Tenant}]", log, "--key-field", "tenant", "--untouched", "100%")
-	require.Equal(t, "fixedwindow 2/m", r.Rules[0].Policy)
-}

@@ -104,23 +104,6 @@ func confirm(t *testing.T, s *jsonSuggestion, replayed []replay.JSONPolicy, of s
 	return replayed[2:]
 }
 
-// TestSuggestReadsWhatReplayReads: several files, gzip, standard input, and JSON lines.
-func TestSuggestReadsWhatReplayReads(t *testing.T) {
-	path := clitest.Write(t, "access.log.1", clitest.Gzipped(clitest.FourLines))
-	r := suggestions(t, clitest.FourLines, "--untouched", "100%", path, "-")
-	require.EqualValues(t, 8, r.Lines)
-	require.EqualValues(t, 8, r.Suggestions[0].Requests)
-	require.EqualValues(t, 6, r.Suggestions[2].Best.Number, "fixedwindow: the address sends 3 requests in each log")
-
-	lines := `{"when": 946684800, "tenant": "x"}
-{"when": 946684801, "tenant": "x"}
-{"when": 946684802, "tenant": "y"}
-`
-	r = suggestions(t, lines, "--untouched", "100%", "--time-field", "when", "--key-field", "tenant", "-")
-	require.EqualValues(t, 2, r.Suggestions[2].Best.Number)
-	require.EqualValues(t, 2, r.Suggestions[2].Keys)
-}
-
 func TestLogsOfOneRequest(t *testing.T) {
 	line, _, _ := strings.Cut(clitest.FourLines, "\n")
 	out := clitest.Ok(t, line+"\n", "suggest", "--out", filepath.Join(t.TempDir(), "a.svg"), "-")
