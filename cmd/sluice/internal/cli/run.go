@@ -41,23 +41,16 @@ func Run(ctx context.Context, args []string, s Streams, commands ...NewCommand) 
 	command, err := root.ExecuteContextC(ctx)
 	if out.err != nil && (err == nil || errors.Is(err, ErrReported)) { // cobra ignores the errors of the help
 		err = out.err
-		if command.Name() == "plan" {
-			err = ExitError{Err: err, Code: ExitUsage}
-		}
-	}
-	exitCode := ExitFailed
-	var coded ExitError
-	if errors.As(err, &coded) {
-		exitCode = coded.Code
 	}
 	var usage usageError
+	exitCode := ExitFailed
+	if errors.As(err, &usage) || command.Name() == "plan" && !errors.Is(err, ErrExceeded) {
+		exitCode = ExitUsage
+	}
 	var faults *config.Error
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &usage):
-		fmt.Fprintln(s.Err, "sluice:", WithoutPackage(err))
-		return ExitUsage
 	case errors.As(err, &faults): // each line begins with its position, for editors
 		fmt.Fprintln(s.Err, faults)
 	case errors.Is(err, context.Canceled):
@@ -174,24 +167,15 @@ func noCommand(name string) error {
 // ErrReported means that a check found errors, and has already printed them.
 var ErrReported = errors.New("errors were reported")
 
+// ErrExceeded means that a change exceeds a threshold of plan, which the output says.
+var ErrExceeded = fmt.Errorf("a threshold is exceeded: %w", ErrReported)
+
 // usageError is an error in the command line.
 type usageError struct{ error }
 
 func Usagef(format string, args ...any) error {
 	return usageError{fmt.Errorf(format, args...)}
 }
-
-// ExitError is an error with its exit code.
-type ExitError struct {
-	Err  error
-	Code int
-}
-
-// Error implements error.
-func (e ExitError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the error without the exit code.
-func (e ExitError) Unwrap() error { return e.Err }
 
 // Version returns the module's version, as the go command stamped it.
 func Version() string {

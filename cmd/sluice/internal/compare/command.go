@@ -76,7 +76,7 @@ func runCompare(ctx context.Context, specs []string, address string, s cli.Strea
 	return nil
 }
 
-// pageAddress returns the address of the page with these policies. It has them after #, as internal/compare/page/state.js
+// pageAddress returns the address of the page with these policies. It has them after #, as page/state.js
 // writes them.
 func pageAddress(host string, specs []string) string {
 	address := "http://" + host + "/"

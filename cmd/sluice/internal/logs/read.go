@@ -19,7 +19,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 )
 
-// logFlags are the flags that say how to read access logs.
+// Input has the flags that say how to read access logs.
 type Input struct {
 	by, timeField, KeyField string
 	reorder                 time.Duration

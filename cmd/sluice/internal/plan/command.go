@@ -40,20 +40,11 @@ func Command(s cli.Streams) *cobra.Command {
 		Short:   "Show what a change of limits.yaml does to the requests of a log",
 		Long:    help,
 		Example: planExamples,
-		RunE: func(c *cobra.Command, args []string) error {
-			err := p.run(c.Context(), args, s)
-			if err != nil && !errors.Is(err, errExceeded) {
-				err = cli.ExitError{Err: err, Code: cli.ExitUsage}
-			}
-			return err
-		},
+		RunE:    func(c *cobra.Command, args []string) error { return p.run(c.Context(), args, s) },
 	}
 	p.Define(c.Flags())
 	return c
 }
-
-// errExceeded means that the change exceeds a threshold, which the output says.
-var errExceeded = fmt.Errorf("a threshold is exceeded: %w", cli.ErrReported)
 
 // planRun is the command line of sluice plan.
 type planRun struct {
@@ -84,7 +75,7 @@ func (p *planRun) Define(flags *pflag.FlagSet) {
 	cli.CheckValues(flags)
 }
 
-// run returns errExceeded if the change exceeds a threshold.
+// run returns cli.ErrExceeded if the change exceeds a threshold.
 func (p *planRun) run(ctx context.Context, args []string, s cli.Streams) error {
 	if err := p.parse(args); err != nil {
 		return err
@@ -144,7 +135,7 @@ func checkPlanFiles(args []string) error {
 				return err
 			}
 		}
-		infos[i], _ = os.Stat(name) // openSources returns the error
+		infos[i], _ = os.Stat(name) // logs.Open returns the error
 		for j := range min(i, 2) {
 			switch {
 			case infos[i] == nil || infos[j] == nil || !os.SameFile(infos[i], infos[j]):
@@ -226,7 +217,7 @@ func (p *planRun) Print(r *planReport, s cli.Streams) error {
 	for _, t := range r.Thresholds {
 		if t.Exceeded {
 			fmt.Fprintln(s.Err, "sluice:", t)
-			err = errExceeded
+			err = cli.ErrExceeded
 		}
 	}
 	return err

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
 )
 
-// reportFlags are the flags that choose policies and the form of a report.
+// Output has the flags that choose policies and the form of a report.
 type Output struct {
 	Specs       []string // of --policy
 	Config, Out string

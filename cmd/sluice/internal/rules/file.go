@@ -31,7 +31,7 @@ func Read(ctx context.Context, name string) (*config.File, error) {
 }
 
 // ReadOrReport reads a rule file, - for standard input. It returns the name for messages. It prints the
-// errors in the file and then returns errReported.
+// errors in the file and then returns cli.ErrReported.
 func ReadOrReport(ctx context.Context, name string, s cli.Streams) (string, *config.File, error) {
 	read := config.Read
 	if name == "-" {
