@@ -8,13 +8,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/clitest"
 )
 
 // Characters that a terminal interprets, or that XML forbids, are escaped in the names of files.
 func TestNamesOfFilesAreEscaped(t *testing.T) {
 	name := "a\x1b[31m\x01\xff<b>&\n\"x\""
-	log := write(t, name+".log", fourLines+"no request\n")
-	rules := write(t, name+".yaml", "trusted: []\nrules: [{name: client, policy: gcra 1/m, by: ip}]\n")
+	log := clitest.Write(t, name+".log", clitest.FourLines+"no request\n")
+	rules := clitest.Write(t, name+".yaml", "trusted: []\nrules: [{name: client, policy: gcra 1/m, by: ip}]\n")
 	shown := `a\x1b[31m\x01\xff<b>&\n"x".log`
 	picture := filepath.Join(t.TempDir(), "a.svg")
 	for _, args := range [][]string{
@@ -23,7 +25,7 @@ func TestNamesOfFilesAreEscaped(t *testing.T) {
 		{"suggest", "-p", "gcra ?/m"},
 		{"suggest", "--config", rules},
 	} {
-		out := ok(t, "", append(args, "--out", picture, log)...)
+		out := clitest.Ok(t, "", append(args, "--out", picture, log)...)
 		require.NotContains(t, out, "\x1b")
 		require.Contains(t, out, shown+": 4 requests")
 		require.Contains(t, out, shown+":5: no [time]")

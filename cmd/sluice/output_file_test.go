@@ -15,6 +15,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/clitest"
 )
 
 // pictureCommands draw a picture of fourLines on standard input. The path of the picture follows.
@@ -66,19 +69,19 @@ func TestFullDiskLeavesThePictureAsItWas(t *testing.T) {
 		for _, name := range []string{"a.svg", "a.png"} {
 			draw := func(path string) {
 				t.Helper()
-				exitCode, out, errs := execute(t, fourLines, append(command, path)...)
-				require.Equal(t, exitFailed, exitCode)
+				exitCode, out, errs := clitest.Execute(t, clitest.FourLines, append(command, path)...)
+				require.Equal(t, cli.ExitFailed, exitCode)
 				require.Contains(t, errs, "--out: write "+path+": file too large; the file is as it was before")
 				require.Contains(t, out, "4 requests", "the report is complete")
 			}
-			old := write(t, name, "old")
+			old := clitest.Write(t, name, "old")
 			draw(old)
-			require.Equal(t, "old", string(read(t, old)))
+			require.Equal(t, "old", string(clitest.Read(t, old)))
 			requireOnly(t, filepath.Dir(old), name)
 
 			if strings.HasSuffix(name, ".svg") {
 				draw(links(t, old))
-				require.Equal(t, "old", string(read(t, old)))
+				require.Equal(t, "old", string(clitest.Read(t, old)))
 				requireOnly(t, filepath.Dir(old), name)
 			}
 
@@ -97,8 +100,8 @@ func TestPictureGoesToTheTargetOfALink(t *testing.T) {
 				require.NoError(t, os.WriteFile(target, []byte("old"), 0o600))
 			}
 			link := links(t, target)
-			ok(t, fourLines, append(command, link)...)
-			require.Contains(t, string(read(t, target)), "</svg>")
+			clitest.Ok(t, clitest.FourLines, append(command, link)...)
+			require.Contains(t, string(clitest.Read(t, target)), "</svg>")
 			info, err := os.Lstat(link)
 			require.NoError(t, err)
 			require.Equal(t, os.ModeSymlink, info.Mode().Type(), "the link stays a link")
@@ -109,14 +112,14 @@ func TestPictureGoesToTheTargetOfALink(t *testing.T) {
 
 func TestPictureKeepsThePermissionsOfTheFile(t *testing.T) {
 	for _, mode := range []os.FileMode{0o600, 0o640, 0o666, 0o777} {
-		path := write(t, "a.svg", "old")
+		path := clitest.Write(t, "a.svg", "old")
 		require.NoError(t, os.Chmod(path, mode))
 		owner := 0
 		if os.Getuid() == 0 {
 			owner = 12345
 			require.NoError(t, os.Chown(path, owner, owner))
 		}
-		ok(t, fourLines, append(pictureCommands[0], path)...)
+		clitest.Ok(t, clitest.FourLines, append(pictureCommands[0], path)...)
 		info, err := os.Stat(path)
 		require.NoError(t, err)
 		require.Equal(t, mode, info.Mode())
@@ -126,7 +129,7 @@ func TestPictureKeepsThePermissionsOfTheFile(t *testing.T) {
 		}
 	}
 	fresh, plain := filepath.Join(t.TempDir(), "a.svg"), filepath.Join(t.TempDir(), "plain")
-	ok(t, fourLines, append(pictureCommands[0], fresh)...)
+	clitest.Ok(t, clitest.FourLines, append(pictureCommands[0], fresh)...)
 	f, err := os.Create(plain)
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
@@ -146,7 +149,7 @@ func TestPictureGoesThroughAPipe(t *testing.T) {
 		content, _ := os.ReadFile(pipe)
 		got <- content
 	}()
-	ok(t, fourLines, append(pictureCommands[0], pipe)...)
+	clitest.Ok(t, clitest.FourLines, append(pictureCommands[0], pipe)...)
 	require.Contains(t, string(<-got), "</svg>")
 	info, err := os.Stat(pipe)
 	require.NoError(t, err)
@@ -156,7 +159,7 @@ func TestPictureGoesThroughAPipe(t *testing.T) {
 func TestPictureGoesThroughALinkToADevice(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "a.svg")
 	require.NoError(t, os.Symlink("/dev/null", link))
-	ok(t, fourLines, append(pictureCommands[0], link)...)
+	clitest.Ok(t, clitest.FourLines, append(pictureCommands[0], link)...)
 	info, err := os.Stat("/dev/null")
 	require.NoError(t, err)
 	require.NotZero(t, info.Mode()&os.ModeDevice)
@@ -171,7 +174,7 @@ func TestPictureGoesThroughALinkToADevice(t *testing.T) {
 		content, _ := io.ReadAll(r)
 		got <- content
 	}()
-	ok(t, fourLines, append(pictureCommands[0], stdout)...)
+	clitest.Ok(t, clitest.FourLines, append(pictureCommands[0], stdout)...)
 	require.NoError(t, w.Close())
 	require.Contains(t, string(<-got), "</svg>")
 }
@@ -182,12 +185,12 @@ func TestPictureMustNotReplaceTheReport(t *testing.T) {
 	f, err := os.Create(path)
 	require.NoError(t, err)
 	defer f.Close()
-	for _, s := range []streams{{strings.NewReader(fourLines), f, io.Discard}, {strings.NewReader(fourLines), io.Discard, f}} {
+	for _, s := range []cli.Streams{{In: strings.NewReader(clitest.FourLines), Out: f, Err: io.Discard}, {In: strings.NewReader(clitest.FourLines), Out: io.Discard, Err: f}} {
 		var errs bytes.Buffer
-		if s.err == io.Discard {
-			s.err = &errs
+		if s.Err == io.Discard {
+			s.Err = &errs
 		}
-		require.Equal(t, exitUsage, run(context.Background(), append(pictureCommands[0], path), s))
-		require.Contains(t, errs.String()+string(read(t, path)), "standard output or standard error")
+		require.Equal(t, cli.ExitUsage, cli.Run(context.Background(), append(pictureCommands[0], path), s, clitest.Commands...))
+		require.Contains(t, errs.String()+string(clitest.Read(t, path)), "standard output or standard error")
 	}
 }

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/clitest"
 )
 
 // awaited is the end of a pipe to write into, once somebody reads the other.
@@ -31,7 +34,7 @@ func awaited(t *testing.T, path string) *os.File {
 func TestSignalEndsABlockedReadOfTheRules(t *testing.T) {
 	for _, flag := range [...]string{"--config", "--token-file"} {
 		for _, sig := range [...]os.Signal{os.Interrupt, syscall.SIGTERM} {
-			path := fifo(t)
+			path := clitest.Fifo(t)
 			args := []string{flag, path}
 			if flag != "--config" {
 				args = append(args, "--limit", "gcra 1/s", "--api", "127.0.0.1:0")
@@ -40,7 +43,7 @@ func TestSignalEndsABlockedReadOfTheRules(t *testing.T) {
 			awaited(t, path)
 			s.signal(sig)
 			s.waitForLog("sluice: interrupted")
-			require.Equal(t, exitFailed, s.exitCode())
+			require.Equal(t, cli.ExitFailed, s.exitCode())
 		}
 	}
 }
@@ -57,7 +60,7 @@ func TestSignalEndsTheWaitForASilentStore(t *testing.T) {
 		defer conn.Close()
 		s.signal(sig)
 		s.waitForLog("sluice: interrupted")
-		require.Equal(t, exitFailed, s.exitCode())
+		require.Equal(t, cli.ExitFailed, s.exitCode())
 	}
 }
 
@@ -65,7 +68,7 @@ func TestSignalEndsTheWaitForASilentStore(t *testing.T) {
 // during a reload.
 func TestReloadsRunOneAfterTheOther(t *testing.T) {
 	rules := "rules: [{name: client, policy: gcra %d/h, by: ip}]\n"
-	file, pipe := write(t, "limits.yaml", fmt.Sprintf(rules, 2)), fifo(t)
+	file, pipe := clitest.Write(t, "limits.yaml", fmt.Sprintf(rules, 2)), clitest.Fifo(t)
 	s := startServe(t, "--config", file, "--upstream", upstream(t, nothing), "--listen", "127.0.0.1:0")
 	url := s.waitForLog(`msg=serving .*proxy=(\S+)`)
 	require.NoError(t, os.Rename(pipe, file))

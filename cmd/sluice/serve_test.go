@@ -15,22 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/clitest"
 )
-
-// TestMain lets this binary stand in for the program: what is built already, with
-// the race detector if that is on.
-func TestMain(m *testing.M) {
-	if os.Getenv("SLUICE_TEST_MAIN") != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
-
-// testTimeout is for what is only waited for when something is broken.
-const testTimeout = time.Minute
 
 // serving is a process that serves.
 type serving struct {
@@ -123,14 +112,14 @@ func TestServeEndsAtOnceWithASecondSignal(t *testing.T) {
 	s.waitForLog(`msg="shutting down"`)
 	s.signal(syscall.SIGTERM)
 	s.waitForLog(`sluice: requests in flight were cut off; to give them more time, set a longer --drain`)
-	require.Equal(t, exitFailed, s.exitCode())
+	require.Equal(t, cli.ExitFailed, s.exitCode())
 }
 
 func TestInvalidCommandLinesOfServe(t *testing.T) {
 	const limit = "--limit=gcra 1/s"
-	short := write(t, "token", "short\n")
-	spaced := write(t, "token", "with a space, and long\n")
-	faulty := write(t, "limits.yaml", "rules: [{name: a, policy: gcar 1/s}]")
+	short := clitest.Write(t, "token", "short\n")
+	spaced := clitest.Write(t, "token", "with a space, and long\n")
+	faulty := clitest.Write(t, "limits.yaml", "rules: [{name: a, policy: gcar 1/s}]")
 	for _, c := range []struct {
 		exitCode int
 		want     string // of the one line
@@ -202,12 +191,12 @@ func TestInvalidCommandLinesOfServe(t *testing.T) {
 		{2, `--log-level "loud": want debug, info, warn or error`, []string{limit, "--log-level", "loud"}},
 		{2, `--log-format "xml": want text or json`, []string{limit, "--log-format", "xml"}},
 	} {
-		exitCode, out, errs := execute(t, "", append([]string{"serve"}, c.args...)...)
+		exitCode, out, errs := clitest.Execute(t, "", append([]string{"serve"}, c.args...)...)
 		require.Equal(t, c.exitCode, exitCode, "%q: %s", c.args, errs)
 		require.Contains(t, errs, c.want)
 		require.Empty(t, out)
 		require.NotContains(t, errs, "secret")
-		if c.exitCode == exitUsage {
+		if c.exitCode == cli.ExitUsage {
 			require.Equal(t, 1, strings.Count(errs, "\n"), errs)
 		}
 	}
@@ -231,7 +220,7 @@ func TestStoreAddressFromTheEnvironment(t *testing.T) {
 		s.signal(os.Interrupt)
 		require.Zero(t, s.exitCode())
 	}
-	_, help, _ := execute(t, "", "serve", "--help")
+	_, help, _ := clitest.Execute(t, "", "serve", "--help")
 	require.Contains(t, help, "SLUICE_STORE")
 }
 
@@ -249,7 +238,7 @@ func TestInvalidStoreInTheEnvironment(t *testing.T) {
 		{"redis://u:secret@h", "--store mysql://u:xxxxx@h: want memory:", 2, []string{"--store", "mysql://u:secret@h"}},
 	} {
 		t.Setenv("SLUICE_STORE", c.store)
-		exitCode, out, errs := execute(t, "", append([]string{"serve", "--limit=gcra 1/s", "--api=127.0.0.1:0"}, c.args...)...)
+		exitCode, out, errs := clitest.Execute(t, "", append([]string{"serve", "--limit=gcra 1/s", "--api=127.0.0.1:0"}, c.args...)...)
 		require.Equal(t, c.exitCode, exitCode, errs)
 		require.Contains(t, errs, c.want)
 		require.Empty(t, out)
@@ -263,37 +252,4 @@ func refusing(t *testing.T) string {
 	require.NoError(t, err)
 	defer l.Close()
 	return l.Addr().String()
-}
-
-// Off is 0s in a flag, and a negative value in the options of package sluice.
-func TestTheCircuitBreakerAndTheDenialCacheCanBeTurnedOff(t *testing.T) {
-	for _, c := range []struct {
-		args        []string
-		after, keep time.Duration
-	}{
-		{nil, time.Second, time.Second},
-		{[]string{"--circuit-open-after=5s", "--denial-cache-ttl=20ms"}, 5 * time.Second, 20 * time.Millisecond},
-		{[]string{"--circuit-open-after=0s", "--denial-cache-ttl=0s"}, -1, -1},
-	} {
-		var f serveFlags
-		flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-		f.define(flags)
-		require.NoError(t, flags.Parse(append(c.args, "--limit=gcra 1/s")))
-		o, err := f.options(io.Discard)
-		require.NoError(t, err)
-		require.Equal(t, c.after, o.CircuitOpenAfter, c.args)
-		require.Equal(t, c.keep, o.DenialCacheTTL, c.args)
-	}
-	_, help, _ := execute(t, "", "serve", "--help")
-	require.Contains(t, help, "--circuit-open-after 0s turns the breaker off")
-	require.Contains(t, help, "--denial-cache-ttl 0s caches nothing")
-}
-
-func TestServeHelp(t *testing.T) {
-	exitCode, out, _ := execute(t, "", "serve", "--help")
-	require.Zero(t, exitCode)
-	for _, line := range strings.Split(serveHelp, "\n") {
-		require.LessOrEqual(t, len(line), 82, line)
-		require.Contains(t, out, line)
-	}
 }

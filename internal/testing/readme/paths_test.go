@@ -84,7 +84,7 @@ var namesOfUsers = []string{"limits.old.yaml", "RUNNER_TEMP/limits.old.yaml", "l
 // allPages returns every page that people write, and those that scripts/bench.sh writes.
 func allPages(t *testing.T) (all []string) {
 	t.Helper()
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/workflows/*", "benchmarks/*.md", "benchmarks/compare/*.md", "benchmarks/render/*/*.md", "cmd/sluice/help/*.txt"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/workflows/*", "benchmarks/*.md", "benchmarks/compare/*.md", "benchmarks/render/*/*.md", "cmd/sluice/internal/*/help.txt"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		require.NoError(t, err)
 		require.NotEmpty(t, files, pattern)

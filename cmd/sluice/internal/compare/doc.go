@@ -1,4 +1,4 @@
-// Package compare is the page of sluice compare: policies side by side on one stream of requests.
+// Package compare is the command sluice compare, with its page: policies side by side on one stream of requests.
 //
 //	service := compare.NewService()
 //	http.Serve(listener, compare.Handler(service))

@@ -1,4 +1,4 @@
-// Package readable writes durations for people. Reports, messages and the page of sluice compare use
+// Package readable writes durations, counts and names for people. Reports, messages and the page of sluice compare use
 // it. JSON and traces, which programs read, have exact durations in the notation of
 // [time.ParseDuration].
 package readable

@@ -1,173 +1,84 @@
 package replay
 
 import (
-	"context"
-	"math"
-	"slices"
-	"time"
+	"fmt"
+	"strings"
 
-	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/costed"
-	"github.com/sluice-go/sluice/storage/memory"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/logs"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/report"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
 )
 
-// Rules replays requests through rules that decide together, each by its own key. It uses a
-// sluice.Limiter whose clock is the time of the requests. Only one goroutine may use it.
-type Rules[T any] struct {
-	limiter  *sluice.Limiter[T]
-	store    *memory.Store
-	rules    []ruleColumn
-	together Counts // of whole decisions
-	timeline Timeline
-	at       time.Time
-	requests int64
-	keys     int64      // of all rules
-	shared   keyNumbers // of a comparison: keys are counted only; else nil
+// jsonRulesReport is the output of --json with --config. The help documents it.
+type JSONRulesReport struct {
+	logs.Counts
+	Proxied  int64          `json:"proxied"`
+	Together rules.Together `json:"together"`
+	Rules    []JSONRule     `json:"rules"`
+	logs.Problems
 }
 
-// ruleColumn has one rule and its counts.
-type ruleColumn struct {
-	column
-	outcome RuleOutcome      // without the Outcome of column
-	ids     map[string]int32 // numbers keys in the order of their first requests
-	counted numberSet        // in place of ids and cells, if the numbers of keys are shared
+type JSONRule struct {
+	Rule   string   `json:"rule"`
+	By     []string `json:"by"`
+	Cost   int64    `json:"cost"`
+	Shadow bool     `json:"shadow"`
+	Alone  int64    `json:"alone"`
+	JSONPolicy
 }
 
-// NewRules returns a replay of rules. policies has the policy of each rule, because a rule with
-// PolicyFor does not show it.
-func NewRules[T any](rules []sluice.Rule[T], policies []algo.Policy) (*Rules[T], error) {
-	r := &Rules[T]{timeline: newTimeline(len(rules) + 1)}
-	clock := func() time.Time { return r.at }
-	r.store = &memory.Store{MaxKeys: math.MaxInt, Clock: clock}
-	limiter, err := sluice.Options[T]{Clock: clock}.New(r.store, rules...)
-	if err != nil {
-		return nil, err
+// fileReplay replays the rules of a file.
+type fileReplay struct{ *rules.Subject }
+
+const together = "all together" // the name of the table's last row
+
+func (s fileReplay) report(top int, log *logs.Summary) report.Report {
+	r := s.Replay.Report(top)
+	j := JSONRulesReport{Proxied: s.Proxied, Together: rules.TogetherOf(&r)}
+	j.Counts, j.Problems = log.Counts()
+	p := &timelinePicture{
+		title:    "Allowed and denied requests under each rule",
+		subtitle: fmt.Sprintf("%s, %s, rules of %s", readable.BaseName(log.Name), log.Span(), readable.BaseName(s.Name)),
+		timeline: &r.Timeline,
 	}
-	r.limiter = limiter
-	for i, rule := range rules {
-		r.rules = append(r.rules, ruleColumn{
-			column:  newColumn(costed.One(policies[i])),
-			outcome: RuleOutcome{Rule: rule.Name, Shadow: rule.Shadow},
-			ids:     make(map[string]int32),
+	for i := range r.Rules {
+		o, rule := &r.Rules[i], &s.File.Rules[i]
+		j.Rules = append(j.Rules, JSONRule{
+			Rule: rule.Name, By: readable.Texts(rule.By), Cost: rule.Cost.Units, Shadow: rule.Shadow, Alone: o.Alone,
+			JSONPolicy: jsonOf(&o.Outcome, o.Requests, o.Keys),
 		})
+		p.addPanel(rules.Name(rule)+", "+rules.Text(rule), o.Allowed, o.Denied)
 	}
-	return r, nil
+	p.addPanel(together, r.Allowed, r.Denied)
+	return report.Report{Tables: s.tables(&r, log), JSON: j, Chart: p}
 }
 
-// sweepInterval is the number of requests between the removals of expired states.
-const sweepInterval = 4096
-
-// Add replays one request and returns the decision. It returns an error if the time is before the
-// previous request's.
-func (r *Rules[T]) Add(ctx context.Context, at time.Time, in T) (sluice.Decision, error) {
-	if err := r.timeline.at(at); err != nil {
-		return sluice.Decision{}, err
-	}
-	r.at = at
-	if r.requests++; r.requests%sweepInterval == 0 {
-		if _, err := r.store.Purge(ctx, math.MaxInt); err != nil {
-			return sluice.Decision{}, err
+func (s fileReplay) tables(r *backtest.RulesReport, log *logs.Summary) string {
+	w := new(strings.Builder)
+	log.Head(w, fmt.Sprintf("%s of %s", readable.Plural(int64(len(r.Rules)), "rule"), readable.Graphic(s.Name)), s.Instead)
+	s.PrintProxied(w)
+	fmt.Fprintln(w)
+	var legend [][2]string
+	rows := [][]any{{"rule", "requests", "allowed", "denied", "share denied", "only by it", "keys", "keys denied",
+		"most in a period", "limit", "bound", "longest wait"}}
+	for i := range r.Rules {
+		o, rule := &r.Rules[i], &s.File.Rules[i]
+		legend = append(legend, [2]string{rules.Name(rule), rules.Text(rule)})
+		alone := any(o.Alone)
+		if o.Shadow {
+			alone = "-"
 		}
+		row := []any{rules.Name(rule), o.Requests, o.Allowed, o.Denied, readable.Share(o.Denied, o.Requests), alone}
+		rows = append(rows, append(row, boundCells(&o.Outcome, o.Keys)...))
 	}
-	d, err := r.limiter.Allow(ctx, in)
-	if err != nil {
-		return d, err
+	rows = append(rows, []any{together, r.Requests, r.Allowed, r.Denied, readable.Share(r.Denied, r.Requests),
+		"", "", "", "", "", "", readable.Wait(r.LongestWait, r.Never)})
+	report.Legend(w, legend)
+	report.Table(w, rows)
+	for i, o := range r.Rules {
+		rules.PrintDenials(w, &s.File.Rules[i], rules.Name(&s.File.Rules[i]), o.TopDenied)
 	}
-	r.noteTogether(&d)
-	i := 0
-	for j := range d.Results { // in the order of the rules; rules that do not apply have no result
-		result := &d.Results[j]
-		for r.rules[i].outcome.Rule != result.Rule {
-			i++
-		}
-		if isNew := r.rules[i].note(at, result, r.shared); isNew {
-			r.keys++
-		}
-		r.timeline.count(i, result.Allowed)
-	}
-	return d, nil
-}
-
-// noteTogether counts the decision of all rules together.
-func (r *Rules[T]) noteTogether(d *sluice.Decision) {
-	r.timeline.count(len(r.rules), d.Allowed)
-	if d.Allowed {
-		r.together.Allowed++
-		return
-	}
-	r.together.Deny(d.RetryAfter)
-	name := denier(d.Results)
-	if i := slices.IndexFunc(r.rules, func(c ruleColumn) bool { return c.outcome.Rule == name }); i >= 0 {
-		r.rules[i].outcome.Alone++
-	}
-}
-
-// denier returns the only enforced rule that denied the request; empty if several did.
-func denier(results []sluice.RuleResult) (name string) {
-	for i := range results {
-		switch r := &results[i]; {
-		case r.Allowed || r.Shadow:
-		case name != "":
-			return ""
-		default:
-			name = r.Rule
-		}
-	}
-	return name
-}
-
-// note counts a decision of the rule, and reports whether its key is new. If shared is not nil, it keeps
-// one bit for a key.
-func (c *ruleColumn) note(at time.Time, result *sluice.RuleResult, shared keyNumbers) (isNew bool) {
-	c.outcome.Requests++
-	if shared != nil {
-		c.Counts.count(&result.Result)
-		isNew = c.counted.add(shared.of([]byte(result.Key)))
-		if isNew {
-			c.outcome.Keys++
-		}
-		return isNew
-	}
-	id, seen := c.ids[result.Key]
-	if !seen {
-		id = int32(len(c.ids))
-		c.ids[result.Key] = id
-		c.outcome.Keys++
-		c.cells = append(c.cells, cell{})
-	}
-	c.column.note(&c.cells[id], at, &result.Result)
-	return !seen
-}
-
-// RulesReport has the counts of a replay of rules.
-type RulesReport struct {
-	Requests int64
-	Counts   // allowed by all enforced rules, and all others; denied requests cost nothing under any rule
-	Rules    []RuleOutcome
-	Timeline Timeline // by rule, for the requests that it applies to; the last row is for all rules together
-}
-
-// RuleOutcome has the counts of one rule. Allowed and Denied count the rule's own decisions. Only
-// requests that all rules allowed have charged it.
-type RuleOutcome struct {
-	Rule     string
-	Shadow   bool
-	Requests int64 // that the rule applied to
-	Keys     int64
-	Alone    int64 // requests that only this enforced rule denied; 0 in shadow mode
-	Outcome
-}
-
-// Report returns the counts so far, with at most top keys in each list of keys, as
-// [Replay.Report] does.
-func (r *Rules[T]) Report(top int) RulesReport {
-	report := RulesReport{Requests: r.together.Allowed + r.together.Denied, Counts: r.together, Timeline: r.timeline.done()}
-	for i := range r.rules {
-		c := &r.rules[i]
-		o := c.outcome
-		o.Outcome = c.column.outcome(c.ids, top)
-		report.Rules = append(report.Rules, o)
-	}
-	return report
+	return w.String()
 }

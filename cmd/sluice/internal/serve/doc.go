@@ -1,4 +1,4 @@
-// Package serve is the server of "sluice serve": a reverse proxy with rate limits, and a
+// Package serve is the command sluice serve: a reverse proxy with rate limits, and a
 // decision service for other programs. Both use the same rules and the same store.
 //
 //	clients  -> proxy listener -> limits -> upstream

@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/mattn/go-sqlite3"
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
@@ -159,12 +158,12 @@ func logFailure(log *sampledLog, side string, e *sluice.Event) {
 func errorText(err error) string {
 	text := err.Error()
 	var pg *pgconn.PgError
-	var lite sqlite3.Error
 	switch {
 	case errors.As(err, &pg) && !strings.HasPrefix(pg.Message, "sluice: ") && (pg.Routine == "exec_stmt_raise" || strings.HasPrefix(pg.Code, "22")):
 		return strings.ReplaceAll(text, pg.Message, "...")
-	case errors.As(err, &lite) && lite.ExtendedCode == sqlite3.ErrConstraintTrigger:
-		return strings.ReplaceAll(text, lite.Error(), "a trigger of the table refuses the write")
+	}
+	if raised, ok := textOfTrigger(err); ok {
+		return strings.ReplaceAll(text, raised, "a trigger of the table refuses the write")
 	}
 	return text
 }

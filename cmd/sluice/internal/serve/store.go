@@ -2,11 +2,9 @@ package serve
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-	_ "github.com/mattn/go-sqlite3" // the driver
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
@@ -23,7 +20,6 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 	"github.com/sluice-go/sluice/storage/postgres"
 	"github.com/sluice-go/sluice/storage/redis"
-	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
 // opened is a store. It may not be connected yet.
@@ -49,6 +45,8 @@ func CheckStore(address string) error {
 		return fmt.Errorf("%s: want a file name, such as sqlite:limits.db", address)
 	case scheme == "sqlite" && (strings.HasPrefix(rest, "//") || strings.Contains(rest, "?")):
 		return fmt.Errorf("%s: want a file name without parameters, such as sqlite:limits.db or sqlite:/var/lib/limits.db", address)
+	case scheme == "sqlite" && !hasSQLite:
+		return fmt.Errorf("%s: this program was built with CGO_ENABLED=0, so it has no SQLite; build it with CGO_ENABLED=1 and a C compiler, or use another store", address)
 	case scheme == "memory", scheme == "sqlite":
 	case !slices.Contains([]string{"postgres", "postgresql", "redis", "rediss"}, scheme) || !strings.HasPrefix(rest, "//"):
 		return fmt.Errorf("%s: want memory:, sqlite:FILE, postgres://... or redis://...", redacted(address))
@@ -84,26 +82,6 @@ func newStore(options Options) (*opened, error) {
 		return nil, fmt.Errorf("%s: %s", o.address, oneLine(err))
 	}
 	return o, nil
-}
-
-func (o *opened) sqlite(file string) error {
-	name := (&url.URL{Path: file}).EscapedPath()
-	db, err := sql.Open("sqlite3", "file:"+name+"?_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=5000&_stmt_cache_size=16")
-	if err != nil {
-		return err
-	}
-	o.close = func() { _ = db.Close() }
-	store, err := sqlite.New(db, sqlite.Options{})
-	o.Store = store
-	o.prepare = func(ctx context.Context) error {
-		// Keys may be personal data, so nobody else may read a new file. SQLite reports why a file
-		// cannot be created, and gives the files beside it the same mode.
-		if f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
-			_ = f.Close()
-		}
-		return store.Migrate(ctx)
-	}
-	return err
 }
 
 func (o *opened) postgres(address string, noFunctions bool) error {

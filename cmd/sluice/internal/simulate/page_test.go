@@ -29,7 +29,7 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
 	"github.com/sluice-go/sluice/internal/costed"
 )
@@ -215,7 +215,7 @@ func TestReplayCountsAgree(t *testing.T) {
 		costs = append(costs, costed.One(sluice.MustPolicy(spec)))
 	}
 	for _, s := range sections() {
-		r := replay.New(costs...)
+		r := backtest.New(costs...)
 		for _, a := range s.stream.Arrivals {
 			require.NoError(t, r.Add(time.UnixMicro(a.At), []byte(s.stream.Clients[a.Client])))
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 	"github.com/sluice-go/sluice/internal/costed"
 )
 
@@ -57,7 +57,7 @@ func (c *Call) Unnecessary() bool { return !c.Result.Allowed && c.ExactWait == 0
 
 // Outcome has the counts of a run.
 type Outcome struct {
-	replay.Counts    // of calls
+	backtest.Counts  // of calls
 	Calls            int64
 	Unnecessary      int64 // denied calls that an exact log of the allowed calls would have allowed
 	Unserved         int64 // requests without an allowed call

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
 	"github.com/sluice-go/sluice/internal/costed"
 )
@@ -85,7 +85,7 @@ func TestACallThatCanNeverBeAllowedIsNotRepeated(t *testing.T) {
 	s := stream(0)
 	s.Arrivals[0].Cost = 2
 	_, o := calls(t, sluice.MustPolicy("gcra 1/s burst=1"), s, simulate.Options{Reaction: simulate.Wait})
-	require.Equal(t, simulate.Outcome{Counts: replay.Counts{Denied: 1, Never: 1}, Calls: 1, Unserved: 1, AllowedByProcess: []int64{0}}, o)
+	require.Equal(t, simulate.Outcome{Counts: backtest.Counts{Denied: 1, Never: 1}, Calls: 1, Unserved: 1, AllowedByProcess: []int64{0}}, o)
 }
 
 func TestTheClockOfTheStoreIgnoresSkews(t *testing.T) {

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 )
 
 // Counts has what a policy denies. Allowed is 0.
 type Counts struct {
-	replay.Counts
+	backtest.Counts
 	ClientsDenied int64 `json:"keys_denied"` // keys that were denied at least once
 }
 
@@ -111,7 +111,7 @@ var epoch = time.Unix(0, 0)
 // capacity has units for. No algorithm denies a key before it has spent its capacity.
 func undeniable(p algo.Policy, cost int64) int64 {
 	most := int64(math.MaxInt64)
-	for _, part := range replay.Parts(p) {
+	for _, part := range backtest.Parts(p) {
 		fresh, err := part.Peek(nil, epoch, cost)
 		if err != nil {
 			return 0
@@ -122,13 +122,13 @@ func undeniable(p algo.Policy, cost int64) int64 {
 }
 
 // denials returns the keys with denials, sorted.
-func (r *Requests) denials(byKey []int64) []replay.Denials {
-	all := []replay.Denials{} // nil would be null in JSON
+func (r *Requests) denials(byKey []int64) []backtest.Denials {
+	all := []backtest.Denials{} // nil would be null in JSON
 	for i, n := range byKey {
 		if n > 0 {
-			all = append(all, replay.Denials{Key: r.keys[i].name, Denied: n})
+			all = append(all, backtest.Denials{Key: r.keys[i].name, Denied: n})
 		}
 	}
-	replay.SortDenials(all)
+	backtest.SortDenials(all)
 	return all
 }

@@ -1,4 +1,5 @@
-// Package suggest finds the tightest rate limit that leaves a share of past requests untouched.
+// Package suggest is the command sluice suggest. It finds the tightest rate limit that leaves a share of past requests
+// untouched.
 //
 //	log := suggest.NewLog(suggest.NewMemory(1 << 30))
 //	for ... { _, err := log.Add(at, key) }

@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 	"github.com/sluice-go/sluice/internal/costed"
 )
 
@@ -36,9 +36,9 @@ type Suggestion struct {
 	// Irregular is a larger number than Best that does not meet the goal, although Best does; nil
 	// if the search met none.
 	Irregular *Candidate
-	Peak      Candidate        // the smallest number that denies as few requests as the largest useful one
-	Curve     []Candidate      // from about a hundredth of Best to Peak, in rising order
-	Denied    []replay.Denials // the keys that Best denies, the most denied first
+	Peak      Candidate          // the smallest number that denies as few requests as the largest useful one
+	Curve     []Candidate        // from about a hundredth of Best to Peak, in rising order
+	Denied    []backtest.Denials // the keys that Best denies, the most denied first
 }
 
 // Total returns the number of requests, or of clients if the goal is a share of clients.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/suggest"
 	"github.com/sluice-go/sluice/internal/costed"
 	"github.com/sluice-go/sluice/internal/testing/sample"
@@ -153,7 +153,7 @@ func TestNoNumberMeetsTheGoal(t *testing.T) {
 	require.Nil(t, s.Tighter)
 	require.EqualValues(t, 2, s.Best.Denied)
 	require.EqualValues(t, 60, s.Best.Number, "60/m is one a second, and a faster rate denies as much")
-	require.Equal(t, []replay.Denials{{Key: "a", Denied: 2}}, s.Denied)
+	require.Equal(t, []backtest.Denials{{Key: "a", Denied: 2}}, s.Denied)
 
 	s = find(t, log, "all(gcra ?/m; fixedwindow 1/d)", "90%", suggest.OfRequests)
 	require.False(t, s.Found)
@@ -219,9 +219,9 @@ func TestSearchGoesOnBelowANumberThatMeetsTheGoal(t *testing.T) {
 
 // replayed replays the requests in the order of the log, with all keys together, as sluice replay
 // does. It shares no code with the search but Policy.Step.
-func replayed(t testing.TB, log []request, spec string) replay.Outcome {
+func replayed(t testing.TB, log []request, spec string) backtest.Outcome {
 	t.Helper()
-	r := replay.New(policy(t, spec))
+	r := backtest.New(policy(t, spec))
 	for _, q := range log {
 		require.NoError(t, r.Add(q.at, []byte(q.key)))
 	}

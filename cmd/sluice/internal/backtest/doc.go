@@ -1,0 +1,17 @@
+// Package backtest runs past requests through policies, side by side, and counts what each
+// policy would have done.
+//
+//	r := backtest.New(policies...)
+//	for ... { err := r.Add(at, key) }
+//	report := r.Report(10)
+//
+// Requests are added in the order of time. Each decision is one Policy.Step on the bytes that
+// a store would hold, so the counts show what the policy would enforce.
+//
+// Memory grows with the number of keys, not of requests. A key costs its own bytes once, and
+// under each policy its state and a record of the admissions in the last period. The record
+// makes the largest number of admissions in any period exact. It takes 2 bytes for each second
+// with admissions, and up to 7 bytes for each time in a log with fractions of seconds. A key and
+// policy cost 150 bytes in all for keys that come rarely, and 310 bytes if a key is admitted in
+// every second of a minute's limit. With longer periods a busy key costs more: 10 kB for an hour.
+package backtest

@@ -1,0 +1,123 @@
+package backtest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/costed"
+)
+
+// Replay runs requests through policies and counts the results. Only one goroutine may use it.
+type Replay struct {
+	columns  []column
+	ids      map[string]int32 // numbers keys in the order of their first requests
+	timeline Timeline
+	report   Report // without what Report adds
+	allowed  []bool // by each policy, for the latest request
+}
+
+// column has one policy and its counts.
+type column struct {
+	Outcome // without the lists of keys
+	period  int64
+	cells   []cell // by the number of the key
+	spare   []byte
+}
+
+// New returns a Replay of the policies.
+func New(policies ...costed.Policy) *Replay {
+	r := &Replay{
+		ids:      make(map[string]int32),
+		timeline: newTimeline(len(policies)),
+		allowed:  make([]bool, len(policies)),
+	}
+	for _, p := range policies {
+		r.columns = append(r.columns, newColumn(p))
+	}
+	return r
+}
+
+func newColumn(p costed.Policy) column {
+	period := p.Limit().Period
+	return column{Outcome: Outcome{Policy: p, Bound: p.Bound(period)}, period: period.Microseconds()}
+}
+
+// Add replays one request. It returns an error if the time is before the previous request's.
+func (r *Replay) Add(at time.Time, key []byte) error {
+	if err := r.timeline.at(at); err != nil {
+		return err
+	}
+	id, seen := r.ids[string(key)]
+	if !seen {
+		id = int32(len(r.ids))
+		r.ids[string(key)] = id
+		for i := range r.columns {
+			r.columns[i].cells = append(r.columns[i].cells, cell{})
+		}
+	}
+	for i := range r.columns {
+		allowed, err := r.columns[i].step(id, at)
+		if err != nil {
+			return fmt.Errorf("backtest: key %q under %v: %w", key, r.columns[i].Policy, err)
+		}
+		r.allowed[i] = allowed
+		r.timeline.count(i, allowed)
+	}
+	r.report.Requests++
+	if slices.Contains(r.allowed, true) && slices.Contains(r.allowed, false) {
+		r.disagree(at, string(key))
+	}
+	return nil
+}
+
+// disagree counts a request on which the policies disagree.
+func (r *Replay) disagree(at time.Time, key string) {
+	r.report.Disagreements++
+	known := slices.ContainsFunc(r.report.Examples, func(e Example) bool { return e.Key == key })
+	if len(r.report.Examples) < maxExamples && !known {
+		r.report.Examples = append(r.report.Examples, Example{at.UTC(), key, slices.Clone(r.allowed)})
+	}
+}
+
+func (c *column) step(id int32, at time.Time) (allowed bool, err error) {
+	cell := &c.cells[id]
+	next, result, err := c.Policy.Step(c.spare[:0], cell.state, at, c.Policy.Cost)
+	if err != nil {
+		return false, err
+	}
+	c.spare = next
+	if result.Allowed {
+		cell.keep(next)
+	}
+	c.note(cell, at, &result)
+	return result.Allowed, nil
+}
+
+// note counts a decision for one key.
+func (c *column) note(cell *cell, at time.Time, result *algo.Result) {
+	c.Counts.count(result)
+	if !result.Allowed {
+		cell.denied++
+		return
+	}
+	if result.Paid == 0 { // another rule denied the request
+		return
+	}
+	c.Admitted = max(c.Admitted, cell.window.add(algo.Instant(at), result.Paid, c.period))
+}
+
+// cell has the state and the counts of one key under one policy.
+type cell struct {
+	state  []byte
+	denied int64
+	window window
+}
+
+func (c *cell) keep(state []byte) {
+	if cap(c.state) < len(state) {
+		c.state = make([]byte, 0, len(state))
+	}
+	c.state = append(c.state[:0], state...)
+}

@@ -1,0 +1,143 @@
+package backtest_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
+	"github.com/sluice-go/sluice/internal/costed"
+)
+
+func policies(t testing.TB, specs ...string) (ps []costed.Policy) {
+	for _, spec := range specs {
+		p, err := costed.Parse(spec)
+		require.NoError(t, err)
+		ps = append(ps, p)
+	}
+	return ps
+}
+
+// unpriced returns policies for rules, which have the cost.
+func unpriced(t testing.TB, specs ...string) (ps []algo.Policy) {
+	for _, p := range policies(t, specs...) {
+		ps = append(ps, p.Policy)
+	}
+	return ps
+}
+
+func TestReplayCountsEachPolicy(t *testing.T) {
+	r := backtest.New(policies(t, "gcra 2/m", "gcra 1/m")...)
+	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i, key := range []string{"a", "a", "b", "a"} {
+		require.NoError(t, r.Add(start.Add(time.Duration(i)*time.Second), []byte(key)))
+	}
+	report := r.Report(10)
+	require.EqualValues(t, 4, report.Requests)
+	require.EqualValues(t, 2, report.Keys)
+	require.EqualValues(t, 1, report.Disagreements)
+	require.Equal(t, []backtest.Example{{Time: start.Add(time.Second), Key: "a", Allowed: []bool{true, false}}}, report.Examples)
+
+	two, one := report.Policies[0], report.Policies[1]
+	require.EqualValues(t, 3, two.Allowed)
+	require.EqualValues(t, 1, two.Denied)
+	require.EqualValues(t, 2, two.Admitted)
+	require.Equal(t, 27*time.Second, two.LongestWait)
+	require.EqualValues(t, 2, one.Allowed)
+	require.EqualValues(t, 2, one.Denied)
+	require.EqualValues(t, 1, one.KeysDenied)
+	require.Equal(t, 59*time.Second, one.LongestWait)
+	require.Equal(t, []backtest.KeyDenials{{Key: "a", Denied: []int64{1, 2}}}, report.TopDenied)
+}
+
+func TestReplayRefusesTimeThatStepsBack(t *testing.T) {
+	r := backtest.New(policies(t, "gcra 1/m")...)
+	require.NoError(t, r.Add(time.Unix(10, 0), []byte("a")))
+	require.ErrorContains(t, r.Add(time.Unix(9, 0), []byte("a")), "comes after")
+	require.NoError(t, r.Add(time.Unix(10, 0), []byte("a")))
+}
+
+func TestCostAboveCapacityCountsAsNever(t *testing.T) {
+	r := backtest.New(policies(t, "gcra 1/m cost=2")...)
+	require.NoError(t, r.Add(time.Unix(10, 0), []byte("a")))
+	p := r.Report(1).Policies[0]
+	require.EqualValues(t, 1, p.Never)
+	require.Zero(t, p.LongestWait)
+}
+
+func TestTopDeniedIsOrderedAndCut(t *testing.T) {
+	r := backtest.New(policies(t, "gcra 1/d")...)
+	for i := range 5000 {
+		for range 1 + i%7 {
+			require.NoError(t, r.Add(time.Unix(10, 0), fmt.Appendf(nil, "%04d", i)))
+		}
+	}
+	require.Equal(t, []backtest.Denials{{Key: "0006", Denied: 6}, {Key: "0013", Denied: 6}}, r.Report(2).Policies[0].TopDenied)
+	require.Empty(t, r.Report(0).Policies[0].TopDenied)
+	all := r.Report(math.MaxInt)
+	require.Len(t, all.Policies[0].TopDenied, 4285)
+	require.Len(t, all.TopDenied, 4285)
+}
+
+func TestAdmittedUnitsAreWithinTheBound(t *testing.T) {
+	ps := policies(t, "gcra 10/m burst=5", "tokenbucket 10/m refill=interval", "fixedwindow 10/m",
+		"fixedwindow 10/m align=clock", "movingwindow 10/m", "movingwindow 10/m slots=12 trailing=whole", "all(gcra 3/s; gcra 10/m)", "all(gcra 20/m; gcra 60/m burst=10) cost=5", "gcra 60/m burst=10 cost=5")
+	r := backtest.New(ps...)
+	random := rand.New(rand.NewPCG(5, 6))
+	now := time.Unix(1e9, 0)
+	for range 20_000 {
+		if random.IntN(4) == 0 {
+			now = now.Add(time.Duration(random.Int64N(int64(10 * time.Second))))
+		}
+		require.NoError(t, r.Add(now, []byte{byte('a' + random.IntN(3))}))
+	}
+	for _, p := range r.Report(0).Policies {
+		require.LessOrEqual(t, p.Admitted, p.Bound, p.Policy)
+		require.Positive(t, p.Denied, p.Policy)
+	}
+}
+
+// BenchmarkMemory reports the bytes of a key under one policy: with 200 seconds between two requests of
+// a key, and with a request of each key in each second. The times are whole seconds, as in most logs.
+func BenchmarkMemory(b *testing.B) {
+	for _, c := range []struct {
+		name             string
+		keys, per, times int
+	}{
+		{"now and then", 100_000, 100_000 / 200, 10}, // 200 seconds between two visits
+		{"every second of a minute", 2000, 2000, 180},
+		{"every second of an hour", 100, 100, 7200},
+	} {
+		period := "m"
+		if c.times > 3600 {
+			period = "h"
+		}
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				before := heap()
+				r := backtest.New(policies(b, "gcra 10000/"+period, "tokenbucket 10000/"+period, "fixedwindow 10000/"+period, "movingwindow 10000/"+period)...)
+				for i := range c.keys * c.times {
+					at := time.Unix(1e9+int64(i/c.per), 0)
+					if err := r.Add(at, fmt.Appendf(nil, "10.%06d", i%c.keys)); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(heap()-before)/float64(c.keys*4), "B/key/policy")
+				runtime.KeepAlive(r)
+			}
+		})
+	}
+}
+
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

@@ -1,0 +1,131 @@
+package backtest
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/costed"
+)
+
+const maxExamples = 3
+
+// Report has the counts of a replay.
+type Report struct {
+	Requests      int64
+	Keys          int64
+	Disagreements int64     // requests that some policies allow and others deny
+	Examples      []Example // the first of them, one for each key
+	Policies      []Outcome
+	TopDenied     []KeyDenials // the most denied keys, by the sum over all policies
+	Timeline      Timeline     // without bins if there were no requests
+}
+
+// Example is one request on which the policies disagree.
+type Example struct {
+	Time    time.Time
+	Key     string
+	Allowed []bool // by policy
+}
+
+// KeyDenials has the number of denials of a key under each policy.
+type KeyDenials struct {
+	Key    string
+	Denied []int64
+}
+
+// Counts has the numbers of allowed and denied requests. Members with a name are in the JSON of the
+// command.
+type Counts struct {
+	Allowed     int64         `json:"-"`
+	Denied      int64         `json:"denied"`
+	LongestWait time.Duration `json:"-"` // the longest RetryAfter
+	Never       int64         `json:"-"` // denials that no wait ends
+}
+
+// count counts a decision.
+func (c *Counts) count(result *algo.Result) {
+	if result.Allowed {
+		c.Allowed++
+	} else {
+		c.Deny(result.RetryAfter)
+	}
+}
+
+// Deny counts a denial with that RetryAfter.
+func (c *Counts) Deny(wait time.Duration) {
+	c.Denied++
+	if wait == algo.Never {
+		c.Never++
+	} else {
+		c.LongestWait = max(c.LongestWait, wait)
+	}
+}
+
+// Outcome has the counts of one policy.
+type Outcome struct {
+	Counts
+	Policy     costed.Policy
+	KeysDenied int64     // keys that were denied at least once
+	Admitted   int64     // the most units that one key was admitted in any interval as long as the period of Policy.Limit
+	Bound      int64     // the most units that Policy can admit in it
+	TopDenied  []Denials // the most denied keys
+}
+
+// Denials has the number of denials of a key. It has the form that the command prints as JSON.
+type Denials struct {
+	Key    string `json:"key"`
+	Denied int64  `json:"denied"`
+}
+
+// Report returns the counts so far, with at most top keys in each list of keys. Keys with equal
+// counts are in the order of their bytes.
+func (r *Replay) Report(top int) Report {
+	report := r.report
+	report.Keys = int64(len(r.ids))
+	report.Timeline = r.timeline.done()
+	_, most := topDenied(r.ids, top, r.columns...)
+	for _, d := range most {
+		row := KeyDenials{Key: d.Key}
+		for i := range r.columns {
+			row.Denied = append(row.Denied, r.columns[i].cells[r.ids[d.Key]].denied)
+		}
+		report.TopDenied = append(report.TopDenied, row)
+	}
+	for i := range r.columns {
+		report.Policies = append(report.Policies, r.columns[i].outcome(r.ids, top))
+	}
+	return report
+}
+
+func (c *column) outcome(ids map[string]int32, top int) Outcome {
+	o := c.Outcome
+	o.KeysDenied, o.TopDenied = topDenied(ids, top, *c)
+	return o
+}
+
+// topDenied returns the number of denied keys, and those with the most denials under all columns.
+func topDenied(ids map[string]int32, top int, columns ...column) (keys int64, most []Denials) {
+	most = []Denials{} // nil would be null in JSON
+	for key, id := range ids {
+		d := Denials{Key: key}
+		for i := range columns {
+			d.Denied += columns[i].cells[id].denied
+		}
+		if d.Denied > 0 {
+			most = append(most, d)
+		}
+	}
+	SortDenials(most)
+	return int64(len(most)), slices.Clone(most[:min(len(most), top)])
+}
+
+// SortDenials sorts the keys with the most denials first. Keys with equal counts are in the order of
+// their bytes.
+func SortDenials(all []Denials) {
+	slices.SortFunc(all, func(a, b Denials) int {
+		return cmp.Or(cmp.Compare(b.Denied, a.Denied), strings.Compare(a.Key, b.Key))
+	})
+}

@@ -1,0 +1,173 @@
+package backtest
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/costed"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// Rules replays requests through rules that decide together, each by its own key. It uses a
+// sluice.Limiter whose clock is the time of the requests. Only one goroutine may use it.
+type Rules[T any] struct {
+	limiter  *sluice.Limiter[T]
+	store    *memory.Store
+	rules    []ruleColumn
+	together Counts // of whole decisions
+	timeline Timeline
+	at       time.Time
+	requests int64
+	keys     int64      // of all rules
+	shared   keyNumbers // of a comparison: keys are counted only; else nil
+}
+
+// ruleColumn has one rule and its counts.
+type ruleColumn struct {
+	column
+	outcome RuleOutcome      // without the Outcome of column
+	ids     map[string]int32 // numbers keys in the order of their first requests
+	counted numberSet        // in place of ids and cells, if the numbers of keys are shared
+}
+
+// NewRules returns a replay of rules. policies has the policy of each rule, because a rule with
+// PolicyFor does not show it.
+func NewRules[T any](rules []sluice.Rule[T], policies []algo.Policy) (*Rules[T], error) {
+	r := &Rules[T]{timeline: newTimeline(len(rules) + 1)}
+	clock := func() time.Time { return r.at }
+	r.store = &memory.Store{MaxKeys: math.MaxInt, Clock: clock}
+	limiter, err := sluice.Options[T]{Clock: clock}.New(r.store, rules...)
+	if err != nil {
+		return nil, err
+	}
+	r.limiter = limiter
+	for i, rule := range rules {
+		r.rules = append(r.rules, ruleColumn{
+			column:  newColumn(costed.One(policies[i])),
+			outcome: RuleOutcome{Rule: rule.Name, Shadow: rule.Shadow},
+			ids:     make(map[string]int32),
+		})
+	}
+	return r, nil
+}
+
+// sweepInterval is the number of requests between the removals of expired states.
+const sweepInterval = 4096
+
+// Add replays one request and returns the decision. It returns an error if the time is before the
+// previous request's.
+func (r *Rules[T]) Add(ctx context.Context, at time.Time, in T) (sluice.Decision, error) {
+	if err := r.timeline.at(at); err != nil {
+		return sluice.Decision{}, err
+	}
+	r.at = at
+	if r.requests++; r.requests%sweepInterval == 0 {
+		if _, err := r.store.Purge(ctx, math.MaxInt); err != nil {
+			return sluice.Decision{}, err
+		}
+	}
+	d, err := r.limiter.Allow(ctx, in)
+	if err != nil {
+		return d, err
+	}
+	r.noteTogether(&d)
+	i := 0
+	for j := range d.Results { // in the order of the rules; rules that do not apply have no result
+		result := &d.Results[j]
+		for r.rules[i].outcome.Rule != result.Rule {
+			i++
+		}
+		if isNew := r.rules[i].note(at, result, r.shared); isNew {
+			r.keys++
+		}
+		r.timeline.count(i, result.Allowed)
+	}
+	return d, nil
+}
+
+// noteTogether counts the decision of all rules together.
+func (r *Rules[T]) noteTogether(d *sluice.Decision) {
+	r.timeline.count(len(r.rules), d.Allowed)
+	if d.Allowed {
+		r.together.Allowed++
+		return
+	}
+	r.together.Deny(d.RetryAfter)
+	name := denier(d.Results)
+	if i := slices.IndexFunc(r.rules, func(c ruleColumn) bool { return c.outcome.Rule == name }); i >= 0 {
+		r.rules[i].outcome.Alone++
+	}
+}
+
+// denier returns the only enforced rule that denied the request; empty if several did.
+func denier(results []sluice.RuleResult) (name string) {
+	for i := range results {
+		switch r := &results[i]; {
+		case r.Allowed || r.Shadow:
+		case name != "":
+			return ""
+		default:
+			name = r.Rule
+		}
+	}
+	return name
+}
+
+// note counts a decision of the rule, and reports whether its key is new. If shared is not nil, it keeps
+// one bit for a key.
+func (c *ruleColumn) note(at time.Time, result *sluice.RuleResult, shared keyNumbers) (isNew bool) {
+	c.outcome.Requests++
+	if shared != nil {
+		c.Counts.count(&result.Result)
+		isNew = c.counted.add(shared.of([]byte(result.Key)))
+		if isNew {
+			c.outcome.Keys++
+		}
+		return isNew
+	}
+	id, seen := c.ids[result.Key]
+	if !seen {
+		id = int32(len(c.ids))
+		c.ids[result.Key] = id
+		c.outcome.Keys++
+		c.cells = append(c.cells, cell{})
+	}
+	c.column.note(&c.cells[id], at, &result.Result)
+	return !seen
+}
+
+// RulesReport has the counts of a replay of rules.
+type RulesReport struct {
+	Requests int64
+	Counts   // allowed by all enforced rules, and all others; denied requests cost nothing under any rule
+	Rules    []RuleOutcome
+	Timeline Timeline // by rule, for the requests that it applies to; the last row is for all rules together
+}
+
+// RuleOutcome has the counts of one rule. Allowed and Denied count the rule's own decisions. Only
+// requests that all rules allowed have charged it.
+type RuleOutcome struct {
+	Rule     string
+	Shadow   bool
+	Requests int64 // that the rule applied to
+	Keys     int64
+	Alone    int64 // requests that only this enforced rule denied; 0 in shadow mode
+	Outcome
+}
+
+// Report returns the counts so far, with at most top keys in each list of keys, as
+// [Replay.Report] does.
+func (r *Rules[T]) Report(top int) RulesReport {
+	report := RulesReport{Requests: r.together.Allowed + r.together.Denied, Counts: r.together, Timeline: r.timeline.done()}
+	for i := range r.rules {
+		c := &r.rules[i]
+		o := c.outcome
+		o.Outcome = c.column.outcome(c.ids, top)
+		report.Rules = append(report.Rules, o)
+	}
+	return report
+}

@@ -1,0 +1,96 @@
+package backtest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// Bins is the largest number of bins of a Timeline.
+const Bins = 300
+
+// Timeline counts requests over time in bins of equal width. As time goes on the bins become
+// wider, so there are never more than [Bins]. The widths are round: from a second to a day, then
+// doubles of a day.
+type Timeline struct {
+	Start   time.Time // of the first bin, a multiple of Width
+	Width   time.Duration
+	Allowed [][]int64 // by policy, then by bin
+	Denied  [][]int64
+
+	start, width int64
+	used         int
+	bin          int
+	last         int64
+}
+
+func newTimeline(policies int) Timeline {
+	t := Timeline{Allowed: make([][]int64, policies), Denied: make([][]int64, policies)}
+	for p := range policies {
+		t.Allowed[p], t.Denied[p] = make([]int64, Bins), make([]int64, Bins)
+	}
+	return t
+}
+
+// at makes the bin of a request the current bin. It returns an error if the time is before the
+// previous request's.
+func (t *Timeline) at(at time.Time) error {
+	now := algo.Instant(at)
+	if now < t.last {
+		return fmt.Errorf("backtest: request at %v comes after one at %v", at.UTC(), time.UnixMicro(t.last).UTC())
+	}
+	t.last = now
+	if t.used == 0 {
+		t.width = second
+		t.start = now - now%t.width
+	}
+	for (now-t.start)/t.width >= Bins {
+		t.widen()
+	}
+	t.bin = int((now - t.start) / t.width)
+	t.used = t.bin + 1
+	return nil
+}
+
+// count counts a request in the current bin.
+func (t *Timeline) count(policy int, allowed bool) {
+	if allowed {
+		t.Allowed[policy][t.bin]++
+	} else {
+		t.Denied[policy][t.bin]++
+	}
+}
+
+// widths are in seconds, each a multiple of the one before.
+var widths = [...]int64{1, 5, 10, 30, 60, 120, 600, 1800, 3600, 7200, 21600, 43200, 86400}
+
+// widen makes the bins wider. Their starts stay multiples of their width.
+func (t *Timeline) widen() {
+	n := int64(2)
+	i := slices.IndexFunc(widths[:], func(seconds int64) bool { return seconds*second > t.width })
+	if i >= 0 {
+		n = widths[i] * second / t.width
+	}
+	before := t.start / t.width % n
+	t.start -= before * t.width
+	t.width *= n
+	for _, counts := range slices.Concat(t.Allowed, t.Denied) {
+		wide := make([]int64, Bins)
+		for i, count := range counts {
+			wide[(int64(i)+before)/n] += count
+		}
+		copy(counts, wide)
+	}
+}
+
+// done returns the timeline without unused bins.
+func (t *Timeline) done() Timeline {
+	d := Timeline{Start: time.UnixMicro(t.start).UTC(), Width: time.Duration(t.width) * time.Microsecond}
+	for p := range t.Allowed {
+		d.Allowed = append(d.Allowed, t.Allowed[p][:t.used])
+		d.Denied = append(d.Denied, t.Denied[p][:t.used])
+	}
+	return d
+}

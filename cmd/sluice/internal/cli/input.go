@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"unicode"
+
+	"github.com/sluice-go/sluice/compose"
+)
+
+// PolicyError marks the wrong word if the spec is short and printable.
+func PolicyError(err error) error {
+	var bad *compose.SpecError
+	if !errors.As(err, &bad) || len(bad.Spec) > 200 || strings.ContainsFunc(bad.Spec, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return Usagef("--policy: %s", WithoutPackage(err))
+	}
+	return Usagef("--policy: %s\n  %s", bad.Problem, strings.ReplaceAll(bad.Caret(), "\n", "\n  "))
+}
+
+// StatFile returns the FileInfo of path. want and inside complete the errors for a missing file
+// and for a directory.
+func StatFile(path, want, inside string) (os.FileInfo, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, Usagef("no file %q; name %s", path, want)
+	case err != nil:
+		return nil, Usagef("%w", err)
+	case info.IsDir():
+		return nil, Usagef("%s is a directory; name %s", path, inside)
+	}
+	return info, nil
+}
+
+// Await returns the result of f, or the error of ctx if that ends first: f may wait for a
+// terminal or for the writer of a pipe. The goroutine of f is then abandoned.
+func Await[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	var value, none T
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		value, err = f()
+	}()
+	select {
+	case <-done:
+		return value, err
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+}

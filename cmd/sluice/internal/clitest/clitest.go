@@ -1,0 +1,197 @@
+// Package clitest runs commands in tests as users do.
+package clitest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
+	testsample "github.com/sluice-go/sluice/internal/testing/sample"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
+)
+
+const OneRule = "rules: [{name: client, policy: gcra 1/m, by: ip}]\n"
+
+// PartOfSample returns the first n-th of the sample's text, or a quarter of that if tests should be brief.
+// It is cut within a line.
+func PartOfSample(t *testing.T, n int) string {
+	t.Helper()
+	z, err := gzip.NewReader(sample.Open())
+	require.NoError(t, err)
+	text, err := io.ReadAll(z)
+	require.NoError(t, err)
+	if testsample.Brief() {
+		n *= 4
+	}
+	return string(text[:len(text)/n])
+}
+
+// RequireDocumented requires that the help has the JSON members of the types, and no others.
+func RequireDocumented(t *testing.T, help string, types ...reflect.Type) {
+	t.Helper()
+	documented := make(map[string]bool)
+	for _, name := range regexp.MustCompile(`"(\w+)":`).FindAllStringSubmatch(help, -1) {
+		documented[name[1]] = true
+	}
+	members := make(map[string]bool)
+	for _, t := range types {
+		collectMembers(t, members)
+	}
+	require.Equal(t, documented, members)
+}
+
+// collectMembers collects the names of the JSON members of a type.
+func collectMembers(t reflect.Type, members map[string]bool) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		collectMembers(t.Elem(), members)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			switch name := t.Field(i).Tag.Get("json"); {
+			case name != "" && name != "-":
+				members[name] = true
+			case !t.Field(i).Anonymous: // not in the JSON
+				continue
+			}
+			collectMembers(t.Field(i).Type, members)
+		}
+	}
+}
+
+// Commands are the commands that the tests of a package run.
+var Commands []cli.NewCommand
+
+// Main runs the tests of a package that need these commands. With SLUICE_TEST_MAIN in the environment, the test binary is
+// the program.
+func Main(m *testing.M, commands ...cli.NewCommand) {
+	if os.Getenv("SLUICE_TEST_MAIN") == "" {
+		Commands = commands
+		os.Exit(m.Run())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	context.AfterFunc(ctx, stop)
+	os.Exit(cli.Run(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, commands...))
+}
+
+// Execute runs the command and returns its exit code and what it printed.
+func Execute(t *testing.T, stdin string, args ...string) (exitCode int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	exitCode = cli.Run(context.Background(), args, cli.Streams{In: strings.NewReader(stdin), Out: &out, Err: &err}, Commands...)
+	return exitCode, out.String(), err.String()
+}
+
+// Ok runs a command that must succeed, and returns its standard output.
+func Ok(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	exitCode, out, errs := Execute(t, stdin, args...)
+	require.Zero(t, exitCode, errs)
+	return out
+}
+
+func Write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
+	return path
+}
+
+func Gzipped(text string) string {
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, _ = z.Write([]byte(text)) // a buffer takes all
+	_ = z.Close()
+	return zipped.String()
+}
+
+func Read(t *testing.T, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return content
+}
+
+func Golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if tracetest.Updating() {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	require.Equal(t, string(Read(t, path)), got)
+}
+
+const FourLines = `192.0.2.1 - ann [01/Jan/2000:00:00:00 +0000] "GET /a?x=1 HTTP/1.1" 200 1
+192.0.2.1 - ann [01/Jan/2000:00:00:01 +0000] "GET /b HTTP/1.1" 200 1
+192.0.2.2 - - [01/Jan/2000:00:00:01 +0000] "GET /a HTTP/1.1" 200 1
+192.0.2.1 - ann [01/Jan/2000:00:00:02 +0000] "GET /a HTTP/1.1" 200 1
+`
+
+// Failure has the exit status and the error that a command line must give.
+type Failure = struct {
+	Args     []string
+	ExitCode int
+	Want     []string // parts of the error
+}
+
+func RequireFailures(t *testing.T, failures map[string]Failure) {
+	for name, c := range failures {
+		t.Run(name, func(t *testing.T) {
+			exitCode, out, errs := Execute(t, "", c.Args...)
+			require.Equal(t, c.ExitCode, exitCode, errs)
+			require.Empty(t, out)
+			require.Less(t, len(errs), 2000)
+			for _, hidden := range []string{"accesslog:", "compose:", "strconv"} {
+				require.NotContains(t, errs, hidden)
+			}
+			for _, s := range c.Want {
+				require.Contains(t, errs, s)
+			}
+		})
+	}
+}
+
+const OkTrace = `# Two at once, then one a second.
+policy gcra 1/s burst=2
+#at key cost -> verdict left retry reset
+@0s  a  2    -> ok      0    0s    2s
+@0s  a  1    -> deny    0    1s    2s
+`
+
+// Fifo makes a named pipe.
+func Fifo(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	return path
+}
+
+// Pipe makes a named pipe into which the text is written.
+func Pipe(t *testing.T, text string) string {
+	t.Helper()
+	path := Fifo(t)
+	wrote := make(chan error, 1)
+	go func() { wrote <- os.WriteFile(path, []byte(text), 0) }()
+	t.Cleanup(func() {
+		f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // so that the writer ends even if nobody else reads
+		require.NoError(t, err)
+		defer f.Close()
+		require.NoError(t, <-wrote)
+	})
+	return path
+}
+
+// ExampleConfig is the path of a rule file, from the directory of a command.
+var ExampleConfig = filepath.Join("..", "..", "..", "..", "examples", "limits.yaml")

@@ -1,0 +1,77 @@
+package compare
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/clitest"
+)
+
+func TestComparePrintsTheAddressOfItsPage(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	read, written := io.Pipe()
+	ended := make(chan int)
+	go func() {
+		ended <- cli.Run(ctx, []string{"compare", "-p", "gcra 10/m", "-p", "fixedwindow 10/m"}, cli.Streams{In: strings.NewReader(""), Out: written, Err: os.Stderr}, clitest.Commands...)
+	}()
+	lines := bufio.NewReader(read)
+	address, err := lines.ReadString('\n')
+	require.NoError(t, err)
+	require.Regexp(t, `^http://127\.0\.0\.1:\d+/.*p=gcra.*p=fixedwindow`, address)
+	go func() { _, _ = io.Copy(io.Discard, lines) }()
+
+	response, err := http.Get(strings.TrimSpace(address))
+	require.NoError(t, err)
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, 200, response.StatusCode)
+	require.Contains(t, string(body), "<!doctype html>")
+
+	cancel()
+	require.Zero(t, <-ended)
+}
+
+func TestInvalidCommandLinesOfCompare(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	twelve := []string{"compare"}
+	for range 13 {
+		twelve = append(twelve, "-p", "gcra 1/s")
+	}
+	clitest.RequireFailures(t, map[string]clitest.Failure{
+		"policy":        {[]string{"compare", "-p", "gcra 10/fortnight"}, 2, []string{"fortnight", "^"}},
+		"argument":      {[]string{"compare", "access.log"}, 2, []string{`"access.log"`, "drop a log onto the page, or use sluice replay"}},
+		"public":        {[]string{"compare", "--listen", "0.0.0.0:8090"}, 2, []string{"0.0.0.0:8090", "no password", "such as 127.0.0.1:8090"}},
+		"all addresses": {[]string{"compare", "--listen", ":8090"}, 2, []string{"want a loopback address"}},
+		"name":          {[]string{"compare", "--listen", "example.com:8090"}, 2, []string{"want a loopback address"}},
+		"no port":       {[]string{"compare", "--listen", "127.0.0.1"}, 2, []string{`"127.0.0.1"`, "want HOST:PORT"}},
+		"taken":         {[]string{"compare", "--listen", taken.Addr().String()}, 1, []string{"address already in use", "choose another port"}},
+		"too many":      {twelve, 2, []string{"13 policies; the page compares at most 12"}},
+	})
+}
+
+func TestCompareAddressHasThePolicies(t *testing.T) {
+	require.Equal(t, "http://127.0.0.1:8090/", pageAddress("127.0.0.1:8090", nil))
+
+	specs := []string{"all(gcra 10/s; gcra 100/m burst=20)", "a&b #+%2F"}
+	address := pageAddress("[::1]:8090", specs)
+	before, after, _ := strings.Cut(address, "#")
+	require.Equal(t, "http://[::1]:8090/", before)
+	require.True(t, strings.HasPrefix(after, "p=all(gcra+10/s;+gcra+100/m+burst=20)&p="), after)
+	// URLSearchParams of the browser reads ; as a character of the value. url.ParseQuery refuses it.
+	read, err := url.ParseQuery(strings.ReplaceAll(after, ";", "%3B"))
+	require.NoError(t, err)
+	require.Equal(t, specs, read["p"])
+}

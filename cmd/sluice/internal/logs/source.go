@@ -1,0 +1,165 @@
+package logs
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
+)
+
+// A Source is one FILE of the command line.
+type Source struct {
+	Name  string // escaped, for reports and errors
+	Input accesslog.Input
+	size  int64 // in bytes; -1: not known
+	Trace bool
+	Info  os.FileInfo // nil: standard input, or the sample
+}
+
+const (
+	SampleName = "the bundled sample log"
+	longInput  = 16 << 20 // bytes from which a replay shows a progress bar
+)
+
+func Open(args []string, stdin io.Reader) (sources []Source, err error) {
+	if len(args) == 0 {
+		return []Source{{Name: SampleName, Input: accesslog.FromReader(SampleName, sample.Open())}}, nil
+	}
+	for _, arg := range args {
+		s, err := openSource(arg, stdin, sources)
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, s)
+	}
+	return sources, nil
+}
+
+// openSource opens one FILE. It returns an error if it is one of the files before.
+func openSource(arg string, stdin io.Reader, before []Source) (Source, error) {
+	if arg == "-" {
+		if slices.ContainsFunc(before, func(s Source) bool { return s.Info == nil }) {
+			return Source{}, cli.Usagef("standard input (-) can be read only once")
+		}
+		return openOnce("standard input", stdin), nil
+	}
+	info, err := cli.StatFile(arg, "log files or traces, - for standard input, or nothing for the sample", "the files in it, for instance "+filepath.Join(arg, "*"))
+	if err != nil {
+		return Source{}, err
+	}
+	for _, s := range before {
+		if os.SameFile(s.Info, info) {
+			return Source{}, cli.Usagef("%s and %s are the same file, so its requests would count twice; name it once", s.Name, arg)
+		}
+	}
+	return openFile(arg, info)
+}
+
+func openFile(path string, info os.FileInfo) (Source, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Source{}, cli.Usagef("%w", err)
+	}
+	name := readable.Graphic(path)
+	if !info.Mode().IsRegular() { // such as a pipe
+		s := openOnce(name, f)
+		s.Info = info
+		return s, nil
+	}
+	defer f.Close()
+	first, _ := accesslog.Peek(f, peekSize)
+	trace := isTrace(first) || filepath.Ext(path) == ".trace"
+	input := accesslog.FromFile(path)
+	input.Name = name
+	return Source{name, input, info.Size(), trace, info}, nil
+}
+
+// openOnce returns the source for input that can be read only once. It stays open until the
+// process ends.
+func openOnce(name string, r io.Reader) Source {
+	first, whole := accesslog.Peek(r, peekSize)
+	return Source{name, accesslog.FromReader(name, whole), -1, isTrace(first), nil}
+}
+
+// stdinHasData reports whether standard input is a pipe or a file with data.
+func stdinHasData(stdin io.Reader) bool {
+	f, ok := stdin.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && (info.Mode()&fs.ModeNamedPipe != 0 || info.Mode().IsRegular() && info.Size() > 0)
+}
+
+// NoteSample says that the sample is read, if no log is named although standard input has data.
+func NoteSample(logs []string, s cli.Streams) {
+	if len(logs) == 0 && stdinHasData(s.In) {
+		fmt.Fprintln(s.Err, "sluice: reading the bundled sample log; to read standard input, pass -")
+	}
+}
+
+// newProgress returns a progress bar. It is invisible unless w is a terminal with 80 columns and the
+// input is long: a bar that is wider than the terminal would fill it with lines.
+func newProgress(w io.Writer, sources []Source) *progressbar.ProgressBar {
+	var size int64
+	for _, s := range sources {
+		size += s.size
+	}
+	if slices.ContainsFunc(sources, func(s Source) bool { return s.size < 0 }) {
+		size = -1
+	}
+	return NewBar(w, size, !isNarrow(w) && (size < 0 || size >= longInput), "reading", progressbar.OptionShowBytes(true))
+}
+
+// NewBar returns a progress bar, which needs a terminal.
+func NewBar(w io.Writer, size int64, visible bool, description string, count progressbar.Option) *progressbar.ProgressBar {
+	return progressbar.NewOptions64(size, count,
+		progressbar.OptionSetVisibility(visible && isTerminal(w)),
+		progressbar.OptionSetWriter(w),
+		progressbar.OptionSetDescription(description),
+		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionClearOnFinish(),
+	)
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// isNarrow reports whether a terminal has fewer than 80 columns. It returns false if the number is not
+// known.
+func isNarrow(w io.Writer) bool {
+	if !isTerminal(w) {
+		return false
+	}
+	columns, _, err := term.GetSize(int(w.(*os.File).Fd()))
+	return err == nil && columns > 0 && columns < 80
+}
+
+// peekSize is how many bytes of a file are read to detect a trace.
+const peekSize = 64 << 10
+
+// isTrace reports whether the first line that is not empty or a comment belongs to a trace.
+func isTrace(first []byte) bool {
+	for line := range bytes.Lines(bytes.TrimPrefix(first, []byte("\uFEFF"))) {
+		words := bytes.Fields(line)
+		if len(words) == 0 || words[0][0] == '#' {
+			continue
+		}
+		return string(words[0]) == "policy" || string(words[0]) == "show" || words[0][0] == '@'
+	}
+	return false
+}

@@ -1,0 +1,151 @@
+package logs
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
+)
+
+// Summary describes a log that was read to its end.
+type Summary struct {
+	accesslog.Stats
+	Name       string
+	keyField   string                     // the value of --key-field
+	readsIP    bool                       // keys or rules read the client's address, at least in place of a missing field
+	named      accesslog.Fields           // the fields that keys and rules name
+	missing    map[accesslog.Fields]int64 // by field, the number of requests without it
+	start, end time.Time
+	latest     place // the first line with the latest time so far
+	behind     int64 // the number of late lines since latest
+	ahead      place // the position that made the most lines late
+	most       int64 // the number of these lines
+}
+
+// place is the position of a line, with its time.
+type place struct {
+	file string
+	line int64
+	at   time.Time
+}
+
+func (l *Summary) Add(e *accesslog.Entry) {
+	if l.start.IsZero() {
+		l.start = e.Time
+	}
+	l.end = e.Time
+	l.trackLate(e)
+	missing := l.named &^ e.Present()
+	for f := accesslog.IP; f <= missing; f <<= 1 {
+		if missing&f != 0 {
+			l.missing[f]++
+		}
+	}
+}
+
+// trackLate finds the position that made the most lines late.
+func (l *Summary) trackLate(e *accesslog.Entry) {
+	switch {
+	case e.Late:
+		if l.behind++; l.behind > l.most {
+			l.ahead, l.most = l.latest, l.behind
+		}
+	case l.latest.file == "" || !e.Time.Equal(l.latest.at):
+		l.latest, l.behind = place{e.File, e.Line, e.Time}, 0
+	}
+}
+
+const Stamp = "2006-01-02 15:04:05"
+
+// HasProblems reports whether requests are lost, in the wrong order, or without a field that a rule
+// or a key names.
+func (l *Summary) HasProblems() bool {
+	return l.Skipped > 0 || l.Late > 0 || l.noAddress() > 0 || len(l.Damaged) > 0 || len(l.missing) > 0
+}
+
+// noAddress returns how many requests have a client that is no address; 0 if no key has the client.
+func (l *Summary) noAddress() int64 {
+	replaces := l.readsIP && l.missing[accesslog.User]+l.missing[accesslog.Key] > 0
+	if l.named&accesslog.IP == 0 && !replaces {
+		return 0
+	}
+	return l.NoAddress
+}
+
+// Span returns the times of the first and the last request.
+func (l *Summary) Span() string {
+	return fmt.Sprintf("%s to %s UTC", l.start.UTC().Format(Stamp), l.end.UTC().Format(Stamp))
+}
+
+// Head describes the log. limited ends the first line. instead describes how requests without
+// the field are limited.
+func (l *Summary) Head(w io.Writer, limited string, instead func(accesslog.Fields) string) {
+	fmt.Fprintf(w, "%s: %s, %s, %s\n", l.Name, readable.Plural(l.Entries, "request"), l.Span(), limited)
+	if l.Reordered > 0 {
+		fmt.Fprintf(w, "%s out of order, sorted\n", readable.Plural(l.Reordered, "line"))
+	}
+	if l.Late > 0 {
+		fmt.Fprintf(w, "%s out of order by more than --reorder, replayed at the latest time read so far\n", readable.Plural(l.Late, "line"))
+	}
+	if l.Skipped > 0 {
+		fmt.Fprintf(w, "%d of %s skipped because they are not log lines; the first is %v\n", l.Skipped, readable.Plural(l.Lines, "line"), l.FirstSkipped)
+	}
+	if n := l.noAddress(); n > 0 {
+		fmt.Fprintf(w, "%d of %s with a client that is no address; the first is %v\n", n, readable.Plural(l.Entries, "request"), l.FirstNoAddress)
+	}
+	for _, f := range l.Damaged {
+		fmt.Fprintf(w, "%s ends early: %v\n", f.Name, f.Err)
+	}
+	for f := accesslog.IP; f <= l.named; f <<= 1 {
+		switch n := l.missing[f]; n {
+		case 0:
+		case l.Entries:
+			fmt.Fprintf(w, "no request has %s; %s\n", l.fieldWithArticle(f), instead(f))
+		default:
+			fmt.Fprintf(w, "%d of %s without %s; %s\n", n, readable.Plural(l.Entries, "request"), l.fieldWithArticle(f), instead(f))
+		}
+	}
+}
+
+// fieldWithArticle returns the name of a field with its article.
+func (l *Summary) fieldWithArticle(f accesslog.Fields) string {
+	switch f {
+	case accesslog.Key:
+		return "a member " + strconv.QuoteToGraphic(l.keyField)
+	case accesslog.IP:
+		return "an ip"
+	}
+	return "a " + f.String()
+}
+
+type Counts struct {
+	Lines     int64 `json:"lines"`
+	Skipped   int64 `json:"skipped"`
+	Reordered int64 `json:"reordered"`
+	Late      int64 `json:"late"`
+	NoAddress int64 `json:"no_address"`
+}
+
+type Problems struct {
+	Damaged []jsonDamage     `json:"damaged"`
+	Missing map[string]int64 `json:"missing"` // by the field's name
+}
+
+type jsonDamage struct {
+	File    string `json:"file"`
+	Problem string `json:"problem"`
+}
+
+func (l *Summary) Counts() (Counts, Problems) {
+	p := Problems{Damaged: []jsonDamage{}, Missing: make(map[string]int64)}
+	for _, f := range l.Damaged {
+		p.Damaged = append(p.Damaged, jsonDamage{f.Name, f.Err.Error()})
+	}
+	for f, n := range l.missing {
+		p.Missing[f.String()] = n
+	}
+	return Counts{l.Lines, l.Skipped, l.Reordered, l.Late, l.noAddress()}, p
+}

@@ -1,0 +1,467 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/clitest"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
+)
+
+// The rules before and after a change of the example.
+var (
+	PlanOld = filepath.Join("testdata", "plan.old.yaml")
+	PlanNew = filepath.Join("testdata", "plan.new.yaml")
+)
+
+func TestPlanOfTheSample(t *testing.T) {
+	for name, flags := range map[string][]string{
+		"plan.txt":  {"--top", "2", "--max-newly-denied", "50%"},
+		"plan.md":   {"--top", "2", "--max-newly-denied", "50%", "--markdown"},
+		"plan.json": {"--top", "1", "--max-newly-denied", "50%", "--json"},
+	} {
+		exitCode, out, errs := clitest.Execute(t, "", append([]string{"plan", PlanOld, PlanNew}, flags...)...)
+		require.Zero(t, exitCode, errs)
+		require.Empty(t, errs)
+		clitest.Golden(t, name, out)
+	}
+}
+
+// planOf compares two files on a log and returns the report in JSON.
+func planOf(t *testing.T, before, after, log string, flags ...string) planReport {
+	t.Helper()
+	args := append([]string{"plan", "--json", clitest.Write(t, "old.yaml", before), clitest.Write(t, "new.yaml", after), "-"}, flags...)
+	var r planReport
+	require.NoError(t, json.Unmarshal([]byte(clitest.Ok(t, log, args...)), &r))
+	return r
+}
+
+// textOf compares two files on a log and returns the printed report.
+func textOf(t *testing.T, before, after, log string, flags ...string) string {
+	t.Helper()
+	return clitest.Ok(t, log, append([]string{"plan", clitest.Write(t, "old.yaml", before), clitest.Write(t, "new.yaml", after), "-"}, flags...)...)
+}
+
+// strictestOf returns the members of the strictest bounds.
+func strictestOf(r planReport) (all []string) {
+	for _, s := range r.Strictest {
+		all = append(all, fmt.Sprint(s.Interval, " ", s.Bound, " ", s.Rule))
+	}
+	return all
+}
+
+func oneRuleOf(text string) string { return "rules: [{name: client, " + text + "}]\n" }
+
+func TestPlanCountsALiteralLog(t *testing.T) {
+	r := planOf(t, oneRuleOf("policy: fixedwindow 3/h, by: ip"), oneRuleOf("policy: fixedwindow 1/h, by: ip"), clitest.FourLines)
+	require.EqualValues(t, 4, r.Requests)
+	require.Equal(t, [...]int64{4, 0, 2, 2}, [...]int64{r.Old.Allowed, r.Old.Denied, r.New.Allowed, r.New.Denied})
+	require.Equal(t, [...]int64{2, 0}, [...]int64{r.NewlyDenied, r.NewlyAllowed})
+	require.Equal(t, backtest.ClientCounts{All: 2, NewlyDenied: 1}, r.Clients)
+	require.Equal(t, []backtest.ClientChange{{Client: "192.0.2.1", Requests: 3, NewlyDenied: 2}}, r.MostNewlyDenied)
+	require.Empty(t, r.MostNewlyAllowed)
+	six, two := int64(6), int64(2)
+	rule := r.Rules[0]
+	require.Equal(t, []difference{{"policy", "fixedwindow 3/h", "fixedwindow 1/h"}}, rule.Differences)
+	require.Equal(t, []boundChange{{Interval: "1h0m0s", Old: &six, New: &two}}, rule.Bounds)
+	require.Equal(t, [...]int64{2, 2, 0, 0}, [...]int64{rule.NewlyDenied, rule.NewlyDeniedAlone, rule.NewlyAllowed, rule.NewlyAllowedAlone})
+	require.Equal(t, []string{"1m0s 1 client", "1h0m0s 2 client", "24h0m0s 25 client"}, strictestOf(r))
+
+	back := planOf(t, oneRuleOf("policy: fixedwindow 1/h, by: ip"), oneRuleOf("policy: fixedwindow 3/h, by: ip"), clitest.FourLines)
+	require.Equal(t, [...]int64{0, 2}, [...]int64{back.NewlyDenied, back.NewlyAllowed})
+	require.Equal(t, []backtest.ClientChange{{Client: "192.0.2.1", Requests: 3, DeniedBefore: 2, NewlyAllowed: 2}}, back.MostNewlyAllowed)
+	require.EqualValues(t, 2, back.Rules[0].NewlyAllowedAlone)
+}
+
+// TestPlanAgreesWithTwoReplays: the counts of plan are those of a replay of each file.
+func TestPlanAgreesWithTwoReplays(t *testing.T) {
+	var r planReport
+	require.NoError(t, json.Unmarshal([]byte(clitest.Ok(t, "", "plan", "--json", "--top", "1000", PlanOld, PlanNew)), &r))
+	require.Positive(t, r.NewlyDenied)
+	require.Positive(t, r.NewlyAllowed)
+	var denied [2]int64
+	for i, side := range []struct {
+		name   string
+		counts planFile
+		rule   func(*ruleChange) *ruleSide
+	}{
+		{PlanOld, r.Old, func(c *ruleChange) *ruleSide { return c.Old }},
+		{PlanNew, r.New, func(c *ruleChange) *ruleSide { return c.New }},
+	} {
+		var alone replay.JSONRulesReport
+		require.NoError(t, json.Unmarshal([]byte(clitest.Ok(t, "", "replay", "--json", "--config", side.name)), &alone))
+		require.Equal(t, side.name, side.counts.File)
+		require.Equal(t, alone.Together.Allowed, side.counts.Allowed)
+		require.Equal(t, alone.Together.Denied, side.counts.Denied)
+		require.Equal(t, alone.Counts, r.Counts)
+		denied[i] = alone.Together.Denied
+		rules := make(map[string]ruleSide)
+		for j := range r.Rules {
+			if s := side.rule(&r.Rules[j]); s != nil {
+				rules[r.Rules[j].Rule] = *s
+			}
+		}
+		require.Len(t, rules, len(alone.Rules))
+		for _, want := range alone.Rules {
+			require.Equal(t, ruleSide{want.Policy, want.By, want.Cost, want.Shadow, want.Requests, want.Denied, want.Keys, nil}, rules[want.Rule])
+		}
+	}
+	require.Equal(t, denied[1]-denied[0], r.NewlyDenied-r.NewlyAllowed)
+	var sum backtest.ClientChange
+	for _, c := range r.MostNewlyDenied {
+		sum.NewlyDenied += c.NewlyDenied
+	}
+	for _, c := range r.MostNewlyAllowed {
+		sum.NewlyAllowed += c.NewlyAllowed
+	}
+	require.Equal(t, backtest.ClientChange{NewlyDenied: r.NewlyDenied, NewlyAllowed: r.NewlyAllowed}, sum)
+	require.Len(t, r.MostNewlyDenied, int(r.Clients.NewlyDenied))
+	require.Len(t, r.MostNewlyAllowed, int(r.Clients.NewlyAllowed))
+}
+
+func TestRulesAreMatchedByName(t *testing.T) {
+	before := `rules:
+- {name: same, policy: gcra 5/m, by: ip, methods: [GET, POST], paths: [/b, /a]}
+- {name: gone, policy: gcra 1/h, by: path}
+- {name: tried, policy: gcra 1/h, by: ip, shadow: true}
+`
+	after := `rules:
+- {name: fresh, policy: gcra 1/h, by: method}
+- {name: tried, policy: gcra 2/h, by: [ip, path], cost: 2, methods: [GET], paths: [/a], shadow: false}
+- {name: same, policy: gcra 5/m burst=5, by: ip, methods: [POST, GET, HEAD], paths: [/a, /b]}
+`
+	r := planOf(t, before, after, clitest.FourLines)
+	var got []string
+	for _, rule := range r.Rules {
+		got = append(got, rule.Rule+" "+rule.Change)
+	}
+	require.Equal(t, []string{"fresh added", "tried changed", "same unchanged", "gone removed"}, got)
+	require.Nil(t, r.Rules[0].Old)
+	require.Nil(t, r.Rules[3].New)
+	require.Equal(t, []difference{
+		{"policy", "gcra 1/h", "gcra 2/h"}, {"by", "ip", "ip+path"}, {"cost", "1", "2"},
+		{"methods", "all", "GET, HEAD"}, {"paths", "all", "/a"}, {"shadow", "true", "false"},
+	}, r.Rules[1].Differences)
+	require.False(t, r.SameRules)
+
+	out := textOf(t, before, after, clitest.FourLines)
+	for _, line := range []string{
+		"  fresh  added: gcra 1/h by method\n         requests of one key: at most 2 in any hour\n",
+		"  tried  changed: policy: gcra 1/h -> gcra 2/h\n         by: ip -> ip+path\n",
+		"  gone   removed: gcra 1/h by path\n",
+	} {
+		require.Contains(t, out, line)
+	}
+	require.Regexp(t, `(?m)^  tried +changed +2 shadow +\d+ +`, out)
+	require.Regexp(t, `(?m)^  fresh +added +- +3 +\d+ +\d+ +- +-$`, out)
+	require.Regexp(t, `(?m)^  gone +removed +\d+ +- +- +- +\d+ +\d+$`, out)
+}
+
+// TestAnUnchangedRuleCanDenyMore: the requests that the removed rule denied are now charged.
+func TestAnUnchangedRuleCanDenyMore(t *testing.T) {
+	lines := `192.0.2.1 - - [01/Jan/2000:00:00:00 +0000] "GET /a HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:00:00:01 +0000] "GET /a HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:00:00:02 +0000] "GET /b HTTP/1.1" 200 1
+`
+	site := "- {name: site, policy: fixedwindow 2/h}\n"
+	r := planOf(t, "rules:\n"+site+"- {name: path, policy: fixedwindow 1/h, by: path}\n", "rules:\n"+site, lines)
+	require.Equal(t, [...]int64{1, 1}, [...]int64{r.NewlyDenied, r.NewlyAllowed})
+	require.Equal(t, "unchanged", r.Rules[0].Change)
+	require.EqualValues(t, 1, r.Rules[0].NewlyDeniedAlone)
+	require.EqualValues(t, 1, r.Rules[1].NewlyAllowedAlone)
+}
+
+// TestStricterRulesCanAllowMore: the new rule denies the second request, so the third finds a unit of
+// site. The report explains that, but only if no looser rule newly allows the requests.
+func TestStricterRulesCanAllowMore(t *testing.T) {
+	lines := `192.0.2.1 - - [01/Jan/2000:00:00:00 +0000] "GET /a HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:00:00:01 +0000] "GET /a HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:00:00:02 +0000] "GET /a HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:00:00:03 +0000] "GET /b HTTP/1.1" 200 1
+`
+	site := func(rest string) string { return "rules:\n- {name: site, " + rest + "}\n" }
+	const path = "- {name: path, policy: fixedwindow 1/h, by: path}\n"
+	const reason = "\nAn unchanged or stricter rule can newly allow requests: a denied request is not charged, so its units stay for other requests.\n"
+	for _, c := range []struct {
+		before, after string
+		allowed       int64
+		explained     bool
+	}{
+		{site("policy: fixedwindow 3/h"), site("policy: fixedwindow 3/h") + path, 1, true},
+		{site("policy: fixedwindow 3/h"), site("policy: fixedwindow 2/h") + path, 1, true},
+		{site("policy: fixedwindow 3/h"), site("policy: fixedwindow 4/h, cost: 2") + path, 1, true},
+		{site("policy: fixedwindow 3/h"), site("policy: fixedwindow 4/h") + path, 1, false},
+		{site("policy: fixedwindow 3/h"), site("policy: gcra 3/h") + path, 1, false},
+		{site("policy: fixedwindow 3/h"), site("policy: fixedwindow 2/h, by: path"), 1, false},
+		{site("policy: fixedwindow 3/h"), site("policy: fixedwindow 2/h, shadow: true"), 1, false},
+		{site("policy: fixedwindow 3/h"), "ipv6_bits: 48\n" + site("policy: fixedwindow 3/h") + path, 1, false},
+		{site("policy: fixedwindow 3/h"), "rules:\n" + path, 1, false},
+		{site("policy: fixedwindow 4/h"), site("policy: fixedwindow 3/h"), 0, false},
+	} {
+		require.Equal(t, c.allowed, planOf(t, c.before, c.after, lines).NewlyAllowed, c.after)
+		for _, form := range []string{"--markdown=false", "--markdown"} {
+			require.Equal(t, c.explained, strings.Contains(textOf(t, c.before, c.after, lines, form), reason), "%s: %s", form, c.after)
+		}
+	}
+}
+
+func TestPlanReportsAChangeOfTheAlgorithm(t *testing.T) {
+	after := oneRuleOf("policy: fixedwindow 1/m, by: ip")
+	require.True(t, planOf(t, clitest.OneRule, after, clitest.FourLines).Rules[0].OtherAlgorithm)
+	for _, flag := range []string{"--markdown=false", "--markdown"} {
+		require.Contains(t, textOf(t, clitest.OneRule, after, clitest.FourLines, flag), "the algorithm changes: all units of this rule are available again when sluice serve loads NEW")
+	}
+	require.False(t, planOf(t, clitest.OneRule, oneRuleOf("policy: gcra 2/m, by: ip"), clitest.FourLines).Rules[0].OtherAlgorithm)
+}
+
+func TestPlanReportsSettingsThatChange(t *testing.T) {
+	after := "trusted: [10.0.0.0/24, 192.0.2.1]\nipv6_bits: 48\n" + clitest.OneRule
+	r := planOf(t, clitest.OneRule, after, clitest.FourLines)
+	require.Equal(t, []difference{{"trusted", "none", "10.0.0.0/24, 192.0.2.1/32"}, {"ipv6_bits", "64", "48"}}, r.Settings)
+	require.EqualValues(t, 0, r.Old.Proxied)
+	require.EqualValues(t, 3, r.New.Proxied)
+	require.Regexp(t, `(?m)^3 requests logged with the address of a proxy that \S+new.yaml trusts, instead`, textOf(t, clitest.OneRule, after, clitest.FourLines))
+	require.Contains(t, textOf(t, after, strings.Replace(after, "48", "56", 1), clitest.FourLines), "3 requests logged with the address of a proxy that both files trust, instead")
+	require.Contains(t, textOf(t, clitest.OneRule, after, clitest.FourLines), "\nthe files differ in trusted: none -> 10.0.0.0/24, 192.0.2.1/32\nthe files differ in ipv6_bits: 64 -> 48\n")
+	require.Contains(t, textOf(t, clitest.OneRule, after, clitest.FourLines, "--markdown"), "The files differ in trusted: `none` -> `10.0.0.0/24, 192.0.2.1/32`\n")
+}
+
+func TestPlanReportsThatNothingCanChange(t *testing.T) {
+	commented := "# Only a comment.\ntrusted: []\n" + clitest.OneRule
+	for _, after := range []string{clitest.OneRule, commented} {
+		require.True(t, planOf(t, clitest.OneRule, after, clitest.FourLines).SameRules)
+		require.Regexp(t, `(?m)^\S+old.yaml and \S+new.yaml have the same rules, so nothing can change\.$`, textOf(t, clitest.OneRule, after, clitest.FourLines))
+	}
+}
+
+func TestPlanReportsThatNoDecisionChanges(t *testing.T) {
+	after := oneRuleOf("policy: fixedwindow 1/m, by: ip")
+	require.Regexp(t, `(?m)^\S+old.yaml and \S+new.yaml decide alike: every request of the log gets the same decision\.$`, textOf(t, clitest.OneRule, after, clitest.FourLines))
+	require.True(t, strings.HasPrefix(textOf(t, clitest.OneRule, after, clitest.FourLines, "--markdown"), "**`"))
+	same := textOf(t, clitest.OneRule, clitest.OneRule, clitest.FourLines, "--markdown")
+	require.Contains(t, same, "\nNot shown: 1 unchanged rule without newly denied or newly allowed requests.\n")
+	require.NotContains(t, same, "| rule |")
+}
+
+func TestStrictestBoundLeavesOutRulesThatDenyNothing(t *testing.T) {
+	after := `rules:
+- {name: wide, policy: gcra 9/m burst=1, by: ip}
+- {name: cheap, policy: fixedwindow 40/h, by: ip, cost: 2}
+- {name: tried, policy: fixedwindow 1/d, by: ip, shadow: true}
+- {name: elsewhere, policy: fixedwindow 1/d, by: ip, paths: [/nowhere]}
+`
+	require.Equal(t, []string{"1m0s 10 wide", "1h0m0s 40 cheap", "24h0m0s 500 cheap"}, strictestOf(planOf(t, clitest.OneRule, after, clitest.FourLines)))
+	nothing := oneRuleOf("policy: gcra 1/m, by: ip, shadow: true")
+	require.Empty(t, planOf(t, clitest.OneRule, nothing, clitest.FourLines).Strictest)
+	require.Contains(t, textOf(t, clitest.OneRule, nothing, clitest.FourLines), "that is not in shadow mode applied to a request")
+	require.Contains(t, textOf(t, clitest.OneRule, nothing, clitest.FourLines, "--markdown"), "No rule of NEW that is not in shadow mode applied to a request.")
+}
+
+// TestBoundsThatCannotBeCounted: Policy.Bound has no such number.
+func TestBoundsThatCannotBeCounted(t *testing.T) {
+	huge := oneRuleOf("policy: fixedwindow 1099511627776/us, by: ip, cost: 2")
+	require.Contains(t, textOf(t, clitest.OneRule, huge, clitest.FourLines), "too many requests to count under client")
+	require.EqualValues(t, 9223372036854775807, planOf(t, clitest.OneRule, huge, clitest.FourLines).Strictest[2].Bound)
+}
+
+func TestClientsOfAPlan(t *testing.T) {
+	strict := oneRuleOf("policy: fixedwindow 1/d")
+	wide := oneRuleOf("policy: fixedwindow 9/d")
+	for by, want := range map[string][]backtest.ClientChange{
+		"ip":         {{Client: "192.0.2.1", Requests: 3, NewlyDenied: 2}, {Client: "192.0.2.2", Requests: 1, NewlyDenied: 1}},
+		"user":       {{Client: "ann", Requests: 3, NewlyDenied: 2}, {Client: "ip:192.0.2.2", Requests: 1, NewlyDenied: 1}},
+		"ip+path":    {{Client: "192.0.2.1 /a", Requests: 2, NewlyDenied: 1}, {Client: "192.0.2.1 /b", Requests: 1, NewlyDenied: 1}, {Client: "192.0.2.2 /a", Requests: 1, NewlyDenied: 1}},
+		"everything": {{Client: "everything", Requests: 4, NewlyDenied: 3}},
+	} {
+		r := planOf(t, wide, strict, clitest.FourLines, "--by", by)
+		require.Equal(t, want, r.MostNewlyDenied, by)
+		require.Equal(t, by, r.By)
+	}
+	log := strings.NewReplacer("192.0.2.1", "2001:db8::1, 10.0.0.1", "192.0.2.2", "2001:db8::ffff, 10.0.0.1").Replace(clitest.FourLines)
+	r := planOf(t, wide, "trusted: 10.0.0.1\n"+strict, log)
+	require.Equal(t, []backtest.ClientChange{{Client: "2001:db8::/64", Requests: 4, NewlyDenied: 3}}, r.MostNewlyDenied)
+	require.Empty(t, planOf(t, wide, strict, clitest.FourLines, "--top", "0").MostNewlyDenied)
+}
+
+const tenantLines = `{"time": 946684800, "ip": "192.0.2.1", "tenant": "x"}
+{"time": 946684801, "ip": "192.0.2.1", "tenant": "x"}
+{"time": 946684802, "ip": "192.0.2.1", "tenant": "y"}
+{"time": 946684803, "ip": "192.0.2.2"}
+`
+
+func TestPlanReadsTheHeaderOfEitherFile(t *testing.T) {
+	by := func(field string) string { return oneRuleOf("policy: fixedwindow 1/h, by: '" + field + "'") }
+	key := []string{"--key-field", "tenant"}
+	r := planOf(t, by("ip"), by("header:X-Tenant"), tenantLines, key...)
+	require.Equal(t, [...]int64{2, 1, 0, 1}, [...]int64{r.Old.Denied, r.New.Denied, r.NewlyDenied, r.NewlyAllowed})
+	require.Equal(t, "ip", r.By)
+	r = planOf(t, by("cookie:t"), by("ip"), tenantLines, key...)
+	require.Equal(t, [...]int64{1, 2, 1, 0}, [...]int64{r.Old.Denied, r.New.Denied, r.NewlyDenied, r.NewlyAllowed})
+	require.Equal(t, map[string]int64{"key": 1}, r.Missing)
+	r = planOf(t, by("ip"), by("path"), tenantLines, append(key, "--by", "key")...)
+	require.Equal(t, []backtest.ClientChange{{Client: "y", Requests: 1, DeniedBefore: 1}, {Client: "ip:192.0.2.2", Requests: 1, NewlyDenied: 1}}[1:], r.MostNewlyDenied)
+	out := textOf(t, by("cookie:t"), by("ip"), tenantLines, append(key, "--by", "key")...)
+	require.Regexp(t, `(?m)^1 of 4 requests without a member "tenant"; in \S+old.yaml, under rule client they are limited by ip; for --by, their key has ip:ADDRESS instead`, out)
+}
+
+func TestThresholdsDecideTheExitStatus(t *testing.T) {
+	wide, strict := clitest.Write(t, "wide.yaml", oneRuleOf("policy: fixedwindow 9/h, by: ip")), clitest.Write(t, "strict.yaml", oneRuleOf("policy: fixedwindow 1/h, by: ip"))
+	for _, c := range []struct {
+		before, after string
+		flags         string
+		exitCode      int
+		errs          string
+	}{
+		{wide, strict, "", 0, ""},
+		{wide, strict, "--max-newly-denied 2", 0, ""},
+		{wide, strict, "--max-newly-denied 1", 1, "sluice: beyond --max-newly-denied 1: 2 requests are newly denied, and at most 1 may be\n"},
+		{wide, strict, "--max-newly-denied 50%", 0, ""},
+		{wide, strict, "--max-newly-denied 49.999%", 1, "sluice: beyond --max-newly-denied 49.999%: 2 requests are newly denied, and at most 1 may be\n"},
+		{wide, strict, "--max-newly-denied 0", 1, "sluice: beyond --max-newly-denied 0: 2 requests are newly denied, and at most 0 may be\n"},
+		{wide, strict, "--max-newly-allowed 0", 0, ""},
+		{wide, strict, "--max-clients 1", 0, ""},
+		{wide, strict, "--max-clients 0", 1, "sluice: beyond --max-clients 0: 1 client is newly denied, and at most 0 may be\n"},
+		{strict, wide, "--max-newly-denied 0 --max-clients 0", 0, ""},
+		{strict, wide, "--max-newly-allowed 2", 0, ""},
+		{strict, wide, "--max-newly-allowed 0%", 1, "sluice: beyond --max-newly-allowed 0%: 2 requests are newly allowed, and at most 0 may be\n"},
+		{wide, strict, "--max-newly-denied 0 --max-newly-allowed 0 --max-clients 0", 1, "sluice: beyond --max-newly-denied 0: 2 requests are newly denied, and at most 0 may be\n" +
+			"sluice: beyond --max-clients 0: 1 client is newly denied, and at most 0 may be\n"},
+	} {
+		for _, form := range []string{"--top=10", "--markdown", "--json"} {
+			exitCode, out, errs := clitest.Execute(t, clitest.FourLines, slices.Concat([]string{"plan", c.before, c.after, "-", form}, strings.Fields(c.flags))...)
+			require.Equal(t, c.exitCode, exitCode, c.flags)
+			require.Equal(t, c.errs, errs)
+			if form == "--json" {
+				var r planReport
+				require.NoError(t, json.Unmarshal([]byte(out), &r))
+				require.Equal(t, c.exitCode == 1, slices.ContainsFunc(r.Thresholds, func(t threshold) bool { return t.Exceeded }))
+				continue
+			}
+			for line := range strings.Lines(errs) {
+				require.Contains(t, out, strings.TrimPrefix(line, "sluice: "), "the report names the threshold too")
+			}
+			if form == "--markdown" {
+				require.Equal(t, c.exitCode == 1, strings.HasPrefix(out, "**A threshold is exceeded.** Of 4 requests, "))
+				require.Equal(t, c.exitCode == 0 && c.flags != "", strings.HasPrefix(out, "**All thresholds are kept.** Of 4 requests, "))
+			}
+		}
+	}
+}
+
+func TestMembersOfTheJSONAreThoseOfTheHelp(t *testing.T) {
+	clitest.RequireDocumented(t, help, reflect.TypeFor[planReport]())
+}
+
+// TestListsOfAPlanAreNeverNull: programs can then iterate over them without a check.
+func TestListsOfAPlanAreNeverNull(t *testing.T) {
+	out := clitest.Ok(t, clitest.FourLines, "plan", "--json", clitest.Write(t, "old.yaml", clitest.OneRule), clitest.Write(t, "new.yaml", clitest.OneRule), "-")
+	require.NotContains(t, out, "null")
+}
+
+func TestPlanReadsEitherFileFromStandardInput(t *testing.T) {
+	file, log := clitest.Write(t, "limits.yaml", oneRuleOf("policy: fixedwindow 9/h, by: ip")), clitest.Write(t, "access.log", clitest.FourLines)
+	out := clitest.Ok(t, clitest.OneRule, "plan", "-", file, log)
+	require.Contains(t, out, "OLD standard input")
+	require.Contains(t, out, "Of 4 requests, 0 are newly denied (0.00%, 0 clients) and 2 are newly allowed (50.00%, 1 client).")
+	out = clitest.Ok(t, clitest.OneRule, "plan", file, "-", log)
+	require.Contains(t, out, "NEW standard input")
+	require.Contains(t, out, "2 are newly denied")
+	out = clitest.Ok(t, clitest.FourLines, "plan", file, clitest.Pipe(t, clitest.OneRule), "-", clitest.Write(t, "b.log.gz", clitest.Gzipped(clitest.FourLines)))
+	require.Contains(t, out, "standard input and 1 more: 8 requests")
+}
+
+// TestInvalidCommandLinesOfPlan: plan has exit status 2 for each failure, because 1 means that a
+// threshold is exceeded.
+func TestInvalidCommandLinesOfPlan(t *testing.T) {
+	log, good, other := clitest.Write(t, "access.log", clitest.FourLines), clitest.Write(t, "limits.yaml", clitest.OneRule), clitest.Write(t, "other.yaml", oneRuleOf("policy: gcra 2/m, by: ip"))
+	rule := func(text string) string { return clitest.Write(t, "odd.yaml", oneRuleOf("policy: gcra 1/s, "+text)) }
+	clitest.RequireFailures(t, map[string]clitest.Failure{
+		"no files":                 {[]string{"plan"}, 2, []string{"two rule files, OLD and NEW, got 0", "sluice plan limits.old.yaml limits.yaml"}},
+		"one file":                 {[]string{"plan", good}, 2, []string{"two rule files, OLD and NEW, got 1"}},
+		"same file":                {[]string{"plan", good, good, log}, 2, []string{good + " and " + good + " are the same file, so nothing can change; name"}},
+		"no OLD":                   {[]string{"plan", good + ".old", good, log}, 2, []string{"limits.yaml.old", "a rule file"}},
+		"directory":                {[]string{"plan", good, t.TempDir(), log}, 2, []string{"is a directory; name a file in it"}},
+		"directory as a log":       {[]string{"plan", good, other, t.TempDir()}, 2, []string{"is a directory; name the files in it"}},
+		"no log":                   {[]string{"plan", good, other, log + ".1"}, 2, []string{"access.log.1", "sample"}},
+		"rules as a log":           {[]string{"plan", good, other, good}, 2, []string{"limits.yaml is a rule file and a log at the same time"}},
+		"third file as a log":      {[]string{"plan", good, other, rule("by: ip")}, 2, []string{"odd.yaml:1", "if ", "is a rule file, name a log in its place"}},
+		"standard input twice":     {[]string{"plan", "-", "-"}, 2, []string{"standard input (-) can be read only once", "write one of them to a file"}},
+		"standard input and a log": {[]string{"plan", "-", good, "-"}, 2, []string{"standard input (-) can be read only once"}},
+		"empty standard input":     {[]string{"plan", "-", good, log}, 2, []string{"standard input:1: the file is empty; want rules"}},
+		"log as OLD":               {[]string{"plan", log, good}, 2, []string{"access.log:1: "}},
+		"errors in OLD":            {[]string{"plan", rule("by: colour"), good, log}, 2, []string{`odd.yaml:1: rules[0].by: no field "colour"`}},
+		"errors in both": {[]string{"plan", rule("by: colour"), clitest.Write(t, "new.yaml", "rules:\n- {name: a, policy: grca 1/s}\n- {policy: gcra 1/s, cost: 0}\n"), log}, 2,
+			[]string{`odd.yaml:1: rules[0].by: no field "colour"`, "new.yaml:2: rules[0].policy: ", "new.yaml:3: rules[1].name: missing", "new.yaml:3: rules[1].cost: "}},
+		"header":          {[]string{"plan", good, rule("by: header:x-team"), log}, 2, []string{"odd.yaml: rule client is by header:X-Team", "--key-field"}},
+		"two headers":     {[]string{"plan", clitest.Write(t, "a.yaml", oneRuleOf("policy: gcra 1/s, by: header:a")), clitest.Write(t, "b.yaml", oneRuleOf("policy: gcra 1/s, by: header:b")), "--key-field", "k", log}, 2, []string{"a.yaml has rules by header:A and ", "b.yaml has rules by header:B", "names only one member"}},
+		"bytes":           {[]string{"plan", good, rule("cost: bytes"), log}, 2, []string{"odd.yaml: rule client has cost: bytes"}},
+		"no header":       {[]string{"plan", good, other, "--key-field", "k", log}, 2, []string{"--key-field has no effect", "limits.yaml", "other.yaml", "leave it out"}},
+		"header clients":  {[]string{"plan", good, other, "--by", "header:a", log}, 2, []string{"--key-field, and write key in --by"}},
+		"key clients":     {[]string{"plan", good, other, "--by", "key", log}, 2, []string{"--by key needs --key-field"}},
+		"empty log":       {[]string{"plan", good, other, clitest.Write(t, "empty.log", "")}, 2, []string{"empty.log", "the log is empty"}},
+		"trace":           {[]string{"plan", good, other, clitest.Write(t, "a.trace", clitest.OkTrace)}, 2, []string{"a.trace is a trace, and plan reads access logs"}},
+		"two forms":       {[]string{"plan", good, other, "--json", "--markdown", log}, 2, []string{"--markdown and --json exclude each other"}},
+		"unknown flag":    {[]string{"plan", "--max-denied", "1"}, 2, []string{"unknown flag: --max-denied", "see sluice plan --help"}},
+		"no threshold":    {[]string{"plan", good, other, "--max-newly-allowed", "101%", log}, 2, []string{"--max-newly-allowed", "want a whole number of requests such as 100, or a share of all requests from 0% to 100%"}},
+		"threshold twice": {[]string{"plan", "--max-clients", "1", "--max-clients", "2"}, 2, []string{"--max-clients", "given twice"}},
+	})
+}
+
+func TestPlanWritesNothingIfItFails(t *testing.T) {
+	files := []string{"plan", clitest.Write(t, "old.yaml", clitest.OneRule), clitest.Write(t, "new.yaml", oneRuleOf("policy: gcra 2/m, by: ip"))}
+	exitCode, out, errs := clitest.Execute(t, strings.Repeat("noise\n", 5)+clitest.FourLines, append(files, "-")...)
+	require.Equal(t, cli.ExitUsage, exitCode)
+	require.Empty(t, out)
+	require.Contains(t, errs, "5 of 9 lines are not log lines")
+}
+
+// TestTooManyClientsAreAnErrorWithARemedy: the limit is 10 million, and here 5. The log has two
+// clients, and each is a key of both rules.
+func TestTooManyClientsAreAnErrorWithARemedy(t *testing.T) {
+	rules := []string{clitest.Write(t, "old.yaml", oneRuleOf("policy: gcra 1/m, by: ip")), clitest.Write(t, "new.yaml", oneRuleOf("policy: gcra 2/m, by: ip")), "-"}
+	for maxKeys, want := range map[int64]string{5: "at most 5 clients and keys of rules in memory; name fewer files, or pass a part of the log", 6: ""} {
+		p := planRun{maxKeys: maxKeys}
+		p.Define(pflag.NewFlagSet("plan", pflag.ContinueOnError))
+		var out, errs bytes.Buffer
+		err := p.run(t.Context(), rules, cli.Streams{In: strings.NewReader(clitest.FourLines + clitest.FourLines), Out: &out, Err: &errs})
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, want)
+		require.Empty(t, out.String())
+	}
+}
+
+func TestPlanReportsProblemsOfTheLog(t *testing.T) {
+	cut := clitest.Gzipped(clitest.FourLines)
+	out := clitest.Ok(t, "what is this\n"+clitest.FourLines, "plan", clitest.Write(t, "old.yaml", clitest.OneRule), clitest.Write(t, "new.yaml", oneRuleOf("policy: gcra 2/m, by: [ip, host]")), "-", clitest.Write(t, "cut.gz", cut[:len(cut)-4]))
+	for _, line := range []string{
+		"1 of 9 lines skipped because they are not log lines; the first is standard input:1",
+		"cut.gz ends early: unexpected EOF",
+		"no request has a host; in ",
+	} {
+		require.Contains(t, out, line)
+	}
+	// In Markdown, what plan says about the log is shown without a click.
+	const open, folded = "<details open><summary>The log, which has problems</summary>", "<details><summary>The log</summary>"
+	after := oneRuleOf("policy: gcra 2/m, by: ip")
+	require.Contains(t, textOf(t, clitest.OneRule, after, clitest.FourLines, "--markdown"), folded)
+	require.Contains(t, textOf(t, clitest.OneRule, after, "what is this\n"+clitest.FourLines, "--markdown"), open)
+	require.Contains(t, textOf(t, clitest.OneRule, after, clitest.FourLines, "--markdown", clitest.Write(t, "cut.gz", cut[:len(cut)-4])), open)
+	require.Contains(t, textOf(t, clitest.OneRule, oneRuleOf("policy: gcra 2/m, by: [ip, host]"), clitest.FourLines, "--markdown"), open)
+	require.Contains(t, textOf(t, clitest.OneRule, "trusted: 192.0.2.1\n"+clitest.OneRule, clitest.FourLines, "--markdown"), open)
+	require.ElementsMatch(t, []string{"host"}, slices.Collect(maps.Keys(planOf(t, clitest.OneRule, oneRuleOf("policy: gcra 2/m, by: [ip, host]"), clitest.FourLines).Missing)))
+}

@@ -1,0 +1,35 @@
+package report
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
+)
+
+// Output has the flags that choose policies and the form of a report.
+type Output struct {
+	Specs       []string // of --policy
+	Config, Out string
+	JSON        bool
+	Top         int
+}
+
+// Validate checks the flags as far as this is possible without the input.
+func (r *Output) Validate(flags *pflag.FlagSet) error {
+	if err := cli.RefuseEmpty(flags, "give it a value or leave it out", "config", "out", "time-field", "key-field"); err != nil {
+		return err
+	}
+	ext := strings.ToLower(filepath.Ext(r.Out))
+	switch {
+	case r.Out != "" && ext != ".svg" && ext != ".png":
+		return cli.Usagef("--out %q: want a name that ends in .svg or .png", r.Out)
+	case r.Config != "" && len(r.Specs) > 0:
+		return cli.Usagef("-p and --config exclude each other; leave one out, or write the policy into a rule of %s", r.Config)
+	case r.Config != "" && flags.Changed("by"):
+		return cli.Usagef("--by and --config exclude each other; leave --by out, or set by in the rules of %s", r.Config)
+	}
+	return nil
+}

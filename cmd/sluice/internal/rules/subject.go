@@ -1,0 +1,202 @@
+// Package rules reads and describes rule files, and replays their rules on access logs.
+package rules
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
+	"github.com/sluice-go/sluice/httplimit"
+	"github.com/sluice-go/sluice/internal/trustedproxy"
+)
+
+type Together struct {
+	Requests    int64  `json:"requests"`
+	Allowed     int64  `json:"allowed"`
+	Denied      int64  `json:"denied"`
+	LongestWait string `json:"longest_wait"`
+	Never       int64  `json:"never"`
+}
+
+// Subject replays the rules of a file. It makes an http.Request from each entry of the log.
+type Subject struct {
+	Name    string // of the file
+	File    *config.File
+	Rules   []sluice.Rule[*http.Request] // of the file
+	Replay  *backtest.Rules[*http.Request]
+	Keyed   config.Field // the header or cookie of --key-field; the zero Field: none
+	Request http.Request
+	client  func(*http.Request) string // returns the address of the client behind the proxies
+	Proxied int64                      // requests logged with only addresses of trusted proxies
+}
+
+// NewSubject returns the subject of a file. It refuses --key-field if no rule of the file needs it.
+func NewSubject(name string, file *config.File, keyField string) (*Subject, error) {
+	s, err := NewSubjectOfSeveral(name, file, keyField)
+	if err == nil && keyField != "" && s.Keyed.Kind == "" {
+		err = cli.Usagef("--key-field has no effect: no rule of %s is by a header or a cookie; leave it out", name)
+	}
+	return s, err
+}
+
+// NewSubjectOfSeveral returns the subject of one of several files. Another file may need
+// --key-field.
+func NewSubjectOfSeveral(name string, file *config.File, keyField string) (*Subject, error) {
+	s := &Subject{Name: name, File: file}
+	if err := s.checkReplayable(keyField); err != nil {
+		return nil, err
+	}
+	logged := *file
+	logged.Forwarded = false // logs have addresses in the form of X-Forwarded-For
+	var err error
+	if s.Rules, err = logged.HTTPRules(0); err != nil {
+		return nil, err
+	}
+	var policies []algo.Policy
+	for _, r := range file.Rules {
+		policies = append(policies, r.Policy)
+	}
+	if s.client, err = (httplimit.ClientIP{Trusted: file.Trusted, IPv6Bits: 128}).Key(); err != nil {
+		return nil, err
+	}
+	s.Replay, err = backtest.NewRules(s.Rules, policies)
+	return s, err
+}
+
+// checkReplayable refuses rules that need data that logs do not have.
+func (s *Subject) checkReplayable(keyField string) error {
+	for _, r := range s.File.Rules {
+		if r.Cost.Bytes {
+			return cli.Usagef("%s: rule %s has cost: bytes, and access logs do not have the size of request bodies; replay a copy of the file without the rule, or with a number as its cost", s.Name, r.Name)
+		}
+		for _, f := range r.By {
+			switch {
+			case fieldOf[f.Kind] != accesslog.Key:
+				continue
+			case keyField == "":
+				return cli.Usagef("%s: rule %s is by %v, which access logs do not have; name the member of JSON lines that holds it with --key-field, or replay a copy of the file without the rule", s.Name, r.Name, f)
+			case s.Keyed.Kind != "" && s.Keyed != f:
+				return cli.Usagef("%s: rules are by %v and by %v, and --key-field names only one member; replay a copy of the file without rule %s", s.Name, s.Keyed, f, r.Name)
+			}
+			s.Keyed = f
+		}
+	}
+	return nil
+}
+
+// fieldOf has the field of an entry that holds the field of a request.
+var fieldOf = map[config.Kind]accesslog.Fields{
+	config.IP:     accesslog.IP,
+	config.User:   accesslog.User,
+	config.Method: accesslog.Method,
+	config.Path:   accesslog.Path,
+	config.Host:   accesslog.Host,
+	config.Header: accesslog.Key,
+	config.Cookie: accesslog.Key,
+}
+
+func (s *Subject) Fields() (read, named accesslog.Fields) {
+	for _, r := range s.File.Rules {
+		for _, f := range r.By {
+			named |= fieldOf[f.Kind]
+		}
+		if len(r.Methods) > 0 {
+			named |= accesslog.Method
+		}
+		if len(r.Paths) > 0 {
+			named |= accesslog.Path
+		}
+		if r.MissingByIP() {
+			read |= accesslog.IP
+		}
+	}
+	if len(s.File.Trusted) > 0 {
+		read |= accesslog.Forwarded
+	}
+	return read | named, named
+}
+
+// Instead describes what the rules do with requests without the field.
+func (s *Subject) Instead(f accesslog.Fields) string {
+	var words []string
+	for _, r := range s.File.Rules {
+		for _, by := range r.MayLack() {
+			if fieldOf[by.Kind] == f {
+				words = append(words, fmt.Sprintf("under rule %s they %v", r.Name, r.Missing))
+			}
+		}
+	}
+	return cmp.Or(strings.Join(words, "; "), "for the rules it is empty")
+}
+
+func (s *Subject) Add(ctx context.Context, e *accesslog.Entry) error {
+	s.Fill(e)
+	_, err := s.Replay.Add(ctx, e.Time, &s.Request)
+	return err
+}
+
+// CountProxied counts the request if it is logged with only addresses of trusted proxies.
+func (s *Subject) CountProxied(r *http.Request) {
+	if len(s.File.Trusted) > 0 && s.fromProxy(r.RemoteAddr) && s.fromProxy(strings.TrimSuffix(s.client(r), "/128")) {
+		s.Proxied++
+	}
+}
+
+// Fill sets the request to that of the entry, and counts it if it comes from a trusted proxy.
+func (s *Subject) Fill(e *accesslog.Entry) {
+	target := &url.URL{Path: string(e.Path)}
+	if len(e.Path) > 0 { // otherwise no rule needs it
+		if u, err := url.ParseRequestURI(target.Path); err == nil { // like net/http
+			target = u
+		}
+	}
+	s.Request = http.Request{
+		Method:     string(e.Method),
+		URL:        target,
+		Host:       string(e.Host),
+		RemoteAddr: string(e.IP),
+		Header:     http.Header{},
+	}
+	if len(e.Forwarded) > 0 {
+		s.Request.Header.Set("X-Forwarded-For", string(e.Forwarded))
+	}
+	if len(e.User) > 0 {
+		user := strings.ReplaceAll(string(e.User), ":", "%3A") // a colon would end the name
+		s.Request.SetBasicAuth(user, "")
+	}
+	switch {
+	case len(e.Key) == 0:
+	case s.Keyed.Kind == config.Header:
+		s.Request.Header.Set(s.Keyed.Name, string(e.Key))
+	case s.Keyed.Kind == config.Cookie:
+		s.Request.Header.Set("Cookie", s.Keyed.Name+"="+string(e.Key))
+	}
+	s.CountProxied(&s.Request)
+}
+
+func (s *Subject) fromProxy(remote string) bool {
+	addr, err := netip.ParseAddr(remote)
+	return err == nil && trustedproxy.Contains(s.File.Trusted, addr)
+}
+
+func (s *Subject) PrintProxied(w io.Writer) {
+	if s.Proxied > 0 {
+		fmt.Fprintf(w, "%s logged with the address of a trusted proxy instead of the client's; configure the server to log the address from X-Forwarded-For\n", readable.Plural(s.Proxied, "request"))
+	}
+}
+
+func TogetherOf(r *backtest.RulesReport) Together {
+	return Together{r.Requests, r.Allowed, r.Denied, r.LongestWait.String(), r.Never}
+}

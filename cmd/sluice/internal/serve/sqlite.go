@@ -1,0 +1,47 @@
+//go:build cgo
+
+package serve
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"os"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/sluice-go/sluice/storage/sqlite"
+)
+
+// hasSQLite reports whether this program can open SQLite, which is written in C.
+const hasSQLite = true
+
+func (o *opened) sqlite(file string) error {
+	name := (&url.URL{Path: file}).EscapedPath()
+	db, err := sql.Open("sqlite3", "file:"+name+"?_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=5000&_stmt_cache_size=16")
+	if err != nil {
+		return err
+	}
+	o.close = func() { _ = db.Close() }
+	store, err := sqlite.New(db, sqlite.Options{})
+	o.Store = store
+	o.prepare = func(ctx context.Context) error {
+		// Keys may be personal data, so nobody else may read a new file. SQLite reports why a file
+		// cannot be created, and gives the files beside it the same mode.
+		if f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+			_ = f.Close()
+		}
+		return store.Migrate(ctx)
+	}
+	return err
+}
+
+// textOfTrigger returns the text of an error that a trigger of SQLite raises.
+func textOfTrigger(err error) (text string, ok bool) {
+	var e sqlite3.Error
+	if errors.As(err, &e) && e.ExtendedCode == sqlite3.ErrConstraintTrigger {
+		return e.Error(), true
+	}
+	return "", false
+}

@@ -1,0 +1,12 @@
+package suggest
+
+import (
+	"testing"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/check"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/clitest"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/plan"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
+)
+
+func TestMain(m *testing.M) { clitest.Main(m, Command, replay.Command, plan.Command, check.Command) }
