@@ -21,6 +21,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
 )
 
+// Command implements [cli.NewCommand].
 func Command(s cli.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:     "check FILE...",

@@ -24,6 +24,7 @@ const compareExamples = `  sluice compare
   sluice compare -p "gcra 100/m burst=20" -p "fixedwindow 100/m"
   sluice compare --listen 127.0.0.1:8090`
 
+// Command implements [cli.NewCommand].
 func Command(s cli.Streams) *cobra.Command {
 	var specs []string
 	var listen string

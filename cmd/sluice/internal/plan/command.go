@@ -33,6 +33,7 @@ const planExamples = `  sluice plan limits.old.yaml limits.yaml access.log
 // planKeys is the largest number of keys that a plan can have. They take about 1.5 GiB.
 const planKeys = 10_000_000
 
+// Command implements [cli.NewCommand].
 func Command(s cli.Streams) *cobra.Command {
 	p := planRun{maxKeys: planKeys}
 	c := &cobra.Command{

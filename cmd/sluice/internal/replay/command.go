@@ -34,6 +34,7 @@ const replayExamples = `  sluice replay
   sluice replay --config limits.yaml --out limits.svg access.log
   sluice replay --check burst_at_edge.trace`
 
+// Command implements [cli.NewCommand].
 func Command(s cli.Streams) *cobra.Command {
 	var p replayRun
 	c := &cobra.Command{

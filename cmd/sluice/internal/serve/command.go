@@ -23,6 +23,7 @@ const serveExamples = `  sluice serve --limit "gcra 100/m burst=20" --by ip --up
   sluice serve --config limits.yaml --api unix:/tmp/sluice.sock --store redis://localhost:6379
   curl --unix-socket /tmp/sluice.sock -d '{"key":"203.0.113.7","cost":3,"rule":"client"}' http://sluice/v1/allow`
 
+// Command implements [cli.NewCommand].
 func Command(s cli.Streams) *cobra.Command {
 	var f serveFlags
 	c := &cobra.Command{

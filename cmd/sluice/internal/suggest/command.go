@@ -38,6 +38,7 @@ const suggestExamples = `  sluice suggest
   sluice suggest --per 1h --out curve.svg access.log
   sluice suggest --config limits.yaml access.log`
 
+// Command implements [cli.NewCommand].
 func Command(s cli.Streams) *cobra.Command {
 	p := suggestRun{memory: suggestMemory}
 	c := &cobra.Command{
