@@ -20,7 +20,7 @@ func MayCutConnection(ctx context.Context) bool {
 
 // Detached calls do in a goroutine. If ctx ends first, Detached returns its error at once. do goes on until the deadline of
 // ctx, and at least for a second after the call. Without a deadline, it goes on for another second. do must not use memory of
-// the caller. A panic of do reaches the caller.
+// the caller. A panic of do reaches the caller. If ctx has ended before, Detached does not call do.
 //
 // Use it for round trips on pooled connections. Database clients close a connection whose round trip is cut short, so callers
 // with short deadlines might never get one.
@@ -29,6 +29,10 @@ func Detached[T any](ctx context.Context, do func(ctx context.Context) (T, error
 		value    T
 		err      error
 		panicked any
+	}
+	if err := ctx.Err(); err != nil {
+		var none T
+		return none, err
 	}
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	deadline, hasDeadline := ctx.Deadline()

@@ -56,3 +56,15 @@ func TestDetachedRoundTripOutlivesItsCaller(t *testing.T) {
 		})
 	}
 }
+
+func TestDetachedCallsNothingIfItsContextHasEnded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 {
+		_, err := driver.Detached(ctx, func(context.Context) (int, error) {
+			t.Error("called")
+			return 1, nil
+		})
+		require.ErrorIs(t, err, context.Canceled)
+	}
+}
