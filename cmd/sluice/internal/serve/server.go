@@ -229,8 +229,8 @@ func (s *Server) freeConnections(l *listener, full bool) {
 	}
 }
 
-// limitRequests refuses requests to the proxy if as many are in progress as there may be connections.
-// Over HTTP/1.1 a connection has only one, so connections wait instead.
+// limitRequests refuses requests to the proxy if as many are in progress as there may be connections. A request over HTTP/1.1
+// waits instead, as its connection has waited: the request of the connection before may end a moment after that connection.
 func (s *Server) limitRequests(next http.HandlerFunc) http.Handler {
 	limit := s.options.MaxConnections
 	if limit == 0 {
@@ -238,7 +238,7 @@ func (s *Server) limitRequests(next http.HandlerFunc) http.Handler {
 	}
 	slots := semaphore.NewWeighted(int64(limit))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !slots.TryAcquire(1) {
+		if !slots.TryAcquire(1) && (r.ProtoMajor > 1 || slots.Acquire(r.Context(), 1) != nil) {
 			s.sampled.Warn("the number of requests in progress has reached --max-connections; further ones get 503", "max-connections", limit)
 			earlyreply.Prepare(w, r)
 			w.Header().Set("Retry-After", busyRetryAfter)

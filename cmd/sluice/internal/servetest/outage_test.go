@@ -138,7 +138,8 @@ func requireUnavailable(t *testing.T, a answer) {
 	requireNoLimitFields(t, a)
 	require.Equal(t, "5", a.Header.Get("Retry-After"))
 	require.Equal(t, "application/problem+json", a.Header.Get("Content-Type"))
-	require.Equal(t, blocks(t, "json")[0], a.text)
+	require.Equal(t, `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",`+
+		`"title":"Request cannot be satisfied due to temporary server capacity constraints","status":503}`+"\n", a.text)
 }
 
 // requireReady waits until /readyz has a status. /readyz reports the last probe.
