@@ -20,10 +20,10 @@
 //	sluice_decisions_total            counter    limiter, op, rule, outcome
 //	sluice_shadow_denials_total       counter    limiter, op, rule, outcome
 //	sluice_cached_denials_total       counter    limiter, op, rule
-//	sluice_decision_duration_seconds  histogram  limiter, op (1 µs to 5 s)
+//	sluice_decision_duration_seconds  histogram  limiter, op
 //	sluice_retries_total              counter    limiter, op
 //	sluice_errors_total               counter    limiter, op, kind
-//	sluice_skew_seconds               histogram  limiter (1 ms to an hour)
+//	sluice_skew_seconds               histogram  limiter
 //
 // sluice_decisions_total counts each decision once, under the rule that decided: the one with the least remaining, or after a
 // denial the one with the longest wait. The rule is empty if the decision failed or no rule applied.
@@ -33,6 +33,8 @@
 //
 // sluice_cached_denials_total counts denials without a round trip to the store. sluice_decisions_total counts them too.
 //
+// The buckets of sluice_decision_duration_seconds reach from 1 µs to 5 s, and those of sluice_skew_seconds from 1 ms to an hour.
+//
 // sluice_retries_total counts retries after conflicts and lost replies. sluice_errors_total counts the errors of failed and
 // degraded decisions and of shadow rules, and clock skew.
 //
@@ -41,10 +43,13 @@
 //
 // [NewMemoryCollector] has:
 //
-//	sluice_memory_store_keys               gauge    store  all records
-//	sluice_memory_store_keys_limit         gauge    store  maximum number of records of one rule
-//	sluice_memory_store_evictions_total    counter  store  records evicted before they expired; see package memory
-//	sluice_memory_store_expirations_total  counter  store  expired records that were deleted
+//	sluice_memory_store_keys               gauge    store
+//	sluice_memory_store_keys_limit         gauge    store
+//	sluice_memory_store_evictions_total    counter  store
+//	sluice_memory_store_expirations_total  counter  store
+//
+// They count all records, the maximum number of records of one rule, the records that were evicted before they expired (see
+// package memory), and the expired records that were deleted.
 //
 // # Labels
 //
