@@ -27,10 +27,14 @@ func (b *tab) download(button, name string) string {
 		DownloadPath:     dir,
 	})
 	require.NoError(b.t, err)
-	b.click(button)
 	path := filepath.Join(dir, name)
-	require.Eventually(b.t, func() bool { // the browser renames a finished file
-		info, err := os.Stat(path)
+	var clicked time.Time
+	require.Eventually(b.t, func() bool {
+		if time.Since(clicked) > testTimeout/4 { // on a busy machine, the page can move under the pointer
+			b.click(button)
+			clicked = time.Now()
+		}
+		info, err := os.Stat(path) // the browser renames a finished file
 		return err == nil && info.Size() > 0
 	}, testTimeout, time.Millisecond, "%s is not saved", name)
 	return path
