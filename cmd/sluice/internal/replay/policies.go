@@ -96,7 +96,7 @@ func limitOf(p algo.Policy) string {
 	return all[0].String()
 }
 
-// jsonReport is the output of --json for policies. The help documents it.
+// JSONReport is the output of --json for policies. The help documents it.
 type JSONReport struct {
 	logs.Counts
 	Disagreements int64        `json:"disagreements"`
@@ -104,6 +104,7 @@ type JSONReport struct {
 	logs.Problems
 }
 
+// JSONPolicy is a policy of a JSONReport, or that of a rule.
 type JSONPolicy struct {
 	Policy      string             `json:"policy"`
 	Requests    int64              `json:"requests"`

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
 )
 
-// jsonRulesReport is the output of --json with --config. The help documents it.
+// JSONRulesReport is the output of --json with --config. The help documents it.
 type JSONRulesReport struct {
 	logs.Counts
 	Proxied  int64          `json:"proxied"`
@@ -20,6 +20,7 @@ type JSONRulesReport struct {
 	logs.Problems
 }
 
+// JSONRule is a rule of a JSONRulesReport.
 type JSONRule struct {
 	Rule   string   `json:"rule"`
 	By     []string `json:"by"`

@@ -229,8 +229,8 @@ func (s *Server) freeConnections(l *listener, full bool) {
 	}
 }
 
-// limitRequests refuses requests to the proxy if as many are in progress as there may be connections. A request over HTTP/1.1
-// waits instead, as its connection has waited: the request of the connection before may end a moment after that connection.
+// limitRequests refuses requests to the proxy if as many are in progress as there may be connections, and none of them ends
+// within slotWait. Over HTTP/1.1 a connection has only one, so connections wait instead.
 func (s *Server) limitRequests(next http.HandlerFunc) http.Handler {
 	limit := s.options.MaxConnections
 	if limit == 0 {
@@ -238,7 +238,7 @@ func (s *Server) limitRequests(next http.HandlerFunc) http.Handler {
 	}
 	slots := semaphore.NewWeighted(int64(limit))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !slots.TryAcquire(1) && (r.ProtoMajor > 1 || slots.Acquire(r.Context(), 1) != nil) {
+		if !slots.TryAcquire(1) && !acquireSoon(r.Context(), slots) {
 			s.sampled.Warn("the number of requests in progress has reached --max-connections; further ones get 503", "max-connections", limit)
 			earlyreply.Prepare(w, r)
 			w.Header().Set("Retry-After", busyRetryAfter)
@@ -248,6 +248,16 @@ func (s *Server) limitRequests(next http.HandlerFunc) http.Handler {
 		defer slots.Release(1)
 		next(w, r)
 	})
+}
+
+// slotWait is how long a request waits for the end of another one. A connection that was upgraded makes room for the next
+// connection a moment before its request ends.
+const slotWait = time.Second
+
+func acquireSoon(ctx context.Context, slots *semaphore.Weighted) bool {
+	ctx, cancel := context.WithTimeout(ctx, slotWait)
+	defer cancel()
+	return slots.Acquire(ctx, 1) == nil
 }
 
 // busyRetryAfter is the Retry-After of requests beyond the limit, in seconds.
