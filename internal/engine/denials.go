@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"hash/maphash"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,20 +16,21 @@ import (
 // denials is the denial cache: the states that denied requests were evaluated on. It never allows a request. An outdated
 // state can deny too long, for at most ttl.
 type denials struct {
-	ttl     time.Duration
-	refunds atomic.Bool // units may be given back; see Engine.ExpectRefunds
-	size    int         // the maximum number of keys
+	ttl     time.Duration    // not above 0: nothing is cached
+	clock   func() time.Time // of Options
+	refunds atomic.Bool      // units may be given back; see Engine.ExpectRefunds
+	size    int              // the maximum number of keys
 	mu      sync.RWMutex
 	byKey   map[string]*denial
-	evicted time.Time // the latest sent of the evicted entries that replaced a dropped denial
+	dropped [256]time.Time // when the last drop of a key began, by the hash of the key
+	seed    maphash.Seed
 }
 
 // denial is the record of one key that a denied request was evaluated on.
 type denial struct {
-	key     string
-	dropped bool // the entry is no denial, but denials of earlier round trips are not cached
-	record  storage.Record
-	ttl     time.Duration // how long it is used
+	key    string
+	record storage.Record
+	ttl    time.Duration // how long it is used; 0 if only the version of the record is of interest
 	clockReading
 	renewing atomic.Bool
 	renewed  chan struct{} // is closed when the request that renews an expired denial has ended
@@ -40,11 +42,14 @@ type clockReading struct{ at, sent, received time.Time }
 
 // deny evaluates the request on the cached states of its keys, and reports whether they deny it. The server's clock is only
 // known to be in an interval. deny evaluates the request at its start, so waiting for RetryAfter is enough. RetryAfter must
-// reach beyond its end. If clock is not nil, deny uses its time instead.
+// reach beyond its end. If c.clock is not nil, deny uses its time instead.
 //
 // A state has expired if it was cached for longer than its ttl when the request began. If all states are cached but some have
 // expired, deny returns one of the expired ones.
-func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denied bool, expired *denial) {
+func (c *denials) deny(r *Request, now time.Time) (denied bool, expired *denial) {
+	if !r.allows() {
+		return false, nil
+	}
 	var earliest, latest time.Time
 	for i, key := range r.keys {
 		d := c.find(key)
@@ -66,8 +71,8 @@ func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denie
 	if expired != nil {
 		return false, expired
 	}
-	if clock != nil {
-		earliest = clock()
+	if c.clock != nil {
+		earliest = c.clock()
 		latest = earliest
 	}
 	uncertain := latest.Sub(earliest)
@@ -79,38 +84,28 @@ func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denie
 			return true, nil
 		}
 	}
-	r.attempts.Store(0)
-	return r.panicked != nil, nil // Decide raises the panic
+	r.attempts.Store(0) // the store decides
+	return false, nil
 }
 
-// answerFromCache reports whether the cache denies the request. If a denial has expired, one request renews it by a round
-// trip, and must close renewing when it has ended. The others wait for that and try the cache again. An error means that no
+// awaitRenewal waits until another request has renewed an expired denial, and tries the cache again. An error means that no
 // time is left.
-func (e *Engine) answerFromCache(ctx context.Context, r *Request) (denied bool, renewing chan struct{}, err error) {
-	denied, expired := e.denials.deny(r, r.began, e.options.Clock)
-	switch {
-	case expired == nil:
-		return denied, nil, nil
-	case expired.renewing.CompareAndSwap(false, true):
-		return false, expired.renewed, nil
-	}
+func (c *denials) awaitRenewal(ctx context.Context, r *Request, expired *denial) (denied bool, err error) {
 	select {
 	case <-expired.renewed:
 	case <-ctx.Done():
-	case <-time.After(time.Until(r.deadline)):
 	}
-	now := time.Now()
-	denied, _ = e.denials.deny(r, now, e.options.Clock)
-	if ended := ctx.Err(); !denied && (ended != nil || !now.Before(r.deadline)) {
-		err = r.timeout(ended, false)
+	denied, _ = c.deny(r, time.Now())
+	if !denied && ctx.Err() != nil {
+		err = r.timeout(ctx, false)
 	}
-	return denied, nil, err
+	return denied, err
 }
 
-// updateCache updates the denial cache after an evaluation. After a request that was allowed,
-// cached states are out of date: their RetryAfter would be too short.
-func (e *Engine) updateCache(r *Request, clock clockReading) {
-	if e.denials == nil || r.err != nil || r.panicked != nil || !r.allows() {
+// update updates the cache after an evaluation. After a request that was allowed, cached states are out of date: their RetryAfter
+// would be too short.
+func (c *denials) update(r *Request, clock clockReading) {
+	if !r.allows() {
 		return
 	}
 	_, denied := r.Evaluator.Denied()
@@ -120,9 +115,9 @@ func (e *Engine) updateCache(r *Request, clock clockReading) {
 		case repeats:
 			record := cloneRecord(r.Items[i].Found)
 			record.TTL = 0 // the cache does not extend it
-			e.denials.put(&denial{key: key, record: record, clockReading: clock, renewed: make(chan struct{})})
-		case e.denials.find(key) != nil:
-			e.denials.put(&denial{key: key, clockReading: clock, dropped: true})
+			c.put(&denial{key: key, record: record, clockReading: clock, renewed: make(chan struct{})})
+		case c.find(key) != nil:
+			c.drop(clock.sent, key)
 		}
 	}
 }
@@ -138,19 +133,30 @@ func cloneRecord(r storage.Record) storage.Record {
 	return r
 }
 
-// drop drops the cached denials of keys. Denials of round trips that began earlier are not cached
-// any more.
-func (c *denials) drop(keys []string) {
+// drop drops the cached denials of keys. Their denials, and those of keys with the same hash, of round trips that were
+// sent no later than a time are not cached any more.
+func (c *denials) drop(sent time.Time, keys ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, key := range keys {
-		c.put(&denial{key: key, clockReading: clockReading{sent: time.Now()}, dropped: true})
+		if at := c.droppedAt(key); sent.After(*at) {
+			*at = sent
+		}
+		if d := c.byKey[key]; d != nil && !d.sent.After(sent) {
+			delete(c.byKey, key)
+		}
 	}
+}
+
+func (c *denials) droppedAt(key string) *time.Time {
+	return &c.dropped[maphash.String(c.seed, key)%uint64(len(c.dropped))]
 }
 
 // find returns the cached denial of a key, or nil.
 func (c *denials) find(key string) *denial {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if d := c.byKey[key]; d != nil && !d.dropped {
+	if d := c.byKey[key]; d != nil && d.ttl > 0 {
 		return d
 	}
 	return nil
@@ -163,20 +169,15 @@ const refundTTL = time.Millisecond
 
 // ExpectRefunds says that any process may give units back at any time, because the caller reserves units. Denials are then
 // cached for a shorter time. A refund or a reset has the same effect.
-func (e *Engine) ExpectRefunds() {
-	if e.denials != nil {
-		e.denials.refunds.Store(true)
-	}
-}
+func (e *Engine) ExpectRefunds() { e.denials.refunds.Store(true) }
 
-// put stores d, unless the cache has a later entry of its key, or may have evicted one that replaced a dropped denial. If the
-// cache is full, d replaces any other entry.
+// put stores d, unless the cache has a later denial of its key, or has dropped one. If the cache is full, d replaces any other
+// denial.
 func (c *denials) put(d *denial) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.byKey[d.key]
-	if old != nil && (old.sent.After(d.sent) || old.dropped && old.sent.Equal(d.sent)) ||
-		old == nil && !d.dropped && !d.sent.After(c.evicted) {
+	if c.ttl <= 0 || !d.sent.After(*c.droppedAt(d.key)) || old != nil && old.sent.After(d.sent) {
 		return
 	}
 	d.ttl = c.ttl
@@ -187,13 +188,9 @@ func (c *denials) put(d *denial) {
 				d.ttl = min(max(2*old.ttl, refundTTL), c.ttl)
 			}
 		}
-		d.dropped = d.dropped || d.ttl == 0 // it is not used
 	}
 	if old == nil && len(c.byKey) >= c.size {
-		for key, other := range c.byKey {
-			if other.dropped && other.sent.After(c.evicted) {
-				c.evicted = other.sent
-			}
+		for key := range c.byKey {
 			delete(c.byKey, key)
 			break
 		}

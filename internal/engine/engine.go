@@ -18,6 +18,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"hash/maphash"
 	"runtime"
 	"slices"
 	"sync"
@@ -62,7 +63,7 @@ type Stats struct {
 
 // New returns an engine that uses store.
 func New(store storage.Store, o Options) *Engine {
-	e := &Engine{store: store, options: o, queues: make(map[string]*queue)}
+	e := &Engine{store: store, options: o, lanes: lanes{last: make(map[string]chan struct{})}, queues: make(map[string]*queue)}
 	e.transactor, _ = store.(driver.Transactor)
 	e.server, _ = store.(driver.Server)
 	roundTrips := 2
@@ -75,9 +76,7 @@ func New(store storage.Store, o Options) *Engine {
 	e.options.OpenAfter = cmp.Or(o.OpenAfter, time.Second)
 	e.options.MaxRoundTrips = cmp.Or(o.MaxRoundTrips, roundTrips)
 	e.options.MaxQueue = cmp.Or(o.MaxQueue, 1<<16)
-	if e.options.DenialCacheTTL > 0 {
-		e.denials = &denials{ttl: e.options.DenialCacheTTL, size: e.options.DenialCacheSize, byKey: make(map[string]*denial)}
-	}
+	e.denials = &denials{ttl: e.options.DenialCacheTTL, size: e.options.DenialCacheSize, clock: o.Clock, seed: maphash.MakeSeed(), byKey: make(map[string]*denial)}
 	return e
 }
 
@@ -97,12 +96,11 @@ func (e *Engine) Decide(ctx context.Context, r *Request) (stats Stats, err error
 		stats.Cached, err = e.decide(ctx, r)
 	}
 	stats.Attempts = int(r.attempts.Load())
-	switch {
-	case r.state == abandoned || r.panicked == nil:
-	case r.panicked == goexit:
-		runtime.Goexit()
-	default:
-		panic(r.panicked)
+	if p, ok := err.(*panicked); ok {
+		if p.value == goexit {
+			runtime.Goexit()
+		}
+		panic(p.value)
 	}
 	return stats, err
 }
@@ -113,17 +111,21 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 		return false, err
 	}
 	r.began = time.Now()
-	r.deadline, r.fromTimeout = r.began.Add(e.options.Timeout), true
-	if end, ok := ctx.Deadline(); ok && !end.After(r.deadline) {
-		r.deadline, r.fromTimeout = end, false
+	if end, ok := ctx.Deadline(); ok && !r.began.Before(end) { // its timer may not have fired yet
+		return false, storage.NotApplied(context.DeadlineExceeded)
 	}
-	if e.denials != nil && r.allows() {
-		denied, renewing, err := e.answerFromCache(ctx, r)
-		if denied || err != nil {
+	denied, expired := e.denials.deny(r, r.began)
+	if denied {
+		return true, nil
+	}
+	ctx, cancel := context.WithDeadlineCause(ctx, r.began.Add(e.options.Timeout), errNoAnswer)
+	defer cancel()
+	r.deadline, _ = ctx.Deadline()
+	if expired != nil {
+		if expired.renewing.CompareAndSwap(false, true) {
+			defer close(expired.renewed)
+		} else if denied, err := e.denials.awaitRenewal(ctx, r, expired); denied || err != nil {
 			return denied, err
-		}
-		if renewing != nil {
-			defer close(renewing)
 		}
 	}
 	q, err := e.queueOf(r)
@@ -134,13 +136,13 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 		return false, err
 	}
 	if err = ErrDeclined; e.takesBatches(r) {
-		err = q.decide(ctx, r)
+		err = q.repeat(ctx, r, q.batch)
 	}
 	if err == ErrDeclined {
 		err = q.swap(ctx, r)
 	}
-	if e.denials != nil && r.writes() && !r.allows() {
-		e.denials.drop(r.keys)
+	if r.writes() && !r.allows() {
+		e.denials.drop(time.Now(), r.keys...)
 	}
 	if r.givesBack() {
 		e.ExpectRefunds()

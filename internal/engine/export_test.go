@@ -6,19 +6,19 @@ func (e *Engine) Idle() bool {
 	defer e.mu.Unlock()
 	for _, q := range e.queues {
 		q.mu.Lock()
-		idle := q.inFlight == 0 && q.waiting.Len() == 0 && q.pausing == 0
+		idle := q.inFlight == 0 && q.waiting.Len() == 0 && q.pausing.Load() == 0
 		q.mu.Unlock()
 		if !idle {
 			return false
 		}
 	}
-	return e.lanes.users == 0 && len(e.lanes.byKey) == 0
+	return e.lanes.users == 0 && len(e.lanes.last) == 0
 }
 
 // CachedDenials returns how many denials are cached.
 func (e *Engine) CachedDenials() (n int) {
 	for _, d := range e.denials.byKey {
-		if !d.dropped {
+		if d.ttl > 0 {
 			n++
 		}
 	}

@@ -18,25 +18,31 @@ const heldFor = 10 * time.Second
 // heldLane is the lane of all requests for held keys, so that they use one connection. No key has this text.
 const heldLane = "\x00held"
 
-// isHeld reports whether one of the keys is held. The caller must hold q.mu.
-func (q *queue) isHeld(keys []string) bool {
-	return slices.ContainsFunc(keys, func(key string) bool {
-		until, ok := q.held[key]
-		return ok && time.Now().Before(until)
+// holding is why and until when a key counts as held.
+type holding struct {
+	cause error
+	until time.Time
+}
+
+// isHeld reports whether a key of the request is held. It is then the reason why the request fails, until there is a later one.
+// The caller must hold q.mu.
+func (q *queue) isHeld(r *Request) bool {
+	return slices.ContainsFunc(r.keys, func(key string) bool {
+		h, ok := q.held[key]
+		if ok = ok && time.Now().Before(h.until); ok {
+			r.lastErr = h.cause
+		}
+		return ok
 	})
 }
 
-// hold records that a request has found that keys are held.
-func (q *queue) hold(r *Request, err error, keys ...string) {
-	r.finish(ErrDeclined)
+// hold records that a request has found that a key is held.
+func (q *queue) hold(key string, cause error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	r.lastErr = err
 	now := time.Now()
-	maps.DeleteFunc(q.held, func(_ string, until time.Time) bool { return !now.Before(until) })
-	for _, key := range keys {
-		q.held[key] = now.Add(heldFor)
-	}
+	maps.DeleteFunc(q.held, func(_ string, h holding) bool { return !now.Before(h.until) })
+	q.held[key] = holding{cause, now.Add(heldFor)}
 }
 
 // free records that keys are not held any more.

@@ -23,26 +23,23 @@ type Request struct {
 	Evaluator Evaluator
 	FailFast  bool // do not retry until the deadline if no connection can be made
 
-	keys        []string // the text of the keys of Items
-	slot        string   // of driver.Server.Place
-	began       time.Time
-	deadline    time.Time
-	fromTimeout bool         // the deadline follows from Options.Timeout, not from the caller's context
-	attempts    atomic.Int32 // is also read after the call was abandoned
+	keys     []string // the text of the keys of Items
+	slot     string   // of driver.Server.Place
+	began    time.Time
+	deadline time.Time
+	attempts atomic.Int32 // is also read after the call was abandoned
+
+	// These fields belong to the goroutine of the caller.
+	failures int
+	lost     bool  // the reply of a round trip was lost: the request may have been stored
+	lastErr  error // why the last attempt failed, or an earlier one if the last attempt only ran out of time
 
 	// These fields are guarded by the lock of the queue.
-	state   state
-	done    chan struct{} // receives once, when state is done; nil if the caller sends its own request
+	done    chan struct{} // is closed when the attempt has ended; nil if the caller sends its own request
 	element *list.Element // in queue.waiting
-	until   time.Time     // the deadline of the round trip
-	lost    bool          // the reply of a round trip was lost: the request may have been stored
-	lastErr error         // why the last attempt failed, or an earlier one if the last attempt only ran out of time
+	until   time.Time     // the deadline of its round trip; zero while it waits for one
 
-	// These fields belong to the goroutine that sends the request.
-	settled  bool // by the last attempt
-	err      error
-	panicked any
-	failures int
+	err error // of the attempt; belongs to the goroutine that sends the request until done is closed
 }
 
 // Use is the operation of a request on one key.
@@ -69,18 +66,6 @@ type Evaluator interface {
 	Denied() (retryAfter time.Duration, denied bool)
 }
 
-// state is the progress of a request.
-type state uint8
-
-const (
-	waiting   state = iota // for a round trip
-	sent                   // in a round trip that may store it
-	pausing                // after a failure
-	expired                // its deadline was over when a sender took it; its caller is about to return
-	done                   // its outcome is known
-	abandoned              // the call has returned, because its context ended or its timeout passed
-)
-
 // givesBack reports whether a use of the request gives units back. Such a request must not be
 // repeated if the reply to its first attempt was lost.
 func (r *Request) givesBack() bool {
@@ -97,33 +82,45 @@ func (r *Request) allows() bool {
 	return !slices.ContainsFunc(r.Uses, func(u Use) bool { return u.Op != driver.Allow })
 }
 
-// finish settles the request.
-func (r *Request) finish(err error) { r.settled, r.err = true, err }
+// final marks an error of an attempt after which there is no other one.
+type final struct{ error }
+
+// finish ends the attempt of a request, and all further ones.
+func (r *Request) finish(err error) {
+	if r.err = err; err != nil && err != ErrDeclined {
+		r.err = final{err}
+	}
+}
 
 // failFastAfter is how long a FailFast request is retried: a server that restarts refuses connections
 // for a moment.
 const failFastAfter = 50 * time.Millisecond
 
-// fail records that an attempt has failed with r.err. It settles the request if no other attempt can help. An allow or a
-// charge whose reply was lost is decided again once, and may then be charged twice.
-func (r *Request) fail() {
-	err, lost := r.err, !errors.Is(r.err, storage.ErrNotApplied)
-	final := !isTemporary(err) && (!lost || errors.Is(err, storage.ErrPartialWrite)) || lost && (r.lost || r.givesBack())
+// conclude returns the error of a request whose attempt ended with err. If retry is true, another attempt can help. An allow or
+// a charge whose reply was lost is decided again once, and may then be charged twice.
+func (r *Request) conclude(err error) (retry bool, _ error) {
+	if f, ok := err.(final); ok {
+		return false, r.outcome(f.error)
+	} else if err == nil || err == ErrDeclined {
+		return false, err
+	}
+	lostBefore, lost := r.lost, !errors.Is(err, storage.ErrNotApplied)
+	r.lost = lostBefore || lost
+	ends := !isTemporary(err) && (!lost || errors.Is(err, storage.ErrPartialWrite)) || lost && (lostBefore || r.givesBack())
 	givesUp := r.FailFast && isUnreachable(err) && time.Since(r.began) >= failFastAfter
-	if final || givesUp {
-		r.finish(r.outcome(err, r.lost || lost))
-		return
+	if ends || givesUp {
+		return false, r.outcome(err)
 	}
 	if r.failures++; r.lastErr == nil || !breaker.IsTimeout(err) {
 		r.lastErr = err
 	}
-	r.lost = r.lost || lost
+	return true, nil
 }
 
 // outcome returns the error of a request that failed with err. If a reply was lost, the outcome is
 // unknown.
-func (r *Request) outcome(err error, lost bool) error {
-	if lost && r.writes() && !errors.Is(err, storage.ErrOutcomeUnknown) {
+func (r *Request) outcome(err error) error {
+	if _, ok := err.(*panicked); !ok && r.lost && r.writes() && !errors.Is(err, storage.ErrOutcomeUnknown) {
 		return unknown(err)
 	}
 	return err
@@ -137,15 +134,11 @@ func isTemporary(err error) bool {
 // errNoAnswer is why a request ends if Options.Timeout is over.
 var errNoAnswer = fmt.Errorf("%w: no answer within the timeout: %w", storage.ErrUnavailable, context.DeadlineExceeded)
 
-// timeout returns the error of a request that ended without an outcome. ended is the error of its context, or nil after its
-// deadline. lost means that it may have been stored.
-func (r *Request) timeout(ended error, lost bool) error {
-	switch {
-	case ended == context.Canceled:
-	case r.fromTimeout:
+// timeout returns the error of a request whose ctx ended before there was an outcome. lost means that it may have been stored.
+func (r *Request) timeout(ctx context.Context, lost bool) error {
+	ended := ctx.Err()
+	if context.Cause(ctx) == errNoAnswer {
 		ended = errNoAnswer
-	default:
-		ended = context.DeadlineExceeded
 	}
 	cause := ended
 	if last := r.lastErr; last != nil {
@@ -174,16 +167,15 @@ func unknown(cause error) error {
 	return fmt.Errorf("%w: the last attempt: %v", storage.ErrOutcomeUnknown, cause)
 }
 
-// evaluate calls the evaluator on Found of the items, and keeps its error or panic. With an error there are
-// no changes.
+// evaluate calls the evaluator on Found of the items. A panic of the evaluator becomes an error. With an error there are no
+// changes.
 func (r *Request) evaluate(now time.Time, replays bool) (applied int, err error) {
 	returned := false
 	defer func() {
 		if p := recover(); p != nil {
-			r.panicked, err = p, errPanicked
-		} else if !returned {
-			r.panicked = goexit // this goroutine ends when it has run its deferred functions
-			r.finish(errPanicked)
+			err = &panicked{p}
+		} else if !returned { // this goroutine ends when it has run its deferred functions
+			r.finish(&panicked{goexit})
 		}
 		if err != nil || !returned {
 			r.clearNext()
@@ -202,9 +194,12 @@ func (r *Request) clearNext() {
 	}
 }
 
-// errPanicked is the error of a request whose evaluator has panicked, until the panic is raised
-// again.
-var errPanicked = errors.New("engine: an evaluator panicked")
+// panicked is the error of a request whose evaluator or store has panicked. Decide raises the panic again.
+type panicked struct{ value any }
 
-// goexit is Request.panicked if the evaluator has called runtime.Goexit, as a test does that fails in a policy.
+func (p *panicked) Error() string {
+	return fmt.Sprint("engine: a policy or the store has panicked: ", p.value)
+}
+
+// goexit is the value of a panicked whose evaluator has called runtime.Goexit, as a test does that fails in a policy.
 var goexit = errors.New("engine: an evaluator called runtime.Goexit")

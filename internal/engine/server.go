@@ -138,18 +138,18 @@ func (s *slotBatch) replay(q *queue, clock clockReading) {
 			finish(members, differs)
 		case errors.Is(err, storage.ErrNotApplied):
 			for _, r := range members {
-				if r.err = err; isContention(err) {
-					q.hold(r, err, key)
-				}
+				r.err = err
+			}
+			if isContention(err) {
+				q.hold(key, err)
+				finish(members, ErrDeclined)
 			}
 		case err != nil:
 			if errors.Is(err, storage.ErrPartialWrite) && request.Applied >= 0 { // other keys of it may have been written
 				differs = s.evaluate(q.engine, request, members, found, clock)
 			}
 			finish(members, unknown(err))
-			if e := q.engine; e.denials != nil {
-				e.denials.drop(members[0].keys)
-			}
+			q.engine.denials.drop(time.Now(), members[0].keys...)
 		case request.Applied == driver.Declined:
 			finish(members, ErrDeclined)
 		default:
@@ -182,11 +182,18 @@ func (s *slotBatch) keyErr(request *driver.Request) (key string, err error) {
 	return key, err
 }
 
+// errPanicked is why the outcome of a request with the key of another one is unknown.
+var errPanicked = errors.New("engine: a policy panicked on an earlier request of the same key")
+
 // evaluate evaluates the members of a request of the batch, and updates found. It returns an
 // error if the server has decided otherwise.
 func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Request, found []storage.Record, clock clockReading) error {
-	total, panicked := 0, false
+	total, hasPanicked := 0, false
 	for _, r := range members {
+		if hasPanicked {
+			r.finish(unknown(errPanicked))
+			continue
+		}
 		for i, u := range request.Uses {
 			r.Items[i].Found = found[u.Key]
 		}
@@ -195,7 +202,7 @@ func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Requ
 			applied = driver.Damaged
 		}
 		total += applied
-		panicked = panicked || r.panicked != nil
+		_, hasPanicked = err.(*panicked)
 		if _, denied := r.Evaluator.Denied(); err == ErrDeclined || denied && err == nil && r.changes() { // the server has stored nothing
 			r.finish(ErrDeclined)
 			continue
@@ -210,7 +217,7 @@ func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Requ
 		}
 	}
 	switch total = max(total, driver.Damaged); {
-	case panicked: // the states after the request are not known
+	case hasPanicked: // the states after the request are not known
 		b := &s.batch
 		if b.KeyErr == nil {
 			b.KeyErr = make([]error, len(b.Keys))
@@ -218,13 +225,14 @@ func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Requ
 		for _, u := range request.Uses {
 			b.KeyErr[u.Key] = errPanicked
 		}
-		finish(members, unknown(errPanicked))
 	case total != request.Applied:
 		err := fmt.Errorf("%w: the server applied %d steps, Go %d", storage.ErrProgram, request.Applied, total)
 		finish(members, err)
 		return err
 	default:
-		e.updateCache(members[len(members)-1], clock)
+		if last := members[len(members)-1]; last.err == nil {
+			e.denials.update(last, clock)
+		}
 	}
 	return nil
 }

@@ -1,14 +1,11 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/retrywait"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -16,37 +13,25 @@ import (
 // swap decides a request by Load, evaluate and CompareAndSwap until there is no conflict, on the caller's goroutine. Requests
 // with a common key wait for each other, so only other processes cause conflicts.
 func (q *queue) swap(ctx context.Context, r *Request) error {
-	ctx, cancel := context.WithDeadline(ctx, r.deadline)
-	defer cancel()
 	leave, err := q.engine.lanes.enter(ctx, q.lanesOf(r), q.engine.options.MaxQueue)
 	if err != nil {
-		return r.outcome(err, r.lost)
+		return r.outcome(err)
 	}
 	defer leave()
-	waited := time.Since(r.began) > time.Until(r.deadline)
-	if waited && r.lastErr == nil && q.answersSince(r.began) {
-		r.lastErr = errWaited
-	}
-	for r.settled, r.panicked = false, nil; ctx.Err() == nil; retrywait.Pause(ctx, pause(r.failures)) {
-		if q.trySwap(ctx, r); !r.settled {
-			r.fail()
+	if time.Since(r.began) > time.Until(r.deadline) {
+		if r.lastErr == nil && q.answersSince(r.began) {
+			r.lastErr = errWaited
 		}
-		if r.settled && r.err != nil {
-			return r.outcome(r.err, r.lost)
-		} else if r.settled {
-			if r.changes() { // it has had the locks
-				q.free(r.keys)
-			}
-			return nil
-		}
+		r.began = time.Now() // it has not waited for the store
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !waited { // otherwise the caller says nothing about the store
-		q.recordTimeout(r)
+	if ctx.Err() != nil {
+		return q.timeout(ctx, r, false)
 	}
-	r.lastErr = cmp.Or(r.lastErr, q.lastErr)
-	return r.timeout(ctx.Err(), r.lost)
+	err = q.repeat(ctx, r, q.trySwap)
+	if err == nil && r.changes() { // it has had the locks
+		q.free(r.keys)
+	}
+	return err
 }
 
 var errWaited = fmt.Errorf("%w: other calls with the same key took most of the time", storage.ErrContended)
@@ -58,14 +43,14 @@ func (q *queue) lanesOf(r *Request) []string {
 	switch {
 	case !r.writes():
 		return nil
-	case q.isHeld(r.keys):
+	case q.isHeld(r):
 		return append([]string{heldLane}, r.keys...)
 	}
 	return r.keys
 }
 
-// trySwap makes one attempt. It settles the request or sets r.err.
-func (q *queue) trySwap(ctx context.Context, r *Request) {
+// trySwap makes one attempt.
+func (q *queue) trySwap(ctx context.Context, r *Request) error {
 	e := q.engine
 	began := time.Now()
 	records, now, err := e.store.Load(ctx, r.keys...)
@@ -73,9 +58,8 @@ func (q *queue) trySwap(ctx context.Context, r *Request) {
 	if q.record(began, err); err == nil && len(records) != len(r.keys) {
 		err = fmt.Errorf("engine: the store answered with %d records to %d keys", len(records), len(r.keys))
 	}
-	if r.err = nil; err != nil {
-		r.err = storage.NotApplied(err)
-		return
+	if err != nil {
+		return storage.NotApplied(err)
 	}
 	if e.options.Clock != nil {
 		now = e.options.Clock()
@@ -84,25 +68,19 @@ func (q *queue) trySwap(ctx context.Context, r *Request) {
 		r.Items[i].Found = records[i]
 	}
 	if _, err = r.evaluate(now, false); err != nil {
-		r.finish(err)
-		return
+		return final{err}
 	}
-	e.updateCache(r, clockReading{now, began, received})
+	e.denials.update(r, clockReading{now, began, received})
 	swaps := r.swaps(now)
 	if len(swaps) == 0 {
-		r.finish(nil)
-		return
+		return nil
 	}
 	began = time.Now()
 	_, swapped, err := e.store.CompareAndSwap(ctx, swaps...)
-	switch q.record(began, err); {
-	case err != nil:
-		r.err = err
-	case swapped:
-		r.finish(nil)
-	default:
-		r.err = storage.NotApplied(fmt.Errorf("%w: %d attempts", storage.ErrContended, r.attempts.Load()))
+	if q.record(began, err); err == nil && !swapped {
+		err = storage.NotApplied(fmt.Errorf("%w: %d attempts", storage.ErrContended, r.attempts.Load()))
 	}
+	return err
 }
 
 // swaps returns what the request changes.
@@ -123,70 +101,60 @@ func (r *Request) swaps(now time.Time) (swaps []storage.Swap) {
 	return swaps
 }
 
-// lanes lets one caller at a time use a key. The zero value is ready.
+// lanes lets one caller at a time use a key, in the order of arrival.
 type lanes struct {
 	mu    sync.Mutex
-	byKey map[string]*lane
+	last  map[string]chan struct{} // of the last caller of each key; closed when that caller has left
 	users int
 }
 
-// lane is the callers of one key, in the order of arrival.
-type lane struct {
-	turn  chan struct{} // the caller whose turn it is has put an element into it
-	users int
-}
-
-// enter waits for the turn of a caller on all its keys, or until ctx ends. The caller must call leave afterwards. An
+// enter waits until all earlier callers of the keys have left, or until ctx ends. The caller must call leave afterwards. An
 // error means that too many callers wait.
 func (l *lanes) enter(ctx context.Context, keys []string, max int) (leave func(), err error) {
-	keys = slices.Sorted(slices.Values(keys)) // in one order, so that callers cannot wait for each other in a circle
-	lanes, err := l.join(keys, max)
+	own := make(chan struct{})
+	earlier, err := l.join(keys, own, max)
 	if err != nil {
 		return nil, err
 	}
-	turns := 0
-	for ; turns < len(lanes) && ctx.Err() == nil; turns++ {
+	for i, c := range earlier {
 		select {
-		case lanes[turns].turn <- struct{}{}:
+		case <-c:
 		case <-ctx.Done():
-			turns--
+			return func() { go l.leave(keys, own, earlier[i:]...) }, nil
 		}
 	}
-	return func() { l.leave(keys, lanes[:turns]) }, nil
+	return func() { l.leave(keys, own) }, nil
 }
 
-// join returns the lanes of keys.
-func (l *lanes) join(keys []string, max int) (lanes []*lane, err error) {
+// join makes own the channel of the last caller of the keys, and returns the channels of the earlier ones.
+func (l *lanes) join(keys []string, own chan struct{}, max int) (earlier []chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.users >= max {
 		return nil, overloaded(l.users)
 	}
 	l.users++
-	if l.byKey == nil {
-		l.byKey = map[string]*lane{}
-	}
 	for _, key := range keys {
-		if l.byKey[key] == nil {
-			l.byKey[key] = &lane{turn: make(chan struct{}, 1)}
+		if c := l.last[key]; c != nil {
+			earlier = append(earlier, c)
 		}
-		l.byKey[key].users++
-		lanes = append(lanes, l.byKey[key])
+		l.last[key] = own
 	}
-	return lanes, nil
+	return earlier, nil
 }
 
-// leave ends the turns of a caller on some lanes, and its use of keys.
-func (l *lanes) leave(keys []string, turns []*lane) {
+// leave lets later callers use the keys. A caller that did not wait for some earlier ones leaves when these have left.
+func (l *lanes) leave(keys []string, own chan struct{}, earlier ...chan struct{}) {
+	for _, c := range earlier {
+		<-c
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, lane := range turns {
-		<-lane.turn
-	}
+	close(own)
 	l.users--
 	for _, key := range keys {
-		if l.byKey[key].users--; l.byKey[key].users == 0 {
-			delete(l.byKey, key)
+		if l.last[key] == own {
+			delete(l.last, key)
 		}
 	}
 }

@@ -27,8 +27,9 @@ func (q *queue) transact(ctx context.Context, requests []*Request) {
 	for i, r := range requests {
 		switch {
 		case err == nil:
-			r.finish(evaluated[i])
-			e.updateCache(r, clockReading{at, began, received})
+			if r.finish(evaluated[i]); r.err == nil {
+				e.denials.update(r, clockReading{at, began, received})
+			}
 		case r.changes():
 			r.err = err
 		default:
