@@ -117,7 +117,7 @@ func TestTimeoutOfPgBouncerLeavesTheOutcomeUnknown(t *testing.T) {
 	require.Contains(t, []uint64{1, 2}, numbers(t, direct, "b")[0])
 }
 
-func timeouts(b *servers.PgBouncerServer) int { return strings.Count(b.Log(), "query timeout") }
+func timeouts(b *servers.PostgresServer) int { return strings.Count(b.Log(), "query timeout") }
 
 // The outcome is known, and a retry does not help.
 func TestStatementThatPgxRefusesIsNotApplied(t *testing.T) {

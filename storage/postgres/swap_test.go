@@ -45,7 +45,7 @@ func TestSwapWithAFaultIsAllOrNothing(t *testing.T) {
 			require.NotErrorIs(t, err, storage.ErrNotApplied)
 			require.Nil(t, current)
 			require.False(t, swapped)
-			require.Eventually(t, func() bool { proxy.Release(); return len(proxy.Hits()) == 1 }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { proxy.Release(); return proxy.Hits() == 1 }, 20*time.Second, time.Millisecond)
 			records, _, err := direct.Load(t.Context(), keysOf(swaps)...)
 			require.NoError(t, err)
 			require.Equal(t, records[0].Version != 0, records[1].Version != 0, "all or nothing")

@@ -33,7 +33,7 @@ func TestClientDoesNotRetryAWrite(t *testing.T) {
 					proxy.Plan(faultproxy.Fault{At: 1, Kind: kind})
 					run(t, s, b)
 					requireUnknown(t, b.Err)
-					waitFor(t, func() bool { proxy.Release(); return len(proxy.Hits()) == 1 })
+					waitFor(t, func() bool { proxy.Release(); return proxy.Hits() == 1 })
 					require.Equal(t, 1, proxy.Exchanges(), "the client must not retry a write")
 					used := int64(1)
 					if kind.Applied() {

@@ -61,7 +61,7 @@ func swapWithFault(t *testing.T, s, direct *redis.Store, proxy *faultproxy.Proxy
 	proxy.Plan(fault)
 	a, b := textOf("group", "a"), textOf("group", "b")
 	_, swapped, err := s.CompareAndSwap(t.Context(), creating(a, "x"), creating(b, "x"))
-	waitFor(t, func() bool { proxy.Release(); return len(proxy.Hits()) == 1 })
+	waitFor(t, func() bool { proxy.Release(); return proxy.Hits() == 1 })
 	require.False(t, swapped)
 	require.ErrorIs(t, err, storage.ErrUnavailable)
 	require.Equal(t, fault.At, proxy.Exchanges(), "the client must not retry a write")

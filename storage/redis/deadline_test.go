@@ -87,7 +87,7 @@ func TestCallsEndWhenTheyAreCancelled(t *testing.T) {
 				require.Less(t, time.Since(<-cancelled), slack, call)
 				require.ErrorIs(t, err, context.Canceled)
 				requireUnknown(t, err)
-				waitFor(t, func() bool { proxy.Release(); return len(proxy.Hits()) == 1 })
+				waitFor(t, func() bool { proxy.Release(); return proxy.Hits() == 1 })
 			}
 			proxy.Plan()
 			require.Equal(t, "late", stored(t, s, "a"))

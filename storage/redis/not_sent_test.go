@@ -54,7 +54,7 @@ func TestFailedHandshakeSendsNoCommand(t *testing.T) {
 					planForAll(proxy, kind)
 					requireNotApplied(t, do(ctx, s))
 
-					waitFor(t, func() bool { proxy.Release(); return len(proxy.Hits()) > 0 })
+					waitFor(t, func() bool { proxy.Release(); return proxy.Hits() > 0 })
 					if kind == faultproxy.StallRequest { // it stalls for ever
 						proxy.Disconnect()
 					}
