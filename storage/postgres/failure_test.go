@@ -90,20 +90,6 @@ func TestErrorsHaveTheRemedy(t *testing.T) {
 	}
 }
 
-// PgBouncer gives up on a statement that it has sent on. The server applies it later.
-func TestTimeoutOfPgBouncerLeavesTheOutcomeUnknown(t *testing.T) {
-	p := newPool(t, "")
-	direct, table := newStore(t, p)
-	bouncer := servers.PgBouncer(t, shared.Postgres(t), "query_timeout = 1")
-	s := storeOn(t, newPoolAt(t, bouncer.DSN()+"&default_query_exec_mode=exec"), postgres.Options{Table: table})
-	holder := begin(t, p)
-	swap(t, storeIn(t, holder, table), creating("a"))
-	_, _, err := s.CompareAndSwap(t.Context(), creating("a")...)
-	requireKinds(t, err, storage.ErrUnavailable)
-	require.NoError(t, holder.Rollback(t.Context()))
-	require.Eventually(t, func() bool { return existing(t, direct, "a") != nil }, longTimeout, time.Millisecond)
-}
-
 // A version in the reply is no bigint. The statement may have been applied.
 func TestUnreadableReplyLeavesTheOutcomeUnknown(t *testing.T) {
 	p := newPool(t, "")

@@ -243,18 +243,6 @@ func TestWaitForALockEndsBeforeTheDeadline(t *testing.T) {
 	}
 }
 
-func TestTimeoutsOfTheSessionAreContention(t *testing.T) {
-	for _, setting := range []string{"statement_timeout", "lock_timeout"} {
-		p := newPool(t, "")
-		s, table := newStore(t, p)
-		swap(t, s, creating("a"))
-		exec(t, begin(t, p), "SELECT FROM "+table+" FOR UPDATE")
-		_, swapped, err := storeOn(t, newPool(t, "&"+setting+"=30"), postgres.Options{Table: table}).CompareAndSwap(t.Context(), creating("a")...)
-		requireKinds(t, err, storage.ErrContended, storage.ErrNotApplied)
-		require.False(t, swapped)
-	}
-}
-
 // The server does not answer. The call ends at its deadline, and the next call gets another connection.
 func TestRunEndsAtItsDeadline(t *testing.T) {
 	_, table := newStore(t, newPool(t, ""))

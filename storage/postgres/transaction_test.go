@@ -39,24 +39,6 @@ func TestSerializationFailureEndsTheTransaction(t *testing.T) {
 	}
 }
 
-// Transactions with two decisions each can deadlock. PostgreSQL ends one of them.
-func TestDeadlockEndsOneTransaction(t *testing.T) {
-	p := newPool(t, "&deadlock_timeout=10ms")
-	s, table := newStore(t, p)
-	a, b := creating("a"), creating("b")
-	swap(t, s, append(a, b...))
-	one, other := storeIn(t, begin(t, p), table), storeIn(t, begin(t, p), table)
-	swap(t, one, updating(a))
-	swap(t, other, updating(b))
-	first, second := swapLater(one, updating(b)), swapLater(other, updating(a))
-	victim, winner := <-first, <-second
-	if victim.err == nil {
-		victim, winner = winner, victim
-	}
-	requireEnded(t, victim.err, "40P01")
-	require.NoError(t, winner.err)
-}
-
 // After the deadline, the store must not use the transaction any more. The race detector would report
 // it.
 func TestTransactionIsNotUsedAfterTheDeadline(t *testing.T) {

@@ -26,11 +26,8 @@ import (
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
-// The task of another process: "hold" holds the write lock until its standard input ends. "migrate" calls Migrate
-// and Purge when its standard input ends.
 const (
-	task    = "SLUICE_SQLITE_TASK"
-	file    = "SLUICE_SQLITE_FILE"
+	held    = "SLUICE_SQLITE_HELD" // the file whose write lock another process holds
 	wal     = "?_journal_mode=WAL&_synchronous=OFF&_busy_timeout=20000"
 	journal = "?_journal_mode=DELETE&_synchronous=OFF&_busy_timeout=20000"
 	slack   = time.Second // the time by which a call on a busy machine may miss its deadline
@@ -40,21 +37,15 @@ const (
 var modes = map[string]string{"WAL": wal, "rollback journal": journal}
 
 func TestMain(m *testing.M) {
-	var err error
-	switch os.Getenv(task) {
-	case "":
+	if dsn := os.Getenv(held); dsn == "" {
 		os.Exit(m.Run())
-	case "hold":
-		err = hold(os.Getenv(file))
-	case "migrate":
-		err = migrate(os.Getenv(file))
-	}
-	if err != nil {
+	} else if err := hold(dsn); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
 }
 
+// hold holds the write lock until the standard input ends.
 func hold(dsn string) error {
 	db, err := sql.Open("sqlite3", dsn+"&_txlock=exclusive")
 	if err != nil {
@@ -70,34 +61,10 @@ func hold(dsn string) error {
 	return tx.Rollback()
 }
 
-func migrate(dsn string) error {
-	db, err := sql.Open("sqlite3", dsn)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	s, err := sqlite.New(db, sqlite.Options{})
-	if err != nil {
-		return err
-	}
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	if err := s.Migrate(context.Background()); err != nil {
-		return err
-	}
-	_, err = s.Purge(context.Background(), 10)
-	return err
-}
-
-// otherProcess returns this test binary as another process.
-func otherProcess(what, dsn string) *exec.Cmd {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), task+"="+what, file+"="+dsn)
-	return cmd
-}
-
 // lockInOtherProcess starts a process that holds the lock until release.
 func lockInOtherProcess(t *testing.T, dsn string) (release func()) {
-	cmd := otherProcess("hold", dsn)
+	cmd := exec.Command(os.Args[0]) // this test binary
+	cmd.Env = append(os.Environ(), held+"="+dsn)
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	stdout, err := cmd.StdoutPipe()
