@@ -19,15 +19,17 @@ import (
 
 // saboteurs has for each law stores that break it, by their fault.
 var saboteurs = map[string]map[string]builder{
-	"Load keeps the order of keys": {"sorts the keys": loading(func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-		return s.Store.Load(ctx, slices.Sorted(slices.Values(keys))...)
-	})},
-	"empty calls succeed": {"cannot load no keys": loading(func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-		if len(keys) == 0 {
-			return nil, time.Time{}, errFault
-		}
-		return s.Store.Load(ctx, keys...)
-	})},
+	"Load keeps the order of keys": {
+		"sorts the keys": loading(func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+			return s.Store.Load(ctx, slices.Sorted(slices.Values(keys))...)
+		}),
+		"cannot load no keys": loading(func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+			if len(keys) == 0 {
+				return nil, time.Time{}, errFault
+			}
+			return s.Store.Load(ctx, keys...)
+		}),
+	},
 	"two stores share no key": {"shares its table": func(s *faulty, h *Harness) { h.Other = s }},
 	"a swap needs the stored version": {
 		"writes to an absent key whatever Old is": changingSwaps(func(s *faulty, swap *storage.Swap) {
