@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/internal/testing/faultproxy"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/postgres"
@@ -51,6 +52,24 @@ func TestErrorCodesAreClassified(t *testing.T) {
 				requireKinds(t, err, c.kinds...)
 			})
 		}
+	}
+}
+
+// The client cannot know whether the server got the swap, which is all or nothing.
+func TestLostConnectionLeavesTheOutcomeUnknown(t *testing.T) {
+	direct, table := newStore(t, newPool(t, ""))
+	for _, kind := range faultproxy.Kinds() {
+		if kind.Hangs() {
+			continue
+		}
+		through, proxy := newCountedPool(t, "&default_query_exec_mode=exec")
+		s := storeOn(t, through, postgres.Options{Table: table})
+		proxy.Plan(faultproxy.Fault{At: 1, Kind: kind})
+		keys := []string{kind.String() + " b", kind.String() + " a"}
+		_, swapped, err := s.CompareAndSwap(t.Context(), creating(keys...)...)
+		requireKinds(t, err, storage.ErrUnavailable)
+		require.False(t, swapped)
+		require.Len(t, existing(t, direct, keys...), map[bool]int{true: 2, false: 0}[kind.Applied()], kind)
 	}
 }
 

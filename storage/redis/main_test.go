@@ -73,7 +73,7 @@ func open(t *testing.T, client goredis.UniversalClient, prefix string) *redis.St
 	return s
 }
 
-// shareStore returns a store on the shared server, with a prefix of the test.
+// sharedStore returns a store on the shared server, with a prefix of the test.
 func sharedStore(t *testing.T) *redis.Store {
 	return open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
 }

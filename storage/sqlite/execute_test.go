@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
-	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -145,20 +144,22 @@ func TestErrorAfterTheStatementWasExecuted(t *testing.T) {
 
 func TestOnlyAnErrorOfCommitLeavesTheOutcomeUnknown(t *testing.T) {
 	for prefix, notApplied := range map[string]bool{"PRAGMA busy_timeout": true, "PRAGMA busy_timeout = 0": true, "BEGIN": true, "SELECT": true, "INSERT": true, "COMMIT": false} {
-		s, _, a := openRecording(t, sqlite.Options{})
-		u := adding("a")
-		for _, write := range []func() error{
-			func() error { return s.Transact(t.Context(), nil, u) },
-			func() error { _, _, err := s.CompareAndSwap(t.Context(), creating("b")); return err },
-		} {
-			a.fail = failing(sqlite3.Error{Code: sqlite3.ErrIoErr}, prefix)
-			err := write()
-			require.ErrorIs(t, err, storage.ErrUnavailable, prefix)
-			require.Equal(t, notApplied, errors.Is(err, storage.ErrNotApplied), prefix)
-			a.fail = nil
-			require.NoError(t, write(), prefix)
+		for _, code := range []sqlite3.ErrNo{sqlite3.ErrIoErr, sqlite3.ErrFull, sqlite3.ErrCantOpen, sqlite3.ErrReadonly} {
+			s, _, a := openRecording(t, sqlite.Options{})
+			u := adding("a")
+			for _, write := range []func() error{
+				func() error { return s.Transact(t.Context(), nil, u) },
+				func() error { _, _, err := s.CompareAndSwap(t.Context(), creating("b")); return err },
+			} {
+				a.fail = failing(sqlite3.Error{Code: code}, prefix)
+				err := write()
+				require.ErrorIs(t, err, storage.ErrUnavailable, prefix)
+				require.Equal(t, notApplied, errors.Is(err, storage.ErrNotApplied), prefix)
+				a.fail = nil
+				require.NoError(t, write(), prefix)
+			}
+			require.Equal(t, []uint64{1}, numbers(t, s, "a"))
 		}
-		require.Equal(t, []uint64{1}, numbers(t, s, "a"))
 	}
 }
 
@@ -198,28 +199,4 @@ func TestPanicAndGoexitDoNotCloseTheConnection(t *testing.T) {
 	require.Equal(t, []uint64{1}, numbers(t, s, "a"))
 	add(t, s, "a")
 	require.Equal(t, []uint64{2}, numbers(t, s, "a"))
-}
-
-func TestDiskIsFullDuringATransaction(t *testing.T) {
-	const many = 64 // keys whose states fill more than a few pages
-	for name, options := range modes {
-		s, db, _ := newStore(t, options)
-		db.SetMaxOpenConns(1)
-		var updates []*driver.Update
-		for i := range many {
-			updates = append(updates, updating(func(items []driver.Item) bool {
-				items[0].Next = driver.Change{Verb: driver.Put, State: []byte(strings.Repeat("x", 1000)), TTL: time.Hour}
-				return true
-			}, fmt.Sprint(i)))
-		}
-		pages := rows(t, db, "PRAGMA page_count")[0][0].(int64)
-		mustExec(t, db, fmt.Sprint("PRAGMA max_page_count = ", pages+10))
-		err := s.Transact(t.Context(), nil, updates...)
-		require.ErrorIs(t, err, storage.ErrUnavailable, name)
-		require.ErrorIs(t, err, storage.ErrNotApplied, name)
-		require.Zero(t, count(t, db))
-		mustExec(t, db, fmt.Sprint("PRAGMA max_page_count = ", pages+1000))
-		require.NoError(t, s.Transact(t.Context(), nil, updates...))
-		require.Equal(t, many, count(t, db))
-	}
 }

@@ -15,27 +15,6 @@ import (
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
-func TestReaderDuringATransactionReadsTheEarlierState(t *testing.T) {
-	for name, options := range modes {
-		t.Run(name, func(t *testing.T) {
-			s, _, dsn := newStore(t, options)
-			reader := storeOn(t, openDB(t, strings.Replace(dsn, "20000", "0", 1)), sqlite.Options{})
-			add(t, s, "a")
-			read := false
-			reads := updating(func([]driver.Item) bool {
-				require.Equal(t, []uint64{1, 0}, numbers(t, reader, "a", "b"))
-				_, _, err := reader.CompareAndSwap(t.Context(), creating("b"))
-				require.ErrorIs(t, err, storage.ErrContended, "others cannot write")
-				read = true
-				return true
-			})
-			require.NoError(t, s.Transact(t.Context(), nil, adding("a"), reads, adding("a", "b")))
-			require.True(t, read)
-			require.Equal(t, []uint64{3, 1}, numbers(t, reader, "a", "b"))
-		})
-	}
-}
-
 func TestTransactionReadsAndWritesEachKeyOnce(t *testing.T) {
 	s, _, a := openRecording(t, sqlite.Options{})
 	add(t, s, "a")
