@@ -93,7 +93,7 @@ func (s *subject) try(swaps ...storage.Swap) (current []storage.Record, swapped 
 			continue
 		}
 		if err != nil {
-			s.fail("CompareAndSwap of %d keys, the first %.40q: %v", len(swaps), swaps[0].Key, err)
+			s.fail("CompareAndSwap of %d keys, %.40q: %v", len(swaps), keysOf(swaps[:min(len(swaps), 5)]), err)
 		}
 		return current, swapped
 	}
@@ -118,7 +118,7 @@ func (s *subject) replace(key string, old storage.Version, state string) storage
 // swap applies swaps that must not conflict.
 func (s *subject) swap(swaps ...storage.Swap) {
 	if _, swapped := s.try(swaps...); !swapped {
-		s.fail("a swap of %d keys, the first %.40q, from the stored versions was refused as a conflict", len(swaps), swaps[0].Key)
+		s.fail("a swap of %d keys from the stored versions was refused as a conflict", len(swaps))
 	}
 }
 
