@@ -3,6 +3,7 @@ package driver
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"net/url"
 	"strings"
 	"unicode/utf8"
 
@@ -132,17 +133,6 @@ func appendEscaped(dst []byte, char string) []byte {
 
 // unescape returns the part with a text. The result has no meaning for a text that appendPart does not write.
 func unescape(text string) string {
-	if !strings.Contains(text, "%") {
-		return text
-	}
-	part := make([]byte, 0, len(text))
-	for i := 0; i < len(text); i++ {
-		if b, err := hex.DecodeString(text[min(i+1, len(text)):min(i+3, len(text))]); text[i] == '%' && err == nil && len(b) == 1 {
-			part = append(part, b[0])
-			i += 2
-		} else {
-			part = append(part, text[i])
-		}
-	}
-	return string(part)
+	part, _ := url.PathUnescape(text)
+	return part
 }

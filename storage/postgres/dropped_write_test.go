@@ -1,7 +1,7 @@
 package postgres_test
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,24 +17,25 @@ import (
 	"github.com/sluice-go/sluice/storage/postgres"
 )
 
-// write writes records under keys in one of the ways of a store. It returns their version, or 0 if it deletes.
-type write func(t *testing.T, s *postgres.Store, keys ...string) (storage.Version, error)
+// write writes records under keys in one of the ways of a store on db. It returns their version, or 0 if it deletes.
+type write func(t *testing.T, db postgres.DB, o postgres.Options, keys ...string) (storage.Version, error)
 
-func charges(batch func(*testing.T, ...string) *driver.Batch) write {
-	return func(t *testing.T, s *postgres.Store, keys ...string) (storage.Version, error) {
-		b := batch(t, keys...)
+func charges(batch func(...string) *driver.Batch) write {
+	return func(t *testing.T, db postgres.DB, o postgres.Options, keys ...string) (storage.Version, error) {
+		b := batch(keys...)
 		for _, r := range b.Requests {
 			for i := range r.Uses {
 				r.Uses[i].Op = driver.Charge
 			}
 		}
-		s.Run(t.Context(), b)
+		storeOn(t, db, o).Run(t.Context(), b)
 		return b.Version, errors.Join(append(b.KeyErr, b.Err)...)
 	}
 }
 
 func swaps(version storage.Version) write {
-	return func(t *testing.T, s *postgres.Store, keys ...string) (storage.Version, error) {
+	return func(t *testing.T, db postgres.DB, o postgres.Options, keys ...string) (storage.Version, error) {
+		s := storeOn(t, db, o)
 		records, _, err := s.Load(t.Context(), keys...)
 		require.NoError(t, err)
 		var swaps []storage.Swap
@@ -49,102 +50,75 @@ func swaps(version storage.Version) write {
 	}
 }
 
-var (
-	swapsOnly = map[string]write{"a swap": swaps(7), "a deletion": swaps(0)}
-	allWrites = map[string]write{
-		"a swap": swaps(7), "a deletion": swaps(0),
-		"requests for each key": charges(requestEach), "a request for all keys": charges(oneRequest),
+func inTransaction(w write) write {
+	return func(t *testing.T, db postgres.DB, o postgres.Options, keys ...string) (version storage.Version, err error) {
+		committed := pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error {
+			version, err = w(t, tx, o, keys...)
+			return err
+		})
+		return version, cmp.Or(err, committed)
 	}
-)
+}
+
+var writes = map[string]write{
+	"a swap": swaps(7), "a deletion": swaps(0), "a swap in a transaction": inTransaction(swaps(7)), "a deletion in a transaction": inTransaction(swaps(0)),
+	"requests for each key": charges(requestEach), "a request for all keys": charges(oneRequest),
+}
 
 // newTrigger returns statements that make a trigger for each row of the table t. Its function has this body.
 func newTrigger(when, body string) string {
 	return "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN " + body + "; END $$; CREATE TRIGGER x " + when + " ON t FOR EACH ROW EXECUTE FUNCTION f()"
 }
 
-// obstacles are triggers, rules and policies of the table t that drop, change or hide rows.
-var obstacles = map[string]string{
-	"a trigger drops all writes":            newTrigger("BEFORE INSERT OR UPDATE", "RETURN NULL"),
-	"a trigger drops the write of a key":    newTrigger("BEFORE INSERT OR UPDATE", "IF NEW.key IN ('old b', 'new b') THEN RETURN NULL; END IF; RETURN NEW"),
-	"a trigger keeps the version":           newTrigger("BEFORE UPDATE", "NEW.version := OLD.version; RETURN NEW"),
-	"a trigger changes the state":           newTrigger("BEFORE INSERT OR UPDATE", "NEW.state := 'other'; RETURN NEW"),
-	"a trigger changes the key":             newTrigger("BEFORE INSERT OR UPDATE", "NEW.key := 'other ' || NEW.key; RETURN NEW"),
-	"a trigger changes the expiry":          newTrigger("BEFORE INSERT OR UPDATE", "NEW.expires_at := '2000-01-01'; RETURN NEW"),
-	"a rule drops updates":                  "CREATE RULE x AS ON UPDATE TO t DO INSTEAD NOTHING",
-	"a rule drops insertions":               "CREATE RULE x AS ON INSERT TO t DO INSTEAD NOTHING",
-	"policies hide all rows":                "CREATE POLICY x ON t FOR INSERT WITH CHECK (true)",
-	"policies do not permit updates":        "CREATE POLICY x ON t FOR SELECT USING (true); CREATE POLICY y ON t FOR INSERT WITH CHECK (true)",
-	"policies refuse the written rows":      "CREATE POLICY x ON t USING (true) WITH CHECK (version = 0)",
-	"policies hide the rows that they take": "CREATE POLICY x ON t FOR SELECT USING (version = 0); CREATE POLICY y ON t FOR INSERT WITH CHECK (true); CREATE POLICY z ON t FOR UPDATE USING (true)",
-}
-
-// newObstacle creates a table with two records and an obstacle. It returns a pool whose role has no
-// exemption from policies.
+// newObstacle creates a table t with two records and an obstacle: triggers, rules or policies. It returns a pool whose role has
+// no exemption from policies.
 func newObstacle(t *testing.T, p *pgxpool.Pool, obstacle string) (schema string, limited *pgxpool.Pool) {
 	schema = newSchema(t, p)
-	s := open(t, p, postgres.Options{Schema: schema, Table: "t"})
-	_, err := charges(requestEach)(t, s, "old a", "old b")
-	require.NoError(t, err)
-	_, err = p.Exec(t.Context(), strings.NewReplacer("NAME", schema, "OBSTACLE", obstacle).Replace(`CREATE ROLE role_NAME;
+	run(t, open(t, p, postgres.Options{Schema: schema, Table: "t"}), requestEach("old a", "old b"))
+	exec(t, p, strings.NewReplacer("NAME", schema, "OBSTACLE", obstacle).Replace(`CREATE ROLE role_NAME;
 		GRANT ALL ON SCHEMA NAME TO role_NAME; GRANT ALL ON ALL TABLES IN SCHEMA NAME TO role_NAME;
 		SET LOCAL search_path = NAME; OBSTACLE`))
-	require.NoError(t, err)
-	settings := ""
-	if strings.Contains(obstacle, "POLICY") {
-		settings = "&options=-crole%3Drole_" + schema
-		_, err = p.Exec(t.Context(), "ALTER TABLE "+schema+".t ENABLE ROW LEVEL SECURITY")
-		require.NoError(t, err)
+	if !strings.Contains(obstacle, "POLICY") {
+		return schema, newPool(t, "")
 	}
-	return schema, newPool(t, shared.Postgres(t).DSN()+settings)
-}
-
-// content returns all rows of a table as text.
-func content(t *testing.T, p *pgxpool.Pool, table string) (text string) {
-	t.Helper()
-	require.NoError(t, p.QueryRow(t.Context(), "SELECT coalesce(string_agg(t::text, ' ' ORDER BY key), '') FROM "+table+" AS t").Scan(&text))
-	return text
+	exec(t, p, "ALTER TABLE "+schema+".t ENABLE ROW LEVEL SECURITY")
+	return schema, newPool(t, "&options=-crole%3Drole_"+schema)
 }
 
 // A write is done as requested, or it fails and changes nothing. A retry does not help.
 func TestTableThatDropsOrChangesRowsFailsTheWrite(t *testing.T) {
-	for name, obstacle := range obstacles {
+	for name, obstacle := range map[string]string{
+		"a trigger drops the write of a key":    newTrigger("BEFORE INSERT OR UPDATE", "IF NEW.key IN ('old b', 'new b') THEN RETURN NULL; END IF; RETURN NEW"),
+		"a trigger keeps the version":           newTrigger("BEFORE UPDATE", "NEW.version := OLD.version; RETURN NEW"),
+		"a trigger changes the state":           newTrigger("BEFORE INSERT OR UPDATE", "NEW.state := 'other'; RETURN NEW"),
+		"a trigger changes the key":             newTrigger("BEFORE INSERT OR UPDATE", "NEW.key := 'other ' || NEW.key; RETURN NEW"),
+		"a trigger changes the expiry":          newTrigger("BEFORE INSERT OR UPDATE", "NEW.expires_at := '2000-01-01'; RETURN NEW"),
+		"a rule drops updates":                  "CREATE RULE x AS ON UPDATE TO t DO INSTEAD NOTHING",
+		"a rule drops insertions":               "CREATE RULE x AS ON INSERT TO t DO INSTEAD NOTHING",
+		"policies hide all rows":                "CREATE POLICY x ON t FOR INSERT WITH CHECK (true)",
+		"policies do not permit updates":        "CREATE POLICY x ON t FOR SELECT USING (true); CREATE POLICY y ON t FOR INSERT WITH CHECK (true)",
+		"policies refuse the written rows":      "CREATE POLICY x ON t USING (true) WITH CHECK (version = 0)",
+		"policies hide the rows that they take": "CREATE POLICY x ON t FOR SELECT USING (version = 0); CREATE POLICY y ON t FOR INSERT WITH CHECK (true); CREATE POLICY z ON t FOR UPDATE USING (true)",
+	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPool(t, shared.Postgres(t).DSN())
+			p := newPool(t, "")
 			schema, limited := newObstacle(t, p, obstacle)
-			reader, err := postgres.New(limited, postgres.Options{Schema: schema, Table: "t"})
-			require.NoError(t, err)
-			refused := 0
-			for noFunctions, ways := range map[bool]map[string]write{false: allWrites, true: swapsOnly} {
-				for way, write := range ways {
-					for _, keys := range [][]string{{"old a"}, {"new a"}, {"old b", "old a"}, {"new b", "new a"}} {
-						for _, transactional := range []bool{false, true} {
-							if transactional && strings.HasPrefix(way, "request") || transactional && strings.HasPrefix(way, "a request") {
-								continue
-							}
-							what := fmt.Sprint(way, " ", keys, ", no functions: ", noFunctions, ", in a transaction: ", transactional)
-							before := content(t, p, schema+".t")
-							db, commit := postgres.DB(limited), func() error { return nil }
-							if transactional {
-								tx := begin(t, limited)
-								db, commit = tx, func() error { return tx.Commit(context.Background()) }
-							}
-							s, err := postgres.New(db, postgres.Options{Schema: schema, Table: "t", NoFunctions: noFunctions})
-							require.NoError(t, err)
-							version, err := write(t, s, keys...)
-							committed := commit()
-							if err != nil {
-								refused++
-								requireKinds(t, err, storage.ErrNotApplied)
-								require.Equal(t, before, content(t, p, schema+".t"), what)
-								continue
-							}
-							require.NoError(t, committed)
-							records, _, err := reader.Load(t.Context(), keys...)
-							require.NoError(t, err)
-							for _, r := range records {
-								require.Equal(t, version, r.Version, what)
-							}
-						}
+			o, refused := postgres.Options{Schema: schema, Table: "t"}, 0
+			const content = "SELECT coalesce(string_agg(t::text, ' ' ORDER BY key), '') FROM "
+			for way, write := range writes {
+				for _, keys := range [][]string{{"old a"}, {"new a"}, {"old b", "old a"}, {"new b", "new a"}} {
+					what, before := fmt.Sprint(way, " ", keys), selected[string](t, p, content+schema+".t AS t")
+					version, err := write(t, limited, o, keys...)
+					if err != nil {
+						refused++
+						requireKinds(t, err, storage.ErrNotApplied)
+						require.Equal(t, before, selected[string](t, p, content+schema+".t AS t"), what)
+						continue
+					}
+					records, _, err := storeOn(t, limited, o).Load(t.Context(), keys...)
+					require.NoError(t, err)
+					for _, r := range records {
+						require.Equal(t, version, r.Version, what)
 					}
 				}
 			}
@@ -169,18 +143,15 @@ func TestTableThatDropsAPurgeFailsIt(t *testing.T) {
 		"policies refuse the updated records": {"CREATE POLICY x ON t USING (true) WITH CHECK (false)", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+			p := newPool(t, "")
 			schema, limited := newObstacle(t, p, c.obstacle)
-			_, err := p.Exec(ctx, strings.ReplaceAll(`ALTER TABLE NAME DISABLE TRIGGER USER; TRUNCATE NAME;
+			exec(t, p, strings.ReplaceAll(`ALTER TABLE NAME DISABLE TRIGGER USER; TRUNCATE NAME;
 				INSERT INTO NAME SELECT ('key ' || n)::bytea, 1, '', CASE n WHEN 5 THEN 'infinity' ELSE '2001-01-01' END::timestamptz, timestamptz '2000-01-01' + n * interval '1 s'
 				FROM generate_series(1, $1::int) AS n; ALTER TABLE NAME ENABLE TRIGGER USER`, "NAME", schema+".t"), pgx.QueryExecModeSimpleProtocol, records)
-			require.NoError(t, err)
-			s, err := postgres.New(limited, postgres.Options{Schema: schema, Table: "t"})
-			require.NoError(t, err)
-			removed, err := s.Purge(ctx, 10*records)
+			removed, err := storeOn(t, limited, postgres.Options{Schema: schema, Table: "t"}).Purge(t.Context(), 10*records)
 			require.Error(t, err)
 			require.Equal(t, c.removed, removed)
-			require.Equal(t, records-c.removed, number(t, p, "SELECT count(*) FROM "+schema+".t"))
+			require.Equal(t, records-c.removed, selected[int](t, p, "SELECT count(*) FROM "+schema+".t"))
 		})
 	}
 }

@@ -64,8 +64,7 @@ func isPreparedElsewhere(err error) bool {
 
 // codeOf returns the code of an error of the server, or "".
 func codeOf(err error) string {
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
+	if e := (*pgconn.PgError)(nil); errors.As(err, &e) {
 		return e.Code
 	}
 	return ""
@@ -84,8 +83,7 @@ func classify(err error) error {
 	switch {
 	case pgconn.SafeToRetry(err):
 		return storage.NotApplied(unavailable)
-	case isPreparedElsewhere(err):
-		return storage.NotApplied(fmt.Errorf("postgres: %w", withAdvice(err)))
+	case isPreparedElsewhere(err): // a retry does not help
 	case !errors.As(err, &e), len(e.Code) != 5 || hasPrefix(e.Code, pooler), e.SeverityUnlocalized == "PANIC", e.Code == "40003": // statement_completion_unknown
 		return unavailable
 	case isUndone(e, createdMarker):
@@ -108,14 +106,14 @@ func isUndone(e *pgconn.PgError, marker string) bool {
 
 // withAdvice adds the remedy, if there is one.
 func withAdvice(err error) error {
-	remedy, ok := advice[codeOf(err)]
+	remedy := advice[codeOf(err)]
 	if isPreparedElsewhere(err) {
-		remedy, ok = poolerAdvice, true
+		remedy = poolerAdvice
 	}
-	if ok {
-		return fmt.Errorf("%w; %s", err, remedy)
+	if remedy == "" {
+		return err
 	}
-	return err
+	return fmt.Errorf("%w; %s", err, remedy)
 }
 
 // failure classifies an error of a statement on db. If a transaction of the caller fails, nothing of it is applied, even if

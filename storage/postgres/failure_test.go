@@ -3,7 +3,7 @@ package postgres_test
 import (
 	"context"
 	"fmt"
-	"slices"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/internal/engine"
-	"github.com/sluice-go/sluice/internal/testing/enginetest"
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/internal/testing/faultproxy"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/postgres"
@@ -31,19 +31,6 @@ func (b failingDB) Exec(context.Context, string, ...any) (pgconn.CommandTag, err
 
 func (b failingDB) Query(context.Context, string, ...any) (pgx.Rows, error) { return nil, b.err }
 
-// requireKinds checks which of three errors err matches: exactly the listed ones.
-func requireKinds(t *testing.T, err error, kinds ...error) {
-	t.Helper()
-	require.Error(t, err)
-	for _, kind := range []error{storage.ErrContended, storage.ErrUnavailable, storage.ErrNotApplied} {
-		if slices.Contains(kinds, kind) {
-			require.ErrorIs(t, err, kind)
-		} else {
-			require.NotErrorIs(t, err, kind)
-		}
-	}
-}
-
 // The server has undone a statement that it reports an error for. An error that may be a pooler's
 // leaves the outcome unknown, and so does the end of the server.
 func TestErrorCodesAreClassified(t *testing.T) {
@@ -53,114 +40,157 @@ func TestErrorCodesAreClassified(t *testing.T) {
 		kinds    []error
 	}{
 		{"PANIC", []string{"53100"}, []error{storage.ErrUnavailable}},
-		{"FATAL", []string{"08P01", "08006", "08007", "58000", "", "5"}, []error{storage.ErrUnavailable}},
-		{"FATAL", []string{"40003"}, []error{storage.ErrUnavailable}},
+		{"FATAL", []string{"08P01", "08006", "08007", "58000", "", "5", "40003"}, []error{storage.ErrUnavailable}},
 		{"FATAL", []string{"53300", "57P01", "57P03", "25006"}, []error{storage.ErrUnavailable, storage.ErrNotApplied}},
 		{"FATAL", []string{"40001", "40P01", "55P03", "57014"}, []error{storage.ErrContended, storage.ErrNotApplied}},
 		{"FATAL", []string{"42P01", "42501", "23514", "XX000"}, []error{storage.ErrNotApplied}},
 	} {
 		for _, code := range c.codes {
 			t.Run(fmt.Sprintf("%q", code), func(t *testing.T) {
-				s, err := postgres.New(failingDB{&pgconn.PgError{Severity: "in any language", SeverityUnlocalized: c.severity, Code: code, Message: "no"}}, postgres.Options{})
-				require.NoError(t, err)
-				_, _, err = s.CompareAndSwap(t.Context(), creating("a")...)
+				s := storeOn(t, failingDB{&pgconn.PgError{Severity: "in any language", SeverityUnlocalized: c.severity, Code: code, Message: "no"}}, postgres.Options{})
+				_, _, err := s.CompareAndSwap(t.Context(), creating("a")...)
 				requireKinds(t, err, c.kinds...)
 			})
 		}
 	}
 }
 
-// The error is not ErrUnavailable, so the engine does not retry.
-func TestClosedPoolIsNotAnOutage(t *testing.T) {
-	pool, err := pgxpool.New(context.Background(), "postgres://postgres@localhost/postgres")
-	require.NoError(t, err)
-	pool.Close()
-	s, err := postgres.New(pool, postgres.Options{})
-	require.NoError(t, err)
-	swap := storage.Swap{Key: "a", New: storage.Record{Version: 1}}
-
-	_, _, err = s.CompareAndSwap(context.Background(), swap)
-	requireKinds(t, err, storage.ErrNotApplied)
-	_, _, err = s.Load(context.Background(), "a")
-	requireKinds(t, err, storage.ErrNotApplied)
-	require.ErrorContains(t, err, "closed pool")
-	err = s.Migrate(context.Background())
-	requireKinds(t, err, storage.ErrNotApplied)
-	require.ErrorContains(t, err, "closed pool")
+// The client cannot know whether the server got the swap, which is all or nothing.
+func TestLostConnectionLeavesTheOutcomeUnknown(t *testing.T) {
+	direct, table := newStore(t, newPool(t, ""))
+	for _, kind := range faultproxy.Kinds() {
+		if kind.Hangs() {
+			continue
+		}
+		through, proxy := newCountedPool(t, "&default_query_exec_mode=exec")
+		s := storeOn(t, through, postgres.Options{Table: table})
+		proxy.Plan(faultproxy.Fault{At: 1, Kind: kind})
+		keys := []string{kind.String() + " b", kind.String() + " a"}
+		_, swapped, err := s.CompareAndSwap(t.Context(), creating(keys...)...)
+		requireKinds(t, err, storage.ErrUnavailable)
+		require.False(t, swapped)
+		require.Len(t, existing(t, direct, keys...), map[bool]int{true: 2, false: 0}[kind.Applied()], kind)
+	}
 }
 
-// PgBouncer gives up on a statement that it has sent on. The server applies it later. So the engine, which
-// decides again, may charge the cost twice.
-func TestTimeoutOfPgBouncerLeavesTheOutcomeUnknown(t *testing.T) {
-	ctx, p := context.Background(), newPool(t, shared.Postgres(t).DSN())
-	direct, table := newStore(t, p)
-	bouncer := servers.PgBouncer(t, shared.Postgres(t), "query_timeout = 1")
-	s, err := postgres.New(newPool(t, bouncer.DSN()+"&default_query_exec_mode=exec"), postgres.Options{Table: table})
-	require.NoError(t, err)
-	e := engine.New(s, engine.Options{Timeout: time.Minute})
-	holder := begin(t, p)
-	_, swapped, err := storeIn(t, holder, table).CompareAndSwap(ctx, creating("a", "b")...)
-	require.NoError(t, err)
-	require.True(t, swapped)
-
-	_, _, err = s.CompareAndSwap(ctx, creating("a")...)
-	requireKinds(t, err, storage.ErrUnavailable)
-	spent := make(chan error, 1)
-	before := timeouts(bouncer)
-	go func() {
-		_, err := enginetest.Do(ctx, e, []string{"b"}, increment)
-		spent <- err
-	}()
-	require.Eventually(t, func() bool { return timeouts(bouncer) > before }, 30*time.Second, 5*time.Millisecond)
-	require.NoError(t, holder.Rollback(ctx))
-	require.NoError(t, <-spent)
-	require.Contains(t, []uint64{1, 2}, numbers(t, direct, "b")[0])
-}
-
-func timeouts(b *servers.PgBouncerServer) int { return strings.Count(b.Log(), "query timeout") }
-
-// The outcome is known, and a retry does not help.
-func TestStatementThatPgxRefusesIsNotApplied(t *testing.T) {
-	ctx := t.Context()
-	_, table := newStore(t, newPool(t, shared.Postgres(t).DSN()))
-	const settings = "&standard_conforming_strings=off&default_query_exec_mode=simple_protocol"
-	p := newPool(t, shared.Postgres(t).DSN()+settings)
-	conn, err := pgx.Connect(ctx, shared.Postgres(t).DSN()+settings)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	tx := begin(t, p)
-	for _, db := range []postgres.DB{p, conn, tx} {
-		s, err := postgres.New(db, postgres.Options{Table: table})
-		require.NoError(t, err)
-		_, _, err = s.CompareAndSwap(ctx, creating("a")...)
-		requireKinds(t, err, storage.ErrNotApplied)
-		require.ErrorContains(t, err, "standard_conforming_strings")
-		_, _, err = s.Load(ctx, "a")
-		requireKinds(t, err, storage.ErrNotApplied)
-		_, err = s.Purge(ctx, 1)
-		requireKinds(t, err, storage.ErrNotApplied)
+// These errors are neither contention nor an outage, because a retry does not help.
+func TestErrorsHaveTheRemedy(t *testing.T) {
+	closed := newPool(t, "")
+	closed.Close()
+	exec(t, newPool(t, ""), "CREATE TABLE former (key bytea NOT NULL PRIMARY KEY, version bigint NOT NULL, state bytea NOT NULL, expires_at timestamptz NOT NULL)")
+	const simple = "&standard_conforming_strings=off&default_query_exec_mode=simple_protocol"
+	const remedy = "does not exist (SQLSTATE 42703); set Options.Table to another name, use another database, or drop this table if it holds only limits; then call Store.Migrate"
+	for name, c := range map[string]struct {
+		db                   *pgxpool.Pool
+		table, migrate, swap string // the errors
+	}{
+		"a closed pool":                    {closed, "any", "closed pool", "closed pool"},
+		"a missing table":                  {newPool(t, ""), "missing", "", "(SQLSTATE 42P01); call Store.Migrate first"},
+		"a statement that pgx refuses":     {newPool(t, simple), "former", "", "standard_conforming_strings"},
+		"a table without a column of ours": {newPool(t, ""), "former", `column "purge_at" ` + remedy, remedy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dbs := []postgres.DB{c.db}
+			if name != "a closed pool" {
+				dbs = append(dbs, begin(t, c.db))
+			}
+			for _, db := range dbs {
+				s := storeOn(t, db, postgres.Options{Table: c.table, NoFunctions: true})
+				if c.migrate != "" {
+					err := s.Migrate(t.Context())
+					requireKinds(t, err, storage.ErrNotApplied)
+					require.ErrorContains(t, err, c.migrate)
+				}
+				_, _, err := s.CompareAndSwap(t.Context(), creating("a")...)
+				requireKinds(t, err, storage.ErrNotApplied)
+				require.ErrorContains(t, err, c.swap)
+			}
+		})
 	}
 }
 
 // A version in the reply is no bigint. The statement may have been applied.
 func TestUnreadableReplyLeavesTheOutcomeUnknown(t *testing.T) {
-	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
-	s, table := newStore(t, p)
-	_, err := p.Exec(ctx, "ALTER TABLE "+table+" ALTER version TYPE numeric")
-	require.NoError(t, err)
-	_, err = p.Exec(ctx, "INSERT INTO "+table+" VALUES ('large', 1e30, '', 'infinity', 'infinity')")
-	require.NoError(t, err)
+	p := newPool(t, "")
+	_, table := newStore(t, p)
+	exec(t, p, "ALTER TABLE "+table+" ALTER version TYPE numeric")
+	exec(t, p, "INSERT INTO "+table+" VALUES ('large', 1e30, '', 'infinity', 'infinity')")
 	for i, db := range []postgres.DB{p, begin(t, p)} {
-		s, err := postgres.New(db, postgres.Options{Table: table})
-		require.NoError(t, err)
-		_, _, err = s.Load(ctx, "large")
+		s := storeOn(t, db, postgres.Options{Table: table})
+		_, _, err := s.Load(t.Context(), "large")
 		requireKinds(t, err)
-		_, _, err = s.CompareAndSwap(ctx, creating("large", fmt.Sprint("other ", i))...)
+		other := fmt.Sprint("other ", i)
+		_, _, err = s.CompareAndSwap(t.Context(), creating("large", other)...)
 		requireKinds(t, err)
+		require.Empty(t, existing(t, s, other))
 	}
-	records, _, err := s.Load(ctx, "other 0", "other 1")
+}
+
+// The Timeout is so long that only the refused connection can end the call.
+func TestOnFailureAppliesSoonIfTheServerCannotBeReached(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	require.Equal(t, []bool{false, false}, exist(records))
-	_, _, err = s.Load(ctx, "large")
-	requireKinds(t, err)
+	require.NoError(t, l.Close()) // from now on the address refuses connections
+	for name, dsn := range map[string]string{
+		"TCP":         "postgres://limiter@" + l.Addr().String() + "/limits",
+		"Unix socket": "user=limiter dbname=limits host=" + t.TempDir(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			limiter, err := sluice.Options[string]{Timeout: time.Minute, OnFailure: sluice.FailLocal}.New(storeOn(t, newPoolAt(t, dsn), postgres.Options{}),
+				sluice.PerKey("gcra 9/h"))
+			require.NoError(t, err)
+			began := time.Now()
+			d, err := limiter.Allow(t.Context(), "ann")
+			require.NoError(t, err)
+			require.True(t, d.Allowed && d.Degraded)
+			requireKinds(t, d.Err, storage.ErrUnavailable, storage.ErrNotApplied)
+			require.Less(t, time.Since(began), 30*time.Second)
+		})
+	}
+}
+
+// A server that refuses a connection says why. Every error contains that, also after the timeout of the limiter
+// and while its circuit breaker is open.
+func TestErrorsHaveTheReasonWhyTheServerRefusesConnections(t *testing.T) {
+	const sslmode, role, database = "sslmode=disable", "sluice@", "/sluice?"
+	server := servers.Postgres(t, "max_connections = 6")
+	p := newPoolAt(t, server.DSN())
+	exec(t, p, "CREATE ROLE crowd LOGIN CONNECTION LIMIT 0; CREATE ROLE guest LOGIN", pgx.QueryExecModeSimpleProtocol)
+	for reason, change := range map[string][2]string{
+		`role "nobody" does not exist`:           {role, "nobody@"},
+		`too many connections for role "crowd"`:  {role, "crowd@"},
+		"remaining connection slots are reserve": {role, "guest@"}, // for superusers, who have all three
+		`database "missing" does not exist`:      {database, "/missing?"},
+		"server refused TLS connection":          {sslmode, "sslmode=require"},
+	} {
+		if strings.HasPrefix(reason, "remaining") {
+			for range 3 {
+				c, err := p.Acquire(t.Context())
+				require.NoError(t, err)
+				defer c.Release()
+			}
+		}
+		t.Run(reason, func(t *testing.T) {
+			s := storeOn(t, newPoolAt(t, strings.Replace(server.DSN(), change[0], change[1], 1)), postgres.Options{})
+			require.ErrorContains(t, s.Migrate(t.Context()), reason)
+			l, err := sluice.Options[string]{Timeout: time.Second}.New(s, sluice.PerKey("gcra 1/s"))
+			require.NoError(t, err)
+			for range 3 {
+				_, err = l.Allow(context.Background(), "k")
+				require.ErrorIs(t, err, storage.ErrUnavailable)
+				require.ErrorContains(t, err, reason)
+			}
+		})
+	}
+}
+
+func TestInvalidOptionsAreRefused(t *testing.T) {
+	for _, db := range []postgres.DB{nil, (*pgxpool.Pool)(nil)} {
+		_, err := postgres.New(db, postgres.Options{})
+		require.ErrorContains(t, err, "must not be nil")
+	}
+	for _, o := range []postgres.Options{{Table: "a\x00b"}, {Table: "a$sluice_one$; DROP TABLE users; --"}, {Schema: "a\x00b"}, {Table: strings.Repeat("x", 64)}} {
+		_, err := postgres.New(&pgxpool.Pool{}, o)
+		require.ErrorContains(t, err, "at most 63 bytes and must not contain NUL")
+	}
 }

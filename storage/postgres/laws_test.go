@@ -1,26 +1,10 @@
-// The tests of this package promise:
-//
-//   - The store obeys the laws of package storagetest with prepared statements, in text format and
-//     behind PgBouncer (laws_test.go, rows_test.go).
-//   - A swap and a batch are one round trip each (round_trips_test.go), find rows by their keys
-//     (plan_test.go) and update existing rows without writing an index (purge_test.go).
-//   - Statements work behind a pooler that loses prepared statements (pooler_test.go).
-//   - Whatever happens to a message, errors report correctly whether a write was applied
-//     (fault_sweep_test.go, swap_test.go, failure_test.go).
-//   - A row that the table drops, changes or hides is an error (dropped_write_test.go).
-//   - Concurrent statements do not deadlock and lose no write (concurrent_create_test.go,
-//     swap_test.go, run_test.go). A call ends shortly before its deadline (lock_timeout_test.go).
-//   - A store in a transaction of the caller commits or rolls back with it (transaction_test.go).
-//   - Migrate creates what is missing, once, next to the table (migrate_test.go). Purge removes only
-//     expired records (purge_test.go).
 package postgres_test
 
 import (
 	"context"
 	"fmt"
-	"os"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,35 +12,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/internal/testing/faultproxy"
+	"github.com/sluice-go/sluice/internal/testing/faultsweep"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage/postgres"
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
-var (
-	shared servers.Shared
-	tables atomic.Int64
-)
-
-func TestMain(m *testing.M) { os.Exit(shared.Main(m, "postgres")) }
-
-func newPool(t *testing.T, dsn string) *pgxpool.Pool {
-	p, err := pgxpool.New(context.Background(), dsn)
-	require.NoError(t, err)
-	t.Cleanup(p.Close)
-	return p
-}
-
-func open(t *testing.T, db postgres.DB, o postgres.Options) *postgres.Store {
-	s, err := postgres.New(db, o)
-	require.NoError(t, err)
-	require.NoError(t, s.Migrate(context.Background()))
-	return s
-}
-
-// newPair returns a pair of stores on tables that no other test uses, and the quoted names of the tables. Their
-// lock timeout is so long that only a deadlock can refuse a request, and not a busy machine. The server detects
-// a deadlock in a second.
+// newPair returns a pair of stores on tables that no other test uses, and the quoted names of the tables.
 func newPair(t *testing.T, p *pgxpool.Pool) (h storagetest.Harness, names []string) {
 	table := fmt.Sprintf("laws %d", tables.Add(1))
 	var stores []*postgres.Store
@@ -67,14 +30,12 @@ func newPair(t *testing.T, p *pgxpool.Pool) (h storagetest.Harness, names []stri
 	}
 	advance := func(d time.Duration) {
 		for _, name := range names {
-			_, err := p.Exec(context.Background(), "UPDATE "+name+" SET expires_at = expires_at - $1::interval, purge_at = purge_at - $1::interval", d)
-			require.NoError(t, err)
+			exec(t, p, "UPDATE "+name+" SET expires_at = expires_at - $1::interval, purge_at = purge_at - $1::interval", d)
 		}
 	}
 	dropWrites := func(key string) {
-		_, err := p.Exec(context.Background(), fmt.Sprintf(`CREATE OR REPLACE FUNCTION drop_write() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+		exec(t, p, fmt.Sprintf(`CREATE OR REPLACE FUNCTION drop_write() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 			CREATE OR REPLACE TRIGGER "drop %x" BEFORE INSERT OR UPDATE ON %s FOR EACH ROW WHEN (NEW.key = decode('%x', 'hex')) EXECUTE FUNCTION drop_write()`, key, names[0], key))
-		require.NoError(t, err)
 	}
 	return storagetest.Harness{Store: stores[0], Other: stores[1], Advance: advance, DropWrites: dropWrites, Slack: time.Microsecond}, names
 }
@@ -87,13 +48,49 @@ func TestLaws(t *testing.T) {
 		"exec, behind PgBouncer": shared.PgBouncer(t).DSN() + "&default_query_exec_mode=exec",
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPool(t, dsn)
+			p := newPoolAt(t, dsn)
 			h, tables := newPair(t, p)
 			storagetest.Run(t, func(t *testing.T) storagetest.Harness { // it takes long to create the tables for each law
-				_, err := p.Exec(t.Context(), "TRUNCATE "+strings.Join(tables, ", ")+"; DROP FUNCTION IF EXISTS drop_write CASCADE")
-				require.NoError(t, err)
+				exec(t, p, "TRUNCATE "+strings.Join(tables, ", ")+"; DROP FUNCTION IF EXISTS drop_write CASCADE")
 				return h
 			})
 		})
 	}
+}
+
+func TestRunDoesNotDependOnSessionSettings(t *testing.T) {
+	h, _ := newPair(t, newPool(t, "&standard_conforming_strings=off&bytea_output=escape&search_path=public&TimeZone=Asia/Kolkata&IntervalStyle=iso_8601"+
+		"&default_transaction_isolation=serializable&plan_cache_mode=force_custom_plan"))
+	laws := storagetest.Laws()
+	i := slices.IndexFunc(laws, func(l storagetest.Law) bool { return l.Name == "any batch is decided as in Go" })
+	require.NoError(t, laws[i].Check(h))
+}
+
+// Without functions, the limiter decides by Load and CompareAndSwap.
+func TestLimiterIsCorrectDespiteAnyFault(t *testing.T) {
+	some := []faultproxy.Kind{faultproxy.DropRequest, faultproxy.LateRequest, faultproxy.CutReply, faultproxy.StallReply}
+	direct := shared.Postgres(t).Addr()
+	t.Run("batches", func(t *testing.T) { sweep(t, direct, "", false, faultproxy.Kinds()) })
+	t.Run("swaps", func(t *testing.T) { sweep(t, direct, "", true, some) })
+	t.Run("PgBouncer", func(t *testing.T) { sweep(t, shared.PgBouncer(t).Addr(), "&default_query_exec_mode=exec", false, some) })
+}
+
+// sweep runs the limiter on stores with one table. Each has a pool of two connections and a proxy in front of the address.
+func sweep(t *testing.T, addr, settings string, noFunctions bool, kinds []faultproxy.Kind) {
+	o := postgres.Options{Table: fmt.Sprint("sweep ", tables.Add(1)), NoFunctions: noFunctions}
+	direct := open(t, newPool(t, ""), o)
+	faultsweep.Run(t, func(t *testing.T) faultsweep.Subject {
+		proxy := faultproxy.Postgres(t, addr)
+		return faultsweep.Subject{Proxy: proxy, Store: storeOn(t, newPoolWithoutPings(t, proxy, "&pool_max_conns=2"+settings), o), Direct: direct}
+	}, kinds...)
+}
+
+func newPoolWithoutPings(t *testing.T, proxy *faultproxy.Proxy, settings string) *pgxpool.Pool {
+	config, err := pgxpool.ParseConfig(servers.PostgresDSN(proxy.Addr()) + settings)
+	require.NoError(t, err)
+	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
+	p, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(p.Close)
+	return p
 }

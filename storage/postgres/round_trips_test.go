@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -9,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/internal/testing/faultproxy"
-	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/postgres"
@@ -17,14 +15,8 @@ import (
 
 // newCountedPool returns a pool with one open connection, and the proxy that counts its messages.
 func newCountedPool(t *testing.T, settings string) (*pgxpool.Pool, *faultproxy.Proxy) {
-	t.Helper()
 	proxy := faultproxy.Postgres(t, shared.Postgres(t).Addr())
-	config, err := pgxpool.ParseConfig(servers.PostgresDSN(proxy.Addr()) + "&pool_max_conns=1" + settings)
-	require.NoError(t, err)
-	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
-	p, err := pgxpool.NewWithConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(p.Close)
+	p := newPoolWithoutPings(t, proxy, "&pool_max_conns=1"+settings)
 	require.NoError(t, p.Ping(t.Context()))
 	return p, proxy
 }
@@ -38,8 +30,8 @@ func countSwap(t *testing.T, proxy *faultproxy.Proxy, s *postgres.Store, swaps .
 	return proxy.Exchanges(), swapped
 }
 
-// The first swap on a connection takes two round trips if statements are prepared.
-func TestSwapIsOneRoundTrip(t *testing.T) {
+// The first statement of its kind on a connection takes two round trips if statements are prepared.
+func TestSwapAndBatchAreOneRoundTripEach(t *testing.T) {
 	for mode, first := range map[string]int{"cache_statement": 2, "cache_describe": 2, "exec": 1} {
 		t.Run(mode, func(t *testing.T) {
 			p, proxy := newCountedPool(t, "&default_query_exec_mode="+mode)
@@ -68,35 +60,13 @@ func TestSwapIsOneRoundTrip(t *testing.T) {
 				require.Equal(t, c.trips, trips, c.name)
 				require.Equal(t, c.swapped, swapped, c.name)
 			}
-		})
-	}
-}
-
-func TestBatchIsOneRoundTrip(t *testing.T) {
-	for mode, first := range map[string]int{"cache_statement": 2, "cache_describe": 2, "exec": 1} {
-		t.Run(mode, func(t *testing.T) {
-			p, proxy := newCountedPool(t, "&default_query_exec_mode="+mode)
-			s, _ := newStore(t, p)
-			for _, b := range []*driver.Batch{requestEach(t, "a", "b"), requestEach(t, "a", "c"), oneRequest(t, "a", "b"), oneRequest(t, "a", "d"), requestEach(t, "e")} {
+			for i, b := range []*driver.Batch{requestEach("x", "y"), requestEach("x", "z"), oneRequest("x", "y"), oneRequest("e")} {
 				proxy.Plan()
-				s.Run(t.Context(), b)
-				require.NoError(t, b.Err)
-				require.Equal(t, first, proxy.Exchanges())
-				first = 1
+				run(t, s, b)
+				require.Equal(t, map[bool]int{true: first, false: 1}[i == 0], proxy.Exchanges())
 			}
 		})
 	}
-}
-
-// updating returns swaps that replace the records of other swaps.
-func updating(swaps []storage.Swap) []storage.Swap {
-	var next []storage.Swap
-	for _, s := range swaps {
-		u := creating(s.Key)[0]
-		u.Old = s.New.Version
-		next = append(next, u)
-	}
-	return next
 }
 
 // A swap that creates several keys needs a savepoint, whose begin and end are round trips.
@@ -105,11 +75,9 @@ func TestSwapInATransactionIsOneOrThreeRoundTrips(t *testing.T) {
 	_, table := newStore(t, p)
 	s := storeIn(t, begin(t, p), table)
 	countSwap(t, proxy, s, creating("first")...)
-	trips, _ := countSwap(t, proxy, s, creating("one")...)
-	require.Equal(t, 1, trips)
 	two := creating("a", "b")
-	trips, _ = countSwap(t, proxy, s, two...)
-	require.Equal(t, 3, trips)
-	trips, _ = countSwap(t, proxy, s, updating(two)...)
-	require.Equal(t, 1, trips)
+	for i, swaps := range [][]storage.Swap{creating("one"), two, updating(two)} {
+		trips, _ := countSwap(t, proxy, s, swaps...)
+		require.Equal(t, []int{1, 3, 1}[i], trips)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sluice-go/sluice/internal/program"
+	"github.com/sluice-go/sluice/internal/retrywait"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -73,17 +74,31 @@ func indexName(table string) string {
 // server ends Migrate in favour of others, it tries again for five seconds. In your own transaction it tries once, and the
 // transaction stays usable.
 func (s *Store) Migrate(ctx context.Context) error {
-	err := s.createOrFind(ctx)
-	began := time.Now()
-	for slices.Contains(contention, codeOf(err)) && !s.inTransaction() && time.Since(began) < migrateTime && ctx.Err() == nil {
-		select {
-		case <-time.After(migratePause):
-			if next := s.createOrFind(ctx); next == nil || ctx.Err() == nil { // otherwise err has the reason
-				err = next
-			}
-		case <-ctx.Done():
+	var err error
+	for began := time.Now(); ; retrywait.Pause(ctx, migratePause) {
+		unprepared := s.unprepared.Load()
+		if next := s.create(ctx); next == nil || err == nil || ctx.Err() == nil { // otherwise err has the reason
+			err = next
+		}
+		isLost := isPreparedElsewhere(err) && !unprepared // see collectOn
+		code := codeOf(err)
+		mayRetry := isLost || slices.Contains(duplicate, code) || slices.Contains(contention, code) && !s.inTransaction()
+		if !mayRetry || time.Since(began) >= migrateTime || ctx.Err() != nil {
+			return s.migrateFailure(err)
+		}
+		if isLost {
+			s.unprepared.Store(true)
 		}
 	}
+}
+
+const (
+	migrateTime  = 5 * time.Second // for attempts of Migrate
+	migratePause = 10 * time.Millisecond
+)
+
+// migrateFailure classifies an error of Migrate, or nil.
+func (s *Store) migrateFailure(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -94,37 +109,13 @@ func (s *Store) Migrate(ctx context.Context) error {
 	return classify(err)
 }
 
-const (
-	migrateTime  = 5 * time.Second // for attempts of Migrate
-	migratePause = 10 * time.Millisecond
-)
-
-// createOrFind is create, and again if another process was first.
-func (s *Store) createOrFind(ctx context.Context) error {
-	err := s.create(ctx)
-	if slices.Contains(duplicate, codeOf(err)) {
-		err = s.create(ctx)
-	}
-	return err
-}
-
 var errInvalidIndex = errors.New("the index on purge_at is not valid, because CREATE INDEX CONCURRENTLY failed or is not finished; wait for it, or drop the index and call Store.Migrate again")
 
 var errHidden = errors.New("search_path finds the functions of a former table first; drop them, or set Options.Schema")
 
-// create calls createOnce, and again if a pooler has lost a prepared statement; see collectOn.
-func (s *Store) create(ctx context.Context) error {
-	err := s.createOnce(ctx)
-	if isPreparedElsewhere(err) {
-		s.unprepared.Store(true)
-		err = s.createOnce(ctx)
-	}
-	return err
-}
-
-// createOnce uses a transaction, or a savepoint in the caller's transaction, so that a failed statement
+// create creates what is missing. It uses a transaction, or a savepoint in the caller's transaction, so that a failed statement
 // does not end that one.
-func (s *Store) createOnce(ctx context.Context) error {
+func (s *Store) create(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, s.db, func(tx pgx.Tx) error {
 		var table, index, invalid bool
 		if err := s.queryRow(ctx, tx, tableInfoSQL, s.options.qualified(s.options.Table)).Scan(&table, &index, &invalid); err != nil {
@@ -134,11 +125,10 @@ func (s *Store) createOnce(ctx context.Context) error {
 		if !table {
 			ddl = s.tableSchema() + ddl
 		}
-		switch {
-		case index:
-		case invalid:
+		if invalid && !index {
 			return errInvalidIndex
-		default:
+		}
+		if !index {
 			ddl += s.indexSchema()
 		}
 		if _, err := tx.Exec(ctx, ddl); err != nil {

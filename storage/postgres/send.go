@@ -54,23 +54,21 @@ func collect[T any](ctx context.Context, s *Store, sql string, args ...any) ([]T
 // executed, and collectOn sends it again unprepared. In a transaction of the caller, that cannot help after the error.
 func collectOn[T any](ctx context.Context, s *Store, db DB, sql string, args ...any) ([]T, error) {
 	unprepared := s.unprepared.Load()
-	all, err := collectOnce[T](ctx, db, sql, withMode(unprepared, args))
-	if !unprepared && !s.inTransaction() && isPreparedElsewhere(err) {
+	for {
+		var all []T
+		rows, err := db.Query(ctx, sql, withMode(unprepared, args)...)
+		if err == nil {
+			all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+		}
+		switch {
+		case err == nil:
+			return all, nil
+		case unprepared || s.inTransaction() || !isPreparedElsewhere(err):
+			return nil, s.failure(db, err)
+		}
+		unprepared = true
 		s.unprepared.Store(true)
-		all, err = collectOnce[T](ctx, db, sql, withMode(true, args))
 	}
-	if err != nil {
-		return nil, s.failure(db, err)
-	}
-	return all, nil
-}
-
-func collectOnce[T any](ctx context.Context, db DB, sql string, args []any) ([]T, error) {
-	rows, err := db.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[T])
 }
 
 // withMode returns the arguments of a statement for pgx. If unprepared is true, pgx neither prepares

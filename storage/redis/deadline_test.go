@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/testing/faultproxy"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
@@ -18,20 +17,20 @@ import (
 )
 
 // calls are the calls that notice cancellation. Run is not one of them.
-func calls(s *redis.Store) map[string]func(context.Context) error {
-	return map[string]func(context.Context) error{
-		"swap": func(ctx context.Context) error { _, _, err := s.CompareAndSwap(ctx, creating("a", "late")); return err },
-		"swap of two": func(ctx context.Context) error {
-			_, _, err := s.CompareAndSwap(ctx, creating(textOf("g", "a"), "late"), creating(textOf("g", "b"), "late"))
-			return err
-		},
-		"load": func(ctx context.Context) error { _, _, err := s.Load(ctx, "a"); return err },
-	}
+var calls = map[string]func(context.Context, *redis.Store) error{
+	"swap": func(ctx context.Context, s *redis.Store) error {
+		_, _, err := s.CompareAndSwap(ctx, creating("a", "late"))
+		return err
+	},
+	"swap of two": func(ctx context.Context, s *redis.Store) error {
+		_, _, err := s.CompareAndSwap(ctx, creating(textOf("g", "a"), "late"), creating(textOf("g", "b"), "late"))
+		return err
+	},
+	"load": func(ctx context.Context, s *redis.Store) error { _, _, err := s.Load(ctx, "a"); return err },
 }
 
 func TestCallsEndAtTheirDeadline(t *testing.T) {
 	server := servers.Redis(t)
-	_, p := programOf(t, algo.Per(2, time.Hour))
 	single := func(o goredis.Options) goredis.UniversalClient {
 		o.Addr = server.Addr()
 		return goredis.NewClient(&o)
@@ -46,28 +45,30 @@ func TestCallsEndAtTheirDeadline(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Cleanup(func() { client.Close() })
 			s := open(t, client, t.Name())
-			runOK(t, s, oneRequest(p, "warm"))
-			all := calls(s)
-			all["run"] = func(ctx context.Context) error {
-				b, other := oneRequest(p, "a"), oneRequest(p, "b")
-				s.Run(ctx, b, other)
-				assert.Error(t, other.Err)
-				return b.Err
-			}
+			runOK(t, s, oneRequest("warm"))
 			server.Pause()
 			defer server.Resume()
 			var running sync.WaitGroup
-			for call, do := range all {
+			ends := func(call string, do func(context.Context, *redis.Store) error) {
 				running.Go(func() {
 					const timeout = 200 * time.Millisecond
 					ctx, cancel := context.WithTimeout(t.Context(), timeout)
 					defer cancel()
 					begun := time.Now()
-					err := do(ctx)
+					err := do(ctx, s)
 					assert.Less(t, time.Since(begun), timeout+slack, call)
 					assert.ErrorIs(t, err, storage.ErrUnavailable, call)
 				})
 			}
+			for call, do := range calls {
+				ends(call, do)
+			}
+			ends("run", func(ctx context.Context, s *redis.Store) error {
+				b, other := oneRequest("a"), oneRequest("b")
+				s.Run(ctx, b, other)
+				assert.Error(t, other.Err)
+				return b.Err
+			})
 			running.Wait()
 		})
 	}
@@ -79,35 +80,25 @@ func TestCallsEndWhenTheyAreCancelled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			proxy := faultproxy.Redis(t, shared.Redis(t).Addr())
 			s := open(t, newClientWith(t, goredis.Options{Addr: proxy.Addr(), ReadTimeout: time.Minute, ContextTimeoutEnabled: ownDeadline}), t.Name())
-			for call, do := range calls(s) {
+			for call, do := range calls {
 				swap(t, s, creating("warm "+call, "x"))
 				proxy.Plan(faultproxy.Fault{At: 1, Kind: faultproxy.LateRequest})
-				ctx, cancelled := cancelledByFault(t, proxy)
-				err := do(ctx)
-				require.Less(t, time.Since(<-cancelled), slack, call)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				failed := make(chan error, 1)
+				go func() { failed <- do(ctx, s) }()
+				waitFor(t, func() bool { return proxy.Exchanges() > 0 })
+				cancel()
+				cancelled := time.Now()
+				err := <-failed
+				require.Less(t, time.Since(cancelled), slack, call)
 				require.ErrorIs(t, err, context.Canceled)
 				requireUnknown(t, err)
-				waitFor(t, func() bool { proxy.Release(); return len(proxy.Hits()) == 1 })
+				waitFor(t, func() bool { proxy.Release(); return proxy.Hits() == 1 })
 			}
 			proxy.Plan()
 			require.Equal(t, "late", stored(t, s, "a"))
 			swap(t, s, creating("z", "x"))
 		})
 	}
-}
-
-// cancelledByFault returns a context that is cancelled after the proxy's fault, or when the proxy
-// holds a message.
-func cancelledByFault(t *testing.T, proxy *faultproxy.Proxy) (ctx context.Context, cancelled <-chan time.Time) {
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	at := make(chan time.Time, 1)
-	go func() {
-		for ctx.Err() == nil && proxy.Exchanges() == 0 {
-			time.Sleep(time.Millisecond)
-		}
-		at <- time.Now()
-		cancel()
-	}()
-	return ctx, at
 }

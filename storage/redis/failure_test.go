@@ -1,17 +1,28 @@
 package redis_test
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
+	"net/http/httptest"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
@@ -52,8 +63,288 @@ func TestInvalidOptionsAreRefused(t *testing.T) {
 		_, err := redis.New(client, redis.Options{})
 		require.ErrorContains(t, err, "must not be nil")
 	}
-	client := goredis.NewClient(&goredis.Options{Addr: "127.0.0.1:1"})
-	defer client.Close()
-	_, err := redis.New(client, redis.Options{Prefix: "a{b"})
+	_, err := redis.New(newClient(t, "127.0.0.1:1"), redis.Options{Prefix: "a{b"})
 	require.ErrorContains(t, err, "must not contain braces")
+}
+
+// A server that cannot serve writes nothing, and its reason is in the error.
+func TestServerThatCannotServeWritesNothing(t *testing.T) {
+	t.Parallel()
+	config := func(words ...string) func(*testing.T, *servers.RedisServer) {
+		return func(t *testing.T, server *servers.RedisServer) {
+			do(t, server, append([]string{"CONFIG", "SET"}, words...)...)
+		}
+	}
+	replica := func(t *testing.T, server *servers.RedisServer) { do(t, server, "REPLICAOF", "127.0.0.1", "1") } // of no server
+	for reason, prepare := range map[string]func(*testing.T, *servers.RedisServer){
+		"OOM":        config("maxmemory", "1"),
+		"NOREPLICAS": config("min-replicas-to-write", "1"),
+		"READONLY":   replica,
+		"MASTERDOWN": func(t *testing.T, server *servers.RedisServer) {
+			replica(t, server)
+			config("replica-serve-stale-data", "no")(t, server)
+		},
+		"LOADING": makeLoading,
+		"BUSY":    makeBusy,
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			server := servers.Redis(t, "enable-debug-command yes")
+			s := open(t, newClient(t, server.Addr()), "")
+			swap(t, s, creating("there", "x")) // loads the scripts
+			runOK(t, s, oneRequest("there too"))
+			prepare(t, server)
+			check := func(err error) {
+				t.Helper()
+				requireNotApplied(t, err)
+				require.ErrorContains(t, err, reason)
+			}
+			for n := range 2 {
+				_, _, err := s.CompareAndSwap(t.Context(), creatingN(n+1, "a")...)
+				check(err)
+			}
+			check(runErr(t.Context(), s, oneRequest("a")))
+			check(runErr(t.Context(), s, requestEach("a", "b")))
+			if reason == "OOM" {
+				require.Equal(t, "2", do(t, server, "DBSIZE"))
+			}
+		})
+	}
+}
+
+// makeLoading makes the server read 3000 keys from its file, each for 10 ms. It answers after each key.
+func makeLoading(t *testing.T, server *servers.RedisServer) {
+	do(t, server, "EVAL", "for i = 1, ARGV[1] do redis.call('SET', 'key'..i, string.rep('x', 1024)) end", "0", "3000")
+	do(t, server, "CONFIG", "SET", "rdbcompression", "no", "key-load-delay", "10000", "loading-process-events-interval-bytes", "1024")
+	go func() { _, _ = server.Do("DEBUG", "RELOAD") }()
+	waitForError(t, server, "LOADING", "GET", "key1")
+}
+
+// makeBusy makes the server run an endless script. SCRIPT KILL can end it.
+func makeBusy(t *testing.T, server *servers.RedisServer) {
+	do(t, server, "CONFIG", "SET", "busy-reply-threshold", "1")
+	go func() { _, _ = server.Do("EVAL", "while true do end", "0") }()
+	waitForError(t, server, "BUSY", "PING")
+	t.Cleanup(func() { _, _ = server.Do("SCRIPT", "KILL") })
+}
+
+func waitForError(t *testing.T, server *servers.RedisServer, prefix string, command ...string) {
+	t.Helper()
+	waitFor(t, func() bool {
+		_, err := server.Do(command...)
+		return err != nil && strings.HasPrefix(err.Error(), prefix)
+	})
+}
+
+// The Timeout is so long that only the refused connection can end the call.
+func TestOnFailureAppliesSoonIfTheServerCannotBeReached(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close()) // from now on the address refuses connections
+	refusing := l.Addr().String()
+	for name, client := range map[string]goredis.UniversalClient{
+		"TCP":              newClient(t, refusing),
+		"one dial attempt": newClientWith(t, goredis.Options{Addr: refusing, DialerRetries: 1, ContextTimeoutEnabled: true}),
+		"Unix socket":      newClientWith(t, goredis.Options{Network: "unix", Addr: filepath.Join(t.TempDir(), "redis.sock")}),
+		"cluster":          goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: []string{refusing}}),
+		"ring":             goredis.NewRing(&goredis.RingOptions{Addrs: map[string]string{"a": refusing}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			t.Cleanup(func() { client.Close() })
+			limiter, err := sluice.Options[string]{Timeout: longTimeout, OnFailure: sluice.FailLocal}.New(open(t, client, ""), sluice.PerKey("gcra 9/h"))
+			require.NoError(t, err)
+			began := time.Now()
+			d, err := limiter.Allow(t.Context(), "ann")
+			require.NoError(t, err)
+			require.True(t, d.Allowed && d.Degraded)
+			requireNotApplied(t, d.Err)
+			require.ErrorAs(t, d.Err, new(*net.OpError))
+			require.Less(t, time.Since(began), longTimeout/2)
+		})
+	}
+}
+
+// A server that refuses a connection or a command says why. Every error contains that, also after the timeout
+// of the limiter and while its circuit breaker is open.
+func TestErrorsHaveTheReasonOfTheServer(t *testing.T) {
+	t.Parallel()
+	const full = "max number of clients reached"
+	holdsTheLastConnection := func(t *testing.T, server *servers.RedisServer) {
+		require.NoError(t, newClient(t, server.Addr()).Ping(t.Context()).Err())
+		do(t, server, "CONFIG", "SET", "maxclients", "1")
+	}
+	withPassword := func(t *testing.T, server *servers.RedisServer) { do(t, server, "CONFIG", "SET", "requirepass", "x") }
+	withoutRights := func(t *testing.T, server *servers.RedisServer) {
+		do(t, server, append([]string{"ACL", "SETUSER", "limiter", "reset", "on", ">x"}, allBut("get", "eval", "evalsha")...)...)
+	}
+	web := httptest.NewUnstartedServer(nil)
+	web.Config.ErrorLog = log.New(io.Discard, "", 0)
+	web.StartTLS()
+	t.Cleanup(web.Close)
+	another := web.Listener.Addr().String()
+	none := func(*testing.T, *servers.RedisServer) {}
+	for name, c := range map[string]struct {
+		reason  string
+		prepare func(*testing.T, *servers.RedisServer)
+		options goredis.Options
+	}{
+		"too many clients":                {full, holdsTheLastConnection, goredis.Options{}},
+		"too many clients, protocol 2":    {full, holdsTheLastConnection, goredis.Options{Protocol: 2, DisableIdentity: true}},
+		"no password":                     {"NOAUTH", withPassword, goredis.Options{}},
+		"wrong password":                  {"WRONGPASS", withPassword, goredis.Options{Password: "y"}},
+		"unknown database":                {"DB index is out of range", none, goredis.Options{DB: 99}},
+		"no right to run scripts and GET": {"NOPERM", withoutRights, goredis.Options{Username: "limiter", Password: "x"}},
+		"a certificate of another name":   {"x509: ", none, goredis.Options{Addr: another, DialerRetries: 1, TLSConfig: &tls.Config{ServerName: "x"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := servers.Redis(t)
+			c.prepare(t, server)
+			c.options.Addr = cmp.Or(c.options.Addr, server.Addr())
+			s := open(t, newClientWith(t, c.options), "")
+			require.Eventually(t, func() bool { // on a busy machine, the server does not give the reason in time
+				_, _, err := s.Load(t.Context(), "k")
+				return err != nil && strings.Contains(err.Error(), c.reason)
+			}, time.Minute, time.Millisecond)
+			_, _, err := s.CompareAndSwap(t.Context(), creating("k", "x"))
+			for _, err := range []error{err, runErr(t.Context(), s, oneRequest("k"))} {
+				require.ErrorContains(t, err, c.reason)
+				require.ErrorIs(t, err, storage.ErrNotApplied)
+			}
+			l, err := sluice.Options[string]{Timeout: 2 * time.Second}.New(s, sluice.PerKey("gcra 1/s"))
+			require.NoError(t, err)
+			for range 2 {
+				_, err = l.Allow(context.Background(), "k")
+				require.ErrorContains(t, err, c.reason)
+			}
+		})
+	}
+}
+
+func TestForeignValuesAreErrors(t *testing.T) {
+	server := shared.Redis(t)
+	for _, keys := range []int{1, 2} {
+		s := open(t, newClient(t, server.Addr()), t.Name()+strconv.Itoa(keys))
+		do(t, server, "LPUSH", s.NameOf("list"), "x")
+		do(t, server, "SET", s.NameOf("short"), "x")
+		do(t, server, "SET", s.NameOf("empty"), "")
+		do(t, server, "SET", s.NameOf("version 0"), strings.Repeat("\x00", 8)+"state")
+		for key, text := range map[string]string{"list": "redis: WRONGTYPE", "short": "not a record", "empty": "not a record", "version 0": "not a record"} {
+			_, _, err := s.Load(t.Context(), key)
+			require.ErrorContains(t, err, text)
+			_, swapped, err := s.CompareAndSwap(t.Context(), creatingN(keys, key)...)
+			require.False(t, swapped)
+			requireRefused(t, err)
+			require.ErrorContains(t, err, text)
+			require.Empty(t, stored(t, s, key+" 2"), "all or nothing")
+		}
+		require.Equal(t, "1", do(t, server, "LLEN", s.NameOf("list")))
+	}
+}
+
+// Errors are logged, and keys may be secret.
+func TestErrorsContainNoKey(t *testing.T) {
+	const secret = "TOPSECRET"
+	server, noScripts := servers.Redis(t), servers.Redis(t, "rename-command EVALSHA \"\"", "rename-command EVAL \"\"")
+	s := open(t, newClient(t, server.Addr()), "")
+	proxy, err := redis.New(newClient(t, noScripts.Addr()), redis.Options{Proxy: true})
+	require.NoError(t, err)
+	do(t, server, "SET", s.NameOf(secret), "x")
+	do(t, server, "LPUSH", s.NameOf(secret+" list"), "x")
+	for name, c := range map[string]struct {
+		store *redis.Store
+		keys  []string
+		text  string // of the error
+	}{
+		"no record":              {s, []string{"a", secret}, "not a record"},
+		"a list":                 {s, []string{secret + " list"}, "WRONGTYPE"},
+		"twice":                  {s, []string{secret, secret}, ""},
+		"no scripts":             {open(t, newClient(t, noScripts.Addr()), ""), []string{secret}, "unknown command 'evalsha'"},
+		"no scripts, by a proxy": {proxy, []string{secret}, "unknown command 'evalsha'"},
+	} {
+		_, _, load := c.store.Load(t.Context(), c.keys...)
+		var swaps []storage.Swap
+		for _, key := range c.keys {
+			swaps = append(swaps, creating(key, "x"))
+		}
+		_, _, swap := c.store.CompareAndSwap(t.Context(), swaps...)
+		b := oneRequest(c.keys...)
+		run(t, c.store, b)
+		last := cmp.Or(b.Err, errors.Join(b.KeyErr...))
+		for _, err := range []error{load, swap, last} {
+			require.ErrorContains(t, err, c.text, name)
+			require.NotContains(t, err.Error(), secret[:6], name)
+			var of *storage.KeyError
+			if name == "no record" {
+				require.ErrorAs(t, err, &of)
+				require.Equal(t, secret, of.Key)
+			}
+		}
+	}
+}
+
+// If the server refuses a write of a script after the first one, the other keys may have been written.
+func TestRefusedLaterWriteIsPartial(t *testing.T) {
+	server := servers.Redis(t)
+	direct := open(t, newClient(t, server.Addr()), "")
+	s := open(t, newClientOf(t, server, "no-del", allBut("del")...), "")
+	for _, partial := range []bool{true, false} {
+		put, del := creating(fmt.Sprint(partial, " a"), "x"), creating(fmt.Sprint(partial, " b"), "x")
+		swap(t, direct, put, del)
+		swaps := append(updating(put), storage.Swap{Key: del.Key, Old: del.New.Version})
+		if !partial {
+			swaps[0], swaps[1] = swaps[1], swaps[0] // the first write is refused
+		}
+		_, swapped, err := s.CompareAndSwap(t.Context(), swaps...)
+		require.False(t, swapped)
+		require.Equal(t, partial, errors.Is(err, storage.ErrPartialWrite), "%v", err)
+		require.Equal(t, !partial, errors.Is(err, storage.ErrNotApplied), "%v", err)
+		require.Equal(t, partial, stored(t, direct, put.Key) == "updated")
+		require.Equal(t, "x", stored(t, direct, del.Key))
+	}
+	runOK(t, s, oneRequest("b"))
+	b := requestEach("a", "b", "c")
+	refund(&b.Requests[1])
+	run(t, s, b)
+	require.NoError(t, b.Err)
+	require.ErrorIs(t, b.KeyErr[1], storage.ErrPartialWrite)
+	require.NotErrorIs(t, b.KeyErr[1], storage.ErrNotApplied)
+	require.NotContains(t, b.KeyErr[1].Error(), s.NameOf("b"), "keys may be secret")
+	require.NoError(t, errors.Join(b.KeyErr[0], b.KeyErr[2]))
+	for _, key := range b.Keys {
+		require.Equal(t, 1, usedOf(t, s, key))
+	}
+}
+
+func TestRefusedFirstWriteChangesNothing(t *testing.T) {
+	server := shared.Redis(t)
+	direct := sharedStore(t)
+	for command, c := range map[string]struct {
+		ttl   time.Duration
+		until time.Time
+	}{"set": {}, "psetex": {ttl: time.Hour}, "time": {ttl: time.Hour, until: time.Now()}} {
+		s := open(t, newClientOf(t, server, "no-"+command, allBut(command)...), direct.NameOf(""))
+		var errs []error
+		for keys := 1; keys <= 2; keys++ {
+			swaps := creatingN(keys, "a")
+			for i := range swaps {
+				swaps[i].TTL, swaps[i].Until = c.ttl, c.until
+			}
+			_, swapped, err := s.CompareAndSwap(t.Context(), swaps...)
+			require.False(t, swapped)
+			errs = append(errs, err)
+		}
+		if command != "set" {
+			for _, b := range []*driver.Batch{oneRequest("a"), oneRequest("a", "a 2")} {
+				run(t, s, b)
+				errs = append(errs, b.Err)
+			}
+		}
+		for _, err := range errs {
+			requireRefused(t, err)
+			require.ErrorContains(t, err, "The user")
+		}
+		require.Empty(t, stored(t, direct, "a"))
+	}
 }

@@ -10,8 +10,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/redis"
+	"github.com/sluice-go/sluice/internal/testing/faultproxy"
+	"github.com/sluice-go/sluice/internal/testing/faultsweep"
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
@@ -32,61 +32,55 @@ func harness(client goredis.UniversalClient) func(t *testing.T) storagetest.Harn
 	}
 }
 
-func open(t *testing.T, client goredis.UniversalClient, prefix string) *redis.Store {
-	s, err := redis.New(client, redis.Options{Prefix: prefix})
-	require.NoError(t, err)
-	return s
-}
-
-// advance moves the expiry of each key with the prefix nearer by d.
+// advance moves the expiry of each key with the prefix nearer by d. PTTL rounds down to ms.
 func advance(t *testing.T, client goredis.UniversalClient, prefix string, d time.Duration) {
-	ctx := context.Background()
+	const script = `for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
+		local left = redis.call('PTTL', key)
+		if left >= 0 and left < tonumber(ARGV[2]) then
+			redis.call('DEL', key)
+		elseif left >= 0 then
+			redis.call('PEXPIRE', key, math.max(left - ARGV[2], 1))
+		end
+	end`
 	each := func(ctx context.Context, c *goredis.Client) error {
-		keys, err := c.Keys(ctx, prefix+"*").Result()
-		if err != nil {
-			return err
-		}
-		for _, key := range keys {
-			left, err := c.PTTL(ctx, key).Result()
-			if err != nil {
-				return err
-			}
-			if left < 0 {
-				continue
-			}
-			if left -= d; left < 0 {
-				err = c.Del(ctx, key).Err()
-			} else { // PTTL rounds down to ms
-				err = c.PExpire(ctx, key, max(left, time.Millisecond)).Err()
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		return c.Eval(ctx, "#!lua flags=allow-cross-slot-keys\n"+script, nil, prefix+"*", d.Milliseconds()).Err()
 	}
-	var err error
+	err := error(nil)
 	switch c := client.(type) {
 	case *goredis.Client:
-		err = each(ctx, c)
+		err = each(t.Context(), c)
 	case *goredis.ClusterClient:
-		err = c.ForEachMaster(ctx, each)
+		err = c.ForEachMaster(t.Context(), each)
 	}
-	require.NoError(t, err)
+	if err != goredis.Nil {
+		require.NoError(t, err)
+	}
 }
 
 func TestLaws(t *testing.T) {
 	server := shared.Redis(t)
-	for name, o := range map[string]*goredis.Options{
+	for name, o := range map[string]goredis.Options{
 		"default options": {Addr: server.Addr()},
 		"unix socket, protocol 2, ContextTimeoutEnabled": {Network: "unix", Addr: server.Socket(), Protocol: 2, ContextTimeoutEnabled: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			client := goredis.NewClient(o)
-			t.Cleanup(func() { client.Close() })
-			storagetest.Run(t, harness(client))
-		})
+		t.Run(name, func(t *testing.T) { storagetest.Run(t, harness(newClientWith(t, o))) })
 	}
 }
 
-var _ storage.Store = (*redis.Store)(nil)
+// A client with default options retries by itself and ignores deadlines. With ContextTimeoutEnabled it
+// differs only if a call hangs.
+func TestLimiterIsCorrectDespiteAnyFault(t *testing.T) {
+	server := shared.Redis(t)
+	direct := open(t, newClient(t, server.Addr()), "sweep:")
+	sweep := func(ownDeadline bool, kinds ...faultproxy.Kind) func(*testing.T) {
+		return func(t *testing.T) {
+			faultsweep.Run(t, func(t *testing.T) faultsweep.Subject {
+				proxy := faultproxy.Redis(t, server.Addr())
+				client := newClientWith(t, goredis.Options{Addr: proxy.Addr(), PoolSize: 2, ContextTimeoutEnabled: ownDeadline})
+				return faultsweep.Subject{Proxy: proxy, Store: open(t, client, "sweep:"), Direct: direct}
+			}, kinds...)
+		}
+	}
+	t.Run("defaults", sweep(false))
+	t.Run("ContextTimeoutEnabled", sweep(true, faultproxy.StallRequest, faultproxy.LateRequest, faultproxy.StallReply))
+}

@@ -2,18 +2,18 @@
 //
 //   - The store obeys the laws of package storagetest on one server, on a cluster and over a Unix
 //     socket (laws_test.go, cluster_test.go).
-//   - A swap and a batch are one command each (swap_script_test.go, run_test.go).
+//   - A swap and a batch are one command each, for which the user needs only the documented rights
+//     (command_test.go).
 //   - Whatever happens to a message, errors report correctly whether a write was applied, and no write
-//     is applied twice (fault_sweep_test.go, client_retry_test.go, batch_fault_test.go,
-//     not_sent_test.go, proxy_error_test.go, run_reply_test.go).
-//   - Errors have the reason of the server (refusal_test.go).
+//     is applied twice (laws_test.go, fault_test.go, run_reply_test.go).
+//   - A server that cannot serve writes nothing, and errors have its reason (failure_test.go).
 //   - Each call ends at its deadline, whatever timeouts the client has (deadline_test.go).
-//   - A server that cannot serve writes nothing (unavailable_test.go). Failovers and moving slots lose
-//     only what the package comment says (failover_test.go, resharding_test.go). A silent server of a
-//     Ring fails only its keys (ring_test.go).
+//   - Failovers and moving slots lose only what the package comment says (failover_test.go,
+//     resharding_test.go). A silent server of a Ring fails only its keys (ring_test.go).
 package redis_test
 
 import (
+	"context"
 	"os"
 	"testing"
 	"time"
@@ -21,9 +21,12 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
+	"github.com/sluice-go/sluice/storage/redis"
 )
 
 var shared servers.Shared
@@ -55,6 +58,26 @@ func newClientOf(t *testing.T, server *servers.RedisServer, user string, rules .
 	return newClientWith(t, goredis.Options{Addr: server.Addr(), Username: user, Password: "x"})
 }
 
+// allBut returns ACL rules that permit all commands except one or more.
+func allBut(commands ...string) []string {
+	rules := []string{"~*", "&*", "+@all"}
+	for _, command := range commands {
+		rules = append(rules, "-"+command)
+	}
+	return rules
+}
+
+func open(t *testing.T, client goredis.UniversalClient, prefix string) *redis.Store {
+	s, err := redis.New(client, redis.Options{Prefix: prefix})
+	require.NoError(t, err)
+	return s
+}
+
+// sharedStore returns a store on the shared server, with a prefix of the test.
+func sharedStore(t *testing.T) *redis.Store {
+	return open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
+}
+
 func do(t *testing.T, server *servers.RedisServer, command ...string) string {
 	t.Helper()
 	reply, err := server.Do(command...)
@@ -67,8 +90,13 @@ func creating(key, state string) storage.Swap {
 	return storage.Swap{Key: key, New: storage.Record{Version: storage.NewVersion(), State: []byte(state)}}
 }
 
+// creatingN returns swaps that create n records, at most 2.
+func creatingN(n int, key string) []storage.Swap {
+	return []storage.Swap{creating(key, "x"), creating(key+" 2", "x")}[:n]
+}
+
 // updating returns swaps that replace the records of other swaps with the state "updated".
-func updating(swaps []storage.Swap) []storage.Swap {
+func updating(swaps ...storage.Swap) []storage.Swap {
 	var next []storage.Swap
 	for _, s := range swaps {
 		n := creating(s.Key, "updated")
@@ -91,26 +119,72 @@ func textOf(group, key string) string {
 	return driver.RuleKey{Group: group, Rule: driver.Rule("", "test", "test"), Key: key}.String()
 }
 
-// loadScripts makes the server know the scripts that swap.
-func loadScripts(t *testing.T, s storage.Store) {
-	t.Helper()
-	for n := range 2 {
-		_, _, err := s.CompareAndSwap(t.Context(), creatingN(n+1, textOf("warm", "a"))...)
-		require.NoError(t, err)
-	}
-}
-
-// creatingN returns swaps that create n records, at most 2.
-func creatingN(n int, key string) []storage.Swap {
-	return []storage.Swap{creating(key, "x"), creating(key+" 2", "x")}[:n]
-}
-
 // stored returns the state of a key.
 func stored(t *testing.T, s storage.Store, key string) string {
 	t.Helper()
 	records, _, err := s.Load(t.Context(), key)
 	require.NoError(t, err)
 	return string(records[0].State)
+}
+
+// policy refills no unit during a test.
+var policy, program = func() (algo.Policy, *algo.Program) {
+	policy, _ := gcra.New(gcra.Options{Limit: algo.Per(1000, 10_000*time.Hour)})
+	p, _ := policy.Program()
+	return policy, &p
+}()
+
+// oneRequest returns a batch with one request for a unit of each key.
+func oneRequest(keys ...string) *driver.Batch {
+	b := &driver.Batch{Version: storage.NewVersion(), Keys: keys, Programs: []*algo.Program{program}, Requests: []driver.Request{{Times: 1}}}
+	for i := range keys {
+		b.Requests[0].Uses = append(b.Requests[0].Uses, driver.Use{Key: i, Cost: 1})
+	}
+	return b
+}
+
+// requestEach returns a batch with one request for each key.
+func requestEach(keys ...string) *driver.Batch {
+	b := oneRequest(keys...)
+	uses := b.Requests[0].Uses
+	b.Requests = nil
+	for i := range uses {
+		b.Requests = append(b.Requests, driver.Request{Times: 1, Uses: uses[i : i+1]})
+	}
+	return b
+}
+
+// refund makes a request refund all units, which deletes the records.
+func refund(r *driver.Request) {
+	for i := range r.Uses {
+		r.Uses[i].Op, r.Uses[i].Cost = driver.Refund, 1000
+	}
+}
+
+// run runs batches with a long timeout.
+func run(t *testing.T, s driver.Server, batches ...*driver.Batch) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), longTimeout)
+	defer cancel()
+	s.Run(ctx, batches...)
+}
+
+// runOK runs batches, which must succeed.
+func runOK(t *testing.T, s driver.Server, batches ...*driver.Batch) {
+	t.Helper()
+	run(t, s, batches...)
+	for _, b := range batches {
+		require.NoError(t, b.Err)
+		require.Nil(t, b.KeyErr)
+	}
+}
+
+// usedOf returns how many units of a key are used.
+func usedOf(t *testing.T, s storage.Store, key string) int {
+	t.Helper()
+	r, err := policy.Peek([]byte(stored(t, s, key)), time.Now(), 1)
+	require.NoError(t, err)
+	return int(policy.Limit().Count - r.Remaining)
 }
 
 func waitFor(t *testing.T, condition func() bool) {
@@ -123,6 +197,14 @@ func requireNotApplied(t *testing.T, err error) {
 	t.Helper()
 	require.ErrorIs(t, err, storage.ErrUnavailable)
 	require.ErrorIs(t, err, storage.ErrNotApplied)
+}
+
+// requireRefused checks that err reports that nothing was applied, and that a retry does not help.
+func requireRefused(t *testing.T, err error) {
+	t.Helper()
+	require.ErrorIs(t, err, storage.ErrNotApplied)
+	require.NotErrorIs(t, err, storage.ErrUnavailable)
+	require.NotErrorIs(t, err, storage.ErrContended)
 }
 
 // requireUnknown checks that err reports that a write may have been applied.

@@ -134,42 +134,23 @@ func (s *Store) readReply(b *driver.Batch, reply []string) error {
 	for i := range b.Requests {
 		b.Requests[i].Applied = int(int32(binary.BigEndian.Uint32(head[8+4*i:])))
 	}
-	b.KeyErr = nil
+	b.KeyErr, b.Found = nil, make([]storage.Record, n)
 	for _, text := range reply[n+1:] {
-		if !isTTL(text) {
-			if err := s.readKeyErr(b, text); err != nil {
-				return err
-			}
+		if err := s.readKey(b, text); err != nil {
+			return err
 		}
 	}
-	var err error
-	if b.Found, err = decodeAll(reply[:n], b.KeyErr); err != nil {
-		return err
-	}
-	for _, text := range reply[n+1:] {
-		if isTTL(text) && keyNumber(text) < n && keyNumber(text) >= 0 {
-			i := keyNumber(text)
-			ms, _ := strconv.ParseInt(text[4+len("TTL "):], 10, 64)
-			b.Found[i].TTL = time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
-		}
-	}
-	return nil
+	return decodeAll(b.Found, reply[:n], b.KeyErr)
 }
 
-// isTTL reports whether a text of a reply is a TTL. Other texts are errors.
-func isTTL(text string) bool { return len(text) > 8 && text[4:8] == "TTL " }
-
-// keyNumber returns the index of the key of a text of a reply.
-func keyNumber(text string) int { return int(binary.BigEndian.Uint32([]byte(text))) - 1 }
-
-// decodeAll decodes the values of keys. A value is empty if the key is absent. The states of all
+// decodeAll decodes the values of keys into records. A value is empty if the key is absent. The states of all
 // records share one allocation. decodeAll skips the keys that failed.
-func decodeAll(values []string, failed []error) ([]storage.Record, error) {
+func decodeAll(records []storage.Record, values []string, failed []error) error {
 	size := 0
 	for _, value := range values {
 		size += len(value)
 	}
-	all, records := make([]byte, 0, size), make([]storage.Record, len(values))
+	all := make([]byte, 0, size)
 	for i, value := range values {
 		if value == "" || failed != nil && failed[i] != nil {
 			continue
@@ -178,22 +159,27 @@ func decodeAll(values []string, failed []error) ([]storage.Record, error) {
 		all = append(all, value...)
 		record, err := decode(all[start:len(all):len(all)])
 		if err != nil {
-			return nil, err
+			return err
 		}
-		records[i] = record
+		records[i].Version, records[i].State = record.Version, record.State
 	}
-	return records, nil
+	return nil
 }
 
-// readKeyErr reads the number of a key and its error. If the write of the key failed, other keys of
+// readKey reads the number of a key, and its TTL in ms or its error. If the write of the key failed, other keys of
 // its requests may have been written.
-func (s *Store) readKeyErr(b *driver.Batch, text string) error {
+func (s *Store) readKey(b *driver.Batch, text string) error {
 	if len(text) < 4 {
 		return errReplyForm
 	}
-	i := keyNumber(text)
+	i := int(binary.BigEndian.Uint32([]byte(text))) - 1
 	if i < 0 || i >= len(b.Keys) {
 		return errReplyForm
+	}
+	if ttl, isTTL := strings.CutPrefix(text[4:], "TTL "); isTTL {
+		ms, _ := strconv.ParseInt(ttl, 10, 64)
+		b.Found[i].TTL = time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+		return nil
 	}
 	if b.KeyErr == nil {
 		b.KeyErr = make([]error, len(b.Keys))

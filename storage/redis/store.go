@@ -219,8 +219,11 @@ func (s *Store) readSwap(reply []string, keys []string) (current []storage.Recor
 	case len(reply) == 1 && reply[0] == "SWAPPED":
 		return nil, true, nil
 	case len(reply) == 1+len(keys) && reply[0] == "CONFLICT":
-		current, err = decodeAll(reply[1:], nil)
-		return current, false, err
+		current = make([]storage.Record, len(keys))
+		if err := decodeAll(current, reply[1:], nil); err != nil {
+			return nil, false, err
+		}
+		return current, false, nil
 	case len(reply) == 2 && reply[0] == "NORECORD":
 		i, _ := strconv.Atoi(reply[1])
 		if i < 1 || i > len(keys) {

@@ -3,107 +3,101 @@ package sqlite_test
 import (
 	"context"
 	"database/sql"
-	sqldriver "database/sql/driver"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/mattn/go-sqlite3"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
-// pair returns the two connections of a pool.
-func pair(t *testing.T, db *sql.DB) (a, b *sql.Conn) {
-	db.SetMaxOpenConns(2)
-	db.SetMaxIdleConns(2)
-	a, err := db.Conn(t.Context())
-	require.NoError(t, err)
-	b, err = db.Conn(t.Context())
-	require.NoError(t, err)
-	return a, b
-}
-
-func setBusyTimeout(t *testing.T, conn *sql.Conn, ms int) {
-	_, err := conn.ExecContext(t.Context(), fmt.Sprint("PRAGMA busy_timeout = ", ms))
-	require.NoError(t, err)
-}
-
-func busyTimeout(t *testing.T, conn *sql.Conn) (ms int) {
-	require.NoError(t, conn.QueryRowContext(t.Context(), "SELECT timeout FROM pragma_busy_timeout").Scan(&ms))
-	return ms
-}
-
 // The user may set busy_timeout of one connection of the pool at any time.
 func TestConnectionsKeepTheirBusyTimeout(t *testing.T) {
-	for name, options := range map[string]string{"plain": wal, "statement cache": wal + "&_stmt_cache_size=16"} {
+	for _, options := range []string{wal, wal + "&_stmt_cache_size=16"} {
+		s, db, _ := newStore(t, options)
+		db.SetMaxOpenConns(2)
+		db.SetMaxIdleConns(2)
+		a, err := db.Conn(t.Context())
+		require.NoError(t, err)
+		b, err := db.Conn(t.Context())
+		require.NoError(t, err)
+		for i, ms := range []int{20000, 77, 0, 5, 60, 0} {
+			a, b = b, a
+			_, err := a.ExecContext(t.Context(), fmt.Sprint("PRAGMA busy_timeout = ", ms))
+			require.NoError(t, err)
+			require.NoError(t, a.Close()) // now it is the only free one
+			swap(t, s, creating(fmt.Sprint("key ", i)))
+			a, err = db.Conn(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, ms, busyTimeout(t, a))
+		}
+		require.NoError(t, a.Close())
+		require.NoError(t, b.Close())
+	}
+}
+
+// The busy_timeout of the connections is 20 seconds. Without it, Migrate and Purge wait all the same.
+func TestContextEndsTheWaitForTheLock(t *testing.T) {
+	const soon = 500 * time.Millisecond // long enough to reach the lock on a busy machine
+	for name, options := range map[string]string{"WAL": wal, "rollback journal": journal, "wrapped": wal, "no busy_timeout": strings.Replace(wal, "20000", "0", 1)} {
 		t.Run(name, func(t *testing.T) {
-			s, db, _ := shared(t, options)
-			a, b := pair(t, db)
-			for i, ms := range []int{20000, 77, 0, 5, 60, 0} {
-				a, b = b, a
-				setBusyTimeout(t, a, ms)
-				require.NoError(t, a.Close()) // now it is the only free one
-				_, swapped, err := s.CompareAndSwap(t.Context(), creating(fmt.Sprint("key ", i)))
-				require.NoError(t, err)
-				require.True(t, swapped)
-				a, err = db.Conn(t.Context())
-				require.NoError(t, err)
-				require.Equal(t, ms, busyTimeout(t, a))
+			t.Parallel()
+			s, db, dsn := newStore(t, options)
+			if name == "wrapped" {
+				db = sql.OpenDB(&recordingDriver{file: dsn})
+				t.Cleanup(func() { db.Close() })
+				s = storeOn(t, db, sqlite.Options{})
 			}
-			require.NoError(t, a.Close())
-			require.NoError(t, b.Close())
+			missing := storeOn(t, db, sqlite.Options{Table: "missing"})
+			swapOne := func(ctx context.Context) error { _, _, err := s.CompareAndSwap(ctx, creating("a")); return err }
+			release := lockInOtherProcess(t, dsn)
+			for call, do := range map[string]func(context.Context) error{
+				"migrate":          missing.Migrate,
+				"purge":            func(ctx context.Context) error { _, err := s.Purge(ctx, 1); return err },
+				"swap":             swapOne,
+				"swap, cancelled":  swapOne,
+				"load, by journal": func(ctx context.Context) error { _, _, err := s.Load(ctx, "a"); return err },
+			} {
+				waits := name != "no busy_timeout" || call == "migrate" || call == "purge"
+				if !waits || name != "rollback journal" && call == "load, by journal" { // with WAL, readers do not wait
+					continue
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), soon)
+				defer cancel()
+				want := context.DeadlineExceeded
+				if call == "swap, cancelled" {
+					ctx, cancel = context.WithCancel(t.Context())
+					defer time.AfterFunc(soon, cancel).Stop()
+					want = context.Canceled
+				}
+				began := time.Now()
+				err := do(ctx)
+				require.Less(t, time.Since(began), soon+slack)
+				require.ErrorIs(t, err, storage.ErrContended, call)
+				require.ErrorIs(t, err, want, call)
+			}
+			defer time.AfterFunc(soon, release).Stop()
+			require.NoError(t, missing.Migrate(t.Context()))
+			swap(t, s, creating("a"))
 		})
 	}
 }
 
-func TestContextEndsTheWaitOfMigrate(t *testing.T) {
-	_, db, dsn := shared(t, wal)
-	s, err := sqlite.New(db, sqlite.Options{Table: "another"})
-	require.NoError(t, err)
-	release := lockInOtherProcess(t, dsn)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	within(t, 2*time.Second, func() { err = s.Migrate(ctx) })
-	require.ErrorIs(t, err, storage.ErrContended)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "creating table another")
-	release()
-	require.NoError(t, s.Migrate(t.Context()))
-}
-
-// wrapped is a driver that wraps go-sqlite3, as drivers for tracing do.
-type wrapped string
-
-func (w wrapped) Driver() sqldriver.Driver { return &sqlite3.SQLiteDriver{} }
-
-func (w wrapped) Connect(context.Context) (sqldriver.Conn, error) {
-	conn, err := w.Driver().Open(string(w))
-	return struct{ sqldriver.Conn }{conn}, err
-}
-
-func TestDriverThatWrapsGoSQLite3(t *testing.T) {
-	_, _, dsn := shared(t, wal)
-	db := sql.OpenDB(wrapped(dsn))
-	defer db.Close()
+// Without WAL, a commit waits for readers until the busy_timeout.
+func TestCommitFailsWhileAReaderHoldsTheLock(t *testing.T) {
+	s, db, dsn := newStore(t, strings.Replace(journal, "20000", "30", 1))
 	db.SetMaxOpenConns(1)
-	s := open(t, db, sqlite.Options{})
-	release := lockInOtherProcess(t, dsn)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	var err error
-	within(t, 2*time.Second, func() { _, _, err = s.CompareAndSwap(ctx, creating("a")) })
-	require.ErrorIs(t, err, storage.ErrContended)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	release()
-	_, swapped, err := s.CompareAndSwap(t.Context(), creating("a"))
+	add(t, s, "a")
+	rows, err := openDB(t, dsn).Query("SELECT key FROM " + sqlite.DefaultTable)
 	require.NoError(t, err)
-	require.True(t, swapped)
-
-	conn, err := db.Conn(t.Context())
-	require.NoError(t, err)
-	defer conn.Close()
-	require.Equal(t, 20000, busyTimeout(t, conn))
+	defer rows.Close()
+	require.True(t, rows.Next())
+	require.ErrorIs(t, s.Transact(t.Context(), nil, adding("a"), adding("b")), storage.ErrContended)
+	require.NoError(t, rows.Close())
+	require.Equal(t, 1, db.Stats().OpenConnections)
+	require.NoError(t, s.Transact(t.Context(), nil, adding("a"), adding("b")))
+	require.Equal(t, []uint64{2, 1}, numbers(t, s, "a", "b"))
 }

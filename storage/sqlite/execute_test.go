@@ -5,8 +5,7 @@ import (
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
-	"fmt"
-	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
@@ -71,55 +71,24 @@ func (c recordingConn) QueryContext(ctx context.Context, text string, args []sql
 	return c.SQLiteConn.QueryContext(ctx, text, args)
 }
 
-func openRecording(t *testing.T) (*sqlite.Store, *sql.DB, *recordingDriver) {
-	a := &recordingDriver{file: "file:" + filepath.Join(t.TempDir(), "recording.db") + wal}
+func openRecording(t *testing.T, o sqlite.Options) (*sqlite.Store, *sql.DB, *recordingDriver) {
+	a := &recordingDriver{file: newFile(t, wal)}
 	db := sql.OpenDB(a)
 	t.Cleanup(func() { db.Close() })
 	db.SetMaxOpenConns(1)
-	return open(t, db, sqlite.Options{}), db, a
+	return open(t, db, o), db, a
 }
 
-// failing returns err for statements with a prefix.
-func failing(prefix string, err error) func(string) error {
+// failing returns err for statements with one of the prefixes.
+func failing(err error, prefixes ...string) func(string) error {
 	return func(text string) error {
-		if strings.HasPrefix(text, prefix) {
-			return err
+		for _, prefix := range prefixes {
+			if strings.HasPrefix(text, prefix) {
+				return err
+			}
 		}
 		return nil
 	}
-}
-
-// swapTwo applies two swaps that must succeed.
-func swapTwo(t *testing.T, s *sqlite.Store) {
-	t.Helper()
-	_, swapped, err := s.CompareAndSwap(t.Context(), creating("a"), creating("b"))
-	require.NoError(t, err)
-	require.True(t, swapped)
-}
-
-func TestConnectionIsClosedIfItsTransactionCannotEnd(t *testing.T) {
-	deny := false
-	name := fmt.Sprint("sqlite3 that denies ", time.Now().UnixNano())
-	sql.Register(name, &sqlite3.SQLiteDriver{ConnectHook: func(c *sqlite3.SQLiteConn) error {
-		c.RegisterAuthorizer(func(op int, what, _, _ string) int {
-			if deny && op == sqlite3.SQLITE_TRANSACTION && what != "BEGIN" {
-				return sqlite3.SQLITE_DENY
-			}
-			return sqlite3.SQLITE_OK
-		})
-		return nil
-	}})
-	db, err := sql.Open(name, "file:"+filepath.Join(t.TempDir(), "denies.db")+wal)
-	require.NoError(t, err)
-	t.Cleanup(func() { db.Close() })
-	s := open(t, db, sqlite.Options{})
-	deny = true
-	_, _, err = s.CompareAndSwap(t.Context(), creating("a"))
-	require.ErrorContains(t, err, "not authorized")
-	require.NotErrorIs(t, err, storage.ErrNotApplied, "COMMIT failed")
-	require.Zero(t, db.Stats().OpenConnections)
-	deny = false
-	swapTwo(t, s)
 }
 
 func TestConnectionIsClosedIfItsStateIsUnknown(t *testing.T) {
@@ -130,19 +99,15 @@ func TestConnectionIsClosedIfItsStateIsUnknown(t *testing.T) {
 		notApplied bool
 		reused     bool
 	}{
-		"COMMIT and ROLLBACK failed": {fail: func(text string) error {
-			return errors.Join(failing("COMMIT", failed)(text), failing("ROLLBACK", failed)(text))
-		}, err: failed},
-		"the transaction was rolled back":     {fail: failing("INSERT", failed), err: failed, notApplied: true, reused: true},
-		"busy_timeout cannot be restored":     {fail: failing("PRAGMA busy_timeout = 20000", failed)},
-		"the driver reports a bad connection": {fail: failing("INSERT", sqldriver.ErrBadConn), err: sqldriver.ErrBadConn, notApplied: true},
-		"ROLLBACK failed after BEGIN did": {fail: func(text string) error {
-			return errors.Join(failing("BEGIN", failed)(text), failing("ROLLBACK", failed)(text))
-		}, err: failed, notApplied: true},
-		"busy_timeout cannot be read": {fail: failing("PRAGMA busy_timeout", failed), err: failed, notApplied: true, reused: true},
+		"COMMIT and ROLLBACK failed":          {fail: failing(failed, "COMMIT", "ROLLBACK"), err: failed},
+		"the transaction was rolled back":     {fail: failing(failed, "INSERT"), err: failed, notApplied: true, reused: true},
+		"busy_timeout cannot be restored":     {fail: failing(failed, "PRAGMA busy_timeout = 20000")},
+		"the driver reports a bad connection": {fail: failing(sqldriver.ErrBadConn, "INSERT"), err: sqldriver.ErrBadConn, notApplied: true},
+		"ROLLBACK failed after BEGIN did":     {fail: failing(failed, "BEGIN", "ROLLBACK"), err: failed, notApplied: true},
+		"busy_timeout cannot be read":         {fail: failing(failed, "PRAGMA busy_timeout"), err: failed, notApplied: true, reused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, db, a := openRecording(t)
+			s, db, a := openRecording(t, sqlite.Options{})
 			a.fail = test.fail
 			_, _, err := s.CompareAndSwap(t.Context(), creating("a"))
 			require.ErrorIs(t, err, test.err)
@@ -163,32 +128,75 @@ func TestConnectionIsClosedIfItsStateIsUnknown(t *testing.T) {
 func TestErrorAfterTheStatementWasExecuted(t *testing.T) {
 	failed := errors.New("the log is full")
 	for prefix, applied := range map[string]bool{"BEGIN": false, "INSERT": false, "COMMIT": true} {
-		s, db, a := openRecording(t)
-		a.failed = failing(prefix, failed)
+		s, db, a := openRecording(t, sqlite.Options{})
+		a.failed = failing(failed, prefix)
 		_, _, err := s.CompareAndSwap(t.Context(), creating("a"))
 		require.ErrorIs(t, err, failed, prefix)
 		require.Equal(t, !applied, errors.Is(err, storage.ErrNotApplied), prefix)
 		require.Equal(t, 1, db.Stats().OpenConnections, "ROLLBACK shows that no transaction is open")
 		a.failed = nil
-		other, err := sql.Open("sqlite3", a.file)
-		require.NoError(t, err)
-		t.Cleanup(func() { other.Close() })
-		_, err = other.Exec("BEGIN IMMEDIATE; ROLLBACK")
-		require.NoError(t, err, "the lock is free")
+		mustExec(t, openDB(t, a.file), "BEGIN IMMEDIATE; ROLLBACK") // the lock is free
 		records, _, err := s.Load(t.Context(), "a")
 		require.NoError(t, err)
 		require.Equal(t, applied, records[0].Version != 0, prefix)
 	}
 }
 
+func TestOnlyAnErrorOfCommitLeavesTheOutcomeUnknown(t *testing.T) {
+	for prefix, notApplied := range map[string]bool{"PRAGMA busy_timeout": true, "PRAGMA busy_timeout = 0": true, "BEGIN": true, "SELECT": true, "INSERT": true, "COMMIT": false} {
+		for _, code := range []sqlite3.ErrNo{sqlite3.ErrIoErr, sqlite3.ErrFull, sqlite3.ErrCantOpen, sqlite3.ErrReadonly} {
+			s, _, a := openRecording(t, sqlite.Options{})
+			u := adding("a")
+			for _, write := range []func() error{
+				func() error { return s.Transact(t.Context(), nil, u) },
+				func() error { _, _, err := s.CompareAndSwap(t.Context(), creating("b")); return err },
+			} {
+				a.fail = failing(sqlite3.Error{Code: code}, prefix)
+				err := write()
+				require.ErrorIs(t, err, storage.ErrUnavailable, prefix)
+				require.Equal(t, notApplied, errors.Is(err, storage.ErrNotApplied), prefix)
+				a.fail = nil
+				require.NoError(t, write(), prefix)
+			}
+			require.Equal(t, []uint64{1}, numbers(t, s, "a"))
+		}
+	}
+}
+
 // A user of the pool may begin a transaction outside of sql.Tx, if the pool has a single connection.
 func TestOpenTransactionOfTheUserIsNotRolledBack(t *testing.T) {
-	s, db, _ := shared(t, wal)
+	s, db, _ := newStore(t, wal)
 	db.SetMaxOpenConns(1)
-	_, err := db.Exec("BEGIN; CREATE TABLE users (id)")
-	require.NoError(t, err)
+	mustExec(t, db, "BEGIN; CREATE TABLE users (id)")
 	require.ErrorContains(t, s.Transact(t.Context(), nil, adding("a")), "cannot start a transaction within a transaction")
-	_, err = db.Exec("INSERT INTO users VALUES (1); COMMIT")
-	require.NoError(t, err)
-	require.NoError(t, s.Transact(t.Context(), nil, adding("a")))
+	mustExec(t, db, "INSERT INTO users VALUES (1); COMMIT")
+	add(t, s, "a")
+}
+
+// A database in memory is lost if a panic or runtime.Goexit closes its connection.
+func TestPanicAndGoexitDoNotCloseTheConnection(t *testing.T) {
+	panicking := func() time.Time { panic("the clock") }
+	clock := time.Now
+	db := openDB(t, newFile(t, "?mode=memory"))
+	db.SetMaxOpenConns(1)
+	s := open(t, db, sqlite.Options{Clock: func() time.Time { return clock() }})
+	add(t, s, "a")
+	require.Panics(t, func() { _ = s.Transact(t.Context(), panicking, adding("a")) })
+	clock = panicking
+	require.Panics(t, func() { _ = s.Transact(t.Context(), nil, adding("a")) })
+	require.Panics(t, func() { _, _, _ = s.CompareAndSwap(t.Context(), creating("a")) })
+	clock = time.Now
+	faulty := updating(func([]driver.Item) bool { panic("the decider") })
+	require.PanicsWithValue(t, "the decider", func() { _ = s.Transact(t.Context(), nil, adding("a"), faulty) })
+	exiting := updating(func([]driver.Item) bool { runtime.Goexit(); return true })
+	exited := make(chan struct{})
+	go func() {
+		defer close(exited)
+		_ = s.Transact(t.Context(), nil, adding("a"), exiting)
+	}()
+	<-exited
+	require.Zero(t, db.Stats().InUse)
+	require.Equal(t, []uint64{1}, numbers(t, s, "a"))
+	add(t, s, "a")
+	require.Equal(t, []uint64{2}, numbers(t, s, "a"))
 }

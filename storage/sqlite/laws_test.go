@@ -1,10 +1,9 @@
 package sqlite_test
 
 import (
-	"context"
-	"database/sql"
+	"errors"
 	"fmt"
-	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,48 +11,81 @@ import (
 	_ "github.com/mattn/go-sqlite3"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/storage/sqlite"
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
-func database(t *testing.T, options string) *sql.DB {
-	db, err := sql.Open("sqlite3", "file:"+filepath.Join(t.TempDir(), "test.db")+"?"+options)
-	require.NoError(t, err)
-	t.Cleanup(func() { db.Close() })
-	return db
-}
-
-func open(t *testing.T, db *sql.DB, o sqlite.Options) *sqlite.Store {
-	s, err := sqlite.New(db, o)
-	require.NoError(t, err)
-	require.NoError(t, s.Migrate(context.Background()))
-	return s
-}
-
 func TestLaws(t *testing.T) {
 	for name, options := range map[string]string{
-		"WAL":              "_journal_mode=WAL&_synchronous=NORMAL",
-		"rollback journal": "_synchronous=OFF",
-		"statement cache":  "_journal_mode=WAL&_synchronous=OFF&_stmt_cache_size=16",
+		"WAL":              "?_journal_mode=WAL&_synchronous=NORMAL",
+		"rollback journal": "?_synchronous=OFF",
+		"statement cache":  "?_journal_mode=WAL&_synchronous=OFF&_stmt_cache_size=16",
 	} {
 		t.Run(name, func(t *testing.T) {
 			storagetest.Run(t, func(t *testing.T) storagetest.Harness {
 				var advanced atomic.Int64
 				clock := func() time.Time { return time.Now().Add(time.Duration(advanced.Load())) }
-				db := database(t, options)
+				db := openDB(t, newFile(t, options))
 				return storagetest.Harness{
 					Store:   open(t, db, sqlite.Options{Clock: clock}),
 					Other:   open(t, db, sqlite.Options{Table: `odd " name`, Clock: clock}),
 					Advance: func(d time.Duration) { advanced.Add(int64(d)) },
 					DropWrites: func(key string) {
 						for verb, row := range map[string]string{"INSERT": "NEW", "UPDATE": "NEW", "DELETE": "OLD"} {
-							_, err := db.Exec(fmt.Sprintf("CREATE TRIGGER '%s %x' BEFORE %s ON %s WHEN %s.key = x'%x' BEGIN SELECT RAISE(IGNORE); END",
+							mustExec(t, db, fmt.Sprintf("CREATE TRIGGER '%s %x' BEFORE %s ON %s WHEN %s.key = x'%x' BEGIN SELECT RAISE(IGNORE); END",
 								verb, key, verb, sqlite.DefaultTable, row, key))
-							require.NoError(t, err)
 						}
 					},
 				}
 			})
+		})
+	}
+}
+
+func TestDecisionsOfTwoPoolsAreCountedWithEverySetting(t *testing.T) {
+	const limit, goroutines, each = 1_000_000, 3, 25
+	for name, options := range map[string]string{
+		"WAL":                      "?_journal_mode=WAL&_synchronous=NORMAL",
+		"WAL, no busy_timeout":     "?_journal_mode=WAL&_synchronous=OFF&_busy_timeout=0",
+		"journal, no busy_timeout": "?_journal_mode=DELETE&_synchronous=OFF&_busy_timeout=0",
+		"journal, persistent":      "?_journal_mode=PERSIST&_synchronous=OFF",
+		"shared cache":             "?_synchronous=OFF&cache=shared",
+		"in memory":                "?mode=memory&cache=shared",
+		"statement cache":          "?_journal_mode=WAL&_synchronous=OFF&_stmt_cache_size=4",
+		"txlock":                   "?_journal_mode=WAL&_synchronous=OFF&_txlock=exclusive",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn := newFile(t, options)
+			var limiters []*sluice.Limiter[string]
+			var group sync.WaitGroup
+			errs := make(chan error, 2*goroutines*each)
+			for range 2 {
+				rule := sluice.PerKey(fmt.Sprintf("fixedwindow %d/8760h", limit))
+				l, err := sluice.Options[string]{Timeout: 30 * time.Second}.New(open(t, openDB(t, dsn), sqlite.Options{}), rule, sluice.By("all", func(string) string { return "" }, rule.Spec))
+				require.NoError(t, err)
+				limiters = append(limiters, l)
+				for range goroutines {
+					group.Go(func() {
+						for range each {
+							_, err := l.Allow(t.Context(), "a")
+							errs <- err
+						}
+					})
+				}
+			}
+			group.Wait()
+			close(errs)
+			var all error
+			for err := range errs {
+				all = errors.Join(all, err)
+			}
+			require.NoError(t, all)
+			d, err := limiters[0].Peek(t.Context(), "a")
+			require.NoError(t, err)
+			for _, r := range d.Results {
+				require.EqualValues(t, limit-2*goroutines*each, r.Remaining)
+			}
 		})
 	}
 }

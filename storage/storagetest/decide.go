@@ -41,6 +41,15 @@ func program(spec string) *algo.Program {
 	return &program
 }
 
+// stateAfter returns the state of a key after its first cost units were taken.
+func stateAfter(p *algo.Program, now time.Time, cost int64) string {
+	state, r, err := policies[p].Step(nil, nil, now, cost)
+	if err != nil || !r.Allowed {
+		panic(fmt.Sprint("storagetest: a cost of ", cost, " is not allowed: ", err))
+	}
+	return string(state)
+}
+
 // decide decides a batch in Go, on the stored record of each key. It sets Found, At and Applied, and returns the change of
 // each key. now is the time of the decisions if the batch has none.
 func decide(b *driver.Batch, found []storage.Record, now time.Time) []driver.Change {

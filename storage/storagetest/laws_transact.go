@@ -1,17 +1,12 @@
 package storagetest
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
@@ -117,7 +112,7 @@ var transactLaws = []Law{
 			for name, at := range map[string]time.Time{"ahead": now.Add(long), "behind": now.Add(-long)} {
 				s.transact(func() time.Time { return at }, changing(keys(name), putting("state", ttl)))
 			}
-			s.last(map[string]time.Duration{
+			s.last(lifetimes{
 				"longer": long, "shorter": ttl, "none": 0, "one": ttl, "uneven": uneven, "behind": ttl, "ahead": long + ttl,
 			})
 		}),
@@ -152,25 +147,6 @@ var transactLaws = []Law{
 			}
 			s.transact(nil, changing(keys("before"), putting("x", 0)), failing(func() {}), changing(keys("after"), putting("x", 0)))
 			s.finds(keys("before", "a", "b", "after"), "x", "before", missing, "x")
-		}),
-	law("a transaction with an ended context changes nothing",
-		"If the context has ended before the call, Transact changes nothing and returns ErrNotApplied.", func(s *subject) {
-			err := s.Store.(driver.Transactor).Transact(s.ended(), nil, changing(keys("a"), putting("x", 0)))
-			if !errors.Is(err, context.Canceled) || !errors.Is(err, storage.ErrNotApplied) {
-				s.fail("Transact with an ended context returned the error %v", err)
-			}
-			s.lacks(key("a"))
-		}),
-	law("an update copies new states",
-		"Transact stores copies of the states that Decide puts.", func(s *subject) {
-			for _, text := range []string{"state", strings.Repeat("s", 300)} {
-				change := putting(text, 0)
-				s.transact(nil, changing(keys("k"), change))
-				spoil(change.State)
-				if got := s.get(key("k")); string(got.State) != text {
-					s.fail("the state was changed after the update, and then the key has %s", show(got))
-				}
-			}
 		}),
 	law("an update reads the changes of earlier updates",
 		"Each update of a transaction reads the changes of the updates before it. The final states are stored.", func(s *subject) {
@@ -228,42 +204,6 @@ var transactLaws = []Law{
 						return true
 					}))
 				}
-			})
-		}),
-	law("an update that the database drops is an error",
-		"If the database drops the write of a key, Transact fails and changes nothing.", func(s *subject) {
-			if s.DropWrites == nil {
-				return
-			}
-			old, created := keys("dropped old"), keys("dropped new")
-			version := s.put(old[0], "old", 0)
-			s.DropWrites(old[0])
-			s.DropWrites(created[0])
-			for what, u := range map[string]*driver.Update{
-				"replaces": changing(old, putting("x", 0)), "deletes": changing(old, removing), "creates": changing(created, putting("x", 0)),
-			} {
-				if err := s.Store.(driver.Transactor).Transact(s.ctx, nil, u); !errors.Is(err, storage.ErrNotApplied) {
-					s.fail("the database dropped a write that %s a record, and Transact returned the error %v", what, err)
-				}
-				s.holds(old[0], version, "old")
-				s.lacks(created[0])
-			}
-		}),
-	law("no increment is lost between updates and swaps",
-		"If some goroutines increment numbers with updates and others with swaps, no increment is lost.", func(s *subject) {
-			s.incrementsAddUp(func(i int, keys []string) {
-				if i%2 == 0 {
-					s.increment(i, keys)
-					return
-				}
-				reversed := slices.Clone(keys)
-				slices.Reverse(reversed)
-				s.transact(nil, updateOf(reversed, func(_ time.Time, items []driver.Item) bool {
-					for i := range items {
-						items[i].Next = putting(s.successor(items[i].Found.State), 0)
-					}
-					return true
-				}))
 			})
 		}),
 }

@@ -19,15 +19,17 @@ import (
 
 // saboteurs has for each law stores that break it, by their fault.
 var saboteurs = map[string]map[string]builder{
-	"Load keeps the order of keys": {"sorts the keys": loading(func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-		return s.Store.Load(ctx, slices.Sorted(slices.Values(keys))...)
-	})},
-	"empty calls succeed": {"cannot load no keys": loading(func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-		if len(keys) == 0 {
-			return nil, time.Time{}, errFault
-		}
-		return s.Store.Load(ctx, keys...)
-	})},
+	"Load keeps the order of keys": {
+		"sorts the keys": loading(func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+			return s.Store.Load(ctx, slices.Sorted(slices.Values(keys))...)
+		}),
+		"cannot load no keys": loading(func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+			if len(keys) == 0 {
+				return nil, time.Time{}, errFault
+			}
+			return s.Store.Load(ctx, keys...)
+		}),
+	},
 	"two stores share no key": {"shares its table": func(s *faulty, h *Harness) { h.Other = s }},
 	"a swap needs the stored version": {
 		"writes to an absent key whatever Old is": changingSwaps(func(s *faulty, swap *storage.Swap) {
@@ -76,13 +78,21 @@ var saboteurs = map[string]map[string]builder{
 		return s.Store.CompareAndSwap(ctx, swaps...)
 	})},
 	"invalid swaps are refused": {"cuts long keys": changingKeys(func(key string) string { return key[:min(len(key), storage.MaxKey)] })},
-	"a cancelled call writes nothing": {"ignores the context": swapping(func(s *faulty, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		return s.Store.CompareAndSwap(context.WithoutCancel(ctx), swaps...)
-	})},
-	"a swap that the database drops is an error": {"does not notice": droppingNothing},
 	"no increment is lost": {
 		"checks for absence before it creates": notAtomic(func(swap storage.Swap) bool { return swap.Old == 0 }),
 		"reads before it writes":               notAtomic(func(swap storage.Swap) bool { return swap.Old != 0 }),
+		"unlocks while it decides": transacting(func(s *faulty, _ context.Context, _ func() time.Time, updates []*driver.Update) error {
+			items := updates[0].Items
+			for i := range items {
+				items[i].Found = s.get(items[i].Key.String())
+			}
+			updates[0].Decide(s.Now())
+			yield()
+			for _, item := range items {
+				s.force(storage.Swap{Key: item.Key.String(), New: storage.Record{Version: storage.NewVersion(), State: item.Next.State}})
+			}
+			return nil
+		}),
 	},
 	"swaps in opposite orders do not deadlock": {"locks keys in the order of the call": func(s *faulty, _ *Harness) {
 		var locks sync.Map
@@ -101,22 +111,71 @@ var saboteurs = map[string]map[string]builder{
 		}
 	}},
 
-	"states are opaque": {"ends states at a NUL": changingSwaps(func(_ *faulty, swap *storage.Swap) {
-		swap.New.State, _, _ = bytes.Cut(swap.New.State, []byte{0})
-	})},
-	"an empty state is not absent": {"does not store an empty state": changingSwaps(func(_ *faulty, swap *storage.Swap) {
-		if len(swap.New.State) == 0 {
-			swap.New = storage.Record{}
-		}
-	})},
+	"states are opaque": {
+		"ends states at a NUL": changingSwaps(func(_ *faulty, swap *storage.Swap) {
+			swap.New.State, _, _ = bytes.Cut(swap.New.State, []byte{0})
+		}),
+		"does not store an empty state": changingSwaps(func(_ *faulty, swap *storage.Swap) {
+			if len(swap.New.State) == 0 {
+				swap.New = storage.Record{}
+			}
+		}),
+	},
 	"keys are opaque": {"ignores the case of keys": changingKeys(strings.ToLower)},
 	"versions are opaque": {"keeps versions as floating point": changingSwaps(func(s *faulty, swap *storage.Swap) {
 		if now := s.get(swap.Key); swap.Old != 0 && float64(now.Version) == float64(swap.Old) {
 			swap.Old = now.Version
 		}
 	})},
-	"buffers are not shared": {
-		"returns its own memory": returningOwnMemory,
+	"a call after its context has ended changes nothing": {
+		"swaps": swapping(func(s *faulty, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+			return s.Store.CompareAndSwap(context.WithoutCancel(ctx), swaps...)
+		}),
+		"transacts": transacting(func(s *faulty, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+			return s.Store.Transact(context.WithoutCancel(ctx), clock, updates...)
+		}),
+		"runs batches": running(func(s *faulty, ctx context.Context, b *driver.Batch) { s.runBatch(context.WithoutCancel(ctx), b) }),
+		"purges": func(s *faulty, _ *Harness) {
+			s.purge = func(ctx context.Context, max int) (int, error) { return s.Store.Purge(context.WithoutCancel(ctx), max) }
+		},
+	},
+	"a write that the database drops is an error": {
+		"swaps":        unaware("CompareAndSwap"),
+		"transacts":    unaware("Transact"),
+		"runs batches": unaware("Run"),
+	},
+	"memory is not shared": {
+		"loads its own memory": func(s *faulty, _ *Harness) {
+			share := sharing()
+			s.load = func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+				records, now, err := s.Store.Load(ctx, keys...)
+				return share(records), now, err
+			}
+		},
+		"returns its own memory from a batch": func(s *faulty, _ *Harness) {
+			share := sharing()
+			s.run = func(ctx context.Context, b *driver.Batch) {
+				s.runBatch(ctx, b)
+				share(b.Found)
+			}
+		},
+		"keeps the new state": func(s *faulty, h *Harness) {
+			kept := map[string][]byte{}
+			deciding(func(u *driver.Update, decide func() bool) bool {
+				ok := decide()
+				for i := range u.Items {
+					kept[u.Items[i].Key.String()] = u.Items[i].Next.State
+				}
+				return ok
+			})(s, h)
+			s.load = func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+				records, now, err := s.Store.Load(ctx, keys...)
+				for i, key := range keys {
+					records[i].State = kept[key]
+				}
+				return records, now, err
+			}
+		},
 		"loads a repeated key into one buffer": loading(func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
 			records, now, err := s.Store.Load(ctx, keys...)
 			for i := range records {
@@ -180,10 +239,6 @@ var saboteurs = map[string]map[string]builder{
 			s.purge = func(ctx context.Context, max int) (int, error) { return s.Store.Purge(ctx, 1000*max) }
 		},
 	},
-	"a cancelled or empty purge removes nothing": {"ignores the context": func(s *faulty, _ *Harness) {
-		s.purge = func(ctx context.Context, max int) (int, error) { return s.Store.Purge(context.WithoutCancel(ctx), max) }
-	}},
-
 	"an update finds the stored records": {"finds no TTLs": deciding(func(u *driver.Update, decide func() bool) bool {
 		for i := range u.Items {
 			u.Items[i].Found.TTL = 0
@@ -225,26 +280,6 @@ var saboteurs = map[string]map[string]builder{
 			return err
 		}),
 	},
-	"a transaction with an ended context changes nothing": {"ignores the context": transacting(func(s *faulty, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
-		return s.Store.Transact(context.WithoutCancel(ctx), clock, updates...)
-	})},
-	"an update copies new states": {"keeps the new state": func(s *faulty, h *Harness) {
-		kept := map[string][]byte{}
-		deciding(func(u *driver.Update, decide func() bool) bool {
-			ok := decide()
-			for i := range u.Items {
-				kept[u.Items[i].Key.String()] = u.Items[i].Next.State
-			}
-			return ok
-		})(s, h)
-		s.load = func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-			records, now, err := s.Store.Load(ctx, keys...)
-			for i, key := range keys {
-				records[i].State = kept[key]
-			}
-			return records, now, err
-		}
-	}},
 	"an update reads the changes of earlier updates": {"reads for each update the state before the transaction": func(s *faulty, h *Harness) {
 		before := map[string]storage.Record{}
 		deciding(func(u *driver.Update, decide func() bool) bool {
@@ -274,25 +309,9 @@ var saboteurs = map[string]map[string]builder{
 		}
 		return s.Store.Transact(ctx, clock, updates...)
 	})},
-	"an update that the database drops is an error": {"does not notice": droppingNothing},
-	"no increment is lost between updates and swaps": {"unlocks while it decides": transacting(func(s *faulty, _ context.Context, _ func() time.Time, updates []*driver.Update) error {
-		items := updates[0].Items
-		for i := range items {
-			items[i].Found = s.get(items[i].Key.String())
-		}
-		updates[0].Decide(s.Now())
-		yield()
-		for _, item := range items {
-			s.force(storage.Swap{Key: item.Key.String(), New: storage.Record{Version: storage.NewVersion(), State: item.Next.State}})
-		}
-		return nil
-	})},
-
-	"the caller owns the records of a batch": {"returns its own memory": returningOwnMemory},
 	"a key that cannot be read fails alone": {"treats the key as absent": func(_ *faulty, h *Harness) {
 		h.Spoil = func(string) {}
 	}},
-	"a decision that the database drops is an error": {"does not notice": droppingNothing},
 	"each batch succeeds or fails alone": {"stops at the first batch that fails": func(s *faulty, _ *Harness) {
 		failed := false
 		s.run = func(ctx context.Context, b *driver.Batch) {
@@ -302,9 +321,6 @@ var saboteurs = map[string]map[string]builder{
 			failed = failed || b.Err != nil
 		}
 	}},
-	"a batch after its deadline is not run": {"ignores the context": running(func(s *faulty, ctx context.Context, b *driver.Batch) {
-		s.runBatch(context.WithoutCancel(ctx), b)
-	})},
 	"concurrent batches do not exceed a limit": {"reads before it writes": running(func(s *faulty, ctx context.Context, b *driver.Batch) {
 		found, now, err := s.Store.Load(ctx, b.Keys...)
 		if b.Err = err; err == nil {
@@ -319,16 +335,6 @@ var saboteurs = map[string]map[string]builder{
 		}
 	})},
 	"Runs reports which programs the server can run": {"reports that it runs any program": func(s *faulty, _ *Harness) { s.runsAll = true }},
-	"a batch is decided at its time": {
-		"decides by its own clock":   changingTime(func(_ *faulty, _ time.Time) time.Time { return time.Time{} }),
-		"rounds the time of a batch": changingTime(func(_ *faulty, now time.Time) time.Time { return now.Truncate(time.Microsecond) }),
-	},
-	"a batch without a time uses the server's clock": {"decides by a clock that is an hour ahead": changingTime(func(s *faulty, now time.Time) time.Time {
-		if now.IsZero() {
-			return s.Now().Add(time.Hour)
-		}
-		return now
-	})},
 	"a batch sets TTLs": {
 		"keeps records for ever":                          changingWrites(func(_ *driver.Batch, swap *storage.Swap) { swap.TTL = 0 }),
 		"counts the TTL of a batch only by its own clock": changingWrites(func(_ *driver.Batch, swap *storage.Swap) { swap.Until = time.Time{} }),
@@ -353,6 +359,13 @@ var saboteurs = map[string]map[string]builder{
 		}),
 	},
 	"any batch is decided as in Go": {
+		"rounds the time of a batch": changingTime(func(_ *faulty, now time.Time) time.Time { return now.Truncate(time.Microsecond) }),
+		"decides by a clock that is an hour ahead": changingTime(func(s *faulty, now time.Time) time.Time {
+			if now.IsZero() {
+				return s.Now().Add(time.Hour)
+			}
+			return now
+		}),
 		"decides equal requests as one": changingUses(func(r *driver.Request, _ *driver.Use) { r.Times = 1 }),
 		"takes a part of a denied request": changingUses(func(r *driver.Request, use *driver.Use) {
 			use.Shadow = use.Shadow || len(r.Uses) > 1
@@ -387,6 +400,18 @@ type faulty struct {
 	run     func(ctx context.Context, b *driver.Batch)
 	edit    func(*driver.Batch, *storage.Swap) // changes the writes of batches
 	runsAll bool
+	dropped map[string]bool // keys that may not be written
+	unaware string          // the method that writes them
+}
+
+// drops reports whether the database drops the write of a key.
+func (s *faulty) drops(method string, keys ...string) bool {
+	return method != s.unaware && slices.ContainsFunc(keys, func(key string) bool { return s.dropped[key] })
+}
+
+// unaware makes a store of which a method does not notice that the database drops a write.
+func unaware(method string) builder {
+	return func(s *faulty, _ *Harness) { s.unaware = method }
 }
 
 func (s *faulty) Load(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
@@ -397,6 +422,9 @@ func (s *faulty) Load(ctx context.Context, keys ...string) ([]storage.Record, ti
 }
 
 func (s *faulty) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	if s.drops("CompareAndSwap", keysOf(swaps)...) {
+		return nil, false, errFault
+	}
 	if s.swap == nil {
 		return s.Store.CompareAndSwap(ctx, swaps...)
 	}
@@ -411,6 +439,9 @@ func (s *faulty) Purge(ctx context.Context, max int) (int, error) {
 }
 
 func (s *faulty) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
+	if s.drops("Transact", updates[0].Items[0].Key.String()) {
+		return errFault
+	}
 	if s.decide == nil {
 		return s.Store.Transact(ctx, clock, updates...)
 	}
@@ -430,11 +461,14 @@ func (s *faulty) Runs(p *algo.Program) bool {
 
 func (s *faulty) Run(ctx context.Context, batches ...*driver.Batch) {
 	for _, b := range batches {
-		if s.run != nil {
+		switch {
+		case s.drops("Run", b.Keys...):
+			b.Err = errFault
+		case s.run != nil:
 			s.run(ctx, b)
-			continue
+		default:
+			s.runBatch(ctx, b)
 		}
-		s.runBatch(ctx, b)
 	}
 }
 
@@ -558,29 +592,18 @@ func yield() {
 	time.Sleep(time.Microsecond)
 }
 
-// droppingNothing makes a store that applies the writes that it should drop.
-func droppingNothing(_ *faulty, h *Harness) { h.DropWrites = func(string) {} }
-
-// returningOwnMemory makes a store that returns the same memory for the same version.
-func returningOwnMemory(s *faulty, h *Harness) {
+// sharing returns a function that replaces states by the memory that it returned before for the same version.
+func sharing() func(records []storage.Record) []storage.Record {
 	own := map[storage.Version][]byte{}
-	share := func(records []storage.Record) {
+	return func(records []storage.Record) []storage.Record {
 		for i, r := range records {
 			if _, ok := own[r.Version]; !ok {
 				own[r.Version] = r.State
 			}
 			records[i].State = own[r.Version]
 		}
+		return records
 	}
-	loading(func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-		records, now, err := s.Store.Load(ctx, keys...)
-		share(records)
-		return records, now, err
-	})(s, h)
-	running(func(s *faulty, ctx context.Context, b *driver.Batch) {
-		s.runBatch(ctx, b)
-		share(b.Found)
-	})(s, h)
 }
 
 func withoutTTLs(records []storage.Record) []storage.Record {

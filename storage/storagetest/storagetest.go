@@ -91,15 +91,15 @@ func (l Law) Check(h Harness) error {
 
 // Laws returns all laws.
 func Laws() []Law {
-	return slices.Concat(swapLaws, bytesLaws, expiryLaws,
+	return slices.Concat(swapLaws, writeLaws, expiryLaws,
 		lawsOf[storage.Purger](purgeLaws),
 		lawsOf[driver.Transactor](transactLaws),
-		lawsOf[driver.Server](serverLaws, batchTimeLaws, []Law{randomBatches}))
+		lawsOf[driver.Server](append(serverLaws, randomBatches)))
 }
 
 // lawsOf returns laws that apply only to stores that implement the interface I.
-func lawsOf[I any](lists ...[]Law) []Law {
-	laws := slices.Concat(lists...)
+func lawsOf[I any](laws []Law) []Law {
+	laws = slices.Clone(laws)
 	for i := range laws {
 		laws[i].applies = func(store storage.Store) bool {
 			_, ok := store.(I)

@@ -17,9 +17,10 @@ import (
 func newHarness() (Harness, *faulty) {
 	var passed atomic.Int64
 	now := func() time.Time { return time.Unix(1e9, passed.Load()) }
-	s := &faulty{Store: &memory.Store{Clock: now}}
+	s := &faulty{Store: &memory.Store{Clock: now}, dropped: map[string]bool{}}
 	advance := func(d time.Duration) { passed.Add(int64(d)) }
-	return Harness{Store: s, Other: &memory.Store{Clock: now}, Advance: advance, Now: now}, s
+	dropWrites := func(key string) { s.dropped[key] = true }
+	return Harness{Store: s, Other: &memory.Store{Clock: now}, Advance: advance, DropWrites: dropWrites, Now: now}, s
 }
 
 func TestEveryLawFindsItsSaboteurs(t *testing.T) {
@@ -41,11 +42,10 @@ func TestEveryLawFindsItsSaboteurs(t *testing.T) {
 }
 
 func ExampleLaws() {
-	for _, law := range Laws()[:3] {
+	for _, law := range Laws()[:2] {
 		fmt.Println(law.Sentence)
 	}
 	// Output:
-	// Load returns records in the order of its keys, which may repeat. The record of an absent key is the zero Record.
-	// A Load of no keys and a CompareAndSwap without swaps succeed.
+	// Load returns records in the order of its keys, which may repeat or be none. The record of an absent key is the zero Record.
 	// Stores with different tables or prefixes in one database share no key.
 }

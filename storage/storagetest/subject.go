@@ -26,13 +26,6 @@ func (s *subject) on(store storage.Store) *subject {
 	return &other
 }
 
-// ended returns a context that has ended.
-func (s *subject) ended() context.Context {
-	ctx, cancel := context.WithCancel(s.ctx)
-	cancel()
-	return ctx
-}
-
 // violation is the value of the panic that ends a check.
 type violation string
 
@@ -92,16 +85,6 @@ func (s *subject) load(keys ...string) []storage.Record {
 	return records
 }
 
-// timely requires that Load returns the time of the store's clock. The clocks of the test and of a server may differ a little.
-func (s *subject) timely(keys ...string) {
-	const margin = time.Millisecond
-	before := s.Now().Add(-margin)
-	_, now, err := s.Store.Load(s.ctx, keys...)
-	if after := s.Now().Add(margin); err != nil || now.Before(before) || now.After(after) {
-		s.fail("Load of %d keys returned the time %v and the error %v, want a time from %v to %v", len(keys), now, err, before, after)
-	}
-}
-
 // try applies swaps. It retries after ErrContended.
 func (s *subject) try(swaps ...storage.Swap) (current []storage.Record, swapped bool) {
 	for {
@@ -110,7 +93,7 @@ func (s *subject) try(swaps ...storage.Swap) (current []storage.Record, swapped 
 			continue
 		}
 		if err != nil {
-			s.fail("CompareAndSwap of %d keys, %.40q: %v", len(swaps), keysOf(swaps), err)
+			s.fail("CompareAndSwap of %d keys, %.40q: %v", len(swaps), keysOf(swaps[:min(len(swaps), 5)]), err)
 		}
 		return current, swapped
 	}
@@ -125,10 +108,17 @@ func (s *subject) put(key, state string, ttl time.Duration) storage.Version {
 	return create.New.Version
 }
 
+// replace replaces the state of a stored record.
+func (s *subject) replace(key string, old storage.Version, state string) storage.Version {
+	replace := writing(key, old, state, 0)
+	s.swap(replace)
+	return replace.New.Version
+}
+
 // swap applies swaps that must not conflict.
 func (s *subject) swap(swaps ...storage.Swap) {
 	if _, swapped := s.try(swaps...); !swapped {
-		s.fail("a swap of %d keys, %.40q, from the stored versions was refused as a conflict", len(swaps), keysOf(swaps))
+		s.fail("a swap of %d keys from the stored versions was refused as a conflict", len(swaps))
 	}
 }
 
@@ -172,17 +162,20 @@ func (s *subject) lacks(keys ...string) {
 	}
 }
 
-// last requires that the record of each name is present until its lifetime from now has passed, and then absent. It advances
-// the time to a minute before and to the end of each lifetime. The lifetime 0 means for ever.
-func (s *subject) last(lifetimes map[string]time.Duration) {
+// lifetimes has the lifetimes of records, by the names of their keys. 0 means for ever.
+type lifetimes map[string]time.Duration
+
+// last requires that each record is present until its lifetime from now has passed, and then absent. It advances
+// the time to a minute before and to the end of each lifetime.
+func (s *subject) last(all lifetimes) {
 	passed := time.Duration(0)
-	for _, end := range slices.Compact(slices.Sorted(maps.Values(lifetimes))) {
+	for _, end := range slices.Compact(slices.Sorted(maps.Values(all))) {
 		for _, at := range []time.Duration{end - time.Minute, end + s.Slack} {
 			if at > passed {
 				s.Advance(at - passed)
 				passed = at
 			}
-			for name, lifetime := range lifetimes {
+			for name, lifetime := range all {
 				if present := !absent(s.get(key(name))); present != (lifetime == 0 || passed < lifetime) {
 					s.fail("the record %q should last for %v; after %v it exists: %v", name, lifetime, passed, present)
 				}
@@ -195,12 +188,6 @@ func (s *subject) last(lifetimes map[string]time.Duration) {
 func writing(key string, old storage.Version, state string, ttl time.Duration) storage.Swap {
 	return storage.Swap{Key: key, Old: old, TTL: ttl,
 		New: storage.Record{Version: storage.NewVersion(), State: []byte(state)}}
-}
-
-// until returns swap with an Until.
-func until(swap storage.Swap, end time.Time) storage.Swap {
-	swap.Until = end
-	return swap
 }
 
 func deleting(key string, old storage.Version) storage.Swap {
@@ -217,9 +204,8 @@ func show(r storage.Record) string {
 	return fmt.Sprintf("version %d with %d bytes %.40q", r.Version, len(r.State), r.State)
 }
 
-// keysOf returns the first keys of swaps.
 func keysOf(swaps []storage.Swap) (keys []string) {
-	for _, swap := range swaps[:min(len(swaps), 5)] {
+	for _, swap := range swaps {
 		keys = append(keys, swap.Key)
 	}
 	return keys

@@ -89,14 +89,14 @@ func read(ctx context.Context, from net.Conn, next func(*bufio.Reader) ([]byte, 
 // exchange forwards a request and its reply, or injects the planned fault. It reports whether the
 // connection stays open.
 func (c *conn) exchange(request message) bool {
-	var fault Fault
+	fault := None
 	if request.complete {
 		fault = c.proxy.number(request.bytes)
 	}
-	switch fault.Kind {
+	switch fault {
 	case DropRequest, ResetRequest, StallRequest:
 		c.hit(fault)
-		if fault.Kind == StallRequest {
+		if fault == StallRequest {
 			<-c.clientGone.Done()
 		}
 		return false
@@ -108,22 +108,22 @@ func (c *conn) exchange(request message) bool {
 	}
 	var held []byte // the parts of a reply with a fault
 	for reply := range c.replies {
-		if fault.Kind != None {
+		if fault != None {
 			held = append(held, reply.bytes...)
 		} else if _, err := c.client.Write(reply.bytes); err != nil {
 			return false
 		}
 		if reply.complete {
-			return fault.Kind == None || c.injectReplyFault(held, fault)
+			return fault == None || c.injectReplyFault(held, fault)
 		}
 	}
 	return false
 }
 
 // injectReplyFault reports whether the connection stays open.
-func (c *conn) injectReplyFault(reply []byte, fault Fault) bool {
+func (c *conn) injectReplyFault(reply []byte, fault Kind) bool {
 	c.hit(fault)
-	switch fault.Kind {
+	switch fault {
 	case CutReply:
 		_, _ = c.client.Write(reply[:len(reply)/2])
 	case StallReply:
@@ -137,13 +137,13 @@ func (c *conn) injectReplyFault(reply []byte, fault Fault) bool {
 
 // hit records a fault. If the fault resets the connection, the connection will end with a RST instead of
 // a FIN.
-func (c *conn) hit(fault Fault) {
-	if fault.Kind == ResetRequest || fault.Kind == ResetReply {
+func (c *conn) hit(fault Kind) {
+	if fault == ResetRequest || fault == ResetReply {
 		_ = c.client.(*net.TCPConn).SetLinger(0) // it only fails on a closed connection
 	}
 	c.proxy.mu.Lock()
 	defer c.proxy.mu.Unlock()
-	c.proxy.hits = append(c.proxy.hits, fault)
+	c.proxy.hits++
 }
 
 // isReleased waits until the client closes its connection or until Release, which it reports.

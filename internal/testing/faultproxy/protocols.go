@@ -4,12 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
-	"sync/atomic"
 )
 
 // resp is the protocol of Redis, versions 2 and 3.
@@ -39,10 +36,9 @@ func readValue(r *bufio.Reader) ([]byte, error) {
 			continue // the line is the value
 		}
 		size, err := strconv.Atoi(string(bytes.TrimRight(line[1:], "\r\n")))
-		if err != nil || size < -1 || size > 512<<20 { // the limit of the server
-			return nil, fmt.Errorf("faultproxy: %q is no length, or one that is out of range", line)
-		}
 		switch {
+		case err != nil:
+			return nil, err
 		case size < 0: // null
 		case line[0] == '*', line[0] == '~', line[0] == '>': // array, set, push
 			remaining += size
@@ -51,7 +47,7 @@ func readValue(r *bufio.Reader) ([]byte, error) {
 		case line[0] == '|': // attributes, followed by their value
 			remaining += 2*size + 1
 		default: // string, verbatim string, long error
-			if _, err := io.CopyN(&read, r, int64(size)+int64(len("\r\n"))); err != nil {
+			if _, err := io.CopyN(&read, r, int64(size+len("\r\n"))); err != nil {
 				return nil, err
 			}
 		}
@@ -59,24 +55,18 @@ func readValue(r *bufio.Reader) ([]byte, error) {
 	return read.Bytes(), nil
 }
 
-// postgres is the protocol of PostgreSQL, version 3.
-type postgres struct {
-	started    bool        // the client has sent its startup message
-	encrypting atomic.Bool // the client has requested encryption; the reply is one byte
-}
+// postgres is the protocol of PostgreSQL, version 3. started is whether the client has sent its startup message.
+type postgres struct{ started bool }
 
-// These codes can be in place of a protocol version.
-const (
-	cancelRequest = 80877102
-	sslRequest    = 80877103
-	gssRequest    = 80877104
-)
+// cancelRequest is in place of a protocol version.
+const cancelRequest = 80877102
 
-func (p *postgres) request(r *bufio.Reader) ([]byte, bool, error) {
+func (p *postgres) request(r *bufio.Reader) (read []byte, counts bool, err error) {
 	if !p.started {
-		return p.startup(r)
+		message, err := readMessage(r, 0)
+		p.started = err == nil && binary.BigEndian.Uint32(message[4:]) != cancelRequest
+		return message, p.started, err
 	}
-	var read []byte
 	for {
 		message, err := readMessage(r, 1)
 		if err != nil {
@@ -84,49 +74,18 @@ func (p *postgres) request(r *bufio.Reader) ([]byte, bool, error) {
 		}
 		read = append(read, message...)
 		switch message[0] {
-		case 'Q', 'S', 'F': // Query, Sync, FunctionCall
+		case 'Q', 'S': // Query, Sync
 			return read, true, nil
-		case 'H', 'X', 'p', 'd', 'c', 'f': // Flush, Terminate, password, CopyData, CopyDone, CopyFail
+		case 'X': // Terminate
 			return read, false, nil
 		}
 	}
 }
 
-func (p *postgres) startup(r *bufio.Reader) ([]byte, bool, error) {
-	message, err := readMessage(r, 0)
-	if err != nil {
-		return nil, false, err
-	}
-	if len(message) < 8 {
-		return nil, false, errLength
-	}
-	switch binary.BigEndian.Uint32(message[4:]) {
-	case cancelRequest:
-		return message, false, nil
-	case sslRequest, gssRequest:
-		p.encrypting.Store(true)
-		return message, false, nil
-	}
-	p.started = true
-	return message, true, nil
-}
-
 func (p *postgres) reply(r *bufio.Reader) ([]byte, bool, error) {
-	if _, err := r.Peek(1); err != nil { // wait until the request for encryption has been read
-		return nil, false, err
-	}
-	if p.encrypting.CompareAndSwap(true, false) {
-		answer, err := r.ReadByte()
-		if answer != 'N' {
-			return nil, false, errors.New("faultproxy: the server requires encryption; use sslmode=disable")
-		}
-		return []byte{answer}, false, err
-	}
 	message, err := readMessage(r, 1)
 	return message, err == nil && message[0] == 'Z', err // ReadyForQuery
 }
-
-var errLength = errors.New("faultproxy: the length of a message is out of range")
 
 // readMessage reads a message. It begins with its type, which has typeSize bytes, and its length,
 // which includes itself.
@@ -135,11 +94,7 @@ func readMessage(r *bufio.Reader, typeSize int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	size := int64(binary.BigEndian.Uint32(header[typeSize:]))
-	if size < 4 || size > 1<<30 { // the limit of the server
-		return nil, errLength
-	}
-	var read bytes.Buffer
-	_, err = io.CopyN(&read, r, int64(typeSize)+size)
-	return read.Bytes(), err
+	read := make([]byte, typeSize+int(binary.BigEndian.Uint32(header[typeSize:])))
+	_, err = io.ReadFull(r, read)
+	return read, err
 }

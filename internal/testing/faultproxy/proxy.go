@@ -13,14 +13,13 @@
 // A fault affects one exchange. The proxy first forwards the replies to earlier requests of the same
 // connection. It does not forward later requests of a pipeline.
 //
-// The proxy parses the protocol. It does not support TLS, passwords, COPY and pipelines with Flush in
-// PostgreSQL, nor subscriptions and CLIENT REPLY in Redis.
+// The proxy parses the protocol. It does not support TLS, nor passwords, COPY and Flush in PostgreSQL, nor subscriptions and
+// CLIENT REPLY in Redis.
 package faultproxy
 
 import (
 	"context"
 	"net"
-	"slices"
 	"sync"
 	"testing"
 )
@@ -38,7 +37,7 @@ type Proxy struct {
 	faults    map[int]Kind
 	only      func(request []byte) bool
 	exchanges int
-	hits      []Fault
+	hits      int
 	release   chan struct{} // closed by Release
 }
 
@@ -80,7 +79,7 @@ func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 func (p *Proxy) Plan(faults ...Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.exchanges, p.hits, p.faults = 0, nil, map[int]Kind{}
+	p.exchanges, p.hits, p.faults = 0, 0, map[int]Kind{}
 	for _, fault := range faults {
 		p.faults[fault.At] = fault.Kind
 	}
@@ -101,12 +100,12 @@ func (p *Proxy) Exchanges() int {
 	return p.exchanges
 }
 
-// Hits returns the faults that have happened. A fault is in the list before the client can notice it.
-// A [LateRequest] is in the list after the server has answered it.
-func (p *Proxy) Hits() []Fault {
+// Hits returns how many faults have happened since Plan. A fault counts before the client can notice it, and a
+// [LateRequest] after the server has answered it.
+func (p *Proxy) Hits() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.hits)
+	return p.hits
 }
 
 // Release forwards the messages that [LateRequest] and [StallReply] hold. Some clients take long to
@@ -143,15 +142,15 @@ func (p *Proxy) connected() context.Context {
 	return p.ctx
 }
 
-// number returns the number of a request and its fault.
-func (p *Proxy) number(request []byte) Fault {
+// number numbers a request and returns its fault.
+func (p *Proxy) number(request []byte) Kind {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.only != nil && !p.only(request) {
-		return Fault{}
+		return None
 	}
 	p.exchanges++
-	return Fault{p.exchanges, p.faults[p.exchanges]}
+	return p.faults[p.exchanges]
 }
 
 func (p *Proxy) released() <-chan struct{} {

@@ -112,10 +112,18 @@ type run struct {
 	namespace string
 	fault     faultproxy.Fault
 
-	admitted, unknown map[string]int64 // by user
-	again             map[string]int64 // by user: decisions that had the fault and were decided again, so they may be charged twice
-	failed            int              // decisions that returned an error
-	unknownByFault    int              // decisions with an unknown outcome that had the fault
+	admitted, unknown counts
+	again             counts // decisions that had the fault and were decided again, so they may be charged twice
+	failed            int    // decisions that returned an error
+	unknownByFault    int    // decisions with an unknown outcome that had the fault
+}
+
+// counts are numbers of decisions by user, and of all users.
+type counts map[string]int64
+
+func (c counts) add(user string) {
+	c[user]++
+	c[allUsers]++
 }
 
 func newRun(t *testing.T, number int, open func(t *testing.T) Subject, fault faultproxy.Fault) *run {
@@ -170,7 +178,7 @@ func (r *run) do() (happened bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r.admitted, r.unknown, r.again, r.failed, r.unknownByFault = map[string]int64{}, map[string]int64{}, map[string]int64{}, 0, 0
+	r.admitted, r.unknown, r.again, r.failed, r.unknownByFault = counts{}, counts{}, counts{}, 0, 0
 	r.Proxy.Plan(r.fault)
 	var wrong []error
 	for i := range requests {
@@ -188,22 +196,20 @@ func (r *run) request(limiter, direct *sluice.Limiter[string], user string) erro
 	_, timeout, longest := r.timeouts()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	hits, begun := len(r.Proxy.Hits()), time.Now()
+	hits, begun := r.Proxy.Hits(), time.Now()
 	d, err := limiter.Allow(ctx, user)
 	if took := time.Since(begun); took > longest {
 		return fmt.Errorf("the call took %v; the maximum is %v", took, longest)
 	}
-	hit := len(r.Proxy.Hits()) > hits
+	hit := r.Proxy.Hits() > hits
 	if err != nil {
 		return r.checkError(user, d, err, hit)
 	}
 	if hit {
-		r.again[user]++
-		r.again[allUsers]++
+		r.again.add(user)
 	}
 	if d.Allowed {
-		r.admitted[user]++
-		r.admitted[allUsers]++
+		r.admitted.add(user)
 		return nil
 	}
 	now, err := direct.Peek(context.Background(), user)
@@ -219,11 +225,10 @@ func (r *run) checkError(user string, d sluice.Decision, err error, hit bool) er
 	r.failed++
 	unknown := errors.Is(err, storage.ErrOutcomeUnknown)
 	if unknown {
-		r.unknown[user]++
-		r.unknown[allUsers]++
-		if hit {
-			r.unknownByFault++
-		}
+		r.unknown.add(user)
+	}
+	if unknown && hit {
+		r.unknownByFault++
 	}
 	isErr := func(target error) bool { return errors.Is(err, target) }
 	causes := []error{storage.ErrUnavailable, storage.ErrContended, context.DeadlineExceeded}
@@ -247,7 +252,7 @@ func (r *run) awaitFault() bool {
 	if r.fault.Kind == faultproxy.None {
 		return true
 	}
-	for deadline := time.Now().Add(maxDuration); len(r.Proxy.Hits()) == 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(maxDuration); r.Proxy.Hits() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			return false
 		}

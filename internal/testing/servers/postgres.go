@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// PostgresServer is a PostgreSQL server. Its superuser and its database are called sluice, and it
+// PostgresServer is a PostgreSQL server, or a PgBouncer in front of one. Its superuser and its database are called sluice, and it
 // needs no password. It has fsync off: commits survive a kill of the server, but not of the machine.
 type PostgresServer struct{ Process }
 
@@ -49,24 +49,20 @@ func (s *PostgresServer) create(settings []string) error {
 	})
 }
 
-// PgBouncerServer is a PgBouncer in transaction mode: a client has a connection of the PostgreSQL
-// server during a transaction.
-type PgBouncerServer struct {
-	Process
+// pgBouncer is a PgBouncer in transaction mode.
+type pgBouncer struct {
+	PostgresServer
 	backend *PostgresServer
 }
 
-// PgBouncer starts a PgBouncer for one test. It connects to the given PostgreSQL server. Settings are
-// lines of the section [pgbouncer], such as "default_pool_size = 2".
-func PgBouncer(t testing.TB, backend *PostgresServer, settings ...string) *PgBouncerServer {
+// PgBouncer starts a PgBouncer for one test, in transaction mode: a client has a connection of the given PostgreSQL server
+// during a transaction. Settings are lines of the section [pgbouncer], such as "default_pool_size = 2".
+func PgBouncer(t testing.TB, backend *PostgresServer, settings ...string) *PostgresServer {
 	t.Helper()
-	return start(t, PgBouncerPrograms, &PgBouncerServer{backend: backend}, settings)
+	return &start(t, PgBouncerPrograms, &pgBouncer{backend: backend}, settings).PostgresServer
 }
 
-// DSN returns a connection string for the PostgreSQL server, through PgBouncer.
-func (s *PgBouncerServer) DSN() string { return PostgresDSN(s.Addr()) }
-
-func (s *PgBouncerServer) create(settings []string) error {
+func (s *pgBouncer) create(settings []string) error {
 	return s.Process.create("pgbouncer", "LOG process up:", func() error {
 		s.argv = append(s.argv, "pgbouncer.ini")
 		if err := s.writeFile("users", `"sluice" ""`+"\n"); err != nil {

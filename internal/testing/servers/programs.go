@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -59,21 +60,14 @@ func checkPrograms(programs string) error {
 	}
 	for program := range strings.FieldsSeq(programs) {
 		if _, err := find(program); err != nil {
-			return fmt.Errorf("%s is missing; scripts/test.sh installs it, or on Debian: apt-get install %s", program, debianPackage(program))
+			return fmt.Errorf("%s is missing; scripts/test.sh installs it, or on Debian: apt-get install %s", program, cmp.Or(packages[program], program))
 		}
 	}
 	return nil
 }
 
-func debianPackage(program string) string {
-	switch program {
-	case "initdb", "postgres":
-		return "postgresql"
-	case "ps":
-		return "procps"
-	}
-	return program
-}
+// packages has the Debian packages of programs with another name.
+var packages = map[string]string{"initdb": "postgresql", "postgres": "postgresql", "ps": "procps"}
 
 // find searches for a program in PATH, in Debian's directories for PostgreSQL, where it takes the newest
 // version, and in the sbin directories.

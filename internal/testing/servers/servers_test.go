@@ -1,5 +1,4 @@
-// These tests promise that nothing of a server remains after a test or after a test binary that dies, and
-// that a missing program skips or fails a test.
+// The test promises that no server remains after a test binary that dies.
 package servers
 
 import (
@@ -55,45 +54,10 @@ func TestServersDieWithTheTestBinary(t *testing.T) {
 	require.NoError(t, waitUntil("the server has ended", func() bool { return errors.Is(dial(addr), syscall.ECONNREFUSED) }))
 }
 
-func TestServerIsRemovedAfterItsTest(t *testing.T) {
-	need(t, RedisPrograms)
-	var dir, addr string
-	t.Run("a test with a server", func(t *testing.T) {
-		s := Redis(t)
-		dir, addr = s.dir, s.Addr()
-		require.NoError(t, dial(addr))
-	})
-	require.ErrorIs(t, dial(addr), syscall.ECONNREFUSED)
-	require.NoDirExists(t, dir)
-}
-
 func dial(addr string) error {
 	conn, err := net.Dial("tcp", addr)
 	if err == nil {
 		conn.Close()
 	}
 	return err
-}
-
-// fakeT records a skip or a failure.
-type fakeT struct {
-	testing.TB
-	result string
-}
-
-func (w *fakeT) Helper()           {}
-func (w *fakeT) Skip(args ...any)  { w.result = "skip: " + fmt.Sprint(args...) }
-func (w *fakeT) Fatal(args ...any) { w.result = "fatal: " + fmt.Sprint(args...) }
-
-func TestMissingProgramSkipsUnlessRequired(t *testing.T) {
-	if testing.Short() {
-		t.Skip("tests with servers do not run with -short")
-	}
-	const line = "no-such-server is missing; scripts/test.sh installs it, or on Debian: apt-get install no-such-server"
-	for required, result := range map[string]string{"": "skip: " + line, "1": "fatal: " + line} {
-		t.Setenv("SLUICE_REQUIRE_SERVERS", required)
-		w := &fakeT{}
-		need(w, "no-such-server")
-		require.Equal(t, result, w.result)
-	}
 }

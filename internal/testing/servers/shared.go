@@ -64,10 +64,9 @@ func (s *Shared) Postgres(t testing.TB) *PostgresServer {
 }
 
 // PgBouncer returns the shared PgBouncer of the shared PostgreSQL server.
-func (s *Shared) PgBouncer(t testing.TB) *PgBouncerServer {
+func (s *Shared) PgBouncer(t testing.TB) *PostgresServer {
 	t.Helper()
-	need(t, PgBouncerPrograms)
-	return get(t, s, PgBouncerPrograms, &PgBouncerServer{backend: s.Postgres(t)})
+	return &get(t, s, PgBouncerPrograms, &pgBouncer{backend: s.Postgres(t)}).PostgresServer
 }
 
 // Close removes the servers.

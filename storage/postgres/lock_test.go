@@ -1,0 +1,286 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/testing/faultproxy"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
+	"github.com/sluice-go/sluice/storage/postgres"
+)
+
+// waitForLocks waits until n sessions wait for a lock in a statement that contains text.
+func waitForLocks(t *testing.T, p *pgxpool.Pool, text string, n int) {
+	require.Eventually(t, func() bool {
+		return n == selected[int](t, p, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND position($1 in query) > 0", text)
+	}, longTimeout, 2*time.Millisecond)
+}
+
+type swapResult struct {
+	current []storage.Record
+	swapped bool
+	err     error
+}
+
+// swapLater swaps in a goroutine.
+func swapLater(s *postgres.Store, swaps []storage.Swap) <-chan swapResult {
+	c := make(chan swapResult, 1)
+	go func() {
+		current, swapped, err := s.CompareAndSwap(context.Background(), swaps...)
+		c <- swapResult{current, swapped, err}
+	}()
+	return c
+}
+
+// runLater runs a batch in a goroutine.
+func runLater(s *postgres.Store, b *driver.Batch) <-chan *driver.Batch {
+	done := make(chan *driver.Batch, 1)
+	go func() {
+		s.Run(context.Background(), b)
+		done <- b
+	}()
+	return done
+}
+
+// spend takes units of a key like requestEach, in a transaction, and returns the version of the record.
+func spend(t *testing.T, tx pgx.Tx, table, key string, units int64) storage.Version {
+	policy, _ := twoAnHour()
+	s := storeIn(t, tx, table)
+	records, now, err := s.Load(t.Context(), key)
+	require.NoError(t, err)
+	next := creating(key)
+	next[0].Old = records[0].Version
+	next[0].New.State, _, err = policy.Charge(nil, records[0].State, now, units)
+	require.NoError(t, err)
+	swap(t, s, next)
+	return next[0].New.Version
+}
+
+// within calls do with a timeout, and again while it reports no contention: on a busy machine the reply may be too late.
+func within(t *testing.T, timeout time.Duration, do func(context.Context) error) {
+	t.Helper()
+	var err error
+	for try := 0; try < 10 && !errors.Is(err, storage.ErrContended); try++ {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		began := time.Now()
+		err = do(ctx)
+		cancel()
+		require.Less(t, time.Since(began), timeout+slack)
+	}
+	requireKinds(t, err, storage.ErrContended, storage.ErrNotApplied)
+}
+
+// The first swap has inserted "a" and waits for "m". The second swap has locked "z", which did not
+// exist when the first one began, and waits for "a". If the first swap then waited for "z", there
+// would be a deadlock.
+func TestSwapsThatCreateKeysDoNotDeadlock(t *testing.T) {
+	p := newPool(t, "")
+	s, table := newStore(t, p)
+	holder := begin(t, p)
+	swap(t, storeIn(t, holder, table), creating("m"))
+	first := swapLater(s, creating("a", "m", "z"))
+	waitForLocks(t, p, table, 1)
+	z := creating("z")
+	swap(t, s, z)
+	second := swapLater(s, append(creating("a"), updating(z)...))
+	waitForLocks(t, p, table, 2)
+	require.NoError(t, holder.Rollback(t.Context()))
+	for i, later := range []<-chan swapResult{first, second} {
+		got := <-later
+		require.NoError(t, got.err)
+		require.Equal(t, i == 1, got.swapped)
+	}
+}
+
+// Another transaction creates a key at the same time. That is a conflict, and nothing is written.
+func TestKeyCreatedMeanwhileIsAConflict(t *testing.T) {
+	for name, keys := range map[string][]string{"one key": {"x"}, "several keys": {"a", "x", "z"}} {
+		for _, transactional := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", in a transaction: ", transactional), func(t *testing.T) {
+				p := newPool(t, "")
+				s, table := newStore(t, p)
+				if transactional {
+					s = storeIn(t, begin(t, p), table)
+				}
+				winner := begin(t, p)
+				swap(t, storeIn(t, winner, table), creating("x"))
+				raced := swapLater(s, creating(keys...))
+				waitForLocks(t, p, table, 1)
+				require.NoError(t, winner.Commit(t.Context()))
+				got := <-raced
+				require.NoError(t, got.err)
+				require.False(t, got.swapped)
+				records, _, err := s.Load(t.Context(), keys...)
+				require.NoError(t, err)
+				require.Equal(t, records, got.current)
+				require.Equal(t, []string{"x"}, existing(t, s, keys...))
+				swap(t, s, creating("d")) // a transaction stays usable
+			})
+		}
+	}
+}
+
+// The batch decides with the record that another transaction created. Its time is not before that record.
+func TestRunWithAKeyThatIsCreatedMeanwhile(t *testing.T) {
+	for name, c := range map[string]struct {
+		batch *driver.Batch
+		want  []int
+	}{
+		"one key":                   {requestEach("b"), []int{0}},
+		"requests of one use":       {requestEach("c", "b", "a"), []int{1, 0, 1}},
+		"a request of several uses": {oneRequest("c", "b", "a"), []int{0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPool(t, "")
+			s, table := newStore(t, p)
+			other := begin(t, p)
+			version := spend(t, other, table, "b", 2)
+			done := runLater(s, c.batch)
+			waitForLocks(t, p, "sluice_decide", 1)
+			_, before, err := s.Load(t.Context(), "any")
+			require.NoError(t, err)
+			require.NoError(t, other.Commit(t.Context()))
+			b := <-done
+			require.NoError(t, b.Err)
+			require.Nil(t, b.KeyErr)
+			require.Equal(t, c.want, appliedOf(b))
+			require.False(t, b.At.Before(before))
+			for i, key := range b.Keys {
+				if key == "b" {
+					require.Equal(t, version, b.Found[i].Version)
+				} else {
+					require.Zero(t, b.Found[i])
+				}
+			}
+		})
+	}
+}
+
+// Only the requests that use the locked key fail.
+func TestRunWithALockedKey(t *testing.T) {
+	p := newPool(t, "")
+	s, table := newStore(t, p)
+	s.SetLockTimeout(time.Millisecond)
+	run(t, s, requestEach("a", "b", "c"))
+	holder := begin(t, p)
+	spend(t, holder, table, "b", 1)
+	request := func(keys ...int) (r driver.Request) {
+		for _, key := range keys {
+			r.Uses = append(r.Uses, driver.Use{Key: key, Cost: 1})
+		}
+		return r
+	}
+	alone, each, shared := requestEach("b"), requestEach("c", "b", "a", "d"), requestEach("a", "b", "c", "d", "e")
+	shared.Requests = []driver.Request{request(0, 1), request(2, 3), request(3), request(4), request(0)}
+	all := requestEach("b", "f", "g")
+	all.Requests = []driver.Request{request(0), request(1, 0), request(2, 0)}
+	for _, c := range []struct {
+		batch  *driver.Batch
+		failed []bool // by key
+		want   []int  // by request
+	}{
+		{each, []bool{false, true, false, false}, []int{1, 0, 1, 1}},
+		{shared, []bool{true, true, false, false, false}, []int{0, 0, 1, 1, 0}},
+		{alone, []bool{true}, []int{0}},
+		{all, []bool{true, true, true}, []int{0, 0, 0}},
+	} {
+		s.Run(t.Context(), c.batch)
+		require.NoError(t, c.batch.Err)
+		require.Equal(t, c.want, appliedOf(c.batch))
+		for i, failed := range c.failed {
+			if failed {
+				requireKinds(t, c.batch.KeyErr[i], storage.ErrContended, storage.ErrNotApplied)
+			} else {
+				require.NoError(t, c.batch.KeyErr[i])
+			}
+		}
+	}
+	require.NoError(t, holder.Rollback(t.Context()))
+	run(t, s, all)
+	require.Equal(t, []int{1, 0, 0}, appliedOf(all))
+}
+
+// A wait for a lock ends before the deadline with an error of the server. So the outcome is known, and
+// the connection stays open. A statement such as VACUUM FULL locks the whole table.
+func TestWaitForALockEndsBeforeTheDeadline(t *testing.T) {
+	p := newPool(t, "")
+	s, table := newStore(t, p)
+	swap(t, s, creating("a"))
+	holder := begin(t, p)
+	exec(t, holder, "SELECT FROM "+table+" FOR UPDATE")
+
+	own := newPool(t, "&pool_max_conns=1&lock_timeout=1min")
+	waiter := storeOn(t, own, postgres.Options{Table: table})
+	within(t, time.Second, func(ctx context.Context) error {
+		before := selected[int](t, own, "SELECT pg_backend_pid()")
+		_, _, err := waiter.CompareAndSwap(ctx, creating("a")...)
+		if errors.Is(err, storage.ErrContended) {
+			require.Equal(t, before, selected[int](t, own, "SELECT pg_backend_pid()"))
+		}
+		return err
+	})
+	require.Equal(t, "1min", selected[string](t, own, "SHOW lock_timeout"))
+
+	exec(t, holder, "LOCK TABLE "+table)
+	for _, batch := range []func() *driver.Batch{
+		func() *driver.Batch { return requestEach("a") },
+		func() *driver.Batch { return requestEach("a", "b") },
+		func() *driver.Batch { return oneRequest("a", "b") },
+	} {
+		within(t, time.Second, func(ctx context.Context) error {
+			b := batch()
+			s.Run(ctx, b)
+			return errors.Join(append(b.KeyErr, b.Err)...)
+		})
+	}
+}
+
+// The server does not answer. The call ends at its deadline, and the next call gets another connection.
+func TestRunEndsAtItsDeadline(t *testing.T) {
+	_, table := newStore(t, newPool(t, ""))
+	through, proxy := newCountedPool(t, "")
+	t.Cleanup(proxy.Disconnect)
+	s := storeOn(t, through, postgres.Options{Table: table})
+	run(t, s, requestEach("a"))
+	proxy.Plan(faultproxy.Fault{At: 1, Kind: faultproxy.StallReply})
+	const timeout = 300 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	began, b := time.Now(), requestEach("a")
+	s.Run(ctx, b)
+	requireKinds(t, b.Err, storage.ErrUnavailable)
+	require.Less(t, time.Since(began), timeout+slack)
+	proxy.Release()
+	run(t, s, requestEach("a"))
+}
+
+func TestPurgeSkipsLockedRecords(t *testing.T) {
+	p := newPool(t, "")
+	s, table := newStore(t, p)
+	keys := []string{"a", "b", "c", "d", "e"}
+	expired := creating(keys...)
+	for i := range expired[:4] {
+		expired[i].TTL = 1
+	}
+	swap(t, s, expired)
+	holder := begin(t, p)
+	exec(t, holder, "SELECT FROM "+table+" WHERE key IN ('b', 'e') FOR UPDATE")
+	for _, want := range []int{2, 1, 0} {
+		n, err := s.Purge(t.Context(), 2)
+		require.NoError(t, err)
+		require.Equal(t, want, n)
+	}
+	require.NoError(t, holder.Rollback(t.Context()))
+	n, err := s.Purge(t.Context(), 2)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.Equal(t, []string{"e"}, existing(t, s, keys...))
+}

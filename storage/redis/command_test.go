@@ -1,0 +1,229 @@
+package redis_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/internal/testing/faultproxy"
+	"github.com/sluice-go/sluice/internal/testing/servers"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
+	"github.com/sluice-go/sluice/storage/redis"
+)
+
+// A swap and a batch are a second command if the server does not know the script. The batches of one Run share a
+// pipeline.
+func TestSwapAndBatchAreOneCommandEach(t *testing.T) {
+	server := servers.Redis(t)
+	proxy := faultproxy.Redis(t, server.Addr())
+	client := newClient(t, proxy.Addr())
+	require.NoError(t, client.Ping(t.Context()).Err())
+	s := open(t, client, "")
+	two := []storage.Swap{creating("a", "x"), creating("b", "x")}
+	for _, c := range []struct {
+		name     string
+		swaps    []storage.Swap
+		commands int
+		swapped  bool
+	}{
+		{"first", []storage.Swap{creating("first", "x")}, 2, true},
+		{"one key", []storage.Swap{creating("one", "x")}, 1, true},
+		{"conflict with one key", []storage.Swap{creating("one", "x")}, 1, false},
+		{"two new keys", two, 1, true},
+		{"two keys", updating(two...), 1, true},
+		{"conflict with two keys", updating(two...), 1, false},
+	} {
+		proxy.Plan()
+		_, swapped, err := s.CompareAndSwap(t.Context(), c.swaps...)
+		require.NoError(t, err, c.name)
+		require.Equal(t, c.swapped, swapped, c.name)
+		require.Equal(t, c.commands, proxy.Exchanges(), c.name)
+	}
+	for i, batches := range [][]*driver.Batch{
+		{oneRequest("c")},
+		{oneRequest("c")},
+		{oneRequest("c", "d")},
+		{requestEach("e", "f", "g")},
+		{oneRequest("c"), requestEach("e", "f"), oneRequest("h")},
+	} {
+		proxy.Plan()
+		runOK(t, s, batches...)
+		require.Equal(t, []int{2, 1, 1, 1, 3}[i], proxy.Exchanges())
+	}
+}
+
+// The callers flush the scripts while they run batches and swaps.
+func TestFlushedScriptsAreSentAgain(t *testing.T) {
+	server := shared.Redis(t)
+	s := sharedStore(t)
+	const callers, times = 4, 50
+	var group sync.WaitGroup
+	for caller := range callers {
+		group.Go(func() {
+			for i := range times {
+				if i%5 == 0 {
+					_, _ = server.Do("SCRIPT", "FLUSH")
+				}
+				b, many := oneRequest("a"), requestEach("b", "c")
+				s.Run(t.Context(), b, many)
+				_, swapped, err := s.CompareAndSwap(t.Context(), creatingN(1+i%2, fmt.Sprint(caller, " ", i))...)
+				if b.Err != nil || many.Err != nil || err != nil || !swapped {
+					t.Error(b.Err, many.Err, err, swapped)
+				}
+			}
+		})
+	}
+	group.Wait()
+	for _, key := range []string{"a", "b", "c"} {
+		require.Equal(t, callers*times, usedOf(t, s, key))
+	}
+}
+
+// A program that fails, or has the name of another, changes nothing.
+func TestWrongProgramsAreRefused(t *testing.T) {
+	s := sharedStore(t)
+	runOK(t, s, oneRequest("known"))
+	other := *program
+	other.Lua += " "
+	bad := algo.Program{Name: "bad", Lua: "return function() error('it fails') end"}
+	for text, wrong := range map[string]*algo.Program{`the name "gcra"`: &other, "it fails": &bad} {
+		one, second := oneRequest("a"), requestEach("a", "b")
+		one.Programs = []*algo.Program{wrong}
+		second.Programs = append(second.Programs, wrong)
+		second.Requests[1].Uses[0].Program = 1
+		for _, b := range []*driver.Batch{one, second} {
+			run(t, s, b)
+			requireRefused(t, b.Err)
+			require.Empty(t, stored(t, s, "a"))
+		}
+		require.ErrorContains(t, one.Err, text)
+	}
+}
+
+// The batch's time is exact to the microsecond, and outcomes of any size are returned.
+func TestNumbersOfAnySizeAreExact(t *testing.T) {
+	s := sharedStore(t)
+	policy, err := gcra.New(gcra.Options{Limit: algo.Per(algo.MaxCount, time.Second)})
+	require.NoError(t, err)
+	p, _ := policy.Program()
+	with := func(b *driver.Batch) *driver.Batch {
+		b.Programs = []*algo.Program{&p}
+		return b
+	}
+	b := with(oneRequest("one"))
+	b.Requests[0].Uses[0].Cost = algo.MaxCount - 1
+	b.Now = time.Unix(4_102_444_800, 987_654_321)
+	runOK(t, s, b)
+	next, _, err := policy.Step(nil, nil, b.Now, algo.MaxCount-1)
+	require.NoError(t, err)
+	require.Equal(t, string(next), stored(t, s, "one"))
+
+	for i, times := range []int{0, 1, 250, 251, 252, 253, 255, 256, 65_536, 1_000_000_000} {
+		for _, b := range []*driver.Batch{oneRequest(fmt.Sprint("a", i)), requestEach(fmt.Sprint("b", i), fmt.Sprint("c", i))} {
+			b.Requests[0].Times = times
+			runOK(t, s, with(b))
+			require.Equal(t, max(times, 1), b.Requests[0].Applied)
+		}
+	}
+}
+
+// The package comment lists these commands.
+func TestUserNeedsOnlyTheDocumentedCommands(t *testing.T) {
+	server := servers.Redis(t)
+	s := open(t, newClientOf(t, server, "limiter", "~sluice:*", "+get", "+mget", "+set", "+psetex", "+pttl", "+del", "+time", "+eval", "+evalsha"), "")
+	for range 3 {
+		runOK(t, s, oneRequest("a"), requestEach("b", "c"))
+	}
+	full := requestEach("a", "b")
+	refund(&full.Requests[0])
+	far := oneRequest("far")
+	far.Now = time.Date(2110, 1, 1, 0, 0, 0, 0, time.UTC)
+	far.Margin = 100 * 365 * 24 * time.Hour // more than a TTL can be
+	runOK(t, s, full, far)
+	require.Equal(t, "-1", do(t, server, "PTTL", s.NameOf("far")))
+	swap(t, s, creating("x", "state"), creating("y", "state"))
+	_, _, err := s.Load(t.Context(), "x", "y")
+	require.NoError(t, err)
+
+	do(t, server, "ACL", "SETUSER", "limiter", "+select", "+client|setname")
+	named := newClientWith(t, goredis.Options{Addr: server.Addr(), Username: "limiter", Password: "x", DB: 1, ClientName: "me"})
+	runOK(t, open(t, named, ""), oneRequest("a"))
+}
+
+// placeOf returns the slots of keys, each alone.
+func placeOf(t *testing.T, s *redis.Store, keys ...string) (slots []string) {
+	for _, key := range keys {
+		shard, slot, err := s.Place(key)
+		require.NoError(t, err)
+		require.Empty(t, shard)
+		slots = append(slots, slot)
+	}
+	return slots
+}
+
+// If the user has no permission for one key of a batch, requests with different keys use different
+// scripts for a minute.
+func TestForbiddenKeysAreSeparated(t *testing.T) {
+	server := servers.Redis(t)
+	names := open(t, newClient(t, server.Addr()), "")
+	s := open(t, newClientOf(t, server, "owner", "~"+names.NameOf("mine"), "~"+names.NameOf("ours"), "+@all", "&*"), "")
+	require.Equal(t, []string{"", ""}, placeOf(t, s, "mine", "theirs"))
+	b := requestEach("mine", "theirs")
+	for range 2 {
+		run(t, s, b)
+		require.ErrorIs(t, b.Err, storage.ErrContended)
+		require.ErrorIs(t, b.Err, storage.ErrNotApplied)
+		slots := placeOf(t, s, "mine", "theirs", "minetheirs")
+		_, both, _ := s.Place("mine", "theirs")
+		require.Len(t, map[string]bool{slots[0]: true, slots[1]: true, slots[2]: true, both: true}, 4)
+
+		runOK(t, s, oneRequest("mine"), oneRequest("mine", "ours"))
+		for _, refused := range []*driver.Batch{oneRequest("theirs"), oneRequest("mine", "theirs")} {
+			run(t, s, refused)
+			require.ErrorContains(t, refused.Err, "NOPERM")
+			requireRefused(t, refused.Err)
+		}
+		s.Advance(50 * time.Second)
+		require.NotEqual(t, []string{""}, placeOf(t, s, "mine"))
+		s.Advance(10 * time.Second)
+		require.Equal(t, []string{""}, placeOf(t, s, "mine"), "the permission may have changed")
+	}
+}
+
+func TestRequestsBehindAProxyShareNoScript(t *testing.T) {
+	proxy, err := redis.New(newClient(t, shared.Redis(t).Addr()), redis.Options{Proxy: true})
+	require.NoError(t, err)
+	slots := placeOf(t, proxy, "a", "b", "a")
+	require.NotEqual(t, slots[0], slots[1])
+	require.Equal(t, slots[0], slots[2])
+}
+
+// Tracing hooks format arguments with fmt, and OTLP accepts only valid UTF-8.
+func TestCommandsFormatAsText(t *testing.T) {
+	var shown string
+	client := newClient(t, shared.Redis(t).Addr())
+	client.AddHook(hook(func(cmd goredis.Cmder, err error) error {
+		shown = fmt.Sprint(cmd.Args()...)
+		for _, arg := range cmd.Args() {
+			if _, ok := arg.(string); !ok {
+				require.True(t, utf8.ValidString(fmt.Sprint(arg)), "%q", arg)
+			}
+		}
+		return err
+	}))
+	s := open(t, client, t.Name())
+	sw := creating(textOf("", "ann"), "x")
+	sw.New.Version = 1<<64 - 1
+	swap(t, s, sw)
+	require.Contains(t, shown, `:test:test:ann`, "the key must be readable")
+	runOK(t, s, oneRequest(textOf("", "bob")))
+	require.Contains(t, shown, `:test:test:bob`, "hooks see batches, too")
+}
