@@ -30,9 +30,7 @@ func TestNeverDeniedInSteadyState(t *testing.T) {
 	} {
 		for _, workers := range []int{1, 20} {
 			for _, slowest := range []time.Duration{0, 10 * time.Millisecond, 500 * time.Millisecond} {
-				t.Run(fmt.Sprint(spec, " by ", workers, " over ", slowest), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { steady(t, spec, workers, slowest) })
-				})
+				bubble(t, fmt.Sprint(spec, " by ", workers, " over ", slowest), func(t *testing.T) { steady(t, spec, workers, slowest) })
 			}
 		}
 	}
@@ -87,10 +85,8 @@ func TestWaitFollowsTheResponse(t *testing.T) {
 		"no bytes remain":         {200, []string{"RateLimit", `"a";r=0;t=3`, "RateLimit-Policy", `"a";q=5;qu="content-bytes"`}, seconds(0, 3, 6)},
 		"a limit of concurrency":  {200, []string{"RateLimit", `"a";r=0;t=3`, "RateLimit-Policy", `"a";q=5;qu="concurrent-requests"`}, seconds(0, 0, 0)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				require.Equal(t, test.want, newClient(t, always(test.status, test.fields...)).sequential(3))
-			})
+		bubble(t, name, func(t *testing.T) {
+			require.Equal(t, test.want, newClient(t, always(test.status, test.fields...)).sequential(3))
 		})
 	}
 }
@@ -131,17 +127,15 @@ func TestBackoff(t *testing.T) {
 		"ignores earlier successes":      {[]answer{after(time.Second, denial), after(5*time.Second, success)}, denial, seconds(0, 0, 2, 4, 8, 16, 32, 64)},
 		"is not a longer pause":          {[]answer{after(time.Second, always(429, "Retry-After", "60")), after(2*time.Second, denial)}, success, seconds(0, 0, 61, 61.1, 61.2, 61.2, 61.3, 61.3)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newClient(t, inTurn(append(test.first, test.others)...))
-				for i := range test.first {
-					c.start(t.Context(), fmt.Sprint("/", i))
-				}
-				time.Sleep(time.Duration(min(len(test.first), 1)) * time.Second)
-				synctest.Wait()
-				require.Equal(t, test.sent, c.sequential(6))
-				c.all.Wait()
-			})
+		bubble(t, name, func(t *testing.T) {
+			c := newClient(t, inTurn(append(test.first, test.others)...))
+			for i := range test.first {
+				c.start(t.Context(), fmt.Sprint("/", i))
+			}
+			time.Sleep(time.Duration(min(len(test.first), 1)) * time.Second)
+			synctest.Wait()
+			require.Equal(t, test.sent, c.sequential(6))
+			c.all.Wait()
 		})
 	}
 }
@@ -151,21 +145,19 @@ func TestRampAfterAPause(t *testing.T) {
 	for name, others := range map[string]answer{
 		"succeed": always(200), "hang": after(time.Hour, always(200)), "fail": func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newClient(t, inTurn(always(503, "Retry-After", "10"), others))
-				c.sequential(1)
-				for range 2000 {
-					c.all.Go(func() { _, _ = c.RoundTrip(c.request(t.Context(), "/")) })
-				}
-				time.Sleep(12 * time.Second)
-				at := make(map[float64]int)
-				for _, when := range c.times()[1:] {
-					at[when.Seconds()]++
-				}
-				require.Equal(t, map[float64]int{10: 1, 10.1: 1, 10.2: 2, 10.3: 4, 10.4: 8, 10.5: 16, 10.6: 32, 10.7: 64, 10.8: 128, 10.9: 256, 11: 1488}, at)
-				c.all.Wait()
-			})
+		bubble(t, name, func(t *testing.T) {
+			c := newClient(t, inTurn(always(503, "Retry-After", "10"), others))
+			c.sequential(1)
+			for range 2000 {
+				c.all.Go(func() { _, _ = c.RoundTrip(c.request(t.Context(), "/")) })
+			}
+			time.Sleep(12 * time.Second)
+			at := make(map[float64]int)
+			for _, when := range c.times()[1:] {
+				at[when.Seconds()]++
+			}
+			require.Equal(t, map[float64]int{10: 1, 10.1: 1, 10.2: 2, 10.3: 4, 10.4: 8, 10.5: 16, 10.6: 32, 10.7: 64, 10.8: 128, 10.9: 256, 11: 1488}, at)
+			c.all.Wait()
 		})
 	}
 }
@@ -200,16 +192,14 @@ func TestQuota(t *testing.T) {
 		"a limit that is reported again holds again":            {[]answer{quota(0, 0, 5), always(200), quota(0, 0, 5)}, seconds(0, 0, 0, 0), seconds(0, 5, 5, 10)},
 		"a panic counts as no response":                         {[]answer{quota(0, 1, 100), func(*http.Request) (*http.Response, error) { panic("the base") }, quota(0, 0, 9)}, seconds(0, 1, 2), seconds(0, 1, 100)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newClient(t, inTurn(test.answers...))
-				for _, at := range test.start {
-					time.Sleep(at - time.Since(c.began))
-					c.start(t.Context(), "/")
-				}
-				c.all.Wait()
-				require.Equal(t, test.sent, c.times())
-			})
+		bubble(t, name, func(t *testing.T) {
+			c := newClient(t, inTurn(test.answers...))
+			for _, at := range test.start {
+				time.Sleep(at - time.Since(c.began))
+				c.start(t.Context(), "/")
+			}
+			c.all.Wait()
+			require.Equal(t, test.sent, c.times())
 		})
 	}
 }
@@ -241,23 +231,21 @@ func TestServersInUseAreRemembered(t *testing.T) {
 		"quota":     {always(200, "RateLimit", `"a";r=0;t=3000`), seconds(0, 3000, 6000)},
 		"in flight": {inTurn(after(2500*time.Second, always(200, "RateLimit", `"a";r=0;t=700`)), always(200, "RateLimit", `"a";r=0;t=1000`)), seconds(0, 2000, 3200)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newClient(t, func(r *http.Request) (*http.Response, error) {
-					if r.URL.Host != "example.com" {
-						return newResponse(200)
-					}
-					return test.server(r)
-				})
-				c.start(t.Context(), "/")
-				for i := range 2000 {
-					c.get(fmt.Sprintf("http://%d.example.com/", i))
-					time.Sleep(time.Second)
+		bubble(t, name, func(t *testing.T) {
+			c := newClient(t, func(r *http.Request) (*http.Response, error) {
+				if r.URL.Host != "example.com" {
+					return newResponse(200)
 				}
-				times := c.sequential(2)
-				c.all.Wait()
-				require.Equal(t, test.sent, append(times[:1:1], times[2001:]...))
+				return test.server(r)
 			})
+			c.start(t.Context(), "/")
+			for i := range 2000 {
+				c.get(fmt.Sprintf("http://%d.example.com/", i))
+				time.Sleep(time.Second)
+			}
+			times := c.sequential(2)
+			c.all.Wait()
+			require.Equal(t, test.sent, append(times[:1:1], times[2001:]...))
 		})
 	}
 }

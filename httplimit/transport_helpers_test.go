@@ -235,6 +235,11 @@ func limitedServer(t testing.TB, spec string, slowest time.Duration) answer {
 	}
 }
 
+// bubble runs a test in which time is virtual.
+func bubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
 func seconds(n ...float64) (list []time.Duration) {
 	for _, n := range n {
 		list = append(list, time.Duration(n*float64(time.Second)))
@@ -265,13 +270,6 @@ func countingLimiter(t testing.TB, store storage.Store, calls map[sluice.Op]int,
 		defer mu.Unlock()
 		calls[e.Op]++
 	}}, store, rules...)
-}
-
-// uploads is a rule that only requests with "up" in their paths pay for.
-func uploads(spec string) sluice.Rule[*http.Request] {
-	r := rule("upload", spec)
-	r.Cost = func(r *http.Request) int64 { return int64(strings.Count(r.URL.Path, "up")) }
-	return r
 }
 
 // hooked is a store that calls before at each round trip. Like the store of a database, it
