@@ -3,7 +3,6 @@
 package httplimit_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -16,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/httplimit"
 )
 
 // After the first response of our Handler, no request is denied, whatever the algorithm, the number of
@@ -248,55 +246,4 @@ func TestServersInUseAreRemembered(t *testing.T) {
 			require.Equal(t, test.sent, append(times[:1:1], times[2001:]...))
 		})
 	}
-}
-
-// pipes is a net.Listener with connections in memory, so that synctest can control the time.
-type pipes chan net.Conn
-
-func (p pipes) Accept() (net.Conn, error) {
-	if conn, open := <-p; open {
-		return conn, nil
-	}
-	return nil, net.ErrClosed
-}
-
-func (p pipes) Close() error   { close(p); return nil }
-func (p pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 80} }
-
-// A retry uses the connection again.
-func TestTransportAndHandlerOverNetHTTP(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		limited := httplimit.Handler(newLimiter(t, limiterOptions{Clock: time.Now}, nil, rule("client", "gcra 10/s"), rule("day", "fixedwindow 1000/d")), hello, httplimit.Options{})
-		requests := 0
-		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if requests++; requests < 3 {
-				w.Header().Set("Retry-After", "1")
-				http.Error(w, "busy", http.StatusServiceUnavailable)
-				return
-			}
-			limited.ServeHTTP(w, r)
-		})}
-		listener, connections := make(pipes), 0
-		go func() { _ = server.Serve(listener) }()
-		base := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			connections++
-			here, there := net.Pipe()
-			listener <- there
-			return here, nil
-		}}
-		client := &http.Client{Transport: &httplimit.Transport{Base: base, MaxRetries: 2}}
-		began := time.Now()
-		for range 100 {
-			response, err := client.Get("http://example.com/")
-			require.NoError(t, err)
-			_, err = io.Copy(io.Discard, response.Body)
-			require.NoError(t, err)
-			require.NoError(t, response.Body.Close())
-			require.Equal(t, http.StatusOK, response.StatusCode)
-		}
-		require.Equal(t, 2*time.Second+9*time.Second, time.Since(began).Truncate(time.Second))
-		require.Equal(t, 1, connections)
-		client.CloseIdleConnections()
-		require.NoError(t, server.Close())
-	})
 }

@@ -2,7 +2,6 @@ package httplimit_test
 
 import (
 	"context"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -30,6 +29,7 @@ type client struct {
 	began  time.Time
 	all    sync.WaitGroup
 	open   atomic.Int64    // the bodies of responses that are not closed
+	unread atomic.Int64    // the bytes of bodies that were closed before they were read
 	mu     sync.Mutex      // guards the fields below
 	paths  []string        // of the requests that were sent
 	sent   []time.Duration // since began
@@ -46,7 +46,7 @@ func newClient(t testing.TB, server answer) *client {
 		response, err := server(r)
 		if response != nil {
 			c.open.Add(1)
-			response.Body = &countedBody{strings.NewReader("why"), &c.open}
+			response.Body = &countedBody{strings.NewReader("why"), c}
 			c.mu.Lock()
 			c.counts[response.StatusCode]++
 			c.mu.Unlock()
@@ -57,11 +57,15 @@ func newClient(t testing.TB, server answer) *client {
 }
 
 type countedBody struct {
-	io.Reader
-	open *atomic.Int64
+	*strings.Reader
+	*client
 }
 
-func (b *countedBody) Close() error { b.open.Add(-1); return nil }
+func (b *countedBody) Close() error {
+	b.unread.Add(int64(b.Len()))
+	b.open.Add(-1)
+	return nil
+}
 
 type roundTripper answer
 

@@ -383,6 +383,7 @@ func TestRetryWaitsForTheServer(t *testing.T) {
 			require.Equal(t, test.sent, c.times())
 			require.Equal(t, len(test.sent), calls[sluice.OpAllow], "the Limiter decides about each retry")
 			require.EqualValues(t, 1, c.open.Load(), "only the caller's response is open")
+			require.Zero(t, c.unread.Load(), "a connection is used again only after its response was read")
 			text, err := io.ReadAll(response.Body)
 			require.NoError(t, err)
 			require.Equal(t, "why", string(text), "the caller can read the whole body")
