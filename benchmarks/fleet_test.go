@@ -119,21 +119,15 @@ func (f *fleet) end() {
 
 func (w *work) start(t testing.TB, c serverLimiter) *process {
 	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer write.Close()
 	t.Cleanup(func() { read.Close() })
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), memberOf+"="+w.title(), memberAs+"="+c.name, memberWarmUp+"="+stretch.String())
 	cmd.ExtraFiles, cmd.Stderr = []*os.File{write}, os.Stderr
 	turns, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	return &process{cmd, turns, json.NewDecoder(read)}
 }
@@ -147,9 +141,7 @@ func (w *work) share(t testing.TB) (restore func()) {
 		"sqlite":   func(t testing.TB) (string, string) { return sqliteDir, t.TempDir() },
 	}
 	name, value := where[w.area](t)
-	if err := os.Setenv(name, value); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Setenv(name, value))
 	return func() { os.Unsetenv(name) }
 }
 

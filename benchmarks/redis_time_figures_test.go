@@ -74,10 +74,10 @@ func (w *work) timeTurns(t testing.TB, c serverLimiter) (turn func() (micros, ba
 	return func() (micros, batch float64) {
 		runtime.GC() // so that no limiter collects the garbage of another
 		var m measurement
-		scripts := timeScripts(t, func() { m = check(callers.run(*stretch / time.Duration(timedTurns))) })
-		if scripts.runs == 0 {
+		done := during(t, func() { m = check(callers.run(*stretch / time.Duration(timedTurns))) })
+		if done.scripts == 0 {
 			t.Fatalf("%s: %s ran no script for %d calls", w.title(), c.name, m.Calls)
 		}
-		return scripts.micros / float64(m.Calls), float64(m.Calls) / scripts.runs
+		return done.micros / float64(m.Calls), float64(m.Calls) / done.scripts
 	}
 }

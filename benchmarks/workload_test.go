@@ -1,14 +1,8 @@
 // Package benchmarks compares sluice with other rate limiters, in the same run. It is a
 // module of its own, so that users of sluice do not depend on those limiters.
+// scripts/bench.sh measures, compares the figures with goals, and writes README.md.
 //
-//	go test -bench Step -count 5 .      one step, and golang.org/x/time/rate
-//	go test -bench Memory -count 5 .    limiters in memory, and floors
-//	go test -bench Replay -count 5 .    lines of a log per second, and goaccess
-//
-// scripts/bench.sh compares the figures with goals, and writes README.md.
-//
-// The tests promise that every limiter decides correctly under the workloads; that a measurement fails if a
-// call fails or is decided wrongly; and that percentiles, ratios and round trips are computed correctly.
+// The tests promise that every limiter decides correctly under the workloads.
 package benchmarks
 
 import (
@@ -33,7 +27,7 @@ type work struct {
 	area, name string
 	keys       int
 	goroutines int
-	processes  int             // each with that many goroutines; 0 means this process
+	processes  int             // each with that many goroutines; up to 1 means this process
 	denied     bool            // all calls are denied; otherwise all are allowed
 	limiters   []serverLimiter // sluice first
 	goals      []ratio
@@ -43,6 +37,12 @@ type work struct {
 
 // title returns a name that is unique among all areas.
 func (w *work) title() string { return w.area + " " + w.name }
+
+// row returns a workload. Its name begins with the number of processes x callers.
+func row(area string, processes, callers, keys int, what string, goals []ratio, limiters ...serverLimiter) work {
+	name := fmt.Sprintf("%dx%d, %s", processes, callers, what)
+	return work{area: area, name: name, keys: keys, goroutines: callers, processes: processes, limiters: limiters, goals: goals}
+}
 
 // ratio is a goal for the figure of sluice divided by that of another limiter.
 type ratio struct {
@@ -234,4 +234,11 @@ func (w *work) sequence() *sequence {
 		t.calls[i] = t.keys[k]
 	}
 	return t
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
