@@ -26,11 +26,7 @@ func serving(t *testing.T, program, containing string, replacements ...string) (
 	t.Helper()
 	replacements = append(replacements, "go run ./cmd/sluice", program, "sqlite:limits.db", "sqlite:"+filepath.Join(t.TempDir(), "limits.db"))
 	line := strings.NewReplacer(replacements...).Replace(commandLines(t, containing)[0])
-	words := regexp.MustCompile(`"[^"]*"|\S+`).FindAllString(line, -1)
-	for i := range words {
-		words[i] = strings.Trim(words[i], `"`)
-	}
-	words = append(words, "--decision-timeout", "30s") // the machine may be slow
+	words := append(wordsOf(line), "--decision-timeout", "30s") // the machine may be slow
 	if strings.Contains(line, "--upstream") {
 		words = append(words, "--listen", "127.0.0.1:0")
 	}
