@@ -233,7 +233,6 @@ func (f *fleet) requireValidEventually(members, forgets int) *verifier {
 		v := f.newVerifier(members)
 		v.forgets = forgets
 		if i == 200 || len(v.verify()) == 0 {
-			f.report(v, members)
 			f.requireValid(v)
 			return v
 		}
