@@ -68,13 +68,6 @@ func TestOtherNamesGetASuggestion(t *testing.T) {
 			}
 		}
 	}
-	for spec, want := range map[string]string{
-		"gcra(100/m)":         "only all( ) has parentheses; write gcra without them: gcra LIMIT option=value, for instance gcra 100/m",
-		"gcra 1/s capacity=2": "did you mean burst=?", "gcra 1/s Size=2": "did you mean burst=?", "gcra 1/s max_burst=2": "did you mean burst=?",
-	} {
-		_, err := compose.ParsePolicy(spec)
-		require.ErrorContains(t, err, want)
-	}
 }
 
 // optionValues has a valid value of each option.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"go/parser"
 	"go/token"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
@@ -82,7 +82,6 @@ func traffic(t *testing.T, m *Metrics) {
 	m.Observer("zero at first")(new)
 }
 
-// To write the file again, run this test with UPDATE=1.
 func TestExposition(t *testing.T) {
 	m, registry := newRegistered(t)
 	traffic(t, m)
@@ -101,12 +100,7 @@ func TestExposition(t *testing.T) {
 	// The durations of real decisions differ, and only one limiter needs the kinds of errors that have not occurred.
 	varying := regexp.MustCompile(`(?m)^sluice_decision_duration_seconds_(bucket|sum)\{limiter="[^e].*\n|^sluice_errors_total\{.*limiter="[^z].* 0\n|^sluice_skew_seconds_(bucket|sum|count)\{.* 0\n`)
 	got := varying.ReplaceAllString(scrape(t, registry), "")
-	if os.Getenv("UPDATE") != "" {
-		require.NoError(t, os.WriteFile("testdata/metrics.txt", []byte(got), 0o644))
-	}
-	want, err := os.ReadFile("testdata/metrics.txt")
-	require.NoError(t, err)
-	require.Equal(t, string(want), got, "run this test with UPDATE=1")
+	tracetest.Golden(t, "testdata/metrics.txt", got)
 	problems, err := testutil.GatherAndLint(registry)
 	require.NoError(t, err)
 	require.Empty(t, problems)
