@@ -28,7 +28,8 @@ func KeyByPathValue(wildcard string) OptionalKey {
 
 // KeyByPattern returns the OptionalKey that is the pattern that the request matched, such as
 // "GET /orders/{id}". It is missing if the limiter is in front of the router, or if the router
-// does not set Request.Pattern as http.ServeMux does. [OptionalKey.OrFail] is the usual choice.
+// does not set Request.Pattern as http.ServeMux does; then write an OptionalKey of your own.
+// [OptionalKey.OrFail] is the usual choice.
 func KeyByPattern() OptionalKey {
 	return func(r *http.Request) (string, bool) { return r.Pattern, r.Pattern != "" }
 }
@@ -71,8 +72,8 @@ func JoinKeys(keys ...func(*http.Request) string) func(*http.Request) string {
 
 // CostByContentLength returns a rule's Cost: the length of the request's content in bytes. A request
 // without content is free under the rule. unknown is the cost if the request does not say the length. On
-// a server, use the most bytes that the handler reads, and enforce it by http.MaxBytesReader.
-// CostByContentLength panics if unknown is negative.
+// a server, use the most bytes that the handler reads, and enforce it by http.MaxBytesReader. On a client,
+// use the most bytes that are sent. CostByContentLength panics if unknown is negative.
 func CostByContentLength(unknown int64) func(*http.Request) int64 {
 	requireCost(unknown)
 	return func(r *http.Request) int64 {
@@ -87,7 +88,7 @@ func CostByContentLength(unknown int64) func(*http.Request) int64 {
 
 // CostByMethod returns a rule's Cost that depends on the request's method, such as "POST". other is the
 // cost of all methods that are not in costs. Make it high, because clients can invent methods. A cost of 0
-// makes a request free under the rule. CostByMethod panics if a cost is negative.
+// makes a request free under the rule. On a client, no method is a GET. CostByMethod panics if a cost is negative.
 func CostByMethod(costs map[string]int64, other int64) func(*http.Request) int64 {
 	requireCost(other)
 	for _, cost := range costs {
