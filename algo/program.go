@@ -20,21 +20,23 @@ type Portable interface {
 // Lua is a chunk of Lua 5.1 that uses the library struct of Redis. It runs after [LuaPrelude] and returns
 // a function:
 //
-//		function(op, state, now, cost, times, args) ... return count, next, ttl end
+//	function(op, state, now, cost, times, args) ... return count, next, ttl end
 //
-//	  - op: "allow", "refund" or "charge".
-//	  - state: the encoded state, empty for a new key.
-//	  - now: the time, as [Instant] returns it.
-//	  - cost: from 1 to [MaxLevel], also for a higher cost.
-//	  - times: how many requests of that cost to decide, one after the other; 1 for a refund or a charge.
-//	  - args: Args.
-//	  - count: how many requests are allowed, always the first ones; 1 for a refund or a charge. DAMAGED (-1)
-//	    means that Step would return an error for state. DECLINED (-2) means that the program cannot convert
-//	    a state of another limit, so Go decides. LuaPrelude defines both names.
-//	  - next: the state after all requests.
-//	  - ttl: Result.ResetAfter of the last allowed request, in microseconds; nil means 0.
+// The parameters and results are:
 //
-// If count is 0, next and ttl are ignored: Go decides the denial.
+//   - op: "allow", "refund" or "charge".
+//   - state: the encoded state, empty for a new key.
+//   - now: the time, as [Instant] returns it.
+//   - cost: from 1 to [MaxLevel], which stands for any higher cost.
+//   - times: how many requests of that cost to decide, one after the other; 1 for a refund or a charge.
+//   - args: Args.
+//   - count: how many requests are allowed, always the first ones; 1 for a refund or a charge. DAMAGED (-1)
+//     means that Step would return an error for state. DECLINED (-2) means that the program cannot convert
+//     a state of another limit, so Go decides. LuaPrelude defines both names.
+//   - next: the state after all requests.
+//   - ttl: Result.ResetAfter of the last allowed request, in microseconds; nil means 0.
+//
+// If count is 0, next and ttl are ignored: the limiter evaluates the denial in Go, and stores what it changes.
 //
 // # SQL
 //
