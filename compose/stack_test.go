@@ -100,15 +100,6 @@ func TestInvalidStatesAreRefused(t *testing.T) {
 		"a newer format":          {[]byte{'a', 2}, algo.ErrStateVersion},
 		"a newer part":            {encode([]byte{first[0], 9}, second), algo.ErrStateVersion},
 	} {
-		dst := []byte("dst")
-		for operation, apply := range map[string]func(algo.Policy, []byte, []byte, time.Time, int64) ([]byte, algo.Result, error){
-			"step": algo.Policy.Step, "refund": algo.Policy.Refund, "charge": algo.Policy.Charge,
-		} {
-			next, r, err := apply(two, dst, c.state, at(0), 1)
-			require.ErrorIs(t, err, c.want, "%s: %s", name, operation)
-			require.Equal(t, dst, next)
-			require.Zero(t, r)
-		}
 		_, err := two.Peek(c.state, at(0), 1)
 		require.ErrorIs(t, err, c.want, name)
 	}
@@ -213,12 +204,6 @@ func TestZeroStackDeniesEverything(t *testing.T) {
 		state, r := step(t, zero, nil, 0, 3)
 		require.Empty(t, state)
 		require.Equal(t, algo.Result{Cost: 3, RetryAfter: algo.Never}, r)
-		for _, apply := range []func([]byte, []byte, time.Time, int64) ([]byte, algo.Result, error){zero.Refund, zero.Charge} {
-			state, r, err := apply(nil, nil, at(0), 3)
-			require.NoError(t, err)
-			require.Empty(t, state)
-			require.Equal(t, algo.Result{Cost: 3, RetryAfter: algo.Never}, r)
-		}
 		_, err := zero.Peek(nil, at(0), 0)
 		require.ErrorIs(t, err, algo.ErrCost)
 		require.Zero(t, zero.Bound(time.Second))
