@@ -69,14 +69,10 @@ func TestSixtyFourCallersShareOneMemory(t *testing.T) {
 func (f *fleet) awaitEnough(members int) {
 	f.t.Helper()
 	defer f.page.stop()
-	require.Eventually(f.t, func() bool {
-		for m := range members {
-			if admissions(f.page.counters(m)) < f.task.Enough {
-				return false
-			}
-		}
-		return true
-	}, 30*time.Second, 5*time.Millisecond, "%d calls of each process are admitted", f.task.Enough)
+	for m := range members {
+		enough := func() bool { return admissions(f.page.counters(m)) >= f.task.Enough }
+		require.Eventually(f.t, enough, 30*time.Second, 5*time.Millisecond, "%d calls of each process are admitted", f.task.Enough)
+	}
 }
 
 // requireNoErrors verifies a run without errors.

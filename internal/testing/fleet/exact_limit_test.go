@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/rpc"
 	"os"
-	"os/exec"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -145,21 +144,10 @@ func (l *limiterAt) spendKey(key string, allowed *atomic.Int64) error {
 func startSpenders(t *testing.T, address string, n int) []*rpc.Client {
 	t.Helper()
 	openStore(t, address) // SQLite may return an error if several processes create a file at the same time
-	self, err := os.Executable()
-	require.NoError(t, err)
 	spenders := make([]*rpc.Client, n)
 	for i := range spenders {
-		cmd := exec.Command(self)
-		cmd.Env = append(os.Environ(), spenderVariable+"="+address)
-		cmd.Stderr = os.Stderr
-		in, err := cmd.StdinPipe()
-		require.NoError(t, err)
-		out, err := cmd.StdoutPipe()
-		require.NoError(t, err)
-		require.NoError(t, cmd.Start())
-		hung := time.AfterFunc(5*longTimeout, func() { cmd.Process.Kill() })
-		t.Cleanup(func() { hung.Stop(); cmd.Process.Kill(); cmd.Wait() })
-		spenders[i] = rpc.NewClient(pipes{out, in})
+		p := startSelf(t, spenderVariable, address)
+		spenders[i] = rpc.NewClient(pipes{p.stdout, p.stdin})
 	}
 	for _, s := range spenders {
 		require.NoError(t, s.Call("Spender.Connect", struct{}{}, new(struct{})))
