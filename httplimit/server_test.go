@@ -48,12 +48,31 @@ func steady(t *testing.T, spec string, workers int, slowest time.Duration) {
 	}
 }
 
+// scenario is a sequence of requests.
+type scenario struct {
+	answers []answer        // of the server, one after the other; the last one repeats
+	start   []time.Duration // of the requests
+	sent    []time.Duration // the same if none waits
+}
+
+func (s scenario) run(t *testing.T, name string) {
+	bubble(t, name, func(t *testing.T) {
+		c := newClient(t, inTurn(s.answers...))
+		for _, at := range s.start {
+			time.Sleep(at - time.Since(c.began))
+			c.start(t.Context(), "/")
+		}
+		c.all.Wait()
+		require.Equal(t, s.sent, c.times())
+	})
+}
+
 func TestWaitFollowsTheResponse(t *testing.T) {
 	backoff := seconds(0, 1, 3)
 	for name, test := range map[string]struct {
 		status int
 		fields []string
-		want   []time.Duration // when three requests are sent, one after the other
+		want   []time.Duration // when three requests are sent
 	}{
 		"429":                     {429, []string{"Retry-After", "7"}, seconds(0, 7, 14)},
 		"503":                     {503, []string{"Retry-After", "7"}, seconds(0, 7, 14)},
@@ -83,9 +102,7 @@ func TestWaitFollowsTheResponse(t *testing.T) {
 		"no bytes remain":         {200, []string{"RateLimit", `"a";r=0;t=3`, "RateLimit-Policy", `"a";q=5;qu="content-bytes"`}, seconds(0, 3, 6)},
 		"a limit of concurrency":  {200, []string{"RateLimit", `"a";r=0;t=3`, "RateLimit-Policy", `"a";q=5;qu="concurrent-requests"`}, seconds(0, 0, 0)},
 	} {
-		bubble(t, name, func(t *testing.T) {
-			require.Equal(t, test.want, newClient(t, always(test.status, test.fields...)).sequential(3))
-		})
+		scenario{[]answer{always(test.status, test.fields...)}, seconds(0, 0, 0), test.want}.run(t, name)
 	}
 }
 
@@ -113,28 +130,17 @@ func TestRequestsWithOneKeyShareALimit(t *testing.T) {
 // A server that names no pause, or none that lasts, gets few requests.
 func TestBackoff(t *testing.T) {
 	denial, success := always(429, "Retry-After", "0"), always(200)
-	for name, test := range map[string]struct {
-		first  []answer // of requests that are sent together
-		others answer   // of the requests that follow one by one
-		sent   []time.Duration
-	}{
-		"doubles":                        {nil, denial, seconds(0, 1, 3, 7, 15, 31)},
-		"ends with a success":            {nil, inTurn(denial, denial, denial, success, denial, success), seconds(0, 1, 3, 7, 7.1, 8.1)},
-		"counts concurrent denials once": {[]answer{after(time.Second, denial), after(time.Second, denial)}, denial, seconds(0, 0, 2, 4, 8, 16, 32, 64)},
-		"ignores earlier denials":        {[]answer{after(time.Second, denial), after(3*time.Second, denial)}, inTurn(denial, denial, success), seconds(0, 0, 2, 5, 9, 9.1, 9.2, 9.2)},
-		"ignores earlier successes":      {[]answer{after(time.Second, denial), after(5*time.Second, success)}, denial, seconds(0, 0, 2, 4, 8, 16, 32, 64)},
-		"is not a longer pause":          {[]answer{after(time.Second, always(429, "Retry-After", "60")), after(2*time.Second, denial)}, success, seconds(0, 0, 61, 61.1, 61.2, 61.2, 61.3, 61.3)},
+	late := func(s float64, next answer) answer { return after(seconds(s)[0], next) }
+	six, two := seconds(0, 0, 0, 0, 0, 0), seconds(0, 0, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5)
+	for name, test := range map[string]scenario{
+		"doubles":                        {[]answer{denial}, six, seconds(0, 1, 3, 7, 15, 31)},
+		"ends with a success":            {[]answer{denial, denial, denial, success, denial, success}, six, seconds(0, 1, 3, 7, 7.1, 8.1)},
+		"counts concurrent denials once": {[]answer{late(1, denial), late(1, denial), denial}, two, seconds(0, 0, 2, 4, 8, 16, 32, 64)},
+		"ignores earlier denials":        {[]answer{late(1, denial), late(3, denial), denial, denial, success}, two, seconds(0, 0, 2, 5, 9, 9.1, 9.2, 9.2)},
+		"ignores earlier successes":      {[]answer{late(1, denial), late(5, success), denial}, two, seconds(0, 0, 2, 4, 8, 16, 32, 64)},
+		"is not a longer pause":          {[]answer{late(1, always(429, "Retry-After", "60")), late(2, denial), success}, two, seconds(0, 0, 61, 61.1, 61.2, 61.2, 61.3, 61.3)},
 	} {
-		bubble(t, name, func(t *testing.T) {
-			c := newClient(t, inTurn(append(test.first, test.others)...))
-			for i := range test.first {
-				c.start(t.Context(), fmt.Sprint("/", i))
-			}
-			time.Sleep(time.Duration(min(len(test.first), 1)) * time.Second)
-			synctest.Wait()
-			require.Equal(t, test.sent, c.sequential(6))
-			c.all.Wait()
-		})
+		test.run(t, name)
 	}
 }
 
@@ -169,11 +175,7 @@ func TestQuota(t *testing.T) {
 	}
 	dropped := &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 	refused := fmt.Errorf("a proxy says: %w", &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED})
-	for name, test := range map[string]struct {
-		answers []answer
-		start   []time.Duration // of the requests
-		sent    []time.Duration // the same if none waits
-	}{
+	for name, test := range map[string]scenario{
 		"others have used some of it":                           {[]answer{quota(0, 5, 10), quota(0, 1, 10), quota(0, 0, 10), quota(0, 0, 10)}, seconds(0, 0, 0, 0), seconds(0, 0, 0, 10)},
 		"requests in flight may not be counted yet":             {[]answer{quota(0, 2, 10), quota(20, 0, 10), quota(1, 1, 10), quota(0, 0, 10)}, seconds(0, 0, 0, 2), seconds(0, 0, 0, 11)},
 		"a response that was overtaken is outdated":             {[]answer{quota(2, 1, 1), quota(1, 0, 10), quota(0, 0, 10)}, seconds(0, 0, 3), seconds(0, 0, 11)},
@@ -190,15 +192,7 @@ func TestQuota(t *testing.T) {
 		"a limit that is reported again holds again":            {[]answer{quota(0, 0, 5), always(200), quota(0, 0, 5)}, seconds(0, 0, 0, 0), seconds(0, 5, 5, 10)},
 		"a panic counts as no response":                         {[]answer{quota(0, 1, 100), func(*http.Request) (*http.Response, error) { panic("the base") }, quota(0, 0, 9)}, seconds(0, 1, 2), seconds(0, 1, 100)},
 	} {
-		bubble(t, name, func(t *testing.T) {
-			c := newClient(t, inTurn(test.answers...))
-			for _, at := range test.start {
-				time.Sleep(at - time.Since(c.began))
-				c.start(t.Context(), "/")
-			}
-			c.all.Wait()
-			require.Equal(t, test.sent, c.times())
-		})
+		test.run(t, name)
 	}
 }
 

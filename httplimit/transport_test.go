@@ -476,3 +476,17 @@ func TestRetryIsBoundedByTheContext(t *testing.T) {
 		require.Zero(t, c.Pending())
 	})
 }
+
+// idle is a RoundTripper with idle connections.
+type idle struct {
+	http.RoundTripper
+	closed bool
+}
+
+func (i *idle) CloseIdleConnections() { i.closed = true }
+
+func TestIdleConnectionsOfBaseAreClosed(t *testing.T) {
+	base := new(idle)
+	(&http.Client{Transport: &httplimit.Transport{Base: base}}).CloseIdleConnections()
+	require.True(t, base.closed)
+}
