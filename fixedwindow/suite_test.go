@@ -76,17 +76,6 @@ var suite = policytest.Suite[fixedwindow.State, fixedwindow.Options, fixedwindow
 		Hex:     "66 01 035d013b446f05 0000000000000082",
 		State:   fixedwindow.State{Start: 946684800823045, Used: 130},
 	}},
-	States: map[string]fixedwindow.State{
-		"66 01 00000000000000 0000000000000001": {Used: 1},
-		"66 01 0fffffffffffff 000fffffffffffff": {Start: algo.MaxInstant, Used: algo.MaxLevel},
-	},
-	Refused: []string{
-		"66 01 00000000000005 0000000000000000", // no units used, which is no bytes
-		"66 01 10000000000000 0000000000000001", // after MaxInstant
-		"66 01 ffffffffffffff 0000000000000001",
-		"66 01 00000000000005 0010000000000000", // 2^52 used
-		"66 01 00000000000005 ffffffffffffffff",
-	},
 	Decode: []fixedwindow.Options{{Limit: algo.Per(7, time.Second), Cost: 2}, {Limit: algo.Per(7, time.Second), Cost: 2, Align: clock}},
 	At:     func(s fixedwindow.State) int64 { return s.Start },
 	Nearest: [][2]fixedwindow.State{

@@ -77,19 +77,6 @@ var suite = policytest.Suite[gcra.State, gcra.Options, gcra.Policy]{
 		Hex:     "67 01 035d013b4ab687 0000ac1748646979 00001cae8c13e000",
 		State:   gcra.State{At: 946684801234567, Level: 6*31536000000000 - 1234567, Unit: 31536000000000},
 	}},
-	States: map[string]gcra.State{
-		"67 01 00000000000000 0000000000000001 0000000000000001": {Level: 1, Unit: 1},
-		"67 01 0fffffffffffff 000fffffffffffff 000fffffffffffff": {At: algo.MaxInstant, Level: algo.MaxLevel, Unit: algo.MaxLevel},
-	},
-	Refused: []string{
-		"67 01 035d013b4ab6d7 0000000000000000 0000000000000003", // nothing in use, which is no bytes
-		"67 01 00000000000000 0000000000000000 0000000000000000", // the same
-		"67 01 035d013b4ab6d7 0000000000000002 0000000000000000", // a weight of 0
-		"67 01 035d013b4ab6d7 0000000000000002 ffffffffffffffff", // a negative weight
-		"67 01 035d013b4ab6d7 0010000000000000 0000000000000003", // a level of 2^52
-		"67 01 035d013b4ab6d7 ffffffffffffffff 0000000000000003", // a negative level
-		"67 01 10000000000000 0000000000000002 0000000000000003", // a time after 2112
-	},
 	Decode: []gcra.Options{{Limit: algo.Per(7, time.Second), Burst: 50, Cost: 2}},
 	At:     func(s gcra.State) int64 { return s.At },
 	Nearest: [][2]gcra.State{

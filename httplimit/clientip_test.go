@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/httplimit"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
 func prefixes(list ...string) (found []netip.Prefix) {
@@ -58,29 +59,11 @@ func onUnix(r *http.Request) *http.Request {
 const xff = "X-Forwarded-For"
 
 func TestWithoutProxiesThePeerIsTheClient(t *testing.T) {
-	for peer, want := range map[string]string{
-		"192.0.2.1:5001":                    "192.0.2.1",
-		"192.0.2.1":                         "192.0.2.1",
-		"[::ffff:192.0.2.1]:5001":           "192.0.2.1",
-		"[2001:db8:1:2:3:4:5:6]:5001":       "2001:db8:1:2::/64",
-		"[fe80::1%eth0]:5001":               "fe80::/64",
-		"2001:db8::1":                       "2001:db8::/64",
-		"0:0:0:0:0:ffff:192.0.2.1":          "192.0.2.1",
-		"192.0.2.1:80:80":                   "192.0.2.1:80:80",
-		"[::1":                              "[::1",
-		"[192.0.2.1]:80":                    "[192.0.2.1]:80",
-		"[64:ff9b::c000:201]:5001":          "192.0.2.1",
-		"[64:ff9b::198.51.100.7%eth0]:5001": "198.51.100.7",
-		"[64:ff9b::a00:9]:5001":             "64:ff9b::/64",
-		"[64:ff9b::127.0.0.1]:5001":         "64:ff9b::/64",
-		"[64:ff9b:1::c000:201]:5001":        "64:ff9b:1::/64",
-		"[64:ff9b::1:c000:201]:5001":        "64:ff9b::/64",
-		"@":                                 "@", // a unix socket, without the server's address
-		"":                                  "",
-	} {
-		require.Equal(t, want, keyOf(t, httplimit.ClientIP{})(from(peer, xff, "203.0.113.9")), peer)
-		require.Equal(t, "unix", keyOf(t, httplimit.ClientIP{Trusted: prefixes("0.0.0.0/0")})(onUnix(from(peer, xff, "203.0.113.9"))), "a client can bind its end to any name")
-	}
+	tracetest.Answers(t, "testdata/peers.txt", func(peer string) string {
+		key := keyOf(t, httplimit.ClientIP{Trusted: prefixes("0.0.0.0/0")})(onUnix(from(peer, xff, "203.0.113.9")))
+		require.Equal(t, "unix", key, "a client can bind its end to any name")
+		return keyOf(t, httplimit.ClientIP{})(from(peer, xff, "203.0.113.9"))
+	})
 }
 
 func TestOptionsOfClientIP(t *testing.T) {
@@ -111,59 +94,18 @@ func TestOptionsOfClientIP(t *testing.T) {
 }
 
 func TestFieldsOfTrustedProxies(t *testing.T) {
-	const proxy = "10.0.0.1:80"
-	for _, test := range []struct {
-		name, peer, want string
-		lines            []string
-	}{
-		{"no field", proxy, "10.0.0.1", nil},
-		{"a mapped peer is trusted as the IPv4 address that it is", "[::ffff:10.0.0.1]:80", "192.0.2.1", []string{"192.0.2.1"}},
-		{"a peer with a zone", "[fd00::1%eth0]:80", "192.0.2.1", []string{"192.0.2.1"}},
-		{"a mapped client", proxy, "192.0.2.1", []string{"::ffff:192.0.2.1"}},
-		{"a mapped proxy", proxy, "192.0.2.1", []string{"192.0.2.1, ::ffff:10.0.0.2"}},
-		{"IPv6 with a port", proxy, "2001:db8::/64", []string{"[2001:db8::1]:5001"}},
-		{"IPv6 with a zone", proxy, "fe80::/64", []string{"fe80::1%eth0"}},
-		{"IPv4 in brackets is no address", proxy, "10.0.0.1", []string{"[192.0.2.1]"}},
-		{"white space", proxy, "192.0.2.1", []string{" \t192.0.2.1 ,\t10.0.0.2\t "}},
-		{"all trusted", proxy, "10.0.0.3", []string{"10.0.0.3, 10.0.0.2"}},
-		{"an element that is no address ends the search at the hop to its right", proxy, "10.0.0.2", []string{"192.0.2.1, unknown, 10.0.0.2"}},
-		{"empty elements", proxy, "192.0.2.1", []string{"198.51.100.7,192.0.2.1,, \t,10.0.0.2,", "", " "}},
-		{"only empty elements", proxy, "10.0.0.1", []string{",,", ","}},
-		{"100 kB of one element", proxy, "10.0.0.1", []string{strings.Repeat("1", 100_000)}},
-		{"100 kB of zone", proxy, "10.0.0.1", []string{"fe80::1%" + strings.Repeat("z", 100_000)}},
-	} {
-		require.Equal(t, test.want, behind(t, httplimit.ClientIP{})(from(test.peer, xff, test.lines...)), test.name)
-	}
-	for line, want := range map[string]string{
-		"198.51.100.7, 192.0.2.1, 10.0.0.2": "192.0.2.1", "10.0.0.2": "10.0.0.2", "": "unix", "192.0.2.1, unknown": "unix",
-	} {
-		require.Equal(t, want, behind(t, httplimit.ClientIP{})(onUnix(from("@", xff, line))), line)
-	}
-	for line, want := range map[string]string{
-		"for=192.0.2.1":            "192.0.2.1",
-		"for=192.0.2.1:80":         "192.0.2.1", // not quoted as it should be
-		`For="[2001:db8::1]:4711"`: "2001:db8::/64",
-		`by=10.0.0.1;host="x;y\"=";FOR="192.0.2.1";proto=http`:    "192.0.2.1",
-		`for=198.51.100.7, for=192.0.2.1;by="_x",, for=10.0.0.2,`: "192.0.2.1",
-		`for=192.0.2.1;host="x, for=198.51.100.7;a=\""`:           "192.0.2.1",
-		";;proto=http;;for=192.0.2.1;":                            "192.0.2.1",
-		"for=192.0.2.1;for=192.0.2.2":                             "10.0.0.1",
-		"by=192.0.2.1":                                            "10.0.0.1",
-		"for=unknown":                                             "10.0.0.1",
-		`for="_gazonk"`:                                           "10.0.0.1",
-		"for=192.0.2.1, ;;":                                       "10.0.0.1",
-		"for=192.0.2.1;host=;":                                    "10.0.0.1",
-		"for=192.0.2.1;host":                                      "10.0.0.1",
-		"for=192.0.2.1;=host":                                     "10.0.0.1",
-		"for=192.0.2.1;a b=c":                                     "10.0.0.1",
-		`for="192.0.2.1`:                                          "10.0.0.1",
-		`for="192.0.2.1\`:                                         "10.0.0.1",
-		`for="192.0.2.1"0`:                                        "10.0.0.1",
-		`for="192.0.2.1\""`:                                       "10.0.0.1",
-		`for=192.0.2.1;host="x"", for=10.0.0.2"`:                  "10.0.0.1",
-		"for=" + strings.Repeat("1", 100_000):                     "10.0.0.1",
-	} {
-		require.Equal(t, want, behind(t, httplimit.ClientIP{Forwarded: true})(from("10.0.0.1:80", "Forwarded", line)), "%.100q", line)
+	tracetest.Answers(t, "testdata/forwarded.txt", func(question string) string {
+		lines := strings.Split(question, " | ")
+		field := map[bool]string{true: "Forwarded", false: xff}[strings.Contains(question, "=")]
+		r := from(lines[0], field, lines[1:]...)
+		if lines[0] == "@" {
+			r = onUnix(r)
+		}
+		return behind(t, httplimit.ClientIP{Forwarded: field != xff})(r)
+	})
+	for _, long := range []string{strings.Repeat("1", 100_000), "fe80::1%" + strings.Repeat("z", 100_000)} {
+		require.Equal(t, "10.0.0.1", behind(t, httplimit.ClientIP{})(from("10.0.0.1:80", xff, long)))
+		require.Equal(t, "10.0.0.1", behind(t, httplimit.ClientIP{Forwarded: true})(from("10.0.0.1:80", "Forwarded", "for="+long)))
 	}
 }
 
@@ -192,19 +134,14 @@ func TestKeysReadTheRequest(t *testing.T) {
 }
 
 func TestSpellingsOfAHostHaveOneKey(t *testing.T) {
-	for url, want := range map[string]string{
-		"http://example.com/": "example.com", "http://Example.COM/": "example.com", "http://example.com./": "example.com",
-		"http://example.com:80/": "example.com", "HTTPS://example.com.:443/": "example.com", "http://example.com:/": "example.com",
-		"http://example.com:443/": "example.com:443", "https://example.com:80/": "example.com:80", "http://example.com.:8080/": "example.com:8080",
-		"http://[2001:DB8::1]:80/": "[2001:db8::1]", "http://[2001:db8::1]/": "[2001:db8::1]", "http://[::80]:81/": "[::80]:81",
-	} {
-		r, err := http.NewRequest("GET", url, nil)
+	tracetest.Answers(t, "testdata/hosts.txt", func(host string) string {
+		if !strings.Contains(host, "://") {
+			return httplimit.KeyByHost(&http.Request{Host: host})
+		}
+		r, err := http.NewRequest("GET", host, nil)
 		require.NoError(t, err)
-		require.Equal(t, want, httplimit.KeyByHost(r), url)
-	}
-	for host, want := range map[string]string{"Example.com.": "example.com", "example.com:80": "example.com:80", "": "", ":": "", ".": ""} {
-		require.Equal(t, want, httplimit.KeyByHost(&http.Request{Host: host}), "on a server: %q", host)
-	}
+		return httplimit.KeyByHost(r)
+	})
 }
 
 func TestJoinedKeysAreDistinct(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -15,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
 // After the first response of our Handler, no request is denied, whatever the algorithm, the number of
@@ -68,42 +71,17 @@ func (s scenario) run(t *testing.T, name string) {
 }
 
 func TestWaitFollowsTheResponse(t *testing.T) {
-	backoff := seconds(0, 1, 3)
-	for name, test := range map[string]struct {
-		status int
-		fields []string
-		want   []time.Duration // when three requests are sent
-	}{
-		"429":                     {429, []string{"Retry-After", "7"}, seconds(0, 7, 14)},
-		"503":                     {503, []string{"Retry-After", "7"}, seconds(0, 7, 14)},
-		"another status":          {301, []string{"Retry-After", "7"}, seconds(0, 0, 0)},
-		"longer than t":           {429, []string{"Retry-After", "7", "RateLimit", `"a";r=0;t=2`}, seconds(0, 7, 14)},
-		"0 with t":                {429, []string{"Retry-After", "0", "RateLimit", `"a";r=0;t=7`}, seconds(0, 7, 14)},
-		"t without Retry-After":   {429, []string{"RateLimit", `"a";r=4;t=7`}, seconds(0, 7, 14)},
-		"longer than an hour":     {429, []string{"Retry-After", "999999999999999999"}, seconds(0, 3600, 7200)},
-		"longer than an int64":    {429, []string{"Retry-After", "99999999999999999999"}, seconds(0, 3600, 7200)},
-		"t longer than an hour":   {200, []string{"RateLimit", `"a";r=0;t=9000`}, seconds(0, 3600, 7200)},
-		"no field":                {429, nil, backoff},
-		"0":                       {429, []string{"Retry-After", "0"}, backoff},
-		"0 with t of 0":           {503, []string{"Retry-After", "0", "RateLimit", `"a";r=5;t=0`}, backoff},
-		"negative t":              {429, []string{"RateLimit", `"a";r=0;t=-3`}, backoff},
-		"negative":                {503, []string{"Retry-After", "-1"}, backoff},
-		"not a number":            {503, []string{"Retry-After", "soon"}, backoff},
-		"a date":                  {429, []string{"Retry-After", "Sat, 01 Jan 2000 00:00:09 GMT"}, seconds(0, 9, 11)}, // synctest starts at 2000-01-01; for the second response the date is not in the future
-		"a date of another clock": {429, []string{"Retry-After", "Thu, 01 Jan 2026 12:00:05 GMT", "Date", "Thu, 01 Jan 2026 12:00:00 GMT"}, seconds(0, 5, 10)},
-		"its own date":            {429, []string{"Retry-After", "Thu, 01 Jan 2026 12:00:00 GMT", "Date", "Thu, 01 Jan 2026 12:00:00 GMT"}, backoff},
-		"success":                 {200, []string{"RateLimit", `"a";r=0;t=3`}, seconds(0, 3, 6)},
-		"several limits":          {200, []string{"RateLimit", `"a";r=5;t=9, "b";r=0;t=3`, "RateLimit", `"c";r=0;t=4`}, seconds(0, 4, 8)},
-		"success without t":       {200, []string{"RateLimit", `"a";r=0`}, seconds(0, 1, 2)},
-		"malformed":               {200, []string{"RateLimit", `"a";r=0;t=3,`}, seconds(0, 0, 0)},
-		"an older draft":          {200, []string{"RateLimit", `limit=10, remaining=0, reset=50`}, seconds(0, 0, 0)},
-		"negative r":              {200, []string{"RateLimit", `"a";r=-1;t=3`}, seconds(0, 0, 0)},
-		"bytes remain":            {200, []string{"RateLimit", `"a";r=1;t=3`, "RateLimit-Policy", `"a";q=5;qu="content-bytes"`}, seconds(0, 0, 0)},
-		"no bytes remain":         {200, []string{"RateLimit", `"a";r=0;t=3`, "RateLimit-Policy", `"a";q=5;qu="content-bytes"`}, seconds(0, 3, 6)},
-		"a limit of concurrency":  {200, []string{"RateLimit", `"a";r=0;t=3`, "RateLimit-Policy", `"a";q=5;qu="concurrent-requests"`}, seconds(0, 0, 0)},
-	} {
-		scenario{[]answer{always(test.status, test.fields...)}, seconds(0, 0, 0), test.want}.run(t, name)
-	}
+	tracetest.Answers(t, "testdata/waits.txt", func(question string) (times string) {
+		words := strings.Split(question, " | ")
+		status, err := strconv.Atoi(words[0])
+		require.NoError(t, err)
+		var fields []string
+		for _, field := range words[1:] {
+			fields = append(fields, strings.SplitN(field, ": ", 2)...)
+		}
+		synctest.Test(t, func(t *testing.T) { times = fmt.Sprint(newClient(t, always(status, fields...)).sequential(3)) })
+		return times
+	})
 }
 
 func TestRequestsWithOneKeyShareALimit(t *testing.T) {

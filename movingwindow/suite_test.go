@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"strings"
 	"testing"
 	"time"
 
@@ -25,10 +24,7 @@ import (
 
 const whole = movingwindow.Whole
 
-var (
-	second    = algo.Per(1, time.Second)
-	manyZeros = strings.Repeat("00", 1024)
-)
+var second = algo.Per(1, time.Second)
 
 // few returns the counts of a State with up to 17.
 func few(counts ...int64) (f [17]int64) {
@@ -82,32 +78,6 @@ var suite = policytest.Suite[movingwindow.State, movingwindow.Options, movingwin
 		Hex:     "6d 01 035d013b446f05 0000000000a2c3 0815 28 00 00 00 00 00 00 00 00 00 01 00 00 00 00 00 00 00 00 00 02",
 		State:   movingwindow.State{At: 946684800823045, Width: 41667, LongCounts: []int64{0: 40, 10: 1, 20: 2}},
 	}},
-	States: map[string]movingwindow.State{
-		"6d 01 00000000000005 00000000000007 0801 01":                                    {At: 5, Width: 7, Counts: few(1)},
-		"6d 01 00000000000005 00000000000007 0803 000001":                                {At: 5, Width: 7, Counts: few(0, 0, 1)},
-		"6d 01 0fffffffffffff 0fffffffffffff 3802 0ffffffffffffe 00000000000001":         {At: algo.MaxInstant, Width: algo.MaxLevel, Counts: few(algo.MaxLevel-1, 1)},
-		"6d 01 00000000000005 00000000000007 0812 0000000000000000000000000000000000 05": {At: 5, Width: 7, LongCounts: []int64{17: 5}},
-		"6d 01 00000000000005 00000000000007 0c01" + manyZeros + "01":                    {At: 5, Width: 7, LongCounts: []int64{1024: 1}},
-	},
-	Refused: []string{
-		"6d 01 00000000000005 00000000000007 0800",    // no units used, which is no bytes
-		"6d 01 00000000000005 00000000000007 0801 00", // the same
-		"6d 01 00000000000005 00000000000007 0802 01",
-		"6d 01 00000000000005 00000000000007 1001 01",
-		"6d 01 00000000000005 00000000000007 0802 0100",             // the oldest count is 0
-		"6d 01 00000000000005 00000000000007 0001",                  // a count of no bytes
-		"6d 01 00000000000005 00000000000007 4001 0000000000000001", // a count of eight bytes
-		"6d 01 00000000000005 00000000000007 1001 0001",             // one byte is enough
-		"6d 01 00000000000005 00000000000007 3801 00ffffffffffff",
-		"6d 01 00000000000005 00000000000007 3801 10000000000000", // 2^52 used
-		"6d 01 00000000000005 00000000000007 3802 0fffffffffffff 00000000000001",
-		"6d 01 10000000000000 00000000000007 0801 01", // after MaxInstant
-		"6d 01 ffffffffffffff 00000000000007 0801 01",
-		"6d 01 00000000000005 00000000000000 0801 01", // no width
-		"6d 01 00000000000005 10000000000000 0801 01", // a width of 2^52
-		"6d 01 00000000000005 ffffffffffffff 0801 01",
-		"6d 01 00000000000005 00000000000007 0c02" + manyZeros + "0001", // 1026 counts
-	},
 	Decode: []movingwindow.Options{
 		{Limit: algo.Per(7, time.Second), Slots: 1, Cost: 2}, {Limit: algo.Per(7, time.Second), Slots: 12, Cost: 2},
 		{Limit: algo.Per(7, time.Second), Slots: 30, Cost: 2}, {Limit: algo.Per(10, 12*time.Microsecond), Slots: 3},

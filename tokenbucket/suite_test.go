@@ -90,11 +90,6 @@ var suite = policytest.Suite[tokenbucket.State, tokenbucket.Options, tokenbucket
 		Hex:     "74 01 035d013b4ab687 0000000000000003 0008000000039447",
 		State:   tokenbucket.State{At: 946684801234567, Level: 3, Unit: begun + 234567},
 	}},
-	States: map[string]tokenbucket.State{"74 01 00000000000005 0000000000000002 0000000000000003": {At: 5, Level: 2, Unit: 3}},
-	Refused: []string{ // the tests of package gcra have the rest
-		"74 01 035d013b4ab6d7 0000000000000000 0000000000000003", // no tokens missing, which is no bytes
-		"74 01 035d013b4ab6d7 0000000000000002 0000000000000000",
-	},
 	Decode: []tokenbucket.Options{{Limit: algo.Per(7, time.Second), Burst: 50, Cost: 2}, {Limit: algo.Per(7, time.Second), Burst: 50, Cost: 2, Refill: interval}},
 	At:     func(s tokenbucket.State) int64 { return s.At },
 	Nearest: [][2]tokenbucket.State{

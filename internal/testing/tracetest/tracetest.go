@@ -92,7 +92,7 @@ func Answers(t *testing.T, file string, answer func(question string) string) {
 	for line := range strings.Lines(string(committed)) {
 		if quoted, err := strconv.QuotedPrefix(line); err == nil && line[0] == '"' {
 			question, _ := strconv.Unquote(quoted)
-			line = quoted + " -> " + answer(question) + "\n"
+			line = strings.TrimRight(quoted+" -> "+answer(question), " ") + "\n"
 		}
 		text.WriteString(line)
 	}
