@@ -35,7 +35,8 @@ var steps = []struct {
 	goal float64
 }{
 	{"gcra.Step", func(b *testing.B) {
-		o, s, r, now := gcra.Options{Limit: limit}, gcra.State{}, algo.Result{}, start
+		o, s, now := gcra.Options{Limit: limit}, gcra.State{}, start
+		var r algo.Result
 		for range b.N {
 			if s, r = gcra.Step(s, now, o); !r.Allowed {
 				b.Fatal("denied")
@@ -44,7 +45,8 @@ var steps = []struct {
 		}
 	}, 0.3},
 	{"tokenbucket.Step", func(b *testing.B) {
-		o, s, r, now := tokenbucket.Options{Limit: limit}, tokenbucket.State{}, algo.Result{}, start
+		o, s, now := tokenbucket.Options{Limit: limit}, tokenbucket.State{}, start
+		var r algo.Result
 		for range b.N {
 			if s, r = tokenbucket.Step(s, now, o); !r.Allowed {
 				b.Fatal("denied")
@@ -53,7 +55,8 @@ var steps = []struct {
 		}
 	}, 0.3},
 	{"fixedwindow.Step", func(b *testing.B) {
-		o, s, r, now := fixedwindow.Options{Limit: limit}, fixedwindow.State{}, algo.Result{}, start
+		o, s, now := fixedwindow.Options{Limit: limit}, fixedwindow.State{}, start
+		var r algo.Result
 		for range b.N {
 			if s, r = fixedwindow.Step(s, now, o); !r.Allowed {
 				b.Fatal("denied")
@@ -68,7 +71,8 @@ var steps = []struct {
 // movingWindowStep has twice the limit. With a weighted trailing slot, the estimate can exceed the true use.
 func movingWindowStep(slots int) func(*testing.B) {
 	return func(b *testing.B) {
-		o, s, r, now := movingwindow.Options{Limit: algo.Per(2*count, period), Slots: slots}, movingwindow.State{}, algo.Result{}, start
+		o, s, now := movingwindow.Options{Limit: algo.Per(2*count, period), Slots: slots}, movingwindow.State{}, start
+		var r algo.Result
 		for range b.N {
 			if s, r = movingwindow.Step(s, now, o); !r.Allowed {
 				b.Fatal("denied")

@@ -163,7 +163,7 @@ func TestContinuousRefillDecidesLikeGCRA(t *testing.T) {
 			want := gcra.Peek(cells, at, same)
 			require.Equal(t, want, tokenbucket.Peek(bucket, at, o), "at %d under %+v", now, o)
 			cells, want = []func(gcra.State, time.Time, gcra.Options) (gcra.State, algo.Result){gcra.Step, gcra.Refund, gcra.Charge}[op](cells, at, same)
-			got := want
+			var got algo.Result
 			bucket, got = suite.Call(bucket, []policy.Op{policy.Step, policy.Refund, policy.Charge}[op], at, o)
 			require.Equal(t, want, got, "operation %d at %d under %+v", op, now, o)
 			require.Equal(t, cells, gcra.State(bucket))
