@@ -52,38 +52,26 @@ func TestReadErrorsAreNotEOF(t *testing.T) {
 	require.ErrorIs(t, err, iotest.ErrTimeout)
 }
 
-func TestDifferenceShowsBothDecisions(t *testing.T) {
-	tr := parse(t, "policy gcra 10/s burst=3\n\n"+
-		"@0s a 1 -> ok 2 0s 100ms\n"+
-		"@0s   a  3 -> ok 0 0 300ms # really?\n"+
-		"@0s a 1\n")
-	differences, err := tr.Check()
-	require.NoError(t, err)
-	require.Len(t, differences, 2)
-	require.Equal(t, "x.trace:4: @0s a 3\n"+
-		"\tgot  deny 2 100ms 100ms\n"+
-		"\twant ok   0 0s    300ms", differences[0])
-	require.Equal(t, "x.trace:5: @0s a 1\n"+
-		"\tgot  ok 1 0s 200ms\n"+
-		"\twant (nothing right of ->)", differences[1])
-}
-
-func TestDurationsCompareByValue(t *testing.T) {
-	tr := parse(t, "policy gcra 1/h burst=2\n@0s a 2 -> ok 0 0m 120m\n@0s a 1 -> deny +0 1h0m0s 7200s")
-	differences, err := tr.Check()
-	require.NoError(t, err)
-	require.Empty(t, differences)
-	require.Equal(t, "policy gcra 1/h burst=2\n@0s a 2 -> ok   0 0s 2h\n@0s a 1 -> deny 0 1h 2h\n", format(t, tr))
-}
-
-func TestByteOrderMarkIsSkipped(t *testing.T) {
-	require.Equal(t, "policy gcra 10/s\n@0s a 1\n", format(t, parse(t, "\uFEFFpolicy gcra 10/s\n@0s a 1\n")))
-}
-
-func TestColumnsAreCountedInCharacters(t *testing.T) {
-	ran, err := parse(t, "policy gcra 10/s\nshow left\n@0s größenwahn 1\n@0s b 1\n").Run()
-	require.NoError(t, err)
-	require.Equal(t, "policy gcra 10/s\nshow left\n@0s größenwahn 1 -> 9\n@0s b 1          -> 9\n", format(t, ran))
+func TestFormatAndDifferences(t *testing.T) {
+	for name, test := range map[string]struct {
+		text, written string
+		differences   []string
+	}{
+		"durations compare by value": {"policy gcra 1/h burst=2\n@0s a 2 -> ok 0 0m 120m\n@0s a 1 -> deny +0 1h0m0s 7200s",
+			"policy gcra 1/h burst=2\n@0s a 2 -> ok   0 0s 2h\n@0s a 1 -> deny 0 1h 2h\n", nil},
+		"a byte order mark is skipped": {"\uFEFFpolicy gcra 10/s\n@0s a 1 -> ok 9 0s 100ms\n", "policy gcra 10/s\n@0s a 1 -> ok 9 0s 100ms\n", nil},
+		"columns are counted in characters": {"policy gcra 10/s\nshow left\n@0s größenwahn 1 -> 9\n@0s b 1 -> 9\n",
+			"policy gcra 10/s\nshow left\n@0s größenwahn 1 -> 9\n@0s b 1          -> 9\n", nil},
+		"a difference shows both decisions": {"policy gcra 10/s burst=3\n\n@0s a 1 -> ok 2 0s 100ms\n@0s   a  3 -> ok 0 0 300ms # really?\n@0s a 1\n",
+			"policy gcra 10/s burst=3\n\n@0s a 1    -> ok 2 0s 100ms\n@0s   a  3 -> ok 0 0s 300ms  # really?\n@0s a 1\n",
+			[]string{"x.trace:4: @0s a 3\n\tgot  deny 2 100ms 100ms\n\twant ok   0 0s    300ms", "x.trace:5: @0s a 1\n\tgot  ok 1 0s 200ms\n\twant (nothing right of ->)"}},
+	} {
+		tr := parse(t, test.text)
+		require.Equal(t, test.written, format(t, tr), name)
+		differences, err := tr.Check()
+		require.NoError(t, err)
+		require.Equal(t, test.differences, differences, name)
+	}
 }
 
 func TestStateOfAnotherAlgorithmIsAnError(t *testing.T) {

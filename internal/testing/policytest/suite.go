@@ -156,7 +156,7 @@ func (s *Suite[S, O, P]) golden(t *testing.T) {
 	}
 }
 
-// states compares testdata/states.txt. Wrong headers and lengths are left out, because the law StateEncoding tests them.
+// states compares the file states.txt of the package. Wrong headers and lengths are left out, because the law StateEncoding tests them.
 func (s *Suite[S, O, P]) states(t *testing.T) {
 	tracetest.Answers(t, "testdata/states.txt", func(text string) string {
 		b := unhex(t, text)

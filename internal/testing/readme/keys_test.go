@@ -1,7 +1,6 @@
 package readme
 
 import (
-	"bufio"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -102,7 +101,8 @@ func TestSpoofingExperimentPrintsTheShownAddresses(t *testing.T) {
 	terminals := regexp.MustCompile("(?s)```console\n\\$ go run ./examples/address(.*?)\n(.*?)```").FindAllStringSubmatch(readFile(t, root, "docs/keys.md"), -1)
 	require.Len(t, terminals, 2)
 	for _, terminal := range terminals {
-		address := start(t, server, strings.Fields(terminal[1])...)
+		command := exec.Command(server, append(strings.Fields(terminal[1]), "-listen", "127.0.0.1:0")...)
+		address := strings.TrimPrefix(firstLine(t, command, command.StdoutPipe), "listening on ")
 		commands := regexp.MustCompile(`(?m)^\$ curl(.*) http://127.0.0.1:8080/\n(.*)$`).FindAllStringSubmatch(terminal[2], -1)
 		require.Len(t, commands, strings.Count(terminal[2], "$"), "the test can parse each command")
 		for _, command := range commands {
@@ -112,22 +112,6 @@ func TestSpoofingExperimentPrintsTheShownAddresses(t *testing.T) {
 	out, err = exec.Command(server, "-trust", "127.0.0.1").CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(out), "address: -trust: want a prefix such as 127.0.0.1/32: ")
-}
-
-// start starts the server on a free port, and returns its address.
-func start(t *testing.T, server string, arguments ...string) (address string) {
-	t.Helper()
-	command := exec.Command(server, append(arguments, "-listen", "127.0.0.1:0")...)
-	stdout, err := command.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, command.Start())
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-	})
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	require.NoError(t, err)
-	return strings.TrimSpace(strings.TrimPrefix(line, "listening on "))
 }
 
 // curl sends the request that curl would send with these options. It supports only -H.
