@@ -5,13 +5,12 @@
 //
 //	state', result = Step(state, now, options)
 //
-// The options include the limit and the cost of the request. The function reads no clock and keeps no state.
-// So production, a test with literal times and a replay of an access log run the same code.
+// The options include the limit and the cost of the request. The function reads no clock, so production, a
+// test with literal times and a replay of an access log run the same code.
 //
 // sluice has four algorithms, each in its own package: gcra (choose it unless you need another),
-// tokenbucket, fixedwindow and movingwindow. To add one, write a package of the same shape and test it
-// with package algotest. Its Policy works wherever theirs do. Only a spec, such as "gcra 100/m", cannot
-// name it.
+// tokenbucket, fixedwindow and movingwindow. A fifth one, which package algotest tests, works wherever they
+// do. Only a spec, such as "gcra 100/m", cannot name it.
 //
 // # Units and time
 //
@@ -19,7 +18,6 @@
 // number of microseconds since the Unix epoch, from 0 (1970) to [MaxInstant] (2112). [Instant] rounds
 // times down.
 //
-// All arithmetic is exact. It uses whole numbers below 2^53, which are the same in Go, in Lua and in SQL.
-// So nothing drifts, [Result.RetryAfter] is right to the microsecond, and every policy runs on every
-// store.
+// All arithmetic is exact, in whole numbers below 2^53, which are the same in Go, in Lua and in SQL. So nothing
+// drifts, [Result.RetryAfter] is right to the microsecond, and every policy runs on every store.
 package algo

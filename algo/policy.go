@@ -24,17 +24,16 @@ var (
 // When the ResetAfter of a Result has passed, a store may drop the state that came with it.
 //
 // The methods neither modify nor retain state. They append the next state to dst, which must not overlap
-// state. If the next state has the same bytes, there is nothing to store: after a refund to a full key and, in
-// the four algorithms, after a denial. Your own policy may change its state with a denial, for example to count
-// denials. A limiter then stores it until ResetAfter, and charges nothing.
+// state. If the next state has the same bytes, there is nothing to store, as in the four algorithms after a
+// denial. Your own policy may change its state with a denial, for example to count denials. A limiter then
+// stores it until ResetAfter, and charges nothing.
 //
 // If the clock of the store has stepped back by more than 10 s, a limiter replaces the state by that of a
 // new key, and charges the units in use to it: Limit - Remaining of a Peek at the state's own time, now plus
-// Skew. If a state of your policy holds more than units in use, such as a ban, return a Skew of 0. The limiter
-// then keeps the state.
+// Skew. If a state of your policy holds more, such as a ban, return a Skew of 0, and it is kept.
 //
 // The methods return ErrCost if cost is below 1, and ErrState or ErrStateVersion if state is not a state
-// of the policy. They never reset it. With an error they return dst as it was.
+// of the policy. With an error they return dst as it was.
 type Policy interface {
 	// Step decides a request of cost units at now, and charges all of them or none.
 	Step(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
@@ -42,8 +41,8 @@ type Policy interface {
 	Peek(state []byte, now time.Time, cost int64) (Result, error)
 	// Refund gives cost units back, at most until the key is full. Paid is minus the units that the
 	// key regained. Like Step, Refund first refills until now. If now is before the time in the state,
-	// Refund keeps that time, so nothing is refilled twice. If the key is full after it, the next state
-	// may be empty, and a limiter deletes the key if ResetAfter is 0.
+	// Refund keeps that time. If the key is full after it, the next state may be empty, and a limiter
+	// deletes the key if ResetAfter is 0.
 	Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
 	// Charge takes cost units, even if that leaves a debt: Remaining is negative, and refills pay the
 	// debt first. The Result is always Allowed. If now is before the time in the state, Charge uses

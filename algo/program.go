@@ -13,8 +13,7 @@ type Portable interface {
 // Program is Step, Refund and Charge of a policy in the languages of database servers.
 //
 // A program computes the same bytes as the method in Go, except that the next state is empty if the state
-// changes and the key becomes like a new key. A program is pure: it reads no clock and no other key, and it
-// writes nothing.
+// changes and the key becomes like a new key. It reads no clock and no other key, and writes nothing.
 //
 // # Lua
 //
@@ -23,17 +22,14 @@ type Portable interface {
 //
 //	function(op, state, now, cost, times, args) ... return count, next, ttl end
 //
-// The parameters are:
+// The parameters and results are:
 //
 //   - op: "allow", "refund" or "charge".
 //   - state: the encoded state, empty for a new key.
 //   - now: the time, as [Instant] returns it.
-//   - cost: from 1 to [MaxLevel]. A higher cost is passed as MaxLevel.
+//   - cost: from 1 to [MaxLevel], which stands for any higher cost.
 //   - times: how many requests of that cost to decide, one after the other; 1 for a refund or a charge.
 //   - args: Args.
-//
-// The results are:
-//
 //   - count: how many requests are allowed, always the first ones; 1 for a refund or a charge. DAMAGED (-1)
 //     means that Step would return an error for state. DECLINED (-2) means that the program cannot convert
 //     a state of another limit, so Go decides. LuaPrelude defines both names.
@@ -50,8 +46,7 @@ type Portable interface {
 //	function(op int, INOUT state bytea, now bigint, cost bigint, INOUT times bigint, args bigint[], OUT ttl bigint)
 //
 // op is 0 for "allow", 1 for "refund" and 2 for "charge". state is not null. The function assigns count to
-// times, and next to state. A ttl of NULL means 0. Otherwise parameters and results are those of Lua. The
-// function must not fail.
+// times, and next to state. A ttl of NULL means 0. The rest is as in Lua. The function must not fail.
 type Program struct {
 	Name string  // identifies the code: programs with different Lua or SQL must have different names
 	Lua  string  // empty if there are Parts

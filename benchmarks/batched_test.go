@@ -2,7 +2,10 @@ package benchmarks
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 )
 
 // batched returns a floor that sends the keys of all waiting callers in one batch, at most 64. It
@@ -50,3 +53,20 @@ func batched(t testing.TB, senders int, count int64, send func(ctx context.Conte
 		return count > 1, <-answer
 	}
 }
+
+// oneFsync writes and flushes one page for all waiting callers: the least work that durable
+// decisions need.
+var oneFsync = serverLimiter{name: "floor: one fsync, batched", open: func(t testing.TB, count int64, _ time.Duration) decideFunc {
+	const size, pages = 4096, 1024
+	file, err := os.Create(filepath.Join(t.TempDir(), "pages"))
+	must(t, err)
+	t.Cleanup(func() { file.Close() })
+	page, n := make([]byte, size), int64(0)
+	return batched(t, 1, count, func(context.Context, []string) error {
+		n++
+		if _, err := file.WriteAt(page, n%pages*size); err != nil {
+			return err
+		}
+		return file.Sync()
+	})
+}}

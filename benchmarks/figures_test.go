@@ -45,9 +45,7 @@ func TestFigures(t *testing.T) {
 		t.Fatalf("-area %q -only %q: there is no such workload; areas are step, memory, redis, postgres, sqlite and replay", *area, *only)
 	}
 	if *results != "" {
-		if err := result.Write(*results); err != nil {
-			t.Fatal(err)
-		}
+		must(t, result.Write(*results))
 	}
 	if missed := func(g figure.Goal) bool { return !g.Met() }; *strict && slices.ContainsFunc(result.Goals, missed) {
 		t.Error("a goal was missed")

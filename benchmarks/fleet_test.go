@@ -1,10 +1,9 @@
 package benchmarks
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
+	"net/rpc"
 	"os"
 	"os/exec"
 	"slices"
@@ -20,13 +19,12 @@ var shared servers.Shared
 
 // Environment variables of the processes of a fleet.
 const (
-	memberOf      = "SLUICE_BENCH_WORK"
-	memberAs      = "SLUICE_BENCH_CONTENDER"
-	memberWarmUp  = "SLUICE_BENCH_STRETCH"
-	redisAddr     = "SLUICE_BENCH_REDIS"
-	postgresAddr  = "SLUICE_BENCH_POSTGRES"
-	sqliteDir     = "SLUICE_BENCH_SQLITE"
-	reportOnPipe3 = 3
+	memberOf     = "SLUICE_BENCH_WORK"
+	memberAs     = "SLUICE_BENCH_CONTENDER"
+	memberWarmUp = "SLUICE_BENCH_STRETCH"
+	redisAddr    = "SLUICE_BENCH_REDIS"
+	postgresAddr = "SLUICE_BENCH_POSTGRES"
+	sqliteDir    = "SLUICE_BENCH_SQLITE"
 )
 
 func TestMain(m *testing.M) {
@@ -39,25 +37,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A process of a fleet sends a report when it is ready and after each turn.
-type report struct {
-	Began, Ended time.Time
-	Pace         measurement
-}
-
-// A fleet is several processes that run one limiter.
+// A fleet is several processes that run one limiter. The test calls the methods of Member in each.
 type fleet struct {
 	t       testing.TB
 	of      serverLimiter
-	members []*process
-	ready   time.Time // when the last member was ready for its next turn
-}
-
-// A process is one process of a fleet, from the side of the test.
-type process struct {
-	cmd     *exec.Cmd
-	turns   io.WriteCloser // receives the length of each turn
-	reports *json.Decoder
+	members []*rpc.Client
 }
 
 // startFleet starts the processes. It returns when all are connected and warmed up.
@@ -66,76 +50,53 @@ func (w *work) startFleet(t testing.TB, c serverLimiter) *fleet {
 	for range w.processes {
 		f.members = append(f.members, w.start(t, c))
 	}
-	f.reports()
+	f.turn(0)
 	return f
 }
 
 // turn runs one turn in all processes at the same time.
-func (f *fleet) turn(length time.Duration) measurement {
-	ready := f.ready
-	f.begin(length)
-	var measurements []measurement
-	for _, r := range f.reports() {
-		if r.Began.Before(ready) {
-			f.t.Fatalf("%s: a process started before all were ready", f.of.name)
+func (f *fleet) turn(length time.Duration) Measurement {
+	var calls []*rpc.Call
+	for _, m := range f.members {
+		calls = append(calls, m.Go("Member.Run", length, new(Measurement), nil))
+	}
+	var measurements []Measurement
+	for _, call := range calls {
+		if err := (<-call.Done).Error; err != nil {
+			f.t.Fatalf("%s: a process failed: %v", f.of.name, err)
 		}
-		measurements = append(measurements, r.Pace)
+		measurements = append(measurements, *call.Reply.(*Measurement))
 	}
 	return merged(measurements)
-}
-
-func (f *fleet) begin(length time.Duration) {
-	for _, m := range f.members {
-		if _, err := fmt.Fprintln(m.turns, length); err != nil {
-			f.t.Fatal(f.of.name, err)
-		}
-	}
-}
-
-// reports waits for a report of each process.
-func (f *fleet) reports() (all []report) {
-	for _, m := range f.members {
-		var r report
-		if err := m.reports.Decode(&r); err != nil {
-			f.t.Fatalf("%s: a process ended before its report: %v", f.of.name, err)
-		}
-		all = append(all, r)
-	}
-	f.ready = slices.MaxFunc(all, func(a, b report) int { return a.Ended.Compare(b.Ended) }).Ended
-	return all
 }
 
 // end stops the processes.
 func (f *fleet) end() {
 	for _, m := range f.members {
-		m.turns.Close()
-	}
-	for _, m := range f.members {
-		if err := m.cmd.Wait(); err != nil {
-			f.t.Error(f.of.name, err)
-		}
+		_ = m.Close()
 	}
 }
 
-func (w *work) start(t testing.TB, c serverLimiter) *process {
-	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer write.Close()
-	t.Cleanup(func() { read.Close() })
+// pipes is a connection to another process.
+type pipes struct {
+	io.Reader
+	io.WriteCloser
+}
+
+func (w *work) start(t testing.TB, c serverLimiter) *rpc.Client {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), memberOf+"="+w.title(), memberAs+"="+c.name, memberWarmUp+"="+stretch.String())
-	cmd.ExtraFiles, cmd.Stderr = []*os.File{write}, os.Stderr
-	turns, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	return &process{cmd, turns, json.NewDecoder(read)}
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return rpc.NewClient(pipes{out, in})
 }
 
 // share sets the environment variable with the database of this process and the fleet. restore
@@ -147,45 +108,33 @@ func (w *work) share(t testing.TB) (restore func()) {
 		"sqlite":   func(t testing.TB) (string, string) { return sqliteDir, t.TempDir() },
 	}
 	name, value := where[w.area](t)
-	if err := os.Setenv(name, value); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Setenv(name, value))
 	return func() { os.Unsetenv(name) }
 }
 
-// member is the main function of a process of a fleet. It runs a turn for each line of its
-// standard input.
+// Member is a process of a fleet, from its own side.
+type Member struct{ callers loadGenerator }
+
+// Run runs the callers for that time.
+func (m *Member) Run(length time.Duration, result *Measurement) error {
+	*result = m.callers.run(length)
+	return nil
+}
+
+// member is the main function of a process of a fleet. It ends when its standard input ends.
 func member() {
 	var err error
-	if *stretch, err = time.ParseDuration(os.Getenv(memberWarmUp)); err != nil {
-		panic(err)
-	}
+	*stretch, err = time.ParseDuration(os.Getenv(memberWarmUp))
+	must(memberTB{}, err)
 	all := workloads()
 	w := all[slices.IndexFunc(all, func(w work) bool { return w.title() == os.Getenv(memberOf) })]
 	c := w.limiters[slices.IndexFunc(w.limiters, func(c serverLimiter) bool { return c.name == os.Getenv(memberAs) })]
 	testing.Init() // for the testing.TB of a process that runs no test
 	callers := w.loadGenerator(c.open(memberTB{}, w.count(), w.period()))
-	warm := callers.warmUp()
-	if err := c.check(warm); err != nil {
-		memberTB{}.Fatal(err)
-	}
-	reports := json.NewEncoder(os.NewFile(reportOnPipe3, "reports"))
-	send(reports, report{Ended: time.Now()})
-	for turns := bufio.NewScanner(os.Stdin); turns.Scan(); {
-		length, err := time.ParseDuration(turns.Text())
-		if err != nil {
-			panic(err)
-		}
-		began := time.Now()
-		p := callers.run(length)
-		send(reports, report{began, time.Now(), p})
-	}
-}
-
-func send(reports *json.Encoder, r report) {
-	if err := reports.Encode(r); err != nil {
-		panic(err)
-	}
+	must(memberTB{}, c.check(callers.warmUp()))
+	server := rpc.NewServer()
+	must(memberTB{}, server.Register(&Member{callers}))
+	server.ServeConn(pipes{os.Stdin, os.Stdout})
 }
 
 // memberTB ends the process on a failure, and does no clean-up.

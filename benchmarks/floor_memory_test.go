@@ -69,9 +69,6 @@ var mapAndAtomic = memoryLimiter{"floor: map and atomic", func(testing.TB, int64
 }}
 
 var (
-	floorCall = memoryLimiter{"floor: a call", func(testing.TB, int64, time.Duration) func(string) bool {
-		return func(key string) bool { return len(key) > 0 }
-	}}
 	wallClock = memoryLimiter{"floor: wall clock", func(testing.TB, int64, time.Duration) func(string) bool {
 		return func(string) bool { return time.Now().Unix() > 0 }
 	}}
@@ -80,6 +77,3 @@ var (
 		return func(string) bool { return time.Since(began) >= 0 }
 	}}
 )
-
-// floors are not limiters. Each is the least work that a part of a decision needs.
-var floors = []memoryLimiter{floorGCRA, floorGCRAShared, mapAndAtomic, floorCall, wallClock, monotonicClock}

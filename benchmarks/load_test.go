@@ -22,14 +22,14 @@ type serverLimiter struct {
 	mayFail bool
 }
 
-// measurement is the result of one turn of a limiter.
-type measurement struct {
-	PerSecond  float64   `json:"per_second"` // calls without an error
-	Latencies  latencies `json:"latencies"`
-	Calls      int64     `json:"calls"`
-	Failed     int64     `json:"failed"` // calls that returned an error
-	Wrong      int64     `json:"wrong"`  // calls with an unexpected decision
-	FirstError string    `json:"first_error"`
+// Measurement is the result of one turn of a limiter.
+type Measurement struct {
+	PerSecond  float64 // calls without an error
+	Latencies  latencies
+	Calls      int64
+	Failed     int64 // calls that returned an error
+	Wrong      int64 // calls with an unexpected decision
+	FirstError string
 }
 
 // callTimeout is the timeout of each call. A call that takes longer counts as failed.
@@ -62,9 +62,9 @@ type loadGenerator struct {
 }
 
 // run runs the callers for that time.
-func (c loadGenerator) run(length time.Duration) (sum measurement) {
+func (c loadGenerator) run(length time.Duration) (sum Measurement) {
 	var group sync.WaitGroup
-	measurements := make([]measurement, c.callers)
+	measurements := make([]Measurement, c.callers)
 	began := time.Now()
 	for i := range measurements {
 		group.Go(func() { measurements[i] = c.caller(i*len(c.keys.order)/c.callers, began, length) })
@@ -76,8 +76,8 @@ func (c loadGenerator) run(length time.Duration) (sum measurement) {
 }
 
 // caller makes calls until the time is over. It starts at its own position in the sequence.
-func (c loadGenerator) caller(from int, began time.Time, length time.Duration) measurement {
-	p := measurement{Latencies: newLatencies()}
+func (c loadGenerator) caller(from int, began time.Time, length time.Duration) Measurement {
+	p := Measurement{Latencies: newLatencies()}
 	ask, stop := c.decide.call, func() {}
 	var renewed time.Time
 	for i, last := from, began; last.Sub(began) < length; i++ {
@@ -102,7 +102,7 @@ func (d decideFunc) withSharedContext(timeout time.Duration) (ask func(key strin
 	return func(key string) (bool, error) { return d(ctx, key) }, cancel
 }
 
-func (p *measurement) count(err error, right bool) {
+func (p *Measurement) count(err error, right bool) {
 	p.Calls++
 	switch {
 	case err != nil:
@@ -116,7 +116,7 @@ func (p *measurement) count(err error, right bool) {
 }
 
 // check returns an error if calls failed or were decided wrongly.
-func (c serverLimiter) check(p measurement) error {
+func (c serverLimiter) check(p Measurement) error {
 	if p.Failed > 0 && !c.mayFail {
 		return fmt.Errorf("%s: %d of %d calls failed, the first with: %s", c.name, p.Failed, p.Calls, p.FirstError)
 	}
@@ -127,8 +127,8 @@ func (c serverLimiter) check(p measurement) error {
 }
 
 // merged adds up measurements of the same time.
-func merged(measurements []measurement) measurement {
-	sum := measurement{Latencies: newLatencies()}
+func merged(measurements []Measurement) Measurement {
+	sum := Measurement{Latencies: newLatencies()}
 	for _, p := range measurements {
 		sum.PerSecond += p.PerSecond
 		sum.Latencies.merge(p.Latencies)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -72,39 +73,30 @@ func compare(work, peer string, ours, theirs []float64, goal float64) figure.Goa
 
 // stepArea measures one step of each algorithm, and x/time/rate, in turns.
 func stepArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
-	if err := flag.Set("test.benchtime", "50ms"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, flag.Set("test.benchtime", "50ms"))
 	const peer = "x/time/rate AllowN"
-	for _, c := range []struct {
-		name      string
-		benchmark func(*testing.B)
-		goal      float64
-	}{
-		{"gcra.Step", BenchmarkStepGCRA, 0.3},
-		{"tokenbucket.Step", BenchmarkStepTokenBucket, 0.3},
-		{"fixedwindow.Step", BenchmarkStepFixedWindow, 0.5},
-		{"movingwindow.Step, two counters", BenchmarkStepMovingWindow1, 1},
-		{"movingwindow.Step, 12 slots", BenchmarkStepMovingWindow12, 2},
-	} {
-		if !selected("step", c.name) {
+	for _, s := range steps {
+		if !selected("step", s.name) {
 			continue
 		}
 		ours, theirs := []float64{}, []float64{}
 		for range 21 {
-			ours = append(ours, nanoseconds(c.benchmark))
-			theirs = append(theirs, nanoseconds(BenchmarkStepPeerRateAllowN))
+			ours = append(ours, nanoseconds(t, s.run))
+			theirs = append(theirs, nanoseconds(t, rateAllowN))
 		}
 		figures = append(figures,
-			figure.Figure{Work: c.name, Name: "sluice", Value: median(ours), Unit: "ns", Ours: true},
-			figure.Figure{Work: c.name, Name: peer, Value: median(theirs), Unit: "ns"})
-		goals = append(goals, compare(c.name, peer, ours, theirs, c.goal))
+			figure.Figure{Work: s.name, Name: "sluice", Value: median(ours), Unit: "ns", Ours: true},
+			figure.Figure{Work: s.name, Name: peer, Value: median(theirs), Unit: "ns"})
+		goals = append(goals, compare(s.name, peer, ours, theirs, s.goal))
 	}
 	return figures, goals
 }
 
-func nanoseconds(benchmark func(*testing.B)) float64 {
+func nanoseconds(t testing.TB, benchmark func(*testing.B)) float64 {
 	r := testing.Benchmark(benchmark)
+	if r.N == 0 {
+		t.Fatal("a step is denied")
+	}
 	return float64(r.T.Nanoseconds()) / float64(r.N)
 }
 
@@ -305,4 +297,82 @@ func allocationFigures(t testing.TB) (figures []figure.Figure, goals []figure.Go
 		goals = append(goals, figure.Goal{Work: work, To: "none", What: "a decision", Ratio: n, Goal: 0, Most: true})
 	}
 	return figures, goals
+}
+
+// callEachKey makes one call for every key.
+func callEachKey(allow func(string) bool, t *sequence) {
+	for _, key := range t.keys {
+		allow(key)
+	}
+}
+
+// callConcurrently makes n calls from that many goroutines and returns how many were denied. Each
+// goroutine starts at its own position in the sequence.
+func callConcurrently(allow func(string) bool, t *sequence, goroutines, from, n int) (denied int) {
+	if goroutines == 1 {
+		return callInOrder(allow, t, from, n)
+	}
+	var group sync.WaitGroup
+	denials := make([]int, goroutines)
+	for g := range goroutines {
+		group.Go(func() { denials[g] = callInOrder(allow, t, from+g*len(t.order)/goroutines, n/goroutines) })
+	}
+	group.Wait()
+	for _, d := range denials {
+		denied += d
+	}
+	return denied
+}
+
+func callInOrder(allow func(string) bool, t *sequence, from, n int) (denied int) {
+	for i := from; i < from+n; i++ {
+		if !allow(t.key(i)) {
+			denied++
+		}
+	}
+	return denied
+}
+
+// scope closes a limiter before the end of the test, so that it is not in memory while the next one is
+// measured.
+type scope struct {
+	testing.TB
+	cleanups []func()
+}
+
+func (s *scope) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
+
+func (s *scope) end() {
+	for _, f := range s.cleanups {
+		f()
+	}
+}
+
+// measureHeap fills a limiter with keys of that length.
+func measureHeap(t testing.TB, s memoryLimiter, keys, length int) (bytesPerKey float64, collection time.Duration) {
+	before, opened := heapInUse(), scope{TB: t}
+	defer opened.end()
+	allow := s.open(&opened, highLimit, highLimitPeriod)
+	for i := range keys {
+		allow(fmt.Sprintf("%0*s", length, keyOf(i)))
+	}
+	bytesPerKey = float64(heapInUse()-before) / float64(keys)
+	var collections []time.Duration
+	for all := time.Duration(0); len(collections) < 5 || all < 100*time.Millisecond; {
+		began := time.Now()
+		runtime.GC()
+		took := time.Since(began)
+		collections, all = append(collections, took), all+took
+	}
+	runtime.KeepAlive(allow)
+	slices.Sort(collections)
+	return bytesPerKey, collections[len(collections)/2]
+}
+
+func heapInUse() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }

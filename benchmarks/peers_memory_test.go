@@ -80,9 +80,7 @@ func (h header) WriteHeader(int)             {}
 
 var sethvargoMemory = memoryLimiter{"sethvargo/go-limiter", func(t testing.TB, count int64, period time.Duration) func(string) bool {
 	store, err := memorystore.New(&memorystore.Config{Tokens: uint64(count), Interval: period})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx := deadline(t)
 	t.Cleanup(func() { _ = store.Close(context.Background()) })
 	return func(key string) bool {
@@ -94,14 +92,10 @@ var sethvargoMemory = memoryLimiter{"sethvargo/go-limiter", func(t testing.TB, c
 // throttledMemory has no limit on its keys. With a limit it uses an LRU cache and is slower.
 var throttledMemory = memoryLimiter{"throttled/v2", func(t testing.TB, count int64, period time.Duration) func(string) bool {
 	store, err := memstore.NewCtx(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	quota := throttled.RateQuota{MaxRate: throttled.PerDuration(int(count), period), MaxBurst: int(count) - 1}
 	limiter, err := throttled.NewGCRARateLimiterCtx(store, quota)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx := deadline(t)
 	return func(key string) bool {
 		limited, _, err := limiter.RateLimitCtx(ctx, key, 1)

@@ -24,14 +24,10 @@ var redisRate = serverLimiter{name: "redis_rate", open: func(t testing.TB, count
 // throttledOnRedis reads and then compares and swaps. A call fails after ten attempts.
 var throttledOnRedis = serverLimiter{name: "throttled/v2", mayFail: true, open: func(t testing.TB, count int64, period time.Duration) decideFunc {
 	store, err := goredisstore.NewCtx(redisClient(t), "throttled:")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	quota := throttled.RateQuota{MaxRate: throttled.PerDuration(int(count), period), MaxBurst: int(count) - 1}
 	l, err := throttled.NewGCRARateLimiterCtx(store, quota)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return func(ctx context.Context, key string) (bool, error) {
 		limited, _, err := l.RateLimitCtx(ctx, key, 1)
 		return !limited, err
@@ -40,9 +36,7 @@ var throttledOnRedis = serverLimiter{name: "throttled/v2", mayFail: true, open: 
 
 var ululeOnRedis = serverLimiter{name: "ulule/limiter", open: func(t testing.TB, count int64, period time.Duration) decideFunc {
 	store, err := ululeredis.NewStoreWithOptions(redisClient(t), limiter.StoreOptions{Prefix: "ulule"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l := limiter.New(store, limiter.Rate{Period: period, Limit: count})
 	return func(ctx context.Context, key string) (bool, error) {
 		c, err := l.Get(ctx, key)

@@ -14,35 +14,17 @@ import (
 	"github.com/sluice-go/sluice/storage/postgres"
 )
 
-// Names of workloads begin with the number of processes x callers.
 func postgresWorkloads() []work {
-	upsert, increment := postgresUpsert.name, postgresIncrement.name
+	upsert := func(goal float64) []ratio { return []ratio{{to: postgresUpsert.name, goal: goal}} }
+	increment := func(goal float64) []ratio { return []ratio{{to: postgresIncrement.name, goal: goal}} }
+	p99 := ratio{to: postgresIncrement.name, goal: 0.15, p99: true}
 	return []work{
-		{
-			area: "postgres", name: "1x1, 10,000 keys", keys: 10_000, goroutines: 1,
-			limiters: []serverLimiter{sluiceOnPostgres, postgresUpsert},
-			goals:    []ratio{{to: upsert, goal: 0.6}},
-		}, {
-			area: "postgres", name: "1x64, 10,000 keys", keys: 10_000, goroutines: 64,
-			limiters: []serverLimiter{sluiceOnPostgres, postgresUpsert, postgresUpserts, oneFsync},
-			goals:    []ratio{{to: upsert, goal: 3}},
-		}, {
-			area: "postgres", name: "1x64, one key", keys: 1, goroutines: 64,
-			limiters: []serverLimiter{sluiceOnPostgres, postgresIncrement, oneFsync},
-			goals:    []ratio{{to: increment, goal: 25}},
-		}, {
-			area: "postgres", name: "4x16, 10,000 keys", keys: 10_000, goroutines: 16, processes: 4,
-			limiters: []serverLimiter{sluiceOnPostgres, postgresUpsert},
-			goals:    []ratio{{to: upsert, goal: 1.7}},
-		}, {
-			area: "postgres", name: "4x16, one key", keys: 1, goroutines: 16, processes: 4,
-			limiters: []serverLimiter{sluiceOnPostgres, postgresIncrement},
-			goals:    []ratio{{to: increment, goal: 7.5}, {to: increment, goal: 0.15, p99: true}},
-		}, {
-			area: "postgres", name: "4x1, 100 keys", keys: 100, goroutines: 1, processes: 4,
-			limiters: []serverLimiter{sluiceOnPostgres, postgresUpsert},
-			goals:    []ratio{{to: upsert, goal: 0.7}},
-		},
+		row("postgres", 1, 1, 10_000, "10,000 keys", upsert(0.6), sluiceOnPostgres, postgresUpsert),
+		row("postgres", 1, 64, 10_000, "10,000 keys", upsert(3), sluiceOnPostgres, postgresUpsert, postgresUpserts, oneFsync),
+		row("postgres", 1, 64, 1, "one key", increment(25), sluiceOnPostgres, postgresIncrement, oneFsync),
+		row("postgres", 4, 16, 10_000, "10,000 keys", upsert(1.7), sluiceOnPostgres, postgresUpsert),
+		row("postgres", 4, 16, 1, "one key", append(increment(7.5), p99), sluiceOnPostgres, postgresIncrement),
+		row("postgres", 4, 1, 100, "100 keys", upsert(0.7), sluiceOnPostgres, postgresUpsert),
 	}
 }
 
@@ -62,16 +44,12 @@ func postgresAddress(t testing.TB) string {
 // postgresPool returns a pool of that many connections; 0 means the default of pgxpool.
 func postgresPool(t testing.TB, connections int32) *pgxpool.Pool {
 	config, err := pgxpool.ParseConfig(postgresAddress(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if connections > 0 {
 		config.MaxConns = connections
 	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -86,9 +64,7 @@ var sluiceOnPostgres = serverLimiter{name: "sluice", open: func(t testing.TB, co
 	if err == nil {
 		err = store.Migrate(context.Background())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return oneRule(t, store, count, period)
 }}
 
@@ -105,9 +81,8 @@ var postgresIncrement = postgresFloor("floor: one increment each",
 // once.
 var postgresUpserts = serverLimiter{name: "floor: upserts, batched", open: func(t testing.TB, count int64, _ time.Duration) decideFunc {
 	pool := postgresPool(t, floorConnections)
-	if _, err := pool.Exec(context.Background(), `CREATE TABLE IF NOT EXISTS floor_upserts (key bytea PRIMARY KEY, version bigint NOT NULL, state bytea NOT NULL)`); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pool.Exec(context.Background(), `CREATE TABLE IF NOT EXISTS floor_upserts (key bytea PRIMARY KEY, version bigint NOT NULL, state bytea NOT NULL)`)
+	must(t, err)
 	state := make([]byte, 30)
 	return batched(t, 2, count, func(ctx context.Context, keys []string) error {
 		slices.Sort(keys)
@@ -124,9 +99,8 @@ var postgresUpserts = serverLimiter{name: "floor: upserts, batched", open: func(
 func postgresFloor(name, table, statement string, args ...any) serverLimiter {
 	return serverLimiter{name: name, open: func(t testing.TB, _ int64, _ time.Duration) decideFunc {
 		pool := postgresPool(t, floorConnections)
-		if _, err := pool.Exec(context.Background(), table); err != nil {
-			t.Fatal(err)
-		}
+		_, err := pool.Exec(context.Background(), table)
+		must(t, err)
 		return func(ctx context.Context, key string) (bool, error) {
 			tag, err := pool.Exec(ctx, statement, append([]any{[]byte(key)}, args...)...)
 			if err == nil && tag.RowsAffected() != 1 {

@@ -17,47 +17,26 @@ import (
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
-// All use go-redis with the options that docs/recipes.md recommends, and a pool of the
-// default size.
-var (
-	redisPeers  = []serverLimiter{sluiceOnRedis, redisRate, ululeOnRedis}
-	redisFloors = []serverLimiter{redisRoundTrip}
-)
-
-// Names of workloads begin with the number of processes x callers.
+// All use go-redis with the options that docs/recipes.md recommends, and a pool of the default size.
 func redisWorkloads() []work {
-	peer := redisRate.name
-	floors := func(more ...serverLimiter) []serverLimiter { return slices.Concat(redisPeers, more, redisFloors) }
+	alone, many := []serverLimiter{sluiceOnRedis, redisRate, ululeOnRedis, redisRoundTrip}, []serverLimiter{sluiceOnRedis, redisRate, ululeOnRedis}
+	speed := func(goal float64) []ratio { return []ratio{{to: redisRate.name, goal: goal}} }
+	both := func(goal, p99 float64) []ratio {
+		return append(speed(goal), ratio{to: redisRate.name, goal: p99, p99: true})
+	}
+	with := func(more ...serverLimiter) []serverLimiter { return slices.Insert(slices.Clone(alone), 3, more...) }
+	denied := row("redis", 1, 64, 1, "one key, denied", speed(60), with(throttledOnRedis)...)
+	denied.denied, denied.more = true, redisTripsOfDenials
 	return []work{
-		{
-			area: "redis", name: "1x1, 10,000 keys", keys: 10_000, goroutines: 1,
-			limiters: floors(redisRecord), goals: []ratio{{to: peer, goal: 1.1}},
-		}, {
-			area: "redis", name: "1x64, 10,000 keys", keys: 10_000, goroutines: 64,
-			limiters: floors(redisTogether, redisPipeline), goals: []ratio{{to: peer, goal: 3.2}},
-		}, {
-			area: "redis", name: "1x64, one key", keys: 1, goroutines: 64,
-			limiters: floors(throttledOnRedis, redisOneRecord), goals: []ratio{{to: peer, goal: 5}},
-		}, {
-			area: "redis", name: "4x1, 100 keys", keys: 100, goroutines: 1, processes: 4,
-			limiters: floors(redisRecord), goals: []ratio{{to: peer, goal: 1.05}},
-		}, {
-			area: "redis", name: "4x16, 10,000 keys", keys: 10_000, goroutines: 16, processes: 4,
-			limiters: redisPeers, goals: []ratio{{to: peer, goal: 2.4}, {to: peer, goal: 0.7, p99: true}},
-		}, {
-			area: "redis", name: "4x16, 100 keys", keys: 100, goroutines: 16, processes: 4,
-			limiters: redisPeers, goals: []ratio{{to: peer, goal: 2.4}, {to: peer, goal: 0.7, p99: true}},
-		}, {
-			area: "redis", name: "4x16, one key", keys: 1, goroutines: 16, processes: 4,
-			limiters: redisPeers, goals: []ratio{{to: peer, goal: 3.2}, {to: peer, goal: 0.45, p99: true}},
-		}, {
-			area: "redis", name: "4x16, two rules: 10,000 keys and one", keys: 10_000, goroutines: 16, processes: 4,
-			limiters: []serverLimiter{sluiceOnRedisBoth, redisRate},
-			goals:    []ratio{{to: peer, goal: 2}, {to: peer, goal: 0.7, p99: true}},
-		}, {
-			area: "redis", name: "1x64, one key, denied", keys: 1, goroutines: 64, denied: true,
-			limiters: floors(throttledOnRedis), goals: []ratio{{to: peer, goal: 60}}, more: redisTripsOfDenials,
-		},
+		row("redis", 1, 1, 10_000, "10,000 keys", speed(1.1), with(redisRecord)...),
+		row("redis", 1, 64, 10_000, "10,000 keys", speed(3.2), with(redisTogether, redisPipeline)...),
+		row("redis", 1, 64, 1, "one key", speed(5), with(throttledOnRedis, redisOneRecord)...),
+		row("redis", 4, 1, 100, "100 keys", speed(1.05), with(redisRecord)...),
+		row("redis", 4, 16, 10_000, "10,000 keys", both(2.4, 0.7), many...),
+		row("redis", 4, 16, 100, "100 keys", both(2.4, 0.7), many...),
+		row("redis", 4, 16, 1, "one key", both(3.2, 0.45), many...),
+		row("redis", 4, 16, 10_000, "two rules: 10,000 keys and one", both(2, 0.7), sluiceOnRedisBoth, redisRate),
+		denied,
 	}
 }
 
@@ -88,17 +67,13 @@ var sluiceOnRedisBoth = serverLimiter{name: "sluice, two rules", open: func(t te
 
 func redisStore(t testing.TB, prefix string) storage.Store {
 	s, err := redis.New(redisClient(t), redis.Options{Prefix: prefix})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
 func policyOf(t testing.TB, count int64, period time.Duration) algo.Policy {
 	p, err := gcra.New(gcra.Options{Limit: algo.Per(count, period)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 
@@ -108,9 +83,7 @@ func oneRule(t testing.TB, s storage.Store, count int64, period time.Duration) d
 
 func ours(t testing.TB, s storage.Store, rules ...sluice.Rule[string]) decideFunc {
 	l, err := sluice.For(s, rules...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return func(ctx context.Context, key string) (bool, error) {
 		d, err := l.Allow(ctx, key)
 		return d.Allowed, err
@@ -137,9 +110,7 @@ var redisTogether = serverLimiter{name: "floor: records, batched", open: func(t 
 redis.call('MGET', unpack(KEYS))
 for i = 1, #KEYS do redis.call('PSETEX', KEYS[i], 60000, ARGV[1]) end
 return #KEYS`)
-	if err := script.Load(context.Background(), c).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, script.Load(context.Background(), c).Err())
 	record := strings.Repeat("x", 28)
 	return batched(t, 2, count, func(ctx context.Context, keys []string) error {
 		for i := range keys {
@@ -158,9 +129,7 @@ return found`
 // runRedisRecordScript returns a function that runs redisRecordScript.
 func runRedisRecordScript(t testing.TB) func(ctx context.Context, key string) error {
 	c, script, record := redisClient(t), goredis.NewScript(redisRecordScript), strings.Repeat("x", 28)
-	if err := script.Load(context.Background(), c).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, script.Load(context.Background(), c).Err())
 	return func(ctx context.Context, key string) error {
 		err := script.EvalSha(ctx, c, []string{"record:" + key}, record).Err()
 		if err == goredis.Nil {
@@ -187,9 +156,7 @@ var redisOneRecord = serverLimiter{name: "floor: one record, batched", open: fun
 var redisPipeline = serverLimiter{name: "floor: pipelined script", open: func(t testing.TB, count int64, _ time.Duration) decideFunc {
 	c := redisClient(t)
 	script := goredis.NewScript("return 1")
-	if err := script.Load(context.Background(), c).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, script.Load(context.Background(), c).Err())
 	return batched(t, 2, count, func(ctx context.Context, keys []string) error {
 		pipe := c.Pipeline()
 		for range keys {

@@ -64,7 +64,7 @@ const timedTurns = 5
 // script makes on average.
 func (w *work) timeTurns(t testing.TB, c serverLimiter) (turn func() (micros, batch float64)) {
 	callers := w.loadGenerator(c.open(t, w.count(), w.period()))
-	check := func(m measurement) measurement {
+	check := func(m Measurement) Measurement {
 		if err := c.check(m); err != nil {
 			t.Fatalf("%s: %v", w.title(), err)
 		}
@@ -73,11 +73,11 @@ func (w *work) timeTurns(t testing.TB, c serverLimiter) (turn func() (micros, ba
 	check(callers.warmUp())
 	return func() (micros, batch float64) {
 		runtime.GC() // so that no limiter collects the garbage of another
-		var m measurement
-		scripts := timeScripts(t, func() { m = check(callers.run(*stretch / time.Duration(timedTurns))) })
-		if scripts.runs == 0 {
+		var m Measurement
+		done := during(t, func() { m = check(callers.run(*stretch / time.Duration(timedTurns))) })
+		if done.scripts == 0 {
 			t.Fatalf("%s: %s ran no script for %d calls", w.title(), c.name, m.Calls)
 		}
-		return scripts.micros / float64(m.Calls), float64(m.Calls) / scripts.runs
+		return done.micros / float64(m.Calls), float64(m.Calls) / done.scripts
 	}
 }

@@ -5,11 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
 // sequence is the keys of the calls, the same for every limiter. Keys are random, and all are
@@ -22,9 +19,6 @@ type sequence struct {
 	order []uint32 // indexes of keys; a power of two of them, which repeat
 	calls []string // the keys in that order
 }
-
-// tenKeys is a sequence of ten keys for tests.
-var tenKeys = sync.OnceValue(func() *sequence { return newSequence(10) })
 
 const sequenceSeed = 20260101
 
@@ -70,23 +64,16 @@ func TestMemoryLimitersDecideCorrectly(t *testing.T) {
 	for _, s := range slices.Concat(inMemory, forOneGoroutine) {
 		t.Run(s.name, func(t *testing.T) {
 			allow, used := s.open(t, count, 50_000*time.Hour), make(map[string]int64)
-			allowed, hits := 0, 0
 			for i := range calls {
 				key := sequence.key(i)
-				if used[key] > 0 {
-					hits++
-				}
 				want := used[key] < count
 				if want {
 					used[key]++
-					allowed++
 				}
 				if got := allow(key); got != want {
 					t.Fatalf("call %d, of a key that has used %d of %d: allowed is %v", i, used[key], count, got)
 				}
 			}
-			require.InDelta(t, 0.83, float64(hits)/calls, 0.01, "share of calls on used keys")
-			require.InDelta(t, 0.73, float64(allowed)/calls, 0.03, "share of allowed calls")
 		})
 	}
 }
@@ -95,15 +82,3 @@ func TestMemoryLimitersDecideCorrectly(t *testing.T) {
 // run, because sethvargo/go-limiter refills a bucket with interval/tokens when an interval ends:
 // here with only 900 of 10^9 tokens.
 const highLimit, highLimitPeriod = 1_000_000_000, 15 * time.Minute
-
-func TestHighLimitAllowsAllCalls(t *testing.T) {
-	sequence := tenKeys()
-	for _, s := range slices.Concat(inMemory, forOneGoroutine) {
-		allow := s.open(t, highLimit, highLimitPeriod)
-		for i := range 20_000 {
-			if !allow(sequence.key(i)) {
-				t.Fatalf("%s denied call %d", s.name, i)
-			}
-		}
-	}
-}

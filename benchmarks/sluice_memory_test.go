@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -29,7 +27,13 @@ func sluiceRules(rules int) memoryLimiter {
 }
 
 func openSluiceRules(t testing.TB, count int64, period time.Duration, rules int) func(string) bool {
-	l, ctx := newSluice(t, count, period, rules), deadline(t)
+	var made []sluice.Rule[string]
+	for i := range rules {
+		made = append(made, sluice.By("rule "+numbers[i+1], identity, fmt.Sprintf("gcra %d/%v", count, period)))
+	}
+	l, err := sluice.For(&memory.Store{MaxKeys: 1 << 22}, made...)
+	must(t, err)
+	ctx := deadline(t)
 	return func(key string) bool {
 		d, err := l.Allow(ctx, key)
 		if err != nil {
@@ -42,49 +46,4 @@ func openSluiceRules(t testing.TB, count int64, period time.Duration, rules int)
 	}
 }
 
-func newSluice(t testing.TB, count int64, period time.Duration, rules int) *sluice.Limiter[string] {
-	var made []sluice.Rule[string]
-	spec := fmt.Sprintf("gcra %d/%v", count, period)
-	for i := range rules {
-		made = append(made, sluice.By("rule "+numbers[i+1], func(key string) string { return key }, spec))
-	}
-	l, err := sluice.For(&memory.Store{MaxKeys: 1 << 22}, made...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
 func identity(key string) string { return key }
-
-// The benchmarks measure whole decisions: each rule has its own state, and its result is in the decision.
-func TestSluiceDecidesEveryRule(t *testing.T) {
-	const count = 5
-	for rules := 1; rules <= 3; rules++ {
-		l, ctx := newSluice(t, count, 50_000*time.Hour, rules), deadline(t)
-		for i := range rules {
-			name, key := "rule "+numbers[i+1], keyOf(i)
-			for used := range int64(count) {
-				d, err := l.Allow(ctx, key)
-				require.NoError(t, err)
-				require.True(t, d.Allowed)
-				require.Len(t, d.Results, rules)
-				for j, r := range d.Results {
-					require.Equal(t, "rule "+numbers[j+1], r.Rule)
-					require.Equal(t, key, r.Key)
-					require.Equal(t, count-used-1, r.Remaining)
-				}
-			}
-			for j := range rules { // only the rule name denies the next call
-				if j != i {
-					require.NoError(t, l.ResetRule(ctx, "rule "+numbers[j+1], key))
-				}
-			}
-			d, err := l.Allow(ctx, key)
-			require.NoError(t, err)
-			require.False(t, d.Allowed)
-			require.Equal(t, name, d.Rule)
-			require.Positive(t, d.RetryAfter)
-		}
-	}
-}

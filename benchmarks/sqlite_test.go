@@ -3,7 +3,6 @@ package benchmarks
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
-// Names of workloads begin with the number of processes x callers.
 func sqliteWorkloads() []work {
 	of := func(processes, callers, keys int, name, synchronous string, goal float64) work {
 		floor := sqliteUpsert(synchronous)
@@ -24,11 +22,7 @@ func sqliteWorkloads() []work {
 		if synchronous == "FULL" {
 			limiters = append(limiters, oneFsync)
 		}
-		return work{
-			area: "sqlite", name: fmt.Sprintf("%dx%d, %s, synchronous=%s", processes, callers, name, synchronous),
-			keys: keys, goroutines: callers, processes: processes,
-			limiters: limiters, goals: []ratio{{to: floor.name, goal: goal}},
-		}
+		return row("sqlite", processes, callers, keys, name+", synchronous="+synchronous, []ratio{{to: floor.name, goal: goal}}, limiters...)
 	}
 	return []work{
 		of(1, 64, 1, "one key", "NORMAL", 8.2),
@@ -47,9 +41,7 @@ func sqliteDB(t testing.TB, file, more string) *sql.DB {
 		dir = t.TempDir()
 	}
 	db, err := sql.Open("sqlite3", "file:"+dir+"/"+file+"?_journal_mode=WAL&_busy_timeout=5000&_stmt_cache_size=16"+more)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -60,9 +52,7 @@ func sluiceOnSQLite(synchronous string) serverLimiter {
 		if err == nil {
 			err = store.Migrate(context.Background())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return oneRule(t, store, count, period)
 	}}
 }
@@ -110,13 +100,10 @@ type upserts struct {
 func sqliteFloor(t testing.TB, synchronous string) upserts {
 	db := sqliteDB(t, "floor.db", "&_txlock=immediate&_synchronous="+synchronous)
 	db.SetMaxOpenConns(1)
-	if _, err := db.Exec(`CREATE TABLE IF NOT EXISTS floor (key BLOB NOT NULL PRIMARY KEY, version INTEGER NOT NULL, state BLOB NOT NULL) STRICT, WITHOUT ROWID`); err != nil {
-		t.Fatal(err)
-	}
+	_, err := db.Exec(`CREATE TABLE IF NOT EXISTS floor (key BLOB NOT NULL PRIMARY KEY, version INTEGER NOT NULL, state BLOB NOT NULL) STRICT, WITHOUT ROWID`)
+	must(t, err)
 	statement, err := db.Prepare(`INSERT INTO floor VALUES (?, 1, ?) ON CONFLICT (key) DO UPDATE SET version = version + 1, state = excluded.state`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { statement.Close() })
 	return upserts{statement, db}
 }

@@ -1,14 +1,8 @@
 // Package benchmarks compares sluice with other rate limiters, in the same run. It is a
 // module of its own, so that users of sluice do not depend on those limiters.
+// scripts/bench.sh measures, compares the figures with goals, and writes README.md.
 //
-//	go test -bench Step -count 5 .      one step, and golang.org/x/time/rate
-//	go test -bench Memory -count 5 .    limiters in memory, and floors
-//	go test -bench Replay -count 5 .    lines of a log per second, and goaccess
-//
-// scripts/bench.sh compares the figures with goals, and writes README.md.
-//
-// The tests promise that every limiter decides correctly under the workloads; that a measurement fails if a
-// call fails or is decided wrongly; and that percentiles, ratios and round trips are computed correctly.
+// The tests promise that every limiter decides correctly under the workloads.
 package benchmarks
 
 import (
@@ -33,7 +27,7 @@ type work struct {
 	area, name string
 	keys       int
 	goroutines int
-	processes  int             // each with that many goroutines; 0 means this process
+	processes  int             // each with that many goroutines; up to 1 means this process
 	denied     bool            // all calls are denied; otherwise all are allowed
 	limiters   []serverLimiter // sluice first
 	goals      []ratio
@@ -44,6 +38,12 @@ type work struct {
 // title returns a name that is unique among all areas.
 func (w *work) title() string { return w.area + " " + w.name }
 
+// row returns a workload. Its name begins with the number of processes x callers.
+func row(area string, processes, callers, keys int, what string, goals []ratio, limiters ...serverLimiter) work {
+	name := fmt.Sprintf("%dx%d, %s", processes, callers, what)
+	return work{area: area, name: name, keys: keys, goroutines: callers, processes: processes, limiters: limiters, goals: goals}
+}
+
 // ratio is a goal for the figure of sluice divided by that of another limiter.
 type ratio struct {
 	to   string
@@ -51,7 +51,7 @@ type ratio struct {
 	p99  bool // the ratio of the p99s must be at most the goal; otherwise that of the rates must be at least the goal
 }
 
-func (g ratio) of(ours, theirs measurement) float64 {
+func (g ratio) of(ours, theirs Measurement) float64 {
 	if g.p99 {
 		return float64(ours.Latencies.percentile(99)) / float64(theirs.Latencies.percentile(99))
 	}
@@ -59,7 +59,7 @@ func (g ratio) of(ours, theirs measurement) float64 {
 }
 
 // compareRounds computes the ratio in each round, and compares their median with the goal.
-func (w *work) compareRounds(g ratio, turns map[string][]measurement) figure.Goal {
+func (w *work) compareRounds(g ratio, turns map[string][]Measurement) figure.Goal {
 	var ratios []float64
 	for i, theirs := range turns[g.to] {
 		ratios = append(ratios, g.of(turns[w.limiters[0].name][i], theirs))
@@ -119,7 +119,7 @@ func (w *work) measure(t testing.TB) (figures []figure.Figure, goals []figure.Go
 	if w.processes > 1 {
 		defer w.share(t)()
 	}
-	var takeTurn []func(length time.Duration) measurement
+	var takeTurn []func(length time.Duration) Measurement
 	var ours decideFunc
 	for i, c := range w.limiters {
 		decide := c.open(t, w.count(), w.period()) // this also creates the tables for a fleet
@@ -134,7 +134,7 @@ func (w *work) measure(t testing.TB) (figures []figure.Figure, goals []figure.Go
 	if w.goroutines == 1 { // the speed of one caller changes from second to second
 		turns, length = 5*turns, length/5
 	}
-	measurements := make(map[string][]measurement)
+	measurements := make(map[string][]Measurement)
 	for range turns {
 		for i, c := range w.limiters {
 			runtime.GC() // so that no limiter collects the garbage of another
@@ -160,7 +160,7 @@ func (w *work) measure(t testing.TB) (figures []figure.Figure, goals []figure.Go
 
 // prepare opens a limiter in this process or in a fleet. Afterwards, records exist and
 // connections are open.
-func (w *work) prepare(t testing.TB, c serverLimiter, decide decideFunc) (turn func(time.Duration) measurement, end func()) {
+func (w *work) prepare(t testing.TB, c serverLimiter, decide decideFunc) (turn func(time.Duration) Measurement, end func()) {
 	if w.processes > 1 {
 		f := w.startFleet(t, c)
 		return f.turn, f.end
@@ -181,7 +181,7 @@ func (w *work) loadGenerator(decide decideFunc) loadGenerator {
 }
 
 // warmUp runs the callers for a short time and accepts any decision.
-func (c loadGenerator) warmUp() measurement {
+func (c loadGenerator) warmUp() Measurement {
 	c.expects = isEither
 	return c.run(*stretch / 2)
 }
@@ -197,7 +197,7 @@ func (w *work) count() int64 {
 
 func (w *work) period() time.Duration { return 100 * time.Hour }
 
-func (w *work) figure(name string, turns []measurement, ours bool) figure.Figure {
+func (w *work) figure(name string, turns []Measurement, ours bool) figure.Figure {
 	var speeds, p50s, p99s, failures []float64
 	for _, p := range turns {
 		speeds = append(speeds, p.PerSecond)
@@ -234,4 +234,11 @@ func (w *work) sequence() *sequence {
 		t.calls[i] = t.keys[k]
 	}
 	return t
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -4,8 +4,6 @@
 // "gcra 100/m burst=20"; [ParsePolicy] reads it. A [Stack] applies several policies to one key. [All] makes
 // it, and so does the spec "all(gcra 10/s; fixedwindow 1000/d)".
 //
-// The method Bound returns the most units that a policy admits for one key in an interval of a given length.
-// It is often above the limit, because a burst is added to the rate, or because the interval has parts of two
-// windows: gcra 1000/h admits up to 2000 units in an hour. The command sluice check prints these numbers for
-// each rule of a configuration file, and docs/policies.md compares the algorithms.
+// The method Bound returns the most units that a policy admits for one key in an interval. It is often above
+// the limit: gcra 1000/h admits up to 2000 units in an hour. docs/policies.md compares the algorithms.
 package compose

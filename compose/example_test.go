@@ -13,17 +13,11 @@ import (
 
 func ExampleAll() {
 	second, err := gcra.New(gcra.Options{Limit: algo.Per(2, time.Second)})
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	day, err := fixedwindow.New(fixedwindow.Options{Limit: algo.Per(3, 24*time.Hour), Align: fixedwindow.AlignClock})
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	stack, err := compose.All(second, day)
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	fmt.Println(stack)
 
 	midnight := time.Date(2026, 3, 29, 0, 0, 0, 0, time.UTC)
@@ -31,9 +25,7 @@ func ExampleAll() {
 	for _, at := range []time.Duration{0, 0, 0, time.Second, 2 * time.Second} {
 		var r algo.Result
 		state, r, err = stack.Step(nil, state, midnight.Add(at), 1)
-		if err != nil {
-			panic(err)
-		}
+		check(err)
 		fmt.Printf("%v: allowed %v, %d left, retry after %v, bound by %v\n",
 			at, r.Allowed, r.Remaining, r.RetryAfter, stack.Parts()[r.Part].Limit())
 	}
@@ -105,9 +97,7 @@ func ExampleParsePolicy() {
 		"all(gcra 10/s; all(gcra 100/m; gcra 1000/24h))",
 	} {
 		policy, err := compose.ParsePolicy(spec)
-		if err != nil {
-			panic(err)
-		}
+		check(err)
 		fmt.Println(policy)
 	}
 	// Output:
@@ -121,9 +111,7 @@ func ExampleParsePolicy() {
 // A spec with a cost is for code that calls the methods of the policy itself.
 func ExampleParsePolicyWithCost() {
 	uploads, cost, err := compose.ParsePolicyWithCost("all(gcra 100/m; gcra 1000/d) cost=40")
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	r, err := uploads.Peek(nil, time.Unix(0, 0), cost)
 	fmt.Println(uploads, r.Cost, r.Allowed, err)
 	// Output:
@@ -141,4 +129,10 @@ func ExampleSpecError() {
 	// compose: policy "gcra 100/m brust=20", column 12: unknown option "brust"; gcra takes burst=; did you mean burst=?
 	// gcra 100/m brust=20
 	//            ^^^^^^^^
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
 }

@@ -14,7 +14,7 @@ import (
 const maxKind = 64
 
 // Kind returns a text that is the same for policies that can read each other's states. It is part of the key of a
-// limiter's record, so policies of different kinds have different records.
+// limiter's record.
 //
 // The kind of an algorithm is its name, such as "gcra". The kind of a [Stack] has the kinds and periods of its parts
 // in the order of their states, such as "all(fixedwindow/h,gcra/s)". The kind of your own policy is the first word of

@@ -15,6 +15,8 @@ import (
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/fixedwindow"
 	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 	"github.com/sluice-go/sluice/movingwindow"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
@@ -61,7 +63,7 @@ func least(stack string, l algo.Limit) algotest.Oracle {
 	}
 	var oracles []algotest.Oracle
 	for _, part := range p.(*compose.Stack).Parts() {
-		oracles = append(oracles, oracle(part))
+		oracles = append(oracles, policytest.OracleOf(part))
 	}
 	return func(log algotest.Log, now time.Time) int64 {
 		left := int64(math.MaxInt64)
@@ -70,31 +72,6 @@ func least(stack string, l algo.Limit) algotest.Oracle {
 		}
 		return left
 	}
-}
-
-func oracle(p algo.Policy) algotest.Oracle {
-	switch p := p.(type) {
-	case gcra.Policy:
-		return algotest.Bucket(p.Limit(), capacity(p))
-	case tokenbucket.Policy:
-		if p.Options().Refill == tokenbucket.Interval {
-			return algotest.IntervalBucket(p.Limit(), capacity(p))
-		}
-		return algotest.Bucket(p.Limit(), capacity(p))
-	case fixedwindow.Policy:
-		if p.Options().Align == fixedwindow.AlignClock {
-			return algotest.WindowByClock(p.Limit(), 0)
-		}
-		return algotest.WindowFromFirst(p.Limit())
-	default:
-		o := p.(movingwindow.Policy).Options()
-		return algotest.MovingWindow(o.Limit, max(o.Slots, 1), o.Trailing == movingwindow.Whole)
-	}
-}
-
-func capacity(p algo.Policy) int64 {
-	r, _ := p.Peek(nil, time.Unix(0, 0), 1)
-	return r.Limit
 }
 
 // recode decodes the state of a stack as its documentation describes, and encodes it again.
@@ -119,18 +96,19 @@ func recodePart(state []byte) ([]byte, error) {
 	if len(state) == 0 {
 		return nil, nil
 	}
-	switch state[0] {
-	case 'g':
-		s, err := gcra.ParseState(state)
-		return gcra.AppendState(nil, s), err
-	case 't':
-		s, err := tokenbucket.ParseState(state)
-		return tokenbucket.AppendState(nil, s), err
-	case 'f':
-		s, err := fixedwindow.ParseState(state)
-		return fixedwindow.AppendState(nil, s), err
-	default:
-		s, err := movingwindow.ParseState(state)
-		return movingwindow.AppendState(nil, s), err
+	return map[byte]func([]byte) ([]byte, error){
+		'g': recodeAs(gcra.ParseState, gcra.AppendState),
+		't': recodeAs(tokenbucket.ParseState, tokenbucket.AppendState),
+		'f': recodeAs(fixedwindow.ParseState, fixedwindow.AppendState),
+		'm': recodeAs(movingwindow.ParseState, movingwindow.AppendState),
+	}[state[0]](state)
+}
+
+func recodeAs[S any](parse func([]byte) (S, error), add func([]byte, S) []byte) func([]byte) ([]byte, error) {
+	return func(state []byte) ([]byte, error) {
+		s, err := parse(state)
+		return add(nil, s), err
 	}
 }
+
+func TestTraces(t *testing.T) { tracetest.Run(t, "testdata/*.trace") }

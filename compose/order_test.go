@@ -17,11 +17,8 @@ import (
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
-func allOf(t *testing.T, specs ...string) *compose.Stack {
-	t.Helper()
-	p, err := compose.ParsePolicy("all(" + strings.Join(specs, "; ") + ")")
-	require.NoError(t, err)
-	return p.(*compose.Stack)
+func allOf(specs ...string) *compose.Stack {
+	return mustPolicy("all(" + strings.Join(specs, "; ") + ")").(*compose.Stack)
 }
 
 var partSpecs = []string{
@@ -38,7 +35,7 @@ func TestPartsMayChangePlaces(t *testing.T) {
 		for i := range specs {
 			specs[i] = partSpecs[random.IntN(len(partSpecs))]
 		}
-		stack := allOf(t, specs...)
+		stack := allOf(specs...)
 		var state, want []byte
 		now := at(0)
 		for range 60 {
@@ -48,7 +45,7 @@ func TestPartsMayChangePlaces(t *testing.T) {
 			for i, place := range places {
 				shuffledSpecs[i] = specs[place]
 			}
-			shuffled := allOf(t, shuffledSpecs...)
+			shuffled := allOf(shuffledSpecs...)
 			op, cost := policy.Ops[random.IntN(len(policy.Ops))], 1+random.Int64N(4)
 			next, wantResult, err := op.Apply(stack, nil, want, now, cost)
 			require.NoError(t, err)
@@ -85,29 +82,9 @@ func decided(t *testing.T, s *compose.Stack, state []byte, now time.Time, r *alg
 	return nil
 }
 
-func TestPartIsTheFirstOfEqualPartsOfTheUser(t *testing.T) {
-	for _, c := range []struct {
-		specs []string
-		cost  int64
-		want  int32
-	}{
-		{[]string{"tokenbucket 5/s", "gcra 5/s"}, 5, 0},
-		{[]string{"gcra 5/s", "tokenbucket 5/s"}, 5, 0},
-		{[]string{"gcra 9/s", "tokenbucket 5/s", "gcra 5/s", "fixedwindow 5/s"}, 5, 1},
-	} {
-		stack := allOf(t, c.specs...)
-		state, r := step(t, stack, nil, 0, c.cost)
-		require.Equal(t, c.want, r.Part, c.specs)
-		_, r = step(t, stack, state, 100*time.Millisecond, c.cost+1) // never
-		require.Equal(t, c.want, r.Part, c.specs)
-		require.Equal(t, c.specs[0], stack.Parts()[0].String())
-		require.Equal(t, "all("+strings.Join(c.specs, "; ")+")", stack.String())
-	}
-}
-
 func TestProgramHasThePartsInTheOrderOfTheStates(t *testing.T) {
 	names := func(specs ...string) (names []string) {
-		program, ok := allOf(t, specs...).Program()
+		program, ok := allOf(specs...).Program()
 		require.True(t, ok)
 		for _, part := range program.Parts {
 			names = append(names, fmt.Sprint(part.Name, part.Args))

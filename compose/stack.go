@@ -31,8 +31,8 @@ import (
 //
 // Stored states stay valid if the counts, the options or the order of the parts change. If the number of parts
 // changes, or the algorithm or period of one, the stack has another [Kind], and a limiter gives it new records.
-// Beware: if two parts have the same algorithm and period, and their counts change so that the smaller becomes the
-// larger, each part gets the state of the other.
+// Beware: if two parts have the same algorithm and period, and the smaller count becomes the larger, each part gets the
+// state of the other.
 //
 // # State encoding
 //

@@ -12,14 +12,13 @@
 // units ([Policy.Bound]). Period is in microseconds, and so is m = ceil((x-1)/1000); see [algo.Microseconds].
 // For example, 100/m admits at most 200 in any minute.
 //
-// With AlignFirst the bound is one less unless m is a multiple of Period: 199 in any interval of 30s. In the
-// worst case the interval starts inside a window, and the request that opened it came earlier.
+// With AlignFirst the bound is one less unless m is a multiple of Period: 199 in any interval of 30s, because
+// the request that opened the first window came earlier.
 //
 // # When not to use it
 //
 // If a double burst does harm, use package gcra, or package movingwindow with Trailing: Whole. With
-// AlignClock, the windows of all keys end at the same time, and all waiting callers retry then. To spread the
-// retries, use gcra.
+// AlignClock, all waiting callers retry at the same time. To spread the retries, use gcra.
 //
 // # Timeline
 //

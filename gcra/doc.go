@@ -15,15 +15,13 @@
 // whose clock is behind finds fewer units.
 //
 // A denial stays correct: the same request at the same instant is still denied after other requests were
-// admitted, whatever clocks they used. So a program can repeat a cached denial without reading the state.
-// Only a refund, a reset, or a raised limit or burst can change it, or a store's clock that stepped back by
-// more than 10 s (see [algo.Policy]).
+// admitted, whatever clocks they used. So a program can cache it. Only a refund, a reset, or a raised limit or
+// burst can change it, or a store's clock that stepped back by more than 10 s (see [algo.Policy]).
 //
 // # When not to use it
 //
-// Use package fixedwindow for quotas that follow the calendar ("1000 per day, from midnight"). If no
-// interval of one Period may ever have more than Count units, use package movingwindow with
-// Trailing: Whole.
+// Use package fixedwindow for quotas that follow the calendar ("1000 per day, from midnight"), and package
+// movingwindow with Trailing: Whole if no interval of one Period may ever have more than Count units.
 //
 // # Timeline
 //
@@ -41,18 +39,15 @@
 //
 // ITU-T Recommendation I.371, annex A. This package uses the words of virtual scheduling, and [State] has the
 // form of the continuous-state leaky bucket. A cost of c is c cells at once. Fractions of a unit are exact.
-// Rates above one unit per microsecond work too.
 //
 // # Range
 //
-// A full burst must weigh less than 2^51. If it does not at the exact rate, the nearest slower rate is used;
-// see [algo.Limit.Rate]. A debt can be at least as large as the burst. For a clock behind State.At, Remaining
-// also subtracts the units that drain until State.At, but only up to [algo.MaxLevel]. The decision, the waits
-// and Paid stay exact.
+// A full burst must weigh less than 2^51, or the nearest slower rate is used; see [algo.Limit.Rate]. A debt
+// can be at least as large as the burst. For a clock behind State.At, Remaining also subtracts the units that
+// drain until State.At, but only up to [algo.MaxLevel]. The decision, the waits and Paid stay exact.
 //
 // # Changed limits
 //
-// If the limit of a key changes, the units in use after its last paid step (see [State]) stay in use. From
-// that step on, they drain at the new rate. If the weight of a unit changes, a part of a unit counts as a
-// whole unit.
+// If the limit of a key changes, the units in use after its last paid step (see [State]) stay in use, and
+// drain at the new rate from then on. If the weight of a unit changes, a part of a unit counts as a whole unit.
 package gcra

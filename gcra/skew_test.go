@@ -24,18 +24,14 @@ func smallOptions() (all []gcra.Options) {
 // stepsInAnyOrder makes steps and charges at the instants 0 to 7, in any order, and calls visit
 // with each change of the state.
 func stepsInAnyOrder(o gcra.Options, depth int, s gcra.State, visit func(before, after gcra.State)) {
-	for at := range int64(8) {
-		for cost := int64(1); cost <= o.Burst; cost++ {
-			for _, op := range []policy.Op{policy.Step, policy.Charge} {
-				next, _ := kit.CallAt(s, op, at, o, cost)
-				if next == s {
-					continue
-				}
-				visit(s, next)
-				if depth > 1 {
-					stepsInAnyOrder(o, depth-1, next, visit)
-				}
-			}
+	for i := range int64(16) * o.Burst {
+		next, _ := suite.CallAt(s, []policy.Op{policy.Step, policy.Charge}[i%2], i/2%8, o, i/16+1)
+		if next == s {
+			continue
+		}
+		visit(s, next)
+		if depth > 1 {
+			stepsInAnyOrder(o, depth-1, next, visit)
 		}
 	}
 }
@@ -64,16 +60,14 @@ func TestNoStepGivesUnitsToAnotherClock(t *testing.T) {
 }
 
 func TestBoundHoldsInAnyOrderOfTimes(t *testing.T) {
-	random := sample.New(7, 8)
-	reached := 0
-	options := smallOptions()
+	random, options, reached := sample.New(7, 8), smallOptions(), 0
 	for range policytest.Rounds(5000) {
-		o := options[random.IntN(len(options))]
+		o := sample.OneOf(random, options...)
 		var admitted [24]int64
 		var s gcra.State
 		for range 60 {
 			at := random.Int64N(24)
-			next, r := kit.CallAt(s, policy.Step, at, o, random.Int64N(o.Burst)+1)
+			next, r := suite.CallAt(s, policy.Step, at, o, random.Int64N(o.Burst)+1)
 			s = next
 			admitted[at] += r.Paid
 		}
@@ -81,7 +75,7 @@ func TestBoundHoldsInAnyOrderOfTimes(t *testing.T) {
 			var sum int64
 			for to := from; to < len(admitted); to++ {
 				sum += admitted[to]
-				bound := kit.Bound(o, shortest(to-from))
+				bound := suite.BoundOf(o, policytest.Span(int64(to-from)))
 				if sum > bound {
 					t.Fatalf("%+v: %d units are admitted from %d to %d of %v, but the bound is %d", o, sum, from, to, admitted, bound)
 				}
@@ -92,9 +86,4 @@ func TestBoundHoldsInAnyOrderOfTimes(t *testing.T) {
 		}
 	}
 	require.Positive(t, reached)
-}
-
-// shortest returns the shortest half-open interval that can have two instants which differ by that many microseconds.
-func shortest(us int) time.Duration {
-	return max(1, time.Duration(us-1)*time.Microsecond+2)
 }

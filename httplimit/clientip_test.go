@@ -4,7 +4,6 @@ package httplimit_test
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/httplimit"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
 func prefixes(list ...string) (found []netip.Prefix) {
@@ -26,13 +26,18 @@ func prefixes(list ...string) (found []netip.Prefix) {
 	return found
 }
 
+func keyOf(t testing.TB, c httplimit.ClientIP) func(*http.Request) string {
+	t.Helper()
+	key, err := c.Key()
+	require.NoError(t, err)
+	return key
+}
+
 // behind returns the key of a server behind its own proxies, also on a unix socket.
 func behind(t *testing.T, c httplimit.ClientIP) func(*http.Request) string {
 	t.Helper()
 	c.Trusted, c.TrustUnix = prefixes("10.0.0.0/8", "fd00::/8"), true
-	key, err := c.Key()
-	require.NoError(t, err)
-	return key
+	return keyOf(t, c)
 }
 
 // from is a request of a peer, with lines of a field.
@@ -54,132 +59,54 @@ func onUnix(r *http.Request) *http.Request {
 const xff = "X-Forwarded-For"
 
 func TestWithoutProxiesThePeerIsTheClient(t *testing.T) {
-	key, err := httplimit.ClientIP{}.Key()
-	require.NoError(t, err)
-	for _, test := range []struct{ peer, want string }{
-		{"192.0.2.1:5001", "192.0.2.1"},
-		{"192.0.2.1", "192.0.2.1"},
-		{"[::ffff:192.0.2.1]:5001", "192.0.2.1"},
-		{"[2001:db8:1:2:3:4:5:6]:5001", "2001:db8:1:2::/64"},
-		{"[2001:db8:1:2:f::]:5002", "2001:db8:1:2::/64"},
-		{"[fe80::1%eth0]:5001", "fe80::/64"},
-		{"2001:db8::1", "2001:db8::/64"},
-		{"0:0:0:0:0:ffff:192.0.2.1", "192.0.2.1"},
-		{"192.0.2.1:80:80", "192.0.2.1:80:80"},
-		{"[::1", "[::1"},
-		{"[192.0.2.1]:80", "[192.0.2.1]:80"},
-		{"[64:ff9b::c000:201]:5001", "192.0.2.1"},
-		{"[64:ff9b::198.51.100.7%eth0]:5001", "198.51.100.7"},
-		{"[64:ff9b::a00:9]:5001", "64:ff9b::/64"},
-		{"[64:ff9b::127.0.0.1]:5001", "64:ff9b::/64"},
-		{"[64:ff9b:1::c000:201]:5001", "64:ff9b:1::/64"},
-		{"[64:ff9b::1:c000:201]:5001", "64:ff9b::/64"},
-		{"@", "@"},
-		{"", ""},
-		{"localhost:80", "localhost:80"},
+	tracetest.Answers(t, "testdata/peers.txt", func(peer string) string {
+		key := keyOf(t, httplimit.ClientIP{Trusted: prefixes("0.0.0.0/0")})(onUnix(from(peer, xff, "203.0.113.9")))
+		require.Equal(t, "unix", key, "a client can bind its end to any name")
+		return keyOf(t, httplimit.ClientIP{})(from(peer, xff, "203.0.113.9"))
+	})
+}
+
+func TestOptionsOfClientIP(t *testing.T) {
+	mapped := httplimit.ClientIP{Trusted: prefixes("::ffff:10.0.0.0/104", "198.51.100.0/24")}
+	for _, test := range []struct {
+		client     httplimit.ClientIP
+		peer, want string
+	}{
+		{mapped, "10.1.2.3:80", "203.0.113.9"},
+		{mapped, "11.0.0.1:80", "11.0.0.1"},
+		{mapped, "[64:ff9b::198.51.100.7]:1", "198.51.100.7"}, // a translated address is not trusted as the IPv4 address in it
+		{httplimit.ClientIP{TrustUnix: true}, "192.0.2.1:80", "192.0.2.1"},
+		{httplimit.ClientIP{IPv6Bits: 32}, "[2001:db8:1:2:3:4:5:6]:1", "2001:db8::/32"},
+		{httplimit.ClientIP{IPv6Bits: 56}, "[2001:db8:1:2:3:4:5:6]:1", "2001:db8:1::/56"},
+		{httplimit.ClientIP{IPv6Bits: 128}, "[2001:db8:1:2:3:4:5:6]:1", "2001:db8:1:2:3:4:5:6/128"},
 	} {
-		require.Equal(t, test.want, key(from(test.peer, xff, "203.0.113.9")), test.peer)
+		require.Equal(t, test.want, keyOf(t, test.client)(from(test.peer, xff, "203.0.113.9")), "%+v", test)
 	}
-}
-
-// A NAT64 address is not trusted if the IPv4 address in it is.
-func TestTranslatedAddressesAreNotTrusted(t *testing.T) {
-	key, err := httplimit.ClientIP{Trusted: prefixes("198.51.100.0/24", "10.0.0.0/8")}.Key()
-	require.NoError(t, err)
-	require.Equal(t, "198.51.100.7", key(from("[64:ff9b::198.51.100.7]:1", xff, "203.0.113.9")))
-	require.Equal(t, "198.51.100.7", key(from("10.0.0.1:1", xff, "203.0.113.9, 64:ff9b::198.51.100.7")))
-}
-
-func TestIPv6BitsIsThePrefixLength(t *testing.T) {
-	for bits, want := range map[int]string{32: "2001:db8::/32", 48: "2001:db8:1::/48", 56: "2001:db8:1::/56", 128: "2001:db8:1:2:3:4:5:6/128"} {
-		key, err := httplimit.ClientIP{IPv6Bits: bits}.Key()
-		require.NoError(t, err)
-		require.Equal(t, want, key(from("[2001:db8:1:2:3:4:5:6]:1", xff)))
-	}
-	for _, bits := range []int{-1, 1, 31, 129} {
+	require.Equal(t, "198.51.100.7", keyOf(t, mapped)(from("10.0.0.1:1", xff, "203.0.113.9, 64:ff9b::198.51.100.7")))
+	for _, bits := range []int{-1, 31, 129} {
 		_, err := httplimit.ClientIP{IPv6Bits: bits}.Key()
 		require.ErrorContains(t, err, "IPv6Bits must be from 32 to 128")
+		_, err = httplimit.ClientIP{IPv6Bits: bits}.Check()
+		require.ErrorContains(t, err, "IPv6Bits")
 	}
 	_, err := httplimit.ClientIP{Trusted: make([]netip.Prefix, 1)}.Key()
 	require.ErrorContains(t, err, "invalid prefix")
 }
 
 func TestFieldsOfTrustedProxies(t *testing.T) {
-	for _, test := range []struct {
-		name, peer, want string
-		lines            []string
-	}{
-		{"no field", "10.0.0.1:80", "10.0.0.1", nil},
-		{"a mapped peer is trusted as the IPv4 address that it is", "[::ffff:10.0.0.1]:80", "192.0.2.1", []string{"192.0.2.1"}},
-		{"a peer with a zone", "[fd00::1%eth0]:80", "192.0.2.1", []string{"192.0.2.1"}},
-		{"a mapped client", "10.0.0.1:80", "192.0.2.1", []string{"::ffff:192.0.2.1"}},
-		{"a mapped proxy", "10.0.0.1:80", "192.0.2.1", []string{"192.0.2.1, ::ffff:10.0.0.2"}},
-		{"a port", "10.0.0.1:80", "192.0.2.1", []string{"192.0.2.1:5001"}},
-		{"IPv6", "10.0.0.1:80", "2001:db8::/64", []string{"2001:db8::1"}},
-		{"IPv6 in brackets", "10.0.0.1:80", "2001:db8::/64", []string{"[2001:db8::1]"}},
-		{"IPv6 with a port", "10.0.0.1:80", "2001:db8::/64", []string{"[2001:db8::1]:5001"}},
-		{"IPv6 with a zone", "10.0.0.1:80", "fe80::/64", []string{"fe80::1%eth0"}},
-		{"IPv4 in brackets is no address", "10.0.0.1:80", "10.0.0.1", []string{"[192.0.2.1]"}},
-		{"white space", "10.0.0.1:80", "192.0.2.1", []string{" \t192.0.2.1 ,\t10.0.0.2\t "}},
-		{"all trusted", "10.0.0.1:80", "10.0.0.3", []string{"10.0.0.3, 10.0.0.2"}},
-		{"an element that is no address ends the search at the hop to its right", "10.0.0.1:80", "10.0.0.2", []string{"192.0.2.1, unknown, 10.0.0.2"}},
-		{"empty elements", "10.0.0.1:80", "192.0.2.1", []string{"198.51.100.7,192.0.2.1,, \t,10.0.0.2,", "", " "}},
-		{"only empty elements", "10.0.0.1:80", "10.0.0.1", []string{",,", ","}},
-		{"100 kB of one element", "10.0.0.1:80", "10.0.0.1", []string{strings.Repeat("1", 100_000)}},
-		{"100 kB of zone", "10.0.0.1:80", "10.0.0.1", []string{"fe80::1%" + strings.Repeat("z", 100_000)}},
-	} {
-		require.Equal(t, test.want, behind(t, httplimit.ClientIP{})(from(test.peer, xff, test.lines...)), test.name)
+	tracetest.Answers(t, "testdata/forwarded.txt", func(question string) string {
+		lines := strings.Split(question, " | ")
+		field := map[bool]string{true: "Forwarded", false: xff}[strings.Contains(question, "=")]
+		r := from(lines[0], field, lines[1:]...)
+		if lines[0] == "@" {
+			r = onUnix(r)
+		}
+		return behind(t, httplimit.ClientIP{Forwarded: field != xff})(r)
+	})
+	for _, long := range []string{strings.Repeat("1", 100_000), "fe80::1%" + strings.Repeat("z", 100_000)} {
+		require.Equal(t, "10.0.0.1", behind(t, httplimit.ClientIP{})(from("10.0.0.1:80", xff, long)))
+		require.Equal(t, "10.0.0.1", behind(t, httplimit.ClientIP{Forwarded: true})(from("10.0.0.1:80", "Forwarded", "for="+long)))
 	}
-	for line, want := range map[string]string{
-		"for=192.0.2.1":            "192.0.2.1",
-		"for=192.0.2.1:80":         "192.0.2.1", // not quoted as it should be
-		`For="[2001:db8::1]:4711"`: "2001:db8::/64",
-		`by=10.0.0.1;host="x;y\"=";FOR="192.0.2.1";proto=http`:    "192.0.2.1",
-		`for=198.51.100.7, for=192.0.2.1;by="_x",, for=10.0.0.2,`: "192.0.2.1",
-		`for=192.0.2.1;host="x, for=198.51.100.7;a=\""`:           "192.0.2.1",
-		";;proto=http;;for=192.0.2.1;":                            "192.0.2.1",
-		"for=192.0.2.1;for=192.0.2.2":                             "10.0.0.1",
-		"by=192.0.2.1":                                            "10.0.0.1",
-		"for=unknown":                                             "10.0.0.1",
-		`for="_gazonk"`:                                           "10.0.0.1",
-		"for=192.0.2.1, ;;":                                       "10.0.0.1",
-		"for=192.0.2.1;host=;":                                    "10.0.0.1",
-		"for=192.0.2.1;host":                                      "10.0.0.1",
-		"for=192.0.2.1;=host":                                     "10.0.0.1",
-		"for=192.0.2.1;a b=c":                                     "10.0.0.1",
-		`for="192.0.2.1`:                                          "10.0.0.1",
-		`for="192.0.2.1\`:                                         "10.0.0.1",
-		`for="192.0.2.1"0`:                                        "10.0.0.1",
-		`for="192.0.2.1\""`:                                       "10.0.0.1",
-		`for=192.0.2.1;host="x"", for=10.0.0.2"`:                  "10.0.0.1",
-		"for=" + strings.Repeat("1", 100_000):                     "10.0.0.1",
-	} {
-		require.Equal(t, want, behind(t, httplimit.ClientIP{Forwarded: true})(from("10.0.0.1:80", "Forwarded", line)), "%.100q", line)
-	}
-}
-
-// A client of a unix socket can bind its own end to any name.
-func TestUnixPeersHaveOneKey(t *testing.T) {
-	key, err := httplimit.ClientIP{Trusted: prefixes("10.0.0.0/8", "0.0.0.0/0")}.Key()
-	require.NoError(t, err)
-	for _, peer := range []string{"@", "", "10.0.0.1:80", "[::1]:80", "/tmp/peer"} {
-		require.Equal(t, "unix", key(onUnix(from(peer, xff, "192.0.2.1"))), "not trusted")
-	}
-	key = behind(t, httplimit.ClientIP{})
-	for line, want := range map[string]string{
-		"198.51.100.7, 192.0.2.1, 10.0.0.2": "192.0.2.1", "10.0.0.2": "10.0.0.2", "": "unix", "192.0.2.1, unknown": "unix",
-	} {
-		require.Equal(t, want, key(onUnix(from("@", xff, line))), line)
-	}
-	require.Equal(t, "192.0.2.1", key(from("192.0.2.1:80", xff, "198.51.100.7")), "TrustUnix does not trust peers with addresses")
-	require.Equal(t, "@", key(from("@", xff, "198.51.100.7")), "a request without the server's address")
-}
-
-func TestTrustedPrefixCanBeIPv4Mapped(t *testing.T) {
-	key, err := httplimit.ClientIP{Trusted: prefixes("::ffff:10.0.0.0/104")}.Key()
-	require.NoError(t, err)
-	require.Equal(t, "192.0.2.1", key(from("10.1.2.3:80", xff, "192.0.2.1")))
-	require.Equal(t, "11.0.0.1", key(from("11.0.0.1:80", xff, "192.0.2.1")))
 }
 
 func TestKeysReadTheRequest(t *testing.T) {
@@ -207,19 +134,14 @@ func TestKeysReadTheRequest(t *testing.T) {
 }
 
 func TestSpellingsOfAHostHaveOneKey(t *testing.T) {
-	for url, want := range map[string]string{
-		"http://example.com/": "example.com", "http://Example.COM/": "example.com", "http://example.com./": "example.com",
-		"http://example.com:80/": "example.com", "HTTPS://example.com.:443/": "example.com", "http://example.com:/": "example.com",
-		"http://example.com:443/": "example.com:443", "https://example.com:80/": "example.com:80", "http://example.com.:8080/": "example.com:8080",
-		"http://[2001:DB8::1]:80/": "[2001:db8::1]", "http://[2001:db8::1]/": "[2001:db8::1]", "http://[::80]:81/": "[::80]:81",
-	} {
-		r, err := http.NewRequest("GET", url, nil)
+	tracetest.Answers(t, "testdata/hosts.txt", func(host string) string {
+		if !strings.Contains(host, "://") {
+			return httplimit.KeyByHost(&http.Request{Host: host})
+		}
+		r, err := http.NewRequest("GET", host, nil)
 		require.NoError(t, err)
-		require.Equal(t, want, httplimit.KeyByHost(r), url)
-	}
-	for host, want := range map[string]string{"Example.com.": "example.com", "example.com:80": "example.com:80", "": "", ":": "", ".": ""} {
-		require.Equal(t, want, httplimit.KeyByHost(&http.Request{Host: host}), "on a server: %q", host)
-	}
+		return httplimit.KeyByHost(r)
+	})
 }
 
 func TestJoinedKeysAreDistinct(t *testing.T) {
@@ -233,8 +155,6 @@ func TestJoinedKeysAreDistinct(t *testing.T) {
 			seen[key] = [2]string{a, b}
 		}
 	}
-	require.PanicsWithValue(t, "httplimit: JoinKeys needs at least one key", func() { httplimit.JoinKeys() })
-	require.PanicsWithValue(t, "httplimit: key 1 of JoinKeys must not be nil", func() { httplimit.JoinKeys(httplimit.KeyByHost, nil) })
 	require.Equal(t, `"a" "a b"`, joined(&http.Request{Header: http.Header{"A": {"a"}, "B": {"a b"}}}))
 }
 
@@ -265,8 +185,6 @@ func TestCheckReportsDoubtfulKeys(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, test.want, check(test.r), name)
 	}
-	_, err := httplimit.ClientIP{IPv6Bits: 1}.Check()
-	require.ErrorContains(t, err, "IPv6Bits")
 }
 
 // Whatever a client sends before the proxy adds its address, the key is the client's, and never that of
@@ -315,29 +233,27 @@ func FuzzForgedFields(f *testing.F) {
 
 // A proxy on a real unix socket names its clients.
 func TestKeyOverAUnixSocket(t *testing.T) {
-	key, err := httplimit.ClientIP{TrustUnix: true}.Key()
-	require.NoError(t, err)
+	key := keyOf(t, httplimit.ClientIP{TrustUnix: true})
 	dir, err := os.MkdirTemp("", "s") // a socket's path has to be short
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)
 	listener, err := net.Listen("unix", filepath.Join(dir, "http"))
 	require.NoError(t, err)
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, key(r)) })}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Key", key(r)) }))
+	server.Listener = listener
+	server.Start()
 	defer server.Close()
-	go func() { _ = server.Serve(listener) }()
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	transport := server.Client().Transport.(*http.Transport)
+	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", listener.Addr().String())
-	}}
-	defer transport.CloseIdleConnections()
+	}
 	for forwarded, want := range map[string]string{"": "unix", "198.51.100.7, 203.0.113.6": "203.0.113.6"} {
 		r, err := http.NewRequest(http.MethodGet, "http://server", nil)
 		require.NoError(t, err)
 		r.Header.Set(xff, forwarded)
 		response, err := transport.RoundTrip(r)
 		require.NoError(t, err)
-		text, err := io.ReadAll(response.Body)
-		require.NoError(t, err)
 		require.NoError(t, response.Body.Close())
-		require.Equal(t, want, string(text))
+		require.Equal(t, want, response.Header.Get("Key"))
 	}
 }

@@ -15,54 +15,47 @@
 //	RateLimit: "client";r=42;t=1
 //
 // q is the capacity: the most units that are available at once. w is the time in which q
-// units come back. r is how many units remain, and t is the time until there are more. If the rule
-// denied the request, t is instead the time until the request's cost is available. Times are in
-// seconds, rounded up. net/http writes the names of the fields as Ratelimit-Policy and
-// Ratelimit, which means the same.
+// units come back. r is how many units remain. t is the time until there are more, or after a denial
+// until the request's cost is available. Times are in seconds, rounded up. net/http writes the names as
+// Ratelimit-Policy and Ratelimit, which means the same.
 //
 // The response to a denied request is a problem document (RFC 9457). If waiting helps, the status
-// is 429, and Retry-After is the longest t of the rules that denied. A client that waits for
-// Retry-After is then allowed, if nobody else spends the quota meanwhile.
+// is 429, and Retry-After is the longest t of the rules that denied. After it the client is allowed, if
+// nobody else spends the quota meanwhile.
 //
 // A policy with several parts, such as all(gcra 10/s; gcra 100/m), has an item in RateLimit-Policy
-// for each part, "client.1" and "client.2". RateLimit has one item for it: the part with the least
-// remaining, or after a denial the part with the longest wait. Rules with sluice.Rule.Shadow are
-// never shown.
+// for each part, "client.1" and "client.2", and one in RateLimit: the part with the least
+// remaining, or after a denial the part with the longest wait. Shadow rules are never shown.
 //
 // # Statuses
 //
-// A request is refused if the limiter denies it or cannot decide. Options.OnDenied answers it
-// with one of these statuses:
+// A request is refused if the limiter denies it or cannot decide:
 //
 //	429  denied for now; or the request lacks a key, see OptionalKey.OrDeny
 //	413  denied: the cost is above the capacity of a rule in Options.Bytes, so no wait helps
 //	422  denied: the cost is above the capacity of another rule, so no wait helps
 //	503  the store failed, and the limiter's failure policy is sluice.FailClosed;
 //	     or the request's context ended before the decision, as when the client is gone.
-//	     Retry-After is 5 seconds, because nobody knows when the store is back
+//	     Retry-After is 5 seconds
 //	500  a rule failed, such as with a negative cost or an error of its PolicyFor
 //
-// A refused request is answered before its body has arrived. Over HTTP/1, the connection
-// then closes if the request has a body, and the response has Connection: close.
+// A refused request is answered before its body has arrived. Over HTTP/1, the connection of a request
+// with a body then closes, and the response has Connection: close.
 //
-// The package logs nothing. To log an error of the store, set Options.OnDenied and read
-// [Refusal].Err. Or set sluice.Options.Observer, which also gets the errors of requests that
-// sluice.FailOpen allows.
+// The package logs nothing. To log an error of the store, read [Refusal].Err in Options.OnDenied, or set
+// sluice.Options.Observer, which also gets the errors of requests that sluice.FailOpen allows.
 //
 // # Several limiters on a route
 //
 // Each limiter appends its items to the fields. If the inner limiter denies, the outer limiter's
-// charge stays. To charge all rules or none, put them into one limiter. Some handlers, such as
-// http.TimeoutHandler, give the inner limiter a header of its own. Its fields then replace those
-// of the outer limiter.
+// charge stays. To charge all rules or none, put them into one limiter. Behind a handler that makes a
+// header of its own, such as http.TimeoutHandler, the fields of the inner limiter replace the others.
 //
 // # In front of a reverse proxy
 //
-// If the backend sends an interim response such as 103, httputil.ReverseProxy clears the response
-// header, and the limiter's fields are lost. In every response, ReverseProxy adds the backend's own
-// X-RateLimit fields to those of Options.Legacy. To prevent both, take the limiter's fields out of
-// the header before the proxy runs, and add them to its response. The reverse proxy example of
-// [Handler] does this.
+// If the backend sends an interim response such as 103, httputil.ReverseProxy loses the limiter's
+// fields. It also adds the backend's own X-RateLimit fields to those of Options.Legacy. The reverse proxy
+// example of [Handler] prevents both.
 //
 // # Bodies and response writers
 //

@@ -20,10 +20,7 @@ func status(h http.Handler, r *http.Request) {
 // address of the client.
 func ExampleOptionalKey_OrIP() {
 	client, err := httplimit.ClientIP{}.Key()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	session := httplimit.KeyByCookie("session").OrIP(client)
 	limiter := sluice.MustFor(nil, sluice.By("session", session, "fixedwindow 1/hour"))
 	h := httplimit.Handler(limiter, hello, httplimit.Options{})

@@ -62,19 +62,13 @@ func ExampleHandler_reverseProxy() {
 	defer program.Close()
 	limiter := sluice.MustFor(frozen(), sluice.Rule[*http.Request]{Name: "client", Spec: "gcra 2/m"})
 	target, err := url.Parse(program.URL)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
 	server := httptest.NewServer(httplimit.Handler(limiter, behindLimiter(proxy), httplimit.Options{Legacy: true}))
 	defer server.Close()
 
 	response, err := server.Client().Get(server.URL)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	_ = response.Body.Close()
 	for _, name := range []string{"RateLimit-Policy", "RateLimit", "X-RateLimit-Remaining"} {
 		fmt.Println(name, response.Header.Values(name))

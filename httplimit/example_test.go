@@ -39,10 +39,7 @@ func show(h http.Handler, r *http.Request) {
 // Two requests a minute for each client, by its address.
 func ExampleHandler() {
 	client, err := httplimit.ClientIP{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}.Key()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	limiter := sluice.MustFor(frozen(), sluice.Rule[*http.Request]{Name: "client", Key: client, Spec: "gcra 2/m"})
 	mux := http.NewServeMux()
 	mux.Handle("GET /hello", httplimit.Handler(limiter, hello, httplimit.Options{}))
@@ -163,10 +160,7 @@ func ExampleCostByContentLength() {
 
 func ExampleClientIP() {
 	key, err := httplimit.ClientIP{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}.Key()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	for _, hop := range []struct{ peer, forwarded string }{
 		{"198.51.100.7:5001", "192.0.2.1"}, // not a trusted proxy, so the field is not read
 		{"10.0.0.1:5001", "192.0.2.1"},
@@ -187,11 +181,8 @@ func ExampleClientIP() {
 
 // The application can count or log requests whose key may be the address of a proxy.
 func ExampleClientIP_Check() {
-	check, err := httplimit.ClientIP{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}.Check()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	problem, err := httplimit.ClientIP{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}.Check()
+	check(err)
 	for _, hop := range []struct{ peer, forwarded string }{
 		{"10.0.0.1:5001", "192.0.2.1"},
 		{"10.0.1.1:5001", "192.0.2.1"}, // a proxy that is missing in Trusted, or a client
@@ -200,7 +191,7 @@ func ExampleClientIP_Check() {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.RemoteAddr = hop.peer
 		r.Header.Set("X-Forwarded-For", hop.forwarded)
-		fmt.Println(check(r))
+		fmt.Println(problem(r))
 	}
 	// Output:
 	// <nil>
@@ -232,4 +223,10 @@ func ExampleTransport() {
 	// 200 OK "client";r=1;t=1800
 	// 200 OK "client";r=0;t=1800
 	// not sent, delayed by the server
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
 }

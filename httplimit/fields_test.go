@@ -130,7 +130,11 @@ func read(t testing.TB, lines []string) []structured.Item {
 // w is the least number of whole seconds in which q units come back.
 func TestWindowFitsTheQuota(t *testing.T) {
 	for _, spec := range slices.Concat(specs, extremes) {
-		policies, _ := readFields(t, newServer(t, httplimit.Options{}, byCost("client", spec)).get(1).Header)
+		server := newServer(t, httplimit.Options{}, byCost("client", spec))
+		policies, limits := readFields(t, server.get(1).Header)
+		if left := limits[0].Params["r"].(int64); left > 0 {
+			require.Equal(t, http.StatusOK, server.get(left).StatusCode, "what remains of %s is available", spec)
+		}
 		parts := []algo.Policy{sluice.MustPolicy(spec)}
 		if stack, ok := parts[0].(*compose.Stack); ok {
 			parts = stack.Parts()
@@ -259,16 +263,6 @@ func TestRetryAfterOfSeveralRulesIsExact(t *testing.T) {
 				require.Equal(t, fmt.Sprint(longest), response.Header.Get("Retry-After"))
 				require.Equal(t, http.StatusOK, s.after(longest, int64(1+i%2)).StatusCode, "%s and %s after %ds", a, b, longest)
 			}
-		}
-	}
-}
-
-func TestRemainingIsAvailable(t *testing.T) {
-	for _, spec := range specs {
-		s := newServer(t, httplimit.Options{}, byCost("client", spec))
-		_, limits := readFields(t, s.get(1).Header)
-		if left := limits[0].Params["r"].(int64); left > 0 {
-			require.Equal(t, http.StatusOK, s.get(left).StatusCode, spec)
 		}
 	}
 }

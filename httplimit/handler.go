@@ -12,26 +12,24 @@ import (
 
 // Options configure a [Handler]. The zero value is ready to use.
 type Options struct {
-	// Skip reports whether a request passes without a limit, such as a health check. The limiter does
-	// not see it, and its response has no RateLimit fields. Do not decide by a value that any client
-	// can add to any request, such as a header. Nil means that every request is limited. To leave out
-	// one rule only, use [sluice.Skip] in its PolicyFor.
+	// Skip reports whether a request passes without a limit, such as a health check. Do not decide by a
+	// value that any client can add to any request, such as a header. Nil means that every request is
+	// limited. To leave out one rule only, use [sluice.Skip] in its PolicyFor.
 	Skip func(*http.Request) bool
 	// Bytes are the names of the rules whose cost is a number of content bytes. RateLimit-Policy then
 	// has the unit content-bytes. A cost above the capacity is answered with 413 instead of 422.
 	Bytes []string
-	// Legacy adds the fields X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset. They show
-	// the rule with the least remaining, or after a denial the rule with the longest wait. Reset is the
-	// Unix time in seconds at which the whole quota is available, by the clock of this process. If a
-	// route has several limiters, the fields show the limiter with the least remaining.
+	// Legacy adds the fields X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset, of the rule
+	// with the least remaining, or after a denial with the longest wait. Reset is the Unix time in seconds
+	// at which the whole quota is available, by the clock of this process. Of several limiters of a route,
+	// the fields show the one with the least remaining.
 	Legacy bool
 	// PartitionSecret adds the parameter pk to the RateLimit fields: a hash of the client's key under
 	// this secret, so that a client with several keys can tell their limits apart. Empty means no pk.
 	PartitionSecret []byte
 	// OnDenied writes the response to a refused request: see [Refusal]. The RateLimit fields of a
 	// denial, Retry-After and Connection: close are already set where they apply. OnDenied must not
-	// read the body: over HTTP/1 the rest of the body has half a second to arrive, and then reads fail,
-	// so that slow clients cannot hold the connection. Nil means [Problem].
+	// read the body, because over HTTP/1 reads fail after half a second. Nil means [Problem].
 	OnDenied func(http.ResponseWriter, *http.Request, Refusal)
 }
 

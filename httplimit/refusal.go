@@ -18,8 +18,7 @@ type Refusal struct {
 	Status   int      // the status that the package comment lists for the reason
 	Violated []string // the policies that denied, by their names in RateLimit-Policy
 	// RetryAfter is the exact wait after a denial, and 5 seconds with the status 503. The field
-	// Retry-After has it in seconds, rounded up. 0 means that waiting does not help, and there is no
-	// field then.
+	// Retry-After is rounded up. 0 means that waiting does not help, and there is no field.
 	RetryAfter time.Duration
 	Missing    bool // a rule denied because the request lacks a key: see [OptionalKey].OrDeny
 	// Decision is the denial, but without its Err, which only sluice.Options.Observer gets. If

@@ -16,9 +16,9 @@ import (
 	"github.com/sluice-go/sluice/internal/denyall"
 )
 
-// KeyByPathValue returns the OptionalKey that is the part of the path that a wildcard of the router's
-// pattern matched. The key is missing if the limiter is in front of the router, if the pattern has no
-// such wildcard, or if the wildcard matched nothing. [OptionalKey.OrFail] is the usual choice.
+// KeyByPathValue returns the OptionalKey that is what a wildcard of the router's pattern matched. It is
+// missing if the limiter is in front of the router, or if the pattern has no such wildcard.
+// [OptionalKey.OrFail] is the usual choice.
 func KeyByPathValue(wildcard string) OptionalKey {
 	return func(r *http.Request) (string, bool) {
 		value := r.PathValue(wildcard)
@@ -26,17 +26,17 @@ func KeyByPathValue(wildcard string) OptionalKey {
 	}
 }
 
-// KeyByPattern returns the OptionalKey that is the router's pattern that the request matched, such as
-// "GET /orders/{id}". The key is missing if the limiter is in front of the router, or if the router
-// does not set Request.Pattern as http.ServeMux does. [OptionalKey.OrFail] is the usual choice. For a
-// router that stores the route elsewhere, write an OptionalKey of your own.
+// KeyByPattern returns the OptionalKey that is the pattern that the request matched, such as
+// "GET /orders/{id}". It is missing if the limiter is in front of the router, or if the router
+// does not set Request.Pattern as http.ServeMux does; then write an OptionalKey of your own.
+// [OptionalKey.OrFail] is the usual choice.
 func KeyByPattern() OptionalKey {
 	return func(r *http.Request) (string, bool) { return r.Pattern, r.Pattern != "" }
 }
 
-// KeyByHost is a rule's Key: the host of the request in lower case, without a final dot, so that each
-// server has one key. The key has the port unless it is the default port of the scheme. On a server,
-// the client chooses the host. Requests without a host, which HTTP/1.0 allows, share the empty key.
+// KeyByHost is a rule's Key: the host of the request in lower case, without a final dot and without the
+// default port of the scheme. On a server, the client chooses the host. Requests without a host, which
+// HTTP/1.0 allows, share the empty key.
 func KeyByHost(r *http.Request) string {
 	host, scheme := r.Host, "" // on a server
 	if r.URL != nil && r.URL.Host != "" {
@@ -50,9 +50,8 @@ func KeyByHost(r *http.Request) string {
 	return name + ":" + port
 }
 
-// JoinKeys returns a rule's Key that consists of several keys. Each key is quoted before they are
-// joined, so two different lists of keys never give the same result. It panics if there are no
-// functions, or if one of them is nil.
+// JoinKeys returns a rule's Key that consists of several keys. It quotes them, so two different lists
+// never give the same key. It panics if there are no functions, or if one of them is nil.
 func JoinKeys(keys ...func(*http.Request) string) func(*http.Request) string {
 	if len(keys) == 0 {
 		panic("httplimit: JoinKeys needs at least one key")
@@ -72,10 +71,9 @@ func JoinKeys(keys ...func(*http.Request) string) func(*http.Request) string {
 }
 
 // CostByContentLength returns a rule's Cost: the length of the request's content in bytes. A request
-// without content costs 0, so it is free under the rule. unknown is the cost if the request does not
-// say the length. On a server, use the most bytes that the handler reads, and enforce it by
-// http.MaxBytesReader. On a client, use the most bytes that are sent. CostByContentLength panics if
-// unknown is negative.
+// without content is free under the rule. unknown is the cost if the request does not say the length. On
+// a server, use the most bytes that the handler reads, and enforce it by http.MaxBytesReader. On a client,
+// use the most bytes that are sent. CostByContentLength panics if unknown is negative.
 func CostByContentLength(unknown int64) func(*http.Request) int64 {
 	requireCost(unknown)
 	return func(r *http.Request) int64 {
@@ -88,10 +86,9 @@ func CostByContentLength(unknown int64) func(*http.Request) int64 {
 	}
 }
 
-// CostByMethod returns a rule's Cost that depends on the request's method. Methods are case-sensitive,
-// as in "POST". other is the cost of all methods that are not in costs. Make it high, because clients
-// can invent methods. A cost of 0 makes a request free under the rule. On a client, a request without a
-// method is a GET. CostByMethod panics if a cost is negative.
+// CostByMethod returns a rule's Cost that depends on the request's method, such as "POST". other is the
+// cost of all methods that are not in costs. Make it high, because clients can invent methods. A cost of 0
+// makes a request free under the rule. On a client, no method is a GET. CostByMethod panics if a cost is negative.
 func CostByMethod(costs map[string]int64, other int64) func(*http.Request) int64 {
 	requireCost(other)
 	for _, cost := range costs {
@@ -113,8 +110,7 @@ func requireCost(cost int64) {
 }
 
 // OptionalKey returns a key, such as an API key or a session. found is false if the request lacks it.
-// An OptionalKey is not a rule's Key yet, because every client can leave a header out, and not every
-// router sets a pattern. Choose what happens to requests without the key:
+// It is not a rule's Key yet. Choose what happens to requests without the key:
 //
 //	OrIP     the rule limits them by the client's address; the usual choice
 //	OrShare  they share one limit, so one client can use it up for all others
@@ -122,12 +118,11 @@ func requireCost(cost int64) {
 //	OrDeny   the rule denies them
 //	OrFail   the decision fails; the usual choice for keys that the program itself must set
 //
-// [KeyByHeader], [KeyByCookie], [KeyByPathValue] and [KeyByPattern] return OptionalKeys. A function of
-// your own can be one too.
+// A function of your own can be an OptionalKey too.
 type OptionalKey func(*http.Request) (key string, found bool)
 
 // KeyByHeader returns the OptionalKey that is the first value of a header field. An empty value counts
-// as missing. If clients can choose the value, each new value gets a new limit. So use a field that
+// as missing. A client that can choose the value gets a new limit with each new value. So use a field that
 // your own proxy sets, or that is authenticated before the limiter runs.
 func KeyByHeader(name string) OptionalKey {
 	name = http.CanonicalHeaderKey(name)
@@ -188,7 +183,7 @@ func (k OptionalKey) OrSkip(rule sluice.Rule[*http.Request]) sluice.Rule[*http.R
 }
 
 // OrDeny returns the rule, changed so that it denies requests without the key, with 429 and no
-// Retry-After. No rule of the limiter charges such a request. If the rule has no Key, its key is the
+// Retry-After, and no rule of the limiter charges them. If the rule has no Key, its key is the
 // optional key. [Refusal].Missing is true, so that an Options.OnDenied can ask for credentials.
 func (k OptionalKey) OrDeny(rule sluice.Rule[*http.Request]) sluice.Rule[*http.Request] {
 	if cost := rule.Cost; cost != nil {
@@ -207,8 +202,8 @@ var errMissingKey = errors.New("httplimit: the request lacks the key of the rule
 	"put the limiter behind the router, and use a router that sets them, or choose OrIP, OrShare, OrSkip or OrDeny instead of OrFail")
 
 // OrFail returns the rule, changed so that each decision about a request without the key fails with a
-// [sluice.RuleError], also if the rule is a Shadow. The Handler answers 500. Use it if the program
-// is at fault when the key is missing. If the rule has no Key, its key is the optional key.
+// [sluice.RuleError], also if the rule is a Shadow. The Handler answers 500. If the rule has no Key, its key
+// is the optional key.
 func (k OptionalKey) OrFail(rule sluice.Rule[*http.Request]) sluice.Rule[*http.Request] {
 	return k.withPolicyIfMissing(rule, func(algo.Policy) (algo.Policy, error) { return nil, errMissingKey })
 }

@@ -3,11 +3,12 @@
 package httplimit_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -16,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/httplimit"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
 // After the first response of our Handler, no request is denied, whatever the algorithm, the number of
@@ -30,9 +31,7 @@ func TestNeverDeniedInSteadyState(t *testing.T) {
 	} {
 		for _, workers := range []int{1, 20} {
 			for _, slowest := range []time.Duration{0, 10 * time.Millisecond, 500 * time.Millisecond} {
-				t.Run(fmt.Sprint(spec, " by ", workers, " over ", slowest), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { steady(t, spec, workers, slowest) })
-				})
+				bubble(t, fmt.Sprint(spec, " by ", workers, " over ", slowest), func(t *testing.T) { steady(t, spec, workers, slowest) })
 			}
 		}
 	}
@@ -52,47 +51,37 @@ func steady(t *testing.T, spec string, workers int, slowest time.Duration) {
 	}
 }
 
+// scenario is a sequence of requests.
+type scenario struct {
+	answers []answer        // of the server, one after the other; the last one repeats
+	start   []time.Duration // of the requests
+	sent    []time.Duration // the same if none waits
+}
+
+func (s scenario) run(t *testing.T, name string) {
+	bubble(t, name, func(t *testing.T) {
+		c := newClient(t, inTurn(s.answers...))
+		for _, at := range s.start {
+			time.Sleep(at - time.Since(c.began))
+			c.start(t.Context(), "/")
+		}
+		c.all.Wait()
+		require.Equal(t, s.sent, c.times())
+	})
+}
+
 func TestWaitFollowsTheResponse(t *testing.T) {
-	backoff := seconds(0, 1, 3)
-	for name, test := range map[string]struct {
-		status int
-		fields []string
-		want   []time.Duration // when three requests are sent, one after the other
-	}{
-		"429":                     {429, []string{"Retry-After", "7"}, seconds(0, 7, 14)},
-		"503":                     {503, []string{"Retry-After", "7"}, seconds(0, 7, 14)},
-		"another status":          {301, []string{"Retry-After", "7"}, seconds(0, 0, 0)},
-		"longer than t":           {429, []string{"Retry-After", "7", "RateLimit", `"a";r=0;t=2`}, seconds(0, 7, 14)},
-		"0 with t":                {429, []string{"Retry-After", "0", "RateLimit", `"a";r=0;t=7`}, seconds(0, 7, 14)},
-		"t without Retry-After":   {429, []string{"RateLimit", `"a";r=4;t=7`}, seconds(0, 7, 14)},
-		"longer than an hour":     {429, []string{"Retry-After", "999999999999999999"}, seconds(0, 3600, 7200)},
-		"longer than an int64":    {429, []string{"Retry-After", "99999999999999999999"}, seconds(0, 3600, 7200)},
-		"t longer than an hour":   {200, []string{"RateLimit", `"a";r=0;t=9000`}, seconds(0, 3600, 7200)},
-		"no field":                {429, nil, backoff},
-		"0":                       {429, []string{"Retry-After", "0"}, backoff},
-		"0 with t of 0":           {503, []string{"Retry-After", "0", "RateLimit", `"a";r=5;t=0`}, backoff},
-		"negative t":              {429, []string{"RateLimit", `"a";r=0;t=-3`}, backoff},
-		"negative":                {503, []string{"Retry-After", "-1"}, backoff},
-		"not a number":            {503, []string{"Retry-After", "soon"}, backoff},
-		"a date":                  {429, []string{"Retry-After", "Sat, 01 Jan 2000 00:00:09 GMT"}, seconds(0, 9, 11)}, // synctest starts at 2000-01-01; for the second response the date is not in the future
-		"a date of another clock": {429, []string{"Retry-After", "Thu, 01 Jan 2026 12:00:05 GMT", "Date", "Thu, 01 Jan 2026 12:00:00 GMT"}, seconds(0, 5, 10)},
-		"its own date":            {429, []string{"Retry-After", "Thu, 01 Jan 2026 12:00:00 GMT", "Date", "Thu, 01 Jan 2026 12:00:00 GMT"}, backoff},
-		"success":                 {200, []string{"RateLimit", `"a";r=0;t=3`}, seconds(0, 3, 6)},
-		"several limits":          {200, []string{"RateLimit", `"a";r=5;t=9, "b";r=0;t=3`, "RateLimit", `"c";r=0;t=4`}, seconds(0, 4, 8)},
-		"success without t":       {200, []string{"RateLimit", `"a";r=0`}, seconds(0, 1, 2)},
-		"malformed":               {200, []string{"RateLimit", `"a";r=0;t=3,`}, seconds(0, 0, 0)},
-		"an older draft":          {200, []string{"RateLimit", `limit=10, remaining=0, reset=50`}, seconds(0, 0, 0)},
-		"negative r":              {200, []string{"RateLimit", `"a";r=-1;t=3`}, seconds(0, 0, 0)},
-		"bytes remain":            {200, []string{"RateLimit", `"a";r=1;t=3`, "RateLimit-Policy", `"a";q=5;qu="content-bytes"`}, seconds(0, 0, 0)},
-		"no bytes remain":         {200, []string{"RateLimit", `"a";r=0;t=3`, "RateLimit-Policy", `"a";q=5;qu="content-bytes"`}, seconds(0, 3, 6)},
-		"a limit of concurrency":  {200, []string{"RateLimit", `"a";r=0;t=3`, "RateLimit-Policy", `"a";q=5;qu="concurrent-requests"`}, seconds(0, 0, 0)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				require.Equal(t, test.want, newClient(t, always(test.status, test.fields...)).sequential(3))
-			})
-		})
-	}
+	tracetest.Answers(t, "testdata/waits.txt", func(question string) (times string) {
+		words := strings.Split(question, " | ")
+		status, err := strconv.Atoi(words[0])
+		require.NoError(t, err)
+		var fields []string
+		for _, field := range words[1:] {
+			fields = append(fields, strings.SplitN(field, ": ", 2)...)
+		}
+		synctest.Test(t, func(t *testing.T) { times = fmt.Sprint(newClient(t, always(status, fields...)).sequential(3)) })
+		return times
+	})
 }
 
 func TestRequestsWithOneKeyShareALimit(t *testing.T) {
@@ -119,30 +108,17 @@ func TestRequestsWithOneKeyShareALimit(t *testing.T) {
 // A server that names no pause, or none that lasts, gets few requests.
 func TestBackoff(t *testing.T) {
 	denial, success := always(429, "Retry-After", "0"), always(200)
-	for name, test := range map[string]struct {
-		first  []answer // of requests that are sent together
-		others answer   // of the requests that follow one by one
-		sent   []time.Duration
-	}{
-		"doubles":                        {nil, denial, seconds(0, 1, 3, 7, 15, 31)},
-		"ends with a success":            {nil, inTurn(denial, denial, denial, success, denial, success), seconds(0, 1, 3, 7, 7.1, 8.1)},
-		"counts concurrent denials once": {[]answer{after(time.Second, denial), after(time.Second, denial)}, denial, seconds(0, 0, 2, 4, 8, 16, 32, 64)},
-		"ignores earlier denials":        {[]answer{after(time.Second, denial), after(3*time.Second, denial)}, inTurn(denial, denial, success), seconds(0, 0, 2, 5, 9, 9.1, 9.2, 9.2)},
-		"ignores earlier successes":      {[]answer{after(time.Second, denial), after(5*time.Second, success)}, denial, seconds(0, 0, 2, 4, 8, 16, 32, 64)},
-		"is not a longer pause":          {[]answer{after(time.Second, always(429, "Retry-After", "60")), after(2*time.Second, denial)}, success, seconds(0, 0, 61, 61.1, 61.2, 61.2, 61.3, 61.3)},
+	late := func(s float64, next answer) answer { return after(seconds(s)[0], next) }
+	six, two := seconds(0, 0, 0, 0, 0, 0), seconds(0, 0, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5)
+	for name, test := range map[string]scenario{
+		"doubles":                        {[]answer{denial}, six, seconds(0, 1, 3, 7, 15, 31)},
+		"ends with a success":            {[]answer{denial, denial, denial, success, denial, success}, six, seconds(0, 1, 3, 7, 7.1, 8.1)},
+		"counts concurrent denials once": {[]answer{late(1, denial), late(1, denial), denial}, two, seconds(0, 0, 2, 4, 8, 16, 32, 64)},
+		"ignores earlier denials":        {[]answer{late(1, denial), late(3, denial), denial, denial, success}, two, seconds(0, 0, 2, 5, 9, 9.1, 9.2, 9.2)},
+		"ignores earlier successes":      {[]answer{late(1, denial), late(5, success), denial}, two, seconds(0, 0, 2, 4, 8, 16, 32, 64)},
+		"is not a longer pause":          {[]answer{late(1, always(429, "Retry-After", "60")), late(2, denial), success}, two, seconds(0, 0, 61, 61.1, 61.2, 61.2, 61.3, 61.3)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newClient(t, inTurn(append(test.first, test.others)...))
-				for i := range test.first {
-					c.start(t.Context(), fmt.Sprint("/", i))
-				}
-				time.Sleep(time.Duration(min(len(test.first), 1)) * time.Second)
-				synctest.Wait()
-				require.Equal(t, test.sent, c.sequential(6))
-				c.all.Wait()
-			})
-		})
+		test.run(t, name)
 	}
 }
 
@@ -151,21 +127,19 @@ func TestRampAfterAPause(t *testing.T) {
 	for name, others := range map[string]answer{
 		"succeed": always(200), "hang": after(time.Hour, always(200)), "fail": func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newClient(t, inTurn(always(503, "Retry-After", "10"), others))
-				c.sequential(1)
-				for range 2000 {
-					c.all.Go(func() { _, _ = c.RoundTrip(c.request(t.Context(), "/")) })
-				}
-				time.Sleep(12 * time.Second)
-				at := make(map[float64]int)
-				for _, when := range c.times()[1:] {
-					at[when.Seconds()]++
-				}
-				require.Equal(t, map[float64]int{10: 1, 10.1: 1, 10.2: 2, 10.3: 4, 10.4: 8, 10.5: 16, 10.6: 32, 10.7: 64, 10.8: 128, 10.9: 256, 11: 1488}, at)
-				c.all.Wait()
-			})
+		bubble(t, name, func(t *testing.T) {
+			c := newClient(t, inTurn(always(503, "Retry-After", "10"), others))
+			c.sequential(1)
+			for range 2000 {
+				c.all.Go(func() { _, _ = c.RoundTrip(c.request(t.Context(), "/")) })
+			}
+			time.Sleep(12 * time.Second)
+			at := make(map[float64]int)
+			for _, when := range c.times()[1:] {
+				at[when.Seconds()]++
+			}
+			require.Equal(t, map[float64]int{10: 1, 10.1: 1, 10.2: 2, 10.3: 4, 10.4: 8, 10.5: 16, 10.6: 32, 10.7: 64, 10.8: 128, 10.9: 256, 11: 1488}, at)
+			c.all.Wait()
 		})
 	}
 }
@@ -179,11 +153,7 @@ func TestQuota(t *testing.T) {
 	}
 	dropped := &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 	refused := fmt.Errorf("a proxy says: %w", &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED})
-	for name, test := range map[string]struct {
-		answers []answer
-		start   []time.Duration // of the requests
-		sent    []time.Duration // the same if none waits
-	}{
+	for name, test := range map[string]scenario{
 		"others have used some of it":                           {[]answer{quota(0, 5, 10), quota(0, 1, 10), quota(0, 0, 10), quota(0, 0, 10)}, seconds(0, 0, 0, 0), seconds(0, 0, 0, 10)},
 		"requests in flight may not be counted yet":             {[]answer{quota(0, 2, 10), quota(20, 0, 10), quota(1, 1, 10), quota(0, 0, 10)}, seconds(0, 0, 0, 2), seconds(0, 0, 0, 11)},
 		"a response that was overtaken is outdated":             {[]answer{quota(2, 1, 1), quota(1, 0, 10), quota(0, 0, 10)}, seconds(0, 0, 3), seconds(0, 0, 11)},
@@ -200,17 +170,7 @@ func TestQuota(t *testing.T) {
 		"a limit that is reported again holds again":            {[]answer{quota(0, 0, 5), always(200), quota(0, 0, 5)}, seconds(0, 0, 0, 0), seconds(0, 5, 5, 10)},
 		"a panic counts as no response":                         {[]answer{quota(0, 1, 100), func(*http.Request) (*http.Response, error) { panic("the base") }, quota(0, 0, 9)}, seconds(0, 1, 2), seconds(0, 1, 100)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newClient(t, inTurn(test.answers...))
-				for _, at := range test.start {
-					time.Sleep(at - time.Since(c.began))
-					c.start(t.Context(), "/")
-				}
-				c.all.Wait()
-				require.Equal(t, test.sent, c.times())
-			})
-		})
+		test.run(t, name)
 	}
 }
 
@@ -241,74 +201,21 @@ func TestServersInUseAreRemembered(t *testing.T) {
 		"quota":     {always(200, "RateLimit", `"a";r=0;t=3000`), seconds(0, 3000, 6000)},
 		"in flight": {inTurn(after(2500*time.Second, always(200, "RateLimit", `"a";r=0;t=700`)), always(200, "RateLimit", `"a";r=0;t=1000`)), seconds(0, 2000, 3200)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newClient(t, func(r *http.Request) (*http.Response, error) {
-					if r.URL.Host != "example.com" {
-						return newResponse(200)
-					}
-					return test.server(r)
-				})
-				c.start(t.Context(), "/")
-				for i := range 2000 {
-					c.get(fmt.Sprintf("http://%d.example.com/", i))
-					time.Sleep(time.Second)
+		bubble(t, name, func(t *testing.T) {
+			c := newClient(t, func(r *http.Request) (*http.Response, error) {
+				if r.URL.Host != "example.com" {
+					return newResponse(200)
 				}
-				times := c.sequential(2)
-				c.all.Wait()
-				require.Equal(t, test.sent, append(times[:1:1], times[2001:]...))
+				return test.server(r)
 			})
+			c.start(t.Context(), "/")
+			for i := range 2000 {
+				c.get(fmt.Sprintf("http://%d.example.com/", i))
+				time.Sleep(time.Second)
+			}
+			times := c.sequential(2)
+			c.all.Wait()
+			require.Equal(t, test.sent, append(times[:1:1], times[2001:]...))
 		})
 	}
-}
-
-// pipes is a net.Listener with connections in memory, so that synctest can control the time.
-type pipes chan net.Conn
-
-func (p pipes) Accept() (net.Conn, error) {
-	if conn, open := <-p; open {
-		return conn, nil
-	}
-	return nil, net.ErrClosed
-}
-
-func (p pipes) Close() error   { close(p); return nil }
-func (p pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 80} }
-
-// A retry uses the connection again.
-func TestTransportAndHandlerOverNetHTTP(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		limited := httplimit.Handler(newLimiter(t, limiterOptions{Clock: time.Now}, nil, rule("client", "gcra 10/s"), rule("day", "fixedwindow 1000/d")), hello, httplimit.Options{})
-		requests := 0
-		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if requests++; requests < 3 {
-				w.Header().Set("Retry-After", "1")
-				http.Error(w, "busy", http.StatusServiceUnavailable)
-				return
-			}
-			limited.ServeHTTP(w, r)
-		})}
-		listener, connections := make(pipes), 0
-		go func() { _ = server.Serve(listener) }()
-		base := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			connections++
-			here, there := net.Pipe()
-			listener <- there
-			return here, nil
-		}}
-		client := &http.Client{Transport: &httplimit.Transport{Base: base, MaxRetries: 2}}
-		began := time.Now()
-		for range 100 {
-			response, err := client.Get("http://example.com/")
-			require.NoError(t, err)
-			_, err = io.Copy(io.Discard, response.Body)
-			require.NoError(t, err)
-			require.NoError(t, response.Body.Close())
-			require.Equal(t, http.StatusOK, response.StatusCode)
-		}
-		require.Equal(t, 2*time.Second+9*time.Second, time.Since(began).Truncate(time.Second))
-		require.Equal(t, 1, connections)
-		client.CloseIdleConnections()
-		require.NoError(t, server.Close())
-	})
 }

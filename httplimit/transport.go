@@ -17,8 +17,8 @@ import (
 )
 
 // Transport is an http.RoundTripper for clients. It delays requests so that they stay within the
-// limits that servers report, and within a limiter of the client's own. If the deadline of a request's
-// context is before the end of the delay, the request is not sent, and fails with a [WaitError].
+// limits that servers report, and within a limiter of the client's own. If a request's deadline is before
+// the end of the delay, the request is not sent, and fails with a [WaitError].
 //
 //	client := &http.Client{Transport: &httplimit.Transport{Limiter: limiter}}
 //
@@ -27,56 +27,48 @@ import (
 // The field RateLimit of a response reports r, the number of remaining requests, and t, the time
 // until there are more. Transport sends at most r more requests, and one more after t. If no
 // response reports more, it sends another one after each further t, or each minute if t is longer.
-// Suppose that the limit counts requests, that no other client shares it, that all routes report it, that
-// the Limiter delays no request, and that each response arrives within a second. Then the server denies no
-// request that Transport sends after the first response. Otherwise it can deny some.
+// The server denies no request after the first response, if the limit counts requests, no other client
+// shares it, all routes report it, the Limiter delays no request, and each response arrives within a second.
 //
 // A request without a response counts as sent, unless it failed to connect: with a [net.OpError] whose
 // Op is "dial". If a response does not report the limit after t has passed, Transport forgets the limit.
 // With more than 64 servers, it forgets those that delay no requests now.
 //
 // A response with the status 429 or 503 pauses all requests that share the limit. The pause is the
-// response's Retry-After, or else the t of its RateLimit, but at most an hour. A value that names no
-// pause counts as none: 0, a negative number, a date that is not in the future, or malformed text. If
-// the response has neither, Transport backs off exponentially from 1 second, until a response has
-// another status. Responses to requests that were in flight together count once for the backoff.
+// response's Retry-After, or else the t of its RateLimit, but at most an hour. 0, a negative number, a date
+// that is not in the future and malformed text count as none. Without either, Transport backs off
+// exponentially from 1 second, until a response has another status. Responses to requests that were in
+// flight together count once.
 //
-// After a pause, Transport sends one waiting request first. It then doubles the number of sent
-// requests every tenth of a second. After a second, it sends the others.
+// After a pause, Transport sends one waiting request, then doubles the number of sent requests every
+// tenth of a second, and sends the others after a second.
 //
 // # Order
 //
 // Requests wait for a server in the order in which they arrive. Then they wait for the Limiter, as in
-// [sluice.Limiter.Wait]. A request that waits for the Limiter does not delay the others, but it counts
-// as sent to the server.
+// [sluice.Limiter.Wait]. There they do not delay the others, but count as sent to the server.
 //
 // If it is certain that the wait is too long, a request fails at once: when it arrives, and when it is
 // the first one in the queue. Behind a request that can wait longer, it fails at its deadline.
 //
 // The zero value is ready to use. A Transport must not be copied after first use. It is safe for
-// concurrent use and starts no goroutine. It has nothing to close itself.
-// [http.Client.CloseIdleConnections] closes the idle connections of Base.
+// concurrent use and starts no goroutine.
 type Transport struct {
 	// Base sends the requests. Nil means http.DefaultTransport.
 	Base http.RoundTripper
-	// Limiter is the client's own limiter. Nil means that there is none. A rule with the key
-	// KeyByHost limits each host separately. If the store fails, the limiter's failure policy
-	// decides whether the request fails.
-	//
-	// The Limiter decides about a request when the server accepts it, so a request that waits for the
-	// server is not charged yet. If the server pauses while a request waits for the Limiter, Transport
-	// refunds the charge.
+	// Limiter is the client's own limiter. Nil means that there is none. A rule with the key KeyByHost
+	// limits each host separately. A request that waits for the server is not charged yet. If the server
+	// pauses while a request waits for the Limiter, Transport refunds the charge.
 	Limiter *sluice.Limiter[*http.Request]
 	// Key returns a key for each request. Requests with the same key share a server's limit. Nil means
 	// KeyByHost. Set Key if a server has separate limits for some of its routes.
 	Key func(*http.Request) string
-	// MaxRetries is how often a request is sent again after a 429 or 503. 0 or less means never: the
-	// caller gets the response. A retry waits like a new request, until the pause that the response
-	// causes is over, and the Limiter decides about it again.
+	// MaxRetries is how often a request is sent again after a 429 or 503. 0 or less means never. A retry
+	// waits like a new request, and the Limiter decides about it again.
 	//
-	// A request is sent again only if its method is GET, HEAD, OPTIONS, TRACE, PUT or DELETE,
-	// or it has the field Idempotency-Key. If it has a body, it must have GetBody. If the
-	// context's deadline is before the end of the pause, the caller gets the response.
+	// A request is sent again only if its method is GET, HEAD, OPTIONS, TRACE, PUT or DELETE, or it has
+	// the field Idempotency-Key. If it has a body, it must have GetBody. Otherwise, or if the context's
+	// deadline is before the end of the pause, the caller gets the response.
 	MaxRetries int
 
 	mu        sync.Mutex

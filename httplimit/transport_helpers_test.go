@@ -2,7 +2,6 @@ package httplimit_test
 
 import (
 	"context"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -30,6 +29,7 @@ type client struct {
 	began  time.Time
 	all    sync.WaitGroup
 	open   atomic.Int64    // the bodies of responses that are not closed
+	unread atomic.Int64    // the bytes of bodies that were closed before they were read
 	mu     sync.Mutex      // guards the fields below
 	paths  []string        // of the requests that were sent
 	sent   []time.Duration // since began
@@ -46,7 +46,7 @@ func newClient(t testing.TB, server answer) *client {
 		response, err := server(r)
 		if response != nil {
 			c.open.Add(1)
-			response.Body = &countedBody{strings.NewReader("why"), &c.open}
+			response.Body = &countedBody{strings.NewReader("why"), c}
 			c.mu.Lock()
 			c.counts[response.StatusCode]++
 			c.mu.Unlock()
@@ -57,11 +57,15 @@ func newClient(t testing.TB, server answer) *client {
 }
 
 type countedBody struct {
-	io.Reader
-	open *atomic.Int64
+	*strings.Reader
+	*client
 }
 
-func (b *countedBody) Close() error { b.open.Add(-1); return nil }
+func (b *countedBody) Close() error {
+	b.unread.Add(int64(b.Len()))
+	b.open.Add(-1)
+	return nil
+}
 
 type roundTripper answer
 
@@ -235,6 +239,11 @@ func limitedServer(t testing.TB, spec string, slowest time.Duration) answer {
 	}
 }
 
+// bubble runs a test in which time is virtual.
+func bubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
 func seconds(n ...float64) (list []time.Duration) {
 	for _, n := range n {
 		list = append(list, time.Duration(n*float64(time.Second)))
@@ -265,13 +274,6 @@ func countingLimiter(t testing.TB, store storage.Store, calls map[sluice.Op]int,
 		defer mu.Unlock()
 		calls[e.Op]++
 	}}, store, rules...)
-}
-
-// uploads is a rule that only requests with "up" in their paths pay for.
-func uploads(spec string) sluice.Rule[*http.Request] {
-	r := rule("upload", spec)
-	r.Cost = func(r *http.Request) int64 { return int64(strings.Count(r.URL.Path, "up")) }
-	return r
 }
 
 // hooked is a store that calls before at each round trip. Like the store of a database, it

@@ -8,11 +8,11 @@
 // current slot, the n-1 slots before it, and a part of the trailing slot before these. [Trailing] sets how
 // the trailing slot counts:
 //
-//   - Whole counts all of its units. No interval of one Period ever has more than Count units. No other
-//     algorithm of sluice promises this and also admits Count units at once.
-//   - Weighted, the default, counts its units in proportion to its overlap with the window, as if they were
-//     spread evenly over the slot. They may not be, so an interval of one Period can have up to 2*Count-1
-//     units. No interval of (n-1)*w us has more than Count units.
+//   - Whole counts all of its units. No interval of one Period ever has more than Count units, as with no
+//     other algorithm of sluice that admits Count units at once.
+//   - Weighted, the default, counts its units in proportion to its overlap with the window. They may not be
+//     spread evenly, so an interval of one Period can have up to 2*Count-1 units. No interval of (n-1)*w us
+//     has more than Count units.
 //
 // For any interval of x nanoseconds, let L be Count and m = ceil((x-1)/1000); see [algo.Microseconds]. Whole
 // admits at most
@@ -62,7 +62,6 @@
 // # Changed limits
 //
 // If the limit, its period or the slots of a key change, units stay in use. The units of an old slot move to
-// the new slot that contains its last microsecond. But those of the slot of the last paid step move to the
-// new slot that contains that step. So no unit counts as older than it is. A paid step drops the units that
-// are too old for the current window.
+// the new slot that contains its last microsecond, or the last paid step if that is in the slot. So no unit
+// counts as older than it is. A paid step drops the units that are too old for the current window.
 package movingwindow

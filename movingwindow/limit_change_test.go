@@ -17,23 +17,16 @@ import (
 // used returns a state after several payments. counts has the units that the state still knows, by
 // the newest instant at which they may have been paid.
 func used(random sample.Source, o movingwindow.Options) (s movingwindow.State, counts map[int64]int64) {
-	o.Cost = 1
 	at := int64(100 + random.IntN(20))
 	counts = map[int64]int64{}
-	width := newModel(o).width().Int64()
-	slots := max(int64(o.Slots), 1)
+	width, slots := newModel(o).width().Int64(), max(int64(o.Slots), 1)
 	for range 6 {
 		at += random.Int64N(o.Limit.Period.Microseconds())
-		s, _ = movingwindow.Charge(s, time.UnixMicro(at), o)
+		s, _ = suite.CallAt(s, policy.Charge, at, o, 1)
 		next := map[int64]int64{at: 1}
 		for newest, units := range counts {
-			if at/width-newest/width > slots {
-				continue
-			}
-			if end := newest - newest%width + width - 1; end < at {
-				next[end] += units
-			} else {
-				next[at] += units
+			if at/width-newest/width <= slots {
+				next[min(newest-newest%width+width-1, at)] += units
 			}
 		}
 		counts = next
@@ -47,9 +40,8 @@ func TestChangedSlotsKeepUnitsUsed(t *testing.T) {
 	random := sample.New(2, 5)
 	anySmall := func() movingwindow.Options {
 		return movingwindow.Options{
-			Limit:    algo.Per(random.Int64N(6)+1, time.Duration(random.Int64N(30)+1)*time.Microsecond),
-			Slots:    random.IntN(40),
-			Trailing: movingwindow.Trailing(random.IntN(2)),
+			Limit: algo.Per(random.Int64N(6)+1, time.Duration(random.Int64N(30)+1)*time.Microsecond),
+			Slots: random.IntN(40), Trailing: movingwindow.Trailing(random.IntN(2)),
 		}
 	}
 	for range policytest.Rounds(4000) {
@@ -69,39 +61,15 @@ func TestChangedSlotsKeepUnitsUsed(t *testing.T) {
 	}
 }
 
-func TestMoreSlotsOfTheSameWidthKeepEveryCount(t *testing.T) {
-	short := movingwindow.Options{Limit: algo.Per(1000, 2*time.Second), Slots: 2}
-	long := movingwindow.Options{Limit: algo.Per(1000, 40*time.Second), Slots: 40}
-	at := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
-	var s movingwindow.State
-	for i := range 60 {
-		s, _ = movingwindow.Step(s, at.Add(time.Duration(i)*time.Second), long)
-	}
-	at = at.Add(59 * time.Second)
-	require.EqualValues(t, 1000-41, movingwindow.Peek(s, at, long).Remaining)
-	require.EqualValues(t, 1000-3, movingwindow.Peek(s, at, short).Remaining)
-
-	s, r := movingwindow.Step(s, at, short)
-	require.EqualValues(t, 1000-4, r.Remaining)
-	require.Nil(t, s.LongCounts, "three counts need no slice")
-	require.EqualValues(t, 1000-4, movingwindow.Peek(s, at, long).Remaining)
-}
-
 // If slots become longer, several counts can move to one slot. Their sum must not be too large.
 func TestJoinedCountsDoNotOverflow(t *testing.T) {
-	var state []byte
-	spend := func(period time.Duration, at time.Time) {
-		p, err := movingwindow.New(movingwindow.Options{Limit: algo.Per(algo.MaxCount, period)})
-		require.NoError(t, err)
-		r, err := p.Peek(state, at, 1)
-		require.NoError(t, err)
-		require.Greater(t, r.Remaining, int64(algo.MaxCount/2))
-		state, _, err = p.Step(nil, state, at, r.Remaining)
-		require.NoError(t, err)
+	var s movingwindow.State
+	for _, spend := range []struct{ period, at time.Duration }{{time.Second, 0}, {time.Second, 2*time.Second - 1000}, {2 * time.Second, 4*time.Second - 1000}} {
+		o, at := movingwindow.Options{Limit: algo.Per(algo.MaxCount, spend.period)}, time.Unix(0, int64(spend.at))
+		o.Cost = movingwindow.Peek(s, at, o).Remaining
+		require.Greater(t, o.Cost, int64(algo.MaxCount/2))
+		s, _ = suite.Do(t, s, policy.Step, at, o)
 	}
-	spend(time.Second, time.Unix(0, 0))
-	spend(time.Second, time.Unix(2, -1000))
-	spend(2*time.Second, time.Unix(4, -1000))
-	_, err := movingwindow.ParseState(state)
+	_, err := movingwindow.ParseState(movingwindow.AppendState(nil, s))
 	require.NoError(t, err)
 }

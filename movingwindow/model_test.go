@@ -3,6 +3,7 @@ package movingwindow_test
 import (
 	"math"
 	"math/big"
+	"slices"
 	"sort"
 	"testing"
 	"time"
@@ -123,7 +124,7 @@ func (m model) do(op policy.Op, at, cost int64) (next model, r algo.Result) {
 	r.Limit, r.Cost = m.o.Limit.Count, cost
 	if now.Cmp(m.latest) < 0 && m.used(m.latest).Sign() > 0 {
 		now = m.latest
-		r.Skew = policytest.Wait(now, at)
+		r.Skew = until(now, at)
 	}
 	available := m.left(now)
 	if r.Fresh = m.used(now).Sign() == 0; r.Fresh {
@@ -156,11 +157,11 @@ func (m model) do(op policy.Op, at, cost int64) (next model, r algo.Result) {
 	case units.Cmp(limit) > 0:
 		r.RetryAfter = algo.Never
 	default:
-		r.RetryAfter = policytest.Wait(next.first(now, units), at)
+		r.RetryAfter = until(next.first(now, units), at)
 	}
 	if left.Cmp(limit) < 0 {
-		r.NextRefill = policytest.Wait(next.first(now, new(big.Int).Add(left, big.NewInt(1))), at)
-		r.ResetAfter = policytest.Wait(next.first(now, limit), at)
+		r.NextRefill = until(next.first(now, new(big.Int).Add(left, big.NewInt(1))), at)
+		r.ResetAfter = until(next.first(now, limit), at)
 	}
 	return next, r
 }
@@ -203,40 +204,59 @@ func (m model) total(now *big.Int) *big.Int {
 	return sum
 }
 
-// run compares random operations with the model.
-func run(t *testing.T, random sample.Source, o movingwindow.Options, answer func(op policy.Op, at, cost int64) algo.Result) {
-	t.Helper()
-	m := newModel(o)
-	now := random.UpTo(algo.MaxInstant)
-	width := m.width().Int64()
-	for range 12 {
-		left := m.left(big.NewInt(now)).Int64()
-		cost := random.Cost(algo.Result{Available: left, Limit: o.Limit.Count})
-		if random.IntN(50) == 0 {
-			cost = random.UpTo(math.MaxInt64)
-		}
-		op := policy.Op(random.IntN(6) % 4) // more steps and peeks
-		next, want := m.do(op, now, cost)
-		require.Equal(t, want, answer(op, now, cost), "%+v on %+v: operation %d at %d, cost %d", o, m, op, now, cost)
-		m = next
-
-		if now = random.Time(now, want, o.Limit.Period, true); random.IntN(5) == 0 {
-			now = min(now+width-now%width-1, algo.MaxInstant) // the last instant of a slot
-		}
-	}
+// until returns the time from an instant to another.
+func until(end *big.Int, from int64) time.Duration {
+	return time.Duration(end.Int64()-from) * time.Microsecond
 }
 
 func TestResultsEqualTheModel(t *testing.T) {
 	random := sample.New(2, 4)
 	for range policytest.Rounds(500) {
-		o := anyOptions(random)
 		var s movingwindow.State
-		run(t, random, o, func(op policy.Op, at, cost int64) (r algo.Result) {
-			before := movingwindow.AppendState(nil, s)
-			next, r := kit.CallBoth(t, s, op, time.UnixMicro(at), kit.WithCost(o, cost))
-			require.Equal(t, before, movingwindow.AppendState(nil, s), "the argument was modified")
-			s = next
-			return r
-		})
+		o, now := anyOptions(random), random.UpTo(algo.MaxInstant)
+		m := newModel(o)
+		width := m.width().Int64()
+		for range 12 {
+			o.Cost = random.Cost(algo.Result{Available: m.left(big.NewInt(now)).Int64(), Limit: o.Limit.Count})
+			if random.IntN(50) == 0 {
+				o.Cost = random.UpTo(math.MaxInt64)
+			}
+			op := policy.Op(random.IntN(6) % 4) // more steps and peeks
+			next, want := m.do(op, now, o.Cost)
+			after, r := suite.Do(t, s, op, time.UnixMicro(now), o)
+			require.Equal(t, want, r, "%+v on %+v: %v at %d", o, m, op, now)
+			m, s = next, after
+			if now = random.Time(now, want, o.Limit.Period, true); random.IntN(5) == 0 {
+				now = min(now+width-now%width-1, algo.MaxInstant) // the last instant of a slot
+			}
+		}
 	}
+}
+
+// requireModel compares a result with that of the model, if a step with these options can return
+// the state.
+func requireModel(t *testing.T, s movingwindow.State, op policy.Op, now int64, o movingwindow.Options, r algo.Result) {
+	t.Helper()
+	m := newModel(o)
+	if s.Width != m.width().Int64() || s.At < 0 || s.At > algo.MaxInstant {
+		return
+	}
+	counts := s.LongCounts
+	if counts == nil {
+		counts = s.Counts[:]
+	}
+	room := new(big.Int).Add(m.most(), big.NewInt(o.Limit.Count))
+	m.latest = big.NewInt(s.At)
+	for i, units := range counts {
+		begin := new(big.Int).Sub(m.slot(m.latest), big.NewInt(int64(i)))
+		begin.Mul(begin, m.width())
+		if units < 0 || room.Sub(room, big.NewInt(units)).Sign() < 0 {
+			return
+		}
+		if units > 0 && int64(i) <= m.slots().Int64() {
+			m.log = slices.Insert(m.log, 0, payment{begin, big.NewInt(units)})
+		}
+	}
+	_, want := m.do(op, now, max(o.Cost, 1))
+	require.Equal(t, want, r)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,29 +51,16 @@ func TestFloodOfKeysDoesNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(2000, flood))
 }
 
-// BenchmarkLimiter measures a limiter in memory with observers, and without one. Without an
-// observer, a limiter reads no clock and decides in place.
+// A limiter without an observer reads no clock and decides in place.
 func BenchmarkLimiter(b *testing.B) {
 	m, _ := newRegistered(b)
-	denied := NewDenied(DefaultDenied)
-	for _, observed := range []struct {
-		name     string
-		observer func(sluice.Event)
-	}{
-		{"no observer", nil},
-		{"empty observer", func(sluice.Event) {}},
-		{"metrics", m.Observer("http")},
-		{"denied", denied.Observe},
-		{"both", Each(m.Observer("http"), denied.Observe)},
+	for name, observer := range map[string]func(sluice.Event){
+		"no observer": nil, "empty observer": func(sluice.Event) {}, "metrics": m.Observer("http"), "denied": NewDenied(0).Observe,
 	} {
-		for _, spec := range []string{"gcra 1000000000/s", "gcra 1/24h"} {
-			outcome := map[string]string{"gcra 1000000000/s": "allowed", "gcra 1/24h": "denied"}[spec]
-			b.Run(observed.name+"/"+outcome, func(b *testing.B) {
-				l, err := sluice.Options[string]{Observer: observed.observer}.New(nil,
-					sluice.Rule[string]{Name: "client", Key: byItself, Spec: spec})
+		for outcome, spec := range map[string]string{"allowed": "gcra 1000000000/s", "denied": "gcra 1/24h"} {
+			b.Run(name+"/"+outcome, func(b *testing.B) {
+				l, err := sluice.Options[string]{Observer: observer}.New(nil, sluice.Rule[string]{Name: "client", Key: byItself, Spec: spec})
 				require.NoError(b, err)
-				ctx := context.Background()
-				b.ReportAllocs()
 				for b.Loop() {
 					if _, err := l.Allow(ctx, "203.0.113.7"); err != nil {
 						b.Fatal(err)
@@ -85,47 +71,26 @@ func BenchmarkLimiter(b *testing.B) {
 	}
 }
 
-func BenchmarkMetrics(b *testing.B) {
+func BenchmarkObservers(b *testing.B) {
 	m, _ := newRegistered(b)
-	observer := m.Observer("http")
-	one := denialOf(denied("client", "203.0.113.7"))
-	for name, e := range map[string]sluice.Event{"plain": one, "full": fullEvent()} {
+	flood := make([]sluice.Event, 1<<20)
+	for i := range flood {
+		flood[i] = denialOf(denied("client", "198.51.100."+strconv.Itoa(i)))
+	}
+	for name, test := range map[string]struct {
+		observer func(sluice.Event)
+		events   []sluice.Event
+	}{
+		"metrics":             {m.Observer("http"), flood[:1]},
+		"metrics, full event": {m.Observer("http"), []sluice.Event{fullEvent()}},
+		"denied, one key":     {NewDenied(0).Observe, flood[:1]},
+		"denied, few keys":    {NewDenied(0).Observe, flood[:64]},
+		"denied, flood":       {NewDenied(0).Observe, flood},
+	} {
 		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				observer(e)
+			for i := 0; b.Loop(); i++ {
+				test.observer(test.events[i%len(test.events)])
 			}
-		})
-	}
-}
-
-// BenchmarkDenied denies one key, a few keys in turn, and new keys only, in one goroutine
-// and in parallel.
-func BenchmarkDenied(b *testing.B) {
-	keys := make([]string, 1<<20)
-	for i := range keys {
-		keys[i] = "198.51.100." + strconv.Itoa(i)
-	}
-	for _, test := range []struct {
-		name string
-		keys int
-	}{{"one key", 1}, {"few keys", 64}, {"flood", len(keys)}} {
-		b.Run(test.name, func(b *testing.B) {
-			d, i := NewDenied(DefaultDenied), 0
-			b.ReportAllocs()
-			for b.Loop() {
-				d.add("client", keys[i%test.keys])
-				i++
-			}
-		})
-		b.Run(test.name+", parallel", func(b *testing.B) {
-			var from atomic.Int64
-			d := NewDenied(DefaultDenied)
-			b.RunParallel(func(pb *testing.PB) {
-				for i := int(from.Add(1)) * 12345; pb.Next(); i++ {
-					d.add("client", keys[i%test.keys])
-				}
-			})
 		})
 	}
 }

@@ -32,10 +32,7 @@ func show(h http.Handler, path, prefix string) {
 func Example() {
 	registry := prometheus.NewRegistry()
 	metrics, err := observe.NewMetrics(registry)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	store, denied := new(memory.Store), observe.NewDenied(100)
 	registry.MustRegister(observe.NewMemoryCollector("memory", store))
 
@@ -46,18 +43,14 @@ func Example() {
 		sluice.Rule[string]{Name: "client", Key: client, Spec: "gcra 2/h"},
 		sluice.Rule[string]{Name: "stricter", Key: client, Spec: "gcra 1/h", Shadow: true},
 	)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	admin := http.NewServeMux()
 	admin.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	admin.Handle("/debug/denied", denied)
 
 	for _, client := range []string{"ann", "ann", "bob", "ann", "ann"} {
-		if _, err := limiter.Allow(context.Background(), client); err != nil {
-			fmt.Println(err)
-		}
+		_, err = limiter.Allow(context.Background(), client)
+		check(err)
 	}
 	show(admin, "/metrics", "sluice_decisions_total")
 	show(admin, "/metrics", "sluice_shadow_denials_total")
@@ -76,14 +69,10 @@ func Example() {
 func ExampleDenied_Top() {
 	denied := observe.NewDenied(2)
 	limiter, err := sluice.Options[string]{Observer: denied.Observe}.New(nil, sluice.PerKey("gcra 1/h"))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	for _, client := range []string{"ann", "bob", "ann", "bob", "ann"} {
-		if _, err := limiter.Allow(context.Background(), client); err != nil {
-			fmt.Println(err)
-		}
+		_, err = limiter.Allow(context.Background(), client)
+		check(err)
 	}
 	for _, k := range denied.Top() {
 		fmt.Printf("%s by %s: from %d to %d denials\n", k.Key, k.Rule, k.Count-k.ErrorBound, k.Count)
@@ -132,14 +121,10 @@ func ExampleEach() {
 	denied := observe.NewDenied(10)
 	log := func(e sluice.Event) { fmt.Println(e.Op, e.Outcome, e.Decision.Rule) }
 	limiter, err := sluice.Options[string]{Observer: observe.Each(denied.Observe, log)}.New(nil, sluice.PerKey("gcra 1/h"))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	for range 2 {
-		if _, err := limiter.Allow(context.Background(), "ann"); err != nil {
-			fmt.Println(err)
-		}
+		_, err = limiter.Allow(context.Background(), "ann")
+		check(err)
 	}
 	// Output:
 	// allow allowed gcra 1/h
@@ -150,22 +135,21 @@ func ExampleEach() {
 func ExampleMetrics_Observer() {
 	registry := prometheus.NewRegistry()
 	metrics, err := observe.NewMetrics(registry)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	for _, name := range []string{"api", "login"} {
 		limiter, err := sluice.Options[string]{Observer: metrics.Observer(name)}.New(nil, sluice.PerKey("gcra 1/h"))
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		if _, err := limiter.Allow(context.Background(), "ann"); err != nil {
-			fmt.Println(err)
-		}
+		check(err)
+		_, err = limiter.Allow(context.Background(), "ann")
+		check(err)
 	}
 	show(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), "/metrics", "sluice_decision_duration_seconds_count")
 	// Output:
 	// sluice_decision_duration_seconds_count{limiter="api",op="allow"} 1
 	// sluice_decision_duration_seconds_count{limiter="login",op="allow"} 1
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
@@ -38,19 +37,6 @@ func scrape(t testing.TB, registry *prometheus.Registry) string {
 	promhttp.HandlerFor(registry, options).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	require.Equal(t, http.StatusOK, w.Code, w.Body)
 	return w.Body.String()
-}
-
-// requireSeries checks that these are all the series of a metric that are not 0.
-func requireSeries(t testing.TB, registry *prometheus.Registry, metric string, want ...string) {
-	t.Helper()
-	var got []string
-	for line := range strings.Lines(scrape(t, registry)) {
-		line = strings.TrimSuffix(line, "\n")
-		if series, ok := strings.CutPrefix(line, metric+"{"); ok && !strings.HasSuffix(line, " 0") {
-			got = append(got, "{"+series)
-		}
-	}
-	require.ElementsMatch(t, want, got, metric)
 }
 
 // down is a store that always returns an error.

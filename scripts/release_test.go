@@ -3,7 +3,6 @@
 package scripts
 
 import (
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,28 +24,8 @@ type repository struct {
 func newRepository(t *testing.T) repository {
 	t.Helper()
 	dir := t.TempDir()
-	require.NoError(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
-		name, _ := filepath.Rel("..", path)
-		switch {
-		case err != nil:
-			return err
-		case entry.Name() == ".git" && entry.IsDir():
-			return fs.SkipDir
-		case entry.Name() == ".git":
-			return nil
-		case entry.IsDir():
-			return os.MkdirAll(filepath.Join(dir, name), 0o755)
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(dir, name), text, info.Mode().Perm())
-	}))
+	out, err := exec.Command("bash", "-c", `tar -C .. --exclude=./.git -cf - . | tar -C "$0" -xf -`, dir).CombinedOutput()
+	require.NoError(t, err, string(out))
 	r := repository{t: t, dir: dir, env: append(os.Environ(),
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org",
 		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")}

@@ -12,14 +12,12 @@
 // For example, 100/m with a burst of 20 admits in any minute at most 120 units with continuous refill, and
 // 40 with interval refill. With the default burst of 100 it is 200 with both.
 //
-// The bound is one less because refill intervals run only while a token is missing. If one has begun before
-// the x nanoseconds, the bucket has at most Burst-1 tokens at their start.
+// The bound is one less because refill intervals run only while a token is missing.
 //
 // # When not to use it
 //
 // With continuous refill the package decides like package gcra while clocks agree. If they disagree, gcra is
-// stricter. With interval refill two batches can be spent back to back, one at the end of an interval and
-// the other at the start of the next. Package gcra says when to use a window instead.
+// stricter. With interval refill two batches can be spent back to back. Package gcra says when to use a window.
 //
 // # Timeline
 //
@@ -58,8 +56,7 @@
 //     changes. 60/m and 1/s are the same rate with the same weight, so no wait changes.
 //   - With interval refill, the time from the start of the interval to that step counts too, modulo
 //     the new Period. If 60/m becomes 1/s and the step was 30.5s into the interval, the next token comes
-//     500ms after the step. If 1/s becomes 60/m and the step was 0.5s into the interval, the next 60 tokens
-//     come 59.5s after the step.
+//     500ms after the step.
 //
 // If Refill changes, only the time since that step counts, and a part of a token counts as a whole token.
 package tokenbucket

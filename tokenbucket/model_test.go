@@ -2,35 +2,14 @@ package tokenbucket_test
 
 import (
 	"math/big"
-	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/policy"
-	"github.com/sluice-go/sluice/internal/testing/policytest"
-	"github.com/sluice-go/sluice/internal/testing/sample"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// A model is a number of missing tokens, in exact fractions, and the last refill that counts in it.
-type model struct {
-	at      int64
-	missing *big.Rat
-	unit    int64 // the weight of a token
-	last    int64 // the last paid step
-}
-
-func modelOf(s tokenbucket.State) model {
-	if s == (tokenbucket.State{}) {
-		return model{missing: new(big.Rat)}
-	}
-	if passed := s.Unit - 1<<51; passed >= 0 {
-		return model{s.At - passed, whole(s.Level), 1, s.At}
-	}
-	return model{s.At, big.NewRat(s.Level, s.Unit), s.Unit, s.At}
-}
+const begun = 1 << 51 // with interval refill, State.Unit is this plus a time
 
 func whole(n int64) *big.Rat       { return new(big.Rat).SetInt64(n) }
 func plus(a, b *big.Rat) *big.Rat  { return new(big.Rat).Add(a, b) }
@@ -68,14 +47,22 @@ func refillOf(o tokenbucket.Options, burst int64) refill {
 	return refill{big.NewRat(rate.Drain, rate.Unit), 1, rate.Unit, big.NewRat(algo.MaxLevel, rate.Unit)}
 }
 
-// do makes one operation. If nothing is paid, nothing changes.
-func (m model) do(op policy.Op, now, cost int64, o tokenbucket.Options) (next model, r algo.Result) {
-	burst := policy.Or(o.Burst, o.Limit.Count)
-	refill := refillOf(o, burst)
-	at, missing := m.last-(m.last-m.at)%refill.every, smaller(m.missing, refill.most)
-	if m.unit != refill.unit {
-		missing = smaller(up(m.missing), floor(refill.most))
+// model is a number of missing tokens, in exact fractions, and the last refill that counts in it. If nothing is paid, nothing
+// changes.
+func model(s tokenbucket.State, op policy.Op, now int64, o tokenbucket.Options) (next tokenbucket.State, r algo.Result) {
+	burst, cost, last, unit := policy.Or(o.Burst, o.Limit.Count), o.Cost, s.At, s.Unit
+	refill, sinceRefill := refillOf(o, burst), int64(0)
+	if unit >= begun {
+		unit, sinceRefill = 1, s.Unit-begun
 	}
+	at, missing := last-sinceRefill%refill.every, whole(0)
+	if s.Level > 0 {
+		missing = big.NewRat(s.Level, unit)
+	}
+	if unit != refill.unit {
+		missing = smaller(up(missing), floor(refill.most))
+	}
+	missing = smaller(missing, refill.most)
 	before := number(up(missing))
 
 	if passed := max(0, now-at) / refill.every; times(whole(passed), refill.tokens).Cmp(missing) < 0 {
@@ -89,7 +76,7 @@ func (m model) do(op policy.Op, now, cost int64, o tokenbucket.Options) (next mo
 		return time.Duration(at+refills*refill.every-now) * time.Microsecond
 	}
 
-	r.Limit, r.Cost, r.Skew = burst, cost, time.Duration(max(0, m.last-now))*time.Microsecond
+	r.Limit, r.Cost, r.Skew = burst, cost, time.Duration(max(0, last-now))*time.Microsecond
 	r.Fresh = missing.Sign() == 0
 	available := burst - number(up(missing))
 	r.Available = burst - before
@@ -110,62 +97,15 @@ func (m model) do(op policy.Op, now, cost int64, o tokenbucket.Options) (next mo
 	case op == policy.Step:
 		r.Paid = cost
 	}
-	if missing = plus(missing, whole(r.Paid)); missing.Sign() < 0 {
-		missing = whole(0)
-	}
+	missing = plus(missing, whole(r.Paid))
 	r.Remaining = available - r.Paid
-	if missing.Sign() > 0 {
-		r.NextRefill, r.ResetAfter = until(burst-r.Remaining-1), until(0)
+	if missing.Sign() <= 0 {
+		return next, r
 	}
-	switch {
-	case r.Paid == 0:
-		return m, r
-	case missing.Sign() == 0:
-		return modelOf(tokenbucket.State{}), r
+	r.NextRefill, r.ResetAfter = until(burst-r.Remaining-1), until(0)
+	next = tokenbucket.State{At: max(last, now), Level: number(times(missing, whole(refill.unit))), Unit: refill.unit}
+	if refill.every > 1 {
+		next.Unit = begun + next.At - at
 	}
-	return model{at, missing, refill.unit, max(m.last, now)}, r
-}
-
-func (m model) is(t *testing.T, s tokenbucket.State) {
-	t.Helper()
-	same := modelOf(s)
-	require.Equal(t, m.at, same.at)
-	require.Equal(t, m.unit, same.unit)
-	require.Equal(t, m.last, same.last)
-	require.Zero(t, m.missing.Cmp(same.missing), "missing: model %v, state %v", m.missing, same.missing)
-}
-
-// The limit, the burst and the kind of refill may change at any time.
-func TestResultsEqualTheModel(t *testing.T) {
-	random := sample.New(2, 1)
-	debts, most := 0, 0
-	for range policytest.Rounds(10_000) {
-		o, now := anyOptions(random), random.UpTo(algo.MaxInstant)
-		var s tokenbucket.State
-		m := modelOf(s)
-		for range 12 {
-			if random.IntN(8) == 0 {
-				o = anyOptions(random)
-			}
-			o.Cost = random.Cost(tokenbucket.Peek(s, time.UnixMicro(now), o))
-			if random.IntN(50) == 0 {
-				o.Cost = random.UpTo(algo.MaxLevel)
-			}
-			op := policy.Op(random.IntN(6) % 4) // more steps and peeks
-			next, r := kit.CallBoth(t, s, op, time.UnixMicro(now), o)
-			want, expected := m.do(op, now, o.Cost, o)
-			require.Equal(t, expected, r, "%v of %d at %d under %+v on %+v", op, o.Cost, now, o, s)
-			want.is(t, next)
-			m, s = want, next
-			if r.Remaining < 0 {
-				debts++
-			}
-			if op == policy.Charge && r.Paid < o.Cost {
-				most++
-			}
-			now = random.Time(now, r, o.Limit.Period, true)
-		}
-	}
-	require.Positive(t, debts)
-	require.Positive(t, most)
+	return next, r
 }

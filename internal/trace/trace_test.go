@@ -1,4 +1,4 @@
-package trace
+package trace_test
 
 import (
 	"os"
@@ -10,16 +10,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/internal/costed"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
+	"github.com/sluice-go/sluice/internal/trace"
 )
 
-func parse(t *testing.T, text string) *Trace {
+func parse(t *testing.T, text string) *trace.Trace {
 	t.Helper()
-	tr, err := Parse(strings.NewReader(text), "x.trace")
+	tr, err := trace.Parse(strings.NewReader(text), "x.trace")
 	require.NoError(t, err)
 	return tr
 }
 
-func format(t *testing.T, tr *Trace) string {
+func format(t *testing.T, tr *trace.Trace) string {
 	t.Helper()
 	var s strings.Builder
 	require.NoError(t, tr.Format(&s))
@@ -27,49 +29,17 @@ func format(t *testing.T, tr *Trace) string {
 }
 
 func TestErrorNamesTheFault(t *testing.T) {
-	const policy = "policy gcra 10/s\n"
-	for text, want := range map[string]string{
-		"":                                             `x.trace: not a trace: there is no event`,
-		policy:                                         `x.trace: not a trace`,
-		"polcy gcra 10/s":                              `x.trace:1: unknown word "polcy"; a line is policy SPEC, show COLUMN ..., @OFFSET KEY COST -> ..., or a # comment`,
-		"\x1f\x8b\x08\x00":                             `x.trace:1: the word "\x1f\x8b\b\x00" has characters that are not printable; want UTF-8 text`,
-		policy + "@0s \x1b[2J 1":                       `x.trace:2: the word "\x1b[2J" has`,
-		policy + "@0s a 1 # b \x9b2J":                  `x.trace:2: the word "\x9b2J" has`,
-		policy + "@0s a\u202e 1":                       `x.trace:2: the word "a\u202e" has`,
-		policy + "@0s a\u009b 1":                       `x.trace:2: the word "a\u009b" has`,
-		"# one\n\npolicy gcra 10/s brust=3":            `x.trace:3: policy "gcra 10/s brust=3", column 11: unknown option "brust"`,
-		"@0s a 1":                                      `x.trace:1: the event has no policy; a trace begins with policy SPEC`,
-		policy + "@0s a":                               `x.trace:2: "@0s a": an event is @OFFSET KEY COST`,
-		policy + "@0s a #1":                            `x.trace:2: "@0s a": an event is @OFFSET KEY COST`,
-		policy + "@soon a 1":                           `x.trace:2: offset "@soon": want a duration, such as @0s or @1m30s`,
-		policy + "@0s a x":                             `x.trace:2: cost "x": want a whole number of at least 0, alone or after peek:, refund: or charge:`,
-		policy + "@0s a -1":                            `x.trace:2: cost "-1": want`,
-		policy + "@0s a peak:1":                        `x.trace:2: cost "peak:1": want`,
-		policy + "@0s a 9223372036854775808":           `x.trace:2: cost "9223372036854775808": want`,
-		policy + "@0s a 1 ok":                          `x.trace:2: unexpected word "ok"; after @OFFSET KEY COST comes ->`,
-		policy + "@0s a 1 -> ok":                       `x.trace:2: the answer "ok" has 1 words; want 4: verdict left retry reset`,
-		policy + "@0s a 1 -> yes 9 0s 1s":              `x.trace:2: verdict "yes": want ok or deny`,
-		policy + "@0s a 1 -> ok 9s 0s 1s":              `x.trace:2: left "9s": want a whole number`,
-		policy + "@0s a 1 -> ok 9 0 soon":              `x.trace:2: reset "soon": want a duration such as 100ms, or never`,
-		policy + "@0s a 1 -> ok 9 0s 1s |":             `x.trace:2: the answer "" has 0 words`,
-		policy + policy + "@0s a 1 -> ok 9 0s 1s":      `x.trace:3: 1 answers right of -> for 2 policies; want one answer for each policy, separated by |`,
-		policy + "@0s a 1 -> ok 9 0s 1s | ok 9 0s 1s":  `x.trace:2: 2 answers right of -> for 1 policies`,
-		policy + "@0s a 1\n" + policy + policy:         `x.trace:4: there are 1 policies before the first event`,
-		policy + "@0s a 1\nshow left":                  `x.trace:3: show must come before the first event`,
-		"show left\nshow left":                         `x.trace:2: show is given twice`,
-		"show":                                         `x.trace:1: show needs a column: verdict left retry`,
-		"show left remaining":                          `x.trace:1: unknown column "remaining"; known are verdict left retry reset available`,
-		"show left left":                               `x.trace:1: column left is shown twice`,
-		policy + "@0s " + strings.Repeat("k", maxLine): `x.trace:2: the line is longer than 65535 bytes`,
-	} {
-		_, err := Parse(strings.NewReader(text), "x.trace")
-		require.ErrorContains(t, err, want)
-		require.Less(t, len(err.Error()), 500)
-	}
+	tracetest.Answers(t, "testdata/errors.txt", func(text string) string {
+		_, err := trace.Parse(strings.NewReader(text), "x.trace")
+		require.Error(t, err)
+		return err.Error()
+	})
+	_, err := trace.Parse(strings.NewReader("policy gcra 10/s\n@0s "+strings.Repeat("k", 64<<10)), "x.trace")
+	require.EqualError(t, err, "x.trace:2: the line is longer than 65535 bytes")
 }
 
 func TestEndlessInputIsRefused(t *testing.T) {
-	_, err := Parse(endless("# "+strings.Repeat("so it goes ", 100)+"\n"), "-")
+	_, err := trace.Parse(endless("# "+strings.Repeat("so it goes ", 100)+"\n"), "-")
 	require.ErrorContains(t, err, "the trace is longer than 16777216 bytes")
 }
 
@@ -78,42 +48,30 @@ type endless string
 func (e endless) Read(p []byte) (int, error) { return copy(p, e), nil }
 
 func TestReadErrorsAreNotEOF(t *testing.T) {
-	_, err := Parse(iotest.TimeoutReader(strings.NewReader("policy gcra 10/s\n@0s a 1\n@0s a")), "-")
+	_, err := trace.Parse(iotest.TimeoutReader(strings.NewReader("policy gcra 10/s\n@0s a 1\n@0s a")), "-")
 	require.ErrorIs(t, err, iotest.ErrTimeout)
 }
 
-func TestDifferenceShowsBothDecisions(t *testing.T) {
-	tr := parse(t, "policy gcra 10/s burst=3\n\n"+
-		"@0s a 1 -> ok 2 0s 100ms\n"+
-		"@0s   a  3 -> ok 0 0 300ms # really?\n"+
-		"@0s a 1\n")
-	differences, err := tr.Check()
-	require.NoError(t, err)
-	require.Len(t, differences, 2)
-	require.Equal(t, "x.trace:4: @0s a 3\n"+
-		"\tgot  deny 2 100ms 100ms\n"+
-		"\twant ok   0 0s    300ms", differences[0])
-	require.Equal(t, "x.trace:5: @0s a 1\n"+
-		"\tgot  ok 1 0s 200ms\n"+
-		"\twant (nothing right of ->)", differences[1])
-}
-
-func TestDurationsCompareByValue(t *testing.T) {
-	tr := parse(t, "policy gcra 1/h burst=2\n@0s a 2 -> ok 0 0m 120m\n@0s a 1 -> deny +0 1h0m0s 7200s")
-	differences, err := tr.Check()
-	require.NoError(t, err)
-	require.Empty(t, differences)
-	require.Equal(t, "policy gcra 1/h burst=2\n@0s a 2 -> ok   0 0s 2h\n@0s a 1 -> deny 0 1h 2h\n", format(t, tr))
-}
-
-func TestByteOrderMarkIsSkipped(t *testing.T) {
-	require.Equal(t, "policy gcra 10/s\n@0s a 1\n", format(t, parse(t, "\uFEFFpolicy gcra 10/s\n@0s a 1\n")))
-}
-
-func TestColumnsAreCountedInCharacters(t *testing.T) {
-	ran, err := parse(t, "policy gcra 10/s\nshow left\n@0s größenwahn 1\n@0s b 1\n").Run()
-	require.NoError(t, err)
-	require.Equal(t, "policy gcra 10/s\nshow left\n@0s größenwahn 1 -> 9\n@0s b 1          -> 9\n", format(t, ran))
+func TestFormatAndDifferences(t *testing.T) {
+	for name, test := range map[string]struct {
+		text, written string
+		differences   []string
+	}{
+		"durations compare by value": {"policy gcra 1/h burst=2\n@0s a 2 -> ok 0 0m 120m\n@0s a 1 -> deny +0 1h0m0s 7200s",
+			"policy gcra 1/h burst=2\n@0s a 2 -> ok   0 0s 2h\n@0s a 1 -> deny 0 1h 2h\n", nil},
+		"a byte order mark is skipped": {"\uFEFFpolicy gcra 10/s\n@0s a 1 -> ok 9 0s 100ms\n", "policy gcra 10/s\n@0s a 1 -> ok 9 0s 100ms\n", nil},
+		"columns are counted in characters": {"policy gcra 10/s\nshow left\n@0s größenwahn 1 -> 9\n@0s b 1 -> 9\n",
+			"policy gcra 10/s\nshow left\n@0s größenwahn 1 -> 9\n@0s b 1          -> 9\n", nil},
+		"a difference shows both decisions": {"policy gcra 10/s burst=3\n\n@0s a 1 -> ok 2 0s 100ms\n@0s   a  3 -> ok 0 0 300ms # really?\n@0s a 1\n",
+			"policy gcra 10/s burst=3\n\n@0s a 1    -> ok 2 0s 100ms\n@0s   a  3 -> ok 0 0s 300ms  # really?\n@0s a 1\n",
+			[]string{"x.trace:4: @0s a 3\n\tgot  deny 2 100ms 100ms\n\twant ok   0 0s    300ms", "x.trace:5: @0s a 1\n\tgot  ok 1 0s 200ms\n\twant (nothing right of ->)"}},
+	} {
+		tr := parse(t, test.text)
+		require.Equal(t, test.written, format(t, tr), name)
+		differences, err := tr.Check()
+		require.NoError(t, err)
+		require.Equal(t, test.differences, differences, name)
+	}
 }
 
 func TestStateOfAnotherAlgorithmIsAnError(t *testing.T) {
@@ -130,7 +88,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(string(text))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		tr, err := Parse(strings.NewReader(text), "x")
+		tr, err := trace.Parse(strings.NewReader(text), "x")
 		if err != nil {
 			return
 		}

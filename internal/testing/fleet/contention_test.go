@@ -69,47 +69,18 @@ func TestSixtyFourCallersShareOneMemory(t *testing.T) {
 func (f *fleet) awaitEnough(members int) {
 	f.t.Helper()
 	defer f.page.stop()
-	require.Eventually(f.t, func() bool {
-		for m := range members {
-			if admissions(f.page.counters(m)) < f.task.Enough {
-				return false
-			}
-		}
-		return true
-	}, 30*time.Second, 5*time.Millisecond, "%d calls of each process are admitted", f.task.Enough)
+	for m := range members {
+		enough := func() bool { return admissions(f.page.counters(m)) >= f.task.Enough }
+		require.Eventually(f.t, enough, 30*time.Second, 5*time.Millisecond, "%d calls of each process are admitted", f.task.Enough)
+	}
 }
 
 // requireNoErrors verifies a run without errors.
 func (f *fleet) requireNoErrors(members int) {
 	f.t.Helper()
 	v := f.newVerifier(members)
-	f.report(v, members)
 	for _, e := range v.entries {
 		require.Empty(f.t, e.Err, e)
 	}
 	f.requireValid(v)
-}
-
-// report logs the numbers of a run.
-func (f *fleet) report(v *verifier, members int) {
-	var outcomes [unknown + 1]int
-	var units, most int64
-	cached, attempts := 0, 0
-	byMember := make([]int, members)
-	var longest time.Duration
-	for _, e := range v.entries {
-		outcomes[e.Outcome]++
-		longest = max(longest, e.Took)
-		if e.Cached {
-			cached++
-		}
-		if e.Outcome == admitted {
-			units += e.Cost
-			attempts += e.Attempts
-			most = max(most, int64(e.Attempts))
-			byMember[e.Member]++
-		}
-	}
-	f.t.Logf("%d decisions: admitted %d (%d units, in %d attempts, at most %d for one), denied %d (%d from the cache), refused %d, unknown %d; by process %v; the longest took %v",
-		len(v.entries), outcomes[admitted], units, attempts, most, outcomes[denied], cached, outcomes[refused], outcomes[unknown]+outcomes[begun], byMember, longest.Round(time.Millisecond))
 }

@@ -1,15 +1,13 @@
 package fleet
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/rpc"
 	"os"
-	"os/exec"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,20 +20,12 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// order is a request to a spender: make calls for each key until it is denied. The clock does not advance, so
+// Order is a request to a spender: make calls for each key until it is denied. The clock does not advance, so
 // the number of allowed calls is known exactly.
-type order struct {
+type Order struct {
 	Namespace, Spec string
 	Now             time.Time
 	Keys            []string
-}
-
-// spender is a process that executes orders with several concurrent callers. Its limiters have one rule.
-type spender struct {
-	t      *testing.T
-	cmd    *exec.Cmd
-	orders *json.Encoder
-	counts *json.Decoder
 }
 
 const (
@@ -44,45 +34,52 @@ const (
 	noLimit         = 1000 // more allowed calls than this mean that there is no limit
 )
 
-// runSpender is the main function of a spender process. It writes how many calls were allowed for
-// each key of an order.
+// Spender executes orders with several concurrent callers in a process of its own, which calls its methods over its standard
+// input and output. Its limiters have one rule.
+type Spender struct {
+	store    storage.Store
+	limiters map[string]*limiterAt
+}
+
+// runSpender is the main function of a spender process.
 func runSpender(address string) error {
 	store, release, err := openAddress(address)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if _, _, err := store.Load(context.Background(), "connect"); err != nil {
+	server := rpc.NewServer()
+	if err := server.Register(&Spender{store, map[string]*limiterAt{}}); err != nil {
 		return err
 	}
-	in, out := json.NewDecoder(bufio.NewReader(os.Stdin)), json.NewEncoder(os.Stdout)
-	if err := out.Encode(map[string]int64{}); err != nil { // ready
-		return err
+	server.ServeConn(pipes{os.Stdin, os.Stdout})
+	return nil
+}
+
+// pipes is a connection to another process.
+type pipes struct {
+	io.Reader
+	io.WriteCloser
+}
+
+// Connect returns when the store is connected.
+func (s *Spender) Connect(struct{}, *struct{}) error {
+	_, _, err := s.store.Load(context.Background(), "connect")
+	return err
+}
+
+// Spend sets counts to how many calls were allowed for each key of the order.
+func (s *Spender) Spend(o Order, counts *map[string]int64) (err error) {
+	l := s.limiters[o.Namespace]
+	if l == nil {
+		if l, err = newLimiterAt(s.store, o); err != nil {
+			return err
+		}
+		s.limiters[o.Namespace] = l
 	}
-	limiters := map[string]*limiterAt{}
-	for {
-		var o order
-		if err := in.Decode(&o); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		l := limiters[o.Namespace]
-		if l == nil {
-			if l, err = newLimiterAt(store, o); err != nil {
-				return err
-			}
-			limiters[o.Namespace] = l
-		}
-		l.now.Store(o.Now.UnixNano())
-		counts, err := l.spend(o.Keys)
-		if err != nil {
-			return err
-		}
-		if err := out.Encode(counts); err != nil {
-			return err
-		}
-	}
+	l.now.Store(o.Now.UnixNano())
+	*counts, err = l.spend(o.Keys)
+	return err
 }
 
 // limiterAt is a limiter whose clock shows the time of the last order.
@@ -91,7 +88,7 @@ type limiterAt struct {
 	now atomic.Int64
 }
 
-func newLimiterAt(store storage.Store, o order) (*limiterAt, error) {
+func newLimiterAt(store storage.Store, o Order) (*limiterAt, error) {
 	policy, err := compose.ParsePolicy(o.Spec)
 	if err != nil {
 		return nil, err
@@ -144,50 +141,32 @@ func (l *limiterAt) spendKey(key string, allowed *atomic.Int64) error {
 }
 
 // startSpenders starts spenders. It returns when all of them are connected.
-func startSpenders(t *testing.T, address string, n int) []*spender {
+func startSpenders(t *testing.T, address string, n int) []*rpc.Client {
 	t.Helper()
 	openStore(t, address) // SQLite may return an error if several processes create a file at the same time
-	self, err := os.Executable()
-	require.NoError(t, err)
-	spenders := make([]*spender, n)
+	spenders := make([]*rpc.Client, n)
 	for i := range spenders {
-		s := &spender{t: t, cmd: exec.Command(self)}
-		s.cmd.Env = append(os.Environ(), spenderVariable+"="+address)
-		s.cmd.Stderr = os.Stderr
-		in, err := s.cmd.StdinPipe()
-		require.NoError(t, err)
-		out, err := s.cmd.StdoutPipe()
-		require.NoError(t, err)
-		require.NoError(t, s.cmd.Start())
-		t.Cleanup(func() { s.cmd.Process.Kill(); s.cmd.Wait() })
-		s.orders, s.counts = json.NewEncoder(in), json.NewDecoder(out)
-		spenders[i] = s
+		p := startSelf(t, spenderVariable, address)
+		spenders[i] = rpc.NewClient(pipes{p.stdout, p.stdin})
 	}
 	for _, s := range spenders {
-		s.result()
+		require.NoError(t, s.Call("Spender.Connect", struct{}{}, new(struct{})))
 	}
 	return spenders
 }
 
-// result waits for the result of the current order.
-func (s *spender) result() (counts map[string]int64) {
-	s.t.Helper()
-	hung := time.AfterFunc(longTimeout, func() { s.cmd.Process.Kill() })
-	defer hung.Stop()
-	require.NoError(s.t, s.counts.Decode(&counts), "a spender failed or did not answer in %v", longTimeout)
-	return counts
-}
-
 // spendTogether gives each spender its order at the same time. It returns how many calls were
 // allowed for each key in total.
-func spendTogether(spenders []*spender, orders []order) map[string]int64 {
+func spendTogether(t *testing.T, spenders []*rpc.Client, orders []Order) map[string]int64 {
+	t.Helper()
+	var calls []*rpc.Call
 	for i, s := range spenders {
-		s.t.Helper()
-		require.NoError(s.t, s.orders.Encode(orders[i]))
+		calls = append(calls, s.Go("Spender.Spend", orders[i], new(map[string]int64), nil))
 	}
 	sum := map[string]int64{}
-	for _, s := range spenders {
-		for key, n := range s.result() {
+	for _, call := range calls {
+		require.NoError(t, (<-call.Done).Error)
+		for key, n := range *call.Reply.(*map[string]int64) {
 			sum[key] += n
 		}
 	}
@@ -227,11 +206,11 @@ func TestProcessesTogetherAdmitExactlyTheLimit(t *testing.T) {
 				for plan, keys := range keyPlans {
 					namespace := fmt.Sprintf("%s %s %x", c.spec, plan, rand.Uint64())
 					for round, at := range c.at {
-						orders := make([]order, len(spenders))
+						orders := make([]Order, len(spenders))
 						for i := range orders {
-							orders[i] = order{namespace, c.spec, noon.Add(at), keys(i)}
+							orders[i] = Order{namespace, c.spec, noon.Add(at), keys(i)}
 						}
-						for key, got := range spendTogether(spenders, orders) {
+						for key, got := range spendTogether(t, spenders, orders) {
 							require.Equal(t, c.want[round], got, "%s, %s, key %q, at %v", c.spec, plan, key, at)
 						}
 					}
@@ -268,9 +247,9 @@ func TestProcessesWithSkewedClocksStayWithinTheBound(t *testing.T) {
 				{"movingwindow 8/h slots=4 trailing=whole", []int64{8, 0, 0, 8}, 8},
 			} {
 				run := fmt.Sprintf("%s %x ", c.spec, rand.Uint64())
-				orders := func(namespace string, key func(process int) string) (all []order) {
+				orders := func(namespace string, key func(process int) string) (all []Order) {
 					for i, skew := range skews {
-						all = append(all, order{run + namespace, c.spec, noon.Add(skew), []string{key(i)}})
+						all = append(all, Order{run + namespace, c.spec, noon.Add(skew), []string{key(i)}})
 					}
 					return all
 				}
@@ -281,7 +260,7 @@ func TestProcessesWithSkewedClocksStayWithinTheBound(t *testing.T) {
 
 				sum := int64(0)
 				for i, o := range orders("ascending", shared) {
-					got := spendTogether(spenders[i:i+1], []order{o})["k"]
+					got := spendTogether(t, spenders[i:i+1], []Order{o})["k"]
 					require.Equal(t, c.ascending[i], got, "%s: ascending, clock %v", c.spec, skews[i])
 					sum += got
 				}
@@ -290,17 +269,17 @@ func TestProcessesWithSkewedClocksStayWithinTheBound(t *testing.T) {
 				descending := orders("descending", shared)
 				for i := len(skews) - 1; i >= 0; i-- {
 					want := map[bool]int64{true: c.burst}[i == len(skews)-1]
-					got := spendTogether(spenders[i:i+1], descending[i:i+1])["k"]
+					got := spendTogether(t, spenders[i:i+1], descending[i:i+1])["k"]
 					require.Equal(t, want, got, "%s: descending, clock %v", c.spec, skews[i])
 				}
 
 				together := orders("together", shared)
-				got := spendTogether(spenders, together)["k"]
+				got := spendTogether(t, spenders, together)["k"]
 				require.GreaterOrEqual(t, got, c.burst, "%s: together", c.spec)
 				require.LessOrEqual(t, got, bound, "%s: together", c.spec)
-				require.Zero(t, spendTogether(spenders, together)["k"], "%s: together, again", c.spec)
+				require.Zero(t, spendTogether(t, spenders, together)["k"], "%s: together, again", c.spec)
 
-				for key, got := range spendTogether(spenders, orders("apart", func(i int) string { return fmt.Sprint("own ", i) })) {
+				for key, got := range spendTogether(t, spenders, orders("apart", func(i int) string { return fmt.Sprint("own ", i) })) {
 					require.Equal(t, c.burst, got, "%s: %q", c.spec, key)
 				}
 			}

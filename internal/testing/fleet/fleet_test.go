@@ -22,6 +22,7 @@
 package fleet
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,11 +54,34 @@ type fleet struct {
 	store   storage.Store // a store of the test process, with the same records
 }
 
-// process is a member in its own process.
+// process is a copy of the test binary in its own process.
 type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
-	output *os.File
+	stdout io.Reader
+}
+
+// startSelf starts a process that finds its work in an environment variable.
+func startSelf(t *testing.T, variable, work string) *process {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	p := &process{cmd: exec.Command(self)}
+	p.cmd.Env, p.cmd.Stderr = append(os.Environ(), variable+"="+work), os.Stderr
+	p.stdin, err = p.cmd.StdinPipe()
+	require.NoError(t, err)
+	p.stdout, err = p.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.cmd.Start())
+	hung := time.AfterFunc(5*longTimeout, p.kill)
+	t.Cleanup(func() { hung.Stop(); p.kill() })
+	return p
+}
+
+// kill kills a process with SIGKILL.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
 }
 
 func newFleet(t *testing.T, address string, workload int, timeout time.Duration) *fleet {
@@ -88,14 +112,21 @@ func (f *fleet) start(n int, skews ...time.Duration) {
 	f.t.Helper()
 	var started []*process
 	for i := range n {
-		skew := time.Duration(0)
+		task := f.task
+		task.Member = len(f.members)
+		task.Journal = f.journal(task.Member)
 		if i < len(skews) {
-			skew = skews[i]
+			task.Skew = skews[i]
 		}
-		started = append(started, f.spawn(skew))
+		text, err := json.Marshal(task)
+		require.NoError(f.t, err)
+		started = append(started, startSelf(f.t, taskVariable, string(text)))
+		f.members = append(f.members, started[i])
 	}
 	for _, p := range started {
-		p.awaitReady(f.t)
+		line, err := bufio.NewReader(p.stdout).ReadString('\n')
+		require.NoError(f.t, err)
+		require.Equal(f.t, "ready\n", line)
 	}
 	for _, p := range started {
 		_, err := io.WriteString(p.stdin, "go\n")
@@ -103,63 +134,19 @@ func (f *fleet) start(n int, skews ...time.Duration) {
 	}
 }
 
-func (f *fleet) spawn(skew time.Duration) *process {
-	f.t.Helper()
-	task := f.task
-	task.Member = len(f.members)
-	task.Journal, task.Skew = f.journal(task.Member), skew
-	text, err := json.Marshal(task)
-	require.NoError(f.t, err)
-	self, err := os.Executable()
-	require.NoError(f.t, err)
-
-	output, err := os.Create(task.Journal + ".log")
-	require.NoError(f.t, err)
-	p := &process{cmd: exec.Command(self), output: output}
-	p.cmd.Env = append(os.Environ(), taskVariable+"="+string(text))
-	p.cmd.Stdout, p.cmd.Stderr = output, output
-	p.stdin, err = p.cmd.StdinPipe()
-	require.NoError(f.t, err)
-	require.NoError(f.t, p.cmd.Start())
-	f.t.Cleanup(func() { p.cmd.Process.Kill(); p.cmd.Wait(); output.Close() })
-	f.members = append(f.members, p)
-	return p
-}
-
 func (f *fleet) journal(member int) string { return fmt.Sprint(f.task.Journal, member) }
-
-func (p *process) log() string {
-	text, _ := os.ReadFile(p.output.Name())
-	return string(text)
-}
-
-func (p *process) awaitReady(t *testing.T) {
-	t.Helper()
-	require.Eventually(t, func() bool { return p.log() != "" }, longTimeout, 5*time.Millisecond)
-	require.Equal(t, "ready\n", p.log())
-}
-
-// kill kills a member with SIGKILL.
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait()
-}
 
 // await waits until a counter of each member has increased by n.
 func (f *fleet) await(what string, members []int, counter func(counters) int64, n int64) {
 	f.t.Helper()
-	before := map[int]int64{}
+	wanted := map[int]int64{}
 	for _, m := range members {
-		before[m] = counter(f.page.counters(m))
+		wanted[m] = counter(f.page.counters(m)) + n
 	}
-	require.Eventually(f.t, func() bool {
-		for _, m := range members {
-			if counter(f.page.counters(m)) < before[m]+n {
-				return false
-			}
-		}
-		return true
-	}, longTimeout, 2*time.Millisecond, "each member: %d more %s", n, what)
+	for m, want := range wanted {
+		enough := func() bool { return counter(f.page.counters(m)) >= want }
+		require.Eventually(f.t, enough, longTimeout, 2*time.Millisecond, "member %d: %d more %s", m, n, what)
+	}
 }
 
 func admissions(d counters) int64 { return d.admitted.Load() }
@@ -176,7 +163,7 @@ func (f *fleet) finish(killed ...int) {
 		timer := time.AfterFunc(longTimeout, func() { p.cmd.Process.Kill() })
 		err := p.cmd.Wait()
 		timer.Stop()
-		require.NoError(f.t, err, p.log())
+		require.NoError(f.t, err, "member %d", i)
 	}
 }
 
@@ -233,7 +220,6 @@ func (f *fleet) requireValidEventually(members, forgets int) *verifier {
 		v := f.newVerifier(members)
 		v.forgets = forgets
 		if i == 200 || len(v.verify()) == 0 {
-			f.report(v, members)
 			f.requireValid(v)
 			return v
 		}

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -36,18 +37,12 @@ func TestMain(m *testing.M) {
 	os.Exit(shared.Main(m, servers.RedisPrograms+" "+servers.PostgresPrograms))
 }
 
-// networked and databases return the address of a database that several tests share.
-var (
-	networked = map[string]func(t *testing.T) string{
-		"redis":    func(t *testing.T) string { return redisAt(shared.Redis(t)) },
-		"postgres": func(t *testing.T) string { return shared.Postgres(t).DSN() },
-	}
-	databases = map[string]func(t *testing.T) string{
-		"redis":    networked["redis"],
-		"postgres": networked["postgres"],
-		"sqlite":   sqliteFile,
-	}
-)
+// databases return the address of a database that several tests share.
+var databases = map[string]func(t *testing.T) string{
+	"redis":    func(t *testing.T) string { return redisAt(shared.Redis(t)) },
+	"postgres": func(t *testing.T) string { return shared.Postgres(t).DSN() },
+	"sqlite":   sqliteFile,
+}
 
 func redisAt(server *servers.RedisServer) string { return "redis://" + server.Addr() }
 
@@ -57,40 +52,26 @@ func sqliteFile(t *testing.T) string {
 }
 
 // openAddress opens a store at an address. Several processes can open the same address.
-func openAddress(address string) (storage.Store, func(), error) {
+func openAddress(address string) (store storage.Store, release func(), err error) {
 	switch {
 	case strings.HasPrefix(address, "redis://"):
 		client := goredis.NewClient(&goredis.Options{Addr: strings.TrimPrefix(address, "redis://")})
-		s, err := redis.New(client, redis.Options{})
-		return s, func() { client.Close() }, err
+		store, err = redis.New(client, redis.Options{})
+		return store, func() { client.Close() }, err
 	case strings.HasPrefix(address, "postgres://"):
-		return openPostgres(address)
+		pool, err := pgxpool.New(context.Background(), address)
+		if err != nil {
+			return nil, nil, err
+		}
+		s, err := postgres.New(pool, postgres.Options{})
+		return s, pool.Close, errors.Join(err, s.Migrate(context.Background()))
 	}
-	return openSQLite(address)
-}
-
-func openPostgres(dsn string) (storage.Store, func(), error) {
-	pool, err := pgxpool.New(context.Background(), dsn)
-	if err != nil {
-		return nil, nil, err
-	}
-	s, err := postgres.New(pool, postgres.Options{})
-	if err == nil {
-		err = s.Migrate(context.Background())
-	}
-	return s, pool.Close, err
-}
-
-func openSQLite(dsn string) (storage.Store, func(), error) {
-	db, err := sql.Open("sqlite3", dsn)
+	db, err := sql.Open("sqlite3", address)
 	if err != nil {
 		return nil, nil, err
 	}
 	s, err := sqlite.New(db, sqlite.Options{})
-	if err == nil {
-		err = s.Migrate(context.Background())
-	}
-	return s, func() { db.Close() }, err
+	return s, func() { db.Close() }, errors.Join(err, s.Migrate(context.Background()))
 }
 
 // openStore opens a store for a test.

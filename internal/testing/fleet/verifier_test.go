@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
+	"github.com/sluice-go/sluice/internal/testing/policytest"
 )
 
 // stateKey identifies the states of one stored key.
@@ -343,7 +344,7 @@ func (v *verifier) accounts(c *chain) {
 		_, end := c.life(start)
 		last := c.entries[end-1]
 		r, err := v.policies[c.rule].Peek(last.Steps[c.rule].Next, c.latest[end-1], 1)
-		if want := v.workload.oracles[c.rule](c.account[i], c.latest[end-1]); err != nil || r.Remaining != want {
+		if want := policytest.OracleOf(v.policies[c.rule])(c.account[i], c.latest[end-1]); err != nil || r.Remaining != want {
 			v.fault("rule %s, key %q: %d units remain after\n\t%v\n\tthe account of all decisions has %d", ruleNames[c.rule], c.key, r.Remaining, last, want)
 		}
 	}

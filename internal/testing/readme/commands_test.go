@@ -45,12 +45,18 @@ func inWorkspace(name string, arguments ...string) *exec.Cmd {
 	return command
 }
 
-// output runs a command line at the root of the repository, and returns its standard output.
-func output(t *testing.T, line string) string {
+// wordsOf returns the words of a command line, without quotation marks.
+func wordsOf(line string) []string {
 	words := regexp.MustCompile(`"[^"]*"|\S+`).FindAllString(line, -1)
 	for i := range words {
 		words[i] = strings.Trim(words[i], `"`)
 	}
+	return words
+}
+
+// output runs a command line at the root of the repository, and returns its standard output.
+func output(t *testing.T, line string) string {
+	words := wordsOf(line)
 	command := inWorkspace(words[0], words[1:]...)
 	var errors strings.Builder
 	command.Stderr = &errors
@@ -175,20 +181,14 @@ func TestReplayCommandsWork(t *testing.T) {
 			require.NotEmpty(t, output(t, own.Replace(line)))
 		}
 	}
-	require.FileExists(t, filepath.Join(dir, "report.svg"))
-	require.FileExists(t, filepath.Join(dir, "curve.svg"))
-}
-
-func TestCommandsOfThePageOfPoliciesWork(t *testing.T) {
-	t.Parallel()
-	needsCommand(t)
-	_, own := ownFiles(t)
 	lines := regexp.MustCompile(`(?m)^    (sluice .*)$`).FindAllStringSubmatch(readFile(t, root, "docs/policies.md"), -1)
 	require.NotEmpty(t, lines)
 	for _, line := range lines {
 		command := strings.Replace(own.Replace(line[1]), "limits.yaml", "examples/limits.yaml", 1)
 		require.NotEmpty(t, output(t, "go run ./cmd/"+command))
 	}
+	require.FileExists(t, filepath.Join(dir, "report.svg"))
+	require.FileExists(t, filepath.Join(dir, "curve.svg"))
 }
 
 func TestPlanPrintsTheShownOutput(t *testing.T) {
@@ -224,14 +224,11 @@ func TestInstalledCommandWorks(t *testing.T) {
 	words := strings.Fields(line[1])
 	for _, workspace := range []string{"", "off"} {
 		bin := t.TempDir()
-		install := exec.Command(words[0], words[1:]...)
-		install.Dir = root
-		install.Env = append(os.Environ(), "GOWORK="+workspace, "GOBIN="+bin)
-		out, err := install.CombinedOutput()
-		require.NoError(t, err, "GOWORK=%s: %s", workspace, out)
-		check := exec.Command(filepath.Join(bin, "sluice"), "check", "examples/limits.yaml")
-		check.Dir = root
-		out, err = check.CombinedOutput()
-		require.NoError(t, err, "GOWORK=%s: %s", workspace, out)
+		for _, words := range [][]string{words, {filepath.Join(bin, "sluice"), "check", "examples/limits.yaml"}} {
+			command := inWorkspace(words[0], words[1:]...)
+			command.Env = append(command.Env, "GOWORK="+workspace, "GOBIN="+bin)
+			out, err := command.CombinedOutput()
+			require.NoError(t, err, "GOWORK=%s: %s", workspace, out)
+		}
 	}
 }

@@ -3,8 +3,8 @@ package readme
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -84,15 +84,6 @@ var otherMeasurements = map[string][]string{
 	"storage/redis/doc.go": {"takes the server 0.1 to 0.2 ms"},
 }
 
-// unprovenFigures returns the figures in a text that are in none of the sentences.
-func unprovenFigures(text string, sentences []string) []string {
-	text = oneLine(text)
-	for _, s := range sentences {
-		text = strings.ReplaceAll(text, s, " ")
-	}
-	return benchmarkFigure.FindAllString(text, -1)
-}
-
 func oneLine(text string) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(text, "\n// ", "\n")), " ")
 }
@@ -106,44 +97,25 @@ func TestReadmeHasTheFiguresOfTheBenchmarks(t *testing.T) {
 	}
 }
 
-// benchmarks/README.md is left out, because scripts/bench.sh writes it from the results. The pages in
-// benchmarks/render/why are left out too: their figures are from profiles, as benchmarks/README.md says.
+// The pages of benchmarks are left out: scripts/bench.sh writes them from the results, or their figures are from
+// profiles, as benchmarks/README.md says.
 func TestEveryFigureOfAPageIsMeasured(t *testing.T) {
-	docs, err := filepath.Glob(filepath.Join(root, "*/doc.go"))
-	require.NoError(t, err)
-	stores, err := filepath.Glob(filepath.Join(root, "storage/*/doc.go"))
-	require.NoError(t, err)
-	all := allPages(t)
-	for _, file := range append(docs, stores...) {
-		relative, err := filepath.Rel(root, file)
-		require.NoError(t, err)
-		all = append(all, filepath.ToSlash(relative))
-	}
+	all := filesAt(t, "*/doc.go", "storage/*/doc.go")
+	maps.Copy(all, pages(t))
 	sentences := benchmarkSentences(t)
-	for _, page := range all {
-		if page == "benchmarks/README.md" || page == "benchmarks/compare/README.md" || strings.HasPrefix(page, "benchmarks/render/why/") {
+	for page, text := range all {
+		if strings.HasPrefix(page, "benchmarks/") {
 			continue
 		}
-		text := readFile(t, root, page)
+		text = oneLine(text)
 		for _, s := range otherMeasurements[page] {
-			require.True(t, strings.Contains(oneLine(text), s), "otherMeasurements has a text that %s no longer has: %s", page, s)
+			require.True(t, strings.Contains(text, s), "otherMeasurements has a text that %s no longer has: %s", page, s)
 		}
-		unproven := unprovenFigures(text, append(otherMeasurements[page], sentences...))
-		if len(unproven) > 0 {
+		for _, s := range append(otherMeasurements[page], sentences...) {
+			text = strings.ReplaceAll(text, s, " ")
+		}
+		if unproven := benchmarkFigure.FindAllString(text, -1); len(unproven) > 0 {
 			t.Errorf("%s has figures that are not in benchmarks/results: %s", page, strings.Join(unproven, ", "))
 		}
-	}
-}
-
-func TestUnprovenFiguresAreFound(t *testing.T) {
-	for text, want := range map[string][]string{
-		"64 callers get 110,000 decisions a second,\ntwice as many":     {"110,000 decisions a second"},
-		"limiters are up to 2.2 times as fast as sluice":                {"2.2 times as"},
-		"gets 0.9 of the speed of redis_rate":                           {"0.9 of the speed"},
-		"a decision takes 240 ns":                                       {"takes 240 ns"},
-		"In four processes they get 99,000, more":                       {"they get 99,000"},
-		"gcra 100/m, a burst of 20 refills in 12 s, 2^51 µs (71 years)": nil,
-	} {
-		require.Equal(t, want, unprovenFigures(text, benchmarkSentences(t)), text)
 	}
 }

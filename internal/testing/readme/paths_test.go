@@ -81,31 +81,6 @@ var kinds = regexp.MustCompile(`all\([^)]*\)`)
 // namesOfUsers are files that the pages and comments name, and that are not in this repository.
 var namesOfUsers = []string{"limits.old.yaml", "RUNNER_TEMP/limits.old.yaml", "lib/wasm/wasm_exec.js"}
 
-// allPages returns every page that people write, and those that scripts/bench.sh writes.
-func allPages(t *testing.T) (all []string) {
-	t.Helper()
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/workflows/*", "benchmarks/*.md", "benchmarks/compare/*.md", "benchmarks/render/*/*.md", "cmd/sluice/internal/*/help.txt"} {
-		files, err := filepath.Glob(filepath.Join(root, pattern))
-		require.NoError(t, err)
-		require.NotEmpty(t, files, pattern)
-		for _, file := range files {
-			relative, err := filepath.Rel(root, file)
-			require.NoError(t, err)
-			all = append(all, filepath.ToSlash(relative))
-		}
-	}
-	return all
-}
-
-func TestPathsThatPagesNameExist(t *testing.T) {
-	r := readRepository(t)
-	for _, page := range allPages(t) {
-		if missing := r.missingPaths(readFile(t, root, page), path.Dir(page)); len(missing) > 0 {
-			t.Errorf("%s names files that do not exist: %s", page, strings.Join(missing, ", "))
-		}
-	}
-}
-
 var comments = regexp.MustCompile(`(?m)^\s*(?://|--|#)(.*)$|\s(?://|-- )(.*)$`)
 
 func TestPathsThatCommentsNameExist(t *testing.T) {
@@ -124,20 +99,4 @@ func TestPathsThatCommentsNameExist(t *testing.T) {
 		}
 	}
 	require.Greater(t, checked, 1000)
-}
-
-func TestMissingPathsFindsOnlyPaths(t *testing.T) {
-	r := readRepository(t)
-	for text, want := range map[string][]string{
-		"`storage/storagetest/policies.go`: the policies":                                      {"storage/storagetest/policies.go"},
-		"see cmd/sluice/internal/compare/page/spec.js,":                                        {"cmd/sluice/internal/compare/page/spec.js"},
-		"package github.com/sluice-go/sluice/storage/mysql":                                    {"./storage/mysql"},
-		"the file nowhere.go.":                                                                 {"nowhere.go"},
-		"[page](docs/nothing.md#clocks)":                                                       {"docs/nothing.md"},
-		"go run ./cmd/nothing":                                                                 {"./cmd/nothing"},
-		"compose/spec.go, `step.lua`, internal/testing/fleet, ./algo/... and docs/policies.md": nil,
-		"100/m, net/http, and/or, all(gcra/s), https://example.com/docs/nothing.md":            nil,
-	} {
-		require.Equal(t, want, r.missingPaths(text, "."), text)
-	}
 }

@@ -2,27 +2,24 @@ package readme
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
 // picturePolicies are the policies in docs/boundary.svg.
 var picturePolicies = []string{"fixedwindow 30/m", "gcra 30/m"}
 
 // The picture shows what the policies decide on the same requests: one at 12:00:00, which begins a window, and 60 within
-// 4.5 s around its end. To draw it again, run this test with UPDATE=1.
+// 4.5 s around its end. To draw it again, run this test with -update.
 func TestPictureShowsTheDecisionsOfThePolicies(t *testing.T) {
 	file := filepath.Join(root, "docs/boundary.svg")
-	drawn := drawBoundary(t)
-	if os.Getenv("UPDATE") != "" {
-		require.NoError(t, os.WriteFile(file, []byte(drawn), 0o644))
-	}
-	require.Equal(t, drawn, readFile(t, file), "run this test with UPDATE=1")
+	tracetest.Golden(t, file, drawBoundary(t))
 	require.True(t, strings.Contains(oneLine(readFile(t, root, "README.md")), "`fixedwindow 30/m` allows 59 of them, `gcra 30/m` 32"))
 }
 

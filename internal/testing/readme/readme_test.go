@@ -4,17 +4,17 @@
 //
 //   - Each block of Go code is in a test or an example of this repository, so it compiles. Each example
 //     has an Output comment, so it runs (readme_test.go, examples_test.go).
-//   - Links to files are valid, and each policy that the pages name can be parsed (readme_test.go).
-//     Each file that a page or a comment names exists (paths_test.go).
+//   - Each policy that the pages name can be parsed (readme_test.go). Each file that a page or a comment
+//     names exists (paths_test.go).
 //   - Each figure of a benchmark in a page is in the committed results (figures_test.go).
 //   - The commands work, and print what the pages show (commands_test.go, serve_test.go, keys_test.go).
 //     They run on databases and files that the tests create.
-//   - The numbers in the tables are those that the code returns: bounds, sizes of states, and the
-//     policies that have no program (bounds_test.go, sizes_test.go, programs_test.go).
+//   - The numbers in the tables are those that the code returns: bounds and sizes of states (tables_test.go).
 package readme
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -22,6 +22,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 )
 
@@ -34,57 +35,69 @@ func readFile(t *testing.T, elem ...string) string {
 	return string(b)
 }
 
-// pages are the pages that the tests check.
-var pages = []string{"README.md", "docs/recipes.md", "docs/command.md", "docs/promises.md", "docs/keys.md", "docs/policies.md", "docs/operation.md"}
+func parse(t *testing.T, spec string) algo.Policy {
+	t.Helper()
+	policy, err := compose.ParsePolicy(spec)
+	require.NoError(t, err)
+	return policy
+}
+
+// filesAt returns the text of each file that matches a pattern, by its path relative to the root.
+func filesAt(t *testing.T, patterns ...string) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		require.NoError(t, err)
+		require.NotEmpty(t, files, pattern)
+		for _, file := range files {
+			relative, err := filepath.Rel(root, file)
+			require.NoError(t, err)
+			texts[filepath.ToSlash(relative)] = readFile(t, file)
+		}
+	}
+	return texts
+}
+
+// pages returns every page that people write, and those that scripts/bench.sh writes.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	return filesAt(t, "*.md", "docs/*.md", "docs/workflows/*", "benchmarks/*.md", "benchmarks/compare/*.md", "benchmarks/render/*/*.md", "cmd/sluice/internal/*/help.txt")
+}
 
 // pagesWithCommands returns the text of the pages whose commands the tests run.
 func pagesWithCommands(t *testing.T) string {
 	return readFile(t, root, "README.md") + readFile(t, root, "docs/recipes.md") + readFile(t, root, "docs/command.md")
 }
 
+var (
+	goBlock  = regexp.MustCompile("(?s)```go\n(.*?)```")
+	specName = regexp.MustCompile("`((?:gcra|tokenbucket|fixedwindow|movingwindow) \\d[^`]*|all\\([a-z]+ \\d[^.`]*)`")
+)
+
 // Each block of Go code must be, byte for byte, in the tests of this package, in package sluice or its
-// tests, or in the examples.
-func TestGoCodeOfThePagesIsTested(t *testing.T) {
+// tests, or in the examples. Files that the text names must exist, and figures must be measured.
+func TestPages(t *testing.T) {
 	var tested strings.Builder
-	for _, pattern := range []string{"*_test.go", filepath.Join(root, "*.go"), filepath.Join(root, "examples/*/*.go")} {
-		files, err := filepath.Glob(pattern)
-		require.NoError(t, err)
-		require.NotEmpty(t, files)
-		for _, f := range files {
-			tested.WriteString(readFile(t, f))
-		}
+	for _, text := range filesAt(t, "internal/testing/readme/*_test.go", "*.go", "examples/*/*.go") {
+		tested.WriteString(text)
 	}
-	found := 0
-	for _, page := range pages {
-		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(readFile(t, root, page), -1)
-		for _, b := range blocks {
-			found++
-			if !strings.Contains(tested.String(), b[1]) {
-				t.Errorf("%s has a block that is in no test and no example:\n%s", page, b[1])
+	r, blocks, specs := readRepository(t), 0, 0
+	for page, text := range pages(t) {
+		for _, block := range goBlock.FindAllStringSubmatch(text, -1) {
+			blocks++
+			if !strings.Contains(tested.String(), block[1]) {
+				t.Errorf("%s has a block that is in no test and no example:\n%s", page, block[1])
 			}
 		}
-	}
-	require.Greater(t, found, 10)
-}
-
-func TestLinkedFilesExist(t *testing.T) {
-	for _, page := range pages {
-		links := regexp.MustCompile(`\]\(([^)#:]+)[^):]*\)`).FindAllStringSubmatch(readFile(t, root, page), -1)
-		require.NotEmpty(t, links)
-		for _, link := range links {
-			_, err := os.Stat(filepath.Join(root, filepath.Dir(page), link[1]))
-			require.NoError(t, err, page)
+		for _, spec := range specName.FindAllStringSubmatch(text, -1) {
+			specs++
+			parse(t, spec[1])
+		}
+		if missing := r.missingPaths(text, path.Dir(page)); len(missing) > 0 {
+			t.Errorf("%s names files that do not exist: %s", page, strings.Join(missing, ", "))
 		}
 	}
-}
-
-func TestSpecsInThePagesAreValid(t *testing.T) {
-	for _, page := range []string{"README.md", "docs/recipes.md", "docs/policies.md"} {
-		specs := regexp.MustCompile("`((?:gcra|tokenbucket|fixedwindow|movingwindow) \\d[^`]*|all\\([^.`]*)`").FindAllStringSubmatch(readFile(t, root, page), -1)
-		require.NotEmpty(t, specs, page)
-		for _, spec := range specs {
-			_, err := compose.ParsePolicy(spec[1])
-			require.NoError(t, err)
-		}
-	}
+	require.Greater(t, blocks, 10)
+	require.Greater(t, specs, 10)
 }

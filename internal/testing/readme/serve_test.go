@@ -26,28 +26,32 @@ func serving(t *testing.T, program, containing string, replacements ...string) (
 	t.Helper()
 	replacements = append(replacements, "go run ./cmd/sluice", program, "sqlite:limits.db", "sqlite:"+filepath.Join(t.TempDir(), "limits.db"))
 	line := strings.NewReplacer(replacements...).Replace(commandLines(t, containing)[0])
-	words := regexp.MustCompile(`"[^"]*"|\S+`).FindAllString(line, -1)
-	for i := range words {
-		words[i] = strings.Trim(words[i], `"`)
-	}
-	words = append(words, "--decision-timeout", "30s") // the machine may be slow
+	words := append(wordsOf(line), "--decision-timeout", "30s") // the machine may be slow
 	if strings.Contains(line, "--upstream") {
 		words = append(words, "--listen", "127.0.0.1:0")
 	}
 	command := exec.Command(words[0], words[1:]...)
 	command.Dir = root
-	out, err := command.StderrPipe()
+	t.Cleanup(func() { require.True(t, command.ProcessState.Success()) })
+	log = firstLine(t, command, command.StderrPipe)
+	require.Contains(t, log, "msg=serving")
+	return log
+}
+
+// firstLine starts a server, and returns its first line. At the end of the test it interrupts the server.
+func firstLine(t *testing.T, command *exec.Cmd, pipe func() (io.ReadCloser, error)) string {
+	t.Helper()
+	out, err := pipe()
 	require.NoError(t, err)
 	require.NoError(t, command.Start())
 	t.Cleanup(func() {
 		require.NoError(t, command.Process.Signal(os.Interrupt))
 		_, _ = io.Copy(io.Discard, out)
-		require.NoError(t, command.Wait())
+		_ = command.Wait()
 	})
-	first, err := bufio.NewReader(out).ReadString('\n')
+	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
-	require.Contains(t, first, "msg=serving")
-	return first
+	return strings.TrimSpace(line)
 }
 
 // built builds the command, and returns its file. The tests cannot use go run, because it does not forward

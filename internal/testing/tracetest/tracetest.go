@@ -1,4 +1,4 @@
-// Package tracetest runs traces as tests. It adds the flag -update to tests that import it. It is
+// Package tracetest runs traces and other golden files as tests. It adds the flag -update to tests that import it. It is
 // not part of package trace, so that programs that read traces do not link package testing.
 package tracetest
 
@@ -7,8 +7,11 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/internal/trace"
 )
@@ -65,4 +68,33 @@ func golden(file string, update bool) ([]string, error) {
 		return nil, err
 	}
 	return nil, os.WriteFile(file, out.Bytes(), 0o644)
+}
+
+// Golden requires that a file has this text. With -update it writes the file instead.
+func Golden(t *testing.T, file, text string) {
+	t.Helper()
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+		return
+	}
+	committed, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(committed), text, "run this test with -update")
+}
+
+// Answers requires the answers of a golden file. A line that begins with a quotation mark is a question as a Go string, an
+// arrow and the answer. Other lines are comments.
+func Answers(t *testing.T, file string, answer func(question string) string) {
+	t.Helper()
+	committed, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var text strings.Builder
+	for line := range strings.Lines(string(committed)) {
+		if quoted, err := strconv.QuotedPrefix(line); err == nil && line[0] == '"' {
+			question, _ := strconv.Unquote(quoted)
+			line = strings.TrimRight(quoted+" -> "+answer(question), " ") + "\n"
+		}
+		text.WriteString(line)
+	}
+	Golden(t, file, text.String())
 }

@@ -3,14 +3,46 @@ package readme
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 )
+
+// The rows have a policy, and the most units that it admits in any of these intervals.
+func TestTablesOfAdmittedUnitsEqualBound(t *testing.T) {
+	day := 24 * time.Hour
+	for page, table := range map[string]struct {
+		row       string
+		rows      int
+		intervals []time.Duration
+	}{
+		"README.md":      {"(?m)^\\| `([^`]+)` \\| [^|]* \\| (\\d+) \\| (\\d+) \\|$", 6, []time.Duration{time.Second, time.Minute}},
+		"docs/client.md": {"(?m)^\\| `([^`]+)` \\| (\\d+) \\| (\\d+) \\| (\\d+) \\| (\\d+) \\|", 7, []time.Duration{time.Second, time.Minute, time.Hour, day}},
+	} {
+		rows := regexp.MustCompile(table.row).FindAllStringSubmatch(readFile(t, root, page), -1)
+		require.Len(t, rows, table.rows, page)
+		for _, row := range rows {
+			for i, interval := range table.intervals {
+				require.Equal(t, fmt.Sprint(parse(t, row[1]).Bound(interval)), row[2+i], "%s: %v in any %v", page, row[1], interval)
+			}
+		}
+	}
+}
+
+// docs/operation.md promises that every policy runs on the server.
+func TestEveryPolicyHasAProgram(t *testing.T) {
+	for _, spec := range []string{
+		"gcra 7/d burst=60", "gcra 1/26000d", "gcra 1234567/30d", "gcra 1099511627776/us", "tokenbucket 7/24h burst=60", "tokenbucket 10/626h burst=20 refill=interval",
+		"fixedwindow 1099511627776/26062d", "movingwindow 1099511627776/26062d", "movingwindow 1000/2400h slots=12", "all(gcra 10/s; fixedwindow 1000/1252h)",
+	} {
+		_, ok := parse(t, spec).(algo.Portable).Program()
+		require.True(t, ok, spec)
+	}
+}
 
 // The limits are common ones. The states have between one unit and all units in use.
 func TestSizesOfStatesEqualTheTable(t *testing.T) {
@@ -42,13 +74,6 @@ func TestSizesOfMovingWindowsEqualTheTable(t *testing.T) {
 			require.Regexp(t, words, table, "slots=%d", slots)
 		}
 	}
-}
-
-func parse(t *testing.T, spec string) algo.Policy {
-	t.Helper()
-	policy, err := compose.ParsePolicy(spec)
-	require.NoError(t, err)
-	return policy
 }
 
 // spend returns the state after steps with these costs. apart is the time between two steps.
