@@ -93,14 +93,11 @@ func (a api) serve(w http.ResponseWriter, r *http.Request) *problem {
 		guard(w.Header())
 		w.WriteHeader(http.StatusNoContent)
 		return nil
-	case !decides:
-		writeJSON(w, http.StatusOK, "application/json", balanceOf(&d))
-		return nil
-	case !d.Allowed && wait != nil:
+	case decides && !d.Allowed && wait != nil:
 		roundedUp := (max(*wait, 1)-1)/int64(time.Second) + 1
 		w.Header().Set("Retry-After", strconv.FormatInt(roundedUp, 10))
 	}
-	writeJSON(w, http.StatusOK, "application/json", decisionOf(&d))
+	writeJSON(w, http.StatusOK, "application/json", responseOf(&d, decides))
 	return nil
 }
 

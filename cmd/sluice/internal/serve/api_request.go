@@ -2,12 +2,12 @@ package serve
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
 	"math"
+	"math/big"
 	"mime"
 	"net/http"
 	"os"
@@ -174,22 +174,18 @@ func base64Of(value gjson.Result) (string, bool) {
 	return string(decoded), ok && err == nil && !strings.ContainsAny(text, "\r\n") // the decoder ignores line ends
 }
 
-// positive returns a whole number from 1. It reads the decimal digits, because a floating-point number
-// would round 1.0000000000000000001 to 1. Some languages write whole numbers as 3.0 or 1e18.
+// exactNumber matches the numbers that big.Rat reads in little time.
+var exactNumber = regexp.MustCompile(`^[0-9.]+([eE][+-]?[0-9]{1,4})?$`)
+
+// positive returns a whole number from 1. A floating-point number would round 1.0000000000000000001 to 1. Some
+// languages write whole numbers as 3.0 or 1e18.
 func positive(value gjson.Result) (int64, bool) {
-	if value.Type != gjson.Number {
+	number := new(big.Rat)
+	if value.Type != gjson.Number || !exactNumber.MatchString(value.Raw) {
 		return 0, false
 	}
-	mantissa, exponent, _ := strings.Cut(strings.ToLower(value.Raw), "e")
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	digits := strings.TrimRight(whole+fraction, "0")
-	zeros, err := strconv.Atoi(cmp.Or(exponent, "0"))
-	zeros += len(whole) - len(digits) // the value is digits, followed by this many zeros
-	if err != nil || zeros < 0 || zeros > len("9223372036854775807") {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(digits+strings.Repeat("0", zeros), 10, 64)
-	return n, err == nil && n >= 1
+	number.SetString(value.Raw)
+	return number.Num().Int64(), number.IsInt() && number.Num().IsInt64() && number.Sign() > 0
 }
 
 func (a *DecisionRequest) readRule(value gjson.Result) *problem {

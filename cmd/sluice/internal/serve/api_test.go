@@ -109,7 +109,7 @@ func TestNextRefillOfSeveralRules(t *testing.T) {
 		for _, l := range c.rules {
 			d.Results = append(d.Results, sluice.RuleResult{Policy: policy, Result: algo.Result{Remaining: l.remaining, NextRefill: time.Duration(l.grows)}})
 		}
-		assert.Equal(t, c.want.grows, balanceOf(&d).NextRefill)
+		assert.Equal(t, c.want.grows, responseOf(&d, false).NextRefill)
 	}
 }
 
