@@ -186,7 +186,7 @@ func (a api) failure(ctx context.Context, op sluice.Op, err error) *problem {
 		level = slog.LevelError
 	}
 	args := []any{"op", string(op), "applied", p.Applied}
-	a.sampled.Log(level, "no decision: "+p.Title, append(args, logAttributes(err)...)...)
+	a.sampled.Log(context.Background(), level, "no decision: "+p.Title, append(args, logAttributes(err)...)...)
 	return p
 }
 
