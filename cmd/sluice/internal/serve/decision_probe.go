@@ -105,19 +105,17 @@ func (p *decisionProbe) decide(ctx context.Context) error {
 	return nil
 }
 
-// readShared reads the states of rules under which all requests share one limit: if such a state cannot be
-// read, no request gets a decision.
-func (p *decisionProbe) readShared(ctx context.Context) error {
-	if p.shared == nil {
-		return nil
-	}
-	if _, err := p.shared.Peek(ctx, ""); err != nil {
-		if isFault(err) {
-			return fmt.Errorf("%w; %s", err, unreadableRemedy)
-		}
+// run finds out whether requests get decisions. It also reads the states of rules under which all requests share one
+// limit: if such a state cannot be read, no request gets a decision.
+func (p *decisionProbe) run(ctx context.Context) error {
+	err := p.decide(ctx)
+	if err != nil || p.shared == nil {
 		return err
 	}
-	return nil
+	if _, err = p.shared.Peek(ctx, ""); err != nil && isFault(err) {
+		return fmt.Errorf("%w; %s", err, unreadableRemedy)
+	}
+	return err
 }
 
 // isFault reports whether requests fail because of err under every --on-failure.

@@ -18,18 +18,9 @@ const (
 	probeTime  = 2 * time.Second // for the store to answer a probe
 )
 
-// probe finds out whether requests get decisions under the current rules.
-func (s *Server) probe(ctx context.Context) error {
-	probe := &s.current.Load().probe
-	if err := probe.decide(ctx); err != nil {
-		return err
-	}
-	return probe.readShared(ctx)
-}
-
 // checkStore probes the store, or starts to use a store that has been unavailable since the start.
 func (s *Server) checkStore(ctx context.Context) {
-	check, wait := s.probe, probeTime
+	check, wait := s.current.Load().probe.run, probeTime
 	if s.missing.Load() {
 		check, wait = s.attachStore, startTime
 	}
@@ -97,26 +88,20 @@ func (s *Server) reachStore(ctx context.Context, file *config.File) error {
 // prepareStore connects to the store, creates its table and makes decisions. A user that may not create a table may still
 // use it.
 func (s *Server) prepareStore(ctx context.Context, file *config.File) error {
-	prepared, decided := s.store.prepare(ctx), s.tryDecisions(ctx, file)
-	refused := new(net.OpError)
-	switch {
-	case decided == nil:
-		return nil
-	case prepared == nil:
-		return errors.New(oneLine(decided))
-	case errors.As(prepared, &refused) && refused.Op == "dial" || errors.As(prepared, new(*net.DNSError)):
-		return fmt.Errorf("%s; start the store, or check its address", oneLine(prepared))
-	}
-	return errors.New(oneLine(prepared))
-}
-
-// tryDecisions returns an error if the store does not decide under the rules of file.
-func (s *Server) tryDecisions(ctx context.Context, file *config.File) error {
 	probe, err := s.newDecisionProbe(file)
 	if err != nil {
 		return err
 	}
-	return probe.decide(ctx)
+	prepared, refused := s.store.prepare(ctx), new(net.OpError)
+	switch err = probe.decide(ctx); {
+	case err == nil:
+		return nil
+	case prepared == nil:
+		return errors.New(oneLine(err))
+	case errors.As(prepared, &refused) && refused.Op == "dial" || errors.As(prepared, new(*net.DNSError)):
+		return fmt.Errorf("%s; start the store, or check its address", oneLine(prepared))
+	}
+	return errors.New(oneLine(prepared))
 }
 
 // attachStore starts to use a store that was unavailable at the start. If the rules cannot read a state that all requests need,
