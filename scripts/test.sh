@@ -51,7 +51,6 @@ missing() {
   have redis-cli || echo redis-tools
   have_initdb || echo postgresql
   have pgbouncer || echo pgbouncer
-  have hey || echo hey
   have curl || echo curl
   have chromium || echo chromium
   have git || echo git

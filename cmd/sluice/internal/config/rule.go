@@ -162,20 +162,19 @@ func Capacity(p algo.Policy) int64 {
 
 // by is the member with one field, several fields joined by +, or a list of fields.
 func (r *reader) by(rule *Rule) member {
-	m := list(r, "by", &rule.By, wantBy, func(n *yaml.Node) (Field, error) {
+	joined := value(r, "by", &rule.By, parsed(wantBy, ParseFields))
+	listed := list(r, "by", &rule.By, wantBy, func(n *yaml.Node) (Field, error) {
 		s, ok := fieldText(n)
 		if !ok {
 			return Field{}, fmt.Errorf("%s; want %s", isA(n), wantBy)
 		}
 		return parseField(s, fieldWords, rule.By)
 	})
-	return member{m.name, func(n *yaml.Node, at string) {
-		if s, _ := fieldText(n); s == "" {
-			m.read(n, at)
-		} else if fields, err := ParseFields(s); err != nil {
-			r.fault(n, at, err)
+	return member{"by", func(n *yaml.Node, at string) {
+		if is(n, "!!str") {
+			joined.read(n, at)
 		} else {
-			rule.By = fields
+			listed.read(n, at)
 		}
 	}}
 }

@@ -3,8 +3,8 @@ package config
 import (
 	"bytes"
 	"errors"
-	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -32,29 +32,21 @@ func (r *reader) document(text []byte) (root *yaml.Node) {
 		r.faultf(start, "", "the file is not UTF-8 text; is it a limits.yaml?")
 		return nil
 	}
-	loader, err := yaml.NewLoader(bytes.NewReader(version.ReplaceAll(text, []byte("${1}1"))))
-	for err == nil {
-		var document yaml.Node
-		if err = loader.Load(&document); err != nil {
-			break
-		}
-		switch content := document.Content[0]; {
-		case isNothing(content):
-		case root != nil:
-			r.faultf(content, "", "a second YAML document begins here; want one document, so remove the ---")
-			return nil
-		default:
-			root = content
-		}
-	}
-	switch {
-	case !errors.Is(err, io.EOF):
+	var documents []yaml.Node
+	if err := yaml.Load(version.ReplaceAll(text, []byte("${1}1")), &documents, yaml.WithAllDocuments()); err != nil {
 		r.faults = append(r.faults, syntaxFault(err, text))
 		return nil
-	case root == nil:
-		r.faultf(start, "", "the file is empty; want rules: %s", wantRules)
 	}
-	return root
+	documents = slices.DeleteFunc(documents, func(d yaml.Node) bool { return isNothing(d.Content[0]) })
+	switch len(documents) {
+	case 0:
+		r.faultf(start, "", "the file is empty; want rules: %s", wantRules)
+		return nil
+	case 1:
+		return documents[0].Content[0]
+	}
+	r.faultf(documents[1].Content[0], "", "a second YAML document begins here; want one document, so remove the ---")
+	return nil
 }
 
 // syntaxFault converts a syntax error of the library, and adds a remedy.

@@ -25,15 +25,15 @@ const (
 	apiRoot      = "/v1/"
 )
 
-type limiter = sluice.Limiter[DecisionRequest]
+type limiter = sluice.Limiter[decisionRequest]
 
 // operations are the paths below apiRoot. Each is an operation of a limiter.
-var operations = map[sluice.Op]func(*limiter, context.Context, DecisionRequest, int64) (sluice.Decision, error){
+var operations = map[sluice.Op]func(*limiter, context.Context, decisionRequest, int64) (sluice.Decision, error){
 	sluice.OpAllow:  (*limiter).AllowN,
 	sluice.OpPeek:   (*limiter).PeekN,
 	sluice.OpRefund: (*limiter).Refund,
 	sluice.OpCharge: (*limiter).Charge,
-	sluice.OpReset: func(l *limiter, ctx context.Context, request DecisionRequest, _ int64) (d sluice.Decision, err error) {
+	sluice.OpReset: func(l *limiter, ctx context.Context, request decisionRequest, _ int64) (d sluice.Decision, err error) {
 		return d, l.Reset(ctx, request)
 	},
 }
@@ -93,14 +93,11 @@ func (a api) serve(w http.ResponseWriter, r *http.Request) *problem {
 		guard(w.Header())
 		w.WriteHeader(http.StatusNoContent)
 		return nil
-	case !decides:
-		writeJSON(w, http.StatusOK, "application/json", balanceOf(&d))
-		return nil
-	case !d.Allowed && wait != nil:
+	case decides && !d.Allowed && wait != nil:
 		roundedUp := (max(*wait, 1)-1)/int64(time.Second) + 1
 		w.Header().Set("Retry-After", strconv.FormatInt(roundedUp, 10))
 	}
-	writeJSON(w, http.StatusOK, "application/json", decisionOf(&d))
+	writeJSON(w, http.StatusOK, "application/json", responseOf(&d, decides))
 	return nil
 }
 

@@ -184,13 +184,13 @@ func failingWith(err error, policy sluice.FailurePolicy) func(*testing.T) http.H
 	err = storage.NotApplied(fmt.Errorf("%w: %w", err, errSecret))
 	store := failingStore{load: err, swap: err}
 	return func(t *testing.T) http.Handler {
-		return apiOn(t, store, sluice.Options[DecisionRequest]{OnFailure: policy})
+		return apiOn(t, store, sluice.Options[decisionRequest]{OnFailure: policy})
 	}
 }
 
 // responseLost serves a store whose writes may have been applied.
 func responseLost(t *testing.T) http.Handler {
-	return apiOn(t, failingStore{swap: errSecret}, sluice.Options[DecisionRequest]{})
+	return apiOn(t, failingStore{swap: errSecret}, sluice.Options[decisionRequest]{})
 }
 
 // damaged serves a rule whose state is damaged.
@@ -199,7 +199,7 @@ func damaged(t *testing.T) http.Handler {
 	name := apiRules(t, apiExampleRules)[0].Name
 	_, _, err := store.CompareAndSwap(t.Context(), storage.Swap{Key: keyText(name, "user:42"), New: storage.Record{Version: 1, State: []byte("damaged")}})
 	require.NoError(t, err)
-	return apiOn(t, store, sluice.Options[DecisionRequest]{})
+	return apiOn(t, store, sluice.Options[decisionRequest]{})
 }
 
 // apiListener returns the handler of the API listener of a server with a token. "" is no token.
@@ -226,7 +226,7 @@ func (e *exchange) handler(t *testing.T) http.Handler {
 	if e.on != nil {
 		return e.on(t)
 	}
-	return apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
+	return apiOn(t, storeAtFixedTime(), sluice.Options[decisionRequest]{})
 }
 
 func (e *exchange) run(t *testing.T) *httptest.ResponseRecorder {

@@ -2,12 +2,12 @@ package serve
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
 	"math"
+	"math/big"
 	"mime"
 	"net/http"
 	"os"
@@ -30,12 +30,12 @@ const (
 )
 
 // readRequest reads a request, or returns the problem with it.
-func readRequest(w http.ResponseWriter, r *http.Request) (DecisionRequest, *problem) {
+func readRequest(w http.ResponseWriter, r *http.Request) (decisionRequest, *problem) {
 	if p := checkMedia(r.Header); p != nil {
-		return DecisionRequest{}, p
+		return decisionRequest{}, p
 	}
 	if r.URL.RawQuery != "" {
-		return DecisionRequest{}, invalid("", "the URL has a query, which this service does not read; send everything in the body, such as %s", exampleRequest)
+		return decisionRequest{}, invalid("", "the URL has a query, which this service does not read; send everything in the body, such as %s", exampleRequest)
 	}
 	var body []byte
 	var err error = new(http.MaxBytesError)
@@ -47,11 +47,11 @@ func readRequest(w http.ResponseWriter, r *http.Request) (DecisionRequest, *prob
 		return decodeRequest(body)
 	case errors.As(err, new(*http.MaxBytesError)):
 		w.Header().Set("Connection", "close") // do not read the rest
-		return DecisionRequest{}, newProblem("too-large", "the body has more than %d bytes", maxBody)
+		return decisionRequest{}, newProblem("too-large", "the body has more than %d bytes", maxBody)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return DecisionRequest{}, newProblem("slow", "the body did not arrive in time; send it faster")
+		return decisionRequest{}, newProblem("slow", "the body did not arrive in time; send it faster")
 	}
-	return DecisionRequest{}, malformed(body, len(body), "the body ended early; want "+exampleRequest)
+	return decisionRequest{}, malformed(body, len(body), "the body ended early; want "+exampleRequest)
 }
 
 // checkMedia accepts the Content-Type that curl -d sends by default, so that people can use
@@ -78,15 +78,15 @@ func checkMedia(h http.Header) *problem {
 // decodeRequest decodes the body. It refuses what encoding/json accepts, because each of these
 // mistakes would apply a wrong limit: names in another letter case, duplicate names, and
 // strings with lone surrogates, which would all become the same key.
-func decodeRequest(body []byte) (DecisionRequest, *problem) {
+func decodeRequest(body []byte) (decisionRequest, *problem) {
 	if p := checkSyntax(body); p != nil {
-		return DecisionRequest{}, p
+		return decisionRequest{}, p
 	}
 	whole := gjson.ParseBytes(body)
 	if !whole.IsObject() {
-		return DecisionRequest{}, invalid("", "the body is %s; want an object such as %s", kindOf(whole), exampleRequest)
+		return decisionRequest{}, invalid("", "the body is %s; want an object such as %s", kindOf(whole), exampleRequest)
 	}
-	request, seen := DecisionRequest{Cost: 1}, []string(nil)
+	request, seen := decisionRequest{Cost: 1}, []string(nil)
 	var p *problem
 	whole.ForEach(func(name, value gjson.Result) bool {
 		if slices.Contains(seen, name.String()) {
@@ -139,7 +139,7 @@ func malformed(body []byte, offset int, what string) *problem {
 }
 
 // read reads a member.
-func (a *DecisionRequest) read(name string, value gjson.Result) *problem {
+func (a *decisionRequest) read(name string, value gjson.Result) *problem {
 	var ok bool
 	var want string
 	switch name {
@@ -174,25 +174,21 @@ func base64Of(value gjson.Result) (string, bool) {
 	return string(decoded), ok && err == nil && !strings.ContainsAny(text, "\r\n") // the decoder ignores line ends
 }
 
-// positive returns a whole number from 1. It reads the decimal digits, because a floating-point number
-// would round 1.0000000000000000001 to 1. Some languages write whole numbers as 3.0 or 1e18.
+// exactNumber matches the numbers that big.Rat reads in little time.
+var exactNumber = regexp.MustCompile(`^[0-9.]+([eE][+-]?[0-9]{1,4})?$`)
+
+// positive returns a whole number from 1. A floating-point number would round 1.0000000000000000001 to 1. Some
+// languages write whole numbers as 3.0 or 1e18.
 func positive(value gjson.Result) (int64, bool) {
-	if value.Type != gjson.Number {
+	number := new(big.Rat)
+	if value.Type != gjson.Number || !exactNumber.MatchString(value.Raw) {
 		return 0, false
 	}
-	mantissa, exponent, _ := strings.Cut(strings.ToLower(value.Raw), "e")
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	digits := strings.TrimRight(whole+fraction, "0")
-	zeros, err := strconv.Atoi(cmp.Or(exponent, "0"))
-	zeros += len(whole) - len(digits) // the value is digits, followed by this many zeros
-	if err != nil || zeros < 0 || zeros > len("9223372036854775807") {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(digits+strings.Repeat("0", zeros), 10, 64)
-	return n, err == nil && n >= 1
+	number.SetString(value.Raw)
+	return number.Num().Int64(), number.IsInt() && number.Num().IsInt64() && number.Sign() > 0
 }
 
-func (a *DecisionRequest) readRule(value gjson.Result) *problem {
+func (a *decisionRequest) readRule(value gjson.Result) *problem {
 	list, want := value.Array(), `names in the list, such as ["api","daily"]`
 	if !value.IsArray() || len(list) == 0 {
 		list = []gjson.Result{value}

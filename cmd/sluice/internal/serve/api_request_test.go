@@ -12,28 +12,28 @@ import (
 
 var validRequests = []struct {
 	body string
-	want DecisionRequest
+	want decisionRequest
 }{
-	{`{"key":"user:42","cost":3,"rule":"api"}`, DecisionRequest{"user:42", []string{"api"}, 3}},
-	{` {"rule" : ["daily", "api"] , "key" : "user:42"} ` + "\r\n\t", DecisionRequest{"user:42", []string{"daily", "api"}, 1}},
-	{`{"key":""}`, DecisionRequest{"", nil, 1}},
-	{`{"key_base64":""}`, DecisionRequest{"", nil, 1}},
-	{`{"key_base64":"/wA="}`, DecisionRequest{"\xff\x00", nil, 1}},
-	{`{"key":"\u0000\ud83d\ude00\\ud800�\ufffd"}`, DecisionRequest{"\x00\U0001f600\\ud800��", nil, 1}},
-	{`{"k\u0065y":"a"}`, DecisionRequest{"a", nil, 1}},
-	{`{"key":"a","cost":9223372036854775807}`, DecisionRequest{"a", nil, 1<<63 - 1}},
-	{`{"key":"a","cost":3.0}`, DecisionRequest{"a", nil, 3}},
-	{`{"key":"a","cost":2e2}`, DecisionRequest{"a", nil, 200}},
-	{`{"key":"a","cost":1E+0}`, DecisionRequest{"a", nil, 1}},
-	{`{"key":"a","cost":10e-1}`, DecisionRequest{"a", nil, 1}},
-	{`{"key":"a","cost":1.50e1}`, DecisionRequest{"a", nil, 15}},
-	{`{"key":"a","cost":1e18}`, DecisionRequest{"a", nil, 1e18}},
-	{`{"key":"a","cost":9007199254740993.0}`, DecisionRequest{"a", nil, 1<<53 + 1}},
-	{`{"key":"a","cost":9.223372036854775807e18}`, DecisionRequest{"a", nil, 1<<63 - 1}},
-	{`{"key":"a","cost":1` + strings.Repeat("0", 999) + `e-999}`, DecisionRequest{"a", nil, 1}},
-	{`{"key":"a","cost":0.` + strings.Repeat("0", 999) + `7e1000}`, DecisionRequest{"a", nil, 7}},
-	{`{"key":"` + strings.Repeat("é", maxKey/2) + `"}`, DecisionRequest{strings.Repeat("é", maxKey/2), nil, 1}},
-	{`{"key_base64":"` + strings.Repeat("AAAA", maxKey/3) + `AA=="}`, DecisionRequest{strings.Repeat("\x00", maxKey), nil, 1}},
+	{`{"key":"user:42","cost":3,"rule":"api"}`, decisionRequest{"user:42", []string{"api"}, 3}},
+	{` {"rule" : ["daily", "api"] , "key" : "user:42"} ` + "\r\n\t", decisionRequest{"user:42", []string{"daily", "api"}, 1}},
+	{`{"key":""}`, decisionRequest{"", nil, 1}},
+	{`{"key_base64":""}`, decisionRequest{"", nil, 1}},
+	{`{"key_base64":"/wA="}`, decisionRequest{"\xff\x00", nil, 1}},
+	{`{"key":"\u0000\ud83d\ude00\\ud800�\ufffd"}`, decisionRequest{"\x00\U0001f600\\ud800��", nil, 1}},
+	{`{"k\u0065y":"a"}`, decisionRequest{"a", nil, 1}},
+	{`{"key":"a","cost":9223372036854775807}`, decisionRequest{"a", nil, 1<<63 - 1}},
+	{`{"key":"a","cost":3.0}`, decisionRequest{"a", nil, 3}},
+	{`{"key":"a","cost":2e2}`, decisionRequest{"a", nil, 200}},
+	{`{"key":"a","cost":1E+0}`, decisionRequest{"a", nil, 1}},
+	{`{"key":"a","cost":10e-1}`, decisionRequest{"a", nil, 1}},
+	{`{"key":"a","cost":1.50e1}`, decisionRequest{"a", nil, 15}},
+	{`{"key":"a","cost":1e18}`, decisionRequest{"a", nil, 1e18}},
+	{`{"key":"a","cost":9007199254740993.0}`, decisionRequest{"a", nil, 1<<53 + 1}},
+	{`{"key":"a","cost":9.223372036854775807e18}`, decisionRequest{"a", nil, 1<<63 - 1}},
+	{`{"key":"a","cost":1` + strings.Repeat("0", 999) + `e-999}`, decisionRequest{"a", nil, 1}},
+	{`{"key":"a","cost":0.` + strings.Repeat("0", 999) + `7e1000}`, decisionRequest{"a", nil, 7}},
+	{`{"key":"` + strings.Repeat("é", maxKey/2) + `"}`, decisionRequest{strings.Repeat("é", maxKey/2), nil, 1}},
+	{`{"key_base64":"` + strings.Repeat("AAAA", maxKey/3) + `AA=="}`, decisionRequest{strings.Repeat("\x00", maxKey), nil, 1}},
 }
 
 func TestValidRequestsAreDecoded(t *testing.T) {

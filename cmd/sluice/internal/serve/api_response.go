@@ -15,33 +15,21 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// decision is the response of allow and peek. openapi.yaml describes its members.
-type decision struct {
-	Allowed bool `json:"allowed"`
-	*balance
-	RetryAfter *int64         `json:"retry_after_ns"`
-	Degraded   bool           `json:"degraded"`
-	Cached     bool           `json:"cached"`
-	Rules      []ruleDecision `json:"rules"` // instead of those of the balance
+// response is the response of allow and peek. That of refund and charge has no members of a decision. openapi.yaml
+// describes the members.
+type response struct {
+	Allowed    *bool          `json:"allowed,omitempty"`
+	Rule       *string        `json:"rule"`
+	Remaining  *int64         `json:"remaining"`
+	NextRefill int64          `json:"next_refill_ns"`
+	ResetAfter int64          `json:"reset_after_ns"`
+	RetryAfter any            `json:"retry_after_ns,omitempty"` // a nil *int64 is null
+	Degraded   *bool          `json:"degraded,omitempty"`
+	Cached     *bool          `json:"cached,omitempty"`
+	Rules      []ruleResponse `json:"rules"`
 }
 
-// ruleDecision is the decision of one rule.
-type ruleDecision struct {
-	ruleBalance
-	Allowed    bool   `json:"allowed"`
-	RetryAfter *int64 `json:"retry_after_ns"`
-}
-
-// balance is the response of refund and charge.
-type balance struct {
-	Rule       *string       `json:"rule"`
-	Remaining  *int64        `json:"remaining"`
-	NextRefill int64         `json:"next_refill_ns"`
-	ResetAfter int64         `json:"reset_after_ns"`
-	Rules      []ruleBalance `json:"rules"`
-}
-
-type ruleBalance struct {
+type ruleResponse struct {
 	Rule       string `json:"rule"`
 	Policy     string `json:"policy"`
 	Shadow     bool   `json:"shadow"`
@@ -51,43 +39,43 @@ type ruleBalance struct {
 	Remaining  int64  `json:"remaining"`
 	NextRefill int64  `json:"next_refill_ns"`
 	ResetAfter int64  `json:"reset_after_ns"`
+	Allowed    *bool  `json:"allowed,omitempty"`
+	RetryAfter any    `json:"retry_after_ns,omitempty"`
 }
 
-func decisionOf(d *sluice.Decision) *decision {
-	b, rules := balanceOf(d), make([]ruleDecision, len(d.Results))
-	for i := range d.Results {
-		r := &d.Results[i]
-		rules[i] = ruleDecision{b.Rules[i], r.Allowed, waitOf(r.RetryAfter)}
-	}
-	return &decision{d.Allowed, b, waitOf(d.RetryAfter), d.Degraded, d.Cached, rules}
-}
-
-func balanceOf(d *sluice.Decision) *balance {
-	b := &balance{Rules: make([]ruleBalance, len(d.Results))}
+// responseOf returns the response for a Decision. decides is true for allow and peek.
+func responseOf(d *sluice.Decision, decides bool) *response {
+	out := &response{Rules: make([]ruleResponse, len(d.Results))}
 	if d.Rule != "" {
-		b.Rule, b.Remaining = &d.Rule, &d.Remaining
+		out.Rule, out.Remaining = &d.Rule, &d.Remaining
+	}
+	if decides {
+		out.Allowed, out.RetryAfter, out.Degraded, out.Cached = &d.Allowed, waitOf(d.RetryAfter), &d.Degraded, &d.Cached
 	}
 	full := false // one of the rules with the least remaining is full
 	for i := range d.Results {
 		r := &d.Results[i]
-		b.Rules[i] = ruleBalance{
+		out.Rules[i] = ruleResponse{
 			Rule: r.Rule, Policy: r.Policy.String(), Shadow: r.Shadow,
 			Capacity: r.Limit, Cost: r.Cost, Paid: r.Paid, Remaining: r.Remaining,
 			NextRefill: int64(r.NextRefill), ResetAfter: int64(r.ResetAfter),
 		}
+		if decides {
+			out.Rules[i].Allowed, out.Rules[i].RetryAfter = &r.Allowed, waitOf(r.RetryAfter)
+		}
 		if r.Shadow {
 			continue
 		}
-		b.ResetAfter = max(b.ResetAfter, int64(r.ResetAfter))
+		out.ResetAfter = max(out.ResetAfter, int64(r.ResetAfter))
 		if r.Remaining == d.Remaining {
-			b.NextRefill = max(b.NextRefill, int64(r.NextRefill))
+			out.NextRefill = max(out.NextRefill, int64(r.NextRefill))
 			full = full || r.NextRefill == 0
 		}
 	}
 	if full {
-		b.NextRefill = 0
+		out.NextRefill = 0
 	}
-	return b
+	return out
 }
 
 // waitOf returns nil if waiting does not help.
@@ -198,7 +186,7 @@ func (a api) failure(ctx context.Context, op sluice.Op, err error) *problem {
 		level = slog.LevelError
 	}
 	args := []any{"op", string(op), "applied", p.Applied}
-	a.sampled.Log(level, "no decision: "+p.Title, append(args, logAttributes(err)...)...)
+	a.sampled.Log(context.Background(), level, "no decision: "+p.Title, append(args, logAttributes(err)...)...)
 	return p
 }
 

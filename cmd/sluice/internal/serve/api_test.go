@@ -29,7 +29,7 @@ func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	store := storeAtFixedTime()
 	store.Clock = func() time.Time { return now }
-	h := apiOn(t, store, sluice.Options[DecisionRequest]{})
+	h := apiOn(t, store, sluice.Options[decisionRequest]{})
 	denied := func() (string, string) {
 		w := post(h, "/v1/allow", `{"key":"a","cost":18,"rule":"api"}`)
 		require.Equal(t, http.StatusOK, w.Code)
@@ -56,7 +56,7 @@ func TestEmptyKeyCountsAsMissing(t *testing.T) {
 - {name: shared, policy: gcra 5/m, by: cookie:id, missing: share}
 - {name: skipped, policy: gcra 5/m, by: user, missing: skip}
 - {name: denied, policy: gcra 5/m, by: [ip, header:X-Key], missing: deny}
-`, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
+`, storeAtFixedTime(), sluice.Options[decisionRequest]{})
 	for rule, want := range map[string]string{
 		"shared":  `{"allowed":true,"rule":"shared","remaining":4,`,
 		"skipped": `{"allowed":true,"rule":null,"remaining":null,"next_refill_ns":0,"reset_after_ns":0,"retry_after_ns":0,"degraded":false,"cached":false,"rules":[]}`,
@@ -80,7 +80,7 @@ func TestEmptyKeyCountsAsMissing(t *testing.T) {
 }
 
 func TestShadowRuleDeniesNothing(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), sluice.Options[decisionRequest]{})
 	post(h, "/v1/allow", `{"key":"","rule":"trial"}`)
 	w := post(h, "/v1/allow", `{"key":"","rule":"trial"}`)
 	require.Empty(t, w.Header().Get("Retry-After"))
@@ -109,12 +109,12 @@ func TestNextRefillOfSeveralRules(t *testing.T) {
 		for _, l := range c.rules {
 			d.Results = append(d.Results, sluice.RuleResult{Policy: policy, Result: algo.Result{Remaining: l.remaining, NextRefill: time.Duration(l.grows)}})
 		}
-		assert.Equal(t, c.want.grows, balanceOf(&d).NextRefill)
+		assert.Equal(t, c.want.grows, responseOf(&d, false).NextRefill)
 	}
 }
 
 func TestMediaTypes(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), sluice.Options[decisionRequest]{})
 	for value, status := range map[string]int{
 		"":                                  200,
 		"application/json":                  200,
@@ -139,7 +139,7 @@ func TestMediaTypes(t *testing.T) {
 }
 
 func TestQueriesAreRefused(t *testing.T) {
-	w := post(apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{}), "/v1/allow?cost=3", `{"key":"a"}`)
+	w := post(apiOn(t, storeAtFixedTime(), sluice.Options[decisionRequest]{}), "/v1/allow?cost=3", `{"key":"a"}`)
 	require.Equal(t, http.StatusBadRequest, w.Code)
 	require.Contains(t, w.Body.String(), "send everything in the body")
 }
@@ -156,7 +156,7 @@ func (e *endless) Read(b []byte) (int, error) {
 }
 
 func TestBodiesAreRead64KiBAtMost(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), sluice.Options[decisionRequest]{})
 	for _, length := range []int64{-1, 1 << 40} {
 		body := new(endless)
 		r := httptest.NewRequest(http.MethodPost, "/v1/allow", body)
@@ -173,7 +173,7 @@ func TestBodiesAreRead64KiBAtMost(t *testing.T) {
 
 func TestBodyThatEndsEarlyIsRefused(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/v1/allow", io.MultiReader(strings.NewReader(`{"key":"a"}`), broke{}))
-	w := send(apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{}), r)
+	w := send(apiOn(t, storeAtFixedTime(), sluice.Options[decisionRequest]{}), r)
 	require.Equal(t, http.StatusBadRequest, w.Code, "a part of the body is not a request")
 }
 
@@ -182,7 +182,7 @@ type broke struct{}
 func (broke) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func TestRoutesAreExact(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), sluice.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), sluice.Options[decisionRequest]{})
 	for _, path := range []string{"/", "/v1", "/v1/", "/v1/allow/", "/v1//allow", "/v2/allow", "/V1/allow", "/v1/Allow", "/allow", "/openapi.yaml/"} {
 		w := post(h, path, askOne)
 		require.Equal(t, http.StatusNotFound, w.Code, path)
@@ -253,7 +253,7 @@ func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 	var logged bytes.Buffer
 	respond := func(t *testing.T, store storage.Store, r *http.Request) string {
 		logged.Reset()
-		a := apiOn(t, store, sluice.Options[DecisionRequest]{}).(api)
+		a := apiOn(t, store, sluice.Options[decisionRequest]{}).(api)
 		a.sampled = sampledTo(&logged)
 		return send(a, r).Body.String()
 	}
@@ -308,13 +308,13 @@ func storeAtFixedTime() *memory.Store {
 }
 
 // apiOn returns the service with apiExampleRules on a store.
-func apiOn(t testing.TB, store storage.Store, o sluice.Options[DecisionRequest]) http.Handler {
+func apiOn(t testing.TB, store storage.Store, o sluice.Options[decisionRequest]) http.Handler {
 	t.Helper()
 	return apiWith(t, apiExampleRules, store, o)
 }
 
 // apiWith returns the service with the rules of a file on a store.
-func apiWith(t testing.TB, file string, store storage.Store, o sluice.Options[DecisionRequest]) http.Handler {
+func apiWith(t testing.TB, file string, store storage.Store, o sluice.Options[decisionRequest]) http.Handler {
 	t.Helper()
 	s := &Server{service: o, store: &opened{Store: store}, sampled: sampledTo(io.Discard)}
 	current, err := s.newLimiters(&config.File{Rules: apiRules(t, file)})

@@ -64,7 +64,7 @@ func runServe(ctx context.Context, f *serveFlags, s cli.Streams) error {
 		for sig := range ends {
 			switch server := open.Load(); {
 			case serving.Err() == nil && sig == os.Interrupt: // a person is waiting
-				stop(ErrInterrupted)
+				stop(errInterrupted)
 			case serving.Err() == nil:
 				stop(nil)
 			case server != nil:
@@ -76,7 +76,7 @@ func runServe(ctx context.Context, f *serveFlags, s cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	defer TakeStandardLog(o.Log)()
+	defer takeStandardLog(o.Log)()
 	server, err := cli.Await(serving, func() (*Server, error) { return New(serving, o) })
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func runServe(ctx context.Context, f *serveFlags, s cli.Streams) error {
 	err = server.Serve(serving)
 	stop(nil)
 	reloading.Wait()
-	if errors.Is(err, ErrCut) {
+	if errors.Is(err, errCut) {
 		return errors.New("requests in flight were cut off; to give them more time, set a longer --drain")
 	}
 	return err

@@ -21,66 +21,56 @@ import (
 // that can be written may still refuse decisions: on PostgreSQL and Redis they run programs, which need
 // rights of their own. The zero decisionProbe does nothing.
 type decisionProbe struct {
-	own      *sluice.Limiter[ownKey] // with a rule for each kind of policy
-	kinds    []string                // the names of its rules
-	combined bool                    // several rules apply to all requests
-	shared   *sluice.Limiter[struct{}]
+	own    []*sluice.Limiter[string] // one for each kind of policy, and one for rules that apply together; by the key
+	shared *sluice.Limiter[string]   // the rules under which all requests share one limit
 }
-
-// ownKey is a random key, and the name of the rule that applies to it; "" is all rules.
-type ownKey struct{ key, kind string }
 
 // newDecisionProbe returns the probe of the rules in a file.
 func (s *Server) newDecisionProbe(file *config.File) (p decisionProbe, err error) {
 	if _, ok := s.store.Store.(*memory.Store); ok {
 		return p, nil // a memory store cannot fail
 	}
-	var policies []algo.Policy // of the kinds
+	options := sluice.Options[string]{Namespace: s.options.Namespace, Timeout: probeTime, CircuitOpenAfter: -1, DenialCacheTTL: -1}
+	var kinds, shared []sluice.Rule[string]
 	unconditional := 0
-	var shared []sluice.Rule[struct{}]
 	for i := range file.Rules {
 		rule := &file.Rules[i]
 		policy, kind, err := shortLived(rule.Policy)
 		if err != nil {
 			return p, err
 		}
-		if name := "probe of " + kind; !slices.Contains(p.kinds, name) { // no rule of a file has a name with spaces
-			p.kinds, policies = append(p.kinds, name), append(policies, policy)
+		own := sluice.Rule[string]{Name: "probe of " + kind, Key: ownKey, Policy: policy} // no rule of a file has a name with spaces
+		if !slices.ContainsFunc(kinds, func(k sluice.Rule[string]) bool { return k.Name == own.Name }) {
+			kinds = append(kinds, own)
 		}
 		if len(rule.Methods) > 0 || len(rule.Paths) > 0 {
 			continue
 		}
 		if unconditional++; len(rule.By) == 0 && !rule.Shadow {
-			shared = append(shared, sluice.Rule[struct{}]{Name: rule.Name, Policy: rule.Policy})
+			shared = append(shared, sluice.Rule[string]{Name: rule.Name, Policy: rule.Policy})
 		}
 	}
-	if p.combined = unconditional > 1; p.combined && len(p.kinds) == 1 {
-		p.kinds, policies = append(p.kinds, p.kinds[0]+" again"), append(policies, policies[0])
+	limiters := make([][]sluice.Rule[string], 0, len(kinds)+1)
+	for _, kind := range kinds {
+		limiters = append(limiters, []sluice.Rule[string]{kind})
 	}
-	var own []sluice.Rule[ownKey]
-	for i, name := range p.kinds {
-		own = append(own, ownRule(name, policies[i]))
+	if unconditional > 1 {
+		again := kinds[0]
+		again.Name += " again"
+		limiters = append(limiters, append(kinds, again))
 	}
-	options := sluice.Options[ownKey]{Namespace: s.options.Namespace, Timeout: probeTime, CircuitOpenAfter: -1, DenialCacheTTL: -1}
-	if p.own, err = options.New(s.store.Store, own...); err != nil {
-		return p, err
+	for _, rules := range limiters {
+		l, err := options.New(s.store.Store, rules...)
+		if err != nil {
+			return p, err
+		}
+		p.own = append(p.own, l)
 	}
-	p.shared, err = sluice.Options[struct{}]{Namespace: s.options.Namespace, Timeout: probeTime, CircuitOpenAfter: -1}.New(s.store.Store, shared...)
+	p.shared, err = options.New(s.store.Store, shared...)
 	return p, err
 }
 
-func ownRule(name string, policy algo.Policy) sluice.Rule[ownKey] {
-	return sluice.Rule[ownKey]{
-		Name: name,
-		Key:  func(k ownKey) string { return k.key },
-		PolicyFor: func(k ownKey) (algo.Policy, error) {
-			if k.kind != "" && k.kind != name {
-				return nil, sluice.Skip
-			}
-			return policy, nil
-		},
-	}
-}
+func ownKey(key string) string { return key }
 
 // algorithmName matches the names of algorithms in the result of [config.Algorithms].
 var algorithmName = regexp.MustCompile(`([a-z]+)([;)]|$)`)
@@ -101,41 +91,31 @@ func shortLived(p algo.Policy) (short algo.Policy, kind string, err error) {
 	return short, kind, nil
 }
 
-// decide makes decisions on keys of its own: one for each kind of policy, one that finds a record, and one for
-// several keys, all or nothing.
+// decide makes decisions on keys of its own: for each kind of policy, and for several keys, all or nothing. The
+// first decision on a key creates a record, and the second replaces it.
 func (p *decisionProbe) decide(ctx context.Context) error {
-	if len(p.kinds) == 0 {
-		return nil
-	}
-	first := ownKey{rand.Text(), p.kinds[0]}
-	keys := []ownKey{first, first}
-	for _, kind := range p.kinds[1:] {
-		keys = append(keys, ownKey{rand.Text(), kind})
-	}
-	if p.combined {
-		keys = append(keys, ownKey{key: rand.Text()})
-	}
-	for _, key := range keys {
-		if _, err := p.own.Allow(ctx, key); err != nil {
-			return fmt.Errorf("the store makes no decisions: %w; check the rights of the user in the store, and restart sluice if a table or a function was dropped", err)
+	for _, l := range p.own {
+		key := rand.Text()
+		for range 2 {
+			if _, err := l.Allow(ctx, key); err != nil {
+				return fmt.Errorf("the store makes no decisions: %w; check the rights of the user in the store, and restart sluice if a table or a function was dropped", err)
+			}
 		}
 	}
 	return nil
 }
 
-// readShared reads the states of rules under which all requests share one limit: if such a state cannot be
-// read, no request gets a decision.
-func (p *decisionProbe) readShared(ctx context.Context) error {
-	if p.shared == nil {
-		return nil
-	}
-	if _, err := p.shared.Peek(ctx, struct{}{}); err != nil {
-		if isFault(err) {
-			return fmt.Errorf("%w; %s", err, unreadableRemedy)
-		}
+// run finds out whether requests get decisions. It also reads the states of rules under which all requests share one
+// limit: if such a state cannot be read, no request gets a decision.
+func (p *decisionProbe) run(ctx context.Context) error {
+	err := p.decide(ctx)
+	if err != nil || p.shared == nil {
 		return err
 	}
-	return nil
+	if _, err = p.shared.Peek(ctx, ""); err != nil && isFault(err) {
+		return fmt.Errorf("%w; %s", err, unreadableRemedy)
+	}
+	return err
 }
 
 // isFault reports whether requests fail because of err under every --on-failure.

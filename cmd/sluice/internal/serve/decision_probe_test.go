@@ -99,7 +99,7 @@ func TestNoFunctionIsUsedThatTheProbeDoesNotCall(t *testing.T) {
 	for i, function := range d.functions() {
 		d.exec("REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC", function)
 		require.Equal(t, http.StatusServiceUnavailable, w.readyNow(), function)
-		require.ErrorContains(t, w.health.Load().err, "permission denied for function", function)
+		require.ErrorContains(t, *w.health.Load(), "permission denied for function", function)
 		if i == 0 {
 			_, err := newTestServer(t, everyKind, on(d.dsn))
 			require.ErrorContains(t, err, "the store makes no decisions: storage: nothing was applied: postgres: ERROR: permission denied for function", function)
@@ -207,7 +207,7 @@ func TestReadyMeansDecisions(t *testing.T) {
 			decide := func() error {
 				key++
 				for range 2 { // the first creates a record, the second replaces it
-					if _, err := w.current.Load().service.Allow(t.Context(), DecisionRequest{Key: strconv.Itoa(key)}); err != nil {
+					if _, err := w.current.Load().service.Allow(t.Context(), decisionRequest{Key: strconv.Itoa(key)}); err != nil {
 						return err
 					}
 				}
@@ -284,7 +284,7 @@ func TestUnreadableStateOfAllRequests(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(w.Close)
 		require.Equal(t, http.StatusOK, w.readyNow(), w.logged.String())
-		_, err = w.current.Load().service.Allow(t.Context(), DecisionRequest{Key: "k"})
+		_, err = w.current.Load().service.Allow(t.Context(), decisionRequest{Key: "k"})
 		require.NoError(t, err)
 		key := keyText("all", "")
 		found, _, err := w.store.Load(t.Context(), key)
@@ -300,7 +300,7 @@ func TestUnreadableStateOfAllRequests(t *testing.T) {
 		_, err = newTestServer(t, shared, on(store), onFailure(policy))
 		require.ErrorContains(t, err, "state has a newer format")
 		require.ErrorContains(t, err, "reset the key, give the rule a new name, or start with another --namespace")
-		require.NoError(t, w.current.Load().service.Reset(t.Context(), DecisionRequest{Key: "k"}))
+		require.NoError(t, w.current.Load().service.Reset(t.Context(), decisionRequest{Key: "k"}))
 		require.Equal(t, http.StatusOK, w.readyNow(), w.logged.String())
 	}
 }

@@ -49,15 +49,15 @@ func (f *serveFlags) Define(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.UpstreamHost, "upstream-host", false, "send the host name of --upstream as Host, instead of the client's Host")
 	flags.DurationVar(&f.UpstreamTimeout, "upstream-timeout", 0, "answer 504 if the upstream neither reads a request body nor begins its response for this time; 0s is no limit")
 	flags.DurationVar(&f.ClientTimeout, "client-timeout", time.Minute, "close a connection if the client sends no byte of a request body for this time, or reads no byte of the response for 10 times as long; 1s to 24h, 0s is never")
-	flags.Int64Var(&f.MinBodyRate, "min-body-rate", DefaultMinBodyRate, "answer 408 to clients that send a request body at less than `N` bytes a second; 0 is any rate")
-	flags.DurationVar(&f.BodyGrace, "body-grace", DefaultBodyGrace, "how late a request body may be, compared with --min-body-rate, before the client gets 408; 1s to 24h")
+	flags.Int64Var(&f.MinBodyRate, "min-body-rate", defaultMinBodyRate, "answer 408 to clients that send a request body at less than `N` bytes a second; 0 is any rate")
+	flags.DurationVar(&f.BodyGrace, "body-grace", defaultBodyGrace, "how late a request body may be, compared with --min-body-rate, before the client gets 408; 1s to 24h")
 	flags.Int64Var(&f.MaxBody, "max-body", 0, "refuse requests with a body of more than `N` bytes; 0 is no limit")
 	flags.BoolVar(&f.Legacy, "legacy-fields", false, "also send X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset")
 
 	flags.StringVar(&f.API, "api", "", "the `ADDRESS` of the decision service: HOST:PORT or unix:PATH (default: "+defaultAPI+", or no API if --upstream is set)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "callers of --api must send the token in this `FILE`; without it, --api must be a loopback address or a unix socket")
 
-	flags.IntVar(&f.MaxConnections, "max-connections", DefaultMaxConnections, "how many connections may be open at once, `N` for --listen and N for --api, and how many requests may be in progress in the proxy; further connections wait, and further requests get 503; 0 is no limit")
+	flags.IntVar(&f.MaxConnections, "max-connections", defaultMaxConnections, "how many connections may be open at once, `N` for --listen and N for --api, and how many requests may be in progress in the proxy; further connections wait, and further requests get 503; 0 is no limit")
 	flags.StringVar(&f.Store, "store", "memory:", "the `URL` of the store: memory:, sqlite:FILE, postgres://... or redis://...; without this flag, the URL in the environment variable "+storeVariable)
 	flags.BoolVar(&f.NoFunctions, "no-functions", false, "do not create functions in the PostgreSQL database; a decision then takes two or more round trips")
 	flags.IntVar(&f.MaxKeys, "max-keys", 1<<20, "how many keys of each rule the store memory: holds, at about 70 bytes each")
@@ -163,11 +163,11 @@ func (f *serveFlags) proxy() (err error) {
 	if f.Upstream, err = parseUpstream(f.upstream); err != nil {
 		return err
 	}
-	shortest, longest := algo.FormatDuration(MinClientTimeout), algo.FormatDuration(MaxClientTimeout)
-	if t := f.ClientTimeout; t != 0 && (t < MinClientTimeout || t > MaxClientTimeout) {
+	shortest, longest := algo.FormatDuration(minClientTimeout), algo.FormatDuration(maxClientTimeout)
+	if t := f.ClientTimeout; t != 0 && (t < minClientTimeout || t > maxClientTimeout) {
 		return cli.Usagef("--client-timeout %s: want %s to %s, such as 1m, or 0s for never", algo.FormatDuration(t), shortest, longest)
 	}
-	if g := f.BodyGrace; g < MinClientTimeout || g > MaxClientTimeout {
+	if g := f.BodyGrace; g < minClientTimeout || g > maxClientTimeout {
 		return cli.Usagef("--body-grace %s: want %s to %s, such as 10s; to allow any rate, want --min-body-rate 0", algo.FormatDuration(g), shortest, longest)
 	}
 	return nil
@@ -206,7 +206,7 @@ func (f *serveFlags) service() (err error) {
 			return err
 		}
 	}
-	if _, _, err := f.Addresses(); err != nil {
+	if _, _, err := f.addresses(); err != nil {
 		return cli.Usagef("%v", err)
 	}
 	return nil
@@ -248,7 +248,7 @@ func (f *serveFlags) storage() error {
 	if address := os.Getenv(storeVariable); address != "" && !f.flags.Changed("store") {
 		f.Store, f.StoreFrom = address, storeVariable
 	}
-	if err := CheckStore(f.Store); err != nil {
+	if err := checkStore(f.Store); err != nil {
 		return cli.Usagef("%s %v", f.StoreFrom, err)
 	}
 	kind, _, _ := strings.Cut(f.Store, ":")
@@ -265,8 +265,8 @@ func (f *serveFlags) storage() error {
 		return cli.Usagef("--max-keys 0: want at least 1")
 	case f.DecisionTimeout == 0:
 		return cli.Usagef("--decision-timeout 0s: want a duration above 0s, such as 1s")
-	case f.DecisionTimeout > MaxDecisionTimeout:
-		return cli.Usagef("--decision-timeout %s: want at most %s, such as 1s", algo.FormatDuration(f.DecisionTimeout), algo.FormatDuration(MaxDecisionTimeout))
+	case f.DecisionTimeout > maxDecisionTimeout:
+		return cli.Usagef("--decision-timeout %s: want at most %s, such as 1s", algo.FormatDuration(f.DecisionTimeout), algo.FormatDuration(maxDecisionTimeout))
 	}
 	// In package sluice 0 is the default, and a negative value is off.
 	f.CircuitOpenAfter, f.DenialCacheTTL = cmp.Or(f.CircuitOpenAfter, -1), cmp.Or(f.DenialCacheTTL, -1)

@@ -178,7 +178,7 @@ func TestForwardingWarningsAreSampled(t *testing.T) {
 			s.reportForwarding(r, httplimit.ErrUntrustedPeer)
 			if i == peers-2 {
 				require.Equal(t, 1, strings.Count(logged.String(), "\n"))
-				require.Len(t, s.forwardingLog.omitted, 1)
+				require.Len(t, s.forwardingLog.Handler().(*sampler).omitted, 1)
 				time.Sleep(time.Minute) // of synctest
 			}
 		}

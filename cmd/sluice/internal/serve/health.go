@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -11,59 +10,17 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
-	"github.com/sluice-go/sluice/storage/memory"
 )
 
 const (
 	probeEvery = time.Second
 	probeTime  = 2 * time.Second // for the store to answer a probe
-	probeStale = 5 * time.Second // when the result of a probe says nothing any more
-	probeKept  = 5 * time.Second // the TTL of a probe's record
 )
-
-// writeProbe stores a new record. A replica that is read-only and a disk that is full can be read, but
-// store nothing.
-func (s *Server) writeProbe(ctx context.Context) error {
-	if _, ok := s.store.Store.(*memory.Store); ok {
-		return nil // a memory store cannot fail
-	}
-	key := driver.RuleKey{Rule: driver.Rule(s.options.Namespace, "", "probe"), Key: rand.Text()}.String() // the key of no rule
-	_, _, err := s.store.CompareAndSwap(ctx, storage.Swap{Key: key, New: storage.Record{Version: storage.NewVersion()}, TTL: probeKept})
-	return err
-}
-
-// probe finds out whether requests get decisions under the current rules.
-func (s *Server) probe(ctx context.Context) error {
-	if err := s.writeProbe(ctx); err != nil {
-		return err
-	}
-	current := s.current.Load()
-	if err := current.probe.decide(ctx); err != nil {
-		return err
-	}
-	return current.probe.readShared(ctx)
-}
-
-// storeHealth is the result of a probe.
-type storeHealth struct {
-	err error
-	at  time.Time
-}
-
-// failure returns the reason why the store is unavailable; nil if it is available.
-func (h *storeHealth) failure() error {
-	if age := time.Since(h.at); h.err == nil && age > probeStale {
-		return fmt.Errorf("no answer for %s", readable.Rounded(age))
-	}
-	return h.err
-}
 
 // checkStore probes the store, or starts to use a store that has been unavailable since the start.
 func (s *Server) checkStore(ctx context.Context) {
-	check, wait := s.probe, probeTime
+	check, wait := s.current.Load().probe.run, probeTime
 	if s.missing.Load() {
 		check, wait = s.attachStore, startTime
 	}
@@ -75,10 +32,10 @@ func (s *Server) checkStore(ctx context.Context) {
 		return
 	case err != nil:
 		s.sampled.Warn("the store is unavailable", "error", errorText(err))
-	case s.health.Load().err != nil:
+	case *s.health.Load() != nil:
 		s.log.Info("the store is available again")
 	}
-	s.health.Store(&storeHealth{err, time.Now()})
+	s.health.Store(&err)
 }
 
 // missingStore replaces a store that has been unavailable since the start. It fails at once, so
@@ -120,7 +77,7 @@ func (s *Server) reachStore(ctx context.Context, file *config.File) error {
 	case err != nil && s.options.OnFailure == sluice.FailClosed:
 		return fmt.Errorf("%s %s: %w", s.options.StoreFrom, s.store.address, err)
 	}
-	s.health.Store(&storeHealth{err, time.Now()})
+	s.health.Store(&err)
 	if err != nil {
 		s.missing.Store(true)
 		s.log.Warn("the store is unavailable; until it is available, --on-failure decides", "store", s.store.address, "error", errorText(err))
@@ -128,31 +85,23 @@ func (s *Server) reachStore(ctx context.Context, file *config.File) error {
 	return nil
 }
 
-// prepareStore connects to the store, creates its table, writes to it and makes decisions.
+// prepareStore connects to the store, creates its table and makes decisions. A user that may not create a table may still
+// use it.
 func (s *Server) prepareStore(ctx context.Context, file *config.File) error {
-	if err := s.store.prepare(ctx); err != nil {
-		refused := new(net.OpError)
-		if errors.As(err, &refused) && refused.Op == "dial" || errors.As(err, new(*net.DNSError)) {
-			return fmt.Errorf("%s; start the store, or check its address", oneLine(err))
-		}
-		return errors.New(oneLine(err))
-	}
-	if err := s.writeProbe(ctx); err != nil {
-		return fmt.Errorf("the store can be read but not written: %s", oneLine(err))
-	}
-	if err := s.tryDecisions(ctx, file); err != nil {
-		return errors.New(oneLine(err))
-	}
-	return nil
-}
-
-// tryDecisions returns an error if the store does not decide under the rules of file.
-func (s *Server) tryDecisions(ctx context.Context, file *config.File) error {
 	probe, err := s.newDecisionProbe(file)
 	if err != nil {
 		return err
 	}
-	return probe.decide(ctx)
+	prepared, refused := s.store.prepare(ctx), new(net.OpError)
+	switch err = probe.decide(ctx); {
+	case err == nil:
+		return nil
+	case prepared == nil:
+		return errors.New(oneLine(err))
+	case errors.As(prepared, &refused) && refused.Op == "dial" || errors.As(prepared, new(*net.DNSError)):
+		return fmt.Errorf("%s; start the store, or check its address", oneLine(prepared))
+	}
+	return errors.New(oneLine(prepared))
 }
 
 // attachStore starts to use a store that was unavailable at the start. If the rules cannot read a state that all requests need,
@@ -181,7 +130,7 @@ func live(w http.ResponseWriter, _ *http.Request) {
 // The reason of a failure goes to the log only. With sluice.FailOpen and FailLocal, the server is
 // ready without the store, but not with states that the rules cannot read.
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
-	failure := s.health.Load().failure()
+	failure := *s.health.Load()
 	var unready string
 	switch {
 	case s.draining.Load():

@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// DecisionRequest is a request to the decision service.
-type DecisionRequest struct {
+// decisionRequest is a request to the decision service.
+type decisionRequest struct {
 	Key   string   // any bytes; ignored by rules whose requests share one limit
 	Rules []string // the names of the rules to decide by; none: all rules
 	Cost  int64    // the number of calls, or of bytes for a rule with cost: bytes; at least 1
@@ -50,7 +50,7 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 	if l.probe, err = s.newDecisionProbe(file); err != nil {
 		return nil, err
 	}
-	var service []sluice.Rule[DecisionRequest]
+	var service []sluice.Rule[decisionRequest]
 	for i := range file.Rules {
 		rule := &file.Rules[i]
 		l.names = append(l.names, rule.Name)
@@ -65,15 +65,15 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 
 // serviceRule returns a rule for the decision service, under the same name as in the proxy. It
 // ignores methods and paths: the caller chooses the rules that apply.
-func serviceRule(rule *config.Rule) sluice.Rule[DecisionRequest] {
-	served := sluice.Rule[DecisionRequest]{Name: rule.Name, Shadow: rule.Shadow}
+func serviceRule(rule *config.Rule) sluice.Rule[decisionRequest] {
+	served := sluice.Rule[decisionRequest]{Name: rule.Name, Shadow: rule.Shadow}
 	if rule.Cost.Units > 1 {
-		served.Cost = func(DecisionRequest) int64 { return rule.Cost.Units }
+		served.Cost = func(decisionRequest) int64 { return rule.Cost.Units }
 	}
 	if len(rule.By) > 0 {
-		served.Key = func(r DecisionRequest) string { return r.Key }
+		served.Key = func(r decisionRequest) string { return r.Key }
 	}
-	served.PolicyFor = func(r DecisionRequest) (algo.Policy, error) {
+	served.PolicyFor = func(r decisionRequest) (algo.Policy, error) {
 		switch {
 		case !r.selects(rule):
 			return nil, sluice.Skip
@@ -88,18 +88,18 @@ func serviceRule(rule *config.Rule) sluice.Rule[DecisionRequest] {
 }
 
 // selects reports whether the request names the rule, or no rule.
-func (r DecisionRequest) selects(rule *config.Rule) bool {
+func (r decisionRequest) selects(rule *config.Rule) bool {
 	return len(r.Rules) == 0 || slices.Contains(r.Rules, rule.Name)
 }
 
 // lacksCaller reports whether the key is empty and the rule has fields that a request may lack.
-func lacksCaller(r DecisionRequest, rule *config.Rule) bool {
+func lacksCaller(r decisionRequest, rule *config.Rule) bool {
 	return r.Key == "" && len(rule.MayLack()) > 0
 }
 
 // check returns the problem of a request for an unknown rule, or without a key that a rule
 // needs: the rule would limit such a request by its address, which the service does not know.
-func (l *limiters) check(request DecisionRequest) *problem {
+func (l *limiters) check(request decisionRequest) *problem {
 	for _, name := range request.Rules {
 		if !slices.Contains(l.names, name) {
 			p := newProblem("unknown-rule", "unknown rule %q; the member rules lists the names of all rules", name)

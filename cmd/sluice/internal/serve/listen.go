@@ -19,10 +19,10 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Addresses returns the addresses to listen on: nil for the proxy if there is none, and nil for the
+// addresses returns the addresses to listen on: nil for the proxy if there is none, and nil for the
 // decision service if there is none or if it has a unix socket. Without a token, the decision
 // service must have a loopback address or a unix socket. The errors name the flags of sluice serve.
-func (o *Options) Addresses() (proxy, api *net.TCPAddr, err error) {
+func (o *Options) addresses() (proxy, api *net.TCPAddr, err error) {
 	if o.Upstream != nil {
 		if proxy, err = resolve(o.Listen, form); err != nil {
 			return nil, nil, fmt.Errorf("--listen %w", err)
@@ -197,9 +197,9 @@ func (s *socket) Close() error {
 	return s.UnixListener.Close()
 }
 
-// DefaultMaxConnections suits a small machine. Each connection needs an open file, and each request in
+// defaultMaxConnections suits a small machine. Each connection needs an open file, and each request in
 // progress may need one for a connection to the upstream.
-const DefaultMaxConnections = 10_000
+const defaultMaxConnections = 10_000
 
 // maxStreams is how many requests an HTTP/2 connection may have in progress. net/http tells the
 // client, and also counts requests that the client has canceled, until their handlers return.

@@ -141,7 +141,7 @@ func TestUpstreamMustNotBeTheProxyItself(t *testing.T) {
 	} {
 		upstream, err := url.Parse(c.upstream)
 		require.NoError(t, err)
-		_, _, err = (&Options{Upstream: upstream, Listen: c.listen}).Addresses()
+		_, _, err = (&Options{Upstream: upstream, Listen: c.listen}).addresses()
 		if !c.loops {
 			require.NoError(t, err, "%s before %s", c.listen, c.upstream)
 			continue

@@ -24,58 +24,48 @@ const (
 	forwardingSamples = "gcra 1/m"
 )
 
-// sampledLog writes each message no more often than its limit allows. The next one that it writes
-// says how many it omitted. It remembers messages, which are few, because they are constants of
+// sampler is the handler of a log that writes each message no more often than its limit allows. The next one that
+// it writes says how many it omitted. It remembers messages, which are few, because they are constants of
 // this program, and not their attributes.
-type sampledLog struct {
-	log     *slog.Logger
+type sampler struct {
+	slog.Handler
 	limiter *sluice.Limiter[string]
 	mu      sync.Mutex
 	omitted map[string]int // how often each message was omitted since it was last written
 }
 
-func sampleLog(log *slog.Logger, limit string) *sampledLog {
+func sampleLog(log *slog.Logger, limit string) *slog.Logger {
 	limiter, err := sluice.New(nil, limit)
 	if err != nil {
 		panic(err) // the limits are constants
 	}
-	return &sampledLog{log: log, limiter: limiter, omitted: make(map[string]int)}
+	return slog.New(&sampler{Handler: log.Handler(), limiter: limiter, omitted: make(map[string]int)})
 }
 
-// Warn logs at the level of warnings.
-func (l *sampledLog) Warn(message string, args ...any) { l.Log(slog.LevelWarn, message, args...) }
-
-// Debug logs at the level debug.
-func (l *sampledLog) Debug(message string, args ...any) { l.Log(slog.LevelDebug, message, args...) }
-
-// Log logs at a level.
-func (l *sampledLog) Log(level slog.Level, message string, args ...any) {
-	ctx := context.Background() // not the request's: a failure is logged also when the request is over
-	if !l.log.Enabled(ctx, level) {
-		return
-	}
-	l.mu.Lock()
-	d, err := l.limiter.Allow(ctx, message)
+// Handle implements slog.Handler.
+func (h *sampler) Handle(ctx context.Context, r slog.Record) error {
+	h.mu.Lock()
+	d, err := h.limiter.Allow(context.Background(), r.Message)
 	isOmitted := err == nil && !d.Allowed
-	n := l.omitted[message]
+	n := h.omitted[r.Message]
 	if isOmitted {
-		l.omitted[message]++
+		h.omitted[r.Message]++
 	} else {
-		delete(l.omitted, message)
+		delete(h.omitted, r.Message)
 	}
-	l.mu.Unlock() // before the log is written, so that no omitted message waits for a slow log
+	h.mu.Unlock() // before the log is written, so that no omitted message waits for a slow log
 	if isOmitted {
-		return
+		return nil
 	}
 	if n > 0 {
-		args = append(args, "omitted", n)
+		r.AddAttrs(slog.Int("omitted", n))
 	}
-	l.log.Log(ctx, level, message, args...)
+	return h.Handler.Handle(ctx, r)
 }
 
-// TakeStandardLog redirects package log, to which libraries write, to this log: each line
+// takeStandardLog redirects package log, to which libraries write, to this log: each line
 // becomes a warning. Package log is one for the whole process; release restores it.
-func TakeStandardLog(log *slog.Logger) (release func()) {
+func takeStandardLog(log *slog.Logger) (release func()) {
 	writer, flags := stdlog.Writer(), stdlog.Flags()
 	stdlog.SetOutput(errorLines{sampleLog(log, failureSamples), "message from a library"})
 	stdlog.SetFlags(0)
@@ -87,13 +77,13 @@ func TakeStandardLog(log *slog.Logger) (release func()) {
 
 // errorLog is the ErrorLog for net/http. All lines have one message, so that sampling keeps
 // clients that break connections from filling the log.
-func errorLog(log *sampledLog, message string) *stdlog.Logger {
+func errorLog(log *slog.Logger, message string) *stdlog.Logger {
 	return stdlog.New(errorLines{log, message}, "", 0)
 }
 
 // errorLines logs lines without the addresses of connections, because they are keys.
 type errorLines struct {
-	log     *sampledLog
+	log     *slog.Logger
 	message string
 }
 
@@ -140,7 +130,7 @@ const (
 
 // logFailure logs a decision that failed or was degraded. The decision service logs its
 // own failures itself.
-func logFailure(log *sampledLog, side string, e *sluice.Event) {
+func logFailure(log *slog.Logger, side string, e *sluice.Event) {
 	if e.Err == nil || errors.Is(e.Err, context.Canceled) || side == serviceSide && e.Outcome == sluice.Failed {
 		return
 	}
@@ -149,7 +139,7 @@ func logFailure(log *sampledLog, side string, e *sluice.Event) {
 		level, message = slog.LevelError, "a limit cannot be decided"
 	}
 	args := []any{"side", side, "op", string(e.Op), "outcome", string(e.Outcome)}
-	log.Log(level, message, append(args, logAttributes(e.Err)...)...)
+	log.Log(context.Background(), level, message, append(args, logAttributes(e.Err)...)...)
 }
 
 // errorText returns the text of an error of a store for the log. The texts of stores contain no keys. Errors of code

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"log/slog"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -56,6 +57,6 @@ func newMetrics(version string, store storage.Store) (*metrics, error) {
 	return m, nil
 }
 
-func (m *metrics) handler(log *sampledLog) http.Handler {
+func (m *metrics) handler(log *slog.Logger) http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorLog: errorLog(log, "metrics could not be gathered")})
 }

@@ -23,9 +23,7 @@ func (s *Server) Reload(ctx context.Context) error {
 	defer cancel()
 	file, err := s.options.Read(read)
 	if err == nil {
-		if err = s.checkDecisions(ctx, file); err == nil {
-			err = s.applyRules(ctx, file)
-		}
+		err = s.applyRules(ctx, file)
 	} else if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("the rules could not be read within %v; check the file and its file system, then reload again", readTime)
 	}
@@ -43,20 +41,6 @@ func (s *Server) Reload(ctx context.Context) error {
 	return nil
 }
 
-// checkDecisions returns an error if the store will never decide under the rules of file. While the store is
-// down, it returns nil.
-func (s *Server) checkDecisions(ctx context.Context, file *config.File) error {
-	if s.missing.Load() {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
-	defer cancel()
-	if err := s.tryDecisions(ctx, file); err != nil && isPermanent(err) {
-		return err
-	}
-	return nil
-}
-
 // logReloadFailure logs one line for each error.
 func (s *Server) logReloadFailure(err error) {
 	const message = "reload failed; the old rules stay in force"
@@ -70,7 +54,8 @@ func (s *Server) logReloadFailure(err error) {
 	}
 }
 
-// applyRules puts the rules of file into force. Only one goroutine may call it at a time.
+// applyRules puts the rules of file into force, unless the store will never decide under them. Only one goroutine may
+// call it at a time.
 func (s *Server) applyRules(ctx context.Context, file *config.File) error {
 	l, err := s.newLimiters(file)
 	if err != nil {
@@ -82,7 +67,9 @@ func (s *Server) applyRules(ctx context.Context, file *config.File) error {
 		}
 	}
 	if !s.missing.Load() {
-		if err := l.probe.readShared(ctx); err != nil && isFault(err) {
+		within, cancel := context.WithTimeout(ctx, probeTime)
+		defer cancel()
+		if err := l.probe.run(within); err != nil && isPermanent(err) {
 			return err
 		}
 	}

@@ -23,14 +23,14 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// MaxDecisionTimeout is the largest decision timeout.
-const MaxDecisionTimeout = 10 * time.Minute
+// maxDecisionTimeout is the largest decision timeout.
+const maxDecisionTimeout = 10 * time.Minute
 
-// MinClientTimeout protects clients with a slow line. MaxClientTimeout keeps multiples of the
+// minClientTimeout protects clients with a slow line. maxClientTimeout keeps multiples of the
 // timeout within a duration.
 const (
-	MinClientTimeout = time.Second
-	MaxClientTimeout = 24 * time.Hour
+	minClientTimeout = time.Second
+	maxClientTimeout = 24 * time.Hour
 )
 
 // Options configure a Server.
@@ -49,7 +49,7 @@ type Options struct {
 	Listen          string        // HOST:PORT of the proxy
 	UpstreamHost    bool          // send the upstream's host name as Host, not the client's Host
 	UpstreamTimeout time.Duration // how long the upstream may neither read a request body nor begin its response; 0: no limit
-	ClientTimeout   time.Duration // see Options.idleTimeout; 0: no limit; else from MinClientTimeout to MaxClientTimeout
+	ClientTimeout   time.Duration // see Options.idleTimeout; 0: no limit; else from minClientTimeout to maxClientTimeout
 	MinBodyRate     int64         // the lowest rate of a request body in bytes a second, else 408; 0: any rate
 	BodyGrace       time.Duration // how long a client may be slower than MinBodyRate
 	MaxBody         int64         // bytes of a request body; 0: no limit
@@ -61,7 +61,7 @@ type Options struct {
 	Token string // the bearer token of callers; required unless API is a loopback address or a unix socket
 
 	Namespace       string
-	DecisionTimeout time.Duration // 0: sluice.DefaultTimeout; at most MaxDecisionTimeout
+	DecisionTimeout time.Duration // 0: sluice.DefaultTimeout; at most maxDecisionTimeout
 	OnFailure       sluice.FailurePolicy
 
 	CircuitOpenAfter time.Duration // as in sluice.Options: 0 is the default, negative is off
@@ -78,7 +78,7 @@ type Options struct {
 type Server struct {
 	options Options
 	log     *slog.Logger
-	sampled *sampledLog // for failures that can happen at every request
+	sampled *slog.Logger // for failures that can happen at every request
 	current atomic.Pointer[limiters]
 	metrics *metrics
 	denied  *observe.Denied
@@ -86,14 +86,14 @@ type Server struct {
 	transport     *http.Transport // to the upstream; nil: no proxy
 	answered      atomic.Bool     // the upstream has answered a request
 	probing       sync.Mutex      // held by the request that finds out whether the upstream speaks HTTP/2
-	forwardingLog *sampledLog
+	forwardingLog *slog.Logger
 
-	service  sluice.Options[DecisionRequest] // of the limiters of all reloads
+	service  sluice.Options[decisionRequest] // of the limiters of all reloads
 	requests sluice.Options[*http.Request]
 
 	store   *opened
-	missing atomic.Bool // the store has been unavailable since the start
-	health  atomic.Pointer[storeHealth]
+	missing atomic.Bool           // the store has been unavailable since the start
+	health  atomic.Pointer[error] // why the store cannot be used; of the last probe
 
 	reloading sync.Mutex
 
@@ -143,7 +143,7 @@ func (s *Server) open(ctx context.Context, file *config.File) (err error) {
 	if s.options.Upstream != nil {
 		s.transport, s.forwardingLog = s.options.newTransport(), sampleLog(s.log, forwardingSamples)
 	}
-	s.service, s.requests = limiterOptions[DecisionRequest](s, serviceSide), limiterOptions[*http.Request](s, proxySide)
+	s.service, s.requests = limiterOptions[decisionRequest](s, serviceSide), limiterOptions[*http.Request](s, proxySide)
 	if err := s.reachStore(ctx, file); err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func limiterOptions[In any](s *Server, side string) sluice.Options[In] {
 }
 
 func (s *Server) listen() error {
-	proxy, api, err := s.options.Addresses()
+	proxy, api, err := s.options.addresses()
 	if err != nil {
 		return err
 	}
@@ -263,12 +263,12 @@ func acquireSoon(ctx context.Context, slots *semaphore.Weighted) bool {
 // busyRetryAfter is the Retry-After of requests beyond the limit, in seconds.
 const busyRetryAfter = "1"
 
-// ErrCut is returned by Serve if requests in flight were cut off.
-var ErrCut = errors.New("serve: requests were cut off")
+// errCut is returned by Serve if requests in flight were cut off.
+var errCut = errors.New("serve: requests were cut off")
 
-// ErrInterrupted, as the cause of the context's end, lets Serve skip Options.ShutdownDelay, for
+// errInterrupted, as the cause of the context's end, lets Serve skip Options.ShutdownDelay, for
 // a person who waits at a terminal.
-var ErrInterrupted = errors.New("serve: interrupted")
+var errInterrupted = errors.New("serve: interrupted")
 
 // Serve serves until ctx ends. Then /readyz fails, and Serve keeps serving for
 // Options.ShutdownDelay, closes the listeners, and waits up to Options.Drain for requests in
@@ -291,7 +291,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		delay := s.options.ShutdownDelay
-		if errors.Is(context.Cause(ctx), ErrInterrupted) {
+		if errors.Is(context.Cause(ctx), errInterrupted) {
 			delay = 0
 		}
 		s.shutDown(delay)
@@ -304,7 +304,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	s.Close()
 	s.log.Info("shut down", "cut", s.cut)
 	if s.cut {
-		return ErrCut
+		return errCut
 	}
 	return nil
 }

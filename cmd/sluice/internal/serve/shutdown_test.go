@@ -50,15 +50,15 @@ func (h *held) begin(w *testServer) <-chan error {
 	return failed
 }
 
-// TestShutdownDelayEnds: after the delay the listeners close. After ErrInterrupted there is no delay.
+// TestShutdownDelayEnds: after the delay the listeners close. After errInterrupted there is no delay.
 func TestShutdownDelayEnds(t *testing.T) {
-	for cause, delay := range map[error]time.Duration{nil: 5 * time.Second, ErrInterrupted: 0} {
+	for cause, delay := range map[error]time.Duration{nil: 5 * time.Second, errInterrupted: 0} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &Server{
 				options: Options{ShutdownDelay: 5 * time.Second, Drain: time.Minute}, log: slog.New(slog.DiscardHandler), sampled: sampledTo(io.Discard),
 				store: &opened{Store: new(memory.Store), close: func() {}}, purgeEvery: purgeEvery,
 			}
-			s.health.Store(new(storeHealth))
+			s.health.Store(new(error))
 			s.current.Store(&limiters{file: new(config.File)})
 			s.background, s.stop = context.WithCancel(context.Background())
 			front := newPipes()
@@ -82,7 +82,7 @@ func TestShutdownCutsRequestsAfterDrain(t *testing.T) {
 	w := startTestServer(t, oneByIP, withUpstream(t, h.ServeHTTP), func(o *Options) { o.Drain = time.Millisecond })
 	failed := h.begin(w)
 	w.stop()
-	require.ErrorIs(t, w.ended(), ErrCut)
+	require.ErrorIs(t, w.ended(), errCut)
 	require.Error(t, <-failed)
 }
 

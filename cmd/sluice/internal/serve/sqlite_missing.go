@@ -4,6 +4,6 @@ package serve
 
 const hasSQLite = false
 
-func (*opened) sqlite(string) error { panic("CheckStore refuses SQLite") }
+func (*opened) sqlite(string) error { panic("checkStore refuses SQLite") }
 
 func textOfTrigger(error) (text string, ok bool) { return "", false }

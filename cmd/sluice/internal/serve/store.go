@@ -15,7 +15,6 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
-	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 	"github.com/sluice-go/sluice/storage/postgres"
@@ -30,9 +29,9 @@ type opened struct {
 	close   func()
 }
 
-// CheckStore validates the address of a store without opening it. It refuses addresses whose
+// checkStore validates the address of a store without opening it. It refuses addresses whose
 // password another parser would take for a host, a database name or a parameter, which errors show.
-func CheckStore(address string) error {
+func checkStore(address string) error {
 	scheme, rest, _ := strings.Cut(address, ":")
 	authority, path, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
 	path, _, _ = strings.Cut(path, "?")
@@ -61,7 +60,7 @@ func CheckStore(address string) error {
 // newStore returns the store of an address. It does not connect.
 func newStore(options Options) (*opened, error) {
 	address := options.Store
-	if err := CheckStore(address); err != nil {
+	if err := checkStore(address); err != nil {
 		return nil, err
 	}
 	scheme, rest, _ := strings.Cut(address, ":")
@@ -102,29 +101,13 @@ func (o *opened) postgres(address string, noFunctions bool) error {
 	}
 	store, err := postgres.New(pool, postgres.Options{NoFunctions: noFunctions})
 	o.Store = store
-	o.prepare = func(ctx context.Context) error {
-		err := store.Migrate(ctx)
-		if err != nil && canDecide(ctx, store) {
-			return nil
-		}
-		return err
-	}
+	o.prepare = store.Migrate
 	return err
 }
 
 // closeTime is how long the server waits at its end for connections to PostgreSQL. If PostgreSQL does
 // not answer, the pool waits 15 seconds for each connection that had a query.
 const closeTime = time.Second
-
-// canDecide reports whether there are the table and the functions that a store uses. A role that may not
-// create them may still use them.
-func canDecide(ctx context.Context, store *postgres.Store) bool {
-	l, err := sluice.Options[struct{}]{Namespace: "probe", CircuitOpenAfter: -1}.New(store, sluice.Rule[struct{}]{Name: "probe", Spec: "gcra 1000/s"})
-	if err == nil {
-		_, err = l.Allow(ctx, struct{}{})
-	}
-	return err == nil
-}
 
 func (o *opened) redis(address string) error {
 	options, err := goredis.ParseURL(address)

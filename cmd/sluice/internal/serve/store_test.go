@@ -16,7 +16,6 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/postgres"
@@ -45,7 +44,7 @@ func TestInvalidStoreAddresses(t *testing.T) {
 		"postgres://u@h/d;password=secret": "postgres://...: the name has a semicolon",
 		"mysql://u@h/d;password=secret":    "mysql://...: want memory:",
 	} {
-		err := CheckStore(address)
+		err := checkStore(address)
 		require.ErrorContains(t, err, want, address)
 		require.NotContains(t, err.Error(), "secret")
 	}
@@ -226,26 +225,17 @@ func TestARoleThatMayNotCreateFunctions(t *testing.T) {
 	u, err := url.Parse(withParameter(t, server.DSN(), "search_path", "restricted"))
 	require.NoError(t, err)
 	u.User = url.User("restricted")
-	address := u.String()
-	with, err := newStore(Options{Store: address})
-	require.NoError(t, err)
-	defer with.close()
-	require.ErrorContains(t, with.prepare(ctx), "--no-functions")
-
-	without, err := newStore(Options{Store: address, NoFunctions: true})
-	require.NoError(t, err)
-	defer without.close()
-	require.NoError(t, without.prepare(ctx))
-	policy, err := compose.ParsePolicy("gcra 1/s")
-	require.NoError(t, err)
-	l, err := sluice.Options[string]{Timeout: time.Minute}.New(without.Store, sluice.Rule[string]{Name: "r", Key: func(s string) string { return s }, Policy: policy})
-	require.NoError(t, err)
-	d, err := l.Allow(ctx, "k")
-	require.NoError(t, err)
-	require.True(t, d.Allowed)
-
+	start := func(without bool) error {
+		w, err := newTestServer(t, oneByIP, on(u.String()), func(o *Options) { o.NoFunctions = without })
+		if err == nil {
+			w.Close()
+		}
+		return err
+	}
+	require.ErrorContains(t, start(false), "--no-functions")
+	require.NoError(t, start(true))
 	functions, err := postgres.New(owner, postgres.Options{})
 	require.NoError(t, err)
 	require.NoError(t, functions.Migrate(ctx))
-	require.NoError(t, with.prepare(ctx), "the owner has created them")
+	require.NoError(t, start(false), "the owner has created them")
 }

@@ -216,7 +216,7 @@ func (l *lines) String() string {
 }
 
 // sampledTo returns a sampled log of failures.
-func sampledTo(w io.Writer) *sampledLog {
+func sampledTo(w io.Writer) *slog.Logger {
 	return sampleLog(slog.New(slog.NewTextHandler(w, nil)), failureSamples)
 }
 

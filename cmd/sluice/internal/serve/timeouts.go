@@ -16,8 +16,8 @@ import (
 // after 5 seconds; Apache's mod_reqtimeout requires 500 bytes a second after 20 seconds. Ten
 // seconds cover the pauses of a bad mobile connection.
 const (
-	DefaultMinBodyRate = 240
-	DefaultBodyGrace   = 10 * time.Second
+	defaultMinBodyRate = 240
+	defaultBodyGrace   = 10 * time.Second
 )
 
 // idleTimeout closes the connection of a client that sends none of its request's body for

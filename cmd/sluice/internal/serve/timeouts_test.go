@@ -281,7 +281,7 @@ func proxied(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, fro
 
 		o := Options{
 			Upstream: &url.URL{Scheme: "http", Host: "upstream"}, ClientTimeout: time.Minute,
-			MinBodyRate: DefaultMinBodyRate, BodyGrace: DefaultBodyGrace,
+			MinBodyRate: defaultMinBodyRate, BodyGrace: defaultBodyGrace,
 		}
 		for _, change := range changes {
 			change(&o)
@@ -368,7 +368,7 @@ func TestSlowBodiesAreCutOff(t *testing.T) {
 				began := time.Now()
 				response, rest := front.exchange(t, megabyte, onConn(c.write))
 				require.Equal(t, http.StatusRequestTimeout, response.StatusCode)
-				require.GreaterOrEqual(t, time.Since(began), DefaultBodyGrace)
+				require.GreaterOrEqual(t, time.Since(began), defaultBodyGrace)
 				require.LessOrEqual(t, time.Since(began), c.after)
 				_, err := io.Copy(io.Discard, rest)
 				require.NoError(t, err, "the connection ends")

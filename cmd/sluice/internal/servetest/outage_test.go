@@ -3,7 +3,6 @@ package servetest
 import (
 	"encoding/json"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 )
 
 // timeout is the --decision-timeout of these tests. slack is how much later a response may come on a busy
-// machine. It includes the time of curl.
+// machine.
 const (
 	timeout = 250 * time.Millisecond
 	slack   = time.Second
@@ -23,6 +22,17 @@ const (
 type database interface {
 	Stop()
 	Start() error
+}
+
+// duringOutage has what a program does with 4 requests of a client that may send 3 a day.
+var duringOutage = map[string]struct {
+	statuses []int
+	admitted int64
+	ready    int
+}{
+	"closed": {[]int{503, 503, 503, 503}, 0, 503},
+	"open":   {[]int{200, 200, 200, 200}, 4, 200},
+	"local":  {[]int{200, 200, 200, 429}, 3, 200}, // starting with nothing used
 }
 
 // TestOutage stops the store of programs that allow each client 3 requests a day. For each --on-failure
@@ -43,23 +53,23 @@ func TestOutage(t *testing.T) {
 			server, store := startStore(t)
 			other := newProgramWithPolicy(t, store, "closed") // with the long --decision-timeout
 			var programs []*programWithPolicy
-			for _, policy := range [...]string{"closed", "open", "local"} {
-				programs = append(programs, newProgramWithPolicy(t, store, policy, "--decision-timeout", timeout.String()))
-				other.requireAdmitted(policy, 2)
-				programs[len(programs)-1].requireRecovery()
+			for policy := range duringOutage {
+				p := newProgramWithPolicy(t, store, policy, "--decision-timeout", timeout.String())
+				programs = append(programs, p)
+				require.Equal(t, http.StatusOK, other.request(policy).StatusCode)
+				p.requireLeft(2)
 			}
 			server.Stop()
 			for _, p := range programs {
 				p.requireOutage()
-				p.requireReady(map[string]int{"closed": 503, "open": 200, "local": 200}[p.policy])
 			}
 			require.NoError(t, server.Start())
 			for _, p := range programs {
-				p.requireRecovery()
+				p.requireLeft(2) // nothing was charged during the outage
 				p.requireReady(http.StatusOK)
-				other.requireAdmitted(p.policy, 1)
+				require.Equal(t, http.StatusOK, other.request(p.policy).StatusCode)
 				require.Eventually(t, func() bool {
-					p.request()
+					p.request(p.policy)
 					left, degraded := other.left(p.policy)
 					return !degraded && left == 0
 				}, testTimeout, 10*time.Millisecond, "the third request of the day is charged to the store")
@@ -81,65 +91,34 @@ func newProgramWithPolicy(t *testing.T, store, policy string, args ...string) *p
 		"--upstream", u.url, "--store", store, "--on-failure", policy)...), u, policy}
 }
 
-// requestAs sends a request of a client.
-func (p *programWithPolicy) requestAs(client string) answer {
+func (p *programWithPolicy) request(client string) answer {
 	p.t.Helper()
-	return curl(p.t, "-H", "X-Client: "+client, p.proxy)
+	return send(p.t, p.proxy, "", "X-Client", client)
 }
 
-func (p *programWithPolicy) request() answer {
-	p.t.Helper()
-	return p.requestAs(p.policy)
-}
-
-func (p *programWithPolicy) requireAdmitted(client string, left int) {
-	p.t.Helper()
-	a := p.requestAs(client)
-	require.Equal(p.t, http.StatusOK, a.StatusCode, a.text)
-	require.Contains(p.t, a.Header.Get("RateLimit"), map[int]string{2: `"default";r=2;`, 1: `"default";r=1;`}[left])
-}
-
-// requireOutage requires the responses of the failure policy.
+// requireOutage requires the responses of the failure policy. One without a decision does not look like a denial.
 func (p *programWithPolicy) requireOutage() {
 	p.t.Helper()
-	var statuses []int
-	for range 4 {
+	want := duringOutage[p.policy]
+	for _, status := range want.statuses {
 		began := time.Now()
-		a := p.request()
+		a := p.request(p.policy)
 		require.Less(p.t, time.Since(began), timeout+slack, p.policy)
-		statuses = append(statuses, a.StatusCode)
-		switch p.policy {
-		case "closed":
-			requireUnavailable(p.t, a)
-		case "open":
-			requireNoLimitFields(p.t, a)
-			require.NotContains(p.t, a.Header, "Retry-After")
+		require.Equal(p.t, status, a.StatusCode, p.policy)
+		if p.policy == "local" {
+			continue
+		}
+		require.NotContains(p.t, a.Header, "Ratelimit", "the quota is unknown")
+		require.NotContains(p.t, a.Header, "Ratelimit-Policy")
+		require.Equal(p.t, map[string]string{"closed": "5", "open": ""}[p.policy], a.Header.Get("Retry-After"))
+		if p.policy == "closed" {
+			require.Equal(p.t, "application/problem+json", a.Header.Get("Content-Type"))
+			require.Equal(p.t, `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",`+
+				`"title":"Request cannot be satisfied due to temporary server capacity constraints","status":503}`+"\n", a.text)
 		}
 	}
-	require.Equal(p.t, map[string][]int{
-		"closed": {503, 503, 503, 503},
-		"open":   {200, 200, 200, 200},
-		"local":  {200, 200, 200, 429}, // starting with nothing used
-	}[p.policy], statuses)
-	require.Equal(p.t, map[string]int64{"closed": 0, "open": 4, "local": 3}[p.policy], p.upstream.admitted())
-}
-
-// requireNoLimitFields requires that a response has no RateLimit fields, because the quota is unknown.
-func requireNoLimitFields(t *testing.T, a answer) {
-	t.Helper()
-	for _, field := range [...]string{"RateLimit", "RateLimit-Policy"} {
-		require.NotContains(t, a.Header, http.CanonicalHeaderKey(field))
-	}
-}
-
-// requireUnavailable requires that a response without a decision does not look like a denial.
-func requireUnavailable(t *testing.T, a answer) {
-	t.Helper()
-	requireNoLimitFields(t, a)
-	require.Equal(t, "5", a.Header.Get("Retry-After"))
-	require.Equal(t, "application/problem+json", a.Header.Get("Content-Type"))
-	require.Equal(t, `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",`+
-		`"title":"Request cannot be satisfied due to temporary server capacity constraints","status":503}`+"\n", a.text)
+	require.Equal(p.t, want.admitted, p.upstream.admitted())
+	p.requireReady(want.ready)
 }
 
 // requireReady waits until /readyz has a status. /readyz reports the last probe.
@@ -149,29 +128,26 @@ func (p *programWithPolicy) requireReady(status int) {
 	require.Eventually(p.t, func() bool { return get(p.t, p.api+"/readyz") == status }, testTimeout, 10*time.Millisecond)
 }
 
-// requireRecovery waits until the program uses the store again and 2 requests remain for its client:
-// nothing was charged during the outage.
-func (p *programWithPolicy) requireRecovery() {
+// requireLeft waits until the store decides and a number of requests remains for the client of the program.
+func (p *programWithPolicy) requireLeft(want int) {
 	p.t.Helper()
 	require.Eventually(p.t, func() bool {
 		left, degraded := p.left(p.policy)
-		return !degraded && left == 2
+		return !degraded && left == want
 	}, testTimeout, 10*time.Millisecond)
 }
 
 // left returns how many requests remain for a client. degraded means that the store did not decide.
 func (p *programWithPolicy) left(client string) (left int, degraded bool) {
 	p.t.Helper()
-	response, err := (&http.Client{Timeout: testTimeout}).Post(p.api+"/v1/peek", "application/json", strings.NewReader(`{"key":"`+client+`"}`))
-	require.NoError(p.t, err)
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
+	a := send(p.t, p.api+"/v1/peek", `{"key":"`+client+`"}`)
+	if a.StatusCode != http.StatusOK {
 		return 0, true
 	}
 	var decision struct {
 		Remaining int
 		Degraded  bool
 	}
-	require.NoError(p.t, json.NewDecoder(response.Body).Decode(&decision))
+	require.NoError(p.t, json.Unmarshal([]byte(a.text), &decision))
 	return decision.Remaining, decision.Degraded
 }

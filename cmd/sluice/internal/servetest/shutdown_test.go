@@ -1,103 +1,14 @@
 package servetest
 
 import (
-	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
-
-// slowUpstream sends its responses in two halves. After holdBack, it sends the second half only after
-// release is closed.
-type slowUpstream struct {
-	mu      sync.Mutex
-	begun   map[string]bool // the requested paths
-	held    int
-	hold    bool
-	release chan struct{}
-	halves  [2]string
-}
-
-func newSlowUpstream() *slowUpstream {
-	return &slowUpstream{begun: map[string]bool{}, release: make(chan struct{}),
-		halves: [2]string{strings.Repeat("a", 10_000), strings.Repeat("b", 10_000)}}
-}
-
-// ServeHTTP implements http.Handler.
-func (s *slowUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	held := s.record(r.URL.Path)
-	_, _ = io.WriteString(w, s.halves[0])
-	_ = http.NewResponseController(w).Flush()
-	if held {
-		<-s.release
-	}
-	_, _ = io.WriteString(w, s.halves[1])
-}
-
-func (s *slowUpstream) record(path string) (held bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.begun[path] = true
-	if s.hold {
-		s.held++
-	}
-	return s.hold
-}
-
-// holdBack holds back the responses to all later requests.
-func (s *slowUpstream) holdBack() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.hold = true
-}
-
-func (s *slowUpstream) waiting() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.held
-}
-
-func (s *slowUpstream) paths() (paths []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for path := range s.begun {
-		paths = append(paths, path)
-	}
-	return paths
-}
-
-// receiver sends requests one after the other until the connection is refused.
-type receiver struct {
-	client http.Client
-	url    string
-	number int
-	whole  map[string]bool // the paths whose response was complete
-}
-
-func (r *receiver) receive(want string) error {
-	defer r.client.CloseIdleConnections()
-	for i := 0; ; i++ {
-		path := fmt.Sprintf("/%d/%d", r.number, i)
-		response, err := r.client.Get(r.url + path)
-		if err != nil {
-			return err
-		}
-		body, err := io.ReadAll(response.Body)
-		_ = response.Body.Close()
-		if err != nil || response.StatusCode != http.StatusOK || string(body) != want {
-			return fmt.Errorf("%s: %s, %d bytes, %w", path, response.Status, len(body), err)
-		}
-		r.whole[path] = true
-	}
-}
 
 // TestShutdownDelay: after SIGTERM, /readyz fails, and the program still serves new connections until the
 // delay is over or a second signal arrives. After SIGINT there is no delay.
@@ -110,7 +21,7 @@ func TestShutdownDelay(t *testing.T) {
 			require.Eventually(t, func() bool { return get(t, p.api+"/readyz") == http.StatusServiceUnavailable }, testTimeout, time.Millisecond)
 			require.Equal(t, http.StatusOK, get(t, p.api+"/livez"))
 			require.Equal(t, http.StatusOK, get(t, p.proxy))
-			require.Equal(t, http.StatusOK, curl(t, p.api+"/v1/allow", "-d", `{"key":"a"}`).StatusCode)
+			require.Equal(t, http.StatusOK, send(t, p.api+"/v1/allow", `{"key":"a"}`).StatusCode)
 			p.waitForLog(`msg="shutting down" delay=1h0m0s`)
 			p.signal(s)
 		}
@@ -122,36 +33,22 @@ func TestShutdownDelay(t *testing.T) {
 // TestShutdownUnderLoad ends the program under load. Each request that reached the upstream gets its whole
 // response. Later requests cannot connect.
 func TestShutdownUnderLoad(t *testing.T) {
-	const callers = 32
-	s := newSlowUpstream()
-	server := httptest.NewServer(s)
-	defer server.Close()
-	p := serve(t, "--limit", "gcra 1000000/s", "--upstream", server.URL, "--listen", freeAddress(t), "--drain", testTimeout.String())
-
-	var receivers [callers]receiver
-	var failures [callers]error
-	var calls sync.WaitGroup
-	for i := range receivers {
-		receivers[i] = receiver{http.Client{Timeout: testTimeout, Transport: new(http.Transport)}, p.proxy, i, map[string]bool{}}
-		calls.Go(func() { failures[i] = receivers[i].receive(s.halves[0] + s.halves[1]) })
-	}
-	require.Eventually(t, func() bool { return len(s.paths()) > 10*callers }, testTimeout, time.Millisecond)
-	s.holdBack()
-	require.Eventually(t, func() bool { return s.waiting() > callers/2 }, testTimeout, time.Millisecond)
+	const connections = 32
+	u := newUpstream(t)
+	p := serve(t, "--limit", "gcra 1000000/s", "--upstream", u.url, "--listen", freeAddress(t), "--drain", testTimeout.String())
+	l := startLoad(connections, 0, time.Millisecond, func(int, int) *http.Request { return newRequest(p.proxy) })
+	u.await(t, 10*connections)
+	release := u.holdBack(t, connections/2)
 	p.signal(syscall.SIGTERM)
 	p.waitForLog("shutting down")
-	close(s.release)
-	calls.Wait()
+	release()
 	require.Zero(t, p.exitCode())
 	p.waitForLog("cut=false")
+	l.stop()
 
-	for _, path := range s.paths() {
-		var number int
-		_, err := fmt.Sscanf(path, "/%d/", &number)
-		require.NoError(t, err)
-		require.True(t, receivers[number].whole[path], "%s: %v", path, failures[number])
-	}
-	for _, failure := range failures {
+	l.requireOnly(t, http.StatusOK)
+	require.Equal(t, u.admitted(), l.statuses[http.StatusOK])
+	for _, failure := range l.failures {
 		require.Regexp(t, connectionErrors, failure.Error())
 	}
 }
