@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/logs"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/report"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
@@ -81,7 +81,7 @@ func (p *planRun) run(ctx context.Context, args []string, s cli.Streams) error {
 	if err := p.parse(args); err != nil {
 		return err
 	}
-	if err := p.readRules(ctx, args[0], args[1], s); err != nil {
+	if err := p.readRules(ctx, args[:2], s); err != nil {
 		return err
 	}
 	files := args[2:]
@@ -151,26 +151,14 @@ func checkPlanFiles(args []string) error {
 }
 
 // readRules reads both rule files. If a file has errors, it prints all errors of both.
-func (p *planRun) readRules(ctx context.Context, before, after string, s cli.Streams) error {
-	var reported error
-	for _, f := range []struct {
-		name    string
-		subject **rules.Subject
-	}{{before, &p.old}, {after, &p.new}} {
-		name, file, err := rules.ReadOrReport(ctx, f.name, s)
-		switch {
-		case errors.Is(err, cli.ErrReported):
-			reported = err
-			continue
-		case err != nil:
-			return err
-		}
-		if *f.subject, err = rules.NewSubjectOfSeveral(name, file, p.KeyField); err != nil {
-			return err
-		}
-	}
-	if reported != nil {
-		return reported
+func (p *planRun) readRules(ctx context.Context, names []string, s cli.Streams) error {
+	subjects := [...]**rules.Subject{&p.old, &p.new}
+	err := rules.Each(ctx, names, s, func(i int, name string, f *config.File) (err error) {
+		*subjects[i], err = rules.NewSubjectOfSeveral(name, f, p.KeyField)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	return p.setUpComparison()
 }
@@ -207,11 +195,7 @@ func (p *planRun) Add(ctx context.Context, e *accesslog.Entry) error {
 
 // Print writes the report, and each exceeded threshold to standard error.
 func (p *planRun) Print(r *planReport, s cli.Streams) error {
-	text := r.text
-	if p.markdown {
-		text = r.markdown
-	}
-	err := p.Output.Print(s.Out, report.Report{Tables: text(), JSON: r})
+	err := p.Output.Print(s.Out, report.Report{Tables: r.text(p.markdown), JSON: r})
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,8 @@ package replay
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
-	"io"
-	"strings"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
@@ -15,6 +14,11 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
 	"github.com/sluice-go/sluice/internal/costed"
 )
+
+//go:embed report.tmpl
+var reportText string
+
+var reports = report.Template(reportText, nil)
 
 // policySubject replays policies side by side, all by the same key.
 type policySubject struct {
@@ -27,59 +31,29 @@ func (s *policySubject) Add(_ context.Context, e *accesslog.Entry) error {
 	return s.replay.Add(e.Time, s.KeyOf(e))
 }
 
+// policyReport is what the template shows of policies.
+type policyReport struct {
+	backtest.Report
+	Keyer        *accesslog.Keyer
+	Head, Legend string
+	Names        []string
+	Rows         [][]any
+}
+
 func (s *policySubject) report(top int, log *logs.Summary) report.Report {
-	r := s.replay.Report(top)
+	r := policyReport{Report: s.replay.Report(top), Keyer: s.Keyer}
+	r.Head = report.Head(log, fmt.Sprintf("%s by %v", readable.Plural(r.Keys, "key"), s.Keyer), logs.MissingInKey)
+	r.Names, r.Legend = report.Columns(readable.Texts(s.policies))
 	j := JSONReport{Disagreements: r.Disagreements}
 	j.Counts, j.Problems = log.Counts()
-	p := &timelinePicture{
-		title:    "Allowed and denied requests under each policy",
-		subtitle: fmt.Sprintf("%s, %s, limited by %v", readable.BaseName(log.Name), log.Span(), s.Keyer),
-		timeline: &r.Timeline,
-	}
+	p := newPicture("policy", fmt.Sprintf("%s, %s, limited by %v", readable.BaseName(log.Name), log.Span(), s.Keyer), &r.Timeline)
 	for i := range r.Policies {
 		o := &r.Policies[i]
+		r.Rows = append(r.Rows, append([]any{r.Names[i], r.Requests, o.Allowed, o.Denied, readable.Share(o.Denied, r.Requests)}, boundCells(o, r.Keys)...))
 		j.Policies = append(j.Policies, jsonOf(o, r.Requests, r.Keys))
 		p.addPanel(o.Policy.String(), o.Allowed, o.Denied)
 	}
-	return report.Report{Tables: s.tables(&r, log), JSON: j, Chart: p}
-}
-
-func (s *policySubject) tables(r *backtest.Report, log *logs.Summary) string {
-	w := new(strings.Builder)
-	log.Head(w, fmt.Sprintf("%s by %v", readable.Plural(r.Keys, "key"), s.Keyer), logs.MissingInKey)
-	names := report.ColumnNames(w, readable.Texts(s.policies))
-	rows := [][]any{{"policy", "requests", "allowed", "denied", "share denied", "keys", "keys denied",
-		"most in a period", "limit", "bound", "longest wait"}}
-	for i := range r.Policies {
-		o := &r.Policies[i]
-		rows = append(rows, append([]any{names[i], r.Requests, o.Allowed, o.Denied, readable.Share(o.Denied, r.Requests)}, boundCells(o, r.Keys)...))
-	}
-	report.Table(w, rows)
-	report.PrintTopDenied(w, s.Keyer, names, r.TopDenied)
-	s.printDisagreements(w, r, names)
-	return w.String()
-}
-
-func (s *policySubject) printDisagreements(w io.Writer, r *backtest.Report, names []any) {
-	if len(r.Policies) < 2 {
-		return
-	}
-	fmt.Fprintf(w, "\nthe policies disagree on %d of %s", r.Disagreements, readable.Plural(r.Requests, "request"))
-	if r.Disagreements == 0 {
-		fmt.Fprintln(w)
-		return
-	}
-	fmt.Fprint(w, ", for instance:\n")
-	words := map[bool]string{true: "ok", false: "deny"}
-	rows := [][]any{append([]any{"time", s.Keyer}, names...)}
-	for _, e := range r.Examples {
-		row := []any{e.Time.Format(logs.Stamp), readable.Shorten(e.Key)}
-		for _, allowed := range e.Allowed {
-			row = append(row, words[allowed])
-		}
-		rows = append(rows, row)
-	}
-	report.Table(w, rows)
+	return report.Report{Tables: report.Text(reports, "policies", r), JSON: j, Chart: p}
 }
 
 // boundCells returns the cells of a policy or rule from the column keys on.
@@ -126,20 +100,9 @@ type jsonWorst struct {
 }
 
 func jsonOf(o *backtest.Outcome, requests, keys int64) JSONPolicy {
-	j := JSONPolicy{
-		Policy:      o.Policy.String(),
-		Requests:    requests,
-		Allowed:     o.Allowed,
-		Denied:      o.Denied,
-		Keys:        keys,
-		KeysDenied:  o.KeysDenied,
-		Worst:       jsonWorst{Interval: o.Policy.Limit().Period.String(), Admitted: o.Admitted, Bound: o.Bound},
-		LongestWait: o.LongestWait.String(),
-		Never:       o.Never,
-		TopDenied:   o.TopDenied,
-	}
+	worst := jsonWorst{Interval: o.Policy.Limit().Period.String(), Admitted: o.Admitted, Bound: o.Bound}
 	if parts := backtest.Parts(o.Policy.Policy); len(parts) > 1 {
-		j.Worst.Part = parts[0].String()
+		worst.Part = parts[0].String()
 	}
-	return j
+	return JSONPolicy{o.Policy.String(), requests, o.Allowed, o.Denied, keys, o.KeysDenied, worst, o.LongestWait.String(), o.Never, o.TopDenied}
 }

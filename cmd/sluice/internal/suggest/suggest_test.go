@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -38,9 +37,9 @@ func TestSuggestionsForRules(t *testing.T) {
 }
 
 // suggestions runs sluice suggest --json and returns what it found.
-func suggestions(t *testing.T, log string, args ...string) jsonSuggestReport {
+func suggestions(t *testing.T, log string, args ...string) Report {
 	t.Helper()
-	var r jsonSuggestReport
+	var r Report
 	require.NoError(t, json.Unmarshal([]byte(clitest.Ok(t, log, append([]string{"suggest", "--json"}, args...)...)), &r))
 	return r
 }
@@ -57,21 +56,21 @@ func TestReplayConfirmsTheSuggestions(t *testing.T) {
 		{"ip", "40%", "clients"},
 	} {
 		r := suggestions(t, log, "--untouched", goal.untouched, "--of", goal.of, "--by", goal.by, "--top", "10000", "-")
-		require.Equal(t, []string{goal.untouched, goal.of}, []string{r.Untouched, r.Of})
+		require.Equal(t, []string{goal.untouched, goal.of}, []string{r.Untouched, string(r.Of)})
 		require.Len(t, r.Suggestions, 4)
 		args := []string{"replay", "--json", "--top", "10000", "--by", goal.by}
 		for _, s := range r.Suggestions {
 			require.True(t, s.Found)
-			args = append(args, "-p", s.Best.Policy)
+			args = append(args, "-p", s.Best.Spec)
 			if s.Tighter != nil {
-				args = append(args, "-p", s.Tighter.Policy)
+				args = append(args, "-p", s.Tighter.Spec)
 			}
 		}
 		var replayed replay.JSONReport
 		require.NoError(t, json.Unmarshal([]byte(clitest.Ok(t, log, append(args, "-")...)), &replayed))
 		policies := replayed.Policies
 		for i := range r.Suggestions {
-			policies = confirm(t, &r.Suggestions[i], policies, goal.of)
+			policies = confirm(t, r.Suggestions[i], policies, goal.of)
 		}
 		require.Empty(t, policies)
 	}
@@ -79,7 +78,7 @@ func TestReplayConfirmsTheSuggestions(t *testing.T) {
 
 // confirm compares a suggestion with its one or two policies, the first of those replayed. It returns the
 // other policies.
-func confirm(t *testing.T, s *jsonSuggestion, replayed []replay.JSONPolicy, of string) []replay.JSONPolicy {
+func confirm(t *testing.T, s *Suggestion, replayed []replay.JSONPolicy, of string) []replay.JSONPolicy {
 	t.Helper()
 	best := &replayed[0]
 	require.Equal(t, []int64{best.Requests, best.Keys, best.Denied, best.KeysDenied, best.Worst.Bound, best.Never},
@@ -149,7 +148,7 @@ func TestIPv6AddressesAreReported(t *testing.T) {
 
 func TestPeriodOfTheDefaults(t *testing.T) {
 	for _, s := range suggestions(t, clitest.FourLines, "--per", "90m", "-").Suggestions {
-		require.Contains(t, s.Template, " ?/1h30m")
+		require.Contains(t, s.Spec, " ?/1h30m")
 	}
 }
 
@@ -249,6 +248,9 @@ func TestCurveOfRulesIsDrawn(t *testing.T) {
 	require.Contains(t, string(clitest.Read(t, path)), "rules of limits.yaml")
 }
 
-func TestSuggestedMembersOfTheJSONAreThoseOfTheHelp(t *testing.T) {
-	clitest.RequireDocumented(t, help, reflect.TypeFor[jsonSuggestReport](), reflect.TypeFor[jsonSuggestRules]())
+func TestMembersOfTheJSONAreThoseOfTheHelp(t *testing.T) {
+	damaged := clitest.Write(t, "cut.gz", clitest.Gzipped(clitest.FourLines)[:100])
+	rules := clitest.Write(t, "limits.yaml", "rules: [{name: a, policy: gcra 1/m}]")
+	clitest.RequireDocumented(t, help, clitest.Ok(t, "", "suggest", "--json", "--untouched", "50%", damaged),
+		clitest.Ok(t, "", "suggest", "--json", "--config", rules, damaged))
 }
