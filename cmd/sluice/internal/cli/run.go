@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"runtime/debug"
 	"strings"
 
@@ -31,6 +33,13 @@ const (
 
 // NewCommand makes a command.
 type NewCommand = func(Streams) *cobra.Command
+
+// Main is main of a program with these commands.
+func Main(commands ...NewCommand) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	context.AfterFunc(ctx, stop) // a second interrupt ends the process, even if it waits for its output
+	os.Exit(Run(ctx, os.Args[1:], Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, commands...))
+}
 
 // Run is main with its dependencies as parameters. It returns the exit code.
 func Run(ctx context.Context, args []string, s Streams, commands ...NewCommand) int {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -62,9 +61,7 @@ func Main(m *testing.M, commands ...cli.NewCommand) {
 		Commands = commands
 		os.Exit(m.Run())
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	context.AfterFunc(ctx, stop)
-	os.Exit(cli.Run(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, commands...))
+	cli.Main(commands...)
 }
 
 // Execute runs the command and returns its exit code and what it printed.

@@ -121,14 +121,11 @@ func (p *planRun) parse(args []string) (err error) {
 
 // checkPlanFiles checks the names of the rule files and the logs without reading the files.
 func checkPlanFiles(args []string) error {
-	infos := make([]os.FileInfo, len(args)) // nil: standard input, or there is no such file
-	stdin := false
 	for i, name := range args {
-		if name == "-" && stdin {
-			return cli.Usagef("standard input (-) can be read only once, and OLD, NEW and LOG name it twice; write one of them to a file")
-		}
 		if name == "-" {
-			stdin = true
+			if slices.Contains(args[:i], "-") {
+				return cli.Usagef("standard input (-) can be read only once, and OLD, NEW and LOG name it twice; write one of them to a file")
+			}
 			continue
 		}
 		if i < 2 {
@@ -136,18 +133,20 @@ func checkPlanFiles(args []string) error {
 				return err
 			}
 		}
-		infos[i], _ = os.Stat(name) // logs.Open returns the error
-		for j := range min(i, 2) {
-			switch {
-			case infos[i] == nil || infos[j] == nil || !os.SameFile(infos[i], infos[j]):
-			case i == 1:
-				return cli.Usagef("%s and %s are the same file, so nothing can change; name the rules before the change, for instance limits.old.yaml, and the rules after it", args[0], name)
-			default:
-				return cli.Usagef("%s is a rule file and a log at the same time; name a log after OLD and NEW, or no log to read the bundled sample", name)
-			}
+		switch same := slices.ContainsFunc(args[:min(i, 2)], func(rules string) bool { return isSameFile(rules, name) }); {
+		case same && i == 1:
+			return cli.Usagef("%s and %s are the same file, so nothing can change; name the rules before the change, for instance limits.old.yaml, and the rules after it", args[0], name)
+		case same:
+			return cli.Usagef("%s is a rule file and a log at the same time; name a log after OLD and NEW, or no log to read the bundled sample", name)
 		}
 	}
 	return nil
+}
+
+func isSameFile(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return a != "-" && errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
 // readRules reads both rule files. If a file has errors, it prints all errors of both.

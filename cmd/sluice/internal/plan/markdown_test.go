@@ -49,16 +49,6 @@ func FuzzMarkdownCode(f *testing.F) {
 	})
 }
 
-func TestTextInMarkdownIsEscaped(t *testing.T) {
-	for text, want := range map[string]string{
-		`a\n"b"\\`:       `a\n"b"\\`,
-		"a\n\x1b\xff":    `a\n\x1b\xff`,
-		"\u202e\ufffd é": "\\u202e\ufffd é",
-	} {
-		require.Equal(t, want, readable.Graphic(text))
-	}
-}
-
 // hostileText breaks Markdown tables, code and HTML if it is not escaped.
 const hostileText = "a|b`c</code></pre><img src=x onerror=alert(1)>\\|@ann\n| x | y |\n"
 

@@ -23,6 +23,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/report"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 //go:embed help.txt
@@ -110,10 +111,10 @@ func (p *suggestRun) parse(ctx context.Context) (err error) {
 	if p.goal.Share, err = ParseShare(p.untouched); err != nil {
 		return cli.Usagef("--untouched %w", err)
 	}
-	if p.goal.Of, err = ParseUnit(p.of); err != nil {
-		return cli.Usagef("--of %w", err)
-	}
+	p.goal.Of = Unit(p.of)
 	switch {
+	case p.goal.Of != OfRequests && p.goal.Of != OfClients:
+		return cli.Usagef("--of %s is not known; want requests or clients", errtext.Quote(p.of))
 	case !algo.Per(1, p.per).IsValid():
 		return cli.Usagef("--per %s: want a period from 1us to 26062d in whole microseconds, such as 1m or 1h", readable.Exact(p.per))
 	case p.Flags.Changed("per") && len(p.Specs) > 0:

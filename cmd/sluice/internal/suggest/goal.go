@@ -24,14 +24,6 @@ const (
 	OfClients Unit = "clients"
 )
 
-// ParseUnit parses "requests" or "clients".
-func ParseUnit(s string) (Unit, error) {
-	if u := Unit(s); u == OfRequests || u == OfClients {
-		return u, nil
-	}
-	return "", fmt.Errorf("%s is not known; want requests or clients", errtext.Quote(s))
-}
-
 // Count returns the count that the goal limits.
 func (g Goal) Count(c *Counts) int64 {
 	if g.Of == OfClients {

@@ -2,8 +2,11 @@ package suggest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
@@ -64,24 +67,22 @@ func (s *policySubject) report(_ context.Context, r *Report) (text, by string, e
 
 // mostDenied returns the clients with the most denials under all policies found.
 func (r *Report) mostDenied() (most []backtest.KeyDenials) {
-	counts := make(map[string][]int64) // by key, under each policy found
+	byKey := make(map[string][]int64)
 	total := make(map[string]int64)
 	for i, found := range r.All {
 		for _, d := range found.TopDenied {
-			if counts[d.Key] == nil {
-				counts[d.Key] = make([]int64, len(r.All))
+			if byKey[d.Key] == nil {
+				byKey[d.Key] = make([]int64, len(r.All))
 			}
-			counts[d.Key][i] = d.Denied
+			byKey[d.Key][i] = d.Denied
 			total[d.Key] += d.Denied
 		}
 	}
-	var denied []backtest.Denials
-	for key, n := range total {
-		denied = append(denied, backtest.Denials{Key: key, Denied: n})
+	for key, denied := range byKey {
+		most = append(most, backtest.KeyDenials{Key: key, Denied: denied})
 	}
-	backtest.SortDenials(denied)
-	for _, d := range denied[:min(len(denied), r.top)] {
-		most = append(most, backtest.KeyDenials{Key: d.Key, Denied: counts[d.Key]})
-	}
-	return most
+	slices.SortFunc(most, func(a, b backtest.KeyDenials) int {
+		return cmp.Or(cmp.Compare(total[b.Key], total[a.Key]), strings.Compare(a.Key, b.Key))
+	})
+	return most[:min(len(most), r.top)]
 }
