@@ -12,10 +12,6 @@
 package main
 
 import (
-	"context"
-	"os"
-	"os/signal"
-
 	"github.com/sluice-go/sluice/cmd/sluice/internal/check"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/compare"
@@ -25,11 +21,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/suggest"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	context.AfterFunc(ctx, stop) // a second interrupt ends the process, even if it waits for its output
-	os.Exit(cli.Run(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, commands...))
-}
+func main() { cli.Main(commands...) }
 
 // commands are in the order of the help.
 var commands = []cli.NewCommand{compare.Command, replay.Command, plan.Command, suggest.Command, check.Command, serve.Command}

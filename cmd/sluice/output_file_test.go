@@ -140,22 +140,6 @@ func TestPictureKeepsThePermissionsOfTheFile(t *testing.T) {
 	require.Equal(t, want.Mode(), got.Mode(), "a new file has the permissions of any new file")
 }
 
-// The reader of a pipe gets the whole picture, and the pipe stays.
-func TestPictureGoesThroughAPipe(t *testing.T) {
-	pipe := filepath.Join(t.TempDir(), "a.svg")
-	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
-	got := make(chan []byte)
-	go func() {
-		content, _ := os.ReadFile(pipe)
-		got <- content
-	}()
-	clitest.Ok(t, clitest.FourLines, append(pictureCommands[0], pipe)...)
-	require.Contains(t, string(<-got), "</svg>")
-	info, err := os.Stat(pipe)
-	require.NoError(t, err)
-	require.Equal(t, os.ModeNamedPipe, info.Mode().Type())
-}
-
 func TestPictureGoesThroughALinkToADevice(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "a.svg")
 	require.NoError(t, os.Symlink("/dev/null", link))

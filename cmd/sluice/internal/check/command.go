@@ -4,13 +4,12 @@ package check
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
 	"slices"
-	"strings"
+	"text/template"
 
 	"github.com/spf13/cobra"
 
@@ -46,52 +45,28 @@ func runCheck(ctx context.Context, names []string, s cli.Streams) error {
 			return err
 		}
 	}
-	var reported error
-	for i, name := range names {
-		name, f, err := rules.ReadOrReport(ctx, name, s)
-		switch {
-		case errors.Is(err, cli.ErrReported):
-			reported = err
-			continue
-		case err != nil:
-			return err
-		case i > 0:
+	return rules.Each(ctx, names, s, func(i int, name string, f *config.File) error {
+		if i > 0 {
 			fmt.Fprintln(s.Out)
 		}
-		if err := printConfig(s.Out, name, f); err != nil {
+		explained := report.Text(reports, "check", struct {
+			Name string
+			*config.File
+		}{name, f})
+		if _, err := io.WriteString(s.Out, explained); err != nil {
 			return err
 		}
 		warnTrusted(s.Err, name, f)
-	}
-	return reported
+		return nil
+	})
 }
 
-// printConfig explains the rules of a file.
-func printConfig(w io.Writer, name string, f *config.File) error {
-	out := &strings.Builder{}
-	fmt.Fprintf(out, "%s: %s\n\n", name, readable.Plural(int64(len(f.Rules)), "rule"))
-	if len(f.Trusted) > 0 {
-		field := "X-Forwarded-For"
-		if f.Forwarded {
-			field = "Forwarded"
-		}
-		fmt.Fprintf(out, "  client addresses come from %s if the peer is one of %s\n\n", field, readable.List(f.Trusted, ", "))
-	}
-	if f.IPv6Bits != 0 {
-		fmt.Fprintf(out, "  an IPv6 client is its /%d\n\n", f.IPv6Bits)
-	}
-	var legend [][2]string
-	for _, r := range f.Rules {
-		legend = append(legend, [2]string{rules.Name(&r), rules.Text(&r)})
-		if fields := r.MayLack(); len(fields) > 0 {
-			legend = append(legend, [2]string{"", fmt.Sprintf("requests without %s %v", readable.List(fields, " or "), r.Missing)})
-		}
-		legend = append(legend, [2]string{"", capacityText(&r)}, [2]string{"", boundsText(&r)})
-	}
-	report.Legend(out, legend)
-	_, err := io.WriteString(w, out.String())
-	return err
-}
+//go:embed report.tmpl
+var reportText string
+
+var reports = report.Template(reportText, template.FuncMap{
+	"name": rules.Name, "text": rules.Text, "limits": rules.Limits, "capacity": capacity, "bounds": bounds,
+})
 
 // warnTrusted prints a warning if rules limit by address and the file has no field trusted.
 func warnTrusted(w io.Writer, name string, f *config.File) {
@@ -120,8 +95,8 @@ func rulesLimit(f *config.File, names []string) string {
 	return "rules " + readable.List(words, ", ") + " limit"
 }
 
-// capacityText describes the rule's capacity and rates.
-func capacityText(r *config.Rule) string {
+// capacity returns the most units that the rule admits at once.
+func capacity(r *config.Rule) string {
 	unit := "request"
 	switch {
 	case r.Cost.Bytes:
@@ -129,13 +104,12 @@ func capacityText(r *config.Rule) string {
 	case r.Cost.Units != 1:
 		unit = "unit"
 	}
-	return fmt.Sprintf("up to %s at once, %s in the long run",
-		readable.Plural(config.Capacity(r.Policy), unit), readable.List(rules.Limits(r.Policy), " and "))
+	return readable.Plural(config.Capacity(r.Policy), unit)
 }
 
-// boundsText describes the most that a rule can admit for one key in any of the usual intervals
+// bounds returns the most that a rule can admit for one key in any of the usual intervals
 // and in any period of its own limits. It is in requests, or in bytes for cost: bytes.
-func boundsText(r *config.Rule) string {
+func bounds(r *config.Rule) (all []string) {
 	unit := "request"
 	if r.Cost.Bytes {
 		unit = "byte"
@@ -145,7 +119,6 @@ func boundsText(r *config.Rule) string {
 		intervals = append(intervals, limit.Period)
 	}
 	slices.Sort(intervals)
-	var all []string
 	for i, interval := range slices.Compact(intervals) {
 		bound := rules.RequestBound(r, interval)
 		most := rules.BoundText(bound)
@@ -154,7 +127,7 @@ func boundsText(r *config.Rule) string {
 		}
 		all = append(all, most+" in any "+rules.IntervalText(interval))
 	}
-	return "at most " + strings.Join(all, ", ")
+	return all
 }
 
 //go:embed help.txt

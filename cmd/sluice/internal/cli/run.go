@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"runtime/debug"
 	"strings"
 
@@ -31,6 +33,13 @@ const (
 
 // NewCommand makes a command.
 type NewCommand = func(Streams) *cobra.Command
+
+// Main is main of a program with these commands.
+func Main(commands ...NewCommand) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	context.AfterFunc(ctx, stop) // a second interrupt ends the process, even if it waits for its output
+	os.Exit(Run(ctx, os.Args[1:], Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, commands...))
+}
 
 // Run is main with its dependencies as parameters. It returns the exit code.
 func Run(ctx context.Context, args []string, s Streams, commands ...NewCommand) int {
@@ -83,13 +92,13 @@ func rootCommand(s Streams, commands []NewCommand) *cobra.Command {
 		Version:       Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return noCommand(args[0])
 			}
-			return nil
+			return c.Help()
 		},
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetVersionTemplate("sluice {{.Version}}\n")
 	root.SetOut(s.Out)
@@ -122,17 +131,13 @@ func rootCommand(s Streams, commands []NewCommand) *cobra.Command {
 // the help in place of the script, and the exit status is 0.
 func refuseUnknownShells(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
-	for _, c := range root.Commands() {
-		if c.Name() != "completion" {
-			continue
+	completion, _, _ := root.Find([]string{"completion"})
+	completion.Args = cobra.ArbitraryArgs
+	completion.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return Usagef("unknown shell %q: want bash, fish, powershell or zsh", args[0])
 		}
-		c.Args = cobra.ArbitraryArgs
-		c.RunE = func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return Usagef("unknown shell %q: want bash, fish, powershell or zsh", args[0])
-			}
-			return c.Help()
-		}
+		return c.Help()
 	}
 }
 

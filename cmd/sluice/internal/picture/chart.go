@@ -111,8 +111,11 @@ func (c *Chart) Draw(path string) error {
 }
 
 // Check returns an error if the picture is one of the logs, is where the report goes, or cannot be
-// written, before a long replay. It leaves the file as it was.
+// written, before a long replay. It leaves the file as it was. An empty path is no picture.
 func Check(path string, logs []logs.Source, s cli.Streams) error {
+	if path == "" {
+		return nil
+	}
 	file, err := openOutput(path)
 	if err != nil {
 		return cli.Usagef("--out: %w; name a file in a folder that you can write to", err)

@@ -1,6 +1,7 @@
 package picture
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -87,12 +88,7 @@ func (o *output) write(content []byte) error {
 		return err
 	}
 	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync() // some file systems report a full disk only now
-	}
-	if closing := f.Close(); err == nil {
-		err = closing
-	}
+	err = cmp.Or(err, f.Sync(), f.Close()) // some file systems report a full disk only now
 	if err == nil {
 		err = os.Rename(f.Name(), o.target)
 	}
@@ -123,13 +119,8 @@ func (o *output) createBeside() (*os.File, error) {
 
 // cause returns the error of the system without the name of a temporary file.
 func cause(err error) error {
-	var path *fs.PathError
-	var link *os.LinkError
-	switch {
-	case errors.As(err, &path):
-		return path.Err
-	case errors.As(err, &link):
-		return link.Err
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
 	}
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/logs"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/report"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
@@ -81,7 +81,7 @@ func (p *planRun) run(ctx context.Context, args []string, s cli.Streams) error {
 	if err := p.parse(args); err != nil {
 		return err
 	}
-	if err := p.readRules(ctx, args[0], args[1], s); err != nil {
+	if err := p.readRules(ctx, args[:2], s); err != nil {
 		return err
 	}
 	files := args[2:]
@@ -121,14 +121,11 @@ func (p *planRun) parse(args []string) (err error) {
 
 // checkPlanFiles checks the names of the rule files and the logs without reading the files.
 func checkPlanFiles(args []string) error {
-	infos := make([]os.FileInfo, len(args)) // nil: standard input, or there is no such file
-	stdin := false
 	for i, name := range args {
-		if name == "-" && stdin {
-			return cli.Usagef("standard input (-) can be read only once, and OLD, NEW and LOG name it twice; write one of them to a file")
-		}
 		if name == "-" {
-			stdin = true
+			if slices.Contains(args[:i], "-") {
+				return cli.Usagef("standard input (-) can be read only once, and OLD, NEW and LOG name it twice; write one of them to a file")
+			}
 			continue
 		}
 		if i < 2 {
@@ -136,41 +133,31 @@ func checkPlanFiles(args []string) error {
 				return err
 			}
 		}
-		infos[i], _ = os.Stat(name) // logs.Open returns the error
-		for j := range min(i, 2) {
-			switch {
-			case infos[i] == nil || infos[j] == nil || !os.SameFile(infos[i], infos[j]):
-			case i == 1:
-				return cli.Usagef("%s and %s are the same file, so nothing can change; name the rules before the change, for instance limits.old.yaml, and the rules after it", args[0], name)
-			default:
-				return cli.Usagef("%s is a rule file and a log at the same time; name a log after OLD and NEW, or no log to read the bundled sample", name)
-			}
+		switch same := slices.ContainsFunc(args[:min(i, 2)], func(rules string) bool { return isSameFile(rules, name) }); {
+		case same && i == 1:
+			return cli.Usagef("%s and %s are the same file, so nothing can change; name the rules before the change, for instance limits.old.yaml, and the rules after it", args[0], name)
+		case same:
+			return cli.Usagef("%s is a rule file and a log at the same time; name a log after OLD and NEW, or no log to read the bundled sample", name)
 		}
 	}
 	return nil
 }
 
+func isSameFile(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return a != "-" && errA == nil && errB == nil && os.SameFile(infoA, infoB)
+}
+
 // readRules reads both rule files. If a file has errors, it prints all errors of both.
-func (p *planRun) readRules(ctx context.Context, before, after string, s cli.Streams) error {
-	var reported error
-	for _, f := range []struct {
-		name    string
-		subject **rules.Subject
-	}{{before, &p.old}, {after, &p.new}} {
-		name, file, err := rules.ReadOrReport(ctx, f.name, s)
-		switch {
-		case errors.Is(err, cli.ErrReported):
-			reported = err
-			continue
-		case err != nil:
-			return err
-		}
-		if *f.subject, err = rules.NewSubjectOfSeveral(name, file, p.KeyField); err != nil {
-			return err
-		}
-	}
-	if reported != nil {
-		return reported
+func (p *planRun) readRules(ctx context.Context, names []string, s cli.Streams) error {
+	subjects := [...]**rules.Subject{&p.old, &p.new}
+	err := rules.Each(ctx, names, s, func(i int, name string, f *config.File) (err error) {
+		*subjects[i], err = rules.NewSubjectOfSeveral(name, f, p.KeyField)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	return p.setUpComparison()
 }
@@ -207,11 +194,7 @@ func (p *planRun) Add(ctx context.Context, e *accesslog.Entry) error {
 
 // Print writes the report, and each exceeded threshold to standard error.
 func (p *planRun) Print(r *planReport, s cli.Streams) error {
-	text := r.text
-	if p.markdown {
-		text = r.markdown
-	}
-	err := p.Output.Print(s.Out, report.Report{Tables: text(), JSON: r})
+	err := p.Output.Print(s.Out, report.Report{Tables: r.text(p.markdown), JSON: r})
 	if err != nil {
 		return err
 	}

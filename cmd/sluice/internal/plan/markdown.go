@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"html"
-	"io"
+	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/report"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
 )
 
@@ -23,35 +25,6 @@ const (
 
 // maxMarkdownText is the most characters of one text, such as the paths of a rule.
 const maxMarkdownText = 500
-
-// markdown returns the report for a pull request. Its first line is the conclusion.
-func (r *planReport) markdown() string {
-	w := new(strings.Builder)
-	fmt.Fprintf(w, "%s\n", r.markdownConclusion())
-	if len(r.Thresholds) > 0 {
-		fmt.Fprintln(w)
-	}
-	for _, t := range r.Thresholds {
-		fmt.Fprintf(w, "- %s\n", t)
-	}
-	printMarkdownTable(w, r.totals(markdownCode))
-	r.markdownRules(w)
-	if r.stricterAllows() {
-		fmt.Fprintf(w, "\n%s\n", stricterAllowsReason)
-	}
-	for _, rows := range r.clientTables(func(name string) string { return markdownCode(readable.Shorten(name)) }) {
-		printMarkdownTableWithin(w, rows, nil, maxMarkdownClients, "client")
-	}
-	fmt.Fprintf(w, "\n%s\n", r.markdownStrictest())
-	head := new(strings.Builder)
-	r.Head(head)
-	details := "<details><summary>The log</summary>"
-	if r.log.HasProblems() || r.Old.Proxied+r.New.Proxied > 0 {
-		details = "<details open><summary>The log, which has problems</summary>"
-	}
-	fmt.Fprintf(w, "\n%s\n\n<pre>\n%s</pre>\n\n</details>\n", details, markdownLog(head.String()))
-	return w.String()
-}
 
 // markdownLog returns the content of <pre>. Markdown does not read it, so only HTML must be escaped.
 func markdownLog(text string) string {
@@ -68,77 +41,69 @@ func markdownLog(text string) string {
 	return w.String()
 }
 
-func (r *planReport) markdownConclusion() string {
-	conclusion := r.conclusion(markdownCode)
-	switch {
-	case len(r.Thresholds) == 0:
-		return "**" + conclusion + "**"
-	case slices.ContainsFunc(r.Thresholds, func(t threshold) bool { return t.Exceeded }):
-		return "**A threshold is exceeded.** " + conclusion
-	}
-	return "**All thresholds are kept.** " + conclusion
-}
-
-func (r *planReport) markdownRules(w io.Writer) {
-	rows := [][]any{{"rule", "denied by OLD", "denied by NEW", "newly denied", "newly allowed", "change", "requests of one key, at most"}}
+// ChangedRules returns the table of the rules that the Markdown shows.
+func (r *planReport) ChangedRules() string {
+	rows := []string{report.Row("rule", "denied by OLD", "denied by NEW", "newly denied", "newly allowed", "change", "requests of one key, at most")}
 	var decisions []int64 // by row: the decisions of the rule that change
-	omitted := int64(0)
 	for i := range r.Rules {
 		c := &r.Rules[i]
-		if c.Change == unchanged && c.NewlyDenied == 0 && c.NewlyAllowed == 0 {
-			omitted++
+		if c.isQuiet() {
 			continue
 		}
-		change := c.Change
+		changes := []string{c.Change}
 		for _, d := range c.Differences {
-			change += "<br>" + d.markdown()
+			changes = append(changes, fmt.Sprintf("%s: %s -> %s", d.Field, markdownCode(d.Old), markdownCode(d.New)))
 		}
 		if c.OtherAlgorithm {
-			change += "<br>" + otherAlgorithmEffect
+			changes = append(changes, otherAlgorithmEffect)
 		}
 		if c.Change == added || c.Change == removed {
-			change += "<br>" + markdownCode(rules.Text(c.rule))
+			changes = append(changes, markdownCode(rules.Text(c.rule)))
 		}
-		rows = append(rows, []any{
-			markdownCode(c.Rule), c.Old.denied(), c.New.denied(), c.New.share(c.NewlyDenied), c.Old.share(c.NewlyAllowed),
-			change, readable.List(c.Bounds, "<br>"),
-		})
+		rows = append(rows, report.Row(markdownCode(c.Rule), c.Old.DeniedCell(), c.New.DeniedCell(), c.New.Cell(c.NewlyDenied), c.Old.Cell(c.NewlyAllowed),
+			strings.Join(changes, "<br>"), readable.List(c.Bounds, "<br>")))
 		decisions = append(decisions, c.NewlyDenied+c.NewlyAllowed)
 	}
-	printMarkdownTableWithin(w, rows, decisions, maxMarkdownRules, "rule")
-	if omitted > 0 {
-		fmt.Fprintf(w, "\nNot shown: %s without newly denied or newly allowed requests.\n", readable.Plural(omitted, "unchanged rule"))
-	}
-	for _, d := range r.Settings {
-		fmt.Fprintf(w, "\nThe files differ in %s\n", d.markdown())
-	}
+	return markdownTable(rows, decisions, maxMarkdownRules, "rule")
 }
 
-func (d difference) markdown() string {
-	return fmt.Sprintf("%s: %s -> %s", d.Field, markdownCode(d.Old), markdownCode(d.New))
+// UnchangedRules returns the number of rules that ChangedRules leaves out.
+func (r *planReport) UnchangedRules() (n int64) {
+	for i := range r.Rules {
+		if r.Rules[i].isQuiet() {
+			n++
+		}
+	}
+	return n
 }
 
-func (r *planReport) markdownStrictest() string {
-	var words []string
-	for _, s := range r.Strictest {
-		words = append(words, fmt.Sprintf("%s in any %s (%s)", s.mostText(), rules.IntervalText(s.length), markdownCode(s.Rule)))
-	}
-	if words == nil {
-		return "No rule of NEW that is not in shadow mode applied to a request."
-	}
-	return "The strictest bounds of NEW, for the requests of one key of a rule: " + strings.Join(words, ", ") + "."
+// isQuiet reports whether the rule is unchanged and has no part in a change.
+func (c *ruleChange) isQuiet() bool {
+	return c.Change == unchanged && c.NewlyDenied == 0 && c.NewlyAllowed == 0
 }
 
-// printMarkdownTableWithin prints a table of at most this size, and how many rows are left out. Rows
-// with the largest weights stay, or the first rows if weights is nil. The head has no weight.
-func printMarkdownTableWithin(w io.Writer, rows [][]any, weights []int64, most int, what string) {
-	byWeight := make([]int, len(rows)-1) // numbers of rows
+// markdownTables returns the tables of lines with tabs. Only those of clients can be long.
+func markdownTables(lines string) string {
+	rows := strings.Split(strings.Trim(lines, "\n"), "\n")
+	most := math.MaxInt
+	if strings.HasPrefix(rows[0], "most newly") {
+		most = maxMarkdownClients
+	}
+	return markdownTable(rows, make([]int64, len(rows)-1), most, "client")
+}
+
+// markdownTable returns a table of at most this size after an empty line, and how many rows are left out. Rows
+// with the largest weights stay. The head has no weight. Without other rows, there is no table. The cells must be Markdown
+// without line breaks and bars.
+func markdownTable(rows []string, weights []int64, most int, what string) string {
+	if len(rows) == 1 {
+		return ""
+	}
+	byWeight := make([]int, len(weights)) // numbers of rows
 	for i := range byWeight {
 		byWeight[i] = i + 1
 	}
-	if weights != nil {
-		slices.SortStableFunc(byWeight, func(a, b int) int { return cmp.Compare(weights[b-1], weights[a-1]) })
-	}
+	slices.SortStableFunc(byWeight, func(a, b int) int { return cmp.Compare(weights[b-1], weights[a-1]) })
 	size, kept := len(markdownRow(rows[0])), 0
 	for _, i := range byWeight {
 		if size += len(markdownRow(rows[i])); size > most {
@@ -146,46 +111,31 @@ func printMarkdownTableWithin(w io.Writer, rows [][]any, weights []int64, most i
 		}
 		kept++
 	}
-	shown := [][]any{rows[0]}
+	table := "\n" + markdownRow(rows[0]) + alignment(rows)
 	for _, i := range slices.Sorted(slices.Values(byWeight[:kept])) {
-		shown = append(shown, rows[i])
+		table += markdownRow(rows[i])
 	}
-	printMarkdownTable(w, shown)
 	if left := len(byWeight) - kept; left > 0 {
-		fmt.Fprintf(w, "\nNot shown, because the table would be too long: %s.\n", readable.Plural(int64(left), what))
+		table += fmt.Sprintf("\nNot shown, because the table would be too long: %s.\n", readable.Plural(int64(left), what))
 	}
+	return table
 }
 
-func markdownRow(row []any) string { return "| " + readable.List(row, " | ") + " |\n" }
+func markdownRow(row string) string { return "| " + strings.ReplaceAll(row, "\t", " | ") + " |\n" }
 
-// printMarkdownTable prints a table after an empty line, or nothing if there are no rows but the
-// head. Columns of numbers are aligned right. The cells must be Markdown without line breaks and bars.
-func printMarkdownTable(w io.Writer, rows [][]any) {
-	if len(rows) == 1 {
-		return
-	}
-	fmt.Fprintln(w)
-	for i, row := range rows {
-		fmt.Fprint(w, markdownRow(row))
-		if i > 0 {
-			continue
-		}
-		for column := range row {
-			align := "| --- "
-			if slices.ContainsFunc(rows, func(row []any) bool { return isNumber(row[column]) }) {
-				align = "| ---: "
+var number = regexp.MustCompile(`^\d+$|%$`)
+
+// alignment returns the second row of a table: columns of numbers or percentages are aligned right.
+func alignment(rows []string) string {
+	aligns := slices.Repeat([]string{"---"}, strings.Count(rows[0], "\t")+1)
+	for _, row := range rows {
+		for column, cell := range strings.Split(row, "\t") {
+			if number.MatchString(cell) {
+				aligns[column] = "---:"
 			}
-			fmt.Fprint(w, align)
 		}
-		fmt.Fprintln(w, "|")
 	}
-}
-
-// isNumber reports whether a cell is a number or a percentage.
-func isNumber(cell any) bool {
-	_, number := cell.(int64)
-	text, _ := cell.(string)
-	return number || strings.HasSuffix(text, "%")
+	return markdownRow(strings.Join(aligns, "\t"))
 }
 
 // markdownCode returns Markdown that shows the text as code, whatever the text is. A page cannot

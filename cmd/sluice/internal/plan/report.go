@@ -1,9 +1,11 @@
 package plan
 
 import (
+	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
+	"text/template"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
@@ -43,16 +45,12 @@ type planFile struct {
 	subject *rules.Subject
 }
 
-func newPlanFile(s *rules.Subject, r *backtest.RulesReport) planFile {
-	return planFile{s.Name, r.Allowed, r.Denied, s.Proxied, s}
-}
-
 func newPlanReport(p *planRun, log *logs.Summary) *planReport {
 	c := p.comparison.Report(p.Top)
 	r := &planReport{
 		Requests:         log.Entries,
-		Old:              newPlanFile(p.old, &c.Before),
-		New:              newPlanFile(p.new, &c.After),
+		Old:              planFile{p.old.Name, c.Before.Allowed, c.Before.Denied, p.old.Proxied, p.old},
+		New:              planFile{p.new.Name, c.After.Allowed, c.After.Denied, p.new.Proxied, p.new},
 		By:               p.Keyer.String(),
 		ComparisonReport: c,
 		Settings:         fileDifferences(p.old.File, p.new.File),
@@ -77,63 +75,57 @@ func newPlanReport(p *planRun, log *logs.Summary) *planReport {
 	return r
 }
 
-// stricterAllows reports whether a rule that is unchanged or stricter newly allows requests. If
+// text returns the report in one of the two forms.
+func (r *planReport) text(markdown bool) string {
+	if markdown {
+		return report.Render(markdownReports, "markdown", r, markdownTables)
+	}
+	return report.Text(textReports, "text", r)
+}
+
+//go:embed report.tmpl
+var reportText string
+
+var (
+	textReports     = reportTemplate(func(text string) string { return text })
+	markdownReports = reportTemplate(markdownCode)
+)
+
+// reportTemplate returns the template with a function for names and other texts.
+func reportTemplate(quote func(string) string) *template.Template {
+	return report.Template(reportText, template.FuncMap{"quote": quote, "markdownLog": markdownLog})
+}
+
+// StricterAllows reports whether a rule that is unchanged or stricter newly allows requests. If
 // settings differ, the requests can have other keys.
-func (r *planReport) stricterAllows() bool {
+func (r *planReport) StricterAllows() bool {
 	return len(r.Settings) == 0 && slices.ContainsFunc(r.Rules, func(c ruleChange) bool { return c.NewlyAllowed > 0 && c.noLooser() })
 }
 
-// stricterAllowsReason explains stricterAllows.
-const stricterAllowsReason = "An unchanged or stricter rule can newly allow requests: a denied request is not charged, so its units stay for other requests."
-
-// conclusion returns the result in one sentence. quote formats the names of files.
-func (r *planReport) conclusion(quote func(string) string) string {
-	before, after := quote(r.Old.File), quote(r.New.File)
-	switch {
-	case r.SameRules:
-		return fmt.Sprintf("%s and %s have the same rules, so nothing can change.", before, after)
-	case r.NewlyDenied == 0 && r.NewlyAllowed == 0:
-		return fmt.Sprintf("%s and %s decide alike: every request of the log gets the same decision.", before, after)
-	}
-	return fmt.Sprintf("Of %s, %d %s newly denied (%s, %s) and %d %s newly allowed (%s, %s).", readable.Plural(r.Requests, "request"),
-		r.NewlyDenied, readable.Are(r.NewlyDenied), readable.Share(r.NewlyDenied, r.Requests), readable.Plural(r.Clients.NewlyDenied, "client"),
-		r.NewlyAllowed, readable.Are(r.NewlyAllowed), readable.Share(r.NewlyAllowed, r.Requests), readable.Plural(r.Clients.NewlyAllowed, "client"))
+// Exceeded reports whether a threshold is exceeded.
+func (r *planReport) Exceeded() bool {
+	return slices.ContainsFunc(r.Thresholds, func(t threshold) bool { return t.Exceeded })
 }
 
-func (r *planReport) text() string {
-	w := new(strings.Builder)
-	r.Head(w)
-	fmt.Fprintf(w, "\n%s\n", r.conclusion(func(name string) string { return name }))
-	for _, t := range r.Thresholds {
-		fmt.Fprintf(w, "%s\n", t)
-	}
-	report.Table(w, r.totals(readable.Shorten))
-	report.Table(w, [][]any{
-		{"change", "requests", "share", "clients"},
-		{"newly denied", r.NewlyDenied, readable.Share(r.NewlyDenied, r.Requests), r.Clients.NewlyDenied},
-		{"newly allowed", r.NewlyAllowed, readable.Share(r.NewlyAllowed, r.Requests), r.Clients.NewlyAllowed},
-	})
-	r.printRules(w)
-	for _, rows := range r.clientTables(readable.Shorten) {
-		report.Table(w, rows)
-	}
-	r.printStrictest(w)
-	return w.String()
+func (r *planReport) HasProblems() bool {
+	return r.log.HasProblems() || r.Old.Proxied+r.New.Proxied > 0
 }
 
-func (r *planReport) Head(w *strings.Builder) {
-	r.log.Head(w, fmt.Sprintf("%s by %s", readable.Plural(r.Clients.All, "client"), r.By), r.Instead)
+// Head describes the log.
+func (r *planReport) Head() string {
+	text := report.Head(r.log, fmt.Sprintf("%s by %s", readable.Plural(r.Clients.All, "client"), r.By), r.Instead)
 	warn := func(requests int64, trust string) {
 		if requests > 0 {
-			fmt.Fprintf(w, "%s logged with the address of a proxy that %s, instead of the client's; configure the server to log the address from X-Forwarded-For\n", readable.Plural(requests, "request"), trust)
+			text += fmt.Sprintf("%s logged with the address of a proxy that %s, instead of the client's; configure the server to log the address from X-Forwarded-For\n", readable.Plural(requests, "request"), trust)
 		}
 	}
 	if r.Old.Proxied == r.New.Proxied {
 		warn(r.New.Proxied, "both files trust")
-		return
+		return text
 	}
 	warn(r.Old.Proxied, r.Old.File+" trusts")
 	warn(r.New.Proxied, r.New.File+" trusts")
+	return text
 }
 
 // Instead describes what OLD, NEW and --by do with requests without the field.
@@ -150,59 +142,8 @@ func (r *planReport) Instead(f accesslog.Fields) string {
 	return strings.Join(words, "; ")
 }
 
-// totals returns the table of both files. quote formats their names.
-func (r *planReport) totals(quote func(string) string) [][]any {
-	row := func(name string, f *planFile) []any {
-		return []any{name, f.Allowed, readable.Share(f.Allowed, r.Requests), f.Denied, readable.Share(f.Denied, r.Requests)}
-	}
-	return [][]any{
-		{"file", "allowed", "share allowed", "denied", "share denied"},
-		row("OLD "+quote(r.Old.File), &r.Old),
-		row("NEW "+quote(r.New.File), &r.New),
-	}
-}
-
-// clientTables returns the tables of the clients with the most newly denied and newly allowed
-// requests. quote formats the names of the clients.
-func (r *planReport) clientTables(quote func(string) string) [2][][]any {
-	denied := [][]any{{"most newly denied, by " + r.By, "newly denied", "requests", "denied before"}}
-	for _, c := range r.MostNewlyDenied {
-		denied = append(denied, []any{quote(c.Client), c.NewlyDenied, c.Requests, c.DeniedBefore})
-	}
-	allowed := [][]any{{"most newly allowed, by " + r.By, "newly allowed", "requests", "denied before"}}
-	for _, c := range r.MostNewlyAllowed {
-		allowed = append(allowed, []any{quote(c.Client), c.NewlyAllowed, c.Requests, c.DeniedBefore})
-	}
-	return [2][][]any{denied, allowed}
-}
-
-func (r *planReport) printRules(w *strings.Builder) {
-	var legend [][2]string
-	rows := [][]any{{"rule", "change", "denied by OLD", "denied by NEW", "newly denied", "only by it", "newly allowed", "only by it"}}
-	for i := range r.Rules {
-		c := &r.Rules[i]
-		legend = append(legend, c.legend()...)
-		rows = append(rows, []any{
-			c.Rule, c.Change, c.Old.denied(), c.New.denied(),
-			c.New.share(c.NewlyDenied), c.New.share(c.NewlyDeniedAlone), c.Old.share(c.NewlyAllowed), c.Old.share(c.NewlyAllowedAlone),
-		})
-	}
-	fmt.Fprintln(w)
-	report.Legend(w, legend)
-	if len(r.Settings) > 0 {
-		fmt.Fprintln(w)
-	}
-	for _, d := range r.Settings {
-		fmt.Fprintf(w, "the files differ in %s\n", d)
-	}
-	report.Table(w, rows)
-	if r.stricterAllows() {
-		fmt.Fprintf(w, "\n%s\n", stricterAllowsReason)
-	}
-}
-
-// legend describes the rule, its differences and its bounds.
-func (c *ruleChange) legend() (entries [][2]string) {
+// Legend describes the rule, its differences and its bounds.
+func (c *ruleChange) Legend() (legend string) {
 	lines := readable.Texts(c.Differences)
 	if c.Change != changed {
 		lines = []string{rules.Text(c.rule)}
@@ -214,40 +155,27 @@ func (c *ruleChange) legend() (entries [][2]string) {
 	lines[0] = c.Change + ": " + lines[0]
 	name := rules.Name(c.rule)
 	for _, line := range lines {
-		entries = append(entries, [2]string{name, line})
+		legend += report.Entry(name, line) + "\n"
 		name = ""
 	}
-	return entries
+	return legend
 }
 
-// denied returns the cell with the requests that the rule denied, or would deny without shadow mode.
-func (s *ruleSide) denied() any {
+// DeniedCell returns the cell with the requests that the rule denied, or would deny without shadow mode.
+func (s *ruleSide) DeniedCell() string {
 	switch {
 	case s == nil:
 		return "-"
 	case s.Shadow:
 		return fmt.Sprintf("%d shadow", s.Denied)
 	}
-	return s.Denied
+	return fmt.Sprint(s.Denied)
 }
 
-// share returns the cell with the part of the rule in a change.
-func (s *ruleSide) share(n int64) any {
+// Cell returns the cell with the part of the rule in a change.
+func (s *ruleSide) Cell(n int64) string {
 	if s == nil || s.Shadow {
 		return "-"
 	}
-	return n
-}
-
-func (r *planReport) printStrictest(w *strings.Builder) {
-	if len(r.Strictest) == 0 {
-		fmt.Fprintf(w, "\nno rule of %s that is not in shadow mode applied to a request\n", r.New.File)
-		return
-	}
-	fmt.Fprintf(w, "\nthe strictest bounds of %s: for each interval the rule with the smallest bound, for requests of one key of the rule\n\n", r.New.File)
-	var entries [][2]string
-	for _, s := range r.Strictest {
-		entries = append(entries, [2]string{"in any " + rules.IntervalText(s.length), fmt.Sprintf("%s under %s, %s", s.mostText(), s.Rule, rules.Text(s.rule))})
-	}
-	report.Legend(w, entries)
+	return fmt.Sprint(n)
 }

@@ -234,12 +234,19 @@ type strictestBound struct {
 	rule   *config.Rule
 }
 
-func (s *strictestBound) mostText() string {
+// Most returns the bound.
+func (s *strictestBound) Most() string {
 	if s.Bound == math.MaxInt64 {
 		return "too many requests to count"
 	}
 	return "at most " + readable.Plural(s.Bound, "request")
 }
+
+// IntervalText returns the interval for people.
+func (s *strictestBound) IntervalText() string { return rules.IntervalText(s.length) }
+
+// RuleText describes the rule.
+func (s *strictestBound) RuleText() string { return rules.Text(s.rule) }
 
 // strictestBounds returns the smallest bound for a minute, an hour and a day. Rules in shadow mode
 // and rules that applied to no request are left out. It returns no bounds if no rule remains.

@@ -3,9 +3,10 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"math/big"
 	"strconv"
 
-	"github.com/sluice-go/sluice/cmd/sluice/internal/percent"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 )
 
@@ -14,13 +15,13 @@ import (
 type shareLimit struct {
 	text  string // empty: the flag is not given
 	count int64
-	share percent.Share // of a percentage
+	share *big.Rat // of a percentage
 }
 
 // Set implements pflag.Value.
 func (l *shareLimit) Set(text string) error {
 	count, err := strconv.ParseUint(text, 10, 63)
-	share, percentage := percent.Parse(text)
+	share, percentage := cli.ParsePercentage(text)
 	if err != nil && !percentage {
 		return errors.New("want a whole number of requests such as 100, or a share of all requests from 0% to 100%, such as 0.1%")
 	}
@@ -36,7 +37,12 @@ func (l *shareLimit) Type() string { return "LIMIT" }
 
 // most returns the largest number of requests within the limit. A share is rounded down, so that
 // a number of requests is within it if it is at most the result.
-func (l *shareLimit) most(requests int64) int64 { return max(l.count, l.share.Part(requests)) }
+func (l *shareLimit) most(requests int64) int64 {
+	if l.share == nil {
+		return l.count
+	}
+	return cli.Part(l.share, requests)
+}
 
 // threshold is a flag that limits the change, with the count that it limits.
 type threshold struct {

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"io"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -129,20 +128,19 @@ func (p *replayRun) parse(ctx context.Context) (err error) {
 
 // runLogs makes all checks that are possible before it reads the logs.
 func (p *replayRun) runLogs(ctx context.Context, s cli.Streams) error {
-	if p.Out != "" {
-		if err := picture.Check(p.Out, p.sources, s); err != nil {
-			return err
-		}
+	if err := picture.Check(p.Out, p.sources, s); err != nil {
+		return err
 	}
 	what, err := p.subject()
 	if err != nil {
 		return err
 	}
-	report, err := p.replay(ctx, what, s.Err)
+	read, named := what.Fields()
+	log, err := p.Read(ctx, p.sources, read, named, s.Err, func(e *accesslog.Entry) error { return what.Add(ctx, e) })
 	if err != nil {
 		return err
 	}
-	return p.Print(s.Out, report)
+	return p.Print(s.Out, what.report(p.Top, log))
 }
 
 func (p *replayRun) subject() (subject, error) {
@@ -151,15 +149,6 @@ func (p *replayRun) subject() (subject, error) {
 		return fileReplay{s}, err
 	}
 	return &policySubject{logs.Keyed{Keyer: p.keyer}, backtest.New(p.policies...), p.policies}, nil
-}
-
-func (p *replayRun) replay(ctx context.Context, what subject, terminal io.Writer) (report.Report, error) {
-	read, named := what.Fields()
-	summary, err := p.Read(ctx, p.sources, read, named, terminal, func(e *accesslog.Entry) error { return what.Add(ctx, e) })
-	if err != nil {
-		return report.Report{}, err
-	}
-	return what.report(p.Top, summary), nil
 }
 
 // subject is the policies or the rules of a replay.

@@ -28,6 +28,10 @@ type timelinePicture struct {
 	timeline        *backtest.Timeline
 }
 
+func newPicture(what, subtitle string, timeline *backtest.Timeline) *timelinePicture {
+	return &timelinePicture{title: "Allowed and denied requests under each " + what, subtitle: subtitle, timeline: timeline}
+}
+
 // addPanel adds a panel with its title. It cuts a very long name, but never the counts.
 func (p *timelinePicture) addPanel(name string, allowed, denied int64) {
 	counts := "no requests"

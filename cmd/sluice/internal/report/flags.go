@@ -1,6 +1,8 @@
 package report
 
 import (
+	"cmp"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -32,4 +34,24 @@ func (r *Output) Validate(flags *pflag.FlagSet) error {
 		return cli.Usagef("--by and --config exclude each other; leave --by out, or set by in the rules of %s", r.Config)
 	}
 	return nil
+}
+
+// Report is the result of a command in all forms of output.
+type Report struct {
+	Tables string
+	JSON   any
+	Chart  interface{ Draw(path string) error }
+}
+
+// Print writes the report, and the chart into the file of --out.
+func (r *Output) Print(w io.Writer, report Report) (err error) {
+	if r.JSON {
+		err = JSON(w, report.JSON)
+	} else {
+		_, err = io.WriteString(w, report.Tables)
+	}
+	if r.Out == "" {
+		return err
+	}
+	return cmp.Or(err, report.Chart.Draw(r.Out)) // if one output fails, the other may succeed
 }

@@ -1,66 +1,121 @@
-// Package report prints tables and JSON.
+// Package report prints reports, which are templates with tables, and JSON.
 package report
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
+	"strings"
 	"text/tabwriter"
+	"text/template"
 	"unicode/utf8"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/logs"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 )
 
-// Report is the result of replay or suggest in all forms of output.
-type Report struct {
-	Tables string
-	JSON   any
-	Chart  interface{ Draw(path string) error }
+// Template returns a template of reports. Its function row writes a line of a table, and entry a line of a
+// legend. functions are more functions.
+func Template(text string, functions template.FuncMap) *template.Template {
+	return template.Must(template.New("report").Funcs(template.FuncMap{
+		"row":     Row,
+		"entry":   Entry,
+		"list":    list,
+		"plural":  func(n any, thing string) string { return readable.Plural(reflect.ValueOf(n).Int(), thing) },
+		"share":   readable.Share,
+		"are":     readable.Are,
+		"wait":    readable.Wait,
+		"shorten": readable.Shorten,
+		"graphic": readable.Graphic,
+	}).Funcs(functions).Parse(text))
 }
 
-// Print writes the report, and the chart into the file of --out.
-func (f *Output) Print(w io.Writer, r Report) (err error) {
-	if f.JSON {
-		err = JSON(w, r.JSON)
-	} else {
-		_, err = io.WriteString(w, r.Tables)
+// Text runs a template, and aligns its tables and legends.
+func Text(t *template.Template, name string, data any) string { return Render(t, name, data, align) }
+
+// Render runs a template, and replaces tables and legends: lines with tabs, with the line break before them.
+func Render(t *template.Template, name string, data any, replace func(lines string) string) string {
+	var text strings.Builder
+	if err := t.ExecuteTemplate(&text, name, data); err != nil {
+		panic(err) // a name that the data does not have
 	}
-	if f.Out == "" {
-		return err
-	}
-	return cmp.Or(err, r.Chart.Draw(f.Out)) // if one output fails, the other may succeed
+	return tables.ReplaceAllStringFunc(text.String(), replace)
 }
 
-// Table prints a table after an empty line, or nothing if there are no rows but the head. The
-// first column is aligned left, the others right.
-func Table(w io.Writer, rows [][]any) {
-	if len(rows) == 1 {
-		return
+// Entry returns a line of a legend.
+func Entry(name, text string) string { return "  " + name + "\t" + text }
+
+// Row returns the cells with tabs between them. A slice is as many cells as it has elements.
+func Row(cells ...any) string { return list("\t", cells...) }
+
+func list(between string, values ...any) string {
+	var texts []string
+	for _, value := range values {
+		if v := reflect.ValueOf(value); v.Kind() == reflect.Slice {
+			for i := range v.Len() {
+				texts = append(texts, fmt.Sprint(v.Index(i)))
+			}
+			continue
+		}
+		texts = append(texts, fmt.Sprint(value))
+	}
+	return strings.Join(texts, between)
+}
+
+// Head describes a log, as [logs.Summary.Head] does.
+func Head(log *logs.Summary, limited string, instead func(accesslog.Fields) string) string {
+	w := new(strings.Builder)
+	log.Head(w, limited, instead)
+	return w.String()
+}
+
+var tables = regexp.MustCompile(`\n?(?:[^\n]*\t[^\n]*\n)+`)
+
+// align aligns a legend or a table. The first column of a table is aligned left, the others right. A table without rows
+// but the head is left out.
+func align(block string) string {
+	lines := strings.TrimLeft(block, "\n")
+	out := new(strings.Builder)
+	out.WriteString(block[:len(block)-len(lines)])
+	if strings.HasPrefix(lines, "  ") {
+		tabs := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		fmt.Fprint(tabs, lines)
+		_ = tabs.Flush() // a strings.Builder takes all
+		return out.String()
+	}
+	if strings.Count(lines, "\n") == 1 {
+		return ""
 	}
 	first := 0
-	for _, row := range rows {
-		first = max(first, utf8.RuneCountInString(fmt.Sprint(row[0])))
+	for line := range strings.Lines(lines) {
+		name, _, _ := strings.Cut(line, "\t")
+		first = max(first, utf8.RuneCountInString(name))
 	}
-	fmt.Fprintln(w)
-	tabs := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, row := range rows {
-		fmt.Fprintf(tabs, "%-*v\t", first, row[0])
-		for _, cell := range row[1:] {
-			fmt.Fprintf(tabs, "%v\t", cell)
-		}
-		fmt.Fprintln(tabs)
-	}
-	_ = tabs.Flush() // as with Fprintf above, the output keeps its first error
-}
-
-// Legend prints names with their explanations.
-func Legend(w io.Writer, entries [][2]string) {
-	tabs := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, e := range entries {
-		fmt.Fprintf(tabs, "  %s\t%s\n", e[0], e[1])
+	tabs := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for line := range strings.Lines(lines) {
+		name, rest, _ := strings.Cut(line, "\t")
+		fmt.Fprintf(tabs, "%-*s\t%s\t\n", first, name, strings.TrimSuffix(rest, "\n"))
 	}
 	_ = tabs.Flush()
+	return out.String()
+}
+
+// Columns returns the names of columns: the specs, or numbers if specs would make the tables too wide. It also returns
+// the legend of the numbers.
+func Columns(specs []string) (names []string, legend string) {
+	const widest = 100
+	if len(strings.Join(specs, "")) <= widest {
+		return specs, ""
+	}
+	for i, spec := range specs {
+		names = append(names, fmt.Sprintf("#%d", i+1))
+		legend += Entry(names[i], spec) + "\n"
+	}
+	return names, "\n" + legend
 }
 
 func JSON(w io.Writer, report any) error {

@@ -30,24 +30,36 @@ func Read(ctx context.Context, name string) (*config.File, error) {
 	return cli.Await(ctx, func() (*config.File, error) { return config.Read(name) })
 }
 
-// ReadOrReport reads a rule file, - for standard input. It returns the name for messages. It prints the
-// errors in the file and then returns cli.ErrReported.
-func ReadOrReport(ctx context.Context, name string, s cli.Streams) (string, *config.File, error) {
-	read := config.Read
-	if name == "-" {
-		name, read = "standard input", func(shown string) (*config.File, error) {
-			text, err := io.ReadAll(io.LimitReader(s.In, config.MaxSize+1))
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", shown, err)
-			}
-			return config.Parse(shown, text)
+// Each calls use for each rule file, - for standard input, with its name for messages. It prints the errors in all files,
+// and then returns cli.ErrReported.
+func Each(ctx context.Context, names []string, s cli.Streams, use func(i int, name string, f *config.File) error) error {
+	var reported error
+	for i, name := range names {
+		read := config.Read
+		if name == "-" {
+			name, read = "standard input", func(shown string) (*config.File, error) { return parse(shown, s.In) }
+		}
+		f, err := cli.Await(ctx, func() (*config.File, error) { return read(name) })
+		var faults *config.Error
+		if errors.As(err, &faults) {
+			fmt.Fprintln(s.Err, faults)
+			reported = cli.ErrReported
+			continue
+		}
+		if err == nil {
+			err = use(i, name, f)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	f, err := cli.Await(ctx, func() (*config.File, error) { return read(name) })
-	var faults *config.Error
-	if errors.As(err, &faults) {
-		fmt.Fprintln(s.Err, faults)
-		err = cli.ErrReported
+	return reported
+}
+
+func parse(name string, r io.Reader) (*config.File, error) {
+	text, err := io.ReadAll(io.LimitReader(r, config.MaxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return name, f, err
+	return config.Parse(name, text)
 }

@@ -5,11 +5,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
@@ -17,17 +17,38 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/logs"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/report"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/internal/trustedproxy"
 )
 
+// Together is the JSON of the counts of all rules together.
 type Together struct {
 	Requests    int64  `json:"requests"`
 	Allowed     int64  `json:"allowed"`
 	Denied      int64  `json:"denied"`
 	LongestWait string `json:"longest_wait"`
 	Never       int64  `json:"never"`
+
+	Longest time.Duration `json:"-"` // LongestWait
+}
+
+func TogetherOf(r *backtest.RulesReport) Together {
+	return Together{r.Requests, r.Allowed, r.Denied, r.LongestWait.String(), r.Never, r.LongestWait}
+}
+
+// Head begins the JSON of a rule.
+type Head struct {
+	Rule   string   `json:"rule"`
+	By     []string `json:"by"`
+	Cost   int64    `json:"cost"`
+	Shadow bool     `json:"shadow"`
+}
+
+func HeadOf(r *config.Rule) Head {
+	return Head{r.Name, readable.Texts(r.By), r.Cost.Units, r.Shadow}
 }
 
 // Subject replays the rules of a file. It makes an http.Request from each entry of the log.
@@ -191,12 +212,11 @@ func (s *Subject) fromProxy(remote string) bool {
 	return err == nil && trustedproxy.Contains(s.File.Trusted, addr)
 }
 
-func (s *Subject) PrintProxied(w io.Writer) {
+// Describe describes the log and the file.
+func (s *Subject) Describe(log *logs.Summary) string {
+	text := report.Head(log, fmt.Sprintf("%s of %s", readable.Plural(int64(len(s.File.Rules)), "rule"), readable.Graphic(s.Name)), s.Instead)
 	if s.Proxied > 0 {
-		fmt.Fprintf(w, "%s logged with the address of a trusted proxy instead of the client's; configure the server to log the address from X-Forwarded-For\n", readable.Plural(s.Proxied, "request"))
+		text += fmt.Sprintf("%s logged with the address of a trusted proxy instead of the client's; configure the server to log the address from X-Forwarded-For\n", readable.Plural(s.Proxied, "request"))
 	}
-}
-
-func TogetherOf(r *backtest.RulesReport) Together {
-	return Together{r.Requests, r.Allowed, r.Denied, r.LongestWait.String(), r.Never}
+	return text
 }

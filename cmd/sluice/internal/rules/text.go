@@ -3,7 +3,6 @@ package rules
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"slices"
@@ -90,16 +89,16 @@ func BoundText(n int64) string {
 
 func IntervalText(d time.Duration) string { return cmp.Or(UsualIntervals[d], readable.Exact(d)) }
 
-// PrintDenials prints the keys that a rule denies most. A rule without fields has only one key.
-func PrintDenials(w io.Writer, rule *config.Rule, name string, most []backtest.Denials) {
+// Denials returns the table of the keys that a rule denies most. A rule without fields has only one key.
+func Denials(rule *config.Rule, name string, most []backtest.Denials) string {
 	if len(rule.By) == 0 {
-		return
+		return ""
 	}
-	rows := [][]any{{"denied most by " + name + ", " + rule.ByString(), "denied"}}
+	table := "\n" + report.Row("denied most by "+name+", "+rule.ByString(), "denied") + "\n"
 	for _, d := range most {
-		rows = append(rows, []any{readable.Shorten(printable(d.Key, len(rule.By))), d.Denied})
+		table += report.Row(readable.Shorten(printable(d.Key, len(rule.By))), d.Denied) + "\n"
 	}
-	report.Table(w, rows)
+	return table
 }
 
 // printable escapes a key, and returns - for an empty key. Keys of several fields are already

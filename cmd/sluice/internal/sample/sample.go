@@ -1,9 +1,6 @@
 // Package sample has the access log that sluice replays by default: fifty minutes of a small shop,
 // with people, whom no limit should hit, and a script that sends its requests around the edges
-// of the minutes.
-//
-// The log is generated, the same bytes every time: go test -update writes it. All its addresses are
-// reserved for documentation.
+// of the minutes. All its addresses are reserved for documentation.
 package sample
 
 import (

@@ -1,67 +1,29 @@
-package sample
+package sample_test
 
 import (
-	"bytes"
+	"bufio"
 	"compress/gzip"
-	"flag"
-	"io"
 	"net/netip"
-	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
 )
 
-var update = flag.Bool("update", false, "write the sample log")
-
-func TestTheEmbeddedLogIsTheGeneratedOne(t *testing.T) {
-	if *update {
-		var b bytes.Buffer
-		z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-		require.NoError(t, err)
-		_, err = z.Write(sampleLog())
-		require.NoError(t, err)
-		require.NoError(t, z.Close())
-		zipped = b.Bytes()
-		require.NoError(t, os.WriteFile("access.log.gz", zipped, 0o644))
-	}
-	z, err := gzip.NewReader(Open())
-	require.NoError(t, err)
-	embedded, err := io.ReadAll(z)
-	require.NoError(t, err)
-	require.True(t, bytes.Equal(sampleLog(), embedded), "run go test ./cmd/sluice/internal/sample -update")
-}
-
-func TestEveryLineIsAnEntryFromADocumentationAddress(t *testing.T) {
+func TestEveryLineIsFromADocumentationAddress(t *testing.T) {
 	documentation := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.51.100.0/24"),
 		netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::/32")}
-	within := func(a netip.Addr) bool {
-		for _, p := range documentation {
-			if p.Contains(a) {
-				return true
-			}
-		}
-		return false
-	}
-	r := accesslog.NewReader(t.Context(), []accesslog.Input{accesslog.FromReader(Name, Open())},
-		accesslog.Options{Reorder: accesslog.DefaultReorder})
-	defer r.Close()
-	for r.Next() {
-		e := r.Entry()
-		a, err := netip.ParseAddr(string(e.IP))
+	z, err := gzip.NewReader(sample.Open())
+	require.NoError(t, err)
+	lines := bufio.NewScanner(z)
+	for lines.Scan() {
+		address, _, _ := strings.Cut(lines.Text(), " ")
+		a, err := netip.ParseAddr(address)
 		require.NoError(t, err)
-		require.True(t, within(a), "%s", e.IP)
-		require.False(t, e.Time.Before(start) || e.Time.After(start.Add(length)), "%v", e.Time)
-		require.True(t, strings.HasPrefix(string(e.Path), "/"), "%s", e.Path)
+		require.True(t, slices.ContainsFunc(documentation, func(p netip.Prefix) bool { return p.Contains(a) }), lines.Text())
 	}
-	require.NoError(t, r.Err())
-	stats := r.Stats()
-	require.Zero(t, stats.Skipped)
-	require.Zero(t, stats.Late)
-	require.Positive(t, stats.Reordered)
-	require.Zero(t, stats.JSON)
-	require.InDelta(t, 4500, stats.Lines, 1500)
+	require.NoError(t, lines.Err())
 }

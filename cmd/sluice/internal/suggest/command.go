@@ -1,7 +1,6 @@
 package suggest
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"errors"
@@ -24,6 +23,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/report"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 //go:embed help.txt
@@ -88,10 +88,8 @@ func (p *suggestRun) run(ctx context.Context, args []string, s cli.Streams) erro
 	if err != nil {
 		return err
 	}
-	if p.Out != "" {
-		if err := picture.Check(p.Out, sources, s); err != nil {
-			return err
-		}
+	if err := picture.Check(p.Out, sources, s); err != nil {
+		return err
 	}
 	what, err := p.subject()
 	if err != nil {
@@ -113,10 +111,10 @@ func (p *suggestRun) parse(ctx context.Context) (err error) {
 	if p.goal.Share, err = ParseShare(p.untouched); err != nil {
 		return cli.Usagef("--untouched %w", err)
 	}
-	if p.goal.Of, err = ParseUnit(p.of); err != nil {
-		return cli.Usagef("--of %w", err)
-	}
+	p.goal.Of = Unit(p.of)
 	switch {
+	case p.goal.Of != OfRequests && p.goal.Of != OfClients:
+		return cli.Usagef("--of %s is not known; want requests or clients", errtext.Quote(p.of))
 	case !algo.Per(1, p.per).IsValid():
 		return cli.Usagef("--per %s: want a period from 1us to 26062d in whole microseconds, such as 1m or 1h", readable.Exact(p.per))
 	case p.Flags.Changed("per") && len(p.Specs) > 0:
@@ -153,32 +151,31 @@ func (p *suggestRun) templateSpecs() []string {
 	return specs
 }
 
-// suggestSubject collects the requests of a log, and makes searches of them.
-type suggestSubject interface {
+// subject collects the requests of a log, and suggests policies for them.
+type subject interface {
 	// Fields returns the fields of an entry that it reads, and those that keys and rules name.
 	Fields() (read, named accesslog.Fields)
 	Add(e *accesslog.Entry) error
-	// searches returns the searches and their names. No entry is added afterwards.
-	searches(goal Goal) (searches []Search, names []string)
-	// report makes the report from the results of the searches.
-	report(ctx context.Context, r *suggestReport) (report.Report, error)
+	// suggestions returns what to search. No entry is added afterwards.
+	suggestions(goal Goal) []*Suggestion
+	// report returns the text of the report and the subtitle of the chart. It completes the JSON.
+	report(ctx context.Context, r *Report) (text, by string, err error)
 }
 
-func (p *suggestRun) subject() (suggestSubject, error) {
-	memory := NewMemory(p.memory)
+func (p *suggestRun) subject() (subject, error) {
+	memory := Memory(p.memory)
 	if p.file != nil {
-		return newSuggestRules(p.Config, p.file, p.KeyField, memory)
+		return newFileSubject(p.Config, p.file, p.KeyField, &memory)
 	}
-	return &suggestPolicies{Keyed: logs.Keyed{Keyer: p.keyer}, log: NewLog(memory), templates: p.templates}, nil
+	return &policySubject{Keyed: logs.Keyed{Keyer: p.keyer}, log: NewLog(&memory), templates: p.templates}, nil
 }
 
-func (p *suggestRun) suggest(ctx context.Context, what suggestSubject, sources []logs.Source, terminal io.Writer) (report.Report, error) {
+func (p *suggestRun) suggest(ctx context.Context, what subject, sources []logs.Source, terminal io.Writer) (report.Report, error) {
 	read, named := what.Fields()
-	r := &suggestReport{goal: p.goal, top: p.Top}
-	var err error
-	r.log, err = p.Read(ctx, sources, read|accesslog.Status, named, terminal, func(e *accesslog.Entry) error {
+	r := &Report{Untouched: p.untouched, Of: p.goal.Of}
+	log, err := p.Read(ctx, sources, read|accesslog.Status, named, terminal, func(e *accesslog.Entry) error {
 		if e.Status == http.StatusTooManyRequests {
-			r.limited++
+			r.Limited++
 		}
 		return what.Add(e)
 	})
@@ -190,12 +187,13 @@ func (p *suggestRun) suggest(ctx context.Context, what suggestSubject, sources [
 	}
 	progress, done := searchProgress(terminal)
 	defer done()
-	searches, names := what.searches(p.goal)
-	r.names = names
-	if r.found, err = Run(ctx, progress, searches...); err != nil {
+	r.log, r.top, r.All = log, p.Top, what.suggestions(p.goal)
+	if err := Run(ctx, progress, r.All...); err != nil {
 		return report.Report{}, err
 	}
-	return what.report(ctx, r)
+	r.Counts, r.Problems = log.Counts()
+	text, by, err := what.report(ctx, r)
+	return report.Report{Tables: text, JSON: r, Chart: curvePicture{r.All, p.goal, fmt.Sprintf("%s, %s, %s", readable.BaseName(log.Name), log.Span(), by)}}, err
 }
 
 // searchProgress returns a function that shows one more replay, and one that removes the progress
@@ -216,37 +214,4 @@ func searchProgress(terminal io.Writer) (step, done func()) {
 		}
 	}
 	return step, done
-}
-
-// suggestPolicies collects requests that all templates limit by the same key.
-type suggestPolicies struct {
-	logs.Keyed
-	log       *Log
-	templates []Template
-	ipv6      int64 // requests from IPv6 addresses, if keys have addresses
-}
-
-func (s *suggestPolicies) Add(e *accesslog.Entry) error {
-	if s.Keyer.Named()&accesslog.IP != 0 && bytes.IndexByte(e.IP, ':') >= 0 {
-		s.ipv6++
-	}
-	_, err := s.log.Add(e.Time, s.KeyOf(e))
-	return err
-}
-
-func (s *suggestPolicies) searches(goal Goal) (searches []Search, names []string) {
-	requests, _ := s.log.Group()
-	for _, t := range s.templates {
-		searches = append(searches, Search{Requests: requests, Template: t, Goal: goal})
-	}
-	return searches, readable.Texts(s.templates)
-}
-
-func (s *suggestPolicies) report(_ context.Context, r *suggestReport) (report.Report, error) {
-	var j jsonSuggestReport
-	j.jsonSuggestHead, j.Problems = r.jsonHead()
-	for i := range r.found {
-		j.Suggestions = append(j.Suggestions, r.jsonOf(i))
-	}
-	return report.Report{Tables: s.tables(r), JSON: j, Chart: curvePicture{r, fmt.Sprintf("limited by %v", s.Keyer)}}, nil
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 )
@@ -25,16 +27,14 @@ func (c *Counts) add(d *Counts) {
 	c.Never += d.Never
 }
 
-// counter steps requests through a policy. The zero values of the fields after cost step all
-// requests of all keys.
+// counter steps requests through a policy.
 type counter struct {
-	requests *Requests
-	policy   algo.Policy
-	cost     int64 // of a request
+	keys   []*key
+	policy algo.Policy
+	cost   int64 // of a request
 
-	goal  *Goal   // stop when more than most are denied
+	goal  *Goal   // stop when more than most are denied; nil: count all
 	most  int64   // the most that the goal allows
-	sure  bool    // leave out keys with so few requests that the policy cannot deny any
 	byKey []int64 // if not nil, gets the denials by key
 
 	mu    sync.Mutex
@@ -44,29 +44,25 @@ type counter struct {
 // run returns the counts. If they exceed the goal they may be incomplete. It returns the error of ctx
 // if that has ended.
 func (r *counter) run(ctx context.Context) (Counts, error) {
-	keys := len(r.requests.keys)
-	if r.sure {
-		keys = r.requests.above(undeniable(r.policy, r.cost))
+	workers := min(runtime.GOMAXPROCS(0), len(r.keys))
+	var group errgroup.Group
+	for i := range workers {
+		group.Go(func() error { return r.work(ctx, i, workers) })
 	}
-	errs := make([]error, min(runtime.GOMAXPROCS(0), keys))
-	var wg sync.WaitGroup
-	for i := range errs {
-		wg.Go(func() { errs[i] = r.work(ctx, i, len(errs), keys) })
-	}
-	wg.Wait()
-	return r.total, cmp.Or(cmp.Or(errs...), ctx.Err())
+	err := group.Wait()
+	return r.total, cmp.Or(err, ctx.Err())
 }
 
 // work steps the requests of every stride-th key. Keys are sorted by their requests, so all workers
 // have about as many.
-func (r *counter) work(ctx context.Context, first, stride, keys int) error {
+func (r *counter) work(ctx context.Context, first, stride int) error {
 	var counts Counts
 	var state, spare []byte
 	steps := 0
-	for k := first; k < keys; k += stride {
+	for k := first; k < len(r.keys); k += stride {
 		denied := int64(0)
 		state = state[:0]
-		for _, at := range r.requests.of(k) {
+		for _, at := range r.keys[k].at {
 			if steps++; steps%4096 == 0 && r.collect(ctx, &counts) {
 				return nil
 			}
@@ -119,16 +115,4 @@ func undeniable(p algo.Policy, cost int64) int64 {
 		most = min(most, fresh.Limit/cost)
 	}
 	return most
-}
-
-// denials returns the keys with denials, sorted.
-func (r *Requests) denials(byKey []int64) []backtest.Denials {
-	all := []backtest.Denials{} // nil would be null in JSON
-	for i, n := range byKey {
-		if n > 0 {
-			all = append(all, backtest.Denials{Key: r.keys[i].name, Denied: n})
-		}
-	}
-	backtest.SortDenials(all)
-	return all
 }

@@ -18,16 +18,17 @@ import (
 // curvePicture draws the share that is denied by number, with a line for each search. Both axes are
 // logarithmic, because limits differ by powers of ten and tolerances are small.
 type curvePicture struct {
-	*suggestReport
-	by string // what the limits are by
+	found    []*Suggestion
+	goal     Goal
+	subtitle string
 }
 
 // Draw draws the chart into the file.
 func (r curvePicture) Draw(path string) error {
-	c := picture.New(fmt.Sprintf("Share of %v denied, by number", r.goal.Of), fmt.Sprintf("%s, %s, %s", readable.BaseName(r.log.Name), r.log.Span(), r.by))
+	c := picture.New(fmt.Sprintf("Share of %v denied, by number", r.goal.Of), r.subtitle)
 	none := 100.0 // where the chart shows 0%
-	for i := range r.found {
-		none = min(none, 100/float64(r.found[i].Total()))
+	for _, s := range r.found {
+		none = min(none, 100/float64(s.Total()))
 	}
 	none = math.Pow(10, math.Floor(math.Log10(none)-0.2))
 	p := c.Add(4.5 * vg.Inch)
@@ -37,24 +38,24 @@ func (r curvePicture) Draw(path string) error {
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(roundTicks), plot.TickerFunc(shareTicks)
 	p.X.Max = 2
 	var marks []plot.Plotter // above all lines
-	for i, name := range r.names {
-		s := &r.found[i]
+	for i, s := range r.found {
 		line := &plotter.Line{LineStyle: lineStyle(i)}
 		for j := range s.Curve {
 			line.XYs = append(line.XYs, curvePoint(s, &s.Curve[j], none))
 		}
 		p.Add(line)
 		if !s.Found {
-			c.Legend.Add(readable.Shorten(name), line)
+			c.Legend.Add(readable.Shorten(s.Name), line)
 			continue
 		}
 		mark := &plotter.Scatter{XYs: plotter.XYs{curvePoint(s, &s.Best, none)}, GlyphStyle: glyphStyle(i)}
-		c.Legend.Add(readable.Shorten(fmt.Sprintf("%s, found: %d", name, s.Best.Number)), line, mark)
+		c.Legend.Add(readable.Shorten(fmt.Sprintf("%s, found: %d", s.Name, s.Best.Number)), line, mark)
 		marks = append(marks, mark)
 	}
 	p.X.Min, p.X.Max = 1, p.X.Max*1.05 // room for the last mark
 	p.Y.Min, p.Y.Max = none, 100
-	if goal := 100 - r.goal.Share.Percent(); goal > none {
+	share, _ := r.goal.Share.Float64()
+	if goal := 100 - 100*share; goal > none {
 		level := &plotter.Line{XYs: plotter.XYs{{X: p.X.Min, Y: goal}, {X: p.X.Max, Y: goal}}}
 		level.LineStyle = draw.LineStyle{Color: color.Gray{0x80}, Width: vg.Points(1)}
 		p.Add(level)

@@ -1,14 +1,14 @@
 // Package suggest is the command sluice suggest. It finds the tightest rate limit that leaves a share of past requests
 // untouched.
 //
-//	log := suggest.NewLog(suggest.NewMemory(1 << 30))
+//	log := suggest.NewLog(memory)
 //	for ... { _, err := log.Add(at, key) }
-//	requests, _ := log.Group()
+//	log.Sort()
 //	template, err := suggest.ParseTemplate("gcra ?/m")
 //	share, err := suggest.ParseShare("99.9%")
-//	found, err := suggest.Run(ctx, nil, suggest.Search{Requests: requests, Template: template,
-//		Goal: suggest.Goal{Share: share, Of: suggest.OfRequests}})
-//	fmt.Println(found[0].Best.Policy) // gcra 42/m
+//	found := suggest.Suggestion{Log: log, Template: template, Goal: suggest.Goal{Share: share, Of: suggest.OfRequests}}
+//	err := suggest.Run(ctx, nil, &found)
+//	fmt.Println(found.Best.Policy) // gcra 42/m
 //
 // A template is a policy with one unknown number. A number meets the goal if its policy denies no
 // more requests, or clients, than the goal allows. The suggestion is a number that meets the goal

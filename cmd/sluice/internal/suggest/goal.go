@@ -2,14 +2,15 @@ package suggest
 
 import (
 	"fmt"
+	"math/big"
 
-	"github.com/sluice-go/sluice/cmd/sluice/internal/percent"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
 	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 // Goal says how much of a log a policy must leave untouched.
 type Goal struct {
-	Share percent.Share
+	Share *big.Rat // from 0 to 1
 	Of    Unit
 }
 
@@ -23,14 +24,6 @@ const (
 	OfClients Unit = "clients"
 )
 
-// ParseUnit parses "requests" or "clients".
-func ParseUnit(s string) (Unit, error) {
-	if u := Unit(s); u == OfRequests || u == OfClients {
-		return u, nil
-	}
-	return "", fmt.Errorf("%s is not known; want requests or clients", errtext.Quote(s))
-}
-
 // Count returns the count that the goal limits.
 func (g Goal) Count(c *Counts) int64 {
 	if g.Of == OfClients {
@@ -39,14 +32,19 @@ func (g Goal) Count(c *Counts) int64 {
 	return c.Denied
 }
 
+// Allowed returns the most of total that can be denied, so that at least the share is left. It rounds down.
+func (g Goal) Allowed(total int64) int64 {
+	return cli.Part(new(big.Rat).Sub(big.NewRat(1, 1), g.Share), total)
+}
+
 // ParseShare parses a percentage above 0%, such as 99.9%.
-func ParseShare(s string) (percent.Share, error) {
-	if share, ok := percent.Parse(s); ok && share.Percent() > 0 {
+func ParseShare(s string) (*big.Rat, error) {
+	if share, ok := cli.ParsePercentage(s); ok && share.Sign() > 0 {
 		return share, nil
 	}
 	hint := ""
-	if share, ok := percent.Parse(s + "%"); ok && share.Percent() > 0 {
+	if share, ok := cli.ParsePercentage(s + "%"); ok && share.Sign() > 0 {
 		hint = "; did you mean " + s + "%?"
 	}
-	return percent.Share{}, fmt.Errorf("%s: want a percentage above 0%% and at most 100%%, such as 99.9%%%s", errtext.Quote(s), hint)
+	return nil, fmt.Errorf("%s: want a percentage above 0%% and at most 100%%, such as 99.9%%%s", errtext.Quote(s), hint)
 }

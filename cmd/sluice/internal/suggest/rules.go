@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice"
@@ -14,7 +13,6 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/logs"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/report"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
@@ -22,21 +20,23 @@ import (
 	"github.com/sluice-go/sluice/internal/denyall"
 )
 
-// suggestRules collects requests for the rules of a file.
-type suggestRules struct {
+// fileSubject collects requests for the rules of a file.
+type fileSubject struct {
 	*rules.Subject
-	memory  *Memory
-	columns []ruleColumn
-	rows    []ruleRow
-	parts   []rulePart // of the searches
+	memory *Memory
+	rules  []*Rule
+	rows   []ruleRow
 }
 
-// ruleColumn has the requests of one rule.
-type ruleColumn struct {
-	log      *Log // of the requests that the rule's policy decides
-	requests *Requests
-	index    []uint32 // by the number of a key in log, its index in requests
-	refused  int64    // requests that the rule denies because they lack its field
+// Rule has the requests of one rule, and what is found for it. Its JSON is a part of the output, which the help documents.
+type Rule struct {
+	rules.Head
+	Refused     int64         `json:"refused"`     // requests that the rule denies because they lack its field
+	Policy      string        `json:"policy"`      // the rule's own if nothing is found
+	Suggestions []*Suggestion `json:"suggestions"` // one for each part of its policy, or none
+
+	rule *config.Rule
+	log  *Log // of the requests that the rule's policy decides
 }
 
 // ruleRow is one request.
@@ -50,29 +50,21 @@ const (
 	refused    = math.MaxUint32 - 1
 )
 
-// rulePart is what one search is about: a rule, or a part of its stack.
-type rulePart struct {
-	rule, part int
+func newFileSubject(name string, file *config.File, keyField string, memory *Memory) (*fileSubject, error) {
+	of, err := rules.NewSubject(name, file, keyField)
+	s := &fileSubject{Subject: of, memory: memory}
+	for i := range file.Rules {
+		r := &file.Rules[i]
+		s.rules = append(s.rules, &Rule{Head: rules.HeadOf(r), Suggestions: []*Suggestion{}, rule: r, log: NewLog(memory)})
+	}
+	return s, err
 }
 
-func newSuggestRules(name string, file *config.File, keyField string, memory *Memory) (*suggestRules, error) {
-	subject, err := rules.NewSubject(name, file, keyField)
-	if err != nil {
-		return nil, err
-	}
-	s := &suggestRules{Subject: subject, memory: memory}
-	for range file.Rules {
-		s.columns = append(s.columns, ruleColumn{log: NewLog(memory)})
-	}
-	return s, nil
-}
-
-func (s *suggestRules) Add(e *accesslog.Entry) error {
+func (s *fileSubject) Add(e *accesslog.Entry) error {
 	s.Fill(e)
-	rules := len(s.columns)
-	err := s.memory.Take(int64(56 + 4*rules))
-	row := ruleRow{e.Time, make([]uint32, rules)}
-	for i := 0; i < rules && err == nil; i++ {
+	err := s.memory.Take(int64(56 + 4*len(s.rules)))
+	row := ruleRow{e.Time, make([]uint32, len(s.rules))}
+	for i := 0; i < len(s.rules) && err == nil; i++ {
 		row.keys[i], err = s.addTo(i, e.Time)
 	}
 	s.rows = append(s.rows, row)
@@ -80,8 +72,8 @@ func (s *suggestRules) Add(e *accesslog.Entry) error {
 }
 
 // addTo adds the request to a rule, and returns the number of its key there.
-func (s *suggestRules) addTo(i int, at time.Time) (uint32, error) {
-	rule, column := &s.Rules[i], &s.columns[i]
+func (s *fileSubject) addTo(i int, at time.Time) (uint32, error) {
+	rule := &s.Rules[i]
 	if rule.PolicyFor != nil {
 		p, err := rule.PolicyFor(&s.Request)
 		if errors.Is(err, sluice.Skip) {
@@ -91,7 +83,7 @@ func (s *suggestRules) addTo(i int, at time.Time) (uint32, error) {
 			return 0, err
 		}
 		if _, denied := p.(denyall.Policy); denied {
-			column.refused++
+			s.rules[i].Refused++
 			return refused, nil
 		}
 	}
@@ -99,61 +91,69 @@ func (s *suggestRules) addTo(i int, at time.Time) (uint32, error) {
 	if rule.Key != nil {
 		key = rule.Key(&s.Request)
 	}
-	return column.log.Add(at, []byte(key))
+	return s.rules[i].log.Add(at, []byte(key))
 }
 
-func (s *suggestRules) searches(goal Goal) (searches []Search, names []string) {
-	for i := range s.columns {
-		c, rule := &s.columns[i], &s.File.Rules[i]
-		c.requests, c.index = c.log.Group()
-		if c.requests.Len() == 0 {
+func (s *fileSubject) suggestions(goal Goal) (all []*Suggestion) {
+	for _, r := range s.rules {
+		r.log.Sort()
+		if r.log.Len() == 0 {
 			continue
 		}
-		parts := backtest.Parts(rule.Policy)
-		for j, part := range parts {
-			name := rules.Name(rule)
+		parts := backtest.Parts(r.rule.Policy)
+		for i, part := range parts {
+			name := r.Name()
 			if len(parts) > 1 {
-				name += fmt.Sprintf(", part %d of %d", j+1, len(parts))
+				name += fmt.Sprintf(", part %d of %d", i+1, len(parts))
 			}
-			s.parts, names = append(s.parts, rulePart{i, j}), append(names, name)
-			searches = append(searches, Search{Requests: c.requests, Template: CountOf(part), Cost: rule.Cost.Units, Goal: goal})
+			r.Suggestions = append(r.Suggestions, &Suggestion{Name: name, Log: r.log, Template: CountOf(part), Cost: r.rule.Cost.Units, Goal: goal})
 		}
+		all = append(all, r.Suggestions...)
 	}
-	return searches, names
+	return all
 }
 
-func (s *suggestRules) report(ctx context.Context, common *suggestReport) (report.Report, error) {
-	r := &suggestRulesReport{suggestReport: common, suggestRules: s}
-	var now []algo.Policy
-	for i := range s.File.Rules {
-		now = append(now, s.File.Rules[i].Policy)
+// fileReport is what the template shows of the rules of a file.
+type fileReport struct {
+	*Report
+	Head, File string
+}
+
+func (s *fileSubject) report(ctx context.Context, r *Report) (text, by string, err error) {
+	var now, found []algo.Policy
+	for _, rule := range s.rules {
+		p, err := rule.found()
+		if err != nil {
+			return "", "", err
+		}
+		rule.Policy = p.String()
+		now, found = append(now, rule.rule.Policy), append(found, p)
 	}
-	var err error
-	if r.policies, err = r.suggested(); err != nil {
-		return report.Report{}, err
+	r.RulesReport = &RulesReport{Proxied: s.Proxied, Rules: s.rules}
+	if r.Now, err = s.together(ctx, now); err != nil {
+		return "", "", err
 	}
-	if r.now, err = s.together(ctx, now); err != nil {
-		return report.Report{}, err
+	if r.Together, err = s.together(ctx, found); err != nil {
+		return "", "", err
 	}
-	if r.together, err = s.together(ctx, r.policies); err != nil {
-		return report.Report{}, err
-	}
-	return report.Report{Tables: r.tables(), JSON: r.JSON(), Chart: curvePicture{common, "rules of " + readable.BaseName(s.Name)}}, nil
+	r.cutTopDenied()
+	name := readable.BaseName(s.Subject.Name)
+	return report.Text(reports, "rules", fileReport{r, s.Describe(r.log), name}), "rules of " + name, nil
 }
 
 // together replays the requests through all rules, with these policies in place of their own.
-func (s *suggestRules) together(ctx context.Context, policies []algo.Policy) (*backtest.RulesReport, error) {
-	var rules []sluice.Rule[*ruleRow]
+func (s *fileSubject) together(ctx context.Context, policies []algo.Policy) (t rules.Together, err error) {
+	var all []sluice.Rule[*ruleRow]
 	for i, p := range policies {
-		c, rule := &s.columns[i], &s.File.Rules[i]
-		rules = append(rules, sluice.Rule[*ruleRow]{
-			Name:   rule.Name,
-			Shadow: rule.Shadow,
+		of := s.rules[i]
+		all = append(all, sluice.Rule[*ruleRow]{
+			Name:   of.Rule,
+			Shadow: of.Shadow,
 			Key: func(r *ruleRow) string {
 				if r.keys[i] >= refused {
 					return ""
 				}
-				return c.requests.Name(c.index[r.keys[i]])
+				return of.log.Name(r.keys[i])
 			},
 			PolicyFor: func(r *ruleRow) (algo.Policy, error) {
 				switch r.keys[i] {
@@ -164,141 +164,52 @@ func (s *suggestRules) together(ctx context.Context, policies []algo.Policy) (*b
 				}
 				return p, nil
 			},
-			Cost: func(*ruleRow) int64 { return rule.Cost.Units },
+			Cost: func(*ruleRow) int64 { return of.Cost },
 		})
 	}
-	all, err := backtest.NewRules(rules, policies)
+	replay, err := backtest.NewRules(all, policies)
 	if err != nil {
-		return nil, err
+		return t, err
 	}
 	for i := range s.rows {
-		if _, err := all.Add(ctx, s.rows[i].at, &s.rows[i]); err != nil {
-			return nil, err
+		if _, err := replay.Add(ctx, s.rows[i].at, &s.rows[i]); err != nil {
+			return t, err
 		}
 	}
-	r := all.Report(0)
-	return &r, nil
+	r := replay.Report(0)
+	return rules.TogetherOf(&r), nil
 }
 
-// suggestRulesReport is the report for the rules of a file.
-type suggestRulesReport struct {
-	*suggestReport
-	*suggestRules
-	policies      []algo.Policy // by rule: the suggestions, or the rule's own where nothing was found
-	now, together *backtest.RulesReport
-}
-
-// suggested returns the policies with the suggestions in place.
-func (r *suggestRulesReport) suggested() (policies []algo.Policy, err error) {
-	parts := make([][]algo.Policy, len(r.File.Rules))
-	for i := range r.File.Rules {
-		parts[i] = append(parts[i], backtest.Parts(r.File.Rules[i].Policy)...)
-	}
-	for i, at := range r.parts {
-		if r.found[i].Found {
-			parts[at.rule][at.part] = r.found[i].Best.Policy.Policy
+// found returns the policy of the rule with the suggestions in place.
+func (r *Rule) found() (algo.Policy, error) {
+	parts := slices.Clone(backtest.Parts(r.rule.Policy))
+	for i, s := range r.Suggestions {
+		if s.Found {
+			parts[i] = s.Best.Policy.Policy
 		}
 	}
-	for i := range parts {
-		p := parts[i][0]
-		if _, stacked := r.File.Rules[i].Policy.(*compose.Stack); stacked {
-			if p, err = compose.All(parts[i]...); err != nil {
-				return nil, err
-			}
-		}
-		policies = append(policies, p)
+	if _, stacked := r.rule.Policy.(*compose.Stack); stacked {
+		return compose.All(parts...)
 	}
-	return policies, nil
+	return parts[0], nil
 }
 
-func (r *suggestRulesReport) tables() string {
-	w := new(strings.Builder)
-	r.log.Head(w, fmt.Sprintf("%s of %s", readable.Plural(int64(len(r.File.Rules)), "rule"), readable.Graphic(r.Name)), r.Instead)
-	r.PrintProxied(w)
-	fmt.Fprintf(w, "the goal: at least %v of the %v of each rule untouched\n\n", r.goal.Share, r.goal.Of)
-	var now, suggested [][2]string
-	for i := range r.File.Rules {
-		rule := &r.File.Rules[i]
-		now = append(now, [2]string{rules.Name(rule), rules.Text(rule)})
-		policy := r.policies[i].String()
-		if policy == rule.Policy.String() {
-			policy += ", as before"
-		}
-		suggested = append(suggested, [2]string{rules.Name(rule), policy})
-	}
-	report.Legend(w, now)
-	r.printFound(w, true, "keys of the rule with at least one denied request", "the most units that the rule admits for one key; a request takes one unit, or the cost of the rule")
-	r.printNotes(w)
-	r.printUnsearched(w)
-	r.printTogether(w)
-	fmt.Fprintf(w, "\npolicies for a copy of %s:\n", readable.BaseName(r.Name))
-	report.Legend(w, suggested)
-	for i, at := range r.parts {
-		rules.PrintDenials(w, &r.File.Rules[at.rule], r.names[i], r.found[i].Denied[:min(len(r.found[i].Denied), r.top)])
-	}
-	r.printCurve(w, "the count")
-	r.printLimits(w)
-	return w.String()
-}
+// Name returns the name of the rule in tables.
+func (r *Rule) Name() string { return rules.Name(r.rule) }
 
-// printUnsearched explains what the searches leave out.
-func (r *suggestRulesReport) printUnsearched(w io.Writer) {
-	for i := range r.columns {
-		c, name := &r.columns[i], rules.Name(&r.File.Rules[i])
-		if c.requests.Len() == 0 {
-			fmt.Fprintf(w, "\n%s: no request to find a count with, so its policy stays as it is\n", name)
-		}
-		if c.refused > 0 {
-			fmt.Fprintf(w, "\n%s: it denies %s without its field, whatever the count; the goal leaves them out\n", name, readable.Plural(c.refused, "request"))
-		}
-	}
-}
+// Text describes the rule as it is in the file.
+func (r *Rule) Text() string { return rules.Text(r.rule) }
 
-func (r *suggestRulesReport) printTogether(w io.Writer) {
-	rows := [][]any{{"all rules together", "requests", "allowed", "denied", "share denied", "longest wait"}}
-	for _, row := range [...]struct {
-		name string
-		*backtest.RulesReport
-	}{{"with the policies found", r.together}, {"with the policies of the file", r.now}} {
-		rows = append(rows, []any{row.name, row.Requests, row.Allowed, row.Denied, readable.Share(row.Denied, row.Requests), readable.Wait(row.LongestWait, row.Never)})
-	}
-	report.Table(w, rows)
-	fmt.Fprint(w, "\nEach rule was searched alone. Together, rules can deny more than each does alone.\n")
-}
+// Unsearched reports whether there is no request to find a count with.
+func (r *Rule) Unsearched() bool { return r.log.Len() == 0 }
 
-// jsonSuggestRules is the output of --json with --config. The help documents it.
-type jsonSuggestRules struct {
-	jsonSuggestHead
-	Proxied  int64             `json:"proxied"`
-	Together rules.Together    `json:"together"`
-	Now      rules.Together    `json:"now"`
-	Rules    []jsonSuggestRule `json:"rules"`
-	logs.Problems
-}
+// Unchanged reports whether the policy is that of the file.
+func (r *Rule) Unchanged() bool { return r.Policy == r.rule.Policy.String() }
 
-type jsonSuggestRule struct {
-	Rule        string           `json:"rule"`
-	By          []string         `json:"by"`
-	Cost        int64            `json:"cost"`
-	Shadow      bool             `json:"shadow"`
-	Refused     int64            `json:"refused"`
-	Policy      string           `json:"policy"`
-	Suggestions []jsonSuggestion `json:"suggestions"`
-}
-
-func (r *suggestRulesReport) JSON() jsonSuggestRules {
-	j := jsonSuggestRules{Proxied: r.Proxied, Together: rules.TogetherOf(r.together), Now: rules.TogetherOf(r.now)}
-	j.jsonSuggestHead, j.Problems = r.jsonHead()
-	for i := range r.File.Rules {
-		rule := &r.File.Rules[i]
-		j.Rules = append(j.Rules, jsonSuggestRule{
-			Rule: rule.Name, By: readable.Texts(rule.By), Cost: rule.Cost.Units, Shadow: rule.Shadow,
-			Refused: r.columns[i].refused, Policy: r.policies[i].String(), Suggestions: []jsonSuggestion{},
-		})
+// Denials returns the tables of the most denied keys.
+func (r *Rule) Denials() (tables string) {
+	for _, s := range r.Suggestions {
+		tables += rules.Denials(r.rule, s.Name, s.TopDenied)
 	}
-	for i, at := range r.parts {
-		to := &j.Rules[at.rule].Suggestions
-		*to = append(*to, r.jsonOf(i))
-	}
-	return j
+	return tables
 }

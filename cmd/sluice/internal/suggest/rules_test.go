@@ -13,13 +13,13 @@ import (
 )
 
 // ruleSuggestions runs sluice suggest --config and returns what it found.
-func ruleSuggestions(t *testing.T, file, log string, args ...string) jsonSuggestRules {
+func ruleSuggestions(t *testing.T, file, log string, args ...string) Report {
 	t.Helper()
 	args = append([]string{"suggest", "--json", "--config", clitest.Write(t, "limits.yaml", file)}, args...)
 	if log != "" {
 		args = append(args, "-")
 	}
-	var r jsonSuggestRules
+	var r Report
 	require.NoError(t, json.Unmarshal([]byte(clitest.Ok(t, log, args...)), &r))
 	return r
 }
@@ -59,10 +59,10 @@ rules:
 			require.Len(t, rule.Suggestions, 1)
 			s := rule.Suggestions[0]
 			require.True(t, s.Found, rule.Rule)
-			require.Equal(t, s.Best.Policy, rule.Policy)
+			require.Equal(t, s.Best.Spec, rule.Policy)
 			found, tighter = append(found, rule.Policy), append(tighter, rule.Policy)
 			if s.Tighter != nil {
-				tighter[len(tighter)-1] = s.Tighter.Policy
+				tighter[len(tighter)-1] = s.Tighter.Spec
 			}
 		}
 		best, oneLess := alone(found), alone(tighter)
@@ -82,7 +82,7 @@ rules:
 }
 
 // denials returns the denied requests of a candidate, or its denied clients if the goal counts these.
-func denials(c *jsonCandidate, goal []string) int64 {
+func denials(c *Candidate, goal []string) int64 {
 	if slices.Contains(goal, "clients") {
 		return c.ClientsDenied
 	}
@@ -102,7 +102,7 @@ func TestPartsOfAStackAreSearchedAlone(t *testing.T) {
 	const file = "rules: [{name: a, policy: 'all(gcra 9/s burst=3; fixedwindow 9/h)', by: ip}]"
 	r := ruleSuggestions(t, file, clitest.FourLines, "--untouched", "100%").Rules[0]
 	require.Len(t, r.Suggestions, 2)
-	require.Equal(t, "gcra ?/s burst=3", r.Suggestions[0].Template)
+	require.Equal(t, "gcra ?/s burst=3", r.Suggestions[0].Spec)
 	require.Equal(t, "all(gcra 1/s burst=3; fixedwindow 3/h)", r.Policy)
 	out := clitest.Ok(t, clitest.FourLines, "suggest", "--config", clitest.Write(t, "limits.yaml", file), "-")
 	require.Contains(t, out, "a, part 1 of 2")

@@ -1,0 +1,88 @@
+package suggest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/logs"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/report"
+)
+
+// policySubject collects requests that all templates limit by the same key.
+type policySubject struct {
+	logs.Keyed
+	log       *Log
+	templates []Template
+	ipv6      int64 // requests from IPv6 addresses, if keys have addresses
+}
+
+func (s *policySubject) Add(e *accesslog.Entry) error {
+	if s.Keyer.Named()&accesslog.IP != 0 && bytes.IndexByte(e.IP, ':') >= 0 {
+		s.ipv6++
+	}
+	_, err := s.log.Add(e.Time, s.KeyOf(e))
+	return err
+}
+
+func (s *policySubject) suggestions(goal Goal) (all []*Suggestion) {
+	s.log.Sort()
+	for _, t := range s.templates {
+		all = append(all, &Suggestion{Name: t.String(), Log: s.log, Template: t, Goal: goal})
+	}
+	return all
+}
+
+// policyReport is what the template shows of policies.
+type policyReport struct {
+	*Report
+	Head, Legend string
+	Keyer        *accesslog.Keyer
+	Specs        []string              // of the policies found
+	Denied       []backtest.KeyDenials // the keys with the most denials under all policies
+	IPv6         int64
+}
+
+func (s *policySubject) report(_ context.Context, r *Report) (text, by string, err error) {
+	t := policyReport{Report: r, Keyer: s.Keyer, IPv6: s.ipv6, Denied: r.mostDenied()}
+	t.Head = report.Head(r.log, fmt.Sprintf("%s by %v", readable.Plural(s.log.Clients(), "client"), s.Keyer), logs.MissingInKey)
+	var specs []string
+	for _, found := range r.All {
+		specs = append(specs, found.Best.Spec)
+	}
+	if len(t.Denied) > 0 {
+		t.Specs, t.Legend = report.Columns(specs)
+	}
+	text = report.Text(reports, "policies", t)
+	r.cutTopDenied()
+	r.Suggestions = r.All
+	return text, fmt.Sprintf("limited by %v", s.Keyer), nil
+}
+
+// mostDenied returns the clients with the most denials under all policies found.
+func (r *Report) mostDenied() (most []backtest.KeyDenials) {
+	byKey := make(map[string][]int64)
+	total := make(map[string]int64)
+	for i, found := range r.All {
+		for _, d := range found.TopDenied {
+			if byKey[d.Key] == nil {
+				byKey[d.Key] = make([]int64, len(r.All))
+			}
+			byKey[d.Key][i] = d.Denied
+			total[d.Key] += d.Denied
+		}
+	}
+	for key, denied := range byKey {
+		most = append(most, backtest.KeyDenials{Key: key, Denied: denied})
+	}
+	slices.SortFunc(most, func(a, b backtest.KeyDenials) int {
+		return cmp.Or(cmp.Compare(total[b.Key], total[a.Key]), strings.Compare(a.Key, b.Key))
+	})
+	return most[:min(len(most), r.top)]
+}
