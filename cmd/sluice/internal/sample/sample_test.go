@@ -46,19 +46,15 @@ func TestEveryLineIsAnEntryFromADocumentationAddress(t *testing.T) {
 		}
 		return false
 	}
-	r := accesslog.NewReader(t.Context(), []accesslog.Input{accesslog.FromReader(Name, Open())},
-		accesslog.Options{Reorder: accesslog.DefaultReorder})
-	defer r.Close()
-	for r.Next() {
-		e := r.Entry()
+	stats, err := accesslog.Read(t.Context(), []accesslog.Input{accesslog.FromReader(Name, Open())}, accesslog.Options{Reorder: accesslog.DefaultReorder}, func(e *accesslog.Entry) error {
 		a, err := netip.ParseAddr(string(e.IP))
 		require.NoError(t, err)
 		require.True(t, within(a), "%s", e.IP)
 		require.False(t, e.Time.Before(start) || e.Time.After(start.Add(length)), "%v", e.Time)
 		require.True(t, strings.HasPrefix(string(e.Path), "/"), "%s", e.Path)
-	}
-	require.NoError(t, r.Err())
-	stats := r.Stats()
+		return nil
+	})
+	require.NoError(t, err)
 	require.Zero(t, stats.Skipped)
 	require.Zero(t, stats.Late)
 	require.Positive(t, stats.Reordered)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"time"
 
@@ -177,7 +176,7 @@ func (p *suggestRun) suggest(ctx context.Context, what suggestSubject, sources [
 	r := &suggestReport{goal: p.goal, top: p.Top}
 	var err error
 	r.log, err = p.Read(ctx, sources, read|accesslog.Status, named, terminal, func(e *accesslog.Entry) error {
-		if e.Status == http.StatusTooManyRequests {
+		if string(e.Status) == "429" {
 			r.limited++
 		}
 		return what.Add(e)
