@@ -13,15 +13,15 @@ func parseClient(b []byte, e *Entry) (reason string) {
 	host, port := splitPort(client)
 	if len(port) > 0 || !startsWithDash(rest) || bytes.IndexByte(client, ',') >= 0 { // else it is the client
 		client, rest = findClientWord(b, e)
-		host, _ = splitPort(client)
+		host = withoutPort(client)
 	}
 	_, user, _ := bytes.Cut(rest, space)
 	e.IP, e.User = peer(host), dash(bytes.Trim(user, " "))
 	switch {
 	case len(client) == 0 || !printable(b):
-		return reasonPrefix
+		return "no address before the time"
 	case bytes.Contains(user, spacedDash) && !(isIP(client) && startsWithDash(rest)):
-		return reasonUnknown
+		return "unknown text before the client"
 	}
 	return ""
 }
@@ -30,10 +30,10 @@ func parseClient(b []byte, e *Entry) (reason string) {
 // client and its proxy.
 func findClientWord(b []byte, e *Entry) (client, behind []byte) {
 	if first, rest, _ := bytes.Cut(b, space); isHost(first, rest) {
-		e.Host = address(first)
+		e.Host = dash(withoutPort(first))
 		b = rest
 	}
-	e.Forwarded, b = cutForwarded(b)
+	e.Forwarded, b = cutComma(b, bytes.LastIndexByte(listOf(b), ','))
 	client, behind, _ = bytes.Cut(b, space)
 	if startsWithAddressOrName(behind) && bytes.Count(behind, space) >= 2 {
 		_, behind, _ = bytes.Cut(behind, space)
@@ -73,10 +73,9 @@ func startsWithDash(b []byte) bool {
 	return len(b) > 0 && b[0] == '-' && (len(b) == 1 || b[1] == ' ')
 }
 
-// cutForwarded cuts all addresses of a list except the last from the beginning of b. Clients can
-// forge them, with spaces in them.
-func cutForwarded(b []byte) (forwarded, rest []byte) {
-	comma := bytes.LastIndexByte(listOf(b), ',')
+// cutComma cuts a list of addresses at its last comma. The server's own proxy wrote the last address;
+// clients can forge the others, with spaces in them.
+func cutComma(b []byte, comma int) (others, rest []byte) {
 	if comma < 0 {
 		return nil, b
 	}
@@ -102,26 +101,9 @@ func listOf(b []byte) []byte {
 
 var spacedDash = []byte(" - ")
 
-// cutLast cuts the last address of a list from the others. The server's own proxy wrote the last;
-// clients can forge the others.
-func cutLast(list []byte) (others, last []byte) {
-	if bytes.IndexByte(list, ',') < 0 {
-		return nil, list
-	}
-	list = bytes.TrimRight(list, ", ")
-	comma := bytes.LastIndexByte(list, ',')
-	return bytes.TrimRight(list[:max(comma, 0)], ", "), bytes.TrimLeft(list[comma+1:], " ")
-}
-
 // isListed reports whether the word is an element of a list, and not the last.
 func isListed(word []byte) bool {
 	return len(word) > 0 && word[len(word)-1] == ','
-}
-
-// address returns an IP address or a host name without the port.
-func address(b []byte) []byte {
-	host, _ := splitPort(b)
-	return dash(host)
 }
 
 // peer returns the address of a client. A peer on a Unix socket has none: nginx logs unix: for it, and
@@ -136,7 +118,7 @@ func peer(host []byte) []byte {
 // isIP reports whether b has the form of an IP address, with or without a port. It accepts invalid
 // IPv4 addresses such as 216.292.58.48, because logs contain some.
 func isIP(b []byte) bool {
-	host, _ := splitPort(b)
+	host := withoutPort(b)
 	if bytes.IndexByte(host, ':') >= 0 {
 		_, err := netip.ParseAddr(string(host))
 		return err == nil
@@ -164,4 +146,9 @@ func splitPort(b []byte) (host, port []byte) {
 		return host, port
 	}
 	return b, nil
+}
+
+func withoutPort(b []byte) (host []byte) {
+	host, _ = splitPort(b)
+	return host
 }

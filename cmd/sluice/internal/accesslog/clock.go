@@ -24,20 +24,16 @@ func (c *clock) clf(b []byte) (time.Time, bool) {
 }
 
 // rfc3339 reads 2015-05-17T10:05:03.25+02:00 and the looser forms that the
-// package comment lists.
+// package comment lists. It may write to b.
 func (c *clock) rfc3339(b []byte) (time.Time, bool) {
 	if len(b) < len("2015-05-17T10:05:03") {
 		return time.Time{}, false
 	}
-	zone := bytes.TrimLeft(b[19:], "0123456789.,")
-	layout := "2006-01-02T15:04"
-	switch b[10] {
-	case ' ':
-		layout = "2006-01-02 15:04"
-	case 't':
-		layout = "2006-01-02t15:04"
+	if b[10] == ' ' || b[10] == 't' {
+		b[10] = 'T'
 	}
-	return c.parse(layout, b[:16], b[16:len(b)-len(zone)], zone)
+	zone := bytes.TrimLeft(b[19:], "0123456789.,")
+	return c.parse("2006-01-02T15:04", b[:16], b[16:len(b)-len(zone)], zone)
 }
 
 // parse reads the parts of a time: a minute in the layout, :03.25 and a zone.
@@ -142,12 +138,10 @@ func sinceEpoch(text string) (time.Time, bool) {
 	return time.Unix(sec, nsec).UTC(), true
 }
 
-func isDigit(c byte) bool { return c-'0' <= 9 }
-
 // allDigits reports whether b is one digit or more.
 func allDigits[T string | []byte](b T) bool {
 	for i := range len(b) {
-		if !isDigit(b[i]) {
+		if b[i] < '0' || b[i] > '9' {
 			return false
 		}
 	}
@@ -155,12 +149,10 @@ func allDigits[T string | []byte](b T) bool {
 }
 
 // number returns the value of up to 18 digits; -1 if b has anything else.
-func number[T string | []byte](b T) (n int64) {
-	if !allDigits(b) {
+func number[T string | []byte](b T) int64 {
+	n, err := strconv.ParseUint(string(b), 10, 63)
+	if err != nil {
 		return -1
 	}
-	for i := range len(b) {
-		n = n*10 + int64(b[i]-'0')
-	}
-	return n
+	return int64(n)
 }

@@ -48,7 +48,7 @@ func TestDamageIsSkippedAndCounted(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			entries, stats, err := read(t, []naiveLog{{"log", []byte(test.log)}}, Options{})
+			entries, stats, err := readText(t, Options{}, test.log)
 			require.NoError(t, err)
 			require.Len(t, entries, int(test.entries))
 			require.Equal(t, test.lines, stats.Lines)
@@ -61,17 +61,17 @@ func TestDamageIsSkippedAndCounted(t *testing.T) {
 		})
 	}
 	t.Run("binary", func(t *testing.T) {
-		entries, _, err := read(t, []naiveLog{{"log", noise}}, Options{})
+		entries, _, err := readText(t, Options{}, string(noise))
 		require.Empty(t, entries)
 		require.ErrorAs(t, err, new(*UnreadableError))
 	})
 }
 
 func TestMoreThanHalfUnreadableIsAnError(t *testing.T) {
-	_, _, err := read(t, []naiveLog{{"log", []byte(goodLine + "\nbad\n")}}, Options{})
+	_, _, err := readText(t, Options{}, goodLine+"\nbad\n")
 	require.NoError(t, err, "half is not more than half")
 
-	entries, stats, err := read(t, []naiveLog{{"log", []byte(goodLine + "\nbad \x1b[31m\nworse\n")}}, Options{})
+	entries, stats, err := readText(t, Options{}, goodLine+"\nbad \x1b[31m\nworse\n")
 	require.Len(t, entries, 1)
 	require.EqualValues(t, 2, stats.Skipped)
 	require.EqualError(t, err, "accesslog: 2 of 3 lines are not log lines (tried the common and combined formats, also with a virtual host in front, "+
@@ -82,7 +82,7 @@ func TestLinesAroundTheLimits(t *testing.T) {
 	for _, n := range []int{100, 64 << 10, MaxLine - 1, MaxLine, MaxLine + 1, MaxLine + 2, MaxLine + 3, 2*MaxLine + 4, 2*MaxLine + 5} {
 		for _, end := range []string{"\n", "\r\n", ""} {
 			line := goodLine + " " + strings.Repeat("x", n-len(goodLine)-1)
-			entries, stats, err := read(t, []naiveLog{{"log", []byte(goodLine + "\n" + line + end)}}, Options{})
+			entries, stats, err := readText(t, Options{}, goodLine+"\n"+line+end)
 			require.NoError(t, err)
 			require.EqualValues(t, 2, stats.Lines)
 			require.Equal(t, n > MaxLine, len(entries) == 1, "%d bytes ending in %q", n, end)
@@ -109,14 +109,14 @@ func TestGzip(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			entries, stats, err := read(t, []naiveLog{{"log", test.log}}, Options{})
+			entries, stats, err := readText(t, Options{}, string(test.log))
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, len(entries), test.entries)
 			require.Equal(t, test.damaged, len(stats.Damaged) == 1 && stats.Damaged[0].Name == "log", "%v", stats.Damaged)
 		})
 	}
 	t.Run("nothing but the magic", func(t *testing.T) {
-		_, _, err := read(t, []naiveLog{{"log", whole[:2]}}, Options{})
+		_, _, err := readText(t, Options{}, string(whole[:2]))
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 		require.ErrorContains(t, err, "log")
 	})
@@ -139,41 +139,33 @@ func (e *endless) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func TestCloseAndContextStopAnEndlessInput(t *testing.T) {
+func TestAnErrorAndTheContextStopAnEndlessInput(t *testing.T) {
 	for name, line := range map[string]string{"entries": `{"time":%d,"status":200}` + "\n", "bad lines": "bad\n", "one line": "x"} {
 		t.Run(name, func(t *testing.T) {
 			before := runtime.NumGoroutine()
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 			defer cancel()
-			r := NewReader(ctx, []Input{FromReader("log", &endless{line: line})}, Options{})
-			for r.Next() {
-			}
-			require.ErrorIs(t, r.Err(), context.DeadlineExceeded)
-
-			r = NewReader(t.Context(), []Input{FromReader("log", &endless{line: line})}, Options{})
+			_, err := Read(ctx, []Input{FromReader("log", &endless{line: line})}, Options{}, func(*Entry) error { return nil })
+			require.ErrorIs(t, err, context.DeadlineExceeded)
 			if name == "entries" {
-				require.True(t, r.Next())
+				_, err = Read(t.Context(), []Input{FromReader("log", &endless{line: line})}, Options{}, func(*Entry) error { return io.ErrShortBuffer })
+				require.ErrorIs(t, err, io.ErrShortBuffer)
 			}
-			r.Close()
-			require.False(t, r.Next())
-			require.ErrorIs(t, r.Err(), context.Canceled)
 			require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+1 }, time.Minute, time.Millisecond, "the goroutines end")
 		})
 	}
 }
 
 func TestMemoryIsFlatInTheNumberOfLines(t *testing.T) {
-	log := combinedLog(50_000)
 	var start, end runtime.MemStats
-	r := NewReader(t.Context(), []Input{FromReader("log", bytes.NewReader(log))}, Options{Reorder: DefaultReorder})
-	defer r.Close()
-	for range 10_000 { // past the first minute
-		require.True(t, r.Next())
-	}
-	runtime.ReadMemStats(&start)
-	for r.Next() {
-	}
+	lines := 0
+	_, err := Read(t.Context(), []Input{FromReader("log", bytes.NewReader(combinedLog(50_000)))}, Options{Reorder: DefaultReorder}, func(*Entry) error {
+		if lines++; lines == 10_000 { // past the first minute
+			runtime.ReadMemStats(&start)
+		}
+		return nil
+	})
+	require.NoError(t, err)
 	runtime.ReadMemStats(&end)
-	require.NoError(t, r.Err())
 	require.Less(t, end.TotalAlloc-start.TotalAlloc, uint64(1<<20), "bytes allocated for 40,000 lines")
 }

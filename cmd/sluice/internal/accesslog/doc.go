@@ -1,16 +1,12 @@
 // Package accesslog reads the access logs of web servers as one stream of entries in
 // time order.
 //
-//	r := accesslog.NewReader(ctx, []accesslog.Input{accesslog.FromFile("access.log"), accesslog.FromFile("access.log.1.gz")},
-//		accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: keyer.Fields()})
-//	defer r.Close()
-//	for r.Next() {
-//		e := r.Entry()
-//		key = keyer.AppendKey(key[:0], e)
-//		... e.Time, e.File, e.Line ...
-//	}
-//	if err := r.Err(); err != nil { ... }
-//	stats := r.Stats()
+//	stats, err := accesslog.Read(ctx, []accesslog.Input{accesslog.FromFile("access.log"), accesslog.FromFile("access.log.1.gz")},
+//		accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: keyer.Fields()}, func(e *accesslog.Entry) error {
+//			key = keyer.AppendKey(key[:0], e)
+//			... e.Time, e.File, e.Line ...
+//			return nil
+//		})
 //
 // # Formats
 //
@@ -87,7 +83,7 @@
 //
 // A line ends with \n, \r\n or \r. A line that is not a log line is skipped and counted, as are empty
 // lines and lines longer than [MaxLine]. The first such line is kept for error messages. If more than half of all lines
-// are skipped, [Reader.Err] returns an [*UnreadableError]. A gzip file that is cut short or
+// are skipped, [Read] returns an [*UnreadableError]. A gzip file that is cut short or
 // corrupt ends there, and is in [Stats.Damaged].
 //
 // Memory does not depend on the number of lines. The reader has a buffer of [MaxLine] for each open

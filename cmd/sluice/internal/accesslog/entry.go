@@ -2,8 +2,8 @@ package accesslog
 
 import "time"
 
-// Entry is one request in the log. The byte slices belong to the [Reader] and are valid until
-// its next call of Next. A field that is missing or "-" in the log is empty.
+// Entry is one request in the log. The byte slices are valid until the function that [Read] calls
+// returns. A field that is missing or "-" in the log is empty.
 type Entry struct {
 	Time   time.Time // in UTC; may be outside the range of package algo
 	IP     []byte    // of the client, without a port; or the client's host name, as some servers log
@@ -15,7 +15,7 @@ type Entry struct {
 	// Forwarded has the addresses before IP if the log has a list of addresses, as in
 	// X-Forwarded-For. Clients can forge it.
 	Forwarded []byte
-	Status    int // the status of the response; 0 if the log has none
+	Status    []byte // the status of the response, such as 404
 
 	File string // the Name of the Input
 	Line int64  // from 1
@@ -35,24 +35,21 @@ const (
 	Key
 	Forwarded // cannot be a key
 	Status
-	allFields = IP | User | Method | Path | Host | Key | Forwarded | Status
+	endOfFields
+	allFields = endOfFields - 1
 )
 
-// texts returns the text fields, each at the index of its bit in Fields.
-func (e *Entry) texts() [7]*[]byte {
-	return [7]*[]byte{&e.IP, &e.User, &e.Method, &e.Path, &e.Host, &e.Key, &e.Forwarded}
+// texts returns the fields, each at the index of its bit in Fields.
+func (e *Entry) texts() [8]*[]byte {
+	return [...]*[]byte{&e.IP, &e.User, &e.Method, &e.Path, &e.Host, &e.Key, &e.Forwarded, &e.Status}
 }
 
 // Present returns the fields that are not empty.
-func (e *Entry) Present() Fields {
-	var set Fields
+func (e *Entry) Present() (set Fields) {
 	for i, text := range e.texts() {
 		if len(*text) > 0 {
 			set |= 1 << i
 		}
-	}
-	if e.Status > 0 {
-		set |= Status
 	}
 	return set
 }

@@ -3,7 +3,6 @@ package accesslog_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -19,17 +18,14 @@ rotated by logrotate
 	if err != nil {
 		panic(err)
 	}
-	r := accesslog.NewReader(context.Background(), []accesslog.Input{accesslog.FromReader("log", strings.NewReader(log))},
-		accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: keyer.Fields()})
-	defer r.Close()
-	for r.Next() {
-		e := r.Entry()
-		fmt.Printf("%s %s:%d %s\n", e.Time.Format(time.TimeOnly), e.File, e.Line, keyer.AppendKey(nil, e))
+	stats, err := accesslog.Read(context.Background(), []accesslog.Input{accesslog.FromReader("log", strings.NewReader(log))},
+		accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: keyer.Fields()}, func(e *accesslog.Entry) error {
+			fmt.Printf("%s %s:%d %s\n", e.Time.Format(time.TimeOnly), e.File, e.Line, keyer.AppendKey(nil, e))
+			return nil
+		})
+	if err != nil {
+		panic(err)
 	}
-	if r.Err() != nil {
-		panic(r.Err())
-	}
-	stats := r.Stats()
 	fmt.Println(stats.Lines, "lines,", stats.Skipped, "skipped,", stats.Reordered, "put right")
 	fmt.Println(stats.FirstSkipped)
 	// Output:
@@ -37,14 +33,4 @@ rotated by logrotate
 	// 10:05:03 log:1 192.0.2.7 /a
 	// 3 lines, 1 skipped, 1 put right
 	// log:3: no [time]: "rotated by logrotate"
-}
-
-func ExamplePeek() {
-	first, whole := accesslog.Peek(strings.NewReader("policy gcra 10/s\n"), 6)
-	fmt.Printf("%s\n", first)
-	all, err := io.ReadAll(whole)
-	fmt.Printf("%q %v\n", all, err)
-	// Output:
-	// policy
-	// "policy gcra 10/s\n" <nil>
 }

@@ -3,53 +3,37 @@ package accesslog
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/sluice-go/sluice/internal/errtext"
 )
-
-// jsonParser reads lines of JSON. It accepts valid JSON only, so that half a line is not
-// a log line.
-type jsonParser struct {
-	names    map[string][]memberName
-	noTime   string // the reason to skip an object without a time
-	hostOnly bool   // Options.Fields has nothing but the host
-
-	name  []byte // the dotted name of the current member, in lower case
-	texts []byte // the texts of found
-	found [parts]member
-}
 
 // member is the value of a member. The zero member was not found.
 type member struct {
-	rank int // of its name
-	kind gjson.Type
-	text []byte // a string without its escapes, any other value as written
+	rank  int // of its name
+	value gjson.Result
 }
 
-func newJSONParser(o Options) jsonParser {
-	noTime := reasonObject
-	if o.TimeField != "" {
-		noTime = "no member " + errtext.Quote(o.TimeField) + " in the JSON object"
+// maxBrackets bounds the stack: package gjson recurses for each level of nesting.
+const maxBrackets = 10_000
+
+// parseJSON reads a line of JSON. It accepts valid JSON only, so that half a line is not a log line.
+func (p *parser) parseJSON(line []byte, e *Entry) (reason string) {
+	valid := gjson.ValidBytes // three times as fast as json.Valid, which refuses more than 10,000 levels
+	if bytes.Count(line, []byte("{"))+bytes.Count(line, []byte("[")) > maxBrackets {
+		valid = json.Valid
 	}
-	return jsonParser{noTime: noTime, names: partsByName(o), hostOnly: o.Fields&^Forwarded == Host}
-}
-
-func (p *jsonParser) parse(c *clock, line []byte, e *Entry) (reason string) {
-	if !validJSON(line) {
+	if !valid(line) {
 		return InvalidJSON
 	}
-	p.name, p.texts = p.name[:0], p.texts[:0]
-	p.found = [parts]member{}
+	p.name, p.texts, p.found = p.name[:0], p.texts[:0], [parts]member{}
 	p.object(gjson.ParseBytes(line))
-	at := &p.found[partTime]
-	if at.rank == 0 {
+	if !p.has(partTime) {
 		return p.noTime
 	}
 	var ok bool
-	if e.Time, ok = c.json(at.text, at.kind == gjson.Number); !ok {
+	if e.Time, ok = p.clock.json(p.text(partTime), p.found[partTime].value.Type == gjson.Number); !ok {
 		return reasonStamp
 	}
 	p.fill(e)
@@ -59,20 +43,8 @@ func (p *jsonParser) parse(c *clock, line []byte, e *Entry) (reason string) {
 	return ""
 }
 
-// maxBrackets bounds the stack: package gjson recurses for each level of nesting.
-const maxBrackets = 10_000
-
-// validJSON uses package gjson, which is three times as fast as encoding/json. Lines that may be
-// nested too deeply for it go to encoding/json, which refuses more than 10,000 levels.
-func validJSON(line []byte) bool {
-	if bytes.Count(line, []byte("{"))+bytes.Count(line, []byte("[")) > maxBrackets {
-		return json.Valid(line)
-	}
-	return gjson.ValidBytes(line)
-}
-
 // object reads the members of an object. p.name has the name of the object and a dot.
-func (p *jsonParser) object(o gjson.Result) {
+func (p *parser) object(o gjson.Result) {
 	o.ForEach(func(name, v gjson.Result) bool {
 		outer := len(p.name)
 		p.name = append(p.name, name.Str...)
@@ -91,77 +63,73 @@ func (p *jsonParser) object(o gjson.Result) {
 
 // store stores the value of the member p.name if it has a known name. Of two members of the
 // same rank the last one counts.
-func (p *jsonParser) store(v gjson.Result) {
+func (p *parser) store(v gjson.Result) {
 	for _, n := range p.names[string(p.name)] {
-		if old := p.found[n.part].rank; old > 0 && n.rank > old {
+		m := &p.found[n.part]
+		if m.rank > 0 && n.rank > m.rank || v.IsArray() && !(n.part == partKey && isListOfStrings(v)) {
 			continue
 		}
-		start := len(p.texts)
-		switch {
-		case !v.IsArray():
-			p.texts = append(p.texts, text(v)...)
-		case n.part != partKey || !p.join(v.Array()):
-			continue
-		}
-		p.found[n.part] = member{n.rank, v.Type, p.texts[start:len(p.texts):len(p.texts)]}
+		*m = member{n.rank, v}
 	}
 }
 
-// join joins the strings of a list with commas, as proxies join the lines of one header. It returns
-// false for an empty list and for other values.
-func (p *jsonParser) join(list []gjson.Result) bool {
-	for i, v := range list {
-		if v.Type != gjson.String {
-			return false
-		}
-		if i > 0 {
-			p.texts = append(p.texts, ", "...)
-		}
-		p.texts = append(p.texts, text(v)...)
-	}
-	return len(list) > 0
+// isListOfStrings returns false for an empty list.
+func isListOfStrings(v gjson.Result) bool {
+	list := v.Array()
+	return len(list) > 0 && !slices.ContainsFunc(list, func(v gjson.Result) bool { return v.Type != gjson.String })
 }
 
-// text returns a value as written, or a string without its escapes. Bytes of a string that are not
-// UTF-8 stay as they are.
-func text(v gjson.Result) string {
-	if v.Type == gjson.String {
-		return v.Str
+func (p *parser) has(part part) bool { return p.found[part].rank > 0 }
+
+// text returns the value of a part: a string without its escapes, or another value as written. Strings of a
+// list are joined with commas, as proxies join the lines of one header. Bytes that are not UTF-8 stay
+// as they are.
+func (p *parser) text(part part) []byte {
+	start := len(p.texts)
+	switch v := p.found[part].value; {
+	case v.Type == gjson.String:
+		p.texts = append(p.texts, v.Str...)
+	case v.IsArray():
+		for i, v := range v.Array() {
+			if i > 0 {
+				p.texts = append(p.texts, ", "...)
+			}
+			p.texts = append(p.texts, v.Str...)
+		}
+	default:
+		p.texts = append(p.texts, v.Raw...)
 	}
-	return v.Raw
+	return p.texts[start:len(p.texts):len(p.texts)]
 }
 
 // isRequest reports whether the object has a client, a request or a status. The host alone
 // suffices only if no other field is wanted, because error messages of servers name hosts
 // too.
-func (p *jsonParser) isRequest(e *Entry) bool {
+func (p *parser) isRequest(e *Entry) bool {
 	for _, part := range [...]part{partIP, partMethod, partPath, partRequest, partUser, partKey} {
-		if p.found[part].rank > 0 {
+		if p.has(part) {
 			return true
 		}
 	}
-	return e.Status > 0 || p.hostOnly && p.found[partHost].rank > 0
+	return len(e.Status) > 0 || p.hostOnly && p.has(partHost)
 }
 
-func (p *jsonParser) fill(e *Entry) {
-	if m := &p.found[partRequest]; m.kind == gjson.String {
-		e.Method, e.Path = request(m.text)
+func (p *parser) fill(e *Entry) {
+	if p.found[partRequest].value.Type == gjson.String {
+		e.Method, e.Path = request(p.text(partRequest))
 	}
-	if m := &p.found[partMethod]; m.rank > 0 {
-		e.Method = dash(m.text)
+	if p.has(partMethod) {
+		e.Method = dash(p.text(partMethod))
 	}
-	if m := &p.found[partPath]; m.rank > 0 {
-		e.Path = pathOf(dash(m.text))
+	if p.has(partPath) {
+		e.Path = pathOf(dash(p.text(partPath)))
 	}
-	others, ip := cutLast(p.found[partIP].text)
-	host, _ := splitPort(ip)
-	e.Forwarded, e.IP = others, peer(host)
-	e.User = dash(p.found[partUser].text)
-	e.Host = address(p.found[partHost].text)
-	e.Key = dash(p.found[partKey].text)
-	if status := p.found[partStatus].text; len(status) <= 3 {
-		e.Status = int(max(0, number(status)))
-	}
+	list := bytes.TrimRight(p.text(partIP), ", ")
+	var ip []byte
+	e.Forwarded, ip = cutComma(list, bytes.LastIndexByte(list, ','))
+	e.IP = peer(withoutPort(ip))
+	e.User, e.Host, e.Key = dash(p.text(partUser)), dash(withoutPort(p.text(partHost))), dash(p.text(partKey))
+	e.Status = statusOf(p.text(partStatus))
 }
 
 // part is a part of an entry.

@@ -86,42 +86,23 @@ func (k *Keyer) AppendKey(dst []byte, e *Entry) []byte {
 		if i > 0 {
 			dst = append(dst, ' ')
 		}
-		dst = appendField(dst, e, f, len(k.fields) > 1)
+		text := *e.texts()[bits.TrailingZeros(uint(f))]
+		switch {
+		case f != User && f != Key:
+		case len(text) == 0 && len(e.IP) > 0:
+			dst, text = append(dst, "ip:"...), e.IP
+		case bytes.HasPrefix(text, []byte("ip:")): // escape the i, so that no name imitates an IP
+			dst, text = append(dst, `\x69`...), text[1:]
+		}
+		dst = appendText(dst, text, len(k.fields) > 1)
 	}
 	return dst
-}
-
-func appendField(dst []byte, e *Entry, f Fields, joined bool) []byte {
-	if f == Status {
-		if e.Status > 0 {
-			return strconv.AppendInt(dst, int64(e.Status), 10)
-		}
-		return append(dst, '-')
-	}
-	text := *e.texts()[bits.TrailingZeros(uint(f))]
-	switch {
-	case f != User && f != Key:
-	case len(text) == 0 && len(e.IP) > 0:
-		dst, text = append(dst, "ip:"...), e.IP
-	case bytes.HasPrefix(text, []byte("ip:")): // escape the i, so that no name imitates an IP
-		dst, text = append(dst, `\x69`...), text[1:]
-	}
-	return appendText(dst, text, joined)
 }
 
 func appendText(dst, text []byte, joined bool) []byte {
 	if len(text) == 0 {
 		return append(dst, '-')
 	}
-	for i, c := range text {
-		if c <= ' ' || c >= 0x7f || c == '\\' {
-			return appendEscaped(append(dst, text[:i]...), text[i:], joined)
-		}
-	}
-	return append(dst, text...)
-}
-
-func appendEscaped(dst, text []byte, joined bool) []byte {
 	for len(text) > 0 {
 		r, n := utf8.DecodeRune(text)
 		if strconv.IsPrint(r) && r != '\\' && (r != utf8.RuneError || n > 1) && (r != ' ' || !joined) {

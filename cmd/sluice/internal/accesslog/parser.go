@@ -3,19 +3,15 @@ package accesslog
 import (
 	"bytes"
 	"cmp"
+
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
-// The reasons why a line is not a log line.
+// The reasons why a line is not a log line, as far as they have more than one place.
 const (
-	reasonEmpty   = "empty line"
-	reasonLong    = "longer than 1 MiB"
 	reasonNoStamp = "no [time]"
 	reasonStamp   = "invalid time"
-	reasonPrefix  = "no address before the time"
-	reasonUnknown = "unknown text before the client"
-	reasonPart    = "the end of the line is missing"
 	reasonRequest = "no \"request\" and status after the time"
-	reasonObject  = "no time in the JSON object"
 )
 
 // InvalidJSON is the [BadLine.Reason] of a line that begins with { and is not a JSON object.
@@ -29,19 +25,32 @@ const NoRequest = "no client, request or status in the JSON object"
 // or of the parser's scratch, so they hold until the next line.
 type parser struct {
 	clock clock
-	json  jsonParser
+
+	// For JSON.
+	names    map[string][]memberName
+	noTime   string // the reason to skip an object without a time
+	hostOnly bool   // Options.Fields has nothing but the host
+	name     []byte // the dotted name of the current member, in lower case
+	texts    []byte // the texts of found
+	found    [parts]member
 }
 
-func newParser(o Options) parser { return parser{json: newJSONParser(o)} }
+func newParser(o Options) parser {
+	p := parser{names: partsByName(o), noTime: "no time in the JSON object", hostOnly: o.Fields&^Forwarded == Host}
+	if o.TimeField != "" {
+		p.noTime = "no member " + errtext.Quote(o.TimeField) + " in the JSON object"
+	}
+	return p
+}
 
 // parse sets e, apart from the line's place. It returns the reason if the line is not a log line.
 func (p *parser) parse(line []byte, e *Entry) (reason string) {
 	*e = Entry{File: e.File, Line: e.Line}
 	switch {
 	case len(line) == 0:
-		return reasonEmpty
+		return "empty line"
 	case line[0] == '{':
-		return p.json.parse(&p.clock, line, e)
+		return p.parseJSON(line, e)
 	}
 	before, rest, reason := p.cutStamp(line, e)
 	switch {
@@ -104,11 +113,19 @@ func parseRequest(b []byte, e *Entry) bool {
 			continue
 		}
 		if status := b[i+1:]; len(status) >= 4 && status[0] == ' ' && (len(status) == 4 || status[4] == ' ') && allDigits(status[1:4]) {
-			e.Status = int(number(status[1:4]))
+			e.Status = statusOf(status[1:4])
 			e.Method, e.Path = request(b[:i])
 			return true
 		}
 	}
+}
+
+// statusOf returns a status of at most three digits, or nothing for zeros and other texts.
+func statusOf(b []byte) []byte {
+	if len(b) > 3 || number(b) <= 0 {
+		return nil
+	}
+	return bytes.TrimLeft(b, "0")
 }
 
 // escaped reports whether b ends in an odd number of backslashes.

@@ -46,7 +46,7 @@ const maxPrefixes = 8
 // unwrapper removes what well-known programs write before a line. It joins the parts of lines that
 // container runtimes have split.
 type unwrapper struct {
-	stdout, stderr []byte // the parts so far of a line
+	parts [2][]byte // of a line so far, on standard output and on standard error
 }
 
 // unwrap returns the line without prefixes. It returns false if the line is a part, and not the last.
@@ -55,14 +55,13 @@ func (u *unwrapper) unwrap(line []byte) (content []byte, whole bool) {
 	if isBare(line) {
 		return line, true
 	}
-	if line[0] == '\x1b' || bytes.IndexByte(line, '\x1b') >= 0 {
+	if bytes.IndexByte(line, '\x1b') >= 0 {
 		line = colour.ReplaceAll(line, nil)
 	}
-	cut := len(line) > MaxLine
 	n := 0
 	for ; n < maxPrefixes; n++ {
 		if p := runtimePrefix.Find(line); p != nil {
-			if line, whole = u.join(p, line[len(p):], cut); !whole {
+			if line, whole = u.join(p, line[len(p):]); !whole {
 				return nil, false
 			}
 		} else if p := prefix.Find(line); p != nil {
@@ -88,34 +87,17 @@ func isBare(line []byte) bool {
 }
 
 // join returns a line with its earlier parts. It holds at most a byte more than MaxLine, which makes the
-// line too long. cut means that the part was longer.
-func (u *unwrapper) join(prefix, part []byte, cut bool) (line []byte, whole bool) {
-	before := &u.stdout
+// line too long.
+func (u *unwrapper) join(prefix, part []byte) (line []byte, whole bool) {
+	parts := &u.parts[0]
 	if bytes.Contains(prefix, []byte(" stderr ")) {
-		before = &u.stderr
+		parts = &u.parts[1]
 	}
-	whole = !bytes.Contains(prefix, []byte(" P"))
-	if whole && len(*before) == 0 {
-		return part, true
-	}
-	line = append(*before, part[:min(len(part), MaxLine+1-len(*before))]...)
-	if cut {
-		line = append(line, make([]byte, MaxLine+1-len(line))...)
-	}
-	*before = line
-	if whole {
-		*before = line[:0]
+	line = append(*parts, part...)
+	line = line[:min(len(line), MaxLine+1)]
+	*parts = line
+	if whole = !bytes.Contains(prefix, []byte(" P")); whole {
+		*parts = line[:0]
 	}
 	return line, whole
-}
-
-// unfinished returns a line without its last part, or nil. A second call may return another line.
-func (u *unwrapper) unfinished() (line []byte) {
-	for _, parts := range []*[]byte{&u.stdout, &u.stderr} {
-		if line = *parts; len(line) > 0 {
-			*parts = nil
-			return line
-		}
-	}
-	return nil
 }

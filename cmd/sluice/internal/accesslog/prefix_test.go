@@ -1,12 +1,9 @@
 package accesslog
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -98,10 +95,9 @@ func TestAWellKnownPrefixChangesNothing(t *testing.T) {
 	add(formats[2], prefixes...)
 	add(formats[4], prefixes...)
 	bare, behind = append(bare, formats[4]), append(behind, "Mar 29 00:00:00 web1 "+formats[4]) // without the name of a program
-	want, stats, err := read(t, []naiveLog{{"log", []byte(strings.Join(bare, "\n"))}}, Options{})
+	want, stats, err := readText(t, Options{}, strings.Join(bare, "\n"))
 	require.NoError(t, err)
-	logs := []naiveLog{{"log", []byte(strings.Join(behind, "\n"))}}
-	got, same, err := read(t, logs, Options{})
+	got, same, err := readText(t, Options{}, strings.Join(behind, "\n"))
 	require.NoError(t, err)
 	require.Nil(t, same.FirstSkipped)
 	require.Equal(t, stats, same)
@@ -109,7 +105,6 @@ func TestAWellKnownPrefixChangesNothing(t *testing.T) {
 		require.Equal(t, "203.0.113.7", want[i].IP)
 		require.Equal(t, want[i], got[i], behind[i])
 	}
-	requireSame(t, logs, Options{})
 }
 
 // TestAnIPv6ClientIsNoPrefix: the address 2001:db8:: ends like the name of a program.
@@ -127,12 +122,10 @@ func TestAnIPv6ClientIsNoPrefix(t *testing.T) {
 func TestAPrefixInAForgedAddressMovesNoClient(t *testing.T) {
 	for _, prefix := range prefixes {
 		for _, forged := range []string{prefix, prefix + "6.6.6.6", strings.TrimRight(prefix, " :|")} {
-			log := []naiveLog{{"log", []byte(strings.Replace(goodLine, "192.0.2.7", forged+", 192.0.2.7", 1))}}
-			entries, _, err := read(t, log, Options{})
+			entries, _, err := readText(t, Options{}, strings.Replace(goodLine, "192.0.2.7", forged+", 192.0.2.7", 1))
 			if err == nil {
 				require.Equal(t, "192.0.2.7", entries[0].IP, forged)
 			}
-			requireSame(t, log, Options{})
 		}
 	}
 }
@@ -149,15 +142,13 @@ func TestAnUnknownPrefixIsRefused(t *testing.T) {
 		"29.03.2026 00:59:50 web1 ",
 		"<190>2 2026-03-29T00:59:50Z web1 nginx - - - ",
 	} {
-		log := []naiveLog{{"log", []byte(goodLine + "\n" + prefix + goodLine)}}
-		_, stats, err := read(t, log, Options{})
+		_, stats, err := readText(t, Options{}, goodLine+"\n"+prefix+goodLine)
 		require.NoError(t, err)
 		require.NotNil(t, stats.FirstSkipped, prefix)
 		require.Equal(t, "unknown text before the client", stats.FirstSkipped.Reason, prefix)
-		requireSame(t, log, Options{})
 	}
 	const shown = "node1 web1: {\"time\":1,\"ip\":\"192.0.2.7\"}"
-	_, stats, err := read(t, []naiveLog{{"log", []byte(goodLine + "\n" + shown)}}, Options{})
+	_, stats, err := readText(t, Options{}, goodLine+"\n"+shown)
 	require.NoError(t, err)
 	require.Equal(t, "no [time]", stats.FirstSkipped.Reason)
 }
@@ -178,50 +169,33 @@ func TestPartsOfALineAreJoined(t *testing.T) {
 		cri("stdout", "F", line[30_001:]) +
 		cri("stderr", "F", "6.6.6.6 - - [17/May/2015:10:05:03 +0000] \"GET / HTTP/1.1\" 200 7") +
 		cri("stdout", "F", goodLine)
-	logs := []naiveLog{{"log", []byte(log)}}
-	entries, stats, err := read(t, logs, Options{})
+	entries, stats, err := readText(t, Options{}, log)
 	require.NoError(t, err)
 	require.Equal(t, 3, len(entries))
 	require.True(t, path == entries[1].Path)
 	require.EqualValues(t, 6, entries[1].Line)
 	require.EqualValues(t, 5, stats.Lines, "parts are not counted as lines")
 	require.EqualValues(t, 2, stats.Skipped)
-	requireSame(t, logs, Options{})
 
-	for name, parts := range map[string]string{
-		"no end":   cri("stdout", "P", goodLine),
-		"too long": cri("stdout", "P", goodLine+" "+strings.Repeat("x", MaxLine-10)) + cri("stdout", "F", strings.Repeat("x", 10)),
-		"far too long": cri("stdout", "P", goodLine) + cri("stdout", "P", strings.Repeat("x", 3*MaxLine)) + cri("stdout", "P", "y") +
-			cri("stdout", "F", "\n"+goodLine),
+	for reason, parts := range map[string]string{
+		"the end of the line is missing": cri("stdout", "P", goodLine),
+		"longer than 1 MiB":              cri("stdout", "P", goodLine+" "+strings.Repeat("x", MaxLine-200)) + cri("stdout", "F", strings.Repeat("x", 200)),
 	} {
-		logs := []naiveLog{{"log", []byte(strings.Repeat(goodLine+"\n", 3) + parts)}}
-		_, stats, err := read(t, logs, Options{})
+		_, stats, err := readText(t, Options{}, strings.Repeat(goodLine+"\n", 3)+parts)
 		require.NoError(t, err)
-		require.EqualValues(t, 1, stats.Skipped, name)
-		want := reasonLong
-		if name == "no end" {
-			want = reasonPart
-		}
-		require.Equal(t, want, stats.FirstSkipped.Reason, name)
-		requireSame(t, logs, Options{})
+		require.EqualValues(t, 1, stats.Skipped, reason)
+		require.Equal(t, reason, stats.FirstSkipped.Reason)
 	}
 }
 
 func TestCarriageReturnsEndLines(t *testing.T) {
 	for _, end := range []string{"\r", "\r\n", "\n", "\r\r\n"} {
-		for _, trailing := range []string{"", end} {
-			log := []byte(strings.Repeat(goodLine+end, 20) + goodLine + trailing)
-			requireSame(t, []naiveLog{{"log", log}}, Options{})
-			long := strings.NewReader(strings.Repeat(string(log)+"\n", 1000)) // longer than any buffer
-			for _, r := range []io.Reader{bytes.NewReader(log), iotest.OneByteReader(bytes.NewReader(log)), long} {
-				entries, stats, err := readInputs(t, []Input{FromReader("log", r)}, Options{})
-				require.NoError(t, err)
-				require.Zero(t, len(entries)%21, "%q", end)
-				require.NotEmpty(t, entries)
-				if r != long || trailing == "" {
-					require.Zero(t, stats.Skipped)
-				}
-			}
+		for _, last := range []string{"", end} {
+			log := strings.Repeat(goodLine+end, 20_000) + goodLine + last // longer than any buffer
+			entries, stats, err := readText(t, Options{}, log)
+			require.NoError(t, err)
+			require.Len(t, entries, 20_001, "%q", end)
+			require.Zero(t, stats.Skipped)
 		}
 	}
 }

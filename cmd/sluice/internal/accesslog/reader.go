@@ -3,7 +3,7 @@ package accesslog
 import (
 	"cmp"
 	"context"
-	"sync/atomic"
+	"slices"
 	"time"
 )
 
@@ -11,143 +11,143 @@ import (
 // the time when it came.
 const DefaultReorder = time.Minute
 
-// Options configure a Reader. The zero Options do not sort lines, and give all fields.
+// Options configure Read. The zero Options do not sort lines, and give all fields.
 type Options struct {
 	Reorder   time.Duration // how far a line may be behind the latest time to be sorted; below 0 means 0
 	TimeField string        // the dotted name of the JSON member with the time; empty: the usual names
 	KeyField  string        // the dotted name of the JSON member for Entry.Key; empty: none
 	Fields    Fields        // the requested fields; others are empty. Fewer fields need less memory
+	Progress  func(n int)   // if not nil, it is called on another goroutine when n more bytes were read, before decompression
 }
 
-// Reader reads inputs as one stream of entries in time order. Only one goroutine may use it,
-// except for BytesRead.
+// readAhead is the number of batches that wait for the function that Read calls.
+const readAhead = 2
+
+// Read reads inputs as one stream of entries in time order, and calls add for each. The pointer is the
+// same every time. The order of the inputs matters only for equal times. Read returns the error of add or
+// of ctx, an [*UnreadableError], or a read error with the name of the input.
 //
-// A goroutine of the Reader reads ahead. It ends at the end of the inputs, when the context ends,
-// or after Close, but not while a Read of an input blocks.
-type Reader struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	merger merger
-	count  atomic.Int64
-
-	full  chan *records // from the goroutine, which closes it at its end
-	spent chan *records // back to it
-	end   error         // why the goroutine has ended; nil at the end of the inputs
-
-	batch *records
-	next  int // the index in batch
-	entry Entry
-	ended bool
-	stats Stats
-	err   error
+// A goroutine reads ahead. It ends when Read returns, but not while a Read of an input blocks.
+func Read(ctx context.Context, inputs []Input, o Options, add func(*Entry) error) (Stats, error) {
+	o.Fields = cmp.Or(o.Fields&allFields, allFields)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	full, spent := make(chan *records, readAhead), make(chan *records, readAhead+2) // with those of the two goroutines
+	m := merger{ctx: ctx, o: o}
+	var end error
+	go func() {
+		defer close(full)
+		end = m.read(inputs, func(batch *records) *records {
+			select {
+			case full <- batch:
+			case <-ctx.Done(): // the next read of an input returns its error
+			}
+			select {
+			case batch = <-spent:
+				batch.reset()
+				return batch
+			default:
+				return new(records)
+			}
+		})
+	}()
+	var e Entry
+	for {
+		select {
+		case <-ctx.Done():
+			return Stats{}, ctx.Err()
+		case batch, ok := <-full:
+			if !ok {
+				return m.stats, end
+			}
+			for i := range batch.list {
+				batch.read(i, &e, o.Fields)
+				e.File = inputs[batch.list[i].input].Name
+				if err := add(&e); err != nil {
+					return Stats{}, err
+				}
+			}
+			spent <- batch
+		}
+	}
 }
 
-// batches is the number of batches that exist. The channels have room for all of them.
-const batches = 4
-
-// NewReader returns a Reader, which opens and closes the inputs itself. Their order matters only
-// for equal times. To stop the Reader before its end, close it or cancel ctx.
-func NewReader(ctx context.Context, inputs []Input, o Options) *Reader {
-	if o.Fields &= allFields; o.Fields == 0 {
-		o.Fields = allFields
-	}
-	r := &Reader{
-		full:  make(chan *records, batches),
-		spent: make(chan *records, batches),
-		batch: new(records),
-	}
-	for range batches - 2 {
-		r.spent <- new(records)
-	}
-	r.ctx, r.cancel = context.WithCancel(ctx)
-	r.merger = merger{ctx: r.ctx, inputs: inputs, o: o, count: &r.count, stats: new(Stats)}
-	go func() {
-		defer close(r.full)
-		r.end = r.read()
-	}()
-	return r
+// merger merges the entries of several inputs by time. For equal times the first input goes first.
+// It opens an input only when its first entry is due, so a year of rotated files needs no more
+// memory than one file.
+type merger struct {
+	ctx   context.Context
+	o     Options
+	stats Stats
+	queue []*source // that are not yet at their end, sorted
 }
 
 // read reads the inputs and sends batches until their end.
-func (r *Reader) read() error {
-	m := &r.merger
-	if err := m.start(); err != nil {
+func (m *merger) read(inputs []Input, send func(*records) *records) error {
+	defer m.close()
+	if err := m.start(inputs); err != nil {
 		return err
 	}
-	window := newWindow(m.o.Reorder, m.o.Fields, m.stats, r.send)
-	if err := m.run(window.add); err != nil {
-		return err
-	}
-	window.flush()
-	return cmp.Or(r.ctx.Err(), m.stats.checkReadable())
-}
-
-// send sends a batch. After the end of the context it drops the batch, and the next read of an input
-// ends the goroutine.
-func (r *Reader) send(batch *records) (empty *records) {
-	empty = batch
-	if r.ctx.Err() == nil {
-		r.full <- batch
-		select {
-		case empty = <-r.spent:
-		case <-r.ctx.Done():
-			return new(records)
+	w := newWindow(m.o.Reorder, m.o.Fields, &m.stats, send)
+	for len(m.queue) > 0 {
+		first := m.queue[0]
+		if first.file != nil {
+			w.add(&first.head, first.index)
+		} else if err := first.open(m.ctx, m.o, &m.stats); err != nil {
+			return err
 		}
-	}
-	empty.reset()
-	return empty
-}
-
-// Next moves to the next entry. It returns false at the end and on an error; see Err.
-func (r *Reader) Next() bool {
-	for r.next == len(r.batch.list) {
-		if r.ended || !r.receive() {
-			return false
+		more, err := first.next()
+		if err != nil {
+			return err
 		}
-	}
-	r.batch.read(r.next, &r.entry, r.merger.o.Fields)
-	r.entry.File = r.merger.inputs[r.batch.list[r.next].input].Name
-	r.next++
-	return true
-}
-
-// receive makes the next batch the current one.
-func (r *Reader) receive() bool {
-	select {
-	case b, ok := <-r.full:
-		if ok {
-			r.spent <- r.batch
-			r.batch, r.next = b, 0
-			return true
+		if !more {
+			m.queue = m.queue[1:]
 		}
-		r.stats, r.err = *r.merger.stats, r.end
-	case <-r.ctx.Done():
-		r.err = r.ctx.Err()
+		m.sort()
 	}
-	r.ended = true
-	return false
+	w.flush()
+	return cmp.Or(m.ctx.Err(), m.stats.checkReadable())
 }
 
-// Entry returns the current entry. The pointer is the same every time.
-func (r *Reader) Entry() *Entry { return &r.entry }
+// start opens every input once, so that an input that cannot be opened is an error before the first
+// entry.
+func (m *merger) start(inputs []Input) error {
+	for i, in := range inputs {
+		s := &source{Input: in, index: i, head: Entry{Time: longAgo}}
+		if len(inputs) > 1 && !in.Once {
+			first := &source{Input: in}
+			o := m.o
+			o.Progress = nil
+			if err := first.open(m.ctx, o, new(Stats)); err != nil {
+				return err
+			}
+			more, err := first.next()
+			if err != nil {
+				return err
+			}
+			if more {
+				first.file.Close()
+				s.head.Time = first.head.Time
+			}
+		}
+		m.queue = append(m.queue, s)
+	}
+	slices.SortFunc(m.queue, (*source).compare)
+	return nil
+}
 
-// Err returns the reason why Next returned false: nil at the end of the inputs, an
-// [*UnreadableError], the context's error, or a read error with the name of the input.
-func (r *Reader) Err() error { return r.err }
+// sort moves the first input, whose time has changed, to its place.
+func (m *merger) sort() {
+	for i := 1; i < len(m.queue) && m.queue[i].compare(m.queue[i-1]) < 0; i++ {
+		m.queue[i], m.queue[i-1] = m.queue[i-1], m.queue[i]
+	}
+}
 
-// Stats returns the counts of the inputs after Next has returned false at their end.
-func (r *Reader) Stats() Stats { return r.stats }
-
-// BytesRead returns the number of bytes read so far, before decompression, to show progress.
-// Any goroutine may call it.
-func (r *Reader) BytesRead() int64 { return r.count.Load() }
-
-// Close stops the Reader. Next then returns false, and Err returns [context.Canceled] unless
-// the end had been reached.
-func (r *Reader) Close() {
-	r.cancel()
-	r.next = len(r.batch.list)
-	if !r.ended {
-		r.ended, r.err = true, context.Canceled
+// close closes what is still open after an error.
+func (m *merger) close() {
+	for _, s := range m.queue {
+		if s.file != nil {
+			s.file.Close()
+		}
 	}
 }

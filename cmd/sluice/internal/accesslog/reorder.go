@@ -142,7 +142,6 @@ type record struct {
 	line        int64
 	input       int32
 	start, size uint32 // of its texts
-	status      int16
 	late        bool
 }
 
@@ -153,7 +152,7 @@ func byTime(r, s record) int { return r.at.Compare(s.at) }
 // records holds waiting entries.
 type records struct {
 	list  []record
-	texts []byte // of each record the requested texts, each after its length
+	texts []byte // of each record the requested fields, each after its length
 }
 
 func (b *records) size() int { return len(b.list)*recordSize + len(b.texts) }
@@ -168,13 +167,9 @@ func (b *records) add(e *Entry, input int, fields Fields) (size int) {
 			b.texts = append(binary.AppendUvarint(b.texts, uint64(len(*text))), *text...)
 		}
 	}
-	status := 0
-	if fields&Status != 0 {
-		status = e.Status
-	}
 	b.list = append(b.list, record{
 		at: e.Time, line: e.Line, input: int32(input),
-		start: uint32(start), size: uint32(len(b.texts) - start), status: int16(status), late: e.Late,
+		start: uint32(start), size: uint32(len(b.texts) - start), late: e.Late,
 	})
 	return recordSize + len(b.texts) - start
 }
@@ -189,7 +184,7 @@ func (b *records) copy(r record, from *records) {
 // read sets the requested fields of e to those of record i. The texts of e share the memory of b.
 func (b *records) read(i int, e *Entry, fields Fields) {
 	r := &b.list[i]
-	e.Time, e.Line, e.Late, e.Status = r.at, r.line, r.late, int(r.status)
+	e.Time, e.Line, e.Late = r.at, r.line, r.late
 	texts := b.texts[r.start : r.start+r.size]
 	for f, text := range e.texts() {
 		if fields&(1<<f) != 0 {

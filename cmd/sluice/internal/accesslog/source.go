@@ -3,12 +3,12 @@ package accesslog
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
 	"os"
-	"sync/atomic"
 
 	"github.com/sluice-go/sluice/internal/errtext"
 )
@@ -17,35 +17,38 @@ import (
 // in memory as a whole.
 const MaxLine = 1 << 20
 
-// bufferSize has room for a line of MaxLine and its end.
-const bufferSize = MaxLine + len("\r\n")
-
-// source is an open input with its next entry.
+// source is an input with its next entry.
 type source struct {
-	head   Entry
-	file   io.Closer
+	Input
+	index  int       // of the input
+	head   Entry     // the time is longAgo if the input must be opened to know it
+	file   io.Closer // nil: not yet open
 	raw    *stoppable
-	r      *bufio.Reader // decompressed
-	rest   bool          // r is in the middle of a line that is longer than its buffer
-	err    error         // the end of r, io.EOF or worse
-	lines  unwrapper
+	text   *bufio.Reader // decompressed
+	rest   bool          // text is in the middle of a line that is longer than its buffer
+	err    error         // the end of text, io.EOF or worse
+	prefix unwrapper
 	parser parser
 	stats  *Stats
 }
 
-// open opens the input. It counts bytes in count, and lines in stats.
-func (in Input) open(ctx context.Context, o Options, count *atomic.Int64, stats *Stats) (*source, error) {
-	f, err := in.Open()
+func (s *source) compare(t *source) int {
+	return cmp.Or(s.head.Time.Compare(t.head.Time), cmp.Compare(s.index, t.index))
+}
+
+// open opens the input. It counts lines in stats.
+func (s *source) open(ctx context.Context, o Options, stats *Stats) error {
+	f, err := s.Open()
 	if err != nil {
-		return nil, fmt.Errorf("accesslog: %w", err)
+		return fmt.Errorf("accesslog: %w", err)
 	}
-	raw := &stoppable{ctx: ctx, r: f, count: count}
-	s := &source{file: f, raw: raw, stats: stats, parser: newParser(o), r: bufio.NewReaderSize(lineEnds{bufio.NewReader(Unzip(raw))}, bufferSize)}
-	s.head.File = in.Name
-	if mark, _ := s.r.Peek(3); string(mark) == "\uFEFF" {
-		_, _ = s.r.Discard(3) // they are in the buffer
+	s.file, s.raw, s.stats, s.parser = f, &stoppable{ctx: ctx, r: f, progress: o.Progress}, stats, newParser(o)
+	s.head.File = s.Name
+	s.text = bufio.NewReaderSize(lineEnds{bufio.NewReader(Unzip(s.raw))}, MaxLine+len("\r\n"))
+	if mark, _ := s.text.Peek(3); string(mark) == "\uFEFF" {
+		_, _ = s.text.Discard(3) // they are in the buffer
 	}
-	return s, nil
+	return nil
 }
 
 // next moves head to the next entry. It returns false at the end of the input, and on an error other
@@ -53,30 +56,37 @@ func (in Input) open(ctx context.Context, o Options, count *atomic.Int64, stats 
 func (s *source) next() (bool, error) {
 	for line := s.line(); s.err == nil; line = s.line() {
 		s.head.Line++
-		content, whole := s.lines.unwrap(line)
+		content, whole := line, true
+		if len(line) <= MaxLine {
+			content, whole = s.prefix.unwrap(line)
+		}
 		if !whole {
 			continue
 		}
 		s.stats.Lines++
-		reason := reasonLong
-		if len(line) <= MaxLine && len(content) <= MaxLine {
+		reason := "longer than 1 MiB"
+		if len(content) <= MaxLine {
 			reason = s.parser.parse(content, &s.head)
 		}
-		if reason == "" {
-			s.stats.Entries++
-			if content[0] == '{' {
-				s.stats.JSON++
-			}
-			if ip := s.head.IP; len(ip) > 0 && !isIP(ip) {
-				s.noAddress(line)
-			}
-			return true, nil
+		if reason != "" {
+			s.skip(line, reason)
+			continue
 		}
-		s.skip(line, reason)
+		s.stats.Entries++
+		if content[0] == '{' {
+			s.stats.JSON++
+		}
+		if ip := s.head.IP; len(ip) > 0 && !isIP(ip) {
+			s.stats.NoAddress++
+			s.badLine(&s.stats.FirstNoAddress, line, "the client "+errtext.Quote(string(ip))+" is no address")
+		}
+		return true, nil
 	}
-	for part := s.lines.unfinished(); part != nil; part = s.lines.unfinished() {
-		s.stats.Lines++
-		s.skip(part, reasonPart)
+	for _, part := range s.prefix.parts {
+		if len(part) > 0 {
+			s.stats.Lines++
+			s.skip(part, "the end of the line is missing")
+		}
 	}
 	return false, s.end()
 }
@@ -86,41 +96,35 @@ func (s *source) next() (bool, error) {
 // needs no end.
 func (s *source) line() (line []byte) {
 	for s.rest && s.err == nil {
-		_, s.rest, s.err = s.r.ReadLine()
+		_, s.rest, s.err = s.text.ReadLine()
 	}
 	if s.err == nil {
-		line, s.rest, s.err = s.r.ReadLine()
+		line, s.rest, s.err = s.text.ReadLine()
 	}
 	return line
 }
 
 func (s *source) skip(line []byte, reason string) {
 	s.stats.Skipped++
-	if s.stats.FirstSkipped == nil {
-		s.stats.FirstSkipped = s.badLine(line, reason)
-	}
+	s.badLine(&s.stats.FirstSkipped, line, reason)
 }
 
-func (s *source) noAddress(line []byte) {
-	s.stats.NoAddress++
-	if s.stats.FirstNoAddress == nil {
-		s.stats.FirstNoAddress = s.badLine(line, "the client "+errtext.Quote(string(s.head.IP))+" is no address")
+// badLine sets first to the line unless there is an earlier one.
+func (s *source) badLine(first **BadLine, line []byte, reason string) {
+	if *first == nil {
+		text := bytes.Clone(line[:min(len(line), 100)])
+		*first = &BadLine{File: s.Name, Line: s.head.Line, Reason: reason, Text: text, Cut: len(line) > len(text)}
 	}
-}
-
-func (s *source) badLine(line []byte, reason string) *BadLine {
-	text := bytes.Clone(line[:min(len(line), 100)])
-	return &BadLine{File: s.head.File, Line: s.head.Line, Reason: reason, Text: text, Cut: len(line) > len(text)}
 }
 
 // end closes the file and returns the read error.
 func (s *source) end() error {
 	s.file.Close() // it was only read
 	if s.raw.err != nil && s.raw.err != io.EOF {
-		return fmt.Errorf("accesslog: %s: %w", s.head.File, s.raw.err)
+		return fmt.Errorf("accesslog: %s: %w", s.Name, s.raw.err)
 	}
 	if s.err != io.EOF {
-		s.stats.Damaged = append(s.stats.Damaged, DamagedFile{s.head.File, s.err})
+		s.stats.Damaged = append(s.stats.Damaged, DamagedFile{s.Name, s.err})
 	}
 	return nil
 }
@@ -137,8 +141,7 @@ func FromFile(path string) Input {
 	return Input{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
 }
 
-// FromReader returns the Input for r, such as standard input. It does not close r. If a Read of
-// r blocks while the [Reader] is closed, that Read is not interrupted.
+// FromReader returns the Input for r, such as standard input. It does not close r.
 func FromReader(name string, r io.Reader) Input {
 	return Input{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(r), nil }, Once: true}
 }
@@ -148,11 +151,11 @@ func FromReader(name string, r io.Reader) Input {
 // not decompressed. whole returns the error of r.
 func Peek(r io.Reader, n int) (first []byte, whole io.Reader) {
 	raw, err := io.ReadAll(io.LimitReader(r, int64(n)))
-	switch {
-	case err != nil:
+	if err == nil && len(raw) < n { // a terminal would ask for its end a second time
+		err = io.EOF
+	}
+	if err != nil {
 		r = failing{err}
-	case len(raw) < n: // a terminal would ask for its end a second time
-		r = failing{io.EOF}
 	}
 	whole = io.MultiReader(bytes.NewReader(raw), r)
 	first, _ = io.ReadAll(io.LimitReader(Unzip(bytes.NewReader(raw)), int64(n))) // what there is before it is cut off
@@ -198,22 +201,22 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// stoppable counts the bytes read, stores the first error, and ends with ctx.
+// stoppable reports the bytes read, stores the first error, and ends with ctx.
 type stoppable struct {
-	ctx   context.Context
-	r     io.Reader
-	count *atomic.Int64
-	err   error // io.EOF or worse
+	ctx      context.Context
+	r        io.Reader
+	progress func(n int)
+	err      error // io.EOF or worse
 }
 
 func (s *stoppable) Read(b []byte) (n int, err error) {
-	if s.err == nil {
-		s.err = s.ctx.Err()
-	}
+	s.err = cmp.Or(s.err, s.ctx.Err())
 	if s.err != nil { // a terminal would ask for its end a second time
 		return 0, s.err
 	}
 	n, s.err = s.r.Read(b)
-	s.count.Add(int64(n))
+	if s.progress != nil {
+		s.progress(n)
+	}
 	return n, s.err
 }

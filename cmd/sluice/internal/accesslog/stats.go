@@ -34,24 +34,14 @@ func (s *Stats) checkReadable() error {
 	return nil
 }
 
-// CheckAddresses returns an [*AddressError] if more than half of all entries have an IP that is no
+// CheckAddresses returns an error if more than half of all entries have an IP that is no
 // address. Then the log is not read as its server meant it, or the server logs the names of hosts.
 func (s *Stats) CheckAddresses() error {
-	if s.NoAddress > s.Entries-s.NoAddress {
-		return &AddressError{Entries: s.Entries, NoAddress: s.NoAddress, First: s.FirstNoAddress}
+	if s.NoAddress <= s.Entries-s.NoAddress {
+		return nil
 	}
-	return nil
-}
-
-// AddressError means that more than half of all entries have an IP that is no address.
-type AddressError struct {
-	Entries, NoAddress int64
-	First              *BadLine // never nil
-}
-
-func (e *AddressError) Error() string {
-	return fmt.Sprintf("accesslog: %d of %d requests have a client that is no address; the first is %v; if the lines have a prefix, remove it; if the server logs host names, configure it to log addresses (Apache: HostnameLookups Off, or %%a in place of %%h)",
-		e.NoAddress, e.Entries, e.First)
+	return fmt.Errorf("accesslog: %d of %d requests have a client that is no address; the first is %v; if the lines have a prefix, remove it; if the server logs host names, configure it to log addresses (Apache: HostnameLookups Off, or %%a in place of %%h)",
+		s.NoAddress, s.Entries, s.FirstNoAddress)
 }
 
 // DamagedFile is a gzip file that is cut short or corrupt.

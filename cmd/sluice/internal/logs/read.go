@@ -57,30 +57,28 @@ func (l *Input) Read(ctx context.Context, sources []Source, read, named accesslo
 	for _, s := range sources {
 		inputs = append(inputs, s.Input)
 	}
-	log := accesslog.NewReader(ctx, inputs, accesslog.Options{
+	bar := newProgress(terminal, sources)
+	defer func() { _ = bar.Finish() }()
+	summary := &Summary{Name: name, keyField: l.KeyField, readsIP: read&accesslog.IP != 0, named: named, missing: make(map[accesslog.Fields]int64)}
+	o := accesslog.Options{
 		Reorder:   l.reorder,
 		TimeField: l.timeField,
 		KeyField:  l.KeyField,
 		Fields:    cmp.Or(read, accesslog.Status), // for the reader, no fields means all fields
-	})
-	defer log.Close()
-	bar := newProgress(terminal, sources)
-	defer func() { _ = bar.Finish() }()
-	summary := &Summary{Name: name, keyField: l.KeyField, readsIP: read&accesslog.IP != 0, named: named, missing: make(map[accesslog.Fields]int64)}
-	for n := 1; log.Next(); n++ {
-		e := log.Entry()
+		Progress:  func(n int) { _ = bar.Add(n) },
+	}
+	var err, addErr error
+	summary.Stats, err = accesslog.Read(ctx, inputs, o, func(e *accesslog.Entry) error {
 		summary.Add(e)
-		if err := add(e); err != nil {
-			return nil, err
-		}
-		if n%4096 == 0 {
-			_ = bar.Set64(log.BytesRead())
-		}
+		addErr = add(e)
+		return addErr
+	})
+	switch {
+	case addErr != nil:
+		return nil, addErr
+	case err != nil:
+		return nil, l.withRemedy(err, summary.Damaged)
 	}
-	if err := log.Err(); err != nil {
-		return nil, l.withRemedy(err, log.Stats().Damaged)
-	}
-	summary.Stats = log.Stats()
 	return summary, l.Validate(summary)
 }
 

@@ -20,17 +20,14 @@ func FromLog(ctx context.Context, keyer *accesslog.Keyer, inputs ...accesslog.In
 
 // fromLog is FromLog for at most that many requests.
 func fromLog(ctx context.Context, most int, keyer *accesslog.Keyer, inputs ...accesslog.Input) (Stream, accesslog.Stats, error) {
-	log := accesslog.NewReader(ctx, inputs, accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: keyer.Fields()})
-	defer log.Close()
 	var s Stream
 	numbers := make(map[string]int32)
 	var key []byte
 	requests := 0
-	for log.Next() {
+	stats, err := accesslog.Read(ctx, inputs, accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: keyer.Fields()}, func(e *accesslog.Entry) error {
 		if requests++; requests > most {
-			continue
+			return nil
 		}
-		e := log.Entry()
 		key = keyer.AppendKey(key[:0], e)
 		number, known := numbers[string(key)]
 		if !known {
@@ -39,9 +36,8 @@ func fromLog(ctx context.Context, most int, keyer *accesslog.Keyer, inputs ...ac
 			s.Clients = append(s.Clients, string(key))
 		}
 		s.Arrivals = append(s.Arrivals, Arrival{At: algo.Instant(e.Time), Client: number})
-	}
-	stats := log.Stats()
-	err := log.Err()
+		return nil
+	})
 	if err == nil && keyer.Named()&accesslog.IP != 0 {
 		err = stats.CheckAddresses()
 	}

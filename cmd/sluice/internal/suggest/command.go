@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"time"
 
@@ -174,7 +173,7 @@ func (p *suggestRun) suggest(ctx context.Context, what subject, sources []logs.S
 	read, named := what.Fields()
 	r := &Report{Untouched: p.untouched, Of: p.goal.Of}
 	log, err := p.Read(ctx, sources, read|accesslog.Status, named, terminal, func(e *accesslog.Entry) error {
-		if e.Status == http.StatusTooManyRequests {
+		if string(e.Status) == "429" {
 			r.Limited++
 		}
 		return what.Add(e)
