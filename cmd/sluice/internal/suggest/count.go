@@ -29,7 +29,7 @@ func (c *Counts) add(d *Counts) {
 
 // counter steps requests through a policy.
 type counter struct {
-	keys   []*key
+	keys   []key
 	policy algo.Policy
 	cost   int64 // of a request
 

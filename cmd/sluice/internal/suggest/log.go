@@ -27,7 +27,7 @@ var ErrMemory = errors.New("suggest: the requests do not fit into the memory")
 
 // The memory of a request and of a key, in bytes.
 const (
-	// RequestBytes is the most that an instant needs while append grows the instants of its key.
+	// RequestBytes is an instant, the room that append adds, and the copy that Sort makes.
 	RequestBytes = 20
 	// KeyBytes is the most that a key needs besides its own bytes.
 	KeyBytes = 150
@@ -39,7 +39,7 @@ type Log struct {
 	memory   *Memory
 	ids      map[string]uint32 // numbers keys in the order of their first requests
 	keys     []key
-	sorted   []*key // those with the most requests first
+	sorted   []key // those with the most requests first
 	requests int64
 	last     int64
 }
@@ -77,12 +77,21 @@ func (l *Log) Add(at time.Time, name []byte) (id uint32, err error) {
 	return id, l.memory.Take(need)
 }
 
-// Sort sorts the keys for searches. No request is added afterwards.
+// Sort sorts the keys for searches, and puts their times side by side, which makes searches faster. No request is added
+// afterwards.
 func (l *Log) Sort() {
-	for i := range l.keys {
-		l.sorted = append(l.sorted, &l.keys[i])
+	l.sorted = slices.Clone(l.keys)
+	slices.SortStableFunc(l.sorted, func(a, b key) int { return cmp.Compare(len(b.at), len(a.at)) })
+	times := make([]int64, 0, l.requests)
+	for i := range l.sorted {
+		k := &l.sorted[i]
+		times = append(times, k.at...)
+		k.at = times[len(times)-len(k.at):]
 	}
-	slices.SortStableFunc(l.sorted, func(a, b *key) int { return cmp.Compare(len(b.at), len(a.at)) })
+	for i := range l.keys {
+		l.keys[i].at = nil // frees the copied times
+	}
+	l.ids = nil
 }
 
 // Len returns the number of requests.
@@ -103,6 +112,6 @@ func (l *Log) most() int64 {
 }
 
 // above returns the keys with more than n requests.
-func (l *Log) above(n int64) []*key {
+func (l *Log) above(n int64) []key {
 	return l.sorted[:sort.Search(len(l.sorted), func(i int) bool { return int64(len(l.sorted[i].at)) <= n })]
 }
