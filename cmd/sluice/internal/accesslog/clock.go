@@ -149,10 +149,12 @@ func allDigits[T string | []byte](b T) bool {
 }
 
 // number returns the value of up to 18 digits; -1 if b has anything else.
-func number[T string | []byte](b T) int64 {
-	n, err := strconv.ParseUint(string(b), 10, 63)
-	if err != nil {
+func number[T string | []byte](b T) (n int64) {
+	if !allDigits(b) {
 		return -1
 	}
-	return int64(n)
+	for i := range len(b) {
+		n = n*10 + int64(b[i]-'0')
+	}
+	return n
 }

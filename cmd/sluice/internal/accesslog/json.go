@@ -11,8 +11,9 @@ import (
 
 // member is the value of a member. The zero member was not found.
 type member struct {
-	rank  int // of its name
-	value gjson.Result
+	rank int // of its name
+	kind gjson.Type
+	text string // a string without its escapes, any other value as written
 }
 
 // maxBrackets bounds the stack: package gjson recurses for each level of nesting.
@@ -33,7 +34,7 @@ func (p *parser) parseJSON(line []byte, e *Entry) (reason string) {
 		return p.noTime
 	}
 	var ok bool
-	if e.Time, ok = p.clock.json(p.text(partTime), p.found[partTime].value.Type == gjson.Number); !ok {
+	if e.Time, ok = p.clock.json(p.text(partTime), p.found[partTime].kind == gjson.Number); !ok {
 		return reasonStamp
 	}
 	p.fill(e)
@@ -69,7 +70,10 @@ func (p *parser) store(v gjson.Result) {
 		if m.rank > 0 && n.rank > m.rank || v.IsArray() && !(n.part == partKey && isListOfStrings(v)) {
 			continue
 		}
-		*m = member{n.rank, v}
+		*m = member{n.rank, v.Type, v.Raw}
+		if v.Type == gjson.String {
+			m.text = v.Str
+		}
 	}
 }
 
@@ -86,18 +90,16 @@ func (p *parser) has(part part) bool { return p.found[part].rank > 0 }
 // as they are.
 func (p *parser) text(part part) []byte {
 	start := len(p.texts)
-	switch v := p.found[part].value; {
-	case v.Type == gjson.String:
-		p.texts = append(p.texts, v.Str...)
-	case v.IsArray():
-		for i, v := range v.Array() {
-			if i > 0 {
-				p.texts = append(p.texts, ", "...)
-			}
-			p.texts = append(p.texts, v.Str...)
+	m := &p.found[part]
+	if m.kind != gjson.JSON {
+		p.texts = append(p.texts, m.text...)
+		return p.texts[start:len(p.texts):len(p.texts)]
+	}
+	for i, v := range gjson.Parse(m.text).Array() {
+		if i > 0 {
+			p.texts = append(p.texts, ", "...)
 		}
-	default:
-		p.texts = append(p.texts, v.Raw...)
+		p.texts = append(p.texts, v.Str...)
 	}
 	return p.texts[start:len(p.texts):len(p.texts)]
 }
@@ -115,7 +117,7 @@ func (p *parser) isRequest(e *Entry) bool {
 }
 
 func (p *parser) fill(e *Entry) {
-	if p.found[partRequest].value.Type == gjson.String {
+	if p.found[partRequest].kind == gjson.String {
 		e.Method, e.Path = request(p.text(partRequest))
 	}
 	if p.has(partMethod) {

@@ -20,12 +20,9 @@ type Comparison[T any] struct {
 	before, after *Rules[T]
 	report        ComparisonReport // without what Report adds
 	numbers       keyNumbers       // of clients and of the keys of all rules
-	clients       []clientCounts   // by number; keys that are not clients have no requests
+	clients       []ClientChange   // by number; keys that are not clients have no requests
 	clientCount   int64
 }
-
-// clientCounts has the counts of a ClientChange.
-type clientCounts struct{ requests, deniedBefore, newlyDenied, newlyAllowed int64 }
 
 // NewComparison returns a comparison of rules that have replayed no requests yet. From then on, the
 // rules count no denials and no admitted units by key.
@@ -66,22 +63,21 @@ func (c *Comparison[T]) Add(ctx context.Context, at time.Time, in T, client []by
 	if err != nil {
 		return err
 	}
-	number := c.numbers.of(client)
-	c.clients = grown(c.clients, int(number)+1)
-	counts := &c.clients[number]
-	if counts.requests++; counts.requests == 1 {
+	counts := element(&c.clients, c.numbers.of(client))
+	if counts.Requests++; counts.Requests == 1 {
+		counts.Client = string(client)
 		c.clientCount++
 	}
 	if !before.Allowed {
-		counts.deniedBefore++
+		counts.DeniedBefore++
 	}
 	switch {
 	case before.Allowed && !after.Allowed:
-		counts.newlyDenied++
+		counts.NewlyDenied++
 		c.report.NewlyDenied++
 		addShares(c.report.NewlyDeniedBy, after.Results)
 	case !before.Allowed && after.Allowed:
-		counts.newlyAllowed++
+		counts.NewlyAllowed++
 		c.report.NewlyAllowed++
 		addShares(c.report.NewlyAllowedBy, before.Results)
 	}
@@ -144,14 +140,9 @@ func (c *Comparison[T]) Report(top int) ComparisonReport {
 // most returns the number of clients whose count is not 0, and those with the largest counts.
 func (c *Comparison[T]) most(top int, count func(*ClientChange) int64) (clients int64, most []ClientChange) {
 	all := []ClientChange{}
-	for client, number := range c.numbers {
-		if int(number) >= len(c.clients) {
-			continue // the key of a rule
-		}
-		n := &c.clients[number]
-		change := ClientChange{client, n.requests, n.deniedBefore, n.newlyDenied, n.newlyAllowed}
-		if count(&change) > 0 {
-			all = append(all, change)
+	for i := range c.clients {
+		if count(&c.clients[i]) > 0 {
+			all = append(all, c.clients[i])
 		}
 	}
 	slices.SortFunc(all, func(a, b ClientChange) int {

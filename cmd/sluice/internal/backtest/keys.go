@@ -13,22 +13,10 @@ func (k keyNumbers) of(key []byte) uint32 {
 	return n
 }
 
-// numberSet is a set of numbers, with one bit for each.
-type numberSet []uint64
-
-// add adds a number, and reports whether it is new.
-func (s *numberSet) add(n uint32) (isNew bool) {
-	word, bit := int(n/64), uint64(1)<<(n%64)
-	*s = grown(*s, word+1)
-	isNew = (*s)[word]&bit == 0
-	(*s)[word] |= bit
-	return isNew
-}
-
-// grown returns the slice with at least n elements.
-func grown[T any](s []T, n int) []T {
-	if n > len(s) {
-		s = append(s, make([]T, n-len(s))...)
+// element returns the element of a number. It makes the slice longer if necessary.
+func element[T any](s *[]T, number uint32) *T {
+	if missing := int(number) + 1 - len(*s); missing > 0 {
+		*s = append(*s, make([]T, missing)...)
 	}
-	return s
+	return &(*s)[number]
 }

@@ -12,7 +12,7 @@ import (
 // Replay runs requests through policies and counts the results. Only one goroutine may use it.
 type Replay struct {
 	columns  []column
-	ids      map[string]int32 // numbers keys in the order of their first requests
+	ids      keyNumbers
 	timeline Timeline
 	report   Report // without what Report adds
 	allowed  []bool // by each policy, for the latest request
@@ -29,7 +29,7 @@ type column struct {
 // New returns a Replay of the policies.
 func New(policies ...costed.Policy) *Replay {
 	r := &Replay{
-		ids:      make(map[string]int32),
+		ids:      make(keyNumbers),
 		timeline: newTimeline(len(policies)),
 		allowed:  make([]bool, len(policies)),
 	}
@@ -49,14 +49,7 @@ func (r *Replay) Add(at time.Time, key []byte) error {
 	if err := r.timeline.at(at); err != nil {
 		return err
 	}
-	id, seen := r.ids[string(key)]
-	if !seen {
-		id = int32(len(r.ids))
-		r.ids[string(key)] = id
-		for i := range r.columns {
-			r.columns[i].cells = append(r.columns[i].cells, cell{})
-		}
-	}
+	id := r.ids.of(key)
 	for i := range r.columns {
 		allowed, err := r.columns[i].step(id, at)
 		if err != nil {
@@ -81,8 +74,8 @@ func (r *Replay) disagree(at time.Time, key string) {
 	}
 }
 
-func (c *column) step(id int32, at time.Time) (allowed bool, err error) {
-	cell := &c.cells[id]
+func (c *column) step(id uint32, at time.Time) (allowed bool, err error) {
+	cell := element(&c.cells, id)
 	next, result, err := c.Policy.Step(c.spare[:0], cell.state, at, c.Policy.Cost)
 	if err != nil {
 		return false, err

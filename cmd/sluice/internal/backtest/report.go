@@ -100,14 +100,14 @@ func (r *Replay) Report(top int) Report {
 	return report
 }
 
-func (c *column) outcome(ids map[string]int32, top int) Outcome {
+func (c *column) outcome(ids keyNumbers, top int) Outcome {
 	o := c.Outcome
 	o.KeysDenied, o.TopDenied = topDenied(ids, top, *c)
 	return o
 }
 
 // topDenied returns the number of denied keys, and those with the most denials under all columns.
-func topDenied(ids map[string]int32, top int, columns ...column) (keys int64, most []Denials) {
+func topDenied(ids keyNumbers, top int, columns ...column) (keys int64, most []Denials) {
 	most = []Denials{} // nil would be null in JSON
 	for key, id := range ids {
 		d := Denials{Key: key}

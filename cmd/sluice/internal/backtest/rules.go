@@ -29,9 +29,9 @@ type Rules[T any] struct {
 // ruleColumn has one rule and its counts.
 type ruleColumn struct {
 	column
-	outcome RuleOutcome      // without the Outcome of column
-	ids     map[string]int32 // numbers keys in the order of their first requests
-	counted numberSet        // in place of ids and cells, if the numbers of keys are shared
+	outcome RuleOutcome // without the Outcome of column
+	ids     keyNumbers
+	counted []bool // by number, in place of ids and cells, if the numbers of keys are shared
 }
 
 // NewRules returns a replay of rules. policies has the policy of each rule, because a rule with
@@ -49,7 +49,7 @@ func NewRules[T any](rules []sluice.Rule[T], policies []algo.Policy) (*Rules[T],
 		r.rules = append(r.rules, ruleColumn{
 			column:  newColumn(costed.One(policies[i])),
 			outcome: RuleOutcome{Rule: rule.Name, Shadow: rule.Shadow},
-			ids:     make(map[string]int32),
+			ids:     make(keyNumbers),
 		})
 	}
 	return r, nil
@@ -118,26 +118,22 @@ func denier(results []sluice.RuleResult) (name string) {
 }
 
 // note counts a decision of the rule, and reports whether its key is new. If shared is not nil, it keeps
-// one bit for a key.
+// only whether it knows the key.
 func (c *ruleColumn) note(at time.Time, result *sluice.RuleResult, shared keyNumbers) (isNew bool) {
 	c.outcome.Requests++
-	if shared != nil {
+	if shared == nil {
+		id := c.ids.of([]byte(result.Key))
+		isNew = int(id) == len(c.cells)
+		c.column.note(element(&c.cells, id), at, &result.Result)
+	} else {
 		c.Counts.count(&result.Result)
-		isNew = c.counted.add(shared.of([]byte(result.Key)))
-		if isNew {
-			c.outcome.Keys++
-		}
-		return isNew
+		known := element(&c.counted, shared.of([]byte(result.Key)))
+		isNew, *known = !*known, true
 	}
-	id, seen := c.ids[result.Key]
-	if !seen {
-		id = int32(len(c.ids))
-		c.ids[result.Key] = id
+	if isNew {
 		c.outcome.Keys++
-		c.cells = append(c.cells, cell{})
 	}
-	c.column.note(&c.cells[id], at, &result.Result)
-	return !seen
+	return isNew
 }
 
 // RulesReport has the counts of a replay of rules.

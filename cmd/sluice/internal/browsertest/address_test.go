@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 )
 
@@ -65,15 +63,6 @@ func (b *tab) settingsShown() []string {
 	return eval[[]string](b, `[...document.querySelectorAll('input:not([type=file]), select')].map((e) => [e.id, e.ariaLabel, e.value, e.checked, e.disabled].join(' '))`)
 }
 
-func TestAddressOfDefaultsIsShort(t *testing.T) {
-	t.Parallel()
-	b := open(t, "")
-	b.changes(func() { b.click("#shared") })
-	b.wait("location.href === %s", quote(pageAddress(t)+"#shared=yes"))
-	b.changes(func() { b.click("#shared") })
-	b.wait("location.href === %s", quote(pageAddress(t)))
-}
-
 func TestInvalidParametersAreReported(t *testing.T) {
 	t.Parallel()
 	b := blank(t)
@@ -96,24 +85,4 @@ func TestInvalidParametersAreReported(t *testing.T) {
 		require.Empty(t, b.messages(), "the message about %s remains", settings)
 		require.Contains(t, b.table()[0]["Policy"], "gcra 7/m")
 	}
-}
-
-// A log of another visit is not in memory. The message says so, and another choice works.
-func TestAddressOfAnUnknownLog(t *testing.T) {
-	t.Parallel()
-	b := blank(t)
-	b.do(chromedp.Navigate(pageAddress(t) + "#kind=log&log=0123456789abcdef"))
-	b.wait("document.querySelector('#messages').innerText.includes('no longer in memory')")
-	b.choose("#kind", "steady")
-	b.wait("document.querySelectorAll('#results tbody tr').length === 4")
-	require.Empty(t, b.messages())
-}
-
-func TestChangedAddressIsRead(t *testing.T) {
-	t.Parallel()
-	b := open(t, "p=gcra+1/s")
-	b.changes(func() { eval[bool](b, "(location.hash = '#p=gcra+2/s&p=gcra+3/s', true)") })
-	require.Equal(t, []string{"gcra 2/s", "gcra 3/s"}, b.specs())
-	b.changes(func() { b.press(kb.Escape); eval[bool](b, "(history.back(), true)") })
-	require.Equal(t, []string{"gcra 1/s"}, b.specs())
 }

@@ -80,20 +80,6 @@ func TestMouseExplainsADecision(t *testing.T) {
 	b.waitWords("Point at a chart")
 }
 
-func TestClickKeepsADecision(t *testing.T) {
-	t.Parallel()
-	b := open(t, steady(10, "gcra 1/5s").settings())
-	x, y := b.over(1, 6)
-	b.do(chromedp.MouseEvent(chromedp.MouseMoved, x, y), chromedp.MouseClickXY(x, y))
-	b.waitWords("call 6 of 10 at 6s by client-1: allowed")
-	require.Equal(t, "kept", b.text("#pinned"))
-	x, y = b.over(1, 9)
-	b.do(chromedp.MouseEvent(chromedp.MouseMoved, x, y), chromedp.MouseEvent(chromedp.MouseMoved, 5, 5))
-	b.waitWords("call 6 of 10")
-	b.click("#close-explanation")
-	b.waitWords("Point at a chart")
-}
-
 func TestTapExplainsADecision(t *testing.T) {
 	t.Parallel()
 	b := phone(t, steady(10, "gcra 1/5s").settings())
@@ -119,22 +105,6 @@ func TestMouseZooms(t *testing.T) {
 		Type: input.DispatchMouseEventTypeMouseWheel, X: x, Y: y, DeltaX: 0.1, DeltaY: -100, Modifiers: int64(kb.ModifierCtrl),
 	})
 	b.waitView("from > 0 && from < 2 && to > 2 && to < 10")
-}
-
-func TestButtonsZoom(t *testing.T) {
-	t.Parallel()
-	b := open(t, steady(40, "gcra 1/5s", "fixedwindow 3/20s").settings())
-	for _, c := range []struct{ button, view string }{
-		{"#zoom-in", "from > 9 && from < 11 && to > 29 && to < 31"},
-		{"#earlier", "from < 1 && to > 19 && to < 21"},
-		{"#later", "from > 9 && from < 11 && to > 29 && to < 31"},
-		{"#zoom-out", "from === 0 && to === 0"},
-		{"#zoom-in", "from > 9"},
-		{"#whole", "from === 0 && to === 0"},
-	} {
-		b.changes(func() { b.click(c.button) })
-		b.waitView(c.view)
-	}
 }
 
 // waitView waits until the part of the time in the address has a property. From 0 to 0 is the whole time.

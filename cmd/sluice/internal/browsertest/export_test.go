@@ -100,16 +100,6 @@ func TestExportsOfThePolicies(t *testing.T) {
 	}
 }
 
-// A picture shows the last response, so the error of the newest request remains.
-func TestExportKeepsTheErrorOfTheRequest(t *testing.T) {
-	t.Parallel()
-	b := open(t, "kind=worst&p=gcra+1/s")
-	b.enter("#spec-1", "gcra")
-	b.wait("document.querySelector('#messages').innerText.includes('no valid policy 1 to break')")
-	b.download("#export-svg", "sluice.svg")
-	require.Contains(t, b.messages(), "no valid policy 1 to break")
-}
-
 // svgTexts parses an SVG, and returns the texts in it.
 func svgTexts(t *testing.T, svg []byte) []string {
 	t.Helper()

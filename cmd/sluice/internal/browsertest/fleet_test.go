@@ -34,20 +34,6 @@ func TestOwnClocksAllowMoreThanTheClockOfTheStore(t *testing.T) {
 	require.Equal(t, store[0].number(t, "Allowed"), b.table()[0].number(t, "Allowed"))
 }
 
-// A user who replaces a number deletes it first.
-func TestAnEmptyNumberChangesNothing(t *testing.T) {
-	t.Parallel()
-	b := open(t, steady(10, "gcra 1/5s").settings()+"&clocks-ahead=0,7")
-	before := b.table()
-	for _, selector := range []string{"#processes", "#skews input", "#requests", "#length", "#clients"} {
-		b.enter(selector, "")
-	}
-	b.changes(func() { b.enter("#processes", "3") })
-	b.wait("location.hash.includes('clocks-ahead=0,7,0')")
-	require.Empty(t, b.messages())
-	require.Equal(t, before[0]["Calls"], b.table()[0]["Calls"])
-}
-
 // requireProcesses compares what each process allowed, for each policy.
 func (b *tab) requireProcesses(want ...string) {
 	b.t.Helper()

@@ -57,22 +57,3 @@ func TestKeyboardExplainsDecisions(t *testing.T) {
 	b.waitWords("Point at a chart")
 	require.Equal(t, "chart-1", eval[string](b, "document.activeElement.id"))
 }
-
-func TestKeyboardZooms(t *testing.T) {
-	t.Parallel()
-	b := open(t, steady(40, "gcra 1/5s").settings())
-	b.tabTo("#chart-1")
-	const whole, half, quarter = "from === 0 && to === 0", "Math.abs(to - from - 20.2) < 0.1", "Math.abs(to - from - 10.1) < 0.1"
-	for _, c := range []struct{ key, view string }{{"+", half}, {"+", quarter}, {"-", half}, {"0", whole}} {
-		b.press(c.key)
-		b.waitView(c.view)
-	}
-	b.press("+")
-	b.press("+") // before the first is drawn
-	b.waitView(quarter)
-	b.press("-")
-	b.waitView(half + " && to < 40")
-	b.press(kb.End) // out of view
-	b.waitWords("call 40 of 40")
-	b.waitView("to > 40")
-}

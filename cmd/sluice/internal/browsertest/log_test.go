@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,7 +53,7 @@ func (b *tab) requireLog() {
 // A log that cannot be replayed changes nothing.
 func TestLogsAreReplayed(t *testing.T) {
 	t.Parallel()
-	b, _ := openOwn(t, "p=gcra+1/5s")
+	b := openOwn(t, "p=gcra+1/5s")
 	before := b.table()
 	for name, c := range map[string]struct{ content, message string }{
 		"empty.log":   {"", "the log is empty"},
@@ -88,65 +87,9 @@ func TestLogsAreReplayed(t *testing.T) {
 	require.Contains(t, b.text("#log-note"), "cut short or damaged (unexpected EOF)")
 }
 
-func TestTooLargeLogIsNotSent(t *testing.T) {
-	t.Parallel()
-	b := open(t, "p=gcra+1/5s")
-	b.requested()
-	eval[bool](b, `(() => {
-		const megabyte = new Uint8Array(1 << 20);
-		const dataTransfer = new DataTransfer();
-		dataTransfer.items.add(new File(Array(257).fill(megabyte), 'large.log'));
-		document.body.dispatchEvent(new DragEvent('drop', { bubbles: true, cancelable: true, dataTransfer }));
-		return true;
-	})()`)
-	b.wait("document.querySelector('#log-note').innerText.startsWith('large.log has 257 MB. The page reads at most 256 MB.')")
-	require.Empty(t, b.requested())
-}
-
-// A small log that is dropped while a large one is read replaces it.
-func TestLogDroppedWhileAnotherIsRead(t *testing.T) {
-	t.Parallel()
-	b, _ := openOwn(t, "p=gcra+1/5s")
-	b.changes(func() {
-		eval[bool](b, `(() => {
-			const { fetch } = window;
-			window.ended = 0; // fetches of logs
-			window.fetch = (url, options) => fetch(url, options).finally(() => { if (url.endsWith('/log')) window.ended++; });
-			const drop = (name, ...parts) => {
-				const dataTransfer = new DataTransfer();
-				dataTransfer.items.add(new File(parts, name));
-				document.body.dispatchEvent(new DragEvent('drop', { bubbles: true, cancelable: true, dataTransfer }));
-			};
-			drop('large.log', ...Array(10).fill(%s.repeat(100)));
-			drop('small.log', %s);
-			return true;
-		})()`, quote(lines(600)), quote(lines(60)))
-	})
-	b.wait("window.ended === 2")
-	b.changes(func() { b.click("#zoom-in") })
-	b.requireLog()
-	require.Contains(t, b.text("#log-note"), "small.log: 60 requests of 2 clients.")
-}
-
-// The program keeps the last three logs, whichever tab sent them.
-func TestExplanationOfAForgottenLogIsAnError(t *testing.T) {
-	t.Parallel()
-	b, address := openOwn(t, "p=gcra+1/5s")
-	b.changes(func() { b.drop("first.log", lines(5)) })
-	for n := range 3 {
-		response, err := http.Post(address+"api/log", "", strings.NewReader(lines(6+n)))
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
-		require.Equal(t, http.StatusOK, response.StatusCode)
-	}
-	b.tabTo("#chart-1")
-	b.press(kb.Home)
-	b.wait("document.querySelector('#messages').innerText.includes('no longer in memory; drop the file onto the page again')")
-}
-
 func TestNamesInALogAreShownAsText(t *testing.T) {
 	t.Parallel()
-	b, _ := openOwn(t, "p=gcra+1/5s")
+	b := openOwn(t, "p=gcra+1/5s")
 	hostile := "<img/src=x/onerror=alert(1)>"
 	log := strings.ReplaceAll(lines(5), "192.0.2.1 ", hostile+" ") + strings.ReplaceAll(lines(1), "192.0.2.1 ", "192.0.2.3 ") // half of the clients must be addresses
 	b.changes(func() { b.drop(hostile+".log", log) })
@@ -157,13 +100,4 @@ func TestNamesInALogAreShownAsText(t *testing.T) {
 	b.press(kb.Home)
 	b.wait("document.querySelector('#explanation-words').innerText.includes(%s)", quote(" by "+hostile+": allowed"))
 	require.Zero(t, eval[int](b, "document.querySelectorAll('img').length"))
-}
-
-func TestBundledLog(t *testing.T) {
-	t.Parallel()
-	b := open(t, "kind=log")
-	require.Contains(t, b.text("#log"), "bundled")
-	require.Greater(t, b.table()[0].number(t, "Calls"), 1000)
-	b.click("#chart-1 .u-over")
-	b.wait("document.querySelector('#explanation-words').innerText.includes(' UTC by ')")
 }

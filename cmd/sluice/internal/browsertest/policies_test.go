@@ -2,24 +2,11 @@ package browsertest
 
 import (
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
-
-func TestProgramPrintsAnAddressWithItsPolicies(t *testing.T) {
-	t.Parallel()
-	b := blank(t)
-	specs := []string{"all(gcra 10/s; gcra 100/m burst=20)", "fixedwindow 7/h align=clock"}
-	p, err := start("127.0.0.1:0", "-p", specs[0], "-p", specs[1])
-	require.NoError(t, err)
-	defer p.kill()
-	b.visit(p.address)
-	require.Equal(t, specs, b.specs())
-	require.Empty(t, b.messages())
-}
 
 func TestPoliciesAreAddedDuplicatedAndRemoved(t *testing.T) {
 	t.Parallel()
@@ -35,30 +22,6 @@ func TestPoliciesAreAddedDuplicatedAndRemoved(t *testing.T) {
 	b.changes(func() { b.button(2, "Remove") })
 	require.Equal(t, []string{"gcra 1/5s"}, b.specs())
 	require.True(t, eval[bool](b, "document.querySelector('button[aria-label=\"Remove policy 1\"]').disabled"), "the last policy cannot be removed")
-}
-
-// Both clicks come before the response to the first one is drawn, as they can with a large log.
-func TestPolicyAddedRightAfterARemovalHasAChart(t *testing.T) {
-	t.Parallel()
-	b := open(t, steady(10, "gcra 1/5s", "fixedwindow 3/10s").settings())
-	b.changes(func() {
-		eval[bool](b, `(() => {
-			document.querySelector('button[aria-label="Remove policy 2"]').click();
-			document.querySelector('#add').click();
-			return true;
-		})()`)
-	})
-	require.Equal(t, []string{"gcra 1/5s", "gcra 1/5s"}, b.specs())
-	require.Positive(t, b.pixels(2, allowedColour))
-}
-
-func TestAtMostTwelvePolicies(t *testing.T) {
-	t.Parallel()
-	b := open(t, steady(10, slices.Repeat([]string{"gcra 1/5s"}, 11)...).settings())
-	b.changes(func() { b.click("#add") })
-	require.Len(t, b.table(), 12)
-	require.True(t, eval[bool](b, "document.querySelector('#add').disabled"))
-	require.True(t, eval[bool](b, "document.querySelector('button[aria-label=\"Duplicate policy 12\"]').disabled"))
 }
 
 func TestInvalidPolicyIsMarkedAndTheOthersAreDrawn(t *testing.T) {

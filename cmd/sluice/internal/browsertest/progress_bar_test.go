@@ -28,16 +28,3 @@ func TestLongRequestsShowTheProgressBar(t *testing.T) {
 	b.wait("!" + visible)
 	require.Contains(t, b.table()[0]["Policy"], "gcra 2/5s")
 }
-
-// The page has no view before the first response.
-func TestButtonsBeforeTheFirstResponse(t *testing.T) {
-	t.Parallel()
-	b := blank(t)
-	b.do(chromedp.Navigate(pageAddress(t) + "#kind=worst&p=gcra"))
-	b.wait("document.querySelector('#messages').innerText.includes('no valid policy 1 to break')")
-	for _, button := range []string{"#zoom-in", "#zoom-out", "#earlier", "#later", "#whole", "#export-svg"} {
-		b.click(button)
-	}
-	b.enter("#spec-1", "gcra 1/s")
-	b.wait("document.documentElement.dataset.drawn > 0")
-}

@@ -3,13 +3,9 @@ package browsertest
 import (
 	"bytes"
 	"image"
-	"image/color"
-	"image/draw"
 	"image/png"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/chromedp/cdproto/page"
@@ -45,7 +41,7 @@ func TestScreenshots(t *testing.T) {
 				shot := s.take(t)
 				require.Equal(t, image.Pt(int(s.width), int(s.height)), size(t, shot))
 				if *update {
-					require.NoError(t, os.WriteFile(path, compressed(t, shot), 0o644))
+					require.NoError(t, os.WriteFile(path, shot, 0o644))
 				}
 			}
 			committed, err := os.ReadFile(path)
@@ -72,48 +68,6 @@ func (s scene) take(t *testing.T) []byte {
 	b.waitWords("call ")
 	b.requireResult()
 	return call(b, page.CaptureScreenshot, page.CaptureScreenshotParams{}).Data
-}
-
-// compressed returns the PNG with at most 256 colours and the best compression.
-func compressed(t *testing.T, shot []byte) []byte {
-	t.Helper()
-	picture, err := png.Decode(bytes.NewReader(shot))
-	require.NoError(t, err)
-	few := image.NewPaletted(picture.Bounds(), frequentColours(picture))
-	draw.Draw(few, few.Bounds(), picture, image.Point{}, draw.Src)
-	var out bytes.Buffer
-	encoder := png.Encoder{CompressionLevel: png.BestCompression}
-	require.NoError(t, encoder.Encode(&out, few))
-	return out.Bytes()
-}
-
-// frequentColours returns the most frequent colours that differ visibly.
-func frequentColours(picture image.Image) color.Palette {
-	counts := make(map[color.Color]int)
-	size := picture.Bounds().Size()
-	for y := range size.Y {
-		for x := range size.X {
-			counts[picture.At(x, y)]++
-		}
-	}
-	colours := slices.Collect(maps.Keys(counts))
-	slices.SortFunc(colours, func(a, b color.Color) int { return counts[b] - counts[a] })
-	var chosen color.Palette
-	for _, c := range colours {
-		if len(chosen) < 256 && !slices.ContainsFunc(chosen, func(other color.Color) bool { return near(c, other) }) {
-			chosen = append(chosen, c)
-		}
-	}
-	return chosen
-}
-
-// near reports whether two colours differ by less than 8 of 255 in each channel.
-func near(a, b color.Color) bool {
-	const least = 8 << 8
-	ar, ag, ab, _ := a.RGBA()
-	br, bg, bb, _ := b.RGBA()
-	similar := func(x, y uint32) bool { return max(x, y)-min(x, y) < least }
-	return similar(ar, br) && similar(ag, bg) && similar(ab, bb)
 }
 
 func size(t *testing.T, shot []byte) image.Point {

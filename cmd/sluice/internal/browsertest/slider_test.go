@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 )
 
@@ -45,25 +44,4 @@ func TestPictureFollowsADraggedSlider(t *testing.T) {
 	slices.Sort(durations)
 	t.Logf("from a change to its picture, %d pictures of 10,000 requests and 4 policies: median %.0f ms, maximum %.0f ms",
 		len(durations), durations[len(durations)/2], durations[len(durations)-1])
-}
-
-func TestSliderByKeyboard(t *testing.T) {
-	t.Parallel()
-	b := open(t, steady(10, "gcra 3/10s", "movingwindow 5/10s slots=2").settings())
-	sliders := eval[[]string](b, "[...document.querySelectorAll('.sliders input[type=range]')].map((e, i) => { e.id = 'slider-' + i; return e.ariaLabel; })")
-	require.Len(t, sliders, 4)
-	for i, c := range []struct{ label, spec string }{
-		{"count", "gcra 4/10s"},
-		{"burst", "gcra 4/10s burst=5"},
-		{"count", "movingwindow 6/10s slots=2"},
-		{"slots", "movingwindow 6/10s slots=3"},
-	} {
-		require.Contains(t, sliders[i], c.label)
-		b.changes(func() {
-			eval[bool](b, "(document.querySelector('#slider-%d').focus(), true)", i)
-			b.press(kb.ArrowRight)
-		})
-		require.Contains(t, b.specs(), c.spec)
-	}
-	b.requireTable(b.compare(steady(10, "gcra 4/10s burst=5", "movingwindow 6/10s slots=3")))
 }

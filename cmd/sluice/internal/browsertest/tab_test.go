@@ -50,17 +50,17 @@ func open(t *testing.T, settings string) *tab {
 	return b
 }
 
-// openOwn opens the page of a program of its own, and returns its address. The program keeps only a few
-// logs, and other tests send logs too.
-func openOwn(t *testing.T, settings string) (b *tab, address string) {
+// openOwn opens the page of a program of its own. The program keeps only a few logs, and other tests send
+// logs too.
+func openOwn(t *testing.T, settings string) *tab {
 	t.Helper()
 	need(t)
 	p, err := start("127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(p.kill)
-	b = blank(t)
+	b := blank(t)
 	b.visit(p.address + "#" + settings)
-	return b, p.address
+	return b
 }
 
 // visit opens an address, and returns when the page has drawn.

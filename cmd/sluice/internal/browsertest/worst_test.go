@@ -36,20 +36,6 @@ func TestBreakItButton(t *testing.T) {
 	require.Empty(t, b.text(note(4)))
 }
 
-// The requests before "Break it" still have the policy that was broken before them. It is removed.
-func TestBackAfterAPolicyWasRemoved(t *testing.T) {
-	t.Parallel()
-	b := open(t, "p=gcra+30/m&p=tokenbucket+30/m&kind=greedy")
-	b.changes(func() { b.button(2, "Break it") })
-	b.changes(func() { b.choose("#kind", "greedy") })
-	b.changes(func() { b.button(1, "Break it") })
-	b.changes(func() { b.button(2, "Remove") })
-	b.changes(func() { b.button(1, "Back") })
-	b.changes(func() { b.choose("#kind", "worst") })
-	require.Empty(t, b.messages())
-	require.Equal(t, "0", eval[string](b, "document.querySelector('#target').value"))
-}
-
 // note returns the selector of the sentence about the search in the card of a policy.
 func note(policy int) string {
 	return fmt.Sprintf(`article[aria-label="Policy %d"] .worst-note`, policy)

@@ -116,12 +116,7 @@ func (s *Service) prepare(ctx context.Context, q *Query) (*preparedQuery, error)
 	if q.Stream.Kind == "log" {
 		c.start = c.stream.Arrivals[0].At
 	}
-	c.client = -1
-	for i, name := range c.stream.Clients {
-		if name == q.View.Client {
-			c.client = int32(i)
-		}
-	}
+	c.client = int32(slices.Index(c.stream.Clients, q.View.Client))
 	return c, nil
 }
 
@@ -137,10 +132,6 @@ func (c *preparedQuery) instant(since float64) int64 {
 	return c.start + int64(math.Round(min(max(since, first), last)*1e6))
 }
 
-func (c *preparedQuery) run(policy costed.Policy) (*simulate.Run, error) {
-	return simulate.New(policy, c.stream, c.options)
-}
-
 func (s *Service) compare(ctx context.Context, q *Query, progress Progress) (*Comparison, error) {
 	c, err := s.prepare(ctx, q)
 	if err != nil {
@@ -152,7 +143,10 @@ func (s *Service) compare(ctx context.Context, q *Query, progress Progress) (*Co
 		r.Start = time.UnixMicro(c.start).UTC().Format(time.RFC3339Nano)
 	}
 	c.listClients(r)
-	r.End = max(c.since(arrivals[len(arrivals)-1].At), q.Stream.lengthOf())
+	r.End = c.since(arrivals[len(arrivals)-1].At)
+	if generated[q.Stream.Kind] != nil {
+		r.End = max(r.End, q.Stream.Length)
+	}
 	if r.From, r.To = q.View.From, q.View.To; !(r.To > r.From) {
 		r.From, r.To = 0, r.End+max(r.End/100, 0.001) // the last call is within the view
 	}
@@ -200,14 +194,6 @@ func forEach(run *simulate.Run, report func(requests int64) error, f func(*simul
 	return nil
 }
 
-// lengthOf returns the length of a generated stream; 0 for the others.
-func (s Stream) lengthOf() float64 {
-	if generated[s.Kind] == nil {
-		return 0
-	}
-	return s.Length
-}
-
 func (c *preparedQuery) listClients(r *Comparison) {
 	counts := make([]Client, len(c.stream.Clients))
 	for i, name := range c.stream.Clients {
@@ -242,7 +228,7 @@ func (c *preparedQuery) decide(r *Comparison, i int, report func(requests int64)
 		out.Error = errorText(c.faults[i])
 		return nil
 	}
-	run, err := c.run(p)
+	run, err := simulate.New(p, c.stream, c.options)
 	if err != nil {
 		return err
 	}

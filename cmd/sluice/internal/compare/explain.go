@@ -61,7 +61,7 @@ func (s *Service) policy(ctx context.Context, e *ExplainRequest) (*preparedQuery
 	if e.Policy < 0 || e.Policy >= len(c.policies) || c.policies[e.Policy].Policy == nil {
 		return nil, costed.Policy{}, nil, fmt.Errorf("no valid policy %d", e.Policy+1)
 	}
-	run, err := c.run(c.policies[e.Policy])
+	run, err := simulate.New(c.policies[e.Policy], c.stream, c.options)
 	return c, c.policies[e.Policy], run, err
 }
 

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
 	"github.com/sluice-go/sluice/internal/costed"
 )
@@ -133,17 +131,3 @@ func (s Stream) shape(limit algo.Limit) (simulate.Shape, error) {
 }
 
 func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }
-
-// bundled is the sample log by address.
-func bundled(ctx context.Context) (simulate.Stream, error) {
-	stream, _, err := fromLog(ctx, accesslog.FromReader(sample.Name, sample.Open()))
-	return stream, err
-}
-
-func fromLog(ctx context.Context, input accesslog.Input) (simulate.Stream, accesslog.Stats, error) {
-	keyer, err := accesslog.ParseKeyer("ip")
-	if err != nil {
-		return simulate.Stream{}, accesslog.Stats{}, err
-	}
-	return simulate.FromLog(ctx, keyer, input)
-}

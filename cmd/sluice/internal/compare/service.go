@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
 )
 
@@ -33,7 +34,10 @@ const maxLogs = 3
 
 // NewService returns a Service without logs.
 func NewService() *Service {
-	return &Service{sample: sync.OnceValues(func() (simulate.Stream, error) { return bundled(context.Background()) })}
+	return &Service{sample: sync.OnceValues(func() (simulate.Stream, error) {
+		stream, _, err := simulate.FromLog(context.Background(), accesslog.FromReader(sample.Name, sample.Open()))
+		return stream, err
+	})}
 }
 
 // Progress is called with the finished share of the work, from 0 to 1.
@@ -83,7 +87,7 @@ type Log struct {
 // readLog reads a log and keeps its requests, but not its text.
 func (s *Service) readLog(ctx context.Context, body io.Reader) (*Log, error) {
 	sum := sha256.New()
-	stream, stats, err := fromLog(ctx, accesslog.FromReader("the log", io.TeeReader(body, sum)))
+	stream, stats, err := simulate.FromLog(ctx, accesslog.FromReader("the log", io.TeeReader(body, sum)))
 	if err != nil {
 		return nil, logError{err}
 	}

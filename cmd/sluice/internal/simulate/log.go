@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -11,20 +12,24 @@ import (
 // maxLogged is the largest number of requests that FromLog returns.
 const maxLogged = 1_000_000
 
-// FromLog returns the requests of an access log, and the counts of its lines. The clients are the
-// keys that keyer makes. FromLog reads a log with too many requests to its end, because a browser
+// FromLog returns the requests of an access log, and the counts of its lines. The clients are
+// addresses. FromLog reads a log with too many requests to its end, because a browser
 // that uploads the log reads no answer before.
-func FromLog(ctx context.Context, keyer *accesslog.Keyer, inputs ...accesslog.Input) (Stream, accesslog.Stats, error) {
-	return fromLog(ctx, maxLogged, keyer, inputs...)
+func FromLog(ctx context.Context, input accesslog.Input) (Stream, accesslog.Stats, error) {
+	return fromLog(ctx, maxLogged, input)
 }
 
 // fromLog is FromLog for at most that many requests.
-func fromLog(ctx context.Context, most int, keyer *accesslog.Keyer, inputs ...accesslog.Input) (Stream, accesslog.Stats, error) {
+func fromLog(ctx context.Context, most int, input accesslog.Input) (Stream, accesslog.Stats, error) {
+	keyer, err := accesslog.ParseKeyer("ip")
+	if err != nil {
+		return Stream{}, accesslog.Stats{}, err
+	}
 	var s Stream
 	numbers := make(map[string]int32)
 	var key []byte
 	requests := 0
-	stats, err := accesslog.Read(ctx, inputs, accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: keyer.Fields()}, func(e *accesslog.Entry) error {
+	stats, err := accesslog.Read(ctx, []accesslog.Input{input}, accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: keyer.Fields()}, func(e *accesslog.Entry) error {
 		if requests++; requests > most {
 			return nil
 		}
@@ -38,10 +43,7 @@ func fromLog(ctx context.Context, most int, keyer *accesslog.Keyer, inputs ...ac
 		s.Arrivals = append(s.Arrivals, Arrival{At: algo.Instant(e.Time), Client: number})
 		return nil
 	})
-	if err == nil && keyer.Named()&accesslog.IP != 0 {
-		err = stats.CheckAddresses()
-	}
-	if err != nil {
+	if err = cmp.Or(err, stats.CheckAddresses()); err != nil {
 		return Stream{}, stats, err
 	}
 	if requests > most {

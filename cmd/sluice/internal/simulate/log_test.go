@@ -12,11 +12,9 @@ import (
 // A browser reads no response before it has sent the whole log.
 func TestALogWithTooManyRequestsIsReadToItsEnd(t *testing.T) {
 	const line = "192.0.2.1 - - [17/May/2015:10:05:03 +0000] \"GET / HTTP/1.1\" 200 1\n"
-	keyer, err := accesslog.ParseKeyer("ip")
-	require.NoError(t, err)
 	read := func(requests, most int) (Stream, error) {
 		log := strings.NewReader(strings.Repeat(line, requests))
-		s, _, err := fromLog(t.Context(), most, keyer, accesslog.FromReader("log", log))
+		s, _, err := fromLog(t.Context(), most, accesslog.FromReader("log", log))
 		require.Zero(t, log.Len())
 		return s, err
 	}

@@ -77,9 +77,7 @@ type outcome struct {
 }
 
 func bundledLog() Stream {
-	keyer, err := accesslog.ParseKeyer("ip")
-	must(err)
-	s, _, err := FromLog(context.Background(), keyer, accesslog.FromReader(sample.Name, sample.Open()))
+	s, _, err := FromLog(context.Background(), accesslog.FromReader(sample.Name, sample.Open()))
 	must(err)
 	return s
 }
