@@ -175,19 +175,6 @@ func TestAResetThroughTheServiceReachesTheProxy(t *testing.T) {
 	}
 }
 
-func TestFaultsOfLimitsAreNotStoreFailures(t *testing.T) {
-	for err, want := range map[error]string{
-		algo.ErrState:          `level=ERROR msg="a limit cannot be decided"`,
-		algo.ErrCost:           `level=ERROR msg="a limit cannot be decided"`,
-		storage.ErrProgram:     `level=ERROR msg="a limit cannot be decided"`,
-		storage.ErrUnavailable: `level=WARN msg="the store failed"`,
-	} {
-		var logged lines
-		logFailure(sampledTo(&logged), proxySide, &sluice.Event{Op: sluice.OpAllow, Outcome: sluice.Failed, Err: err})
-		require.Contains(t, logged.String(), want)
-	}
-}
-
 func TestErrorsAreLoggedWithoutKeys(t *testing.T) {
 	for _, own := range []error{algo.ErrState, algo.ErrStateVersion, algo.ErrCost} {
 		err := &sluice.RuleError{Rule: "a", Key: "secret", Err: own}
