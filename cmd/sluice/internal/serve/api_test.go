@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -113,37 +114,6 @@ func TestNextRefillOfSeveralRules(t *testing.T) {
 	}
 }
 
-func TestMediaTypes(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), sluice.Options[decisionRequest]{})
-	for value, status := range map[string]int{
-		"":                                  200,
-		"application/json":                  200,
-		"Application/JSON; charset=UTF-8":   200,
-		"application/x-www-form-urlencoded": 200,
-		"application/json; charset=latin1":  415,
-		"application/jsonp":                 415,
-		"text/plain":                        415,
-		"multipart/form-data; boundary=x":   415,
-		"application/json;;":                415,
-		"json":                              415,
-	} {
-		r := ask("/v1/peek", askOne)
-		r.Header.Set("Content-Type", value)
-		assert.Equal(t, status, send(h, r).Code, value)
-	}
-	for value, status := range map[string]int{"identity": 200, "gzip": 415} {
-		r := ask("/v1/peek", askOne)
-		r.Header.Set("Content-Encoding", value)
-		assert.Equal(t, status, send(h, r).Code, value)
-	}
-}
-
-func TestQueriesAreRefused(t *testing.T) {
-	w := post(apiOn(t, storeAtFixedTime(), sluice.Options[decisionRequest]{}), "/v1/allow?cost=3", `{"key":"a"}`)
-	require.Equal(t, http.StatusBadRequest, w.Code)
-	require.Contains(t, w.Body.String(), "send everything in the body")
-}
-
 // endless is a body without an end.
 type endless struct{ read int }
 
@@ -171,22 +141,37 @@ func TestBodiesAreRead64KiBAtMost(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.Code)
 }
 
-func TestBodyThatEndsEarlyIsRefused(t *testing.T) {
-	r := httptest.NewRequest(http.MethodPost, "/v1/allow", io.MultiReader(strings.NewReader(`{"key":"a"}`), broke{}))
-	w := send(apiOn(t, storeAtFixedTime(), sluice.Options[decisionRequest]{}), r)
-	require.Equal(t, http.StatusBadRequest, w.Code, "a part of the body is not a request")
-}
-
-type broke struct{}
-
-func (broke) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
-
-func TestRoutesAreExact(t *testing.T) {
+// TestOnlyPlainRequestsAreServed: the path must be exact, and a part of a body is not a request.
+func TestOnlyPlainRequestsAreServed(t *testing.T) {
 	h := apiOn(t, storeAtFixedTime(), sluice.Options[decisionRequest]{})
-	for _, path := range []string{"/", "/v1", "/v1/", "/v1/allow/", "/v1//allow", "/v2/allow", "/V1/allow", "/v1/Allow", "/allow", "/openapi.yaml/"} {
-		w := post(h, path, askOne)
-		require.Equal(t, http.StatusNotFound, w.Code, path)
-		require.Equal(t, "application/problem+json", w.Header().Get("Content-Type"))
+	path := func(path string) func(*http.Request) { return func(r *http.Request) { r.URL.Path = path } }
+	for _, c := range []struct {
+		edit   func(*http.Request)
+		status int
+	}{
+		{field("Content-Type", ""), http.StatusOK},
+		{field("Content-Type", "Application/JSON; charset=UTF-8"), http.StatusOK},
+		{field("Content-Type", "application/json; charset=latin1"), http.StatusUnsupportedMediaType},
+		{field("Content-Type", "application/jsonp"), http.StatusUnsupportedMediaType},
+		{field("Content-Type", "application/json;;"), http.StatusUnsupportedMediaType},
+		{field("Content-Encoding", "identity"), http.StatusOK},
+		{field("Content-Encoding", "gzip"), http.StatusUnsupportedMediaType},
+		{func(r *http.Request) { r.URL.RawQuery = "cost=3" }, http.StatusBadRequest},
+		{func(r *http.Request) {
+			r.Body = io.NopCloser(io.MultiReader(r.Body, iotest.ErrReader(io.ErrUnexpectedEOF)))
+		}, http.StatusBadRequest},
+		{path("/"), http.StatusNotFound},
+		{path("/v1/"), http.StatusNotFound},
+		{path("/v1/allow/"), http.StatusNotFound},
+		{path("/v1//allow"), http.StatusNotFound},
+		{path("/V1/allow"), http.StatusNotFound},
+		{path("/allow"), http.StatusNotFound},
+	} {
+		r := ask("/v1/allow", `{"key":"user:42"}`)
+		c.edit(r)
+		w := send(h, r)
+		require.Equal(t, c.status, w.Code, "%v %v", r.URL, r.Header)
+		require.Equal(t, c.status == http.StatusOK, w.Header().Get("Content-Type") == "application/json")
 	}
 }
 

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -37,6 +36,7 @@ rules:
 type database struct {
 	t     *testing.T
 	owner *pgx.Conn
+	role  string
 	dsn   string // of the role
 }
 
@@ -44,7 +44,7 @@ type database struct {
 func newDatabase(t *testing.T) *database {
 	t.Helper()
 	owned, role := newSchema(t), schemaOf(t)+"_role"
-	d := &database{t: t}
+	d := &database{t: t, role: role}
 	var err error
 	d.owner, err = pgx.Connect(t.Context(), owned)
 	require.NoError(t, err)
@@ -116,129 +116,6 @@ func TestNoFunctionIsUsedThatTheProbeDoesNotCall(t *testing.T) {
 	}
 	require.Equal(t, http.StatusServiceUnavailable, w.readyNow())
 	require.Equal(t, http.StatusOK, without.readyNow(), "--no-functions")
-}
-
-// brokenStores are stores that break while they are used. mend repairs them.
-var brokenStores = map[string]func(t *testing.T) (address string, breakIt, mend func()){
-	"Redis without scripts": func(t *testing.T) (string, func(), func()) {
-		s := servers.Redis(t)
-		set := func(rules ...string) {
-			_, err := s.Do(append([]string{"ACL", "SETUSER", "limiter"}, rules...)...)
-			require.NoError(t, err)
-		}
-		set("reset", "on", ">secret", "~*", "+@all")
-		return "redis://limiter:secret@" + s.Addr(), func() { set("-eval", "-evalsha") }, func() { set("+@all") }
-	},
-	"Redis without writes": func(t *testing.T) (string, func(), func()) {
-		s := servers.Redis(t)
-		set := func(rules ...string) {
-			_, err := s.Do(append([]string{"ACL", "SETUSER", "limiter"}, rules...)...)
-			require.NoError(t, err)
-		}
-		set("reset", "on", ">secret", "~*", "+@all")
-		return "redis://limiter:secret@" + s.Addr(), func() { set("-psetex", "-set") }, func() { set("+@all") }
-	},
-	"a replica of Redis": func(t *testing.T) (string, func(), func()) {
-		s := servers.Redis(t)
-		set := func(args ...string) {
-			_, err := s.Do(append([]string{"REPLICAOF"}, args...)...)
-			require.NoError(t, err)
-		}
-		return "redis://" + s.Addr(), func() { set("127.0.0.1", "1") }, func() { set("NO", "ONE") }
-	},
-	"PostgreSQL that only reads": func(t *testing.T) (string, func(), func()) {
-		d := newDatabase(t)
-		u, err := url.Parse(d.dsn)
-		require.NoError(t, err)
-		set := func(to string) {
-			d.exec("ALTER ROLE %s SET default_transaction_read_only = %s", u.User.Username(), to)
-			d.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '%s'", u.User.Username())
-		}
-		return d.dsn, func() { set("on") }, func() { set("off") }
-	},
-	"PostgreSQL without a table": func(t *testing.T) (string, func(), func()) {
-		d := newDatabase(t)
-		return d.dsn, func() { d.exec("ALTER TABLE sluice_states RENAME TO gone") }, func() { d.exec("ALTER TABLE gone RENAME TO sluice_states") }
-	},
-	"PostgreSQL without updates": func(t *testing.T) (string, func(), func()) {
-		d := newDatabase(t)
-		d.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'no updates'; END$$")
-		return d.dsn, func() {
-				d.exec("CREATE TRIGGER refuse BEFORE UPDATE ON sluice_states FOR EACH ROW EXECUTE FUNCTION refuse()")
-			},
-			func() { d.exec("DROP TRIGGER refuse ON sluice_states") }
-	},
-	"SQLite without a table": func(t *testing.T) (string, func(), func()) {
-		file := filepath.Join(t.TempDir(), "limits.db")
-		exec := sqliteExec(t, file)
-		return "sqlite:" + file, func() { exec("ALTER TABLE sluice_states RENAME TO gone") }, func() { exec("ALTER TABLE gone RENAME TO sluice_states") }
-	},
-	"SQLite without updates": func(t *testing.T) (string, func(), func()) {
-		file := filepath.Join(t.TempDir(), "limits.db")
-		exec := sqliteExec(t, file)
-		return "sqlite:" + file, func() {
-				exec("CREATE TRIGGER refuse BEFORE UPDATE ON sluice_states BEGIN SELECT RAISE(ABORT, 'no updates'); END")
-			},
-			func() { exec("DROP TRIGGER refuse") }
-	},
-}
-
-func sqliteExec(t *testing.T, file string) func(text string) {
-	db, err := sql.Open("sqlite3", "file:"+file)
-	require.NoError(t, err)
-	t.Cleanup(func() { db.Close() })
-	return func(text string) {
-		_, err := db.Exec(text)
-		require.NoError(t, err)
-	}
-}
-
-// TestReadyMeansDecisions: /readyz and decisions agree while a store is broken, and when it
-// works again. A server does not start on a broken store, unless --on-failure decides.
-func TestReadyMeansDecisions(t *testing.T) {
-	for name, open := range brokenStores {
-		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
-			address, breakIt, mend := open(t)
-			short := func(o *Options) { o.DecisionTimeout = time.Second }
-			w, err := newTestServer(t, oneByIP, on(address), short)
-			require.NoError(t, err)
-			t.Cleanup(w.Close)
-			key := 0
-			decide := func() error {
-				key++
-				for range 2 { // the first creates a record, the second replaces it
-					if _, err := w.current.Load().service.Allow(t.Context(), decisionRequest{Key: strconv.Itoa(key)}); err != nil {
-						return err
-					}
-				}
-				return nil
-			}
-			require.NoError(t, decide())
-			require.Equal(t, http.StatusOK, w.readyNow(), w.logged.String())
-			breakIt()
-			require.Error(t, decide())
-			require.Equal(t, http.StatusServiceUnavailable, w.readyNow(), w.logged.String())
-			if !strings.HasSuffix(name, "a table") { // which the start may create
-				_, err = newTestServer(t, oneByIP, on(address), short)
-				require.ErrorContains(t, err, "--store ")
-			}
-			mend()
-			require.Eventually(t, func() bool { return w.readyNow() == http.StatusOK }, testTimeout, 10*time.Millisecond)
-			require.Eventually(t, func() bool { return decide() == nil }, testTimeout, 10*time.Millisecond, "until the circuit breaker closes")
-		})
-	}
-}
-
-// TestStartWithoutDecisions: as with a store that is down, --on-failure decides until decisions work.
-func TestStartWithoutDecisions(t *testing.T) {
-	d := newDatabase(t)
-	d.exec("REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA %s FROM PUBLIC", schemaOf(t))
-	w := startTestServer(t, oneByIP, on(d.dsn), withUpstream(t, hello), onFailure(sluice.FailLocal))
-	require.Regexp(t, `level=WARN msg="the store is unavailable; until it is available, --on-failure decides".*permission denied for function`, w.logged.String())
-	require.Equal(t, readyWithout, fetch(t, w.apiURL("/readyz")).body)
-	d.exec("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA %s TO PUBLIC", schemaOf(t))
-	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).body == readyWith }, testTimeout, 10*time.Millisecond)
-	require.Equal(t, 3, w.allowed(5))
 }
 
 // TestReloadRefusesAPolicyThatTheStoreCannotRun: the old rules stay in force, and the name can get another

@@ -125,22 +125,16 @@ func TestMalformedRequestsOverHTTP2AreNotCharged(t *testing.T) {
 		fields                  []string // further ones
 		body                    bool
 	}{
-		"method with a space":             {method: "GET /smug"},
-		"method of other letters":         {method: "G\u00c9T"},
-		"path with a space":               {path: "/a b"},
-		"query with a space":              {path: "/a?b HTTP/1.0"},
-		"asterisk":                        {path: "*"},
-		"absolute path":                   {path: "http://evil.example/login"},
-		"opaque path":                     {path: "x:login"},
-		"authority with a space":          {authority: "shop example"},
-		"authority with a quotation mark": {authority: `shop"example`},
-		"authority that is no UTF-8":      {authority: "\x80"},
-		"another Host":                    {fields: []string{"host", "other.example"}},
-		"Host with a space":               {authority: "-", fields: []string{"host", "shop example"}},
-		"length without a body":           {fields: []string{"content-length", "5"}},
-		"length that is no number":        {fields: []string{"content-length", "abc"}, body: true},
-		"two lengths":                     {fields: []string{"content-length", "3", "content-length", "4"}, body: true},
-		"length beyond all numbers":       {fields: []string{"content-length", "99999999999999999999"}, body: true},
+		"method with a space":      {method: "GET /smug"},
+		"method of other letters":  {method: "G\u00c9T"},
+		"path with a space":        {path: "/a b"},
+		"asterisk":                 {path: "*"},
+		"opaque path":              {path: "x:login"},
+		"authority with a space":   {authority: "shop example"},
+		"another Host":             {fields: []string{"host", "other.example"}},
+		"length without a body":    {fields: []string{"content-length", "5"}},
+		"length that is no number": {fields: []string{"content-length", "abc"}, body: true},
+		"two lengths":              {fields: []string{"content-length", "3", "content-length", "4"}, body: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fields := []string{":method", "GET", ":scheme", "http", ":path", "/", ":authority", "shop.example"}
@@ -148,9 +142,6 @@ func TestMalformedRequestsOverHTTP2AreNotCharged(t *testing.T) {
 				if value != "" {
 					fields[i] = value
 				}
-			}
-			if c.authority == "-" {
-				fields = fields[:6]
 			}
 			conn := dialHTTP2(t, w.proxy.Addr().String())
 			text := headers(endStream, 1, append(fields, c.fields...)...)
@@ -188,11 +179,7 @@ func TestUnusualRequestsOverHTTP2AreForwarded(t *testing.T) {
 		"path":                {[]string{":method", "GET", ":path", "//a/\u00e9?b#c=\u00e9|{}", ":authority", "x"}, "", func(t *testing.T, r *http.Request) { require.Equal(t, "//a/%C3%A9?b#c=\u00e9|{}", r.RequestURI) }},
 		"authority of IPv6":   {[]string{":method", "GET", ":path", "/", ":authority", "[::1]:80"}, "", func(t *testing.T, r *http.Request) { require.Equal(t, "[::1]:80", r.Host) }},
 		"Host instead":        {[]string{":method", "GET", ":path", "/", "host", "x_y.example"}, "", func(t *testing.T, r *http.Request) { require.Equal(t, "x_y.example", r.Host) }},
-		"the same Host":       {[]string{":method", "GET", ":path", "/", ":authority", "x.example", "host", "X.example"}, "", func(t *testing.T, r *http.Request) { require.Equal(t, "x.example", r.Host) }},
-		"no Host":             {[]string{":method", "GET", ":path", "/"}, "", func(t *testing.T, r *http.Request) { require.NotEmpty(t, r.Host) }},
 		"length":              {[]string{":method", "POST", ":path", "/", ":authority", "x", "content-length", "3"}, "abc", func(t *testing.T, r *http.Request) { require.EqualValues(t, 3, r.ContentLength) }},
-		"length with a 0":     {[]string{":method", "POST", ":path", "/", ":authority", "x", "content-length", "03"}, "abc", func(t *testing.T, r *http.Request) { require.EqualValues(t, 3, r.ContentLength) }},
-		"length of nothing":   {[]string{":method", "POST", ":path", "/", ":authority", "x", "content-length", "0"}, "", func(t *testing.T, r *http.Request) { require.Zero(t, r.ContentLength) }},
 		"body without length": {[]string{":method", "POST", ":path", "/", ":authority", "x", "te", "trailers"}, "abc", func(t *testing.T, r *http.Request) { require.EqualValues(t, -1, r.ContentLength) }},
 	} {
 		t.Run(name, func(t *testing.T) {

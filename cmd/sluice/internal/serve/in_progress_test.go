@@ -95,26 +95,6 @@ func TestCanceledRequestsKeepNoFiles(t *testing.T) {
 	}
 }
 
-// TestConnectionHasALimitOfRequestsInProgress: HTTP/2 sends it to the client. The server refuses further ones.
-func TestConnectionHasALimitOfRequestsInProgress(t *testing.T) {
-	h := newHeld()
-	w := startTestServer(t, "\nrules: [{name: all, policy: gcra 1000/s}]\n", withUpstream(t, h.ServeHTTP))
-	defer close(h.release)
-	conn := dialHTTP2(t, w.proxy.Addr().String())
-	kind, _, settings, err := conn.next()
-	require.NoError(t, err)
-	require.EqualValues(t, settingsFrame, kind)
-	require.Contains(t, string(settings), fmt.Sprintf("\x00\x03\x00\x00\x00%c", maxStreams), "SETTINGS_MAX_CONCURRENT_STREAMS")
-	for i := range uint32(maxStreams + 1) {
-		_, err := io.WriteString(conn, getOverHTTP2(2*i+1, "/held"))
-		require.NoError(t, err)
-	}
-	for range maxStreams {
-		<-h.arrived
-	}
-	require.Equal(t, "reset", conn.outcome(t))
-}
-
 // TestServerHasALimitOfRequestsInProgress: further ones get 503 and are not charged.
 func TestServerHasALimitOfRequestsInProgress(t *testing.T) {
 	const limit = 3

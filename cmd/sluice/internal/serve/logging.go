@@ -148,8 +148,7 @@ func logFailure(log *slog.Logger, side string, e *sluice.Event) {
 func errorText(err error) string {
 	text := err.Error()
 	var pg *pgconn.PgError
-	switch {
-	case errors.As(err, &pg) && !strings.HasPrefix(pg.Message, "sluice: ") && (pg.Routine == "exec_stmt_raise" || strings.HasPrefix(pg.Code, "22")):
+	if errors.As(err, &pg) && !strings.HasPrefix(pg.Message, "sluice: ") && (pg.Routine == "exec_stmt_raise" || strings.HasPrefix(pg.Code, "22")) {
 		return strings.ReplaceAll(text, pg.Message, "...")
 	}
 	if raised, ok := textOfTrigger(err); ok {

@@ -94,10 +94,8 @@ func sends(t *testing.T, text string) string {
 func TestInvalidResponsesAreNotLogged(t *testing.T) {
 	for _, response := range []string{
 		"TOPSECRET\r\n\r\n",
-		"HTTP/1.1 TOPSECRET\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nTOPSECRET\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nContent-Length: TOPSECRET\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: TOPSECRET\r\n\r\n",
 	} {
 		w := startTestServer(t, oneByIP, at(t, sends(t, response)))
 		require.Equal(t, http.StatusBadGateway, fetch(t, w.proxyURL("/")).StatusCode, response)

@@ -237,20 +237,6 @@ func TestShadowRulesChangeNoResponse(t *testing.T) {
 	require.Equal(t, http.StatusOK, a.StatusCode, a.body)
 }
 
-func TestConnectIsRefused(t *testing.T) {
-	w := startTestServer(t, oneByIP, withUpstream(t, hello))
-	_, reader := sendText(t, w, "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n")
-	response, err := http.ReadResponse(reader, nil)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusMethodNotAllowed, response.StatusCode)
-}
-
-func TestHeadersHaveALimit(t *testing.T) {
-	w := startTestServer(t, oneByIP, withUpstream(t, hello))
-	a := fetch(t, w.proxyURL("/"), "X-Long", strings.Repeat("x", 100_000))
-	require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, a.StatusCode)
-}
-
 // statusOf returns the status of a GET request whose request line has the target unchanged.
 func statusOf(t *testing.T, w *testServer, target string) int {
 	t.Helper()

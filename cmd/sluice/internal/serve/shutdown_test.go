@@ -86,15 +86,6 @@ func TestShutdownCutsRequestsAfterDrain(t *testing.T) {
 	require.Error(t, <-failed)
 }
 
-func TestCloseWithoutRequestsCutsNothing(t *testing.T) {
-	w, err := newTestServer(t, oneByIP)
-	require.NoError(t, err)
-	w.Close()
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	require.NoError(t, w.Serve(ctx))
-}
-
 // TestIdleConnectionsAreNotCutRequests: new and kept-alive connections without a request do not
 // count as cut off.
 func TestIdleConnectionsAreNotCutRequests(t *testing.T) {

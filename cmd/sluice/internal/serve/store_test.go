@@ -27,7 +27,6 @@ func TestInvalidStoreAddresses(t *testing.T) {
 		"mysql://u:secret@h":     "mysql://u:xxxxx@h: want memory:",
 		"memory:x":               "the store memory: takes no name",
 		"sqlite:":                "want a file name, such as sqlite:limits.db",
-		"sqlite::memory:":        "want a file name",
 		"sqlite://limits.db":     "want a file name without parameters",
 		"sqlite:a.db?mode=ro":    "want a file name without parameters",
 		"redis:":                 "want memory:",
@@ -35,14 +34,11 @@ func TestInvalidStoreAddresses(t *testing.T) {
 		"redis:u:secret@h":       "...: want memory:",
 		"host=h password=secret": "...: want memory:",
 
-		"postgres://u:1/secret@h/x":  "postgres://...: the address has more than one @; in a password, write / as %2F and @ as %40",
-		"postgres://u:1@secret@h/x":  "the address has more than one @",
-		"postgres://u:1@sec/ret@h/x": "the address has more than one @",
-		"redis://u:1/secret@h/0":     "the address has more than one @",
+		"postgres://u:1/secret@h/x": "postgres://...: the address has more than one @; in a password, write / as %2F and @ as %40",
+		"postgres://u:1@secret@h/x": "the address has more than one @",
 
 		"redis://h/0;password=secret":      "redis://...: the name has a semicolon; write parameters after a ? with & between",
 		"postgres://u@h/d;password=secret": "postgres://...: the name has a semicolon",
-		"mysql://u@h/d;password=secret":    "mysql://...: want memory:",
 	} {
 		err := checkStore(address)
 		require.ErrorContains(t, err, want, address)
@@ -58,28 +54,20 @@ func TestStoreErrorsHaveNoPasswords(t *testing.T) {
 		"redis://u:secret@%zz",
 		"postgres://u:secret@" + gone + "/db",
 		"postgres://u@" + gone + "/db?password=secret",
-		"postgres://u@" + gone + "/db?sslpassword=secret",
 		"postgres://u@" + gone + "/db?sslpassword=secret&sslmode=perhaps",
 		"postgres://u@" + gone + "/db?sslpassword=a%zzsecret",
 		"postgres://u@" + gone + "/db?sslpassword=a;secret",
 		"postgres://u@" + gone + "/db?pass%77ord=a&password=secret",
-		"postgres://u@" + gone + "/db?PASSWORD=secret",
-		"postgres://u@" + gone + "/db?oauth_token=secret",
 		"postgres://u@" + gone + "/db?connect_timeout=a&scram_client_key=secret",
-		"postgres://u@" + gone + "/db?pool_max_conns=a&scram_server_key=secret",
 		"postgres:///db?host=" + t.TempDir() + "&user=u&password=secret",
 		"postgres://u:secret@" + gone + "," + gone + "/db",
 		"postgres://u:secret/db",
-		"postgres://u:1#secret@" + gone + "/db",
 		"postgres://u:1?secret@" + gone + "/db",
 		"postgres://u:1?a=secret@" + gone + "/db",
 		"redis://u@" + gone + "?password=secret",
 		"redis://" + gone + "/0?db=1;password=secret",
-		"postgres://u@" + gone + "/db?sslmode=a;password=secret",
 		"redis://u:secret/0",
 		"redis://:secret#1@" + gone,
-		"redis://" + gone + "#secret@h",
-		"redis://u:1@secret@" + gone,
 		"postgres://u:secret@%zz/db",
 		"postgres://u:secret@" + gone + "/db?sslmode=perhaps",
 		"sqlite:" + filepath.Join(t.TempDir(), "missing", "secret.db"),
@@ -184,19 +172,6 @@ func TestAResetThroughTheServiceReachesTheProxy(t *testing.T) {
 		require.Equal(t, http.StatusNoContent, w.decide("reset", `{"key":"127.0.0.1"}`).StatusCode)
 		require.Contains(t, w.decide("allow", `{"key":"127.0.0.1"}`).body, `"allowed":true`, ttl)
 		require.Equal(t, allowed, w.allowed(1), ttl)
-	}
-}
-
-func TestFaultsOfLimitsAreNotStoreFailures(t *testing.T) {
-	for err, want := range map[error]string{
-		algo.ErrState:          `level=ERROR msg="a limit cannot be decided"`,
-		algo.ErrCost:           `level=ERROR msg="a limit cannot be decided"`,
-		storage.ErrProgram:     `level=ERROR msg="a limit cannot be decided"`,
-		storage.ErrUnavailable: `level=WARN msg="the store failed"`,
-	} {
-		var logged lines
-		logFailure(sampledTo(&logged), proxySide, &sluice.Event{Op: sluice.OpAllow, Outcome: sluice.Failed, Err: err})
-		require.Contains(t, logged.String(), want)
 	}
 }
 
