@@ -30,7 +30,10 @@ func (s *Server) newDecisionProbe(file *config.File) (p decisionProbe, err error
 	if _, ok := s.store.Store.(*memory.Store); ok {
 		return p, nil // a memory store cannot fail
 	}
-	options := sluice.Options[string]{Namespace: s.options.Namespace, Timeout: probeTime, CircuitOpenAfter: -1, DenialCacheTTL: -1}
+	options := sluice.Options[string]{
+		Namespace: s.options.Namespace, Timeout: probeTime, CircuitOpenAfter: -1, DenialCacheTTL: -1,
+		OnFailure: sluice.FailOpen, // tries for a shorter time if the server refuses connections
+	}
 	var kinds, shared []sluice.Rule[string]
 	unconditional := 0
 	for i := range file.Rules {
@@ -97,7 +100,11 @@ func (p *decisionProbe) decide(ctx context.Context) error {
 	for _, l := range p.own {
 		key := rand.Text()
 		for range 2 {
-			if _, err := l.Allow(ctx, key); err != nil {
+			d, err := l.Allow(ctx, key)
+			if err == nil {
+				err = d.Err
+			}
+			if err != nil {
 				return fmt.Errorf("the store makes no decisions: %w; check the rights of the user in the store, and restart sluice if a table or a function was dropped", err)
 			}
 		}
