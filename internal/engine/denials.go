@@ -22,7 +22,7 @@ type denials struct {
 	size    int              // the maximum number of keys
 	mu      sync.RWMutex
 	byKey   map[string]*denial
-	dropped [256]time.Time // when the last drop of a key began, by the hash of the key
+	dropped [4096]time.Time // when the last drop of a key began, by the hash of the key
 	seed    maphash.Seed
 }
 
@@ -105,7 +105,7 @@ func (c *denials) awaitRenewal(ctx context.Context, r *Request, expired *denial)
 // update updates the cache after an evaluation. After a request that was allowed, cached states are out of date: their RetryAfter
 // would be too short.
 func (c *denials) update(r *Request, clock clockReading) {
-	if !r.allows() {
+	if c.ttl <= 0 || !r.allows() {
 		return
 	}
 	_, denied := r.Evaluator.Denied()
@@ -136,6 +136,9 @@ func cloneRecord(r storage.Record) storage.Record {
 // drop drops the cached denials of keys. Their denials, and those of keys with the same hash, of round trips that were
 // sent no later than a time are not cached any more.
 func (c *denials) drop(sent time.Time, keys ...string) {
+	if c.ttl <= 0 {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, key := range keys {
@@ -177,7 +180,7 @@ func (c *denials) put(d *denial) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.byKey[d.key]
-	if c.ttl <= 0 || !d.sent.After(*c.droppedAt(d.key)) || old != nil && old.sent.After(d.sent) {
+	if !d.sent.After(*c.droppedAt(d.key)) || old != nil && old.sent.After(d.sent) {
 		return
 	}
 	d.ttl = c.ttl

@@ -63,7 +63,7 @@ type Stats struct {
 
 // New returns an engine that uses store.
 func New(store storage.Store, o Options) *Engine {
-	e := &Engine{store: store, options: o, lanes: lanes{last: make(map[string]chan struct{})}, queues: make(map[string]*queue)}
+	e := &Engine{store: store, options: o, queues: make(map[string]*queue)}
 	e.transactor, _ = store.(driver.Transactor)
 	e.server, _ = store.(driver.Server)
 	roundTrips := 2

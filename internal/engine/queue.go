@@ -150,7 +150,7 @@ func (q *queue) leave(r *Request) (left, inFlight bool) {
 func (q *queue) enter(r *Request) (sends bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if waiting := q.waiting.Len() + int(q.pausing.Load()); waiting >= q.engine.options.MaxQueue {
+	if waiting := q.waiting.Len() + int(q.pausing.Load()); r.failures == 0 && waiting >= q.engine.options.MaxQueue {
 		return false, final{overloaded(waiting)}
 	} else if q.isHeld(r) {
 		return false, ErrDeclined

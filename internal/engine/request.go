@@ -120,7 +120,7 @@ func (r *Request) conclude(err error) (retry bool, _ error) {
 // outcome returns the error of a request that failed with err. If a reply was lost, the outcome is
 // unknown.
 func (r *Request) outcome(err error) error {
-	if _, ok := err.(*panicked); !ok && r.lost && r.writes() && !errors.Is(err, storage.ErrOutcomeUnknown) {
+	if !isPanic(err) && r.lost && r.writes() && !errors.Is(err, storage.ErrOutcomeUnknown) {
 		return unknown(err)
 	}
 	return err
@@ -199,6 +199,11 @@ type panicked struct{ value any }
 
 func (p *panicked) Error() string {
 	return fmt.Sprint("engine: a policy or the store has panicked: ", p.value)
+}
+
+func isPanic(err error) bool {
+	_, ok := err.(*panicked)
+	return ok
 }
 
 // goexit is the value of a panicked whose evaluator has called runtime.Goexit, as a test does that fails in a policy.

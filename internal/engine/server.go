@@ -148,7 +148,11 @@ func (s *slotBatch) replay(q *queue, clock clockReading) {
 			if errors.Is(err, storage.ErrPartialWrite) && request.Applied >= 0 { // other keys of it may have been written
 				differs = s.evaluate(q.engine, request, members, found, clock)
 			}
-			finish(members, unknown(err))
+			for _, r := range members {
+				if f, ok := r.err.(final); !ok || !isPanic(f.error) {
+					r.finish(unknown(err))
+				}
+			}
 			q.engine.denials.drop(time.Now(), members[0].keys...)
 		case request.Applied == driver.Declined:
 			finish(members, ErrDeclined)
@@ -202,7 +206,7 @@ func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Requ
 			applied = driver.Damaged
 		}
 		total += applied
-		_, hasPanicked = err.(*panicked)
+		hasPanicked = isPanic(err)
 		if _, denied := r.Evaluator.Denied(); err == ErrDeclined || denied && err == nil && r.changes() { // the server has stored nothing
 			r.finish(ErrDeclined)
 			continue

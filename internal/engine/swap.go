@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -101,60 +102,70 @@ func (r *Request) swaps(now time.Time) (swaps []storage.Swap) {
 	return swaps
 }
 
-// lanes lets one caller at a time use a key, in the order of arrival.
+// lanes lets one caller at a time use a key. The zero value is ready.
 type lanes struct {
 	mu    sync.Mutex
-	last  map[string]chan struct{} // of the last caller of each key; closed when that caller has left
+	byKey map[string]*lane
 	users int
 }
 
-// enter waits until all earlier callers of the keys have left, or until ctx ends. The caller must call leave afterwards. An
+// lane is the callers of one key, in the order of arrival.
+type lane struct {
+	turn  chan struct{} // the caller whose turn it is has put an element into it
+	users int
+}
+
+// enter waits for the turn of a caller on all its keys, or until ctx ends. The caller must call leave afterwards. An
 // error means that too many callers wait.
 func (l *lanes) enter(ctx context.Context, keys []string, max int) (leave func(), err error) {
-	own := make(chan struct{})
-	earlier, err := l.join(keys, own, max)
+	keys = slices.Sorted(slices.Values(keys)) // in one order, so that callers cannot wait for each other in a circle
+	lanes, err := l.join(keys, max)
 	if err != nil {
 		return nil, err
 	}
-	for i, c := range earlier {
+	turns := 0
+	for ; turns < len(lanes) && ctx.Err() == nil; turns++ {
 		select {
-		case <-c:
+		case lanes[turns].turn <- struct{}{}:
 		case <-ctx.Done():
-			return func() { go l.leave(keys, own, earlier[i:]...) }, nil
+			turns--
 		}
 	}
-	return func() { l.leave(keys, own) }, nil
+	return func() { l.leave(keys, lanes[:turns]) }, nil
 }
 
-// join makes own the channel of the last caller of the keys, and returns the channels of the earlier ones.
-func (l *lanes) join(keys []string, own chan struct{}, max int) (earlier []chan struct{}, err error) {
+// join returns the lanes of keys.
+func (l *lanes) join(keys []string, max int) (lanes []*lane, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.users >= max {
 		return nil, overloaded(l.users)
 	}
 	l.users++
-	for _, key := range keys {
-		if c := l.last[key]; c != nil {
-			earlier = append(earlier, c)
-		}
-		l.last[key] = own
+	if l.byKey == nil {
+		l.byKey = map[string]*lane{}
 	}
-	return earlier, nil
+	for _, key := range keys {
+		if l.byKey[key] == nil {
+			l.byKey[key] = &lane{turn: make(chan struct{}, 1)}
+		}
+		l.byKey[key].users++
+		lanes = append(lanes, l.byKey[key])
+	}
+	return lanes, nil
 }
 
-// leave lets later callers use the keys. A caller that did not wait for some earlier ones leaves when these have left.
-func (l *lanes) leave(keys []string, own chan struct{}, earlier ...chan struct{}) {
-	for _, c := range earlier {
-		<-c
-	}
+// leave ends the turns of a caller on some lanes, and its use of keys.
+func (l *lanes) leave(keys []string, turns []*lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	close(own)
+	for _, lane := range turns {
+		<-lane.turn
+	}
 	l.users--
 	for _, key := range keys {
-		if l.last[key] == own {
-			delete(l.last, key)
+		if l.byKey[key].users--; l.byKey[key].users == 0 {
+			delete(l.byKey, key)
 		}
 	}
 }

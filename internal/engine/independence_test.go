@@ -1,0 +1,97 @@
+// These tests promise that a call delays or refuses no call that it has no key in common with.
+package engine_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
+)
+
+// The requests have been admitted. MaxQueue does not refuse their other attempts.
+func TestRetriesAreNotRefused(t *testing.T) {
+	forEachWay(t, []way{onServer}, engine.Options{MaxQueue: 1, OpenAfter: -1}, func(b *fixture) {
+		var works atomic.Bool
+		b.store.before = func([]string) error {
+			if !works.Load() {
+				return storage.NotApplied(errRefused)
+			}
+			return nil
+		}
+		b.hold()
+		one, two := b.start(newCall(counter(9), "a")), b.start(newCall(counter(9), "b"))
+		require.Len(b, b.store.tripsSoFar(), 2)
+		gate := b.store.gate
+		b.store.mu.Lock()
+		b.store.gate = nil
+		b.store.mu.Unlock()
+		close(gate)
+		time.AfterFunc(time.Nanosecond, func() { works.Store(true) })
+		b.group.Wait()
+		require.NoError(b, one.err)
+		require.NoError(b, two.err)
+	})
+}
+
+// They do not fill the queue for other keys.
+func TestCancelledCallsBehindAHungOneDoNotCount(t *testing.T) {
+	forEachWay(t, []way{bySwaps}, engine.Options{MaxQueue: 3, Timeout: time.Second}, func(b *fixture) {
+		b.store.ignoresContext = true
+		b.hold()
+		b.start(newCall(counter(9), "a"))
+		ctx, cancel := context.WithCancel(background)
+		x, y := b.startFor(ctx, newCall(counter(9), "a")), b.startFor(ctx, newCall(counter(9), "a"))
+		cancel()
+		synctest.Wait()
+		require.True(b, x.returned && y.returned)
+		other := b.start(newCall(counter(9), "b"))
+		b.releaseAll()
+		b.group.Wait()
+		require.NoError(b, other.err)
+	})
+}
+
+// A call of the second key does not wait for one of the first.
+func TestCancelledCallOfTwoKeysStopsNeither(t *testing.T) {
+	forEachWay(t, []way{bySwaps}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		b.store.ignoresContext = true
+		b.hold()
+		b.start(newCall(counter(9), "a"))
+		ctx, cancel := context.WithCancel(background)
+		b.startFor(ctx, newCall(counter(9), "a", "b"))
+		cancel()
+		synctest.Wait()
+		b.store.mu.Lock()
+		gate := b.store.gate
+		b.store.gate = nil // only the first call hangs
+		b.store.mu.Unlock()
+		other := b.start(newCall(counter(9), "b"))
+		time.AfterFunc(5*time.Second, func() { close(gate) })
+		b.group.Wait()
+		require.NoError(b, other.err)
+	})
+}
+
+// Only the held key waits.
+func TestCallThatWaitsForAHeldKeyDoesNotStopItsOtherKeys(t *testing.T) {
+	var locked atomic.Bool
+	w := way{name: "server", open: func(f *fakeStore) storage.Store { return lockedServer{server{fakeStore: f}, &locked} }}
+	forEachWay(t, []way{w}, engine.Options{Timeout: time.Second, DenialCacheTTL: -1}, func(b *fixture) {
+		locked.Store(true)
+		b.start(newCall(counter(9), "locked")) // finds the lock, and then waits for it in CompareAndSwap
+		time.Sleep(300 * time.Millisecond)
+		b.start(newCall(counter(9), "locked", "z")) // waits in the lane of held keys
+		reset := b.start(newCallOf(driver.Reset, nil, "z"))
+		b.group.Wait()
+		locked.Store(false)
+		require.NoError(b, reset.err)
+		require.Less(b, reset.took, 100*time.Millisecond)
+	})
+}
