@@ -225,3 +225,17 @@ func TestRequestWithoutAProgramIsDecidedBySwaps(t *testing.T) {
 		require.Equal(b, []string{"load k", "swap k"}, b.store.trips)
 	})
 }
+
+// The server would charge the request before Go panics again.
+func TestPanicOnACachedStateMakesNoRoundTrip(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
+		b.store.put("k", "x")
+		b.denied(b.decide(newCall(counter(1), "k")))
+		trips := len(b.store.tripsSoFar())
+		c := newCall(counter(1), "k")
+		c.before = func() error { panic("p") }
+		b.decide(c)
+		require.Equal(b, "p", c.panicked)
+		require.Len(b, b.store.tripsSoFar(), trips)
+	})
+}

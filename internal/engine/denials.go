@@ -45,16 +45,16 @@ type clockReading struct{ at, sent, received time.Time }
 // reach beyond its end. If c.clock is not nil, deny uses its time instead.
 //
 // A state has expired if it was cached for longer than its ttl when the request began. If all states are cached but some have
-// expired, deny returns one of the expired ones.
-func (c *denials) deny(r *Request, now time.Time) (denied bool, expired *denial) {
+// expired, deny returns one of the expired ones. An error is a panic of the evaluator.
+func (c *denials) deny(r *Request, now time.Time) (denied bool, expired *denial, err error) {
 	if !r.allows() {
-		return false, nil
+		return false, nil, nil
 	}
 	var earliest, latest time.Time
 	for i, key := range r.keys {
 		d := c.find(key)
 		if d == nil {
-			return false, nil
+			return false, nil, nil
 		}
 		if r.began.Sub(d.sent) >= d.ttl {
 			expired = d
@@ -69,7 +69,7 @@ func (c *denials) deny(r *Request, now time.Time) (denied bool, expired *denial)
 		}
 	}
 	if expired != nil {
-		return false, expired
+		return false, expired, nil
 	}
 	if c.clock != nil {
 		earliest = c.clock()
@@ -77,15 +77,19 @@ func (c *denials) deny(r *Request, now time.Time) (denied bool, expired *denial)
 	}
 	uncertain := latest.Sub(earliest)
 	if uncertain < 0 {
-		return false, nil
+		return false, nil, nil
 	}
-	if _, err := r.evaluate(earliest, false); err == nil && !r.changes() {
+	_, err = r.evaluate(earliest, false)
+	if isPanic(err) {
+		return false, nil, err
+	}
+	if err == nil && !r.changes() {
 		if wait, denied := r.Evaluator.Denied(); denied && wait > uncertain {
-			return true, nil
+			return true, nil, nil
 		}
 	}
 	r.attempts.Store(0) // the store decides
-	return false, nil
+	return false, nil, nil
 }
 
 // awaitRenewal waits until another request has renewed an expired denial, and tries the cache again. An error means that no
@@ -95,8 +99,8 @@ func (c *denials) awaitRenewal(ctx context.Context, r *Request, expired *denial)
 	case <-expired.renewed:
 	case <-ctx.Done():
 	}
-	denied, _ = c.deny(r, time.Now())
-	if !denied && ctx.Err() != nil {
+	denied, _, err = c.deny(r, time.Now())
+	if !denied && err == nil && ctx.Err() != nil {
 		err = r.timeout(ctx, false)
 	}
 	return denied, err

@@ -114,9 +114,9 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 	if end, ok := ctx.Deadline(); ok && !r.began.Before(end) { // its timer may not have fired yet
 		return false, storage.NotApplied(context.DeadlineExceeded)
 	}
-	denied, expired := e.denials.deny(r, r.began)
-	if denied {
-		return true, nil
+	denied, expired, err := e.denials.deny(r, r.began)
+	if denied || err != nil {
+		return denied, err
 	}
 	ctx, cancel := context.WithDeadlineCause(ctx, r.began.Add(e.options.Timeout), errNoAnswer)
 	defer cancel()

@@ -200,7 +200,11 @@ func (q *queue) sendWaiting() (ended bool) {
 	if len(requests) == 0 {
 		return true
 	}
-	defer q.endAttempt(requests)
+	defer func() {
+		for _, r := range requests {
+			close(r.done)
+		}
+	}()
 	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
 	q.send(ctx, requests)
@@ -231,20 +235,11 @@ func (q *queue) take() (requests []*Request, until time.Time) {
 	return requests, until
 }
 
-// endAttempt lets the callers of requests go on.
-func (q *queue) endAttempt(requests []*Request) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, r := range requests {
-		close(r.done)
-	}
-}
-
 // send makes one round trip, and sets the errors of the requests. A panic of the store reaches the callers, and not a goroutine
 // of the engine.
 func (q *queue) send(ctx context.Context, requests []*Request) {
 	for _, r := range requests {
-		r.err = q.interrupted() // unless it gets another error
+		r.err = errInterrupted // unless it gets another error
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -260,16 +255,5 @@ func (q *queue) send(ctx context.Context, requests []*Request) {
 	}
 }
 
-// interrupted returns the error of a request if the evaluator of another one has called runtime.Goexit. A transaction has then
-// stored nothing.
-func (q *queue) interrupted() error {
-	if q.engine.server == nil {
-		return errInterrupted
-	}
-	return errMayBeStored
-}
-
-var (
-	errMayBeStored = fmt.Errorf("%w: %w", storage.ErrUnavailable, goexit)
-	errInterrupted = storage.NotApplied(errMayBeStored)
-)
+// errInterrupted is the error of a request if the evaluator of another one has called runtime.Goexit.
+var errInterrupted = fmt.Errorf("%w: %w", storage.ErrUnavailable, goexit)

@@ -148,11 +148,7 @@ func (s *slotBatch) replay(q *queue, clock clockReading) {
 			if errors.Is(err, storage.ErrPartialWrite) && request.Applied >= 0 { // other keys of it may have been written
 				differs = s.evaluate(q.engine, request, members, found, clock)
 			}
-			for _, r := range members {
-				if f, ok := r.err.(final); !ok || !isPanic(f.error) {
-					r.finish(unknown(err))
-				}
-			}
+			finish(members, unknown(err))
 			q.engine.denials.drop(time.Now(), members[0].keys...)
 		case request.Applied == driver.Declined:
 			finish(members, ErrDeclined)
@@ -166,9 +162,12 @@ func (s *slotBatch) replay(q *queue, clock clockReading) {
 // stores something, such as a count of denials, or a longer TTL after the limit was lowered.
 var ErrDeclined = errors.New("engine: the program declined the request")
 
+// finish ends the attempts of requests. One whose evaluator has panicked keeps the panic.
 func finish(requests []*Request, err error) {
 	for _, r := range requests {
-		r.finish(err)
+		if f, ok := r.err.(final); !ok || !isPanic(f.error) {
+			r.finish(err)
+		}
 	}
 }
 

@@ -14,7 +14,8 @@ func (q *queue) transact(ctx context.Context, requests []*Request) {
 	updates, evaluated := make([]*driver.Update, len(requests)), make([]error, len(requests))
 	var at time.Time // of all decisions
 	for i, r := range requests {
-		r.clearNext() // of an earlier attempt
+		r.clearNext()                              // of an earlier attempt
+		r.err = storage.NotApplied(errInterrupted) // without a commit nothing is stored
 		updates[i] = &driver.Update{Items: r.Items, Decide: func(now time.Time) bool {
 			at, evaluated[i] = now, r.inTransaction(now)
 			return evaluated[i] == nil
