@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -101,10 +102,7 @@ func (p *decisionProbe) decide(ctx context.Context) error {
 		key := rand.Text()
 		for range 2 {
 			d, err := l.Allow(ctx, key)
-			if err == nil {
-				err = d.Err
-			}
-			if err != nil {
+			if err = cmp.Or(err, d.Err); err != nil {
 				return fmt.Errorf("the store makes no decisions: %w; check the rights of the user in the store, and restart sluice if a table or a function was dropped", err)
 			}
 		}
@@ -119,7 +117,8 @@ func (p *decisionProbe) run(ctx context.Context) error {
 	if err != nil || p.shared == nil {
 		return err
 	}
-	if _, err = p.shared.Peek(ctx, ""); err != nil && isFault(err) {
+	d, err := p.shared.Peek(ctx, "")
+	if err = cmp.Or(err, d.Err); err != nil && isFault(err) {
 		return fmt.Errorf("%w; %s", err, unreadableRemedy)
 	}
 	return err
