@@ -18,9 +18,6 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files; in traces, the text right of the arrows")
 
-// Updating reports whether the test binary was run with -update.
-func Updating() bool { return *update }
-
 // Run runs every trace that matches the pattern as a subtest with the file's name. It fails for
 // every event whose decisions differ from its line. With
 //

@@ -104,11 +104,7 @@ func Read(t *testing.T, path string) []byte {
 
 func Golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name)
-	if tracetest.Updating() {
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	require.Equal(t, string(Read(t, path)), got)
+	tracetest.Golden(t, filepath.Join("testdata", name), got)
 }
 
 const FourLines = `192.0.2.1 - ann [01/Jan/2000:00:00:00 +0000] "GET /a?x=1 HTTP/1.1" 200 1

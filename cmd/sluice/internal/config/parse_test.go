@@ -70,13 +70,7 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 		one := config.Error{File: "faults.yaml", Faults: []config.Fault{f}}
 		fmt.Fprintln(&reported, one.Error())
 	}
-	path := filepath.Join("testdata", "faults.txt")
-	if tracetest.Updating() {
-		require.NoError(t, os.WriteFile(path, []byte(reported.String()), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(want), reported.String())
+	tracetest.Golden(t, filepath.Join("testdata", "faults.txt"), reported.String())
 	requireFaults(t, errors.Join(&config.Error{File: "x", Faults: all.Faults}))
 }
 
