@@ -19,9 +19,9 @@ const maxCapacity = 1<<51 - 1
 // lowest terms, if a burst of such units weighs less than 2^51. Otherwise the rate is rounded down, to the largest
 // fraction with a smaller Unit.
 //
-// Rate returns an error if the burst takes 2^51 microseconds (71 years) or longer to refill, or if the rounded rate would
-// be slower by 1e-6 or more, or by 1e-4 if the count or the burst is above 2^31. The error names the nearest burst or
-// limit that works.
+// Rate returns an error if the burst takes 2^51 microseconds (71 years) or longer to refill. It also returns one if the
+// rounded rate is slower by 1e-6 or more. Above a count or burst of 2^31, that is 1e-4. The error names the nearest
+// burst or limit that works.
 func (l Limit) Rate(burst int64) (Rate, error) {
 	if err := l.Validate(); err != nil {
 		return Rate{}, err

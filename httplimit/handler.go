@@ -21,8 +21,8 @@ type Options struct {
 	Bytes []string
 	// Legacy adds the fields X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset, of the rule
 	// with the least remaining, or after a denial with the longest wait. Reset is the Unix time in seconds
-	// at which the whole quota is available, by the clock of this process. Of several limiters of a route,
-	// the fields show the one with the least remaining.
+	// at which the whole quota is available, by the clock of this process. If a route has several
+	// limiters, the fields show the one with the least remaining.
 	Legacy bool
 	// PartitionSecret adds the parameter pk to the RateLimit fields: a hash of the client's key under
 	// this secret, so that a client with several keys can tell their limits apart. Empty means no pk.
