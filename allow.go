@@ -49,21 +49,48 @@ func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 	return l.WaitN(ctx, in, 1)
 }
 
-// WaitN calls AllowN until n calls are allowed, and sleeps for RetryAfter after each denial, by the clock of the machine. n is
-// at least 1. It returns the denial at once, with an error that wraps [context.DeadlineExceeded], if RetryAfter ends after the
-// deadline of ctx. If no wait helps, the error also wraps [ErrExceedsCapacity]. Nothing was charged then, nor if ctx is
-// cancelled while WaitN sleeps. Other errors are those of AllowN; see [Limiter].
-func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (Decision, error) {
-	for {
-		d, err := l.AllowN(ctx, in, n)
-		if err != nil || d.Allowed {
-			return d, err
+// WaitN waits until n calls are allowed, first come, first served. n is at least 1.
+//
+// WaitN first calls AllowN. After a denial it sleeps for RetryAfter, by the clock of the machine, and calls AllowN again. Calls
+// that come with the same keys under the enforced rules wait behind it, so a call with a large cost is not overtaken. Only the
+// first of them asks the store: once for each allowed call, or twice if it needs more than one unit. The order holds within one
+// Limiter. Across limiters and processes the first ones compete, and AllowN does not wait for them. If the store fails, the
+// calls that wait ask it in any order.
+//
+// If RetryAfter, or that of the first call, ends after the deadline of ctx, WaitN returns the denial at once, with an error that
+// wraps [context.DeadlineExceeded]. A call that waits behind another one fails when ctx ends, with the Rule and RetryAfter of the
+// first call. If no wait helps, WaitN returns at once, and the error also wraps [ErrExceedsCapacity]. In all these cases nothing
+// was charged. Other errors are those of AllowN; see [Limiter].
+//
+// WaitN calls the functions of the rules once more than AllowN.
+func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (d Decision, err error) {
+	w, failed := l.newWaiter(in, n), false
+	defer func() { l.lines.leave(w, &d, failed) }() // also if a function of the rules panics
+	for waits := l.lines.join(w); ; waits = true {
+		if waits {
+			head, err := l.lines.wait(ctx, w)
+			if err != nil && d.Rule == "" {
+				d = head
+			}
+			if err != nil {
+				return d, tooLong(&head, err)
+			}
 		}
-		if d.RetryAfter == algo.Never {
+		d, err = l.AllowN(ctx, in, n)
+		failed = d.Degraded || err != nil && isFailure(err) && !hasEnded(ctx)
+		switch {
+		case err != nil || d.Allowed:
+			return d, err
+		case d.RetryAfter == algo.Never:
 			return d, fmt.Errorf("%w of rule %q: %w", ErrExceedsCapacity, d.Rule, context.DeadlineExceeded)
 		}
-		if err := retrywait.Sleep(ctx, d.RetryAfter); err != nil {
-			return d, fmt.Errorf("sluice: rule %q denies for %s: %w", d.Rule, d.RetryAfter, err)
+		l.lines.deny(w, &d)
+		if retrywait.ExceedsDeadline(ctx, d.RetryAfter) {
+			return d, tooLong(&d, context.DeadlineExceeded)
 		}
 	}
+}
+
+func tooLong(denial *Decision, err error) error {
+	return fmt.Errorf("sluice: rule %q denies for %s: %w", denial.Rule, denial.RetryAfter, err)
 }

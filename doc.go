@@ -88,9 +88,9 @@
 //
 // # Limitations
 //
-// A limiter does not limit how many calls run at the same time. Callers of Wait do not form a queue: when units return, the
-// first caller that asks gets them. On PostgreSQL, statements for one key wait for each other, because the key is one row. On
-// SQLite all transactions do.
+// A limiter does not limit how many calls run at the same time. Calls of Wait are served in order within one Limiter, but not
+// across processes. On PostgreSQL, statements for one key wait for each other, because the key is one row. On SQLite all
+// transactions do.
 //
 // Package [github.com/sluice-go/sluice/httplimit] has middleware and a client for HTTP.
 package sluice

@@ -43,6 +43,7 @@ type Limiter[T any] struct {
 	engine  *engine.Engine // decides otherwise
 	local   *memory.Store  // decides while the store fails; nil unless OnFailure is FailLocal
 	server  bool           // the store can run programs
+	lines   lines          // of calls that wait
 }
 
 // New returns a limiter with these options. A nil store means the memory of this limiter. A limiter without rules allows every

@@ -413,14 +413,17 @@ func TestFailurePoliciesApplyToFailuresOfTheStoreOnly(t *testing.T) {
 }
 
 // lateContext is a context whose deadline is over and whose timer has not fired yet.
-type lateContext struct{ context.Context }
+type lateContext struct {
+	context.Context
+	deadline time.Time
+}
 
-func (lateContext) Deadline() (time.Time, bool) { return time.Now().Add(-time.Microsecond), true }
+func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
 
 func TestDeadlineOfTheCallerIsNotAFailureOfTheStore(t *testing.T) {
 	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
 		l := newLimiter(t, sluice.Options[call]{OnFailure: p}, swapOnly{new(memory.Store)}, rulesOf("gcra 1/m")...)
-		_, err := l.Allow(lateContext{background}, ann)
+		_, err := l.Allow(lateContext{background, time.Now()}, ann)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, storage.ErrNotApplied)
 	}

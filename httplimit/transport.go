@@ -46,8 +46,8 @@ import (
 //
 // # Order
 //
-// Requests wait for a server in the order in which they arrive. Then they wait for the Limiter, as in
-// [sluice.Limiter.Wait]. There they do not delay the others, but count as sent to the server.
+// Requests wait for a server in the order in which they arrive. Then they wait for the Limiter in the order of
+// [sluice.Limiter.Wait], so requests with other keys go on. They count as sent to the server meanwhile.
 //
 // If it is certain that the wait is too long, a request fails at once: when it arrives, and when it is
 // the first one in the queue. Behind a request that can wait longer, it fails at its deadline.

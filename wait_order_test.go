@@ -1,0 +1,314 @@
+package sluice_test
+
+// These tests promise that calls of Wait are allowed in the order in which they arrive.
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// distantStore counts round trips, which take latency. It hangs until the context ends while hangs is set.
+type distantStore struct {
+	*memory.Store
+	latency time.Duration
+	trips   atomic.Int64
+	hangs   atomic.Bool
+}
+
+func newDistantStore(latency time.Duration) *distantStore {
+	return &distantStore{Store: new(memory.Store), latency: latency}
+}
+
+func (s *distantStore) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
+	s.trips.Add(1)
+	time.Sleep(s.latency)
+	if s.hangs.Load() {
+		<-ctx.Done()
+		return storage.NotApplied(errors.Join(storage.ErrUnavailable, ctx.Err()))
+	}
+	return s.Store.Transact(ctx, clock, updates...)
+}
+
+// elapse waits until d has passed in a synctest bubble and nothing happens any more at that time.
+func elapse(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// waiter is a goroutine that calls WaitN and notes when it was allowed.
+type waiter struct {
+	allowed []time.Duration // since the start of the test
+	longest time.Duration
+}
+
+// loop calls WaitN until ctx ends.
+func (w *waiter) loop(t *testing.T, ctx context.Context, l *sluice.Limiter[call], n int64) {
+	start := time.Now()
+	for {
+		began := time.Now()
+		if _, err := l.WaitN(ctx, ann, n); err != nil {
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+			return
+		}
+		w.allowed = append(w.allowed, time.Since(start))
+		w.longest = max(w.longest, time.Since(began))
+	}
+}
+
+func TestWaitIsAsFairAsTheQueueOfOneProcess(t *testing.T) {
+	for name, store := range memoryStores() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("gcra 50/s burst=1")...)
+				ctx, cancel := context.WithTimeout(background, 4*time.Second)
+				defer cancel()
+				waiters := make([]waiter, 20)
+				for i := range waiters {
+					go waiters[i].loop(t, ctx, l, 1)
+				}
+				elapse(5 * time.Second)
+				for _, w := range waiters {
+					require.InDelta(t, 10, len(w.allowed), 1)
+					require.LessOrEqual(t, w.longest, 450*time.Millisecond)
+				}
+			})
+		})
+	}
+}
+
+func TestWaitNWithALargeCostIsNotOvertaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("gcra 10/s burst=5")...)
+		ctx, cancel := context.WithTimeout(background, 10*time.Second)
+		defer cancel()
+		waiters := make([]waiter, 5)
+		for i := range waiters {
+			go waiters[i].loop(t, ctx, l, []int64{5, 1, 1, 1, 1}[i])
+		}
+		elapse(11 * time.Second)
+		require.LessOrEqual(t, waiters[0].longest, time.Second)
+		require.GreaterOrEqual(t, len(waiters[0].allowed), 10)
+	})
+}
+
+// arrive starts waiters one after another. The returned function returns their numbers in the order in which they were allowed.
+func arrive(n int, wait func(i int) error) (order func() []int) {
+	var mu sync.Mutex
+	var allowed []int
+	for i := range n {
+		go func() {
+			if err := wait(i); err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				allowed = append(allowed, i)
+			}
+		}()
+		synctest.Wait()
+	}
+	return func() []int {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(allowed)
+	}
+}
+
+func TestWaitServesInOrderAndACancelledCallLeavesNoHole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDistantStore(5 * time.Millisecond)
+		l := newLimiter(t, sluice.Options[call]{DenialCacheTTL: -1}, store, rulesOf("gcra 1/s")...)
+		must(t)(l.Allow(background, ann))
+		ctx, cancel := context.WithCancel(background)
+		order := arrive(6, func(i int) error {
+			of := background
+			if i == 0 || i == 3 {
+				of = ctx
+			}
+			_, err := l.Wait(of, ann)
+			return err
+		})
+		elapse(100 * time.Millisecond)
+		asked := store.trips.Load()
+		cancel()
+		synctest.Wait()
+		require.Equal(t, asked, store.trips.Load(), "a cancelled call costs nothing")
+		elapse(4100 * time.Millisecond)
+		require.Equal(t, []int{1, 2, 4, 5}, order())
+	})
+}
+
+func TestManyWaitersAskTheStoreOncePerAllowedCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDistantStore(time.Millisecond)
+		l := newLimiter(t, sluice.Options[call]{DenialCacheTTL: -1}, store, rulesOf("gcra 100/s burst=1")...)
+		must(t)(l.Allow(background, ann))
+		ctx, cancel := context.WithCancel(background)
+		var allowed atomic.Int64
+		wait := func() {
+			if _, err := l.Wait(ctx, ann); err == nil {
+				allowed.Add(1)
+			}
+		}
+		go wait()
+		elapse(2 * time.Millisecond) // it is denied and waits
+		before := store.trips.Load()
+		for range 9_999 {
+			go wait()
+		}
+		elapse(time.Second)
+		require.InDelta(t, 90, allowed.Load(), 11)
+		require.LessOrEqual(t, store.trips.Load()-before, allowed.Load()+1)
+		cancel()
+		synctest.Wait()
+		require.LessOrEqual(t, store.trips.Load()-before, allowed.Load()+1, "cancelled calls cost nothing")
+	})
+}
+
+// A waiter must not slow down calls for which units are left.
+func TestWaitDoesNotQueueCallsThatAreAllowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, sluice.Options[call]{}, newDistantStore(50*time.Millisecond), rulesOf("fixedwindow 100/m")...)
+		began := time.Now()
+		order := arrive(100, func(int) error { _, err := l.Wait(background, ann); return err })
+		elapse(time.Second)
+		require.Len(t, order(), 100)
+		require.Equal(t, time.Second, time.Since(began), "they arrived without a wait")
+	})
+}
+
+func TestWaitBehindOthersFailsAtOnceIfItMust(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDistantStore(time.Millisecond)
+		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("gcra 1/m burst=2")...)
+		must(t)(l.AllowN(background, ann, 2))
+		order := arrive(1, func(int) error { _, err := l.Wait(background, ann); return err })
+		elapse(10 * time.Second)
+
+		asked, began := store.trips.Load(), time.Now()
+		ctx, cancel := context.WithTimeout(background, 40*time.Second)
+		defer cancel()
+		d, err := l.Wait(ctx, ann)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, sluice.ErrExceedsCapacity)
+		require.ErrorContains(t, err, `rule "rule 0" denies for 50s`)
+		require.Equal(t, "rule 0", d.Rule)
+		require.InDelta(t, 50*time.Second, d.RetryAfter, float64(100*time.Millisecond))
+		require.Zero(t, time.Since(began), "the first call asks after the deadline")
+		require.Equal(t, asked, store.trips.Load())
+
+		_, err = l.WaitN(background, ann, 3)
+		require.ErrorIs(t, err, sluice.ErrExceedsCapacity)
+		require.LessOrEqual(t, time.Since(began), 10*time.Millisecond)
+
+		_, err = l.WaitN(background, ann, 0)
+		require.ErrorContains(t, err, "n must be at least 1")
+		elapse(time.Minute)
+		require.Len(t, order(), 1)
+	})
+}
+
+// A call with a smaller cost may be allowed as soon as the call before it has given up.
+func TestWaitAsksAgainAfterALargerCallGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("gcra 1/m burst=10")...)
+		must(t)(l.AllowN(background, ann, 8))
+		ctx, cancel := context.WithCancel(background)
+		order := arrive(3, func(i int) error {
+			of, n := background, int64(1)
+			if i == 0 {
+				of, n = ctx, 10
+			}
+			_, err := l.WaitN(of, ann, n)
+			return err
+		})
+		elapse(time.Second)
+		require.Empty(t, order())
+		cancel()
+		synctest.Wait()
+		require.Equal(t, []int{1, 2}, order())
+	})
+}
+
+// Otherwise each call would wait until the store has failed for those before it.
+func TestFailureOfTheStoreReachesAllWaitingCalls(t *testing.T) {
+	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newDistantStore(time.Millisecond)
+			o := sluice.Options[call]{OnFailure: p, CircuitOpenAfter: -1, Timeout: time.Second}
+			l := newLimiter(t, o, store, rulesOf("gcra 60/m burst=1")...)
+			must(t)(l.Allow(background, ann))
+			var ended atomic.Int64
+			for range 50 {
+				go func() {
+					d, err := l.Wait(background, ann)
+					assert.Equal(t, p == sluice.FailClosed, err != nil)
+					assert.Equal(t, p != sluice.FailClosed, d.Degraded)
+					ended.Add(1)
+				}()
+			}
+			elapse(100 * time.Millisecond)
+			store.hangs.Store(true)
+			elapse(3 * time.Second)
+			if p == sluice.FailLocal { // it allows one a second
+				require.GreaterOrEqual(t, ended.Load(), int64(2))
+				elapse(2 * time.Minute)
+			}
+			require.EqualValues(t, 50, ended.Load())
+		})
+	}
+}
+
+func TestWaitFormsALineForTheKeysOfTheEnforcedRules(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rules := append(rulesOf("gcra 1/s"), sluice.Rule[call]{Name: "shadow", Key: byResource, Spec: "gcra 1/h", Shadow: true})
+		store := newDistantStore(0)
+		l := newLimiter(t, sluice.Options[call]{}, store, rules...)
+		must(t)(l.Allow(background, ann))
+		must(t)(l.Allow(background, call{user: "bob"}))
+		order := arrive(4, func(i int) error {
+			_, err := l.Wait(background, call{user: []string{"ann", "ann", "ann", "bob"}[i], resource: string(rune('a' + i))})
+			return err
+		})
+		asked := store.trips.Load()
+		elapse(1500 * time.Millisecond)
+		require.ElementsMatch(t, []int{0, 3}, order(), "bob is in another line")
+		require.LessOrEqual(t, store.trips.Load()-asked, int64(4))
+		elapse(2 * time.Second)
+		require.Equal(t, []int{1, 2}, order()[2:])
+	})
+}
+
+func TestPanicOfARuleDoesNotBlockTheCallsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var panics atomic.Bool
+		rule := sluice.Rule[call]{Name: "user", Spec: "gcra 1/s", Cost: func(c call) int64 {
+			if c.write && panics.Load() {
+				panic("Cost")
+			}
+			return 1
+		}}
+		l := newLimiter(t, sluice.Options[call]{}, nil, rule)
+		must(t)(l.Allow(background, ann))
+		order := arrive(2, func(i int) error {
+			defer func() { _ = recover() }()
+			_, err := l.Wait(background, call{write: i == 0})
+			return err
+		})
+		panics.Store(true)
+		elapse(1100 * time.Millisecond)
+		require.Contains(t, order(), 1)
+	})
+}
