@@ -140,7 +140,7 @@ type differential struct {
 
 // All stores return the same decision in every field, for random rules, calls and times.
 func TestAllStoresDecideAlike(t *testing.T) {
-	const runs, calls = 30, 60
+	const runs, calls = 30, 80
 	clock := newClock()
 	names, stores := allStores(t, clock.Now)
 	counts := make(map[string]int)
@@ -167,7 +167,7 @@ func TestAllStoresDecideAlike(t *testing.T) {
 			s.check(t, names[i])
 		}
 	}
-	for kind, least := range map[string]int{"allowed": 600, "denied": 600, "error": 12, "settled": 60, "shadow denied": 60, "skipped": 12} {
+	for kind, least := range map[string]int{"allowed": 600, "denied": 600, "error": 12, "settled": 60, "shadow denied": 60, "skipped": 12, "released": 30, "renewed": 30, "lost": 1} {
 		require.Greater(t, counts[kind], least, "too few calls are %s: %v", kind, counts)
 	}
 }
@@ -178,6 +178,7 @@ var specs = []string{
 	"tokenbucket 5/s", "tokenbucket 10/m refill=interval", "tokenbucket 1/s burst=3", "tokenbucket 7/613200h", "tokenbucket 7/ms burst=1",
 	"fixedwindow 5/s", "fixedwindow 20/m align=clock", "fixedwindow 3/h align=clock offset=7m", "fixedwindow 1099511627776/24h", "fixedwindow 1/us",
 	"movingwindow 6/s", "movingwindow 12/m slots=4", "movingwindow 5/s slots=5 trailing=whole", "movingwindow 1000000000000/h slots=60",
+	"inflight 3 ttl=30s", "inflight 20 ttl=1h slots=3", "inflight 1099511627776 ttl=1m",
 	"all(gcra 5/s; gcra 20/m)", "all(fixedwindow 4/s; tokenbucket 9/m; movingwindow 30/h slots=3)", "all(gcra 2/s; gcra 3/613200h)",
 }
 
@@ -251,7 +252,7 @@ func (c *differential) call() {
 	if c.random.IntN(40) == 0 {
 		in.cost = -1
 	}
-	n, op := c.randomCount(), c.random.IntN(20)
+	n, op := c.randomCount(), c.random.IntN(22)
 	which := c.random.IntN(1 << 20)
 	c.done = append(c.done, fmt.Sprint("op ", op, " n ", n, " in ", in))
 	want := c.answer(0, op, in, n, which)
@@ -283,20 +284,31 @@ func (c *differential) answer(i, op int, in call, n int64, which int) (a answer)
 		if r, a.decision, a.err = l.Reserve(background, in, n); r != nil {
 			c.reserved[i] = append(c.reserved[i], r)
 		}
-	case 18, 19:
+	case 18, 19, 20, 21:
 		if len(c.reserved[i]) == 0 {
 			return a
 		}
 		at := which % len(c.reserved[i])
 		r := c.reserved[i][at]
-		c.reserved[i] = slices.Delete(c.reserved[i], at, at+1)
-		if op == 18 {
+		if op < 20 {
+			c.reserved[i] = slices.Delete(c.reserved[i], at, at+1)
+		}
+		kind := "settled"
+		switch op {
+		case 18:
 			a.decision, a.err = r.Settle(background, n-1)
-		} else {
+		case 19:
 			a.decision, a.err = r.SettleFor(background, in)
+		case 20:
+			a.err, kind = r.Release(background), "released"
+		case 21:
+			a.err, kind = r.Renew(background), "renewed"
+			if errors.Is(a.err, sluice.ErrHoldLost) {
+				kind = "lost"
+			}
 		}
 		if i == 0 {
-			c.counts["settled"]++
+			c.counts[kind]++
 		}
 	}
 	return a

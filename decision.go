@@ -35,6 +35,8 @@ type Decision struct {
 	// Err is a problem that did not prevent the decision: the failure of the store if
 	// Degraded is set, or ErrSkew.
 	Err error
+	// At is the time of the decision, by Options.Clock or the clock of the store. It is zero if no rule decided.
+	At time.Time
 	// Attempts is how often the rules were evaluated: more than once after conflicts and lost replies.
 	Attempts int
 }
@@ -61,7 +63,7 @@ type Event struct {
 // Op is an operation of a limiter.
 type Op string
 
-// The operations that an Observer sees. Wait and Reserve appear as allow. Settle and SettleFor
+// The operations that an Observer sees. Wait, Reserve and Renew appear as allow, and Release as refund. Settle and SettleFor
 // appear as refund or charge, or not at all if there is nothing to correct.
 const (
 	OpAllow  Op = "allow"

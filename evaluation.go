@@ -125,7 +125,8 @@ type evaluation struct {
 	op       driver.Op
 	results  []RuleResult
 	allowed  bool
-	oneClock bool // only the store's own clock decides
+	at       time.Time // of the last evaluation
+	oneClock bool      // only the store's own clock decides
 }
 
 var _ engine.Evaluator = (*evaluation)(nil)
@@ -133,6 +134,7 @@ var _ engine.Evaluator = (*evaluation)(nil)
 // Evaluate implements engine.Evaluator. A program does not move states, so a denial on a state that is far ahead must be decided
 // in Go.
 func (e *evaluation) Evaluate(now time.Time, items []driver.Item, replays bool) (applied int, err error) {
+	e.at = now
 	applied, e.allowed, err = evaluate(e.op, now, e.oneClock && !replays, e.results, items)
 	isAhead := func(r RuleResult) bool { return !r.Allowed && r.Skew > stepBack }
 	if err == nil && replays && e.oneClock && !e.allowed && slices.ContainsFunc(e.results, isAhead) {
@@ -146,10 +148,10 @@ func (e *evaluation) Evaluate(now time.Time, items []driver.Item, replays bool) 
 	return applied, err
 }
 
-// Denied implements engine.Evaluator.
+// Denied implements engine.Evaluator. Another process can give held units back at any time, so a rule for them does not count.
 func (e *evaluation) Denied() (retryAfter time.Duration, denied bool) {
 	for i := range e.results {
-		if r := &e.results[i]; !r.Shadow {
+		if r := &e.results[i]; !r.Shadow && !isHolder(r.Policy) {
 			retryAfter = max(retryAfter, r.RetryAfter)
 		}
 	}

@@ -265,7 +265,9 @@ func (l *Limiter[T]) decide(ctx context.Context, op driver.Op, items []driver.It
 // decideInMemory decides under the locks of the records.
 func decideInMemory(ctx context.Context, store *memory.Store, clock func() time.Time, op driver.Op, items []driver.Item, d *Decision) (err error) {
 	failed := store.Transact(ctx, clock, &driver.Update{Items: items, Decide: func(now time.Time) bool {
-		d.Attempts = 1
+		if d.Attempts = 1; len(items) > 0 {
+			d.At = now
+		}
 		if _, d.Allowed, err = evaluate(op, now, clock == nil, d.Results, items); err == nil {
 			d.summarize()
 		}
@@ -290,7 +292,7 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, items []d
 	})
 	if err == nil {
 		copy(d.Results, e.results)
-		d.Allowed, d.Cached, d.Attempts = e.allowed, stats.Cached, stats.Attempts
+		d.Allowed, d.At, d.Cached, d.Attempts = e.allowed, e.at, stats.Cached, stats.Attempts
 		d.summarize()
 		return nil
 	}
@@ -316,7 +318,9 @@ func (l *Limiter[T]) uses(op driver.Op, results []RuleResult) []engine.Use {
 		r := &results[i]
 		uses[i] = engine.Use{Op: operation(op, r.Cost), Cost: max(r.Cost, -r.Cost), Shadow: r.Shadow}
 		if l.server && op != driver.Peek && op != driver.Reset {
-			if rule := l.ruleOf(r); rule.PolicyFor == nil {
+			if held, ok := r.Policy.(heldUnits); ok {
+				uses[i].Program = policy.ProgramOf(held.Policy)
+			} else if rule := l.ruleOf(r); rule.PolicyFor == nil {
 				uses[i].Program = rule.program
 			} else {
 				uses[i].Program = policy.ProgramOf(r.Policy)

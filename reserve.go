@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -16,9 +17,10 @@ const opReserve = driver.Reset + 1
 // ErrSettled is the error of a Reservation that is settled already.
 var ErrSettled = errors.New("sluice: reservation is settled already")
 
-var errNothingReserved = errors.New("sluice: there is no reservation to settle")
+var errNothingReserved = errors.New("sluice: there is no reservation, because the calls were denied or Reserve failed")
 
-// Reservation is an estimated cost that was charged. Settle corrects it. Use it in one goroutine at a time.
+// Reservation is an estimated cost that was charged, and units that are held under rules such as "inflight 20 ttl=30s". Settle
+// corrects the estimate, and Release gives the held units back. Use it in one goroutine at a time.
 type Reservation[T any] struct {
 	Decision Decision // of the estimate
 
@@ -27,7 +29,8 @@ type Reservation[T any] struct {
 	items         []driver.Item
 	n             int64
 	settled       bool
-	localRefunded bool // the local limiter of FailLocal has what was not used
+	held          []hold // of the rules of one; none before the decision
+	localRefunded bool   // the local limiter of FailLocal has what was not used
 }
 
 // Reserve charges n calls like AllowN, as an estimate that [Reservation.Settle] corrects. n is at least 1. If the calls are
@@ -40,6 +43,7 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 	if l.engine != nil {
 		l.engine.ExpectRefunds()
 	}
+	began := time.Now()
 	d, err := l.observed(driver.Allow, func() (d Decision, err error) {
 		if n < 1 {
 			return d, countError(n)
@@ -60,15 +64,23 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 		return nil, d, err
 	}
 	r.Decision = d
+	r.setHeld(began)
 	return r, d, nil
 }
 
-// addResults adds a result to d, and an item, for each rule for which cost returns true, with the cost that it returns.
+// addResults adds a result to d, and an item, for each rule for which cost returns true, with the cost that it returns. After the
+// decision it leaves out rules for units that are not held any more.
 func (r *Reservation[T]) addResults(d *Decision, cost func(i int) (cost int64, keep bool)) (items []driver.Item) {
 	for i := range r.one {
 		if cost, keep := cost(i); keep {
 			result := r.one[i]
 			result.Cost = cost
+			if isHolder(result.Policy) && r.held != nil {
+				if !r.isHeld(i) {
+					continue
+				}
+				result.Policy = heldUnits{result.Policy.(algo.Holder).Held(r.held[i].taken)}
+			}
 			d.Results, items = append(d.Results, result), append(items, r.items[i])
 		}
 	}
@@ -77,7 +89,7 @@ func (r *Reservation[T]) addResults(d *Decision, cost func(i int) (cost int64, k
 
 // Settle corrects the estimate to the actual number of calls, at least 0. It refunds what was not used, or charges what was used
 // beyond the estimate, which can leave a debt. It uses the policies, keys and costs that Reserve found, and calls no function of
-// the rules.
+// the rules. It also releases all held units.
 //
 //   - A shadow rule that would have denied is not corrected, because it charged nothing.
 //   - Under a rule with an estimate of 0, any number of calls is free.
@@ -120,6 +132,9 @@ func (r *Reservation[T]) settle(ctx context.Context, actual func(one *RuleResult
 	}
 	costs := make([]int64, len(r.one))
 	for i := range costs {
+		if isHolder(r.one[i].Policy) {
+			continue // it releases them
+		}
 		if costs[i], err = actual(&r.one[i]); err != nil {
 			return Decision{}, err
 		}

@@ -48,9 +48,9 @@ func TestSettleCorrectsTheEstimateOnce(t *testing.T) {
 	}
 	for _, r := range []*sluice.Reservation[call]{nil, {}} { // a deferred Settle after a denial
 		_, err := r.Settle(background, 0)
-		require.EqualError(t, err, "sluice: there is no reservation to settle")
+		require.EqualError(t, err, "sluice: there is no reservation, because the calls were denied or Reserve failed")
 		_, err = r.SettleFor(background, call{})
-		require.EqualError(t, err, "sluice: there is no reservation to settle")
+		require.EqualError(t, err, "sluice: there is no reservation, because the calls were denied or Reserve failed")
 	}
 }
 

@@ -61,6 +61,17 @@ type Policy interface {
 	String() string
 }
 
+// Holder is a policy whose units are held for a time and then given back, such as one of package inflight. Limit().Period is how long
+// they are held at least. A limiter gives them back by Reservation.Release and Settle, and does not cache its denials.
+type Holder interface {
+	Policy
+	// Held returns the policy for the units that a Step has charged. taken is the now of that Step, or of the last renewal, plus
+	// the Skew of its Result. The returned policy has the states of the Holder. Its Refund gives back only such units. Its Step
+	// renews them: it holds them as if they were charged at its own now, and charges nothing. If they have come back already,
+	// Refund changes nothing, and Step denies with a RetryAfter of Never.
+	Held(taken time.Time) Policy
+}
+
 // MaxInstant is the last instant that the algorithms distinguish: 2^52-1 microseconds since the Unix epoch, in
 // September 2112.
 const MaxInstant = 1<<52 - 1

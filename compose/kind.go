@@ -6,6 +6,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/fixedwindow"
 	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/inflight"
 	"github.com/sluice-go/sluice/movingwindow"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
@@ -29,6 +30,8 @@ func Kind(p algo.Policy) string {
 		return "fixedwindow"
 	case movingwindow.Policy:
 		return "movingwindow"
+	case inflight.Policy:
+		return "inflight"
 	case *Stack:
 		if p == nil || p.kind == "" {
 			return "all()"

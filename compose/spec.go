@@ -2,6 +2,7 @@ package compose
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/fixedwindow"
 	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/inflight"
 	"github.com/sluice-go/sluice/internal/errtext"
 	"github.com/sluice-go/sluice/movingwindow"
 	"github.com/sluice-go/sluice/tokenbucket"
@@ -26,12 +28,14 @@ import (
 //	ALGORITHM LIMIT [option=value ...]
 //	all(SPEC; SPEC ...)
 //
-// LIMIT is COUNT/PERIOD, such as 100/m or 5/250ms; see [algo.ParseLimit]. The algorithms and their options are
+// LIMIT is COUNT/PERIOD, such as 100/m or 5/250ms; see [algo.ParseLimit]. For inflight it is only COUNT. The algorithms and their
+// options are
 //
 //	gcra          burst=N
 //	tokenbucket   burst=N  refill=continuous|interval
 //	fixedwindow   align=first|clock  offset=DURATION
 //	movingwindow  slots=N  trailing=weighted|whole
+//	inflight      ttl=DURATION  slots=N
 //
 // N is at least 1. The first of several values is the default.
 //
@@ -39,8 +43,9 @@ import (
 //	refill    tokens come back one by one, or the count at once, every period
 //	align     windows start at the first call, or at multiples of the period since 1970 UTC
 //	offset    moves the windows of align=clock; default 0
-//	slots     into how many slots the window is cut; default 1
+//	slots     into how many slots the window or the ttl is cut; default 1, of inflight 10
 //	trailing  the slot before these, partly in the window, counts in proportion, or whole
+//	ttl       how long a unit is held if it is not released; required. inflight cannot be a part of all( )
 //
 // The policy's String returns the spec without default options. Every error is a [*SpecError].
 func ParsePolicy(spec string) (algo.Policy, error) {
@@ -98,6 +103,7 @@ type settings struct {
 	offset   time.Duration
 	slots    int64
 	trailing movingwindow.Trailing
+	ttl      time.Duration
 	cost     int64
 }
 
@@ -105,20 +111,32 @@ type algorithmSpec struct {
 	name    string
 	options []string
 	build   func(settings) (algo.Policy, error)
+	counts  bool // the limit has no period
+}
+
+// example returns the shortest spec.
+func (a *algorithmSpec) example() string {
+	if a.counts {
+		return a.name + " 20 ttl=30s"
+	}
+	return a.name + " 100/m"
 }
 
 var algorithms = [...]algorithmSpec{
-	{"gcra", []string{"burst"}, func(s settings) (algo.Policy, error) {
+	{name: "gcra", options: []string{"burst"}, build: func(s settings) (algo.Policy, error) {
 		return gcra.New(gcra.Options{Limit: s.limit, Burst: s.burst})
 	}},
-	{"tokenbucket", []string{"burst", "refill"}, func(s settings) (algo.Policy, error) {
+	{name: "tokenbucket", options: []string{"burst", "refill"}, build: func(s settings) (algo.Policy, error) {
 		return tokenbucket.New(tokenbucket.Options{Limit: s.limit, Burst: s.burst, Refill: s.refill})
 	}},
-	{"fixedwindow", []string{"align", "offset"}, func(s settings) (algo.Policy, error) {
+	{name: "fixedwindow", options: []string{"align", "offset"}, build: func(s settings) (algo.Policy, error) {
 		return fixedwindow.New(fixedwindow.Options{Limit: s.limit, Align: s.align, Offset: s.offset})
 	}},
-	{"movingwindow", []string{"slots", "trailing"}, func(s settings) (algo.Policy, error) {
+	{name: "movingwindow", options: []string{"slots", "trailing"}, build: func(s settings) (algo.Policy, error) {
 		return movingwindow.New(movingwindow.Options{Limit: s.limit, Slots: int(s.slots), Trailing: s.trailing})
+	}},
+	{name: "inflight", options: []string{"ttl", "slots"}, counts: true, build: func(s settings) (algo.Policy, error) {
+		return inflight.New(inflight.Options{Count: s.limit.Count, TTL: s.ttl, Slots: int(s.slots)})
 	}},
 }
 
@@ -158,6 +176,11 @@ var options = map[string]option{
 	}},
 	"trailing": {values: "weighted or whole", set: func(s *settings, v string) bool {
 		return oneOf(&s.trailing, v, movingwindow.Weighted, movingwindow.Whole)
+	}},
+	"ttl": {"a duration from 1ms to 8760h, such as 30s", " (the time after which a unit returns)", func(s *settings, v string) bool {
+		var err error
+		s.ttl, err = time.ParseDuration(v)
+		return err == nil && s.ttl >= inflight.MinTTL && s.ttl <= inflight.MaxTTL && s.ttl%time.Microsecond == 0
 	}},
 	"cost": {values: "a whole number of units from 1", set: func(s *settings, v string) bool {
 		return count(&s.cost, v, math.MaxInt64)
@@ -264,7 +287,13 @@ func (p *specParser) next() specWord {
 
 func (p *specParser) policy() (algo.Policy, error) {
 	name := p.next()
-	known := "known are " + strings.Join(algorithmNames(""), ", ") + " and all(SPEC; SPEC ...)"
+	var rates []string
+	for _, a := range algorithms {
+		if !a.counts {
+			rates = append(rates, a.name)
+		}
+	}
+	known := "known are " + strings.Join(rates, ", ") + " and all(SPEC; SPEC ...), and inflight for units that are held"
 	if name.text == "all" {
 		return p.stack(name)
 	}
@@ -330,7 +359,9 @@ func (p *specParser) stack(all specWord) (algo.Policy, error) {
 		case ";":
 		case ")":
 			stack, err := All(parts...)
-			if err != nil {
+			if errors.Is(err, errHolder) {
+				return nil, p.refused(all, err, "inflight cannot be a part of all(SPEC; SPEC ...); give it a rule of its own")
+			} else if err != nil {
 				return nil, p.refused(all, err, fmt.Sprintf("all(SPEC; SPEC ...) takes at most %d policies, those of an inner all counted too", maxParts))
 			}
 			return stack, nil
@@ -347,7 +378,14 @@ func (p *specParser) algorithm(a *algorithmSpec) (algo.Policy, error) {
 		return nil, p.fail(limit, "only all( ) has parentheses; write %s without them: %[1]s LIMIT option=value, for instance %[1]s 100/m", a.name)
 	}
 	if limit.endsPolicy() || strings.Contains(limit.text, "=") && !strings.Contains(limit.text, "/") {
-		return nil, p.missing(limit, "the limit of "+a.name+", COUNT/PERIOD, for instance "+a.name+" 100/m")
+		form := "COUNT/PERIOD"
+		if a.counts {
+			form = "COUNT"
+		}
+		return nil, p.missing(limit, "the limit of "+a.name+", "+form+", for instance "+a.example())
+	}
+	if a.counts {
+		return p.counted(a, limit)
 	}
 	var s settings
 	var err error
@@ -378,6 +416,26 @@ func (p *specParser) algorithm(a *algorithmSpec) (algo.Policy, error) {
 		fault = limit
 	}
 	return nil, p.refused(fault, err, strings.TrimPrefix(err.Error(), a.name+": "))
+}
+
+// counted reads the options of an algorithm whose limit has no period.
+func (p *specParser) counted(a *algorithmSpec, limit specWord) (algo.Policy, error) {
+	var s settings
+	if !count(&s.limit.Count, limit.text, algo.MaxCount) {
+		return nil, p.fail(limit, "the limit of %s is a whole number from 1 to 2^40, without a period; for instance %s", a.name, a.example())
+	}
+	given, err := p.options(a, &s)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := given["ttl"]; !ok {
+		return nil, p.fail(limit, "%s needs ttl=DURATION, the time after which a unit returns that was not released; for instance %s", a.name, a.example())
+	}
+	policy, err := a.build(s)
+	if err != nil {
+		return nil, p.refused(limit, err, strings.TrimPrefix(err.Error(), a.name+": "))
+	}
+	return policy, nil
 }
 
 // limitWithSpaces returns the limit with the words up to the options, as in 100/2 hours or 100 / m. It is for
@@ -477,6 +535,7 @@ var synonyms = map[string]string{
 	"slidingwindow": "movingwindow", "sliding": "movingwindow", "slidingwindowcounter": "movingwindow",
 	"slidingwindowlog": "movingwindow", "slidingcounter": "movingwindow", "slidinglog": "movingwindow",
 	"rollingwindow": "movingwindow", "rolling": "movingwindow", "rollingwindowcounter": "movingwindow",
+	"inflight": "inflight", "concurrency": "inflight", "concurrent": "inflight", "semaphore": "inflight", "parallel": "inflight",
 	"and": "all", "both": "all", "every": "all", "stack": "all", "allof": "all",
 	"capacity": "burst", "size": "burst", "max": "burst", "bucketsize": "burst", "maxburst": "burst", "burstsize": "burst",
 	"buckets": "slots", "segments": "slots", "subwindows": "slots", "aligned": "align", "alignment": "align", "weight": "cost",

@@ -2,6 +2,7 @@ package movingwindow
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/policy"
@@ -20,6 +21,11 @@ type Options struct {
 	// Cost is the units that Step, Peek, Refund and Charge take; 0 means 1. The methods of a Policy take
 	// their own cost, so New requires 0 or 1.
 	Cost int64
+	// PaidAt selects the units that were paid at that time: Refund gives back only units of its slot, and Step moves o.Cost units
+	// from its slot to the current one, so that they are in use for another window. If the slot does not have them any more,
+	// Refund changes nothing, and Step denies with a RetryAfter of algo.Never. The zero time selects no units. PaidAt needs Whole.
+	// Package inflight uses it for the units that are held.
+	PaidAt time.Time
 }
 
 // Trailing is how the trailing slot counts; the default is Weighted.
@@ -47,6 +53,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("movingwindow: Slots must be from 1 to %d, or 0 for 1, got %d", MaxSlots, o.Slots)
 	case o.Trailing != Weighted && o.Trailing != Whole:
 		return fmt.Errorf("movingwindow: Trailing must be Weighted or Whole, got %d", int(o.Trailing))
+	case !o.PaidAt.IsZero() && o.Trailing != Whole:
+		return fmt.Errorf("movingwindow: PaidAt needs Trailing Whole, got %v", o.Trailing)
 	case o.Cost < 0:
 		return fmt.Errorf("movingwindow: Cost is %d: %w", o.Cost, algo.ErrCost)
 	}
@@ -57,7 +65,7 @@ func (o Options) Validate() error {
 // faster than Validate. It sets the fields one by one, because a CPU waits before it can copy a struct that was just written.
 func (o *Options) arguments(args *arguments) {
 	isValid := o.Limit.IsValid() && o.Cost >= 0 && o.Slots >= 0 && o.Slots <= MaxSlots && (o.Trailing == Weighted || o.Trailing == Whole)
-	if !isValid {
+	if !isValid || !o.PaidAt.IsZero() && o.Trailing != Whole {
 		return
 	}
 	slots := int64(max(o.Slots, 1))
@@ -69,6 +77,9 @@ func (o *Options) arguments(args *arguments) {
 	weight := width / grain
 	args.limit, args.width, args.slots = o.Limit.Count, width, slots
 	args.grain, args.weight, args.most = grain, weight, algo.MaxLevel/weight-o.Limit.Count
+	if !o.PaidAt.IsZero() {
+		args.paidAt = max(1, algo.Instant(o.PaidAt))
+	}
 }
 
 // maxCapacity is the highest weight of a full window. The rest up to algo.MaxLevel is for debts: units that were charged

@@ -135,5 +135,5 @@ var (
 func (p Policy) Program() (algo.Program, bool) {
 	args := p.prepared().args
 	return algo.Program{Name: "movingwindow", Lua: stepLua, SQL: stepSQL,
-		Args: []int64{args.limit, args.width, args.slots, args.grain, args.weight, args.most}}, args.limit > 0
+		Args: []int64{args.limit, args.width, args.slots, args.grain, args.weight, args.most, args.paidAt}}, args.limit > 0
 }

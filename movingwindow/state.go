@@ -233,14 +233,15 @@ func (s *State) age(by, slots int64) {
 	}
 }
 
-// giveBack subtracts units from the counts, the newest first.
-func (s *State) giveBack(units, slots int64) {
+// giveBack subtracts units from the counts from newest to oldest, and returns how many.
+func (s *State) giveBack(units, newest, oldest int64) (given int64) {
 	counts := s.counts()
-	for i := range counts[:min(slots+1, int64(len(counts)))] {
-		back := min(units, counts[i])
+	for i := max(newest, 0); i <= oldest && i < int64(len(counts)); i++ {
+		back := min(units-given, counts[i])
 		counts[i] -= back
-		units -= back
+		given += back
 	}
+	return given
 }
 
 // resized converts the counts of a normalized state to the slots of a window, as "Changed limits" in the package comment describes.

@@ -8,7 +8,7 @@ import (
 )
 
 // Step decides a request of o.Cost units at now. It accepts any state and time. If the options are not valid,
-// it denies with a RetryAfter of [algo.Never].
+// it denies with a RetryAfter of [algo.Never]. With o.PaidAt it moves units instead.
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = s
 	if !decideWith(&o, &next, now, &r, policy.Step) {
@@ -23,7 +23,8 @@ func Peek(s State, now time.Time, o Options) (r algo.Result) {
 	return r
 }
 
-// Refund gives back o.Cost units, but no more than are in use. It starts with the newest slot.
+// Refund gives back o.Cost units, but no more than are in use. It starts with the newest slot. With o.PaidAt it takes only
+// units of the slot of that time.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = s
 	if !decideWith(&o, &next, now, &r, policy.Refund) {
@@ -59,6 +60,7 @@ type arguments struct {
 	grain  int64 // the overlap of the trailing slot with the window is rounded up to this number of microseconds
 	weight int64 // of a unit: the overlap of the whole slot, in grains
 	most   int64 // the largest sum of all counts after a charge; a step can add up to limit
+	paidAt int64 // of Options.PaidAt; 0 if it is not set
 }
 
 // decide fills in r, of which only Cost is set. If it returns true, it has made s the next state. Otherwise s has no meaning
@@ -89,15 +91,27 @@ func decide(args *arguments, s *State, now int64, r *algo.Result, op policy.Op) 
 	left := limit - args.used(recent, trailing, into)
 
 	paid := int64(0)
+	newest, oldest := int64(0), slots // of the slots that give units back
+	if args.paidAt > 0 {
+		newest = current - args.paidAt/width
+		oldest = newest
+	}
 	r.Fresh, r.Allowed = recent+trailing == 0, true
 	switch {
 	case op == policy.Refund:
-		changed = !r.Fresh
-		s.giveBack(cost, slots)
+		changed = s.giveBack(cost, newest, min(oldest, slots)) > 0
 		recent, trailing = s.sum(slots)
 		paid = left - (limit - args.used(recent, trailing, into))
 	case op == policy.Charge:
 		paid = max(0, min(cost, args.most-recent-trailing))
+	case args.paidAt > 0:
+		if newest < 0 || newest > slots || s.count(newest) < cost {
+			r.Allowed, r.RetryAfter = false, algo.Never
+		} else if changed = op == policy.Step && newest > 0; changed {
+			s.counts()[newest] -= cost
+			s.counts()[0] += cost
+			recent, trailing = s.sum(slots)
+		}
 	case cost > limit:
 		r.Allowed, r.RetryAfter = false, algo.Never
 	case cost > left:
@@ -118,8 +132,7 @@ func decide(args *arguments, s *State, now int64, r *algo.Result, op policy.Op) 
 		r.Refilled, r.Skew = left-before, time.Duration(at-now)*time.Microsecond
 	}
 	r.Available = left - r.Refilled
-	newest := s.newest(slots)
-	if newest < 0 {
+	if newest = s.newest(slots); newest < 0 {
 		*s = State{}
 		return changed
 	}

@@ -1,8 +1,8 @@
 -- The moving window: the function decide of step.go, on the bytes of a state.
 --
--- args: limit, width, slots, grain, weight, most
+-- args: limit, width, slots, grain, weight, most, paidAt
 return function(op, state, now, cost, times, args)
-  local limit, width, slots, grain, weight, most = args[1], args[2], args[3], args[4], args[5], args[6]
+  local limit, width, slots, grain, weight, most, paidAt = args[1], args[2], args[3], args[4], args[5], args[6], args[7]
   local at, counts, n = now, {}, 0
   if state ~= '' then
     if #state < 19 then return DAMAGED end
@@ -35,13 +35,28 @@ return function(op, state, now, cost, times, args)
   local recent, trailing = 0, n > slots and counts[slots + 1] or 0
   for i = 1, min(n, slots) do recent = recent + counts[i] end
 
+  local newest, oldest = 1, n -- of the slots that give units back
+  if paidAt > 0 then
+    newest = floor(at / width) - floor(paidAt / width) + 1
+    oldest = newest
+  end
+
   local changed = true
   if op == 'refund' then
-    changed = recent + trailing > 0
-    for i = 1, n do
-      local back = min(cost, counts[i])
+    local given = 0
+    for i = max(newest, 1), min(oldest, n) do
+      local back = min(cost - given, counts[i])
       counts[i] = counts[i] - back
-      cost = cost - back
+      given = given + back
+    end
+    changed = given > 0
+  elseif op == 'allow' and paidAt > 0 then
+    if newest < 1 or newest > n or counts[newest] < cost then return 0, state end
+    changed = newest > 1
+    if changed then
+      times = min(times, floor(counts[newest] / cost))
+      counts[newest] = counts[newest] - cost * times
+      counts[1] = counts[1] + cost * times
     end
   else
     if op == 'charge' then

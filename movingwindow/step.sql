@@ -1,12 +1,13 @@
 -- The moving window: the function decide of step.go, on the bytes of a state.
 --
--- args: limit, width, slots, grain, weight, most
+-- args: limit, width, slots, grain, weight, most, paidAt
 DECLARE
 	max      CONSTANT bigint := 4503599627370495; -- 2^52 - 1
 	width    CONSTANT bigint := args[2];
 	slots    CONSTANT int := args[3];
 	weight   CONSTANT bigint := args[5];
 	most     CONSTANT bigint := args[6];
+	paid_at  CONSTANT bigint := args[7];
 	at       bigint := now;
 	before   bigint;
 	was      bigint;
@@ -22,7 +23,10 @@ DECLARE
 	"trailing" bigint := 0;
 	overlap  bigint;
 	available bigint;
+	newest   bigint := 1; -- of the slots that give units back
+	oldest   bigint;
 	back     bigint;
+	given    bigint := 0;
 	changed  bool := true;
 	first    int := 0;
 	last     int := 0;
@@ -63,13 +67,27 @@ BEGIN
 		IF i <= slots THEN recent := recent + counts[i]; ELSE "trailing" := counts[i]; END IF;
 	END LOOP;
 
+	oldest := n;
+	IF paid_at > 0 THEN
+		newest := at / width - paid_at / width + 1;
+		oldest := newest;
+	END IF;
+
 	IF op = 1 THEN -- refund
-		changed := recent + "trailing" > 0;
-		FOR i IN 1..n LOOP
-			back := least(cost, counts[i]);
+		FOR i IN greatest(newest, 1)..least(oldest, n) LOOP
+			back := least(cost - given, counts[i]);
 			counts[i] := counts[i] - back;
-			cost := cost - back;
+			given := given + back;
 		END LOOP;
+		changed := given > 0;
+	ELSIF op = 0 AND paid_at > 0 THEN
+		IF newest < 1 OR newest > n OR counts[newest::int] < cost THEN times := 0; RETURN; END IF;
+		changed := newest > 1;
+		IF changed THEN
+			times := least(times, counts[newest::int] / cost);
+			counts[newest::int] := counts[newest::int] - cost * times;
+			counts[1] := counts[1] + cost * times;
+		END IF;
 	ELSE
 		IF op = 2 THEN -- charge
 			cost := greatest(0, least(cost, most - recent - "trailing"));

@@ -112,8 +112,8 @@ func (c *denials) update(r *Request, clock clockReading) {
 	if c.ttl <= 0 || !r.allows() {
 		return
 	}
-	_, denied := r.Evaluator.Denied()
-	repeats := denied && !r.changes() // the same states would deny again
+	wait, denied := r.Evaluator.Denied()
+	repeats := denied && wait > 0 && !r.changes() // the same states would deny again
 	for i, key := range r.keys {
 		switch {
 		case repeats:

@@ -62,7 +62,7 @@ type Evaluator interface {
 	Evaluate(now time.Time, items []driver.Item, replays bool) (applied int, err error)
 
 	// Denied reports whether the last Evaluate denied, and how long the same states would deny the same request. Only
-	// requests that give units back can shorten that time.
+	// requests that give units back can shorten that time. If retryAfter is 0, the denial is not cached.
 	Denied() (retryAfter time.Duration, denied bool)
 }
 

@@ -1,0 +1,175 @@
+package sluice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
+)
+
+// ErrHoldLost is the error of Renew if the held units have returned, because they were not renewed in time or the store has lost
+// them. It is also the cause of the context in Do.
+var ErrHoldLost = errors.New("sluice: the held units have returned")
+
+// hold says when the units of a rule were taken.
+type hold struct {
+	taken time.Time // by the clock that decided; zero if no units are held
+	since time.Time // by the clock of the machine, not later
+}
+
+// heldUnits is what Holder.Held returns.
+type heldUnits struct{ algo.Policy }
+
+func isHolder(p algo.Policy) bool {
+	_, ok := p.(algo.Holder)
+	return ok
+}
+
+// setHeld notes which units the decision has taken. began is the time before it.
+func (r *Reservation[T]) setHeld(began time.Time) {
+	r.held = make([]hold, len(r.one))
+	for i := range r.one {
+		for _, result := range r.Decision.Results {
+			if result.Rule == r.one[i].Rule && result.Paid > 0 && isHolder(result.Policy) {
+				r.held[i] = hold{r.Decision.At.Add(result.Skew), began}
+			}
+		}
+	}
+}
+
+// isHeld reports whether the units of the i-th rule are held. After their TTL they are not, so a release that
+// comes too late cannot free the units of others.
+func (r *Reservation[T]) isHeld(i int) bool {
+	return !r.held[i].taken.IsZero() && time.Since(r.held[i].since) < r.one[i].Policy.Limit().Period
+}
+
+// heldItems adds a result to d, and an item, for each rule whose units are held.
+func (r *Reservation[T]) heldItems(d *Decision) []driver.Item {
+	return r.addResults(d, func(i int) (int64, bool) {
+		return multiply(r.one[i].Cost, r.n), isHolder(r.one[i].Policy)
+	})
+}
+
+// Release gives the held units back, under rules such as "inflight 20 ttl=30s". The other rules stay charged. It does nothing if no
+// units are held: a second time, after Settle, or after the TTL.
+//
+// If the store fails, Release returns the error and can be called again, unless the error wraps [storage.ErrOutcomeUnknown]. Units
+// that are not released return after their TTL. If ctx has ended, Release fails. After a request use [context.WithoutCancel].
+func (r *Reservation[T]) Release(ctx context.Context) error {
+	if r == nil || r.limiter == nil {
+		return errNothingReserved
+	}
+	var d Decision
+	items := r.heldItems(&d)
+	if len(items) == 0 {
+		return nil
+	}
+	err := r.decideHeld(ctx, driver.Refund, items, &d)
+	if err == nil || errors.Is(err, storage.ErrOutcomeUnknown) {
+		clear(r.held)
+	}
+	return err
+}
+
+// Renew holds the held units for another TTL from now on. If they have returned already, its error wraps [ErrHoldLost]. It does
+// nothing if there are no rules such as "inflight 20 ttl=30s".
+func (r *Reservation[T]) Renew(ctx context.Context) error {
+	if r == nil || r.limiter == nil {
+		return errNothingReserved
+	}
+	for i := range r.held {
+		if h := r.held[i]; !h.taken.IsZero() && !r.isHeld(i) {
+			return fmt.Errorf("%w: rule %q has a ttl of %v, and the last renewal was %v ago", ErrHoldLost, r.one[i].Rule, r.one[i].Policy.Limit().Period, time.Since(h.since))
+		}
+	}
+	var d Decision
+	items, began := r.heldItems(&d), time.Now()
+	if len(items) == 0 {
+		return nil
+	}
+	if err := r.decideHeld(ctx, driver.Allow, items, &d); err != nil {
+		return err
+	}
+	if !d.Allowed {
+		clear(r.held)
+		return fmt.Errorf("%w: the store has no units of rule %q from then", ErrHoldLost, d.Rule)
+	}
+	for i := range r.held {
+		for _, result := range d.Results {
+			if result.Rule == r.one[i].Rule {
+				r.held[i] = hold{d.At.Add(result.Skew), began}
+			}
+		}
+	}
+	return nil
+}
+
+// decideHeld makes an operation on held units where they are: in the store, or in the local limiter of FailLocal.
+func (r *Reservation[T]) decideHeld(ctx context.Context, op driver.Op, items []driver.Item, d *Decision) error {
+	l := r.limiter
+	_, err := l.observed(op, func() (Decision, error) {
+		if r.Decision.Degraded {
+			err := decideInMemory(ctx, l.local, nil, op, items, d)
+			return *d, err
+		}
+		err := l.decide(ctx, op, items, d, FailClosed)
+		return *d, err
+	})
+	return err
+}
+
+// Do reserves one call, calls f, and then releases the units that are held under rules such as "inflight 20 ttl=30s", also if f
+// panics. If the call is denied, it does not call f. While f runs, it renews the units. If they are lost, it cancels the context of f
+// with a cause that wraps [ErrHoldLost]. The error is that of Reserve or f.
+func (l *Limiter[T]) Do(ctx context.Context, in T, f func(context.Context) error) (Decision, error) {
+	r, d, err := l.Reserve(ctx, in, 1)
+	if err != nil || !d.Allowed {
+		return d, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := r.renewUntilStopped(context.WithoutCancel(ctx), cancel)
+	defer func() {
+		stop()
+		_ = r.Release(context.WithoutCancel(ctx)) // otherwise they return after the TTL
+	}()
+	return d, f(ctx)
+}
+
+// renewUntilStopped renews the held units three times in each TTL, until stop is called or they are lost.
+func (r *Reservation[T]) renewUntilStopped(ctx context.Context, lost context.CancelCauseFunc) (stop func()) {
+	ttl := algo.MaxPeriod
+	for i := range r.held {
+		if r.isHeld(i) {
+			ttl = min(ttl, r.one[i].Policy.Limit().Period)
+		}
+	}
+	if ttl == algo.MaxPeriod {
+		return func() {}
+	}
+	stopped, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(ttl / 3)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-stopped:
+				return
+			case <-ticker.C:
+			}
+			if err := r.Renew(ctx); errors.Is(err, ErrHoldLost) { // after another error there is time to try again
+				lost(err)
+				return
+			}
+		}
+	}()
+	return func() {
+		close(stopped)
+		<-ended
+	}
+}

@@ -1,0 +1,42 @@
+// Package inflight limits how many units are held at the same time, such as requests that a server works on.
+//
+// # Promise
+//
+// At most Count units are held at any time. Step takes units, and Release gives them back. A unit that is not given back, for
+// instance because its process has crashed, returns by itself: TTL after it was taken, or at most TTL/Slots later. Renew holds
+// it for another TTL.
+//
+// A unit is given back to the slot of time in which it was taken. So a release that comes too late, or twice, frees nothing that
+// was taken in another slot. Within one slot, units are not told apart: release each one once.
+//
+// [Policy.Bound] limits what can be taken in an interval if nothing is released. A released unit adds to it.
+//
+// # When not to use it
+//
+// Do not use it for a rate, such as 100 requests a minute. Nobody has to release anything for a rate. Use both with two rules of one
+// limiter. It also does not lock: work that goes on after its units have returned runs beside others. Renew in time, and
+// stop the work if Renew denies. [github.com/sluice-go/sluice.Limiter.Do] does both.
+//
+// # Timeline
+//
+// 2 ttl=30s slots=3: slots of 10s.
+//
+//	      0s        10s       20s       30s       40s       50s
+//	      |---------|---------|---------|---------|---------|
+//	cost 1     ok at 5s: 1 left
+//	cost 1              ok at 14s: 0 left
+//	cost 1                   denied at 20s, retry in 20s: the first unit returns at 40s at the latest
+//	release 1                      at 25s, taken at 5s: 1 left
+//	cost 1                           ok at 26s: 0 left
+//	renew 1                               at 32s, taken at 14s: held until 70s at the latest
+//
+// # Source
+//
+// This is a counting semaphore with leases. The units are counted by slots, as in package movingwindow with trailing=whole, whose
+// [movingwindow.State] and programs it uses. So the state is bounded, and has no names of holders.
+//
+// # Changed limits
+//
+// If Count, TTL or Slots of a key change, units stay held. After a change of TTL or Slots, a unit that was taken before may not be
+// found by Release and Renew. It returns by itself then.
+package inflight

@@ -1,0 +1,94 @@
+package inflight
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/movingwindow"
+)
+
+// Policy is the algorithm with its options. The zero Policy denies everything. Compare policies by String,
+// because == is true only for copies of the same Policy.
+type Policy struct{ of *prepared } // one pointer, so converting a Policy to an interface does not allocate
+
+// prepared holds the options, and the window that counts the units.
+type prepared struct {
+	Options
+	window movingwindow.Policy
+}
+
+var _ interface {
+	algo.Portable
+	algo.Holder
+} = Policy{}
+
+// New returns a policy, or an error that names the first option that is not valid.
+func New(o Options) (Policy, error) {
+	if err := o.Validate(); err != nil {
+		return Policy{}, err
+	}
+	if o.Cost > 1 {
+		return Policy{}, fmt.Errorf("inflight: Cost must be 0 or 1 for a Policy, got %d; pass the cost to the methods of the Policy", o.Cost)
+	}
+	w, err := movingwindow.New(o.window())
+	return Policy{&prepared{o, w}}, err
+}
+
+// Options returns the options passed to New.
+func (p Policy) Options() Options { return p.prepared().Options }
+
+func (p Policy) prepared() *prepared {
+	if p.of == nil {
+		return new(prepared)
+	}
+	return p.of
+}
+
+// Step implements [algo.Policy].
+func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
+	return p.prepared().window.Step(dst, state, now, cost)
+}
+
+// Peek implements [algo.Policy].
+func (p Policy) Peek(state []byte, now time.Time, cost int64) (algo.Result, error) {
+	return p.prepared().window.Peek(state, now, cost)
+}
+
+// Refund implements [algo.Policy]. It gives back the units that were taken last. Use that of Held for the units of one Step.
+func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
+	return p.prepared().window.Refund(dst, state, now, cost)
+}
+
+// Charge implements [algo.Policy].
+func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
+	return p.prepared().window.Charge(dst, state, now, cost)
+}
+
+// Held implements [algo.Holder]. Refund and Step of the result are [Release] and [Renew].
+func (p Policy) Held(taken time.Time) algo.Policy {
+	held, err := movingwindow.New(p.prepared().held(taken))
+	if err != nil { // p is zero
+		return p
+	}
+	return held
+}
+
+// Bound implements [algo.Policy]. It returns the most units that can be taken in an interval if none is released.
+func (p Policy) Bound(interval time.Duration) int64 { return p.prepared().window.Bound(interval) }
+
+// Limit implements [algo.Policy]. It returns Count and TTL.
+func (p Policy) Limit() algo.Limit { return p.prepared().window.Limit() }
+
+// String returns the policy's spec, such as "inflight 20 ttl=30s".
+func (p Policy) String() string {
+	o := p.prepared().Options
+	spec := fmt.Sprintf("inflight %d ttl=%s", o.Count, algo.FormatDuration(o.TTL))
+	if o.Slots != 0 && o.Slots != DefaultSlots {
+		spec += fmt.Sprintf(" slots=%d", o.Slots)
+	}
+	return spec
+}
+
+// Program implements [algo.Portable]. It is the program of package movingwindow.
+func (p Policy) Program() (algo.Program, bool) { return p.prepared().window.Program() }
