@@ -145,3 +145,18 @@ func ExampleLimiter_resetRule() {
 	// 5 15 <nil>
 	// sluice: ResetRule: no rule has the name "acount"; the rules are ["account" "address"]
 }
+
+// Hold is for middleware, which decides before it calls the next handler.
+func ExampleLimiter_hold() {
+	limiter := sluice.MustNew(nil, "inflight 3 ttl=30s")
+	d, ctx, release, err := limiter.Hold(context.Background(), "ann")
+	if err != nil || !d.Allowed {
+		return // refuse the call
+	}
+	defer release()
+	fmt.Println("units left:", d.Remaining)
+	fmt.Println("the work goes on unless the units are lost:", ctx.Err())
+	// Output:
+	// units left: 2
+	// the work goes on unless the units are lost: <nil>
+}

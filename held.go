@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -122,22 +123,83 @@ func (r *Reservation[T]) decideHeld(ctx context.Context, op driver.Op, items []d
 	return err
 }
 
-// Do reserves one call, calls f, and then releases the units that are held under rules such as "inflight 20 ttl=30s", also if f
-// panics. If the call is denied, it does not call f. While f runs, it renews the units. If they are lost, it cancels the context of f
-// with a cause that wraps [ErrHoldLost]. The error is that of Reserve or f.
+// Do calls f if the call is allowed, and holds its units under rules such as "inflight 20 ttl=30s" meanwhile, as [Limiter.Hold] does.
+// It releases them also if f panics. The error is that of Hold or f.
 func (l *Limiter[T]) Do(ctx context.Context, in T, f func(context.Context) error) (Decision, error) {
-	r, d, err := l.Reserve(ctx, in, 1)
+	d, ctx, release, err := l.Hold(ctx, in)
 	if err != nil || !d.Allowed {
 		return d, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := r.renewUntilStopped(context.WithoutCancel(ctx), cancel)
-	defer func() {
-		stop()
-		_ = r.Release(context.WithoutCancel(ctx)) // otherwise they return after the TTL
-	}()
+	defer release()
 	return d, f(ctx)
+}
+
+// Hold decides one call like [Limiter.Allow]. If it is allowed, it holds its units under rules such as "inflight 20 ttl=30s" until
+// release is called, and renews them meanwhile. If they are lost, it cancels the context that it returns, with a cause that wraps
+// [ErrHoldLost].
+//
+// Call release when the work has ended. It is never nil. It also cancels the context, and does nothing when it is called again. If
+// the store fails then, the units return after their TTL. If nothing is held, for instance because there are no such rules, Hold
+// returns ctx itself, and release does nothing.
+func (l *Limiter[T]) Hold(ctx context.Context, in T) (d Decision, held context.Context, release func(), err error) {
+	d.Results = new(inlineResults)[:] // Hold is inlined, as Allow is
+	held, release, err = l.hold(ctx, in, &d)
+	return // with its results named, it would be too long to be inlined
+}
+
+func (l *Limiter[T]) hold(ctx context.Context, in T, d *Decision) (held context.Context, release func(), err error) {
+	var began time.Time
+	if l.mayHold {
+		began = time.Now()
+	}
+	if err = l.allow(ctx, in, 1, d); err == nil && l.mayHold {
+		if r := l.reservationOf(in, d, began); r != nil {
+			held, release = r.keep(ctx)
+			return held, release, nil
+		}
+	}
+	return ctx, releaseNothing, err
+}
+
+func releaseNothing() {} // a literal in a generic method would be allocated
+
+// reservationOf returns a reservation of the units that are held by a decision on one call. It has only the rules of these units.
+// It is nil if there are none.
+func (l *Limiter[T]) reservationOf(in T, d *Decision, began time.Time) *Reservation[T] {
+	var r *Reservation[T]
+	group := ""
+	for i := range d.Results {
+		result := &d.Results[i]
+		if result.Paid == 0 || !isHolder(result.Policy) {
+			continue
+		}
+		if r == nil {
+			at := time.UnixMicro(algo.Instant(d.At)) // d.At has a pointer, so d.Results would escape
+			r = &Reservation[T]{Decision: Decision{At: at, Degraded: d.Degraded}, limiter: l, n: 1}
+			if l.options.Group != nil {
+				group = l.options.Group(in)
+			}
+		}
+		key := driver.RuleKey{Group: group, Rule: l.ruleOf(result).text(result.Policy), Key: result.Key}
+		r.one, r.items = append(r.one, *result), append(r.items, driver.Item{Key: key})
+	}
+	if r != nil {
+		r.Decision.Results = r.one
+		r.setHeld(began)
+	}
+	return r
+}
+
+// keep renews the held units until release is called or they are lost.
+func (r *Reservation[T]) keep(ctx context.Context) (held context.Context, release func()) {
+	held, cancel := context.WithCancelCause(ctx)
+	unended := context.WithoutCancel(ctx)
+	stop := r.renewUntilStopped(unended, cancel)
+	return held, sync.OnceFunc(func() {
+		stop()
+		cancel(nil)
+		_ = r.Release(unended) // otherwise they return after the TTL
+	})
 }
 
 // renewUntilStopped renews the held units three times in each TTL, until stop is called or they are lost.

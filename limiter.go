@@ -43,6 +43,7 @@ type Limiter[T any] struct {
 	engine  *engine.Engine // decides otherwise
 	local   *memory.Store  // decides while the store fails; nil unless OnFailure is FailLocal
 	server  bool           // the store can run programs
+	mayHold bool           // a rule may have a policy whose units are held
 	lines   lines          // of calls that wait
 }
 
@@ -83,6 +84,7 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 		}
 	}
 	l := &Limiter[T]{options: o, rules: rules}
+	l.mayHold = slices.ContainsFunc(rules, func(r Rule[T]) bool { return r.PolicyFor != nil || isHolder(r.Policy) })
 	if o.OnFailure == FailLocal {
 		l.local = &memory.Store{Clock: o.Clock}
 	}

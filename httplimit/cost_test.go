@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -32,10 +33,16 @@ var bare = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 
 var plain = []string{"text/plain"}
 
-func limited(t testing.TB, next http.Handler, spec string) http.Handler {
+// limited returns a handler whose rule finds its policy by the request if byRequest is set.
+func limited(t testing.TB, next http.Handler, spec string, byRequest bool) http.Handler {
 	client, err := httplimit.ClientIP{}.Key()
 	require.NoError(t, err)
-	limiter, err := sluice.For(new(memory.Store), sluice.Rule[*http.Request]{Name: "client", Key: client, Spec: spec})
+	rule := sluice.Rule[*http.Request]{Name: "client", Key: client, Spec: spec}
+	if byRequest {
+		policy := sluice.MustPolicy(spec)
+		rule.Spec, rule.PolicyFor = "", func(*http.Request) (algo.Policy, error) { return policy, nil }
+	}
+	limiter, err := sluice.For(new(memory.Store), rule)
 	require.NoError(t, err)
 	return httplimit.Handler(limiter, next, httplimit.Options{})
 }
@@ -49,12 +56,14 @@ func serve(h http.Handler, r *http.Request) {
 func TestHandlerAllocatesOnlyTheFields(t *testing.T) {
 	for _, peer := range []string{"192.0.2.1:5001", "[2001:db8::1]:5001"} {
 		for _, spec := range []string{"gcra 1000000000/s", "all(gcra 1000000/s; gcra 1000000000/m)"} {
-			h := limited(t, bare, spec)
-			r := httptest.NewRequest("GET", "/", nil)
-			r.RemoteAddr = peer
-			without := testing.AllocsPerRun(1000, func() { serve(bare, r) })
-			with := testing.AllocsPerRun(1000, func() { serve(h, r) })
-			require.LessOrEqual(t, with-without, 6.0, "%s: %s", peer, spec)
+			for _, byRequest := range []bool{false, true} {
+				h := limited(t, bare, spec, byRequest)
+				r := httptest.NewRequest("GET", "/", nil)
+				r.RemoteAddr = peer
+				without := testing.AllocsPerRun(1000, func() { serve(bare, r) })
+				with := testing.AllocsPerRun(1000, func() { serve(h, r) })
+				require.LessOrEqual(t, with-without, 6.0, "%s: %s", peer, spec)
+			}
 		}
 	}
 }

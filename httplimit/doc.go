@@ -19,6 +19,9 @@
 // until the request's cost is available. Times are in seconds, rounded up. net/http writes the names as
 // Ratelimit-Policy and Ratelimit, which means the same.
 //
+// A rule such as "inflight 20 ttl=30s" has the unit concurrent-requests, and no w. It has no t unless it
+// denies. Its t is then 1, because units can come back at any time, and the client may be denied again.
+//
 // The response to a denied request is a problem document (RFC 9457). If waiting helps, the status
 // is 429, and Retry-After is the longest t of the rules that denied. After it the client is allowed, if
 // nobody else spends the quota meanwhile.
@@ -45,6 +48,17 @@
 // The package logs nothing. To log an error of the store, read [Refusal].Err in Options.OnDenied, or set
 // sluice.Options.Observer, which also gets the errors of requests that sluice.FailOpen allows.
 //
+// # Requests in flight
+//
+// Under a rule such as "inflight 20 ttl=30s", a request holds its units until the next handler returns or
+// panics, also if the client is gone earlier. If it runs longer than the TTL, its units are renewed. If they
+// are lost, because the store failed for so long, the request's context ends with a cause that wraps
+// [sluice.ErrHoldLost]. Other rules stay charged.
+//
+// net/http sends the end of the response after the release. So a slow store delays it, at most for
+// sluice.Options.Timeout. If a handler hijacks the connection, the units are held until the handler returns,
+// and not until the connection is closed.
+//
 // # Several limiters on a route
 //
 // Each limiter appends its items to the fields. If the inner limiter denies, the outer limiter's
@@ -59,6 +73,7 @@
 //
 // # Bodies and response writers
 //
-// The next handler gets the original ResponseWriter and Request, so http.ResponseController,
-// http.Flusher and http.Hijacker work. The package reads no request body.
+// The next handler gets the original ResponseWriter, so http.ResponseController, http.Flusher and http.Hijacker
+// work. It gets the original Request, or one with another context if units are held. The package reads no
+// request body.
 package httplimit

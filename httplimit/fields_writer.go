@@ -63,14 +63,14 @@ func isVisible(result *sluice.RuleResult) bool {
 }
 
 // appendLimit appends an item of RateLimit. Its t is the time until a client can get more than
-// Remaining: after a denial, the time until the denied cost is available.
+// Remaining: after a denial, the time until the denied cost is available. For held units that time is not known.
 func (g *guard) appendLimit(text []byte, result *sluice.RuleResult) []byte {
-	wait := result.RetryAfter
+	wait := shownWait(result, result.RetryAfter)
 	switch {
+	case result.Allowed && isHolder(result.Policy), wait == algo.Never:
+		wait = 0
 	case result.Allowed:
 		wait = result.NextRefill
-	case wait == algo.Never:
-		wait = 0
 	}
 	text = appendName(text, result.Rule, partOf(result))
 	text = appendParameter(text, ";r=", result.Remaining)
@@ -95,13 +95,18 @@ func (g *guard) appendPolicies(text []byte, result *sluice.RuleResult) []byte {
 
 // appendPolicy appends an item of RateLimit-Policy. Its w is the time in which as many units
 // come back as its q says. It is rounded up, so that the item never promises a higher rate than
-// the limit.
+// the limit. Held units have no w, because they come back when they are released.
 func (g *guard) appendPolicy(text []byte, result *sluice.RuleResult, part int, capacity int64, limit algo.Limit) []byte {
 	text = appendName(text, result.Rule, part)
 	text = appendParameter(text, ";q=", capacity)
-	text = appendParameter(text, ";w=", seconds(refillTime(capacity, limit)))
+	isHeld := isHolder(result.Policy)
+	if !isHeld {
+		text = appendParameter(text, ";w=", seconds(refillTime(capacity, limit)))
+	}
 	if slices.Contains(g.Bytes, result.Rule) {
 		text = append(text, `;qu="content-bytes"`...)
+	} else if isHeld {
+		text = append(text, `;qu="concurrent-requests"`...)
 	}
 	return g.appendPartition(text, result)
 }
@@ -192,7 +197,7 @@ func writeLegacy(h http.Header, d *sluice.Decision, now time.Time) {
 		}
 		h.Set("X-Ratelimit-Limit", decimal(r.Limit))
 		h.Set("X-Ratelimit-Remaining", decimal(remaining))
-		h.Set("X-Ratelimit-Reset", decimal(now.Add(r.ResetAfter).Add(time.Second-1).Unix())) // rounded up
+		h.Set("X-Ratelimit-Reset", decimal(now.Add(shownWait(r, r.ResetAfter)).Add(time.Second-1).Unix())) // rounded up
 	}
 }
 

@@ -60,7 +60,10 @@ func Middleware(limiter *sluice.Limiter[*http.Request], options Options) func(ht
 			panic("httplimit: the handler must not be nil")
 		}
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if g.Skip != nil && g.Skip(r) || g.allow(w, r) {
+			if g.Skip != nil && g.Skip(r) {
+				next.ServeHTTP(w, r)
+			} else if r, release := g.allow(w, r); r != nil {
+				defer release() // also if next panics
 				next.ServeHTTP(w, r)
 			}
 		})
@@ -73,13 +76,14 @@ type guard struct {
 	Options
 }
 
-// allow reports whether the request is allowed. If it is not, allow has answered it.
+// allow returns the request for the next handler if it is allowed. The handler's caller must call release when it returns. If the
+// request is not allowed, allow has answered it, and returns nil.
 // The decision must not escape from this function, so that its results stay on the stack.
-func (g *guard) allow(w http.ResponseWriter, r *http.Request) bool {
-	d, err := g.limiter.Allow(r.Context(), r)
+func (g *guard) allow(w http.ResponseWriter, r *http.Request) (allowed *http.Request, release func()) {
+	d, ctx, release, err := g.limiter.Hold(r.Context(), r)
 	if err != nil {
 		g.refuse(w, r, refusalOfError(err))
-		return false
+		return nil, release
 	}
 	g.writeFields(w.Header(), d.Results)
 	if g.Legacy {
@@ -87,8 +91,12 @@ func (g *guard) allow(w http.ResponseWriter, r *http.Request) bool {
 	}
 	if !d.Allowed {
 		g.refuse(w, r, g.refusalOfDenial(&d))
+		return nil, release
 	}
-	return d.Allowed
+	if holdsUnits(d.Results) {
+		r = r.WithContext(ctx)
+	}
+	return r, release
 }
 
 // refuse answers a refused request without waiting for its body.

@@ -18,7 +18,8 @@ type Refusal struct {
 	Status   int      // the status that the package comment lists for the reason
 	Violated []string // the policies that denied, by their names in RateLimit-Policy
 	// RetryAfter is the exact wait after a denial, and 5 seconds with the status 503. The field
-	// Retry-After is rounded up. 0 means that waiting does not help, and there is no field.
+	// Retry-After is rounded up. 0 means that waiting does not help, and there is no field. For a rule
+	// whose units are held it is at most 1 second, because units can be released at any time.
 	RetryAfter time.Duration
 	Missing    bool // a rule denied because the request lacks a key: see [OptionalKey].OrDeny
 	// Decision is the denial, but without its Err, which only sluice.Options.Observer gets. If
@@ -57,6 +58,7 @@ func (g *guard) refusalOfDenial(d *sluice.Decision) Refusal {
 			continue
 		}
 		refusal.Violated = append(refusal.Violated, policyName(result))
+		refusal.RetryAfter = max(refusal.RetryAfter, shownWait(result, result.RetryAfter))
 		_, missing := result.Policy.(denyall.Policy)
 		switch {
 		case missing:
@@ -68,8 +70,8 @@ func (g *guard) refusalOfDenial(d *sluice.Decision) Refusal {
 			refusal.Status = http.StatusUnprocessableEntity
 		}
 	}
-	if d.RetryAfter != algo.Never {
-		refusal.RetryAfter = d.RetryAfter
+	if refusal.RetryAfter == algo.Never {
+		refusal.RetryAfter = 0
 	}
 	return refusal
 }
