@@ -16,7 +16,7 @@ import (
 // them. It is also the cause of the context in Do.
 var ErrHoldLost = errors.New("sluice: the held units have returned")
 
-// hold says when the units of a rule were taken.
+// hold says when the units of a use were taken.
 type hold struct {
 	taken time.Time // by the clock that decided; zero if no units are held
 	since time.Time // by the clock of the machine, not later
@@ -30,29 +30,37 @@ func isHolder(p algo.Policy) bool {
 	return ok
 }
 
-// setHeld notes which units the decision has taken. began is the time before it.
-func (r *Reservation[T]) setHeld(began time.Time) {
-	r.held = make([]hold, len(r.one))
-	for i := range r.one {
-		for _, result := range r.Decision.Results {
-			if result.Rule == r.one[i].Rule && result.Paid > 0 && isHolder(result.Policy) {
-				r.held[i] = hold{r.Decision.At.Add(result.Skew), began}
-			}
-		}
+// take notes that units are held, if the policy holds units and the i-th result of a decision has charged or renewed them. began is a
+// time before the decision.
+func (u *use) take(d *Decision, i int, began time.Time) {
+	if r := &d.Results[i]; isHolder(u.policy) && (r.Paid > 0 || !u.taken.IsZero()) {
+		u.hold = hold{d.At.Add(r.Skew), began}
 	}
 }
 
-// isHeld reports whether the units of the i-th rule are held. After their TTL they are not, so a release that
-// comes too late cannot free the units of others.
-func (r *Reservation[T]) isHeld(i int) bool {
-	return !r.held[i].taken.IsZero() && time.Since(r.held[i].since) < r.one[i].Policy.Limit().Period
+// isHeld reports whether the units are held. After their TTL they are not, so a release that comes too late cannot free the units
+// of others.
+func (u *use) isHeld() bool {
+	return !u.taken.IsZero() && time.Since(u.since) < u.policy.Limit().Period
 }
 
-// heldItems adds a result to d, and an item, for each rule whose units are held.
-func (r *Reservation[T]) heldItems(d *Decision) []driver.Item {
-	return r.addResults(d, func(i int) (int64, bool) {
-		return multiply(r.one[i].Cost, r.n), isHolder(r.one[i].Policy)
-	})
+// now returns the policy for the units that are held now, or else the policy of the rule.
+func (u *use) now() algo.Policy {
+	if u.taken.IsZero() {
+		return u.policy
+	}
+	return heldUnits{u.policy.(algo.Holder).Held(u.taken)}
+}
+
+// heldItems adds a result to d, and an item to items, for each rule whose units are held.
+func (r *Reservation[T]) heldItems(d *Decision, items []driver.Item) []driver.Item {
+	return r.addResults(d, items, func(u *use) (int64, bool) { return multiply(u.cost, r.n), u.isHeld() })
+}
+
+func (r *Reservation[T]) clearHeld() {
+	for i := range r.uses {
+		r.uses[i].hold = hold{}
+	}
 }
 
 // Release gives the held units back, under rules such as "inflight 20 ttl=30s". The other rules stay charged. It does nothing if no
@@ -65,13 +73,14 @@ func (r *Reservation[T]) Release(ctx context.Context) error {
 		return errNothingReserved
 	}
 	var d Decision
-	items := r.heldItems(&d)
+	var some [inlineRules]driver.Item
+	items := r.heldItems(&d, some[:0])
 	if len(items) == 0 {
 		return nil
 	}
 	err := r.decideHeld(ctx, driver.Refund, items, &d)
 	if err == nil || errors.Is(err, storage.ErrOutcomeUnknown) {
-		clear(r.held)
+		r.clearHeld()
 	}
 	return err
 }
@@ -82,13 +91,13 @@ func (r *Reservation[T]) Renew(ctx context.Context) error {
 	if r == nil || r.limiter == nil {
 		return errNothingReserved
 	}
-	for i := range r.held {
-		if h := r.held[i]; !h.taken.IsZero() && !r.isHeld(i) {
-			return fmt.Errorf("%w: rule %q has a ttl of %v, and the last renewal was %v ago", ErrHoldLost, r.one[i].Rule, r.one[i].Policy.Limit().Period, time.Since(h.since))
+	for i := range r.uses {
+		if u := &r.uses[i]; !u.taken.IsZero() && !u.isHeld() {
+			return fmt.Errorf("%w: rule %q has a ttl of %v, and the last renewal was %v ago", ErrHoldLost, u.rule, u.policy.Limit().Period, time.Since(u.since))
 		}
 	}
 	var d Decision
-	items, began := r.heldItems(&d), time.Now()
+	items, began := r.heldItems(&d, nil), time.Now()
 	if len(items) == 0 {
 		return nil
 	}
@@ -96,15 +105,11 @@ func (r *Reservation[T]) Renew(ctx context.Context) error {
 		return err
 	}
 	if !d.Allowed {
-		clear(r.held)
+		r.clearHeld()
 		return fmt.Errorf("%w: the store has no units of rule %q from then", ErrHoldLost, d.Rule)
 	}
-	for i := range r.held {
-		for _, result := range d.Results {
-			if result.Rule == r.one[i].Rule {
-				r.held[i] = hold{d.At.Add(result.Skew), began}
-			}
-		}
+	for i := range d.Results {
+		r.useOf(d.Results[i].Rule).take(&d, i, began)
 	}
 	return nil
 }
@@ -113,11 +118,12 @@ func (r *Reservation[T]) Renew(ctx context.Context) error {
 func (r *Reservation[T]) decideHeld(ctx context.Context, op driver.Op, items []driver.Item, d *Decision) error {
 	l := r.limiter
 	_, err := l.observed(op, func() (Decision, error) {
+		var err error
 		if r.Decision.Degraded {
-			err := decideInMemory(ctx, l.local, nil, op, items, d)
-			return *d, err
+			err = decideInMemory(ctx, l.local, nil, op, items, d)
+		} else {
+			err = l.decide(ctx, op, items, d, FailClosed)
 		}
-		err := l.decide(ctx, op, items, d, FailClosed)
 		return *d, err
 	})
 	return err
@@ -167,25 +173,24 @@ func releaseNothing() {} // a literal in a generic method would be allocated
 // It is nil if there are none.
 func (l *Limiter[T]) reservationOf(in T, d *Decision, began time.Time) *Reservation[T] {
 	var r *Reservation[T]
-	group := ""
+	var key driver.RuleKey
 	for i := range d.Results {
 		result := &d.Results[i]
 		if result.Paid == 0 || !isHolder(result.Policy) {
 			continue
 		}
 		if r == nil {
-			at := time.UnixMicro(algo.Instant(d.At)) // d.At has a pointer, so d.Results would escape
-			r = &Reservation[T]{Decision: Decision{At: at, Degraded: d.Degraded}, limiter: l, n: 1}
+			r = &Reservation[T]{Decision: Decision{Allowed: true, Degraded: d.Degraded}, limiter: l, n: 1}
 			if l.options.Group != nil {
-				group = l.options.Group(in)
+				key.Group = l.options.Group(in)
 			}
 		}
-		key := driver.RuleKey{Group: group, Rule: l.ruleOf(result).text(result.Policy), Key: result.Key}
-		r.one, r.items = append(r.one, *result), append(r.items, driver.Item{Key: key})
-	}
-	if r != nil {
-		r.Decision.Results = r.one
-		r.setHeld(began)
+		key.Rule, key.Key = l.ruleOf(result.Rule).text(result.Policy), result.Key
+		at := time.UnixMicro(algo.Instant(d.At)) // d.At has a pointer, so d.Results would escape
+		r.uses = append(r.uses, use{
+			rule: result.Rule, shadow: result.Shadow, policy: result.Policy, key: key, user: result.Key, cost: result.Cost,
+			hold: hold{at.Add(result.Skew), began},
+		})
 	}
 	return r
 }
@@ -205,9 +210,9 @@ func (r *Reservation[T]) keep(ctx context.Context) (held context.Context, releas
 // renewUntilStopped renews the held units three times in each TTL, until stop is called or they are lost.
 func (r *Reservation[T]) renewUntilStopped(ctx context.Context, lost context.CancelCauseFunc) (stop func()) {
 	ttl := algo.MaxPeriod
-	for i := range r.held {
-		if r.isHeld(i) {
-			ttl = min(ttl, r.one[i].Policy.Limit().Period)
+	for i := range r.uses {
+		if u := &r.uses[i]; u.isHeld() {
+			ttl = min(ttl, u.policy.Limit().Period)
 		}
 	}
 	if ttl == algo.MaxPeriod {
