@@ -104,3 +104,19 @@ func TestCheckPrintsTheBoundsOfEachRule(t *testing.T) {
 		require.Contains(t, out, "  "+want+"\n", rule)
 	}
 }
+
+func TestCheckExplainsHeldUnits(t *testing.T) {
+	for rule, want := range map[string]string{
+		"policy: inflight 20 ttl=30s":                "at most 20 requests at the same time",
+		"policy: inflight 20 ttl=30s, cost: 3":       "at most 6 requests (20 units) at the same time",
+		"policy: inflight 2000 ttl=30s, cost: bytes": "at most 2000 bytes at the same time",
+	} {
+		out := clitest.Ok(t, "rules: [{name: client, "+rule+"}]", "check", "-")
+		require.Contains(t, out, "  "+want+"\n", rule)
+		require.Contains(t, out, "  a request counts until its response has ended; if sluice crashes, its units return 30s to 33s after they were taken or renewed\n")
+		require.NotContains(t, out, "in the long run")
+		require.NotContains(t, out, "in any")
+	}
+	out := clitest.Ok(t, "rules: [{name: client, policy: inflight 1 ttl=24h slots=7}]", "check", "-")
+	require.Contains(t, out, "return 24h to 27h26m after")
+}

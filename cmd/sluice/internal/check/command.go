@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"text/template"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -65,7 +66,7 @@ func runCheck(ctx context.Context, names []string, s cli.Streams) error {
 var reportText string
 
 var reports = report.Template(reportText, template.FuncMap{
-	"name": rules.Name, "text": rules.Text, "limits": rules.Limits, "capacity": capacity, "bounds": bounds,
+	"name": rules.Name, "text": rules.Text, "limits": rules.Limits, "capacity": capacity, "bounds": bounds, "atTheSameTime": atTheSameTime, "heldFor": heldFor,
 })
 
 // warnTrusted prints a warning if rules limit by address and the file has no field trusted.
@@ -128,6 +129,21 @@ func bounds(r *config.Rule) (all []string) {
 		all = append(all, most+" in any "+rules.IntervalText(interval))
 	}
 	return all
+}
+
+// atTheSameTime returns the most requests, or bytes for cost: bytes, of one key that a rule for held units admits at the same time.
+func atTheSameTime(r *config.Rule) string {
+	units := capacity(r)
+	if r.Cost.Units > 1 {
+		return fmt.Sprintf("%s (%s)", readable.Plural(config.Capacity(r.Policy)/r.Cost.Units, "request"), units)
+	}
+	return units
+}
+
+// heldFor returns the shortest and the longest time for which units are held that nobody releases or renews.
+func heldFor(r *config.Rule) string {
+	_, taken, _ := r.Policy.Step(nil, nil, time.Unix(0, 0), 1) // at the beginning of a slot; only a state can cause an error
+	return fmt.Sprintf("%s to %s", readable.Exact(r.Policy.Limit().Period), readable.Rounded(taken.ResetAfter))
 }
 
 //go:embed help.txt

@@ -93,6 +93,12 @@ type Cost struct {
 	Bytes bool  // the size of the request body in bytes
 }
 
+// HoldsUnits reports whether a request holds units of the rule until its response has ended, as under inflight 20 ttl=30s.
+func (r *Rule) HoldsUnits() bool {
+	_, ok := r.Policy.(algo.Holder)
+	return ok
+}
+
 // ByString returns the fields joined by +, or "everything" if there are none.
 func (r *Rule) ByString() string { return fieldlist.Format(r.By) }
 

@@ -44,6 +44,20 @@ rules:
 	require.False(t, login.For("GET", &url.URL{Path: "/login"}))
 }
 
+func TestParseReadsHeldUnits(t *testing.T) {
+	f, err := config.Parse("limits.yaml", []byte(`
+rules:
+  - {name: running, policy: inflight 20 ttl=30s, by: ip, cost: 20}
+  - {name: client, policy: gcra 100/m, by: ip}
+`))
+	require.NoError(t, err)
+	require.Equal(t, "inflight 20 ttl=30s", f.Rules[0].Policy.String())
+	require.True(t, f.Rules[0].HoldsUnits())
+	require.False(t, f.Rules[1].HoldsUnits())
+	_, err = config.Parse("limits.yaml", []byte(`rules: [{name: running, policy: inflight 20 ttl=30s, cost: 21}]`))
+	require.ErrorContains(t, err, "the policy inflight 20 ttl=30s never allows more than 20 at once")
+}
+
 // TestRulesByAddressWithoutAListOfProxies: trusted: [] means that there is no proxy.
 func TestRulesByAddressWithoutAListOfProxies(t *testing.T) {
 	const rules = `
