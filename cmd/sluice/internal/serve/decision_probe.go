@@ -82,7 +82,11 @@ var algorithmName = regexp.MustCompile(`([a-z]+)([;)]|$)`)
 // shortLived returns a policy that stores decide like p, but whose states expire soon.
 func shortLived(p algo.Policy) (short algo.Policy, kind string, err error) {
 	kind = config.Algorithms(p)
-	if short, err = compose.ParsePolicy(algorithmName.ReplaceAllString(kind, "$1 1000/s$2")); err != nil {
+	spec := algorithmName.ReplaceAllString(kind, "$1 1000/s$2")
+	if _, ok := p.(algo.Holder); ok {
+		spec = kind + " 1000 ttl=1s"
+	}
+	if short, err = compose.ParsePolicy(spec); err != nil {
 		return nil, "", err
 	}
 	portable, ok := p.(algo.Portable)

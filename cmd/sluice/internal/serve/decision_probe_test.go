@@ -30,6 +30,7 @@ rules:
   - {name: c, policy: fixedwindow 3/d, by: ip}
   - {name: d, policy: movingwindow 3/d, by: ip}
   - {name: e, policy: all(gcra 3/d; fixedwindow 5/d), by: ip}
+  - {name: f, policy: inflight 3 ttl=24h, by: ip}
 `
 
 // database is a schema of PostgreSQL, and a role that may use the table in it but does not own it.

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/internal/earlyreply"
 )
@@ -115,6 +117,8 @@ func (s *Server) failure(r *http.Request, err, broken error) *problem {
 			return plainProblem(http.StatusRequestTimeout, "the request body did not arrive, or arrived too slowly; the cost of the request is not refunded")
 		}
 		return plainProblem(http.StatusBadRequest, "the request body ended early or is not valid HTTP; the cost of the request is not refunded")
+	case isLost(r):
+		return unanswered(http.StatusBadGateway, "the store of the limits failed for too long, so the request was ended before the upstream answered")
 	case r.Context().Err() != nil:
 		// Usually the client is gone. But it may have closed only its own side, and without
 		// a response it would get an empty 200.
@@ -133,9 +137,24 @@ func (s *Server) failure(r *http.Request, err, broken error) *problem {
 }
 
 func upstreamError(status int, inTime string) *problem {
-	p := plainProblem(status, "the upstream did not answer%s; the cost of the request is not refunded", inTime)
+	return unanswered(status, "the upstream did not answer"+inTime)
+}
+
+// unanswered returns the problem of an allowed request to which the upstream has not answered.
+func unanswered(status int, why string) *problem {
+	p := plainProblem(status, "%s; the cost of the request is not refunded", why)
 	p.Applied = "yes"
 	return p
+}
+
+// isLost reports whether the request was ended because units that it held under a rule were lost.
+func isLost(r *http.Request) bool { return errors.Is(context.Cause(r.Context()), sluice.ErrHoldLost) }
+
+// reportLost logs a request whose held units were lost. Its response may have begun.
+func (s *Server) reportLost(r *http.Request) {
+	if isLost(r) {
+		s.sampled.Warn("the store failed for too long, so a request was ended", "error", context.Cause(r.Context()))
+	}
 }
 
 // onlyWebSockets removes upgrades to other protocols from a request. Many servers would switch to
@@ -160,6 +179,7 @@ func (s *Server) withLimitFields(proxy httputil.ReverseProxy) http.Handler {
 		onlyWebSockets(r.Header)
 		r, end := withDials(r)
 		defer end()
+		defer s.reportLost(r)
 		proxy := proxy // of this request
 		proxy.ModifyResponse = func(response *http.Response) error {
 			s.answered.Store(true)

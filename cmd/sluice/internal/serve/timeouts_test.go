@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -203,6 +204,18 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 // for slow clients, and a rule that allows everything.
 func proxied(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, front *pipes), changes ...func(*Options)) {
 	t.Helper()
+	limitedProxy{rules: "rules: [{name: all, policy: gcra 1000/s}]", store: new(memory.Store), log: io.Discard}.run(t, handler, test, changes...)
+}
+
+// limitedProxy is a proxy with rules on a store, which writes its failures to log.
+type limitedProxy struct {
+	rules string
+	store storage.Store
+	log   io.Writer
+}
+
+func (p limitedProxy) run(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, front *pipes), changes ...func(*Options)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(time.Hour) // of the bubble's time, for what ends with its connection
 		front, back := newPipes(), newPipes()
@@ -217,14 +230,13 @@ func proxied(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, fro
 		for _, change := range changes {
 			change(&o)
 		}
-		store := new(memory.Store)
-		metrics, err := newMetrics("", store)
+		metrics, err := newMetrics("", p.store)
 		require.NoError(t, err)
-		s := &Server{options: o, log: slog.New(slog.DiscardHandler), sampled: sampledTo(io.Discard), metrics: metrics, store: &opened{Store: store}}
+		s := &Server{options: o, log: slog.New(slog.DiscardHandler), sampled: sampledTo(p.log), metrics: metrics, store: &opened{Store: p.store}}
 		s.transport = s.options.newTransport()
 		s.transport.DialContext = back.dial
 		defer s.transport.CloseIdleConnections()
-		file, err := config.Parse("limits.yaml", []byte("rules: [{name: all, policy: gcra 1000/s}]"))
+		file, err := config.Parse("limits.yaml", []byte(p.rules))
 		require.NoError(t, err)
 		limits, err := s.newLimiters(file)
 		require.NoError(t, err)

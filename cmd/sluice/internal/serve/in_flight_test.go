@@ -1,0 +1,190 @@
+package serve
+
+// These tests promise that a request to the proxy counts under a rule such as "inflight 20 ttl=30s" until its response has ended.
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+const oneAtATime = `
+rules:
+  - {name: running, policy: inflight 1 ttl=30s, by: ip}
+  - {name: client, policy: gcra 1000/h, by: ip}
+`
+
+// inFlight returns how many requests hold a unit.
+func (w *testServer) inFlight() int64 {
+	w.t.Helper()
+	r, err := http.NewRequest(http.MethodGet, "/", nil)
+	require.NoError(w.t, err)
+	r.RemoteAddr = "127.0.0.1:1"
+	d, err := w.current.Load().proxy.Peek(w.t.Context(), r)
+	require.NoError(w.t, err)
+	return d.Results[0].Limit - d.Results[0].Remaining
+}
+
+func TestProxyLimitsRequestsAtTheSameTime(t *testing.T) {
+	h := newHeld()
+	w := startTestServer(t, oneAtATime, withUpstream(t, h.ServeHTTP))
+	failed := h.begin(w)
+	denied := fetch(t, w.proxyURL("/"))
+	require.Equal(t, http.StatusTooManyRequests, denied.StatusCode)
+	require.Equal(t, "1", denied.Header.Get("Retry-After"))
+	require.Equal(t, `"running";r=0;t=1, "client";r=999;t=4`, denied.Header.Get("RateLimit"))
+	require.Equal(t, `"running";q=1;qu="concurrent-requests", "client";q=1000;w=3600`, denied.Header.Get("RateLimit-Policy"))
+	require.Contains(t, denied.body, `"violated-policies":["running"]`)
+
+	close(h.release)
+	require.NoError(t, <-failed)
+	require.Equal(t, 5, w.allowed(5), "each request ends before the next")
+	require.Zero(t, w.inFlight())
+}
+
+func TestRequestsCountUntilTheyEnd(t *testing.T) {
+	get := func(path string) func(*testing.T, *testServer) {
+		return func(t *testing.T, w *testServer) {
+			response, err := client.Get(w.proxyURL(path))
+			require.NoError(t, err)
+			_, _ = io.Copy(io.Discard, response.Body)
+			require.NoError(t, response.Body.Close())
+		}
+	}
+	arrived := make(chan struct{})
+	w := startTestServer(t, oneAtATime, withUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/resets":
+			panic(http.ErrAbortHandler)
+		case "/breaks-off":
+			_, _ = io.WriteString(w, strings.Repeat("x", 1<<20))
+			panic(http.ErrAbortHandler)
+		case "/hangs":
+			arrived <- struct{}{}
+			<-r.Context().Done()
+		case "/chat":
+			echo(w, r)
+		}
+	}))
+	for name, request := range map[string]func(*testing.T, *testServer){
+		"the upstream fails":     get("/resets"),
+		"the upstream stops":     get("/breaks-off"),
+		"a request is malformed": get("/%00"),
+		"the client leaves": func(t *testing.T, w *testServer) {
+			conn, _ := sendText(t, w, "GET /hangs HTTP/1.1\r\nHost: x\r\n\r\n")
+			<-arrived
+			require.EqualValues(t, 1, w.inFlight())
+			conn.Close()
+		},
+		"a WebSocket closes": func(t *testing.T, w *testServer) {
+			conn, reader, response := upgrade(t, w)
+			require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
+			_, err := io.WriteString(conn, "ping\n")
+			require.NoError(t, err)
+			_, err = reader.ReadString('\n')
+			require.NoError(t, err)
+			require.EqualValues(t, 1, w.inFlight())
+			require.Equal(t, http.StatusTooManyRequests, fetch(t, w.proxyURL("/")).StatusCode)
+			conn.Close()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request(t, w)
+			require.Eventually(t, func() bool { return w.inFlight() == 0 }, testTimeout, time.Millisecond)
+		})
+	}
+}
+
+func TestStreamsCountLongerThanTheTTL(t *testing.T) {
+	events := func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			return
+		}
+		for range 100 {
+			time.Sleep(10 * time.Second)
+			_, _ = io.WriteString(w, "data: x\n\n")
+			_ = http.NewResponseController(w).Flush()
+		}
+	}
+	limitedProxy{oneAtATime, new(memory.Store), io.Discard}.run(t, events, func(t *testing.T, front *pipes) {
+		response, _ := front.exchange(t, "GET /events HTTP/1.1\r\nHost: x", onConn(func(io.Writer) {}))
+		for range 99 {
+			_, err := io.ReadFull(response.Body, make([]byte, len("data: x\n\n")))
+			require.NoError(t, err)
+			denied, _ := front.exchange(t, "GET / HTTP/1.1\r\nHost: x", onConn(func(io.Writer) {}))
+			require.Equal(t, http.StatusTooManyRequests, denied.StatusCode)
+		}
+		require.Contains(t, contentOf(t, response.Body), "data: x")
+		synctest.Wait()
+		allowed, _ := front.exchange(t, "GET / HTTP/1.1\r\nHost: x", onConn(func(io.Writer) {}))
+		require.Equal(t, http.StatusOK, allowed.StatusCode)
+	})
+}
+
+// breakable is a store that fails while down is set.
+type breakable struct {
+	storage.Store
+	down atomic.Bool
+}
+
+func (b *breakable) fault() error {
+	if b.down.Load() {
+		return storage.NotApplied(io.ErrUnexpectedEOF)
+	}
+	return nil
+}
+
+func (b *breakable) Load(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
+	if err := b.fault(); err != nil {
+		return nil, time.Time{}, err
+	}
+	return b.Store.Load(ctx, keys...)
+}
+
+func (b *breakable) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	if err := b.fault(); err != nil {
+		return nil, false, err
+	}
+	return b.Store.CompareAndSwap(ctx, swaps...)
+}
+
+// Others could get the units then, so the request must not go on.
+func TestRequestsEndIfTheStoreFailsLongerThanTheTTL(t *testing.T) {
+	for _, begun := range []bool{false, true} {
+		var log bytes.Buffer
+		store := &breakable{Store: new(memory.Store)}
+		hangs := func(w http.ResponseWriter, r *http.Request) {
+			if begun {
+				_ = http.NewResponseController(w).Flush()
+			}
+			store.down.Store(true)
+			<-r.Context().Done()
+		}
+		limitedProxy{oneAtATime, store, &log}.run(t, hangs, func(t *testing.T, front *pipes) {
+			began := time.Now()
+			response, _ := front.exchange(t, "GET / HTTP/1.1\r\nHost: x", onConn(func(io.Writer) {}))
+			body, err := io.ReadAll(response.Body)
+			require.InDelta(t, 30*time.Second, time.Since(began), float64(time.Second))
+			if begun {
+				require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+			} else {
+				require.Equal(t, http.StatusBadGateway, response.StatusCode)
+				require.Contains(t, string(body), "the store of the limits failed for too long, so the request was ended before the upstream answered; the cost of the request is not refunded")
+			}
+			synctest.Wait()
+			require.Contains(t, log.String(), `level=WARN msg="the store failed for too long, so a request was ended"`)
+			require.Contains(t, log.String(), `rule \"running\" has a ttl of 30s`)
+		})
+	}
+}
