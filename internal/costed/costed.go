@@ -3,6 +3,7 @@ package costed
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
@@ -18,6 +19,22 @@ type Policy struct {
 func Parse(spec string) (p Policy, err error) {
 	p.Policy, p.Cost, err = compose.ParsePolicyWithCost(spec)
 	return p, err
+}
+
+// ParseRate is Parse for a program that decides requests but does not know when they end. It refuses a policy whose units are held,
+// such as inflight 20 ttl=30s. The error says why, such as "access logs do not show when a request ends".
+func ParseRate(spec, why string) (p Policy, err error) {
+	if p, err = Parse(spec); err != nil {
+		return p, err
+	}
+	if _, ok := p.Policy.(algo.Holder); ok {
+		word := strings.Fields(spec)[0]
+		return Policy{}, &compose.SpecError{
+			Spec: spec, Offset: strings.Index(spec, word), Word: word,
+			Problem: fmt.Sprintf("%s limits requests at the same time, and %s; want a rate, such as gcra 100/m", word, why),
+		}
+	}
+	return p, nil
 }
 
 // One returns a policy whose requests take 1 unit.

@@ -1,4 +1,4 @@
-// The test promises that String is the inverse of Parse.
+// These tests promise that String is the inverse of Parse, and what ParseRate refuses.
 package costed_test
 
 import (
@@ -26,4 +26,14 @@ func TestStringHasTheCostUnlessItIsOne(t *testing.T) {
 	}
 	_, err := costed.Parse("gcra 10/s cost=0")
 	require.ErrorContains(t, err, `cost= takes a whole number of units from 1, not "0"`)
+}
+
+func TestParseRateRefusesHeldUnits(t *testing.T) {
+	p, err := costed.ParseRate("gcra 10/s cost=2", "nobody knows")
+	require.NoError(t, err)
+	require.Equal(t, "gcra 10/s cost=2", p.String())
+	_, err = costed.ParseRate("  inflight 20 ttl=30s", "nobody knows when a request ends")
+	require.EqualError(t, err, `compose: policy "  inflight 20 ttl=30s", column 3: inflight limits requests at the same time, and nobody knows when a request ends; want a rate, such as gcra 100/m`)
+	_, err = costed.ParseRate("inflight 20", "nobody knows")
+	require.ErrorContains(t, err, "inflight needs ttl=DURATION")
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/costed"
 )
 
 const compareExamples = `  sluice compare
@@ -50,7 +50,7 @@ func Command(s cli.Streams) *cobra.Command {
 
 func runCompare(ctx context.Context, specs []string, address string, s cli.Streams) error {
 	for _, spec := range specs {
-		if _, _, err := compose.ParsePolicyWithCost(spec); err != nil {
+		if _, err := costed.ParseRate(spec, noEnd); err != nil {
 			return cli.PolicyError(err)
 		}
 	}

@@ -52,6 +52,7 @@ func TestInvalidCommandLinesOfCompare(t *testing.T) {
 	}
 	clitest.RequireFailures(t, map[string]clitest.Failure{
 		"policy":        {[]string{"compare", "-p", "gcra 10/fortnight"}, 2, []string{"fortnight", "^"}},
+		"in flight":     {[]string{"compare", "-p", "inflight 2 ttl=30s"}, 2, []string{"--policy: inflight limits requests at the same time, and the page does not simulate when a request ends", "^^^^^^^^"}},
 		"argument":      {[]string{"compare", "access.log"}, 2, []string{`"access.log"`, "drop a log onto the page, or use sluice replay"}},
 		"public":        {[]string{"compare", "--listen", "0.0.0.0:8090"}, 2, []string{"0.0.0.0:8090", "no password", "such as 127.0.0.1:8090"}},
 		"all addresses": {[]string{"compare", "--listen", ":8090"}, 2, []string{"want a loopback address"}},

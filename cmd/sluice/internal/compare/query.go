@@ -59,13 +59,16 @@ var generated = map[string]func(simulate.Shape) simulate.Stream{
 	"crowd":   simulate.Crowd,
 }
 
+// noEnd is why a policy whose units are held cannot be compared.
+const noEnd = "the page does not simulate when a request ends"
+
 // policies parses the specs. A spec that does not parse gives a zero policy and its error.
 func (q *Query) policies() (policies []costed.Policy, faults []error, err error) {
 	if len(q.Specs) == 0 || len(q.Specs) > MaxSpecs {
 		return nil, nil, fmt.Errorf("%d policies; want 1 to %d", len(q.Specs), MaxSpecs)
 	}
 	for _, spec := range q.Specs {
-		p, err := costed.Parse(spec)
+		p, err := costed.ParseRate(spec, noEnd)
 		policies, faults = append(policies, p), append(faults, err)
 	}
 	return policies, faults, nil

@@ -52,6 +52,31 @@ func textOf(t *testing.T, before, after, log string, flags ...string) string {
 	return clitest.Ok(t, log, append([]string{"plan", clitest.Write(t, "old.yaml", before), clitest.Write(t, "new.yaml", after), "-"}, flags...)...)
 }
 
+// A change of such a rule is no proof that nothing can change.
+func TestRulesForRequestsAtTheSameTimeAreLeftOut(t *testing.T) {
+	with := func(rule string) string {
+		return strings.Replace(clitest.OneRule, "[", "[{name: running, policy: "+rule+"}, ", 1)
+	}
+	for rule, same := range map[string]bool{"inflight 2 ttl=30s": true, "inflight 3 ttl=30s": false, "inflight 2 ttl=30s, by: ip": false} {
+		r := planOf(t, with("inflight 2 ttl=30s"), with(rule), clitest.FourLines)
+		require.Equal(t, same, r.SameRules, rule)
+		require.Equal(t, []string{"running"}, r.Old.LeftOut)
+		require.Equal(t, []string{"running"}, r.New.LeftOut)
+		require.Len(t, r.Rules, 1)
+		require.Equal(t, planOf(t, clitest.OneRule, clitest.OneRule, clitest.FourLines).Rules, r.Rules)
+	}
+	require.False(t, planOf(t, clitest.OneRule, with("inflight 2 ttl=30s"), clitest.FourLines).SameRules)
+	require.False(t, planOf(t, with("inflight 2 ttl=30s"), clitest.OneRule, clitest.FourLines).SameRules)
+
+	const reason = "limits requests at the same time, and access logs do not show when a request ends"
+	out := textOf(t, with("inflight 2 ttl=30s"), clitest.OneRule, clitest.FourLines)
+	require.Regexp(t, `\nrule running of \S*old.yaml is left out: inflight 2 ttl=30s `+reason+`\n`, out)
+	require.NotContains(t, out, "new.yaml is left out")
+	out = textOf(t, "rules: [{name: running, policy: inflight 2 ttl=30s}]", clitest.OneRule, clitest.FourLines, "--markdown")
+	require.Regexp(t, "\nrule `running` of `\\S*old.yaml` is left out: `inflight 2 ttl=30s` "+reason+`\.\n`, out)
+	require.Contains(t, out, "2 are newly denied")
+}
+
 // strictestOf returns the members of the strictest bounds.
 func strictestOf(r planReport) (all []string) {
 	for _, s := range r.Strictest {

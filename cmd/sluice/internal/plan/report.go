@@ -41,16 +41,22 @@ type planFile struct {
 	Allowed int64  `json:"allowed"`
 	Denied  int64  `json:"denied"`
 	Proxied int64  `json:"proxied"`
+	// LeftOut has the names of the rules that cannot be replayed.
+	LeftOut []string `json:"left_out"`
 
 	subject *rules.Subject
+}
+
+func newPlanFile(s *rules.Subject, counts *backtest.RulesReport) planFile {
+	return planFile{s.Name, counts.Allowed, counts.Denied, s.Proxied, s.LeftOutNames(), s}
 }
 
 func newPlanReport(p *planRun, log *logs.Summary) *planReport {
 	c := p.comparison.Report(p.Top)
 	r := &planReport{
 		Requests:         log.Entries,
-		Old:              planFile{p.old.Name, c.Before.Allowed, c.Before.Denied, p.old.Proxied, p.old},
-		New:              planFile{p.new.Name, c.After.Allowed, c.After.Denied, p.new.Proxied, p.new},
+		Old:              newPlanFile(p.old, &c.Before),
+		New:              newPlanFile(p.new, &c.After),
 		By:               p.Keyer.String(),
 		ComparisonReport: c,
 		Settings:         fileDifferences(p.old.File, p.new.File),
@@ -60,7 +66,7 @@ func newPlanReport(p *planRun, log *logs.Summary) *planReport {
 		keyer:            p.Keyer,
 	}
 	r.Counts, r.Problems = log.Counts()
-	r.SameRules = len(r.Settings) == 0 && !slices.ContainsFunc(r.Rules, func(c ruleChange) bool { return c.Change != unchanged })
+	r.SameRules = len(r.Settings) == 0 && sameRules(p.old.LeftOut, p.new.LeftOut) && !slices.ContainsFunc(r.Rules, func(c ruleChange) bool { return c.Change != unchanged })
 	r.Strictest = strictestBounds(r.Rules)
 	for _, t := range []threshold{
 		{Flag: "max-newly-denied", Limit: p.newlyDenied.text, Most: p.newlyDenied.most(r.Requests), Count: r.NewlyDenied, unit: "request", change: "newly denied"},
@@ -110,6 +116,22 @@ func (r *planReport) Exceeded() bool {
 func (r *planReport) HasProblems() bool {
 	return r.log.HasProblems() || r.Old.Proxied+r.New.Proxied > 0
 }
+
+// leftOut is a rule that cannot be replayed.
+type leftOut struct{ File, Rule, Policy string }
+
+// LeftOut returns the rules of both files that cannot be replayed.
+func (r *planReport) LeftOut() (all []leftOut) {
+	for _, s := range []*rules.Subject{r.Old.subject, r.New.subject} {
+		for i := range s.LeftOut {
+			all = append(all, leftOut{s.Name, s.LeftOut[i].Name, s.LeftOut[i].Policy.String()})
+		}
+	}
+	return all
+}
+
+// NoEnd says why.
+func (leftOut) NoEnd() string { return rules.NoEnd }
 
 // Head describes the log.
 func (r *planReport) Head() string {

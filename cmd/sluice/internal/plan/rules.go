@@ -150,6 +150,20 @@ func ruleDifferences(before, after *config.Rule) []difference {
 	})
 }
 
+// sameRules reports whether two lists have the same rules, in any order.
+func sameRules(before, after []config.Rule) bool {
+	same := func(a *config.Rule) bool {
+		i := slices.IndexFunc(after, func(b config.Rule) bool { return b.Name == a.Name })
+		return i >= 0 && len(ruleDifferences(a, &after[i])) == 0
+	}
+	for i := range before {
+		if !same(&before[i]) {
+			return false
+		}
+	}
+	return len(before) == len(after)
+}
+
 // fileDifferences returns the fields outside of the rules that differ.
 func fileDifferences(before, after *config.File) []difference {
 	return differences([]difference{

@@ -131,6 +131,11 @@ func (p *replayRun) runLogs(ctx context.Context, s cli.Streams) error {
 	if err := picture.Check(p.Out, p.sources, s); err != nil {
 		return err
 	}
+	for _, spec := range p.Specs {
+		if _, err := costed.ParseRate(spec, rules.NoEnd); err != nil { // a trace can have it
+			return cli.PolicyError(err)
+		}
+	}
 	what, err := p.subject()
 	if err != nil {
 		return err

@@ -61,6 +61,7 @@ func TestInvalidCommandLinesOfReplay(t *testing.T) {
 		"unknown command":             {[]string{"reply"}, 2, []string{`"reply"`, "serve or completion; see sluice --help"}},
 		"unknown flag":                {[]string{"replay", "--polcy"}, 2, []string{"unknown flag: --polcy, did you mean --policy?; see sluice replay --help"}},
 		"unknown algorithm":           {[]string{"replay", "-p", "grca 10/m"}, 2, []string{"grca", "did you mean gcra", "\n  grca 10/m\n  ^^^^\n"}},
+		"policy in flight":            {[]string{"replay", "-p", "inflight 2 ttl=30s", log}, 2, []string{"--policy: inflight limits requests at the same time, and access logs do not show when a request ends", "\n  inflight 2 ttl=30s\n  ^^^^^^^^\n"}},
 		"policy not to show":          {[]string{"replay", "-p", "gcra\x1b[2J 1/s"}, 2, []string{`"gcra\x1b[2J"`, "column 1"}},
 		"very long policy":            {[]string{"replay", "-p", "gcra 1/s" + strings.Repeat(" x", 1e4)}, 2, []string{"16384 bytes"}},
 		"unknown field":               {[]string{"replay", "--by", "colour"}, 2, []string{`--by: no field "colour"`, "ip, user"}},

@@ -113,6 +113,7 @@ type JSONRulesReport struct {
 	Proxied  int64          `json:"proxied"`
 	Together rules.Together `json:"together"`
 	Rules    []JSONRule     `json:"rules"`
+	LeftOut  []string       `json:"left_out"` // the names of rules
 	logs.Problems
 }
 
@@ -141,7 +142,7 @@ type ruleText struct {
 
 func (s fileReplay) report(top int, log *logs.Summary) report.Report {
 	r := rulesReport{RulesReport: s.Replay.Report(top), Head: s.Describe(log)}
-	j := JSONRulesReport{Proxied: s.Proxied, Together: rules.TogetherOf(&r.RulesReport)}
+	j := JSONRulesReport{Proxied: s.Proxied, Together: rules.TogetherOf(&r.RulesReport), LeftOut: s.LeftOutNames()}
 	j.Counts, j.Problems = log.Counts()
 	p := newPicture("rule", fmt.Sprintf("%s, %s, rules of %s", readable.BaseName(log.Name), log.Span(), readable.BaseName(s.Name)), &r.Timeline)
 	for i := range s.File.Rules {

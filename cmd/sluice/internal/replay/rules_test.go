@@ -112,6 +112,25 @@ func TestKeyFieldSuppliesTheHeaderOfARule(t *testing.T) {
 	require.Equal(t, []backtest.Denials{{Key: "x-y", Denied: 1}}, r.Rules[0].TopDenied)
 }
 
+// The others are replayed, so that a file for sluice serve can be.
+func TestRulesForRequestsAtTheSameTimeAreLeftOut(t *testing.T) {
+	with := strings.Replace(clitest.OneRule, "[", "[{name: running, policy: inflight 2 ttl=30s, by: header:x, cost: bytes}, ", 1)
+	want := rulesOf(t, clitest.OneRule, clitest.FourLines)
+	require.Equal(t, []string{}, want.LeftOut)
+	got := rulesOf(t, with, clitest.FourLines)
+	require.Equal(t, []string{"running"}, got.LeftOut)
+	got.LeftOut = want.LeftOut
+	require.Equal(t, want, got)
+
+	out := clitest.Ok(t, clitest.FourLines, "replay", "--config", clitest.Write(t, "limits.yaml", with), "-")
+	require.Contains(t, out, "1 rule of ")
+	require.Contains(t, out, "\nrule running is left out: inflight 2 ttl=30s limits requests at the same time, and access logs do not show when a request ends\n")
+	exitCode, _, errs := clitest.Execute(t, clitest.FourLines, "replay", "--config", clitest.Write(t, "limits.yaml", with), "--key-field", "k", "-")
+	require.Equal(t, 2, exitCode)
+	require.Contains(t, errs, "--key-field has no effect: no rule of ")
+	require.Contains(t, errs, " that can be replayed is by a header or a cookie")
+}
+
 func TestJSONHasNoControlCharacters(t *testing.T) {
 	line := `{"time": 946684800, "user": "\u009b2J\u007f\u001bé𝄞"}` + "\n"
 	file := clitest.Write(t, "limits.yaml", "rules: [{name: a, policy: gcra 1/m, by: user}]")
@@ -148,6 +167,7 @@ func TestInvalidCommandLinesOfReplayWithRules(t *testing.T) {
 		"header":         {[]string{"replay", "--config", rule("by: header:x-team"), log}, 2, []string{"rule odd is by header:X-Team", "--key-field", "copy of the file"}},
 		"two headers":    {[]string{"replay", "--config", rule("by: header:a+header:b"), "--key-field", "k", log}, 2, []string{"header:A and by header:B", "only one", "without rule odd"}},
 		"bytes":          {[]string{"replay", "--config", rule("cost: bytes"), log}, 2, []string{"rule odd has cost: bytes", "a number as its cost"}},
+		"only in flight": {[]string{"replay", "--config", clitest.Write(t, "running.yaml", "rules: [{name: a, policy: inflight 2 ttl=30s}]"), log}, 2, []string{"running.yaml has only rules for requests at the same time, and access logs do not show when a request ends; add a rule with a rate"}},
 		"no header":      {[]string{"replay", "--config", good, "--key-field", "k", log}, 2, []string{"--key-field has no effect", "no rule of"}},
 		"rules as a log": {[]string{"replay", good}, 1, []string{"limits.yaml:1", "use --config"}},
 	})

@@ -53,9 +53,10 @@ func HeadOf(r *config.Rule) Head {
 
 // Subject replays the rules of a file. It makes an http.Request from each entry of the log.
 type Subject struct {
-	Name    string // of the file
-	File    *config.File
-	Rules   []sluice.Rule[*http.Request] // of the file
+	Name    string                       // of the file
+	File    *config.File                 // without LeftOut
+	LeftOut []config.Rule                // the rules that cannot be replayed, because logs do not show when a request ends
+	Rules   []sluice.Rule[*http.Request] // of File
 	Replay  *backtest.Rules[*http.Request]
 	Keyed   config.Field // the header or cookie of --key-field; the zero Field: none
 	Request http.Request
@@ -63,30 +64,65 @@ type Subject struct {
 	Proxied int64                      // requests logged with only addresses of trusted proxies
 }
 
-// NewSubject returns the subject of a file. It refuses --key-field if no rule of the file needs it.
+// NoEnd is why a policy whose units are held cannot be replayed.
+const NoEnd = "access logs do not show when a request ends"
+
+// NewSubject returns the subject of a file. It refuses a file without a rule that can be replayed, and --key-field if no such rule needs
+// it.
 func NewSubject(name string, file *config.File, keyField string) (*Subject, error) {
 	s, err := NewSubjectOfSeveral(name, file, keyField)
-	if err == nil && keyField != "" && s.Keyed.Kind == "" {
-		err = cli.Usagef("--key-field has no effect: no rule of %s is by a header or a cookie; leave it out", name)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(s.File.Rules) == 0:
+		return nil, cli.Usagef("%s has only rules for requests at the same time, and %s; add a rule with a rate, such as gcra 100/m", name, NoEnd)
+	case keyField != "" && s.Keyed.Kind == "":
+		return nil, cli.Usagef("--key-field has no effect: no rule of %s%s is by a header or a cookie; leave it out", name, s.thatIsReplayed())
 	}
-	return s, err
+	return s, nil
+}
+
+// thatIsReplayed completes "no rule of a file" if rules are left out.
+func (s *Subject) thatIsReplayed() string {
+	if len(s.LeftOut) > 0 {
+		return " that can be replayed"
+	}
+	return ""
+}
+
+// LeftOutNames returns the names of the rules that are left out.
+func (s *Subject) LeftOutNames() []string {
+	names := []string{} // nil would be null in JSON
+	for i := range s.LeftOut {
+		names = append(names, s.LeftOut[i].Name)
+	}
+	return names
 }
 
 // NewSubjectOfSeveral returns the subject of one of several files. Another file may need
 // --key-field.
 func NewSubjectOfSeveral(name string, file *config.File, keyField string) (*Subject, error) {
-	s := &Subject{Name: name, File: file}
+	replayed := *file
+	replayed.Rules = nil
+	s := &Subject{Name: name, File: &replayed}
+	for _, r := range file.Rules {
+		if r.HoldsUnits() {
+			s.LeftOut = append(s.LeftOut, r)
+		} else {
+			replayed.Rules = append(replayed.Rules, r)
+		}
+	}
 	if err := s.checkReplayable(keyField); err != nil {
 		return nil, err
 	}
-	logged := *file
+	logged := replayed
 	logged.Forwarded = false // logs have addresses in the form of X-Forwarded-For
 	var err error
 	if s.Rules, err = logged.HTTPRules(0); err != nil {
 		return nil, err
 	}
 	var policies []algo.Policy
-	for _, r := range file.Rules {
+	for _, r := range replayed.Rules {
 		policies = append(policies, r.Policy)
 	}
 	if s.client, err = (httplimit.ClientIP{Trusted: file.Trusted, IPv6Bits: 128}).Key(); err != nil {
@@ -215,6 +251,9 @@ func (s *Subject) fromProxy(remote string) bool {
 // Describe describes the log and the file.
 func (s *Subject) Describe(log *logs.Summary) string {
 	text := report.Head(log, fmt.Sprintf("%s of %s", readable.Plural(int64(len(s.File.Rules)), "rule"), readable.Graphic(s.Name)), s.Instead)
+	for i := range s.LeftOut {
+		text += fmt.Sprintf("rule %s is left out: %s limits requests at the same time, and %s\n", s.LeftOut[i].Name, s.LeftOut[i].Policy, NoEnd)
+	}
 	if s.Proxied > 0 {
 		text += fmt.Sprintf("%s logged with the address of a trusted proxy instead of the client's; configure the server to log the address from X-Forwarded-For\n", readable.Plural(s.Proxied, "request"))
 	}

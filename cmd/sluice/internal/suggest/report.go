@@ -37,6 +37,7 @@ type RulesReport struct {
 	Together rules.Together `json:"together"` // with the policies found
 	Now      rules.Together `json:"now"`      // with the policies of the file
 	Rules    []*Rule        `json:"rules"`
+	LeftOut  []string       `json:"left_out"` // the names of rules
 }
 
 // cutTopDenied leaves as many clients in the lists as --top says.

@@ -52,12 +52,15 @@ const (
 
 func newFileSubject(name string, file *config.File, keyField string, memory *Memory) (*fileSubject, error) {
 	of, err := rules.NewSubject(name, file, keyField)
+	if err != nil {
+		return nil, err
+	}
 	s := &fileSubject{Subject: of, memory: memory}
-	for i := range file.Rules {
-		r := &file.Rules[i]
+	for i := range of.File.Rules {
+		r := &of.File.Rules[i]
 		s.rules = append(s.rules, &Rule{Head: rules.HeadOf(r), Suggestions: []*Suggestion{}, rule: r, log: NewLog(memory)})
 	}
-	return s, err
+	return s, nil
 }
 
 func (s *fileSubject) Add(e *accesslog.Entry) error {
@@ -129,7 +132,7 @@ func (s *fileSubject) report(ctx context.Context, r *Report) (text, by string, e
 		rule.Policy = p.String()
 		now, found = append(now, rule.rule.Policy), append(found, p)
 	}
-	r.RulesReport = &RulesReport{Proxied: s.Proxied, Rules: s.rules}
+	r.RulesReport = &RulesReport{Proxied: s.Proxied, Rules: s.rules, LeftOut: s.LeftOutNames()}
 	if r.Now, err = s.together(ctx, now); err != nil {
 		return "", "", err
 	}

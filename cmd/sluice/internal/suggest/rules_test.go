@@ -24,6 +24,20 @@ func ruleSuggestions(t *testing.T, file, log string, args ...string) Report {
 	return r
 }
 
+func TestRulesForRequestsAtTheSameTimeAreLeftOut(t *testing.T) {
+	with := strings.Replace(clitest.OneRule, "[", "[{name: running, policy: inflight 2 ttl=30s}, ", 1)
+	want, got := ruleSuggestions(t, clitest.OneRule, clitest.FourLines), ruleSuggestions(t, with, clitest.FourLines)
+	require.Equal(t, []string{"running"}, got.LeftOut)
+	got.LeftOut = want.LeftOut
+	require.Equal(t, want, got)
+	out := clitest.Ok(t, clitest.FourLines, "suggest", "--config", clitest.Write(t, "limits.yaml", with), "-")
+	require.Contains(t, out, "\nrule running is left out: inflight 2 ttl=30s limits requests at the same time, and access logs do not show when a request ends\n")
+
+	exitCode, _, errs := clitest.Execute(t, clitest.FourLines, "suggest", "--config", clitest.Write(t, "limits.yaml", "rules: [{name: running, policy: inflight 2 ttl=30s}]"), "-")
+	require.Equal(t, 2, exitCode)
+	require.Contains(t, errs, "limits.yaml has only rules for requests at the same time")
+}
+
 // TestReplayConfirmsTheSuggestionsForRules: each rule alone, with the policy found, meets the goal. With
 // one unit less it does not. A replay of all rules gives the counts that suggest reports, with the policies
 // found and with those of the file.

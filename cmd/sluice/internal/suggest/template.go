@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/costed"
 	"github.com/sluice-go/sluice/internal/errtext"
@@ -30,7 +31,7 @@ func ParseTemplate(spec string) (Template, error) {
 	}
 	at := strings.IndexByte(spec, '?')
 	if at < 0 {
-		if _, _, err := compose.ParsePolicyWithCost(spec); err != nil {
+		if _, err := costed.ParseRate(spec, rules.NoEnd); err != nil {
 			return Template{}, err
 		}
 		return fail(0, spec, "the policy has no ?; "+wantMark)
@@ -41,6 +42,11 @@ func ParseTemplate(spec string) (Template, error) {
 		word = word[:end]
 	}
 	t := Template{spec[:at], spec[at+1:]}
+	if _, err := t.Policy(1); err == nil {
+		if _, err := costed.ParseRate(t.before+"1"+t.after, rules.NoEnd); err != nil {
+			return Template{}, t.showMark(err)
+		}
+	}
 	switch {
 	case strings.Contains(t.after, "?"):
 		second := at + 1 + strings.IndexByte(t.after, '?')

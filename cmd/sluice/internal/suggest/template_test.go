@@ -34,6 +34,9 @@ func TestTemplatePutsTheNumberInPlaceOfTheMark(t *testing.T) {
 func TestInvalidTemplatesAreExplained(t *testing.T) {
 	for spec, want := range map[string]struct{ word, problem string }{
 		"gcra 100/m":                  {"gcra 100/m", "the policy has no ?; write one ? in place of the number to find"},
+		"inflight 20 ttl=30s":         {"inflight", "inflight limits requests at the same time, and access logs do not show when a request ends"},
+		"inflight ? ttl=30s":          {"inflight", "inflight limits requests at the same time, and access logs do not show when a request ends"},
+		"inflight 2 ttl=?":            {"ttl=?", `"ttl=?": ? is not allowed here`},
 		"gcra ?/m burst=?":            {"?", "the policy has a second ?"},
 		"gcra ??/m":                   {"?", "the policy has a second ?"},
 		"gcra 5/?":                    {"5/?", `"5/?": ? is not allowed here`},
