@@ -93,7 +93,7 @@ func (w *testServer) readyNow() int {
 // decisions call.
 func TestNoFunctionIsUsedThatTheProbeDoesNotCall(t *testing.T) {
 	d := newDatabase(t)
-	w, err := newTestServer(t, everyKind, on(d.dsn))
+	w, err := newTestServer(t, everyKind, on(d.dsn), withUpstream(t, hello))
 	require.NoError(t, err)
 	t.Cleanup(w.Close)
 	require.Equal(t, http.StatusOK, w.readyNow(), w.logged.String())
@@ -102,7 +102,7 @@ func TestNoFunctionIsUsedThatTheProbeDoesNotCall(t *testing.T) {
 		require.Equal(t, http.StatusServiceUnavailable, w.readyNow(), function)
 		require.ErrorContains(t, *w.health.Load(), "permission denied for function", function)
 		if i == 0 {
-			_, err := newTestServer(t, everyKind, on(d.dsn))
+			_, err := newTestServer(t, everyKind, on(d.dsn), withUpstream(t, hello))
 			require.ErrorContains(t, err, "the store makes no decisions: storage: nothing was applied: postgres: ERROR: permission denied for function", function)
 			require.ErrorContains(t, err, "; check the rights of the user in the store", function)
 		}
@@ -187,7 +187,7 @@ func TestUnreadableStateOfAllRequests(t *testing.T) {
 // client, and no metric counts them.
 func TestProbesLeaveNothing(t *testing.T) {
 	redis := servers.Redis(t)
-	w := startTestServer(t, everyKind, on("redis://"+redis.Addr()))
+	w := startTestServer(t, everyKind, on("redis://"+redis.Addr()), withUpstream(t, hello))
 	for range 3 {
 		require.Equal(t, http.StatusOK, w.readyNow(), w.logged.String())
 	}

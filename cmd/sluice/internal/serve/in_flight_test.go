@@ -188,3 +188,29 @@ func TestRequestsEndIfTheStoreFailsLongerThanTheTTL(t *testing.T) {
 		})
 	}
 }
+
+// A program that asks cannot release what it holds.
+func TestDecisionServiceKnowsNoRulesForRequestsAtTheSameTime(t *testing.T) {
+	_, err := newTestServer(t, oneAtATime)
+	require.EqualError(t, err, "rule running: inflight 1 ttl=30s limits requests at the same time, and a program that asks the decision service cannot say when its request ends; "+
+		"want the proxy (--upstream), or a policy with a rate, such as gcra 100/m")
+
+	w := startTestServer(t, oneAtATime, withUpstream(t, hello))
+	for range 3 {
+		a := w.decide("allow", `{"key":"127.0.0.1"}`)
+		require.Equal(t, http.StatusOK, a.StatusCode)
+		require.Contains(t, a.body, `{"allowed":true,"rule":"client",`)
+	}
+	require.Zero(t, w.inFlight())
+	for op := range operations {
+		a := w.decide(string(op), `{"key":"127.0.0.1","rule":["client","running"]}`)
+		require.Equal(t, http.StatusNotFound, a.StatusCode)
+		require.Contains(t, a.body, `"detail":"rule \"running\" limits requests at the same time, which only the proxy can do; the member rules lists the names of all other rules","field":"rule","rules":["client"]`)
+	}
+
+	w.rules.Store("rules: [{name: running, policy: inflight 1 ttl=30s, by: 'header:X'}]")
+	require.NoError(t, w.Reload(t.Context()))
+	a := w.decide("allow", `{"key":""}`)
+	require.Equal(t, http.StatusNotFound, a.StatusCode)
+	require.Contains(t, a.body, `"detail":"all rules limit requests at the same time, which only the proxy can do","field":"rule"`)
+}

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"net/http"
 	"slices"
@@ -25,7 +26,8 @@ type limiters struct {
 	service *limiter
 	proxy   *sluice.Limiter[*http.Request]
 
-	names     []string // of the rules
+	names     []string // of the rules of the decision service
+	proxyOnly []string // the names of the rules for requests at the same time, which the decision service does not know
 	byteRules []string // the names of those with cost: bytes
 	file      *config.File
 	unknown   int64        // the assumed size of a request body of unknown length
@@ -40,6 +42,12 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 		store = s.store.Store
 	}
 	l = &limiters{file: file, unknown: cmp.Or(s.options.MaxBody, math.MaxInt64)}
+	for i := range file.Rules {
+		if rule := &file.Rules[i]; rule.HoldsUnits() && s.transport == nil {
+			return nil, fmt.Errorf("rule %s: %v limits requests at the same time, and a program that asks the decision service cannot say when its request ends; "+
+				"want the proxy (--upstream), or a policy with a rate, such as gcra 100/m", rule.Name, rule.Policy)
+		}
+	}
 	requests, err := file.HTTPRules(l.unknown)
 	if err != nil {
 		return nil, err
@@ -53,10 +61,14 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 	var service []sluice.Rule[decisionRequest]
 	for i := range file.Rules {
 		rule := &file.Rules[i]
-		l.names = append(l.names, rule.Name)
 		if rule.Cost.Bytes {
 			l.byteRules = append(l.byteRules, rule.Name)
 		}
+		if rule.HoldsUnits() {
+			l.proxyOnly = append(l.proxyOnly, rule.Name)
+			continue
+		}
+		l.names = append(l.names, rule.Name)
 		service = append(service, serviceRule(rule))
 	}
 	l.service, err = s.service.New(store, service...)
@@ -97,19 +109,28 @@ func lacksCaller(r decisionRequest, rule *config.Rule) bool {
 	return r.Key == "" && len(rule.MayLack()) > 0
 }
 
-// check returns the problem of a request for an unknown rule, or without a key that a rule
+// check returns the problem of a request for a rule that the service does not know, or without a key that a rule
 // needs: the rule would limit such a request by its address, which the service does not know.
 func (l *limiters) check(request decisionRequest) *problem {
+	unknown := func(format string, args ...any) *problem {
+		p := newProblem("unknown-rule", format, args...)
+		p.Field, p.Rules = "rule", l.names
+		return p
+	}
+	if len(l.names) == 0 {
+		return unknown("all rules limit requests at the same time, which only the proxy can do")
+	}
 	for _, name := range request.Rules {
-		if !slices.Contains(l.names, name) {
-			p := newProblem("unknown-rule", "unknown rule %q; the member rules lists the names of all rules", name)
-			p.Field, p.Rules = "rule", l.names
-			return p
+		switch {
+		case slices.Contains(l.proxyOnly, name):
+			return unknown("rule %q limits requests at the same time, which only the proxy can do; the member rules lists the names of all other rules", name)
+		case !slices.Contains(l.names, name):
+			return unknown("unknown rule %q; the member rules lists the names of all rules", name)
 		}
 	}
 	for i := range l.file.Rules {
 		rule := &l.file.Rules[i]
-		if request.selects(rule) && lacksCaller(request, rule) && rule.MissingByIP() {
+		if !rule.HoldsUnits() && request.selects(rule) && lacksCaller(request, rule) && rule.MissingByIP() {
 			return invalid("key", "the key is empty, and rule %s is by %s; send its value, or ip:ADDRESS for a client without it, such as ip:203.0.113.7", rule.Name, rule.ByString())
 		}
 	}
