@@ -111,10 +111,11 @@ quick() {
 }
 
 # quick_module DIRECTORY runs go vet and the short tests of the module in a directory. It prints nothing before they
-# have ended, because another module runs at the same time.
+# have ended, because another module runs at the same time. It uses COMPILER_GOGC for the compiler by -toolexec,
+# because -exec, as in run_tests, would not cache results.
 quick_module() {
   local log=$scratch/quick${1//\//-} failed=0
-  (cd "$1" && go test -vet=all -short ./...) >"$log" 2>&1 || failed=1
+  (cd "$1" && go test -toolexec="env GOGC=$COMPILER_GOGC" -vet=all -short ./...) >"$log" 2>&1 || failed=1
   say "go vet, go test -short ($1)"
   grep -v 'no test files' "$log" || true
   return "$failed"
