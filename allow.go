@@ -42,6 +42,26 @@ func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, d *Decision) (err
 	return err
 }
 
+// AllowUpTo allows as many of n calls as the rules allow now, from 0 to n: the same number under all rules. It returns this number.
+// It takes one round trip, like AllowN. n is at least 1.
+//
+// The decision is that of AllowN for the allowed calls. If calls is 0, it is the denial of one call. A shadow rule charges as many
+// of the allowed calls as it would allow. If these are not all, its result is a denial, and its Paid says how many units it charged.
+func (l *Limiter[T]) AllowUpTo(ctx context.Context, in T, n int64) (calls int64, d Decision, err error) {
+	d, err = l.observed(driver.Allow, func() (d Decision, err error) {
+		if n < 1 {
+			return d, countError(n)
+		}
+		items := make([]driver.Item, len(l.rules))
+		if err := l.gather(driver.Allow, in, 1, l.rules, &d, items); err != nil {
+			return Decision{}, err
+		}
+		calls, err = l.decide(ctx, driver.Allow, n, items[:len(d.Results)], &d, l.options.OnFailure)
+		return d, err
+	})
+	return calls, d, err
+}
+
 // ErrExceedsCapacity is the error of Wait and WaitN if a rule never allows the cost.
 var ErrExceedsCapacity = errors.New("sluice: the cost exceeds the capacity")
 
