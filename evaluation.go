@@ -53,6 +53,62 @@ func evaluate(op driver.Op, now time.Time, moves bool, results []RuleResult, ite
 	return 0, false, nil
 }
 
+// evaluateUpTo allows as many of most calls as fit now, the same number under all enforced rules. The costs of the results are those
+// of one call. If not even one call fits, it evaluates the denial of one. A shadow rule charges as many of the allowed calls as it would
+// allow, and denies if these are not all.
+func evaluateUpTo(most int64, now time.Time, moves bool, results []RuleResult, items []driver.Item) (calls int64, applied int, err error) {
+	calls = most
+	for i := range results {
+		if r := &results[i]; !r.Shadow {
+			if calls, err = r.fitting(calls, now, moves, &items[i]); err != nil {
+				return 0, 0, r.fail(err)
+			}
+		}
+	}
+	if calls == 0 {
+		_, _, err = evaluate(driver.Allow, now, moves, results, items)
+		return 0, 0, err
+	}
+	for i := range results {
+		r := &results[i]
+		steps, err := r.allowCalls(calls, now, moves, &items[i])
+		if err != nil {
+			if err = r.fail(err); err != nil {
+				return 0, 0, err
+			}
+		}
+		applied += int(steps)
+	}
+	return calls, applied, nil
+}
+
+// fitting returns how many of most calls a rule allows now.
+func (r *RuleResult) fitting(most int64, now time.Time, moves bool, item *driver.Item) (calls int64, err error) {
+	if err := r.apply(driver.Peek, now, moves, item); err != nil {
+		return 0, err
+	}
+	return min(most, max(0, r.Remaining)/r.Cost), nil
+}
+
+// allowCalls charges calls of which every enforced rule allows all, and returns how many it has charged.
+func (r *RuleResult) allowCalls(calls int64, now time.Time, moves bool, item *driver.Item) (charged int64, err error) {
+	one := r.Cost
+	charged, err = r.fitting(calls, now, moves, item)
+	switch {
+	case err != nil:
+		return 0, err
+	case charged < calls && !r.Shadow:
+		return 0, fmt.Errorf("the policy %v returned different numbers of units for the same state", r.Policy)
+	}
+	r.Cost = one * max(charged, 1)
+	if err := r.apply(driver.Allow, now, moves, item); err != nil || charged == calls || charged == 0 {
+		return charged, err
+	}
+	denial, err := r.Policy.Peek(item.Next.State, now, one)
+	r.Allowed, r.RetryAfter = false, denial.RetryAfter
+	return charged, err
+}
+
 // operation returns the operation on one key. A settlement can charge one rule and refund another.
 func operation(op driver.Op, cost int64) driver.Op {
 	if op == driver.Charge && cost < 0 {
@@ -124,6 +180,9 @@ func (r *RuleResult) callPolicy(op driver.Op, dst, state []byte, now time.Time) 
 type evaluation struct {
 	op       driver.Op
 	results  []RuleResult
+	upTo     int64   // see evaluateUpTo; 0 for all or none
+	costs    []int64 // of one call, if upTo is above 0
+	calls    int64   // that are allowed, if upTo is above 0
 	allowed  bool
 	at       time.Time // of the last evaluation
 	oneClock bool      // only the store's own clock decides
@@ -135,13 +194,21 @@ var _ engine.Evaluator = (*evaluation)(nil)
 // in Go.
 func (e *evaluation) Evaluate(now time.Time, items []driver.Item, replays bool) (applied int, err error) {
 	e.at = now
-	applied, e.allowed, err = evaluate(e.op, now, e.oneClock && !replays, e.results, items)
+	if e.upTo == 0 {
+		applied, e.allowed, err = evaluate(e.op, now, e.oneClock && !replays, e.results, items)
+	} else {
+		for i := range e.results {
+			e.results[i].Cost = e.costs[i]
+		}
+		e.calls, applied, err = evaluateUpTo(e.upTo, now, e.oneClock && !replays, e.results, items)
+		e.allowed = e.calls > 0
+	}
 	isAhead := func(r RuleResult) bool { return !r.Allowed && r.Skew > stepBack }
 	if err == nil && replays && e.oneClock && !e.allowed && slices.ContainsFunc(e.results, isAhead) {
 		err = engine.ErrDeclined
 	}
 	for i := range e.results {
-		if replays && e.allowed && e.op == driver.Allow && !e.results[i].Allowed { // the server stores nothing for a shadow rule that denies
+		if replays && e.allowed && e.op == driver.Allow && !e.results[i].Allowed && e.results[i].Paid == 0 { // the server stores nothing for a shadow rule that denies
 			items[i].Next.Verb = driver.Keep
 		}
 	}

@@ -67,6 +67,25 @@ func ExampleLimiter_reserve() {
 	// 4 <nil>
 }
 
+// AllowUpTo takes what is left, up to the size of a batch.
+func ExampleLimiter_allowUpTo() {
+	limiter := sluice.MustNew(nil, "fixedwindow 250/hour")
+	for rows := int64(400); rows > 0; {
+		calls, d, err := limiter.AllowUpTo(context.Background(), "ann", min(rows, 100))
+		if err != nil || calls == 0 {
+			fmt.Println(rows, "rows must wait for an hour:", d.RetryAfter > 59*time.Minute, err)
+			return
+		}
+		fmt.Println("import", calls, "rows")
+		rows -= calls
+	}
+	// Output:
+	// import 100 rows
+	// import 100 rows
+	// import 50 rows
+	// 150 rows must wait for an hour: true <nil>
+}
+
 // Do holds a unit while a function runs, and releases it.
 func ExampleLimiter_do() {
 	limiter := sluice.MustNew(nil, "inflight 1 ttl=30s")

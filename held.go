@@ -120,9 +120,9 @@ func (r *Reservation[T]) decideHeld(ctx context.Context, op driver.Op, items []d
 	_, err := l.observed(op, func() (Decision, error) {
 		var err error
 		if r.Decision.Degraded {
-			err = decideInMemory(ctx, l.local, nil, op, items, d)
+			_, err = decideInMemory(ctx, l.local, nil, op, 0, items, d)
 		} else {
-			err = l.decide(ctx, op, items, d, FailClosed)
+			_, err = l.decide(ctx, op, 0, items, d, FailClosed)
 		}
 		return *d, err
 	})

@@ -190,7 +190,8 @@ func (l *Limiter[T]) decideInput(ctx context.Context, op driver.Op, in T, n int6
 		*d = Decision{}
 		return err
 	}
-	return l.decide(ctx, op, items[:len(d.Results)], d, l.options.OnFailure)
+	_, err := l.decide(ctx, op, 0, items[:len(d.Results)], d, l.options.OnFailure)
+	return err
 }
 
 // gather calls the functions of the rules for an operation on n calls. It adds a result to d for each rule that applies,
@@ -251,26 +252,33 @@ func (l *Limiter[T]) observed(op driver.Op, decide func() (Decision, error)) (De
 }
 
 // decide makes an operation on the records of items, and writes the decision to d. d.Results[i] has the rule and the cost for
-// items[i]. An error of the store is handled by the failure policy.
-func (l *Limiter[T]) decide(ctx context.Context, op driver.Op, items []driver.Item, d *Decision, onFailure FailurePolicy) (err error) {
+// items[i]. An error of the store is handled by the failure policy. If upTo is above 0, the operation is that of AllowUpTo, and calls
+// is its result.
+func (l *Limiter[T]) decide(ctx context.Context, op driver.Op, upTo int64, items []driver.Item, d *Decision, onFailure FailurePolicy) (calls int64, err error) {
 	if l.memory != nil {
-		err = decideInMemory(ctx, l.memory, l.options.Clock, op, items, d)
+		calls, err = decideInMemory(ctx, l.memory, l.options.Clock, op, upTo, items, d)
 	} else {
-		err = l.decideByEngine(ctx, op, items, d, onFailure)
+		calls, err = l.decideByEngine(ctx, op, upTo, items, d, onFailure)
 	}
 	if err == nil {
 		l.checkSkew(d)
 	}
-	return err
+	return calls, err
 }
 
 // decideInMemory decides under the locks of the records.
-func decideInMemory(ctx context.Context, store *memory.Store, clock func() time.Time, op driver.Op, items []driver.Item, d *Decision) (err error) {
+func decideInMemory(ctx context.Context, store *memory.Store, clock func() time.Time, op driver.Op, upTo int64, items []driver.Item, d *Decision) (calls int64, err error) {
 	failed := store.Transact(ctx, clock, &driver.Update{Items: items, Decide: func(now time.Time) bool {
 		if d.Attempts = 1; len(items) > 0 {
 			d.At = now
 		}
-		if _, d.Allowed, err = evaluate(op, now, clock == nil, d.Results, items); err == nil {
+		if upTo == 0 {
+			_, d.Allowed, err = evaluate(op, now, clock == nil, d.Results, items)
+		} else {
+			calls, _, err = evaluateUpTo(upTo, now, clock == nil, d.Results, items)
+			d.Allowed = calls > 0
+		}
+		if err == nil {
 			d.summarize()
 		}
 		return err == nil
@@ -281,36 +289,44 @@ func decideInMemory(ctx context.Context, store *memory.Store, clock func() time.
 	if err != nil {
 		*d = Decision{Attempts: d.Attempts}
 	}
-	return err
+	return calls, err
 }
 
 // decideByEngine decides on a store that is not in memory. The engine gets copies of the results and the keys, because it
 // can still use them when the call has returned.
-func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, items []driver.Item, d *Decision, onFailure FailurePolicy) error {
-	e := &evaluation{op: op, results: slices.Clone(d.Results), oneClock: l.options.Clock == nil}
+func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, upTo int64, items []driver.Item, d *Decision, onFailure FailurePolicy) (calls int64, err error) {
+	e := &evaluation{op: op, upTo: upTo, results: slices.Clone(d.Results), oneClock: l.options.Clock == nil}
+	if upTo > 0 {
+		for i := range e.results {
+			e.costs = append(e.costs, e.results[i].Cost)
+		}
+	}
 	stats, err := l.engine.Decide(ctx, &engine.Request{
-		Items: slices.Clone(items), Uses: l.uses(op, e.results), Evaluator: e,
+		Items: slices.Clone(items), Uses: l.uses(op, e.results), Evaluator: e, Times: int(upTo),
 		FailFast: onFailure != FailClosed && (op == driver.Allow || op == driver.Peek), // the other operations would be lost
 	})
 	if err == nil {
 		copy(d.Results, e.results)
 		d.Allowed, d.At, d.Cached, d.Attempts = e.allowed, e.at, stats.Cached, stats.Attempts
 		d.summarize()
-		return nil
+		return e.calls, nil
 	}
 	if onFailure == FailClosed || hasEnded(ctx) || !isFailure(err) {
 		*d = Decision{Attempts: stats.Attempts}
-		return err
+		return 0, err
 	}
-	if onFailure == FailOpen {
+	if calls = upTo; onFailure == FailOpen {
 		*d = Decision{Allowed: true}
-	} else if local := decideInMemory(ctx, l.local, nil, op, items, d); local != nil {
-		*d = Decision{Attempts: stats.Attempts}
-		return errors.Join(err, local)
+	} else {
+		var local error
+		if calls, local = decideInMemory(ctx, l.local, nil, op, upTo, items, d); local != nil {
+			*d = Decision{Attempts: stats.Attempts}
+			return 0, errors.Join(err, local)
+		}
 	}
 	d.Attempts += stats.Attempts
 	d.Degraded, d.Err = true, err
-	return nil
+	return calls, nil
 }
 
 // uses returns what an engine needs to know about the results.

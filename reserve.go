@@ -85,7 +85,7 @@ func (r *Reservation[T]) reserve(ctx context.Context, in T, d *Decision) error {
 		cost := multiply(u.cost, r.n)
 		return cost, cost > 0
 	})
-	if err := r.limiter.decide(ctx, driver.Allow, items, d, r.limiter.options.OnFailure); err != nil || !d.Allowed {
+	if _, err := r.limiter.decide(ctx, driver.Allow, 0, items, d, r.limiter.options.OnFailure); err != nil || !d.Allowed {
 		return err
 	}
 	for i := range d.Results {
@@ -197,7 +197,7 @@ func (r *Reservation[T]) settle(ctx context.Context, actual func(*use) (int64, e
 	}
 	l := r.limiter
 	d, err = l.observed(op, func() (Decision, error) {
-		err := l.decide(ctx, op, items, &d, min(l.options.OnFailure, FailOpen))
+		_, err := l.decide(ctx, op, 0, items, &d, min(l.options.OnFailure, FailOpen))
 		return d, err
 	})
 	r.settled = err == nil && !d.Degraded
@@ -247,6 +247,6 @@ func (r *Reservation[T]) refundLocal(ctx context.Context, costs map[*use]int64) 
 		return unused, unused > 0 && r.covers(u)
 	})
 	if r.localRefunded = len(items) > 0; r.localRefunded {
-		_ = decideInMemory(ctx, l.local, nil, driver.Refund, items, &d)
+		_, _ = decideInMemory(ctx, l.local, nil, driver.Refund, 0, items, &d)
 	}
 }

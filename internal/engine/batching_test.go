@@ -100,14 +100,17 @@ func TestEqualRequestsAreSentAsACount(t *testing.T) {
 		other.Uses[0].Cost = 2
 		b.start(other)
 		b.start(newCall(counter(9), "k"))
+		several := newCall(counter(9), "k") // it takes as many as fit
+		several.Times = 3
+		b.start(several)
 		b.releaseAll()
 		b.group.Wait()
 		var times []int
 		for _, r := range sent {
 			times = append(times, r.Times)
 		}
-		require.Equal(b, []int{5, 1, 1}, times)
-		require.Len(b, b.store.state("k"), 8)
+		require.Equal(b, []int{5, 1, 1, 3}, times)
+		require.Len(b, b.store.state("k"), 9)
 	})
 }
 

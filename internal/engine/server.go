@@ -78,7 +78,7 @@ func (s *slotBatch) build(e *Engine) {
 	places := make(map[string]int, n)
 	for i, r := range s.requests {
 		uses := s.addUses(r, places)
-		if len(uses) == 1 && uses[0].Op == driver.Allow {
+		if len(uses) == 1 && uses[0].Op == driver.Allow && r.Times <= 1 {
 			latest := &s.latest[uses[0].Key]
 			if *latest >= 0 && b.Requests[*latest].Uses[0] == uses[0] {
 				b.Requests[*latest].Times++
@@ -87,7 +87,7 @@ func (s *slotBatch) build(e *Engine) {
 			}
 			*latest = len(b.Requests)
 		}
-		b.Requests = append(b.Requests, driver.Request{Uses: uses, Times: 1})
+		b.Requests = append(b.Requests, driver.Request{Uses: uses, Times: max(r.Times, 1)})
 		s.members = append(s.members, s.requests[i:i+1:i+1])
 	}
 }

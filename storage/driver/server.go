@@ -53,9 +53,9 @@ type Batch struct {
 // Request is one request of a batch, or several equal ones.
 type Request struct {
 	Uses  []Use
-	Times int // the number of equal requests; above 1 only with one use that is an Allow
-	// Applied is set by Run: the number of applied steps of all uses and equal requests, or [Damaged] or [Declined]. If a
-	// use without Shadow denies the request, it is 0. Otherwise each Allow with enough units, each Refund and each Charge
+	Times int // the number of equal requests; above 1 only if all uses are an Allow
+	// Applied is set by Run: the number of applied steps of all uses and equal requests, or [Damaged] or [Declined]. An equal
+	// request that a use without Shadow denies applies none. Otherwise each Allow with enough units, each Refund and each Charge
 	// applies one step, unless it is skipped.
 	Applied int
 }

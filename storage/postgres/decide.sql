@@ -25,6 +25,11 @@ DECLARE
 	r        record;
 	total    bigint := 0;    -- Applied of the request
 	denied   bool := false;
+	n        int := 0;       -- the numbers of the uses so far
+	start    int := 0;       -- n before the first use of the request
+	fewest   bigint;         -- the fewest steps of a use that is no shadow
+	steps    bigint := 0;    -- the most steps of a use
+	most     bigint;         -- how many steps all uses of the request allow
 	absent   bool;           -- whether a row is missing
 	written  int := 0;
 	changed  int := 0;       -- the number of expiries
@@ -48,17 +53,19 @@ BEGIN
 		END LOOP;
 	END IF;
 
-	FOR u IN 0..cardinality(uses) - 9 BY 9 LOOP
-		IF uses[u + 9] > 0 AND before_nexts IS NULL THEN
+	WHILE n < cardinality(uses) LOOP
+		IF uses[n + 9] > 0 AND before_nexts IS NULL THEN
 			before_nexts := nexts;
 			before_expiries := expiries;
 			before_changed := changed;
 		END IF;
 		IF total >= 0 THEN
-			k := uses[u + 1];
-			r := STEP(uses[u + 4], uses[u + 2]::int, nexts[k], at, uses[u + 7], uses[u + 8], args[uses[u + 5]:uses[u + 6]]);
+			k := uses[n + 1];
+			r := STEP(uses[n + 4], uses[n + 2]::int, nexts[k], at, uses[n + 7], coalesce(most, uses[n + 8]), args[uses[n + 5]:uses[n + 6]]);
 			IF r.times > 0 THEN
 				total := total + r.times;
+				steps := greatest(steps, r.times);
+				IF uses[n + 3] = 1 THEN fewest := least(fewest, r.times); END IF;
 				IF r.state <> nexts[k] THEN
 					IF expiries[k] IS NULL THEN changed := changed + 1; END IF;
 					nexts[k] := r.state;
@@ -67,19 +74,34 @@ BEGIN
 						ELSE 'infinity' END; -- after 100 years
 				END IF;
 			ELSIF r.times = 0 THEN
-				denied := denied OR uses[u + 3] = 1;
+				denied := denied OR uses[n + 3] = 1;
 				IF versions[k] IS NOT NULL AND stored[k] < 'infinity' THEN
 					ttls[k] := ceil(extract(epoch FROM stored[k] - clock) * 1000000)::bigint;
 				END IF;
-			ELSIF r.times = -2 OR uses[u + 3] = 1 THEN -- Declined, or Damaged
+			ELSIF r.times = -2 OR uses[n + 3] = 1 THEN -- Declined, or Damaged
 				total := r.times;
 			END IF;
 		END IF;
-		CONTINUE WHEN uses[u + 9] > 0;
+		n := n + 9;
+		CONTINUE WHEN uses[n] > 0;
 		IF denied THEN
 			total := least(total, 0);
 			denied := false;
 		END IF;
+		IF total > 0 AND steps > fewest THEN -- decide the request again
+			nexts := before_nexts;
+			expiries := before_expiries;
+			changed := before_changed;
+			most := fewest;
+			n := start;
+			total := 0;
+			steps := 0;
+			CONTINUE;
+		END IF;
+		start := n;
+		fewest := NULL;
+		steps := 0;
+		most := NULL;
 		IF before_nexts IS NOT NULL THEN
 			IF total <= 0 THEN
 				nexts := before_nexts;

@@ -39,7 +39,8 @@ end
 local ops = { [0] = 'allow', 'refund', 'charge' }
 local ttls, denied, head = {}, nil, pack('>I8', now) -- ttls has the changed keys, and denied those whose TTLs the limiter needs
 while at <= size do
-  local outcome, allowed, last, changes = 0, true, 0, nil -- changes is a linked list
+  local start, outcome, allowed, last, changes = at, 0, true, 0, nil -- changes is a linked list
+  local fewest, longest, most = nil, 0, nil -- the fewest steps of a use that is no shadow, the most of any, and how many all allow
   while last == 0 do
     local key, number, op, shadow, times, cost
     key, number, op, shadow, last, times, cost, at = unpack('>I4I2BBBI4I8', all, at)
@@ -47,9 +48,10 @@ while at <= size do
       allowed = false
     elseif outcome >= 0 then
       local p, state = list[number], states[key]
-      local steps, next, ttl = p.run(ops[op], state, now, cost, times, p.args)
+      local steps, next, ttl = p.run(ops[op], state, now, cost, most or times, p.args)
       if steps > 0 then
-        outcome = outcome + steps
+        outcome, longest = outcome + steps, max(longest, steps)
+        if shadow == 0 then fewest = min(fewest or steps, steps) end
         if next ~= state then changes = { key, next, ttl or 0, changes } end
       elseif steps == 0 then
         denied = denied or {}
@@ -58,6 +60,9 @@ while at <= size do
       elseif steps == DECLINED or shadow == 0 then
         outcome = steps
       end
+    end
+    if last == 1 and allowed and outcome > 0 and fewest and longest > fewest then -- decide the request again
+      at, outcome, last, changes, longest, most = start, 0, 0, nil, 0, fewest
     end
   end
   if not allowed then outcome = min(outcome, 0) end

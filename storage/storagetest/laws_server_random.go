@@ -100,7 +100,7 @@ func (m *model) newBatch() *driver.Batch {
 		for _, i := range m.random.Perm(len(order))[:1+m.random.IntN(min(3, len(order)))] {
 			r.Uses = append(r.Uses, m.newUse(i, order[i]))
 		}
-		if len(r.Uses) == 1 && r.Uses[0].Op == driver.Allow && m.random.IntN(3) == 0 {
+		if !slices.ContainsFunc(r.Uses, func(u driver.Use) bool { return u.Op != driver.Allow }) && m.random.IntN(3) == 0 {
 			r.Times = []int{2, 3, 4, 1001}[m.random.IntN(4)]
 		}
 		b.Requests = append(b.Requests, r)
