@@ -59,7 +59,8 @@ type Transport struct {
 	Base http.RoundTripper
 	// Limiter is the client's own limiter. Nil means that there is none. A rule with the key KeyByHost
 	// limits each host separately. A request that waits for the server is not charged yet. If the server
-	// pauses while a request waits for the Limiter, Transport refunds the charge.
+	// pauses while a request waits for the Limiter, Transport refunds the charge. Do not use a rule such as
+	// "inflight 20 ttl=30s", because Transport does not release its units.
 	Limiter *sluice.Limiter[*http.Request]
 	// Key returns a key for each request. Requests with the same key share a server's limit. Nil means
 	// KeyByHost. Set Key if a server has separate limits for some of its routes.
