@@ -211,6 +211,18 @@ func TestFieldsOfHeldUnits(t *testing.T) {
 	require.Equal(t, `"size";q=1000;qu="content-bytes"`, response.Header.Get("RateLimit-Policy"))
 }
 
+func TestRequestWithoutAKeyHoldsNothing(t *testing.T) {
+	limiter := newLimiter(t, limiterOptions{}, nil, httplimit.KeyByHeader("K").OrDeny(rule("client", "inflight 1 ttl=30s")))
+	response := serveWhileBusy(t, limiter, 0, httplimit.Options{}, costing(1))
+	require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
+	require.Empty(t, response.Header.Get("Retry-After"))
+	keyed := costing(1)
+	keyed.Header.Set("K", "ann")
+	for range 3 {
+		require.Equal(t, http.StatusOK, serveWhileBusy(t, limiter, 0, httplimit.Options{}, keyed).StatusCode)
+	}
+}
+
 // The client's own request has returned its unit by then. So it does not wait for the TTL.
 func TestLegacyResetOfHeldUnitsIsSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -51,6 +52,26 @@ func TestProxyLimitsRequestsAtTheSameTime(t *testing.T) {
 	require.NoError(t, <-failed)
 	require.Equal(t, 5, w.allowed(5), "each request ends before the next")
 	require.Zero(t, w.inFlight())
+}
+
+// A process counts the requests of others, and not those of a process whose requests have ended.
+func TestProcessesShareALimitOnRequestsAtTheSameTime(t *testing.T) {
+	for name, store := range map[string]func(*testing.T) string{
+		"redis":    func(t *testing.T) string { return "redis://" + servers.Redis(t).Addr() },
+		"postgres": newSchema,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHeld()
+			on, upstream := on(store(t)), withUpstream(t, h.ServeHTTP)
+			one, other := startTestServer(t, oneAtATime, on, upstream), startTestServer(t, oneAtATime, on, upstream)
+			failed := h.begin(one)
+			require.Zero(t, other.allowed(2))
+			close(h.release)
+			require.NoError(t, <-failed)
+			require.Equal(t, 2, other.allowed(2))
+			require.Equal(t, 2, one.allowed(2))
+		})
+	}
 }
 
 func TestRequestsCountUntilTheyEnd(t *testing.T) {
