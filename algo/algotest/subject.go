@@ -2,6 +2,7 @@ package algotest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/sluice-go/sluice/algo"
 )
@@ -48,6 +49,10 @@ type Subject struct {
 
 	// Allocates turns off NoAllocations.
 	Allocates bool
+
+	// Tick is the shortest period of the small limits, and the distance of the instants that are tried under them. Set it if New
+	// refuses short periods. It is a whole number of microseconds; 0 means 1us.
+	Tick time.Duration
 
 	effort effort // zero: defaultEffort
 }
