@@ -31,14 +31,21 @@ func subject(slots int) algotest.Subject {
 			s, err := movingwindow.ParseState(state)
 			return movingwindow.AppendState(nil, s), err
 		},
-		Windowed: true, Allocates: slots > 16, Tick: inflight.MinTTL,
+		HeldAtMost: func(l algo.Limit) time.Duration {
+			width := (l.Period.Microseconds() + int64(slots) - 1) / int64(slots)
+			return time.Duration(width*int64(slots+1)) * time.Microsecond
+		},
+		Windowed: true, Tick: inflight.MinTTL,
 	}
 }
 
 func TestLaws(t *testing.T) {
 	for _, slots := range []int{1, 3, inflight.DefaultSlots} {
 		s := subject(slots)
-		t.Run(s.Name, func(t *testing.T) { algotest.Run(t, s) })
+		t.Run(s.Name, func(t *testing.T) {
+			algotest.Run(t, s)
+			algotest.RunHolds(t, s)
+		})
 	}
 }
 

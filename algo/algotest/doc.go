@@ -37,6 +37,8 @@
 //	19 NoAllocations       a step does not allocate
 //	20 CostIsPositive      a cost below 1 is refused
 //
+// [RunHolds] tests the laws of units that are held and given back, for an [algo.Holder].
+//
 // # The search
 //
 // Two searches test each law. The first goes from state to state under small limits: counts up to 6, and
