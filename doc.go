@@ -23,6 +23,7 @@
 //	tokenbucket 10/s burst=50       decides like gcra 10/s burst=50; its units are tokens
 //	fixedwindow 5/hour              5 in an hour, which starts with the first call
 //	movingwindow 100/min slots=12   about 100 in the last minute (a sliding window)
+//	inflight 20 ttl=30s             20 at the same time; see Limiter.Do
 //	all(gcra 10/s; gcra 1000/day)   several limits on one key
 //
 // # Rules
@@ -88,8 +89,8 @@
 //
 // # Limitations
 //
-// A limiter does not limit how many calls run at the same time. Calls of Wait are served in order within one Limiter, but not
-// across processes. On PostgreSQL, statements for one key wait for each other, because the key is one row. On SQLite all
+// Calls of Wait are served in order within one Limiter, but not across processes. Wait does not notice that a unit of inflight
+// is released, only that its TTL is over. On PostgreSQL, statements for one key wait for each other, because the key is one row. On SQLite all
 // transactions do.
 //
 // Package [github.com/sluice-go/sluice/httplimit] has middleware and a client for HTTP.

@@ -151,7 +151,8 @@ func (e *evaluation) Evaluate(now time.Time, items []driver.Item, replays bool) 
 // Denied implements engine.Evaluator. Another process can give held units back at any time, so a rule for them does not count.
 func (e *evaluation) Denied() (retryAfter time.Duration, denied bool) {
 	for i := range e.results {
-		if r := &e.results[i]; !r.Shadow && !isHolder(r.Policy) {
+		r := &e.results[i]
+		if _, held := r.Policy.(heldUnits); !r.Shadow && !held && !isHolder(r.Policy) {
 			retryAfter = max(retryAfter, r.RetryAfter)
 		}
 	}

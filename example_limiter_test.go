@@ -67,6 +67,40 @@ func ExampleLimiter_reserve() {
 	// 4 <nil>
 }
 
+// Do holds a unit while a function runs, and releases it.
+func ExampleLimiter_do() {
+	limiter := sluice.MustNew(nil, "inflight 1 ttl=30s")
+	ctx := context.Background()
+	d, err := limiter.Do(ctx, "ann", func(ctx context.Context) error {
+		second, err := limiter.Do(ctx, "ann", func(context.Context) error { return nil })
+		fmt.Println("a second call at the same time:", second.Allowed)
+		return err
+	})
+	fmt.Println("the first call:", d.Allowed, err)
+	d, err = limiter.Peek(ctx, "ann")
+	fmt.Println("after it:", d.Allowed, err)
+	// Output:
+	// a second call at the same time: false
+	// the first call: true <nil>
+	// after it: true <nil>
+}
+
+// Release gives held units back. The rate stays charged.
+func ExampleReservation_Release() {
+	same := func(name string) string { return name }
+	limiter := sluice.MustFor(nil, sluice.By("running", same, "inflight 2 ttl=30s"), sluice.By("rate", same, "gcra 5/h"))
+	ctx := context.Background()
+	reservation, d, err := limiter.Reserve(ctx, "ann", 1)
+	fmt.Println(d.Results[0].Remaining, d.Results[1].Remaining, err)
+	fmt.Println(reservation.Release(context.WithoutCancel(ctx))) // even if ctx has ended
+	d, err = limiter.Peek(ctx, "ann")
+	fmt.Println(d.Results[0].Remaining, d.Results[1].Remaining, err)
+	// Output:
+	// 1 4 <nil>
+	// <nil>
+	// 2 4 <nil>
+}
+
 // Peek returns the decision that Allow would return, and charges nothing. To enforce a limit use
 // Allow, because other calls can be charged right after a Peek.
 func ExampleLimiter_peek() {

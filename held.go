@@ -15,7 +15,7 @@ import (
 // them. It is also the cause of the context in Do.
 var ErrHoldLost = errors.New("sluice: the held units have returned")
 
-// hold says when the units of a rule were taken.
+// hold says when the units of a use were taken.
 type hold struct {
 	taken time.Time // by the clock that decided; zero if no units are held
 	since time.Time // by the clock of the machine, not later
@@ -29,29 +29,37 @@ func isHolder(p algo.Policy) bool {
 	return ok
 }
 
-// setHeld notes which units the decision has taken. began is the time before it.
-func (r *Reservation[T]) setHeld(began time.Time) {
-	r.held = make([]hold, len(r.one))
-	for i := range r.one {
-		for _, result := range r.Decision.Results {
-			if result.Rule == r.one[i].Rule && result.Paid > 0 && isHolder(result.Policy) {
-				r.held[i] = hold{r.Decision.At.Add(result.Skew), began}
-			}
-		}
+// take notes that units are held, if the policy holds units and the i-th result of a decision has charged or renewed them. began is a
+// time before the decision.
+func (u *use) take(d *Decision, i int, began time.Time) {
+	if r := &d.Results[i]; isHolder(u.policy) && (r.Paid > 0 || !u.taken.IsZero()) {
+		u.hold = hold{d.At.Add(r.Skew), began}
 	}
 }
 
-// isHeld reports whether the units of the i-th rule are held. After their TTL they are not, so a release that
-// comes too late cannot free the units of others.
-func (r *Reservation[T]) isHeld(i int) bool {
-	return !r.held[i].taken.IsZero() && time.Since(r.held[i].since) < r.one[i].Policy.Limit().Period
+// isHeld reports whether the units are held. After their TTL they are not, so a release that comes too late cannot free the units
+// of others.
+func (u *use) isHeld() bool {
+	return !u.taken.IsZero() && time.Since(u.since) < u.policy.Limit().Period
 }
 
-// heldItems adds a result to d, and an item, for each rule whose units are held.
-func (r *Reservation[T]) heldItems(d *Decision) []driver.Item {
-	return r.addResults(d, func(i int) (int64, bool) {
-		return multiply(r.one[i].Cost, r.n), isHolder(r.one[i].Policy)
-	})
+// now returns the policy for the units that are held now, or else the policy of the rule.
+func (u *use) now() algo.Policy {
+	if u.taken.IsZero() {
+		return u.policy
+	}
+	return heldUnits{u.policy.(algo.Holder).Held(u.taken)}
+}
+
+// heldItems adds a result to d, and an item to items, for each rule whose units are held.
+func (r *Reservation[T]) heldItems(d *Decision, items []driver.Item) []driver.Item {
+	return r.addResults(d, items, func(u *use) (int64, bool) { return multiply(u.cost, r.n), u.isHeld() })
+}
+
+func (r *Reservation[T]) clearHeld() {
+	for i := range r.uses {
+		r.uses[i].hold = hold{}
+	}
 }
 
 // Release gives the held units back, under rules such as "inflight 20 ttl=30s". The other rules stay charged. It does nothing if no
@@ -64,13 +72,14 @@ func (r *Reservation[T]) Release(ctx context.Context) error {
 		return errNothingReserved
 	}
 	var d Decision
-	items := r.heldItems(&d)
+	var some [inlineRules]driver.Item
+	items := r.heldItems(&d, some[:0])
 	if len(items) == 0 {
 		return nil
 	}
 	err := r.decideHeld(ctx, driver.Refund, items, &d)
 	if err == nil || errors.Is(err, storage.ErrOutcomeUnknown) {
-		clear(r.held)
+		r.clearHeld()
 	}
 	return err
 }
@@ -81,13 +90,13 @@ func (r *Reservation[T]) Renew(ctx context.Context) error {
 	if r == nil || r.limiter == nil {
 		return errNothingReserved
 	}
-	for i := range r.held {
-		if h := r.held[i]; !h.taken.IsZero() && !r.isHeld(i) {
-			return fmt.Errorf("%w: rule %q has a ttl of %v, and the last renewal was %v ago", ErrHoldLost, r.one[i].Rule, r.one[i].Policy.Limit().Period, time.Since(h.since))
+	for i := range r.uses {
+		if u := &r.uses[i]; !u.taken.IsZero() && !u.isHeld() {
+			return fmt.Errorf("%w: rule %q has a ttl of %v, and the last renewal was %v ago", ErrHoldLost, u.rule, u.policy.Limit().Period, time.Since(u.since))
 		}
 	}
 	var d Decision
-	items, began := r.heldItems(&d), time.Now()
+	items, began := r.heldItems(&d, nil), time.Now()
 	if len(items) == 0 {
 		return nil
 	}
@@ -95,15 +104,11 @@ func (r *Reservation[T]) Renew(ctx context.Context) error {
 		return err
 	}
 	if !d.Allowed {
-		clear(r.held)
+		r.clearHeld()
 		return fmt.Errorf("%w: the store has no units of rule %q from then", ErrHoldLost, d.Rule)
 	}
-	for i := range r.held {
-		for _, result := range d.Results {
-			if result.Rule == r.one[i].Rule {
-				r.held[i] = hold{d.At.Add(result.Skew), began}
-			}
-		}
+	for i := range d.Results {
+		r.useOf(d.Results[i].Rule).take(&d, i, began)
 	}
 	return nil
 }
@@ -112,11 +117,12 @@ func (r *Reservation[T]) Renew(ctx context.Context) error {
 func (r *Reservation[T]) decideHeld(ctx context.Context, op driver.Op, items []driver.Item, d *Decision) error {
 	l := r.limiter
 	_, err := l.observed(op, func() (Decision, error) {
+		var err error
 		if r.Decision.Degraded {
-			err := decideInMemory(ctx, l.local, nil, op, items, d)
-			return *d, err
+			err = decideInMemory(ctx, l.local, nil, op, items, d)
+		} else {
+			err = l.decide(ctx, op, items, d, FailClosed)
 		}
-		err := l.decide(ctx, op, items, d, FailClosed)
 		return *d, err
 	})
 	return err
@@ -143,9 +149,9 @@ func (l *Limiter[T]) Do(ctx context.Context, in T, f func(context.Context) error
 // renewUntilStopped renews the held units three times in each TTL, until stop is called or they are lost.
 func (r *Reservation[T]) renewUntilStopped(ctx context.Context, lost context.CancelCauseFunc) (stop func()) {
 	ttl := algo.MaxPeriod
-	for i := range r.held {
-		if r.isHeld(i) {
-			ttl = min(ttl, r.one[i].Policy.Limit().Period)
+	for i := range r.uses {
+		if u := &r.uses[i]; u.isHeld() {
+			ttl = min(ttl, u.policy.Limit().Period)
 		}
 	}
 	if ttl == algo.MaxPeriod {

@@ -320,7 +320,7 @@ func (l *Limiter[T]) uses(op driver.Op, results []RuleResult) []engine.Use {
 		if l.server && op != driver.Peek && op != driver.Reset {
 			if held, ok := r.Policy.(heldUnits); ok {
 				uses[i].Program = policy.ProgramOf(held.Policy)
-			} else if rule := l.ruleOf(r); rule.PolicyFor == nil {
+			} else if rule := l.ruleOf(r.Rule); rule.PolicyFor == nil {
 				uses[i].Program = rule.program
 			} else {
 				uses[i].Program = policy.ProgramOf(r.Policy)
@@ -330,10 +330,10 @@ func (l *Limiter[T]) uses(op driver.Op, results []RuleResult) []engine.Use {
 	return uses
 }
 
-// ruleOf returns the rule of a result.
-func (l *Limiter[T]) ruleOf(r *RuleResult) *Rule[T] {
+// ruleOf returns the rule with a name.
+func (l *Limiter[T]) ruleOf(name string) *Rule[T] {
 	for i := range l.rules {
-		if l.rules[i].Name == r.Rule {
+		if l.rules[i].Name == name {
 			return &l.rules[i]
 		}
 	}

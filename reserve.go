@@ -25,12 +25,21 @@ type Reservation[T any] struct {
 	Decision Decision // of the estimate
 
 	limiter       *Limiter[T]
-	one           []RuleResult // the rules and costs of one call, also those with an estimate of 0
-	items         []driver.Item
 	n             int64
+	uses          []use // of the rules that apply, also those with an estimate of 0
 	settled       bool
-	held          []hold // of the rules of one; none before the decision
-	localRefunded bool   // the local limiter of FailLocal has what was not used
+	localRefunded bool // the local limiter of FailLocal has what was not used
+}
+
+// use is what one call uses under a rule.
+type use struct {
+	rule   string
+	shadow bool
+	policy algo.Policy
+	key    driver.RuleKey
+	user   string // the key that Rule.Key returned
+	cost   int64
+	hold
 }
 
 // Reserve charges n calls like AllowN, as an estimate that [Reservation.Settle] corrects. n is at least 1. If the calls are
@@ -38,53 +47,93 @@ type Reservation[T any] struct {
 //
 // If the rules count different units, such as requests and bytes, let Rule.Cost return the estimate in its unit, and settle with
 // [Reservation.SettleFor]. Under a rule with an estimate of 0, Reserve charges nothing and does not deny.
+//
+// Under a rule such as "inflight 20 ttl=30s", Reserve holds units. Give them back with [Reservation.Release] when the work has
+// ended. If it takes longer than the TTL, call [Reservation.Renew] in time. [Limiter.Do] does both.
 func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T], Decision, error) {
-	r := &Reservation[T]{limiter: l, items: make([]driver.Item, len(l.rules)), n: n}
 	if l.engine != nil {
 		l.engine.ExpectRefunds()
 	}
-	began := time.Now()
-	d, err := l.observed(driver.Allow, func() (d Decision, err error) {
-		if n < 1 {
-			return d, countError(n)
-		}
-		var one Decision
-		if err = l.gather(opReserve, in, 1, l.rules, &one, r.items); err != nil {
+	r := &Reservation[T]{limiter: l, n: n}
+	var err error
+	if l.options.Observer == nil {
+		err = r.reserve(ctx, in, &r.Decision)
+	} else {
+		r.Decision, err = l.observed(driver.Allow, func() (d Decision, err error) {
+			err = r.reserve(ctx, in, &d)
 			return d, err
-		}
-		r.one = one.Results
-		items := r.addResults(&d, func(i int) (int64, bool) {
-			cost := multiply(r.one[i].Cost, n)
-			return cost, cost > 0
 		})
-		err = l.decide(ctx, driver.Allow, items, &d, l.options.OnFailure)
-		return d, err
-	})
-	if err != nil || !d.Allowed {
-		return nil, d, err
 	}
-	r.Decision = d
-	r.setHeld(began)
-	return r, d, nil
+	if err != nil || !r.Decision.Allowed {
+		return nil, r.Decision, err
+	}
+	return r, r.Decision, nil
 }
 
-// addResults adds a result to d, and an item, for each rule for which cost returns true, with the cost that it returns. After the
-// decision it leaves out rules for units that are not held any more.
-func (r *Reservation[T]) addResults(d *Decision, cost func(i int) (cost int64, keep bool)) (items []driver.Item) {
-	for i := range r.one {
-		if cost, keep := cost(i); keep {
-			result := r.one[i]
-			result.Cost = cost
-			if isHolder(result.Policy) && r.held != nil {
-				if !r.isHeld(i) {
-					continue
-				}
-				result.Policy = heldUnits{result.Policy.(algo.Holder).Held(r.held[i].taken)}
-			}
-			d.Results, items = append(d.Results, result), append(items, r.items[i])
+// reserve writes the decision to d, which is zero.
+func (r *Reservation[T]) reserve(ctx context.Context, in T, d *Decision) error {
+	if r.n < 1 {
+		return countError(r.n)
+	}
+	began := time.Now()
+	if err := r.gather(in); err != nil {
+		return err
+	}
+	d.Results = make([]RuleResult, 0, len(r.uses))
+	var some [inlineRules]driver.Item
+	items := r.addResults(d, some[:0], func(u *use) (int64, bool) {
+		cost := multiply(u.cost, r.n)
+		return cost, cost > 0
+	})
+	if err := r.limiter.decide(ctx, driver.Allow, items, d, r.limiter.options.OnFailure); err != nil || !d.Allowed {
+		return err
+	}
+	for i := range d.Results {
+		r.useOf(d.Results[i].Rule).take(d, i, began)
+	}
+	return nil
+}
+
+// gather calls the functions of the rules.
+func (r *Reservation[T]) gather(in T) error {
+	rules := r.limiter.rules
+	var results inlineResults
+	var some [inlineRules]driver.Item
+	one, items := Decision{Results: results[:]}, some[:]
+	if len(rules) > len(items) {
+		items = make([]driver.Item, len(rules))
+	}
+	if err := r.limiter.gather(opReserve, in, 1, rules, &one, items); err != nil {
+		return err
+	}
+	r.uses = make([]use, len(one.Results))
+	for i := range r.uses {
+		of := &one.Results[i]
+		r.uses[i] = use{rule: of.Rule, shadow: of.Shadow, policy: of.Policy, key: items[i].Key, user: of.Key, cost: of.Cost}
+	}
+	return nil
+}
+
+// addResults adds a result to d, and an item to items, for each use for which cost returns true, with the cost that it
+// returns.
+func (r *Reservation[T]) addResults(d *Decision, items []driver.Item, cost func(*use) (cost int64, keep bool)) []driver.Item {
+	for i := range r.uses {
+		u := &r.uses[i]
+		if cost, keep := cost(u); keep {
+			d.Results = append(d.Results, RuleResult{Rule: u.rule, Key: u.user, Policy: u.now(), Shadow: u.shadow, Result: algo.Result{Cost: cost}})
+			items = append(items, driver.Item{Key: u.key})
 		}
 	}
 	return items
+}
+
+func (r *Reservation[T]) useOf(rule string) *use {
+	for i := range r.uses {
+		if r.uses[i].rule == rule {
+			return &r.uses[i]
+		}
+	}
+	return nil
 }
 
 // Settle corrects the estimate to the actual number of calls, at least 0. It refunds what was not used, or charges what was used
@@ -105,14 +154,14 @@ func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, er
 	if actual < 0 && r.checkOpen() == nil {
 		return Decision{}, fmt.Errorf("sluice: a reservation is settled with 0 or more, got %d: %w", actual, algo.ErrCost)
 	}
-	return r.settle(ctx, func(one *RuleResult) (int64, error) { return multiply(one.Cost, actual), nil })
+	return r.settle(ctx, func(u *use) (int64, error) { return multiply(u.cost, actual), nil })
 }
 
 // SettleFor is Settle for rules that count different units. The actual cost under each rule is its Cost(in), times the n of
 // Reserve. A rule without Cost is not corrected. One write makes all charges and refunds. An Observer sees it as OpCharge, with
 // a negative Cost for a refund.
 func (r *Reservation[T]) SettleFor(ctx context.Context, in T) (Decision, error) {
-	return r.settle(ctx, func(one *RuleResult) (int64, error) { return r.limiter.ruleOf(one).cost(in, r.n) })
+	return r.settle(ctx, func(u *use) (int64, error) { return r.limiter.ruleOf(u.rule).cost(in, r.n) })
 }
 
 func (r *Reservation[T]) checkOpen() error {
@@ -125,18 +174,17 @@ func (r *Reservation[T]) checkOpen() error {
 	return nil
 }
 
-// settle corrects the estimate. actual returns the actual cost under a rule, given the result of one call.
-func (r *Reservation[T]) settle(ctx context.Context, actual func(one *RuleResult) (int64, error)) (d Decision, err error) {
+// settle corrects the estimate. actual returns the actual cost under a rule.
+func (r *Reservation[T]) settle(ctx context.Context, actual func(*use) (int64, error)) (d Decision, err error) {
 	if err := r.checkOpen(); err != nil {
 		return Decision{}, err
 	}
-	costs := make([]int64, len(r.one))
-	for i := range costs {
-		if isHolder(r.one[i].Policy) {
-			continue // it releases them
-		}
-		if costs[i], err = actual(&r.one[i]); err != nil {
-			return Decision{}, err
+	costs := make(map[*use]int64, len(r.uses)) // none for held units, which are released
+	for i := range r.uses {
+		if u := &r.uses[i]; !isHolder(u.policy) {
+			if costs[u], err = actual(u); err != nil {
+				return Decision{}, err
+			}
 		}
 	}
 	if r.Decision.Degraded {
@@ -158,13 +206,13 @@ func (r *Reservation[T]) settle(ctx context.Context, actual func(one *RuleResult
 
 // correction adds to d what corrects the store to the actual costs. The operation is a charge in
 // which a refund has a negative cost, or a refund if no rule needs a charge.
-func (r *Reservation[T]) correction(d *Decision, costs []int64) (op driver.Op, items []driver.Item) {
-	items = r.addResults(d, func(i int) (int64, bool) {
+func (r *Reservation[T]) correction(d *Decision, costs map[*use]int64) (op driver.Op, items []driver.Item) {
+	items = r.addResults(d, nil, func(u *use) (int64, bool) {
 		if r.Decision.Degraded {
-			return costs[i], costs[i] != 0
+			return costs[u], costs[u] != 0
 		}
-		cost := costs[i] - multiply(r.one[i].Cost, r.n)
-		return cost, cost != 0 && r.covers(i)
+		cost := costs[u] - multiply(u.cost, r.n)
+		return cost, cost != 0 && r.covers(u)
 	})
 	if slices.ContainsFunc(d.Results, func(result RuleResult) bool { return result.Cost > 0 }) {
 		return driver.Charge, items
@@ -175,26 +223,28 @@ func (r *Reservation[T]) correction(d *Decision, costs []int64) (op driver.Op, i
 	return driver.Refund, items
 }
 
-// covers reports whether the reservation has the estimate of the i-th rule: the rule has charged
-// it, or it was 0. A shadow rule that denied has charged nothing.
-func (r *Reservation[T]) covers(i int) bool {
-	rule := r.one[i].Rule
-	return r.one[i].Cost == 0 || slices.ContainsFunc(r.Decision.Results, func(result RuleResult) bool {
-		return result.Rule == rule && result.Paid != 0
+// covers reports whether the reservation has the estimate of a rule: the rule has charged it and it was not released, or
+// it was 0. A shadow rule that denied has charged nothing.
+func (r *Reservation[T]) covers(u *use) bool {
+	if isHolder(u.policy) {
+		return u.isHeld()
+	}
+	return u.cost == 0 || slices.ContainsFunc(r.Decision.Results, func(result RuleResult) bool {
+		return result.Rule == u.rule && result.Paid != 0
 	})
 }
 
 // refundLocal gives unused units back to the local limiter of FailLocal, once. It ignores
 // errors, because the local limiter is only used during an outage.
-func (r *Reservation[T]) refundLocal(ctx context.Context, costs []int64) {
+func (r *Reservation[T]) refundLocal(ctx context.Context, costs map[*use]int64) {
 	l := r.limiter
 	if l.local == nil || r.localRefunded {
 		return
 	}
 	var d Decision
-	items := r.addResults(&d, func(i int) (int64, bool) {
-		unused := multiply(r.one[i].Cost, r.n) - costs[i]
-		return unused, unused > 0 && r.covers(i)
+	items := r.addResults(&d, nil, func(u *use) (int64, bool) {
+		unused := multiply(u.cost, r.n) - costs[u]
+		return unused, unused > 0 && r.covers(u)
 	})
 	if r.localRefunded = len(items) > 0; r.localRefunded {
 		_ = decideInMemory(ctx, l.local, nil, driver.Refund, items, &d)

@@ -1,0 +1,299 @@
+package sluice_test
+
+// These tests promise that units under a rule such as "inflight 20 ttl=30s" are held until they are released, once, or return by
+// themselves.
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// tasks are the rules of most tests: 2 tasks at the same time, and 10 an hour.
+func tasks() []sluice.Rule[call] { return rulesOf("inflight 2 ttl=30s", "fixedwindow 10/h") }
+
+// reserve requires that a reservation succeeds.
+func reserveOne(t *testing.T, l *sluice.Limiter[call]) *sluice.Reservation[call] {
+	t.Helper()
+	r, d, err := l.Reserve(background, ann, 1)
+	require.NoError(t, err)
+	require.True(t, d.Allowed)
+	return r
+}
+
+func TestReleaseGivesBackHeldUnitsOnce(t *testing.T) {
+	for name, store := range memoryStores() {
+		t.Run(name, func(t *testing.T) {
+			l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)
+			first := reserveOne(t, l)
+			reserveOne(t, l)
+			d := must(t)(l.Allow(background, ann))
+			require.False(t, d.Allowed)
+			require.Equal(t, "rule 0", d.Rule)
+			require.LessOrEqual(t, d.RetryAfter, 33*time.Second)
+			require.Equal(t, []int64{0, 8}, remaining(t, l, ann), "a denial charges no rule")
+
+			require.NoError(t, first.Release(background))
+			require.Equal(t, []int64{1, 8}, remaining(t, l, ann), "the rate stays charged")
+			require.NoError(t, first.Release(background), "it does nothing")
+			require.NoError(t, first.Renew(background), "it does nothing")
+			require.Equal(t, []int64{1, 8}, remaining(t, l, ann))
+
+			must(t)(first.Settle(background, 0))
+			require.Equal(t, []int64{1, 9}, remaining(t, l, ann), "the rate can still be settled")
+			require.NoError(t, first.Release(background))
+		})
+	}
+}
+
+func TestSettleReleasesHeldUnits(t *testing.T) {
+	for name, store := range memoryStores() {
+		for _, actual := range []int64{0, 1, 3} {
+			l := newLimiter(t, sluice.Options[call]{Namespace: string(rune('a' + actual))}, store, tasks()...)
+			r := reserveOne(t, l)
+			must(t)(r.Settle(background, actual))
+			require.Equal(t, []int64{2, 10 - actual}, remaining(t, l, ann), name)
+			require.NoError(t, r.Release(background))
+			require.Equal(t, []int64{2, 10 - actual}, remaining(t, l, ann), name)
+		}
+		l := newLimiter(t, sluice.Options[call]{Namespace: "settled for"}, store, tasks()...)
+		must(t)(reserveOne(t, l).SettleFor(background, ann))
+		require.Equal(t, []int64{2, 9}, remaining(t, l, ann), name)
+	}
+}
+
+func TestNothingToReleaseIsAnErrorOrNothing(t *testing.T) {
+	l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("inflight 1 ttl=30s")...)
+	reserveOne(t, l)
+	denied, d, err := l.Reserve(background, ann, 1)
+	require.NoError(t, err)
+	require.False(t, d.Allowed)
+	require.ErrorContains(t, denied.Release(background), "there is no reservation, because the calls were denied")
+	require.ErrorContains(t, denied.Renew(background), "there is no reservation, because the calls were denied")
+
+	rate := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("gcra 10/h")...)
+	r := reserveOne(t, rate)
+	require.NoError(t, r.Release(background))
+	require.NoError(t, r.Renew(background))
+	require.Equal(t, []int64{9}, remaining(t, rate, ann))
+}
+
+func TestHeldUnitsReturnAfterTheirTTL(t *testing.T) {
+	for name, store := range memoryStores() {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 1 ttl=30s")...)
+			late := reserveOne(t, l)
+			d := must(t)(l.Allow(background, ann))
+			require.Greater(t, d.RetryAfter, 30*time.Second)
+			require.LessOrEqual(t, d.RetryAfter, 33*time.Second)
+			time.Sleep(d.RetryAfter)
+
+			other := reserveOne(t, l)
+			require.NoError(t, late.Release(background), "it does nothing")
+			require.ErrorIs(t, late.Renew(background), sluice.ErrHoldLost)
+			require.Zero(t, remaining(t, l, ann)[0], "a late release frees nothing of others: %s", name)
+
+			for range 10 {
+				time.Sleep(20 * time.Second)
+				require.NoError(t, other.Renew(background))
+				require.Zero(t, remaining(t, l, ann)[0], "a renewal charges nothing and holds the unit: %s", name)
+			}
+			require.NoError(t, other.Release(background))
+			require.Equal(t, []int64{1}, remaining(t, l, ann))
+		})
+	}
+}
+
+// A store that has lost its records must not be told to free units that others have taken since.
+func TestRenewReportsThatTheStoreHasLostTheUnits(t *testing.T) {
+	for _, store := range memoryStores() {
+		l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)
+		r := reserveOne(t, l)
+		require.NoError(t, l.Reset(background, ann))
+		err := r.Renew(background)
+		require.ErrorIs(t, err, sluice.ErrHoldLost)
+		require.ErrorContains(t, err, `rule "rule 0"`)
+		require.NoError(t, r.Release(background), "it does nothing")
+		require.Equal(t, []int64{2, 10}, remaining(t, l, ann))
+	}
+}
+
+func TestHeldUnitsSurviveAClockThatStepsBack(t *testing.T) {
+	for name, of := range map[string]func(*memory.Store) *sluice.Limiter[call]{
+		"in memory": func(s *memory.Store) *sluice.Limiter[call] {
+			return newLimiter(t, sluice.Options[call]{}, s, rulesOf("inflight 2 ttl=30s")...)
+		},
+		"in transactions": func(s *memory.Store) *sluice.Limiter[call] {
+			return newLimiter(t, sluice.Options[call]{}, transactor{s}, rulesOf("inflight 2 ttl=30s")...)
+		},
+	} {
+		clock := newClock()
+		l := of(&memory.Store{Clock: clock.Now})
+		first, second := reserveOne(t, l), reserveOne(t, l)
+		clock.advance(-time.Hour)
+		require.False(t, must(t)(l.Allow(background, ann)).Allowed, name)
+		require.NoError(t, first.Release(background))
+		left := remaining(t, l, ann)[0]
+		require.LessOrEqual(t, left, int64(1), name)
+		clock.advance(33 * time.Second)
+		require.True(t, must(t)(l.Allow(background, ann)).Allowed, "%s: nobody is locked out", name)
+		_ = second
+	}
+}
+
+func TestDenialByHeldUnitsIsNotCached(t *testing.T) {
+	store := newDistantStore(0)
+	mine := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 1 ttl=30s")...)
+	other := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 1 ttl=30s")...)
+	r := reserveOne(t, other)
+	for range 3 {
+		require.False(t, must(t)(mine.Allow(background, ann)).Allowed)
+	}
+	require.NoError(t, r.Release(background))
+	d := must(t)(mine.Allow(background, ann))
+	require.True(t, d.Allowed)
+	require.False(t, d.Cached)
+}
+
+func TestDoHoldsUnitsWhileItsFunctionRuns(t *testing.T) {
+	for name, store := range memoryStores() {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)
+			failed := errors.New("failed")
+			d, err := l.Do(background, ann, func(ctx context.Context) error {
+				time.Sleep(5 * time.Minute)
+				require.NoError(t, ctx.Err(), name)
+				require.Equal(t, []int64{1, 9}, remaining(t, l, ann), name)
+				return failed
+			})
+			require.ErrorIs(t, err, failed)
+			require.True(t, d.Allowed)
+			require.Equal(t, []int64{2, 9}, remaining(t, l, ann), name)
+
+			require.PanicsWithValue(t, "f", func() {
+				_, _ = l.Do(background, ann, func(context.Context) error { panic("f") })
+			})
+			require.Equal(t, []int64{2, 8}, remaining(t, l, ann), name)
+
+			reserveOne(t, l)
+			reserveOne(t, l)
+			d, err = l.Do(background, ann, func(context.Context) error { panic("it must not be called") })
+			require.NoError(t, err)
+			require.False(t, d.Allowed)
+			require.Equal(t, []int64{0, 6}, remaining(t, l, ann), name)
+		})
+	}
+}
+
+func TestDoReleasesAfterItsContextHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, sluice.Options[call]{}, nil, tasks()...)
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		_, err := l.Do(ctx, ann, func(ctx context.Context) error {
+			<-ctx.Done()
+			time.Sleep(time.Hour) // it cleans up, and still holds the unit
+			require.Equal(t, int64(1), remaining(t, l, ann)[0])
+			return context.Cause(ctx)
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, sluice.ErrHoldLost)
+		require.Equal(t, int64(2), remaining(t, l, ann)[0])
+	})
+}
+
+// If the store fails for as long as the TTL, others get the units when it is back. So f must stop.
+func TestDoCancelsItsFunctionIfTheUnitsAreLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDistantStore(0)
+		l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)
+		began := time.Now()
+		_, err := l.Do(background, ann, func(ctx context.Context) error {
+			store.hangs.Store(true)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		require.ErrorIs(t, err, sluice.ErrHoldLost)
+		require.InDelta(t, 30*time.Second, time.Since(began), float64(time.Second))
+	})
+}
+
+func TestHoldsOfAnOutageAreLocal(t *testing.T) {
+	for _, p := range []sluice.FailurePolicy{sluice.FailOpen, sluice.FailLocal} {
+		store := newFaultyStore()
+		l := newLimiter(t, sluice.Options[call]{OnFailure: p}, store, tasks()...)
+		store.err = errNoTable
+		first := reserveOne(t, l)
+		reserveOne(t, l)
+		_, d, err := l.Reserve(background, ann, 1)
+		require.NoError(t, err)
+		require.Equal(t, p == sluice.FailOpen, d.Allowed)
+		require.NoError(t, first.Renew(background))
+		require.NoError(t, first.Release(background))
+		require.NoError(t, first.Release(background))
+		_, d, err = l.Reserve(background, ann, 1)
+		require.NoError(t, err)
+		require.True(t, d.Allowed)
+		store.err = nil
+		must(t)(first.Settle(background, 0))
+		require.Equal(t, []int64{2, 10}, remaining(t, l, ann))
+	}
+}
+
+func TestReleaseCanBeRepeatedAfterAFailure(t *testing.T) {
+	store := newFaultyStore()
+	l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)
+	r := reserveOne(t, l)
+	store.err = errNoTable
+	require.ErrorIs(t, r.Release(background), errNoTable)
+	store.err = nil
+	require.NoError(t, r.Release(background))
+	require.Equal(t, int64(2), remaining(t, l, ann)[0])
+}
+
+func TestShadowRuleHoldsUnits(t *testing.T) {
+	rules := tasks()
+	rules[0].Shadow = true
+	l := newLimiter(t, sluice.Options[call]{}, nil, rules...)
+	var all []*sluice.Reservation[call]
+	for range 3 {
+		all = append(all, reserveOne(t, l)) // the third holds nothing under the shadow rule
+	}
+	require.Equal(t, []int64{0, 7}, remaining(t, l, ann))
+	require.NoError(t, all[2].Release(background))
+	require.Equal(t, []int64{0, 7}, remaining(t, l, ann))
+	require.NoError(t, all[0].Release(background))
+	require.Equal(t, []int64{1, 7}, remaining(t, l, ann))
+}
+
+func TestObserverSeesRenewalsAndReleases(t *testing.T) {
+	var ops []sluice.Op
+	o := sluice.Options[call]{Observer: func(e sluice.Event) {
+		ops = append(ops, e.Op)
+		require.Equal(t, sluice.Allowed, e.Outcome)
+		require.Equal(t, "rule 0", e.Decision.Results[0].Rule)
+	}}
+	l := newLimiter(t, o, nil, tasks()...)
+	r := reserveOne(t, l)
+	require.NoError(t, r.Renew(background))
+	require.NoError(t, r.Release(background))
+	require.Equal(t, []sluice.Op{sluice.OpAllow, sluice.OpAllow, sluice.OpRefund}, ops)
+}
+
+func TestAllRefusesHeldUnits(t *testing.T) {
+	_, err := sluice.New(nil, "all(gcra 10/s; inflight 2 ttl=1m)")
+	require.ErrorContains(t, err, "inflight cannot be a part of all(SPEC; SPEC ...); give it a rule of its own")
+	l, err := sluice.New(nil, "inflight 2 ttl=1m")
+	require.NoError(t, err)
+	d, err := l.AllowN(background, "ann", 3)
+	require.NoError(t, err)
+	require.Equal(t, algo.Never, d.RetryAfter)
+}
