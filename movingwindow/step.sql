@@ -69,7 +69,7 @@ BEGIN
 
 	oldest := n;
 	IF paid_at > 0 THEN
-		newest := greatest(0, least(slots + 2, at / width - paid_at / width + 1)); -- 0 and slots + 2 are no slots
+		newest := greatest(0, least(slots + 2, at / width - (paid_at - 1) / width + 1)); -- 0 and slots + 2 are no slots
 		oldest := newest;
 	END IF;
 

@@ -241,6 +241,7 @@ func FuzzStep(f *testing.F) {
 	f.Add(int64(algo.MaxCount), int64(1), 1024, 0, int64(9), int64(math.MaxInt64), int64(math.MaxInt64), counts(math.MaxInt64, math.MinInt64, math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64))
 	f.Add(int64(10), int64(60e6), 3, 1, int64(2), int64(at), int64(0), counts(1, 3, 0, 4), int64(sec+15), int64(0), int64(at-15e6)) // units that are held
 	f.Add(int64(10), int64(60e6), 3, 1, int64(2), int64(at), int64(0), counts(1, 1, 0, 4), int64(sec+15), int64(0), int64(at+90e6)) // held after a clock stepped back
+	f.Add(int64(10), int64(1), 1, 1, int64(1), int64(0), int64(0), counts(1), int64(0), int64(0), int64(-1))                        // held since the first instant
 	f.Fuzz(func(t *testing.T, count, period int64, slots, trailing int, cost, at, width int64, counts []byte, sec, nsec, paidAt int64) {
 		o := movingwindow.Options{
 			Limit: algo.Per(count, time.Duration(period)*time.Microsecond),

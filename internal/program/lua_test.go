@@ -116,7 +116,7 @@ func TestEachFaultInLuaIsFound(t *testing.T) {
 		{"movingwindow of 12 slots", "slots + 2 - first", "slots + 1"},
 		{"movingwindow of any slots", "n = min(n, slots + 1 - older)", ""},
 		{"movingwindow of 3 whole slots", "limit - recent - ceil", "limit - recent - 0 * ceil"},
-		{"movingwindow of units that are held", "floor(paidAt / width) + 1", "floor(paidAt / width)"},
+		{"movingwindow of units that are held", "floor((paidAt - 1) / width) + 1", "floor((paidAt - 1) / width)"},
 		{"movingwindow of units that are held", "min(oldest, n)", "n"},
 		{"movingwindow of units that are held", "changed = given > 0", ""},
 		{"movingwindow of units that are held", "or counts[newest] < cost", ""},
