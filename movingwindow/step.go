@@ -99,13 +99,13 @@ func decide(args *arguments, s *State, now int64, r *algo.Result, op policy.Op) 
 	r.Fresh, r.Allowed = recent+trailing == 0, true
 	switch {
 	case op == policy.Refund:
-		changed = s.giveBack(cost, newest, min(oldest, slots)) > 0
+		changed = s.giveBack(cost, newest, oldest) > 0
 		recent, trailing = s.sum(slots)
 		paid = left - (limit - args.used(recent, trailing, into))
 	case op == policy.Charge:
 		paid = max(0, min(cost, args.most-recent-trailing))
 	case args.paidAt > 0:
-		if newest < 0 || newest > slots || s.count(newest) < cost {
+		if newest < 0 || s.count(newest) < cost {
 			r.Allowed, r.RetryAfter = false, algo.Never
 		} else if changed = op == policy.Step && newest > 0; changed {
 			s.counts()[newest] -= cost
