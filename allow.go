@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/retrywait"
@@ -51,41 +52,46 @@ func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 
 // WaitN waits until n calls are allowed, first come, first served. n is at least 1.
 //
-// WaitN first calls AllowN. After a denial it sleeps for RetryAfter, by the clock of the machine, and calls AllowN again. Calls
-// that come with the same keys under the enforced rules wait behind it, so a call with a large cost is not overtaken. Only the
-// first of them asks the store: once for each allowed call, or twice if it needs more than one unit. The order holds within one
-// Limiter. Across limiters and processes the first ones compete, and AllowN does not wait for them. If the store fails, the
-// calls that wait ask it in any order.
+// WaitN decides like AllowN. After a denial it sleeps for RetryAfter, by the clock of the machine, and asks the store again. Calls that
+// come meanwhile with the same keys under the same enforced rules wait behind it, so they do not overtake a call with a large cost.
+// Only the first one asks the store. When it is allowed, so do those for which units are left. So waiting calls take at most one round
+// trip for each allowed call, unless they need more than one unit, or compete with others: with AllowN, other rules, other limiters
+// or other processes. If the store fails, each call asks by itself.
 //
-// If RetryAfter, or that of the first call, ends after the deadline of ctx, WaitN returns the denial at once, with an error that
-// wraps [context.DeadlineExceeded]. A call that waits behind another one fails when ctx ends, with the Rule and RetryAfter of the
-// first call. If no wait helps, WaitN returns at once, and the error also wraps [ErrExceedsCapacity]. In all these cases nothing
-// was charged. Other errors are those of AllowN; see [Limiter].
+// WaitN returns the denial at once, with an error that wraps [context.DeadlineExceeded], if RetryAfter ends after the deadline of ctx.
+// A call behind others looks at the RetryAfter of the first one. Then the decision has only its Rule and RetryAfter, also if
+// ctx ends while the call waits. If no wait helps, the error also wraps [ErrExceedsCapacity]. In all these cases nothing was charged.
+// Other errors are those of AllowN; see [Limiter].
 //
-// WaitN calls the functions of the rules once more than AllowN.
+// If units come back early, by Reset, Refund or Settle, the first call does not notice before RetryAfter, or before
+// another call arrives a second after its last denial.
 func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (d Decision, err error) {
-	w, failed := l.newWaiter(in, n), false
-	defer func() { l.lines.leave(w, &d, failed) }() // also if a function of the rules panics
+	w, err := l.newWaiter(ctx, in, n)
+	if err != nil {
+		return l.observed(driver.Allow, func() (Decision, error) { return Decision{}, err })
+	}
+	var asked time.Time
+	failed := false
+	defer func() { l.lines.leave(w, &d, asked, failed) }() // also if a policy panics
 	for waits := l.lines.join(w); ; waits = true {
 		if waits {
-			head, err := l.lines.wait(ctx, w)
-			if err != nil && d.Rule == "" {
-				d = head
-			}
-			if err != nil {
-				return d, tooLong(&head, err)
+			if head, err := l.lines.wait(ctx, w); err != nil {
+				d, _ = l.observed(driver.Allow, func() (Decision, error) { return head, nil })
+				return d, tooLong(&d, err)
 			}
 		}
-		d, err = l.AllowN(ctx, in, n)
-		failed = d.Degraded || err != nil && isFailure(err) && !hasEnded(ctx)
+		asked = time.Now()
+		d, err = l.decideWaiter(ctx, w)
+		isOpen := d.Degraded && len(d.Results) == 0 // by FailOpen
+		failed = isOpen || err != nil && isFailure(err) && !hasEnded(ctx)
 		switch {
 		case err != nil || d.Allowed:
 			return d, err
 		case d.RetryAfter == algo.Never:
 			return d, fmt.Errorf("%w of rule %q: %w", ErrExceedsCapacity, d.Rule, context.DeadlineExceeded)
 		}
-		l.lines.deny(w, &d)
-		if retrywait.ExceedsDeadline(ctx, d.RetryAfter) {
+		exceeds := retrywait.ExceedsDeadline(ctx, d.RetryAfter)
+		if l.lines.deny(w, &d, exceeds); exceeds {
 			return d, tooLong(&d, context.DeadlineExceeded)
 		}
 	}

@@ -3,6 +3,7 @@ package sluice
 import (
 	"container/list"
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -12,53 +13,77 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// lines holds the calls of Wait that were denied, and those that arrived behind them. Calls with the same keys under the enforced
-// rules are in one line, first come, first served. Only the head of a line asks the store, so the others need no timer.
+// lines holds the calls of Wait that were denied, and those that arrived behind them. Calls with the same keys under the same enforced
+// rules are in one line, by arrival. Only the head of a line asks the store, so the others need no timer.
 type lines struct {
 	mu       sync.Mutex
-	all      map[string]*line // by waiter.keys; none is empty
+	all      map[string]*line // by waiter.key; none is empty
 	arrivals int64
 }
 
 type line struct {
-	waiters   list.List // of *waiter, by arrival; the first is the head
-	rule      string    // the rule that denied last
-	until     time.Time // when the head asks
-	dissolved bool      // the store failed, so each waiter asks for itself
+	waiters list.List // of *waiter, by arrival
+	rule    string    // the rule that denied the head last
+	asked   time.Time // when it was denied
+	until   time.Time // when the head asks the store
 }
+
+// lineTTL is how long new calls rely on the last denial of the head. Units can have come back since, for instance by a Reset.
+const lineTTL = time.Second
 
 // waiter is a call of Wait.
 type waiter struct {
-	keys     string
-	costs    []int64       // under the enforced rules
-	hopeless bool          // a rule never allows the costs
-	arrival  int64         // its number
-	turn     chan struct{} // closed when the waiter is the head
-	line     *line         // nil if it is in none
-	place    *list.Element // in line
+	results  []RuleResult // the rules that apply, with their costs
+	items    []driver.Item
+	key      string // of its line; empty if it is not known yet
+	arrival  int64  // the number of the call
+	deadline time.Time
+	line     *line // nil if the call asks the store by itself
+	place    *list.Element
+	changed  chan struct{} // receives after a change of what the call waits for
 }
 
-// newWaiter calls the functions of the rules. If one fails, so will AllowN, and the waiter has no keys.
-func (l *Limiter[T]) newWaiter(in T, n int64) *waiter {
-	w := &waiter{turn: make(chan struct{})}
+// newWaiter calls the functions of the rules.
+func (l *Limiter[T]) newWaiter(ctx context.Context, in T, n int64) (*waiter, error) {
 	var d Decision
-	items := make([]driver.Item, len(l.rules))
-	if l.gather(driver.Allow, in, n, l.rules, &d, items) != nil {
-		return w
+	w := &waiter{items: make([]driver.Item, len(l.rules)), changed: make(chan struct{}, 1)}
+	if err := l.gather(driver.Allow, in, n, l.rules, &d, w.items); err != nil {
+		return nil, err
 	}
-	var keys []byte
-	for i := range d.Results {
-		r, k := &d.Results[i], &items[i].Key
-		if r.Shadow {
-			continue
+	w.results, w.items = d.Results, w.items[:len(d.Results)]
+	w.deadline, _ = ctx.Deadline()
+	return w, nil
+}
+
+// decide asks the store.
+func (l *Limiter[T]) decideWaiter(ctx context.Context, w *waiter) (Decision, error) {
+	return l.observed(driver.Allow, func() (Decision, error) {
+		d := Decision{Results: slices.Clone(w.results)}
+		err := l.decide(ctx, driver.Allow, slices.Clone(w.items), &d, l.options.OnFailure)
+		return d, err
+	})
+}
+
+// setKey sets the key. Calls with other policies for the same keys have other keys, because one can be allowed before the other.
+func (w *waiter) setKey() {
+	var key []byte
+	for i := range w.results {
+		r, k := &w.results[i], &w.items[i].Key
+		if !r.Shadow {
+			for _, text := range [...]string{k.Group, k.Rule, k.Key, r.Policy.String()} {
+				key = strconv.AppendQuote(key, text)
+			}
 		}
-		keys = strconv.AppendQuote(strconv.AppendQuote(strconv.AppendQuote(keys, k.Group), k.Rule), k.Key)
-		w.costs = append(w.costs, r.Cost)
-		fresh, err := r.Policy.Peek(nil, time.Now(), r.Cost)
-		w.hopeless = w.hopeless || err == nil && fresh.RetryAfter == algo.Never
 	}
-	w.keys = string(keys)
-	return w
+	w.key = string(key)
+}
+
+// isHopeless reports whether a rule never allows the cost.
+func (w *waiter) isHopeless() bool {
+	return slices.ContainsFunc(w.results, func(r RuleResult) bool {
+		fresh, err := r.Policy.Peek(nil, time.Now(), r.Cost)
+		return !r.Shadow && err == nil && fresh.RetryAfter == algo.Never
+	})
 }
 
 // join puts a waiter that has just arrived at the end of its line, if there is one.
@@ -67,134 +92,189 @@ func (s *lines) join(w *waiter) (joined bool) {
 	defer s.mu.Unlock()
 	s.arrivals++
 	w.arrival = s.arrivals
-	if of := s.all[w.keys]; of != nil && !w.hopeless {
-		w.enter(of)
+	if len(s.all) == 0 {
+		return false
 	}
-	return w.line != nil
+	w.setKey()
+	of := s.all[w.key]
+	if of == nil || w.isHopeless() {
+		return false
+	}
+	w.enter(of)
+	if now := time.Now(); now.Sub(of.asked) > lineTTL && of.until.After(now) {
+		of.until = now
+		of.head().signal()
+	}
+	return true
 }
 
-// enter puts a waiter behind those that arrived before it. If it was denied later than them, it can become the head.
+// enter puts a waiter behind those that arrived before it. One that was denied later than them can become the head.
 func (w *waiter) enter(of *line) {
 	w.line = of
-	before, head := of.waiters.Back(), of.waiters.Front()
+	before := of.waiters.Back()
 	for before != nil && before.Value.(*waiter).arrival > w.arrival {
 		before = before.Prev()
 	}
-	if before != nil {
+	if before == nil {
+		w.place = of.waiters.PushFront(w)
+	} else {
 		w.place = of.waiters.InsertAfter(w, before)
-		return
-	}
-	w.place = of.waiters.PushFront(w)
-	close(w.turn)
-	if head != nil {
-		head.Value.(*waiter).turn = make(chan struct{})
 	}
 }
 
-// deny puts a denied waiter into its line, unless it is there already. The head waits for RetryAfter.
-func (s *lines) deny(w *waiter, d *Decision) {
+func (of *line) head() *waiter { return of.waiters.Front().Value.(*waiter) }
+
+func (w *waiter) signal() {
+	select {
+	case w.changed <- struct{}{}:
+	default: // it has not seen the last change yet
+	}
+}
+
+// deny puts a denied waiter into its line, unless it is there already or gives up. If it is the head, it waits for RetryAfter, and
+// the calls behind it whose deadlines are earlier give up.
+func (s *lines) deny(w *waiter, d *Decision, givesUp bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.line == nil {
-		of := s.all[w.keys]
+	switch {
+	case w.line == nil && givesUp:
+		return
+	case w.line == nil:
+		if w.key == "" {
+			w.setKey()
+		}
+		of := s.all[w.key]
 		if of == nil {
 			of = new(line)
 			if s.all == nil {
 				s.all = make(map[string]*line)
 			}
-			s.all[w.keys] = of
+			s.all[w.key] = of
 		}
 		w.enter(of)
 	}
-	if w.isHead() {
-		w.line.rule, w.line.until = d.Rule, time.Now().Add(d.RetryAfter)
+	of := w.line
+	if of.head() != w {
+		return
+	}
+	of.rule, of.asked = d.Rule, time.Now()
+	of.until = of.asked.Add(d.RetryAfter)
+	for e := w.place.Next(); e != nil; e = e.Next() {
+		if other := e.Value.(*waiter); !other.deadline.IsZero() && other.deadline.Before(of.until) {
+			other.signal()
+		}
 	}
 }
 
-func (w *waiter) isHead() bool { return w.line.waiters.Front() == w.place }
-
-// wait returns nil when the waiter shall ask the store, or the error of ctx. It returns at once if the head will ask after the
-// deadline of ctx. denial is that of the head.
+// wait returns nil when the waiter shall ask the store, or the error of ctx. It returns at once if the head asks after the
+// deadline of ctx. denial has the rule that denied the head, and the time until it asks again.
 func (s *lines) wait(ctx context.Context, w *waiter) (denial Decision, err error) {
-	state := func() (denial Decision, turn chan struct{}, isHead bool) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return Decision{Rule: w.line.rule, RetryAfter: max(0, time.Until(w.line.until))}, w.turn, w.isHead()
-	}
 	for {
-		denial, turn, _ := state()
+		s.mu.Lock()
+		of := w.line
+		if of == nil {
+			s.mu.Unlock()
+			return denial, nil
+		}
+		isHead := of.head() == w
+		denial = Decision{Rule: of.rule, RetryAfter: max(0, time.Until(of.until))}
+		s.mu.Unlock()
 		if retrywait.ExceedsDeadline(ctx, denial.RetryAfter) {
 			return denial, context.DeadlineExceeded
 		}
+		var timer <-chan time.Time
+		switch {
+		case isHead && denial.RetryAfter == 0:
+			return denial, ctx.Err()
+		case isHead:
+			timer = time.After(denial.RetryAfter)
+		}
 		select {
-		case <-turn:
+		case <-w.changed:
+		case <-timer:
 		case <-ctx.Done():
-			denial, _, _ = state()
 			return denial, ctx.Err()
 		}
-		if w.line.dissolved {
-			w.line, w.turn = nil, make(chan struct{})
-			return Decision{}, nil
-		}
-		denial, _, _ = state()
-		if err := retrywait.Sleep(ctx, denial.RetryAfter); err != nil {
-			return denial, err
-		}
-		if _, _, isHead := state(); isHead { // a call that arrived earlier can have been denied meanwhile
-			return denial, nil
-		}
 	}
 }
 
-// leave takes a waiter out of its line. d is its last decision. If the store has failed for the head, the line dissolves, because
-// otherwise each waiter would wait until the store has failed for those before it.
-func (s *lines) leave(w *waiter, d *Decision, failed bool) {
+// leave takes a waiter out of its line. d is its last decision, which it asked for at asked. If the store has failed for the head, all
+// others ask by themselves, because otherwise each would wait until the store has failed for those before it.
+func (s *lines) leave(w *waiter, d *Decision, asked time.Time, failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.line == nil || w.line.dissolved {
+	of := w.line
+	if of == nil {
 		return
 	}
-	of, wasHead := w.line, w.isHead()
-	of.waiters.Remove(w.place)
-	next := of.waiters.Front()
+	wasHead := of.head() == w
+	of.release(w)
+	for wasHead && failed && of.waiters.Len() > 0 {
+		of.release(of.head())
+	}
 	switch {
-	case next == nil:
-		delete(s.all, w.keys)
-	case !wasHead:
-	case failed:
-		delete(s.all, w.keys)
-		of.dissolved = true
-		for ; next != nil; next = next.Next() {
-			close(next.Value.(*waiter).turn)
+	case of.waiters.Len() == 0:
+		delete(s.all, w.key)
+	case wasHead && d.Allowed:
+		of.pass(d, asked)
+		if of.waiters.Len() == 0 {
+			delete(s.all, w.key)
 		}
-	default:
-		of.pass(w, next.Value.(*waiter), d)
-	}
-}
-
-// pass makes next the head after a waiter that d has allowed, or that was not allowed.
-func (of *line) pass(left, next *waiter, d *Decision) {
-	if d.Allowed {
-		of.until = time.Now().Add(untilUnits(d, next.costs))
-	}
-	for i, cost := range next.costs {
-		if !d.Allowed && cost < left.costs[i] { // it may be allowed sooner
+	case wasHead:
+		if next := of.head(); next.isCheaper(w) {
 			of.until = time.Now()
 		}
+		of.head().signal()
 	}
-	close(next.turn)
 }
 
-// untilUnits returns the time until a call with these costs can be allowed after d. If a rule lacks more than one
-// unit, it can take longer.
-func untilUnits(d *Decision, costs []int64) (wait time.Duration) {
-	for i := range d.Results {
-		if r := &d.Results[i]; !r.Shadow && len(costs) > 0 {
-			if r.Remaining < costs[0] {
-				wait = max(wait, r.NextRefill)
-			}
-			costs = costs[1:]
+// release takes a waiter out of the line. It then asks the store by itself.
+func (of *line) release(w *waiter) {
+	of.waiters.Remove(w.place)
+	w.line = nil
+	w.signal()
+}
+
+// pass releases the waiters for which d has left enough units. The next one becomes the head. It asks when the next unit comes back,
+// reckoned from the middle of the round trip.
+func (of *line) pass(d *Decision, asked time.Time) {
+	left := slices.Clone(d.Results)
+	for of.waiters.Len() > 0 {
+		w := of.head()
+		wait, fits := w.take(left)
+		if !fits {
+			now := time.Now()
+			of.until = now.Add(wait - now.Sub(asked)/2)
+			w.signal()
+			return
+		}
+		of.release(w)
+	}
+}
+
+// take subtracts the costs of a waiter from the units that are left under the same rules. If they do not fit, wait is the earliest
+// time at which they can, and nothing is subtracted.
+func (w *waiter) take(left []RuleResult) (wait time.Duration, fits bool) {
+	fits = len(left) == len(w.results) // after a Degraded decision nothing is known
+	for i := range left {
+		if r := &left[i]; fits && !r.Shadow && r.Remaining < w.results[i].Cost {
+			wait = max(wait, r.NextRefill)
 		}
 	}
-	return wait
+	if fits = fits && wait == 0; fits {
+		for i := range left {
+			left[i].Remaining -= w.results[i].Cost
+		}
+	}
+	return wait, fits
+}
+
+// isCheaper reports whether a waiter may be allowed before another one of the same line.
+func (w *waiter) isCheaper(other *waiter) bool {
+	for i := range w.results {
+		if len(w.results) != len(other.results) || w.results[i].Cost < other.results[i].Cost {
+			return true
+		}
+	}
+	return false
 }

@@ -15,8 +15,8 @@ import (
 
 // Rule applies a policy to the keys that it finds in the inputs of calls.
 //
-// The functions of a rule are called once for each decision, and once more by Wait, before anything is locked or sent. They must be
-// safe for concurrent use, and must not block: look up the plan of a customer before the call, and put it into the input.
+// The functions of a rule are called once for each call of the limiter, before anything is locked or sent. They must be safe for
+// concurrent use, and must not block: look up the plan of a customer before the call, and put it into the input.
 type Rule[T any] struct {
 	// Name is part of the stored key, of results and of errors. Each rule of a limiter has another one. If you keep the name and
 	// change the limit, used units stay used. If you change the algorithm, or the number, algorithms or periods of the policies

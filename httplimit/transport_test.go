@@ -270,7 +270,11 @@ func TestPanicClosesTheBody(t *testing.T) {
 // Random traffic by several Transports that share a Limiter, with random delays, denials, cancellations and
 // panics.
 func TestEveryRequestEnds(t *testing.T) {
-	for seed := range uint64(20) {
+	seeds := uint64(20)
+	if testing.Short() {
+		seeds = 4
+	}
+	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) { randomTraffic(t, rand.New(rand.NewPCG(seed, 2))) })
 	}
 }

@@ -110,7 +110,7 @@ func decide(args *arguments, s *State, now int64, r *algo.Result, op policy.Op) 
 		} else if changed = op == policy.Step && newest > 0; changed {
 			s.counts()[newest] -= cost
 			s.counts()[0] += cost
-			recent, trailing = s.sum(slots)
+			recent, _ = s.sum(slots)
 		}
 	case cost > limit:
 		r.Allowed, r.RetryAfter = false, algo.Never

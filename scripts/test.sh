@@ -9,8 +9,8 @@
 # internal/testing/readme use go.work, like the commands of the README.
 #
 #   scripts/test.sh                        everything but fuzzing
-#   scripts/test.sh --quick                for every save: no race detector, no servers, no linter, no fuzzing, and
-#                                          no packages whose code has not changed
+#   scripts/test.sh --quick                for every save: no race detector, no servers, no tests that build programs or
+#                                          wait long, no linter, no fuzzing, and no packages whose code has not changed
 #   FUZZ_INPUTS=1000 scripts/test.sh       also fuzzes each fuzz target with so many inputs
 #   SLUICE_LONG_LAWS=1 scripts/test.sh     longer searches of algo/algotest and internal/program
 #
@@ -98,16 +98,27 @@ lint() {
   (cd "$1" && GOGC=$COMPILER_GOGC GOFLAGS="$GOFLAGS -race" go run -race=false "$LINTER" run ./...) || die "the linter found faults in $1; .golangci.yml configures it"
 }
 
-# quick tests what has changed, in a minute or so. It starts no servers.
+# quick tests what has changed, in a minute or less. It starts no servers.
 quick() {
   unset SLUICE_REQUIRE_SERVERS
   formatted
-  local module
-  for module in . $(modules); do
-    say "go vet, go test -short ($module)"
-    (cd "$module" && go vet -tags figures ./... && go test -vet=off -short ./... | { grep -v 'no test files' || true; })
-  done
+  quick_module . || die "quick_module failed in ." # first, because it compiles what all other modules import
+  # shellcheck disable=SC2046 # one word per module
+  in_pairs quick_module $(modules)
+  say "go vet -tags figures (./benchmarks)"
+  (cd benchmarks && go vet -tags figures ./...)
   say "all passed; scripts/test.sh runs everything"
+}
+
+# quick_module DIRECTORY runs go vet and the short tests of the module in a directory. It prints nothing before they
+# have ended, because another module runs at the same time. It uses COMPILER_GOGC for the compiler by -toolexec,
+# because -exec, as in run_tests, would not cache results.
+quick_module() {
+  local log=$scratch/quick${1//\//-} failed=0
+  (cd "$1" && go test -toolexec="env GOGC=$COMPILER_GOGC" -vet=all -short ./...) >"$log" 2>&1 || failed=1
+  say "go vet, go test -short ($1)"
+  grep -v 'no test files' "$log" || true
+  return "$failed"
 }
 
 # check tests the module in a directory. Many tests wait for servers, so more packages and tests run at once

@@ -11,6 +11,9 @@ import (
 
 // TestWithoutCgoOnlySQLiteIsMissing builds the program without C.
 func TestWithoutCgoOnlySQLiteIsMissing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short skips tests that build the program")
+	}
 	program := filepath.Join(t.TempDir(), "sluice")
 	build := exec.Command("go", "build", "-o", program, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -26,8 +26,8 @@ func newLimiter(store storage.Store) (*sluice.Limiter[job], error) {
 }
 
 // process runs the jobs with several workers. If a tenant has used up its limit, its jobs wait and
-// start in the order in which they came. process returns when jobs is closed, or with an error
-// when ctx has ended.
+// start in the order in which they came. process returns when jobs is closed, or with an error when
+// ctx has ended or the store has failed.
 func process(ctx context.Context, limiter *sluice.Limiter[job], jobs <-chan job, workers int) error {
 	var running sync.WaitGroup
 	errs := make([]error, workers)

@@ -41,6 +41,9 @@ func TestConnectionsKeepTheirBusyTimeout(t *testing.T) {
 
 // The busy_timeout of the connections is 20 seconds. Without it, Migrate and Purge wait all the same.
 func TestContextEndsTheWaitForTheLock(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short skips tests that wait for a lock")
+	}
 	const soon = 500 * time.Millisecond // long enough to reach the lock on a busy machine
 	for name, options := range map[string]string{"WAL": wal, "rollback journal": journal, "wrapped": wal, "no busy_timeout": strings.Replace(wal, "20000", "0", 1)} {
 		t.Run(name, func(t *testing.T) {

@@ -28,11 +28,11 @@ func commandLines(t *testing.T, containing string) (lines []string) {
 	return lines
 }
 
-// needsCommand skips a test with -short, because building the command takes long.
-func needsCommand(t *testing.T) {
+// needsBuild skips a test with -short, because building a program takes long.
+func needsBuild(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("-short skips tests that build the command")
+		t.Skip("-short skips tests that build a program")
 	}
 }
 
@@ -70,7 +70,7 @@ func output(t *testing.T, line string) string {
 // The limiter returns the errors of the connections. Without the line of openRedis that turns its log
 // off, go-redis prints each of them too.
 func TestProgramPrintsOneErrorIfRedisIsDown(t *testing.T) {
-	needsCommand(t)
+	needsBuild(t)
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -120,7 +120,7 @@ func TestGitIgnoresTheFilesThatTheCommandsCreate(t *testing.T) {
 
 func TestTwoTerminalsShareAQuota(t *testing.T) {
 	t.Parallel()
-	needsCommand(t)
+	needsBuild(t)
 	first, second := terminals(t)
 	for _, store := range []string{"sqlite", "postgres", "redis"} {
 		t.Run(store, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestTwoTerminalsShareAQuota(t *testing.T) {
 // examples/start has the limits of the README. With a database, they hold across its runs.
 func TestStartKeepsItsLimitsInADatabase(t *testing.T) {
 	t.Parallel()
-	needsCommand(t)
+	needsBuild(t)
 	line := "go run ./examples/start " + servers.Postgres(t).DSN()
 	require.Equal(t, "welcome\nwelcome\ndenied by rule address\n", output(t, line))
 	require.Equal(t, strings.Repeat("denied by rule address\n", 3), output(t, line))
@@ -174,7 +174,7 @@ func ownFiles(t *testing.T) (dir string, names *strings.Replacer) {
 
 func TestReplayCommandsWork(t *testing.T) {
 	t.Parallel()
-	needsCommand(t)
+	needsBuild(t)
 	dir, own := ownFiles(t)
 	for _, line := range commandLines(t, "./cmd/sluice") {
 		if !strings.Contains(line, " serve ") && !strings.HasSuffix(line, " compare") { // these run until a signal
@@ -193,7 +193,7 @@ func TestReplayCommandsWork(t *testing.T) {
 
 func TestPlanPrintsTheShownOutput(t *testing.T) {
 	t.Parallel()
-	needsCommand(t)
+	needsBuild(t)
 	lines := commandLines(t, " plan ")
 	line := lines[len(lines)-1]
 	_, shown, found := strings.Cut(readFile(t, root, "docs/command.md"), "    "+line+"\n\n```text\n")
@@ -203,7 +203,7 @@ func TestPlanPrintsTheShownOutput(t *testing.T) {
 }
 
 func TestTraceInTheRecipesPasses(t *testing.T) {
-	needsCommand(t)
+	needsBuild(t)
 	trace := regexp.MustCompile(`(?m)^    policy .*\n(?:(?:    .*)?\n)*`).FindString(readFile(t, root, "docs/recipes.md"))
 	require.NotEmpty(t, trace)
 	file := filepath.Join(t.TempDir(), "recipe.trace")
@@ -218,7 +218,7 @@ func TestTraceInTheRecipesPasses(t *testing.T) {
 // A page shows how to install the command. The line must work with the workspace and without.
 func TestInstalledCommandWorks(t *testing.T) {
 	t.Parallel()
-	needsCommand(t)
+	needsBuild(t)
 	line := regexp.MustCompile(`(?m)^    (go install .*)$`).FindStringSubmatch(readFile(t, root, "docs/command.md"))
 	require.NotNil(t, line)
 	words := strings.Fields(line[1])

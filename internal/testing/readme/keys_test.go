@@ -94,6 +94,7 @@ func TestKeys(t *testing.T) {
 
 // The first command of each block starts the server. The other commands send requests to it.
 func TestSpoofingExperimentPrintsTheShownAddresses(t *testing.T) {
+	needsBuild(t)
 	server := filepath.Join(t.TempDir(), "address")
 	out, err := inWorkspace("go", "build", "-o", server, "./examples/address").CombinedOutput()
 	require.NoError(t, err, string(out))

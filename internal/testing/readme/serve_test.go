@@ -58,7 +58,7 @@ func firstLine(t *testing.T, command *exec.Cmd, pipe func() (io.ReadCloser, erro
 // signals.
 func built(t *testing.T) string {
 	t.Helper()
-	needsCommand(t)
+	needsBuild(t)
 	file := filepath.Join(t.TempDir(), "sluice")
 	out, err := inWorkspace("go", "build", "-o", file, "./cmd/sluice").CombinedOutput()
 	require.NoError(t, err, "%s", out)

@@ -115,6 +115,7 @@ var stoppedStores = map[string]func(t *testing.T) (address string, start func())
 
 // TestStartWithoutTheStore: the failure policy decides until the store is available. Then the store does.
 func TestStartWithoutTheStore(t *testing.T) {
+	skipIfShort(t)
 	for _, c := range []struct {
 		store   string
 		policy  sluice.FailurePolicy
@@ -150,6 +151,7 @@ func onFailure(policy sluice.FailurePolicy) func(*Options) {
 
 // TestReloadWithoutTheStore: the reloaded rules apply when the store is available.
 func TestReloadWithoutTheStore(t *testing.T) {
+	skipIfShort(t)
 	address, start := stoppedStores["sqlite"](t)
 	w := startTestServer(t, oneByIP, on(address), withUpstream(t, hello), onFailure(sluice.FailLocal))
 	for _, policy := range []string{"fixedwindow 2/h", "gcra 4/h"} {
@@ -164,6 +166,7 @@ func TestReloadWithoutTheStore(t *testing.T) {
 // TestLateStoreWithUnreadableStatesIsNotUsed: if the rules cannot read the state that all requests need, the server does not use
 // the store and is not ready, until a reload with other rules.
 func TestLateStoreWithUnreadableStatesIsNotUsed(t *testing.T) {
+	skipIfShort(t)
 	const shared = "rules: [{name: all, policy: gcra 3/h}]"
 	dir := t.TempDir()
 	present, missing := filepath.Join(dir, "present"), filepath.Join(dir, "missing")

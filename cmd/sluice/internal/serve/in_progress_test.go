@@ -62,6 +62,7 @@ func silent(t *testing.T) string {
 // TestCanceledRequestsKeepNoFiles: the client sends requests over one connection and cancels each when it
 // has been allowed, and the upstream is slow in some way.
 func TestCanceledRequestsKeepNoFiles(t *testing.T) {
+	skipIfShort(t)
 	const batches, batch = 40, 50
 	for name, upstream := range map[string]func(*testing.T) string{
 		"does not accept connections": func(t *testing.T) string { return "http://" + deaf(t) },
@@ -97,6 +98,7 @@ func TestCanceledRequestsKeepNoFiles(t *testing.T) {
 
 // TestServerHasALimitOfRequestsInProgress: further ones get 503 and are not charged.
 func TestServerHasALimitOfRequestsInProgress(t *testing.T) {
+	skipIfShort(t)
 	const limit = 3
 	h := newHeld()
 	w := startTestServer(t, "\nrules: [{name: all, policy: fixedwindow 100/h}]\n", withUpstream(t, h.ServeHTTP), atMost(limit))

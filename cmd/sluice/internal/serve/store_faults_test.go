@@ -102,6 +102,9 @@ func TestStoreFaults(t *testing.T) {
 	for kind, faults := range storeFaults {
 		for _, c := range faults {
 			t.Run(kind+" "+c.name, func(t *testing.T) {
+				if kind == "sqlite" && c.name == "locked" {
+					skipIfShort(t)
+				}
 				address, run := openStore(t, kind)
 				w := startTestServer(t, byKey, withUpstream(t, hello), short, on(address))
 				fetch(t, w.proxyURL("/"), "X-Api-Key", secretKey)

@@ -47,6 +47,7 @@ func TestInvalidStoreAddresses(t *testing.T) {
 }
 
 func TestStoreErrorsHaveNoPasswords(t *testing.T) {
+	skipIfShort(t)
 	gone := unusedAddress(t)
 	for _, address := range []string{
 		"redis://u:secret@" + gone,
@@ -83,6 +84,7 @@ func TestStoreErrorsHaveNoPasswords(t *testing.T) {
 
 // TestStoppedStoreErrorHasARemedy: a store that answers with an error does not get this remedy.
 func TestStoppedStoreErrorHasARemedy(t *testing.T) {
+	skipIfShort(t)
 	const remedy = "; start the store, or check its address"
 	gone := unusedAddress(t)
 	for _, address := range []string{"redis://" + gone, "postgres://u@" + gone + "/db", "redis://no-host.invalid", "postgres://u@no-host.invalid/db"} {

@@ -54,6 +54,14 @@ const testTimeout = time.Minute
 // slack is how much later an event may come on a busy machine.
 const slack = time.Second
 
+// skipIfShort skips a slow test with -short. Most of these tests wait until a timeout is over.
+func skipIfShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short skips slow tests")
+	}
+}
+
 // testServer is a running server.
 type testServer struct {
 	*Server

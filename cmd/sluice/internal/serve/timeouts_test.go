@@ -38,6 +38,7 @@ func sendText(t *testing.T, w *testServer, text string) (net.Conn, *bufio.Reader
 }
 
 func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
+	skipIfShort(t)
 	const timeout = 50 * time.Millisecond
 	ended := make(chan struct{})
 	w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -128,6 +129,7 @@ func TestReadAfterTheHandlerReturnedSetsNoDeadline(t *testing.T) {
 // TestRefusalsDoNotWaitForSlowBodies: each client sends one byte of its body and no more.
 // It gets its response, and then the connection closes.
 func TestRefusalsDoNotWaitForSlowBodies(t *testing.T) {
+	skipIfShort(t)
 	const slow = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nx"
 	unbounded := strings.Replace(slow, "Content-Length: 100000", "Transfer-Encoding: chunked", 1)
 	never := withUpstream(t, func(http.ResponseWriter, *http.Request) {})

@@ -1,6 +1,7 @@
 package servetest
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -19,13 +20,17 @@ import (
 // testTimeout is the longest time that a test waits. A test that passes waits less.
 const testTimeout = 90 * time.Second
 
-// binary is the path of the program. It is built once, without the race detector, because the tests
-// measure its memory.
+// binary is the path of the program, which is not built with -short. It is built once, without the race
+// detector, because the tests measure its memory.
 var binary string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	flag.Parse()
+	if testing.Short() {
+		return m.Run()
+	}
 	dir, err := os.MkdirTemp("", "servetest")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -61,8 +66,12 @@ func serve(t *testing.T, args ...string) *program {
 	return p
 }
 
+// start starts "sluice serve". With -short, it skips the test.
 func start(t *testing.T, args ...string) *program {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short skips tests that build the program")
+	}
 	given := strings.Join(args, " ")
 	for _, flag := range [...]string{"--listen 127.0.0.1:0", "--api 127.0.0.1:0", "--decision-timeout 30s", "--shutdown-delay 0s"} {
 		name, value, _ := strings.Cut(flag, " ")
