@@ -87,6 +87,9 @@ func (r *Reservation[T]) Release(ctx context.Context) error {
 
 // Renew holds the held units for another TTL from now on. If they have returned already, its error wraps [ErrHoldLost]. It does
 // nothing if there are no rules such as "inflight 20 ttl=30s".
+//
+// If its error wraps [storage.ErrOutcomeUnknown], the units may have been renewed, because the reply was lost. The next Renew can then
+// return ErrHoldLost, although the units are held for up to their TTL.
 func (r *Reservation[T]) Renew(ctx context.Context) error {
 	if r == nil || r.limiter == nil {
 		return errNothingReserved

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -67,6 +68,21 @@ func TestSettleReleasesHeldUnits(t *testing.T) {
 		l := newLimiter(t, sluice.Options[call]{Namespace: "settled for"}, store, tasks()...)
 		must(t)(reserveOne(t, l).SettleFor(background, ann))
 		require.Equal(t, []int64{2, 9}, remaining(t, l, ann), name)
+	}
+}
+
+// A release after Settle must not free the units of another holder.
+func TestSettledReservationHoldsNoUnits(t *testing.T) {
+	for name, store := range memoryStores() {
+		t.Run(name, func(t *testing.T) {
+			l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)
+			first := reserveOne(t, l)
+			reserveOne(t, l)
+			must(t)(first.Settle(background, 1))
+			require.NoError(t, first.Release(background), "it does nothing")
+			require.NoError(t, first.Renew(background), "it does nothing")
+			require.Equal(t, []int64{1, 8}, remaining(t, l, ann))
+		})
 	}
 }
 
@@ -245,6 +261,37 @@ func TestHoldsOfAnOutageAreLocal(t *testing.T) {
 		store.err = nil
 		must(t)(first.Settle(background, 0))
 		require.Equal(t, []int64{2, 10}, remaining(t, l, ann))
+	}
+}
+
+func TestSettleReleasesLocalHoldsOnce(t *testing.T) {
+	store := newFaultyStore()
+	l := newLimiter(t, sluice.Options[call]{OnFailure: sluice.FailLocal}, store, tasks()...)
+	store.err = errNoTable
+	first := reserveOne(t, l)
+	reserveOne(t, l)
+	for range 2 {
+		_, err := first.Settle(background, 1)
+		require.NoError(t, err)
+		require.NoError(t, first.Release(background), "it does nothing")
+	}
+	reserveOne(t, l)
+	_, d, err := l.Reserve(background, ann, 1)
+	require.False(t, must(t)(d, err).Allowed)
+}
+
+// If it is not known whether Settle has released the units, a release could free the units of another holder.
+func TestUnitsAreNotReleasedAfterASettleOfUnknownOutcome(t *testing.T) {
+	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen} {
+		store := newFaultyStore()
+		l := newLimiter(t, sluice.Options[call]{OnFailure: p}, store, tasks()...)
+		first := reserveOne(t, l)
+		reserveOne(t, l)
+		store.err = storage.ErrOutcomeUnknown
+		_, _ = first.Settle(background, 1)
+		store.err = nil
+		require.NoError(t, first.Release(background), "it does nothing")
+		require.Equal(t, []int64{0, 8}, remaining(t, l, ann))
 	}
 }
 

@@ -1,6 +1,7 @@
 package sluice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
@@ -201,6 +203,9 @@ func (r *Reservation[T]) settle(ctx context.Context, actual func(*use) (int64, e
 		return d, err
 	})
 	r.settled = err == nil && !d.Degraded
+	if r.settled || errors.Is(cmp.Or(err, d.Err), storage.ErrOutcomeUnknown) {
+		r.clearHeld() // a second release could free the units of others
+	}
 	return d, err
 }
 
@@ -248,5 +253,6 @@ func (r *Reservation[T]) refundLocal(ctx context.Context, costs map[*use]int64) 
 	})
 	if r.localRefunded = len(items) > 0; r.localRefunded {
 		_, _ = decideInMemory(ctx, l.local, nil, driver.Refund, 0, items, &d)
+		r.clearHeld()
 	}
 }

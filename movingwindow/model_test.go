@@ -134,17 +134,25 @@ func (m model) do(op policy.Op, at, cost int64) (next model, r algo.Result) {
 		r.Refilled = available.Int64() - r.Available
 	}
 	fits := available.Cmp(units) >= 0
+	isHeld := !m.o.PaidAt.IsZero()
+	if isHeld {
+		fits = m.total(m.selected, now).Cmp(units) >= 0
+	}
 	r.Allowed = op == policy.Refund || op == policy.Charge || fits
 	next = m
 	switch {
 	case op == policy.Refund && !r.Fresh:
 		next = m.without(units, now)
 	case op == policy.Charge:
-		if room := new(big.Int).Sub(m.most(), m.total(now)); room.Cmp(units) < 0 {
+		if room := new(big.Int).Sub(m.most(), m.total(all, now)); room.Cmp(units) < 0 {
 			units = room
 		}
 		if units.Sign() > 0 {
 			next = m.with(units, now)
+		}
+	case op == policy.Step && fits && isHeld:
+		if m.back(m.paidAt(), now).Sign() > 0 {
+			next = m.without(units, now).with(units, now)
 		}
 	case op == policy.Step && fits:
 		next = m.with(units, now)
@@ -154,7 +162,7 @@ func (m model) do(op policy.Op, at, cost int64) (next model, r algo.Result) {
 	r.Paid = new(big.Int).Sub(available, left).Int64()
 	switch {
 	case r.Allowed:
-	case units.Cmp(limit) > 0:
+	case isHeld || units.Cmp(limit) > 0:
 		r.RetryAfter = algo.Never
 	default:
 		r.RetryAfter = until(next.first(now, units), at)
@@ -172,8 +180,21 @@ func (m model) with(units, now *big.Int) model {
 	return m
 }
 
-// without removes units from the newest payments that still count.
+// paidAt returns an empty payment at the time of Options.PaidAt.
+func (m model) paidAt() payment { return payment{at: big.NewInt(algo.Instant(m.o.PaidAt))} }
+
+// selected reports whether a payment has the slot of PaidAt, if it is set.
+func (m model) selected(p payment) bool {
+	return m.o.PaidAt.IsZero() || m.back(p, m.paidAt().at).Sign() == 0
+}
+
+func all(payment) bool { return true }
+
+// without removes units from the newest selected payments that still count. If there are none, it changes nothing.
 func (m model) without(units, now *big.Int) model {
+	if m.total(m.selected, now).Sign() == 0 {
+		return m
+	}
 	old := m.log
 	m.log, m.latest = nil, now
 	for i := len(old) - 1; i >= 0; i-- {
@@ -181,7 +202,10 @@ func (m model) without(units, now *big.Int) model {
 		if m.back(p, now).Cmp(m.slots()) > 0 {
 			continue
 		}
-		removed := p.units
+		removed := new(big.Int)
+		if m.selected(p) {
+			removed = p.units
+		}
 		if removed.Cmp(units) > 0 {
 			removed = units
 		}
@@ -193,11 +217,11 @@ func (m model) without(units, now *big.Int) model {
 	return m
 }
 
-// total returns the units that count at now, without weights.
-func (m model) total(now *big.Int) *big.Int {
+// total returns the units of some payments that count at now, without weights.
+func (m model) total(some func(payment) bool, now *big.Int) *big.Int {
 	sum := new(big.Int)
 	for _, p := range m.log {
-		if m.back(p, now).Cmp(m.slots()) <= 0 {
+		if some(p) && m.back(p, now).Cmp(m.slots()) <= 0 {
 			sum.Add(sum, p.units)
 		}
 	}
@@ -210,13 +234,19 @@ func until(end *big.Int, from int64) time.Duration {
 }
 
 func TestResultsEqualTheModel(t *testing.T) {
-	random := sample.New(2, 4)
-	for range policytest.Rounds(500) {
+	random, rounds, renewed, released := sample.New(2, 4), policytest.Rounds(500), 0, 0
+	for range rounds {
 		var s movingwindow.State
 		o, now := anyOptions(random), random.UpTo(algo.MaxInstant)
 		m := newModel(o)
 		width := m.width().Int64()
+		taken := now // the time of a payment
 		for range 12 {
+			o.PaidAt = time.Time{}
+			if o.Trailing == whole && random.Chance(40) {
+				o.PaidAt = time.UnixMicro(sample.OneOf(random, taken, taken, now, max(0, taken-width), taken+width))
+			}
+			m.o = o
 			o.Cost = random.Cost(algo.Result{Available: m.left(big.NewInt(now)).Int64(), Limit: o.Limit.Count})
 			if random.IntN(50) == 0 {
 				o.Cost = random.UpTo(math.MaxInt64)
@@ -225,12 +255,22 @@ func TestResultsEqualTheModel(t *testing.T) {
 			next, want := m.do(op, now, o.Cost)
 			after, r := suite.Do(t, s, op, time.UnixMicro(now), o)
 			require.Equal(t, want, r, "%+v on %+v: %v at %d", o, m, op, now)
+			switch {
+			case !o.PaidAt.IsZero() && op == policy.Step && r.Allowed:
+				renewed++
+			case !o.PaidAt.IsZero() && r.Paid < 0:
+				released++
+			case r.Paid > 0:
+				taken = now + r.Skew.Microseconds()
+			}
 			m, s = next, after
 			if now = random.Time(now, want, o.Limit.Period, true); random.IntN(5) == 0 {
 				now = min(now+width-now%width-1, algo.MaxInstant) // the last instant of a slot
 			}
 		}
 	}
+	require.Greater(t, renewed, rounds/10)
+	require.Greater(t, released, rounds/10)
 }
 
 // requireModel compares a result with that of the model, if a step with these options can return

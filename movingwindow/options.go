@@ -78,7 +78,7 @@ func (o *Options) arguments(args *arguments) {
 	args.limit, args.width, args.slots = o.Limit.Count, width, slots
 	args.grain, args.weight, args.most = grain, weight, algo.MaxLevel/weight-o.Limit.Count
 	if !o.PaidAt.IsZero() {
-		args.paidAt = max(1, algo.Instant(o.PaidAt))
+		args.paidAt = 1 + algo.Instant(o.PaidAt)
 	}
 }
 

@@ -60,7 +60,7 @@ type arguments struct {
 	grain  int64 // the overlap of the trailing slot with the window is rounded up to this number of microseconds
 	weight int64 // of a unit: the overlap of the whole slot, in grains
 	most   int64 // the largest sum of all counts after a charge; a step can add up to limit
-	paidAt int64 // of Options.PaidAt; 0 if it is not set
+	paidAt int64 // 1 + the instant of Options.PaidAt; 0 if it is not set
 }
 
 // decide fills in r, of which only Cost is set. If it returns true, it has made s the next state. Otherwise s has no meaning
@@ -93,19 +93,19 @@ func decide(args *arguments, s *State, now int64, r *algo.Result, op policy.Op) 
 	paid := int64(0)
 	newest, oldest := int64(0), slots // of the slots that give units back
 	if args.paidAt > 0 {
-		newest = current - args.paidAt/width
+		newest = current - (args.paidAt-1)/width
 		oldest = newest
 	}
 	r.Fresh, r.Allowed = recent+trailing == 0, true
 	switch {
 	case op == policy.Refund:
-		changed = s.giveBack(cost, newest, min(oldest, slots)) > 0
+		changed = s.giveBack(cost, newest, oldest) > 0
 		recent, trailing = s.sum(slots)
 		paid = left - (limit - args.used(recent, trailing, into))
 	case op == policy.Charge:
 		paid = max(0, min(cost, args.most-recent-trailing))
 	case args.paidAt > 0:
-		if newest < 0 || newest > slots || s.count(newest) < cost {
+		if newest < 0 || s.count(newest) < cost {
 			r.Allowed, r.RetryAfter = false, algo.Never
 		} else if changed = op == policy.Step && newest > 0; changed {
 			s.counts()[newest] -= cost

@@ -37,7 +37,7 @@ return function(op, state, now, cost, times, args)
 
   local newest, oldest = 1, n -- of the slots that give units back
   if paidAt > 0 then
-    newest = floor(at / width) - floor(paidAt / width) + 1
+    newest = floor(at / width) - floor((paidAt - 1) / width) + 1
     oldest = newest
   end
 

@@ -23,8 +23,8 @@ DECLARE
 	"trailing" bigint := 0;
 	overlap  bigint;
 	available bigint;
-	newest   bigint := 1; -- of the slots that give units back
-	oldest   bigint;
+	newest   int := 1;    -- of the slots that give units back
+	oldest   int;
 	back     bigint;
 	given    bigint := 0;
 	changed  bool := true;
@@ -69,7 +69,7 @@ BEGIN
 
 	oldest := n;
 	IF paid_at > 0 THEN
-		newest := at / width - paid_at / width + 1;
+		newest := greatest(0, least(slots + 2, at / width - (paid_at - 1) / width + 1)); -- 0 and slots + 2 are no slots
 		oldest := newest;
 	END IF;
 
@@ -81,11 +81,11 @@ BEGIN
 		END LOOP;
 		changed := given > 0;
 	ELSIF op = 0 AND paid_at > 0 THEN
-		IF newest < 1 OR newest > n OR counts[newest::int] < cost THEN times := 0; RETURN; END IF;
+		IF newest < 1 OR newest > n OR counts[newest] < cost THEN times := 0; RETURN; END IF;
 		changed := newest > 1;
 		IF changed THEN
-			times := least(times, counts[newest::int] / cost);
-			counts[newest::int] := counts[newest::int] - cost * times;
+			times := least(times, counts[newest] / cost);
+			counts[newest] := counts[newest] - cost * times;
 			counts[1] := counts[1] + cost * times;
 		END IF;
 	ELSE

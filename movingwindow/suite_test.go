@@ -43,6 +43,7 @@ var suite = policytest.Suite[movingwindow.State, movingwindow.Options, movingwin
 	Invalid: map[string]movingwindow.Options{
 		"movingwindow: Slots must be from 1 to 1024, or 0 for 1, got -1":   {Limit: second, Slots: -1},
 		"movingwindow: Slots must be from 1 to 1024, or 0 for 1, got 1025": {Limit: second, Slots: 1025},
+		"movingwindow: PaidAt needs Trailing Whole, got weighted":          {Limit: second, PaidAt: policytest.Start},
 		"movingwindow: Trailing must be Weighted or Whole, got 2":          {Limit: second, Trailing: 2},
 		"movingwindow: Trailing must be Weighted or Whole, got -1":         {Limit: second, Trailing: -1},
 	},
@@ -223,7 +224,7 @@ func anyOptions(random sample.Source) movingwindow.Options {
 }
 
 // FuzzStep compares functions, methods and the model, for any state, time and options. The period is in microseconds. A width
-// of 0 means that of the options. Each count is 8 bytes, little endian.
+// of 0 means that of the options. Each count is 8 bytes, little endian. A paidAt of 0 means none.
 func FuzzStep(f *testing.F) {
 	const at, sec = 946684800_000000, 946684800
 	counts := func(counts ...int64) (b []byte) {
@@ -232,16 +233,22 @@ func FuzzStep(f *testing.F) {
 		}
 		return b
 	}
-	f.Add(int64(10), int64(60e6), 6, 0, int64(3), int64(at), int64(0), counts(2, 0, 1, 0, 0, 0, 4), int64(sec+3), int64(0))                         // a trailing slot
-	f.Add(int64(10), int64(60e6), 1, 1, int64(3), int64(at), int64(0), counts(2000, 7), int64(sec-1), int64(0))                                     // a debt, a clock that is behind
-	f.Add(int64(10), int64(60e6), 30, 0, int64(3), int64(at), int64(0), counts(append(make([]int64, 19), 5)...), int64(sec+21), int64(999_999_999)) // many slots
-	f.Add(int64(10), int64(60e6), 2, 0, int64(1), int64(at), int64(7e6), counts(1, 2, 3, 4, 5), int64(sec), int64(0))                               // other slots
-	f.Add(int64(10), int64(0), 2, 0, int64(1), int64(at), int64(7e6), counts(1), int64(sec), int64(0))                                              // not valid
-	f.Add(int64(algo.MaxCount), int64(1), 1024, 0, int64(9), int64(math.MaxInt64), int64(math.MaxInt64), counts(math.MaxInt64, math.MinInt64, math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64))
-	f.Fuzz(func(t *testing.T, count, period int64, slots, trailing int, cost, at, width int64, counts []byte, sec, nsec int64) {
+	f.Add(int64(10), int64(60e6), 6, 0, int64(3), int64(at), int64(0), counts(2, 0, 1, 0, 0, 0, 4), int64(sec+3), int64(0), int64(0))                         // a trailing slot
+	f.Add(int64(10), int64(60e6), 1, 1, int64(3), int64(at), int64(0), counts(2000, 7), int64(sec-1), int64(0), int64(0))                                     // a debt, a clock that is behind
+	f.Add(int64(10), int64(60e6), 30, 0, int64(3), int64(at), int64(0), counts(append(make([]int64, 19), 5)...), int64(sec+21), int64(999_999_999), int64(0)) // many slots
+	f.Add(int64(10), int64(60e6), 2, 0, int64(1), int64(at), int64(7e6), counts(1, 2, 3, 4, 5), int64(sec), int64(0), int64(0))                               // other slots
+	f.Add(int64(10), int64(0), 2, 0, int64(1), int64(at), int64(7e6), counts(1), int64(sec), int64(0), int64(0))                                              // not valid
+	f.Add(int64(algo.MaxCount), int64(1), 1024, 0, int64(9), int64(math.MaxInt64), int64(math.MaxInt64), counts(math.MaxInt64, math.MinInt64, math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64))
+	f.Add(int64(10), int64(60e6), 3, 1, int64(2), int64(at), int64(0), counts(1, 3, 0, 4), int64(sec+15), int64(0), int64(at-15e6)) // units that are held
+	f.Add(int64(10), int64(60e6), 3, 1, int64(2), int64(at), int64(0), counts(1, 1, 0, 4), int64(sec+15), int64(0), int64(at+90e6)) // held after a clock stepped back
+	f.Add(int64(10), int64(1), 1, 1, int64(1), int64(0), int64(0), counts(1), int64(0), int64(0), int64(-1))                        // held since the first instant
+	f.Fuzz(func(t *testing.T, count, period int64, slots, trailing int, cost, at, width int64, counts []byte, sec, nsec, paidAt int64) {
 		o := movingwindow.Options{
 			Limit: algo.Per(count, time.Duration(period)*time.Microsecond),
 			Slots: slots, Trailing: movingwindow.Trailing(trailing), Cost: cost,
+		}
+		if paidAt != 0 {
+			o.PaidAt = time.UnixMicro(paidAt)
 		}
 		if width == 0 && o.Validate() == nil {
 			width = newModel(o).width().Int64()

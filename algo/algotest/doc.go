@@ -37,12 +37,14 @@
 //	19 NoAllocations       a step does not allocate
 //	20 CostIsPositive      a cost below 1 is refused
 //
+// [RunHolds] tests the laws of units that are held and given back, for an [algo.Holder].
+//
 // # The search
 //
-// Two searches test each law. The first goes from state to state under small limits (counts up to 6,
-// periods up to 12us). For the smallest limits it tries most states, and for the others a sample. The second
-// uses random limits and histories from the whole valid range. Law 8 has a third search, for the most units
-// that any caller can get under the small limits.
+// Two searches test each law. The first goes from state to state under small limits: counts up to 6, and
+// periods up to 12us, or up to 12 times [Subject.Tick]. For the smallest limits it tries most states, and for
+// the others a sample. The second uses random limits and histories from the whole valid range. Law 8 has a
+// third search, for the most units that any caller can get under the small limits.
 //
 // A failure shows the shortest history found, as a trace:
 //

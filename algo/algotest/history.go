@@ -26,6 +26,7 @@ type event struct {
 	op    op
 	at    int64 // us since the Unix epoch
 	cost  int64
+	hold  int // of RunHolds: the number of the hold whose units are released or renewed; 0: new units
 	r     algo.Result
 	err   error
 }

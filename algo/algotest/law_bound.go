@@ -85,8 +85,8 @@ func (s *search) adversaries() *violation {
 	for limit, policy := range s.small(s.effort.limits) {
 		a := adversary{search: s, policy: policy, limit: limit, known: map[string][]int64{}, budget: s.effort.bound}
 		start := epoch.UnixMicro()
-		a.end = start + 3*limit.Period.Microseconds() + 1
-		for now := start; now < start+limit.Period.Microseconds(); now++ {
+		a.end = start + 3*limit.Period.Microseconds() + s.tick()
+		for now := start; now < start+limit.Period.Microseconds(); now += s.tick() {
 			if v := s.catch(root(), limit, now, func() *violation { return a.searchFrom(root(), now) }); v != nil {
 				return v
 			}
@@ -122,10 +122,10 @@ func (a *adversary) most(state []byte, now int64) []int64 {
 	if known, ok := a.known[string(key)]; ok {
 		return known
 	}
-	best := make([]int64, a.end-now+1)
+	best := make([]int64, (a.end-now)/a.tick()+1)
 	for _, m := range a.moves(state, now) {
 		for x, more := range a.most(m.state, m.at) {
-			if later := x + int(m.at-now); x > 0 {
+			if later := x + int((m.at-now)/a.tick()); x > 0 {
 				best[later] = max(best[later], m.units+min(more, math.MaxInt64-max(0, m.units)))
 			}
 		}
@@ -140,7 +140,7 @@ func (a *adversary) moves(state []byte, now int64) []move {
 	if now == a.end {
 		return nil
 	}
-	moves := []move{{op: peek, at: now + 1, state: state}}
+	moves := []move{{op: peek, at: now + a.tick(), state: state}}
 	try := func(op op, at, cost int64) {
 		if a.budget--; a.budget < 0 || at == a.end {
 			return
@@ -150,7 +150,7 @@ func (a *adversary) moves(state []byte, now int64) []move {
 			moves = append(moves, move{op, at, a.subject.admitted(op, cost, r), next})
 		}
 	}
-	try(refund, now+1, 1)
+	try(refund, now+a.tick(), 1)
 	r, err := a.policy.Peek(state, instant(now), 1)
 	if a.budget--; a.budget < 0 || err != nil {
 		return moves
@@ -167,7 +167,7 @@ func (a *adversary) moves(state []byte, now int64) []move {
 func (a *adversary) searchFrom(n *node, now int64) *violation {
 	if n.depth > 0 || now == epoch.UnixMicro() {
 		for x, units := range a.most(n.state, now) {
-			if bound := a.policy.Bound(shortest(int64(x) - 1)); x > 0 && units > bound {
+			if bound := a.policy.Bound(shortest(int64(x-1) * a.tick())); x > 0 && units > bound {
 				n = a.best(n, now, x, units)
 				text := fmt.Sprintf("%d units are admitted in %d consecutive instants from %s on, but Bound is %d", units, x, offset(now), bound)
 				return &violation{past: n, limit: a.limit, now: n.latest, text: text}
@@ -182,7 +182,7 @@ func (a *adversary) searchFrom(n *node, now int64) *violation {
 			continue
 		}
 		next := n.extend(event{limit: a.limit, op: step, at: now, cost: m.units}, m.state)
-		for at := now; at < now+a.limit.Period.Microseconds(); at++ {
+		for at := now; at < now+a.limit.Period.Microseconds(); at += a.tick() {
 			if v := a.searchFrom(next, at); v != nil {
 				return v
 			}
@@ -198,7 +198,7 @@ func (a *adversary) best(n *node, now int64, x int, units int64) *node {
 	for found := true; found && x > 0 && units > 0; {
 		found = false
 		for _, m := range a.moves(state, now) {
-			left := x - int(m.at-now)
+			left := x - int((m.at-now)/a.tick())
 			if left < 1 || a.most(m.state, m.at)[left]+m.units != units {
 				continue
 			}

@@ -78,7 +78,7 @@ func (p *point) each(ops ...op) iter.Seq[made] {
 }
 
 func (p *point) record(op op, state []byte, now, cost int64, r algo.Result, err error) {
-	p.probes = append(p.probes, event{p.limit, op, now, cost, r, err})
+	p.probes = append(p.probes, event{limit: p.limit, op: op, at: now, cost: cost, r: r, err: err})
 	if err != nil {
 		p.fail("%v refuses the policy's own state %x: %v", op, state, err)
 	}

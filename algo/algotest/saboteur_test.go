@@ -250,6 +250,30 @@ func TestSubjectWithoutPoliciesFails(t *testing.T) {
 	}
 }
 
+// An algorithm may refuse short periods. The search under small limits then finds the same flaws.
+func TestSmallLimitsHaveTheTickOfTheSubject(t *testing.T) {
+	t.Parallel()
+	for flaw, law := range map[flaw]string{noFlaw: "", boundOneShort: "BoundHolds", boundWithoutBatches: "BoundHolds", resetsLate: "ResetIsExact", movesTimeBack: "ClockMayStepBack"} {
+		s := subject(flaw)
+		s.Tick = time.Millisecond
+		s.New = func(l algo.Limit) (algo.Policy, error) {
+			if l.Period < time.Millisecond {
+				return nil, errors.New("the period must be at least 1ms")
+			}
+			return newReference(flaw)(l)
+		}
+		s.effort.random = 0
+		failed := brokenLaws(s, laws)
+		if law == "" {
+			require.Empty(t, failed)
+		} else {
+			require.Contains(t, failed, law)
+		}
+		s.Tick = 0
+		require.Len(t, brokenLaws(s, laws), len(laws))
+	}
+}
+
 // It is not parallel, because it yields to the other goroutines at every step.
 func TestSharedMemoryIsFound(t *testing.T) {
 	s := subject(noFlaw)

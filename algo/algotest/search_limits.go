@@ -9,12 +9,15 @@ import (
 	"github.com/sluice-go/sluice/internal/testing/sample"
 )
 
-// small returns every n-th of the 72 limits with counts up to 6 and periods up to 12us, with its
+// tick returns Subject.Tick in microseconds.
+func (s *search) tick() int64 { return max(1, s.subject.Tick.Microseconds()) }
+
+// small returns every n-th of the 72 limits with counts up to 6 and periods up to 12 ticks, with its
 // policy. If n has the factor 2 or 3, some counts are missing.
 func (s *search) small(n int) iter.Seq2[algo.Limit, algo.Policy] {
 	return func(yield func(algo.Limit, algo.Policy) bool) {
 		for i := 0; i < 72; i += n {
-			limit := algo.Per(int64(i%6)+1, micros(int64(i/6)+1))
+			limit := algo.Per(int64(i%6)+1, micros((int64(i/6)+1)*s.tick()))
 			if policy := s.policy(limit); policy != nil && !yield(limit, policy) {
 				return
 			}
@@ -42,7 +45,7 @@ func (s *search) smallLimits() *violation {
 // depth. If a depth has too many states, it checks a sample.
 func (s *search) searchFrom(limit algo.Limit, policy algo.Policy, start int64) *violation {
 	effort := s.effort
-	if limit.Count*limit.Period.Microseconds() <= effort.exhaustive {
+	if limit.Count*limit.Period.Microseconds()/s.tick() <= effort.exhaustive {
 		effort.layer, effort.tries, effort.checks = 1_000, math.MaxInt, 80*effort.checks
 	}
 	s.checked = visited{}
@@ -74,14 +77,14 @@ func (s *search) checkLayer(layer []*node, limit algo.Limit, policy algo.Policy,
 	}
 	var checks []check
 	for _, n := range layer {
-		from, to := start, n.latest+2*limit.Period.Microseconds()+2
+		from, to := start, n.latest+2*(limit.Period.Microseconds()+s.tick())
 		switch {
 		case n.before == nil:
 			to = start + limit.Period.Microseconds()
 		case !s.law.clockStepsBack:
 			from = n.latest
 		}
-		for now := from; now <= to; now++ {
+		for now := from; now <= to; now += s.tick() {
 			checks = append(checks, check{n, now})
 		}
 	}
@@ -97,9 +100,9 @@ func (s *search) checkLayer(layer []*node, limit algo.Limit, policy algo.Policy,
 // events returns up to n events: all that are possible, or a random choice of them. The first
 // event of a key is within one period from start, and later ones within two.
 func (s *search) events(after *node, limit algo.Limit, policy algo.Policy, start int64, n int) iter.Seq[event] {
-	from, to := start, start+limit.Period.Microseconds()-1
+	from, to := start, start+limit.Period.Microseconds()-s.tick()
 	if after.before != nil {
-		to = start + 2*limit.Period.Microseconds() + 2
+		to = start + 2*(limit.Period.Microseconds()+s.tick())
 		if !s.law.clockStepsBack {
 			from = after.latest
 		}
@@ -107,13 +110,13 @@ func (s *search) events(after *node, limit algo.Limit, policy algo.Policy, start
 	r, _ := policy.Peek(nil, instant(from), 1)
 	costs, ops := costs(r.Limit, r.Limit), append([]op{step}, s.law.ops...)
 	each := len(costs) * len(ops) // events at one instant
-	all := int(to-from+1) * each
+	all := int((to-from)/s.tick()+1) * each
 	return func(yield func(event) bool) {
 		for i := range min(n, all) {
 			if n < all {
 				i = s.random.IntN(all)
 			}
-			e := event{limit: limit, op: ops[i%len(ops)], at: from + int64(i/each), cost: costs[i%each/len(ops)]}
+			e := event{limit: limit, op: ops[i%len(ops)], at: from + int64(i/each)*s.tick(), cost: costs[i%each/len(ops)]}
 			if !yield(e) {
 				return
 			}

@@ -2,6 +2,7 @@ package algotest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/sluice-go/sluice/algo"
 )
@@ -48,6 +49,13 @@ type Subject struct {
 
 	// Allocates turns off NoAllocations.
 	Allocates bool
+
+	// HeldAtMost returns how long a unit is held at most if it is neither released nor renewed. Only RunHolds needs it.
+	HeldAtMost func(algo.Limit) time.Duration
+
+	// Tick is the shortest period of the small limits, and the distance of the instants that are tried under them. Set it if New
+	// refuses short periods. It is a whole number of microseconds; 0 means 1us.
+	Tick time.Duration
 
 	effort effort // zero: defaultEffort
 }

@@ -38,6 +38,7 @@ type runner func(p algo.Program, calls []programCall) ([]programReply, error)
 type subject struct {
 	name string
 	new  func(algo.Limit) (algo.Policy, error) // limits that it refuses are skipped
+	from int64                                 // if not 0, histories begin near this instant, and with a charge
 }
 
 // cases returns the number of calls to try.
@@ -54,7 +55,7 @@ const batchSize = 500
 // Charge. It tries random limits, histories and costs, clocks that step back, and damaged
 // states. A program must not decline a call on a state of its own policy.
 func (s subject) check(seed uint64, cases int, run runner) error {
-	g := &generator{random: sample.New(seed, 1)}
+	g := &generator{random: sample.New(seed, 1), from: s.from}
 	for tried := 0; tried < cases; tried += batchSize {
 		limit, policy, err := s.portable(g)
 		if err != nil {
@@ -108,7 +109,18 @@ func (s subject) similar(g *generator, limit algo.Limit) algo.Policy {
 }
 
 // generator makes random calls.
-type generator struct{ random sample.Source }
+type generator struct {
+	random sample.Source
+	from   int64 // see subject
+}
+
+// begin returns the time of the first call of a key.
+func (g *generator) begin(limit algo.Limit) int64 {
+	if g.from == 0 {
+		return g.random.Int64N(algo.MaxInstant)
+	}
+	return max(0, g.from+g.random.UpTo(2*limit.Period.Microseconds())-limit.Period.Microseconds())
+}
 
 // limit returns a common limit, or a random one.
 func (g *generator) limit() algo.Limit {
@@ -129,10 +141,10 @@ func (g *generator) history(policy, other algo.Policy, n int) (calls []programCa
 	limit := policy.Limit()
 	var state []byte
 	byOther := false
-	at := g.random.Int64N(algo.MaxInstant)
+	at := g.begin(limit)
 	for len(calls) < n {
 		if g.random.IntN(12) == 0 {
-			state, at, byOther = nil, g.random.Int64N(algo.MaxInstant), false
+			state, at, byOther = nil, g.begin(limit), false
 		}
 		if g.random.IntN(15) == 0 {
 			if next, _, err := other.Charge(nil, state, time.UnixMicro(at), g.random.UpTo(10)); err == nil {
@@ -149,6 +161,9 @@ func (g *generator) history(policy, other algo.Policy, n int) (calls []programCa
 			call.Op = "charge"
 		case 2, 3:
 			call.Times = g.random.UpTo(10)
+		}
+		if g.from > 0 && len(state) == 0 {
+			call.Op, call.Times = "charge", 1
 		}
 		if _, next, _, err := runInGo(policy, &call); err == nil {
 			state = next

@@ -17,32 +17,38 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
+// noon is the time of the first call in a fuzz test, and when units are paid that are held.
+const noon = 1767268800e6
+
 // subjects cover all options of the programs.
 var subjects = []subject{
-	{"gcra", func(l algo.Limit) (algo.Policy, error) { return gcra.New(gcra.Options{Limit: l}) }},
-	{"gcra with a burst", func(l algo.Limit) (algo.Policy, error) {
+	{name: "gcra", new: func(l algo.Limit) (algo.Policy, error) { return gcra.New(gcra.Options{Limit: l}) }},
+	{name: "gcra with a burst", new: func(l algo.Limit) (algo.Policy, error) {
 		return gcra.New(gcra.Options{Limit: l, Burst: l.Count/2 + 3})
 	}},
-	{"tokenbucket", func(l algo.Limit) (algo.Policy, error) { return tokenbucket.New(tokenbucket.Options{Limit: l}) }},
-	{"tokenbucket by interval", func(l algo.Limit) (algo.Policy, error) {
+	{name: "tokenbucket", new: func(l algo.Limit) (algo.Policy, error) { return tokenbucket.New(tokenbucket.Options{Limit: l}) }},
+	{name: "tokenbucket by interval", new: func(l algo.Limit) (algo.Policy, error) {
 		return tokenbucket.New(tokenbucket.Options{Limit: l, Burst: 2*l.Count + 1, Refill: tokenbucket.Interval})
 	}},
-	{"fixedwindow", func(l algo.Limit) (algo.Policy, error) { return fixedwindow.New(fixedwindow.Options{Limit: l}) }},
-	{"fixedwindow by the clock", func(l algo.Limit) (algo.Policy, error) {
+	{name: "fixedwindow", new: func(l algo.Limit) (algo.Policy, error) { return fixedwindow.New(fixedwindow.Options{Limit: l}) }},
+	{name: "fixedwindow by the clock", new: func(l algo.Limit) (algo.Policy, error) {
 		return fixedwindow.New(fixedwindow.Options{Limit: l, Align: fixedwindow.AlignClock, Offset: (l.Period / 3).Truncate(time.Microsecond)})
 	}},
-	{"movingwindow", func(l algo.Limit) (algo.Policy, error) { return movingwindow.New(movingwindow.Options{Limit: l}) }},
-	{"movingwindow of 12 slots", func(l algo.Limit) (algo.Policy, error) {
+	{name: "movingwindow", new: func(l algo.Limit) (algo.Policy, error) { return movingwindow.New(movingwindow.Options{Limit: l}) }},
+	{name: "movingwindow of 12 slots", new: func(l algo.Limit) (algo.Policy, error) {
 		return movingwindow.New(movingwindow.Options{Limit: l, Slots: 12})
 	}},
-	{"movingwindow of any slots", func(l algo.Limit) (algo.Policy, error) {
+	{name: "movingwindow of any slots", new: func(l algo.Limit) (algo.Policy, error) {
 		slots := 2 + l.Count%5 // each slot is as long as the period, so that one state can have different numbers of slots
 		return movingwindow.New(movingwindow.Options{Limit: algo.Per(l.Count, l.Period*time.Duration(slots)), Slots: int(slots)})
 	}},
-	{"movingwindow of 3 whole slots", func(l algo.Limit) (algo.Policy, error) {
+	{name: "movingwindow of 3 whole slots", new: func(l algo.Limit) (algo.Policy, error) {
 		return movingwindow.New(movingwindow.Options{Limit: l, Slots: 3, Trailing: movingwindow.Whole})
 	}},
-	{"a stack", func(l algo.Limit) (algo.Policy, error) {
+	{name: "movingwindow of units that are held", from: noon, new: func(l algo.Limit) (algo.Policy, error) {
+		return movingwindow.New(movingwindow.Options{Limit: l, Slots: 3, Trailing: movingwindow.Whole, PaidAt: time.UnixMicro(noon)})
+	}},
+	{name: "a stack", new: func(l algo.Limit) (algo.Policy, error) {
 		a, err := gcra.New(gcra.Options{Limit: l})
 		if err != nil {
 			return nil, err
@@ -80,14 +86,13 @@ func TestZeroPoliciesHaveNoProgram(t *testing.T) {
 
 // fuzz checks that a program agrees with Step, or declines, for any state.
 func fuzz(f *testing.F, run runner) {
-	noon := int64(1767268800e6)
-	f.Add(uint8(0), int64(100), time.Minute.Microseconds(), []byte(nil), noon, int64(1), uint8(0))
+	f.Add(uint8(0), int64(100), time.Minute.Microseconds(), []byte(nil), int64(noon), int64(1), uint8(0))
 	for i, s := range subjects {
 		policy, err := s.new(algo.Per(100, time.Minute))
 		require.NoError(f, err)
-		state, _, err := policy.Step(nil, nil, time.UnixMicro(noon), 3)
+		state, _, err := policy.Charge(nil, nil, time.UnixMicro(noon), 3)
 		require.NoError(f, err)
-		f.Add(uint8(i), int64(100), time.Minute.Microseconds(), state, noon+1e6, int64(2), uint8(i))
+		f.Add(uint8(i), int64(100), time.Minute.Microseconds(), state, int64(noon+1e6), int64(2), uint8(i))
 	}
 	f.Fuzz(func(t *testing.T, subject uint8, count, period int64, state []byte, at, cost int64, op uint8) {
 		policy, err := subjects[int(subject)%len(subjects)].new(algo.Per(count, time.Duration(period)*time.Microsecond))
