@@ -99,8 +99,9 @@ func (r *Reservation[T]) Release(ctx context.Context) error {
 // Renew holds the held units for another TTL from now on. If those of a rule have returned already, it renews none, and its error
 // wraps [ErrHoldLost]. A shadow rule does not cause this error. Renew does nothing if no units are held.
 //
-// If its error wraps [storage.ErrOutcomeUnknown], the units may have been renewed, because the reply was lost. The next Renew can then
-// return ErrHoldLost, although the units are held for up to their TTL.
+// If the reply of the store to a renewal is lost, this or the next Renew can return ErrHoldLost, although the units are held for up to
+// their TTL. The same can happen to a reservation whose units were taken in the same slot. So work can stop without need. If the error
+// wraps [storage.ErrOutcomeUnknown], the units may have been renewed.
 func (r *Reservation[T]) Renew(ctx context.Context) error {
 	if r == nil || r.limiter == nil {
 		return errNothingReserved
