@@ -20,6 +20,7 @@ var ErrHoldLost = errors.New("sluice: the held units have returned")
 type hold struct {
 	taken time.Time // by the clock that decided; zero if no units are held
 	since time.Time // by the clock of the machine, not later
+	lost  bool      // the store does not have them any more
 }
 
 // heldUnits is what Holder.Held returns.
@@ -34,14 +35,25 @@ func isHolder(p algo.Policy) bool {
 // time before the decision.
 func (u *use) take(d *Decision, i int, began time.Time) {
 	if r := &d.Results[i]; isHolder(u.policy) && (r.Paid > 0 || !u.taken.IsZero()) {
-		u.hold = hold{d.At.Add(r.Skew), began}
+		u.hold = hold{taken: d.At.Add(r.Skew), since: began}
 	}
 }
 
 // isHeld reports whether the units are held. After their TTL they are not, so a release that comes too late cannot free the units
 // of others.
 func (u *use) isHeld() bool {
-	return !u.taken.IsZero() && time.Since(u.since) < u.policy.Limit().Period
+	return !u.taken.IsZero() && !u.lost && time.Since(u.since) < u.policy.Limit().Period
+}
+
+// checkHeld returns an error if the units were held and have returned. Those of a shadow rule are no reason to stop.
+func (u *use) checkHeld() error {
+	switch {
+	case u.shadow || u.taken.IsZero() || u.isHeld():
+		return nil
+	case u.lost:
+		return fmt.Errorf("%w: the store has no units of rule %q from then", ErrHoldLost, u.rule)
+	}
+	return fmt.Errorf("%w: rule %q has a ttl of %v, and the last renewal was %v ago", ErrHoldLost, u.rule, u.policy.Limit().Period, time.Since(u.since))
 }
 
 // now returns the policy for the units that are held now, or else the policy of the rule.
@@ -85,19 +97,18 @@ func (r *Reservation[T]) Release(ctx context.Context) error {
 	return err
 }
 
-// Renew holds the held units for another TTL from now on. If they have returned already, its error wraps [ErrHoldLost]. It does
-// nothing if there are no rules such as "inflight 20 ttl=30s".
+// Renew holds the held units for another TTL from now on. If those of a rule have returned already, it renews none, and its error
+// wraps [ErrHoldLost]. A shadow rule does not cause this error. Renew does nothing if no units are held.
 //
-// If its error wraps [storage.ErrOutcomeUnknown], the units may have been renewed, because the reply was lost. The next Renew can then
-// return ErrHoldLost, although the units are held for up to their TTL.
+// If the reply of the store to a renewal is lost, this or the next Renew can return ErrHoldLost, although the units are held for up to
+// their TTL. The same can happen to a reservation whose units were taken in the same slot. So work can stop without need. If the error
+// wraps [storage.ErrOutcomeUnknown], the units may have been renewed.
 func (r *Reservation[T]) Renew(ctx context.Context) error {
 	if r == nil || r.limiter == nil {
 		return errNothingReserved
 	}
-	for i := range r.uses {
-		if u := &r.uses[i]; !u.taken.IsZero() && !u.isHeld() {
-			return fmt.Errorf("%w: rule %q has a ttl of %v, and the last renewal was %v ago", ErrHoldLost, u.rule, u.policy.Limit().Period, time.Since(u.since))
-		}
+	if err := r.checkHeld(); err != nil {
+		return err
 	}
 	var d Decision
 	items, began := r.heldItems(&d, nil), time.Now()
@@ -107,12 +118,21 @@ func (r *Reservation[T]) Renew(ctx context.Context) error {
 	if err := r.decideHeld(ctx, driver.Allow, items, &d); err != nil {
 		return err
 	}
-	if !d.Allowed {
-		r.clearHeld()
-		return fmt.Errorf("%w: the store has no units of rule %q from then", ErrHoldLost, d.Rule)
-	}
 	for i := range d.Results {
-		r.useOf(d.Results[i].Rule).take(&d, i, began)
+		if u := r.useOf(d.Results[i].Rule); !d.Results[i].Allowed {
+			u.lost = true
+		} else if d.Allowed {
+			u.take(&d, i, began)
+		}
+	}
+	return r.checkHeld()
+}
+
+func (r *Reservation[T]) checkHeld() error {
+	for i := range r.uses {
+		if err := r.uses[i].checkHeld(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -142,6 +142,41 @@ func TestRenewReportsThatTheStoreHasLostTheUnits(t *testing.T) {
 	}
 }
 
+// The units under the other rule are still held, so Release gives them back.
+func TestRenewLosesOnlyTheUnitsThatHaveReturned(t *testing.T) {
+	for name, store := range memoryStores() {
+		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 2 ttl=30s", "inflight 3 ttl=24h")...)
+		r := reserveOne(t, l)
+		require.NoError(t, l.ResetRule(background, "rule 0", ann))
+		for range 2 {
+			err := r.Renew(background)
+			require.ErrorIs(t, err, sluice.ErrHoldLost, name)
+			require.ErrorContains(t, err, `rule "rule 0"`, name)
+			reserveOne(t, l)
+		}
+		require.NoError(t, r.Release(background))
+		require.Equal(t, []int64{0, 1}, remaining(t, l, ann), name)
+	}
+}
+
+func TestLostUnitsOfAShadowRuleAreNoError(t *testing.T) {
+	for name, store := range memoryStores() {
+		synctest.Test(t, func(t *testing.T) {
+			rules := rulesOf("inflight 2 ttl=1s", "inflight 3 ttl=24h")
+			rules[0].Shadow = true
+			l := newLimiter(t, sluice.Options[call]{}, store, rules...)
+			reset, late := reserveOne(t, l), reserveOne(t, l)
+			require.NoError(t, l.ResetRule(background, "rule 0", ann))
+			require.NoError(t, reset.Renew(background), name)
+			reserveOne(t, l)
+			require.NoError(t, reset.Release(background), name)
+			require.Equal(t, []int64{1, 1}, remaining(t, l, ann), name)
+			time.Sleep(time.Second)
+			require.NoError(t, late.Renew(background), name)
+		})
+	}
+}
+
 func TestHeldUnitsSurviveAClockThatStepsBack(t *testing.T) {
 	for name, of := range map[string]func(*memory.Store) *sluice.Limiter[call]{
 		"in memory": func(s *memory.Store) *sluice.Limiter[call] {

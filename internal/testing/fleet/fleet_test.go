@@ -10,6 +10,7 @@
 //   - A killed server or process loses only what the package comment of its store says
 //     (crash_test.go). Limiters follow their failure policy in an outage and recover by themselves
 //     (outage_test.go).
+//   - No more units are held than the policy inflight allows. The units of a killed process return by their TTL (held_test.go).
 //   - Different keys never share a record, whatever bytes they have (hostile_keys_test.go).
 //
 // Each process writes a journal of its decisions: the state that a decision found, its time and its
@@ -18,7 +19,8 @@
 // (verifier_test.go). Faulty stores test the verifier (faulty_stores_test.go).
 //
 // The clock is a number in memory that all processes share. Each reading advances it, so the results do
-// not depend on the speed of the machine.
+// not depend on the speed of the machine. Units are held by the clock of the machine. The times of calls and returns in the journal
+// limit when units can be held, so these results do not depend on the speed either.
 package fleet
 
 import (
@@ -175,7 +177,7 @@ func (f *fleet) newVerifier(members int) *verifier {
 	v.policies, err = v.workload.policies()
 	require.NoError(f.t, err)
 	for i := range members {
-		entries, err := readJournal(f.journal(i))
+		entries, err := readJournal[entry](f.journal(i))
 		require.NoError(f.t, err)
 		v.entries = append(v.entries, entries...)
 	}

@@ -66,21 +66,21 @@ func newJournal(path string) (*journal, error) {
 	return &journal{file: f, encoder: gob.NewEncoder(f)}, nil
 }
 
-func (j *journal) write(e *entry) error {
+func (j *journal) write(e any) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.encoder.Encode(e)
 }
 
 // readJournal reads all entries. The last entry of a killed process may be incomplete.
-func readJournal(path string) (entries []*entry, err error) {
+func readJournal[E any](path string) (entries []*E, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	for decoder := gob.NewDecoder(f); ; {
-		e := new(entry)
+		e := new(E)
 		switch err := decoder.Decode(e); {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			return entries, nil

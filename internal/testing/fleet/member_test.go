@@ -29,6 +29,7 @@ type task struct {
 	Enough    int64         // the member stops after this many admissions; 0 means never
 	Think     time.Duration // maximum time between two calls of a caller
 	Careful   bool          // also write each decision to the journal before it is committed
+	Holds     bool          // the member holds units; see holder
 	Skew      time.Duration // how far the member's clock is ahead of the shared clock
 }
 
@@ -69,6 +70,13 @@ func (t task) work(store storage.Store) error {
 		return err
 	}
 	defer journal.file.Close()
+	if t.Holds {
+		h, err := t.newHolder(store, shared, journal)
+		if err != nil {
+			return err
+		}
+		return h.work()
+	}
 	limiter, err := workloads[t.Workload].limiter(sluice.Options[*recordedCall]{
 		Namespace: t.Namespace, Clock: t.clock(shared), Timeout: t.Timeout,
 	}, store)

@@ -81,9 +81,9 @@ func (t *workload) storedKey(namespace string, rule int, key string) string {
 type recordedCall struct {
 	entry
 	mu       sync.Mutex
-	careful  bool               // write each decision that is about to be committed
-	returned bool               // the call has returned; write later decisions of it
-	write    func(*entry) error // may be nil
+	careful  bool                  // write each decision that is about to be committed
+	returned bool                  // the call has returned; write later decisions of it
+	write    func(entry any) error // may be nil
 }
 
 // recordingPolicy records the arguments and results of Step.
