@@ -212,7 +212,7 @@ func (l *Limiter[T]) reservationOf(in T, d *Decision, began time.Time) *Reservat
 		at := time.UnixMicro(algo.Instant(d.At)) // d.At has a pointer, so d.Results would escape
 		r.uses = append(r.uses, use{
 			rule: result.Rule, shadow: result.Shadow, policy: result.Policy, key: key, user: result.Key, cost: result.Cost,
-			hold: hold{at.Add(result.Skew), began},
+			hold: hold{taken: at.Add(result.Skew), since: began},
 		})
 	}
 	return r
