@@ -34,7 +34,11 @@ func (l *Limiter[T]) AllowN(ctx context.Context, in T, n int64) (d Decision, err
 // inlineRules results. No pointer into that memory escapes. The decision is not returned,
 // because each copy of it takes time.
 func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, d *Decision) (err error) {
-	if l.options.Observer == nil {
+	switch {
+	case l.purses != nil && n == 1:
+		*d, err = l.observed(driver.Allow, func() (Decision, error) { return l.allowPrepaid(ctx, in) })
+		return err
+	case l.options.Observer == nil:
 		return l.decideInput(ctx, driver.Allow, in, n, l.rules, d)
 	}
 	// The observer can keep the decision, so the results need their own memory.

@@ -30,6 +30,9 @@ type Decision struct {
 
 	// Cached reports that the denial came from the denial cache. Its RetryAfter ignores what other processes did meanwhile.
 	Cached bool
+	// Prepaid reports that the call was bought ahead; see Options.Prepay. The other fields are those of the purchase, so
+	// more can remain: what this process has bought and not used yet.
+	Prepaid bool
 	// Degraded reports that the store failed and Options.OnFailure decided.
 	Degraded bool
 	// Err is a problem that did not prevent the decision: the failure of the store if

@@ -45,6 +45,7 @@ type Limiter[T any] struct {
 	server  bool           // the store can run programs
 	mayHold bool           // a rule may have a policy whose units are held
 	lines   lines          // of calls that wait
+	purses  *purses        // of calls that were bought ahead; nil without Options.Prepay
 }
 
 // New returns a limiter with these options. A nil store means the memory of this limiter. A limiter without rules allows every
@@ -68,6 +69,9 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 	if o.OnFailure > FailLocal {
 		return nil, fmt.Errorf("sluice: Options.OnFailure must be FailClosed, FailOpen or FailLocal, got %d", o.OnFailure)
 	}
+	if err := o.Prepay.validate(); err != nil {
+		return nil, err
+	}
 	names := make(map[string]bool)
 	rules = slices.Clone(rules)
 	for i := range rules {
@@ -76,6 +80,9 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 		}
 		if names[rules[i].Name] {
 			return nil, fmt.Errorf("sluice: two rules have the name %q; give each rule its own name", rules[i].Name)
+		}
+		if o.Prepay.Calls > 0 && isHolder(rules[i].Policy) {
+			return nil, &RuleError{Rule: rules[i].Name, Err: errPrepaidHolder}
 		}
 		names[rules[i].Name] = true
 		rules[i].texts = &ruleTexts{namespace: o.Namespace, name: rules[i].Name}
@@ -102,6 +109,9 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 		Clock: o.Clock, Timeout: o.Timeout, DenialCacheTTL: o.DenialCacheTTL, DenialCacheSize: o.DenialCacheSize,
 		OpenAfter: o.CircuitOpenAfter, MaxRoundTrips: o.MaxRoundTrips, MaxQueue: o.MaxQueue,
 	})
+	if o.Prepay.Calls > 0 {
+		l.purses = new(purses)
+	}
 	if _, l.server = store.(driver.Server); l.server {
 		for i := range l.rules {
 			l.rules[i].program = policy.ProgramOf(l.rules[i].Policy)
@@ -164,6 +174,9 @@ func (l *Limiter[T]) ResetRule(ctx context.Context, name string, in T) error {
 
 func (l *Limiter[T]) reset(ctx context.Context, in T, rules []Rule[T]) error {
 	d, err := l.do(ctx, driver.Reset, in, 1, rules)
+	if l.purses != nil {
+		l.purses.clear()
+	}
 	if err == nil && d.Degraded {
 		return d.Err
 	}

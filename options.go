@@ -42,6 +42,8 @@ type Options[T any] struct {
 	MaxRoundTrips int
 	// MaxQueue is how many callers may wait. Others fail with [storage.ErrOverloaded]. 0 means 65,536.
 	MaxQueue int
+	// Prepay buys calls for busy keys ahead. The zero value is off.
+	Prepay Prepay
 	// OnFailure is what happens to a call if the store fails. The zero value is FailClosed.
 	OnFailure FailurePolicy
 	// Observer is called after every operation, on the goroutine of the caller. It may keep the Event, but must not modify

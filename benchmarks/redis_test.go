@@ -35,6 +35,8 @@ func redisWorkloads() []work {
 		row("redis", 4, 16, 10_000, "10,000 keys", both(2.4, 0.7), many...),
 		row("redis", 4, 16, 100, "100 keys", both(2.4, 0.7), many...),
 		row("redis", 4, 16, 1, "one key", both(3.2, 0.45), many...),
+		row("redis", 4, 16, 1, "one key, bought ahead", speed(10), sluiceOnRedisPrepaid, redisRate),
+		row("redis", 4, 16, 100, "100 keys, bought ahead", speed(4), sluiceOnRedisPrepaid, redisRate),
 		row("redis", 4, 16, 10_000, "two rules: 10,000 keys and one", both(2, 0.7), sluiceOnRedisBoth, redisRate),
 		denied,
 	}
@@ -55,6 +57,14 @@ func redisClient(t testing.TB) *goredis.Client {
 
 var sluiceOnRedis = serverLimiter{name: "sluice", open: func(t testing.TB, count int64, period time.Duration) decideFunc {
 	return oneRule(t, redisStore(t, "one:"), count, period)
+}}
+
+// sluiceOnRedisPrepaid buys calls ahead.
+var sluiceOnRedisPrepaid = serverLimiter{name: "sluice, Options.Prepay", open: func(t testing.TB, count int64, period time.Duration) decideFunc {
+	o := sluice.Options[string]{Prepay: sluice.Prepay{Calls: 50, For: 200 * time.Millisecond}}
+	l, err := o.New(redisStore(t, "prepaid:"), sluice.Rule[string]{Name: "each", Key: identity, Policy: policyOf(t, count, period)})
+	must(t, err)
+	return allowOf(l)
 }}
 
 // sluiceOnRedisBoth has a limit for each key, and one that all keys share.
@@ -84,6 +94,10 @@ func oneRule(t testing.TB, s storage.Store, count int64, period time.Duration) d
 func ours(t testing.TB, s storage.Store, rules ...sluice.Rule[string]) decideFunc {
 	l, err := sluice.For(s, rules...)
 	must(t, err)
+	return allowOf(l)
+}
+
+func allowOf(l *sluice.Limiter[string]) decideFunc {
 	return func(ctx context.Context, key string) (bool, error) {
 		d, err := l.Allow(ctx, key)
 		return d.Allowed, err

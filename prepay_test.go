@@ -1,0 +1,238 @@
+package sluice_test
+
+// These tests promise that Prepay saves round trips, admits at most Bound(x + For) in any interval x, and spends nothing that
+// was not charged.
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/storage"
+)
+
+var prepay = sluice.Options[call]{Prepay: sluice.Prepay{Calls: 50, For: 200 * time.Millisecond}}
+
+// admissions has the times of admitted calls of several goroutines.
+type admissions struct {
+	mu  sync.Mutex
+	log []time.Time
+}
+
+func (a *admissions) add() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.log = append(a.log, time.Now())
+}
+
+func TestPrepaySavesRoundTripsForABusyKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDistantStore(time.Millisecond)
+		l := newLimiter(t, prepay, store, rulesOf("gcra 100000/s")...)
+		var prepaid, calls int64
+		for began := time.Now(); time.Since(began) < 2*time.Second; time.Sleep(100 * time.Microsecond) {
+			d := must(t)(l.Allow(background, ann))
+			require.True(t, d.Allowed)
+			require.Equal(t, int64(1), d.Results[0].Paid)
+			require.Equal(t, d.Results[0].Remaining, d.Results[0].Available+d.Results[0].Refilled-d.Results[0].Paid)
+			if calls++; d.Prepaid {
+				prepaid++
+			}
+		}
+		require.Less(t, store.trips.Load(), calls/20)
+		require.Greater(t, prepaid, calls*9/10)
+	})
+}
+
+func TestPrepayBuysOneCallForAQuietKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDistantStore(time.Millisecond)
+		l := newLimiter(t, prepay, store, rulesOf("fixedwindow 1000/h")...)
+		for range 50 {
+			require.False(t, must(t)(l.Allow(background, ann)).Prepaid)
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, []int64{950}, remaining(t, l, ann), "nothing was bought in vain")
+	})
+}
+
+// Four processes call at ten times the limit.
+func TestPrepayUsesTheLimitUpAndStaysWithinTheBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const spec, seconds = "gcra 1000/s burst=200", 10
+		store := newDistantStore(time.Millisecond)
+		var admitted admissions
+		var all sync.WaitGroup
+		for range 4 {
+			l := newLimiter(t, prepay, store, rulesOf(spec)...)
+			for range 10 {
+				all.Go(func() {
+					for began := time.Now(); time.Since(began) < seconds*time.Second; sleepAbout(4 * time.Millisecond) {
+						if d, err := l.Allow(background, ann); assert.NoError(t, err) && d.Allowed {
+							admitted.add()
+						}
+					}
+				})
+			}
+		}
+		all.Wait()
+		require.Greater(t, len(admitted.log), 1000*seconds*95/100)
+		policy := mustPolicy(spec)
+		for first := 0; first < len(admitted.log); first += 7 {
+			for last := first; last < len(admitted.log); last += 97 {
+				span := admitted.log[last].Sub(admitted.log[first]) + 1
+				require.LessOrEqual(t, int64(last-first+1), policy.Bound(span+prepay.Prepay.For))
+			}
+		}
+	})
+}
+
+func TestKeysWithPrepaidCallsGoOnWhileTheStorePauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDistantStore(time.Millisecond)
+		o := prepay
+		o.Prepay.For = time.Second
+		l := newLimiter(t, o, store, rulesOf("gcra 100000/s")...)
+		for range 40 {
+			must(t)(l.Allow(background, ann))
+		}
+		store.hangs.Store(true)
+		began := time.Now()
+		for range 20 {
+			require.True(t, must(t)(l.Allow(background, ann)).Prepaid)
+			time.Sleep(10 * time.Millisecond)
+		}
+		require.Equal(t, 200*time.Millisecond, time.Since(began))
+	})
+}
+
+func TestPrepaidCallsExpireAndAResetDropsThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, prepay, newDistantStore(0), rulesOf("gcra 100000/s")...)
+		fill := func() {
+			for range 20 { // 1, 2, 4, 8 and 16 calls were bought
+				must(t)(l.Allow(background, ann))
+			}
+			require.True(t, must(t)(l.Allow(background, ann)).Prepaid)
+		}
+		fill()
+		time.Sleep(prepay.Prepay.For)
+		require.False(t, must(t)(l.Allow(background, ann)).Prepaid)
+		fill()
+		require.NoError(t, l.Reset(background, ann))
+		require.False(t, must(t)(l.Allow(background, ann)).Prepaid)
+		fill()
+		require.NoError(t, l.ResetRule(background, "rule 0", ann))
+		require.False(t, must(t)(l.Allow(background, ann)).Prepaid)
+	})
+}
+
+func TestOnlyAllowSpendsPrepaidCalls(t *testing.T) {
+	store := newDistantStore(0)
+	l := newLimiter(t, prepay, store, rulesOf("gcra 100000/s")...)
+	for range 20 {
+		must(t)(l.Allow(background, ann))
+	}
+	require.True(t, must(t)(l.Allow(background, ann)).Prepaid)
+	require.False(t, must(t)(l.Allow(background, call{user: "bob"})).Prepaid, "another key")
+	require.False(t, must(t)(l.AllowN(background, ann, 2)).Prepaid)
+	require.False(t, must(t)(l.Wait(background, ann)).Prepaid)
+	require.False(t, must(t)(l.Peek(background, ann)).Prepaid)
+	require.False(t, reserveOne(t, l).Decision.Prepaid)
+	require.True(t, must(t)(l.Allow(background, ann)).Prepaid)
+
+	inMemory := newLimiter(t, prepay, nil, rulesOf("gcra 100000/s")...)
+	for range 20 {
+		require.False(t, must(t)(inMemory.Allow(background, ann)).Prepaid)
+	}
+}
+
+// The calls that wait for a purchase are told its outcome, or ask the store themselves.
+func TestCallsThatWaitForAPurchase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDistantStore(10 * time.Millisecond)
+		o := prepay
+		o.DenialCacheTTL = -1
+		l := newLimiter(t, o, store, rulesOf("fixedwindow 3/h")...)
+		start := func(ctx context.Context, n int) (allowed, denied, failed *atomic.Int64) {
+			allowed, denied, failed = new(atomic.Int64), new(atomic.Int64), new(atomic.Int64)
+			for range n {
+				go func() {
+					switch d, err := l.Allow(ctx, ann); {
+					case err != nil:
+						failed.Add(1)
+					case d.Allowed:
+						allowed.Add(1)
+					default:
+						assert.Positive(t, d.RetryAfter)
+						denied.Add(1)
+					}
+				}()
+			}
+			return allowed, denied, failed
+		}
+		allowed, denied, _ := start(background, 20)
+		elapse(time.Second)
+		require.EqualValues(t, 3, allowed.Load())
+		require.EqualValues(t, 17, denied.Load())
+		require.LessOrEqual(t, store.trips.Load(), int64(4))
+
+		ctx, cancel := context.WithCancel(background)
+		first, _, gone := start(ctx, 1)
+		synctest.Wait()
+		_, denied, _ = start(background, 3)
+		synctest.Wait()
+		cancel() // the buyer gives up, and the others ask
+		elapse(time.Second)
+		require.Zero(t, first.Load())
+		require.LessOrEqual(t, gone.Load(), int64(1))
+		require.EqualValues(t, 3, denied.Load())
+
+		store.hangs.Store(true)
+		_, _, failed := start(background, 10)
+		elapse(3 * time.Second)
+		require.EqualValues(t, 10, failed.Load())
+	})
+}
+
+// A purchase whose reply is lost may have been charged, but nothing of it is spent.
+func TestNothingIsSpentAfterALostReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaultyStore()
+		l := newLimiter(t, prepay, store, rulesOf("gcra 100000/s")...)
+		for range 16 {
+			must(t)(l.Allow(background, ann))
+		}
+		time.Sleep(prepay.Prepay.For)
+		store.err = storage.ErrUnavailable // without ErrNotApplied
+		for range 5 {
+			_, err := l.Allow(background, ann)
+			require.Error(t, err)
+		}
+	})
+}
+
+func TestPrepayIsRefused(t *testing.T) {
+	store := newDistantStore(0)
+	for text, o := range map[string]sluice.Prepay{
+		"sluice: Options.Prepay.Calls must be from 0 to 1048576, got -1": {Calls: -1, For: time.Second},
+		"sluice: Options.Prepay.For must be from 1ms to 1m, got 0s":      {Calls: 1},
+		"sluice: Options.Prepay.For must be from 1ms to 1m, got 1m1s":    {Calls: 1, For: 61 * time.Second},
+	} {
+		_, err := sluice.Options[call]{Prepay: o}.New(store, rulesOf("gcra 1/s")...)
+		require.EqualError(t, err, text)
+	}
+	_, err := prepay.New(store, rulesOf("gcra 1/s", "inflight 2 ttl=1m")...)
+	require.EqualError(t, err, `sluice: rule "rule 1": Options.Prepay cannot buy units that are held; use a limiter without Prepay for this rule`)
+
+	l := newLimiter(t, prepay, store, sluice.Rule[call]{Name: "plan", PolicyFor: func(call) (sluice.Policy, error) { return mustPolicy("inflight 2 ttl=1m"), nil }})
+	_, err = l.Allow(background, ann)
+	require.ErrorContains(t, err, "Options.Prepay cannot buy units that are held")
+}
