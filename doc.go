@@ -24,6 +24,7 @@
 //	fixedwindow 5/hour              5 in an hour, which starts with the first call
 //	movingwindow 100/min slots=12   about 100 in the last minute (a sliding window)
 //	inflight 20 ttl=30s             20 at the same time; see Limiter.Do
+//	calendar 10000/month            10000 in each month (tz=Europe/Berlin sets the zone)
 //	all(gcra 10/s; gcra 1000/day)   several limits on one key
 //
 // # Rules

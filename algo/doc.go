@@ -9,7 +9,7 @@
 // test with literal times and a replay of an access log run the same code.
 //
 // sluice has four algorithms, each in its own package: gcra (choose it unless you need another),
-// tokenbucket, fixedwindow and movingwindow. Package inflight counts units that are held, not a rate. An algorithm of your
+// tokenbucket, fixedwindow and movingwindow. Package inflight counts units that are held, and package calendar units by date. An algorithm of your
 // own, which package algotest tests, works wherever they do. Only a spec, such as "gcra 100/m", cannot name it.
 //
 // # Units and time

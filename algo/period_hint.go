@@ -34,6 +34,8 @@ func periodHint(s string) string {
 	}
 	name, isCalendar := calendarUnits[longest]
 	switch {
+	case name == "month" || name == "year":
+		return "; a " + name + " has no fixed length: use the policy calendar for quotas by date, or write days, such as " + formatPeriod(total)
 	case isCalendar:
 		return "; a " + name + " has no fixed length, so write days, such as " + formatPeriod(total)
 	case longest == 7*day && total%longest == 0:

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/calendar"
 	"github.com/sluice-go/sluice/fixedwindow"
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/inflight"
@@ -32,6 +33,8 @@ func Kind(p algo.Policy) string {
 		return "movingwindow"
 	case inflight.Policy:
 		return "inflight"
+	case calendar.Policy:
+		return "calendar"
 	case *Stack:
 		if p == nil || p.kind == "" {
 			return "all()"

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/calendar"
 	"github.com/sluice-go/sluice/fixedwindow"
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/inflight"
@@ -28,14 +29,15 @@ import (
 //	ALGORITHM LIMIT [option=value ...]
 //	all(SPEC; SPEC ...)
 //
-// LIMIT is COUNT/PERIOD, such as 100/m or 5/250ms; see [algo.ParseLimit]. For inflight it is only COUNT. The algorithms and their
-// options are
+// LIMIT is COUNT/PERIOD, such as 100/m or 5/250ms; see [algo.ParseLimit]. For inflight it is only COUNT, and for calendar
+// COUNT/day, week, month or year. The algorithms and their options are
 //
 //	gcra          burst=N
 //	tokenbucket   burst=N  refill=continuous|interval
 //	fixedwindow   align=first|clock  offset=DURATION
 //	movingwindow  slots=N  trailing=weighted|whole
 //	inflight      ttl=DURATION  slots=N
+//	calendar      tz=ZONE
 //
 // N is at least 1. The first of several values is the default.
 //
@@ -45,6 +47,7 @@ import (
 //	offset    moves the windows of align=clock; default 0
 //	slots     into how many slots the window or the ttl is cut; default 1, of inflight 10
 //	trailing  the slot before these, partly in the window, counts in proportion, or whole
+//	tz        a time zone of the database of the system, such as Europe/Berlin; default UTC
 //	ttl       how long a unit is held if it is not released; required. inflight cannot be a part of all( )
 //
 // The policy's String returns the spec without default options. Every error is a [*SpecError].
@@ -104,6 +107,8 @@ type settings struct {
 	slots    int64
 	trailing movingwindow.Trailing
 	ttl      time.Duration
+	unit     calendar.Unit
+	zone     *time.Location
 	cost     int64
 }
 
@@ -111,13 +116,18 @@ type algorithmSpec struct {
 	name    string
 	options []string
 	build   func(settings) (algo.Policy, error)
-	counts  bool // the limit has no period
+
+	// An algorithm for something else than a rate has its own form of limit.
+	limit      func(s *settings, text string) bool // reports whether the limit is valid; nil for COUNT/PERIOD
+	form       string                              // of the limit, for messages
+	example    string
+	needs, why string // a required option, and what it is
 }
 
-// example returns the shortest spec.
-func (a *algorithmSpec) example() string {
-	if a.counts {
-		return a.name + " 20 ttl=30s"
+// shortest returns the shortest spec.
+func (a *algorithmSpec) shortest() string {
+	if a.limit != nil {
+		return a.example
 	}
 	return a.name + " 100/m"
 }
@@ -135,9 +145,17 @@ var algorithms = [...]algorithmSpec{
 	{name: "movingwindow", options: []string{"slots", "trailing"}, build: func(s settings) (algo.Policy, error) {
 		return movingwindow.New(movingwindow.Options{Limit: s.limit, Slots: int(s.slots), Trailing: s.trailing})
 	}},
-	{name: "inflight", options: []string{"ttl", "slots"}, counts: true, build: func(s settings) (algo.Policy, error) {
+	{name: "inflight", options: []string{"ttl", "slots"}, build: func(s settings) (algo.Policy, error) {
 		return inflight.New(inflight.Options{Count: s.limit.Count, TTL: s.ttl, Slots: int(s.slots)})
-	}},
+	}, limit: func(s *settings, text string) bool {
+		return count(&s.limit.Count, text, algo.MaxCount)
+	}, form: "COUNT, from 1 to 2^40, without a period", example: "inflight 20 ttl=30s", needs: "ttl", why: "the time after which a unit returns that was not released"},
+	{name: "calendar", options: []string{"tz"}, build: func(s settings) (algo.Policy, error) {
+		return calendar.New(calendar.Options{Count: s.limit.Count, Unit: s.unit, Zone: s.zone})
+	}, limit: func(s *settings, text string) bool {
+		number, unit, _ := strings.Cut(text, "/")
+		return count(&s.limit.Count, number, algo.MaxCount) && oneOf(&s.unit, unit, calendar.Day, calendar.Week, calendar.Month, calendar.Year)
+	}, form: "COUNT/day, COUNT/week, COUNT/month or COUNT/year, with a count from 1 to 2^40", example: "calendar 10000/month tz=Europe/Berlin"},
 }
 
 // algorithmNames returns the names of the algorithms that have an option, or of all if it is "".
@@ -176,6 +194,11 @@ var options = map[string]option{
 	}},
 	"trailing": {values: "weighted or whole", set: func(s *settings, v string) bool {
 		return oneOf(&s.trailing, v, movingwindow.Weighted, movingwindow.Whole)
+	}},
+	"tz": {values: "the name of a time zone that this system knows, such as Europe/Berlin (a program can import time/tzdata to know all)", set: func(s *settings, v string) bool {
+		var err error
+		s.zone, err = time.LoadLocation(v)
+		return err == nil && v != "" && s.zone != time.Local
 	}},
 	"ttl": {"a duration from 1ms to 8760h, such as 30s", " (the time after which a unit returns)", func(s *settings, v string) bool {
 		var err error
@@ -289,11 +312,11 @@ func (p *specParser) policy() (algo.Policy, error) {
 	name := p.next()
 	var rates []string
 	for _, a := range algorithms {
-		if !a.counts {
+		if a.limit == nil {
 			rates = append(rates, a.name)
 		}
 	}
-	known := "known are " + strings.Join(rates, ", ") + " and all(SPEC; SPEC ...), and inflight for units that are held"
+	known := "known are " + strings.Join(rates, ", ") + " and all(SPEC; SPEC ...), and inflight for units that are held, and calendar for quotas by date"
 	if name.text == "all" {
 		return p.stack(name)
 	}
@@ -378,14 +401,10 @@ func (p *specParser) algorithm(a *algorithmSpec) (algo.Policy, error) {
 		return nil, p.fail(limit, "only all( ) has parentheses; write %s without them: %[1]s LIMIT option=value, for instance %[1]s 100/m", a.name)
 	}
 	if limit.endsPolicy() || strings.Contains(limit.text, "=") && !strings.Contains(limit.text, "/") {
-		form := "COUNT/PERIOD"
-		if a.counts {
-			form = "COUNT"
-		}
-		return nil, p.missing(limit, "the limit of "+a.name+", "+form+", for instance "+a.example())
+		return nil, p.missing(limit, "the limit of "+a.name+", "+cmp.Or(a.form, "COUNT/PERIOD")+", for instance "+a.shortest())
 	}
-	if a.counts {
-		return p.counted(a, limit)
+	if a.limit != nil {
+		return p.withOwnLimit(a, limit)
 	}
 	var s settings
 	var err error
@@ -418,18 +437,18 @@ func (p *specParser) algorithm(a *algorithmSpec) (algo.Policy, error) {
 	return nil, p.refused(fault, err, strings.TrimPrefix(err.Error(), a.name+": "))
 }
 
-// counted reads the options of an algorithm whose limit has no period.
-func (p *specParser) counted(a *algorithmSpec, limit specWord) (algo.Policy, error) {
+// withOwnLimit reads the options of an algorithm with its own form of limit.
+func (p *specParser) withOwnLimit(a *algorithmSpec, limit specWord) (algo.Policy, error) {
 	var s settings
-	if !count(&s.limit.Count, limit.text, algo.MaxCount) {
-		return nil, p.fail(limit, "the limit of %s is a whole number from 1 to 2^40, without a period; for instance %s", a.name, a.example())
+	if !a.limit(&s, limit.text) {
+		return nil, p.fail(limit, "the limit of %s is %s; for instance %s", a.name, a.form, a.example)
 	}
 	given, err := p.options(a, &s)
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := given["ttl"]; !ok {
-		return nil, p.fail(limit, "%s needs ttl=DURATION, the time after which a unit returns that was not released; for instance %s", a.name, a.example())
+	if _, ok := given[a.needs]; a.needs != "" && !ok {
+		return nil, p.fail(limit, "%s needs %s=, %s; for instance %s", a.name, a.needs, a.why, a.example)
 	}
 	policy, err := a.build(s)
 	if err != nil {
@@ -536,6 +555,7 @@ var synonyms = map[string]string{
 	"slidingwindowlog": "movingwindow", "slidingcounter": "movingwindow", "slidinglog": "movingwindow",
 	"rollingwindow": "movingwindow", "rolling": "movingwindow", "rollingwindowcounter": "movingwindow",
 	"inflight": "inflight", "concurrency": "inflight", "concurrent": "inflight", "semaphore": "inflight", "parallel": "inflight",
+	"calendar": "calendar", "quota": "calendar", "calendarmonth": "calendar",
 	"and": "all", "both": "all", "every": "all", "stack": "all", "allof": "all",
 	"capacity": "burst", "size": "burst", "max": "burst", "bucketsize": "burst", "maxburst": "burst", "burstsize": "burst",
 	"buckets": "slots", "segments": "slots", "subwindows": "slots", "aligned": "align", "alignment": "align", "weight": "cost",

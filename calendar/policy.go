@@ -1,0 +1,123 @@
+package calendar
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/policy"
+)
+
+// Policy is the algorithm with its options. The zero Policy denies everything. Compare policies by String,
+// because == is true only for copies of the same Policy.
+type Policy struct{ of *prepared } // one pointer, so converting a Policy to an interface does not allocate
+
+// prepared holds the options, and what Bound needs.
+type prepared struct {
+	Options
+	drift time.Duration
+}
+
+var _ algo.Policy = Policy{}
+
+// New returns a policy, or an error that names the first option that is not valid.
+func New(o Options) (Policy, error) {
+	if err := o.Validate(); err != nil {
+		return Policy{}, err
+	}
+	if o.Cost > 1 {
+		return Policy{}, fmt.Errorf("calendar: Cost must be 0 or 1 for a Policy, got %d; pass the cost to the methods of the Policy", o.Cost)
+	}
+	return Policy{&prepared{o, o.drift()}}, nil
+}
+
+// Options returns the options passed to New.
+func (p Policy) Options() Options { return p.prepared().Options }
+
+func (p Policy) prepared() *prepared {
+	if p.of == nil {
+		return new(prepared)
+	}
+	return p.of
+}
+
+// Step implements [algo.Policy].
+func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
+	return p.decide(policy.Step, dst, state, now, cost)
+}
+
+// Peek implements [algo.Policy].
+func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
+	_, r, err = p.decide(policy.Peek, nil, state, now, cost)
+	return r, err
+}
+
+// Refund implements [algo.Policy].
+func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
+	return p.decide(policy.Refund, dst, state, now, cost)
+}
+
+// Charge implements [algo.Policy].
+func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
+	return p.decide(policy.Charge, dst, state, now, cost)
+}
+
+func (p Policy) decide(op policy.Op, dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
+	if cost < 1 {
+		return dst, r, algo.ErrCost
+	}
+	s, err := ParseState(state)
+	if err != nil {
+		return dst, r, err
+	}
+	o := p.prepared().Options
+	o.Cost = cost
+	after, r := decide(&o, s, now, op)
+	switch {
+	case op == policy.Peek:
+		return dst, r, nil
+	case r.Paid == 0:
+		return append(dst, state...), r, nil
+	}
+	return AppendState(dst, after), r, nil
+}
+
+// Bound implements [algo.Policy]. It returns 0 if interval is below 1ns.
+func (p Policy) Bound(interval time.Duration) int64 {
+	own := p.prepared()
+	if interval < 1 || own.Count == 0 {
+		return 0
+	}
+	micros := algo.Microseconds(interval)
+	if micros == 0 {
+		return own.Count
+	}
+	whole := int64(0) // windows, which lie between the first instant and the last one
+	for ; ; whole++ {
+		const day = 24 * int64(time.Hour/time.Microsecond)
+		if max(0, own.Unit.leastDays(whole+1)*day-own.drift.Microseconds())+1 > micros {
+			break
+		}
+	}
+	return policy.MulDiv(own.Count, 2+whole, 1)
+}
+
+// Limit implements [algo.Policy]. A month counts as 30 days, and a year as 365.
+func (p Policy) Limit() algo.Limit {
+	own := p.prepared()
+	if own.Count == 0 {
+		return algo.Limit{}
+	}
+	days := [...]time.Duration{Day: 1, Week: 7, Month: 30, Year: 365}
+	return algo.Per(own.Count, days[own.Unit]*24*time.Hour)
+}
+
+// String returns the policy's spec, such as "calendar 10000/month tz=Europe/Berlin".
+func (p Policy) String() string {
+	o := p.prepared().Options
+	spec := fmt.Sprintf("calendar %d/%v", o.Count, o.Unit)
+	if o.zone() != time.UTC {
+		spec += " tz=" + o.zone().String()
+	}
+	return spec
+}

@@ -1,0 +1,131 @@
+package calendar
+
+import (
+	"sort"
+	"time"
+)
+
+// date is the first day of a window.
+type date struct {
+	year  int
+	month time.Month
+	day   int
+}
+
+// dateOf returns the first day of the window that has the local date of t.
+func (u Unit) dateOf(t time.Time) date {
+	year, month, day := t.Date()
+	switch u {
+	case Week:
+		day -= (int(t.Weekday()) + 6) % 7 // since Monday
+	case Month:
+		day = 1
+	case Year:
+		month, day = time.January, 1
+	}
+	return date{year, month, day}
+}
+
+// next returns the first day of the next window.
+func (u Unit) next(d date) date {
+	switch u {
+	case Week:
+		d.day += 7
+	case Month:
+		d.month++
+	case Year:
+		d.year++
+	default:
+		d.day++
+	}
+	return d
+}
+
+// start returns the first instant whose date in a zone is d or later.
+func (d date) start(zone *time.Location) time.Time {
+	midnight := time.Date(d.year, d.month, d.day, 0, 0, 0, 0, time.UTC)
+	const step = 6 * time.Hour // in which the offset changes at most once
+	for from := midnight.Add(-18 * time.Hour).In(zone); ; from = from.Add(step) {
+		change := changeOf(from, from.Add(step))
+		if local := midnight.Add(-offsetOf(from)); local.Before(change) {
+			return later(local, from)
+		}
+		if to := from.Add(step); change.Before(to) {
+			if local := midnight.Add(-offsetOf(change)); local.Before(to) {
+				return later(local, change)
+			}
+		}
+	}
+}
+
+func offsetOf(t time.Time) time.Duration {
+	_, seconds := t.Zone()
+	return time.Duration(seconds) * time.Second
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// changeOf returns when the offset changes between two instants, or to if it does not. ZoneBounds is of no use, because it
+// is wrong on the last day of some leap years.
+func changeOf(from, to time.Time) time.Time {
+	old := offsetOf(from)
+	if offsetOf(to) == old {
+		return to
+	}
+	seconds := sort.Search(int(to.Sub(from)/time.Second), func(i int) bool { return offsetOf(from.Add(time.Duration(i)*time.Second)) != old })
+	return from.Add(time.Duration(seconds) * time.Second)
+}
+
+// window returns the window that contains an instant, in microseconds since the Unix epoch. It ends before end.
+func (o *Options) window(at int64) (start, end int64) {
+	zone := o.zone()
+	t := time.UnixMicro(at).In(zone)
+	d := o.Unit.dateOf(t)
+	begin := d.start(zone)
+	for {
+		next := o.Unit.next(d)
+		after := next.start(zone)
+		if t.Before(after) {
+			return begin.UnixMicro(), after.UnixMicro()
+		}
+		d, begin = next, after // a repeated hour around midnight has the date of the day before
+	}
+}
+
+// drift returns the largest difference between two offsets of the zone since 1970.
+func (o *Options) drift() time.Duration {
+	t := time.UnixMicro(0).In(o.zone())
+	least, most := offsetOf(t), offsetOf(t)
+	for t.Year() < 2113 {
+		_, to := t.ZoneBounds()
+		if to.IsZero() {
+			break
+		}
+		t = later(to, t.Add(time.Hour)) // it is not after t on the last day of some leap years
+		least, most = min(least, offsetOf(t)), max(most, offsetOf(t))
+	}
+	return most - least
+}
+
+// leastDays returns the least number of days in k consecutive windows.
+func (u Unit) leastDays(k int64) int64 {
+	switch u {
+	case Week:
+		return 7 * k
+	case Year:
+		return 365 * k
+	case Day:
+		return k
+	}
+	least := int64(366)
+	for first := range 12 { // of a year that is no leap year
+		from := time.Date(2001, time.Month(1+first), 1, 0, 0, 0, 0, time.UTC)
+		least = min(least, int64(from.AddDate(0, int(k%12), 0).Sub(from)/(24*time.Hour)))
+	}
+	return k/12*365 + least
+}
