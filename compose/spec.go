@@ -316,7 +316,7 @@ func (p *specParser) policy() (algo.Policy, error) {
 			rates = append(rates, a.name)
 		}
 	}
-	known := "known are " + strings.Join(rates, ", ") + " and all(SPEC; SPEC ...), and inflight for units that are held, and calendar for quotas by date"
+	known := "known are " + strings.Join(rates, ", ") + " and all(SPEC; SPEC ...), inflight for units that are held, and calendar for quotas by date"
 	if name.text == "all" {
 		return p.stack(name)
 	}
