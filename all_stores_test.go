@@ -184,7 +184,7 @@ var specs = []string{
 	"tokenbucket 5/s", "tokenbucket 10/m refill=interval", "tokenbucket 1/s burst=3", "tokenbucket 7/613200h", "tokenbucket 7/ms burst=1",
 	"fixedwindow 5/s", "fixedwindow 20/m align=clock", "fixedwindow 3/h align=clock offset=7m", "fixedwindow 1099511627776/24h", "fixedwindow 1/us",
 	"movingwindow 6/s", "movingwindow 12/m slots=4", "movingwindow 5/s slots=5 trailing=whole", "movingwindow 1000000000000/h slots=60",
-	"calendar 5/day", "calendar 20/month tz=America/Sao_Paulo", "inflight 3 ttl=30s", "inflight 20 ttl=1h slots=3", "inflight 1099511627776 ttl=1m",
+	"penalty(fixedwindow 3/s; for=10s)", "calendar 5/day", "calendar 20/month tz=America/Sao_Paulo", "inflight 3 ttl=30s", "inflight 20 ttl=1h slots=3", "inflight 1099511627776 ttl=1m",
 	"all(gcra 5/s; gcra 20/m)", "all(fixedwindow 4/s; tokenbucket 9/m; movingwindow 30/h slots=3)", "all(gcra 2/s; gcra 3/613200h)",
 }
 

@@ -46,7 +46,7 @@ func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, d *Decision) (err
 	return err
 }
 
-// AllowUpTo allows as many of n calls as the rules allow now, from 0 to n: the same number under all rules. It returns this number.
+// AllowUpTo allows as many of n calls as the rules allow now, from 0 to n: the same number under every rule. It returns this number.
 // It takes one round trip, like AllowN. n is at least 1.
 //
 // The decision is that of AllowN for the allowed calls. If calls is 0, it is the denial of one call. A shadow rule charges as many
@@ -87,8 +87,8 @@ func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 // ctx ends while the call waits. If no wait helps, the error also wraps [ErrExceedsCapacity]. In all these cases nothing was charged.
 // Other errors are those of AllowN; see [Limiter].
 //
-// If units come back early, by Reset, Refund or Settle, the first call does not notice before RetryAfter, or before
-// another call arrives a second after its last denial.
+// If units come back early, by Reset, Refund or Settle, the first call notices at its RetryAfter. It notices earlier only if another call
+// arrives, at least a second after its last denial.
 func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (d Decision, err error) {
 	w, err := l.newWaiter(ctx, in, n)
 	if err != nil {

@@ -26,6 +26,7 @@
 //	inflight 20 ttl=30s             20 at the same time; see Limiter.Do
 //	calendar 10000/month            10000 in each month (tz=Europe/Berlin sets the zone)
 //	all(gcra 10/s; gcra 1000/day)   several limits on one key
+//	penalty(fixedwindow 5/15min; for=1h)   after a denial, no call is allowed for an hour
 //
 // # Rules
 //

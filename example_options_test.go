@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/movingwindow"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // request is the input of the rules. It can be any type.
@@ -328,4 +329,20 @@ func ExampleOptions_observer() {
 	// Output:
 	// allow allowed user 1
 	// allow denied user 1
+}
+
+// With a store on a server, one round trip buys up to 50 calls of a busy key.
+func ExamplePrepay() {
+	store := new(memory.Store) // it needs no round trip, so here nothing is bought ahead
+	limiter, err := sluice.Options[string]{
+		Prepay: sluice.Prepay{Calls: 50, For: 200 * time.Millisecond},
+	}.New(store, sluice.PerKey("gcra 10000/s"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	d, err := limiter.Allow(context.Background(), "ann")
+	fmt.Println(d.Allowed, d.Prepaid, err)
+	// Output:
+	// true false <nil>
 }

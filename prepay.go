@@ -18,11 +18,12 @@ import (
 
 // Prepay buys calls ahead. For a busy key, one round trip buys up to Calls calls, which the process then allows from its memory for up to
 // For. Calls that are not used in that time stay charged. So nothing is allowed that was not charged, but it can be allowed up to
-// For later: in any interval x, at most Bound(x + For) of the policy is admitted, with any number of processes.
+// For later: in any interval x, the policy admits at most Bound(x + For) units, with any number of processes.
 //
 // A process buys more with demand, 1, 2, 4 and so on, so a quiet key costs no more than without Prepay. It buys at most a
-// sixteenth of the capacity of a rule, and one call if fewer than it wanted were left. Only Allow spends calls that were bought ahead. Prepay
-// has no effect with a store in memory.
+// sixteenth of the capacity of a rule. If fewer calls are left than it wants, its next purchase is one call. Calls that were bought
+// ahead are used by Allow, Do, Hold, the middleware, and AllowN with n = 1. Wait, Reserve, AllowUpTo and a larger n always ask the
+// store. Prepay has no effect with a store in memory, and a limiter with Prepay takes no rule such as "inflight 20 ttl=30s".
 type Prepay struct {
 	Calls int           // the most calls of one purchase; 0 turns Prepay off
 	For   time.Duration // from 1ms to 1m, counted from before the purchase is sent

@@ -35,6 +35,11 @@ func Kind(p algo.Policy) string {
 		return "inflight"
 	case calendar.Policy:
 		return "calendar"
+	case *Penalty:
+		if p.Inner() == nil {
+			return "penalty()"
+		}
+		return "penalty(" + Kind(p.inner) + ")"
 	case *Stack:
 		if p == nil || p.kind == "" {
 			return "all()"

@@ -23,13 +23,14 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// ParsePolicy returns the policy that a spec describes. A spec is one line in one of two forms, with white space
+// ParsePolicy returns the policy that a spec describes. A spec is one line in one of three forms, with white space
 // between words:
 //
 //	ALGORITHM LIMIT [option=value ...]
 //	all(SPEC; SPEC ...)
+//	penalty(SPEC; for=DURATION)
 //
-// LIMIT is COUNT/PERIOD, such as 100/m or 5/250ms; see [algo.ParseLimit]. For inflight it is only COUNT, and for calendar
+// After a denial by SPEC, a penalty denies the key for that long; see [Penalty]. LIMIT is COUNT/PERIOD, such as 100/m or 5/250ms; see [algo.ParseLimit]. For inflight it is only COUNT, and for calendar
 // COUNT/day, week, month or year. The algorithms and their options are
 //
 //	gcra          burst=N
@@ -317,8 +318,11 @@ func (p *specParser) policy() (algo.Policy, error) {
 		}
 	}
 	known := "known are " + strings.Join(rates, ", ") + " and all(SPEC; SPEC ...), inflight for units that are held, and calendar for quotas by date"
-	if name.text == "all" {
+	switch name.text {
+	case "all":
 		return p.stack(name)
+	case "penalty":
+		return p.penalty(name)
 	}
 	if name.endsPolicy() {
 		return nil, p.missing(name, "a policy, an algorithm and its limit such as gcra 100/m; "+known)
@@ -335,7 +339,7 @@ func (p *specParser) policy() (algo.Policy, error) {
 		return nil, p.missing(name, "an algorithm; the limit follows it, for instance "+example+"; "+known)
 	}
 	name, typed, limit := p.typedName(name)
-	return nil, p.fail(name, "unknown algorithm %s; %s%s", errtext.Quote(name.text), known, didYouMean(typed, append(algorithmNames(""), "all"), limit))
+	return nil, p.fail(name, "unknown algorithm %s; %s%s", errtext.Quote(name.text), known, didYouMean(typed, append(algorithmNames(""), "all", "penalty"), limit))
 }
 
 // typedName returns the words in place of the name of an algorithm, and the name in them. The name can be several
@@ -382,8 +386,8 @@ func (p *specParser) stack(all specWord) (algo.Policy, error) {
 		case ";":
 		case ")":
 			stack, err := All(parts...)
-			if errors.Is(err, errHolder) {
-				return nil, p.refused(all, err, "inflight cannot be a part of all(SPEC; SPEC ...); give it a rule of its own")
+			if errors.Is(err, errOwnRule) {
+				return nil, p.refused(all, err, "inflight and penalty cannot be a part of all(SPEC; SPEC ...); give it a rule of its own")
 			} else if err != nil {
 				return nil, p.refused(all, err, fmt.Sprintf("all(SPEC; SPEC ...) takes at most %d policies, those of an inner all counted too", maxParts))
 			}
@@ -392,6 +396,40 @@ func (p *specParser) stack(all specWord) (algo.Policy, error) {
 			return nil, p.missing(w, `";" and another policy, or ")"`)
 		}
 	}
+}
+
+// penalty reads the rest of penalty(SPEC; for=DURATION).
+func (p *specParser) penalty(name specWord) (algo.Policy, error) {
+	const example = "penalty(fixedwindow 5/15min; for=1h)"
+	if w := p.next(); w.text != "(" {
+		return nil, p.missing(w, `"(" and the policy of penalty(SPEC; for=DURATION), for instance `+example)
+	}
+	p.depth++
+	defer func() { p.depth-- }()
+	inner, err := p.policy()
+	if err != nil {
+		return nil, err
+	}
+	if w := p.next(); w.text != ";" {
+		return nil, p.missing(w, `"; for=DURATION)" after the policy, for instance `+example)
+	}
+	w := p.next()
+	value, ok := strings.CutPrefix(w.text, "for=")
+	if !ok {
+		return nil, p.missing(w, "for=DURATION, the length of the penalty, for instance "+example)
+	}
+	length, err := time.ParseDuration(value)
+	if err != nil || length < MinPenalty || length > algo.MaxPeriod || length%time.Microsecond != 0 {
+		return nil, p.fail(w, "for= takes a duration from 1ms to %s, such as 1h, not %s", algo.FormatDuration(algo.MaxPeriod.Truncate(time.Hour)), errtext.Quote(value))
+	}
+	if w := p.next(); w.text != ")" {
+		return nil, p.missing(w, `")" after for=DURATION`)
+	}
+	penalty, err := Punish(inner, length)
+	if err != nil {
+		return nil, p.refused(name, err, "penalty takes no inflight and no other penalty; give them rules of their own")
+	}
+	return penalty, nil
 }
 
 // algorithm reads the limit and the options of a.
@@ -555,6 +593,7 @@ var synonyms = map[string]string{
 	"slidingwindowlog": "movingwindow", "slidingcounter": "movingwindow", "slidinglog": "movingwindow",
 	"rollingwindow": "movingwindow", "rolling": "movingwindow", "rollingwindowcounter": "movingwindow",
 	"inflight": "inflight", "concurrency": "inflight", "concurrent": "inflight", "semaphore": "inflight", "parallel": "inflight",
+	"penalty": "penalty", "punish": "penalty", "lockout": "penalty", "ban": "penalty",
 	"calendar": "calendar", "quota": "calendar", "calendarmonth": "calendar",
 	"and": "all", "both": "all", "every": "all", "stack": "all", "allof": "all",
 	"capacity": "burst", "size": "burst", "max": "burst", "bucketsize": "burst", "maxburst": "burst", "burstsize": "burst",

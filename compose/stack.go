@@ -53,15 +53,15 @@ var _ interface {
 	algo.Portable
 } = (*Stack)(nil)
 
-var errHolder = errors.New("compose: All takes no policy whose units are held and released; give it a rule of its own")
+var errOwnRule = errors.New("compose: All takes no Penalty, and no policy whose units are held; give it a rule of its own")
 
 const (
 	maxParts = 64
 	stackTag = 'a'
 )
 
-// All returns a Stack of 1 to 64 parts. It replaces a Stack among them by its parts. It refuses nil and zero policies, and
-// an [algo.Holder] such as inflight.
+// All returns a Stack of 1 to 64 parts. It replaces a Stack among them by its parts. It refuses nil and zero policies, a
+// [Penalty], and an [algo.Holder] such as inflight.
 func All(parts ...algo.Policy) (*Stack, error) {
 	if len(parts) == 0 {
 		return nil, errors.New("compose: All needs at least one policy")
@@ -77,8 +77,9 @@ func All(parts ...algo.Policy) (*Stack, error) {
 		default:
 			s.parts = append(s.parts, p)
 		}
-		if _, ok := p.(algo.Holder); ok {
-			return nil, fmt.Errorf("%w: policy %d is %v", errHolder, i, p)
+		switch p.(type) {
+		case algo.Holder, *Penalty:
+			return nil, fmt.Errorf("%w: policy %d is %v", errOwnRule, i, p)
 		}
 		if err := policy.Check(p); err != nil {
 			return nil, fmt.Errorf("compose: All: policy %d denies everything: %w", i, err)

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"sync"
@@ -26,15 +25,18 @@ func newLimiter(store storage.Store) (*sluice.Limiter[job], error) {
 }
 
 // process runs the jobs with several workers. If a tenant has used up its limit, its jobs wait and
-// start in the order in which they came. process returns when jobs is closed, or with an error when
-// ctx has ended or the store has failed.
+// start in the order in which they came. process returns when jobs is closed. It returns an error when
+// ctx has ended or the limiter could not decide. Then the context of the running jobs ends, and those
+// that wait do not run.
 func process(ctx context.Context, limiter *sluice.Limiter[job], jobs <-chan job, workers int) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	var running sync.WaitGroup
-	errs := make([]error, workers)
-	for i := range workers {
+	for range workers {
 		running.Go(func() {
 			for j := range jobs {
-				if _, errs[i] = limiter.Wait(ctx, j); errs[i] != nil {
+				if _, err := limiter.Wait(ctx, j); err != nil {
+					stop(err)
 					return
 				}
 				j.run(ctx)
@@ -42,7 +44,7 @@ func process(ctx context.Context, limiter *sluice.Limiter[job], jobs <-chan job,
 		})
 	}
 	running.Wait()
-	return errors.Join(errs...)
+	return context.Cause(ctx)
 }
 
 func main() {

@@ -1,0 +1,214 @@
+package compose
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/policy"
+)
+
+// Penalty is a policy that denies a key for a time after another policy, its inner policy, has denied it. Calls during a penalty are
+// denied, and do not extend it. The zero Penalty and a nil Penalty deny everything.
+//
+// Only a denial by the inner policy begins a penalty: not one by another rule of a limiter, not a Peek, and not a cost that the inner
+// policy never allows. During a penalty, Remaining is 0. Refund and Charge go to the inner policy, and a Refund ends no
+// penalty; a reset does.
+//
+// RetryAfter of a Step that begins a penalty covers it. That of a Peek does not, because the Peek begins none. A Penalty has no program,
+// so a decision on PostgreSQL and Redis takes two round trips.
+//
+// # State encoding
+//
+// Version 1 has the end of the last penalty, at most 2^52-1, or 0, and the state of the inner policy:
+//
+//	'p' 1
+//	7 bytes: end, in microseconds since the Unix epoch, big endian
+//	the state of the inner policy
+//
+// A key without a penalty, whose inner state is empty, is empty bytes.
+type Penalty struct {
+	inner algo.Policy
+	time  time.Duration
+}
+
+var _ algo.Policy = (*Penalty)(nil)
+
+const (
+	penaltyTag    = 'p'
+	penaltyHeader = 9
+)
+
+// MinPenalty is the shortest penalty.
+const MinPenalty = time.Millisecond
+
+var errPenaltyInner = errors.New("compose: Punish takes no other Penalty, and no policy whose units are held")
+
+// Punish returns a Penalty of a duration, in whole microseconds from MinPenalty to algo.MaxPeriod.
+func Punish(inner algo.Policy, d time.Duration) (*Penalty, error) {
+	switch inner.(type) {
+	case nil:
+		return nil, errors.New("compose: Punish: the policy is nil")
+	case *Penalty, algo.Holder:
+		return nil, fmt.Errorf("%w, got %v", errPenaltyInner, inner)
+	}
+	if err := policy.Check(inner); err != nil {
+		return nil, fmt.Errorf("compose: Punish: the policy denies everything: %w", err)
+	}
+	if d < MinPenalty || d > algo.MaxPeriod || d%time.Microsecond != 0 {
+		return nil, fmt.Errorf("compose: Punish: the duration must be whole microseconds from 1ms to 26062d, got %v", d)
+	}
+	return &Penalty{inner, d}, nil
+}
+
+// Inner returns the inner policy, or nil.
+func (p *Penalty) Inner() algo.Policy {
+	if p == nil {
+		return nil
+	}
+	return p.inner
+}
+
+// Step implements [algo.Policy]. A denial that begins a penalty changes the state.
+func (p *Penalty) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+	return p.apply(policy.Step, dst, state, now, cost)
+}
+
+// Peek implements [algo.Policy].
+func (p *Penalty) Peek(state []byte, now time.Time, cost int64) (algo.Result, error) {
+	_, r, err := p.apply(policy.Peek, nil, state, now, cost)
+	return r, err
+}
+
+// Refund implements [algo.Policy].
+func (p *Penalty) Refund(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+	return p.apply(policy.Refund, dst, state, now, cost)
+}
+
+// Charge implements [algo.Policy].
+func (p *Penalty) Charge(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+	return p.apply(policy.Charge, dst, state, now, cost)
+}
+
+func (p *Penalty) apply(op policy.Op, dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
+	switch {
+	case cost < 1:
+		return dst, r, algo.ErrCost
+	case p.Inner() == nil:
+		r = algo.Result{Cost: cost, RetryAfter: algo.Never}
+		return append(dst, state...), r, nil
+	}
+	until, own, err := parsePenalty(state)
+	if err != nil {
+		return dst, r, err
+	}
+	at := algo.Instant(now)
+	end := min(until, at+p.time.Microseconds()) // later only if the clock has stepped back
+	switch {
+	case end > at && (op == policy.Step || op == policy.Peek):
+		if r, err = p.denied(own, at, end, cost); err != nil {
+			return dst, r, err
+		}
+	default:
+		var inner []byte
+		if op == policy.Peek {
+			r, err = p.inner.Peek(own, now, cost)
+		} else {
+			inner, r, err = op.Apply(p.inner, nil, own, now, cost)
+		}
+		if err != nil {
+			return dst, algo.Result{}, err
+		}
+		if begins := op == policy.Step && !r.Allowed && r.RetryAfter != algo.Never; begins {
+			end = min(at+p.time.Microseconds(), algo.MaxInstant)
+			if r, err = p.denied(own, at, end, cost); err != nil {
+				return dst, r, err
+			}
+		} else if end > at {
+			r.ResetAfter = max(r.ResetAfter, time.Duration(end-at)*time.Microsecond)
+		}
+		if op == policy.Peek || end <= at && bytes.Equal(inner, own) {
+			break
+		}
+		return appendPenalty(dst, end, at, inner), r, nil
+	}
+	switch {
+	case op == policy.Peek:
+		return dst, r, nil
+	case end < until && end > at:
+		return appendPenalty(dst, end, at, own), r, nil
+	}
+	return append(dst, state...), r, nil
+}
+
+// denied returns the result of a denial during a penalty, on an inner state.
+func (p *Penalty) denied(own []byte, at, end, cost int64) (r algo.Result, err error) {
+	left := time.Duration(end-at) * time.Microsecond
+	now, err := p.inner.Peek(own, time.UnixMicro(at), cost)
+	if err != nil {
+		return r, err
+	}
+	then, err := p.inner.Peek(own, time.UnixMicro(end), cost)
+	r = algo.Result{Limit: now.Limit, Cost: cost, Part: now.Part, RetryAfter: algo.Never, NextRefill: left, ResetAfter: max(left, now.ResetAfter)}
+	if then.Remaining < 1 {
+		r.NextRefill += then.NextRefill
+	}
+	if then.RetryAfter != algo.Never {
+		r.RetryAfter = left + then.RetryAfter
+	}
+	return r, err
+}
+
+func appendPenalty(dst []byte, end, at int64, own []byte) []byte {
+	if end <= at {
+		end = 0
+	}
+	if end == 0 && len(own) == 0 {
+		return dst
+	}
+	var header [penaltyHeader + 1]byte
+	binary.BigEndian.PutUint64(header[2:], uint64(end)<<8)
+	header[0], header[1] = penaltyTag, policy.Version
+	return append(append(dst, header[:penaltyHeader]...), own...)
+}
+
+// parsePenalty returns the end of the penalty, 0 if there is none, and the state of the inner policy.
+func parsePenalty(state []byte) (end int64, own []byte, err error) {
+	if len(state) < penaltyHeader || state[0] != penaltyTag || state[1] != policy.Version {
+		return 0, nil, policy.HeaderError(state, penaltyTag)
+	}
+	var number [8]byte
+	copy(number[1:], state[2:penaltyHeader])
+	end, own = int64(binary.BigEndian.Uint64(number[:])), state[penaltyHeader:]
+	if end > algo.MaxInstant || end == 0 && len(own) == 0 {
+		return 0, nil, algo.ErrState
+	}
+	return end, own, nil
+}
+
+// Bound implements [algo.Policy]. It returns the bound of the inner policy.
+func (p *Penalty) Bound(interval time.Duration) int64 {
+	if p.Inner() == nil {
+		return 0
+	}
+	return p.inner.Bound(interval)
+}
+
+// Limit implements [algo.Policy].
+func (p *Penalty) Limit() algo.Limit {
+	if p.Inner() == nil {
+		return algo.Limit{}
+	}
+	return p.inner.Limit()
+}
+
+// String returns the spec, such as "penalty(fixedwindow 5/15m; for=1h)".
+func (p *Penalty) String() string {
+	if p.Inner() == nil {
+		return "penalty()"
+	}
+	return fmt.Sprintf("penalty(%v; for=%s)", p.inner, algo.FormatDuration(p.time))
+}

@@ -1,0 +1,179 @@
+package compose_test
+
+// These tests promise that a penalty begins only with a denial of the inner policy, and ends in time.
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/policy"
+	"github.com/sluice-go/sluice/internal/testing/sample"
+)
+
+func penaltyOf(t testing.TB, spec string) algo.Policy {
+	p, err := compose.ParsePolicy(spec)
+	require.NoError(t, err)
+	require.Equal(t, spec, p.String())
+	return p
+}
+
+func TestADenialBeginsAPenaltyAndCallsDoNotExtendIt(t *testing.T) {
+	p := penaltyOf(t, "penalty(fixedwindow 2/15m; for=1h)")
+	noon := time.Unix(1_700_000_000, 0)
+	var state []byte
+	step := func(after time.Duration, cost int64) algo.Result {
+		next, r, err := p.Step(nil, state, noon.Add(after), cost)
+		require.NoError(t, err)
+		require.Equal(t, r.Remaining, r.Available+r.Refilled-r.Paid)
+		state = next
+		return r
+	}
+	require.True(t, step(0, 2).Allowed)
+	peeked, err := p.Peek(state, noon, 1)
+	require.NoError(t, err)
+	require.Equal(t, 15*time.Minute, peeked.RetryAfter, "a Peek begins no penalty")
+	require.Equal(t, algo.Never, step(0, 3).RetryAfter, "nor does a cost above the capacity")
+	require.Equal(t, 15*time.Minute, step(0, 3).ResetAfter)
+
+	r := step(time.Minute, 1)
+	require.False(t, r.Allowed)
+	require.Equal(t, time.Hour, r.RetryAfter)
+	require.Zero(t, r.Remaining)
+	before := state
+	for after := 2 * time.Minute; after < time.Hour+time.Minute; after += 7 * time.Minute {
+		r := step(after, 1)
+		require.False(t, r.Allowed)
+		require.Equal(t, time.Hour+time.Minute-after, r.RetryAfter)
+		require.Equal(t, r.RetryAfter, r.ResetAfter)
+		require.Equal(t, before, state, "there is nothing to store")
+	}
+	require.False(t, step(time.Hour+time.Minute-time.Microsecond, 1).Allowed)
+	require.Equal(t, before, state)
+	require.True(t, step(time.Hour+time.Minute, 1).Allowed)
+	require.Equal(t, int64(1), step(time.Hour+time.Minute, 1).Paid)
+	require.Equal(t, time.Hour, step(time.Hour+time.Minute, 1).RetryAfter, "the next one")
+}
+
+// RetryAfter is the very microsecond, also if the inner policy denies for longer than the penalty.
+func TestRetryAfterOfAPenaltyIsExact(t *testing.T) {
+	random := sample.New(7, 2)
+	for _, spec := range []string{"penalty(gcra 10/m burst=3; for=10s)", "penalty(fixedwindow 3/h; for=1s)", "penalty(all(gcra 1/s; movingwindow 9/m slots=3); for=1m)", "penalty(tokenbucket 5/h; for=1ms)"} {
+		p := penaltyOf(t, spec)
+		for range 200 {
+			var state []byte
+			now := time.UnixMicro(random.Int64N(algo.MaxInstant / 2))
+			for range 20 {
+				cost := random.UpTo(3)
+				op := policy.Ops[random.IntN(8)%4*random.IntN(2)] // mostly steps
+				next, r, err := op.Apply(p, nil, state, now, cost)
+				require.NoError(t, err)
+				state = next
+				if op == policy.Step && !r.Allowed && r.RetryAfter != algo.Never {
+					early, err := p.Peek(state, now.Add(r.RetryAfter-time.Microsecond), cost)
+					require.NoError(t, err)
+					require.False(t, early.Allowed, "%s: %v", spec, r)
+					inTime, err := p.Peek(state, now.Add(r.RetryAfter), cost)
+					require.NoError(t, err)
+					require.True(t, inTime.Allowed, "%s: %v", spec, r)
+					reset, err := p.Peek(state, now.Add(r.ResetAfter), cost)
+					require.NoError(t, err)
+					require.True(t, reset.Fresh)
+				}
+				now = now.Add(time.Duration(random.Int64N(int64(20 * time.Second))))
+			}
+		}
+	}
+}
+
+func TestRefundAndChargeDuringAPenalty(t *testing.T) {
+	p := penaltyOf(t, "penalty(fixedwindow 2/15m; for=1h)")
+	now := time.Unix(1_700_000_000, 0)
+	state, _, err := p.Step(nil, nil, now, 2)
+	require.NoError(t, err)
+	state, _, err = p.Step(nil, state, now, 1)
+	require.NoError(t, err)
+	state, r, err := p.Refund(nil, state, now, 2)
+	require.NoError(t, err)
+	require.Equal(t, int64(-2), r.Paid)
+	require.Equal(t, time.Hour, r.ResetAfter, "the penalty goes on")
+	require.NotEmpty(t, state)
+	r, err = p.Peek(state, now, 1)
+	require.NoError(t, err)
+	require.Equal(t, time.Hour, r.RetryAfter)
+	state, r, err = p.Charge(nil, state, now, 5)
+	require.NoError(t, err)
+	require.True(t, r.Allowed)
+	r, err = p.Peek(state, now.Add(time.Hour), 1)
+	require.NoError(t, err)
+	require.True(t, r.Allowed)
+
+	charged, _, err := p.Charge(nil, nil, now, 5)
+	require.NoError(t, err)
+	empty, _, err := p.Refund(nil, charged, now, 5)
+	require.NoError(t, err)
+	require.Empty(t, empty)
+}
+
+// A clock that steps back does not make a penalty longer than it is.
+func TestPenaltyAfterTheClockStepsBack(t *testing.T) {
+	p := penaltyOf(t, "penalty(fixedwindow 1/15m; for=1h)")
+	now := time.Unix(1_700_000_000, 0)
+	state, _, err := p.Step(nil, nil, now, 1)
+	require.NoError(t, err)
+	state, _, err = p.Step(nil, state, now, 1)
+	require.NoError(t, err)
+	now = now.Add(-24 * time.Hour)
+	state, r, err := p.Step(nil, state, now, 1)
+	require.NoError(t, err)
+	require.Zero(t, r.Skew, "a limiter keeps the state")
+	require.GreaterOrEqual(t, r.ResetAfter, time.Hour)
+	r, err = p.Peek(state, now.Add(time.Hour), 1)
+	require.NoError(t, err)
+	require.NotEqual(t, time.Hour, r.RetryAfter, "the penalty is over, whatever the inner policy says")
+}
+
+func TestStatesOfPenalties(t *testing.T) {
+	p := penaltyOf(t, "penalty(fixedwindow 1/15m; for=1h)")
+	now := time.Unix(1_700_000_000, 0)
+	state, _, err := p.Step(nil, nil, now, 1)
+	require.NoError(t, err)
+	require.Equal(t, "p\x01\x00\x00\x00\x00\x00\x00\x00f\x01", string(state[:11]))
+	for _, bad := range []string{"x", "p", "f\x01", "p\x01", "p\x01\x00\x00\x00\x00\x00\x00\x00", "p\x01\xff\xff\xff\xff\xff\xff\xff", string(state) + "x", string(state[:12])} {
+		_, err := p.Peek([]byte(bad), now, 1)
+		require.ErrorIs(t, err, algo.ErrState, "%q", bad)
+		next, _, err := p.Step([]byte("dst"), []byte(bad), now, 1)
+		require.ErrorIs(t, err, algo.ErrState, "%q", bad)
+		require.Equal(t, "dst", string(next))
+	}
+	_, err = p.Peek([]byte("p\x02"), now, 1)
+	require.ErrorIs(t, err, algo.ErrStateVersion)
+	_, err = p.Peek(nil, now, 0)
+	require.ErrorIs(t, err, algo.ErrCost)
+
+	for _, zero := range []*compose.Penalty{nil, new(compose.Penalty)} {
+		_, r, err := zero.Step(nil, nil, now, 1)
+		require.NoError(t, err)
+		require.Equal(t, algo.Result{Cost: 1, RetryAfter: algo.Never}, r)
+		require.Zero(t, zero.Bound(time.Hour))
+		require.Zero(t, zero.Limit())
+		require.Equal(t, "penalty()", zero.String())
+		require.Equal(t, "penalty()", compose.Kind(zero))
+	}
+	require.Equal(t, "penalty(fixedwindow)", compose.Kind(p))
+	require.Equal(t, int64(2), p.Bound(time.Hour/4))
+	require.Equal(t, algo.Per(1, 15*time.Minute), p.Limit())
+	for _, d := range []time.Duration{0, -time.Hour, time.Millisecond + 1, algo.MaxPeriod + time.Microsecond} {
+		_, err := compose.Punish(p.(*compose.Penalty).Inner(), d)
+		require.ErrorContains(t, err, "the duration must be whole microseconds from 1ms")
+	}
+	_, err = compose.Punish(nil, time.Hour)
+	require.ErrorContains(t, err, "the policy is nil")
+	_, err = compose.Punish(p, time.Hour)
+	require.ErrorContains(t, err, "no other Penalty")
+	_, err = compose.Punish(new(compose.Stack), time.Hour)
+	require.ErrorContains(t, err, "denies everything")
+}
