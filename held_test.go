@@ -372,7 +372,7 @@ func TestObserverSeesRenewalsAndReleases(t *testing.T) {
 
 func TestAllRefusesHeldUnits(t *testing.T) {
 	_, err := sluice.New(nil, "all(gcra 10/s; inflight 2 ttl=1m)")
-	require.ErrorContains(t, err, "inflight cannot be a part of all(SPEC; SPEC ...); give it a rule of its own")
+	require.ErrorContains(t, err, "inflight and penalty cannot be a part of all(SPEC; SPEC ...); give it a rule of its own")
 	l, err := sluice.New(nil, "inflight 2 ttl=1m")
 	require.NoError(t, err)
 	d, err := l.AllowN(background, "ann", 3)

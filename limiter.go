@@ -39,6 +39,7 @@ import (
 type Limiter[T any] struct {
 	options Options[T]
 	rules   []Rule[T]
+	store   storage.Store
 	memory  *memory.Store  // decides if the store is in memory; then there is no engine
 	engine  *engine.Engine // decides otherwise
 	local   *memory.Store  // decides while the store fails; nil unless OnFailure is FailLocal
@@ -75,8 +76,11 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 	names := make(map[string]bool)
 	rules = slices.Clone(rules)
 	for i := range rules {
-		if err := rules[i].prepare(i); err != nil {
-			return nil, err
+		if rules[i].texts == nil { // otherwise it is a rule of another limiter; see Join
+			if err := rules[i].prepare(i); err != nil {
+				return nil, err
+			}
+			rules[i].texts = &ruleTexts{namespace: o.Namespace, name: rules[i].Name}
 		}
 		if names[rules[i].Name] {
 			return nil, fmt.Errorf("sluice: two rules have the name %q; give each rule its own name", rules[i].Name)
@@ -85,7 +89,6 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 			return nil, &RuleError{Rule: rules[i].Name, Err: errPrepaidHolder}
 		}
 		names[rules[i].Name] = true
-		rules[i].texts = &ruleTexts{namespace: o.Namespace, name: rules[i].Name}
 		if rules[i].Policy != nil {
 			rules[i].ownText = rules[i].texts.of(rules[i].Policy)
 		}
@@ -98,13 +101,15 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 	if m, ok := store.(*memory.Store); ok && m == nil {
 		return nil, errors.New("sluice: the store is a nil *memory.Store; pass new(memory.Store), or a plain nil for a store of this limiter alone")
 	} else if ok {
-		l.memory = m
+		l.memory, l.store = m, m
 		return l, nil
 	}
 	if store == nil {
 		l.memory, l.options.Clock = &memory.Store{Clock: o.Clock}, nil
+		l.store = l.memory
 		return l, nil
 	}
+	l.store = store
 	l.engine = engine.New(store, engine.Options{
 		Clock: o.Clock, Timeout: o.Timeout, DenialCacheTTL: o.DenialCacheTTL, DenialCacheSize: o.DenialCacheSize,
 		OpenAfter: o.CircuitOpenAfter, MaxRoundTrips: o.MaxRoundTrips, MaxQueue: o.MaxQueue,

@@ -1,0 +1,58 @@
+package sluice_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+func byBoth(c call) string { return c.user + c.resource }
+
+// Join is all or nothing across limiters, and shares their records.
+func TestJoinChargesTheRulesOfAllLimitersOrNone(t *testing.T) {
+	for name, store := range memoryStores() {
+		t.Run(name, func(t *testing.T) {
+			users := newLimiter(t, sluice.Options[call]{Namespace: "users"}, store, sluice.Rule[call]{Name: "user", Key: byUser, Spec: "gcra 3/h"})
+			resources := newLimiter(t, sluice.Options[call]{}, store, sluice.Rule[call]{Name: "resource", Key: byResource, Policy: mustPolicy("gcra 5/h")})
+			both, err := sluice.Join(users, resources)
+			require.NoError(t, err)
+			require.Equal(t, []string{"user", "resource"}, both.Rules())
+			in := call{user: "ann", resource: "a"}
+			require.True(t, must(t)(both.AllowN(background, in, 2)).Allowed)
+			require.Equal(t, []int64{1}, remaining(t, users, in))
+			require.Equal(t, []int64{3}, remaining(t, resources, in))
+			require.Equal(t, "user", must(t)(both.AllowN(background, in, 2)).Rule)
+			require.Equal(t, []int64{1, 3}, remaining(t, both, in), "a denial charges nothing")
+			require.True(t, must(t)(users.Allow(background, in)).Allowed)
+			require.False(t, must(t)(both.Allow(background, in)).Allowed)
+			require.NoError(t, both.ResetRule(background, "user", in))
+			require.True(t, must(t)(both.Allow(background, in)).Allowed)
+		})
+	}
+	own := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("gcra 3/h")...)
+	same, err := sluice.Join(own)
+	require.NoError(t, err)
+	must(t)(same.Allow(background, ann))
+	require.Equal(t, []int64{2}, remaining(t, own, ann))
+}
+
+func TestJoinRefuses(t *testing.T) {
+	store := new(memory.Store)
+	rule := func(name string) sluice.Rule[call] { return sluice.Rule[call]{Name: name, Spec: "gcra 1/s"} }
+	a := newLimiter(t, sluice.Options[call]{}, store, rule("a"))
+	for text, others := range map[string][]*sluice.Limiter[call]{
+		"sluice: Join: limiter 1 is nil": {nil},
+		"sluice: Join: limiters 0 and 1 have different stores; make them with the same one": {newLimiter(t, sluice.Options[call]{}, nil, rule("b"))},
+		"sluice: Join: limiters 0 and 1 have different Options.Clock":                       {newLimiter(t, sluice.Options[call]{Clock: newClock().Now}, store, rule("b"))},
+		"sluice: Join: limiters 0 and 1 have different Options.Group":                       {newLimiter(t, sluice.Options[call]{Group: byBoth}, store, rule("b"))},
+		`sluice: two rules have the name "a"; give each rule its own name`:                  {newLimiter(t, sluice.Options[call]{}, store, rule("a"))},
+	} {
+		_, err := sluice.Join(append([]*sluice.Limiter[call]{a}, others...)...)
+		require.EqualError(t, err, text)
+	}
+	_, err := sluice.Join[call]()
+	require.EqualError(t, err, "sluice: Join needs at least one limiter")
+}
