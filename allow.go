@@ -36,7 +36,7 @@ func (l *Limiter[T]) AllowN(ctx context.Context, in T, n int64) (d Decision, err
 func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, d *Decision) (err error) {
 	switch {
 	case l.purses != nil && n == 1:
-		*d, err = l.observed(driver.Allow, func() (Decision, error) { return l.allowPrepaid(ctx, in) })
+		*d, err = l.observed(ctx, driver.Allow, func() (Decision, error) { return l.allowPrepaid(ctx, in) })
 		return err
 	case l.options.Observer == nil:
 		return l.decideInput(ctx, driver.Allow, in, n, l.rules, d)
@@ -52,7 +52,7 @@ func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, d *Decision) (err
 // The decision is that of AllowN for the allowed calls. If calls is 0, it is the denial of one call. A shadow rule charges as many
 // of the allowed calls as it would allow. If these are not all, its result is a denial, and its Paid says how many units it charged.
 func (l *Limiter[T]) AllowUpTo(ctx context.Context, in T, n int64) (calls int64, d Decision, err error) {
-	d, err = l.observed(driver.Allow, func() (d Decision, err error) {
+	d, err = l.observed(ctx, driver.Allow, func() (d Decision, err error) {
 		if n < 1 {
 			return d, countError(n)
 		}
@@ -92,7 +92,7 @@ func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (d Decision, err error) {
 	w, err := l.newWaiter(ctx, in, n)
 	if err != nil {
-		return l.observed(driver.Allow, func() (Decision, error) { return Decision{}, err })
+		return l.observed(ctx, driver.Allow, func() (Decision, error) { return Decision{}, err })
 	}
 	var asked time.Time
 	failed := false
@@ -100,7 +100,7 @@ func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (d Decision, err 
 	for waits := l.lines.join(w); ; waits = true {
 		if waits {
 			if head, err := l.lines.wait(ctx, w); err != nil {
-				d, _ = l.observed(driver.Allow, func() (Decision, error) { return head, nil })
+				d, _ = l.observed(ctx, driver.Allow, func() (Decision, error) { return head, nil })
 				return d, tooLong(&d, err)
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"time"
 
 	"github.com/sluice-go/sluice"
@@ -316,8 +318,10 @@ func ExampleOptions_observer() {
 		return
 	}
 	limiter, err := sluice.Options[string]{
-		Clock:    noon,
-		Observer: func(e sluice.Event) { fmt.Println(e.Op, e.Outcome, e.Decision.Rule, e.Decision.Attempts) },
+		Clock: noon,
+		Observer: func(_ context.Context, e sluice.Event) {
+			fmt.Println(e.Op, e.Outcome, e.Decision.Rule, e.Decision.Attempts)
+		},
 	}.New(nil, sluice.Rule[string]{Name: "user", Policy: policy})
 	if err != nil {
 		fmt.Println(err)
@@ -345,4 +349,37 @@ func ExamplePrepay() {
 	fmt.Println(d.Allowed, d.Prepaid, err)
 	// Output:
 	// true false <nil>
+}
+
+type traceID struct{}
+
+// The observer gets the context of the call. So a log line of a denial can have the trace id of its request.
+func ExampleOptions_traceID() {
+	removeTime := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == "time" || a.Key == "duration" {
+			return slog.Attr{}
+		}
+		return a
+	}
+	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: removeTime}))
+	limiter, err := sluice.Options[string]{
+		Clock: noon,
+		Observer: func(ctx context.Context, e sluice.Event) {
+			if e.Outcome == sluice.Denied {
+				log.WarnContext(ctx, "too many requests", "trace_id", ctx.Value(traceID{}), "event", e)
+			}
+		},
+	}.New(nil, sluice.PerKey("fixedwindow 1/hour"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.WithValue(context.Background(), traceID{}, "4bf92f3577b34da6") // or that of a span
+	for range 2 {
+		if _, err := limiter.Allow(ctx, "ann"); err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// level=WARN msg="too many requests" trace_id=4bf92f3577b34da6 event.op=allow event.outcome=denied event.allowed=false event.rule="fixedwindow 1/h" event.remaining=0 event.retry_after=1h0m0s
 }

@@ -140,7 +140,7 @@ func (r *Reservation[T]) checkHeld() error {
 // decideHeld makes an operation on held units where they are: in the store, or in the local limiter of FailLocal.
 func (r *Reservation[T]) decideHeld(ctx context.Context, op driver.Op, items []driver.Item, d *Decision) error {
 	l := r.limiter
-	_, err := l.observed(op, func() (Decision, error) {
+	_, err := l.observed(ctx, op, func() (Decision, error) {
 		var err error
 		if r.Decision.Degraded {
 			_, err = decideInMemory(ctx, l.local, nil, op, 0, items, d)

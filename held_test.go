@@ -358,7 +358,7 @@ func TestShadowRuleHoldsUnits(t *testing.T) {
 
 func TestObserverSeesRenewalsAndReleases(t *testing.T) {
 	var ops []sluice.Op
-	o := sluice.Options[call]{Observer: func(e sluice.Event) {
+	o := sluice.Options[call]{Observer: func(_ context.Context, e sluice.Event) {
 		ops = append(ops, e.Op)
 		require.Equal(t, sluice.Allowed, e.Outcome)
 		require.Equal(t, "rule 0", e.Decision.Results[0].Rule)

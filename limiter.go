@@ -190,7 +190,7 @@ func (l *Limiter[T]) reset(ctx context.Context, in T, rules []Rule[T]) error {
 
 // do makes an operation under rules, and calls the observer.
 func (l *Limiter[T]) do(ctx context.Context, op driver.Op, in T, n int64, rules []Rule[T]) (Decision, error) {
-	return l.observed(op, func() (d Decision, err error) {
+	return l.observed(ctx, op, func() (d Decision, err error) {
 		err = l.decideInput(ctx, op, in, n, rules, &d)
 		return d, err
 	})
@@ -255,7 +255,7 @@ func (l *Limiter[T]) gather(op driver.Op, in T, n int64, rules []Rule[T], d *Dec
 }
 
 // observed calls decide, and then the observer.
-func (l *Limiter[T]) observed(op driver.Op, decide func() (Decision, error)) (Decision, error) {
+func (l *Limiter[T]) observed(ctx context.Context, op driver.Op, decide func() (Decision, error)) (Decision, error) {
 	if l.options.Observer == nil {
 		return decide()
 	}
@@ -265,7 +265,7 @@ func (l *Limiter[T]) observed(op driver.Op, decide func() (Decision, error)) (De
 	if err == nil {
 		e.Err = d.Err
 	}
-	l.options.Observer(e)
+	l.options.Observer(ctx, e)
 	return d, err
 }
 

@@ -333,7 +333,7 @@ func TestErrorOfPolicyForFailsTheDecisionAndChargesNothing(t *testing.T) {
 				rules := append(rulesOf("gcra 10/m", "gcra 20/m", "gcra 30/m")[:others:others], plan)
 				var events []sluice.Event
 				l := newLimiter(t, sluice.Options[call]{OnFailure: p}, store, rules...)
-				observed := newLimiter(t, sluice.Options[call]{OnFailure: p, Observer: func(e sluice.Event) { events = append(events, e) }}, store, rules...)
+				observed := newLimiter(t, sluice.Options[call]{OnFailure: p, Observer: func(_ context.Context, e sluice.Event) { events = append(events, e) }}, store, rules...)
 				for user, faulty := range faultyPlans {
 					for name, operation := range operations {
 						what := fmt.Sprintf("%s, %s, %s, beside %d rules, OnFailure %d", user, name, where, others, p)
@@ -550,7 +550,7 @@ func (s *slowStore) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (
 func TestObserverGetsEveryDecision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var events []sluice.Event
-		l := newLimiter(t, sluice.Options[call]{Timeout: time.Minute, Observer: func(e sluice.Event) { events = append(events, e) }},
+		l := newLimiter(t, sluice.Options[call]{Timeout: time.Minute, Observer: func(_ context.Context, e sluice.Event) { events = append(events, e) }},
 			&slowStore{new(memory.Store), 2}, sluice.Rule[call]{Name: "user", Key: byUser, Spec: "gcra 1/h", Cost: func(c call) int64 { return c.cost }})
 		began := time.Now()
 		must(t)(l.Allow(background, call{cost: 1}))

@@ -4,6 +4,7 @@ package sluice_test
 // to the caller, and no writes by denials.
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -56,7 +57,7 @@ func TestDecisionIsSmall(t *testing.T) {
 
 func TestObservedDecisionAllocatesItsResults(t *testing.T) {
 	var last sluice.Event
-	l := newLimiter(t, sluice.Options[call]{Observer: func(e sluice.Event) { last = e }}, nil, rulesOf("gcra 1000/s", "gcra 2000/m")...)
+	l := newLimiter(t, sluice.Options[call]{Observer: func(_ context.Context, e sluice.Event) { last = e }}, nil, rulesOf("gcra 1000/s", "gcra 2000/m")...)
 	requireAllocations(t, 4, func() {
 		if d, err := l.Allow(background, ann); err != nil || len(d.Results) != 2 {
 			panic(err)

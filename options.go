@@ -1,6 +1,7 @@
 package sluice
 
 import (
+	"context"
 	"time"
 
 	"github.com/sluice-go/sluice/internal/engine"
@@ -46,9 +47,9 @@ type Options[T any] struct {
 	Prepay Prepay
 	// OnFailure is what happens to a call if the store fails. The zero value is FailClosed.
 	OnFailure FailurePolicy
-	// Observer is called after every operation, on the goroutine of the caller. It may keep the Event, but must not modify
-	// Decision.Results, which the caller gets too.
-	Observer func(Event)
+	// Observer is called after every operation, on the goroutine of the caller and with its context, which can have a span or the
+	// id of a request. It may keep the Event, but must not modify Decision.Results, which the caller gets too.
+	Observer func(context.Context, Event)
 }
 
 // DefaultTimeout is used if Options.Timeout is 0.

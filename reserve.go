@@ -61,7 +61,7 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 	if l.options.Observer == nil {
 		err = r.reserve(ctx, in, &r.Decision)
 	} else {
-		r.Decision, err = l.observed(driver.Allow, func() (d Decision, err error) {
+		r.Decision, err = l.observed(ctx, driver.Allow, func() (d Decision, err error) {
 			err = r.reserve(ctx, in, &d)
 			return d, err
 		})
@@ -198,7 +198,7 @@ func (r *Reservation[T]) settle(ctx context.Context, actual func(*use) (int64, e
 		return r.Decision, nil
 	}
 	l := r.limiter
-	d, err = l.observed(op, func() (Decision, error) {
+	d, err = l.observed(ctx, op, func() (Decision, error) {
 		_, err := l.decide(ctx, op, 0, items, &d, min(l.options.OnFailure, FailOpen))
 		return d, err
 	})

@@ -220,7 +220,7 @@ func TestSettleForCorrectsEachRuleToItsCost(t *testing.T) {
 	} {
 		for _, store := range []*faultyStore{nil, newFaultyStore()} {
 			var ops []sluice.Op
-			l := newMetering(t, sluice.Options[usage]{Observer: func(e sluice.Event) { ops = append(ops, e.Op) }}, store)
+			l := newMetering(t, sluice.Options[usage]{Observer: func(_ context.Context, e sluice.Event) { ops = append(ops, e.Op) }}, store)
 			r := reserve(t, l, c.estimate, c.n)
 			ops = nil
 			d := must(t)(r.SettleFor(background, c.actual))

@@ -111,7 +111,7 @@ func TestResetFailsWithTheStoreAndTheContext(t *testing.T) {
 
 func TestObserverGetsOneEventOfAResetRule(t *testing.T) {
 	var events []sluice.Event
-	l := newLimiter(t, sluice.Options[call]{Observer: func(e sluice.Event) { events = append(events, e) }}, nil, rulesOf("gcra 1/h", "gcra 2/h")...)
+	l := newLimiter(t, sluice.Options[call]{Observer: func(_ context.Context, e sluice.Event) { events = append(events, e) }}, nil, rulesOf("gcra 1/h", "gcra 2/h")...)
 	require.NoError(t, l.ResetRule(background, "rule 1", ann))
 	require.Len(t, events, 1)
 	require.Equal(t, sluice.OpReset, events[0].Op)

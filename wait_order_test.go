@@ -227,7 +227,7 @@ func TestWaitNoticesThatUnitsCameBackEarly(t *testing.T) {
 func TestObserverSeesEachCallOfWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var outcomes []sluice.Outcome
-		o := sluice.Options[call]{Observer: func(e sluice.Event) { outcomes = append(outcomes, e.Outcome) }}
+		o := sluice.Options[call]{Observer: func(_ context.Context, e sluice.Event) { outcomes = append(outcomes, e.Outcome) }}
 		l := newLimiter(t, o, nil, rulesOf("gcra 1/h")...)
 		must(t)(l.Wait(background, ann))
 		ctx, cancel := context.WithCancel(background)

@@ -269,7 +269,7 @@ func limiterOf(t testing.TB, store storage.Store, spec string) *sluice.Limiter[*
 // countingLimiter counts the calls of the limiter by their operation.
 func countingLimiter(t testing.TB, store storage.Store, calls map[sluice.Op]int, rules ...sluice.Rule[*http.Request]) *sluice.Limiter[*http.Request] {
 	var mu sync.Mutex
-	return newLimiter(t, limiterOptions{Clock: time.Now, Observer: func(e sluice.Event) {
+	return newLimiter(t, limiterOptions{Clock: time.Now, Observer: func(_ context.Context, e sluice.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		calls[e.Op]++

@@ -296,7 +296,7 @@ func randomTraffic(t *testing.T, random *rand.Rand) {
 		return int64(len(r.URL.Path))
 	}
 	began, refunds := time.Now(), make(map[time.Duration]int64)
-	countRefunds := func(e sluice.Event) {
+	countRefunds := func(_ context.Context, e sluice.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		if e.Op == sluice.OpRefund && e.Err == nil {

@@ -23,13 +23,13 @@ func fullEvent() sluice.Event {
 func TestObserversDoNotAllocate(t *testing.T) {
 	m, _ := newRegistered(t)
 	failure := sluice.Event{Op: sluice.OpAllow, Outcome: sluice.Failed, Err: fmt.Errorf("down: %w", context.DeadlineExceeded)}
-	for name, observer := range map[string]func(sluice.Event){
+	for name, observer := range map[string]func(context.Context, sluice.Event){
 		"metrics": m.Observer("http"),
 		"denied":  NewDenied(10).Observe,
 		"each":    Each(m.Observer("http"), NewDenied(10).Observe),
 	} {
 		for _, e := range []sluice.Event{fullEvent(), failure} {
-			require.Zero(t, testing.AllocsPerRun(100, func() { observer(e) }), name)
+			require.Zero(t, testing.AllocsPerRun(100, func() { observer(context.Background(), e) }), name)
 		}
 	}
 }
@@ -54,8 +54,8 @@ func TestFloodOfKeysDoesNotAllocate(t *testing.T) {
 // A limiter without an observer reads no clock and decides in place.
 func BenchmarkLimiter(b *testing.B) {
 	m, _ := newRegistered(b)
-	for name, observer := range map[string]func(sluice.Event){
-		"no observer": nil, "empty observer": func(sluice.Event) {}, "metrics": m.Observer("http"), "denied": NewDenied(0).Observe,
+	for name, observer := range map[string]func(context.Context, sluice.Event){
+		"no observer": nil, "empty observer": func(context.Context, sluice.Event) {}, "metrics": m.Observer("http"), "denied": NewDenied(0).Observe,
 	} {
 		for outcome, spec := range map[string]string{"allowed": "gcra 1000000000/s", "denied": "gcra 1/24h"} {
 			b.Run(name+"/"+outcome, func(b *testing.B) {
@@ -78,7 +78,7 @@ func BenchmarkObservers(b *testing.B) {
 		flood[i] = denialOf(denied("client", "198.51.100."+strconv.Itoa(i)))
 	}
 	for name, test := range map[string]struct {
-		observer func(sluice.Event)
+		observer func(context.Context, sluice.Event)
 		events   []sluice.Event
 	}{
 		"metrics":             {m.Observer("http"), flood[:1]},
@@ -89,7 +89,7 @@ func BenchmarkObservers(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
-				test.observer(test.events[i%len(test.events)])
+				test.observer(context.Background(), test.events[i%len(test.events)])
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -74,7 +75,7 @@ func NewDenied(size int) *Denied {
 }
 
 // Observe counts the denials of a decision. It is an observer for any number of limiters.
-func (d *Denied) Observe(e sluice.Event) {
+func (d *Denied) Observe(_ context.Context, e sluice.Event) {
 	if e.Op != sluice.OpAllow || e.Decision.Allowed {
 		return
 	}

@@ -3,6 +3,7 @@
 package observe
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -30,8 +31,8 @@ func TestDeniedCountsOnlyEnforcedRules(t *testing.T) {
 	require.Error(t, err)
 	allowedAnyway := denialOf(denied("client", "ann"))
 	allowedAnyway.Outcome, allowedAnyway.Decision.Allowed = sluice.Allowed, true
-	d.Observe(allowedAnyway)
-	d.Observe(denialOf(denied("user", "eve"), denied("address", "eve"), allowed("everyone", "")))
+	d.Observe(context.Background(), allowedAnyway)
+	d.Observe(context.Background(), denialOf(denied("user", "eve"), denied("address", "eve"), allowed("everyone", "")))
 
 	local := newLimiter(t, sluice.Options[string]{OnFailure: sluice.FailLocal, Observer: d.Observe}, down{errFire}, sluice.Rule[string]{Name: "local", Key: byItself, Spec: "gcra 1/m"})
 	for range 4 { // while the store is down, a limiter in memory decides
@@ -165,7 +166,7 @@ func TestDeniedIsSafeForConcurrentUse(t *testing.T) {
 				if j%2 == 0 {
 					key = fmt.Sprint("often ", j%10)
 				}
-				d.Observe(denialOf(denied("client", key)))
+				d.Observe(context.Background(), denialOf(denied("client", key)))
 			}
 		})
 	}

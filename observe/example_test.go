@@ -91,7 +91,7 @@ var denial = sluice.Event{
 // A client that accepts JSON gets the list as JSON.
 func ExampleDenied_ServeHTTP() {
 	denied := observe.NewDenied(10)
-	denied.Observe(denial)
+	denied.Observe(context.Background(), denial)
 	r := httptest.NewRequest("GET", "/debug/denied", nil)
 	r.Header.Set("Accept", "application/json")
 	w := httptest.NewRecorder()
@@ -107,7 +107,7 @@ func ExampleDenied_ServeHTTP() {
 
 func ExampleDenied_Reset() {
 	denied := observe.NewDenied(10)
-	denied.Observe(denial)
+	denied.Observe(context.Background(), denial)
 	fmt.Println(len(denied.Top()))
 	denied.Reset()
 	fmt.Println(len(denied.Top()))
@@ -119,7 +119,7 @@ func ExampleDenied_Reset() {
 // An observer is a function, so a program can add its own.
 func ExampleEach() {
 	denied := observe.NewDenied(10)
-	log := func(e sluice.Event) { fmt.Println(e.Op, e.Outcome, e.Decision.Rule) }
+	log := func(_ context.Context, e sluice.Event) { fmt.Println(e.Op, e.Outcome, e.Decision.Rule) }
 	limiter, err := sluice.Options[string]{Observer: observe.Each(denied.Observe, log)}.New(nil, sluice.PerKey("gcra 1/h"))
 	check(err)
 	for range 2 {

@@ -41,7 +41,7 @@ type series struct {
 }
 
 // Observer returns an observer for the limiter with that label. Observers with the same label add to the same metrics.
-func (m *Metrics) Observer(limiter string) func(sluice.Event) {
+func (m *Metrics) Observer(limiter string) func(context.Context, sluice.Event) {
 	name := label(limiter)
 	l := &limiterMetrics{Metrics: m, name: name, skew: m.skews.WithLabelValues(name)}
 	l.series.Store(&map[seriesLabels]*series{})
@@ -49,7 +49,7 @@ func (m *Metrics) Observer(limiter string) func(sluice.Event) {
 }
 
 // observe must not keep the event, because the caller owns its Results.
-func (l *limiterMetrics) observe(e sluice.Event) {
+func (l *limiterMetrics) observe(_ context.Context, e sluice.Event) {
 	d := &e.Decision
 	m := l.seriesOf(seriesLabels{op: e.Op, rule: d.Rule, outcome: e.Outcome})
 	m.decisions.Inc()
@@ -156,14 +156,14 @@ func (l *limiterMetrics) newSeries(labels seriesLabels) *series {
 func canDeny(op sluice.Op) bool { return op == sluice.OpAllow || op == sluice.OpPeek }
 
 // Each returns an observer that calls all observers that are not nil, in order. If there are none, it returns nil.
-func Each(observers ...func(sluice.Event)) func(sluice.Event) {
-	all := slices.DeleteFunc(slices.Clone(observers), func(o func(sluice.Event)) bool { return o == nil })
+func Each(observers ...func(context.Context, sluice.Event)) func(context.Context, sluice.Event) {
+	all := slices.DeleteFunc(slices.Clone(observers), func(o func(context.Context, sluice.Event)) bool { return o == nil })
 	if len(all) == 0 {
 		return nil
 	}
-	return func(e sluice.Event) {
+	return func(ctx context.Context, e sluice.Event) {
 		for _, observer := range all {
-			observer(e)
+			observer(ctx, e)
 		}
 	}
 }

@@ -73,13 +73,13 @@ func traffic(t *testing.T, m *Metrics) {
 
 	expensive := denialOf(denied("client", "ann"))
 	expensive.Decision.Attempts, expensive.Decision.Cached, expensive.Decision.Skew, expensive.Duration = 4, true, 50*time.Millisecond, 3*time.Microsecond
-	m.Observer("expensive")(expensive)
+	m.Observer("expensive")(context.Background(), expensive)
 	for range 2 { // observers of one name share their counters
-		m.Observer("\xff")(denialOf(denied("a\xff", "k"), shadow(denied("b\xff", "k")))) // Prometheus panics at labels that are not UTF-8
+		m.Observer("\xff")(context.Background(), denialOf(denied("a\xff", "k"), shadow(denied("b\xff", "k")))) // Prometheus panics at labels that are not UTF-8
 	}
 	new := denialOf(allowed("client", "ann"), allowed("everyone", ""), shadow(allowed("new", "ann")))
 	new.Outcome, new.Decision.Allowed = sluice.Allowed, true
-	m.Observer("zero at first")(new)
+	m.Observer("zero at first")(context.Background(), new)
 }
 
 func TestExposition(t *testing.T) {
@@ -156,7 +156,7 @@ func TestErrorsAreCountedByKind(t *testing.T) {
 		{"other", storage.ErrKey},
 	} {
 		m, registry := newRegistered(t)
-		m.Observer("http")(sluice.Event{Op: sluice.OpCharge, Outcome: sluice.Failed, Err: test.err})
+		m.Observer("http")(context.Background(), sluice.Event{Op: sluice.OpCharge, Outcome: sluice.Failed, Err: test.err})
 		require.Contains(t, scrape(t, registry), fmt.Sprintf(`sluice_errors_total{kind=%q,limiter="http",op="charge"} 1`, test.kind))
 		require.Regexp(t, `\b`+test.kind+`\b`, listed)
 	}
@@ -169,11 +169,11 @@ func TestLabelsHaveNoKeys(t *testing.T) {
 		require.NoError(t, err)
 		return n
 	}
-	m.Observer("http")(denialOf(denied("client", "first"), shadow(denied("new", "first"))))
+	m.Observer("http")(context.Background(), denialOf(denied("client", "first"), shadow(denied("new", "first"))))
 	before := series()
 	for i := range 1000 {
 		key := fmt.Sprint("secret-", i)
-		m.Observer("http")(denialOf(denied("client", key), shadow(denied("new", key))))
+		m.Observer("http")(context.Background(), denialOf(denied("client", key), shadow(denied("new", key))))
 	}
 	require.Equal(t, before, series())
 	require.NotContains(t, scrape(t, registry), "secret")
@@ -197,10 +197,10 @@ func TestAllMetricsAreRegisteredOrNone(t *testing.T) {
 
 func TestEachCallsAllObserversInOrder(t *testing.T) {
 	var calls []string
-	observer := func(name string) func(sluice.Event) {
-		return func(e sluice.Event) { calls = append(calls, name+" "+string(e.Op)) }
+	observer := func(name string) func(context.Context, sluice.Event) {
+		return func(_ context.Context, e sluice.Event) { calls = append(calls, name+" "+string(e.Op)) }
 	}
-	Each(observer("a"), nil, observer("b"))(sluice.Event{Op: sluice.OpPeek})
+	Each(observer("a"), nil, observer("b"))(context.Background(), sluice.Event{Op: sluice.OpPeek})
 	require.Equal(t, []string{"a peek", "b peek"}, calls)
 	require.Nil(t, Each(nil, nil), "a limiter with a nil observer does less work")
 }

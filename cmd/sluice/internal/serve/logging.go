@@ -111,13 +111,13 @@ func withoutAddresses(text string) string { return address.ReplaceAllLiteralStri
 
 // observer returns the Observer for the limiters of one side, or nil if nothing would use
 // it, because limiters are faster without one.
-func (s *Server) observer(side string) func(sluice.Event) {
-	var observers []func(sluice.Event)
+func (s *Server) observer(side string) func(context.Context, sluice.Event) {
+	var observers []func(context.Context, sluice.Event)
 	if s.options.API != "" {
 		observers = append(observers, s.metrics.decisions.Observer(side), s.denied.Observe)
 	}
 	if _, ok := s.store.Store.(*memory.Store); !ok {
-		observers = append(observers, func(e sluice.Event) { logFailure(s.sampled, side, &e) })
+		observers = append(observers, func(_ context.Context, e sluice.Event) { logFailure(s.sampled, side, &e) })
 	}
 	return observe.Each(observers...)
 }

@@ -1,0 +1,41 @@
+package sluice
+
+import "log/slog"
+
+// LogValue implements [slog.LogValuer]. It has allowed and rule, and of the other fields those that are not zero. It has
+// no keys, because they can be secret.
+func (d Decision) LogValue() slog.Value { return slog.GroupValue(d.attrs()...) }
+
+func (d *Decision) attrs() []slog.Attr {
+	attrs := []slog.Attr{slog.Bool("allowed", d.Allowed), slog.String("rule", d.Rule), slog.Int64("remaining", d.Remaining)}
+	if d.RetryAfter != 0 {
+		attrs = append(attrs, slog.Duration("retry_after", d.RetryAfter))
+	}
+	for _, flag := range [...]struct {
+		name string
+		set  bool
+	}{{"cached", d.Cached}, {"prepaid", d.Prepaid}, {"degraded", d.Degraded}} {
+		if flag.set {
+			attrs = append(attrs, slog.Bool(flag.name, true))
+		}
+	}
+	if d.Attempts > 1 {
+		attrs = append(attrs, slog.Int("attempts", d.Attempts))
+	}
+	if d.Skew != 0 {
+		attrs = append(attrs, slog.Duration("skew", d.Skew))
+	}
+	if d.Err != nil {
+		attrs = append(attrs, slog.Any("err", d.Err))
+	}
+	return attrs
+}
+
+// LogValue implements [slog.LogValuer]. It has op, outcome and duration, the fields of the decision, and Err.
+func (e Event) LogValue() slog.Value {
+	attrs := []slog.Attr{slog.String("op", string(e.Op)), slog.String("outcome", string(e.Outcome)), slog.Duration("duration", e.Duration)}
+	if e.Outcome == Failed { // there is no decision
+		return slog.GroupValue(append(attrs, slog.Any("err", e.Err))...)
+	}
+	return slog.GroupValue(append(attrs, e.Decision.attrs()...)...)
+}
