@@ -1,0 +1,110 @@
+package otel_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/observe/otel"
+	"github.com/sluice-go/sluice/storage"
+)
+
+// failing is a store that always fails.
+type failing struct{ storage.Store }
+
+var errFire = storage.NotApplied(errors.New("fire"))
+
+func (failing) Load(context.Context, ...string) ([]storage.Record, time.Time, error) {
+	return nil, time.Time{}, errFire
+}
+
+func counts(t *testing.T, reader *sdkmetric.ManualReader) map[string]string {
+	var all metricdata.ResourceMetrics
+	require.NoError(t, reader.Collect(t.Context(), &all))
+	found := map[string]string{}
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			switch data := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				for _, p := range data.DataPoints {
+					found[m.Name+" "+p.Attributes.Encoded(attribute.DefaultEncoder())] = fmt.Sprint(p.Value)
+				}
+			case metricdata.Histogram[float64]:
+				for _, p := range data.DataPoints {
+					found[m.Name+" "+p.Attributes.Encoded(attribute.DefaultEncoder())] = fmt.Sprint(p.Count)
+				}
+			}
+		}
+	}
+	return found
+}
+
+func TestMetricsAndSpanEvents(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	observer, err := otel.New(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+	require.NoError(t, err)
+	spans := tracetest.NewSpanRecorder()
+	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
+	noon := func() time.Time { return time.Unix(1_700_000_000, 0) }
+
+	limiter, err := sluice.Options[string]{Observer: observer.Limiter("api"), Clock: noon}.New(nil,
+		sluice.PerKey("fixedwindow 2/h"), sluice.Rule[string]{Name: "new", Spec: "fixedwindow 1/h", Shadow: true})
+	require.NoError(t, err)
+	ctx, span := tracer.Start(t.Context(), "request")
+	for range 3 {
+		_, err := limiter.Allow(ctx, "ann")
+		require.NoError(t, err)
+	}
+	span.End()
+	_, err = limiter.Allow(t.Context(), "ann") // without a span
+	require.NoError(t, err)
+
+	for policy, name := range map[sluice.FailurePolicy]string{sluice.FailOpen: "open", sluice.FailClosed: "closed"} {
+		broken, err := sluice.Options[string]{Observer: observer.Limiter(name), OnFailure: policy}.New(failing{}, sluice.PerKey("gcra 1/s"))
+		require.NoError(t, err)
+		ctx, span := tracer.Start(t.Context(), name)
+		_, err = broken.Allow(ctx, "ann")
+		require.Equal(t, policy == sluice.FailClosed, err != nil)
+		span.End()
+	}
+
+	require.Equal(t, map[string]string{
+		"sluice.decisions sluice.limiter=api,sluice.op=allow,sluice.outcome=allowed,sluice.rule=fixedwindow 2/h": "2",
+		"sluice.decisions sluice.limiter=api,sluice.op=allow,sluice.outcome=denied,sluice.rule=fixedwindow 2/h":  "2",
+		"sluice.decisions sluice.limiter=open,sluice.op=allow,sluice.outcome=degraded,sluice.rule=":              "1",
+		"sluice.decisions sluice.limiter=closed,sluice.op=allow,sluice.outcome=failed,sluice.rule=":              "1",
+		"sluice.shadow_denials sluice.limiter=api,sluice.op=allow,sluice.rule=new":                               "3",
+		"sluice.decision.duration sluice.limiter=api,sluice.op=allow":                                            "4",
+		"sluice.decision.duration sluice.limiter=open,sluice.op=allow":                                           "1",
+		"sluice.decision.duration sluice.limiter=closed,sluice.op=allow":                                         "1",
+	}, counts(t, reader))
+
+	events := map[string]string{}
+	for _, span := range spans.Ended() {
+		for _, e := range span.Events() {
+			set := attribute.NewSet(e.Attributes...)
+			events[span.Name()] += e.Name + " " + set.Encoded(attribute.DefaultEncoder())
+		}
+	}
+	require.Equal(t, map[string]string{
+		"request": "sluice.denied sluice.limiter=api,sluice.op=allow,sluice.remaining=0,sluice.retry_after=3600,sluice.rule=fixedwindow 2/h",
+		"open":    "sluice.degraded exception.message=storage: nothing was applied: fire,sluice.limiter=open,sluice.op=allow,sluice.rule=",
+		"closed":  "sluice.failed exception.message=storage: nothing was applied: fire,sluice.limiter=closed,sluice.op=allow,sluice.rule=",
+	}, events)
+}
+
+func TestNewUsesTheGlobalProvider(t *testing.T) {
+	observer, err := otel.New(nil)
+	require.NoError(t, err)
+	observer.Limiter("api")(t.Context(), sluice.Event{Op: sluice.OpAllow, Outcome: sluice.Denied})
+}
