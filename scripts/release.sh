@@ -16,7 +16,7 @@ repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$repository"
 
 root=github.com/sluice-go/sluice
-released=(observe cmd/sluice) # a module comes after the modules that it requires
+released=(observe observe/otel cmd/sluice) # a module comes after the modules that it requires
 
 die() { printf 'release.sh: %s\n' "$*" >&2; exit 1; }
 

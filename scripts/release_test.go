@@ -88,7 +88,7 @@ func TestReleaseCanBeInstalled(t *testing.T) {
 
 	out, err = r.run(nil, "scripts/release.sh", "v0.98.7")
 	require.NoError(t, err, out)
-	require.Contains(t, out, "git push origin v0.98.7 observe/v0.98.7 cmd/sluice/v0.98.7")
+	require.Contains(t, out, "git push origin v0.98.7 observe/v0.98.7 observe/otel/v0.98.7 cmd/sluice/v0.98.7")
 	out, err = r.install("v0.98.7")
 	require.NoError(t, err, out)
 
@@ -96,7 +96,7 @@ func TestReleaseCanBeInstalled(t *testing.T) {
 	require.Empty(t, r.git("status", "--porcelain"))
 	require.Len(t, strings.Split(r.git("worktree", "list"), "\n"), 1)
 	release := r.git("rev-parse", "v0.98.7")
-	for _, module := range []string{"observe", "cmd/sluice"} {
+	for _, module := range []string{"observe", "observe/otel", "cmd/sluice"} {
 		require.Equal(t, release, r.git("rev-parse", module+"/v0.98.7"))
 		text := r.git("show", "v0.98.7:"+module+"/go.mod")
 		require.NotContains(t, text, "replace")
