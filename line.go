@@ -55,7 +55,7 @@ func (l *Limiter[T]) newWaiter(ctx context.Context, in T, n int64) (*waiter, err
 	return w, nil
 }
 
-// decide asks the store.
+// decideWaiter asks the store.
 func (l *Limiter[T]) decideWaiter(ctx context.Context, w *waiter) (Decision, error) {
 	return l.observed(ctx, driver.Allow, func() (Decision, error) {
 		d := Decision{Results: slices.Clone(w.results)}
