@@ -3,6 +3,7 @@ package sluice_test
 // These tests promise that AllowUpTo allows as many calls as fit, the same number under all rules, in one round trip.
 
 import (
+	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -134,5 +135,55 @@ func TestConcurrentAllowUpToUsesTheLimitUp(t *testing.T) {
 		}
 		all.Wait()
 		require.EqualValues(t, 1000, total.Load(), names[i])
+	}
+}
+
+// The sum of what two rules charge does not fit into 32 bits.
+func TestAllowUpToWithALargeNumber(t *testing.T) {
+	names, stores := allStores(t, time.Now)
+	for i, store := range stores {
+		for _, n := range []int64{1 << 30, math.MaxInt32, math.MaxInt32 + 1} {
+			o := sluice.Options[call]{Namespace: fmt.Sprint("large ", n), Timeout: time.Minute}
+			l := newLimiter(t, o, store, rulesOf("fixedwindow 1000000000000/h", "fixedwindow 1000000000000/d")...)
+			calls, _, err := l.AllowUpTo(background, ann, n)
+			require.NoError(t, err, "%s: %d", names[i], n)
+			require.Equal(t, n, calls, names[i])
+			require.Equal(t, []int64{1e12 - n, 1e12 - n}, remaining(t, l, ann), names[i])
+		}
+	}
+}
+
+// closedPolicy denies while units are left.
+type closedPolicy struct {
+	algo.Policy
+	closed *atomic.Bool
+}
+
+func (p closedPolicy) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+	if !p.closed.Load() {
+		return p.Policy.Step(dst, state, now, cost)
+	}
+	r, err := p.Peek(state, now, cost)
+	return append(dst, state...), r, err
+}
+
+func (p closedPolicy) Peek(state []byte, now time.Time, cost int64) (algo.Result, error) {
+	r, err := p.Policy.Peek(state, now, cost)
+	if p.closed.Load() {
+		r.Allowed, r.RetryAfter = false, time.Minute
+	}
+	return r, err
+}
+
+func TestAllowUpToAsksThePolicyAndNotOnlyWhatIsLeft(t *testing.T) {
+	for name, store := range memoryStores() {
+		closed := new(atomic.Bool)
+		l := newLimiter(t, sluice.Options[call]{}, store, sluice.Rule[call]{Name: "r", Key: byUser, Policy: closedPolicy{mustPolicy("fixedwindow 10/h"), closed}})
+		must(t)(l.Allow(background, ann))
+		closed.Store(true)
+		calls, d, err := l.AllowUpTo(background, ann, 3)
+		require.NoError(t, err)
+		require.Zero(t, calls, name)
+		require.Equal(t, time.Minute, d.RetryAfter)
 	}
 }

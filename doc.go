@@ -91,8 +91,7 @@
 //
 // # Limitations
 //
-// Calls of Wait are served in order within one Limiter, but not across processes. Wait does not notice that a unit of inflight
-// is released, only that its TTL is over. On PostgreSQL, statements for one key wait for each other, because the key is one row. On SQLite all
+// Calls of Wait are served in order within one Limiter, but not across processes. On PostgreSQL, statements for one key wait for each other, because the key is one row. On SQLite all
 // transactions do.
 //
 // Package [github.com/sluice-go/sluice/httplimit] has middleware and a client for HTTP.

@@ -71,6 +71,7 @@ func evaluateUpTo(most int64, now time.Time, moves bool, results []RuleResult, i
 	}
 	for i := range results {
 		r := &results[i]
+		r.Err = nil
 		steps, err := r.allowCalls(calls, now, moves, &items[i])
 		if err != nil {
 			if err = r.fail(err); err != nil {
@@ -87,6 +88,9 @@ func (r *RuleResult) fitting(most int64, now time.Time, moves bool, item *driver
 	if err := r.apply(driver.Peek, now, moves, item); err != nil {
 		return 0, err
 	}
+	if !r.Allowed {
+		return 0, nil
+	}
 	return min(most, max(0, r.Remaining)/r.Cost), nil
 }
 
@@ -101,7 +105,11 @@ func (r *RuleResult) allowCalls(calls int64, now time.Time, moves bool, item *dr
 		return 0, fmt.Errorf("the policy %v returned different numbers of units for the same state", r.Policy)
 	}
 	r.Cost = one * max(charged, 1)
-	if err := r.apply(driver.Allow, now, moves, item); err != nil || charged == calls || charged == 0 {
+	err = r.apply(driver.Allow, now, moves, item)
+	if err == nil && r.Allowed != (charged > 0) {
+		err = fmt.Errorf("the policy %v decided differently on the same state", r.Policy)
+	}
+	if err != nil || charged == calls || charged == 0 {
 		return charged, err
 	}
 	denial, err := r.Policy.Peek(item.Next.State, now, one)

@@ -56,8 +56,8 @@ func (u *use) checkHeld() error {
 	return fmt.Errorf("%w: rule %q has a ttl of %v, and the last renewal was %v ago", ErrHoldLost, u.rule, u.policy.Limit().Period, time.Since(u.since))
 }
 
-// now returns the policy for the units that are held now, or else the policy of the rule.
-func (u *use) now() algo.Policy {
+// currentPolicy returns the policy for the units that are held now, or else the policy of the rule.
+func (u *use) currentPolicy() algo.Policy {
 	if u.taken.IsZero() {
 		return u.policy
 	}
@@ -225,35 +225,35 @@ func (r *Reservation[T]) keep(ctx context.Context) (held context.Context, releas
 	unended := context.WithoutCancel(ctx)
 	stop := r.renewUntilStopped(unended, cancel)
 	return held, sync.OnceFunc(func() {
-		stop()
 		cancel(nil)
+		stop()
 		_ = r.Release(unended) // otherwise they return after the TTL
 	})
 }
 
 // renewUntilStopped renews the held units three times in each TTL, until stop is called or they are lost.
 func (r *Reservation[T]) renewUntilStopped(ctx context.Context, lost context.CancelCauseFunc) (stop func()) {
-	ttl := algo.MaxPeriod
-	for i := range r.uses {
-		if u := &r.uses[i]; u.isHeld() {
-			ttl = min(ttl, u.policy.Limit().Period)
-		}
-	}
+	ttl, _ := r.heldFor()
 	if ttl == algo.MaxPeriod {
+		if err := r.checkHeld(); err != nil { // the decision took longer than the TTL
+			lost(err)
+		}
 		return func() {}
 	}
 	stopped, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		ticker := time.NewTicker(ttl / 3)
-		defer ticker.Stop()
 		for {
+			_, until := r.heldFor()
 			select {
 			case <-stopped:
 				return
-			case <-ticker.C:
+			case <-time.After(min(ttl/3, time.Until(until))):
 			}
-			if err := r.Renew(ctx); errors.Is(err, ErrHoldLost) { // after another error there is time to try again
+			renewing, cancel := context.WithDeadline(ctx, until)
+			err := r.Renew(renewing)
+			cancel()
+			if errors.Is(err, ErrHoldLost) { // after another error there is time to try again
 				lost(err)
 				return
 			}
@@ -263,4 +263,21 @@ func (r *Reservation[T]) renewUntilStopped(ctx context.Context, lost context.Can
 		close(stopped)
 		<-ended
 	}
+}
+
+// heldFor returns the shortest TTL of the held units, algo.MaxPeriod if none are held, and when the first units of an enforced rule
+// return.
+func (r *Reservation[T]) heldFor() (ttl time.Duration, until time.Time) {
+	ttl, until = algo.MaxPeriod, time.Now().Add(algo.MaxPeriod)
+	for i := range r.uses {
+		u := &r.uses[i]
+		own := u.policy.Limit().Period
+		if u.isHeld() {
+			ttl = min(ttl, own)
+		}
+		if end := u.since.Add(own); !u.shadow && !u.taken.IsZero() && end.Before(until) {
+			until = end
+		}
+	}
+	return ttl, until
 }

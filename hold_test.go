@@ -5,6 +5,8 @@ package sluice_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -103,6 +105,38 @@ func TestHoldDoesNotAllocateForARate(t *testing.T) {
 		if err != nil || len(d.Results) != 2 {
 			panic(err)
 		}
+		release()
+	})
+}
+
+// The context of a hold ends with the TTL at the latest, because others get the units then.
+func TestHoldEndsWithTheTTLOfUnitsThatWereNotRenewed(t *testing.T) {
+	for _, ttl := range []time.Duration{time.Second, 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newDistantStore(time.Millisecond)
+			o := sluice.Options[call]{Timeout: 20 * time.Second}
+			l := newLimiter(t, o, store, rulesOf("inflight 1 ttl="+ttl.String())...)
+			_, held, release, err := l.Hold(background, ann)
+			require.NoError(t, err)
+			time.Sleep(ttl / 2)
+			store.hangs.Store(true)
+			began := time.Now()
+			<-held.Done()
+			require.LessOrEqual(t, time.Since(began), ttl)
+			require.ErrorIs(t, context.Cause(held), sluice.ErrHoldLost)
+			store.hangs.Store(false)
+			release()
+		})
+	}
+}
+
+func TestHoldWhoseDecisionTookLongerThanTheTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, sluice.Options[call]{}, newDistantStore(600*time.Millisecond), rulesOf("inflight 1 ttl=500ms")...)
+		d, held, release, err := l.Hold(background, ann)
+		require.NoError(t, err)
+		require.True(t, d.Allowed)
+		require.ErrorIs(t, context.Cause(held), sluice.ErrHoldLost)
 		release()
 	})
 }

@@ -180,7 +180,7 @@ func (l *Limiter[T]) ResetRule(ctx context.Context, name string, in T) error {
 func (l *Limiter[T]) reset(ctx context.Context, in T, rules []Rule[T]) error {
 	d, err := l.do(ctx, driver.Reset, in, 1, rules)
 	if l.purses != nil {
-		l.purses.clear()
+		l.purses.drop(d.Results, err != nil)
 	}
 	if err == nil && d.Degraded {
 		return d.Err
@@ -321,7 +321,7 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, upTo int6
 	}
 	stats, err := l.engine.Decide(ctx, &engine.Request{
 		Items: slices.Clone(items), Uses: l.uses(op, e.results), Evaluator: e, Times: int(upTo),
-		FailFast: onFailure != FailClosed && (op == driver.Allow || op == driver.Peek), // the other operations would be lost
+		FailFast: l.options.OnFailure != FailClosed && (op == driver.Allow || op == driver.Peek), // the other operations would be lost
 	})
 	if err == nil {
 		copy(d.Results, e.results)
@@ -329,8 +329,15 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, upTo int6
 		d.summarize()
 		return e.calls, nil
 	}
+	d.Attempts = stats.Attempts
+	return l.fallBack(ctx, op, upTo, items, d, onFailure, err)
+}
+
+// fallBack decides by the failure policy after an error of the store. d.Results has the rules and costs, and d.Attempts is set.
+func (l *Limiter[T]) fallBack(ctx context.Context, op driver.Op, upTo int64, items []driver.Item, d *Decision, onFailure FailurePolicy, err error) (calls int64, _ error) {
+	attempts := d.Attempts
 	if onFailure == FailClosed || hasEnded(ctx) || !isFailure(err) {
-		*d = Decision{Attempts: stats.Attempts}
+		*d = Decision{Attempts: attempts}
 		return 0, err
 	}
 	if calls = upTo; onFailure == FailOpen {
@@ -338,11 +345,11 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, upTo int6
 	} else {
 		var local error
 		if calls, local = decideInMemory(ctx, l.local, nil, op, upTo, items, d); local != nil {
-			*d = Decision{Attempts: stats.Attempts}
+			*d = Decision{Attempts: attempts}
 			return 0, errors.Join(err, local)
 		}
 	}
-	d.Attempts += stats.Attempts
+	d.Attempts += attempts
 	d.Degraded, d.Err = true, err
 	return calls, nil
 }

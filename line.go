@@ -3,6 +3,7 @@ package sluice
 import (
 	"container/list"
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -43,12 +44,17 @@ type waiter struct {
 	changed  chan struct{} // receives after a change of what the call waits for
 }
 
+var errWaitForHolder = errors.New("Wait cannot release units that are held; use Do or Hold, and try again after a denial")
+
 // newWaiter calls the functions of the rules.
 func (l *Limiter[T]) newWaiter(ctx context.Context, in T, n int64) (*waiter, error) {
 	var d Decision
 	w := &waiter{items: make([]driver.Item, len(l.rules)), changed: make(chan struct{}, 1)}
 	if err := l.gather(driver.Allow, in, n, l.rules, &d, w.items); err != nil {
 		return nil, err
+	}
+	if i := slices.IndexFunc(d.Results, func(r RuleResult) bool { return isHolder(r.Policy) }); i >= 0 {
+		return nil, &RuleError{Rule: d.Results[i].Rule, Key: d.Results[i].Key, Err: errWaitForHolder}
 	}
 	w.results, w.items = d.Results, w.items[:len(d.Results)]
 	w.deadline, _ = ctx.Deadline()

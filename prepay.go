@@ -48,10 +48,12 @@ type purses struct {
 
 type purse struct {
 	prepay.Purse
-	most     int64     // that the limits allow to buy
-	decision Decision  // of the last purchase, for one call
-	buying   *purchase // nil if there is none in flight
-	waiting  int64     // how many calls waited for the last purchase
+	most     int64        // that the limits allow to buy; 0 if it is not known
+	decision Decision     // of the last purchase
+	one      []RuleResult // the costs of one call
+	used     int64        // how many calls of the last purchase were used
+	buying   *purchase    // nil if there is none in flight
+	waiting  int64        // the calls that have waited since the last purchase
 }
 
 // purchase is a round trip that buys calls. The fields after done are set before done is closed.
@@ -59,13 +61,16 @@ type purchase struct {
 	calls  int64
 	done   chan struct{}
 	denial *Decision // if no call is allowed
-	failed bool      // the calls that wait ask the store themselves
+	err    error     // if the store has failed
 }
 
 var errPrepaidHolder = errors.New("Options.Prepay cannot buy units that are held; use a limiter without Prepay for this rule")
 
-// allowPrepaid is Allow with Prepay.
+// allowPrepaid is Allow with Prepay. A call waits for at most one purchase of another call.
 func (l *Limiter[T]) allowPrepaid(ctx context.Context, in T) (d Decision, err error) {
+	if err := ctx.Err(); err != nil {
+		return d, storage.NotApplied(err)
+	}
 	items := make([]driver.Item, len(l.rules))
 	if err := l.gather(driver.Allow, in, 1, l.rules, &d, items); err != nil {
 		return Decision{}, err
@@ -75,39 +80,49 @@ func (l *Limiter[T]) allowPrepaid(ctx context.Context, in T) (d Decision, err er
 	if i := slices.IndexFunc(one, func(r RuleResult) bool { return isHolder(r.Policy) }); i >= 0 {
 		return Decision{}, &RuleError{Rule: one[i].Rule, Key: one[i].Key, Err: errPrepaidHolder}
 	}
-	var array [256]byte
-	key := appendUses(array[:0], one, items)
-	for {
-		p, b := l.purses.take(key, int64(l.options.Prepay.Calls), &d)
+	d = Decision{Results: one}
+	if len(one) > 0 {
+		var array [256]byte
+		key := l.appendUses(array[:0], one, items)
+		spent, p, b := l.purses.take(key, int64(l.options.Prepay.Calls), one, true)
 		switch {
-		case b == nil:
-			return d, nil
+		case spent.Prepaid:
+			return spent, nil
 		case p != nil:
 			return l.buy(ctx, p, b, one, items)
-		}
-		select {
-		case <-b.done:
-		case <-ctx.Done():
-			return Decision{}, storage.NotApplied(ctx.Err())
-		}
-		switch {
-		case b.denial != nil:
-			d = *b.denial
-			d.Results = slices.Clone(d.Results)
-			return d, nil
-		case b.failed:
-			d = Decision{Results: one}
-			_, err = l.decide(ctx, driver.Allow, 0, items, &d, l.options.OnFailure)
-			return d, err
+		case b != nil:
+			select {
+			case <-b.done:
+			case <-ctx.Done():
+				return Decision{}, storage.NotApplied(ctx.Err())
+			}
+			switch {
+			case b.denial != nil:
+				d = *b.denial
+				d.Results = slices.Clone(d.Results)
+				return d, nil
+			case b.err != nil:
+				_, err = l.fallBack(ctx, driver.Allow, 0, items, &d, l.options.OnFailure, b.err)
+				return d, err
+			}
+			if spent, _, _ := l.purses.take(key, 0, one, false); spent.Prepaid {
+				return spent, nil
+			}
 		}
 	}
+	_, err = l.decide(ctx, driver.Allow, 0, items, &d, l.options.OnFailure)
+	return d, err
 }
 
-// appendUses appends a text that is different for other keys or costs.
-func appendUses(dst []byte, results []RuleResult, items []driver.Item) []byte {
+// appendUses appends a text that is different for other keys, costs or policies.
+func (l *Limiter[T]) appendUses(dst []byte, results []RuleResult, items []driver.Item) []byte {
 	for i := range results {
 		k := &items[i].Key
-		for _, text := range [...]string{k.Group, k.Rule, k.Key} {
+		texts := [...]string{k.Group, k.Rule, k.Key, ""}
+		if l.ruleOf(results[i].Rule).PolicyFor != nil {
+			texts[3] = results[i].Policy.String()
+		}
+		for _, text := range texts {
 			dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 		}
 		dst = binary.AppendVarint(dst, results[i].Cost)
@@ -115,33 +130,35 @@ func appendUses(dst []byte, results []RuleResult, items []driver.Item) []byte {
 	return dst
 }
 
-// take spends a call and writes its decision to d. If none is left, it returns a purchase. If p is not nil, the caller must make
-// the purchase. Otherwise another call makes it.
-func (s *purses) take(key []byte, most int64, d *Decision) (p *purse, b *purchase) {
+// take spends a call and returns its decision. If none is left, it returns a purchase, unless the caller may not buy, or only one call
+// at a time can be bought and another one buys it. If p is not nil, the caller must make the purchase. Otherwise another call makes it.
+func (s *purses) take(key []byte, most int64, one []RuleResult, buys bool) (spent Decision, p *purse, b *purchase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	p = s.all[string(key)]
-	if p == nil {
-		p = s.create(string(key), now)
+	if p = s.all[string(key)]; p == nil {
+		p = s.create(string(key), one, now)
 	}
-	if p.Spend(now) {
-		*d = p.decision
-		d.Results, d.Prepaid = slices.Clone(d.Results), true
-		return nil, nil
-	}
-	if p.buying != nil {
+	switch {
+	case p.Spend(now):
+		p.used++
+		spent = p.ofCall(p.used)
+		spent.Prepaid = true
+		return spent, nil, nil
+	case !buys || p.buying != nil && p.most == 1:
+		return spent, nil, nil
+	case p.buying != nil:
 		p.waiting++
-		return nil, p.buying
+		return spent, nil, p.buying
 	}
 	most = min(most, max(p.most, 1))
 	p.buying = &purchase{calls: max(p.Next(now, most), min(p.waiting, most)), done: make(chan struct{})}
 	p.waiting = 0
-	return p, p.buying
+	return spent, p, p.buying
 }
 
 // create creates a purse. It first deletes the empty ones if there are many.
-func (s *purses) create(key string, now time.Time) *purse {
+func (s *purses) create(key string, one []RuleResult, now time.Time) *purse {
 	if len(s.all) >= max(s.nextSweep, 1024) {
 		maps.DeleteFunc(s.all, func(_ string, p *purse) bool { return p.buying == nil && p.IsSpent(now) })
 		s.nextSweep = 2 * len(s.all)
@@ -149,54 +166,80 @@ func (s *purses) create(key string, now time.Time) *purse {
 	if s.all == nil {
 		s.all = make(map[string]*purse)
 	}
-	p := new(purse)
+	p := &purse{one: slices.Clone(one)}
 	s.all[key] = p
 	return p
 }
 
-// clear drops all calls that were bought.
-func (s *purses) clear() {
+// drop drops the calls that were bought under the keys of results, or all of them.
+func (s *purses) drop(results []RuleResult, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	clear(s.all)
+	maps.DeleteFunc(s.all, func(_ string, p *purse) bool {
+		return all || slices.ContainsFunc(p.one, func(own RuleResult) bool {
+			return slices.ContainsFunc(results, func(r RuleResult) bool { return r.Rule == own.Rule && r.Key == own.Key })
+		})
+	})
 }
 
-// buy makes a purchase, of which the caller spends the first call.
+// ofCall returns the decision of the n-th call of the last purchase. A shadow rule may have charged fewer calls; it denies the others.
+func (p *purse) ofCall(n int64) Decision {
+	d := p.decision
+	d.Results = slices.Clone(d.Results)
+	for i := range d.Results {
+		r, cost := &d.Results[i], p.one[i].Cost
+		if r.Err != nil {
+			continue
+		}
+		r.Allowed, r.Cost = n*cost <= r.Paid, cost
+		if r.Paid = cost; r.Allowed {
+			r.RetryAfter = 0
+		} else {
+			r.Paid = 0
+		}
+		r.Available, r.Refilled = r.Remaining+r.Paid, 0
+	}
+	return d
+}
+
+// buy makes a purchase, of which the caller spends the first call. If the store fails, the failure policy decides about one call.
 func (l *Limiter[T]) buy(ctx context.Context, p *purse, b *purchase, one []RuleResult, items []driver.Item) (d Decision, err error) {
-	sent := time.Now()
-	b.failed = true
+	sent, calls := time.Now(), int64(0)
 	defer func() { // also if a policy panics
 		l.purses.mu.Lock()
 		defer l.purses.mu.Unlock()
 		p.buying = nil
+		if calls == 0 || time.Since(sent) >= l.options.Prepay.For {
+			p.Empty()
+			p.waiting = 0
+		}
 		close(b.done)
 	}()
 	d = Decision{Results: slices.Clone(one)}
-	calls, err := l.decide(ctx, driver.Allow, b.calls, items, &d, l.options.OnFailure)
-	if b.failed = err != nil || d.Degraded; b.failed {
+	calls, err = l.decide(ctx, driver.Allow, b.calls, items, &d, FailClosed)
+	switch {
+	case err != nil && !hasEnded(ctx) && isFailure(err):
+		b.err = err
+		d = Decision{Results: slices.Clone(one), Attempts: d.Attempts}
+		_, err = l.fallBack(ctx, driver.Allow, 0, items, &d, l.options.OnFailure, err)
 		return d, err
-	}
-	own := d
-	own.Results = slices.Clone(d.Results)
-	if calls == 0 {
-		b.denial = &own
+	case err != nil:
+		return d, err
+	case calls == 0:
+		denial := d
+		denial.Results = slices.Clone(d.Results)
+		b.denial = &denial
 		return d, nil
 	}
 	most := int64(math.MaxInt64)
-	for _, results := range [...][]RuleResult{d.Results, own.Results} {
-		for i := range results {
-			r, cost := &results[i], one[i].Cost
-			if !r.Shadow {
-				most = min(most, r.Limit/cost/16)
-			}
-			if r.Paid > 0 {
-				r.Cost, r.Paid, r.Available, r.Refilled = cost, cost, r.Remaining+cost, 0
-			}
+	for i := range d.Results {
+		if r := &d.Results[i]; r.Err == nil {
+			most = min(most, r.Limit/one[i].Cost/16)
 		}
 	}
 	l.purses.mu.Lock()
 	defer l.purses.mu.Unlock()
-	p.decision, p.most = own, most
+	p.decision, p.most, p.used = d, max(most, 1), 1
 	p.Fill(sent, l.options.Prepay.For, calls-1, b.calls-1)
-	return d, nil
+	return p.ofCall(1), nil
 }

@@ -236,3 +236,123 @@ func TestPrepayIsRefused(t *testing.T) {
 	_, err = l.Allow(background, ann)
 	require.ErrorContains(t, err, "Options.Prepay cannot buy units that are held")
 }
+
+// A call waits for at most one purchase of another call, and a small limit is not bought ahead.
+func TestPrepayDelaysNoCall(t *testing.T) {
+	for _, spec := range []string{"fixedwindow 30/h", "fixedwindow 10000/h"} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newDistantStore(100 * time.Millisecond)
+			l := newLimiter(t, prepay, store, rulesOf(spec)...)
+			for range 3 {
+				began := time.Now()
+				var all sync.WaitGroup
+				for range 10 {
+					all.Go(func() { assert.True(t, must(t)(l.Allow(background, ann)).Allowed) })
+				}
+				all.Wait()
+				require.LessOrEqual(t, time.Since(began), 300*time.Millisecond)
+			}
+		})
+	}
+}
+
+// A purchase that comes too late is no reason to buy more.
+func TestPrepayOnASlowStoreBuysLittleInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := sluice.Options[call]{Prepay: sluice.Prepay{Calls: 50, For: 10 * time.Millisecond}}
+		l := newLimiter(t, o, newDistantStore(15*time.Millisecond), rulesOf("fixedwindow 100000/h")...)
+		var all sync.WaitGroup
+		for range 60 {
+			all.Go(func() {
+				for range 50 {
+					assert.True(t, must(t)(l.Allow(background, ann)).Allowed)
+					time.Sleep(50 * time.Millisecond)
+				}
+			})
+		}
+		all.Wait()
+		require.LessOrEqual(t, 100000-remaining(t, l, ann)[0], int64(3300))
+	})
+}
+
+func TestPrepaidCallsHaveThePolicyThatBoughtThem(t *testing.T) {
+	l := newLimiter(t, prepay, newDistantStore(0), sluice.Rule[call]{Name: "plan", Key: byUser, PolicyFor: func(c call) (sluice.Policy, error) {
+		if c.write {
+			return mustPolicy("fixedwindow 5/h"), nil
+		}
+		return mustPolicy("fixedwindow 1000/h"), nil
+	}})
+	for range 17 {
+		must(t)(l.Allow(background, ann))
+	}
+	require.False(t, must(t)(l.Allow(background, call{user: "ann", write: true})).Allowed)
+}
+
+func TestAFailureDuringPrepayIsChargedForOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaultyStore()
+		o := prepay
+		o.OnFailure = sluice.FailLocal
+		l := newLimiter(t, o, store, rulesOf("fixedwindow 1000/h")...)
+		for range 63 {
+			must(t)(l.Allow(background, ann))
+		}
+		store.err = errNoTable
+		time.Sleep(time.Second)
+		for range 1000 {
+			d := must(t)(l.Allow(background, ann))
+			require.True(t, d.Degraded)
+			require.True(t, d.Allowed)
+			require.EqualValues(t, 1, d.Results[0].Paid)
+		}
+		require.False(t, must(t)(l.Allow(background, ann)).Allowed)
+	})
+}
+
+// A shadow rule denies as many calls as without Prepay.
+func TestShadowRulesUnderPrepay(t *testing.T) {
+	rules := rulesOf("fixedwindow 10000/h", "fixedwindow 100/h")
+	rules[1].Shadow = true
+	l := newLimiter(t, prepay, newDistantStore(0), rules...)
+	denied := 0
+	for range 200 {
+		r := must(t)(l.Allow(background, ann)).Results[1]
+		require.Equal(t, r.Allowed, r.Paid == 1)
+		if !r.Allowed {
+			denied++
+			require.Positive(t, r.RetryAfter)
+		}
+	}
+	require.Equal(t, 100, denied)
+}
+
+func TestPrepayWithoutRulesThatApply(t *testing.T) {
+	store := newDistantStore(0)
+	l := newLimiter(t, prepay, store, sluice.Rule[call]{Name: "r", PolicyFor: func(call) (sluice.Policy, error) { return nil, sluice.Skip }})
+	for range 4 {
+		require.False(t, must(t)(l.Allow(background, ann)).Prepaid)
+	}
+	require.Zero(t, store.trips.Load())
+}
+
+func TestEndedContextSpendsNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	l := newLimiter(t, prepay, newDistantStore(0), rulesOf("gcra 100000/s")...)
+	for range 20 {
+		must(t)(l.Allow(background, ann))
+	}
+	_, err := l.Allow(ctx, ann)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestResetOfAnotherKeyDropsNoPrepaidCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, prepay, newDistantStore(0), rulesOf("gcra 100000/s")...)
+		for range 20 {
+			must(t)(l.Allow(background, ann))
+		}
+		require.NoError(t, l.Reset(background, call{user: "bob"}))
+		require.True(t, must(t)(l.Allow(background, ann)).Prepaid)
+	})
+}

@@ -122,7 +122,7 @@ func (r *Reservation[T]) addResults(d *Decision, items []driver.Item, cost func(
 	for i := range r.uses {
 		u := &r.uses[i]
 		if cost, keep := cost(u); keep {
-			d.Results = append(d.Results, RuleResult{Rule: u.rule, Key: u.user, Policy: u.now(), Shadow: u.shadow, Result: algo.Result{Cost: cost}})
+			d.Results = append(d.Results, RuleResult{Rule: u.rule, Key: u.user, Policy: u.currentPolicy(), Shadow: u.shadow, Result: algo.Result{Cost: cost}})
 			items = append(items, driver.Item{Key: u.key})
 		}
 	}

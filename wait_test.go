@@ -71,3 +71,11 @@ func TestFailureOfTheStoreEndsAWait(t *testing.T) {
 	require.NotErrorIs(t, err, sluice.ErrExceedsCapacity)
 	require.Zero(t, d.RetryAfter, "nothing was denied")
 }
+
+// Wait could not release the units.
+func TestWaitRefusesUnitsThatAreHeld(t *testing.T) {
+	l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("gcra 1/s", "inflight 2 ttl=1m")...)
+	_, err := l.Wait(background, ann)
+	require.EqualError(t, err, `sluice: rule "rule 1", key "ann": Wait cannot release units that are held; use Do or Hold, and try again after a denial`)
+	require.Equal(t, []int64{1, 2}, remaining(t, l, ann))
+}

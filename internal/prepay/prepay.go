@@ -46,3 +46,6 @@ func (p *Purse) Fill(sent time.Time, life time.Duration, calls, wanted int64) {
 
 // IsSpent reports whether nothing is left to spend at now.
 func (p *Purse) IsSpent(now time.Time) bool { return p.left < 1 || !now.Before(p.until) }
+
+// Empty drops all calls, and makes the next purchase one of a single call.
+func (p *Purse) Empty() { *p = Purse{} }

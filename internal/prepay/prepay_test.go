@@ -203,3 +203,17 @@ func TestPurchasesGrowWithDemand(t *testing.T) {
 	now = now.Add(time.Hour)
 	require.EqualValues(t, 1, p.Next(now, 10))
 }
+
+func TestAPurchaseOfNothingIsFollowedByOneOfASingleCall(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	var p prepay.Purse
+	for range 4 {
+		calls := p.Next(now, 40)
+		p.Fill(now, life, calls, calls)
+		for p.Spend(now) {
+		}
+	}
+	require.Greater(t, p.Next(now, 40), int64(8))
+	p.Empty()
+	require.EqualValues(t, 1, p.Next(now, 40))
+}
