@@ -14,7 +14,7 @@ import (
 // copied. The zero Store keeps its records in memory.
 //
 // A Store has the methods Load and CompareAndSwap only, so a limiter decides in Go, not by a program on the server of Base. The
-// decisions are the same. Calls without keys or swaps always succeed, because a store makes no round trip for them.
+// decisions are the same. Calls without keys or swaps never fail or hang, because a store makes no round trip for them.
 //
 // After each failed attempt a limiter pauses and tries again, until its timeout. If the store fails for a second, the limiter's
 // circuit breaker opens. After Recover it can stay open until more than a second has passed without a call. Run the test under

@@ -104,7 +104,7 @@ func check(file string, t *trace.Trace) error {
 		return err
 	}
 	return fmt.Errorf("%s:%d: %d of %d events got other decisions than the trace has; if they are right, run the test with SLUICE_UPDATE=1\n%s",
-		file, d.Line, d.Events, t.Events(), d.Text)
+		file, d.Line, d.Events, t.Events(), strings.TrimSuffix(d.Text, "\n"))
 }
 
 // rewrite writes the actual decisions into the file, unless it has them.

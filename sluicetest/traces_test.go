@@ -81,8 +81,7 @@ func TestFailureShowsADiff(t *testing.T) {
 +@0s ann 1  -> deny 0 20m 40m
 -@0s ann 1
 +@0s ann 1  -> deny 0 20m 40m
- @20m ann 1 -> ok   0 0s  40m  # again
-`, "FILE", file)}, r.errors)
+ @20m ann 1 -> ok   0 0s  40m  # again`, "FILE", file)}, r.errors)
 	require.Empty(t, r.logs)
 	require.Equal(t, wrong, read(t, file), "a check writes nothing")
 }
