@@ -1,10 +1,16 @@
-// The tests promise nothing about sluice. They show four ways to test a policy.
+// The tests promise nothing about sluice. They show six ways to test a limit.
 package policytest
 
 import (
+	"errors"
+	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sluice-go/sluice/sluicetest"
+	"github.com/sluice-go/sluice/storage"
 )
 
 // The test steps the policy: time is an argument, and the state is a value.
@@ -78,6 +84,40 @@ func TestLimiterUnderSynctest(t *testing.T) {
 		}
 		if took := time.Since(began); took != 40*time.Minute {
 			t.Errorf("4 signups took %v, want 40m", took)
+		}
+	})
+}
+
+// A trace lists calls and the decisions that they must get. SLUICE_UPDATE=1 go test writes the decisions.
+func TestTraces(t *testing.T) { sluicetest.Traces(t, "testdata/*.trace") }
+
+// A trace has a policy of its own, so a test compares it with that of the program.
+func TestTraceHasThePolicy(t *testing.T) {
+	trace, err := os.ReadFile("testdata/signups.trace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line := "policy " + signups.String() + "\n"; !strings.Contains(string(trace), line) {
+		t.Errorf("the trace has no line %q", line)
+	}
+}
+
+// A test begins and ends an outage of the store. Under testing/synctest the timeout of the limiter takes no real time.
+func TestOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store sluicetest.Store
+		limiter, err := newLimiter(&store, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.Hang()
+		if _, err := limiter.Allow(t.Context(), "192.0.2.1"); !errors.Is(err, storage.ErrUnavailable) {
+			t.Errorf("during the outage: got the error %v, want %v", err, storage.ErrUnavailable)
+		}
+		store.Recover()
+		time.Sleep(2 * time.Second) // the circuit breaker closes after a second without calls
+		if d, err := limiter.Allow(t.Context(), "192.0.2.1"); err != nil || !d.Allowed {
+			t.Errorf("after the outage: got %v and error %v", d.Allowed, err)
 		}
 	})
 }

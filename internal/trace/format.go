@@ -13,30 +13,29 @@ import (
 // aligned, and headings get the names of the columns.
 func (t *Trace) Format(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	var form layout
+	form := layoutOf(t)
 	for _, l := range t.lines {
-		if left, arrow, answers := t.split(&l); left != "" {
-			form.arrow = max(form.arrow, utf8.RuneCountInString(left)+1, arrow)
-			form.fit(answers)
-		}
-	}
-	for _, l := range t.lines {
-		s := l.text
-		if left, arrow, answers := t.split(&l); left != "" {
-			switch {
-			case l.event == nil:
-				s = pad(left, form.arrow) + "   " + form.row(answers)
-			case arrow >= 0 || answers != nil:
-				s = pad(left, form.arrow) + "-> " + form.row(answers)
-			}
-			s = strings.TrimRight(s, " ")
-		}
-		if l.event != nil && l.event.comment != "" {
-			s += "  " + l.event.comment
-		}
-		out.WriteString(s + "\n")
+		out.WriteString(t.format(&l, &form) + "\n")
 	}
 	return out.Flush()
+}
+
+// format returns the text of a line.
+func (t *Trace) format(l *line, form *layout) string {
+	s := l.text
+	if left, arrow, answers := t.split(l); left != "" {
+		switch {
+		case l.event == nil:
+			s = pad(left, form.arrow) + "   " + form.row(answers)
+		case arrow >= 0 || answers != nil:
+			s = pad(left, form.arrow) + "-> " + form.row(answers)
+		}
+		s = strings.TrimRight(s, " ")
+	}
+	if l.event != nil && l.event.comment != "" {
+		s += "  " + l.event.comment
+	}
+	return s
 }
 
 var headings = regexp.MustCompile(`^\s*#at\s+key\s+cost(\s|$)`)
@@ -56,6 +55,19 @@ func (t *Trace) split(l *line) (left string, arrow int, answers [][]string) {
 type layout struct {
 	arrow  int
 	widths [][]int // by policy, then by column
+}
+
+// layoutOf returns a layout that is wide enough for all traces.
+func layoutOf(traces ...*Trace) (form layout) {
+	for _, t := range traces {
+		for _, l := range t.lines {
+			if left, arrow, answers := t.split(&l); left != "" {
+				form.arrow = max(form.arrow, utf8.RuneCountInString(left)+1, arrow)
+				form.fit(answers)
+			}
+		}
+	}
+	return form
 }
 
 // fit makes the columns wide enough for the answers.

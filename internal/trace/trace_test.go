@@ -104,22 +104,17 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestExampleInThePackageCommentIsTrue(t *testing.T) {
-	text, err := os.ReadFile("doc.go")
+func TestDiffShowsTheLinesAroundEachDifference(t *testing.T) {
+	equal := strings.Repeat("@0s c peek:1 -> ok 3 0s 0s\n", 10)
+	tr := parse(t, "# the first line\npolicy gcra 10/s burst=3\n\n#at key cost\n@0s a 1 -> ok 2 0s 100ms\n@0s a 3 -> ok 0 0s 300ms # really?\n@0s b 1\n"+
+		equal+"@0s c 1 -> ok 12345 0s 100ms\n")
+	d, err := tr.Diff()
 	require.NoError(t, err)
-	var example strings.Builder
-	for _, line := range strings.Split(string(text), "\n") {
-		if line, ok := strings.CutPrefix(line, "//\t"); ok {
-			example.WriteString(line + "\n")
-		} else if line != "//" && example.Len() > 0 {
-			break
-		}
-	}
-	tr := parse(t, example.String())
 	differences, err := tr.Check()
 	require.NoError(t, err)
-	require.Empty(t, differences)
-	require.Equal(t, example.String(), format(t, tr))
+	require.Len(t, differences, d.Events, "Check and Diff find the same differences")
+	require.Equal(t, 6, d.Line)
+	tracetest.Golden(t, "testdata/diff.txt", d.Text)
 }
 
 func TestUnderRemovesTheAnswers(t *testing.T) {

@@ -1,0 +1,123 @@
+package sluicetest
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/sluice-go/sluice/internal/trace"
+)
+
+// Traces runs every trace that matches the pattern of [filepath.Glob], as a subtest with the name of the file:
+//
+//	func TestLimits(t *testing.T) { sluicetest.Traces(t, "testdata/*.trace") }
+//
+// A subtest fails if a decision differs from the trace, and shows a diff. It also fails if an event has no decision, or the file
+// is not a trace. Traces fails if no file matches.
+//
+// To write the actual decisions into the files instead, set the environment variable SLUICE_UPDATE:
+//
+//	SLUICE_UPDATE=1 go test ./limits
+//
+// The text left of the arrows stays as it is. If your tests have a boolean flag -update of their own, Traces obeys it too. This
+// package adds no flag, because a test binary that defines a flag twice panics.
+func Traces(t *testing.T, pattern string) {
+	t.Helper()
+	update, err := updating(flag.Lookup("update"), os.Getenv("SLUICE_UPDATE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := match(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".trace"), func(t *testing.T) { runFile(t, file, update) })
+	}
+}
+
+// updating reports whether to rewrite the files. f may be nil.
+func updating(f *flag.Flag, variable string) (bool, error) {
+	if variable != "" {
+		update, err := strconv.ParseBool(variable)
+		if err != nil {
+			return false, fmt.Errorf("sluicetest: SLUICE_UPDATE is %q; want 1 to rewrite the traces, or 0", variable)
+		}
+		if update {
+			return true, nil
+		}
+	}
+	if f == nil {
+		return false, nil
+	}
+	getter, ok := f.Value.(flag.Getter)
+	if !ok {
+		return false, nil
+	}
+	update, _ := getter.Get().(bool) // a flag of another type has another meaning
+	return update, nil
+}
+
+// match returns at least one file.
+func match(pattern string) ([]string, error) {
+	files, err := filepath.Glob(pattern)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("sluicetest: pattern %q: %w", pattern, err)
+	case len(files) == 0:
+		dir, _ := os.Getwd()
+		return nil, fmt.Errorf("sluicetest: no file matches %q in %s; a test runs in the directory of its package", pattern, dir)
+	}
+	return files, nil
+}
+
+// runFile checks a file, or rewrites it.
+func runFile(t testing.TB, file string, update bool) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	parsed, err := trace.Parse(bytes.NewReader(text), file)
+	switch {
+	case err != nil:
+	case update:
+		err = rewrite(t, file, text, parsed)
+	default:
+		err = check(file, parsed)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// check returns an error if a decision differs from the trace.
+func check(file string, t *trace.Trace) error {
+	d, err := t.Diff()
+	if err != nil || d.Events == 0 {
+		return err
+	}
+	return fmt.Errorf("%s:%d: %d of %d events got other decisions than the trace has; if they are right, run the test with SLUICE_UPDATE=1\n%s",
+		file, d.Line, d.Events, t.Events(), strings.TrimSuffix(d.Text, "\n"))
+}
+
+// rewrite writes the actual decisions into the file, unless it has them.
+func rewrite(tb testing.TB, file string, text []byte, t *trace.Trace) error {
+	tb.Helper()
+	ran, err := t.Run()
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := ran.Format(&out); err != nil || bytes.Equal(out.Bytes(), text) {
+		return err
+	}
+	tb.Logf("rewrote %s", file)
+	return os.WriteFile(file, out.Bytes(), 0o644)
+}
