@@ -23,10 +23,10 @@
 //	tokenbucket 10/s burst=50       decides like gcra 10/s burst=50; its units are tokens
 //	fixedwindow 5/hour              5 in an hour, which starts with the first call
 //	movingwindow 100/min slots=12   about 100 in the last minute (a sliding window)
-//	inflight 20 ttl=30s             20 at the same time; see Limiter.Do
+//	inflight 20 ttl=30s             20 at the same time
 //	calendar 10000/month            10000 in each month (tz=Europe/Berlin sets the zone)
 //	all(gcra 10/s; gcra 1000/day)   several limits on one key
-//	penalty(fixedwindow 5/15min; for=1h)   after a denial, no call is allowed for an hour
+//	penalty(gcra 5/h; for=1h)       after a denial, no call for an hour
 //
 // # Rules
 //
@@ -40,6 +40,17 @@
 //
 //	decision, err := logins.Allow(ctx, Attempt{Account: "ann", IP: "192.0.2.1"})
 //	err = logins.ResetRule(ctx, "account", Attempt{Account: "ann"}) // unlocks the account only
+//
+// # Operations
+//
+//	Allow, AllowN   allow calls, all or none
+//	AllowUpTo       as many of n calls as fit
+//	Wait            waits until a call is allowed, first come, first served
+//	Reserve         charges an estimate that Settle corrects
+//	Do, Hold        hold a unit of inflight while work runs, and release it
+//	Peek            decides without a charge
+//	Charge, Refund  take or give back units, whatever the limit
+//	Reset           deletes the states of an input
 //
 // # Stores
 //
