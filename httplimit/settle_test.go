@@ -118,15 +118,30 @@ func TestDeniedRequestSettlesNothing(t *testing.T) {
 
 // The call stays charged.
 func TestFaultySettleReleasesHeldUnits(t *testing.T) {
-	for name, settle := range map[string]func(*http.Request, int, int64) int64{
-		"a negative cost": func(*http.Request, int, int64) int64 { return -1 },
-		"a panic":         func(*http.Request, int, int64) int64 { panic("a fault") },
+	for name, actual := range map[string]func() int64{
+		"a negative cost": func() int64 { return -1 },
+		"a panic":         func() int64 { panic("a fault") },
 	} {
-		limiter := newLimiter(t, limiterOptions{}, failing(nil), twoAtOnce()...)
-		h := httplimit.Handler(limiter, hello, httplimit.Options{Settle: settle})
-		panicked := serveOne(h, httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
-		require.Equal(t, name == "a panic", panicked != nil)
-		require.Equal(t, []int64{2, 9}, unitsLeft(t, limiter), name)
+		settled := twoAtOnce()
+		settled[1].Cost = func(r *http.Request) int64 {
+			if _, found := httplimit.ResponseTo(r); found {
+				return actual()
+			}
+			return 1
+		}
+		for _, test := range []struct {
+			rules   []sluice.Rule[*http.Request]
+			options httplimit.Options
+		}{
+			{twoAtOnce(), httplimit.Options{Settle: func(*http.Request, int, int64) int64 { return actual() }}},
+			{settled, httplimit.Options{SettleRules: true}},
+		} {
+			limiter := newLimiter(t, limiterOptions{}, failing(nil), test.rules...)
+			h := httplimit.Handler(limiter, hello, test.options)
+			panicked := serveOne(h, httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+			require.Equal(t, name == "a panic", panicked != nil)
+			require.Equal(t, []int64{2, 9}, unitsLeft(t, limiter), name)
+		}
 	}
 }
 
