@@ -120,6 +120,29 @@ func ExampleReservation_Release() {
 	// 2 4 <nil>
 }
 
+// Keep renews held units while the work runs, and Settle then corrects the estimate and releases them.
+func ExampleReservation_Keep() {
+	same := func(name string) string { return name }
+	limiter := sluice.MustFor(nil, sluice.By("running", same, "inflight 2 ttl=30s"), sluice.By("rate", same, "gcra 5/h"))
+	ctx := context.Background()
+	reservation, _, err := limiter.Reserve(ctx, "ann", 1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	held, stop := reservation.Keep(ctx)
+	fmt.Println(held.Err()) // the work uses this context
+	stop()
+	_, err = reservation.Settle(context.WithoutCancel(ctx), 3)
+	fmt.Println(held.Err(), err)
+	d, err := limiter.Peek(ctx, "ann")
+	fmt.Println(d.Results[0].Remaining, d.Results[1].Remaining, err)
+	// Output:
+	// <nil>
+	// context canceled <nil>
+	// 2 2 <nil>
+}
+
 // Peek returns the decision that Allow would return, and charges nothing. To enforce a limit use
 // Allow, because other calls can be charged right after a Peek.
 func ExampleLimiter_peek() {

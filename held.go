@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -219,15 +220,29 @@ func (l *Limiter[T]) reservationOf(in T, d *Decision, began time.Time) *Reservat
 	return r
 }
 
-// keep renews the held units until release is called or they are lost.
-func (r *Reservation[T]) keep(ctx context.Context) (held context.Context, release func()) {
+// Keep renews the held units until stop is called or they are lost. If they are lost, it cancels the context that it returns, with
+// a cause that wraps [ErrHoldLost]. If no units are held, Keep returns ctx itself, and stop does nothing.
+//
+// stop also cancels the context, and does nothing when it is called again. It releases nothing: call [Reservation.Settle] or
+// [Reservation.Release] then. Do not use the reservation before.
+func (r *Reservation[T]) Keep(ctx context.Context) (held context.Context, stop func()) {
+	if r == nil || !slices.ContainsFunc(r.uses, func(u use) bool { return !u.taken.IsZero() }) {
+		return ctx, releaseNothing
+	}
 	held, cancel := context.WithCancelCause(ctx)
-	unended := context.WithoutCancel(ctx)
-	stop := r.renewUntilStopped(unended, cancel)
+	stopRenewal := r.renewUntilStopped(context.WithoutCancel(ctx), cancel)
 	return held, sync.OnceFunc(func() {
 		cancel(nil)
+		stopRenewal()
+	})
+}
+
+// keep is Keep with a function that also releases the held units.
+func (r *Reservation[T]) keep(ctx context.Context) (held context.Context, release func()) {
+	held, stop := r.Keep(ctx)
+	return held, sync.OnceFunc(func() {
 		stop()
-		_ = r.Release(unended) // otherwise they return after the TTL
+		_ = r.Release(context.WithoutCancel(ctx)) // otherwise they return after the TTL
 	})
 }
 

@@ -1,6 +1,6 @@
 package sluice_test
 
-// These tests promise what Hold returns. Those of Do promise how long units are held.
+// These tests promise what Hold and Keep return. Those of Do promise how long units are held.
 
 import (
 	"context"
@@ -139,4 +139,19 @@ func TestHoldWhoseDecisionTookLongerThanTheTTL(t *testing.T) {
 		require.ErrorIs(t, context.Cause(held), sluice.ErrHoldLost)
 		release()
 	})
+}
+
+func TestKeepDoesNothingIfNoUnitsAreHeld(t *testing.T) {
+	limiter, err := sluice.For(nil, sluice.By("rate", func(name string) string { return name }, "gcra 5/h"))
+	require.NoError(t, err)
+	reservation, _, err := limiter.Reserve(t.Context(), "ann", 1)
+	require.NoError(t, err)
+	var none *sluice.Reservation[string]
+	for _, r := range []*sluice.Reservation[string]{reservation, none} {
+		held, stop := r.Keep(t.Context())
+		require.Equal(t, t.Context(), held)
+		stop()
+		stop()
+		require.NoError(t, held.Err())
+	}
 }

@@ -59,6 +59,13 @@
 // sluice.Options.Timeout. If a handler hijacks the connection, the units are held until the handler returns,
 // and not until the connection is closed.
 //
+// # Cost known after the response
+//
+// Options.Settle returns what a request costs in the end, such as nothing if a login succeeded, and
+// Options.SettleRules asks the Cost of each rule. The request is charged before, so concurrent requests count.
+// The correction is one more operation of the store, after the next handler has returned or panicked, also if
+// the client is gone. The RateLimit fields show the state before it.
+//
 // # Several limiters on a route
 //
 // Each limiter appends its items to the fields. If the inner limiter denies, the outer limiter's
@@ -74,6 +81,7 @@
 // # Bodies and response writers
 //
 // The next handler gets the original ResponseWriter, so http.ResponseController, http.Flusher and http.Hijacker
-// work. It gets the original Request, or one with another context if units are held. The package reads no
+// work. With Options.Settle or Options.SettleRules it gets another one, with which these work too, but not
+// http.Pusher. It gets the original Request, or one with another context if units are held. The package reads no
 // request body.
 package httplimit

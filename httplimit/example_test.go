@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 
@@ -229,4 +230,58 @@ func check(err error) {
 	if err != nil {
 		panic(err)
 	}
+}
+
+// Only failed logins count: a success gives the charge back.
+func ExampleOptions_settle() {
+	limiter := sluice.MustFor(frozen(), sluice.Rule[*http.Request]{Name: "failures", Spec: "fixedwindow 2/15min"})
+	login := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, password, _ := r.BasicAuth(); password != "right" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	})
+	h := httplimit.Handler(limiter, login, httplimit.Options{
+		Settle: func(_ *http.Request, status int, _ int64) int64 {
+			if status == http.StatusUnauthorized {
+				return 1
+			}
+			return 0
+		},
+	})
+	for _, password := range []string{"right", "wrong", "right", "wrong", "right"} {
+		r := httptest.NewRequest("POST", "/login", nil)
+		r.SetBasicAuth("ann", password)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		fmt.Println(password, w.Code)
+	}
+	// Output:
+	// right 200
+	// wrong 401
+	// right 200
+	// wrong 401
+	// right 429
+}
+
+// Each rule counts its own units after the response: the tokens that the handler reports, and requests.
+func ExampleOptions_settleRules() {
+	tokens := sluice.Rule[*http.Request]{Name: "tokens", Spec: "gcra 1000/m", Cost: func(r *http.Request) int64 {
+		if response, found := httplimit.ResponseTo(r); found {
+			if used, err := strconv.ParseInt(response.Header.Get("X-Tokens-Used"), 10, 64); err == nil && used >= 0 {
+				return used
+			}
+		}
+		return 500 // the estimate
+	}}
+	requests := sluice.Rule[*http.Request]{Name: "requests", Spec: "gcra 10/m"}
+	limiter := sluice.MustFor(frozen(), tokens, requests)
+	h := httplimit.Handler(limiter, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Tokens-Used", "120")
+	}), httplimit.Options{SettleRules: true})
+	r := httptest.NewRequest("POST", "/complete", nil)
+	h.ServeHTTP(httptest.NewRecorder(), r)
+	d, err := limiter.Peek(r.Context(), r)
+	check(err)
+	fmt.Println(d.Results[0].Remaining, "tokens", d.Results[1].Remaining, "requests")
+	// Output: 880 tokens 9 requests
 }

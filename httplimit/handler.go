@@ -31,10 +31,19 @@ type Options struct {
 	// denial, Retry-After and Connection: close are already set where they apply. OnDenied must not
 	// read the body, because over HTTP/1 reads fail after half a second. Nil means [Problem].
 	OnDenied func(http.ResponseWriter, *http.Request, Refusal)
+	// Settle returns what a request costs in the end, as a number of calls, at least 0. It is called after the response, also if
+	// the next handler panics. The request is charged as one call before: 0 refunds it, 1 keeps the charge, and more is charged
+	// even if it is not left. status and written are those of [Response], and [ResponseTo] returns its header. A denied request
+	// settles nothing. If Settle panics or returns a negative number, or if the store fails, the call stays charged.
+	Settle func(r *http.Request, status int, written int64) int64
+	// SettleRules calls the Cost of each rule again after the response. Its result is then what the request costs under the rule.
+	// Cost can tell the two calls apart by [ResponseTo]. A rule without Cost is not corrected. Do not set Settle too.
+	SettleRules bool
 }
 
 // Handler returns a handler that calls next for the requests that the limiter allows. It panics if the
-// limiter or next is nil, or if Options.Bytes names a rule that the limiter does not have.
+// limiter or next is nil, if Options.Bytes names a rule that the limiter does not have, or if Options.Settle
+// and Options.SettleRules are both set.
 func Handler(limiter *sluice.Limiter[*http.Request], next http.Handler, options Options) http.Handler {
 	return Middleware(limiter, options)(next)
 }
@@ -50,6 +59,9 @@ func Middleware(limiter *sluice.Limiter[*http.Request], options Options) func(ht
 			panic(fmt.Sprintf("httplimit: Options.Bytes has %q, but the rules of the limiter are %q", name, limiter.Rules()))
 		}
 	}
+	if options.Settle != nil && options.SettleRules {
+		panic("httplimit: Options.Settle and Options.SettleRules are both set; set one")
+	}
 	g := &guard{limiter, options}
 	g.Bytes, g.PartitionSecret = slices.Clone(g.Bytes), slices.Clone(g.PartitionSecret)
 	if g.OnDenied == nil {
@@ -62,6 +74,8 @@ func Middleware(limiter *sluice.Limiter[*http.Request], options Options) func(ht
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if g.Skip != nil && g.Skip(r) {
 				next.ServeHTTP(w, r)
+			} else if g.settles() {
+				g.serveSettled(w, r, next)
 			} else if r, release := g.allow(w, r); r != nil {
 				defer release() // also if next panics
 				next.ServeHTTP(w, r)
@@ -81,22 +95,29 @@ type guard struct {
 // The decision must not escape from this function, so that its results stay on the stack.
 func (g *guard) allow(w http.ResponseWriter, r *http.Request) (allowed *http.Request, release func()) {
 	d, ctx, release, err := g.limiter.Hold(r.Context(), r)
-	if err != nil {
-		g.refuse(w, r, refusalOfError(err))
-		return nil, release
-	}
-	g.writeFields(w.Header(), d.Results)
-	if g.Legacy {
-		writeLegacy(w.Header(), &d, time.Now())
-	}
-	if !d.Allowed {
-		g.refuse(w, r, g.refusalOfDenial(&d))
+	if !g.admit(w, r, &d, err) {
 		return nil, release
 	}
 	if holdsUnits(d.Results) {
 		r = r.WithContext(ctx)
 	}
 	return r, release
+}
+
+// admit reports whether the request is allowed. Otherwise it answers the request. d must not escape.
+func (g *guard) admit(w http.ResponseWriter, r *http.Request, d *sluice.Decision, err error) bool {
+	if err != nil {
+		g.refuse(w, r, refusalOfError(err))
+		return false
+	}
+	g.writeFields(w.Header(), d.Results)
+	if g.Legacy {
+		writeLegacy(w.Header(), d, time.Now())
+	}
+	if !d.Allowed {
+		g.refuse(w, r, g.refusalOfDenial(d))
+	}
+	return d.Allowed
 }
 
 // refuse answers a refused request without waiting for its body.

@@ -50,9 +50,12 @@ func rule(name, spec string) sluice.Rule[*http.Request] {
 func TestMisusePanicsBeforeTheFirstRequest(t *testing.T) {
 	limiter := limiterOf(t, nil, "gcra 1/s")
 	for want, misuse := range map[string]func(){
-		"the limiter must not be nil":                                                           func() { httplimit.Handler(nil, hello, httplimit.Options{}) },
-		"the handler must not be nil":                                                           func() { httplimit.Handler(limiter, nil, httplimit.Options{}) },
-		`Options.Bytes has "b", but the rules of the limiter are ["own"]`:                       func() { httplimit.Handler(limiter, hello, httplimit.Options{Bytes: []string{"own", "b"}}) },
+		"the limiter must not be nil":                                     func() { httplimit.Handler(nil, hello, httplimit.Options{}) },
+		"the handler must not be nil":                                     func() { httplimit.Handler(limiter, nil, httplimit.Options{}) },
+		`Options.Bytes has "b", but the rules of the limiter are ["own"]`: func() { httplimit.Handler(limiter, hello, httplimit.Options{Bytes: []string{"own", "b"}}) },
+		"Options.Settle and Options.SettleRules are both set; set one": func() {
+			httplimit.Handler(limiter, hello, httplimit.Options{SettleRules: true, Settle: func(*http.Request, int, int64) int64 { return 1 }})
+		},
 		"a cost must not be negative, got -7":                                                   func() { httplimit.CostByContentLength(-7) },
 		"a cost must not be negative, got -1":                                                   func() { httplimit.CostByMethod(nil, -1) },
 		"a cost must not be negative, got -2":                                                   func() { httplimit.CostByMethod(map[string]int64{"GET": -2}, 1) },

@@ -95,7 +95,7 @@ func (c *column) note(cell *cell, at time.Time, result *algo.Result) {
 		cell.denied++
 		return
 	}
-	if result.Paid == 0 { // another rule denied the request
+	if result.Paid == 0 { // another rule denied the request, or the charge was given back
 		return
 	}
 	c.Admitted = max(c.Admitted, cell.window.add(algo.Instant(at), result.Paid, c.period))

@@ -17,19 +17,24 @@ import (
 type Rules[T any] struct {
 	limiter  *sluice.Limiter[T]
 	store    *memory.Store
-	rules    []ruleColumn
+	rules    []ruleColumn[T]
 	together Counts // of whole decisions
 	timeline Timeline
 	at       time.Time
 	requests int64
 	keys     int64      // of all rules
 	shared   keyNumbers // of a comparison: keys are counted only; else nil
+
+	// Settle returns the input for which Rule.Cost is the actual cost, and false if that is the estimate. An allowed request is
+	// settled right after its decision. Nil means that each request costs its estimate.
+	Settle func(in T) (settled T, ok bool)
 }
 
 // ruleColumn has one rule and its counts.
-type ruleColumn struct {
+type ruleColumn[T any] struct {
 	column
-	outcome RuleOutcome // without the Outcome of column
+	cost    func(T) int64 // of the rule; may be nil
+	outcome RuleOutcome   // without the Outcome of column
 	ids     keyNumbers
 	counted []bool // by number, in place of ids and cells, if the numbers of keys are shared
 }
@@ -46,7 +51,8 @@ func NewRules[T any](rules []sluice.Rule[T], policies []algo.Policy) (*Rules[T],
 	}
 	r.limiter = limiter
 	for i, rule := range rules {
-		r.rules = append(r.rules, ruleColumn{
+		r.rules = append(r.rules, ruleColumn[T]{
+			cost:    rule.Cost,
 			column:  newColumn(costed.One(policies[i])),
 			outcome: RuleOutcome{Rule: rule.Name, Shadow: rule.Shadow},
 			ids:     make(keyNumbers),
@@ -70,7 +76,7 @@ func (r *Rules[T]) Add(ctx context.Context, at time.Time, in T) (sluice.Decision
 			return sluice.Decision{}, err
 		}
 	}
-	d, err := r.limiter.Allow(ctx, in)
+	d, settled, err := r.decide(ctx, in)
 	if err != nil {
 		return d, err
 	}
@@ -81,12 +87,33 @@ func (r *Rules[T]) Add(ctx context.Context, at time.Time, in T) (sluice.Decision
 		for r.rules[i].outcome.Rule != result.Rule {
 			i++
 		}
+		if settled != nil && r.rules[i].cost != nil && r.rules[i].cost(*settled) == 0 {
+			result.Paid = 0 // it is given back
+		}
 		if isNew := r.rules[i].note(at, result, r.shared); isNew {
 			r.keys++
 		}
 		r.timeline.count(i, result.Allowed)
 	}
 	return d, nil
+}
+
+// decide decides a request, and settles it if it is allowed. settled is the input that it was settled with, or nil.
+func (r *Rules[T]) decide(ctx context.Context, in T) (d sluice.Decision, settled *T, err error) {
+	if r.Settle == nil {
+		d, err = r.limiter.Allow(ctx, in)
+		return d, nil, err
+	}
+	reservation, d, err := r.limiter.Reserve(ctx, in, 1)
+	if err != nil || !d.Allowed {
+		return d, nil, err
+	}
+	actual, ok := r.Settle(in)
+	if !ok {
+		return d, nil, nil
+	}
+	_, err = reservation.SettleFor(ctx, actual)
+	return d, &actual, err
 }
 
 // noteTogether counts the decision of all rules together.
@@ -98,7 +125,7 @@ func (r *Rules[T]) noteTogether(d *sluice.Decision) {
 	}
 	r.together.Deny(d.RetryAfter)
 	name := denier(d.Results)
-	if i := slices.IndexFunc(r.rules, func(c ruleColumn) bool { return c.outcome.Rule == name }); i >= 0 {
+	if i := slices.IndexFunc(r.rules, func(c ruleColumn[T]) bool { return c.outcome.Rule == name }); i >= 0 {
 		r.rules[i].outcome.Alone++
 	}
 }
@@ -119,7 +146,7 @@ func denier(results []sluice.RuleResult) (name string) {
 
 // note counts a decision of the rule, and reports whether its key is new. If shared is not nil, it keeps
 // only whether it knows the key.
-func (c *ruleColumn) note(at time.Time, result *sluice.RuleResult, shared keyNumbers) (isNew bool) {
+func (c *ruleColumn[T]) note(at time.Time, result *sluice.RuleResult, shared keyNumbers) (isNew bool) {
 	c.outcome.Requests++
 	if shared == nil {
 		id := c.ids.of([]byte(result.Key))

@@ -120,3 +120,24 @@ func TestCheckExplainsHeldUnits(t *testing.T) {
 	out := clitest.Ok(t, "rules: [{name: client, policy: inflight 1 ttl=24h slots=7}]", "check", "-")
 	require.Contains(t, out, "return 24h to 27h26m after")
 }
+
+func TestCheckExplainsCostsThatTheResponseDecides(t *testing.T) {
+	out := clitest.Ok(t, "rules: [{name: login, policy: fixedwindow 5/15min, count: [401, 5xx]}]", "check", "-")
+	for _, line := range []string{
+		"fixedwindow 5/15m for all requests together, charged only if the status is 401 or 5xx",
+		"up to 5 charged requests at once, 5/15m in the long run",
+		"at most 9 charged requests in any second",
+		"each request is charged before; a response with another status gives the charge back",
+	} {
+		require.Contains(t, out, line)
+	}
+	out = clitest.Ok(t, "rules: [{name: tokens, policy: fixedwindow 1000/h, cost: {estimate: 500, actual: header:X-Tokens-Used}}]", "check", "-")
+	for _, line := range []string{
+		"fixedwindow 1000/h for all requests together, 500 units for each request until its response says the actual number in X-Tokens-Used",
+		"up to 1000 units at once, 1000/h in the long run",
+		"units in any second",
+		"a response without a whole number in X-Tokens-Used leaves the estimate charged; a larger number is charged even if less is left, so it can exceed what is above",
+	} {
+		require.Contains(t, out, line)
+	}
+}

@@ -102,19 +102,23 @@ func capacity(r *config.Rule) string {
 	switch {
 	case r.Cost.Bytes:
 		unit = "byte"
-	case r.Cost.Units != 1:
+	case r.Cost.Units != 1 || r.Cost.Actual != "":
 		unit = "unit"
 	}
-	return readable.Plural(config.Capacity(r.Policy), unit)
+	return readable.Plural(config.Capacity(r.Policy), charged(r)+unit)
 }
 
 // bounds returns the most that a rule can admit for one key in any of the usual intervals
-// and in any period of its own limits. It is in requests, or in bytes for cost: bytes.
+// and in any period of its own limits. It is in requests, in bytes for cost: bytes, or in units if responses report the actual cost.
 func bounds(r *config.Rule) (all []string) {
 	unit := "request"
-	if r.Cost.Bytes {
+	switch {
+	case r.Cost.Bytes:
 		unit = "byte"
+	case r.Cost.Actual != "":
+		unit = "unit"
 	}
+	unit = charged(r) + unit
 	intervals := slices.Collect(maps.Keys(rules.UsualIntervals))
 	for _, limit := range rules.Limits(r.Policy) {
 		intervals = append(intervals, limit.Period)
@@ -129,6 +133,14 @@ func bounds(r *config.Rule) (all []string) {
 		all = append(all, most+" in any "+rules.IntervalText(interval))
 	}
 	return all
+}
+
+// charged begins the name of a unit if a rule does not charge all responses.
+func charged(r *config.Rule) string {
+	if len(r.Count) > 0 {
+		return "charged "
+	}
+	return ""
 }
 
 // atTheSameTime returns the most requests, or bytes for cost: bytes, of one key that a rule for held units admits at the same time.

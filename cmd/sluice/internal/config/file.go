@@ -9,9 +9,11 @@
 package config
 
 import (
+	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/fieldlist"
@@ -53,6 +55,9 @@ type Rule struct {
 	Missing Missing
 	Cost    Cost
 	Shadow  bool // decided and reported, but not enforced
+	// Count has the statuses of the responses that are charged in the end. Other responses give the charge back; none: all
+	// responses are charged.
+	Count []Statuses
 	// Methods and Paths select the requests that the rule applies to; none: all requests. See
 	// [Rule.For]. Methods are in upper case.
 	Methods []string
@@ -89,8 +94,33 @@ func (f Field) String() string {
 
 // Cost is the cost of one request under a rule.
 type Cost struct {
-	Units int64 // from 1; 0 if Bytes
-	Bytes bool  // the size of the request body in bytes
+	Units  int64  // from 1; 0 if Bytes
+	Bytes  bool   // the size of the request body in bytes
+	Actual string // the header of the response that has the actual cost, which replaces Units; empty: none
+}
+
+// Statuses is a range of statuses.
+type Statuses struct{ First, Last int }
+
+// String returns the word in the file, such as 401 or 5xx.
+func (s Statuses) String() string {
+	if s.First == s.Last {
+		return strconv.Itoa(s.First)
+	}
+	return fmt.Sprintf("%dxx", s.First/100)
+}
+
+// Counts reports whether a response with the status is charged in the end.
+func (r *Rule) Counts(status int) bool {
+	return len(r.Count) == 0 || slices.ContainsFunc(r.Count, func(s Statuses) bool { return s.First <= status && status <= s.Last })
+}
+
+// NeedsResponse reports whether the cost of a request is known only after its response.
+func (r *Rule) NeedsResponse() bool { return len(r.Count) > 0 || r.Cost.Actual != "" }
+
+// NeedsResponse reports whether a rule does.
+func (f *File) NeedsResponse() bool {
+	return slices.ContainsFunc(f.Rules, func(r Rule) bool { return r.NeedsResponse() })
 }
 
 // HoldsUnits reports whether a request holds units of the rule until its response has ended, as under inflight 20 ttl=30s.

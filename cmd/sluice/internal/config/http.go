@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sluice-go/sluice"
@@ -15,26 +16,30 @@ import (
 )
 
 // HTTPRules returns the rules for HTTP requests. A rule with cost: bytes charges unknown for
-// a request without a Content-Length.
-func (f *File) HTTPRules(unknown int64) ([]sluice.Rule[*http.Request], error) {
+// a request without a Content-Length. If a response does not report the actual cost, noActual is called with the
+// problem, unless it is nil, and the estimate stays charged.
+func (f *File) HTTPRules(unknown int64, noActual func(r *Rule, problem string)) ([]sluice.Rule[*http.Request], error) {
 	ip, err := httplimit.ClientIP{Trusted: f.Trusted, Forwarded: f.Forwarded, IPv6Bits: f.IPv6Bits}.Key()
 	if err != nil {
 		return nil, err
 	}
 	var rules []sluice.Rule[*http.Request]
 	for _, r := range f.Rules {
-		rules = append(rules, r.http(ip, unknown))
+		rules = append(rules, r.http(ip, unknown, noActual))
 	}
 	return rules, nil
 }
 
-func (r *Rule) http(ip key, unknown int64) sluice.Rule[*http.Request] {
+func (r *Rule) http(ip key, unknown int64, noActual func(*Rule, string)) sluice.Rule[*http.Request] {
 	rule := sluice.Rule[*http.Request]{Name: r.Name, Key: r.key(ip), Policy: r.Policy, Shadow: r.Shadow}
 	switch {
 	case r.Cost.Bytes:
 		rule.Cost = httplimit.CostByContentLength(unknown)
 	case r.Cost.Units != 1:
 		rule.Cost = func(*http.Request) int64 { return r.Cost.Units }
+	}
+	if r.NeedsResponse() {
+		rule.Cost = r.settled(rule.Cost, noActual)
 	}
 	if len(r.Methods) > 0 || len(r.Paths) > 0 {
 		rule.Policy = nil
@@ -54,6 +59,43 @@ func (r *Rule) http(ip key, unknown int64) sluice.Rule[*http.Request] {
 		}
 	}
 	return rule
+}
+
+// settled returns the Cost that is estimate until the request has a response; nil is 1 unit.
+func (r *Rule) settled(estimate func(*http.Request) int64, noActual func(*Rule, string)) func(*http.Request) int64 {
+	return func(req *http.Request) int64 {
+		response, found := httplimit.ResponseTo(req)
+		if found && !r.Counts(response.Status) {
+			return 0
+		}
+		if found && r.Cost.Actual != "" {
+			cost, problem := r.actualCost(response.Header)
+			if problem == "" {
+				return cost
+			}
+			if noActual != nil {
+				noActual(r, problem)
+			}
+		}
+		if estimate == nil {
+			return 1
+		}
+		return estimate(req)
+	}
+}
+
+// actualCost returns the cost that a response reports in its header or in a trailer, or why it reports none.
+func (r *Rule) actualCost(h http.Header) (cost int64, problem string) {
+	values := slices.Concat(h.Values(r.Cost.Actual), h[http.TrailerPrefix+r.Cost.Actual])
+	if len(values) == 0 {
+		return 0, "the response does not have the header"
+	}
+	const bits = 63 // so that the cost is an int64
+	n, err := strconv.ParseUint(strings.TrimSpace(values[0]), 10, bits)
+	if err != nil || len(values) > 1 {
+		return 0, "the header is not one whole number of at least 0"
+	}
+	return int64(n), ""
 }
 
 type key = func(*http.Request) string

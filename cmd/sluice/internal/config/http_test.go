@@ -28,7 +28,7 @@ func key(t *testing.T, head, by string, r *http.Request) string {
 	t.Helper()
 	f, err := config.Parse("limits.yaml", []byte(head+"\nrules: [{name: a, policy: gcra 1/s, by: "+by+"}]"))
 	require.NoError(t, err)
-	rules, err := f.HTTPRules(0)
+	rules, err := f.HTTPRules(0, nil)
 	require.NoError(t, err)
 	return rules[0].Key(r)
 }
@@ -80,7 +80,7 @@ func TestARuleWithoutFieldsHasOneKey(t *testing.T) {
 	for _, by := range []string{"", ", by: everything"} {
 		f, err := config.Parse("limits.yaml", []byte("rules: [{name: a, policy: gcra 1/s"+by+"}]"))
 		require.NoError(t, err)
-		rules, err := f.HTTPRules(0)
+		rules, err := f.HTTPRules(0, nil)
 		require.NoError(t, err)
 		require.Nil(t, rules[0].Key)
 		require.Equal(t, "everything", f.Rules[0].ByString())
@@ -92,7 +92,7 @@ func decided(t *testing.T, rule string, r *http.Request) string {
 	t.Helper()
 	f, err := config.Parse("limits.yaml", []byte("rules: [{name: a, policy: fixedwindow 9/h, "+rule+"}]"))
 	require.NoError(t, err)
-	rules, err := f.HTTPRules(0)
+	rules, err := f.HTTPRules(0, nil)
 	require.NoError(t, err)
 	limiter, err := sluice.For(nil, rules...)
 	require.NoError(t, err)
@@ -160,7 +160,7 @@ rules:
   - {name: size, policy: gcra 1000/s, cost: bytes}
 `))
 	require.NoError(t, err)
-	rules, err := f.HTTPRules(77)
+	rules, err := f.HTTPRules(77, nil)
 	require.NoError(t, err)
 	sized := httptest.NewRequest("POST", "/", strings.NewReader("12345"))
 	unsized := httptest.NewRequest("POST", "/", nil)
@@ -215,7 +215,7 @@ func TestARuleIsForSomeRequests(t *testing.T) {
 		rule := parse(c.filter)
 		require.Equal(t, c.want, rule.For(c.method, &url.URL{Path: c.path}), c)
 
-		rules, err := (&config.File{Rules: []config.Rule{rule}}).HTTPRules(0)
+		rules, err := (&config.File{Rules: []config.Rule{rule}}).HTTPRules(0, nil)
 		require.NoError(t, err)
 		r := httptest.NewRequest(c.method, "/", nil)
 		r.URL.Path = c.path
@@ -255,7 +255,7 @@ func TestEncodedPaths(t *testing.T) {
 	} {
 		f, err := config.Parse("limits.yaml", []byte("rules: [{name: a, policy: gcra 1/s, by: path, paths: "+c.paths+"}]"))
 		require.NoError(t, err)
-		rules, err := f.HTTPRules(0)
+		rules, err := f.HTTPRules(0, nil)
 		require.NoError(t, err)
 		u, err := url.ParseRequestURI(c.target)
 		require.NoError(t, err)

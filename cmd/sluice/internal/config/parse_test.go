@@ -241,7 +241,7 @@ func requireUsable(t *testing.T, file *config.File) {
 			}
 		}
 	}
-	rules, err := file.HTTPRules(1)
+	rules, err := file.HTTPRules(1, nil)
 	require.NoError(t, err)
 	limiter, err := sluice.For(nil, rules...)
 	require.NoError(t, err)

@@ -28,6 +28,8 @@ const (
 	wantBy       = "one or more of " + fieldWords
 	wantMethods  = "methods, such as [GET, POST]"
 	wantPaths    = "paths, such as [/login, /api/*]"
+	wantCount    = "statuses from 100 to 599, or 1xx to 5xx, such as [401, 403, 5xx]"
+	wantActual   = "header:NAME, the header of the response that has the actual cost, such as header:X-Tokens-Used"
 )
 
 func (r *reader) file(root *yaml.Node) *File {
@@ -83,7 +85,8 @@ func (r *reader) rule(n *yaml.Node, at string) Rule {
 		value(r, "policy", &rule.Policy, parsed(wantPolicy, compose.ParsePolicy)),
 		r.by(&rule),
 		value(r, "missing", &rule.Missing, missing),
-		value(r, "cost", &rule.Cost, cost),
+		r.cost(&rule),
+		list(r, "count", &rule.Count, wantCount, statuses),
 		list(r, "methods", &rule.Methods, wantMethods, parsed(wantMethods, parseMethod)),
 		list(r, "paths", &rule.Paths, wantPaths, parsed(wantPaths, parsePath)),
 		value(r, "shadow", &rule.Shadow, boolean),
@@ -104,6 +107,15 @@ func (r *reader) rule(n *yaml.Node, at string) Rule {
 	if n := given["cost"]; n != nil && rule.Policy != nil && rule.Cost.Units > Capacity(rule.Policy) {
 		r.faultf(n, at+".cost", "is %d, and the policy %v never allows more than %d at once, so all requests would be denied; want at most %[3]d, or a larger policy",
 			rule.Cost.Units, rule.Policy, Capacity(rule.Policy))
+	}
+	if rule.Policy != nil && rule.HoldsUnits() {
+		const released = "has no effect under %v, because all its units are released after the response; %s"
+		if n := given["count"]; n != nil {
+			r.faultf(n, at+".count", released, rule.Policy, "leave it out")
+		}
+		if rule.Cost.Actual != "" {
+			r.faultf(given["cost"], at+".cost.actual", released, rule.Policy, "want a number as the cost")
+		}
 	}
 	return rule
 }
@@ -202,15 +214,68 @@ func missing(n *yaml.Node) (Missing, error) {
 	return "", fmt.Errorf("%s%s; want ip, share, skip or deny", isA(n), fieldlist.DidYouMean(word, known))
 }
 
+// cost is the member with a number, bytes, or a mapping of an estimate and the header with the actual cost.
+func (r *reader) cost(rule *Rule) member {
+	known := value(r, "cost", &rule.Cost, cost)
+	return member{"cost", func(n *yaml.Node, at string) {
+		if !is(n, "!!map") {
+			known.read(n, at)
+			return
+		}
+		var c Cost
+		given := r.members(n, at, value(r, "estimate", &c.Units, estimate), value(r, "actual", &c.Actual, actual))
+		if given["estimate"] == nil {
+			r.faultf(n, at+".estimate", "missing; want the units that are charged before the response, such as 500")
+		}
+		if given["actual"] == nil {
+			r.faultf(n, at+".actual", "missing; want %s", wantActual)
+		}
+		if c.Units > 0 && c.Actual != "" {
+			rule.Cost = c
+		}
+	}}
+}
+
 func cost(n *yaml.Node) (Cost, error) {
 	if s, _ := text(n); s == "bytes" {
 		return Cost{Bytes: true}, nil
 	}
-	units, ok := integer(n)
-	if !ok || units < 1 {
-		return Cost{}, fmt.Errorf("%s; want a whole number from 1 to %d in decimal digits, such as 10, or bytes", isA(n), int64(math.MaxInt64))
+	units, err := estimate(n)
+	if err != nil {
+		return Cost{}, fmt.Errorf("%w, or bytes", err)
 	}
 	return Cost{Units: units}, nil
+}
+
+func estimate(n *yaml.Node) (int64, error) {
+	units, ok := integer(n)
+	if !ok || units < 1 {
+		return 0, fmt.Errorf("%s; want a whole number from 1 to %d in decimal digits, such as 10", isA(n), int64(math.MaxInt64))
+	}
+	return units, nil
+}
+
+func actual(n *yaml.Node) (string, error) {
+	s, _ := fieldText(n)
+	kind, name, _ := strings.Cut(s, ":")
+	if kind != string(Header) || !IsToken(name) {
+		return "", fmt.Errorf("%s; want %s", isA(n), wantActual)
+	}
+	return http.CanonicalHeaderKey(name), nil
+}
+
+// statuses reads a status such as 401, or a class such as 5xx.
+func statuses(n *yaml.Node) (Statuses, error) {
+	word, ok := text(n)
+	if class, isClass := strings.CutSuffix(word, "xx"); ok && isClass && len(class) == 1 && "1" <= class && class <= "5" {
+		first := 100 * int(class[0]-'0')
+		return Statuses{first, first + 99}, nil
+	}
+	status, ok := integer(n)
+	if !ok || status < 100 || status > 599 {
+		return Statuses{}, fmt.Errorf("%s; want %s", isA(n), wantCount)
+	}
+	return Statuses{int(status), int(status)}, nil
 }
 
 func parseMethod(m string) (string, error) {

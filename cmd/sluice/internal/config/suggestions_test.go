@@ -64,6 +64,9 @@ var faultyFiles = []faulty{
 	{"rules: [{name: a, policy: gcra 100/m, paths: [«/a/*/b»]}]", []string{"/api/*"}},
 	{"rules: [{name: a, policy: gcra 100/m, paths: [«\"/\\a\"»]}]", []string{"/login"}},
 	{"rules: [{name: a, policy: gcra 100/m, paths: [«/a//b»]}]", []string{"/a/b"}},
+	{"rules: [{name: a, policy: gcra 100/m, count: «600»}]", []string{"[401, 403, 5xx]", "100", "599", "1xx", "5xx"}},
+	{"rules: [{name: a, policy: gcra 1000/m, cost: {estimate: «0», actual: header:a}}]", []string{"10"}},
+	{"rules: [{name: a, policy: gcra 1000/m, cost: {estimate: 1, actual: «header»}}]", []string{"header:X-Tokens-Used"}},
 	{"rules: [{name: a, policy: gcra 100/m, shadow: «1»}]", []string{"true", "false"}},
 }
 

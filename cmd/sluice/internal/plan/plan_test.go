@@ -458,3 +458,22 @@ func TestPlanReportsProblemsOfTheLog(t *testing.T) {
 	require.Contains(t, textOf(t, same, same, "what is this\n"+clitest.FourLines, "--markdown"), open)
 	require.Contains(t, textOf(t, same, "trusted: 192.0.2.1\n"+same, clitest.FourLines, "--markdown"), open)
 }
+
+func TestPlanComparesCostsThatTheResponseDecides(t *testing.T) {
+	const log = `192.0.2.1 - - [01/Jan/2000:00:00:00 +0000] "POST /login HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:00:00:01 +0000] "POST /login HTTP/1.1" 401 1
+192.0.2.1 - - [01/Jan/2000:00:00:02 +0000] "POST /login HTTP/1.1" 200 1
+`
+	every, failures := oneRuleOf("policy: fixedwindow 1/h, by: ip"), oneRuleOf("policy: fixedwindow 1/h, by: ip, count: 401")
+	r := planOf(t, every, failures, log)
+	require.Equal(t, [...]int64{1, 2, 2, 1}, [...]int64{r.Old.Allowed, r.Old.Denied, r.New.Allowed, r.New.Denied})
+	require.Equal(t, []difference{{"count", "all", "401"}}, r.Rules[0].Differences)
+	require.EqualValues(t, 1, planOf(t, failures, every, log).NewlyDenied)
+	require.NotContains(t, textOf(t, every, failures, log), "estimate")
+
+	estimated := oneRuleOf("policy: fixedwindow 9/h, cost: {estimate: 9, actual: header:used}")
+	require.Equal(t, []difference{{"actual cost", "none", "Used"}}, planOf(t, oneRuleOf("policy: fixedwindow 9/h, cost: 9"), estimated, log).Rules[0].Differences)
+	const line = "rule client is replayed with its estimate of 9 units: access logs do not have the header Used of the response\n"
+	require.Equal(t, 1, strings.Count(textOf(t, estimated, estimated, log), line))
+	require.Equal(t, 1, strings.Count(textOf(t, every, estimated, log), line))
+}

@@ -135,7 +135,7 @@ func (leftOut) NoEnd() string { return rules.NoEnd }
 
 // Head describes the log.
 func (r *planReport) Head() string {
-	text := report.Head(r.log, fmt.Sprintf("%s by %s", readable.Plural(r.Clients.All, "client"), r.By), r.Instead)
+	text := report.Head(r.log, fmt.Sprintf("%s by %s", readable.Plural(r.Clients.All, "client"), r.By), r.Instead) + r.Estimates()
 	warn := func(requests int64, trust string) {
 		if requests > 0 {
 			text += fmt.Sprintf("%s logged with the address of a proxy that %s, instead of the client's; configure the server to log the address from X-Forwarded-For\n", readable.Plural(requests, "request"), trust)
@@ -148,6 +148,15 @@ func (r *planReport) Head() string {
 	warn(r.Old.Proxied, r.Old.File+" trusts")
 	warn(r.New.Proxied, r.New.File+" trusts")
 	return text
+}
+
+// Estimates names the rules of both files whose actual cost logs do not have.
+func (r *planReport) Estimates() string {
+	before, after := r.Old.subject.Estimates(), r.New.subject.Estimates()
+	if before == after {
+		return before
+	}
+	return before + after
 }
 
 // Instead describes what OLD, NEW and --by do with requests without the field.

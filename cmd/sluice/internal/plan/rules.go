@@ -144,6 +144,8 @@ func ruleDifferences(before, after *config.Rule) []difference {
 		{"by", before.ByString(), after.ByString()},
 		{"missing", missingText(before), missingText(after)},
 		{"cost", strconv.FormatInt(before.Cost.Units, 10), strconv.FormatInt(after.Cost.Units, 10)},
+		{"actual cost", setText([]string{before.Cost.Actual}, "none"), setText([]string{after.Cost.Actual}, "none")},
+		{"count", anyOf(readable.Texts(before.Count)), anyOf(readable.Texts(after.Count))},
 		{"methods", anyOf(rules.Methods(before)), anyOf(rules.Methods(after))},
 		{"paths", anyOf(before.Paths), anyOf(after.Paths)},
 		{"shadow", strconv.FormatBool(before.Shadow), strconv.FormatBool(after.Shadow)},

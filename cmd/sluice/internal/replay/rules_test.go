@@ -186,3 +186,38 @@ func TestTrustedProxiesAreSkippedInLists(t *testing.T) {
 	r := rulesOf(t, clitest.OneRule, log)
 	require.Equal(t, []backtest.Denials{{Key: "10.0.0.1", Denied: 3}}, r.Rules[0].TopDenied, "nobody is trusted")
 }
+
+// failedLogins has 2 failures and 3 successes of one client, and then a request that is denied if only failures count.
+const failedLogins = `192.0.2.1 - - [01/Jan/2000:00:00:00 +0000] "POST /login HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:00:00:01 +0000] "POST /login HTTP/1.1" 401 1
+192.0.2.1 - - [01/Jan/2000:00:00:02 +0000] "POST /login HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:00:00:03 +0000] "POST /login HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:00:00:04 +0000] "POST /login HTTP/1.1" 503 1
+192.0.2.1 - - [01/Jan/2000:00:00:05 +0000] "POST /login HTTP/1.1" 200 1
+`
+
+func TestReplayGivesChargesBackByStatus(t *testing.T) {
+	const file = "rules: [{name: login, policy: fixedwindow 2/h, by: ip, count: [401, 5xx]}, {name: all, policy: fixedwindow 100/h}]"
+	r := rulesOf(t, file, failedLogins)
+	require.EqualValues(t, 5, r.Together.Allowed)
+	require.EqualValues(t, 1, r.Together.Denied)
+	require.EqualValues(t, 6, r.Rules[0].Requests)
+	require.EqualValues(t, 1, r.Rules[0].Denied)
+	require.EqualValues(t, 2, r.Rules[0].Worst.Admitted)
+	require.EqualValues(t, 5, r.Rules[1].Worst.Admitted)
+	require.EqualValues(t, 4, rulesOf(t, strings.Replace(file, ", count: [401, 5xx]", "", 1), failedLogins).Together.Denied)
+
+	unknown := `{"time":1,"ip":"192.0.2.1"}` + "\n" + `{"time":1,"ip":"192.0.2.1","status":200}` + "\n" + `{"time":2,"ip":"192.0.2.1"}` + "\n" + `{"time":3,"ip":"192.0.2.1"}` + "\n"
+	require.EqualValues(t, 1, rulesOf(t, file, unknown).Together.Denied)
+	out := clitest.Ok(t, unknown, "replay", "--config", clitest.Write(t, "limits.yaml", file), "-")
+	require.Contains(t, out, "3 of 4 requests without a status; rules with count charge them\n")
+}
+
+func TestReplayUsesTheEstimate(t *testing.T) {
+	const file = "rules: [{name: tokens, policy: fixedwindow 1000/h, cost: {estimate: 500, actual: header:X-Tokens-Used}}]"
+	r := rulesOf(t, file, clitest.FourLines)
+	require.EqualValues(t, 2, r.Together.Denied)
+	require.EqualValues(t, 1000, r.Rules[0].Worst.Admitted)
+	out := clitest.Ok(t, clitest.FourLines, "replay", "--config", clitest.Write(t, "limits.yaml", file), "-")
+	require.Contains(t, out, "\nrule tokens is replayed with its estimate of 500 units: access logs do not have the header X-Tokens-Used of the response\n")
+}

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,11 +57,12 @@ func HeadOf(r *config.Rule) Head {
 type Subject struct {
 	Name    string                       // of the file
 	File    *config.File                 // without LeftOut
-	LeftOut []config.Rule                // the rules that cannot be replayed, because logs do not show when a request ends
+	LeftOut []config.Rule                // the rules that cannot be replayed: see whyLeftOut
 	Rules   []sluice.Rule[*http.Request] // of File
 	Replay  *backtest.Rules[*http.Request]
 	Keyed   config.Field // the header or cookie of --key-field; the zero Field: none
 	Request http.Request
+	answer  http.Response              // to Request, as logged
 	client  func(*http.Request) string // returns the address of the client behind the proxies
 	Proxied int64                      // requests logged with only addresses of trusted proxies
 }
@@ -67,13 +70,26 @@ type Subject struct {
 // NoEnd is why a policy whose units are held cannot be replayed.
 const NoEnd = "access logs do not show when a request ends"
 
-// NewSubject returns the subject of a file. It refuses a file without a rule that can be replayed, and --key-field if no such rule needs
-// it.
-func NewSubject(name string, file *config.File, keyField string) (*Subject, error) {
-	s, err := NewSubjectOfSeveral(name, file, keyField)
+// HoldsUnits reports whether a rule cannot be replayed.
+func HoldsUnits(r *config.Rule) bool { return r.HoldsUnits() }
+
+// whyLeftOut says why a rule is left out: logs do not show when a request ends, or the command cannot give charges back.
+func whyLeftOut(r *config.Rule) string {
+	if r.HoldsUnits() {
+		return fmt.Sprintf("%s limits requests at the same time, and %s", r.Policy, NoEnd)
+	}
+	return "it has count, and this command cannot give charges back; sluice replay can"
+}
+
+// NewSubject returns the subject of a file, without the rules that leaveOut reports. It refuses a file without a rule that can be
+// replayed, and --key-field if no such rule needs it.
+func NewSubject(name string, file *config.File, keyField string, leaveOut func(*config.Rule) bool) (*Subject, error) {
+	s, err := newSubject(name, file, keyField, leaveOut)
 	switch {
 	case err != nil:
 		return nil, err
+	case len(s.File.Rules) == 0 && slices.ContainsFunc(s.LeftOut, func(r config.Rule) bool { return !r.HoldsUnits() }):
+		return nil, cli.Usagef("%s has no rule for this command: rule %s is left out because %s; add a rule without count", name, s.LeftOut[0].Name, whyLeftOut(&s.LeftOut[0]))
 	case len(s.File.Rules) == 0:
 		return nil, cli.Usagef("%s has only rules for requests at the same time, and %s; add a rule with a rate, such as gcra 100/m", name, NoEnd)
 	case keyField != "" && s.Keyed.Kind == "":
@@ -102,11 +118,15 @@ func (s *Subject) LeftOutNames() []string {
 // NewSubjectOfSeveral returns the subject of one of several files. Another file may need
 // --key-field.
 func NewSubjectOfSeveral(name string, file *config.File, keyField string) (*Subject, error) {
+	return newSubject(name, file, keyField, HoldsUnits)
+}
+
+func newSubject(name string, file *config.File, keyField string, leaveOut func(*config.Rule) bool) (*Subject, error) {
 	replayed := *file
 	replayed.Rules = nil
 	s := &Subject{Name: name, File: &replayed}
 	for _, r := range file.Rules {
-		if r.HoldsUnits() {
+		if leaveOut(&r) {
 			s.LeftOut = append(s.LeftOut, r)
 		} else {
 			replayed.Rules = append(replayed.Rules, r)
@@ -118,7 +138,7 @@ func NewSubjectOfSeveral(name string, file *config.File, keyField string) (*Subj
 	logged := replayed
 	logged.Forwarded = false // logs have addresses in the form of X-Forwarded-For
 	var err error
-	if s.Rules, err = logged.HTTPRules(0); err != nil {
+	if s.Rules, err = logged.HTTPRules(0, nil); err != nil {
 		return nil, err
 	}
 	var policies []algo.Policy
@@ -128,8 +148,18 @@ func NewSubjectOfSeveral(name string, file *config.File, keyField string) (*Subj
 	if s.client, err = (httplimit.ClientIP{Trusted: file.Trusted, IPv6Bits: 128}).Key(); err != nil {
 		return nil, err
 	}
-	s.Replay, err = backtest.NewRules(s.Rules, policies)
+	if s.Replay, err = backtest.NewRules(s.Rules, policies); err == nil && replayed.NeedsResponse() {
+		s.Replay.Settle = withAnswer
+	}
 	return s, err
+}
+
+// withAnswer returns the request with the response that is logged, if there is one.
+func withAnswer(r *http.Request) (*http.Request, bool) {
+	if r.Response == nil {
+		return r, false
+	}
+	return httplimit.WithResponse(r, httplimit.Response{Status: r.Response.StatusCode}), true
 }
 
 // checkReplayable refuses rules that need data that logs do not have.
@@ -175,6 +205,9 @@ func (s *Subject) Fields() (read, named accesslog.Fields) {
 		if len(r.Paths) > 0 {
 			named |= accesslog.Path
 		}
+		if len(r.Count) > 0 {
+			named |= accesslog.Status
+		}
 		if r.MissingByIP() {
 			read |= accesslog.IP
 		}
@@ -194,6 +227,9 @@ func (s *Subject) Instead(f accesslog.Fields) string {
 				words = append(words, fmt.Sprintf("under rule %s they %v", r.Name, r.Missing))
 			}
 		}
+	}
+	if f == accesslog.Status {
+		return "rules with count charge them"
 	}
 	return cmp.Or(strings.Join(words, "; "), "for the rules it is empty")
 }
@@ -240,6 +276,10 @@ func (s *Subject) Fill(e *accesslog.Entry) {
 	case s.Keyed.Kind == config.Cookie:
 		s.Request.Header.Set("Cookie", s.Keyed.Name+"="+string(e.Key))
 	}
+	if status, err := strconv.Atoi(string(e.Status)); err == nil {
+		s.answer = http.Response{StatusCode: status}
+		s.Request.Response = &s.answer // on a server it has no other use
+	}
 	s.CountProxied(&s.Request)
 }
 
@@ -252,10 +292,21 @@ func (s *Subject) fromProxy(remote string) bool {
 func (s *Subject) Describe(log *logs.Summary) string {
 	text := report.Head(log, fmt.Sprintf("%s of %s", readable.Plural(int64(len(s.File.Rules)), "rule"), readable.Graphic(s.Name)), s.Instead)
 	for i := range s.LeftOut {
-		text += fmt.Sprintf("rule %s is left out: %s limits requests at the same time, and %s\n", s.LeftOut[i].Name, s.LeftOut[i].Policy, NoEnd)
+		text += fmt.Sprintf("rule %s is left out: %s\n", s.LeftOut[i].Name, whyLeftOut(&s.LeftOut[i]))
 	}
+	text += s.Estimates()
 	if s.Proxied > 0 {
 		text += fmt.Sprintf("%s logged with the address of a trusted proxy instead of the client's; configure the server to log the address from X-Forwarded-For\n", readable.Plural(s.Proxied, "request"))
+	}
+	return text
+}
+
+// Estimates names the rules whose actual cost logs do not have.
+func (s *Subject) Estimates() (text string) {
+	for i := range s.File.Rules {
+		if r := &s.File.Rules[i]; r.Cost.Actual != "" {
+			text += fmt.Sprintf("rule %s is replayed with its estimate of %s: access logs do not have the header %s of the response\n", r.Name, readable.Plural(r.Cost.Units, "unit"), r.Cost.Actual)
+		}
 	}
 	return text
 }

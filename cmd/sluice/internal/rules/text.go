@@ -34,6 +34,8 @@ func Text(r *config.Rule) string {
 	switch {
 	case r.Cost.Bytes:
 		text += ", a unit for each byte of the body"
+	case r.Cost.Actual != "":
+		text += fmt.Sprintf(", %s for each request until its response says the actual number in %s", readable.Plural(r.Cost.Units, "unit"), r.Cost.Actual)
 	case r.Cost.Units != 1:
 		text += fmt.Sprintf(", %d units for each request", r.Cost.Units)
 	}
@@ -46,6 +48,9 @@ func Text(r *config.Rule) string {
 	}
 	if len(only) > 0 {
 		text += ", only " + strings.Join(only, " of ")
+	}
+	if len(r.Count) > 0 {
+		text += ", charged only if the status is " + readable.List(r.Count, " or ")
 	}
 	return text
 }
@@ -70,11 +75,11 @@ func Limits(p algo.Policy) (all []algo.Limit) {
 // UsualIntervals are the intervals for which check prints the bounds of each rule.
 var UsualIntervals = map[time.Duration]string{time.Second: "second", time.Minute: "minute", time.Hour: "hour", 24 * time.Hour: "day"}
 
-// RequestBound returns the most requests, or bytes for cost: bytes, that the rule admits for one key in
+// RequestBound returns the most requests, bytes for cost: bytes, or units if responses report the actual cost, that the rule admits for one key in
 // any interval of this length; math.MaxInt64 if the bound in units is that or more.
 func RequestBound(r *config.Rule, interval time.Duration) int64 {
 	bound := r.Policy.Bound(interval)
-	if bound == math.MaxInt64 || r.Cost.Bytes {
+	if bound == math.MaxInt64 || r.Cost.Bytes || r.Cost.Actual != "" {
 		return bound
 	}
 	return bound / r.Cost.Units

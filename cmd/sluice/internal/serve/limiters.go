@@ -27,7 +27,7 @@ type limiters struct {
 	proxy   *sluice.Limiter[*http.Request]
 
 	names     []string // of the rules of the decision service
-	proxyOnly []string // the names of the rules for requests at the same time, which the decision service does not know
+	proxyOnly []string // the names of the rules that need to know the end of a request or its response, which the decision service does not know
 	byteRules []string // the names of those with cost: bytes
 	file      *config.File
 	unknown   int64        // the assumed size of a request body of unknown length
@@ -43,12 +43,21 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 	}
 	l = &limiters{file: file, unknown: cmp.Or(s.options.MaxBody, math.MaxInt64)}
 	for i := range file.Rules {
-		if rule := &file.Rules[i]; rule.HoldsUnits() && s.transport == nil {
+		rule := &file.Rules[i]
+		switch {
+		case s.transport != nil:
+		case len(rule.Count) > 0:
+			return nil, fmt.Errorf("rule %s: count needs the status of the response, and the decision service does not see responses; "+
+				"want the proxy (--upstream), or the rule without count", rule.Name)
+		case rule.Cost.Actual != "":
+			return nil, fmt.Errorf("rule %s: its cost needs the header %s of the response, and the decision service does not see responses; "+
+				"want the proxy (--upstream), or a number as the cost, such as cost: %d", rule.Name, rule.Cost.Actual, rule.Cost.Units)
+		case rule.HoldsUnits():
 			return nil, fmt.Errorf("rule %s: %v limits requests at the same time, and a program that asks the decision service cannot say when its request ends; "+
 				"want the proxy (--upstream), or a policy with a rate, such as gcra 100/m", rule.Name, rule.Policy)
 		}
 	}
-	requests, err := file.HTTPRules(l.unknown)
+	requests, err := file.HTTPRules(l.unknown, s.warnNoActual)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +73,7 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 		if rule.Cost.Bytes {
 			l.byteRules = append(l.byteRules, rule.Name)
 		}
-		if rule.HoldsUnits() {
+		if rule.HoldsUnits() || rule.NeedsResponse() {
 			l.proxyOnly = append(l.proxyOnly, rule.Name)
 			continue
 		}
@@ -117,11 +126,16 @@ func (l *limiters) check(request decisionRequest) *problem {
 		p.Field, p.Rules = "rule", l.names
 		return p
 	}
-	if len(l.names) == 0 {
+	switch {
+	case len(l.names) == 0 && l.file.NeedsResponse():
+		return unknown("all rules need the response or limit requests at the same time, which only the proxy can do")
+	case len(l.names) == 0:
 		return unknown("all rules limit requests at the same time, which only the proxy can do")
 	}
 	for _, name := range request.Rules {
 		switch {
+		case l.needsResponse(name):
+			return unknown("rule %q needs the response, which only the proxy sees; the member rules lists the names of all other rules", name)
 		case slices.Contains(l.proxyOnly, name):
 			return unknown("rule %q limits requests at the same time, which only the proxy can do; the member rules lists the names of all other rules", name)
 		case !slices.Contains(l.names, name):
@@ -130,11 +144,21 @@ func (l *limiters) check(request decisionRequest) *problem {
 	}
 	for i := range l.file.Rules {
 		rule := &l.file.Rules[i]
-		if !rule.HoldsUnits() && request.selects(rule) && lacksCaller(request, rule) && rule.MissingByIP() {
+		if slices.Contains(l.names, rule.Name) && request.selects(rule) && lacksCaller(request, rule) && rule.MissingByIP() {
 			return invalid("key", "the key is empty, and rule %s is by %s; send its value, or ip:ADDRESS for a client without it, such as ip:203.0.113.7", rule.Name, rule.ByString())
 		}
 	}
 	return nil
+}
+
+// needsResponse reports whether the rule with the name needs the response.
+func (l *limiters) needsResponse(name string) bool {
+	return slices.ContainsFunc(l.file.Rules, func(r config.Rule) bool { return r.Name == name && r.NeedsResponse() })
+}
+
+// warnNoActual logs that a response does not report the actual cost.
+func (s *Server) warnNoActual(r *config.Rule, problem string) {
+	s.sampled.Warn("a response does not report its cost, so the estimate stays charged", "rule", r.Name, "header", r.Cost.Actual, "problem", problem)
 }
 
 // needsLength reports whether a rule would deny the request only because its length is

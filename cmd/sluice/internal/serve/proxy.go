@@ -39,7 +39,7 @@ func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 		BufferPool: new(buffers),
 		ErrorLog:   errorLog(s.sampled, "a response failed"),
 	}
-	limited := httplimit.Handler(l.proxy, s.withLimitFields(proxy), httplimit.Options{Bytes: l.byteRules, Legacy: o.Legacy})
+	limited := httplimit.Handler(l.proxy, s.withLimitFields(proxy, l.file.NeedsResponse()), httplimit.Options{Bytes: l.byteRules, Legacy: o.Legacy, SettleRules: l.file.NeedsResponse()})
 	check, err := httplimit.ClientIP{Trusted: l.file.Trusted, Forwarded: l.file.Forwarded}.Check()
 	return o.idleTimeout(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := check(r); errors.Is(err, httplimit.ErrUntrustedPeer) || errors.Is(err, httplimit.ErrForwarding) {
@@ -93,15 +93,22 @@ func (s *Server) tooLarge() *problem {
 	return plainProblem(http.StatusRequestEntityTooLarge, "the request body has more than %d bytes; send a smaller one", s.options.MaxBody)
 }
 
+// notRefunded ends the problem of an allowed request that got no response from the upstream.
+const notRefunded = "; the cost of the request is not refunded"
+
 // fail writes the response to an allowed request that got none from the upstream. The cost is
-// not refunded: otherwise a client that can make the upstream fail would not be limited. The
-// response does not wait for the rest of the body.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+// not refunded unless a rule says so by count: otherwise a client that can make the upstream fail
+// would not be limited. The response does not wait for the rest of the body.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error, settled bool) {
 	unread, broken := bodyState(r)
 	if unread {
 		earlyreply.Prepare(w, r)
 	}
-	s.failure(r, err, broken).write(w)
+	p := s.failure(r, err, broken)
+	if settled { // the rules decide
+		p.Detail = strings.TrimSuffix(p.Detail, notRefunded)
+	}
+	p.write(w)
 }
 
 // failure returns the problem of a request that failed with err. broken is the error with which
@@ -114,9 +121,9 @@ func (s *Server) failure(r *http.Request, err, broken error) *problem {
 	case broken != nil:
 		s.sampled.Debug("a request body ended early", "error", withoutAddresses(broken.Error()))
 		if errors.Is(broken, os.ErrDeadlineExceeded) {
-			return plainProblem(http.StatusRequestTimeout, "the request body did not arrive, or arrived too slowly; the cost of the request is not refunded")
+			return plainProblem(http.StatusRequestTimeout, "the request body did not arrive, or arrived too slowly"+notRefunded)
 		}
-		return plainProblem(http.StatusBadRequest, "the request body ended early or is not valid HTTP; the cost of the request is not refunded")
+		return plainProblem(http.StatusBadRequest, "the request body ended early or is not valid HTTP"+notRefunded)
 	case isLost(r):
 		return unanswered(http.StatusBadGateway, "the store of the limits failed for too long, so the request was ended before the upstream answered")
 	case r.Context().Err() != nil:
@@ -142,7 +149,7 @@ func upstreamError(status int, inTime string) *problem {
 
 // unanswered returns the problem of an allowed request to which the upstream has not answered.
 func unanswered(status int, why string) *problem {
-	p := plainProblem(status, "%s; the cost of the request is not refunded", why)
+	p := plainProblem(status, "%s"+notRefunded, why)
 	p.Applied = "yes"
 	return p
 }
@@ -171,8 +178,9 @@ func onlyWebSockets(h http.Header) {
 // withLimitFields returns the handler that adds the RateLimit fields of the header to the response of
 // the upstream, or to that of a failure. ReverseProxy would clear them after an interim response.
 //
-// Trailers cannot have newer values, so these fields are removed from trailers, announced or not.
-func (s *Server) withLimitFields(proxy httputil.ReverseProxy) http.Handler {
+// Trailers cannot have newer values, so these fields are removed from trailers, announced or not. settled says that
+// the cost of a request depends on its response.
+func (s *Server) withLimitFields(proxy httputil.ReverseProxy, settled bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fields := maps.Clone(w.Header())
 		clear(w.Header())
@@ -189,7 +197,7 @@ func (s *Server) withLimitFields(proxy httputil.ReverseProxy) http.Handler {
 		}
 		proxy.ErrorHandler = func(w http.ResponseWriter, r *http.Request, err error) {
 			maps.Copy(w.Header(), fields)
-			s.fail(w, r, err)
+			s.fail(w, r, err, settled)
 		}
 		proxy.ServeHTTP(w, r)
 		maps.DeleteFunc(w.Header(), func(name string, _ []string) bool {

@@ -50,8 +50,12 @@ const (
 	refused    = math.MaxUint32 - 1
 )
 
+// isLeftOut reports whether no limit can be suggested for a rule: requests are counted once, before it is known which limit decides
+// them, so charges cannot be given back.
+func isLeftOut(r *config.Rule) bool { return r.HoldsUnits() || len(r.Count) > 0 }
+
 func newFileSubject(name string, file *config.File, keyField string, memory *Memory) (*fileSubject, error) {
-	of, err := rules.NewSubject(name, file, keyField)
+	of, err := rules.NewSubject(name, file, keyField, isLeftOut)
 	if err != nil {
 		return nil, err
 	}

@@ -158,3 +158,20 @@ func TestRefusedRequestsAreLeftOut(t *testing.T) {
 func TestProxiedRequestsAreReportedBySuggest(t *testing.T) {
 	require.EqualValues(t, 3, ruleSuggestions(t, "trusted: 192.0.2.1\n"+clitest.OneRule, clitest.FourLines).Proxied)
 }
+
+func TestRulesWithCountAreLeftOut(t *testing.T) {
+	with := strings.Replace(clitest.OneRule, "[", "[{name: login, policy: gcra 2/m, count: 401}, ", 1)
+	want, got := ruleSuggestions(t, clitest.OneRule, clitest.FourLines), ruleSuggestions(t, with, clitest.FourLines)
+	require.Equal(t, []string{"login"}, got.LeftOut)
+	got.LeftOut = want.LeftOut
+	require.Equal(t, want, got)
+	const reason = "rule login is left out because it has count, and this command cannot give charges back; sluice replay can"
+	out := clitest.Ok(t, clitest.FourLines, "suggest", "--config", clitest.Write(t, "limits.yaml", with), "-")
+	require.Contains(t, out, "\n"+strings.Replace(reason, " because", ":", 1)+"\n")
+	exitCode, _, errs := clitest.Execute(t, clitest.FourLines, "suggest", "--config", clitest.Write(t, "limits.yaml", "rules: [{name: login, policy: gcra 2/m, count: 401}]"), "-")
+	require.Equal(t, 2, exitCode)
+	require.Contains(t, errs, "limits.yaml has no rule for this command: "+reason+"; add a rule without count")
+
+	estimated := ruleSuggestions(t, "rules: [{name: tokens, policy: gcra 9/m, cost: {estimate: 3, actual: header:used}}]", clitest.FourLines)
+	require.EqualValues(t, 3, estimated.Rules[0].Cost)
+}

@@ -1,0 +1,151 @@
+package serve
+
+// These tests promise what a request to the proxy costs if that is known only after its response.
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const failures = `
+rules:
+  - {name: failures, policy: fixedwindow 2/24h, by: ip, paths: [/login], count: [401, 403, 5xx]}
+  - {name: client, policy: gcra 1000/h, by: ip}
+`
+
+// remaining returns the remaining units of the rules for a request to the path.
+func (w *testServer) remaining(path string) (left []int64) {
+	w.t.Helper()
+	r, err := http.NewRequest(http.MethodGet, path, nil)
+	require.NoError(w.t, err)
+	r.RemoteAddr = "127.0.0.1:1"
+	d, err := w.current.Load().proxy.Peek(w.t.Context(), r)
+	require.NoError(w.t, err)
+	for _, result := range d.Results {
+		left = append(left, result.Remaining)
+	}
+	return left
+}
+
+// answer is an upstream that sends the status of the query.
+func answer(w http.ResponseWriter, r *http.Request) {
+	status, err := strconv.Atoi(r.URL.RawQuery)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	w.WriteHeader(status)
+}
+
+func TestOnlyCountedStatusesAreCharged(t *testing.T) {
+	w := startTestServer(t, failures, withUpstream(t, answer))
+	for _, status := range []int{200, 404, 302, 200, 401, 200, 403} {
+		require.Equal(t, status, call(t, http.MethodHead, w.proxyURL("/login?"+strconv.Itoa(status)), nil).StatusCode)
+	}
+	denied := fetch(t, w.proxyURL("/login?200"))
+	require.Equal(t, http.StatusTooManyRequests, denied.StatusCode)
+	require.Contains(t, denied.body, `"violated-policies":["failures"]`)
+	require.Equal(t, http.StatusUnauthorized, fetch(t, w.proxyURL("/other?401")).StatusCode, "the rule is for another path")
+	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, "sluice_decisions_total")
+}
+
+// The status is that of the proxy.
+func TestFailuresOfTheUpstreamAreCounted(t *testing.T) {
+	w := startTestServer(t, failures, withUpstream(t, answer))
+	a := fetch(t, w.proxyURL("/login"))
+	require.Equal(t, http.StatusBadGateway, a.StatusCode)
+	require.NotContains(t, a.body, "refunded")
+	require.EqualValues(t, 1, w.remaining("/login")[0])
+
+	w = startTestServer(t, strings.Replace(failures, "5xx", "500", 1), withUpstream(t, answer))
+	require.Equal(t, http.StatusBadGateway, fetch(t, w.proxyURL("/login")).StatusCode)
+	require.EqualValues(t, 2, w.remaining("/login")[0])
+}
+
+// Concurrent guesses must not pass before the first is answered.
+func TestRequestsAreChargedUntilTheirResponse(t *testing.T) {
+	h := newHeld()
+	w := startTestServer(t, strings.Replace(failures, ", paths: [/login]", "", 1), withUpstream(t, h.ServeHTTP))
+	failed := h.begin(w)
+	require.EqualValues(t, 1, w.remaining("/")[0])
+	close(h.release)
+	require.NoError(t, <-failed)
+	require.Eventually(t, func() bool { return w.remaining("/")[0] == 2 }, testTimeout, slack/100)
+}
+
+func TestUpstreamReportsTheActualCost(t *testing.T) {
+	const tokens = `
+rules:
+  - {name: tokens, policy: fixedwindow 1000/24h, by: ip, cost: {estimate: 500, actual: header:X-Tokens-Used}}
+`
+	w := startTestServer(t, tokens, withUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		switch name, value, _ := strings.Cut(r.URL.RawQuery, "="); name {
+		case "header":
+			w.Header().Set("X-Tokens-Used", value)
+		case "trailer":
+			w.Header().Set("Trailer", "X-Tokens-Used")
+			_, _ = io.WriteString(w, "a stream")
+			w.Header().Set("X-Tokens-Used", value)
+		}
+	}))
+	require.Equal(t, "20", fetch(t, w.proxyURL("/?header=20")).Header.Get("X-Tokens-Used"))
+	require.Equal(t, []int64{980}, w.remaining("/"))
+	fetch(t, w.proxyURL("/?trailer=30"))
+	require.Equal(t, []int64{950}, w.remaining("/"))
+	require.NotContains(t, w.logged.String(), "does not report its cost")
+
+	fetch(t, w.proxyURL("/?header=secret"))
+	require.Equal(t, []int64{450}, w.remaining("/"), "the estimate")
+	require.Contains(t, w.logged.String(), `level=WARN msg="a response does not report its cost, so the estimate stays charged" rule=tokens header=X-Tokens-Used `+
+		`problem="the header is not one whole number of at least 0"`)
+	require.NotContains(t, w.logged.String(), "secret")
+	require.Equal(t, http.StatusTooManyRequests, fetch(t, w.proxyURL("/")).StatusCode)
+}
+
+func TestMissingActualCostIsLoggedInSamples(t *testing.T) {
+	w := startTestServer(t, "rules: [{name: tokens, policy: gcra 1000000/s, cost: {estimate: 5, actual: header:X-Tokens-Used}}]", withUpstream(t, hello))
+	for range 20 {
+		require.Equal(t, http.StatusOK, fetch(t, w.proxyURL("/")).StatusCode)
+	}
+	logged := strings.Count(w.logged.String(), `rule=tokens header=X-Tokens-Used problem="the response does not have the header"`)
+	require.GreaterOrEqual(t, logged, 1)
+	require.Less(t, logged, 20)
+}
+
+func TestWebSocketsAreSettled(t *testing.T) {
+	for count, left := range map[string]int64{"101": 1, "200": 2} {
+		w := startTestServer(t, "rules: [{name: sockets, policy: fixedwindow 2/24h, count: "+count+"}]", withUpstream(t, echo))
+		conn, reader, response := upgrade(t, w)
+		require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
+		_, err := io.WriteString(conn, "ping\n")
+		require.NoError(t, err)
+		_, err = bufio.NewReader(reader).ReadString('\n')
+		require.NoError(t, err)
+		require.NoError(t, conn.Close())
+		require.Eventually(t, func() bool { return w.remaining("/")[0] == left }, testTimeout, slack/100, count)
+	}
+}
+
+func TestDecisionServiceKnowsNoRulesThatNeedTheResponse(t *testing.T) {
+	_, err := newTestServer(t, failures)
+	require.EqualError(t, err, "rule failures: count needs the status of the response, and the decision service does not see responses; want the proxy (--upstream), or the rule without count")
+	_, err = newTestServer(t, "rules: [{name: tokens, policy: gcra 1000/m, cost: {estimate: 5, actual: header:used}}]")
+	require.EqualError(t, err, "rule tokens: its cost needs the header Used of the response, and the decision service does not see responses; want the proxy (--upstream), or a number as the cost, such as cost: 5")
+
+	w := startTestServer(t, failures, withUpstream(t, hello))
+	require.Contains(t, w.decide("allow", `{"key":"127.0.0.1"}`).body, `{"allowed":true,"rule":"client",`)
+	a := w.decide("allow", `{"key":"127.0.0.1","rule":"failures"}`)
+	require.Equal(t, http.StatusNotFound, a.StatusCode)
+	require.Contains(t, a.body, `"detail":"rule \"failures\" needs the response, which only the proxy sees; the member rules lists the names of all other rules","field":"rule","rules":["client"]`)
+
+	w.rules.Store("rules: [{name: failures, policy: gcra 1/s, by: 'header:X', count: 401}]")
+	require.NoError(t, w.Reload(t.Context()))
+	a = w.decide("allow", `{"key":""}`)
+	require.Equal(t, http.StatusNotFound, a.StatusCode)
+	require.Contains(t, a.body, `"detail":"all rules need the response or limit requests at the same time, which only the proxy can do"`)
+}

@@ -1,0 +1,107 @@
+package httplimit
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+)
+
+// Response describes the response to a request after the handler has ended.
+type Response struct {
+	// Status is the status that the handler sent, and 200 if it sent none. It is 101 if the handler hijacked the connection, and
+	// 500 if it panicked, unless it sent another status before.
+	Status  int
+	Header  http.Header // of the ResponseWriter; do not change it
+	Written int64       // the bytes of content that the handler wrote, but not to a hijacked connection
+}
+
+type responseKey struct{}
+
+// ResponseTo returns the response to a request. found is true only while a request is settled: see [Options].Settle and
+// [Options].SettleRules.
+func ResponseTo(r *http.Request) (response Response, found bool) {
+	response, found = r.Context().Value(responseKey{}).(Response)
+	return response, found
+}
+
+// WithResponse returns a copy of the request for which [ResponseTo] returns the response. Use it to test the Cost of a rule. The
+// context of the copy does not end.
+func WithResponse(r *http.Request, response Response) *http.Request {
+	return r.WithContext(context.WithValue(context.WithoutCancel(r.Context()), responseKey{}, response))
+}
+
+// responseRecorder notes what a handler sends.
+type responseRecorder struct {
+	http.ResponseWriter
+	status   int // 0 until the handler has sent one
+	hijacked bool
+	written  int64
+}
+
+// response returns what was sent. completed reports whether the handler has returned.
+func (w *responseRecorder) response(completed bool) Response {
+	response := Response{Status: w.status, Header: w.Header(), Written: w.written}
+	switch {
+	case w.status != 0:
+	case w.hijacked:
+		response.Status = http.StatusSwitchingProtocols
+	case completed:
+		response.Status = http.StatusOK
+	default:
+		response.Status = http.StatusInternalServerError
+	}
+	return response
+}
+
+// note notes a status. Statuses below 200 are interim, except for 101.
+func (w *responseRecorder) note(status int) {
+	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
+		w.status = status
+	}
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *responseRecorder) WriteHeader(status int) {
+	w.ResponseWriter.WriteHeader(status) // panics if the status is invalid
+	w.note(status)
+}
+
+// Write implements http.ResponseWriter.
+func (w *responseRecorder) Write(p []byte) (int, error) {
+	w.note(http.StatusOK)
+	n, err := w.ResponseWriter.Write(p)
+	w.written += int64(n)
+	return n, err
+}
+
+// ReadFrom implements io.ReaderFrom, so that net/http can still send a file without a copy.
+func (w *responseRecorder) ReadFrom(src io.Reader) (int64, error) {
+	w.note(http.StatusOK)
+	n, err := io.Copy(w.ResponseWriter, src)
+	w.written += n
+	return n, err
+}
+
+// FlushError implements what http.ResponseController calls.
+func (w *responseRecorder) FlushError() error {
+	err := http.NewResponseController(w.ResponseWriter).Flush()
+	if err == nil {
+		w.note(http.StatusOK)
+	}
+	return err
+}
+
+// Flush implements http.Flusher.
+func (w *responseRecorder) Flush() { _ = w.FlushError() }
+
+// Hijack implements http.Hijacker.
+func (w *responseRecorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	w.hijacked = w.hijacked || err == nil
+	return conn, rw, err
+}
+
+// Unwrap returns the original ResponseWriter to http.ResponseController.
+func (w *responseRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

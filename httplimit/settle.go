@@ -1,0 +1,51 @@
+package httplimit
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/algo"
+)
+
+// settles reports whether the cost of requests is known only after their response.
+func (g *guard) settles() bool { return g.Settle != nil || g.SettleRules }
+
+// serveSettled serves a request that is charged before, and settled after the response.
+func (g *guard) serveSettled(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	reservation, d, err := g.limiter.Reserve(r.Context(), r, 1)
+	if !g.admit(w, r, &d, err) {
+		return
+	}
+	ctx, stop := reservation.Keep(r.Context())
+	if holdsUnits(d.Results) {
+		r = r.WithContext(ctx)
+	}
+	recorder, completed := &responseRecorder{ResponseWriter: w}, false
+	defer func() { // also if next panics
+		stop()
+		g.settle(WithResponse(r, recorder.response(completed)), reservation)
+	}()
+	next.ServeHTTP(recorder, r)
+	completed = true
+}
+
+// settle corrects what a request was charged. r has the response.
+func (g *guard) settle(r *http.Request, reservation *sluice.Reservation[*http.Request]) {
+	unended := context.WithoutCancel(r.Context())
+	released := false
+	defer func() {
+		if !released { // the function that returns the cost has a fault
+			_ = reservation.Release(unended)
+		}
+	}()
+	var err error
+	if g.SettleRules {
+		_, err = reservation.SettleFor(unended, r)
+	} else {
+		response, _ := ResponseTo(r)
+		_, err = reservation.Settle(unended, g.Settle(r, response.Status, response.Written))
+	}
+	released = !errors.Is(err, algo.ErrCost)
+}

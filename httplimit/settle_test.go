@@ -1,0 +1,260 @@
+// These tests promise what a request costs in the end if that is known only after the response.
+package httplimit_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/httplimit"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// serveOne serves a request in a goroutine of its own. It returns what the handler panicked with.
+func serveOne(h http.Handler, w http.ResponseWriter, r *http.Request) (panicked any) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer func() { panicked = recover() }()
+		h.ServeHTTP(w, r)
+	}()
+	<-ended
+	return panicked
+}
+
+func TestSettleGetsTheResponse(t *testing.T) {
+	for name, test := range map[string]struct {
+		serve   http.HandlerFunc
+		status  int
+		written int64
+		panics  any
+	}{
+		"nothing":           {func(http.ResponseWriter, *http.Request) {}, 200, 0, nil},
+		"a content":         {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }, 200, 5, nil},
+		"a status":          {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404); w.WriteHeader(500) }, 404, 0, nil},
+		"an interim status": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.WriteHeader(401) }, 401, 0, nil},
+		"a flush":           {func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush(); w.WriteHeader(500) }, 200, 0, nil},
+		"a copy":            {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, strings.NewReader("abc")) }, 200, 3, nil},
+		"a panic":           {func(http.ResponseWriter, *http.Request) { panic("a fault") }, 500, 0, "a fault"},
+		"an exit":           {func(http.ResponseWriter, *http.Request) { runtime.Goexit() }, 500, 0, nil},
+		"a panic, too late": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201); panic(http.ErrAbortHandler) }, 201, 0, http.ErrAbortHandler},
+		"a hijack": {func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			require.NoError(t, err)
+			require.NoError(t, conn.Close())
+		}, 101, 0, nil},
+	} {
+		limiter := newLimiter(t, limiterOptions{}, nil, twoAtOnce()...)
+		calls := 0
+		h := httplimit.Handler(limiter, test.serve, httplimit.Options{Settle: func(r *http.Request, status int, written int64) int64 {
+			calls++
+			require.Equal(t, test.status, status, name)
+			require.Equal(t, test.written, written, name)
+			require.Equal(t, "/a", r.URL.Path)
+			response, found := httplimit.ResponseTo(r)
+			require.True(t, found)
+			require.Equal(t, test.status, response.Status)
+			require.NotEmpty(t, response.Header.Get("RateLimit"))
+			return 4
+		}})
+		var w http.ResponseWriter = httptest.NewRecorder()
+		if name == "a hijack" {
+			conn, _ := net.Pipe()
+			w = pipeWriter{w, conn}
+		}
+		panicked := serveOne(h, w, httptest.NewRequest("GET", "/a", nil))
+		require.Equal(t, test.panics, panicked, name)
+		require.Equal(t, 1, calls, name)
+		require.Equal(t, []int64{2, 6}, unitsLeft(t, limiter), "%s: held units are released", name)
+	}
+}
+
+func TestSettleRefundsOrChargesARequest(t *testing.T) {
+	for storeName, store := range map[string]storage.Store{"in memory": new(memory.Store), "by round trips": failing(nil)} {
+		left := int64(10)
+		limiter := newLimiter(t, limiterOptions{}, store, rule("daily", "fixedwindow 10/d"))
+		for _, cost := range []int64{0, 1, 3, 0, 10} {
+			h := httplimit.Handler(limiter, hello, httplimit.Options{Settle: func(*http.Request, int, int64) int64 {
+				require.Equal(t, left-1, unitsLeft(t, limiter)[0], "a call is charged before")
+				return cost
+			}})
+			require.Equal(t, http.StatusOK, respond(h, httptest.NewRequest("GET", "/", nil)).StatusCode)
+			left -= cost
+			require.Equal(t, left, unitsLeft(t, limiter)[0], "%s, %d", storeName, cost)
+		}
+	}
+}
+
+// Its request was charged nothing.
+func TestDeniedRequestSettlesNothing(t *testing.T) {
+	limiter := limiterOf(t, nil, "fixedwindow 1/d")
+	h := httplimit.Handler(limiter, hello, httplimit.Options{Legacy: true, Settle: func(*http.Request, int, int64) int64 { return 1 }})
+	require.Equal(t, http.StatusOK, respond(h, httptest.NewRequest("GET", "/", nil)).StatusCode)
+	never := httplimit.Handler(limiter, hello, httplimit.Options{Legacy: true, Settle: func(*http.Request, int, int64) int64 { panic("not called") }})
+	denied := respond(never, httptest.NewRequest("GET", "/", nil))
+	require.Equal(t, http.StatusTooManyRequests, denied.StatusCode)
+	require.NotEmpty(t, denied.Header.Get("Retry-After"))
+	require.Equal(t, "0", denied.Header.Get("X-Ratelimit-Remaining"))
+
+	failed := httplimit.Handler(limiterOf(t, failing(storage.NotApplied(io.ErrUnexpectedEOF)), "gcra 1/s"), hello,
+		httplimit.Options{Settle: func(*http.Request, int, int64) int64 { panic("not called") }})
+	require.Equal(t, http.StatusServiceUnavailable, respond(failed, httptest.NewRequest("GET", "/", nil)).StatusCode)
+}
+
+// The call stays charged.
+func TestFaultySettleReleasesHeldUnits(t *testing.T) {
+	for name, actual := range map[string]func() int64{
+		"a negative cost": func() int64 { return -1 },
+		"a panic":         func() int64 { panic("a fault") },
+	} {
+		settled := twoAtOnce()
+		settled[1].Cost = func(r *http.Request) int64 {
+			if _, found := httplimit.ResponseTo(r); found {
+				return actual()
+			}
+			return 1
+		}
+		for _, test := range []struct {
+			rules   []sluice.Rule[*http.Request]
+			options httplimit.Options
+		}{
+			{twoAtOnce(), httplimit.Options{Settle: func(*http.Request, int, int64) int64 { return actual() }}},
+			{settled, httplimit.Options{SettleRules: true}},
+		} {
+			limiter := newLimiter(t, limiterOptions{}, failing(nil), test.rules...)
+			h := httplimit.Handler(limiter, hello, test.options)
+			panicked := serveOne(h, httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+			require.Equal(t, name == "a panic", panicked != nil)
+			require.Equal(t, []int64{2, 9}, unitsLeft(t, limiter), name)
+		}
+	}
+}
+
+// A client must not avoid the actual cost by leaving.
+func TestSettleWorksAfterTheClientIsGone(t *testing.T) {
+	limiter := newLimiter(t, limiterOptions{}, failing(nil), twoAtOnce()...)
+	ctx, leave := context.WithCancel(t.Context())
+	h := httplimit.Handler(limiter, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { leave() }),
+		httplimit.Options{Settle: func(r *http.Request, _ int, _ int64) int64 {
+			require.NoError(t, r.Context().Err())
+			return 5
+		}})
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil).WithContext(ctx))
+	require.Equal(t, []int64{2, 5}, unitsLeft(t, limiter))
+}
+
+func TestSettledRequestsRenewTheirUnits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		store := hooked{new(memory.Store), func(context.Context) error {
+			if down.Load() {
+				return storage.NotApplied(io.ErrUnexpectedEOF)
+			}
+			return nil
+		}}
+		limiter := newLimiter(t, limiterOptions{}, store, twoAtOnce()...)
+		h := httplimit.Handler(limiter, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			time.Sleep(5 * time.Minute)
+			require.NoError(t, r.Context().Err())
+			require.Equal(t, []int64{1, 9}, unitsLeft(t, limiter))
+			if r.URL.Path == "/lost" {
+				down.Store(true)
+				<-r.Context().Done()
+				require.ErrorIs(t, context.Cause(r.Context()), sluice.ErrHoldLost)
+			}
+		}), httplimit.Options{Settle: func(*http.Request, int, int64) int64 { return 0 }})
+		respond(h, httptest.NewRequest("GET", "/", nil))
+		require.Equal(t, []int64{2, 10}, unitsLeft(t, limiter))
+		respond(h, httptest.NewRequest("GET", "/lost", nil))
+		down.Store(false)
+		time.Sleep(time.Minute) // the circuit breaker closes
+		require.Equal(t, []int64{2, 9}, unitsLeft(t, limiter), "the store failed, so the call stays charged")
+	})
+}
+
+func TestSettleRulesAsksEachRule(t *testing.T) {
+	tokens := sluice.Rule[*http.Request]{Name: "tokens", Spec: "fixedwindow 1000/d", Cost: func(r *http.Request) int64 {
+		if response, found := httplimit.ResponseTo(r); found {
+			return response.Written
+		}
+		return 100
+	}}
+	failures := sluice.Rule[*http.Request]{Name: "failures", Spec: "fixedwindow 5/d", Cost: func(r *http.Request) int64 {
+		if response, found := httplimit.ResponseTo(r); found && response.Status < 400 {
+			return 0
+		}
+		return 1
+	}}
+	limiter := newLimiter(t, limiterOptions{}, failing(nil), append(twoAtOnce(), tokens, failures)...)
+	h := httplimit.Handler(limiter, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		require.Equal(t, int64(900), unitsLeft(t, limiter)[2])
+		if _, found := httplimit.ResponseTo(r); found {
+			t.Error("a request has a response before its end")
+		}
+		_, _ = io.WriteString(w, strings.Repeat("x", 250))
+	}), httplimit.Options{SettleRules: true})
+	respond(h, httptest.NewRequest("GET", "/", nil))
+	require.Equal(t, []int64{2, 9, 750, 5}, unitsLeft(t, limiter))
+
+	failed := httplimit.Handler(limiter, http.NotFoundHandler(), httplimit.Options{SettleRules: true})
+	respond(failed, httptest.NewRequest("GET", "/", nil))
+	require.Equal(t, []int64{2, 8, 750 - int64(len("404 page not found\n")), 4}, unitsLeft(t, limiter))
+}
+
+// Handlers use them on the writer itself or by http.ResponseController.
+func TestSettledHandlersKeepTheAbilitiesOfTheirWriter(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file.txt")
+	require.NoError(t, os.WriteFile(file, []byte("some text"), 0o600))
+	limiter := limiterOf(t, nil, "gcra 1000/s")
+	var written atomic.Int64
+	server := httptest.NewServer(httplimit.Handler(limiter, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		require.NoError(t, control.SetWriteDeadline(time.Now().Add(time.Hour)))
+		if r.URL.Path == "/hijack" {
+			conn, _, err := control.Hijack()
+			require.NoError(t, err)
+			_, err = io.WriteString(conn, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+			require.NoError(t, errors.Join(err, conn.Close()))
+			return
+		}
+		w.Header().Set("X-Own", "1")
+		http.ServeFile(w, r, file)
+		require.NoError(t, control.Flush())
+	}), httplimit.Options{Settle: func(_ *http.Request, _ int, n int64) int64 { written.Store(n); return 1 }}))
+	defer server.Close()
+	response, err := server.Client().Get(server.URL)
+	require.NoError(t, err)
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, errors.Join(err, response.Body.Close()))
+	require.Equal(t, "some text", string(text))
+	response, err = server.Client().Get(server.URL + "/hijack")
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusNoContent, response.StatusCode)
+
+	withoutFlush := httplimit.Handler(limiter, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		require.ErrorIs(t, http.NewResponseController(w).Flush(), http.ErrNotSupported)
+		_, _, err := w.(http.Hijacker).Hijack()
+		require.ErrorIs(t, err, http.ErrNotSupported)
+		w.WriteHeader(http.StatusTeapot)
+	}), httplimit.Options{Settle: func(_ *http.Request, status int, _ int64) int64 {
+		require.Equal(t, http.StatusTeapot, status)
+		return 1
+	}})
+	withoutFlush.ServeHTTP(&discardWriter{header: make(http.Header)}, httptest.NewRequest("GET", "/", nil))
+}
