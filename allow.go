@@ -85,8 +85,8 @@ func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 // WaitN returns the denial at once, with an error that wraps [context.DeadlineExceeded], if RetryAfter ends after the deadline of ctx.
 // A call behind others looks at the RetryAfter of the first one. If it gives up behind others, its decision has only that Rule and
 // RetryAfter. If no wait helps, the error also wraps [ErrExceedsCapacity]. In all these cases nothing was charged.
-// Other errors are those of AllowN; see [Limiter]. Rules such as "inflight 20 ttl=30s" are refused with a RuleError, because WaitN
-// cannot release their units.
+// Other errors are those of AllowN; see [Limiter]. Rules such as "inflight 20 ttl=30s" or a penalty are refused with a RuleError:
+// WaitN cannot release the units of the one, and to ask too early would begin the other.
 //
 // If units come back early, by Reset, Refund or Settle, the first call notices at its RetryAfter. It notices earlier only if another call
 // arrives, at least a second after its last denial.

@@ -17,6 +17,16 @@ func moved(policy algo.Policy, state []byte, now time.Time) ([]byte, error) {
 	if stack, ok := policy.(*compose.Stack); ok {
 		return movedStack(stack, state, now)
 	}
+	if penalty, ok := policy.(*compose.Penalty); ok && penalty.Inner() != nil {
+		end, own, err := penalty.Split(state)
+		if err != nil {
+			return nil, err
+		}
+		if own, err = moved(penalty.Inner(), own, now); err != nil {
+			return nil, err
+		}
+		return penalty.Join(end, own, now), nil
+	}
 	r, err := policy.Peek(state, now, 1)
 	if err != nil || r.Skew <= stepBack {
 		return state, err

@@ -179,9 +179,6 @@ func (l *Limiter[T]) ResetRule(ctx context.Context, name string, in T) error {
 
 func (l *Limiter[T]) reset(ctx context.Context, in T, rules []Rule[T]) error {
 	d, err := l.do(ctx, driver.Reset, in, 1, rules)
-	if l.purses != nil {
-		l.purses.drop(d.Results, err != nil)
-	}
 	if err == nil && d.Degraded {
 		return d.Err
 	}
@@ -280,6 +277,9 @@ func (l *Limiter[T]) decide(ctx context.Context, op driver.Op, upTo int64, items
 	}
 	if err == nil {
 		l.checkSkew(d)
+	}
+	if l.purses != nil && op != driver.Allow && op != driver.Peek {
+		l.purses.drop(d.Results, err != nil) // a call that begins now must not share an older denial
 	}
 	return calls, err
 }

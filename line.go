@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/retrywait"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -36,15 +37,20 @@ const lineTTL = time.Second
 type waiter struct {
 	results  []RuleResult // the rules that apply, with their costs
 	items    []driver.Item
-	key      string // of its line; empty if it is not known yet
-	arrival  int64  // the number of the call
+	costs    []int64 // under the enforced rules; nil if key is empty
+	key      string  // of its line; empty if it is not known yet
+	released bool    // from its line, since its last denial
+	arrival  int64   // the number of the call
 	deadline time.Time
 	line     *line // nil if the call asks the store by itself
 	place    *list.Element
 	changed  chan struct{} // receives after a change of what the call waits for
 }
 
-var errWaitForHolder = errors.New("Wait cannot release units that are held; use Do or Hold, and try again after a denial")
+var (
+	errWaitForHolder  = errors.New("Wait cannot release units that are held; use Do or Hold, and try again after a denial")
+	errWaitForPenalty = errors.New("Wait cannot be used with a penalty, because to ask too early begins one; use Allow")
+)
 
 // newWaiter calls the functions of the rules.
 func (l *Limiter[T]) newWaiter(ctx context.Context, in T, n int64) (*waiter, error) {
@@ -53,8 +59,14 @@ func (l *Limiter[T]) newWaiter(ctx context.Context, in T, n int64) (*waiter, err
 	if err := l.gather(driver.Allow, in, n, l.rules, &d, w.items); err != nil {
 		return nil, err
 	}
-	if i := slices.IndexFunc(d.Results, func(r RuleResult) bool { return isHolder(r.Policy) }); i >= 0 {
-		return nil, &RuleError{Rule: d.Results[i].Rule, Key: d.Results[i].Key, Err: errWaitForHolder}
+	for i := range d.Results {
+		r := &d.Results[i]
+		if isHolder(r.Policy) {
+			return nil, &RuleError{Rule: r.Rule, Key: r.Key, Err: errWaitForHolder}
+		}
+		if _, ok := r.Policy.(*compose.Penalty); ok {
+			return nil, &RuleError{Rule: r.Rule, Key: r.Key, Err: errWaitForPenalty}
+		}
 	}
 	w.results, w.items = d.Results, w.items[:len(d.Results)]
 	w.deadline, _ = ctx.Deadline()
@@ -79,6 +91,7 @@ func (w *waiter) setKey() {
 			for _, text := range [...]string{k.Group, k.Rule, k.Key, r.Policy.String()} {
 				key = strconv.AppendQuote(key, text)
 			}
+			w.costs = append(w.costs, r.Cost)
 		}
 	}
 	w.key = string(key)
@@ -142,6 +155,7 @@ func (w *waiter) signal() {
 func (s *lines) deny(w *waiter, d *Decision, givesUp bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	w.released = false
 	switch {
 	case w.line == nil && givesUp:
 		return
@@ -211,6 +225,10 @@ func (s *lines) leave(w *waiter, d *Decision, asked time.Time, failed bool) {
 	defer s.mu.Unlock()
 	of := w.line
 	if of == nil {
+		if of = s.all[w.key]; w.released && !d.Allowed && of != nil { // its units are left
+			of.until = time.Now()
+			of.head().signal()
+		}
 		return
 	}
 	wasHead := of.head() == w
@@ -237,14 +255,14 @@ func (s *lines) leave(w *waiter, d *Decision, asked time.Time, failed bool) {
 // release takes a waiter out of the line. It then asks the store by itself.
 func (of *line) release(w *waiter) {
 	of.waiters.Remove(w.place)
-	w.line = nil
+	w.line, w.released = nil, true
 	w.signal()
 }
 
 // pass releases the waiters for which d has left enough units. The next one becomes the head. It asks when the next unit comes back,
 // reckoned from the middle of the round trip.
 func (of *line) pass(d *Decision, asked time.Time) {
-	left := slices.Clone(d.Results)
+	left := slices.DeleteFunc(slices.Clone(d.Results), func(r RuleResult) bool { return r.Shadow })
 	for of.waiters.Len() > 0 {
 		w := of.head()
 		wait, fits := w.take(left)
@@ -258,27 +276,30 @@ func (of *line) pass(d *Decision, asked time.Time) {
 	}
 }
 
-// take subtracts the costs of a waiter from the units that are left under the same rules. If they do not fit, wait is the earliest
+// take subtracts the costs of a waiter from the units that are left under the enforced rules. If they do not fit, wait is the earliest
 // time at which they can, and nothing is subtracted.
 func (w *waiter) take(left []RuleResult) (wait time.Duration, fits bool) {
-	fits = len(left) == len(w.results) // after a Degraded decision nothing is known
+	if len(left) != len(w.costs) { // after a Degraded decision nothing is known
+		return 0, false
+	}
 	for i := range left {
-		if r := &left[i]; fits && !r.Shadow && r.Remaining < w.results[i].Cost {
+		if r := &left[i]; r.Remaining < w.costs[i] {
 			wait = max(wait, r.NextRefill)
 		}
 	}
-	if fits = fits && wait == 0; fits {
-		for i := range left {
-			left[i].Remaining -= w.results[i].Cost
-		}
+	if wait > 0 {
+		return wait, false
 	}
-	return wait, fits
+	for i := range left {
+		left[i].Remaining -= w.costs[i]
+	}
+	return 0, true
 }
 
 // isCheaper reports whether a waiter may be allowed before another one of the same line.
 func (w *waiter) isCheaper(other *waiter) bool {
-	for i := range w.results {
-		if len(w.results) != len(other.results) || w.results[i].Cost < other.results[i].Cost {
+	for i := range w.costs {
+		if w.costs[i] < other.costs[i] {
 			return true
 		}
 	}

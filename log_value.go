@@ -1,9 +1,13 @@
 package sluice
 
-import "log/slog"
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+)
 
-// LogValue implements [slog.LogValuer]. It has allowed and rule, and of the other fields those that are not zero. It has
-// no keys, because they can be secret.
+// LogValue implements [slog.LogValuer]. It has allowed, rule and remaining, and of the other fields those that are not zero. It has
+// no keys, because they can be secret: it leaves out that of a RuleError, too.
 func (d Decision) LogValue() slog.Value { return slog.GroupValue(d.attrs()...) }
 
 func (d *Decision) attrs() []slog.Attr {
@@ -26,7 +30,7 @@ func (d *Decision) attrs() []slog.Attr {
 		attrs = append(attrs, slog.Duration("skew", d.Skew))
 	}
 	if d.Err != nil {
-		attrs = append(attrs, slog.Any("err", d.Err))
+		attrs = append(attrs, slog.Any("err", withoutKey(d.Err)))
 	}
 	return attrs
 }
@@ -35,7 +39,16 @@ func (d *Decision) attrs() []slog.Attr {
 func (e Event) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.String("op", string(e.Op)), slog.String("outcome", string(e.Outcome)), slog.Duration("duration", e.Duration)}
 	if e.Outcome == Failed { // there is no decision
-		return slog.GroupValue(append(attrs, slog.Any("err", e.Err))...)
+		return slog.GroupValue(append(attrs, slog.Any("err", withoutKey(e.Err)))...)
 	}
 	return slog.GroupValue(append(attrs, e.Decision.attrs()...)...)
+}
+
+// withoutKey returns an error without the key of a RuleError.
+func withoutKey(err error) error {
+	var rule *RuleError
+	if errors.As(err, &rule) && rule.Key != "" {
+		return fmt.Errorf("sluice: rule %q: %w", rule.Rule, rule.Err)
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package sluice_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -24,6 +25,9 @@ func TestLogValues(t *testing.T) {
 			Op: sluice.OpAllow, Outcome: sluice.Allowed, Duration: 5 * time.Millisecond, Decision: sluice.Decision{Allowed: true, Rule: "user", Remaining: 3},
 		},
 		"v.op=reset v.outcome=failed v.duration=0s v.err=outage": sluice.Event{Op: sluice.OpReset, Outcome: sluice.Failed, Err: errors.New("outage")},
+		`v.op=allow v.outcome=failed v.duration=0s v.err="sluice: rule \"user\": damaged"`: sluice.Event{
+			Op: sluice.OpAllow, Outcome: sluice.Failed, Err: fmt.Errorf("wrapped: %w", &sluice.RuleError{Rule: "user", Key: "secret", Err: errors.New("damaged")}),
+		},
 	} {
 		var b bytes.Buffer
 		slog.New(slog.NewTextHandler(&b, nil)).Info("m", "v", value)

@@ -1,12 +1,14 @@
 package sluice_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // Only its own denial begins a penalty: not the denial of another rule.
@@ -44,4 +46,40 @@ func TestPenaltyOfARuleBeginsOnlyWithItsOwnDenial(t *testing.T) {
 		clock.advance(time.Hour)
 		require.True(t, login("c").Allowed)
 	}
+}
+
+// After the store's clock has stepped back, nobody is locked out for longer than the penalty, and then for the window.
+func TestPenaltyAfterTheClockOfTheStoreStepsBack(t *testing.T) {
+	for _, begins := range []bool{false, true} {
+		clock := newClock()
+		l := newLimiter(t, sluice.Options[call]{}, &memory.Store{Clock: clock.Now}, rulesOf("penalty(fixedwindow 3/15min; for=1h)")...)
+		must(t)(l.AllowN(background, ann, 3))
+		if begins {
+			require.False(t, must(t)(l.Allow(background, ann)).Allowed)
+		}
+		clock.advance(-300 * time.Hour)
+		d := must(t)(l.Allow(background, ann))
+		require.False(t, d.Allowed)
+		require.Equal(t, time.Hour, d.RetryAfter)
+		clock.advance(time.Hour)
+		require.True(t, must(t)(l.Allow(background, ann)).Allowed)
+	}
+}
+
+// A refund during a penalty does not make its record worth evicting.
+func TestFloodOfKeysEndsNoPenalty(t *testing.T) {
+	l := newLimiter(t, sluice.Options[call]{}, &memory.Store{MaxKeys: 2000}, rulesOf("penalty(fixedwindow 20/15min; for=1h)")...)
+	must(t)(l.AllowN(background, ann, 20))
+	require.False(t, must(t)(l.Allow(background, ann)).Allowed)
+	must(t)(l.Refund(background, ann, 18))
+	for i := range 20_000 {
+		must(t)(l.Allow(background, call{user: fmt.Sprint("flood ", i)}))
+	}
+	require.False(t, must(t)(l.Allow(background, ann)).Allowed)
+}
+
+func TestWaitRefusesAPenalty(t *testing.T) {
+	l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("penalty(gcra 1/s; for=1h)")...)
+	_, err := l.Wait(background, ann)
+	require.EqualError(t, err, `sluice: rule "rule 0", key "ann": Wait cannot be used with a penalty, because to ask too early begins one; use Allow`)
 }

@@ -191,7 +191,7 @@ func (p *purse) ofCall(n int64) Decision {
 		if r.Err != nil {
 			continue
 		}
-		r.Allowed, r.Cost = n*cost <= r.Paid, cost
+		r.Allowed, r.Cost = n <= r.Paid/cost, cost
 		if r.Paid = cost; r.Allowed {
 			r.RetryAfter = 0
 		} else {

@@ -402,3 +402,26 @@ func TestPanicOfAPolicyDoesNotBlockTheCallsBehind(t *testing.T) {
 		require.Equal(t, []int{1}, order())
 	})
 }
+
+// A call that was about to ask for units that are left, and gives up, leaves them to the next one.
+func TestWaitDoesNotSleepBesideUnitsThatAreLeft(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("fixedwindow 2/h")...)
+			must(t)(l.AllowN(background, ann, 2))
+			ctx, cancel := context.WithCancel(background)
+			order := arrive(3, func(i int) error {
+				of := background
+				if i == 1 {
+					of = ctx
+				}
+				_, err := l.Wait(of, ann)
+				cancel()
+				return err
+			})
+			elapse(time.Hour + time.Second)
+			require.Len(t, order(), 2, "two units came back")
+			elapse(time.Hour)
+		})
+	}
+}

@@ -247,6 +247,8 @@ func TestInvalidOptionsAreRefused(t *testing.T) {
 		"calendar: Zone must not be time.Local, which can differ between processes; name the zone, such as Europe/Berlin": {Count: 1, Unit: calendar.Day, Zone: time.Local},
 		"calendar: Cost is -1: algo: cost must be at least 1":                                                             {Count: 1, Unit: calendar.Day, Cost: -1},
 		"calendar: Cost must be 0 or 1 for a Policy, got 2; pass the cost to the methods of the Policy":                   {Count: 1, Unit: calendar.Day, Cost: 2},
+		`calendar: Zone must have a name that time.LoadLocation knows, such as Europe/Berlin, got ""`:                     {Count: 1, Unit: calendar.Day, Zone: time.FixedZone("", 3600)},
+		`calendar: Zone must have a name that time.LoadLocation knows, such as Europe/Berlin, got "a b"`:                  {Count: 1, Unit: calendar.Day, Zone: time.FixedZone("a b", 3600)},
 	} {
 		_, err := calendar.New(o)
 		require.EqualError(t, err, text)

@@ -7,8 +7,8 @@
 // is in it. So if a change of the clocks skips midnight, it begins when the clocks have changed. If it repeats an hour around
 // midnight, the window begins at the first midnight. A day without any instant, such as 30 December 2011 in Samoa, has no window.
 //
-// An interval can touch several windows and have Count units in each. With D(k) for the least length of k consecutive whole windows, it
-// has at most
+// An interval can touch several windows and have Count units in each. Let D(k) be the least length of k consecutive whole windows. The
+// interval has at most
 //
 //	Count * (2 + k)      for the largest k with D(k) < x
 //
@@ -20,7 +20,7 @@
 //
 // # When not to use it
 //
-// Use it for quotas that people read as dates: 10000 a month. It lets a client use all of it at once, and again at the begin of the
+// Use it for quotas that people read as dates: 10000 a month. It lets a client use all of it at once, and again at the beginning of the
 // next window. For a steady rate use package gcra, and for windows of a fixed length package fixedwindow. It runs in Go on every store,
 // so a decision on PostgreSQL and Redis takes two round trips.
 //

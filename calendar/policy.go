@@ -28,6 +28,9 @@ func New(o Options) (Policy, error) {
 	if o.Cost > 1 {
 		return Policy{}, fmt.Errorf("calendar: Cost must be 0 or 1 for a Policy, got %d; pass the cost to the methods of the Policy", o.Cost)
 	}
+	if _, err := time.LoadLocation(o.zone().String()); err != nil || o.zone().String() == "" {
+		return Policy{}, fmt.Errorf("calendar: Zone must have a name that time.LoadLocation knows, such as Europe/Berlin, got %q", o.zone())
+	}
 	return Policy{&prepared{o, o.drift()}}, nil
 }
 

@@ -45,7 +45,7 @@ func (u Unit) next(d date) date {
 func (d date) start(zone *time.Location) time.Time {
 	midnight := time.Date(d.year, d.month, d.day, 0, 0, 0, 0, time.UTC)
 	const step = 6 * time.Hour // in which the offset changes at most once
-	for from := midnight.Add(-18 * time.Hour).In(zone); ; from = from.Add(step) {
+	for from := midnight.Add(-24 * time.Hour).In(zone); ; from = from.Add(step) {
 		change := changeOf(from, from.Add(step))
 		if local := midnight.Add(-offsetOf(from)); local.Before(change) {
 			return later(local, from)

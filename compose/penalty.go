@@ -124,11 +124,13 @@ func (p *Penalty) apply(op policy.Op, dst, state []byte, now time.Time, cost int
 		}
 		if begins := op == policy.Step && !r.Allowed && r.RetryAfter != algo.Never; begins {
 			end = min(at+p.time.Microseconds(), algo.MaxInstant)
-			if r, err = p.denied(own, at, end, cost); err != nil {
+			if r, err = p.denied(inner, at, end, cost); err != nil {
 				return dst, r, err
 			}
-		} else if end > at {
-			r.ResetAfter = max(r.ResetAfter, time.Duration(end-at)*time.Microsecond)
+		} else if left := time.Duration(end-at) * time.Microsecond; left > 0 {
+			r.NextRefill, r.ResetAfter = max(r.NextRefill, left), max(r.ResetAfter, left)
+			r.Remaining, r.Refilled = min(r.Remaining, 0), 0
+			r.Available = r.Remaining + r.Paid
 		}
 		if op == policy.Peek || end <= at && bytes.Equal(inner, own) {
 			break
@@ -152,7 +154,7 @@ func (p *Penalty) denied(own []byte, at, end, cost int64) (r algo.Result, err er
 		return r, err
 	}
 	then, err := p.inner.Peek(own, time.UnixMicro(end), cost)
-	r = algo.Result{Limit: now.Limit, Cost: cost, Part: now.Part, RetryAfter: algo.Never, NextRefill: left, ResetAfter: max(left, now.ResetAfter)}
+	r = algo.Result{Limit: now.Limit, Cost: cost, Part: now.Part, RetryAfter: algo.Never, NextRefill: left, ResetAfter: max(left, now.ResetAfter), Skew: now.Skew}
 	if then.Remaining < 1 {
 		r.NextRefill += then.NextRefill
 	}
@@ -187,6 +189,24 @@ func parsePenalty(state []byte) (end int64, own []byte, err error) {
 		return 0, nil, algo.ErrState
 	}
 	return end, own, nil
+}
+
+// Split returns the end of the penalty, the zero time if there is none, and the state of the inner policy.
+func (p *Penalty) Split(state []byte) (end time.Time, inner []byte, err error) {
+	until, inner, err := parsePenalty(state)
+	if until > 0 {
+		end = time.UnixMicro(until)
+	}
+	return end, inner, err
+}
+
+// Join is the inverse of Split. A penalty that would last longer from now on than a new one ends with it.
+func (p *Penalty) Join(end time.Time, inner []byte, now time.Time) []byte {
+	at, until := algo.Instant(now), int64(0)
+	if !end.IsZero() {
+		until = min(algo.Instant(end), at+p.time.Microseconds())
+	}
+	return appendPenalty(nil, until, at, inner)
 }
 
 // Bound implements [algo.Policy]. It returns the bound of the inner policy.

@@ -49,7 +49,7 @@ import (
 //	slots     into how many slots the window or the ttl is cut; default 1, of inflight 10
 //	trailing  the slot before these, partly in the window, counts in proportion, or whole
 //	tz        a time zone of the database of the system, such as Europe/Berlin; default UTC
-//	ttl       how long a unit is held if it is not released; required. inflight cannot be a part of all( )
+//	ttl       how long a unit is held if it is not released; required. inflight and penalty cannot be a part of all( )
 //
 // The policy's String returns the spec without default options. Every error is a [*SpecError].
 func ParsePolicy(spec string) (algo.Policy, error) {
@@ -317,7 +317,7 @@ func (p *specParser) policy() (algo.Policy, error) {
 			rates = append(rates, a.name)
 		}
 	}
-	known := "known are " + strings.Join(rates, ", ") + " and all(SPEC; SPEC ...), inflight for units that are held, and calendar for quotas by date"
+	known := "known are " + strings.Join(rates, ", ") + " and all(SPEC; SPEC ...), penalty(SPEC; for=DURATION), inflight for units that are held, and calendar for quotas by date"
 	switch name.text {
 	case "all":
 		return p.stack(name)
@@ -418,8 +418,9 @@ func (p *specParser) penalty(name specWord) (algo.Policy, error) {
 	if !ok {
 		return nil, p.missing(w, "for=DURATION, the length of the penalty, for instance "+example)
 	}
-	length, err := time.ParseDuration(value)
-	if err != nil || length < MinPenalty || length > algo.MaxPeriod || length%time.Microsecond != 0 {
+	limit, err := algo.ParseLimit("1/" + value)
+	length := limit.Period
+	if err != nil || length < MinPenalty {
 		return nil, p.fail(w, "for= takes a duration from 1ms to %s, such as 1h, not %s", algo.FormatDuration(algo.MaxPeriod.Truncate(time.Hour)), errtext.Quote(value))
 	}
 	if w := p.next(); w.text != ")" {
@@ -436,7 +437,7 @@ func (p *specParser) penalty(name specWord) (algo.Policy, error) {
 func (p *specParser) algorithm(a *algorithmSpec) (algo.Policy, error) {
 	limit := p.next()
 	if limit.text == "(" {
-		return nil, p.fail(limit, "only all( ) has parentheses; write %s without them: %[1]s LIMIT option=value, for instance %[1]s 100/m", a.name)
+		return nil, p.fail(limit, "only all( ) and penalty( ) have parentheses; write %s without them: %[1]s LIMIT option=value, for instance %[1]s 100/m", a.name)
 	}
 	if limit.endsPolicy() || strings.Contains(limit.text, "=") && !strings.Contains(limit.text, "/") {
 		return nil, p.missing(limit, "the limit of "+a.name+", "+cmp.Or(a.form, "COUNT/PERIOD")+", for instance "+a.shortest())
@@ -524,6 +525,8 @@ func (p *specParser) options(a *algorithmSpec, s *settings) (given map[string]sp
 		switch {
 		case !ok:
 			return nil, p.fail(w, "%s is not an option=value, written without spaces; %s", errtext.Quote(w.text), p.optionList(a))
+		case name == "for":
+			return nil, p.fail(w, `for= is an option of penalty( ); write ";" before it, as in penalty(fixedwindow 5/15min; for=1h)`)
 		case !known:
 			return nil, p.fail(w, "unknown option %s; %s%s", errtext.Quote(name), p.optionList(a), didYouMean(name, p.optionNames(a), "="))
 		case name == "cost":

@@ -16,6 +16,7 @@ package otel
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -85,7 +86,16 @@ func addEvent(span trace.Span, e *sluice.Event, attributes ...attribute.KeyValue
 		attributes = append(attributes, attribute.Float64("sluice.retry_after", e.Decision.RetryAfter.Seconds()), attribute.Int64("sluice.remaining", e.Decision.Remaining))
 	}
 	if e.Err != nil {
-		attributes = append(attributes, attribute.String("exception.message", e.Err.Error()))
+		attributes = append(attributes, attribute.String("exception.message", message(e.Err)))
 	}
 	span.AddEvent(name, trace.WithAttributes(attributes...))
+}
+
+// message returns the text of an error without the key of a RuleError.
+func message(err error) string {
+	var rule *sluice.RuleError
+	if errors.As(err, &rule) {
+		return fmt.Sprintf("sluice: rule %q: %v", rule.Rule, rule.Err)
+	}
+	return err.Error()
 }

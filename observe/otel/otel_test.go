@@ -78,7 +78,13 @@ func TestMetricsAndSpanEvents(t *testing.T) {
 		span.End()
 	}
 
+	ctx, span = tracer.Start(t.Context(), "rule")
+	observer.Limiter("rule")(ctx, sluice.Event{Outcome: sluice.Failed, Err: &sluice.RuleError{Rule: "user", Key: "secret", Err: errors.New("damaged")}})
+	span.End()
+
 	require.Equal(t, map[string]string{
+		"sluice.decisions sluice.limiter=rule,sluice.op=,sluice.outcome=failed,sluice.rule=":                     "1",
+		"sluice.decision.duration sluice.limiter=rule,sluice.op=":                                                "1",
 		"sluice.decisions sluice.limiter=api,sluice.op=allow,sluice.outcome=allowed,sluice.rule=fixedwindow 2/h": "2",
 		"sluice.decisions sluice.limiter=api,sluice.op=allow,sluice.outcome=denied,sluice.rule=fixedwindow 2/h":  "2",
 		"sluice.decisions sluice.limiter=open,sluice.op=allow,sluice.outcome=degraded,sluice.rule=":              "1",
@@ -97,6 +103,7 @@ func TestMetricsAndSpanEvents(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]string{
+		"rule":    `sluice.failed exception.message=sluice: rule "user": damaged,sluice.limiter=rule,sluice.op=,sluice.rule=`,
 		"request": "sluice.denied sluice.limiter=api,sluice.op=allow,sluice.remaining=0,sluice.retry_after=3600,sluice.rule=fixedwindow 2/h",
 		"open":    "sluice.degraded exception.message=storage: nothing was applied: fire,sluice.limiter=open,sluice.op=allow,sluice.rule=",
 		"closed":  "sluice.failed exception.message=storage: nothing was applied: fire,sluice.limiter=closed,sluice.op=allow,sluice.rule=",
