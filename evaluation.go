@@ -188,12 +188,17 @@ func (r *RuleResult) callPolicy(op driver.Op, dst, state []byte, now time.Time) 
 type evaluation struct {
 	op       driver.Op
 	results  []RuleResult
-	upTo     int64   // see evaluateUpTo; 0 for all or none
-	costs    []int64 // of one call, if upTo is above 0
-	calls    int64   // that are allowed, if upTo is above 0
+	upTo     *upTo // nil for all or none
 	allowed  bool
 	at       time.Time // of the last evaluation
 	oneClock bool      // only the store's own clock decides
+}
+
+// upTo is what evaluateUpTo needs and returns.
+type upTo struct {
+	most  int64
+	costs []int64 // of one call
+	calls int64   // that are allowed
 }
 
 var _ engine.Evaluator = (*evaluation)(nil)
@@ -202,14 +207,14 @@ var _ engine.Evaluator = (*evaluation)(nil)
 // in Go.
 func (e *evaluation) Evaluate(now time.Time, items []driver.Item, replays bool) (applied int, err error) {
 	e.at = now
-	if e.upTo == 0 {
+	if e.upTo == nil {
 		applied, e.allowed, err = evaluate(e.op, now, e.oneClock && !replays, e.results, items)
 	} else {
 		for i := range e.results {
-			e.results[i].Cost = e.costs[i]
+			e.results[i].Cost = e.upTo.costs[i]
 		}
-		e.calls, applied, err = evaluateUpTo(e.upTo, now, e.oneClock && !replays, e.results, items)
-		e.allowed = e.calls > 0
+		e.upTo.calls, applied, err = evaluateUpTo(e.upTo.most, now, e.oneClock && !replays, e.results, items)
+		e.allowed = e.upTo.calls > 0
 	}
 	isAhead := func(r RuleResult) bool { return !r.Allowed && r.Skew > stepBack }
 	if err == nil && replays && e.oneClock && !e.allowed && slices.ContainsFunc(e.results, isAhead) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -312,25 +313,33 @@ func decideInMemory(ctx context.Context, store *memory.Store, clock func() time.
 
 // decideByEngine decides on a store that is not in memory. The engine gets copies of the results and the keys, because it
 // can still use them when the call has returned.
-func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, upTo int64, items []driver.Item, d *Decision, onFailure FailurePolicy) (calls int64, err error) {
-	e := &evaluation{op: op, upTo: upTo, results: slices.Clone(d.Results), oneClock: l.options.Clock == nil}
-	if upTo > 0 {
+func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, most int64, items []driver.Item, d *Decision, onFailure FailurePolicy) (calls int64, err error) {
+	e := &evaluation{op: op, results: slices.Clone(d.Results), oneClock: l.options.Clock == nil}
+	times := int32(-1) // a server decides at most MaxInt32 calls
+	if most <= math.MaxInt32 {
+		times = int32(most)
+	}
+	if most > 0 {
+		e.upTo = &upTo{most: most}
 		for i := range e.results {
-			e.costs = append(e.costs, e.results[i].Cost)
+			e.upTo.costs = append(e.upTo.costs, e.results[i].Cost)
 		}
 	}
 	stats, err := l.engine.Decide(ctx, &engine.Request{
-		Items: slices.Clone(items), Uses: l.uses(op, e.results), Evaluator: e, Times: int(upTo),
+		Items: slices.Clone(items), Uses: l.uses(op, e.results), Evaluator: e, Times: times,
 		FailFast: l.options.OnFailure != FailClosed && (op == driver.Allow || op == driver.Peek), // the other operations would be lost
 	})
 	if err == nil {
 		copy(d.Results, e.results)
 		d.Allowed, d.At, d.Cached, d.Attempts = e.allowed, e.at, stats.Cached, stats.Attempts
 		d.summarize()
-		return e.calls, nil
+		if e.upTo != nil {
+			calls = e.upTo.calls
+		}
+		return calls, nil
 	}
 	d.Attempts = stats.Attempts
-	return l.fallBack(ctx, op, upTo, items, d, onFailure, err)
+	return l.fallBack(ctx, op, most, items, d, onFailure, err)
 }
 
 // fallBack decides by the failure policy after an error of the store. d.Results has the rules and costs, and d.Attempts is set.

@@ -156,7 +156,7 @@ func (e *Engine) takesBatches(r *Request) bool {
 	if e.server == nil {
 		return e.transactor != nil && r.writes()
 	}
-	return r.Times <= math.MaxInt32/max(len(r.Uses), 1) && !slices.ContainsFunc(r.Uses, func(u Use) bool {
+	return r.Times >= 0 && int(r.Times) <= math.MaxInt32/max(len(r.Uses), 1) && !slices.ContainsFunc(r.Uses, func(u Use) bool {
 		return u.Op > driver.Charge || u.Program == nil || u.Cost < 1 || !e.server.Runs(u.Program)
 	})
 }

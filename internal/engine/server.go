@@ -87,7 +87,7 @@ func (s *slotBatch) build(e *Engine) {
 			}
 			*latest = len(b.Requests)
 		}
-		b.Requests = append(b.Requests, driver.Request{Uses: uses, Times: max(r.Times, 1)})
+		b.Requests = append(b.Requests, driver.Request{Uses: uses, Times: int(max(r.Times, 1))})
 		s.members = append(s.members, s.requests[i:i+1:i+1])
 	}
 }
