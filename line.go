@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -88,9 +87,7 @@ func (w *waiter) setKey() {
 	for i := range w.results {
 		r, k := &w.results[i], &w.items[i].Key
 		if !r.Shadow {
-			for _, text := range [...]string{k.Group, k.Rule, k.Key, r.Policy.String()} {
-				key = strconv.AppendQuote(key, text)
-			}
+			key = appendUse(key, k, r.Policy.String())
 			w.costs = append(w.costs, r.Cost)
 		}
 	}

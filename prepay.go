@@ -117,15 +117,19 @@ func (l *Limiter[T]) allowPrepaid(ctx context.Context, in T) (d Decision, err er
 // appendUses appends a text that is different for other keys, costs or policies.
 func (l *Limiter[T]) appendUses(dst []byte, results []RuleResult, items []driver.Item) []byte {
 	for i := range results {
-		k := &items[i].Key
-		texts := [...]string{k.Group, k.Rule, k.Key, ""}
+		policy := ""
 		if l.ruleOf(results[i].Rule).PolicyFor != nil {
-			texts[3] = results[i].Policy.String()
+			policy = results[i].Policy.String()
 		}
-		for _, text := range texts {
-			dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
-		}
-		dst = binary.AppendVarint(dst, results[i].Cost)
+		dst = binary.AppendVarint(appendUse(dst, &items[i].Key, policy), results[i].Cost)
+	}
+	return dst
+}
+
+// appendUse appends a text that is different for another key or policy.
+func appendUse(dst []byte, k *driver.RuleKey, policy string) []byte {
+	for _, text := range [...]string{k.Group, k.Rule, k.Key, policy} {
+		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 	}
 	return dst
 }

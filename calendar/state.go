@@ -1,11 +1,6 @@
 package calendar
 
-import (
-	"encoding/binary"
-
-	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/policy"
-)
+import "github.com/sluice-go/sluice/internal/policy"
 
 // State is the use of one key. A State with Used 0 is a new key.
 type State struct {
@@ -18,46 +13,15 @@ type State struct {
 //	'c' 1
 //	7 bytes: At, at most 2^52-1
 //	8 bytes: Used, from 1 to 2^52-1
-const (
-	tag  = 'c'
-	size = 17 // of an encoded state
-)
+const tag = 'c'
 
 // AppendState appends the encoding of s to dst: nothing for a new key. If no operation can return s, it
 // encodes the nearest State that one can return.
-func AppendState(dst []byte, s State) []byte {
-	s = s.normalized()
-	if s.Used == 0 {
-		return dst
-	}
-	dst = append(dst, make([]byte, size)...)
-	b := dst[len(dst)-size:]
-	binary.BigEndian.PutUint64(b[1:], uint64(s.At)) // its first byte is 0
-	b[0], b[1] = tag, policy.Version
-	binary.BigEndian.PutUint64(b[9:], uint64(s.Used))
-	return dst
-}
+func AppendState(dst []byte, s State) []byte { return policy.Count(s).Normalized().Append(dst, tag) }
 
 // ParseState decodes bytes from AppendState. Empty bytes are the zero State. It refuses any other bytes
 // with [algo.ErrState] or [algo.ErrStateVersion].
 func ParseState(b []byte) (State, error) {
-	if len(b) != size || b[0] != tag || b[1] != policy.Version {
-		return State{}, policy.HeaderError(b, tag)
-	}
-	s := State{
-		At:   int64(binary.BigEndian.Uint64(b[1:]) & (1<<56 - 1)),
-		Used: int64(binary.BigEndian.Uint64(b[9:])),
-	}
-	if s != s.normalized() || s.Used == 0 {
-		return State{}, algo.ErrState
-	}
-	return s, nil
-}
-
-// normalized returns the State nearest to s that a step can return.
-func (s State) normalized() State {
-	if s.Used <= 0 {
-		return State{}
-	}
-	return State{At: min(max(s.At, 0), algo.MaxInstant), Used: min(s.Used, algo.MaxLevel)}
+	c, err := policy.ParseCount(b, tag)
+	return State(c), err
 }

@@ -37,7 +37,7 @@ func decide(o *Options, s State, t time.Time, op policy.Op) (next State, r algo.
 		r.RetryAfter = algo.Never
 		return s, r
 	}
-	state, now := s.normalized(), algo.Instant(t)
+	state, now := policy.Count(s).Normalized(), algo.Instant(t)
 	at, before := now, state.Used
 	if before > 0 {
 		at = max(now, state.At)

@@ -21,7 +21,7 @@ type Request struct {
 	Items     []driver.Item // their keys are different from each other
 	Uses      []Use         // one for each item
 	Evaluator Evaluator
-	Times     int32 // how many equal requests the evaluator decides as one, as many as are allowed; 0 means 1, below 0 more than fit
+	Times     int32 // how many equal requests the evaluator decides as one, as many as are allowed; 0 means 1, and below 0 more than a server decides
 	FailFast  bool  // do not retry until the deadline if no connection can be made
 
 	keys     []string // the text of the keys of Items
