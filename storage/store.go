@@ -137,3 +137,14 @@ type Purger interface {
 	// ended, it returns an error.
 	Purge(ctx context.Context, max int) (removed int, err error)
 }
+
+// Lister is a store that can list its keys. The store in memory cannot, because it keeps only hashes of the keys.
+type Lister interface {
+	// List returns a page of the keys that begin with prefix, and the cursor of the next page. The cursor of the first
+	// page is empty. After the last page, next is empty. A page usually has up to max keys, which is at least 1. It can
+	// have fewer keys or none, even if it is not the last one.
+	//
+	// A key that has a record from the first call to the last is on at least one page. A key that is created, deleted or
+	// expires meanwhile may be missing. A store may list a key twice.
+	List(ctx context.Context, prefix, cursor string, max int) (keys []string, next string, err error)
+}

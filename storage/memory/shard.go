@@ -89,6 +89,13 @@ func (s *shard) removeExpired(at int64, max int) (removed int) {
 	return removed
 }
 
+// clear removes all records and returns their number.
+func (s *shard) clear() (removed int) {
+	s.mu.Lock()
+	defer s.unlock()
+	return s.table.clear()
+}
+
 // removeChosen removes the entry that choose returns, unless it returns 0.
 func (s *shard) removeChosen(choose func(*table) (number uint32), at int64) bool {
 	s.mu.Lock()

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -160,6 +161,19 @@ func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 		return 0, err
 	}
 	return s.sweep(s.instant(), max), nil
+}
+
+// Clear removes all records of the rules whose text begins with prefix; see driver.Rule. It returns how many it removed, including
+// expired ones. It locks a 64th of the records of a rule at a time.
+func (s *Store) Clear(prefix string) (removed int) {
+	for rule, p := range s.allPartitions() {
+		if strings.HasPrefix(rule, prefix) {
+			for i := range p.shards {
+				removed += p.shards[i].clear()
+			}
+		}
+	}
+	return removed
 }
 
 // sweep removes up to max records that have expired at an instant, and returns how many it removed.

@@ -202,10 +202,19 @@ func (t *table) secondChance(keep hash) (number uint32) {
 	return 0
 }
 
+// clear removes all records, frees their memory and returns their number.
+func (t *table) clear() (removed int) {
+	removed = t.entries.count
+	t.counters.keys.Add(-int64(removed))
+	t.counters.protected.Add(-int64(t.protected))
+	*t = table{lastVersion: t.lastVersion, counters: t.counters}
+	return removed
+}
+
 // freeIfEmpty frees the memory of a table without entries.
 func (t *table) freeIfEmpty() {
 	if t.entries.count == 0 {
-		*t = table{lastVersion: t.lastVersion, counters: t.counters}
+		t.clear()
 	}
 }
 

@@ -9,13 +9,13 @@ import (
 )
 
 // statements are the SQL statements for one table. load and swap return a row for each key; see row.
-type statements struct{ load, swap, purge, decide string }
+type statements struct{ load, swap, purge, list, decide string }
 
 // newStatements returns the statements for a table, and all functions: f.All and the one that decides. f is nil
 // if there are no functions.
 func newStatements(o Options, f *program.Functions) (s statements, functions []program.Function) {
 	in := strings.NewReplacer("TABLE", o.qualified(o.Table), "UNDO", undoSQL, "UNWRITTEN", unwrittenSQL)
-	s = statements{load: in.Replace(loadSQL), swap: in.Replace(swapSQL), purge: in.Replace(purgeSQL)}
+	s = statements{load: in.Replace(loadSQL), swap: in.Replace(swapSQL), purge: in.Replace(purgeSQL), list: in.Replace(listSQL)}
 	if f == nil {
 		return s, nil
 	}
@@ -72,6 +72,9 @@ const (
 //
 //go:embed purge.sql
 var purgeSQL string
+
+// listSQL selects the keys of a page. They are in hexadecimal, because the format of bytea is a setting of the session.
+const listSQL = `SELECT encode(key, 'hex') FROM TABLE WHERE key BETWEEN $1::bytea AND $2::bytea AND expires_at > clock_timestamp() ORDER BY key LIMIT $3::bigint`
 
 // decideSQL is the body of the function that decides a batch. It locks and writes rows like swapSQL. It reads the clock after
 // it has all locks, so no state is later than the decision, unless a clock was set back. If another transaction creates a key

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"reflect"
@@ -62,6 +63,7 @@ type Store struct {
 var (
 	_ driver.Server  = (*Store)(nil)
 	_ storage.Purger = (*Store)(nil)
+	_ storage.Lister = (*Store)(nil)
 )
 
 // New returns a store that uses db. It does not ping db. Call [Store.Migrate] before the first use.
@@ -235,3 +237,28 @@ type purgeRow struct {
 	Now          time.Time
 	Left         int
 }
+
+// List implements [storage.Lister]. It lists the keys in the order of their bytes.
+func (s *Store) List(ctx context.Context, prefix, cursor string, max int) (keys []string, next string, err error) {
+	if err := driver.BeginList(ctx, max); err != nil {
+		return nil, "", err
+	}
+	first, last := driver.ListRange(prefix, cursor)
+	rows, err := detached(ctx, s, func(ctx context.Context) ([]listRow, error) {
+		return collect[listRow](ctx, s, s.sql.list, []byte(first), []byte(last), max)
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	for _, r := range rows {
+		key, err := hex.DecodeString(r.Key)
+		if err != nil {
+			return nil, "", fmt.Errorf("postgres: %w", err)
+		}
+		keys = append(keys, string(key))
+	}
+	return keys, driver.NextCursor(keys, max), nil
+}
+
+// listRow has a key in hexadecimal.
+type listRow struct{ Key string }

@@ -153,6 +153,12 @@ func TestUserNeedsOnlyTheDocumentedCommands(t *testing.T) {
 	_, _, err := s.Load(t.Context(), "x", "y")
 	require.NoError(t, err)
 
+	_, _, err = s.List(t.Context(), "", "", 1)
+	require.ErrorContains(t, err, "NOPERM")
+	do(t, server, "ACL", "SETUSER", "limiter", "+scan")
+	_, _, err = s.List(t.Context(), "", "", 1)
+	require.NoError(t, err)
+
 	do(t, server, "ACL", "SETUSER", "limiter", "+select", "+client|setname")
 	named := newClientWith(t, goredis.Options{Addr: server.Addr(), Username: "limiter", Password: "x", DB: 1, ClientName: "me"})
 	runOK(t, open(t, named, ""), oneRequest("a"))
@@ -226,4 +232,16 @@ func TestCommandsFormatAsText(t *testing.T) {
 	require.Contains(t, shown, `:test:test:ann`, "the key must be readable")
 	runOK(t, s, oneRequest(textOf("", "bob")))
 	require.Contains(t, shown, `:test:test:bob`, "hooks see batches, too")
+}
+
+func TestCursorOfAnotherListingIsAnError(t *testing.T) {
+	s := open(t, newClient(t, shared.Redis(t).Addr()), "cursor:")
+	for cursor, problem := range map[string]string{
+		"x":             `invalid cursor "x"`,
+		"x ":            `invalid cursor "x "`,
+		"0 127.0.0.1:1": "the server 127.0.0.1:1 has left",
+	} {
+		_, _, err := s.List(t.Context(), "", cursor, 1)
+		require.ErrorContains(t, err, problem)
+	}
 }

@@ -20,6 +20,8 @@
 //
 //	ACL SETUSER limiter on >password ~sluice:* +get +mget +set +psetex +pttl +del +time +eval +evalsha
 //
+// To list keys, as "sluice keys" and sluice.Limiter.Clear do, it also needs +scan.
+//
 // A Redis Cluster also needs +cluster, +asking and +command, and +readonly if the client reads from replicas. Without
 // +command, calls take longer and can miss their deadlines. A redis.Ring needs +ping, or it soon regards all its servers as
 // down. Some options of the client need +select (DB), +client|setname (ClientName) or +ping (RouteByLatency). Sentinels have

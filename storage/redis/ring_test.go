@@ -47,6 +47,17 @@ func TestRingChoosesTheShardByTheKey(t *testing.T) {
 		shards[shard] = true
 	}
 	require.Len(t, shards, 3)
+	listed := map[string]bool{}
+	for cursor, more := "", true; more; more = cursor != "" {
+		var keys []string
+		var err error
+		keys, cursor, err = s.List(t.Context(), "", cursor, 10)
+		require.NoError(t, err)
+		for _, key := range keys {
+			listed[key] = true
+		}
+	}
+	require.Len(t, listed, 30*5)
 	_, _, err := s.Place(textOf("tenant", "a"), textOf("other", "b"))
 	require.ErrorIs(t, err, redis.ErrCrossSlot)
 }

@@ -48,7 +48,10 @@ type Store struct {
 	refusal       refusal
 }
 
-var _ driver.Server = (*Store)(nil)
+var (
+	_ driver.Server  = (*Store)(nil)
+	_ storage.Lister = (*Store)(nil)
+)
 
 // New returns a store that uses client. It does not ping the server.
 func New(client redis.UniversalClient, o Options) (*Store, error) {

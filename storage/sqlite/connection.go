@@ -137,6 +137,23 @@ func (c *connection) query(text string, args []any, into ...any) (found bool, er
 	return err == nil, err
 }
 
+// queryTexts executes a query whose rows have one column, and returns its values.
+func (c *connection) queryTexts(text string, args ...any) (texts []string, err error) {
+	rows, err := c.pooled.QueryContext(context.Background(), text, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, err
+		}
+		texts = append(texts, text)
+	}
+	return texts, rows.Err()
+}
+
 func (c *connection) readTotalChanges() error {
 	_, err := c.query("SELECT total_changes()", nil, &c.totalChanges)
 	return err

@@ -56,7 +56,7 @@ func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`
 // With INDEXED BY, a purge fails without the index, instead of reading the whole table under the write lock. postpone and
 // purge select the same rows, in the order of the index.
 type statements struct {
-	load, create, replace, replaceSooner, remove, postpone, purge, due string
+	load, create, replace, replaceSooner, remove, postpone, purge, due, list string
 }
 
 func newStatements(table string) statements {
@@ -79,5 +79,6 @@ func newStatements(table string) statements {
 		postpone:      "UPDATE " + t + " SET purge_at = expires_at WHERE " + due + " AND (expires_at IS NULL OR expires_at > ?1)",
 		purge:         "DELETE FROM " + t + " WHERE " + due + " AND expires_at <= ?1",
 		due:           "SELECT 1" + dueRows + " LIMIT 1",
+		list:          "SELECT key FROM " + t + " WHERE key BETWEEN ? AND ? AND " + live + " ORDER BY key LIMIT ?",
 	}
 }

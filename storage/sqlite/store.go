@@ -39,6 +39,7 @@ type Store struct {
 var (
 	_ driver.Transactor = (*Store)(nil)
 	_ storage.Purger    = (*Store)(nil)
+	_ storage.Lister    = (*Store)(nil)
 )
 
 // New returns a store that uses db. It does not connect. Call [Store.Migrate] before the first use.
@@ -258,4 +259,22 @@ func (s *Store) Purge(ctx context.Context, limit int) (removed int, err error) {
 		retrywait.Pause(ctx, max(time.Since(began), 2*maxBackoff)) // writers retry after maxBackoff at most
 	}
 	return removed, nil
+}
+
+// List implements [storage.Lister]. It lists the keys in the order of their bytes.
+func (s *Store) List(ctx context.Context, prefix, cursor string, max int) (keys []string, next string, err error) {
+	if err := driver.BeginList(ctx, max); err != nil {
+		return nil, "", err
+	}
+	first, last := driver.ListRange(prefix, cursor)
+	err = s.withConnection(ctx, func(c *connection) error {
+		return retryBusy(ctx, c.busyTimeout, func() (err error) {
+			keys, err = c.queryTexts(s.sql.list, []byte(first), []byte(last), s.now(), max)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	return keys, driver.NextCursor(keys, max), nil
 }

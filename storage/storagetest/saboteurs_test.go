@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -239,6 +240,60 @@ var saboteurs = map[string]map[string]builder{
 			s.purge = func(ctx context.Context, max int) (int, error) { return s.Store.Purge(ctx, 1000*max) }
 		},
 	},
+	"a listing has all keys with the prefix": {
+		"reads the prefix as a pattern": listing(func(s *faulty, prefix, cursor string, max int) ([]string, string) {
+			if before, _, ok := strings.Cut(prefix, "*"); ok {
+				prefix = before
+			}
+			return s.list(prefix, cursor, max)
+		}),
+		"ignores the prefix": listing(func(s *faulty, _, cursor string, max int) ([]string, string) { return s.list("", cursor, max) }),
+		"ends after a short page": listing(func(s *faulty, prefix, cursor string, max int) ([]string, string) {
+			keys, next := s.list(prefix, cursor, max)
+			if len(keys) > 0 && strings.HasSuffix(keys[len(keys)-1], "1") {
+				next = ""
+			}
+			return keys, next
+		}),
+		"lists expired keys": listing(func(s *faulty, prefix, cursor string, max int) ([]string, string) {
+			keys, next := s.list(prefix, cursor, max)
+			if cursor == "" && strings.HasPrefix("a expired", prefix) {
+				keys = append(keys, "a expired")
+			}
+			return keys, next
+		}),
+		"cuts keys at a NUL": listing(func(s *faulty, prefix, cursor string, max int) ([]string, string) {
+			keys, next := s.list(prefix, cursor, max)
+			for i := range keys {
+				keys[i], _, _ = strings.Cut(keys[i], "\x00")
+			}
+			return keys, next
+		}),
+	},
+	"a listing has the keys that stay": {"counts the keys of earlier pages": listing(func(s *faulty, prefix, cursor string, max int) ([]string, string) {
+		all, _ := s.list(prefix, "", math.MaxInt)
+		skip, _ := strconv.Atoi(cursor)
+		page := all[min(skip, len(all)):]
+		if len(page) <= max {
+			return page, ""
+		}
+		return page[:max], strconv.Itoa(skip + max)
+	})},
+	"a listing has an end": {
+		"ignores the context": func(s *faulty, _ *Harness) {
+			s.pages = func(_ context.Context, prefix, cursor string, max int) ([]string, string, error) {
+				return nil, "", driver.BeginList(context.Background(), max)
+			}
+		},
+		"lists nothing for a max of 0": func(s *faulty, _ *Harness) {
+			s.pages = func(ctx context.Context, _, _ string, max int) ([]string, string, error) {
+				if max == 0 {
+					return nil, "", nil
+				}
+				return nil, "", driver.BeginList(ctx, max)
+			}
+		},
+	},
 	"an update finds the stored records": {"finds no TTLs": deciding(func(u *driver.Update, decide func() bool) bool {
 		for i := range u.Items {
 			u.Items[i].Found.TTL = 0
@@ -396,6 +451,8 @@ type faulty struct {
 	load    func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error)
 	swap    func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error)
 	purge   func(ctx context.Context, max int) (int, error)
+	pages   func(ctx context.Context, prefix, cursor string, max int) ([]string, string, error)
+	written sync.Map // has all keys that were ever written by a swap, for List
 	decide  func(ctx context.Context, clock func() time.Time, updates []*driver.Update) error
 	run     func(ctx context.Context, b *driver.Batch)
 	edit    func(*driver.Batch, *storage.Swap) // changes the writes of batches
@@ -425,10 +482,38 @@ func (s *faulty) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]s
 	if s.drops("CompareAndSwap", keysOf(swaps)...) {
 		return nil, false, errFault
 	}
+	for i := range swaps {
+		s.written.Store(swaps[i].Key, true)
+	}
 	if s.swap == nil {
 		return s.Store.CompareAndSwap(ctx, swaps...)
 	}
 	return s.swap(ctx, swaps)
+}
+
+func (s *faulty) List(ctx context.Context, prefix, cursor string, max int) (keys []string, next string, err error) {
+	if s.pages != nil {
+		return s.pages(ctx, prefix, cursor, max)
+	}
+	if err := driver.BeginList(ctx, max); err != nil {
+		return nil, "", err
+	}
+	keys, next = s.list(prefix, cursor, max)
+	return keys, next, nil
+}
+
+// list returns a page without a fault.
+func (s *faulty) list(prefix, cursor string, max int) (keys []string, next string) {
+	first, last := driver.ListRange(prefix, cursor)
+	s.written.Range(func(k, _ any) bool {
+		if key := k.(string); first <= key && key <= last && !absent(s.get(key)) {
+			keys = append(keys, key)
+		}
+		return true
+	})
+	slices.Sort(keys)
+	keys = keys[:min(len(keys), max)]
+	return keys, driver.NextCursor(keys, max)
 }
 
 func (s *faulty) Purge(ctx context.Context, max int) (int, error) {
@@ -611,6 +696,19 @@ func withoutTTLs(records []storage.Record) []storage.Record {
 		records[i].TTL = 0
 	}
 	return records
+}
+
+// listing makes a store with other pages.
+func listing(list func(s *faulty, prefix, cursor string, max int) (keys []string, next string)) builder {
+	return func(s *faulty, _ *Harness) {
+		s.pages = func(ctx context.Context, prefix, cursor string, max int) ([]string, string, error) {
+			if err := driver.BeginList(ctx, max); err != nil {
+				return nil, "", err
+			}
+			keys, next := list(s, prefix, cursor, max)
+			return keys, next, nil
+		}
+	}
 }
 
 func transacting(transact func(s *faulty, ctx context.Context, clock func() time.Time, updates []*driver.Update) error) builder {

@@ -93,6 +93,7 @@ func (l Law) Check(h Harness) error {
 func Laws() []Law {
 	return slices.Concat(swapLaws, writeLaws, expiryLaws,
 		lawsOf[storage.Purger](purgeLaws),
+		lawsOf[storage.Lister](listLaws),
 		lawsOf[driver.Transactor](transactLaws),
 		lawsOf[driver.Server](append(serverLaws, randomBatches)))
 }
