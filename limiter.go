@@ -173,7 +173,7 @@ func (l *Limiter[T]) Reset(ctx context.Context, in T) error {
 func (l *Limiter[T]) ResetRule(ctx context.Context, name string, in T) error {
 	index := slices.IndexFunc(l.rules, func(r Rule[T]) bool { return r.Name == name })
 	if index < 0 {
-		return fmt.Errorf("sluice: ResetRule: no rule has the name %q; the rules are %q", name, l.Rules())
+		return noRule("ResetRule", name, l.Rules())
 	}
 	return l.reset(ctx, in, l.rules[index:index+1])
 }

@@ -115,7 +115,7 @@ func TestKeysWithPrepaidCallsGoOnWhileTheStorePauses(t *testing.T) {
 
 func TestPrepaidCallsExpireAndAResetDropsThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, prepay, newDistantStore(0), rulesOf("gcra 100000/s")...)
+		l := newLimiter(t, prepay, &listing{faultyStore: newFaultyStore()}, rulesOf("gcra 100000/s")...)
 		fill := func() {
 			for range 20 { // 1, 2, 4, 8 and 16 calls were bought
 				must(t)(l.Allow(background, ann))
@@ -130,6 +130,10 @@ func TestPrepaidCallsExpireAndAResetDropsThem(t *testing.T) {
 		require.False(t, must(t)(l.Allow(background, ann)).Prepaid)
 		fill()
 		require.NoError(t, l.ResetRule(background, "rule 0", ann))
+		require.False(t, must(t)(l.Allow(background, ann)).Prepaid)
+		fill()
+		_, err := l.Clear(background, "rule 0")
+		require.NoError(t, err)
 		require.False(t, must(t)(l.Allow(background, ann)).Prepaid)
 	})
 }
