@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
@@ -301,7 +302,7 @@ func apiOn(t testing.TB, store storage.Store, o sluice.Options[decisionRequest])
 // apiWith returns the service with the rules of a file on a store.
 func apiWith(t testing.TB, file string, store storage.Store, o sluice.Options[decisionRequest]) http.Handler {
 	t.Helper()
-	s := &Server{service: o, store: &opened{Store: store}, sampled: sampledTo(io.Discard)}
+	s := &Server{service: o, store: &stores.Store{Store: store}, sampled: sampledTo(io.Discard)}
 	current, err := s.newLimiters(&config.File{Rules: apiRules(t, file)})
 	require.NoError(t, err)
 	s.current.Store(current)

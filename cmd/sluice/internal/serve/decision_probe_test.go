@@ -17,6 +17,7 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
@@ -50,10 +51,10 @@ func newDatabase(t *testing.T) *database {
 	d.owner, err = pgx.Connect(t.Context(), owned)
 	require.NoError(t, err)
 	t.Cleanup(func() { d.owner.Close(context.Background()) })
-	store, err := newStore(Options{Store: owned})
+	store, err := stores.Open(owned, stores.Options{})
 	require.NoError(t, err)
-	defer store.close()
-	require.NoError(t, store.prepare(t.Context()))
+	defer store.Close()
+	require.NoError(t, store.Prepare(t.Context()))
 	d.exec("CREATE ROLE %s LOGIN; GRANT USAGE ON SCHEMA %s TO %[1]s; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %[2]s TO %[1]s", role, schemaOf(t))
 	u, err := url.Parse(owned)
 	require.NoError(t, err)
@@ -228,7 +229,7 @@ func TestOnlyRulesThatApplyTogetherAreProbedTogether(t *testing.T) {
 		"rules: [{name: a, policy: gcra 1/s}, {name: b, policy: gcra 9/m, by: ip}]":                                                                               storage.ErrKey,
 		"rules: [{name: a, policy: gcra 1/s, by: ip}, {name: b, policy: fixedwindow 9/m, by: ip}]":                                                                storage.ErrKey,
 	} {
-		s := &Server{store: &opened{Store: oneKey{new(memory.Store)}}}
+		s := &Server{store: &stores.Store{Store: oneKey{new(memory.Store)}}}
 		probe, err := s.newDecisionProbe(&config.File{Rules: apiRules(t, rules)})
 		require.NoError(t, err)
 		require.ErrorIs(t, probe.decide(t.Context()), want, rules)

@@ -18,6 +18,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/errtext"
 )
@@ -58,7 +59,7 @@ func (f *serveFlags) Define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.tokenFile, "token-file", "", "callers of --api must send the token in this `FILE`; without it, --api must be a loopback address or a unix socket")
 
 	flags.IntVar(&f.MaxConnections, "max-connections", defaultMaxConnections, "how many connections may be open at once, `N` for --listen and N for --api, and how many requests may be in progress in the proxy; further connections wait, and further requests get 503; 0 is no limit")
-	flags.StringVar(&f.Store, "store", "memory:", "the `URL` of the store: memory:, sqlite:FILE, postgres://... or redis://...; without this flag, the URL in the environment variable "+storeVariable)
+	flags.StringVar(&f.Store, "store", "memory:", "the `URL` of the store: memory:, sqlite:FILE, postgres://... or redis://...; without this flag, the URL in the environment variable "+stores.Variable)
 	flags.BoolVar(&f.NoFunctions, "no-functions", false, "do not create functions in the PostgreSQL database; a decision then takes two or more round trips")
 	flags.IntVar(&f.MaxKeys, "max-keys", 1<<20, "how many keys of each rule the store memory: holds, at about 70 bytes each")
 	flags.StringVar(&f.Namespace, "namespace", "", "a `NAME` that separates these rules from rules of the same names in the same store")
@@ -239,17 +240,9 @@ func readToken(file string) (string, error) {
 	return token, nil
 }
 
-// storeVariable is the environment variable with the address of the store. Unlike a flag, process
-// lists do not show it.
-const storeVariable = "SLUICE_STORE"
-
-func (f *serveFlags) storage() error {
-	f.StoreFrom = "--store"
-	if address := os.Getenv(storeVariable); address != "" && !f.flags.Changed("store") {
-		f.Store, f.StoreFrom = address, storeVariable
-	}
-	if err := checkStore(f.Store); err != nil {
-		return cli.Usagef("%s %v", f.StoreFrom, err)
+func (f *serveFlags) storage() (err error) {
+	if f.Store, f.StoreFrom, err = stores.FromFlag(f.flags); err != nil {
+		return err
 	}
 	kind, _, _ := strings.Cut(f.Store, ":")
 	var known bool

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/internal/errtext"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -75,12 +76,12 @@ func (s *Server) reachStore(ctx context.Context, file *config.File) error {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return context.Canceled
 	case err != nil && s.options.OnFailure == sluice.FailClosed:
-		return fmt.Errorf("%s %s: %w", s.options.StoreFrom, s.store.address, err)
+		return fmt.Errorf("%s %s: %w", s.options.StoreFrom, s.store.Address, err)
 	}
 	s.health.Store(&err)
 	if err != nil {
 		s.missing.Store(true)
-		s.log.Warn("the store is unavailable; until it is available, --on-failure decides", "store", s.store.address, "error", errorText(err))
+		s.log.Warn("the store is unavailable; until it is available, --on-failure decides", "store", s.store.Address, "error", errorText(err))
 	}
 	return nil
 }
@@ -92,16 +93,16 @@ func (s *Server) prepareStore(ctx context.Context, file *config.File) error {
 	if err != nil {
 		return err
 	}
-	prepared, refused := s.store.prepare(ctx), new(net.OpError)
+	prepared, refused := s.store.Prepare(ctx), new(net.OpError)
 	switch err = probe.decide(ctx); {
 	case err == nil:
 		return nil
 	case prepared == nil:
-		return errors.New(oneLine(err))
+		return errors.New(errtext.OneLine(err))
 	case errors.As(prepared, &refused) && refused.Op == "dial" || errors.As(prepared, new(*net.DNSError)):
-		return fmt.Errorf("%s; start the store, or check its address", oneLine(prepared))
+		return fmt.Errorf("%s; start the store, or check its address", errtext.OneLine(prepared))
 	}
-	return errors.New(oneLine(prepared))
+	return errors.New(errtext.OneLine(prepared))
 }
 
 // attachStore starts to use a store that was unavailable at the start. If the rules cannot read a state that all requests need,

@@ -24,6 +24,7 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -44,7 +45,7 @@ func (s *moody) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]st
 
 // newProbedServer returns a server of which only the probes of the store run.
 func newProbedServer(t *testing.T, store storage.Store, policy sluice.FailurePolicy) *Server {
-	s := &Server{log: slog.New(slog.DiscardHandler), sampled: sampledTo(io.Discard), store: &opened{Store: store}, options: Options{OnFailure: policy}}
+	s := &Server{log: slog.New(slog.DiscardHandler), sampled: sampledTo(io.Discard), store: &stores.Store{Store: store}, options: Options{OnFailure: policy}}
 	s.health.Store(new(error))
 	probe, err := s.newDecisionProbe(&config.File{Rules: apiRules(t, oneByIP)})
 	require.NoError(t, err)

@@ -14,6 +14,8 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
+	"github.com/sluice-go/sluice/internal/errtext"
 	"github.com/sluice-go/sluice/observe"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -89,22 +91,12 @@ type errorLines struct {
 
 // Write implements io.Writer.
 func (l errorLines) Write(line []byte) (int, error) {
-	l.log.Warn(l.message, "error", withoutAddresses(unquoted(strings.TrimSpace(string(line)))))
+	l.log.Warn(l.message, "error", withoutAddresses(errtext.Unquoted(strings.TrimSpace(string(line)))))
 	return len(line), nil
 }
 
-var (
-	quotation = regexp.MustCompile(`(?s)"(\\.|[^"\\])*("|\\?$)`)
-	badHeader = regexp.MustCompile(`(?s)(malformed MIME header[^:]*: ).*`)
-	address   = regexp.MustCompile(`(\d+(\.\d+){3}|\[[^\]\s]*:[^\]\s]*\]):\d+`) // as net.Addr has that of a connection
-)
-
-// unquoted removes quotations from text. net/http quotes what it cannot read of a response,
-// which may be a secret; older releases of Go also show the line of a header.
-func unquoted(text string) string {
-	text = badHeader.ReplaceAllString(text, "${1}...")
-	return quotation.ReplaceAllLiteralString(text, "...")
-}
+// address is as net.Addr has that of a connection.
+var address = regexp.MustCompile(`(\d+(\.\d+){3}|\[[^\]\s]*:[^\]\s]*\]):\d+`)
 
 // withoutAddresses removes the addresses of connections from text.
 func withoutAddresses(text string) string { return address.ReplaceAllLiteralString(text, "...") }
@@ -151,7 +143,7 @@ func errorText(err error) string {
 	if errors.As(err, &pg) && !strings.HasPrefix(pg.Message, "sluice: ") && (pg.Routine == "exec_stmt_raise" || strings.HasPrefix(pg.Code, "22")) {
 		return strings.ReplaceAll(text, pg.Message, "...")
 	}
-	if raised, ok := textOfTrigger(err); ok {
+	if raised, ok := stores.TextOfTrigger(err); ok {
 		return strings.ReplaceAll(text, raised, "a trigger of the table refuses the write")
 	}
 	return text

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/errtext"
 	"github.com/stretchr/testify/require"
 )
 
@@ -118,7 +119,7 @@ func TestUnquoted(t *testing.T) {
 		"malformed MIME header line: TOP\nSECRET":                   "malformed MIME header line: ...",
 		`malformed MIME header: missing colon: "TOPSECRET"`:         "malformed MIME header: ...",
 	} {
-		require.Equal(t, want, unquoted(text))
+		require.Equal(t, want, errtext.Unquoted(text))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/internal/earlyreply"
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 // proxyHandler returns the handler that applies the limits and forwards to the upstream.
@@ -132,7 +133,7 @@ func (s *Server) failure(r *http.Request, err, broken error) *problem {
 		s.sampled.Debug("the client closed the connection", "error", withoutAddresses(err.Error()))
 		return upstreamError(http.StatusBadGateway, "")
 	}
-	s.sampled.Warn("the upstream failed", "upstream", s.options.Upstream.Redacted(), "error", unquoted(err.Error()))
+	s.sampled.Warn("the upstream failed", "upstream", s.options.Upstream.Redacted(), "error", errtext.Unquoted(err.Error()))
 	status, inTime := http.StatusBadGateway, ""
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		status, inTime = http.StatusGatewayTimeout, " in time"

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
 	"github.com/sluice-go/sluice/internal/earlyreply"
 	"github.com/sluice-go/sluice/observe"
 	"github.com/sluice-go/sluice/storage"
@@ -91,7 +92,7 @@ type Server struct {
 	service  sluice.Options[decisionRequest] // of the limiters of all reloads
 	requests sluice.Options[*http.Request]
 
-	store   *opened
+	store   *stores.Store
 	missing atomic.Bool           // the store has been unavailable since the start
 	health  atomic.Pointer[error] // why the store cannot be used; of the last probe
 
@@ -125,7 +126,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		options: o, log: o.Log, sampled: sampleLog(o.Log, failureSamples),
 		denied: observe.NewDenied(0), purgeEvery: purgeEvery,
 	}
-	if s.store, err = newStore(o); err != nil {
+	if s.store, err = stores.Open(o.Store, stores.Options{MaxKeys: o.MaxKeys, NoFunctions: o.NoFunctions}); err != nil {
 		return nil, fmt.Errorf("%s %w", o.StoreFrom, err)
 	}
 	s.background, s.stop = context.WithCancel(context.Background())
@@ -358,7 +359,7 @@ func (s *Server) Close() {
 		if s.transport != nil {
 			s.transport.CloseIdleConnections()
 		}
-		s.store.close()
+		s.store.Close()
 	})
 }
 
@@ -381,7 +382,7 @@ func (s *Server) isBusy() bool {
 
 func (s *Server) announce() {
 	file := s.current.Load().file
-	args := []any{"version", s.options.Version, "store", s.store.address, "rules", len(file.Rules)}
+	args := []any{"version", s.options.Version, "store", s.store.Address, "rules", len(file.Rules)}
 	if s.proxy != nil {
 		args = append(args, "proxy", reachable(s.proxy.Addr()), "upstream", s.options.Upstream.Redacted())
 	}

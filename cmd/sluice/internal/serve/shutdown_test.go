@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -56,7 +57,7 @@ func TestShutdownDelayEnds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &Server{
 				options: Options{ShutdownDelay: 5 * time.Second, Drain: time.Minute}, log: slog.New(slog.DiscardHandler), sampled: sampledTo(io.Discard),
-				store: &opened{Store: new(memory.Store), close: func() {}}, purgeEvery: purgeEvery,
+				store: &stores.Store{Store: new(memory.Store)}, purgeEvery: purgeEvery,
 			}
 			s.health.Store(new(error))
 			s.current.Store(&limiters{file: new(config.File)})

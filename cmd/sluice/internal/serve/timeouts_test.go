@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -234,7 +235,7 @@ func (p limitedProxy) run(t *testing.T, handler http.HandlerFunc, test func(t *t
 		}
 		metrics, err := newMetrics("", p.store)
 		require.NoError(t, err)
-		s := &Server{options: o, log: slog.New(slog.DiscardHandler), sampled: sampledTo(p.log), metrics: metrics, store: &opened{Store: p.store}}
+		s := &Server{options: o, log: slog.New(slog.DiscardHandler), sampled: sampledTo(p.log), metrics: metrics, store: &stores.Store{Store: p.store}}
 		s.transport = s.options.newTransport()
 		s.transport.DialContext = back.dial
 		defer s.transport.CloseIdleConnections()

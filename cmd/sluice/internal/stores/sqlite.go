@@ -1,6 +1,6 @@
 //go:build cgo
 
-package serve
+package stores
 
 import (
 	"context"
@@ -17,16 +17,16 @@ import (
 // hasSQLite reports whether this program can open SQLite, which is written in C.
 const hasSQLite = true
 
-func (o *opened) sqlite(file string) error {
+func (s *Store) sqlite(file string) error {
 	name := (&url.URL{Path: file}).EscapedPath()
 	db, err := sql.Open("sqlite3", "file:"+name+"?_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=5000&_stmt_cache_size=16")
 	if err != nil {
 		return err
 	}
-	o.close = func() { _ = db.Close() }
+	s.close = func() { _ = db.Close() }
 	store, err := sqlite.New(db, sqlite.Options{})
-	o.Store = store
-	o.prepare = func(ctx context.Context) error {
+	s.Store = store
+	s.prepare = func(ctx context.Context) error {
 		// Keys may be personal data, so nobody else may read a new file. SQLite reports why a file
 		// cannot be created, and gives the files beside it the same mode.
 		if f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
@@ -37,8 +37,8 @@ func (o *opened) sqlite(file string) error {
 	return err
 }
 
-// textOfTrigger returns the text of an error that a trigger of SQLite raises.
-func textOfTrigger(err error) (text string, ok bool) {
+// TextOfTrigger returns the text of an error that a trigger of SQLite raises.
+func TextOfTrigger(err error) (text string, ok bool) {
 	var e sqlite3.Error
 	if errors.As(err, &e) && e.ExtendedCode == sqlite3.ErrConstraintTrigger {
 		return e.Error(), true

@@ -1,37 +1,20 @@
-package serve
+package stores
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
-	goredis "github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
 
-	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/memory"
-	"github.com/sluice-go/sluice/storage/postgres"
-	"github.com/sluice-go/sluice/storage/redis"
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
-// opened is a store. It may not be connected yet.
-type opened struct {
-	storage.Store
-	address string                      // redacted
-	prepare func(context.Context) error // connects to the store and creates its table
-	close   func()
-}
-
-// checkStore validates the address of a store without opening it. It refuses addresses whose
+// check validates the address of a store without opening it. It refuses addresses whose
 // password another parser would take for a host, a database name or a parameter, which errors show.
-func checkStore(address string) error {
+func check(address string) error {
 	scheme, rest, _ := strings.Cut(address, ":")
 	authority, path, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
 	path, _, _ = strings.Cut(path, "?")
@@ -56,81 +39,6 @@ func checkStore(address string) error {
 	}
 	return nil
 }
-
-// newStore returns the store of an address. It does not connect.
-func newStore(options Options) (*opened, error) {
-	address := options.Store
-	if err := checkStore(address); err != nil {
-		return nil, err
-	}
-	scheme, rest, _ := strings.Cut(address, ":")
-	o := &opened{address: redacted(address), prepare: func(context.Context) error { return nil }, close: func() {}}
-	var err error
-	switch scheme {
-	case "memory":
-		o.Store = &memory.Store{MaxKeys: options.MaxKeys}
-	case "sqlite":
-		err = o.sqlite(rest)
-	case "postgres", "postgresql":
-		err = o.postgres(address, options.NoFunctions)
-	case "redis", "rediss":
-		err = o.redis(address)
-	}
-	if err != nil {
-		o.close()
-		return nil, fmt.Errorf("%s: %s", o.address, oneLine(err))
-	}
-	return o, nil
-}
-
-func (o *opened) postgres(address string, noFunctions bool) error {
-	pool, err := pgxpool.New(context.Background(), address)
-	if err != nil {
-		return withoutAddress(err)
-	}
-	o.close = func() {
-		closed := make(chan struct{})
-		go func() {
-			pool.Close()
-			close(closed)
-		}()
-		select {
-		case <-closed:
-		case <-time.After(closeTime):
-		}
-	}
-	store, err := postgres.New(pool, postgres.Options{NoFunctions: noFunctions})
-	o.Store = store
-	o.prepare = store.Migrate
-	return err
-}
-
-// closeTime is how long the server waits at its end for connections to PostgreSQL. If PostgreSQL does
-// not answer, the pool waits 15 seconds for each connection that had a query.
-const closeTime = time.Second
-
-func (o *opened) redis(address string) error {
-	options, err := goredis.ParseURL(address)
-	if err != nil {
-		return withoutAddress(err)
-	}
-	options.ContextTimeoutEnabled = true
-	options.DialerRetries = 1 // the limiter tries again by itself
-	disableRedisLog()
-	client := goredis.NewClient(options)
-	o.close = func() { _ = client.Close() }
-	store, err := redis.New(client, redis.Options{})
-	o.Store = store
-	o.prepare = func(ctx context.Context) error { // the user of the client may have no right to PING
-		_, _, err := store.Load(ctx, "probe")
-		return err
-	}
-	return err
-}
-
-// disableRedisLog keeps go-redis from printing each connection that fails; the server logs these
-// errors too. The log of go-redis is one for the whole process.
-var disableRedisLog = sync.OnceFunc(logging.Disable)
 
 // redacted returns an address without its secrets. It hides all parameters, because an unknown one
 // may be a secret. If it cannot tell which parts are secret, it returns only the scheme.
@@ -164,10 +72,7 @@ func withoutAddress(err error) error {
 		text := err.Error()
 		return errors.New("invalid address: " + text[strings.LastIndex(text, "`: ")+len("`: "):])
 	case errors.As(err, &bad):
-		return errors.New(unquoted(bad.Err.Error()))
+		return errors.New(errtext.Unquoted(bad.Err.Error()))
 	}
 	return err
 }
-
-// oneLine returns the text of an error on one line.
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

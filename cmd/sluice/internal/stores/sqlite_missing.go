@@ -1,0 +1,9 @@
+//go:build !cgo
+
+package stores
+
+const hasSQLite = false
+
+func (*Store) sqlite(string) error { panic("check refuses SQLite") }
+
+func TextOfTrigger(error) (text string, ok bool) { return "", false }

@@ -1,0 +1,138 @@
+// Package stores opens the stores that the commands name by an address.
+package stores
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/spf13/pflag"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
+	"github.com/sluice-go/sluice/internal/errtext"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
+	"github.com/sluice-go/sluice/storage/postgres"
+	"github.com/sluice-go/sluice/storage/redis"
+)
+
+// Variable is the environment variable with the address of the store. Unlike a flag, process
+// lists do not show it.
+const Variable = "SLUICE_STORE"
+
+// Options configure a store.
+type Options struct {
+	MaxKeys     int  // the most keys of each rule in the memory store; 0: memory.DefaultMaxKeys
+	NoFunctions bool // see postgres.Options
+}
+
+// Store is a store. It may not be connected yet.
+type Store struct {
+	storage.Store
+	Address string // redacted
+	prepare func(context.Context) error
+	close   func()
+}
+
+// Prepare connects to the store and creates its table.
+func (s *Store) Prepare(ctx context.Context) error { return s.prepare(ctx) }
+
+// Close closes the connections of the store.
+func (s *Store) Close() {
+	if s.close != nil {
+		s.close()
+	}
+}
+
+// FromFlag returns the address in the flag --store or, without that flag, in the environment variable, and the name of the one that
+// has it.
+func FromFlag(flags *pflag.FlagSet) (address, from string, err error) {
+	address, from = flags.Lookup("store").Value.String(), "--store"
+	if other := os.Getenv(Variable); other != "" && !flags.Changed("store") {
+		address, from = other, Variable
+	}
+	if err := check(address); err != nil {
+		return "", "", cli.Usagef("%s %v", from, err)
+	}
+	return address, from, nil
+}
+
+// Open returns the store of an address. It does not connect.
+func Open(address string, options Options) (*Store, error) {
+	if err := check(address); err != nil {
+		return nil, err
+	}
+	scheme, rest, _ := strings.Cut(address, ":")
+	s := &Store{Address: redacted(address), prepare: func(context.Context) error { return nil }, close: func() {}}
+	var err error
+	switch scheme {
+	case "memory":
+		s.Store = &memory.Store{MaxKeys: options.MaxKeys}
+	case "sqlite":
+		err = s.sqlite(rest)
+	case "postgres", "postgresql":
+		err = s.postgres(address, options.NoFunctions)
+	case "redis", "rediss":
+		err = s.redis(address)
+	}
+	if err != nil {
+		s.close()
+		return nil, fmt.Errorf("%s: %s", s.Address, errtext.OneLine(err))
+	}
+	return s, nil
+}
+
+func (s *Store) postgres(address string, noFunctions bool) error {
+	pool, err := pgxpool.New(context.Background(), address)
+	if err != nil {
+		return withoutAddress(err)
+	}
+	s.close = func() {
+		closed := make(chan struct{})
+		go func() {
+			pool.Close()
+			close(closed)
+		}()
+		select {
+		case <-closed:
+		case <-time.After(CloseTime):
+		}
+	}
+	store, err := postgres.New(pool, postgres.Options{NoFunctions: noFunctions})
+	s.Store = store
+	s.prepare = store.Migrate
+	return err
+}
+
+// CloseTime is how long Close waits for connections to PostgreSQL. If PostgreSQL does
+// not answer, the pool waits 15 seconds for each connection that had a query.
+const CloseTime = time.Second
+
+func (s *Store) redis(address string) error {
+	options, err := goredis.ParseURL(address)
+	if err != nil {
+		return withoutAddress(err)
+	}
+	options.ContextTimeoutEnabled = true
+	options.DialerRetries = 1 // the limiter tries again by itself
+	disableRedisLog()
+	client := goredis.NewClient(options)
+	s.close = func() { _ = client.Close() }
+	store, err := redis.New(client, redis.Options{})
+	s.Store = store
+	s.prepare = func(ctx context.Context) error { // the user of the client may have no right to PING
+		_, _, err := store.Load(ctx, "probe")
+		return err
+	}
+	return err
+}
+
+// disableRedisLog keeps go-redis from printing each connection that fails; the server logs these
+// errors too. The log of go-redis is one for the whole process.
+var disableRedisLog = sync.OnceFunc(logging.Disable)
