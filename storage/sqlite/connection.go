@@ -143,7 +143,7 @@ func (c *connection) queryTexts(text string, args ...any) (texts []string, err e
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }() // rows.Err has its error
 	for rows.Next() {
 		var text string
 		if err := rows.Scan(&text); err != nil {

@@ -166,7 +166,7 @@ func similarFlag(c *cobra.Command, err error) string {
 }
 
 func noCommand(name string) error {
-	return Usagef("unknown command %q: want compare, replay, plan, suggest, check, serve or completion; see sluice --help", name)
+	return Usagef("unknown command %q: want compare, replay, plan, suggest, check, serve, keys, reset or completion; see sluice --help", name)
 }
 
 // ErrReported means that a check found errors, and has already printed them.

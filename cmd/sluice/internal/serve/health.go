@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"time"
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
 	"github.com/sluice-go/sluice/internal/errtext"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -93,16 +93,14 @@ func (s *Server) prepareStore(ctx context.Context, file *config.File) error {
 	if err != nil {
 		return err
 	}
-	prepared, refused := s.store.Prepare(ctx), new(net.OpError)
+	prepared := s.store.Prepare(ctx)
 	switch err = probe.decide(ctx); {
 	case err == nil:
 		return nil
 	case prepared == nil:
 		return errors.New(errtext.OneLine(err))
-	case errors.As(prepared, &refused) && refused.Op == "dial" || errors.As(prepared, new(*net.DNSError)):
-		return fmt.Errorf("%s; start the store, or check its address", errtext.OneLine(prepared))
 	}
-	return errors.New(errtext.OneLine(prepared))
+	return errors.New(stores.ErrorText(prepared))
 }
 
 // attachStore starts to use a store that was unavailable at the start. If the rules cannot read a state that all requests need,

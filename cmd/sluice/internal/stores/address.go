@@ -3,6 +3,7 @@ package stores
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -38,6 +39,15 @@ func check(address string) error {
 		return fmt.Errorf("%s://...: the name has a semicolon; write parameters after a ? with & between, and a semicolon in a name as %%3B", scheme)
 	}
 	return nil
+}
+
+// ErrorText returns the text of an error of a store on one line, with the remedy if the store cannot be reached.
+func ErrorText(err error) string {
+	text, refused := errtext.OneLine(err), new(net.OpError)
+	if errors.As(err, &refused) && refused.Op == "dial" || errors.As(err, new(*net.DNSError)) {
+		text += "; start the store, or check its address"
+	}
+	return text
 }
 
 // redacted returns an address without its secrets. It hides all parameters, because an unknown one

@@ -17,9 +17,16 @@ import (
 // hasSQLite reports whether this program can open SQLite, which is written in C.
 const hasSQLite = true
 
-func (s *Store) sqlite(file string) error {
+func (s *Store) sqlite(file string, existing bool) error {
+	settings := "_journal_mode=WAL&_synchronous=NORMAL"
+	if existing {
+		settings = "mode=rw"
+		if _, err := os.Stat(file); err != nil {
+			return err
+		}
+	}
 	name := (&url.URL{Path: file}).EscapedPath()
-	db, err := sql.Open("sqlite3", "file:"+name+"?_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=5000&_stmt_cache_size=16")
+	db, err := sql.Open("sqlite3", "file:"+name+"?"+settings+"&_busy_timeout=5000&_stmt_cache_size=16")
 	if err != nil {
 		return err
 	}

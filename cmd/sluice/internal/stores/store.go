@@ -30,6 +30,7 @@ const Variable = "SLUICE_STORE"
 type Options struct {
 	MaxKeys     int  // the most keys of each rule in the memory store; 0: memory.DefaultMaxKeys
 	NoFunctions bool // see postgres.Options
+	Existing    bool // do not create an SQLite file, and keep its journal mode
 }
 
 // Store is a store. It may not be connected yet.
@@ -75,7 +76,7 @@ func Open(address string, options Options) (*Store, error) {
 	case "memory":
 		s.Store = &memory.Store{MaxKeys: options.MaxKeys}
 	case "sqlite":
-		err = s.sqlite(rest)
+		err = s.sqlite(rest, options.Existing)
 	case "postgres", "postgresql":
 		err = s.postgres(address, options.NoFunctions)
 	case "redis", "rediss":

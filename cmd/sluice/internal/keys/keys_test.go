@@ -1,0 +1,221 @@
+// These tests promise that sluice keys lists what keys have used on each store, whole and in pages, that sluice reset resets what
+// it is told and nothing else, and that neither command creates or changes anything else.
+package keys
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/clitest"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
+	"github.com/sluice-go/sluice/internal/testing/servers"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
+)
+
+// addresses returns an address of each kind of store.
+func addresses(t *testing.T) []string {
+	return []string{"sqlite:" + filepath.Join(t.TempDir(), "limits.db"), "redis://" + servers.Redis(t).Addr(), servers.Postgres(t).DSN()}
+}
+
+// prepared opens the store of an address as sluice serve does.
+func prepared(t *testing.T, address string) storage.Store {
+	s, err := stores.Open(address, stores.Options{})
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	require.NoError(t, s.Prepare(t.Context()))
+	return s.Store
+}
+
+type call struct{ tenant, user string }
+
+// use makes n calls of each caller under the rules login and other.
+func use(t *testing.T, store storage.Store, grouped bool, n int64, callers ...call) {
+	o := sluice.Options[call]{Namespace: "shop"}
+	if grouped {
+		o.Group = func(c call) string { return c.tenant }
+	}
+	user := func(c call) string { return c.user }
+	l, err := o.New(store, sluice.By("login", user, "fixedwindow 5/h"), sluice.By("login2", user, "fixedwindow 5/h"))
+	require.NoError(t, err)
+	for _, c := range callers {
+		d, err := l.AllowN(t.Context(), c, n)
+		require.NoError(t, err)
+		require.True(t, d.Allowed)
+	}
+}
+
+// flags are those of the rule login.
+func flags(command, address string, more ...string) []string {
+	return append([]string{command, "--store", address, "--namespace", "shop", "--rule", "login", "-p", "fixedwindow 5/h"}, more...)
+}
+
+// pagesOf reads the objects that --json prints.
+func pagesOf(t *testing.T, out string) (pages []page) {
+	for d := json.NewDecoder(strings.NewReader(out)); ; {
+		var p page
+		err := d.Decode(&p)
+		if err == io.EOF {
+			return pages
+		}
+		require.NoError(t, err)
+		pages = append(pages, p)
+	}
+}
+
+// usedOf returns what the keys of a listing have used.
+func usedOf(t *testing.T, args ...string) map[string]int64 {
+	used := map[string]int64{}
+	for _, p := range pagesOf(t, clitest.Ok(t, "", append(args, "--json")...)) {
+		for _, k := range p.Keys {
+			require.Empty(t, k.Error)
+			used[k.Key] = k.Used
+		}
+	}
+	return used
+}
+
+func TestKeysAreListedAndReset(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for _, address := range addresses(t) {
+		t.Run(address[:6], func(t *testing.T) {
+			store := prepared(t, address)
+			require.Contains(t, clitest.Ok(t, "", flags("keys", address)...), "rule login: no key has a record on ")
+			use(t, store, false, 2, call{user: "alice"}, call{user: "50%"}, call{user: "{a}b"}, call{user: ""}, call{user: "a\nb"}, call{user: long})
+			use(t, store, true, 3, call{"tenant 7", "alice"})
+			cut := strings.TrimPrefix(driver.RuleKey{Rule: driver.Rule("shop", "login", "fixedwindow"), Key: long}.String(), "shop:login:fixedwindow:")
+			want := map[string]int64{"alice": 2, "50%25": 2, "%7Ba%7Db": 2, "": 2, "a%0Ab": 2, cut: 2, "{tenant 7}alice": 3}
+			require.Equal(t, want, usedOf(t, flags("keys", address)...))
+			require.Regexp(t, `(?m)^\{tenant 7\}alice +3 +5 +- +\S+$`, clitest.Ok(t, "", flags("keys", address)...))
+
+			for _, key := range []string{"alice", "50%", "a%0Ab", cut, "{tenant 7}alice"} {
+				require.Regexp(t, "^rule login: .* is reset\n$", clitest.Ok(t, "", flags("reset", address, key)...))
+				require.Contains(t, clitest.Ok(t, "", flags("reset", address, key)...), "has no record")
+			}
+			require.Equal(t, map[string]int64{"%7Ba%7Db": 2, "": 2}, usedOf(t, flags("keys", address)...))
+			use(t, store, true, 5, call{"tenant 7", "bob"})
+			require.Equal(t, "rule login: 3 keys reset\n", clitest.Ok(t, "", flags("reset", address, "--all")...))
+			require.Empty(t, usedOf(t, flags("keys", address)...))
+			other := flags("keys", address)
+			other[slices.Index(other, "login")] = "login2"
+			require.Len(t, usedOf(t, other...), 8)
+		})
+	}
+}
+
+func TestPagesHaveAllKeys(t *testing.T) {
+	const users = 250
+	for _, address := range addresses(t) {
+		t.Run(address[:6], func(t *testing.T) {
+			store := prepared(t, address)
+			for i := range users {
+				use(t, store, i%2 == 0, 1, call{"t", fmt.Sprint(i)})
+			}
+			all := usedOf(t, flags("keys", address, "--max", "0")...)
+			require.Len(t, all, users)
+			listed, after := map[string]int64{}, ""
+			for {
+				args := flags("keys", address, "--max", "40", "--json")
+				if after != "" {
+					args = append(args, "--after", after)
+				}
+				printed := 0
+				for _, p := range pagesOf(t, clitest.Ok(t, "", args...)) {
+					printed += len(p.Keys)
+					for _, k := range p.Keys {
+						listed[k.Key] = k.Used
+					}
+					after = p.Next
+				}
+				if after == "" {
+					break
+				}
+				require.GreaterOrEqual(t, printed, 40)
+			}
+			require.Equal(t, all, listed)
+			continued := regexp.MustCompile(`Continue with --after (\S+)\n$`).FindStringSubmatch(clitest.Ok(t, "", flags("keys", address, "--max", "1")...))
+			require.NotEmpty(t, continued)
+			clitest.Ok(t, "", flags("keys", address, "--after", continued[1])...)
+		})
+	}
+}
+
+func TestRuleIsThatOfAFile(t *testing.T) {
+	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
+	t.Setenv(stores.Variable, address)
+	l, err := sluice.For(prepared(t, address), sluice.By("client", func(k string) string { return k }, "gcra 1/m"))
+	require.NoError(t, err)
+	_, err = l.Allow(t.Context(), "192.0.2.1")
+	require.NoError(t, err)
+	config := clitest.Write(t, "limits.yaml", clitest.OneRule)
+	out := clitest.Ok(t, "", "keys", "--config", config)
+	require.Regexp(t, `^rule client: gcra 1/m, on sqlite:.*\n\nkey +used +limit +retry after +reset after\n192\.0\.2\.1 +1 +1 +59\.\d+s +59\.\d+s\n$`, out)
+	clitest.RequireDocumented(t, keysHelp, clitest.Ok(t, "", "keys", "--config", config, "--json", "--max", "1"), `"error":`)
+
+	one, err := sluice.New(prepared(t, address), "gcra 100/min")
+	require.NoError(t, err)
+	_, err = one.Allow(t.Context(), "alice")
+	require.NoError(t, err)
+	require.Equal(t, map[string]int64{"alice": 1}, usedOf(t, "keys", "-p", "gcra 100/min"))
+}
+
+func TestUnreadableRecordIsListed(t *testing.T) {
+	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
+	text := driver.RuleKey{Rule: driver.Rule("shop", "login", "fixedwindow"), Key: "alice"}.String()
+	_, _, err := prepared(t, address).CompareAndSwap(t.Context(), storage.Swap{Key: text, New: storage.Record{Version: 1, State: []byte("x")}})
+	require.NoError(t, err)
+	require.Regexp(t, `(?m)^alice +unreadable: `, clitest.Ok(t, "", flags("keys", address)...))
+	require.Contains(t, clitest.Ok(t, "", flags("reset", address, "alice")...), "is reset")
+}
+
+// TestFileOfAnotherProgramKeepsItsSettings: sluice serve sets the journal mode of its file.
+func TestFileOfAnotherProgramKeepsItsSettings(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "app.db")
+	db, err := sql.Open("sqlite3", file)
+	require.NoError(t, err)
+	defer db.Close()
+	_, err = db.Exec("CREATE TABLE orders (id INTEGER)")
+	require.NoError(t, err)
+	exitCode, _, errs := clitest.Execute(t, "", flags("keys", "sqlite:"+file)...)
+	require.Equal(t, 1, exitCode)
+	require.Contains(t, errs, "no such table: sluice_states")
+	var mode string
+	var tables int
+	require.NoError(t, db.QueryRow("PRAGMA journal_mode").Scan(&mode))
+	require.NoError(t, db.QueryRow("SELECT count(*) FROM sqlite_schema").Scan(&tables))
+	require.Equal(t, "delete", mode)
+	require.Equal(t, 1, tables)
+}
+
+func TestBadCommandLines(t *testing.T) {
+	config := clitest.Write(t, "limits.yaml", "rules: [{name: a, policy: gcra 1/m}, {name: b, policy: gcra 1/m}]")
+	db := "sqlite:" + filepath.Join(t.TempDir(), "missing.db")
+	keys := func(args ...string) []string { return append([]string{"keys", "--store", db}, args...) }
+	clitest.RequireFailures(t, map[string]clitest.Failure{
+		"no store":         {[]string{"keys", "-p", "gcra 1/s"}, 2, []string{"--store : want "}},
+		"memory":           {[]string{"keys", "--store", "memory:", "-p", "gcra 1/s"}, 2, []string{"--store memory: is the memory of one process"}},
+		"missing file":     {keys("-p", "gcra 1/s"), 1, []string{"--store sqlite:", "missing.db: no such file"}},
+		"no server":        {[]string{"keys", "--store", "redis://127.0.0.1:1", "-p", "gcra 1/s"}, 1, []string{"refused; start the store, or check its address"}},
+		"no rule":          {keys(), 2, []string{"no rule; want --config limits.yaml, or --policy"}},
+		"two rules":        {keys("-p", "gcra 1/s", "--config", config), 2, []string{"--config and --policy exclude each other"}},
+		"bad policy":       {keys("-p", "gcra 1/x"), 2, []string{"--policy: ", "gcra 1/x\n"}},
+		"empty policy":     {keys("-p", ""), 2, []string{"--policy is empty"}},
+		"no name":          {keys("--config", config), 2, []string{"has 2 rules; choose one by --rule: a, b"}},
+		"unknown name":     {keys("--config", config, "--rule", "c"), 2, []string{`--rule "c": `, "has no such rule; want a, b"}},
+		"missing config":   {keys("--config", config+"x"), 2, []string{"no file"}},
+		"bad cursor":       {keys("-p", "gcra 1/s", "--after", "x@"), 2, []string{"--after x@: want the cursor"}},
+		"an argument":      {keys("-p", "gcra 1/s", "alice"), 2, []string{`keys takes no argument "alice"`}},
+		"nothing to reset": {[]string{"reset", "--store", db, "-p", "gcra 1/s"}, 2, []string{"no key; want a key as sluice keys prints it, or --all"}},
+		"all and one":      {[]string{"reset", "--store", db, "-p", "gcra 1/s", "--all", "alice"}, 2, []string{"leave out --all or the keys"}},
+	})
+}

@@ -1,0 +1,122 @@
+// Package keys has the commands sluice keys and sluice reset, which list and reset the keys of a rule on a store.
+package keys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/errtext"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
+)
+
+// callTime is how long one call of the store may take.
+const callTime = 10 * time.Second
+
+// rule is a rule on a store.
+type rule struct {
+	store           string // the flag; see stores.FromFlag
+	config, spec    string
+	name, namespace string
+
+	flags  *pflag.FlagSet
+	from   string // the flag or variable of the address
+	opened *stores.Store
+	policy sluice.Policy
+	cost   int64  // of one request, in units
+	prefix string // with which the text of its keys begins, after the group
+}
+
+func (r *rule) define(flags *pflag.FlagSet) {
+	flags.StringVar(&r.store, "store", "", "the `URL` of the store: sqlite:FILE, postgres://... or redis://...; without this flag, the URL in the environment variable "+stores.Variable)
+	flags.StringVar(&r.config, "config", "", "take the rule from this `FILE`, a limits.yaml")
+	flags.StringVarP(&r.spec, "policy", "p", "", "instead of --config, the `POLICY` of the rule, such as \"gcra 100/m burst=20\"")
+	flags.StringVar(&r.name, "rule", "", "the `NAME` of the rule; not needed if --config has only one rule, or if a program made the limiter by sluice.New(store, POLICY)")
+	flags.StringVar(&r.namespace, "namespace", "", "the `NAME` in --namespace of sluice serve, or in Options.Namespace of a program")
+	r.flags = flags
+}
+
+// open checks the flags and opens the store. The caller must close it.
+func (r *rule) open(ctx context.Context) error {
+	if err := cli.RefuseEmpty(r.flags, "give it a value or leave it out", "config", "policy", "rule", "namespace"); err != nil {
+		return err
+	}
+	switch {
+	case r.config == "" && r.spec == "":
+		return cli.Usagef("no rule; want --config limits.yaml, or --policy \"gcra 100/m burst=20\" and the name of the rule in --rule")
+	case r.config != "" && r.spec != "":
+		return cli.Usagef("--config and --policy exclude each other; leave one out")
+	}
+	address, from, err := stores.FromFlag(r.flags)
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(address, "memory:") {
+		return cli.Usagef("%s memory: is the memory of one process, which no other can read; want sqlite:FILE, postgres://... or redis://...", from)
+	}
+	if r.config != "" {
+		err = r.fromFile(ctx)
+	} else {
+		err = r.fromSpec()
+	}
+	if err != nil {
+		return err
+	}
+	r.from = from
+	r.prefix = driver.Rule(r.namespace, r.name, compose.Kind(r.policy))
+	r.opened, err = stores.Open(address, stores.Options{NoFunctions: true, Existing: true})
+	if err != nil {
+		return fmt.Errorf("%s %w", from, err)
+	}
+	return nil
+}
+
+func (r *rule) fromFile(ctx context.Context) error {
+	file, err := rules.StatAndRead(ctx, r.config)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for i := range file.Rules {
+		if own := &file.Rules[i]; own.Name == r.name || r.name == "" && len(file.Rules) == 1 {
+			r.name, r.policy, r.cost = own.Name, own.Policy, max(own.Cost.Units, 1)
+			return nil
+		}
+		names = append(names, file.Rules[i].Name)
+	}
+	if r.name == "" {
+		return cli.Usagef("%s has %d rules; choose one by --rule: %s", r.config, len(names), readable.List(names, ", "))
+	}
+	return cli.Usagef("--rule %s: %s has no such rule; want %s", errtext.Quote(r.name), r.config, readable.List(names, ", "))
+}
+
+func (r *rule) fromSpec() (err error) {
+	if r.policy, err = compose.ParsePolicy(r.spec); err != nil {
+		return cli.PolicyError(err)
+	}
+	if r.cost = 1; r.name == "" {
+		r.name = r.policy.String() // as sluice.PerKey does
+	}
+	return nil
+}
+
+// failure adds the store to an error of it.
+func (r *rule) failure(err error) error {
+	text := stores.ErrorText(err)
+	var of *storage.KeyError
+	if errors.As(err, &of) {
+		text = fmt.Sprintf("key %q: %s", of.Key, text)
+	}
+	return fmt.Errorf("%s %s: %s", r.from, r.opened.Address, text)
+}
