@@ -118,12 +118,20 @@ func denialIsAsShown(t *testing.T, program string) {
 }
 
 func fileIsUsed(t *testing.T, program string) {
-	url := proxyURL(t, serving(t, program, "serve --config", "http://localhost:3000", upstream(t)))
+	store := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
+	url := proxyURL(t, serving(t, program, "serve --config", "http://localhost:3000", upstream(t), "sqlite:limits.db", store))
 	response, err := http.Get(url)
 	require.NoError(t, err)
 	response.Body.Close()
 	require.Equal(t, http.StatusOK, response.StatusCode)
 	require.Contains(t, response.Header.Get("RateLimit-Policy"), `"client";q=20`)
+
+	run := func(command string) string {
+		return output(t, strings.Replace(commandLines(t, " "+command+" --store")[0], "sqlite:limits.db", store, 1))
+	}
+	require.Regexp(t, `(?m)^127\.0\.0\.1 +1 +20 `, run("keys"))
+	require.Equal(t, "rule client: 127.0.0.1 is reset\n", run("reset"))
+	require.Contains(t, run("keys"), "no key has a record")
 }
 
 // The server answers the request that the page sends with curl.
