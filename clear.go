@@ -1,28 +1,30 @@
 package sluice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/retrywait"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Clear resets all keys of a rule, also those that a policy of another kind has stored under its name. It returns how many records
-// it deleted, also with an error. Then some keys may be reset and others not, and you can call it again. It returns an error if no
-// rule has the name.
+// Clear resets all keys of a rule. It also deletes the records that a policy of another kind has stored under the rule's name. It
+// returns the number of deleted records, also with an error. After an error, some keys are reset and others are not; call Clear
+// again to reset the rest. It returns an error if no rule has the name.
 //
-// Clear lists the keys page by page and resets each by itself, so other calls go on. A key that is charged for the first time
-// meanwhile may keep its charge. Other processes can deny from their caches for up to Options.DenialCacheTTL.
+// Clear lists the keys in pages and resets each key in its own write, so other calls go on. It may miss a key that is created while
+// it runs. If other calls create keys faster than Clear deletes them, it may not end, so give ctx a deadline. Other processes can
+// deny from their caches for up to Options.DenialCacheTTL, and can use the calls that they have bought with Options.Prepay.
 //
-// On Redis, the user of the client needs the permission +scan, and Clear looks at all names of the database. If the store is no
-// [storage.Lister], the error wraps [errors.ErrUnsupported].
+// On Redis, the user of the client needs the permission +scan, and Clear reads all names of the database, twice. If the store does
+// not implement [storage.Lister], the error wraps [errors.ErrUnsupported].
 func (l *Limiter[T]) Clear(ctx context.Context, rule string) (deleted int, err error) {
 	r := l.ruleOf(rule)
 	if r == nil {
@@ -40,10 +42,10 @@ func noRule(method, name string, names []string) error {
 	return fmt.Errorf("sluice: %s: no rule has the name %q; the rules are %q", method, name, names)
 }
 
-// clearPage is the number of keys of a page, and clearers that of the goroutines that reset them.
 const (
-	clearPage = 256
-	clearers  = 16
+	clearPage  = 256                   // keys of a page
+	clearers   = 16                    // goroutines that reset them
+	clearPause = 10 * time.Millisecond // after an ErrOverloaded
 )
 
 func (l *Limiter[T]) clear(ctx context.Context, rule *Rule[T]) (deleted int, err error) {
@@ -58,63 +60,99 @@ func (l *Limiter[T]) clear(ctx context.Context, rule *Rule[T]) (deleted int, err
 	if !ok {
 		return 0, fmt.Errorf("sluice: Clear: the store %T cannot list its keys: %w", l.store, errors.ErrUnsupported)
 	}
+	defer l.engine.DropDenials() // other processes may have reset keys that are not listed any more
 	if l.purses != nil {
-		defer l.purses.drop(nil, true)
+		defer l.purses.dropRule(rule.Name)
 	}
-	begins := []string{prefix}
-	if l.options.Group != nil {
-		begins = append(begins, "{") // the groups are not known
-	}
-	for _, begin := range begins {
-		for cursor, more := "", true; more; more = cursor != "" {
-			var keys []string
-			if keys, cursor, err = l.list(ctx, lister, begin, cursor); err != nil {
-				return deleted, err
-			}
-			keys = slices.DeleteFunc(keys, func(key string) bool { return !driver.IsOf(key, prefix) })
-			n, err := l.resetTexts(ctx, rule.Name, keys)
-			if deleted += n; err != nil {
-				return deleted, err
-			}
+	var contended error
+	for cursor, more := "", true; more; more = cursor != "" {
+		page, cancel := context.WithTimeout(ctx, cmp.Or(l.options.Timeout, engine.DefaultTimeout))
+		var keys []string
+		keys, cursor, err = driver.ListRule(page, lister, prefix, cursor, clearPage)
+		cancel()
+		if err != nil {
+			return deleted, clearFailure(deleted, err)
+		}
+		n, err := l.resetTexts(ctx, keys)
+		deleted += n
+		switch {
+		case errors.Is(err, storage.ErrContended):
+			contended = err
+		case err != nil:
+			return deleted, clearFailure(deleted, err)
 		}
 	}
-	return deleted, nil
+	return deleted, clearFailure(deleted, contended)
 }
 
-func (l *Limiter[T]) list(ctx context.Context, lister storage.Lister, prefix, cursor string) (keys []string, next string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, l.engine.Timeout())
-	defer cancel()
-	return lister.List(ctx, prefix, cursor, clearPage)
-}
-
-// resetTexts resets the keys with these texts, some at once, and returns how many had a record. After an error it begins no
-// other one.
-func (l *Limiter[T]) resetTexts(ctx context.Context, rule string, texts []string) (deleted int, err error) {
-	var next, count atomic.Int64
-	var failed atomic.Pointer[error]
+// resetTexts resets the records with these keys, up to clearers at a time. It returns how many of them existed, and an error. After
+// an ErrContended it goes on with the other keys, and returns another error in preference.
+func (l *Limiter[T]) resetTexts(ctx context.Context, texts []string) (deleted int, err error) {
+	var mu sync.Mutex
+	take := func() (text string, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(texts) == 0 || err != nil && !errors.Is(err, storage.ErrContended) {
+			return "", false
+		}
+		text, texts = texts[0], texts[1:]
+		return text, true
+	}
 	var group sync.WaitGroup
 	for range min(clearers, len(texts)) {
 		group.Go(func() {
-			for failed.Load() == nil {
-				i := next.Add(1) - 1
-				if i >= int64(len(texts)) {
-					return
+			for text, ok := take(); ok; text, ok = take() {
+				existed, failed := l.resetText(ctx, text)
+				mu.Lock()
+				if failed != nil && (err == nil || errors.Is(err, storage.ErrContended)) {
+					err = failed
 				}
-				r := &engine.Request{
-					Items: []driver.Item{{Key: driver.RuleKey{Rule: texts[i]}}}, Uses: []engine.Use{{Op: driver.Reset}},
-					Evaluator: &evaluation{op: driver.Reset, results: []RuleResult{{Rule: rule}}},
+				if existed {
+					deleted++
 				}
-				if _, err := l.engine.Decide(ctx, r); err != nil {
-					failed.CompareAndSwap(nil, &err)
-				} else if r.Items[0].Next.Verb == driver.Delete {
-					count.Add(1)
-				}
+				mu.Unlock()
 			}
 		})
 	}
 	group.Wait()
-	if e := failed.Load(); e != nil {
-		err = *e
-	}
-	return int(count.Load()), err
+	return deleted, err
 }
+
+// resetText resets the record with a key, and reports whether it existed. It tries again while the queue is full.
+func (l *Limiter[T]) resetText(ctx context.Context, text string) (existed bool, err error) {
+	for {
+		r := &engine.Request{
+			Items:     []driver.Item{{Key: driver.RuleKey{Rule: text}}}, // which has this text
+			Uses:      []engine.Use{{Op: driver.Reset}},
+			Evaluator: &evaluation{op: driver.Reset, results: make([]RuleResult, 1)},
+		}
+		_, err := l.engine.Decide(ctx, r)
+		if !errors.Is(err, storage.ErrOverloaded) {
+			return err == nil && r.Items[0].Next.Verb == driver.Delete, err
+		}
+		retrywait.Pause(ctx, clearPause)
+	}
+}
+
+// clearFailure returns the error of Clear. If records were deleted, it does not wrap storage.ErrNotApplied.
+func clearFailure(deleted int, err error) error {
+	if err == nil || deleted == 0 {
+		return err
+	}
+	return &clearError{deleted, err}
+}
+
+type clearError struct {
+	deleted int
+	err     error
+}
+
+func (e *clearError) Error() string {
+	return fmt.Sprintf("sluice: Clear has deleted %d records before this error: %v", e.deleted, e.err)
+}
+
+func (e *clearError) Is(target error) bool {
+	return target != storage.ErrNotApplied && errors.Is(e.err, target)
+}
+
+func (e *clearError) As(target any) bool { return errors.As(e.err, target) }

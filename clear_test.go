@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -77,11 +78,54 @@ func TestClearFails(t *testing.T) {
 	}
 }
 
+// The process knows nothing of the reset by another one but its own Clear.
+func TestClearDropsTheDenialsOfItsProcess(t *testing.T) {
+	store := openSQLite(t, nil)
+	o := sluice.Options[call]{DenialCacheTTL: time.Hour}
+	l, other := newLimiter(t, o, store, rulesOf("gcra 1/h")...), newLimiter(t, o, store, rulesOf("gcra 1/h")...)
+	must(t)(l.Allow(background, ann))
+	must(t)(l.Allow(background, ann))
+	require.True(t, must(t)(l.Allow(background, ann)).Cached)
+	for _, want := range []struct {
+		by      *sluice.Limiter[call]
+		deleted int
+	}{{other, 1}, {l, 0}} {
+		deleted, err := want.by.Clear(background, "rule 0")
+		require.NoError(t, err)
+		require.Equal(t, want.deleted, deleted)
+	}
+	require.True(t, must(t)(l.Allow(background, ann)).Allowed)
+}
+
+func TestClearOfJoinedLimitersKeepsTheirNamespaces(t *testing.T) {
+	store := openSQLite(t, nil)
+	one := newLimiter(t, sluice.Options[call]{Namespace: "one"}, store, sluice.Rule[call]{Name: "a", Key: byUser, Spec: "gcra 1/h"})
+	two := newLimiter(t, sluice.Options[call]{Namespace: "two"}, store, sluice.Rule[call]{Name: "b", Key: byUser, Spec: "gcra 1/h"})
+	both, err := sluice.Join(one, two)
+	require.NoError(t, err)
+	must(t)(both.Allow(background, ann))
+	deleted, err := both.Clear(background, "b")
+	require.NoError(t, err)
+	require.Equal(t, 1, deleted)
+	require.Equal(t, []int64{0, 1}, remaining(t, both, ann))
+}
+
+func TestClearWaitsForAFullQueue(t *testing.T) {
+	l := newLimiter(t, sluice.Options[call]{MaxQueue: 1}, openSQLite(t, nil), rulesOf("gcra 1/h")...)
+	for i := range 100 {
+		must(t)(l.Allow(background, call{user: fmt.Sprint(i)}))
+	}
+	deleted, err := l.Clear(background, "rule 0")
+	require.NoError(t, err)
+	require.Equal(t, 100, deleted)
+}
+
 // listing is a store whose pages have keys of a test.
 type listing struct {
 	*faultyStore
-	pages [][]string
-	err   error // after the last page
+	pages     [][]string
+	err       error  // after the last page
+	contended string // the key whose writes fail
 }
 
 func (l *listing) List(_ context.Context, _, cursor string, _ int) (keys []string, next string, err error) {
@@ -92,25 +136,62 @@ func (l *listing) List(_ context.Context, _, cursor string, _ int) (keys []strin
 	return keys, "more", nil
 }
 
-func TestClearReturnsHowManyItDeletedBeforeAnError(t *testing.T) {
+func (l *listing) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	if swaps[0].Key == l.contended && swaps[0].New.Version == 0 {
+		return nil, false, storage.ErrContended
+	}
+	return l.faultyStore.CompareAndSwap(ctx, swaps...)
+}
+
+// newListing returns a limiter on a store that has the keys of ann and bob.
+func newListing(t *testing.T, o sluice.Options[call]) (l *sluice.Limiter[call], store *listing, ann, bob string) {
+	store = &listing{faultyStore: newFaultyStore()}
+	l = newLimiter(t, o, store, rulesOf("gcra 1/h")...)
+	for _, user := range []string{"ann", "bob"} {
+		require.True(t, must(t)(l.Allow(background, call{user: user})).Allowed)
+	}
 	rule := driver.Rule("", "rule 0", "gcra")
+	return l, store, rule + "ann", rule + "bob"
+}
+
+func TestClearReturnsHowManyItDeletedBeforeAnError(t *testing.T) {
 	for _, during := range []string{"List", "Reset"} {
-		store := &listing{faultyStore: newFaultyStore(), err: errNoTable}
 		var events []sluice.Event
-		l := newLimiter(t, sluice.Options[call]{Observer: func(_ context.Context, e sluice.Event) { events = append(events, e) }}, store, rulesOf("gcra 1/h")...)
-		for _, user := range []string{"ann", "bob"} {
-			require.True(t, must(t)(l.Allow(background, call{user: user})).Allowed)
-		}
-		store.pages = [][]string{{rule + "ann", rule + "bob", rule + "ann"}, {}, {rule + "absent"}}
+		l, store, ann, bob := newListing(t, sluice.Options[call]{Observer: func(_ context.Context, e sluice.Event) { events = append(events, e) }})
+		store.pages, store.err = [][]string{{ann, bob, ann}, {}, {bob}}, errNoTable
+		want := 2 // a key that is listed twice counts once
 		if during == "Reset" {
-			store.pages, store.faultyStore.err = store.pages[:1], errNoTable
+			store.faultyStore.err, want = errNoTable, 0
 		}
 		events = nil
 		deleted, err := l.Clear(background, "rule 0")
-		require.ErrorIs(t, err, errNoTable)
-		require.Equal(t, map[string]int{"List": 2, "Reset": 0}[during], deleted, "a key that is listed twice counts once")
+		require.ErrorContains(t, err, "no such table")
+		require.Equal(t, want, deleted)
+		require.Equal(t, want == 0, errors.Is(err, storage.ErrNotApplied))
 		require.Len(t, events, 1)
 		require.Equal(t, sluice.OpReset, events[0].Op)
 		require.Equal(t, sluice.Failed, events[0].Outcome)
 	}
+}
+
+func TestClearGoesOnAfterAContendedKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, store, ann, bob := newListing(t, sluice.Options[call]{})
+		store.pages, store.contended = [][]string{{ann}, {bob}}, ann
+		deleted, err := l.Clear(background, "rule 0")
+		require.ErrorIs(t, err, storage.ErrContended)
+		require.NotErrorIs(t, err, storage.ErrNotApplied)
+		require.Equal(t, 1, deleted)
+	})
+}
+
+func ExampleLimiter_Clear() {
+	ctx := context.Background()
+	limiter := sluice.MustFor(nil, sluice.By("login", func(account string) string { return account }, "fixedwindow 5/15min"))
+	_, _ = limiter.AllowN(ctx, "alice", 5)
+	_, _ = limiter.AllowN(ctx, "bob", 5)
+	deleted, err := limiter.Clear(ctx, "login")
+	fmt.Println(deleted, err)
+	// Output:
+	// 2 <nil>
 }

@@ -67,7 +67,7 @@ type Event struct {
 type Op string
 
 // The operations that an Observer sees. Wait, Reserve and Renew appear as allow, and Release as refund. Settle and SettleFor
-// appear as refund or charge, or not at all if there is nothing to correct.
+// appear as refund or charge, or not at all if there is nothing to correct. Clear appears as one reset, without results.
 const (
 	OpAllow  Op = "allow"
 	OpPeek   Op = "peek"

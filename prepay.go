@@ -186,6 +186,15 @@ func (s *purses) drop(results []RuleResult, all bool) {
 	})
 }
 
+// dropRule drops the calls that were bought under a rule.
+func (s *purses) dropRule(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.all, func(_ string, p *purse) bool {
+		return slices.ContainsFunc(p.one, func(own RuleResult) bool { return own.Rule == name })
+	})
+}
+
 // ofCall returns the decision of the n-th call of the last purchase. A shadow rule may have charged fewer calls; it denies the others.
 func (p *purse) ofCall(n int64) Decision {
 	d := p.decision

@@ -138,13 +138,13 @@ type Purger interface {
 	Purge(ctx context.Context, max int) (removed int, err error)
 }
 
-// Lister is a store that can list its keys. The store in memory cannot, because it keeps only hashes of the keys.
+// Lister is a store that can list its keys. The store in memory does not implement it, because it keeps only hashes of keys.
 type Lister interface {
 	// List returns a page of the keys that begin with prefix, and the cursor of the next page. The cursor of the first
-	// page is empty. After the last page, next is empty. A page usually has up to max keys, which is at least 1. It can
-	// have fewer keys or none, even if it is not the last one.
+	// page is empty. If there is no other page, next is empty. max, at least 1, is about how many keys a page has. A page
+	// can be empty even if others follow. A cursor is valid only for the same store and prefix.
 	//
-	// A key that has a record from the first call to the last is on at least one page. A key that is created, deleted or
-	// expires meanwhile may be missing. A store may list a key twice.
+	// A key that is stored during the whole listing is on at least one page. A key that is created, deleted or expires
+	// during it can be missing. A key can be on two pages. A store documents exceptions.
 	List(ctx context.Context, prefix, cursor string, max int) (keys []string, next string, err error)
 }

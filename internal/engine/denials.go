@@ -155,6 +155,17 @@ func (c *denials) drop(sent time.Time, keys ...string) {
 	}
 }
 
+// DropDenials drops all cached denials. Denials of round trips that are in flight are not cached any more.
+func (e *Engine) DropDenials() {
+	c := e.denials
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.byKey)
+	for i, now := 0, time.Now(); i < len(c.dropped); i++ {
+		c.dropped[i] = now
+	}
+}
+
 func (c *denials) droppedAt(key string) *time.Time {
 	return &c.dropped[maphash.String(c.seed, key)%uint64(len(c.dropped))]
 }

@@ -81,9 +81,6 @@ func New(store storage.Store, o Options) *Engine {
 	return e
 }
 
-// Timeout returns the maximum duration of a decision.
-func (e *Engine) Timeout() time.Duration { return e.options.Timeout }
-
 // Decide decides the request and stores what it changes, all of it or nothing. Its errors are those of package storage, an
 // error of the evaluator (nothing was stored), the error of the context, or a permanent error of the store.
 func (e *Engine) Decide(ctx context.Context, r *Request) (stats Stats, err error) {

@@ -46,14 +46,6 @@ func Rule(namespace, name, kind string) string {
 	return string(dst)
 }
 
-// IsOf reports whether a text is that of a key, in any group, of the rules whose text begins with prefix.
-func IsOf(text, prefix string) bool {
-	if strings.HasPrefix(text, "{") {
-		_, text, _ = strings.Cut(text, "}")
-	}
-	return strings.HasPrefix(text, prefix)
-}
-
 // String returns the text of the key.
 func (k RuleKey) String() string { return string(k.Append(make([]byte, 0, 96))) }
 

@@ -33,17 +33,6 @@ func ExampleRuleKey() {
 	// xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx%#d69e68988157833272305aaf21f453c800346e8a3640db6578e260215542e5d4
 }
 
-func ExampleIsOf() {
-	for _, text := range []string{"shop:login:gcra:alice", "{tenant-7}shop:login:gcra:alice", "shop:login2:gcra:alice", "{shop:login:}x"} {
-		fmt.Println(driver.IsOf(text, "shop:login:"))
-	}
-	// Output:
-	// true
-	// true
-	// false
-	// false
-}
-
 func ExampleParseKey() {
 	k, ok := driver.ParseKey("{tenant-7}shop:login:gcra:50%25")
 	fmt.Printf("%q %q %q %v\n", k.Group, k.Rule, k.Key, ok)

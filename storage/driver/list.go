@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sluice-go/sluice/storage"
 )
 
-// BeginList checks the arguments of [storage.Lister], whose List calls it first.
+// BeginList checks the arguments of List. Implementations of [storage.Lister] call it first.
 func BeginList(ctx context.Context, max int) error {
 	if max < 1 {
 		return fmt.Errorf("storage: a page must have at least 1 key, got a max of %d", max)
@@ -23,10 +24,39 @@ func ListRange(prefix, cursor string) (first, last string) {
 	return cmp.Or(cursor, prefix), prefix + strings.Repeat("\xff", storage.MaxKey)
 }
 
-// NextCursor returns the cursor after a page of up to max keys, for ListRange.
-func NextCursor(keys []string, max int) string {
-	if len(keys) < max {
-		return ""
+// CursorAfter returns the cursor after a page whose last key is key, for ListRange.
+func CursorAfter(key string) string { return key + "\x00" }
+
+// ListRule returns a page of the keys of a rule, in all groups. prefix is the text of the rule (see [Rule]), or the beginning of
+// one. The rest is as in [storage.Lister].
+func ListRule(ctx context.Context, store storage.Lister, prefix, cursor string, max int) (keys []string, next string, err error) {
+	// The keys without a group come first. Then come all keys that have one, because the groups are not known.
+	const plain, grouped = "k", "{"
+	kind, inner := plain, ""
+	if cursor != "" {
+		kind, inner = cursor[:1], cursor[1:]
 	}
-	return keys[len(keys)-1] + "\x00" // the least key that is greater
+	begin := prefix
+	if kind == grouped {
+		begin = grouped
+	}
+	keys, next, err = store.List(ctx, begin, inner, max)
+	if err != nil {
+		return nil, "", err
+	}
+	if next != "" || kind == plain {
+		if next == "" {
+			kind = grouped
+		}
+		next = kind + next
+	}
+	return slices.DeleteFunc(keys, func(key string) bool { return !isOf(key, prefix) }), next, nil
+}
+
+// isOf reports whether a text is that of a key, in any group, of a rule whose text begins with prefix.
+func isOf(text, prefix string) bool {
+	if strings.HasPrefix(text, "{") {
+		_, text, _ = strings.Cut(text, "}")
+	}
+	return strings.HasPrefix(text, prefix)
 }

@@ -163,7 +163,7 @@ func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 	return s.sweep(s.instant(), max), nil
 }
 
-// Clear removes all records of the rules whose text begins with prefix; see driver.Rule. It returns how many it removed, including
+// Clear removes all records of the rules whose text (see driver.Rule) begins with prefix. It returns how many it removed, including
 // expired ones. It locks a 64th of the records of a rule at a time.
 func (s *Store) Clear(prefix string) (removed int) {
 	for rule, p := range s.allPartitions() {

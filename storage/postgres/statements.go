@@ -73,8 +73,9 @@ const (
 //go:embed purge.sql
 var purgeSQL string
 
-// listSQL selects the keys of a page. They are in hexadecimal, because the format of bytea is a setting of the session.
-const listSQL = `SELECT encode(key, 'hex') FROM TABLE WHERE key BETWEEN $1::bytea AND $2::bytea AND expires_at > clock_timestamp() ORDER BY key LIMIT $3::bigint`
+// listSQL selects the keys of a page, also those of expired records, so that it reads no more rows. The keys are in hexadecimal,
+// because the format of bytea is a setting of the session.
+const listSQL = `SELECT encode(key, 'hex'), expires_at > clock_timestamp() FROM TABLE WHERE key BETWEEN $1::bytea AND $2::bytea ORDER BY key LIMIT $3::bigint`
 
 // decideSQL is the body of the function that decides a batch. It locks and writes rows like swapSQL. It reads the clock after
 // it has all locks, so no state is later than the decision, unless a clock was set back. If another transaction creates a key

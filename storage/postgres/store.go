@@ -250,15 +250,24 @@ func (s *Store) List(ctx context.Context, prefix, cursor string, max int) (keys 
 	if err != nil {
 		return nil, "", err
 	}
+	key := ""
 	for _, r := range rows {
-		key, err := hex.DecodeString(r.Key)
+		text, err := hex.DecodeString(r.Key)
 		if err != nil {
 			return nil, "", fmt.Errorf("postgres: %w", err)
 		}
-		keys = append(keys, string(key))
+		if key = string(text); r.IsLive {
+			keys = append(keys, key)
+		}
 	}
-	return keys, driver.NextCursor(keys, max), nil
+	if len(rows) == max {
+		next = driver.CursorAfter(key)
+	}
+	return keys, next, nil
 }
 
 // listRow has a key in hexadecimal.
-type listRow struct{ Key string }
+type listRow struct {
+	Key    string
+	IsLive bool
+}

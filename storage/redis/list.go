@@ -15,71 +15,84 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// List implements [storage.Lister]. It sends the command SCAN, for which the user of the client needs the permission +scan. The
-// server looks at about max names of the database for a page, so a page can have no keys. In a Redis Cluster or a Ring, List reads
-// one server after the other. With an empty prefix, it also lists the keys of stores whose Options.Prefix begins with that of s.
+// List implements [storage.Lister]. It sends the command SCAN, for which the user of the client needs the permission +scan. For
+// each page the server reads about max names of the database, so a page can have no keys. In a Redis Cluster or a Ring, List reads
+// one server after the other.
+//
+// Keys can be missing if a server restarts, fails over or moves slots during the listing, or if a server of a Ring does not answer.
+// With an empty prefix, List also lists the keys of stores whose Options.Prefix begins with that of s.
 func (s *Store) List(ctx context.Context, prefix, cursor string, max int) (keys []string, next string, err error) {
 	if err := driver.BeginList(ctx, max); err != nil {
 		return nil, "", err
 	}
-	p, err := driver.Detached(ctx, func(ctx context.Context) (page, error) { return s.scan(ctx, prefix, cursor, max) })
-	if err != nil {
+	p, err := driver.Detached(ctx, func(ctx context.Context) (page, error) {
+		servers, err := s.servers(ctx)
+		if err != nil {
+			return page{}, err
+		}
+		return s.scan(ctx, servers, prefix, cursor, max)
+	})
+	switch {
+	case redis.HasErrorPrefix(err, "NOPERM"):
+		return nil, "", s.failure(fmt.Errorf("%w; to list keys, the user needs the permission +scan", err))
+	case err != nil:
 		return nil, "", s.failure(err)
 	}
-	return p.keys, p.next, nil
+	return p.keys, p.next, p.err
 }
 
+// page is a page of a listing. next is the cursor of SCAN, a space and the address of the server.
 type page struct {
 	keys []string
-	next string // the cursor of SCAN, a space and the address of the server
+	next string
+	err  error // the cursor is not valid
 }
 
-// scan returns a page.
-func (s *Store) scan(ctx context.Context, prefix, cursor string, max int) (p page, err error) {
-	servers, addresses, err := s.scannable(ctx)
-	if err != nil {
-		return p, err
-	}
-	number, address, _ := strings.Cut(cmp.Or(cursor, "0 "+addresses[0]), " ")
-	at, err := strconv.ParseUint(number, 10, 64)
-	server := servers[address]
+// scan reads a page from one of the servers, of which there is at least one.
+func (s *Store) scan(ctx context.Context, servers []server, prefix, cursor string, max int) (p page, err error) {
+	number, address, _ := strings.Cut(cmp.Or(cursor, "0 "+servers[0].address), " ")
+	scanned, parseErr := strconv.ParseUint(number, 10, 64)
+	at := slices.IndexFunc(servers, func(s server) bool { return s.address == address })
 	switch {
-	case err != nil:
-		return p, fmt.Errorf("invalid cursor %q; pass the next of another call of List", cursor)
-	case server == nil:
-		return p, fmt.Errorf("the server %s has left, so the next page is unknown; list the keys from the first page", address)
+	case parseErr != nil:
+		p.err = fmt.Errorf("redis: invalid cursor %q; pass the next of another call of List", cursor)
+		return p, nil
+	case at < 0:
+		p.err = fmt.Errorf("redis: the server %s has left, so the next page is unknown; list the keys from the first page", address)
+		return p, nil
 	}
-	begin := s.key(prefix)
-	names, at, err := server.Scan(ctx, at, globEscaper.Replace(begin)+"*", int64(max)).Result()
+	names, scanned, err := servers[at].Scan(ctx, scanned, globEscaper.Replace(s.key(prefix))+"*", int64(max)).Result()
 	if err != nil {
 		return p, err
 	}
 	for _, name := range names {
 		p.keys = append(p.keys, strings.TrimPrefix(name, s.prefix))
 	}
-	if at == 0 { // it was the last page of this server
-		i := slices.Index(addresses, address) + 1
-		if i == len(addresses) {
+	if scanned == 0 { // it was the last page of this server
+		if at++; at == len(servers) {
 			return p, nil
 		}
-		address = addresses[i]
 	}
-	p.next = fmt.Sprint(at, " ", address)
+	p.next = fmt.Sprint(scanned, " ", servers[at].address)
 	return p, nil
 }
 
 // globEscaper escapes the special characters of a pattern.
 var globEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-// scannable returns the servers with records by their addresses, and the addresses in order.
-func (s *Store) scannable(ctx context.Context) (servers map[string]redis.Cmdable, addresses []string, err error) {
-	servers = map[string]redis.Cmdable{}
+// server is a server with records. The address is empty if it is the only one.
+type server struct {
+	redis.Cmdable
+	address string
+}
+
+// servers returns the servers in the order of their addresses.
+func (s *Store) servers(ctx context.Context) (all []server, err error) {
 	var mu sync.Mutex
 	add := func(_ context.Context, c *redis.Client) error {
 		mu.Lock()
 		defer mu.Unlock()
-		address := c.Options().Addr
-		servers[address], addresses = c, append(addresses, address)
+		all = append(all, server{c, c.Options().Addr})
 		return nil
 	}
 	switch c := s.client.(type) {
@@ -88,11 +101,11 @@ func (s *Store) scannable(ctx context.Context) (servers map[string]redis.Cmdable
 	case *redis.Ring:
 		err = c.ForEachShard(ctx, add)
 	default:
-		servers[""], addresses = c, []string{""}
+		all = []server{{Cmdable: c}}
 	}
-	slices.Sort(addresses)
-	if err == nil && len(addresses) == 0 {
+	if err == nil && len(all) == 0 {
 		err = fmt.Errorf("%w: no server is known", storage.ErrUnavailable)
 	}
-	return servers, addresses, err
+	slices.SortFunc(all, func(a, b server) int { return cmp.Compare(a.address, b.address) })
+	return all, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // connection is a connection of the pool with a busy_timeout of 0. Its statements get no context: none of them
@@ -137,21 +138,26 @@ func (c *connection) query(text string, args []any, into ...any) (found bool, er
 	return err == nil, err
 }
 
-// queryTexts executes a query whose rows have one column, and returns its values.
-func (c *connection) queryTexts(text string, args ...any) (texts []string, err error) {
-	rows, err := c.pooled.QueryContext(context.Background(), text, args...)
+// list returns the live keys among the first max ones from first to last, and the cursor of the next page.
+func (c *connection) list(text, first, last string, now int64, max int) (keys []string, next string, err error) {
+	rows, err := c.pooled.QueryContext(context.Background(), text, now, []byte(first), []byte(last), max)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer func() { _ = rows.Close() }() // rows.Err has its error
-	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			return nil, err
+	key, isLive := "", false
+	for count := 0; rows.Next(); {
+		if err := rows.Scan(&key, &isLive); err != nil {
+			return nil, "", err
 		}
-		texts = append(texts, text)
+		if isLive {
+			keys = append(keys, key)
+		}
+		if count++; count == max {
+			next = driver.CursorAfter(key)
+		}
 	}
-	return texts, rows.Err()
+	return keys, next, rows.Err()
 }
 
 func (c *connection) readTotalChanges() error {

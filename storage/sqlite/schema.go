@@ -79,6 +79,6 @@ func newStatements(table string) statements {
 		postpone:      "UPDATE " + t + " SET purge_at = expires_at WHERE " + due + " AND (expires_at IS NULL OR expires_at > ?1)",
 		purge:         "DELETE FROM " + t + " WHERE " + due + " AND expires_at <= ?1",
 		due:           "SELECT 1" + dueRows + " LIMIT 1",
-		list:          "SELECT key FROM " + t + " WHERE key BETWEEN ? AND ? AND " + live + " ORDER BY key LIMIT ?",
+		list:          "SELECT key, " + live + " FROM " + t + " WHERE key BETWEEN ? AND ? ORDER BY key LIMIT ?",
 	}
 }

@@ -269,12 +269,9 @@ func (s *Store) List(ctx context.Context, prefix, cursor string, max int) (keys 
 	first, last := driver.ListRange(prefix, cursor)
 	err = s.withConnection(ctx, func(c *connection) error {
 		return retryBusy(ctx, c.busyTimeout, func() (err error) {
-			keys, err = c.queryTexts(s.sql.list, []byte(first), []byte(last), s.now(), max)
+			keys, next, err = c.list(s.sql.list, first, last, s.now(), max)
 			return err
 		})
 	})
-	if err != nil {
-		return nil, "", err
-	}
-	return keys, driver.NextCursor(keys, max), nil
+	return keys, next, err
 }

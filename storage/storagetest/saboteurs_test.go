@@ -512,8 +512,10 @@ func (s *faulty) list(prefix, cursor string, max int) (keys []string, next strin
 		return true
 	})
 	slices.Sort(keys)
-	keys = keys[:min(len(keys), max)]
-	return keys, driver.NextCursor(keys, max)
+	if len(keys) > max {
+		keys, next = keys[:max], driver.CursorAfter(keys[max-1])
+	}
+	return keys, next
 }
 
 func (s *faulty) Purge(ctx context.Context, max int) (int, error) {
