@@ -23,8 +23,13 @@ func TestClearedRuleHasRoomForNewKeys(t *testing.T) {
 	fill("b")
 	require.Equal(t, keys, s.Clear(keyOf("a", "").Rule))
 	require.Equal(t, memory.Stats{Keys: keys}, s.Stats())
-	fill("a")
-	require.Equal(t, memory.Stats{Keys: 2 * keys}, s.Stats())
+	exhausted := keyOf("a", "exhausted").String()
+	used(t, s, epoch, exhausted, time.Hour, storage.UsedUp)
+	for i := range keys { // one more than there is room for
+		put(t, s, epoch, keyOf("a", strconv.Itoa(i)).String(), time.Hour)
+	}
+	require.Equal(t, memory.Stats{Keys: 2 * keys, Evicted: 1}, s.Stats())
+	require.Len(t, existing(t, s, epoch, exhausted), 1)
 	require.Equal(t, 2*keys, s.Clear(""))
-	require.Equal(t, memory.Stats{}, s.Stats())
+	require.Equal(t, memory.Stats{Evicted: 1}, s.Stats())
 }
