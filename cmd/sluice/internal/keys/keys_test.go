@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -91,24 +93,34 @@ func TestKeysAreListedAndReset(t *testing.T) {
 		t.Run(address[:6], func(t *testing.T) {
 			store := prepared(t, address)
 			require.Contains(t, clitest.Ok(t, "", flags("keys", address)...), "rule login: no key has a record on ")
-			use(t, store, false, 2, call{user: "alice"}, call{user: "50%"}, call{user: "{a}b"}, call{user: ""}, call{user: "a\nb"}, call{user: long})
+			for _, user := range []string{"alice", "50%", "{a}b", "", `""`, "a\nb", "a\u202eb", "a%#b", "\xff", long} {
+				use(t, store, false, 2, call{user: user})
+			}
 			use(t, store, true, 3, call{"tenant 7", "alice"})
 			cut := strings.TrimPrefix(driver.RuleKey{Rule: driver.Rule("shop", "login", "fixedwindow"), Key: long}.String(), "shop:login:fixedwindow:")
-			want := map[string]int64{"alice": 2, "50%25": 2, "%7Ba%7Db": 2, "": 2, "a%0Ab": 2, cut: 2, "{tenant 7}alice": 3}
+			want := map[string]int64{"alice": 2, "50%25": 2, "%7Ba%7Db": 2, `""`: 2, "%22%22": 2, "a%0Ab": 2, "a%E2%80%AEb": 2, "a%25#b": 2, "%FF": 2, cut: 2, "{tenant 7}alice": 3}
 			require.Equal(t, want, usedOf(t, flags("keys", address)...))
 			require.Regexp(t, `(?m)^\{tenant 7\}alice +3 +5 +- +\S+$`, clitest.Ok(t, "", flags("keys", address)...))
 
-			for _, key := range []string{"alice", "50%", "a%0Ab", cut, "{tenant 7}alice"} {
-				require.Regexp(t, "^rule login: .* is reset\n$", clitest.Ok(t, "", flags("reset", address, key)...))
-				require.Contains(t, clitest.Ok(t, "", flags("reset", address, key)...), "has no record")
+			kept := []string{`""`, "%FF", "{tenant 7}alice"}
+			for key := range want {
+				if slices.Contains(kept, key) {
+					continue
+				}
+				require.Equal(t, "rule login: "+key+" is reset\n", clitest.Ok(t, "", flags("reset", address, key)...))
 			}
-			require.Equal(t, map[string]int64{"%7Ba%7Db": 2, "": 2}, usedOf(t, flags("keys", address)...))
-			use(t, store, true, 5, call{"tenant 7", "bob"})
-			require.Equal(t, "rule login: 3 keys reset\n", clitest.Ok(t, "", flags("reset", address, "--all")...))
+			left := usedOf(t, flags("keys", address)...)
+			require.Equal(t, map[string]int64{`""`: 2, "%FF": 2, "{tenant 7}alice": 3}, left)
+			exitCode, out, errs := clitest.Execute(t, "", flags("reset", address, "alice", "%ff", "bob")...)
+			require.Equal(t, 1, exitCode)
+			require.Equal(t, "rule login: %FF is reset\n", out)
+			require.Contains(t, errs, "sluice: rule login has no record of alice, bob on ")
+
+			require.Equal(t, "rule login: 2 keys reset\n", clitest.Ok(t, "", flags("reset", address, "--all")...))
 			require.Empty(t, usedOf(t, flags("keys", address)...))
 			other := flags("keys", address)
 			other[slices.Index(other, "login")] = "login2"
-			require.Len(t, usedOf(t, other...), 8)
+			require.Len(t, usedOf(t, other...), len(want))
 		})
 	}
 }
@@ -169,13 +181,25 @@ func TestRuleIsThatOfAFile(t *testing.T) {
 	require.Equal(t, map[string]int64{"alice": 1}, usedOf(t, "keys", "-p", "gcra 100/min"))
 }
 
-func TestUnreadableRecordIsListed(t *testing.T) {
-	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
-	text := driver.RuleKey{Rule: driver.Rule("shop", "login", "fixedwindow"), Key: "alice"}.String()
-	_, _, err := prepared(t, address).CompareAndSwap(t.Context(), storage.Swap{Key: text, New: storage.Record{Version: 1, State: []byte("x")}})
+// The files beside a database can have another owner than it, and then its programs cannot open it.
+func TestNoFilesAreLeftBesideADatabase(t *testing.T) {
+	dir := t.TempDir()
+	address := "sqlite:" + filepath.Join(dir, "limits.db")
+	serve, err := stores.Open(address, stores.Options{})
 	require.NoError(t, err)
-	require.Regexp(t, `(?m)^alice +unreadable: `, clitest.Ok(t, "", flags("keys", address)...))
-	require.Contains(t, clitest.Ok(t, "", flags("reset", address, "alice")...), "is reset")
+	require.NoError(t, serve.Prepare(t.Context()))
+	use(t, serve.Store, false, 1, call{user: "alice"})
+	serve.Close()
+	require.Eventually(t, func() bool { // the store keeps its last connection for a moment
+		files, err := os.ReadDir(dir)
+		return err == nil && len(files) == 1
+	}, time.Minute, time.Millisecond)
+	for _, args := range [][]string{flags("keys", address), flags("reset", address, "alice"), flags("reset", address, "--all")} {
+		clitest.Ok(t, "", args...)
+		files, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Len(t, files, 1)
+	}
 }
 
 // TestFileOfAnotherProgramKeepsItsSettings: sluice serve sets the journal mode of its file.
@@ -204,7 +228,7 @@ func TestBadCommandLines(t *testing.T) {
 	clitest.RequireFailures(t, map[string]clitest.Failure{
 		"no store":         {[]string{"keys", "-p", "gcra 1/s"}, 2, []string{"--store : want "}},
 		"memory":           {[]string{"keys", "--store", "memory:", "-p", "gcra 1/s"}, 2, []string{"--store memory: is the memory of one process"}},
-		"missing file":     {keys("-p", "gcra 1/s"), 1, []string{"--store sqlite:", "missing.db: no such file"}},
+		"missing file":     {keys("-p", "gcra 1/s"), 1, []string{"--store sqlite:", "no file "}},
 		"no server":        {[]string{"keys", "--store", "redis://127.0.0.1:1", "-p", "gcra 1/s"}, 1, []string{"refused; start the store, or check its address"}},
 		"no rule":          {keys(), 2, []string{"no rule; want --config limits.yaml, or --policy"}},
 		"two rules":        {keys("-p", "gcra 1/s", "--config", config), 2, []string{"--config and --policy exclude each other"}},
@@ -213,9 +237,68 @@ func TestBadCommandLines(t *testing.T) {
 		"no name":          {keys("--config", config), 2, []string{"has 2 rules; choose one by --rule: a, b"}},
 		"unknown name":     {keys("--config", config, "--rule", "c"), 2, []string{`--rule "c": `, "has no such rule; want a, b"}},
 		"missing config":   {keys("--config", config+"x"), 2, []string{"no file"}},
-		"bad cursor":       {keys("-p", "gcra 1/s", "--after", "x@"), 2, []string{"--after x@: want the cursor"}},
 		"an argument":      {keys("-p", "gcra 1/s", "alice"), 2, []string{`keys takes no argument "alice"`}},
 		"nothing to reset": {[]string{"reset", "--store", db, "-p", "gcra 1/s"}, 2, []string{"no key; want a key as sluice keys prints it, or --all"}},
 		"all and one":      {[]string{"reset", "--store", db, "-p", "gcra 1/s", "--all", "alice"}, 2, []string{"leave out --all or the keys"}},
 	})
+}
+
+func TestCursorOfAnotherListingIsAnError(t *testing.T) {
+	all := addresses(t)[:2]
+	for _, address := range all {
+		use(t, prepared(t, address), false, 1, call{user: "a"}, call{user: "b"})
+	}
+	next := func(args ...string) string {
+		pages := pagesOf(t, clitest.Ok(t, "", flags("keys", all[0], append(args, "--max", "1", "--json")...)...))
+		return pages[len(pages)-1].Next
+	}
+	after := next()
+	other := flags("keys", all[0], "--after", after)
+	other[slices.Index(other, "login")] = "login2"
+	failures := map[string]clitest.Failure{}
+	for name, args := range map[string][]string{
+		"no cursor": flags("keys", all[0], "--after", "x@"), "another store": flags("keys", all[1], "--after", after), "another rule": other,
+	} {
+		failures[name] = clitest.Failure{Args: args, ExitCode: 2, Want: []string{"--after ", "want the cursor that sluice keys has printed for the same rule and store"}}
+	}
+	clitest.RequireFailures(t, failures)
+	for ; after != ""; after = next("--after", after) { // the last page can be empty
+		require.Regexp(t, `(?m)^b +1 +5 |^no more keys$`, clitest.Ok(t, "", flags("keys", all[0], "--max", "1", "--after", after)...))
+	}
+}
+
+func TestNodeOfAClusterIsRefused(t *testing.T) {
+	exitCode, _, errs := clitest.Execute(t, "", flags("reset", "redis://"+servers.Cluster(t).Addrs()[0], "--all")...)
+	require.Equal(t, 1, exitCode)
+	require.Contains(t, errs, "the server is a node of a Redis Cluster")
+}
+
+func TestTableOfAProgram(t *testing.T) {
+	dir := t.TempDir()
+	for _, address := range append(addresses(t)[1:], "sqlite:"+filepath.Join(dir, "app.db")) {
+		own, err := stores.Open(address, stores.Options{Table: "own"})
+		require.NoError(t, err)
+		require.NoError(t, own.Prepare(t.Context()))
+		use(t, own.Store, false, 1, call{user: "alice"})
+		own.Close()
+		require.Equal(t, map[string]int64{"alice": 1}, usedOf(t, flags("keys", address, "--table", "own")...))
+	}
+}
+
+func TestRowsShowTheCostAndUnreadableRecords(t *testing.T) {
+	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
+	store := prepared(t, address)
+	use(t, store, false, 4, call{user: "alice"})
+	text := driver.RuleKey{Rule: driver.Rule("shop", "login", "fixedwindow"), Key: "bob"}.String()
+	_, _, err := store.CompareAndSwap(t.Context(), storage.Swap{Key: text, New: storage.Record{Version: 1, State: []byte("x")}})
+	require.NoError(t, err)
+	for cost, wait := range map[string]string{"1": "-", "2": `[0-9][0-9hms]+`} {
+		config := clitest.Write(t, "limits.yaml", "rules: [{name: login, policy: fixedwindow 5/h, cost: "+cost+"}]")
+		out := clitest.Ok(t, "", "keys", "--store", address, "--namespace", "shop", "--config", config)
+		require.Regexp(t, `(?m)^alice +4 +5 +`+wait+` +\S+\nbob +unreadable: `, out)
+	}
+	require.Contains(t, clitest.Ok(t, "", flags("keys", address, "--json")...), `{
+      "key": "bob",
+      "error": "`)
+	require.Contains(t, clitest.Ok(t, "", flags("reset", address, "bob")...), "is reset")
 }

@@ -1,13 +1,13 @@
 package keys
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,8 +42,8 @@ func Command(s cli.Streams) *cobra.Command {
 	}
 	c.Flags().SortFlags = false
 	l.define(c.Flags())
-	c.Flags().IntVar(&l.max, "max", 100, "print about `N` keys, and then how to continue; 0 prints all keys")
-	c.Flags().StringVar(&l.after, "after", "", "continue after the keys of an earlier run, which has printed this `CURSOR`")
+	c.Flags().IntVar(&l.max, "max", 100, "stop after about `N` keys and print a cursor for --after; 0 prints all keys")
+	c.Flags().StringVar(&l.after, "after", "", "continue at the `CURSOR` that an earlier run has printed")
 	c.Flags().BoolVar(&l.json, "json", false, "print JSON instead of text: an object for each page")
 	cli.CheckValues(c.Flags())
 	return c
@@ -56,7 +56,8 @@ type list struct {
 	after string
 	json  bool
 
-	begun bool // the head is printed
+	cursor  string // of driver.ListRule
+	printed int    // keys
 }
 
 // largestPage is the most keys that are read at once.
@@ -66,65 +67,60 @@ func (l *list) run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) > 0 {
 		return cli.Usagef("keys takes no argument %s; it lists all keys of a rule", errtext.Quote(args[0]))
 	}
-	at, err := parseCursor(l.after)
-	if err != nil {
-		return err
-	}
 	if err := l.open(ctx); err != nil {
 		return err
 	}
-	defer l.opened.Close()
-	for printed := 0; ; {
+	defer l.store.Close()
+	if err := l.parseCursor(); err != nil {
+		return err
+	}
+	for isEmpty := false; ; {
 		size := largestPage
-		if l.max > 0 {
-			size = min(size, l.max-printed)
+		if l.max > 0 && !isEmpty { // on Redis, a page without keys shows that most names are others
+			size = min(size, l.max-l.printed)
 		}
-		p, err := l.page(ctx, &at, size)
+		p, err := l.page(ctx, size)
 		if err != nil {
-			return l.failure(err)
+			return l.failure(ctx, err)
 		}
-		printed += len(p.Keys)
-		if l.max > 0 && printed >= l.max {
-			p.Next = at.String()
+		isEmpty = len(p.Keys) == 0
+		isLast := l.cursor == ""
+		isFull := l.max > 0 && l.printed+len(p.Keys) >= l.max
+		if isFull && !isLast {
+			p.Next = l.cursorText()
 		}
-		if len(p.Keys) > 0 || at.ended && printed == 0 {
+		if !isEmpty || isLast && l.printed == 0 {
 			if err := l.print(out, p); err != nil {
 				return err
 			}
 		}
-		if at.ended || p.Next != "" {
+		if l.printed += len(p.Keys); isLast || isFull {
 			return nil
 		}
 	}
 }
 
-// cursor is a place in a listing: the keys without a group come first.
-type cursor struct {
-	grouped, ended bool
-	store          string // the cursor of the store
+// cursorBegin begins the text of a cursor, because one of another rule or store would be misread.
+func (l *list) cursorBegin() string {
+	scheme, _, _ := strings.Cut(l.store.Address, ":")
+	return scheme + " " + l.prefix + " "
 }
 
-// String returns the text of a cursor, or "" at the end.
-func (c *cursor) String() string {
-	kind := "k"
-	switch {
-	case c.ended:
-		return ""
-	case c.grouped:
-		kind = "g"
-	}
-	return base64.RawURLEncoding.EncodeToString([]byte(kind + c.store))
+func (l *list) cursorText() string {
+	return base64.RawURLEncoding.EncodeToString([]byte(l.cursorBegin() + l.cursor))
 }
 
-func parseCursor(text string) (c cursor, err error) {
-	if text == "" {
-		return c, nil
+func (l *list) parseCursor() error {
+	if l.after == "" {
+		return nil
 	}
-	plain, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(plain) == 0 || plain[0] != 'k' && plain[0] != 'g' {
-		return c, cli.Usagef("--after %s: want the cursor that an earlier run of sluice keys has printed", text)
+	text, err := base64.RawURLEncoding.DecodeString(l.after)
+	cursor, ok := strings.CutPrefix(string(text), l.cursorBegin())
+	if err != nil || !ok || cursor == "" {
+		return cli.Usagef("--after %s: want the cursor that sluice keys has printed for the same rule and store", errtext.Quote(l.after))
 	}
-	return cursor{grouped: plain[0] == 'g', store: string(plain[1:])}, nil
+	l.cursor = cursor
+	return nil
 }
 
 // page is a part of a listing.
@@ -136,104 +132,87 @@ type page struct {
 	Next   string   `json:"next,omitempty"`
 }
 
-// keyRow is what a key has used.
+// keyRow is a key with what it has used, or an error.
 type keyRow struct {
-	Key        string `json:"key"`
+	Key string `json:"key"`
+	*Usage
+	Error string `json:"error,omitempty"`
+}
+
+// Usage is what a key has used.
+type Usage struct {
 	Used       int64  `json:"used"`
 	Limit      int64  `json:"limit"`
 	RetryAfter string `json:"retry_after"`
 	ResetAfter string `json:"reset_after"`
-	Error      string `json:"error,omitempty"`
 
 	result algo.Result
 }
 
 // page reads the next keys, up to about so many, and moves the cursor.
-func (l *list) page(ctx context.Context, at *cursor, size int) (p *page, err error) {
-	lister, ok := l.opened.Store.(storage.Lister)
+func (l *list) page(ctx context.Context, size int) (p *page, err error) {
+	lister, ok := l.store.Store.(storage.Lister)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
-	p = &page{Store: l.opened.Address, Rule: l.name, Policy: l.policy.String(), Keys: []keyRow{}}
+	p = &page{Store: l.store.Address, Rule: l.name, Policy: l.policy.String(), Keys: []keyRow{}}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	begin := l.prefix
-	if at.grouped {
-		begin = "{"
-	}
-	texts, next, err := lister.List(ctx, begin, at.store, size)
-	if err != nil {
+	var texts []string
+	if texts, l.cursor, err = driver.ListRule(ctx, lister, l.prefix, l.cursor, size); err != nil {
 		return nil, err
 	}
-	*at = cursor{grouped: at.grouped || next == "", ended: at.grouped && next == "", store: next}
-	var own []string
-	seen := map[string]bool{}
-	for _, text := range texts {
-		if driver.IsOf(text, l.prefix) && !seen[text] {
-			seen[text] = true
-			own = append(own, text)
-		}
-	}
-	records, now, err := l.opened.Load(ctx, own...)
+	slices.Sort(texts)
+	texts = slices.Compact(texts)
+	records, now, err := l.store.Load(ctx, texts...)
 	if err != nil {
 		return nil, err
 	}
 	for i, r := range records {
 		if r.Version != 0 { // otherwise it has just expired
-			p.Keys = append(p.Keys, l.row(own[i], r.State, now))
+			p.Keys = append(p.Keys, l.row(texts[i], r.State, now))
 		}
 	}
 	return p, nil
 }
 
 func (l *list) row(text string, state []byte, now time.Time) keyRow {
-	row := keyRow{Key: strings.Replace(text, l.prefix, "", 1)}
+	row := keyRow{Key: shown(strings.Replace(text, l.prefix, "", 1))}
 	r, err := l.policy.Peek(state, now, l.cost)
 	if err != nil {
 		row.Error = err.Error()
 		return row
 	}
-	row.result = r
-	row.Used, row.Limit = r.Limit-r.Remaining, r.Limit
-	row.RetryAfter, row.ResetAfter = duration(r.RetryAfter, algo.FormatDuration), duration(r.ResetAfter, algo.FormatDuration)
+	row.Usage = &Usage{r.Limit - r.Remaining, r.Limit, algo.FormatDuration(r.RetryAfter), algo.FormatDuration(r.ResetAfter), r}
 	return row
 }
-
-// duration formats a duration by a function, unless it never ends.
-func duration(d time.Duration, format func(time.Duration) string) string {
-	if d == algo.Never {
-		return "never"
-	}
-	return format(d)
-}
-
-// line is a line of the text. A page does not know the lengths of later keys.
-const line = "%-40s %12v %12v %12s %12s\n"
 
 // print prints a page. As text, the first page with keys gets a head.
 func (l *list) print(out io.Writer, p *page) error {
 	if l.json {
 		return report.JSON(out, p)
 	}
+	const line = "%-30s %12v %12v  %11s  %11s\n" // a page does not know the lengths of later keys
 	text := new(strings.Builder)
-	if len(p.Keys) == 0 {
-		fmt.Fprintf(text, "rule %s: no key has a record on %s\n", l.name, p.Store)
-	} else if !l.begun {
-		l.begun = true
-		fmt.Fprintf(text, "rule %s: %s, on %s\n\n", l.name, l.policy, p.Store)
+	switch {
+	case len(p.Keys) == 0 && l.after != "":
+		fmt.Fprintln(text, "no more keys")
+	case len(p.Keys) == 0:
+		fmt.Fprintf(text, "rule %s: no key has a record on %s; if you expected some, check --rule, --namespace and the algorithm\n", shown(l.name), p.Store)
+	case l.printed == 0:
+		fmt.Fprintf(text, "rule %s: %s, on %s\n\n", shown(l.name), l.policy, p.Store)
 		fmt.Fprintf(text, line, "key", "used", "limit", "retry after", "reset after")
 	}
 	for _, k := range p.Keys {
-		key := cmp.Or(readable.Graphic(k.Key), `""`)
-		if k.Error != "" {
-			fmt.Fprintf(text, "%-40s unreadable: %s\n", key, k.Error)
+		if k.Usage == nil {
+			fmt.Fprintf(text, "%-30s unreadable: %s\n", k.Key, k.Error)
 			continue
 		}
 		wait := "-"
 		if !k.result.Allowed {
-			wait = duration(k.result.RetryAfter, readable.Rounded)
+			wait = readable.Rounded(k.result.RetryAfter)
 		}
-		fmt.Fprintf(text, line, key, k.Used, k.Limit, wait, duration(k.result.ResetAfter, readable.Rounded))
+		fmt.Fprintf(text, line, k.Key, k.Used, k.Limit, wait, readable.Rounded(k.result.ResetAfter))
 	}
 	if p.Next != "" {
 		fmt.Fprintf(text, "\nThere can be more keys. Continue with --after %s\n", p.Next)

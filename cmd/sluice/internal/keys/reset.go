@@ -7,14 +7,15 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
+	"github.com/sluice-go/sluice/internal/retrywait"
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
 )
 
 //go:embed reset_help.txt
@@ -58,71 +59,73 @@ func (r *reset) run(ctx context.Context, keys []string, out io.Writer) error {
 	if err := r.open(ctx); err != nil {
 		return err
 	}
-	defer r.opened.Close()
+	defer r.store.Close()
 	if r.all {
 		return r.clear(ctx, out)
 	}
-	for _, key := range keys {
-		found, err := r.remove(ctx, r.text(key))
-		shown := readable.Graphic(key)
+	texts := make([]string, len(keys))
+	for i, key := range keys {
+		var err error
+		if texts[i], err = r.stored(key); err != nil {
+			return err
+		}
+	}
+	var missing []string
+	for _, text := range texts {
+		key := shown(strings.Replace(text, r.prefix, "", 1))
+		found, err := r.remove(ctx, text)
 		switch {
 		case err != nil:
-			return r.failure(err)
+			return r.failure(ctx, err)
 		case found:
-			fmt.Fprintf(out, "rule %s: %s is reset\n", r.name, shown)
+			fmt.Fprintf(out, "rule %s: %s is reset\n", shown(r.name), key)
 		default:
-			fmt.Fprintf(out, "rule %s: %s has no record, so all its units were available\n", r.name, shown)
+			missing = append(missing, key)
 		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("rule %s has no record of %s on %s; if the key is right, check --rule, --namespace and the algorithm, or it has used nothing", shown(r.name), readable.List(missing, ", "), r.store.Address)
 	}
 	return nil
 }
 
-// text returns the text of the record of a key, which is written as sluice keys prints it, or is a plain key.
-func (r *reset) text(key string) string {
-	group, rest := "", key
-	if end := strings.Index(key, "}"); strings.HasPrefix(key, "{") && end > 0 {
-		group, rest = key[:end+1], key[end+1:]
-	}
-	text := group + r.prefix + rest
-	if _, ok := driver.ParseKey(text); ok || strings.Contains(text, "%#") {
-		return text
-	}
-	return driver.RuleKey{Rule: r.prefix, Key: key}.String()
-}
+const (
+	firstPause = time.Millisecond
+	lastPause  = 100 * time.Millisecond
+)
 
-var errBusy = fmt.Errorf("other programs have changed the record again and again for %v; run the command again", callTime)
-
-// remove deletes the record with a text, if there is one.
+// remove deletes the record with a key, if there is one. It tries again if others write the record.
 func (r *reset) remove(ctx context.Context, text string) (found bool, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, callTime, errBusy)
+	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	for {
-		records, _, err := r.opened.Load(ctx, text)
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		records, _, err := r.store.Load(ctx, text)
 		if err != nil || records[0].Version == 0 {
 			return false, err
 		}
-		_, swapped, err := r.opened.CompareAndSwap(ctx, storage.Swap{Key: text, Old: records[0].Version})
+		_, swapped, err := r.store.CompareAndSwap(ctx, storage.Swap{Key: text, Old: records[0].Version})
 		switch {
 		case swapped:
 			return true, nil
-		case ctx.Err() != nil:
-			return false, context.Cause(ctx)
 		case err != nil && !errors.Is(err, storage.ErrContended):
 			return false, err
+		case retrywait.ExceedsDeadline(ctx, pause):
+			return false, fmt.Errorf("other programs write the record all the time, or lock it; run the command again: %w", storage.ErrContended)
 		}
+		retrywait.Pause(ctx, pause)
 	}
 }
 
 func (r *reset) clear(ctx context.Context, out io.Writer) error {
-	options := sluice.Options[string]{Namespace: r.namespace, Timeout: callTime, Group: func(string) string { return "" }} // its keys may be in groups
-	l, err := options.New(r.opened.Store, sluice.Rule[string]{Name: r.name, Policy: r.policy})
+	options := sluice.Options[string]{Namespace: r.namespace, Timeout: callTime}
+	l, err := options.New(r.store.Store, sluice.Rule[string]{Name: r.name, Policy: r.policy})
 	if err != nil {
 		return err
 	}
 	deleted, err := l.Clear(ctx, r.name)
 	if err != nil {
-		return fmt.Errorf("%w; %s reset before", r.failure(err), readable.Plural(int64(deleted), "key"))
+		return r.failure(ctx, err)
 	}
-	_, err = fmt.Fprintf(out, "rule %s: %s reset\n", r.name, readable.Plural(int64(deleted), "key"))
+	_, err = fmt.Fprintf(out, "rule %s: %s reset\n", shown(r.name), readable.Plural(int64(deleted), "key"))
 	return err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-go/sluice/internal/errtext"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
+	"github.com/sluice-go/sluice/storage/redis"
 )
 
 // callTime is how long one call of the store may take.
@@ -26,30 +27,30 @@ const callTime = 10 * time.Second
 
 // rule is a rule on a store.
 type rule struct {
-	store           string // the flag; see stores.FromFlag
-	config, spec    string
-	name, namespace string
+	config, spec           string
+	name, namespace, table string
 
 	flags  *pflag.FlagSet
 	from   string // the flag or variable of the address
-	opened *stores.Store
+	store  *stores.Store
 	policy sluice.Policy
 	cost   int64  // of one request, in units
-	prefix string // with which the text of its keys begins, after the group
+	prefix string // the beginning of its stored keys, after the group
 }
 
 func (r *rule) define(flags *pflag.FlagSet) {
-	flags.StringVar(&r.store, "store", "", "the `URL` of the store: sqlite:FILE, postgres://... or redis://...; without this flag, the URL in the environment variable "+stores.Variable)
+	flags.String("store", "", "the `URL` of the store: sqlite:FILE, postgres://... or redis://...; without this flag, the URL in the environment variable "+stores.Variable)
 	flags.StringVar(&r.config, "config", "", "take the rule from this `FILE`, a limits.yaml")
 	flags.StringVarP(&r.spec, "policy", "p", "", "instead of --config, the `POLICY` of the rule, such as \"gcra 100/m burst=20\"")
 	flags.StringVar(&r.name, "rule", "", "the `NAME` of the rule; not needed if --config has only one rule, or if a program made the limiter by sluice.New(store, POLICY)")
 	flags.StringVar(&r.namespace, "namespace", "", "the `NAME` in --namespace of sluice serve, or in Options.Namespace of a program")
+	flags.StringVar(&r.table, "table", "", "the `NAME` in Options.Table of the store of a program, or in Options.Prefix if it is Redis")
 	r.flags = flags
 }
 
 // open checks the flags and opens the store. The caller must close it.
-func (r *rule) open(ctx context.Context) error {
-	if err := cli.RefuseEmpty(r.flags, "give it a value or leave it out", "config", "policy", "rule", "namespace"); err != nil {
+func (r *rule) open(ctx context.Context) (err error) {
+	if err := cli.RefuseEmpty(r.flags, "give it a value or leave it out", "config", "policy", "rule", "namespace", "table"); err != nil {
 		return err
 	}
 	switch {
@@ -58,12 +59,12 @@ func (r *rule) open(ctx context.Context) error {
 	case r.config != "" && r.spec != "":
 		return cli.Usagef("--config and --policy exclude each other; leave one out")
 	}
-	address, from, err := stores.FromFlag(r.flags)
-	if err != nil {
+	var address string
+	if address, r.from, err = stores.FromFlag(r.flags); err != nil {
 		return err
 	}
 	if strings.HasPrefix(address, "memory:") {
-		return cli.Usagef("%s memory: is the memory of one process, which no other can read; want sqlite:FILE, postgres://... or redis://...", from)
+		return cli.Usagef("%s memory: is the memory of one process, which no other can read; want sqlite:FILE, postgres://... or redis://...", r.from)
 	}
 	if r.config != "" {
 		err = r.fromFile(ctx)
@@ -73,11 +74,14 @@ func (r *rule) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.from = from
 	r.prefix = driver.Rule(r.namespace, r.name, compose.Kind(r.policy))
-	r.opened, err = stores.Open(address, stores.Options{NoFunctions: true, Existing: true})
+	r.store, err = stores.Open(address, stores.Options{NoFunctions: true, Existing: true, Table: r.table})
 	if err != nil {
-		return fmt.Errorf("%s %w", from, err)
+		return fmt.Errorf("%s %w", r.from, err)
+	}
+	if err := r.probe(ctx); err != nil {
+		r.store.Close()
+		return r.failure(ctx, err)
 	}
 	return nil
 }
@@ -111,12 +115,27 @@ func (r *rule) fromSpec() (err error) {
 	return nil
 }
 
-// failure adds the store to an error of it.
-func (r *rule) failure(err error) error {
+// probe makes a call of the store. One node of a Redis Cluster has only a part of the keys, and refuses two keys of different
+// slots.
+func (r *rule) probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	_, _, err := r.store.Load(ctx, "{a}", "{b}")
+	if errors.Is(err, redis.ErrCrossSlot) {
+		return errors.New("the server is a node of a Redis Cluster, which has only a part of the keys; in a program, use sluice.Limiter.Clear and ResetRule")
+	}
+	return err
+}
+
+// failure returns the error of the command for an error of the store.
+func (r *rule) failure(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	text := stores.ErrorText(err)
 	var of *storage.KeyError
 	if errors.As(err, &of) {
-		text = fmt.Sprintf("key %q: %s", of.Key, text)
+		text = fmt.Sprintf("key %s: %s", shown(strings.Replace(of.Key, r.prefix, "", 1)), text)
 	}
-	return fmt.Errorf("%s %s: %s", r.from, r.opened.Address, text)
+	return fmt.Errorf("%s %s: %s", r.from, r.store.Address, text)
 }

@@ -11,17 +11,18 @@ import (
 
 	"github.com/mattn/go-sqlite3"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
 // hasSQLite reports whether this program can open SQLite, which is written in C.
 const hasSQLite = true
 
-func (s *Store) sqlite(file string, existing bool) error {
+func (s *Store) sqlite(file string, o Options) error {
 	settings := "_journal_mode=WAL&_synchronous=NORMAL"
-	if existing {
+	if o.Existing {
 		settings = "mode=rw"
-		if _, err := os.Stat(file); err != nil {
+		if _, err := cli.StatFile(file, "the database of a program that uses sluice", "a file in it"); err != nil {
 			return err
 		}
 	}
@@ -30,8 +31,11 @@ func (s *Store) sqlite(file string, existing bool) error {
 	if err != nil {
 		return err
 	}
+	if o.Existing {
+		db.SetMaxOpenConns(1) // the store then keeps no connection, so SQLite removes its -wal and -shm files
+	}
 	s.close = func() { _ = db.Close() }
-	store, err := sqlite.New(db, sqlite.Options{})
+	store, err := sqlite.New(db, sqlite.Options{Table: o.Table})
 	s.Store = store
 	s.prepare = func(ctx context.Context) error {
 		// Keys may be personal data, so nobody else may read a new file. SQLite reports why a file

@@ -4,6 +4,6 @@ package stores
 
 const hasSQLite = false
 
-func (*Store) sqlite(string, bool) error { panic("check refuses SQLite") }
+func (*Store) sqlite(string, Options) error { panic("check refuses SQLite") }
 
 func TextOfTrigger(error) (text string, ok bool) { return "", false }

@@ -28,9 +28,10 @@ const Variable = "SLUICE_STORE"
 
 // Options configure a store.
 type Options struct {
-	MaxKeys     int  // the most keys of each rule in the memory store; 0: memory.DefaultMaxKeys
-	NoFunctions bool // see postgres.Options
-	Existing    bool // do not create an SQLite file, and keep its journal mode
+	MaxKeys     int    // the most keys of each rule in the memory store; 0: memory.DefaultMaxKeys
+	NoFunctions bool   // see postgres.Options
+	Existing    bool   // do not create an SQLite file, and keep its settings
+	Table       string // of SQLite and PostgreSQL, and Options.Prefix of Redis; empty: the default
 }
 
 // Store is a store. It may not be connected yet.
@@ -51,8 +52,8 @@ func (s *Store) Close() {
 	}
 }
 
-// FromFlag returns the address in the flag --store or, without that flag, in the environment variable, and the name of the one that
-// has it.
+// FromFlag returns the address in the flag --store or, without that flag, in the environment variable. from is the name of that
+// flag or variable.
 func FromFlag(flags *pflag.FlagSet) (address, from string, err error) {
 	address, from = flags.Lookup("store").Value.String(), "--store"
 	if other := os.Getenv(Variable); other != "" && !flags.Changed("store") {
@@ -76,11 +77,11 @@ func Open(address string, options Options) (*Store, error) {
 	case "memory":
 		s.Store = &memory.Store{MaxKeys: options.MaxKeys}
 	case "sqlite":
-		err = s.sqlite(rest, options.Existing)
+		err = s.sqlite(rest, options)
 	case "postgres", "postgresql":
-		err = s.postgres(address, options.NoFunctions)
+		err = s.postgres(address, options)
 	case "redis", "rediss":
-		err = s.redis(address)
+		err = s.redis(address, options)
 	}
 	if err != nil {
 		s.close()
@@ -89,7 +90,7 @@ func Open(address string, options Options) (*Store, error) {
 	return s, nil
 }
 
-func (s *Store) postgres(address string, noFunctions bool) error {
+func (s *Store) postgres(address string, o Options) error {
 	pool, err := pgxpool.New(context.Background(), address)
 	if err != nil {
 		return withoutAddress(err)
@@ -105,7 +106,7 @@ func (s *Store) postgres(address string, noFunctions bool) error {
 		case <-time.After(CloseTime):
 		}
 	}
-	store, err := postgres.New(pool, postgres.Options{NoFunctions: noFunctions})
+	store, err := postgres.New(pool, postgres.Options{Table: o.Table, NoFunctions: o.NoFunctions})
 	s.Store = store
 	s.prepare = store.Migrate
 	return err
@@ -115,7 +116,7 @@ func (s *Store) postgres(address string, noFunctions bool) error {
 // not answer, the pool waits 15 seconds for each connection that had a query.
 const CloseTime = time.Second
 
-func (s *Store) redis(address string) error {
+func (s *Store) redis(address string, o Options) error {
 	options, err := goredis.ParseURL(address)
 	if err != nil {
 		return withoutAddress(err)
@@ -125,7 +126,7 @@ func (s *Store) redis(address string) error {
 	disableRedisLog()
 	client := goredis.NewClient(options)
 	s.close = func() { _ = client.Close() }
-	store, err := redis.New(client, redis.Options{})
+	store, err := redis.New(client, redis.Options{Prefix: o.Table})
 	s.Store = store
 	s.prepare = func(ctx context.Context) error { // the user of the client may have no right to PING
 		_, _, err := store.Load(ctx, "probe")
