@@ -11,7 +11,6 @@
 //     (crash_test.go). Limiters follow their failure policy in an outage and recover by themselves
 //     (outage_test.go).
 //   - No more units are held than the policy inflight allows. The units of a killed process return by their TTL (held_test.go).
-//   - Different keys never share a record, whatever bytes they have (hostile_keys_test.go).
 //
 // Each process writes a journal of its decisions: the state that a decision found, its time and its
 // result. The verifier reconstructs from all journals the order in which the decisions were committed.
