@@ -56,6 +56,10 @@ type overwritingStore struct {
 	loads  int
 }
 
+func newOverwritingStore() *overwritingStore {
+	return &overwritingStore{Store: new(memory.Store), before: map[string]storage.Record{}}
+}
+
 func (h *overwritingStore) Load(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
 	records, now, err := h.Store.Load(ctx, keys...)
 	h.mu.Lock()
@@ -82,6 +86,5 @@ func (h *overwritingStore) CompareAndSwap(ctx context.Context, swaps ...storage.
 }
 
 func TestVerifierFindsAStoreThatIgnoresConflicts(t *testing.T) {
-	store := &overwritingStore{Store: new(memory.Store), before: map[string]storage.Record{}}
-	require.NotEmpty(t, record(t, store).verify())
+	require.NotEmpty(t, record(t, newOverwritingStore()).verify())
 }
