@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // enough is how many calls of each process must be admitted before a run ends. Each of them is tried
@@ -41,29 +40,6 @@ func TestFourProcessesShareOneStore(t *testing.T) {
 
 // bySwaps hides the optional interfaces of a store.
 type bySwaps struct{ storage.Store }
-
-func TestSixtyFourCallersShareOneMemory(t *testing.T) {
-	for name, store := range map[string]storage.Store{
-		"in address": new(memory.Store),
-		"by swaps":   bySwaps{new(memory.Store)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for i := range longWindow {
-				t.Run(workloads[i].name, func(t *testing.T) {
-					f := newFleet(t, "", i, longTimeout)
-					f.store, f.task.Callers, f.task.Enough = store, 64, 6*enough
-					own := f.task
-					own.Journal = f.journal(0)
-					done := make(chan error, 1)
-					go func() { done <- own.work(store) }()
-					f.awaitEnough(1)
-					require.NoError(t, <-done)
-					f.requireNoErrors(1)
-				})
-			}
-		})
-	}
-}
 
 // awaitEnough waits until each member has had enough admissions, and stops the run.
 func (f *fleet) awaitEnough(members int) {

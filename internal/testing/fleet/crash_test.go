@@ -17,30 +17,24 @@ const (
 	thinkTime    = 100 * time.Millisecond // so that no process slows down the others
 )
 
-// Without appendonly, a kill loses all used units once. After that, the limits hold again.
-func TestKilledRedisWithoutAppendOnlyLosesAllState(t *testing.T) {
+// With synchronous_commit, the default of PostgreSQL, and with appendfsync always, each acknowledged write is on disk. With
+// everysec, the default of appendonly, a kill may lose two seconds. Without appendonly, it loses all used units once, and then
+// the limits hold again.
+func TestKilledServerLosesOnlyWhatIsNotOnDisk(t *testing.T) {
 	t.Parallel()
-	server := servers.Redis(t)
-	f := crash(t, redisAt(server), server)
-	v := f.requireValidEventually(4, 1)
-	require.Len(t, v.chains[stateKey{1, ""}].lives, 2)
-}
-
-// With appendfsync always, each acknowledged write is on disk. With the default everysec, a kill
-// may lose two seconds.
-func TestKilledRedisWithAppendFsyncAlwaysLosesNothing(t *testing.T) {
-	t.Parallel()
-	server := servers.Redis(t, "appendonly yes", "appendfsync always")
-	f := crash(t, redisAt(server), server)
-	f.requireValidEventually(4, 0)
-}
-
-// With synchronous_commit, the default, each acknowledged commit is in the log.
-func TestKilledPostgresLosesNothing(t *testing.T) {
-	t.Parallel()
-	server := servers.Postgres(t)
-	f := crash(t, server.DSN(), server)
-	f.requireValidEventually(4, 0)
+	t.Run("PostgreSQL", func(t *testing.T) {
+		server := servers.Postgres(t)
+		crash(t, server.DSN(), server).requireValidEventually(4, 0)
+	})
+	t.Run("Redis with appendfsync always", func(t *testing.T) {
+		server := servers.Redis(t, "appendonly yes", "appendfsync always")
+		crash(t, redisAt(server), server).requireValidEventually(4, 0)
+	})
+	t.Run("Redis without appendonly", func(t *testing.T) {
+		server := servers.Redis(t)
+		v := crash(t, redisAt(server), server).requireValidEventually(4, 1)
+		require.Len(t, v.chains[stateKey{1, ""}].lives, 2)
+	})
 }
 
 // crash runs four members while their server is killed and started again. In between, each call fails
@@ -49,6 +43,7 @@ func crash(t *testing.T, address string, server interface {
 	Kill()
 	Start() error
 }) *fleet {
+	t.Parallel()
 	all := []int{0, 1, 2, 3}
 	f := newFleet(t, address, longWindow, shortTimeout).useStore(address)
 	f.task.Callers, f.task.Think = 8, thinkTime

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/algo/algotest"
-	"github.com/sluice-go/sluice/internal/testing/policytest"
 )
 
 // stateKey identifies the states of one stored key.
@@ -43,7 +41,6 @@ type chain struct {
 	place   map[*entry]int // in entries
 	after   map[string]int // the number of entries up to a state
 	latest  []time.Time    // for each entry the latest time up to it in its life
-	account []algotest.Log // for each life
 }
 
 const maxFaults = 10
@@ -71,7 +68,6 @@ func (v *verifier) verify() []string {
 	for _, c := range v.chains {
 		v.replay(c)
 		v.bounds(c)
-		v.accounts(c)
 	}
 	v.oneOrder()
 	for _, e := range v.entries {
@@ -271,7 +267,6 @@ func (v *verifier) begin(c *chain, e *entry) {
 		}
 	}
 	c.lives = append(c.lives, len(c.entries))
-	c.account = append(c.account, algotest.Log{})
 	if len(c.lives) > 1+v.forgets {
 		v.fault("rule %s, key %q: the store lost the state before\n\t%v", ruleNames[c.rule], c.key, e)
 	}
@@ -286,7 +281,6 @@ func (c *chain) add(e *entry) {
 	c.entries = append(c.entries, e)
 	c.latest = append(c.latest, now)
 	c.after[string(e.Steps[c.rule].Next)] = len(c.entries)
-	c.account[len(c.lives)-1].Add(now, e.Cost)
 }
 
 // life returns where the life of an entry begins and ends.
@@ -334,18 +328,6 @@ func (v *verifier) bounds(c *chain) {
 				v.fault("rule %s, key %q: %d units in %v from %v on, the bound is %d", ruleNames[c.rule], c.key, sum, interval, c.latest[i].UTC(), allowed)
 				return
 			}
-		}
-	}
-}
-
-// accounts compares the remaining units at the end of each life with a simple account of all decisions.
-func (v *verifier) accounts(c *chain) {
-	for i, start := range c.lives {
-		_, end := c.life(start)
-		last := c.entries[end-1]
-		r, err := v.policies[c.rule].Peek(last.Steps[c.rule].Next, c.latest[end-1], 1)
-		if want := policytest.OracleOf(v.policies[c.rule])(c.account[i], c.latest[end-1]); err != nil || r.Remaining != want {
-			v.fault("rule %s, key %q: %d units remain after\n\t%v\n\tthe account of all decisions has %d", ruleNames[c.rule], c.key, r.Remaining, last, want)
 		}
 	}
 }
