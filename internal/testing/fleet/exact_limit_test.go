@@ -2,13 +2,11 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/rpc"
 	"os"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -62,12 +59,6 @@ type pipes struct {
 	io.WriteCloser
 }
 
-// Connect returns when the store is connected.
-func (s *Spender) Connect(struct{}, *struct{}) error {
-	_, _, err := s.store.Load(context.Background(), "connect")
-	return err
-}
-
 // Spend sets counts to how many calls were allowed for each key of the order.
 func (s *Spender) Spend(o Order, counts *map[string]int64) (err error) {
 	l := s.limiters[o.Namespace]
@@ -89,41 +80,34 @@ type limiterAt struct {
 }
 
 func newLimiterAt(store storage.Store, o Order) (*limiterAt, error) {
-	policy, err := compose.ParsePolicy(o.Spec)
-	if err != nil {
-		return nil, err
-	}
 	l := new(limiterAt)
+	var err error
 	l.Limiter, err = sluice.Options[string]{
 		Namespace: o.Namespace,
 		Timeout:   longTimeout,
 		Clock:     func() time.Time { return time.Unix(0, l.now.Load()) },
-	}.New(store, sluice.Rule[string]{Name: "key", Key: func(key string) string { return key }, Policy: policy})
+	}.New(store, sluice.Rule[string]{Name: "key", Key: func(key string) string { return key }, Spec: o.Spec})
 	return l, err
 }
 
 // spend makes concurrent calls for each key until it is denied. It returns how many calls were
 // allowed for each key.
 func (l *limiterAt) spend(keys []string) (map[string]int64, error) {
-	allowed, errs := make([]atomic.Int64, len(keys)), make([]error, spenderCallers)
-	var callers sync.WaitGroup
-	for c := range errs {
-		callers.Go(func() {
-			for i := range keys {
-				k := (i + c) % len(keys)
-				if err := l.spendKey(keys[k], &allowed[k]); err != nil {
-					errs[c] = err
-					return
-				}
+	allowed := make([]atomic.Int64, len(keys))
+	err := concurrently(spenderCallers, func(caller int) error {
+		for i := range keys {
+			k := (i + caller) % len(keys)
+			if err := l.spendKey(keys[k], &allowed[k]); err != nil {
+				return err
 			}
-		})
-	}
-	callers.Wait()
+		}
+		return nil
+	})
 	counts := map[string]int64{}
 	for i, key := range keys {
 		counts[key] = allowed[i].Load()
 	}
-	return counts, errors.Join(errs...)
+	return counts, err
 }
 
 func (l *limiterAt) spendKey(key string, allowed *atomic.Int64) error {
@@ -140,7 +124,7 @@ func (l *limiterAt) spendKey(key string, allowed *atomic.Int64) error {
 	}
 }
 
-// startSpenders starts spenders. It returns when all of them are connected.
+// startSpenders starts spenders.
 func startSpenders(t *testing.T, address string, n int) []*rpc.Client {
 	t.Helper()
 	openStore(t, address) // SQLite may return an error if several processes create a file at the same time
@@ -148,9 +132,6 @@ func startSpenders(t *testing.T, address string, n int) []*rpc.Client {
 	for i := range spenders {
 		p := startSelf(t, spenderVariable, address)
 		spenders[i] = rpc.NewClient(pipes{p.stdout, p.stdin})
-	}
-	for _, s := range spenders {
-		require.NoError(t, s.Call("Spender.Connect", struct{}{}, new(struct{})))
 	}
 	return spenders
 }
@@ -254,9 +235,7 @@ func TestProcessesWithSkewedClocksStayWithinTheBound(t *testing.T) {
 					return all
 				}
 				shared := func(int) string { return "k" }
-				policy, err := compose.ParsePolicy(c.spec)
-				require.NoError(t, err)
-				bound := policy.Bound(2*time.Hour + 1)
+				bound := sluice.MustPolicy(c.spec).Bound(2*time.Hour + 1)
 
 				sum := int64(0)
 				for i, o := range orders("ascending", shared) {

@@ -171,10 +171,8 @@ func (f *fleet) finish(killed ...int) {
 // newVerifier reads the journals of all members and the stored states.
 func (f *fleet) newVerifier(members int) *verifier {
 	f.t.Helper()
-	v := &verifier{workload: &workloads[f.task.Workload], stored: map[stateKey]string{}}
-	var err error
-	v.policies, err = v.workload.policies()
-	require.NoError(f.t, err)
+	workload := &workloads[f.task.Workload]
+	v := &verifier{workload: workload, policies: workload.policies(), stored: map[stateKey]string{}}
 	for i := range members {
 		entries, err := readJournal[entry](f.journal(i))
 		require.NoError(f.t, err)

@@ -8,14 +8,12 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -37,17 +35,9 @@ type use struct {
 }
 
 func heldLimiter(namespace string, store storage.Store) (*sluice.Limiter[use], error) {
-	held, err := compose.ParsePolicy(heldSpec)
-	if err != nil {
-		return nil, err
-	}
-	rate, err := compose.ParsePolicy(rateSpec)
-	if err != nil {
-		return nil, err
-	}
 	return sluice.Options[use]{Namespace: namespace, Timeout: longTimeout}.New(store,
-		sluice.Rule[use]{Name: "held", Key: func(use) string { return "" }, Policy: held, Cost: func(u use) int64 { return u.Units }},
-		sluice.Rule[use]{Name: "rate", Key: func(u use) string { return u.RateKey }, Policy: rate, Cost: func(u use) int64 { return u.Rate }})
+		sluice.Rule[use]{Name: "held", Key: func(use) string { return "" }, Spec: heldSpec, Cost: func(u use) int64 { return u.Units }},
+		sluice.Rule[use]{Name: "rate", Key: func(u use) string { return u.RateKey }, Spec: rateSpec, Cost: func(u use) int64 { return u.Rate }})
 }
 
 // heldOp is an operation on held units.
@@ -84,17 +74,6 @@ type holder struct {
 func (t task) newHolder(store storage.Store, shared sharedMemory, j *journal) (*holder, error) {
 	limiter, err := heldLimiter(t.Namespace, store)
 	return &holder{t, shared, j, limiter}, err
-}
-
-// work makes reservations until the run is stopped.
-func (h *holder) work() error {
-	errs := make([]error, h.Callers)
-	var callers sync.WaitGroup
-	for i := range errs {
-		callers.Go(func() { errs[i] = h.call(i) })
-	}
-	callers.Wait()
-	return errors.Join(errs...)
 }
 
 // call makes reservations until the run is stopped. The first reservation of the first caller uses up its

@@ -20,9 +20,8 @@ type states [rules]string
 
 // sequential is the model of a limiter with two rules: both steps pay, or none. The results of
 // admissions must be equal. A denial may be based on older states and have a shorter RetryAfter.
-func sequential(t *testing.T, workload int) porcupine.Model {
-	policies, err := workloads[workload].policies()
-	require.NoError(t, err)
+func sequential(workload int) porcupine.Model {
+	policies := workloads[workload].policies()
 	return porcupine.Model{
 		Init: func() any { return states{} },
 		Step: func(from, _, output any) (bool, any) {
@@ -80,7 +79,7 @@ func history(t *testing.T, shared sharedMemory, stores []storage.Store, workload
 
 func legal(t *testing.T, workload int, operations []porcupine.Operation) bool {
 	t.Helper()
-	result := porcupine.CheckOperationsTimeout(sequential(t, workload), operations, longTimeout)
+	result := porcupine.CheckOperationsTimeout(sequential(workload), operations, longTimeout)
 	require.NotEqual(t, porcupine.Unknown, result)
 	return result == porcupine.Ok
 }
