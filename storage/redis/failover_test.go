@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,8 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -132,10 +131,7 @@ func fixedClock() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC
 
 func newHourly(t *testing.T, s storage.Store, count int64, timeout time.Duration) *sluice.Limiter[string] {
 	t.Helper()
-	policy, err := gcra.New(gcra.Options{Limit: algo.Per(count, time.Hour)})
-	require.NoError(t, err)
-	limiter, err := sluice.Options[string]{Clock: fixedClock, Timeout: timeout}.New(s,
-		sluice.Rule[string]{Name: "key", Key: func(key string) string { return key }, Policy: policy})
+	limiter, err := sluice.Options[string]{Clock: fixedClock, Timeout: timeout}.New(s, sluice.PerKey(fmt.Sprintf("gcra %d/h", count)))
 	require.NoError(t, err)
 	return limiter
 }

@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -12,8 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/redis"
@@ -25,15 +24,10 @@ const tenant = "mover"
 // newClusterLimiter returns a limiter with two rules and its own client.
 func newClusterLimiter(t *testing.T, addrs []string, prefix string, count int64) (*sluice.Limiter[string], *redis.Store) {
 	t.Helper()
-	client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true})
-	t.Cleanup(func() { client.Close() })
-	s := open(t, client, prefix)
-	policy, err := gcra.New(gcra.Options{Limit: algo.Per(count, time.Hour)})
-	require.NoError(t, err)
+	s := open(t, newCluster(t, goredis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true}), prefix)
+	spec := fmt.Sprintf("gcra %d/h", count)
 	limiter, err := sluice.Options[string]{Clock: fixedClock, Group: func(string) string { return tenant }}.New(s,
-		sluice.Rule[string]{Name: "key", Key: func(key string) string { return key }, Policy: policy},
-		sluice.Rule[string]{Name: "all", Policy: policy},
-	)
+		sluice.PerKey(spec), sluice.Rule[string]{Name: "all", Spec: spec})
 	require.NoError(t, err)
 	return limiter, s
 }
