@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -35,34 +34,4 @@ func heapInUse() int {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc)
-}
-
-func TestExpiredKeysAreEvictedFirst(t *testing.T) {
-	const maxKeys, expiring = 1000, 10_000
-	store := &memory.Store{MaxKeys: maxKeys}
-	for i := range 100 {
-		put(t, store, epoch, fmt.Sprint("live ", i), time.Hour)
-	}
-	for i := range expiring {
-		put(t, store, epoch.Add(time.Duration(i)*time.Millisecond), fmt.Sprint("once ", i), 100*time.Millisecond)
-	}
-	require.Equal(t, memory.Stats{Keys: maxKeys, Expired: 100 + expiring - maxKeys}, store.Stats())
-}
-
-func BenchmarkTransact(b *testing.B) {
-	for _, keys := range []int{1, 1000, 100_000, 1_000_000} {
-		b.Run(fmt.Sprint(keys, " keys"), func(b *testing.B) {
-			store, updates := &memory.Store{MaxKeys: 1 << 21}, make([]*driver.Update, keys)
-			for i := range updates {
-				updates[i] = putting("a state of some 20 b.", fmt.Sprintf("%016x", uint64(i)*0x9e3779b97f4a7c15))
-				_ = store.Transact(ctx, nil, updates[i])
-			}
-			b.ReportAllocs()
-			i := uint64(0)
-			for b.Loop() {
-				i += 0x9e3779b97f4a7c15
-				_ = store.Transact(ctx, nil, updates[i%uint64(keys)])
-			}
-		})
-	}
 }
