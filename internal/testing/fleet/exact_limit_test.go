@@ -157,13 +157,8 @@ func spendTogether(t *testing.T, spenders []*rpc.Client, orders []Order) map[str
 // noon is the beginning of an hour.
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// keyPlans are the keys of each process. Processes share only the keys with the same name.
-var keyPlans = map[string]func(process int) []string{
-	"one key":                     func(int) []string { return []string{"k"} },
-	"keys of all, and of its own": func(process int) []string { return []string{"k", fmt.Sprint("own ", process), "l"} },
-}
-
-// At each time, four processes together admit exactly what the policy allows for a key.
+// At each time, four processes together admit exactly what the policy allows for a key. They share two keys, and each has one of
+// its own.
 func TestProcessesTogetherAdmitExactlyTheLimit(t *testing.T) {
 	const minute, instant = time.Minute, time.Nanosecond
 	for name, address := range databases {
@@ -184,16 +179,14 @@ func TestProcessesTogetherAdmitExactlyTheLimit(t *testing.T) {
 				{"movingwindow 8/h slots=4", []time.Duration{0, time.Hour, 75*minute - instant, 75 * minute}, []int64{8, 0, 7, 1}},
 				{"all(gcra 10/h burst=7; fixedwindow 9/h)", []time.Duration{0, 6 * minute, 12 * minute, 18 * minute}, []int64{7, 1, 1, 0}},
 			} {
-				for plan, keys := range keyPlans {
-					namespace := fmt.Sprintf("%s %s %x", c.spec, plan, rand.Uint64())
-					for round, at := range c.at {
-						orders := make([]Order, len(spenders))
-						for i := range orders {
-							orders[i] = Order{namespace, c.spec, noon.Add(at), keys(i)}
-						}
-						for key, got := range spendTogether(t, spenders, orders) {
-							require.Equal(t, c.want[round], got, "%s, %s, key %q, at %v", c.spec, plan, key, at)
-						}
+				namespace := fmt.Sprintf("%s %x", c.spec, rand.Uint64())
+				for round, at := range c.at {
+					orders := make([]Order, len(spenders))
+					for i := range orders {
+						orders[i] = Order{namespace, c.spec, noon.Add(at), []string{"k", fmt.Sprint("own ", i), "l"}}
+					}
+					for key, got := range spendTogether(t, spenders, orders) {
+						require.Equal(t, c.want[round], got, "%s, key %q, at %v", c.spec, key, at)
 					}
 				}
 			}
@@ -201,66 +194,27 @@ func TestProcessesTogetherAdmitExactlyTheLimit(t *testing.T) {
 	}
 }
 
-// The limiters of four processes use the clocks of the processes, which differ. What a key admits
-// depends on the order of the calls:
-//
-//   - A process whose clock is ahead spends the refill up to its own time. If the processes call in the
-//     order of their clocks, they admit what one process would admit in that time: the Bound of 2h.
-//   - A process whose clock is behind gets no units that a process ahead has spent. If the processes call
-//     in the reverse order, the first one admits a burst, and the others admit nothing.
-//   - In any order, they admit at most the Bound of the time between the first and the last clock.
-//   - Other clocks do not affect a process with its own key.
+// The clocks of four processes differ. In any order of the calls, they admit at least what one process admits at one time, and at
+// most the Bound of the time between the first and the last clock.
 func TestProcessesWithSkewedClocksStayWithinTheBound(t *testing.T) {
 	skews := []time.Duration{-time.Hour, 0, 5 * time.Second, time.Hour}
 	for name, address := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			spenders := startSpenders(t, address(t), len(skews))
-			for _, c := range []struct {
-				spec      string
-				ascending []int64 // what each process admits if they call in the order of skews
-				burst     int64   // what one process admits at one time
-			}{
-				{"gcra 1/h burst=3", []int64{3, 1, 0, 1}, 3},
-				{"tokenbucket 1/h burst=3", []int64{3, 1, 0, 1}, 3},
-				{"tokenbucket 2/h burst=3 refill=interval", []int64{3, 2, 0, 2}, 3},
-				{"fixedwindow 5/h", []int64{5, 5, 0, 5}, 5},
-				{"movingwindow 8/h slots=4 trailing=whole", []int64{8, 0, 0, 8}, 8},
+			for _, spec := range []string{
+				"gcra 1/h burst=3", "tokenbucket 1/h burst=3", "tokenbucket 2/h burst=3 refill=interval", "fixedwindow 5/h", "movingwindow 8/h slots=4 trailing=whole",
 			} {
-				run := fmt.Sprintf("%s %x ", c.spec, rand.Uint64())
-				orders := func(namespace string, key func(process int) string) (all []Order) {
-					for i, skew := range skews {
-						all = append(all, Order{run + namespace, c.spec, noon.Add(skew), []string{key(i)}})
-					}
-					return all
+				var orders []Order
+				namespace := fmt.Sprintf("%s %x", spec, rand.Uint64())
+				for _, skew := range skews {
+					orders = append(orders, Order{namespace, spec, noon.Add(skew), []string{"k"}})
 				}
-				shared := func(int) string { return "k" }
-				bound := sluice.MustPolicy(c.spec).Bound(2*time.Hour + 1)
-
-				sum := int64(0)
-				for i, o := range orders("ascending", shared) {
-					got := spendTogether(t, spenders[i:i+1], []Order{o})["k"]
-					require.Equal(t, c.ascending[i], got, "%s: ascending, clock %v", c.spec, skews[i])
-					sum += got
-				}
-				require.Equal(t, bound, sum, "%s: ascending", c.spec)
-
-				descending := orders("descending", shared)
-				for i := len(skews) - 1; i >= 0; i-- {
-					want := map[bool]int64{true: c.burst}[i == len(skews)-1]
-					got := spendTogether(t, spenders[i:i+1], descending[i:i+1])["k"]
-					require.Equal(t, want, got, "%s: descending, clock %v", c.spec, skews[i])
-				}
-
-				together := orders("together", shared)
-				got := spendTogether(t, spenders, together)["k"]
-				require.GreaterOrEqual(t, got, c.burst, "%s: together", c.spec)
-				require.LessOrEqual(t, got, bound, "%s: together", c.spec)
-				require.Zero(t, spendTogether(t, spenders, together)["k"], "%s: together, again", c.spec)
-
-				for key, got := range spendTogether(t, spenders, orders("apart", func(i int) string { return fmt.Sprint("own ", i) })) {
-					require.Equal(t, c.burst, got, "%s: %q", c.spec, key)
-				}
+				policy := sluice.MustPolicy(spec)
+				got := spendTogether(t, spenders, orders)["k"]
+				require.GreaterOrEqual(t, got, policy.Bound(1), spec)
+				require.LessOrEqual(t, got, policy.Bound(2*time.Hour+1), spec)
+				require.Zero(t, spendTogether(t, spenders, orders)["k"], "%s, again", spec)
 			}
 		})
 	}
