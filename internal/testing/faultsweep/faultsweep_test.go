@@ -65,14 +65,6 @@ func TestRunFindsWrongStores(t *testing.T) {
 			},
 			"no cause",
 		},
-		"reports a conflict for a swap that it made": {
-			func(inner storage.Store, swaps []storage.Swap) ([]storage.Record, bool, error) {
-				_, _, _ = inner.CompareAndSwap(ctx, swaps...)
-				current, _, err := inner.Load(ctx, swaps[0].Key, swaps[len(swaps)-1].Key)
-				return current[:len(swaps)], false, err
-			},
-			"used",
-		},
 	} {
 		t.Run(name, func(t *testing.T) { require.ErrorContains(t, runOn(t, c.swap), c.found) })
 	}
