@@ -58,5 +58,5 @@ func (f *fleet) requireNoErrors(members int) {
 	for _, e := range v.entries {
 		require.Empty(f.t, e.Err, e)
 	}
-	f.requireValid(v)
+	require.Empty(f.t, v.verify())
 }
