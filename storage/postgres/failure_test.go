@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/internal/testing/faultproxy"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
@@ -132,8 +131,8 @@ func TestUnreadableReplyLeavesTheOutcomeUnknown(t *testing.T) {
 	}
 }
 
-// The Timeout is so long that only the refused connection can end the call.
-func TestOnFailureAppliesSoonIfTheServerCannotBeReached(t *testing.T) {
+// By these errors the limiter knows that no call can reach the server. They end the call, and not its deadline.
+func TestServerThatCannotBeReachedIsADialError(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, l.Close()) // from now on the address refuses connections
@@ -142,21 +141,20 @@ func TestOnFailureAppliesSoonIfTheServerCannotBeReached(t *testing.T) {
 		"Unix socket": "user=limiter dbname=limits host=" + t.TempDir(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			limiter, err := sluice.Options[string]{Timeout: time.Minute, OnFailure: sluice.FailLocal}.New(storeOn(t, newPoolAt(t, dsn), postgres.Options{}),
-				sluice.PerKey("gcra 9/h"))
-			require.NoError(t, err)
-			began := time.Now()
-			d, err := limiter.Allow(t.Context(), "ann")
-			require.NoError(t, err)
-			require.True(t, d.Allowed && d.Degraded)
-			requireKinds(t, d.Err, storage.ErrUnavailable, storage.ErrNotApplied)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			began, b := time.Now(), requestEach("ann")
+			storeOn(t, newPoolAt(t, dsn), postgres.Options{}).Run(ctx, b)
+			requireKinds(t, b.Err, storage.ErrUnavailable, storage.ErrNotApplied)
+			var op *net.OpError
+			require.ErrorAs(t, b.Err, &op)
+			require.True(t, op.Op == "dial" && !op.Timeout(), op)
 			require.Less(t, time.Since(began), 30*time.Second)
 		})
 	}
 }
 
-// A server that refuses a connection says why. Every error contains that, also after the timeout of the limiter
-// and while its circuit breaker is open.
+// A server that refuses a connection says why. Every error contains that. The limiter keeps it.
 func TestErrorsHaveTheReasonWhyTheServerRefusesConnections(t *testing.T) {
 	const sslmode, role, database = "sslmode=disable", "sluice@", "/sluice?"
 	server := servers.Postgres(t, "max_connections = 6")
@@ -179,13 +177,10 @@ func TestErrorsHaveTheReasonWhyTheServerRefusesConnections(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			s := storeOn(t, newPoolAt(t, strings.Replace(server.DSN(), change[0], change[1], 1)), postgres.Options{})
 			require.ErrorContains(t, s.Migrate(t.Context()), reason)
-			l, err := sluice.Options[string]{Timeout: time.Second}.New(s, sluice.PerKey("gcra 1/s"))
-			require.NoError(t, err)
-			for range 3 {
-				_, err = l.Allow(context.Background(), "k")
-				require.ErrorIs(t, err, storage.ErrUnavailable)
-				require.ErrorContains(t, err, reason)
-			}
+			b := requestEach("k")
+			s.Run(t.Context(), b)
+			require.ErrorIs(t, b.Err, storage.ErrUnavailable)
+			require.ErrorContains(t, b.Err, reason)
 		})
 	}
 }

@@ -19,7 +19,6 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -136,8 +135,8 @@ func waitForError(t *testing.T, server *servers.RedisServer, prefix string, comm
 	})
 }
 
-// The Timeout is so long that only the refused connection can end the call.
-func TestOnFailureAppliesSoonIfTheServerCannotBeReached(t *testing.T) {
+// By these errors the limiter knows that no call can reach the server. They end the call, and not its deadline.
+func TestServerThatCannotBeReachedIsADialError(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, l.Close()) // from now on the address refuses connections
@@ -152,21 +151,20 @@ func TestOnFailureAppliesSoonIfTheServerCannotBeReached(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			t.Cleanup(func() { client.Close() })
-			limiter, err := sluice.Options[string]{Timeout: longTimeout, OnFailure: sluice.FailLocal}.New(open(t, client, ""), sluice.PerKey("gcra 9/h"))
-			require.NoError(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), longTimeout)
+			defer cancel()
 			began := time.Now()
-			d, err := limiter.Allow(t.Context(), "ann")
-			require.NoError(t, err)
-			require.True(t, d.Allowed && d.Degraded)
-			requireNotApplied(t, d.Err)
-			require.ErrorAs(t, d.Err, new(*net.OpError))
+			err := runErr(ctx, open(t, client, ""), oneRequest("ann"))
+			requireNotApplied(t, err)
+			var op *net.OpError
+			require.ErrorAs(t, err, &op)
+			require.True(t, op.Op == "dial" && !op.Timeout(), op)
 			require.Less(t, time.Since(began), longTimeout/2)
 		})
 	}
 }
 
-// A server that refuses a connection or a command says why. Every error contains that, also after the timeout
-// of the limiter and while its circuit breaker is open.
+// A server that refuses a connection or a command says why. Every error contains that. The limiter keeps it.
 func TestErrorsHaveTheReasonOfTheServer(t *testing.T) {
 	t.Parallel()
 	const full = "max number of clients reached"
@@ -211,12 +209,6 @@ func TestErrorsHaveTheReasonOfTheServer(t *testing.T) {
 			for _, err := range []error{err, runErr(t.Context(), s, oneRequest("k"))} {
 				require.ErrorContains(t, err, c.reason)
 				require.ErrorIs(t, err, storage.ErrNotApplied)
-			}
-			l, err := sluice.Options[string]{Timeout: 2 * time.Second}.New(s, sluice.PerKey("gcra 1/s"))
-			require.NoError(t, err)
-			for range 2 {
-				_, err = l.Allow(context.Background(), "k")
-				require.ErrorContains(t, err, c.reason)
 			}
 		})
 	}
