@@ -167,7 +167,7 @@ func newHourly(t *testing.T, s storage.Store, timeout time.Duration) *sluice.Lim
 }
 
 func TestClientThatReadsFromReplicasWritesToThePrimary(t *testing.T) {
-	group := shared.Sentinel(t)
+	group := servers.Sentinel(t)
 	client := goredis.NewFailoverClusterClient(&goredis.FailoverOptions{
 		MasterName: servers.SentinelName, SentinelAddrs: []string{group.Sentinel.Addr()}, RouteRandomly: true,
 	})
