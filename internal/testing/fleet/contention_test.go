@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/sluice-go/sluice/storage"
 )
 
 // enough is how many calls of each process must be admitted before a run ends. Each of them is tried
@@ -26,37 +24,21 @@ func TestFourProcessesShareOneStore(t *testing.T) {
 			p := address(t)
 			for i, skews := range clocks {
 				t.Run(workloads[i].name, func(t *testing.T) {
-					f := newFleet(t, p, i, longTimeout).useStore(p)
+					f := newFleet(t, p, i, longTimeout)
 					f.task.Enough = enough
 					f.start(len(skews), skews...)
-					f.awaitEnough(len(skews))
+					for m := range skews {
+						admitted := func() bool { return admissions(f.page.counters(m)) >= enough }
+						require.Eventually(t, admitted, longTimeout, 5*time.Millisecond, "%d calls of each process are admitted", enough)
+					}
 					f.finish()
-					f.requireNoErrors(len(skews))
+					v := f.newVerifier()
+					for _, e := range v.entries {
+						require.Empty(t, e.Err, e)
+					}
+					require.Empty(t, v.verify())
 				})
 			}
 		})
 	}
-}
-
-// bySwaps hides the optional interfaces of a store.
-type bySwaps struct{ storage.Store }
-
-// awaitEnough waits until each member has had enough admissions, and stops the run.
-func (f *fleet) awaitEnough(members int) {
-	f.t.Helper()
-	defer f.page.stop()
-	for m := range members {
-		enough := func() bool { return admissions(f.page.counters(m)) >= f.task.Enough }
-		require.Eventually(f.t, enough, 30*time.Second, 5*time.Millisecond, "%d calls of each process are admitted", f.task.Enough)
-	}
-}
-
-// requireNoErrors verifies a run without errors.
-func (f *fleet) requireNoErrors(members int) {
-	f.t.Helper()
-	v := f.newVerifier(members)
-	for _, e := range v.entries {
-		require.Empty(f.t, e.Err, e)
-	}
-	require.Empty(f.t, v.verify())
 }

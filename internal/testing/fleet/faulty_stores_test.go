@@ -32,7 +32,7 @@ func record(t *testing.T, store storage.Store, between func(*fleet)) *verifier {
 	run(0)
 	between(f)
 	run(1)
-	return f.newVerifier(2)
+	return f.newVerifier()
 }
 
 // The store loses its state once.

@@ -84,6 +84,7 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
+// newFleet returns a fleet that uses the store at an address. If it is empty, the test sets the store and uses no processes.
 func newFleet(t *testing.T, address string, workload int, timeout time.Duration) *fleet {
 	dir := t.TempDir()
 	f := &fleet{t: t, task: task{
@@ -98,12 +99,9 @@ func newFleet(t *testing.T, address string, workload int, timeout time.Duration)
 	var err error
 	f.page, err = openSharedMemory(f.task.Page)
 	require.NoError(t, err)
-	return f
-}
-
-// useStore makes the processes use the store at an address.
-func (f *fleet) useStore(address string) *fleet {
-	f.store = openStore(f.t, address)
+	if address != "" {
+		f.store = openStore(t, address)
+	}
 	return f
 }
 
@@ -168,54 +166,39 @@ func (f *fleet) finish(killed ...int) {
 }
 
 // newVerifier reads the journals of all members and the stored states.
-func (f *fleet) newVerifier(members int) *verifier {
+func (f *fleet) newVerifier() *verifier {
 	f.t.Helper()
 	workload := &workloads[f.task.Workload]
-	v := &verifier{workload: workload, policies: workload.policies(), stored: map[stateKey]string{}}
-	for i := range members {
-		entries, err := readJournal[entry](f.journal(i))
-		require.NoError(f.t, err)
-		v.entries = append(v.entries, entries...)
-	}
-	keys := map[string]bool{}
+	v := &verifier{workload: workload, policies: workload.policies(), entries: readJournals[entry](f), stored: map[stateKey]string{}}
 	for _, e := range v.entries {
-		keys[e.Key] = true
-	}
-	for key := range keys {
 		for r := range ruleNames {
-			v.stored[v.stateKeyOf(r, key)] = f.stored(r, key)
+			key := v.stateKeyOf(r, e.Key)
+			if _, known := v.stored[key]; !known {
+				v.stored[key] = f.stored(workload.storedKey(f.task.Namespace, r, e.Key))
+			}
 		}
 	}
 	return v
 }
 
-// stored returns the state of a rule and key at the end. The first attempt may use a connection that was
-// open when the server was killed.
-func (f *fleet) stored(rule int, key string) string {
+// stored returns the state under the name of a record. The first attempt may use a connection that was open when the server was
+// killed.
+func (f *fleet) stored(name string) string {
 	f.t.Helper()
-	name := workloads[f.task.Workload].storedKey(f.task.Namespace, rule, key)
-	state, err := f.load(name)
+	records, _, err := f.store.Load(context.Background(), name)
 	if errors.Is(err, storage.ErrUnavailable) {
-		state, err = f.load(name)
+		records, _, err = f.store.Load(context.Background(), name)
 	}
 	require.NoError(f.t, err)
-	return state
-}
-
-func (f *fleet) load(name string) (state string, err error) {
-	records, _, err := f.store.Load(context.Background(), name)
-	if err != nil {
-		return "", err
-	}
-	return string(records[0].State), nil
+	return string(records[0].State)
 }
 
 // requireValidEventually verifies a run with cancelled calls. Their requests may be stored after their
 // processes have ended.
-func (f *fleet) requireValidEventually(members int) *verifier {
+func (f *fleet) requireValidEventually() *verifier {
 	f.t.Helper()
 	for i := 0; ; i++ {
-		v := f.newVerifier(members)
+		v := f.newVerifier()
 		if faults := v.verify(); i == 200 || len(faults) == 0 {
 			require.Empty(f.t, faults)
 			return v

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -310,8 +309,8 @@ type heldFleet struct {
 	killed map[int]int64
 }
 
-func newHeldFleet(t *testing.T) *heldFleet {
-	f := &heldFleet{newFleet(t, "", 0, longTimeout), map[int]int64{}}
+func newHeldFleet(t *testing.T, address string) *heldFleet {
+	f := &heldFleet{newFleet(t, address, 0, longTimeout), map[int]int64{}}
 	f.task.Holds, f.task.Callers = true, 4
 	return f
 }
@@ -320,14 +319,8 @@ func newHeldFleet(t *testing.T) *heldFleet {
 func (f *heldFleet) read() *heldVerifier {
 	f.t.Helper()
 	v := &heldVerifier{killed: f.killed, holds: map[reservation]*hold{}}
-	paths, err := filepath.Glob(f.task.Journal + "*")
-	require.NoError(f.t, err)
-	for _, path := range paths {
-		entries, err := readJournal[heldEntry](path)
-		require.NoError(f.t, err)
-		for _, e := range entries {
-			v.add(e)
-		}
+	for _, e := range readJournals[heldEntry](f.fleet) {
+		v.add(e)
 	}
 	for _, h := range v.holds {
 		v.limit(h)
@@ -357,9 +350,8 @@ func TestUnitsOfKilledProcessesReturn(t *testing.T) {
 	for name, address := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newHeldFleet(t)
-			f.task.Address = address(t)
-			f.useStore(f.task.Address).start(4)
+			f := newHeldFleet(t, address(t))
+			f.start(4)
 			for held := int64(0); held == 0; {
 				a, b := len(f.killed), len(f.killed)+1
 				f.eventually("two members hold units", func(v *heldVerifier) bool {
@@ -410,7 +402,7 @@ func TestVerifierFindsFaultsOfHeldUnits(t *testing.T) {
 		},
 	} {
 		t.Run(found, func(t *testing.T) {
-			f, store, done := newHeldFleet(t), new(memory.Store), make(chan error, 1)
+			f, store, done := newHeldFleet(t, ""), new(memory.Store), make(chan error, 1)
 			f.task.Callers = 8
 			own := f.task
 			own.Journal = f.journal(0)
