@@ -14,24 +14,13 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// record records two runs of a few callers on a store in memory, in this process.
+// record records two runs of a few callers on a store in memory.
 func record(t *testing.T, store storage.Store, between func(*fleet)) *verifier {
 	f := newFleet(t, "", 0, longTimeout)
-	f.store, f.task.Callers = store, 4
-	run := func(member int) {
-		own := f.task
-		own.Member, own.Journal = member, f.journal(member)
-		done := make(chan error, 1)
-		f.page.words[1].Store(0)
-		go func() { done <- own.work(store) }()
-		f.await("admissions", []int{member}, admissions, 40)
-		f.await("denials", []int{member}, func(d counters) int64 { return d.denied.Load() }, 40)
-		f.page.stop()
-		require.NoError(t, <-done)
-	}
-	run(0)
+	f.store, f.task.Callers, f.task.Enough = store, 4, 40
+	f.workHere(store)
 	between(f)
-	run(1)
+	f.workHere(store)
 	return f.newVerifier()
 }
 

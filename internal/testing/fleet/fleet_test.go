@@ -51,6 +51,7 @@ type fleet struct {
 	task    task // of each member
 	page    sharedMemory
 	members []*process
+	here    int           // how many members have worked in this process
 	store   storage.Store // a store of the test process, with the same records
 }
 
@@ -130,6 +131,18 @@ func (f *fleet) start(n int, skews ...time.Duration) {
 		_, err := io.WriteString(p.stdin, "go\n")
 		require.NoError(f.t, err)
 	}
+}
+
+// workHere runs more members in this process, one on each store, until each has had enough admissions.
+func (f *fleet) workHere(stores ...storage.Store) {
+	f.t.Helper()
+	first := f.here
+	f.here += len(stores)
+	require.NoError(f.t, concurrently(len(stores), func(i int) error {
+		own := f.task
+		own.Member, own.Journal = first+i, f.journal(first+i)
+		return own.work(stores[i])
+	}))
 }
 
 func (f *fleet) journal(member int) string { return fmt.Sprint(f.task.Journal, member) }

@@ -1,17 +1,11 @@
 package fleet
 
 import (
-	"context"
-	"fmt"
-	"math/rand/v2"
-	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/anishathalye/porcupine"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -40,75 +34,38 @@ func sequential(workload int) porcupine.Model {
 	}
 }
 
-// burst is what these workloads allow at one time.
-const burst = 12
-
-// history records the calls of six callers for one key, two on each store, like three processes.
-func history(t *testing.T, shared sharedMemory, stores []storage.Store, workload int) []porcupine.Operation {
-	namespace := fmt.Sprintf("%s %x", t.Name(), rand.Uint64())
-	var mu sync.Mutex
-	var operations []porcupine.Operation
-	var callers sync.WaitGroup
-	for i, store := range stores {
-		limiter, err := workloads[workload].limiter(sluice.Options[*recordedCall]{Namespace: namespace, Clock: shared.now, Timeout: longTimeout}, store)
-		require.NoError(t, err)
-		for k := range 2 {
-			callers.Go(func() {
-				for n := range 8 {
-					a := &recordedCall{entry: entry{Member: i, Caller: k, Number: n, Key: "0", Cost: int64(1 + (i+k+n)%3), Call: shared.read()}}
-					if n == 0 && k == 0 {
-						a.Cost = burst // the first call takes much
-					}
-					d, err := limiter.Allow(context.Background(), a)
-					f, _ := outcomeOf(d, err)
-					e := a.result(d, f, err, shared.read())
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					mu.Lock()
-					operations = append(operations, porcupine.Operation{ClientId: 2*i + k, Call: e.Call, Output: e, Return: e.Return})
-					mu.Unlock()
-				}
-			})
-		}
-	}
-	callers.Wait()
-	return operations
-}
-
-func legal(t *testing.T, workload int, operations []porcupine.Operation) bool {
+// isLinearizable records calls of six callers for one key, two on each store, like three processes. It reports whether the model
+// can make them in an order that agrees with their times.
+func isLinearizable(t *testing.T, workload int, stores ...storage.Store) bool {
 	t.Helper()
+	f := newFleet(t, "", workload, longTimeout)
+	f.task.Callers, f.task.Enough = 2, 8
+	f.workHere(stores...)
+	var operations []porcupine.Operation
+	for _, e := range readJournals[entry](f) {
+		require.Empty(t, e.Err)
+		operations = append(operations, porcupine.Operation{ClientId: 2*e.Member + e.Caller, Call: e.Call, Output: e, Return: e.Return})
+	}
 	result := porcupine.CheckOperationsTimeout(sequential(workload), operations, longTimeout)
 	require.NotEqual(t, porcupine.Unknown, result)
 	return result == porcupine.Ok
 }
 
-func newSharedMemory(t *testing.T) sharedMemory {
-	shared, err := openSharedMemory(filepath.Join(t.TempDir(), "page"))
-	require.NoError(t, err)
-	return shared
-}
-
 func TestHistoriesAreLinearizableOnEachStore(t *testing.T) {
 	forEachStore(t, func(t *testing.T, open func() storage.Store) {
-		shared, stores := newSharedMemory(t), []storage.Store{open(), open(), open()}
+		a, b, c := open(), open(), open()
 		for i := range 10 {
-			workload := i % 2 // the workloads with one key
-			require.True(t, legal(t, workload, history(t, shared, stores, workload)))
+			require.True(t, isLinearizable(t, i%2, a, b, c)) // the workloads with one key
 		}
 	})
 }
 
 // Without conflicts, updates are lost. Conflicts are random; one history is enough.
 func TestStoreThatIgnoresConflictsIsNotLinearizable(t *testing.T) {
-	shared, tries := newSharedMemory(t), 1
-	for ; ; tries++ {
+	for tries := 1; ; tries++ {
 		require.LessOrEqual(t, tries, 500)
-		s := newOverwritingStore()
-		if !legal(t, 1, history(t, shared, []storage.Store{s, s, s}, 1)) {
-			break
+		if s := newOverwritingStore(); !isLinearizable(t, 1, s, s, s) {
+			return
 		}
 	}
-	t.Logf("history %d was not linearizable", tries)
 }

@@ -144,9 +144,7 @@ func (m *member) decide(a *recordedCall) error {
 	switch f {
 	case admitted:
 		m.counters.admitted.Add(1)
-	case denied:
-		m.counters.denied.Add(1)
-	default:
+	case refused, unknown:
 		m.counters.failed.Add(1)
 	}
 	return nil
