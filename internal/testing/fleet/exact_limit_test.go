@@ -31,11 +31,12 @@ const (
 	noLimit         = 1000 // more allowed calls than this mean that there is no limit
 )
 
-// Spender executes orders with several concurrent callers in a process of its own, which calls its methods over its standard
-// input and output. Its limiters have one rule.
+// Spender executes one order after the other, with several concurrent callers, in a process of its own, which calls its methods
+// over its standard input and output. Its limiters have one rule.
 type Spender struct {
 	store    storage.Store
-	limiters map[string]*limiterAt
+	limiters map[string]*sluice.Limiter[string] // by namespace
+	now      atomic.Int64                       // the time of the last order
 }
 
 // runSpender is the main function of a spender process.
@@ -46,7 +47,7 @@ func runSpender(address string) error {
 	}
 	defer release()
 	server := rpc.NewServer()
-	if err := server.Register(&Spender{store, map[string]*limiterAt{}}); err != nil {
+	if err := server.Register(&Spender{store: store, limiters: map[string]*sluice.Limiter[string]{}}); err != nil {
 		return err
 	}
 	server.ServeConn(pipes{os.Stdin, os.Stdout})
@@ -59,58 +60,36 @@ type pipes struct {
 	io.WriteCloser
 }
 
-// Spend sets counts to how many calls were allowed for each key of the order.
+// Spend makes calls for each key of the order until it is denied. It sets counts to how many calls were allowed for each key.
 func (s *Spender) Spend(o Order, counts *map[string]int64) (err error) {
 	l := s.limiters[o.Namespace]
 	if l == nil {
-		if l, err = newLimiterAt(s.store, o); err != nil {
+		clock := func() time.Time { return time.Unix(0, s.now.Load()) }
+		l, err = sluice.Options[string]{Namespace: o.Namespace, Timeout: longTimeout, Clock: clock}.New(s.store, sluice.PerKey(o.Spec))
+		if err != nil {
 			return err
 		}
 		s.limiters[o.Namespace] = l
 	}
-	l.now.Store(o.Now.UnixNano())
-	*counts, err = l.spend(o.Keys)
-	return err
-}
-
-// limiterAt is a limiter whose clock shows the time of the last order.
-type limiterAt struct {
-	*sluice.Limiter[string]
-	now atomic.Int64
-}
-
-func newLimiterAt(store storage.Store, o Order) (*limiterAt, error) {
-	l := new(limiterAt)
-	var err error
-	l.Limiter, err = sluice.Options[string]{
-		Namespace: o.Namespace,
-		Timeout:   longTimeout,
-		Clock:     func() time.Time { return time.Unix(0, l.now.Load()) },
-	}.New(store, sluice.Rule[string]{Name: "key", Key: func(key string) string { return key }, Spec: o.Spec})
-	return l, err
-}
-
-// spend makes concurrent calls for each key until it is denied. It returns how many calls were
-// allowed for each key.
-func (l *limiterAt) spend(keys []string) (map[string]int64, error) {
-	allowed := make([]atomic.Int64, len(keys))
-	err := concurrently(spenderCallers, func(caller int) error {
-		for i := range keys {
-			k := (i + caller) % len(keys)
-			if err := l.spendKey(keys[k], &allowed[k]); err != nil {
+	s.now.Store(o.Now.UnixNano())
+	allowed := make([]atomic.Int64, len(o.Keys))
+	err = concurrently(spenderCallers, func(caller int) error {
+		for i := range o.Keys {
+			k := (i + caller) % len(o.Keys)
+			if err := spendKey(l, o.Keys[k], &allowed[k]); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	counts := map[string]int64{}
-	for i, key := range keys {
-		counts[key] = allowed[i].Load()
+	*counts = map[string]int64{}
+	for i, key := range o.Keys {
+		(*counts)[key] = allowed[i].Load()
 	}
-	return counts, err
+	return err
 }
 
-func (l *limiterAt) spendKey(key string, allowed *atomic.Int64) error {
+func spendKey(l *sluice.Limiter[string], key string, allowed *atomic.Int64) error {
 	for {
 		switch d, err := l.Allow(context.Background(), key); {
 		case err != nil:
