@@ -13,14 +13,14 @@ import (
 
 // A Ring does not redirect commands, so it must choose the shard by the key.
 func TestRingChoosesTheShardByTheKey(t *testing.T) {
-	addrs := map[string]string{}
+	addrs, byAddr := map[string]string{}, map[string]*servers.RedisServer{}
 	for _, shard := range []string{"a", "b", "c"} {
-		addrs[shard] = servers.Redis(t).Addr()
+		server := servers.Redis(t)
+		addrs[shard], byAddr[server.Addr()] = server.Addr(), server
 	}
 	ring := goredis.NewRing(&goredis.RingOptions{Addrs: addrs})
 	t.Cleanup(func() { ring.Close() })
 	s := open(t, ring, "")
-	shards := map[string]bool{}
 	for i := range 30 {
 		tenant := fmt.Sprint(i, "\xff{")
 		a, b := textOf(tenant, "a"), textOf(tenant, "b")
@@ -36,9 +36,11 @@ func TestRingChoosesTheShardByTheKey(t *testing.T) {
 		_, other, err := s.Place(textOf("other", "a"))
 		require.NoError(t, err)
 		require.NotEqual(t, one, other)
-		shards[shard] = true
+		require.Equal(t, "2", do(t, byAddr[shard], "EXISTS", s.NameOf(a), s.NameOf(b)))
 	}
-	require.Len(t, shards, 3)
+	for _, server := range byAddr {
+		require.NotEqual(t, "0", do(t, server, "DBSIZE"))
+	}
 	_, _, err := s.Place(textOf("tenant", "a"), textOf("other", "b"))
 	require.ErrorIs(t, err, redis.ErrCrossSlot)
 }
