@@ -65,7 +65,11 @@ func TestLostConnectionLeavesTheOutcomeUnknown(t *testing.T) {
 			s := storeOn(t, through, postgres.Options{Table: table})
 			proxy.Plan(faultproxy.Fault{At: 1, Kind: kind})
 			keys := []string{kind.String() + " b", kind.String() + " a"}
-			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			timeout := longTimeout
+			if kind.Hangs() {
+				timeout = time.Second // long enough to send the swap on a busy machine
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()
 			_, swapped, err := s.CompareAndSwap(ctx, creating(keys...)...)
 			requireKinds(t, err, storage.ErrUnavailable)
