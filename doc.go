@@ -51,6 +51,7 @@
 //	Peek            decides without a charge
 //	Charge, Refund  take or give back units, whatever the limit
 //	Reset           deletes the states of an input
+//	Clear           deletes the states of all inputs under a rule
 //
 // # Stores
 //

@@ -145,37 +145,20 @@ func randomFive(random *rand.Rand) (f five) {
 	return f
 }
 
+// The parts also contain the texts of other parts, so that they look like texts or like parts that were cut.
 func TestDifferentPartsMakeDifferentTexts(t *testing.T) {
-	long, other := strings.Repeat("a", 600), strings.Repeat("a", 601)
-	known := map[string]five{}
-	add := func(f five) {
+	random, known, forged := rand.New(rand.NewPCG(2, 2)), map[string]five{}, ""
+	for i := range 100_000 {
+		f := randomFive(random)
+		if i%2 == 0 {
+			from := random.IntN(len(forged) + 1)
+			f[random.IntN(5)] = forged[from:]
+		}
 		text := f.key().String()
 		if before, found := known[text]; found {
 			require.Equal(t, before, f, "%q", text)
 		}
-		known[text] = f
-	}
-	for _, f := range []five{
-		{"", "a", "b", "c", "d"}, {"", "a", "b", "c:d", ""}, {"", "a", "b", "", "c:d"}, {"", "a:b", "c", "d", ""}, {"", "", "a", "b", "c:d"},
-		{"a", "b", "c", "d", ""}, {"", "{a}b", "c", "d", ""}, {"a}b", "", "c", "d", ""}, {"a", "}b", "c", "d", ""}, {"", "", "", "", "{a}b:c:d:"},
-		{"", "a", "b", "c", ":"}, {"", "a", "b", "c", "%3A"}, {"", "a", "b", "c", "%253A"}, {"", "a:", "b", "c", ""}, {"", "a%3A", "b", "c", ""},
-		{"", "n", "r", "k", long}, {"", "n", "r", "k", other}, {"", "n", "r", "k" + long, ""}, {"", "n", "r" + long, "k", ""}, {long, "n", "r", "k", ""},
-		{other, "n", "r", "k", ""}, {"", long, "r", "k", ""}, {"", "n", long, "k", ""}, {"", "n", other, "k", ""}, {"", "n", "r", long, ""},
-	} {
-		add(f)
-		text := f.key().String() // no part can look like a text, or like a part that was cut
-		for i := range f {
-			forged := f
-			for _, piece := range []string{text, text[len(text)/2:], text[strings.LastIndexAny(text, ":")+1:], text[max(0, strings.Index(text, ":")-98):]} {
-				forged[i] = piece
-				add(forged)
-				add(five{4: piece})
-			}
-		}
-	}
-	random := rand.New(rand.NewPCG(2, 2))
-	for range 100_000 {
-		add(randomFive(random))
+		known[text], forged = f, text
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/internal/testing/faultproxy"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
@@ -59,17 +58,27 @@ func TestErrorCodesAreClassified(t *testing.T) {
 func TestLostConnectionLeavesTheOutcomeUnknown(t *testing.T) {
 	direct, table := newStore(t, newPool(t, ""))
 	for _, kind := range faultproxy.Kinds() {
-		if kind.Hangs() {
-			continue
-		}
-		through, proxy := newCountedPool(t, "&default_query_exec_mode=exec")
-		s := storeOn(t, through, postgres.Options{Table: table})
-		proxy.Plan(faultproxy.Fault{At: 1, Kind: kind})
-		keys := []string{kind.String() + " b", kind.String() + " a"}
-		_, swapped, err := s.CompareAndSwap(t.Context(), creating(keys...)...)
-		requireKinds(t, err, storage.ErrUnavailable)
-		require.False(t, swapped)
-		require.Len(t, existing(t, direct, keys...), map[bool]int{true: 2, false: 0}[kind.Applied()], kind)
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			through, proxy := newCountedPool(t, "&default_query_exec_mode=exec")
+			t.Cleanup(proxy.Disconnect)
+			s := storeOn(t, through, postgres.Options{Table: table})
+			proxy.Plan(faultproxy.Fault{At: 1, Kind: kind})
+			keys := []string{kind.String() + " b", kind.String() + " a"}
+			timeout := longTimeout
+			if kind.Hangs() {
+				timeout = time.Second // long enough to send the swap on a busy machine
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
+			defer cancel()
+			_, swapped, err := s.CompareAndSwap(ctx, creating(keys...)...)
+			requireKinds(t, err, storage.ErrUnavailable)
+			require.False(t, swapped)
+			require.Eventually(t, func() bool { proxy.Release(); return proxy.Hits() == 1 }, longTimeout, time.Millisecond)
+			if kind != faultproxy.LateRequest { // pgx may cancel it on another connection
+				require.Len(t, existing(t, direct, keys...), map[bool]int{true: 2, false: 0}[kind.Applied()])
+			}
+		})
 	}
 }
 
@@ -126,8 +135,8 @@ func TestUnreadableReplyLeavesTheOutcomeUnknown(t *testing.T) {
 	}
 }
 
-// The Timeout is so long that only the refused connection can end the call.
-func TestOnFailureAppliesSoonIfTheServerCannotBeReached(t *testing.T) {
+// By these errors the limiter knows that no call can reach the server. They end the call, and not its deadline.
+func TestServerThatCannotBeReachedIsADialError(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, l.Close()) // from now on the address refuses connections
@@ -136,21 +145,20 @@ func TestOnFailureAppliesSoonIfTheServerCannotBeReached(t *testing.T) {
 		"Unix socket": "user=limiter dbname=limits host=" + t.TempDir(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			limiter, err := sluice.Options[string]{Timeout: time.Minute, OnFailure: sluice.FailLocal}.New(storeOn(t, newPoolAt(t, dsn), postgres.Options{}),
-				sluice.PerKey("gcra 9/h"))
-			require.NoError(t, err)
-			began := time.Now()
-			d, err := limiter.Allow(t.Context(), "ann")
-			require.NoError(t, err)
-			require.True(t, d.Allowed && d.Degraded)
-			requireKinds(t, d.Err, storage.ErrUnavailable, storage.ErrNotApplied)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			began, b := time.Now(), requestEach("ann")
+			storeOn(t, newPoolAt(t, dsn), postgres.Options{}).Run(ctx, b)
+			requireKinds(t, b.Err, storage.ErrUnavailable, storage.ErrNotApplied)
+			var op *net.OpError
+			require.ErrorAs(t, b.Err, &op)
+			require.True(t, op.Op == "dial" && !op.Timeout(), op)
 			require.Less(t, time.Since(began), 30*time.Second)
 		})
 	}
 }
 
-// A server that refuses a connection says why. Every error contains that, also after the timeout of the limiter
-// and while its circuit breaker is open.
+// A server that refuses a connection says why. Every error contains that. The limiter keeps it.
 func TestErrorsHaveTheReasonWhyTheServerRefusesConnections(t *testing.T) {
 	const sslmode, role, database = "sslmode=disable", "sluice@", "/sluice?"
 	server := servers.Postgres(t, "max_connections = 6")
@@ -173,13 +181,10 @@ func TestErrorsHaveTheReasonWhyTheServerRefusesConnections(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			s := storeOn(t, newPoolAt(t, strings.Replace(server.DSN(), change[0], change[1], 1)), postgres.Options{})
 			require.ErrorContains(t, s.Migrate(t.Context()), reason)
-			l, err := sluice.Options[string]{Timeout: time.Second}.New(s, sluice.PerKey("gcra 1/s"))
-			require.NoError(t, err)
-			for range 3 {
-				_, err = l.Allow(context.Background(), "k")
-				require.ErrorIs(t, err, storage.ErrUnavailable)
-				require.ErrorContains(t, err, reason)
-			}
+			b := requestEach("k")
+			s.Run(t.Context(), b)
+			require.ErrorIs(t, b.Err, storage.ErrUnavailable)
+			require.ErrorContains(t, b.Err, reason)
 		})
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
@@ -90,21 +92,20 @@ func TestConcurrentMigrationsSucceed(t *testing.T) {
 				open(t, p, o)
 			}
 			o.NoFunctions = false
-			errs, start := make(chan error, processes), make(chan struct{})
+			var group sync.WaitGroup
+			start := make(chan struct{})
 			for i := range processes {
 				if o.Programs = nil; i%2 == 0 {
 					o.Programs = []algo.Program{{Name: "another", SQL: "BEGIN times := 0; END "}}
 				}
 				s := storeOn(t, p, o)
-				go func() {
+				group.Go(func() {
 					<-start
-					errs <- s.Migrate(t.Context())
-				}()
+					assert.NoError(t, s.Migrate(t.Context()), settings)
+				})
 			}
 			close(start)
-			for range processes {
-				require.NoError(t, <-errs, settings)
-			}
+			group.Wait()
 			require.Equal(t, 4+1+2*2, selected[int](t, p, "SELECT count(*) FROM pg_proc WHERE pronamespace = $1::text::regnamespace", o.Schema))
 			require.Equal(t, "u", selected[string](t, p, "SELECT relpersistence::text FROM pg_class WHERE oid = $1::text::regclass", o.Schema+"."+postgres.DefaultTable))
 		}

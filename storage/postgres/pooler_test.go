@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/internal/testing/servers"
@@ -23,20 +24,18 @@ func TestEveryModeOfPgxWorksBehindPgBouncer(t *testing.T) {
 		t.Run("mode "+mode, func(t *testing.T) {
 			const processes, times = 5, 8
 			bouncer, table := servers.PgBouncer(t, shared.Postgres(t), "default_pool_size = 3"), fmt.Sprint("pooler_", tables.Add(1))
-			errs := make([]error, processes)
 			var group sync.WaitGroup
 			for i := range processes {
 				s := storeOn(t, newPoolAt(t, bouncer.DSN()+mode), postgres.Options{Table: table})
 				s.SetLockTimeout(time.Minute)
 				group.Go(func() {
-					errs[i] = s.Migrate(context.Background())
+					assert.NoError(t, s.Migrate(context.Background()))
 					for n := range times {
-						errs[i] = errors.Join(append(callAll(context.Background(), s, fmt.Sprint(i, "/", n)), errs[i])...)
+						assert.NoError(t, errors.Join(callAll(context.Background(), s, fmt.Sprint(i, "/", n))...))
 					}
 				})
 			}
 			group.Wait()
-			require.NoError(t, errors.Join(errs...))
 		})
 	}
 }

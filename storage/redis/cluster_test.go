@@ -15,9 +15,13 @@ import (
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
-func newCluster(t *testing.T) *goredis.ClusterClient {
+// newCluster returns a client, by default of the shared cluster.
+func newCluster(t *testing.T, o goredis.ClusterOptions) *goredis.ClusterClient {
 	t.Helper()
-	client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: shared.Cluster(t).Addrs()})
+	if o.Addrs == nil {
+		o.Addrs = shared.Cluster(t).Addrs()
+	}
+	client := goredis.NewClusterClient(&o)
 	t.Cleanup(func() { client.Close() })
 	return client
 }
@@ -30,38 +34,12 @@ func slotOf(t *testing.T, cluster *servers.RedisCluster, name string) int {
 	return slot
 }
 
-func TestLawsOnACluster(t *testing.T) { storagetest.Run(t, harness(newCluster(t))) }
-
-// hostile are groups that try to choose their slot, or to share the slot of another group.
-var hostile = []string{
-	"tenant", "}", "{", "{}", "}{", "{a}", "a}b", "{{a}}", "}{a}", "\x00", "\xff}\r\n", "ключ",
-	string(make([]byte, 200)), // cut, as groups of more than 96 bytes are
-}
-
-func TestKeysOfAGroupShareASlot(t *testing.T) {
-	s := open(t, newCluster(t), "groups:")
-	for _, group := range hostile {
-		var swaps []storage.Swap
-		for _, part := range hostile {
-			swaps = append(swaps, creating(textOf(group, part), part))
-		}
-		swap(t, s, swaps...)
-		require.Equal(t, "{a}", stored(t, s, textOf(group, "{a}")))
-	}
-}
-
-// Braces in a user's key do not choose its slot.
-func TestKeysWithoutAGroupSpread(t *testing.T) {
-	s := open(t, newCluster(t), "spread:")
-	slots := map[int]bool{}
-	for i := range 100 {
-		slots[slotOf(t, shared.Cluster(t), s.NameOf(textOf("", "{same}"+strconv.Itoa(i))))] = true
-	}
-	require.Greater(t, len(slots), 90)
+func TestLawsOnACluster(t *testing.T) {
+	storagetest.Run(t, harness(newCluster(t, goredis.ClusterOptions{})))
 }
 
 func TestSwapAcrossSlotsIsRefused(t *testing.T) {
-	s := open(t, newCluster(t), "cross:")
+	s := open(t, newCluster(t, goredis.ClusterOptions{}), "cross:")
 	a, b, c := textOf("one", "a"), textOf("one", "b"), textOf("two", "c")
 	_, swapped, err := s.CompareAndSwap(t.Context(), creating(a, "x"), creating(b, "x"), creating(c, "x"))
 	require.False(t, swapped)
@@ -82,7 +60,7 @@ func TestOneRunReachesAllNodes(t *testing.T) {
 	for _, node := range shared.Cluster(t).Nodes {
 		do(t, node, "SCRIPT", "FLUSH")
 	}
-	s := open(t, newCluster(t), "run:")
+	s := open(t, newCluster(t, goredis.ClusterOptions{}), "run:")
 	var batches []*driver.Batch
 	for i := range 30 {
 		group := strconv.Itoa(i)
@@ -102,7 +80,7 @@ func TestOneRunReachesAllNodes(t *testing.T) {
 
 func TestPlaceInACluster(t *testing.T) {
 	cluster := shared.Cluster(t)
-	client := newCluster(t)
+	client := newCluster(t, goredis.ClusterOptions{})
 	s := open(t, client, "place:")
 	shards, slots := map[string]bool{}, map[string]bool{}
 	for i := range 30 {
@@ -145,9 +123,7 @@ func TestUserOfAClusterNeedsOnlyTheDocumentedCommands(t *testing.T) {
 	for _, node := range cluster.Nodes {
 		do(t, node, "ACL", "SETUSER", "limiter", "on", ">x", "~acl:*", "+get", "+mget", "+set", "+psetex", "+pttl", "+del", "+time", "+eval", "+evalsha", "+cluster", "+command")
 	}
-	client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: cluster.Addrs(), Username: "limiter", Password: "x"})
-	t.Cleanup(func() { client.Close() })
-	s := open(t, client, "acl:")
+	s := open(t, newCluster(t, goredis.ClusterOptions{Username: "limiter", Password: "x"}), "acl:")
 	for i := range 10 {
 		group := strconv.Itoa(i)
 		runOK(t, s, oneRequest(textOf(group, "a")), requestEach(textOf(group, "b"), textOf(group, "c")))

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/testing/faultproxy"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
@@ -91,7 +90,7 @@ func TestFlushedScriptsAreSentAgain(t *testing.T) {
 func TestWrongProgramsAreRefused(t *testing.T) {
 	s := sharedStore(t)
 	runOK(t, s, oneRequest("known"))
-	other := *program
+	other := *programOf(policy)
 	other.Lua += " "
 	bad := algo.Program{Name: "bad", Lua: "return function() error('it fails') end"}
 	for text, wrong := range map[string]*algo.Program{`the name "gcra"`: &other, "it fails": &bad} {
@@ -105,33 +104,6 @@ func TestWrongProgramsAreRefused(t *testing.T) {
 			require.Empty(t, stored(t, s, "a"))
 		}
 		require.ErrorContains(t, one.Err, text)
-	}
-}
-
-// The batch's time is exact to the microsecond, and outcomes of any size are returned.
-func TestNumbersOfAnySizeAreExact(t *testing.T) {
-	s := sharedStore(t)
-	policy, err := gcra.New(gcra.Options{Limit: algo.Per(algo.MaxCount, time.Second)})
-	require.NoError(t, err)
-	p, _ := policy.Program()
-	with := func(b *driver.Batch) *driver.Batch {
-		b.Programs = []*algo.Program{&p}
-		return b
-	}
-	b := with(oneRequest("one"))
-	b.Requests[0].Uses[0].Cost = algo.MaxCount - 1
-	b.Now = time.Unix(4_102_444_800, 987_654_321)
-	runOK(t, s, b)
-	next, _, err := policy.Step(nil, nil, b.Now, algo.MaxCount-1)
-	require.NoError(t, err)
-	require.Equal(t, string(next), stored(t, s, "one"))
-
-	for i, times := range []int{0, 1, 250, 251, 252, 253, 255, 256, 65_536, 1_000_000_000} {
-		for _, b := range []*driver.Batch{oneRequest(fmt.Sprint("a", i)), requestEach(fmt.Sprint("b", i), fmt.Sprint("c", i))} {
-			b.Requests[0].Times = times
-			runOK(t, s, with(b))
-			require.Equal(t, max(times, 1), b.Requests[0].Applied)
-		}
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -136,8 +135,8 @@ func waitForError(t *testing.T, server *servers.RedisServer, prefix string, comm
 	})
 }
 
-// The Timeout is so long that only the refused connection can end the call.
-func TestOnFailureAppliesSoonIfTheServerCannotBeReached(t *testing.T) {
+// By these errors the limiter knows that no call can reach the server. They end the call, and not its deadline.
+func TestServerThatCannotBeReachedIsADialError(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, l.Close()) // from now on the address refuses connections
@@ -152,21 +151,20 @@ func TestOnFailureAppliesSoonIfTheServerCannotBeReached(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			t.Cleanup(func() { client.Close() })
-			limiter, err := sluice.Options[string]{Timeout: longTimeout, OnFailure: sluice.FailLocal}.New(open(t, client, ""), sluice.PerKey("gcra 9/h"))
-			require.NoError(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), longTimeout)
+			defer cancel()
 			began := time.Now()
-			d, err := limiter.Allow(t.Context(), "ann")
-			require.NoError(t, err)
-			require.True(t, d.Allowed && d.Degraded)
-			requireNotApplied(t, d.Err)
-			require.ErrorAs(t, d.Err, new(*net.OpError))
+			err := runErr(ctx, open(t, client, ""), oneRequest("ann"))
+			requireNotApplied(t, err)
+			var op *net.OpError
+			require.ErrorAs(t, err, &op)
+			require.True(t, op.Op == "dial" && !op.Timeout(), op)
 			require.Less(t, time.Since(began), longTimeout/2)
 		})
 	}
 }
 
-// A server that refuses a connection or a command says why. Every error contains that, also after the timeout
-// of the limiter and while its circuit breaker is open.
+// A server that refuses a connection or a command says why. Every error contains that. The limiter keeps it.
 func TestErrorsHaveTheReasonOfTheServer(t *testing.T) {
 	t.Parallel()
 	const full = "max number of clients reached"
@@ -212,74 +210,51 @@ func TestErrorsHaveTheReasonOfTheServer(t *testing.T) {
 				require.ErrorContains(t, err, c.reason)
 				require.ErrorIs(t, err, storage.ErrNotApplied)
 			}
-			l, err := sluice.Options[string]{Timeout: 2 * time.Second}.New(s, sluice.PerKey("gcra 1/s"))
-			require.NoError(t, err)
-			for range 2 {
-				_, err = l.Allow(context.Background(), "k")
-				require.ErrorContains(t, err, c.reason)
-			}
 		})
 	}
 }
 
+// The server has a list or a text that is no record. Errors are logged, and keys may be secret.
 func TestForeignValuesAreErrors(t *testing.T) {
 	server := shared.Redis(t)
 	for _, keys := range []int{1, 2} {
 		s := open(t, newClient(t, server.Addr()), t.Name()+strconv.Itoa(keys))
-		do(t, server, "LPUSH", s.NameOf("list"), "x")
-		do(t, server, "SET", s.NameOf("short"), "x")
-		do(t, server, "SET", s.NameOf("empty"), "")
-		do(t, server, "SET", s.NameOf("version 0"), strings.Repeat("\x00", 8)+"state")
-		for key, text := range map[string]string{"list": "redis: WRONGTYPE", "short": "not a record", "empty": "not a record", "version 0": "not a record"} {
-			_, _, err := s.Load(t.Context(), key)
-			require.ErrorContains(t, err, text)
-			_, swapped, err := s.CompareAndSwap(t.Context(), creatingN(keys, key)...)
+		do(t, server, "LPUSH", s.NameOf("secret list"), "x")
+		do(t, server, "SET", s.NameOf("secret short"), "x")
+		do(t, server, "SET", s.NameOf("secret empty"), "")
+		do(t, server, "SET", s.NameOf("secret version 0"), strings.Repeat("\x00", 8)+"state")
+		for key, text := range map[string]string{
+			"secret list": "redis: WRONGTYPE", "secret short": "not a record", "secret empty": "not a record", "secret version 0": "not a record",
+		} {
+			_, _, load := s.Load(t.Context(), key)
+			_, swapped, swap := s.CompareAndSwap(t.Context(), creatingN(keys, key)...)
 			require.False(t, swapped)
-			requireRefused(t, err)
-			require.ErrorContains(t, err, text)
+			requireRefused(t, swap)
 			require.Empty(t, stored(t, s, key+" 2"), "all or nothing")
+			for _, err := range []error{load, swap, runErr(t.Context(), s, oneRequest(key))} {
+				require.ErrorContains(t, err, text)
+				require.NotContains(t, err.Error(), "secret")
+				var of *storage.KeyError
+				if text == "not a record" {
+					require.ErrorAs(t, err, &of)
+					require.Equal(t, key, of.Key)
+				}
+			}
 		}
-		require.Equal(t, "1", do(t, server, "LLEN", s.NameOf("list")))
+		require.Equal(t, "1", do(t, server, "LLEN", s.NameOf("secret list")))
 	}
 }
 
-// Errors are logged, and keys may be secret.
-func TestErrorsContainNoKey(t *testing.T) {
-	const secret = "TOPSECRET"
-	server, noScripts := servers.Redis(t), servers.Redis(t, "rename-command EVALSHA \"\"", "rename-command EVAL \"\"")
-	s := open(t, newClient(t, server.Addr()), "")
-	proxy, err := redis.New(newClient(t, noScripts.Addr()), redis.Options{Proxy: true})
-	require.NoError(t, err)
-	do(t, server, "SET", s.NameOf(secret), "x")
-	do(t, server, "LPUSH", s.NameOf(secret+" list"), "x")
-	for name, c := range map[string]struct {
-		store *redis.Store
-		keys  []string
-		text  string // of the error
-	}{
-		"no record":              {s, []string{"a", secret}, "not a record"},
-		"a list":                 {s, []string{secret + " list"}, "WRONGTYPE"},
-		"twice":                  {s, []string{secret, secret}, ""},
-		"no scripts":             {open(t, newClient(t, noScripts.Addr()), ""), []string{secret}, "unknown command 'evalsha'"},
-		"no scripts, by a proxy": {proxy, []string{secret}, "unknown command 'evalsha'"},
-	} {
-		_, _, load := c.store.Load(t.Context(), c.keys...)
-		var swaps []storage.Swap
-		for _, key := range c.keys {
-			swaps = append(swaps, creating(key, "x"))
-		}
-		_, _, swap := c.store.CompareAndSwap(t.Context(), swaps...)
-		b := oneRequest(c.keys...)
-		run(t, c.store, b)
-		last := cmp.Or(b.Err, errors.Join(b.KeyErr...))
-		for _, err := range []error{load, swap, last} {
-			require.ErrorContains(t, err, c.text, name)
-			require.NotContains(t, err.Error(), secret[:6], name)
-			var of *storage.KeyError
-			if name == "no record" {
-				require.ErrorAs(t, err, &of)
-				require.Equal(t, secret, of.Key)
-			}
+// The server quotes the keys in its error.
+func TestServerWithoutScriptsIsAnErrorWithoutKeys(t *testing.T) {
+	server := servers.Redis(t, "rename-command EVALSHA \"\"", "rename-command EVAL \"\"")
+	for _, proxy := range []bool{false, true} {
+		s, err := redis.New(newClient(t, server.Addr()), redis.Options{Proxy: proxy})
+		require.NoError(t, err)
+		_, _, err = s.CompareAndSwap(t.Context(), creating("secret", "x"))
+		for _, err := range []error{err, runErr(t.Context(), s, oneRequest("secret"))} {
+			require.ErrorContains(t, err, "unknown command 'evalsha'")
+			require.NotContains(t, err.Error(), "secret"[:4])
 		}
 	}
 }

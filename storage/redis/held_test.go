@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
@@ -20,25 +19,19 @@ var lostReplies = []faultproxy.Kind{faultproxy.DropRequest, faultproxy.DropReply
 // holdTwo takes the 2 units of a limit by two reservations, through a proxy. set sets the clock to a time after that. left returns
 // how many units are left.
 func holdTwo(t *testing.T) (proxy *faultproxy.Proxy, a, b *sluice.Reservation[string], set func(after time.Duration), left func() int64) {
-	server, start, now := shared.Redis(t), time.Unix(1e9, 0), time.Unix(1e9, 0)
-	proxy = faultproxy.Redis(t, server.Addr())
+	start, now, key := time.Unix(1e9, 0), time.Unix(1e9, 0), fmt.Sprint(rand.Uint64())
+	proxy = faultproxy.Redis(t, shared.Redis(t).Addr())
 	proxy.Only(isWrite)
-	key := fmt.Sprint(rand.Uint64())
-	open := func(client *goredis.Client) *sluice.Limiter[string] {
-		l, err := sluice.Options[string]{Clock: func() time.Time { return now }, Timeout: longTimeout}.
-			New(open(t, client, t.Name()), sluice.Rule[string]{Name: "held", Key: func(key string) string { return key }, Spec: "inflight 2 ttl=1h"})
-		require.NoError(t, err)
-		return l
-	}
-	l, direct := open(newClient(t, proxy.Addr())), open(newClient(t, server.Addr()))
+	l, err := sluice.Options[string]{Clock: func() time.Time { return now }, Timeout: longTimeout}.
+		New(open(t, newClient(t, proxy.Addr()), t.Name()), sluice.PerKey("inflight 2 ttl=1h"))
+	require.NoError(t, err)
 	for _, r := range []**sluice.Reservation[string]{&a, &b} {
-		var err error
 		*r, _, err = l.Reserve(t.Context(), key, 1)
 		require.NoError(t, err)
 		require.NotNil(t, *r)
 	}
 	return proxy, a, b, func(after time.Duration) { now = start.Add(after) }, func() int64 {
-		d, err := direct.Peek(t.Context(), key)
+		d, err := l.Peek(t.Context(), key)
 		require.NoError(t, err)
 		return d.Remaining
 	}

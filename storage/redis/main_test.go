@@ -9,7 +9,7 @@
 //   - A server that cannot serve writes nothing, and errors have its reason (failure_test.go).
 //   - Each call ends at its deadline, whatever timeouts the client has (deadline_test.go).
 //   - Failovers and moving slots lose only what the package comment says (failover_test.go,
-//     resharding_test.go). A silent server of a Ring fails only its keys (ring_test.go).
+//     resharding_test.go). Place returns the server of a key, also in a Ring (cluster_test.go, ring_test.go).
 package redis_test
 
 import (
@@ -21,8 +21,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -128,15 +128,17 @@ func stored(t *testing.T, s storage.Store, key string) string {
 }
 
 // policy refills no unit during a test.
-var policy, program = func() (algo.Policy, *algo.Program) {
-	policy, _ := gcra.New(gcra.Options{Limit: algo.Per(1000, 10_000*time.Hour)})
-	p, _ := policy.Program()
-	return policy, &p
-}()
+var policy = sluice.MustPolicy("gcra 1000/10000h")
+
+// programOf returns the program of a policy.
+func programOf(p algo.Policy) *algo.Program {
+	program, _ := p.(algo.Portable).Program()
+	return &program
+}
 
 // oneRequest returns a batch with one request for a unit of each key.
 func oneRequest(keys ...string) *driver.Batch {
-	b := &driver.Batch{Version: storage.NewVersion(), Keys: keys, Programs: []*algo.Program{program}, Requests: []driver.Request{{Times: 1}}}
+	b := &driver.Batch{Version: storage.NewVersion(), Keys: keys, Programs: []*algo.Program{programOf(policy)}, Requests: []driver.Request{{Times: 1}}}
 	for i := range keys {
 		b.Requests[0].Uses = append(b.Requests[0].Uses, driver.Use{Key: i, Cost: 1})
 	}

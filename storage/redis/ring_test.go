@@ -1,34 +1,26 @@
 package redis_test
 
 import (
-	"context"
 	"fmt"
-	"strconv"
 	"testing"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/internal/testing/servers"
-	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
-func newRing(t *testing.T, o goredis.RingOptions) *goredis.Ring {
-	ring := goredis.NewRing(&o)
-	t.Cleanup(func() { ring.Close() })
-	return ring
-}
-
 // A Ring does not redirect commands, so it must choose the shard by the key.
 func TestRingChoosesTheShardByTheKey(t *testing.T) {
-	addrs := map[string]string{}
+	addrs, byAddr := map[string]string{}, map[string]*servers.RedisServer{}
 	for _, shard := range []string{"a", "b", "c"} {
-		addrs[shard] = servers.Redis(t).Addr()
+		server := servers.Redis(t)
+		addrs[shard], byAddr[server.Addr()] = server.Addr(), server
 	}
-	s := open(t, newRing(t, goredis.RingOptions{Addrs: addrs}), "")
-	shards := map[string]bool{}
+	ring := goredis.NewRing(&goredis.RingOptions{Addrs: addrs})
+	t.Cleanup(func() { ring.Close() })
+	s := open(t, ring, "")
 	for i := range 30 {
 		tenant := fmt.Sprint(i, "\xff{")
 		a, b := textOf(tenant, "a"), textOf(tenant, "b")
@@ -44,9 +36,11 @@ func TestRingChoosesTheShardByTheKey(t *testing.T) {
 		_, other, err := s.Place(textOf("other", "a"))
 		require.NoError(t, err)
 		require.NotEqual(t, one, other)
-		shards[shard] = true
+		require.Equal(t, "2", do(t, byAddr[shard], "EXISTS", s.NameOf(a), s.NameOf(b)))
 	}
-	require.Len(t, shards, 3)
+	for _, server := range byAddr {
+		require.NotEqual(t, "0", do(t, server, "DBSIZE"))
+	}
 	listed := map[string]bool{}
 	for cursor, more := "", true; more; more = cursor != "" {
 		var keys []string
@@ -60,37 +54,4 @@ func TestRingChoosesTheShardByTheKey(t *testing.T) {
 	require.Len(t, listed, 30*5)
 	_, _, err := s.Place(textOf("tenant", "a"), textOf("other", "b"))
 	require.ErrorIs(t, err, redis.ErrCrossSlot)
-}
-
-// The limiter has a queue and a circuit breaker for each server.
-func TestSilentServerOfARingFailsOnlyItsKeys(t *testing.T) {
-	silent, working := servers.Redis(t), servers.Redis(t)
-	ring := newRing(t, goredis.RingOptions{
-		Addrs: map[string]string{"silent": silent.Addr(), "working": working.Addr()}, ContextTimeoutEnabled: true,
-		HeartbeatFn: func(context.Context, *goredis.Client) bool { return true }, // no key moves to another server
-	})
-	limiter := newHourly(t, open(t, ring, ""), 1_000_000, 0)
-	onWorking, onSilent := keyOn(t, limiter, working), keyOn(t, limiter, silent)
-	silent.Pause()
-	defer silent.Resume()
-	load := startTraffic(t, limiter, onSilent)
-	defer load.stop()
-	for range 1000 {
-		_, err := limiter.Allow(t.Context(), onWorking)
-		require.NoError(t, err)
-	}
-	_, err := limiter.Allow(t.Context(), onSilent)
-	require.ErrorIs(t, err, storage.ErrUnavailable)
-}
-
-// keyOn returns a key whose record is on a server.
-func keyOn(t *testing.T, limiter *sluice.Limiter[string], server *servers.RedisServer) string {
-	before := do(t, server, "DBSIZE")
-	for i := 0; ; i++ {
-		_, err := limiter.Allow(t.Context(), strconv.Itoa(i))
-		require.NoError(t, err)
-		if do(t, server, "DBSIZE") != before {
-			return strconv.Itoa(i)
-		}
-	}
 }

@@ -56,7 +56,7 @@ func TestContextEndsTheWaitForTheLock(t *testing.T) {
 			}
 			missing := storeOn(t, db, sqlite.Options{Table: "missing"})
 			swapOne := func(ctx context.Context) error { _, _, err := s.CompareAndSwap(ctx, creating("a")); return err }
-			release := lockInOtherProcess(t, dsn)
+			release := lock(t, dsn)
 			for call, do := range map[string]func(context.Context) error{
 				"migrate":          missing.Migrate,
 				"purge":            func(ctx context.Context) error { _, err := s.Purge(ctx, 1); return err },

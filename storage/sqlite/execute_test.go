@@ -91,29 +91,38 @@ func failing(err error, prefixes ...string) func(string) error {
 	}
 }
 
+// A driver that wraps go-sqlite3 may also return an error after SQLite has executed the statement.
 func TestConnectionIsClosedIfItsStateIsUnknown(t *testing.T) {
 	failed := errors.New("failed")
 	for name, test := range map[string]struct {
-		fail       func(text string) error
-		err        error
-		notApplied bool
-		reused     bool
+		fail               func(text string) error
+		failed             func(text string) error
+		err                error
+		notApplied, stored bool
+		reused             bool
 	}{
 		"COMMIT and ROLLBACK failed":          {fail: failing(failed, "COMMIT", "ROLLBACK"), err: failed},
 		"the transaction was rolled back":     {fail: failing(failed, "INSERT"), err: failed, notApplied: true, reused: true},
-		"busy_timeout cannot be restored":     {fail: failing(failed, "PRAGMA busy_timeout = 20000")},
+		"busy_timeout cannot be restored":     {fail: failing(failed, "PRAGMA busy_timeout = 20000"), stored: true},
 		"the driver reports a bad connection": {fail: failing(sqldriver.ErrBadConn, "INSERT"), err: sqldriver.ErrBadConn, notApplied: true},
 		"ROLLBACK failed after BEGIN did":     {fail: failing(failed, "BEGIN", "ROLLBACK"), err: failed, notApplied: true},
 		"busy_timeout cannot be read":         {fail: failing(failed, "PRAGMA busy_timeout"), err: failed, notApplied: true, reused: true},
+		"an error after BEGIN":                {failed: failing(failed, "BEGIN"), err: failed, notApplied: true, reused: true},
+		"an error after INSERT":               {failed: failing(failed, "INSERT"), err: failed, notApplied: true, reused: true},
+		"an error after COMMIT":               {failed: failing(failed, "COMMIT"), err: failed, stored: true, reused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, db, a := openRecording(t, sqlite.Options{})
-			a.fail = test.fail
+			a.fail, a.failed = test.fail, test.failed
 			_, _, err := s.CompareAndSwap(t.Context(), creating("a"))
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.notApplied, errors.Is(err, storage.ErrNotApplied))
 			require.Equal(t, test.reused, db.Stats().OpenConnections == 1)
-			a.fail = nil
+			a.fail, a.failed = nil, nil
+			mustExec(t, openDB(t, a.file), "BEGIN IMMEDIATE; ROLLBACK") // the lock is free
+			records, _, err := s.Load(t.Context(), "a")
+			require.NoError(t, err)
+			require.Equal(t, test.stored, records[0].Version != 0)
 			conn, err := db.Conn(t.Context())
 			require.NoError(t, err)
 			defer conn.Close()
@@ -121,24 +130,6 @@ func TestConnectionIsClosedIfItsStateIsUnknown(t *testing.T) {
 			_, err = conn.ExecContext(t.Context(), "BEGIN IMMEDIATE; ROLLBACK")
 			require.NoError(t, err)
 		})
-	}
-}
-
-// A driver that wraps go-sqlite3 may return an error after SQLite has executed the statement.
-func TestErrorAfterTheStatementWasExecuted(t *testing.T) {
-	failed := errors.New("the log is full")
-	for prefix, applied := range map[string]bool{"BEGIN": false, "INSERT": false, "COMMIT": true} {
-		s, db, a := openRecording(t, sqlite.Options{})
-		a.failed = failing(failed, prefix)
-		_, _, err := s.CompareAndSwap(t.Context(), creating("a"))
-		require.ErrorIs(t, err, failed, prefix)
-		require.Equal(t, !applied, errors.Is(err, storage.ErrNotApplied), prefix)
-		require.Equal(t, 1, db.Stats().OpenConnections, "ROLLBACK shows that no transaction is open")
-		a.failed = nil
-		mustExec(t, openDB(t, a.file), "BEGIN IMMEDIATE; ROLLBACK") // the lock is free
-		records, _, err := s.Load(t.Context(), "a")
-		require.NoError(t, err)
-		require.Equal(t, applied, records[0].Version != 0, prefix)
 	}
 }
 

@@ -1,7 +1,6 @@
 package sqlite_test
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	_ "github.com/mattn/go-sqlite3"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
@@ -56,32 +56,25 @@ func TestDecisionsOfTwoPoolsAreCountedWithEverySetting(t *testing.T) {
 		"txlock":                   "?_journal_mode=WAL&_synchronous=OFF&_txlock=exclusive",
 	} {
 		t.Run(name, func(t *testing.T) {
-			dsn := newFile(t, options)
-			var limiters []*sluice.Limiter[string]
+			dsn, spec := newFile(t, options), fmt.Sprintf("fixedwindow %d/8760h", limit)
+			var last *sluice.Limiter[string]
 			var group sync.WaitGroup
-			errs := make(chan error, 2*goroutines*each)
 			for range 2 {
-				rule := sluice.PerKey(fmt.Sprintf("fixedwindow %d/8760h", limit))
-				l, err := sluice.Options[string]{Timeout: 30 * time.Second}.New(open(t, openDB(t, dsn), sqlite.Options{}), rule, sluice.By("all", func(string) string { return "" }, rule.Spec))
+				l, err := sluice.Options[string]{Timeout: 30 * time.Second}.New(open(t, openDB(t, dsn), sqlite.Options{}),
+					sluice.PerKey(spec), sluice.By("all", func(string) string { return "" }, spec))
 				require.NoError(t, err)
-				limiters = append(limiters, l)
+				last = l
 				for range goroutines {
 					group.Go(func() {
 						for range each {
 							_, err := l.Allow(t.Context(), "a")
-							errs <- err
+							assert.NoError(t, err)
 						}
 					})
 				}
 			}
 			group.Wait()
-			close(errs)
-			var all error
-			for err := range errs {
-				all = errors.Join(all, err)
-			}
-			require.NoError(t, all)
-			d, err := limiters[0].Peek(t.Context(), "a")
+			d, err := last.Peek(t.Context(), "a")
 			require.NoError(t, err)
 			for _, r := range d.Results {
 				require.EqualValues(t, limit-2*goroutines*each, r.Remaining)

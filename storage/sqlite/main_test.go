@@ -10,12 +10,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/binary"
-	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,7 +22,6 @@ import (
 )
 
 const (
-	held    = "SLUICE_SQLITE_HELD" // the file whose write lock another process holds
 	wal     = "?_journal_mode=WAL&_synchronous=OFF&_busy_timeout=20000"
 	journal = "?_journal_mode=DELETE&_synchronous=OFF&_busy_timeout=20000"
 	slack   = time.Second // the time by which a call on a busy machine may miss its deadline
@@ -36,50 +30,11 @@ const (
 // modes are the two ways in which SQLite commits.
 var modes = map[string]string{"WAL": wal, "rollback journal": journal}
 
-func TestMain(m *testing.M) {
-	if dsn := os.Getenv(held); dsn == "" {
-		os.Exit(m.Run())
-	} else if err := hold(dsn); err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-}
-
-// hold holds the write lock until the standard input ends.
-func hold(dsn string) error {
-	db, err := sql.Open("sqlite3", dsn+"&_txlock=exclusive")
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	tx, err := db.Begin()
-	if err != nil {
-		return err
-	}
-	fmt.Println("held")
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	return tx.Rollback()
-}
-
-// lockInOtherProcess starts a process that holds the lock until release.
-func lockInOtherProcess(t *testing.T, dsn string) (release func()) {
-	cmd := exec.Command(os.Args[0]) // this test binary
-	cmd.Env = append(os.Environ(), held+"="+dsn)
-	stdin, err := cmd.StdinPipe()
+// lock holds the write lock of a file until release.
+func lock(t *testing.T, dsn string) (release func()) {
+	tx, err := openDB(t, dsn+"&_txlock=exclusive").Begin()
 	require.NoError(t, err)
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	line := make([]byte, 5)
-	_, err = io.ReadFull(stdout, line)
-	require.NoError(t, err)
-	require.Equal(t, "held\n", string(line))
-	release = sync.OnceFunc(func() {
-		stdin.Close()
-		_ = cmd.Wait()
-	})
-	t.Cleanup(release)
-	return release
+	return func() { _ = tx.Rollback() }
 }
 
 func openDB(t *testing.T, dsn string) *sql.DB {

@@ -94,40 +94,29 @@ func newPurging(t *testing.T) *purging {
 	return p
 }
 
+// Others can write between the batches. If the context ends there, Purge returns the number of removed records.
 func TestPurgeReleasesTheLockBetweenBatches(t *testing.T) {
-	const batches = 5
+	const batches, batch = 5, sqlite.PurgeBatch
 	p := newPurging(t)
-	expire(t, p.writer, batches*sqlite.PurgeBatch+1)
+	expire(t, p.writer, batches*batch+1)
 	p.now = p.now.Add(time.Hour)
-	var remaining, want []int
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var remaining []int
 	p.between = func() {
 		swap(t, p.writer, creating(fmt.Sprint("between ", len(remaining))))
 		remaining = append(remaining, count(t, p.db)-len(remaining)-1)
-	}
-	removed, err := p.Purge(t.Context(), 1_000_000)
-	require.NoError(t, err)
-	require.Equal(t, batches*sqlite.PurgeBatch+1, removed)
-	for i := range batches + 1 {
-		want = append(want, (batches-i)*sqlite.PurgeBatch+1)
-	}
-	require.Equal(t, want, remaining)
-}
-
-func TestCancelledPurgeReturnsTheNumberOfRemovedRecords(t *testing.T) {
-	p, transactions := newPurging(t), 0
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	expire(t, p.writer, 5*sqlite.PurgeBatch)
-	p.now = p.now.Add(time.Hour)
-	p.between = func() {
-		if transactions++; transactions == 2 {
+		if len(remaining) == 2 {
 			cancel()
 		}
 	}
-	removed, err := p.Purge(ctx, 5*sqlite.PurgeBatch)
+	removed, err := p.Purge(ctx, 1_000_000)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, 2*sqlite.PurgeBatch, removed)
-	require.Equal(t, 3*sqlite.PurgeBatch, count(t, p.db))
+	require.Equal(t, 2*batch, removed)
+	removed, err = p.Purge(t.Context(), 1_000_000)
+	require.NoError(t, err)
+	require.Equal(t, 3*batch+1, removed)
+	require.Equal(t, []int{5*batch + 1, 4*batch + 1, 3*batch + 1, 2*batch + 1, batch + 1, 1}, remaining)
 }
 
 // A purge sets purge_at of each rewritten record once, in bounded batches. Others can write between the batches.

@@ -3,9 +3,11 @@ package sqlite_test
 import (
 	"database/sql"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/mattn/go-sqlite3"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/storage"
@@ -57,7 +59,12 @@ func TestMissingTableNeedsMigrate(t *testing.T) {
 }
 
 func TestTableIsStrictAndWithoutRowid(t *testing.T) {
-	_, db, _ := newStore(t, wal)
+	db := openDB(t, newFile(t, wal))
+	s := storeOn(t, db, sqlite.Options{})
+	for range 2 { // the second time, it has no effect
+		mustExec(t, db, s.Schema())
+	}
+	add(t, s, "a")
 	require.Equal(t, [][]any{{int64(1), int64(1)}}, rows(t, db, "SELECT strict, wr FROM pragma_table_list WHERE name = ?", sqlite.DefaultTable))
 }
 
@@ -80,22 +87,19 @@ func TestConcurrentStoresCreateOneFile(t *testing.T) {
 	for name, options := range modes {
 		for _, timeout := range []string{"20000", "0"} {
 			dsn := newFile(t, strings.NewReplacer("OFF", "NORMAL", "20000", timeout).Replace(options))
-			begin, errs := make(chan struct{}), make(chan error, stores)
+			var group sync.WaitGroup
+			begin := make(chan struct{})
 			for range stores {
 				s := storeOn(t, openDB(t, dsn), sqlite.Options{})
-				go func() {
+				group.Go(func() {
 					<-begin
-					err := s.Migrate(t.Context())
-					if err == nil {
-						_, err = s.Purge(t.Context(), 10)
-					}
-					errs <- err
-				}()
+					assert.NoError(t, s.Migrate(t.Context()), name)
+					_, err := s.Purge(t.Context(), 10)
+					assert.NoError(t, err, name)
+				})
 			}
 			close(begin)
-			for range stores {
-				require.NoError(t, <-errs, name)
-			}
+			group.Wait()
 		}
 	}
 }

@@ -27,60 +27,32 @@ func TestFourProcessesShareOneStore(t *testing.T) {
 			p := address(t)
 			for i, skews := range clocks {
 				t.Run(workloads[i].name, func(t *testing.T) {
-					f := newFleet(t, p, i, longTimeout).useStore(p)
+					f := newFleet(t, p, i, longTimeout)
 					f.task.Enough = enough
 					f.start(len(skews), skews...)
-					f.awaitEnough(len(skews))
+					for m := range skews {
+						admitted := func() bool { return admissions(f.page.counters(m)) >= enough }
+						require.Eventually(t, admitted, longTimeout, 5*time.Millisecond, "%d calls of each process are admitted", enough)
+					}
 					f.finish()
-					f.requireNoErrors(len(skews))
+					v := f.newVerifier()
+					for _, e := range v.entries {
+						require.Empty(t, e.Err, e)
+					}
+					require.Empty(t, v.verify())
 				})
 			}
 		})
 	}
 }
-
-// bySwaps hides the optional interfaces of a store.
-type bySwaps struct{ storage.Store }
 
 func TestSixtyFourCallersShareOneMemory(t *testing.T) {
-	for name, store := range map[string]storage.Store{
-		"in address": new(memory.Store),
-		"by swaps":   bySwaps{new(memory.Store)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for i := range longWindow {
-				t.Run(workloads[i].name, func(t *testing.T) {
-					f := newFleet(t, "", i, longTimeout)
-					f.store, f.task.Callers, f.task.Enough = store, 64, 6*enough
-					own := f.task
-					own.Journal = f.journal(0)
-					done := make(chan error, 1)
-					go func() { done <- own.work(store) }()
-					f.awaitEnough(1)
-					require.NoError(t, <-done)
-					f.requireNoErrors(1)
-				})
-			}
-		})
+	for name, store := range map[string]storage.Store{"in memory": new(memory.Store), "by swaps": bySwaps{new(memory.Store)}} {
+		for i := range longWindow {
+			f := newFleet(t, "", i, longTimeout)
+			f.store, f.task.Callers, f.task.Enough = store, 64, 6*enough
+			f.workHere(store)
+			require.Empty(t, f.newVerifier().verify(), "%s, %s", name, workloads[i].name)
+		}
 	}
-}
-
-// awaitEnough waits until each member has had enough admissions, and stops the run.
-func (f *fleet) awaitEnough(members int) {
-	f.t.Helper()
-	defer f.page.stop()
-	for m := range members {
-		enough := func() bool { return admissions(f.page.counters(m)) >= f.task.Enough }
-		require.Eventually(f.t, enough, 30*time.Second, 5*time.Millisecond, "%d calls of each process are admitted", f.task.Enough)
-	}
-}
-
-// requireNoErrors verifies a run without errors.
-func (f *fleet) requireNoErrors(members int) {
-	f.t.Helper()
-	v := f.newVerifier(members)
-	for _, e := range v.entries {
-		require.Empty(f.t, e.Err, e)
-	}
-	f.requireValid(v)
 }

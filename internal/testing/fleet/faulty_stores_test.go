@@ -14,37 +14,25 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// record records a run of a few callers on a store in memory, in this process.
-func record(t *testing.T, store storage.Store, between ...func(*fleet)) *verifier {
+// record records two runs of a few callers on a store in memory.
+func record(t *testing.T, store storage.Store, between func(*fleet)) *verifier {
 	f := newFleet(t, "", 0, longTimeout)
-	f.store, f.task.Callers = store, 4
-	for i := 0; i <= len(between); i++ {
-		own := f.task
-		own.Member, own.Journal = i, f.journal(i)
-		done := make(chan error, 1)
-		f.page.words[1].Store(0)
-		go func() { done <- own.work(store) }()
-		f.await("admissions", []int{i}, admissions, 40)
-		f.await("denials", []int{i}, func(d counters) int64 { return d.denied.Load() }, 40)
-		f.page.stop()
-		require.NoError(t, <-done)
-		if i < len(between) {
-			between[i](f)
-		}
-	}
-	return f.newVerifier(len(between) + 1)
+	f.store, f.task.Callers, f.task.Enough = store, 4, 40
+	f.workHere(store)
+	between(f)
+	f.workHere(store)
+	return f.newVerifier()
 }
 
-// The store loses its state once. That is a fault unless the verifier expects it.
+// The store loses its state once.
 func TestVerifierFindsLostState(t *testing.T) {
+	require.Empty(t, record(t, new(memory.Store), func(*fleet) {}).verify())
 	v := record(t, new(memory.Store), func(f *fleet) {
 		l, err := workloads[0].limiter(sluice.Options[*recordedCall]{Namespace: f.task.Namespace, Clock: f.page.now}, f.store)
 		require.NoError(t, err)
 		require.NoError(t, l.Reset(context.Background(), &recordedCall{entry: entry{Key: "0", Cost: 1}}))
 	})
 	require.Contains(t, strings.Join(v.verify(), "\n"), "the store lost the state")
-	v.faults, v.forgets = nil, 1
-	require.Empty(t, v.verify())
 }
 
 // overwritingStore applies each swap, despite conflicts. Some loads are as old as the last write, as if another process had
@@ -54,6 +42,10 @@ type overwritingStore struct {
 	mu     sync.Mutex
 	before map[string]storage.Record
 	loads  int
+}
+
+func newOverwritingStore() *overwritingStore {
+	return &overwritingStore{Store: new(memory.Store), before: map[string]storage.Record{}}
 }
 
 func (h *overwritingStore) Load(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
@@ -82,6 +74,5 @@ func (h *overwritingStore) CompareAndSwap(ctx context.Context, swaps ...storage.
 }
 
 func TestVerifierFindsAStoreThatIgnoresConflicts(t *testing.T) {
-	store := &overwritingStore{Store: new(memory.Store), before: map[string]storage.Record{}}
-	require.NotEmpty(t, record(t, store).verify())
+	require.NotEmpty(t, record(t, newOverwritingStore(), func(*fleet) {}).verify())
 }

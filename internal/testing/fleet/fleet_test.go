@@ -7,11 +7,10 @@
 //     clocks of the processes differ.
 //   - Under contention, each decision is one that the policies allow at its time and in its order, and
 //     no denial is wrong (contention_test.go, linearizable_test.go).
-//   - A killed server or process loses only what the package comment of its store says
-//     (crash_test.go). Limiters follow their failure policy in an outage and recover by themselves
+//   - A killed server or process loses nothing that its settings write to disk (crash_test.go).
+//     Limiters follow their failure policy in an outage and recover by themselves
 //     (outage_test.go).
 //   - No more units are held than the policy inflight allows. The units of a killed process return by their TTL (held_test.go).
-//   - Different keys never share a record, whatever bytes they have (hostile_keys_test.go).
 //
 // Each process writes a journal of its decisions: the state that a decision found, its time and its
 // result. The verifier reconstructs from all journals the order in which the decisions were committed.
@@ -40,7 +39,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -53,6 +51,7 @@ type fleet struct {
 	task    task // of each member
 	page    sharedMemory
 	members []*process
+	here    int           // how many members have worked in this process
 	store   storage.Store // a store of the test process, with the same records
 }
 
@@ -86,6 +85,7 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
+// newFleet returns a fleet that uses the store at an address. If it is empty, the test sets the store and uses no processes.
 func newFleet(t *testing.T, address string, workload int, timeout time.Duration) *fleet {
 	dir := t.TempDir()
 	f := &fleet{t: t, task: task{
@@ -100,12 +100,9 @@ func newFleet(t *testing.T, address string, workload int, timeout time.Duration)
 	var err error
 	f.page, err = openSharedMemory(f.task.Page)
 	require.NoError(t, err)
-	return f
-}
-
-// useStore makes the processes use the store at an address.
-func (f *fleet) useStore(address string) *fleet {
-	f.store = openStore(f.t, address)
+	if address != "" {
+		f.store = openStore(t, address)
+	}
 	return f
 }
 
@@ -134,6 +131,18 @@ func (f *fleet) start(n int, skews ...time.Duration) {
 		_, err := io.WriteString(p.stdin, "go\n")
 		require.NoError(f.t, err)
 	}
+}
+
+// workHere runs more members in this process, one on each store, until each has had enough admissions.
+func (f *fleet) workHere(stores ...storage.Store) {
+	f.t.Helper()
+	first := f.here
+	f.here += len(stores)
+	require.NoError(f.t, concurrently(len(stores), func(i int) error {
+		own := f.task
+		own.Member, own.Journal = first+i, f.journal(first+i)
+		return own.work(stores[i])
+	}))
 }
 
 func (f *fleet) journal(member int) string { return fmt.Sprint(f.task.Journal, member) }
@@ -170,102 +179,43 @@ func (f *fleet) finish(killed ...int) {
 }
 
 // newVerifier reads the journals of all members and the stored states.
-func (f *fleet) newVerifier(members int) *verifier {
+func (f *fleet) newVerifier() *verifier {
 	f.t.Helper()
-	v := &verifier{workload: &workloads[f.task.Workload], stored: map[stateKey]string{}}
-	var err error
-	v.policies, err = v.workload.policies()
-	require.NoError(f.t, err)
-	for i := range members {
-		entries, err := readJournal[entry](f.journal(i))
-		require.NoError(f.t, err)
-		v.entries = append(v.entries, entries...)
-	}
-	keys := map[string]bool{}
+	workload := &workloads[f.task.Workload]
+	v := &verifier{workload: workload, policies: workload.policies(), entries: readJournals[entry](f), stored: map[stateKey]string{}}
 	for _, e := range v.entries {
-		keys[e.Key] = true
-	}
-	for key := range keys {
 		for r := range ruleNames {
-			v.stored[v.stateKeyOf(r, key)] = f.stored(r, key)
+			key := v.stateKeyOf(r, e.Key)
+			if _, known := v.stored[key]; !known {
+				v.stored[key] = f.stored(workload.storedKey(f.task.Namespace, r, e.Key))
+			}
 		}
 	}
 	return v
 }
 
-// stored returns the state of a rule and key at the end. The first attempt may use a connection that was
-// open when the server was killed.
-func (f *fleet) stored(rule int, key string) string {
+// stored returns the state under the name of a record. The first attempt may use a connection that was open when the server was
+// killed.
+func (f *fleet) stored(name string) string {
 	f.t.Helper()
-	name := workloads[f.task.Workload].storedKey(f.task.Namespace, rule, key)
-	state, err := f.load(name)
+	records, _, err := f.store.Load(context.Background(), name)
 	if errors.Is(err, storage.ErrUnavailable) {
-		state, err = f.load(name)
+		records, _, err = f.store.Load(context.Background(), name)
 	}
 	require.NoError(f.t, err)
-	return state
-}
-
-func (f *fleet) load(name string) (state string, err error) {
-	records, _, err := f.store.Load(context.Background(), name)
-	if err != nil {
-		return "", err
-	}
-	return string(records[0].State), nil
+	return string(records[0].State)
 }
 
 // requireValidEventually verifies a run with cancelled calls. Their requests may be stored after their
 // processes have ended.
-func (f *fleet) requireValidEventually(members, forgets int) *verifier {
+func (f *fleet) requireValidEventually() *verifier {
 	f.t.Helper()
 	for i := 0; ; i++ {
-		v := f.newVerifier(members)
-		v.forgets = forgets
-		if i == 200 || len(v.verify()) == 0 {
-			f.requireValid(v)
+		v := f.newVerifier()
+		if faults := v.verify(); i == 200 || len(faults) == 0 {
+			require.Empty(f.t, faults)
 			return v
 		}
 		time.Sleep(50 * time.Millisecond)
-	}
-}
-
-// requireValid checks that the verifier finds no fault, and that a limiter without cached states reads
-// the state that the last decision on each key left.
-func (f *fleet) requireValid(v *verifier) {
-	f.t.Helper()
-	v.faults = nil
-	for _, fault := range v.verify() {
-		f.t.Error(fault)
-	}
-	if f.t.Failed() {
-		return
-	}
-	for l, c := range v.chains {
-		if l.rule != 0 {
-			continue
-		}
-		f.requirePeek(v, c.key)
-	}
-}
-
-// requirePeek peeks at a key at the time of its last decision under the second rule, because the
-// state of this rule has not expired then.
-func (f *fleet) requirePeek(v *verifier, key string) {
-	f.t.Helper()
-	all := v.chains[v.stateKeyOf(1, key)]
-	now := all.latest[len(all.latest)-1]
-	limiter, err := v.workload.limiter(sluice.Options[*recordedCall]{
-		Namespace: f.task.Namespace,
-		Clock:     func() time.Time { return now },
-		Timeout:   longTimeout,
-	}, f.store)
-	require.NoError(f.t, err)
-	d, err := limiter.Peek(context.Background(), &recordedCall{entry: entry{Key: key, Cost: 1}})
-	require.NoError(f.t, err)
-	for r := range d.Results {
-		c := v.chains[v.stateKeyOf(r, key)]
-		want, err := v.policies[r].Peek(c.entries[len(c.entries)-1].Steps[r].Next, now, 1)
-		require.NoError(f.t, err)
-		require.Equal(f.t, want, d.Results[r].Result, "rule %s, key %q", ruleNames[r], key)
 	}
 }

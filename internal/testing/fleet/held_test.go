@@ -6,16 +6,13 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -37,17 +34,9 @@ type use struct {
 }
 
 func heldLimiter(namespace string, store storage.Store) (*sluice.Limiter[use], error) {
-	held, err := compose.ParsePolicy(heldSpec)
-	if err != nil {
-		return nil, err
-	}
-	rate, err := compose.ParsePolicy(rateSpec)
-	if err != nil {
-		return nil, err
-	}
 	return sluice.Options[use]{Namespace: namespace, Timeout: longTimeout}.New(store,
-		sluice.Rule[use]{Name: "held", Key: func(use) string { return "" }, Policy: held, Cost: func(u use) int64 { return u.Units }},
-		sluice.Rule[use]{Name: "rate", Key: func(u use) string { return u.RateKey }, Policy: rate, Cost: func(u use) int64 { return u.Rate }})
+		sluice.Rule[use]{Name: "held", Key: func(use) string { return "" }, Spec: heldSpec, Cost: func(u use) int64 { return u.Units }},
+		sluice.Rule[use]{Name: "rate", Key: func(u use) string { return u.RateKey }, Spec: rateSpec, Cost: func(u use) int64 { return u.Rate }})
 }
 
 // heldOp is an operation on held units.
@@ -84,17 +73,6 @@ type holder struct {
 func (t task) newHolder(store storage.Store, shared sharedMemory, j *journal) (*holder, error) {
 	limiter, err := heldLimiter(t.Namespace, store)
 	return &holder{t, shared, j, limiter}, err
-}
-
-// work makes reservations until the run is stopped.
-func (h *holder) work() error {
-	errs := make([]error, h.Callers)
-	var callers sync.WaitGroup
-	for i := range errs {
-		callers.Go(func() { errs[i] = h.call(i) })
-	}
-	callers.Wait()
-	return errors.Join(errs...)
 }
 
 // call makes reservations until the run is stopped. The first reservation of the first caller uses up its
@@ -331,8 +309,8 @@ type heldFleet struct {
 	killed map[int]int64
 }
 
-func newHeldFleet(t *testing.T) *heldFleet {
-	f := &heldFleet{newFleet(t, "", 0, longTimeout), map[int]int64{}}
+func newHeldFleet(t *testing.T, address string) *heldFleet {
+	f := &heldFleet{newFleet(t, address, 0, longTimeout), map[int]int64{}}
 	f.task.Holds, f.task.Callers = true, 4
 	return f
 }
@@ -341,14 +319,8 @@ func newHeldFleet(t *testing.T) *heldFleet {
 func (f *heldFleet) read() *heldVerifier {
 	f.t.Helper()
 	v := &heldVerifier{killed: f.killed, holds: map[reservation]*hold{}}
-	paths, err := filepath.Glob(f.task.Journal + "*")
-	require.NoError(f.t, err)
-	for _, path := range paths {
-		entries, err := readJournal[heldEntry](path)
-		require.NoError(f.t, err)
-		for _, e := range entries {
-			v.add(e)
-		}
+	for _, e := range readJournals[heldEntry](f.fleet) {
+		v.add(e)
 	}
 	for _, h := range v.holds {
 		v.limit(h)
@@ -378,9 +350,8 @@ func TestUnitsOfKilledProcessesReturn(t *testing.T) {
 	for name, address := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newHeldFleet(t)
-			f.task.Address = address(t)
-			f.useStore(f.task.Address).start(4)
+			f := newHeldFleet(t, address(t))
+			f.start(4)
 			for held := int64(0); held == 0; {
 				a, b := len(f.killed), len(f.killed)+1
 				f.eventually("two members hold units", func(v *heldVerifier) bool {
@@ -431,7 +402,7 @@ func TestVerifierFindsFaultsOfHeldUnits(t *testing.T) {
 		},
 	} {
 		t.Run(found, func(t *testing.T) {
-			f, store, done := newHeldFleet(t), new(memory.Store), make(chan error, 1)
+			f, store, done := newHeldFleet(t, ""), new(memory.Store), make(chan error, 1)
 			f.task.Callers = 8
 			own := f.task
 			own.Journal = f.journal(0)

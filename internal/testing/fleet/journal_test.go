@@ -5,8 +5,11 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
 )
@@ -70,6 +73,19 @@ func (j *journal) write(e any) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.encoder.Encode(e)
+}
+
+// readJournals reads the journals of all members.
+func readJournals[E any](f *fleet) (all []*E) {
+	f.t.Helper()
+	paths, err := filepath.Glob(f.task.Journal + "*")
+	require.NoError(f.t, err)
+	for _, path := range paths {
+		entries, err := readJournal[E](path)
+		require.NoError(f.t, err)
+		all = append(all, entries...)
+	}
+	return all
 }
 
 // readJournal reads all entries. The last entry of a killed process may be incomplete.

@@ -75,27 +75,27 @@ func (t task) work(store storage.Store) error {
 		if err != nil {
 			return err
 		}
-		return h.work()
+		return concurrently(t.Callers, h.call)
 	}
 	limiter, err := workloads[t.Workload].limiter(sluice.Options[*recordedCall]{
-		Namespace: t.Namespace, Clock: t.clock(shared), Timeout: t.Timeout,
+		Namespace: t.Namespace, Timeout: t.Timeout, Clock: func() time.Time { return shared.now().Add(t.Skew) },
 	}, store)
 	if err != nil {
 		return err
 	}
 	m := &member{task: t, page: shared, counters: shared.counters(t.Member), journal: journal, limiter: limiter}
-	errs := make([]error, t.Callers)
+	return concurrently(t.Callers, m.call)
+}
+
+// concurrently calls call(0) to call(n-1) in n goroutines, and returns their errors.
+func concurrently(n int, call func(i int) error) error {
+	errs := make([]error, n)
 	var callers sync.WaitGroup
 	for i := range errs {
-		callers.Go(func() { errs[i] = m.call(i) })
+		callers.Go(func() { errs[i] = call(i) })
 	}
 	callers.Wait()
 	return errors.Join(errs...)
-}
-
-// clock returns the clock of the member.
-func (t task) clock(shared sharedMemory) func() time.Time {
-	return func() time.Time { return shared.now().Add(t.Skew) }
 }
 
 // member is a member at work.
@@ -141,7 +141,12 @@ func (m *member) decide(a *recordedCall) error {
 	if err := m.journal.write(e); err != nil {
 		return err
 	}
-	m.count(f)
+	switch f {
+	case admitted:
+		m.counters.admitted.Add(1)
+	case refused, unknown:
+		m.counters.failed.Add(1)
+	}
 	return nil
 }
 
@@ -155,15 +160,4 @@ func outcomeOf(d sluice.Decision, err error) (f outcome, ok bool) {
 		return admitted, true
 	}
 	return denied, true
-}
-
-func (m *member) count(f outcome) {
-	switch f {
-	case admitted:
-		m.counters.admitted.Add(1)
-	case denied:
-		m.counters.denied.Add(1)
-	default:
-		m.counters.failed.Add(1)
-	}
 }

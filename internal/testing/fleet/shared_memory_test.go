@@ -48,9 +48,9 @@ func (p sharedMemory) stop()         { p.words[1].Store(1) }
 func (p sharedMemory) stopped() bool { return p.words[1].Load() != 0 }
 
 // counters are the counters of one member.
-type counters struct{ admitted, denied, failed *atomic.Int64 }
+type counters struct{ admitted, failed *atomic.Int64 }
 
 func (p sharedMemory) counters(member int) counters {
-	w := p.words[firstCounters+4*member:]
-	return counters{&w[0], &w[1], &w[2]}
+	w := p.words[firstCounters+2*member:]
+	return counters{&w[0], &w[1]}
 }

@@ -83,6 +83,9 @@ func openStore(t *testing.T, address string) storage.Store {
 	return s
 }
 
+// bySwaps hides the optional interfaces of a store.
+type bySwaps struct{ storage.Store }
+
 // forEachStore runs a test on each store. open opens the same store again, like another process.
 func forEachStore(t *testing.T, test func(t *testing.T, open func() storage.Store)) {
 	for name, s := range map[string]storage.Store{"memory": new(memory.Store), "memory, by swaps": bySwaps{new(memory.Store)}} {

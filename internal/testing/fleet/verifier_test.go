@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/algo/algotest"
-	"github.com/sluice-go/sluice/internal/testing/policytest"
 )
 
 // stateKey identifies the states of one stored key.
@@ -28,7 +26,6 @@ type verifier struct {
 	policies [rules]algo.Policy
 	entries  []*entry
 	stored   map[stateKey]string // the stored states at the end
-	forgets  int                 // how often the store may have lost everything
 
 	made   map[stateKey]map[string][]*entry // the entries that left a state, or may have
 	chains map[stateKey]*chain
@@ -39,11 +36,9 @@ type verifier struct {
 type chain struct {
 	stateKey
 	entries []*entry
-	lives   []int          // the indexes at which a life begins: the first, and those after the store lost everything
 	place   map[*entry]int // in entries
 	after   map[string]int // the number of entries up to a state
-	latest  []time.Time    // for each entry the latest time up to it in its life
-	account []algotest.Log // for each life
+	latest  []time.Time    // for each entry the latest time up to it
 }
 
 const maxFaults = 10
@@ -71,7 +66,6 @@ func (v *verifier) verify() []string {
 	for _, c := range v.chains {
 		v.replay(c)
 		v.bounds(c)
-		v.accounts(c)
 	}
 	v.oneOrder()
 	for _, e := range v.entries {
@@ -261,41 +255,25 @@ func (v *verifier) checkStored() {
 	}
 }
 
-// begin begins a life of a chain with an absent state. A later life begins after the state has
-// expired or the store has lost it.
+// begin begins a chain with an absent state, or goes on after the state has expired.
 func (v *verifier) begin(c *chain, e *entry) {
 	if n := len(c.entries); n > 0 {
 		last := c.entries[n-1].Steps[c.rule].Next
-		if r, err := v.policies[c.rule].Peek(last, e.time(), e.Cost); err == nil && r.Fresh {
-			return
+		if r, err := v.policies[c.rule].Peek(last, e.time(), e.Cost); err != nil || !r.Fresh {
+			v.fault("rule %s, key %q: the store lost the state before\n\t%v", ruleNames[c.rule], c.key, e)
 		}
-	}
-	c.lives = append(c.lives, len(c.entries))
-	c.account = append(c.account, algotest.Log{})
-	if len(c.lives) > 1+v.forgets {
-		v.fault("rule %s, key %q: the store lost the state before\n\t%v", ruleNames[c.rule], c.key, e)
 	}
 }
 
 func (c *chain) add(e *entry) {
 	now := e.time()
-	if i := len(c.entries); i > c.lives[len(c.lives)-1] && c.latest[i-1].After(now) {
+	if i := len(c.entries); i > 0 && c.latest[i-1].After(now) {
 		now = c.latest[i-1]
 	}
 	c.place[e] = len(c.entries)
 	c.entries = append(c.entries, e)
 	c.latest = append(c.latest, now)
 	c.after[string(e.Steps[c.rule].Next)] = len(c.entries)
-	c.account[len(c.lives)-1].Add(now, e.Cost)
-}
-
-// life returns where the life of an entry begins and ends.
-func (c *chain) life(place int) (from, to int) {
-	i := sort.SearchInts(c.lives, place+1) - 1
-	if i+1 < len(c.lives) {
-		return c.lives[i], c.lives[i+1]
-	}
-	return c.lives[i], len(c.entries)
 }
 
 // replay calls Step for the entries of the chain, and compares the results and states.
@@ -319,14 +297,13 @@ func (v *verifier) replay(c *chain) {
 // admitted than if the clock had stopped instead.
 func (v *verifier) bounds(c *chain) {
 	for i := range c.entries {
-		from, to := c.life(i)
-		if i > from && c.latest[i].Equal(c.latest[i-1]) {
+		if i > 0 && c.latest[i].Equal(c.latest[i-1]) {
 			continue // the interval that begins at the previous entry includes this one
 		}
 		sum, allowed := int64(0), int64(0)
-		for k := i; k < to; k++ {
+		for k := i; k < len(c.entries); k++ {
 			sum += c.entries[k].Cost
-			if sum <= allowed || k+1 < to && c.latest[k].Equal(c.latest[k+1]) {
+			if sum <= allowed || k+1 < len(c.entries) && c.latest[k].Equal(c.latest[k+1]) {
 				continue // a longer interval has the same or a higher bound
 			}
 			interval := c.latest[k].Sub(c.latest[i]) + 1
@@ -334,18 +311,6 @@ func (v *verifier) bounds(c *chain) {
 				v.fault("rule %s, key %q: %d units in %v from %v on, the bound is %d", ruleNames[c.rule], c.key, sum, interval, c.latest[i].UTC(), allowed)
 				return
 			}
-		}
-	}
-}
-
-// accounts compares the remaining units at the end of each life with a simple account of all decisions.
-func (v *verifier) accounts(c *chain) {
-	for i, start := range c.lives {
-		_, end := c.life(start)
-		last := c.entries[end-1]
-		r, err := v.policies[c.rule].Peek(last.Steps[c.rule].Next, c.latest[end-1], 1)
-		if want := policytest.OracleOf(v.policies[c.rule])(c.account[i], c.latest[end-1]); err != nil || r.Remaining != want {
-			v.fault("rule %s, key %q: %d units remain after\n\t%v\n\tthe account of all decisions has %d", ruleNames[c.rule], c.key, r.Remaining, last, want)
 		}
 	}
 }
@@ -414,8 +379,7 @@ func (v *verifier) checkDenialState(rule int, e *entry) {
 		v.fault("rule %s: %v\n\twas denied by a state of a later call:\n\t%v", ruleNames[rule], e, maker)
 		return
 	}
-	_, end := c.life(n - 1)
-	later := sort.Search(end-n, func(i int) bool { return c.latest[n+i].After(e.time()) })
+	later := sort.Search(len(c.entries)-n, func(i int) bool { return c.latest[n+i].After(e.time()) })
 	state := c.entries[n+later-1].Steps[rule].Next
 	if late, err := v.policies[rule].Peek(state, e.time(), e.Cost); err != nil || late.Allowed {
 		v.fault("rule %s: %v\n\twas denied by an old state, but the current state allows it", ruleNames[rule], e)

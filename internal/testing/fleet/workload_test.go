@@ -9,7 +9,6 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -43,13 +42,11 @@ var workloads = []workload{
 	{"1 key, gcra and a long movingwindow", 1, false, false, [rules]string{"gcra 10/h burst=12", "movingwindow 100000/100000h slots=4"}},
 }
 
-func (t *workload) policies() (found [rules]algo.Policy, err error) {
+func (t *workload) policies() (found [rules]algo.Policy) {
 	for i, spec := range t.specs {
-		if found[i], err = compose.ParsePolicy(spec); err != nil {
-			return found, err
-		}
+		found[i] = sluice.MustPolicy(spec)
 	}
-	return found, nil
+	return found
 }
 
 // key returns a random key for a member. Keys with low numbers are more frequent.
@@ -132,10 +129,7 @@ func clone(b []byte) []byte { return append([]byte(nil), b...) }
 
 // limiter returns a limiter that records its decisions.
 func (t *workload) limiter(o sluice.Options[*recordedCall], store storage.Store) (*sluice.Limiter[*recordedCall], error) {
-	policies, err := t.policies()
-	if err != nil {
-		return nil, err
-	}
+	policies := t.policies()
 	var rs [rules]sluice.Rule[*recordedCall]
 	for i := range rs {
 		rs[i] = sluice.Rule[*recordedCall]{

@@ -2,7 +2,6 @@
 package servers
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -43,21 +42,19 @@ func TestServersDieWithTheTestBinary(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), panicVariable+"=1")
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	require.Error(t, cmd.Run())
-	require.Contains(t, stderr.String(), "panic: in a test")
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Contains(t, string(exit.Stderr), "panic: in a test")
 
-	addr, dir, _ := strings.Cut(strings.TrimSpace(stdout.String()), " ")
+	addr, dir, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
 	defer os.RemoveAll(dir)
 	require.NotEmpty(t, addr)
-	require.NoError(t, waitUntil("the server has ended", func() bool { return errors.Is(dial(addr), syscall.ECONNREFUSED) }))
-}
-
-func dial(addr string) error {
-	conn, err := net.Dial("tcp", addr)
-	if err == nil {
-		conn.Close()
-	}
-	return err
+	require.NoError(t, waitUntil("the server has ended", func() bool {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			conn.Close()
+		}
+		return errors.Is(err, syscall.ECONNREFUSED)
+	}))
 }

@@ -45,12 +45,6 @@ func (s *Shared) Redis(t testing.TB) *RedisServer {
 	return get(t, s, RedisPrograms, new(RedisServer))
 }
 
-// Sentinel returns the shared primary, replica and sentinel.
-func (s *Shared) Sentinel(t testing.TB) *RedisSentinel {
-	t.Helper()
-	return get(t, s, SentinelPrograms, new(RedisSentinel))
-}
-
 // Cluster returns the shared Redis Cluster.
 func (s *Shared) Cluster(t testing.TB) *RedisCluster {
 	t.Helper()
