@@ -129,7 +129,7 @@ func fileIsUsed(t *testing.T, program string) {
 	run := func(command string) string {
 		return output(t, strings.Replace(commandLines(t, " "+command+" --store")[0], "sqlite:limits.db", store, 1))
 	}
-	require.Regexp(t, `(?m)^127\.0\.0\.1 +1 +20 `, run("keys"))
+	require.Regexp(t, `(?m)^127\.0\.0\.1 +[01] +20 `, run("keys"))
 	require.Equal(t, "rule client: 127.0.0.1 is reset\n", run("reset"))
 	require.Contains(t, run("keys"), "no key has a record")
 }
