@@ -7,7 +7,7 @@ package main
 //   - replay has the counts of a naive replay and of a server.
 //   - suggest finds numbers that a replay confirms.
 //   - plan has the counts of two replays, and its Markdown is safe for a pull request.
-//   - serve reloads and ends on signals.
+//   - serve reloads and ends on signals. The commands and the Go code of docs/client.md work with it.
 //   - compare responds on this machine only.
 //   - A failed command leaves no incomplete output.
 

@@ -77,6 +77,17 @@ func TestShutdownDelayEnds(t *testing.T) {
 	}
 }
 
+func TestShutdownWaitsForRequests(t *testing.T) {
+	h := newHeld()
+	w := startTestServer(t, oneByIP, withUpstream(t, h.ServeHTTP))
+	failed := h.begin(w)
+	w.stop()
+	require.Eventually(t, w.draining.Load, testTimeout, time.Millisecond)
+	close(h.release)
+	require.NoError(t, <-failed)
+	require.NoError(t, w.ended())
+}
+
 func TestShutdownCutsRequestsAfterDrain(t *testing.T) {
 	h := newHeld()
 	w := startTestServer(t, oneByIP, withUpstream(t, h.ServeHTTP), func(o *Options) { o.Drain = time.Millisecond })
