@@ -9,7 +9,6 @@ package backtest_test
 //   - The timeline counts each request in the right bin (timeline_test.go).
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -82,68 +81,6 @@ func TestMostChangedClientsComeFirst(t *testing.T) {
 		require.Equal(t, want, clients)
 		require.EqualValues(t, 3, r.Clients.NewlyDenied)
 		require.Empty(t, r.MostNewlyAllowed)
-	}
-}
-
-// TestComparisonAgreesWithTwoReplays: the counts are those of the decisions that each set of rules
-// makes without the other.
-func TestComparisonAgreesWithTwoReplays(t *testing.T) {
-	before := []string{"gcra 6/m burst=2", "fixedwindow 20/h", "tokenbucket 9/m"}
-	after := []string{"gcra 4/m burst=3", "fixedwindow 30/h", "movingwindow 12/m"}
-	c := backtest.NewComparison(rulesByWho(t, "c", before...), rulesByWho(t, "", after...))
-	alone := [2]*backtest.Rules[visit]{rulesByWho(t, "c", before...), rulesByWho(t, "", after...)}
-	random := rand.New(rand.NewPCG(5, 6))
-	clients := make(map[string]backtest.ClientChange)
-	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
-	for range 5000 {
-		now = now.Add(time.Duration(random.IntN(3000)) * time.Millisecond)
-		v := visit{who: string(rune('a' + random.IntN(20)*random.IntN(2)))}
-		require.NoError(t, c.Add(t.Context(), now, v, []byte(v.who)))
-		old, err := alone[0].Add(t.Context(), now, v)
-		require.NoError(t, err)
-		d, err := alone[1].Add(t.Context(), now, v)
-		require.NoError(t, err)
-		client := clients[v.who]
-		client.Client = v.who
-		client.Requests++
-		switch {
-		case !old.Allowed && !d.Allowed:
-			client.DeniedBefore++
-		case !old.Allowed:
-			client.DeniedBefore++
-			client.NewlyAllowed++
-		case !d.Allowed:
-			client.NewlyDenied++
-		}
-		clients[v.who] = client
-	}
-	r := c.Report(100)
-	var want, got [2]int64
-	for _, client := range clients {
-		want[0] += client.NewlyDenied
-		want[1] += client.NewlyAllowed
-	}
-	require.Equal(t, want, [2]int64{r.NewlyDenied, r.NewlyAllowed})
-	require.Positive(t, want[0])
-	require.Positive(t, want[1])
-	for _, most := range [][]backtest.ClientChange{r.MostNewlyDenied, r.MostNewlyAllowed} {
-		for _, client := range most {
-			require.Equal(t, clients[client.Client], client)
-		}
-	}
-	for _, client := range r.MostNewlyDenied {
-		got[0] += client.NewlyDenied
-	}
-	for _, client := range r.MostNewlyAllowed {
-		got[1] += client.NewlyAllowed
-	}
-	require.Equal(t, want, got, "no client is missing")
-	for i, got := range []backtest.RulesReport{r.Before, r.After} {
-		want := alone[i].Report(0)
-		for j := range want.Rules { // a comparison does not count these
-			want.Rules[j].KeysDenied, want.Rules[j].Admitted = 0, 0
-		}
-		require.Equal(t, want, got)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"testing"
 	"time"
 
@@ -101,43 +100,4 @@ func TestAdmittedUnitsAreWithinTheBound(t *testing.T) {
 		require.LessOrEqual(t, p.Admitted, p.Bound, p.Policy)
 		require.Positive(t, p.Denied, p.Policy)
 	}
-}
-
-// BenchmarkMemory reports the bytes of a key under one policy: with 200 seconds between two requests of
-// a key, and with a request of each key in each second. The times are whole seconds, as in most logs.
-func BenchmarkMemory(b *testing.B) {
-	for _, c := range []struct {
-		name             string
-		keys, per, times int
-	}{
-		{"now and then", 100_000, 100_000 / 200, 10}, // 200 seconds between two visits
-		{"every second of a minute", 2000, 2000, 180},
-		{"every second of an hour", 100, 100, 7200},
-	} {
-		period := "m"
-		if c.times > 3600 {
-			period = "h"
-		}
-		b.Run(c.name, func(b *testing.B) {
-			for b.Loop() {
-				before := heap()
-				r := backtest.New(policies(b, "gcra 10000/"+period, "tokenbucket 10000/"+period, "fixedwindow 10000/"+period, "movingwindow 10000/"+period)...)
-				for i := range c.keys * c.times {
-					at := time.Unix(1e9+int64(i/c.per), 0)
-					if err := r.Add(at, fmt.Appendf(nil, "10.%06d", i%c.keys)); err != nil {
-						b.Fatal(err)
-					}
-				}
-				b.ReportMetric(float64(heap()-before)/float64(c.keys*4), "B/key/policy")
-				runtime.KeepAlive(r)
-			}
-		})
-	}
-}
-
-func heap() uint64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

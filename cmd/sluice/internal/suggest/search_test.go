@@ -96,32 +96,6 @@ func sorted(logs ...[]request) []request {
 	return all
 }
 
-// TestPeakOfTheBusiestMinute: a client sends 7 requests in its busiest minute, and nothing in the
-// minutes beside it. So 7 is the tightest count that denies none of them.
-func TestPeakOfTheBusiestMinute(t *testing.T) {
-	log := sorted(minutes("a", 7, 0, 3, 0, 5), minutes("b", 2, 2, 2))
-	for _, spec := range []string{"fixedwindow ?/m", "fixedwindow ?/m align=clock", "movingwindow ?/m trailing=whole", "movingwindow ?/m"} {
-		s := find(t, log, spec, "100%", suggest.OfRequests)
-		require.True(t, s.Found, spec)
-		require.EqualValues(t, 7, s.Best.Number, spec)
-		require.Zero(t, s.Best.Denied)
-		require.EqualValues(t, 1, s.Tighter.Denied, spec)
-		require.EqualValues(t, 1, s.Tighter.ClientsDenied)
-		require.EqualValues(t, 7, s.Peak.Number)
-	}
-}
-
-// TestBucketOfSimultaneousRequests: 5 requests at one instant need a burst of 5, whatever the rate.
-func TestBucketOfSimultaneousRequests(t *testing.T) {
-	log := evenly(5, 0)
-	for _, spec := range []string{"gcra ?/m", "tokenbucket ?/m", "tokenbucket ?/m refill=interval", "gcra 1/d burst=?", "tokenbucket 1/d burst=?"} {
-		require.EqualValues(t, 5, find(t, log, spec, "100%", suggest.OfRequests).Best.Number, spec)
-		require.EqualValues(t, 4, find(t, log, spec, "80%", suggest.OfRequests).Best.Number, spec)
-		require.EqualValues(t, 1, find(t, log, spec, "20%", suggest.OfRequests).Best.Number, spec)
-		require.EqualValues(t, 5, find(t, log, spec, "20%", suggest.OfClients).Best.Number, spec)
-	}
-}
-
 // TestNoNumberMeetsTheGoal: a burst of 1 denies all but one of simultaneous requests at any rate,
 // and each part of a stack denies on its own.
 func TestNoNumberMeetsTheGoal(t *testing.T) {
