@@ -21,6 +21,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/sluicetest"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -243,15 +244,17 @@ func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 		return send(a, r).Body.String()
 	}
 	synctest.Test(t, func(t *testing.T) {
-		response := respond(t, failingStore{swap: errSecret}, ask("/v1/allow", askOne))
-		require.Contains(t, logged.String(), `level=WARN msg="no decision: The store's response was lost" op=allow applied=unknown`)
+		store := new(sluicetest.Store)
+		store.Fail(errSecret)
+		response := respond(t, store, ask("/v1/allow", askOne))
+		require.Contains(t, logged.String(), `level=WARN msg="no decision: The store refused the request" op=allow applied=no`)
 		require.Contains(t, logged.String(), "10.0.0.7")
 		require.NotContains(t, logged.String()+response, "user:42")
 		require.NotContains(t, response, "10.0.0.7")
 
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		respond(t, failingStore{}, ask("/v1/allow", askOne).WithContext(ctx))
+		respond(t, store, ask("/v1/allow", askOne).WithContext(ctx))
 		require.Empty(t, logged.String(), "a client that has left is not a failure")
 	})
 	faulty := damaged(t).(api)
@@ -323,17 +326,6 @@ func send(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w
-}
-
-// failingStore is a store that fails.
-type failingStore struct{ load, swap error }
-
-func (b failingStore) Load(_ context.Context, keys ...string) ([]storage.Record, time.Time, error) {
-	return make([]storage.Record, len(keys)), time.Now(), b.load
-}
-
-func (b failingStore) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
-	return nil, false, b.swap
 }
 
 var errSecret = errors.New("dial postgres://admin:secret@10.0.0.7: refused")

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,22 +21,9 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/internal/testing/servers"
+	"github.com/sluice-go/sluice/sluicetest"
 	"github.com/sluice-go/sluice/storage"
 )
-
-// moody is a store whose writes do what the test says.
-type moody struct {
-	write atomic.Pointer[func(context.Context) error]
-}
-
-func (s *moody) Load(_ context.Context, keys ...string) ([]storage.Record, time.Time, error) {
-	return make([]storage.Record, len(keys)), time.Now(), nil
-}
-
-func (s *moody) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
-	err := (*s.write.Load())(ctx)
-	return make([]storage.Record, len(swaps)), err == nil, err
-}
 
 // newProbedServer returns a server of which only the probes of the store run.
 func newProbedServer(t *testing.T, store storage.Store, policy sluice.FailurePolicy) *Server {
@@ -72,19 +58,16 @@ func (s *Server) readiness(t *testing.T) string {
 func TestHealthDoesNotWaitForTheStore(t *testing.T) {
 	for policy, down := range map[sluice.FailurePolicy]string{sluice.FailClosed: "503 ", sluice.FailOpen: "200 failed", sluice.FailLocal: "200 failed"} {
 		synctest.Test(t, func(t *testing.T) {
-			hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-			fail := func(context.Context) error { return errors.New("read-only") }
-			work := func(context.Context) error { return nil }
-			store := new(moody)
-			store.write.Store(&hang)
+			store := new(sluicetest.Store)
+			store.Hang()
 			s := newProbedServer(t, store, policy)
 			time.Sleep(probeEvery + probeTime - time.Millisecond)
 			require.Equal(t, "200 ok", s.readiness(t))
 			for _, c := range []struct {
-				write func(context.Context) error
-				want  string
-			}{{hang, down}, {fail, down}, {work, "200 ok"}} {
-				store.write.Store(&c.write)
+				change func()
+				want   string
+			}{{store.Hang, down}, {func() { store.Fail(errors.New("read-only")) }, down}, {store.Recover, "200 ok"}} {
+				c.change()
 				time.Sleep(probeEvery + probeTime)
 				require.Equal(t, c.want, s.readiness(t))
 			}

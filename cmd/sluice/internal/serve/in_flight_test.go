@@ -4,18 +4,15 @@ package serve
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net/http"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/memory"
+	"github.com/sluice-go/sluice/sluicetest"
 )
 
 const oneAtATime = `
@@ -56,52 +53,22 @@ func TestWebSocketsCountUntilTheyClose(t *testing.T) {
 	w := startTestServer(t, oneAtATime, withUpstream(t, echo))
 	conn, reader, response := upgrade(t, w)
 	require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
-	_, err := io.WriteString(conn, "ping\n")
-	require.NoError(t, err)
-	_, err = reader.ReadString('\n')
-	require.NoError(t, err)
+	ping(t, conn, reader)
 	require.Equal(t, http.StatusTooManyRequests, fetch(t, w.proxyURL("/")).StatusCode)
 	require.NoError(t, conn.Close())
 	require.Eventually(t, func() bool { return w.inFlight() == 0 }, testTimeout, time.Millisecond)
-}
-
-// breakable is a store that fails while down is set.
-type breakable struct {
-	storage.Store
-	down atomic.Bool
-}
-
-func (b *breakable) fault() error {
-	if b.down.Load() {
-		return storage.NotApplied(io.ErrUnexpectedEOF)
-	}
-	return nil
-}
-
-func (b *breakable) Load(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
-	if err := b.fault(); err != nil {
-		return nil, time.Time{}, err
-	}
-	return b.Store.Load(ctx, keys...)
-}
-
-func (b *breakable) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
-	if err := b.fault(); err != nil {
-		return nil, false, err
-	}
-	return b.Store.CompareAndSwap(ctx, swaps...)
 }
 
 // Others could get the units then, so the request must not go on.
 func TestRequestsEndIfTheStoreFailsLongerThanTheTTL(t *testing.T) {
 	for _, begun := range []bool{false, true} {
 		var log bytes.Buffer
-		store := &breakable{Store: new(memory.Store)}
+		store := new(sluicetest.Store)
 		hangs := func(w http.ResponseWriter, r *http.Request) {
 			if begun {
 				_ = http.NewResponseController(w).Flush()
 			}
-			store.down.Store(true)
+			store.Fail(nil)
 			<-r.Context().Done()
 		}
 		limitedProxy{oneAtATime, store, &log}.run(t, hangs, func(t *testing.T, front *pipes) {

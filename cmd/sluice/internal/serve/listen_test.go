@@ -1,9 +1,7 @@
 package serve
 
 import (
-	"bufio"
 	"context"
-	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -143,15 +141,6 @@ func TestUpstreamMustNotBeTheProxyItself(t *testing.T) {
 
 func atMost(n int) func(*Options) { return func(o *Options) { o.MaxConnections = n } }
 
-// readResponse reads a response whose connection stays open.
-func readResponse(t *testing.T, reader *bufio.Reader) {
-	t.Helper()
-	response, err := http.ReadResponse(reader, nil)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, response.StatusCode)
-	_ = contentOf(t, response.Body)
-}
-
 const manyByIP = "\nrules: [{name: client, policy: gcra 100000/h, by: ip}]\n"
 
 // TestConnectionsBeyondTheLimitWait: a new connection waits until another one ends. /readyz still answers,
@@ -176,7 +165,7 @@ func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 	require.Empty(t, answered, "the connection waits")
 	close(h.release)
 	require.NoError(t, <-answered)
-	readResponse(t, late)
+	require.Equal(t, http.StatusOK, readResponse(t, late).StatusCode)
 }
 
 // TestIdleConnectionsCloseAtTheLimit: idle connections do not block new ones.
@@ -184,7 +173,7 @@ func TestIdleConnectionsCloseAtTheLimit(t *testing.T) {
 	w := startTestServer(t, manyByIP, withUpstream(t, hello), atMost(2))
 	for range 20 {
 		_, reader := sendText(t, w, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-		readResponse(t, reader)
+		require.Equal(t, http.StatusOK, readResponse(t, reader).StatusCode)
 	}
 }
 
@@ -196,10 +185,7 @@ func TestWebSocketsCountAsConnections(t *testing.T) {
 		require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
 		require.Contains(t, response.Header.Get("RateLimit"), `"client";r=`)
 		w.waitFull()
-		_, err := io.WriteString(conn, "ping\n")
-		require.NoError(t, err)
-		_, err = reader.ReadString('\n')
-		require.NoError(t, err)
+		ping(t, conn, reader)
 		require.NoError(t, conn.Close())
 	}
 }

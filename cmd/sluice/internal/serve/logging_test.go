@@ -68,6 +68,15 @@ func TestOmittedMessagesDoNotWaitForTheLog(t *testing.T) {
 
 // sends starts an upstream that answers the first request of each connection with a text. It returns its URL.
 func sends(t *testing.T, text string) string {
+	return "http://" + listen(t, func(conn net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			io.WriteString(conn, text)
+		}
+	})
+}
+
+// listen starts a server of connections on loopback, and returns its address.
+func listen(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -80,13 +89,11 @@ func sends(t *testing.T, text string) string {
 			}
 			go func() {
 				defer conn.Close()
-				if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
-					io.WriteString(conn, text)
-				}
+				serve(conn)
 			}()
 		}
 	}()
-	return "http://" + l.Addr().String()
+	return l.Addr().String()
 }
 
 // TestInvalidResponsesAreNotLogged: parts of a response may be secrets. net/http writes

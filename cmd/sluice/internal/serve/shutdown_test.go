@@ -106,9 +106,7 @@ func TestIdleConnectionsAreNotCutRequests(t *testing.T) {
 		if request == "" {
 			continue
 		}
-		response, err := http.ReadResponse(reader, nil)
-		require.NoError(t, err)
-		require.Equal(t, "hello", contentOf(t, response.Body))
+		require.Equal(t, "hello", contentOf(t, readResponse(t, reader).Body))
 		require.Eventually(t, func() bool { return !w.isBusy() }, testTimeout, time.Millisecond)
 	}
 	w.stop()

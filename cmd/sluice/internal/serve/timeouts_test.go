@@ -38,6 +38,14 @@ func sendText(t *testing.T, w *testServer, text string) (net.Conn, *bufio.Reader
 	return conn, bufio.NewReader(conn)
 }
 
+// readResponse reads the head of a response.
+func readResponse(t *testing.T, reader *bufio.Reader) *http.Response {
+	t.Helper()
+	response, err := http.ReadResponse(reader, nil)
+	require.NoError(t, err)
+	return response
+}
+
 func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
 	skipIfShort(t)
 	const timeout = 50 * time.Millisecond
@@ -86,8 +94,7 @@ func TestClientsThatDoNotReadInterimResponsesAreCutOff(t *testing.T) {
 func TestInvalidBodyIsNotAnUpstreamFailure(t *testing.T) {
 	w := startTestServer(t, oneByIP, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
 	_, reader := sendText(t, w, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nthree\r\n")
-	response, err := http.ReadResponse(reader, nil)
-	require.NoError(t, err)
+	response := readResponse(t, reader)
 	require.Equal(t, http.StatusBadRequest, response.StatusCode)
 	require.Contains(t, contentOf(t, response.Body), "is not refunded")
 	require.NotContains(t, w.logged.String(), "the upstream failed")
@@ -154,11 +161,10 @@ func TestRefusalsDoNotWaitForSlowBodies(t *testing.T) {
 				require.Equal(t, 3, w.allowed(3))
 			}
 			_, reader := sendText(t, w, c.request)
-			response, err := http.ReadResponse(reader, nil)
-			require.NoError(t, err)
+			response := readResponse(t, reader)
 			require.Equal(t, c.status, response.StatusCode)
 			require.True(t, response.Close)
-			_, err = io.Copy(io.Discard, reader)
+			_, err := io.Copy(io.Discard, reader)
 			require.NoError(t, err)
 		})
 	}
@@ -264,9 +270,7 @@ func (p *pipes) exchange(t *testing.T, header string, write func(conn net.Conn))
 		write(conn)
 	}()
 	reader := bufio.NewReader(conn)
-	response, err := http.ReadResponse(reader, nil)
-	require.NoError(t, err)
-	return response, reader
+	return readResponse(t, reader), reader
 }
 
 // drip writes n bytes after each pause, until a write fails or total bytes are written.
@@ -357,15 +361,15 @@ func TestSlowExchangesThatAreAllowed(t *testing.T) {
 		n, _ := io.Copy(io.Discard, r.Body)
 		_, _ = fmt.Fprint(w, n)
 	}
-	atOnce, within := drip(1<<16, 0, 1<<20), responseWithin(time.Second)
+	atOnce := drip(1<<16, 0, 1<<20)
 	for name, c := range map[string]struct {
 		upstream http.HandlerFunc
 		write    func(io.Writer)
-		change   func(*Options)
+		timeout  time.Duration // of the upstream; 0: none
 	}{
-		"an upload of more than an hour":        {count, drip(256, time.Second, 1<<20), func(*Options) {}},
-		"an upload that begins late":            {count, func(w io.Writer) { time.Sleep(9 * time.Second); atOnce(w) }, func(*Options) {}},
-		"pauses longer than --upstream-timeout": {count, drip(1<<16, 5*time.Second, 1<<20), within},
+		"an upload of more than an hour":        {count, drip(256, time.Second, 1<<20), 0},
+		"an upload that begins late":            {count, func(w io.Writer) { time.Sleep(9 * time.Second); atOnce(w) }, 0},
+		"pauses longer than --upstream-timeout": {count, drip(1<<16, 5*time.Second, 1<<20), time.Second},
 		"an upstream that pauses between reads": {func(w http.ResponseWriter, r *http.Request) {
 			sent := int64(0)
 			for n := int64(1); n > 0; sent += n {
@@ -373,21 +377,21 @@ func TestSlowExchangesThatAreAllowed(t *testing.T) {
 				n, _ = io.CopyN(io.Discard, r.Body, 1<<16)
 			}
 			_, _ = fmt.Fprint(w, sent)
-		}, atOnce, func(*Options) {}},
+		}, atOnce, 0},
 		"an upstream that responds before it reads": {func(w http.ResponseWriter, r *http.Request) {
 			rc := http.NewResponseController(w)
 			_ = rc.EnableFullDuplex()
 			_ = rc.Flush()
 			time.Sleep(time.Minute)
 			count(w, r)
-		}, atOnce, within},
+		}, atOnce, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			proxied(t, c.upstream, func(t *testing.T, front *pipes) {
 				response, _ := front.exchange(t, megabyte, onConn(c.write))
 				require.Equal(t, http.StatusOK, response.StatusCode)
 				require.Equal(t, fmt.Sprint(1<<20), contentOf(t, response.Body))
-			}, c.change)
+			}, responseWithin(c.timeout))
 		})
 	}
 }
