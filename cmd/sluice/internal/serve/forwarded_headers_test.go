@@ -2,19 +2,12 @@ package serve
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
-
-	"github.com/sluice-go/sluice/httplimit"
 )
 
 func TestHeadersToTheUpstream(t *testing.T) {
@@ -148,28 +141,4 @@ func TestServerWarnsThatNoProxyIsTrusted(t *testing.T) {
 	w := startTestServer(t, oneByIP)
 	require.NoError(t, w.Reload(t.Context()))
 	require.NotContains(t, w.logged.String(), message, "without an upstream")
-}
-
-// TestForwardingWarningsAreSampled: peers are not stored.
-func TestForwardingWarningsAreSampled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var logged lines
-		faults := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "faults"}, []string{"reason"})
-		s := &Server{forwardingLog: sampleLog(slog.New(slog.NewTextHandler(&logged, nil)), forwardingSamples), metrics: &metrics{forwarding: faults}}
-		const peers = 10_000
-		for i := range peers {
-			r := httptest.NewRequest("GET", "/", nil)
-			r.RemoteAddr = fmt.Sprintf("[2001:db8::%x]:9", i)
-			s.reportForwarding(r, httplimit.ErrUntrustedPeer)
-			if i == peers-2 {
-				require.Equal(t, 1, strings.Count(logged.String(), "\n"))
-				require.Len(t, s.forwardingLog.Handler().(*sampler).omitted, 1)
-				time.Sleep(time.Minute) // of synctest
-			}
-		}
-		require.Equal(t, 2, strings.Count(logged.String(), "\n"))
-		require.Contains(t, logged.String(), fmt.Sprintf("peer=2001:db8::%x ", peers-1))
-		require.Contains(t, logged.String(), fmt.Sprintf("omitted=%d\n", peers-2))
-		require.EqualValues(t, peers, testutil.ToFloat64(faults.WithLabelValues(untrustedPeer)))
-	})
 }

@@ -18,8 +18,8 @@ func TestLogSampling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged lines
 		log := sampledTo(&logged)
-		for range 100 {
-			log.Warn("same", "error", "e")
+		for i := range 100 {
+			log.Warn("same", "peer", i)
 		}
 		log.Warn("other")
 		log.Debug("not enabled")
@@ -32,6 +32,7 @@ func TestLogSampling(t *testing.T) {
 		}
 		require.Equal(t, 3, strings.Count(logged.String(), "msg=failed"))
 		require.Contains(t, logged.String(), `error="connection 2"`)
+		require.Len(t, log.Handler().(*sampler).omitted, 2, "many peers need no more memory")
 		time.Sleep(10 * time.Second)
 		log.Warn("same")
 		require.Contains(t, logged.String(), "omitted=97")
