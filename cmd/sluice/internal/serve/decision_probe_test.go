@@ -31,6 +31,9 @@ rules:
   - {name: d, policy: movingwindow 3/d, by: ip}
   - {name: e, policy: all(gcra 3/d; fixedwindow 5/d), by: ip}
   - {name: f, policy: inflight 3 ttl=24h, by: ip}
+  - {name: g, policy: calendar 3/day tz=Europe/Berlin, by: ip}
+  - {name: h, policy: all(gcra 3/d; calendar 5/month), by: ip}
+  - {name: i, policy: penalty(gcra 3/d; for=1h), by: ip}
 `
 
 // database is a schema of PostgreSQL, and a role that may use the table in it but does not own it.
