@@ -200,6 +200,18 @@ func TestFailurePolicies(t *testing.T) {
 	}
 }
 
+func TestDecisionsEndAfterTheTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(sluicetest.Store)
+		store.Hang()
+		s := &Server{options: Options{DecisionTimeout: 7 * time.Second}, store: &opened{Store: store}, sampled: sampledTo(io.Discard)}
+		began := time.Now()
+		w := post(apiWith(t, apiExampleRules, store, limiterOptions[decisionRequest](s, serviceSide)), "/v1/allow", askOne)
+		require.Equal(t, http.StatusServiceUnavailable, w.Code)
+		require.InDelta(t, 7, time.Since(began).Seconds(), 0.1)
+	})
+}
+
 func TestProblemOfEachFailure(t *testing.T) {
 	unknown := fmt.Errorf("%w: %w", storage.ErrOutcomeUnknown, storage.NotApplied(errSecret))
 	for _, c := range []struct {
