@@ -67,13 +67,3 @@ var mapAndAtomic = memoryLimiter{"floor: map and atomic", func(testing.TB, int64
 		return n.Add(1) > 0
 	}
 }}
-
-var (
-	wallClock = memoryLimiter{"floor: wall clock", func(testing.TB, int64, time.Duration) func(string) bool {
-		return func(string) bool { return time.Now().Unix() > 0 }
-	}}
-	monotonicClock = memoryLimiter{"floor: monotonic clock", func(testing.TB, int64, time.Duration) func(string) bool {
-		began := time.Now()
-		return func(string) bool { return time.Since(began) >= 0 }
-	}}
-)

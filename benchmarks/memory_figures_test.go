@@ -109,9 +109,6 @@ func memoryArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 			figures, goals = append(figures, f...), append(goals, g...)
 		}
 	}
-	if selected("memory", clockWork) {
-		figures = append(figures, clockFigures(t)...)
-	}
 	allocations, none := allocationFigures(t)
 	return append(figures, allocations...), append(goals, none...)
 }
@@ -236,21 +233,6 @@ func (w memoryWork) peer(g memoryGoal, figures []figure.Figure) int {
 		}
 	}
 	return best
-}
-
-const clockWork = "a reading of the clock"
-
-// clockFigures measures reading the clock.
-func clockFigures(t testing.TB) (figures []figure.Figure) {
-	sequence := newSequence(1)
-	var runners []runner
-	for _, s := range []memoryLimiter{wallClock, monotonicClock} {
-		read := s.open(t, highLimit, highLimitPeriod)
-		runners = append(runners, runner{s.name, func(n int) { callInOrder(read, sequence, 0, n) }})
-	}
-	figures, _ = measureInTurns(clockWork, runners, 20_000, 101, processorTime)
-	figures[0].Ours = false // it is a floor
-	return figures
 }
 
 // heapFigures measures the heap of a million keys, and a garbage collection.
