@@ -198,17 +198,3 @@ func TestTheWindowShrinksAtItsMemoryLimit(t *testing.T) {
 	require.Equal(t, late, stats.Late)
 	require.InDelta(t, 2_499+25, late, 10, "and of the first half those that were 50 seconds late")
 }
-
-// The entries take at most 64 MB, also in a long window of which each part has much text once.
-func TestTheMemoryOfABurstIsReleased(t *testing.T) {
-	w := newWindow(1000*time.Second, Key, new(Stats), func(*records) *records { return new(records) })
-	long := []byte(strings.Repeat("x", 900_000))
-	for second := range int64(3200) {
-		e := &Entry{Time: time.Unix(second, 0)}
-		if second%20 == 0 {
-			e.Key = long
-		}
-		w.add(e, 0)
-	}
-	require.Less(t, w.held.capacity()+w.spare.capacity(), 2*maxHeld)
-}

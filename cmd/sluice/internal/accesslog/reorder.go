@@ -84,10 +84,10 @@ func (w *window) emit() {
 		w.spare.copy(r, w.held)
 	}
 	w.held, w.spare = w.spare, w.held
-	w.spare.reset()
-	if w.spare.capacity() > maxSpare {
+	if w.spare.size() > maxSpare {
 		w.spare = new(records)
 	}
+	w.spare.reset()
 	w.emitted = w.latest
 }
 
@@ -118,8 +118,6 @@ type records struct {
 }
 
 func (b *records) size() int { return len(b.list)*recordSize + len(b.texts) }
-
-func (b *records) capacity() int { return cap(b.list)*recordSize + cap(b.texts) }
 
 func (b *records) reset() { b.list, b.texts = b.list[:0], b.texts[:0] }
 
