@@ -3,7 +3,6 @@ package backtest_test
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -82,22 +81,4 @@ func TestTopDeniedIsOrderedAndCut(t *testing.T) {
 	all := r.Report(math.MaxInt)
 	require.Len(t, all.Policies[0].TopDenied, 4285)
 	require.Len(t, all.TopDenied, 4285)
-}
-
-func TestAdmittedUnitsAreWithinTheBound(t *testing.T) {
-	ps := policies(t, "gcra 10/m burst=5", "tokenbucket 10/m refill=interval", "fixedwindow 10/m",
-		"fixedwindow 10/m align=clock", "movingwindow 10/m", "movingwindow 10/m slots=12 trailing=whole", "all(gcra 3/s; gcra 10/m)", "all(gcra 20/m; gcra 60/m burst=10) cost=5", "gcra 60/m burst=10 cost=5")
-	r := backtest.New(ps...)
-	random := rand.New(rand.NewPCG(5, 6))
-	now := time.Unix(1e9, 0)
-	for range 20_000 {
-		if random.IntN(4) == 0 {
-			now = now.Add(time.Duration(random.Int64N(int64(10 * time.Second))))
-		}
-		require.NoError(t, r.Add(now, []byte{byte('a' + random.IntN(3))}))
-	}
-	for _, p := range r.Report(0).Policies {
-		require.LessOrEqual(t, p.Admitted, p.Bound, p.Policy)
-		require.Positive(t, p.Denied, p.Policy)
-	}
 }

@@ -31,13 +31,6 @@ func TestWindowAddsUpTheLastPeriod(t *testing.T) {
 	}
 }
 
-// TestASecondTakesTwoBytes: the size holds for logs with times in seconds.
-func TestASecondTakesTwoBytes(t *testing.T) {
-	require.Len(t, appendRun(nil, 1, 1e6), 2)
-	require.Len(t, appendRun(nil, 127, 63e6), 2)
-	require.Len(t, appendRun(nil, 1, 250e3), 4)
-}
-
 func TestWindowDropsOldRuns(t *testing.T) {
 	var w window
 	for now := range int64(10_000) {
