@@ -3,6 +3,7 @@ package backtest_test
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -67,6 +68,27 @@ func TestCostAboveCapacityCountsAsNever(t *testing.T) {
 	p := r.Report(1).Policies[0]
 	require.EqualValues(t, 1, p.Never)
 	require.Zero(t, p.LongestWait)
+}
+
+// TestReplayDecidesLikeALimiter: the replay of one rule uses a limiter.
+func TestReplayDecidesLikeALimiter(t *testing.T) {
+	for _, spec := range []string{
+		"gcra 10/m burst=5", "tokenbucket 10/m refill=interval", "fixedwindow 10/m", "movingwindow 10/m slots=12 trailing=whole",
+		"all(gcra 3/s; gcra 10/m)", "calendar 100/day tz=Europe/Berlin", "penalty(fixedwindow 10/m; for=3m)",
+	} {
+		replay, rules := backtest.New(policies(t, spec)...), rulesByWho(t, "", spec)
+		random, now := rand.New(rand.NewPCG(5, 6)), time.Unix(1e9, 0)
+		for range 5000 {
+			now = now.Add(time.Duration(random.Int64N(int64(4 * time.Second))))
+			who := string(rune('a' + random.IntN(3)))
+			require.NoError(t, replay.Add(now, []byte(who)))
+			_, err := rules.Add(t.Context(), now, visit{who: who})
+			require.NoError(t, err)
+		}
+		got, want := replay.Report(9).Policies[0], rules.Report(9).Rules[0].Outcome
+		require.Positive(t, want.Denied, spec)
+		require.Equal(t, want, got, spec)
+	}
 }
 
 func TestTopDeniedIsOrderedAndCut(t *testing.T) {

@@ -183,7 +183,7 @@ var specs = []string{
 	"tokenbucket ?/m", "tokenbucket ?/20s burst=6 refill=interval", "tokenbucket ?/20s refill=interval", "tokenbucket 9/20s burst=? refill=interval cost=2",
 	"fixedwindow ?/m", "fixedwindow ?/m align=clock offset=13s", "fixedwindow ?/30s cost=4",
 	"movingwindow ?/m", "movingwindow ?/m slots=7", "movingwindow ?/m slots=4 trailing=whole", "movingwindow ?/30s cost=3",
-	"all(gcra ?/m; fixedwindow 50/h)", "all(gcra 5/s; movingwindow ?/m) cost=3",
+	"all(gcra ?/m; fixedwindow 50/h)", "all(gcra 5/s; movingwindow ?/m) cost=3", "penalty(gcra ?/m; for=90s)", "calendar ?/day",
 }
 
 // TestTheNumberFoundMeetsTheGoalAndOneLessDoesNot compares random logs, policies and goals with a
