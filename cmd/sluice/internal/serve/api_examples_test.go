@@ -10,12 +10,10 @@
 package serve
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"mime"
 	"net/http"
@@ -33,7 +31,6 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/sluicetest"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -207,21 +204,12 @@ func damaged(t *testing.T) http.Handler {
 
 // apiListener returns the handler of the API listener of a server with a token. "" is no token.
 func apiListener(t *testing.T, token string) http.Handler {
-	options := Options{
-		Read: func(context.Context) (*config.File, error) {
-			return config.Parse("limits.yaml", []byte(apiExampleRules))
-		},
-		Store: "memory:", API: "127.0.0.1:0", Token: token, Log: slog.New(slog.DiscardHandler),
-	}
-	s, err := New(t.Context(), options)
+	w, err := newTestServer(t, apiExampleRules, func(o *Options) { o.Token = token })
 	require.NoError(t, err)
-	t.Cleanup(s.Close)
-	return s.Routes(true)
+	return w.Routes(true)
 }
 
-func guarded(t *testing.T) http.Handler {
-	return apiListener(t, "secret")
-}
+func guarded(t *testing.T) http.Handler { return apiListener(t, "secret") }
 
 func local(t *testing.T) http.Handler { return apiListener(t, "") }
 

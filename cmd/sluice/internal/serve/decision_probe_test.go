@@ -98,7 +98,6 @@ func TestNoFunctionIsUsedThatTheProbeDoesNotCall(t *testing.T) {
 	d := newDatabase(t)
 	w, err := newTestServer(t, everyKind, on(d.dsn), withUpstream(t, hello))
 	require.NoError(t, err)
-	t.Cleanup(w.Close)
 	require.Equal(t, http.StatusOK, w.readyNow(), w.logged.String())
 	for i, function := range d.functions() {
 		d.exec("REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC", function)
@@ -114,7 +113,6 @@ func TestNoFunctionIsUsedThatTheProbeDoesNotCall(t *testing.T) {
 	}
 	without, err := newTestServer(t, oneByIP, on(d.dsn), func(o *Options) { o.NoFunctions, o.Namespace = true, "without" })
 	require.NoError(t, err)
-	t.Cleanup(without.Close)
 	for _, function := range d.functions() {
 		d.exec("DROP FUNCTION %s CASCADE", function)
 	}
@@ -163,7 +161,6 @@ func TestUnreadableStateOfAllRequests(t *testing.T) {
 	for _, policy := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen} {
 		w, err := newTestServer(t, shared, on(store), onFailure(policy))
 		require.NoError(t, err)
-		t.Cleanup(w.Close)
 		require.Equal(t, http.StatusOK, w.readyNow(), w.logged.String())
 		_, err = w.current.Load().service.Allow(t.Context(), decisionRequest{Key: "k"})
 		require.NoError(t, err)

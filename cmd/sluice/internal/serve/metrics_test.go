@@ -41,7 +41,6 @@ func TestNewKeysNeedNoMemory(t *testing.T) {
 	const maxKeys = 300
 	w, err := newTestServer(t, manyByIP, func(o *Options) { o.MaxKeys = maxKeys })
 	require.NoError(t, err)
-	t.Cleanup(w.Close)
 	h := w.Routes(false)
 	heap := func(keys int) (after uint64) {
 		for i := range keys {
