@@ -3,9 +3,10 @@ package backtest_test
 // These tests promise:
 //
 //   - The counts of a replay are those of the decisions, each made at the time of its request
-//     (replay_test.go), under several rules too (rules_test.go).
-//   - A comparison has the counts of two replays, one for each set of rules (comparison_test.go).
-//   - The most units in an interval are exact and within the bound of the policy (window_test.go).
+//     (replay_test.go), under several rules too (rules_test.go). They are those of a limiter.
+//   - A comparison lists the clients whose decisions change most (comparison_test.go). Package plan tests that it has
+//     the counts of two replays.
+//   - The most units in an interval are exact (window_test.go).
 //   - The timeline counts each request in the right bin (timeline_test.go).
 
 import (

@@ -4,7 +4,7 @@ package suggest_test
 //
 //   - A replay with the number found meets the goal. With one less it does not. A replay that is
 //     independent of the search has the same counts (search_test.go, rules_test.go).
-//   - A log stores each request in bounded memory, and a search ends with its context (log_test.go).
+//   - A log stores requests in bounded memory (suggest_test.go), and a search ends with its context (log_test.go).
 //   - The error of an invalid template shows the word at fault (template_test.go).
 
 import (
