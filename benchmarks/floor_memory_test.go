@@ -32,7 +32,7 @@ var floorGCRA = memoryLimiter{"floor: map, lock, clock, gcra.Step", func(_ testi
 }}
 
 // floorGCRAShared is the same for several goroutines. Each key has its own lock. The map is not
-// written during the measurement, because callEachKey adds all keys before.
+// written during the measurement, because each key is called once before.
 var floorGCRAShared = memoryLimiter{"floor: map, a lock for each key, clock, gcra.Step", func(_ testing.TB, count int64, period time.Duration) func(string) bool {
 	type entry struct {
 		sync.Mutex

@@ -203,7 +203,9 @@ func (w memoryWork) measure(t testing.TB) (figures []figure.Figure, goals []figu
 	var runners []runner
 	for _, p := range w.contenders() {
 		allow := p.open(t, highLimit, highLimitPeriod)
-		callEachKey(allow, sequence)
+		for _, key := range sequence.keys {
+			allow(key)
+		}
 		// throttled/v2 denies some calls if two goroutines use the same key.
 		mayDeny := p.name == throttledMemory.name && w.goroutines > 1
 		runners = append(runners, runner{p.name, func(n int) {
@@ -279,13 +281,6 @@ func allocationFigures(t testing.TB) (figures []figure.Figure, goals []figure.Go
 		goals = append(goals, figure.Goal{Work: work, To: "none", What: "a decision", Ratio: n, Goal: 0, Most: true})
 	}
 	return figures, goals
-}
-
-// callEachKey makes one call for every key.
-func callEachKey(allow func(string) bool, t *sequence) {
-	for _, key := range t.keys {
-		allow(key)
-	}
 }
 
 // callConcurrently makes n calls from that many goroutines and returns how many were denied. Each

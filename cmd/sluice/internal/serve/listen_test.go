@@ -27,20 +27,6 @@ func socketPath(t *testing.T) string {
 
 func onSocket(path string) func(*Options) { return func(o *Options) { o.API = "unix:" + path } }
 
-// getOverSocket sends a GET request over a socket.
-func getOverSocket(t *testing.T, path, url string) (int, error) {
-	t.Helper()
-	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", path)
-	}}
-	response, err := (&http.Client{Transport: transport, Timeout: testTimeout}).Get(url)
-	if err != nil {
-		return 0, err
-	}
-	response.Body.Close()
-	return response.StatusCode, nil
-}
-
 // TestSocket: a socket that no process listens on is replaced, and one in use is not.
 func TestSocket(t *testing.T) {
 	path := socketPath(t)
@@ -54,9 +40,13 @@ func TestSocket(t *testing.T) {
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, fs.FileMode(0o660), info.Mode().Perm())
-	status, err := getOverSocket(t, path, "http://any.name/readyz")
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}
+	response, err := (&http.Client{Transport: transport, Timeout: testTimeout}).Get("http://any.name/readyz")
 	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, status)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusOK, response.StatusCode)
 	entries, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "no temporary file is left")

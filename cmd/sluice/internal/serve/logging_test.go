@@ -145,7 +145,7 @@ func TestWithoutAddresses(t *testing.T) {
 
 func TestFailedConnectionsLogNoAddress(t *testing.T) {
 	skipIfShort(t)
-	w := startTestServer(t, oneByIP, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }), withShortTimeout)
+	w := startTestServer(t, oneByIP, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }), func(o *Options) { o.ClientTimeout = slack / 2 })
 	const ping = "\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678" // where SETTINGS must be first
 	_, reader := sendText(t, w, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+ping)
 	io.Copy(io.Discard, reader)

@@ -22,10 +22,6 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-const shortTimeout = 500 * time.Millisecond
-
-func withShortTimeout(o *Options) { o.ClientTimeout = shortTimeout }
-
 // sendText sends text to the proxy on a new connection.
 func sendText(t *testing.T, w *testServer, text string) (net.Conn, *bufio.Reader) {
 	t.Helper()

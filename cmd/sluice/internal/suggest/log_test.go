@@ -12,7 +12,7 @@ import (
 )
 
 func TestLogRefusesRequestsOutOfOrder(t *testing.T) {
-	log := newLog(t, minutes("a", 1))
+	log := newLog(t, evenly(1, 0))
 	_, err := log.Add(start.Add(-1), []byte("a"))
 	require.ErrorContains(t, err, "comes after one at")
 }

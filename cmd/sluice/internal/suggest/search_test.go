@@ -64,24 +64,6 @@ func find(t testing.TB, requests []request, spec, share string, of suggest.Unit)
 	return s
 }
 
-// minutes returns requests of a key, that many in each minute, evenly spread over its first half.
-func minutes(key string, counts ...int) (log []request) {
-	for minute, n := range counts {
-		for i := range n {
-			log = append(log, after(time.Duration(minute)*time.Minute+time.Duration(i)*30*time.Second/time.Duration(n), key))
-		}
-	}
-	return log
-}
-
-// seconds returns requests of one key at these seconds after the start.
-func seconds(at ...int) (log []request) {
-	for _, second := range at {
-		log = append(log, after(time.Duration(second)*time.Second, "a"))
-	}
-	return log
-}
-
 // evenly returns n requests of one key, with a pause in seconds between two of them.
 func evenly(n, pause int) (log []request) {
 	for i := range n {
@@ -134,7 +116,10 @@ func TestBurstThatTakesTooLongToRefill(t *testing.T) {
 // TestSearchGoesOnBelowANumberThatMeetsTheGoal: bursts from 1 on deny 12, 9, 6, 3, 1, 2, 1 and 0
 // requests, and one may be denied. Bisection alone finds 7, because 4 and 6 deny more.
 func TestSearchGoesOnBelowANumberThatMeetsTheGoal(t *testing.T) {
-	log := seconds(0, 0, 7, 7, 13, 13, 27, 41, 45, 45, 45, 51, 56, 56, 56)
+	var log []request
+	for _, second := range []time.Duration{0, 0, 7, 7, 13, 13, 27, 41, 45, 45, 45, 51, 56, 56, 56} {
+		log = append(log, after(second*time.Second, "a"))
+	}
 	const spec = "tokenbucket 5/20s burst=? refill=interval"
 	for burst, denied := range []int64{12, 9, 6, 3, 1, 2, 1, 0} {
 		require.Equal(t, denied, replayed(t, log, strings.Replace(spec, "?", strconv.Itoa(burst+1), 1)).Denied)
