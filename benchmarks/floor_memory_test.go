@@ -32,7 +32,7 @@ var floorGCRA = memoryLimiter{"floor: map, lock, clock, gcra.Step", func(_ testi
 }}
 
 // floorGCRAShared is the same for several goroutines. Each key has its own lock. The map is not
-// written during the measurement, because callEachKey adds all keys before.
+// written during the measurement, because each key is called once before.
 var floorGCRAShared = memoryLimiter{"floor: map, a lock for each key, clock, gcra.Step", func(_ testing.TB, count int64, period time.Duration) func(string) bool {
 	type entry struct {
 		sync.Mutex
@@ -67,13 +67,3 @@ var mapAndAtomic = memoryLimiter{"floor: map and atomic", func(testing.TB, int64
 		return n.Add(1) > 0
 	}
 }}
-
-var (
-	wallClock = memoryLimiter{"floor: wall clock", func(testing.TB, int64, time.Duration) func(string) bool {
-		return func(string) bool { return time.Now().Unix() > 0 }
-	}}
-	monotonicClock = memoryLimiter{"floor: monotonic clock", func(testing.TB, int64, time.Duration) func(string) bool {
-		began := time.Now()
-		return func(string) bool { return time.Since(began) >= 0 }
-	}}
-)

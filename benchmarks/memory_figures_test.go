@@ -109,9 +109,6 @@ func memoryArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 			figures, goals = append(figures, f...), append(goals, g...)
 		}
 	}
-	if selected("memory", clockWork) {
-		figures = append(figures, clockFigures(t)...)
-	}
 	allocations, none := allocationFigures(t)
 	return append(figures, allocations...), append(goals, none...)
 }
@@ -206,7 +203,9 @@ func (w memoryWork) measure(t testing.TB) (figures []figure.Figure, goals []figu
 	var runners []runner
 	for _, p := range w.contenders() {
 		allow := p.open(t, highLimit, highLimitPeriod)
-		callEachKey(allow, sequence)
+		for _, key := range sequence.keys {
+			allow(key)
+		}
 		// throttled/v2 denies some calls if two goroutines use the same key.
 		mayDeny := p.name == throttledMemory.name && w.goroutines > 1
 		runners = append(runners, runner{p.name, func(n int) {
@@ -236,21 +235,6 @@ func (w memoryWork) peer(g memoryGoal, figures []figure.Figure) int {
 		}
 	}
 	return best
-}
-
-const clockWork = "a reading of the clock"
-
-// clockFigures measures reading the clock.
-func clockFigures(t testing.TB) (figures []figure.Figure) {
-	sequence := newSequence(1)
-	var runners []runner
-	for _, s := range []memoryLimiter{wallClock, monotonicClock} {
-		read := s.open(t, highLimit, highLimitPeriod)
-		runners = append(runners, runner{s.name, func(n int) { callInOrder(read, sequence, 0, n) }})
-	}
-	figures, _ = measureInTurns(clockWork, runners, 20_000, 101, processorTime)
-	figures[0].Ours = false // it is a floor
-	return figures
 }
 
 // heapFigures measures the heap of a million keys, and a garbage collection.
@@ -297,13 +281,6 @@ func allocationFigures(t testing.TB) (figures []figure.Figure, goals []figure.Go
 		goals = append(goals, figure.Goal{Work: work, To: "none", What: "a decision", Ratio: n, Goal: 0, Most: true})
 	}
 	return figures, goals
-}
-
-// callEachKey makes one call for every key.
-func callEachKey(allow func(string) bool, t *sequence) {
-	for _, key := range t.keys {
-		allow(key)
-	}
 }
 
 // callConcurrently makes n calls from that many goroutines and returns how many were denied. Each

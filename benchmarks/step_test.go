@@ -1,11 +1,9 @@
 package benchmarks
 
 import (
-	"flag"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"golang.org/x/time/rate"
 
 	"github.com/sluice-go/sluice/algo"
@@ -91,21 +89,4 @@ func rateAllowN(b *testing.B) {
 		}
 		now = now.Add(tick)
 	}
-}
-
-func BenchmarkStep(b *testing.B) {
-	for _, s := range steps {
-		b.Run(s.name, s.run)
-	}
-	b.Run("x/time/rate AllowN", rateAllowN)
-}
-
-func TestAllStepsAreAllowed(t *testing.T) {
-	before := flag.Lookup("test.benchtime").Value.String()
-	must(t, flag.Set("test.benchtime", "10000x"))
-	defer flag.Set("test.benchtime", before)
-	for _, s := range steps {
-		require.Equal(t, 10_000, testing.Benchmark(s.run).N, s.name)
-	}
-	require.Equal(t, 10_000, testing.Benchmark(rateAllowN).N)
 }

@@ -4,10 +4,10 @@ package main
 // tests, so those that start sluice serve are here too. The other tests of a command are beside it. They promise:
 //
 //   - Each invalid command line gets an exit status and an error that says what to do, and the text of --help is correct.
-//   - replay has the counts of a naive replay and of a server.
+//   - replay has the counts of a server.
 //   - suggest finds numbers that a replay confirms.
 //   - plan has the counts of two replays, and its Markdown is safe for a pull request.
-//   - serve reloads and ends on signals.
+//   - serve reloads and ends on signals. The commands and the Go code of docs/client.md work with it.
 //   - compare responds on this machine only.
 //   - A failed command leaves no incomplete output.
 

@@ -116,3 +116,24 @@ func TestManySignalsEndServeOnce(t *testing.T) {
 	signals.Wait()
 	require.Zero(t, exitCode)
 }
+
+// TestShutdownDelay: after SIGTERM, /readyz fails, and the program still serves new connections until the delay is over or a
+// second signal arrives. After an interrupt there is no delay.
+func TestShutdownDelay(t *testing.T) {
+	for _, sig := range [...]os.Signal{syscall.SIGTERM, os.Interrupt} {
+		s := startServe(t, "--limit", "gcra 100/s", "--upstream", upstream(t, nothing), "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0", "--shutdown-delay", "1h")
+		urls := strings.Fields(s.waitForLog(`msg=serving .*proxy=(\S+ upstream=\S+ api=\S+)`))
+		proxy, api := urls[0], strings.TrimPrefix(urls[2], "api=")
+		require.Equal(t, 200, status(t, api+"/readyz"))
+		s.signal(sig)
+		if sig == syscall.SIGTERM {
+			s.waitForLog(`msg="shutting down" delay=1h0m0s`)
+			require.Equal(t, 503, status(t, api+"/readyz"))
+			require.Equal(t, 200, status(t, api+"/livez"))
+			require.Equal(t, 200, status(t, proxy))
+			s.signal(sig)
+		}
+		s.waitForLog(`msg="shut down" cut=false`)
+		require.Zero(t, s.exitCode())
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,10 +30,13 @@ type serving struct {
 	logLines []string
 }
 
-// startServe starts the program with real arguments.
+// startServe starts the program with real arguments, and without a delay at its end unless args have one.
 func startServe(t *testing.T, args ...string) *serving {
 	t.Helper()
-	s := &serving{Cmd: exec.Command(os.Args[0], append([]string{"serve", "--shutdown-delay", "0s"}, args...)...), t: t, lines: make(chan string, 1000)}
+	if !slices.Contains(args, "--shutdown-delay") {
+		args = append(args, "--shutdown-delay", "0s")
+	}
+	s := &serving{Cmd: exec.Command(os.Args[0], append([]string{"serve"}, args...)...), t: t, lines: make(chan string, 1000)}
 	s.Env = append(os.Environ(), "SLUICE_TEST_MAIN=1")
 	log, err := s.StderrPipe()
 	require.NoError(t, err)
@@ -223,6 +227,21 @@ func TestInvalidStoreInTheEnvironment(t *testing.T) {
 		require.Empty(t, out)
 		require.NotContains(t, errs, "secret")
 	}
+}
+
+// TestFailurePoliciesByFlag: the store cannot be reached, and --on-failure decides about 3 requests a day.
+func TestFailurePoliciesByFlag(t *testing.T) {
+	store := "redis://" + refusing(t)
+	for policy, last := range map[string]int{"open": 200, "local": 429} {
+		s := startServe(t, "--limit", "fixedwindow 3/24h", "--store", store, "--on-failure", policy, "--upstream", upstream(t, nothing), "--listen", "127.0.0.1:0")
+		url := s.waitForLog(`msg=serving .*proxy=(\S+)`)
+		for _, want := range []int{200, 200, 200, last} {
+			require.Equal(t, want, status(t, url), policy)
+		}
+	}
+	exitCode, _, errs := clitest.Execute(t, "", "serve", "--limit", "gcra 1/s", "--store", store, "--on-failure", "closed")
+	require.Equal(t, cli.ExitFailed, exitCode)
+	require.Contains(t, errs, "--store redis://")
 }
 
 // refusing is an address where nobody listens.

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -81,20 +80,5 @@ func TestClientWaitsForRetryAfter(t *testing.T) {
 		took := fetchMany(t, s, 1)
 		require.Equal(t, []int{429, 200}, s.statuses)
 		require.GreaterOrEqual(t, took, 30*time.Second)
-	})
-}
-
-func TestClientFailsAtOnceIfTheWaitExceedsItsTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := limited(t, "fixedwindow 1/hour")
-		fetchMany(t, s, 1)
-		client := newClient(s)
-		began := time.Now()
-		status, err := fetch(t.Context(), client, "http://example.com/")
-		require.NoError(t, err)
-		require.Equal(t, http.StatusTooManyRequests, status, "a retry would come too late")
-		_, err = fetch(t.Context(), client, "http://example.com/")
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Zero(t, time.Since(began))
 	})
 }

@@ -8,13 +8,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/memory"
+	"github.com/sluice-go/sluice/sluicetest"
 )
 
 func Example() {
@@ -122,7 +120,7 @@ func TestConcurrentSuccessesPayNothing(t *testing.T) {
 
 // A right password succeeds even if the context ends, or the store fails, before Settle.
 func TestSuccessDoesNotDependOnSettle(t *testing.T) {
-	store := &outage{Store: new(memory.Store)}
+	store := new(sluicetest.Store)
 	limiter := sluice.MustFor(store, loginRules()...)
 	ann := login{"ann", "203.0.113.6"}
 	for range 20 {
@@ -132,27 +130,7 @@ func TestSuccessDoesNotDependOnSettle(t *testing.T) {
 		require.True(t, ok)
 	}
 	require.True(t, try(t, limiter, ann, func() bool {
-		store.err = storage.NotApplied(errors.New("no connection"))
+		store.Fail(errors.New("no connection"))
 		return true
 	}))
-}
-
-// outage is a store that fails while it has an error.
-type outage struct {
-	storage.Store
-	err error
-}
-
-func (o *outage) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
-	if o.err != nil {
-		return nil, false, o.err
-	}
-	return o.Store.CompareAndSwap(ctx, swaps...)
-}
-
-func (o *outage) Load(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
-	if o.err != nil {
-		return nil, time.Time{}, o.err
-	}
-	return o.Store.Load(ctx, keys...)
 }

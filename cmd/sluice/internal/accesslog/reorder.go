@@ -2,63 +2,53 @@ package accesslog
 
 import (
 	"encoding/binary"
-	"math/bits"
 	"slices"
+	"sort"
 	"time"
 )
 
-// window sorts entries that are out of order by at most its length. It adds each entry to the
-// bucket of its second, and emits a bucket, oldest first, when no later entry can belong to it.
-// So the cost of an entry does not depend on the disorder of the log, unless times have
-// fractions of a second.
+// window sorts entries that are out of order by at most its length. It holds entries until no later one can come before them.
 //
 // A log may have any number of entries within the window, in particular after a line with a time
-// in the future. Above most bytes the window becomes shorter: it emits the oldest bucket early,
-// and later entries for that bucket are late.
+// in the future. Above most bytes the window becomes shorter: it emits the oldest entries early,
+// and later entries with an older time are late.
 type window struct {
 	length time.Duration
-	grain  int64 // seconds that share a bucket, a power of 2
 	fields Fields
 	stats  *Stats
 	send   func(batch *records) (empty *records)
 
 	latest  time.Time // the latest time so far
 	oldest  time.Time // an entry before it is late: latest less the length, or more
-	held    int       // the bytes in all buckets
-	most    int       // the limit of held
-	buckets []*bucket // in the order of time
-	spare   []*bucket // for reuse
+	emitted time.Time // the latest time when entries were last emitted
+	most    int       // the limit of the bytes of held
+	held    *records  // in the order of arrival
+	spare   *records  // for reuse
 	batch   *records  // the next batch to send
 }
 
-// bucket has the records of one grain of time, in the order of arrival.
-type bucket struct {
-	start int64 // in seconds since 1970
-	records
-}
-
 const (
-	maxBuckets = 1024     // limits the buckets of a very long window
-	maxHeld    = 64 << 20 // some 600,000 entries with all their fields
-	batchSize  = 64 << 10
+	maxHeld   = 64 << 20 // some 600,000 entries with all their fields
+	maxSpare  = 1 << 20
+	batchSize = 64 << 10
 )
 
 // longAgo is before every time of an entry.
 var longAgo = time.Unix(-1<<62, 0)
 
 func newWindow(length time.Duration, fields Fields, stats *Stats, send func(*records) *records) *window {
-	length = max(length, 0)
-	grain := int64(1) << bits.Len64(uint64(length/time.Second/maxBuckets))
-	return &window{length: length, grain: grain, fields: fields, stats: stats, send: send, most: maxHeld,
-		latest: longAgo, oldest: longAgo, batch: new(records)}
+	return &window{length: max(length, 0), fields: fields, stats: stats, send: send, most: maxHeld,
+		latest: longAgo, oldest: longAgo, emitted: longAgo, held: new(records), spare: new(records), batch: new(records)}
 }
 
 // add adds an entry. It copies the texts.
 func (w *window) add(e *Entry, input int) {
-	order := e.Time.Compare(w.latest)
-	switch {
+	switch order := e.Time.Compare(w.latest); {
 	case order > 0:
-		w.advance(e.Time)
+		w.latest = e.Time
+		if oldest := e.Time.Add(-w.length); w.oldest.Before(oldest) {
+			w.oldest = oldest
+		}
 	case order == 0:
 	case e.Time.Before(w.oldest):
 		w.stats.Late++
@@ -66,74 +56,46 @@ func (w *window) add(e *Entry, input int) {
 	default:
 		w.stats.Reordered++
 	}
-	b := w.bucket(e.Time.Unix() &^ (w.grain - 1))
-	w.held += b.add(e, input, w.fields)
-	if w.held > w.most {
-		w.oldest = time.Unix(w.buckets[0].start+w.grain, 0)
-		if w.latest.Before(w.oldest) {
-			w.oldest = w.latest
-		}
-		w.emitOldest()
+	w.held.add(e, input, w.fields)
+	if w.latest.Sub(w.emitted) > w.length || w.held.size() > w.most {
+		w.emit()
 	}
 }
 
-// advance moves the end of the window to at.
-func (w *window) advance(at time.Time) {
-	w.latest = at
-	if oldest := at.Add(-w.length); w.oldest.Before(oldest) {
-		w.oldest = oldest
+// emit sorts the entries and emits those that no later entry can precede. If they take too much memory, it emits a quarter of
+// them at least, so that the cost of an entry does not depend on the number of those that are held.
+func (w *window) emit() {
+	list := w.held.list
+	if !slices.IsSortedFunc(list, byTime) {
+		slices.SortStableFunc(list, byTime)
 	}
-	for len(w.buckets) > 0 && w.buckets[0].start+w.grain <= w.oldest.Unix() {
-		w.emitOldest()
+	n := sort.Search(len(list), func(i int) bool { return list[i].at.After(w.oldest) })
+	if least := len(list)/4 + 1; w.held.size() > w.most && n < least {
+		n = least
+		w.oldest = list[n-1].at
 	}
-}
-
-// bucket returns the bucket that begins at start. It adds one if there is none.
-func (w *window) bucket(start int64) *bucket {
-	i := len(w.buckets)
-	for i > 0 && w.buckets[i-1].start > start {
-		i--
-	}
-	if i > 0 && w.buckets[i-1].start == start {
-		return w.buckets[i-1]
-	}
-	var b *bucket
-	if n := len(w.spare); n > 0 {
-		b, w.spare = w.spare[n-1], w.spare[:n-1]
-	} else {
-		b = new(bucket)
-	}
-	b.start = start
-	w.buckets = slices.Insert(w.buckets, i, b)
-	return b
-}
-
-// flush sends all remaining entries.
-func (w *window) flush() {
-	for len(w.buckets) > 0 {
-		w.emitOldest()
-	}
-	w.send(w.batch)
-}
-
-// emitOldest moves the records of the oldest bucket to the batch, and sends the batch when it is full.
-func (w *window) emitOldest() {
-	b := w.buckets[0]
-	w.buckets = w.buckets[1:]
-	w.held -= b.size()
-	if !slices.IsSortedFunc(b.list, byTime) {
-		slices.SortStableFunc(b.list, byTime)
-	}
-	for _, r := range b.list {
-		w.batch.copy(r, &b.records)
+	for _, r := range list[:n] {
+		w.batch.copy(r, w.held)
 		if w.batch.size() >= batchSize {
 			w.batch = w.send(w.batch)
 		}
 	}
-	if b.size() < maxHeld/maxBuckets { // so that the spare buckets too take at most maxHeld
-		b.reset()
-		w.spare = append(w.spare, b)
+	for _, r := range list[n:] {
+		w.spare.copy(r, w.held)
 	}
+	w.held, w.spare = w.spare, w.held
+	if w.spare.size() > maxSpare {
+		w.spare = new(records)
+	}
+	w.spare.reset()
+	w.emitted = w.latest
+}
+
+// flush sends all remaining entries.
+func (w *window) flush() {
+	w.oldest = w.latest
+	w.emit()
+	w.send(w.batch)
 }
 
 // record is a waiting entry.

@@ -3,13 +3,13 @@ package backtest_test
 // These tests promise:
 //
 //   - The counts of a replay are those of the decisions, each made at the time of its request
-//     (replay_test.go), under several rules too (rules_test.go).
-//   - A comparison has the counts of two replays, one for each set of rules (comparison_test.go).
-//   - The most units in an interval are exact and within the bound of the policy (window_test.go).
+//     (replay_test.go), under several rules too (rules_test.go). They are those of a limiter.
+//   - A comparison lists the clients whose decisions change most (comparison_test.go). Package plan tests that it has
+//     the counts of two replays.
+//   - The most units in an interval are exact (window_test.go).
 //   - The timeline counts each request in the right bin (timeline_test.go).
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -30,33 +30,6 @@ func rulesByWho(t *testing.T, shadow string, specs ...string) *backtest.Rules[vi
 	r, err := backtest.NewRules(rules, ps)
 	require.NoError(t, err)
 	return r
-}
-
-func TestComparisonCountsWhatOnlyOneSideDenies(t *testing.T) {
-	c := backtest.NewComparison(rulesByWho(t, "", "fixedwindow 2/h", "fixedwindow 2/d"), rulesByWho(t, "", "fixedwindow 1/h", "fixedwindow 3/d"))
-	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
-	for i, who := range []string{
-		"ann", // allowed by both
-		"ann", // denied by the new a
-		"ann", // denied by both
-		"bob",
-	} {
-		require.NoError(t, c.Add(t.Context(), start.Add(time.Duration(i)*time.Minute), visit{who: who}, []byte(who)))
-	}
-	for i := range 3 { // an hour after each other: the old b denies all of ann's, and the new rules allow two
-		require.NoError(t, c.Add(t.Context(), start.Add(time.Duration(i+1)*time.Hour), visit{who: "ann"}, []byte("ann")))
-	}
-	r := c.Report(10)
-	require.Equal(t, [...]int64{7, 4}, [...]int64{r.Before.Requests, r.Before.Denied})
-	require.Equal(t, [...]int64{7, 3}, [...]int64{r.After.Requests, r.After.Denied})
-	require.EqualValues(t, 1, r.NewlyDenied)
-	require.EqualValues(t, 2, r.NewlyAllowed)
-	require.Equal(t, map[string]backtest.RuleShare{"a": {Denied: 1, Alone: 1}}, r.NewlyDeniedBy)
-	require.Equal(t, map[string]backtest.RuleShare{"b": {Denied: 2, Alone: 2}}, r.NewlyAllowedBy)
-	require.Equal(t, backtest.ClientCounts{All: 2, NewlyDenied: 1, NewlyAllowed: 1}, r.Clients)
-	ann := backtest.ClientChange{Client: "ann", Requests: 6, DeniedBefore: 4, NewlyDenied: 1, NewlyAllowed: 2}
-	require.Equal(t, []backtest.ClientChange{ann}, r.MostNewlyDenied)
-	require.Equal(t, []backtest.ClientChange{ann}, r.MostNewlyAllowed)
 }
 
 // TestRulesThatDenyTogetherShareARequest: the request counts for each of them, and for none alone.
@@ -83,72 +56,4 @@ func TestMostChangedClientsComeFirst(t *testing.T) {
 		require.EqualValues(t, 3, r.Clients.NewlyDenied)
 		require.Empty(t, r.MostNewlyAllowed)
 	}
-}
-
-// TestComparisonAgreesWithTwoReplays: the counts are those of the decisions that each set of rules
-// makes without the other.
-func TestComparisonAgreesWithTwoReplays(t *testing.T) {
-	before := []string{"gcra 6/m burst=2", "fixedwindow 20/h", "tokenbucket 9/m"}
-	after := []string{"gcra 4/m burst=3", "fixedwindow 30/h", "movingwindow 12/m"}
-	c := backtest.NewComparison(rulesByWho(t, "c", before...), rulesByWho(t, "", after...))
-	alone := [2]*backtest.Rules[visit]{rulesByWho(t, "c", before...), rulesByWho(t, "", after...)}
-	random := rand.New(rand.NewPCG(5, 6))
-	clients := make(map[string]backtest.ClientChange)
-	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
-	for range 5000 {
-		now = now.Add(time.Duration(random.IntN(3000)) * time.Millisecond)
-		v := visit{who: string(rune('a' + random.IntN(20)*random.IntN(2)))}
-		require.NoError(t, c.Add(t.Context(), now, v, []byte(v.who)))
-		old, err := alone[0].Add(t.Context(), now, v)
-		require.NoError(t, err)
-		d, err := alone[1].Add(t.Context(), now, v)
-		require.NoError(t, err)
-		client := clients[v.who]
-		client.Client = v.who
-		client.Requests++
-		switch {
-		case !old.Allowed && !d.Allowed:
-			client.DeniedBefore++
-		case !old.Allowed:
-			client.DeniedBefore++
-			client.NewlyAllowed++
-		case !d.Allowed:
-			client.NewlyDenied++
-		}
-		clients[v.who] = client
-	}
-	r := c.Report(100)
-	var want, got [2]int64
-	for _, client := range clients {
-		want[0] += client.NewlyDenied
-		want[1] += client.NewlyAllowed
-	}
-	require.Equal(t, want, [2]int64{r.NewlyDenied, r.NewlyAllowed})
-	require.Positive(t, want[0])
-	require.Positive(t, want[1])
-	for _, most := range [][]backtest.ClientChange{r.MostNewlyDenied, r.MostNewlyAllowed} {
-		for _, client := range most {
-			require.Equal(t, clients[client.Client], client)
-		}
-	}
-	for _, client := range r.MostNewlyDenied {
-		got[0] += client.NewlyDenied
-	}
-	for _, client := range r.MostNewlyAllowed {
-		got[1] += client.NewlyAllowed
-	}
-	require.Equal(t, want, got, "no client is missing")
-	for i, got := range []backtest.RulesReport{r.Before, r.After} {
-		want := alone[i].Report(0)
-		for j := range want.Rules { // a comparison does not count these
-			want.Rules[j].KeysDenied, want.Rules[j].Admitted = 0, 0
-		}
-		require.Equal(t, want, got)
-	}
-}
-
-func TestComparisonRefusesTimeThatStepsBack(t *testing.T) {
-	c := backtest.NewComparison(rulesByWho(t, "", "gcra 1/s"), rulesByWho(t, "", "gcra 1/s"))
-	require.NoError(t, c.Add(t.Context(), time.Unix(10, 0), visit{}, nil))
-	require.ErrorContains(t, c.Add(t.Context(), time.Unix(9, 0), visit{}, nil), "comes after")
 }

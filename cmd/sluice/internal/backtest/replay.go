@@ -81,9 +81,7 @@ func (c *column) step(id uint32, at time.Time) (allowed bool, err error) {
 		return false, err
 	}
 	c.spare = next
-	if result.Allowed {
-		cell.keep(next)
-	}
+	cell.keep(next) // also after a denial, which can begin a penalty
 	c.note(cell, at, &result)
 	return result.Allowed, nil
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"testing"
 	"time"
 
@@ -71,6 +70,27 @@ func TestCostAboveCapacityCountsAsNever(t *testing.T) {
 	require.Zero(t, p.LongestWait)
 }
 
+// TestReplayDecidesLikeALimiter: the replay of one rule uses a limiter.
+func TestReplayDecidesLikeALimiter(t *testing.T) {
+	for _, spec := range []string{
+		"gcra 10/m burst=5", "tokenbucket 10/m refill=interval", "fixedwindow 10/m", "movingwindow 10/m slots=12 trailing=whole",
+		"all(gcra 3/s; gcra 10/m)", "calendar 100/day tz=Europe/Berlin", "penalty(fixedwindow 10/m; for=3m)",
+	} {
+		replay, rules := backtest.New(policies(t, spec)...), rulesByWho(t, "", spec)
+		random, now := rand.New(rand.NewPCG(5, 6)), time.Unix(1e9, 0)
+		for range 5000 {
+			now = now.Add(time.Duration(random.Int64N(int64(4 * time.Second))))
+			who := string(rune('a' + random.IntN(3)))
+			require.NoError(t, replay.Add(now, []byte(who)))
+			_, err := rules.Add(t.Context(), now, visit{who: who})
+			require.NoError(t, err)
+		}
+		got, want := replay.Report(9).Policies[0], rules.Report(9).Rules[0].Outcome
+		require.Positive(t, want.Denied, spec)
+		require.Equal(t, want, got, spec)
+	}
+}
+
 func TestTopDeniedIsOrderedAndCut(t *testing.T) {
 	r := backtest.New(policies(t, "gcra 1/d")...)
 	for i := range 5000 {
@@ -83,61 +103,4 @@ func TestTopDeniedIsOrderedAndCut(t *testing.T) {
 	all := r.Report(math.MaxInt)
 	require.Len(t, all.Policies[0].TopDenied, 4285)
 	require.Len(t, all.TopDenied, 4285)
-}
-
-func TestAdmittedUnitsAreWithinTheBound(t *testing.T) {
-	ps := policies(t, "gcra 10/m burst=5", "tokenbucket 10/m refill=interval", "fixedwindow 10/m",
-		"fixedwindow 10/m align=clock", "movingwindow 10/m", "movingwindow 10/m slots=12 trailing=whole", "all(gcra 3/s; gcra 10/m)", "all(gcra 20/m; gcra 60/m burst=10) cost=5", "gcra 60/m burst=10 cost=5")
-	r := backtest.New(ps...)
-	random := rand.New(rand.NewPCG(5, 6))
-	now := time.Unix(1e9, 0)
-	for range 20_000 {
-		if random.IntN(4) == 0 {
-			now = now.Add(time.Duration(random.Int64N(int64(10 * time.Second))))
-		}
-		require.NoError(t, r.Add(now, []byte{byte('a' + random.IntN(3))}))
-	}
-	for _, p := range r.Report(0).Policies {
-		require.LessOrEqual(t, p.Admitted, p.Bound, p.Policy)
-		require.Positive(t, p.Denied, p.Policy)
-	}
-}
-
-// BenchmarkMemory reports the bytes of a key under one policy: with 200 seconds between two requests of
-// a key, and with a request of each key in each second. The times are whole seconds, as in most logs.
-func BenchmarkMemory(b *testing.B) {
-	for _, c := range []struct {
-		name             string
-		keys, per, times int
-	}{
-		{"now and then", 100_000, 100_000 / 200, 10}, // 200 seconds between two visits
-		{"every second of a minute", 2000, 2000, 180},
-		{"every second of an hour", 100, 100, 7200},
-	} {
-		period := "m"
-		if c.times > 3600 {
-			period = "h"
-		}
-		b.Run(c.name, func(b *testing.B) {
-			for b.Loop() {
-				before := heap()
-				r := backtest.New(policies(b, "gcra 10000/"+period, "tokenbucket 10000/"+period, "fixedwindow 10000/"+period, "movingwindow 10000/"+period)...)
-				for i := range c.keys * c.times {
-					at := time.Unix(1e9+int64(i/c.per), 0)
-					if err := r.Add(at, fmt.Appendf(nil, "10.%06d", i%c.keys)); err != nil {
-						b.Fatal(err)
-					}
-				}
-				b.ReportMetric(float64(heap()-before)/float64(c.keys*4), "B/key/policy")
-				runtime.KeepAlive(r)
-			}
-		})
-	}
-}
-
-func heap() uint64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

@@ -31,13 +31,6 @@ func TestWindowAddsUpTheLastPeriod(t *testing.T) {
 	}
 }
 
-// TestASecondTakesTwoBytes: the size holds for logs with times in seconds.
-func TestASecondTakesTwoBytes(t *testing.T) {
-	require.Len(t, appendRun(nil, 1, 1e6), 2)
-	require.Len(t, appendRun(nil, 127, 63e6), 2)
-	require.Len(t, appendRun(nil, 1, 250e3), 4)
-}
-
 func TestWindowDropsOldRuns(t *testing.T) {
 	var w window
 	for now := range int64(10_000) {
@@ -45,12 +38,4 @@ func TestWindowDropsOldRuns(t *testing.T) {
 	}
 	require.LessOrEqual(t, cap(w.runs), 160)
 	require.EqualValues(t, 60, w.add(10_000e6-1e6, 0, 60e6))
-}
-
-// BenchmarkWindow adds to a window with 100,000 instants, which must not make it slower.
-func BenchmarkWindow(b *testing.B) {
-	var w window
-	for i := 0; b.Loop(); i++ {
-		w.add(int64(i)*36e6, 1, 3600e9)
-	}
 }

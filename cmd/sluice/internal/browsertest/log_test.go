@@ -55,16 +55,10 @@ func TestLogsAreReplayed(t *testing.T) {
 	t.Parallel()
 	b := openOwn(t, "p=gcra+1/5s")
 	before := b.table()
-	for name, c := range map[string]struct{ content, message string }{
-		"empty.log":   {"", "the log is empty"},
-		"times.log":   {strings.Repeat("192.0.2.1 GET / 200\n", 20), "are not log lines"},
-		"picture.png": {"\x89PNG\r\n\x1a\n" + strings.Repeat("\x00\xff\x17\x80", 500), "are not log lines"},
-	} {
-		b.drop(name, c.content)
-		b.wait("document.querySelector('#log-note').innerText.startsWith(%s)", quote(name+" was not read: "))
-		require.Contains(t, b.text("#log-note"), c.message)
-		require.Equal(t, before, b.table())
-	}
+	b.drop("times.log", strings.Repeat("192.0.2.1 GET / 200\n", 20))
+	b.wait("document.querySelector('#log-note').innerText.startsWith('times.log was not read: ')")
+	require.Contains(t, b.text("#log-note"), "are not log lines")
+	require.Equal(t, before, b.table())
 
 	path := filepath.Join(t.TempDir(), "chosen.log")
 	require.NoError(t, os.WriteFile(path, []byte(lines(60)), 0o600))

@@ -11,19 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestPoliciesAreDrawnSideBySide(t *testing.T) {
-	t.Parallel()
-	b := open(t, "")
-	require.Len(t, b.table(), 4)
-	require.NotEmpty(t, b.text("#timing"))
-	tops := eval[[]int](b, "[...document.querySelectorAll('article.policy')].map((e) => Math.round(e.getBoundingClientRect().top))")
-	require.Equal(t, tops[0], tops[1])
-	for i := range 4 {
-		require.Positive(t, b.pixels(i+1, allowedColour))
-		require.Positive(t, b.pixels(i+1, deniedColour))
-	}
-}
-
 // row is a row of the table of results: the text of each cell by the head of its column.
 type row map[string]string
 

@@ -111,5 +111,12 @@ func (b *tab) requireTable(a comparison) {
 		} {
 			require.Equal(b.t, n, row.number(b.t, column), "%s of %s", column, p.Spec)
 		}
+		if len(p.AllowedByProcess) > 1 {
+			var counts []string
+			for i, n := range p.AllowedByProcess {
+				counts = append(counts, fmt.Sprintf("%d: %d", i+1, n))
+			}
+			require.Equal(b.t, strings.Join(counts, ", "), row["Allowed by process"], p.Spec)
+		}
 	}
 }

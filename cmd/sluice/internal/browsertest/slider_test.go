@@ -40,8 +40,4 @@ func TestPictureFollowsADraggedSlider(t *testing.T) {
 	q.Specs[0] = b.specs()[0]
 	b.wait("document.querySelector('#results tbody code').textContent === %s", quote(q.Specs[0]))
 	b.requireTable(b.compare(q))
-	durations := eval[[]float64](b, "performance.getEntriesByName('sluice-drawn').map((e) => e.duration)")
-	slices.Sort(durations)
-	t.Logf("from a change to its picture, %d pictures of 10,000 requests and 4 policies: median %.0f ms, maximum %.0f ms",
-		len(durations), durations[len(durations)/2], durations[len(durations)-1])
 }

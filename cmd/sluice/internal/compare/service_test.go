@@ -112,23 +112,6 @@ func TestTheNumberOfRequestsIsTheOneThatTheUserSets(t *testing.T) {
 	}
 }
 
-func TestNoPolicyExceedsItsBound(t *testing.T) {
-	for _, spec := range append([]string{
-		"gcra 1000000/s", "gcra 1/26000d", "fixedwindow 1099511627776/26062d", "all(gcra 20/s; gcra 1000/m) cost=10", "gcra 1000/m cost=100",
-	}, all...) {
-		for _, kind := range []string{"poisson", "bursts", "worst"} {
-			q := query(spec)
-			q.Stream.Kind = kind
-			p := result[*compare.Comparison](t, compare.NewService(), "compare", q).Policies[0]
-			require.LessOrEqual(t, p.Worst, p.Bound, "%s: %s", kind, spec)
-			if kind == "worst" {
-				require.Zero(t, p.Denied, spec)
-				require.Greater(t, p.Worst, p.Bound/4, spec)
-			}
-		}
-	}
-}
-
 func TestTheViewSelectsBarsLevelAndMarks(t *testing.T) {
 	view := func(from, to float64) compare.Policy {
 		q := query(all[0])

@@ -149,20 +149,6 @@ func HasOnly(s, marks string) bool {
 	})
 }
 
-// Algorithms returns the names of the algorithms of a policy, such as gcra or all(gcra; fixedwindow).
-func Algorithms(p algo.Policy) string {
-	stack, ok := p.(*compose.Stack)
-	if !ok {
-		word, _, _ := strings.Cut(p.String(), " ")
-		return word
-	}
-	var parts []string
-	for _, part := range stack.Parts() {
-		parts = append(parts, Algorithms(part))
-	}
-	return "all(" + strings.Join(parts, "; ") + ")"
-}
-
 // Capacity returns the largest cost that a policy can ever allow.
 func Capacity(p algo.Policy) int64 {
 	res, err := p.Peek(nil, time.Unix(0, 0), 1)

@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -125,14 +124,4 @@ func guesses(problem, mistake string) (all []string) {
 		}
 	}
 	return all
-}
-
-// ExampleError shows the message of an error.
-func ExampleError() {
-	_, err := config.Parse("limits.yaml", []byte("rules: [{name: a, policy: gcra 100/m brst=20}]"))
-	fmt.Println(err)
-	// Output:
-	// limits.yaml:1: rules[0].policy: unknown option "brst"; gcra takes burst=; did you mean burst=?
-	//   gcra 100/m brst=20
-	//              ^^^^^^^
 }

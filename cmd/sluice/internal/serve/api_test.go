@@ -22,6 +22,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/sluicetest"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -200,6 +201,18 @@ func TestFailurePolicies(t *testing.T) {
 	}
 }
 
+func TestDecisionsEndAfterTheTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(sluicetest.Store)
+		store.Hang()
+		s := &Server{options: Options{DecisionTimeout: 7 * time.Second}, store: &opened{Store: store}, sampled: sampledTo(io.Discard)}
+		began := time.Now()
+		w := post(apiWith(t, apiExampleRules, store, limiterOptions[decisionRequest](s, serviceSide)), "/v1/allow", askOne)
+		require.Equal(t, http.StatusServiceUnavailable, w.Code)
+		require.InDelta(t, 7, time.Since(began).Seconds(), 0.1)
+	})
+}
+
 func TestProblemOfEachFailure(t *testing.T) {
 	unknown := fmt.Errorf("%w: %w", storage.ErrOutcomeUnknown, storage.NotApplied(errSecret))
 	for _, c := range []struct {
@@ -244,15 +257,17 @@ func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 		return send(a, r).Body.String()
 	}
 	synctest.Test(t, func(t *testing.T) {
-		response := respond(t, failingStore{swap: errSecret}, ask("/v1/allow", askOne))
-		require.Contains(t, logged.String(), `level=WARN msg="no decision: The store's response was lost" op=allow applied=unknown`)
+		store := new(sluicetest.Store)
+		store.Fail(errSecret)
+		response := respond(t, store, ask("/v1/allow", askOne))
+		require.Contains(t, logged.String(), `level=WARN msg="no decision: The store refused the request" op=allow applied=no`)
 		require.Contains(t, logged.String(), "10.0.0.7")
 		require.NotContains(t, logged.String()+response, "user:42")
 		require.NotContains(t, response, "10.0.0.7")
 
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		respond(t, failingStore{}, ask("/v1/allow", askOne).WithContext(ctx))
+		respond(t, store, ask("/v1/allow", askOne).WithContext(ctx))
 		require.Empty(t, logged.String(), "a client that has left is not a failure")
 	})
 	faulty := damaged(t).(api)
@@ -324,17 +339,6 @@ func send(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w
-}
-
-// failingStore is a store that fails.
-type failingStore struct{ load, swap error }
-
-func (b failingStore) Load(_ context.Context, keys ...string) ([]storage.Record, time.Time, error) {
-	return make([]storage.Record, len(keys)), time.Now(), b.load
-}
-
-func (b failingStore) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
-	return nil, false, b.swap
 }
 
 var errSecret = errors.New("dial postgres://admin:secret@10.0.0.7: refused")

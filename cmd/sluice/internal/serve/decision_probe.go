@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
@@ -76,27 +76,37 @@ func (s *Server) newDecisionProbe(file *config.File) (p decisionProbe, err error
 
 func ownKey(key string) string { return key }
 
-// algorithmName matches the names of algorithms in the result of [config.Algorithms].
-var algorithmName = regexp.MustCompile(`([a-z]+)([;)]|$)`)
-
-// shortLived returns a policy that stores decide like p, but whose states expire soon.
+// shortLived returns a policy that stores decide like p, but whose states expire soon. Policies without a program, such as
+// calendar, are all decided by swaps.
 func shortLived(p algo.Policy) (short algo.Policy, kind string, err error) {
-	kind = config.Algorithms(p)
-	spec := algorithmName.ReplaceAllString(kind, "$1 1000/s$2")
-	if _, ok := p.(algo.Holder); ok {
-		spec = kind + " 1000 ttl=1s"
-	}
-	if short, err = compose.ParsePolicy(spec); err != nil {
-		return nil, "", err
-	}
 	portable, ok := p.(algo.Portable)
 	if ok {
 		_, ok = portable.Program()
 	}
-	if !ok { // its numbers are too large for a program; such a policy is decided by swaps
-		short, kind = struct{ algo.Policy }{short}, kind+" without a program"
+	if !ok {
+		short, err = compose.ParsePolicy("gcra 1000/s")
+		return struct{ algo.Policy }{short}, "swaps", err
 	}
-	return short, kind, nil
+	if _, ok := p.(algo.Holder); ok {
+		short, err = compose.ParsePolicy("inflight 1000 ttl=1s")
+		return short, compose.Kind(p), err
+	}
+	stack, ok := p.(*compose.Stack)
+	if !ok {
+		short, err = compose.ParsePolicy(compose.Kind(p) + " 1000/s")
+		return short, compose.Kind(p), err
+	}
+	var parts []algo.Policy
+	var kinds []string
+	for _, part := range stack.Parts() {
+		short, kind, err := shortLived(part)
+		if err != nil {
+			return nil, "", err
+		}
+		parts, kinds = append(parts, short), append(kinds, kind)
+	}
+	short, err = compose.All(parts...)
+	return short, "all(" + strings.Join(kinds, "; ") + ")", err
 }
 
 // decide makes decisions on keys of its own: for each kind of policy, and for several keys, all or nothing. The

@@ -32,6 +32,9 @@ rules:
   - {name: d, policy: movingwindow 3/d, by: ip}
   - {name: e, policy: all(gcra 3/d; fixedwindow 5/d), by: ip}
   - {name: f, policy: inflight 3 ttl=24h, by: ip}
+  - {name: g, policy: calendar 3/day tz=Europe/Berlin, by: ip}
+  - {name: h, policy: all(gcra 3/d; calendar 5/month), by: ip}
+  - {name: i, policy: penalty(gcra 3/d; for=1h), by: ip}
 `
 
 // database is a schema of PostgreSQL, and a role that may use the table in it but does not own it.
@@ -96,7 +99,6 @@ func TestNoFunctionIsUsedThatTheProbeDoesNotCall(t *testing.T) {
 	d := newDatabase(t)
 	w, err := newTestServer(t, everyKind, on(d.dsn), withUpstream(t, hello))
 	require.NoError(t, err)
-	t.Cleanup(w.Close)
 	require.Equal(t, http.StatusOK, w.readyNow(), w.logged.String())
 	for i, function := range d.functions() {
 		d.exec("REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC", function)
@@ -112,7 +114,6 @@ func TestNoFunctionIsUsedThatTheProbeDoesNotCall(t *testing.T) {
 	}
 	without, err := newTestServer(t, oneByIP, on(d.dsn), func(o *Options) { o.NoFunctions, o.Namespace = true, "without" })
 	require.NoError(t, err)
-	t.Cleanup(without.Close)
 	for _, function := range d.functions() {
 		d.exec("DROP FUNCTION %s CASCADE", function)
 	}
@@ -161,7 +162,6 @@ func TestUnreadableStateOfAllRequests(t *testing.T) {
 	for _, policy := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen} {
 		w, err := newTestServer(t, shared, on(store), onFailure(policy))
 		require.NoError(t, err)
-		t.Cleanup(w.Close)
 		require.Equal(t, http.StatusOK, w.readyNow(), w.logged.String())
 		_, err = w.current.Load().service.Allow(t.Context(), decisionRequest{Key: "k"})
 		require.NoError(t, err)

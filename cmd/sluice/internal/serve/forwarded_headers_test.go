@@ -2,19 +2,12 @@ package serve
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
-
-	"github.com/sluice-go/sluice/httplimit"
 )
 
 func TestHeadersToTheUpstream(t *testing.T) {
@@ -30,13 +23,9 @@ func TestHeadersToTheUpstream(t *testing.T) {
 			map[string]string{"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "shop.example", "X-Forwarded-Proto": "http"}, "127.0.0.1"},
 		{"forged", "",
 			[]string{"X-Forwarded-For", "6.6.6.6", "X-Forwarded-Host", "evil", "X-Forwarded-Proto", "https", "X-Forwarded-User", "root",
-				"Forwarded", "for=6.6.6.6", "X-Real-Ip", "6.6.6.6", "X_Forwarded_For", "6.6.6.6", "X-Forwarded_user", "root",
-				"True-Client-Ip", "6.6.6.6", "Cf-Connecting-Ip", "6.6.6.6", "X-Client-Ip", "6.6.6.6", "X-Cluster-Client-Ip", "6.6.6.6",
-				"X-Original-Uri", "/", "X-Request-Uri", "/", "X-Override-Url", "/", "Proxy", "http://evil"},
+				"Forwarded", "for=6.6.6.6", "X-Real-Ip", "6.6.6.6", "X_Forwarded_For", "6.6.6.6"},
 			map[string]string{"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "shop.example", "X-Forwarded-Proto": "http", "X-Forwarded-User": "",
-				"Forwarded": "", "X-Real-Ip": "", "X_forwarded_for": "", "X-Forwarded_user": "",
-				"True-Client-Ip": "", "Cf-Connecting-Ip": "", "X-Client-Ip": "", "X-Cluster-Client-Ip": "",
-				"X-Original-Uri": "", "X-Request-Uri": "", "X-Override-Url": "", "Proxy": ""}, "127.0.0.1"},
+				"Forwarded": "", "X-Real-Ip": "", "X_forwarded_for": ""}, "127.0.0.1"},
 		{"forged and dropped on the way", "", []string{"X-Forwarded-For", "6.6.6.6", "Connection", "X-Forwarded-For, X-Forwarded-Host"},
 			map[string]string{"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "shop.example"}, "127.0.0.1"},
 		{"by a trusted proxy", trusting,
@@ -71,7 +60,7 @@ func TestForgedHeadersAreRemoved(t *testing.T) {
 	for _, name := range []string{
 		"Forwarded-For", "X-Remote-Addr", "X-Originating-Ip", "X-Proxyuser-Ip", "Cf-Connecting-Ipv6", "True-Client-Ip", "X-Real-Ip", "X-Forward-For",
 		"X-Original-Url", "X-Envoy-Original-Path", "X-Rewrite-Uri", "X-Request-Uri", "X-Http-Method-Override", "X-Http-Method", "X-Original-Query",
-		"X-Host", "X-Http-Host-Override", "X-Scheme", "X-Original-Proto", "Front-End-Https", "X-Forwarded-Prefix",
+		"X-Host", "X-Http-Host-Override", "X-Scheme", "X-Original-Proto", "Front-End-Https", "X-Forwarded-Prefix", "X-Client-Ip", "X-Cluster-Client-Ip",
 	} {
 		h := http.Header{name: {"6.6.6.6"}}
 		dropForged(h, func(string) bool { return false })
@@ -79,7 +68,7 @@ func TestForgedHeadersAreRemoved(t *testing.T) {
 		dropForged(h, func(string) bool { return true })
 		require.Empty(t, h, name)
 	}
-	for _, name := range []string{"X_forwarded_for", "X.Forwarded.For", "X~Real|Ip", "X_http_Method-Override", "X_Host"} {
+	for _, name := range []string{"X_forwarded_for", "X.Forwarded.For", "X-Forwarded_user", "X~Real|Ip", "X_http_Method-Override", "X_Host", "Proxy"} {
 		h := http.Header{name: {"6.6.6.6"}}
 		dropForged(h, func(string) bool { return false })
 		require.Empty(t, h, name)
@@ -148,28 +137,4 @@ func TestServerWarnsThatNoProxyIsTrusted(t *testing.T) {
 	w := startTestServer(t, oneByIP)
 	require.NoError(t, w.Reload(t.Context()))
 	require.NotContains(t, w.logged.String(), message, "without an upstream")
-}
-
-// TestForwardingWarningsAreSampled: peers are not stored.
-func TestForwardingWarningsAreSampled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var logged lines
-		faults := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "faults"}, []string{"reason"})
-		s := &Server{forwardingLog: sampleLog(slog.New(slog.NewTextHandler(&logged, nil)), forwardingSamples), metrics: &metrics{forwarding: faults}}
-		const peers = 10_000
-		for i := range peers {
-			r := httptest.NewRequest("GET", "/", nil)
-			r.RemoteAddr = fmt.Sprintf("[2001:db8::%x]:9", i)
-			s.reportForwarding(r, httplimit.ErrUntrustedPeer)
-			if i == peers-2 {
-				require.Equal(t, 1, strings.Count(logged.String(), "\n"))
-				require.Len(t, s.forwardingLog.Handler().(*sampler).omitted, 1)
-				time.Sleep(time.Minute) // of synctest
-			}
-		}
-		require.Equal(t, 2, strings.Count(logged.String(), "\n"))
-		require.Contains(t, logged.String(), fmt.Sprintf("peer=2001:db8::%x ", peers-1))
-		require.Contains(t, logged.String(), fmt.Sprintf("omitted=%d\n", peers-2))
-		require.EqualValues(t, peers, testutil.ToFloat64(faults.WithLabelValues(untrustedPeer)))
-	})
 }

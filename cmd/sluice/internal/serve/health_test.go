@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,35 +12,19 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
 	"github.com/sluice-go/sluice/internal/testing/servers"
+	"github.com/sluice-go/sluice/sluicetest"
 	"github.com/sluice-go/sluice/storage"
 )
-
-// moody is a store whose writes do what the test says.
-type moody struct {
-	write atomic.Pointer[func(context.Context) error]
-}
-
-func (s *moody) Load(_ context.Context, keys ...string) ([]storage.Record, time.Time, error) {
-	return make([]storage.Record, len(keys)), time.Now(), nil
-}
-
-func (s *moody) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
-	err := (*s.write.Load())(ctx)
-	return make([]storage.Record, len(swaps)), err == nil, err
-}
 
 // newProbedServer returns a server of which only the probes of the store run.
 func newProbedServer(t *testing.T, store storage.Store, policy sluice.FailurePolicy) *Server {
@@ -76,19 +59,16 @@ func (s *Server) readiness(t *testing.T) string {
 func TestHealthDoesNotWaitForTheStore(t *testing.T) {
 	for policy, down := range map[sluice.FailurePolicy]string{sluice.FailClosed: "503 ", sluice.FailOpen: "200 failed", sluice.FailLocal: "200 failed"} {
 		synctest.Test(t, func(t *testing.T) {
-			hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-			fail := func(context.Context) error { return errors.New("read-only") }
-			work := func(context.Context) error { return nil }
-			store := new(moody)
-			store.write.Store(&hang)
+			store := new(sluicetest.Store)
+			store.Hang()
 			s := newProbedServer(t, store, policy)
 			time.Sleep(probeEvery + probeTime - time.Millisecond)
 			require.Equal(t, "200 ok", s.readiness(t))
 			for _, c := range []struct {
-				write func(context.Context) error
-				want  string
-			}{{hang, down}, {fail, down}, {work, "200 ok"}} {
-				store.write.Store(&c.write)
+				change func()
+				want   string
+			}{{store.Hang, down}, {func() { store.Fail(errors.New("read-only")) }, down}, {store.Recover, "200 ok"}} {
+				c.change()
 				time.Sleep(probeEvery + probeTime)
 				require.Equal(t, c.want, s.readiness(t))
 			}
@@ -225,39 +205,17 @@ func TestPurgesAreLoggedAndCounted(t *testing.T) {
 
 // TestTheServerPurgesItsStore: the server removes expired records without any request.
 func TestTheServerPurgesItsStore(t *testing.T) {
-	file, dsn := filepath.Join(t.TempDir(), "limits.db"), newSchema(t)
-	for address, expired := range map[string]func() (rows int){
-		"sqlite:" + file: func() (rows int) {
-			db, err := sql.Open("sqlite3", "file:"+file)
-			assert.NoError(t, err)
-			defer db.Close()
-			assert.NoError(t, db.QueryRow("SELECT count(*) FROM sluice_states WHERE expires_at <= ?", time.Now().UnixNano()).Scan(&rows))
-			return rows
-		},
-		dsn: func() (rows int) {
-			db, err := pgx.Connect(t.Context(), dsn)
-			if !assert.NoError(t, err) {
-				return -1
-			}
-			defer db.Close(t.Context())
-			assert.NoError(t, db.QueryRow(t.Context(), "SELECT count(*) FROM sluice_states WHERE expires_at <= clock_timestamp()").Scan(&rows))
-			return rows
-		},
-	} {
-		w, err := newTestServer(t, oneByIP, on(address))
+	w, err := newTestServer(t, oneByIP, on("sqlite:"+filepath.Join(t.TempDir(), "limits.db")))
+	require.NoError(t, err)
+	for i := range 3 {
+		swap := storage.Swap{Key: fmt.Sprint(i), New: storage.Record{Version: storage.NewVersion()}, TTL: 1}
+		_, swapped, err := w.store.CompareAndSwap(t.Context(), swap)
 		require.NoError(t, err)
-		defer w.Close()
-		for i := range 3 {
-			swap := storage.Swap{Key: fmt.Sprint(i), New: storage.Record{Version: storage.NewVersion()}, TTL: 1}
-			_, swapped, err := w.store.CompareAndSwap(t.Context(), swap)
-			require.NoError(t, err)
-			require.True(t, swapped)
-		}
-		require.Eventually(t, func() bool { return expired() == 3 }, testTimeout, time.Millisecond, address)
-		w.purgeEvery = 10 * time.Millisecond
-		go func() { w.done <- w.Serve(context.Background()) }()
-		require.Eventually(t, func() bool { return expired() == 0 }, testTimeout, 10*time.Millisecond, address)
-		w.Close()
-		require.NoError(t, w.ended())
+		require.True(t, swapped)
 	}
+	w.purgeEvery = 10 * time.Millisecond
+	go func() { w.done <- w.Serve(context.Background()) }()
+	require.Eventually(t, func() bool { return strings.Contains(w.logged.String(), "removed=3") }, testTimeout, time.Millisecond)
+	w.Close()
+	require.NoError(t, w.ended())
 }

@@ -4,20 +4,15 @@ package serve
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net/http"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/internal/testing/servers"
-	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/memory"
+	"github.com/sluice-go/sluice/sluicetest"
 )
 
 const oneAtATime = `
@@ -54,142 +49,26 @@ func TestProxyLimitsRequestsAtTheSameTime(t *testing.T) {
 	require.Zero(t, w.inFlight())
 }
 
-// A process counts the requests of others, and not those of a process whose requests have ended.
-func TestProcessesShareALimitOnRequestsAtTheSameTime(t *testing.T) {
-	for name, store := range map[string]func(*testing.T) string{
-		"redis":    func(t *testing.T) string { return "redis://" + servers.Redis(t).Addr() },
-		"postgres": newSchema,
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := newHeld()
-			on, upstream := on(store(t)), withUpstream(t, h.ServeHTTP)
-			one, other := startTestServer(t, oneAtATime, on, upstream), startTestServer(t, oneAtATime, on, upstream)
-			failed := h.begin(one)
-			require.Zero(t, other.allowed(2))
-			close(h.release)
-			require.NoError(t, <-failed)
-			require.Equal(t, 2, other.allowed(2))
-			require.Equal(t, 2, one.allowed(2))
-		})
-	}
-}
-
-func TestRequestsCountUntilTheyEnd(t *testing.T) {
-	get := func(path string) func(*testing.T, *testServer) {
-		return func(t *testing.T, w *testServer) {
-			response, err := client.Get(w.proxyURL(path))
-			require.NoError(t, err)
-			_, _ = io.Copy(io.Discard, response.Body)
-			require.NoError(t, response.Body.Close())
-		}
-	}
-	arrived := make(chan struct{})
-	w := startTestServer(t, oneAtATime, withUpstream(t, func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/resets":
-			panic(http.ErrAbortHandler)
-		case "/breaks-off":
-			_, _ = io.WriteString(w, strings.Repeat("x", 1<<20))
-			panic(http.ErrAbortHandler)
-		case "/hangs":
-			arrived <- struct{}{}
-			<-r.Context().Done()
-		case "/chat":
-			echo(w, r)
-		}
-	}))
-	for name, request := range map[string]func(*testing.T, *testServer){
-		"the upstream fails":     get("/resets"),
-		"the upstream stops":     get("/breaks-off"),
-		"a request is malformed": get("/%00"),
-		"the client leaves": func(t *testing.T, w *testServer) {
-			conn, _ := sendText(t, w, "GET /hangs HTTP/1.1\r\nHost: x\r\n\r\n")
-			<-arrived
-			require.EqualValues(t, 1, w.inFlight())
-			conn.Close()
-		},
-		"a WebSocket closes": func(t *testing.T, w *testServer) {
-			conn, reader, response := upgrade(t, w)
-			require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
-			_, err := io.WriteString(conn, "ping\n")
-			require.NoError(t, err)
-			_, err = reader.ReadString('\n')
-			require.NoError(t, err)
-			require.EqualValues(t, 1, w.inFlight())
-			require.Equal(t, http.StatusTooManyRequests, fetch(t, w.proxyURL("/")).StatusCode)
-			conn.Close()
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			request(t, w)
-			require.Eventually(t, func() bool { return w.inFlight() == 0 }, testTimeout, time.Millisecond)
-		})
-	}
-}
-
-func TestStreamsCountLongerThanTheTTL(t *testing.T) {
-	events := func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/" {
-			return
-		}
-		for range 100 {
-			time.Sleep(10 * time.Second)
-			_, _ = io.WriteString(w, "data: x\n\n")
-			_ = http.NewResponseController(w).Flush()
-		}
-	}
-	limitedProxy{oneAtATime, new(memory.Store), io.Discard}.run(t, events, func(t *testing.T, front *pipes) {
-		response, _ := front.exchange(t, "GET /events HTTP/1.1\r\nHost: x", onConn(func(io.Writer) {}))
-		for range 99 {
-			_, err := io.ReadFull(response.Body, make([]byte, len("data: x\n\n")))
-			require.NoError(t, err)
-			denied, _ := front.exchange(t, "GET / HTTP/1.1\r\nHost: x", onConn(func(io.Writer) {}))
-			require.Equal(t, http.StatusTooManyRequests, denied.StatusCode)
-		}
-		require.Contains(t, contentOf(t, response.Body), "data: x")
-		synctest.Wait()
-		allowed, _ := front.exchange(t, "GET / HTTP/1.1\r\nHost: x", onConn(func(io.Writer) {}))
-		require.Equal(t, http.StatusOK, allowed.StatusCode)
-	})
-}
-
-// breakable is a store that fails while down is set.
-type breakable struct {
-	storage.Store
-	down atomic.Bool
-}
-
-func (b *breakable) fault() error {
-	if b.down.Load() {
-		return storage.NotApplied(io.ErrUnexpectedEOF)
-	}
-	return nil
-}
-
-func (b *breakable) Load(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
-	if err := b.fault(); err != nil {
-		return nil, time.Time{}, err
-	}
-	return b.Store.Load(ctx, keys...)
-}
-
-func (b *breakable) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
-	if err := b.fault(); err != nil {
-		return nil, false, err
-	}
-	return b.Store.CompareAndSwap(ctx, swaps...)
+func TestWebSocketsCountUntilTheyClose(t *testing.T) {
+	w := startTestServer(t, oneAtATime, withUpstream(t, echo))
+	conn, reader, response := upgrade(t, w)
+	require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
+	ping(t, conn, reader)
+	require.Equal(t, http.StatusTooManyRequests, fetch(t, w.proxyURL("/")).StatusCode)
+	require.NoError(t, conn.Close())
+	require.Eventually(t, func() bool { return w.inFlight() == 0 }, testTimeout, time.Millisecond)
 }
 
 // Others could get the units then, so the request must not go on.
 func TestRequestsEndIfTheStoreFailsLongerThanTheTTL(t *testing.T) {
 	for _, begun := range []bool{false, true} {
 		var log bytes.Buffer
-		store := &breakable{Store: new(memory.Store)}
+		store := new(sluicetest.Store)
 		hangs := func(w http.ResponseWriter, r *http.Request) {
 			if begun {
 				_ = http.NewResponseController(w).Flush()
 			}
-			store.down.Store(true)
+			store.Fail(nil)
 			<-r.Context().Done()
 		}
 		limitedProxy{oneAtATime, store, &log}.run(t, hangs, func(t *testing.T, front *pipes) {

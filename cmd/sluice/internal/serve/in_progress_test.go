@@ -40,23 +40,7 @@ func deaf(t *testing.T) string {
 // silent returns the address of a listener that accepts connections and sends nothing. It closes a
 // connection when the client does.
 func silent(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				io.Copy(io.Discard, conn)
-			}()
-		}
-	}()
-	return l.Addr().String()
+	return listen(t, func(conn net.Conn) { io.Copy(io.Discard, conn) })
 }
 
 // TestCanceledRequestsKeepNoFiles: the client sends requests over one connection and cancels each when it

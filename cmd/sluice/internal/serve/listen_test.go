@@ -1,9 +1,7 @@
 package serve
 
 import (
-	"bufio"
 	"context"
-	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -29,20 +27,6 @@ func socketPath(t *testing.T) string {
 
 func onSocket(path string) func(*Options) { return func(o *Options) { o.API = "unix:" + path } }
 
-// getOverSocket sends a GET request over a socket.
-func getOverSocket(t *testing.T, path, url string) (int, error) {
-	t.Helper()
-	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", path)
-	}}
-	response, err := (&http.Client{Transport: transport, Timeout: testTimeout}).Get(url)
-	if err != nil {
-		return 0, err
-	}
-	response.Body.Close()
-	return response.StatusCode, nil
-}
-
 // TestSocket: a socket that no process listens on is replaced, and one in use is not.
 func TestSocket(t *testing.T) {
 	path := socketPath(t)
@@ -56,9 +40,13 @@ func TestSocket(t *testing.T) {
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, fs.FileMode(0o660), info.Mode().Perm())
-	status, err := getOverSocket(t, path, "http://any.name/readyz")
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}
+	response, err := (&http.Client{Transport: transport, Timeout: testTimeout}).Get("http://any.name/readyz")
 	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, status)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusOK, response.StatusCode)
 	entries, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "no temporary file is left")
@@ -143,15 +131,6 @@ func TestUpstreamMustNotBeTheProxyItself(t *testing.T) {
 
 func atMost(n int) func(*Options) { return func(o *Options) { o.MaxConnections = n } }
 
-// readResponse reads a response whose connection stays open.
-func readResponse(t *testing.T, reader *bufio.Reader) {
-	t.Helper()
-	response, err := http.ReadResponse(reader, nil)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, response.StatusCode)
-	_ = contentOf(t, response.Body)
-}
-
 const manyByIP = "\nrules: [{name: client, policy: gcra 100000/h, by: ip}]\n"
 
 // TestConnectionsBeyondTheLimitWait: a new connection waits until another one ends. /readyz still answers,
@@ -176,7 +155,7 @@ func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 	require.Empty(t, answered, "the connection waits")
 	close(h.release)
 	require.NoError(t, <-answered)
-	readResponse(t, late)
+	require.Equal(t, http.StatusOK, readResponse(t, late).StatusCode)
 }
 
 // TestIdleConnectionsCloseAtTheLimit: idle connections do not block new ones.
@@ -184,7 +163,7 @@ func TestIdleConnectionsCloseAtTheLimit(t *testing.T) {
 	w := startTestServer(t, manyByIP, withUpstream(t, hello), atMost(2))
 	for range 20 {
 		_, reader := sendText(t, w, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-		readResponse(t, reader)
+		require.Equal(t, http.StatusOK, readResponse(t, reader).StatusCode)
 	}
 }
 
@@ -196,10 +175,7 @@ func TestWebSocketsCountAsConnections(t *testing.T) {
 		require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
 		require.Contains(t, response.Header.Get("RateLimit"), `"client";r=`)
 		w.waitFull()
-		_, err := io.WriteString(conn, "ping\n")
-		require.NoError(t, err)
-		_, err = reader.ReadString('\n')
-		require.NoError(t, err)
+		ping(t, conn, reader)
 		require.NoError(t, conn.Close())
 	}
 }

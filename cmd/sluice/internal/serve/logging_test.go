@@ -19,8 +19,8 @@ func TestLogSampling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged lines
 		log := sampledTo(&logged)
-		for range 100 {
-			log.Warn("same", "error", "e")
+		for i := range 100 {
+			log.Warn("same", "peer", i)
 		}
 		log.Warn("other")
 		log.Debug("not enabled")
@@ -33,6 +33,7 @@ func TestLogSampling(t *testing.T) {
 		}
 		require.Equal(t, 3, strings.Count(logged.String(), "msg=failed"))
 		require.Contains(t, logged.String(), `error="connection 2"`)
+		require.Len(t, log.Handler().(*sampler).omitted, 2, "many peers need no more memory")
 		time.Sleep(10 * time.Second)
 		log.Warn("same")
 		require.Contains(t, logged.String(), "omitted=97")
@@ -69,6 +70,15 @@ func TestOmittedMessagesDoNotWaitForTheLog(t *testing.T) {
 
 // sends starts an upstream that answers the first request of each connection with a text. It returns its URL.
 func sends(t *testing.T, text string) string {
+	return "http://" + listen(t, func(conn net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			io.WriteString(conn, text)
+		}
+	})
+}
+
+// listen starts a server of connections on loopback, and returns its address.
+func listen(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -81,13 +91,11 @@ func sends(t *testing.T, text string) string {
 			}
 			go func() {
 				defer conn.Close()
-				if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
-					io.WriteString(conn, text)
-				}
+				serve(conn)
 			}()
 		}
 	}()
-	return "http://" + l.Addr().String()
+	return l.Addr().String()
 }
 
 // TestInvalidResponsesAreNotLogged: parts of a response may be secrets. net/http writes
@@ -138,7 +146,7 @@ func TestWithoutAddresses(t *testing.T) {
 
 func TestFailedConnectionsLogNoAddress(t *testing.T) {
 	skipIfShort(t)
-	w := startTestServer(t, oneByIP, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }), withShortTimeout)
+	w := startTestServer(t, oneByIP, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }), func(o *Options) { o.ClientTimeout = slack / 2 })
 	const ping = "\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678" // where SETTINGS must be first
 	_, reader := sendText(t, w, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+ping)
 	io.Copy(io.Discard, reader)

@@ -1,6 +1,10 @@
 package serve
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -30,6 +34,27 @@ func TestMetrics(t *testing.T) {
 	}
 	require.NotContains(t, text, "127.0.0.1")
 	require.NotContains(t, text, "secret-key")
+}
+
+// TestNewKeysNeedNoMemory: beyond --max-keys, a new key replaces another one.
+func TestNewKeysNeedNoMemory(t *testing.T) {
+	const maxKeys = 300
+	w, err := newTestServer(t, manyByIP, func(o *Options) { o.MaxKeys = maxKeys })
+	require.NoError(t, err)
+	h := w.Routes(false)
+	heap := func(keys int) (after uint64) {
+		for i := range keys {
+			require.Equal(t, http.StatusOK, post(h, "/v1/allow", fmt.Sprintf(`{"key":"%d of %d"}`, i, keys)).Code)
+		}
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap(10 * maxKeys)
+	require.Less(t, heap(50*maxKeys), before+100*50*maxKeys, "less than 100 bytes for each new key")
+	metrics := send(h, httptest.NewRequest(http.MethodGet, "/metrics", nil)).Body.String()
+	require.Contains(t, metrics, fmt.Sprintf("sluice_memory_store_keys{store=\"decisions\"} %d\n", maxKeys))
 }
 
 func TestMetricsFollowPrometheusNaming(t *testing.T) {

@@ -112,9 +112,7 @@ func TestTrailersOfRequestsAreNotPassedOn(t *testing.T) {
 	}))
 	_, reader := sendText(t, w, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum, X-Forwarded-For\r\n\r\n"+
 		"3\r\nabc\r\n0\r\nX-Sum: 1\r\nX-Forwarded-For: 6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\n\r\n")
-	response, err := http.ReadResponse(reader, nil)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Equal(t, http.StatusOK, readResponse(t, reader).StatusCode)
 	require.Empty(t, (<-seen).Trailer)
 }
 
@@ -166,9 +164,17 @@ func echo(w http.ResponseWriter, r *http.Request) {
 func upgrade(t *testing.T, w *testServer) (net.Conn, *bufio.Reader, *http.Response) {
 	t.Helper()
 	conn, reader := sendText(t, w, "GET /chat HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-	response, err := http.ReadResponse(reader, nil)
+	return conn, reader, readResponse(t, reader)
+}
+
+// ping sends a message over an upgraded connection to echo, and waits for the answer.
+func ping(t *testing.T, conn net.Conn, reader *bufio.Reader) {
+	t.Helper()
+	_, err := io.WriteString(conn, "ping\n")
 	require.NoError(t, err)
-	return conn, reader, response
+	text, err := reader.ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "ping\n", text)
 }
 
 // fetchBy sends a GET request in a version of HTTP, HTTP/1.1 or HTTP/2.0.
@@ -241,9 +247,7 @@ func TestShadowRulesChangeNoResponse(t *testing.T) {
 func statusOf(t *testing.T, w *testServer, target string) int {
 	t.Helper()
 	_, reader := sendText(t, w, "GET "+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-	response, err := http.ReadResponse(reader, nil)
-	require.NoError(t, err)
-	return response.StatusCode
+	return readResponse(t, reader).StatusCode
 }
 
 // TestTargetsWithoutAPathAreRefused: they would bypass rules for paths.
@@ -291,9 +295,7 @@ func TestOtherUpgradesAreNotForwarded(t *testing.T) {
 		"HTTP2-Settings: AAMAAABkAAQAAP__\r\n",
 	} {
 		_, reader := sendText(t, w, "GET / HTTP/1.1\r\nHost: x\r\n"+fields+"\r\n")
-		response, err := http.ReadResponse(reader, nil)
-		require.NoError(t, err)
-		require.Equal(t, http.StatusOK, response.StatusCode, fields)
+		require.Equal(t, http.StatusOK, readResponse(t, reader).StatusCode, fields)
 		got := <-seen
 		for _, name := range []string{"Connection", "Upgrade", "Http2-Settings"} {
 			require.NotContains(t, got, name, fields)

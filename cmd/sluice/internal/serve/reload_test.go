@@ -2,10 +2,16 @@ package serve
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
@@ -71,6 +77,45 @@ func TestReloadTimesOut(t *testing.T) {
 	}
 	require.ErrorContains(t, w.Reload(t.Context()), "the rules could not be read within 30s; check the file")
 	require.Contains(t, w.logged.String(), "reload failed; the old rules stay in force")
+}
+
+// TestReloadUnderLoad raises and lowers a limit under load. No request fails, and quota that was used stays used.
+func TestReloadUnderLoad(t *testing.T) {
+	daily := func(count int64) string {
+		return fmt.Sprintf("rules: [{name: daily, policy: fixedwindow %d/24h, by: ip}]", count)
+	}
+	var upstream atomic.Int64
+	w := startTestServer(t, daily(100), withUpstream(t, func(http.ResponseWriter, *http.Request) { upstream.Add(1) }))
+	ctx, stop := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	defer stop()
+	var allowed atomic.Int64
+	for range 8 {
+		clients.Go(func() {
+			for ctx.Err() == nil {
+				response, err := client.Get(w.proxyURL("/"))
+				if !assert.NoError(t, err) {
+					return
+				}
+				assert.Contains(t, []int{http.StatusOK, http.StatusTooManyRequests}, response.StatusCode)
+				if response.StatusCode == http.StatusOK {
+					allowed.Add(1)
+				}
+				assert.NoError(t, response.Body.Close())
+			}
+		})
+	}
+	for _, count := range []int64{100, 300, 200, 400} {
+		w.rules.Store(daily(count))
+		require.NoError(t, w.Reload(t.Context()))
+		require.Eventually(t, func() bool { return upstream.Load() >= count }, testTimeout, time.Millisecond) // already so if the limit was lowered
+		require.Zero(t, w.allowed(1), count)
+	}
+	stop()
+	clients.Wait()
+	require.EqualValues(t, 400, allowed.Load())
+	require.EqualValues(t, 400, upstream.Load())
 }
 
 // TestNewAlgorithm: all units are available again after a restart or a reload, and the old algorithm has its own units.

@@ -3,7 +3,6 @@ package serve
 // These tests promise what a request to the proxy costs if that is known only after its response.
 
 import (
-	"bufio"
 	"io"
 	"net/http"
 	"strconv"
@@ -67,17 +66,6 @@ func TestFailuresOfTheUpstreamAreCounted(t *testing.T) {
 	require.EqualValues(t, 2, w.remaining("/login")[0])
 }
 
-// Concurrent guesses must not pass before the first is answered.
-func TestRequestsAreChargedUntilTheirResponse(t *testing.T) {
-	h := newHeld()
-	w := startTestServer(t, strings.Replace(failures, ", paths: [/login]", "", 1), withUpstream(t, h.ServeHTTP))
-	failed := h.begin(w)
-	require.EqualValues(t, 1, w.remaining("/")[0])
-	close(h.release)
-	require.NoError(t, <-failed)
-	require.Eventually(t, func() bool { return w.remaining("/")[0] == 2 }, testTimeout, slack/100)
-}
-
 func TestUpstreamReportsTheActualCost(t *testing.T) {
 	const tokens = `
 rules:
@@ -105,30 +93,6 @@ rules:
 		`problem="the header is not one whole number of at least 0"`)
 	require.NotContains(t, w.logged.String(), "secret")
 	require.Equal(t, http.StatusTooManyRequests, fetch(t, w.proxyURL("/")).StatusCode)
-}
-
-func TestMissingActualCostIsLoggedInSamples(t *testing.T) {
-	w := startTestServer(t, "rules: [{name: tokens, policy: gcra 1000000/s, cost: {estimate: 5, actual: header:X-Tokens-Used}}]", withUpstream(t, hello))
-	for range 20 {
-		require.Equal(t, http.StatusOK, fetch(t, w.proxyURL("/")).StatusCode)
-	}
-	logged := strings.Count(w.logged.String(), `rule=tokens header=X-Tokens-Used problem="the response does not have the header"`)
-	require.GreaterOrEqual(t, logged, 1)
-	require.Less(t, logged, 20)
-}
-
-func TestWebSocketsAreSettled(t *testing.T) {
-	for count, left := range map[string]int64{"101": 1, "200": 2} {
-		w := startTestServer(t, "rules: [{name: sockets, policy: fixedwindow 2/24h, count: "+count+"}]", withUpstream(t, echo))
-		conn, reader, response := upgrade(t, w)
-		require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
-		_, err := io.WriteString(conn, "ping\n")
-		require.NoError(t, err)
-		_, err = bufio.NewReader(reader).ReadString('\n')
-		require.NoError(t, err)
-		require.NoError(t, conn.Close())
-		require.Eventually(t, func() bool { return w.remaining("/")[0] == left }, testTimeout, slack/100, count)
-	}
 }
 
 func TestDecisionServiceKnowsNoRulesThatNeedTheResponse(t *testing.T) {

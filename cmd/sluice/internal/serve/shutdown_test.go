@@ -78,6 +78,17 @@ func TestShutdownDelayEnds(t *testing.T) {
 	}
 }
 
+func TestShutdownWaitsForRequests(t *testing.T) {
+	h := newHeld()
+	w := startTestServer(t, oneByIP, withUpstream(t, h.ServeHTTP))
+	failed := h.begin(w)
+	w.stop()
+	require.Eventually(t, w.draining.Load, testTimeout, time.Millisecond)
+	close(h.release)
+	require.NoError(t, <-failed)
+	require.NoError(t, w.ended())
+}
+
 func TestShutdownCutsRequestsAfterDrain(t *testing.T) {
 	h := newHeld()
 	w := startTestServer(t, oneByIP, withUpstream(t, h.ServeHTTP), func(o *Options) { o.Drain = time.Millisecond })
@@ -96,9 +107,7 @@ func TestIdleConnectionsAreNotCutRequests(t *testing.T) {
 		if request == "" {
 			continue
 		}
-		response, err := http.ReadResponse(reader, nil)
-		require.NoError(t, err)
-		require.Equal(t, "hello", contentOf(t, response.Body))
+		require.Equal(t, "hello", contentOf(t, readResponse(t, reader).Body))
 		require.Eventually(t, func() bool { return !w.isBusy() }, testTimeout, time.Millisecond)
 	}
 	w.stop()

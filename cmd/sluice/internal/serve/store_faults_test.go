@@ -102,6 +102,7 @@ func TestStoreFaults(t *testing.T) {
 	for kind, faults := range storeFaults {
 		for _, c := range faults {
 			t.Run(kind+" "+c.name, func(t *testing.T) {
+				t.Parallel() // it waits
 				if kind == "sqlite" && c.name == "locked" {
 					skipIfShort(t)
 				}

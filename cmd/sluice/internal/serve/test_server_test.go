@@ -118,7 +118,9 @@ func newTestServer(t testing.TB, rules string, changes ...func(*Options)) (*test
 		change(&o)
 	}
 	var err error
-	w.Server, err = New(context.Background(), o)
+	if w.Server, err = New(context.Background(), o); err == nil {
+		t.Cleanup(w.Close)
+	}
 	return w, err
 }
 

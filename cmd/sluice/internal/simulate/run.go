@@ -188,9 +188,7 @@ func (r *Run) step(k *key, c *Call) (err error) {
 		return err
 	}
 	r.spare = next
-	if c.Result.Allowed {
-		k.state = append(k.state[:0], next...)
-	}
+	k.state = append(k.state[:0], next...) // also after a denial, which can begin a penalty
 	c.ExactWait = k.exact.wait(r.limit, c.At, c.Cost)
 	return nil
 }

@@ -88,6 +88,12 @@ func TestACallThatCanNeverBeAllowedIsNotRepeated(t *testing.T) {
 	require.Equal(t, simulate.Outcome{Counts: backtest.Counts{Denied: 1, Never: 1}, Calls: 1, Unserved: 1, AllowedByProcess: []int64{0}}, o)
 }
 
+func TestADenialCanBeginAPenalty(t *testing.T) {
+	_, o := calls(t, sluice.MustPolicy("penalty(fixedwindow 2/m; for=1h)"), stream(0, 0, 0, 10*time.Minute, 2*time.Hour), simulate.Options{})
+	require.EqualValues(t, 3, o.Allowed)
+	require.EqualValues(t, 2, o.Denied)
+}
+
 func TestTheClockOfTheStoreIgnoresSkews(t *testing.T) {
 	p, s := sluice.MustPolicy("movingwindow 5/10s slots=2"), simulate.Poisson(simulate.Shape{Requests: 3600, Length: time.Hour, Clients: 3, Seed: 7})
 	skews := []time.Duration{0, 5 * time.Second, time.Hour, -time.Hour}

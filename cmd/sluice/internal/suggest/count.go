@@ -70,11 +70,10 @@ func (r *counter) work(ctx context.Context, first, stride int) error {
 			if err != nil {
 				return err
 			}
+			spare, state = state, next // also after a denial, which can begin a penalty
 			if result.Allowed {
-				spare, state = state, next
 				continue
 			}
-			spare = next
 			denied++
 			counts.Deny(result.RetryAfter)
 			if r.goal != nil && r.goal.Of == OfClients {

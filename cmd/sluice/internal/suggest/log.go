@@ -27,10 +27,10 @@ var ErrMemory = errors.New("suggest: the requests do not fit into the memory")
 
 // The memory of a request and of a key, in bytes.
 const (
-	// RequestBytes is an instant, the room that append adds, and the copy that Sort makes.
-	RequestBytes = 20
-	// KeyBytes is the most that a key needs besides its own bytes.
-	KeyBytes = 150
+	// requestBytes is an instant, the room that append adds, and the copy that Sort makes.
+	requestBytes = 20
+	// keyBytes is the most that a key needs besides its own bytes.
+	keyBytes = 150
 )
 
 // Log has the requests of each key in the order of time. Only one goroutine may add requests. After Sort, any
@@ -63,14 +63,14 @@ func (l *Log) Add(at time.Time, name []byte) (id uint32, err error) {
 		return 0, fmt.Errorf("suggest: request at %v comes after one at %v", at.UTC(), time.UnixMicro(l.last).UTC())
 	}
 	l.last = now
-	need := int64(RequestBytes)
+	need := int64(requestBytes)
 	id, seen := l.ids[string(name)]
 	if !seen {
 		id = uint32(len(l.keys))
 		owned := string(name)
 		l.ids[owned] = id
 		l.keys = append(l.keys, key{name: owned})
-		need += KeyBytes + int64(len(name))
+		need += keyBytes + int64(len(name))
 	}
 	l.keys[id].at = append(l.keys[id].at, now)
 	l.requests++

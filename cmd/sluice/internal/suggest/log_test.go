@@ -11,21 +11,8 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/suggest"
 )
 
-func TestLogsShareTheirMemory(t *testing.T) {
-	const perClient = suggest.RequestBytes + suggest.KeyBytes + 1
-	memory := suggest.Memory(2*perClient + suggest.RequestBytes)
-	a, b := suggest.NewLog(&memory), suggest.NewLog(&memory)
-	for _, c := range []struct {
-		log  *suggest.Log
-		want error
-	}{{a, nil}, {b, nil}, {b, nil}, {a, suggest.ErrMemory}} {
-		_, err := c.log.Add(start, []byte("x"))
-		require.ErrorIs(t, err, c.want)
-	}
-}
-
 func TestLogRefusesRequestsOutOfOrder(t *testing.T) {
-	log := newLog(t, minutes("a", 1))
+	log := newLog(t, evenly(1, 0))
 	_, err := log.Add(start.Add(-1), []byte("a"))
 	require.ErrorContains(t, err, "comes after one at")
 }

@@ -4,7 +4,7 @@ package suggest_test
 //
 //   - A replay with the number found meets the goal. With one less it does not. A replay that is
 //     independent of the search has the same counts (search_test.go, rules_test.go).
-//   - A log stores each request in bounded memory, and a search ends with its context (log_test.go).
+//   - A log stores requests in bounded memory (suggest_test.go), and a search ends with its context (log_test.go).
 //   - The error of an invalid template shows the word at fault (template_test.go).
 
 import (
@@ -64,24 +64,6 @@ func find(t testing.TB, requests []request, spec, share string, of suggest.Unit)
 	return s
 }
 
-// minutes returns requests of a key, that many in each minute, evenly spread over its first half.
-func minutes(key string, counts ...int) (log []request) {
-	for minute, n := range counts {
-		for i := range n {
-			log = append(log, after(time.Duration(minute)*time.Minute+time.Duration(i)*30*time.Second/time.Duration(n), key))
-		}
-	}
-	return log
-}
-
-// seconds returns requests of one key at these seconds after the start.
-func seconds(at ...int) (log []request) {
-	for _, second := range at {
-		log = append(log, after(time.Duration(second)*time.Second, "a"))
-	}
-	return log
-}
-
 // evenly returns n requests of one key, with a pause in seconds between two of them.
 func evenly(n, pause int) (log []request) {
 	for i := range n {
@@ -94,32 +76,6 @@ func sorted(logs ...[]request) []request {
 	all := slices.Concat(logs...)
 	slices.SortStableFunc(all, func(a, b request) int { return a.at.Compare(b.at) })
 	return all
-}
-
-// TestPeakOfTheBusiestMinute: a client sends 7 requests in its busiest minute, and nothing in the
-// minutes beside it. So 7 is the tightest count that denies none of them.
-func TestPeakOfTheBusiestMinute(t *testing.T) {
-	log := sorted(minutes("a", 7, 0, 3, 0, 5), minutes("b", 2, 2, 2))
-	for _, spec := range []string{"fixedwindow ?/m", "fixedwindow ?/m align=clock", "movingwindow ?/m trailing=whole", "movingwindow ?/m"} {
-		s := find(t, log, spec, "100%", suggest.OfRequests)
-		require.True(t, s.Found, spec)
-		require.EqualValues(t, 7, s.Best.Number, spec)
-		require.Zero(t, s.Best.Denied)
-		require.EqualValues(t, 1, s.Tighter.Denied, spec)
-		require.EqualValues(t, 1, s.Tighter.ClientsDenied)
-		require.EqualValues(t, 7, s.Peak.Number)
-	}
-}
-
-// TestBucketOfSimultaneousRequests: 5 requests at one instant need a burst of 5, whatever the rate.
-func TestBucketOfSimultaneousRequests(t *testing.T) {
-	log := evenly(5, 0)
-	for _, spec := range []string{"gcra ?/m", "tokenbucket ?/m", "tokenbucket ?/m refill=interval", "gcra 1/d burst=?", "tokenbucket 1/d burst=?"} {
-		require.EqualValues(t, 5, find(t, log, spec, "100%", suggest.OfRequests).Best.Number, spec)
-		require.EqualValues(t, 4, find(t, log, spec, "80%", suggest.OfRequests).Best.Number, spec)
-		require.EqualValues(t, 1, find(t, log, spec, "20%", suggest.OfRequests).Best.Number, spec)
-		require.EqualValues(t, 5, find(t, log, spec, "20%", suggest.OfClients).Best.Number, spec)
-	}
 }
 
 // TestNoNumberMeetsTheGoal: a burst of 1 denies all but one of simultaneous requests at any rate,
@@ -160,7 +116,10 @@ func TestBurstThatTakesTooLongToRefill(t *testing.T) {
 // TestSearchGoesOnBelowANumberThatMeetsTheGoal: bursts from 1 on deny 12, 9, 6, 3, 1, 2, 1 and 0
 // requests, and one may be denied. Bisection alone finds 7, because 4 and 6 deny more.
 func TestSearchGoesOnBelowANumberThatMeetsTheGoal(t *testing.T) {
-	log := seconds(0, 0, 7, 7, 13, 13, 27, 41, 45, 45, 45, 51, 56, 56, 56)
+	var log []request
+	for _, second := range []time.Duration{0, 0, 7, 7, 13, 13, 27, 41, 45, 45, 45, 51, 56, 56, 56} {
+		log = append(log, after(second*time.Second, "a"))
+	}
 	const spec = "tokenbucket 5/20s burst=? refill=interval"
 	for burst, denied := range []int64{12, 9, 6, 3, 1, 2, 1, 0} {
 		require.Equal(t, denied, replayed(t, log, strings.Replace(spec, "?", strconv.Itoa(burst+1), 1)).Denied)
@@ -209,7 +168,7 @@ var specs = []string{
 	"tokenbucket ?/m", "tokenbucket ?/20s burst=6 refill=interval", "tokenbucket ?/20s refill=interval", "tokenbucket 9/20s burst=? refill=interval cost=2",
 	"fixedwindow ?/m", "fixedwindow ?/m align=clock offset=13s", "fixedwindow ?/30s cost=4",
 	"movingwindow ?/m", "movingwindow ?/m slots=7", "movingwindow ?/m slots=4 trailing=whole", "movingwindow ?/30s cost=3",
-	"all(gcra ?/m; fixedwindow 50/h)", "all(gcra 5/s; movingwindow ?/m) cost=3",
+	"all(gcra ?/m; fixedwindow 50/h)", "all(gcra 5/s; movingwindow ?/m) cost=3", "penalty(gcra ?/m; for=90s)", "calendar ?/day",
 }
 
 // TestTheNumberFoundMeetsTheGoalAndOneLessDoesNot compares random logs, policies and goals with a

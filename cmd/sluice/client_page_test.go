@@ -1,16 +1,7 @@
-package servetest
-
-// The tests of this package promise:
-//
-//   - Under load, during a reload and after the program was killed, no more requests are admitted
-//     than Policy.Bound.
-//   - A reload fails no request. A shutdown cuts off no request within --drain.
-//   - During an outage of the store, the program does what --on-failure says. After it, the quota is
-//     what it was before.
-//   - The memory of the program does not grow with the number of keys.
-//   - The commands and the Go code of docs/client.md work.
+package main
 
 import (
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -26,12 +17,12 @@ import (
 	"github.com/sluice-go/sluice/httplimit"
 )
 
-const page = "../../../../docs/client.md"
+const clientPage = "../../docs/client.md"
 
 // find returns the first groups of all matches in the page.
 func find(t *testing.T, pattern string) (found []string) {
 	t.Helper()
-	text, err := os.ReadFile(page)
+	text, err := os.ReadFile(clientPage)
 	require.NoError(t, err)
 	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(text), -1) {
 		found = append(found, m[1])
@@ -40,13 +31,19 @@ func find(t *testing.T, pattern string) (found []string) {
 	return found
 }
 
+const greeting = "hello\n"
+
 // startPage starts a server with the first command of the page. run runs another command of the page against it.
-func startPage(t *testing.T) (p *program, run func(command string) string) {
+func startPage(t *testing.T) (url string, run func(command string) string) {
 	t.Helper()
-	p = serve(t, "--limit", find(t, `\$ sluice serve --limit "(.*)" --by ip --upstream http://localhost:3000\n`)[0],
-		"--by", "ip", "--upstream", newUpstream(t).url)
-	return p, func(command string) string {
-		out, err := exec.Command("bash", "-c", strings.ReplaceAll(command, "http://localhost:8080", p.proxy)).Output()
+	if testing.Short() {
+		t.Skip("-short skips tests that wait for refills")
+	}
+	s := startServe(t, "--limit", find(t, `\$ sluice serve --limit "(.*)" --by ip --upstream http://localhost:3000\n`)[0],
+		"--by", "ip", "--listen", "127.0.0.1:0", "--upstream", upstream(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, greeting) }))
+	url = s.waitForLog(`msg=serving .*proxy=(\S+)`)
+	return url, func(command string) string {
+		out, err := exec.Command("bash", "-c", strings.ReplaceAll(command, "http://localhost:8080", url)).Output()
 		require.NoError(t, err, "%s (scripts/test.sh installs curl)", command)
 		return strings.ReplaceAll(string(out), "\r\n", "\n")
 	}
@@ -73,8 +70,8 @@ func TestTranscriptOfTheClientPage(t *testing.T) {
 
 func TestCurlRetriesUntilItIsAllowed(t *testing.T) {
 	t.Parallel() // it waits
-	p, run := startPage(t)
-	require.Eventually(t, func() bool { return get(t, p.proxy) == http.StatusTooManyRequests }, testTimeout, time.Microsecond)
+	url, run := startPage(t)
+	require.Eventually(t, func() bool { return status(t, url) == http.StatusTooManyRequests }, testTimeout, time.Microsecond)
 	require.Contains(t, run(find(t, `(?m)^    (curl --retry .*)$`)[0]), greeting)
 }
 
@@ -84,11 +81,11 @@ func newClient(own *sluice.Limiter[*http.Request]) *http.Client {
 
 func TestTransportOfTheClientPageSeesNo429(t *testing.T) {
 	t.Parallel() // it waits
-	p, _ := startPage(t)
+	url, _ := startPage(t)
 	client := newClient(nil)
 	defer client.CloseIdleConnections()
 	for range 22 { // 2 more than the burst
-		r, err := client.Get(p.proxy)
+		r, err := client.Get(url)
 		require.NoError(t, err)
 		require.NoError(t, r.Body.Close())
 		require.Equal(t, http.StatusOK, r.StatusCode)
@@ -96,12 +93,12 @@ func TestTransportOfTheClientPageSeesNo429(t *testing.T) {
 }
 
 func TestCodeAndLinksOfThePage(t *testing.T) {
-	own, err := os.ReadFile("client_test.go")
+	own, err := os.ReadFile("client_page_test.go")
 	require.NoError(t, err)
 	for _, block := range find(t, "(?s)```go\n(.*?)```") {
 		require.Contains(t, string(own), block)
 	}
 	for _, link := range find(t, `\]\(([^)#:]+)\)`) {
-		require.FileExists(t, filepath.Join(filepath.Dir(page), link))
+		require.FileExists(t, filepath.Join(filepath.Dir(clientPage), link))
 	}
 }
