@@ -205,7 +205,7 @@ func TestDecisionsEndAfterTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(sluicetest.Store)
 		store.Hang()
-		s := &Server{options: Options{DecisionTimeout: 7 * time.Second}, store: &opened{Store: store}, sampled: sampledTo(io.Discard)}
+		s := &Server{options: Options{DecisionTimeout: 7 * time.Second}, store: &stores.Store{Store: store}, sampled: sampledTo(io.Discard)}
 		began := time.Now()
 		w := post(apiWith(t, apiExampleRules, store, limiterOptions[decisionRequest](s, serviceSide)), "/v1/allow", askOne)
 		require.Equal(t, http.StatusServiceUnavailable, w.Code)
