@@ -24,15 +24,3 @@ func (e *Engine) CachedDenials() (n int) {
 	}
 	return n
 }
-
-// Waiting returns how many requests wait.
-func (e *Engine) Waiting() (n int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, q := range e.queues {
-		q.mu.Lock()
-		n += q.waiting.Len()
-		q.mu.Unlock()
-	}
-	return n
-}
