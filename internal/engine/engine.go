@@ -25,6 +25,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/engine/keylock"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -50,7 +51,7 @@ type Engine struct {
 	server     driver.Server     // or nil
 	options    Options
 	denials    *denials
-	lanes      lanes
+	locks      keylock.Locks // of keys that swaps decide
 
 	mu     sync.Mutex
 	queues map[string]*queue // by the server of driver.Server.Place

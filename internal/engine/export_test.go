@@ -12,7 +12,7 @@ func (e *Engine) Idle() bool {
 			return false
 		}
 	}
-	return e.lanes.users == 0 && len(e.lanes.byKey) == 0
+	return e.locks.Idle()
 }
 
 // CachedDenials returns how many denials are cached.

@@ -70,7 +70,7 @@ func TestCallThatWaitsForAHeldKeyDoesNotStopItsOtherKeys(t *testing.T) {
 		locked.Store(true)
 		b.start(newCall(counter(9), "locked")) // finds the lock, and then waits for it in CompareAndSwap
 		time.Sleep(300 * time.Millisecond)
-		b.start(newCall(counter(9), "locked", "z")) // waits in the lane of held keys
+		b.start(newCall(counter(9), "locked", "z")) // waits in the lock of held keys
 		reset := b.start(newCallOf(driver.Reset, nil, "z"))
 		b.group.Wait()
 		locked.Store(false)
