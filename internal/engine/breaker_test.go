@@ -146,14 +146,25 @@ func TestFirstCallsAfterAPauseGoToTheStore(t *testing.T) {
 	})
 }
 
+// A failure opens the breaker again at once, unless there was a success before.
 func TestSuccessfulProbeEndsTheOutage(t *testing.T) {
-	forEachOutage(t, func(b *fixture, how *atomic.Int32) {
-		b.endProbes(how)
-		how.Store(int32(works))
-		require.Error(b, b.decide(newCall(counter(9), "k")).err, "this starts the probe")
-		time.Sleep(2 * time.Millisecond)
-		b.allowed(b.decide(newCall(counter(9), "k")))
-	})
+	for _, succeeds := range []bool{true, false} {
+		forEachOutage(t, func(b *fixture, how *atomic.Int32) {
+			b.endProbes(how)
+			how.Store(int32(works))
+			require.Error(b, b.decide(newCall(counter(9), "k")).err, "this starts the probe")
+			time.Sleep(2 * time.Millisecond)
+			if succeeds {
+				b.allowed(b.decide(newCall(counter(9), "k")))
+			}
+			how.Store(int32(refuses))
+			ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
+			defer cancel()
+			require.Error(b, b.decideFor(ctx, newCall(counter(9), "k")).err)
+			how.Store(int32(works))
+			require.Equal(b, succeeds, b.decide(newCall(counter(9), "k")).err == nil)
+		})
+	}
 }
 
 func TestCachedDenialsAreReturnedDuringAnOutage(t *testing.T) {
