@@ -28,14 +28,24 @@ var (
 	lossyWays = []way{onServer, bySwaps, onlySwaps}
 )
 
-// The units are taken again, but only once.
+// The units may be taken again, but only once, and never beyond the limit.
 func TestRequestWithALostReplyIsDecidedAgain(t *testing.T) {
-	forEachWay(t, waysWithReplies, engine.Options{}, func(b *fixture) {
-		b.store.after = onTrip(b.write(), errLost)
-		b.allowed(b.decide(newCall(counter(9), "k", "j")))
-		require.Equal(b, "xx", b.store.state("k"))
-		require.Equal(b, "xx", b.store.state("j"))
-	})
+	for _, test := range []struct {
+		ways            []way
+		limit           int64
+		stored, allowed bool
+		state           string
+	}{{waysWithReplies, 9, true, true, "xx"}, {waysWithReplies, 1, true, false, "x"}, {lossyWays, 1, false, true, "x"}} {
+		forEachWay(t, test.ways, engine.Options{}, func(b *fixture) {
+			if b.store.after = onTrip(b.write(), errLost); !test.stored {
+				b.store.before, b.store.after = b.store.after, nil
+			}
+			c := b.decide(newCall(counter(test.limit), "k"))
+			require.NoError(b, c.err)
+			require.Equal(b, test.allowed, c.allowed)
+			require.Equal(b, test.state, b.store.state("k"))
+		})
+	}
 }
 
 func TestRequestWithTwoLostRepliesIsErrOutcomeUnknown(t *testing.T) {
@@ -45,22 +55,6 @@ func TestRequestWithTwoLostRepliesIsErrOutcomeUnknown(t *testing.T) {
 		c := b.decide(newCall(counter(9), "k"))
 		require.ErrorIs(b, c.err, storage.ErrOutcomeUnknown)
 		require.Equal(b, "xx", b.store.state("k"))
-	})
-}
-
-func TestRequestWithLostRepliesNeverExceedsTheLimit(t *testing.T) {
-	forEachWay(t, waysWithReplies, engine.Options{}, func(b *fixture) {
-		b.store.after = onTrip(b.write(), errLost)
-		b.denied(b.decide(newCall(counter(1), "k")))
-		require.Equal(b, "x", b.store.state("k"))
-	})
-}
-
-func TestRequestThatWasNotStoredIsDecidedAgain(t *testing.T) {
-	forEachWay(t, lossyWays, engine.Options{}, func(b *fixture) {
-		b.store.before = onTrip(b.write(), errLost)
-		b.allowed(b.decide(newCall(counter(1), "k")))
-		require.Equal(b, "x", b.store.state("k"))
 	})
 }
 
