@@ -226,10 +226,6 @@ func TestJoinedCountsDoNotOverflow(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestUnknownTrailingHasAString(t *testing.T) {
-	require.Equal(t, "Trailing(7)", movingwindow.Trailing(7).String())
-}
-
 // anyOptions returns small options, or any valid ones.
 func anyOptions(random sample.Source) movingwindow.Options {
 	slots := sample.OneOf(random, 0, 1, 2, 6, 12, 16, 17, 60, random.IntN(6), int(random.UpTo(movingwindow.MaxSlots)))
