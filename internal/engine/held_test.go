@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/internal/engine"
@@ -74,13 +75,15 @@ func TestLockedKeyDoesNotStopOtherKeys(t *testing.T) {
 	w, locked := withALock()
 	forEachWay(t, []way{w}, engine.Options{Timeout: time.Second}, func(b *fixture) {
 		b.store.takes = time.Millisecond
-		// decide calls decide for some time, and returns how many calls of other keys it has decided.
+		// others decides calls of other keys for some time, and returns how many.
 		others := func() (decided int64) {
 			end, all, n := time.Now().Add(6*time.Second), sync.WaitGroup{}, new(atomic.Int64)
 			for caller := range 8 {
 				all.Go(func() {
 					for i := 0; time.Now().Before(end); i++ {
-						b.allowed(b.decide(newCall(counter(1<<40), fmt.Sprint(caller, i%50))))
+						if c := b.decide(newCall(counter(1<<40), fmt.Sprint(caller, i%50))); c.err != nil {
+							b.Errorf("another key: %v", c.err)
+						}
 						n.Add(1)
 					}
 				})
@@ -88,14 +91,15 @@ func TestLockedKeyDoesNotStopOtherKeys(t *testing.T) {
 			all.Wait()
 			return n.Load()
 		}
-		alone := others()
+		alone, waited := others(), new(atomic.Int64)
 		locked.Store(true)
 		for range 4 {
 			b.group.Go(func() {
 				for locked.Load() {
 					if c := b.decide(newCall(counter(1<<40), "locked")); c.err != nil {
-						require.ErrorIs(b, c.err, storage.ErrContended)
-						require.ErrorIs(b, c.err, storage.ErrNotApplied)
+						assert.ErrorIs(b, c.err, storage.ErrContended)
+						assert.ErrorIs(b, c.err, storage.ErrNotApplied)
+						waited.Add(1)
 					}
 				}
 			})
@@ -103,6 +107,7 @@ func TestLockedKeyDoesNotStopOtherKeys(t *testing.T) {
 		require.Greater(b, float64(others()), 0.8*float64(alone))
 		locked.Store(false)
 		b.group.Wait()
+		require.Positive(b, waited.Load())
 
 		b.allowed(b.decide(newCall(counter(1<<40), "locked")))
 		b.inOneBatch(newCall(counter(9), "second"), newCall(counter(1<<40), "locked"), newCall(counter(9), "third"))
