@@ -182,33 +182,29 @@ func (q *queue) release() {
 
 // runSender is a sender: it sends the waiting requests, batch by batch, until none waits.
 func (q *queue) runSender() {
-	ended := false
-	defer func() {
-		if !ended { // a policy has called runtime.Goexit
-			go q.runSender()
-		}
-	}()
-	for !ended {
-		runtime.Gosched() // lets callers whose calls just returned join the batch
-		ended = q.sendWaiting()
+	for q.sendWaiting() {
 	}
 }
 
-// sendWaiting sends a batch of waiting requests. If no request waits, the sender must end.
-func (q *queue) sendWaiting() (ended bool) {
+// sendWaiting sends a batch of waiting requests. It returns false if no request waits.
+func (q *queue) sendWaiting() (sent bool) {
+	runtime.Gosched() // lets callers whose calls just returned join the batch
 	requests, until := q.take()
 	if len(requests) == 0 {
-		return true
+		return false
 	}
 	defer func() {
 		for _, r := range requests {
 			close(r.done)
 		}
+		if !sent { // a policy has called runtime.Goexit
+			go q.runSender()
+		}
 	}()
 	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
 	q.send(ctx, requests)
-	return false
+	return true
 }
 
 // take returns a batch of waiting requests and the deadline for its round trip. The callers of requests whose deadline is over
