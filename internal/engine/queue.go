@@ -108,42 +108,33 @@ func (q *queue) batch(ctx context.Context, r *Request) error {
 		return r.err
 	case <-ctx.Done():
 	}
-	if ctx.Err() != context.Canceled && q.isExpired(r) {
+	inFlight, expired := q.leave(r)
+	if expired && ctx.Err() != context.Canceled {
 		select {
 		case <-r.done:
 		case <-time.After(expiryGrace):
 		}
 	}
-	left, inFlight := q.leave(r)
-	if !left {
+	select {
+	case <-r.done:
 		return r.err
+	default:
+		return final{q.timeout(ctx, r, inFlight)}
 	}
-	return final{q.timeout(ctx, r, inFlight)}
 }
 
 // expiryGrace is how long a caller waits after its deadline for a round trip with the same deadline. The
 // store's error may say that nothing was sent.
 const expiryGrace = 20 * time.Millisecond
 
-// isExpired reports whether the request is in a round trip whose deadline is over.
-func (q *queue) isExpired(r *Request) bool {
+// leave ends the wait of a request for a round trip. inFlight means that one uses the request, and expired that the deadline of
+// this round trip is over.
+func (q *queue) leave(r *Request) (inFlight, expired bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return !r.until.IsZero() && !time.Now().Before(r.until)
-}
-
-// leave ends the wait of a call. If left is false, the attempt has ended meanwhile. inFlight means that a round trip still uses
-// the request.
-func (q *queue) leave(r *Request) (left, inFlight bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	select {
-	case <-r.done:
-		return false, false
-	default:
-		q.waiting.Remove(r.element)
-		return true, !r.until.IsZero()
-	}
+	q.waiting.Remove(r.element)
+	inFlight = !r.until.IsZero()
+	return inFlight, inFlight && !time.Now().Before(r.until)
 }
 
 // enter lets the request wait for a sender. If sends is true, the caller must send it instead.
