@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -105,18 +104,6 @@ func TestCacheNeedsTheStatesOfAllKeys(t *testing.T) {
 		require.True(b, b.denied(b.decide(newCall(counter(1), "a", "b"))).stats.Cached)
 		require.True(b, b.denied(b.decide(newCall(counter(1), "b", "a"))).stats.Cached)
 	})
-}
-
-func TestCacheHasALimitedSize(t *testing.T) {
-	for _, size := range []int{1, 100} {
-		forEachWay(t, []way{onServer}, engine.Options{DenialCacheSize: size}, func(b *fixture) {
-			for i := range 4*size + 100 {
-				b.denied(b.decide(newCall(counter(0), fmt.Sprint(i))))
-			}
-			require.Equal(b, size, b.engine.CachedDenials())
-			require.True(b, b.denied(b.decide(newCall(counter(0), fmt.Sprint(4*size+99)))).stats.Cached, "the last one")
-		})
-	}
 }
 
 // The time on the server's clock is known up to the duration of the round trip. A denial comes from the

@@ -14,13 +14,3 @@ func (e *Engine) Idle() bool {
 	}
 	return e.locks.Idle()
 }
-
-// CachedDenials returns how many denials are cached.
-func (e *Engine) CachedDenials() (n int) {
-	for _, d := range e.denials.byKey {
-		if d.ttl > 0 {
-			n++
-		}
-	}
-	return n
-}

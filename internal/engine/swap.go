@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/engine/denials"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -69,7 +70,7 @@ func (q *queue) trySwap(ctx context.Context, r *Request) error {
 	if _, err = r.evaluate(now, false); err != nil {
 		return final{err}
 	}
-	e.denials.update(r, clockReading{now, began, received})
+	e.updateDenials(r, denials.Clock{At: now, Sent: began, Received: received})
 	swaps := r.swaps(now)
 	if len(swaps) == 0 {
 		return nil
