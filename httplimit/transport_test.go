@@ -46,19 +46,6 @@ func TestLowerLimitIsUsedUp(t *testing.T) {
 	}
 }
 
-func TestLimiterDecidesOnlyWhatTheServerAccepts(t *testing.T) {
-	for _, status := range []int{200, 503} {
-		synctest.Test(t, func(t *testing.T) {
-			calls := make(map[sluice.Op]int)
-			c := newClient(t, always(status, "Retry-After", "1", "RateLimit", `"a";r=0;t=1`))
-			c.Limiter = countingLimiter(t, slow(), calls, rule("own", "gcra 1000/s"))
-			c.sequential(1)
-			c.concurrent(30)
-			require.Equal(t, map[sluice.Op]int{sluice.OpAllow: 31}, calls)
-		})
-	}
-}
-
 func TestUnsentRequestsPayNothing(t *testing.T) {
 	for name, arrival := range map[string]time.Duration{"the pause comes before": time.Second, "the pause comes while the limiter decides": 12 * time.Millisecond} {
 		bubble(t, name, func(t *testing.T) {

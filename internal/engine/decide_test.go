@@ -88,14 +88,6 @@ func TestEachAttemptReadsTheClock(t *testing.T) {
 	})
 }
 
-func TestWithoutAClockTheServersClockDecides(t *testing.T) {
-	forEachWay(t, []way{onServer, inTransaction, onlySwaps}, engine.Options{}, func(b *fixture) {
-		b.store.clock = func() time.Time { return time.Unix(12345, 0) }
-		c := b.allowed(b.decide(newCall(counter(1), "k")))
-		require.Equal(b, time.Unix(12345, 0), c.times[0])
-	})
-}
-
 func TestPeekIsNotAnsweredFromTheCache(t *testing.T) {
 	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
 		b.store.put("k", "xx")

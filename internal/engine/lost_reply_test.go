@@ -157,24 +157,6 @@ func TestPartialWriteIsErrOutcomeUnknownAtOnce(t *testing.T) {
 	})
 }
 
-// The second attempt, which checks the outcome of the first, is applied in part.
-func TestPartlyAppliedRetryIsErrOutcomeUnknown(t *testing.T) {
-	forEachWay(t, lossyWays, engine.Options{}, func(b *fixture) {
-		n := 0
-		b.store.before = func([]string) error {
-			switch n++; n {
-			case b.write():
-				return errLost
-			case b.write() + 1:
-				b.store.put("a", "partial")
-				return storage.ErrPartialWrite
-			}
-			return nil
-		}
-		require.ErrorIs(b, b.decide(newCall(counter(9), "a", "b")).err, storage.ErrOutcomeUnknown)
-	})
-}
-
 func TestBatchWithALostReplyNeverExceedsTheLimit(t *testing.T) {
 	for _, stored := range []bool{true, false} {
 		forEachWay(t, []way{onServer}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
