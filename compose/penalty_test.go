@@ -59,6 +59,8 @@ func TestADenialBeginsAPenaltyAndCallsDoNotExtendIt(t *testing.T) {
 		require.Equal(t, before, state, "there is nothing to store")
 	}
 	require.False(t, step(time.Hour+time.Minute-time.Microsecond, 1).Allowed)
+	require.Equal(t, algo.Never, step(time.Hour+time.Minute, 3).RetryAfter)
+	require.Equal(t, before, state, "there is nothing to store, although the penalty is over")
 	require.Equal(t, int64(1), step(time.Hour+time.Minute, 1).Paid)
 	require.True(t, step(time.Hour+time.Minute, 1).Allowed)
 	require.Equal(t, time.Hour, step(time.Hour+time.Minute, 1).RetryAfter, "the next one")
@@ -121,7 +123,7 @@ func TestPenaltyAfterTheClockStepsBack(t *testing.T) {
 	require.GreaterOrEqual(t, r.Skew, 24*time.Hour, "a limiter moves the state")
 	require.GreaterOrEqual(t, r.ResetAfter, time.Hour)
 	_, r = do(t, p, policy.Peek, state, noon.Add(-23*time.Hour), 1)
-	require.NotEqual(t, time.Hour, r.RetryAfter, "the penalty is over, whatever the inner policy says")
+	require.Equal(t, 23*time.Hour+15*time.Minute, r.RetryAfter, "the penalty is over, and the inner policy denies")
 }
 
 func TestStatesOfPenalties(t *testing.T) {
