@@ -118,6 +118,8 @@ func (n named) String() string { return n.name }
 
 func TestKind(t *testing.T) {
 	inner := mustPolicy("gcra 10/s")
+	own, err := compose.All(named{inner, "penalty 3"}, mustPolicy("fixedwindow 3/h"))
+	require.NoError(t, err)
 	for want, p := range map[string]algo.Policy{
 		"fixedwindow":                   mustPolicy("fixedwindow 3/h align=clock"),
 		"movingwindow":                  mustPolicy("movingwindow 3/h slots=3"),
@@ -129,18 +131,11 @@ func TestKind(t *testing.T) {
 		"":                              named{inner, ""},
 		"é{:}":                          named{inner, "é{:} x"},
 		strings.Repeat("p", 64):         named{inner, strings.Repeat("p", 70)},
-		"all(fixedwindow/h,penalty/s)":  allWith(t, named{inner, "penalty 3"}, mustPolicy("fixedwindow 3/h")),
+		"all(fixedwindow/h,penalty/s)":  own,
 	} {
 		require.Equal(t, want, compose.Kind(p))
 	}
 	require.Equal(t, "all()", compose.Kind((*compose.Stack)(nil)))
 	require.Equal(t, compose.Kind(mustPolicy("all(gcra 1/s; gcra 2/m)")), compose.Kind(mustPolicy("all(gcra 9/m burst=3; gcra 4/s)")))
 	require.NotEqual(t, compose.Kind(mustPolicy("all(gcra 1/s; gcra 2/m)")), compose.Kind(mustPolicy("all(gcra 1/s; gcra 2/h)")))
-}
-
-func allWith(t *testing.T, parts ...algo.Policy) algo.Policy {
-	t.Helper()
-	s, err := compose.All(parts...)
-	require.NoError(t, err)
-	return s
 }

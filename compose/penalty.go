@@ -105,45 +105,38 @@ func (p *Penalty) apply(op policy.Op, dst, state []byte, now time.Time, cost int
 	if err != nil {
 		return dst, r, err
 	}
-	at := algo.Instant(now)
+	at, inner := algo.Instant(now), own
 	end := min(until, at+p.time.Microseconds()) // later only if the clock has stepped back
+	left := time.Duration(end-at) * time.Microsecond
+	begins := false
 	switch {
-	case end > at && (op == policy.Step || op == policy.Peek):
-		if r, err = p.denied(own, at, end, cost); err != nil {
-			return dst, r, err
-		}
+	case left > 0 && (op == policy.Step || op == policy.Peek):
+		r, err = p.denied(own, at, end, cost)
+	case op == policy.Peek:
+		r, err = p.inner.Peek(own, now, cost)
 	default:
-		var inner []byte
-		if op == policy.Peek {
-			r, err = p.inner.Peek(own, now, cost)
-		} else {
-			inner, r, err = op.Apply(p.inner, nil, own, now, cost)
-		}
-		if err != nil {
-			return dst, algo.Result{}, err
-		}
-		if begins := op == policy.Step && !r.Allowed && r.RetryAfter != algo.Never; begins {
-			end = min(at+p.time.Microseconds(), algo.MaxInstant)
-			if r, err = p.denied(inner, at, end, cost); err != nil {
-				return dst, r, err
-			}
-		} else if left := time.Duration(end-at) * time.Microsecond; left > 0 {
-			r.NextRefill, r.ResetAfter = max(r.NextRefill, left), max(r.ResetAfter, left)
-			r.Remaining, r.Refilled = min(r.Remaining, 0), 0
-			r.Available = r.Remaining + r.Paid
-		}
-		if op == policy.Peek || end <= at && bytes.Equal(inner, own) {
-			break
-		}
-		return appendPenalty(dst, end, at, inner), r, nil
+		inner, r, err = op.Apply(p.inner, nil, own, now, cost)
+		begins = op == policy.Step && !r.Allowed && r.RetryAfter != algo.Never
 	}
 	switch {
+	case err != nil:
+	case begins:
+		end = min(at+p.time.Microseconds(), algo.MaxInstant)
+		r, err = p.denied(inner, at, end, cost)
+	case left > 0 && r.Allowed: // a refund or a charge
+		r.NextRefill, r.ResetAfter = max(r.NextRefill, left), max(r.ResetAfter, left)
+		r.Remaining, r.Refilled = min(r.Remaining, 0), 0
+		r.Available = r.Remaining + r.Paid
+	}
+	switch {
+	case err != nil:
+		return dst, algo.Result{}, err
 	case op == policy.Peek:
 		return dst, r, nil
-	case end < until && end > at:
-		return appendPenalty(dst, end, at, own), r, nil
+	case end <= at && bytes.Equal(inner, own): // the state may have the end of an earlier penalty
+		return append(dst, state...), r, nil
 	}
-	return append(dst, state...), r, nil
+	return appendPenalty(dst, end, at, inner), r, nil
 }
 
 // denied returns the result of a denial during a penalty, on an inner state.

@@ -21,20 +21,27 @@ func penaltyOf(t testing.TB, spec string) algo.Policy {
 	return p
 }
 
+// noon is the time of the first call.
+var noon = time.Unix(1_700_000_000, 0)
+
+// do makes an operation, and fails the test if there is an error.
+func do(t testing.TB, p algo.Policy, op policy.Op, state []byte, now time.Time, cost int64) ([]byte, algo.Result) {
+	t.Helper()
+	next, r, err := op.Apply(p, nil, state, now, cost)
+	require.NoError(t, err)
+	return next, r
+}
+
 func TestADenialBeginsAPenaltyAndCallsDoNotExtendIt(t *testing.T) {
 	p := penaltyOf(t, "penalty(fixedwindow 2/15m; for=1h)")
-	noon := time.Unix(1_700_000_000, 0)
 	var state []byte
-	step := func(after time.Duration, cost int64) algo.Result {
-		next, r, err := p.Step(nil, state, noon.Add(after), cost)
-		require.NoError(t, err)
+	step := func(after time.Duration, cost int64) (r algo.Result) {
+		state, r = do(t, p, policy.Step, state, noon.Add(after), cost)
 		require.Equal(t, r.Remaining, r.Available+r.Refilled-r.Paid)
-		state = next
 		return r
 	}
 	require.True(t, step(0, 2).Allowed)
-	peeked, err := p.Peek(state, noon, 1)
-	require.NoError(t, err)
+	_, peeked := do(t, p, policy.Peek, state, noon, 1)
 	require.Equal(t, 15*time.Minute, peeked.RetryAfter, "a Peek begins no penalty")
 	require.Equal(t, algo.Never, step(0, 3).RetryAfter, "nor does a cost above the capacity")
 	require.Equal(t, 15*time.Minute, step(0, 3).ResetAfter)
@@ -52,9 +59,10 @@ func TestADenialBeginsAPenaltyAndCallsDoNotExtendIt(t *testing.T) {
 		require.Equal(t, before, state, "there is nothing to store")
 	}
 	require.False(t, step(time.Hour+time.Minute-time.Microsecond, 1).Allowed)
-	require.Equal(t, before, state)
-	require.True(t, step(time.Hour+time.Minute, 1).Allowed)
+	require.Equal(t, algo.Never, step(time.Hour+time.Minute, 3).RetryAfter)
+	require.Equal(t, before, state, "there is nothing to store, although the penalty is over")
 	require.Equal(t, int64(1), step(time.Hour+time.Minute, 1).Paid)
+	require.True(t, step(time.Hour+time.Minute, 1).Allowed)
 	require.Equal(t, time.Hour, step(time.Hour+time.Minute, 1).RetryAfter, "the next one")
 }
 
@@ -69,18 +77,14 @@ func TestRetryAfterOfAPenaltyIsExact(t *testing.T) {
 			for range 20 {
 				cost := random.UpTo(3)
 				op := policy.Ops[random.IntN(8)%4*random.IntN(2)] // mostly steps
-				next, r, err := op.Apply(p, nil, state, now, cost)
-				require.NoError(t, err)
+				next, r := do(t, p, op, state, now, cost)
 				state = next
 				if op == policy.Step && !r.Allowed && r.RetryAfter != algo.Never {
-					early, err := p.Peek(state, now.Add(r.RetryAfter-time.Microsecond), cost)
-					require.NoError(t, err)
+					_, early := do(t, p, policy.Peek, state, now.Add(r.RetryAfter-time.Microsecond), cost)
 					require.False(t, early.Allowed, "%s: %v", spec, r)
-					inTime, err := p.Peek(state, now.Add(r.RetryAfter), cost)
-					require.NoError(t, err)
+					_, inTime := do(t, p, policy.Peek, state, now.Add(r.RetryAfter), cost)
 					require.True(t, inTime.Allowed, "%s: %v", spec, r)
-					reset, err := p.Peek(state, now.Add(r.ResetAfter), cost)
-					require.NoError(t, err)
+					_, reset := do(t, p, policy.Peek, state, now.Add(r.ResetAfter), cost)
 					require.True(t, reset.Fresh)
 				}
 				now = now.Add(time.Duration(random.Int64N(int64(20 * time.Second))))
@@ -91,73 +95,55 @@ func TestRetryAfterOfAPenaltyIsExact(t *testing.T) {
 
 func TestRefundAndChargeDuringAPenalty(t *testing.T) {
 	p := penaltyOf(t, "penalty(fixedwindow 2/15m; for=1h)")
-	now := time.Unix(1_700_000_000, 0)
-	state, _, err := p.Step(nil, nil, now, 2)
-	require.NoError(t, err)
-	state, _, err = p.Step(nil, state, now, 1)
-	require.NoError(t, err)
-	state, r, err := p.Refund(nil, state, now, 2)
-	require.NoError(t, err)
+	state, _ := do(t, p, policy.Step, nil, noon, 2)
+	state, _ = do(t, p, policy.Step, state, noon, 1)
+	state, r := do(t, p, policy.Refund, state, noon, 2)
 	require.Equal(t, int64(-2), r.Paid)
 	require.Equal(t, time.Hour, r.ResetAfter, "the penalty goes on")
 	require.Zero(t, r.Remaining, "so a store in memory keeps the record")
 	require.NotEmpty(t, state)
-	r, err = p.Peek(state, now, 1)
-	require.NoError(t, err)
+	_, r = do(t, p, policy.Peek, state, noon, 1)
 	require.Equal(t, time.Hour, r.RetryAfter)
-	state, r, err = p.Charge(nil, state, now, 5)
-	require.NoError(t, err)
+	state, r = do(t, p, policy.Charge, state, noon, 5)
 	require.True(t, r.Allowed)
-	r, err = p.Peek(state, now.Add(time.Hour), 1)
-	require.NoError(t, err)
+	_, r = do(t, p, policy.Peek, state, noon.Add(time.Hour), 1)
 	require.True(t, r.Allowed)
 
-	charged, _, err := p.Charge(nil, nil, now, 5)
-	require.NoError(t, err)
-	empty, _, err := p.Refund(nil, charged, now, 5)
-	require.NoError(t, err)
+	charged, _ := do(t, p, policy.Charge, nil, noon, 5)
+	empty, _ := do(t, p, policy.Refund, charged, noon, 5)
 	require.Empty(t, empty)
 }
 
 // A clock that steps back does not make a penalty longer than it is.
 func TestPenaltyAfterTheClockStepsBack(t *testing.T) {
 	p := penaltyOf(t, "penalty(fixedwindow 1/15m; for=1h)")
-	now := time.Unix(1_700_000_000, 0)
-	state, _, err := p.Step(nil, nil, now, 1)
-	require.NoError(t, err)
-	state, _, err = p.Step(nil, state, now, 1)
-	require.NoError(t, err)
-	now = now.Add(-24 * time.Hour)
-	state, r, err := p.Step(nil, state, now, 1)
-	require.NoError(t, err)
+	state, _ := do(t, p, policy.Step, nil, noon, 1)
+	state, _ = do(t, p, policy.Step, state, noon, 1)
+	state, r := do(t, p, policy.Step, state, noon.Add(-24*time.Hour), 1)
 	require.GreaterOrEqual(t, r.Skew, 24*time.Hour, "a limiter moves the state")
 	require.GreaterOrEqual(t, r.ResetAfter, time.Hour)
-	r, err = p.Peek(state, now.Add(time.Hour), 1)
-	require.NoError(t, err)
-	require.NotEqual(t, time.Hour, r.RetryAfter, "the penalty is over, whatever the inner policy says")
+	_, r = do(t, p, policy.Peek, state, noon.Add(-23*time.Hour), 1)
+	require.Equal(t, 23*time.Hour+15*time.Minute, r.RetryAfter, "the penalty is over, and the inner policy denies")
 }
 
 func TestStatesOfPenalties(t *testing.T) {
 	p := penaltyOf(t, "penalty(fixedwindow 1/15m; for=1h)")
-	now := time.Unix(1_700_000_000, 0)
-	state, _, err := p.Step(nil, nil, now, 1)
-	require.NoError(t, err)
+	state, _ := do(t, p, policy.Step, nil, noon, 1)
 	require.Equal(t, "p\x01\x00\x00\x00\x00\x00\x00\x00f\x01", string(state[:11]))
 	for _, bad := range []string{"x", "p", "f\x01", "p\x01", "p\x01\x00\x00\x00\x00\x00\x00\x00", "p\x01\xff\xff\xff\xff\xff\xff\xff", string(state) + "x", string(state[:12])} {
-		_, err := p.Peek([]byte(bad), now, 1)
+		_, err := p.Peek([]byte(bad), noon, 1)
 		require.ErrorIs(t, err, algo.ErrState, "%q", bad)
-		next, _, err := p.Step([]byte("dst"), []byte(bad), now, 1)
+		next, _, err := p.Step([]byte("dst"), []byte(bad), noon, 1)
 		require.ErrorIs(t, err, algo.ErrState, "%q", bad)
 		require.Equal(t, "dst", string(next))
 	}
-	_, err = p.Peek([]byte("p\x02"), now, 1)
+	_, err := p.Peek([]byte("p\x02"), noon, 1)
 	require.ErrorIs(t, err, algo.ErrStateVersion)
-	_, err = p.Peek(nil, now, 0)
+	_, err = p.Peek(nil, noon, 0)
 	require.ErrorIs(t, err, algo.ErrCost)
 
 	for _, zero := range []*compose.Penalty{nil, new(compose.Penalty)} {
-		_, r, err := zero.Step(nil, nil, now, 1)
-		require.NoError(t, err)
+		_, r := do(t, zero, policy.Step, nil, noon, 1)
 		require.Equal(t, algo.Result{Cost: 1, RetryAfter: algo.Never}, r)
 		require.Zero(t, zero.Bound(time.Hour))
 		require.Zero(t, zero.Limit())

@@ -30,7 +30,8 @@ import (
 //	all(SPEC; SPEC ...)
 //	penalty(SPEC; for=DURATION)
 //
-// After a denial by SPEC, a penalty denies the key for that long; see [Penalty]. LIMIT is COUNT/PERIOD, such as 100/m or 5/250ms; see [algo.ParseLimit]. For inflight it is only COUNT, and for calendar
+// After a denial by SPEC, a penalty denies the key for that long; see [Penalty]. LIMIT is COUNT/PERIOD, such as 100/m or
+// 5/250ms; see [algo.ParseLimit]. For inflight it is only COUNT, and for calendar
 // COUNT/day, week, month or year. The algorithms and their options are
 //
 //	gcra          burst=N
@@ -435,31 +436,17 @@ func (p *specParser) penalty(name specWord) (algo.Policy, error) {
 
 // algorithm reads the limit and the options of a.
 func (p *specParser) algorithm(a *algorithmSpec) (algo.Policy, error) {
-	limit := p.next()
-	if limit.text == "(" {
-		return nil, p.fail(limit, "only all( ) and penalty( ) have parentheses; write %s without them: %[1]s LIMIT option=value, for instance %[1]s 100/m", a.name)
-	}
-	if limit.endsPolicy() || strings.Contains(limit.text, "=") && !strings.Contains(limit.text, "/") {
-		return nil, p.missing(limit, "the limit of "+a.name+", "+cmp.Or(a.form, "COUNT/PERIOD")+", for instance "+a.shortest())
-	}
-	if a.limit != nil {
-		return p.withOwnLimit(a, limit)
-	}
 	var s settings
-	var err error
-	s.limit, err = algo.ParseLimit(limit.text)
-	if whole := p.limitWithSpaces(limit); err != nil && whole != limit {
-		limit = whole
-		_, err = algo.ParseLimit(limit.text)
-	}
-	if err != nil && len(limit.text) > errtext.MaxQuoted {
-		return nil, p.fail(limit, "a limit is COUNT/PERIOD, for instance 100/m; this word has %d bytes", len(limit.text))
-	} else if err != nil {
-		return nil, p.refused(limit, err, strings.TrimPrefix(err.Error(), "algo: "))
+	limit, err := p.limit(a, &s)
+	if err != nil {
+		return nil, err
 	}
 	given, err := p.options(a, &s)
 	if err != nil {
 		return nil, err
+	}
+	if _, ok := given[a.needs]; a.needs != "" && !ok {
+		return nil, p.fail(limit, "%s needs %s=, %s; for instance %s", a.name, a.needs, a.why, a.example)
 	}
 	policy, err := a.build(s)
 	if err == nil {
@@ -476,24 +463,31 @@ func (p *specParser) algorithm(a *algorithmSpec) (algo.Policy, error) {
 	return nil, p.refused(fault, err, strings.TrimPrefix(err.Error(), a.name+": "))
 }
 
-// withOwnLimit reads the options of an algorithm with its own form of limit.
-func (p *specParser) withOwnLimit(a *algorithmSpec, limit specWord) (algo.Policy, error) {
-	var s settings
-	if !a.limit(&s, limit.text) {
-		return nil, p.fail(limit, "the limit of %s is %s; for instance %s", a.name, a.form, a.example)
+// limit reads the limit of a into s, and returns its words.
+func (p *specParser) limit(a *algorithmSpec, s *settings) (limit specWord, err error) {
+	limit = p.next()
+	switch {
+	case limit.text == "(":
+		return limit, p.fail(limit, "only all( ) and penalty( ) have parentheses; write %s without them: %[1]s LIMIT option=value, for instance %[1]s 100/m", a.name)
+	case limit.endsPolicy() || strings.Contains(limit.text, "=") && !strings.Contains(limit.text, "/"):
+		return limit, p.missing(limit, "the limit of "+a.name+", "+cmp.Or(a.form, "COUNT/PERIOD")+", for instance "+a.shortest())
+	case a.limit != nil && !a.limit(s, limit.text):
+		return limit, p.fail(limit, "the limit of %s is %s; for instance %s", a.name, a.form, a.example)
+	case a.limit != nil:
+		return limit, nil
 	}
-	given, err := p.options(a, &s)
-	if err != nil {
-		return nil, err
+	s.limit, err = algo.ParseLimit(limit.text)
+	if whole := p.limitWithSpaces(limit); err != nil && whole != limit {
+		limit = whole
+		_, err = algo.ParseLimit(limit.text)
 	}
-	if _, ok := given[a.needs]; a.needs != "" && !ok {
-		return nil, p.fail(limit, "%s needs %s=, %s; for instance %s", a.name, a.needs, a.why, a.example)
+	switch {
+	case err == nil:
+		return limit, nil
+	case len(limit.text) > errtext.MaxQuoted:
+		return limit, p.fail(limit, "a limit is COUNT/PERIOD, for instance 100/m; this word has %d bytes", len(limit.text))
 	}
-	policy, err := a.build(s)
-	if err != nil {
-		return nil, p.refused(limit, err, strings.TrimPrefix(err.Error(), a.name+": "))
-	}
-	return policy, nil
+	return limit, p.refused(limit, err, strings.TrimPrefix(err.Error(), "algo: "))
 }
 
 // limitWithSpaces returns the limit with the words up to the options, as in 100/2 hours or 100 / m. It is for

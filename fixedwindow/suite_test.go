@@ -143,10 +143,6 @@ func TestWindowBeyondMaxInstantDoesNotEnd(t *testing.T) {
 	}
 }
 
-func TestUnknownAlignHasAString(t *testing.T) {
-	require.Equal(t, "Align(7)", fixedwindow.Align(7).String())
-}
-
 // anyOptions returns small options, or any valid ones.
 func anyOptions(random sample.Source) fixedwindow.Options {
 	o := fixedwindow.Options{Limit: random.Limit(), Align: fixedwindow.Align(random.IntN(2))}

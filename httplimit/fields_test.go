@@ -241,32 +241,6 @@ func TestWaitsAreExact(t *testing.T) {
 	require.Greater(t, grants, 500)
 }
 
-// Retry-After is the longest t of the rules that denied.
-func TestRetryAfterOfSeveralRulesIsExact(t *testing.T) {
-	some := []string{"gcra 7/11s burst=3", "tokenbucket 7/1500ms burst=2 refill=interval", "fixedwindow 5/7s align=clock offset=1s", "movingwindow 6/5s slots=3 trailing=whole", "all(gcra 3/s; fixedwindow 20/m)"}
-	for _, a := range some {
-		for _, b := range some {
-			s := newServer(t, httplimit.Options{}, byCost("a", a), byCost("b", b))
-			for i := range 30 {
-				s.now = s.now.Add(time.Duration(i%5) * 73 * time.Millisecond)
-				response := s.get(int64(1 + i%2))
-				if response.StatusCode == http.StatusOK {
-					continue
-				}
-				_, limits := readFields(t, response.Header)
-				violated, longest := problemOf(t, response).Violated, int64(0)
-				for _, l := range limits {
-					if slices.Contains(violated, l.Name) {
-						longest = max(longest, l.Params["t"].(int64))
-					}
-				}
-				require.Equal(t, fmt.Sprint(longest), response.Header.Get("Retry-After"))
-				require.Equal(t, http.StatusOK, s.after(longest, int64(1+i%2)).StatusCode, "%s and %s after %ds", a, b, longest)
-			}
-		}
-	}
-}
-
 func TestPartitionKeysHideTheKey(t *testing.T) {
 	byHeader := httplimit.KeyByHeader("K").OrShare()
 	partitions := func(secret, key string) (keys []any) {

@@ -53,6 +53,7 @@ func TestUnitsAreHeldUntilTheHandlerEnds(t *testing.T) {
 	for storeName, store := range map[string]storage.Store{"in memory": new(memory.Store), "by round trips": failing(nil)} {
 		limiter := newLimiter(t, limiterOptions{}, store, twoAtOnce()...)
 		daily := int64(10)
+		var leave context.CancelFunc
 		for name, end := range map[string]func(w http.ResponseWriter, r *http.Request){
 			"returns": func(http.ResponseWriter, *http.Request) {},
 			"answers": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") },
@@ -64,6 +65,10 @@ func TestUnitsAreHeldUntilTheHandlerEnds(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, conn.Close())
 			},
+			"loses its client": func(http.ResponseWriter, *http.Request) {
+				leave()
+				require.Equal(t, int64(1), unitsLeft(t, limiter)[0])
+			},
 		} {
 			served := false
 			h := httplimit.Handler(limiter, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -72,13 +77,10 @@ func TestUnitsAreHeldUntilTheHandlerEnds(t *testing.T) {
 				end(w, r)
 			}), httplimit.Options{})
 			conn, _ := net.Pipe()
-			ended := make(chan struct{})
-			go func() {
-				defer close(ended)
-				defer func() { _ = recover() }()
-				h.ServeHTTP(pipeWriter{httptest.NewRecorder(), conn}, httptest.NewRequest("GET", "/", nil))
-			}()
-			<-ended
+			ctx, cancel := context.WithCancel(t.Context())
+			leave = cancel
+			serveOne(h, pipeWriter{httptest.NewRecorder(), conn}, httptest.NewRequestWithContext(ctx, "GET", "/", nil))
+			cancel()
 			daily--
 			require.True(t, served)
 			require.Equal(t, []int64{2, daily}, unitsLeft(t, limiter), "%s, %s: the rate stays charged", storeName, name)
@@ -86,68 +88,38 @@ func TestUnitsAreHeldUntilTheHandlerEnds(t *testing.T) {
 	}
 }
 
-// A client that is gone has no use for the response, but its request still costs until the handler ends.
-func TestUnitsOfAClientThatIsGoneAreReleasedWhenTheHandlerEnds(t *testing.T) {
-	limiter := newLimiter(t, limiterOptions{}, failing(nil), twoAtOnce()...)
-	began, ended := make(chan struct{}), make(chan struct{})
-	h := httplimit.Handler(limiter, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		close(began)
-		<-r.Context().Done()
-		require.Equal(t, []int64{1, 9}, unitsLeft(t, limiter))
-	}), httplimit.Options{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer close(ended)
-		h.ServeHTTP(w, r)
-	}))
-	defer server.Close()
-	ctx, leave := context.WithCancel(t.Context())
-	go func() {
-		<-began
-		leave()
-	}()
-	r, err := http.NewRequestWithContext(ctx, "GET", server.URL, nil)
-	require.NoError(t, err)
-	_, err = server.Client().Do(r)
-	require.ErrorIs(t, err, context.Canceled)
-	<-ended
-	require.Equal(t, []int64{2, 9}, unitsLeft(t, limiter))
-}
-
-func TestUnitsAreHeldLongerThanTheirTTL(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		limiter := newLimiter(t, limiterOptions{}, failing(nil), twoAtOnce()...)
-		h := httplimit.Handler(limiter, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			for range 30 {
-				time.Sleep(10 * time.Second)
+func TestUnitsAreHeldLongerThanTheirTTLUntilTheyAreLost(t *testing.T) {
+	refund := func(*http.Request, int, int64) int64 { return 0 }
+	for daily, o := range map[int64]httplimit.Options{9: {}, 10: {Settle: refund}} {
+		synctest.Test(t, func(t *testing.T) {
+			var down atomic.Bool
+			store := hooked{new(memory.Store), func(context.Context) error {
+				if down.Load() {
+					return storage.NotApplied(io.ErrUnexpectedEOF)
+				}
+				return nil
+			}}
+			limiter := newLimiter(t, limiterOptions{}, store, twoAtOnce()...)
+			h := httplimit.Handler(limiter, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				time.Sleep(5 * time.Minute)
 				require.NoError(t, r.Context().Err())
-				require.Equal(t, []int64{1, 9}, unitsLeft(t, limiter))
-				_, _ = io.WriteString(w, "a part of the stream\n")
-			}
-		}), httplimit.Options{})
-		require.Equal(t, http.StatusOK, respond(h, httptest.NewRequest("GET", "/", nil)).StatusCode)
-		require.Equal(t, []int64{2, 9}, unitsLeft(t, limiter))
-	})
-}
-
-func TestRequestEndsIfItsUnitsAreLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var down atomic.Bool
-		store := hooked{new(memory.Store), func(context.Context) error {
-			if down.Load() {
-				return storage.NotApplied(io.ErrUnexpectedEOF)
-			}
-			return nil
-		}}
-		limiter := newLimiter(t, limiterOptions{}, store, twoAtOnce()...)
-		h := httplimit.Handler(limiter, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			down.Store(true)
-			began := time.Now()
-			<-r.Context().Done()
-			require.ErrorIs(t, context.Cause(r.Context()), sluice.ErrHoldLost)
-			require.InDelta(t, 30*time.Second, time.Since(began), float64(time.Second))
-		}), httplimit.Options{})
-		require.Equal(t, http.StatusOK, respond(h, httptest.NewRequest("GET", "/", nil)).StatusCode)
-	})
+				require.Equal(t, int64(1), unitsLeft(t, limiter)[0])
+				if r.URL.Path == "/lost" {
+					down.Store(true)
+					lost := time.Now()
+					<-r.Context().Done()
+					require.ErrorIs(t, context.Cause(r.Context()), sluice.ErrHoldLost)
+					require.InDelta(t, 30*time.Second, time.Since(lost), float64(10*time.Second))
+				}
+			}), o)
+			require.Equal(t, http.StatusOK, respond(h, httptest.NewRequest("GET", "/", nil)).StatusCode)
+			require.Equal(t, []int64{2, daily}, unitsLeft(t, limiter))
+			respond(h, httptest.NewRequest("GET", "/lost", nil))
+			down.Store(false)
+			time.Sleep(time.Minute) // the circuit breaker closes
+			require.Equal(t, []int64{2, daily - 1}, unitsLeft(t, limiter), "the store failed, so the call stays charged")
+		})
+	}
 }
 
 // During an outage with sluice.FailOpen nothing is held.
@@ -201,6 +173,9 @@ func TestFieldsOfHeldUnits(t *testing.T) {
 			require.Equal(t, test.policies, response.Header.Get("RateLimit-Policy"))
 			require.Equal(t, test.legacy, response.Header.Get("X-RateLimit-Remaining"))
 			readFields(t, response.Header)
+			if name == "denied" { // the client's own request has returned its unit by then, so it does not wait for the TTL
+				require.Equal(t, strconv.FormatInt(time.Now().Add(time.Second).Unix(), 10), response.Header.Get("X-RateLimit-Reset"))
+			}
 			if test.status == http.StatusTooManyRequests {
 				require.Contains(t, problemOf(t, response).Violated, "client")
 			}
@@ -223,16 +198,6 @@ func TestRequestWithoutAKeyHoldsNothing(t *testing.T) {
 	}
 }
 
-// The client's own request has returned its unit by then. So it does not wait for the TTL.
-func TestLegacyResetOfHeldUnitsIsSoon(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		limiter := newLimiter(t, limiterOptions{}, nil, rule("client", "inflight 2 ttl=30s"))
-		response := serveWhileBusy(t, limiter, 2, httplimit.Options{Legacy: true}, costing(1))
-		require.Equal(t, "2", response.Header.Get("X-RateLimit-Limit"))
-		require.Equal(t, strconv.FormatInt(time.Now().Add(time.Second).Unix(), 10), response.Header.Get("X-RateLimit-Reset"))
-	})
-}
-
 func TestRefusalSaysHowLongUnitsCanBeHeld(t *testing.T) {
 	var got httplimit.Refusal
 	o := httplimit.Options{OnDenied: func(_ http.ResponseWriter, _ *http.Request, refusal httplimit.Refusal) { got = refusal }}
@@ -241,12 +206,4 @@ func TestRefusalSaysHowLongUnitsCanBeHeld(t *testing.T) {
 	require.Equal(t, time.Second, got.RetryAfter)
 	require.Equal(t, []string{"running"}, got.Violated)
 	require.Greater(t, got.Decision.RetryAfter, 29*time.Second, "until they return by themselves")
-}
-
-// A client's Transport does not wait for a limit on requests in flight, because it knows its own.
-func TestTransportSendsWhileUnitsAreHeld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newClient(t, always(200, "RateLimit", `"client";r=0`, "RateLimit-Policy", `"client";q=1;qu="concurrent-requests"`))
-		require.Equal(t, seconds(0, 0, 0), c.sequential(3))
-	})
 }

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -156,35 +155,6 @@ func TestSettleWorksAfterTheClientIsGone(t *testing.T) {
 		}})
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil).WithContext(ctx))
 	require.Equal(t, []int64{2, 5}, unitsLeft(t, limiter))
-}
-
-func TestSettledRequestsRenewTheirUnits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var down atomic.Bool
-		store := hooked{new(memory.Store), func(context.Context) error {
-			if down.Load() {
-				return storage.NotApplied(io.ErrUnexpectedEOF)
-			}
-			return nil
-		}}
-		limiter := newLimiter(t, limiterOptions{}, store, twoAtOnce()...)
-		h := httplimit.Handler(limiter, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			time.Sleep(5 * time.Minute)
-			require.NoError(t, r.Context().Err())
-			require.Equal(t, []int64{1, 9}, unitsLeft(t, limiter))
-			if r.URL.Path == "/lost" {
-				down.Store(true)
-				<-r.Context().Done()
-				require.ErrorIs(t, context.Cause(r.Context()), sluice.ErrHoldLost)
-			}
-		}), httplimit.Options{Settle: func(*http.Request, int, int64) int64 { return 0 }})
-		respond(h, httptest.NewRequest("GET", "/", nil))
-		require.Equal(t, []int64{2, 10}, unitsLeft(t, limiter))
-		respond(h, httptest.NewRequest("GET", "/lost", nil))
-		down.Store(false)
-		time.Sleep(time.Minute) // the circuit breaker closes
-		require.Equal(t, []int64{2, 9}, unitsLeft(t, limiter), "the store failed, so the call stays charged")
-	})
 }
 
 func TestSettleRulesAsksEachRule(t *testing.T) {

@@ -127,15 +127,6 @@ func (c *client) sequential(n int) []time.Duration {
 	return c.times()
 }
 
-// concurrent sends requests at the same time, and returns when all have ended.
-func (c *client) concurrent(n int) {
-	var all sync.WaitGroup
-	for range n {
-		all.Go(func() { c.get("/") })
-	}
-	all.Wait()
-}
-
 // work sends requests from so many goroutines for d.
 func (c *client) work(d time.Duration, workers int) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), d)

@@ -36,7 +36,7 @@ var suite = policytest.Suite[movingwindow.State, movingwindow.Options, movingwin
 	Name: "movingwindow",
 	Kit: policytest.Kit[movingwindow.State, movingwindow.Options, movingwindow.Policy]{
 		Step: movingwindow.Step, Peek: movingwindow.Peek, Refund: movingwindow.Refund, Charge: movingwindow.Charge,
-		New: movingwindow.New, AppendState: movingwindow.AppendState, ParseState: movingwindow.ParseState,
+		New: movingwindow.New, AppendState: movingwindow.AppendState, ParseState: movingwindow.ParseState, Model: operate,
 	},
 	AnyOptions: anyOptions,
 	Bound:      documentedBound,
@@ -132,7 +132,7 @@ func TestLaws(t *testing.T) {
 // documentedBound is the formula of the package comment.
 func documentedBound(o movingwindow.Options, m int64) *big.Int {
 	l, n := big.NewInt(o.Limit.Count), max(int64(o.Slots), 1)
-	w := newModel(o).width().Int64()
+	w := newModel(o).width.Int64()
 	u, e := (m-1)/w-(n-1), (m-1)%w
 	bound := func(windows int64) *big.Int { return new(big.Int).Mul(l, big.NewInt(windows)) }
 	switch {
@@ -176,7 +176,7 @@ func TestBoundHoldsForWideSlots(t *testing.T) {
 		}
 		var s movingwindow.State
 		var log algotest.Log
-		width := newModel(o).width().Int64()
+		width := newModel(o).width.Int64()
 		now := 1000 * width
 		for range 40 {
 			now += sample.OneOf(random, 0, 1, random.Int64N(width)+1, width-1-now%width, width-now%width, random.Int64N(3*o.Limit.Period.Microseconds())+1)
@@ -213,8 +213,17 @@ func TestShareOfAGreedyCaller(t *testing.T) {
 	}
 }
 
-func TestUnknownTrailingHasAString(t *testing.T) {
-	require.Equal(t, "Trailing(7)", movingwindow.Trailing(7).String())
+// If slots become longer, several counts can move to one slot. Their sum must not be too large.
+func TestJoinedCountsDoNotOverflow(t *testing.T) {
+	var s movingwindow.State
+	for _, spend := range []struct{ period, at time.Duration }{{time.Second, 0}, {time.Second, 2*time.Second - 1000}, {2 * time.Second, 4*time.Second - 1000}} {
+		o, at := movingwindow.Options{Limit: algo.Per(algo.MaxCount, spend.period)}, time.Unix(0, int64(spend.at))
+		o.Cost = movingwindow.Peek(s, at, o).Remaining
+		require.Greater(t, o.Cost, int64(algo.MaxCount/2))
+		s, _ = suite.Do(t, s, policy.Step, at, o)
+	}
+	_, err := movingwindow.ParseState(movingwindow.AppendState(nil, s))
+	require.NoError(t, err)
 }
 
 // anyOptions returns small options, or any valid ones.
@@ -251,16 +260,9 @@ func FuzzStep(f *testing.F) {
 			o.PaidAt = time.UnixMicro(paidAt)
 		}
 		if width == 0 && o.Validate() == nil {
-			width = newModel(o).width().Int64()
+			width = newModel(o).width.Int64()
 		}
-		s, now := stateOf(at, width, counts), time.Unix(sec, nsec)
-		for _, op := range policy.Ops {
-			next, r := suite.Do(t, s, op, now, o)
-			if o.Validate() == nil {
-				requireModel(t, s, op, algo.Instant(now), o, r)
-				require.Equal(t, r.Remaining, movingwindow.Peek(next, now, o).Remaining)
-			}
-		}
+		suite.EachOp(t, stateOf(at, width, counts), time.Unix(sec, nsec), o)
 	})
 }
 

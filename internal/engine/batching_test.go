@@ -4,19 +4,21 @@ package engine_test
 //
 //   - a decision takes up to the limit, in one round trip, for all keys or none (decide_test.go)
 //   - requests that wait share a round trip, and do not delay or fail each other (batching_test.go,
-//     key_error_test.go)
+//     independence_test.go, held_test.go)
 //   - only denials come from the cache, for at most its TTL, and with a correct RetryAfter
 //     (denials_test.go)
 //   - a call ends with its timeout or context (deadline_test.go, failure_test.go), and at once while
 //     the circuit breaker is open (breaker_test.go)
 //   - after lost replies nothing is lost, charged beyond the limit or refunded twice, and errors
-//     report what is unknown (lost_reply_test.go, random_faults_test.go, edge_cases_test.go)
+//     report what is unknown (lost_reply_test.go, random_faults_test.go)
+//   - a panic or a runtime.Goexit ends only its caller (panic_test.go)
 //   - a server that decides differently from Go is found (wrong_server_test.go)
-//   - the clocks of the processes change nothing (clock_skew_test.go)
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -49,6 +51,19 @@ func TestWaitingRequestsShareARoundTrip(t *testing.T) {
 	})
 }
 
+func TestNumberOfBatchesInFlightDependsOnTheStore(t *testing.T) {
+	for w, want := range map[*way]int{&inTransaction: 1, &onServer: 2} {
+		forEachWay(t, []way{*w}, engine.Options{}, func(b *fixture) {
+			b.hold()
+			for _, key := range []string{"a", "b", "c"} {
+				b.start(newCall(counter(9), key))
+			}
+			require.Len(b, b.store.trips, want)
+			b.releaseAll()
+		})
+	}
+}
+
 // On a server, the first caller sends its own request. A sender sends the second one.
 func TestRequestsThatWaitForACallersOwnRequestAreSent(t *testing.T) {
 	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
@@ -65,16 +80,12 @@ func TestRequestsThatWaitForACallersOwnRequestAreSent(t *testing.T) {
 
 func TestRequestsAreDecidedInTheOrderOfArrival(t *testing.T) {
 	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1, DenialCacheTTL: -1}, func(b *fixture) {
-		b.hold()
-		b.start(newCall(counter(9), "first"))
 		var calls []*call
 		for range 8 {
-			calls = append(calls, b.start(newCall(counter(5), "k")))
+			calls = append(calls, newCall(counter(5), "k"))
 		}
-		both := b.start(newCall(counter(5), "k", "own"))
-		own := b.start(newCall(counter(1), "own"))
-		b.releaseAll()
-		b.group.Wait()
+		both, own := newCall(counter(5), "k", "own"), newCall(counter(1), "own")
+		b.inOneBatch(append(calls, both, own)...)
 		for i, c := range calls {
 			require.NoError(b, c.err)
 			require.Equal(b, i < 5, c.allowed, "caller %d", i)
@@ -86,67 +97,40 @@ func TestRequestsAreDecidedInTheOrderOfArrival(t *testing.T) {
 }
 
 func TestEqualRequestsAreSentAsACount(t *testing.T) {
-	var sent []driver.Request
-	counted := way{name: "server", open: func(f *fakeStore) storage.Store {
-		return server{fakeStore: f, lie: func(b *driver.Batch) { sent = append([]driver.Request{}, b.Requests...) }}
-	}}
-	forEachWay(t, []way{counted}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
-		b.hold()
-		b.start(newCall(counter(9), "first"))
-		for range 5 {
-			b.start(newCall(counter(9), "k"))
-		}
-		other := newCall(counter(9), "k")
-		other.Uses[0].Cost = 2
-		b.start(other)
-		b.start(newCall(counter(9), "k"))
-		several := newCall(counter(9), "k") // it takes as many as fit
-		several.Times = 3
-		b.start(several)
-		b.releaseAll()
-		b.group.Wait()
-		var times []int
-		for _, r := range sent {
+	var times []int
+	counted := lying(func(b *driver.Batch) {
+		times = nil
+		for _, r := range b.Requests {
 			times = append(times, r.Times)
 		}
+	})
+	forEachWay(t, []way{counted}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		var calls []*call
+		for range 8 {
+			calls = append(calls, newCall(counter(9), "k"))
+		}
+		calls[5].Uses[0].Cost = 2
+		calls[7].Times = 3 // it takes as many as fit
+		b.inOneBatch(calls...)
 		require.Equal(b, []int{5, 1, 1, 3}, times)
 		require.Len(b, b.store.state("k"), 9)
 	})
 }
 
 func TestBatchHasALimitedNumberOfKeys(t *testing.T) {
-	for _, keys := range []int{1, 2, 4} {
-		forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
-			b.hold()
-			var calls []*call
-			for i := range 200 {
-				var names []string
-				for j := range keys {
-					names = append(names, fmt.Sprint(i, "-", j))
-				}
-				calls = append(calls, b.start(newCall(counter(9), names...)))
-			}
-			b.releaseAll()
-			b.group.Wait()
-			for _, trip := range b.store.trips {
-				require.LessOrEqual(b, len(strings.Fields(trip))-1, 64)
-			}
-			require.Equal(b, 1+(199*keys+63)/64, len(b.store.trips))
-			for _, c := range calls {
-				b.allowed(c)
-			}
-		})
-	}
-}
-
-func TestRequestsBySwapsDoNotWaitForEachOther(t *testing.T) {
-	forEachWay(t, []way{bySwaps, onlySwaps}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
-		b.hold()
-		for _, key := range []string{"a", "b", "c"} {
-			b.start(newCall(counter(9), key))
+	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		var calls []*call
+		for i := range 200 {
+			calls = append(calls, newCall(counter(9), fmt.Sprint(i), fmt.Sprint(i, "-b")))
 		}
-		require.Equal(b, []string{"load a", "load b", "load c"}, b.store.trips)
-		b.releaseAll()
+		b.inOneBatch(calls...)
+		for _, trip := range b.store.trips {
+			require.LessOrEqual(b, len(strings.Fields(trip))-1, 64)
+		}
+		require.Len(b, b.store.trips, 1+(200*2+63)/64)
+		for _, c := range calls {
+			b.allowed(c)
+		}
 	})
 }
 
@@ -168,66 +152,37 @@ func TestRequestsOfOneKeyBySwapsWaitForEachOther(t *testing.T) {
 	})
 }
 
-func TestNumberOfBatchesInFlightDependsOnTheStore(t *testing.T) {
-	for w, want := range map[*way]int{&inTransaction: 1, &onServer: 2} {
-		forEachWay(t, []way{*w}, engine.Options{}, func(b *fixture) {
+func TestCancelledRequestIsNotAppliedUnlessItWasSent(t *testing.T) {
+	for _, sent := range []bool{false, true} {
+		forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
 			b.hold()
-			for _, key := range []string{"a", "b", "c"} {
-				b.start(newCall(counter(9), key))
+			b.start(newCall(counter(9), "k"))
+			ctx, cancel := context.WithCancel(background)
+			gone := b.startFor(ctx, newCall(counter(9), "k"))
+			stays := b.start(newCall(counter(9), "k"))
+			if sent {
+				b.releaseOne()
 			}
-			require.Len(b, b.store.trips, want)
+			cancel()
+			synctest.Wait()
+			require.True(b, gone.returned)
+			require.ErrorIs(b, gone.err, context.Canceled)
+			require.Equal(b, sent, errors.Is(gone.err, storage.ErrOutcomeUnknown))
+			require.Equal(b, !sent, errors.Is(gone.err, storage.ErrNotApplied))
+			require.NotErrorIs(b, gone.err, storage.ErrUnavailable)
 			b.releaseAll()
+			b.group.Wait()
+			b.allowed(stays)
+			require.Equal(b, map[bool]string{false: "xx", true: "xxx"}[sent], b.store.state("k"))
 		})
 	}
-}
-
-func TestRequestCancelledBeforeItIsSentIsNotApplied(t *testing.T) {
-	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
-		b.hold()
-		b.start(newCall(counter(9), "k"))
-		ctx, cancel := context.WithCancel(background)
-		gone := b.startFor(ctx, newCall(counter(9), "k"))
-		stays := b.start(newCall(counter(9), "k"))
-		cancel()
-		synctest.Wait()
-		require.True(b, gone.returned)
-		require.ErrorIs(b, gone.err, context.Canceled)
-		require.ErrorIs(b, gone.err, storage.ErrNotApplied)
-		require.NotErrorIs(b, gone.err, storage.ErrUnavailable)
-		require.NotErrorIs(b, gone.err, storage.ErrContended)
-		b.releaseAll()
-		b.group.Wait()
-		b.allowed(stays)
-		require.Equal(b, "xx", b.store.state("k"))
-	})
-}
-
-func TestRequestCancelledAfterItIsSentIsErrOutcomeUnknown(t *testing.T) {
-	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
-		b.hold()
-		b.start(newCall(counter(9), "k"))
-		ctx, cancel := context.WithCancel(background)
-		gone := b.startFor(ctx, newCall(counter(9), "k"))
-		stays := b.start(newCall(counter(9), "k"))
-		b.releaseOne()
-		cancel()
-		synctest.Wait()
-		require.True(b, gone.returned)
-		require.ErrorIs(b, gone.err, storage.ErrOutcomeUnknown)
-		require.ErrorIs(b, gone.err, context.Canceled)
-		require.NotErrorIs(b, gone.err, storage.ErrNotApplied)
-		b.releaseAll()
-		b.group.Wait()
-		b.allowed(stays)
-		require.Equal(b, "xxx", b.store.state("k"))
-	})
 }
 
 func TestCancelledRequestsLeaveTheQueue(t *testing.T) {
 	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1, MaxQueue: 2}, func(b *fixture) {
 		b.hold()
 		b.start(newCall(counter(9), "k"))
-		for range 1000 {
+		for range 10 {
 			ctx, cancel := context.WithCancel(background)
 			require.False(b, b.startFor(ctx, newCall(counter(9), "k")).returned)
 			cancel()
@@ -265,110 +220,65 @@ func TestFullQueueIsErrOverloaded(t *testing.T) {
 func TestErrorAffectsOnlyItsRequest(t *testing.T) {
 	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
 		b.store.put("bad", "damaged")
-		b.hold()
-		b.start(newCall(counter(9), "first"))
-		before := b.start(newCall(counter(9), "k"))
-		bad := b.start(newCall(counter(9), "k", "bad"))
-		after := b.start(newCall(counter(9), "k"))
-		b.releaseAll()
-		b.group.Wait()
+		before, after := newCall(counter(9), "k"), newCall(counter(9), "k")
+		bad, panics := newCall(counter(9), "k", "bad"), newCall(counter(9), "panics")
+		panics.before = func() error { panic("a bug") }
+		b.inOneBatch(before, bad, panics, after)
 		require.Equal(b, errState, bad.err)
+		require.Equal(b, "a bug", panics.panicked)
 		b.allowed(before)
 		b.allowed(after)
 		require.Equal(b, "xx", b.store.state("k"))
 	})
 }
 
-func TestPanicAffectsOnlyItsRequest(t *testing.T) {
-	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
-		b.hold()
-		b.start(newCall(counter(9), "first"))
-		before := b.start(newCall(counter(9), "k"))
-		bad := newCall(counter(9), "bad")
-		bad.before = func() error { panic("a bug") }
-		b.start(bad)
-		after := b.start(newCall(counter(9), "k"))
-		b.releaseAll()
-		b.group.Wait()
-		require.Equal(b, "a bug", bad.panicked)
-		b.allowed(before)
-		b.allowed(after)
-		require.Equal(b, "xx", b.store.state("k"))
-	})
-}
-
+// The circuit breaker of the other server stays closed.
 func TestHangingServerDelaysOnlyItsOwnRequests(t *testing.T) {
-	w := way{name: "sharded", open: func(f *fakeStore) storage.Store { return sharded{server{fakeStore: f}} }}
-	forEachWay(t, []way{w}, engine.Options{MaxRoundTrips: 1, Timeout: time.Second}, func(b *fixture) {
+	forEachWay(t, []way{onShards}, engine.Options{MaxRoundTrips: 1, Timeout: time.Second}, func(b *fixture) {
 		b.hold()
 		b.store.ignoresContext = true
 		silent := []*call{b.start(newCall(counter(9), "a1")), b.start(newCall(counter(9), "a2")), b.start(newCall(counter(9), "a1"))}
-		b.store.mu.Lock()
-		closed := b.store.gate
-		b.store.gate = nil
-		b.store.mu.Unlock()
-		for range 3 {
-			require.Zero(b, b.allowed(b.decide(newCall(counter(9), "b1"))).took)
-		}
+		release := b.letOthersPass()
+		require.Zero(b, b.allowed(b.decide(newCall(counter(9), "b1"))).took)
 		require.ErrorIs(b, b.decide(newCall(counter(9), "a1", "b1")).err, errTwoServers)
 		b.group.Wait()
 		for _, c := range silent {
 			require.Error(b, c.err)
-			require.InDelta(b, time.Second, c.took, float64(20*time.Millisecond))
+			require.InDelta(b, time.Second, c.took, float64(expiryGrace))
 		}
+		require.ErrorContains(b, b.decide(newCall(counter(9), "a1")).err, "the circuit breaker is open")
 		b.allowed(b.decide(newCall(counter(9), "b1")))
-		close(closed)
-	})
-}
-
-func TestEachServerHasItsOwnCircuitBreaker(t *testing.T) {
-	w := way{name: "sharded", open: func(f *fakeStore) storage.Store { return sharded{server{fakeStore: f}} }}
-	forEachWay(t, []way{w}, engine.Options{Timeout: time.Second}, func(b *fixture) {
-		b.store.before = func(keys []string) error {
-			if keys[0][0] == 'a' {
-				return storage.NotApplied(errRefused)
-			}
-			return nil
-		}
-		require.ErrorIs(b, b.decide(newCall(counter(9), "a1")).err, storage.ErrUnavailable)
-		require.Zero(b, b.decide(newCall(counter(9), "a1")).took, "the breaker is open")
-		b.allowed(b.decide(newCall(counter(9), "b1")))
+		release()
 	})
 }
 
 func TestSlotsShareARoundTripAndFailSeparately(t *testing.T) {
-	w := way{name: "sharded", open: func(f *fakeStore) storage.Store { return sharded{server{fakeStore: f}} }}
-	forEachWay(t, []way{w}, engine.Options{MaxRoundTrips: 1, Timeout: time.Second}, func(b *fixture) {
-		b.hold()
-		b.start(newCall(counter(9), "a0"))
-		var calls []*call
-		for _, key := range []string{"a1", "a2", "a1", "a3"} {
-			calls = append(calls, b.start(newCall(counter(9), key)))
-		}
-		failed := false
-		b.store.before = func(keys []string) error {
-			if keys[0] == "a2" && !failed {
-				failed = true
-				return storage.NotApplied(errRefused)
+	for _, err := range []error{notSent, errLost} {
+		forEachWay(t, []way{onShards}, engine.Options{MaxRoundTrips: 1, Timeout: time.Second}, func(b *fixture) {
+			fails := onTrip(1, err)
+			b.store.before = func(keys []string) error {
+				if keys[0] == "a2" {
+					return fails(keys)
+				}
+				return nil
 			}
-			return nil
-		}
-		b.releaseAll()
-		b.group.Wait()
-		require.Equal(b, []string{"run a0", "run a1|a2|a3", "run a2"}, b.store.trips)
-		for _, c := range calls {
-			b.allowed(c)
-		}
-		require.Zero(b, calls[0].took)
-	})
+			calls := []*call{newCall(counter(9), "a1"), newCall(counter(9), "a2"), newCall(counter(9), "a1"), newCall(counter(9), "a3")}
+			b.inOneBatch(calls...)
+			require.Equal(b, []string{"run a0", "run a1|a2|a3", "run a2"}, b.store.trips)
+			for _, c := range calls {
+				b.allowed(c)
+			}
+			require.Zero(b, calls[0].took)
+		})
+	}
 }
 
 func TestLostReplyDoesNotDelayOthers(t *testing.T) {
 	forEachWay(t, []way{onServer}, engine.Options{MaxRoundTrips: 2}, func(b *fixture) {
-		began := time.Now()
+		lost := onTrip(1, errLost)
 		b.store.after = func(keys []string) error {
-			if keys[0] == "lossy" && time.Since(began) == 0 {
-				return errLost
+			if keys[0] == "lossy" {
+				return lost(keys)
 			}
 			return nil
 		}
@@ -382,18 +292,39 @@ func TestLostReplyDoesNotDelayOthers(t *testing.T) {
 
 // A failed batch gives its place in flight to the waiting requests.
 func TestRequestsThatAreSentAgainCountAsWaiting(t *testing.T) {
-	w := way{name: "sharded", open: func(f *fakeStore) storage.Store { return sharded{server{fakeStore: f}} }}
-	forEachWay(t, []way{w}, engine.Options{MaxRoundTrips: 1, MaxQueue: 10, OpenAfter: -1, Timeout: time.Second}, func(b *fixture) {
-		b.store.before = func([]string) error { return storage.NotApplied(errRefused) }
+	forEachWay(t, []way{onServer}, engine.Options{MaxRoundTrips: 1, MaxQueue: 10, OpenAfter: -1, Timeout: time.Second}, func(b *fixture) {
+		b.store.before = always(notSent)
 		b.hold()
 		for i := range 11 {
-			b.start(newCall(counter(9), fmt.Sprint("a", i)))
+			b.start(newCall(counter(9), fmt.Sprint(i)))
 		}
 		b.releaseAll()
-		require.ErrorIs(b, b.decide(newCall(counter(9), "a0")).err, storage.ErrOverloaded)
+		require.ErrorIs(b, b.decide(newCall(counter(9), "k")).err, storage.ErrOverloaded)
 		b.group.Wait()
 		synctest.Wait() // until their goroutines have ended
 		b.store.before = nil
-		b.allowed(b.decide(newCall(counter(9), "a0")))
+		b.allowed(b.decide(newCall(counter(9), "k")))
 	})
+}
+
+// The outcome of one key is unknown, or the server could not read it. Other requests are decided.
+func TestErrorOfAKeyAffectsOnlyItsRequests(t *testing.T) {
+	lost, unreadable := fmt.Errorf("%w: unexpected EOF", storage.ErrUnavailable), storage.NotApplied(errors.New("WRONGTYPE"))
+	for keyErr, want := range map[error]error{lost: storage.ErrOutcomeUnknown, unreadable: unreadable} {
+		failing := lying(func(b *driver.Batch) {
+			if i := slices.Index(b.Keys, "bad"); i >= 0 {
+				b.KeyErr = make([]error, len(b.Keys))
+				b.KeyErr[i], b.Found[i] = keyErr, storage.Record{}
+				b.Requests[i].Applied = 0
+			}
+		})
+		forEachWay(t, []way{failing}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+			before, bad, after := newCall(counter(9), "k"), newCall(counter(9), "bad"), newCall(counter(9), "k2")
+			b.inOneBatch(before, bad, after)
+			b.allowed(before)
+			require.ErrorIs(b, bad.err, want)
+			require.False(b, bad.allowed)
+			b.allowed(after)
+		})
+	}
 }

@@ -30,7 +30,7 @@ func (b *fixture) failing() *atomic.Int32 {
 	b.store.before = func([]string) error {
 		switch outage(how.Load()) {
 		case refuses:
-			return storage.NotApplied(errRefused)
+			return notSent
 		case hangs:
 			time.Sleep(time.Second)
 			return storage.NotApplied(fmt.Errorf("%w: %w", storage.ErrUnavailable, context.DeadlineExceeded))
@@ -114,21 +114,6 @@ func TestSingleClientWaitsOncePerOutage(t *testing.T) {
 	}
 }
 
-func TestOnlyOneProbeIsInFlight(t *testing.T) {
-	forEachOutage(t, func(b *fixture, how *atomic.Int32) {
-		b.endProbes(how)
-		how.Store(int32(hangs))
-		b.store.mu.Lock()
-		b.store.trips = nil
-		b.store.mu.Unlock()
-		for range 20 { // while the probe hangs
-			require.Zero(b, b.decide(newCall(counter(9), "k")).took)
-			time.Sleep(10 * time.Millisecond)
-		}
-		require.Equal(b, []string{"swap k"}, b.store.tripsSoFar())
-	})
-}
-
 func TestProbeChangesNothing(t *testing.T) {
 	for _, key := range []string{"k", "absent"} {
 		forEachOutage(t, func(b *fixture, how *atomic.Int32) {
@@ -146,104 +131,49 @@ func TestProbeChangesNothing(t *testing.T) {
 
 // Several calls arrive at once after a pause in which nobody tested the store.
 func TestFirstCallsAfterAPauseGoToTheStore(t *testing.T) {
-	for _, pause := range []time.Duration{2100 * time.Millisecond, 20 * time.Second, 24 * time.Hour} {
+	forEachOutage(t, func(b *fixture, how *atomic.Int32) {
+		how.Store(int32(works))
+		time.Sleep(2100 * time.Millisecond)
+		var calls []*call
+		for range 5 {
+			calls = append(calls, b.start(newCall(counter(9), "k")))
+		}
+		b.group.Wait()
+		for _, c := range calls {
+			b.allowed(c)
+			require.Less(b, c.took, 100*time.Millisecond)
+		}
+	})
+}
+
+// A failure opens the breaker again at once, unless there was a success before.
+func TestSuccessfulProbeEndsTheOutage(t *testing.T) {
+	for _, succeeds := range []bool{true, false} {
 		forEachOutage(t, func(b *fixture, how *atomic.Int32) {
+			b.endProbes(how)
 			how.Store(int32(works))
-			time.Sleep(pause)
-			var calls []*call
-			for range 5 {
-				calls = append(calls, b.start(newCall(counter(9), "k")))
+			require.Error(b, b.decide(newCall(counter(9), "k")).err, "this starts the probe")
+			time.Sleep(2 * time.Millisecond)
+			if succeeds {
+				b.allowed(b.decide(newCall(counter(9), "k")))
 			}
-			b.group.Wait()
-			for _, c := range calls {
-				b.allowed(c)
-				require.Less(b, c.took, 100*time.Millisecond)
-			}
-			b.allowed(b.decide(newCall(counter(9), "k")))
+			how.Store(int32(refuses))
+			ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
+			defer cancel()
+			require.Error(b, b.decideFor(ctx, newCall(counter(9), "k")).err)
+			how.Store(int32(works))
+			require.Equal(b, succeeds, b.decide(newCall(counter(9), "k")).err == nil)
 		})
 	}
 }
 
-// The store still fails. The call that finds this out ends with the timeout.
-func TestFirstCallAfterAPauseOpensTheBreakerAgain(t *testing.T) {
-	forEachOutage(t, func(b *fixture, how *atomic.Int32) {
-		for range 3 {
-			time.Sleep(20 * time.Second)
-			first := b.decide(newCall(counter(9), "k"))
-			require.Error(b, first.err)
-			require.InDelta(b, time.Second, first.took, float64(expiryGrace))
-			for range 20 {
-				c := b.decide(newCall(counter(9), "k"))
-				require.ErrorContains(b, c.err, "the circuit breaker is open")
-				require.Zero(b, c.took)
-				time.Sleep(50 * time.Millisecond)
-			}
-		}
-	})
-}
-
-func TestFailureAfterASuccessfulProbeOpensTheBreakerAtOnce(t *testing.T) {
-	forEachOutage(t, func(b *fixture, how *atomic.Int32) {
-		b.endProbes(how)
-		how.Store(int32(works))
-		require.Error(b, b.decide(newCall(counter(9), "k")).err, "this starts the probe")
-		time.Sleep(2 * time.Millisecond)
-		how.Store(int32(refuses))
-		ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
-		defer cancel()
-		require.Error(b, b.decideFor(ctx, newCall(counter(9), "k")).err)
-		c := b.decide(newCall(counter(9), "k"))
-		require.ErrorContains(b, c.err, "the circuit breaker is open")
-		require.Zero(b, c.took)
-	})
-}
-
-func TestSuccessAfterASuccessfulProbeClosesTheBreaker(t *testing.T) {
-	forEachOutage(t, func(b *fixture, how *atomic.Int32) {
-		b.endProbes(how)
-		how.Store(int32(works))
-		require.Error(b, b.decide(newCall(counter(9), "k")).err, "this starts the probe")
-		time.Sleep(2 * time.Millisecond)
-		b.allowed(b.decide(newCall(counter(9), "k")))
-		how.Store(int32(refuses))
-		began := time.Now()
-		b.start(newCall(counter(9), "k"))
-		time.Sleep(500 * time.Millisecond)
-		how.Store(int32(works))
-		c := b.decide(newCall(counter(9), "k"))
-		b.allowed(c)
-		require.Less(b, time.Since(began), time.Second)
-	})
-}
-
 func TestCachedDenialsAreReturnedDuringAnOutage(t *testing.T) {
 	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: 100 * time.Millisecond, DenialCacheTTL: time.Minute}, func(b *fixture) {
-		b.allowed(b.decide(newCall(counter(1), "denied")))
+		b.store.put("denied", "x")
 		b.denied(b.decide(newCall(counter(1), "denied")))
-		b.store.before = func([]string) error { return storage.NotApplied(errRefused) }
+		b.store.before = always(notSent)
 		require.Error(b, b.decide(newCall(counter(1), "other")).err)
 		require.True(b, b.denied(b.decide(newCall(counter(1), "denied"))).stats.Cached)
-	})
-}
-
-// A minute passes between the failures.
-func TestRareFailuresDoNotOpenTheBreaker(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{Timeout: 500 * time.Millisecond, OpenAfter: time.Second}, func(b *fixture) {
-		b.store.before = func([]string) error { return storage.NotApplied(errRefused) }
-		for range 5 {
-			c := b.decide(newCall(counter(9), "k"))
-			require.Equal(b, 500*time.Millisecond, c.took, "the breaker is closed")
-			time.Sleep(time.Minute)
-		}
-	})
-}
-
-func TestNegativeOpenAfterDisablesTheBreaker(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: -1}, func(b *fixture) {
-		b.store.before = func([]string) error { return storage.NotApplied(errRefused) }
-		for range 5 {
-			require.Equal(b, time.Second, b.decide(newCall(counter(9), "k")).took)
-		}
 	})
 }
 
@@ -251,7 +181,7 @@ func TestContentionDoesNotOpenTheBreaker(t *testing.T) {
 	late := fmt.Errorf("%w: %w", storage.ErrContended, context.DeadlineExceeded)
 	for _, answer := range []error{storage.ErrContended, late} {
 		forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
-			b.store.before = func([]string) error { return answer }
+			b.store.before = always(answer)
 			for range 4 {
 				require.ErrorIs(b, b.decide(newCall(counter(9), "k")).err, storage.ErrContended)
 			}
@@ -261,13 +191,16 @@ func TestContentionDoesNotOpenTheBreaker(t *testing.T) {
 	}
 }
 
-func TestPermanentErrorDoesNotOpenTheBreaker(t *testing.T) {
+func TestPermanentErrorIsReturnedAtOnceAndDoesNotOpenTheBreaker(t *testing.T) {
 	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
 		broken := storage.NotApplied(errors.New("no such table"))
 		b.store.before = func([]string) error { time.Sleep(400 * time.Millisecond); return broken }
 		for range 6 {
-			require.Equal(b, broken, b.decide(newCall(counter(9), "k")).err)
+			c := b.decide(newCall(counter(9), "k"))
+			require.Equal(b, broken, c.err)
+			require.Equal(b, 400*time.Millisecond, c.took)
 		}
+		require.Len(b, b.store.trips, 6)
 	})
 }
 
@@ -285,8 +218,7 @@ func TestShortDeadlinesDoNotOpenTheBreaker(t *testing.T) {
 				cancel()
 				time.Sleep(10 * time.Millisecond)
 			}
-			c := b.decide(newCall(counter(9), "other"))
-			b.allowed(c)
+			b.allowed(b.decide(newCall(counter(9), "other")))
 		})
 	}
 }

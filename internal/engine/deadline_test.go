@@ -15,29 +15,6 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-func TestCallEndsAlthoughTheStoreIgnoresItsContext(t *testing.T) {
-	forEachWay(t, batchWays, engine.Options{Timeout: time.Second, MaxRoundTrips: 1}, func(b *fixture) {
-		b.hold()
-		b.store.ignoresContext = true
-		deadline, cancel := context.WithTimeout(background, 100*time.Millisecond)
-		defer cancel()
-		cancelled, leave := context.WithCancel(background)
-		calls := []*call{b.start(newCall(counter(9), "k"))}
-		calls = append(calls, b.start(newCall(counter(9), "k")), b.startFor(deadline, newCall(counter(9), "k")), b.startFor(cancelled, newCall(counter(9), "k")))
-		time.Sleep(50 * time.Millisecond)
-		leave()
-		b.group.Wait()
-		for i, want := range []time.Duration{time.Second, time.Second, 100 * time.Millisecond, 50 * time.Millisecond} {
-			require.Error(b, calls[i].err)
-			require.GreaterOrEqual(b, calls[i].took, want)
-			require.LessOrEqual(b, calls[i].took, want+expiryGrace)
-		}
-		require.ErrorIs(b, calls[2].err, context.DeadlineExceeded)
-		require.ErrorIs(b, calls[3].err, context.Canceled)
-		b.releaseAll()
-	})
-}
-
 // The store gets the context of a caller that sends its own request.
 func TestCallThatSendsItsOwnRequestEndsInTime(t *testing.T) {
 	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
@@ -57,35 +34,6 @@ func TestCallThatSendsItsOwnRequestEndsInTime(t *testing.T) {
 		require.ErrorIs(b, limited.err, context.DeadlineExceeded)
 		require.Equal(b, 100*time.Millisecond, limited.took)
 		b.releaseAll()
-	})
-}
-
-// A transaction cannot notice that a context ends while it writes to a slow disk.
-func TestCallLeavesATransactionThatIgnoresItsContext(t *testing.T) {
-	forEachWay(t, []way{inTransaction}, engine.Options{Timeout: time.Second}, func(b *fixture) {
-		b.warm()
-		b.store.ignoresContext = true
-		b.hold()
-		late := b.start(newCall(counter(9), "k"))
-		time.Sleep(time.Second + expiryGrace)
-		synctest.Wait()
-		returned := late.returned
-		b.releaseAll()
-		b.group.Wait()
-		require.True(b, returned, "the call has waited for the transaction")
-		require.ErrorIs(b, late.err, storage.ErrOutcomeUnknown)
-
-		b.warm()
-		b.hold()
-		ctx, leave := context.WithCancel(background)
-		cancelled := b.startFor(ctx, newCall(counter(9), "k"))
-		leave()
-		synctest.Wait()
-		returned = cancelled.returned
-		b.releaseAll()
-		b.group.Wait()
-		require.True(b, returned, "the cancelled call has waited for the transaction")
-		require.ErrorIs(b, cancelled.err, storage.ErrOutcomeUnknown)
 	})
 }
 
@@ -140,22 +88,5 @@ func TestEngineWorksInSeveralSynctestBubbles(t *testing.T) {
 		}
 		b := &fixture{T: t, way: w, store: f, engine: e}
 		b.allowed(b.decide(newCall(counter(1000), "outside")))
-	}
-}
-
-// A panic of a database driver is raised in the callers of the round trip. Later requests work.
-func TestPanicOfTheStoreIsRaisedInItsCallers(t *testing.T) {
-	for _, warm := range []bool{false, true} {
-		forEachWay(t, remoteWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
-			if warm {
-				b.warm()
-			}
-			for range 3 {
-				b.store.before = func([]string) error { panic("driver") }
-				require.Equal(b, "driver", b.decide(newCall(counter(9), "k")).panicked)
-				b.store.before = nil
-				b.allowed(b.decide(newCall(counter(9), "k")))
-			}
-		})
 	}
 }

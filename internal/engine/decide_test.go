@@ -15,51 +15,27 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-func TestDecisionsTakeUpToTheLimit(t *testing.T) {
+func TestDecisionIsOneBatchOrALoadAndASwapAndARepeatedDenialIsNone(t *testing.T) {
+	trips := map[string][]string{
+		onServer.name: {"run k", "run k"}, inTransaction.name: {"transact k", "transact k"}, bySwaps.name: {"load k", "swap k", "load k"},
+		onlySwaps.name: {"load k", "swap k", "load k"}, declined.name: {"run k", "load k", "swap k", "run k", "load k"},
+	}
 	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
-		for range 3 {
-			b.allowed(b.decide(newCall(counter(3), "k")))
-		}
-		b.denied(b.decide(newCall(counter(3), "k")))
-	})
-}
-
-func TestDecisionIsOneRoundTripAndARepeatedDenialIsNone(t *testing.T) {
-	forEachWay(t, batchWays, engine.Options{}, func(b *fixture) {
-		for range 3 {
-			c := b.allowed(b.decide(newCall(counter(3), "k")))
-			require.Equal(b, engine.Stats{Attempts: 1}, c.stats)
-		}
-		require.Len(b, b.store.trips, 3)
-		c := b.denied(b.decide(newCall(counter(3), "k")))
-		require.Equal(b, engine.Stats{Attempts: 1}, c.stats)
-		c = b.denied(b.decide(newCall(counter(3), "k")))
-		require.Equal(b, engine.Stats{Attempts: 1, Cached: true}, c.stats)
-		require.Len(b, b.store.trips, 4)
-	})
-}
-
-func TestDecisionBySwapsIsALoadAndASwapAndARepeatedDenialIsNone(t *testing.T) {
-	forEachWay(t, []way{bySwaps, onlySwaps}, engine.Options{}, func(b *fixture) {
-		b.allowed(b.decide(newCall(counter(1), "k")))
-		require.Equal(b, []string{"load k", "swap k"}, b.store.trips)
-		b.denied(b.decide(newCall(counter(1), "k")))
-		require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).stats.Cached)
-		require.Equal(b, []string{"load k", "swap k", "load k"}, b.store.trips)
+		require.Equal(b, engine.Stats{Attempts: 1}, b.allowed(b.decide(newCall(counter(1), "k"))).stats)
+		require.Equal(b, engine.Stats{Attempts: 1}, b.denied(b.decide(newCall(counter(1), "k"))).stats)
+		require.Equal(b, engine.Stats{Attempts: 1, Cached: true}, b.denied(b.decide(newCall(counter(1), "k"))).stats)
+		require.Equal(b, trips[b.name], b.store.trips)
 	})
 }
 
 func TestConflictIsDecidedAgainOnTheStoredState(t *testing.T) {
-	forEachWay(t, []way{bySwaps, onlySwaps, declined}, engine.Options{}, func(b *fixture) {
-		loads := 0
+	forEachWay(t, []way{bySwaps, onlySwaps}, engine.Options{}, func(b *fixture) {
+		conflict := onTrip(1, errLost)
 		b.store.after = func([]string) error {
-			if loads++; loads == 1 {
+			if conflict(nil) != nil {
 				b.store.put("k", "xx") // by another process, after the load
 			}
 			return nil
-		}
-		if b.way.name == declined.name {
-			loads = -1 // the server's batch comes first
 		}
 		c := b.allowed(b.decide(newCall(counter(3), "k")))
 		require.Equal(b, 2, c.stats.Attempts)
@@ -100,13 +76,7 @@ func TestEachAttemptReadsTheClock(t *testing.T) {
 	now := time.Unix(100, 0)
 	clock := func() time.Time { now = now.Add(1); return now }
 	forEachWay(t, remoteWays, engine.Options{Clock: clock}, func(b *fixture) {
-		failures := 2
-		b.store.before = func([]string) error {
-			if failures--; failures == 0 {
-				return storage.NotApplied(errRefused)
-			}
-			return nil
-		}
+		b.store.before = onTrip(2, notSent)
 		for range 2 {
 			earlier := now
 			c := b.allowed(b.decide(newCall(counter(9), "k")))
@@ -118,34 +88,15 @@ func TestEachAttemptReadsTheClock(t *testing.T) {
 	})
 }
 
-func TestWithoutAClockTheServersClockDecides(t *testing.T) {
-	forEachWay(t, []way{onServer, inTransaction, onlySwaps}, engine.Options{}, func(b *fixture) {
-		b.store.clock = func() time.Time { return time.Unix(12345, 0) }
-		c := b.allowed(b.decide(newCall(counter(1), "k")))
-		require.Equal(b, time.Unix(12345, 0), c.times[0])
-	})
-}
-
-func TestOtherOperationsAreNotAnsweredFromTheCache(t *testing.T) {
+func TestPeekIsNotAnsweredFromTheCache(t *testing.T) {
 	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
-		for range 3 {
-			b.decide(newCall(counter(2), "k"))
-		}
-		peek := newCallOf(driver.Peek, nil, "k")
-		require.NoError(b, b.decide(peek).err)
-		require.Equal(b, []string{"xx"}, peek.states)
-		require.False(b, peek.stats.Cached)
-		refund := newCallOf(driver.Refund, counter(2), "k")
-		require.NoError(b, b.decide(refund).err)
-		require.False(b, refund.stats.Cached)
-		b.allowed(b.decide(newCall(counter(2), "k")))
-		charge := newCallOf(driver.Charge, counter(2), "k")
-		require.NoError(b, b.decide(charge).err)
-		require.NoError(b, b.decide(peek).err)
+		b.store.put("k", "xx")
+		b.denied(b.decide(newCall(counter(2), "k")))
+		b.store.put("k", "xxx")
+		peek := b.decide(newCallOf(driver.Peek, nil, "k"))
+		require.NoError(b, peek.err)
 		require.Equal(b, []string{"xxx"}, peek.states)
-		require.NoError(b, b.decide(newCallOf(driver.Reset, nil, "k")).err)
-		require.NoError(b, b.decide(peek).err)
-		require.Equal(b, []string{""}, peek.states)
+		require.False(b, peek.stats.Cached)
 	})
 }
 
@@ -203,39 +154,11 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	})
 }
 
-func TestPanicOfTheEvaluatorIsRaisedInDecide(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
-		for range 3 {
-			c := newCall(counter(9), "k")
-			c.before = func() error { panic("a bug") }
-			require.Equal(b, "a bug", b.decide(c).panicked)
-		}
-		if b.name != onServer.name { // the server has stored the request already
-			b.allowed(b.decide(newCall(counter(1), "k")))
-		}
-		b.allowed(b.decide(newCall(counter(9), "k")))
-	})
-}
-
 func TestRequestWithoutAProgramIsDecidedBySwaps(t *testing.T) {
 	forEachWay(t, []way{onServer}, engine.Options{}, func(b *fixture) {
 		c := newCall(counter(3), "k")
 		c.Uses[0].Program = &algo.Program{Args: []int64{3}} // Runs reports false, because it has no name
 		b.allowed(b.decide(c))
 		require.Equal(b, []string{"load k", "swap k"}, b.store.trips)
-	})
-}
-
-// The server would charge the request before Go panics again.
-func TestPanicOnACachedStateMakesNoRoundTrip(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
-		b.store.put("k", "x")
-		b.denied(b.decide(newCall(counter(1), "k")))
-		trips := len(b.store.tripsSoFar())
-		c := newCall(counter(1), "k")
-		c.before = func() error { panic("p") }
-		b.decide(c)
-		require.Equal(b, "p", c.panicked)
-		require.Len(b, b.store.tripsSoFar(), trips)
 	})
 }

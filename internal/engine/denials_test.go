@@ -1,8 +1,7 @@
 package engine_test
 
 import (
-	"fmt"
-	"math"
+	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -15,18 +14,12 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-var cachingWays = remoteWays
-
 func TestCachedDenialIsUsedForItsTTLOnly(t *testing.T) {
-	forEachWay(t, cachingWays, engine.Options{DenialCacheTTL: time.Second}, func(b *fixture) {
-		b.allowed(b.decide(newCall(counter(1), "k")))
+	forEachWay(t, remoteWays, engine.Options{DenialCacheTTL: time.Second}, func(b *fixture) {
+		b.store.put("k", "x")
 		b.denied(b.decide(newCall(counter(1), "k")))
 		b.store.remove("k")
-		for range 9 {
-			time.Sleep(100 * time.Millisecond)
-			require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).stats.Cached)
-		}
-		time.Sleep(100*time.Millisecond - 1)
+		time.Sleep(time.Second - 1)
 		require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).stats.Cached)
 		time.Sleep(time.Nanosecond)
 		b.allowed(b.decide(newCall(counter(1), "k")))
@@ -34,7 +27,7 @@ func TestCachedDenialIsUsedForItsTTLOnly(t *testing.T) {
 }
 
 func TestNegativeTTLDisablesTheCache(t *testing.T) {
-	forEachWay(t, cachingWays, engine.Options{DenialCacheTTL: -1}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{DenialCacheTTL: -1}, func(b *fixture) {
 		b.allowed(b.decide(newCall(counter(1), "k")))
 		for range 3 {
 			require.False(b, b.denied(b.decide(newCall(counter(1), "k"))).stats.Cached)
@@ -44,7 +37,7 @@ func TestNegativeTTLDisablesTheCache(t *testing.T) {
 
 // The cached state would allow a smaller cost or a higher limit.
 func TestOnlyDenialsComeFromTheCache(t *testing.T) {
-	forEachWay(t, cachingWays, engine.Options{}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
 		b.store.put("k", "xxx")
 		big := newCall(counter(4), "k")
 		big.Uses[0].Cost = 2
@@ -56,30 +49,23 @@ func TestOnlyDenialsComeFromTheCache(t *testing.T) {
 	})
 }
 
-func TestRefundOrResetDropsTheCachedDenial(t *testing.T) {
-	for _, op := range []driver.Op{driver.Refund, driver.Reset} {
-		forEachWay(t, cachingWays, engine.Options{}, func(b *fixture) {
-			b.allowed(b.decide(newCall(counter(1), "k")))
+// After a charge, the RetryAfter of a cached denial would be too short.
+func TestOtherOperationsDropTheCachedDenial(t *testing.T) {
+	for op, want := range map[driver.Op]string{driver.Refund: "", driver.Reset: "", driver.Charge: "xx"} {
+		forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
+			b.store.put("k", "x")
 			b.denied(b.decide(newCall(counter(1), "k")))
 			require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).stats.Cached)
 			require.NoError(b, b.decide(newCallOf(op, counter(1), "k")).err)
-			b.allowed(b.decide(newCall(counter(1), "k")))
+			c := b.decide(newCall(counter(1), "k"))
+			require.Equal(b, []string{want}, c.states)
+			require.Equal(b, op != driver.Charge, c.allowed)
 		})
 	}
 }
 
-// Otherwise RetryAfter would be too short.
-func TestChargeDropsTheCachedDenial(t *testing.T) {
-	forEachWay(t, cachingWays, engine.Options{}, func(b *fixture) {
-		b.allowed(b.decide(newCall(counter(1), "k")))
-		b.denied(b.decide(newCall(counter(1), "k")))
-		require.NoError(b, b.decide(newCallOf(driver.Charge, counter(1), "k")).err)
-		require.Equal(b, []string{"xx"}, b.denied(b.decide(newCall(counter(1), "k"))).states)
-	})
-}
-
 func TestAllowedRequestDropsTheCachedDenial(t *testing.T) {
-	forEachWay(t, cachingWays, engine.Options{}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
 		big := newCall(counter(2), "k")
 		big.Uses[0].Cost = 3
 		b.denied(b.decide(big))
@@ -92,69 +78,31 @@ func TestAllowedRequestDropsTheCachedDenial(t *testing.T) {
 
 // The server may have decided it before the reset.
 func TestDenialInFlightDuringAResetIsNotCached(t *testing.T) {
-	forEachWay(t, []way{onServer}, engine.Options{MaxRoundTrips: 2, OpenAfter: -1}, func(b *fixture) {
-		b.store.put("k", "x")
-		slow := make(chan struct{})
-		b.store.after = func([]string) error { <-slow; return nil }
-		denied := b.start(newCall(counter(1), "k"))
-		b.store.after = nil
-		require.False(b, denied.returned)
-		require.NoError(b, b.decide(newCallOf(driver.Reset, nil, "k")).err)
-		time.Sleep(time.Millisecond)
-		close(slow)
-		synctest.Wait()
-		b.denied(denied)
-		b.allowed(b.decide(newCall(counter(1), "k")))
-	})
-}
-
-func TestDenialInFlightDuringAResetIsNotCachedInAFullCache(t *testing.T) {
-	forEachWay(t, []way{onServer}, engine.Options{MaxRoundTrips: 2, OpenAfter: -1, DenialCacheSize: 1}, func(b *fixture) {
-		b.store.put("k", "x")
-		slow := make(chan struct{})
-		b.store.after = func([]string) error { <-slow; return nil }
-		denied := b.start(newCall(counter(1), "k"))
-		b.store.after = nil
-		require.NoError(b, b.decide(newCallOf(driver.Reset, nil, "k")).err)
-		b.denied(b.decide(newCall(counter(0), "other"))) // takes the place of what the cache knows of k
-		time.Sleep(time.Millisecond)
-		close(slow)
-		synctest.Wait()
-		b.denied(denied)
-		b.allowed(b.decide(newCall(counter(1), "k")))
-	})
+	for _, size := range []int{0, 1} {
+		forEachWay(t, []way{onServer}, engine.Options{MaxRoundTrips: 2, OpenAfter: -1, DenialCacheSize: size}, func(b *fixture) {
+			b.store.put("k", "x")
+			slow := make(chan struct{})
+			b.store.after = func([]string) error { <-slow; return nil }
+			denied := b.start(newCall(counter(1), "k"))
+			b.store.after = nil
+			require.NoError(b, b.decide(newCallOf(driver.Reset, nil, "k")).err)
+			b.denied(b.decide(newCall(counter(0), "other"))) // in a small cache it takes the place of k
+			time.Sleep(time.Millisecond)
+			close(slow)
+			synctest.Wait()
+			b.denied(denied)
+			b.allowed(b.decide(newCall(counter(1), "k")))
+		})
+	}
 }
 
 func TestCacheNeedsTheStatesOfAllKeys(t *testing.T) {
-	forEachWay(t, cachingWays, engine.Options{}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
 		b.allowed(b.decide(newCall(counter(1), "a")))
 		b.denied(b.decide(newCall(counter(1), "a")))
 		require.False(b, b.denied(b.decide(newCall(counter(1), "a", "b"))).stats.Cached, "b is not cached")
 		require.True(b, b.denied(b.decide(newCall(counter(1), "a", "b"))).stats.Cached)
 		require.True(b, b.denied(b.decide(newCall(counter(1), "b", "a"))).stats.Cached)
-	})
-}
-
-func TestCacheHasALimitedSize(t *testing.T) {
-	for _, size := range []int{1, 100, 1000, 5000} {
-		forEachWay(t, []way{onServer}, engine.Options{DenialCacheSize: size}, func(b *fixture) {
-			keys := 4*size + 100
-			for i := range keys {
-				b.denied(b.decide(newCall(counter(0), fmt.Sprint(i))))
-			}
-			require.LessOrEqual(b, b.engine.CachedDenials(), size)
-			require.GreaterOrEqual(b, b.engine.CachedDenials(), size*9/10)
-			require.True(b, b.denied(b.decide(newCall(counter(0), fmt.Sprint(keys-1)))).stats.Cached, "the last one")
-		})
-	}
-}
-
-func TestCacheWithoutALimit(t *testing.T) {
-	forEachWay(t, cachingWays, engine.Options{DenialCacheSize: math.MaxInt}, func(b *fixture) {
-		for i := range 1000 {
-			b.denied(b.decide(newCall(counter(0), fmt.Sprint(i))))
-		}
-		require.True(b, b.denied(b.decide(newCall(counter(0), "0"))).stats.Cached)
 	})
 }
 
@@ -194,7 +142,7 @@ func TestCachedDenialIsCertainDespiteTheRoundTrip(t *testing.T) {
 func TestCachedDenialIsExactWithTheCallersClock(t *testing.T) {
 	const pause = 500 * time.Millisecond
 	now := time.Unix(1e9, 0)
-	forEachWay(t, cachingWays, engine.Options{Clock: func() time.Time { return now }}, func(b *fixture) {
+	forEachWay(t, remoteWays, engine.Options{Clock: func() time.Time { return now }}, func(b *fixture) {
 		b.allowed(b.decide(newCall(spacing(pause), "k")))
 		b.denied(b.decide(newCall(spacing(pause), "k")))
 		now = now.Add(pause - 1)
@@ -208,16 +156,11 @@ func TestCachedDenialIsExactWithTheCallersClock(t *testing.T) {
 
 // The stored state may have changed since it was cached.
 func TestErrorOnACachedStateCausesARoundTrip(t *testing.T) {
-	forEachWay(t, cachingWays, engine.Options{}, func(b *fixture) {
-		b.allowed(b.decide(newCall(counter(1), "k")))
+	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
+		b.store.put("k", "x")
 		b.denied(b.decide(newCall(counter(1), "k")))
-		c, n := newCall(counter(1), "k"), 0
-		c.before = func() error {
-			if n++; n == 1 {
-				return errState
-			}
-			return nil
-		}
+		c, fails := newCall(counter(1), "k"), onTrip(1, errState)
+		c.before = func() error { return fails(nil) }
 		require.False(b, b.denied(b.decide(c)).stats.Cached)
 	})
 }
@@ -229,15 +172,13 @@ func TestDenialsOfOneBatchAreCachedForAShortTimeIfUnitsMayBeGivenBack(t *testing
 		b.engine.ExpectRefunds()
 		b.denied(b.decide(newCall(counter(10), "k")))
 		time.Sleep(20 * time.Millisecond)
-		b.hold()
-		b.start(newCall(counter(9), "first"))
+		var calls []*call
 		for i := range 12 {
 			c := newCall(counter(10), "k")
 			c.Uses[0].Cost = int64(i + 1)
-			b.start(c)
+			calls = append(calls, c)
 		}
-		b.releaseAll()
-		b.group.Wait()
+		b.inOneBatch(calls...)
 		b.store.put("k", "") // another process gives the units back
 		time.Sleep(5 * time.Millisecond)
 		b.allowed(b.decide(newCall(counter(10), "k")))
@@ -247,25 +188,43 @@ func TestDenialsOfOneBatchAreCachedForAShortTimeIfUnitsMayBeGivenBack(t *testing
 // The server could not write the key, so nobody knows its state.
 func TestDenialAfterAFailedWriteIsNotCached(t *testing.T) {
 	fails := true
-	w := way{name: "server", open: func(f *fakeStore) storage.Store {
-		return server{fakeStore: f, lie: func(batch *driver.Batch) {
-			if i := slices.Index(batch.Keys, "k"); fails && i >= 0 {
-				f.remove("k")
-				batch.KeyErr = make([]error, len(batch.Keys))
-				batch.KeyErr[i] = &storage.KeyError{Key: "k", Err: storage.ErrPartialWrite}
-			}
-		}}
-	}}
-	forEachWay(t, []way{w}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
-		b.hold()
-		b.start(newCall(counter(9), "first"))
-		calls := []*call{b.start(newCall(counter(1), "k")), b.start(newCall(counter(1), "k"))}
-		b.releaseAll()
-		b.group.Wait()
+	failing := lying(func(batch *driver.Batch) {
+		if i := slices.Index(batch.Keys, "k"); fails && i >= 0 {
+			batch.KeyErr = make([]error, len(batch.Keys))
+			batch.KeyErr[i] = &storage.KeyError{Key: "k", Err: storage.ErrPartialWrite}
+		}
+	})
+	forEachWay(t, []way{failing}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		calls := []*call{newCall(counter(1), "k"), newCall(counter(1), "k")}
+		b.inOneBatch(calls...)
 		for _, c := range calls {
 			require.ErrorIs(b, c.err, storage.ErrOutcomeUnknown)
 		}
 		fails = false
+		b.store.remove("k")
 		b.allowed(b.decide(newCall(counter(1), "k")))
+	})
+}
+
+// The callers wait for the request that renews an expired denial.
+func TestRequestCancelledDuringARenewalIsNotSent(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		b.store.put("k", "x")
+		b.denied(b.decide(newCall(counter(1), "k")))
+		time.Sleep(2 * time.Second) // the denial has expired
+		b.store.remove("k")
+		b.hold()
+		b.forgetTrips()
+		b.start(newCall(counter(1000), "k")) // renews it
+		ctx, cancel := context.WithCancel(background)
+		calls := []*call{b.startFor(ctx, newCall(counter(1000), "k")), b.startFor(ctx, newCall(counter(1000), "k"))}
+		cancel()
+		synctest.Wait()
+		for _, c := range calls {
+			require.True(b, c.returned)
+			require.ErrorIs(b, c.err, storage.ErrNotApplied)
+		}
+		require.Len(b, b.store.tripsSoFar(), 1)
+		b.releaseAll()
 	})
 }

@@ -18,13 +18,14 @@ package engine
 import (
 	"cmp"
 	"context"
-	"hash/maphash"
 	"math"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/engine/denials"
+	"github.com/sluice-go/sluice/internal/engine/keylock"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -49,8 +50,8 @@ type Engine struct {
 	transactor driver.Transactor // or nil
 	server     driver.Server     // or nil
 	options    Options
-	denials    *denials
-	lanes      lanes
+	denials    *denials.Cache
+	locks      keylock.Locks // of keys that swaps decide
 
 	mu     sync.Mutex
 	queues map[string]*queue // by the server of driver.Server.Place
@@ -77,7 +78,7 @@ func New(store storage.Store, o Options) *Engine {
 	e.options.OpenAfter = cmp.Or(o.OpenAfter, time.Second)
 	e.options.MaxRoundTrips = cmp.Or(o.MaxRoundTrips, roundTrips)
 	e.options.MaxQueue = cmp.Or(o.MaxQueue, 1<<16)
-	e.denials = &denials{ttl: e.options.DenialCacheTTL, size: e.options.DenialCacheSize, clock: o.Clock, seed: maphash.MakeSeed(), byKey: make(map[string]*denial)}
+	e.denials = denials.New(e.options.DenialCacheTTL, e.options.DenialCacheSize)
 	return e
 }
 
@@ -115,7 +116,7 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 	if end, ok := ctx.Deadline(); ok && !r.began.Before(end) { // its timer may not have fired yet
 		return false, storage.NotApplied(context.DeadlineExceeded)
 	}
-	denied, expired, err := e.denials.deny(r, r.began)
+	denied, expired, err := e.deny(r, r.began)
 	if denied || err != nil {
 		return denied, err
 	}
@@ -123,9 +124,9 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 	defer cancel()
 	r.deadline, _ = ctx.Deadline()
 	if expired != nil {
-		if expired.renewing.CompareAndSwap(false, true) {
-			defer close(expired.renewed)
-		} else if denied, err := e.denials.awaitRenewal(ctx, r, expired); denied || err != nil {
+		if expired.Renew() {
+			defer expired.EndRenewal()
+		} else if denied, err := e.awaitRenewal(ctx, r, expired); denied || err != nil {
 			return denied, err
 		}
 	}
@@ -143,7 +144,7 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 		err = q.swap(ctx, r)
 	}
 	if r.writes() && !r.allows() {
-		e.denials.drop(time.Now(), r.keys...)
+		e.denials.Drop(time.Now(), r.keys...)
 	}
 	if r.givesBack() {
 		e.ExpectRefunds()

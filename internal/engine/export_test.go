@@ -12,27 +12,5 @@ func (e *Engine) Idle() bool {
 			return false
 		}
 	}
-	return e.lanes.users == 0 && len(e.lanes.byKey) == 0
-}
-
-// CachedDenials returns how many denials are cached.
-func (e *Engine) CachedDenials() (n int) {
-	for _, d := range e.denials.byKey {
-		if d.ttl > 0 {
-			n++
-		}
-	}
-	return n
-}
-
-// Waiting returns how many requests wait.
-func (e *Engine) Waiting() (n int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, q := range e.queues {
-		q.mu.Lock()
-		n += q.waiting.Len()
-		q.mu.Unlock()
-	}
-	return n
+	return e.locks.Idle()
 }

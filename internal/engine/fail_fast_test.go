@@ -40,12 +40,13 @@ func TestCallThatFailsFastEndsSoonIfTheStoreCannotBeReached(t *testing.T) {
 		"lookup only": storage.NotApplied(fmt.Errorf("%w: %w", storage.ErrUnavailable, errNoHost)),
 	} {
 		forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: -1}, func(b *fixture) {
-			b.store.before = func([]string) error { return err }
+			b.store.before = always(err)
 			c := b.decide(fastCall())
 			require.ErrorIs(b, c.err, storage.ErrUnavailable, name)
 			require.ErrorIs(b, c.err, storage.ErrNotApplied, name)
 			require.Less(b, c.took, 110*time.Millisecond, name)
 			require.Greater(b, len(b.store.tripsSoFar()), 3, "it survives a quick restart")
+			require.Equal(b, time.Second, b.decide(newCall(counter(9), "k")).took, "other calls go on until the timeout")
 		})
 	}
 }
@@ -59,64 +60,17 @@ func TestCallThatFailsFastDoesNotRepeatASlowFailure(t *testing.T) {
 	})
 }
 
-func TestCallThatFailsFastSurvivesAQuickRestart(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
-		began := time.Now()
-		b.store.before = func([]string) error {
-			if time.Since(began) < 20*time.Millisecond {
-				return errDialRefused
-			}
-			return nil
-		}
-		b.allowed(b.decide(fastCall()))
-	})
-}
-
 // A dial that timed out does not say that the next one fails, nor does a server that is busy.
 func TestCallThatFailsFastRepeatsOtherFailuresUntilTheTimeout(t *testing.T) {
 	for _, err := range []error{
-		storage.NotApplied(errRefused),
+		notSent,
 		dialError(os.ErrDeadlineExceeded),
 		dialError(&net.DNSError{Err: "i/o timeout", Name: "db", IsTimeout: true}),
 		storage.NotApplied(fmt.Errorf("%w: %w", storage.ErrUnavailable, &net.OpError{Op: "read", Err: syscall.ECONNRESET})),
 	} {
 		forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: -1}, func(b *fixture) {
-			b.store.before = func([]string) error { return err }
+			b.store.before = always(err)
 			require.Equal(b, time.Second, b.decide(fastCall()).took, err)
 		})
 	}
-}
-
-func TestOtherCallsRepeatARefusedConnectionUntilTheTimeout(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
-		b.store.before = func([]string) error { return errDialRefused }
-		require.Equal(b, time.Second, b.decide(newCall(counter(9), "k")).took)
-	})
-}
-
-func TestFastFailuresOpenTheBreaker(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: time.Second}, func(b *fixture) {
-		b.store.before = func([]string) error { return errDialRefused }
-		for began := time.Now(); time.Since(began) < 1200*time.Millisecond; {
-			require.Error(b, b.decide(fastCall()).err)
-			time.Sleep(time.Millisecond)
-		}
-		c := b.decide(fastCall())
-		require.ErrorContains(b, c.err, "the circuit breaker is open")
-		require.Zero(b, c.took)
-	})
-}
-
-// The first reply was lost, so the call may have been stored.
-func TestCallThatFailsFastReportsALostReply(t *testing.T) {
-	forEachWay(t, []way{onServer}, engine.Options{Timeout: time.Second}, func(b *fixture) {
-		b.store.after = func([]string) error {
-			b.store.before = func([]string) error { return errDialRefused }
-			return errLost
-		}
-		c := b.decide(fastCall())
-		require.ErrorIs(b, c.err, storage.ErrOutcomeUnknown)
-		require.NotErrorIs(b, c.err, storage.ErrNotApplied)
-		require.Less(b, c.took, 110*time.Millisecond)
-	})
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // fakeStore is a store in memory. It records its round trips, and can delay them or make them fail. It
-// has no optional interfaces; the types below have them. A key is shown and kept by its last part, which is its name.
+// has no optional interfaces; the types below have them.
 type fakeStore struct {
 	mu      sync.Mutex
 	records map[string]storage.Record
@@ -37,7 +37,32 @@ func newFakeStore() *fakeStore {
 var (
 	errLost    = errors.New("connection reset")
 	errRefused = fmt.Errorf("%w: connection refused", storage.ErrUnavailable)
+	notSent    = storage.NotApplied(errRefused)
 )
+
+// always returns a function for before or after, which always returns err.
+func always(err error) func([]string) error { return func([]string) error { return err } }
+
+// onTrip returns a function for before or after, which returns err for the nth call, from 1.
+func onTrip(n int, err error) func([]string) error {
+	return func([]string) error {
+		if n--; n == 0 {
+			return err
+		}
+		return nil
+	}
+}
+
+// forTime returns a function for before or after, which returns err until d has passed.
+func forTime(d time.Duration, err error) func([]string) error {
+	began := time.Now()
+	return func([]string) error {
+		if time.Since(began) < d {
+			return err
+		}
+		return nil
+	}
+}
 
 // begin records a round trip and waits until it is released.
 func (f *fakeStore) begin(ctx context.Context, kind string, batches ...[]string) error {
@@ -249,7 +274,7 @@ func (f server) run(b *driver.Batch) {
 	if b.At = b.Now; b.At.IsZero() {
 		b.At = f.clock()
 	}
-	states := maps.Clone(map[int]string{})
+	states := make(map[int]string)
 	for i, key := range b.Keys {
 		r := f.records[key]
 		b.Found = append(b.Found, r)
@@ -314,11 +339,10 @@ type sharded struct{ server }
 var errTwoServers = storage.NotApplied(errors.New("keys of two servers"))
 
 func (sharded) Place(keys ...string) (shard, slot string, err error) {
-	names := keys
-	for _, name := range names {
-		if name[0] != names[0][0] {
+	for _, key := range keys {
+		if key[0] != keys[0][0] {
 			return "", "", errTwoServers
 		}
 	}
-	return names[0][:1], names[0][:2], nil
+	return keys[0][:1], keys[0][:2], nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // way is a way to decide, with a store that uses it.
@@ -28,9 +29,17 @@ var (
 	onlySwaps     = way{"by swaps on a server", func(f *fakeStore) storage.Store { return withoutPrograms{server{fakeStore: f}} }, false, true}
 	declined      = way{"declined by the server", func(f *fakeStore) storage.Store { return server{fakeStore: f, declines: 1} }, true, true}
 
+	// The first letter of a key is its server, and the first two are its slot.
+	onShards = way{"on several servers", func(f *fakeStore) storage.Store { return sharded{server{fakeStore: f}} }, true, false}
+
 	remoteWays = []way{onServer, inTransaction, bySwaps, onlySwaps, declined}
 	batchWays  = []way{onServer, inTransaction}
 )
+
+// lying returns a way with a server that changes its replies.
+func lying(lie func(*driver.Batch)) way {
+	return way{"on a server that lies", func(f *fakeStore) storage.Store { return server{fakeStore: f, lie: lie} }, true, false}
+}
 
 // fixture is an engine on a fake store, in a bubble of testing/synctest.
 type fixture struct {
@@ -69,12 +78,7 @@ func forEachWay(t *testing.T, ways []way, o engine.Options, test func(b *fixture
 
 // end releases all round trips, so that all goroutines end even after a failure.
 func (b *fixture) end() {
-	b.store.mu.Lock()
-	if b.store.gate != nil {
-		close(b.store.gate)
-		b.store.gate = nil
-	}
-	b.store.mu.Unlock()
+	b.letOthersPass()()
 	time.Sleep(time.Minute)
 }
 
@@ -110,12 +114,39 @@ func (b *fixture) hold() {
 
 // releaseAll releases the waiting round trips, and later ones do not wait.
 func (b *fixture) releaseAll() {
+	b.letOthersPass()()
+	synctest.Wait()
+}
+
+// letOthersPass lets later round trips pass. The waiting ones wait for release.
+func (b *fixture) letOthersPass() (release func()) {
 	b.store.mu.Lock()
+	defer b.store.mu.Unlock()
 	gate := b.store.gate
 	b.store.gate = nil
-	b.store.mu.Unlock()
-	close(gate)
-	synctest.Wait()
+	return func() {
+		if gate != nil {
+			close(gate)
+		}
+	}
+}
+
+// inOneBatch decides the calls in one batch. They wait while another call is in flight, for a key on their server.
+func (b *fixture) inOneBatch(calls ...*call) {
+	b.hold()
+	b.start(newCall(counter(9), "a0"))
+	for _, c := range calls {
+		b.start(c)
+	}
+	b.releaseAll()
+	b.group.Wait()
+}
+
+// forgetTrips forgets the round trips so far.
+func (b *fixture) forgetTrips() {
+	b.store.mu.Lock()
+	defer b.store.mu.Unlock()
+	b.store.trips = nil
 }
 
 // releaseOne releases one round trip.
@@ -128,9 +159,7 @@ func (b *fixture) releaseOne() {
 func (b *fixture) warm() {
 	require.NoError(b, b.decide(newCall(counter(9), "warm")).err)
 	synctest.Wait() // the sender has given back its slot
-	b.store.mu.Lock()
-	b.store.trips = nil
-	b.store.mu.Unlock()
+	b.forgetTrips()
 }
 
 // allowed checks that a call was allowed.

@@ -15,8 +15,8 @@ import (
 // heldFor is how long a key counts as held after the last failure.
 const heldFor = 10 * time.Second
 
-// heldLane is the lane of all requests for held keys, so that they use one connection. No key has this text.
-const heldLane = "\x00held"
+// heldLock is the lock of all requests for held keys, so that they use one connection. No key has this text.
+const heldLock = "\x00held"
 
 // holding is why and until when a key counts as held.
 type holding struct {

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/internal/engine"
@@ -23,6 +25,12 @@ type lockedServer struct {
 }
 
 const lockTimeout = 250 * time.Millisecond
+
+// withALock returns a way with such a server, and whether the key is locked.
+func withALock() (w way, locked *atomic.Bool) {
+	locked = new(atomic.Bool)
+	return way{name: "on a server with a lock", open: func(f *fakeStore) storage.Store { return lockedServer{server{fakeStore: f}, locked} }}, locked
+}
 
 func (s lockedServer) Run(ctx context.Context, batches ...*driver.Batch) {
 	for _, b := range batches {
@@ -64,67 +72,52 @@ func (s lockedServer) CompareAndSwap(ctx context.Context, swaps ...storage.Swap)
 
 // The other keys get nearly as many decisions as without the lock, and the circuit breaker stays closed.
 func TestLockedKeyDoesNotStopOtherKeys(t *testing.T) {
-	var locked atomic.Bool
-	w := way{name: "server", open: func(f *fakeStore) storage.Store { return lockedServer{server{fakeStore: f}, &locked} }}
-	decisions := map[bool]int64{}
-	for _, hot := range []bool{false, true} {
-		forEachWay(t, []way{w}, engine.Options{Timeout: time.Second}, func(b *fixture) {
-			locked.Store(true)
-			b.store.takes = time.Millisecond
-			end := time.Now().Add(6 * time.Second)
-			var others, waiting atomic.Int64
+	w, locked := withALock()
+	forEachWay(t, []way{w}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		b.store.takes = time.Millisecond
+		// others decides calls of other keys for some time, and returns how many.
+		others := func() (decided int64) {
+			end, all, n := time.Now().Add(6*time.Second), sync.WaitGroup{}, new(atomic.Int64)
 			for caller := range 8 {
-				b.group.Go(func() {
+				all.Go(func() {
 					for i := 0; time.Now().Before(end); i++ {
-						c := newCall(counter(1<<40), fmt.Sprint(caller, i%50))
-						b.decide(c)
-						if c.err != nil {
+						if c := b.decide(newCall(counter(1<<40), fmt.Sprint(caller, i%50))); c.err != nil {
 							b.Errorf("another key: %v", c.err)
 						}
-						others.Add(1)
+						n.Add(1)
 					}
 				})
 			}
-			for range 4 {
-				b.group.Go(func() {
-					for hot && time.Now().Before(end) {
-						c := newCall(counter(1<<40), "locked")
-						if b.decide(c); c.err != nil {
-							require.ErrorIs(b, c.err, storage.ErrContended)
-							require.ErrorIs(b, c.err, storage.ErrNotApplied)
-							waiting.Add(1)
-						}
+			all.Wait()
+			return n.Load()
+		}
+		alone, waited := others(), new(atomic.Int64)
+		locked.Store(true)
+		for range 4 {
+			b.group.Go(func() {
+				for locked.Load() {
+					if c := b.decide(newCall(counter(1<<40), "locked")); c.err != nil {
+						assert.ErrorIs(b, c.err, storage.ErrContended)
+						assert.ErrorIs(b, c.err, storage.ErrNotApplied)
+						waited.Add(1)
 					}
-				})
-			}
-			b.group.Wait()
-			decisions[hot] = others.Load()
-			require.Equal(b, hot, waiting.Load() > 0)
-			if !hot {
-				return
-			}
-			locked.Store(false)
-			b.allowed(b.decide(newCall(counter(1<<40), "locked")))
-			b.store.mu.Lock()
-			b.store.trips = nil
-			b.store.mu.Unlock()
-			b.hold()
-			b.start(newCall(counter(9), "first"))
-			b.start(newCall(counter(9), "second"))
-			b.start(newCall(counter(1<<40), "locked"))
-			b.start(newCall(counter(9), "third"))
-			b.releaseAll()
-			b.group.Wait()
-			require.Contains(b, strings.Join(b.store.tripsSoFar(), "\n"), "run locked third", "a key that was released is sent in batches again")
-		})
-	}
-	require.Greater(t, float64(decisions[true]), 0.8*float64(decisions[false]), "%v", decisions)
+				}
+			})
+		}
+		require.Greater(b, float64(others()), 0.8*float64(alone))
+		locked.Store(false)
+		b.group.Wait()
+		require.Positive(b, waited.Load())
+
+		b.allowed(b.decide(newCall(counter(1<<40), "locked")))
+		b.inOneBatch(newCall(counter(9), "second"), newCall(counter(1<<40), "locked"), newCall(counter(9), "third"))
+		require.Contains(b, strings.Join(b.store.tripsSoFar(), "\n"), "locked third", "a key that was released is sent in batches again")
+	})
 }
 
 // A denial needs no lock, so it does not show that the lock is free.
 func TestDenialLeavesAKeyHeld(t *testing.T) {
-	var locked atomic.Bool
-	w := way{name: "server", open: func(f *fakeStore) storage.Store { return lockedServer{server{fakeStore: f}, &locked} }}
+	w, locked := withALock()
 	forEachWay(t, []way{w}, engine.Options{DenialCacheTTL: -1}, func(b *fixture) {
 		b.store.put("locked", "x")
 		locked.Store(true)

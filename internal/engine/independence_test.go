@@ -3,7 +3,6 @@ package engine_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,29 +10,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/internal/engine"
-	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // The requests have been admitted. MaxQueue does not refuse their other attempts.
 func TestRetriesAreNotRefused(t *testing.T) {
 	forEachWay(t, []way{onServer}, engine.Options{MaxQueue: 1, OpenAfter: -1}, func(b *fixture) {
-		var works atomic.Bool
-		b.store.before = func([]string) error {
-			if !works.Load() {
-				return storage.NotApplied(errRefused)
-			}
-			return nil
-		}
+		b.store.before = forTime(time.Nanosecond, notSent)
 		b.hold()
 		one, two := b.start(newCall(counter(9), "a")), b.start(newCall(counter(9), "b"))
 		require.Len(b, b.store.tripsSoFar(), 2)
-		gate := b.store.gate
-		b.store.mu.Lock()
-		b.store.gate = nil
-		b.store.mu.Unlock()
-		close(gate)
-		time.AfterFunc(time.Nanosecond, func() { works.Store(true) })
+		b.releaseAll()
 		b.group.Wait()
 		require.NoError(b, one.err)
 		require.NoError(b, two.err)
@@ -68,12 +55,9 @@ func TestCancelledCallOfTwoKeysStopsNeither(t *testing.T) {
 		b.startFor(ctx, newCall(counter(9), "a", "b"))
 		cancel()
 		synctest.Wait()
-		b.store.mu.Lock()
-		gate := b.store.gate
-		b.store.gate = nil // only the first call hangs
-		b.store.mu.Unlock()
+		release := b.letOthersPass()
 		other := b.start(newCall(counter(9), "b"))
-		time.AfterFunc(5*time.Second, func() { close(gate) })
+		time.AfterFunc(5*time.Second, release)
 		b.group.Wait()
 		require.NoError(b, other.err)
 	})
@@ -81,13 +65,12 @@ func TestCancelledCallOfTwoKeysStopsNeither(t *testing.T) {
 
 // Only the held key waits.
 func TestCallThatWaitsForAHeldKeyDoesNotStopItsOtherKeys(t *testing.T) {
-	var locked atomic.Bool
-	w := way{name: "server", open: func(f *fakeStore) storage.Store { return lockedServer{server{fakeStore: f}, &locked} }}
+	w, locked := withALock()
 	forEachWay(t, []way{w}, engine.Options{Timeout: time.Second, DenialCacheTTL: -1}, func(b *fixture) {
 		locked.Store(true)
 		b.start(newCall(counter(9), "locked")) // finds the lock, and then waits for it in CompareAndSwap
 		time.Sleep(300 * time.Millisecond)
-		b.start(newCall(counter(9), "locked", "z")) // waits in the lane of held keys
+		b.start(newCall(counter(9), "locked", "z")) // waits in the lock of held keys
 		reset := b.start(newCallOf(driver.Reset, nil, "z"))
 		b.group.Wait()
 		locked.Store(false)

@@ -14,20 +14,6 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// loseReplies loses the replies of the round trips with these numbers, from 1. Loads count, too.
-func (b *fixture) loseReplies(numbers ...int) {
-	n := 0
-	b.store.after = func([]string) error {
-		n++
-		for _, at := range numbers {
-			if at == n {
-				return errLost
-			}
-		}
-		return nil
-	}
-}
-
 // write returns the number of the round trip that writes.
 func (b *fixture) write() int {
 	if b.swaps {
@@ -42,94 +28,55 @@ var (
 	lossyWays = []way{onServer, bySwaps, onlySwaps}
 )
 
-// The units are taken again, but only once.
+// The units may be taken again, but only once, and never beyond the limit.
 func TestRequestWithALostReplyIsDecidedAgain(t *testing.T) {
-	forEachWay(t, waysWithReplies, engine.Options{}, func(b *fixture) {
-		b.loseReplies(b.write())
-		b.allowed(b.decide(newCall(counter(9), "k", "j")))
-		require.Equal(b, "xx", b.store.state("k"))
-		require.Equal(b, "xx", b.store.state("j"))
-	})
+	for _, test := range []struct {
+		ways            []way
+		limit           int64
+		stored, allowed bool
+		state           string
+	}{{waysWithReplies, 9, true, true, "xx"}, {waysWithReplies, 1, true, false, "x"}, {lossyWays, 1, false, true, "x"}} {
+		forEachWay(t, test.ways, engine.Options{}, func(b *fixture) {
+			if b.store.after = onTrip(b.write(), errLost); !test.stored {
+				b.store.before, b.store.after = b.store.after, nil
+			}
+			c := b.decide(newCall(counter(test.limit), "k"))
+			require.NoError(b, c.err)
+			require.Equal(b, test.allowed, c.allowed)
+			require.Equal(b, test.state, b.store.state("k"))
+		})
+	}
 }
 
 func TestRequestWithTwoLostRepliesIsErrOutcomeUnknown(t *testing.T) {
 	forEachWay(t, waysWithReplies, engine.Options{}, func(b *fixture) {
-		b.loseReplies(b.write(), 2*b.write())
+		first, second := onTrip(b.write(), errLost), onTrip(2*b.write(), errLost)
+		b.store.after = func(keys []string) error { return errors.Join(first(keys), second(keys)) }
 		c := b.decide(newCall(counter(9), "k"))
 		require.ErrorIs(b, c.err, storage.ErrOutcomeUnknown)
 		require.Equal(b, "xx", b.store.state("k"))
 	})
 }
 
-func TestRequestWithLostRepliesNeverExceedsTheLimit(t *testing.T) {
-	forEachWay(t, waysWithReplies, engine.Options{}, func(b *fixture) {
-		b.loseReplies(b.write())
-		b.denied(b.decide(newCall(counter(1), "k")))
-		require.Equal(b, "x", b.store.state("k"))
-	})
-}
-
-func TestRequestThatWasNotStoredIsDecidedAgain(t *testing.T) {
-	forEachWay(t, lossyWays, engine.Options{}, func(b *fixture) {
-		n := 0
-		b.store.before = func([]string) error {
-			if n++; n == b.write() {
-				return errLost
-			}
-			return nil
-		}
-		b.allowed(b.decide(newCall(counter(1), "k")))
-		require.Equal(b, "x", b.store.state("k"))
-	})
-}
-
 func TestRefundWithALostReplyIsNeverRepeated(t *testing.T) {
-	for name, stored := range map[string]bool{"stored": true, "not stored": false} {
-		t.Run(name, func(t *testing.T) {
-			forEachWay(t, lossyWays, engine.Options{}, func(b *fixture) {
-				b.store.put("k", "xxxx")
-				n := 0
-				lose := func([]string) error {
-					if n++; n == b.write() {
-						return errLost
-					}
-					return nil
-				}
-				if b.store.after = lose; !stored {
-					b.store.before, b.store.after = lose, nil
-				}
-				c := b.decide(newCallOf(driver.Refund, counter(4), "k"))
-				require.ErrorIs(b, c.err, storage.ErrOutcomeUnknown)
-				require.NotErrorIs(b, c.err, storage.ErrNotApplied)
-				want := "xxx"
-				if !stored {
-					want = "xxxx"
-				}
-				require.Equal(b, want, b.store.state("k"))
-			})
+	for want, stored := range map[string]bool{"xxx": true, "xxxx": false} {
+		forEachWay(t, lossyWays, engine.Options{}, func(b *fixture) {
+			b.store.put("k", "xxxx")
+			if b.store.after = onTrip(b.write(), errLost); !stored {
+				b.store.before, b.store.after = b.store.after, nil
+			}
+			c := b.decide(newCallOf(driver.Refund, counter(4), "k"))
+			require.ErrorIs(b, c.err, storage.ErrOutcomeUnknown)
+			require.NotErrorIs(b, c.err, storage.ErrNotApplied)
+			require.Equal(b, want, b.store.state("k"))
 		})
 	}
-}
-
-func TestLostReplyDoesNotAffectLaterRequests(t *testing.T) {
-	forEachWay(t, waysWithReplies, engine.Options{}, func(b *fixture) {
-		b.loseReplies(b.write())
-		b.decide(newCall(counter(9), "k"))
-		for range 3 {
-			b.store.put("k", "xxxx")
-			require.NoError(b, b.decide(newCallOf(driver.Refund, counter(9), "k")).err)
-			require.Equal(b, "xxx", b.store.state("k"))
-			require.NoError(b, b.decide(newCallOf(driver.Reset, nil, "k")).err)
-			require.Empty(b, b.store.state("k"))
-			time.Sleep(time.Second)
-		}
-	})
 }
 
 // A failed request stores nothing, so its outcome is known.
 func TestErrorInATransactionWithALostReplyIsNotErrOutcomeUnknown(t *testing.T) {
 	forEachWay(t, []way{inTransaction}, engine.Options{}, func(b *fixture) {
-		b.loseReplies(1)
+		b.store.after = onTrip(1, errLost)
 		c := newCall(counter(9), "a", "b")
 		b.store.put("b", "damaged")
 		b.decide(c)
@@ -142,7 +89,7 @@ func TestErrorInATransactionWithALostReplyIsNotErrOutcomeUnknown(t *testing.T) {
 func TestDenialIsNeverErrOutcomeUnknown(t *testing.T) {
 	forEachWay(t, waysWithReplies, engine.Options{}, func(b *fixture) {
 		b.store.put("k", "xx")
-		b.loseReplies(1)
+		b.store.after = onTrip(1, errLost)
 		if c := b.decide(newCall(counter(2), "k")); c.err != nil {
 			require.NotErrorIs(b, c.err, storage.ErrOutcomeUnknown)
 			require.ErrorIs(b, c.err, storage.ErrNotApplied)
@@ -210,47 +157,20 @@ func TestPartialWriteIsErrOutcomeUnknownAtOnce(t *testing.T) {
 	})
 }
 
-// The second attempt, which checks the outcome of the first, is applied in part.
-func TestPartlyAppliedRetryIsErrOutcomeUnknown(t *testing.T) {
-	forEachWay(t, lossyWays, engine.Options{}, func(b *fixture) {
-		n := 0
-		b.store.before = func([]string) error {
-			switch n++; n {
-			case b.write():
-				return errLost
-			case b.write() + 1:
-				b.store.put("a", "partial")
-				return storage.ErrPartialWrite
-			}
-			return nil
-		}
-		require.ErrorIs(b, b.decide(newCall(counter(9), "a", "b")).err, storage.ErrOutcomeUnknown)
-	})
-}
-
 func TestBatchWithALostReplyNeverExceedsTheLimit(t *testing.T) {
 	for _, stored := range []bool{true, false} {
 		forEachWay(t, []way{onServer}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
-			b.hold()
-			calls := []*call{b.start(newCall(counter(9), "first"))}
+			var calls []*call
 			for range 5 {
-				calls = append(calls, b.start(newCall(counter(4), "hot")))
+				calls = append(calls, newCall(counter(4), "hot"))
 			}
-			own := b.start(newCall(counter(4), "own"))
-			n := 0
-			lose := func([]string) error {
-				if n++; n == 2 {
-					return errLost
-				}
-				return nil
+			own := newCall(counter(4), "own")
+			if b.store.after = onTrip(2, errLost); !stored {
+				b.store.before, b.store.after = b.store.after, nil
 			}
-			if b.store.after = lose; !stored {
-				b.store.before, b.store.after = lose, nil
-			}
-			b.releaseAll()
-			b.group.Wait()
+			b.inOneBatch(append(calls, own)...)
 			allowed := 0
-			for _, c := range calls[1:] {
+			for _, c := range calls {
 				require.NoError(b, c.err)
 				if c.allowed {
 					allowed++
@@ -282,5 +202,49 @@ func TestNothingIsStoredForACallCancelledBeforeTheSwap(t *testing.T) {
 		b.releaseAll()
 		time.Sleep(2 * time.Second)
 		require.Empty(b, b.store.state("k"))
+	})
+}
+
+// After the lost reply, another process writes a state that cannot be read.
+func TestErrorAfterALostReplyIsErrOutcomeUnknown(t *testing.T) {
+	forEachWay(t, lossyWays, engine.Options{}, func(b *fixture) {
+		lost := onTrip(b.write(), errLost)
+		b.store.after = func(keys []string) error {
+			err := lost(keys)
+			if err != nil {
+				b.store.put("k", "damaged")
+			}
+			return err
+		}
+		require.ErrorIs(b, b.decide(newCall(counter(3), "k")).err, storage.ErrOutcomeUnknown)
+	})
+}
+
+// A reply is lost, the server declines the second attempt, and the queue is full.
+func TestOverloadAfterALostReplyIsErrOutcomeUnknown(t *testing.T) {
+	lost := false
+	declines := lying(func(b *driver.Batch) {
+		if lost {
+			b.Requests[0].Applied = driver.Declined
+		}
+	})
+	forEachWay(t, []way{declines}, engine.Options{MaxQueue: 1, Timeout: time.Second}, func(b *fixture) {
+		b.store.after = func([]string) error {
+			if !lost {
+				lost = true
+				return errLost
+			}
+			b.store.after = nil
+			b.hold()
+			b.group.Go(func() { b.decide(newCallOf(driver.Reset, nil, "other")) }) // it needs swaps, and fills the queue
+			time.Sleep(time.Millisecond)
+			return nil
+		}
+		c := b.start(newCall(counter(9), "k"))
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		require.ErrorIs(b, c.err, storage.ErrOutcomeUnknown)
+		require.NotErrorIs(b, c.err, storage.ErrNotApplied)
+		b.releaseAll()
 	})
 }

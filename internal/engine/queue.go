@@ -108,42 +108,33 @@ func (q *queue) batch(ctx context.Context, r *Request) error {
 		return r.err
 	case <-ctx.Done():
 	}
-	if ctx.Err() != context.Canceled && q.isExpired(r) {
+	inFlight, expired := q.leave(r)
+	if expired && ctx.Err() != context.Canceled {
 		select {
 		case <-r.done:
 		case <-time.After(expiryGrace):
 		}
 	}
-	left, inFlight := q.leave(r)
-	if !left {
+	select {
+	case <-r.done:
 		return r.err
+	default:
+		return final{q.timeout(ctx, r, inFlight)}
 	}
-	return final{q.timeout(ctx, r, inFlight)}
 }
 
 // expiryGrace is how long a caller waits after its deadline for a round trip with the same deadline. The
 // store's error may say that nothing was sent.
 const expiryGrace = 20 * time.Millisecond
 
-// isExpired reports whether the request is in a round trip whose deadline is over.
-func (q *queue) isExpired(r *Request) bool {
+// leave ends the wait of a request for a round trip. inFlight means that one uses the request, and expired that the deadline of
+// this round trip is over.
+func (q *queue) leave(r *Request) (inFlight, expired bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return !r.until.IsZero() && !time.Now().Before(r.until)
-}
-
-// leave ends the wait of a call. If left is false, the attempt has ended meanwhile. inFlight means that a round trip still uses
-// the request.
-func (q *queue) leave(r *Request) (left, inFlight bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	select {
-	case <-r.done:
-		return false, false
-	default:
-		q.waiting.Remove(r.element)
-		return true, !r.until.IsZero()
-	}
+	q.waiting.Remove(r.element)
+	inFlight = !r.until.IsZero()
+	return inFlight, inFlight && !time.Now().Before(r.until)
 }
 
 // enter lets the request wait for a sender. If sends is true, the caller must send it instead.
@@ -182,33 +173,29 @@ func (q *queue) release() {
 
 // runSender is a sender: it sends the waiting requests, batch by batch, until none waits.
 func (q *queue) runSender() {
-	ended := false
-	defer func() {
-		if !ended { // a policy has called runtime.Goexit
-			go q.runSender()
-		}
-	}()
-	for !ended {
-		runtime.Gosched() // lets callers whose calls just returned join the batch
-		ended = q.sendWaiting()
+	for q.sendWaiting() {
 	}
 }
 
-// sendWaiting sends a batch of waiting requests. If no request waits, the sender must end.
-func (q *queue) sendWaiting() (ended bool) {
+// sendWaiting sends a batch of waiting requests. It returns false if no request waits.
+func (q *queue) sendWaiting() (sent bool) {
+	runtime.Gosched() // lets callers whose calls just returned join the batch
 	requests, until := q.take()
 	if len(requests) == 0 {
-		return true
+		return false
 	}
 	defer func() {
 		for _, r := range requests {
 			close(r.done)
 		}
+		if !sent { // a policy has called runtime.Goexit
+			go q.runSender()
+		}
 	}()
 	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
 	q.send(ctx, requests)
-	return false
+	return true
 }
 
 // take returns a batch of waiting requests and the deadline for its round trip. The callers of requests whose deadline is over

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/engine/denials"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -46,7 +47,7 @@ func (q *queue) runOnServer(ctx context.Context, requests []*Request) {
 			reply.Err = fmt.Errorf("engine: the store answered with %d records and %d errors to %d keys", len(reply.Found), len(reply.KeyErr), len(reply.Keys))
 		}
 		if q.record(began, reply.Err); reply.Err == nil {
-			s.replay(q, clockReading{reply.At, began, received})
+			s.replay(q, denials.Clock{At: reply.At, Sent: began, Received: received})
 			continue
 		}
 		for _, r := range s.requests {
@@ -126,7 +127,7 @@ func sameProgram(a, b *algo.Program) bool {
 
 // replay evaluates the requests on the states that the server found, in order, and compares the outcomes with the server's.
 // Requests that it does not settle must be decided again.
-func (s *slotBatch) replay(q *queue, clock clockReading) {
+func (s *slotBatch) replay(q *queue, clock denials.Clock) {
 	b := &s.batch
 	found := slices.Clone(b.Found) // after the requests that are evaluated already
 	var differs error
@@ -149,7 +150,7 @@ func (s *slotBatch) replay(q *queue, clock clockReading) {
 				differs = s.evaluate(q.engine, request, members, found, clock)
 			}
 			finish(members, unknown(err))
-			q.engine.denials.drop(time.Now(), members[0].keys...)
+			q.engine.denials.Drop(time.Now(), members[0].keys...)
 		case request.Applied == driver.Declined:
 			finish(members, ErrDeclined)
 		default:
@@ -190,7 +191,7 @@ var errPanicked = errors.New("engine: a policy panicked on an earlier request of
 
 // evaluate evaluates the members of a request of the batch, and updates found. It returns an
 // error if the server has decided otherwise.
-func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Request, found []storage.Record, clock clockReading) error {
+func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Request, found []storage.Record, clock denials.Clock) error {
 	total, hasPanicked := 0, false
 	for _, r := range members {
 		if hasPanicked {
@@ -200,7 +201,7 @@ func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Requ
 		for i, u := range request.Uses {
 			r.Items[i].Found = found[u.Key]
 		}
-		applied, err := r.evaluate(clock.at, true)
+		applied, err := r.evaluate(clock.At, true)
 		if r.finish(err); err != nil && err != ErrDeclined {
 			applied = driver.Damaged
 		}
@@ -234,7 +235,7 @@ func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Requ
 		return err
 	default:
 		if last := members[len(members)-1]; last.err == nil {
-			e.denials.update(last, clock)
+			e.updateDenials(last, clock)
 		}
 	}
 	return nil

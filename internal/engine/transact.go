@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/engine/denials"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -29,7 +30,7 @@ func (q *queue) transact(ctx context.Context, requests []*Request) {
 		switch {
 		case err == nil:
 			if r.finish(evaluated[i]); r.err == nil {
-				e.denials.update(r, clockReading{at, began, received})
+				e.updateDenials(r, denials.Clock{At: at, Sent: began, Received: received})
 			}
 		case r.changes():
 			r.err = err

@@ -21,20 +21,15 @@ func TestServerThatDecidesDifferentlyFromGoIsErrProgram(t *testing.T) {
 		"more steps than requests": func(b *driver.Batch) { b.Requests[0].Applied = 7 },
 	}
 	for name, lie := range lies {
-		lying := way{name: name, open: func(f *fakeStore) storage.Store {
-			return server{fakeStore: f, lie: func(b *driver.Batch) {
-				if len(b.Requests) > 1 {
-					lie(b)
-				}
-			}}
-		}}
-		forEachWay(t, []way{lying}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		w := lying(func(b *driver.Batch) {
+			if len(b.Requests) > 1 {
+				lie(b)
+			}
+		})
+		forEachWay(t, []way{w}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
 			b.store.put("full", "xx")
-			b.hold()
-			b.start(newCall(counter(9), "first"))
-			calls := []*call{b.start(newCall(counter(2), "k")), b.start(newCall(counter(2), "full"))}
-			b.releaseAll()
-			b.group.Wait()
+			calls := []*call{newCall(counter(2), "k"), newCall(counter(2), "full")}
+			b.inOneBatch(calls...)
 			found := false
 			for _, c := range calls {
 				if c.err != nil {
@@ -44,27 +39,21 @@ func TestServerThatDecidesDifferentlyFromGoIsErrProgram(t *testing.T) {
 					found = true
 				}
 			}
-			require.True(b, found)
+			require.True(b, found, name)
 		})
 	}
 }
 
 // The time in the reply is not the time of the decision.
 func TestServerThatReportsAWrongTimeIsErrProgram(t *testing.T) {
-	lying := way{name: "server", open: func(f *fakeStore) storage.Store {
-		return server{fakeStore: f, lie: func(b *driver.Batch) { b.At = b.At.Add(1e9) }}
-	}}
-	forEachWay(t, []way{lying}, engine.Options{}, func(b *fixture) {
+	forEachWay(t, []way{lying(func(b *driver.Batch) { b.At = b.At.Add(1e9) })}, engine.Options{}, func(b *fixture) {
 		b.allowed(b.decide(newCall(spacing(1e9), "k")))
 		require.ErrorIs(b, b.decide(newCall(spacing(1e9), "k")).err, storage.ErrProgram)
 	})
 }
 
 func TestWrongDenialIsNotCached(t *testing.T) {
-	lying := way{name: "server", open: func(f *fakeStore) storage.Store {
-		return server{fakeStore: f, lie: func(b *driver.Batch) { b.Requests[0].Applied = 1 }}
-	}}
-	forEachWay(t, []way{lying}, engine.Options{}, func(b *fixture) {
+	forEachWay(t, []way{lying(func(b *driver.Batch) { b.Requests[0].Applied = 1 })}, engine.Options{}, func(b *fixture) {
 		b.store.put("k", "x")
 		for range 3 {
 			c := b.decide(newCall(counter(1), "k"))
@@ -76,21 +65,14 @@ func TestWrongDenialIsNotCached(t *testing.T) {
 
 // The other requests of the batch are not decided by swaps.
 func TestDeclinedRequestIsDecidedBySwaps(t *testing.T) {
-	declining := way{name: "server", open: func(f *fakeStore) storage.Store {
-		return server{fakeStore: f, declines: 50}
-	}}
+	declining := way{name: "server", open: func(f *fakeStore) storage.Store { return server{fakeStore: f, declines: 50} }}
 	forEachWay(t, []way{declining}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
-		b.hold()
-		b.start(newCall(counter(9), "first"))
-		huge := newCall(counter(100), "huge")
+		huge, other := newCall(counter(100), "huge"), newCall(counter(9), "k")
 		huge.Uses[0].Cost = 50
-		b.start(huge)
-		other := b.start(newCall(counter(9), "k"))
-		b.releaseAll()
-		b.group.Wait()
+		b.inOneBatch(huge, other)
 		b.allowed(huge)
 		b.allowed(other)
 		require.Len(b, b.store.state("huge"), 50)
-		require.Equal(b, []string{"run first", "run huge k", "load huge", "swap huge"}, b.store.trips)
+		require.Equal(b, []string{"run a0", "run huge k", "load huge", "swap huge"}, b.store.trips)
 	})
 }

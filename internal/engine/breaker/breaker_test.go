@@ -184,15 +184,21 @@ func TestAProbeDecidesWhenAllRoundTripsAreCutShort(t *testing.T) {
 	}
 }
 
-func TestAnAnswerEndsASeriesOfRoundTripsCutShort(t *testing.T) {
-	bubble(t, func(t *testing.T, b *breaker.Breaker) {
-		b.CutShort(time.Now())
-		time.Sleep(900 * time.Millisecond)
-		b.Succeeded()
-		b.CutShort(time.Now())
-		time.Sleep(900 * time.Millisecond)
-		requireAdmits(t, b)
-	})
+func TestAnAnswerOrAPauseEndsASeriesOfRoundTripsCutShort(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		bubble(t, func(t *testing.T, b *breaker.Breaker) {
+			b.CutShort(time.Now())
+			if time.Sleep(900 * time.Millisecond); answers {
+				b.Succeeded()
+			} else {
+				time.Sleep(time.Hour)
+				requireAdmits(t, b)
+			}
+			b.CutShort(time.Now())
+			time.Sleep(900 * time.Millisecond)
+			requireAdmits(t, b)
+		})
+	}
 }
 
 func TestANegativeTimeMeansThatItNeverOpens(t *testing.T) {

@@ -27,8 +27,7 @@ type Kit[S any, O options, P policyWith[O]] struct {
 	New                  func(O) (P, error)
 	AppendState          func([]byte, S) []byte
 	ParseState           func([]byte) (S, error)
-	// Model makes an operation in exact numbers. The state is one that a step can return. A nil Model is for a package
-	// that has another form of model.
+	// Model makes an operation in exact numbers. The state is one that a step can return.
 	Model func(s S, op policy.Op, now int64, o O) (S, algo.Result)
 }
 
@@ -107,19 +106,15 @@ func (k *Kit[S, O, P]) Do(t testing.TB, s S, op policy.Op, now time.Time, o O) (
 	require.Equal(t, k.AppendState([]byte{}, next), bytes)
 	require.Equal(t, before, k.AppendState([]byte{}, s), "the argument was modified")
 	requireSums(t, r)
-	moves := op == policy.Step && r.Allowed // of movingwindow.Options.PaidAt
-	if r.Paid == 0 && !moves && (k.Model != nil || op != policy.Refund) {
-		require.Equal(t, s, next)
-	}
-	if k.Model == nil {
-		return next, r
-	}
 	nearest, err := k.ParseState(before)
 	require.NoError(t, err)
 	want, expected := k.Model(nearest, op, algo.Instant(now), k.WithCost(o, r.Cost))
 	require.Equal(t, expected, r, "%v of %d at %v under %+v on %+v", op, r.Cost, now, o, s)
-	if r.Paid != 0 {
+	moves := op == policy.Refund || op == policy.Step && r.Allowed // units of movingwindow, even if nothing is paid
+	if r.Paid != 0 || moves && !reflect.DeepEqual(s, next) {
 		require.Equal(t, want, next)
+	} else {
+		require.Equal(t, s, next)
 	}
 	return next, r
 }

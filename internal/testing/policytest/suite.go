@@ -60,9 +60,7 @@ func (s *Suite[S, O, P]) Run(t *testing.T) {
 	t.Run("the encoding does not change", s.golden)
 	t.Run("states are parsed", s.states)
 	t.Run("states that no step returns decide like the nearest", s.nearest)
-	if s.Model != nil {
-		t.Run("results equal the model", s.model)
-	}
+	t.Run("results equal the model", s.model)
 }
 
 func (s *Suite[S, O, P]) invalidOptions(t *testing.T) {

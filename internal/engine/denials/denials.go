@@ -1,0 +1,137 @@
+// Package denials is the denial cache: the states that denied requests were evaluated on. An outdated state can deny too
+// long, for at most the TTL of the cache.
+package denials
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+// Cache is a denial cache. It is safe for concurrent use.
+type Cache struct {
+	ttl     time.Duration
+	size    int
+	refunds atomic.Bool // see ExpectRefunds
+	mu      sync.RWMutex
+	byKey   map[string]*Denial
+	dropped [4096]time.Time // when the last drop of a key began, by the hash of the key
+	seed    maphash.Seed
+}
+
+// New returns an empty cache of up to size keys. If ttl is not above 0, it caches nothing.
+func New(ttl time.Duration, size int) *Cache {
+	return &Cache{ttl: ttl, size: size, byKey: make(map[string]*Denial), seed: maphash.MakeSeed()}
+}
+
+// Denial is the record of one key that a denied request was evaluated on.
+type Denial struct {
+	Record storage.Record
+	Clock
+	ttl      time.Duration // how long it is used; 0 if only the version of the record is of interest
+	renewing atomic.Bool
+	renewed  chan struct{} // is closed when the request that renews an expired denial has ended
+}
+
+// Clock says when the server's clock showed At: at some instant between Sent and Received, by the local monotonic clock.
+type Clock struct{ At, Sent, Received time.Time }
+
+// Between returns the earliest and the latest time that the server's clock can show at a local time.
+func (c *Clock) Between(now time.Time) (earliest, latest time.Time) {
+	return c.At.Add(now.Sub(c.Received)), c.At.Add(now.Sub(c.Sent))
+}
+
+// IsExpired reports whether the denial was cached for longer than its TTL at a local time.
+func (d *Denial) IsExpired(at time.Time) bool { return at.Sub(d.Sent) >= d.ttl }
+
+// Renew reports whether the caller is the first one that renews an expired denial. Then it must call EndRenewal.
+func (d *Denial) Renew() bool { return d.renewing.CompareAndSwap(false, true) }
+
+// EndRenewal closes the channel that Renewed returns.
+func (d *Denial) EndRenewal() { close(d.renewed) }
+
+// Renewed returns a channel that is closed when the renewal of an expired denial has ended.
+func (d *Denial) Renewed() <-chan struct{} { return d.renewed }
+
+// IsOn reports whether the cache caches denials.
+func (c *Cache) IsOn() bool { return c.ttl > 0 }
+
+// Find returns the cached denial of a key, or nil.
+func (c *Cache) Find(key string) *Denial {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if d := c.byKey[key]; d != nil && d.ttl > 0 {
+		return d
+	}
+	return nil
+}
+
+// Drop drops the cached denials of keys. Their denials, and those of keys with the same hash, of round trips that were
+// sent no later than a time are not cached any more.
+func (c *Cache) Drop(sent time.Time, keys ...string) {
+	if !c.IsOn() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, key := range keys {
+		if at := c.droppedAt(key); sent.After(*at) {
+			*at = sent
+		}
+		if d := c.byKey[key]; d != nil && !d.Sent.After(sent) {
+			delete(c.byKey, key)
+		}
+	}
+}
+
+// DropAll drops all cached denials. Those of round trips that were sent no later than a time are not cached any more.
+func (c *Cache) DropAll(sent time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.byKey)
+	for i := range c.dropped {
+		c.dropped[i] = sent
+	}
+}
+
+func (c *Cache) droppedAt(key string) *time.Time {
+	return &c.dropped[maphash.String(c.seed, key)%uint64(len(c.dropped))]
+}
+
+// refundTTL is how long a denial is cached if units may be given back and nobody has written the record since the last
+// denial. It doubles with each further denial on the same record. If somebody has written the record, the denial is not
+// cached. Otherwise a process would take the units that it gives back before others notice.
+const refundTTL = time.Millisecond
+
+// ExpectRefunds says that any process may give units back at any time. Denials are then cached for a shorter time.
+func (c *Cache) ExpectRefunds() { c.refunds.Store(true) }
+
+// Put caches a denial, unless the cache has a later one of its key, or has dropped one. If the cache is full, it replaces any
+// other denial. The caller must not change the state of the record.
+func (c *Cache) Put(key string, record storage.Record, clock Clock) {
+	d := &Denial{Record: record, Clock: clock, ttl: c.ttl, renewed: make(chan struct{})}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.byKey[key]
+	if !d.Sent.After(*c.droppedAt(key)) || old != nil && old.Sent.After(d.Sent) {
+		return
+	}
+	if c.refunds.Load() {
+		if d.ttl = 0; old != nil && old.Record.Version == d.Record.Version {
+			d.ttl = old.ttl
+			if d.Sent.After(old.Sent) {
+				d.ttl = min(max(2*old.ttl, refundTTL), c.ttl)
+			}
+		}
+	}
+	if old == nil && len(c.byKey) >= c.size {
+		for other := range c.byKey {
+			delete(c.byKey, other)
+			break
+		}
+	}
+	c.byKey[key] = d
+}

@@ -1,0 +1,29 @@
+package denials_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/engine/denials"
+	"github.com/sluice-go/sluice/storage"
+)
+
+// The tests of the engine promise the rest.
+func TestCacheHasALimitedSize(t *testing.T) {
+	for _, size := range []int{1, 100} {
+		c, cached := denials.New(time.Minute, size), 0
+		for i := range 5 * size {
+			c.Put(fmt.Sprint(i), storage.Record{}, denials.Clock{Sent: time.Now()})
+			require.NotNil(t, c.Find(fmt.Sprint(i)), "the last one")
+		}
+		for i := range 5 * size {
+			if c.Find(fmt.Sprint(i)) != nil {
+				cached++
+			}
+		}
+		require.Equal(t, size, cached)
+	}
+}

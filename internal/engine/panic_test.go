@@ -1,0 +1,122 @@
+package engine_test
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/storage"
+)
+
+func TestPanicOfTheEvaluatorIsRaisedInDecide(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
+		for range 3 {
+			c := newCall(counter(9), "k")
+			c.before = func() error { panic("a bug") }
+			require.Equal(b, "a bug", b.decide(c).panicked)
+		}
+		if b.name != onServer.name { // the server has stored the request already
+			b.allowed(b.decide(newCall(counter(1), "k")))
+		}
+		b.allowed(b.decide(newCall(counter(9), "k")))
+	})
+}
+
+// The server would charge the request before Go panics again.
+func TestPanicOnACachedStateMakesNoRoundTrip(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
+		b.store.put("k", "x")
+		b.denied(b.decide(newCall(counter(1), "k")))
+		trips := len(b.store.tripsSoFar())
+		c := newCall(counter(1), "k")
+		c.before = func() error { panic("p") }
+		b.decide(c)
+		require.Equal(b, "p", c.panicked)
+		require.Len(b, b.store.tripsSoFar(), trips)
+	})
+}
+
+// A panic of a database driver is raised in the callers of the round trip. Later requests work.
+func TestPanicOfTheStoreIsRaisedInItsCallers(t *testing.T) {
+	for _, warm := range []bool{false, true} {
+		forEachWay(t, remoteWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+			if warm {
+				b.warm()
+			}
+			for range 3 {
+				b.store.before = func([]string) error { panic("driver") }
+				require.Equal(b, "driver", b.decide(newCall(counter(9), "k")).panicked)
+				b.store.before = nil
+				b.allowed(b.decide(newCall(counter(9), "k")))
+			}
+		})
+	}
+}
+
+// The engine cannot compute the states after a request whose evaluator panics. The outcomes of other requests with the same keys
+// are then unknown, but the server is not blamed.
+func TestPanicOfAnEvaluatorIsNotReportedAsErrProgram(t *testing.T) {
+	for _, cost := range []int64{1, 2} {
+		forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+			bad, next, other := newCall(counter(2), "k"), newCall(counter(2), "k"), newCall(counter(9), "other")
+			bad.before = func() error { panic("a bug") }
+			calls := []*call{bad, next, other}
+			if next.Uses[0].Cost = cost; cost == 1 {
+				calls = slices.Insert(calls, 0, newCall(counter(2), "k")) // equal, before the bad one
+			}
+			b.inOneBatch(calls...)
+			require.Equal(b, "a bug", bad.panicked)
+			if next.err != nil {
+				require.ErrorIs(b, next.err, storage.ErrOutcomeUnknown)
+				require.NotErrorIs(b, next.err, storage.ErrProgram)
+			}
+			require.NoError(b, other.err, "other key")
+		})
+	}
+}
+
+func TestPanicOfAnEarlierAttemptIsNotRaised(t *testing.T) {
+	forEachWay(t, []way{inTransaction}, engine.Options{}, func(b *fixture) {
+		b.store.after = onTrip(1, storage.ErrContended)
+		c := newCall(counter(9), "k")
+		c.before = func() error {
+			if len(c.times) == 1 {
+				panic("once")
+			}
+			return nil
+		}
+		b.allowed(b.decide(c))
+		require.Nil(b, c.panicked)
+		require.Equal(b, "x", b.store.state("k"))
+	})
+}
+
+// A test that fails in a policy calls runtime.Goexit. It ends the goroutine of the caller, and no other.
+func TestGoexitOfAnEvaluatorEndsOnlyItsCaller(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		for _, warm := range []bool{false, true} {
+			if warm {
+				b.warm()
+			}
+			b.hold()
+			first := b.start(newCall(counter(9), "first"))
+			exits := newCall(counter(9), "k")
+			exits.before = func() error { runtime.Goexit(); return nil }
+			b.start(exits)
+			after := b.start(newCall(counter(9), "j"))
+			b.releaseAll()
+			b.group.Wait()
+			require.True(b, exits.returned, "by a deferred function")
+			require.NoError(b, exits.err)
+			require.Nil(b, exits.panicked)
+			b.allowed(first)
+			b.allowed(after)
+			b.store.remove("k") // the server has stored it
+			b.allowed(b.decide(newCall(counter(1), "k")))
+			b.store.remove("k")
+		}
+	})
+}
