@@ -27,3 +27,14 @@ func TestCacheHasALimitedSize(t *testing.T) {
 		require.Equal(t, size, cached)
 	}
 }
+
+func TestDenialsInFlightDuringADropAreNotCached(t *testing.T) {
+	c, now := denials.New(time.Minute, 10), time.Now()
+	c.Put("a", storage.Record{}, denials.Clock{Sent: now})
+	c.DropAll(now.Add(1))
+	require.Nil(t, c.Find("a"))
+	for _, sent := range []time.Duration{1, 2} {
+		c.Put("b", storage.Record{}, denials.Clock{Sent: now.Add(sent)})
+		require.Equal(t, sent > 1, c.Find("b") != nil)
+	}
+}
