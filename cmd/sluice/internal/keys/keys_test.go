@@ -25,9 +25,17 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
+var shared servers.Shared
+
 // addresses returns an address of each kind of store.
 func addresses(t *testing.T) []string {
-	return []string{"sqlite:" + filepath.Join(t.TempDir(), "limits.db"), "redis://" + servers.Redis(t).Addr(), servers.Postgres(t).DSN()}
+	return []string{"sqlite:" + filepath.Join(t.TempDir(), "limits.db"), "redis://" + shared.Redis(t).Addr(), shared.Postgres(t).DSN()}
+}
+
+// namespace returns the namespace of the rules of a test.
+func namespace(t *testing.T) string {
+	name, _, _ := strings.Cut(t.Name(), "/")
+	return name
 }
 
 // prepared opens the store of an address as sluice serve does.
@@ -43,7 +51,7 @@ type call struct{ tenant, user string }
 
 // use makes n calls of each caller under the rules login and other.
 func use(t *testing.T, store storage.Store, grouped bool, n int64, callers ...call) {
-	o := sluice.Options[call]{Namespace: "shop"}
+	o := sluice.Options[call]{Namespace: namespace(t)}
 	if grouped {
 		o.Group = func(c call) string { return c.tenant }
 	}
@@ -58,8 +66,8 @@ func use(t *testing.T, store storage.Store, grouped bool, n int64, callers ...ca
 }
 
 // flags are those of the rule login.
-func flags(command, address string, more ...string) []string {
-	return append([]string{command, "--store", address, "--namespace", "shop", "--rule", "login", "-p", "fixedwindow 5/h"}, more...)
+func flags(t *testing.T, command, address string, more ...string) []string {
+	return append([]string{command, "--store", address, "--namespace", namespace(t), "--rule", "login", "-p", "fixedwindow 5/h"}, more...)
 }
 
 // pagesOf reads the objects that --json prints.
@@ -92,33 +100,33 @@ func TestKeysAreListedAndReset(t *testing.T) {
 	for _, address := range addresses(t) {
 		t.Run(address[:6], func(t *testing.T) {
 			store := prepared(t, address)
-			require.Contains(t, clitest.Ok(t, "", flags("keys", address)...), "rule login: no key has a record on ")
+			require.Contains(t, clitest.Ok(t, "", flags(t, "keys", address)...), "rule login: no key has a record on ")
 			for _, user := range []string{"alice", "50%", "{a}b", "", `""`, "a\nb", "a\u202eb", "a%#b", "\xff", long} {
 				use(t, store, false, 2, call{user: user})
 			}
 			use(t, store, true, 3, call{"tenant 7", "alice"})
-			cut := strings.TrimPrefix(driver.RuleKey{Rule: driver.Rule("shop", "login", "fixedwindow"), Key: long}.String(), "shop:login:fixedwindow:")
+			cut := strings.TrimPrefix(driver.RuleKey{Rule: driver.Rule(namespace(t), "login", "fixedwindow"), Key: long}.String(), namespace(t)+":login:fixedwindow:")
 			want := map[string]int64{"alice": 2, "50%25": 2, "%7Ba%7Db": 2, `""`: 2, "%22%22": 2, "a%0Ab": 2, "a%E2%80%AEb": 2, "a%25#b": 2, "%FF": 2, cut: 2, "{tenant 7}alice": 3}
-			require.Equal(t, want, usedOf(t, flags("keys", address)...))
-			require.Regexp(t, `(?m)^\{tenant 7\}alice +3 +5 +- +\S+$`, clitest.Ok(t, "", flags("keys", address)...))
+			require.Equal(t, want, usedOf(t, flags(t, "keys", address)...))
+			require.Regexp(t, `(?m)^\{tenant 7\}alice +3 +5 +- +\S+$`, clitest.Ok(t, "", flags(t, "keys", address)...))
 
 			kept := []string{`""`, "%FF", "{tenant 7}alice"}
 			for key := range want {
 				if slices.Contains(kept, key) {
 					continue
 				}
-				require.Equal(t, "rule login: "+key+" is reset\n", clitest.Ok(t, "", flags("reset", address, key)...))
+				require.Equal(t, "rule login: "+key+" is reset\n", clitest.Ok(t, "", flags(t, "reset", address, key)...))
 			}
-			left := usedOf(t, flags("keys", address)...)
+			left := usedOf(t, flags(t, "keys", address)...)
 			require.Equal(t, map[string]int64{`""`: 2, "%FF": 2, "{tenant 7}alice": 3}, left)
-			exitCode, out, errs := clitest.Execute(t, "", flags("reset", address, "alice", "%ff", "bob")...)
+			exitCode, out, errs := clitest.Execute(t, "", flags(t, "reset", address, "alice", "%ff", "bob")...)
 			require.Equal(t, 1, exitCode)
 			require.Equal(t, "rule login: %FF is reset\n", out)
 			require.Contains(t, errs, "sluice: rule login has no record of alice, bob on ")
 
-			require.Equal(t, "rule login: 2 keys reset\n", clitest.Ok(t, "", flags("reset", address, "--all")...))
-			require.Empty(t, usedOf(t, flags("keys", address)...))
-			other := flags("keys", address)
+			require.Equal(t, "rule login: 2 keys reset\n", clitest.Ok(t, "", flags(t, "reset", address, "--all")...))
+			require.Empty(t, usedOf(t, flags(t, "keys", address)...))
+			other := flags(t, "keys", address)
 			other[slices.Index(other, "login")] = "login2"
 			require.Len(t, usedOf(t, other...), len(want))
 		})
@@ -133,11 +141,11 @@ func TestPagesHaveAllKeys(t *testing.T) {
 			for i := range users {
 				use(t, store, i%2 == 0, 1, call{"t", fmt.Sprint(i)})
 			}
-			all := usedOf(t, flags("keys", address, "--max", "0")...)
+			all := usedOf(t, flags(t, "keys", address, "--max", "0")...)
 			require.Len(t, all, users)
 			listed, after := map[string]int64{}, ""
 			for {
-				args := flags("keys", address, "--max", "40", "--json")
+				args := flags(t, "keys", address, "--max", "40", "--json")
 				if after != "" {
 					args = append(args, "--after", after)
 				}
@@ -155,9 +163,9 @@ func TestPagesHaveAllKeys(t *testing.T) {
 				require.GreaterOrEqual(t, printed, 40)
 			}
 			require.Equal(t, all, listed)
-			continued := regexp.MustCompile(`Continue with --after (\S+)\n$`).FindStringSubmatch(clitest.Ok(t, "", flags("keys", address, "--max", "1")...))
+			continued := regexp.MustCompile(`Continue with --after (\S+)\n$`).FindStringSubmatch(clitest.Ok(t, "", flags(t, "keys", address, "--max", "1")...))
 			require.NotEmpty(t, continued)
-			clitest.Ok(t, "", flags("keys", address, "--after", continued[1])...)
+			clitest.Ok(t, "", flags(t, "keys", address, "--after", continued[1])...)
 		})
 	}
 }
@@ -194,7 +202,7 @@ func TestNoFilesAreLeftBesideADatabase(t *testing.T) {
 		files, err := os.ReadDir(dir)
 		return err == nil && len(files) == 1
 	}, time.Minute, time.Millisecond)
-	for _, args := range [][]string{flags("keys", address), flags("reset", address, "alice"), flags("reset", address, "--all")} {
+	for _, args := range [][]string{flags(t, "keys", address), flags(t, "reset", address, "alice"), flags(t, "reset", address, "--all")} {
 		clitest.Ok(t, "", args...)
 		files, err := os.ReadDir(dir)
 		require.NoError(t, err)
@@ -210,7 +218,7 @@ func TestFileOfAnotherProgramKeepsItsSettings(t *testing.T) {
 	defer db.Close()
 	_, err = db.Exec("CREATE TABLE orders (id INTEGER)")
 	require.NoError(t, err)
-	exitCode, _, errs := clitest.Execute(t, "", flags("keys", "sqlite:"+file)...)
+	exitCode, _, errs := clitest.Execute(t, "", flags(t, "keys", "sqlite:"+file)...)
 	require.Equal(t, 1, exitCode)
 	require.Contains(t, errs, "no such table: sluice_states")
 	var mode string
@@ -249,26 +257,26 @@ func TestCursorOfAnotherListingIsAnError(t *testing.T) {
 		use(t, prepared(t, address), false, 1, call{user: "a"}, call{user: "b"})
 	}
 	next := func(args ...string) string {
-		pages := pagesOf(t, clitest.Ok(t, "", flags("keys", all[0], append(args, "--max", "1", "--json")...)...))
+		pages := pagesOf(t, clitest.Ok(t, "", flags(t, "keys", all[0], append(args, "--max", "1", "--json")...)...))
 		return pages[len(pages)-1].Next
 	}
 	after := next()
-	other := flags("keys", all[0], "--after", after)
+	other := flags(t, "keys", all[0], "--after", after)
 	other[slices.Index(other, "login")] = "login2"
 	failures := map[string]clitest.Failure{}
 	for name, args := range map[string][]string{
-		"no cursor": flags("keys", all[0], "--after", "x@"), "another store": flags("keys", all[1], "--after", after), "another rule": other,
+		"no cursor": flags(t, "keys", all[0], "--after", "x@"), "another store": flags(t, "keys", all[1], "--after", after), "another rule": other,
 	} {
 		failures[name] = clitest.Failure{Args: args, ExitCode: 2, Want: []string{"--after ", "want the cursor that sluice keys has printed for the same rule and store"}}
 	}
 	clitest.RequireFailures(t, failures)
 	for ; after != ""; after = next("--after", after) { // the last page can be empty
-		require.Regexp(t, `(?m)^b +1 +5 |^no more keys$`, clitest.Ok(t, "", flags("keys", all[0], "--max", "1", "--after", after)...))
+		require.Regexp(t, `(?m)^b +1 +5 |^no more keys$`, clitest.Ok(t, "", flags(t, "keys", all[0], "--max", "1", "--after", after)...))
 	}
 }
 
 func TestNodeOfAClusterIsRefused(t *testing.T) {
-	exitCode, _, errs := clitest.Execute(t, "", flags("reset", "redis://"+servers.Cluster(t).Addrs()[0], "--all")...)
+	exitCode, _, errs := clitest.Execute(t, "", flags(t, "reset", "redis://"+servers.Cluster(t).Addrs()[0], "--all")...)
 	require.Equal(t, 1, exitCode)
 	require.Contains(t, errs, "the server is a node of a Redis Cluster")
 }
@@ -281,7 +289,7 @@ func TestTableOfAProgram(t *testing.T) {
 		require.NoError(t, own.Prepare(t.Context()))
 		use(t, own.Store, false, 1, call{user: "alice"})
 		own.Close()
-		require.Equal(t, map[string]int64{"alice": 1}, usedOf(t, flags("keys", address, "--table", "own")...))
+		require.Equal(t, map[string]int64{"alice": 1}, usedOf(t, flags(t, "keys", address, "--table", "own")...))
 	}
 }
 
@@ -289,16 +297,16 @@ func TestRowsShowTheCostAndUnreadableRecords(t *testing.T) {
 	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
 	store := prepared(t, address)
 	use(t, store, false, 4, call{user: "alice"})
-	text := driver.RuleKey{Rule: driver.Rule("shop", "login", "fixedwindow"), Key: "bob"}.String()
+	text := driver.RuleKey{Rule: driver.Rule(namespace(t), "login", "fixedwindow"), Key: "bob"}.String()
 	_, _, err := store.CompareAndSwap(t.Context(), storage.Swap{Key: text, New: storage.Record{Version: 1, State: []byte("x")}})
 	require.NoError(t, err)
 	for cost, wait := range map[string]string{"1": "-", "2": `[0-9][0-9hms]+`} {
 		config := clitest.Write(t, "limits.yaml", "rules: [{name: login, policy: fixedwindow 5/h, cost: "+cost+"}]")
-		out := clitest.Ok(t, "", "keys", "--store", address, "--namespace", "shop", "--config", config)
+		out := clitest.Ok(t, "", "keys", "--store", address, "--namespace", namespace(t), "--config", config)
 		require.Regexp(t, `(?m)^alice +4 +5 +`+wait+` +\S+\nbob +unreadable: `, out)
 	}
-	require.Contains(t, clitest.Ok(t, "", flags("keys", address, "--json")...), `{
+	require.Contains(t, clitest.Ok(t, "", flags(t, "keys", address, "--json")...), `{
       "key": "bob",
       "error": "`)
-	require.Contains(t, clitest.Ok(t, "", flags("reset", address, "bob")...), "is reset")
+	require.Contains(t, clitest.Ok(t, "", flags(t, "reset", address, "bob")...), "is reset")
 }

@@ -58,7 +58,7 @@ func TestInvalidCommandLinesOfReplay(t *testing.T) {
 	folder := filepath.Join(dir, "folder.svg")
 	require.NoError(t, os.Mkdir(folder, 0o755))
 	clitest.RequireFailures(t, map[string]clitest.Failure{
-		"unknown command":             {[]string{"reply"}, 2, []string{`"reply"`, "serve or completion; see sluice --help"}},
+		"unknown command":             {[]string{"reply"}, 2, []string{`"reply"`, "serve, keys, reset or completion; see sluice --help"}},
 		"unknown flag":                {[]string{"replay", "--polcy"}, 2, []string{"unknown flag: --polcy, did you mean --policy?; see sluice replay --help"}},
 		"unknown algorithm":           {[]string{"replay", "-p", "grca 10/m"}, 2, []string{"grca", "did you mean gcra", "\n  grca 10/m\n  ^^^^\n"}},
 		"policy in flight":            {[]string{"replay", "-p", "inflight 2 ttl=30s", log}, 2, []string{"--policy: inflight limits requests at the same time, and access logs do not show when a request ends", "\n  inflight 2 ttl=30s\n  ^^^^^^^^\n"}},
@@ -84,7 +84,7 @@ func TestInvalidCommandLinesOfReplay(t *testing.T) {
 		"missing file":                {[]string{"replay", filepath.Join(dir, "no.log")}, 2, []string{"no.log", "sample"}},
 		"directory":                   {[]string{"replay", dir}, 2, []string{dir, "directory"}},
 		"stdin twice":                 {[]string{"replay", "-", "-"}, 2, []string{"once"}},
-		"help on nothing":             {[]string{"help", "bogus"}, 2, []string{`"bogus"`, "serve or completion; see sluice --help"}},
+		"help on nothing":             {[]string{"help", "bogus"}, 2, []string{`"bogus"`, "serve, keys, reset or completion; see sluice --help"}},
 		"unknown shell":               {[]string{"completion", "bsh"}, 2, []string{`"bsh"`, "want bash, fish, powershell or zsh"}},
 		"flag twice":                  {[]string{"replay", "--by", "ip", "--by", "user"}, 2, []string{"--by", "the flag is given twice; give it once"}},
 		"picture over the log":        {[]string{"replay", "--out", drawn, drawn}, 2, []string{"is the log itself", "name another file"}},
