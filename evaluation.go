@@ -232,7 +232,7 @@ func (e *evaluation) Evaluate(now time.Time, items []driver.Item, replays bool) 
 func (e *evaluation) Denied() (retryAfter time.Duration, denied bool) {
 	for i := range e.results {
 		r := &e.results[i]
-		if _, held := r.Policy.(heldUnits); !r.Shadow && !held && !isHolder(r.Policy) {
+		if !r.Shadow && !r.held && !isHolder(r.Policy) {
 			retryAfter = max(retryAfter, r.RetryAfter)
 		}
 	}

@@ -198,23 +198,20 @@ func (l *Limiter[T]) do(ctx context.Context, op driver.Op, in T, n int64, rules 
 // memory for results. No pointer into that memory escapes.
 func (l *Limiter[T]) decideInput(ctx context.Context, op driver.Op, in T, n int64, rules []Rule[T], d *Decision) error {
 	var some [inlineRules]driver.Item
-	items := some[:]
-	if len(rules) > len(items) {
-		items = make([]driver.Item, len(rules))
-	}
-	if err := l.gather(op, in, n, rules, d, items); err != nil {
-		*d = Decision{}
+	items, err := l.gather(op, in, n, rules, d, some[:0])
+	if err != nil {
 		return err
 	}
-	_, err := l.decide(ctx, op, 0, items[:len(d.Results)], d, l.options.OnFailure)
+	_, err = l.decide(ctx, op, 0, items, d, l.options.OnFailure)
 	return err
 }
 
-// gather calls the functions of the rules for an operation on n calls. It adds a result to d for each rule that applies,
-// and sets its key in items.
-func (l *Limiter[T]) gather(op driver.Op, in T, n int64, rules []Rule[T], d *Decision, items []driver.Item) error {
+// gather calls the functions of the rules for an operation on n calls. It sets the results of d to those of the rules that apply,
+// and appends an item with its key for each to items, which is empty. It uses the memory of both. With an error d is zero.
+func (l *Limiter[T]) gather(op driver.Op, in T, n int64, rules []Rule[T], d *Decision, items []driver.Item) ([]driver.Item, error) {
 	if n < 1 {
-		return countError(n)
+		*d = Decision{}
+		return nil, countError(n)
 	}
 	group := ""
 	if l.options.Group != nil {
@@ -224,6 +221,9 @@ func (l *Limiter[T]) gather(op driver.Op, in T, n int64, rules []Rule[T], d *Dec
 		d.Results = make([]RuleResult, 0, len(rules))
 	}
 	d.Results = d.Results[:0]
+	if cap(items) < len(rules) {
+		items = make([]driver.Item, 0, len(rules))
+	}
 	for i := range rules {
 		rule := &rules[i]
 		of, cost, err := rule.Policy, n, error(nil)
@@ -235,7 +235,8 @@ func (l *Limiter[T]) gather(op driver.Op, in T, n int64, rules []Rule[T], d *Dec
 		}
 		switch {
 		case err != nil:
-			return err
+			*d = Decision{}
+			return nil, err
 		case of == nil:
 			continue
 		case op == driver.Reset:
@@ -244,12 +245,12 @@ func (l *Limiter[T]) gather(op driver.Op, in T, n int64, rules []Rule[T], d *Dec
 			continue
 		}
 		count, key := len(d.Results), rule.key(in)
-		d.Results = d.Results[:count+1]
+		d.Results, items = d.Results[:count+1], items[:count+1]
 		r, k := &d.Results[count], &items[count].Key
 		r.Rule, r.Key, r.Policy, r.Cost, r.Shadow = rule.Name, key, of, cost, rule.Shadow
 		k.Group, k.Rule, k.Key = group, rule.text(of), key
 	}
-	return nil
+	return items, nil
 }
 
 // observed calls decide, and then the observer.
@@ -370,9 +371,7 @@ func (l *Limiter[T]) uses(op driver.Op, results []RuleResult) []engine.Use {
 		r := &results[i]
 		uses[i] = engine.Use{Op: operation(op, r.Cost), Cost: max(r.Cost, -r.Cost), Shadow: r.Shadow}
 		if l.server && op != driver.Peek && op != driver.Reset {
-			if held, ok := r.Policy.(heldUnits); ok {
-				uses[i].Program = policy.ProgramOf(held.Policy)
-			} else if rule := l.ruleOf(r.Rule); rule.PolicyFor == nil {
+			if rule := l.ruleOf(r.Rule); rule.PolicyFor == nil && !r.held {
 				uses[i].Program = rule.program
 			} else {
 				uses[i].Program = policy.ProgramOf(r.Policy)

@@ -54,8 +54,8 @@ var (
 // newWaiter calls the functions of the rules.
 func (l *Limiter[T]) newWaiter(ctx context.Context, in T, n int64) (*waiter, error) {
 	var d Decision
-	w := &waiter{items: make([]driver.Item, len(l.rules)), changed: make(chan struct{}, 1)}
-	if err := l.gather(driver.Allow, in, n, l.rules, &d, w.items); err != nil {
+	items, err := l.gather(driver.Allow, in, n, l.rules, &d, nil)
+	if err != nil {
 		return nil, err
 	}
 	for i := range d.Results {
@@ -67,7 +67,7 @@ func (l *Limiter[T]) newWaiter(ctx context.Context, in T, n int64) (*waiter, err
 			return nil, &RuleError{Rule: r.Rule, Key: r.Key, Err: errWaitForPenalty}
 		}
 	}
-	w.results, w.items = d.Results, w.items[:len(d.Results)]
+	w := &waiter{results: d.Results, items: items, changed: make(chan struct{}, 1)}
 	w.deadline, _ = ctx.Deadline()
 	return w, nil
 }

@@ -49,6 +49,38 @@ func TestDecisionInMemoryDoesNotAllocate(t *testing.T) {
 	}
 }
 
+func TestReservationInMemoryAllocatesOnce(t *testing.T) {
+	l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("inflight 5 ttl=8760h")...)
+	requireAllocations(t, 1, func() { reserveAndRelease(l) })
+}
+
+func reserveAndRelease(l *sluice.Limiter[call]) {
+	r, _, err := l.Reserve(background, ann, 1)
+	if err != nil {
+		panic(err)
+	}
+	if err := r.Release(background); err != nil {
+		panic(err)
+	}
+}
+
+func BenchmarkHeldUnits(b *testing.B) {
+	b.Run("Allow", func(b *testing.B) {
+		l := newLimiter(b, sluice.Options[call]{}, nil, rulesOf("inflight 1000000000 ttl=1h")...)
+		for b.Loop() {
+			if d, err := l.Allow(background, ann); err != nil || !d.Allowed {
+				panic(err)
+			}
+		}
+	})
+	b.Run("Reserve and Release", func(b *testing.B) {
+		l := newLimiter(b, sluice.Options[call]{}, nil, rulesOf("inflight 5 ttl=1h")...)
+		for b.Loop() {
+			reserveAndRelease(l)
+		}
+	})
+}
+
 // The results of a decision that escapes are on the heap, with room for three rules.
 func TestDecisionIsSmall(t *testing.T) {
 	require.LessOrEqual(t, 3*int(unsafe.Sizeof(sluice.RuleResult{})), 480)

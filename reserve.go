@@ -31,6 +31,9 @@ type Reservation[T any] struct {
 	uses          []use // of the rules that apply, also those with an estimate of 0
 	settled       bool
 	localRefunded bool // the local limiter of FailLocal has what was not used
+
+	oneUse    [1]use // memory, so that the only rule needs no allocations
+	oneResult [1]RuleResult
 }
 
 // use is what one call uses under a rule.
@@ -39,7 +42,6 @@ type use struct {
 	shadow bool
 	policy algo.Policy
 	key    driver.RuleKey
-	user   string // the key that Rule.Key returned
 	cost   int64
 	hold
 }
@@ -52,42 +54,50 @@ type use struct {
 //
 // Under a rule such as "inflight 20 ttl=30s", Reserve holds units. Give them back with [Reservation.Release] when the work has
 // ended. If it takes longer than the TTL, call [Reservation.Renew] in time, or [Reservation.Keep]. [Limiter.Do] does both.
-func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T], Decision, error) {
+func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (r *Reservation[T], d Decision, err error) {
 	if l.engine != nil {
 		l.engine.ExpectRefunds()
 	}
-	r := &Reservation[T]{limiter: l, n: n}
-	var err error
-	if l.options.Observer == nil {
-		err = r.reserve(ctx, in, &r.Decision)
-	} else {
-		r.Decision, err = l.observed(ctx, driver.Allow, func() (d Decision, err error) {
-			err = r.reserve(ctx, in, &d)
-			return d, err
-		})
+	r = &Reservation[T]{limiter: l, n: n}
+	d, err = l.observed(ctx, driver.Allow, func() (d Decision, err error) {
+		if n < 1 {
+			return d, countError(n)
+		}
+		err = r.reserve(ctx, in, &d)
+		return d, err
+	})
+	if err != nil || !d.Allowed {
+		return nil, d, err
 	}
-	if err != nil || !r.Decision.Allowed {
-		return nil, r.Decision, err
-	}
-	return r, r.Decision, nil
+	r.Decision = d
+	return r, d, nil
 }
 
 // reserve writes the decision to d, which is zero.
 func (r *Reservation[T]) reserve(ctx context.Context, in T, d *Decision) error {
-	if r.n < 1 {
-		return countError(r.n)
-	}
-	began := time.Now()
-	if err := r.gather(in); err != nil {
+	l, began := r.limiter, time.Now()
+	var some [inlineRules]driver.Item
+	d.Results = r.oneResult[:0]
+	items, err := l.gather(opReserve, in, 1, l.rules, d, some[:0])
+	if err != nil {
 		return err
 	}
-	d.Results = make([]RuleResult, 0, len(r.uses))
-	var some [inlineRules]driver.Item
-	items := r.addResults(d, some[:0], func(u *use) (int64, bool) {
-		cost := multiply(u.cost, r.n)
-		return cost, cost > 0
-	})
-	if _, err := r.limiter.decide(ctx, driver.Allow, 0, items, d, r.limiter.options.OnFailure); err != nil || !d.Allowed {
+	if r.uses = r.oneUse[:]; len(items) != 1 {
+		r.uses = make([]use, len(items))
+	}
+	charged := 0
+	for i := range r.uses {
+		u, of := &r.uses[i], &d.Results[i]
+		u.rule, u.shadow, u.policy, u.key, u.cost = of.Rule, of.Shadow, of.Policy, items[i].Key, of.Cost
+		if of.Cost = multiply(of.Cost, r.n); of.Cost > 0 {
+			if charged < i {
+				d.Results[charged], items[charged].Key = *of, items[i].Key
+			}
+			charged++
+		}
+	}
+	d.Results = d.Results[:charged]
+	if _, err := l.decide(ctx, driver.Allow, 0, items[:charged], d, l.options.OnFailure); err != nil || !d.Allowed {
 		return err
 	}
 	for i := range d.Results {
@@ -96,37 +106,19 @@ func (r *Reservation[T]) reserve(ctx context.Context, in T, d *Decision) error {
 	return nil
 }
 
-// gather calls the functions of the rules.
-func (r *Reservation[T]) gather(in T) error {
-	rules := r.limiter.rules
-	var results inlineResults
-	var some [inlineRules]driver.Item
-	one, items := Decision{Results: results[:]}, some[:]
-	if len(rules) > len(items) {
-		items = make([]driver.Item, len(rules))
-	}
-	if err := r.limiter.gather(opReserve, in, 1, rules, &one, items); err != nil {
-		return err
-	}
-	r.uses = make([]use, len(one.Results))
-	for i := range r.uses {
-		of := &one.Results[i]
-		r.uses[i] = use{rule: of.Rule, shadow: of.Shadow, policy: of.Policy, key: items[i].Key, user: of.Key, cost: of.Cost}
-	}
-	return nil
-}
-
-// addResults adds a result to d, and an item to items, for each use for which cost returns true, with the cost that it
+// results appends a result to results, and an item to items, for each use for which cost returns true, with the cost that it
 // returns.
-func (r *Reservation[T]) addResults(d *Decision, items []driver.Item, cost func(*use) (cost int64, keep bool)) []driver.Item {
+func (r *Reservation[T]) results(results []RuleResult, items []driver.Item, cost func(*use) (cost int64, keep bool)) ([]RuleResult, []driver.Item) {
 	for i := range r.uses {
 		u := &r.uses[i]
 		if cost, keep := cost(u); keep {
-			d.Results = append(d.Results, RuleResult{Rule: u.rule, Key: u.user, Policy: u.currentPolicy(), Shadow: u.shadow, Result: algo.Result{Cost: cost}})
+			results = append(results, RuleResult{
+				Rule: u.rule, Key: u.key.Key, Policy: u.currentPolicy(), Shadow: u.shadow, held: !u.taken.IsZero(), Result: algo.Result{Cost: cost},
+			})
 			items = append(items, driver.Item{Key: u.key})
 		}
 	}
-	return items
+	return results, items
 }
 
 func (r *Reservation[T]) useOf(rule string) *use {
@@ -212,7 +204,7 @@ func (r *Reservation[T]) settle(ctx context.Context, actual func(*use) (int64, e
 // correction adds to d what corrects the store to the actual costs. The operation is a charge in
 // which a refund has a negative cost, or a refund if no rule needs a charge.
 func (r *Reservation[T]) correction(d *Decision, costs map[*use]int64) (op driver.Op, items []driver.Item) {
-	items = r.addResults(d, nil, func(u *use) (int64, bool) {
+	d.Results, items = r.results(nil, nil, func(u *use) (int64, bool) {
 		if r.Decision.Degraded {
 			return costs[u], costs[u] != 0
 		}
@@ -246,13 +238,12 @@ func (r *Reservation[T]) refundLocal(ctx context.Context, costs map[*use]int64) 
 	if l.local == nil || r.localRefunded {
 		return
 	}
-	var d Decision
-	items := r.addResults(&d, nil, func(u *use) (int64, bool) {
+	results, items := r.results(nil, nil, func(u *use) (int64, bool) {
 		unused := multiply(u.cost, r.n) - costs[u]
 		return unused, unused > 0 && r.covers(u)
 	})
 	if r.localRefunded = len(items) > 0; r.localRefunded {
-		_, _ = decideInMemory(ctx, l.local, nil, driver.Refund, 0, items, &d)
+		_, _ = decideInMemory(ctx, l.local, nil, driver.Refund, 0, items, &Decision{Results: results})
 		r.clearHeld()
 	}
 }
