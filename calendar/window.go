@@ -41,21 +41,15 @@ func (u Unit) next(d date) date {
 	return d
 }
 
-// start returns the first instant whose date in a zone is d or later.
+// start returns the first instant whose date in a zone is d or later. The offset changes at most once in two days.
 func (d date) start(zone *time.Location) time.Time {
 	midnight := time.Date(d.year, d.month, d.day, 0, 0, 0, 0, time.UTC)
-	const step = 6 * time.Hour // in which the offset changes at most once
-	for from := midnight.Add(-24 * time.Hour).In(zone); ; from = from.Add(step) {
-		change := changeOf(from, from.Add(step))
-		if local := midnight.Add(-offsetOf(from)); local.Before(change) {
-			return later(local, from)
-		}
-		if to := from.Add(step); change.Before(to) {
-			if local := midnight.Add(-offsetOf(change)); local.Before(to) {
-				return later(local, change)
-			}
-		}
+	from := midnight.Add(-24 * time.Hour).In(zone)
+	change := changeOf(from, from.Add(48*time.Hour))
+	if local := midnight.Add(-offsetOf(from)); local.Before(change) {
+		return local
 	}
+	return later(change, midnight.Add(-offsetOf(change)))
 }
 
 func offsetOf(t time.Time) time.Duration {
