@@ -314,16 +314,15 @@ func decideInMemory(ctx context.Context, store *memory.Store, clock func() time.
 
 // decideByEngine decides on a store that is not in memory. The engine gets copies of the results and the keys, because it
 // can still use them when the call has returned.
-func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, most int64, items []driver.Item, d *Decision, onFailure FailurePolicy) (calls int64, err error) {
-	e := &evaluation{op: op, results: slices.Clone(d.Results), oneClock: l.options.Clock == nil}
+func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, upTo int64, items []driver.Item, d *Decision, onFailure FailurePolicy) (calls int64, err error) {
+	e := &evaluation{op: op, upTo: upTo, results: slices.Clone(d.Results), oneClock: l.options.Clock == nil}
 	times := int32(-1) // a server decides at most MaxInt32 calls
-	if most <= math.MaxInt32 {
-		times = int32(most)
+	if upTo <= math.MaxInt32 {
+		times = int32(upTo)
 	}
-	if most > 0 {
-		e.upTo = &upTo{most: most}
+	if upTo > 0 {
 		for i := range e.results {
-			e.upTo.costs = append(e.upTo.costs, e.results[i].Cost)
+			e.costs = append(e.costs, e.results[i].Cost)
 		}
 	}
 	stats, err := l.engine.Decide(ctx, &engine.Request{
@@ -334,13 +333,10 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, most int6
 		copy(d.Results, e.results)
 		d.Allowed, d.At, d.Cached, d.Attempts = e.allowed, e.at, stats.Cached, stats.Attempts
 		d.summarize()
-		if e.upTo != nil {
-			calls = e.upTo.calls
-		}
-		return calls, nil
+		return e.calls, nil
 	}
 	d.Attempts = stats.Attempts
-	return l.fallBack(ctx, op, most, items, d, onFailure, err)
+	return l.fallBack(ctx, op, upTo, items, d, onFailure, err)
 }
 
 // fallBack decides by the failure policy after an error of the store. d.Results has the rules and costs, and d.Attempts is set.
