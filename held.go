@@ -55,14 +55,6 @@ func (u *use) checkHeld() error {
 	return fmt.Errorf("%w: rule %q has a ttl of %v, and the last renewal was %v ago", ErrHoldLost, u.rule, u.policy.Limit().Period, time.Since(u.since))
 }
 
-// currentPolicy returns the policy for the units that are held now, or else the policy of the rule.
-func (u *use) currentPolicy() algo.Policy {
-	if u.taken.IsZero() {
-		return u.policy
-	}
-	return u.policy.(algo.Holder).Held(u.taken)
-}
-
 // heldResults is results for the rules whose units are held.
 func (r *Reservation[T]) heldResults(results []RuleResult, items []driver.Item) ([]RuleResult, []driver.Item) {
 	return r.results(results, items, func(u *use) (int64, bool) { return multiply(u.cost, r.n), u.isHeld() })

@@ -74,7 +74,6 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 	if err := o.Prepay.validate(); err != nil {
 		return nil, err
 	}
-	names := make(map[string]bool)
 	rules = slices.Clone(rules)
 	for i := range rules {
 		if rules[i].texts == nil { // otherwise it is a rule of another limiter; see Join
@@ -83,40 +82,37 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 			}
 			rules[i].texts = &ruleTexts{namespace: o.Namespace, name: rules[i].Name}
 		}
-		if names[rules[i].Name] {
+		if slices.ContainsFunc(rules[:i], func(r Rule[T]) bool { return r.Name == rules[i].Name }) {
 			return nil, fmt.Errorf("sluice: two rules have the name %q; give each rule its own name", rules[i].Name)
 		}
 		if o.Prepay.Calls > 0 && isHolder(rules[i].Policy) {
 			return nil, &RuleError{Rule: rules[i].Name, Err: errPrepaidHolder}
 		}
-		names[rules[i].Name] = true
 		if rules[i].Policy != nil {
 			rules[i].ownText = rules[i].texts.of(rules[i].Policy)
 		}
 	}
-	l := &Limiter[T]{options: o, rules: rules}
+	l := &Limiter[T]{options: o, rules: rules, lines: lines{all: make(map[string]*line)}}
 	l.mayHold = slices.ContainsFunc(rules, func(r Rule[T]) bool { return r.PolicyFor != nil || isHolder(r.Policy) })
 	if o.OnFailure == FailLocal {
 		l.local = &memory.Store{Clock: o.Clock}
 	}
-	if m, ok := store.(*memory.Store); ok && m == nil {
-		return nil, errors.New("sluice: the store is a nil *memory.Store; pass new(memory.Store), or a plain nil for a store of this limiter alone")
-	} else if ok {
-		l.memory, l.store = m, m
-		return l, nil
-	}
 	if store == nil {
-		l.memory, l.options.Clock = &memory.Store{Clock: o.Clock}, nil
-		l.store = l.memory
-		return l, nil
+		store, l.options.Clock = &memory.Store{Clock: o.Clock}, nil
 	}
 	l.store = store
+	if m, ok := store.(*memory.Store); ok {
+		if l.memory = m; m == nil {
+			return nil, errors.New("sluice: the store is a nil *memory.Store; pass new(memory.Store), or a plain nil for a store of this limiter alone")
+		}
+		return l, nil
+	}
 	l.engine = engine.New(store, engine.Options{
 		Clock: o.Clock, Timeout: o.Timeout, DenialCacheTTL: o.DenialCacheTTL, DenialCacheSize: o.DenialCacheSize,
 		OpenAfter: o.CircuitOpenAfter, MaxRoundTrips: o.MaxRoundTrips, MaxQueue: o.MaxQueue,
 	})
 	if o.Prepay.Calls > 0 {
-		l.purses = new(purses)
+		l.purses = &purses{all: make(map[string]*purse)}
 	}
 	if _, l.server = store.(driver.Server); l.server {
 		for i := range l.rules {
@@ -277,8 +273,8 @@ func (l *Limiter[T]) decide(ctx context.Context, op driver.Op, upTo int64, items
 	} else {
 		calls, err = l.decideByEngine(ctx, op, upTo, items, d, onFailure)
 	}
-	if err == nil {
-		l.checkSkew(d)
+	if most := l.options.MaxSkew; err == nil && most > 0 && d.Skew > most && d.Err == nil {
+		d.Err = fmt.Errorf("%w by %v", ErrSkew, d.Skew)
 	}
 	if l.purses != nil && op != driver.Allow && op != driver.Peek {
 		l.purses.drop(d.Results, err != nil) // a call that begins now must not share an older denial
@@ -386,15 +382,6 @@ func (l *Limiter[T]) ruleOf(name string) *Rule[T] {
 	}
 	return nil
 }
-
-func (l *Limiter[T]) checkSkew(d *Decision) {
-	if most := l.options.MaxSkew; most > 0 && d.Skew > most && d.Err == nil {
-		d.Err = skewError(d.Skew)
-	}
-}
-
-// skewError is a function of its own so that checkSkew can be inlined.
-func skewError(skew time.Duration) error { return fmt.Errorf("%w by %v", ErrSkew, skew) }
 
 // hasEnded reports whether ctx has ended. The Err of a context is still nil for a moment after its
 // deadline, until its timer has fired.

@@ -153,22 +153,17 @@ func (s *lines) deny(w *waiter, d *Decision, givesUp bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.released = false
-	switch {
-	case w.line == nil && givesUp:
-		return
-	case w.line == nil:
+	if w.line == nil {
+		if givesUp {
+			return
+		}
 		if w.key == "" {
 			w.setKey()
 		}
-		of := s.all[w.key]
-		if of == nil {
-			of = new(line)
-			if s.all == nil {
-				s.all = make(map[string]*line)
-			}
-			s.all[w.key] = of
+		if s.all[w.key] == nil {
+			s.all[w.key] = new(line)
 		}
-		w.enter(of)
+		w.enter(s.all[w.key])
 	}
 	of := w.line
 	if of.head() != w {

@@ -166,9 +166,6 @@ func (s *purses) create(key string, one []RuleResult, now time.Time) *purse {
 		maps.DeleteFunc(s.all, func(_ string, p *purse) bool { return p.buying == nil && p.IsSpent(now) })
 		s.nextSweep = 2 * len(s.all)
 	}
-	if s.all == nil {
-		s.all = make(map[string]*purse)
-	}
 	p := &purse{one: slices.Clone(one)}
 	s.all[key] = p
 	return p

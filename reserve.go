@@ -43,6 +43,7 @@ type use struct {
 	policy algo.Policy
 	key    driver.RuleKey
 	cost   int64
+	actual int64 // that the estimate is corrected to; 0 for held units, which are released
 	hold
 }
 
@@ -112,10 +113,11 @@ func (r *Reservation[T]) results(results []RuleResult, items []driver.Item, cost
 	for i := range r.uses {
 		u := &r.uses[i]
 		if cost, keep := cost(u); keep {
-			results = append(results, RuleResult{
-				Rule: u.rule, Key: u.key.Key, Policy: u.currentPolicy(), Shadow: u.shadow, held: !u.taken.IsZero(), Result: algo.Result{Cost: cost},
-			})
-			items = append(items, driver.Item{Key: u.key})
+			result := RuleResult{Rule: u.rule, Key: u.key.Key, Policy: u.policy, Shadow: u.shadow, held: !u.taken.IsZero(), Result: algo.Result{Cost: cost}}
+			if result.held {
+				result.Policy = u.policy.(algo.Holder).Held(u.taken)
+			}
+			results, items = append(results, result), append(items, driver.Item{Key: u.key})
 		}
 	}
 	return results, items
@@ -173,18 +175,17 @@ func (r *Reservation[T]) settle(ctx context.Context, actual func(*use) (int64, e
 	if err := r.checkOpen(); err != nil {
 		return Decision{}, err
 	}
-	costs := make(map[*use]int64, len(r.uses)) // none for held units, which are released
 	for i := range r.uses {
 		if u := &r.uses[i]; !isHolder(u.policy) {
-			if costs[u], err = actual(u); err != nil {
+			if u.actual, err = actual(u); err != nil {
 				return Decision{}, err
 			}
 		}
 	}
 	if r.Decision.Degraded {
-		r.refundLocal(ctx, costs)
+		r.refundLocal(ctx)
 	}
-	op, items := r.correction(&d, costs)
+	op, items := r.correction(&d)
 	if len(items) == 0 {
 		r.settled = true
 		return r.Decision, nil
@@ -203,12 +204,12 @@ func (r *Reservation[T]) settle(ctx context.Context, actual func(*use) (int64, e
 
 // correction adds to d what corrects the store to the actual costs. The operation is a charge in
 // which a refund has a negative cost, or a refund if no rule needs a charge.
-func (r *Reservation[T]) correction(d *Decision, costs map[*use]int64) (op driver.Op, items []driver.Item) {
+func (r *Reservation[T]) correction(d *Decision) (op driver.Op, items []driver.Item) {
 	d.Results, items = r.results(nil, nil, func(u *use) (int64, bool) {
 		if r.Decision.Degraded {
-			return costs[u], costs[u] != 0
+			return u.actual, u.actual != 0
 		}
-		cost := costs[u] - multiply(u.cost, r.n)
+		cost := u.actual - multiply(u.cost, r.n)
 		return cost, cost != 0 && r.covers(u)
 	})
 	if slices.ContainsFunc(d.Results, func(result RuleResult) bool { return result.Cost > 0 }) {
@@ -233,13 +234,13 @@ func (r *Reservation[T]) covers(u *use) bool {
 
 // refundLocal gives unused units back to the local limiter of FailLocal, once. It ignores
 // errors, because the local limiter is only used during an outage.
-func (r *Reservation[T]) refundLocal(ctx context.Context, costs map[*use]int64) {
+func (r *Reservation[T]) refundLocal(ctx context.Context) {
 	l := r.limiter
 	if l.local == nil || r.localRefunded {
 		return
 	}
 	results, items := r.results(nil, nil, func(u *use) (int64, bool) {
-		unused := multiply(u.cost, r.n) - costs[u]
+		unused := multiply(u.cost, r.n) - u.actual
 		return unused, unused > 0 && r.covers(u)
 	})
 	if r.localRefunded = len(items) > 0; r.localRefunded {
