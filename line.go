@@ -228,15 +228,13 @@ func (s *lines) leave(w *waiter, d *Decision, asked time.Time, failed bool) {
 	for wasHead && failed && of.waiters.Len() > 0 {
 		of.release(of.head())
 	}
+	if wasHead && d.Allowed {
+		of.pass(d, asked)
+	}
 	switch {
 	case of.waiters.Len() == 0:
 		delete(s.all, w.key)
-	case wasHead && d.Allowed:
-		of.pass(d, asked)
-		if of.waiters.Len() == 0 {
-			delete(s.all, w.key)
-		}
-	case wasHead:
+	case wasHead && !d.Allowed:
 		if next := of.head(); next.isCheaper(w) {
 			of.until = time.Now()
 		}
