@@ -1,16 +1,12 @@
 package sluice_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
@@ -168,86 +164,4 @@ func TestFloodOfKeysDoesNotResetExhaustedKeys(t *testing.T) {
 			assert.NoError(t, exhaustedKeysStayDenied(spec, seed, byEngine))
 		}
 	}
-}
-
-// Stores that evict in the wrong order break the laws.
-func TestLawsOfFloodsCatchOtherEvictionOrders(t *testing.T) {
-	leastRecent := func(maxKeys int, clock *fakeClock) storage.Store {
-		return &boundedCAS{maxKeys: maxKeys, clock: clock, first: func(a, b *boundedRecord) bool { return a.written < b.written }}
-	}
-	nearestToLapse := func(maxKeys int, clock *fakeClock) storage.Store {
-		return &boundedCAS{maxKeys: maxKeys, clock: clock, first: func(a, b *boundedRecord) bool { return a.expires.Before(b.expires) }}
-	}
-	require.ErrorContains(t, sharedRuleHolds("gcra 2/s", nearestToLapse), "the bound is")
-	require.ErrorContains(t, exhaustedKeysStayDenied("fixedwindow 5/h", 1, leastRecent), "an exhausted key is admitted")
-	for _, spec := range []string{"fixedwindow 5/h", "fixedwindow 5/h align=clock", "tokenbucket 5/h refill=interval"} {
-		require.ErrorContains(t, exhaustedKeysStayDenied(spec, 1, nearestToLapse), "an exhausted key is admitted")
-	}
-}
-
-// boundedCAS is a store that evicts the first of its records in some order.
-type boundedCAS struct {
-	maxKeys int
-	clock   *fakeClock
-	first   func(a, b *boundedRecord) bool
-
-	records map[string]*boundedRecord
-	writes  int
-}
-
-type boundedRecord struct {
-	storage.Record
-	written int
-	expires time.Time
-}
-
-func (f *boundedCAS) Load(_ context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
-	for _, key := range keys {
-		var r storage.Record
-		if m := f.records[key]; m != nil && f.clock.Now().Before(m.expires) {
-			r = storage.Record{Version: m.Version, State: []byte(string(m.State))}
-		}
-		records = append(records, r)
-	}
-	return records, f.clock.Now(), nil
-}
-
-func (f *boundedCAS) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
-	var keys []string
-	for i := range swaps {
-		keys = append(keys, swaps[i].Key)
-	}
-	current, _, _ = f.Load(ctx, keys...)
-	for i := range swaps {
-		if current[i].Version != swaps[i].Old {
-			return current, false, nil
-		}
-	}
-	if f.records == nil {
-		f.records = map[string]*boundedRecord{}
-	}
-	var created []string
-	for _, s := range swaps {
-		if s.Old == 0 {
-			created = append(created, s.Key)
-		}
-		f.writes++
-		f.records[strings.Clone(s.Key)] = &boundedRecord{storage.Record{Version: s.New.Version, State: []byte(string(s.New.State))}, f.writes, f.clock.Now().Add(s.TTL)}
-	}
-	for len(f.records) > f.maxKeys {
-		f.evict(created)
-	}
-	return nil, true, nil
-}
-
-// evict deletes the first record, except those that were just created. If several records are first, it
-// deletes the oldest of them.
-func (f *boundedCAS) evict(but []string) {
-	victim := ""
-	for key, m := range f.records {
-		if v := f.records[victim]; !slices.Contains(but, key) && (v == nil || f.first(m, v) || !f.first(v, m) && m.written < v.written) {
-			victim = key
-		}
-	}
-	delete(f.records, victim)
 }

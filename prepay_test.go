@@ -126,6 +126,12 @@ func TestPrepaidCallsExpireAndAResetDropsThem(t *testing.T) {
 		time.Sleep(prepay.Prepay.For)
 		require.False(t, must(t)(l.Allow(background, ann)).Prepaid)
 		fill()
+		ended, cancel := context.WithCancel(background)
+		cancel()
+		_, err := l.Allow(ended, ann)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NoError(t, l.Reset(background, call{user: "bob"}))
+		require.True(t, must(t)(l.Allow(background, ann)).Prepaid)
 		require.NoError(t, l.Reset(background, ann))
 		require.False(t, must(t)(l.Allow(background, ann)).Prepaid)
 		fill()
@@ -333,26 +339,4 @@ func TestPrepayWithoutRulesThatApply(t *testing.T) {
 		require.False(t, must(t)(l.Allow(background, ann)).Prepaid)
 	}
 	require.Zero(t, store.trips.Load())
-}
-
-func TestEndedContextSpendsNothing(t *testing.T) {
-	ctx, cancel := context.WithCancel(background)
-	cancel()
-	l := newLimiter(t, prepay, newDistantStore(0), rulesOf("gcra 100000/s")...)
-	for range 20 {
-		must(t)(l.Allow(background, ann))
-	}
-	_, err := l.Allow(ctx, ann)
-	require.ErrorIs(t, err, context.Canceled)
-}
-
-func TestResetOfAnotherKeyDropsNoPrepaidCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, prepay, newDistantStore(0), rulesOf("gcra 100000/s")...)
-		for range 20 {
-			must(t)(l.Allow(background, ann))
-		}
-		require.NoError(t, l.Reset(background, call{user: "bob"}))
-		require.True(t, must(t)(l.Allow(background, ann)).Prepaid)
-	})
 }
