@@ -271,10 +271,8 @@ func TestClocksOfCallersDoNotMoveStates(t *testing.T) {
 
 // After a failover, a server has the states that another one wrote whose clock was ahead. A limiter with a Clock writes them here.
 func TestServerWhoseClockIsBehindLocksNoKeyOut(t *testing.T) {
-	redisStore, _ := openRedis(t)
-	postgresStore, _ := openPostgres(t)
 	hourAhead := func() time.Time { return time.Now().Add(time.Hour) }
-	for name, store := range map[string]storage.Store{"Redis": redisStore, "PostgreSQL": postgresStore} {
+	for name, store := range serverStores(t) {
 		for i, policy := range slowPolicies() {
 			t.Run(fmt.Sprint(name, " ", policy), func(t *testing.T) {
 				o := sluice.Options[call]{Namespace: fmt.Sprint(i), Timeout: time.Minute}
@@ -314,9 +312,7 @@ func TestServerWhoseClockIsBehindLocksNoKeyOut(t *testing.T) {
 
 // Many callers find a state that is ahead at the same moment. They share exactly the units that were left.
 func TestCallersShareAStateThatIsAhead(t *testing.T) {
-	redisStore, _ := openRedis(t)
-	postgresStore, _ := openPostgres(t)
-	for name, store := range map[string]storage.Store{"Redis": redisStore, "PostgreSQL": postgresStore} {
+	for name, store := range serverStores(t) {
 		for i, policy := range slowPolicies() {
 			t.Run(fmt.Sprint(name, " ", policy), func(t *testing.T) {
 				o := sluice.Options[call]{Namespace: fmt.Sprint("shared ", i), Timeout: time.Minute}

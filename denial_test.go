@@ -82,9 +82,7 @@ func TestDenialOfAFullKeyStoresNothing(t *testing.T) {
 
 // The servers of databases have their own clocks. So the test reads how long they keep the record.
 func TestServersKeepARecordAfterALimitIsLowered(t *testing.T) {
-	redisStore, _ := openRedis(t)
-	postgresStore, _ := openPostgres(t)
-	for name, store := range map[string]storage.Store{"Redis": redisStore, "PostgreSQL": postgresStore} {
+	for name, store := range serverStores(t) {
 		for i, c := range []struct{ before, after string }{
 			{"gcra 100/10s", "gcra 10/10s"}, {"tokenbucket 100/10s", "tokenbucket 10/10s"}, {"gcra 7/10s", "gcra 3/10s"},
 			{"all(gcra 100/10s; gcra 1000/10s)", "all(gcra 10/10s; gcra 1000/10s)"},

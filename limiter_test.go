@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -161,17 +162,12 @@ func TestCountBelowOneIsAnError(t *testing.T) {
 		for _, store := range memoryStores() {
 			l := newLimiter(t, sluice.Options[call]{}, store, rules...)
 			for _, n := range []int64{0, -1, math.MinInt64} {
-				d, err := l.AllowN(background, call{}, n)
-				require.EqualError(t, err, fmt.Sprintf("sluice: n must be at least 1, got %d", n))
-				require.ErrorIs(t, err, algo.ErrCost)
-				require.False(t, d.Allowed)
-				for _, operation := range []func(context.Context, call, int64) (sluice.Decision, error){l.WaitN, l.PeekN, l.Refund, l.Charge} {
-					_, err = operation(background, call{}, n)
+				for name, operation := range operations {
+					allowed, err := operation(l, call{}, n)
+					require.EqualError(t, err, fmt.Sprintf("sluice: n must be at least 1, got %d", n), name)
 					require.ErrorIs(t, err, algo.ErrCost)
+					require.False(t, allowed)
 				}
-				r, _, err := l.Reserve(background, call{}, n)
-				require.ErrorIs(t, err, algo.ErrCost)
-				require.Nil(t, r)
 			}
 		}
 	}
@@ -267,17 +263,29 @@ var faultyPlans = map[string]struct {
 	"wrapped Skip": {fmt.Errorf("plan: %w", sluice.Skip), `sluice: rule "plan": PolicyFor: plan: sluice: the rule does not apply`},
 }
 
-// operations are the methods of a limiter. Each returns whether the call was allowed.
-var operations = map[string]func(*sluice.Limiter[call], call) (bool, error){
-	"Allow":  func(l *sluice.Limiter[call], in call) (bool, error) { return allowed(l.Allow(background, in)) },
-	"AllowN": func(l *sluice.Limiter[call], in call) (bool, error) { return allowed(l.AllowN(background, in, 3)) },
-	"Wait":   func(l *sluice.Limiter[call], in call) (bool, error) { return allowed(l.Wait(background, in)) },
-	"Peek":   func(l *sluice.Limiter[call], in call) (bool, error) { return allowed(l.Peek(background, in)) },
-	"Refund": func(l *sluice.Limiter[call], in call) (bool, error) { return allowed(l.Refund(background, in, 1)) },
-	"Charge": func(l *sluice.Limiter[call], in call) (bool, error) { return allowed(l.Charge(background, in, 1)) },
-	"Reset":  func(l *sluice.Limiter[call], in call) (bool, error) { return false, l.Reset(background, in) },
-	"Reserve": func(l *sluice.Limiter[call], in call) (bool, error) {
-		r, d, err := l.Reserve(background, in, 1)
+// operations are the methods of a limiter for n calls. Each returns whether the calls were allowed.
+var operations = map[string]func(l *sluice.Limiter[call], in call, n int64) (bool, error){
+	"AllowN": func(l *sluice.Limiter[call], in call, n int64) (bool, error) {
+		return allowed(l.AllowN(background, in, n))
+	},
+	"WaitN": func(l *sluice.Limiter[call], in call, n int64) (bool, error) {
+		return allowed(l.WaitN(background, in, n))
+	},
+	"PeekN": func(l *sluice.Limiter[call], in call, n int64) (bool, error) {
+		return allowed(l.PeekN(background, in, n))
+	},
+	"Refund": func(l *sluice.Limiter[call], in call, n int64) (bool, error) {
+		return allowed(l.Refund(background, in, n))
+	},
+	"Charge": func(l *sluice.Limiter[call], in call, n int64) (bool, error) {
+		return allowed(l.Charge(background, in, n))
+	},
+	"AllowUpTo": func(l *sluice.Limiter[call], in call, n int64) (bool, error) {
+		calls, d, err := l.AllowUpTo(background, in, n)
+		return calls > 0 || d.Allowed, err
+	},
+	"Reserve": func(l *sluice.Limiter[call], in call, n int64) (bool, error) {
+		r, d, err := l.Reserve(background, in, n)
 		return d.Allowed || r != nil, err
 	},
 }
@@ -285,6 +293,8 @@ var operations = map[string]func(*sluice.Limiter[call], call) (bool, error){
 func allowed(d sluice.Decision, err error) (bool, error) { return d.Allowed, err }
 
 func TestErrorOfPolicyForFailsTheDecisionAndChargesNothing(t *testing.T) {
+	operationsAndReset := maps.Clone(operations)
+	operationsAndReset["Reset"] = func(l *sluice.Limiter[call], in call, _ int64) (bool, error) { return false, l.Reset(background, in) }
 	plan := sluice.Rule[call]{Name: "plan", Key: byUser, PolicyFor: func(c call) (algo.Policy, error) {
 		if plan, ok := faultyPlans[c.user]; ok {
 			return nil, plan.err
@@ -302,11 +312,11 @@ func TestErrorOfPolicyForFailsTheDecisionAndChargesNothing(t *testing.T) {
 				l := newLimiter(t, sluice.Options[call]{OnFailure: p}, store, rules...)
 				observed := newLimiter(t, sluice.Options[call]{OnFailure: p, Observer: func(_ context.Context, e sluice.Event) { events = append(events, e) }}, store, rules...)
 				for user, faulty := range faultyPlans {
-					for name, operation := range operations {
+					for name, operation := range operationsAndReset {
 						what := fmt.Sprintf("%s, %s, %s, beside %d rules, OnFailure %d", user, name, where, others, p)
 						for _, l := range []*sluice.Limiter[call]{l, observed} {
 							events = nil
-							allowed, err := operation(l, call{user: user})
+							allowed, err := operation(l, call{user: user}, 2)
 							require.False(t, allowed, what)
 							require.EqualError(t, err, faulty.want, what)
 							var rule *sluice.RuleError
