@@ -1,7 +1,6 @@
 package sluice_test
 
-// The tests of New, For and the Must forms promise that For needs a rule, that the name of a PerKey rule is its
-// policy, and that the Must forms panic with the error. The examples show each operation of a limiter.
+// These examples show each operation of a limiter.
 
 import (
 	"context"
