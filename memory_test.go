@@ -45,7 +45,9 @@ func TestAllocationsInMemory(t *testing.T) {
 		}
 		release()
 	}
-	plans := []algo.Policy{mustPolicy("gcra 100000/s"), mustPolicy("tokenbucket 100000/s"), mustPolicy("all(gcra 100000/s; fixedwindow 1000000000/d)")}
+	plans := []algo.Policy{
+		mustPolicy("gcra 100000/s"), mustPolicy("tokenbucket 100000/s"), mustPolicy("all(gcra 100000/s; fixedwindow 1000000000/d)"),
+	}
 	n := 0
 	plan := sluice.Rule[call]{Name: "plan", Key: byUser, PolicyFor: func(call) (algo.Policy, error) { n++; return plans[n%len(plans)], nil }}
 	long := rulesOf("gcra 1000/s")

@@ -113,8 +113,8 @@ func (r *Reservation[T]) results(results []RuleResult, items []driver.Item, cost
 	for i := range r.uses {
 		u := &r.uses[i]
 		if cost, keep := cost(u); keep {
-			result := RuleResult{Rule: u.rule, Key: u.key.Key, Policy: u.policy, Shadow: u.shadow, held: !u.taken.IsZero(), Result: algo.Result{Cost: cost}}
-			if result.held {
+			result := RuleResult{Rule: u.rule, Key: u.key.Key, Policy: u.policy, Shadow: u.shadow, Result: algo.Result{Cost: cost}}
+			if result.held = !u.taken.IsZero(); result.held {
 				result.Policy = u.policy.(algo.Holder).Held(u.taken)
 			}
 			results, items = append(results, result), append(items, driver.Item{Key: u.key})
