@@ -55,27 +55,31 @@ type use struct {
 //
 // Under a rule such as "inflight 20 ttl=30s", Reserve holds units. Give them back with [Reservation.Release] when the work has
 // ended. If it takes longer than the TTL, call [Reservation.Renew] in time, or [Reservation.Keep]. [Limiter.Do] does both.
-func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (r *Reservation[T], d Decision, err error) {
+func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T], Decision, error) {
 	if l.engine != nil {
 		l.engine.ExpectRefunds()
 	}
-	r = &Reservation[T]{limiter: l, n: n}
-	d, err = l.observed(ctx, driver.Allow, func() (d Decision, err error) {
-		if n < 1 {
-			return d, countError(n)
-		}
-		err = r.reserve(ctx, in, &d)
-		return d, err
-	})
-	if err != nil || !d.Allowed {
-		return nil, d, err
+	r := &Reservation[T]{limiter: l, n: n}
+	var err error
+	if l.options.Observer == nil {
+		err = r.reserve(ctx, in, &r.Decision) // a copy of the decision would take time
+	} else {
+		r.Decision, err = l.observed(ctx, driver.Allow, func() (d Decision, err error) {
+			err = r.reserve(ctx, in, &d)
+			return d, err
+		})
 	}
-	r.Decision = d
-	return r, d, nil
+	if err != nil || !r.Decision.Allowed {
+		return nil, r.Decision, err
+	}
+	return r, r.Decision, nil
 }
 
 // reserve writes the decision to d, which is zero.
 func (r *Reservation[T]) reserve(ctx context.Context, in T, d *Decision) error {
+	if r.n < 1 {
+		return countError(r.n)
+	}
 	l, began := r.limiter, time.Now()
 	var some [inlineRules]driver.Item
 	d.Results = r.oneResult[:0]
