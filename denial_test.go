@@ -62,21 +62,27 @@ func TestRetryAfterHoldsAfterALimitIsLowered(t *testing.T) {
 }
 
 // A cost above the burst is denied for ever, even if no units are in use any more. Such a denial deletes nothing.
-func TestDenialOfAFullKeyStoresNothing(t *testing.T) {
+func TestDenialStoresNothing(t *testing.T) {
 	clock := newClock()
 	for name, store := range storesInGo(t, clock) {
-		l := newLimiter(t, sluice.Options[call]{Clock: clock.Now, DenialCacheTTL: -1}, store, rulesOf("gcra 10/10s")...)
-		require.True(t, must(t)(l.Allow(background, ann)).Allowed)
-		load := func() storage.Version {
-			records, _, err := store.Load(background, keyText("", "rule 0", "gcra", "ann"))
-			require.NoError(t, err)
-			return records[0].Version
+		for _, others := range [][]string{nil, {"gcra 100/h"}} {
+			l := newLimiter(t, sluice.Options[call]{Clock: clock.Now, DenialCacheTTL: -1}, store, rulesOf(append([]string{"gcra 10/10s"}, others...)...)...)
+			load := func(key string) storage.Version {
+				records, _, err := store.Load(background, keyText("", "rule 0", "gcra", key))
+				require.NoError(t, err)
+				return records[0].Version
+			}
+			require.False(t, must(t)(l.AllowN(background, call{user: "new"}, 11)).Allowed)
+			require.Zero(t, load("new"), name)
+			must(t)(l.Allow(background, ann))
+			before := load("ann")
+			require.Equal(t, time.Second, must(t)(l.AllowN(background, ann, 10)).RetryAfter)
+			clock.advance(7 * time.Second)
+			require.Equal(t, algo.Never, must(t)(l.AllowN(background, ann, 11)).RetryAfter, name)
+			require.Equal(t, before, load("ann"), name)
+			clock.advance(-7 * time.Second)
+			require.NoError(t, l.Reset(background, ann))
 		}
-		before := load()
-		clock.advance(7 * time.Second)
-		require.Equal(t, algo.Never, must(t)(l.AllowN(background, ann, 11)).RetryAfter, name)
-		require.Equal(t, before, load(), name)
-		clock.advance(-7 * time.Second)
 	}
 }
 

@@ -26,31 +26,6 @@ type request struct {
 // noon is a clock that always returns the same time, so that the output never changes.
 func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-// Two rules limit users and routes. A call must pass both rules. A denied call is charged
-// under neither. Ann's fourth call is denied and does not count for the route, so Bob's call is
-// allowed.
-func ExampleLimiter() {
-	limiter, err := sluice.Options[request]{Clock: noon}.New(nil, // nil: in memory
-		sluice.Rule[request]{Name: "user", Key: func(r request) string { return r.user }, Spec: "gcra 3/m"},
-		sluice.Rule[request]{Name: "route", Key: func(r request) string { return r.route }, Spec: "gcra 4/m"},
-	)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, user := range []string{"ann", "ann", "ann", "ann", "bob", "bob"} {
-		d, err := limiter.Allow(context.Background(), request{user: user, route: "/search"})
-		fmt.Println(user, d.Allowed, d.Rule, d.Remaining, d.RetryAfter, err)
-	}
-	// Output:
-	// ann true user 2 0s <nil>
-	// ann true user 1 0s <nil>
-	// ann true user 0 0s <nil>
-	// ann false user 0 20s <nil>
-	// bob true route 0 0s <nil>
-	// bob false route 0 15s <nil>
-}
-
 // One key can have several limits: here a burst of 2, and 3 a day.
 func ExampleLimiter_severalLimits() {
 	now := noon()

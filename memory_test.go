@@ -1,14 +1,13 @@
 package sluice_test
 
-// These tests promise what only decisions in memory have: no allocations, results that belong
-// to the caller, and no writes by denials.
+// These tests promise what only decisions in memory have: no allocations, and results that belong
+// to the caller.
 
 import (
 	"context"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -16,7 +15,6 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/testing/sample"
-	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // requireAllocations checks that one call of f allocates at most this many times. The race detector
@@ -128,26 +126,5 @@ func TestLaterDecisionsDoNotChangeResults(t *testing.T) {
 	for i, d := range decisions {
 		require.EqualValues(t, 9-i, d.Results[0].Remaining)
 		require.EqualValues(t, 19-i, d.Results[1].Remaining)
-	}
-}
-
-func TestDenialInMemoryWritesNothing(t *testing.T) {
-	for _, specs := range [][]string{{"gcra 1/h"}, {"gcra 1/h", "gcra 100/h"}} {
-		clock := newClock()
-		store := &memory.Store{Clock: clock.Now}
-		l := newLimiter(t, sluice.Options[call]{Clock: clock.Now}, store, rulesOf(specs...)...)
-		require.False(t, must(t)(l.AllowN(background, call{user: "new"}, 2)).Allowed)
-		require.Zero(t, store.Stats().Keys)
-
-		require.True(t, must(t)(l.Allow(background, ann)).Allowed)
-		key := keyText("", "rule 0", "gcra", "ann")
-		before, _, err := store.Load(background, key)
-		require.NoError(t, err)
-		require.NotZero(t, before[0].Version)
-		clock.advance(time.Second)
-		require.False(t, must(t)(l.Allow(background, ann)).Allowed)
-		after, _, err := store.Load(background, key)
-		require.NoError(t, err)
-		require.Equal(t, before[0].Version, after[0].Version)
 	}
 }
