@@ -49,9 +49,9 @@ func allStores(t *testing.T, clock func() time.Time) (names []string, stores []s
 	add("swaps", swapOnly{&memory.Store{Clock: clock}})
 	add("SQLite", openSQLite(t, clock))
 	redisStore, _ := openRedis(t)
-	add("Redis", &countingRedis{Store: redisStore})
+	add("Redis", &countingServer{Server: redisStore})
 	postgresStore, _ := openPostgres(t)
-	add("PostgreSQL", &countingPostgres{Store: postgresStore})
+	add("PostgreSQL", &countingServer{Server: postgresStore})
 	return names, stores
 }
 
@@ -88,6 +88,13 @@ func openPostgres(t *testing.T) (*postgres.Store, *pgxpool.Pool) {
 	return store, pool
 }
 
+// serverStores opens the stores whose servers decide.
+func serverStores(t *testing.T) map[string]storage.Store {
+	redisStore, _ := openRedis(t)
+	postgresStore, _ := openPostgres(t)
+	return map[string]storage.Store{"Redis": redisStore, "PostgreSQL": postgresStore}
+}
+
 // serverCounts has how many requests a server decided, and how many of them it declined.
 type serverCounts struct {
 	mu                sync.Mutex
@@ -112,23 +119,13 @@ func (c *serverCounts) check(t *testing.T, name string) {
 	t.Logf("%s decided %d requests and declined %d of them", name, c.decided, c.declined)
 }
 
-type countingRedis struct {
-	*redis.Store
+type countingServer struct {
+	driver.Server
 	serverCounts
 }
 
-func (s *countingRedis) Run(ctx context.Context, batches ...*driver.Batch) {
-	s.Store.Run(ctx, batches...)
-	s.add(batches)
-}
-
-type countingPostgres struct {
-	*postgres.Store
-	serverCounts
-}
-
-func (s *countingPostgres) Run(ctx context.Context, batches ...*driver.Batch) {
-	s.Store.Run(ctx, batches...)
+func (s *countingServer) Run(ctx context.Context, batches ...*driver.Batch) {
+	s.Server.Run(ctx, batches...)
 	s.add(batches)
 }
 

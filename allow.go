@@ -57,11 +57,11 @@ func (l *Limiter[T]) AllowUpTo(ctx context.Context, in T, n int64) (calls int64,
 		if n < 1 {
 			return d, countError(n)
 		}
-		items := make([]driver.Item, len(l.rules))
-		if err := l.gather(driver.Allow, in, 1, l.rules, &d, items); err != nil {
-			return Decision{}, err
+		items, err := l.gather(driver.Allow, in, 1, l.rules, &d, nil)
+		if err != nil {
+			return d, err
 		}
-		calls, err = l.decide(ctx, driver.Allow, n, items[:len(d.Results)], &d, l.options.OnFailure)
+		calls, err = l.decide(ctx, driver.Allow, n, items, &d, l.options.OnFailure)
 		return d, err
 	})
 	return calls, d, err

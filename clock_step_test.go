@@ -42,67 +42,37 @@ func stepPolicies() (all []algo.Policy) {
 	return all
 }
 
-// A moved state decides like that of a new key from which the same number of units was taken now.
-func TestMovedStateHasTheSameUnitsInUseNow(t *testing.T) {
-	const ahead = time.Hour
-	now := time.Unix(1_700_000_017, 123_456_789)
+// A part of a unit counts as a whole one, a debt stays a debt, and 10 s are not a step.
+func TestUnitsInUseAfterAStepOfTheClock(t *testing.T) {
 	for _, c := range []struct {
 		spec        string
 		use, charge int64
 		later       time.Duration // after use
 		want        int64         // in use
 	}{
-		{"gcra 100/m burst=20", 20, 0, 0, 20},
-		{"gcra 100/m burst=20", 3, 0, 0, 3},
 		{"gcra 100/m burst=20", 3, 1, 700 * time.Millisecond, 3}, // 2.83 units are in use
 		{"gcra 100/m burst=20", 20, 30, 0, 50},                   // a debt
 		{"tokenbucket 100/m burst=20", 3, 1, 700 * time.Millisecond, 3},
-		{"tokenbucket 100/m burst=20", 20, 30, 0, 50},
 		{"tokenbucket 5/30s refill=interval", 5, 1, 29 * time.Second, 6},
-		{"fixedwindow 5/m", 5, 0, 0, 5},
 		{"fixedwindow 5/m", 5, 4, 0, 9},
-		{"fixedwindow 5/m align=clock", 2, 0, 0, 2},
-		{"movingwindow 10/m", 10, 7, 0, 17},
+		{"fixedwindow 5/m align=clock", 2, 1, 0, 3},
 		{"movingwindow 10/m slots=5 trailing=whole", 4, 3, 30 * time.Second, 7},
 		{"movingwindow 10/m", 9, 1, 41 * time.Second, 8}, // 6.3 of the 9 units still count
 	} {
 		for _, policy := range []algo.Policy{mustPolicy(c.spec), forwarding{mustPolicy(c.spec)}} {
-			state, _, err := policy.Charge(nil, nil, now.Add(ahead), c.use)
-			require.NoError(t, err)
-			if c.charge > 0 {
-				state, _, err = policy.Charge(nil, state, now.Add(ahead+c.later), c.charge)
-				require.NoError(t, err)
-			}
-			moved, err := sluice.Moved(policy, state, now)
-			require.NoError(t, err)
-			want, _, err := policy.Charge(nil, nil, now, c.want)
-			require.NoError(t, err)
-			require.Equal(t, want, moved, "%+v", c)
-			again, err := sluice.Moved(policy, moved, now.Add(-10*time.Second))
-			require.NoError(t, err)
-			require.Equal(t, moved, again, "10 s are not a step")
+			clock := &fakeClock{time.Unix(1_700_000_017, 123_456_789)}
+			l := newLimiter(t, sluice.Options[call]{}, &memory.Store{Clock: clock.Now}, sluice.Rule[call]{Name: "rule", Policy: policy})
+			must(t)(l.Charge(background, ann, c.use))
+			clock.advance(c.later)
+			must(t)(l.Charge(background, ann, c.charge))
+			clock.advance(-10 * time.Second)
+			must(t)(l.Charge(background, ann, 1))
+			require.Equal(t, 10*time.Second, must(t)(l.Refund(background, ann, 1)).Skew, "%+v", c)
+			clock.advance(-time.Hour)
+			r := must(t)(l.Peek(background, ann)).Results[0]
+			require.Equal(t, r.Limit-c.want, r.Remaining, "%+v", c)
 		}
 	}
-}
-
-// A part of a stack that is not ahead keeps its state.
-func TestEachPartOfAStackMovesByItself(t *testing.T) {
-	now := time.Unix(1e9, 0)
-	stack := mustPolicy("all(gcra 10/s; gcra 100/h; fixedwindow 7/h)")
-	parts := []algo.Policy{mustPolicy("gcra 10/s"), mustPolicy("gcra 100/h"), mustPolicy("fixedwindow 7/h")}
-	join := stack.(interface{ Join(...[]byte) []byte }).Join
-	at := func(part int, t time.Time, units int64) []byte {
-		state, _, err := parts[part].Charge(nil, nil, t, units)
-		if err != nil {
-			panic(err)
-		}
-		return state
-	}
-	state := join(at(2, now.Add(5*time.Second), 3), nil, at(1, now.Add(time.Hour), 30)) // in the order of Split
-	moved, err := sluice.Moved(stack, state, now)
-	require.NoError(t, err)
-	require.Equal(t, join(at(2, now.Add(5*time.Second), 3), nil, at(1, now, 30)), moved)
-	require.Empty(t, join(nil, nil, nil))
 }
 
 // ownClock returns the stores whose own clock is that of clock.
@@ -301,10 +271,8 @@ func TestClocksOfCallersDoNotMoveStates(t *testing.T) {
 
 // After a failover, a server has the states that another one wrote whose clock was ahead. A limiter with a Clock writes them here.
 func TestServerWhoseClockIsBehindLocksNoKeyOut(t *testing.T) {
-	redisStore, _ := openRedis(t)
-	postgresStore, _ := openPostgres(t)
 	hourAhead := func() time.Time { return time.Now().Add(time.Hour) }
-	for name, store := range map[string]storage.Store{"Redis": redisStore, "PostgreSQL": postgresStore} {
+	for name, store := range serverStores(t) {
 		for i, policy := range slowPolicies() {
 			t.Run(fmt.Sprint(name, " ", policy), func(t *testing.T) {
 				o := sluice.Options[call]{Namespace: fmt.Sprint(i), Timeout: time.Minute}
@@ -344,9 +312,7 @@ func TestServerWhoseClockIsBehindLocksNoKeyOut(t *testing.T) {
 
 // Many callers find a state that is ahead at the same moment. They share exactly the units that were left.
 func TestCallersShareAStateThatIsAhead(t *testing.T) {
-	redisStore, _ := openRedis(t)
-	postgresStore, _ := openPostgres(t)
-	for name, store := range map[string]storage.Store{"Redis": redisStore, "PostgreSQL": postgresStore} {
+	for name, store := range serverStores(t) {
 		for i, policy := range slowPolicies() {
 			t.Run(fmt.Sprint(name, " ", policy), func(t *testing.T) {
 				o := sluice.Options[call]{Namespace: fmt.Sprint("shared ", i), Timeout: time.Minute}

@@ -50,6 +50,7 @@ type RuleResult struct {
 	Key         string      // the key that Rule.Key returned
 	Policy      algo.Policy // the policy of the rule, or the one that PolicyFor returned
 	Shadow      bool        // the rule is not enforced
+	held        bool        // Policy is one that algo.Holder.Held returned
 	Err         error       // why a shadow rule could not decide; Result is zero then, except for Cost
 	algo.Result             // Cost is that of all calls of the decision under this rule
 }

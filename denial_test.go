@@ -62,29 +62,33 @@ func TestRetryAfterHoldsAfterALimitIsLowered(t *testing.T) {
 }
 
 // A cost above the burst is denied for ever, even if no units are in use any more. Such a denial deletes nothing.
-func TestDenialOfAFullKeyStoresNothing(t *testing.T) {
+func TestDenialStoresNothing(t *testing.T) {
 	clock := newClock()
 	for name, store := range storesInGo(t, clock) {
-		l := newLimiter(t, sluice.Options[call]{Clock: clock.Now, DenialCacheTTL: -1}, store, rulesOf("gcra 10/10s")...)
-		require.True(t, must(t)(l.Allow(background, ann)).Allowed)
-		load := func() storage.Version {
-			records, _, err := store.Load(background, keyText("", "rule 0", "gcra", "ann"))
-			require.NoError(t, err)
-			return records[0].Version
+		for _, others := range [][]string{nil, {"gcra 100/h"}} {
+			l := newLimiter(t, sluice.Options[call]{Clock: clock.Now, DenialCacheTTL: -1}, store, rulesOf(append([]string{"gcra 10/10s"}, others...)...)...)
+			load := func(key string) storage.Version {
+				records, _, err := store.Load(background, keyText("", "rule 0", "gcra", key))
+				require.NoError(t, err)
+				return records[0].Version
+			}
+			require.False(t, must(t)(l.AllowN(background, call{user: "new"}, 11)).Allowed)
+			require.Zero(t, load("new"), name)
+			must(t)(l.Allow(background, ann))
+			before := load("ann")
+			require.Equal(t, time.Second, must(t)(l.AllowN(background, ann, 10)).RetryAfter)
+			clock.advance(7 * time.Second)
+			require.Equal(t, algo.Never, must(t)(l.AllowN(background, ann, 11)).RetryAfter, name)
+			require.Equal(t, before, load("ann"), name)
+			clock.advance(-7 * time.Second)
+			require.NoError(t, l.Reset(background, ann))
 		}
-		before := load()
-		clock.advance(7 * time.Second)
-		require.Equal(t, algo.Never, must(t)(l.AllowN(background, ann, 11)).RetryAfter, name)
-		require.Equal(t, before, load(), name)
-		clock.advance(-7 * time.Second)
 	}
 }
 
 // The servers of databases have their own clocks. So the test reads how long they keep the record.
 func TestServersKeepARecordAfterALimitIsLowered(t *testing.T) {
-	redisStore, _ := openRedis(t)
-	postgresStore, _ := openPostgres(t)
-	for name, store := range map[string]storage.Store{"Redis": redisStore, "PostgreSQL": postgresStore} {
+	for name, store := range serverStores(t) {
 		for i, c := range []struct{ before, after string }{
 			{"gcra 100/10s", "gcra 10/10s"}, {"tokenbucket 100/10s", "tokenbucket 10/10s"}, {"gcra 7/10s", "gcra 3/10s"},
 			{"all(gcra 100/10s; gcra 1000/10s)", "all(gcra 10/10s; gcra 1000/10s)"},
@@ -109,73 +113,5 @@ func TestServersKeepARecordAfterALimitIsLowered(t *testing.T) {
 				require.EqualValues(t, 1000, must(t)(lowered.Peek(background, ann)).Results[1].Remaining)
 			})
 		}
-	}
-}
-
-// banning is a policy of a user. It denies for an hour after three denials. Its state is the inner state, the number of
-// denials, and the second at which the ban ends.
-type banning struct{ algo.Policy }
-
-func (p banning) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
-	var inner string
-	denials, until := 0, int64(0)
-	if len(state) > 0 {
-		if _, err := fmt.Sscanf(string(state), "%d %d %x", &denials, &until, &inner); err != nil {
-			return dst, algo.Result{}, algo.ErrState
-		}
-	}
-	if wait := until - now.Unix(); wait > 0 {
-		left := time.Duration(wait) * time.Second
-		return append(dst, state...), algo.Result{Cost: cost, RetryAfter: left, ResetAfter: left}, nil
-	}
-	next, r, err := p.Policy.Step(nil, []byte(inner), now, cost)
-	if err != nil || r.Allowed {
-		return fmt.Appendf(dst, "0 0 %x", next), r, err
-	}
-	if denials++; denials == 3 {
-		until = now.Unix() + 3600
-		r.RetryAfter, r.ResetAfter = time.Hour, time.Hour
-	}
-	return fmt.Appendf(dst, "%d %d %x", denials, until, next), r, nil
-}
-
-func (p banning) Peek(state []byte, now time.Time, cost int64) (algo.Result, error) {
-	_, r, err := p.Step(nil, state, now, cost)
-	r.Remaining, r.Paid = r.Remaining+r.Paid, 0
-	return r, err
-}
-
-func TestPolicyCountsItsDenials(t *testing.T) {
-	policy := banning{mustPolicy("fixedwindow 2/m")}
-	bans := func(allow func() (allowed bool, wait time.Duration)) {
-		for i := range 6 {
-			allowed, wait := allow()
-			require.Equal(t, i < 2, allowed, "call %d", i)
-			require.Equal(t, i >= 4, wait == time.Hour, "call %d", i)
-		}
-	}
-	now := newClock().Now()
-	var state []byte
-	bans(func() (bool, time.Duration) { // in a table test
-		next, r, err := policy.Step(nil, state, now, 1)
-		require.NoError(t, err)
-		state = next
-		return r.Allowed, r.RetryAfter
-	})
-	clock := newClock()
-	for name, store := range storesInGo(t, clock) {
-		t.Run(name, func(t *testing.T) {
-			other := sluice.Rule[call]{Name: "other", Key: byUser, Spec: "fixedwindow 3/h"}
-			l := newLimiter(t, sluice.Options[call]{Clock: clock.Now}, store, sluice.Rule[call]{Name: "banning", Key: byUser, Policy: policy}, other)
-			bans(func() (bool, time.Duration) {
-				d := must(t)(l.Allow(background, ann))
-				return d.Allowed, d.RetryAfter
-			})
-			require.EqualValues(t, 1, must(t)(l.Peek(background, call{user: "ann"})).Results[1].Remaining, "a denial charges no other rule")
-			clock.advance(time.Hour - time.Second)
-			require.False(t, must(t)(l.Allow(background, ann)).Allowed)
-			clock.advance(time.Second)
-			require.True(t, must(t)(l.Allow(background, ann)).Allowed)
-		})
 	}
 }

@@ -26,12 +26,10 @@ func evaluate(op driver.Op, now time.Time, moves bool, results []RuleResult, ite
 	allowed = true
 	for i := range results {
 		r := &results[i]
-		r.Err = nil
 		if err := r.apply(op, now, moves, &items[i]); err != nil {
-			if err = r.fail(err); err != nil {
-				return 0, false, err
-			}
-		} else if op == driver.Refund || op == driver.Charge || op == driver.Allow && r.Allowed {
+			return 0, false, err
+		}
+		if r.Err == nil && (op == driver.Refund || op == driver.Charge || op == driver.Allow && r.Allowed) {
 			applied++
 		}
 		allowed = allowed && (r.Allowed || r.Shadow)
@@ -44,9 +42,7 @@ func evaluate(op driver.Op, now time.Time, moves bool, results []RuleResult, ite
 		if r.Allowed {
 			items[i].Next.Verb = driver.Keep
 			if err := r.apply(driver.Peek, now, moves, &items[i]); err != nil {
-				if err = r.fail(err); err != nil {
-					return 0, false, err
-				}
+				return 0, false, err
 			}
 		}
 	}
@@ -61,60 +57,46 @@ func evaluateUpTo(most int64, now time.Time, moves bool, results []RuleResult, i
 	for i := range results {
 		if r := &results[i]; !r.Shadow {
 			if calls, err = r.fitting(calls, now, moves, &items[i]); err != nil {
-				return 0, 0, r.fail(err)
+				return 0, 0, err
 			}
 		}
 	}
-	if calls == 0 {
-		_, _, err = evaluate(driver.Allow, now, moves, results, items)
+	charged := make([]int64, len(results)) // the calls that each rule charges
+	for i := range results {
+		r := &results[i]
+		if charged[i] = calls; r.Shadow {
+			charged[i], _ = r.fitting(calls, now, moves, &items[i]) // a shadow rule returns no error
+		}
+		r.Cost *= max(charged[i], 1)
+	}
+	_, allowed, err := evaluate(driver.Allow, now, moves, results, items)
+	if err != nil || calls == 0 {
 		return 0, 0, err
 	}
 	for i := range results {
 		r := &results[i]
-		r.Err = nil
-		steps, err := r.allowCalls(calls, now, moves, &items[i])
-		if err != nil {
-			if err = r.fail(err); err != nil {
-				return 0, 0, err
+		switch {
+		case !allowed && !r.Allowed && !r.Shadow:
+			return 0, 0, r.fail(fmt.Errorf("the policy %v decided differently on the same state", r.Policy))
+		case r.Allowed:
+			applied += int(charged[i])
+			if charged[i] < calls {
+				denial, err := r.Policy.Peek(items[i].Next.State, now, r.Cost/charged[i])
+				if r.Allowed, r.RetryAfter = false, denial.RetryAfter; err != nil {
+					_ = r.fail(err) // it is a shadow rule
+				}
 			}
 		}
-		applied += int(steps)
 	}
 	return calls, applied, nil
 }
 
 // fitting returns how many of most calls a rule allows now.
 func (r *RuleResult) fitting(most int64, now time.Time, moves bool, item *driver.Item) (calls int64, err error) {
-	if err := r.apply(driver.Peek, now, moves, item); err != nil {
+	if err := r.apply(driver.Peek, now, moves, item); err != nil || !r.Allowed {
 		return 0, err
-	}
-	if !r.Allowed {
-		return 0, nil
 	}
 	return min(most, max(0, r.Remaining)/r.Cost), nil
-}
-
-// allowCalls charges calls of which every enforced rule allows all, and returns how many it has charged.
-func (r *RuleResult) allowCalls(calls int64, now time.Time, moves bool, item *driver.Item) (charged int64, err error) {
-	one := r.Cost
-	charged, err = r.fitting(calls, now, moves, item)
-	switch {
-	case err != nil:
-		return 0, err
-	case charged < calls && !r.Shadow:
-		return 0, fmt.Errorf("the policy %v returned different numbers of units for the same state", r.Policy)
-	}
-	r.Cost = one * max(charged, 1)
-	err = r.apply(driver.Allow, now, moves, item)
-	if err == nil && r.Allowed != (charged > 0) {
-		err = fmt.Errorf("the policy %v decided differently on the same state", r.Policy)
-	}
-	if err != nil || charged == calls || charged == 0 {
-		return charged, err
-	}
-	denial, err := r.Policy.Peek(item.Next.State, now, one)
-	r.Allowed, r.RetryAfter = false, denial.RetryAfter
-	return charged, err
 }
 
 // operation returns the operation on one key. A settlement can charge one rule and refund another.
@@ -125,10 +107,19 @@ func operation(op driver.Op, cost int64) driver.Op {
 	return op
 }
 
-// apply applies the operation to one key. If the policy denies and changes its state, such as a count of denials, the new state
+// apply is applyPolicy for a shadow rule too, whose error becomes part of the result.
+func (r *RuleResult) apply(op driver.Op, now time.Time, moves bool, item *driver.Item) error {
+	r.Err = nil
+	if err := r.applyPolicy(op, now, moves, item); err != nil {
+		return r.fail(err)
+	}
+	return nil
+}
+
+// applyPolicy applies the operation to one key. If the policy denies and changes its state, such as a count of denials, the new state
 // is stored. If the record would expire before the ResetAfter of a denial, it is stored again. This happens if the limit was
 // lowered after the record was written.
-func (r *RuleResult) apply(op driver.Op, now time.Time, moves bool, item *driver.Item) error {
+func (r *RuleResult) applyPolicy(op driver.Op, now time.Time, moves bool, item *driver.Item) error {
 	found, change := &item.Found, &item.Next
 	if op == driver.Reset {
 		if r.Result = (algo.Result{Allowed: true}); found.Version != 0 {
@@ -188,17 +179,12 @@ func (r *RuleResult) callPolicy(op driver.Op, dst, state []byte, now time.Time) 
 type evaluation struct {
 	op       driver.Op
 	results  []RuleResult
-	upTo     *upTo // nil for all or none
+	upTo     int64   // 0 for all or none
+	costs    []int64 // of one call, if upTo is set
+	calls    int64   // that are allowed, if upTo is set
 	allowed  bool
 	at       time.Time // of the last evaluation
 	oneClock bool      // only the store's own clock decides
-}
-
-// upTo is what evaluateUpTo needs and returns.
-type upTo struct {
-	most  int64
-	costs []int64 // of one call
-	calls int64   // that are allowed
 }
 
 var _ engine.Evaluator = (*evaluation)(nil)
@@ -207,14 +193,14 @@ var _ engine.Evaluator = (*evaluation)(nil)
 // in Go.
 func (e *evaluation) Evaluate(now time.Time, items []driver.Item, replays bool) (applied int, err error) {
 	e.at = now
-	if e.upTo == nil {
+	for i := range e.costs {
+		e.results[i].Cost = e.costs[i]
+	}
+	if e.upTo == 0 {
 		applied, e.allowed, err = evaluate(e.op, now, e.oneClock && !replays, e.results, items)
 	} else {
-		for i := range e.results {
-			e.results[i].Cost = e.upTo.costs[i]
-		}
-		e.upTo.calls, applied, err = evaluateUpTo(e.upTo.most, now, e.oneClock && !replays, e.results, items)
-		e.allowed = e.upTo.calls > 0
+		e.calls, applied, err = evaluateUpTo(e.upTo, now, e.oneClock && !replays, e.results, items)
+		e.allowed = e.calls > 0
 	}
 	isAhead := func(r RuleResult) bool { return !r.Allowed && r.Skew > stepBack }
 	if err == nil && replays && e.oneClock && !e.allowed && slices.ContainsFunc(e.results, isAhead) {
@@ -232,7 +218,7 @@ func (e *evaluation) Evaluate(now time.Time, items []driver.Item, replays bool) 
 func (e *evaluation) Denied() (retryAfter time.Duration, denied bool) {
 	for i := range e.results {
 		r := &e.results[i]
-		if _, held := r.Policy.(heldUnits); !r.Shadow && !held && !isHolder(r.Policy) {
+		if !r.Shadow && !r.held && !isHolder(r.Policy) {
 			retryAfter = max(retryAfter, r.RetryAfter)
 		}
 	}

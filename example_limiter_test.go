@@ -1,11 +1,9 @@
 package sluice_test
 
-// The tests of New, For and the Must forms promise that For needs a rule, that the name of a PerKey rule is its
-// policy, and that the Must forms panic with the error. The examples show each operation of a limiter.
+// These examples show each operation of a limiter.
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -38,21 +36,6 @@ func ExampleLimiter_allowN() {
 	// 3 false 2 false <nil>
 	// 2 true 0 false <nil>
 	// 6 false 0 true <nil>
-}
-
-// Wait sleeps until the call is allowed. If the wait would end after the deadline, Wait fails
-// at once.
-func ExampleLimiter_wait() {
-	mails := sluice.MustNew(nil, "gcra 1/hour")
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	for range 2 {
-		d, err := mails.Wait(ctx, "ann")
-		fmt.Println(d.Allowed, errors.Is(err, context.DeadlineExceeded))
-	}
-	// Output:
-	// true false
-	// false true
 }
 
 // Reserve charges an estimate before the work. Settle corrects it when the work is done.
@@ -141,19 +124,6 @@ func ExampleReservation_Keep() {
 	// <nil>
 	// context canceled <nil>
 	// 2 2 <nil>
-}
-
-// Peek returns the decision that Allow would return, and charges nothing. To enforce a limit use
-// Allow, because other calls can be charged right after a Peek.
-func ExampleLimiter_peek() {
-	limiter, ctx := newQuota(), context.Background()
-	for range 2 {
-		d, err := limiter.Peek(ctx, "ann")
-		fmt.Println(d.Allowed, d.Remaining, d.Results[0].Limit, err)
-	}
-	// Output:
-	// true 5 5 <nil>
-	// true 5 5 <nil>
 }
 
 // Refund gives units back, at most until all units are available.

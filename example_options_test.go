@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/fixedwindow"
-	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/movingwindow"
+	"github.com/sluice-go/sluice/sluicetest"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -25,31 +25,6 @@ type request struct {
 
 // noon is a clock that always returns the same time, so that the output never changes.
 func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
-
-// Two rules limit users and routes. A call must pass both rules. A denied call is charged
-// under neither. Ann's fourth call is denied and does not count for the route, so Bob's call is
-// allowed.
-func ExampleLimiter() {
-	limiter, err := sluice.Options[request]{Clock: noon}.New(nil, // nil: in memory
-		sluice.Rule[request]{Name: "user", Key: func(r request) string { return r.user }, Spec: "gcra 3/m"},
-		sluice.Rule[request]{Name: "route", Key: func(r request) string { return r.route }, Spec: "gcra 4/m"},
-	)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, user := range []string{"ann", "ann", "ann", "ann", "bob", "bob"} {
-		d, err := limiter.Allow(context.Background(), request{user: user, route: "/search"})
-		fmt.Println(user, d.Allowed, d.Rule, d.Remaining, d.RetryAfter, err)
-	}
-	// Output:
-	// ann true user 2 0s <nil>
-	// ann true user 1 0s <nil>
-	// ann true user 0 0s <nil>
-	// ann false user 0 20s <nil>
-	// bob true route 0 0s <nil>
-	// bob false route 0 15s <nil>
-}
 
 // One key can have several limits: here a burst of 2, and 3 a day.
 func ExampleLimiter_severalLimits() {
@@ -151,12 +126,8 @@ func ExampleFor_policy() {
 		fmt.Println(err)
 		return
 	}
-	limiter, err := sluice.For(nil,
+	limiter := sluice.MustFor(nil,
 		sluice.Rule[string]{Name: "resource", Key: func(resource string) string { return resource }, Policy: lastMinute})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	for _, resource := range []string{"printer", "printer", "printer", "scanner"} {
 		d, err := limiter.Allow(context.Background(), resource)
 		fmt.Println(resource, d.Allowed, err)
@@ -172,14 +143,15 @@ func ExampleFor_policy() {
 func ExampleLimiter_Allow_errors() {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	unknown := errors.New("unknown plan")
+	unknown, down := errors.New("unknown plan"), new(sluicetest.Store)
+	down.Fail(storage.ErrUnavailable)
 	for _, test := range []struct {
 		ctx   context.Context
 		store storage.Store
 		plan  error
 	}{
 		{context.Background(), nil, nil},
-		{context.Background(), unreachable{}, nil},
+		{context.Background(), down, nil},
 		{context.Background(), nil, unknown},
 		{ended, nil, nil},
 	} {
@@ -216,11 +188,7 @@ func ExampleLimiter_Allow_errors() {
 // WaitN sleeps until all n calls are allowed. If no wait helps, or if the wait would end after the
 // deadline, WaitN fails at once.
 func ExampleLimiter_WaitN() {
-	limiter, err := sluice.For(nil, sluice.Rule[string]{Name: "mails", Spec: "gcra 5/h"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	limiter := sluice.MustFor(nil, sluice.Rule[string]{Name: "mails", Spec: "gcra 5/h"})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for _, n := range []int64{3, 3, 6} {
@@ -259,28 +227,15 @@ func ExampleLimiter_PeekN() {
 	//   route 5 left
 }
 
-// Rules returns the names that are in decisions. A program can check at its start that a rule
-// exists.
-func ExampleLimiter_Rules() {
-	limiter, err := sluice.For(nil,
-		sluice.Rule[request]{Name: "user", Key: func(r request) string { return r.user }, Spec: "gcra 3/m"},
-		sluice.Rule[request]{Name: "everyone", Spec: "gcra 100/m"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(limiter.Rules())
-	// Output:
-	// [user everyone]
-}
-
 // With FailLocal, a limiter in the memory of this process decides while the store fails.
 func ExampleOptions_onFailure() {
+	store := new(sluicetest.Store)
+	store.Fail(storage.ErrUnavailable)
 	limiter, err := sluice.Options[string]{
 		Clock:     noon,
 		Timeout:   10 * time.Millisecond, // the longest time of a decision
 		OnFailure: sluice.FailLocal,
-	}.New(unreachable{}, sluice.Rule[string]{
+	}.New(store, sluice.Rule[string]{
 		Name: "user",
 		Key:  func(user string) string { return user },
 		Spec: "gcra 1/m",
@@ -296,43 +251,6 @@ func ExampleOptions_onFailure() {
 	// Output:
 	// true true true <nil>
 	// false true true <nil>
-}
-
-// unreachable is a store that cannot reach its database.
-type unreachable struct{}
-
-func (unreachable) Load(context.Context, ...string) ([]storage.Record, time.Time, error) {
-	return nil, time.Time{}, storage.NotApplied(storage.ErrUnavailable)
-}
-
-func (unreachable) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
-	return nil, false, storage.NotApplied(storage.ErrUnavailable)
-}
-
-// An observer can pass each decision to a metrics system. The example does not print
-// Event.Duration, because it differs each time.
-func ExampleOptions_observer() {
-	policy, err := gcra.New(gcra.Options{Limit: algo.Per(1, time.Minute)})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	limiter, err := sluice.Options[string]{
-		Clock: noon,
-		Observer: func(_ context.Context, e sluice.Event) {
-			fmt.Println(e.Op, e.Outcome, e.Decision.Rule, e.Decision.Attempts)
-		},
-	}.New(nil, sluice.Rule[string]{Name: "user", Policy: policy})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for range 2 {
-		_, _ = limiter.Allow(context.Background(), "ann")
-	}
-	// Output:
-	// allow allowed user 1
-	// allow denied user 1
 }
 
 // With a store on a server, one round trip buys up to 50 calls of a busy key.

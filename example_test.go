@@ -72,18 +72,6 @@ func ExampleFor() {
 	// cat false address <nil>
 }
 
-// An error of For names the rule.
-func ExampleFor_error() {
-	_, err := sluice.For(nil,
-		sluice.By("account", func(a attempt) string { return a.account }, "fixedwindow 5/15min"),
-		sluice.By("address", func(a attempt) string { return a.address }, "fixedwindow 20/15mn"))
-	fmt.Println(err)
-	// Output:
-	// sluice: rule "address": policy "fixedwindow 20/15mn", column 13: limit "20/15mn": the period "15mn" is neither a unit (us, ms, s or sec, m or min, h or hour, d or day) nor a duration such as 250ms or 24h
-	// fixedwindow 20/15mn
-	//             ^^^^^^^
-}
-
 // Limiters on one store share the states of rules with the same name. So the used units are kept
 // if the policy of a rule changes.
 func ExampleBy() {
@@ -100,13 +88,9 @@ func ExampleBy() {
 
 // A limit for each customer, and one that all customers share because it has no key.
 func ExamplePerKey() {
-	limiter, err := sluice.For(nil,
+	limiter := sluice.MustFor(nil,
 		sluice.PerKey("fixedwindow 2/hour"),
 		sluice.Rule[string]{Name: "everyone", Spec: "fixedwindow 3/hour"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	for _, customer := range []string{"ann", "ann", "ann", "bob", "bob"} {
 		d, err := limiter.Allow(context.Background(), customer)
 		fmt.Printf("%s %v, decided by %q, %v\n", customer, d.Allowed, d.Rule, err)
@@ -125,16 +109,12 @@ func ExampleRule_cost() {
 		user  string
 		bytes int64
 	}
-	limiter, err := sluice.For(nil, sluice.Rule[upload]{
+	limiter := sluice.MustFor(nil, sluice.Rule[upload]{
 		Name: "bytes",
 		Key:  func(u upload) string { return u.user },
 		Spec: "fixedwindow 1000/hour",
 		Cost: func(u upload) int64 { return u.bytes },
 	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	for _, bytes := range []int64{600, 600, 400} {
 		d, err := limiter.Allow(context.Background(), upload{"ann", bytes})
 		fmt.Println(bytes, d.Allowed, d.Remaining, err)
@@ -153,7 +133,7 @@ func ExampleRule_policyFor() {
 		"free": sluice.MustPolicy("fixedwindow 1/hour"),
 		"paid": sluice.MustPolicy("fixedwindow 1000/hour"),
 	}
-	limiter, err := sluice.For(nil, sluice.Rule[call]{
+	limiter := sluice.MustFor(nil, sluice.Rule[call]{
 		Name: "tenant",
 		Key:  func(c call) string { return c.tenant },
 		PolicyFor: func(c call) (sluice.Policy, error) {
@@ -163,10 +143,6 @@ func ExampleRule_policyFor() {
 			return plans[c.plan], nil
 		},
 	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	for _, c := range []call{{"acme", "free"}, {"acme", "free"}, {"bits", "paid"}, {"cron", "internal"}, {"dodo", "trial"}} {
 		d, err := limiter.Allow(context.Background(), c)
 		fmt.Println(c.tenant, d.Allowed, err)

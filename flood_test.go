@@ -1,15 +1,11 @@
 package sluice_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
@@ -20,8 +16,8 @@ import (
 )
 
 // These tests promise that nobody gets around a limit by creating many keys. A store with
-// MaxKeys must evict keys. Two laws say which keys it may evict. They use a limiter, because
-// only a limiter knows the priority of a record.
+// MaxKeys must evict keys. The tests use a limiter, because only a limiter knows the priority
+// of a record.
 
 // floodSpecs have all algorithms, and stacks. One call uses at most a fifth of each limit, except
 // in the short parts of two stacks: one call uses these up, and they are full again soon.
@@ -35,104 +31,78 @@ var floodSpecs = []string{
 	"all(fixedwindow 5/m align=clock; movingwindow 20/h slots=4)",
 }
 
-// boundedStore returns a store with at most maxKeys keys.
-type boundedStore func(maxKeys int, clock *fakeClock) storage.Store
-
-// sharedRuleHolds is the law that a rule with one key admits at most its bound, however many
-// keys another rule has.
-func sharedRuleHolds(spec string, newStore boundedStore) error {
-	const maxKeys, keys = 10, 400
-	clock := newClock()
-	shared, err := compose.ParsePolicy(spec)
-	if err != nil {
-		return err
-	}
-	quota, err := compose.ParsePolicy("fixedwindow 5/h")
-	if err != nil {
-		return err
-	}
-	l, err := sluice.Options[string]{Clock: clock.Now, DenialCacheTTL: -1}.New(newStore(maxKeys, clock),
-		sluice.Rule[string]{Name: "customer", Key: func(name string) string { return name }, Policy: quota},
-		sluice.Rule[string]{Name: "everyone", Policy: shared})
-	if err != nil {
-		return err
-	}
-	began, admitted := clock.Now(), int64(0)
-	for i := range keys {
-		if i < maxKeys || i%100 == 0 {
-			clock.advance(time.Second)
-		}
-		d, err := l.Allow(background, fmt.Sprint("customer ", i))
-		if err != nil {
-			return err
-		}
-		if d.Allowed {
-			admitted++
-		}
-		if bound := shared.Bound(clock.Now().Sub(began) + 1); admitted > bound {
-			return fmt.Errorf("%s: admitted %d calls of %d customers in %v, the bound is %d", spec, admitted, i+1, clock.Now().Sub(began), bound)
-		}
-	}
-	return nil
+// floodRule is a rule by name.
+func floodRule(policy algo.Policy) sluice.Rule[string] {
+	return sluice.Rule[string]{Name: "customer", Key: func(name string) string { return name }, Policy: policy}
 }
 
-// exhaustedKeysStayDenied is the law that a key that has used up its limit is denied until its
-// RetryAfter is over, while 10 times maxKeys random keys make one call each.
-func exhaustedKeysStayDenied(spec string, seed uint64, newStore boundedStore) error {
+// bounded returns the stores in memory that hold at most maxKeys keys of a rule: without the engine, and with it.
+func bounded(maxKeys int) []storage.Store {
+	return []storage.Store{&memory.Store{MaxKeys: maxKeys}, transactor{&memory.Store{MaxKeys: maxKeys}}}
+}
+
+// A rule with one key admits at most its bound, however many keys another rule has.
+func TestFloodOfKeysDoesNotLiftASharedLimit(t *testing.T) {
+	const maxKeys, keys = 10, 400
+	for _, spec := range append([]string{"gcra 2/s", "gcra 1000/s burst=10"}, floodSpecs...) {
+		for _, store := range bounded(maxKeys) {
+			clock, shared := newClock(), mustPolicy(spec)
+			l := newLimiter(t, sluice.Options[string]{Clock: clock.Now, DenialCacheTTL: -1}, store,
+				floodRule(mustPolicy("fixedwindow 5/h")), sluice.Rule[string]{Name: "everyone", Policy: shared})
+			began, admitted := clock.Now(), int64(0)
+			for i := range keys {
+				if i < maxKeys || i%100 == 0 {
+					clock.advance(time.Second)
+				}
+				if must(t)(l.Allow(background, fmt.Sprint("customer ", i))).Allowed {
+					admitted++
+				}
+				require.LessOrEqual(t, admitted, shared.Bound(clock.Now().Sub(began)+1), "%s: calls of %d customers", spec, i+1)
+			}
+		}
+	}
+}
+
+// A key that has used up its limit is denied until its RetryAfter is over, while 10 times maxKeys random keys make one call each.
+func TestFloodOfKeysDoesNotResetExhaustedKeys(t *testing.T) {
 	const maxKeys, victims = 64, 8
-	random, clock := rand.New(rand.NewPCG(seed, 0)), newClock()
-	policy, err := compose.ParsePolicy(spec)
-	if err != nil {
-		return err
-	}
-	l, err := sluice.Options[string]{Clock: clock.Now, DenialCacheTTL: -1}.New(newStore(maxKeys, clock),
-		sluice.Rule[string]{Name: "customer", Key: func(name string) string { return name }, Policy: policy})
-	if err != nil {
-		return err
-	}
-	window := longestPeriod(policy)
-	var until [victims]time.Time
-	for i := range until {
-		if until[i], err = exhaust(l, clock, fmt.Sprint("victim ", i), window/100); err != nil {
-			return err
-		}
-		clock.advance(time.Duration(random.Int64N(int64(window / 50))))
-	}
-	for i := range 10 * maxKeys {
-		clock.advance(time.Duration(random.Int64N(int64(window / 300)))) // more than a window in all
-		if _, err := l.Allow(background, fmt.Sprint("random ", random.Uint64())); err != nil {
-			return err
-		}
-		v := random.IntN(victims)
-		if clock.Now().Before(until[v]) {
-			d, err := l.Allow(background, fmt.Sprint("victim ", v))
-			if err != nil {
-				return err
-			}
-			if d.Allowed {
-				return fmt.Errorf("%s: an exhausted key is admitted %v before its RetryAfter, after %d random keys in a store of %d",
-					spec, until[v].Sub(clock.Now()), i+1, maxKeys)
+	for _, spec := range floodSpecs {
+		for seed := range uint64(2) {
+			for _, store := range bounded(maxKeys) {
+				random, clock, policy := rand.New(rand.NewPCG(seed, 0)), newClock(), mustPolicy(spec)
+				l := newLimiter(t, sluice.Options[string]{Clock: clock.Now, DenialCacheTTL: -1}, store, floodRule(policy))
+				window := longestPeriod(policy)
+				var until [victims]time.Time
+				for i := range until {
+					until[i] = exhaust(t, l, clock, fmt.Sprint("victim ", i), window/100)
+					clock.advance(time.Duration(random.Int64N(int64(window / 50))))
+				}
+				for i := range 10 * maxKeys {
+					clock.advance(time.Duration(random.Int64N(int64(window / 300)))) // more than a window in all
+					must(t)(l.Allow(background, fmt.Sprint("random ", random.Uint64())))
+					if v := random.IntN(victims); clock.Now().Before(until[v]) {
+						d := must(t)(l.Allow(background, fmt.Sprint("victim ", v)))
+						require.False(t, d.Allowed, "%s: %v before its RetryAfter, after %d random keys", spec, until[v].Sub(clock.Now()), i+1)
+					}
+				}
 			}
 		}
 	}
-	return nil
 }
 
 // exhaust uses up the limit of a key, and returns the end of its RetryAfter. In a stack it uses up
 // the part whose wait is at least least.
-func exhaust(l *sluice.Limiter[string], clock *fakeClock, key string, least time.Duration) (until time.Time, err error) {
+func exhaust(t *testing.T, l *sluice.Limiter[string], clock *fakeClock, key string, least time.Duration) (until time.Time) {
 	for range 10_000 {
-		d, err := l.Allow(background, key)
-		switch {
-		case err != nil:
-			return time.Time{}, err
+		switch d := must(t)(l.Allow(background, key)); {
 		case !d.Allowed && d.RetryAfter >= least:
-			return clock.Now().Add(d.RetryAfter), nil
+			return clock.Now().Add(d.RetryAfter)
 		case !d.Allowed:
 			clock.advance(d.RetryAfter)
 		}
 	}
-	return time.Time{}, fmt.Errorf("%s is never denied for %v", key, least)
+	t.Fatalf("%s is never denied for %v", key, least)
+	return until
 }
 
 // longestPeriod returns the period of a policy, or of the slowest part of a stack.
@@ -145,109 +115,4 @@ func longestPeriod(p algo.Policy) (longest time.Duration) {
 		longest = max(longest, part.Limit().Period)
 	}
 	return longest
-}
-
-func inMemory(maxKeys int, _ *fakeClock) storage.Store { return &memory.Store{MaxKeys: maxKeys} }
-
-// byEngine makes the limiter use its engine.
-func byEngine(maxKeys int, _ *fakeClock) storage.Store {
-	return transactor{&memory.Store{MaxKeys: maxKeys}}
-}
-
-func TestFloodOfKeysDoesNotLiftASharedLimit(t *testing.T) {
-	for _, spec := range append([]string{"gcra 2/s", "gcra 1000/s burst=10"}, floodSpecs...) {
-		assert.NoError(t, sharedRuleHolds(spec, inMemory))
-		assert.NoError(t, sharedRuleHolds(spec, byEngine))
-	}
-}
-
-func TestFloodOfKeysDoesNotResetExhaustedKeys(t *testing.T) {
-	for _, spec := range floodSpecs {
-		for seed := range uint64(2) {
-			assert.NoError(t, exhaustedKeysStayDenied(spec, seed, inMemory))
-			assert.NoError(t, exhaustedKeysStayDenied(spec, seed, byEngine))
-		}
-	}
-}
-
-// Stores that evict in the wrong order break the laws.
-func TestLawsOfFloodsCatchOtherEvictionOrders(t *testing.T) {
-	leastRecent := func(maxKeys int, clock *fakeClock) storage.Store {
-		return &boundedCAS{maxKeys: maxKeys, clock: clock, first: func(a, b *boundedRecord) bool { return a.written < b.written }}
-	}
-	nearestToLapse := func(maxKeys int, clock *fakeClock) storage.Store {
-		return &boundedCAS{maxKeys: maxKeys, clock: clock, first: func(a, b *boundedRecord) bool { return a.expires.Before(b.expires) }}
-	}
-	require.ErrorContains(t, sharedRuleHolds("gcra 2/s", nearestToLapse), "the bound is")
-	require.ErrorContains(t, exhaustedKeysStayDenied("fixedwindow 5/h", 1, leastRecent), "an exhausted key is admitted")
-	for _, spec := range []string{"fixedwindow 5/h", "fixedwindow 5/h align=clock", "tokenbucket 5/h refill=interval"} {
-		require.ErrorContains(t, exhaustedKeysStayDenied(spec, 1, nearestToLapse), "an exhausted key is admitted")
-	}
-}
-
-// boundedCAS is a store that evicts the first of its records in some order.
-type boundedCAS struct {
-	maxKeys int
-	clock   *fakeClock
-	first   func(a, b *boundedRecord) bool
-
-	records map[string]*boundedRecord
-	writes  int
-}
-
-type boundedRecord struct {
-	storage.Record
-	written int
-	expires time.Time
-}
-
-func (f *boundedCAS) Load(_ context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
-	for _, key := range keys {
-		var r storage.Record
-		if m := f.records[key]; m != nil && f.clock.Now().Before(m.expires) {
-			r = storage.Record{Version: m.Version, State: []byte(string(m.State))}
-		}
-		records = append(records, r)
-	}
-	return records, f.clock.Now(), nil
-}
-
-func (f *boundedCAS) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
-	var keys []string
-	for i := range swaps {
-		keys = append(keys, swaps[i].Key)
-	}
-	current, _, _ = f.Load(ctx, keys...)
-	for i := range swaps {
-		if current[i].Version != swaps[i].Old {
-			return current, false, nil
-		}
-	}
-	if f.records == nil {
-		f.records = map[string]*boundedRecord{}
-	}
-	var created []string
-	for _, s := range swaps {
-		if s.Old == 0 {
-			created = append(created, s.Key)
-		}
-		f.writes++
-		f.records[strings.Clone(s.Key)] = &boundedRecord{storage.Record{Version: s.New.Version, State: []byte(string(s.New.State))}, f.writes, f.clock.Now().Add(s.TTL)}
-	}
-	for len(f.records) > f.maxKeys {
-		f.evict(created)
-	}
-	return nil, true, nil
-}
-
-// evict deletes the first record, except those that were just created. If several records are first, it
-// deletes the oldest of them.
-func (f *boundedCAS) evict(but []string) {
-	victim := ""
-	for key, m := range f.records {
-		if v := f.records[victim]; !slices.Contains(but, key) && (v == nil || f.first(m, v) || !f.first(v, m) && m.written < v.written) {
-			victim = key
-		}
-	}
-	delete(f.records, victim)
 }

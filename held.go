@@ -24,9 +24,6 @@ type hold struct {
 	lost  bool      // the store does not have them any more
 }
 
-// heldUnits is what Holder.Held returns.
-type heldUnits struct{ algo.Policy }
-
 func isHolder(p algo.Policy) bool {
 	_, ok := p.(algo.Holder)
 	return ok
@@ -36,7 +33,8 @@ func isHolder(p algo.Policy) bool {
 // time before the decision.
 func (u *use) take(d *Decision, i int, began time.Time) {
 	if r := &d.Results[i]; isHolder(u.policy) && (r.Paid > 0 || !u.taken.IsZero()) {
-		u.hold = hold{taken: d.At.Add(r.Skew), since: began}
+		at := time.UnixMicro(algo.Instant(d.At)) // d.At has a pointer, so d.Results would escape
+		u.hold = hold{taken: at.Add(r.Skew), since: began}
 	}
 }
 
@@ -57,17 +55,9 @@ func (u *use) checkHeld() error {
 	return fmt.Errorf("%w: rule %q has a ttl of %v, and the last renewal was %v ago", ErrHoldLost, u.rule, u.policy.Limit().Period, time.Since(u.since))
 }
 
-// currentPolicy returns the policy for the units that are held now, or else the policy of the rule.
-func (u *use) currentPolicy() algo.Policy {
-	if u.taken.IsZero() {
-		return u.policy
-	}
-	return heldUnits{u.policy.(algo.Holder).Held(u.taken)}
-}
-
-// heldItems adds a result to d, and an item to items, for each rule whose units are held.
-func (r *Reservation[T]) heldItems(d *Decision, items []driver.Item) []driver.Item {
-	return r.addResults(d, items, func(u *use) (int64, bool) { return multiply(u.cost, r.n), u.isHeld() })
+// heldResults is results for the rules whose units are held.
+func (r *Reservation[T]) heldResults(results []RuleResult, items []driver.Item) ([]RuleResult, []driver.Item) {
+	return r.results(results, items, func(u *use) (int64, bool) { return multiply(u.cost, r.n), u.isHeld() })
 }
 
 func (r *Reservation[T]) clearHeld() {
@@ -85,12 +75,13 @@ func (r *Reservation[T]) Release(ctx context.Context) error {
 	if r == nil || r.limiter == nil {
 		return errNothingReserved
 	}
-	var d Decision
-	var some [inlineRules]driver.Item
-	items := r.heldItems(&d, some[:0])
+	var someResults inlineResults
+	var someItems [inlineRules]driver.Item
+	results, items := r.heldResults(someResults[:0], someItems[:0])
 	if len(items) == 0 {
 		return nil
 	}
+	d := Decision{Results: results}
 	err := r.decideHeld(ctx, driver.Refund, items, &d)
 	if err == nil || errors.Is(err, storage.ErrOutcomeUnknown) {
 		r.clearHeld()
@@ -111,11 +102,12 @@ func (r *Reservation[T]) Renew(ctx context.Context) error {
 	if err := r.checkHeld(); err != nil {
 		return err
 	}
-	var d Decision
-	items, began := r.heldItems(&d, nil), time.Now()
+	began := time.Now()
+	results, items := r.heldResults(nil, nil)
 	if len(items) == 0 {
 		return nil
 	}
+	d := Decision{Results: results}
 	if err := r.decideHeld(ctx, driver.Allow, items, &d); err != nil {
 		return err
 	}
@@ -138,18 +130,26 @@ func (r *Reservation[T]) checkHeld() error {
 	return nil
 }
 
-// decideHeld makes an operation on held units where they are: in the store, or in the local limiter of FailLocal.
-func (r *Reservation[T]) decideHeld(ctx context.Context, op driver.Op, items []driver.Item, d *Decision) error {
-	l := r.limiter
-	_, err := l.observed(ctx, op, func() (Decision, error) {
-		var err error
-		if r.Decision.Degraded {
-			_, err = decideInMemory(ctx, l.local, nil, op, 0, items, d)
-		} else {
-			_, err = l.decide(ctx, op, 0, items, d, FailClosed)
-		}
-		return *d, err
+// decideHeld makes an operation on held units, and calls the observer, which can keep the results. No pointer into those of d escapes.
+func (r *Reservation[T]) decideHeld(ctx context.Context, op driver.Op, items []driver.Item, d *Decision) (err error) {
+	if r.limiter.options.Observer == nil {
+		return r.decideUnobserved(ctx, op, items, d)
+	}
+	*d, err = r.limiter.observed(ctx, op, func() (Decision, error) {
+		own := Decision{Results: append([]RuleResult(nil), d.Results...)} // with slices.Clone d.Results would escape
+		err := r.decideUnobserved(ctx, op, items, &own)
+		return own, err
 	})
+	return err
+}
+
+// decideUnobserved makes an operation on held units where they are: in the store, or in the local limiter of FailLocal.
+func (r *Reservation[T]) decideUnobserved(ctx context.Context, op driver.Op, items []driver.Item, d *Decision) (err error) {
+	if l := r.limiter; r.Decision.Degraded {
+		_, err = decideInMemory(ctx, l.local, nil, op, 0, items, d)
+	} else {
+		_, err = l.decide(ctx, op, 0, items, d, FailClosed)
+	}
 	return err
 }
 
@@ -183,16 +183,21 @@ func (l *Limiter[T]) hold(ctx context.Context, in T, d *Decision) (held context.
 	if l.mayHold {
 		began = time.Now()
 	}
-	if err = l.allow(ctx, in, 1, d); err == nil && l.mayHold {
-		if r := l.reservationOf(in, d, began); r != nil {
-			held, release = r.keep(ctx)
-			return held, release, nil
-		}
+	if err = l.allow(ctx, in, 1, d); err != nil || !l.mayHold {
+		return ctx, doNothing, err
 	}
-	return ctx, releaseNothing, err
+	r := l.reservationOf(in, d, began)
+	held, stop := r.Keep(ctx)
+	if r == nil {
+		return held, stop, nil
+	}
+	return held, sync.OnceFunc(func() {
+		stop()
+		_ = r.Release(context.WithoutCancel(ctx)) // otherwise they return after the TTL
+	}), nil
 }
 
-func releaseNothing() {} // a literal in a generic method would be allocated
+func doNothing() {} // a literal in a generic method would be allocated
 
 // reservationOf returns a reservation of the units that are held by a decision on one call. It has only the rules of these units.
 // It is nil if there are none.
@@ -206,16 +211,15 @@ func (l *Limiter[T]) reservationOf(in T, d *Decision, began time.Time) *Reservat
 		}
 		if r == nil {
 			r = &Reservation[T]{Decision: Decision{Allowed: true, Degraded: d.Degraded}, limiter: l, n: 1}
+			r.uses = r.oneUse[:0]
 			if l.options.Group != nil {
 				key.Group = l.options.Group(in)
 			}
 		}
 		key.Rule, key.Key = l.ruleOf(result.Rule).text(result.Policy), result.Key
-		at := time.UnixMicro(algo.Instant(d.At)) // d.At has a pointer, so d.Results would escape
-		r.uses = append(r.uses, use{
-			rule: result.Rule, shadow: result.Shadow, policy: result.Policy, key: key, user: result.Key, cost: result.Cost,
-			hold: hold{taken: at.Add(result.Skew), since: began},
-		})
+		u := use{rule: result.Rule, shadow: result.Shadow, policy: result.Policy, key: key, cost: result.Cost}
+		u.take(d, i, began)
+		r.uses = append(r.uses, u)
 	}
 	return r
 }
@@ -227,22 +231,13 @@ func (l *Limiter[T]) reservationOf(in T, d *Decision, began time.Time) *Reservat
 // [Reservation.Release] then. Do not use the reservation before.
 func (r *Reservation[T]) Keep(ctx context.Context) (held context.Context, stop func()) {
 	if r == nil || !slices.ContainsFunc(r.uses, func(u use) bool { return !u.taken.IsZero() }) {
-		return ctx, releaseNothing
+		return ctx, doNothing
 	}
 	held, cancel := context.WithCancelCause(ctx)
 	stopRenewal := r.renewUntilStopped(context.WithoutCancel(ctx), cancel)
 	return held, sync.OnceFunc(func() {
 		cancel(nil)
 		stopRenewal()
-	})
-}
-
-// keep is Keep with a function that also releases the held units.
-func (r *Reservation[T]) keep(ctx context.Context) (held context.Context, release func()) {
-	held, stop := r.Keep(ctx)
-	return held, sync.OnceFunc(func() {
-		stop()
-		_ = r.Release(context.WithoutCancel(ctx)) // otherwise they return after the TTL
 	})
 }
 

@@ -55,34 +55,22 @@ func TestReleaseGivesBackHeldUnitsOnce(t *testing.T) {
 	}
 }
 
-func TestSettleReleasesHeldUnits(t *testing.T) {
+func TestSettleReleasesHeldUnitsOnce(t *testing.T) {
 	for name, store := range memoryStores() {
-		for _, actual := range []int64{0, 1, 3} {
-			l := newLimiter(t, sluice.Options[call]{Namespace: string(rune('a' + actual))}, store, tasks()...)
-			r := reserveOne(t, l)
-			must(t)(r.Settle(background, actual))
-			require.Equal(t, []int64{2, 10 - actual}, remaining(t, l, ann), name)
-			require.NoError(t, r.Release(background))
-			require.Equal(t, []int64{2, 10 - actual}, remaining(t, l, ann), name)
+		settles := map[int64]func(r *sluice.Reservation[call]) (sluice.Decision, error){
+			1: func(r *sluice.Reservation[call]) (sluice.Decision, error) { return r.SettleFor(background, ann) },
 		}
-		l := newLimiter(t, sluice.Options[call]{Namespace: "settled for"}, store, tasks()...)
-		must(t)(reserveOne(t, l).SettleFor(background, ann))
-		require.Equal(t, []int64{2, 9}, remaining(t, l, ann), name)
-	}
-}
-
-// A release after Settle must not free the units of another holder.
-func TestSettledReservationHoldsNoUnits(t *testing.T) {
-	for name, store := range memoryStores() {
-		t.Run(name, func(t *testing.T) {
-			l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)
+		for _, actual := range []int64{0, 3} {
+			settles[actual] = func(r *sluice.Reservation[call]) (sluice.Decision, error) { return r.Settle(background, actual) }
+		}
+		for actual, settle := range settles {
+			l := newLimiter(t, sluice.Options[call]{Namespace: string(rune('a' + actual))}, store, tasks()...)
 			first := reserveOne(t, l)
 			reserveOne(t, l)
-			must(t)(first.Settle(background, 1))
-			require.NoError(t, first.Release(background), "it does nothing")
-			require.NoError(t, first.Renew(background), "it does nothing")
-			require.Equal(t, []int64{1, 8}, remaining(t, l, ann))
-		})
+			must(t)(settle(first))
+			require.NoError(t, first.Release(background), "it would free the unit of the other call")
+			require.Equal(t, []int64{1, 9 - actual}, remaining(t, l, ann), name)
+		}
 	}
 }
 
@@ -201,17 +189,25 @@ func TestHeldUnitsSurviveAClockThatStepsBack(t *testing.T) {
 }
 
 func TestDenialByHeldUnitsIsNotCached(t *testing.T) {
-	store := newDistantStore(0)
-	mine := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 1 ttl=30s")...)
-	other := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 1 ttl=30s")...)
-	r := reserveOne(t, other)
-	for range 3 {
-		require.False(t, must(t)(mine.Allow(background, ann)).Allowed)
-	}
-	require.NoError(t, r.Release(background))
-	d := must(t)(mine.Allow(background, ann))
-	require.True(t, d.Allowed)
-	require.False(t, d.Cached)
+	synctest.Test(t, func(t *testing.T) {
+		store := newDistantStore(0)
+		mine := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 1 ttl=30s")...)
+		other := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 1 ttl=30s")...)
+		lost := reserveOne(t, mine)
+		require.NoError(t, other.Reset(background, ann))
+		time.Sleep(4 * time.Second)
+		for _, denied := range []func(){
+			func() { require.False(t, must(t)(mine.Allow(background, ann)).Allowed) },
+			func() { require.ErrorIs(t, lost.Renew(background), sluice.ErrHoldLost) },
+		} {
+			r := reserveOne(t, other)
+			denied()
+			require.NoError(t, r.Release(background))
+			d := must(t)(mine.Allow(background, ann))
+			require.True(t, d.Allowed)
+			require.NoError(t, other.Reset(background, ann))
+		}
+	})
 }
 
 func TestDoHoldsUnitsWhileItsFunctionRuns(t *testing.T) {

@@ -93,22 +93,6 @@ func TestHoldReleasesTheKeyOfTheInput(t *testing.T) {
 	}
 }
 
-func TestHoldDoesNotAllocateForARate(t *testing.T) {
-	if testing.CoverMode() != "" {
-		t.Skip("with coverage counters Hold is too large to be inlined")
-	}
-	rate := sluice.MustPolicy("gcra 1000/s")
-	l := newLimiter(t, sluice.Options[call]{}, nil,
-		sluice.Rule[call]{Name: "a", PolicyFor: func(call) (algo.Policy, error) { return rate, nil }}, sluice.Rule[call]{Name: "b", Policy: rate})
-	requireAllocations(t, 0, func() {
-		d, _, release, err := l.Hold(background, ann)
-		if err != nil || len(d.Results) != 2 {
-			panic(err)
-		}
-		release()
-	})
-}
-
 // The context of a hold ends with the TTL at the latest, because others get the units then.
 func TestHoldEndsWithTheTTLOfUnitsThatWereNotRenewed(t *testing.T) {
 	for _, ttl := range []time.Duration{time.Second, 10 * time.Second} {

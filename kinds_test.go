@@ -75,22 +75,6 @@ func TestPolicyForOfManyKinds(t *testing.T) {
 	}
 }
 
-func TestPolicyForDoesNotAllocateForKnownKinds(t *testing.T) {
-	if testing.CoverMode() != "" {
-		t.Skip("with coverage counters Allow is too large to be inlined")
-	}
-	plans := []algo.Policy{mustPolicy("gcra 100000/s"), mustPolicy("tokenbucket 100000/s"), mustPolicy("all(gcra 100000/s; fixedwindow 1000000000/d)")}
-	n := 0
-	l := newLimiter(t, sluice.Options[call]{}, nil, sluice.Rule[call]{
-		Name: "plan", Key: byUser, PolicyFor: func(call) (algo.Policy, error) { n++; return plans[n%len(plans)], nil },
-	})
-	requireAllocations(t, 0, func() {
-		if d, err := l.Allow(background, ann); err != nil || !d.Allowed {
-			panic(err)
-		}
-	})
-}
-
 // docs/operation.md has these patterns and statements.
 func TestKeysOfARuleCanBeListed(t *testing.T) {
 	redisStore, client := openRedis(t)

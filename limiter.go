@@ -74,7 +74,6 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 	if err := o.Prepay.validate(); err != nil {
 		return nil, err
 	}
-	names := make(map[string]bool)
 	rules = slices.Clone(rules)
 	for i := range rules {
 		if rules[i].texts == nil { // otherwise it is a rule of another limiter; see Join
@@ -83,40 +82,37 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 			}
 			rules[i].texts = &ruleTexts{namespace: o.Namespace, name: rules[i].Name}
 		}
-		if names[rules[i].Name] {
+		if slices.ContainsFunc(rules[:i], func(r Rule[T]) bool { return r.Name == rules[i].Name }) {
 			return nil, fmt.Errorf("sluice: two rules have the name %q; give each rule its own name", rules[i].Name)
 		}
 		if o.Prepay.Calls > 0 && isHolder(rules[i].Policy) {
 			return nil, &RuleError{Rule: rules[i].Name, Err: errPrepaidHolder}
 		}
-		names[rules[i].Name] = true
 		if rules[i].Policy != nil {
 			rules[i].ownText = rules[i].texts.of(rules[i].Policy)
 		}
 	}
-	l := &Limiter[T]{options: o, rules: rules}
+	l := &Limiter[T]{options: o, rules: rules, lines: lines{all: make(map[string]*line)}}
 	l.mayHold = slices.ContainsFunc(rules, func(r Rule[T]) bool { return r.PolicyFor != nil || isHolder(r.Policy) })
 	if o.OnFailure == FailLocal {
 		l.local = &memory.Store{Clock: o.Clock}
 	}
-	if m, ok := store.(*memory.Store); ok && m == nil {
-		return nil, errors.New("sluice: the store is a nil *memory.Store; pass new(memory.Store), or a plain nil for a store of this limiter alone")
-	} else if ok {
-		l.memory, l.store = m, m
-		return l, nil
-	}
 	if store == nil {
-		l.memory, l.options.Clock = &memory.Store{Clock: o.Clock}, nil
-		l.store = l.memory
-		return l, nil
+		store, l.options.Clock = &memory.Store{Clock: o.Clock}, nil
 	}
 	l.store = store
+	if m, ok := store.(*memory.Store); ok {
+		if l.memory = m; m == nil {
+			return nil, errors.New("sluice: the store is a nil *memory.Store; pass new(memory.Store), or a plain nil for a store of this limiter alone")
+		}
+		return l, nil
+	}
 	l.engine = engine.New(store, engine.Options{
 		Clock: o.Clock, Timeout: o.Timeout, DenialCacheTTL: o.DenialCacheTTL, DenialCacheSize: o.DenialCacheSize,
 		OpenAfter: o.CircuitOpenAfter, MaxRoundTrips: o.MaxRoundTrips, MaxQueue: o.MaxQueue,
 	})
 	if o.Prepay.Calls > 0 {
-		l.purses = new(purses)
+		l.purses = &purses{all: make(map[string]*purse)}
 	}
 	if _, l.server = store.(driver.Server); l.server {
 		for i := range l.rules {
@@ -198,23 +194,20 @@ func (l *Limiter[T]) do(ctx context.Context, op driver.Op, in T, n int64, rules 
 // memory for results. No pointer into that memory escapes.
 func (l *Limiter[T]) decideInput(ctx context.Context, op driver.Op, in T, n int64, rules []Rule[T], d *Decision) error {
 	var some [inlineRules]driver.Item
-	items := some[:]
-	if len(rules) > len(items) {
-		items = make([]driver.Item, len(rules))
-	}
-	if err := l.gather(op, in, n, rules, d, items); err != nil {
-		*d = Decision{}
+	items, err := l.gather(op, in, n, rules, d, some[:0])
+	if err != nil {
 		return err
 	}
-	_, err := l.decide(ctx, op, 0, items[:len(d.Results)], d, l.options.OnFailure)
+	_, err = l.decide(ctx, op, 0, items, d, l.options.OnFailure)
 	return err
 }
 
-// gather calls the functions of the rules for an operation on n calls. It adds a result to d for each rule that applies,
-// and sets its key in items.
-func (l *Limiter[T]) gather(op driver.Op, in T, n int64, rules []Rule[T], d *Decision, items []driver.Item) error {
+// gather calls the functions of the rules for an operation on n calls. It sets the results of d to those of the rules that apply,
+// and appends an item with its key for each to items, which is empty. It uses the memory of both. With an error d is zero.
+func (l *Limiter[T]) gather(op driver.Op, in T, n int64, rules []Rule[T], d *Decision, items []driver.Item) ([]driver.Item, error) {
 	if n < 1 {
-		return countError(n)
+		*d = Decision{}
+		return nil, countError(n)
 	}
 	group := ""
 	if l.options.Group != nil {
@@ -224,6 +217,9 @@ func (l *Limiter[T]) gather(op driver.Op, in T, n int64, rules []Rule[T], d *Dec
 		d.Results = make([]RuleResult, 0, len(rules))
 	}
 	d.Results = d.Results[:0]
+	if cap(items) < len(rules) {
+		items = make([]driver.Item, 0, len(rules))
+	}
 	for i := range rules {
 		rule := &rules[i]
 		of, cost, err := rule.Policy, n, error(nil)
@@ -235,7 +231,8 @@ func (l *Limiter[T]) gather(op driver.Op, in T, n int64, rules []Rule[T], d *Dec
 		}
 		switch {
 		case err != nil:
-			return err
+			*d = Decision{}
+			return nil, err
 		case of == nil:
 			continue
 		case op == driver.Reset:
@@ -244,12 +241,12 @@ func (l *Limiter[T]) gather(op driver.Op, in T, n int64, rules []Rule[T], d *Dec
 			continue
 		}
 		count, key := len(d.Results), rule.key(in)
-		d.Results = d.Results[:count+1]
+		d.Results, items = d.Results[:count+1], items[:count+1]
 		r, k := &d.Results[count], &items[count].Key
 		r.Rule, r.Key, r.Policy, r.Cost, r.Shadow = rule.Name, key, of, cost, rule.Shadow
 		k.Group, k.Rule, k.Key = group, rule.text(of), key
 	}
-	return nil
+	return items, nil
 }
 
 // observed calls decide, and then the observer.
@@ -276,8 +273,8 @@ func (l *Limiter[T]) decide(ctx context.Context, op driver.Op, upTo int64, items
 	} else {
 		calls, err = l.decideByEngine(ctx, op, upTo, items, d, onFailure)
 	}
-	if err == nil {
-		l.checkSkew(d)
+	if most := l.options.MaxSkew; err == nil && most > 0 && d.Skew > most && d.Err == nil {
+		d.Err = fmt.Errorf("%w by %v", ErrSkew, d.Skew)
 	}
 	if l.purses != nil && op != driver.Allow && op != driver.Peek {
 		l.purses.drop(d.Results, err != nil) // a call that begins now must not share an older denial
@@ -313,16 +310,15 @@ func decideInMemory(ctx context.Context, store *memory.Store, clock func() time.
 
 // decideByEngine decides on a store that is not in memory. The engine gets copies of the results and the keys, because it
 // can still use them when the call has returned.
-func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, most int64, items []driver.Item, d *Decision, onFailure FailurePolicy) (calls int64, err error) {
-	e := &evaluation{op: op, results: slices.Clone(d.Results), oneClock: l.options.Clock == nil}
+func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, upTo int64, items []driver.Item, d *Decision, onFailure FailurePolicy) (calls int64, err error) {
+	e := &evaluation{op: op, upTo: upTo, results: slices.Clone(d.Results), oneClock: l.options.Clock == nil}
 	times := int32(-1) // a server decides at most MaxInt32 calls
-	if most <= math.MaxInt32 {
-		times = int32(most)
+	if upTo <= math.MaxInt32 {
+		times = int32(upTo)
 	}
-	if most > 0 {
-		e.upTo = &upTo{most: most}
+	if upTo > 0 {
 		for i := range e.results {
-			e.upTo.costs = append(e.upTo.costs, e.results[i].Cost)
+			e.costs = append(e.costs, e.results[i].Cost)
 		}
 	}
 	stats, err := l.engine.Decide(ctx, &engine.Request{
@@ -333,13 +329,10 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, most int6
 		copy(d.Results, e.results)
 		d.Allowed, d.At, d.Cached, d.Attempts = e.allowed, e.at, stats.Cached, stats.Attempts
 		d.summarize()
-		if e.upTo != nil {
-			calls = e.upTo.calls
-		}
-		return calls, nil
+		return e.calls, nil
 	}
 	d.Attempts = stats.Attempts
-	return l.fallBack(ctx, op, most, items, d, onFailure, err)
+	return l.fallBack(ctx, op, upTo, items, d, onFailure, err)
 }
 
 // fallBack decides by the failure policy after an error of the store. d.Results has the rules and costs, and d.Attempts is set.
@@ -370,9 +363,7 @@ func (l *Limiter[T]) uses(op driver.Op, results []RuleResult) []engine.Use {
 		r := &results[i]
 		uses[i] = engine.Use{Op: operation(op, r.Cost), Cost: max(r.Cost, -r.Cost), Shadow: r.Shadow}
 		if l.server && op != driver.Peek && op != driver.Reset {
-			if held, ok := r.Policy.(heldUnits); ok {
-				uses[i].Program = policy.ProgramOf(held.Policy)
-			} else if rule := l.ruleOf(r.Rule); rule.PolicyFor == nil {
+			if rule := l.ruleOf(r.Rule); rule.PolicyFor == nil && !r.held {
 				uses[i].Program = rule.program
 			} else {
 				uses[i].Program = policy.ProgramOf(r.Policy)
@@ -391,15 +382,6 @@ func (l *Limiter[T]) ruleOf(name string) *Rule[T] {
 	}
 	return nil
 }
-
-func (l *Limiter[T]) checkSkew(d *Decision) {
-	if most := l.options.MaxSkew; most > 0 && d.Skew > most && d.Err == nil {
-		d.Err = skewError(d.Skew)
-	}
-}
-
-// skewError is a function of its own so that checkSkew can be inlined.
-func skewError(skew time.Duration) error { return fmt.Errorf("%w by %v", ErrSkew, skew) }
 
 // hasEnded reports whether ctx has ended. The Err of a context is still nil for a moment after its
 // deadline, until its timer has fired.

@@ -54,8 +54,8 @@ var (
 // newWaiter calls the functions of the rules.
 func (l *Limiter[T]) newWaiter(ctx context.Context, in T, n int64) (*waiter, error) {
 	var d Decision
-	w := &waiter{items: make([]driver.Item, len(l.rules)), changed: make(chan struct{}, 1)}
-	if err := l.gather(driver.Allow, in, n, l.rules, &d, w.items); err != nil {
+	items, err := l.gather(driver.Allow, in, n, l.rules, &d, nil)
+	if err != nil {
 		return nil, err
 	}
 	for i := range d.Results {
@@ -67,7 +67,7 @@ func (l *Limiter[T]) newWaiter(ctx context.Context, in T, n int64) (*waiter, err
 			return nil, &RuleError{Rule: r.Rule, Key: r.Key, Err: errWaitForPenalty}
 		}
 	}
-	w.results, w.items = d.Results, w.items[:len(d.Results)]
+	w := &waiter{results: d.Results, items: items, changed: make(chan struct{}, 1)}
 	w.deadline, _ = ctx.Deadline()
 	return w, nil
 }
@@ -153,22 +153,17 @@ func (s *lines) deny(w *waiter, d *Decision, givesUp bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.released = false
-	switch {
-	case w.line == nil && givesUp:
-		return
-	case w.line == nil:
+	if w.line == nil {
+		if givesUp {
+			return
+		}
 		if w.key == "" {
 			w.setKey()
 		}
-		of := s.all[w.key]
-		if of == nil {
-			of = new(line)
-			if s.all == nil {
-				s.all = make(map[string]*line)
-			}
-			s.all[w.key] = of
+		if s.all[w.key] == nil {
+			s.all[w.key] = new(line)
 		}
-		w.enter(of)
+		w.enter(s.all[w.key])
 	}
 	of := w.line
 	if of.head() != w {
@@ -233,15 +228,13 @@ func (s *lines) leave(w *waiter, d *Decision, asked time.Time, failed bool) {
 	for wasHead && failed && of.waiters.Len() > 0 {
 		of.release(of.head())
 	}
+	if wasHead && d.Allowed {
+		of.pass(d, asked)
+	}
 	switch {
 	case of.waiters.Len() == 0:
 		delete(s.all, w.key)
-	case wasHead && d.Allowed:
-		of.pass(d, asked)
-		if of.waiters.Len() == 0 {
-			delete(s.all, w.key)
-		}
-	case wasHead:
+	case wasHead && !d.Allowed:
 		if next := of.head(); next.isCheaper(w) {
 			of.until = time.Now()
 		}

@@ -1,21 +1,20 @@
 package sluice_test
 
-// These tests promise what only decisions in memory have: no allocations, results that belong
-// to the caller, and no writes by denials.
+// These tests promise what only decisions in memory have: no allocations, and results that belong
+// to the caller.
 
 import (
 	"context"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/testing/sample"
-	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // requireAllocations checks that one call of f allocates at most this many times. The race detector
@@ -28,25 +27,74 @@ func requireAllocations(t *testing.T, most float64, f func()) {
 	require.LessOrEqual(t, testing.AllocsPerRun(1000, f), most)
 }
 
-func TestDecisionInMemoryDoesNotAllocate(t *testing.T) {
+func TestAllocationsInMemory(t *testing.T) {
 	if testing.CoverMode() != "" {
-		t.Skip("with coverage counters Allow is too large to be inlined")
+		t.Skip("with coverage counters Allow and Hold are too large to be inlined")
 	}
-	for _, specs := range [][]string{
-		{"gcra 1000/s"},
-		{"gcra 1/h"},
-		{"gcra 1000/s", "tokenbucket 2000/m", "fixedwindow 100000/h"},
-	} {
-		l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf(specs...)...)
-		for _, user := range []string{"ann", strings.Repeat("ann", 100)} {
-			in := call{user: user}
-			requireAllocations(t, 0, func() {
-				if d, err := l.Allow(background, in); err != nil || len(d.Results) != len(specs) {
-					panic(err)
-				}
-			})
+	allow := func(l *sluice.Limiter[call]) {
+		if _, err := l.Allow(background, ann); err != nil {
+			panic(err)
 		}
 	}
+	hold := func(l *sluice.Limiter[call]) {
+		_, _, release, err := l.Hold(background, ann)
+		if err != nil {
+			panic(err)
+		}
+		release()
+	}
+	plans := []algo.Policy{
+		mustPolicy("gcra 100000/s"), mustPolicy("tokenbucket 100000/s"), mustPolicy("all(gcra 100000/s; fixedwindow 1000000000/d)"),
+	}
+	n := 0
+	plan := sluice.Rule[call]{Name: "plan", Key: byUser, PolicyFor: func(call) (algo.Policy, error) { n++; return plans[n%len(plans)], nil }}
+	long := rulesOf("gcra 1000/s")
+	long[0].Key = func(call) string { return longKey }
+	for _, c := range []struct {
+		most  float64
+		call  func(*sluice.Limiter[call])
+		rules []sluice.Rule[call]
+	}{
+		{0, allow, rulesOf("gcra 1000/s")},
+		{0, allow, rulesOf("gcra 1/h")},
+		{0, allow, rulesOf("gcra 1000/s", "tokenbucket 2000/m", "fixedwindow 100000/h")},
+		{0, allow, long},
+		{0, allow, []sluice.Rule[call]{plan}},
+		{0, hold, append(rulesOf("gcra 1000/s"), plan)},
+		{1, reserveAndRelease, rulesOf("inflight 5 ttl=8760h")},
+	} {
+		l := newLimiter(t, sluice.Options[call]{}, nil, c.rules...)
+		requireAllocations(t, c.most, func() { c.call(l) })
+	}
+}
+
+var longKey = strings.Repeat("ann", 100)
+
+func reserveAndRelease(l *sluice.Limiter[call]) {
+	r, _, err := l.Reserve(background, ann, 1)
+	if err != nil {
+		panic(err)
+	}
+	if err := r.Release(background); err != nil {
+		panic(err)
+	}
+}
+
+func BenchmarkHeldUnits(b *testing.B) {
+	b.Run("Allow", func(b *testing.B) {
+		l := newLimiter(b, sluice.Options[call]{}, nil, rulesOf("inflight 1000000000 ttl=1h")...)
+		for b.Loop() {
+			if d, err := l.Allow(background, ann); err != nil || !d.Allowed {
+				panic(err)
+			}
+		}
+	})
+	b.Run("Reserve and Release", func(b *testing.B) {
+		l := newLimiter(b, sluice.Options[call]{}, nil, rulesOf("inflight 5 ttl=1h")...)
+		for b.Loop() {
+			reserveAndRelease(l)
+		}
+	})
 }
 
 // The results of a decision that escapes are on the heap, with room for three rules.
@@ -78,26 +126,5 @@ func TestLaterDecisionsDoNotChangeResults(t *testing.T) {
 	for i, d := range decisions {
 		require.EqualValues(t, 9-i, d.Results[0].Remaining)
 		require.EqualValues(t, 19-i, d.Results[1].Remaining)
-	}
-}
-
-func TestDenialInMemoryWritesNothing(t *testing.T) {
-	for _, specs := range [][]string{{"gcra 1/h"}, {"gcra 1/h", "gcra 100/h"}} {
-		clock := newClock()
-		store := &memory.Store{Clock: clock.Now}
-		l := newLimiter(t, sluice.Options[call]{Clock: clock.Now}, store, rulesOf(specs...)...)
-		require.False(t, must(t)(l.AllowN(background, call{user: "new"}, 2)).Allowed)
-		require.Zero(t, store.Stats().Keys)
-
-		require.True(t, must(t)(l.Allow(background, ann)).Allowed)
-		key := keyText("", "rule 0", "gcra", "ann")
-		before, _, err := store.Load(background, key)
-		require.NoError(t, err)
-		require.NotZero(t, before[0].Version)
-		clock.advance(time.Second)
-		require.False(t, must(t)(l.Allow(background, ann)).Allowed)
-		after, _, err := store.Load(background, key)
-		require.NoError(t, err)
-		require.Equal(t, before[0].Version, after[0].Version)
 	}
 }

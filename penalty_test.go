@@ -77,9 +77,3 @@ func TestFloodOfKeysEndsNoPenalty(t *testing.T) {
 	}
 	require.False(t, must(t)(l.Allow(background, ann)).Allowed)
 }
-
-func TestWaitRefusesAPenalty(t *testing.T) {
-	l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("penalty(gcra 1/s; for=1h)")...)
-	_, err := l.Wait(background, ann)
-	require.EqualError(t, err, `sluice: rule "rule 0", key "ann": Wait cannot be used with a penalty, because to ask too early begins one; use Allow`)
-}

@@ -71,12 +71,11 @@ func (l *Limiter[T]) allowPrepaid(ctx context.Context, in T) (d Decision, err er
 	if err := ctx.Err(); err != nil {
 		return d, storage.NotApplied(err)
 	}
-	items := make([]driver.Item, len(l.rules))
-	if err := l.gather(driver.Allow, in, 1, l.rules, &d, items); err != nil {
-		return Decision{}, err
+	items, err := l.gather(driver.Allow, in, 1, l.rules, &d, nil)
+	if err != nil {
+		return d, err
 	}
 	one := d.Results
-	items = items[:len(one)]
 	if i := slices.IndexFunc(one, func(r RuleResult) bool { return isHolder(r.Policy) }); i >= 0 {
 		return Decision{}, &RuleError{Rule: one[i].Rule, Key: one[i].Key, Err: errPrepaidHolder}
 	}
@@ -166,9 +165,6 @@ func (s *purses) create(key string, one []RuleResult, now time.Time) *purse {
 	if len(s.all) >= max(s.nextSweep, 1024) {
 		maps.DeleteFunc(s.all, func(_ string, p *purse) bool { return p.buying == nil && p.IsSpent(now) })
 		s.nextSweep = 2 * len(s.all)
-	}
-	if s.all == nil {
-		s.all = make(map[string]*purse)
 	}
 	p := &purse{one: slices.Clone(one)}
 	s.all[key] = p

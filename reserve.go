@@ -31,6 +31,9 @@ type Reservation[T any] struct {
 	uses          []use // of the rules that apply, also those with an estimate of 0
 	settled       bool
 	localRefunded bool // the local limiter of FailLocal has what was not used
+
+	oneUse    [1]use // memory, so that the only rule needs no allocations
+	oneResult [1]RuleResult
 }
 
 // use is what one call uses under a rule.
@@ -39,8 +42,8 @@ type use struct {
 	shadow bool
 	policy algo.Policy
 	key    driver.RuleKey
-	user   string // the key that Rule.Key returned
 	cost   int64
+	actual int64 // that the estimate is corrected to; 0 for held units, which are released
 	hold
 }
 
@@ -59,7 +62,7 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 	r := &Reservation[T]{limiter: l, n: n}
 	var err error
 	if l.options.Observer == nil {
-		err = r.reserve(ctx, in, &r.Decision)
+		err = r.reserve(ctx, in, &r.Decision) // a copy of the decision would take time
 	} else {
 		r.Decision, err = l.observed(ctx, driver.Allow, func() (d Decision, err error) {
 			err = r.reserve(ctx, in, &d)
@@ -77,17 +80,29 @@ func (r *Reservation[T]) reserve(ctx context.Context, in T, d *Decision) error {
 	if r.n < 1 {
 		return countError(r.n)
 	}
-	began := time.Now()
-	if err := r.gather(in); err != nil {
+	l, began := r.limiter, time.Now()
+	var some [inlineRules]driver.Item
+	d.Results = r.oneResult[:0]
+	items, err := l.gather(opReserve, in, 1, l.rules, d, some[:0])
+	if err != nil {
 		return err
 	}
-	d.Results = make([]RuleResult, 0, len(r.uses))
-	var some [inlineRules]driver.Item
-	items := r.addResults(d, some[:0], func(u *use) (int64, bool) {
-		cost := multiply(u.cost, r.n)
-		return cost, cost > 0
-	})
-	if _, err := r.limiter.decide(ctx, driver.Allow, 0, items, d, r.limiter.options.OnFailure); err != nil || !d.Allowed {
+	if r.uses = r.oneUse[:]; len(items) != 1 {
+		r.uses = make([]use, len(items))
+	}
+	charged := 0
+	for i := range r.uses {
+		u, of := &r.uses[i], &d.Results[i]
+		u.rule, u.shadow, u.policy, u.key, u.cost = of.Rule, of.Shadow, of.Policy, items[i].Key, of.Cost
+		if of.Cost = multiply(of.Cost, r.n); of.Cost > 0 {
+			if charged < i {
+				d.Results[charged], items[charged].Key = *of, items[i].Key
+			}
+			charged++
+		}
+	}
+	d.Results = d.Results[:charged]
+	if _, err := l.decide(ctx, driver.Allow, 0, items[:charged], d, l.options.OnFailure); err != nil || !d.Allowed {
 		return err
 	}
 	for i := range d.Results {
@@ -96,37 +111,20 @@ func (r *Reservation[T]) reserve(ctx context.Context, in T, d *Decision) error {
 	return nil
 }
 
-// gather calls the functions of the rules.
-func (r *Reservation[T]) gather(in T) error {
-	rules := r.limiter.rules
-	var results inlineResults
-	var some [inlineRules]driver.Item
-	one, items := Decision{Results: results[:]}, some[:]
-	if len(rules) > len(items) {
-		items = make([]driver.Item, len(rules))
-	}
-	if err := r.limiter.gather(opReserve, in, 1, rules, &one, items); err != nil {
-		return err
-	}
-	r.uses = make([]use, len(one.Results))
-	for i := range r.uses {
-		of := &one.Results[i]
-		r.uses[i] = use{rule: of.Rule, shadow: of.Shadow, policy: of.Policy, key: items[i].Key, user: of.Key, cost: of.Cost}
-	}
-	return nil
-}
-
-// addResults adds a result to d, and an item to items, for each use for which cost returns true, with the cost that it
+// results appends a result to results, and an item to items, for each use for which cost returns true, with the cost that it
 // returns.
-func (r *Reservation[T]) addResults(d *Decision, items []driver.Item, cost func(*use) (cost int64, keep bool)) []driver.Item {
+func (r *Reservation[T]) results(results []RuleResult, items []driver.Item, cost func(*use) (cost int64, keep bool)) ([]RuleResult, []driver.Item) {
 	for i := range r.uses {
 		u := &r.uses[i]
 		if cost, keep := cost(u); keep {
-			d.Results = append(d.Results, RuleResult{Rule: u.rule, Key: u.user, Policy: u.currentPolicy(), Shadow: u.shadow, Result: algo.Result{Cost: cost}})
-			items = append(items, driver.Item{Key: u.key})
+			result := RuleResult{Rule: u.rule, Key: u.key.Key, Policy: u.policy, Shadow: u.shadow, Result: algo.Result{Cost: cost}}
+			if result.held = !u.taken.IsZero(); result.held {
+				result.Policy = u.policy.(algo.Holder).Held(u.taken)
+			}
+			results, items = append(results, result), append(items, driver.Item{Key: u.key})
 		}
 	}
-	return items
+	return results, items
 }
 
 func (r *Reservation[T]) useOf(rule string) *use {
@@ -181,18 +179,17 @@ func (r *Reservation[T]) settle(ctx context.Context, actual func(*use) (int64, e
 	if err := r.checkOpen(); err != nil {
 		return Decision{}, err
 	}
-	costs := make(map[*use]int64, len(r.uses)) // none for held units, which are released
 	for i := range r.uses {
 		if u := &r.uses[i]; !isHolder(u.policy) {
-			if costs[u], err = actual(u); err != nil {
+			if u.actual, err = actual(u); err != nil {
 				return Decision{}, err
 			}
 		}
 	}
 	if r.Decision.Degraded {
-		r.refundLocal(ctx, costs)
+		r.refundLocal(ctx)
 	}
-	op, items := r.correction(&d, costs)
+	op, items := r.correction(&d)
 	if len(items) == 0 {
 		r.settled = true
 		return r.Decision, nil
@@ -211,12 +208,12 @@ func (r *Reservation[T]) settle(ctx context.Context, actual func(*use) (int64, e
 
 // correction adds to d what corrects the store to the actual costs. The operation is a charge in
 // which a refund has a negative cost, or a refund if no rule needs a charge.
-func (r *Reservation[T]) correction(d *Decision, costs map[*use]int64) (op driver.Op, items []driver.Item) {
-	items = r.addResults(d, nil, func(u *use) (int64, bool) {
+func (r *Reservation[T]) correction(d *Decision) (op driver.Op, items []driver.Item) {
+	d.Results, items = r.results(nil, nil, func(u *use) (int64, bool) {
 		if r.Decision.Degraded {
-			return costs[u], costs[u] != 0
+			return u.actual, u.actual != 0
 		}
-		cost := costs[u] - multiply(u.cost, r.n)
+		cost := u.actual - multiply(u.cost, r.n)
 		return cost, cost != 0 && r.covers(u)
 	})
 	if slices.ContainsFunc(d.Results, func(result RuleResult) bool { return result.Cost > 0 }) {
@@ -241,18 +238,17 @@ func (r *Reservation[T]) covers(u *use) bool {
 
 // refundLocal gives unused units back to the local limiter of FailLocal, once. It ignores
 // errors, because the local limiter is only used during an outage.
-func (r *Reservation[T]) refundLocal(ctx context.Context, costs map[*use]int64) {
+func (r *Reservation[T]) refundLocal(ctx context.Context) {
 	l := r.limiter
 	if l.local == nil || r.localRefunded {
 		return
 	}
-	var d Decision
-	items := r.addResults(&d, nil, func(u *use) (int64, bool) {
-		unused := multiply(u.cost, r.n) - costs[u]
+	results, items := r.results(nil, nil, func(u *use) (int64, bool) {
+		unused := multiply(u.cost, r.n) - u.actual
 		return unused, unused > 0 && r.covers(u)
 	})
 	if r.localRefunded = len(items) > 0; r.localRefunded {
-		_, _ = decideInMemory(ctx, l.local, nil, driver.Refund, 0, items, &d)
+		_, _ = decideInMemory(ctx, l.local, nil, driver.Refund, 0, items, &Decision{Results: results})
 		r.clearHeld()
 	}
 }

@@ -47,17 +47,6 @@ func TestResetRuleDeletesOneStateOnEveryStore(t *testing.T) {
 	}
 }
 
-func TestResetRuleOfALimiterWithOneRule(t *testing.T) {
-	for _, store := range memoryStores() {
-		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("gcra 1/h")...)
-		for range 2 {
-			require.True(t, must(t)(l.Allow(background, ann)).Allowed)
-			require.False(t, must(t)(l.Allow(background, ann)).Allowed)
-			require.NoError(t, l.ResetRule(background, "rule 0", ann))
-		}
-	}
-}
-
 func TestResetRuleCallsOnlyTheFunctionsOfItsRule(t *testing.T) {
 	other := sluice.Rule[call]{
 		Name:      "other",

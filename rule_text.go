@@ -22,23 +22,18 @@ type ruleText struct{ kind, text string }
 // of returns the text of the rule with a policy. It allocates only if the kind is not one of the recent ones.
 func (t *ruleTexts) of(p algo.Policy) string {
 	kind := compose.Kind(p)
-	recent := t.recent.Load()
-	if recent == nil {
-		return t.add(nil, kind)
+	var recent []ruleText
+	if known := t.recent.Load(); known != nil {
+		recent = *known
 	}
-	for i := range *recent {
-		if known := &(*recent)[i]; known.kind == kind {
-			return known.text
+	for i := range recent {
+		if recent[i].kind == kind {
+			return recent[i].text
 		}
 	}
-	return t.add(*recent, kind)
-}
-
-// add returns the text for another kind than the recent ones. If several goroutines add kinds at once, one of them is kept.
-func (t *ruleTexts) add(recent []ruleText, kind string) string {
 	text := driver.Rule(t.namespace, t.name, kind)
-	recent = append([]ruleText{{kind, text}}, recent[:min(len(recent), maxKinds-1)]...)
-	t.recent.Store(&recent)
+	latest := append([]ruleText{{kind, text}}, recent[:min(len(recent), maxKinds-1)]...)
+	t.recent.Store(&latest) // if several goroutines add kinds at once, one of them is kept
 	return text
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/storage"
 )
 
 func TestWaitSleepsUntilTheCallIsAllowed(t *testing.T) {
@@ -64,18 +63,15 @@ func TestWaitAboveTheCapacityFailsAtOnce(t *testing.T) {
 	require.Equal(t, algo.Never, d.RetryAfter)
 }
 
-func TestFailureOfTheStoreEndsAWait(t *testing.T) {
-	l := newLimiter(t, sluice.Options[call]{Timeout: time.Millisecond}, &faultyStore{err: errOutage}, rulesOf("gcra 1/m")...)
-	d, err := l.Wait(background, call{})
-	require.ErrorIs(t, err, storage.ErrUnavailable)
-	require.NotErrorIs(t, err, sluice.ErrExceedsCapacity)
-	require.Zero(t, d.RetryAfter, "nothing was denied")
-}
-
-// Wait could not release the units.
-func TestWaitRefusesUnitsThatAreHeld(t *testing.T) {
-	l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("gcra 1/s", "inflight 2 ttl=1m")...)
-	_, err := l.Wait(background, ann)
-	require.EqualError(t, err, `sluice: rule "rule 1", key "ann": Wait cannot release units that are held; use Do or Hold, and try again after a denial`)
-	require.Equal(t, []int64{1, 2}, remaining(t, l, ann))
+// Wait could not release held units, and to ask too early would begin a penalty.
+func TestWaitRefusesHeldUnitsAndPenalties(t *testing.T) {
+	for spec, want := range map[string]string{
+		"inflight 2 ttl=1m":         "Wait cannot release units that are held; use Do or Hold, and try again after a denial",
+		"penalty(gcra 2/s; for=1h)": "Wait cannot be used with a penalty, because to ask too early begins one; use Allow",
+	} {
+		l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("gcra 1/s", spec)...)
+		_, err := l.Wait(background, ann)
+		require.EqualError(t, err, `sluice: rule "rule 1", key "ann": `+want)
+		require.Equal(t, []int64{1, 2}, remaining(t, l, ann))
+	}
 }

@@ -95,12 +95,10 @@ func (p Policy) Bound(interval time.Duration) int64 {
 	if micros == 0 {
 		return own.Count
 	}
+	const day = 24 * int64(time.Hour/time.Microsecond)
 	whole := int64(0) // windows, which lie between the first instant and the last one
-	for ; ; whole++ {
-		const day = 24 * int64(time.Hour/time.Microsecond)
-		if max(0, own.Unit.leastDays(whole+1)*day-own.drift.Microseconds())+1 > micros {
-			break
-		}
+	for max(0, own.Unit.leastDays(whole+1)*day-own.drift.Microseconds()) < micros {
+		whole++
 	}
 	return policy.MulDiv(own.Count, 2+whole, 1)
 }

@@ -5,15 +5,8 @@ import (
 	"time"
 )
 
-// date is the first day of a window.
-type date struct {
-	year  int
-	month time.Month
-	day   int
-}
-
-// dateOf returns the first day of the window that has the local date of t.
-func (u Unit) dateOf(t time.Time) date {
+// dateOf returns the first day of the window that has the local date of t, as midnight in UTC.
+func (u Unit) dateOf(t time.Time) time.Time {
 	year, month, day := t.Date()
 	switch u {
 	case Week:
@@ -23,39 +16,31 @@ func (u Unit) dateOf(t time.Time) date {
 	case Year:
 		month, day = time.January, 1
 	}
-	return date{year, month, day}
+	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 }
 
 // next returns the first day of the next window.
-func (u Unit) next(d date) date {
+func (u Unit) next(date time.Time) time.Time {
 	switch u {
 	case Week:
-		d.day += 7
+		return date.AddDate(0, 0, 7)
 	case Month:
-		d.month++
+		return date.AddDate(0, 1, 0)
 	case Year:
-		d.year++
-	default:
-		d.day++
+		return date.AddDate(1, 0, 0)
 	}
-	return d
+	return date.AddDate(0, 0, 1)
 }
 
-// start returns the first instant whose date in a zone is d or later.
-func (d date) start(zone *time.Location) time.Time {
-	midnight := time.Date(d.year, d.month, d.day, 0, 0, 0, 0, time.UTC)
-	const step = 6 * time.Hour // in which the offset changes at most once
-	for from := midnight.Add(-24 * time.Hour).In(zone); ; from = from.Add(step) {
-		change := changeOf(from, from.Add(step))
-		if local := midnight.Add(-offsetOf(from)); local.Before(change) {
-			return later(local, from)
-		}
-		if to := from.Add(step); change.Before(to) {
-			if local := midnight.Add(-offsetOf(change)); local.Before(to) {
-				return later(local, change)
-			}
-		}
+// startOf returns the first instant whose date in a zone is that of midnight, in UTC, or later. The offset changes at most once in
+// two days.
+func startOf(midnight time.Time, zone *time.Location) time.Time {
+	from := midnight.Add(-24 * time.Hour).In(zone)
+	change := changeOf(from, from.Add(48*time.Hour))
+	if local := midnight.Add(-offsetOf(from)); local.Before(change) {
+		return local
 	}
+	return later(change, midnight.Add(-offsetOf(change)))
 }
 
 func offsetOf(t time.Time) time.Duration {
@@ -85,15 +70,13 @@ func changeOf(from, to time.Time) time.Time {
 func (o *Options) window(at int64) (start, end int64) {
 	zone := o.zone()
 	t := time.UnixMicro(at).In(zone)
-	d := o.Unit.dateOf(t)
-	begin := d.start(zone)
+	date := o.Unit.dateOf(t)
 	for {
-		next := o.Unit.next(d)
-		after := next.start(zone)
-		if t.Before(after) {
-			return begin.UnixMicro(), after.UnixMicro()
+		next := o.Unit.next(date)
+		if after := startOf(next, zone); t.Before(after) {
+			return startOf(date, zone).UnixMicro(), after.UnixMicro()
 		}
-		d, begin = next, after // a repeated hour around midnight has the date of the day before
+		date = next // a repeated hour around midnight has the date of the day before
 	}
 }
 

@@ -2,9 +2,11 @@ package inflight
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
@@ -16,6 +18,13 @@ type Policy struct{ of *prepared } // one pointer, so converting a Policy to an 
 type prepared struct {
 	Options
 	window movingwindow.Policy
+	held   atomic.Pointer[heldUnits] // of the last call of Held
+}
+
+// heldUnits is the policy for the units of one slot.
+type heldUnits struct {
+	movingwindow.Policy
+	slot int64
 }
 
 var _ interface {
@@ -32,7 +41,7 @@ func New(o Options) (Policy, error) {
 		return Policy{}, fmt.Errorf("inflight: Cost must be 0 or 1 for a Policy, got %d; pass the cost to the methods of the Policy", o.Cost)
 	}
 	w, err := movingwindow.New(o.window())
-	return Policy{&prepared{o, w}}, err
+	return Policy{&prepared{Options: o, window: w}}, err
 }
 
 // Options returns the options passed to New.
@@ -65,13 +74,21 @@ func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byt
 	return p.prepared().window.Charge(dst, state, now, cost)
 }
 
-// Held implements [algo.Holder]. Refund and Step of the result are [Release] and [Renew].
+// Held implements [algo.Holder]. Refund and Step of the result are [Release] and [Renew]. It returns the same policy for all units of
+// a slot, so most calls do not allocate.
 func (p Policy) Held(taken time.Time) algo.Policy {
-	held, err := movingwindow.New(p.prepared().held(taken))
-	if err != nil { // p is zero
+	own := p.prepared()
+	if own.Count == 0 {
 		return p
 	}
-	return held
+	width := policy.Ceil(own.TTL.Microseconds(), policy.Or(int64(own.Slots), DefaultSlots))
+	slot := algo.Instant(taken) / width
+	if recent := own.held.Load(); recent != nil && recent.slot == slot {
+		return recent.Policy
+	}
+	w, _ := movingwindow.New(own.Options.held(taken)) // the options are valid
+	own.held.Store(&heldUnits{w, slot})
+	return w
 }
 
 // Bound implements [algo.Policy]. It returns the most units that can be taken in an interval if none is released.

@@ -46,21 +46,18 @@ func updating(f *flag.Flag, variable string) (bool, error) {
 	if variable != "" {
 		update, err := strconv.ParseBool(variable)
 		if err != nil {
-			return false, fmt.Errorf("sluicetest: SLUICE_UPDATE is %q; want 1 to rewrite the traces, or 0", variable)
+			err = fmt.Errorf("sluicetest: SLUICE_UPDATE is %q; want 1 to rewrite the traces, or 0", variable)
 		}
-		if update {
-			return true, nil
+		if update || err != nil {
+			return update, err
 		}
 	}
-	if f == nil {
-		return false, nil
+	if f != nil {
+		if getter, ok := f.Value.(flag.Getter); ok {
+			return getter.Get() == true, nil // a flag of another type has another meaning
+		}
 	}
-	getter, ok := f.Value.(flag.Getter)
-	if !ok {
-		return false, nil
-	}
-	update, _ := getter.Get().(bool) // a flag of another type has another meaning
-	return update, nil
+	return false, nil
 }
 
 // match returns at least one file.

@@ -1,3 +1,0 @@
-package sluice
-
-var Moved = moved
