@@ -96,6 +96,41 @@ func TestPolicyForAndCostDependOnTheInput(t *testing.T) {
 	require.Equal(t, algo.Never, d.RetryAfter, "a product above 64 bits exceeds every capacity")
 }
 
+func TestOperationsUseTheSameRecordForEveryKeyLength(t *testing.T) {
+	for _, name := range []int{1, 400, 490, 500, 505, 506, 507, 508, 509, 510, 600} {
+		for _, key := range []int{0, 3, 100, 480, 1 << 20} {
+			l := newLimiter(t, sluice.Options[call]{Clock: newClock().Now}, nil,
+				sluice.Rule[call]{Name: strings.Repeat("n", name), Key: byUser, Spec: "fixedwindow 10/h"})
+			in := call{user: strings.Repeat("k", key)}
+			require.EqualValues(t, 9, must(t)(l.Allow(background, in)).Remaining)
+			require.EqualValues(t, []int64{9}, remaining(t, l, in), "a name of %d bytes, a key of %d", name, key)
+			require.NoError(t, l.Reset(background, in))
+			require.EqualValues(t, 9, must(t)(l.Allow(background, in)).Remaining)
+		}
+	}
+}
+
+func TestKeysWithAnyBytesAreDistinct(t *testing.T) {
+	l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("gcra 1/m")...)
+	long := strings.Repeat("x", 100<<10)
+	for _, key := range []string{"", "\x00", "\x00\x00", "\xff", "{", "{a}", "a:b", "a", "b", long, long + "y"} {
+		for i := range 2 {
+			require.Equal(t, i == 0, must(t)(l.Allow(background, call{user: key})).Allowed, "%.20q", key)
+		}
+	}
+}
+
+func TestNamespacesShareNoLimits(t *testing.T) {
+	store := new(memory.Store)
+	allowed := func(namespace string) bool {
+		l := newLimiter(t, sluice.Options[call]{Namespace: namespace}, store, rulesOf("gcra 1/m")...)
+		return must(t)(l.Allow(background, ann)).Allowed
+	}
+	require.True(t, allowed("a"))
+	require.False(t, allowed("a"), "another limiter with the same namespace shares the limit")
+	require.True(t, allowed("b"))
+}
+
 func TestEveryKeyOfADecisionHasTheGroupOfTheInput(t *testing.T) {
 	store := new(memory.Store)
 	for _, group := range []func(call) string{nil, byUser} {

@@ -129,7 +129,7 @@ func TestPrepaidCallsExpireAndAResetDropsThem(t *testing.T) {
 		require.NoError(t, l.ResetRule(background, "rule 0", ann))
 		require.False(t, must(t)(l.Allow(background, ann)).Prepaid)
 		fill()
-		_, err := l.Clear(background, "rule 0")
+		_, err = l.Clear(background, "rule 0")
 		require.NoError(t, err)
 		require.False(t, must(t)(l.Allow(background, ann)).Prepaid)
 	})
