@@ -71,15 +71,17 @@ func (l *Limiter[T]) allowPrepaid(ctx context.Context, in T) (d Decision, err er
 	if err := ctx.Err(); err != nil {
 		return d, storage.NotApplied(err)
 	}
-	items, err := l.gather(driver.Allow, in, 1, l.rules, &d, nil)
+	var someResults inlineResults
+	var someItems [inlineRules]driver.Item
+	gathered := Decision{Results: someResults[:]}
+	items, err := l.gather(driver.Allow, in, 1, l.rules, &gathered, someItems[:0])
 	if err != nil {
-		return d, err
+		return Decision{}, err
 	}
-	one := d.Results
+	one := gathered.Results // of one call; a call that was bought ahead allocates only its own results
 	if i := slices.IndexFunc(one, func(r RuleResult) bool { return isHolder(r.Policy) }); i >= 0 {
 		return Decision{}, &RuleError{Rule: one[i].Rule, Key: one[i].Key, Err: errPrepaidHolder}
 	}
-	d = Decision{Results: one}
 	if len(one) > 0 {
 		var array [256]byte
 		key := l.appendUses(array[:0], one, items)
@@ -101,6 +103,7 @@ func (l *Limiter[T]) allowPrepaid(ctx context.Context, in T) (d Decision, err er
 				d.Results = slices.Clone(d.Results)
 				return d, nil
 			case b.err != nil:
+				d.Results = slices.Clone(one)
 				_, err = l.fallBack(ctx, driver.Allow, 0, items, &d, l.options.OnFailure, b.err)
 				return d, err
 			}
@@ -109,6 +112,7 @@ func (l *Limiter[T]) allowPrepaid(ctx context.Context, in T) (d Decision, err er
 			}
 		}
 	}
+	d.Results = slices.Clone(one)
 	_, err = l.decide(ctx, driver.Allow, 0, items, &d, l.options.OnFailure)
 	return d, err
 }
