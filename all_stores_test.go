@@ -1,8 +1,6 @@
 package sluice_test
 
 // The tests of this package promise:
-//   - ParsePolicy and String are inverse, and every error shows the word at fault and a remedy;
-//   - a Stack obeys the laws of policies, and charges all of its parts or none;
 //   - a call is charged under all of its rules or under none, and a shadow rule denies nothing;
 //   - a settled reservation leaves the actual cost in the store, also after failures;
 //   - an outage is an error or a Degraded decision, never a denial;

@@ -68,7 +68,7 @@ func TestPolicyForAndCostDependOnTheInput(t *testing.T) {
 			PolicyFor: func(c call) (algo.Policy, error) {
 				switch {
 				case c.user == "root":
-					return nil, sluice.Skip
+					return mustPolicy("gcra 1/h"), sluice.Skip // the policy has no effect
 				case c.write:
 					return mustPolicy("gcra 2/m"), nil
 				}
@@ -418,28 +418,47 @@ func TestLateAnswerDoesNotChangeALocalDecision(t *testing.T) {
 
 // Another process does not see a reset for up to DenialCacheTTL. The limiter that made it sees it at once.
 func TestDenialIsCachedForDenialCacheTTL(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := swapOnly{new(memory.Store)}
-		process := func(ttl time.Duration) *sluice.Limiter[call] {
-			return newLimiter(t, sluice.Options[call]{DenialCacheTTL: ttl}, store, rulesOf("gcra 1/h")...)
-		}
-		other, usual, none := process(0), process(0), process(-1)
-		allow := func(l *sluice.Limiter[call]) sluice.Decision { return must(t)(l.Allow(background, ann)) }
-		require.True(t, allow(other).Allowed)
-		for range 2 {
-			require.False(t, allow(none).Cached)
-		}
-		require.False(t, allow(usual).Cached, "nothing is cached yet")
-		require.True(t, allow(usual).Cached)
-		require.NoError(t, other.Reset(background, ann))
-		time.Sleep(999 * time.Millisecond)
-		require.True(t, allow(usual).Cached)
-		time.Sleep(time.Millisecond)
-		require.True(t, allow(usual).Allowed)
-		require.False(t, allow(usual).Allowed)
-		require.NoError(t, usual.Reset(background, ann))
-		require.True(t, allow(usual).Allowed)
-	})
+	for option, ttl := range map[time.Duration]time.Duration{0: time.Second, 3 * time.Second: 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			store := swapOnly{new(memory.Store)}
+			process := func(ttl time.Duration) *sluice.Limiter[call] {
+				return newLimiter(t, sluice.Options[call]{DenialCacheTTL: ttl}, store, rulesOf("gcra 1/h")...)
+			}
+			other, caching, none := process(0), process(option), process(-1)
+			allow := func(l *sluice.Limiter[call]) sluice.Decision { return must(t)(l.Allow(background, ann)) }
+			require.True(t, allow(other).Allowed)
+			for range 2 {
+				require.False(t, allow(none).Cached)
+			}
+			require.False(t, allow(caching).Cached, "nothing is cached yet")
+			require.True(t, allow(caching).Cached)
+			require.NoError(t, other.Reset(background, ann))
+			time.Sleep(ttl - time.Millisecond)
+			require.True(t, allow(caching).Cached)
+			time.Sleep(time.Millisecond)
+			require.True(t, allow(caching).Allowed)
+			require.False(t, allow(caching).Allowed)
+			require.NoError(t, caching.Reset(background, ann))
+			require.True(t, allow(caching).Allowed)
+		})
+	}
+}
+
+func TestCircuitBreakerOpensAfterCircuitOpenAfter(t *testing.T) {
+	for option, after := range map[time.Duration]time.Duration{0: time.Second, 5 * time.Second: 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, sluice.Options[call]{Timeout: 100 * time.Millisecond, CircuitOpenAfter: option}, &faultyStore{err: errOutage}, rulesOf("gcra 1/h")...)
+			for began := time.Now(); ; {
+				_, err := l.Allow(background, ann)
+				require.ErrorIs(t, err, storage.ErrUnavailable)
+				if strings.Contains(err.Error(), "the circuit breaker is open") {
+					require.InDelta(t, after, time.Since(began), float64(200*time.Millisecond))
+					return
+				}
+				require.Less(t, time.Since(began), 2*after)
+			}
+		})
+	}
 }
 
 // slowStore takes a second for a swap, and loses the first swaps.

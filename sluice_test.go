@@ -37,3 +37,20 @@ func TestLimitersWithDifferentPoliciesShareAStore(t *testing.T) {
 	require.EqualValues(t, 4, left("gcra 5/hour"))
 	require.EqualValues(t, 3, left(" fixedwindow  5/60m align=first"))
 }
+
+func TestMustPanicsWithTheError(t *testing.T) {
+	for name, must := range map[string]func(){
+		"MustNew":    func() { sluice.MustNew(nil, "gcra 5") },
+		"MustFor":    func() { sluice.MustFor(nil, sluice.PerKey("gcra 5")) },
+		"MustPolicy": func() { sluice.MustPolicy("gcra 5") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				err, ok := recover().(error)
+				require.True(t, ok)
+				require.ErrorContains(t, err, `limit "5": want COUNT/PERIOD`)
+			}()
+			must()
+		})
+	}
+}

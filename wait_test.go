@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/storage"
 )
 
 func TestWaitSleepsUntilTheCallIsAllowed(t *testing.T) {
@@ -74,4 +75,12 @@ func TestWaitRefusesHeldUnitsAndPenalties(t *testing.T) {
 		require.EqualError(t, err, `sluice: rule "rule 1", key "ann": `+want)
 		require.Equal(t, []int64{1, 2}, remaining(t, l, ann))
 	}
+}
+
+func TestFailureOfTheStoreEndsAWait(t *testing.T) {
+	l := newLimiter(t, sluice.Options[call]{Timeout: time.Millisecond}, &faultyStore{err: errOutage}, rulesOf("gcra 1/m")...)
+	d, err := l.Wait(background, call{})
+	require.ErrorIs(t, err, storage.ErrUnavailable)
+	require.NotErrorIs(t, err, sluice.ErrExceedsCapacity)
+	require.Zero(t, d.RetryAfter, "nothing was denied")
 }

@@ -73,3 +73,8 @@ func ExamplePer() {
 	fmt.Println(algo.Per(5, 250*time.Millisecond))
 	// Output: 5/250ms
 }
+
+func TestLongestPeriodIsMaxPeriod(t *testing.T) {
+	require.NoError(t, algo.Limit{Count: 1, Period: algo.MaxPeriod}.Validate())
+	require.Error(t, algo.Limit{Count: 1, Period: algo.MaxPeriod + time.Microsecond}.Validate())
+}

@@ -1,6 +1,7 @@
 package compose_test
 
-// These tests promise that a spec is valid after the user follows the suggestion of its error.
+// These tests promise that a spec is valid after the user follows the suggestion of its error, and that the values that an error
+// names are valid.
 
 import (
 	"regexp"
@@ -94,6 +95,20 @@ func TestOtherNamesGetASuggestion(t *testing.T) {
 				_, err := compose.ParsePolicy(name + separator + "1/s")
 				require.ErrorContains(t, err, "did you mean "+want)
 			}
+		}
+	}
+}
+
+func TestValuesThatAnErrorNamesAreValid(t *testing.T) {
+	for option, algorithm := range map[string]string{"refill": "tokenbucket", "align": "fixedwindow", "trailing": "movingwindow"} {
+		spec := algorithm + " 1/s " + option + "="
+		_, err := compose.ParsePolicy(spec + "?")
+		require.Error(t, err)
+		named := regexp.MustCompile(`takes (\w+) or (\w+), not "\?"$`).FindStringSubmatch(err.Error())
+		require.NotNil(t, named, err)
+		for _, value := range named[1:] {
+			_, err := compose.ParsePolicy(spec + value)
+			require.NoError(t, err)
 		}
 	}
 }

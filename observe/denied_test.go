@@ -174,3 +174,13 @@ func TestDeniedIsSafeForConcurrentUse(t *testing.T) {
 	all.Wait()
 	require.LessOrEqual(t, d.report().Denials, uint64(1))
 }
+
+func TestCountsOfFewKeysAreExact(t *testing.T) {
+	d := NewDenied(5) // has counters for all 33 keys
+	for i := range 5000 {
+		d.add("client", fmt.Sprint(i%33))
+	}
+	for _, k := range d.Top() {
+		require.Zero(t, k.ErrorBound)
+	}
+}

@@ -162,3 +162,11 @@ func TestRequestWithoutAProgramIsDecidedBySwaps(t *testing.T) {
 		require.Equal(b, []string{"load k", "swap k"}, b.store.trips)
 	})
 }
+
+func TestWithoutAClockTheServersClockDecides(t *testing.T) {
+	forEachWay(t, []way{onServer, inTransaction, onlySwaps}, engine.Options{}, func(b *fixture) {
+		b.store.clock = func() time.Time { return time.Unix(12345, 0) }
+		c := b.allowed(b.decide(newCall(counter(1), "k")))
+		require.Equal(b, time.Unix(12345, 0), c.times[0])
+	})
+}

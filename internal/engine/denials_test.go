@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -226,5 +228,14 @@ func TestRequestCancelledDuringARenewalIsNotSent(t *testing.T) {
 		}
 		require.Len(b, b.store.tripsSoFar(), 1)
 		b.releaseAll()
+	})
+}
+
+func TestCacheWithoutALimit(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{DenialCacheSize: math.MaxInt}, func(b *fixture) {
+		for i := range 1000 {
+			b.denied(b.decide(newCall(counter(0), fmt.Sprint(i))))
+		}
+		require.True(b, b.denied(b.decide(newCall(counter(0), "0"))).stats.Cached)
 	})
 }

@@ -74,3 +74,30 @@ func TestCallThatFailsFastRepeatsOtherFailuresUntilTheTimeout(t *testing.T) {
 		})
 	}
 }
+
+// The first reply was lost, so the call may have been stored.
+func TestCallThatFailsFastReportsALostReply(t *testing.T) {
+	forEachWay(t, []way{onServer}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		b.store.after = func([]string) error {
+			b.store.before = func([]string) error { return errDialRefused }
+			return errLost
+		}
+		c := b.decide(fastCall())
+		require.ErrorIs(b, c.err, storage.ErrOutcomeUnknown)
+		require.NotErrorIs(b, c.err, storage.ErrNotApplied)
+		require.Less(b, c.took, 110*time.Millisecond)
+	})
+}
+
+func TestFastFailuresOpenTheBreaker(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: time.Second}, func(b *fixture) {
+		b.store.before = func([]string) error { return errDialRefused }
+		for began := time.Now(); time.Since(began) < 1200*time.Millisecond; {
+			require.Error(b, b.decide(fastCall()).err)
+			time.Sleep(time.Millisecond)
+		}
+		c := b.decide(fastCall())
+		require.ErrorContains(b, c.err, "the circuit breaker is open")
+		require.Zero(b, c.took)
+	})
+}

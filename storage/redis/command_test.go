@@ -10,6 +10,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/testing/faultproxy"
 	"github.com/sluice-go/sluice/internal/testing/servers"
@@ -216,4 +217,19 @@ func TestCursorOfAnotherListingIsAnError(t *testing.T) {
 		_, _, err := s.List(t.Context(), "", cursor, 1)
 		require.ErrorContains(t, err, problem)
 	}
+}
+
+// The batch's time is exact to the microsecond, and so are large costs and outcomes.
+func TestLargeNumbersAreExact(t *testing.T) {
+	s, policy := sharedStore(t), sluice.MustPolicy(fmt.Sprintf("gcra %d/s", algo.MaxCount))
+	now := time.Unix(4_102_444_800, 987_654_321)
+	b := oneRequest("one", "two")
+	b.Now, b.Programs[0] = now, programOf(policy)
+	b.Requests[0].Times, b.Requests[0].Uses[0].Cost = 1, algo.MaxCount-1
+	b.Requests = append(b.Requests, driver.Request{Times: 1_000_000_000, Uses: []driver.Use{{Key: 1, Cost: 1}}})
+	runOK(t, s, b)
+	next, _, err := policy.Step(nil, nil, now, algo.MaxCount-1)
+	require.NoError(t, err)
+	require.Equal(t, string(next), stored(t, s, "one"))
+	require.Equal(t, 1_000_000_000, b.Requests[1].Applied)
 }

@@ -210,6 +210,7 @@ func TestDecisionsEndAfterTheTimeout(t *testing.T) {
 		w := post(apiWith(t, apiExampleRules, store, limiterOptions[decisionRequest](s, serviceSide)), "/v1/allow", askOne)
 		require.Equal(t, http.StatusServiceUnavailable, w.Code)
 		require.InDelta(t, 7, time.Since(began).Seconds(), 0.1)
+		require.Equal(t, 7*time.Second, limiterOptions[*http.Request](s, proxySide).Timeout)
 	})
 }
 

@@ -113,3 +113,13 @@ func TestDecisionServiceKnowsNoRulesThatNeedTheResponse(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, a.StatusCode)
 	require.Contains(t, a.body, `"detail":"all rules need the response or limit requests at the same time, which only the proxy can do"`)
 }
+
+func TestMissingActualCostIsLoggedInSamples(t *testing.T) {
+	w := startTestServer(t, "rules: [{name: tokens, policy: gcra 1000000/s, cost: {estimate: 5, actual: header:X-Tokens-Used}}]", withUpstream(t, hello))
+	for range 20 {
+		require.Equal(t, http.StatusOK, fetch(t, w.proxyURL("/")).StatusCode)
+	}
+	logged := strings.Count(w.logged.String(), `rule=tokens header=X-Tokens-Used problem="the response does not have the header"`)
+	require.GreaterOrEqual(t, logged, 1)
+	require.Less(t, logged, 20)
+}

@@ -36,3 +36,17 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		require.Equal(t, 3, replays)
 	}
 }
+
+func TestLogsShareTheirMemory(t *testing.T) {
+	const request, key = 20, 150 // bytes of memory
+	const perClient = request + key + 1
+	memory := suggest.Memory(2*perClient + request)
+	a, b := suggest.NewLog(&memory), suggest.NewLog(&memory)
+	for _, c := range []struct {
+		log  *suggest.Log
+		want error
+	}{{a, nil}, {b, nil}, {b, nil}, {a, suggest.ErrMemory}} {
+		_, err := c.log.Add(start, []byte("x"))
+		require.ErrorIs(t, err, c.want)
+	}
+}

@@ -157,3 +157,21 @@ func TestRulesWithCountAreLeftOut(t *testing.T) {
 	estimated := ruleSuggestions(t, "rules: [{name: tokens, policy: gcra 9/m, cost: {estimate: 3, actual: header:used}}]", clitest.FourLines)
 	require.EqualValues(t, 3, estimated.Rules[0].Cost)
 }
+
+func TestRulesForRequestsAtTheSameTimeAreLeftOut(t *testing.T) {
+	with := strings.Replace(clitest.OneRule, "[", "[{name: running, policy: inflight 2 ttl=30s}, ", 1)
+	want, got := ruleSuggestions(t, clitest.OneRule, clitest.FourLines), ruleSuggestions(t, with, clitest.FourLines)
+	require.Equal(t, []string{"running"}, got.LeftOut)
+	got.LeftOut = want.LeftOut
+	require.Equal(t, want, got)
+	out := clitest.Ok(t, clitest.FourLines, "suggest", "--config", clitest.Write(t, "limits.yaml", with), "-")
+	require.Contains(t, out, "\nrule running is left out: inflight 2 ttl=30s limits requests at the same time, and access logs do not show when a request ends\n")
+
+	exitCode, _, errs := clitest.Execute(t, clitest.FourLines, "suggest", "--config", clitest.Write(t, "limits.yaml", "rules: [{name: running, policy: inflight 2 ttl=30s}]"), "-")
+	require.Equal(t, 2, exitCode)
+	require.Contains(t, errs, "limits.yaml has only rules for requests at the same time")
+}
+
+func TestProxiedRequestsAreReportedBySuggest(t *testing.T) {
+	require.EqualValues(t, 3, ruleSuggestions(t, "trusted: 192.0.2.1\n"+clitest.OneRule, clitest.FourLines).Proxied)
+}
