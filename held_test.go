@@ -69,6 +69,7 @@ func TestSettleReleasesHeldUnitsOnce(t *testing.T) {
 			reserveOne(t, l)
 			must(t)(settle(first))
 			require.NoError(t, first.Release(background), "it would free the unit of the other call")
+			require.NoError(t, first.Renew(background), "it does nothing")
 			require.Equal(t, []int64{1, 9 - actual}, remaining(t, l, ann), name)
 		}
 	}

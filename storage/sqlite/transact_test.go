@@ -51,8 +51,7 @@ func TestTransactionWithoutChangesWritesNothing(t *testing.T) {
 	}
 }
 
-// The record is not as it was written, so the write fails, and a retry does not help. A law tests triggers that drop a write, and
-// all methods that write.
+// The record is not as it was written, so the write fails, and a retry does not help. A law tests triggers that drop a write.
 func TestTriggerThatChangesAWriteIsAnError(t *testing.T) {
 	const restore = "UPDATE t SET version = OLD.version, state = OLD.state, expires_at = OLD.expires_at WHERE key = OLD.key"
 	for _, c := range []struct {
@@ -81,9 +80,15 @@ func TestTriggerThatChangesAWriteIsAnError(t *testing.T) {
 				return
 			}
 			write := map[string]storage.Swap{"create": creating("new"), "replace": replaced, "delete": {Key: "old", Old: old.New.Version}}[c.fails]
+			u := updating(func(items []driver.Item) bool {
+				if items[0].Next = (driver.Change{Verb: driver.Put, State: []byte("state"), TTL: write.TTL}); c.fails == "delete" {
+					items[0].Next = driver.Change{Verb: driver.Delete}
+				}
+				return true
+			}, write.Key)
 			_, _, alone := s.CompareAndSwap(t.Context(), write)
 			_, _, beside := s.CompareAndSwap(t.Context(), creating("beside"), write)
-			for _, err := range []error{alone, beside} {
+			for _, err := range []error{alone, beside, s.Transact(t.Context(), nil, u)} {
 				require.ErrorIs(t, err, storage.ErrNotApplied)
 				require.NotErrorIs(t, err, storage.ErrContended)
 				require.NotErrorIs(t, err, storage.ErrUnavailable)
