@@ -3,6 +3,7 @@
 package keys
 
 import (
+	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -58,6 +59,11 @@ func use(t *testing.T, store storage.Store, grouped bool, n int64, callers ...ca
 	user := func(c call) string { return c.user }
 	l, err := o.New(store, sluice.By("login", user, "fixedwindow 5/h"), sluice.By("login2", user, "fixedwindow 5/h"))
 	require.NoError(t, err)
+	t.Cleanup(func() { // the servers are shared
+		for _, rule := range l.Rules() {
+			_, _ = l.Clear(context.Background(), rule)
+		}
+	})
 	for _, c := range callers {
 		d, err := l.AllowN(t.Context(), c, n)
 		require.NoError(t, err)
@@ -287,8 +293,8 @@ func TestTableOfAProgram(t *testing.T) {
 		own, err := stores.Open(address, stores.Options{Table: "own"})
 		require.NoError(t, err)
 		require.NoError(t, own.Prepare(t.Context()))
+		t.Cleanup(own.Close)
 		use(t, own.Store, false, 1, call{user: "alice"})
-		own.Close()
 		require.Equal(t, map[string]int64{"alice": 1}, usedOf(t, flags(t, "keys", address, "--table", "own")...))
 	}
 }
