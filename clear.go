@@ -15,16 +15,17 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Clear resets all keys of a rule. It also deletes the records that a policy of another kind has stored under the rule's name. It
-// returns the number of deleted records, also with an error. After an error, some keys are reset and others are not; call Clear
-// again to reset the rest. It returns an error if no rule has the name.
+// Clear resets all keys of a rule: it deletes their records, so all units are available again. It also deletes the records that a
+// policy of another kind has stored under the rule's name. It returns the number of deleted records, also with an error. If a key
+// cannot be reset, Clear goes on with the others, unless the store is unavailable. If no rule has the name, it returns an error.
 //
-// Clear lists the keys in pages and resets each key in its own write, so other calls go on. It may miss a key that is created while
-// it runs. If other calls create keys faster than Clear deletes them, it may not end, so give ctx a deadline. Other processes can
-// deny from their caches for up to Options.DenialCacheTTL, and can use the calls that they have bought with Options.Prepay.
+// Clear reads the keys in pages and deletes each record in its own write. Other calls are not blocked. It may miss a key that is
+// created while it runs. It may not end if other calls create keys faster than it deletes them, so give ctx a deadline. Other
+// processes can deny from their caches for up to Options.DenialCacheTTL, and can use the calls that they have bought with
+// Options.Prepay.
 //
-// On Redis, the user of the client needs the permission +scan, and Clear reads all names of the database, twice. If the store does
-// not implement [storage.Lister], the error wraps [errors.ErrUnsupported].
+// On Redis, Clear scans the whole database twice, and the user of the client needs the permission +scan. In memory, the number
+// includes expired records. If the store does not implement [storage.Lister], the error wraps [errors.ErrUnsupported].
 func (l *Limiter[T]) Clear(ctx context.Context, rule string) (deleted int, err error) {
 	r := l.ruleOf(rule)
 	if r == nil {
@@ -43,9 +44,9 @@ func noRule(method, name string, names []string) error {
 }
 
 const (
-	clearPage  = 256                   // keys of a page
-	clearers   = 16                    // goroutines that reset them
-	clearPause = 10 * time.Millisecond // after an ErrOverloaded
+	clearPage    = 256                   // keys of a page
+	clearWorkers = 16                    // goroutines that reset them
+	clearPause   = 10 * time.Millisecond // after an ErrOverloaded
 )
 
 func (l *Limiter[T]) clear(ctx context.Context, rule *Rule[T]) (deleted int, err error) {
@@ -60,99 +61,121 @@ func (l *Limiter[T]) clear(ctx context.Context, rule *Rule[T]) (deleted int, err
 	if !ok {
 		return 0, fmt.Errorf("sluice: Clear: the store %T cannot list its keys: %w", l.store, errors.ErrUnsupported)
 	}
-	defer l.engine.DropDenials() // other processes may have reset keys that are not listed any more
+	defer l.engine.DropDenials() // another process may have deleted records whose denials are still cached
 	if l.purses != nil {
 		defer l.purses.dropRule(rule.Name)
 	}
-	var contended error
+	var first error // of a key
 	for cursor, more := "", true; more; more = cursor != "" {
 		page, cancel := context.WithTimeout(ctx, cmp.Or(l.options.Timeout, engine.DefaultTimeout))
 		var keys []string
 		keys, cursor, err = driver.ListRule(page, lister, prefix, cursor, clearPage)
 		cancel()
 		if err != nil {
-			return deleted, clearFailure(deleted, err)
+			return deleted, clearFailure(deleted, cmp.Or(first, err))
 		}
-		n, err := l.resetTexts(ctx, keys)
+		n, err := l.resetKeys(ctx, keys)
 		deleted += n
-		switch {
-		case errors.Is(err, storage.ErrContended):
-			contended = err
-		case err != nil:
+		if err != nil && endsClear(ctx, err) {
 			return deleted, clearFailure(deleted, err)
 		}
+		first = cmp.Or(first, err)
 	}
-	return deleted, clearFailure(deleted, contended)
+	return deleted, clearFailure(deleted, first)
 }
 
-// resetTexts resets the records with these keys, up to clearers at a time. It returns how many of them existed, and an error. After
-// an ErrContended it goes on with the other keys, and returns another error in preference.
-func (l *Limiter[T]) resetTexts(ctx context.Context, texts []string) (deleted int, err error) {
+// endsClear reports whether the other keys would fail as well.
+func endsClear(ctx context.Context, err error) bool {
+	return hasEnded(ctx) || errors.Is(err, storage.ErrUnavailable)
+}
+
+// resetKeys resets stored keys, up to clearWorkers at a time. It returns how many of them had a record, and an error. It does not
+// begin another key after an error that ends Clear.
+func (l *Limiter[T]) resetKeys(ctx context.Context, keys []string) (deleted int, err error) {
 	var mu sync.Mutex
-	take := func() (text string, ok bool) {
+	var panicked any
+	take := func() (key string, ok bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		if len(texts) == 0 || err != nil && !errors.Is(err, storage.ErrContended) {
+		if len(keys) == 0 {
 			return "", false
 		}
-		text, texts = texts[0], texts[1:]
-		return text, true
+		key, keys = keys[0], keys[1:]
+		return key, true
+	}
+	work := func() {
+		defer func() {
+			if p := recover(); p != nil { // it must reach the caller
+				mu.Lock()
+				defer mu.Unlock()
+				panicked, keys = p, nil
+			}
+		}()
+		for key, ok := take(); ok; key, ok = take() {
+			existed, failed := l.resetKey(ctx, key)
+			mu.Lock()
+			if existed {
+				deleted++
+			}
+			if failed != nil && (err == nil || endsClear(ctx, failed)) {
+				if err = failed; endsClear(ctx, failed) {
+					keys = nil
+				}
+			}
+			mu.Unlock()
+		}
 	}
 	var group sync.WaitGroup
-	for range min(clearers, len(texts)) {
-		group.Go(func() {
-			for text, ok := take(); ok; text, ok = take() {
-				existed, failed := l.resetText(ctx, text)
-				mu.Lock()
-				if failed != nil && (err == nil || errors.Is(err, storage.ErrContended)) {
-					err = failed
-				}
-				if existed {
-					deleted++
-				}
-				mu.Unlock()
-			}
-		})
+	for range min(clearWorkers, len(keys)) {
+		group.Go(work)
 	}
 	group.Wait()
+	if panicked != nil {
+		panic(panicked)
+	}
 	return deleted, err
 }
 
-// resetText resets the record with a key, and reports whether it existed. It tries again while the queue is full.
-func (l *Limiter[T]) resetText(ctx context.Context, text string) (existed bool, err error) {
+// resetKey resets a stored key, and reports whether it had a record. It tries again while the queue is full. Its error is a
+// KeyError that wraps no ErrNotApplied, because other keys of the Clear may have been reset.
+func (l *Limiter[T]) resetKey(ctx context.Context, key string) (existed bool, err error) {
 	for {
 		r := &engine.Request{
-			Items:     []driver.Item{{Key: driver.RuleKey{Rule: text}}}, // which has this text
+			Items:     []driver.Item{{Key: driver.RuleKey{Rule: key}}}, // its text is the key
 			Uses:      []engine.Use{{Op: driver.Reset}},
 			Evaluator: &evaluation{op: driver.Reset, results: make([]RuleResult, 1)},
 		}
 		_, err := l.engine.Decide(ctx, r)
-		if !errors.Is(err, storage.ErrOverloaded) {
-			return err == nil && r.Items[0].Next.Verb == driver.Delete, err
+		switch {
+		case err == nil:
+			return r.Items[0].Next.Verb == driver.Delete, nil
+		case !errors.Is(err, storage.ErrOverloaded):
+			return false, &storage.KeyError{Key: key, Err: &clearError{err}}
 		}
 		retrywait.Pause(ctx, clearPause)
 	}
 }
 
-// clearFailure returns the error of Clear. If records were deleted, it does not wrap storage.ErrNotApplied.
+// clearFailure returns the error of Clear.
 func clearFailure(deleted int, err error) error {
 	if err == nil || deleted == 0 {
 		return err
 	}
-	return &clearError{deleted, err}
+	return fmt.Errorf("sluice: Clear: of the records, %d were deleted, but: %w", deleted, &clearError{err})
 }
 
-type clearError struct {
-	deleted int
-	err     error
-}
+// clearError is an error without storage.ErrNotApplied.
+type clearError struct{ err error }
 
+// Error implements error.
 func (e *clearError) Error() string {
-	return fmt.Sprintf("sluice: Clear has deleted %d records before this error: %v", e.deleted, e.err)
+	return strings.TrimPrefix(e.err.Error(), storage.ErrNotApplied.Error()+": ")
 }
 
+// Is is for errors.Is.
 func (e *clearError) Is(target error) bool {
 	return target != storage.ErrNotApplied && errors.Is(e.err, target)
 }
 
+// As is for errors.As.
 func (e *clearError) As(target any) bool { return errors.As(e.err, target) }

@@ -120,12 +120,20 @@ func TestClearWaitsForAFullQueue(t *testing.T) {
 	require.Equal(t, 100, deleted)
 }
 
+func TestPanicInClearReachesTheCaller(t *testing.T) {
+	l, store, ann, bob := newListing(t, sluice.Options[call]{})
+	store.pages, store.panics = [][]string{{ann, bob}}, true
+	require.PanicsWithValue(t, "a bug of the store", func() { _, _ = l.Clear(background, "rule 0") })
+}
+
 // listing is a store whose pages have keys of a test.
 type listing struct {
 	*faultyStore
-	pages     [][]string
-	err       error  // after the last page
-	contended string // the key whose writes fail
+	pages   [][]string
+	err     error  // after the last page
+	failing string // the key whose deletion fails
+	failure error
+	panics  bool
 }
 
 func (l *listing) List(_ context.Context, _, cursor string, _ int) (keys []string, next string, err error) {
@@ -137,8 +145,11 @@ func (l *listing) List(_ context.Context, _, cursor string, _ int) (keys []strin
 }
 
 func (l *listing) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
-	if swaps[0].Key == l.contended && swaps[0].New.Version == 0 {
-		return nil, false, storage.ErrContended
+	switch {
+	case l.panics:
+		panic("a bug of the store")
+	case swaps[0].Key == l.failing && swaps[0].New.Version == 0:
+		return nil, false, l.failure
 	}
 	return l.faultyStore.CompareAndSwap(ctx, swaps...)
 }
@@ -167,22 +178,33 @@ func TestClearReturnsHowManyItDeletedBeforeAnError(t *testing.T) {
 		deleted, err := l.Clear(background, "rule 0")
 		require.ErrorContains(t, err, "no such table")
 		require.Equal(t, want, deleted)
-		require.Equal(t, want == 0, errors.Is(err, storage.ErrNotApplied))
+		require.NotErrorIs(t, err, storage.ErrNotApplied)
+		require.NotContains(t, err.Error(), "nothing was applied")
 		require.Len(t, events, 1)
 		require.Equal(t, sluice.OpReset, events[0].Op)
 		require.Equal(t, sluice.Failed, events[0].Outcome)
 	}
 }
 
-func TestClearGoesOnAfterAContendedKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, store, ann, bob := newListing(t, sluice.Options[call]{})
-		store.pages, store.contended = [][]string{{ann}, {bob}}, ann
-		deleted, err := l.Clear(background, "rule 0")
-		require.ErrorIs(t, err, storage.ErrContended)
-		require.NotErrorIs(t, err, storage.ErrNotApplied)
-		require.Equal(t, 1, deleted)
-	})
+func TestClearGoesOnAfterAFailureOfAKey(t *testing.T) {
+	for _, failure := range []error{storage.ErrContended, errNoTable, errOutage} {
+		synctest.Test(t, func(t *testing.T) {
+			l, store, ann, bob := newListing(t, sluice.Options[call]{})
+			store.pages, store.failing, store.failure = [][]string{{ann}, {bob}}, ann, failure
+			deleted, err := l.Clear(background, "rule 0")
+			require.NotErrorIs(t, err, storage.ErrNotApplied)
+			var of *storage.KeyError
+			require.ErrorAs(t, err, &of)
+			require.Equal(t, ann, of.Key)
+			require.NotContains(t, err.Error(), "ann")
+			if errors.Is(failure, storage.ErrUnavailable) {
+				require.ErrorIs(t, err, storage.ErrUnavailable)
+				require.Zero(t, deleted, "all others would fail as well")
+				return
+			}
+			require.Equal(t, 1, deleted)
+		})
+	}
 }
 
 func ExampleLimiter_Clear() {

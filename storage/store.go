@@ -141,10 +141,10 @@ type Purger interface {
 // Lister is a store that can list its keys. The store in memory does not implement it, because it keeps only hashes of keys.
 type Lister interface {
 	// List returns a page of the keys that begin with prefix, and the cursor of the next page. The cursor of the first
-	// page is empty. If there is no other page, next is empty. max, at least 1, is about how many keys a page has. A page
-	// can be empty even if others follow. A cursor is valid only for the same store and prefix.
+	// page is empty, and next is empty on the last page. max is the approximate number of keys of a page. It must be at
+	// least 1. A page can be empty even if others follow. A cursor is valid only for the same store and prefix.
 	//
-	// A key that is stored during the whole listing is on at least one page. A key that is created, deleted or expires
-	// during it can be missing. A key can be on two pages. A store documents exceptions.
+	// A key that is stored during the whole listing is on at least one page, unless the store documents an exception. A
+	// key may be missing if it is created, is deleted or expires during the listing. A key can be on two pages.
 	List(ctx context.Context, prefix, cursor string, max int) (keys []string, next string, err error)
 }

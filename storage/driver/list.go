@@ -18,8 +18,7 @@ func BeginList(ctx context.Context, max int) error {
 	return ctx.Err()
 }
 
-// ListRange returns the first and the last key that can be on the page after cursor, for a List of a store that sorts keys by
-// their bytes.
+// ListRange returns the range of keys of the page after cursor. Use it in a store that lists keys in the order of their bytes.
 func ListRange(prefix, cursor string) (first, last string) {
 	return cmp.Or(cursor, prefix), prefix + strings.Repeat("\xff", storage.MaxKey)
 }
@@ -28,7 +27,7 @@ func ListRange(prefix, cursor string) (first, last string) {
 func CursorAfter(key string) string { return key + "\x00" }
 
 // ListRule returns a page of the keys of a rule, in all groups. prefix is the text of the rule (see [Rule]), or the beginning of
-// one. The rest is as in [storage.Lister].
+// one. A page can have fewer keys than max, because keys of other rules are left out.
 func ListRule(ctx context.Context, store storage.Lister, prefix, cursor string, max int) (keys []string, next string, err error) {
 	// The keys without a group come first. Then come all keys that have one, because the groups are not known.
 	const plain, grouped = "k", "{"
@@ -53,7 +52,7 @@ func ListRule(ctx context.Context, store storage.Lister, prefix, cursor string, 
 	return slices.DeleteFunc(keys, func(key string) bool { return !isOf(key, prefix) }), next, nil
 }
 
-// isOf reports whether a text is that of a key, in any group, of a rule whose text begins with prefix.
+// isOf reports whether a stored key, without its group, begins with prefix.
 func isOf(text, prefix string) bool {
 	if strings.HasPrefix(text, "{") {
 		_, text, _ = strings.Cut(text, "}")

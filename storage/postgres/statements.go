@@ -73,7 +73,7 @@ const (
 //go:embed purge.sql
 var purgeSQL string
 
-// listSQL selects the keys of a page, also those of expired records, so that it reads no more rows. The keys are in hexadecimal,
+// listSQL selects the keys of a page, also those of expired records, so that LIMIT bounds the rows that are read. The keys are in hexadecimal,
 // because the format of bytea is a setting of the session.
 const listSQL = `SELECT encode(key, 'hex'), expires_at > clock_timestamp() FROM TABLE WHERE key BETWEEN $1::bytea AND $2::bytea ORDER BY key LIMIT $3::bigint`
 

@@ -58,7 +58,7 @@ func (s *Store) scan(ctx context.Context, servers []server, prefix, cursor strin
 		p.err = fmt.Errorf("redis: invalid cursor %q; pass the next of another call of List", cursor)
 		return p, nil
 	case at < 0:
-		p.err = fmt.Errorf("redis: the server %s has left, so the next page is unknown; list the keys from the first page", address)
+		p.err = fmt.Errorf("redis: the server %s has left, so the cursor is invalid; list again from the first page", address)
 		return p, nil
 	}
 	names, scanned, err := servers[at].Scan(ctx, scanned, globEscaper.Replace(s.key(prefix))+"*", int64(max)).Result()
@@ -80,7 +80,7 @@ func (s *Store) scan(ctx context.Context, servers []server, prefix, cursor strin
 // globEscaper escapes the special characters of a pattern.
 var globEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-// server is a server with records. The address is empty if it is the only one.
+// server is a server with records. The address is empty if the client is not a ClusterClient or a Ring.
 type server struct {
 	redis.Cmdable
 	address string

@@ -11,52 +11,69 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// shown returns a stored key, without its rule, for people: the group in braces, and the key. Bytes that a terminal may not show
-// are written as %XX, as driver.RuleKey writes others.
-func shown(stored string) string {
-	switch stored {
+// shown returns a stored key as the commands print it: without the rule, and with its group in braces. Unprintable characters, and
+// spaces at an end, become %XX. driver.RuleKey has already written %, braces and control characters so.
+func (r *rule) shown(stored string) string {
+	key := strings.Replace(stored, r.prefix, "", 1)
+	switch key {
 	case "":
 		return `""`
 	case `""`:
 		return "%22%22"
 	}
-	var text strings.Builder
-	for _, r := range stored {
-		if strconv.IsPrint(r) {
-			text.WriteRune(r)
-		} else {
-			fmt.Fprintf(&text, "%s", percent(string(r)))
+	return printable(key)
+}
+
+// printable writes the unprintable characters of a text, and spaces at an end, as %XX.
+func printable(text string) string {
+	var out strings.Builder
+	for i, r := range text {
+		size := len(string(r))
+		atEnd := i == 0 || i+size == len(text)
+		if strconv.IsPrint(r) && !(r == ' ' && atEnd) {
+			out.WriteRune(r)
+			continue
+		}
+		for _, b := range []byte(string(r)) {
+			fmt.Fprintf(&out, "%%%02X", b)
 		}
 	}
-	return text.String()
+	return out.String()
 }
 
-func percent(char string) (text string) {
-	for i := range len(char) {
-		text += fmt.Sprintf("%%%02X", char[i])
-	}
-	return text
-}
+// truncated is the end of a part that was too long to be stored.
+var truncated = regexp.MustCompile(`%#[0-9a-f]{64}$`)
 
-// cutKey is the end of a key that was too long to be stored.
-var cutKey = regexp.MustCompile(`%#[0-9a-f]{64}$`)
-
-// stored returns the stored key that is shown as text.
+// stored parses a KEY argument and returns the stored key. It is the inverse of shown.
 func (r *rule) stored(text string) (string, error) {
 	if text == `""` {
 		text = ""
 	}
 	group, key := "", text
-	if end := strings.Index(text, "}"); strings.HasPrefix(text, "{") && end > 0 {
-		group, key = text[1:end], text[end+1:]
+	if strings.HasPrefix(text, "{") {
+		var closed bool
+		if group, key, closed = strings.Cut(text[1:], "}"); !closed || group == "" {
+			return "", cli.Usagef("the key %s begins with a brace, but not with a group such as {tenant-7}; write a brace of the key as %%7B or %%7D", printable(text))
+		}
 	}
-	if cutKey.MatchString(key) || cutKey.MatchString(group) {
-		return strings.TrimSuffix(text, key) + r.prefix + key, nil
+	plainGroup, groupEnd, err := parsePart(group)
+	plainKey, keyEnd, keyErr := parsePart(key)
+	switch {
+	case err != nil || keyErr != nil:
+		return "", cli.Usagef("the key %s has a %% that is not part of %%XX; write %% as %%25", printable(text))
+	case groupEnd == "" && keyEnd == "":
+		return driver.RuleKey{Group: plainGroup, Rule: r.prefix, Key: plainKey}.String(), nil
 	}
-	plainGroup, err := url.PathUnescape(group)
-	plainKey, keyErr := url.PathUnescape(key)
-	if err != nil || keyErr != nil {
-		return "", cli.Usagef("the key %s has a %% that is not part of %%XX; write it as sluice keys prints it, %%25 for each %%", shown(text))
+	begin := ""
+	if group != "" {
+		begin = strings.TrimSuffix(driver.RuleKey{Group: plainGroup}.String(), "}") + groupEnd + "}"
 	}
-	return driver.RuleKey{Group: plainGroup, Rule: r.prefix, Key: plainKey}.String(), nil
+	return begin + r.prefix + driver.RuleKey{Key: plainKey}.String() + keyEnd, nil
+}
+
+// parsePart returns the plain text of a group or key, and its end if it was truncated.
+func parsePart(text string) (plain, end string, err error) {
+	end = truncated.FindString(text)
+	plain, err = url.PathUnescape(strings.TrimSuffix(text, end))
+	return plain, end, err
 }

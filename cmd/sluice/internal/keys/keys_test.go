@@ -107,12 +107,17 @@ func TestKeysAreListedAndReset(t *testing.T) {
 		t.Run(address[:6], func(t *testing.T) {
 			store := prepared(t, address)
 			require.Contains(t, clitest.Ok(t, "", flags(t, "keys", address)...), "rule login: no key has a record on ")
-			for _, user := range []string{"alice", "50%", "{a}b", "", `""`, "a\nb", "a\u202eb", "a%#b", "\xff", long} {
+			for _, user := range []string{"alice", "50%", "{a}b", "", `""`, "a\nb", "a\u202eb", "a%#b", "\xff", " a ", "-5", long, strings.Repeat("é\u00a0", 400)} {
 				use(t, store, false, 2, call{user: user})
 			}
-			use(t, store, true, 3, call{"tenant 7", "alice"})
-			cut := strings.TrimPrefix(driver.RuleKey{Rule: driver.Rule(namespace(t), "login", "fixedwindow"), Key: long}.String(), namespace(t)+":login:fixedwindow:")
-			want := map[string]int64{"alice": 2, "50%25": 2, "%7Ba%7Db": 2, `""`: 2, "%22%22": 2, "a%0Ab": 2, "a%E2%80%AEb": 2, "a%25#b": 2, "%FF": 2, cut: 2, "{tenant 7}alice": 3}
+			use(t, store, true, 3, call{"tenant 7", "alice"}, call{long, "x\u200by"})
+			prefix := driver.Rule(namespace(t), "login", "fixedwindow")
+			shortened := func(group, key string) string {
+				text := driver.RuleKey{Group: group, Rule: prefix, Key: key}.String()
+				return strings.NewReplacer(prefix, "", "\u00a0", "%C2%A0", "\u200b", "%E2%80%8B").Replace(text)
+			}
+			want := map[string]int64{"alice": 2, "50%25": 2, "%7Ba%7Db": 2, `""`: 2, "%22%22": 2, "a%0Ab": 2, "a%E2%80%AEb": 2, "a%25#b": 2, "%FF": 2, "%20a%20": 2, "-5": 2,
+				shortened("", long): 2, shortened("", strings.Repeat("é\u00a0", 400)): 2, "{tenant 7}alice": 3, shortened(long, "x\u200by"): 3}
 			require.Equal(t, want, usedOf(t, flags(t, "keys", address)...))
 			require.Regexp(t, `(?m)^\{tenant 7\}alice +3 +5 +- +\S+$`, clitest.Ok(t, "", flags(t, "keys", address)...))
 
@@ -121,7 +126,7 @@ func TestKeysAreListedAndReset(t *testing.T) {
 				if slices.Contains(kept, key) {
 					continue
 				}
-				require.Equal(t, "rule login: "+key+" is reset\n", clitest.Ok(t, "", flags(t, "reset", address, key)...))
+				require.Equal(t, "rule login: "+key+" is reset\n", clitest.Ok(t, "", flags(t, "reset", address, "--", key, key)...), "once")
 			}
 			left := usedOf(t, flags(t, "keys", address)...)
 			require.Equal(t, map[string]int64{`""`: 2, "%FF": 2, "{tenant 7}alice": 3}, left)
@@ -131,6 +136,7 @@ func TestKeysAreListedAndReset(t *testing.T) {
 			require.Contains(t, errs, "sluice: rule login has no record of alice, bob on ")
 
 			require.Equal(t, "rule login: 2 keys reset\n", clitest.Ok(t, "", flags(t, "reset", address, "--all")...))
+			require.Contains(t, clitest.Ok(t, "", flags(t, "reset", address, "--all")...), "rule login: no key has a record on ")
 			require.Empty(t, usedOf(t, flags(t, "keys", address)...))
 			other := flags(t, "keys", address)
 			other[slices.Index(other, "login")] = "login2"
@@ -279,6 +285,20 @@ func TestCursorOfAnotherListingIsAnError(t *testing.T) {
 	for ; after != ""; after = next("--after", after) { // the last page can be empty
 		require.Regexp(t, `(?m)^b +1 +5 |^no more keys$`, clitest.Ok(t, "", flags(t, "keys", all[0], "--max", "1", "--after", after)...))
 	}
+}
+
+func TestInvalidKeys(t *testing.T) {
+	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
+	use(t, prepared(t, address), false, 1, call{user: "alice"})
+	failures := map[string]clitest.Failure{}
+	for key, problem := range map[string]string{
+		"{}alice": "the key {}alice begins with a brace, but not with a group", "{alice": "write a brace of the key as %7B",
+		"50%": "the key 50% has a % that is not part of %XX", "{a%}alice": "write % as %25",
+	} {
+		failures[key] = clitest.Failure{Args: flags(t, "reset", address, "alice", key), ExitCode: 2, Want: []string{problem}}
+	}
+	clitest.RequireFailures(t, failures)
+	require.Len(t, usedOf(t, flags(t, "keys", address)...), 1, "nothing is reset")
 }
 
 func TestNodeOfAClusterIsRefused(t *testing.T) {

@@ -2,6 +2,7 @@ package keys
 
 import (
 	"context"
+	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
 	"errors"
@@ -74,16 +75,18 @@ func (l *list) run(ctx context.Context, args []string, out io.Writer) error {
 	if err := l.parseCursor(); err != nil {
 		return err
 	}
-	for isEmpty := false; ; {
-		size := largestPage
-		if l.max > 0 && !isEmpty { // on Redis, a page without keys shows that most names are others
-			size = min(size, l.max-l.printed)
+	for size := 0; ; {
+		switch remaining := l.max - l.printed; {
+		case l.max == 0:
+			size = largestPage
+		case size == 0:
+			size = min(remaining, largestPage)
 		}
 		p, err := l.page(ctx, size)
 		if err != nil {
 			return l.failure(ctx, err)
 		}
-		isEmpty = len(p.Keys) == 0
+		isEmpty := len(p.Keys) == 0
 		isLast := l.cursor == ""
 		isFull := l.max > 0 && l.printed+len(p.Keys) >= l.max
 		if isFull && !isLast {
@@ -97,13 +100,19 @@ func (l *list) run(ctx context.Context, args []string, out io.Writer) error {
 		if l.printed += len(p.Keys); isLast || isFull {
 			return nil
 		}
+		if isEmpty { // on Redis, few names belong to the rule
+			size = min(2*size, largestPage)
+		} else {
+			size = 0
+		}
 	}
 }
 
-// cursorBegin begins the text of a cursor, because one of another rule or store would be misread.
+// cursorBegin is the beginning of each cursor. It identifies the rule and the store, because a cursor of another listing would skip
+// keys.
 func (l *list) cursorBegin() string {
-	scheme, _, _ := strings.Cut(l.store.Address, ":")
-	return scheme + " " + l.prefix + " "
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", l.store.Address, l.table, l.prefix))
+	return string(sum[:6])
 }
 
 func (l *list) cursorText() string {
@@ -149,7 +158,7 @@ type Usage struct {
 	result algo.Result
 }
 
-// page reads the next keys, up to about so many, and moves the cursor.
+// page reads about size keys and advances the cursor.
 func (l *list) page(ctx context.Context, size int) (p *page, err error) {
 	lister, ok := l.store.Store.(storage.Lister)
 	if !ok {
@@ -177,7 +186,7 @@ func (l *list) page(ctx context.Context, size int) (p *page, err error) {
 }
 
 func (l *list) row(text string, state []byte, now time.Time) keyRow {
-	row := keyRow{Key: shown(strings.Replace(text, l.prefix, "", 1))}
+	row := keyRow{Key: l.shown(text)}
 	r, err := l.policy.Peek(state, now, l.cost)
 	if err != nil {
 		row.Error = err.Error()
@@ -198,9 +207,9 @@ func (l *list) print(out io.Writer, p *page) error {
 	case len(p.Keys) == 0 && l.after != "":
 		fmt.Fprintln(text, "no more keys")
 	case len(p.Keys) == 0:
-		fmt.Fprintf(text, "rule %s: no key has a record on %s; if you expected some, check --rule, --namespace and the algorithm\n", shown(l.name), p.Store)
+		fmt.Fprintln(text, l.noKeys())
 	case l.printed == 0:
-		fmt.Fprintf(text, "rule %s: %s, on %s\n\n", shown(l.name), l.policy, p.Store)
+		fmt.Fprintf(text, "rule %s: %s, on %s\n\n", printable(l.name), l.policy, p.Store)
 		fmt.Fprintf(text, line, "key", "used", "limit", "retry after", "reset after")
 	}
 	for _, k := range p.Keys {

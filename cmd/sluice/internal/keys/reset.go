@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -63,30 +63,34 @@ func (r *reset) run(ctx context.Context, keys []string, out io.Writer) error {
 	if r.all {
 		return r.clear(ctx, out)
 	}
-	texts := make([]string, len(keys))
-	for i, key := range keys {
-		var err error
-		if texts[i], err = r.stored(key); err != nil {
+	var stored []string
+	for _, key := range keys {
+		text, err := r.stored(key)
+		if err != nil {
 			return err
+		}
+		if !slices.Contains(stored, text) {
+			stored = append(stored, text)
 		}
 	}
 	var missing []string
-	for _, text := range texts {
-		key := shown(strings.Replace(text, r.prefix, "", 1))
-		found, err := r.remove(ctx, text)
+	var problems []error
+	for _, key := range stored {
+		found, err := r.remove(ctx, key)
 		switch {
 		case err != nil:
-			return r.failure(ctx, err)
+			problems = append(problems, r.failure(ctx, &storage.KeyError{Key: key, Err: err}))
 		case found:
-			fmt.Fprintf(out, "rule %s: %s is reset\n", shown(r.name), key)
+			fmt.Fprintf(out, "rule %s: %s is reset\n", printable(r.name), r.shown(key))
 		default:
-			missing = append(missing, key)
+			missing = append(missing, r.shown(key))
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("rule %s has no record of %s on %s; if the key is right, check --rule, --namespace and the algorithm, or it has used nothing", shown(r.name), readable.List(missing, ", "), r.store.Address)
+		problems = append(problems, fmt.Errorf("rule %s has no record of %s on %s; the key may have used nothing, or check the key, --rule, --namespace, --table and the algorithm",
+			printable(r.name), readable.List(missing, ", "), r.store.Address))
 	}
-	return nil
+	return errors.Join(problems...)
 }
 
 const (
@@ -110,7 +114,7 @@ func (r *reset) remove(ctx context.Context, text string) (found bool, err error)
 		case err != nil && !errors.Is(err, storage.ErrContended):
 			return false, err
 		case retrywait.ExceedsDeadline(ctx, pause):
-			return false, fmt.Errorf("other programs write the record all the time, or lock it; run the command again: %w", storage.ErrContended)
+			return false, fmt.Errorf("other programs keep changing or locking the record; run the command again: %w", storage.ErrContended)
 		}
 		retrywait.Pause(ctx, pause)
 	}
@@ -123,9 +127,13 @@ func (r *reset) clear(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	deleted, err := l.Clear(ctx, r.name)
+	if deleted > 0 {
+		fmt.Fprintf(out, "rule %s: %s reset\n", printable(r.name), readable.Plural(int64(deleted), "key"))
+	} else if err == nil {
+		fmt.Fprintln(out, r.noKeys())
+	}
 	if err != nil {
 		return r.failure(ctx, err)
 	}
-	_, err = fmt.Fprintf(out, "rule %s: %s reset\n", shown(r.name), readable.Plural(int64(deleted), "key"))
-	return err
+	return nil
 }

@@ -115,8 +115,7 @@ func (r *rule) fromSpec() (err error) {
 	return nil
 }
 
-// probe makes a call of the store. One node of a Redis Cluster has only a part of the keys, and refuses two keys of different
-// slots.
+// probe checks that the store answers. It loads keys of two slots, because a node of a Redis Cluster refuses that.
 func (r *rule) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -132,10 +131,16 @@ func (r *rule) failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	text := stores.ErrorText(err)
+	text := strings.TrimPrefix(stores.ErrorText(err), storage.ErrNotApplied.Error()+": ")
+	text = strings.Replace(text, "call Store.Migrate first", "check --table and the address", 1)
 	var of *storage.KeyError
 	if errors.As(err, &of) {
-		text = fmt.Sprintf("key %s: %s", shown(strings.Replace(of.Key, r.prefix, "", 1)), text)
+		text = fmt.Sprintf("key %s: %s", r.shown(of.Key), text)
 	}
 	return fmt.Errorf("%s %s: %s", r.from, r.store.Address, text)
+}
+
+// noKeys is what the commands print about a rule without keys.
+func (r *rule) noKeys() string {
+	return fmt.Sprintf("rule %s: no key has a record on %s; if you expected some, check --rule, --namespace, --table and the algorithm", printable(r.name), r.store.Address)
 }
