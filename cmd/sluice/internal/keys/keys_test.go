@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
@@ -24,6 +25,7 @@ import (
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
+	"github.com/sluice-go/sluice/storage/redis"
 )
 
 var shared servers.Shared
@@ -285,6 +287,23 @@ func TestCursorOfAnotherListingIsAnError(t *testing.T) {
 	for ; after != ""; after = next("--after", after) { // the last page can be empty
 		require.Regexp(t, `(?m)^b +1 +5 |^no more keys$`, clitest.Ok(t, "", flags(t, "keys", all[0], "--max", "1", "--after", after)...))
 	}
+}
+
+func TestValueThatIsNoRecordIsListed(t *testing.T) {
+	server := shared.Redis(t)
+	address := "redis://" + server.Addr()
+	use(t, prepared(t, address), false, 1, call{user: "alice"})
+	client := goredis.NewClient(&goredis.Options{Addr: server.Addr()})
+	defer client.Close()
+	name := redis.DefaultPrefix + driver.Rule(namespace(t), "login", "fixedwindow") + "list"
+	require.NoError(t, client.LPush(t.Context(), name, "x").Err())
+	defer client.Del(context.Background(), name)
+	out := clitest.Ok(t, "", flags(t, "keys", address)...)
+	require.Regexp(t, `(?m)^alice +1 +5 `, out)
+	require.Regexp(t, `(?m)^list +unreadable: .*WRONGTYPE`, out)
+	exitCode, _, errs := clitest.Execute(t, "", flags(t, "reset", address, "--all")...)
+	require.Equal(t, 1, exitCode)
+	require.Contains(t, errs, "key list: ")
 }
 
 func TestInvalidKeys(t *testing.T) {

@@ -164,7 +164,7 @@ func (l *list) page(ctx context.Context, size int) (p *page, err error) {
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
-	p = &page{Store: l.store.Address, Rule: l.name, Policy: l.policy.String(), Keys: []keyRow{}}
+	p = &page{Store: l.store.Address, Rule: l.name, Policy: l.policy.String()}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	var texts []string
@@ -173,16 +173,29 @@ func (l *list) page(ctx context.Context, size int) (p *page, err error) {
 	}
 	slices.Sort(texts)
 	texts = slices.Compact(texts)
-	records, now, err := l.store.Load(ctx, texts...)
-	if err != nil {
-		return nil, err
+	if p.Keys, err = l.rows(ctx, texts); err == nil || ctx.Err() != nil || errors.Is(err, storage.ErrUnavailable) {
+		return p, err
 	}
-	for i, r := range records {
-		if r.Version != 0 { // otherwise it has just expired
-			p.Keys = append(p.Keys, l.row(texts[i], r.State, now))
+	for _, text := range texts { // the database cannot read one of them
+		row, err := l.rows(ctx, []string{text})
+		if err != nil {
+			row = []keyRow{{Key: l.shown(text), Error: errtext.OneLine(err)}}
 		}
+		p.Keys = append(p.Keys, row...)
 	}
 	return p, nil
+}
+
+// rows reads the records with these keys.
+func (l *list) rows(ctx context.Context, texts []string) ([]keyRow, error) {
+	rows := []keyRow{}
+	records, now, err := l.store.Load(ctx, texts...)
+	for i, r := range records {
+		if r.Version != 0 { // otherwise it has just expired
+			rows = append(rows, l.row(texts[i], r.State, now))
+		}
+	}
+	return rows, err
 }
 
 func (l *list) row(text string, state []byte, now time.Time) keyRow {
