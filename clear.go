@@ -140,15 +140,10 @@ func (l *Limiter[T]) resetKeys(ctx context.Context, keys []string) (deleted int,
 // KeyError that wraps no ErrNotApplied, because other keys of the Clear may have been reset.
 func (l *Limiter[T]) resetKey(ctx context.Context, key string) (existed bool, err error) {
 	for {
-		r := &engine.Request{
-			Items:     []driver.Item{{Key: driver.RuleKey{Rule: key}}}, // its text is the key
-			Uses:      []engine.Use{{Op: driver.Reset}},
-			Evaluator: &evaluation{op: driver.Reset, results: make([]RuleResult, 1)},
-		}
-		_, err := l.engine.Decide(ctx, r)
+		existed, err := l.engine.Reset(ctx, key)
 		switch {
 		case err == nil:
-			return r.Items[0].Next.Verb == driver.Delete, nil
+			return existed, nil
 		case !errors.Is(err, storage.ErrOverloaded):
 			return false, &storage.KeyError{Key: key, Err: &clearError{err}}
 		}

@@ -1,5 +1,7 @@
-// These tests promise that sluice keys lists what keys have used on each store, whole and in pages, that sluice reset resets what
-// it is told and nothing else, and that neither command creates or changes anything else.
+// These tests promise about each store:
+//   - sluice keys lists all keys of a rule with what they have used, in one run or in pages;
+//   - sluice reset resets the keys that are named, or all keys of the rule;
+//   - both commands change nothing else.
 package keys
 
 import (

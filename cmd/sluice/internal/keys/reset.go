@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
-	"github.com/sluice-go/sluice/internal/retrywait"
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -75,8 +74,12 @@ func (r *reset) run(ctx context.Context, keys []string, out io.Writer) error {
 	}
 	var missing []string
 	var problems []error
+	e := engine.New(r.store.Store, engine.Options{Timeout: callTime})
 	for _, key := range stored {
-		found, err := r.remove(ctx, key)
+		found, err := e.Reset(ctx, key)
+		if errors.Is(err, storage.ErrContended) {
+			err = fmt.Errorf("other programs keep changing or locking the record; run the command again: %w", storage.ErrContended)
+		}
 		switch {
 		case err != nil:
 			problems = append(problems, r.failure(ctx, &storage.KeyError{Key: key, Err: err}))
@@ -91,33 +94,6 @@ func (r *reset) run(ctx context.Context, keys []string, out io.Writer) error {
 			printable(r.name), readable.List(missing, ", "), r.store.Address))
 	}
 	return errors.Join(problems...)
-}
-
-const (
-	firstPause = time.Millisecond
-	lastPause  = 100 * time.Millisecond
-)
-
-// remove deletes the record with a key, if there is one. It tries again if others write the record.
-func (r *reset) remove(ctx context.Context, text string) (found bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		records, _, err := r.store.Load(ctx, text)
-		if err != nil || records[0].Version == 0 {
-			return false, err
-		}
-		_, swapped, err := r.store.CompareAndSwap(ctx, storage.Swap{Key: text, Old: records[0].Version})
-		switch {
-		case swapped:
-			return true, nil
-		case err != nil && !errors.Is(err, storage.ErrContended):
-			return false, err
-		case retrywait.ExceedsDeadline(ctx, pause):
-			return false, fmt.Errorf("other programs keep changing or locking the record; run the command again: %w", storage.ErrContended)
-		}
-		retrywait.Pause(ctx, pause)
-	}
 }
 
 func (r *reset) clear(ctx context.Context, out io.Writer) error {
