@@ -177,22 +177,20 @@ func (s *purses) create(key string, one []RuleResult, now time.Time) *purse {
 
 // drop drops the calls that were bought under the keys of results, or all of them.
 func (s *purses) drop(results []RuleResult, all bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.DeleteFunc(s.all, func(_ string, p *purse) bool {
-		return all || slices.ContainsFunc(p.one, func(own RuleResult) bool {
-			return slices.ContainsFunc(results, func(r RuleResult) bool { return r.Rule == own.Rule && r.Key == own.Key })
-		})
+	s.dropFunc(func(own RuleResult) bool {
+		return all || slices.ContainsFunc(results, func(r RuleResult) bool { return r.Rule == own.Rule && r.Key == own.Key })
 	})
 }
 
 // dropRule drops the calls that were bought under a rule.
 func (s *purses) dropRule(name string) {
+	s.dropFunc(func(own RuleResult) bool { return own.Rule == name })
+}
+
+func (s *purses) dropFunc(drops func(own RuleResult) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.all, func(_ string, p *purse) bool {
-		return slices.ContainsFunc(p.one, func(own RuleResult) bool { return own.Rule == name })
-	})
+	maps.DeleteFunc(s.all, func(_ string, p *purse) bool { return slices.ContainsFunc(p.one, drops) })
 }
 
 // ofCall returns the decision of the n-th call of the last purchase. A shadow rule may have charged fewer calls; it denies the others.
