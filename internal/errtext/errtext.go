@@ -3,7 +3,6 @@ package errtext
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -19,21 +18,6 @@ func Quote(s string) string {
 		shown += "..."
 	}
 	return shown
-}
-
-// OneLine returns the text of an error on one line.
-func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
-
-var (
-	quotation = regexp.MustCompile(`(?s)"(\\.|[^"\\])*("|\\?$)`)
-	badHeader = regexp.MustCompile(`(?s)(malformed MIME header[^:]*: ).*`)
-)
-
-// Unquoted removes quotations from text. net/http and net/url quote what they cannot read, which may be a secret; older releases of
-// Go also show the line of a header.
-func Unquoted(text string) string {
-	text = badHeader.ReplaceAllString(text, "${1}...")
-	return quotation.ReplaceAllLiteralString(text, "...")
 }
 
 // Nearest returns the known word that differs from the typed one by at most two letters, and by fewer than all but one of its

@@ -3,6 +3,7 @@ package readable
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -72,4 +73,19 @@ func Are(n int64) string {
 		return "is"
 	}
 	return "are"
+}
+
+// OneLine returns the text of an error on one line.
+func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+var (
+	quotation = regexp.MustCompile(`(?s)"(\\.|[^"\\])*("|\\?$)`)
+	badHeader = regexp.MustCompile(`(?s)(malformed MIME header[^:]*: ).*`)
+)
+
+// Unquoted removes quotations from text. net/http and net/url quote what they cannot read, which may be a secret; older releases of
+// Go also show the line of a header.
+func Unquoted(text string) string {
+	text = badHeader.ReplaceAllString(text, "${1}...")
+	return quotation.ReplaceAllLiteralString(text, "...")
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
-	"github.com/sluice-go/sluice/internal/errtext"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -98,7 +98,7 @@ func (s *Server) prepareStore(ctx context.Context, file *config.File) error {
 	case err == nil:
 		return nil
 	case prepared == nil:
-		return errors.New(errtext.OneLine(err))
+		return errors.New(readable.OneLine(err))
 	}
 	return errors.New(stores.ErrorText(prepared))
 }

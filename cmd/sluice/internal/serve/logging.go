@@ -14,8 +14,8 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
-	"github.com/sluice-go/sluice/internal/errtext"
 	"github.com/sluice-go/sluice/observe"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -91,7 +91,7 @@ type errorLines struct {
 
 // Write implements io.Writer.
 func (l errorLines) Write(line []byte) (int, error) {
-	l.log.Warn(l.message, "error", withoutAddresses(errtext.Unquoted(strings.TrimSpace(string(line)))))
+	l.log.Warn(l.message, "error", withoutAddresses(readable.Unquoted(strings.TrimSpace(string(line)))))
 	return len(line), nil
 }
 

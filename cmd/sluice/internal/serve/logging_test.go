@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/errtext"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/stretchr/testify/require"
 )
 
@@ -127,7 +127,7 @@ func TestUnquoted(t *testing.T) {
 		"malformed MIME header line: TOP\nSECRET":                   "malformed MIME header line: ...",
 		`malformed MIME header: missing colon: "TOPSECRET"`:         "malformed MIME header: ...",
 	} {
-		require.Equal(t, want, errtext.Unquoted(text))
+		require.Equal(t, want, readable.Unquoted(text))
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 	"sync"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/internal/earlyreply"
-	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 // proxyHandler returns the handler that applies the limits and forwards to the upstream.
@@ -133,7 +133,7 @@ func (s *Server) failure(r *http.Request, err, broken error) *problem {
 		s.sampled.Debug("the client closed the connection", "error", withoutAddresses(err.Error()))
 		return upstreamError(http.StatusBadGateway, "")
 	}
-	s.sampled.Warn("the upstream failed", "upstream", s.options.Upstream.Redacted(), "error", errtext.Unquoted(err.Error()))
+	s.sampled.Warn("the upstream failed", "upstream", s.options.Upstream.Redacted(), "error", readable.Unquoted(err.Error()))
 	status, inTime := http.StatusBadGateway, ""
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		status, inTime = http.StatusGatewayTimeout, " in time"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/sluice-go/sluice/internal/errtext"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 )
 
 // check validates the address of a store without opening it. It refuses addresses whose
@@ -43,7 +43,7 @@ func check(address string) error {
 
 // ErrorText returns the text of an error of a store on one line, with the remedy if the store cannot be reached.
 func ErrorText(err error) string {
-	text, refused := errtext.OneLine(err), new(net.OpError)
+	text, refused := readable.OneLine(err), new(net.OpError)
 	if errors.As(err, &refused) && refused.Op == "dial" || errors.As(err, new(*net.DNSError)) {
 		text += "; start the store, or check its address"
 	}
@@ -82,7 +82,7 @@ func withoutAddress(err error) error {
 		text := err.Error()
 		return errors.New("invalid address: " + text[strings.LastIndex(text, "`: ")+len("`: "):])
 	case errors.As(err, &bad):
-		return errors.New(errtext.Unquoted(bad.Err.Error()))
+		return errors.New(readable.Unquoted(bad.Err.Error()))
 	}
 	return err
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
-	"github.com/sluice-go/sluice/internal/errtext"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 	"github.com/sluice-go/sluice/storage/postgres"
@@ -39,7 +39,7 @@ type Store struct {
 	storage.Store
 	Address string // redacted
 	prepare func(context.Context) error
-	close   func()
+	close   func() // nil: there is nothing to close
 }
 
 // Prepare connects to the store and creates its table.
@@ -71,7 +71,7 @@ func Open(address string, options Options) (*Store, error) {
 		return nil, err
 	}
 	scheme, rest, _ := strings.Cut(address, ":")
-	s := &Store{Address: redacted(address), prepare: func(context.Context) error { return nil }, close: func() {}}
+	s := &Store{Address: redacted(address), prepare: func(context.Context) error { return nil }}
 	var err error
 	switch scheme {
 	case "memory":
@@ -84,8 +84,8 @@ func Open(address string, options Options) (*Store, error) {
 		err = s.redis(address, options)
 	}
 	if err != nil {
-		s.close()
-		return nil, fmt.Errorf("%s: %s", s.Address, errtext.OneLine(err))
+		s.Close()
+		return nil, fmt.Errorf("%s: %s", s.Address, readable.OneLine(err))
 	}
 	return s, nil
 }
