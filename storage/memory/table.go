@@ -36,18 +36,18 @@ func (t *table) state(e *entry, at int64) []byte {
 	return e.state[:e.size:e.size]
 }
 
-// record returns the record of a live entry, or the zero Record. Its state is memory of the table. e may be nil.
-func (t *table) record(e *entry, at int64) storage.Record {
+// read sets a zero record to that of a live entry. The state is memory of the table. e may be nil.
+func (t *table) read(record *storage.Record, e *entry, at int64) {
 	if state := t.state(e, at); state != nil {
-		return storage.Record{Version: e.version, State: state, TTL: e.ttl(at)}
+		record.Version, record.State, record.TTL = e.version, state, e.ttl(at)
 	}
-	return storage.Record{}
 }
 
 // copyOf returns a copy of the live record of h, or the zero Record.
 func (t *table) copyOf(h hash, at int64) storage.Record {
+	var r storage.Record
 	_, e := t.find(h)
-	r := t.record(e, at)
+	t.read(&r, e, at)
 	if r.Version != 0 {
 		r.State = append([]byte{}, r.State...)
 	}
