@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
@@ -101,6 +102,12 @@ func outcomeOf(d *Decision, err error) Outcome {
 		return Allowed
 	}
 	return Denied
+}
+
+// conclude sets the fields other than Results after a decision of the engine.
+func (d *Decision) conclude(allowed bool, at time.Time, stats engine.Stats) {
+	d.Allowed, d.At, d.Cached, d.Attempts = allowed, at, stats.Cached, stats.Attempts
+	d.summarize()
 }
 
 // summarize sets the fields that combine all results. Allowed is set before.

@@ -193,9 +193,7 @@ var _ engine.Evaluator = (*evaluation)(nil)
 // in Go.
 func (e *evaluation) Evaluate(now time.Time, items []driver.Item, replays bool) (applied int, err error) {
 	e.at = now
-	for i := range e.costs {
-		e.results[i].Cost = e.costs[i]
-	}
+	e.restoreCosts()
 	if e.upTo == 0 {
 		applied, e.allowed, err = evaluate(e.op, now, e.oneClock && !replays, e.results, items)
 	} else {
@@ -212,6 +210,13 @@ func (e *evaluation) Evaluate(now time.Time, items []driver.Item, replays bool) 
 		}
 	}
 	return applied, err
+}
+
+// restoreCosts undoes what evaluateUpTo did to the costs.
+func (e *evaluation) restoreCosts() {
+	for i := range e.costs {
+		e.results[i].Cost = e.costs[i]
+	}
 }
 
 // Denied implements engine.Evaluator. Another process can give held units back at any time, so a rule for them does not count.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/engine/denials"
 	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -308,31 +309,58 @@ func decideInMemory(ctx context.Context, store *memory.Store, clock func() time.
 	return calls, err
 }
 
-// decideByEngine decides on a store that is not in memory. The engine gets copies of the results and the keys, because it
-// can still use them when the call has returned.
+// decideByEngine decides on a store that is not in memory.
 func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, upTo int64, items []driver.Item, d *Decision, onFailure FailurePolicy) (calls int64, err error) {
-	e := &evaluation{op: op, upTo: upTo, results: slices.Clone(d.Results), oneClock: l.options.Clock == nil}
+	var costs []int64
+	if upTo > 0 {
+		for i := range d.Results {
+			costs = append(costs, d.Results[i].Cost)
+		}
+	}
+	var expired *denials.Denial
+	if op == driver.Allow && !hasEnded(ctx) {
+		denied := false
+		if denied, expired = l.denyFromCache(upTo, costs, items, d); denied {
+			return 0, nil
+		}
+	}
+	// The engine gets copies of the results and the keys, because it can still use them when the call has returned.
+	own := &evaluation{op: op, upTo: upTo, results: slices.Clone(d.Results), costs: costs, oneClock: l.options.Clock == nil}
 	times := int32(-1) // a server decides at most MaxInt32 calls
 	if upTo <= math.MaxInt32 {
 		times = int32(upTo)
 	}
-	if upTo > 0 {
-		for i := range e.results {
-			e.costs = append(e.costs, e.results[i].Cost)
-		}
-	}
 	stats, err := l.engine.Decide(ctx, &engine.Request{
-		Items: slices.Clone(items), Uses: l.uses(op, e.results), Evaluator: e, Times: times,
+		Items: slices.Clone(items), Uses: l.uses(op, own.results), Evaluator: own, Times: times, Expired: expired,
 		FailFast: l.options.OnFailure != FailClosed && (op == driver.Allow || op == driver.Peek), // the other operations would be lost
 	})
 	if err == nil {
-		copy(d.Results, e.results)
-		d.Allowed, d.At, d.Cached, d.Attempts = e.allowed, e.at, stats.Cached, stats.Attempts
-		d.summarize()
-		return e.calls, nil
+		copy(d.Results, own.results)
+		d.conclude(own.allowed, own.at, stats)
+		return own.calls, nil
 	}
 	d.Attempts = stats.Attempts
 	return l.fallBack(ctx, op, upTo, items, d, onFailure, err)
+}
+
+// denyFromCache reports whether the cached states of the keys deny, and writes this decision to d. Otherwise the engine decides, and
+// gets what Engine.Deny returned. It decides in the memory of the caller, so that a repeated denial costs little.
+func (l *Limiter[T]) denyFromCache(upTo int64, costs []int64, items []driver.Item, d *Decision) (denied bool, expired *denials.Denial) {
+	e := evaluation{op: driver.Allow, upTo: upTo, results: d.Results, costs: costs, oneClock: l.options.Clock == nil}
+	began, at := time.Now(), time.Time{}
+	denied, expired = l.engine.Deny(began, began, items, func(now time.Time) (time.Duration, bool) {
+		at = now // with e.at, d.Results would escape
+		if _, err := e.Evaluate(now, items, false); err != nil {
+			return 0, false
+		}
+		return e.Denied()
+	})
+	if denied {
+		d.conclude(false, at, engine.Stats{Cached: true, Attempts: 1})
+	} else {
+		e.restoreCosts()
+	}
+	return denied, expired
 }
 
 // fallBack decides by the failure policy after an error of the store. d.Results has the rules and costs, and d.Attempts is set.

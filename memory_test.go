@@ -1,7 +1,7 @@
 package sluice_test
 
 // These tests promise what only decisions in memory have: no allocations, and results that belong
-// to the caller.
+// to the caller. A repeated denial is decided in memory too.
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/testing/sample"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // requireAllocations checks that one call of f allocates at most this many times. The race detector
@@ -66,6 +67,17 @@ func TestAllocationsInMemory(t *testing.T) {
 		l := newLimiter(t, sluice.Options[call]{}, nil, c.rules...)
 		requireAllocations(t, c.most, func() { c.call(l) })
 	}
+}
+
+func TestRepeatedDenialAllocatesOneState(t *testing.T) {
+	l := newLimiter(t, sluice.Options[call]{}, swapOnly{new(memory.Store)}, rulesOf("gcra 1/h")...)
+	must(t)(l.Allow(background, ann))
+	must(t)(l.Allow(background, ann))
+	requireAllocations(t, 1, func() {
+		if d, err := l.Allow(background, ann); err != nil || !d.Cached {
+			panic(err)
+		}
+	})
 }
 
 var longKey = strings.Repeat("ann", 100)

@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/internal/engine/denials"
@@ -11,26 +10,27 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// deny evaluates the request on the cached states of its keys, and reports whether they deny it. It never allows a request. The
-// server's clock is only known to be in an interval. deny evaluates the request at its start, so waiting for RetryAfter is
-// enough. RetryAfter must reach beyond its end. If Options.Clock is not nil, deny uses its time instead.
+// Deny evaluates an Allow on the cached states of its keys, and reports whether they deny it. It never allows one. began is when the
+// call began, and now the local time. evaluate sets Next of the items for a time, and returns what Evaluator.Denied would. Deny calls it at most once, in
+// the goroutine of the caller. It sets Found of the items.
 //
-// A state has expired if it was cached for longer than its TTL when the request began. If all states are cached but some have
-// expired, deny returns one of the expired ones. An error is a panic of the evaluator.
-func (e *Engine) deny(r *Request, now time.Time) (denied bool, expired *denials.Denial, err error) {
-	if !r.allows() {
-		return false, nil, nil
-	}
+// The server's clock is only known to be in an interval. The items are evaluated at its start, so waiting for RetryAfter is enough.
+// RetryAfter must reach beyond its end. If Options.Clock is not nil, Deny uses its time instead.
+//
+// A state has expired if it was cached for longer than its TTL when the call began. If all states are cached but some have
+// expired, Deny returns one of the expired ones, for [Request].Expired.
+func (e *Engine) Deny(began, now time.Time, items []driver.Item, evaluate func(now time.Time) (retryAfter time.Duration, denied bool)) (denied bool, expired *denials.Denial) {
+	var key [storage.MaxKey]byte
 	var earliest, latest time.Time
-	for i, key := range r.keys {
-		d := e.denials.Find(key)
+	for i := range items {
+		d := e.denials.Find(items[i].Key.Append(key[:0]))
 		if d == nil {
-			return false, nil, nil
+			return false, nil
 		}
-		if d.IsExpired(r.began) {
+		if d.IsExpired(began) {
 			expired = d
 		}
-		r.Items[i].Found = d.Record
+		items[i].Found = d.Record
 		from, to := d.Between(now)
 		if i == 0 || from.After(earliest) {
 			earliest = from
@@ -39,8 +39,8 @@ func (e *Engine) deny(r *Request, now time.Time) (denied bool, expired *denials.
 			latest = to
 		}
 	}
-	if expired != nil {
-		return false, expired, nil
+	if len(items) == 0 || expired != nil {
+		return false, expired
 	}
 	if e.options.Clock != nil {
 		earliest = e.options.Clock()
@@ -48,33 +48,33 @@ func (e *Engine) deny(r *Request, now time.Time) (denied bool, expired *denials.
 	}
 	uncertain := latest.Sub(earliest)
 	if uncertain < 0 {
-		return false, nil, nil
+		return false, nil
 	}
-	_, err = r.evaluate(earliest, false)
-	if isPanic(err) {
-		return false, nil, err
-	}
-	if err == nil && !r.changes() {
-		if wait, denied := r.Evaluator.Denied(); denied && wait > uncertain {
-			return true, nil, nil
-		}
-	}
-	r.attempts.Store(0) // the store decides
-	return false, nil, nil
+	wait, denied := evaluate(earliest)
+	return denied && wait > uncertain && !changes(items), nil
 }
 
 // awaitRenewal waits until another request has renewed an expired denial, and tries the cache again. An error means that no
-// time is left.
-func (e *Engine) awaitRenewal(ctx context.Context, r *Request, expired *denials.Denial) (denied bool, err error) {
+// time is left, or that the evaluator has panicked.
+func (e *Engine) awaitRenewal(ctx context.Context, r *Request) (denied bool, err error) {
 	select {
-	case <-expired.Renewed():
+	case <-r.Expired.Renewed():
 	case <-ctx.Done():
 	}
-	denied, _, err = e.deny(r, time.Now())
-	if !denied && err == nil && ctx.Err() != nil {
-		err = r.timeout(ctx, false)
+	denied, _ = e.Deny(r.began, time.Now(), r.Items, func(now time.Time) (time.Duration, bool) {
+		if _, err = r.evaluate(now, false); err != nil {
+			return 0, false
+		}
+		return r.Evaluator.Denied()
+	})
+	if denied || isPanic(err) {
+		return denied, err
 	}
-	return denied, err
+	r.attempts.Store(0) // the store decides
+	if ctx.Err() != nil {
+		return false, r.timeout(ctx, false)
+	}
+	return false, nil
 }
 
 // updateDenials updates the cache after an evaluation. After a request that was allowed, cached states are out of date: their
@@ -84,14 +84,14 @@ func (e *Engine) updateDenials(r *Request, clock denials.Clock) {
 		return
 	}
 	wait, denied := r.Evaluator.Denied()
-	repeats := denied && wait > 0 && !r.changes() // the same states would deny again
+	repeats := denied && wait > 0 && !changes(r.Items) // the same states would deny again
 	for i, key := range r.keys {
 		switch {
 		case repeats:
 			record := cloneRecord(r.Items[i].Found)
 			record.TTL = 0 // the cache does not extend it
 			e.denials.Put(key, record, clock)
-		case e.denials.Find(key) != nil:
+		case e.denials.Find([]byte(key)) != nil:
 			e.denials.Drop(clock.Sent, key)
 		}
 	}
@@ -101,10 +101,15 @@ func (e *Engine) updateDenials(r *Request, clock denials.Clock) {
 // cached for a shorter time. A refund or a reset has the same effect.
 func (e *Engine) ExpectRefunds() { e.denials.ExpectRefunds() }
 
-// changes reports whether the evaluation has changed a record. A denial does that if the policy of a user counts
+// changes reports whether an evaluation has changed a record. A denial does that if the policy of a user counts
 // denials, or if the record must be kept longer.
-func (r *Request) changes() bool {
-	return slices.ContainsFunc(r.Items, func(i driver.Item) bool { return i.Next.Verb != driver.Keep })
+func changes(items []driver.Item) bool {
+	for i := range items {
+		if items[i].Next.Verb != driver.Keep {
+			return true
+		}
+	}
+	return false
 }
 
 func cloneRecord(r storage.Record) storage.Record {

@@ -60,7 +60,7 @@ type Engine struct {
 // Stats describe how a decision was made.
 type Stats struct {
 	Attempts int  // how often the request was evaluated
-	Cached   bool // a denial from the cache
+	Cached   bool // a denial from the cache, which another request has renewed meanwhile
 }
 
 // New returns an engine that uses store.
@@ -116,17 +116,13 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 	if end, ok := ctx.Deadline(); ok && !r.began.Before(end) { // its timer may not have fired yet
 		return false, storage.NotApplied(context.DeadlineExceeded)
 	}
-	denied, expired, err := e.deny(r, r.began)
-	if denied || err != nil {
-		return denied, err
-	}
 	ctx, cancel := context.WithDeadlineCause(ctx, r.began.Add(e.options.Timeout), errNoAnswer)
 	defer cancel()
 	r.deadline, _ = ctx.Deadline()
-	if expired != nil {
-		if expired.Renew() {
-			defer expired.EndRenewal()
-		} else if denied, err := e.awaitRenewal(ctx, r, expired); denied || err != nil {
+	if r.Expired != nil {
+		if r.Expired.Renew() {
+			defer r.Expired.EndRenewal()
+		} else if denied, err := e.awaitRenewal(ctx, r); denied || err != nil {
 			return denied, err
 		}
 	}

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -93,7 +94,21 @@ func (b *fixture) decideFor(ctx context.Context, c *call) *call {
 func (b *fixture) run(ctx context.Context, c *call) {
 	began := time.Now()
 	defer func() { c.panicked, c.returned, c.took = recover(), true, time.Since(began) }()
-	c.stats, c.err = b.engine.Decide(ctx, &c.Request)
+	r := &c.Request
+	if r.Expired = nil; ctx.Err() == nil && !slices.ContainsFunc(r.Uses, func(u engine.Use) bool { return u.Op != driver.Allow }) {
+		denied := false
+		denied, r.Expired = b.engine.Deny(began, began, r.Items, func(now time.Time) (time.Duration, bool) {
+			if _, err := r.Evaluator.Evaluate(now, r.Items, false); err != nil {
+				return 0, false
+			}
+			return r.Evaluator.Denied()
+		})
+		if denied {
+			c.stats = engine.Stats{Attempts: 1, Cached: true}
+			return
+		}
+	}
+	c.stats, c.err = b.engine.Decide(ctx, r)
 }
 
 // start starts a call in a goroutine. It returns when the call has returned or waits.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/engine/breaker"
+	"github.com/sluice-go/sluice/internal/engine/denials"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -21,8 +22,9 @@ type Request struct {
 	Items     []driver.Item // their keys are different from each other
 	Uses      []Use         // one for each item
 	Evaluator Evaluator
-	Times     int32 // how many equal requests the evaluator decides as one, as many as are allowed; 0 means 1, and below 0 more than a server decides
-	FailFast  bool  // do not retry until the deadline if no connection can be made
+	Times     int32           // how many equal requests the evaluator decides as one, as many as are allowed; 0 means 1, and below 0 more than a server decides
+	FailFast  bool            // do not retry until the deadline if no connection can be made
+	Expired   *denials.Denial // that Engine.Deny returned, or nil
 
 	keys     []string // the text of the keys of Items
 	slot     string   // of driver.Server.Place

@@ -207,7 +207,7 @@ func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Requ
 		}
 		total += applied
 		hasPanicked = isPanic(err)
-		if _, denied := r.Evaluator.Denied(); err == ErrDeclined || denied && err == nil && r.changes() { // the server has stored nothing
+		if _, denied := r.Evaluator.Denied(); err == ErrDeclined || denied && err == nil && changes(r.Items) { // the server has stored nothing
 			r.finish(ErrDeclined)
 			continue
 		}

@@ -28,7 +28,7 @@ func (q *queue) swap(ctx context.Context, r *Request) error {
 		return q.timeout(ctx, r, false)
 	}
 	err = q.repeat(ctx, r, q.trySwap)
-	if err == nil && r.changes() { // it has had the locks
+	if err == nil && changes(r.Items) { // it has had the locks
 		q.free(r.keys)
 	}
 	return err

@@ -32,7 +32,7 @@ func (q *queue) transact(ctx context.Context, requests []*Request) {
 			if r.finish(evaluated[i]); r.err == nil {
 				e.updateDenials(r, denials.Clock{At: at, Sent: began, Received: received})
 			}
-		case r.changes():
+		case changes(r.Items):
 			r.err = err
 		default:
 			r.err = storage.NotApplied(err)

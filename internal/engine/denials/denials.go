@@ -60,10 +60,10 @@ func (d *Denial) Renewed() <-chan struct{} { return d.renewed }
 func (c *Cache) IsOn() bool { return c.ttl > 0 }
 
 // Find returns the cached denial of a key, or nil.
-func (c *Cache) Find(key string) *Denial {
+func (c *Cache) Find(key []byte) *Denial {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if d := c.byKey[key]; d != nil && d.ttl > 0 {
+	if d := c.byKey[string(key)]; d != nil && d.ttl > 0 {
 		return d
 	}
 	return nil

@@ -17,10 +17,10 @@ func TestCacheHasALimitedSize(t *testing.T) {
 		c, cached := denials.New(time.Minute, size), 0
 		for i := range 5 * size {
 			c.Put(fmt.Sprint(i), storage.Record{}, denials.Clock{Sent: time.Now()})
-			require.NotNil(t, c.Find(fmt.Sprint(i)), "the last one")
+			require.NotNil(t, c.Find([]byte(fmt.Sprint(i))), "the last one")
 		}
 		for i := range 5 * size {
-			if c.Find(fmt.Sprint(i)) != nil {
+			if c.Find([]byte(fmt.Sprint(i))) != nil {
 				cached++
 			}
 		}
@@ -32,9 +32,9 @@ func TestDenialsInFlightDuringADropAreNotCached(t *testing.T) {
 	c, now := denials.New(time.Minute, 10), time.Now()
 	c.Put("a", storage.Record{}, denials.Clock{Sent: now})
 	c.DropAll(now.Add(1))
-	require.Nil(t, c.Find("a"))
+	require.Nil(t, c.Find([]byte("a")))
 	for _, sent := range []time.Duration{1, 2} {
 		c.Put("b", storage.Record{}, denials.Clock{Sent: now.Add(sent)})
-		require.Equal(t, sent > 1, c.Find("b") != nil)
+		require.Equal(t, sent > 1, c.Find([]byte("b")) != nil)
 	}
 }
