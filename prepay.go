@@ -245,7 +245,7 @@ func (l *Limiter[T]) buy(ctx context.Context, p *purse, b *purchase, one []RuleR
 	most := int64(math.MaxInt64)
 	for i := range d.Results {
 		if r := &d.Results[i]; r.Err == nil {
-			most = min(most, r.Limit/one[i].Cost/16)
+			most = min(most, r.Limit/one[i].Cost/prepay.Share)
 		}
 	}
 	l.purses.mu.Lock()

@@ -3,6 +3,9 @@ package prepay
 
 import "time"
 
+// Share says how much a purchase buys: at most the capacity of a limit divided by Share, but at least one call.
+const Share = 16
+
 // Purse holds the calls that were bought for one key. They are charged already, so it never gives them back: what is not spent in
 // time expires. The zero Purse is empty.
 type Purse struct {

@@ -26,6 +26,8 @@ func TestAddressHasAllSettings(t *testing.T) {
 	b.changes(func() { b.enter("#processes", "3") })
 	b.changes(func() { b.enter("#skews label:nth-child(2) input", "7.5") })
 	b.changes(func() { b.choose("#clock", "own") })
+	b.changes(func() { b.enter("#prepay-calls", "20") })
+	b.changes(func() { b.enter("#prepay-for", "0.5") })
 	b.changes(func() { b.button(4, "Remove") })
 	b.changes(func() { b.enter("#spec-1", "all(gcra 10/s; gcra 100/m burst=20)") })
 	b.changes(func() { b.choose("#client", "client-3") })
@@ -35,6 +37,7 @@ func TestAddressHasAllSettings(t *testing.T) {
 		Specs:    []string{"all(gcra 10/s; gcra 100/m burst=20)", "fixedwindow 30/m", "movingwindow 30/m"},
 		Stream:   stream{Kind: "poisson", Requests: 500, Length: 900, Clients: 5, Seed: 9},
 		Reaction: "wait", Shared: true, Skews: []float64{0, 7.5, 0}, OwnClocks: true,
+		Prepay: prepay{20, 0.5},
 	}))
 
 	address := eval[string](b, "location.href")
@@ -43,7 +46,7 @@ func TestAddressHasAllSettings(t *testing.T) {
 	require.NoError(t, err)
 	for name, value := range map[string]string{
 		"kind": "poisson", "requests": "500", "length": "900", "clients": "5", "seed": "9", "after-denial": "wait",
-		"shared": "yes", "clocks-ahead": "0,7.5,0", "clock": "own", "level": "client-3",
+		"shared": "yes", "clocks-ahead": "0,7.5,0", "clock": "own", "bought-ahead": "20", "bought-for": "0.5", "level": "client-3",
 	} {
 		require.Equal(t, value, parameters.Get(name), name)
 	}

@@ -8,7 +8,7 @@ import (
 
 func TestProcessesAndTheirClocks(t *testing.T) {
 	t.Parallel()
-	q := steady(600, "gcra 10/m", "fixedwindow 10/m")
+	q := steady(600, "gcra 10/m", "fixedwindow 90/m")
 	b := open(t, q.settings())
 	require.NotContains(t, b.table()[0], "Allowed by process")
 	b.changes(func() { b.enter("#processes", "2") })
@@ -27,4 +27,13 @@ func TestProcessesAndTheirClocks(t *testing.T) {
 		require.Contains(t, b.table()[0], "Allowed by process")
 		b.requireTable(b.compare(q))
 	}
+
+	require.NotContains(t, b.table()[0], "Bought ahead")
+	b.changes(func() { b.enter("#requests", "6000") })
+	b.changes(func() { b.enter("#prepay-calls", "50") })
+	b.changes(func() { b.enter("#prepay-for", "2.5") })
+	q.Stream.Requests, q.Prepay = 6000, prepay{50, 2.5}
+	c := b.compare(q)
+	require.Positive(t, c.Policies[1].Prepaid)
+	b.requireTable(c)
 }

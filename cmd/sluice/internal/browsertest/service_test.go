@@ -18,6 +18,12 @@ type query struct {
 	Shared    bool      `json:"shared"`
 	Skews     []float64 `json:"skews"`
 	OwnClocks bool      `json:"own_clocks"`
+	Prepay    prepay    `json:"prepay"`
+}
+
+type prepay struct {
+	Calls int     `json:"calls"`
+	For   float64 `json:"for"`
 }
 
 type stream struct {
@@ -42,6 +48,7 @@ type comparison struct {
 		Worst            int
 		Bound            int
 		AllowedByProcess []int `json:"allowed_by_process"`
+		Prepaid          int
 	}
 }
 
@@ -110,6 +117,9 @@ func (b *tab) requireTable(a comparison) {
 			"Unnecessary denials": p.Unnecessary, "Requests never served": p.Unserved,
 		} {
 			require.Equal(b.t, n, row.number(b.t, column), "%s of %s", column, p.Spec)
+		}
+		if p.Prepaid > 0 {
+			require.Equal(b.t, p.Prepaid, row.number(b.t, "Bought ahead"), p.Spec)
 		}
 		if len(p.AllowedByProcess) > 1 {
 			var counts []string

@@ -54,10 +54,11 @@ type Policy struct {
 	WorstFrom        float64 `json:"worst_from"`
 	WorstTo          float64 `json:"worst_to"`
 	WorstClient      string  `json:"worst_client"`
-	Bound            int64   `json:"bound"`        // the most that the policy promises to admit in a period
+	Bound            int64   `json:"bound"`        // the most that the policy promises to admit in a period, with calls that were bought ahead
 	LongestWait      string  `json:"longest_wait"` // rounded; a Decision has the exact wait
 	Never            int64   `json:"never"`        // denials that no wait ends
 	AllowedByProcess []int64 `json:"allowed_by_process"`
+	Prepaid          int64   `json:"prepaid"` // calls that were bought ahead
 	Bars             Bars    `json:"bars"`
 	Level            Level   `json:"level"`
 	Marks            *Marks  `json:"marks"` // nil if there are too many in the view
@@ -284,9 +285,9 @@ func (p *Policy) fill(c *preparedQuery, policy costed.Policy, o simulate.Outcome
 	p.Worst, p.WorstTo = o.Worst, c.since(o.WorstEnd)
 	p.WorstFrom = p.WorstTo - limit.Period.Seconds()
 	p.WorstClient = c.stream.Clients[o.WorstClient]
-	p.Bound = policy.Bound(limit.Period)
+	p.Bound = policy.Bound(limit.Period + c.options.Prepay.For)
 	p.LongestWait, p.Never = readable.Rounded(o.LongestWait), o.Never
-	p.AllowedByProcess = o.AllowedByProcess
+	p.AllowedByProcess, p.Prepaid = o.AllowedByProcess, o.Prepaid
 }
 
 // errorText returns the text of an error in a spec, with the wrong word marked.

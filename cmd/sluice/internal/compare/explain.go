@@ -3,6 +3,7 @@ package compare
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -35,6 +36,8 @@ type Decision struct {
 	Client      string  `json:"client"`
 	Attempt     int     `json:"attempt"`
 	Process     int     `json:"process"` // from 1
+	Prepaid     bool    `json:"prepaid"` // the process had bought the call ahead
+	Bought      int64   `json:"bought"`  // the further calls that the process bought with this one
 	Allowed     bool    `json:"allowed"`
 	Limit       int64   `json:"limit"`
 	Cost        int64   `json:"cost"`
@@ -99,7 +102,7 @@ func (c *preparedQuery) decision(policy costed.Policy, call *simulate.Call, call
 	r := &call.Result
 	d := &Decision{
 		Number: call.Number, Calls: calls, At: c.since(call.At), AtText: c.timeText(call.At), Now: c.timeText(call.Now),
-		Client: c.stream.Clients[call.Client], Attempt: call.Attempt, Process: call.Process + 1,
+		Client: c.stream.Clients[call.Client], Attempt: call.Attempt, Process: call.Process + 1, Prepaid: call.Prepaid, Bought: call.Bought,
 		Allowed: r.Allowed, Limit: r.Limit, Cost: r.Cost, Available: r.Available, Refilled: r.Refilled, Paid: r.Paid, Remaining: r.Remaining,
 		RetryAfter: waitText(r.RetryAfter), NextRefill: waitText(r.NextRefill), ResetAfter: waitText(r.ResetAfter),
 		Fresh: r.Fresh, Skew: readable.Exact(r.Skew), ExactWait: waitText(call.ExactWait), Unnecessary: call.Unnecessary(),
@@ -139,6 +142,9 @@ func (s *Service) trace(ctx context.Context, e *ExplainRequest) (*Text, error) {
 	c, policy, run, err := s.policy(ctx, e)
 	if err != nil {
 		return nil, err
+	}
+	if c.options.Prepay.Calls > 0 {
+		return nil, errors.New("a trace cannot have calls that were bought ahead; set the calls that a process buys ahead to 0")
 	}
 	keys := traceKeys(c)
 	var b bytes.Buffer

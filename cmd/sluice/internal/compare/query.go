@@ -19,7 +19,14 @@ type Query struct {
 	Shared    bool              `json:"shared"`     // all clients share one key
 	Skews     []float64         `json:"skews"`      // how far the clock of each process is ahead; none: one process
 	OwnClocks bool              `json:"own_clocks"` // each process decides by its own clock
+	Prepay    Prepay            `json:"prepay"`
 	View      View              `json:"view"`
+}
+
+// Prepay is the sluice.Prepay of the processes.
+type Prepay struct {
+	Calls int64   `json:"calls"` // 0: none are bought ahead
+	For   float64 `json:"for"`   // seconds
 }
 
 // Stream is the requests of a Query.
@@ -47,6 +54,7 @@ const (
 	maxClients   = 1000
 	maxLength    = 366 * 24 * time.Hour
 	maxSkew      = 366 * 24 * time.Hour
+	maxPrepaid   = 1 << 20 // as in package sluice
 )
 
 // generated has the streams that have a Shape.
@@ -85,6 +93,15 @@ func (q *Query) options() (simulate.Options, error) {
 			return o, fmt.Errorf("a clock is %vs ahead; want at most a year", s)
 		}
 		o.Skews = append(o.Skews, seconds(s))
+	}
+	if p := q.Prepay; p.Calls != 0 {
+		switch {
+		case p.Calls < 0 || p.Calls > maxPrepaid:
+			return o, fmt.Errorf("%d calls bought ahead; want 0 to %d", p.Calls, maxPrepaid)
+		case !(p.For >= 0.001 && p.For <= 60):
+			return o, fmt.Errorf("calls bought ahead for %vs; want 1ms to 1m", p.For)
+		}
+		o.Prepay = simulate.Prepay{Calls: p.Calls, For: seconds(p.For)}
 	}
 	return o, nil
 }

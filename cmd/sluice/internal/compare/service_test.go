@@ -85,6 +85,24 @@ func TestPartsOfAResponseAgree(t *testing.T) {
 	}
 }
 
+func TestCallsBoughtAheadAreCountedAndExplained(t *testing.T) {
+	s, q := compare.NewService(), query("gcra 600/m")
+	q.Stream = compare.Stream{Kind: "steady", Requests: 3000, Length: 300, Clients: 1}
+	q.Skews, q.Prepay = []float64{0, 0}, compare.Prepay{Calls: 50, For: 10}
+	p := result[*compare.Comparison](t, s, "compare", q).Policies[0]
+	require.Greater(t, p.Prepaid, p.Calls/2)
+	require.EqualValues(t, 600+700, p.Bound, "that of 1m and of 10s more")
+	decisions := make([]*compare.Decision, 20)
+	for i := range decisions {
+		decisions[i] = result[*compare.Decision](t, s, "explain", compare.ExplainRequest{Query: q, Number: i})
+	}
+	// Each process makes every second call. It buys 1, 2 and 4 calls.
+	for i, bought := range []int64{0, 0, 1, 1, 0, 0, 3, 3} {
+		require.Equal(t, bought, decisions[i].Bought)
+		require.Equal(t, i/2 == 2, decisions[i].Prepaid)
+	}
+}
+
 func TestExplainFindsTheCallNearestToATime(t *testing.T) {
 	q := query(all[0])
 	q.Stream = compare.Stream{Kind: "steady", Requests: 10, Length: 10, Clients: 1}
@@ -284,6 +302,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"reaction":          {func(q *compare.Query) { q.Reaction = "sulk" }, "want ignore, retry, backoff or wait"},
 		"many processes":    {func(q *compare.Query) { q.Skews = make([]float64, 17) }, "17 processes; want at most 16"},
 		"skew":              {func(q *compare.Query) { q.Skews = []float64{1e300} }, "want at most a year"},
+		"prepaid calls":     {func(q *compare.Query) { q.Prepay = compare.Prepay{Calls: -1, For: 1} }, "want 0 to 1048576"},
+		"prepaid for ever":  {func(q *compare.Query) { q.Prepay = compare.Prepay{Calls: 1, For: 61} }, "want 1ms to 1m"},
 		"nothing to break":  {func(q *compare.Query) { q.Stream.Kind, q.Stream.Target = "worst", 3 }, "no valid policy 4 to break"},
 		"log not in memory": {func(q *compare.Query) { q.Stream.Kind, q.Stream.Log = "log", "abc" }, "drop the file onto the page again"},
 		"explain no policy": {func(q *compare.Query) { q.Specs[0] = "gcra" }, ""},
@@ -320,6 +340,9 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	q := query("gcra 10/m")
 	_, err = call(compare.NewService(), "explain", compare.ExplainRequest{Query: q, Number: 501})
 	require.ErrorContains(t, err, "no call 502; want 1 to")
+	q.Prepay = compare.Prepay{Calls: 10, For: 1}
+	_, err = call(compare.NewService(), "trace", compare.ExplainRequest{Query: q})
+	require.ErrorContains(t, err, "a trace cannot have calls that were bought ahead")
 }
 
 func TestInvalidLogsSayWhatToDo(t *testing.T) {

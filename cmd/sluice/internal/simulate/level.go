@@ -51,10 +51,11 @@ func (l *Level) upTo(r *Run, until int64) {
 // note records the level just before and just after a call of the client. If there are many calls
 // between two samples, it records only the lowest and the highest level.
 func (l *Level) note(r *Run, c *Call) {
-	if c.At < l.From || c.At > l.To || r.key(c.Client) != r.key(l.Client) {
+	if c.Prepaid || c.At < l.From || c.At > l.To || r.key(c.Client) != r.key(l.Client) {
 		return
 	}
-	for _, p := range [...]point{{c.At, c.Result.Remaining + c.Result.Paid}, {c.At, c.Result.Remaining}} {
+	before := c.Result.Remaining + c.Result.Paid + c.Bought*c.Cost
+	for _, p := range [...]point{{c.At, before}, {c.At, c.Result.Remaining}} {
 		if l.count == 0 || p.left >= l.high.left {
 			l.high = p
 		}

@@ -34,7 +34,8 @@ type Options struct {
 	Shared    bool            // all clients share one key
 	Skews     []time.Duration // how far the clock of each process is ahead; empty: one process. Calls go to the processes in turn
 	OwnClocks bool            // each process decides by its own clock; otherwise the clock of the store, which is exact, decides
-	Seed      uint64          // of the random part of Backoff
+	Prepay    Prepay
+	Seed      uint64 // of the random part of Backoff
 }
 
 // Call is one call of a client, and the decision.
@@ -47,6 +48,8 @@ type Call struct {
 	Attempt int   // 1 for the first call of a request
 	Process int
 	Result  algo.Result
+	Prepaid bool  // the process had bought the call ahead. Result is that of the purchase, for one call
+	Bought  int64 // how many further calls the process bought with this one
 	// ExactWait is the wait by an exact log of the allowed calls; 0 if it allows the call. If
 	// Result denies the call although ExactWait is 0, the denial was unnecessary.
 	ExactWait time.Duration
@@ -59,6 +62,7 @@ func (c *Call) Unnecessary() bool { return !c.Result.Allowed && c.ExactWait == 0
 type Outcome struct {
 	backtest.Counts  // of calls
 	Calls            int64
+	Prepaid          int64 // calls that were bought ahead, so that they did not ask the store
 	Unnecessary      int64 // denied calls that an exact log of the allowed calls would have allowed
 	Unserved         int64 // requests without an allowed call
 	Worst            int64 // the most units that one key was admitted in any interval as long as the period; of a stack, the units of its first part
@@ -84,8 +88,9 @@ type Run struct {
 
 // key has the state of one key.
 type key struct {
-	state []byte
-	exact exactLog
+	state  []byte
+	exact  exactLog
+	purses map[purseID]*purse
 }
 
 // New returns a run.
@@ -95,6 +100,9 @@ func New(policy costed.Policy, stream Stream, o Options) (*Run, error) {
 	}
 	if maxAttempts[o.Reaction] == 0 {
 		return nil, fmt.Errorf("simulate: unknown reaction %q; want ignore, retry, backoff or wait", o.Reaction)
+	}
+	if o.Prepay.Calls < 0 || o.Prepay.Calls > 0 && o.Prepay.For <= 0 {
+		return nil, fmt.Errorf("simulate: %d calls are bought ahead for %v; want at least 0 for more than 0s", o.Prepay.Calls, o.Prepay.For)
 	}
 	if len(o.Skews) == 0 {
 		o.Skews = []time.Duration{0}
@@ -161,9 +169,10 @@ func (r *Run) decide(c *Call) error {
 		l.upTo(r, c.At)
 	}
 	k := r.key(c.Client)
-	if err := r.step(k, c); err != nil {
+	if err := r.spend(k, c); err != nil {
 		return err
 	}
+	c.ExactWait = k.exact.wait(r.limit, c.At, c.Cost)
 	for _, l := range r.levels {
 		l.note(r, c)
 	}
@@ -181,21 +190,24 @@ func (r *Run) key(client int32) *key {
 	return &r.keys[client]
 }
 
-func (r *Run) step(k *key, c *Call) (err error) {
+// step decides a call of that cost by the policy.
+func (r *Run) step(k *key, c *Call, cost int64) (err error) {
 	var next []byte
-	next, c.Result, err = r.policy.Step(r.spare[:0], k.state, time.UnixMicro(c.Now), c.Cost)
+	next, c.Result, err = r.policy.Step(r.spare[:0], k.state, time.UnixMicro(c.Now), cost)
 	if err != nil {
 		return err
 	}
 	r.spare = next
 	k.state = append(k.state[:0], next...) // also after a denial, which can begin a penalty
-	c.ExactWait = k.exact.wait(r.limit, c.At, c.Cost)
 	return nil
 }
 
 func (r *Run) count(k *key, c *Call) {
 	o := &r.outcome
 	o.Calls++
+	if c.Prepaid {
+		o.Prepaid++
+	}
 	if c.Result.Allowed {
 		o.Allowed++
 		o.AllowedByProcess[c.Process]++

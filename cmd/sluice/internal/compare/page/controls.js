@@ -2,7 +2,7 @@
 
 import { byID, element, fill, show } from './dom.js';
 import { maxProcesses } from './state.js';
-import { duration } from './text.js';
+import { count, duration } from './text.js';
 
 /** Each kind: its name, a sentence, and the settings that have an effect on it. */
 const kindTexts = {
@@ -69,6 +69,8 @@ export function connect(change) {
     query.skews = n === 1 ? [] : Array.from({ length: n }, (_, i) => query.skews[i] ?? 0);
   });
   on(byID('clock'), (query, input) => { query.own_clocks = input.value === 'own'; });
+  on(byID('prepay-calls'), (query, input) => { query.prepay.calls = input.valueAsNumber; });
+  on(byID('prepay-for'), (query, input) => { query.prepay.for = input.valueAsNumber; });
   for (const button of document.querySelectorAll('button[data-clocks]')) {
     button.addEventListener('click', (event) => change((query) => {
       query.skews = query.skews.map((_, i) => presets[button.dataset.clocks](i));
@@ -114,10 +116,20 @@ export function showSettings(query) {
   show(byID('processes'), Math.max(1, query.skews.length));
   byID('fleet').hidden = query.skews.length === 0;
   byID('clock').value = query.own_clocks ? 'own' : 'store';
+  show(byID('prepay-calls'), query.prepay.calls);
+  show(byID('prepay-for'), query.prepay.for);
+  byID('prepay-for').parentElement.hidden = query.prepay.calls === 0;
+  byID('prepay-note').textContent = prepayNote(query.prepay);
   [...byID('skews').children].forEach((label, i) => {
     label.hidden = i >= query.skews.length;
     if (!label.hidden) show(label.querySelector('input'), query.skews[i]);
   });
+}
+
+/** Returns a sentence about the calls that a process buys ahead. */
+function prepayNote(prepay) {
+  if (prepay.calls === 0) return 'Each call asks the store (Options.Prepay is off).';
+  return `A busy process buys up to ${count(prepay.calls)} calls at once (Options.Prepay), but at most a sixteenth of the limit. Calls that it does not use in ${duration(prepay.for)} are lost.`;
 }
 
 /** The logs of this visit: their id and their name. The first is bundled. */

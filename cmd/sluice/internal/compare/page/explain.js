@@ -5,6 +5,12 @@ import { LatestRequest } from './latest_request.js';
 import { call } from './service.js';
 import { count } from './text.js';
 
+/** Returns the process that decided, and what it bought ahead. */
+function process(d) {
+  if (d.prepaid) return `${d.process}, bought before`;
+  return d.bought > 0 ? `${d.process}, bought ${count(d.bought)} more` : count(d.process);
+}
+
 /** Each field of a Decision in explain.go: its name, what it means, and its text. */
 const fields = [
   ['Allowed', 'whether the policy allowed the call', (d) => (d.allowed ? 'yes' : 'no')],
@@ -22,7 +28,7 @@ const fields = [
   ['Part', 'the part of all(...) that decided', (d) => (d.part > 0 ? count(d.part) : '-')],
   ['Client', 'who called', (d) => d.client],
   ['Attempt', '1 for the first call of a request', (d) => count(d.attempt)],
-  ['Process', 'the process that decided', (d) => count(d.process)],
+  ['Process', 'the process that decided; whether it had bought the call before, or how many more calls it bought with this one', process],
   ['Time', 'when the client called', (d) => d.at_text],
   ['Clock', 'the same by the clock that decided', (d) => d.now],
   ['Exact wait', 'the wait by an exact log of all allowed calls', (d) => d.exact_wait],

@@ -20,6 +20,7 @@
  * @property {boolean} shared
  * @property {number[]} skews seconds that the clock of each process is ahead; empty: one process
  * @property {boolean} own_clocks
+ * @property {{calls: number, for: number}} prepay the calls that a process buys ahead at most, and the seconds for which it can use them
  * @property {{from: number, to: number, client: string}} view seconds; 0 to 0 is the whole time
  */
 
@@ -39,6 +40,7 @@ export function defaults() {
     shared: false,
     skews: [],
     own_clocks: false,
+    prepay: { calls: 0, for: 0.2 },
     view: { from: 0, to: 0, client: '' },
   };
 }
@@ -94,6 +96,8 @@ const parameters = [
   ['shared', (text) => oneOf(['yes', 'no'])(text) === 'yes', null, 'shared'],
   ['clocks-ahead', numbers, null, 'skews'],
   ['clock', (text) => oneOf(['own', 'store'])(text) === 'own', null, 'own_clocks'],
+  ['bought-ahead', wholeNumber(0, 1048576), 'prepay', 'calls'],
+  ['bought-for', number(0.001, 60), 'prepay', 'for'],
   ['from', number(0, 1e12), 'view', 'from'],
   ['to', number(0, 1e12), 'view', 'to'],
   ['level', same, 'view', 'client'],

@@ -11,7 +11,7 @@ export const columns = [
   ['Denied', 'The calls that the policy did not allow.', (p) => count(p.denied)],
   ['Share denied', 'The denied calls as a share of all calls.', (p) => share(p.denied, p.calls)],
   ['Most in a period', 'The most units that one key was admitted in any period of the limit, wherever the period begins.', (p) => `${count(p.worst)} in ${p.period_text}`],
-  ['Bound', 'The most units that the policy promises to admit to one key in any period. With own clocks that differ, a policy can exceed it.', (p) => (p.worst > p.bound ? `${count(p.bound)}, exceeded` : count(p.bound))],
+  ['Bound', 'The most units that the policy promises to admit to one key in any period. With own clocks that differ, a policy can exceed it. If calls are bought ahead, the bound is that of a period and the time in which they are used.', (p) => (p.worst > p.bound ? `${count(p.bound)}, exceeded` : count(p.bound))],
   ['Longest wait', 'The longest RetryAfter of a denial. Denials that no wait ends are counted apart.', (p) => (p.never > 0 ? `${p.longest_wait}; never: ${count(p.never)}` : p.longest_wait)],
   ['Unnecessary denials', 'The denied calls that an exact log of all allowed calls would have allowed (over-denied). This log knows the limit, but not the burst.', (p) => count(p.unnecessary)],
   ['Requests never served', 'The requests of which no call was allowed, with all calls that the client made.', (p) => count(p.unserved)],
@@ -19,9 +19,11 @@ export const columns = [
 
 const byProcess = ['Allowed by process', 'The allowed calls of each process. The calls go to the processes in turn.', (p) => p.allowed_by_process.map((n, i) => `${i + 1}: ${count(n)}`).join(', ')];
 
+const boughtAhead = ['Bought ahead', 'The calls that a process had bought ahead, so that they did not ask the store.', (p) => count(p.prepaid)];
+
 /** Returns the columns of a comparison. */
 export function columnsOf(query) {
-  return query.skews.length > 1 ? [...columns, byProcess] : columns;
+  return [...columns, ...(query.skews.length > 1 ? [byProcess] : []), ...(query.prepay.calls > 0 ? [boughtAhead] : [])];
 }
 
 /**
