@@ -199,9 +199,7 @@ func (m model) do(op policy.Op, at, cost int64) (next model, r algo.Result) {
 			next = m.with(units, now)
 		}
 	case op == policy.Step && fits && isHeld:
-		if m.back(m.paidAt(), now).Sign() > 0 {
-			next = m.without(units, now).with(units, now)
-		}
+		next = m.without(units, now).with(units, now)
 	case op == policy.Step && fits:
 		next = m.with(units, now)
 	}

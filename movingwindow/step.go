@@ -107,7 +107,7 @@ func decide(args *arguments, s *State, now int64, r *algo.Result, op policy.Op) 
 	case args.paidAt > 0:
 		if newest < 0 || s.count(newest) < cost {
 			r.Allowed, r.RetryAfter = false, algo.Never
-		} else if changed = op == policy.Step && newest > 0; changed {
+		} else if changed = op == policy.Step; changed {
 			s.counts()[newest] -= cost
 			s.counts()[0] += cost
 			recent, _ = s.sum(slots)

@@ -52,8 +52,7 @@ return function(op, state, now, cost, times, args)
     changed = given > 0
   elseif op == 'allow' and paidAt > 0 then
     if newest < 1 or newest > n or counts[newest] < cost then return 0, state end
-    changed = newest > 1
-    if changed then
+    if newest > 1 then
       times = min(times, floor(counts[newest] / cost))
       counts[newest] = counts[newest] - cost * times
       counts[1] = counts[1] + cost * times

@@ -82,8 +82,7 @@ BEGIN
 		changed := given > 0;
 	ELSIF op = 0 AND paid_at > 0 THEN
 		IF newest < 1 OR newest > n OR counts[newest] < cost THEN times := 0; RETURN; END IF;
-		changed := newest > 1;
-		IF changed THEN
+		IF newest > 1 THEN
 			times := least(times, counts[newest] / cost);
 			counts[newest] := counts[newest] - cost * times;
 			counts[1] := counts[1] + cost * times;

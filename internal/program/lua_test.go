@@ -120,7 +120,7 @@ func TestEachFaultInLuaIsFound(t *testing.T) {
 		{"movingwindow of units that are held", "min(oldest, n)", "n"},
 		{"movingwindow of units that are held", "changed = given > 0", ""},
 		{"movingwindow of units that are held", "or counts[newest] < cost", ""},
-		{"movingwindow of units that are held", "changed = newest > 1", ""},
+		{"movingwindow of units that are held", "if newest > 1 then", "if newest > 2 then"},
 		{"movingwindow of units that are held", "times = min(times, floor(counts[newest] / cost))", ""},
 		{"a stack", "if counts[i] > least then", "if false then"},
 		{"a stack", "max(longest, ttls[i] or 0)", "ttls[i] or longest"},

@@ -130,7 +130,7 @@ func TestEachFaultInSQLIsFound(t *testing.T) {
 		{"movingwindow of units that are held", "least(oldest, n)", "n"},
 		{"movingwindow of units that are held", "changed := given > 0;", ""},
 		{"movingwindow of units that are held", "OR counts[newest] < cost", ""},
-		{"movingwindow of units that are held", "changed := newest > 1;", ""},
+		{"movingwindow of units that are held", "IF newest > 1 THEN", "IF newest > 2 THEN"},
 		{"movingwindow of units that are held", "times := least(times, counts[newest] / cost);", ""},
 		{"a stack", "IF counts[i] > least THEN", "IF false THEN"},
 		{"a stack", "ttl := greatest(ttl, ttls[i])", "ttl := ttls[i]"},
