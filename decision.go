@@ -52,6 +52,7 @@ type RuleResult struct {
 	Policy      algo.Policy // the policy of the rule, or the one that PolicyFor returned
 	Shadow      bool        // the rule is not enforced
 	held        bool        // Policy is one that algo.Holder.Held returned
+	moved       bool        // the state was moved to the time of the decision; see callMoved
 	Err         error       // why a shadow rule could not decide; Result is zero then, except for Cost
 	algo.Result             // Cost is that of all calls of the decision under this rule
 }

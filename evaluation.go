@@ -128,7 +128,8 @@ func (r *RuleResult) applyPolicy(op driver.Op, now time.Time, moves bool, item *
 		return nil
 	}
 	next, err := r.callPolicy(op, change.State, found.State, now)
-	if moves && err == nil && r.Skew > stepBack {
+	// Held units are found by the time at which they were taken, so their state is not moved.
+	if r.moved = moves && err == nil && !r.held && r.Skew > stepBack; r.moved {
 		next, err = r.callMoved(op, change.State, found.State, now)
 	}
 	switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// ErrHoldLost is the error of Renew if the held units have returned, because they were not renewed in time or the store has lost
-// them. It is also the cause of the context in Do.
+// ErrHoldLost is the error of Renew if the held units have returned, because they were not renewed in time, or because the store has
+// lost them and others hold the units now. It is also the cause of the context in Do.
 var ErrHoldLost = errors.New("sluice: the held units have returned")
 
 // hold says when the units of a use were taken.
@@ -33,8 +33,11 @@ func isHolder(p algo.Policy) bool {
 // time before the decision.
 func (u *use) take(d *Decision, i int, began time.Time) {
 	if r := &d.Results[i]; isHolder(u.policy) && (r.Paid > 0 || !u.taken.IsZero()) {
-		at := time.UnixMicro(algo.Instant(d.At)) // d.At has a pointer, so d.Results would escape
-		u.hold = hold{taken: at.Add(r.Skew), since: began}
+		taken := time.UnixMicro(algo.Instant(d.At)) // d.At has a pointer, so d.Results would escape
+		if !r.moved {
+			taken = taken.Add(r.Skew)
+		}
+		u.hold = hold{taken: taken, since: began}
 	}
 }
 
@@ -89,12 +92,14 @@ func (r *Reservation[T]) Release(ctx context.Context) error {
 	return err
 }
 
-// Renew holds the held units for another TTL from now on. If those of a rule have returned already, it renews none, and its error
-// wraps [ErrHoldLost]. A shadow rule does not cause this error. Renew does nothing if no units are held.
+// Renew holds the held units for another TTL from now on. If the TTL of a rule has passed, it renews none, and its error wraps
+// [ErrHoldLost]. If the store has lost units, for instance because somebody has reset the key, Renew takes them again. If others hold
+// too many meanwhile, it renews none, and its error wraps ErrHoldLost. A shadow rule does not cause this error. Renew does nothing if
+// no units are held.
 //
-// If the reply of the store to a renewal is lost, this or the next Renew can return ErrHoldLost, although the units are held for up to
-// their TTL. The same can happen to a reservation whose units were taken in the same slot. So work can stop without need. If the error
-// wraps [storage.ErrOutcomeUnknown], the units may have been renewed.
+// If the reply of the store to a renewal is lost, Renew may not find the units, and takes them again. The others then return after
+// their TTL. The same can happen to a reservation whose units were taken in the same slot. So more units than are needed can be in use
+// until then, and work can stop without need. If the error wraps [storage.ErrOutcomeUnknown], the units may have been renewed.
 func (r *Reservation[T]) Renew(ctx context.Context) error {
 	if r == nil || r.limiter == nil {
 		return errNothingReserved
@@ -108,7 +113,18 @@ func (r *Reservation[T]) Renew(ctx context.Context) error {
 		return nil
 	}
 	d := Decision{Results: results}
-	if err := r.decideHeld(ctx, driver.Allow, items, &d); err != nil {
+	err := r.decideHeld(ctx, driver.Allow, items, &d)
+	if err == nil && !d.Allowed { // the store has lost units, so they are taken again
+		results, items = r.heldResults(nil, nil)
+		for i := range results {
+			if !d.Results[i].Allowed {
+				results[i].Policy, results[i].held = r.useOf(results[i].Rule).policy, false
+			}
+		}
+		d = Decision{Results: results}
+		err = r.decideHeld(ctx, driver.Allow, items, &d)
+	}
+	if err != nil {
 		return err
 	}
 	for i := range d.Results {
@@ -241,7 +257,8 @@ func (r *Reservation[T]) Keep(ctx context.Context) (held context.Context, stop f
 	})
 }
 
-// renewUntilStopped renews the held units three times in each TTL, until stop is called or they are lost.
+// renewUntilStopped renews the held units three times in each TTL, and more often after an error, until stop is called or they are
+// lost.
 func (r *Reservation[T]) renewUntilStopped(ctx context.Context, lost context.CancelCauseFunc) (stop func()) {
 	ttl, _ := r.heldFor()
 	if ttl == algo.MaxPeriod {
@@ -253,19 +270,22 @@ func (r *Reservation[T]) renewUntilStopped(ctx context.Context, lost context.Can
 	stopped, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		for {
+		for pause := ttl / 3; ; {
 			_, until := r.heldFor()
 			select {
 			case <-stopped:
 				return
-			case <-time.After(min(ttl/3, time.Until(until))):
+			case <-time.After(min(pause, time.Until(until))):
 			}
 			renewing, cancel := context.WithDeadline(ctx, until)
 			err := r.Renew(renewing)
 			cancel()
-			if errors.Is(err, ErrHoldLost) { // after another error there is time to try again
+			switch pause = ttl / 3; {
+			case errors.Is(err, ErrHoldLost):
 				lost(err)
 				return
+			case err != nil: // there is time to try again
+				pause = ttl / 30
 			}
 		}
 	}()

@@ -118,33 +118,113 @@ func TestHeldUnitsReturnAfterTheirTTL(t *testing.T) {
 }
 
 // A store that has lost its records must not be told to free units that others have taken since.
-func TestRenewReportsThatTheStoreHasLostTheUnits(t *testing.T) {
-	for _, store := range memoryStores() {
-		l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)
-		r := reserveOne(t, l)
-		require.NoError(t, l.Reset(background, ann))
-		err := r.Renew(background)
-		require.ErrorIs(t, err, sluice.ErrHoldLost)
-		require.ErrorContains(t, err, `rule "rule 0"`)
-		require.NoError(t, r.Release(background), "it does nothing")
-		require.Equal(t, []int64{2, 10}, remaining(t, l, ann))
+func TestRenewTakesUnitsAgainThatTheStoreHasLost(t *testing.T) {
+	for name, store := range memoryStores() {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)
+			r := reserveOne(t, l)
+			require.NoError(t, l.Reset(background, ann))
+			require.NoError(t, r.Renew(background))
+			require.Equal(t, []int64{1, 10}, remaining(t, l, ann), name)
+			require.NoError(t, r.Release(background))
+			require.Equal(t, []int64{2, 10}, remaining(t, l, ann), name)
+
+			r = reserveOne(t, l)
+			require.NoError(t, l.Reset(background, ann))
+			time.Sleep(4 * time.Second) // units of another slot
+			first, second := reserveOne(t, l), reserveOne(t, l)
+			err := r.Renew(background)
+			require.ErrorIs(t, err, sluice.ErrHoldLost, name)
+			require.ErrorContains(t, err, `rule "rule 0"`)
+			require.NoError(t, r.Release(background), "it does nothing")
+			require.Zero(t, remaining(t, l, ann)[0], name)
+			require.NoError(t, first.Renew(background))
+			require.NoError(t, second.Renew(background))
+		})
 	}
 }
 
 // The units under the other rule are still held, so Release gives them back.
 func TestRenewLosesOnlyTheUnitsThatHaveReturned(t *testing.T) {
 	for name, store := range memoryStores() {
-		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 2 ttl=30s", "inflight 3 ttl=24h")...)
-		r := reserveOne(t, l)
-		require.NoError(t, l.ResetRule(background, "rule 0", ann))
-		for range 2 {
-			err := r.Renew(background)
-			require.ErrorIs(t, err, sluice.ErrHoldLost, name)
-			require.ErrorContains(t, err, `rule "rule 0"`, name)
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 2 ttl=30s", "inflight 3 ttl=24h")...)
+			r := reserveOne(t, l)
+			require.NoError(t, l.ResetRule(background, "rule 0", ann))
+			time.Sleep(4 * time.Second) // units of another slot
 			reserveOne(t, l)
+			reserveOne(t, l)
+			for range 2 {
+				err := r.Renew(background)
+				require.ErrorIs(t, err, sluice.ErrHoldLost, name)
+				require.ErrorContains(t, err, `rule "rule 0"`, name)
+			}
+			require.NoError(t, r.Release(background))
+			require.Equal(t, []int64{0, 1}, remaining(t, l, ann), name)
+		})
+	}
+}
+
+// A process with a new limit writes the state while a process with the old one holds units. A renewal may not find its unit. Then it
+// takes another one, and the first returns by itself.
+func TestUnitsAreHeldWhileTheLimitChanges(t *testing.T) {
+	for name, store := range memoryStores() {
+		for before, after := range map[string]string{
+			"inflight 9 ttl=3s":         "inflight 9 ttl=60s",
+			"inflight 9 ttl=60s":        "inflight 9 ttl=30s",
+			"inflight 9 ttl=3s slots=1": "inflight 9 ttl=3s",
+			"inflight 9 ttl=4s":         "inflight 9 ttl=4s slots=7",
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				old := newLimiter(t, sluice.Options[call]{}, store, rulesOf(before)...)
+				l := newLimiter(t, sluice.Options[call]{}, store, rulesOf(after)...)
+				require.NoError(t, l.Reset(background, ann))
+				first, second := reserveOne(t, old), reserveOne(t, old)
+				require.NoError(t, reserveOne(t, l).Release(background))
+				for range 20 {
+					time.Sleep(time.Second)
+					require.NoError(t, first.Renew(background), "%s: %s", name, before)
+					require.NoError(t, second.Renew(background), "%s: %s", name, before)
+				}
+				require.NoError(t, first.Release(background))
+				require.NoError(t, second.Release(background))
+				time.Sleep(66 * time.Second)
+				d := must(t)(l.Peek(background, ann))
+				require.Equal(t, d.Results[0].Limit, d.Remaining, "%s: %s", name, before)
+			})
 		}
-		require.NoError(t, r.Release(background))
-		require.Equal(t, []int64{0, 1}, remaining(t, l, ann), name)
+	}
+}
+
+// A renewal within one slot renews the unit too, so that it does not return early when the slots become narrower.
+func TestRenewedUnitsAreHeldWhileTheSlotsChange(t *testing.T) {
+	for name, store := range memoryStores() {
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(100 * time.Millisecond)
+			r := reserveOne(t, newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 1 ttl=3s slots=1")...))
+			time.Sleep(2800 * time.Millisecond)
+			require.NoError(t, r.Renew(background))
+			time.Sleep(1100 * time.Millisecond)
+			narrow := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 1 ttl=3s slots=10")...)
+			require.False(t, must(t)(narrow.Allow(background, ann)).Allowed, name)
+		})
+	}
+}
+
+func TestUnitsThatWereTakenAfterAClockHasSteppedBackAreFound(t *testing.T) {
+	for name, of := range map[string]func(*memory.Store) storage.Store{
+		"in memory":       func(s *memory.Store) storage.Store { return s },
+		"in transactions": func(s *memory.Store) storage.Store { return transactor{s} },
+	} {
+		clock := newClock()
+		l := newLimiter(t, sluice.Options[call]{}, of(&memory.Store{Clock: clock.Now}), rulesOf("inflight 3 ttl=30s")...)
+		reserveOne(t, l)
+		clock.advance(-11 * time.Second)
+		r := reserveOne(t, l)
+		require.NoError(t, r.Renew(background), name)
+		require.Equal(t, []int64{1}, remaining(t, l, ann), name)
+		require.NoError(t, r.Release(background), name)
+		require.Equal(t, []int64{2}, remaining(t, l, ann), name)
 	}
 }
 
@@ -271,6 +351,22 @@ func TestDoCancelsItsFunctionIfTheUnitsAreLost(t *testing.T) {
 		})
 		require.ErrorIs(t, err, sluice.ErrHoldLost)
 		require.InDelta(t, 30*time.Second, time.Since(began), float64(time.Second))
+	})
+}
+
+func TestDoSurvivesAnOutageOfTwoThirdsOfTheTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDistantStore(time.Millisecond)
+		l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)
+		_, err := l.Do(background, ann, func(ctx context.Context) error {
+			time.Sleep(9 * time.Second)
+			store.hangs.Store(true)
+			time.Sleep(18 * time.Second)
+			store.hangs.Store(false)
+			time.Sleep(time.Minute)
+			return context.Cause(ctx)
+		})
+		require.NoError(t, err)
 	})
 }
 
