@@ -186,7 +186,8 @@ func (l *Limiter[T]) Do(ctx context.Context, in T, f func(context.Context) error
 // [ErrHoldLost].
 //
 // Call release when the work has ended. It is never nil. It also cancels the context, and does nothing when it is called again. If
-// the store fails then, the units return after their TTL. If nothing is held, for instance because there are no such rules, Hold
+// the store fails then, the units return after their TTL. So do units whose decision Hold did not wait for, because ctx ended; its
+// error wraps [storage.ErrOutcomeUnknown] then. If nothing is held, for instance because there are no such rules, Hold
 // returns ctx itself, and release does nothing.
 func (l *Limiter[T]) Hold(ctx context.Context, in T) (d Decision, held context.Context, release func(), err error) {
 	d.Results = new(inlineResults)[:] // Hold is inlined, as Allow is
