@@ -269,10 +269,15 @@ func (l *Limiter[T]) observed(ctx context.Context, op driver.Op, decide func() (
 // items[i]. An error of the store is handled by the failure policy. If upTo is above 0, the operation is that of AllowUpTo, and calls
 // is its result.
 func (l *Limiter[T]) decide(ctx context.Context, op driver.Op, upTo int64, items []driver.Item, d *Decision, onFailure FailurePolicy) (calls int64, err error) {
+	return l.decideSince(ctx, time.Time{}, op, upTo, items, d, onFailure)
+}
+
+// decideSince is decide for a call that began earlier. A zero began means now.
+func (l *Limiter[T]) decideSince(ctx context.Context, began time.Time, op driver.Op, upTo int64, items []driver.Item, d *Decision, onFailure FailurePolicy) (calls int64, err error) {
 	if l.memory != nil {
 		calls, err = decideInMemory(ctx, l.memory, l.options.Clock, op, upTo, items, d)
 	} else {
-		calls, err = l.decideByEngine(ctx, op, upTo, items, d, onFailure)
+		calls, err = l.decideByEngine(ctx, began, op, upTo, items, d, onFailure)
 	}
 	if most := l.options.MaxSkew; err == nil && most > 0 && d.Skew > most && d.Err == nil {
 		d.Err = fmt.Errorf("%w by %v", ErrSkew, d.Skew)
@@ -310,7 +315,7 @@ func decideInMemory(ctx context.Context, store *memory.Store, clock func() time.
 }
 
 // decideByEngine decides on a store that is not in memory.
-func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, upTo int64, items []driver.Item, d *Decision, onFailure FailurePolicy) (calls int64, err error) {
+func (l *Limiter[T]) decideByEngine(ctx context.Context, began time.Time, op driver.Op, upTo int64, items []driver.Item, d *Decision, onFailure FailurePolicy) (calls int64, err error) {
 	var costs []int64
 	if upTo > 0 {
 		for i := range d.Results {
@@ -331,7 +336,7 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, upTo int6
 		times = int32(upTo)
 	}
 	stats, err := l.engine.Decide(ctx, &engine.Request{
-		Items: slices.Clone(items), Uses: l.uses(op, own.results), Evaluator: own, Times: times, Expired: expired,
+		Items: slices.Clone(items), Uses: l.uses(op, own.results), Evaluator: own, Times: times, Expired: expired, Began: began,
 		FailFast: l.options.OnFailure != FailClosed && (op == driver.Allow || op == driver.Peek), // the other operations would be lost
 	})
 	if err == nil {
