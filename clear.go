@@ -65,6 +65,9 @@ func (l *Limiter[T]) clear(ctx context.Context, rule *Rule[T]) (deleted int, err
 	if l.purses != nil {
 		defer l.purses.dropRule(rule.Name)
 	}
+	if l.local != nil {
+		defer l.local.Clear(prefix)
+	}
 	var first error // of a key
 	for cursor, more := "", true; more; more = cursor != "" {
 		page, cancel := context.WithTimeout(ctx, cmp.Or(l.options.Timeout, engine.DefaultTimeout))

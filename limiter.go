@@ -342,7 +342,11 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, began time.Time, op dri
 	if err == nil {
 		copy(d.Results, own.results)
 		d.conclude(own.allowed, own.at, stats)
-		return own.calls, nil
+		if op == driver.Reset && l.local != nil { // the next outage must not begin with the units of the last one
+			local := Decision{Results: slices.Clone(own.results)}
+			_, err = decideInMemory(context.WithoutCancel(ctx), l.local, nil, op, 0, items, &local)
+		}
+		return own.calls, err
 	}
 	d.Attempts = stats.Attempts
 	return l.fallBack(ctx, op, upTo, items, d, onFailure, err)
