@@ -21,8 +21,8 @@ import (
 //
 // Clear reads the keys in pages and deletes each record in its own write. Other calls are not blocked. It may miss a key that is
 // created while it runs. It may not end if other calls create keys faster than it deletes them, so give ctx a deadline. Other
-// processes can deny from their caches for up to Options.DenialCacheTTL, and can use the calls that they have bought with
-// Options.Prepay.
+// limiters, in this process too, can deny from their caches for up to Options.DenialCacheTTL, and can use the calls that they have
+// bought with Options.Prepay.
 //
 // On Redis, Clear scans the whole database twice, and the user of the client needs the permission +scan. In memory, the number
 // includes expired records. If the store does not implement [storage.Lister], the error wraps [errors.ErrUnsupported].
