@@ -21,8 +21,8 @@ import (
 //
 // Clear reads the keys in pages and deletes each record in its own write. Other calls are not blocked. It may miss a key that is
 // created while it runs. It may not end if other calls create keys faster than it deletes them, so give ctx a deadline. Other
-// processes can deny from their caches for up to Options.DenialCacheTTL, and can use the calls that they have bought with
-// Options.Prepay.
+// limiters, in this process too, can deny from their caches for up to Options.DenialCacheTTL, and can use the calls that they have
+// bought with Options.Prepay.
 //
 // On Redis, Clear scans the whole database twice, and the user of the client needs the permission +scan. In memory, the number
 // includes expired records. If the store does not implement [storage.Lister], the error wraps [errors.ErrUnsupported].
@@ -64,6 +64,9 @@ func (l *Limiter[T]) clear(ctx context.Context, rule *Rule[T]) (deleted int, err
 	defer l.engine.DropDenials() // another process may have deleted records whose denials are still cached
 	if l.purses != nil {
 		defer l.purses.dropRule(rule.Name)
+	}
+	if l.local != nil {
+		defer l.local.Clear(prefix)
 	}
 	var first error // of a key
 	for cursor, more := "", true; more; more = cursor != "" {

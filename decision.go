@@ -29,7 +29,7 @@ type Decision struct {
 	// differ, or the clock has stepped back.
 	Skew time.Duration
 
-	// Cached reports that the denial came from the denial cache. Its RetryAfter ignores what other processes did meanwhile.
+	// Cached reports that the denial came from the denial cache. Its RetryAfter ignores what other limiters did meanwhile.
 	Cached bool
 	// Prepaid reports that the call was bought ahead; see Options.Prepay. The other fields are those of the purchase, so
 	// more can remain: what this process has bought and not used yet.

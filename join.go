@@ -23,6 +23,8 @@ func Join[T any](limiters ...*Limiter[T]) (*Limiter[T], error) {
 		switch {
 		case l == nil:
 			return nil, fmt.Errorf("sluice: Join: limiter %d is nil", i)
+		case l.store == nil:
+			return nil, fmt.Errorf("sluice: Join: limiter %d is a zero Limiter; make it with New, For or Options.New", i)
 		case !reflect.TypeOf(l.store).Comparable() || l.store != first.store:
 			return nil, fmt.Errorf("sluice: Join: limiters 0 and %d have different stores; make them with the same one", i)
 		case !sameFunc(l.options.Clock, first.options.Clock):

@@ -53,6 +53,12 @@ func TestJoinRefuses(t *testing.T) {
 		_, err := sluice.Join(append([]*sluice.Limiter[call]{a}, others...)...)
 		require.EqualError(t, err, text)
 	}
-	_, err := sluice.Join[call]()
+	for _, all := range [][]*sluice.Limiter[call]{{new(sluice.Limiter[call])}, {new(sluice.Limiter[call]), a}} {
+		_, err := sluice.Join(all...)
+		require.EqualError(t, err, "sluice: Join: limiter 0 is a zero Limiter; make it with New, For or Options.New")
+	}
+	_, err := sluice.Join(a, new(sluice.Limiter[call]))
+	require.EqualError(t, err, "sluice: Join: limiter 1 is a zero Limiter; make it with New, For or Options.New")
+	_, err = sluice.Join[call]()
 	require.EqualError(t, err, "sluice: Join needs at least one limiter")
 }

@@ -159,8 +159,9 @@ func (l *Limiter[T]) Charge(ctx context.Context, in T, n int64) (Decision, error
 }
 
 // Reset deletes the states of the input under all rules that apply to it, so all their units are available again. Other
-// processes can deny from their caches for up to Options.DenialCacheTTL. If the store fails, Reset returns the error under every
-// Options.OnFailure. Nothing was reset then, unless the error is [storage.ErrOutcomeUnknown].
+// limiters, in this process too, can deny from their caches for up to Options.DenialCacheTTL, and can use the calls that they have
+// bought with Options.Prepay. If the store fails, Reset returns the error under every Options.OnFailure. Nothing was reset then, unless
+// the error is [storage.ErrOutcomeUnknown].
 func (l *Limiter[T]) Reset(ctx context.Context, in T) error {
 	return l.reset(ctx, in, l.rules)
 }
@@ -269,10 +270,15 @@ func (l *Limiter[T]) observed(ctx context.Context, op driver.Op, decide func() (
 // items[i]. An error of the store is handled by the failure policy. If upTo is above 0, the operation is that of AllowUpTo, and calls
 // is its result.
 func (l *Limiter[T]) decide(ctx context.Context, op driver.Op, upTo int64, items []driver.Item, d *Decision, onFailure FailurePolicy) (calls int64, err error) {
+	return l.decideSince(ctx, time.Time{}, op, upTo, items, d, onFailure)
+}
+
+// decideSince is decide for a call that began earlier. A zero began means now.
+func (l *Limiter[T]) decideSince(ctx context.Context, began time.Time, op driver.Op, upTo int64, items []driver.Item, d *Decision, onFailure FailurePolicy) (calls int64, err error) {
 	if l.memory != nil {
 		calls, err = decideInMemory(ctx, l.memory, l.options.Clock, op, upTo, items, d)
 	} else {
-		calls, err = l.decideByEngine(ctx, op, upTo, items, d, onFailure)
+		calls, err = l.decideByEngine(ctx, began, op, upTo, items, d, onFailure)
 	}
 	if most := l.options.MaxSkew; err == nil && most > 0 && d.Skew > most && d.Err == nil {
 		d.Err = fmt.Errorf("%w by %v", ErrSkew, d.Skew)
@@ -310,7 +316,7 @@ func decideInMemory(ctx context.Context, store *memory.Store, clock func() time.
 }
 
 // decideByEngine decides on a store that is not in memory.
-func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, upTo int64, items []driver.Item, d *Decision, onFailure FailurePolicy) (calls int64, err error) {
+func (l *Limiter[T]) decideByEngine(ctx context.Context, began time.Time, op driver.Op, upTo int64, items []driver.Item, d *Decision, onFailure FailurePolicy) (calls int64, err error) {
 	var costs []int64
 	if upTo > 0 {
 		for i := range d.Results {
@@ -331,13 +337,17 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, op driver.Op, upTo int6
 		times = int32(upTo)
 	}
 	stats, err := l.engine.Decide(ctx, &engine.Request{
-		Items: slices.Clone(items), Uses: l.uses(op, own.results), Evaluator: own, Times: times, Expired: expired,
+		Items: slices.Clone(items), Uses: l.uses(op, own.results), Evaluator: own, Times: times, Expired: expired, Began: began,
 		FailFast: l.options.OnFailure != FailClosed && (op == driver.Allow || op == driver.Peek), // the other operations would be lost
 	})
 	if err == nil {
 		copy(d.Results, own.results)
 		d.conclude(own.allowed, own.at, stats)
-		return own.calls, nil
+		if op == driver.Reset && l.local != nil { // the next outage must not begin with the units of the last one
+			local := Decision{Results: slices.Clone(own.results)}
+			_, err = decideInMemory(context.WithoutCancel(ctx), l.local, nil, op, 0, items, &local)
+		}
+		return own.calls, err
 	}
 	d.Attempts = stats.Attempts
 	return l.fallBack(ctx, op, upTo, items, d, onFailure, err)

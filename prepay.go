@@ -66,7 +66,8 @@ type purchase struct {
 
 var errPrepaidHolder = errors.New("Options.Prepay cannot buy units that are held; use a limiter without Prepay for this rule")
 
-// allowPrepaid is Allow with Prepay. A call waits for at most one purchase of another call.
+// allowPrepaid is Allow with Prepay. A call waits for at most one purchase of another call, and that
+// counts towards its timeout.
 func (l *Limiter[T]) allowPrepaid(ctx context.Context, in T) (d Decision, err error) {
 	if err := ctx.Err(); err != nil {
 		return d, storage.NotApplied(err)
@@ -82,6 +83,7 @@ func (l *Limiter[T]) allowPrepaid(ctx context.Context, in T) (d Decision, err er
 	if i := slices.IndexFunc(one, func(r RuleResult) bool { return isHolder(r.Policy) }); i >= 0 {
 		return Decision{}, &RuleError{Rule: one[i].Rule, Key: one[i].Key, Err: errPrepaidHolder}
 	}
+	var began time.Time
 	if len(one) > 0 {
 		var array [256]byte
 		key := l.appendUses(array[:0], one, items)
@@ -92,6 +94,7 @@ func (l *Limiter[T]) allowPrepaid(ctx context.Context, in T) (d Decision, err er
 		case p != nil:
 			return l.buy(ctx, p, b, one, items)
 		case b != nil:
+			began = time.Now()
 			select {
 			case <-b.done:
 			case <-ctx.Done():
@@ -113,7 +116,7 @@ func (l *Limiter[T]) allowPrepaid(ctx context.Context, in T) (d Decision, err er
 		}
 	}
 	d.Results = slices.Clone(one)
-	_, err = l.decide(ctx, driver.Allow, 0, items, &d, l.options.OnFailure)
+	_, err = l.decideSince(ctx, began, driver.Allow, 0, items, &d, l.options.OnFailure)
 	return d, err
 }
 

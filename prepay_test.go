@@ -5,6 +5,7 @@ package sluice_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 var prepay = sluice.Options[call]{Prepay: sluice.Prepay{Calls: 50, For: 200 * time.Millisecond}}
@@ -255,6 +257,59 @@ func TestPrepayDelaysNoCall(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The wait for the purchase of another call counts towards the timeout.
+func TestPrepayKeepsTheTimeout(t *testing.T) {
+	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
+		for _, hangs := range []bool{true, false} { // the buyer gives up, or all that it has bought is spent
+			synctest.Test(t, func(t *testing.T) {
+				store := newDistantStore(900 * time.Millisecond)
+				store.hangs.Store(hangs)
+				o := prepay
+				o.OnFailure = p
+				l := newLimiter(t, o, store, rulesOf("gcra 100000/s")...)
+				buyer, cancel := context.WithTimeout(background, 950*time.Millisecond)
+				defer cancel()
+				go func() { _, _ = l.Allow(buyer, ann) }()
+				elapse(time.Millisecond)
+				began := time.Now()
+				d, err := l.Allow(background, ann)
+				require.LessOrEqual(t, time.Since(began), sluice.DefaultTimeout+20*time.Millisecond, "the engine waits that long for an error that says more")
+				require.Equal(t, p != sluice.FailClosed, d.Degraded)
+				require.ErrorIs(t, errors.Join(err, d.Err), storage.ErrUnavailable)
+				elapse(time.Second)
+			})
+		}
+	}
+}
+
+// refusing is a store that takes 40ms to find that connections are refused.
+type refusing struct{ storage.Store }
+
+func (s refusing) Load(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
+	select {
+	case <-ctx.Done():
+		return nil, time.Time{}, storage.NotApplied(ctx.Err())
+	case <-time.After(40 * time.Millisecond):
+		return nil, time.Time{}, errRefused
+	}
+}
+
+// FailOpen decides after 50ms, and one more attempt.
+func TestOnFailureAppliesSoonAfterAPurchaseThatEndedEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := prepay
+		o.OnFailure = sluice.FailOpen
+		l := newLimiter(t, o, refusing{new(memory.Store)}, rulesOf("gcra 100000/s")...)
+		buyer, cancel := context.WithTimeout(background, 49*time.Millisecond)
+		defer cancel()
+		go func() { _, _ = l.Allow(buyer, ann) }()
+		elapse(time.Microsecond)
+		began := time.Now()
+		require.True(t, must(t)(l.Allow(background, ann)).Degraded)
+		require.Less(t, time.Since(began), 100*time.Millisecond)
+	})
 }
 
 // A purchase that comes too late is no reason to buy more.

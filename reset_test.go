@@ -72,6 +72,25 @@ func TestResetRuleCallsOnlyTheFunctionsOfItsRule(t *testing.T) {
 		`sluice: ResetRule: no rule has the name "plam"; the rules are ["other" "plan"]`)
 }
 
+// With FailLocal, a reset also counts in the next outage.
+func TestResetsReachTheLocalLimiter(t *testing.T) {
+	for name, reset := range map[string]func(*sluice.Limiter[call]) error{
+		"Reset":     func(l *sluice.Limiter[call]) error { return l.Reset(background, ann) },
+		"ResetRule": func(l *sluice.Limiter[call]) error { return l.ResetRule(background, "rule 0", ann) },
+		"Clear":     func(l *sluice.Limiter[call]) error { _, err := l.Clear(background, "rule 0"); return err },
+	} {
+		store := &listing{faultyStore: newFaultyStore()}
+		l := newLimiter(t, sluice.Options[call]{OnFailure: sluice.FailLocal}, store, rulesOf("gcra 1/h")...)
+		for range 2 {
+			store.faultyStore.err = errNoTable
+			require.True(t, must(t)(l.Allow(background, ann)).Allowed, name)
+			require.False(t, must(t)(l.Allow(background, ann)).Allowed)
+			store.faultyStore.err = nil
+			require.NoError(t, reset(l))
+		}
+	}
+}
+
 func TestResetNeedsNoCost(t *testing.T) {
 	for _, cost := range []int64{0, -1} {
 		l := newLimiter(t, sluice.Options[call]{}, nil,

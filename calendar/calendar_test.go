@@ -3,6 +3,7 @@ package calendar_test
 
 import (
 	"archive/zip"
+	"fmt"
 	"math"
 	"os/exec"
 	"path/filepath"
@@ -247,11 +248,16 @@ func TestInvalidOptionsAreRefused(t *testing.T) {
 		"calendar: Zone must not be time.Local, which can differ between processes; name the zone, such as Europe/Berlin": {Count: 1, Unit: calendar.Day, Zone: time.Local},
 		"calendar: Cost is -1: algo: cost must be at least 1":                                                             {Count: 1, Unit: calendar.Day, Cost: -1},
 		"calendar: Cost must be 0 or 1 for a Policy, got 2; pass the cost to the methods of the Policy":                   {Count: 1, Unit: calendar.Day, Cost: 2},
-		`calendar: Zone must have a name that time.LoadLocation knows, such as Europe/Berlin, got ""`:                     {Count: 1, Unit: calendar.Day, Zone: time.FixedZone("", 3600)},
-		`calendar: Zone must have a name that time.LoadLocation knows, such as Europe/Berlin, got "a b"`:                  {Count: 1, Unit: calendar.Day, Zone: time.FixedZone("a b", 3600)},
 	} {
 		_, err := calendar.New(o)
 		require.EqualError(t, err, text)
+	}
+	for _, other := range []*time.Location{
+		time.FixedZone("", 3600), time.FixedZone("a b", 3600), time.FixedZone("UTC", 3600), time.FixedZone("Europe/Berlin", 3600),
+		time.FixedZone("Local", 0), time.FixedZone("../Berlin", 3600),
+	} {
+		_, err := calendar.New(calendar.Options{Count: 1, Unit: calendar.Day, Zone: other})
+		require.EqualError(t, err, fmt.Sprintf("calendar: Zone must be a zone that time.LoadLocation returns, such as Europe/Berlin, got another one with the name %q", other))
 	}
 	r, err := calendar.Policy{}.Peek(nil, time.Unix(0, 0), 1)
 	require.NoError(t, err)
@@ -270,6 +276,25 @@ func TestSpecs(t *testing.T) {
 		require.Equal(t, spec, p.String())
 		require.Equal(t, "calendar", compose.Kind(p))
 		require.Equal(t, p.Limit().Count, p.(calendar.Policy).Options().Count)
+	}
+}
+
+// A policy with a zone that only has the offsets of one in the tz database has the same spec, so it must be the same policy.
+func TestSpecTellsZonesApart(t *testing.T) {
+	for name, z := range map[string]*time.Location{
+		"calendar 5/day":               time.FixedZone("UTC", 0),
+		"calendar 5/day tz=Etc/GMT-14": time.FixedZone("Etc/GMT-14", 14*3600),
+	} {
+		p, err := calendar.New(calendar.Options{Count: 5, Unit: calendar.Day, Zone: z})
+		require.NoError(t, err)
+		require.Equal(t, name, p.String())
+		again, err := compose.ParsePolicy(name)
+		require.NoError(t, err)
+		require.Equal(t, name, again.String())
+	}
+	for _, name := range zones(t) {
+		_, err := calendar.New(calendar.Options{Count: 5, Unit: calendar.Day, Zone: zone(t, name)})
+		require.NoError(t, err, name)
 	}
 }
 

@@ -28,8 +28,8 @@ func New(o Options) (Policy, error) {
 	if o.Cost > 1 {
 		return Policy{}, fmt.Errorf("calendar: Cost must be 0 or 1 for a Policy, got %d; pass the cost to the methods of the Policy", o.Cost)
 	}
-	if _, err := time.LoadLocation(o.zone().String()); err != nil || o.zone().String() == "" {
-		return Policy{}, fmt.Errorf("calendar: Zone must have a name that time.LoadLocation knows, such as Europe/Berlin, got %q", o.zone())
+	if !isNamed(o.zone()) {
+		return Policy{}, fmt.Errorf("calendar: Zone must be a zone that time.LoadLocation returns, such as Europe/Berlin, got another one with the name %q", o.zone())
 	}
 	return Policy{&prepared{o, o.drift()}}, nil
 }
@@ -117,7 +117,7 @@ func (p Policy) Limit() algo.Limit {
 func (p Policy) String() string {
 	o := p.prepared().Options
 	spec := fmt.Sprintf("calendar %d/%v", o.Count, o.Unit)
-	if o.zone() != time.UTC {
+	if o.zone().String() != "UTC" {
 		spec += " tz=" + o.zone().String()
 	}
 	return spec

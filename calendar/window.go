@@ -1,6 +1,7 @@
 package calendar
 
 import (
+	"iter"
 	"sort"
 	"time"
 )
@@ -82,17 +83,43 @@ func (o *Options) window(at int64) (start, end int64) {
 
 // drift returns the largest difference between two offsets of the zone since 1970.
 func (o *Options) drift() time.Duration {
-	t := time.UnixMicro(0).In(o.zone())
-	least, most := offsetOf(t), offsetOf(t)
-	for t.Year() < 2113 {
-		_, to := t.ZoneBounds()
-		if to.IsZero() {
-			break
-		}
-		t = later(to, t.Add(time.Hour)) // it is not after t on the last day of some leap years
+	least, most := 24*time.Hour, -24*time.Hour
+	for t := range changes(o.zone()) {
 		least, most = min(least, offsetOf(t)), max(most, offsetOf(t))
 	}
 	return most - least
+}
+
+// changes yields the begin of 1970, and when the offset of a zone has changed since.
+func changes(zone *time.Location) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		for t := time.UnixMicro(0).In(zone); yield(t) && t.Year() < 2113; {
+			_, to := t.ZoneBounds()
+			if to.IsZero() {
+				return
+			}
+			t = later(to, t.Add(time.Hour)) // it is not after t on the last day of some leap years
+		}
+	}
+}
+
+// isNamed reports whether a zone has the offsets of the zone that time.LoadLocation returns for its name.
+func isNamed(zone *time.Location) bool {
+	if zone == time.UTC {
+		return true
+	}
+	loaded, err := time.LoadLocation(zone.String())
+	if err != nil || loaded == time.Local || zone.String() == "" {
+		return false
+	}
+	for _, one := range [...]*time.Location{zone, loaded} {
+		for t := range changes(one) {
+			if offsetOf(t.In(zone)) != offsetOf(t.In(loaded)) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // leastDays returns the least number of days in k consecutive windows.

@@ -114,16 +114,60 @@ func TestRefundAndChargeDuringAPenalty(t *testing.T) {
 	require.Empty(t, empty)
 }
 
-// A clock that steps back does not make a penalty longer than it is.
+// A penalty ends by the current duration, counted from its begin, also if nothing was stored since the duration changed.
+func TestRetryAfterIsExactIfTheDurationOfAPenaltyChanges(t *testing.T) {
+	p := penaltyOf(t, "penalty(fixedwindow 1/s; for=1h)")
+	state, _ := do(t, p, policy.Step, nil, noon, 1)
+	state, r := do(t, p, policy.Step, state, noon, 1)
+	require.Equal(t, time.Hour, r.RetryAfter)
+	for spec, lasts := range map[string]time.Duration{
+		"penalty(fixedwindow 1/s; for=10m)": 10 * time.Minute,
+		"penalty(fixedwindow 1/s; for=2h)":  2 * time.Hour,
+	} {
+		changed := penaltyOf(t, spec)
+		for _, op := range []policy.Op{policy.Peek, policy.Step} {
+			for after := time.Minute; after < lasts; after += 7 * time.Minute {
+				_, r := do(t, changed, op, state, noon.Add(after), 1)
+				require.False(t, r.Allowed)
+				require.Equal(t, lasts-after, r.RetryAfter)
+			}
+			_, r := do(t, changed, op, state, noon.Add(lasts-time.Microsecond), 1)
+			require.False(t, r.Allowed)
+			_, r = do(t, changed, op, state, noon.Add(lasts), 1)
+			require.True(t, r.Allowed)
+		}
+	}
+}
+
+// After the clock has stepped back, a penalty ends when it would have ended. Skew says how far ahead it began.
 func TestPenaltyAfterTheClockStepsBack(t *testing.T) {
 	p := penaltyOf(t, "penalty(fixedwindow 1/15m; for=1h)")
 	state, _ := do(t, p, policy.Step, nil, noon, 1)
-	state, _ = do(t, p, policy.Step, state, noon, 1)
-	state, r := do(t, p, policy.Step, state, noon.Add(-24*time.Hour), 1)
-	require.GreaterOrEqual(t, r.Skew, 24*time.Hour, "a limiter moves the state")
-	require.GreaterOrEqual(t, r.ResetAfter, time.Hour)
-	_, r = do(t, p, policy.Peek, state, noon.Add(-23*time.Hour), 1)
-	require.Equal(t, 23*time.Hour+15*time.Minute, r.RetryAfter, "the penalty is over, and the inner policy denies")
+	state, _ = do(t, p, policy.Step, state, noon.Add(10*time.Minute), 1)
+	for _, op := range policy.Ops {
+		_, r := do(t, p, op, state, noon.Add(-24*time.Hour), 1)
+		require.Equal(t, 24*time.Hour+10*time.Minute, r.Skew, "a limiter moves the state")
+		require.Equal(t, 25*time.Hour+10*time.Minute, r.ResetAfter)
+	}
+	_, r := do(t, p, policy.Peek, state, noon.Add(5*time.Minute), 1)
+	require.Equal(t, 5*time.Minute, r.Skew)
+	require.Equal(t, time.Hour+5*time.Minute, r.RetryAfter)
+	_, r = do(t, p, policy.Peek, state, noon.Add(70*time.Minute), 1)
+	require.True(t, r.Allowed)
+}
+
+// A penalty can begin at the first instant and at the last one.
+func TestPenaltyAtTheEndsOfTime(t *testing.T) {
+	p := penaltyOf(t, "penalty(fixedwindow 1/15m; for=1h)")
+	for _, at := range []time.Time{time.UnixMicro(0), time.UnixMicro(algo.MaxInstant - time.Hour.Microseconds())} {
+		state, _ := do(t, p, policy.Step, nil, at, 1)
+		state, r := do(t, p, policy.Step, state, at, 1)
+		require.InDelta(t, time.Hour, r.RetryAfter, float64(time.Microsecond))
+		_, early := do(t, p, policy.Peek, state, at.Add(r.RetryAfter-time.Microsecond), 1)
+		require.False(t, early.Allowed)
+		_, inTime := do(t, p, policy.Peek, state, at.Add(r.RetryAfter), 1)
+		require.True(t, inTime.Allowed)
+	}
 }
 
 func TestStatesOfPenalties(t *testing.T) {

@@ -112,12 +112,16 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 	if err := driver.CheckKeys(r.keys); err != nil {
 		return false, err
 	}
-	r.began = time.Now()
-	if end, ok := ctx.Deadline(); ok && !r.began.Before(end) { // its timer may not have fired yet
+	now := time.Now()
+	r.began = cmp.Or(r.Began, now)
+	if end, ok := ctx.Deadline(); ok && !now.Before(end) { // its timer may not have fired yet
 		return false, storage.NotApplied(context.DeadlineExceeded)
 	}
 	ctx, cancel := context.WithDeadlineCause(ctx, r.began.Add(e.options.Timeout), errNoAnswer)
 	defer cancel()
+	if ctx.Err() != nil {
+		return false, r.timeout(ctx, false)
+	}
 	r.deadline, _ = ctx.Deadline()
 	if r.Expired != nil {
 		if r.Expired.Renew() {

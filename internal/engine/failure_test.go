@@ -215,3 +215,20 @@ func TestWrongNumberOfRecordsIsAnError(t *testing.T) {
 		})
 	}
 }
+
+// The timeout of a call counts from when it began, which can be before Decide.
+func TestTimeoutCountsFromTheBeginOfTheCall(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		b.hold()
+		for _, left := range []time.Duration{400 * time.Millisecond, 0, -time.Second} {
+			c := newCall(counter(9), "k")
+			c.Began = time.Now().Add(left - time.Second)
+			b.decide(c)
+			require.InDelta(b, max(left, 0), c.took, float64(expiryGrace))
+			require.ErrorIs(b, c.err, storage.ErrUnavailable)
+			require.Equal(b, left > 0, len(b.store.tripsSoFar()) > 0, "without time left, there is no round trip")
+			b.forgetTrips()
+		}
+		b.releaseAll()
+	})
+}

@@ -20,7 +20,7 @@ import (
 // one server after the other.
 //
 // Keys can be missing if a server restarts, fails over or moves slots during the listing, or if a server of a Ring does not answer.
-// With an empty prefix, List also lists the keys of stores whose Options.Prefix begins with that of s.
+// If the Options.Prefix of another store begins with that of s, List also lists keys of that store.
 func (s *Store) List(ctx context.Context, prefix, cursor string, max int) (keys []string, next string, err error) {
 	if err := driver.BeginList(ctx, max); err != nil {
 		return nil, "", err
