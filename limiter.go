@@ -325,7 +325,7 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, began time.Time, op dri
 	}
 	var expired *denials.Denial
 	if op == driver.Allow && !hasEnded(ctx) {
-		denied := false
+		var denied bool
 		if denied, expired = l.denyFromCache(upTo, costs, items, d); denied {
 			return 0, nil
 		}

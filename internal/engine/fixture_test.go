@@ -96,7 +96,7 @@ func (b *fixture) run(ctx context.Context, c *call) {
 	defer func() { c.panicked, c.returned, c.took = recover(), true, time.Since(began) }()
 	r := &c.Request
 	if r.Expired = nil; ctx.Err() == nil && !slices.ContainsFunc(r.Uses, func(u engine.Use) bool { return u.Op != driver.Allow }) {
-		denied := false
+		var denied bool
 		denied, r.Expired = b.engine.Deny(began, began, r.Items, func(now time.Time) (time.Duration, bool) {
 			if _, err := r.Evaluator.Evaluate(now, r.Items, false); err != nil {
 				return 0, false
