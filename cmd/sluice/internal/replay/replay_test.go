@@ -202,6 +202,24 @@ func TestTraceIsDetectedByItsFirstWord(t *testing.T) {
 	}
 }
 
+// TestLogsThatBeginLikeATraceAreReplayed: with each word that can begin a trace.
+func TestLogsThatBeginLikeATraceAreReplayed(t *testing.T) {
+	for _, log := range []string{
+		`@cee: {"time":"2015-05-17T10:05:03Z","ip":"192.0.2.7"}`,
+		`@ - - [17/May/2015:10:05:03 +0000] "GET /#1 HTTP/1.1" 200 0`,
+		`policy 192.0.2.7 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 0`,
+		`policy | {"time":"2015-05-17T10:05:03Z","ip":"192.0.2.7"}`,
+		`show - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 0`,
+	} {
+		require.Contains(t, clitest.Ok(t, log+"\n", "replay", "--by", "everything", "-p", "gcra 1/m", "-"), "1 request")
+	}
+	for _, trace := range []string{"@0s a 1\n", "show left # [1] {2}\n@0s a 1\n"} {
+		exitCode, _, errs := clitest.Execute(t, trace, "replay", "-")
+		require.Equal(t, 1, exitCode)
+		require.Contains(t, errs, "a trace begins with policy SPEC")
+	}
+}
+
 // TestGzipCutShortIsReported: the part before the cut is replayed.
 func TestGzipCutShortIsReported(t *testing.T) {
 	cut := clitest.Gzipped(clitest.FourLines)
