@@ -5,12 +5,26 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sluice-go/sluice/algo"
 )
 
 // clock parses times. It caches the last minute, because the next line usually has the same one.
 type clock struct {
 	minute, zone []byte // 17/May/2015:10:05 and +0000; empty: there was none
 	start        int64  // second 0 of that minute, since 1970
+}
+
+// usableTime returns the reason if a time was not read, or is outside the range of package algo: a policy could not tell such
+// times apart.
+func usableTime(at time.Time, ok bool) (_ time.Time, reason string) {
+	switch {
+	case !ok:
+		return at, reasonStamp
+	case algo.Instant(at) != at.UnixMicro():
+		return at, reasonRange
+	}
+	return at, ""
 }
 
 // clf reads the form of the common format: 17/May/2015:10:05:03 +0000, with a

@@ -82,7 +82,7 @@
 // # Damage
 //
 // A line ends with \n, \r\n or \r. A line that is not a log line is skipped and counted, as are empty
-// lines and lines longer than [MaxLine]. The first such line is kept for error messages. If more than half of all lines
+// lines, lines longer than [MaxLine], and lines with a time before 1970 or after 2112. The first such line is kept for error messages. If more than half of all lines
 // are skipped, [Read] returns an [*UnreadableError]. A gzip file that is cut short or
 // corrupt ends there, and is in [Stats.Damaged].
 //

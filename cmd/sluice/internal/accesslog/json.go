@@ -33,9 +33,8 @@ func (p *parser) parseJSON(line []byte, e *Entry) (reason string) {
 	if !p.has(partTime) {
 		return p.noTime
 	}
-	var ok bool
-	if e.Time, ok = p.clock.json(p.text(partTime), p.found[partTime].kind == gjson.Number); !ok {
-		return reasonStamp
+	if e.Time, reason = usableTime(p.clock.json(p.text(partTime), p.found[partTime].kind == gjson.Number)); reason != "" {
+		return reason
 	}
 	p.fill(e)
 	if !p.isRequest(e) {

@@ -11,6 +11,7 @@ import (
 const (
 	reasonNoStamp = "no [time]"
 	reasonStamp   = "invalid time"
+	reasonRange   = "time before 1970 or after 2112"
 	reasonRequest = "no \"request\" and status after the time"
 )
 
@@ -91,9 +92,8 @@ func (p *parser) parseStamp(b []byte, e *Entry) (after []byte, reason string) {
 	if end < 0 {
 		return nil, reasonNoStamp
 	}
-	var ok bool
-	if e.Time, ok = p.clock.clf(b[:end]); !ok {
-		return nil, reasonStamp
+	if e.Time, reason = usableTime(p.clock.clf(b[:end])); reason != "" {
+		return nil, reason
 	}
 	if after = b[end+1:]; len(after) < 2 || after[0] != ' ' || after[1] != '"' {
 		return nil, reasonRequest

@@ -107,10 +107,10 @@ func TestInvalidCommandLinesOfReplay(t *testing.T) {
 }
 
 func TestExtremeTimesAndLimitsAreReplayed(t *testing.T) {
-	log := `192.0.2.1 - - [01/Jan/0001:00:00:00 +0000] "GET / HTTP/1.1" 200 1
-192.0.2.1 - - [01/Jan/1969:00:00:00 +0000] "\x16\x03 " 400 1
+	log := `192.0.2.1 - - [01/Jan/1970:00:00:00 +0000] "GET / HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/1970:00:00:00 +0000] "\x16\x03 " 400 1
 192.0.2.1 - - [01/Jan/2100:00:00:00 +0000] "GET http://a:b/%zz HTTP/1.1" 200 1
-192.0.2.1 - - [31/Dec/9999:00:00:00 +0000] "-" 400 1
+192.0.2.1 - - [17/Sep/2112:23:53:47 +0000] "-" 400 1
 `
 	r := rulesOf(t, "rules: [{name: a, policy: gcra 1/s, by: [ip, path]}, {name: b, policy: fixedwindow 1/h, by: [host, method]}]", log)
 	require.EqualValues(t, 4, r.Together.Requests)
@@ -120,6 +120,20 @@ func TestExtremeTimesAndLimitsAreReplayed(t *testing.T) {
 		require.Zero(t, exitCode, "%s: %s", policy, errs)
 		requests, _, _ := counts(t, out)
 		require.EqualValues(t, 4, requests)
+	}
+}
+
+func TestTimesThatPoliciesCannotTellApartAreSkipped(t *testing.T) {
+	line := func(at string) string { return `192.0.2.1 - - [` + at + ` +0100] "GET / HTTP/1.1" 200 1` + "\n" }
+	before, after := line("01/Jan/1970:00:00:00")+line("01/Jan/1970:00:01:00"), line("01/Jan/2113:00:00:00")+line("01/Jan/2113:00:01:00")
+	for _, args := range [][]string{{"-p", "gcra 1/30s"}, {"--config", clitest.Write(t, "limits.yaml", clitest.OneRule)}} {
+		args = append([]string{"replay", "-"}, args...)
+		out := clitest.Ok(t, before+clitest.FourLines+after, args...)
+		require.Contains(t, out, "4 of 8 lines skipped because they are not log lines; the first is standard input:1: time before 1970 or after 2112: ")
+		exitCode, _, errs := clitest.Execute(t, before+after, args...)
+		require.Equal(t, 1, exitCode)
+		require.Contains(t, errs, "4 of 4 lines are not log lines")
+		require.Contains(t, errs, "standard input:1: time before 1970 or after 2112: ")
 	}
 }
 
