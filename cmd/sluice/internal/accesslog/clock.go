@@ -114,9 +114,8 @@ func (c *clock) json(b []byte, isNumber bool) (time.Time, bool) {
 }
 
 // sinceEpoch reads a decimal number as a time since 1970. The size of the number determines the
-// unit. Digits below a nanosecond are dropped.
+// unit. Digits below a nanosecond are dropped. A number below 1e8, in March 1973, is a duration.
 func sinceEpoch(text string) (time.Time, bool) {
-	text, negative := strings.CutPrefix(text, "-")
 	var exp int64
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
 		var err error
@@ -132,24 +131,14 @@ func sinceEpoch(text string) (time.Time, bool) {
 	}
 	digits = strings.TrimLeft(digits, "0")
 	point := len(digits) - len(decimals) + int(exp) // the number of digits before the point
-	switch {
-	case digits == "" || point < -9:
-		return time.Unix(0, 0).UTC(), true
-	case point > 19:
+	if point < 9 || point > 19 {
 		return time.Time{}, false
-	case point > 11: // 12 to 14 are milliseconds, 15 to 17 microseconds, and 18 and 19 nanoseconds
+	}
+	if point > 11 { // 12 to 14 are milliseconds, 15 to 17 microseconds, and 18 and 19 nanoseconds
 		point -= (point - 9) / 3 * 3
 	}
-	const zeros = "00000000000000000000" // for 11 digits of seconds and 9 of nanoseconds
-	if point < 1 {
-		digits, point = zeros[:1-point]+digits, 1
-	}
-	digits += zeros
-	sec, nsec := number(digits[:point]), number(digits[point:point+9])
-	if negative {
-		sec, nsec = -sec, -nsec
-	}
-	return time.Unix(sec, nsec).UTC(), true
+	digits += "00000000000000000000" // for 11 digits of seconds and 9 of nanoseconds
+	return time.Unix(number(digits[:point]), number(digits[point:point+9])).UTC(), true
 }
 
 // allDigits reports whether b is one digit or more.

@@ -37,9 +37,13 @@ func TestStampsInJSON(t *testing.T) {
 		{`1e400`, reasonStamp},
 		{`1e99999999999999999999`, reasonStamp},
 
-		{`0`, "1970-01-01T00:00:00Z"},
-		{`1e-400`, "1970-01-01T00:00:00Z"},
-		{`-0.000000001`, reasonRange},
+		{`100000000`, "1973-03-03T09:46:40Z"},
+		{`99999999.999999`, reasonStamp}, // a duration
+		{`0.005`, reasonStamp},
+		{`0`, reasonStamp},
+		{`-0`, reasonStamp},
+		{`1e-400`, reasonStamp},
+		{`-1431857103`, reasonStamp},
 		{`"1969-12-31T23:59:59.999999999Z"`, reasonRange},
 		{`"1970-01-01T00:30:00+01:00"`, reasonRange},
 		{`"2112-09-17T23:53:47.370495999Z"`, "2112-09-17T23:53:47.370495999Z"},

@@ -102,7 +102,7 @@ func TestInvalidCommandLinesOfReplay(t *testing.T) {
 		"damaged gzip":                {[]string{"replay", clitest.Write(t, "bad.gz", strings.Replace(clitest.Gzipped("what is this\n"), "\x0d\x00\x00\x00", "\x0e\x00\x00\x00", 1))}, 1, []string{"bad.gz:1", "bad.gz is a damaged gzip file", "copy it again"}},
 		"UTF-16":                      {[]string{"replay", clitest.Write(t, "utf16.log", "\xff\xfe1\x00\n\x00")}, 1, []string{"utf16.log is UTF-16 text", "iconv"}},
 		"JSON on several lines":       {[]string{"replay", clitest.Write(t, "pretty.json", "{\n  \"time\": 1,\n  \"ip\": \"192.0.2.1\"\n}\n")}, 1, []string{"pretty.json:1", "jq -c ."}},
-		"JSON array":                  {[]string{"replay", clitest.Write(t, "array.json", `[{"time":1,"ip":"192.0.2.1"}]`)}, 1, []string{"array.json:1", "jq -c '.[]'"}},
+		"JSON array":                  {[]string{"replay", clitest.Write(t, "array.json", `[{"time":1000000001,"ip":"192.0.2.1"}]`)}, 1, []string{"array.json:1", "jq -c '.[]'"}},
 	})
 }
 
@@ -346,7 +346,7 @@ func TestLinesThatAreNotRequestsAreReported(t *testing.T) {
 	require.Contains(t, out, "3 requests, 2000-01-01 00:00:00 to 2000-01-01 00:00:02 UTC, 2 keys by ip")
 	require.Contains(t, out, "1 of 4 lines skipped because they are not log lines; the first is standard input:2: no client, request or status in the JSON object")
 
-	exitCode, _, errs = clitest.Execute(t, `{"ts":1,"level":"info"}`, "replay", "-")
+	exitCode, _, errs = clitest.Execute(t, `{"ts":1e9,"level":"info"}`, "replay", "-")
 	require.Equal(t, cli.ExitFailed, exitCode)
 	require.Contains(t, errs, "keep only the lines that are requests")
 	require.NotContains(t, errs, "--time-field")
