@@ -46,7 +46,8 @@
 // SPEC is a policy such as gcra 100/m burst=20, and cost=N can be its last word. See
 // [github.com/sluice-go/sluice/compose.ParsePolicyWithCost].
 //
-// OFFSET is the time since 2000-01-01T00:00:00Z in the notation of [time.ParseDuration]. Offsets may step back, as clocks do.
+// OFFSET is the time since 2000-01-01T00:00:00Z in the notation of [time.ParseDuration]. Offsets may step back, as clocks do. They
+// reach from 1970 to 2112, the times that a policy can tell apart.
 //
 // The columns are fields of [github.com/sluice-go/sluice/algo.Result]: verdict is Allowed (ok or deny), left is Remaining, retry
 // is RetryAfter, reset is ResetAfter, and next is NextRefill. The other columns have the names of their fields. fresh is yes or

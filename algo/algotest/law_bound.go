@@ -64,7 +64,7 @@ func (s *search) worstCases() *violation {
 		for _, interval := range []time.Duration{limit.Period, 30*limit.Period + time.Microsecond} {
 			n := root()
 			if v := s.catch(n, limit, epoch.UnixMicro(), func() *violation {
-				for _, c := range worstcase.Search(policy, interval, epoch) {
+				for _, c := range worstcase.Search(policy, 1, interval, epoch) {
 					n = s.next(n, policy, event{limit: limit, op: step, at: c.At, cost: c.Cost}, nil)
 					if v := s.check(n, limit, policy, n.latest); v != nil {
 						return v

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/costed"
 	"github.com/sluice-go/sluice/internal/errtext"
 )
@@ -166,6 +167,9 @@ func (p *parser) left(e *event, words []string) error {
 	var err error
 	if e.at, err = time.ParseDuration(words[0][1:]); err != nil {
 		return p.fail("offset %s: want a duration, such as @0s or @1m30s", errtext.Quote(words[0]))
+	}
+	if at := epoch.Add(e.at); algo.Instant(at) != at.UnixMicro() { // a policy could not tell such times apart
+		return p.fail("offset %s is before 1970 or after 2112; @0s is the first instant of 2000", errtext.Quote(words[0]))
 	}
 	e.key = words[1]
 	colon := strings.Index(words[2], ":") + 1

@@ -70,10 +70,11 @@ func (l line) answered(answers [][]string) line {
 	return l
 }
 
+var epoch = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC) // the time of the offset 0
+
 // Run runs the events. It returns the same trace with the decisions of the policies right of
 // every arrow.
 func (t *Trace) Run() (*Trace, error) {
-	epoch := time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC) // the time of the offset 0
 	ran := *t
 	ran.lines = slices.Clone(t.lines)
 	policies := make([]costed.Policy, t.policies)

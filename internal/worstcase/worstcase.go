@@ -1,7 +1,7 @@
 // Package worstcase searches for the calls that get the most units from a policy in any interval of a length.
 // It may miss the worst calls. But Policy.Step allowed all that it finds.
 //
-//	calls := worstcase.Search(policy, time.Minute, begin)
+//	calls := worstcase.Search(policy, 1, time.Minute, begin)
 //	units := worstcase.Most(calls, time.Minute) // at most policy.Bound(time.Minute)
 package worstcase
 
@@ -42,19 +42,20 @@ const (
 // search has the best calls so far.
 type search struct {
 	policy   algo.Policy
+	cost     int64
 	length   time.Duration // of the interval
 	interval int64         // the instants that it can span
 	best     []Call
 	most     int64
 }
 
-// Search returns the calls, in the order of time. The first call comes soon after begin. interval must be positive.
-// The search is deterministic. It makes at most a few hundred calls, so a policy that gives back many more units one
+// Search returns the calls, in the order of time. The cost of each is a multiple of cost, which must be at least 1. The first
+// call comes soon after begin. interval must be positive. The search is deterministic. It makes at most a few hundred calls, so a policy that gives back many more units one
 // by one can admit more.
-func Search(p algo.Policy, interval time.Duration, begin time.Time) []Call {
+func Search(p algo.Policy, cost int64, interval time.Duration, begin time.Time) []Call {
 	t0 := algo.Instant(begin)
 	longest := (algo.MaxInstant - t0) / 8 // so that no time overflows
-	s := &search{policy: p, length: interval, interval: min(algo.Microseconds(interval)+1, longest)}
+	s := &search{policy: p, cost: cost, length: interval, interval: min(algo.Microseconds(interval)+1, longest)}
 	period := min(p.Limit().Period.Microseconds(), longest)
 	t0 += (period - t0%period) % period // windows that are aligned to the clock begin here
 	_, _, refill := s.take(nil, nil, t0, false)
@@ -106,17 +107,17 @@ func (s *search) try(state []byte, calls []Call, start int64) {
 	}
 }
 
-// take takes all units that are left at an instant, or one, and appends the call. It also returns the time
-// until units come back. If nothing is left, it changes nothing.
+// take takes all units that are left at an instant, or the cost once, and appends the call. It also returns the time
+// until units come back. If too little is left, it changes nothing.
 func (s *search) take(state []byte, calls []Call, now int64, one bool) (next []byte, all []Call, refill int64) {
 	at := time.UnixMicro(now)
-	r, err := s.policy.Peek(state, at, 1)
-	if err != nil || r.Remaining < 1 {
-		return state, calls, r.NextRefill.Microseconds()
+	r, err := s.policy.Peek(state, at, s.cost)
+	if err != nil || r.Remaining < s.cost {
+		return state, calls, max(r.NextRefill, r.RetryAfter).Microseconds()
 	}
-	cost := r.Remaining
+	cost := r.Remaining / s.cost * s.cost
 	if one {
-		cost = 1
+		cost = s.cost
 	}
 	next, r, err = s.policy.Step(nil, state, at, cost)
 	if err != nil || !r.Allowed {

@@ -42,8 +42,29 @@ func TestSearchFindsTheBound(t *testing.T) {
 		p := policy(t, spec)
 		period := p.Limit().Period
 		for _, interval := range []time.Duration{period, period / 7} {
-			got, bound := worstcase.Most(worstcase.Search(p, interval, begin), interval), p.Bound(interval)
+			got, bound := worstcase.Most(worstcase.Search(p, 1, interval, begin), interval), p.Bound(interval)
 			require.Equal(t, bound, got, "%s in %v", spec, interval)
+		}
+	}
+}
+
+// TestSearchFindsTheBoundOfWholeCosts: as many calls as fit into the bound, or into what comes back in time.
+func TestSearchFindsTheBoundOfWholeCosts(t *testing.T) {
+	for spec, most := range map[string]int64{
+		"gcra 30/m":                           56,
+		"gcra 3000/m":                         5999 / 7 * 7,
+		"gcra 6/m":                            0, // less than one call
+		"tokenbucket 10/s burst=50":           56,
+		"tokenbucket 30/m refill=interval":    56,
+		"fixedwindow 30/m align=clock":        56,
+		"movingwindow 30/m slots=12":          56,
+		"all(gcra 10/s; gcra 100/m burst=20)": 14,
+	} {
+		p := policy(t, spec)
+		calls := worstcase.Search(p, 7, p.Limit().Period, begin)
+		require.Equal(t, most, worstcase.Most(calls, p.Limit().Period), spec)
+		for _, c := range calls {
+			require.Zero(t, c.Cost%7, spec)
 		}
 	}
 }
@@ -52,7 +73,7 @@ func TestCallsAreAllowedInTheirOrder(t *testing.T) {
 	p := policy(t, "movingwindow 7/m slots=3")
 	var state []byte
 	var log algotest.Log
-	calls := worstcase.Search(p, time.Minute, begin)
+	calls := worstcase.Search(p, 1, time.Minute, begin)
 	require.NotEmpty(t, calls)
 	for _, c := range calls {
 		next, r, err := p.Step(nil, state, time.UnixMicro(c.At), c.Cost)
@@ -62,5 +83,5 @@ func TestCallsAreAllowedInTheirOrder(t *testing.T) {
 		log.Add(time.UnixMicro(c.At), c.Cost)
 	}
 	require.Equal(t, log.Worst(time.Minute+time.Microsecond), worstcase.Most(calls, time.Minute))
-	require.Equal(t, calls, worstcase.Search(p, time.Minute, begin), "the search is deterministic")
+	require.Equal(t, calls, worstcase.Search(p, 1, time.Minute, begin), "the search is deterministic")
 }

@@ -98,7 +98,7 @@ func TestTheOtherAddressesOfAListAreForwarded(t *testing.T) {
 	} {
 		lines := []string{strings.Replace(goodLine, "192.0.2.7 -", before, 1)}
 		if strings.HasPrefix(before, "1") {
-			lines = append(lines, `{"time":1,"ip":"`+strings.TrimSuffix(before, " -")+`"}`)
+			lines = append(lines, `{"time":1e9,"ip":"`+strings.TrimSuffix(before, " -")+`"}`)
 		}
 		for _, line := range lines {
 			require.Equal(t, want, readLine(t, line, Options{Fields: Forwarded}).Forwarded, line)

@@ -5,12 +5,26 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sluice-go/sluice/algo"
 )
 
 // clock parses times. It caches the last minute, because the next line usually has the same one.
 type clock struct {
 	minute, zone []byte // 17/May/2015:10:05 and +0000; empty: there was none
 	start        int64  // second 0 of that minute, since 1970
+}
+
+// usableTime returns the reason if a time was not read, or is outside the range of package algo: a policy could not tell such
+// times apart.
+func usableTime(at time.Time, ok bool) (_ time.Time, reason string) {
+	switch {
+	case !ok:
+		return at, reasonStamp
+	case algo.Instant(at) != at.UnixMicro():
+		return at, reasonRange
+	}
+	return at, ""
 }
 
 // clf reads the form of the common format: 17/May/2015:10:05:03 +0000, with a
@@ -100,9 +114,8 @@ func (c *clock) json(b []byte, isNumber bool) (time.Time, bool) {
 }
 
 // sinceEpoch reads a decimal number as a time since 1970. The size of the number determines the
-// unit. Digits below a nanosecond are dropped.
+// unit. Digits below a nanosecond are dropped. A number below 1e8, in March 1973, is a duration.
 func sinceEpoch(text string) (time.Time, bool) {
-	text, negative := strings.CutPrefix(text, "-")
 	var exp int64
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
 		var err error
@@ -118,24 +131,14 @@ func sinceEpoch(text string) (time.Time, bool) {
 	}
 	digits = strings.TrimLeft(digits, "0")
 	point := len(digits) - len(decimals) + int(exp) // the number of digits before the point
-	switch {
-	case digits == "" || point < -9:
-		return time.Unix(0, 0).UTC(), true
-	case point > 19:
+	if point < 9 || point > 19 {
 		return time.Time{}, false
-	case point > 11: // 12 to 14 are milliseconds, 15 to 17 microseconds, and 18 and 19 nanoseconds
+	}
+	if point > 11 { // 12 to 14 are milliseconds, 15 to 17 microseconds, and 18 and 19 nanoseconds
 		point -= (point - 9) / 3 * 3
 	}
-	const zeros = "00000000000000000000" // for 11 digits of seconds and 9 of nanoseconds
-	if point < 1 {
-		digits, point = zeros[:1-point]+digits, 1
-	}
-	digits += zeros
-	sec, nsec := number(digits[:point]), number(digits[point:point+9])
-	if negative {
-		sec, nsec = -sec, -nsec
-	}
-	return time.Unix(sec, nsec).UTC(), true
+	digits += "00000000000000000000" // for 11 digits of seconds and 9 of nanoseconds
+	return time.Unix(number(digits[:point]), number(digits[point:point+9])).UTC(), true
 }
 
 // allDigits reports whether b is one digit or more.

@@ -155,10 +155,10 @@ func TestAnErrorAndTheContextStopAnEndlessInput(t *testing.T) {
 			before := runtime.NumGoroutine()
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 			defer cancel()
-			_, err := Read(ctx, []Input{FromReader("log", &endless{line: line})}, Options{}, func(*Entry) error { return nil })
+			_, err := Read(ctx, []Input{FromReader("log", &endless{line: line, n: 1e9})}, Options{}, func(*Entry) error { return nil })
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			if name == "entries" {
-				_, err = Read(t.Context(), []Input{FromReader("log", &endless{line: line})}, Options{}, func(*Entry) error { return io.ErrShortBuffer })
+				_, err = Read(t.Context(), []Input{FromReader("log", &endless{line: line, n: 1e9})}, Options{}, func(*Entry) error { return io.ErrShortBuffer })
 				require.ErrorIs(t, err, io.ErrShortBuffer)
 			}
 			require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+1 }, time.Minute, time.Millisecond, "the goroutines end")

@@ -57,14 +57,15 @@
 // this ambiguity.
 //
 // A line of JSON is one valid object. The reader finds its members by the names that common
-// servers use, in any letter case. Nested members have dotted names (request.remote_ip).
+// servers use, in any letter case. Nested members have dotted names (request.remote_ip). A member whose
+// value is empty, "-", no time or no status gives way to another member of the same meaning.
 // [Options.TimeField] and [Options.KeyField] set other names. The time is one of:
 //
 //   - RFC 3339, where a space may replace the T, a comma may replace the point, the zone may be
 //     ±hhmm, and a missing zone means UTC
 //   - the form of the common format
-//   - a number since 1970: seconds below 1e11, milliseconds below 1e14, microseconds below
-//     1e17, and nanoseconds from there on
+//   - a number since 1970: seconds from 1e8, milliseconds from 1e11, microseconds from 1e14,
+//     and nanoseconds from 1e17 on. A number below 1e8 is a duration
 //
 // An object without a client, a user, a request, a status and the member of Options.KeyField
 // is not a log line. An object with only a host is a log line if Options.Fields has nothing
@@ -81,8 +82,8 @@
 //
 // # Damage
 //
-// A line ends with \n, \r\n or \r. A line that is not a log line is skipped and counted, as are empty
-// lines and lines longer than [MaxLine]. The first such line is kept for error messages. If more than half of all lines
+// A line ends with \r, or with \n and any number of \r before it. A line that is not a log line is skipped and counted, as are empty
+// lines, lines longer than [MaxLine], and lines with a time before 1970 or after 2112. The first such line is kept for error messages. If more than half of all lines
 // are skipped, [Read] returns an [*UnreadableError]. A gzip file that is cut short or
 // corrupt ends there, and is in [Stats.Damaged].
 //

@@ -5,7 +5,7 @@ import "time"
 // Entry is one request in the log. The byte slices are valid until the function that [Read] calls
 // returns. A field that is missing or "-" in the log is empty.
 type Entry struct {
-	Time   time.Time // in UTC; may be outside the range of package algo
+	Time   time.Time // in UTC, in the range of package algo
 	IP     []byte    // of the client, without a port; or the client's host name, as some servers log
 	User   []byte    // as authenticated; may contain spaces
 	Method []byte    // as sent, so it may be an invalid HTTP method

@@ -13,9 +13,9 @@ import (
 // FuzzParse reads any text as two logs, whole and byte by byte, plain and compressed. The reader loses no line, and delivers
 // the same entries in the order of time.
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(goodLine+"\n"), []byte(`{"time":1.5,"ip":"192.0.2.7"}`), uint16(60_000))
+	f.Add([]byte(goodLine+"\n"), []byte(`{"time":1000000001.5,"ip":"192.0.2.7"}`), uint16(60_000))
 	for _, prefix := range prefixes {
-		f.Add([]byte(prefix+goodLine+"\n"+goodLine), []byte(prefix+`{"time":1.5,"ip":"192.0.2.7"}`), uint16(60_000))
+		f.Add([]byte(prefix+goodLine+"\n"+goodLine), []byte(prefix+`{"time":1000000001.5,"ip":"192.0.2.7"}`), uint16(60_000))
 	}
 	f.Fuzz(func(t *testing.T, first, second []byte, millis uint16) {
 		o := Options{Reorder: time.Duration(millis) * time.Millisecond}

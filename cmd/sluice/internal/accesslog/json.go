@@ -33,9 +33,8 @@ func (p *parser) parseJSON(line []byte, e *Entry) (reason string) {
 	if !p.has(partTime) {
 		return p.noTime
 	}
-	var ok bool
-	if e.Time, ok = p.clock.json(p.text(partTime), p.found[partTime].kind == gjson.Number); !ok {
-		return reasonStamp
+	if e.Time, reason = usableTime(p.clock.json(p.text(partTime), p.found[partTime].kind == gjson.Number)); reason != "" {
+		return reason
 	}
 	p.fill(e)
 	if !p.isRequest(e) {
@@ -62,19 +61,39 @@ func (p *parser) object(o gjson.Result) {
 	})
 }
 
-// store stores the value of the member p.name if it has a known name. Of two members of the
-// same rank the last one counts.
+// store stores the value of the member p.name if it has a known name. Of several members, the
+// value that says something counts, then the better rank, and of the same rank the last one.
 func (p *parser) store(v gjson.Result) {
 	for _, n := range p.names[string(p.name)] {
-		m := &p.found[n.part]
-		if m.rank > 0 && n.rank > m.rank || v.IsArray() && !(n.part == partKey && isListOfStrings(v)) {
+		if v.IsArray() && !(n.part == partKey && isListOfStrings(v)) {
 			continue
 		}
-		*m = member{n.rank, v.Type, v.Raw}
+		m := member{n.rank, v.Type, v.Raw}
 		if v.Type == gjson.String {
 			m.text = v.Str
 		}
+		if p.has(n.part) {
+			before := p.found[n.part]
+			old, says := p.isFilled(n.part, before), p.isFilled(n.part, m)
+			if old && !says || old == says && m.rank > before.rank {
+				continue
+			}
+		}
+		p.found[n.part] = m
 	}
+}
+
+// isFilled reports whether the value says something about the part. A time such as 0.005 is a duration, and a
+// status such as "ok" is none.
+func (p *parser) isFilled(part part, m member) bool {
+	switch part {
+	case partTime:
+		_, reason := usableTime(p.clock.json([]byte(m.text), m.kind == gjson.Number))
+		return reason == ""
+	case partStatus:
+		return len(statusOf([]byte(m.text))) > 0
+	}
+	return m.text != "" && m.text != "-"
 }
 
 // isListOfStrings returns false for an empty list.
@@ -120,11 +139,11 @@ func (p *parser) fill(e *Entry) {
 	if p.found[partRequest].kind == gjson.String {
 		e.Method, e.Path = request(p.text(partRequest))
 	}
-	if p.has(partMethod) {
-		e.Method = dash(p.text(partMethod))
+	if p.isFilled(partMethod, p.found[partMethod]) {
+		e.Method = p.text(partMethod)
 	}
-	if p.has(partPath) {
-		e.Path = pathOf(dash(p.text(partPath)))
+	if p.isFilled(partPath, p.found[partPath]) {
+		e.Path = pathOf(p.text(partPath))
 	}
 	list := bytes.TrimRight(p.text(partIP), ", ")
 	var ip []byte
@@ -173,7 +192,7 @@ var memberNames = [parts]string{
 // memberName is the part that a name stands for.
 type memberName struct {
 	part part
-	rank int // from 1; of a part's names in an object, the one with the lowest rank counts
+	rank int // from 1, the best; see parser.store
 }
 
 // partsByName returns memberNames by the name, with the names of the options. A TimeField replaces

@@ -100,7 +100,7 @@ func TestKeysArePrintableAndDifferAsTheirFieldsDo(t *testing.T) {
 }
 
 func TestFieldsThatAreNotRequestedAreEmpty(t *testing.T) {
-	line := `{"time":1,"ip":"192.0.2.7","user":"ann","method":"GET","path":"/a","host":"h","status":200,"k":"v"}`
+	line := `{"time":1e9,"ip":"192.0.2.7","user":"ann","method":"GET","path":"/a","host":"h","status":200,"k":"v"}`
 	full := entry{IP: "192.0.2.7", User: "ann", Method: "GET", Path: "/a", Host: "h", Status: "200", Key: "v"}
 	tests := map[Fields]entry{
 		0:               full,
@@ -138,7 +138,7 @@ func TestKeysOfAListAreItsStrings(t *testing.T) {
 		`["` + long + `"]`:         long,
 		`["\\"],"user":"\"\u00e9"`: `\`,
 	} {
-		line := `{"ts":1,"status":200,"request":{"h":0},"h":` + value + `}`
+		line := `{"ts":1e9,"status":200,"request":{"h":0},"h":` + value + `}`
 		require.Equal(t, want, readLine(t, line, Options{KeyField: "H"}).Key, value)
 	}
 }

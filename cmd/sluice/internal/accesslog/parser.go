@@ -11,6 +11,7 @@ import (
 const (
 	reasonNoStamp = "no [time]"
 	reasonStamp   = "invalid time"
+	reasonRange   = "time before 1970 or after 2112"
 	reasonRequest = "no \"request\" and status after the time"
 )
 
@@ -91,9 +92,8 @@ func (p *parser) parseStamp(b []byte, e *Entry) (after []byte, reason string) {
 	if end < 0 {
 		return nil, reasonNoStamp
 	}
-	var ok bool
-	if e.Time, ok = p.clock.clf(b[:end]); !ok {
-		return nil, reasonStamp
+	if e.Time, reason = usableTime(p.clock.clf(b[:end])); reason != "" {
+		return nil, reason
 	}
 	if after = b[end+1:]; len(after) < 2 || after[0] != ' ' || after[1] != '"' {
 		return nil, reasonRequest
@@ -101,7 +101,7 @@ func (p *parser) parseStamp(b []byte, e *Entry) (after []byte, reason string) {
 	return after[2:], ""
 }
 
-// parseRequest reads REQUEST" STATUS. A quotation mark in the request is usually written as \" or
+// parseRequest reads REQUEST" STATUS. The status is - if the client left before it had a response. A quotation mark in the request is usually written as \" or
 // \x22. Because some servers write it as it is, the request ends at the mark that a status follows.
 func parseRequest(b []byte, e *Entry) bool {
 	for i := 0; ; i++ {
@@ -112,8 +112,9 @@ func parseRequest(b []byte, e *Entry) bool {
 		if i += n; i > 0 && b[i-1] == '\\' && escaped(b[:i]) {
 			continue
 		}
-		if status := b[i+1:]; len(status) >= 4 && status[0] == ' ' && (len(status) == 4 || status[4] == ' ') && allDigits(status[1:4]) {
-			e.Status = statusOf(status[1:4])
+		after, spaced := bytes.CutPrefix(b[i+1:], space)
+		if status, _, _ := bytes.Cut(after, space); spaced && (string(status) == "-" || len(status) == 3 && allDigits(status)) {
+			e.Status = statusOf(status)
 			e.Method, e.Path = request(b[:i])
 			return true
 		}

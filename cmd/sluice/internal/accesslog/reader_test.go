@@ -83,14 +83,17 @@ func (g *generator) entry() entry {
 		User:      g.word("", "ann", "ann lee"),
 		Method:    g.word("GET", "POST"),
 		Path:      g.word("/", "/a", "/a b", "*", "/%22", "https://www.example.com/x", "/é", "/HTTP/1.1"),
-		Status:    g.word("200", "404", "7"),
+		Status:    g.word("200", "404", "7", ""),
 		Forwarded: g.word("", "", "198.51.100.7", "a,c, d"),
 	}
 }
 
 // line writes an entry. The zones and the forms of the time differ.
 func (g *generator) line(e *entry) string {
-	ip, user := cmp.Or(e.IP, "-"), cmp.Or(e.User, "-")
+	ip, user, status := cmp.Or(e.IP, "-"), cmp.Or(e.User, "-"), fmt.Sprintf("%03s", e.Status)
+	if e.Status == "" {
+		status = g.word("-", "000")
+	}
 	if e.Forwarded != "" {
 		ip = e.Forwarded + ", " + ip
 	}
@@ -99,7 +102,7 @@ func (g *generator) line(e *entry) string {
 	line := ""
 	switch g.IntN(3) {
 	case 0:
-		line = fmt.Sprintf(`%s %s %s [%s] "%s %s HTTP/1.1" %03s 512`, ip, g.word("-", "ident"), user, at.Format("02/Jan/2006:15:04:05.000 -0700"), e.Method, target, e.Status) +
+		line = fmt.Sprintf(`%s %s %s [%s] "%s %s HTTP/1.1" %s 512`, ip, g.word("-", "ident"), user, at.Format("02/Jan/2006:15:04:05.000 -0700"), e.Method, target, status) +
 			g.word("", ` "-" "agent"`, ` "https://www.example.com/" "a " b"`)
 		if g.IntN(4) == 0 && e.IP != "" {
 			e.Host = "www.example.com"
@@ -107,11 +110,11 @@ func (g *generator) line(e *entry) string {
 		}
 	case 1:
 		line = fmt.Sprintf(`{"%s":"%s","%s":"%s","user":%q,"request":"%s %s HTTP/1.1","status":%s,"ip2":[{"ip":"no"}]}`, g.word("time", "ts", "@timestamp"),
-			at.Format(g.word(time.RFC3339Nano, "2006-01-02 15:04:05,000-0700", "02/Jan/2006:15:04:05.000 -0700")), g.word("ip", "remote_addr", "ClientHost"), ip, user, e.Method, target, e.Status)
+			at.Format(g.word(time.RFC3339Nano, "2006-01-02 15:04:05,000-0700", "02/Jan/2006:15:04:05.000 -0700")), g.word("ip", "remote_addr", "ClientHost"), ip, user, e.Method, target, cmp.Or(e.Status, "null"))
 	case 2:
 		e.Host, e.Key = "2001:db8::1", "k"
 		line = fmt.Sprintf(`{ "Msec" : %s, "request":{"remote_ip":"%s","method":%q,"uri":"%s","host":"[2001:db8::1]:443","K":["k"]}, "user":{"name":"%s"}, "code":"%s"}`,
-			g.word(fmt.Sprintf("%d.%03d", at.Unix(), at.Nanosecond()/1e6), fmt.Sprint(at.UnixMilli()), fmt.Sprint(at.UnixNano()), fmt.Sprintf("%.12e", float64(at.UnixMilli())/1e3)), ip, e.Method, target, user, e.Status)
+			g.word(fmt.Sprintf("%d.%03d", at.Unix(), at.Nanosecond()/1e6), fmt.Sprint(at.UnixMilli()), fmt.Sprint(at.UnixNano()), fmt.Sprintf("%.12e", float64(at.UnixMilli())/1e3)), ip, e.Method, target, user, status)
 	}
 	if g.IntN(8) == 0 && e.IP != "" {
 		line = g.word(prefixes...) + line

@@ -91,7 +91,7 @@ func (s *source) next() (bool, error) {
 	return false, s.end()
 }
 
-// line returns the next line without its end, \n or \r\n; lineEnds has replaced \r. The result is valid until the next call.
+// line returns the next line without its end, \n and each \r before it; lineEnds has replaced a single \r. The result is valid until the next call.
 // If a line is too long, line returns its beginning, and the next call skips the rest. The last line
 // needs no end.
 func (s *source) line() (line []byte) {
@@ -101,7 +101,7 @@ func (s *source) line() (line []byte) {
 	if s.err == nil {
 		line, s.rest, s.err = s.text.ReadLine()
 	}
-	return line
+	return bytes.TrimRight(line, "\r")
 }
 
 func (s *source) skip(line []byte, reason string) {

@@ -126,7 +126,7 @@ func (s *Service) stream(ctx context.Context, q Stream, policies []costed.Policy
 		if q.Target < 0 || q.Target >= len(policies) || policies[q.Target].Policy == nil {
 			return simulate.Stream{}, fmt.Errorf("no valid policy %d to break", q.Target+1)
 		}
-		stream := simulate.WorstCase(policies[q.Target].Policy)
+		stream := simulate.WorstCase(policies[q.Target])
 		if len(stream.Arrivals) == 0 {
 			return stream, fmt.Errorf("%v never allows a call", policies[q.Target])
 		}

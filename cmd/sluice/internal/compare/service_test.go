@@ -168,6 +168,36 @@ func TestExportedTracesPassTheirCheck(t *testing.T) {
 	}
 }
 
+// TestTheWorstCaseCostsWhatRequestsCost: under each policy, also if many requests come as one call.
+func TestTheWorstCaseCostsWhatRequestsCost(t *testing.T) {
+	s := compare.NewService()
+	for _, test := range []struct {
+		specs    []string // the first is the one to break
+		requests int
+		allowed  []int64
+		cost     []int64 // of the last call
+	}{
+		{[]string{"gcra 10/m cost=10", "gcra 10/m", "gcra 10/m cost=11"}, 1, []int64{1, 1, 0}, []int64{10, 1, 11}},
+		{[]string{"fixedwindow 10/m cost=4", "gcra 10/m", "fixedwindow 10/m cost=5"}, 4, []int64{4, 4, 4}, []int64{4, 1, 5}},
+		{[]string{"fixedwindow 40000/s cost=2", "fixedwindow 40000/s", "fixedwindow 1/s cost=9223372036854775807"}, 3, []int64{3, 3, 0}, []int64{40000, 20000, 9223372036854775807}},
+	} {
+		q := query(test.specs...)
+		q.Stream.Kind = "worst"
+		c := result[*compare.Comparison](t, s, "compare", q)
+		require.Equal(t, test.requests, c.Requests, test.specs)
+		for i, p := range c.Policies {
+			require.Equal(t, test.allowed[i], p.Allowed, "%s of %s", p.Spec, test.specs)
+			d := result[*compare.Decision](t, s, "explain", compare.ExplainRequest{Query: q, Policy: i, Number: int(p.Calls) - 1})
+			require.Equal(t, test.cost[i], d.Cost)
+			requirePasses(t, result[*compare.Text](t, s, "trace", compare.ExplainRequest{Query: q, Policy: i}))
+		}
+	}
+	q := query("gcra 1/s cost=5")
+	q.Stream.Kind = "worst"
+	_, err := call(s, "compare", q)
+	require.EqualError(t, err, "gcra 1/s cost=5 never allows a call")
+}
+
 // requirePasses requires that a trace has no differences.
 func requirePasses(t *testing.T, text *compare.Text) {
 	t.Helper()

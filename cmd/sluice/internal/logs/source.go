@@ -152,14 +152,16 @@ func isNarrow(w io.Writer) bool {
 // peekSize is how many bytes of a file are read to detect a trace.
 const peekSize = 64 << 10
 
-// isTrace reports whether the first line that is not empty or a comment belongs to a trace.
+// isTrace reports whether the first line that is not empty or a comment belongs to a trace. A line of a log
+// can begin with the same word, but then a [time] or JSON follows.
 func isTrace(first []byte) bool {
 	for line := range bytes.Lines(bytes.TrimPrefix(first, []byte("\uFEFF"))) {
+		line, _, _ = bytes.Cut(line, []byte("#"))
 		words := bytes.Fields(line)
-		if len(words) == 0 || words[0][0] == '#' {
+		if len(words) == 0 {
 			continue
 		}
-		return string(words[0]) == "policy" || string(words[0]) == "show" || words[0][0] == '@'
+		return (string(words[0]) == "policy" || string(words[0]) == "show" || words[0][0] == '@') && !bytes.ContainsAny(line, "[{")
 	}
 	return false
 }

@@ -102,15 +102,15 @@ func TestInvalidCommandLinesOfReplay(t *testing.T) {
 		"damaged gzip":                {[]string{"replay", clitest.Write(t, "bad.gz", strings.Replace(clitest.Gzipped("what is this\n"), "\x0d\x00\x00\x00", "\x0e\x00\x00\x00", 1))}, 1, []string{"bad.gz:1", "bad.gz is a damaged gzip file", "copy it again"}},
 		"UTF-16":                      {[]string{"replay", clitest.Write(t, "utf16.log", "\xff\xfe1\x00\n\x00")}, 1, []string{"utf16.log is UTF-16 text", "iconv"}},
 		"JSON on several lines":       {[]string{"replay", clitest.Write(t, "pretty.json", "{\n  \"time\": 1,\n  \"ip\": \"192.0.2.1\"\n}\n")}, 1, []string{"pretty.json:1", "jq -c ."}},
-		"JSON array":                  {[]string{"replay", clitest.Write(t, "array.json", `[{"time":1,"ip":"192.0.2.1"}]`)}, 1, []string{"array.json:1", "jq -c '.[]'"}},
+		"JSON array":                  {[]string{"replay", clitest.Write(t, "array.json", `[{"time":1000000001,"ip":"192.0.2.1"}]`)}, 1, []string{"array.json:1", "jq -c '.[]'"}},
 	})
 }
 
 func TestExtremeTimesAndLimitsAreReplayed(t *testing.T) {
-	log := `192.0.2.1 - - [01/Jan/0001:00:00:00 +0000] "GET / HTTP/1.1" 200 1
-192.0.2.1 - - [01/Jan/1969:00:00:00 +0000] "\x16\x03 " 400 1
+	log := `192.0.2.1 - - [01/Jan/1970:00:00:00 +0000] "GET / HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/1970:00:00:00 +0000] "\x16\x03 " 400 1
 192.0.2.1 - - [01/Jan/2100:00:00:00 +0000] "GET http://a:b/%zz HTTP/1.1" 200 1
-192.0.2.1 - - [31/Dec/9999:00:00:00 +0000] "-" 400 1
+192.0.2.1 - - [17/Sep/2112:23:53:47 +0000] "-" 400 1
 `
 	r := rulesOf(t, "rules: [{name: a, policy: gcra 1/s, by: [ip, path]}, {name: b, policy: fixedwindow 1/h, by: [host, method]}]", log)
 	require.EqualValues(t, 4, r.Together.Requests)
@@ -120,6 +120,20 @@ func TestExtremeTimesAndLimitsAreReplayed(t *testing.T) {
 		require.Zero(t, exitCode, "%s: %s", policy, errs)
 		requests, _, _ := counts(t, out)
 		require.EqualValues(t, 4, requests)
+	}
+}
+
+func TestTimesThatPoliciesCannotTellApartAreSkipped(t *testing.T) {
+	line := func(at string) string { return `192.0.2.1 - - [` + at + ` +0100] "GET / HTTP/1.1" 200 1` + "\n" }
+	before, after := line("01/Jan/1970:00:00:00")+line("01/Jan/1970:00:01:00"), line("01/Jan/2113:00:00:00")+line("01/Jan/2113:00:01:00")
+	for _, args := range [][]string{{"-p", "gcra 1/30s"}, {"--config", clitest.Write(t, "limits.yaml", clitest.OneRule)}} {
+		args = append([]string{"replay", "-"}, args...)
+		out := clitest.Ok(t, before+clitest.FourLines+after, args...)
+		require.Contains(t, out, "4 of 8 lines skipped because they are not log lines; the first is standard input:1: time before 1970 or after 2112: ")
+		exitCode, _, errs := clitest.Execute(t, before+after, args...)
+		require.Equal(t, 1, exitCode)
+		require.Contains(t, errs, "4 of 4 lines are not log lines")
+		require.Contains(t, errs, "standard input:1: time before 1970 or after 2112: ")
 	}
 }
 
@@ -199,6 +213,24 @@ func TestTraceIsDetectedByItsFirstWord(t *testing.T) {
 		{"", clitest.Pipe(t, trace)},
 	} {
 		require.Contains(t, clitest.Ok(t, input.stdin, "replay", input.file), "@0s a 1 -> ok", input.file)
+	}
+}
+
+// TestLogsThatBeginLikeATraceAreReplayed: with each word that can begin a trace.
+func TestLogsThatBeginLikeATraceAreReplayed(t *testing.T) {
+	for _, log := range []string{
+		`@cee: {"time":"2015-05-17T10:05:03Z","ip":"192.0.2.7"}`,
+		`@ - - [17/May/2015:10:05:03 +0000] "GET /#1 HTTP/1.1" 200 0`,
+		`policy 192.0.2.7 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 0`,
+		`policy | {"time":"2015-05-17T10:05:03Z","ip":"192.0.2.7"}`,
+		`show - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 0`,
+	} {
+		require.Contains(t, clitest.Ok(t, log+"\n", "replay", "--by", "everything", "-p", "gcra 1/m", "-"), "1 request")
+	}
+	for _, trace := range []string{"@0s a 1\n", "show left # [1] {2}\n@0s a 1\n"} {
+		exitCode, _, errs := clitest.Execute(t, trace, "replay", "-")
+		require.Equal(t, 1, exitCode)
+		require.Contains(t, errs, "a trace begins with policy SPEC")
 	}
 }
 
@@ -314,7 +346,7 @@ func TestLinesThatAreNotRequestsAreReported(t *testing.T) {
 	require.Contains(t, out, "3 requests, 2000-01-01 00:00:00 to 2000-01-01 00:00:02 UTC, 2 keys by ip")
 	require.Contains(t, out, "1 of 4 lines skipped because they are not log lines; the first is standard input:2: no client, request or status in the JSON object")
 
-	exitCode, _, errs = clitest.Execute(t, `{"ts":1,"level":"info"}`, "replay", "-")
+	exitCode, _, errs = clitest.Execute(t, `{"ts":1e9,"level":"info"}`, "replay", "-")
 	require.Equal(t, cli.ExitFailed, exitCode)
 	require.Contains(t, errs, "keep only the lines that are requests")
 	require.NotContains(t, errs, "--time-field")

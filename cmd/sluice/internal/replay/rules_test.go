@@ -47,7 +47,7 @@ func TestAnIPv6ClientIsItsNetwork(t *testing.T) {
 
 // A colon ends the name in Authorization: Basic, but JSON logs can have one in a name.
 func TestUsersWithAColonHaveDifferentKeys(t *testing.T) {
-	log := `{"time":1,"user":"tenant:1"}` + "\n" + `{"time":1,"user":"tenant:2"}` + "\n" + `{"time":1,"user":"tenant:2"}` + "\n"
+	log := `{"time":1000000001,"user":"tenant:1"}` + "\n" + `{"time":1000000001,"user":"tenant:2"}` + "\n" + `{"time":1000000001,"user":"tenant:2"}` + "\n"
 	r := rulesOf(t, "rules: [{name: user, policy: gcra 1/m, by: user}]", log)
 	require.EqualValues(t, 2, r.Rules[0].Keys)
 	require.Equal(t, []backtest.Denials{{Key: "tenant%3A2", Denied: 1}}, r.Rules[0].TopDenied)
@@ -207,7 +207,7 @@ func TestReplayGivesChargesBackByStatus(t *testing.T) {
 	require.EqualValues(t, 5, r.Rules[1].Worst.Admitted)
 	require.EqualValues(t, 4, rulesOf(t, strings.Replace(file, ", count: [401, 5xx]", "", 1), failedLogins).Together.Denied)
 
-	unknown := `{"time":1,"ip":"192.0.2.1"}` + "\n" + `{"time":1,"ip":"192.0.2.1","status":200}` + "\n" + `{"time":2,"ip":"192.0.2.1"}` + "\n" + `{"time":3,"ip":"192.0.2.1"}` + "\n"
+	unknown := `{"time":1000000001,"ip":"192.0.2.1"}` + "\n" + `{"time":1000000001,"ip":"192.0.2.1","status":200}` + "\n" + `{"time":1000000002,"ip":"192.0.2.1"}` + "\n" + `{"time":1000000003,"ip":"192.0.2.1"}` + "\n"
 	require.EqualValues(t, 1, rulesOf(t, file, unknown).Together.Denied)
 	out := clitest.Ok(t, unknown, "replay", "--config", clitest.Write(t, "limits.yaml", file), "-")
 	require.Contains(t, out, "3 of 4 requests without a status; rules with count charge them\n")

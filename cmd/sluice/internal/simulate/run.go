@@ -1,10 +1,10 @@
 package simulate
 
 import (
-	"cmp"
 	"container/heap"
 	"fmt"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -44,6 +44,7 @@ type Call struct {
 	At      int64 // microseconds since the Unix epoch
 	Now     int64 // the same by the clock that decided
 	Client  int32
+	Times   int64 // Arrival.Times, at least 1
 	Cost    int64 // units
 	Attempt int   // 1 for the first call of a request
 	Process int
@@ -154,7 +155,11 @@ func (r *Run) pop(next *int) (c Call, ok bool) {
 	default:
 		return Call{}, false
 	}
-	return Call{At: a.At, Client: a.Client, Cost: cmp.Or(a.Cost, r.policy.Cost), Attempt: a.number}, true
+	times, cost := max(1, a.Times), int64(math.MaxInt64)
+	if r.policy.Cost <= cost/times {
+		cost = r.policy.Cost * times
+	}
+	return Call{At: a.At, Client: a.Client, Times: times, Cost: cost, Attempt: a.number}, true
 }
 
 // decide decides a call and counts it.
@@ -239,7 +244,7 @@ func (r *Run) react(c *Call) {
 		r.outcome.Unserved++
 		return
 	}
-	heap.Push(&r.queue, attempt{Arrival{At: c.At + wait.Microseconds(), Client: c.Client, Cost: c.Cost}, c.Attempt + 1})
+	heap.Push(&r.queue, attempt{Arrival{At: c.At + wait.Microseconds(), Client: c.Client, Times: c.Times}, c.Attempt + 1})
 }
 
 // Outcome returns the counts so far.

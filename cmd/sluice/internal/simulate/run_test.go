@@ -83,7 +83,7 @@ func TestClientsCallAgainAsTheirReactionSays(t *testing.T) {
 
 func TestACallThatCanNeverBeAllowedIsNotRepeated(t *testing.T) {
 	s := stream(0)
-	s.Arrivals[0].Cost = 2
+	s.Arrivals[0].Times = 2
 	_, o := calls(t, sluice.MustPolicy("gcra 1/s burst=1"), s, simulate.Options{Reaction: simulate.Wait})
 	require.Equal(t, simulate.Outcome{Counts: backtest.Counts{Denied: 1, Never: 1}, Calls: 1, Unserved: 1, AllowedByProcess: []int64{0}}, o)
 }
@@ -145,7 +145,7 @@ func TestExactLogAndWorstPeriodAgreeWithAlgotest(t *testing.T) {
 	for range 10 {
 		s := simulate.Bursts(simulate.Shape{Requests: 100, Length: 20 * time.Second, Clients: 2, Seed: random.Uint64()})
 		for i := range s.Arrivals {
-			s.Arrivals[i].Cost = random.Int64N(4)
+			s.Arrivals[i].Times = random.Int64N(4)
 		}
 		p := sluice.MustPolicy("tokenbucket 7/3s burst=12")
 		all, o := calls(t, p, s, simulate.Options{Reaction: simulate.Backoff})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/costed"
 	"github.com/sluice-go/sluice/internal/worstcase"
 )
 
@@ -15,7 +16,7 @@ import (
 type Arrival struct {
 	At     int64 // microseconds since the Unix epoch
 	Client int32 // the index in Stream.Clients
-	Cost   int64 // units; 0: the cost of the policy
+	Times  int64 // how many requests come as one call, which costs that many times the cost of the policy; 0: 1
 }
 
 // Stream is the requests of all clients, in the order of time.
@@ -151,25 +152,24 @@ func Greedy(s Shape) Stream {
 
 // WorstCase returns the calls of one client that get the most units from the policy in any period of
 // its limit, as far as worstcase.Search finds them.
-func WorstCase(p algo.Policy) Stream {
-	const most = 10_000 // calls of one unit; calls of more units take them at once
+func WorstCase(p costed.Policy) Stream {
+	const most = 10_000 // if there are more requests, those of the same instant come as one call
 	s := Stream{Clients: []string{"client-1"}}
 	// The instants of these calls differ by less than a period. Search would also use those that differ by a whole period,
 	// because their times can be closer.
-	calls := worstcase.Search(p, p.Limit().Period-(time.Microsecond-1), Epoch)
-	var units int64
+	calls := worstcase.Search(p.Policy, p.Cost, p.Limit().Period-(time.Microsecond-1), Epoch)
+	var requests int64
 	for _, c := range calls {
-		units += min(c.Cost, most+1)
+		requests += min(c.Cost/p.Cost, most+1)
 	}
 	for _, c := range calls {
-		a := Arrival{At: c.At, Cost: c.Cost}
-		if units > most {
-			s.Arrivals = append(s.Arrivals, a)
+		n := c.Cost / p.Cost
+		if requests > most {
+			s.Arrivals = append(s.Arrivals, Arrival{At: c.At, Times: n})
 			continue
 		}
-		a.Cost = 1
-		for range c.Cost {
-			s.Arrivals = append(s.Arrivals, a)
+		for range n {
+			s.Arrivals = append(s.Arrivals, Arrival{At: c.At})
 		}
 	}
 	return s
