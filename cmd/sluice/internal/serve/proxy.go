@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/internal/earlyreply"
@@ -53,6 +54,9 @@ func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 		}
 		if o.MaxBody > 0 && r.ContentLength < 0 {
 			r.Body = http.MaxBytesReader(w, r.Body, o.MaxBody)
+		}
+		if l.file.NeedsResponse() {
+			r = config.TrackOutcome(r)
 		}
 		limited.ServeHTTP(w, r)
 	})), err
@@ -98,8 +102,8 @@ func (s *Server) tooLarge() *problem {
 const notRefunded = "; the cost of the request is not refunded"
 
 // fail writes the response to an allowed request that got none from the upstream. The cost is
-// not refunded unless a rule says so by count: otherwise a client that can make the upstream fail
-// would not be limited. The response does not wait for the rest of the body.
+// not refunded, except by rules that count only failures of the upstream: otherwise a client that can make the
+// upstream fail would not be limited. The response does not wait for the rest of the body.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error, settled bool) {
 	unread, broken := bodyState(r)
 	if unread {
@@ -116,6 +120,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error, settled
 // its body ended early, or nil.
 func (s *Server) failure(r *http.Request, err, broken error) *problem {
 	var timeout net.Error
+	config.SetOutcome(r, config.Abandoned)
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):
 		return s.tooLarge()
@@ -133,6 +138,7 @@ func (s *Server) failure(r *http.Request, err, broken error) *problem {
 		s.sampled.Debug("the client closed the connection", "error", withoutAddresses(err.Error()))
 		return upstreamError(http.StatusBadGateway, "")
 	}
+	config.SetOutcome(r, config.UpstreamFailed)
 	s.sampled.Warn("the upstream failed", "upstream", s.options.Upstream.Redacted(), "error", readable.Unquoted(err.Error()))
 	status, inTime := http.StatusBadGateway, ""
 	if errors.As(err, &timeout) && timeout.Timeout() {
