@@ -66,6 +66,18 @@
 // The correction is one more operation of the store, after the next handler has returned or panicked, also if
 // the client is gone. The RateLimit fields show the state before it.
 //
+// If a client leaves early, the handler may not know the result. httputil.ReverseProxy then writes 502, although the backend
+// may have done its work, and many handlers write nothing, which counts as 200. If that status refunds a request, clients can
+// bypass the limit by leaving. So write a status for this case, and keep the charge for it:
+//
+//	proxy.ErrorHandler = func(w http.ResponseWriter, r *http.Request, err error) {
+//		status := http.StatusBadGateway
+//		if r.Context().Err() != nil {
+//			status = 499 // the client left; nginx logs the same number
+//		}
+//		w.WriteHeader(status)
+//	}
+//
 // # Several limiters on a route
 //
 // Each limiter appends its items to the fields. If the inner limiter denies, the outer limiter's
