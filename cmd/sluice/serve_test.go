@@ -26,6 +26,7 @@ import (
 type serving struct {
 	*exec.Cmd
 	t        *testing.T
+	log      io.Closer
 	lines    chan string // of the log
 	logLines []string
 }
@@ -40,6 +41,7 @@ func startServe(t *testing.T, args ...string) *serving {
 	s.Env = append(os.Environ(), "SLUICE_TEST_MAIN=1")
 	log, err := s.StderrPipe()
 	require.NoError(t, err)
+	s.log = log
 	require.NoError(t, s.Start())
 	t.Cleanup(func() { s.Process.Kill() })
 	go func() {
