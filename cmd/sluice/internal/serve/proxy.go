@@ -214,6 +214,8 @@ func (s *Server) withLimitFields(proxy httputil.ReverseProxy, settled bool) http
 	})
 }
 
+var legacyFields = []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
+
 // addLimitFields puts the fields of the proxy before those of the upstream. It joins the lines of
 // RateLimit and RateLimit-Policy, because many clients read only the first line of a field.
 func addLimitFields(h, fields http.Header) {
@@ -228,9 +230,11 @@ func addLimitFields(h, fields http.Header) {
 	}
 }
 
+// isLimitField reports whether a response of the proxy may have the field. Other names, such as X-RateLimit-Used, can be those of an
+// actual cost.
 func isLimitField(name string) bool {
-	name = strings.ToLower(name)
-	return strings.HasPrefix(name, "ratelimit") || strings.HasPrefix(name, "x-ratelimit") || name == "retry-after"
+	name = http.CanonicalHeaderKey(name)
+	return slices.Contains([]string{"Ratelimit", "Ratelimit-Policy", "Retry-After"}, name) || slices.Contains(legacyFields, name)
 }
 
 // buffers implements httputil.BufferPool.

@@ -141,6 +141,23 @@ rules:
 	require.Equal(t, http.StatusTooManyRequests, fetch(t, w.proxyURL("/")).StatusCode)
 }
 
+// The header may be named as those of the limits.
+func TestUpstreamReportsTheActualCostInAnyTrailer(t *testing.T) {
+	const rules = `
+rules:
+  - {name: tokens, policy: fixedwindow 1000/24h, by: ip, cost: {estimate: 500, actual: header:X-RateLimit-Used}}
+`
+	for _, name := range []string{"X-RateLimit-Used", http.TrailerPrefix + "X-RateLimit-Used"} {
+		w := startTestServer(t, rules, withUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Trailer", strings.ReplaceAll(name, ":", "-")) // announces the first only
+			_, _ = io.WriteString(w, "a stream")
+			w.Header().Set(name, "20")
+		}))
+		require.Equal(t, "20", fetch(t, w.proxyURL("/")).Trailer.Get("X-RateLimit-Used"))
+		require.Equal(t, []int64{980}, w.remaining("/"))
+	}
+}
+
 func TestDecisionServiceKnowsNoRulesThatNeedTheResponse(t *testing.T) {
 	_, err := newTestServer(t, failures)
 	require.EqualError(t, err, "rule failures: count needs the status of the response, and the decision service does not see responses; want the proxy (--upstream), or the rule without count")
