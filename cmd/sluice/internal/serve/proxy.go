@@ -217,8 +217,19 @@ func (s *Server) withLimitFields(proxy httputil.ReverseProxy, settled bool) http
 var legacyFields = []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
 
 // addLimitFields puts the fields of the proxy before those of the upstream. It joins the lines of
-// RateLimit and RateLimit-Policy, because many clients read only the first line of a field.
+// RateLimit and RateLimit-Policy, because many clients read only the first line of a field. The legacy fields have one value, so
+// those of the limit with less remaining stay, as with several limiters of httplimit.
 func addLimitFields(h, fields http.Header) {
+	const remaining = "X-Ratelimit-Remaining"
+	if own, err := strconv.ParseInt(fields.Get(remaining), 10, 64); err == nil {
+		replaced := h
+		if upstream, err := strconv.ParseInt(h.Get(remaining), 10, 64); err == nil && upstream < own {
+			replaced = fields
+		}
+		for _, name := range legacyFields {
+			delete(replaced, name)
+		}
+	}
 	for name, values := range fields {
 		h[name] = slices.Concat(values, h[name])
 	}
