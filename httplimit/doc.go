@@ -93,7 +93,8 @@
 // # Bodies and response writers
 //
 // The next handler gets the original ResponseWriter, so http.ResponseController, http.Flusher and http.Hijacker
-// work. With Options.Settle or Options.SettleRules it gets another one, with which these work too, but not
-// http.Pusher. It gets the original Request, or one with another context if units are held. The package reads no
-// request body.
+// work. With Options.Settle or Options.SettleRules it gets another one, with which these work too. But that one is no
+// http.Pusher, and http.MaxBytesReader cannot close the connection by it if the body is too large. So call MaxBytesReader
+// in front of the Handler then. The next handler gets the original Request, or one with another context if units are held.
+// The package reads no request body.
 package httplimit
