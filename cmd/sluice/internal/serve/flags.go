@@ -115,6 +115,9 @@ func (f *serveFlags) checkGiven() error {
 }
 
 func (f *serveFlags) rules() error {
+	if f.config == "-" {
+		return cli.Usagef("--config -: sluice serve reads the rules again on SIGHUP, which standard input does not allow; name a file")
+	}
 	if f.config != "" {
 		f.Read = func(ctx context.Context) (*config.File, error) {
 			return rules.Read(ctx, f.config)
