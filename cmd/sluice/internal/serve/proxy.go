@@ -131,7 +131,7 @@ func (s *Server) failure(r *http.Request, err, broken error) *problem {
 		}
 		return plainProblem(http.StatusBadRequest, "the request body ended early or is not valid HTTP"+notRefunded)
 	case isLost(r):
-		return unanswered(http.StatusBadGateway, "the store of the limits failed for too long, so the request was ended before the upstream answered")
+		return unanswered(http.StatusBadGateway, "the units that the request held are not in the store of the limits any more, so the request was ended before the upstream answered")
 	case r.Context().Err() != nil:
 		// Usually the client is gone. But it may have closed only its own side, and without
 		// a response it would get an empty 200.
@@ -167,7 +167,7 @@ func isLost(r *http.Request) bool { return errors.Is(context.Cause(r.Context()),
 // reportLost logs a request whose held units were lost. Its response may have begun.
 func (s *Server) reportLost(r *http.Request) {
 	if isLost(r) {
-		s.sampled.Warn("the store failed for too long, so a request was ended", "error", context.Cause(r.Context()))
+		s.sampled.Warn("the units that a request held are not in the store any more, so the request was ended", "error", context.Cause(r.Context()))
 	}
 }
 
