@@ -4,7 +4,9 @@ package httplimit_test
 
 import (
 	"io"
+	"net"
 	"net/http"
+	"net/http/fcgi"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -90,6 +92,49 @@ func TestCostByContentLength(t *testing.T) {
 		{onClient(io.MultiReader(strings.NewReader("abc"))), 1000}, // its ContentLength of 0 means that the length is not known
 	} {
 		require.Equal(t, test.want, cost(test.r))
+	}
+}
+
+// fastCGI sends a request over FastCGI, and returns when the server has closed the connection.
+func fastCGI(t *testing.T, address, content, params string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer conn.Close()
+	for _, record := range []struct {
+		kind    byte
+		content string
+	}{{1, "\x00\x01\x00\x00\x00\x00\x00\x00"}, {4, params}, {4, ""}, {5, content}, {5, ""}} {
+		if record.kind == 5 && record.content == "" && content == "" {
+			content = " " // the end of the content is sent once
+			continue
+		}
+		_, err := io.WriteString(conn, string([]byte{1, record.kind, 0, 1, 0, byte(len(record.content)), 0, 0})+record.content)
+		require.NoError(t, err)
+	}
+	_, err = io.ReadAll(conn)
+	require.NoError(t, err)
+}
+
+// net/http/fcgi sets no RequestURI, and gives a request without content another body than http.NoBody.
+func TestCostByContentLengthOverFastCGI(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	costs := make(chan int64, 1)
+	cost := httplimit.CostByContentLength(1000)
+	go fcgi.Serve(listener, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { costs <- cost(r) }))
+	const params = "\x0e\x03REQUEST_METHODPUT\x0f\x08SERVER_PROTOCOLHTTP/1.1\x0b\x01REQUEST_URI/\x0b\x09REMOTE_ADDR192.0.2.1"
+	for _, test := range []struct {
+		content, params string
+		want            int64
+	}{
+		{"", params, 0},
+		{"abc", params + "\x0e\x01CONTENT_LENGTH3", 3},
+		{"abc", params, 1000},
+	} {
+		fastCGI(t, listener.Addr().String(), test.content, test.params)
+		require.Equal(t, test.want, <-costs)
 	}
 }
 

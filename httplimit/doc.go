@@ -52,8 +52,8 @@
 //
 // Under a rule such as "inflight 20 ttl=30s", a request holds its units until the next handler returns or
 // panics, also if the client is gone earlier. If it runs longer than the TTL, its units are renewed. If they
-// are lost, because the store failed for so long, the request's context ends with a cause that wraps
-// [sluice.ErrHoldLost]. Other rules stay charged.
+// are lost, because the store failed for so long or their key was reset, the request's context ends with a
+// cause that wraps [sluice.ErrHoldLost]. Other rules stay charged.
 //
 // net/http sends the end of the response after the release. So a slow store delays it, at most for
 // sluice.Options.Timeout. If a handler hijacks the connection, the units are held until the handler returns,
@@ -65,6 +65,18 @@
 // Options.SettleRules asks the Cost of each rule. The request is charged before, so concurrent requests count.
 // The correction is one more operation of the store, after the next handler has returned or panicked, also if
 // the client is gone. The RateLimit fields show the state before it.
+//
+// If a client leaves early, the handler may not know the result. httputil.ReverseProxy then writes 502, although the backend
+// may have done its work, and many handlers write nothing, which counts as 200. If that status refunds a request, clients can
+// bypass the limit by leaving. So write a status for this case, and keep the charge for it:
+//
+//	proxy.ErrorHandler = func(w http.ResponseWriter, r *http.Request, err error) {
+//		status := http.StatusBadGateway
+//		if r.Context().Err() != nil {
+//			status = 499 // the client left; nginx logs the same number
+//		}
+//		w.WriteHeader(status)
+//	}
 //
 // # Several limiters on a route
 //
@@ -81,7 +93,8 @@
 // # Bodies and response writers
 //
 // The next handler gets the original ResponseWriter, so http.ResponseController, http.Flusher and http.Hijacker
-// work. With Options.Settle or Options.SettleRules it gets another one, with which these work too, but not
-// http.Pusher. It gets the original Request, or one with another context if units are held. The package reads no
-// request body.
+// work. With Options.Settle or Options.SettleRules it gets another one, with which these work too. But that one is no
+// http.Pusher, and http.MaxBytesReader cannot close the connection by it if the body is too large. So call MaxBytesReader
+// in front of the Handler then. The next handler gets the original Request, or one with another context if units are held.
+// The package reads no request body.
 package httplimit

@@ -35,6 +35,7 @@ type Options struct {
 	// the next handler panics. The request is charged as one call before: 0 refunds it, 1 keeps the charge, and more is charged
 	// even if it is not left. status and written are those of [Response], and [ResponseTo] returns its header. A denied request
 	// settles nothing. If Settle panics or returns a negative number, or if the store fails, the call stays charged.
+	// The package documentation says what the status is if the client leaves early.
 	Settle func(r *http.Request, status int, written int64) int64
 	// SettleRules calls the Cost of each rule again after the response. Its result is then what the request costs under the rule.
 	// Cost can tell the two calls apart by [ResponseTo]. A rule without Cost is not corrected. Do not set Settle too.

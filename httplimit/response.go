@@ -96,6 +96,15 @@ func (w *responseRecorder) FlushError() error {
 // Flush implements http.Flusher.
 func (w *responseRecorder) Flush() { _ = w.FlushError() }
 
+// CloseNotify implements http.CloseNotifier, which some frameworks still call. If the original ResponseWriter does not implement it,
+// the channel gets no value.
+func (w *responseRecorder) CloseNotify() <-chan bool {
+	if notifier, ok := w.ResponseWriter.(interface{ CloseNotify() <-chan bool }); ok {
+		return notifier.CloseNotify()
+	}
+	return nil
+}
+
 // Hijack implements http.Hijacker.
 func (w *responseRecorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -77,13 +78,23 @@ func JoinKeys(keys ...func(*http.Request) string) func(*http.Request) string {
 func CostByContentLength(unknown int64) func(*http.Request) int64 {
 	requireCost(unknown)
 	return func(r *http.Request) int64 {
-		// If the length is not known, it is -1 on a server, and 0 on a client.
-		onClient := r.RequestURI == ""
-		if r.ContentLength < 0 || onClient && r.ContentLength == 0 && hasBody(r) {
+		if r.ContentLength < 0 || r.ContentLength == 0 && zeroMeansUnknown(r) {
 			return unknown
 		}
 		return r.ContentLength
 	}
+}
+
+// zeroMeansUnknown reports whether the length of the request's content is not known if it is 0. A server of net/http has -1 then.
+func zeroMeansUnknown(r *http.Request) bool {
+	switch {
+	case r.RequestURI != "": // a server of net/http
+		return false
+	case r.RemoteAddr != "" && r.Context().Value(http.ServerContextKey) == nil: // net/http/fcgi
+		_, hasContent := r.Body.(*io.PipeReader)
+		return hasContent
+	}
+	return hasBody(r) // a client
 }
 
 // CostByMethod returns a rule's Cost that depends on the request's method, such as "POST". other is the

@@ -83,6 +83,22 @@ func TestSettleGetsTheResponse(t *testing.T) {
 	}
 }
 
+// Some frameworks, such as gin, call it without a check.
+func TestSettledResponsesHaveCloseNotify(t *testing.T) {
+	left := make(chan struct{})
+	server := httptest.NewServer(httplimit.Handler(limiterOf(t, nil, "gcra 9/s"), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		closed := w.(interface{ CloseNotify() <-chan bool }).CloseNotify()
+		_ = http.NewResponseController(w).Flush()
+		<-closed
+		close(left)
+	}), httplimit.Options{Settle: func(*http.Request, int, int64) int64 { return 1 }}))
+	defer server.Close()
+	response, err := server.Client().Get(server.URL)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	<-left
+}
+
 func TestSettleRefundsOrChargesARequest(t *testing.T) {
 	for storeName, store := range map[string]storage.Store{"in memory": new(memory.Store), "by round trips": failing(nil)} {
 		left := int64(10)

@@ -31,3 +31,15 @@ func TestInvalidResponsesAreNotLogged(t *testing.T) {
 		require.NotContains(t, line, "TOPSECRET")
 	}
 }
+
+// TestServeOutlivesTheReaderOfItsLog: the log can be a pipe to a program that ends.
+func TestServeOutlivesTheReaderOfItsLog(t *testing.T) {
+	s := startServe(t, "--limit", "gcra 100/m", "--upstream", upstream(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), "--listen", "127.0.0.1:0")
+	url := s.waitForLog(`msg=serving .*proxy=(\S+)`)
+	require.NoError(t, s.log.Close())
+	for range 2 {
+		require.Equal(t, 502, status(t, url), "it logs the failure before the response")
+	}
+	s.signal(syscall.SIGTERM)
+	require.Zero(t, s.exitCode())
+}

@@ -26,6 +26,7 @@ import (
 type serving struct {
 	*exec.Cmd
 	t        *testing.T
+	log      io.Closer
 	lines    chan string // of the log
 	logLines []string
 }
@@ -40,6 +41,7 @@ func startServe(t *testing.T, args ...string) *serving {
 	s.Env = append(os.Environ(), "SLUICE_TEST_MAIN=1")
 	log, err := s.StderrPipe()
 	require.NoError(t, err)
+	s.log = log
 	require.NoError(t, s.Start())
 	t.Cleanup(func() { s.Process.Kill() })
 	go func() {
@@ -140,6 +142,7 @@ func TestInvalidCommandLinesOfServe(t *testing.T) {
 		{2, "--by needs --limit; with --config, set it in the file", []string{"--config", faulty, "--by", "ip"}},
 		{2, "--trust needs --limit", []string{"--config", faulty, "--trust", "10.0.0.0/8"}},
 		{2, `no file "missing"`, []string{"--config", "missing"}},
+		{2, "--config -: sluice serve reads the rules again on SIGHUP, which standard input does not allow; name a file", []string{"--config", "-"}},
 		{1, `limits.yaml:1: rules[0].policy: `, []string{"--config", faulty}},
 		{2, `--by: no field "nobody"`, []string{limit, "--by", "nobody"}},
 		{2, `--trust: "10.0.0.0/99" is not an address or prefix`, []string{limit, "--trust", "10.0.0.0/99"}},

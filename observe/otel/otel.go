@@ -17,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -61,15 +62,15 @@ func New(provider metric.MeterProvider) (*Observer, error) {
 
 // Limiter returns the sluice.Options.Observer of a limiter with that name.
 func (o *Observer) Limiter(name string) func(context.Context, sluice.Event) {
-	limiter := attribute.String("sluice.limiter", name)
+	limiter := text("sluice.limiter", name)
 	return func(ctx context.Context, e sluice.Event) {
-		op, rule := attribute.String("sluice.op", string(e.Op)), attribute.String("sluice.rule", e.Decision.Rule)
-		outcome := attribute.String("sluice.outcome", string(e.Outcome))
+		op, rule := text("sluice.op", string(e.Op)), text("sluice.rule", e.Decision.Rule)
+		outcome := text("sluice.outcome", string(e.Outcome))
 		o.decisions.Add(ctx, 1, metric.WithAttributes(limiter, op, rule, outcome))
 		o.duration.Record(ctx, e.Duration.Seconds(), metric.WithAttributes(limiter, op))
 		for i := range e.Decision.Results {
 			if r := &e.Decision.Results[i]; r.Shadow && !r.Allowed {
-				o.shadows.Add(ctx, 1, metric.WithAttributes(limiter, op, attribute.String("sluice.rule", r.Rule)))
+				o.shadows.Add(ctx, 1, metric.WithAttributes(limiter, op, text("sluice.rule", r.Rule)))
 			}
 		}
 		addEvent(trace.SpanFromContext(ctx), &e, limiter, op, rule)
@@ -86,9 +87,14 @@ func addEvent(span trace.Span, e *sluice.Event, attributes ...attribute.KeyValue
 		attributes = append(attributes, attribute.Float64("sluice.retry_after", e.Decision.RetryAfter.Seconds()), attribute.Int64("sluice.remaining", e.Decision.Remaining))
 	}
 	if e.Err != nil {
-		attributes = append(attributes, attribute.String("exception.message", message(e.Err)))
+		attributes = append(attributes, text("exception.message", message(e.Err)))
 	}
 	span.AddEvent(name, trace.WithAttributes(attributes...))
+}
+
+// text returns an attribute of valid UTF-8, because an exporter refuses all its data if one text is not.
+func text(name, value string) attribute.KeyValue {
+	return attribute.String(name, strings.ToValidUTF8(value, "\uFFFD"))
 }
 
 // message returns the text of an error without the key of a RuleError.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
@@ -108,6 +109,30 @@ func TestMetricsAndSpanEvents(t *testing.T) {
 		"open":    "sluice.degraded exception.message=storage: nothing was applied: fire,sluice.limiter=open,sluice.op=allow,sluice.rule=",
 		"closed":  "sluice.failed exception.message=storage: nothing was applied: fire,sluice.limiter=closed,sluice.op=allow,sluice.rule=",
 	}, events)
+}
+
+// An exporter by protocol buffers refuses all its data if one text is not valid UTF-8.
+func TestTextsAreValidUTF8(t *testing.T) {
+	reader, spans := sdkmetric.NewManualReader(), tracetest.NewSpanRecorder()
+	observer, err := otel.New(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+	require.NoError(t, err)
+	ctx, span := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test").Start(t.Context(), "request")
+	observe := observer.Limiter("\xff")
+	observe(ctx, sluice.Event{Op: sluice.OpAllow, Outcome: sluice.Failed, Err: &sluice.RuleError{Rule: "user", Err: errors.New("bad \xff")}})
+	observe(ctx, sluice.Event{Op: sluice.OpAllow, Outcome: sluice.Denied, Decision: sluice.Decision{Rule: "a\xff", Results: []sluice.RuleResult{{Rule: "b\xff", Shadow: true}}}})
+	span.End()
+	found := counts(t, reader)
+	require.Contains(t, found, "sluice.decisions sluice.limiter=\uFFFD,sluice.op=allow,sluice.outcome=denied,sluice.rule=a\uFFFD")
+	require.Contains(t, found, "sluice.shadow_denials sluice.limiter=\uFFFD,sluice.op=allow,sluice.rule=b\uFFFD")
+	for name := range found {
+		require.True(t, utf8.ValidString(name), name)
+	}
+	require.Len(t, spans.Ended()[0].Events(), 2)
+	for _, e := range spans.Ended()[0].Events() {
+		for _, a := range e.Attributes {
+			require.True(t, utf8.ValidString(a.Value.Emit()), a)
+		}
+	}
 }
 
 func TestNewUsesTheGlobalProvider(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 
 // HTTPRules returns the rules for HTTP requests. A rule with cost: bytes charges unknown for
 // a request without a Content-Length. If a response does not report the actual cost, noActual is called with the
-// problem, unless it is nil, and the estimate stays charged.
+// problem, unless it is nil, and the estimate stays charged. For rules with count, see [TrackOutcome].
 func (f *File) HTTPRules(unknown int64, noActual func(r *Rule, problem string)) ([]sluice.Rule[*http.Request], error) {
 	ip, err := httplimit.ClientIP{Trusted: f.Trusted, Forwarded: f.Forwarded, IPv6Bits: f.IPv6Bits}.Key()
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *Rule) http(ip key, unknown int64, noActual func(*Rule, string)) sluice.
 func (r *Rule) settled(estimate func(*http.Request) int64, noActual func(*Rule, string)) func(*http.Request) int64 {
 	return func(req *http.Request) int64 {
 		response, found := httplimit.ResponseTo(req)
-		if found && !r.Counts(response.Status) {
+		if found && !r.charges(response.Status, outcomeOf(req)) {
 			return 0
 		}
 		if found && r.Cost.Actual != "" {

@@ -68,6 +68,9 @@ func (l *list) run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) > 0 {
 		return cli.Usagef("keys takes no argument %s; it lists all keys of a rule", errtext.Quote(args[0]))
 	}
+	if err := cli.RefuseEmpty(l.flags, "want the cursor that sluice keys has printed, or leave it out", "after"); err != nil {
+		return err
+	}
 	if err := l.open(ctx); err != nil {
 		return err
 	}

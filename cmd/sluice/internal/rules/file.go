@@ -17,8 +17,11 @@ func Stat(name string) error {
 	return err
 }
 
-// StatAndRead reads a rule file whose path a user has just given.
+// StatAndRead reads a rule file whose path a user has just given in --config.
 func StatAndRead(ctx context.Context, name string) (*config.File, error) {
+	if name == "-" {
+		return nil, cli.Usagef("--config -: only check and plan read rules from standard input; name a file")
+	}
 	if err := Stat(name); err != nil {
 		return nil, err
 	}

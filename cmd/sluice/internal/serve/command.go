@@ -52,6 +52,7 @@ func runServe(ctx context.Context, f *serveFlags, s cli.Streams) error {
 	reloads := make(chan os.Signal, 1) // drops a signal while another waits: that reload has not begun to read
 	signal.Notify(ends, os.Interrupt, syscall.SIGTERM)
 	signal.Notify(reloads, syscall.SIGHUP)
+	signal.Ignore(syscall.SIGPIPE) // otherwise the process would end if the reader of its log does
 	defer func() {
 		if serving.Err() == nil { // else a late signal must not turn the shutdown into a failure
 			signal.Stop(ends)

@@ -80,13 +80,28 @@ func TestRequestsEndIfTheStoreFailsLongerThanTheTTL(t *testing.T) {
 				require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 			} else {
 				require.Equal(t, http.StatusBadGateway, response.StatusCode)
-				require.Contains(t, string(body), "the store of the limits failed for too long, so the request was ended before the upstream answered; the cost of the request is not refunded")
+				require.Contains(t, string(body), "the units that the request held are not in the store of the limits any more, so the request was ended before the upstream answered; the cost of the request is not refunded")
 			}
 			synctest.Wait()
-			require.Contains(t, log.String(), `level=WARN msg="the store failed for too long, so a request was ended"`)
+			require.Contains(t, log.String(), `level=WARN msg="the units that a request held are not in the store any more, so the request was ended"`)
 			require.Contains(t, log.String(), `rule \"running\" has a ttl of 30s`)
 		})
 	}
+}
+
+// The store works, so the log must not say that it failed.
+func TestRequestsEndAfterAReset(t *testing.T) {
+	h := newHeld()
+	w := startTestServer(t, "rules: [{name: running, policy: inflight 1 ttl=300ms}]", withUpstream(t, h.ServeHTTP))
+	failed := h.begin(w)
+	r, err := http.NewRequest(http.MethodGet, "/", nil)
+	require.NoError(t, err)
+	require.NoError(t, w.current.Load().proxy.Reset(t.Context(), r))
+	require.Error(t, <-failed)
+	w.stop()
+	require.NoError(t, w.ended())
+	require.Contains(t, w.logged.String(), `msg="the units that a request held are not in the store any more, so the request was ended" error="sluice: the held units have returned: the store has no units of rule`)
+	require.NotContains(t, w.logged.String(), "the store failed")
 }
 
 // A program that asks cannot release what it holds.

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/internal/earlyreply"
@@ -53,6 +54,9 @@ func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 		}
 		if o.MaxBody > 0 && r.ContentLength < 0 {
 			r.Body = http.MaxBytesReader(w, r.Body, o.MaxBody)
+		}
+		if l.file.NeedsResponse() {
+			r = config.TrackOutcome(r)
 		}
 		limited.ServeHTTP(w, r)
 	})), err
@@ -98,8 +102,8 @@ func (s *Server) tooLarge() *problem {
 const notRefunded = "; the cost of the request is not refunded"
 
 // fail writes the response to an allowed request that got none from the upstream. The cost is
-// not refunded unless a rule says so by count: otherwise a client that can make the upstream fail
-// would not be limited. The response does not wait for the rest of the body.
+// not refunded, except by rules that count only failures of the upstream: otherwise a client that can make the
+// upstream fail would not be limited. The response does not wait for the rest of the body.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error, settled bool) {
 	unread, broken := bodyState(r)
 	if unread {
@@ -116,6 +120,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error, settled
 // its body ended early, or nil.
 func (s *Server) failure(r *http.Request, err, broken error) *problem {
 	var timeout net.Error
+	config.SetOutcome(r, config.Abandoned)
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):
 		return s.tooLarge()
@@ -126,13 +131,14 @@ func (s *Server) failure(r *http.Request, err, broken error) *problem {
 		}
 		return plainProblem(http.StatusBadRequest, "the request body ended early or is not valid HTTP"+notRefunded)
 	case isLost(r):
-		return unanswered(http.StatusBadGateway, "the store of the limits failed for too long, so the request was ended before the upstream answered")
+		return unanswered(http.StatusBadGateway, "the units that the request held are not in the store of the limits any more, so the request was ended before the upstream answered")
 	case r.Context().Err() != nil:
 		// Usually the client is gone. But it may have closed only its own side, and without
 		// a response it would get an empty 200.
 		s.sampled.Debug("the client closed the connection", "error", withoutAddresses(err.Error()))
 		return upstreamError(http.StatusBadGateway, "")
 	}
+	config.SetOutcome(r, config.UpstreamFailed)
 	s.sampled.Warn("the upstream failed", "upstream", s.options.Upstream.Redacted(), "error", readable.Unquoted(err.Error()))
 	status, inTime := http.StatusBadGateway, ""
 	if errors.As(err, &timeout) && timeout.Timeout() {
@@ -161,7 +167,7 @@ func isLost(r *http.Request) bool { return errors.Is(context.Cause(r.Context()),
 // reportLost logs a request whose held units were lost. Its response may have begun.
 func (s *Server) reportLost(r *http.Request) {
 	if isLost(r) {
-		s.sampled.Warn("the store failed for too long, so a request was ended", "error", context.Cause(r.Context()))
+		s.sampled.Warn("the units that a request held are not in the store any more, so the request was ended", "error", context.Cause(r.Context()))
 	}
 }
 
@@ -208,9 +214,22 @@ func (s *Server) withLimitFields(proxy httputil.ReverseProxy, settled bool) http
 	})
 }
 
+var legacyFields = []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
+
 // addLimitFields puts the fields of the proxy before those of the upstream. It joins the lines of
-// RateLimit and RateLimit-Policy, because many clients read only the first line of a field.
+// RateLimit and RateLimit-Policy, because many clients read only the first line of a field. The legacy fields have one value, so
+// those of the limit with less remaining stay, as with several limiters of httplimit.
 func addLimitFields(h, fields http.Header) {
+	const remaining = "X-Ratelimit-Remaining"
+	if own, err := strconv.ParseInt(fields.Get(remaining), 10, 64); err == nil {
+		replaced := h
+		if upstream, err := strconv.ParseInt(h.Get(remaining), 10, 64); err == nil && upstream < own {
+			replaced = fields
+		}
+		for _, name := range legacyFields {
+			delete(replaced, name)
+		}
+	}
 	for name, values := range fields {
 		h[name] = slices.Concat(values, h[name])
 	}
@@ -222,9 +241,11 @@ func addLimitFields(h, fields http.Header) {
 	}
 }
 
+// isLimitField reports whether a response of the proxy may have the field. Other names, such as X-RateLimit-Used, can be those of an
+// actual cost.
 func isLimitField(name string) bool {
-	name = strings.ToLower(name)
-	return strings.HasPrefix(name, "ratelimit") || strings.HasPrefix(name, "x-ratelimit") || name == "retry-after"
+	name = http.CanonicalHeaderKey(name)
+	return slices.Contains([]string{"Ratelimit", "Ratelimit-Policy", "Retry-After"}, name) || slices.Contains(legacyFields, name)
 }
 
 // buffers implements httputil.BufferPool.

@@ -35,6 +35,22 @@ func TestProxyCanSendLegacyFields(t *testing.T) {
 	}
 }
 
+// An upstream with limits of its own may send these fields too. The client gets those of the limit with the least remaining.
+func TestLegacyFieldsHaveOneValue(t *testing.T) {
+	for remaining, limit := range map[string]string{"1": "99", "2": "3", "many": "3"} {
+		w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-RateLimit-Limit", "99")
+			w.Header().Set("X-RateLimit-Remaining", remaining)
+			w.Header().Set("X-RateLimit-Reset", "7")
+		}), func(o *Options) { o.Legacy = true })
+		a := fetch(t, w.proxyURL("/"))
+		require.Equal(t, []string{limit}, a.Header.Values("X-RateLimit-Limit"), remaining)
+		require.Len(t, a.Header.Values("X-RateLimit-Remaining"), 1)
+		require.Len(t, a.Header.Values("X-RateLimit-Reset"), 1)
+		require.Equal(t, limit == "99", a.Header.Get("X-RateLimit-Reset") == "7", "all are of one limit")
+	}
+}
+
 func TestProxyForwardsRequestsUnchanged(t *testing.T) {
 	seen := make(chan *http.Request, 1)
 	w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, r *http.Request) {

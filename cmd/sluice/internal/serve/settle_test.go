@@ -5,6 +5,7 @@ package serve
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,9 +65,53 @@ func TestFailuresOfTheUpstreamAreCounted(t *testing.T) {
 	require.NotContains(t, a.body, "refunded")
 	require.EqualValues(t, 1, w.remaining("/login")[0])
 
-	w = startTestServer(t, strings.Replace(failures, "5xx", "500", 1), withUpstream(t, answer))
+	w = startTestServer(t, strings.Replace(failures, "401, 403, 5xx", "500", 1), withUpstream(t, answer))
 	require.Equal(t, http.StatusBadGateway, fetch(t, w.proxyURL("/login")).StatusCode)
 	require.EqualValues(t, 2, w.remaining("/login")[0])
+}
+
+// The upstream may have done its work, so a client must not get the charge back by ending its request. And a client that ends its
+// request is no failure of the upstream.
+func TestRequestsWithoutAResponseStayCharged(t *testing.T) {
+	const rules = `
+rules:
+  - {name: success, policy: fixedwindow 9/24h, count: [200]}
+  - {name: guesses, policy: fixedwindow 9/24h, count: [401, 403]}
+  - {name: both, policy: fixedwindow 9/24h, count: [404, 5xx]}
+  - {name: failures, policy: fixedwindow 9/24h, count: 5xx}
+  - {name: timeouts, policy: fixedwindow 9/24h, count: 504}
+  - {name: tokens, policy: fixedwindow 9/24h, cost: {estimate: 2, actual: header:X-Tokens-Used}}
+`
+	for _, c := range []struct {
+		name, request string
+		closes        bool // the client, when the upstream has the request
+		timeout       time.Duration
+		left          []int64
+	}{
+		{"the client leaves", "GET /held HTTP/1.1\r\nHost: x\r\n\r\n", true, 0, []int64{8, 8, 8, 9, 9, 7}},
+		{"the body is broken", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\nbroken\r\n", false, 0, []int64{8, 8, 8, 9, 9, 7}},
+		{"the upstream fails", "GET /fails HTTP/1.1\r\nHost: x\r\n\r\n", false, 0, []int64{8, 8, 8, 8, 9, 7}},
+		{"the upstream is too slow", "GET /held HTTP/1.1\r\nHost: x\r\n\r\n", false, time.Millisecond, []int64{8, 8, 8, 8, 8, 7}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHeld()
+			w := startTestServer(t, rules, withUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				if r.URL.Path == "/fails" {
+					panic(http.ErrAbortHandler)
+				}
+				h.ServeHTTP(w, r)
+			}), func(o *Options) { o.UpstreamTimeout = c.timeout })
+			conn, reader := sendText(t, w, c.request)
+			if c.closes {
+				<-h.arrived
+				conn.Close()
+			} else {
+				require.GreaterOrEqual(t, readResponse(t, reader).StatusCode, 400)
+			}
+			require.Eventually(t, func() bool { return slices.Equal(c.left, w.remaining("/")) }, testTimeout, time.Millisecond)
+		})
+	}
 }
 
 func TestUpstreamReportsTheActualCost(t *testing.T) {
@@ -96,6 +141,23 @@ rules:
 		`problem="the header is not one whole number of at least 0"`)
 	require.NotContains(t, w.logged.String(), "secret")
 	require.Equal(t, http.StatusTooManyRequests, fetch(t, w.proxyURL("/")).StatusCode)
+}
+
+// The header may be named as those of the limits.
+func TestUpstreamReportsTheActualCostInAnyTrailer(t *testing.T) {
+	const rules = `
+rules:
+  - {name: tokens, policy: fixedwindow 1000/24h, by: ip, cost: {estimate: 500, actual: header:X-RateLimit-Used}}
+`
+	for _, name := range []string{"X-RateLimit-Used", http.TrailerPrefix + "X-RateLimit-Used"} {
+		w := startTestServer(t, rules, withUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Trailer", strings.ReplaceAll(name, ":", "-")) // announces the first only
+			_, _ = io.WriteString(w, "a stream")
+			w.Header().Set(name, "20")
+		}))
+		require.Equal(t, "20", fetch(t, w.proxyURL("/")).Trailer.Get("X-RateLimit-Used"))
+		require.Equal(t, []int64{980}, w.remaining("/"))
+	}
 }
 
 func TestDecisionServiceKnowsNoRulesThatNeedTheResponse(t *testing.T) {
