@@ -11,7 +11,7 @@ type Outcome int
 
 // The outcomes.
 const (
-	Answered       Outcome = iota // the upstream has sent a response
+	Answered       Outcome = iota // the upstream has sent a response, or it did not get the request
 	UpstreamFailed                // it has not, and that is its fault
 	Abandoned                     // it has not, because the request ended before; for instance, the client left
 )

@@ -5,6 +5,7 @@ package serve
 import (
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,6 +92,7 @@ rules:
 		{"the client leaves", "GET /held HTTP/1.1\r\nHost: x\r\n\r\n", true, 0, []int64{8, 8, 8, 9, 9, 7}},
 		{"the body is broken", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\nbroken\r\n", false, 0, []int64{8, 8, 8, 9, 9, 7}},
 		{"the upstream fails", "GET /fails HTTP/1.1\r\nHost: x\r\n\r\n", false, 0, []int64{8, 8, 8, 8, 9, 7}},
+		{"the upstream refuses connections", "GET /refused HTTP/1.1\r\nHost: x\r\n\r\n", false, 0, []int64{9, 9, 8, 8, 9, 7}},
 		{"the upstream is too slow", "GET /held HTTP/1.1\r\nHost: x\r\n\r\n", false, time.Millisecond, []int64{8, 8, 8, 8, 8, 7}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -101,7 +103,12 @@ rules:
 					panic(http.ErrAbortHandler)
 				}
 				h.ServeHTTP(w, r)
-			}), func(o *Options) { o.UpstreamTimeout = c.timeout })
+			}), func(o *Options) {
+				o.UpstreamTimeout = c.timeout
+				if strings.HasPrefix(c.request, "GET /refused") {
+					o.Upstream = &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
+				}
+			})
 			conn, reader := sendText(t, w, c.request)
 			if c.closes {
 				<-h.arrived
