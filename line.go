@@ -15,18 +15,22 @@ import (
 )
 
 // lines holds the calls of Wait that were denied, and those that arrived behind them. Calls with the same keys under the same enforced
-// rules are in one line, by arrival. Only the head of a line asks the store, so the others need no timer.
+// rules are in one line, by arrival. Only the head of a line asks the store, so the others need no timer. After an allowed call, those
+// for which units are left ask together. The next head asks after their decisions, so it cannot take their units.
 type lines struct {
 	mu       sync.Mutex
-	all      map[string]*line // by waiter.key; none is empty
+	all      map[string]*line // by waiter.key; each has waiters, or calls that ask
 	arrivals int64
 }
 
 type line struct {
-	waiters list.List // of *waiter, by arrival
-	rule    string    // the rule that denied the head last
-	asked   time.Time // when it was denied
-	until   time.Time // when the head asks the store
+	waiters list.List    // of *waiter, by arrival
+	asking  int          // the calls that left waiters to ask the store, and have no decision yet
+	least   []RuleResult // by enforced rule, the fewest units that were left by their decisions so far
+	left    []RuleResult // by enforced rule, the units that are left for further calls; nil if unknown
+	rule    string       // the rule that denied the head last
+	asked   time.Time    // when it was denied
+	until   time.Time    // when the head asks the store, but not before asking is 0
 }
 
 // lineTTL is how long new calls rely on the last denial of the head. Units can have come back since, for instance by a Reset.
@@ -38,11 +42,10 @@ type waiter struct {
 	items    []driver.Item
 	costs    []int64 // under the enforced rules; nil if key is empty
 	key      string  // of its line; empty if it is not known yet
-	released bool    // from its line, since its last denial
 	arrival  int64   // the number of the call
 	deadline time.Time
-	line     *line // nil if the call asks the store by itself
-	place    *list.Element
+	line     *line         // nil if the call asks the store by itself
+	place    *list.Element // nil while the call asks the store
 	changed  chan struct{} // receives after a change of what the call waits for
 }
 
@@ -117,7 +120,8 @@ func (s *lines) join(w *waiter) (joined bool) {
 		return false
 	}
 	w.enter(of)
-	if now := time.Now(); now.Sub(of.asked) > lineTTL && of.until.After(now) {
+	of.pass()
+	if now := time.Now(); of.waiters.Len() > 0 && now.Sub(of.asked) > lineTTL && of.until.After(now) {
 		of.until = now
 		of.head().signal()
 	}
@@ -138,6 +142,8 @@ func (w *waiter) enter(of *line) {
 	}
 }
 
+func (w *waiter) isHead() bool { return w.place != nil && w.place == w.line.waiters.Front() }
+
 func (of *line) head() *waiter { return of.waiters.Front().Value.(*waiter) }
 
 func (w *waiter) signal() {
@@ -147,26 +153,30 @@ func (w *waiter) signal() {
 	}
 }
 
-// deny puts a denied waiter into its line, unless it is there already or gives up. If it is the head, it waits for RetryAfter, and
-// the calls behind it whose deadlines are earlier give up.
+// deny puts a denied waiter into its line, unless it is in none and gives up. If it is the head, it waits for RetryAfter, and the calls
+// behind it whose deadlines are earlier give up.
 func (s *lines) deny(w *waiter, d *Decision, givesUp bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w.released = false
-	if w.line == nil {
-		if givesUp {
-			return
-		}
+	of := w.line
+	switch {
+	case of != nil:
+		of.asking--
+		of.left = nil // others use the units too
+	case givesUp:
+		return
+	default:
 		if w.key == "" {
 			w.setKey()
 		}
-		if s.all[w.key] == nil {
-			s.all[w.key] = new(line)
+		if of = s.all[w.key]; of == nil {
+			of = new(line)
+			s.all[w.key] = of
 		}
-		w.enter(s.all[w.key])
 	}
-	of := w.line
-	if of.head() != w {
+	w.enter(of)
+	if !w.isHead() {
+		of.head().signal()
 		return
 	}
 	of.rule, of.asked = d.Rule, time.Now()
@@ -178,27 +188,32 @@ func (s *lines) deny(w *waiter, d *Decision, givesUp bool) {
 	}
 }
 
-// wait returns nil when the waiter shall ask the store, or the error of ctx. It returns at once if the head asks after the
+// wait returns nil when the waiter asks the store, or the error of ctx. It returns at once if the head asks after the
 // deadline of ctx. denial has the rule that denied the head, and the time until it asks again.
 func (s *lines) wait(ctx context.Context, w *waiter) (denial Decision, err error) {
 	for {
 		s.mu.Lock()
 		of := w.line
-		if of == nil {
+		if of == nil || w.place == nil {
 			s.mu.Unlock()
 			return denial, nil
 		}
-		isHead := of.head() == w
+		isNext := w.isHead() && of.asking == 0
 		denial = Decision{Rule: of.rule, RetryAfter: max(0, time.Until(of.until))}
+		if isNext && denial.RetryAfter == 0 {
+			if err = ctx.Err(); err == nil {
+				of.left, of.least = nil, nil
+				of.ask()
+			}
+			s.mu.Unlock()
+			return denial, err
+		}
 		s.mu.Unlock()
 		if retrywait.ExceedsDeadline(ctx, denial.RetryAfter) {
 			return denial, context.DeadlineExceeded
 		}
 		var timer <-chan time.Time
-		switch {
-		case isHead && denial.RetryAfter == 0:
-			return denial, ctx.Err()
-		case isHead:
+		if isNext {
 			timer = time.After(denial.RetryAfter)
 		}
 		select {
@@ -210,66 +225,81 @@ func (s *lines) wait(ctx context.Context, w *waiter) (denial Decision, err error
 	}
 }
 
-// leave takes a waiter out of its line. d is its last decision, which it asked for at asked. If the store has failed for the head, all
+// leave takes a waiter out of its line. d is its last decision, which it asked for at asked. If the store has failed for it, the
 // others ask by themselves, because otherwise each would wait until the store has failed for those before it.
 func (s *lines) leave(w *waiter, d *Decision, asked time.Time, failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := w.line
 	if of == nil {
-		if of = s.all[w.key]; w.released && !d.Allowed && of != nil { // its units are left
-			of.until = time.Now()
-			of.head().signal()
-		}
 		return
 	}
-	wasHead := of.head() == w
-	of.release(w)
-	for wasHead && failed && of.waiters.Len() > 0 {
-		of.release(of.head())
+	now, wasHead, hasAsked := time.Now(), w.isHead(), w.place == nil
+	switch {
+	case !hasAsked:
+		of.waiters.Remove(w.place)
+		if wasHead && (of.waiters.Len() == 0 || of.head().isCheaper(w)) {
+			of.until = now
+		}
+	case d.Allowed:
+		of.asking--
+		of.note(d)
+		if of.asking == 0 { // the next one asks when the next unit comes back, reckoned from the middle of the round trip
+			of.left, of.least = of.least, nil
+			of.until = now.Add(of.pass() - now.Sub(asked)/2)
+		}
+	default: // its units may be left
+		of.asking--
+		of.until = now
 	}
-	if wasHead && d.Allowed {
-		of.pass(d, asked)
+	for failed && of.waiters.Len() > 0 {
+		other := of.waiters.Remove(of.waiters.Front()).(*waiter)
+		other.line, other.place = nil, nil
+		other.signal()
 	}
 	switch {
+	case of.asking > 0:
 	case of.waiters.Len() == 0:
 		delete(s.all, w.key)
-	case wasHead && !d.Allowed:
-		if next := of.head(); next.isCheaper(w) {
-			of.until = time.Now()
-		}
+	case wasHead, hasAsked:
 		of.head().signal()
 	}
 }
 
-// release takes a waiter out of the line. It then asks the store by itself.
-func (of *line) release(w *waiter) {
-	of.waiters.Remove(w.place)
-	w.line, w.released = nil, true
-	w.signal()
+// note keeps the units that an allowed call has left.
+func (of *line) note(d *Decision) {
+	left := slices.DeleteFunc(slices.Clone(d.Results), func(r RuleResult) bool { return r.Shadow })
+	for i := range min(len(left), len(of.least)) {
+		left[i].Remaining = min(left[i].Remaining, of.least[i].Remaining)
+	}
+	of.least = left
 }
 
-// pass releases the waiters for which d has left enough units. The next one becomes the head. It asks when the next unit comes back,
-// reckoned from the middle of the round trip.
-func (of *line) pass(d *Decision, asked time.Time) {
-	left := slices.DeleteFunc(slices.Clone(d.Results), func(r RuleResult) bool { return r.Shadow })
+// pass lets the waiters ask for which units are left. wait is the time from the decision that left them until the next waiter can be
+// allowed, at the earliest.
+func (of *line) pass() (wait time.Duration) {
 	for of.waiters.Len() > 0 {
 		w := of.head()
-		wait, fits := w.take(left)
+		wait, fits := w.take(of.left)
 		if !fits {
-			now := time.Now()
-			of.until = now.Add(wait - now.Sub(asked)/2)
-			w.signal()
-			return
+			return wait
 		}
-		of.release(w)
+		of.ask()
+		w.signal()
 	}
+	return 0
+}
+
+// ask takes the head out of the waiters, because it asks the store.
+func (of *line) ask() {
+	of.waiters.Remove(of.waiters.Front()).(*waiter).place = nil
+	of.asking++
 }
 
 // take subtracts the costs of a waiter from the units that are left under the enforced rules. If they do not fit, wait is the earliest
 // time at which they can, and nothing is subtracted.
 func (w *waiter) take(left []RuleResult) (wait time.Duration, fits bool) {
-	if len(left) != len(w.costs) { // after a Degraded decision nothing is known
+	if len(left) != len(w.costs) { // nothing is known, for instance after a Degraded decision
 		return 0, false
 	}
 	for i := range left {

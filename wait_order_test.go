@@ -5,6 +5,7 @@ package sluice_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -371,4 +372,130 @@ func TestWaitDoesNotSleepBesideUnitsThatAreLeft(t *testing.T) {
 			elapse(time.Hour)
 		})
 	}
+}
+
+// orderedStores are stores that take the same time for each decision.
+func orderedStores() map[string]storage.Store {
+	return map[string]storage.Store{
+		"in memory":       new(memory.Store),
+		"in transactions": transactor{new(memory.Store)},
+		"at 3 ms":         newDistantStore(3 * time.Millisecond),
+	}
+}
+
+// The units of a window come back for all waiting calls at once. A worker that was served first asks again at once.
+func TestWaitServesAWorkerThatReturnsLast(t *testing.T) {
+	for name, store := range orderedStores() {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("fixedwindow 5/m")...)
+			must(t)(l.AllowN(background, ann, 5))
+			order := arrive(5, func(i int) error {
+				time.Sleep(time.Duration(i) * time.Second)
+				ctx, cancel := context.WithTimeout(background, 90*time.Second)
+				defer cancel()
+				_, err := l.Wait(ctx, ann)
+				if i == 0 && err == nil {
+					go l.Wait(background, ann)
+				}
+				return err
+			})
+			elapse(100 * time.Second)
+			require.Len(t, order(), 5, name)
+			elapse(time.Minute)
+		})
+	}
+}
+
+// The calls for which units are left have not asked yet when the call behind them gives up.
+func TestWaitServesANewCallAfterThoseForWhichUnitsAreLeft(t *testing.T) {
+	for name, store := range orderedStores() {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("fixedwindow 5/m")...)
+			must(t)(l.AllowN(background, ann, 5))
+			window, cancel := context.WithTimeout(background, 90*time.Second)
+			defer cancel()
+			order := arrive(7, func(i int) error {
+				ctx, n := background, int64(1)
+				if i == 5 {
+					ctx, n = window, 5
+				}
+				_, err := l.WaitN(ctx, ann, n)
+				return err
+			})
+			elapse(90 * time.Second)
+			require.ElementsMatch(t, []int{0, 1, 2, 3, 4}, order(), name)
+			elapse(time.Minute)
+			require.Len(t, order(), 6, "%s: the call for 5 units gave up", name)
+		})
+	}
+}
+
+// Units that are too few for the first call are not for those behind it, also not while it asks early, because a new call came.
+func TestWaitKeepsUnitsForALargeCallThatAsks(t *testing.T) {
+	for name, store := range orderedStores() {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("fixedwindow 5/m")...)
+			must(t)(l.AllowN(background, ann, 5))
+			order := arrive(4, func(i int) error {
+				time.Sleep([]time.Duration{0, time.Second, 90 * time.Second, 90*time.Second + time.Millisecond}[i])
+				_, err := l.WaitN(background, ann, []int64{1, 5, 1, 1}[i])
+				return err
+			})
+			elapse(100 * time.Second)
+			require.Equal(t, []int{0}, order(), "%s: 4 units are left", name)
+			elapse(100 * time.Second)
+			require.Len(t, order(), 4, name)
+		})
+	}
+}
+
+// If another process takes the units that are left, the calls that wait do not ask for them one after another.
+func TestWaitDoesNotRelyOnUnitsThatOthersTook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDistantStore(5 * time.Millisecond)
+		l := newLimiter(t, sluice.Options[call]{DenialCacheTTL: -1}, store, rulesOf("gcra 1/s burst=10")...)
+		other := newLimiter(t, sluice.Options[call]{}, store.Store, rulesOf("gcra 1/s burst=10")...)
+		must(t)(l.AllowN(background, ann, 10))
+		ctx, cancel := context.WithCancel(background)
+		defer cancel()
+		wait := func(int) error { _, err := l.Wait(ctx, ann); return err }
+		order := arrive(2, wait)
+		elapse(10 * time.Millisecond)
+		require.NoError(t, other.Reset(background, ann))
+		for len(order()) == 0 {
+			elapse(time.Millisecond)
+		}
+		must(t)(other.AllowN(background, ann, 9))
+		elapse(10 * time.Millisecond)
+		asked := store.trips.Load()
+		arrive(20, wait)
+		elapse(100 * time.Millisecond)
+		require.Len(t, order(), 1)
+		require.Equal(t, asked, store.trips.Load())
+	})
+}
+
+// After a denial, calls that always overlap still ask at the same time if units are left.
+func TestWaitAsksInParallelAfterADenial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		observer := func(context.Context, sluice.Event) { time.Sleep(rand.N(10 * time.Millisecond)) }
+		l := newLimiter(t, sluice.Options[call]{Observer: observer}, nil, rulesOf("gcra 10000/s burst=1000")...)
+		must(t)(l.AllowN(background, ann, 1000))
+		must(t)(l.Charge(background, ann, 300))
+		ctx, cancel := context.WithTimeout(background, 5*time.Second)
+		defer cancel()
+		var allowed atomic.Int64
+		for range 20 {
+			go func() {
+				for {
+					if _, err := l.Wait(ctx, ann); err != nil {
+						return
+					}
+					allowed.Add(1)
+				}
+			}()
+		}
+		elapse(6 * time.Second)
+		require.Greater(t, allowed.Load(), int64(16_000), "20 calls in 5 ms are 20000 in 5 s")
+	})
 }
