@@ -135,7 +135,7 @@ func (leftOut) NoEnd() string { return rules.NoEnd }
 
 // Head describes the log.
 func (r *planReport) Head() string {
-	text := report.Head(r.log, fmt.Sprintf("%s by %s", readable.Plural(r.Clients.All, "client"), r.By), r.Instead) + r.Estimates()
+	text := r.log.Head(fmt.Sprintf("%s by %s", readable.Plural(r.Clients.All, "client"), r.By), r.Instead) + r.Estimates()
 	warn := func(requests int64, trust string) {
 		if requests > 0 {
 			text += fmt.Sprintf("%s logged with the address of a proxy that %s, instead of the client's; configure the server to log the address from X-Forwarded-For\n", readable.Plural(requests, "request"), trust)

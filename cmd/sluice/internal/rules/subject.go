@@ -21,7 +21,6 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/logs"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/report"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/internal/trustedproxy"
 )
@@ -290,7 +289,7 @@ func (s *Subject) fromProxy(remote string) bool {
 
 // Describe describes the log and the file.
 func (s *Subject) Describe(log *logs.Summary) string {
-	text := report.Head(log, fmt.Sprintf("%s of %s", readable.Plural(int64(len(s.File.Rules)), "rule"), readable.Graphic(s.Name)), s.Instead)
+	text := log.Head(fmt.Sprintf("%s of %s", readable.Plural(int64(len(s.File.Rules)), "rule"), readable.Graphic(s.Name)), s.Instead)
 	for i := range s.LeftOut {
 		text += fmt.Sprintf("rule %s is left out: %s\n", s.LeftOut[i].Name, whyLeftOut(&s.LeftOut[i]))
 	}
