@@ -52,8 +52,8 @@
 //
 // Under a rule such as "inflight 20 ttl=30s", a request holds its units until the next handler returns or
 // panics, also if the client is gone earlier. If it runs longer than the TTL, its units are renewed. If they
-// are lost, because the store failed for so long or their key was reset, the request's context ends with a
-// cause that wraps [sluice.ErrHoldLost]. Other rules stay charged.
+// are lost, because the store failed for so long, or their key was reset and others hold them, the request's
+// context ends with a cause that wraps [sluice.ErrHoldLost]. Other rules stay charged.
 //
 // net/http sends the end of the response after the release. So a slow store delays it, at most for
 // sluice.Options.Timeout. If a handler hijacks the connection, the units are held until the handler returns,

@@ -74,21 +74,15 @@ type UnreadableError struct {
 	First          *BadLine // never nil
 }
 
+// Error implements error. If the file of First has an encoding that the reader knows but cannot read, it names that.
 func (e *UnreadableError) Error() string {
-	return fmt.Sprintf("accesslog: %d of %d lines are not log lines (tried the common and combined formats, also with a virtual host in front, and JSON lines, each also behind a prefix of syslog, journald, docker or Kubernetes); the first is %v",
-		e.Skipped, e.Lines, e.First)
-}
-
-// Encoding returns the encoding of the file with the first invalid line, such as "compressed with
-// zstd", and what to do, if the reader knows that it cannot read this encoding. Otherwise both are
-// empty.
-func (e *UnreadableError) Encoding() (encoding, remedy string) {
 	for _, f := range encodings {
 		if e.First.Line == 1 && bytes.HasPrefix(e.First.Text, []byte(f.magic)) {
-			return f.encoding, f.remedy
+			return fmt.Sprintf("accesslog: %s is %s; %s first", e.First.File, f.encoding, f.remedy)
 		}
 	}
-	return "", ""
+	return fmt.Sprintf("accesslog: %d of %d lines are not log lines (tried the common and combined formats, also with a virtual host in front, and JSON lines, each also behind a prefix of syslog, journald, docker or Kubernetes); the first is %v",
+		e.Skipped, e.Lines, e.First)
 }
 
 // encodings has compression formats of rotated logs, other than gzip, and UTF-16, which PowerShell writes.

@@ -55,13 +55,6 @@ func TestReplayCountsEachPolicy(t *testing.T) {
 	require.Equal(t, []backtest.KeyDenials{{Key: "a", Denied: []int64{1, 2}}}, report.TopDenied)
 }
 
-func TestReplayRefusesTimeThatStepsBack(t *testing.T) {
-	r := backtest.New(policies(t, "gcra 1/m")...)
-	require.NoError(t, r.Add(time.Unix(10, 0), []byte("a")))
-	require.ErrorContains(t, r.Add(time.Unix(9, 0), []byte("a")), "comes after")
-	require.NoError(t, r.Add(time.Unix(10, 0), []byte("a")))
-}
-
 func TestCostAboveCapacityCountsAsNever(t *testing.T) {
 	r := backtest.New(policies(t, "gcra 1/m cost=2")...)
 	require.NoError(t, r.Add(time.Unix(10, 0), []byte("a")))

@@ -64,12 +64,9 @@ func NewRules[T any](rules []sluice.Rule[T], policies []algo.Policy) (*Rules[T],
 // sweepInterval is the number of requests between the removals of expired states.
 const sweepInterval = 4096
 
-// Add replays one request and returns the decision. It returns an error if the time is before the
-// previous request's.
+// Add replays one request and returns the decision. Its time must not be before the previous request's.
 func (r *Rules[T]) Add(ctx context.Context, at time.Time, in T) (sluice.Decision, error) {
-	if err := r.timeline.at(at); err != nil {
-		return sluice.Decision{}, err
-	}
+	r.timeline.at(at)
 	r.at = at
 	if r.requests++; r.requests%sweepInterval == 0 {
 		if _, err := r.store.Purge(ctx, math.MaxInt); err != nil {

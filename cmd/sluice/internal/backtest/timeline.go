@@ -1,7 +1,6 @@
 package backtest
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -23,7 +22,6 @@ type Timeline struct {
 	start, width int64
 	used         int
 	bin          int
-	last         int64
 }
 
 func newTimeline(policies int) Timeline {
@@ -34,14 +32,9 @@ func newTimeline(policies int) Timeline {
 	return t
 }
 
-// at makes the bin of a request the current bin. It returns an error if the time is before the
-// previous request's.
-func (t *Timeline) at(at time.Time) error {
+// at makes the bin of a request the current bin.
+func (t *Timeline) at(at time.Time) {
 	now := algo.Instant(at)
-	if now < t.last {
-		return fmt.Errorf("backtest: request at %v comes after one at %v", at.UTC(), time.UnixMicro(t.last).UTC())
-	}
-	t.last = now
 	if t.used == 0 {
 		t.width = second
 		t.start = now - now%t.width
@@ -51,7 +44,6 @@ func (t *Timeline) at(at time.Time) error {
 	}
 	t.bin = int((now - t.start) / t.width)
 	t.used = t.bin + 1
-	return nil
 }
 
 // count counts a request in the current bin.

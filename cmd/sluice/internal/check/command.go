@@ -72,28 +72,9 @@ var reports = report.Template(reportText, template.FuncMap{
 // warnTrusted prints a warning if rules limit by address and the file has no field trusted.
 func warnTrusted(w io.Writer, name string, f *config.File) {
 	if rules := f.LacksTrusted(); len(rules) > 0 {
-		fmt.Fprintf(w, "%s: warning: no proxy is trusted, and %s by ip; if sluice serve --upstream, or the program, is behind a proxy, all clients share one limit; "+
-			"add the proxy's address to trusted, or write trusted: [] if clients connect directly\n", name, rulesLimit(f, rules))
+		fmt.Fprintf(w, "%s: warning: no proxy is trusted; if sluice serve --upstream, or the program, is behind a proxy, all clients share one limit by ip under these rules: %s; "+
+			"add the proxy's address to trusted, or write trusted: [] if clients connect directly\n", name, readable.List(rules, ", "))
 	}
-}
-
-// rulesLimit begins a sentence about rules that limit all requests, or those without a field, by
-// address.
-func rulesLimit(f *config.File, names []string) string {
-	var words []string
-	for _, r := range f.Rules {
-		switch {
-		case !slices.Contains(names, r.Name):
-		case slices.Contains(r.By, config.Field{Kind: config.IP}):
-			words = append(words, r.Name)
-		default:
-			words = append(words, fmt.Sprintf("%s (requests without %s)", r.Name, readable.List(r.MayLack(), " or ")))
-		}
-	}
-	if len(words) == 1 {
-		return "rule " + words[0] + " limits"
-	}
-	return "rules " + readable.List(words, ", ") + " limit"
 }
 
 // capacity returns the most units that the rule admits at once.

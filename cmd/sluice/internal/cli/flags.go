@@ -10,15 +10,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
-// CheckValues refuses flags that are given twice, except lists: otherwise the first value would be
-// ignored silently. It also refuses negative numbers and durations, and octal numbers.
-func CheckValues(flags *pflag.FlagSet) {
+// checkValues refuses flags that are given twice, except lists: otherwise the first value would be
+// ignored silently. It also refuses empty values, negative numbers and durations, and octal numbers.
+func checkValues(flags *pflag.FlagSet) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if d, err := time.ParseDuration(f.DefValue); err == nil && f.Value.Type() == "duration" {
 			f.DefValue = readable.Exact(d)
@@ -34,12 +36,17 @@ type checkedFlag struct {
 	given bool
 }
 
+var errEmpty = errors.New("empty value")
+
 // Set implements pflag.Value.
 func (f *checkedFlag) Set(text string) error {
 	if f.given {
 		return errors.New("the flag is given twice; give it once")
 	}
 	f.given = true
+	if text == "" {
+		return errEmpty
+	}
 	err := f.Value.Set(text)
 	if limit, notPeriod := algo.ParseLimit("1/" + text); err != nil && f.Type() == "DURATION" && notPeriod == nil { // 7d, or 15min
 		err = f.Value.Set(limit.Period.String())
@@ -63,14 +70,14 @@ var valueNames = map[string]string{"duration": "DURATION", "int": "N", "int64": 
 // Type implements pflag.Value.
 func (f *checkedFlag) Type() string { return cmp.Or(valueNames[f.Value.Type()], f.Value.Type()) }
 
-// RefuseEmpty returns an error if one of the flags was given without a value.
-func RefuseEmpty(flags *pflag.FlagSet, remedy string, names ...string) error {
-	for _, name := range names {
-		if flags.Changed(name) && flags.Lookup(name).Value.String() == "" {
-			return Usagef("--%s is empty; %s", name, remedy)
+// NoArgs refuses the arguments of a command. instead says what to use.
+func NoArgs(instead string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return Usagef("%s takes no argument %s; %s", c.Name(), errtext.Quote(args[0]), instead)
 		}
+		return nil
 	}
-	return nil
 }
 
 // Given returns those of the flags that are on the command line.

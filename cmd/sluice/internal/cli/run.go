@@ -104,10 +104,17 @@ func rootCommand(s Streams, commands []NewCommand) *cobra.Command {
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		var invalid *pflag.InvalidValueError
+		if errors.As(err, &invalid) && errors.Is(err, errEmpty) {
+			return Usagef("--%s is empty; give it a value or leave it out", invalid.GetFlag().Name)
+		}
 		return Usagef("%v%s; see %s --help", err, similarFlag(c, err), c.CommandPath())
 	})
-	for _, c := range commands {
-		root.AddCommand(c(s))
+	for _, newCommand := range commands {
+		c := newCommand(s)
+		c.Flags().SortFlags = false
+		checkValues(c.Flags())
+		root.AddCommand(c)
 	}
 	refuseUnknownShells(root)
 	root.SetHelpCommand(&cobra.Command{ // unlike cobra's, it returns an error for an unknown command

@@ -33,18 +33,11 @@ func Command(s cli.Streams) *cobra.Command {
 		Short:   "Compare policies side by side on a page in the browser",
 		Long:    help,
 		Example: compareExamples,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.Usagef("compare takes no argument %q; drop a log onto the page, or use sluice replay", args[0])
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, _ []string) error { return runCompare(c.Context(), specs, listen, s) },
+		Args:    cli.NoArgs("drop a log onto the page, or use sluice replay"),
+		RunE:    func(c *cobra.Command, _ []string) error { return runCompare(c.Context(), specs, listen, s) },
 	}
-	c.Flags().SortFlags = false
 	c.Flags().StringArrayVarP(&specs, "policy", "p", nil, "rate limiting `POLICY` to begin with; repeat the flag for several")
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "loopback `ADDRESS` of the page; port 0 is a free port")
-	cli.CheckValues(c.Flags())
 	return c
 }
 

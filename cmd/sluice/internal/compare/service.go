@@ -104,20 +104,11 @@ func (s *Service) readLog(ctx context.Context, body io.Reader) (*Log, error) {
 	return &Log{ID: id, Requests: len(stream.Arrivals), Clients: len(stream.Clients), Skipped: stats.Skipped, Late: stats.Late, NoAddress: stats.NoAddress, Damage: damage}, nil
 }
 
-// logError is the error of a log for the page: without the name of its package, and with a remedy for
-// encodings that the reader does not know.
+// logError is the error of a log for the page: without the name of its package.
 type logError struct{ error }
 
 // Error implements error.
-func (e logError) Error() string {
-	var bad *accesslog.UnreadableError
-	if errors.As(e.error, &bad) {
-		if encoding, remedy := bad.Encoding(); encoding != "" {
-			return fmt.Sprintf("the log is %s; %s", encoding, remedy)
-		}
-	}
-	return strings.TrimPrefix(e.error.Error(), "accesslog: ")
-}
+func (e logError) Error() string { return strings.TrimPrefix(e.error.Error(), "accesslog: ") }
 
 // Unwrap returns the error with the name of its package.
 func (e logError) Unwrap() error { return e.error }

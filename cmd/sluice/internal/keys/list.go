@@ -38,15 +38,13 @@ func Command(s cli.Streams) *cobra.Command {
 		Short:   "List the keys of a rule on a store, with what they have used",
 		Long:    keysHelp,
 		Example: keysExamples,
-		Args:    cobra.ArbitraryArgs,
-		RunE:    func(c *cobra.Command, args []string) error { return l.run(c.Context(), args, s.Out) },
+		Args:    cli.NoArgs("it lists all keys of a rule"),
+		RunE:    func(c *cobra.Command, _ []string) error { return l.run(c.Context(), s.Out) },
 	}
-	c.Flags().SortFlags = false
 	l.define(c.Flags())
 	c.Flags().IntVar(&l.max, "max", 100, "stop after about `N` keys and print a cursor for --after; 0 prints all keys")
 	c.Flags().StringVar(&l.after, "after", "", "continue at the `CURSOR` that an earlier run has printed")
 	c.Flags().BoolVar(&l.json, "json", false, "print JSON instead of text: an object for each page")
-	cli.CheckValues(c.Flags())
 	return c
 }
 
@@ -64,13 +62,7 @@ type list struct {
 // largestPage is the most keys that are read at once.
 const largestPage = 1000
 
-func (l *list) run(ctx context.Context, args []string, out io.Writer) error {
-	if len(args) > 0 {
-		return cli.Usagef("keys takes no argument %s; it lists all keys of a rule", errtext.Quote(args[0]))
-	}
-	if err := cli.RefuseEmpty(l.flags, "want the cursor that sluice keys has printed, or leave it out", "after"); err != nil {
-		return err
-	}
+func (l *list) run(ctx context.Context, out io.Writer) error {
 	if err := l.open(ctx); err != nil {
 		return err
 	}

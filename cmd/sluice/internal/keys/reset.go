@@ -32,13 +32,10 @@ func ResetCommand(s cli.Streams) *cobra.Command {
 		Short:   "Reset keys of a rule on a store, so that all their units are available",
 		Long:    resetHelp,
 		Example: resetExamples,
-		Args:    cobra.ArbitraryArgs,
 		RunE:    func(c *cobra.Command, args []string) error { return r.run(c.Context(), args, s.Out) },
 	}
-	c.Flags().SortFlags = false
 	r.define(c.Flags())
 	c.Flags().BoolVar(&r.all, "all", false, "reset all keys of the rule, instead of those that are named")
-	cli.CheckValues(c.Flags())
 	return c
 }
 

@@ -50,9 +50,6 @@ func (r *rule) define(flags *pflag.FlagSet) {
 
 // open checks the flags and opens the store. The caller must close it.
 func (r *rule) open(ctx context.Context) (err error) {
-	if err := cli.RefuseEmpty(r.flags, "give it a value or leave it out", "config", "policy", "rule", "namespace", "table"); err != nil {
-		return err
-	}
 	switch {
 	case r.config == "" && r.spec == "":
 		return cli.Usagef("no rule; want --config limits.yaml, or --policy \"gcra 100/m burst=20\" and the name of the rule in --rule")

@@ -113,9 +113,6 @@ func (l *Input) withRemedy(err error, damaged []accesslog.DamagedFile) error {
 		return err
 	}
 	first := bad.First
-	if encoding, remedy := bad.Encoding(); encoding != "" {
-		return fmt.Errorf("%s is %s; %s, and pass - to read the result from standard input", first.File, encoding, remedy)
-	}
 	for _, f := range damaged {
 		if f.Name == first.File {
 			return fmt.Errorf("%w; %s is a damaged gzip file (%w), so copy it again", err, f.Name, f.Err)

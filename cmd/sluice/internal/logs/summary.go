@@ -2,8 +2,8 @@ package logs
 
 import (
 	"fmt"
-	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
@@ -82,32 +82,34 @@ func (l *Summary) Span() string {
 
 // Head describes the log. limited ends the first line. instead describes how requests without
 // the field are limited.
-func (l *Summary) Head(w io.Writer, limited string, instead func(accesslog.Fields) string) {
-	fmt.Fprintf(w, "%s: %s, %s, %s\n", l.Name, readable.Plural(l.Entries, "request"), l.Span(), limited)
+func (l *Summary) Head(limited string, instead func(accesslog.Fields) string) string {
+	var w strings.Builder
+	fmt.Fprintf(&w, "%s: %s, %s, %s\n", l.Name, readable.Plural(l.Entries, "request"), l.Span(), limited)
 	if l.Reordered > 0 {
-		fmt.Fprintf(w, "%s out of order, sorted\n", readable.Plural(l.Reordered, "line"))
+		fmt.Fprintf(&w, "%s out of order, sorted\n", readable.Plural(l.Reordered, "line"))
 	}
 	if l.Late > 0 {
-		fmt.Fprintf(w, "%s out of order by more than --reorder, replayed at the latest time read so far\n", readable.Plural(l.Late, "line"))
+		fmt.Fprintf(&w, "%s out of order by more than --reorder, replayed at the latest time read so far\n", readable.Plural(l.Late, "line"))
 	}
 	if l.Skipped > 0 {
-		fmt.Fprintf(w, "%d of %s skipped because they are not log lines; the first is %v\n", l.Skipped, readable.Plural(l.Lines, "line"), l.FirstSkipped)
+		fmt.Fprintf(&w, "%d of %s skipped because they are not log lines; the first is %v\n", l.Skipped, readable.Plural(l.Lines, "line"), l.FirstSkipped)
 	}
 	if n := l.noAddress(); n > 0 {
-		fmt.Fprintf(w, "%d of %s with a client that is no address; the first is %v\n", n, readable.Plural(l.Entries, "request"), l.FirstNoAddress)
+		fmt.Fprintf(&w, "%d of %s with a client that is no address; the first is %v\n", n, readable.Plural(l.Entries, "request"), l.FirstNoAddress)
 	}
 	for _, f := range l.Damaged {
-		fmt.Fprintf(w, "%s ends early: %v\n", f.Name, f.Err)
+		fmt.Fprintf(&w, "%s ends early: %v\n", f.Name, f.Err)
 	}
 	for f := accesslog.IP; f <= l.named; f <<= 1 {
 		switch n := l.missing[f]; n {
 		case 0:
 		case l.Entries:
-			fmt.Fprintf(w, "no request has %s; %s\n", l.fieldWithArticle(f), instead(f))
+			fmt.Fprintf(&w, "no request has %s; %s\n", l.fieldWithArticle(f), instead(f))
 		default:
-			fmt.Fprintf(w, "%d of %s without %s; %s\n", n, readable.Plural(l.Entries, "request"), l.fieldWithArticle(f), instead(f))
+			fmt.Fprintf(&w, "%d of %s without %s; %s\n", n, readable.Plural(l.Entries, "request"), l.fieldWithArticle(f), instead(f))
 		}
 	}
+	return w.String()
 }
 
 // fieldWithArticle returns the name of a field with its article.

@@ -64,7 +64,6 @@ type planRun struct {
 }
 
 func (p *planRun) Define(flags *pflag.FlagSet) {
-	flags.SortFlags = false
 	flags.BoolVar(&p.markdown, "markdown", false, "print Markdown for a pull request instead of text")
 	flags.BoolVar(&p.JSON, "json", false, "print JSON instead of text")
 	flags.IntVar(&p.Top, "top", 10, "how many of the clients with the most newly denied and newly allowed requests to report")
@@ -73,7 +72,6 @@ func (p *planRun) Define(flags *pflag.FlagSet) {
 	flags.Int64Var(&p.clients, "max-clients", 0, "exit with status 1 if more clients than this are newly denied")
 	p.Input.Define(flags, "what identifies a client")
 	flags.Lookup("key-field").Usage = "the `MEMBER` of JSON lines that holds the header or cookie of the rules, or the key of --by key"
-	cli.CheckValues(flags)
 }
 
 // run returns cli.ErrExceeded if the change exceeds a threshold.
@@ -104,9 +102,6 @@ func (p *planRun) run(ctx context.Context, args []string, s cli.Streams) error {
 
 // parse checks the command line before anything is read.
 func (p *planRun) parse(args []string) (err error) {
-	if err := cli.RefuseEmpty(p.Flags, "give it a value or leave it out", "time-field", "key-field"); err != nil {
-		return err
-	}
 	switch {
 	case len(args) < 2:
 		return cli.Usagef("plan needs two rule files, OLD and NEW, got %d; for instance sluice plan limits.old.yaml limits.yaml access.log", len(args))

@@ -41,12 +41,14 @@ func markdownLog(text string) string {
 	return w.String()
 }
 
-// ChangedRules returns the table of the rules that the Markdown shows.
+// ChangedRules returns the table of the rules that the Markdown shows, those with the most changed decisions first.
 func (r *planReport) ChangedRules() string {
 	rows := []string{report.Row("rule", "denied by OLD", "denied by NEW", "newly denied", "newly allowed", "change", "requests of one key, at most")}
-	var decisions []int64 // by row: the decisions of the rule that change
-	for i := range r.Rules {
-		c := &r.Rules[i]
+	changed := func(c *ruleChange) int64 { return c.NewlyDenied + c.NewlyAllowed }
+	byEffect := slices.Clone(r.Rules)
+	slices.SortStableFunc(byEffect, func(a, b ruleChange) int { return cmp.Compare(changed(&b), changed(&a)) })
+	for i := range byEffect {
+		c := &byEffect[i]
 		if c.isQuiet() {
 			continue
 		}
@@ -62,9 +64,8 @@ func (r *planReport) ChangedRules() string {
 		}
 		rows = append(rows, report.Row(markdownCode(c.Rule), c.Old.DeniedCell(), c.New.DeniedCell(), c.New.Cell(c.NewlyDenied), c.Old.Cell(c.NewlyAllowed),
 			strings.Join(changes, "<br>"), readable.List(c.Bounds, "<br>")))
-		decisions = append(decisions, c.NewlyDenied+c.NewlyAllowed)
 	}
-	return markdownTable(rows, decisions, maxMarkdownRules, "rule")
+	return markdownTable(rows, maxMarkdownRules, "rule")
 }
 
 // UnchangedRules returns the number of rules that ChangedRules leaves out.
@@ -89,34 +90,22 @@ func markdownTables(lines string) string {
 	if strings.HasPrefix(rows[0], "most newly") {
 		most = maxMarkdownClients
 	}
-	return markdownTable(rows, make([]int64, len(rows)-1), most, "client")
+	return markdownTable(rows, most, "client")
 }
 
-// markdownTable returns a table of at most this size after an empty line, and how many rows are left out. Rows
-// with the largest weights stay. The head has no weight. Without other rows, there is no table. The cells must be Markdown
-// without line breaks and bars.
-func markdownTable(rows []string, weights []int64, most int, what string) string {
+// markdownTable returns a table of at most this size after an empty line, and how many of the last rows are left out. Without
+// rows but the head, there is no table. The cells must be Markdown without line breaks and bars.
+func markdownTable(rows []string, most int, what string) string {
 	if len(rows) == 1 {
 		return ""
 	}
-	byWeight := make([]int, len(weights)) // numbers of rows
-	for i := range byWeight {
-		byWeight[i] = i + 1
-	}
-	slices.SortStableFunc(byWeight, func(a, b int) int { return cmp.Compare(weights[b-1], weights[a-1]) })
-	size, kept := len(markdownRow(rows[0])), 0
-	for _, i := range byWeight {
-		if size += len(markdownRow(rows[i])); size > most {
-			break
-		}
-		kept++
-	}
 	table := "\n" + markdownRow(rows[0]) + alignment(rows)
-	for _, i := range slices.Sorted(slices.Values(byWeight[:kept])) {
-		table += markdownRow(rows[i])
-	}
-	if left := len(byWeight) - kept; left > 0 {
-		table += fmt.Sprintf("\nNot shown, because the table would be too long: %s.\n", readable.Plural(int64(left), what))
+	for i, row := range rows[1:] {
+		line := markdownRow(row)
+		if len(table)+len(line) > most {
+			return table + fmt.Sprintf("\nNot shown, because the table would be too long: %s.\n", readable.Plural(int64(len(rows)-1-i), what))
+		}
+		table += line
 	}
 	return table
 }

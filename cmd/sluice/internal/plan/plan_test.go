@@ -70,10 +70,10 @@ func TestRulesForRequestsAtTheSameTimeAreLeftOut(t *testing.T) {
 
 	const reason = "limits requests at the same time, and access logs do not show when a request ends"
 	out := textOf(t, with("inflight 2 ttl=30s"), clitest.OneRule, clitest.FourLines)
-	require.Regexp(t, `\nrule running of \S*old.yaml is left out: inflight 2 ttl=30s `+reason+`\n`, out)
-	require.NotContains(t, out, "new.yaml is left out")
+	require.Regexp(t, `\n\S*old.yaml: rule running is left out: inflight 2 ttl=30s `+reason+`\n`, out)
+	require.NotContains(t, out, "new.yaml: rule")
 	out = textOf(t, "rules: [{name: running, policy: inflight 2 ttl=30s}]", clitest.OneRule, clitest.FourLines, "--markdown")
-	require.Regexp(t, "\nrule `running` of `\\S*old.yaml` is left out: `inflight 2 ttl=30s` "+reason+`\.\n`, out)
+	require.Regexp(t, "\n`\\S*old.yaml: rule running is left out: inflight 2 ttl=30s "+reason+"`\n", out)
 	require.Contains(t, out, "2 are newly denied")
 }
 

@@ -117,25 +117,19 @@ func (r *planReport) HasProblems() bool {
 	return r.log.HasProblems() || r.Old.Proxied+r.New.Proxied > 0
 }
 
-// leftOut is a rule that cannot be replayed.
-type leftOut struct{ File, Rule, Policy string }
-
-// LeftOut returns the rules of both files that cannot be replayed.
-func (r *planReport) LeftOut() (all []leftOut) {
+// LeftOut says which rules of both files cannot be replayed, and why.
+func (r *planReport) LeftOut() (all []string) {
 	for _, s := range []*rules.Subject{r.Old.subject, r.New.subject} {
 		for i := range s.LeftOut {
-			all = append(all, leftOut{s.Name, s.LeftOut[i].Name, s.LeftOut[i].Policy.String()})
+			all = append(all, readable.Graphic(s.Name)+": "+rules.WhyLeftOut(&s.LeftOut[i]))
 		}
 	}
 	return all
 }
 
-// NoEnd says why.
-func (leftOut) NoEnd() string { return rules.NoEnd }
-
 // Head describes the log.
 func (r *planReport) Head() string {
-	text := report.Head(r.log, fmt.Sprintf("%s by %s", readable.Plural(r.Clients.All, "client"), r.By), r.Instead) + r.Estimates()
+	text := r.log.Head(fmt.Sprintf("%s by %s", readable.Plural(r.Clients.All, "client"), r.By), r.Instead) + r.Estimates()
 	warn := func(requests int64, trust string) {
 		if requests > 0 {
 			text += fmt.Sprintf("%s logged with the address of a proxy that %s, instead of the client's; configure the server to log the address from X-Forwarded-For\n", readable.Plural(requests, "request"), trust)

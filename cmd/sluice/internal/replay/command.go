@@ -60,7 +60,6 @@ type replayRun struct {
 }
 
 func (p *replayRun) Define(flags *pflag.FlagSet) {
-	flags.SortFlags = false
 	flags.StringArrayVarP(&p.Specs, "policy", "p", nil, "rate limiting `POLICY`; repeat the flag to compare several")
 	flags.StringVar(&p.Config, "config", "", "use the rules of this `FILE`, a limits.yaml, instead of --policy")
 	flags.StringVar(&p.Out, "out", "", "also draw a chart into this `FILE`, .svg or .png")
@@ -68,7 +67,6 @@ func (p *replayRun) Define(flags *pflag.FlagSet) {
 	flags.IntVar(&p.Top, "top", 10, "how many of the most denied keys to report")
 	flags.BoolVar(&p.check, "check", false, "run traces and compare the results with those written after ->")
 	p.Input.Define(flags, "the key of a request")
-	cli.CheckValues(flags)
 }
 
 func (p *replayRun) run(ctx context.Context, args []string, s cli.Streams) error {

@@ -42,7 +42,7 @@ type policyReport struct {
 
 func (s *policySubject) report(top int, log *logs.Summary) report.Report {
 	r := policyReport{Report: s.replay.Report(top), Keyer: s.Keyer}
-	r.Head = report.Head(log, fmt.Sprintf("%s by %v", readable.Plural(r.Keys, "key"), s.Keyer), logs.MissingInKey)
+	r.Head = log.Head(fmt.Sprintf("%s by %v", readable.Plural(r.Keys, "key"), s.Keyer), logs.MissingInKey)
 	r.Names, r.Legend = report.Columns(readable.Texts(s.policies))
 	j := JSONReport{Disagreements: r.Disagreements}
 	j.Counts, j.Problems = log.Counts()

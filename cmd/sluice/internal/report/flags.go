@@ -21,9 +21,6 @@ type Output struct {
 
 // Validate checks the flags as far as this is possible without the input.
 func (r *Output) Validate(flags *pflag.FlagSet) error {
-	if err := cli.RefuseEmpty(flags, "give it a value or leave it out", "config", "out", "time-field", "key-field"); err != nil {
-		return err
-	}
 	ext := strings.ToLower(filepath.Ext(r.Out))
 	switch {
 	case r.Out != "" && ext != ".svg" && ext != ".png":

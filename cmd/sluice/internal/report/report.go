@@ -13,8 +13,6 @@ import (
 	"text/template"
 	"unicode/utf8"
 
-	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/logs"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 )
 
@@ -64,13 +62,6 @@ func list(between string, values ...any) string {
 		texts = append(texts, fmt.Sprint(value))
 	}
 	return strings.Join(texts, between)
-}
-
-// Head describes a log, as [logs.Summary.Head] does.
-func Head(log *logs.Summary, limited string, instead func(accesslog.Fields) string) string {
-	w := new(strings.Builder)
-	log.Head(w, limited, instead)
-	return w.String()
 }
 
 var tables = regexp.MustCompile(`\n?(?:[^\n]*\t[^\n]*\n)+`)

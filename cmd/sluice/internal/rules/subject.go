@@ -21,7 +21,6 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/logs"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/report"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/internal/trustedproxy"
 )
@@ -57,7 +56,7 @@ func HeadOf(r *config.Rule) Head {
 type Subject struct {
 	Name    string                       // of the file
 	File    *config.File                 // without LeftOut
-	LeftOut []config.Rule                // the rules that cannot be replayed: see whyLeftOut
+	LeftOut []config.Rule                // the rules that cannot be replayed: see WhyLeftOut
 	Rules   []sluice.Rule[*http.Request] // of File
 	Replay  *backtest.Rules[*http.Request]
 	Keyed   config.Field // the header or cookie of --key-field; the zero Field: none
@@ -73,12 +72,13 @@ const NoEnd = "access logs do not show when a request ends"
 // HoldsUnits reports whether a rule cannot be replayed.
 func HoldsUnits(r *config.Rule) bool { return r.HoldsUnits() }
 
-// whyLeftOut says why a rule is left out: logs do not show when a request ends, or the command cannot give charges back.
-func whyLeftOut(r *config.Rule) string {
+// WhyLeftOut says why a rule is left out: logs do not show when a request ends, or the command cannot give charges back.
+func WhyLeftOut(r *config.Rule) string {
+	why := "it has count, and this command cannot give charges back; sluice replay can"
 	if r.HoldsUnits() {
-		return fmt.Sprintf("%s limits requests at the same time, and %s", r.Policy, NoEnd)
+		why = fmt.Sprintf("%s limits requests at the same time, and %s", r.Policy, NoEnd)
 	}
-	return "it has count, and this command cannot give charges back; sluice replay can"
+	return fmt.Sprintf("rule %s is left out: %s", r.Name, why)
 }
 
 // NewSubject returns the subject of a file, without the rules that leaveOut reports. It refuses a file without a rule that can be
@@ -89,7 +89,7 @@ func NewSubject(name string, file *config.File, keyField string, leaveOut func(*
 	case err != nil:
 		return nil, err
 	case len(s.File.Rules) == 0 && slices.ContainsFunc(s.LeftOut, func(r config.Rule) bool { return !r.HoldsUnits() }):
-		return nil, cli.Usagef("%s has no rule for this command: rule %s is left out because %s; add a rule without count", name, s.LeftOut[0].Name, whyLeftOut(&s.LeftOut[0]))
+		return nil, cli.Usagef("%s has no rule for this command: %s; add a rule without count", name, WhyLeftOut(&s.LeftOut[0]))
 	case len(s.File.Rules) == 0:
 		return nil, cli.Usagef("%s has only rules for requests at the same time, and %s; add a rule with a rate, such as gcra 100/m", name, NoEnd)
 	case keyField != "" && s.Keyed.Kind == "":
@@ -290,9 +290,9 @@ func (s *Subject) fromProxy(remote string) bool {
 
 // Describe describes the log and the file.
 func (s *Subject) Describe(log *logs.Summary) string {
-	text := report.Head(log, fmt.Sprintf("%s of %s", readable.Plural(int64(len(s.File.Rules)), "rule"), readable.Graphic(s.Name)), s.Instead)
+	text := log.Head(fmt.Sprintf("%s of %s", readable.Plural(int64(len(s.File.Rules)), "rule"), readable.Graphic(s.Name)), s.Instead)
 	for i := range s.LeftOut {
-		text += fmt.Sprintf("rule %s is left out: %s\n", s.LeftOut[i].Name, whyLeftOut(&s.LeftOut[i]))
+		text += WhyLeftOut(&s.LeftOut[i]) + "\n"
 	}
 	text += s.Estimates()
 	if s.Proxied > 0 {

@@ -31,13 +31,8 @@ func Command(s cli.Streams) *cobra.Command {
 		Short:   "Limit requests as a reverse proxy, as a decision service, or both",
 		Long:    help,
 		Example: serveExamples,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.Usagef("serve takes no argument %q; to name the program behind the proxy, use --upstream http://HOST:PORT", args[0])
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, _ []string) error { return runServe(c.Context(), &f, s) },
+		Args:    cli.NoArgs("to name the program behind the proxy, use --upstream http://HOST:PORT"),
+		RunE:    func(c *cobra.Command, _ []string) error { return runServe(c.Context(), &f, s) },
 	}
 	f.Define(c.Flags())
 	return c

@@ -39,7 +39,6 @@ type serveFlags struct {
 const defaultAPI = "127.0.0.1:8081"
 
 func (f *serveFlags) Define(flags *pflag.FlagSet) {
-	flags.SortFlags = false
 	flags.StringVar(&f.limit, "limit", "", "the `POLICY` of the one rule, such as \"gcra 100/m burst=20\"; for several rules, use --config")
 	flags.StringVar(&f.by, "by", "ip", "the key of --limit, `FIELDS`: ip, user, method, path, host, header:NAME, cookie:NAME, or several joined by +; everything: all requests share one limit")
 	flags.StringSliceVar(&f.trust, "trust", nil, "with --limit and --upstream, the `PREFIXES` of your own proxies, such as 10.0.0.0/24, whose X-Forwarded-For is trusted")
@@ -73,7 +72,6 @@ func (f *serveFlags) Define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.logFormat, "log-format", "text", "the log's `FORMAT`: text or json")
 	flags.StringVar(&f.logLevel, "log-level", "info", "the lowest `LEVEL` that is logged: debug, info, warn or error")
 	f.flags, f.Version = flags, cli.Version()
-	cli.CheckValues(flags)
 }
 
 // options checks the flags and returns the options.
@@ -86,18 +84,8 @@ func (f *serveFlags) options(log io.Writer) (Options, error) {
 	return f.Options, nil
 }
 
-// checkGiven checks which flags are given together, and that they have values.
+// checkGiven checks which flags are given together.
 func (f *serveFlags) checkGiven() error {
-	for _, want := range [...]struct{ flag, remedy string }{
-		{"limit", "want a policy such as \"gcra 100/m burst=20\""},
-		{"config", "name a file or leave it out"},
-		{"upstream", "want the program behind the proxy, such as http://localhost:3000"},
-		{"api", "want HOST:PORT or unix:PATH, or leave it out"},
-	} {
-		if err := cli.RefuseEmpty(f.flags, want.remedy, want.flag); err != nil {
-			return err
-		}
-	}
 	switch {
 	case f.limit == "" && f.config == "":
 		return cli.Usagef("no rules; want --limit \"gcra 100/m burst=20\", or --config limits.yaml")

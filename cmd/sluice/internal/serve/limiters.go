@@ -27,13 +27,18 @@ type limiters struct {
 	proxy   *sluice.Limiter[*http.Request]
 
 	names     []string // of the rules of the decision service
-	proxyOnly []string // the names of the rules that need to know the end of a request or its response, which the decision service does not know
+	proxyOnly []string // of the other rules
 	byteRules []string // the names of those with cost: bytes
 	file      *config.File
 	unknown   int64        // the assumed size of a request body of unknown length
 	handler   http.Handler // the proxy with these limits; nil if there is no proxy
 	probe     decisionProbe
 }
+
+// proxyOnly reports whether the decision service cannot decide by a rule.
+func proxyOnly(r *config.Rule) bool { return r.HoldsUnits() || r.NeedsResponse() }
+
+const whyProxyOnly = "the decision service sees neither the response nor the end of a request"
 
 // newLimiters returns the limiters of the rules in a file.
 func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
@@ -44,17 +49,8 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 	l = &limiters{file: file, unknown: cmp.Or(s.options.MaxBody, math.MaxInt64)}
 	for i := range file.Rules {
 		rule := &file.Rules[i]
-		switch {
-		case s.transport != nil:
-		case len(rule.Count) > 0:
-			return nil, fmt.Errorf("rule %s: count needs the status of the response, and the decision service does not see responses; "+
-				"want the proxy (--upstream), or the rule without count", rule.Name)
-		case rule.Cost.Actual != "":
-			return nil, fmt.Errorf("rule %s: its cost needs the header %s of the response, and the decision service does not see responses; "+
-				"want the proxy (--upstream), or a number as the cost, such as cost: %d", rule.Name, rule.Cost.Actual, rule.Cost.Units)
-		case rule.HoldsUnits():
-			return nil, fmt.Errorf("rule %s: %v limits requests at the same time, and a program that asks the decision service cannot say when its request ends; "+
-				"want the proxy (--upstream), or a policy with a rate, such as gcra 100/m", rule.Name, rule.Policy)
+		if s.transport == nil && proxyOnly(rule) {
+			return nil, fmt.Errorf("rule %s: %s; want the proxy (--upstream), or a policy with a rate, such as gcra 100/m, without count and actual", rule.Name, whyProxyOnly)
 		}
 	}
 	requests, err := file.HTTPRules(l.unknown, s.warnNoActual)
@@ -73,7 +69,7 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 		if rule.Cost.Bytes {
 			l.byteRules = append(l.byteRules, rule.Name)
 		}
-		if rule.HoldsUnits() || rule.NeedsResponse() {
+		if proxyOnly(rule) {
 			l.proxyOnly = append(l.proxyOnly, rule.Name)
 			continue
 		}
@@ -126,18 +122,13 @@ func (l *limiters) check(request decisionRequest) *problem {
 		p.Field, p.Rules = "rule", l.names
 		return p
 	}
-	switch {
-	case len(l.names) == 0 && l.file.NeedsResponse():
-		return unknown("all rules need the response or limit requests at the same time, which only the proxy can do")
-	case len(l.names) == 0:
-		return unknown("all rules limit requests at the same time, which only the proxy can do")
+	if len(l.names) == 0 {
+		return unknown("all rules are for the proxy alone: %s", whyProxyOnly)
 	}
 	for _, name := range request.Rules {
 		switch {
-		case l.needsResponse(name):
-			return unknown("rule %q needs the response, which only the proxy sees; the member rules lists the names of all other rules", name)
 		case slices.Contains(l.proxyOnly, name):
-			return unknown("rule %q limits requests at the same time, which only the proxy can do; the member rules lists the names of all other rules", name)
+			return unknown("rule %q is for the proxy alone: %s; the member rules lists the names of all other rules", name, whyProxyOnly)
 		case !slices.Contains(l.names, name):
 			return unknown("unknown rule %q; the member rules lists the names of all rules", name)
 		}
@@ -149,11 +140,6 @@ func (l *limiters) check(request decisionRequest) *problem {
 		}
 	}
 	return nil
-}
-
-// needsResponse reports whether the rule with the name needs the response.
-func (l *limiters) needsResponse(name string) bool {
-	return slices.ContainsFunc(l.file.Rules, func(r config.Rule) bool { return r.Name == name && r.NeedsResponse() })
 }
 
 // warnNoActual logs that a response does not report the actual cost.

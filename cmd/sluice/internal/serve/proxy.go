@@ -195,8 +195,7 @@ func (s *Server) withLimitFields(proxy httputil.ReverseProxy, settled bool) http
 		fields := maps.Clone(w.Header())
 		clear(w.Header())
 		onlyWebSockets(r.Header)
-		r, end := withDials(r)
-		defer end()
+		r = endingWith(r)
 		defer s.reportLost(r)
 		proxy := proxy // of this request
 		proxy.ModifyResponse = func(response *http.Response) error {

@@ -169,21 +169,21 @@ rules:
 
 func TestDecisionServiceKnowsNoRulesThatNeedTheResponse(t *testing.T) {
 	_, err := newTestServer(t, failures)
-	require.EqualError(t, err, "rule failures: count needs the status of the response, and the decision service does not see responses; want the proxy (--upstream), or the rule without count")
+	require.EqualError(t, err, "rule failures: the decision service sees neither the response nor the end of a request; want the proxy (--upstream), or a policy with a rate, such as gcra 100/m, without count and actual")
 	_, err = newTestServer(t, "rules: [{name: tokens, policy: gcra 1000/m, cost: {estimate: 5, actual: header:used}}]")
-	require.EqualError(t, err, "rule tokens: its cost needs the header Used of the response, and the decision service does not see responses; want the proxy (--upstream), or a number as the cost, such as cost: 5")
+	require.ErrorContains(t, err, "rule tokens: the decision service sees neither the response nor the end of a request; want the proxy (--upstream)")
 
 	w := startTestServer(t, failures, withUpstream(t, hello))
 	require.Contains(t, w.decide("allow", `{"key":"127.0.0.1"}`).body, `{"allowed":true,"rule":"client",`)
 	a := w.decide("allow", `{"key":"127.0.0.1","rule":"failures"}`)
 	require.Equal(t, http.StatusNotFound, a.StatusCode)
-	require.Contains(t, a.body, `"detail":"rule \"failures\" needs the response, which only the proxy sees; the member rules lists the names of all other rules","field":"rule","rules":["client"]`)
+	require.Contains(t, a.body, `"detail":"rule \"failures\" is for the proxy alone: the decision service sees neither the response nor the end of a request; the member rules lists the names of all other rules","field":"rule","rules":["client"]`)
 
 	w.rules.Store("rules: [{name: failures, policy: gcra 1/s, by: 'header:X', count: 401}]")
 	require.NoError(t, w.Reload(t.Context()))
 	a = w.decide("allow", `{"key":""}`)
 	require.Equal(t, http.StatusNotFound, a.StatusCode)
-	require.Contains(t, a.body, `"detail":"all rules need the response or limit requests at the same time, which only the proxy can do"`)
+	require.Contains(t, a.body, `"detail":"all rules are for the proxy alone: the decision service sees neither the response nor the end of a request"`)
 }
 
 func TestMissingActualCostIsLoggedInSamples(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 )
 
@@ -18,7 +17,7 @@ const dialTimeout = 10 * time.Second
 const maxIdle = 512
 
 // newTransport returns the transport for requests to the upstream. Their contexts must be those of
-// withDials.
+// endingWith.
 func (o *Options) newTransport() *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -27,7 +26,7 @@ func (o *Options) newTransport() *http.Transport {
 	t := &http.Transport{
 		// No Proxy: HTTP_PROXY is for requests to the outside, not to the upstream.
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return dialsOf(ctx).dial(dialer.DialContext, network, address)
+			return dialer.DialContext(requestOf(ctx).Context(), network, address)
 		},
 		TLSClientConfig:       new(tls.Config),
 		ResponseHeaderTimeout: o.UpstreamTimeout,
@@ -38,48 +37,26 @@ func (o *Options) newTransport() *http.Transport {
 		Protocols:             protocols,
 	}
 	t.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		d, config := dialsOf(ctx), t.TLSClientConfig.Clone() // http.Transport has added h2 to it
-		if d.upgrades {
+		r, config := requestOf(ctx), t.TLSClientConfig.Clone() // http.Transport has added h2 to it
+		if len(r.Header["Upgrade"]) > 0 {                      // it needs HTTP/1.1
 			config.NextProtos = nil
 		}
-		return d.dial((&tls.Dialer{NetDialer: &dialer, Config: config}).DialContext, network, address)
+		return (&tls.Dialer{NetDialer: &dialer, Config: config}).DialContext(r.Context(), network, address)
 	}
 	return t
 }
 
-// dials are the attempts to connect to the upstream for one request. They end with the request.
-//
-// http.Transport alone goes on with them when the client has canceled the request, so that a later request
-// can use the connection. A client that sends and cancels requests could then make it open any number of
-// files, if the upstream is slow to accept connections.
-type dials struct {
-	request  context.Context
-	upgrades bool         // the request needs HTTP/1.1
-	running  sync.RWMutex // locked for reading by each dial
+// endingWith returns a copy of the request whose dials end with it. Without it, http.Transport goes on to dial after the client
+// has canceled the request, so that a later request can use the connection. A client that sends and cancels requests could then
+// make it open any number of files, if the upstream is slow to accept connections.
+func endingWith(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), requestKey{}, r))
 }
 
-type dialsKey struct{} // of the context of a request to the upstream
+type requestKey struct{} // of the context of a request to the upstream
 
-// withDials returns a copy of the request whose dials end with it. The caller must call end. It cancels
-// dials and waits until they have ended.
-func withDials(r *http.Request) (with *http.Request, end func()) {
-	ctx, cancel := context.WithCancel(r.Context())
-	d := &dials{request: ctx, upgrades: len(r.Header["Upgrade"]) > 0}
-	return r.WithContext(context.WithValue(ctx, dialsKey{}, d)), func() {
-		cancel()
-		d.running.Lock()
-		defer d.running.Unlock()
-	}
-}
-
-// dialsOf takes a context that http.Transport has detached from the request's end, but not from its values.
-func dialsOf(ctx context.Context) *dials { return ctx.Value(dialsKey{}).(*dials) }
-
-func (d *dials) dial(dial func(context.Context, string, string) (net.Conn, error), network, address string) (net.Conn, error) {
-	d.running.RLock()
-	defer d.running.RUnlock()
-	return dial(d.request, network, address)
-}
+// requestOf takes a context that http.Transport has detached from the request's end, but not from its values.
+func requestOf(ctx context.Context) *http.Request { return ctx.Value(requestKey{}).(*http.Request) }
 
 // reportHTTP2 logs that the upstream seems to speak only HTTP/2 without TLS. The request to it has failed
 // without a response. It asks the upstream unless that has ever answered; one request at a time does so.

@@ -17,21 +17,15 @@ type Level struct {
 	At   []int64 // the times, in ascending order
 	Left []int64 // the units left, negative for a debt
 
-	next    int     // the next sample
-	pending []point // since the last sample; at most exactPoints
-	// count is the number of points since the last sample, and low and high are the lowest and the
-	// highest of them.
-	count     int
-	low, high point
+	next      int   // the next sample
+	called    bool  // since the last sample
+	low, high point // the lowest and the highest since then
 }
-
-// exactPoints is how many points between two samples are recorded exactly.
-const exactPoints = 8
 
 type point struct{ at, left int64 }
 
 // Watch makes the run record the level.
-func (r *Run) Watch(l *Level) { r.levels = append(r.levels, l) }
+func (r *Run) Watch(l *Level) { r.level = l }
 
 // upTo takes the samples before that time.
 func (l *Level) upTo(r *Run, until int64) {
@@ -48,39 +42,36 @@ func (l *Level) upTo(r *Run, until int64) {
 	}
 }
 
-// note records the level just before and just after a call of the client. If there are many calls
-// between two samples, it records only the lowest and the highest level.
+// note notes the level just before and just after a call of the client. Of all calls between two samples,
+// the lowest and the highest level are recorded.
 func (l *Level) note(r *Run, c *Call) {
 	if c.Prepaid || c.At < l.From || c.At > l.To || r.key(c.Client) != r.key(l.Client) {
 		return
 	}
 	before := c.Result.Remaining + c.Result.Paid + c.Bought*c.Cost
 	for _, p := range [...]point{{c.At, before}, {c.At, c.Result.Remaining}} {
-		if l.count == 0 || p.left >= l.high.left {
+		if !l.called || p.left >= l.high.left {
 			l.high = p
 		}
-		if l.count == 0 || p.left < l.low.left {
+		if !l.called || p.left < l.low.left {
 			l.low = p
 		}
-		if l.count++; l.count <= exactPoints {
-			l.pending = append(l.pending, p)
-		}
+		l.called = true
 	}
 }
 
-// flush records the points since the last sample.
+// flush records the lowest and the highest level since the last sample.
 func (l *Level) flush() {
-	points := l.pending
-	if l.count > exactPoints {
-		points = []point{l.high, l.low}
-		if l.low.at < l.high.at {
-			points = []point{l.low, l.high}
-		}
+	if !l.called {
+		return
 	}
-	for _, p := range points {
-		l.add(p.at, p.left)
+	first, second := l.high, l.low
+	if l.low.at < l.high.at {
+		first, second = l.low, l.high
 	}
-	l.pending, l.count = l.pending[:0], 0
+	l.add(first.at, first.left)
+	l.add(second.at, second.left)
+	l.called = false
 }
 
 func (l *Level) peek(r *Run, at int64) {

@@ -84,7 +84,7 @@ type Run struct {
 	outcome Outcome
 	spare   []byte
 	call    Call
-	levels  []*Level
+	level   *Level
 }
 
 // key has the state of one key.
@@ -117,6 +117,7 @@ func New(policy costed.Policy, stream Stream, o Options) (*Run, error) {
 		stream: stream, options: o, keys: make([]key, keys),
 		random:  rand.New(rand.NewPCG(o.Seed, 6)),
 		outcome: Outcome{AllowedByProcess: make([]int64, len(o.Skews))},
+		level:   new(Level),
 	}, nil
 }
 
@@ -136,9 +137,7 @@ func (r *Run) Calls() iter.Seq2[*Call, error] {
 				return
 			}
 		}
-		for _, l := range r.levels {
-			l.upTo(r, algo.MaxInstant)
-		}
+		r.level.upTo(r, algo.MaxInstant)
 	}
 }
 
@@ -170,17 +169,13 @@ func (r *Run) decide(c *Call) error {
 	if r.options.OwnClocks {
 		c.Now += r.options.Skews[c.Process].Microseconds()
 	}
-	for _, l := range r.levels {
-		l.upTo(r, c.At)
-	}
+	r.level.upTo(r, c.At)
 	k := r.key(c.Client)
 	if err := r.spend(k, c); err != nil {
 		return err
 	}
 	c.ExactWait = k.exact.wait(r.limit, c.At, c.Cost)
-	for _, l := range r.levels {
-		l.note(r, c)
-	}
+	r.level.note(r, c)
 	r.count(k, c)
 	if !c.Result.Allowed {
 		r.react(c)

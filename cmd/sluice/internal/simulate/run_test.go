@@ -197,7 +197,7 @@ func TestLevelKeepsTheExtremesOfManyCalls(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.True(t, slices.IsSorted(level.At))
-	require.LessOrEqual(t, len(level.At), 11*level.Samples)
+	require.LessOrEqual(t, len(level.At), 3*level.Samples)
 	low, high := map[int64]int64{}, map[int64]int64{}
 	for i, at := range level.At {
 		minute, left := (at-begin)/time.Minute.Microseconds(), level.Left[i]

@@ -66,7 +66,6 @@ type suggestRun struct {
 }
 
 func (p *suggestRun) Define(flags *pflag.FlagSet) {
-	flags.SortFlags = false
 	flags.StringVar(&p.untouched, "untouched", "99.9%", "the least `SHARE` that must not be denied")
 	flags.StringVar(&p.of, "of", "requests", "what --untouched is a share of, `WHAT`: requests or clients")
 	flags.StringArrayVarP(&p.Specs, "policy", "p", nil, "find the number in place of the ? in this `POLICY`; repeat the flag for several")
@@ -76,7 +75,6 @@ func (p *suggestRun) Define(flags *pflag.FlagSet) {
 	flags.BoolVar(&p.JSON, "json", false, "print JSON instead of tables")
 	flags.IntVar(&p.Top, "top", 10, "how many of the most denied clients to report")
 	p.Input.Define(flags, "what identifies a client")
-	cli.CheckValues(flags)
 }
 
 func (p *suggestRun) run(ctx context.Context, args []string, s cli.Streams) error {

@@ -3,7 +3,6 @@ package suggest
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"sort"
 	"time"
@@ -41,7 +40,6 @@ type Log struct {
 	keys     []key
 	sorted   []key // those with the most requests first
 	requests int64
-	last     int64
 }
 
 // key has the name of a key and the times of its requests.
@@ -55,14 +53,10 @@ func NewLog(m *Memory) *Log {
 	return &Log{memory: m, ids: make(map[string]uint32)}
 }
 
-// Add adds a request, and returns the number of its key, from 0. It returns an error if the time is
-// before that of the previous request, and ErrMemory if there is no memory left.
+// Add adds a request, and returns the number of its key, from 0. Its time must not be before that of the
+// previous request. It returns ErrMemory if there is no memory left.
 func (l *Log) Add(at time.Time, name []byte) (id uint32, err error) {
 	now := algo.Instant(at)
-	if now < l.last {
-		return 0, fmt.Errorf("suggest: request at %v comes after one at %v", at.UTC(), time.UnixMicro(l.last).UTC())
-	}
-	l.last = now
 	need := int64(requestBytes)
 	id, seen := l.ids[string(name)]
 	if !seen {

@@ -11,12 +11,6 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/suggest"
 )
 
-func TestLogRefusesRequestsOutOfOrder(t *testing.T) {
-	log := newLog(t, evenly(1, 0))
-	_, err := log.Add(start.Add(-1), []byte("a"))
-	require.ErrorContains(t, err, "comes after one at")
-}
-
 // TestRunEndsWithItsContext: a search of one key and one of many keys both end.
 func TestRunEndsWithItsContext(t *testing.T) {
 	for _, keys := range []int{1, 10_000} {

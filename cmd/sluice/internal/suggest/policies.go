@@ -51,7 +51,7 @@ type policyReport struct {
 
 func (s *policySubject) report(_ context.Context, r *Report) (text, by string, err error) {
 	t := policyReport{Report: r, Keyer: s.Keyer, IPv6: s.ipv6, Denied: r.mostDenied()}
-	t.Head = report.Head(r.log, fmt.Sprintf("%s by %v", readable.Plural(s.log.Clients(), "client"), s.Keyer), logs.MissingInKey)
+	t.Head = r.log.Head(fmt.Sprintf("%s by %v", readable.Plural(s.log.Clients(), "client"), s.Keyer), logs.MissingInKey)
 	var specs []string
 	for _, found := range r.All {
 		specs = append(specs, found.Best.Spec)

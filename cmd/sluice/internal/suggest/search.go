@@ -142,8 +142,6 @@ func (s *search) largest() int64 {
 		}
 	} else if s.meets(enough) {
 		return enough
-	} else if p, err := s.Template.Policy(enough); err == nil && undeniable(p.Policy, s.cost(p)) >= s.Log.most() {
-		return enough
 	}
 	for n := int64(algo.MaxCount); n > enough; n /= 2 {
 		if valid(n) {
