@@ -261,7 +261,7 @@ func TestBadCommandLines(t *testing.T) {
 		"no name":          {keys("--config", config), 2, []string{"has 2 rules; choose one by --rule: a, b"}},
 		"unknown name":     {keys("--config", config, "--rule", "c"), 2, []string{`--rule "c": `, "has no such rule; want a, b"}},
 		"standard input":   {keys("--config", "-"), 2, []string{"--config -: only check and plan read rules from standard input; name a file"}},
-		"empty cursor":     {keys("-p", "gcra 1/s", "--after", ""), 2, []string{"--after is empty; want the cursor that sluice keys has printed, or leave it out"}},
+		"empty cursor":     {keys("-p", "gcra 1/s", "--after", ""), 2, []string{"--after is empty; give it a value or leave it out"}},
 		"missing config":   {keys("--config", config+"x"), 2, []string{"no file"}},
 		"an argument":      {keys("-p", "gcra 1/s", "alice"), 2, []string{`keys takes no argument "alice"`}},
 		"nothing to reset": {[]string{"reset", "--store", db, "-p", "gcra 1/s"}, 2, []string{"no key; want a key as sluice keys prints it, or --all"}},
