@@ -40,8 +40,8 @@
 //
 // # Expiry
 //
-// A record expires at most one millisecond after its TTL. If the writer's clock is ahead of the server's, it expires at Until
-// of the storage.Swap, or the time of the batch plus the TTL. There is nothing to purge.
+// A record expires at most one millisecond after its TTL. If the limiter's clock is ahead of the server's, the record is kept
+// for longer by that time. There is nothing to purge.
 //
 // # Data loss
 //

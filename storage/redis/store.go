@@ -179,7 +179,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	if _, err := s.placeOf(keys); err != nil {
 		return nil, false, err
 	}
-	c := s.newCommand(swapScript, keys, 4*len(swaps))
+	c := s.newCommand(swapScript, keys, 3*len(swaps))
 	for i := range swaps {
 		c.addSwap(&swaps[i])
 	}
@@ -190,8 +190,8 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	return s.readSwap(c.Val(), keys)
 }
 
-// addSwap adds four arguments: the old version, the new record, its TTL in ms, and its Until in ms
-// since 1970. An argument is empty if the swap does not have it.
+// addSwap adds three arguments: the old version, the new record, and its TTL in ms. An argument is empty if the swap does not have
+// it.
 func (c *command) addSwap(s *storage.Swap) {
 	for _, r := range []storage.Record{{Version: s.Old}, s.New} {
 		if r.Version == 0 {
@@ -200,17 +200,10 @@ func (c *command) addSwap(s *storage.Swap) {
 			c.add(appendRecord(c.text, r))
 		}
 	}
-	until := s.UntilUnix(time.Millisecond)
-	if s.TTL == 0 || until == storage.FarUntil { // it never expires
-		c.add(c.text)
-		c.add(c.text)
-		return
-	}
-	c.add(strconv.AppendInt(c.text, milliseconds(s.TTL), 10))
-	if until == 0 {
+	if s.TTL == 0 { // it never expires
 		c.add(c.text)
 	} else {
-		c.add(strconv.AppendInt(c.text, until, 10))
+		c.add(strconv.AppendInt(c.text, milliseconds(s.TTL), 10))
 	}
 }
 

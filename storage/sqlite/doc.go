@@ -32,7 +32,7 @@
 //
 // # Expiry
 //
-// A record expires when its TTL and its Until ([storage.Swap]) have passed by Options.Clock. It stays in the table until its
+// A record expires when its TTL has passed, both by Options.Clock and by the clock of the limiter. It stays in the table until its
 // key is written again or [Store.Purge] removes it.
 //
 // # Known limits

@@ -171,11 +171,10 @@ func (s *Store) writeRow(c *connection, w *storage.Swap, now int64) (rows int64,
 
 // ttl returns the time in ns after which the new record of a swap expires. 0 means never.
 func ttl(w *storage.Swap, now int64) int64 {
-	ttl := int64(w.Lifetime(time.Unix(0, now)))
-	if ttl > math.MaxInt64-now {
+	if int64(w.TTL) > math.MaxInt64-now {
 		return 0
 	}
-	return max(ttl, 0)
+	return int64(w.TTL)
 }
 
 // purgeBatch is the maximum number of records that a transaction of Purge handles. On most disks, such a
