@@ -140,7 +140,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	for range maxAttempts {
 		lockTimeout := lockTimeoutUntil(ctx)
 		rows, err := detached(ctx, s, func(ctx context.Context) ([]row, error) {
-			return send[row](ctx, s, s.sql.swap, args, lockTimeout, mayFail, false)
+			return send[row](ctx, s, s.sql.swap, args, lockTimeout, mayFail)
 		})
 		if deadline, ok := ctx.Deadline(); ok && errors.Is(err, storage.ErrContended) && time.Until(deadline) <= maxReserve {
 			<-ctx.Done() // the time that is left is too short for another attempt
