@@ -16,10 +16,6 @@ var ErrCrossSlot = fmt.Errorf("redis: %w: the keys of one decision have differen
 // the slot.
 func (s *Store) key(key string) string { return s.prefix + key }
 
-func (s *Store) appendKey(dst []byte, key string) []byte {
-	return append(append(dst, s.prefix...), key...)
-}
-
 // Place implements [driver.Server]. In a Redis Cluster or a Ring, shard is the address of the server, and slot the hash tag.
 func (s *Store) Place(keys ...string) (shard, slot string, err error) {
 	slot, err = s.placeOf(keys)

@@ -65,19 +65,20 @@ func (s *Store) runCommand(ctx context.Context, b *driver.Batch) (*command, erro
 	}
 	c := s.newCommand(script, b.Keys, 1)
 	c.batch = b
-	c.add(appendBatch(c.text, b))
+	c.args = append(c.args, batchArgument(b))
 	return c, nil
 }
 
-// appendBatch appends the argument of the script: the version, the margin in ms, the time of the batch in us, the programs and the
+// batchArgument returns the argument of the script: the version, the margin in ms, the time of the batch in us, the programs and the
 // uses.
-func appendBatch(dst []byte, b *driver.Batch) []byte {
+func batchArgument(b *driver.Batch) []byte {
 	var instant int64
 	hasTime := !b.Now.IsZero()
 	if hasTime {
 		instant = algo.Instant(b.Now)
 	}
-	dst = binary.BigEndian.AppendUint64(dst, uint64(b.Version))
+	const someBytes = 128 // enough for most batches of one caller
+	dst := binary.BigEndian.AppendUint64(make([]byte, 0, someBytes), uint64(b.Version))
 	dst = binary.BigEndian.AppendUint64(dst, uint64(milliseconds(max(b.Margin, 0))))
 	dst = binary.BigEndian.AppendUint64(append(dst, flag(hasTime)), uint64(instant))
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(b.Programs)))

@@ -38,7 +38,6 @@ type Store struct {
 	prefix        string
 	cluster       *redis.ClusterClient                     // the client, if it is one
 	serverOf      func(name string) (*redis.Client, error) // the server of a name or hash tag, in a Redis Cluster or a Ring; otherwise nil
-	isSingle      bool                                     // the client has one server
 	endsInTime    bool                                     // the client itself ends calls at the deadlines of contexts
 	proxy         bool                                     // see Options.Proxy
 	separate      bool                                     // requests with different keys always use different scripts
@@ -67,7 +66,7 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	s := &Store{client: client, prefix: o.Prefix, proxy: o.Proxy, separate: o.Proxy, scripts: map[string]*script{}}
 	switch c := client.(type) {
 	case *redis.Client:
-		s.isSingle, s.endsInTime = true, c.Options().ContextTimeoutEnabled
+		s.endsInTime = c.Options().ContextTimeoutEnabled
 	case *redis.ClusterClient:
 		s.cluster, s.endsInTime = c, c.Options().ContextTimeoutEnabled
 		s.serverOf = func(name string) (*redis.Client, error) { return c.MasterForKey(cachedOnly, name) }
@@ -157,7 +156,7 @@ func readLoad(reply, keys []string, indexes []int, records []storage.Record) (no
 
 var errNoRecord = errors.New("redis: the stored value is not a record of this package; delete it or use another Prefix")
 
-// decode reads a record that appendRecord wrote.
+// decode reads a record that recordText returned.
 func decode(value []byte) (storage.Record, error) {
 	if len(value) < 8 || binary.BigEndian.Uint64(value) == 0 {
 		return storage.Record{}, errNoRecord
@@ -193,18 +192,11 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 // addSwap adds three arguments: the old version, the new record, and its TTL in ms. An argument is empty if the swap does not have
 // it.
 func (c *command) addSwap(s *storage.Swap) {
-	for _, r := range []storage.Record{{Version: s.Old}, s.New} {
-		if r.Version == 0 {
-			c.add(c.text)
-		} else {
-			c.add(appendRecord(c.text, r))
-		}
+	ttl := "" // it never expires
+	if s.TTL > 0 {
+		ttl = strconv.FormatInt(milliseconds(s.TTL), 10)
 	}
-	if s.TTL == 0 { // it never expires
-		c.add(c.text)
-	} else {
-		c.add(strconv.AppendInt(c.text, milliseconds(s.TTL), 10))
-	}
+	c.args = append(c.args, recordText(storage.Record{Version: s.Old}), recordText(s.New), ttl)
 }
 
 var errReplyForm = errors.New("the reply of the script has an unexpected form")
