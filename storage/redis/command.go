@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -16,7 +17,8 @@ import (
 // script is a Lua script and its SHA-1 hash.
 type script struct {
 	text, hash []byte
-	programs   []string // the Lua form of its programs
+	leaves     []*algo.Program // of a script of scriptOf
+	isStack    bool            // it has the code for stacks
 }
 
 func newScript(text string) *script {

@@ -86,7 +86,7 @@ func TestFlushedScriptsAreSentAgain(t *testing.T) {
 	}
 }
 
-// A program that fails, or has the name of another, changes nothing.
+// A program that fails, or has the name of another one in the batch, changes nothing.
 func TestWrongProgramsAreRefused(t *testing.T) {
 	s := sharedStore(t)
 	runOK(t, s, oneRequest("known"))
@@ -99,11 +99,14 @@ func TestWrongProgramsAreRefused(t *testing.T) {
 		second.Programs = append(second.Programs, wrong)
 		second.Requests[1].Uses[0].Program = 1
 		for _, b := range []*driver.Batch{one, second} {
+			if b == one && wrong == &other { // its name is that of a program of another batch
+				continue
+			}
 			run(t, s, b)
 			requireRefused(t, b.Err)
+			require.ErrorContains(t, b.Err, text)
 			require.Empty(t, stored(t, s, "a"))
 		}
-		require.ErrorContains(t, one.Err, text)
 	}
 }
 

@@ -35,7 +35,7 @@
 //
 // A record is a Redis string. Its name is the prefix and the text of its driver.RuleKey.
 //
-// In a Redis Cluster or a Ring, a decision with several keys fails with [ErrCrossSlot], unless all keys have the same group.
+// In a Redis Cluster or a Ring, a call with several keys fails with [ErrCrossSlot], unless all keys have the same group.
 // Set sluice.Options.Group, for instance to the tenant. Requests then share a script only if they have the same group or key.
 //
 // # Expiry

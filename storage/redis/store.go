@@ -43,7 +43,7 @@ type Store struct {
 	separate      bool                                     // requests with different keys always use different scripts
 	separateUntil atomic.Int64                             // until then they do, in ns since 1970
 	mu            sync.Mutex
-	scripts       map[string]*script // those of batches, by their kind and the names of their programs; guarded by mu
+	scripts       []*script // those of batches; guarded by mu
 	refusal       refusal
 }
 
@@ -63,7 +63,7 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if o.Prefix == "" {
 		o.Prefix = DefaultPrefix
 	}
-	s := &Store{client: client, prefix: o.Prefix, proxy: o.Proxy, separate: o.Proxy, scripts: map[string]*script{}}
+	s := &Store{client: client, prefix: o.Prefix, proxy: o.Proxy, separate: o.Proxy}
 	switch c := client.(type) {
 	case *redis.Client:
 		s.endsInTime = c.Options().ContextTimeoutEnabled
@@ -83,7 +83,7 @@ var loadLua string
 
 var loadScript = newScript(loadLua)
 
-// Load implements [storage.Store]. In a cluster, the time is that of one of the servers.
+// Load implements [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
 	if len(keys) == 0 {
 		return nil, now, ctx.Err()
@@ -91,67 +91,40 @@ func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Rec
 	if err := driver.CheckLoad(keys); err != nil {
 		return nil, now, err
 	}
-	var commands []*command
-	var places [][]int // for each command the indexes of its keys
-	for _, indexes := range s.bySlot(keys) {
-		own := make([]string, len(indexes))
-		for i, at := range indexes {
-			own[i] = keys[at]
-		}
-		commands, places = append(commands, s.newCommand(loadScript, own, 0)), append(places, indexes)
+	if _, err := s.placeOf(keys); err != nil {
+		return nil, now, err
 	}
-	s.send(ctx, false, commands...)
-	records = make([]storage.Record, len(keys))
-	for i, c := range commands {
-		if c.err != nil {
-			return nil, now, s.commandFailure(ctx, c, c.err)
-		}
-		if now, err = readLoad(c.Val(), keys, places[i], records); err != nil {
-			return nil, now, err
-		}
+	c := s.newCommand(loadScript, keys, 0)
+	if s.send(ctx, false, c); c.err != nil {
+		return nil, now, s.commandFailure(ctx, c, c.err)
 	}
-	return records, now, nil
+	return readLoad(c.Val(), keys)
 }
 
-// bySlot returns the indexes of keys by what they must have in common in a script.
-func (s *Store) bySlot(keys []string) map[string][]int {
-	slots := map[string][]int{}
-	for i, key := range keys {
-		slot := ""
-		switch {
-		case s.serverOf != nil:
-			slot = hashTag(s.key(key))
-		case s.separate:
-			slot = key
-		}
-		slots[slot] = append(slots[slot], i)
-	}
-	return slots
-}
-
-// readLoad reads the reply of load.lua for the keys with these indexes: the time in us, and for each key its value and its
-// TTL in ms, which is empty if the key is absent.
-func readLoad(reply, keys []string, indexes []int, records []storage.Record) (now time.Time, err error) {
-	if len(reply) != 1+2*len(indexes) {
-		return now, errReplyForm
+// readLoad reads the reply of load.lua: the time in us, and for each key its value and its TTL in ms, which is empty if the key is
+// absent.
+func readLoad(reply, keys []string) (records []storage.Record, now time.Time, err error) {
+	if len(reply) != 1+2*len(keys) {
+		return nil, now, errReplyForm
 	}
 	micros, err := strconv.ParseInt(reply[0], 10, 64)
 	if err != nil {
-		return now, errReplyForm
+		return nil, now, errReplyForm
 	}
-	for i, at := range indexes {
+	records = make([]storage.Record, len(keys))
+	for i, key := range keys {
 		value, ttl := reply[1+2*i], reply[2+2*i]
 		if ttl == "" { // the key is absent
 			continue
 		}
-		if records[at], err = decode([]byte(value)); err != nil {
-			return now, &storage.KeyError{Key: keys[at], Err: err}
+		if records[i], err = decode([]byte(value)); err != nil {
+			return nil, now, &storage.KeyError{Key: key, Err: err}
 		}
 		if ms, err := strconv.ParseInt(ttl, 10, 64); err == nil && ms >= 0 {
-			records[at].TTL = max(time.Duration(ms)*time.Millisecond, time.Millisecond) // it may just have expired
+			records[i].TTL = max(time.Duration(ms)*time.Millisecond, time.Millisecond) // it may just have expired
 		}
 	}
-	return time.UnixMicro(micros), nil
+	return records, time.UnixMicro(micros), nil
 }
 
 var errNoRecord = errors.New("redis: the stored value is not a record of this package; delete it or use another Prefix")
