@@ -541,7 +541,7 @@ func TestNewRefusesZeroPolicies(t *testing.T) {
 		_, err = compose.All(mustPolicy("gcra 1/m"), p)
 		require.ErrorContains(t, err, "compose: All: policy 1 ")
 	}
-	l := newLimiter(t, sluice.Options[call]{}, nil, sluice.Rule[call]{Name: "x", PolicyFor: func(call) (algo.Policy, error) { return (*compose.Stack)(nil), nil }})
+	l := newLimiter(t, sluice.Options[call]{}, nil, sluice.Rule[call]{Name: "x", PolicyFor: func(call) (algo.Policy, error) { return new(compose.Stack), nil }})
 	require.False(t, must(t)(l.Allow(background, call{})).Allowed)
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/fixedwindow"
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
@@ -66,23 +67,12 @@ func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byt
 }
 
 func (p Policy) decide(op policy.Op, dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	if cost < 1 {
-		return dst, r, algo.ErrCost
-	}
-	s, err := ParseState(state)
+	s, err := fixedwindow.ParseState(state)
 	if err != nil {
 		return dst, r, err
 	}
-	o := p.prepared().Options
-	o.Cost = cost
-	after, r := decide(&o, s, now, op)
-	switch {
-	case op == policy.Peek:
-		return dst, r, nil
-	case r.Paid == 0:
-		return append(dst, state...), r, nil
-	}
-	return AppendState(dst, after), r, nil
+	window, _ := fixedwindow.New(p.prepared().fixed(s, now)) // that of the zero Policy denies everything
+	return op.Apply(window, dst, state, now, cost)
 }
 
 // Bound implements [algo.Policy]. It returns 0 if interval is below 1ns.

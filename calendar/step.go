@@ -4,81 +4,47 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/policy"
+	"github.com/sluice-go/sluice/fixedwindow"
 )
+
+// State is the use of one key. [fixedwindow.AppendState] and [fixedwindow.ParseState] encode and decode it.
+type State = fixedwindow.State
 
 // Step decides a request of o.Cost units at now. It accepts any state and time. If the options are not valid,
 // it denies with a RetryAfter of [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	return decide(&o, s, now, policy.Step)
+	return fixedwindow.Step(s, now, o.fixed(s, now))
 }
 
 // Peek decides like Step, but charges nothing.
 func Peek(s State, now time.Time, o Options) algo.Result {
-	_, r := decide(&o, s, now, policy.Peek)
-	return r
+	return fixedwindow.Peek(s, now, o.fixed(s, now))
 }
 
 // Refund gives back o.Cost units, but no more than were used in the window.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
-	return decide(&o, s, now, policy.Refund)
+	return fixedwindow.Refund(s, now, o.fixed(s, now))
 }
 
-// Charge takes o.Cost units, even if that leaves a debt. The debt ends with the window. If now is before s.At, it uses
-// s.At. Charge takes fewer units if Used would exceed algo.MaxLevel.
+// Charge takes o.Cost units, even if that leaves a debt. The debt ends with the window. If now is before s.Start, it uses the window
+// of s.Start. Charge takes fewer units if Used would exceed algo.MaxLevel.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
-	return decide(&o, s, now, policy.Charge)
+	return fixedwindow.Charge(s, now, o.fixed(s, now))
 }
 
-// decide returns the next state, or s if nothing is paid.
-func decide(o *Options, s State, t time.Time, op policy.Op) (next State, r algo.Result) {
-	r.Cost = policy.Or(o.Cost, 1)
+// fixed returns the options of fixed windows by the clock, of which one is the window of now, or that of s if it is later. If o is not
+// valid, neither are they.
+func (o *Options) fixed(s State, now time.Time) fixedwindow.Options {
 	if o.Validate() != nil {
-		r.RetryAfter = algo.Never
-		return s, r
+		return fixedwindow.Options{Cost: o.Cost}
 	}
-	state, now := policy.Count(s).Normalized(), algo.Instant(t)
-	at, before := now, state.Used
-	if before > 0 {
-		at = max(now, state.At)
+	at := algo.Instant(now)
+	if s.Used > 0 {
+		at = max(at, min(s.Start, algo.MaxInstant))
 	}
 	start, end := o.window(at)
-	used := before
-	if state.At < start {
-		used = 0
+	return fixedwindow.Options{
+		Limit: algo.Per(o.Count, time.Duration(end-start)*time.Microsecond), Align: fixedwindow.AlignClock,
+		Offset: time.Duration(start) * time.Microsecond, Cost: o.Cost,
 	}
-	paid, left := int64(0), o.Count-used
-	r.Allowed = true
-	switch {
-	case op == policy.Refund:
-		paid = -min(r.Cost, used)
-	case op == policy.Charge:
-		paid = min(r.Cost, algo.MaxLevel-used)
-	case r.Cost > o.Count:
-		r.Allowed, r.RetryAfter = false, algo.Never
-	case r.Cost > left:
-		r.Allowed, r.RetryAfter = false, time.Duration(end-now)*time.Microsecond
-	case op == policy.Step:
-		paid = r.Cost
-	}
-
-	r.Limit, r.Paid, r.Skew = o.Count, paid, time.Duration(at-now)*time.Microsecond
-	r.Refilled = before - used
-	if r.Fresh = used == 0; r.Fresh {
-		r.Refilled = o.Count
-	}
-	used += paid
-	r.Remaining = o.Count - used
-	r.Available = r.Remaining + paid - r.Refilled
-	if used > 0 {
-		r.NextRefill = time.Duration(end-now) * time.Microsecond
-		r.ResetAfter = r.NextRefill
-	}
-	switch {
-	case paid == 0:
-		return s, r
-	case used == 0:
-		return State{}, r
-	}
-	return State{at, used}, r
 }

@@ -108,16 +108,6 @@ func ExampleParsePolicy() {
 	// all(gcra 10/s; gcra 100/m; gcra 1000/d)
 }
 
-// A spec with a cost is for code that calls the methods of the policy itself.
-func ExampleParsePolicyWithCost() {
-	uploads, cost, err := compose.ParsePolicyWithCost("all(gcra 100/m; gcra 1000/d) cost=40")
-	check(err)
-	r, err := uploads.Peek(nil, time.Unix(0, 0), cost)
-	fmt.Println(uploads, r.Cost, r.Allowed, err)
-	// Output:
-	// all(gcra 100/m; gcra 1000/d) 40 true <nil>
-}
-
 func ExampleSpecError() {
 	_, err := compose.ParsePolicy("gcra 100/m brust=20")
 	fmt.Println(err)

@@ -41,9 +41,6 @@ func Kind(p algo.Policy) string {
 		}
 		return "penalty(" + Kind(p.inner) + ")"
 	case *Stack:
-		if p == nil || p.kind == "" {
-			return "all()"
-		}
 		return p.kind
 	}
 	word, _, _ := strings.Cut(p.String(), " ")

@@ -123,7 +123,6 @@ func TestKind(t *testing.T) {
 	for want, p := range map[string]algo.Policy{
 		"fixedwindow":                   mustPolicy("fixedwindow 3/h align=clock"),
 		"movingwindow":                  mustPolicy("movingwindow 3/h slots=3"),
-		"all()":                         new(compose.Stack),
 		"all(gcra/1m30s,gcra/2d)":       mustPolicy("all(gcra 3/48h; gcra 9/90s burst=4)"),
 		"all(gcra/s,tokenbucket/250ms)": mustPolicy("all(tokenbucket 1/250ms; all(gcra 3/s))"),
 		"penalty":                       named{inner, "penalty 3/m ban=1h"},
@@ -135,7 +134,6 @@ func TestKind(t *testing.T) {
 	} {
 		require.Equal(t, want, compose.Kind(p))
 	}
-	require.Equal(t, "all()", compose.Kind((*compose.Stack)(nil)))
 	require.Equal(t, compose.Kind(mustPolicy("all(gcra 1/s; gcra 2/m)")), compose.Kind(mustPolicy("all(gcra 9/m burst=3; gcra 4/s)")))
 	require.NotEqual(t, compose.Kind(mustPolicy("all(gcra 1/s; gcra 2/m)")), compose.Kind(mustPolicy("all(gcra 1/s; gcra 2/h)")))
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -54,15 +53,29 @@ import (
 //
 // The policy's String returns the spec without default options. Every error is a [*SpecError].
 func ParsePolicy(spec string) (algo.Policy, error) {
-	policy, _, err := parseSpec(spec, false)
-	return policy, err
+	p := &specParser{spec: spec}
+	if len(spec) > maxSpec {
+		return nil, p.fail(specWord{}, "a spec is at most %d bytes long, this has %d", maxSpec, len(spec))
+	}
+	for _, at := range specWords.FindAllStringIndex(spec, -1) {
+		p.words = append(p.words, specWord{spec[at[0]:at[1]], at[0]})
+	}
+	p.words = append(p.words, specWord{"", len(spec)})
+	policy, err := p.policy()
+	if err != nil {
+		return nil, err
+	}
+	switch w := p.next(); {
+	case strings.HasPrefix(w.text, "cost="):
+		return nil, p.fail(w, hasNoCost)
+	case w.text != "":
+		return nil, p.fail(w, "unexpected %s after the end of the policy", errtext.Quote(w.text))
+	}
+	return policy, nil
 }
 
-// ParsePolicyWithCost is ParsePolicy for code that calls the policy itself, not by a rule with a Cost. The last
-// word of the spec may be cost=N, the units that a request costs; the default is 1.
-func ParsePolicyWithCost(spec string) (policy algo.Policy, cost int64, err error) {
-	return parseSpec(spec, true)
-}
+const hasNoCost = "cost= is not an option of a policy; give the rule the cost: the field cost beside policy in limits.yaml, Rule.Cost in Go; " +
+	"in -p and in traces, cost= is the last word"
 
 // SpecError describes a fault in a spec.
 type SpecError struct {
@@ -99,7 +112,7 @@ func (e *SpecError) Caret() string {
 	return e.Spec + "\n" + strings.Map(blank, e.Spec[:e.Offset]) + strings.Repeat("^", carets)
 }
 
-// settings are the limit and options in a spec, and the cost after them. A zero field means the default.
+// settings are the limit and options in a spec. A zero field means the default.
 type settings struct {
 	limit    algo.Limit
 	burst    int64
@@ -111,7 +124,6 @@ type settings struct {
 	ttl      time.Duration
 	unit     calendar.Unit
 	zone     *time.Location
-	cost     int64
 }
 
 type algorithmSpec struct {
@@ -207,9 +219,6 @@ var options = map[string]option{
 		s.ttl, err = time.ParseDuration(v)
 		return err == nil && s.ttl >= inflight.MinTTL && s.ttl <= inflight.MaxTTL && s.ttl%time.Microsecond == 0
 	}},
-	"cost": {values: "a whole number of units from 1", set: func(s *settings, v string) bool {
-		return count(&s.cost, v, math.MaxInt64)
-	}},
 }
 
 func count(n *int64, value string, most int64) bool {
@@ -243,62 +252,8 @@ type specWord struct {
 func (w specWord) endsPolicy() bool { return w.text == "" || strings.Contains("();", w.text) }
 
 type specParser struct {
-	spec     string
-	words    []specWord // those not read yet, and the end
-	withCost bool       // accept cost= at the end
-	depth    int        // how many all( are open
-}
-
-func parseSpec(spec string, withCost bool) (policy algo.Policy, cost int64, err error) {
-	p := &specParser{spec: spec, withCost: withCost}
-	if len(spec) > maxSpec {
-		return nil, 0, p.fail(specWord{}, "a spec is at most %d bytes long, this has %d", maxSpec, len(spec))
-	}
-	for _, at := range specWords.FindAllStringIndex(spec, -1) {
-		p.words = append(p.words, specWord{spec[at[0]:at[1]], at[0]})
-	}
-	p.words = append(p.words, specWord{"", len(spec)})
-	if policy, err = p.policy(); err != nil {
-		return nil, 0, err
-	}
-	if cost, err = p.cost(); err != nil {
-		return nil, 0, err
-	}
-	if w := p.next(); w.text != "" {
-		return nil, 0, p.fail(w, "unexpected %s after the end of the policy", errtext.Quote(w.text))
-	}
-	return policy, cost, nil
-}
-
-// cost reads cost=N at the end of the spec. The default is 1.
-func (p *specParser) cost() (int64, error) {
-	if !p.words[0].isCost() {
-		return 1, nil
-	}
-	w := p.next()
-	if err := p.misplacedCost(w); err != nil {
-		return 0, err
-	}
-	var s settings
-	if value := w.text[len("cost="):]; !options["cost"].set(&s, value) {
-		return 0, p.badValue(w, "cost", value)
-	}
-	return s.cost, nil
-}
-
-func (w specWord) isCost() bool { return strings.HasPrefix(w.text, "cost=") }
-
-// misplacedCost returns the error for the word cost=N, which was just read, unless it may be there.
-func (p *specParser) misplacedCost(w specWord) error {
-	switch {
-	case !p.withCost:
-		return p.fail(w, "cost= is not an option of a rule's policy; give the rule the cost: the field cost beside policy in limits.yaml, Rule.Cost in Go")
-	case p.depth > 0:
-		return p.fail(w, `cost= is for the whole all( ), not for a part; write it at the end, after the last ")"`)
-	case p.words[0].text != "":
-		return p.fail(w, "cost= must be the last word of the spec; write it at the end")
-	}
-	return nil
+	spec  string
+	words []specWord // those not read yet, and the end
 }
 
 // next reads a word. The end can be read any number of times.
@@ -374,8 +329,6 @@ func (p *specParser) stack(all specWord) (algo.Policy, error) {
 	if w := p.next(); w.text != "(" {
 		return nil, p.missing(w, `"(" and the policies of all(SPEC; SPEC ...)`)
 	}
-	p.depth++
-	defer func() { p.depth-- }()
 	var parts []algo.Policy
 	for {
 		part, err := p.policy()
@@ -405,8 +358,6 @@ func (p *specParser) penalty(name specWord) (algo.Policy, error) {
 	if w := p.next(); w.text != "(" {
 		return nil, p.missing(w, `"(" and the policy of penalty(SPEC; for=DURATION), for instance `+example)
 	}
-	p.depth++
-	defer func() { p.depth-- }()
 	inner, err := p.policy()
 	if err != nil {
 		return nil, err
@@ -508,9 +459,6 @@ func (p *specParser) limitWithSpaces(limit specWord) specWord {
 func (p *specParser) options(a *algorithmSpec, s *settings) (given map[string]specWord, err error) {
 	given = make(map[string]specWord)
 	for !p.words[0].endsPolicy() {
-		if p.words[0].isCost() && p.depth == 0 {
-			break
-		}
 		w := p.next()
 		name, value, ok := strings.Cut(w.text, "=")
 		o, known := options[name]
@@ -521,36 +469,24 @@ func (p *specParser) options(a *algorithmSpec, s *settings) (given map[string]sp
 			return nil, p.fail(w, "%s is not an option=value, written without spaces; %s", errtext.Quote(w.text), p.optionList(a))
 		case name == "for":
 			return nil, p.fail(w, `for= is an option of penalty( ); write ";" before it, as in penalty(fixedwindow 5/15min; for=1h)`)
-		case !known:
-			return nil, p.fail(w, "unknown option %s; %s%s", errtext.Quote(name), p.optionList(a), didYouMean(name, p.optionNames(a), "="))
 		case name == "cost":
-			return nil, p.misplacedCost(w)
-		case !slices.Contains(p.optionNames(a), name):
+			return nil, p.fail(w, hasNoCost)
+		case !known:
+			return nil, p.fail(w, "unknown option %s; %s%s", errtext.Quote(name), p.optionList(a), didYouMean(name, a.options, "="))
+		case !slices.Contains(a.options, name):
 			return nil, p.fail(w, "%s= is an option of %s; %s", name, strings.Join(algorithmNames(name), " and "), p.optionList(a))
 		case twice:
 			return nil, p.fail(w, "%s= is given twice, first as %s", name, errtext.Quote(first.text))
 		case !o.set(s, value):
-			return nil, p.badValue(w, name, value)
+			return nil, p.fail(w, "%s= takes %s, not %s", name, o.values, errtext.Quote(value))
 		}
 	}
 	return given, nil
 }
 
-func (p *specParser) badValue(w specWord, name, value string) error {
-	return p.fail(w, "%s= takes %s, not %s", name, options[name].values, errtext.Quote(value))
-}
-
-// optionNames returns what the word that was just read can be: an option of a, or the cost at the end of the spec.
-func (p *specParser) optionNames(a *algorithmSpec) []string {
-	if p.withCost && p.depth == 0 && p.words[0].text == "" {
-		return append(slices.Clip(a.options), "cost")
-	}
-	return a.options
-}
-
 func (p *specParser) optionList(a *algorithmSpec) string {
 	var words []string
-	for _, name := range p.optionNames(a) {
+	for _, name := range a.options {
 		words = append(words, name+"="+options[name].needs)
 	}
 	return a.name + " takes " + strings.Join(words, ", ")

@@ -4,7 +4,6 @@ package compose_test
 // word at fault and what would be valid. suggestion_test.go applies the suggestions.
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -15,22 +14,6 @@ import (
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
-
-func TestCostIsTheLastWord(t *testing.T) {
-	for spec, want := range map[string]int64{
-		"gcra 100/m":                               1,
-		"gcra 100/m cost=1":                        1,
-		"gcra 5/250ms burst=20 cost=3 ":            3,
-		"all(gcra 10/s; gcra 100/m)":               1,
-		"all(gcra 10/s; gcra 100/m)cost=5":         5,
-		"fixedwindow 5/h cost=9223372036854775807": math.MaxInt64,
-	} {
-		p, cost, err := compose.ParsePolicyWithCost(spec)
-		require.NoError(t, err)
-		require.Equal(t, want, cost)
-		require.NotContains(t, p.String(), "cost")
-	}
-}
 
 func TestStringIsTheShortestSpec(t *testing.T) {
 	for _, spec := range []string{
@@ -61,7 +44,7 @@ func TestStringIsTheShortestSpec(t *testing.T) {
 
 func TestErrorShowsTheWordAtFault(t *testing.T) {
 	tracetest.Answers(t, "testdata/errors.txt", func(spec string) string {
-		_, _, err := compose.ParsePolicyWithCost(spec)
+		_, err := compose.ParsePolicy(spec)
 		var e *compose.SpecError
 		require.ErrorAs(t, err, &e, spec)
 		end := e.Offset + len(e.Word)
@@ -78,15 +61,15 @@ func TestErrorOfAHostileSpecIsShort(t *testing.T) {
 		"all(" + strings.Repeat("gcra 1/s;", 64) + "gcra 1/s)", "gcra 100/2 " + long,
 		long, "gcra " + long, "gcra 1/" + long, "gcra " + strings.Repeat("9", 5000) + "/s", "gcra 1/s " + long, "gcra 1/s burst=" + long, "gcra 1/s " + long + "=1", "gcra 1/s)" + long, "gcra 10/s \x00",
 	} {
-		_, _, err := compose.ParsePolicyWithCost(spec)
+		_, err := compose.ParsePolicy(spec)
 		require.Error(t, err)
 		require.Less(t, len(err.Error()), 600)
 	}
 }
 
-func FuzzParsePolicyWithCost(f *testing.F) {
+func FuzzParsePolicy(f *testing.F) {
 	f.Fuzz(func(t *testing.T, spec string) {
-		p, cost, err := compose.ParsePolicyWithCost(spec)
+		p, err := compose.ParsePolicy(spec)
 		if err != nil {
 			var e *compose.SpecError
 			require.ErrorAs(t, err, &e)
@@ -98,7 +81,6 @@ func FuzzParsePolicyWithCost(f *testing.F) {
 			}
 			return
 		}
-		require.Positive(t, cost)
 		again, err := compose.ParsePolicy(p.String())
 		require.NoError(t, err)
 		require.Equal(t, p.String(), again.String())

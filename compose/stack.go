@@ -17,7 +17,7 @@ import (
 )
 
 // Stack is a policy that applies several policies, its parts, to one key. It allows a cost if all parts allow it,
-// and charges all parts. If any part denies it, none is charged. The zero Stack and a nil Stack deny everything.
+// and charges all parts. If any part denies it, none is charged. The zero Stack denies everything.
 //
 // The result combines the results of the parts:
 //
@@ -110,15 +110,8 @@ func (s *Stack) sort() {
 	s.kind = "all(" + strings.Join(kinds, ",") + ")"
 }
 
-// inOrder returns the indexes of the parts in the order of their states. A nil Stack has none.
-func (s *Stack) inOrder() []int {
-	if s == nil {
-		return nil
-	}
-	return s.order
-}
-
-// Parts returns the parts in the order of [All], the order of Result.Part. The caller must not modify the slice.
+// Parts returns the parts in the order of [All], the order of Result.Part. A nil Stack has none. The caller must not modify
+// the slice.
 func (s *Stack) Parts() []algo.Policy {
 	if s == nil {
 		return nil
@@ -151,8 +144,11 @@ func (s *Stack) Peek(state []byte, now time.Time, cost int64) (algo.Result, erro
 // apply applies an operation to all parts. If one denies it, the state does not change. For a Peek,
 // apply does not append the state.
 func (s *Stack) apply(op policy.Op, dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
-	if cost < 1 {
+	switch {
+	case cost < 1:
 		return dst, algo.Result{}, algo.ErrCost
+	case len(s.parts) == 0:
+		return append(dst, state...), algo.Result{Cost: cost, RetryAfter: algo.Never}, nil
 	}
 	states, err := s.states(state)
 	if err != nil {
@@ -164,7 +160,7 @@ func (s *Stack) apply(op policy.Op, dst, state []byte, now time.Time, cost int64
 	if op != policy.Peek {
 		next = append(dst, stackTag, policy.Version)
 	}
-	for _, i := range s.inOrder() {
+	for _, i := range s.order {
 		var own []byte
 		var result algo.Result
 		part, start := s.parts[i], len(next)
@@ -188,7 +184,7 @@ func (s *Stack) apply(op policy.Op, dst, state []byte, now time.Time, cost int64
 			next = slices.Replace(next, start, start+1, encoded[:binary.PutUvarint(encoded[:], length)]...)
 		}
 	}
-	if op != policy.Peek && (!r.Allowed || len(s.Parts()) == 0) {
+	if op != policy.Peek && !r.Allowed {
 		// Parts before the one that denied have counted the charge. Peek has not.
 		peeked, err := s.Peek(state, now, cost)
 		if err != nil {
@@ -205,11 +201,8 @@ func (s *Stack) apply(op policy.Op, dst, state []byte, now time.Time, cost int64
 
 // Bound implements [algo.Policy]. It returns the least bound of a part.
 func (s *Stack) Bound(interval time.Duration) int64 {
-	if len(s.Parts()) == 0 {
-		return 0
-	}
 	least := int64(math.MaxInt64)
-	for _, part := range s.Parts() {
+	for _, part := range s.parts {
 		least = min(least, part.Bound(interval))
 	}
 	return least
@@ -217,16 +210,16 @@ func (s *Stack) Bound(interval time.Duration) int64 {
 
 // Limit implements [algo.Policy].
 func (s *Stack) Limit() algo.Limit {
-	if len(s.Parts()) == 0 {
+	if len(s.parts) == 0 {
 		return algo.Limit{}
 	}
-	return s.Parts()[0].Limit()
+	return s.parts[0].Limit()
 }
 
 // String returns the spec of the stack, such as "all(gcra 10/s; gcra 100/m)".
 func (s *Stack) String() string {
-	specs := make([]string, len(s.Parts()))
-	for i, part := range s.Parts() {
+	specs := make([]string, len(s.parts))
+	for i, part := range s.parts {
 		specs[i] = part.String()
 	}
 	return "all(" + strings.Join(specs, "; ") + ")"
@@ -235,7 +228,7 @@ func (s *Stack) String() string {
 // Program implements [algo.Portable]. A Stack has a program if all its parts have one.
 func (s *Stack) Program() (algo.Program, bool) {
 	var p algo.Program
-	for _, i := range s.inOrder() {
+	for _, i := range s.order {
 		program := policy.ProgramOf(s.parts[i])
 		if program == nil {
 			return algo.Program{}, false
@@ -253,7 +246,7 @@ func (s *Stack) Split(state []byte) iter.Seq2[algo.Policy, []byte] {
 		if err != nil {
 			return
 		}
-		for _, i := range s.inOrder() {
+		for _, i := range s.order {
 			var own []byte
 			if own, states, _ = cutState(states); !yield(s.parts[i], own) {
 				return
@@ -324,9 +317,6 @@ func (t *stackResult) isDecidedBy(part int, r *algo.Result) bool {
 // finish completes the result of an operation on state after all parts are added.
 func (s *Stack) finish(t *stackResult, state []byte) {
 	switch {
-	case len(s.Parts()) == 0:
-		t.Result = algo.Result{Cost: t.Cost, RetryAfter: algo.Never}
-		return
 	case t.Fresh:
 		t.Available = 0
 	case t.freshParts != 0:
@@ -341,7 +331,7 @@ func (s *Stack) finish(t *stackResult, state []byte) {
 func (s *Stack) addExpiredAvailable(t *stackResult, state []byte) {
 	epoch := time.Unix(0, 0)
 	states, _ := s.states(state)
-	for _, i := range s.inOrder() {
+	for _, i := range s.order {
 		var own []byte
 		if own, states, _ = cutState(states); t.freshParts&(1<<i) == 0 {
 			continue
@@ -358,7 +348,7 @@ func (s *Stack) states(state []byte) ([]byte, error) {
 		return nil, policy.HeaderError(state, stackTag)
 	}
 	rest, used := state[2:], false
-	for range s.Parts() {
+	for range s.parts {
 		own, after, ok := cutState(rest)
 		if !ok {
 			return nil, algo.ErrState

@@ -15,7 +15,7 @@ import (
 
 // optionValues has a valid value of each option.
 var optionValues = map[string]string{
-	"burst": "2", "refill": "interval", "align": "clock", "offset": "15m align=clock", "slots": "2", "trailing": "whole", "cost": "1", "ttl": "30s", "tz": "UTC",
+	"burst": "2", "refill": "interval", "align": "clock", "offset": "15m align=clock", "slots": "2", "trailing": "whole", "ttl": "30s", "tz": "UTC",
 }
 
 // shortest has the shortest spec of each algorithm.
@@ -37,7 +37,7 @@ var suggestion = regexp.MustCompile(`did you mean (\w+)(=?)[^?]*\?`)
 // requireSuggestion requires that the error for a spec suggests a word, and returns the spec with it.
 func requireSuggestion(t *testing.T, spec string) (corrected, word string) {
 	t.Helper()
-	_, _, err := compose.ParsePolicyWithCost(spec)
+	_, err := compose.ParsePolicy(spec)
 	var e *compose.SpecError
 	require.ErrorAs(t, err, &e, spec)
 	found := suggestion.FindStringSubmatch(e.Problem)
@@ -55,8 +55,8 @@ func TestMisspelledNamesGetAValidSuggestion(t *testing.T) {
 		for _, wrong := range misspelled(name) {
 			specs[wrong+" "+rest] = name
 		}
-		for _, option := range []string{"burst", "refill", "align", "offset", "slots", "trailing", "cost", "ttl", "tz"} {
-			_, _, err := compose.ParsePolicyWithCost(name + " " + rest + " " + option + "=" + optionValues[option])
+		for _, option := range []string{"burst", "refill", "align", "offset", "slots", "trailing", "ttl", "tz"} {
+			_, err := compose.ParsePolicy(name + " " + rest + " " + option + "=" + optionValues[option])
 			if err != nil || len(option) < 4 {
 				continue
 			}
@@ -67,7 +67,7 @@ func TestMisspelledNamesGetAValidSuggestion(t *testing.T) {
 		for spec, want := range specs {
 			corrected, word := requireSuggestion(t, spec)
 			require.Equal(t, want, word, spec)
-			_, _, err := compose.ParsePolicyWithCost(corrected)
+			_, err := compose.ParsePolicy(corrected)
 			require.NoError(t, err, spec)
 		}
 	}

@@ -1,6 +1,11 @@
 package fixedwindow
 
-import "github.com/sluice-go/sluice/internal/policy"
+import (
+	"encoding/binary"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/policy"
+)
 
 // State is the use of one key. A State with Used 0 is a new key.
 type State struct {
@@ -15,25 +20,48 @@ type State struct {
 //	'f' 1
 //	7 bytes: Start, at most 2^52-1
 //	8 bytes: Used, from 1 to 2^52-1
-const tag = 'f'
-
-func (s State) count() policy.Count { return policy.Count{At: s.Start, Used: s.Used} }
+const (
+	tag  = 'f'
+	size = 17
+)
 
 // AppendState appends the encoding of s to dst: nothing for a new key. If no operation can return s, it
 // encodes the nearest State that one can return.
 func AppendState(dst []byte, s State) []byte { return s.normalized().append(dst) }
 
-func (s State) append(dst []byte) []byte { return s.count().Append(dst, tag) }
+// append appends the encoding of a normalized State.
+func (s State) append(dst []byte) []byte {
+	if s.Used == 0 {
+		return dst
+	}
+	dst = append(dst, make([]byte, size)...)
+	b := dst[len(dst)-size:]
+	binary.BigEndian.PutUint64(b[1:], uint64(s.Start)) // its first byte is 0
+	b[0], b[1] = tag, policy.Version
+	binary.BigEndian.PutUint64(b[9:], uint64(s.Used))
+	return dst
+}
 
 // ParseState decodes bytes from AppendState. Empty bytes are the zero State. It refuses any other bytes
 // with [algo.ErrState] or [algo.ErrStateVersion].
 func ParseState(b []byte) (State, error) {
-	c, err := policy.ParseCount(b, tag)
-	return State{c.At, c.Used}, err
+	if len(b) != size || b[0] != tag || b[1] != policy.Version {
+		return State{}, policy.HeaderError(b, tag)
+	}
+	s := State{
+		Start: int64(binary.BigEndian.Uint64(b[1:]) & (1<<56 - 1)),
+		Used:  int64(binary.BigEndian.Uint64(b[9:])),
+	}
+	if s != s.normalized() || s.Used == 0 {
+		return State{}, algo.ErrState
+	}
+	return s, nil
 }
 
 // normalized returns the State nearest to s that a step can return.
 func (s State) normalized() State {
-	c := s.count().Normalized()
-	return State{c.At, c.Used}
+	if s.Used <= 0 {
+		return State{}
+	}
+	return State{Start: min(max(s.Start, 0), algo.MaxInstant), Used: min(s.Used, algo.MaxLevel)}
 }

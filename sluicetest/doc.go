@@ -43,8 +43,8 @@
 //	column = "verdict" | "left" | "retry" | "reset" | "available" | "refilled" | "paid"
 //	       | "next" | "limit" | "cost" | "fresh" | "skew" | "part"
 //
-// SPEC is a policy such as gcra 100/m burst=20, and cost=N can be its last word. See
-// [github.com/sluice-go/sluice/compose.ParsePolicyWithCost].
+// SPEC is a policy such as gcra 100/m burst=20; see [github.com/sluice-go/sluice/compose.ParsePolicy]. Its last word can be cost=N,
+// the units that a request costs.
 //
 // OFFSET is the time since 2000-01-01T00:00:00Z in the notation of [time.ParseDuration]. Offsets may step back, as clocks do. They
 // reach from 1970 to 2112, the times that a policy can tell apart.

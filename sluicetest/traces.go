@@ -2,7 +2,7 @@ package sluicetest
 
 import (
 	"bytes"
-	"flag"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,13 +24,14 @@ import (
 //
 //	SLUICE_UPDATE=1 go test ./limits
 //
-// The text left of the arrows stays as it is. If your tests have a boolean flag -update of their own, Traces obeys it too. This
-// package adds no flag, because a test binary that defines a flag twice panics.
+// The text left of the arrows stays as it is. This package adds no flag -update, because a test binary that defines a flag twice
+// panics.
 func Traces(t *testing.T, pattern string) {
 	t.Helper()
-	update, err := updating(flag.Lookup("update"), os.Getenv("SLUICE_UPDATE"))
+	variable := os.Getenv("SLUICE_UPDATE")
+	update, err := strconv.ParseBool(cmp.Or(variable, "0"))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("sluicetest: SLUICE_UPDATE is %q; want 1 to rewrite the traces, or 0", variable)
 	}
 	files, err := match(pattern)
 	if err != nil {
@@ -39,25 +40,6 @@ func Traces(t *testing.T, pattern string) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".trace"), func(t *testing.T) { runFile(t, file, update) })
 	}
-}
-
-// updating reports whether to rewrite the files. f may be nil.
-func updating(f *flag.Flag, variable string) (bool, error) {
-	if variable != "" {
-		update, err := strconv.ParseBool(variable)
-		if err != nil {
-			err = fmt.Errorf("sluicetest: SLUICE_UPDATE is %q; want 1 to rewrite the traces, or 0", variable)
-		}
-		if update || err != nil {
-			return update, err
-		}
-	}
-	if f != nil {
-		if getter, ok := f.Value.(flag.Getter); ok {
-			return getter.Get() == true, nil // a flag of another type has another meaning
-		}
-	}
-	return false, nil
 }
 
 // match returns at least one file.

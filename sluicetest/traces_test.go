@@ -5,7 +5,6 @@ package sluicetest
 import (
 	"bytes"
 	"cmp"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,9 +16,6 @@ import (
 
 	"github.com/sluice-go/sluice/internal/trace"
 )
-
-// A test of a user may define this flag.
-var _ = flag.Bool("update", false, "rewrite the traces")
 
 // Other tests run this one in a process of its own, with another pattern.
 func TestTraces(t *testing.T) {
@@ -149,13 +145,6 @@ func TestEachFileIsASubtest(t *testing.T) {
 	require.Contains(t, output, "rewrote "+file)
 }
 
-func TestUpdateFlagOfTheUserIsObeyed(t *testing.T) {
-	file := write(t, wrong)
-	output, err := runTraces(t, file, "", "-update")
-	require.NoError(t, err, output)
-	require.Equal(t, right, read(t, file))
-}
-
 func TestInvalidArgumentsFail(t *testing.T) {
 	file := write(t, wrong)
 	for _, test := range []struct{ pattern, update, want string }{
@@ -169,22 +158,6 @@ func TestInvalidArgumentsFail(t *testing.T) {
 		require.Contains(t, output, test.want)
 	}
 	require.Equal(t, wrong, read(t, file))
-}
-
-func TestOnlyATrueBooleanFlagUpdates(t *testing.T) {
-	flags := flag.NewFlagSet("", flag.PanicOnError)
-	flags.Bool("set", true, "")
-	flags.Bool("unset", false, "")
-	flags.String("text", "true", "")
-	flags.Func("function", "", func(string) error { return nil })
-	for name, want := range map[string]bool{"set": true, "unset": false, "text": false, "function": false, "undefined": false} {
-		got, err := updating(flags.Lookup(name), "")
-		require.NoError(t, err)
-		require.Equal(t, want, got, name)
-	}
-	got, err := updating(flags.Lookup("unset"), "true")
-	require.NoError(t, err)
-	require.True(t, got)
 }
 
 func TestExampleInThePackageCommentIsTrue(t *testing.T) {

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"math"
 	"math/rand/v2"
 	"time"
 )
@@ -40,44 +39,16 @@ const MaxKey = 512
 //	Old  New.Version
 //	0    v            create the record if the key is absent
 //	u    v            replace the record; the new state may equal the old one
-//	u    0            delete the record, whatever TTL and Until are
+//	u    0            delete the record, whatever TTL is
 //	0    0            change nothing, but require that the key is absent
 type Swap struct {
 	Key string  // at most MaxKey bytes; see driver.RuleKey
 	Old Version // the version that must be stored; 0: none
 	New Record  // its version is from NewVersion; the zero Record deletes
-	// TTL is how long the store must at least keep the record, by its own clock. 0 means for ever.
-	TTL time.Duration
-	// Until is the time until which the writer needs the record, by its own clock: usually the time of the decision plus
-	// TTL. The store keeps the record until TTL has passed and its own clock has passed Until. A zero or past Until has
-	// no effect. Each write replaces both.
-	Until    time.Time
+	// TTL is how long the store must at least keep the record, by its own clock. 0 means for ever. If the clock of the writer is
+	// ahead, the writer adds that time; see driver.KeepFor.
+	TTL      time.Duration
 	Priority Priority
-}
-
-// Lifetime returns the longer one of TTL and the time from now, by the store's clock, to Until. 0 means for ever.
-func (s *Swap) Lifetime(now time.Time) time.Duration {
-	left := s.Until.Sub(now)
-	if s.TTL == 0 || left == math.MaxInt64 { // Sub saturates, so Until may be even later
-		return 0
-	}
-	return max(s.TTL, left)
-}
-
-// FarUntil is the result of [Swap.UntilUnix] for a far Until.
-const FarUntil = math.MaxInt64
-
-// UntilUnix returns Until in units since 1970, rounded up. unit must divide a second. It returns 0 for an Until before 1970,
-// such as the zero Until, and FarUntil (for ever) above 2^53, because servers may compute in doubles.
-func (s *Swap) UntilUnix(unit time.Duration) int64 {
-	sec, perSecond := s.Until.Unix(), int64(time.Second/unit)
-	switch {
-	case sec < 0:
-		return 0
-	case sec >= 1<<53/perSecond:
-		return FarUntil
-	}
-	return sec*perSecond + (int64(s.Until.Nanosecond())+int64(unit)-1)/int64(unit)
 }
 
 // Priority says how much of its limit a key has used. A full store evicts expired records first, then those with a low

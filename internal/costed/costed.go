@@ -2,11 +2,15 @@
 package costed
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 // Policy is a policy, and how many units a request takes that has no cost of its own.
@@ -15,10 +19,27 @@ type Policy struct {
 	Cost int64 // at least 1
 }
 
-// Parse parses a spec that can end with cost=N. Its errors are those of [compose.ParsePolicyWithCost].
-func Parse(spec string) (p Policy, err error) {
-	p.Policy, p.Cost, err = compose.ParsePolicyWithCost(spec)
-	return p, err
+// costWord finds cost=N at the end of a spec, after other words.
+var costWord = regexp.MustCompile(`[\s\v\x{85}\p{Z})](cost=([^();\s\v\x{85}\p{Z}]*))[\s\v\x{85}\p{Z}]*$`)
+
+// Parse parses a spec whose last word can be cost=N, the units that a request costs. Each error is a [*compose.SpecError].
+func Parse(spec string) (Policy, error) {
+	rest, cost := spec, int64(1)
+	if at := costWord.FindStringSubmatchIndex(spec); at != nil {
+		word, value := spec[at[2]:at[3]], spec[at[4]:at[5]]
+		var err error
+		if cost, err = strconv.ParseInt(value, 10, 64); err != nil || cost < 1 {
+			problem := fmt.Sprintf("cost= takes a whole number of units from 1, not %s", errtext.Quote(value))
+			return Policy{}, &compose.SpecError{Spec: spec, Offset: at[2], Word: word, Problem: problem}
+		}
+		rest = spec[:at[2]]
+	}
+	p, err := compose.ParsePolicy(rest)
+	if fault := (*compose.SpecError)(nil); errors.As(err, &fault) {
+		fault.Spec = spec
+		return Policy{}, fault
+	}
+	return Policy{p, cost}, err
 }
 
 // ParseRate is Parse for a program that decides requests but does not know when they end. It refuses a policy whose units are held,

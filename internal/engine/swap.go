@@ -61,6 +61,7 @@ func (q *queue) trySwap(ctx context.Context, r *Request) error {
 	if err != nil {
 		return storage.NotApplied(err)
 	}
+	stored := now
 	if e.options.Clock != nil {
 		now = e.options.Clock()
 	}
@@ -71,7 +72,7 @@ func (q *queue) trySwap(ctx context.Context, r *Request) error {
 		return final{err}
 	}
 	e.updateDenials(r, denials.Clock{At: now, Sent: began, Received: received})
-	swaps := r.swaps(now)
+	swaps := r.swaps(now, stored)
 	if len(swaps) == 0 {
 		return nil
 	}
@@ -83,8 +84,8 @@ func (q *queue) trySwap(ctx context.Context, r *Request) error {
 	return err
 }
 
-// swaps returns what the request changes.
-func (r *Request) swaps(now time.Time) (swaps []storage.Swap) {
+// swaps returns what the request changes. It was decided at now, when the clock of the store showed stored.
+func (r *Request) swaps(now, stored time.Time) (swaps []storage.Swap) {
 	version := storage.NewVersion()
 	for i := range r.Items {
 		change := &r.Items[i].Next
@@ -94,7 +95,7 @@ func (r *Request) swaps(now time.Time) (swaps []storage.Swap) {
 			continue
 		case driver.Put:
 			swap.New = storage.Record{Version: version, State: change.State}
-			swap.TTL, swap.Priority, swap.Until = change.TTL, change.Priority, now.Add(change.TTL)
+			swap.TTL, swap.Priority = driver.KeepFor(change.TTL, now, stored), change.Priority
 		}
 		swaps = append(swaps, swap)
 	}

@@ -15,7 +15,7 @@ type Difference struct {
 	Text   string // a unified diff; it marks the lines of the trace with -, and the lines with the actual decisions with +
 }
 
-// Diff runs the trace and compares the decisions with its answers, as Check does. A line that differs is directly above the
+// Diff runs the trace and compares the decisions with its answers. A line that differs is directly above the
 // line with the actual decisions. All lines are formatted alike, so only the decisions differ.
 func (t *Trace) Diff() (d Difference, err error) {
 	ran, err := t.Run()

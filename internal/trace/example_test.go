@@ -1,5 +1,5 @@
 // The tests promise that Parse accepts exactly the documented grammar and names each fault; that a written
-// trace can be read again; and that Check finds each decision that differs.
+// trace can be read again; and that Diff finds each decision that differs.
 package trace_test
 
 import (
@@ -44,23 +44,28 @@ func ExampleTrace_Run() {
 	// @0s    alice 1    -> ok      4    0s    733.334ms | deny    0    1s    1s
 }
 
-func ExampleTrace_Check() {
+func ExampleTrace_Diff() {
 	t, err := trace.Parse(strings.NewReader(changed), "changed.trace")
 	if err != nil {
 		panic(err)
 	}
-	differences, err := t.Check()
+	d, err := t.Diff()
 	if err != nil {
 		panic(err)
 	}
-	for _, d := range differences {
-		fmt.Println(d)
-	}
+	fmt.Println(d.Events, "events differ, the first one in line", d.Line)
+	fmt.Print(d.Text)
 	// Output:
-	// changed.trace:8: @0s alice 1
-	// 	got  deny 0 100ms 1s | deny 0 1s 1s
-	// 	want (nothing right of ->)
-	// changed.trace:10: @0s alice 1
-	// 	got  ok 4 0s 733.334ms | deny 0 1s 1s
-	// 	want ok 5 0s 1s        | deny 0 1s 1s
+	// 2 events differ, the first one in line 8
+	// --- changed.trace (want)
+	// +++ changed.trace (got)
+	// @@ -5,6 +5,6 @@
+	//
+	//  #at    key   cost    verdict left retry reset     | verdict left retry reset
+	//  @0s    alice 10   -> ok      0    0s    1s        | ok      0    0s    1s
+	// -@0s    alice 1
+	// +@0s    alice 1    -> deny    0    100ms 1s        | deny    0    1s    1s
+	//  policy gcra 15/s
+	// -@0s    alice 1    -> ok      5    0s    1s        | deny    0    1s    1s
+	// +@0s    alice 1    -> ok      4    0s    733.334ms | deny    0    1s    1s
 }

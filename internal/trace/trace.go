@@ -124,29 +124,8 @@ func (t *Trace) Events() (n int) {
 	return n
 }
 
-// Check runs the trace and describes every event whose decisions differ from its answers, in three lines: the event,
-// the decisions and the answers. An event without answers differs too, because it would test nothing.
-func (t *Trace) Check() (differences []string, err error) {
-	ran, err := t.Run()
-	if err != nil {
-		return nil, err
-	}
-	for i, l := range t.lines {
-		if !differs(&l, &ran.lines[i]) {
-			continue
-		}
-		var aligned layout
-		aligned.fit(ran.lines[i].event.answers)
-		aligned.fit(l.event.answers)
-		got := strings.TrimRight(aligned.row(ran.lines[i].event.answers), " ")
-		want := cmp.Or(strings.TrimRight(aligned.row(l.event.answers), " "), "(nothing right of ->)")
-		event := strings.Join(strings.Fields(l.text), " ")
-		differences = append(differences, fmt.Sprintf("%s:%d: %s\n\tgot  %s\n\twant %s", t.name, l.number, event, got, want))
-	}
-	return differences, nil
-}
-
-// differs reports whether an event got other answers than it has.
+// differs reports whether an event got other answers than it has. An event without answers differs too, because it would test
+// nothing.
 func differs(want, got *line) bool {
 	return want.event != nil && !slices.EqualFunc(want.event.answers, got.event.answers, slices.Equal)
 }

@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -45,6 +46,16 @@ func checkWrite(key string, ttl time.Duration, p storage.Priority) error {
 		return invalid(key, "the priority %d is unknown", p)
 	}
 	return nil
+}
+
+// KeepFor returns how long a store must keep a record that was decided at decided, when its own clock showed stored: until the
+// TTL has passed by both clocks. 0 means for ever.
+func KeepFor(ttl time.Duration, decided, stored time.Time) time.Duration {
+	ahead := max(0, decided.Sub(stored))
+	if ttl == 0 || ttl > math.MaxInt64-ahead {
+		return 0
+	}
+	return ttl + ahead
 }
 
 // invalid returns storage.ErrSwap for a key.

@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -33,4 +38,20 @@ func ExampleCheckKeys() {
 	// Load: true
 	// CompareAndSwap: true
 	// Run: <nil>
+}
+
+func TestKeepForAddsHowFarTheClockIsAhead(t *testing.T) {
+	stored := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct{ ttl, ahead, want time.Duration }{
+		{time.Hour, 0, time.Hour},
+		{time.Hour, time.Minute, time.Hour + time.Minute},
+		{time.Hour, -time.Minute, time.Hour},
+		{0, time.Minute, 0},
+		{math.MaxInt64 - 1, 1, math.MaxInt64},
+		{math.MaxInt64, 1, 0},
+	} {
+		require.Equal(t, c.want, driver.KeepFor(c.ttl, stored.Add(c.ahead), stored), "%v", c)
+	}
+	require.Equal(t, time.Duration(0), driver.KeepFor(time.Hour, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), stored))
+	require.Equal(t, time.Hour, driver.KeepFor(time.Hour, time.Time{}, stored))
 }

@@ -46,7 +46,7 @@ type Item struct {
 type Change struct {
 	Verb Verb
 
-	// Only Put uses these fields. They mean the same as in storage.Swap. Until is the time of the decision plus TTL.
+	// Only Put uses these fields. They mean the same as in storage.Swap, but the TTL must also pass by the clock that decides.
 	State    []byte
 	TTL      time.Duration
 	Priority storage.Priority

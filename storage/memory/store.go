@@ -82,7 +82,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 			t.remove(n.hash)
 			continue
 		}
-		t.put(n.hash, swap.New.State, properties{swap.New.Version, expiry(at, swap.Lifetime(time.Unix(0, at))), swap.Priority})
+		t.put(n.hash, swap.New.State, properties{swap.New.Version, expiry(at, swap.TTL), swap.Priority})
 	}
 	return nil, true, nil
 }

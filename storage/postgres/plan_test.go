@@ -86,7 +86,7 @@ func plan(t *testing.T, p *pgxpool.Pool, mode, statement, arguments string) stri
 // swapArgs returns the arguments of a swap of n keys.
 func swapArgs(keys int) string {
 	numbers := "ARRAY[" + strings.TrimSuffix(strings.Repeat("7,", keys), ",") + "]"
-	return fmt.Sprintf("%[2]s, %[1]s::bigint[], %[1]s::bigint[], %[2]s, %[1]s::bigint[], %[1]s::bigint[], 500, 1", numbers, loadArgs(keys))
+	return fmt.Sprintf("%[2]s, %[1]s::bigint[], %[1]s::bigint[], %[2]s, %[1]s::bigint[], 500", numbers, loadArgs(keys))
 }
 
 // loadArgs returns the arguments of a load of n keys.

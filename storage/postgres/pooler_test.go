@@ -40,6 +40,19 @@ func TestEveryModeOfPgxWorksBehindPgBouncer(t *testing.T) {
 	}
 }
 
+// The server notices a wrong statement only by the number of its parameters.
+func TestEachStatementHasAnotherNumberOfParameters(t *testing.T) {
+	p := newPool(t, "")
+	s, _ := newStore(t, p)
+	tx, of := begin(t, p), map[int]string{}
+	for _, text := range s.Statements() {
+		d, err := tx.Prepare(t.Context(), text, text)
+		require.NoError(t, err)
+		require.Empty(t, of[len(d.ParamOIDs)], text)
+		of[len(d.ParamOIDs)] = text
+	}
+}
+
 // A failed statement ends a transaction of the caller, so the store cannot send it again.
 func TestErrorOfALostStatementHasTheRemedy(t *testing.T) {
 	const remedy = "default_query_exec_mode=exec"

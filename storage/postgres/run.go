@@ -79,15 +79,11 @@ func (s *Store) decide(ctx context.Context, r *run) error {
 		return args
 	}
 	sendOnce := func(ctx context.Context) ([]reply, error) {
-		return send[reply](ctx, s, s.sql.decide, withTimeout, r.lockTimeout, false, true)
-	}
-	if driver.MayCutConnection(ctx) {
-		direct := sendOnce
-		sendOnce = func(ctx context.Context) ([]reply, error) { return detached(ctx, s, direct) }
+		return send[reply](ctx, s, s.sql.decide, withTimeout, r.lockTimeout, false)
 	}
 	var first, last error
 	for range maxAttempts {
-		replies, err := sendOnce(ctx)
+		replies, err := detached(ctx, s, sendOnce)
 		if err == nil {
 			return r.apply(replies)
 		}

@@ -138,10 +138,8 @@ const (
 //
 // Otherwise the lock timeout ends shortly before the deadline of ctx, or is lockTimeout if that is not 0 and shorter. The
 // server accepts 1 to MaxInt32 milliseconds.
-//
-// If untilDeadline is true, a cancellation of ctx before its deadline has no effect.
 func send[T any](ctx context.Context, s *Store, sql string, args func(time.Duration) []any, lockTimeout time.Duration,
-	mayFail, untilDeadline bool) (rows []T, err error) {
+	mayFail bool) (rows []T, err error) {
 	db, release, err := s.connection(ctx)
 	if err != nil {
 		return nil, err
@@ -160,23 +158,14 @@ func send[T any](ctx context.Context, s *Store, sql string, args func(time.Durat
 	} else if ok {
 		return collectOn[T](ctx, s, tx, sql, args(0)...)
 	}
-	deadline, ok := ctx.Deadline()
-	if !ok {
+	if _, ok := ctx.Deadline(); !ok {
 		return collectOn[T](ctx, s, db, sql, args(lockTimeout)...)
-	}
-	statementCtx := ctx
-	if conn, ok := db.(*pgxpool.Conn); ok && untilDeadline {
-		// For a context that can be cancelled, pgx starts a goroutine for each statement.
-		network := conn.Conn().PgConn().Conn()
-		_ = network.SetDeadline(deadline)
-		defer func() { _ = network.SetDeadline(time.Time{}) }()
-		statementCtx = context.WithoutCancel(ctx)
 	}
 	until := lockTimeoutUntil(ctx)
 	if lockTimeout > 0 {
 		until = min(until, lockTimeout)
 	}
-	return collectOn[T](statementCtx, s, db, sql, args(min(until, math.MaxInt32*time.Millisecond))...)
+	return collectOn[T](ctx, s, db, sql, args(min(until, math.MaxInt32*time.Millisecond))...)
 }
 
 // row is a row of a reply: one key.

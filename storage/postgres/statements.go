@@ -8,7 +8,8 @@ import (
 	"github.com/sluice-go/sluice/internal/program"
 )
 
-// statements are the SQL statements for one table. load and swap return a row for each key; see row.
+// statements are the SQL statements for one table. load and swap return a row for each key; see row. Each statement has another
+// number of parameters. So if a pooler has put one of them in the place of another, the server refuses it; see isPreparedElsewhere.
 type statements struct{ load, swap, purge, list, decide string }
 
 // newStatements returns the statements for a table, and all functions: f.All and the one that decides. f is nil
@@ -75,7 +76,7 @@ var purgeSQL string
 
 // listSQL selects the keys of a page, also those of expired records, so that LIMIT bounds the rows that are read. The keys are in hexadecimal,
 // because the format of bytea is a setting of the session.
-const listSQL = `SELECT encode(key, 'hex'), expires_at > clock_timestamp() FROM TABLE WHERE key BETWEEN $1::bytea AND $2::bytea ORDER BY key LIMIT $3::bigint`
+const listSQL = `SELECT encode(key, 'hex'), expires_at > clock_timestamp() FROM TABLE WHERE key BETWEEN ($1::bytea[])[1] AND ($1::bytea[])[2] ORDER BY key LIMIT $2::bigint`
 
 // decideSQL is the body of the function that decides a batch. It locks and writes rows like swapSQL. It reads the clock after
 // it has all locks, so no state is later than the decision, unless a clock was set back. If another transaction creates a key

@@ -135,12 +135,12 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	mayFail := len(swaps) > 1 && slices.ContainsFunc(swaps, func(s storage.Swap) bool { return s.Old == 0 })
 	all := swapArgs(swaps, sorted) // copies, because a round trip can go on when the call has returned
 	args := func(lockTimeout time.Duration) []any {
-		return append(slices.Clip(all), int32(lockTimeout.Milliseconds()), int32(len(swaps)))
+		return append(slices.Clip(all), int32(lockTimeout.Milliseconds()))
 	}
 	for range maxAttempts {
 		lockTimeout := lockTimeoutUntil(ctx)
 		rows, err := detached(ctx, s, func(ctx context.Context) ([]row, error) {
-			return send[row](ctx, s, s.sql.swap, args, lockTimeout, mayFail, false)
+			return send[row](ctx, s, s.sql.swap, args, lockTimeout, mayFail)
 		})
 		if deadline, ok := ctx.Deadline(); ok && errors.Is(err, storage.ErrContended) && time.Until(deadline) <= maxReserve {
 			<-ctx.Done() // the time that is left is too short for another attempt
@@ -169,31 +169,30 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	return nil, false, storage.NotApplied(errUnwritten) // all versions match, but the statement never wrote the rows
 }
 
-// swapArgs returns the first six arguments of the statement, columns in the order sorted: key, old version, new version,
-// state, TTL in microseconds (0: never expires; -1: deleted, which is written as expired) and Until in microseconds since
-// 1970. The lock timeout in milliseconds (0: none) and the number of keys follow.
+// swapArgs returns the first five arguments of the statement, columns in the order sorted: key, old version, new version,
+// state, and TTL in microseconds (0: never expires; -1: deleted, which is written as expired). The lock timeout in milliseconds
+// (0: none) follows.
 func swapArgs(swaps []storage.Swap, sorted []int) []any {
 	n := len(swaps)
-	olds, news, ttls, untils := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	olds, news, ttls := make([]int64, n), make([]int64, n), make([]int64, n)
 	keys, states := make([][]byte, n), make([][]byte, n)
 	for i, at := range sorted {
 		s := &swaps[at]
 		keys[i], olds[i], news[i], states[i] = []byte(s.Key), int64(s.Old), int64(s.New.Version), append([]byte{}, s.New.State...) // nil would be NULL
-		ttls[i], untils[i] = expiry(s)
+		ttls[i] = ttlOf(s)
 	}
-	return []any{keys, olds, news, states, ttls, untils}
+	return []any{keys, olds, news, states, ttls}
 }
 
-// expiry returns the TTL and Until arguments of a swap.
-func expiry(s *storage.Swap) (ttl, until int64) {
-	until = s.UntilUnix(time.Microsecond)
+// ttlOf returns the TTL argument of a swap.
+func ttlOf(s *storage.Swap) int64 {
 	switch {
 	case s.New.Version == 0:
-		return -1, 0
-	case s.TTL == 0 || until == storage.FarUntil:
-		return 0, 0
+		return -1
+	case s.TTL == 0:
+		return 0
 	}
-	return int64((s.TTL-1)/time.Microsecond) + 1, until
+	return int64((s.TTL-1)/time.Microsecond) + 1
 }
 
 // inTransaction reports whether the store uses a transaction of the caller.
@@ -245,7 +244,7 @@ func (s *Store) List(ctx context.Context, prefix, cursor string, max int) (keys 
 	}
 	first, last := driver.ListRange(prefix, cursor)
 	rows, err := detached(ctx, s, func(ctx context.Context) ([]listRow, error) {
-		return collect[listRow](ctx, s, s.sql.list, []byte(first), []byte(last), max)
+		return collect[listRow](ctx, s, s.sql.list, [][]byte{[]byte(first), []byte(last)}, max)
 	})
 	if err != nil {
 		return nil, "", err

@@ -1,11 +1,11 @@
 WITH _sluice_lock_timeout AS MATERIALIZED (
-	SELECT CASE WHEN $7::int > 0 THEN set_config('lock_timeout', CASE
-		WHEN current_setting('lock_timeout')::interval BETWEEN interval '1 microsecond' AND $7 * interval '1 millisecond'
-		THEN current_setting('lock_timeout') ELSE $7::text END, true) END AS is_set
+	SELECT CASE WHEN $6::int > 0 THEN set_config('lock_timeout', CASE
+		WHEN current_setting('lock_timeout')::interval BETWEEN interval '1 microsecond' AND $6 * interval '1 millisecond'
+		THEN current_setting('lock_timeout') ELSE $6::text END, true) END AS is_set
 ), _sluice_swaps AS (
 	SELECT w.* FROM _sluice_lock_timeout CROSS JOIN LATERAL (
-		SELECT is_set, $1::bytea[] AS keys, $2::bigint[] AS olds, $3::bigint[] AS news, $4::bytea[] AS states, $5::bigint[] AS ttls, $6::bigint[] AS untils OFFSET 0
-	) AS a CROSS JOIN LATERAL unnest(keys, olds, news, states, ttls, untils) WITH ORDINALITY AS w (key, old, new, state, ttl, until, place)
+		SELECT is_set, $1::bytea[] AS keys, $2::bigint[] AS olds, $3::bigint[] AS news, $4::bytea[] AS states, $5::bigint[] AS ttls OFFSET 0
+	) AS a CROSS JOIN LATERAL unnest(keys, olds, news, states, ttls) WITH ORDINALITY AS w (key, old, new, state, ttl, place)
 ), _sluice_found AS MATERIALIZED (
 	SELECT _sluice_swaps.*, stored.key IS NULL AS absent, stored.state AS old_state,
 		CASE WHEN stored.expires_at > clock_timestamp() THEN stored.version END AS version
@@ -14,7 +14,7 @@ WITH _sluice_lock_timeout AS MATERIALIZED (
 	SELECT bool_or(old <> coalesce(version, 0)) AS has_conflict FROM _sluice_found
 ), _sluice_write AS (
 	SELECT place, key, new, state, absent, CASE
-		WHEN ttl > 0 THEN greatest(clock_timestamp() + ttl * interval '1 microsecond', timestamptz 'epoch' + until * interval '1 microsecond')
+		WHEN ttl > 0 THEN clock_timestamp() + ttl * interval '1 microsecond'
 		WHEN ttl = 0 THEN 'infinity' ELSE '-infinity' END AS expires_at
 	FROM _sluice_found WHERE NOT (SELECT has_conflict FROM _sluice_conflict)
 ), _sluice_created AS (
@@ -31,6 +31,6 @@ WITH _sluice_lock_timeout AS MATERIALIZED (
 SELECT place, version, CASE WHEN version IS NOT NULL THEN encode(old_state, 'hex') END, false AS created_meanwhile, 0, 0
 FROM _sluice_found WHERE (SELECT has_conflict FROM _sluice_conflict)
 UNION ALL
-SELECT place, NULL, NULL, CASE WHEN $8::int > 1 AND absent AND key NOT IN (SELECT key FROM _sluice_created) THEN UNDO
+SELECT place, NULL, NULL, CASE WHEN cardinality($1::bytea[]) > 1 AND absent AND key NOT IN (SELECT key FROM _sluice_created) THEN UNDO
 	WHEN absent AND NOT EXISTS (SELECT FROM _sluice_created) THEN true ELSE UNWRITTEN = 0 END, 0, 0
 FROM _sluice_write WHERE (key, new, state, expires_at) IN (SELECT * FROM _sluice_created UNION ALL SELECT * FROM _sluice_replaced) IS NOT TRUE

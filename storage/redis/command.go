@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -17,24 +17,22 @@ import (
 // script is a Lua script and its SHA-1 hash.
 type script struct {
 	text, hash []byte
-	programs   []string // the Lua form of its programs
+	leaves     []*algo.Program // of a script of scriptOf
+	isStack    bool            // it has the code for stacks
 }
 
 func newScript(text string) *script {
 	return &script{text: []byte(text), hash: []byte(redis.NewScript(text).Hash())}
 }
 
-// command runs a script. Its arguments are name, hash or text of the script, number of keys, keys, and
-// those that add adds. Their bytes are in one buffer, because strings would be allocated twice each.
+// command runs a script.
 type command struct {
 	*redis.StringSliceCmd
 	script  *script
 	batch   *driver.Batch // of Run
 	err     error         // of the command, or of the context if that ended first
 	tracker writeTracker
-	args    []any
-	each    []argument
-	text    []byte
+	args    []any // the name, the hash or text of the script, the number of keys, the keys and the arguments of the script
 }
 
 // firstKey is the index of the first key in the arguments.
@@ -44,29 +42,15 @@ const firstKey = 3
 // was applied, a second attempt would report a conflict.
 func (c *command) NoRetry() bool { return true }
 
-// newCommand returns a command with the arguments of the hash and the keys. It allocates memory for this
-// many further arguments.
+// newCommand returns a command with the hash, the keys and room for this many further arguments.
 func (s *Store) newCommand(script *script, keys []string, further int) *command {
-	const average = 48 // bytes of an argument
-	n := len(keys) + further
-	c := &command{script: script, args: make([]any, 0, firstKey+n), each: make([]argument, 0, n)}
-	c.text = make([]byte, 0, average*n)
+	c := &command{script: script, args: make([]any, 0, firstKey+len(keys)+further)}
 	c.tracker.text = script.hash
 	c.args = append(c.args, "evalsha", &c.tracker, len(keys))
 	for _, key := range keys {
-		c.add(s.appendKey(c.text, key))
-	}
-	if !s.isSingle && len(keys) > 0 {
-		c.args[firstKey] = string(c.each[0]) // clients of several servers choose the server by the text of this argument
+		c.args = append(c.args, s.key(key))
 	}
 	return c
-}
-
-// add adds an argument: the bytes by which text is longer than c.text.
-func (c *command) add(text []byte) {
-	c.each = append(c.each, text[len(c.text):len(text):len(text)])
-	c.args = append(c.args, &c.each[len(c.each)-1])
-	c.text = text
 }
 
 // send sends commands in one round trip, and again in full those whose script the server does not know. It returns when ctx
@@ -109,19 +93,6 @@ func (s *Store) send(ctx context.Context, untilDeadline bool, commands ...*comma
 	}
 }
 
-// argument is an argument whose bytes the client reads when it writes them.
-type argument []byte
-
-// MarshalBinary implements encoding.BinaryMarshaler.
-func (a *argument) MarshalBinary() ([]byte, error) { return *a, nil }
-
-// String is for hooks that log or trace commands. Traces must be valid UTF-8, but versions and the
-// lengths in keys are not.
-func (a *argument) String() string {
-	quoted := strconv.QuoteToASCII(string(*a))
-	return quoted[1 : len(quoted)-1]
-}
-
 // writeTracker is an argument of a command. It records whether the client wrote the command to a connection, because the
 // client calls MarshalBinary just before. If the call ended earlier, for instance while the client dialed, nothing was
 // applied. After cancel, the client cannot write the command any more.
@@ -155,9 +126,12 @@ func (t *writeTracker) cancel() bool {
 // String is for hooks that log or trace commands.
 func (t *writeTracker) String() string { return string(t.text) }
 
-// appendRecord appends the stored form of a record: its version, then its state.
-func appendRecord(dst []byte, r storage.Record) []byte {
-	return append(binary.BigEndian.AppendUint64(dst, uint64(r.Version)), r.State...)
+// recordText returns the stored form of a record: its version, then its state. It is empty for the zero Record.
+func recordText(r storage.Record) string {
+	if r.Version == 0 {
+		return ""
+	}
+	return string(append(binary.BigEndian.AppendUint64(nil, uint64(r.Version)), r.State...))
 }
 
 // milliseconds returns d in ms, rounded up.

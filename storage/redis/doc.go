@@ -35,13 +35,13 @@
 //
 // A record is a Redis string. Its name is the prefix and the text of its driver.RuleKey.
 //
-// In a Redis Cluster or a Ring, a decision with several keys fails with [ErrCrossSlot], unless all keys have the same group.
+// In a Redis Cluster or a Ring, a call with several keys fails with [ErrCrossSlot], unless all keys have the same group.
 // Set sluice.Options.Group, for instance to the tenant. Requests then share a script only if they have the same group or key.
 //
 // # Expiry
 //
-// A record expires at most one millisecond after its TTL. If the writer's clock is ahead of the server's, it expires at Until
-// of the storage.Swap, or the time of the batch plus the TTL. There is nothing to purge.
+// A record expires at most one millisecond after its TTL. If the limiter's clock is ahead of the server's, the record is kept
+// for longer by that time. There is nothing to purge.
 //
 // # Data loss
 //

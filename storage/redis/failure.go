@@ -69,7 +69,7 @@ func (s *Store) failure(err error) error {
 func (s *Store) commandFailure(ctx context.Context, c *command, err error) error {
 	notSent := c.tracker.cancel()
 	if notSent {
-		err = s.withRefusal(ctx, string(c.each[0]), err)
+		err = s.withRefusal(ctx, c.args[firstKey].(string), err)
 	}
 	if s.proxy && isReply(err) && !isOfServer(err) {
 		err = fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, withoutArguments(err))

@@ -295,16 +295,13 @@ func TestRefusedLaterWriteIsPartial(t *testing.T) {
 func TestRefusedFirstWriteChangesNothing(t *testing.T) {
 	server := shared.Redis(t)
 	direct := sharedStore(t)
-	for command, c := range map[string]struct {
-		ttl   time.Duration
-		until time.Time
-	}{"set": {}, "psetex": {ttl: time.Hour}, "time": {ttl: time.Hour, until: time.Now()}} {
+	for command, ttl := range map[string]time.Duration{"set": 0, "psetex": time.Hour} {
 		s := open(t, newClientOf(t, server, "no-"+command, allBut(command)...), direct.NameOf(""))
 		var errs []error
 		for keys := 1; keys <= 2; keys++ {
 			swaps := creatingN(keys, "a")
 			for i := range swaps {
-				swaps[i].TTL, swaps[i].Until = c.ttl, c.until
+				swaps[i].TTL = ttl
 			}
 			_, swapped, err := s.CompareAndSwap(t.Context(), swaps...)
 			require.False(t, swapped)

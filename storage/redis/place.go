@@ -9,16 +9,12 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// ErrCrossSlot means that the keys of a decision have different hash tags. Set sluice.Options.Group. It wraps storage.ErrKey.
-var ErrCrossSlot = fmt.Errorf("redis: %w: the keys of one decision have different hash tags", storage.ErrKey)
+// ErrCrossSlot means that the keys of a call have different hash tags. Set sluice.Options.Group. It wraps storage.ErrKey.
+var ErrCrossSlot = fmt.Errorf("redis: %w: the keys of one call have different hash tags", storage.ErrKey)
 
 // key returns the name of a record. The group of a driver.RuleKey is its hash tag. Without a group, the whole name determines
 // the slot.
 func (s *Store) key(key string) string { return s.prefix + key }
-
-func (s *Store) appendKey(dst []byte, key string) []byte {
-	return append(append(dst, s.prefix...), key...)
-}
 
 // Place implements [driver.Server]. In a Redis Cluster or a Ring, shard is the address of the server, and slot the hash tag.
 func (s *Store) Place(keys ...string) (shard, slot string, err error) {

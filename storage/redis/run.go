@@ -65,19 +65,20 @@ func (s *Store) runCommand(ctx context.Context, b *driver.Batch) (*command, erro
 	}
 	c := s.newCommand(script, b.Keys, 1)
 	c.batch = b
-	c.add(appendBatch(c.text, b))
+	c.args = append(c.args, batchArgument(b))
 	return c, nil
 }
 
-// appendBatch appends the argument of the script: the version, the margin in ms, the time of the batch in us, the programs and the
+// batchArgument returns the argument of the script: the version, the margin in ms, the time of the batch in us, the programs and the
 // uses.
-func appendBatch(dst []byte, b *driver.Batch) []byte {
+func batchArgument(b *driver.Batch) []byte {
 	var instant int64
 	hasTime := !b.Now.IsZero()
 	if hasTime {
 		instant = algo.Instant(b.Now)
 	}
-	dst = binary.BigEndian.AppendUint64(dst, uint64(b.Version))
+	const someBytes = 128 // enough for most batches of one caller
+	dst := binary.BigEndian.AppendUint64(make([]byte, 0, someBytes), uint64(b.Version))
 	dst = binary.BigEndian.AppendUint64(dst, uint64(milliseconds(max(b.Margin, 0))))
 	dst = binary.BigEndian.AppendUint64(append(dst, flag(hasTime)), uint64(instant))
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(b.Programs)))
@@ -201,47 +202,35 @@ type replyError string
 func (e replyError) Error() string { return string(e) }
 func (replyError) RedisError()     {}
 
-// scriptOf returns the script for batches of these programs. It returns an error if one name has two programs.
-func (s *Store) scriptOf(programs []*algo.Program) (found *script, err error) {
+// scriptOf returns the script for batches of these programs. It returns an error if two of them have the same name.
+func (s *Store) scriptOf(programs []*algo.Program) (*script, error) {
 	var leafBuffer [8]*algo.Program
-	var keyBuffer [64]byte
-	leaves := sortedLeaves(leafBuffer[:0], programs)
-	key := append(keyBuffer[:0], flag(slices.ContainsFunc(programs, program.IsStack)))
-	for _, p := range leaves {
-		key = append(append(key, 0), p.Name...)
-	}
+	leaves, isStack := sortedLeaves(leafBuffer[:0], programs), slices.ContainsFunc(programs, program.IsStack)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found = s.scripts[string(key)]
-	if found == nil {
-		if found, err = newRunScript(programs, leaves); err != nil {
-			return nil, err
-		}
-		s.scripts[string(key)] = found
-	}
-	for i, p := range leaves {
-		if found.programs[i] != p.Lua {
-			return nil, fmt.Errorf("two different programs have the name %q", p.Name)
+	for _, known := range s.scripts {
+		if known.isStack == isStack && slices.EqualFunc(known.leaves, leaves, isSame) {
+			return known, nil
 		}
 	}
-	return found, nil
-}
-
-// sortedLeaves appends the distinct programs that are not stacks, sorted by name.
-func sortedLeaves(dst, programs []*algo.Program) []*algo.Program {
-	dst = program.AppendLeaves(dst, programs...)
-	slices.SortFunc(dst, func(a, b *algo.Program) int { return strings.Compare(a.Name, b.Name) })
-	return slices.CompactFunc(dst, func(a, b *algo.Program) bool { return a.Name == b.Name && a.Lua == b.Lua })
-}
-
-func newRunScript(programs, leaves []*algo.Program) (*script, error) {
 	text, err := program.Lua(runLua, programs...)
 	if err != nil {
 		return nil, err
 	}
 	made := newScript(text)
+	made.isStack = isStack
 	for _, p := range leaves {
-		made.programs = append(made.programs, p.Lua)
+		made.leaves = append(made.leaves, &algo.Program{Name: p.Name, Lua: p.Lua})
 	}
+	s.scripts = append(s.scripts, made)
 	return made, nil
+}
+
+func isSame(a, b *algo.Program) bool { return a.Name == b.Name && a.Lua == b.Lua }
+
+// sortedLeaves appends the distinct programs that are not stacks, sorted by name.
+func sortedLeaves(dst, programs []*algo.Program) []*algo.Program {
+	dst = program.AppendLeaves(dst, programs...)
+	slices.SortFunc(dst, func(a, b *algo.Program) int { return strings.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(dst, isSame)
 }

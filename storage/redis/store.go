@@ -40,13 +40,12 @@ type Store struct {
 	prefix        string
 	cluster       *redis.ClusterClient                     // the client, if it is one
 	serverOf      func(name string) (*redis.Client, error) // the server of a name or hash tag, in a Redis Cluster or a Ring; otherwise nil
-	isSingle      bool                                     // the client has one server
 	endsInTime    bool                                     // the client itself ends calls at the deadlines of contexts
 	proxy         bool                                     // see Options.Proxy
 	separate      bool                                     // requests with different keys always use different scripts
 	separateUntil atomic.Int64                             // until then they do, in ns since 1970
 	mu            sync.Mutex
-	scripts       map[string]*script // those of batches, by their kind and the names of their programs; guarded by mu
+	scripts       []*script // those of batches; guarded by mu
 	refusal       refusal
 }
 
@@ -66,10 +65,10 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if o.Prefix == "" {
 		o.Prefix = DefaultPrefix
 	}
-	s := &Store{client: client, prefix: o.Prefix, proxy: o.Proxy, separate: o.Proxy, scripts: map[string]*script{}}
+	s := &Store{client: client, prefix: o.Prefix, proxy: o.Proxy, separate: o.Proxy}
 	switch c := client.(type) {
 	case *redis.Client:
-		s.isSingle, s.endsInTime = true, c.Options().ContextTimeoutEnabled
+		s.endsInTime = c.Options().ContextTimeoutEnabled
 	case *redis.ClusterClient:
 		s.cluster, s.endsInTime = c, c.Options().ContextTimeoutEnabled
 		s.serverOf = func(name string) (*redis.Client, error) { return c.MasterForKey(cachedOnly, name) }
@@ -86,7 +85,7 @@ var loadLua string
 
 var loadScript = newScript(loadLua)
 
-// Load implements [storage.Store]. In a cluster, the time is that of one of the servers.
+// Load implements [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
 	if len(keys) == 0 {
 		return nil, now, ctx.Err()
@@ -94,72 +93,45 @@ func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Rec
 	if err := driver.CheckLoad(keys); err != nil {
 		return nil, now, err
 	}
-	var commands []*command
-	var places [][]int // for each command the indexes of its keys
-	for _, indexes := range s.bySlot(keys) {
-		own := make([]string, len(indexes))
-		for i, at := range indexes {
-			own[i] = keys[at]
-		}
-		commands, places = append(commands, s.newCommand(loadScript, own, 0)), append(places, indexes)
+	if _, err := s.placeOf(keys); err != nil {
+		return nil, now, err
 	}
-	s.send(ctx, false, commands...)
-	records = make([]storage.Record, len(keys))
-	for i, c := range commands {
-		if c.err != nil {
-			return nil, now, s.commandFailure(ctx, c, c.err)
-		}
-		if now, err = readLoad(c.Val(), keys, places[i], records); err != nil {
-			return nil, now, err
-		}
+	c := s.newCommand(loadScript, keys, 0)
+	if s.send(ctx, false, c); c.err != nil {
+		return nil, now, s.commandFailure(ctx, c, c.err)
 	}
-	return records, now, nil
+	return readLoad(c.Val(), keys)
 }
 
-// bySlot returns the indexes of keys by what they must have in common in a script.
-func (s *Store) bySlot(keys []string) map[string][]int {
-	slots := map[string][]int{}
-	for i, key := range keys {
-		slot := ""
-		switch {
-		case s.serverOf != nil:
-			slot = hashTag(s.key(key))
-		case s.separate:
-			slot = key
-		}
-		slots[slot] = append(slots[slot], i)
-	}
-	return slots
-}
-
-// readLoad reads the reply of load.lua for the keys with these indexes: the time in us, and for each key its value and its
-// TTL in ms, which is empty if the key is absent.
-func readLoad(reply, keys []string, indexes []int, records []storage.Record) (now time.Time, err error) {
-	if len(reply) != 1+2*len(indexes) {
-		return now, errReplyForm
+// readLoad reads the reply of load.lua: the time in us, and for each key its value and its TTL in ms, which is empty if the key is
+// absent.
+func readLoad(reply, keys []string) (records []storage.Record, now time.Time, err error) {
+	if len(reply) != 1+2*len(keys) {
+		return nil, now, errReplyForm
 	}
 	micros, err := strconv.ParseInt(reply[0], 10, 64)
 	if err != nil {
-		return now, errReplyForm
+		return nil, now, errReplyForm
 	}
-	for i, at := range indexes {
+	records = make([]storage.Record, len(keys))
+	for i, key := range keys {
 		value, ttl := reply[1+2*i], reply[2+2*i]
 		if ttl == "" { // the key is absent
 			continue
 		}
-		if records[at], err = decode([]byte(value)); err != nil {
-			return now, &storage.KeyError{Key: keys[at], Err: err}
+		if records[i], err = decode([]byte(value)); err != nil {
+			return nil, now, &storage.KeyError{Key: key, Err: err}
 		}
 		if ms, err := strconv.ParseInt(ttl, 10, 64); err == nil && ms >= 0 {
-			records[at].TTL = max(time.Duration(ms)*time.Millisecond, time.Millisecond) // it may just have expired
+			records[i].TTL = max(time.Duration(ms)*time.Millisecond, time.Millisecond) // it may just have expired
 		}
 	}
-	return time.UnixMicro(micros), nil
+	return records, time.UnixMicro(micros), nil
 }
 
 var errNoRecord = errors.New("redis: the stored value is not a record of this package; delete it or use another Prefix")
 
-// decode reads a record that appendRecord wrote.
+// decode reads a record that recordText returned.
 func decode(value []byte) (storage.Record, error) {
 	if len(value) < 8 || binary.BigEndian.Uint64(value) == 0 {
 		return storage.Record{}, errNoRecord
@@ -181,7 +153,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	if _, err := s.placeOf(keys); err != nil {
 		return nil, false, err
 	}
-	c := s.newCommand(swapScript, keys, 4*len(swaps))
+	c := s.newCommand(swapScript, keys, 3*len(swaps))
 	for i := range swaps {
 		c.addSwap(&swaps[i])
 	}
@@ -192,28 +164,14 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	return s.readSwap(c.Val(), keys)
 }
 
-// addSwap adds four arguments: the old version, the new record, its TTL in ms, and its Until in ms
-// since 1970. An argument is empty if the swap does not have it.
+// addSwap adds three arguments: the old version, the new record, and its TTL in ms. An argument is empty if the swap does not have
+// it.
 func (c *command) addSwap(s *storage.Swap) {
-	for _, r := range []storage.Record{{Version: s.Old}, s.New} {
-		if r.Version == 0 {
-			c.add(c.text)
-		} else {
-			c.add(appendRecord(c.text, r))
-		}
+	ttl := "" // it never expires
+	if s.TTL > 0 {
+		ttl = strconv.FormatInt(milliseconds(s.TTL), 10)
 	}
-	until := s.UntilUnix(time.Millisecond)
-	if s.TTL == 0 || until == storage.FarUntil { // it never expires
-		c.add(c.text)
-		c.add(c.text)
-		return
-	}
-	c.add(strconv.AppendInt(c.text, milliseconds(s.TTL), 10))
-	if until == 0 {
-		c.add(c.text)
-	} else {
-		c.add(strconv.AppendInt(c.text, until, 10))
-	}
+	c.args = append(c.args, recordText(storage.Record{Version: s.Old}), recordText(s.New), ttl)
 }
 
 var errReplyForm = errors.New("the reply of the script has an unexpected form")

@@ -1,33 +1,20 @@
 -- This script replaces the records of keys if all versions match. A version is the first 8 bytes of a value.
 --
--- ARGV has four arguments for each key: the old version (empty: the key must be absent), the new record
--- (empty: delete the key), the TTL in ms (empty: none) and Until in ms since 1970 (empty: none). The
--- first element of the reply is one of
+-- ARGV has three arguments for each key: the old version (empty: the key must be absent), the new record
+-- (empty: delete the key), and the TTL in ms (empty: none). The first element of the reply is one of
 --
 --   SWAPPED
 --   CONFLICT  followed by the stored values
 --   NORECORD  followed by the number of a key whose value is not a record
 --   ERROR     followed by an error of the server. If it begins with PARTIAL, some keys were written.
 
--- The script calls TIME before any write, so a server that refuses TIME has written nothing. The clock
--- is rounded down to ms, so that the time until Until is rounded up.
-local run, time = redis.call, redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-
--- px returns the expiry of a record in ms: the longer of its TTL and the time until Until by the
--- server's clock. string.format is needed because PSETEX refuses a number with an exponent.
-local function px(ttl, till)
-	if till == '' or till - now <= ttl + 0 then
-		return ttl
-	end
-	return string.format('%.0f', till - now)
-end
+local run = redis.call
 
 -- put writes one key. After the first write it returns errors of the server instead of raising them.
-local function put(key, old, new, ttl, till)
+local function put(key, old, new, ttl)
 	local reply
 	if new ~= '' and ttl ~= '' then
-		reply = run('PSETEX', key, px(ttl, till), new)
+		reply = run('PSETEX', key, ttl, new)
 	elseif new ~= '' then
 		reply = run('SET', key, new)
 	elseif old ~= '' then
@@ -44,7 +31,7 @@ end
 local n = #KEYS
 local values, found, same = n > 1 and n < 1000 and redis.call('MGET', unpack(KEYS)) or {}, {'CONFLICT'}, true
 for i, key in ipairs(KEYS) do
-	local value, old = values[i] or redis.pcall('GET', key), ARGV[4*i - 3]
+	local value, old = values[i] or redis.pcall('GET', key), ARGV[3*i - 2]
 	if type(value) == 'table' then
 		return {'ERROR', value.err}
 	elseif not value then
@@ -63,9 +50,9 @@ if not same then
 end
 local begun = ''
 for i, key in ipairs(KEYS) do
-	local at = 4*i - 3
+	local at = 3*i - 2
 	local old, new = ARGV[at], ARGV[at+1]
-	local err = put(key, old, new, ARGV[at+2], ARGV[at+3])
+	local err = put(key, old, new, ARGV[at+2])
 	if err then
 		return {'ERROR', begun .. err}
 	elseif old ~= '' or new ~= '' then

@@ -32,12 +32,13 @@
 //
 // # Expiry
 //
-// A record expires when its TTL and its Until ([storage.Swap]) have passed by Options.Clock. It stays in the table until its
+// A record expires when its TTL has passed, both by Options.Clock and by the clock of the limiter. It stays in the table until its
 // key is written again or [Store.Purge] removes it.
 //
 // # Known limits
 //
-// If a trigger drops or changes a write, the call fails, and a retry does not help. Purge fails, too.
+// If a BEFORE trigger drops a write, the call fails, and a retry does not help. Purge fails if it cannot remove an expired
+// record. The store does not notice writes of AFTER triggers, so they must not write the table.
 //
 // SQLite has one writer at a time, so long transactions of other work delay decisions. In WAL mode, the log grows during a
 // long read transaction. The next write after it copies the whole log into the database. Decisions wait for that too, at most

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -129,18 +128,8 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	return current, current == nil, nil
 }
 
-// write applies swaps whose Old is the stored version. If a trigger has written anything, it then checks
-// that the records are as they were written.
+// write applies swaps whose Old is the stored version. It fails if a trigger drops one of the writes.
 func (s *Store) write(c *connection, swaps []storage.Swap, now int64) error {
-	if len(swaps) == 0 {
-		return nil
-	}
-	if c.totalChanges == 0 {
-		if err := c.readTotalChanges(); err != nil {
-			return err
-		}
-	}
-	want := c.totalChanges
 	for i := range swaps {
 		w := &swaps[i]
 		if w.Old == 0 && w.New.Version == 0 {
@@ -148,18 +137,13 @@ func (s *Store) write(c *connection, swaps []storage.Swap, now int64) error {
 		}
 		n, err := s.writeRow(c, w, now)
 		if err == nil && n != 1 {
-			err = s.unwritten(w)
+			err = &storage.KeyError{Key: w.Key, Err: fmt.Errorf("a record was not written; check whether table %s has a trigger that drops writes", s.table)}
 		}
 		if err != nil {
 			return err
 		}
-		want += n
 	}
-	// If other statements have changed rows since the last reading, check runs needlessly.
-	if err := c.readTotalChanges(); err != nil || c.totalChanges == want {
-		return err
-	}
-	return s.check(c, swaps, now)
+	return nil
 }
 
 // writeRow applies a swap and returns the number of rows that it changed.
@@ -185,37 +169,12 @@ func (s *Store) writeRow(c *connection, w *storage.Swap, now int64) (rows int64,
 	return rows, err
 }
 
-// check returns an error if a record is not as its swap has written it.
-func (s *Store) check(c *connection, swaps []storage.Swap, now int64) error {
-	keys := make([]string, len(swaps))
-	for i := range swaps {
-		keys[i] = swaps[i].Key
-	}
-	stored, err := s.load(c, keys, now)
-	if err != nil {
-		return err
-	}
-	for i, r := range stored {
-		w := &swaps[i]
-		if r.Version != w.New.Version || r.Version != 0 && (!bytes.Equal(r.State, w.New.State) || int64(r.TTL) != ttl(w, now)) {
-			return s.unwritten(w)
-		}
-	}
-	return nil
-}
-
-// unwritten returns the error for a swap whose record is not as it was written.
-func (s *Store) unwritten(w *storage.Swap) error {
-	return &storage.KeyError{Key: w.Key, Err: fmt.Errorf("a record was not written as requested; check whether table %s has a trigger that drops or changes writes", s.table)}
-}
-
 // ttl returns the time in ns after which the new record of a swap expires. 0 means never.
 func ttl(w *storage.Swap, now int64) int64 {
-	ttl := int64(w.Lifetime(time.Unix(0, now)))
-	if ttl > math.MaxInt64-now {
+	if int64(w.TTL) > math.MaxInt64-now {
 		return 0
 	}
-	return max(ttl, 0)
+	return int64(w.TTL)
 }
 
 // purgeBatch is the maximum number of records that a transaction of Purge handles. On most disks, such a
@@ -251,7 +210,7 @@ func (s *Store) Purge(ctx context.Context, limit int) (removed int, err error) {
 		}
 		removed += int(expired)
 		if isBlocked {
-			return removed, fmt.Errorf("sqlite: expired records were not removed; check whether table %s has a trigger that drops or changes writes", s.table)
+			return removed, fmt.Errorf("sqlite: expired records were not removed; check whether table %s has a trigger that drops writes", s.table)
 		}
 		if expired+postponed < purgeBatch {
 			return removed, nil

@@ -41,7 +41,7 @@ func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ..
 			swaps[key].Old, swaps[key].New = found[i].Version, found[i]
 		}
 		for n, u := range updates {
-			decide(u, at, swapsOf[n])
+			decide(u, at, now, swapsOf[n])
 		}
 		var changed []storage.Swap
 		for _, key := range keys {
@@ -53,8 +53,8 @@ func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ..
 	})
 }
 
-// decide runs an update on the new records of the swaps of its items.
-func decide(u *driver.Update, now time.Time, swaps []*storage.Swap) {
+// decide runs an update on the new records of the swaps of its items, at now, when the clock of the store shows stored.
+func decide(u *driver.Update, now, stored time.Time, swaps []*storage.Swap) {
 	for i, w := range swaps {
 		u.Items[i].Found, u.Items[i].Next = w.New, driver.Change{}
 	}
@@ -66,7 +66,7 @@ func decide(u *driver.Update, now time.Time, swaps []*storage.Swap) {
 		switch c := &u.Items[i].Next; c.Verb {
 		case driver.Put:
 			w.New = storage.Record{Version: version, State: append([]byte{}, c.State...), TTL: c.TTL}
-			w.TTL, w.Until = c.TTL, now.Add(c.TTL)
+			w.TTL = driver.KeepFor(c.TTL, now, stored)
 		case driver.Delete:
 			w.New = storage.Record{}
 		}

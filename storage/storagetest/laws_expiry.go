@@ -79,60 +79,19 @@ var expiryLaws = []Law{
 			s.conflicts("deletes an expired record", deleting(key("deleted"), versions["deleted"]))
 		}),
 	law("a swap sets the TTL of each key",
-		"Each record of a CompareAndSwap is kept for its own TTL. It replaces the TTL and the Until that the key had, and may be longer, "+
-			"shorter or 0.", func(s *subject) {
+		"Each record of a CompareAndSwap is kept for its own TTL. It replaces the TTL that the key had, and may be longer, shorter or 0.", func(s *subject) {
 			const ttl, long = hour, 24 * hour
-			before := lifetimes{"longer": ttl, "shorter": long, "to no TTL": ttl, "from no TTL": 0, "without Until": ttl}
-			after := lifetimes{"longer": long, "shorter": ttl, "to no TTL": 0, "from no TTL": ttl, "without Until": ttl}
+			before := lifetimes{"longer": ttl, "shorter": long, "to no TTL": ttl, "from no TTL": 0}
+			after := lifetimes{"longer": long, "shorter": ttl, "to no TTL": 0, "from no TTL": ttl}
 			var creates, replaces []storage.Swap
 			for name, lifetime := range after {
 				create := writing(key(name), 0, "before", before[name])
-				if name == "without Until" {
-					create.Until = s.Now().Add(long)
-				}
 				creates = append(creates, create)
 				replaces = append(replaces, writing(create.Key, create.New.Version, "after", lifetime))
 			}
 			s.swap(creates...)
 			s.swap(replaces...)
 			s.last(after)
-		}),
-	law("a record is kept until Until",
-		"If Until is after the end of the TTL, a record exists until the store's clock has passed Until. Otherwise it is kept for its TTL. "+
-			"A record with the TTL 0 is kept for ever.", func(s *subject) {
-			const ttl, lead = hour, 48 * hour
-			now, all := s.Now().Round(0), lifetimes{}
-			var swaps []storage.Swap
-			add := func(ttl time.Duration, end time.Time, lifetime time.Duration) {
-				name := fmt.Sprint("TTL ", ttl, ", until ", end)
-				swap := writing(key(name), 0, "state", ttl)
-				swap.Until, all[name] = end, lifetime
-				swaps = append(swaps, swap)
-			}
-			at := func(year int) time.Time { return time.Date(year, 12, 31, 23, 59, 59, 999_999_999, time.UTC) }
-			add(ttl, now.Add(lead), lead)
-			add(ttl, now.Add(2*lead+time.Microsecond), 2*lead+time.Microsecond)
-			add(ttl, now.Add(100*year), 0)
-			add(0, now.Add(2*ttl), 0)
-			for _, year := range []int{2200, 2255, 2256, 2300, 9999, 300_000, 1_000_000_000} {
-				add(ttl, at(year), 0)
-			}
-			early := []time.Time{{}, now.Add(-ttl), now, now.Add(ttl / 2), time.Unix(0, 0), time.Unix(0, 1)}
-			for _, year := range []int{-1_000_000_000, -300_000, 1, 1600, 1969} {
-				early = append(early, at(year))
-			}
-			for _, end := range early {
-				add(ttl, end, ttl)
-				add(0, end, 0)
-			}
-			s.swap(swaps...) // together, because each key has its own Until
-			single := writing(key("single"), 0, "state", ttl)
-			replaced := writing(key("replaced"), s.put(key("replaced"), "before", ttl), "state", ttl)
-			single.Until, replaced.Until = now.Add(lead), now.Add(lead)
-			s.swap(single)
-			s.swap(replaced)
-			all["single"], all["replaced"] = lead, lead
-			s.last(all)
 		}),
 }
 

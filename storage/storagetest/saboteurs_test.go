@@ -224,14 +224,6 @@ var saboteurs = map[string]map[string]builder{
 			return s.Store.CompareAndSwap(ctx, swaps...)
 		}),
 	},
-	"a record is kept until Until": {
-		"ignores Until": changingSwaps(func(_ *faulty, swap *storage.Swap) { swap.Until = time.Time{} }),
-		"expires a record at an early Until": changingSwaps(func(s *faulty, swap *storage.Swap) {
-			if swap.TTL > 0 && !swap.Until.IsZero() {
-				swap.TTL = max(1, swap.Until.Sub(s.Now()))
-			}
-		}),
-	},
 	"a purge removes only expired records": {
 		"purges nothing": func(s *faulty, _ *Harness) {
 			s.purge = func(context.Context, int) (int, error) { return 0, nil }
@@ -392,10 +384,10 @@ var saboteurs = map[string]map[string]builder{
 	"Runs reports which programs the server can run": {"reports that it runs any program": func(s *faulty, _ *Harness) { s.runsAll = true }},
 	"a batch sets TTLs": {
 		"keeps records for ever":                          changingWrites(func(_ *driver.Batch, swap *storage.Swap) { swap.TTL = 0 }),
-		"counts the TTL of a batch only by its own clock": changingWrites(func(_ *driver.Batch, swap *storage.Swap) { swap.Until = time.Time{} }),
+		"counts the TTL of a batch only by its own clock": changingWrites(func(b *driver.Batch, swap *storage.Swap) { swap.TTL = min(swap.TTL, time.Hour+b.Margin) }),
 		"adds no margin": changingWrites(func(b *driver.Batch, swap *storage.Swap) {
 			if swap.TTL > 0 {
-				swap.TTL, swap.Until = swap.TTL-b.Margin, time.Time{}
+				swap.TTL -= b.Margin
 			}
 		}),
 	},
@@ -578,10 +570,8 @@ func (s *faulty) swapsOf(b *driver.Batch, found []storage.Record, now time.Time)
 		case driver.Keep:
 			continue
 		case driver.Put:
-			swap.New, swap.TTL = storage.Record{Version: b.Version, State: c.State}, c.TTL+b.Margin
-			if !b.Now.IsZero() {
-				swap.Until = b.Now.Add(swap.TTL)
-			}
+			swap.New = storage.Record{Version: b.Version, State: c.State}
+			swap.TTL = driver.KeepFor(c.TTL+b.Margin, b.Now, now)
 		}
 		if s.edit != nil {
 			s.edit(b, &swap)

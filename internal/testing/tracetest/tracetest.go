@@ -1,5 +1,4 @@
-// Package tracetest runs traces and other golden files as tests. It adds the flag -update to tests that import it, which
-// sluicetest.Traces obeys.
+// Package tracetest runs traces and other golden files as tests. It adds the flag -update to tests that import it.
 package tracetest
 
 import (
@@ -23,6 +22,9 @@ var update = flag.Bool("update", false, "rewrite golden files; in traces, the te
 // it rewrites the answers instead.
 func Run(t *testing.T, pattern string) {
 	t.Helper()
+	if *update {
+		t.Setenv("SLUICE_UPDATE", "1")
+	}
 	sluicetest.Traces(t, pattern)
 }
 

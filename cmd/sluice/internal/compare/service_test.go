@@ -203,9 +203,9 @@ func requirePasses(t *testing.T, text *compare.Text) {
 	t.Helper()
 	parsed, err := trace.Parse(strings.NewReader(text.Text), text.Name)
 	require.NoError(t, err)
-	differences, err := parsed.Check()
+	difference, err := parsed.Diff()
 	require.NoError(t, err)
-	require.Empty(t, differences)
+	require.Zero(t, difference)
 }
 
 // read lets the service read a log.

@@ -330,8 +330,8 @@ func TestCheckOfATraceReportsDifferences(t *testing.T) {
 	exitCode, out, errs = clitest.Execute(t, "", "replay", "--check", clitest.Write(t, "wrong.trace", wrong))
 	require.Equal(t, cli.ExitFailed, exitCode)
 	require.Empty(t, errs)
-	require.Contains(t, out, "wrong.trace:5")
-	require.Contains(t, out, "wrong.trace: 1 of 2 events got other results than the trace has\n")
+	require.Contains(t, out, "deny    0    2s")
+	require.Contains(t, out, "wrong.trace:5: 1 of 2 events got other results than the trace has\n")
 }
 
 const caddyLines = `{"level":"info","ts":946684800.5,"logger":"http.log.access","request":{"remote_ip":"192.0.2.1","method":"GET","uri":"/a","headers":{"X-Key":["k1"],"Accept":["a","b"]}},"status":200}

@@ -26,15 +26,14 @@ func (p *replayRun) runTraces(ctx context.Context, name string, s cli.Streams) e
 			return err
 		}
 		if p.check {
-			differences, err := t.Check()
+			d, err := t.Diff()
 			if err != nil {
 				return err
 			}
-			for _, d := range differences {
-				fmt.Fprintln(s.Out, d)
+			if d.Events > 0 {
 				reported = cli.ErrReported
 			}
-			fmt.Fprintf(s.Out, "%s: %s\n", readable.Graphic(src.Name), checkText(t.Events(), len(differences)))
+			fmt.Fprintf(s.Out, "%s%s%s\n", d.Text, readable.Graphic(src.Name), checkText(t.Events(), d))
 			continue
 		}
 		ran, err := t.Run()
@@ -51,12 +50,12 @@ func (p *replayRun) runTraces(ctx context.Context, name string, s cli.Streams) e
 	return reported
 }
 
-// checkText returns the outcome of a check.
-func checkText(events, different int) string {
-	if different > 0 {
-		return fmt.Sprintf("%d of %s got other results than the trace has", different, readable.Plural(int64(events), "event"))
+// checkText returns the outcome of a check, to follow the name of the trace.
+func checkText(events int, d trace.Difference) string {
+	if d.Events > 0 {
+		return fmt.Sprintf(":%d: %d of %s got other results than the trace has", d.Line, d.Events, readable.Plural(int64(events), "event"))
 	}
-	return readable.Plural(int64(events), "event") + " checked, and all got the results that the trace has"
+	return ": " + readable.Plural(int64(events), "event") + " checked, and all got the results that the trace has"
 }
 
 func (p *replayRun) parseTrace(src logs.Source) (*trace.Trace, error) {

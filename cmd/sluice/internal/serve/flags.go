@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/costed"
 	"github.com/sluice-go/sluice/internal/errtext"
 )
 
@@ -120,7 +121,7 @@ func (f *serveFlags) rules() error {
 func (f *serveFlags) oneRule() (*config.File, error) {
 	policy, err := compose.ParsePolicy(f.limit)
 	if err != nil {
-		if _, _, other := compose.ParsePolicyWithCost(f.limit); other == nil { // cost= is the only fault
+		if _, other := costed.Parse(f.limit); other == nil { // cost= is the only fault
 			return nil, cli.Usagef("--limit %s: --limit takes no cost=; write a limits.yaml with the field cost beside policy, and use --config", errtext.Quote(f.limit))
 		}
 		return nil, cli.Usagef("--limit: %s", cli.WithoutPackage(err))
