@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// ErrHoldLost is the error of Renew if the held units have returned, because they were not renewed in time, or because the store has
-// lost them and others hold the units now. It is also the cause of the context in Do.
+// ErrHoldLost is the error of Renew if the held units have returned: they were not renewed in time, or the store has lost them and too few
+// are left to take them again. It is also the cause of the context in Do.
 var ErrHoldLost = errors.New("sluice: the held units have returned")
 
 // hold says when the units of a use were taken.
@@ -53,7 +53,7 @@ func (u *use) checkHeld() error {
 	case u.shadow || u.taken.IsZero() || u.isHeld():
 		return nil
 	case u.lost:
-		return fmt.Errorf("%w: the store has no units of rule %q from then", ErrHoldLost, u.rule)
+		return fmt.Errorf("%w: the store has lost the units of rule %q, and they could not be taken again", ErrHoldLost, u.rule)
 	}
 	return fmt.Errorf("%w: rule %q has a ttl of %v, and the last renewal was %v ago", ErrHoldLost, u.rule, u.policy.Limit().Period, time.Since(u.since))
 }
@@ -93,13 +93,13 @@ func (r *Reservation[T]) Release(ctx context.Context) error {
 }
 
 // Renew holds the held units for another TTL from now on. If the TTL of a rule has passed, it renews none, and its error wraps
-// [ErrHoldLost]. If the store has lost units, for instance because somebody has reset the key, Renew takes them again. If others hold
-// too many meanwhile, it renews none, and its error wraps ErrHoldLost. A shadow rule does not cause this error. Renew does nothing if
-// no units are held.
+// [ErrHoldLost]. If the store has lost units, for instance because somebody has reset the key, Renew takes them again. If too few are
+// left for that, it renews none, and its error wraps ErrHoldLost. A shadow rule does not cause this error, and its units are taken again
+// only together with those of other rules. Renew does nothing if no units are held.
 //
-// If the reply of the store to a renewal is lost, Renew may not find the units, and takes them again. The others then return after
-// their TTL. The same can happen to a reservation whose units were taken in the same slot. So more units than are needed can be in use
-// until then, and work can stop without need. If the error wraps [storage.ErrOutcomeUnknown], the units may have been renewed.
+// If the reply of the store to a renewal is lost, the next Renew may not find the units that it has renewed. It then takes others, once,
+// and the first ones return after their TTL. So can a Renew of another reservation whose units were taken in the same slot. If the
+// error wraps [storage.ErrOutcomeUnknown], the units may have been renewed.
 func (r *Reservation[T]) Renew(ctx context.Context) error {
 	if r == nil || r.limiter == nil {
 		return errNothingReserved
@@ -107,34 +107,43 @@ func (r *Reservation[T]) Renew(ctx context.Context) error {
 	if err := r.checkHeld(); err != nil {
 		return err
 	}
-	began := time.Now()
 	results, items := r.heldResults(nil, nil)
 	if len(items) == 0 {
 		return nil
 	}
-	d := Decision{Results: results}
-	err := r.decideHeld(ctx, driver.Allow, items, &d)
-	if err == nil && !d.Allowed { // the store has lost units, so they are taken again
-		results, items = r.heldResults(nil, nil)
-		for i := range results {
-			if !d.Results[i].Allowed {
-				results[i].Policy, results[i].held = r.useOf(results[i].Rule).policy, false
-			}
-		}
-		d = Decision{Results: results}
-		err = r.decideHeld(ctx, driver.Allow, items, &d)
-	}
+	_, err := r.limiter.observed(ctx, driver.Allow, func() (Decision, error) { return r.renew(ctx, results, items) })
 	if err != nil {
 		return err
 	}
-	for i := range d.Results {
-		if u := r.useOf(d.Results[i].Rule); !d.Results[i].Allowed {
-			u.lost = true
-		} else if d.Allowed {
+	return r.checkHeld()
+}
+
+// renew renews the held units of results. If the store does not have those of a rule, it takes them again.
+func (r *Reservation[T]) renew(ctx context.Context, results []RuleResult, items []driver.Item) (d Decision, err error) {
+	began, again := time.Now(), slices.Clone(results)
+	d.Results = results
+	if err = r.decideUnobserved(ctx, driver.Allow, items, &d); err == nil && !d.Allowed {
+		for i := range again {
+			items[i] = driver.Item{Key: items[i].Key}
+			if !d.Results[i].Allowed {
+				again[i].Policy, again[i].held = r.useOf(again[i].Rule).policy, false
+			}
+		}
+		d = Decision{Results: slices.Clone(again)}
+		err = r.decideUnobserved(ctx, driver.Allow, items, &d)
+	}
+	for i := range again {
+		u := r.useOf(again[i].Rule)
+		switch {
+		case err != nil: // otherwise each renewal could take more
+			u.lost = u.lost || !again[i].held && errors.Is(err, storage.ErrOutcomeUnknown)
+		case d.Allowed && d.Results[i].Allowed:
 			u.take(&d, i, began)
+		case !d.Results[i].Allowed || !again[i].held:
+			u.lost = true
 		}
 	}
-	return r.checkHeld()
+	return d, err
 }
 
 func (r *Reservation[T]) checkHeld() error {
@@ -186,8 +195,8 @@ func (l *Limiter[T]) Do(ctx context.Context, in T, f func(context.Context) error
 // [ErrHoldLost].
 //
 // Call release when the work has ended. It is never nil. It also cancels the context, and does nothing when it is called again. If
-// the store fails then, the units return after their TTL. So do units whose decision Hold did not wait for, because ctx ended; its
-// error wraps [storage.ErrOutcomeUnknown] then. If nothing is held, for instance because there are no such rules, Hold
+// the store fails then, the units return after their TTL. If ctx ends before the decision arrives, the error wraps
+// [storage.ErrOutcomeUnknown], and units that were taken return after their TTL. If nothing is held, for instance because there are no such rules, Hold
 // returns ctx itself, and release does nothing.
 func (l *Limiter[T]) Hold(ctx context.Context, in T) (d Decision, held context.Context, release func(), err error) {
 	d.Results = new(inlineResults)[:] // Hold is inlined, as Allow is

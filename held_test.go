@@ -165,6 +165,72 @@ func TestRenewLosesOnlyTheUnitsThatHaveReturned(t *testing.T) {
 	}
 }
 
+// The units under "own" were not taken again either, so a later Release must not free those of others.
+func TestRenewLosesAllUnitsThatItCannotTakeAgain(t *testing.T) {
+	for name, store := range memoryStores() {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, sluice.Options[call]{}, store, sluice.By("all", func(call) string { return "" }, "inflight 1 ttl=10s"), sluice.By("own", byUser, "inflight 3 ttl=24h"))
+			r := reserveOne(t, l)
+			require.NoError(t, l.Reset(background, ann))
+			time.Sleep(4 * time.Second)
+			bob, _, err := l.Reserve(background, call{user: "bob"}, 1)
+			require.NoError(t, err)
+			require.ErrorIs(t, r.Renew(background), sluice.ErrHoldLost)
+			require.NoError(t, bob.Release(background))
+			reserveOne(t, l) // in the same slot of "own"
+			require.NoError(t, r.Release(background))
+			require.Equal(t, []int64{0, 2}, remaining(t, l, ann), name)
+		})
+	}
+}
+
+// lateReplies applies writes, but does not answer them while on is set.
+type lateReplies struct {
+	storage.Store
+	on *bool
+}
+
+func (s lateReplies) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	current, swapped, err := s.Store.CompareAndSwap(ctx, swaps...)
+	if *s.on && swapped {
+		<-ctx.Done()
+		return nil, false, ctx.Err()
+	}
+	return current, swapped, err
+}
+
+// A renewal whose reply was lost does not find the units that it has renewed. Then it must not take more and more of them.
+func TestRenewalsWithoutRepliesTakeFewUnits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late, store := false, new(memory.Store)
+		l := newLimiter(t, sluice.Options[call]{}, lateReplies{store, &late}, rulesOf("inflight 100 ttl=60s")...)
+		other := newLimiter(t, sluice.Options[call]{}, swapOnly{store}, rulesOf("inflight 100 ttl=60s")...)
+		_, err := l.Do(background, ann, func(ctx context.Context) error {
+			time.Sleep(10 * time.Second)
+			late = true
+			for range 14 {
+				time.Sleep(5 * time.Second)
+				require.GreaterOrEqual(t, remaining(t, other, ann)[0], int64(96))
+			}
+			return context.Cause(ctx)
+		})
+		require.ErrorIs(t, err, sluice.ErrHoldLost)
+	})
+}
+
+func TestRenewalIsOneEvent(t *testing.T) {
+	var events []sluice.Event
+	o := sluice.Options[call]{Observer: func(_ context.Context, e sluice.Event) { events = append(events, e) }}
+	l := newLimiter(t, o, nil, rulesOf("inflight 2 ttl=30s")...)
+	r := reserveOne(t, l)
+	require.NoError(t, l.Reset(background, ann))
+	events = nil
+	require.NoError(t, r.Renew(background))
+	require.Len(t, events, 1)
+	require.Equal(t, sluice.Allowed, events[0].Outcome)
+	require.Len(t, events[0].Decision.Results, 1)
+}
+
 // A process with a new limit writes the state while a process with the old one holds units. A renewal may not find its unit. Then it
 // takes another one, and the first returns by itself.
 func TestUnitsAreHeldWhileTheLimitChanges(t *testing.T) {

@@ -1,6 +1,7 @@
 package sluice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -177,10 +178,7 @@ func (l *Limiter[T]) ResetRule(ctx context.Context, name string, in T) error {
 }
 
 func (l *Limiter[T]) reset(ctx context.Context, in T, rules []Rule[T]) error {
-	d, err := l.do(ctx, driver.Reset, in, 1, rules)
-	if err == nil && d.Degraded {
-		return d.Err
-	}
+	_, err := l.do(ctx, driver.Reset, in, 1, rules)
 	return err
 }
 
@@ -323,10 +321,11 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, began time.Time, op dri
 			costs = append(costs, d.Results[i].Cost)
 		}
 	}
+	began = cmp.Or(began, time.Now())
 	var expired *denials.Denial
 	if op == driver.Allow && !hasEnded(ctx) {
 		var denied bool
-		if denied, expired = l.denyFromCache(upTo, costs, items, d); denied {
+		if denied, expired = l.denyFromCache(began, upTo, costs, items, d); denied {
 			return 0, nil
 		}
 	}
@@ -344,7 +343,7 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, began time.Time, op dri
 		copy(d.Results, own.results)
 		d.conclude(own.allowed, own.at, stats)
 		if op == driver.Reset && l.local != nil { // the next outage must not begin with the units of the last one
-			local := Decision{Results: slices.Clone(own.results)}
+			local := Decision{Results: own.results}
 			_, err = decideInMemory(context.WithoutCancel(ctx), l.local, nil, op, 0, items, &local)
 		}
 		return own.calls, err
@@ -353,12 +352,12 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, began time.Time, op dri
 	return l.fallBack(ctx, op, upTo, items, d, onFailure, err)
 }
 
-// denyFromCache reports whether the cached states of the keys deny, and writes this decision to d. Otherwise the engine decides, and
-// gets what Engine.Deny returned. It decides in the memory of the caller, so that a repeated denial costs little.
-func (l *Limiter[T]) denyFromCache(upTo int64, costs []int64, items []driver.Item, d *Decision) (denied bool, expired *denials.Denial) {
+// denyFromCache reports whether the cached states of the keys deny, and writes this decision to d. Otherwise it returns the expired
+// denial for Request.Expired. It decides in the memory of the caller, so that a repeated denial costs little.
+func (l *Limiter[T]) denyFromCache(began time.Time, upTo int64, costs []int64, items []driver.Item, d *Decision) (denied bool, expired *denials.Denial) {
 	e := evaluation{op: driver.Allow, upTo: upTo, results: d.Results, costs: costs, oneClock: l.options.Clock == nil}
-	began, at := time.Now(), time.Time{}
-	denied, expired = l.engine.Deny(began, began, items, func(now time.Time) (time.Duration, bool) {
+	var at time.Time
+	denied, expired = l.engine.Deny(began, time.Now(), items, func(now time.Time) (time.Duration, bool) {
 		at = now // with e.at, d.Results would escape
 		if _, err := e.Evaluate(now, items, false); err != nil {
 			return 0, false
@@ -376,7 +375,7 @@ func (l *Limiter[T]) denyFromCache(upTo int64, costs []int64, items []driver.Ite
 // fallBack decides by the failure policy after an error of the store. d.Results has the rules and costs, and d.Attempts is set.
 func (l *Limiter[T]) fallBack(ctx context.Context, op driver.Op, upTo int64, items []driver.Item, d *Decision, onFailure FailurePolicy, err error) (calls int64, _ error) {
 	attempts := d.Attempts
-	if onFailure == FailClosed || hasEnded(ctx) || !isFailure(err) {
+	if onFailure == FailClosed || op == driver.Reset || hasEnded(ctx) || !isFailure(err) {
 		*d = Decision{Attempts: attempts}
 		return 0, err
 	}

@@ -15,8 +15,8 @@ import (
 )
 
 // lines holds the calls of Wait that were denied, and those that arrived behind them. Calls with the same keys under the same enforced
-// rules are in one line, by arrival. Only the head of a line asks the store, so the others need no timer. After an allowed call, those
-// for which units are left ask together. The next head asks after their decisions, so it cannot take their units.
+// rules are in one line, by arrival. Only the head of a line asks the store, so the others need no timer. But after an allowed call, the
+// waiters for which units are left ask at the same time. The next head asks after their decisions, so it cannot take their units.
 type lines struct {
 	mu       sync.Mutex
 	all      map[string]*line // by waiter.key; each has waiters, or calls that ask
@@ -30,7 +30,7 @@ type line struct {
 	left    []RuleResult // by enforced rule, the units that are left for further calls; nil if unknown
 	rule    string       // the rule that denied the head last
 	asked   time.Time    // when it was denied
-	until   time.Time    // when the head asks the store, but not before asking is 0
+	until   time.Time    // the head asks the store then, once asking is 0
 }
 
 // lineTTL is how long new calls rely on the last denial of the head. Units can have come back since, for instance by a Reset.
@@ -153,7 +153,7 @@ func (w *waiter) signal() {
 	}
 }
 
-// deny puts a denied waiter into its line, unless it is in none and gives up. If it is the head, it waits for RetryAfter, and the calls
+// deny puts a denied waiter into its line. A waiter without a line that gives up does not enter one. If the waiter is the head, it waits for RetryAfter, and the calls
 // behind it whose deadlines are earlier give up.
 func (s *lines) deny(w *waiter, d *Decision, givesUp bool) {
 	s.mu.Lock()
@@ -226,7 +226,7 @@ func (s *lines) wait(ctx context.Context, w *waiter) (denial Decision, err error
 }
 
 // leave takes a waiter out of its line. d is its last decision, which it asked for at asked. If the store has failed for it, the
-// others ask by themselves, because otherwise each would wait until the store has failed for those before it.
+// others ask by themselves, because otherwise each would wait for the timeouts of all before it.
 func (s *lines) leave(w *waiter, d *Decision, asked time.Time, failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,7 +266,7 @@ func (s *lines) leave(w *waiter, d *Decision, asked time.Time, failed bool) {
 	}
 }
 
-// note keeps the units that an allowed call has left.
+// note records how many units remain after an allowed call.
 func (of *line) note(d *Decision) {
 	left := slices.DeleteFunc(slices.Clone(d.Results), func(r RuleResult) bool { return r.Shadow })
 	for i := range min(len(left), len(of.least)) {

@@ -257,7 +257,7 @@ func TestInvalidOptionsAreRefused(t *testing.T) {
 		time.FixedZone("Local", 0), time.FixedZone("../Berlin", 3600),
 	} {
 		_, err := calendar.New(calendar.Options{Count: 1, Unit: calendar.Day, Zone: other})
-		require.EqualError(t, err, fmt.Sprintf("calendar: Zone must be a zone that time.LoadLocation returns, such as Europe/Berlin, got another one with the name %q", other))
+		require.EqualError(t, err, fmt.Sprintf("calendar: Zone must be a zone that time.LoadLocation returns, such as Europe/Berlin, got one that only has the name %q, with other offsets", other))
 	}
 	r, err := calendar.Policy{}.Peek(nil, time.Unix(0, 0), 1)
 	require.NoError(t, err)

@@ -25,7 +25,7 @@
 // so a decision on PostgreSQL and Redis takes two round trips.
 //
 // All processes must have the same version of the time zone database, or their windows can differ after a country has changed its
-// rules. The zone must be one that [time.LoadLocation] returns, because the spec of a policy has its name.
+// rules. The zone must be one that [time.LoadLocation] returns, because a spec has only the name of the zone.
 //
 // # Timeline
 //

@@ -29,8 +29,8 @@ func New(o Options) (Policy, error) {
 	if o.Cost > 1 {
 		return Policy{}, fmt.Errorf("calendar: Cost must be 0 or 1 for a Policy, got %d; pass the cost to the methods of the Policy", o.Cost)
 	}
-	if !isNamed(o.zone()) {
-		return Policy{}, fmt.Errorf("calendar: Zone must be a zone that time.LoadLocation returns, such as Europe/Berlin, got another one with the name %q", o.zone())
+	if !matchesItsName(o.zone()) {
+		return Policy{}, fmt.Errorf("calendar: Zone must be a zone that time.LoadLocation returns, such as Europe/Berlin, got one that only has the name %q, with other offsets", o.zone())
 	}
 	return Policy{&prepared{o, o.drift()}}, nil
 }

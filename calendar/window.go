@@ -103,8 +103,8 @@ func changes(zone *time.Location) iter.Seq[time.Time] {
 	}
 }
 
-// isNamed reports whether a zone has the offsets of the zone that time.LoadLocation returns for its name.
-func isNamed(zone *time.Location) bool {
+// matchesItsName reports whether a zone has the offsets of the zone that time.LoadLocation returns for its name.
+func matchesItsName(zone *time.Location) bool {
 	if zone == time.UTC {
 		return true
 	}

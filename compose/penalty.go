@@ -16,17 +16,18 @@ import (
 //
 // Only a denial by the inner policy begins a penalty: not one by another rule of a limiter, not a Peek, and not a cost that the inner
 // policy never allows. During a penalty, Remaining is 0. Refund and Charge go to the inner policy, and a Refund ends no
-// penalty; a reset does. A penalty ends by the current duration, counted from its begin, also if the duration has changed since.
+// penalty; a reset does. A penalty lasts for the current duration from its start, also if the duration has changed since, and even
+// if it had ended, until a call is allowed.
 //
 // RetryAfter of a Step that begins a penalty covers it. That of a Peek does not, because the Peek begins none. A Penalty has no program,
 // so a decision on PostgreSQL and Redis takes two round trips.
 //
 // # State encoding
 //
-// Version 1 has the begin of the last penalty, at most 2^52-1, or 0, and the state of the inner policy:
+// Version 1 has the start of the last penalty, at most 2^52-1, or 0, and the state of the inner policy:
 //
 //	'p' 1
-//	7 bytes: begin, in microseconds since the Unix epoch, big endian
+//	7 bytes: start, in microseconds since the Unix epoch, big endian
 //	the state of the inner policy
 //
 // A key without a penalty, whose inner state is empty, is empty bytes.
@@ -101,12 +102,12 @@ func (p *Penalty) apply(op policy.Op, dst, state []byte, now time.Time, cost int
 		r = algo.Result{Cost: cost, RetryAfter: algo.Never}
 		return append(dst, state...), r, nil
 	}
-	begin, own, err := parsePenalty(state)
+	start, own, err := parsePenalty(state)
 	if err != nil {
 		return dst, r, err
 	}
 	at, inner := algo.Instant(now), own
-	end := p.end(begin)
+	end := p.end(start)
 	left := time.Duration(end-at) * time.Microsecond
 	begins := false
 	switch {
@@ -121,34 +122,34 @@ func (p *Penalty) apply(op policy.Op, dst, state []byte, now time.Time, cost int
 	switch {
 	case err != nil:
 	case begins:
-		begin = max(at, 1)
-		end = p.end(begin)
+		start = max(at, 1)
+		end = p.end(start)
 		r, err = p.denied(inner, at, end, cost)
 	case left > 0 && r.Allowed: // a refund or a charge
 		r.NextRefill, r.ResetAfter = max(r.NextRefill, left), max(r.ResetAfter, left)
 		r.Remaining, r.Refilled = min(r.Remaining, 0), 0
 		r.Available = r.Remaining + r.Paid
 	}
-	r.Skew = max(r.Skew, time.Duration(begin-at)*time.Microsecond) // the clock has stepped back
+	r.Skew = max(r.Skew, time.Duration(start-at)*time.Microsecond) // the clock has stepped back
 	switch {
 	case err != nil:
 		return dst, algo.Result{}, err
 	case op == policy.Peek:
 		return dst, r, nil
-	case end <= at && bytes.Equal(inner, own): // the state may have the begin of an earlier penalty
+	case end <= at && bytes.Equal(inner, own): // the state may have the start of an earlier penalty
 		return append(dst, state...), r, nil
 	case end <= at:
-		begin = 0
+		start = 0
 	}
-	return appendPenalty(dst, begin, inner), r, nil
+	return appendPenalty(dst, start, inner), r, nil
 }
 
 // end returns the end of the penalty that began at an instant, or 0 if there is none.
-func (p *Penalty) end(begin int64) int64 {
-	if begin == 0 {
+func (p *Penalty) end(start int64) int64 {
+	if start == 0 {
 		return 0
 	}
-	return min(begin+p.time.Microseconds(), algo.MaxInstant)
+	return min(start+p.time.Microseconds(), algo.MaxInstant)
 }
 
 // denied returns the result of a denial during a penalty, on an inner state.
@@ -169,46 +170,46 @@ func (p *Penalty) denied(own []byte, at, end, cost int64) (r algo.Result, err er
 	return r, err
 }
 
-func appendPenalty(dst []byte, begin int64, own []byte) []byte {
-	if begin == 0 && len(own) == 0 {
+func appendPenalty(dst []byte, start int64, own []byte) []byte {
+	if start == 0 && len(own) == 0 {
 		return dst
 	}
 	var header [penaltyHeader + 1]byte
-	binary.BigEndian.PutUint64(header[2:], uint64(begin)<<8)
+	binary.BigEndian.PutUint64(header[2:], uint64(start)<<8)
 	header[0], header[1] = penaltyTag, policy.Version
 	return append(append(dst, header[:penaltyHeader]...), own...)
 }
 
-// parsePenalty returns the begin of the penalty, 0 if there is none, and the state of the inner policy.
-func parsePenalty(state []byte) (begin int64, own []byte, err error) {
+// parsePenalty returns the start of the penalty, 0 if there is none, and the state of the inner policy.
+func parsePenalty(state []byte) (start int64, own []byte, err error) {
 	if len(state) < penaltyHeader || state[0] != penaltyTag || state[1] != policy.Version {
 		return 0, nil, policy.HeaderError(state, penaltyTag)
 	}
 	var number [8]byte
 	copy(number[1:], state[2:penaltyHeader])
-	begin, own = int64(binary.BigEndian.Uint64(number[:])), state[penaltyHeader:]
-	if begin > algo.MaxInstant || begin == 0 && len(own) == 0 {
+	start, own = int64(binary.BigEndian.Uint64(number[:])), state[penaltyHeader:]
+	if start > algo.MaxInstant || start == 0 && len(own) == 0 {
 		return 0, nil, algo.ErrState
 	}
-	return begin, own, nil
+	return start, own, nil
 }
 
 // Split returns the end of the penalty, the zero time if there is none, and the state of the inner policy.
 func (p *Penalty) Split(state []byte) (end time.Time, inner []byte, err error) {
-	begin, inner, err := parsePenalty(state)
-	if begin > 0 {
-		end = time.UnixMicro(p.end(begin))
+	start, inner, err := parsePenalty(state)
+	if start > 0 {
+		end = time.UnixMicro(p.end(start))
 	}
 	return end, inner, err
 }
 
-// Join is the inverse of Split. A penalty that would last longer from now on than a new one ends with it.
+// Join is the inverse of Split. The penalty ends at the latest with one that would start now.
 func (p *Penalty) Join(end time.Time, inner []byte, now time.Time) []byte {
-	at, begin := algo.Instant(now), int64(0)
+	at, start := algo.Instant(now), int64(0)
 	if until := algo.Instant(end); !end.IsZero() && until > at {
-		begin = max(min(until-p.time.Microseconds(), at), 1)
+		start = max(min(until-p.time.Microseconds(), at), 1)
 	}
-	return appendPenalty(nil, begin, inner)
+	return appendPenalty(nil, start, inner)
 }
 
 // Bound implements [algo.Policy]. It returns the bound of the inner policy.

@@ -123,7 +123,13 @@ func TestCostByContentLengthOverFastCGI(t *testing.T) {
 	defer listener.Close()
 	costs := make(chan int64, 1)
 	cost := httplimit.CostByContentLength(1000)
-	go fcgi.Serve(listener, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { costs <- cost(r) }))
+	count := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { costs <- cost(r) })
+	go fcgi.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/wrapped" {
+			r.Body = http.MaxBytesReader(w, r.Body, 9)
+		}
+		count(w, r)
+	}))
 	const params = "\x0e\x03REQUEST_METHODPUT\x0f\x08SERVER_PROTOCOLHTTP/1.1\x0b\x01REQUEST_URI/\x0b\x09REMOTE_ADDR192.0.2.1"
 	for _, test := range []struct {
 		content, params string
@@ -132,6 +138,7 @@ func TestCostByContentLengthOverFastCGI(t *testing.T) {
 		{"", params, 0},
 		{"abc", params + "\x0e\x01CONTENT_LENGTH3", 3},
 		{"abc", params, 1000},
+		{"abc", strings.Replace(params, "\x01REQUEST_URI/", "\x08REQUEST_URI/wrapped", 1), 1000},
 	} {
 		fastCGI(t, listener.Addr().String(), test.content, test.params)
 		require.Equal(t, test.want, <-costs)

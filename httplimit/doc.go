@@ -94,7 +94,7 @@
 //
 // The next handler gets the original ResponseWriter, so http.ResponseController, http.Flusher and http.Hijacker
 // work. With Options.Settle or Options.SettleRules it gets another one, with which these work too. But that one is no
-// http.Pusher, and http.MaxBytesReader cannot close the connection by it if the body is too large. So call MaxBytesReader
+// http.Pusher. And with it, http.MaxBytesReader cannot close the connection after a body that is too large. So call MaxBytesReader
 // in front of the Handler then. The next handler gets the original Request, or one with another context if units are held.
 // The package reads no request body.
 package httplimit

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"reflect"
 	"net/url"
 	"strconv"
 	"strings"
@@ -85,17 +86,19 @@ func CostByContentLength(unknown int64) func(*http.Request) int64 {
 	}
 }
 
-// zeroMeansUnknown reports whether the length of the request's content is not known if it is 0. A server of net/http has -1 then.
+// zeroMeansUnknown reports whether a ContentLength of 0 means that the length is unknown. A server of net/http uses -1 for that.
 func zeroMeansUnknown(r *http.Request) bool {
 	switch {
 	case r.RequestURI != "": // a server of net/http
 		return false
 	case r.RemoteAddr != "" && r.Context().Value(http.ServerContextKey) == nil: // net/http/fcgi
-		_, hasContent := r.Body.(*io.PipeReader)
-		return hasContent
+		return hasBody(r) && reflect.TypeOf(r.Body) != noContent
 	}
 	return hasBody(r) // a client
 }
+
+// noContent is the type of the body that net/http/fcgi gives to a request without content.
+var noContent = reflect.TypeOf(io.NopCloser(strings.NewReader("")))
 
 // CostByMethod returns a rule's Cost that depends on the request's method, such as "POST". other is the
 // cost of all methods that are not in costs. Make it high, because clients can invent methods. A cost of 0

@@ -11,8 +11,8 @@ import (
 )
 
 // Deny evaluates an Allow on the cached states of its keys, and reports whether they deny it. It never allows one. began is when the
-// call began, and now the local time. evaluate sets Next of the items for a time, and returns what Evaluator.Denied would. Deny calls it at most once, in
-// the goroutine of the caller. It sets Found of the items.
+// call began, and now is the local time. evaluate decides the items at the time that it gets, sets their Next, and returns what
+// Evaluator.Denied would. Deny sets their Found, and calls evaluate at most once, in the goroutine of the caller.
 //
 // The server's clock is only known to be in an interval. The items are evaluated at its start, so waiting for RetryAfter is enough.
 // RetryAfter must reach beyond its end. If Options.Clock is not nil, Deny uses its time instead.
@@ -20,6 +20,9 @@ import (
 // A state has expired if it was cached for longer than its TTL when the call began. If all states are cached but some have
 // expired, Deny returns one of the expired ones, for [Request].Expired.
 func (e *Engine) Deny(began, now time.Time, items []driver.Item, evaluate func(now time.Time) (retryAfter time.Duration, denied bool)) (denied bool, expired *denials.Denial) {
+	if !e.denials.IsOn() {
+		return false, nil
+	}
 	var key [storage.MaxKey]byte
 	var earliest, latest time.Time
 	for i := range items {

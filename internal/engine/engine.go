@@ -60,7 +60,7 @@ type Engine struct {
 // Stats describe how a decision was made.
 type Stats struct {
 	Attempts int  // how often the request was evaluated
-	Cached   bool // a denial from the cache, which another request has renewed meanwhile
+	Cached   bool // denied from the cache, after waiting for another request to renew the denial
 }
 
 // New returns an engine that uses store.

@@ -24,7 +24,7 @@ type Request struct {
 	Evaluator Evaluator
 	Times     int32           // how many equal requests the evaluator decides as one, as many as are allowed; 0 means 1, and below 0 more than a server decides
 	FailFast  bool            // do not retry until the deadline if no connection can be made
-	Expired   *denials.Denial // that Engine.Deny returned, or nil
+	Expired   *denials.Denial // the expired denial that Engine.Deny returned, or nil
 	Began     time.Time       // when the call began, from which its timeout counts; zero means now
 
 	keys     []string // the text of the keys of Items

@@ -3,7 +3,7 @@ package prepay
 
 import "time"
 
-// Share says how much a purchase buys: at most the capacity of a limit divided by Share, but at least one call.
+// Share bounds a purchase: it buys at most 1/Share of the capacity of a limit, and at least one call.
 const Share = 16
 
 // Purse holds the calls that were bought for one key. They are charged already, so it never gives them back: what is not spent in

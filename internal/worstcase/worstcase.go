@@ -50,8 +50,8 @@ type search struct {
 }
 
 // Search returns the calls, in the order of time. The cost of each is a multiple of cost, which must be at least 1. The first
-// call comes soon after begin. interval must be positive. The search is deterministic. It makes at most a few hundred calls, so a policy that gives back many more units one
-// by one can admit more.
+// call comes soon after begin. interval must be positive. The search is deterministic. It makes at most a few hundred calls, so a
+// policy that gives back many more units one by one can admit more.
 func Search(p algo.Policy, cost int64, interval time.Duration, begin time.Time) []Call {
 	t0 := algo.Instant(begin)
 	longest := (algo.MaxInstant - t0) / 8 // so that no time overflows

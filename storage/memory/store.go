@@ -136,7 +136,6 @@ func decide(u *driver.Update, now time.Time, own, latest int64, names []name) {
 		sh, item := names[i].shard, &u.Items[i]
 		number, e := sh.table.find(names[i].hash)
 		numbers[i] = number
-		item.Found = storage.Record{}
 		sh.table.read(&item.Found, e, own)
 		item.Next = driver.Change{State: sh.buffer(i)}
 	}

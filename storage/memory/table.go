@@ -36,8 +36,9 @@ func (t *table) state(e *entry, at int64) []byte {
 	return e.state[:e.size:e.size]
 }
 
-// read sets a zero record to that of a live entry. The state is memory of the table. e may be nil.
+// read sets record to that of a live entry, or to the zero Record. The state is memory of the table. e may be nil.
 func (t *table) read(record *storage.Record, e *entry, at int64) {
+	*record = storage.Record{}
 	if state := t.state(e, at); state != nil {
 		record.Version, record.State, record.TTL = e.version, state, e.ttl(at)
 	}

@@ -25,8 +25,8 @@ const DefaultPrefix = "sluice:"
 // Options configure a [Store]. The zero value is valid.
 type Options struct {
 	// Prefix is the beginning of all keys. Empty means DefaultPrefix. It must not contain braces. It must not begin with the Prefix
-	// of another store in the same database, such as "sluice:shop:" beside "sluice:". Otherwise sluice.Limiter.Clear of a limiter
-	// on the other store can delete records of this one, and the two can use the same record.
+	// of another store in the same database, such as "sluice:shop:" beside "sluice:". Otherwise sluice.Limiter.Clear on the other
+	// store can delete records of this one, and both stores can use the same record.
 	Prefix string
 	// Proxy must be true if the client is a [redis.Client] of a proxy in front of several servers, such as twemproxy or
 	// Envoy. Then only requests with the same keys share a script, and an error of the proxy does not prove that a write

@@ -104,7 +104,7 @@ func TestRequestsEndIfOthersGetTheirUnitsAfterAReset(t *testing.T) {
 	require.Error(t, <-failed)
 	w.stop()
 	require.NoError(t, w.ended())
-	require.Contains(t, w.logged.String(), `msg="the units that a request held are not in the store any more, so the request was ended" error="sluice: the held units have returned: the store has no units of rule`)
+	require.Contains(t, w.logged.String(), `msg="the units that a request held are not in the store any more, so the request was ended" error="sluice: the held units have returned: the store has lost the units of rule`)
 	require.NotContains(t, w.logged.String(), "the store failed")
 }
 
