@@ -117,6 +117,15 @@ func TestResetFailsWithTheStoreAndTheContext(t *testing.T) {
 	}
 }
 
+func TestResetThatFailsDoesNotReachTheLocalLimiter(t *testing.T) {
+	store := newFaultyStore()
+	l := newLimiter(t, sluice.Options[call]{OnFailure: sluice.FailLocal}, store, rulesOf("gcra 1/h")...)
+	store.err = errNoTable
+	require.True(t, must(t)(l.Allow(background, ann)).Allowed)
+	require.ErrorIs(t, l.Reset(background, ann), errNoTable)
+	require.False(t, must(t)(l.Allow(background, ann)).Allowed)
+}
+
 func TestObserverGetsOneEventOfAResetRule(t *testing.T) {
 	var events []sluice.Event
 	l := newLimiter(t, sluice.Options[call]{Observer: func(_ context.Context, e sluice.Event) { events = append(events, e) }}, nil, rulesOf("gcra 1/h", "gcra 2/h")...)
