@@ -65,10 +65,11 @@ func (r *Rule) http(ip key, unknown int64, noActual func(*Rule, string)) sluice.
 func (r *Rule) settled(estimate func(*http.Request) int64, noActual func(*Rule, string)) func(*http.Request) int64 {
 	return func(req *http.Request) int64 {
 		response, found := httplimit.ResponseTo(req)
-		if found && !r.charges(response.Status, outcomeOf(req)) {
+		ended := trackedOf(req)
+		if found && !r.charges(response.Status, ended) {
 			return 0
 		}
-		if found && r.Cost.Actual != "" {
+		if found && r.Cost.Actual != "" && ended.Outcome == Answered {
 			cost, problem := r.actualCost(response.Header)
 			if problem == "" {
 				return cost

@@ -139,9 +139,6 @@ func (s *Server) failure(r *http.Request, err, broken error) *problem {
 		return upstreamError(http.StatusBadGateway, "")
 	}
 	config.SetOutcome(r, config.UpstreamFailed)
-	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
-		config.SetOutcome(r, config.Answered)
-	}
 	s.sampled.Warn("the upstream failed", "upstream", s.options.Upstream.Redacted(), "error", readable.Unquoted(err.Error()))
 	status, inTime := http.StatusBadGateway, ""
 	if errors.As(err, &timeout) && timeout.Timeout() {

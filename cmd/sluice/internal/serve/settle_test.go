@@ -5,6 +5,7 @@ package serve
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strconv"
@@ -92,7 +93,8 @@ rules:
 		{"the client leaves", "GET /held HTTP/1.1\r\nHost: x\r\n\r\n", true, 0, []int64{8, 8, 8, 9, 9, 7}},
 		{"the body is broken", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\nbroken\r\n", false, 0, []int64{8, 8, 8, 9, 9, 7}},
 		{"the upstream fails", "GET /fails HTTP/1.1\r\nHost: x\r\n\r\n", false, 0, []int64{8, 8, 8, 8, 9, 7}},
-		{"the upstream refuses connections", "GET /refused HTTP/1.1\r\nHost: x\r\n\r\n", false, 0, []int64{9, 9, 8, 8, 9, 7}},
+		{"the upstream refuses connections", "GET /refused HTTP/1.1\r\nHost: x\r\n\r\n", false, 0, []int64{9, 9, 8, 8, 9, 9}},
+		{"the upstream has no valid certificate", "GET /untrusted HTTP/1.1\r\nHost: x\r\n\r\n", false, 0, []int64{9, 9, 8, 8, 9, 9}},
 		{"the upstream is too slow", "GET /held HTTP/1.1\r\nHost: x\r\n\r\n", false, time.Millisecond, []int64{8, 8, 8, 8, 8, 7}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -105,8 +107,13 @@ rules:
 				h.ServeHTTP(w, r)
 			}), func(o *Options) {
 				o.UpstreamTimeout = c.timeout
-				if strings.HasPrefix(c.request, "GET /refused") {
+				switch {
+				case strings.HasPrefix(c.request, "GET /refused"):
 					o.Upstream = &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
+				case strings.HasPrefix(c.request, "GET /untrusted"):
+					tls := httptest.NewTLSServer(http.NotFoundHandler())
+					t.Cleanup(tls.Close)
+					o.Upstream, _ = url.Parse(tls.URL)
 				}
 			})
 			conn, reader := sendText(t, w, c.request)
