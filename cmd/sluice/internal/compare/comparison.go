@@ -285,7 +285,10 @@ func (p *Policy) fill(c *preparedQuery, policy costed.Policy, o simulate.Outcome
 	p.Worst, p.WorstTo = o.Worst, c.since(o.WorstEnd)
 	p.WorstFrom = p.WorstTo - limit.Period.Seconds()
 	p.WorstClient = c.stream.Clients[o.WorstClient]
-	p.Bound = policy.Bound(limit.Period + c.options.Prepay.For)
+	p.Bound = policy.Bound(limit.Period)
+	if o.Prepaid > 0 { // otherwise no call was allowed later than it was charged
+		p.Bound = policy.Bound(limit.Period + c.options.Prepay.For)
+	}
 	p.LongestWait, p.Never = readable.Rounded(o.LongestWait), o.Never
 	p.AllowedByProcess, p.Prepaid = o.AllowedByProcess, o.Prepaid
 }

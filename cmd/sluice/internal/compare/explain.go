@@ -144,7 +144,7 @@ func (s *Service) trace(ctx context.Context, e *ExplainRequest) (*Text, error) {
 		return nil, err
 	}
 	if c.options.Prepay.Calls > 0 {
-		return nil, errors.New("a trace cannot have calls that were bought ahead; set the calls that a process buys ahead to 0")
+		return nil, errors.New("a trace cannot have calls that were bought ahead; set Prepay calls to 0")
 	}
 	keys := traceKeys(c)
 	var b bytes.Buffer

@@ -16,7 +16,7 @@ type Prepay struct {
 // purse holds the calls that one process has bought of one key at one cost.
 type purse struct {
 	prepay.Purse
-	most   int64       // that the limit allows to buy
+	most   int64       // the most calls of the next purchase, by the capacity of the policy
 	result algo.Result // of one call of the last purchase
 }
 

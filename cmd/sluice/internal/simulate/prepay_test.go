@@ -33,7 +33,7 @@ func randomStream(random *rand.Rand, n int) simulate.Stream {
 }
 
 func TestCallsBoughtAheadAreDecidedAsByALimiter(t *testing.T) {
-	for seed, spec := range []string{"gcra 100/s", "tokenbucket 200/m", "fixedwindow 400/m", "movingwindow 300/m slots=4", "all(gcra 100/s; fixedwindow 900/m)"} {
+	for seed, spec := range []string{"gcra 100/s", "tokenbucket 200/m", "fixedwindow 400/m", "movingwindow 300/m slots=4", "all(gcra 100/s; fixedwindow 900/m)", "penalty(fixedwindow 400/m; for=3s)"} {
 		for processes := 1; processes <= 3; processes++ {
 			synctest.Test(t, func(t *testing.T) {
 				s := randomStream(rand.New(rand.NewPCG(uint64(seed), uint64(processes))), 3000)

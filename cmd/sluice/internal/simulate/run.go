@@ -49,7 +49,7 @@ type Call struct {
 	Attempt int   // 1 for the first call of a request
 	Process int
 	Result  algo.Result
-	Prepaid bool  // the process had bought the call ahead. Result is that of the purchase, for one call
+	Prepaid bool  // the process had bought the call ahead. Then Result has the units that were left by the purchase
 	Bought  int64 // how many further calls the process bought with this one
 	// ExactWait is the wait by an exact log of the allowed calls; 0 if it allows the call. If
 	// Result denies the call although ExactWait is 0, the denial was unnecessary.

@@ -12,7 +12,7 @@ const kindTexts = {
   edge: ['Edge of a window', 'Clients that know the limit of the first valid policy spend it just before and just after the edge of a window. A request one period before the edge opens that window.', ['length', 'clients']],
   greedy: ['A greedy client', 'One client sends half of all requests. The others share the other half.', ['requests', 'length', 'clients', 'seed']],
   crowd: ['A crowd', 'All clients come at once, four times, as after an outage.', ['requests', 'length', 'clients', 'seed']],
-  worst: ['Break it', 'The requests that get the most units from one policy in one period.', ['target']],
+  worst: ['Break it', 'The requests that get the most units from one policy in one period. The search ignores Prepay.', ['target']],
   log: ['Access log', 'The requests of an access log. Each client is an IP address.', ['log']],
 };
 
@@ -128,8 +128,8 @@ export function showSettings(query) {
 
 /** Returns a sentence about the calls that a process buys ahead. */
 function prepayNote(prepay) {
-  if (prepay.calls === 0) return 'Each call asks the store (Options.Prepay is off).';
-  return `A busy process buys up to ${count(prepay.calls)} calls at once (Options.Prepay), but at most a sixteenth of the limit. Calls that it does not use in ${duration(prepay.for)} are lost.`;
+  if (prepay.calls < 2) return 'Each call asks the store, as without Options.Prepay.';
+  return `A busy process buys up to ${count(prepay.calls)} calls at once (Options.Prepay), but at most a sixteenth of the capacity, so none if that is below 32. Calls that it does not use in ${duration(prepay.for)} are lost.`;
 }
 
 /** The logs of this visit: their id and their name. The first is bundled. */

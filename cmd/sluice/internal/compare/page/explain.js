@@ -28,7 +28,7 @@ const fields = [
   ['Part', 'the part of all(...) that decided', (d) => (d.part > 0 ? count(d.part) : '-')],
   ['Client', 'who called', (d) => d.client],
   ['Attempt', '1 for the first call of a request', (d) => count(d.attempt)],
-  ['Process', 'the process that decided; whether it had bought the call before, or how many more calls it bought with this one', process],
+  ['Process', 'the process that decided, and whether it had bought the call before, or bought more calls with it', process],
   ['Time', 'when the client called', (d) => d.at_text],
   ['Clock', 'the same by the clock that decided', (d) => d.now],
   ['Exact wait', 'the wait by an exact log of all allowed calls', (d) => d.exact_wait],
