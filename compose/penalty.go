@@ -15,7 +15,7 @@ import (
 // denied, and do not extend it. The zero Penalty and a nil Penalty deny everything.
 //
 // Only a denial by the inner policy begins a penalty: not one by another rule of a limiter, not a Peek, and not a cost that the inner
-// policy never allows. During a penalty, Remaining is 0. Refund and Charge go to the inner policy, and a Refund ends no
+// policy never allows. During a penalty, Remaining is 0, or less if there is a debt. Refund and Charge go to the inner policy, and a Refund ends no
 // penalty; a reset does. A penalty lasts for the current duration from its start, also if the duration has changed since, and even
 // if it had ended, until a call is allowed.
 //
@@ -126,7 +126,13 @@ func (p *Penalty) apply(op policy.Op, dst, state []byte, now time.Time, cost int
 		end = p.end(start)
 		r, err = p.denied(inner, at, end, cost)
 	case left > 0 && r.Allowed: // a refund or a charge
-		r.NextRefill, r.ResetAfter = max(r.NextRefill, left), max(r.ResetAfter, left)
+		switch {
+		case r.Remaining > 0:
+			r.NextRefill = left
+		case r.Remaining == 0:
+			r.NextRefill = max(r.NextRefill, left)
+		}
+		r.ResetAfter = max(r.ResetAfter, left)
 		r.Remaining, r.Refilled = min(r.Remaining, 0), 0
 		r.Available = r.Remaining + r.Paid
 	}
@@ -161,9 +167,13 @@ func (p *Penalty) denied(own []byte, at, end, cost int64) (r algo.Result, err er
 	}
 	then, err := p.inner.Peek(own, time.UnixMicro(end), cost)
 	r = algo.Result{Limit: now.Limit, Cost: cost, Part: now.Part, RetryAfter: algo.Never, NextRefill: left, ResetAfter: max(left, now.ResetAfter), Skew: now.Skew}
-	if then.Remaining < 1 {
+	switch r.Remaining = min(now.Remaining, 0); {
+	case r.Remaining < 0: // a debt shrinks meanwhile
+		r.NextRefill = now.NextRefill
+	case then.Remaining < 1:
 		r.NextRefill += then.NextRefill
 	}
+	r.Available = r.Remaining
 	if then.RetryAfter != algo.Never {
 		r.RetryAfter = left + then.RetryAfter
 	}

@@ -93,6 +93,33 @@ func TestRetryAfterOfAPenaltyIsExact(t *testing.T) {
 	}
 }
 
+// Remaining is that of the inner policy, but during a penalty at most 0. NextRefill is when it next grows, also with a debt.
+func TestNextRefillOfAPenaltyIsExact(t *testing.T) {
+	debts := 0
+	for _, spec := range []string{"gcra 5/s", "tokenbucket 3/2s refill=interval", "fixedwindow 2/s", "movingwindow 4/s slots=4", "all(gcra 2/s; fixedwindow 9/5s)"} {
+		p := penaltyOf(t, "penalty("+spec+"; for=2s)")
+		random := sample.New(11, 5)
+		state, now := []byte(nil), noon
+		for range 3000 {
+			now = now.Add(time.Duration(random.Int64N(900_000)) * time.Microsecond)
+			state, _ = do(t, p, sample.OneOf(random, policy.Step, policy.Step, policy.Charge, policy.Refund), state, now, 1+random.Int64N(4))
+			_, r := do(t, p, policy.Peek, state, now, 1)
+			require.Equal(t, r.Remaining, r.Available+r.Refilled-r.Paid)
+			if r.Remaining == r.Limit {
+				continue
+			}
+			if r.Remaining < 0 {
+				debts++
+			}
+			_, before := do(t, p, policy.Peek, state, now.Add(r.NextRefill-time.Microsecond), 1)
+			_, after := do(t, p, policy.Peek, state, now.Add(r.NextRefill), 1)
+			require.Equal(t, r.Remaining, before.Remaining, "%v: %+v", p, r)
+			require.Greater(t, after.Remaining, r.Remaining, "%v: %+v", p, r)
+		}
+	}
+	require.Greater(t, debts, 1000)
+}
+
 func TestRefundAndChargeDuringAPenalty(t *testing.T) {
 	p := penaltyOf(t, "penalty(fixedwindow 2/15m; for=1h)")
 	state, _ := do(t, p, policy.Step, nil, noon, 2)
