@@ -60,6 +60,9 @@ func modelOf(s movingwindow.State, o movingwindow.Options) model {
 		sum += units
 	}
 	fits := s.Width == m.width.Int64() && sum <= left
+	if !fits {
+		left = m.most().Int64() // so that a step fits
+	}
 	for _, units := range counts {
 		p := payment{big.NewInt(newest), big.NewInt(min(units, left))}
 		if units > 0 && (fits || m.back(p, m.latest).Cmp(m.slots) <= 0) {

@@ -251,7 +251,7 @@ func (s State) resized(args *arguments) State {
 	}
 	next := State{At: s.At, Width: args.width}
 	next.allocate(int(args.slots) + 1)
-	counts, current, left := next.counts(), s.At/args.width, args.most+args.limit
+	counts, current, left := next.counts(), s.At/args.width, args.most // so that a step fits
 	newest, begin := s.At, s.At-s.At%s.Width
 	for _, c := range slices.Clone(s.counts()) {
 		age := current - newest/args.width

@@ -108,6 +108,31 @@ func TestPackage(t *testing.T) { suite.Run(t) }
 
 func TestTraces(t *testing.T) { tracetest.Run(t, "testdata/*.trace") }
 
+// The sum of the counts of a lowered limit must leave room for the next step, or else the step after it would cut them again.
+func TestStepsAfterALoweredLimitKeepTheUnitsInUse(t *testing.T) {
+	policyOf := func(count int64) movingwindow.Policy {
+		p, err := movingwindow.New(movingwindow.Options{Limit: algo.Per(count, time.Hour)})
+		require.NoError(t, err)
+		return p
+	}
+	begin := time.Unix(1_700_000_000, 0).Truncate(time.Hour)
+	before, lowered, at := policyOf(20_000_000), policyOf(2_000_000), begin.Add(114*time.Minute)
+	state, _, err := before.Step(nil, nil, begin.Add(30*time.Minute), 20_000_000)
+	require.NoError(t, err)
+	for range 5 {
+		left, err := lowered.Peek(state, at, 1)
+		require.NoError(t, err)
+		var r algo.Result
+		state, r, err = lowered.Step(nil, state, at, 100_000)
+		require.NoError(t, err)
+		require.Equal(t, left.Remaining-100_000, r.Remaining)
+		again, err := lowered.Peek(state, at, 1)
+		require.NoError(t, err)
+		require.Equal(t, r.Remaining, again.Remaining)
+		require.Equal(t, r.NextRefill, again.NextRefill)
+	}
+}
+
 func TestLaws(t *testing.T) {
 	for _, o := range []movingwindow.Options{
 		{},
