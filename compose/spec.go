@@ -404,12 +404,14 @@ func (p *specParser) algorithm(a *algorithmSpec) (algo.Policy, error) {
 		return policy, nil
 	}
 	// The options are valid, but not together.
-	if w, ok := given["offset"]; ok {
+	if w, ok := given["offset"]; ok && s.align != fixedwindow.AlignClock {
 		return nil, p.refused(w, err, "offset= needs align=clock; without it each window begins with a request, and an offset has no meaning")
 	}
-	fault, ok := given["burst"]
-	if !ok {
-		fault = limit
+	fault := limit
+	for _, option := range [...]string{"burst", "offset"} {
+		if w, ok := given[option]; ok {
+			fault = w
+		}
 	}
 	return nil, p.refused(fault, err, strings.TrimPrefix(err.Error(), a.name+": "))
 }
