@@ -273,6 +273,7 @@ func (l *Limiter[T]) decide(ctx context.Context, op driver.Op, upTo int64, items
 
 // decideSince is decide for a call that began earlier. A zero began means now.
 func (l *Limiter[T]) decideSince(ctx context.Context, began time.Time, op driver.Op, upTo int64, items []driver.Item, d *Decision, onFailure FailurePolicy) (calls int64, err error) {
+	asked := d.Results // after an error d has none
 	if l.memory != nil {
 		calls, err = decideInMemory(ctx, l.memory, l.options.Clock, op, upTo, items, d)
 	} else {
@@ -281,8 +282,8 @@ func (l *Limiter[T]) decideSince(ctx context.Context, began time.Time, op driver
 	if most := l.options.MaxSkew; err == nil && most > 0 && d.Skew > most && d.Err == nil {
 		d.Err = fmt.Errorf("%w by %v", ErrSkew, d.Skew)
 	}
-	if l.purses != nil && op != driver.Allow && op != driver.Peek {
-		l.purses.drop(d.Results, err != nil) // a call that begins now must not share an older denial
+	if l.purses != nil && op != driver.Allow && op != driver.Peek && !errors.Is(err, storage.ErrNotApplied) {
+		l.purses.changed(asked, op == driver.Reset)
 	}
 	return calls, err
 }

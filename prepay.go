@@ -43,7 +43,8 @@ func (p Prepay) validate() error {
 type purses struct {
 	mu        sync.Mutex
 	all       map[string]*purse
-	nextSweep int // the number of purses at which the empty ones are deleted
+	nextSweep int       // the number of purses at which the empty ones are deleted
+	change    time.Time // of the last operation that may have given units back
 }
 
 type purse struct {
@@ -59,6 +60,7 @@ type purse struct {
 // purchase is a round trip that buys calls. The fields after done are set before done is closed.
 type purchase struct {
 	calls  int64
+	began  time.Time
 	done   chan struct{}
 	denial *Decision // if no call is allowed
 	err    error     // if the store has failed
@@ -84,7 +86,8 @@ func (l *Limiter[T]) allowPrepaid(ctx context.Context, in T) (d Decision, err er
 		return Decision{}, &RuleError{Rule: one[i].Rule, Key: one[i].Key, Err: errPrepaidHolder}
 	}
 	var began time.Time
-	if len(one) > 0 {
+	isLong := func(i driver.Item) bool { return !i.Key.IsShort() } // purses must be small
+	if len(one) > 0 && !slices.ContainsFunc(items, isLong) {
 		var array [256]byte
 		key := l.appendUses(array[:0], one, items)
 		spent, p, b := l.purses.take(key, int64(l.options.Prepay.Calls), one, true)
@@ -155,14 +158,14 @@ func (s *purses) take(key []byte, most int64, one []RuleResult, buys bool) (spen
 		spent = p.ofCall(p.used)
 		spent.Prepaid = true
 		return spent, nil, nil
-	case !buys || p.buying != nil && p.most == 1:
+	case !buys || p.buying != nil && (p.most == 1 || !p.buying.began.After(s.change)): // it must not share a denial that is older than the change
 		return spent, nil, nil
 	case p.buying != nil:
 		p.waiting++
 		return spent, nil, p.buying
 	}
 	most = min(most, max(p.most, 1))
-	p.buying = &purchase{calls: max(p.Next(now, most), min(p.waiting, most)), done: make(chan struct{})}
+	p.buying = &purchase{calls: max(p.Next(now, most), min(p.waiting, most)), began: now, done: make(chan struct{})}
 	p.waiting = 0
 	return spent, p, p.buying
 }
@@ -178,21 +181,27 @@ func (s *purses) create(key string, one []RuleResult, now time.Time) *purse {
 	return p
 }
 
-// drop drops the calls that were bought under the keys of results, or all of them.
-func (s *purses) drop(results []RuleResult, all bool) {
-	s.dropFunc(func(own RuleResult) bool {
-		return all || slices.ContainsFunc(results, func(r RuleResult) bool { return r.Rule == own.Rule && r.Key == own.Key })
-	})
+// changed notes an operation under the keys of results that may have given units back. A reset also drops the calls that were bought
+// under them.
+func (s *purses) changed(results []RuleResult, reset bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.change = time.Now(); reset {
+		s.drop(func(own RuleResult) bool {
+			return slices.ContainsFunc(results, func(r RuleResult) bool { return r.Rule == own.Rule && r.Key == own.Key })
+		})
+	}
 }
 
 // dropRule drops the calls that were bought under a rule.
 func (s *purses) dropRule(name string) {
-	s.dropFunc(func(own RuleResult) bool { return own.Rule == name })
-}
-
-func (s *purses) dropFunc(drops func(own RuleResult) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.change = time.Now()
+	s.drop(func(own RuleResult) bool { return own.Rule == name })
+}
+
+func (s *purses) drop(drops func(own RuleResult) bool) {
 	maps.DeleteFunc(s.all, func(_ string, p *purse) bool { return slices.ContainsFunc(p.one, drops) })
 }
 

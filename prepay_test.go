@@ -6,6 +6,7 @@ package sluice_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -135,6 +136,42 @@ func TestPrepaidCallsExpireAndAResetDropsThem(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, must(t)(l.Allow(background, ann)).Prepaid)
 	})
+}
+
+func TestOtherOperationsKeepPrepaidCalls(t *testing.T) {
+	ended, cancel := context.WithCancel(background)
+	cancel()
+	for name, c := range map[string]struct {
+		other func(l *sluice.Limiter[call])
+		costs int64
+	}{
+		"Refund": {func(l *sluice.Limiter[call]) { must(t)(l.Refund(background, ann, 1)) }, -1},
+		"Charge": {func(l *sluice.Limiter[call]) { must(t)(l.Charge(background, ann, 1)) }, 1},
+		"Settle": {func(l *sluice.Limiter[call]) { must(t)(reserveOne(t, l).Settle(background, 0)) }, 0},
+		"a Charge that fails": {func(l *sluice.Limiter[call]) {
+			_, err := l.Charge(ended, call{user: "bob"}, 1)
+			require.Error(t, err)
+		}, 0},
+	} {
+		l := newLimiter(t, sluice.Options[call]{Prepay: sluice.Prepay{Calls: 50, For: time.Minute}}, swapOnly{new(memory.Store)}, rulesOf("fixedwindow 100000/24h")...)
+		for i := range 1000 {
+			require.True(t, must(t)(l.Allow(background, ann)).Allowed)
+			if i%10 == 5 {
+				c.other(l)
+			}
+		}
+		charged := 100_000 - remaining(t, l, ann)[0]
+		require.LessOrEqual(t, charged, 1000+100*c.costs+49, name)
+	}
+}
+
+// What a process keeps for a key must be small, whatever clients send.
+func TestLongKeysAreNotPrepaid(t *testing.T) {
+	long := call{user: strings.Repeat("ann", 1000)}
+	l := newLimiter(t, sluice.Options[call]{Prepay: sluice.Prepay{Calls: 50, For: time.Minute}}, swapOnly{new(memory.Store)}, rulesOf("gcra 100000/s")...)
+	for range 100 {
+		require.False(t, must(t)(l.Allow(background, long)).Prepaid)
+	}
 }
 
 func TestOnlyAllowSpendsPrepaidCalls(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"reflect"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 

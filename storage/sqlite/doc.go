@@ -44,6 +44,9 @@
 // long read transaction. The next write after it copies the whole log into the database. Decisions wait for that too, at most
 // until their timeout.
 //
+// Do not delete the file while a process uses it. In WAL mode, the process goes on with the deleted file, and others begin with a new
+// one.
+//
 // Each connection to ":memory:" opens a new database. Use "file::memory:?cache=shared" or SetMaxOpenConns(1). If your own
 // transaction holds the only connection, decisions wait for it.
 package sqlite

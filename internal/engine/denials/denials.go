@@ -18,13 +18,17 @@ type Cache struct {
 	refunds atomic.Bool // see ExpectRefunds
 	mu      sync.RWMutex
 	byKey   map[string]*Denial
-	dropped [4096]time.Time // when the last drop of a key began, by the hash of the key
+	dropped []time.Time // when the last drop of a key began, by the hash of the key; nil if the cache is off
 	seed    maphash.Seed
 }
 
 // New returns an empty cache of up to size keys. If ttl is not above 0, it caches nothing.
 func New(ttl time.Duration, size int) *Cache {
-	return &Cache{ttl: ttl, size: size, byKey: make(map[string]*Denial), seed: maphash.MakeSeed()}
+	c := &Cache{ttl: ttl, size: size, byKey: make(map[string]*Denial), seed: maphash.MakeSeed()}
+	if c.IsOn() {
+		c.dropped = make([]time.Time, 1024)
+	}
+	return c
 }
 
 // Denial is the record of one key that a denied request was evaluated on.
