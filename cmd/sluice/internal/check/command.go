@@ -66,7 +66,7 @@ func runCheck(ctx context.Context, names []string, s cli.Streams) error {
 var reportText string
 
 var reports = report.Template(reportText, template.FuncMap{
-	"name": rules.Name, "text": rules.Text, "limits": rules.Limits, "capacity": capacity, "bounds": bounds, "atTheSameTime": atTheSameTime, "heldFor": heldFor,
+	"name": rules.Name, "text": rules.Text, "rates": rules.Rates, "capacity": capacity, "bounds": bounds, "atTheSameTime": atTheSameTime, "heldFor": heldFor,
 })
 
 // warnTrusted prints a warning if rules limit by address and the file has no field trusted.
