@@ -98,9 +98,33 @@ func Rates(p algo.Policy) (all []string) {
 // UsualIntervals are the intervals for which check prints the bounds of each rule.
 var UsualIntervals = map[time.Duration]string{time.Second: "second", time.Minute: "minute", time.Hour: "hour", 24 * time.Hour: "day"}
 
-// RequestBound returns the most requests, bytes for cost: bytes, or units if responses report the actual cost, that the rule admits for one key in
-// any interval of this length; math.MaxInt64 if the bound in units is that or more.
-func RequestBound(r *config.Rule, interval time.Duration) int64 {
+// BoundUnit returns what [Bound] counts: the word request, byte for cost: bytes, or unit if responses report the actual cost. Of a rule
+// that does not charge all responses, they are charged requests, bytes or units.
+func BoundUnit(r *config.Rule) string {
+	unit := Request
+	switch {
+	case r.Cost.Bytes:
+		unit = "byte"
+	case r.Cost.Actual != "":
+		unit = "unit"
+	}
+	return Charged(r) + unit
+}
+
+// Request is the BoundUnit of a rule that charges a fixed cost for each request.
+const Request = "request"
+
+// Charged begins the name of a unit if a rule does not charge all responses.
+func Charged(r *config.Rule) string {
+	if len(r.Count) > 0 {
+		return "charged "
+	}
+	return ""
+}
+
+// Bound returns the most that the rule admits for one key in any interval of this length, in the unit of [BoundUnit]; math.MaxInt64 if
+// the bound is that or more.
+func Bound(r *config.Rule, interval time.Duration) int64 {
 	if r.Cost.Bytes || r.Cost.Actual != "" {
 		return r.Policy.Bound(interval)
 	}
@@ -132,11 +156,20 @@ func requestBound(p algo.Policy, cost int64, interval time.Duration) int64 {
 	return bound / cost
 }
 
+// BoundText returns a bound without its unit.
 func BoundText(n int64) string {
 	if n == math.MaxInt64 {
 		return "too many to count"
 	}
 	return strconv.FormatInt(n, 10)
+}
+
+// BoundUnits returns a bound with its unit.
+func BoundUnits(n int64, unit string) string {
+	if n == math.MaxInt64 {
+		return "too many " + unit + "s to count"
+	}
+	return readable.Plural(n, unit)
 }
 
 func IntervalText(d time.Duration) string { return cmp.Or(UsualIntervals[d], readable.Exact(d)) }
