@@ -194,6 +194,27 @@ func TestAnUnchangedRuleCanDenyMore(t *testing.T) {
 	require.EqualValues(t, 1, r.Rules[1].NewlyAllowedAlone)
 }
 
+// A bound does not show how long a penalty is, or when windows begin.
+func TestRulesWithOtherOptionsAreNotCalledStricter(t *testing.T) {
+	lines := `192.0.2.1 - - [01/Jan/2000:00:00:00 +0000] "GET /a HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:00:00:01 +0000] "GET /a HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:00:30:00 +0000] "GET /a HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:20:00:00 +0000] "GET /a HTTP/1.1" 200 1
+`
+	const reason = "An unchanged or stricter rule can newly allow requests"
+	for before, after := range map[string]string{
+		"penalty(fixedwindow 1/m; for=1h)":  "penalty(fixedwindow 1/m; for=1s)",
+		"penalty(gcra 2/m burst=1; for=1h)": "penalty(gcra 1/m burst=1; for=10m)",
+		"fixedwindow 2/h align=clock":       "fixedwindow 2/h align=clock offset=10m",
+		"fixedwindow 3/d align=clock":       "fixedwindow 1/12h align=clock",
+		"calendar 3/day":                    "calendar 3/day tz=Asia/Tokyo",
+	} {
+		before, after = oneRuleOf("policy: "+before), oneRuleOf("policy: "+after)
+		require.NotZero(t, planOf(t, before, after, lines).NewlyAllowed, before)
+		require.NotContains(t, textOf(t, before, after, lines), reason, before)
+	}
+}
+
 // TestStricterRulesCanAllowMore: the new rule denies the second request, so the third finds a unit of
 // site. The report explains that, but only if no looser rule newly allows the requests.
 func TestStricterRulesCanAllowMore(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,19 +73,26 @@ const (
 // otherAlgorithmEffect says what OtherAlgorithm means.
 const otherAlgorithmEffect = "the algorithm changes: all units of this rule are available again when sluice serve loads NEW"
 
-// noLooser reports whether both files have the rule with one algorithm, at most its policy and its
-// cost differ, and no bound grows.
+// noLooser reports whether both files have the rule, at most the numbers in its policy and its cost differ, and no bound grows. A bound
+// does not show when windows begin, or how long a penalty lasts. A penalty that begins earlier also ends earlier, so with another
+// number it is not stricter.
 func (c *ruleChange) noLooser() bool {
-	if c.Old == nil || c.New == nil || c.OtherAlgorithm {
+	if c.Old == nil || c.New == nil || withoutNumbers(c.Old.Policy) != withoutNumbers(c.New.Policy) {
 		return false
 	}
+	_, penalty := c.New.rule.Policy.(*compose.Penalty)
 	for _, d := range c.Differences {
-		if d.Field != "policy" && d.Field != "cost" {
+		if penalty || d.Field != "policy" && d.Field != "cost" {
 			return false
 		}
 	}
 	return !slices.ContainsFunc(c.Bounds, func(b boundChange) bool { return *b.New > *b.Old })
 }
+
+var countOrBurst = regexp.MustCompile(`\d+/| burst=\d+`)
+
+// withoutNumbers returns the spec of a policy without its counts and bursts.
+func withoutNumbers(spec string) string { return countOrBurst.ReplaceAllString(spec, "") }
 
 // compareRules matches the rules by name. They are in the order of NEW, and removed rules are at
 // the end.
