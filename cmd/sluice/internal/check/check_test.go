@@ -97,11 +97,28 @@ func TestCheckPrintsTheBoundsOfEachRule(t *testing.T) {
 		"policy: fixedwindow 5/15m":                           "at most 9 requests in any second, 9 in any minute, 10 in any 15m, 25 in any hour, 485 in any day",
 		"policy: all(gcra 10/s; gcra 100/m)":                  "at most 20 requests in any second, 200 in any minute, 6100 in any hour, 144100 in any day",
 		"policy: tokenbucket 200/m, cost: 10":                 "at most 20 requests in any second, 40 in any minute, 1220 in any hour, 28820 in any day",
+		"policy: fixedwindow 10/h, cost: 6":                   "at most 1 request in any second, 1 in any minute, 2 in any hour, 25 in any day",
+		"policy: all(gcra 9/s; fixedwindow 10/h), cost: 6":    "at most 1 request in any second, 1 in any minute, 2 in any hour, 25 in any day",
+		"policy: penalty(fixedwindow 10/h; for=1h), cost: 6":  "at most 1 request in any second, 1 in any minute, 2 in any hour, 25 in any day",
+		"policy: calendar 10/day, cost: 6":                    "at most 2 requests in any second, 2 in any minute, 2 in any hour, 2 in any day",
 		"policy: gcra 1000000/s, cost: bytes":                 "at most 2000000 bytes in any second, 61000000 in any minute, 3601000000 in any hour, 86401000000 in any day",
 		"policy: fixedwindow 1099511627776/10us":              "        at most 2199023255552 requests in any 10µs, 109952262289227776 in any second, 6597070866167627776 in any minute, too many to count in any hour, too many to count in any day",
 	} {
 		out := clitest.Ok(t, "rules: [{name: client, "+rule+"}]", "check", "-")
 		require.Contains(t, out, "  "+want+"\n", rule)
+	}
+}
+
+func TestCheckPrintsTheRateOfEachRule(t *testing.T) {
+	for policy, want := range map[string]string{
+		"calendar 100/month tz=Europe/Berlin":           "100/month",
+		"all(gcra 5/s; calendar 100/month)":             "5/s and 100/month",
+		"penalty(all(gcra 5/s; gcra 100/m); for=1h)":    "5/s and 100/m",
+		"penalty(calendar 5/day; for=1h)":               "5/day",
+		"tokenbucket 100/60s burst=5 refill=interval":   "100/m",
+		"movingwindow 300/15min slots=4 trailing=whole": "300/15m",
+	} {
+		require.Contains(t, clitest.Ok(t, "rules: [{name: client, policy: '"+policy+"'}]", "check", "-"), " at once, "+want+" in the long run\n", policy)
 	}
 }
 

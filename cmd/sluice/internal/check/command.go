@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"text/template"
 	"time"
@@ -66,7 +65,7 @@ func runCheck(ctx context.Context, names []string, s cli.Streams) error {
 var reportText string
 
 var reports = report.Template(reportText, template.FuncMap{
-	"name": rules.Name, "text": rules.Text, "limits": rules.Limits, "capacity": capacity, "bounds": bounds, "atTheSameTime": atTheSameTime, "heldFor": heldFor,
+	"name": rules.Name, "text": rules.Text, "rates": rules.Rates, "capacity": capacity, "bounds": bounds, "atTheSameTime": atTheSameTime, "heldFor": heldFor,
 })
 
 // warnTrusted prints a warning if rules limit by address and the file has no field trusted.
@@ -86,42 +85,26 @@ func capacity(r *config.Rule) string {
 	case r.Cost.Units != 1 || r.Cost.Actual != "":
 		unit = "unit"
 	}
-	return readable.Plural(config.Capacity(r.Policy), charged(r)+unit)
+	return readable.Plural(config.Capacity(r.Policy), rules.Charged(r)+unit)
 }
 
 // bounds returns the most that a rule can admit for one key in any of the usual intervals
-// and in any period of its own limits. It is in requests, in bytes for cost: bytes, or in units if responses report the actual cost.
+// and in any period of its own limits.
 func bounds(r *config.Rule) (all []string) {
-	unit := "request"
-	switch {
-	case r.Cost.Bytes:
-		unit = "byte"
-	case r.Cost.Actual != "":
-		unit = "unit"
-	}
-	unit = charged(r) + unit
 	intervals := slices.Collect(maps.Keys(rules.UsualIntervals))
 	for _, limit := range rules.Limits(r.Policy) {
 		intervals = append(intervals, limit.Period)
 	}
 	slices.Sort(intervals)
 	for i, interval := range slices.Compact(intervals) {
-		bound := rules.RequestBound(r, interval)
+		bound := rules.Bound(r, interval)
 		most := rules.BoundText(bound)
-		if i == 0 && bound != math.MaxInt64 {
-			most = readable.Plural(bound, unit)
+		if i == 0 {
+			most = rules.BoundUnits(bound, rules.BoundUnit(r))
 		}
 		all = append(all, most+" in any "+rules.IntervalText(interval))
 	}
 	return all
-}
-
-// charged begins the name of a unit if a rule does not charge all responses.
-func charged(r *config.Rule) string {
-	if len(r.Count) > 0 {
-		return "charged "
-	}
-	return ""
 }
 
 // atTheSameTime returns the most requests, or bytes for cost: bytes, of one key that a rule for held units admits at the same time.

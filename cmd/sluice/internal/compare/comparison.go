@@ -22,7 +22,7 @@ type Comparison struct {
 	Start    string   `json:"start"` // the time 0, in RFC 3339; empty for a generated stream
 	From     float64  `json:"from"`  // the view
 	To       float64  `json:"to"`
-	End      float64  `json:"end"`   // of the whole time
+	End      float64  `json:"end"`   // of the whole time, with the calls that follow a denial, under any policy
 	Width    float64  `json:"width"` // of a bar
 	Requests int      `json:"requests"`
 	Clients  []Client `json:"clients"` // the clients with the most requests
@@ -139,7 +139,7 @@ func (s *Service) compare(ctx context.Context, q *Query, progress Progress) (*Co
 		return nil, err
 	}
 	arrivals := c.stream.Arrivals
-	r := &Comparison{Requests: len(arrivals), Policies: make([]Policy, len(c.policies))}
+	r := &Comparison{Requests: len(arrivals)}
 	if q.Stream.Kind == "log" {
 		r.Start = time.UnixMicro(c.start).UTC().Format(time.RFC3339Nano)
 	}
@@ -148,19 +148,39 @@ func (s *Service) compare(ctx context.Context, q *Query, progress Progress) (*Co
 	if generated[q.Stream.Kind] != nil {
 		r.End = max(r.End, q.Stream.Length)
 	}
-	if r.From, r.To = q.View.From, q.View.To; !(r.To > r.From) {
-		r.From, r.To = 0, r.End+max(r.End/100, 0.001) // the last call is within the view
+	runs := 1
+	r.From, r.To = q.View.From, q.View.To
+	whole := !(r.To > r.From)
+	if whole {
+		r.From, r.To = 0, afterEnd(r)
 	}
-	r.Width = (r.To - r.From) / barCount
+	if whole && q.Reaction != simulate.Ignore && q.Reaction != "" {
+		runs = 2
+	}
+	report := reporter(ctx, runs*len(arrivals)*len(c.policies), progress)
+	err = c.decideAll(r, report)
+	if whole && err == nil && r.To < afterEnd(r) { // clients have called again after the view
+		r.To = afterEnd(r)
+		err = c.decideAll(r, report)
+	}
+	return r, err
+}
 
-	report := reporter(ctx, len(arrivals)*len(c.policies), progress)
-	faults := make([]error, len(c.policies))
+// afterEnd returns a time after the last call.
+func afterEnd(r *Comparison) float64 { return r.End + max(r.End/100, 0.001) }
+
+// decideAll runs all policies. If their calls last longer than r.End, it sets r.End to the time of the last call.
+func (c *preparedQuery) decideAll(r *Comparison, report func(requests int64) error) error {
+	r.Width = (r.To - r.From) / barCount
+	r.Policies = make([]Policy, len(c.policies))
+	last, faults := make([]int64, len(c.policies)), make([]error, len(c.policies))
 	var all sync.WaitGroup
 	for i := range c.policies {
-		all.Go(func() { faults[i] = c.decide(r, i, report) })
+		all.Go(func() { last[i], faults[i] = c.decide(r, i, report) })
 	}
 	all.Wait()
-	return r, errors.Join(faults...)
+	r.End = max(r.End, c.since(slices.Max(last)))
+	return errors.Join(faults...)
 }
 
 // reporter returns a function that adds to the requests that are done, of total ones, and calls progress.
@@ -221,17 +241,17 @@ func (c *preparedQuery) listClients(r *Comparison) {
 	}
 }
 
-// decide runs one policy and writes its result into r.
-func (c *preparedQuery) decide(r *Comparison, i int, report func(requests int64) error) error {
+// decide runs one policy and writes its result into r. It returns the instant of the last call.
+func (c *preparedQuery) decide(r *Comparison, i int, report func(requests int64) error) (last int64, err error) {
 	p, out := c.policies[i], &r.Policies[i]
 	out.Spec = c.query.Specs[i]
 	if p.Policy == nil {
 		out.Error = errorText(c.faults[i])
-		return nil
+		return c.start, nil
 	}
 	run, err := simulate.New(p, c.stream, c.options)
 	if err != nil {
-		return err
+		return c.start, err
 	}
 	from, to := c.instant(r.From), c.instant(r.To)
 	level := &simulate.Level{Client: c.client, From: from, To: to, Samples: levelSamples}
@@ -240,12 +260,13 @@ func (c *preparedQuery) decide(r *Comparison, i int, report func(requests int64)
 	out.Level = Level{[]float64{}, []int64{}}
 	marks := &Marks{[]int{}, []float64{}, []bool{}} // a nil slice would be null in JSON
 	err = forEach(run, report, func(call *simulate.Call) {
+		last = call.At
 		if from <= call.At && call.At < to {
 			c.draw(r, out, marks, call)
 		}
 	})
 	if err != nil {
-		return err
+		return c.start, err
 	}
 	if len(marks.At) <= maxMarks {
 		out.Marks = marks
@@ -255,7 +276,7 @@ func (c *preparedQuery) decide(r *Comparison, i int, report func(requests int64)
 		out.Level.At = append(out.Level.At, c.since(at))
 		out.Level.Left = append(out.Level.Left, level.Left[j])
 	}
-	return nil
+	return last, nil
 }
 
 // draw adds a call to the bars and the marks.

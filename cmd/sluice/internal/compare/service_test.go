@@ -66,10 +66,12 @@ func TestPartsOfAResponseAgree(t *testing.T) {
 			}
 			require.Equal(t, p.Allowed, processes)
 			require.Equal(t, p.Allowed+p.Denied, p.Calls)
-			if reaction == simulate.Ignore { // otherwise calls can come after the end of the view
-				require.Equal(t, p.Allowed, bars)
-				require.Equal(t, p.Calls, calls)
+			require.Equal(t, p.Allowed, bars)
+			require.Equal(t, p.Calls, calls)
+			if p.Calls <= 2000 {
 				require.Len(t, p.Marks.At, int(p.Calls))
+			} else {
+				require.Nil(t, p.Marks)
 			}
 			for _, number := range []int{0, int(p.Calls) / 2, int(p.Calls) - 1} {
 				d := result[*compare.Decision](t, s, "explain", compare.ExplainRequest{Query: q, Policy: i, Number: number})
@@ -83,6 +85,23 @@ func TestPartsOfAResponseAgree(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The first of these requests comes after 1s. Each other one is allowed 10s after another.
+func TestTheWholeTimeEndsWithTheLastCall(t *testing.T) {
+	s, q := compare.NewService(), query("gcra 6/m burst=1", "gcra 600/m")
+	q.Stream, q.Reaction = compare.Stream{Kind: "steady", Requests: 10, Length: 10, Clients: 1}, simulate.Wait
+	c := result[*compare.Comparison](t, s, "compare", q)
+	require.Equal(t, 91.0, c.End)
+	require.Equal(t, [...]float64{0, 91 + 0.91, (91 + 0.91) / 60}, [...]float64{c.From, c.To, c.Width})
+	require.EqualValues(t, 10, c.Policies[0].Allowed)
+	p := c.Policies[0].Marks
+	require.Equal(t, 91.0, p.At[len(p.At)-1])
+	q.View = compare.View{From: 1, To: 2}
+	part := result[*compare.Comparison](t, s, "compare", q)
+	require.Equal(t, [...]float64{91, 1, 2}, [...]float64{part.End, part.From, part.To})
+	q.View, q.Reaction = compare.View{}, simulate.Ignore
+	require.Equal(t, 10.0, result[*compare.Comparison](t, s, "compare", q).End)
 }
 
 func TestCallsBoughtAheadAreCountedAndExplained(t *testing.T) {

@@ -43,7 +43,7 @@ func markdownLog(text string) string {
 
 // ChangedRules returns the table of the rules that the Markdown shows, those with the most changed decisions first.
 func (r *planReport) ChangedRules() string {
-	rows := []string{report.Row("rule", "denied by OLD", "denied by NEW", "newly denied", "newly allowed", "change", "requests of one key, at most")}
+	rows := []string{report.Row("rule", "denied by OLD", "denied by NEW", "newly denied", "newly allowed", "change", "one key, at most")}
 	changed := func(c *ruleChange) int64 { return c.NewlyDenied + c.NewlyAllowed }
 	byEffect := slices.Clone(r.Rules)
 	slices.SortStableFunc(byEffect, func(a, b ruleChange) int { return cmp.Compare(changed(&b), changed(&a)) })

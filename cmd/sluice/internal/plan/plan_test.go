@@ -138,7 +138,7 @@ func TestPlanAgreesWithTwoReplays(t *testing.T) {
 		}
 		require.Len(t, rules, len(alone.Rules))
 		for _, want := range alone.Rules {
-			require.Equal(t, ruleSide{want.Policy, want.By, want.Cost, want.Shadow, want.Requests, want.Denied, want.Keys, nil}, rules[want.Rule])
+			require.Equal(t, ruleSide{want.Policy, want.By, want.Cost, want.Shadow, want.Requests, want.Denied, want.Keys, "request", nil}, rules[want.Rule])
 		}
 	}
 	require.Equal(t, denied[1]-denied[0], r.NewlyDenied-r.NewlyAllowed)
@@ -192,6 +192,27 @@ func TestAnUnchangedRuleCanDenyMore(t *testing.T) {
 	require.Equal(t, "unchanged", r.Rules[0].Change)
 	require.EqualValues(t, 1, r.Rules[0].NewlyDeniedAlone)
 	require.EqualValues(t, 1, r.Rules[1].NewlyAllowedAlone)
+}
+
+// A bound does not show how long a penalty is, or when windows begin.
+func TestRulesWithOtherOptionsAreNotCalledStricter(t *testing.T) {
+	lines := `192.0.2.1 - - [01/Jan/2000:00:00:00 +0000] "GET /a HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:00:00:01 +0000] "GET /a HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:00:30:00 +0000] "GET /a HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:20:00:00 +0000] "GET /a HTTP/1.1" 200 1
+`
+	const reason = "An unchanged or stricter rule can newly allow requests"
+	for before, after := range map[string]string{
+		"penalty(fixedwindow 1/m; for=1h)":  "penalty(fixedwindow 1/m; for=1s)",
+		"penalty(gcra 2/m burst=1; for=1h)": "penalty(gcra 1/m burst=1; for=10m)",
+		"fixedwindow 2/h align=clock":       "fixedwindow 2/h align=clock offset=10m",
+		"fixedwindow 3/d align=clock":       "fixedwindow 1/12h align=clock",
+		"calendar 3/day":                    "calendar 3/day tz=Asia/Tokyo",
+	} {
+		before, after = oneRuleOf("policy: "+before), oneRuleOf("policy: "+after)
+		require.NotZero(t, planOf(t, before, after, lines).NewlyAllowed, before)
+		require.NotContains(t, textOf(t, before, after, lines), reason, before)
+	}
 }
 
 // TestStricterRulesCanAllowMore: the new rule denies the second request, so the third finds a unit of
@@ -270,14 +291,41 @@ func TestStrictestBoundLeavesOutRulesThatDenyNothing(t *testing.T) {
 	after := `rules:
 - {name: wide, policy: gcra 9/m burst=1, by: ip}
 - {name: cheap, policy: fixedwindow 40/h, by: ip, cost: 2}
+- {name: failures, policy: fixedwindow 1/d, by: ip, count: 401}
+- {name: tokens, policy: fixedwindow 1/d, by: ip, cost: {estimate: 1, actual: header:used}}
 - {name: tried, policy: fixedwindow 1/d, by: ip, shadow: true}
 - {name: elsewhere, policy: fixedwindow 1/d, by: ip, paths: [/nowhere]}
 `
 	require.Equal(t, []string{"1m0s 10 wide", "1h0m0s 40 cheap", "24h0m0s 500 cheap"}, strictestOf(planOf(t, clitest.OneRule, after, clitest.FourLines)))
-	nothing := oneRuleOf("policy: gcra 1/m, by: ip, shadow: true")
-	require.Empty(t, planOf(t, clitest.OneRule, nothing, clitest.FourLines).Strictest)
-	require.Contains(t, textOf(t, clitest.OneRule, nothing, clitest.FourLines), "that is not in shadow mode applied to a request")
-	require.Contains(t, textOf(t, clitest.OneRule, nothing, clitest.FourLines, "--markdown"), "No rule of NEW that is not in shadow mode applied to a request.")
+	for _, rest := range []string{"shadow: true", "count: 401", "cost: {estimate: 1, actual: header:used}"} {
+		nothing := oneRuleOf("policy: gcra 1/m, by: ip, " + rest)
+		require.Empty(t, planOf(t, clitest.OneRule, nothing, clitest.FourLines).Strictest)
+		require.Regexp(t, `\nno rule of \S+new.yaml bounds the requests of the log; rules in shadow mode, with count or with an actual cost do not\n`, textOf(t, clitest.OneRule, nothing, clitest.FourLines))
+		require.Contains(t, textOf(t, clitest.OneRule, nothing, clitest.FourLines, "--markdown"), "No rule of NEW bounds the requests of the log. Rules in shadow mode, with count or with an actual cost do not.")
+	}
+}
+
+// The bounds of a rule are in what it charges for: requests, charged requests or units.
+func TestBoundsNameWhatTheyCount(t *testing.T) {
+	requests := oneRuleOf("policy: fixedwindow 5/m, by: ip")
+	charged := oneRuleOf("policy: fixedwindow 3/m, by: ip, count: 401")
+	units := oneRuleOf("policy: gcra 10000/m, by: ip, cost: {estimate: 500, actual: header:used}")
+	one := oneRuleOf("policy: movingwindow 1/m trailing=whole, by: ip")
+	for _, c := range []struct{ before, after, want string }{
+		{requests, requests, "10 requests in any minute"},
+		{requests, one, "10 -> 1 request in any minute"},
+		{charged, charged, "6 charged requests in any minute"},
+		{requests, charged, "10 requests -> 6 charged requests in any minute"},
+		{units, units, "20000 units in any minute"},
+		{charged, units, "6 charged requests -> 20000 units in any minute"},
+		{units, "rules: [{name: other, policy: gcra 1/m}]", "20000 units in any minute"},
+	} {
+		require.Contains(t, textOf(t, c.before, c.after, clitest.FourLines), "  one key: at most "+c.want+"\n")
+	}
+	require.Contains(t, textOf(t, requests, charged, clitest.FourLines, "--markdown"), " | 10 requests -> 6 charged requests in any minute |\n")
+	for unit, file := range map[string]string{"request": requests, "charged request": charged, "unit": units} {
+		require.Equal(t, unit, planOf(t, file, file, clitest.FourLines).Rules[0].New.BoundUnit)
+	}
 }
 
 // TestBoundsThatCannotBeCounted: Policy.Bound has no such number.

@@ -176,7 +176,7 @@ func (c *ruleChange) Legend() (legend string) {
 	if c.OtherAlgorithm {
 		lines = append(lines, otherAlgorithmEffect)
 	}
-	lines = append(lines, "requests of one key: at most "+readable.List(c.Bounds, ", "))
+	lines = append(lines, "one key: at most "+readable.List(c.Bounds, ", "))
 	lines[0] = c.Change + ": " + lines[0]
 	name := rules.Name(c.rule)
 	for _, line := range lines {

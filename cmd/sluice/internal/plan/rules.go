@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,12 +43,14 @@ type ruleSide struct {
 	Requests int64    `json:"requests"`
 	Denied   int64    `json:"denied"`
 	Keys     int64    `json:"keys"`
+	// BoundUnit is what the rule's bounds count; see rules.BoundUnit.
+	BoundUnit string `json:"bound_unit"`
 
 	rule *config.Rule
 }
 
 func newRuleSide(r *config.Rule, o *backtest.RuleOutcome) *ruleSide {
-	return &ruleSide{r.Policy.String(), readable.Texts(r.By), r.Cost.Units, r.Shadow, o.Requests, o.Denied, o.Keys, r}
+	return &ruleSide{r.Policy.String(), readable.Texts(r.By), r.Cost.Units, r.Shadow, o.Requests, o.Denied, o.Keys, rules.BoundUnit(r), r}
 }
 
 // difference is a field that differs between OLD and NEW.
@@ -70,19 +73,26 @@ const (
 // otherAlgorithmEffect says what OtherAlgorithm means.
 const otherAlgorithmEffect = "the algorithm changes: all units of this rule are available again when sluice serve loads NEW"
 
-// noLooser reports whether both files have the rule with one algorithm, at most its policy and its
-// cost differ, and no bound grows.
+// noLooser reports whether both files have the rule, at most the numbers in its policy and its cost differ, and no bound grows. A bound
+// does not show when windows begin, or how long a penalty lasts. A penalty that begins earlier also ends earlier, so with another
+// number it is not stricter.
 func (c *ruleChange) noLooser() bool {
-	if c.Old == nil || c.New == nil || c.OtherAlgorithm {
+	if c.Old == nil || c.New == nil || withoutNumbers(c.Old.Policy) != withoutNumbers(c.New.Policy) {
 		return false
 	}
+	_, penalty := c.New.rule.Policy.(*compose.Penalty)
 	for _, d := range c.Differences {
-		if d.Field != "policy" && d.Field != "cost" {
+		if penalty || d.Field != "policy" && d.Field != "cost" {
 			return false
 		}
 	}
 	return !slices.ContainsFunc(c.Bounds, func(b boundChange) bool { return *b.New > *b.Old })
 }
+
+var countOrBurst = regexp.MustCompile(`\d+/| burst=\d+`)
+
+// withoutNumbers returns the spec of a policy without its counts and bursts.
+func withoutNumbers(spec string) string { return countOrBurst.ReplaceAllString(spec, "") }
 
 // compareRules matches the rules by name. They are in the order of NEW, and removed rules are at
 // the end.
@@ -194,13 +204,14 @@ func setText(words []string, none string) string {
 	return cmp.Or(strings.Join(words, ", "), none)
 }
 
-// boundChange has the most requests that a rule admits for one key in any interval of this length.
+// boundChange has the most that a rule admits for one key in any interval of this length.
 type boundChange struct {
 	Interval string `json:"interval"`
-	Old      *int64 `json:"old"` // nil: the file has no such rule; math.MaxInt64: that many or more
+	Old      *int64 `json:"old"` // in BoundUnit; nil: the file has no such rule; math.MaxInt64: that many or more
 	New      *int64 `json:"new"`
 
-	length time.Duration // of Interval
+	length           time.Duration // of Interval
+	oldUnit, newUnit string
 }
 
 func boundChanges(before, after *ruleSide) (all []boundChange) {
@@ -214,28 +225,33 @@ func boundChanges(before, after *ruleSide) (all []boundChange) {
 	}
 	slices.Sort(intervals)
 	for _, length := range slices.Compact(intervals) {
-		all = append(all, boundChange{length.String(), before.bound(length), after.bound(length), length})
+		b := boundChange{Interval: length.String(), length: length}
+		b.Old, b.oldUnit = before.bound(length)
+		b.New, b.newUnit = after.bound(length)
+		all = append(all, b)
 	}
 	return all
 }
 
-func (s *ruleSide) bound(interval time.Duration) *int64 {
+func (s *ruleSide) bound(interval time.Duration) (bound *int64, unit string) {
 	if s == nil {
-		return nil
+		return nil, ""
 	}
-	b := rules.RequestBound(s.rule, interval)
-	return &b
+	b := rules.Bound(s.rule, interval)
+	return &b, s.BoundUnit
 }
 
 func (b boundChange) String() string {
 	var most string
 	switch {
 	case b.Old == nil:
-		most = rules.BoundText(*b.New)
-	case b.New == nil || *b.Old == *b.New:
-		most = rules.BoundText(*b.Old)
+		most = rules.BoundUnits(*b.New, b.newUnit)
+	case b.New == nil || *b.Old == *b.New && b.oldUnit == b.newUnit:
+		most = rules.BoundUnits(*b.Old, b.oldUnit)
+	case b.oldUnit == b.newUnit:
+		most = rules.BoundText(*b.Old) + " -> " + rules.BoundUnits(*b.New, b.newUnit)
 	default:
-		most = rules.BoundText(*b.Old) + " -> " + rules.BoundText(*b.New)
+		most = rules.BoundUnits(*b.Old, b.oldUnit) + " -> " + rules.BoundUnits(*b.New, b.newUnit)
 	}
 	return fmt.Sprintf("%s in any %s", most, rules.IntervalText(b.length))
 }
@@ -252,10 +268,11 @@ type strictestBound struct {
 
 // Most returns the bound.
 func (s *strictestBound) Most() string {
+	most := rules.BoundUnits(s.Bound, rules.Request)
 	if s.Bound == math.MaxInt64 {
-		return "too many requests to count"
+		return most
 	}
-	return "at most " + readable.Plural(s.Bound, "request")
+	return "at most " + most
 }
 
 // IntervalText returns the interval for people.
@@ -264,18 +281,18 @@ func (s *strictestBound) IntervalText() string { return rules.IntervalText(s.len
 // RuleText describes the rule.
 func (s *strictestBound) RuleText() string { return rules.Text(s.rule) }
 
-// strictestBounds returns the smallest bound for a minute, an hour and a day. Rules in shadow mode
-// and rules that applied to no request are left out. It returns no bounds if no rule remains.
+// strictestBounds returns the smallest bound for a minute, an hour and a day. Rules in shadow mode,
+// rules that applied to no request, and rules whose bound is not in requests are left out. It returns no bounds if no rule remains.
 func strictestBounds(changes []ruleChange) []strictestBound {
 	all := []strictestBound{} // nil would be null in JSON
 	for _, length := range []time.Duration{time.Minute, time.Hour, 24 * time.Hour} {
 		strictest := strictestBound{Interval: length.String(), length: length}
 		for i := range changes {
 			side := changes[i].New
-			if side == nil || side.Shadow || side.Requests == 0 {
+			if side == nil || side.Shadow || side.Requests == 0 || side.BoundUnit != rules.Request {
 				continue
 			}
-			if bound := rules.RequestBound(side.rule, length); strictest.rule == nil || bound < strictest.Bound {
+			if bound := rules.Bound(side.rule, length); strictest.rule == nil || bound < strictest.Bound {
 				strictest.Bound, strictest.Rule, strictest.rule = bound, side.rule.Name, side.rule
 			}
 		}

@@ -11,10 +11,13 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/calendar"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/report"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/fixedwindow"
 )
 
 // Name returns the name of a rule in tables.
@@ -64,10 +67,30 @@ func Methods(r *config.Rule) []string {
 	return slices.Insert(slices.Clone(r.Methods), get+1, http.MethodHead)
 }
 
+// parts returns the parts of a stack, or else the policy itself. Of a penalty it returns those of the inner policy.
+func parts(p algo.Policy) []algo.Policy {
+	if penalty, ok := p.(*compose.Penalty); ok {
+		p = penalty.Inner()
+	}
+	return backtest.Parts(p)
+}
+
 // Limits returns the limit of a policy, or of each part of a stack.
 func Limits(p algo.Policy) (all []algo.Limit) {
-	for _, part := range backtest.Parts(p) {
+	for _, part := range parts(p) {
 		all = append(all, part.Limit())
+	}
+	return all
+}
+
+// Rates returns the texts of [Limits]. The period of a calendar is a word, such as month.
+func Rates(p algo.Policy) (all []string) {
+	for _, part := range parts(p) {
+		rate := part.Limit().String()
+		if c, ok := part.(calendar.Policy); ok {
+			rate = fmt.Sprintf("%d/%v", c.Options().Count, c.Options().Unit)
+		}
+		all = append(all, rate)
 	}
 	return all
 }
@@ -75,21 +98,78 @@ func Limits(p algo.Policy) (all []algo.Limit) {
 // UsualIntervals are the intervals for which check prints the bounds of each rule.
 var UsualIntervals = map[time.Duration]string{time.Second: "second", time.Minute: "minute", time.Hour: "hour", 24 * time.Hour: "day"}
 
-// RequestBound returns the most requests, bytes for cost: bytes, or units if responses report the actual cost, that the rule admits for one key in
-// any interval of this length; math.MaxInt64 if the bound in units is that or more.
-func RequestBound(r *config.Rule, interval time.Duration) int64 {
-	bound := r.Policy.Bound(interval)
-	if bound == math.MaxInt64 || r.Cost.Bytes || r.Cost.Actual != "" {
-		return bound
+// BoundUnit returns what [Bound] counts: the word request, byte for cost: bytes, or unit if responses report the actual cost. Of a rule
+// that does not charge all responses, they are charged requests, bytes or units.
+func BoundUnit(r *config.Rule) string {
+	unit := Request
+	switch {
+	case r.Cost.Bytes:
+		unit = "byte"
+	case r.Cost.Actual != "":
+		unit = "unit"
 	}
-	return bound / r.Cost.Units
+	return Charged(r) + unit
 }
 
+// Request is the BoundUnit of a rule that charges a fixed cost for each request.
+const Request = "request"
+
+// Charged begins the name of a unit if a rule does not charge all responses.
+func Charged(r *config.Rule) string {
+	if len(r.Count) > 0 {
+		return "charged "
+	}
+	return ""
+}
+
+// Bound returns the most that the rule admits for one key in any interval of this length, in the unit of [BoundUnit]; math.MaxInt64 if
+// the bound is that or more.
+func Bound(r *config.Rule, interval time.Duration) int64 {
+	if r.Cost.Bytes || r.Cost.Actual != "" {
+		return r.Policy.Bound(interval)
+	}
+	least := int64(math.MaxInt64)
+	for _, part := range parts(r.Policy) {
+		least = min(least, requestBound(part, r.Cost.Units, interval))
+	}
+	return least
+}
+
+// requestBound returns the most requests of this cost that a policy without parts admits.
+func requestBound(p algo.Policy, cost int64, interval time.Duration) int64 {
+	switch windows := p.(type) { // the units that are too few for one more request in a window are lost at its end
+	case fixedwindow.Policy:
+		o := windows.Options()
+		o.Limit.Count /= cost
+		p, _ = fixedwindow.New(o) // if the count is now 0, the zero Policy, which admits nothing
+		cost = 1
+	case calendar.Policy:
+		o := windows.Options()
+		o.Count /= cost
+		p, _ = calendar.New(o)
+		cost = 1
+	}
+	bound := p.Bound(interval)
+	if bound == math.MaxInt64 {
+		return bound
+	}
+	return bound / cost
+}
+
+// BoundText returns a bound without its unit.
 func BoundText(n int64) string {
 	if n == math.MaxInt64 {
 		return "too many to count"
 	}
 	return strconv.FormatInt(n, 10)
+}
+
+// BoundUnits returns a bound with its unit.
+func BoundUnits(n int64, unit string) string {
+	if n == math.MaxInt64 {
+		return "too many " + unit + "s to count"
+	}
+	return readable.Plural(n, unit)
 }
 
 func IntervalText(d time.Duration) string { return cmp.Or(UsualIntervals[d], readable.Exact(d)) }

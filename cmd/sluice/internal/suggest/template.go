@@ -10,8 +10,10 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/costed"
 	"github.com/sluice-go/sluice/internal/errtext"
+	"github.com/sluice-go/sluice/tokenbucket"
 )
 
 // Template is a policy with one unknown number: the count of a limit, or a burst. The zero
@@ -80,11 +82,28 @@ func (t Template) showMark(err error) error {
 func endsWord(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("();", r) }
 
 // CountOf returns the template of a policy with the count of its limit as the unknown number. p is
-// a policy of one of the four algorithms, not a stack.
+// not a stack.
 func CountOf(p algo.Policy) Template {
 	name, rest, _ := strings.Cut(p.String(), " ")
-	_, after, _ := strings.Cut(rest, "/")
+	count, after, _ := strings.Cut(rest, "/")
+	if burst := burstOf(p); strconv.FormatInt(burst, 10) == count { // String leaves it out, because it is the default
+		end := strings.IndexAny(after+" ", " ;")
+		after = fmt.Sprintf("%s burst=%d%s", after[:end], burst, after[end:])
+	}
 	return Template{name + " ", "/" + after}
+}
+
+// burstOf returns the option burst of a policy, or 0 if it is not given.
+func burstOf(p algo.Policy) int64 {
+	switch p := p.(type) {
+	case gcra.Policy:
+		return p.Options().Burst
+	case tokenbucket.Policy:
+		return p.Options().Burst
+	case *compose.Penalty:
+		return burstOf(p.Inner())
+	}
+	return 0
 }
 
 // Policy returns the policy with the number n.
