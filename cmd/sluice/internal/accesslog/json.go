@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -34,6 +35,9 @@ func (p *parser) parseJSON(line []byte, e *Entry) (reason string) {
 		return p.noTime
 	}
 	if e.Time, reason = usableTime(p.clock.json(p.text(partTime), p.found[partTime].kind == gjson.Number)); reason != "" {
+		if seconds, err := strconv.ParseFloat(p.found[partTime].text, 64); err == nil && 0 <= seconds && seconds < 1e8 {
+			return reasonDuration
+		}
 		return reason
 	}
 	p.fill(e)
