@@ -84,8 +84,9 @@
 //
 // # Damage
 //
-// A line ends with \r, or with \n and any number of \r before it. A line that is not a log line is skipped and counted, as are empty
-// lines, lines longer than [MaxLine], and lines with a time before 1970 or after 2112. The first such line is kept for error messages. If more than half of all lines
+// A line ends with \r, or with \n and any number of \r before it. A line that is not a log line is
+// skipped and counted, as are empty lines, lines longer than [MaxLine], and lines with a time before 1970
+// or after September 2112. The first such line is kept for error messages. If more than half of all lines
 // are skipped, [Read] returns an [*UnreadableError]. A gzip file that is cut short or
 // corrupt ends there, and is in [Stats.Damaged].
 //

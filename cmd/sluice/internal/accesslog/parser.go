@@ -12,7 +12,7 @@ const (
 	reasonNoStamp  = "no [time]"
 	reasonStamp    = "invalid time"
 	reasonDuration = "a number below 100000000 is a duration, not a time"
-	reasonRange    = "time before 1970 or after 2112"
+	reasonRange    = "time before 1970 or after September 2112"
 	reasonRequest  = "no \"request\" and status after the time"
 )
 

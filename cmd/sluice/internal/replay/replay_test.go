@@ -130,11 +130,11 @@ func TestTimesThatPoliciesCannotTellApartAreSkipped(t *testing.T) {
 	for _, args := range [][]string{{"-p", "gcra 1/30s"}, {"--config", clitest.Write(t, "limits.yaml", clitest.OneRule)}} {
 		args = append([]string{"replay", "-"}, args...)
 		out := clitest.Ok(t, before+clitest.FourLines+after, args...)
-		require.Contains(t, out, "4 of 8 lines skipped because they are not log lines; the first is standard input:1: time before 1970 or after 2112: ")
+		require.Contains(t, out, "4 of 8 lines skipped because they are not log lines; the first is standard input:1: time before 1970 or after September 2112: ")
 		exitCode, _, errs := clitest.Execute(t, before+after, args...)
 		require.Equal(t, 1, exitCode)
 		require.Contains(t, errs, "4 of 4 lines are not log lines")
-		require.Contains(t, errs, "standard input:1: time before 1970 or after 2112: ")
+		require.Contains(t, errs, "standard input:1: time before 1970 or after September 2112: ")
 	}
 }
 
