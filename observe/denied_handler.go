@@ -13,7 +13,7 @@ import (
 
 // ServeHTTP answers GET with the list, as JSON if the request accepts application/json by name, and else as text. Attackers
 // can choose keys, so both are printable ASCII without markup. In the JSON, a key that is not valid UTF-8 is also in "bytes",
-// in base64, and the name of such a rule in "rule_bytes".
+// in base64.
 func (d *Denied) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
@@ -50,17 +50,13 @@ func (r *report) text(now time.Time) []byte {
 func (r *report) json() []byte {
 	type key struct {
 		DeniedKey
-		Bytes     []byte `json:"bytes,omitempty"`
-		RuleBytes []byte `json:"rule_bytes,omitempty"`
+		Bytes []byte `json:"bytes,omitempty"`
 	}
 	keys := make([]key, len(r.Keys))
 	for i, k := range r.Keys {
 		keys[i].DeniedKey = k
 		if !utf8.ValidString(k.Key) {
 			keys[i].Bytes = []byte(k.Key)
-		}
-		if !utf8.ValidString(k.Rule) {
-			keys[i].RuleBytes = []byte(k.Rule)
 		}
 	}
 	text, _ := json.Marshal(struct { // these types cannot fail

@@ -47,7 +47,7 @@
 // the units that a request costs.
 //
 // OFFSET is the time since 2000-01-01T00:00:00Z in the notation of [time.ParseDuration]. Offsets may step back, as clocks do. An
-// offset must lead to a time from 1970 to 2112, because policies tell no others apart.
+// offset must lead to a time from 1970 to September 2112, because policies tell no others apart.
 //
 // The columns are fields of [github.com/sluice-go/sluice/algo.Result]: verdict is Allowed (ok or deny), left is Remaining, retry
 // is RetryAfter, reset is ResetAfter, and next is NextRefill. The other columns have the names of their fields. fresh is yes or

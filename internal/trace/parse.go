@@ -169,7 +169,7 @@ func (p *parser) left(e *event, words []string) error {
 		return p.fail("offset %s: want a duration, such as @0s or @1m30s", errtext.Quote(words[0]))
 	}
 	if at := epoch.Add(e.at); algo.Instant(at) != at.UnixMicro() { // a policy could not tell such times apart
-		return p.fail("offset %s is before 1970 or after 2112; @0s is the first instant of 2000", errtext.Quote(words[0]))
+		return p.fail("offset %s is before 1970 or after September 2112; @0s is the first instant of 2000", errtext.Quote(words[0]))
 	}
 	e.key = words[1]
 	colon := strings.Index(words[2], ":") + 1

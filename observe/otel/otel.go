@@ -64,8 +64,8 @@ func New(provider metric.MeterProvider) (*Observer, error) {
 func (o *Observer) Limiter(name string) func(context.Context, sluice.Event) {
 	limiter := text("sluice.limiter", name)
 	return func(ctx context.Context, e sluice.Event) {
-		op, rule := text("sluice.op", string(e.Op)), text("sluice.rule", e.Decision.Rule)
-		outcome := text("sluice.outcome", string(e.Outcome))
+		op, rule := attribute.String("sluice.op", string(e.Op)), text("sluice.rule", e.Decision.Rule)
+		outcome := attribute.String("sluice.outcome", string(e.Outcome))
 		o.decisions.Add(ctx, 1, metric.WithAttributes(limiter, op, rule, outcome))
 		o.duration.Record(ctx, e.Duration.Seconds(), metric.WithAttributes(limiter, op))
 		for i := range e.Decision.Results {

@@ -57,8 +57,10 @@
 // this ambiguity.
 //
 // A line of JSON is one valid object. The reader finds its members by the names that common
-// servers use, in any letter case. Nested members have dotted names (request.remote_ip). A member whose
-// value is empty, "-", no time or no status gives way to another member of the same meaning.
+// servers use, in any letter case. Nested members have dotted names (request.remote_ip). Several members
+// may mean the same, such as ip and remote_addr. The reader ignores those that are empty, "-", no valid
+// time or no status, if another one is left. It prefers a time with a date to a number, because the number may
+// be a duration. It prefers an address to a host name.
 // [Options.TimeField] and [Options.KeyField] set other names. The time is one of:
 //
 //   - RFC 3339, where a space may replace the T, a comma may replace the point, the zone may be
@@ -82,8 +84,9 @@
 //
 // # Damage
 //
-// A line ends with \r, or with \n and any number of \r before it. A line that is not a log line is skipped and counted, as are empty
-// lines, lines longer than [MaxLine], and lines with a time before 1970 or after 2112. The first such line is kept for error messages. If more than half of all lines
+// A line ends with \r, or with \n and any number of \r before it. A line that is not a log line is
+// skipped and counted, as are empty lines, lines longer than [MaxLine], and lines with a time before 1970
+// or after September 2112. The first such line is kept for error messages. If more than half of all lines
 // are skipped, [Read] returns an [*UnreadableError]. A gzip file that is cut short or
 // corrupt ends there, and is in [Stats.Damaged].
 //

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -34,6 +35,9 @@ func (p *parser) parseJSON(line []byte, e *Entry) (reason string) {
 		return p.noTime
 	}
 	if e.Time, reason = usableTime(p.clock.json(p.text(partTime), p.found[partTime].kind == gjson.Number)); reason != "" {
+		if seconds, err := strconv.ParseFloat(p.found[partTime].text, 64); err == nil && 0 <= seconds && seconds < 1e8 {
+			return reasonDuration
+		}
 		return reason
 	}
 	p.fill(e)
@@ -62,7 +66,7 @@ func (p *parser) object(o gjson.Result) {
 }
 
 // store stores the value of the member p.name if it has a known name. Of several members, the
-// value that says something counts, then the better rank, and of the same rank the last one.
+// better value counts, then the better rank, and of the same rank the last one.
 func (p *parser) store(v gjson.Result) {
 	for _, n := range p.names[string(p.name)] {
 		if v.IsArray() && !(n.part == partKey && isListOfStrings(v)) {
@@ -74,8 +78,8 @@ func (p *parser) store(v gjson.Result) {
 		}
 		if p.has(n.part) {
 			before := p.found[n.part]
-			old, says := p.isFilled(n.part, before), p.isFilled(n.part, m)
-			if old && !says || old == says && m.rank > before.rank {
+			old, quality := p.quality(n.part, before), p.quality(n.part, m)
+			if quality < old || quality == old && m.rank > before.rank {
 				continue
 			}
 		}
@@ -83,17 +87,48 @@ func (p *parser) store(v gjson.Result) {
 	}
 }
 
-// isFilled reports whether the value says something about the part. A time such as 0.005 is a duration, and a
-// status such as "ok" is none.
-func (p *parser) isFilled(part part, m member) bool {
+// The qualities of a value.
+const (
+	saysNothing = iota // such as "" and -, a time of 0.005, which is a duration, the status "ok", and the address 0
+	isPlausible        // also a number as the time, which may be a long duration, and a name as the address
+	isCertain          // a time with a date, or an address
+)
+
+// quality compares values of members that mean the same part.
+func (p *parser) quality(part part, m member) int {
 	switch part {
 	case partTime:
 		_, reason := usableTime(p.clock.json([]byte(m.text), m.kind == gjson.Number))
-		return reason == ""
+		switch {
+		case reason != "":
+			return saysNothing
+		case strings.Contains(m.text, ":"):
+			return isCertain
+		}
+		return isPlausible
+	case partIP:
+		_, ip := client([]byte(m.text))
+		switch {
+		case m.kind != gjson.String || len(ip) == 0:
+			return saysNothing
+		case isIP(ip):
+			return isCertain
+		}
+		return isPlausible
 	case partStatus:
-		return len(statusOf([]byte(m.text))) > 0
+		m.text = string(statusOf([]byte(m.text)))
 	}
-	return m.text != "" && m.text != "-"
+	if m.text == "" || m.text == "-" {
+		return saysNothing
+	}
+	return isPlausible
+}
+
+// client returns the client of a list of addresses, without its port, and the other addresses.
+func client(list []byte) (others, ip []byte) {
+	list = bytes.TrimRight(list, ", ")
+	others, ip = cutComma(list, bytes.LastIndexByte(list, ','))
+	return others, peer(withoutPort(ip))
 }
 
 // isListOfStrings returns false for an empty list.
@@ -139,16 +174,13 @@ func (p *parser) fill(e *Entry) {
 	if p.found[partRequest].kind == gjson.String {
 		e.Method, e.Path = request(p.text(partRequest))
 	}
-	if p.isFilled(partMethod, p.found[partMethod]) {
+	if p.quality(partMethod, p.found[partMethod]) > saysNothing {
 		e.Method = p.text(partMethod)
 	}
-	if p.isFilled(partPath, p.found[partPath]) {
+	if p.quality(partPath, p.found[partPath]) > saysNothing {
 		e.Path = pathOf(p.text(partPath))
 	}
-	list := bytes.TrimRight(p.text(partIP), ", ")
-	var ip []byte
-	e.Forwarded, ip = cutComma(list, bytes.LastIndexByte(list, ','))
-	e.IP = peer(withoutPort(ip))
+	e.Forwarded, e.IP = client(p.text(partIP))
 	e.User, e.Host, e.Key = dash(p.text(partUser)), dash(withoutPort(p.text(partHost))), dash(p.text(partKey))
 	e.Status = statusOf(p.text(partStatus))
 }

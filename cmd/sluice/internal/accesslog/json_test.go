@@ -54,6 +54,11 @@ func TestMembersOfJSON(t *testing.T) {
 		`{"time":1e9,"ip":"-","remote_addr":"192.0.2.8","remote":"192.0.2.9"}`:      {IP: "192.0.2.8"},
 		`{"time":1e9,"user":"-","remote_user":"ann","host":"","server_name":"a"}`:   {User: "ann", Host: "a"},
 		`{"time":1e9,"ip":"192.0.2.9","IP":""}`:                                     {IP: "192.0.2.9"},
+		`{"time":1e9,"ip":"unknown","remote_addr":"192.0.2.9"}`:                     {IP: "192.0.2.9"},
+		`{"time":1e9,"remote_addr":"192.0.2.9:80","ip":"a.example.com"}`:            {IP: "192.0.2.9"},
+		`{"time":1e9,"ip":"unix:","remote":"192.0.2.8, 192.0.2.9"}`:                 {IP: "192.0.2.9", Forwarded: "192.0.2.8"},
+		`{"time":1e9,"ip":0,"remote_host":"a.example.com"}`:                         {IP: "a.example.com"},
+		`{"time":1e9,"remote_host":"a.example.com","ip":false}`:                     {IP: "a.example.com"},
 		`{"time":1e9,"status":"success","code":404}`:                                {Status: "404"},
 		`{"time":1e9,"status":0,"code":404}`:                                        {Status: "404"},
 		`{"time":1e9,"request":{"method":"PUT","uri":"/n?x"},"user":17}`:            {Method: "PUT", Path: "/n", User: "17"},
@@ -68,6 +73,11 @@ func TestMembersOfJSON(t *testing.T) {
 		require.Equal(t, want, got, line)
 	}
 	require.EqualValues(t, 2e9, readLine(t, `{"time":1e9,"odd":{"time":2e9},"user":"a"}`, Options{TimeField: "Odd.Time"}).Time.Unix())
+	for _, number := range []string{`150000000`, `"150000000"`, `1e8`} {
+		for _, line := range []string{`{"time":` + number + `,"@timestamp":"2001-09-09T01:46:40Z","user":"a"}`, `{"@timestamp":"2001-09-09T01:46:40Z","time":` + number + `,"user":"a"}`} {
+			require.EqualValues(t, 1e9, readLine(t, line, Options{}).Time.Unix(), line)
+		}
+	}
 	for _, duration := range []string{`0.005`, `"0.005"`, `99999999.9`, `"5ms"`, `""`, `"-"`} {
 		for _, line := range []string{`{"time":` + duration + `,"ts":1e9,"user":"a"}`, `{"ts":1e9,"time":` + duration + `,"user":"a"}`} {
 			require.EqualValues(t, 1e9, readLine(t, line, Options{}).Time.Unix(), line)

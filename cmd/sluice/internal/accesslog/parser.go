@@ -9,10 +9,11 @@ import (
 
 // The reasons why a line is not a log line, as far as they have more than one place.
 const (
-	reasonNoStamp = "no [time]"
-	reasonStamp   = "invalid time"
-	reasonRange   = "time before 1970 or after 2112"
-	reasonRequest = "no \"request\" and status after the time"
+	reasonNoStamp  = "no [time]"
+	reasonStamp    = "invalid time"
+	reasonDuration = "a number below 100000000 is a duration, not a time"
+	reasonRange    = "time before 1970 or after September 2112"
+	reasonRequest  = "no \"request\" and status after the time"
 )
 
 // InvalidJSON is the [BadLine.Reason] of a line that begins with { and is not a JSON object.

@@ -38,11 +38,12 @@ func TestStampsInJSON(t *testing.T) {
 		{`1e99999999999999999999`, reasonStamp},
 
 		{`100000000`, "1973-03-03T09:46:40Z"},
-		{`99999999.999999`, reasonStamp}, // a duration
-		{`0.005`, reasonStamp},
-		{`0`, reasonStamp},
-		{`-0`, reasonStamp},
-		{`1e-400`, reasonStamp},
+		{`99999999.999999`, reasonDuration},
+		{`"12"`, reasonDuration},
+		{`0.005`, reasonDuration},
+		{`0`, reasonDuration},
+		{`-0`, reasonDuration},
+		{`1e-400`, reasonDuration},
 		{`-1431857103`, reasonStamp},
 		{`"1969-12-31T23:59:59.999999999Z"`, reasonRange},
 		{`"1970-01-01T00:30:00+01:00"`, reasonRange},

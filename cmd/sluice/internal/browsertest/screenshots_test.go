@@ -2,9 +2,13 @@ package browsertest
 
 import (
 	"bytes"
+	"image"
+	"image/color"
+	"image/draw"
 	"image/png"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/chromedp/cdproto/page"
@@ -37,7 +41,7 @@ func TestScreenshots(t *testing.T) {
 		if !*update && !s.phone {
 			continue
 		}
-		shot := s.take(t)
+		shot := quantized(t, s.take(t))
 		size, err := png.DecodeConfig(bytes.NewReader(shot))
 		require.NoError(t, err)
 		require.Equal(t, [2]int64{s.width, s.height}, [2]int64{int64(size.Width), int64(size.Height)})
@@ -63,4 +67,29 @@ func (s scene) take(t *testing.T) []byte {
 	b.waitWords("call ")
 	b.requireResult()
 	return call(b, page.CaptureScreenshot, page.CaptureScreenshotParams{}).Data
+}
+
+// quantized returns the PNG with its 256 most frequent colours. All other colours are those at the edges of letters and
+// lines. Without them, the file has less than half the size.
+func quantized(t *testing.T, shot []byte) []byte {
+	t.Helper()
+	full, err := png.Decode(bytes.NewReader(shot))
+	require.NoError(t, err)
+	size := full.Bounds()
+	pixels := map[color.Color]int{}
+	for y := range size.Dy() {
+		for x := range size.Dx() {
+			pixels[full.At(x, y)]++
+		}
+	}
+	var palette color.Palette
+	for c := range pixels {
+		palette = append(palette, c)
+	}
+	slices.SortFunc(palette, func(a, b color.Color) int { return pixels[b] - pixels[a] })
+	small := image.NewPaletted(size, palette[:min(len(palette), 256)])
+	draw.Draw(small, size, full, image.Point{}, draw.Src)
+	var out bytes.Buffer
+	require.NoError(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, small))
+	return out.Bytes()
 }

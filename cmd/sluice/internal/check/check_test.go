@@ -52,8 +52,8 @@ func TestCheckWarnsIfRulesByIPTrustNoProxy(t *testing.T) {
 	exitCode, out, errs := clitest.Execute(t, rules, "check", "-")
 	require.Zero(t, exitCode, "a warning is no fault")
 	require.Contains(t, out, "standard input: 3 rules")
-	require.Equal(t, "standard input: warning: no proxy is trusted; if sluice serve --upstream, or the program, is behind a proxy, "+
-		"all clients share one limit by ip under these rules: a, b; add the proxy's address to trusted, or write trusted: [] if clients connect directly\n", errs)
+	require.Equal(t, "standard input: warning: no proxy is trusted; behind a proxy, "+
+		"all requests that are limited by ip share one limit under these rules: a, b; add the proxy's address to trusted, or write trusted: [] if clients connect directly\n", errs)
 	for _, trusted := range []string{"trusted: []\n", "trusted: 10.0.0.1\n"} {
 		exitCode, _, errs = clitest.Execute(t, trusted+rules, "check", "-")
 		require.Zero(t, exitCode)

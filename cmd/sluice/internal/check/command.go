@@ -70,9 +70,8 @@ var reports = report.Template(reportText, template.FuncMap{
 
 // warnTrusted prints a warning if rules limit by address and the file has no field trusted.
 func warnTrusted(w io.Writer, name string, f *config.File) {
-	if rules := f.LacksTrusted(); len(rules) > 0 {
-		fmt.Fprintf(w, "%s: warning: no proxy is trusted; if sluice serve --upstream, or the program, is behind a proxy, all clients share one limit by ip under these rules: %s; "+
-			"add the proxy's address to trusted, or write trusted: [] if clients connect directly\n", name, readable.List(rules, ", "))
+	if names := f.LacksTrusted(); len(names) > 0 {
+		fmt.Fprintf(w, "%s: warning: %s: %s; add the proxy's address to trusted, or write trusted: [] if clients connect directly\n", name, rules.NoTrustedProxy, readable.List(names, ", "))
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/sluice-go/sluice/internal/errtext"
 )
 
-// checkValues refuses flags that are given twice, except lists: otherwise the first value would be
-// ignored silently. It also refuses empty values, negative numbers and durations, and octal numbers.
+// checkValues refuses flags that are given twice, because the first value would be ignored silently. It also refuses
+// empty values, negative numbers and durations, and octal numbers. It does not check flags that are lists.
 func checkValues(flags *pflag.FlagSet) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if d, err := time.ParseDuration(f.DefValue); err == nil && f.Value.Type() == "duration" {

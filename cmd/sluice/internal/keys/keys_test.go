@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/clitest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
 	"github.com/sluice-go/sluice/internal/testing/servers"
@@ -147,6 +148,28 @@ func TestKeysAreListedAndReset(t *testing.T) {
 			require.Len(t, usedOf(t, other...), len(want))
 		})
 	}
+}
+
+type writer func(text string)
+
+func (w writer) Write(b []byte) (int, error) {
+	w(string(b))
+	return 0, io.ErrClosedPipe
+}
+
+// TestResetPrintsAfterTheLastReset: if the reader of a pipe has ended, printing ends the process.
+func TestResetPrintsAfterTheLastReset(t *testing.T) {
+	address := addresses(t)[0]
+	use(t, prepared(t, address), false, 1, call{user: "a"}, call{user: "b"}, call{user: "c"})
+	printed := ""
+	out := writer(func(text string) {
+		printed += text
+		require.Empty(t, usedOf(t, flags(t, "keys", address)...))
+	})
+	command := ResetCommand(cli.Streams{Out: out})
+	command.SetArgs(flags(t, "reset", address, "a", "b", "c")[1:])
+	require.NoError(t, command.ExecuteContext(t.Context()))
+	require.Equal(t, "rule login: a is reset\nrule login: b is reset\nrule login: c is reset\n", printed)
 }
 
 func TestPagesHaveAllKeys(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -71,6 +72,7 @@ func (r *reset) run(ctx context.Context, keys []string, out io.Writer) error {
 	}
 	var missing []string
 	var problems []error
+	var done strings.Builder // printed after the last reset, because printing ends the process if the reader of a pipe has ended
 	e := engine.New(r.store.Store, engine.Options{Timeout: callTime})
 	for _, key := range stored {
 		found, err := e.Reset(ctx, key)
@@ -81,11 +83,12 @@ func (r *reset) run(ctx context.Context, keys []string, out io.Writer) error {
 		case err != nil:
 			problems = append(problems, r.failure(ctx, &storage.KeyError{Key: key, Err: err}))
 		case found:
-			fmt.Fprintf(out, "rule %s: %s is reset\n", printable(r.name), r.shown(key))
+			fmt.Fprintf(&done, "rule %s: %s is reset\n", printable(r.name), r.shown(key))
 		default:
 			missing = append(missing, r.shown(key))
 		}
 	}
+	fmt.Fprint(out, done.String())
 	if len(missing) > 0 {
 		problems = append(problems, fmt.Errorf("rule %s has no record of %s on %s; the key may have used nothing, or check the key, --rule, --namespace, --table and the algorithm",
 			printable(r.name), readable.List(missing, ", "), r.store.Address))

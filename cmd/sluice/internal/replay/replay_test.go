@@ -72,6 +72,7 @@ func TestInvalidCommandLinesOfReplay(t *testing.T) {
 		"both not of JSON":            {[]string{"replay", "--time-field", "t", "--key-field", "k", log}, 1, []string{"leave --time-field and --key-field out"}},
 		"member nobody has":           {[]string{"replay", "--key-field", "tenantt", json}, 1, []string{"a.json", `"tenantt"`, "--key-field"}},
 		"time nobody has":             {[]string{"replay", "--time-field", "t", json}, 1, []string{"a.json:1", `no member "t" in the JSON object`, "--time-field wants the name of the member that holds the time"}},
+		"time that is a duration":     {[]string{"replay", "--time-field", "at", clitest.Write(t, "c.json", `{"at":1,"ip":"192.0.2.1"}`+"\n")}, 1, []string{"c.json:1: a number below 100000000 is a duration, not a time"}},
 		"no usual time":               {[]string{"replay", clitest.Write(t, "b.json", `{"at":1}`+"\n")}, 1, []string{"b.json:1", "no time in the JSON object", "with --time-field"}},
 		"empty field":                 {[]string{"replay", "--time-field", "", json}, 2, []string{"--time-field is empty"}},
 		"no picture":                  {[]string{"replay", "--out=", log}, 2, []string{"--out is empty"}},
@@ -129,11 +130,11 @@ func TestTimesThatPoliciesCannotTellApartAreSkipped(t *testing.T) {
 	for _, args := range [][]string{{"-p", "gcra 1/30s"}, {"--config", clitest.Write(t, "limits.yaml", clitest.OneRule)}} {
 		args = append([]string{"replay", "-"}, args...)
 		out := clitest.Ok(t, before+clitest.FourLines+after, args...)
-		require.Contains(t, out, "4 of 8 lines skipped because they are not log lines; the first is standard input:1: time before 1970 or after 2112: ")
+		require.Contains(t, out, "4 of 8 lines skipped because they are not log lines; the first is standard input:1: time before 1970 or after September 2112: ")
 		exitCode, _, errs := clitest.Execute(t, before+after, args...)
 		require.Equal(t, 1, exitCode)
 		require.Contains(t, errs, "4 of 4 lines are not log lines")
-		require.Contains(t, errs, "standard input:1: time before 1970 or after 2112: ")
+		require.Contains(t, errs, "standard input:1: time before 1970 or after September 2112: ")
 	}
 }
 

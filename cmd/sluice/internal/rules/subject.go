@@ -85,11 +85,13 @@ func WhyLeftOut(r *config.Rule) string {
 // replayed, and --key-field if no such rule needs it.
 func NewSubject(name string, file *config.File, keyField string, leaveOut func(*config.Rule) bool) (*Subject, error) {
 	s, err := newSubject(name, file, keyField, leaveOut)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case len(s.File.Rules) == 0 && slices.ContainsFunc(s.LeftOut, func(r config.Rule) bool { return !r.HoldsUnits() }):
-		return nil, cli.Usagef("%s has no rule for this command: %s; add a rule without count", name, WhyLeftOut(&s.LeftOut[0]))
+	}
+	counting := slices.IndexFunc(s.LeftOut, func(r config.Rule) bool { return !r.HoldsUnits() })
+	switch {
+	case len(s.File.Rules) == 0 && counting >= 0:
+		return nil, cli.Usagef("%s has no rule for this command: rule %s has count, which this command cannot replay (sluice replay can); add a rule without count", name, s.LeftOut[counting].Name)
 	case len(s.File.Rules) == 0:
 		return nil, cli.Usagef("%s has only rules for requests at the same time, and %s; add a rule with a rate, such as gcra 100/m", name, NoEnd)
 	case keyField != "" && s.Keyed.Kind == "":

@@ -20,6 +20,10 @@ import (
 	"github.com/sluice-go/sluice/fixedwindow"
 )
 
+// NoTrustedProxy is the warning about the rules of [config.File.LacksTrusted], before their names. Some of them may limit
+// only requests without a user or header by ip.
+const NoTrustedProxy = "no proxy is trusted; behind a proxy, all requests that are limited by ip share one limit under these rules"
+
 // Name returns the name of a rule in tables.
 func Name(r *config.Rule) string {
 	if r.Shadow {

@@ -53,7 +53,7 @@ func (f *serveFlags) Define(flags *pflag.FlagSet) {
 	flags.Int64Var(&f.MinBodyRate, "min-body-rate", defaultMinBodyRate, "answer 408 to clients that send a request body at less than `N` bytes a second; 0 is any rate")
 	flags.DurationVar(&f.BodyGrace, "body-grace", defaultBodyGrace, "how late a request body may be, compared with --min-body-rate, before the client gets 408; 1s to 24h")
 	flags.Int64Var(&f.MaxBody, "max-body", 0, "refuse requests with a body of more than `N` bytes; 0 is no limit")
-	flags.BoolVar(&f.Legacy, "legacy-fields", false, "also send X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset; if the upstream sends them too, the client gets those with less remaining")
+	flags.BoolVar(&f.Legacy, "legacy-fields", false, "also send X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset; if the upstream sends them too, the client gets the three fields of the limit with less remaining")
 
 	flags.StringVar(&f.API, "api", "", "the `ADDRESS` of the decision service: HOST:PORT or unix:PATH (default: "+defaultAPI+", or no API if --upstream is set)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "callers of --api must send the token in this `FILE`; without it, --api must be a loopback address or a unix socket")

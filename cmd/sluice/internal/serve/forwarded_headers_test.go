@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
 )
 
 func TestHeadersToTheUpstream(t *testing.T) {
@@ -128,11 +130,11 @@ func TestAWrongTrustedListIsLoggedAndCounted(t *testing.T) {
 
 // TestServerWarnsThatNoProxyIsTrusted: --log-level warn shows it too.
 func TestServerWarnsThatNoProxyIsTrusted(t *testing.T) {
-	const message = `level=WARN msg="no proxy is trusted; `
-	for rules, want := range map[string]int{oneByIP: 2, trustingLoopback: 0} { // at the start and at the reload
-		w := startTestServer(t, rules, withUpstream(t, hello))
+	const message = `level=WARN msg="` + rules.NoTrustedProxy + `" rules=`
+	for text, want := range map[string]int{oneByIP: 2, trustingLoopback: 0} { // at the start and at the reload
+		w := startTestServer(t, text, withUpstream(t, hello))
 		require.NoError(t, w.Reload(t.Context()))
-		require.Eventually(t, func() bool { return strings.Count(w.logged.String(), message) == want }, testTimeout, time.Millisecond, rules)
+		require.Eventually(t, func() bool { return strings.Count(w.logged.String(), message) == want }, testTimeout, time.Millisecond, text)
 	}
 	w := startTestServer(t, oneByIP)
 	require.NoError(t, w.Reload(t.Context()))

@@ -111,7 +111,7 @@ func TestRequestsEndIfOthersGetTheirUnitsAfterAReset(t *testing.T) {
 // A program that asks cannot release what it holds.
 func TestDecisionServiceKnowsNoRulesForRequestsAtTheSameTime(t *testing.T) {
 	_, err := newTestServer(t, oneAtATime)
-	require.ErrorContains(t, err, "rule running: the decision service sees neither the response nor the end of a request; want the proxy (--upstream)")
+	require.ErrorContains(t, err, "rule running: the decision service sees neither the response nor the end of a request; use the proxy (--upstream)")
 
 	w := startTestServer(t, oneAtATime, withUpstream(t, hello))
 	for range 3 {

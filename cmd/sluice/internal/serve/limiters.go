@@ -50,7 +50,7 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 	for i := range file.Rules {
 		rule := &file.Rules[i]
 		if s.transport == nil && proxyOnly(rule) {
-			return nil, fmt.Errorf("rule %s: %s; want the proxy (--upstream), or a policy with a rate, such as gcra 100/m, without count and actual", rule.Name, whyProxyOnly)
+			return nil, fmt.Errorf("rule %s: %s; use the proxy (--upstream), or give the rule a rate such as gcra 100/m and remove count and actual", rule.Name, whyProxyOnly)
 		}
 	}
 	requests, err := file.HTTPRules(l.unknown, s.warnNoActual)

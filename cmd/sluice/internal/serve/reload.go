@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
 )
 
 // readTime limits the reading of the rules at a reload. A read that blocks, such as of a pipe
@@ -84,9 +85,8 @@ func (s *Server) logUntrusting(file *config.File) {
 	if s.transport == nil {
 		return
 	}
-	if rules := file.LacksTrusted(); len(rules) > 0 {
-		s.log.Warn("no proxy is trusted; if requests come through a proxy, all clients share one limit by ip", "rules", rules,
-			"remedy", "add the proxy's address to trusted in the rules, or to --trust")
+	if names := file.LacksTrusted(); len(names) > 0 {
+		s.log.Warn(rules.NoTrustedProxy, "rules", names, "remedy", "add the proxy's address to trusted in the rules, or to --trust")
 	}
 }
 

@@ -176,9 +176,9 @@ rules:
 
 func TestDecisionServiceKnowsNoRulesThatNeedTheResponse(t *testing.T) {
 	_, err := newTestServer(t, failures)
-	require.EqualError(t, err, "rule failures: the decision service sees neither the response nor the end of a request; want the proxy (--upstream), or a policy with a rate, such as gcra 100/m, without count and actual")
+	require.EqualError(t, err, "rule failures: the decision service sees neither the response nor the end of a request; use the proxy (--upstream), or give the rule a rate such as gcra 100/m and remove count and actual")
 	_, err = newTestServer(t, "rules: [{name: tokens, policy: gcra 1000/m, cost: {estimate: 5, actual: header:used}}]")
-	require.ErrorContains(t, err, "rule tokens: the decision service sees neither the response nor the end of a request; want the proxy (--upstream)")
+	require.ErrorContains(t, err, "rule tokens: the decision service sees neither the response nor the end of a request; use the proxy (--upstream)")
 
 	w := startTestServer(t, failures, withUpstream(t, hello))
 	require.Contains(t, w.decide("allow", `{"key":"127.0.0.1"}`).body, `{"allowed":true,"rule":"client",`)

@@ -150,9 +150,10 @@ func TestRulesWithCountAreLeftOut(t *testing.T) {
 	const reason = "rule login is left out: it has count, and this command cannot give charges back; sluice replay can"
 	out := clitest.Ok(t, clitest.FourLines, "suggest", "--config", clitest.Write(t, "limits.yaml", with), "-")
 	require.Contains(t, out, "\n"+reason+"\n")
-	exitCode, _, errs := clitest.Execute(t, clitest.FourLines, "suggest", "--config", clitest.Write(t, "limits.yaml", "rules: [{name: login, policy: gcra 2/m, count: 401}]"), "-")
+	alone := clitest.Write(t, "limits.yaml", "rules: [{name: running, policy: inflight 2 ttl=30s}, {name: login, policy: gcra 2/m, count: 401}]")
+	exitCode, _, errs := clitest.Execute(t, clitest.FourLines, "suggest", "--config", alone, "-")
 	require.Equal(t, 2, exitCode)
-	require.Contains(t, errs, "limits.yaml has no rule for this command: "+reason+"; add a rule without count")
+	require.Contains(t, errs, "limits.yaml has no rule for this command: rule login has count, which this command cannot replay (sluice replay can); add a rule without count")
 
 	estimated := ruleSuggestions(t, "rules: [{name: tokens, policy: gcra 9/m, cost: {estimate: 3, actual: header:used}}]", clitest.FourLines)
 	require.EqualValues(t, 3, estimated.Rules[0].Cost)
