@@ -32,7 +32,7 @@ type File struct {
 }
 
 // LacksTrusted returns the rules that limit by address although the file does not say
-// which proxies are trusted. Behind a proxy, all clients share one limit under them.
+// which proxies are trusted. Behind a proxy, all requests that are limited by ip share one limit under them.
 func (f *File) LacksTrusted() (names []string) {
 	if f.Trusted != nil {
 		return nil
