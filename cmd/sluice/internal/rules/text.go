@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/report"
+	"github.com/sluice-go/sluice/compose"
 )
 
 // Name returns the name of a rule in tables.
@@ -64,9 +65,13 @@ func Methods(r *config.Rule) []string {
 	return slices.Insert(slices.Clone(r.Methods), get+1, http.MethodHead)
 }
 
-// Limits returns the limit of a policy, or of each part of a stack.
+// Limits returns the limit of a policy, or of each part of a stack, also of one inside a penalty.
 func Limits(p algo.Policy) (all []algo.Limit) {
-	for _, part := range backtest.Parts(p) {
+	stack := compose.StackOf(p)
+	if stack == nil {
+		return []algo.Limit{p.Limit()}
+	}
+	for _, part := range stack.Parts() {
 		all = append(all, part.Limit())
 	}
 	return all
