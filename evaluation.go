@@ -252,8 +252,15 @@ func isKept(found *storage.Record, reset time.Duration) bool {
 // priority returns the eviction priority of a state, which depends on how much of the limit is
 // used. r is the result of the step that made the state.
 func priority(policy algo.Policy, state []byte, now time.Time, r *algo.Result) storage.Priority {
-	if stack, ok := policy.(*compose.Stack); ok {
-		return stackPriority(stack, state, now)
+	switch policy := policy.(type) {
+	case *compose.Penalty:
+		end, own, err := policy.Split(state)
+		if err != nil || end.After(now) {
+			return storage.UsedUp
+		}
+		return priority(policy.Inner(), own, now, r)
+	case *compose.Stack:
+		return stackPriority(policy, state, now)
 	}
 	return priorityOf(r)
 }
