@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/report"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/clockstep"
 	"github.com/sluice-go/sluice/internal/errtext"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -196,7 +197,11 @@ func (l *list) rows(ctx context.Context, texts []string) ([]keyRow, error) {
 
 func (l *list) row(text string, state []byte, now time.Time) keyRow {
 	row := keyRow{Key: l.shown(text)}
-	r, err := l.policy.Peek(state, now, l.cost)
+	var r algo.Result
+	state, err := clockstep.Move(l.policy, state, now) // as a limiter does
+	if err == nil {
+		r, err = l.policy.Peek(state, now, l.cost)
+	}
 	if err != nil {
 		row.Error = err.Error()
 		return row
