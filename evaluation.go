@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/clockstep"
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -129,7 +130,7 @@ func (r *RuleResult) applyPolicy(op driver.Op, now time.Time, moves bool, item *
 	}
 	next, err := r.callPolicy(op, change.State, found.State, now)
 	// Held units are found by the time at which they were taken, so their state is not moved.
-	if r.moved = moves && err == nil && !r.held && r.Skew > stepBack; r.moved {
+	if r.moved = moves && err == nil && !r.held && r.Skew > clockstep.Most; r.moved {
 		next, err = r.callMoved(op, change.State, found.State, now)
 	}
 	switch {
@@ -147,11 +148,11 @@ func (r *RuleResult) applyPolicy(op driver.Op, now time.Time, moves bool, item *
 	return nil
 }
 
-// callMoved is callPolicy after the state, which is ahead of now by more than stepBack, was moved to now. Skew still says how
+// callMoved is callPolicy after the state, which is ahead of now by more than clockstep.Most, was moved to now. Skew still says how
 // far it was ahead.
 func (r *RuleResult) callMoved(op driver.Op, dst, state []byte, now time.Time) (next []byte, err error) {
 	skew := r.Skew
-	if state, err = moved(r.Policy, state, now); err == nil {
+	if state, err = clockstep.Move(r.Policy, state, now); err == nil {
 		next, err = r.callPolicy(op, dst, state, now)
 		r.Skew = skew
 	}
@@ -201,7 +202,7 @@ func (e *evaluation) Evaluate(now time.Time, items []driver.Item, replays bool) 
 		e.calls, applied, err = evaluateUpTo(e.upTo, now, e.oneClock && !replays, e.results, items)
 		e.allowed = e.calls > 0
 	}
-	isAhead := func(r RuleResult) bool { return !r.Allowed && r.Skew > stepBack }
+	isAhead := func(r RuleResult) bool { return !r.Allowed && r.Skew > clockstep.Most }
 	if err == nil && replays && e.oneClock && !e.allowed && slices.ContainsFunc(e.results, isAhead) {
 		err = engine.ErrDeclined
 	}
@@ -252,8 +253,15 @@ func isKept(found *storage.Record, reset time.Duration) bool {
 // priority returns the eviction priority of a state, which depends on how much of the limit is
 // used. r is the result of the step that made the state.
 func priority(policy algo.Policy, state []byte, now time.Time, r *algo.Result) storage.Priority {
-	if stack, ok := policy.(*compose.Stack); ok {
-		return stackPriority(stack, state, now)
+	switch policy := policy.(type) {
+	case *compose.Penalty:
+		end, own, err := policy.Split(state)
+		if err != nil || end.After(now) {
+			return storage.UsedUp
+		}
+		return priority(policy.Inner(), own, now, r)
+	case *compose.Stack:
+		return stackPriority(policy, state, now)
 	}
 	return priorityOf(r)
 }

@@ -29,6 +29,7 @@ var floodSpecs = []string{
 	"all(gcra 10/s; fixedwindow 100/h)", "all(gcra 1/s; fixedwindow 100/h)",
 	"all(gcra 5/s burst=1; movingwindow 1000/h slots=12 trailing=whole)",
 	"all(fixedwindow 5/m align=clock; movingwindow 20/h slots=4)",
+	"penalty(all(gcra 5/s burst=1; movingwindow 1000/h slots=12 trailing=whole); for=1s)",
 }
 
 // floodRule is a rule by name.
@@ -107,8 +108,8 @@ func exhaust(t *testing.T, l *sluice.Limiter[string], clock *fakeClock, key stri
 
 // longestPeriod returns the period of a policy, or of the slowest part of a stack.
 func longestPeriod(p algo.Policy) (longest time.Duration) {
-	stack, ok := p.(*compose.Stack)
-	if !ok {
+	stack := compose.StackOf(p)
+	if stack == nil {
 		return p.Limit().Period
 	}
 	for _, part := range stack.Parts() {

@@ -119,6 +119,16 @@ func (s *Stack) Parts() []algo.Policy {
 	return s.parts
 }
 
+// StackOf returns p if it is a Stack, or the inner policy of p if p is a [Penalty] of a Stack. Otherwise it returns nil. The Part of
+// a Result of p is an index into the Parts of this Stack.
+func StackOf(p algo.Policy) *Stack {
+	if penalty, ok := p.(*Penalty); ok {
+		p = penalty.Inner()
+	}
+	stack, _ := p.(*Stack)
+	return stack
+}
+
 // Step implements [algo.Policy].
 func (s *Stack) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	return s.apply(policy.Step, dst, state, now, cost)

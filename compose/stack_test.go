@@ -233,3 +233,15 @@ func FuzzStackState(f *testing.F) {
 		require.Equal(t, r.Remaining, again.Remaining)
 	})
 }
+
+func TestStackOfAPenalty(t *testing.T) {
+	stack := mustPolicy("all(gcra 10/s; gcra 100/m)")
+	penalty, err := compose.Punish(stack, time.Minute)
+	require.NoError(t, err)
+	require.Same(t, stack, compose.StackOf(stack))
+	require.Same(t, stack, compose.StackOf(penalty))
+	for _, p := range []algo.Policy{mustPolicy("gcra 10/s"), mustPolicy("penalty(gcra 10/s; for=1m)"), new(compose.Penalty), (*compose.Penalty)(nil), nil} {
+		require.Nil(t, compose.StackOf(p))
+		require.Empty(t, compose.StackOf(p).Parts())
+	}
+}

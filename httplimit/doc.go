@@ -26,8 +26,8 @@
 // is 429, and Retry-After is the longest t of the rules that denied. After it the client is allowed, if
 // nobody else spends the quota meanwhile.
 //
-// A policy with several parts, such as all(gcra 10/s; gcra 100/m), has an item in RateLimit-Policy
-// for each part, "client.1" and "client.2", and one in RateLimit: the part with the least
+// A policy with several parts, such as all(gcra 10/s; gcra 100/m) or a penalty around it, has an item in
+// RateLimit-Policy for each part, "client.1" and "client.2", and one in RateLimit: the part with the least
 // remaining, or after a denial the part with the longest wait. Shadow rules are never shown.
 //
 // # Statuses

@@ -172,6 +172,7 @@ func TestQuotaAndWindow(t *testing.T) {
 		`"own";q=1;w=2`:                        sluice.MustPolicy("gcra 3/3000001us burst=1"),
 		`"own";q=1000;w=1`:                     sluice.MustPolicy("gcra 1000/250ms"),
 		`"own.1";q=10;w=1, "own.2";q=100;w=60`: sluice.MustPolicy("all(gcra 10/s; gcra 100/m)"),
+		`"own.1";q=10;w=1, "own.2";q=5;w=3600`: sluice.MustPolicy("penalty(all(gcra 10/s; gcra 5/h); for=1m)"),
 		`"own";q=5;w=1`:                        other(0, 0),
 		`"own";q=5;w=3`:                        other(2, time.Second),
 		`"own";q=5;w=9223372037`:               other(1, math.MaxInt64), // the longest Duration

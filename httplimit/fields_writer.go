@@ -82,8 +82,8 @@ func (g *guard) appendLimit(text []byte, result *sluice.RuleResult) []byte {
 
 // appendPolicies appends the items of RateLimit-Policy for one rule.
 func (g *guard) appendPolicies(text []byte, result *sluice.RuleResult) []byte {
-	stack, ok := result.Policy.(*compose.Stack)
-	if !ok {
+	stack := compose.StackOf(result.Policy)
+	if stack == nil {
 		return g.appendPolicy(text, result, -1, result.Limit, result.Policy.Limit())
 	}
 	for i, part := range stack.Parts() {
@@ -144,9 +144,9 @@ func policyName(result *sluice.RuleResult) string {
 	return name
 }
 
-// partOf is the index of the stack's part that decided, or -1 if the policy is no stack.
+// partOf is the index of the stack's part that decided, or -1 if the policy has no parts.
 func partOf(result *sluice.RuleResult) int {
-	if _, ok := result.Policy.(*compose.Stack); ok {
+	if compose.StackOf(result.Policy) != nil {
 		return int(result.Part)
 	}
 	return -1

@@ -82,6 +82,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		"several rules":         {nil, rules(rule("minute", "gcra 1/m"), rule("day", "fixedwindow 1/d"), rule("second", "gcra 100/s")), []int64{1, 1}, 429, "86400", `"minute";r=0;t=60, "day";r=0;t=86400, "second";r=99;t=1`, []string{"minute", "day"}},
 		"a part of a stack":     {nil, rules(rule("client", "all(gcra 100/s; gcra 1/m)")), []int64{1, 1}, 429, "60", `"client.2";r=0;t=60`, []string{"client.2"}},
+		"a penalty of a stack":  {nil, rules(rule("client", "penalty(all(gcra 100/s; gcra 1/m); for=2m)")), []int64{1, 1}, 429, "120", `"client.2";r=0;t=120`, []string{"client.2"}},
 		"free and shadow rules": {nil, rules(shadow, rule("client", "gcra 1/m"), byCost("size", "gcra 10/s")), []int64{0, 0}, 429, "60", `"client";r=0;t=60`, []string{"client"}},
 		"above the capacity":    {nil, rules(byCost("size", "gcra 10/s"), count), []int64{11}, 422, "", `"size";r=10, "count";r=1000`, []string{"size"}},
 		"more bytes than that":  {[]string{"size"}, rules(byCost("size", "gcra 10/s"), count), []int64{11}, 413, "", `"size";r=10, "count";r=1000`, []string{"size"}},

@@ -138,6 +138,13 @@ func TestCheckExplainsHeldUnits(t *testing.T) {
 	require.Contains(t, out, "return 24h to 27h26m after")
 }
 
+func TestAPenaltyHasTheLimitsOfItsPolicy(t *testing.T) {
+	for spec, want := range map[string]string{"fixedwindow 5/15m": "5/15m", "all(gcra 10/s; gcra 5/h)": "10/s and 5/h"} {
+		out := clitest.Ok(t, `rules: [{name: p, policy: "penalty(`+spec+`; for=1m)"}]`, "check", "-")
+		require.Contains(t, out, "up to 5 requests at once, "+want+" in the long run\n")
+	}
+}
+
 func TestCheckExplainsCostsThatTheResponseDecides(t *testing.T) {
 	out := clitest.Ok(t, "rules: [{name: login, policy: fixedwindow 5/15min, count: [401, 5xx]}]", "check", "-")
 	for _, line := range []string{

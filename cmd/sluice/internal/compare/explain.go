@@ -107,7 +107,7 @@ func (c *preparedQuery) decision(policy costed.Policy, call *simulate.Call, call
 		RetryAfter: waitText(r.RetryAfter), NextRefill: waitText(r.NextRefill), ResetAfter: waitText(r.ResetAfter),
 		Fresh: r.Fresh, Skew: readable.Exact(r.Skew), ExactWait: waitText(call.ExactWait), Unnecessary: call.Unnecessary(),
 	}
-	if _, composed := policy.Policy.(*compose.Stack); composed {
+	if compose.StackOf(policy.Policy) != nil {
 		d.Part = int(r.Part) + 1
 	}
 	return d

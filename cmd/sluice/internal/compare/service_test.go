@@ -299,6 +299,14 @@ not a request
 192.0.2.1 - - [17/May/2015:10:05:05 +0000] "GET / HTTP/1.1" 200 1
 `
 
+func TestTheDecidingPartIsExplained(t *testing.T) {
+	s, q := compare.NewService(), query("all(gcra 10/s; fixedwindow 1/h)", "penalty(all(gcra 10/s; fixedwindow 1/h); for=1m)", "penalty(gcra 1/m; for=1m)")
+	q.Stream.Kind = "worst"
+	for i, want := range []int{2, 2, 0} {
+		require.Equal(t, want, result[*compare.Decision](t, s, "explain", compare.ExplainRequest{Query: q, Policy: i}).Part, q.Specs[i])
+	}
+}
+
 func TestALogIsReadOnceAndReplayed(t *testing.T) {
 	s := compare.NewService()
 	for _, text := range []string{smallLog, zipped(t, smallLog)} {

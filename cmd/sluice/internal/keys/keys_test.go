@@ -382,3 +382,59 @@ func TestRowsShowTheCostAndUnreadableRecords(t *testing.T) {
       "error": "`)
 	require.Contains(t, clitest.Ok(t, "", flags(t, "reset", address, "bob")...), "is reset")
 }
+
+// A part with a small capacity may be full again while another part is used up.
+func TestUsedAndLimitAreThoseOfOnePart(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	for _, c := range []struct {
+		spec        string
+		calls       int64
+		used, limit int64
+		retry       string
+	}{
+		{"all(gcra 1000/s burst=10; gcra 12/h)", 5, 5, 12, "0s"},
+		{"all(gcra 12/h; gcra 1000/s burst=10)", 5, 5, 12, "0s"},
+		{"all(gcra 10/d; gcra 12/h)", 10, 10, 10, "2h23m"},
+		{"penalty(all(gcra 1000/s burst=10; gcra 12/h); for=1h)", 5, 5, 12, "0s"},
+		{"penalty(all(fixedwindow 3/s; gcra 12/h); for=1h)", 4, 0, 3, "59m"},
+		{"penalty(gcra 12/h; for=1h)", 13, 12, 12, "59m"},
+	} {
+		l := list{rule: rule{policy: sluice.MustPolicy(c.spec), cost: 1}}
+		var state []byte
+		for range c.calls {
+			next, _, err := l.policy.Step(nil, state, now, 1)
+			require.NoError(t, err)
+			state = next
+		}
+		row := l.row("", state, now.Add(time.Minute))
+		require.Equal(t, []any{c.used, c.limit, c.retry}, []any{row.Used, row.Limit, row.RetryAfter}, "%s", c.spec)
+	}
+}
+
+// After a failover, the records may be ahead of the clock of the store. A limiter moves them to now.
+func TestNumbersAreThoseOfALimiterIfARecordIsAhead(t *testing.T) {
+	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
+	store := prepared(t, address)
+	for _, spec := range []string{"gcra 5/h", "gcra 10/h", "all(gcra 1000/s burst=10; fixedwindow 5/h)", "penalty(gcra 5/h; for=1h)"} {
+		limiter := func(clock func() time.Time) *sluice.Limiter[string] {
+			l, err := sluice.Options[string]{Clock: clock}.New(store, sluice.By("login", func(k string) string { return k }, spec))
+			require.NoError(t, err)
+			return l
+		}
+		for range 6 { // the last is denied, except under 10/h
+			_, err := limiter(func() time.Time { return time.Now().Add(time.Hour) }).Allow(t.Context(), "alice")
+			require.NoError(t, err)
+		}
+		d, err := limiter(nil).Peek(t.Context(), "alice")
+		require.NoError(t, err)
+		want := d.Results[0]
+		out := clitest.Ok(t, "", "keys", "--store", address, "--rule", "login", "-p", spec, "--json")
+		k := pagesOf(t, out)[0].Keys[0]
+		require.Equal(t, want.Limit-want.Remaining, k.Used, spec)
+		for text, want := range map[string]time.Duration{k.RetryAfter: want.RetryAfter, k.ResetAfter: want.ResetAfter} {
+			got, err := time.ParseDuration(text)
+			require.NoError(t, err)
+			require.InDelta(t, want, got, float64(time.Minute), spec)
+		}
+	}
+}

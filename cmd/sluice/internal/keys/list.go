@@ -18,6 +18,8 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/report"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/clockstep"
 	"github.com/sluice-go/sluice/internal/errtext"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -195,13 +197,37 @@ func (l *list) rows(ctx context.Context, texts []string) ([]keyRow, error) {
 
 func (l *list) row(text string, state []byte, now time.Time) keyRow {
 	row := keyRow{Key: l.shown(text)}
-	r, err := l.policy.Peek(state, now, l.cost)
+	var r algo.Result
+	state, err := clockstep.Move(l.policy, state, now) // as a limiter does
+	if err == nil {
+		r, err = l.policy.Peek(state, now, l.cost)
+	}
 	if err != nil {
 		row.Error = err.Error()
 		return row
 	}
-	row.Usage = &Usage{r.Limit - r.Remaining, r.Limit, algo.FormatDuration(r.RetryAfter), algo.FormatDuration(r.ResetAfter), r}
+	policy, own := l.part(state, r.Part)
+	part, _ := policy.Peek(own, now, l.cost)
+	row.Usage = &Usage{part.Limit - part.Remaining, part.Limit, algo.FormatDuration(r.RetryAfter), algo.FormatDuration(r.ResetAfter), r}
 	return row
+}
+
+// part returns the part of the policy with this index, and its own state. A policy without parts is the only part, and so is
+// the inner policy of a penalty.
+func (l *list) part(state []byte, index int32) (algo.Policy, []byte) {
+	policy := l.policy
+	if penalty, ok := policy.(*compose.Penalty); ok {
+		policy = penalty.Inner()
+		_, state, _ = penalty.Split(state) // Peek has read it
+	}
+	if stack, ok := policy.(*compose.Stack); ok {
+		for part, own := range stack.Split(state) {
+			if part == stack.Parts()[index] {
+				return part, own
+			}
+		}
+	}
+	return policy, state
 }
 
 // print prints a page. As text, the first page with keys gets a head.

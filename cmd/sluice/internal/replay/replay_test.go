@@ -372,9 +372,13 @@ func TestStackNamesThePartThatItsCountsDescribe(t *testing.T) {
 	out := clitest.Ok(t, clitest.FourLines, "replay", "-p", "all(gcra 10/s; gcra 100/m)", "-p", "all(gcra 1/m)", "-p", "gcra 2/m", "-")
 	require.Regexp(t, `(?m)^  all\(gcra 10/s; gcra 100/m\) .* 10/s \(part 1 of 2\) +20 `, out)
 	require.Equal(t, 1, strings.Count(out, "(part "))
-	out = clitest.Ok(t, clitest.FourLines, "replay", "--json", "-p", "all(gcra 10/s; gcra 100/m)", "-p", "gcra 2/m", "-")
+	out = clitest.Ok(t, clitest.FourLines, "replay", "-p", "penalty(all(gcra 10/s; gcra 100/m); for=1m)", "-p", "penalty(gcra 2/m; for=1m)", "-")
+	require.Regexp(t, `(?m)^  penalty\(.* 10/s \(part 1 of 2\) +20 `, out)
+	require.Equal(t, 1, strings.Count(out, "(part "))
+	out = clitest.Ok(t, clitest.FourLines, "replay", "--json", "-p", "all(gcra 10/s; gcra 100/m)", "-p", "gcra 2/m", "-p", "penalty(all(gcra 10/s; gcra 100/m); for=1m)", "-")
 	var r JSONReport
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	require.Equal(t, "gcra 10/s", r.Policies[0].Worst.Part)
-	require.Equal(t, 1, strings.Count(out, `"part"`))
+	require.Equal(t, "gcra 10/s", r.Policies[2].Worst.Part)
+	require.Equal(t, 2, strings.Count(out, `"part"`))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/report"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/costed"
 )
 
@@ -101,7 +102,7 @@ type jsonWorst struct {
 
 func jsonOf(o *backtest.Outcome, requests, keys int64) JSONPolicy {
 	worst := jsonWorst{Interval: o.Policy.Limit().Period.String(), Admitted: o.Admitted, Bound: o.Bound}
-	if parts := backtest.Parts(o.Policy.Policy); len(parts) > 1 {
+	if parts := compose.StackOf(o.Policy.Policy).Parts(); len(parts) > 1 {
 		worst.Part = parts[0].String()
 	}
 	return JSONPolicy{o.Policy.String(), requests, o.Allowed, o.Denied, keys, o.KeysDenied, worst, o.LongestWait.String(), o.Never, o.TopDenied}
