@@ -74,7 +74,9 @@ func decide(args *arguments, s *State, now int64, r *algo.Result, op policy.Op) 
 		return false
 	}
 	if !s.fits(args) {
-		*s = s.normalized().resized(args)
+		if *s = s.normalized(); !s.fits(args) {
+			*s = s.resized(args)
+		}
 	}
 	last := s.At / width // the number of the slot
 	recent, trailing := s.sum(slots)
