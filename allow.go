@@ -82,7 +82,8 @@ func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 // a large cost. Only the first one asks the store. When it is allowed, the calls behind it for which units are left ask the store
 // too, and later calls ask after them. So waiting calls take at most one round trip for each allowed call, unless they need more
 // than one unit, or compete with others: with AllowN, other rules, other limiters or other processes. If the burst is smaller than
-// what is refilled in two round trips, such as burst=10 of 1000/s with round trips of 10 ms, waiting calls get less than the rate. If the store fails, each call asks by itself.
+// what is refilled in two round trips, such as burst=10 of 1000/s with round trips of 10 ms, waiting calls get less than the rate. If
+// the store fails, each call asks by itself.
 //
 // WaitN returns the denial at once, with an error that wraps [context.DeadlineExceeded], if RetryAfter ends after the deadline of
 // ctx. A call behind others looks at the RetryAfter of the first one. If it gives up behind others, its decision has only that

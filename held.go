@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// ErrHoldLost is the error of Renew if the held units have returned: they were not renewed in time, or the store has lost them and too few
-// are left to take them again. It is also the cause of the context in Do.
+// ErrHoldLost is the error of Renew if the held units have returned: they were not renewed in time, or the store has lost them and too
+// few are left to take them again. It is also the cause of the context in Do.
 var ErrHoldLost = errors.New("sluice: the held units have returned")
 
 // hold says when the units of a use were taken.
@@ -196,8 +196,8 @@ func (l *Limiter[T]) Do(ctx context.Context, in T, f func(context.Context) error
 //
 // Call release when the work has ended. It is never nil. It also cancels the context, and does nothing when it is called again. If
 // the store fails then, the units return after their TTL. If ctx ends before the decision arrives, the error wraps
-// [storage.ErrOutcomeUnknown], and units that were taken return after their TTL. If nothing is held, for instance because there are no such rules, Hold
-// returns ctx itself, and release does nothing.
+// [storage.ErrOutcomeUnknown], and units that were taken return after their TTL. If nothing is held, for instance because there are no
+// such rules, Hold returns ctx itself, and release does nothing.
 func (l *Limiter[T]) Hold(ctx context.Context, in T) (d Decision, held context.Context, release func(), err error) {
 	d.Results = new(inlineResults)[:] // Hold is inlined, as Allow is
 	held, release, err = l.hold(ctx, in, &d)

@@ -165,7 +165,7 @@ func TestOtherOperationsKeepPrepaidCalls(t *testing.T) {
 	}
 }
 
-// What a process keeps for a key must be small, whatever clients send.
+// Clients choose their keys, so a process must keep little for each.
 func TestLongKeysAreNotPrepaid(t *testing.T) {
 	long := call{user: strings.Repeat("ann", 1000)}
 	l := newLimiter(t, sluice.Options[call]{Prepay: sluice.Prepay{Calls: 50, For: time.Minute}}, swapOnly{new(memory.Store)}, rulesOf("gcra 100000/s")...)

@@ -41,5 +41,5 @@
 // # Changed limits
 //
 // If Count changes, units in use stay in use. If the unit or the zone changes, they count as used at the time of the first allowed
-// request or charge in their window, so they stay in use if that is in the current window.
+// request or charge in their window. So they stay in use if that time is in the current window.
 package calendar

@@ -65,8 +65,8 @@ func (p *parser) object(o gjson.Result) {
 	})
 }
 
-// store stores the value of the member p.name if it has a known name. Of several members, the
-// better value counts, then the better rank, and of the same rank the last one.
+// store stores the value of the member p.name if it has a known name. If several
+// members have the same meaning, the one with the better value counts, then the one with the better rank, then the last one.
 func (p *parser) store(v gjson.Result) {
 	for _, n := range p.names[string(p.name)] {
 		if v.IsArray() && !(n.part == partKey && isListOfStrings(v)) {

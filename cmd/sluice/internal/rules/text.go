@@ -71,7 +71,7 @@ func Methods(r *config.Rule) []string {
 	return slices.Insert(slices.Clone(r.Methods), get+1, http.MethodHead)
 }
 
-// parts returns the parts of a stack, or else the policy itself. Of a penalty it returns those of the inner policy.
+// parts returns the parts of a stack, or else the policy itself. For a penalty, it returns the parts of its inner policy.
 func parts(p algo.Policy) []algo.Policy {
 	if penalty, ok := p.(*compose.Penalty); ok {
 		p = penalty.Inner()
@@ -102,8 +102,8 @@ func Rates(p algo.Policy) (all []string) {
 // UsualIntervals are the intervals for which check prints the bounds of each rule.
 var UsualIntervals = map[time.Duration]string{time.Second: "second", time.Minute: "minute", time.Hour: "hour", 24 * time.Hour: "day"}
 
-// BoundUnit returns what [Bound] counts: the word request, byte for cost: bytes, or unit if responses report the actual cost. Of a rule
-// that does not charge all responses, they are charged requests, bytes or units.
+// BoundUnit returns what [Bound] counts: the word request, byte for cost: bytes, or unit if responses report the actual cost. If a rule
+// does not charge all responses, the word "charged" comes first.
 func BoundUnit(r *config.Rule) string {
 	unit := Request
 	switch {

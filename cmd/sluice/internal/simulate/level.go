@@ -42,8 +42,8 @@ func (l *Level) upTo(r *Run, until int64) {
 	}
 }
 
-// note notes the level just before and just after a call of the client. Of all calls between two samples,
-// the lowest and the highest level are recorded.
+// note notes the level just before and just after a call of the client. It keeps only the
+// lowest and the highest level between two samples.
 func (l *Level) note(r *Run, c *Call) {
 	if c.Prepaid || c.At < l.From || c.At > l.To || r.key(c.Client) != r.key(l.Client) {
 		return
