@@ -73,6 +73,14 @@ func (p *Penalty) Inner() algo.Policy {
 	return p.inner
 }
 
+// Duration returns the duration of a penalty, or 0.
+func (p *Penalty) Duration() time.Duration {
+	if p == nil {
+		return 0
+	}
+	return p.time
+}
+
 // Step implements [algo.Policy]. A denial that begins a penalty changes the state.
 func (p *Penalty) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	return p.apply(policy.Step, dst, state, now, cost)

@@ -16,7 +16,6 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/report"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/fixedwindow"
 )
 
@@ -71,17 +70,9 @@ func Methods(r *config.Rule) []string {
 	return slices.Insert(slices.Clone(r.Methods), get+1, http.MethodHead)
 }
 
-// parts returns the parts of a stack, or else the policy itself. For a penalty, it returns the parts of its inner policy.
-func parts(p algo.Policy) []algo.Policy {
-	if penalty, ok := p.(*compose.Penalty); ok {
-		p = penalty.Inner()
-	}
-	return backtest.Parts(p)
-}
-
 // Limits returns the limit of a policy, or of each part of a stack.
 func Limits(p algo.Policy) (all []algo.Limit) {
-	for _, part := range parts(p) {
+	for _, part := range backtest.Parts(p) {
 		all = append(all, part.Limit())
 	}
 	return all
@@ -89,7 +80,7 @@ func Limits(p algo.Policy) (all []algo.Limit) {
 
 // Rates returns the texts of [Limits]. The period of a calendar is a word, such as month.
 func Rates(p algo.Policy) (all []string) {
-	for _, part := range parts(p) {
+	for _, part := range backtest.Parts(p) {
 		rate := part.Limit().String()
 		if c, ok := part.(calendar.Policy); ok {
 			rate = fmt.Sprintf("%d/%v", c.Options().Count, c.Options().Unit)
@@ -133,7 +124,7 @@ func Bound(r *config.Rule, interval time.Duration) int64 {
 		return r.Policy.Bound(interval)
 	}
 	least := int64(math.MaxInt64)
-	for _, part := range parts(r.Policy) {
+	for _, part := range backtest.Parts(r.Policy) {
 		least = min(least, requestBound(part, r.Cost.Units, interval))
 	}
 	return least

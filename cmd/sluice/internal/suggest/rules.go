@@ -109,6 +109,9 @@ func (s *fileSubject) suggestions(goal Goal) (all []*Suggestion) {
 		}
 		parts := backtest.Parts(r.rule.Policy)
 		for i, part := range parts {
+			if penalty, ok := r.rule.Policy.(*compose.Penalty); ok {
+				part, _ = compose.Punish(part, penalty.Duration())
+			}
 			name := r.Name()
 			if len(parts) > 1 {
 				name += fmt.Sprintf(", part %d of %d", i+1, len(parts))
@@ -188,17 +191,23 @@ func (s *fileSubject) together(ctx context.Context, policies []algo.Policy) (t r
 }
 
 // found returns the policy of the rule with the suggestions in place.
-func (r *Rule) found() (algo.Policy, error) {
+func (r *Rule) found() (_ algo.Policy, err error) {
 	parts := slices.Clone(backtest.Parts(r.rule.Policy))
 	for i, s := range r.Suggestions {
 		if s.Found {
-			parts[i] = s.Best.Policy.Policy
+			parts[i] = backtest.Parts(s.Best.Policy.Policy)[0]
 		}
 	}
-	if _, stacked := r.rule.Policy.(*compose.Stack); stacked {
-		return compose.All(parts...)
+	found := parts[0]
+	if compose.StackOf(r.rule.Policy) != nil {
+		if found, err = compose.All(parts...); err != nil {
+			return nil, err
+		}
 	}
-	return parts[0], nil
+	if penalty, ok := r.rule.Policy.(*compose.Penalty); ok {
+		return compose.Punish(found, penalty.Duration())
+	}
+	return found, nil
 }
 
 // Name returns the name of the rule in tables.

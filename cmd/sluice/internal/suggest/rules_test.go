@@ -107,6 +107,12 @@ func TestPartsOfAStackAreSearchedAlone(t *testing.T) {
 	out := clitest.Ok(t, clitest.FourLines, "suggest", "--config", clitest.Write(t, "limits.yaml", file), "-")
 	require.Contains(t, out, "a, part 1 of 2")
 	require.Contains(t, out, "policies for a copy of limits.yaml:\n  a  all(gcra 1/s burst=3; fixedwindow 3/h)\n")
+
+	punished := strings.NewReplacer("all(", "penalty(all(", "/h)", "/h); for=1h)").Replace(file)
+	r = ruleSuggestions(t, punished, clitest.FourLines, "--untouched", "100%").Rules[0]
+	require.Len(t, r.Suggestions, 2)
+	require.Equal(t, "penalty(fixedwindow ?/h; for=1h)", r.Suggestions[1].Spec)
+	require.Equal(t, "penalty(all(gcra 1/s burst=3; fixedwindow 3/h); for=1h)", r.Policy)
 }
 
 // TestRulesWithoutASuggestionKeepTheirPolicy: one applies to no request, and for the other no count
