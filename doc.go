@@ -103,8 +103,8 @@
 //
 // # Limitations
 //
-// Calls of Wait are served in order within one Limiter, but not across processes. On PostgreSQL, statements for one key wait for each other, because the key is one row. On SQLite all
-// transactions do.
+// Calls of Wait are served in order within one Limiter, but not across processes. On PostgreSQL, statements for one key wait for
+// each other, because the key is one row. On SQLite all transactions do.
 //
 // Package [github.com/sluice-go/sluice/httplimit] has middleware and a client for HTTP.
 package sluice

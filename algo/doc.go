@@ -8,9 +8,9 @@
 // The options include the limit and the cost of the request. The function reads no clock, so production, a
 // test with literal times and a replay of an access log run the same code.
 //
-// sluice has four algorithms, each in its own package: gcra (choose it unless you need another),
-// tokenbucket, fixedwindow and movingwindow. Package inflight counts units that are held, and package calendar units by date. An algorithm of your
-// own, which package algotest tests, works wherever they do. Only a spec, such as "gcra 100/m", cannot name it.
+// sluice has four algorithms, each in its own package: gcra (choose it unless you need another), tokenbucket, fixedwindow and
+// movingwindow. Package inflight counts units that are held, and package calendar units by date. An algorithm of your own, which
+// package algotest tests, works wherever they do. Only a spec, such as "gcra 100/m", cannot name it.
 //
 // # Units and time
 //

@@ -14,10 +14,10 @@ import (
 // Penalty is a policy that denies a key for a time after another policy, its inner policy, has denied it. Calls during a penalty are
 // denied, and do not extend it. The zero Penalty and a nil Penalty deny everything.
 //
-// Only a denial by the inner policy begins a penalty: not one by another rule of a limiter, not a Peek, and not a cost that the inner
-// policy never allows. During a penalty, Remaining is 0, or less if there is a debt. Refund and Charge go to the inner policy, and a Refund ends no
-// penalty; a reset does. A penalty lasts for the current duration from its start, also if the duration has changed since, and even
-// if it had ended, until a call is allowed.
+// Only a denial by the inner policy begins a penalty: not one by another rule of a limiter, not a Peek, and not a cost that the
+// inner policy never allows. During a penalty, Remaining is 0, or less if there is a debt. Refund and Charge go to the inner
+// policy, and a Refund ends no penalty; a reset does. The Duration of the policy that decides counts from the start of the
+// penalty. So a longer Duration prolongs a penalty that has begun, and one that has ended too, unless a call was allowed since.
 //
 // RetryAfter of a Step that begins a penalty covers it. That of a Peek does not, because the Peek begins none. A Penalty has no program,
 // so a decision on PostgreSQL and Redis takes two round trips.

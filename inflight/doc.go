@@ -39,6 +39,6 @@
 //
 // # Changed limits
 //
-// If Count, TTL or Slots of a key change, units stay held. But a step with a shorter TTL drops the units that are older than that TTL. After a
-// change of TTL or Slots, Release and Renew may not find a unit that was taken before. It returns by itself then.
+// If Count, TTL or Slots of a key change, units stay held. But a step with a shorter TTL drops the units that are older than that
+// TTL. After a change of TTL or Slots, Release and Renew may not find a unit that was taken before. It returns by itself then.
 package inflight

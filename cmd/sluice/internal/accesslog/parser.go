@@ -102,8 +102,9 @@ func (p *parser) parseStamp(b []byte, e *Entry) (after []byte, reason string) {
 	return after[2:], ""
 }
 
-// parseRequest reads REQUEST" STATUS. The status is - if the client left before it had a response. A quotation mark in the request is usually written as \" or
-// \x22. Because some servers write it as it is, the request ends at the mark that a status follows.
+// parseRequest reads REQUEST" STATUS. The status is - if the client left before it had a response. A quotation mark in the
+// request is usually written as \" or \x22. Because some servers write it as it is, the request ends at the mark that a status
+// follows.
 func parseRequest(b []byte, e *Entry) bool {
 	for i := 0; ; i++ {
 		n := bytes.IndexByte(b[i:], '"')

@@ -91,9 +91,9 @@ func (s *source) next() (bool, error) {
 	return false, s.end()
 }
 
-// line returns the next line without its end, \n and each \r before it; lineEnds has replaced a single \r. The result is valid until the next call.
-// If a line is too long, line returns its beginning, and the next call skips the rest. The last line
-// needs no end.
+// line returns the next line without its end, \n and each \r before it; lineEnds has replaced a single \r. The result is valid
+// until the next call. If a line is too long, line returns its beginning, and the next call skips the rest. The last line needs
+// no end.
 func (s *source) line() (line []byte) {
 	for s.rest && s.err == nil {
 		_, s.rest, s.err = s.text.ReadLine()
