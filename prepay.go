@@ -98,20 +98,22 @@ func (l *Limiter[T]) allowPrepaid(ctx context.Context, in T) (d Decision, err er
 			return l.buy(ctx, p, b, one, items)
 		case b != nil:
 			began = time.Now()
-			select {
-			case <-b.done:
-			case <-ctx.Done():
-				return Decision{}, storage.NotApplied(ctx.Err())
+			keys := make([]string, len(items))
+			for i := range items {
+				keys[i] = items[i].Key.String()
+			}
+			if err = l.engine.Await(ctx, b.done, keys...); err == nil {
+				err = b.err
 			}
 			switch {
+			case err != nil:
+				d.Results = slices.Clone(one)
+				_, err = l.fallBack(ctx, driver.Allow, 0, items, &d, l.options.OnFailure, err)
+				return d, err
 			case b.denial != nil:
 				d = *b.denial
 				d.Results = slices.Clone(d.Results)
 				return d, nil
-			case b.err != nil:
-				d.Results = slices.Clone(one)
-				_, err = l.fallBack(ctx, driver.Allow, 0, items, &d, l.options.OnFailure, b.err)
-				return d, err
 			}
 			if spent, _, _ := l.purses.take(key, 0, one, false); spent.Prepaid {
 				return spent, nil
