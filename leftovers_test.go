@@ -42,3 +42,25 @@ func TestAFloodUnderPrepayLeavesNoPurses(t *testing.T) {
 		runtime.KeepAlive(l)
 	})
 }
+
+func TestAnOutageLeavesNoRecordsInTheLocalLimiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaultyStore()
+		l := newLimiter(t, sluice.Options[call]{OnFailure: sluice.FailLocal}, store, rulesOf("gcra 10/s")...)
+		must(t)(l.Allow(background, ann))
+		before := heapSize()
+		store.err = errNoTable
+		for i := range 50_000 {
+			must(t)(l.Allow(background, call{user: fmt.Sprint(i)}))
+		}
+		require.Greater(t, heapSize()-before, int64(3<<20))
+		store.err = nil
+		time.Sleep(time.Minute)
+		for range 6_000 {
+			must(t)(l.Allow(background, ann))
+			time.Sleep(time.Second / 10)
+		}
+		require.Less(t, heapSize()-before, int64(1<<20))
+		runtime.KeepAlive(l)
+	})
+}
