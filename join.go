@@ -14,7 +14,7 @@ import (
 // code, apart: do not join limiters with two such clocks or groups. The other options are those of the first limiter. Join returns an
 // error without limiters.
 func Join[T any](limiters ...*Limiter[T]) (*Limiter[T], error) {
-	if len(limiters) == 0 || limiters[0] == nil {
+	if len(limiters) == 0 {
 		return nil, errors.New("sluice: Join needs at least one limiter")
 	}
 	first := limiters[0]

@@ -59,6 +59,8 @@ func TestJoinRefuses(t *testing.T) {
 	}
 	_, err := sluice.Join(a, new(sluice.Limiter[call]))
 	require.EqualError(t, err, "sluice: Join: limiter 1 is a zero Limiter; make it with New, For or Options.New")
+	_, err = sluice.Join(nil, a)
+	require.EqualError(t, err, "sluice: Join: limiter 0 is nil")
 	_, err = sluice.Join[call]()
 	require.EqualError(t, err, "sluice: Join needs at least one limiter")
 }

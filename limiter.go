@@ -343,14 +343,26 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, began time.Time, op dri
 	if err == nil {
 		copy(d.Results, own.results)
 		d.conclude(own.allowed, own.at, stats)
-		if op == driver.Reset && l.local != nil { // the next outage must not begin with the units of the last one
-			local := Decision{Results: own.results}
-			_, err = decideInMemory(context.WithoutCancel(ctx), l.local, nil, op, 0, items, &local)
+		if l.local != nil {
+			err = l.tidyLocal(ctx, op, own.results, items)
 		}
 		return own.calls, err
 	}
 	d.Attempts = stats.Attempts
 	return l.fallBack(ctx, op, upTo, items, d, onFailure, err)
+}
+
+// tidyLocal keeps the local limiter ready for the next outage, after an operation on the store. The next outage must not begin with
+// units that were reset, and the records of the last one must not take memory for ever.
+func (l *Limiter[T]) tidyLocal(ctx context.Context, op driver.Op, results []RuleResult, items []driver.Item) (err error) {
+	ctx = context.WithoutCancel(ctx)
+	if op == driver.Reset {
+		_, err = decideInMemory(ctx, l.local, nil, op, 0, items, &Decision{Results: results})
+	}
+	if l.local.Stats().Keys > 0 {
+		_, _ = l.local.Purge(ctx, 10) // few at a time, so that no call waits for long
+	}
+	return err
 }
 
 // denyFromCache reports whether the cached states of the keys deny, and writes this decision to d. Otherwise it returns the expired

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/internal/prepay"
+	"github.com/sluice-go/sluice/internal/sweep"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -41,10 +42,10 @@ func (p Prepay) validate() error {
 
 // purses holds the calls that were bought ahead, by keys and costs.
 type purses struct {
-	mu        sync.Mutex
-	all       map[string]*purse
-	nextSweep int       // the number of purses at which the empty ones are deleted
-	change    time.Time // of the last operation that may have given units back
+	mu     sync.Mutex
+	all    map[string]*purse
+	sweeps sweep.Schedule // of the empty ones
+	change time.Time      // of the last operation that may have given units back
 }
 
 type purse struct {
@@ -98,20 +99,22 @@ func (l *Limiter[T]) allowPrepaid(ctx context.Context, in T) (d Decision, err er
 			return l.buy(ctx, p, b, one, items)
 		case b != nil:
 			began = time.Now()
-			select {
-			case <-b.done:
-			case <-ctx.Done():
-				return Decision{}, storage.NotApplied(ctx.Err())
+			keys := make([]string, len(items))
+			for i := range items {
+				keys[i] = items[i].Key.String()
+			}
+			if err = l.engine.Await(ctx, b.done, keys...); err == nil {
+				err = b.err
 			}
 			switch {
+			case err != nil:
+				d.Results = slices.Clone(one)
+				_, err = l.fallBack(ctx, driver.Allow, 0, items, &d, l.options.OnFailure, err)
+				return d, err
 			case b.denial != nil:
 				d = *b.denial
 				d.Results = slices.Clone(d.Results)
 				return d, nil
-			case b.err != nil:
-				d.Results = slices.Clone(one)
-				_, err = l.fallBack(ctx, driver.Allow, 0, items, &d, l.options.OnFailure, b.err)
-				return d, err
 			}
 			if spent, _, _ := l.purses.take(key, 0, one, false); spent.Prepaid {
 				return spent, nil
@@ -149,8 +152,10 @@ func (s *purses) take(key []byte, most int64, one []RuleResult, buys bool) (spen
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
+	s.all = sweep.Map(&s.sweeps, s.all, 1024, now, func(p *purse) bool { return p.buying == nil && p.IsSpent(now) })
 	if p = s.all[string(key)]; p == nil {
-		p = s.create(string(key), one, now)
+		p = &purse{one: slices.Clone(one)}
+		s.all[string(key)] = p
 	}
 	switch {
 	case p.Spend(now):
@@ -168,17 +173,6 @@ func (s *purses) take(key []byte, most int64, one []RuleResult, buys bool) (spen
 	p.buying = &purchase{calls: max(p.Next(now, most), min(p.waiting, most)), began: now, done: make(chan struct{})}
 	p.waiting = 0
 	return spent, p, p.buying
-}
-
-// create creates a purse. It first deletes the empty ones if there are many.
-func (s *purses) create(key string, one []RuleResult, now time.Time) *purse {
-	if len(s.all) >= max(s.nextSweep, 1024) {
-		maps.DeleteFunc(s.all, func(_ string, p *purse) bool { return p.buying == nil && p.IsSpent(now) })
-		s.nextSweep = 2 * len(s.all)
-	}
-	p := &purse{one: slices.Clone(one)}
-	s.all[key] = p
-	return p
 }
 
 // changed notes an operation under the keys of results that may have given units back. A reset also drops the calls that were bought

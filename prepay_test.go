@@ -427,3 +427,23 @@ func TestPrepayWithoutRulesThatApply(t *testing.T) {
 	}
 	require.Zero(t, store.trips.Load())
 }
+
+func TestCallsThatWaitForAPurchaseCountForMaxQueue(t *testing.T) {
+	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
+		synctest.Test(t, func(t *testing.T) {
+			o := prepay
+			o.MaxQueue, o.OnFailure = 2, p
+			l := newLimiter(t, o, newDistantStore(100*time.Millisecond), rulesOf("gcra 100000/s")...)
+			for range 3 { // one buys, and the others wait for that
+				go func() { assert.False(t, must(t)(l.Allow(background, ann)).Degraded) }()
+				elapse(time.Millisecond)
+			}
+			began := time.Now()
+			d, err := l.Allow(background, ann)
+			require.ErrorIs(t, errors.Join(err, d.Err), storage.ErrOverloaded)
+			require.Equal(t, p != sluice.FailClosed, d.Degraded)
+			require.Zero(t, time.Since(began))
+			elapse(time.Second)
+		})
+	}
+}

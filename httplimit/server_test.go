@@ -192,6 +192,21 @@ func TestUnusedServersAreForgotten(t *testing.T) {
 	}
 }
 
+// They all pause at the same time, and their number grows no more.
+func TestServersAreForgottenAfterAFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, always(429, "Retry-After", "60"))
+		for i := range 2000 {
+			c.start(t.Context(), fmt.Sprintf("http://%d.example.com", i))
+		}
+		for range 2 {
+			time.Sleep(61 * time.Second)
+			c.start(t.Context(), "http://0.example.com")
+		}
+		require.LessOrEqual(t, c.Servers(), 64)
+	})
+}
+
 func TestServersInUseAreRemembered(t *testing.T) {
 	for name, test := range map[string]struct {
 		server answer // of the first host

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/retrywait"
+	"github.com/sluice-go/sluice/internal/sweep"
 )
 
 // Transport is an http.RoundTripper for clients. It delays requests so that they stay within the
@@ -73,9 +73,9 @@ type Transport struct {
 	// deadline is before the end of the pause, the caller gets the response.
 	MaxRetries int
 
-	mu        sync.Mutex
-	servers   map[string]*server
-	nextSweep int // the number of servers at which unused servers are deleted
+	mu      sync.Mutex
+	servers map[string]*server
+	sweeps  sweep.Schedule // of the unused ones
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
@@ -181,14 +181,11 @@ func (t *Transport) serverOf(r *http.Request) *server {
 	key := keyOf(r)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.servers = sweep.Map(&t.sweeps, t.servers, 64, time.Now(), (*server).unused)
 	s := t.servers[key]
 	if s == nil {
 		if t.servers == nil {
 			t.servers = make(map[string]*server)
-		}
-		if len(t.servers) >= max(t.nextSweep, 64) {
-			maps.DeleteFunc(t.servers, func(_ string, s *server) bool { return s.unused() })
-			t.nextSweep = 2 * len(t.servers)
 		}
 		s = &server{turn: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
 		t.servers[key] = s

@@ -64,7 +64,8 @@
 //	store    the argument of NewMemoryCollector
 //
 // The number of series is bounded, because no label contains anything that a client sends. The first decision of an op or a
-// rule creates its series of errors or denials with the value 0, so an alert sees the first increment.
+// rule creates its series of errors or denials with the value 0, so an alert sees the first increment. Series stay until the process
+// ends, also those of rules that it no longer has.
 //
 // # Queries
 //

@@ -41,7 +41,7 @@ type Options struct {
 	DenialCacheSize int              // the maximum number of keys; 0 means 65,536
 	OpenAfter       time.Duration    // of [breaker.New]; 0 means one second
 	MaxRoundTrips   int              // the maximum number of batches in flight; 0 means 1 to a driver.Transactor, and 2 to a driver.Server
-	MaxQueue        int              // the maximum number of requests that wait; 0 means 65,536
+	MaxQueue        int              // the maximum number of requests that wait to be sent to a server; 0 means 65,536
 }
 
 // Engine decides requests on one store. It is safe for concurrent use. While no request is in progress, it has no goroutine.
@@ -130,15 +130,18 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 			return denied, err
 		}
 	}
-	q, err := e.queueOf(r)
+	q, slot, err := e.queueOf(r.keys)
 	if err != nil {
 		return false, err
 	}
+	r.slot = slot
 	if err := q.admit(r.keys[0]); err != nil {
 		return false, err
 	}
-	if err = ErrDeclined; e.takesBatches(r) {
+	if e.takesBatches(r) {
 		err = q.repeat(ctx, r, q.batch)
+	} else {
+		err = cmp.Or(q.checkOverload(), ErrDeclined)
 	}
 	if err == ErrDeclined {
 		err = q.swap(ctx, r)
@@ -152,6 +155,18 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 	return false, err
 }
 
+// Await waits until done is closed, like a request for these keys that waits for another one. Its errors are those of Decide.
+func (e *Engine) Await(ctx context.Context, done <-chan struct{}, keys ...string) error {
+	q, _, err := e.queueOf(keys)
+	if err == nil {
+		err = q.await(ctx, done)
+	}
+	if err != nil {
+		return storage.NotApplied(err)
+	}
+	return nil
+}
+
 // takesBatches reports whether the store can decide a request in a batch.
 func (e *Engine) takesBatches(r *Request) bool {
 	if e.server == nil {
@@ -162,21 +177,19 @@ func (e *Engine) takesBatches(r *Request) bool {
 	})
 }
 
-// queueOf returns the queue for the server that keeps the keys of a request.
-func (e *Engine) queueOf(r *Request) (*queue, error) {
+// queueOf returns the queue for the server that keeps the keys of a request, and their slot.
+func (e *Engine) queueOf(keys []string) (q *queue, slot string, err error) {
 	name := ""
 	if e.server != nil {
-		var err error
-		if name, r.slot, err = e.server.Place(r.keys...); err != nil {
-			return nil, err
+		if name, slot, err = e.server.Place(keys...); err != nil {
+			return nil, "", err
 		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	q := e.queues[name]
-	if q == nil {
+	if q = e.queues[name]; q == nil {
 		q = newQueue(e)
 		e.queues[name] = q
 	}
-	return q, nil
+	return q, slot, nil
 }

@@ -6,7 +6,7 @@ func (e *Engine) Idle() bool {
 	defer e.mu.Unlock()
 	for _, q := range e.queues {
 		q.mu.Lock()
-		idle := q.inFlight == 0 && q.waiting.Len() == 0 && q.pausing.Load() == 0
+		idle := q.inFlight == 0 && q.waiting.Len() == 0 && q.others == 0
 		q.mu.Unlock()
 		if !idle {
 			return false

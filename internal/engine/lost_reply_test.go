@@ -236,7 +236,9 @@ func TestOverloadAfterALostReplyIsErrOutcomeUnknown(t *testing.T) {
 			}
 			b.store.after = nil
 			b.hold()
-			b.group.Go(func() { b.decide(newCallOf(driver.Reset, nil, "other")) }) // it needs swaps, and fills the queue
+			for range 2 { // one swaps, and the other one waits for that and fills the queue
+				b.group.Go(func() { b.decide(newCallOf(driver.Reset, nil, "k")) })
+			}
 			time.Sleep(time.Millisecond)
 			return nil
 		}

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sluice-go/sluice/internal/engine/breaker"
@@ -23,11 +22,10 @@ type queue struct {
 	engine  *Engine
 	breaker *breaker.Breaker
 
-	pausing atomic.Int32 // calls that pause after a failure
-
 	mu       sync.Mutex
 	inFlight int       // batches
-	waiting  list.List // the requests that wait, in the order of arrival
+	waiting  list.List // the requests that wait for a batch, in the order of arrival
+	others   int       // the calls that wait for another call, or pause after a failure
 	answered time.Time // when the last round trip ended that the store has answered
 	warm     bool      // the last round trip was answered
 	lastErr  error     // why the last round trip failed, if the store was unavailable
@@ -63,9 +61,9 @@ func (q *queue) repeat(ctx context.Context, r *Request, try func(ctx context.Con
 		if retry, err := r.conclude(try(ctx, r)); !retry {
 			return err
 		}
-		q.pausing.Add(1)
+		q.addOthers(1)
 		retrywait.Pause(ctx, pause(r.failures))
-		q.pausing.Add(-1)
+		q.addOthers(-1)
 		if ctx.Err() != nil {
 			return q.timeout(ctx, r, false)
 		}
@@ -141,9 +139,12 @@ func (q *queue) leave(r *Request) (inFlight, expired bool) {
 func (q *queue) enter(r *Request) (sends bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if waiting := q.waiting.Len() + int(q.pausing.Load()); r.failures == 0 && waiting >= q.engine.options.MaxQueue {
-		return false, final{overloaded(waiting)}
-	} else if q.isHeld(r) {
+	if r.failures == 0 {
+		if err := q.overload(); err != nil {
+			return false, final{err}
+		}
+	}
+	if q.isHeld(r) {
 		return false, ErrDeclined
 	}
 	if q.engine.server != nil && q.inFlight == 0 && q.warm && time.Since(q.answered) < ownSendWithin {
@@ -158,7 +159,52 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 	return false, nil
 }
 
-func overloaded(waiting int) error { return fmt.Errorf("%w: %d", storage.ErrOverloaded, waiting) }
+// await waits until done has a value or is closed, or until ctx ends. It returns an error if it would have to wait while MaxQueue
+// calls wait.
+func (q *queue) await(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	default:
+	}
+	q.mu.Lock()
+	err := q.overload()
+	if err == nil {
+		q.others++
+	}
+	q.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	defer q.addOthers(-1)
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// checkOverload returns an error if MaxQueue calls wait.
+func (q *queue) checkOverload() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.overload()
+}
+
+func (q *queue) addOthers(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.others += n
+}
+
+// overload returns an error if MaxQueue calls wait. The caller must hold q.mu.
+func (q *queue) overload() error {
+	if waiting := q.waiting.Len() + q.others; waiting >= q.engine.options.MaxQueue {
+		return fmt.Errorf("%w: %d", storage.ErrOverloaded, waiting)
+	}
+	return nil
+}
 
 // release ends the round trip of a caller. If requests wait, a sender takes its place.
 func (q *queue) release() {

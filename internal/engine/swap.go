@@ -13,7 +13,7 @@ import (
 // swap decides a request by Load, evaluate and CompareAndSwap until there is no conflict, on the caller's goroutine. Requests
 // with a common key wait for each other, so only other processes cause conflicts.
 func (q *queue) swap(ctx context.Context, r *Request) error {
-	unlock, err := q.engine.locks.Lock(ctx, q.locksOf(r), q.engine.options.MaxQueue)
+	unlock, err := q.engine.locks.Lock(ctx, q.locksOf(r), q.await)
 	if err != nil {
 		return r.outcome(err)
 	}

@@ -98,6 +98,9 @@ func ParseKey(text string) (k RuleKey, ok bool) {
 
 // appendPart appends the text of a part, which takes at most so many bytes.
 func appendPart(dst []byte, part string, escapeColon bool, most int) []byte {
+	if isPlain(part, escapeColon) && len(part) <= most {
+		return append(dst, part...)
+	}
 	start, cut := len(dst), len(dst)
 	for i := 0; i < len(part) && len(dst)-start <= most; {
 		r, size := utf8.DecodeRuneInString(part[i:])
@@ -115,6 +118,16 @@ func appendPart(dst []byte, part string, escapeColon bool, most int) []byte {
 	}
 	sum := sha256.Sum256([]byte(part))
 	return hex.AppendEncode(append(dst[:cut], cutMark...), sum[:])
+}
+
+// isPlain reports whether a part has only ASCII, and none that is escaped. Most have, and their texts are made often.
+func isPlain(part string, escapeColon bool) bool {
+	for i := range len(part) {
+		if c := part[i]; c >= utf8.RuneSelf || c == ':' && escapeColon || isEscaped(rune(c), 1) {
+			return false
+		}
+	}
+	return true
 }
 
 // isEscaped reports whether a character is escaped in all parts. The set never changes, because two versions of a program must

@@ -17,7 +17,7 @@ import (
 func ExampleNew() {
 	addr := shared.Redis(servers.Example{}).Addr() // a server that the tests started
 	process := func() (*sluice.Limiter[string], *goredis.Client, error) {
-		client := goredis.NewClient(&goredis.Options{Addr: addr, ContextTimeoutEnabled: true})
+		client := goredis.NewClient(&goredis.Options{Addr: addr, ContextTimeoutEnabled: true, DialerRetries: 1})
 		store, err := redis.New(client, redis.Options{Prefix: "example:"})
 		if err != nil {
 			return nil, nil, err
@@ -50,7 +50,9 @@ func ExampleNew() {
 // the tenant.
 func ExampleStore_cluster() {
 	client := goredis.NewClusterClient(&goredis.ClusterOptions{
-		Addrs: shared.Cluster(servers.Example{}).Addrs(), // servers that the tests started
+		Addrs:                 shared.Cluster(servers.Example{}).Addrs(), // servers that the tests started
+		ContextTimeoutEnabled: true,
+		DialerRetries:         1,
 	})
 	defer client.Close()
 	store, err := redis.New(client, redis.Options{Prefix: "example:"})

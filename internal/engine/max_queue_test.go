@@ -1,0 +1,120 @@
+// These tests promise that MaxQueue bounds the requests that wait to be sent to a server, for whatever reason they wait.
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
+)
+
+// refused starts a call, and requires that it is refused.
+func (b *fixture) refused(c *call) {
+	b.Helper()
+	b.start(c)
+	require.ErrorIs(b, c.err, storage.ErrOverloaded)
+	require.ErrorIs(b, c.err, storage.ErrNotApplied)
+	require.Zero(b, c.took)
+}
+
+// waits starts a call, and requires that it does not return yet.
+func (b *fixture) waits(c *call) *call {
+	b.Helper()
+	require.False(b, b.start(c).returned, "%v", c.err)
+	return c
+}
+
+func TestSwapsOfDifferentKeysDoNotWait(t *testing.T) {
+	for _, op := range []driver.Op{driver.Allow, driver.Peek, driver.Reset} {
+		forEachWay(t, []way{bySwaps, onlySwaps}, engine.Options{MaxQueue: 1}, func(b *fixture) {
+			b.hold()
+			for i := range 5 {
+				b.waits(newCallOf(op, counter(9), fmt.Sprint(i)))
+			}
+			require.Len(b, b.store.tripsSoFar(), 5)
+			b.releaseAll()
+			b.group.Wait()
+		})
+	}
+}
+
+func TestPeeksOfOneKeyDoNotWait(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{MaxQueue: 1}, func(b *fixture) {
+		b.hold()
+		for range 5 {
+			b.waits(newCallOf(driver.Peek, counter(9), "k"))
+		}
+		b.releaseAll()
+	})
+}
+
+func TestWaitForTheRenewalOfADenialCounts(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{MaxQueue: 2}, func(b *fixture) {
+		b.store.put("k", "x")
+		b.denied(b.decide(newCall(counter(1), "k")))
+		time.Sleep(2 * time.Second) // the denial has expired
+		b.hold()
+		for range 3 { // the first one renews it
+			b.waits(newCall(counter(1), "k"))
+		}
+		b.refused(newCall(counter(1), "k"))
+		b.releaseAll()
+		b.group.Wait()
+		require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).stats.Cached)
+	})
+}
+
+// All that wait for one server count together, and those that wait for another server do not.
+func TestAllKindsOfWaitsCountTogether(t *testing.T) {
+	forEachWay(t, []way{onShards}, engine.Options{MaxQueue: 3, MaxRoundTrips: 1}, func(b *fixture) {
+		b.store.put("a0", "x")
+		b.denied(b.decide(newCall(counter(1), "a0")))
+		time.Sleep(2 * time.Second) // the denial has expired
+		b.hold()
+		b.waits(newCall(counter(1), "a0"))                  // renews the denial
+		b.waits(newCall(counter(1), "a0"))                  // waits for that
+		b.waits(newCall(counter(9), "a1"))                  // waits for a batch
+		b.waits(newCallOf(driver.Reset, nil, "a2"))         // swaps
+		b.waits(newCallOf(driver.Reset, nil, "a2"))         // waits for that
+		b.refused(newCall(counter(1), "a0"))                // would wait for the renewal
+		b.refused(newCall(counter(9), "a3"))                // would wait for a batch
+		b.refused(newCallOf(driver.Reset, nil, "a2"))       // would wait for the swaps
+		b.refused(newCallOf(driver.Peek, counter(9), "a4")) // a failed swap would wait
+		other := b.waits(newCall(counter(9), "b1"))
+		b.releaseAll()
+		b.group.Wait()
+		b.allowed(other)
+		b.allowed(b.decide(newCall(counter(9), "a1")))
+	})
+}
+
+// The call waits for the lock of one key, and holds the lock of another.
+func TestRefusedSwapReleasesItsLocks(t *testing.T) {
+	forEachWay(t, []way{bySwaps}, engine.Options{MaxQueue: 1, Timeout: time.Second}, func(b *fixture) {
+		b.hold()
+		b.waits(newCall(counter(9), "z"))
+		b.waits(newCall(counter(9), "z"))
+		b.refused(newCall(counter(9), "a", "z"))
+		b.releaseAll()
+		b.group.Wait()
+		b.allowed(b.decide(newCall(counter(9), "a", "z")))
+	})
+}
+
+func TestFailedSwapsCountWhileTheyWait(t *testing.T) {
+	forEachWay(t, []way{bySwaps}, engine.Options{MaxQueue: 5, OpenAfter: -1, Timeout: time.Second}, func(b *fixture) {
+		b.store.before = always(notSent)
+		b.hold()
+		for i := range 5 {
+			b.waits(newCall(counter(9), fmt.Sprint(i)))
+		}
+		b.releaseAll()
+		b.refused(newCall(counter(9), "k"))
+		b.group.Wait()
+	})
+}
