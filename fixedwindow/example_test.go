@@ -105,24 +105,6 @@ func ExampleNew() {
 	// fixedwindow: Offset is for AlignClock; with AlignFirst it must be 0, got 1m
 }
 
-func ExamplePolicy_Step() {
-	p, _ := fixedwindow.New(hourly)
-	var state []byte
-	for _, minute := range []time.Duration{0, 45, 60} {
-		next, r, err := p.Step(nil, state, noon.Add(minute*time.Minute), 4)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Println(r.Allowed, r.Remaining, r.RetryAfter)
-		state = next
-	}
-	// Output:
-	// true 1 0s
-	// false 1 15m0s
-	// true 1 0s
-}
-
 func ExampleParseState() {
 	s, _ := fixedwindow.Step(fixedwindow.State{}, noon, hourly)
 	b := fixedwindow.AppendState(nil, s)

@@ -104,24 +104,6 @@ func ExampleNew() {
 	// movingwindow: Slots must be from 1 to 1024, or 0 for 1, got 3600
 }
 
-func ExamplePolicy_Step() {
-	p, _ := movingwindow.New(tenPerMinute)
-	var state []byte
-	for _, second := range []time.Duration{0, 30, 65} {
-		next, r, err := p.Step(nil, state, noon.Add(second*time.Second), 6)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Println(r.Allowed, r.Remaining, r.RetryAfter)
-		state = next
-	}
-	// Output:
-	// true 4 0s
-	// false 4 33.333334s
-	// true 1 0s
-}
-
 func ExampleParseState() {
 	s, _ := movingwindow.Step(movingwindow.State{}, noon, tenPerMinute)
 	b := movingwindow.AppendState(nil, s)

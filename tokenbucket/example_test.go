@@ -87,24 +87,6 @@ func ExampleNew() {
 	// tokenbucket: Burst must be at least 1, or 0 for the limit's count, got -1
 }
 
-func ExamplePolicy_Step() {
-	p, _ := tokenbucket.New(batches)
-	var state []byte
-	for _, ms := range []time.Duration{0, 2, 50} {
-		next, r, err := p.Step(nil, state, noon.Add(ms*time.Millisecond), 4)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Println(r.Allowed, r.Remaining, r.RetryAfter)
-		state = next
-	}
-	// Output:
-	// true 1 0s
-	// false 1 48ms
-	// true 0 0s
-}
-
 func ExampleParseState() {
 	s, _ := tokenbucket.Step(tokenbucket.State{}, noon, batches)
 	b := tokenbucket.AppendState(nil, s)
