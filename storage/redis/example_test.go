@@ -3,7 +3,6 @@ package redis_test
 import (
 	"context"
 	"fmt"
-	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -44,40 +43,4 @@ func ExampleNew() {
 	// first true 1 0s <nil>
 	// second true 0 0s <nil>
 	// second false 0 20s <nil>
-}
-
-// The keys of one decision are in one slot of a Redis Cluster because they have a common group, here
-// the tenant.
-func ExampleStore_cluster() {
-	client := goredis.NewClusterClient(&goredis.ClusterOptions{
-		Addrs: shared.Cluster(servers.Example{}).Addrs(), // servers that the tests started
-	})
-	defer client.Close()
-	store, err := redis.New(client, redis.Options{Prefix: "example:"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	type request struct{ tenant, user string }
-	rules := []sluice.Rule[request]{
-		sluice.By("tenant", func(r request) string { return r.tenant }, "fixedwindow 2/min"),
-		sluice.By("user", func(r request) string { return r.user }, "fixedwindow 2/min"),
-	}
-	grouped, err := sluice.Options[request]{
-		Namespace: "api",
-		Group:     func(r request) string { return r.tenant },
-		Clock:     func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) },
-	}.New(store, rules...)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, user := range []string{"ann", "bob", "bob"} {
-		d, err := grouped.Allow(context.Background(), request{"acme", user})
-		fmt.Println(user, d.Allowed, d.Rule, err)
-	}
-	// Output:
-	// ann true tenant <nil>
-	// bob true tenant <nil>
-	// bob false tenant <nil>
 }
