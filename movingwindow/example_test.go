@@ -41,13 +41,6 @@ func ExampleStep_whole() {
 	// false retry after 40s
 }
 
-func ExamplePeek() {
-	r := movingwindow.Peek(movingwindow.State{}, noon, tenPerMinute)
-	fmt.Println(r.Allowed, r.Remaining, "of", r.Limit)
-	// Output:
-	// true 10 of 10
-}
-
 func ExampleRefund() {
 	o := tenPerMinute
 	o.Cost = 8
@@ -102,16 +95,4 @@ func ExampleNew() {
 	// movingwindow 10/m slots=6
 	// 2 left, 19 bytes of state
 	// movingwindow: Slots must be from 1 to 1024, or 0 for 1, got 3600
-}
-
-func ExampleParseState() {
-	s, _ := movingwindow.Step(movingwindow.State{}, noon, tenPerMinute)
-	b := movingwindow.AppendState(nil, s)
-	again, err := movingwindow.ParseState(b)
-	fmt.Println(again.Counts[0], "unit in the newest slot,", err)
-	_, err = movingwindow.ParseState(b[1:])
-	fmt.Println(err)
-	// Output:
-	// 1 unit in the newest slot, <nil>
-	// algo: not a state of this policy
 }
