@@ -10,8 +10,6 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/fixedwindow"
-	"github.com/sluice-go/sluice/movingwindow"
 	"github.com/sluice-go/sluice/sluicetest"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
@@ -25,73 +23,6 @@ type request struct {
 
 // noon is a clock that always returns the same time, so that the output never changes.
 func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
-
-// One key can have several limits: here a burst of 2, and 3 a day.
-func ExampleLimiter_severalLimits() {
-	now := noon()
-	limiter, err := sluice.Options[string]{Clock: func() time.Time { return now }}.New(nil, sluice.Rule[string]{
-		Name: "user",
-		Key:  func(user string) string { return user },
-		Spec: "all(gcra 2/m; fixedwindow 3/d)",
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for range 5 {
-		d, err := limiter.Allow(context.Background(), "ann")
-		fmt.Println(now.Format("15:04:05"), d.Allowed, d.Remaining, d.RetryAfter, err)
-		now = now.Add(10 * time.Second)
-	}
-	// Output:
-	// 12:00:00 true 1 0s <nil>
-	// 12:00:10 true 0 0s <nil>
-	// 12:00:20 false 0 10s <nil>
-	// 12:00:30 true 0 0s <nil>
-	// 12:00:40 false 0 23h59m20s <nil>
-}
-
-// A quota can follow the calendar: each window lasts from midnight to midnight. The day on
-// which summer time ends has 25 hours. Months work in the same way.
-func ExampleRule_calendar() {
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	now := time.Date(2026, 10, 24, 23, 0, 0, 0, berlin)
-	clock := func() time.Time { return now }
-	today := func(string) (algo.Policy, error) {
-		year, month, day := clock().In(berlin).Date()
-		begin := time.Date(year, month, day, 0, 0, 0, 0, berlin)
-		end := time.Date(year, month, day+1, 0, 0, 0, 0, berlin)
-		return fixedwindow.New(fixedwindow.Options{
-			Limit:  algo.Per(1, end.Sub(begin)),
-			Align:  fixedwindow.AlignClock,
-			Offset: time.Duration(begin.UnixNano()),
-		})
-	}
-	limiter, err := sluice.Options[string]{Clock: clock}.New(nil, sluice.Rule[string]{
-		Name:      "orders",
-		Key:       func(customer string) string { return customer },
-		PolicyFor: today,
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for range 5 {
-		d, err := limiter.Allow(context.Background(), "ann")
-		fmt.Println(now.Format("2 Jan 15:04 MST"), d.Allowed, d.RetryAfter, err)
-		now = now.Add(max(d.RetryAfter, time.Hour))
-	}
-	// Output:
-	// 24 Oct 23:00 CEST true 0s <nil>
-	// 25 Oct 00:00 CEST true 0s <nil>
-	// 25 Oct 01:00 CEST false 24h0m0s <nil>
-	// 26 Oct 00:00 CET true 0s <nil>
-	// 26 Oct 01:00 CET false 23h0m0s <nil>
-}
 
 // One rule counts requests and the other counts tokens. Reserve charges one request and
 // the estimated tokens. SettleFor corrects the tokens, and the request stays charged.
@@ -116,27 +47,6 @@ func ExampleReservation_SettleFor() {
 	// 9 600 <nil>
 	// <nil>
 	// 9 850 <nil>
-}
-
-// A nil store keeps the states in memory. The policy counts a window of a minute in twelve
-// slots.
-func ExampleFor_policy() {
-	lastMinute, err := movingwindow.New(movingwindow.Options{Limit: algo.Per(2, time.Minute), Slots: 12})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	limiter := sluice.MustFor(nil,
-		sluice.Rule[string]{Name: "resource", Key: func(resource string) string { return resource }, Policy: lastMinute})
-	for _, resource := range []string{"printer", "printer", "printer", "scanner"} {
-		d, err := limiter.Allow(context.Background(), resource)
-		fmt.Println(resource, d.Allowed, err)
-	}
-	// Output:
-	// printer true <nil>
-	// printer true <nil>
-	// printer false <nil>
-	// scanner true <nil>
 }
 
 // An error means that the limiter could not decide. It is never a denial.

@@ -13,12 +13,8 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/fixedwindow"
-	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/testing/policytest"
 	"github.com/sluice-go/sluice/internal/testing/tracetest"
-	"github.com/sluice-go/sluice/movingwindow"
-	"github.com/sluice-go/sluice/tokenbucket"
 )
 
 // stacks have parts of all algorithms. L is each limit of the searches. 2L and 9L have a few
@@ -74,41 +70,18 @@ func least(stack string, l algo.Limit) algotest.Oracle {
 	}
 }
 
-// recode decodes the state of a stack as its documentation describes, and encodes it again.
+// recode decodes the lengths in the state of a stack as its documentation describes, and encodes them again.
 func recode(state []byte) ([]byte, error) {
 	if len(state) == 0 {
 		return nil, nil
 	}
-	next, rest := bytes.Clone(state[:2]), state[2:]
-	for len(rest) > 0 {
+	next := bytes.Clone(state[:2])
+	for rest := state[2:]; len(rest) > 0; {
 		length, n := binary.Uvarint(rest)
-		own, err := recodePart(rest[n:][:length])
-		if err != nil {
-			return nil, err
-		}
-		next = append(binary.AppendUvarint(next, uint64(len(own))), own...)
+		next = append(binary.AppendUvarint(next, length), rest[n:][:length]...)
 		rest = rest[n+int(length):]
 	}
 	return next, nil
-}
-
-func recodePart(state []byte) ([]byte, error) {
-	if len(state) == 0 {
-		return nil, nil
-	}
-	return map[byte]func([]byte) ([]byte, error){
-		'g': recodeAs(gcra.ParseState, gcra.AppendState),
-		't': recodeAs(tokenbucket.ParseState, tokenbucket.AppendState),
-		'f': recodeAs(fixedwindow.ParseState, fixedwindow.AppendState),
-		'm': recodeAs(movingwindow.ParseState, movingwindow.AppendState),
-	}[state[0]](state)
-}
-
-func recodeAs[S any](parse func([]byte) (S, error), add func([]byte, S) []byte) func([]byte) ([]byte, error) {
-	return func(state []byte) ([]byte, error) {
-		s, err := parse(state)
-		return add(nil, s), err
-	}
 }
 
 func TestTraces(t *testing.T) { tracetest.Run(t, "testdata/*.trace") }

@@ -82,20 +82,6 @@ func decided(t *testing.T, s *compose.Stack, state []byte, now time.Time, r *alg
 	return nil
 }
 
-func TestProgramHasThePartsInTheOrderOfTheStates(t *testing.T) {
-	names := func(specs ...string) (names []string) {
-		program, ok := allOf(specs...).Program()
-		require.True(t, ok)
-		for _, part := range program.Parts {
-			names = append(names, fmt.Sprint(part.Name, part.Args))
-		}
-		return names
-	}
-	want := names("fixedwindow 5/s", "gcra 7/s", "gcra 9/s", "gcra 2/m")
-	require.Len(t, want, 4)
-	require.Equal(t, want, names("gcra 2/m", "gcra 9/s", "fixedwindow 5/s", "gcra 7/s"))
-}
-
 func ExampleKind() {
 	for _, spec := range []string{"gcra 10/s", "tokenbucket 10/s refill=interval", "all(gcra 10/s; fixedwindow 1000/h)", "all(fixedwindow 5/h; gcra 1/s)"} {
 		p, _ := compose.ParsePolicy(spec)

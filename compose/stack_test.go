@@ -141,17 +141,6 @@ func TestPartIsTheOneThatDecided(t *testing.T) {
 	}
 }
 
-// Before the refund one part is full and the other has the least. After it they have changed
-// places, so Paid is that of neither part.
-func TestPaidOfARefundIsTheRiseOfRemaining(t *testing.T) {
-	p := mustPolicy("all(gcra 5/s; gcra 10/m)")
-	state, _ := step(t, p, nil, 0, 5)
-	state, _ = step(t, p, state, time.Second, 2)
-	_, r, err := p.Refund(nil, state, at(2*time.Second), 4)
-	require.NoError(t, err)
-	require.Equal(t, [4]int64{3, 0, -2, 5}, [4]int64{r.Available, r.Refilled, r.Paid, r.Remaining})
-}
-
 func TestAvailableIsWhatTheLastPaymentLeft(t *testing.T) {
 	for _, spec := range []string{
 		"all(gcra 10/s; gcra 30/m burst=12)",

@@ -98,17 +98,3 @@ func TestOtherNamesGetASuggestion(t *testing.T) {
 		}
 	}
 }
-
-func TestValuesThatAnErrorNamesAreValid(t *testing.T) {
-	for option, algorithm := range map[string]string{"refill": "tokenbucket", "align": "fixedwindow", "trailing": "movingwindow"} {
-		spec := algorithm + " 1/s " + option + "="
-		_, err := compose.ParsePolicy(spec + "?")
-		require.Error(t, err)
-		named := regexp.MustCompile(`takes (\w+) or (\w+), not "\?"$`).FindStringSubmatch(err.Error())
-		require.NotNil(t, named, err)
-		for _, value := range named[1:] {
-			_, err := compose.ParsePolicy(spec + value)
-			require.NoError(t, err)
-		}
-	}
-}

@@ -41,13 +41,6 @@ func ExampleStep_clock() {
 	// false retry after 5m0s
 }
 
-func ExamplePeek() {
-	r := fixedwindow.Peek(fixedwindow.State{}, noon, hourly)
-	fmt.Println(r.Allowed, r.Remaining, "of", r.Limit)
-	// Output:
-	// true 5 of 5
-}
-
 func ExampleRefund() {
 	o := hourly
 	o.Cost = 4
@@ -103,34 +96,4 @@ func ExampleNew() {
 	// fixedwindow 1000/d align=clock offset=-2h
 	// 992 left, 17 bytes of state, reset in 10h0m0s
 	// fixedwindow: Offset is for AlignClock; with AlignFirst it must be 0, got 1m
-}
-
-func ExamplePolicy_Step() {
-	p, _ := fixedwindow.New(hourly)
-	var state []byte
-	for _, minute := range []time.Duration{0, 45, 60} {
-		next, r, err := p.Step(nil, state, noon.Add(minute*time.Minute), 4)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Println(r.Allowed, r.Remaining, r.RetryAfter)
-		state = next
-	}
-	// Output:
-	// true 1 0s
-	// false 1 15m0s
-	// true 1 0s
-}
-
-func ExampleParseState() {
-	s, _ := fixedwindow.Step(fixedwindow.State{}, noon, hourly)
-	b := fixedwindow.AppendState(nil, s)
-	again, err := fixedwindow.ParseState(b)
-	fmt.Println(again == s, err)
-	_, err = fixedwindow.ParseState(b[1:])
-	fmt.Println(err)
-	// Output:
-	// true <nil>
-	// algo: not a state of this policy
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/fixedwindow"
-	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/internal/testing/policytest"
 	"github.com/sluice-go/sluice/internal/testing/sample"
 	"github.com/sluice-go/sluice/internal/testing/tracetest"
@@ -125,21 +124,6 @@ func TestBoundIsReached(t *testing.T) {
 				require.Equal(t, suite.BoundOf(o, policytest.Span(int64(span))), most, "%v align=%v in %dus", o.Limit, align, span)
 			}
 		}
-	}
-}
-
-// No clock reaches the end of a window that ends after algo.MaxInstant.
-func TestWindowBeyondMaxInstantDoesNotEnd(t *testing.T) {
-	for _, o := range []fixedwindow.Options{
-		{Limit: algo.Per(1, time.Microsecond)},
-		{Limit: algo.Per(1, algo.MaxPeriod)},
-		{Limit: algo.Per(1, time.Minute), Align: clock, Offset: -time.Second},
-	} {
-		s, r := suite.CallAt(fixedwindow.State{}, policy.Step, algo.MaxInstant, o, 1)
-		require.True(t, r.Allowed)
-		require.Positive(t, r.ResetAfter)
-		_, r = fixedwindow.Step(s, time.Unix(math.MaxInt64, 0), o)
-		require.False(t, r.Allowed, "%+v: %+v", o, r)
 	}
 }
 

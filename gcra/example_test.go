@@ -115,30 +115,6 @@ func ExamplePolicy() {
 	// gcra 100/m burst=20 false 600ms true <nil>
 }
 
-// The policies of all algorithms have these methods.
-func ExamplePolicy_methods() {
-	p, err := gcra.New(gcra.Options{Limit: algo.Per(100, time.Minute), Burst: 20})
-	if err != nil {
-		panic(err)
-	}
-	state, r, _ := p.Charge(nil, nil, noon, 25) // more than the burst
-	fmt.Println("charged", r.Paid, "left", r.Remaining)
-	state, r, _ = p.Refund(nil, state, noon, 10)
-	fmt.Println("given back", -r.Paid, "left", r.Remaining)
-	r, _ = p.Peek(state, noon, 6)
-	fmt.Println("allowed", r.Allowed, "retry in", r.RetryAfter)
-
-	program, ok := p.Program() // for databases that decide on the server
-	fmt.Println(program.Name, program.Args, ok)
-	fmt.Println(p.Limit(), "burst", p.Options().Burst)
-	// Output:
-	// charged 25 left -5
-	// given back 10 left 5
-	// allowed false retry in 600ms
-	// gcra [20 600000 1] true
-	// 100/m burst 20
-}
-
 // New and Validate return the same error.
 func ExampleNew() {
 	o := gcra.Options{Limit: algo.Per(100, time.Minute), Burst: -1}

@@ -56,13 +56,6 @@ func ExampleRenew() {
 	// false 2 left
 }
 
-func ExamplePeek() {
-	r := inflight.Peek(inflight.State{}, noon, two)
-	fmt.Println(r.Allowed, r.Remaining, "of", r.Limit)
-	// Output:
-	// true 2 of 2
-}
-
 func ExampleNew() {
 	p, err := inflight.New(inflight.Options{Count: 20, TTL: 30 * time.Second})
 	if err != nil {

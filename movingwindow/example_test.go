@@ -41,13 +41,6 @@ func ExampleStep_whole() {
 	// false retry after 40s
 }
 
-func ExamplePeek() {
-	r := movingwindow.Peek(movingwindow.State{}, noon, tenPerMinute)
-	fmt.Println(r.Allowed, r.Remaining, "of", r.Limit)
-	// Output:
-	// true 10 of 10
-}
-
 func ExampleRefund() {
 	o := tenPerMinute
 	o.Cost = 8
@@ -102,34 +95,4 @@ func ExampleNew() {
 	// movingwindow 10/m slots=6
 	// 2 left, 19 bytes of state
 	// movingwindow: Slots must be from 1 to 1024, or 0 for 1, got 3600
-}
-
-func ExamplePolicy_Step() {
-	p, _ := movingwindow.New(tenPerMinute)
-	var state []byte
-	for _, second := range []time.Duration{0, 30, 65} {
-		next, r, err := p.Step(nil, state, noon.Add(second*time.Second), 6)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Println(r.Allowed, r.Remaining, r.RetryAfter)
-		state = next
-	}
-	// Output:
-	// true 4 0s
-	// false 4 33.333334s
-	// true 1 0s
-}
-
-func ExampleParseState() {
-	s, _ := movingwindow.Step(movingwindow.State{}, noon, tenPerMinute)
-	b := movingwindow.AppendState(nil, s)
-	again, err := movingwindow.ParseState(b)
-	fmt.Println(again.Counts[0], "unit in the newest slot,", err)
-	_, err = movingwindow.ParseState(b[1:])
-	fmt.Println(err)
-	// Output:
-	// 1 unit in the newest slot, <nil>
-	// algo: not a state of this policy
 }

@@ -15,29 +15,6 @@ func site(t *testing.T, args ...string) (output string, err error) {
 	return string(out), err
 }
 
-func TestSiteNeedsAnEmptyDirectory(t *testing.T) {
-	full := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(full, ".hidden"), nil, 0o600))
-	for name, c := range map[string]struct {
-		args    []string
-		problem string
-	}{
-		"no argument":   {nil, "want one argument"},
-		"two arguments": {[]string{"a", "b"}, "want one argument"},
-		"not empty":     {[]string{full}, "is not empty"},
-		"a file":        {[]string{filepath.Join(full, ".hidden")}, "is no directory"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			out, err := site(t, c.args...)
-			require.Error(t, err)
-			require.Contains(t, out, c.problem)
-		})
-	}
-	left, err := os.ReadDir(full)
-	require.NoError(t, err)
-	require.Len(t, left, 1)
-}
-
 func TestSiteHasThePageAndTheWebAssembly(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short skips the build for WebAssembly")

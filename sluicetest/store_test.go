@@ -140,63 +140,6 @@ func TestCallsThatHangGoOn(t *testing.T) {
 	}
 }
 
-func TestFaultsMayChangeDuringCalls(t *testing.T) {
-	var s sluicetest.Store
-	done := make(chan struct{})
-	for range 4 {
-		go func() {
-			defer func() { done <- struct{}{} }()
-			for range 1000 {
-				current, swapped, err := s.CompareAndSwap(t.Context(), create())
-				if err == nil && !swapped && len(current) != 1 {
-					t.Errorf("a conflict has %d records", len(current))
-				}
-			}
-		}()
-	}
-	for running := 4; running > 0; {
-		for _, change := range []func(){s.Hang, func() { s.Fail(nil) }, s.LoseReplies, s.Recover} {
-			change()
-		}
-		select {
-		case <-done:
-			running--
-		default:
-		}
-	}
-}
-
-func TestLimiterSeesOutages(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var s sluicetest.Store
-		limiter := sluice.MustFor(&s, sluice.Rule[string]{Name: "calls", Key: func(k string) string { return k }, Spec: "gcra 10/d"})
-		recovered := func() (left int64) {
-			t.Helper()
-			s.Recover()
-			time.Sleep(2 * time.Second) // in the time of the bubble; the circuit breaker may be open
-			d, err := limiter.Peek(t.Context(), "ann")
-			require.NoError(t, err)
-			return d.Results[0].Remaining
-		}
-
-		s.Fail(nil)
-		_, err := limiter.Allow(t.Context(), "ann")
-		require.ErrorIs(t, err, storage.ErrUnavailable)
-		require.ErrorIs(t, err, storage.ErrNotApplied)
-		require.EqualValues(t, 10, recovered())
-
-		s.Hang()
-		_, err = limiter.Allow(t.Context(), "ann")
-		require.ErrorIs(t, err, storage.ErrUnavailable)
-		require.EqualValues(t, 10, recovered())
-
-		s.LoseReplies()
-		_, err = limiter.Allow(t.Context(), "ann")
-		require.ErrorIs(t, err, storage.ErrOutcomeUnknown)
-		require.EqualValues(t, 8, recovered(), "it was decided again once")
-	})
-}
-
 func ExampleStore() {
 	var store sluicetest.Store
 	limiter, err := sluice.Options[string]{OnFailure: sluice.FailOpen}.New(&store, sluice.Rule[string]{

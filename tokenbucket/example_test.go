@@ -26,13 +26,6 @@ func ExampleStep() {
 	// false retry after 48ms
 }
 
-func ExamplePeek() {
-	r := tokenbucket.Peek(tokenbucket.State{}, noon, batches)
-	fmt.Println(r.Allowed, r.Remaining, "of", r.Limit)
-	// Output:
-	// true 5 of 5
-}
-
 func ExampleRefund() {
 	o := batches
 	o.Cost = 4
@@ -85,34 +78,4 @@ func ExampleNew() {
 	// tokenbucket 10/s burst=50
 	// 42 left, 25 bytes of state
 	// tokenbucket: Burst must be at least 1, or 0 for the limit's count, got -1
-}
-
-func ExamplePolicy_Step() {
-	p, _ := tokenbucket.New(batches)
-	var state []byte
-	for _, ms := range []time.Duration{0, 2, 50} {
-		next, r, err := p.Step(nil, state, noon.Add(ms*time.Millisecond), 4)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Println(r.Allowed, r.Remaining, r.RetryAfter)
-		state = next
-	}
-	// Output:
-	// true 1 0s
-	// false 1 48ms
-	// true 0 0s
-}
-
-func ExampleParseState() {
-	s, _ := tokenbucket.Step(tokenbucket.State{}, noon, batches)
-	b := tokenbucket.AppendState(nil, s)
-	again, err := tokenbucket.ParseState(b)
-	fmt.Println(again == s, err)
-	_, err = tokenbucket.ParseState(b[1:])
-	fmt.Println(err)
-	// Output:
-	// true <nil>
-	// algo: not a state of this policy
 }

@@ -172,26 +172,6 @@ func TestContinuousRefillDecidesLikeGCRA(t *testing.T) {
 	}
 }
 
-// Two policies that use one key in turns must not refill more than the faster one.
-func TestAlternatingLimitsAddNoTokens(t *testing.T) {
-	limits := []algo.Limit{algo.Per(1, time.Second), algo.Per(60, time.Minute)}
-	o := tokenbucket.Options{Limit: limits[0], Burst: 60, Refill: interval, Cost: 60}
-	s, _ := tokenbucket.Step(tokenbucket.State{}, policytest.Start, o)
-	o.Cost = 1
-	var admitted int64
-	for i := range 300 {
-		var r algo.Result
-		o.Limit = limits[i%2]
-		s, r = tokenbucket.Step(s, policytest.Start.Add(time.Duration(i)*99*time.Millisecond), o) // 29.6 seconds
-		admitted += r.Paid
-	}
-	require.LessOrEqual(t, admitted, int64(29))
-}
-
-func TestUnknownRefillHasAString(t *testing.T) {
-	require.Equal(t, "Refill(7)", tokenbucket.Refill(7).String())
-}
-
 // anyOptions returns small options, or any valid ones.
 func anyOptions(random sample.Source) tokenbucket.Options {
 	for {

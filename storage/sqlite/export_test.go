@@ -1,11 +1,8 @@
 package sqlite
 
 // The tests run EXPLAIN on these statements.
-func (s *Store) CreateSQL() string        { return s.sql.create }
-func (s *Store) ReplaceSQL() string       { return s.sql.replace }
-func (s *Store) ReplaceSoonerSQL() string { return s.sql.replaceSooner }
-func (s *Store) PostponeSQL() string      { return s.sql.postpone }
-func (s *Store) PurgeSQL() string         { return s.sql.purge }
+func (s *Store) PostponeSQL() string { return s.sql.postpone }
+func (s *Store) PurgeSQL() string    { return s.sql.purge }
 
 // PurgeBatch is the maximum number of records in a transaction of Purge.
 const PurgeBatch = purgeBatch

@@ -46,29 +46,6 @@ func TestPurgeFindsRecordsByAnIndex(t *testing.T) {
 	}
 }
 
-// A change of the index would write at least one more page. EXPLAIN lists the operations of a statement and
-// their cursors.
-func TestDecisionOnAnExistingRecordDoesNotChangeTheIndex(t *testing.T) {
-	s, db, _ := newStore(t, wal)
-	root := rows(t, db, "SELECT rootpage FROM sqlite_schema WHERE name = 'sluice_states_purge_at'")[0][0]
-	writes := func(text string) (operations []string) {
-		cursor := any(nil)
-		for _, row := range rows(t, db, "EXPLAIN "+text, 1, 2, 3, 4, 5, 6) {
-			operation, p1, p2 := fmt.Sprint(row[1]), row[2], row[3]
-			if operation == "OpenWrite" && p2 == root {
-				cursor = p1
-			}
-			if cursor != nil && p1 == cursor && (operation == "IdxInsert" || operation == "IdxDelete") {
-				operations = append(operations, operation)
-			}
-		}
-		return operations
-	}
-	require.Empty(t, writes(s.ReplaceSQL()))
-	require.Equal(t, []string{"IdxDelete", "IdxInsert"}, writes(s.ReplaceSoonerSQL()))
-	require.Equal(t, []string{"IdxInsert"}, writes(s.CreateSQL()), "a new row adds an entry; an expired row keeps its entry")
-}
-
 // purging is a store whose purge calls between before each of its transactions, and another store on the same database that
 // does not wait for a lock.
 type purging struct {

@@ -58,16 +58,6 @@ func TestMissingTableNeedsMigrate(t *testing.T) {
 	}
 }
 
-func TestTableIsStrictAndWithoutRowid(t *testing.T) {
-	db := openDB(t, newFile(t, wal))
-	s := storeOn(t, db, sqlite.Options{})
-	for range 2 { // the second time, it has no effect
-		mustExec(t, db, s.Schema())
-	}
-	add(t, s, "a")
-	require.Equal(t, [][]any{{int64(1), int64(1)}}, rows(t, db, "SELECT strict, wr FROM pragma_table_list WHERE name = ?", sqlite.DefaultTable))
-}
-
 func TestTableNamesIgnoreTheCaseOfASCIILetters(t *testing.T) {
 	db := openDB(t, newFile(t, wal))
 	for _, test := range []struct {
