@@ -350,3 +350,19 @@ func (c *differential) compare(name string, want, got answer) {
 		require.Equal(c, want.decision, got.decision, "%s\nrules %v\ncalls %v", name, c.rules, c.done)
 	}
 }
+
+func TestFullRefundOfAStackDeletesTheRecord(t *testing.T) {
+	clock := newClock()
+	names, stores := allStores(t, clock.Now)
+	began := clock.now
+	for i, store := range stores {
+		clock.now = began
+		l := newLimiter(t, sluice.Options[call]{Clock: clock.Now, Timeout: time.Minute}, store, sluice.Rule[call]{Name: "stack", Spec: "all(gcra 5/s; gcra 20/m)"})
+		require.True(t, must(t)(l.Allow(background, call{})).Allowed)
+		clock.advance(300 * time.Millisecond) // the first part is full again
+		must(t)(l.Refund(background, call{}, 1))
+		records, _, err := store.Load(background, keyText("", "stack", "all(gcra/m,gcra/s)", ""))
+		require.NoError(t, err)
+		require.Zero(t, records[0], names[i])
+	}
+}

@@ -100,6 +100,16 @@ func TestAllowUpToInAnOutage(t *testing.T) {
 	require.Zero(t, calls)
 }
 
+func TestDenialOfAllowUpToIsCached(t *testing.T) {
+	store := newDistantStore(0)
+	l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("gcra 1/h")...)
+	for range 5 {
+		_, _, err := l.AllowUpTo(background, ann, 50)
+		require.NoError(t, err)
+	}
+	require.LessOrEqual(t, store.trips.Load(), int64(2))
+}
+
 // Callers that share a store never get more together than the limit, and leave nothing of it.
 func TestConcurrentAllowUpToUsesTheLimitUp(t *testing.T) {
 	names, stores := allStores(t, time.Now)
@@ -137,5 +147,40 @@ func TestAllowUpToWithALargeNumber(t *testing.T) {
 			require.Equal(t, n, calls, names[i])
 			require.Equal(t, []int64{1e12 - n, 1e12 - n}, remaining(t, l, ann), names[i])
 		}
+	}
+}
+
+// closedPolicy denies while units are left.
+type closedPolicy struct {
+	algo.Policy
+	closed *atomic.Bool
+}
+
+func (p closedPolicy) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+	if !p.closed.Load() {
+		return p.Policy.Step(dst, state, now, cost)
+	}
+	r, err := p.Peek(state, now, cost)
+	return append(dst, state...), r, err
+}
+
+func (p closedPolicy) Peek(state []byte, now time.Time, cost int64) (algo.Result, error) {
+	r, err := p.Policy.Peek(state, now, cost)
+	if p.closed.Load() {
+		r.Allowed, r.RetryAfter = false, time.Minute
+	}
+	return r, err
+}
+
+func TestAllowUpToAsksThePolicyAndNotOnlyWhatIsLeft(t *testing.T) {
+	for name, store := range memoryStores() {
+		closed := new(atomic.Bool)
+		l := newLimiter(t, sluice.Options[call]{}, store, sluice.Rule[call]{Name: "r", Key: byUser, Policy: closedPolicy{mustPolicy("fixedwindow 10/h"), closed}})
+		must(t)(l.Allow(background, ann))
+		closed.Store(true)
+		calls, d, err := l.AllowUpTo(background, ann, 3)
+		require.NoError(t, err)
+		require.Zero(t, calls, name)
+		require.Equal(t, time.Minute, d.RetryAfter)
 	}
 }

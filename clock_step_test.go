@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -155,6 +157,28 @@ func TestRetryAfterIsExactAfterTheClockStepsBack(t *testing.T) {
 	}
 }
 
+// A rule that denies does not keep the state of the other rule ahead.
+func TestDenialOfOneRuleAfterTheClockStepsBack(t *testing.T) {
+	clock := newClock()
+	for name, store := range ownClock(t, clock) {
+		t.Run(name, func(t *testing.T) {
+			l := newLimiter(t, sluice.Options[call]{DenialCacheTTL: -1}, store, rulesOf("fixedwindow 2/m", "gcra 10/m")...)
+			for range 2 {
+				require.True(t, must(t)(l.Allow(background, ann)).Allowed)
+			}
+			clock.advance(-time.Hour)
+			for range 2 {
+				d := must(t)(l.Allow(background, ann))
+				require.False(t, d.Allowed)
+				require.Equal(t, time.Minute, d.RetryAfter)
+				require.EqualValues(t, 8, d.Results[1].Remaining)
+			}
+			clock.advance(time.Minute)
+			require.True(t, must(t)(l.Allow(background, ann)).Allowed)
+		})
+	}
+}
+
 // Refunds, charges and settlements after a step use the units that were in use before it.
 func TestAdjustmentsAfterTheClockStepsBack(t *testing.T) {
 	for _, policy := range stepPolicies() {
@@ -281,6 +305,44 @@ func TestServerWhoseClockIsBehindLocksNoKeyOut(t *testing.T) {
 				stored, _, err := store.Load(background, keyText(o.Namespace, "rule", compose.Kind(policy), "ann"))
 				require.NoError(t, err)
 				require.Less(t, stored[0].TTL, time.Hour)
+			})
+		}
+	}
+}
+
+// Many callers find a state that is ahead at the same moment. They share exactly the units that were left.
+func TestCallersShareAStateThatIsAhead(t *testing.T) {
+	for name, store := range serverStores(t) {
+		for i, policy := range slowPolicies() {
+			t.Run(fmt.Sprint(name, " ", policy), func(t *testing.T) {
+				o := sluice.Options[call]{Namespace: fmt.Sprint("shared ", i), Timeout: time.Minute}
+				rules := []sluice.Rule[call]{
+					{Name: "rule", Key: byUser, Policy: policy},
+					{Name: "other", Spec: "gcra 1000/h"}, // one key for all
+				}
+				ahead := o
+				ahead.Clock = func() time.Time { return time.Now().Add(time.Hour) }
+				require.True(t, must(t)(newLimiter(t, ahead, store, rules...).AllowN(background, ann, 4)).Allowed)
+				var allowed atomic.Int64
+				var group sync.WaitGroup
+				for range 2 {
+					l := newLimiter(t, o, store, rules...)
+					for range 8 {
+						group.Go(func() {
+							for range 3 {
+								if d, err := l.Allow(background, ann); err != nil {
+									t.Error(err)
+								} else if d.Allowed {
+									allowed.Add(1)
+								}
+							}
+						})
+					}
+				}
+				group.Wait()
+				require.EqualValues(t, 6, allowed.Load())
+				d := must(t)(newLimiter(t, o, store, rules...).Peek(background, ann))
+				require.EqualValues(t, 990, d.Results[1].Remaining, "each allowed call is charged once under every rule")
 			})
 		}
 	}

@@ -4,6 +4,7 @@ package sluice_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
+	"github.com/sluice-go/sluice/storage/postgres"
 )
 
 // clockedStore is a store with a server clock.
@@ -114,6 +116,81 @@ func TestClockThatIsAheadGetsOneBurstEarly(t *testing.T) {
 					require.LessOrEqual(t, admitted, policy.Bound(elapsed+1)+burst, "in %v", elapsed)
 				}
 			})
+		}
+	}
+}
+
+// The server keeps a record for its TTL, and longer by the time that the clock which wrote it
+// is ahead.
+func TestServerKeepsARecordWhileItsClockIsAhead(t *testing.T) {
+	const ttl = 40 * time.Second // of a full gcra 1/30s
+	redisStore, client := openRedis(t)
+	postgresStore, pool := openPostgres(t)
+	for _, server := range []struct {
+		store     storage.Store
+		expiresIn func() time.Duration // of the only record
+	}{
+		{redisStore, func() time.Duration {
+			key, err := client.RandomKey(t.Context()).Result()
+			require.NoError(t, err)
+			left, err := client.PTTL(t.Context(), key).Result()
+			require.NoError(t, err)
+			return left
+		}},
+		{postgresStore, func() (left time.Duration) {
+			err := pool.QueryRow(t.Context(), "SELECT expires_at - clock_timestamp() FROM "+postgres.DefaultTable).Scan(&left)
+			require.NoError(t, err)
+			return left
+		}},
+	} {
+		for _, c := range []struct{ ahead, want time.Duration }{
+			{0, ttl}, {-time.Hour, ttl}, {time.Hour, time.Hour + ttl}, {24 * 365 * time.Hour, 24*365*time.Hour + ttl},
+		} {
+			clock := func() time.Time { return time.Now().Add(c.ahead) }
+			for _, store := range []storage.Store{server.store, swapOnly{server.store}} {
+				l := newLimiter(t, sluice.Options[call]{Clock: clock, Timeout: time.Minute}, store, rulesOf("gcra 1/30s")...)
+				began := time.Now()
+				require.True(t, must(t)(l.Allow(background, call{})).Allowed)
+				left := server.expiresIn()
+				require.LessOrEqual(t, left, c.want+time.Since(began)+time.Millisecond)
+				require.GreaterOrEqual(t, left, c.want-time.Since(began)-time.Millisecond)
+				require.NoError(t, l.Reset(background, call{}))
+				if purger, ok := server.store.(storage.Purger); ok { // PostgreSQL keeps the row
+					_, err := purger.Purge(background, 1)
+					require.NoError(t, err)
+				}
+			}
+		}
+	}
+}
+
+// swappedClock returns a clock of which every second reading is 1us before the previous one,
+// like readings of concurrent goroutines that reach the store in another order.
+func swappedClock() func() time.Time {
+	var readings atomic.Int64
+	return func() time.Time {
+		n := readings.Add(1) - 1
+		return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(n^1) * time.Microsecond)
+	}
+}
+
+func TestRefundByAClockThatIsBehindGivesUnitsBack(t *testing.T) {
+	for _, spec := range []string{
+		"gcra 10/h", "gcra 100/h burst=20", "tokenbucket 10/h", "tokenbucket 10/h refill=interval", "fixedwindow 10/h",
+		"movingwindow 10/h", "movingwindow 10/h slots=6 trailing=whole", "all(gcra 10/h; fixedwindow 100/d)", "all(gcra 10/s; gcra 100/h)",
+	} {
+		for name, store := range memoryStores() {
+			l := newLimiter(t, sluice.Options[call]{Clock: swappedClock()}, store, sluice.Rule[call]{Name: "user", Spec: spec})
+			for range 100 {
+				var reservations []*sluice.Reservation[call]
+				for range 4 {
+					reservations = append(reservations, reserve(t, l, call{}, 1))
+				}
+				for _, r := range reservations {
+					require.NotZero(t, must(t)(r.Settle(background, 0)).Results[0].Paid, "%s, %s", spec, name)
+				}
+			}
+			require.True(t, must(t)(l.Peek(background, call{})).Results[0].Fresh, spec)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -217,6 +218,19 @@ func TestRenewalsWithoutRepliesTakeFewUnits(t *testing.T) {
 	})
 }
 
+func TestRenewalIsOneEvent(t *testing.T) {
+	var events []sluice.Event
+	o := sluice.Options[call]{Observer: func(_ context.Context, e sluice.Event) { events = append(events, e) }}
+	l := newLimiter(t, o, nil, rulesOf("inflight 2 ttl=30s")...)
+	r := reserveOne(t, l)
+	require.NoError(t, l.Reset(background, ann))
+	events = nil
+	require.NoError(t, r.Renew(background))
+	require.Len(t, events, 1)
+	require.Equal(t, sluice.Allowed, events[0].Outcome)
+	require.Len(t, events[0].Decision.Results, 1)
+}
+
 // A process with a new limit writes the state while a process with the old one holds units. A renewal may not find its unit. Then it
 // takes another one, and the first returns by itself.
 func TestUnitsAreHeldWhileTheLimitChanges(t *testing.T) {
@@ -248,23 +262,35 @@ func TestUnitsAreHeldWhileTheLimitChanges(t *testing.T) {
 	}
 }
 
-func TestHeldUnitsAfterTheClockOfTheStoreStepsBack(t *testing.T) {
+// A renewal within one slot renews the unit too, so that it does not return early when the slots become narrower.
+func TestRenewedUnitsAreHeldWhileTheSlotsChange(t *testing.T) {
+	for name, store := range memoryStores() {
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(100 * time.Millisecond)
+			r := reserveOne(t, newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 1 ttl=3s slots=1")...))
+			time.Sleep(2800 * time.Millisecond)
+			require.NoError(t, r.Renew(background))
+			time.Sleep(1100 * time.Millisecond)
+			narrow := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 1 ttl=3s slots=10")...)
+			require.False(t, must(t)(narrow.Allow(background, ann)).Allowed, name)
+		})
+	}
+}
+
+func TestUnitsThatWereTakenAfterAClockHasSteppedBackAreFound(t *testing.T) {
 	for name, of := range map[string]func(*memory.Store) storage.Store{
 		"in memory":       func(s *memory.Store) storage.Store { return s },
 		"in transactions": func(s *memory.Store) storage.Store { return transactor{s} },
 	} {
 		clock := newClock()
-		l := newLimiter(t, sluice.Options[call]{}, of(&memory.Store{Clock: clock.Now}), rulesOf("inflight 2 ttl=30s")...)
-		before := reserveOne(t, l)
-		clock.advance(-time.Hour)
-		after := reserveOne(t, l)
-		require.False(t, must(t)(l.Allow(background, ann)).Allowed, name)
-		require.NoError(t, after.Renew(background), name)
-		require.NoError(t, after.Release(background), name)
+		l := newLimiter(t, sluice.Options[call]{}, of(&memory.Store{Clock: clock.Now}), rulesOf("inflight 3 ttl=30s")...)
+		reserveOne(t, l)
+		clock.advance(-11 * time.Second)
+		r := reserveOne(t, l)
+		require.NoError(t, r.Renew(background), name)
 		require.Equal(t, []int64{1}, remaining(t, l, ann), name)
-		require.NoError(t, before.Release(background))
-		clock.advance(33 * time.Second)
-		require.Equal(t, []int64{2}, remaining(t, l, ann), "%s: nobody is locked out", name)
+		require.NoError(t, r.Release(background), name)
+		require.Equal(t, []int64{2}, remaining(t, l, ann), name)
 	}
 }
 
@@ -283,6 +309,29 @@ func TestLostUnitsOfAShadowRuleAreNoError(t *testing.T) {
 			time.Sleep(time.Second)
 			require.NoError(t, late.Renew(background), name)
 		})
+	}
+}
+
+func TestHeldUnitsSurviveAClockThatStepsBack(t *testing.T) {
+	for name, of := range map[string]func(*memory.Store) *sluice.Limiter[call]{
+		"in memory": func(s *memory.Store) *sluice.Limiter[call] {
+			return newLimiter(t, sluice.Options[call]{}, s, rulesOf("inflight 2 ttl=30s")...)
+		},
+		"in transactions": func(s *memory.Store) *sluice.Limiter[call] {
+			return newLimiter(t, sluice.Options[call]{}, transactor{s}, rulesOf("inflight 2 ttl=30s")...)
+		},
+	} {
+		clock := newClock()
+		l := of(&memory.Store{Clock: clock.Now})
+		first, second := reserveOne(t, l), reserveOne(t, l)
+		clock.advance(-time.Hour)
+		require.False(t, must(t)(l.Allow(background, ann)).Allowed, name)
+		require.NoError(t, first.Release(background))
+		left := remaining(t, l, ann)[0]
+		require.LessOrEqual(t, left, int64(1), name)
+		clock.advance(33 * time.Second)
+		require.True(t, must(t)(l.Allow(background, ann)).Allowed, "%s: nobody is locked out", name)
+		_ = second
 	}
 }
 
@@ -355,6 +404,22 @@ func TestDoReleasesAfterItsContextHasEnded(t *testing.T) {
 	})
 }
 
+// If the store fails for as long as the TTL, others get the units when it is back. So f must stop.
+func TestDoCancelsItsFunctionIfTheUnitsAreLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDistantStore(0)
+		l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)
+		began := time.Now()
+		_, err := l.Do(background, ann, func(ctx context.Context) error {
+			store.hangs.Store(true)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		require.ErrorIs(t, err, sluice.ErrHoldLost)
+		require.InDelta(t, 30*time.Second, time.Since(began), float64(time.Second))
+	})
+}
+
 func TestDoSurvivesAnOutageOfTwoThirdsOfTheTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newDistantStore(time.Millisecond)
@@ -393,25 +458,34 @@ func TestHoldsOfAnOutageAreLocal(t *testing.T) {
 	}
 }
 
-// If it is not known whether the units were released, another release could free the units of another holder.
-func TestUnitsAreNotReleasedAfterAnUnknownOutcome(t *testing.T) {
+func TestSettleReleasesLocalHoldsOnce(t *testing.T) {
+	store := newFaultyStore()
+	l := newLimiter(t, sluice.Options[call]{OnFailure: sluice.FailLocal}, store, tasks()...)
+	store.err = errNoTable
+	first := reserveOne(t, l)
+	reserveOne(t, l)
+	for range 2 {
+		_, err := first.Settle(background, 1)
+		require.NoError(t, err)
+		require.NoError(t, first.Release(background), "it does nothing")
+	}
+	reserveOne(t, l)
+	_, d, err := l.Reserve(background, ann, 1)
+	require.False(t, must(t)(d, err).Allowed)
+}
+
+// If it is not known whether Settle has released the units, a release could free the units of another holder.
+func TestUnitsAreNotReleasedAfterASettleOfUnknownOutcome(t *testing.T) {
 	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen} {
-		for _, release := range []func(*sluice.Reservation[call]){
-			func(r *sluice.Reservation[call]) { _, _ = r.Settle(background, 1) },
-			func(r *sluice.Reservation[call]) {
-				require.ErrorIs(t, r.Release(background), storage.ErrOutcomeUnknown)
-			},
-		} {
-			store := newFaultyStore()
-			l := newLimiter(t, sluice.Options[call]{OnFailure: p}, store, tasks()...)
-			first := reserveOne(t, l)
-			reserveOne(t, l)
-			store.err = storage.ErrOutcomeUnknown
-			release(first)
-			store.err = nil
-			require.NoError(t, first.Release(background), "it does nothing")
-			require.Equal(t, []int64{0, 8}, remaining(t, l, ann))
-		}
+		store := newFaultyStore()
+		l := newLimiter(t, sluice.Options[call]{OnFailure: p}, store, tasks()...)
+		first := reserveOne(t, l)
+		reserveOne(t, l)
+		store.err = storage.ErrOutcomeUnknown
+		_, _ = first.Settle(background, 1)
+		store.err = nil
+		require.NoError(t, first.Release(background), "it does nothing")
+		require.Equal(t, []int64{0, 8}, remaining(t, l, ann))
 	}
 }
 
@@ -451,8 +525,16 @@ func TestObserverSeesRenewalsAndReleases(t *testing.T) {
 	l := newLimiter(t, o, nil, tasks()...)
 	r := reserveOne(t, l)
 	require.NoError(t, r.Renew(background))
-	require.NoError(t, l.Reset(background, ann))
-	require.NoError(t, r.Renew(background), "it takes the unit again")
 	require.NoError(t, r.Release(background))
-	require.Equal(t, []sluice.Op{sluice.OpAllow, sluice.OpAllow, sluice.OpReset, sluice.OpAllow, sluice.OpRefund}, ops)
+	require.Equal(t, []sluice.Op{sluice.OpAllow, sluice.OpAllow, sluice.OpRefund}, ops)
+}
+
+func TestAllRefusesHeldUnits(t *testing.T) {
+	_, err := sluice.New(nil, "all(gcra 10/s; inflight 2 ttl=1m)")
+	require.ErrorContains(t, err, "inflight and penalty cannot be a part of all(SPEC; SPEC ...); give it a rule of its own")
+	l, err := sluice.New(nil, "inflight 2 ttl=1m")
+	require.NoError(t, err)
+	d, err := l.AllowN(background, "ann", 3)
+	require.NoError(t, err)
+	require.Equal(t, algo.Never, d.RetryAfter)
 }

@@ -110,6 +110,27 @@ func TestOperationsUseTheSameRecordForEveryKeyLength(t *testing.T) {
 	}
 }
 
+func TestKeysWithAnyBytesAreDistinct(t *testing.T) {
+	l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("gcra 1/m")...)
+	long := strings.Repeat("x", 100<<10)
+	for _, key := range []string{"", "\x00", "\x00\x00", "\xff", "{", "{a}", "a:b", "a", "b", long, long + "y"} {
+		for i := range 2 {
+			require.Equal(t, i == 0, must(t)(l.Allow(background, call{user: key})).Allowed, "%.20q", key)
+		}
+	}
+}
+
+func TestNamespacesShareNoLimits(t *testing.T) {
+	store := new(memory.Store)
+	allowed := func(namespace string) bool {
+		l := newLimiter(t, sluice.Options[call]{Namespace: namespace}, store, rulesOf("gcra 1/m")...)
+		return must(t)(l.Allow(background, ann)).Allowed
+	}
+	require.True(t, allowed("a"))
+	require.False(t, allowed("a"), "another limiter with the same namespace shares the limit")
+	require.True(t, allowed("b"))
+}
+
 func TestEveryKeyOfADecisionHasTheGroupOfTheInput(t *testing.T) {
 	store := new(memory.Store)
 	for _, group := range []func(call) string{nil, byUser} {
@@ -153,20 +174,15 @@ func TestCountBelowOneIsAnError(t *testing.T) {
 }
 
 func TestErrorOfAPolicyIsNotAFailureOfTheStore(t *testing.T) {
-	for want, policy := range map[string]algo.Policy{
-		"no policy for this":   &faultyPolicy{Policy: mustPolicy("gcra 1/h"), err: errors.New("no policy for this")},
-		"must not be negative": forgetful{mustPolicy("gcra 3/h")},
-	} {
-		for name, store := range memoryStores() {
-			for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
-				l := newLimiter(t, sluice.Options[call]{OnFailure: p}, store, sluice.Rule[call]{Name: "r", Key: byUser, Policy: policy})
-				d, err := l.Allow(background, ann)
-				var of *sluice.RuleError
-				require.ErrorAs(t, err, &of, name)
-				require.ErrorContains(t, err, want)
-				require.Equal(t, [2]string{"r", "ann"}, [2]string{of.Rule, of.Key})
-				require.False(t, d.Allowed)
-			}
+	errPolicy := errors.New("no policy for this")
+	for _, store := range memoryStores() {
+		for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
+			l := newLimiter(t, sluice.Options[call]{OnFailure: p}, store,
+				sluice.Rule[call]{Name: "r", Policy: &faultyPolicy{Policy: mustPolicy("gcra 1/h"), err: errPolicy}})
+			d, err := l.Allow(background, call{})
+			require.ErrorIs(t, err, errPolicy)
+			require.ErrorContains(t, err, `rule "r"`)
+			require.False(t, d.Allowed)
 		}
 	}
 }
@@ -361,6 +377,23 @@ func TestFailurePoliciesApplyToFailuresOfTheStoreOnly(t *testing.T) {
 	}
 }
 
+// lateContext is a context whose deadline is over and whose timer has not fired yet.
+type lateContext struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
+
+func TestDeadlineOfTheCallerIsNotAFailureOfTheStore(t *testing.T) {
+	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
+		l := newLimiter(t, sluice.Options[call]{OnFailure: p}, swapOnly{new(memory.Store)}, rulesOf("gcra 1/m")...)
+		_, err := l.Allow(lateContext{background, time.Now()}, ann)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, storage.ErrNotApplied)
+	}
+}
+
 // lateStore answers after the timeout. It ignores the end of the context, like a driver that waits for
 // the server.
 type lateStore struct{ storage.Store }
@@ -381,6 +414,34 @@ func TestLateAnswerDoesNotChangeALocalDecision(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		require.Equal(t, ann.user, d.Results[0].Key)
 	})
+}
+
+// Another process does not see a reset for up to DenialCacheTTL. The limiter that made it sees it at once.
+func TestDenialIsCachedForDenialCacheTTL(t *testing.T) {
+	for option, ttl := range map[time.Duration]time.Duration{0: time.Second, 3 * time.Second: 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			store := swapOnly{new(memory.Store)}
+			process := func(ttl time.Duration) *sluice.Limiter[call] {
+				return newLimiter(t, sluice.Options[call]{DenialCacheTTL: ttl}, store, rulesOf("gcra 1/h")...)
+			}
+			other, caching, none := process(0), process(option), process(-1)
+			allow := func(l *sluice.Limiter[call]) sluice.Decision { return must(t)(l.Allow(background, ann)) }
+			require.True(t, allow(other).Allowed)
+			for range 2 {
+				require.False(t, allow(none).Cached)
+			}
+			require.False(t, allow(caching).Cached, "nothing is cached yet")
+			require.True(t, allow(caching).Cached)
+			require.NoError(t, other.Reset(background, ann))
+			time.Sleep(ttl - time.Millisecond)
+			require.True(t, allow(caching).Cached)
+			time.Sleep(time.Millisecond)
+			require.True(t, allow(caching).Allowed)
+			require.False(t, allow(caching).Allowed)
+			require.NoError(t, caching.Reset(background, ann))
+			require.True(t, allow(caching).Allowed)
+		})
+	}
 }
 
 func TestCircuitBreakerOpensAfterCircuitOpenAfter(t *testing.T) {
@@ -484,6 +545,13 @@ func TestNewRefusesZeroPolicies(t *testing.T) {
 	require.False(t, must(t)(l.Allow(background, call{})).Allowed)
 }
 
+func TestRuleWithASpecHasThePolicyOfTheSpec(t *testing.T) {
+	rules := rulesOf("gcra 2/min")
+	d := must(t)(newLimiter(t, sluice.Options[call]{}, nil, rules...).Allow(background, ann))
+	require.Equal(t, mustPolicy("gcra 2/m"), d.Results[0].Policy)
+	require.Nil(t, rules[0].Policy, "New does not change the rules of the caller")
+}
+
 func TestErrorOfASpecNamesTheRuleAndShowsTheWord(t *testing.T) {
 	_, err := sluice.For(nil,
 		sluice.Rule[call]{Name: "address", Spec: "gcra 20/min"},
@@ -555,4 +623,15 @@ func (p forgetful) Step(dst, state []byte, now time.Time, cost int64) ([]byte, a
 	next, r, err := p.Policy.Step(dst, state, now, cost)
 	r.ResetAfter = -1
 	return next, r, err
+}
+
+func TestNegativeResetAfterIsAnErrorOfTheRule(t *testing.T) {
+	for name, store := range memoryStores() {
+		l := newLimiter(t, sluice.Options[call]{OnFailure: sluice.FailOpen}, store, sluice.Rule[call]{Name: "r", Key: byUser, Policy: forgetful{mustPolicy("gcra 3/h")}})
+		_, err := l.Allow(background, ann)
+		var of *sluice.RuleError
+		require.ErrorAs(t, err, &of, name)
+		require.ErrorContains(t, err, "must not be negative")
+		require.Equal(t, "ann", of.Key)
+	}
 }

@@ -2,7 +2,9 @@ package sluice_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -32,6 +34,43 @@ func (s *delayed) Load(ctx context.Context, keys ...string) ([]storage.Record, t
 
 // sleepAbout sleeps for about d, so that goroutines in a bubble of testing/synctest do not stay in step.
 func sleepAbout(d time.Duration) { time.Sleep(d/2 + rand.N(d)) }
+
+// The processes share ten slots, which they give back: no process keeps them for itself.
+func TestProcessesShareWhatTheyGiveBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, grants := newDelayed(), make([]int, 4)
+		ctx, cancel := context.WithTimeout(background, 10*time.Second)
+		defer cancel()
+		var group sync.WaitGroup
+		var mu sync.Mutex
+		for i := range grants {
+			l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("gcra 10/15d")...)
+			for range 10 {
+				group.Go(func() {
+					for ctx.Err() == nil {
+						r, d, err := l.Reserve(background, ann, 1)
+						if err != nil || !d.Allowed {
+							sleepAbout(10 * time.Millisecond)
+							continue
+						}
+						mu.Lock()
+						grants[i]++
+						mu.Unlock()
+						sleepAbout(50 * time.Millisecond)
+						_, _ = r.Settle(background, 0)
+					}
+				})
+			}
+		}
+		group.Wait()
+		total := 0
+		for _, n := range grants {
+			total += n
+		}
+		require.Greater(t, total, 1000)
+		require.Greater(t, float64(slices.Min(grants)), 0.6*float64(total)/4, fmt.Sprint(grants))
+	})
+}
 
 // If nobody gives units back, a flood of denied calls costs one round trip a second, after the first second also with Reserve.
 func TestFloodOfDeniedCallsCostsOneRoundTripASecond(t *testing.T) {

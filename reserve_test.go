@@ -112,6 +112,20 @@ func TestSettleDoesNotChargeTheLocalLimiter(t *testing.T) {
 	}
 }
 
+func TestSettleGivesUnusedUnitsBackToTheLocalLimiterOnce(t *testing.T) {
+	l, store := newReserving(t, sluice.FailLocal)
+	store.err = errNoTable
+	for range 20 {
+		must(t)(reserve(t, l, ann, 6).Settle(background, 0))
+	}
+	r := reserve(t, l, ann, 6)
+	for range 3 {
+		require.True(t, must(t)(r.Settle(background, 2)).Degraded)
+	}
+	require.True(t, must(t)(l.AllowN(background, ann, 8)).Allowed, "2 of 10 were used")
+	require.False(t, must(t)(l.Allow(background, ann)).Allowed)
+}
+
 func TestSettleLeavesAShadowRuleThatDenied(t *testing.T) {
 	for _, store := range memoryStores() {
 		l := newLimiter(t, sluice.Options[call]{Clock: newClock().Now}, store,

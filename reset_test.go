@@ -125,3 +125,14 @@ func TestResetThatFailsDoesNotReachTheLocalLimiter(t *testing.T) {
 	require.ErrorIs(t, l.Reset(background, ann), errNoTable)
 	require.False(t, must(t)(l.Allow(background, ann)).Allowed)
 }
+
+func TestObserverGetsOneEventOfAResetRule(t *testing.T) {
+	var events []sluice.Event
+	l := newLimiter(t, sluice.Options[call]{Observer: func(_ context.Context, e sluice.Event) { events = append(events, e) }}, nil, rulesOf("gcra 1/h", "gcra 2/h")...)
+	require.NoError(t, l.ResetRule(background, "rule 1", ann))
+	require.Len(t, events, 1)
+	require.Equal(t, sluice.OpReset, events[0].Op)
+	require.Equal(t, sluice.Allowed, events[0].Outcome)
+	require.Len(t, events[0].Decision.Results, 1)
+	require.Equal(t, "rule 1", events[0].Decision.Results[0].Rule)
+}

@@ -17,6 +17,12 @@ func TestForNeedsARule(t *testing.T) {
 	require.Error(t, err)
 }
 
+func TestMustPanics(t *testing.T) {
+	require.Panics(t, func() { sluice.MustNew(nil, "gcra 5") })
+	require.Panics(t, func() { sluice.MustFor(nil, sluice.PerKey("gcra 5")) })
+	require.Panics(t, func() { sluice.MustPolicy("gcra 5") })
+}
+
 // Two limiters of New on one store share the state of a key only if their policies are equal. The spelling
 // of the specs does not matter.
 func TestLimitersWithDifferentPoliciesShareAStore(t *testing.T) {

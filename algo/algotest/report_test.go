@@ -35,3 +35,18 @@ func TestReportShowsTheShortestHistory(t *testing.T) {
 		}
 	}
 }
+
+func TestRefundsAndChargesAreThoseOfTraces(t *testing.T) {
+	t.Parallel()
+	r := &recorder{}
+	testLaw(r, "LimitMayChange", subject(keepsOldRate))
+	require.Contains(t, r.errors[0], "\n    @0s a   charge:2 -> ok      0    0s    2µs\n")
+	testLaw(r, "BoundHolds", subject(refundsSpeedUp))
+	require.Regexp(t, `\n    @\S+ a   refund:\d+ +-> ok +\d+ +0s +\S+\n`, r.errors[1])
+}
+
+func TestOffsetsAreThoseOfTraces(t *testing.T) {
+	require.Equal(t, "@0s", offset(epoch.UnixMicro()).String())
+	require.Equal(t, "@1.5s", offset(at(1_500_000).UnixMicro()).String())
+	require.Equal(t, "@-262968h0m0s", offset(0).String())
+}

@@ -88,24 +88,53 @@ func TestNameOfAFunctionDependsOnItsText(t *testing.T) {
 	require.ErrorContains(t, err, "two different programs")
 }
 
-// The calls are those of the Lua programs, whose faults are more.
+func TestFunctionsRunOnlyTheirPrograms(t *testing.T) {
+	mine := algo.Program{Name: "mine", SQL: "one"}
+	f, err := program.SQL(mine)
+	require.NoError(t, err)
+	for _, p := range []algo.Program{mine, {Parts: []algo.Program{mine, mine}}} {
+		require.True(t, f.Runs(&p), p)
+	}
+	for _, p := range []algo.Program{{Name: "mine", SQL: "two"}, {Name: "mine"}, {Name: "other", SQL: "one"}, {Parts: []algo.Program{mine, {Name: "mine"}}}} {
+		require.False(t, f.Runs(&p), p)
+	}
+}
+
 func TestEachFaultInSQLIsFound(t *testing.T) {
 	conn := connect(t)
 	checkFaults(t, []fault{
 		{"gcra", "* unit > burst * unit", "* unit >= burst * unit"},
 		{"gcra", "paid := cost * times", "paid := cost"},
+		{"gcra", "passed >= (level + drain - 1) / drain", "passed > (level + drain - 1) / drain"},
+		{"gcra", "ELSE level + skew * drain", "ELSE level"},
+		{"gcra", "(level + was - 1) / was", "level / was"},
+		{"gcra", "skew + (level + drain - 1) / drain", "skew + level / drain"},
+		{"gcra", "-least(cost, (level + unit - 1) / unit)", "-least(cost, level / unit)"},
+		{"gcra", " OR was NOT BETWEEN 1 AND max", ""},
+		{"gcra", "state := CASE paid WHEN 0 THEN state ELSE '' END;", ""},
 		{"tokenbucket", "greatest(0, now - at)", "greatest(-1, now - at)"},
 		{"tokenbucket by interval", "at + refills * every", "at + refills"},
+		{"tokenbucket by interval", "level := least(level, most);", ""},
 		{"fixedwindow", "now < ends", "now <= ends"},
+		{"fixedwindow", " OR used NOT BETWEEN 1 AND max", ""},
 		{"fixedwindow by the clock", "(ends - \"offset\") % period", "ends % period"},
 		{"movingwindow", "overlap + weight - 1) / weight", "overlap) / weight"},
+		{"movingwindow", "greatest(before, now)", "now"},
+		{"movingwindow", "was <> width OR", ""},
 		{"movingwindow of 12 slots", "array_fill(0::bigint, ARRAY[older::int])", "'{}'::bigint[]"},
+		{"movingwindow of 12 slots", "slots + 2 - first", "slots + 1"},
 		{"movingwindow of any slots", "counts[1:least(n, slots + 1 - older)]", "counts[1:n]"},
 		{"movingwindow of 3 whole slots", "args[1] - recent - (", "args[1] - recent - 0 * ("},
 		{"movingwindow of units that are held", "(paid_at - 1) / width + 1", "(paid_at - 1) / width"},
 		{"movingwindow of units that are held", "greatest(0, least(slots + 2, at / width - (paid_at - 1) / width + 1))", "at / width - (paid_at - 1) / width + 1"},
+		{"movingwindow of units that are held", "least(oldest, n)", "n"},
+		{"movingwindow of units that are held", "changed := given > 0;", ""},
+		{"movingwindow of units that are held", "OR counts[newest] < cost", ""},
+		{"movingwindow of units that are held", "IF newest > 1 THEN", "IF newest > 2 THEN"},
+		{"movingwindow of units that are held", "times := least(times, counts[newest] / cost);", ""},
 		{"a stack", "IF counts[i] > least THEN", "IF false THEN"},
 		{"a stack", "ttl := greatest(ttl, ttls[i])", "ttl := ttls[i]"},
+		{"a stack", "NOT framed OR ", ""},
 	}, func(f fault) runner {
 		return onPostgres(t, conn, func(text string) string { return f.in(t, text) })
 	})

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
@@ -74,6 +75,13 @@ func programsOfSubjects(t testing.TB) (programs []algo.Program) {
 		programs = append(programs, p)
 	}
 	return programs
+}
+
+func TestZeroPoliciesHaveNoProgram(t *testing.T) {
+	for _, zero := range []algo.Portable{gcra.Policy{}, tokenbucket.Policy{}, fixedwindow.Policy{}, movingwindow.Policy{}, new(compose.Stack)} {
+		_, ok := zero.Program()
+		assert.False(t, ok, "%T", zero)
+	}
 }
 
 // fuzz checks that a program agrees with Step, or declines, for any state.

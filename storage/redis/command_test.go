@@ -187,6 +187,23 @@ func TestRequestsBehindAProxyShareNoScript(t *testing.T) {
 	require.Equal(t, slots[0], slots[2])
 }
 
+// Hooks that log or trace commands format their arguments.
+func TestHooksSeeKeys(t *testing.T) {
+	var shown string
+	client := newClient(t, shared.Redis(t).Addr())
+	client.AddHook(hook(func(cmd goredis.Cmder, err error) error {
+		shown = fmt.Sprint(cmd.Args()...)
+		return err
+	}))
+	s := open(t, client, t.Name())
+	sw := creating(textOf("", "ann"), "x")
+	sw.New.Version = 1<<64 - 1
+	swap(t, s, sw)
+	require.Contains(t, shown, `:test:test:ann`, "the key must be readable")
+	runOK(t, s, oneRequest(textOf("", "bob")))
+	require.Contains(t, shown, `:test:test:bob`, "hooks see batches, too")
+}
+
 func TestCursorOfAnotherListingIsAnError(t *testing.T) {
 	s := open(t, newClient(t, shared.Redis(t).Addr()), "cursor:")
 	for cursor, problem := range map[string]string{

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/internal/testing/faultproxy"
+	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
 )
@@ -91,6 +92,22 @@ func TestClientDoesNotRetryAWrite(t *testing.T) {
 }
 
 func isWrite(request []byte) bool { return bytes.Contains(request, []byte("\r\neval")) }
+
+// The server does not know the script, so the swap is sent twice. The fault is in the second command.
+func TestClientNeverRetriesAWriteAfterUnknownScript(t *testing.T) {
+	server := servers.Redis(t)
+	for _, kind := range []faultproxy.Kind{faultproxy.DropRequest, faultproxy.DropReply, faultproxy.CutReply} {
+		proxy := faultproxy.Redis(t, server.Addr())
+		s := open(t, clients(t, proxy.Addr(), 5)["single"], kind.String())
+		do(t, server, "SCRIPT", "FLUSH")
+		proxy.Only(isWrite)
+		proxy.Plan(faultproxy.Fault{At: 2, Kind: kind})
+		_, _, err := s.CompareAndSwap(t.Context(), creating("a", "x"))
+		requireUnknown(t, err)
+		require.Equal(t, 2, proxy.Exchanges())
+		require.Equal(t, kind.Applied(), stored(t, s, "a") != "")
+	}
+}
 
 // The fault is in the handshake of the connection, so the command was not sent and is never sent
 // later.

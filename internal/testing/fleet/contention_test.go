@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // enough is how many calls of each process must be admitted before a run ends. Each of them is tried
@@ -40,5 +43,16 @@ func TestFourProcessesShareOneStore(t *testing.T) {
 				})
 			}
 		})
+	}
+}
+
+func TestSixtyFourCallersShareOneMemory(t *testing.T) {
+	for name, store := range map[string]storage.Store{"in memory": new(memory.Store), "by swaps": bySwaps{new(memory.Store)}} {
+		for i := range longWindow {
+			f := newFleet(t, "", i, longTimeout)
+			f.store, f.task.Callers, f.task.Enough = store, 64, 6*enough
+			f.workHere(store)
+			require.Empty(t, f.newVerifier().verify(), "%s, %s", name, workloads[i].name)
+		}
 	}
 }

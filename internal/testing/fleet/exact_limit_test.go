@@ -3,7 +3,10 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/rpc"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,73 +14,136 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/storage"
 )
+
+// Order is a request to a spender: make calls for each key until it is denied. The clock does not advance, so
+// the number of allowed calls is known exactly.
+type Order struct {
+	Namespace, Spec string
+	Now             time.Time
+	Keys            []string
+}
+
+const (
+	spenderVariable = "SLUICE_FLEET_SPENDER" // has the address of the store
+	spenderCallers  = 8
+	noLimit         = 1000 // more allowed calls than this mean that there is no limit
+)
+
+// Spender executes one order after the other, with several concurrent callers, in a process of its own, which calls its methods
+// over its standard input and output. Its limiters have one rule.
+type Spender struct {
+	store    storage.Store
+	limiters map[string]*sluice.Limiter[string] // by namespace
+	now      atomic.Int64                       // the time of the last order
+}
+
+// runSpender is the main function of a spender process.
+func runSpender(address string) error {
+	store, release, err := openAddress(address)
+	if err != nil {
+		return err
+	}
+	defer release()
+	server := rpc.NewServer()
+	if err := server.Register(&Spender{store: store, limiters: map[string]*sluice.Limiter[string]{}}); err != nil {
+		return err
+	}
+	server.ServeConn(pipes{os.Stdin, os.Stdout})
+	return nil
+}
+
+// pipes is a connection to another process.
+type pipes struct {
+	io.Reader
+	io.WriteCloser
+}
+
+// Spend makes calls for each key of the order until it is denied. It sets counts to how many calls were allowed for each key.
+func (s *Spender) Spend(o Order, counts *map[string]int64) (err error) {
+	l := s.limiters[o.Namespace]
+	if l == nil {
+		clock := func() time.Time { return time.Unix(0, s.now.Load()) }
+		l, err = sluice.Options[string]{Namespace: o.Namespace, Timeout: longTimeout, Clock: clock}.New(s.store, sluice.PerKey(o.Spec))
+		if err != nil {
+			return err
+		}
+		s.limiters[o.Namespace] = l
+	}
+	s.now.Store(o.Now.UnixNano())
+	allowed := make([]atomic.Int64, len(o.Keys))
+	err = concurrently(spenderCallers, func(caller int) error {
+		for i := range o.Keys {
+			k := (i + caller) % len(o.Keys)
+			if err := spendKey(l, o.Keys[k], &allowed[k]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	*counts = map[string]int64{}
+	for i, key := range o.Keys {
+		(*counts)[key] = allowed[i].Load()
+	}
+	return err
+}
+
+func spendKey(l *sluice.Limiter[string], key string, allowed *atomic.Int64) error {
+	for {
+		switch d, err := l.Allow(context.Background(), key); {
+		case err != nil:
+			return err
+		case !d.Allowed:
+			return nil
+		}
+		if n := allowed.Add(1); n > noLimit {
+			return fmt.Errorf("key %q: %d calls were allowed; there is no limit", key, n)
+		}
+	}
+}
+
+// startSpenders starts spenders.
+func startSpenders(t *testing.T, address string, n int) []*rpc.Client {
+	t.Helper()
+	openStore(t, address) // SQLite may return an error if several processes create a file at the same time
+	spenders := make([]*rpc.Client, n)
+	for i := range spenders {
+		p := startSelf(t, spenderVariable, address)
+		spenders[i] = rpc.NewClient(pipes{p.stdout, p.stdin})
+	}
+	return spenders
+}
+
+// spendTogether gives each spender its order at the same time. It returns how many calls were
+// allowed for each key in total.
+func spendTogether(t *testing.T, spenders []*rpc.Client, orders []Order) map[string]int64 {
+	t.Helper()
+	var calls []*rpc.Call
+	for i, s := range spenders {
+		calls = append(calls, s.Go("Spender.Spend", orders[i], new(map[string]int64), nil))
+	}
+	sum := map[string]int64{}
+	for _, call := range calls {
+		require.NoError(t, (<-call.Done).Error)
+		for key, n := range *call.Reply.(*map[string]int64) {
+			sum[key] += n
+		}
+	}
+	return sum
+}
 
 // noon is the beginning of an hour.
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// spenders are limiters with one rule. Each has its own connections to the database, as in a process of its own, and its own
-// clock, which does not advance by itself. So the number of allowed calls is known exactly.
-type spenders struct {
-	limiters []*sluice.Limiter[string]
-	clocks   []time.Time
-}
-
-func newSpenders(t *testing.T, address, spec string, n int) *spenders {
-	t.Helper()
-	s := &spenders{clocks: make([]time.Time, n)}
-	namespace := fmt.Sprintf("%s %x", spec, rand.Uint64())
-	for i := range n {
-		limiter, err := sluice.Options[string]{
-			Namespace: namespace, Timeout: longTimeout, Clock: func() time.Time { return s.clocks[i] },
-		}.New(openStore(t, address), sluice.PerKey(spec))
-		require.NoError(t, err)
-		s.limiters = append(s.limiters, limiter)
-	}
-	return s
-}
-
-// spend makes calls by several callers of each limiter until their keys are denied. Two keys are shared by all limiters, and each
-// limiter has one of its own. It returns how many calls were allowed for each key.
-func (s *spenders) spend(t *testing.T) map[string]int64 {
-	t.Helper()
-	const callers, noLimit = 8, 1000
-	counts := map[string]*atomic.Int64{"k": {}, "l": {}}
-	for i := range s.limiters {
-		counts[fmt.Sprint("own ", i)] = new(atomic.Int64)
-	}
-	require.NoError(t, concurrently(callers*len(s.limiters), func(caller int) error {
-		i := caller % len(s.limiters)
-		keys := []string{"k", fmt.Sprint("own ", i), "l"}
-		for k := range keys {
-			key := keys[(k+caller)%len(keys)]
-			for range noLimit {
-				d, err := s.limiters[i].Allow(context.Background(), key)
-				if err != nil {
-					return err
-				}
-				if !d.Allowed {
-					break
-				}
-				counts[key].Add(1)
-			}
-		}
-		return nil
-	}))
-	allowed := map[string]int64{}
-	for key, n := range counts {
-		allowed[key] = n.Load()
-	}
-	return allowed
-}
-
-// At each time, four limiters together admit exactly what the policy allows for a key.
-func TestLimitersTogetherAdmitExactlyTheLimit(t *testing.T) {
+// At each time, four processes together admit exactly what the policy allows for a key. They share two keys, and each has one of
+// its own.
+func TestProcessesTogetherAdmitExactlyTheLimit(t *testing.T) {
 	const minute, instant = time.Minute, time.Nanosecond
 	for name, address := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			database := address(t)
+			spenders := startSpenders(t, address(t), 4)
 			for _, c := range []struct {
 				spec string
 				at   []time.Duration
@@ -92,12 +158,13 @@ func TestLimitersTogetherAdmitExactlyTheLimit(t *testing.T) {
 				{"movingwindow 8/h slots=4", []time.Duration{0, time.Hour, 75*minute - instant, 75 * minute}, []int64{8, 0, 7, 1}},
 				{"all(gcra 10/h burst=7; fixedwindow 9/h)", []time.Duration{0, 6 * minute, 12 * minute, 18 * minute}, []int64{7, 1, 1, 0}},
 			} {
-				s := newSpenders(t, database, c.spec, 4)
+				namespace := fmt.Sprintf("%s %x", c.spec, rand.Uint64())
 				for round, at := range c.at {
-					for i := range s.clocks {
-						s.clocks[i] = noon.Add(at)
+					orders := make([]Order, len(spenders))
+					for i := range orders {
+						orders[i] = Order{namespace, c.spec, noon.Add(at), []string{"k", fmt.Sprint("own ", i), "l"}}
 					}
-					for key, got := range s.spend(t) {
+					for key, got := range spendTogether(t, spenders, orders) {
 						require.Equal(t, c.want[round], got, "%s, key %q, at %v", c.spec, key, at)
 					}
 				}
@@ -106,24 +173,27 @@ func TestLimitersTogetherAdmitExactlyTheLimit(t *testing.T) {
 	}
 }
 
-// The clocks of four limiters differ. In any order of the calls, they admit at least what one limiter admits at one time, and at
+// The clocks of four processes differ. In any order of the calls, they admit at least what one process admits at one time, and at
 // most the Bound of the time between the first and the last clock.
-func TestLimitersWithSkewedClocksStayWithinTheBound(t *testing.T) {
+func TestProcessesWithSkewedClocksStayWithinTheBound(t *testing.T) {
+	skews := []time.Duration{-time.Hour, 0, 5 * time.Second, time.Hour}
 	for name, address := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			database := address(t)
+			spenders := startSpenders(t, address(t), len(skews))
 			for _, spec := range []string{
 				"gcra 1/h burst=3", "tokenbucket 1/h burst=3", "tokenbucket 2/h burst=3 refill=interval", "fixedwindow 5/h", "movingwindow 8/h slots=4 trailing=whole",
 			} {
-				s, policy := newSpenders(t, database, spec, 4), sluice.MustPolicy(spec)
-				for i, skew := range []time.Duration{-time.Hour, 0, 5 * time.Second, time.Hour} {
-					s.clocks[i] = noon.Add(skew)
+				var orders []Order
+				namespace := fmt.Sprintf("%s %x", spec, rand.Uint64())
+				for _, skew := range skews {
+					orders = append(orders, Order{namespace, spec, noon.Add(skew), []string{"k"}})
 				}
-				got := s.spend(t)["k"]
+				policy := sluice.MustPolicy(spec)
+				got := spendTogether(t, spenders, orders)["k"]
 				require.GreaterOrEqual(t, got, policy.Bound(1), spec)
 				require.LessOrEqual(t, got, policy.Bound(2*time.Hour+1), spec)
-				require.Zero(t, s.spend(t)["k"], "%s, again", spec)
+				require.Zero(t, spendTogether(t, spenders, orders)["k"], "%s, again", spec)
 			}
 		})
 	}

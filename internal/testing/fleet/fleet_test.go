@@ -3,8 +3,8 @@
 //
 // The tests promise:
 //
-//   - Several limiters with their own connections admit exactly what one may admit
-//     (exact_limit_test.go), also if their clocks differ.
+//   - Several processes admit exactly what one process may admit (exact_limit_test.go), also if the
+//     clocks of the processes differ.
 //   - Under contention, each decision is one that the policies allow at its time and in its order, and
 //     no denial is wrong (contention_test.go, linearizable_test.go).
 //   - A killed server or process loses nothing that its settings write to disk (crash_test.go).
@@ -62,13 +62,13 @@ type process struct {
 	stdout io.Reader
 }
 
-// startMember starts a process that finds its task in an environment variable.
-func startMember(t *testing.T, work string) *process {
+// startSelf starts a process that finds its work in an environment variable.
+func startSelf(t *testing.T, variable, work string) *process {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	p := &process{cmd: exec.Command(self)}
-	p.cmd.Env, p.cmd.Stderr = append(os.Environ(), taskVariable+"="+work), os.Stderr
+	p.cmd.Env, p.cmd.Stderr = append(os.Environ(), variable+"="+work), os.Stderr
 	p.stdin, err = p.cmd.StdinPipe()
 	require.NoError(t, err)
 	p.stdout, err = p.cmd.StdoutPipe()
@@ -119,7 +119,7 @@ func (f *fleet) start(n int, skews ...time.Duration) {
 		}
 		text, err := json.Marshal(task)
 		require.NoError(f.t, err)
-		started = append(started, startMember(f.t, string(text)))
+		started = append(started, startSelf(f.t, taskVariable, string(text)))
 		f.members = append(f.members, started[i])
 	}
 	for _, p := range started {

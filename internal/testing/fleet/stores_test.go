@@ -25,12 +25,14 @@ import (
 var shared servers.Shared
 
 func TestMain(m *testing.M) {
-	if text := os.Getenv(taskVariable); text != "" {
-		if err := runMember(text); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+	for variable, run := range map[string]func(text string) error{taskVariable: runMember, spenderVariable: runSpender} {
+		if text := os.Getenv(variable); text != "" {
+			if err := run(text); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
 		}
-		os.Exit(0)
 	}
 	os.Exit(shared.Main(m, servers.RedisPrograms+" "+servers.PostgresPrograms))
 }

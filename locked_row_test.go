@@ -1,0 +1,94 @@
+package sluice_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/postgres"
+)
+
+// A transaction of the application holds the row of a key for a long time. Calls for other keys succeed, and calls for this key
+// fail with ErrContended. On a busy machine some get no answer at all. The circuit breaker stays closed.
+func TestLockedRowStopsOnlyItsKey(t *testing.T) {
+	functions, pool := openPostgres(t)
+	swaps, err := postgres.New(pool, postgres.Options{NoFunctions: true, Table: "swaps"})
+	require.NoError(t, err)
+	require.NoError(t, swaps.Migrate(t.Context()))
+	for name, store := range map[string]*postgres.Store{"with functions": functions, "without functions": swaps} {
+		t.Run(name, func(t *testing.T) {
+			l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("gcra 1000000/s")...)
+			require.True(t, must(t)(l.Allow(background, ann)).Allowed)
+			tx, err := pool.Begin(t.Context())
+			require.NoError(t, err)
+			defer tx.Rollback(background)
+			lockRows(t, tx)
+
+			var group, others sync.WaitGroup
+			var refused, ended atomic.Int64
+			for range 4 {
+				group.Go(func() {
+					for i := 0; i < 3 || ended.Load() == 0 && !t.Failed(); i++ {
+						_, err := l.Allow(background, ann)
+						require.Error(t, err)
+						require.NotContains(t, err.Error(), "breaker")
+						if !errors.Is(err, storage.ErrOutcomeUnknown) { // its write was in flight at the end
+							require.ErrorIs(t, err, storage.ErrNotApplied)
+						}
+						if errors.Is(err, storage.ErrContended) {
+							refused.Add(1)
+						}
+					}
+				})
+			}
+			for caller := range 8 {
+				others.Go(func() {
+					for i := 0; i < 100 || refused.Load() < 12 && !t.Failed(); i++ { // for three timeouts of a second
+						require.True(t, must(t)(l.Allow(background, call{user: fmt.Sprint(caller, i%50)})).Allowed)
+					}
+				})
+			}
+			others.Wait()
+			ended.Store(1)
+			group.Wait()
+			require.NoError(t, tx.Rollback(background))
+			require.True(t, must(t)(l.Allow(background, ann)).Allowed)
+		})
+	}
+}
+
+// lockRows locks the rows that both tables have.
+func lockRows(t *testing.T, tx pgx.Tx) {
+	for _, table := range []string{postgres.DefaultTable, "swaps"} {
+		_, err := tx.Exec(background, "SELECT FROM "+table+" FOR UPDATE")
+		require.NoError(t, err)
+	}
+}
+
+// A policy that runs in Go takes two round trips for a decision. The callers of one key wait for each other, so they have no
+// conflicts.
+func TestManyCallersOfAPolicyInGoHaveNoConflicts(t *testing.T) {
+	store, _ := openPostgres(t)
+	policy := struct{ algo.Policy }{mustPolicy("gcra 1000000/s")} // it has no program
+	l := newLimiter(t, sluice.Options[call]{Timeout: time.Minute}, store, sluice.Rule[call]{Name: "rule", Key: byUser, Policy: policy})
+	var group sync.WaitGroup
+	for range 64 {
+		group.Go(func() {
+			for range 5 {
+				d := must(t)(l.Allow(background, ann))
+				require.True(t, d.Allowed)
+				require.Equal(t, 1, d.Attempts)
+			}
+		})
+	}
+	group.Wait()
+}
