@@ -32,7 +32,9 @@ type queue struct {
 	warm     bool      // the last round trip was answered
 	lastErr  error     // why the last round trip failed, if the store was unavailable
 
-	held map[string]holding // the keys that other transactions hold
+	held    map[string]time.Time // until when keys count as held
+	probes  atomic.Int32         // of held keys, in progress or waiting for probing
+	probing chan struct{}        // is full while one of them uses the store
 }
 
 const (
@@ -54,7 +56,7 @@ const (
 )
 
 func newQueue(e *Engine) *queue {
-	return &queue{engine: e, breaker: breaker.New(e.options.OpenAfter), held: make(map[string]holding)}
+	return &queue{engine: e, breaker: breaker.New(e.options.OpenAfter), held: make(map[string]time.Time), probing: make(chan struct{}, 1)}
 }
 
 // repeat makes attempts by try until a request has its outcome, or ctx ends.
@@ -96,6 +98,8 @@ func (q *queue) timeout(ctx context.Context, r *Request, inFlight bool) error {
 // batch makes one attempt in a batch. It returns when the attempt has ended, or ctx.
 func (q *queue) batch(ctx context.Context, r *Request) error {
 	switch sends, err := q.enter(r); {
+	case err == errHeld:
+		return q.tryHeld(ctx, r)
 	case err != nil:
 		return err
 	case sends:
@@ -143,8 +147,8 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 	defer q.mu.Unlock()
 	if waiting := q.waiting.Len() + int(q.pausing.Load()); r.failures == 0 && waiting >= q.engine.options.MaxQueue {
 		return false, final{overloaded(waiting)}
-	} else if q.isHeld(r) {
-		return false, ErrDeclined
+	} else if q.heldKey(r) != "" {
+		return false, errHeld
 	}
 	if q.engine.server != nil && q.inFlight == 0 && q.warm && time.Since(q.answered) < ownSendWithin {
 		q.inFlight++
