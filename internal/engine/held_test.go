@@ -220,6 +220,20 @@ func TestLockedKeyDoesNotStopOtherKeys(t *testing.T) {
 	}
 }
 
+// They wait in the queue when a batch finds the lock. Each further batch would wait for it again.
+func TestManyCallersOfALockedKeyDelayOthersOnce(t *testing.T) {
+	w, s := withLocks()
+	forEachWay(t, []way{w}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		b.store.takes = time.Millisecond
+		s.locks.lock("locked")
+		stop := b.callLocked(1000, callsOf("locked"))
+		time.Sleep(time.Millisecond)
+		require.Less(b, b.allowed(b.decide(newCall(counter(9), "k"))).took, 2*lockTimeout)
+		s.locks.unlock("locked")
+		stop()
+	})
+}
+
 // The lock of a key is free again. Its callers do not wait for those of locked keys.
 func TestReleasedKeyDoesNotWaitForLockedKeys(t *testing.T) {
 	for _, locked := range []int{1, 20} {

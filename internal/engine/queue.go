@@ -209,7 +209,12 @@ func (q *queue) take() (requests []*Request, until time.Time) {
 	defer q.mu.Unlock()
 	now := time.Now()
 	for keys := 0; q.waiting.Len() > 0 && keys < batchKeys; {
-		if r := q.waiting.Remove(q.waiting.Front()).(*Request); now.Before(r.deadline) {
+		r := q.waiting.Remove(q.waiting.Front()).(*Request)
+		switch {
+		case q.heldKey(r) != "":
+			r.err = errHeld
+			close(r.done)
+		case now.Before(r.deadline):
 			keys += len(r.keys)
 			requests = append(requests, r)
 			if r.deadline.After(until) {
