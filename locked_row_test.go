@@ -1,6 +1,7 @@
 package sluice_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -26,7 +27,7 @@ func TestLockedRowStopsOnlyItsKey(t *testing.T) {
 	require.NoError(t, swaps.Migrate(t.Context()))
 	for name, store := range map[string]*postgres.Store{"with functions": functions, "without functions": swaps} {
 		t.Run(name, func(t *testing.T) {
-			l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("gcra 1000000/s")...)
+			l := newLimiter(t, sluice.Options[call]{Timeout: time.Minute}, store, rulesOf("gcra 1000000/s")...)
 			require.True(t, must(t)(l.Allow(background, ann)).Allowed)
 			tx, err := pool.Begin(t.Context())
 			require.NoError(t, err)
@@ -38,7 +39,9 @@ func TestLockedRowStopsOnlyItsKey(t *testing.T) {
 			for range 4 {
 				group.Go(func() {
 					for i := 0; i < 3 || ended.Load() == 0 && !t.Failed(); i++ {
-						_, err := l.Allow(background, ann)
+						ctx, cancel := context.WithTimeout(background, time.Second)
+						_, err := l.Allow(ctx, ann)
+						cancel()
 						require.Error(t, err)
 						require.NotContains(t, err.Error(), "breaker")
 						if !errors.Is(err, storage.ErrOutcomeUnknown) { // its write was in flight at the end
