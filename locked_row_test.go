@@ -1,6 +1,7 @@
 package sluice_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -9,10 +10,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/postgres"
 )
@@ -26,19 +29,21 @@ func TestLockedRowStopsOnlyItsKey(t *testing.T) {
 	require.NoError(t, swaps.Migrate(t.Context()))
 	for name, store := range map[string]*postgres.Store{"with functions": functions, "without functions": swaps} {
 		t.Run(name, func(t *testing.T) {
-			l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("gcra 1000000/s")...)
+			l := newLimiter(t, sluice.Options[call]{Timeout: time.Minute}, store, rulesOf("gcra 1000000/s")...)
 			require.True(t, must(t)(l.Allow(background, ann)).Allowed)
 			tx, err := pool.Begin(t.Context())
 			require.NoError(t, err)
 			defer tx.Rollback(background)
-			lockRows(t, tx)
+			lockRows(t, tx, postgres.DefaultTable, "swaps")
 
 			var group, others sync.WaitGroup
 			var refused, ended atomic.Int64
 			for range 4 {
 				group.Go(func() {
 					for i := 0; i < 3 || ended.Load() == 0 && !t.Failed(); i++ {
-						_, err := l.Allow(background, ann)
+						ctx, cancel := context.WithTimeout(background, time.Second)
+						_, err := l.Allow(ctx, ann)
+						cancel()
 						require.Error(t, err)
 						require.NotContains(t, err.Error(), "breaker")
 						if !errors.Is(err, storage.ErrOutcomeUnknown) { // its write was in flight at the end
@@ -66,12 +71,77 @@ func TestLockedRowStopsOnlyItsKey(t *testing.T) {
 	}
 }
 
-// lockRows locks the rows that both tables have.
-func lockRows(t *testing.T, tx pgx.Tx) {
-	for _, table := range []string{postgres.DefaultTable, "swaps"} {
+// lockRows locks the rows that tables have.
+func lockRows(t *testing.T, tx pgx.Tx, tables ...string) {
+	for _, table := range tables {
 		_, err := tx.Exec(background, "SELECT FROM "+table+" FOR UPDATE")
 		require.NoError(t, err)
 	}
+}
+
+// Five processes use one row all the time. Other transactions lock it for longer than a batch waits, and keep two other rows locked:
+// one that all can see, and one that is not committed yet. No call for the first row fails.
+func TestShortLocksOfABusyRowDelayItsCalls(t *testing.T) {
+	server := servers.Postgres(t)
+	open := func() *pgxpool.Pool {
+		pool, err := pgxpool.New(t.Context(), server.DSN())
+		require.NoError(t, err)
+		t.Cleanup(pool.Close)
+		return pool
+	}
+	limiterOn := func(db postgres.DB) *sluice.Limiter[call] {
+		store, err := postgres.New(db, postgres.Options{})
+		require.NoError(t, err)
+		if _, ok := db.(*pgxpool.Pool); ok {
+			require.NoError(t, store.Migrate(t.Context()))
+		}
+		return newLimiter(t, sluice.Options[call]{Timeout: 5 * time.Second}, store, rulesOf("gcra 1000000/s")...)
+	}
+	var limiters []*sluice.Limiter[call]
+	for range 5 {
+		limiters = append(limiters, limiterOn(open()))
+	}
+	locked, created := call{user: "locked"}, call{user: "created"}
+	require.True(t, must(t)(limiters[0].Allow(background, locked)).Allowed)
+	others := open()
+	tx, err := others.Begin(t.Context())
+	require.NoError(t, err)
+	defer tx.Rollback(background)
+	lockRows(t, tx, postgres.DefaultTable)
+	require.True(t, must(t)(limiterOn(tx).Allow(background, created)).Allowed)
+	require.True(t, must(t)(limiters[0].Allow(background, ann)).Allowed)
+
+	var group sync.WaitGroup
+	var calls, ended atomic.Int64
+	for _, l := range limiters {
+		for range 16 {
+			group.Go(func() {
+				for ended.Load() == 0 && !t.Failed() {
+					require.True(t, must(t)(l.Allow(background, ann)).Allowed)
+					calls.Add(1)
+				}
+			})
+		}
+		for _, c := range []call{locked, created} {
+			group.Go(func() {
+				for ended.Load() == 0 && !t.Failed() {
+					ctx, cancel := context.WithTimeout(background, time.Second)
+					_, err := l.Allow(ctx, c)
+					cancel()
+					require.Error(t, err)
+				}
+			})
+		}
+	}
+	for range 4 {
+		enough := calls.Load() + 2000
+		require.Eventually(t, func() bool { return calls.Load() >= enough || t.Failed() }, time.Minute, time.Millisecond)
+		_, err := others.Exec(t.Context(), "SELECT pg_sleep(0.4) FROM (SELECT FROM "+postgres.DefaultTable+
+			" WHERE position('ann'::bytea IN key) > 0 FOR UPDATE) AS found")
+		require.NoError(t, err)
+	}
+	ended.Store(1)
+	group.Wait()
 }
 
 // A policy that runs in Go takes two round trips for a decision. The callers of one key wait for each other, so they have no

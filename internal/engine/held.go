@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -9,49 +11,96 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// A key is held if another transaction has its lock for longer than a batch waits. Its requests must not delay others, so
-// swaps decide them, one at a time, until one succeeds.
+// A key is held if another transaction has its lock for longer than a batch waits. Its requests must not delay others. So they
+// wait outside of the batches, until a probe gets the lock. The requests of one key make its probes in turn. All probes use
+// one connection.
 
-// heldFor is how long a key counts as held after the last failure.
-const heldFor = 10 * time.Second
+const (
+	heldFor   = 10 * time.Second       // how long a key counts as held after the last failure
+	probesFor = 250 * time.Millisecond // how long the probes of all held keys take together
+	probeMin  = 5 * time.Millisecond   // how long a probe takes at least
+)
 
-// heldLock is the lock of all requests for held keys, so that they use one connection. No key has this text.
-const heldLock = "\x00held"
+// heldPrefix begins the text of the lock whose owner probes a key. No key begins with it.
+const heldPrefix = "\x00held"
 
-// holding is why and until when a key counts as held.
-type holding struct {
-	cause error
-	until time.Time
-}
+var errHeld = fmt.Errorf("%w: another transaction held the lock of a key", storage.ErrContended)
 
-// isHeld reports whether a key of the request is held. It is then the reason why the request fails, until there is a later one.
-// The caller must hold q.mu.
-func (q *queue) isHeld(r *Request) bool {
-	return slices.ContainsFunc(r.keys, func(key string) bool {
-		h, ok := q.held[key]
-		if ok = ok && time.Now().Before(h.until); ok {
-			r.lastErr = h.cause
-		}
-		return ok
-	})
-}
-
-// hold records that a request has found that a key is held.
-func (q *queue) hold(key string, cause error) {
+// hold records that another transaction holds a key.
+func (q *queue) hold(key string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(q.held, func(_ string, h holding) bool { return !now.Before(h.until) })
-	q.held[key] = holding{cause, now.Add(heldFor)}
+	maps.DeleteFunc(q.held, func(_ string, until time.Time) bool { return !now.Before(until) })
+	q.held[key] = now.Add(heldFor)
 }
 
-// free records that keys are not held any more.
-func (q *queue) free(keys []string) {
+// free records that a key is not held any more.
+func (q *queue) free(key string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, key := range keys {
-		delete(q.held, key)
+	delete(q.held, key)
+}
+
+// heldKey returns a held key of the request, or "". The caller must hold q.mu.
+func (q *queue) heldKey(r *Request) string {
+	at := slices.IndexFunc(r.keys, func(key string) bool {
+		until, ok := q.held[key]
+		return ok && time.Now().Before(until)
+	})
+	if at < 0 {
+		return ""
 	}
+	return r.keys[at]
+}
+
+// tryHeld makes one attempt for a request with a held key. A denial needs no lock. Any other request waits until the key is
+// free.
+func (q *queue) tryHeld(ctx context.Context, r *Request) error {
+	key := q.firstHeld(r)
+	unlock, err := q.engine.locks.Lock(ctx, []string{heldPrefix + key}, q.await)
+	if err != nil {
+		return final{err}
+	}
+	defer unlock()
+	if ctx.Err() != nil || key == "" || q.firstHeld(r) != key { // another request has found that the key is free
+		return errHeld
+	}
+	q.probes.Add(1)
+	defer q.probes.Add(-1)
+	select {
+	case q.probing <- struct{}{}:
+		defer func() { <-q.probing }()
+	case <-ctx.Done():
+		return errHeld
+	}
+	if swaps, err := q.load(ctx, r); err != nil || len(swaps) == 0 {
+		return err
+	}
+	return q.probeHeld(ctx, key)
+}
+
+func (q *queue) firstHeld(r *Request) string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.heldKey(r)
+}
+
+// probeHeld waits for the lock of a held key. It returns an error also if it got the lock: the request must be sent again.
+func (q *queue) probeHeld(ctx context.Context, key string) error {
+	ctx, cancel := context.WithTimeout(ctx, max(probesFor/time.Duration(q.probes.Load()), probeMin))
+	defer cancel()
+	began := time.Now()
+	_, _, err := q.engine.store.CompareAndSwap(ctx, storage.Swap{Key: key}) // changes nothing, but waits for the lock
+	switch q.record(began, err); {
+	case err == nil:
+		q.free(key)
+	case isContention(err):
+		q.hold(key)
+	case ctx.Err() == nil:
+		return storage.NotApplied(err)
+	}
+	return errHeld
 }
 
 // isContention reports whether another transaction caused an error that proves that nothing was applied.

@@ -18,115 +18,307 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// lockedServer is a server on which another transaction holds the key "locked". Run waits for the lock for a while.
+// rowLocks are the keys whose locks other transactions have.
+type rowLocks struct {
+	mu      sync.Mutex
+	keys    map[string]bool
+	waiting int // swaps that wait for a lock
+	most    int // the maximum of waiting
+}
+
+func (l *rowLocks) lock(keys ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, key := range keys {
+		l.keys[key] = true
+	}
+}
+
+func (l *rowLocks) unlock(keys ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, key := range keys {
+		delete(l.keys, key)
+	}
+}
+
+func (l *rowLocks) has(key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.keys[key]
+}
+
+// count changes the number of swaps that wait, and returns its maximum.
+func (l *rowLocks) count(change int) (most int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting += change
+	l.most = max(l.most, l.waiting)
+	return l.most
+}
+
+// lockedServer is a server on which other transactions have locks. Run waits for them for a while.
 type lockedServer struct {
 	server
-	locked *atomic.Bool
+	locks     *rowLocks
+	conflicts *atomic.Bool // another process changes each record before it is swapped
 }
 
 const lockTimeout = 250 * time.Millisecond
 
-// withALock returns a way with such a server, and whether the key is locked.
-func withALock() (w way, locked *atomic.Bool) {
-	locked = new(atomic.Bool)
-	return way{name: "on a server with a lock", open: func(f *fakeStore) storage.Store { return lockedServer{server{fakeStore: f}, locked} }}, locked
+// withLocks returns a way with such a server.
+func withLocks() (w way, s lockedServer) {
+	s = lockedServer{locks: &rowLocks{keys: make(map[string]bool)}, conflicts: new(atomic.Bool)}
+	return way{name: "on a server with locks", open: func(f *fakeStore) storage.Store {
+		s.server = server{fakeStore: f}
+		return s
+	}}, s
 }
+
+// await waits for the locks of keys, and reports whether they are free.
+func (s lockedServer) await(ctx context.Context, keys []string, timeout time.Duration) bool {
+	deadline, _ := ctx.Deadline()
+	end := time.Now().Add(min(time.Until(deadline)*3/4, timeout))
+	for slices.ContainsFunc(keys, s.locks.has) {
+		if !time.Now().Before(end) {
+			return false
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return true
+}
+
+var errLocked = fmt.Errorf("%w: lock timeout", storage.ErrContended)
 
 func (s lockedServer) Run(ctx context.Context, batches ...*driver.Batch) {
 	for _, b := range batches {
-		at := slices.Index(b.Keys, "locked")
-		if at < 0 {
+		if s.await(ctx, b.Keys, lockTimeout) {
 			s.server.Run(ctx, b)
 			continue
 		}
-		deadline, _ := ctx.Deadline()
-		wait := min(time.Until(deadline)-50*time.Millisecond, lockTimeout)
-		for end := time.Now().Add(wait); s.locked.Load() && time.Now().Before(end) && ctx.Err() == nil; {
-			time.Sleep(time.Millisecond)
+		failed := make(map[int]bool) // indexes of keys
+		for i, key := range b.Keys {
+			failed[i] = s.locks.has(key)
 		}
-		if !s.locked.Load() {
-			s.server.Run(ctx, b)
-			continue
+		fails := func(u driver.Use) bool { return failed[u.Key] }
+		for range b.Requests { // keys in a request with a failed key fail too
+			for _, r := range b.Requests {
+				for _, u := range r.Uses {
+					failed[u.Key] = failed[u.Key] || slices.ContainsFunc(r.Uses, fails)
+				}
+			}
 		}
-		err := fmt.Errorf("%w: lock timeout", storage.ErrContended)
-		s.mu.Lock()
-		before := s.records["locked"]
-		s.mu.Unlock()
-		s.server.Run(ctx, b)
-		s.put("locked", string(before.State))
-		b.KeyErr = make([]error, len(b.Keys))
-		b.KeyErr[at] = &storage.KeyError{Key: "locked", Err: err}
+		rest, places := *b, []int(nil)
+		rest.Requests = nil
+		for i, r := range b.Requests {
+			if !slices.ContainsFunc(r.Uses, fails) {
+				rest.Requests, places = append(rest.Requests, r), append(places, i)
+			}
+		}
+		s.server.Run(ctx, &rest)
+		b.Err, b.At, b.Found, b.KeyErr = rest.Err, rest.At, rest.Found, make([]error, len(b.Keys))
+		for i, place := range places {
+			b.Requests[place].Applied = rest.Requests[i].Applied
+		}
+		for i, key := range b.Keys {
+			if failed[i] {
+				b.KeyErr[i] = &storage.KeyError{Key: key, Err: errLocked}
+			}
+		}
 	}
 }
 
 func (s lockedServer) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
-	deadline, _ := ctx.Deadline()
-	for s.locked.Load() && swaps[0].Key == "locked" {
-		if time.Until(deadline) < 50*time.Millisecond {
-			return nil, false, fmt.Errorf("%w: lock timeout", storage.ErrContended)
+	key := swaps[0].Key
+	if s.locks.has(key) {
+		s.locks.count(1)
+		isFree := s.await(ctx, []string{key}, time.Hour)
+		s.locks.count(-1)
+		if !isFree {
+			return nil, false, errLocked
 		}
-		time.Sleep(time.Millisecond)
+	}
+	if s.conflicts.Load() {
+		s.put(key, s.state(key))
 	}
 	return s.server.CompareAndSwap(ctx, swaps...)
 }
 
+// callFor makes calls one after the other for a time, and returns how many were decided. No call may fail.
+func (b *fixture) callFor(d time.Duration, next func(i int) *call) (decided int) {
+	for end := time.Now().Add(d); time.Now().Before(end); decided++ {
+		if c := b.decide(next(decided)); c.err != nil {
+			b.Errorf("call %d of %v: %v", decided, c.Items[0].Key, c.err)
+		}
+	}
+	return decided
+}
+
+// callOthers makes calls of other keys for some time, and returns how many were decided.
+func (b *fixture) callOthers() (decided int64) {
+	var all sync.WaitGroup
+	n := new(atomic.Int64)
+	for caller := range 8 {
+		all.Go(func() {
+			n.Add(int64(b.callFor(2*time.Second, func(i int) *call { return newCall(counter(1<<40), fmt.Sprint(caller, i%50)) })))
+		})
+	}
+	all.Wait()
+	return n.Load()
+}
+
+// callLocked makes calls, which may wait for locks in vain, until stop is called. stop returns how many failed.
+func (b *fixture) callLocked(callers int, next func(caller, i int) *call) (stop func() int64) {
+	var stopped atomic.Bool
+	var all sync.WaitGroup
+	failed := new(atomic.Int64)
+	for caller := range callers {
+		all.Go(func() {
+			for i := 0; !stopped.Load() && !b.Failed(); i++ {
+				if c := b.decide(next(caller, i)); c.err != nil {
+					assert.ErrorIs(b, c.err, storage.ErrContended)
+					assert.ErrorIs(b, c.err, storage.ErrNotApplied)
+					failed.Add(1)
+				}
+			}
+		})
+	}
+	return func() int64 {
+		stopped.Store(true)
+		all.Wait()
+		return failed.Load()
+	}
+}
+
+// callsOf returns calls of one key for callLocked.
+func callsOf(key string) func(int, int) *call {
+	return func(int, int) *call { return newCall(counter(1<<40), key) }
+}
+
 // The other keys get nearly as many decisions as without the lock, and the circuit breaker stays closed.
 func TestLockedKeyDoesNotStopOtherKeys(t *testing.T) {
-	w, locked := withALock()
+	for name, next := range map[string]func(caller, i int) *call{
+		"one key":  callsOf("locked"),
+		"two keys": func(caller, i int) *call { return newCall(counter(1<<40), fmt.Sprint("new", caller, i), "locked") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, s := withLocks()
+			forEachWay(t, []way{w}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+				b.store.takes = time.Millisecond
+				alone := b.callOthers()
+				s.locks.lock("locked")
+				stop := b.callLocked(4, next)
+				require.Greater(b, float64(b.callOthers()), 0.8*float64(alone))
+				s.locks.unlock("locked")
+				require.Positive(b, stop())
+
+				b.allowed(b.decide(newCall(counter(1<<40), "locked")))
+				b.inOneBatch(newCall(counter(9), "second"), newCall(counter(1<<40), "locked"), newCall(counter(9), "third"))
+				require.Contains(b, strings.Join(b.store.tripsSoFar(), "\n"), "locked third", "a key that was released is sent in batches again")
+			})
+		})
+	}
+}
+
+// They wait in the queue when a batch finds the lock. Each further batch would wait for it again.
+func TestManyCallersOfALockedKeyDelayOthersOnce(t *testing.T) {
+	w, s := withLocks()
 	forEachWay(t, []way{w}, engine.Options{Timeout: time.Second}, func(b *fixture) {
 		b.store.takes = time.Millisecond
-		// others decides calls of other keys for some time, and returns how many.
-		others := func() (decided int64) {
-			end, all, n := time.Now().Add(6*time.Second), sync.WaitGroup{}, new(atomic.Int64)
-			for caller := range 8 {
-				all.Go(func() {
-					for i := 0; time.Now().Before(end); i++ {
-						if c := b.decide(newCall(counter(1<<40), fmt.Sprint(caller, i%50))); c.err != nil {
-							b.Errorf("another key: %v", c.err)
-						}
-						n.Add(1)
-					}
-				})
-			}
-			all.Wait()
-			return n.Load()
-		}
-		alone, waited := others(), new(atomic.Int64)
-		locked.Store(true)
-		for range 4 {
-			b.group.Go(func() {
-				for locked.Load() {
-					if c := b.decide(newCall(counter(1<<40), "locked")); c.err != nil {
-						assert.ErrorIs(b, c.err, storage.ErrContended)
-						assert.ErrorIs(b, c.err, storage.ErrNotApplied)
-						waited.Add(1)
-					}
-				}
-			})
-		}
-		require.Greater(b, float64(others()), 0.8*float64(alone))
-		locked.Store(false)
-		b.group.Wait()
-		require.Positive(b, waited.Load())
+		s.locks.lock("locked")
+		stop := b.callLocked(1000, callsOf("locked"))
+		time.Sleep(time.Millisecond)
+		require.Less(b, b.allowed(b.decide(newCall(counter(9), "k"))).took, 2*lockTimeout)
+		s.locks.unlock("locked")
+		stop()
+	})
+}
 
-		b.allowed(b.decide(newCall(counter(1<<40), "locked")))
-		b.inOneBatch(newCall(counter(9), "second"), newCall(counter(1<<40), "locked"), newCall(counter(9), "third"))
-		require.Contains(b, strings.Join(b.store.tripsSoFar(), "\n"), "locked third", "a key that was released is sent in batches again")
+// The lock of a key is free again. Its callers do not wait for those of locked keys.
+func TestReleasedKeyDoesNotWaitForLockedKeys(t *testing.T) {
+	for _, locked := range []int{1, 20} {
+		w, s := withLocks()
+		forEachWay(t, []way{w}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+			b.store.takes = time.Millisecond
+			var keys []string
+			for i := range locked {
+				keys = append(keys, fmt.Sprint("locked", i))
+			}
+			s.locks.lock(append(keys, "released")...)
+			stop := b.callLocked(4*locked, func(caller, _ int) *call { return newCall(counter(1<<40), keys[caller%locked]) })
+			released := func() *call { return newCall(counter(1<<40), "released") }
+			b.start(released()) // finds the lock
+			time.Sleep(2 * time.Second)
+			var calls []*call
+			for range 50 {
+				calls = append(calls, b.start(released()))
+			}
+			time.Sleep(100 * time.Millisecond)
+			s.locks.unlock("released")
+			unlocked := time.Now()
+			b.group.Wait()
+			require.Less(b, time.Since(unlocked), 400*time.Millisecond)
+			for _, c := range calls {
+				b.allowed(c)
+			}
+			require.Greater(b, b.callFor(time.Second, func(int) *call { return released() }), 200)
+			require.Equal(b, 1, s.locks.count(0), "locked keys use one connection")
+			s.locks.unlock(keys...)
+			stop()
+		})
+	}
+}
+
+// A call of two keys waits for its turn to probe the second one. Meanwhile the first one is released.
+func TestReleasedKeyDoesNotWaitForTheOtherKeyOfACall(t *testing.T) {
+	w, s := withLocks()
+	forEachWay(t, []way{w}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		s.locks.lock("a", "b")
+		stop := b.callLocked(10, callsOf("b"))
+		b.start(newCall(counter(9), "a"))
+		time.Sleep(1100 * time.Millisecond)
+		b.start(newCall(counter(9), "a", "b"))
+		time.Sleep(100 * time.Millisecond)
+		s.locks.unlock("a")
+		require.Less(b, b.allowed(b.decide(newCall(counter(9), "a"))).took, 300*time.Millisecond)
+		s.locks.unlock("b")
+		stop()
+	})
+}
+
+// Other processes change the record so often that swaps always conflict. But batches do not.
+func TestCallsReturnToBatchesAfterALock(t *testing.T) {
+	w, s := withLocks()
+	forEachWay(t, []way{w}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		b.store.takes = time.Millisecond
+		s.conflicts.Store(true)
+		s.locks.lock("k")
+		var calls []*call
+		for range 100 {
+			calls = append(calls, b.start(newCall(counter(1<<40), "k")))
+		}
+		time.Sleep(400 * time.Millisecond)
+		s.locks.unlock("k")
+		b.group.Wait()
+		for _, c := range calls {
+			require.Less(b, b.allowed(c).took, 500*time.Millisecond)
+		}
+		require.Len(b, b.store.state("k"), 100)
 	})
 }
 
 // A denial needs no lock, so it does not show that the lock is free.
 func TestDenialLeavesAKeyHeld(t *testing.T) {
-	w, locked := withALock()
+	w, s := withLocks()
 	forEachWay(t, []way{w}, engine.Options{DenialCacheTTL: -1}, func(b *fixture) {
 		b.store.put("locked", "x")
-		locked.Store(true)
-		require.Equal(b, lockTimeout, b.denied(b.decide(newCall(counter(1), "locked"))).took)
+		s.locks.lock("locked")
+		require.InDelta(b, lockTimeout, b.denied(b.decide(newCall(counter(1), "locked"))).took, float64(time.Millisecond))
 		for range 3 {
 			require.NoError(b, b.decide(newCallOf(driver.Peek, nil, "locked")).err)
 			require.Zero(b, b.denied(b.decide(newCall(counter(1), "locked"))).took)
 		}
-		locked.Store(false)
+		s.locks.unlock("locked")
 	})
 }
 

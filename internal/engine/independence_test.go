@@ -65,15 +65,15 @@ func TestCancelledCallOfTwoKeysStopsNeither(t *testing.T) {
 
 // Only the held key waits.
 func TestCallThatWaitsForAHeldKeyDoesNotStopItsOtherKeys(t *testing.T) {
-	w, locked := withALock()
+	w, s := withLocks()
 	forEachWay(t, []way{w}, engine.Options{Timeout: time.Second, DenialCacheTTL: -1}, func(b *fixture) {
-		locked.Store(true)
-		b.start(newCall(counter(9), "locked")) // finds the lock, and then waits for it in CompareAndSwap
+		s.locks.lock("locked")
+		b.start(newCall(counter(9), "locked")) // finds the lock, and then probes the key
 		time.Sleep(300 * time.Millisecond)
-		b.start(newCall(counter(9), "locked", "z")) // waits in the lock of held keys
+		b.start(newCall(counter(9), "locked", "z")) // waits for its turn to probe
 		reset := b.start(newCallOf(driver.Reset, nil, "z"))
 		b.group.Wait()
-		locked.Store(false)
+		s.locks.unlock("locked")
 		require.NoError(b, reset.err)
 		require.Less(b, reset.took, 100*time.Millisecond)
 	})

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluice-go/sluice/internal/engine/breaker"
@@ -30,7 +31,9 @@ type queue struct {
 	warm     bool      // the last round trip was answered
 	lastErr  error     // why the last round trip failed, if the store was unavailable
 
-	held map[string]holding // the keys that other transactions hold
+	held    map[string]time.Time // until when keys count as held
+	probes  atomic.Int32         // of held keys, in progress or waiting for probing
+	probing chan struct{}        // is full while one of them uses the store
 }
 
 const (
@@ -52,7 +55,7 @@ const (
 )
 
 func newQueue(e *Engine) *queue {
-	return &queue{engine: e, breaker: breaker.New(e.options.OpenAfter), held: make(map[string]holding)}
+	return &queue{engine: e, breaker: breaker.New(e.options.OpenAfter), held: make(map[string]time.Time), probing: make(chan struct{}, 1)}
 }
 
 // repeat makes attempts by try until a request has its outcome, or ctx ends.
@@ -94,6 +97,8 @@ func (q *queue) timeout(ctx context.Context, r *Request, inFlight bool) error {
 // batch makes one attempt in a batch. It returns when the attempt has ended, or ctx.
 func (q *queue) batch(ctx context.Context, r *Request) error {
 	switch sends, err := q.enter(r); {
+	case err == errHeld:
+		return q.tryHeld(ctx, r)
 	case err != nil:
 		return err
 	case sends:
@@ -144,8 +149,8 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 			return false, final{err}
 		}
 	}
-	if q.isHeld(r) {
-		return false, ErrDeclined
+	if q.heldKey(r) != "" {
+		return false, errHeld
 	}
 	if q.engine.server != nil && q.inFlight == 0 && q.warm && time.Since(q.answered) < ownSendWithin {
 		q.inFlight++
@@ -251,7 +256,12 @@ func (q *queue) take() (requests []*Request, until time.Time) {
 	defer q.mu.Unlock()
 	now := time.Now()
 	for keys := 0; q.waiting.Len() > 0 && keys < batchKeys; {
-		if r := q.waiting.Remove(q.waiting.Front()).(*Request); now.Before(r.deadline) {
+		r := q.waiting.Remove(q.waiting.Front()).(*Request)
+		switch {
+		case q.heldKey(r) != "":
+			r.err = errHeld
+			close(r.done)
+		case now.Before(r.deadline):
 			keys += len(r.keys)
 			requests = append(requests, r)
 			if r.deadline.After(until) {

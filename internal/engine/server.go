@@ -130,20 +130,21 @@ func sameProgram(a, b *algo.Program) bool {
 func (s *slotBatch) replay(q *queue, clock denials.Clock) {
 	b := &s.batch
 	found := slices.Clone(b.Found) // after the requests that are evaluated already
+	for i, err := range b.KeyErr {
+		if isContention(err) { // also other keys of the same requests
+			q.hold(b.Keys[i])
+		}
+	}
 	var differs error
 	for i, members := range s.members {
 		request := &b.Requests[i]
-		key, err := s.keyErr(request)
+		err := s.keyErr(request)
 		switch {
 		case differs != nil:
 			finish(members, differs)
 		case errors.Is(err, storage.ErrNotApplied):
 			for _, r := range members {
 				r.err = err
-			}
-			if isContention(err) {
-				q.hold(key, err)
-				finish(members, ErrDeclined)
 			}
 		case err != nil:
 			if errors.Is(err, storage.ErrPartialWrite) && request.Applied >= 0 { // other keys of it may have been written
@@ -172,18 +173,18 @@ func finish(requests []*Request, err error) {
 	}
 }
 
-// keyErr returns a key of a request that could not be read or written, and the error. An error that proves that the request was
-// not applied comes first.
-func (s *slotBatch) keyErr(request *driver.Request) (key string, err error) {
+// keyErr returns the error of a key of a request that could not be read or written. One that proves that the request was not
+// applied comes first.
+func (s *slotBatch) keyErr(request *driver.Request) (err error) {
 	for _, u := range request.Uses {
 		if s.batch.KeyErr == nil || s.batch.KeyErr[u.Key] == nil {
 			continue
 		}
-		if key, err = s.batch.Keys[u.Key], s.batch.KeyErr[u.Key]; errors.Is(err, storage.ErrNotApplied) {
+		if err = s.batch.KeyErr[u.Key]; errors.Is(err, storage.ErrNotApplied) {
 			break
 		}
 	}
-	return key, err
+	return err
 }
 
 // errPanicked is why the outcome of a request with the key of another one is unknown.

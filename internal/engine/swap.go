@@ -13,7 +13,11 @@ import (
 // swap decides a request by Load, evaluate and CompareAndSwap until there is no conflict, on the caller's goroutine. Requests
 // with a common key wait for each other, so only other processes cause conflicts.
 func (q *queue) swap(ctx context.Context, r *Request) error {
-	unlock, err := q.engine.locks.Lock(ctx, q.locksOf(r), q.await)
+	var locks []string // none for a Peek
+	if r.writes() {
+		locks = r.keys
+	}
+	unlock, err := q.engine.locks.Lock(ctx, locks, q.await)
 	if err != nil {
 		return r.outcome(err)
 	}
@@ -27,30 +31,27 @@ func (q *queue) swap(ctx context.Context, r *Request) error {
 	if ctx.Err() != nil {
 		return q.timeout(ctx, r, false)
 	}
-	err = q.repeat(ctx, r, q.trySwap)
-	if err == nil && changes(r.Items) { // it has had the locks
-		q.free(r.keys)
-	}
-	return err
+	return q.repeat(ctx, r, q.trySwap)
 }
 
 var errWaited = fmt.Errorf("%w: other calls with the same key took most of the time", storage.ErrContended)
 
-// locksOf returns the keys that a request must lock. A Peek waits for nobody.
-func (q *queue) locksOf(r *Request) []string {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	switch {
-	case !r.writes():
-		return nil
-	case q.isHeld(r):
-		return append([]string{heldLock}, r.keys...)
-	}
-	return r.keys
-}
-
 // trySwap makes one attempt.
 func (q *queue) trySwap(ctx context.Context, r *Request) error {
+	swaps, err := q.load(ctx, r)
+	if err != nil || len(swaps) == 0 {
+		return err
+	}
+	began := time.Now()
+	_, swapped, err := q.engine.store.CompareAndSwap(ctx, swaps...)
+	if q.record(began, err); err == nil && !swapped {
+		err = storage.NotApplied(fmt.Errorf("%w: %d attempts", storage.ErrContended, r.attempts.Load()))
+	}
+	return err
+}
+
+// load loads the records of a request, evaluates it, and returns what it changes.
+func (q *queue) load(ctx context.Context, r *Request) ([]storage.Swap, error) {
 	e := q.engine
 	began := time.Now()
 	records, now, err := e.store.Load(ctx, r.keys...)
@@ -59,7 +60,7 @@ func (q *queue) trySwap(ctx context.Context, r *Request) error {
 		err = fmt.Errorf("engine: the store answered with %d records to %d keys", len(records), len(r.keys))
 	}
 	if err != nil {
-		return storage.NotApplied(err)
+		return nil, storage.NotApplied(err)
 	}
 	stored := now
 	if e.options.Clock != nil {
@@ -69,19 +70,10 @@ func (q *queue) trySwap(ctx context.Context, r *Request) error {
 		r.Items[i].Found = records[i]
 	}
 	if _, err = r.evaluate(now, false); err != nil {
-		return final{err}
+		return nil, final{err}
 	}
 	e.updateDenials(r, denials.Clock{At: now, Sent: began, Received: received})
-	swaps := r.swaps(now, stored)
-	if len(swaps) == 0 {
-		return nil
-	}
-	began = time.Now()
-	_, swapped, err := e.store.CompareAndSwap(ctx, swaps...)
-	if q.record(began, err); err == nil && !swapped {
-		err = storage.NotApplied(fmt.Errorf("%w: %d attempts", storage.ErrContended, r.attempts.Load()))
-	}
-	return err
+	return r.swaps(now, stored), nil
 }
 
 // swaps returns what the request changes. It was decided at now, when the clock of the store showed stored.

@@ -284,3 +284,29 @@ func TestPurgeSkipsLockedRecords(t *testing.T) {
 	require.Equal(t, 1, n)
 	require.Equal(t, []string{"e"}, existing(t, s, keys...))
 }
+
+// The limiter finds out by such a swap whether a key is locked. The row of "b" is not committed yet.
+func TestSwapThatDeletesNoRecordWaitsForTheLock(t *testing.T) {
+	p := newPool(t, "")
+	s, table := newStore(t, p)
+	swap(t, s, creating("a"))
+	before, _, err := s.Load(t.Context(), "a")
+	require.NoError(t, err)
+	holder := begin(t, p)
+	exec(t, holder, "SELECT FROM "+table+" FOR UPDATE")
+	swap(t, storeIn(t, holder, table), creating("b"))
+	for _, key := range []string{"a", "b"} {
+		within(t, 200*time.Millisecond, func(ctx context.Context) error {
+			_, _, err := s.CompareAndSwap(ctx, storage.Swap{Key: key})
+			return err
+		})
+	}
+	require.NoError(t, holder.Rollback(t.Context()))
+	for _, key := range []string{"a", "b", "c"} {
+		_, _, err := s.CompareAndSwap(t.Context(), storage.Swap{Key: key})
+		require.NoError(t, err)
+	}
+	after, _, err := s.Load(t.Context(), "a", "b", "c")
+	require.NoError(t, err)
+	require.Equal(t, append(before, storage.Record{}, storage.Record{}), after)
+}
