@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
 // prefixes has the text that well-known programs write before a line of a log.
@@ -208,4 +210,12 @@ func TestUnixPeersHaveNoAddress(t *testing.T) {
 			require.Empty(t, readLine(t, strings.Replace(line, "192.0.2.7", peer, 1), Options{}).IP, line)
 		}
 	}
+}
+
+func TestEachPrefixHasItsClient(t *testing.T) {
+	tracetest.Answers(t, "testdata/prefixes.txt", func(prefix string) string {
+		return shown(readLine(t, strings.Replace(goodLine, "192.0.2.7 - ann", prefix, 1), Options{Fields: IP | User | Host | Forwarded}))
+	})
+	inJSON := readLine(t, `{"time":1e9,"ip":"198.51.100.7, 192.0.2.7"}`, Options{})
+	require.Equal(t, []string{"198.51.100.7", "192.0.2.7"}, []string{inJSON.Forwarded, inJSON.IP})
 }
