@@ -7,9 +7,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
@@ -19,7 +21,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	f, err := config.Parse("limits.yaml", []byte(`
+	f := parsed(t, `
 trusted: [10.0.0.0/8, 192.0.2.1, 2001:db8::/32, ::1, 2001:db8::]
 rules:
   - name: client
@@ -32,8 +34,7 @@ rules:
     paths: [/login, /api/*]
     cost: +1_0
     shadow: true
-`))
-	require.NoError(t, err)
+`)
 	require.Len(t, f.Rules, 2)
 	require.Equal(t, "[10.0.0.0/8 192.0.2.1/32 2001:db8::/32 ::1/128 2001:db8::/128]", fmt.Sprint(f.Trusted))
 	login := f.Rules[1]
@@ -45,16 +46,11 @@ rules:
 }
 
 func TestParseReadsHeldUnits(t *testing.T) {
-	f, err := config.Parse("limits.yaml", []byte(`
-rules:
-  - {name: running, policy: inflight 20 ttl=30s, by: ip, cost: 20}
-  - {name: client, policy: gcra 100/m, by: ip}
-`))
-	require.NoError(t, err)
+	f := parsed(t, "rules: [{name: running, policy: inflight 20 ttl=30s, by: ip, cost: 20}, {name: client, policy: gcra 100/m, by: ip}]")
 	require.Equal(t, "inflight 20 ttl=30s", f.Rules[0].Policy.String())
 	require.True(t, f.Rules[0].HoldsUnits())
 	require.False(t, f.Rules[1].HoldsUnits())
-	_, err = config.Parse("limits.yaml", []byte(`rules: [{name: running, policy: inflight 20 ttl=30s, cost: 21}]`))
+	_, err := config.Parse("limits.yaml", []byte(`rules: [{name: running, policy: inflight 20 ttl=30s, cost: 21}]`))
 	require.ErrorContains(t, err, "the policy inflight 20 ttl=30s never allows more than 20 at once")
 }
 
@@ -68,9 +64,7 @@ rules:
   - {name: strict, policy: gcra 1/s, by: header:X-Key, missing: deny}
 `
 	for trusted, want := range map[string][]string{"": {"client", "key"}, "trusted: []": nil, "trusted: 10.0.0.1": nil} {
-		f, err := config.Parse("limits.yaml", []byte(trusted+rules))
-		require.NoError(t, err)
-		require.Equal(t, want, f.LacksTrusted(), trusted)
+		require.Equal(t, want, parsed(t, trusted+rules).LacksTrusted(), trusted)
 	}
 }
 
@@ -90,57 +84,18 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 
 // TestOtherFaults: these errors hide all others of a file.
 func TestOtherFaults(t *testing.T) {
+	tracetest.Answers(t, "testdata/others.txt", func(text string) string {
+		_, err := config.Parse("x", []byte(text))
+		requireFaults(t, err)
+		return err.Error()
+	})
 	for text, want := range map[string]string{
-		"trusted: 10.0.0.1":           "x:1: rules: missing; want a list of rules",
-		"rules: []":                   "x:1: rules: is an empty list; want a list of rules",
-		"- name: a\n  policy: gcra/s": "x:1: is a list; want a mapping with the fields trusted, forwarded, ipv6_bits or rules",
-		"forwarded: true\nrules: [{name: a, policy: gcra 1/s}]": "x:1: forwarded: has no effect without trusted",
-		"trusted: [\"::ffff:0.0.0.0/96\"]":                      `x:1: trusted[0]: "::ffff:0.0.0.0/96" covers all addresses`,
-		"rules:\n- name: 007":                                   `x:2: rules[0].name: is 007, which is a number without quotes; want text in quotes: "007"`,
-		"rules:\n- name: 2001-01-01":                            `is 2001-01-01, which is a date without quotes; want text in quotes: "2001-01-01"`,
-		"rules:\n- cost: -" + strings.Repeat("9", 1e4):          "...; want a whole number",
-		"rules:\n- name: true":                                  `is true, which is a boolean without quotes; want text in quotes: "true"`,
-		"rules: [{missing: deny}]":                              "x:1: rules[0].missing: has no effect in a rule by everything; write it only in rules by user",
-		"rules:\n- cost: 1.0000000000000000001":                 "is 1.0000000000000000001; want a whole number from 1 to 9223372036854775807 in decimal digits",
-		"rules:\n- cost: 010":                                   "x:2: rules[0].cost: is 010; want a whole number",
-		"rules:\n- name: " + strings.Repeat("ä", 50):            `is "` + strings.Repeat("ä", 50) + `"; want`,
+		"rules:\n- cost: -" + strings.Repeat("9", 1e4): "...; want a whole number",
+		"rules:\n- name: " + strings.Repeat("ä", 50):   `is "` + strings.Repeat("ä", 50) + `"; want`,
 	} {
 		_, err := config.Parse("x", []byte(text))
 		require.ErrorContains(t, err, want, text)
 		requireFaults(t, err)
-	}
-}
-
-// TestSyntaxErrorsShowThePlace: syntax errors show the line and a remedy.
-func TestSyntaxErrorsShowThePlace(t *testing.T) {
-	for text, want := range map[string]string{
-		"rules:\n\t- name: a\n": `x:2: invalid YAML: found character that cannot start any token while scanning for the next token; indent with spaces, not tabs, and quote text that begins with such a character
-   - name: a
-  ^`,
-		"rules:\n  - name: a\n   policy: gcra 1/s\n": `x:3: invalid YAML: did not find expected '-' indicator while parsing a block collection; indent all fields of a rule alike
-     policy: gcra 1/s
-     ^`,
-		"rules:\n- policy: ü gcra: 1/s: 2\n": `x:2: invalid YAML: mapping values are not allowed in this context; here and in the line before, write a colon and a space after each field, quote text that has both, and indent all fields of a rule alike
-  - policy: ü gcra: 1/s: 2
-                  ^`,
-		"rules:\n- {name: a, policy: gcra 1/s\n- {name: b}\n": `x:2: invalid YAML: did not find expected ',' or '}' while parsing a flow mapping; close each bracket
-  - {name: a, policy: gcra 1/s
-    ^`,
-		"rules: [\n\n": `x:1: invalid YAML: did not find expected node content while parsing a flow node; close each bracket
-  rules: [
-          ^`,
-		"rules:\n- name: \"a\n  policy: gcra 1/s\n": `x:2: invalid YAML: found unexpected end of stream while scanning a quoted scalar; close each quotation mark
-  - name: "a
-          ^`,
-		"rules:\n- policy gcra 1/s\n  name: a\n": `x:3: invalid YAML: mapping values are not allowed in this context; here and in the line before, write a colon and a space after each field, quote text that has both, and indent all fields of a rule alike
-    name: a
-        ^`,
-		"rules:\n- name: a\n  policy gcra 1/s\n  by: ip\n": `x:3: invalid YAML: could not find expected ':' while scanning a simple key; write a colon and a space after each field, such as name: client
-    policy gcra 1/s
-    ^`,
-	} {
-		_, err := config.Parse("x", []byte(text))
-		require.EqualError(t, err, want)
 	}
 }
 
@@ -248,4 +203,119 @@ func requireUsable(t *testing.T, file *config.File) {
 	d, err := limiter.Allow(t.Context(), &http.Request{Method: "GET", URL: &url.URL{Path: "/"}, RemoteAddr: "192.0.2.1:1", Header: http.Header{}})
 	require.NoError(t, err)
 	require.True(t, d.Allowed)
+}
+
+// In each file, the mistake is between guillemets. Each suggestion is a text in the error message. If it
+// replaces the mistake, the file must be valid. An arrow separates the text in the message from the text for
+// the file, if they differ.
+type faulty struct {
+	file        string
+	suggestions []string
+}
+
+// In these files $ stands for a valid rule.
+var faultyFiles = []faulty{
+	{"trusted: [«10.0.0.300»]\nrules: [$]", []string{"10.0.0.0/24", "192.0.2.1"}},
+	{"trusted: [«10.0.0.1/24»]\nrules: [$]", []string{"10.0.0.0/24", "10.0.0.1"}},
+	{"«forwrded»: true\ntrusted: 10.0.0.1\nrules: [$]", []string{"forwarded"}},
+	{"trusted: 10.0.0.1\n«trusted: 10.0.0.1»\nrules: [$]", []string{"write it once -> "}},
+	{"«forwarded: true»\nrules: [$]", []string{"write the addresses of your proxies into trusted -> trusted: 10.0.0.1\nforwarded: true"}},
+	{"trusted: «[]»\nforwarded: true\nrules: [$]", []string{"write the addresses of your proxies into trusted -> 10.0.0.1"}},
+	{"trusted: 10.0.0.1\nforwarded: «1»\nrules: [$]", []string{"true", "false"}},
+	{"ipv6_bits: «129»\nrules: [$]", []string{"32", "128"}},
+	{"ipv6_bits: 64\n«»", []string{"[{name: client, policy: gcra 100/m, by: ip}] -> rules: [{name: client, policy: gcra 100/m, by: ip}]"}},
+	{"«»", []string{"[{name: client, policy: gcra 100/m, by: ip}] -> rules: [{name: client, policy: gcra 100/m, by: ip}]"}},
+	{"rules: [$]\n«---\nrules: [$]»", []string{"want one document, so remove the --- -> "}},
+	{"rules: [«x»]", []string{"name, policy -> {name: a, policy: gcra 100/m}"}},
+	{"rules: [{name: a, policy: gcra 100/m, «paht»: /a}]", []string{"paths"}},
+	{"rules: [{name: «a b», policy: gcra 100/m}]", []string{"per-client"}},
+	{"rules: [{name: «007», policy: gcra 100/m}]", []string{`"007"`}},
+	{"rules: [$, {name: «ok», policy: gcra 100/m}]", []string{"another name -> another"}},
+	{"rules: [{name: a, «by: ip»}]", []string{"gcra 100/m burst=20 -> policy: gcra 100/m burst=20"}},
+	{"rules: [{name: a, policy: «[x]»}]", []string{"gcra 100/m burst=20"}},
+	{"rules: [{name: a, policy: gcra 100/m «cost=2»}]", []string{"cost -> , cost: 2", "cost -> "}},
+	{"rules: [{name: a, policy: gcra 100/m «cst=2»}]", nil},
+	{"rules: [{name: a, policy: gcra 100/m «brst=2»}]", nil},
+	{"rules: [{name: a, policy: gcra 100/m, cost: «101»}]", []string{"want at most 100 -> 100", "a larger policy -> 1"}},
+	{"rules: [{name: a, policy: gcra 100/m, cost: «0»}]", []string{"1", "bytes"}},
+	{"rules: [{name: a, policy: gcra 100/m, by: «[]»}]", []string{"ip", "user", "method", "path", "host"}},
+	{"rules: [{name: a, policy: gcra 100/m, by: [«colour»]}]", []string{"ip", "user", "method", "path", "host"}},
+	{"rules: [{name: a, policy: gcra 100/m, by: «colour»}]", []string{"ip+path", "everything"}},
+	{"«" + strings.Repeat("# long\n", 20000) + "»rules: [$]", []string{"128 kB -> "}},
+	{"«\x00»rules: [$]", []string{"is it a limits.yaml? -> "}},
+	{"rules: [{name: a, policy: gcra 100/m, by: [«ip:x»]}]", []string{"ip"}},
+	{"rules: [{name: a, policy: gcra 100/m, by: [«\"header:\"»]}]", []string{"header:X-Api-Key"}},
+	{"rules: [{name: a, policy: gcra 100/m, by: [«\"cookie:\"»]}]", []string{"cookie:session"}},
+	{"rules: [{name: a, policy: gcra 100/m, by: [«header:X-Forwarded-For»]}]", []string{"ip"}},
+	{"rules: [{name: a, policy: gcra 100/m, by: [«header:Host»]}]", []string{"host"}},
+	{"rules: [{name: a, policy: gcra 100/m, by: [ip«, ip»]}]", []string{"write it once -> "}},
+	{"rules: [{name: a, policy: gcra 100/m, by: header:a, missing: «x»}]", []string{"ip", "share", "skip", "deny"}},
+	{"rules: [{name: a, policy: gcra 100/m, by: header:a, missing: «shrae»}]", nil},
+	{"rules: [{name: a, policy: gcra 100/m, by: «ip», missing: deny}]", []string{"user", "header:NAME", "cookie:NAME"}},
+	{"rules: [{name: a, policy: gcra 100/m, methods: [«G T»]}]", []string{"GET"}},
+	{"rules: [{name: a, policy: gcra 100/m, paths: [«login»]}]", []string{"/login", "/api/*"}},
+	{"rules: [{name: a, policy: gcra 100/m, paths: [«/a/*/b»]}]", []string{"/api/*"}},
+	{"rules: [{name: a, policy: gcra 100/m, paths: [«\"/\\a\"»]}]", []string{"/login"}},
+	{"rules: [{name: a, policy: gcra 100/m, paths: [«/a//b»]}]", []string{"/a/b"}},
+	{"rules: [{name: a, policy: gcra 100/m, count: «600»}]", []string{"[401, 403, 5xx]", "100", "599", "1xx", "5xx"}},
+	{"rules: [{name: a, policy: gcra 1000/m, cost: {estimate: «0», actual: header:a}}]", []string{"10"}},
+	{"rules: [{name: a, policy: gcra 1000/m, cost: {estimate: 1, actual: «header»}}]", []string{"header:X-Tokens-Used"}},
+	{"rules: [{name: a, policy: gcra 100/m, shadow: «1»}]", []string{"true", "false"}},
+}
+
+// TestSuggestedValuesAreValid: each value that a message suggests makes the file valid.
+func TestSuggestedValuesAreValid(t *testing.T) {
+	for _, f := range faultyFiles {
+		file := strings.ReplaceAll(f.file, "$", "{name: ok, policy: gcra 100/m}")
+		before, rest, _ := strings.Cut(file, "«")
+		mistake, after, _ := strings.Cut(rest, "»")
+		problem := problemOf(t, before+mistake+after)
+		remedies := guesses(problem, mistake)
+		for _, s := range f.suggestions {
+			words, remedy, found := strings.Cut(s, " -> ")
+			if !found {
+				remedy = words
+			}
+			assert.Contains(t, problem, words, f.file)
+			remedies = append(remedies, remedy)
+		}
+		for _, remedy := range remedies {
+			_, err := config.Parse("x", []byte(before+remedy+after))
+			assert.NoError(t, err, "%s\n%s\n%s", f.file, problem, remedy)
+		}
+	}
+}
+
+// problemOf returns the message of a file with one error.
+func problemOf(t *testing.T, file string) string {
+	t.Helper()
+	_, err := config.Parse("x", []byte(file))
+	var all *config.Error
+	require.ErrorAs(t, err, &all, file)
+	require.Len(t, all.Faults, 1, file)
+	return all.Faults[0].Problem
+}
+
+var (
+	guessed = regexp.MustCompile(`did you mean ([^?]+)\?`)
+	offered = regexp.MustCompile(`\w+ takes ((?:\w+=(?:, )?)+)`)
+)
+
+// guesses returns the suggestions in a message: the word after "did you mean", and the options that a policy
+// takes.
+func guesses(problem, mistake string) (all []string) {
+	_, value, _ := strings.Cut(mistake, "=")
+	if m := guessed.FindStringSubmatch(problem); m != nil {
+		name, isOption := strings.CutSuffix(m[1], "=")
+		if isOption {
+			name += "=" + value
+		}
+		all = append(all, name)
+	}
+	if m := offered.FindStringSubmatch(problem); m != nil {
+		for _, name := range strings.Split(m[1], ", ") {
+			all = append(all, name+value)
+		}
+	}
+	return all
 }
