@@ -86,17 +86,12 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 func TestOtherFaults(t *testing.T) {
 	tracetest.Answers(t, "testdata/others.txt", func(text string) string {
 		_, err := config.Parse("x", []byte(text))
+		if err == nil {
+			return "valid"
+		}
 		requireFaults(t, err)
 		return err.Error()
 	})
-	for text, want := range map[string]string{
-		"rules:\n- cost: -" + strings.Repeat("9", 1e4): "...; want a whole number",
-		"rules:\n- name: " + strings.Repeat("ä", 50):   `is "` + strings.Repeat("ä", 50) + `"; want`,
-	} {
-		_, err := config.Parse("x", []byte(text))
-		require.ErrorContains(t, err, want, text)
-		requireFaults(t, err)
-	}
 }
 
 func TestReadReturnsErrorsOfTheFileSystem(t *testing.T) {
@@ -106,42 +101,21 @@ func TestReadReturnsErrorsOfTheFileSystem(t *testing.T) {
 	require.ErrorContains(t, err, "directory")
 }
 
-// TestHostileTexts: parsing soon returns an error.
-func TestHostileTexts(t *testing.T) {
+// TestLargeTexts: parsing soon returns an error.
+func TestLargeTexts(t *testing.T) {
 	many := func(s string) string { return strings.Repeat(s, config.MaxSize/len(s)) }
-	rule := "rules: [{name: a, policy: gcra 1/s, by: ip}]\n"
-	for name, c := range map[string]struct{ text, want string }{
-		"nothing":          {"", "the file is empty"},
-		"comments":         {many("# b\n"), "the file is empty"},
-		"two documents":    {rule + "---\n" + rule, "x:3: a second YAML document begins here"},
-		"behind an empty":  {rule + "---\n# a\n---\n" + rule, "x:5: a second YAML document begins here"},
-		"a lone fault":     {"--- # a\n---\n\n---\na: b\n" + rule, `x:5: no field "a"`},
-		"too long":         {many("#") + "##", "more than 128 kB"},
-		"zeros":            {"rules\x00: a", "not UTF-8 text"},
-		"gzip":             {"\x1f\x8b\x08\x00\x01", "not UTF-8 text"},
-		"brackets":         {many("["), "exceeded max depth"},
-		"anchors":          {many("&a "), "invalid YAML"},
-		"aliases":          {"a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\n", "no field"},
-		"alias of a word":  {"a: &bytes x\nrules: [{name: a, policy: gcra 1/s, cost: *bytes, by: *bytes}]\n", "rules[0].by: anchors and aliases are not supported"},
-		"tag":              {"rules: !!seq [{name: a, policy: gcra 1/s}]\n", "tags are not supported"},
-		"tag of no type":   {"rules: ! \"\\e[2J\\n\"\n", "tags are not supported"},
-		"directive":        {"%YAML 1.2\n---\n" + rule, ""},
-		"late directive":   {"\ufeff# a\r\n\n  # b\n%YAML  1.2 # c\r\n---\n" + rule, ""},
-		"other version":    {"%YAML 1.20\n---\n" + rule, "  %YAML 1.20\n"},
-		"line ends of DOS": {strings.ReplaceAll("trusted: [10.0.0.0/8]\n"+rule, "\n", "\r\n"), ""},
-		"keys":             {strings.Repeat("a: b\n", 100), "x: 81 more errors"},
-		"escape sequences": {"\"\\e[2J\": 1\n" + rule, `no field "\x1b[2J"`},
-		"escaping path":    {"rules:\n- paths: [\"/\\e[2J\", \"/\\u202e\"]\n", `paths[0]: is "/\x1b[2J"; want printable characters`},
+	for text, want := range map[string]string{
+		many("# b\n"):                         "the file is empty",
+		many("#") + "##":                      "more than 128 kB",
+		many("["):                             "exceeded max depth",
+		many("&a "):                           "invalid YAML",
+		strings.Repeat("a: b\n", 100):         "x: 81 more errors",
+		"rules:\n- cost: -" + many("9")[:1e4]: "...; want a whole number",
+		"rules:\n- name: " + strings.Repeat("ä", 50): `is "` + strings.Repeat("ä", 50) + `"; want`,
 	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := config.Parse("x", []byte(c.text))
-			if c.want == "" {
-				require.NoError(t, err)
-				return
-			}
-			require.ErrorContains(t, err, c.want)
-			requireFaults(t, err)
-		})
+		_, err := config.Parse("x", []byte(text))
+		require.ErrorContains(t, err, want)
+		requireFaults(t, err)
 	}
 }
 
