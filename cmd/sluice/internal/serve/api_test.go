@@ -22,6 +22,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 	"github.com/sluice-go/sluice/sluicetest"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
@@ -343,3 +344,25 @@ func send(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 }
 
 var errSecret = errors.New("dial postgres://admin:secret@10.0.0.7: refused")
+
+// The module openapitest tests invalid requests.
+func TestRequestsAreDecoded(t *testing.T) {
+	tracetest.Answers(t, "testdata/requests.txt", func(body string) string {
+		got, p := decodeRequest([]byte(body))
+		if p != nil {
+			return p.Field + ": " + p.Detail
+		}
+		return fmt.Sprintf("%q %q %d", got.Key, got.Rules, got.Cost)
+	})
+	zeros, long := strings.Repeat("0", 999), strings.Repeat("é", maxKey/2)
+	for body, want := range map[string]decisionRequest{
+		`{"key":"a","cost":1` + zeros + `e-999}`:                        {"a", nil, 1},
+		`{"key":"a","cost":0.` + zeros + `7e1000}`:                      {"a", nil, 7},
+		`{"key":"` + long + `"}`:                                        {long, nil, 1},
+		`{"key_base64":"` + strings.Repeat("AAAA", maxKey/3) + `AA=="}`: {strings.Repeat("\x00", maxKey), nil, 1},
+	} {
+		got, p := decodeRequest([]byte(body))
+		require.Nil(t, p)
+		require.Equal(t, want, got)
+	}
+}
