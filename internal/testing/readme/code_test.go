@@ -4,22 +4,31 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	_ "github.com/mattn/go-sqlite3"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/algo/algotest"
+	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
 func clientBehind(proxies ...netip.Prefix) (func(*http.Request) string, error) {
@@ -131,4 +140,110 @@ func curl(t *testing.T, options, address string) (body string) {
 	content, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	return strings.TrimSpace(string(content))
+}
+
+func limited(next http.Handler, store storage.Store) (http.Handler, error) {
+	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")} // nil if clients connect directly
+	client, err := httplimit.ClientIP{Trusted: proxies}.Key()
+	if err != nil {
+		return nil, err
+	}
+	limiter, err := sluice.For(store, sluice.By("client", client, "gcra 100/m burst=20"))
+	if err != nil {
+		return nil, err
+	}
+	isHealthCheck := func(r *http.Request) bool { return r.URL.Path == "/healthz" }
+	return httplimit.Handler(limiter, next, httplimit.Options{Skip: isHealthCheck}), nil
+}
+
+func newClient(own *sluice.Limiter[*http.Request]) *http.Client {
+	return &http.Client{Transport: &httplimit.Transport{Limiter: own}}
+}
+
+func TestHandlerLimitsAServer(t *testing.T) {
+	h, err := limited(http.NotFoundHandler(), nil)
+	require.NoError(t, err)
+	server := httptest.NewServer(h)
+	defer server.Close()
+	client := newClient(sluice.MustFor(nil, sluice.By("host", httplimit.KeyByHost, "gcra 5/s")))
+	for path, want := range map[string][]string{"/": {`"client";q=20;w=12`}, "/healthz": nil} {
+		response, err := client.Get(server.URL + path)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, want, response.Header.Values("RateLimit-Policy"), path)
+	}
+}
+
+func TestSignups(t *testing.T) {
+	policy, state := sluice.MustPolicy("gcra 3/h burst=2"), []byte(nil) // no state: a new key
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for _, call := range []struct {
+		at, retryAfter time.Duration
+		allowed        bool
+	}{
+		{at: 0, allowed: true},
+		{at: 0, allowed: true},
+		{at: 0, retryAfter: 20 * time.Minute},
+		{at: 19 * time.Minute, retryAfter: time.Minute},
+		{at: 20 * time.Minute, allowed: true},
+	} {
+		next, result, err := policy.Step(nil, state, noon.Add(call.at), 1) // nil: no buffer for the next state
+		if err != nil || result.Allowed != call.allowed || result.RetryAfter != call.retryAfter {
+			t.Errorf("after %v: %+v, %v", call.at, result, err)
+		}
+		state = next
+	}
+}
+
+func TestLaws(t *testing.T) {
+	algotest.Run(t, algotest.Subject{
+		Name: "gcra",
+		New: func(limit algo.Limit) (algo.Policy, error) {
+			return gcra.New(gcra.Options{Limit: limit})
+		},
+	})
+}
+
+// purge removes all expired records, 1000 in a call.
+func purge(ctx context.Context, store storage.Purger) error {
+	for {
+		removed, err := store.Purge(ctx, 1000)
+		if err != nil || removed < 1000 {
+			return err
+		}
+	}
+}
+
+func Example_purge() {
+	dir, err := os.MkdirTemp("", "purge")
+	check(err)
+	defer os.RemoveAll(dir)
+	db, err := sql.Open("sqlite3", "file:"+filepath.Join(dir, "limits.db")+"?_journal_mode=WAL")
+	check(err)
+	defer db.Close()
+	ctx, now := context.Background(), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	store, err := sqlite.New(db, sqlite.Options{Clock: func() time.Time { return now }})
+	check(err)
+	check(store.Migrate(ctx))
+	swaps := make([]storage.Swap, 2500)
+	for i := range swaps {
+		record := storage.Record{Version: storage.NewVersion()}
+		swaps[i] = storage.Swap{Key: fmt.Sprint(i), New: record, TTL: time.Duration(i+1) * time.Minute}
+	}
+	_, _, err = store.CompareAndSwap(ctx, swaps...)
+	check(err)
+
+	now = now.Add(2400 * time.Minute)
+	check(purge(ctx, store))
+	var left int
+	check(db.QueryRow("SELECT count(*) FROM sluice_states").Scan(&left))
+	fmt.Println(left, "left of", len(swaps))
+	// Output:
+	// 100 left of 2500
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
 }
