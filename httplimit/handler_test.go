@@ -6,10 +6,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
+	"net"
 	"net/http"
+	"net/http/fcgi"
 	"net/http/httptest"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,7 +25,9 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/httplimit"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 const (
@@ -67,41 +75,52 @@ func TestMisusePanicsBeforeTheFirstRequest(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
-	shadow := rule("shadow", "gcra 1/h")
-	shadow.Shadow = true
-	count := byCost("count", "gcra 1000/s")
-	for name, test := range map[string]struct {
-		bytes      []string
-		rules      []sluice.Rule[*http.Request]
-		costs      []int64 // of the requests; only the last is refused
-		status     int
-		retryAfter string
-		limits     string
-		violated   []string
-	}{
-		"several rules":         {nil, rules(rule("minute", "gcra 1/m"), rule("day", "fixedwindow 1/d"), rule("second", "gcra 100/s")), []int64{1, 1}, 429, "86400", `"minute";r=0;t=60, "day";r=0;t=86400, "second";r=99;t=1`, []string{"minute", "day"}},
-		"a part of a stack":     {nil, rules(rule("client", "all(gcra 100/s; gcra 1/m)")), []int64{1, 1}, 429, "60", `"client.2";r=0;t=60`, []string{"client.2"}},
-		"a penalty of a stack":  {nil, rules(rule("client", "penalty(all(gcra 100/s; gcra 1/m); for=2m)")), []int64{1, 1}, 429, "120", `"client.2";r=0;t=120`, []string{"client.2"}},
-		"free and shadow rules": {nil, rules(shadow, rule("client", "gcra 1/m"), byCost("size", "gcra 10/s")), []int64{0, 0}, 429, "60", `"client";r=0;t=60`, []string{"client"}},
-		"above the capacity":    {nil, rules(byCost("size", "gcra 10/s"), count), []int64{11}, 422, "", `"size";r=10, "count";r=1000`, []string{"size"}},
-		"more bytes than that":  {[]string{"size"}, rules(byCost("size", "gcra 10/s"), count), []int64{11}, 413, "", `"size";r=10, "count";r=1000`, []string{"size"}},
-		"but bytes are less":    {[]string{"count"}, rules(byCost("size", "gcra 10/s"), count), []int64{11}, 422, "", `"size";r=10, "count";r=1000`, []string{"size"}},
-		"in any order of rules": {[]string{"a"}, rules(byCost("b", "gcra 1/s"), byCost("a", "gcra 1/s"), byCost("c", "gcra 1/s")), []int64{2}, 413, "", `"b";r=1, "a";r=1, "c";r=1`, []string{"b", "a", "c"}},
-	} {
-		s := newServer(t, httplimit.Options{Bytes: test.bytes}, test.rules...)
-		last := len(test.costs) - 1
-		for _, cost := range test.costs[:last] {
-			require.Equal(t, http.StatusOK, s.get(cost).StatusCode, name)
+func TestResponses(t *testing.T) {
+	tracetest.Answers(t, "testdata/responses.txt", func(question string) (text string) {
+		synctest.Test(t, func(t *testing.T) { text = responseTo(t, question) })
+		return text
+	})
+}
+
+func responseTo(t *testing.T, question string) (text string) {
+	o, words := httplimit.Options{Legacy: true}, strings.Split(question, " | ")
+	var list []sluice.Rule[*http.Request]
+	for _, word := range words[:len(words)-1] {
+		name, spec, _ := strings.Cut(word, ": ")
+		spec, special, _ := strings.Cut(spec, " (")
+		r := rule(name, spec)
+		if strings.Contains(special, "cost") {
+			r = byCost(name, spec)
 		}
-		response := s.get(test.costs[last])
-		require.Equal(t, test.status, response.StatusCode, name)
-		require.Equal(t, test.retryAfter, response.Header.Get("Retry-After"), name)
-		require.Equal(t, test.limits, response.Header.Get("RateLimit"), name)
-		p := problemOf(t, response)
-		require.Equal(t, map[bool]string{true: quotaExceeded, false: "about:blank"}[test.status == 429], p.Type, name)
-		require.Equal(t, test.violated, p.Violated, name)
+		if strings.Contains(special, "bytes") {
+			o.Bytes = append(o.Bytes, name)
+		}
+		r.Shadow = strings.Contains(special, "shadow")
+		list = append(list, r)
 	}
+	s := newServer(t, o, list...)
+	var statuses []string
+	var response *http.Response
+	for _, request := range strings.Fields(words[len(words)-1]) {
+		if request == "busy" {
+			_, _, release, err := s.limiter.Hold(t.Context(), costing(1))
+			require.NoError(t, err)
+			defer release()
+			continue
+		}
+		cost, err := strconv.ParseInt(request, 10, 64)
+		require.NoError(t, err)
+		response = s.get(cost)
+		statuses = append(statuses, strconv.Itoa(response.StatusCode))
+	}
+	text = strings.Join(statuses, " ")
+	readFields(t, response.Header)
+	for _, name := range slices.Sorted(maps.Keys(response.Header)) {
+		text += fmt.Sprintf("\n%s: %s", name, strings.Join(response.Header[name], " | "))
+	}
+	content, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return strings.TrimRight(text+"\n"+string(content), "\n")
 }
 
 func rules(list ...sluice.Rule[*http.Request]) []sluice.Rule[*http.Request] { return list }
@@ -126,17 +145,9 @@ func TestDenialDropsFieldsOfOtherContent(t *testing.T) {
 	}, respond(outer, costing(1)).Header)
 }
 
-func TestSkippedRequestsAndShadowsAreNotShown(t *testing.T) {
+func TestSkippedRequestsAreNotLimited(t *testing.T) {
 	isHealthCheck := func(r *http.Request) bool { return r.URL.Path == "/healthz" }
-	shadow := rule("shadow", "gcra 1/h")
-	shadow.Shadow = true
-	s := newServer(t, httplimit.Options{Legacy: true}, shadow)
-	for range 3 {
-		response := s.get(1)
-		require.Equal(t, http.StatusOK, response.StatusCode)
-		require.Equal(t, http.Header{"Content-Type": {"text/plain; charset=utf-8"}}, response.Header)
-	}
-	s = newServer(t, httplimit.Options{Skip: isHealthCheck, Legacy: true}, rule("client", "gcra 1/h"))
+	s := newServer(t, httplimit.Options{Skip: isHealthCheck, Legacy: true}, rule("client", "gcra 1/h"))
 	for range 3 {
 		response := respond(s, httptest.NewRequest("GET", "/healthz", nil))
 		require.Equal(t, http.StatusOK, response.StatusCode)
@@ -173,21 +184,13 @@ func TestTimeoutHandlerReplacesTheOuterFields(t *testing.T) {
 	require.Equal(t, []string{`"inner";r=1;t=30`}, response.Header.Values("RateLimit"))
 }
 
-func TestLegacyFields(t *testing.T) {
+func TestResetOfTheLegacyFieldsIsRoundedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter := newLimiter(t, limiterOptions{Clock: time.Now}, nil, rule("day", "fixedwindow 3/d"), rule("second", "gcra 100/s"))
-		h := httplimit.Handler(limiter, hello, httplimit.Options{Legacy: true})
-		reset := strconv.FormatInt(time.Now().Add(24*time.Hour).Unix(), 10)
-		for _, remaining := range []string{"2", "1", "0", "0"} {
-			response := respond(h, httptest.NewRequest("GET", "/", nil))
-			require.Equal(t, "3", response.Header.Get("X-RateLimit-Limit"))
-			require.Equal(t, remaining, response.Header.Get("X-RateLimit-Remaining"))
-			require.Equal(t, reset, response.Header.Get("X-RateLimit-Reset"))
-		}
-		time.Sleep(24*time.Hour + time.Nanosecond)
-		reset = strconv.FormatInt(time.Now().Add(24*time.Hour+time.Second).Unix(), 10)
-		require.Equal(t, reset, respond(h, httptest.NewRequest("GET", "/", nil)).Header.Get("X-RateLimit-Reset"), "rounded up")
-
+		limiter := newLimiter(t, limiterOptions{Clock: time.Now}, nil, rule("day", "fixedwindow 3/d"))
+		time.Sleep(time.Nanosecond)
+		legacy := respond(httplimit.Handler(limiter, hello, httplimit.Options{Legacy: true}), httptest.NewRequest("GET", "/", nil))
+		reset := strconv.FormatInt(time.Now().Add(24*time.Hour+time.Second).Unix(), 10)
+		require.Equal(t, reset, legacy.Header.Get("X-RateLimit-Reset"))
 		plain := respond(httplimit.Handler(limiter, hello, httplimit.Options{}), httptest.NewRequest("GET", "/", nil))
 		require.Empty(t, plain.Header.Get("X-RateLimit-Limit"), "off by default")
 	})
@@ -283,4 +286,143 @@ func TestNextGetsTheOriginalWriterAndRequest(t *testing.T) {
 	h.ServeHTTP(recorder, request)
 	h.ServeHTTP(recorder, request)
 	require.Equal(t, 1, served)
+}
+
+// These tests promise how many allocations a limiter adds to a request, and what a request costs by its
+// length and by its method.
+
+// discardWriter is a ResponseWriter that does nothing, so that only the limiter's allocations count.
+type discardWriter struct{ header http.Header }
+
+func (b *discardWriter) Header() http.Header         { return b.header }
+func (b *discardWriter) Write(p []byte) (int, error) { return len(p), nil }
+func (b *discardWriter) WriteHeader(int)             {}
+
+// bare is a handler that sets a field, as most do. Otherwise the limiter would be charged
+// for the allocation of the header.
+var bare = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	w.Header()["Content-Type"] = plain
+	w.WriteHeader(http.StatusOK)
+})
+
+var plain = []string{"text/plain"}
+
+// limited returns a handler whose rule finds its policy by the request if byRequest is set.
+func limited(t testing.TB, next http.Handler, spec string, byRequest bool) http.Handler {
+	client, err := httplimit.ClientIP{}.Key()
+	require.NoError(t, err)
+	rule := sluice.Rule[*http.Request]{Name: "client", Key: client, Spec: spec}
+	if byRequest {
+		policy := sluice.MustPolicy(spec)
+		rule.Spec, rule.PolicyFor = "", func(*http.Request) (algo.Policy, error) { return policy, nil }
+	}
+	limiter, err := sluice.For(new(memory.Store), rule)
+	require.NoError(t, err)
+	return httplimit.Handler(limiter, next, httplimit.Options{})
+}
+
+// serve calls the handler with a new header, as net/http does.
+func serve(h http.Handler, r *http.Request) {
+	h.ServeHTTP(&discardWriter{header: make(http.Header)}, r)
+}
+
+// Four allocations are for the fields, and up to two are for the text of the address.
+func TestHandlerAllocatesOnlyTheFields(t *testing.T) {
+	for _, peer := range []string{"192.0.2.1:5001", "[2001:db8::1]:5001"} {
+		for _, spec := range []string{"gcra 1000000000/s", "all(gcra 1000000/s; gcra 1000000000/m)"} {
+			for _, byRequest := range []bool{false, true} {
+				h := limited(t, bare, spec, byRequest)
+				r := httptest.NewRequest("GET", "/", nil)
+				r.RemoteAddr = peer
+				without := testing.AllocsPerRun(1000, func() { serve(bare, r) })
+				with := testing.AllocsPerRun(1000, func() { serve(h, r) })
+				require.LessOrEqual(t, with-without, 6.0, "%s: %s", peer, spec)
+			}
+		}
+	}
+}
+
+func TestCostByContentLength(t *testing.T) {
+	cost := httplimit.CostByContentLength(1000)
+	chunked := httptest.NewRequest("PUT", "/", strings.NewReader("abc"))
+	chunked.ContentLength = -1
+	onClient := func(body io.Reader) *http.Request {
+		r, err := http.NewRequest("PUT", "http://example.com/", body)
+		require.NoError(t, err)
+		return r
+	}
+	for _, test := range []struct {
+		r    *http.Request
+		want int64
+	}{
+		{httptest.NewRequest("GET", "/", nil), 0},
+		{httptest.NewRequest("PUT", "/", strings.NewReader("abc")), 3},
+		{chunked, 1000},
+		{onClient(nil), 0},
+		{onClient(http.NoBody), 0},
+		{onClient(strings.NewReader("abc")), 3},
+		{onClient(io.MultiReader(strings.NewReader("abc"))), 1000}, // its ContentLength of 0 means that the length is not known
+	} {
+		require.Equal(t, test.want, cost(test.r))
+	}
+}
+
+// fastCGI sends a request over FastCGI, and returns when the server has closed the connection.
+func fastCGI(t *testing.T, address, content, params string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer conn.Close()
+	for _, record := range []struct {
+		kind    byte
+		content string
+	}{{1, "\x00\x01\x00\x00\x00\x00\x00\x00"}, {4, params}, {4, ""}, {5, content}, {5, ""}} {
+		if record.kind == 5 && record.content == "" && content == "" {
+			content = " " // the end of the content is sent once
+			continue
+		}
+		_, err := io.WriteString(conn, string([]byte{1, record.kind, 0, 1, 0, byte(len(record.content)), 0, 0})+record.content)
+		require.NoError(t, err)
+	}
+	_, err = io.ReadAll(conn)
+	require.NoError(t, err)
+}
+
+// net/http/fcgi sets no RequestURI, and gives a request without content another body than http.NoBody.
+func TestCostByContentLengthOverFastCGI(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	costs := make(chan int64, 1)
+	cost := httplimit.CostByContentLength(1000)
+	count := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { costs <- cost(r) })
+	go fcgi.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/wrapped" {
+			r.Body = http.MaxBytesReader(w, r.Body, 9)
+		}
+		count(w, r)
+	}))
+	const params = "\x0e\x03REQUEST_METHODPUT\x0f\x08SERVER_PROTOCOLHTTP/1.1\x0b\x01REQUEST_URI/\x0b\x09REMOTE_ADDR192.0.2.1"
+	for _, test := range []struct {
+		content, params string
+		want            int64
+	}{
+		{"", params, 0},
+		{"abc", params + "\x0e\x01CONTENT_LENGTH3", 3},
+		{"abc", params, 1000},
+		{"abc", strings.Replace(params, "\x01REQUEST_URI/", "\x08REQUEST_URI/wrapped", 1), 1000},
+	} {
+		fastCGI(t, listener.Addr().String(), test.content, test.params)
+		require.Equal(t, test.want, <-costs)
+	}
+}
+
+func TestCostByMethod(t *testing.T) {
+	costs := map[string]int64{"GET": 1, "POST": 10, "OPTIONS": 0}
+	cost := httplimit.CostByMethod(costs, 20)
+	costs["GET"] = 7 // must not change the cost
+	for method, want := range map[string]int64{"GET": 1, "POST": 10, "OPTIONS": 0, "get": 20, "PURGE": 20} {
+		require.Equal(t, want, cost(httptest.NewRequest(method, "/", nil)), method)
+	}
+	require.EqualValues(t, 1, cost(&http.Request{}), "an empty method is a GET")
 }
