@@ -63,7 +63,7 @@ func TestPlans(t *testing.T) {
 		"one.yaml": clitest.OneRule, "commented.yaml": "# Only a comment.\ntrusted: []\n" + clitest.OneRule, "proxy.yaml": "trusted: 192.0.2.1\n" + clitest.OneRule,
 		"fixed.yaml": oneRuleOf("policy: fixedwindow 1/m, by: ip"), "host.yaml": oneRuleOf("policy: gcra 2/m, by: [ip, host]"),
 		"settings.yaml": settings, "settings56.yaml": strings.Replace(settings, "48", "56", 1),
-		"running.yaml": running("inflight 2 ttl=30s"), "running3.yaml": running("inflight 3 ttl=30s"), "by-ip.yaml": running("inflight 2 ttl=30s, by: ip"),
+		"running.yaml": running("inflight 2 ttl=30s"), "same.yaml": running("inflight 2 ttl=30s"), "running3.yaml": running("inflight 3 ttl=30s"), "by-ip.yaml": running("inflight 2 ttl=30s, by: ip"),
 		"only-running.yaml": "rules: [{name: running, policy: inflight 2 ttl=30s}]",
 	})
 }
