@@ -95,39 +95,6 @@ func ExampleMiddleware() {
 	//   RateLimit: "route";r=99;t=1
 }
 
-// A customer's plan decides the policy. Eve has no plan, which is an error, so she is not
-// let in.
-func ExampleHandler_planByCustomer() {
-	plans := map[string]algo.Policy{
-		"free": sluice.MustPolicy("gcra 1/m"),
-		"paid": sluice.MustPolicy("all(gcra 10/s; gcra 100/m)"),
-	}
-	planOf := map[string]string{"ann": "free", "bob": "paid"}
-	customer := httplimit.KeyByHeader("X-Customer").OrShare() // the proxy sets it after authentication
-	rule := sluice.Rule[*http.Request]{
-		Name: "plan",
-		// The plan is part of the key, because the two are policies of different
-		// algorithms, which do not read each other's states.
-		Key:       func(r *http.Request) string { return planOf[customer(r)] + " " + customer(r) },
-		PolicyFor: func(r *http.Request) (algo.Policy, error) { return plans[planOf[customer(r)]], nil },
-	}
-	limiter := sluice.MustFor(frozen(), rule)
-	h := httplimit.Handler(limiter, hello, httplimit.Options{})
-	for _, name := range []string{"ann", "bob", "eve"} {
-		request := httptest.NewRequest("GET", "/", nil)
-		request.Header.Set("X-Customer", name)
-		show(h, request)
-	}
-	// Output:
-	// 200 hello
-	//   RateLimit-Policy: "plan";q=1;w=60
-	//   RateLimit: "plan";r=0;t=60
-	// 200 hello
-	//   RateLimit-Policy: "plan.1";q=10;w=1, "plan.2";q=100;w=60
-	//   RateLimit: "plan.1";r=9;t=1
-	// 500 {"type":"about:blank","title":"Internal Server Error","status":500}
-}
-
 // Uploads pay for each byte. An upload above the capacity is answered with 413.
 func ExampleCostByContentLength() {
 	const largest = 1 << 20
@@ -284,4 +251,92 @@ func ExampleOptions_settleRules() {
 	check(err)
 	fmt.Println(d.Results[0].Remaining, "tokens", d.Results[1].Remaining, "requests")
 	// Output: 880 tokens 9 requests
+}
+
+// status sends a request to a handler and prints the status of the response.
+func status(h http.Handler, r *http.Request) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	fmt.Println(r.Method, r.Host+r.URL.Path, w.Code)
+}
+
+// A limit for each session, by its cookie. A request without the cookie is limited by the
+// address of the client.
+func ExampleOptionalKey_OrIP() {
+	client, err := httplimit.ClientIP{}.Key()
+	check(err)
+	session := httplimit.KeyByCookie("session").OrIP(client)
+	limiter := sluice.MustFor(nil, sluice.By("session", session, "fixedwindow 1/hour"))
+	h := httplimit.Handler(limiter, hello, httplimit.Options{})
+	for _, cookie := range []string{"a", "a", "b", "", ""} {
+		r := httptest.NewRequest("GET", "/"+cookie, nil)
+		if cookie != "" {
+			r.AddCookie(&http.Cookie{Name: "session", Value: cookie})
+		}
+		status(h, r)
+	}
+	// Output:
+	// GET example.com/a 200
+	// GET example.com/a 429
+	// GET example.com/b 200
+	// GET example.com/ 200
+	// GET example.com/ 429
+}
+
+// Requests without an API key share one limit with OrShare, and have no limit with OrSkip.
+func ExampleOptionalKey() {
+	key := httplimit.KeyByHeader("X-Api-Key")
+	for _, rule := range []sluice.Rule[*http.Request]{
+		sluice.By("share", key.OrShare(), "fixedwindow 1/hour"),
+		key.OrSkip(sluice.Rule[*http.Request]{Name: "skip", Spec: "fixedwindow 1/hour"}),
+	} {
+		limiter := sluice.MustFor(nil, rule)
+		h := httplimit.Handler(limiter, hello, httplimit.Options{})
+		for _, value := range []string{"k1", "k1", "", ""} {
+			r := httptest.NewRequest("GET", "/"+rule.Name+"/"+value, nil)
+			r.Header.Set("X-Api-Key", value)
+			status(h, r)
+		}
+	}
+	// Output:
+	// GET example.com/share/k1 200
+	// GET example.com/share/k1 429
+	// GET example.com/share/ 200
+	// GET example.com/share/ 429
+	// GET example.com/skip/k1 200
+	// GET example.com/skip/k1 429
+	// GET example.com/skip/ 200
+	// GET example.com/skip/ 200
+}
+
+// A limit for each host that the server answers for, in any spelling.
+func ExampleKeyByHost() {
+	limiter := sluice.MustFor(nil, sluice.By("host", httplimit.KeyByHost, "fixedwindow 1/hour"))
+	h := httplimit.Handler(limiter, hello, httplimit.Options{})
+	for _, host := range []string{"a.example", "A.EXAMPLE", "b.example"} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Host = host
+		status(h, r)
+	}
+	// Output:
+	// GET a.example/ 200
+	// GET A.EXAMPLE/ 429
+	// GET b.example/ 200
+}
+
+// The cost of a request depends on its method: a GET costs 1 unit, other methods cost 5.
+func ExampleCostByMethod() {
+	limiter := sluice.MustFor(nil, sluice.Rule[*http.Request]{
+		Name: "client",
+		Spec: "fixedwindow 7/hour",
+		Cost: httplimit.CostByMethod(map[string]int64{"GET": 1}, 5),
+	})
+	h := httplimit.Handler(limiter, hello, httplimit.Options{})
+	for _, method := range []string{"PUT", "DELETE", "GET"} {
+		status(h, httptest.NewRequest(method, "/", nil))
+	}
+	// Output:
+	// PUT example.com/ 200
+	// DELETE example.com/ 429
+	// GET example.com/ 200
 }

@@ -3,23 +3,33 @@
 package httplimit_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
+	"net"
 	"net/http"
+	"net/http/fcgi"
 	"net/http/httptest"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/httplimit"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 const (
@@ -67,41 +77,52 @@ func TestMisusePanicsBeforeTheFirstRequest(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
-	shadow := rule("shadow", "gcra 1/h")
-	shadow.Shadow = true
-	count := byCost("count", "gcra 1000/s")
-	for name, test := range map[string]struct {
-		bytes      []string
-		rules      []sluice.Rule[*http.Request]
-		costs      []int64 // of the requests; only the last is refused
-		status     int
-		retryAfter string
-		limits     string
-		violated   []string
-	}{
-		"several rules":         {nil, rules(rule("minute", "gcra 1/m"), rule("day", "fixedwindow 1/d"), rule("second", "gcra 100/s")), []int64{1, 1}, 429, "86400", `"minute";r=0;t=60, "day";r=0;t=86400, "second";r=99;t=1`, []string{"minute", "day"}},
-		"a part of a stack":     {nil, rules(rule("client", "all(gcra 100/s; gcra 1/m)")), []int64{1, 1}, 429, "60", `"client.2";r=0;t=60`, []string{"client.2"}},
-		"a penalty of a stack":  {nil, rules(rule("client", "penalty(all(gcra 100/s; gcra 1/m); for=2m)")), []int64{1, 1}, 429, "120", `"client.2";r=0;t=120`, []string{"client.2"}},
-		"free and shadow rules": {nil, rules(shadow, rule("client", "gcra 1/m"), byCost("size", "gcra 10/s")), []int64{0, 0}, 429, "60", `"client";r=0;t=60`, []string{"client"}},
-		"above the capacity":    {nil, rules(byCost("size", "gcra 10/s"), count), []int64{11}, 422, "", `"size";r=10, "count";r=1000`, []string{"size"}},
-		"more bytes than that":  {[]string{"size"}, rules(byCost("size", "gcra 10/s"), count), []int64{11}, 413, "", `"size";r=10, "count";r=1000`, []string{"size"}},
-		"but bytes are less":    {[]string{"count"}, rules(byCost("size", "gcra 10/s"), count), []int64{11}, 422, "", `"size";r=10, "count";r=1000`, []string{"size"}},
-		"in any order of rules": {[]string{"a"}, rules(byCost("b", "gcra 1/s"), byCost("a", "gcra 1/s"), byCost("c", "gcra 1/s")), []int64{2}, 413, "", `"b";r=1, "a";r=1, "c";r=1`, []string{"b", "a", "c"}},
-	} {
-		s := newServer(t, httplimit.Options{Bytes: test.bytes}, test.rules...)
-		last := len(test.costs) - 1
-		for _, cost := range test.costs[:last] {
-			require.Equal(t, http.StatusOK, s.get(cost).StatusCode, name)
+func TestResponses(t *testing.T) {
+	tracetest.Answers(t, "testdata/responses.txt", func(question string) (text string) {
+		synctest.Test(t, func(t *testing.T) { text = responseTo(t, question) })
+		return text
+	})
+}
+
+func responseTo(t *testing.T, question string) (text string) {
+	o, words := httplimit.Options{Legacy: true}, strings.Split(question, " | ")
+	var list []sluice.Rule[*http.Request]
+	for _, word := range words[:len(words)-1] {
+		name, spec, _ := strings.Cut(word, ": ")
+		spec, special, _ := strings.Cut(spec, " (")
+		r := rule(name, spec)
+		if strings.Contains(special, "cost") {
+			r = byCost(name, spec)
 		}
-		response := s.get(test.costs[last])
-		require.Equal(t, test.status, response.StatusCode, name)
-		require.Equal(t, test.retryAfter, response.Header.Get("Retry-After"), name)
-		require.Equal(t, test.limits, response.Header.Get("RateLimit"), name)
-		p := problemOf(t, response)
-		require.Equal(t, map[bool]string{true: quotaExceeded, false: "about:blank"}[test.status == 429], p.Type, name)
-		require.Equal(t, test.violated, p.Violated, name)
+		if strings.Contains(special, "bytes") {
+			o.Bytes = append(o.Bytes, name)
+		}
+		r.Shadow = strings.Contains(special, "shadow")
+		list = append(list, r)
 	}
+	s := newServer(t, o, list...)
+	var statuses []string
+	var response *http.Response
+	for _, request := range strings.Fields(words[len(words)-1]) {
+		if request == "busy" {
+			_, _, release, err := s.limiter.Hold(t.Context(), costing(1))
+			require.NoError(t, err)
+			defer release()
+			continue
+		}
+		cost, err := strconv.ParseInt(request, 10, 64)
+		require.NoError(t, err)
+		response = s.get(cost)
+		statuses = append(statuses, strconv.Itoa(response.StatusCode))
+	}
+	text = strings.Join(statuses, " ")
+	readFields(t, response.Header)
+	for _, name := range slices.Sorted(maps.Keys(response.Header)) {
+		text += fmt.Sprintf("\n%s: %s", name, strings.Join(response.Header[name], " | "))
+	}
+	content, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return strings.TrimRight(text+"\n"+string(content), "\n")
 }
 
 func rules(list ...sluice.Rule[*http.Request]) []sluice.Rule[*http.Request] { return list }
@@ -126,17 +147,9 @@ func TestDenialDropsFieldsOfOtherContent(t *testing.T) {
 	}, respond(outer, costing(1)).Header)
 }
 
-func TestSkippedRequestsAndShadowsAreNotShown(t *testing.T) {
+func TestSkippedRequestsAreNotLimited(t *testing.T) {
 	isHealthCheck := func(r *http.Request) bool { return r.URL.Path == "/healthz" }
-	shadow := rule("shadow", "gcra 1/h")
-	shadow.Shadow = true
-	s := newServer(t, httplimit.Options{Legacy: true}, shadow)
-	for range 3 {
-		response := s.get(1)
-		require.Equal(t, http.StatusOK, response.StatusCode)
-		require.Equal(t, http.Header{"Content-Type": {"text/plain; charset=utf-8"}}, response.Header)
-	}
-	s = newServer(t, httplimit.Options{Skip: isHealthCheck, Legacy: true}, rule("client", "gcra 1/h"))
+	s := newServer(t, httplimit.Options{Skip: isHealthCheck, Legacy: true}, rule("client", "gcra 1/h"))
 	for range 3 {
 		response := respond(s, httptest.NewRequest("GET", "/healthz", nil))
 		require.Equal(t, http.StatusOK, response.StatusCode)
@@ -173,21 +186,13 @@ func TestTimeoutHandlerReplacesTheOuterFields(t *testing.T) {
 	require.Equal(t, []string{`"inner";r=1;t=30`}, response.Header.Values("RateLimit"))
 }
 
-func TestLegacyFields(t *testing.T) {
+func TestResetOfTheLegacyFieldsIsRoundedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter := newLimiter(t, limiterOptions{Clock: time.Now}, nil, rule("day", "fixedwindow 3/d"), rule("second", "gcra 100/s"))
-		h := httplimit.Handler(limiter, hello, httplimit.Options{Legacy: true})
-		reset := strconv.FormatInt(time.Now().Add(24*time.Hour).Unix(), 10)
-		for _, remaining := range []string{"2", "1", "0", "0"} {
-			response := respond(h, httptest.NewRequest("GET", "/", nil))
-			require.Equal(t, "3", response.Header.Get("X-RateLimit-Limit"))
-			require.Equal(t, remaining, response.Header.Get("X-RateLimit-Remaining"))
-			require.Equal(t, reset, response.Header.Get("X-RateLimit-Reset"))
-		}
-		time.Sleep(24*time.Hour + time.Nanosecond)
-		reset = strconv.FormatInt(time.Now().Add(24*time.Hour+time.Second).Unix(), 10)
-		require.Equal(t, reset, respond(h, httptest.NewRequest("GET", "/", nil)).Header.Get("X-RateLimit-Reset"), "rounded up")
-
+		limiter := newLimiter(t, limiterOptions{Clock: time.Now}, nil, rule("day", "fixedwindow 3/d"))
+		time.Sleep(time.Nanosecond)
+		legacy := respond(httplimit.Handler(limiter, hello, httplimit.Options{Legacy: true}), httptest.NewRequest("GET", "/", nil))
+		reset := strconv.FormatInt(time.Now().Add(24*time.Hour+time.Second).Unix(), 10)
+		require.Equal(t, reset, legacy.Header.Get("X-RateLimit-Reset"))
 		plain := respond(httplimit.Handler(limiter, hello, httplimit.Options{}), httptest.NewRequest("GET", "/", nil))
 		require.Empty(t, plain.Header.Get("X-RateLimit-Limit"), "off by default")
 	})
@@ -283,4 +288,265 @@ func TestNextGetsTheOriginalWriterAndRequest(t *testing.T) {
 	h.ServeHTTP(recorder, request)
 	h.ServeHTTP(recorder, request)
 	require.Equal(t, 1, served)
+}
+
+// These tests promise how many allocations a limiter adds to a request, and what a request costs by its
+// length and by its method.
+
+// discardWriter is a ResponseWriter that does nothing, so that only the limiter's allocations count.
+type discardWriter struct{ header http.Header }
+
+func (b *discardWriter) Header() http.Header         { return b.header }
+func (b *discardWriter) Write(p []byte) (int, error) { return len(p), nil }
+func (b *discardWriter) WriteHeader(int)             {}
+
+// bare is a handler that sets a field, as most do. Otherwise the limiter would be charged
+// for the allocation of the header.
+var bare = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	w.Header()["Content-Type"] = plain
+	w.WriteHeader(http.StatusOK)
+})
+
+var plain = []string{"text/plain"}
+
+// limited returns a handler whose rule finds its policy by the request if byRequest is set.
+func limited(t testing.TB, next http.Handler, spec string, byRequest bool) http.Handler {
+	client, err := httplimit.ClientIP{}.Key()
+	require.NoError(t, err)
+	rule := sluice.Rule[*http.Request]{Name: "client", Key: client, Spec: spec}
+	if byRequest {
+		policy := sluice.MustPolicy(spec)
+		rule.Spec, rule.PolicyFor = "", func(*http.Request) (algo.Policy, error) { return policy, nil }
+	}
+	limiter, err := sluice.For(new(memory.Store), rule)
+	require.NoError(t, err)
+	return httplimit.Handler(limiter, next, httplimit.Options{})
+}
+
+// serve calls the handler with a new header, as net/http does.
+func serve(h http.Handler, r *http.Request) {
+	h.ServeHTTP(&discardWriter{header: make(http.Header)}, r)
+}
+
+// Four allocations are for the fields, and up to two are for the text of the address.
+func TestHandlerAllocatesOnlyTheFields(t *testing.T) {
+	for _, peer := range []string{"192.0.2.1:5001", "[2001:db8::1]:5001"} {
+		for _, spec := range []string{"gcra 1000000000/s", "all(gcra 1000000/s; gcra 1000000000/m)"} {
+			for _, byRequest := range []bool{false, true} {
+				h := limited(t, bare, spec, byRequest)
+				r := httptest.NewRequest("GET", "/", nil)
+				r.RemoteAddr = peer
+				without := testing.AllocsPerRun(1000, func() { serve(bare, r) })
+				with := testing.AllocsPerRun(1000, func() { serve(h, r) })
+				require.LessOrEqual(t, with-without, 6.0, "%s: %s", peer, spec)
+			}
+		}
+	}
+}
+
+func TestCostByContentLength(t *testing.T) {
+	cost := httplimit.CostByContentLength(1000)
+	chunked := httptest.NewRequest("PUT", "/", strings.NewReader("abc"))
+	chunked.ContentLength = -1
+	onClient := func(body io.Reader) *http.Request {
+		r, err := http.NewRequest("PUT", "http://example.com/", body)
+		require.NoError(t, err)
+		return r
+	}
+	for _, test := range []struct {
+		r    *http.Request
+		want int64
+	}{
+		{httptest.NewRequest("GET", "/", nil), 0},
+		{httptest.NewRequest("PUT", "/", strings.NewReader("abc")), 3},
+		{chunked, 1000},
+		{onClient(nil), 0},
+		{onClient(http.NoBody), 0},
+		{onClient(strings.NewReader("abc")), 3},
+		{onClient(io.MultiReader(strings.NewReader("abc"))), 1000}, // its ContentLength of 0 means that the length is not known
+	} {
+		require.Equal(t, test.want, cost(test.r))
+	}
+}
+
+// fastCGI sends a request over FastCGI, and returns when the server has closed the connection.
+func fastCGI(t *testing.T, address, content, params string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer conn.Close()
+	for _, record := range []struct {
+		kind    byte
+		content string
+	}{{1, "\x00\x01\x00\x00\x00\x00\x00\x00"}, {4, params}, {4, ""}, {5, content}, {5, ""}} {
+		if record.kind == 5 && record.content == "" && content == "" {
+			content = " " // the end of the content is sent once
+			continue
+		}
+		_, err := io.WriteString(conn, string([]byte{1, record.kind, 0, 1, 0, byte(len(record.content)), 0, 0})+record.content)
+		require.NoError(t, err)
+	}
+	_, err = io.ReadAll(conn)
+	require.NoError(t, err)
+}
+
+// net/http/fcgi sets no RequestURI, and gives a request without content another body than http.NoBody.
+func TestCostByContentLengthOverFastCGI(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	costs := make(chan int64, 1)
+	cost := httplimit.CostByContentLength(1000)
+	count := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { costs <- cost(r) })
+	go fcgi.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/wrapped" {
+			r.Body = http.MaxBytesReader(w, r.Body, 9)
+		}
+		count(w, r)
+	}))
+	const params = "\x0e\x03REQUEST_METHODPUT\x0f\x08SERVER_PROTOCOLHTTP/1.1\x0b\x01REQUEST_URI/\x0b\x09REMOTE_ADDR192.0.2.1"
+	for _, test := range []struct {
+		content, params string
+		want            int64
+	}{
+		{"", params, 0},
+		{"abc", params + "\x0e\x01CONTENT_LENGTH3", 3},
+		{"abc", params, 1000},
+		{"abc", strings.Replace(params, "\x01REQUEST_URI/", "\x08REQUEST_URI/wrapped", 1), 1000},
+	} {
+		fastCGI(t, listener.Addr().String(), test.content, test.params)
+		require.Equal(t, test.want, <-costs)
+	}
+}
+
+func TestCostByMethod(t *testing.T) {
+	costs := map[string]int64{"GET": 1, "POST": 10, "OPTIONS": 0}
+	cost := httplimit.CostByMethod(costs, 20)
+	costs["GET"] = 7 // must not change the cost
+	for method, want := range map[string]int64{"GET": 1, "POST": 10, "OPTIONS": 0, "get": 20, "PURGE": 20} {
+		require.Equal(t, want, cost(httptest.NewRequest(method, "/", nil)), method)
+	}
+	require.EqualValues(t, 1, cost(&http.Request{}), "an empty method is a GET")
+}
+
+// These tests promise that a denial does not wait for the body of its request.
+
+// maxWait bounds waits that are short unless something is broken.
+const maxWait = 20 * time.Second
+
+// exhausted is a server that denies every request.
+func exhausted(t *testing.T, wrap func(http.Handler) http.Handler) *httptest.Server {
+	t.Helper()
+	limiter := limiterOf(t, nil, "fixedwindow 1/24h")
+	_, err := limiter.Allow(t.Context(), httptest.NewRequest("GET", "/", nil))
+	require.NoError(t, err)
+	never := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { assert.Fail(t, "a denied request was served") })
+	h := httplimit.Handler(limiter, never, httplimit.Options{})
+	if wrap != nil {
+		h = wrap(h)
+	}
+	server := httptest.NewUnstartedServer(h)
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetHTTP1(true)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	t.Cleanup(server.Close)
+	return server
+}
+
+// sendRaw opens a connection and sends text on it.
+func sendRaw(t *testing.T, server *httptest.Server, text string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	require.NoError(t, conn.SetDeadline(time.Now().Add(maxWait)))
+	_, err = io.WriteString(conn, text)
+	require.NoError(t, err)
+	return conn
+}
+
+const slowPost = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nx"
+
+// The client sends one byte of its body and no more. The denial arrives, and then the server
+// closes the connection.
+func TestDenialDoesNotWaitForTheBody(t *testing.T) {
+	for name, c := range map[string]struct {
+		request string
+		wrap    func(http.Handler) http.Handler
+	}{
+		"content-length": {request: slowPost},
+		"small":          {request: "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nx"},
+		"chunked":        {request: "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"},
+		"HTTP/1.0":       {request: "POST / HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 100000\r\n\r\nx"},
+		"expect":         {request: "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\nExpect: 100-continue\r\n\r\n"},
+		"wrapped writer": {request: slowPost, wrap: func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(wrapper{w}, r) })
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			reader := bufio.NewReader(sendRaw(t, exhausted(t, c.wrap), c.request))
+			response, err := http.ReadResponse(reader, nil)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
+			require.True(t, response.Close, "the response must say that the connection closes")
+			require.Equal(t, []string{"own"}, problemOf(t, response).Violated)
+			_, err = io.Copy(io.Discard, reader)
+			require.NoError(t, err, "the server closes the connection without a reset")
+		})
+	}
+}
+
+// wrapper is a middleware's ResponseWriter.
+type wrapper struct{ http.ResponseWriter }
+
+func (w wrapper) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// A client that sends its whole body before it reads must get the denial, and not a
+// connection reset.
+func TestDenialReachesAClientThatSendsFirst(t *testing.T) {
+	server := exhausted(t, nil)
+	for _, size := range []int{100, 100_000, 250_000} {
+		response, err := http.Post(server.URL, "text/plain", strings.NewReader(strings.Repeat("x", size)))
+		require.NoError(t, err, "%d bytes", size)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
+	}
+}
+
+// A middleware such as http.MaxBytesHandler wraps also the body of a request that has none.
+func TestDenialWithoutABodyKeepsTheConnection(t *testing.T) {
+	for _, wrap := range []func(http.Handler) http.Handler{nil, func(next http.Handler) http.Handler { return http.MaxBytesHandler(next, 1000) }} {
+		conn := sendRaw(t, exhausted(t, wrap), "")
+		reader := bufio.NewReader(conn)
+		for range 3 {
+			_, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+			require.NoError(t, err)
+			response, err := http.ReadResponse(reader, nil)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
+			require.False(t, response.Close)
+			_, err = io.Copy(io.Discard, response.Body)
+			require.NoError(t, err)
+		}
+	}
+}
+
+func TestDenialOverHTTP2DoesNotWaitForTheBody(t *testing.T) {
+	server := exhausted(t, nil)
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	defer transport.CloseIdleConnections()
+	client := http.Client{Transport: transport, Timeout: maxWait}
+	for range 3 {
+		body, stall := io.Pipe()
+		go func() { _, _ = stall.Write([]byte("x")) }() // and nothing more
+		response, err := client.Post(server.URL, "text/plain", body)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
+		require.Equal(t, 2, response.ProtoMajor)
+		require.NoError(t, response.Body.Close())
+		_ = body.Close()
+	}
 }

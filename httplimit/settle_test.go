@@ -2,6 +2,7 @@
 package httplimit_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -173,35 +175,6 @@ func TestSettleWorksAfterTheClientIsGone(t *testing.T) {
 	require.Equal(t, []int64{2, 5}, unitsLeft(t, limiter))
 }
 
-func TestSettleRulesAsksEachRule(t *testing.T) {
-	tokens := sluice.Rule[*http.Request]{Name: "tokens", Spec: "fixedwindow 1000/d", Cost: func(r *http.Request) int64 {
-		if response, found := httplimit.ResponseTo(r); found {
-			return response.Written
-		}
-		return 100
-	}}
-	failures := sluice.Rule[*http.Request]{Name: "failures", Spec: "fixedwindow 5/d", Cost: func(r *http.Request) int64 {
-		if response, found := httplimit.ResponseTo(r); found && response.Status < 400 {
-			return 0
-		}
-		return 1
-	}}
-	limiter := newLimiter(t, limiterOptions{}, failing(nil), append(twoAtOnce(), tokens, failures)...)
-	h := httplimit.Handler(limiter, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		require.Equal(t, int64(900), unitsLeft(t, limiter)[2])
-		if _, found := httplimit.ResponseTo(r); found {
-			t.Error("a request has a response before its end")
-		}
-		_, _ = io.WriteString(w, strings.Repeat("x", 250))
-	}), httplimit.Options{SettleRules: true})
-	respond(h, httptest.NewRequest("GET", "/", nil))
-	require.Equal(t, []int64{2, 9, 750, 5}, unitsLeft(t, limiter))
-
-	failed := httplimit.Handler(limiter, http.NotFoundHandler(), httplimit.Options{SettleRules: true})
-	respond(failed, httptest.NewRequest("GET", "/", nil))
-	require.Equal(t, []int64{2, 8, 750 - int64(len("404 page not found\n")), 4}, unitsLeft(t, limiter))
-}
-
 // Handlers use them on the writer itself or by http.ResponseController.
 func TestSettledHandlersKeepTheAbilitiesOfTheirWriter(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file.txt")
@@ -243,4 +216,116 @@ func TestSettledHandlersKeepTheAbilitiesOfTheirWriter(t *testing.T) {
 		return 1
 	}})
 	withoutFlush.ServeHTTP(&discardWriter{header: make(http.Header)}, httptest.NewRequest("GET", "/", nil))
+}
+
+// These tests promise that a request holds its units under a rule such as "inflight 20 ttl=30s" until its handler has ended, however it
+// ends, and what clients see of such a rule.
+
+// twoAtOnce are 2 requests at the same time, and 10 a day.
+func twoAtOnce() []sluice.Rule[*http.Request] {
+	return rules(rule("running", "inflight 2 ttl=30s"), rule("daily", "fixedwindow 10/d"))
+}
+
+// unitsLeft returns the remaining units of each rule.
+func unitsLeft(t *testing.T, limiter *sluice.Limiter[*http.Request]) (left []int64) {
+	t.Helper()
+	d, err := limiter.Peek(context.Background(), httptest.NewRequest("GET", "/", nil))
+	require.NoError(t, err)
+	for _, r := range d.Results {
+		left = append(left, r.Remaining)
+	}
+	return left
+}
+
+// pipeWriter is a ResponseWriter whose connection can be hijacked.
+type pipeWriter struct {
+	http.ResponseWriter
+	conn net.Conn
+}
+
+func (w pipeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.conn, nil, nil }
+
+func TestUnitsAreHeldUntilTheHandlerEnds(t *testing.T) {
+	for storeName, store := range map[string]storage.Store{"in memory": new(memory.Store), "by round trips": failing(nil)} {
+		limiter := newLimiter(t, limiterOptions{}, store, twoAtOnce()...)
+		daily := int64(10)
+		var leave context.CancelFunc
+		for name, end := range map[string]func(w http.ResponseWriter, r *http.Request){
+			"returns": func(http.ResponseWriter, *http.Request) {},
+			"answers": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") },
+			"panics":  func(http.ResponseWriter, *http.Request) { panic("a fault") },
+			"aborts":  func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+			"exits":   func(http.ResponseWriter, *http.Request) { runtime.Goexit() },
+			"hijacks": func(w http.ResponseWriter, _ *http.Request) {
+				conn, _, err := http.NewResponseController(w).Hijack()
+				require.NoError(t, err)
+				require.NoError(t, conn.Close())
+			},
+			"loses its client": func(http.ResponseWriter, *http.Request) {
+				leave()
+				require.Equal(t, int64(1), unitsLeft(t, limiter)[0])
+			},
+		} {
+			served := false
+			h := httplimit.Handler(limiter, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				require.Equal(t, int64(1), unitsLeft(t, limiter)[0])
+				served = true
+				end(w, r)
+			}), httplimit.Options{})
+			conn, _ := net.Pipe()
+			ctx, cancel := context.WithCancel(t.Context())
+			leave = cancel
+			serveOne(h, pipeWriter{httptest.NewRecorder(), conn}, httptest.NewRequestWithContext(ctx, "GET", "/", nil))
+			cancel()
+			daily--
+			require.True(t, served)
+			require.Equal(t, []int64{2, daily}, unitsLeft(t, limiter), "%s, %s: the rate stays charged", storeName, name)
+		}
+	}
+}
+
+func TestUnitsAreHeldLongerThanTheirTTLUntilTheyAreLost(t *testing.T) {
+	refund := func(*http.Request, int, int64) int64 { return 0 }
+	for daily, o := range map[int64]httplimit.Options{9: {}, 10: {Settle: refund}} {
+		synctest.Test(t, func(t *testing.T) {
+			var down atomic.Bool
+			store := hooked{new(memory.Store), func(context.Context) error {
+				if down.Load() {
+					return storage.NotApplied(io.ErrUnexpectedEOF)
+				}
+				return nil
+			}}
+			limiter := newLimiter(t, limiterOptions{}, store, twoAtOnce()...)
+			h := httplimit.Handler(limiter, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				time.Sleep(5 * time.Minute)
+				require.NoError(t, r.Context().Err())
+				require.Equal(t, int64(1), unitsLeft(t, limiter)[0])
+				if r.URL.Path == "/lost" {
+					down.Store(true)
+					lost := time.Now()
+					<-r.Context().Done()
+					require.ErrorIs(t, context.Cause(r.Context()), sluice.ErrHoldLost)
+					require.InDelta(t, 30*time.Second, time.Since(lost), float64(10*time.Second))
+				}
+			}), o)
+			require.Equal(t, http.StatusOK, respond(h, httptest.NewRequest("GET", "/", nil)).StatusCode)
+			require.Equal(t, []int64{2, daily}, unitsLeft(t, limiter))
+			respond(h, httptest.NewRequest("GET", "/lost", nil))
+			down.Store(false)
+			time.Sleep(time.Minute) // the circuit breaker closes
+			require.Equal(t, []int64{2, daily - 1}, unitsLeft(t, limiter), "the store failed, so the call stays charged")
+		})
+	}
+}
+
+// During an outage with sluice.FailOpen nothing is held.
+func TestRequestsOfAnOutageHoldNothing(t *testing.T) {
+	h := outage(t, sluice.FailOpen, twoAtOnce()...)
+	for range 5 {
+		require.Equal(t, http.StatusOK, respond(h, httptest.NewRequest("GET", "/", nil)).StatusCode)
+	}
+	h = outage(t, sluice.FailLocal, twoAtOnce()...)
+	for range 5 {
+		require.Equal(t, http.StatusOK, respond(h, httptest.NewRequest("GET", "/", nil)).StatusCode, "each has released its local unit")
+	}
 }

@@ -4,16 +4,21 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"go/parser"
 	"go/token"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
@@ -203,4 +208,139 @@ func TestEachCallsAllObserversInOrder(t *testing.T) {
 	Each(observer("a"), nil, observer("b"))(context.Background(), sluice.Event{Op: sluice.OpPeek})
 	require.Equal(t, []string{"a peek", "b peek"}, calls)
 	require.Nil(t, Each(nil, nil), "a limiter with a nil observer does less work")
+}
+
+// still is a clock that stands still.
+func still() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
+
+func byItself(key string) string { return key }
+
+func newRegistered(t testing.TB) (*Metrics, *prometheus.Registry) {
+	registry := prometheus.NewPedanticRegistry()
+	m, err := NewMetrics(registry)
+	require.NoError(t, err)
+	return m, registry
+}
+
+// scrape returns the text that Prometheus reads.
+func scrape(t testing.TB, registry *prometheus.Registry) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	options := promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}
+	promhttp.HandlerFor(registry, options).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
+	return w.Body.String()
+}
+
+// down is a store that always returns an error.
+type down struct{ err error }
+
+func (d down) Load(context.Context, ...string) ([]storage.Record, time.Time, error) {
+	return nil, time.Time{}, d.err
+}
+
+func (d down) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
+	return nil, false, storage.NotApplied(d.err)
+}
+
+var errFire = errors.New("the database is on fire")
+
+func denialOf(results ...sluice.RuleResult) sluice.Event {
+	d := sluice.Decision{Rule: results[0].Rule, Results: results, Attempts: 1}
+	return sluice.Event{Op: sluice.OpAllow, Outcome: sluice.Denied, Decision: d, Duration: time.Millisecond}
+}
+
+func denied(rule, key string) sluice.RuleResult { return sluice.RuleResult{Rule: rule, Key: key} }
+
+func allowed(rule, key string) sluice.RuleResult {
+	return sluice.RuleResult{Rule: rule, Key: key, Result: algo.Result{Allowed: true}}
+}
+
+func shadow(r sluice.RuleResult) sluice.RuleResult {
+	r.Shadow = true
+	return r
+}
+
+// These tests promise that observers do not allocate.
+
+// fullEvent changes every metric except that of errors.
+func fullEvent() sluice.Event {
+	e := denialOf(denied("client", "203.0.113.7"), denied("everyone", ""), shadow(denied("new", "203.0.113.7")))
+	e.Decision.Attempts, e.Decision.Cached, e.Decision.Skew = 3, true, time.Second
+	return e
+}
+
+func TestObserversDoNotAllocate(t *testing.T) {
+	m, _ := newRegistered(t)
+	failure := sluice.Event{Op: sluice.OpAllow, Outcome: sluice.Failed, Err: fmt.Errorf("down: %w", context.DeadlineExceeded)}
+	for name, observer := range map[string]func(context.Context, sluice.Event){
+		"metrics": m.Observer("http"),
+		"denied":  NewDenied(10).Observe,
+		"each":    Each(m.Observer("http"), NewDenied(10).Observe),
+	} {
+		for _, e := range []sluice.Event{fullEvent(), failure} {
+			require.Zero(t, testing.AllocsPerRun(100, func() { observer(context.Background(), e) }), name)
+		}
+	}
+}
+
+// A flood of new keys is the most work. When all counters are in use, it allocates nothing
+// either.
+func TestFloodOfKeysDoesNotAllocate(t *testing.T) {
+	d, next, keys := NewDenied(10), 0, make([]string, 10_000)
+	for i := range keys {
+		keys[i] = "198.51.100." + strconv.Itoa(i)
+	}
+	flood := func() {
+		d.add("client", keys[next%len(keys)])
+		next++
+	}
+	for range 5000 {
+		flood()
+	}
+	require.Zero(t, testing.AllocsPerRun(2000, flood))
+}
+
+// A limiter without an observer reads no clock and decides in place.
+func BenchmarkLimiter(b *testing.B) {
+	m, _ := newRegistered(b)
+	for name, observer := range map[string]func(context.Context, sluice.Event){
+		"no observer": nil, "empty observer": func(context.Context, sluice.Event) {}, "metrics": m.Observer("http"), "denied": NewDenied(0).Observe,
+	} {
+		for outcome, spec := range map[string]string{"allowed": "gcra 1000000000/s", "denied": "gcra 1/24h"} {
+			b.Run(name+"/"+outcome, func(b *testing.B) {
+				l, err := sluice.Options[string]{Observer: observer}.New(nil, sluice.Rule[string]{Name: "client", Key: byItself, Spec: spec})
+				require.NoError(b, err)
+				for b.Loop() {
+					if _, err := l.Allow(ctx, "203.0.113.7"); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkObservers(b *testing.B) {
+	m, _ := newRegistered(b)
+	flood := make([]sluice.Event, 1<<20)
+	for i := range flood {
+		flood[i] = denialOf(denied("client", "198.51.100."+strconv.Itoa(i)))
+	}
+	for name, test := range map[string]struct {
+		observer func(context.Context, sluice.Event)
+		events   []sluice.Event
+	}{
+		"metrics":             {m.Observer("http"), flood[:1]},
+		"metrics, full event": {m.Observer("http"), []sluice.Event{fullEvent()}},
+		"denied, one key":     {NewDenied(0).Observe, flood[:1]},
+		"denied, few keys":    {NewDenied(0).Observe, flood[:64]},
+		"denied, flood":       {NewDenied(0).Observe, flood},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				test.observer(context.Background(), test.events[i%len(test.events)])
+			}
+		})
+	}
 }

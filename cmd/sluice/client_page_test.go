@@ -5,16 +5,12 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/httplimit"
 )
 
 const clientPage = "../../docs/client.md"
@@ -73,32 +69,4 @@ func TestCurlRetriesUntilItIsAllowed(t *testing.T) {
 	url, run := startPage(t)
 	require.Eventually(t, func() bool { return status(t, url) == http.StatusTooManyRequests }, testTimeout, time.Microsecond)
 	require.Contains(t, run(find(t, `(?m)^    (curl --retry .*)$`)[0]), greeting)
-}
-
-func newClient(own *sluice.Limiter[*http.Request]) *http.Client {
-	return &http.Client{Transport: &httplimit.Transport{Limiter: own}}
-}
-
-func TestTransportOfTheClientPageSeesNo429(t *testing.T) {
-	t.Parallel() // it waits
-	url, _ := startPage(t)
-	client := newClient(nil)
-	defer client.CloseIdleConnections()
-	for range 22 { // 2 more than the burst
-		r, err := client.Get(url)
-		require.NoError(t, err)
-		require.NoError(t, r.Body.Close())
-		require.Equal(t, http.StatusOK, r.StatusCode)
-	}
-}
-
-func TestCodeAndLinksOfThePage(t *testing.T) {
-	own, err := os.ReadFile("client_page_test.go")
-	require.NoError(t, err)
-	for _, block := range find(t, "(?s)```go\n(.*?)```") {
-		require.Contains(t, string(own), block)
-	}
-	for _, link := range find(t, `\]\(([^)#:]+)\)`) {
-		require.FileExists(t, filepath.Join(filepath.Dir(clientPage), link))
-	}
 }

@@ -7,13 +7,15 @@ package main
 //   - replay has the counts of a server.
 //   - suggest finds numbers that a replay confirms.
 //   - plan has the counts of two replays, and its Markdown is safe for a pull request.
-//   - serve reloads and ends on signals. The commands and the Go code of docs/client.md work with it.
+//   - serve reloads and ends on signals. The commands of docs/client.md work with it. Package readme tests its code.
 //   - compare responds on this machine only.
 //   - A failed command leaves no incomplete output.
 
 import (
 	"bytes"
 	"context"
+	"encoding/xml"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -136,4 +138,109 @@ func TestReportsWriteShortDurations(t *testing.T) {
 	require.Contains(t, out, " in any 7d")
 	_, out, _ = clitest.Execute(t, "", "suggest", "--json")
 	require.Contains(t, out, `"longest_wait": "281.691ms"`)
+}
+
+// twoClients has two lines of one client and one of another.
+var twoClients = []string{
+	`203.0.113.7 - - [29/Mar/2026:00:59:50 +0000] "GET / HTTP/1.1" 200 12`,
+	`198.51.100.4 - - [29/Mar/2026:00:59:51 +0000] "GET / HTTP/1.1" 200 12`,
+	`203.0.113.7 - - [29/Mar/2026:00:59:52 +0000] "GET / HTTP/1.1" 200 12`,
+}
+
+const rulesByIP = "trusted: []\nrules: [{name: client, policy: gcra 1/m, by: ip}]\n"
+
+// commandsByIP returns every command line that limits the requests of a log by their clients.
+func commandsByIP(t *testing.T, log string) map[string][]string {
+	rules := clitest.Write(t, "limits.yaml", rulesByIP)
+	stricter := clitest.Write(t, "limits.new.yaml", strings.Replace(rulesByIP, "1/m", "1/h", 1))
+	return map[string][]string{
+		"replay":           {"replay", "-p", "gcra 1/m", "--by", "ip", log},
+		"replay --config":  {"replay", "--config", rules, log},
+		"suggest":          {"suggest", log},
+		"suggest --config": {"suggest", "--config", rules, log},
+		"plan":             {"plan", rules, stricter, log},
+	}
+}
+
+func TestClientsThatAreNoAddressAreCounted(t *testing.T) {
+	log := clitest.Write(t, "access.log", strings.Join(twoClients, "\n")+"\n"+strings.Replace(twoClients[2], "203.0.113.7", "client.example.net", 1))
+	for name, args := range commandsByIP(t, log) {
+		require.Contains(t, clitest.Ok(t, "", args...), `1 of 4 requests with a client that is no address; the first is `+log+
+			`:4: the client "client.example.net" is no address: "client.example.net - - [29/Mar/2026:00:59:52 +0000] \"GET /`, name)
+		require.Contains(t, clitest.Ok(t, "", append(args, "--json")...), `"no_address": 1`, name)
+	}
+	require.Contains(t, clitest.Ok(t, "", append(commandsByIP(t, log)["plan"], "--markdown")...), "which has problems")
+	require.NotContains(t, clitest.Ok(t, "", "replay", "--by", "path", log), "no address", "no key has a client")
+}
+
+func TestMostClientsMustBeAddresses(t *testing.T) {
+	for name, line := range map[string]string{
+		"an unknown prefix": "web-1 nginx" + strings.TrimPrefix(twoClients[0], "203.0.113.7 -"),
+		"grep":              "access.log.1:" + twoClients[0],
+		"a host name":       strings.Replace(twoClients[0], "203.0.113.7", "client.example.net", 1),
+		"JSON":              `{"time":"2026-03-29T00:59:50Z","client":"web-1","status":200}`,
+	} {
+		log := clitest.Write(t, "access.log", strings.Repeat(line+"\n", 3)+strings.Join(twoClients[:2], "\n"))
+		for command, args := range commandsByIP(t, log) {
+			exitCode, out, errs := clitest.Execute(t, "", args...)
+			require.NotZero(t, exitCode, command)
+			require.Empty(t, out)
+			require.Contains(t, errs, "3 of 5 requests have a client that is no address; the first is "+log+":1: the client ", "%s: %s", name, command)
+			require.Contains(t, errs, "if the lines have a prefix, remove it; if the server logs host names, configure it to log addresses (Apache: HostnameLookups Off")
+			require.Equal(t, name == "JSON", strings.Contains(errs, "--key-field"), command)
+		}
+		clitest.Ok(t, "", "replay", "--by", "path", log)
+	}
+	log := clitest.Write(t, "access.log", strings.Repeat(`{"time":"2026-03-29T00:59:50Z","client":"web-1","status":200}`+"\n", 3))
+	require.NotContains(t, clitest.Ok(t, "", "replay", "--key-field", "client", log), "no address")
+	require.Contains(t, clitest.Ok(t, "", "replay", "--by", "user", log), "3 of 3 requests with a client that is no address", "it replaces the user")
+}
+
+// Characters that a terminal interprets, or that XML forbids, are escaped in the names of files.
+func TestNamesOfFilesAreEscaped(t *testing.T) {
+	name := "a\x1b[31m\x01\xff<b>&\n\"x\""
+	log := clitest.Write(t, name+".log", clitest.FourLines+"no request\n")
+	rules := clitest.Write(t, name+".yaml", "trusted: []\nrules: [{name: client, policy: gcra 1/m, by: ip}]\n")
+	shown := `a\x1b[31m\x01\xff<b>&\n"x".log`
+	picture := filepath.Join(t.TempDir(), "a.svg")
+	for _, args := range [][]string{
+		{"replay", "-p", "gcra 1/m"},
+		{"replay", "--config", rules},
+		{"suggest", "-p", "gcra ?/m"},
+		{"suggest", "--config", rules},
+	} {
+		out := clitest.Ok(t, "", append(args, "--out", picture, log)...)
+		require.NotContains(t, out, "\x1b")
+		require.Contains(t, out, shown+": 4 requests")
+		require.Contains(t, out, shown+":5: no [time]")
+		svg, err := os.Open(picture)
+		require.NoError(t, err)
+		defer svg.Close()
+		for d := xml.NewDecoder(svg); err == nil; {
+			_, err = d.Token()
+		}
+		require.ErrorIs(t, err, io.EOF, args)
+	}
+}
+
+// TestWithoutCgoOnlySQLiteIsMissing builds the program without C.
+func TestWithoutCgoOnlySQLiteIsMissing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short skips tests that build the program")
+	}
+	program := filepath.Join(t.TempDir(), "sluice")
+	build := exec.Command("go", "build", "-o", program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+
+	serve := exec.Command(program, "serve", "--limit", "gcra 1/s", "--store", "sqlite:limits.db")
+	out, err = serve.CombinedOutput()
+	require.Error(t, err)
+	require.Equal(t, "sluice: --store sqlite:limits.db: this program was built with CGO_ENABLED=0, so it has no SQLite; "+
+		"build it with CGO_ENABLED=1 and a C compiler, or use another store\n", string(out))
+	require.Equal(t, 2, serve.ProcessState.ExitCode())
+
+	out, err = exec.Command(program, "check", filepath.Join("..", "..", "examples", "limits.yaml")).CombinedOutput()
+	require.NoError(t, err, "%s", out)
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -122,90 +125,23 @@ func TestServeEndsAtOnceWithASecondSignal(t *testing.T) {
 }
 
 func TestInvalidCommandLinesOfServe(t *testing.T) {
-	const limit = "--limit=gcra 1/s"
-	short := clitest.Write(t, "token", "short\n")
-	spaced := clitest.Write(t, "token", "with a space, and long\n")
-	faulty := clitest.Write(t, "limits.yaml", "rules: [{name: a, policy: gcar 1/s}]")
-	for _, c := range []struct {
-		exitCode int
-		want     string // of the one line
-		args     []string
-	}{
-		{2, `no rules; want --limit "gcra 100/m burst=20", or --config limits.yaml`, nil},
-		{2, `serve takes no argument "x"; to name the program behind the proxy, use --upstream`, []string{"x"}},
-		{2, "unknown flag: --upstraem, did you mean --upstream?; see sluice serve --help", []string{"--upstraem", "x"}},
-		{2, "did you mean gcra?", []string{"--limit", "gcar 1/s"}},
-		{2, `--limit "gcra 1/s cost=1": --limit takes no cost=; write a limits.yaml with the field cost beside policy, and use --config`, []string{"--limit", "gcra 1/s cost=1"}},
-		{2, "--limit and --config exclude each other", []string{limit, "--config", faulty}},
-		{2, "--limit is empty", []string{"--limit", ""}},
-		{2, `for "--limit" flag: the flag is given twice; give it once; see sluice serve --help`, []string{limit, limit}},
-		{2, "--by needs --limit; with --config, set it in the file", []string{"--config", faulty, "--by", "ip"}},
-		{2, "--trust needs --limit", []string{"--config", faulty, "--trust", "10.0.0.0/8"}},
-		{2, `no file "missing"`, []string{"--config", "missing"}},
-		{2, "--config -: sluice serve reads the rules again on SIGHUP, which standard input does not allow; name a file", []string{"--config", "-"}},
-		{1, `limits.yaml:1: rules[0].policy: `, []string{"--config", faulty}},
-		{2, `--by: no field "nobody"`, []string{limit, "--by", "nobody"}},
-		{2, `--trust: "10.0.0.0/99" is not an address or prefix`, []string{limit, "--trust", "10.0.0.0/99"}},
-		{2, "--trust is empty; want the addresses of your own proxies", []string{limit, "--upstream", "http://h", "--trust", ""}},
-		{2, "--trust needs --upstream", []string{limit, "--trust", "10.0.0.0/8"}},
-		{2, "--upstream: invalid port 99999; want 1 to 65535", []string{limit, "--upstream", "http://h:99999"}},
-		{2, `--upstream "localhost:3000": the URL has no scheme; want http:// or https:// in front`, []string{limit, "--upstream", "localhost:3000"}},
-		{2, `--upstream "ftp://x": the scheme is not supported; want http or https`, []string{limit, "--upstream", "ftp://x"}},
-		{2, "--upstream: want only", []string{limit, "--upstream", "http://u:secret@h"}},
-		{2, "--upstream http://localhost:8080 is the address of --listen 127.0.0.1:8080", []string{limit, "--upstream", "http://localhost:8080"}},
-		{2, "--listen needs --upstream", []string{limit, "--listen", ":8080"}},
-		{2, "--listen \"8080\": want HOST:PORT or :PORT\n", []string{limit, "--upstream", "http://h", "--listen", "8080"}},
-		{2, "--listen unix:x: a unix socket has no client address", []string{limit, "--upstream", "http://h", "--listen", "unix:x"}},
-		{1, "--listen 192.0.2.1:80: ", []string{limit, "--upstream", "http://192.0.2.2", "--listen", "192.0.2.1:80"}},
-		{2, "want --token-file", []string{limit, "--api", ":8081"}},
-		{2, "--api 127.0.0.1:8080: --listen 127.0.0.1:8080 uses that port; use another port", []string{limit, "--upstream", "http://h", "--api", "127.0.0.1:8080"}},
-		{2, "--token-file needs --api", []string{limit, "--upstream", "http://h", "--token-file", short}},
-		{2, "the token has 5 characters; want at least 16", []string{limit, "--token-file", short}},
-		{2, "want one token of printable ASCII", []string{limit, "--token-file", spaced}},
-		{2, "--token-file /dev/zero: the file has more than 4096 bytes; want one token", []string{limit, "--token-file", "/dev/zero"}},
-		{2, `--token-file: no file "missing"; name a file with one token, for instance from openssl rand -hex 32`, []string{limit, "--token-file", "missing"}},
-		{2, "--store mysql://u:xxxxx@h: want memory:, sqlite:FILE", []string{limit, "--store", "mysql://u:secret@h"}},
-		{1, "--store sqlite:missing/x.db: ", []string{limit, "--store", "sqlite:missing/x.db"}},
-		{2, "--max-keys is for the store memory:", []string{limit, "--store", "sqlite:x.db", "--max-keys", "1"}},
-		{2, "want at most 9223372036854775807", []string{limit, "--max-keys", "99999999999999999999"}},
-		{2, "--max-keys 0: want at least 1", []string{limit, "--max-keys", "0"}},
-		{2, `--on-failure "maybe": want closed, open or local`, []string{limit, "--on-failure", "maybe"}},
-		{2, "--decision-timeout 0s: ", []string{limit, "--decision-timeout", "0s"}},
-		{2, "--decision-timeout 11m: want at most 10m, such as 1s", []string{limit, "--decision-timeout", "11m"}},
-		{2, "--client-timeout 300000h: want 1s to 24h, such as 1m, or 0s for never", []string{limit, "--upstream", "http://h", "--client-timeout", "300000h"}},
-		{2, "--body-grace 0s: want 1s to 24h, such as 10s; to allow any rate, want --min-body-rate 0", []string{limit, "--upstream", "http://h", "--body-grace", "0s"}},
-		{2, `--log-level "loud": want debug, info, warn or error`, []string{limit, "--log-level", "loud"}},
-		{2, `--log-format "xml": want text or json`, []string{limit, "--log-format", "xml"}},
-	} {
-		exitCode, out, errs := clitest.Execute(t, "", append([]string{"serve"}, c.args...)...)
-		require.Equal(t, c.exitCode, exitCode, "%q: %s", c.args, errs)
-		require.Contains(t, errs, c.want)
-		require.Empty(t, out)
-		require.NotContains(t, errs, "secret")
-		if c.exitCode == cli.ExitUsage {
-			require.Equal(t, 1, strings.Count(errs, "\n"), errs)
-		}
-	}
+	clitest.Transcript(t, "serve_failures.txt", map[string]string{
+		"short": "short\n", "spaced": "with a space, and long\n", "limits.yaml": "rules: [{name: a, policy: gcar 1/s}]",
+	})
+	clitest.RequireFailures(t, map[string]clitest.Failure{
+		"an address of another machine": {[]string{"serve", "--limit=gcra 1/s", "--upstream=http://192.0.2.2", "--listen=192.0.2.1:80"}, 1, []string{"--listen 192.0.2.1:80: "}},
+	})
 }
 
 // TestStoreAddressFromTheEnvironment: unlike a flag, the environment does not show the password
 // in process lists.
 func TestStoreAddressFromTheEnvironment(t *testing.T) {
-	fromEnvironment := "sqlite:" + filepath.Join(t.TempDir(), "environment.db")
-	fromFlag := "sqlite:" + filepath.Join(t.TempDir(), "flag.db")
-	t.Setenv("SLUICE_STORE", fromEnvironment)
-	for _, c := range []struct {
-		args  []string
-		store string
-	}{
-		{[]string{"--limit=gcra 1/s"}, fromEnvironment},
-		{[]string{"--limit=gcra 1/s", "--store=" + fromFlag}, fromFlag},
-	} {
-		s := startServe(t, append(c.args, "--api=127.0.0.1:0")...)
-		s.waitForLog(`msg=serving .*store=` + c.store + ` `)
-		s.signal(os.Interrupt)
-		require.Zero(t, s.exitCode())
-	}
+	store := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
+	t.Setenv("SLUICE_STORE", store)
+	s := startServe(t, "--limit=gcra 1/s", "--api=127.0.0.1:0")
+	s.waitForLog(`msg=serving .*store=` + store + ` `)
+	s.signal(os.Interrupt)
+	require.Zero(t, s.exitCode())
 	_, help, _ := clitest.Execute(t, "", "serve", "--help")
 	require.Contains(t, help, "SLUICE_STORE")
 }
@@ -253,4 +189,159 @@ func refusing(t *testing.T) string {
 	require.NoError(t, err)
 	defer l.Close()
 	return l.Addr().String()
+}
+
+// awaited is the end of a pipe to write into, once somebody reads the other.
+func awaited(t *testing.T, path string) *os.File {
+	t.Helper()
+	var end *os.File
+	require.Eventually(t, func() (there bool) {
+		var err error
+		end, err = os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		return err == nil // while nobody reads it is ENXIO
+	}, testTimeout, time.Millisecond)
+	t.Cleanup(func() { end.Close() })
+	return end
+}
+
+// TestSignalEndsABlockedReadOfTheRules: the rules are read from a pipe without a writer.
+func TestSignalEndsABlockedReadOfTheRules(t *testing.T) {
+	for _, flag := range [...]string{"--config", "--token-file"} {
+		for _, sig := range [...]os.Signal{os.Interrupt, syscall.SIGTERM} {
+			path := clitest.Fifo(t)
+			args := []string{flag, path}
+			if flag != "--config" {
+				args = append(args, "--limit", "gcra 1/s", "--api", "127.0.0.1:0")
+			}
+			s := startServe(t, args...)
+			awaited(t, path)
+			s.signal(sig)
+			s.waitForLog("sluice: interrupted")
+			require.Equal(t, cli.ExitFailed, s.exitCode())
+		}
+	}
+}
+
+// TestSignalEndsTheWaitForASilentStore: the store accepts connections, but never answers.
+func TestSignalEndsTheWaitForASilentStore(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close()
+	for _, sig := range [...]os.Signal{os.Interrupt, syscall.SIGTERM} {
+		s := startServe(t, "--limit", "gcra 1/s", "--api", "127.0.0.1:0", "--store", "redis://"+silent.Addr().String()+"?read_timeout=1h")
+		conn, err := silent.Accept()
+		require.NoError(t, err)
+		defer conn.Close()
+		s.signal(sig)
+		s.waitForLog("sluice: interrupted")
+		require.Equal(t, cli.ExitFailed, s.exitCode())
+	}
+}
+
+// TestReloadsRunOneAfterTheOther: each reload takes some time. Then a signal ends the program
+// during a reload.
+func TestReloadsRunOneAfterTheOther(t *testing.T) {
+	rules := "rules: [{name: client, policy: gcra %d/h, by: ip}]\n"
+	file, pipe := clitest.Write(t, "limits.yaml", fmt.Sprintf(rules, 2)), clitest.Fifo(t)
+	s := startServe(t, "--config", file, "--upstream", upstream(t, nothing), "--listen", "127.0.0.1:0")
+	url := s.waitForLog(`msg=serving .*proxy=(\S+)`)
+	require.NoError(t, os.Rename(pipe, file))
+	s.signal(syscall.SIGHUP)
+	for i := range 3 {
+		end := awaited(t, file)
+		s.signal(syscall.SIGHUP) // amid the reload before
+		_, err := io.WriteString(end, fmt.Sprintf(rules, i+1))
+		require.NoError(t, err)
+		require.NoError(t, end.Close())
+		s.waitForLog("msg=reloaded")
+		require.Equal(t, 200, status(t, url), "one more than were used")
+		require.Equal(t, 429, status(t, url))
+	}
+	awaited(t, file)
+	s.signal(syscall.SIGTERM)
+	s.waitForLog(`msg="shut down" cut=false`)
+	require.Zero(t, s.exitCode())
+}
+
+// TestManySignalsEndServeOnce: further signals must not turn a clean end into a failure. An idle
+// connection delays the end until they arrive.
+func TestManySignalsEndServeOnce(t *testing.T) {
+	s := startServe(t, "--limit", "gcra 1/s", "--upstream", upstream(t, nothing), "--listen", "127.0.0.1:0")
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.waitForLog(`msg=serving .*proxy=(\S+)`), "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	s.signal(syscall.SIGTERM)
+	s.signal(os.Interrupt)
+	gone := make(chan struct{})
+	var signals sync.WaitGroup
+	signals.Go(func() {
+		for {
+			select {
+			case <-gone:
+				return
+			default:
+				_ = s.Process.Signal(syscall.SIGTERM) // it may be gone
+			}
+		}
+	})
+	s.waitForLog(`msg="shut down" cut=false`)
+	exitCode := s.exitCode()
+	close(gone)
+	signals.Wait()
+	require.Zero(t, exitCode)
+}
+
+// TestShutdownDelay: after SIGTERM, /readyz fails, and the program still serves new connections until the delay is over or a
+// second signal arrives. After an interrupt there is no delay.
+func TestShutdownDelay(t *testing.T) {
+	for _, sig := range [...]os.Signal{syscall.SIGTERM, os.Interrupt} {
+		s := startServe(t, "--limit", "gcra 100/s", "--upstream", upstream(t, nothing), "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0", "--shutdown-delay", "1h")
+		urls := strings.Fields(s.waitForLog(`msg=serving .*proxy=(\S+ upstream=\S+ api=\S+)`))
+		proxy, api := urls[0], strings.TrimPrefix(urls[2], "api=")
+		require.Equal(t, 200, status(t, api+"/readyz"))
+		s.signal(sig)
+		if sig == syscall.SIGTERM {
+			s.waitForLog(`msg="shutting down" delay=1h0m0s`)
+			require.Equal(t, 503, status(t, api+"/readyz"))
+			require.Equal(t, 200, status(t, api+"/livez"))
+			require.Equal(t, 200, status(t, proxy))
+			s.signal(sig)
+		}
+		s.waitForLog(`msg="shut down" cut=false`)
+		require.Zero(t, s.exitCode())
+	}
+}
+
+// TestInvalidResponsesAreNotLogged: parts of a response may be secrets. net/http writes
+// unsolicited responses to package log.
+func TestInvalidResponsesAreNotLogged(t *testing.T) {
+	talkative := func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\nSet-Cookie: TOPSECRET\r\n\r\n")
+			conn.Close()
+		}
+	}
+	s := startServe(t, "--limit", "gcra 100/m", "--upstream", upstream(t, talkative), "--listen", "127.0.0.1:0", "--log-format", "json")
+	require.Equal(t, 200, status(t, s.waitForLog(`"msg":"serving".*"proxy":"([^"]+)"`)))
+	s.waitForLog(`"level":"WARN","msg":"message from a library","error":"Unsolicited response received on idle HTTP channel`)
+	s.signal(syscall.SIGTERM)
+	s.waitForLog("shut down")
+	require.Zero(t, s.exitCode())
+	for _, line := range s.logLines {
+		require.True(t, json.Valid([]byte(line)), line)
+		require.NotContains(t, line, "TOPSECRET")
+	}
+}
+
+// TestServeOutlivesTheReaderOfItsLog: the log can be a pipe to a program that ends.
+func TestServeOutlivesTheReaderOfItsLog(t *testing.T) {
+	s := startServe(t, "--limit", "gcra 100/m", "--upstream", upstream(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), "--listen", "127.0.0.1:0")
+	url := s.waitForLog(`msg=serving .*proxy=(\S+)`)
+	require.NoError(t, s.log.Close())
+	for range 2 {
+		require.Equal(t, 502, status(t, url), "it logs the failure before the response")
+	}
+	s.signal(syscall.SIGTERM)
+	require.Zero(t, s.exitCode())
 }

@@ -5,11 +5,16 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
 // results is a file of benchmarks/results.
@@ -109,4 +114,126 @@ func TestEveryFigureOfAPageIsMeasured(t *testing.T) {
 				page, strings.Join(unproven, ", "), strings.Join(sentences, "\n"))
 		}
 	}
+}
+
+// The rows have a policy, and the most units that it admits in any of these intervals.
+func TestTablesOfAdmittedUnitsEqualBound(t *testing.T) {
+	day := 24 * time.Hour
+	for page, table := range map[string]struct {
+		row       string
+		rows      int
+		intervals []time.Duration
+	}{
+		"README.md":      {"(?m)^\\| `([^`]+)` \\| [^|]* \\| (\\d+) \\| (\\d+) \\|$", 6, []time.Duration{time.Second, time.Minute}},
+		"docs/client.md": {"(?m)^\\| `([^`]+)` \\| (\\d+) \\| (\\d+) \\| (\\d+) \\| (\\d+) \\|", 7, []time.Duration{time.Second, time.Minute, time.Hour, day}},
+	} {
+		rows := regexp.MustCompile(table.row).FindAllStringSubmatch(readFile(t, root, page), -1)
+		require.Len(t, rows, table.rows, page)
+		for _, row := range rows {
+			for i, interval := range table.intervals {
+				require.Equal(t, fmt.Sprint(parse(t, row[1]).Bound(interval)), row[2+i], "%s: %v in any %v", page, row[1], interval)
+			}
+		}
+	}
+}
+
+// The limits are common ones. The states have between one unit and all units in use.
+func TestSizesOfStatesEqualTheTable(t *testing.T) {
+	table := readFile(t, root, "docs/policies.md")
+	for _, algorithm := range []string{"gcra", "tokenbucket", "fixedwindow"} {
+		least, most := math.MaxInt, 0
+		for _, limit := range []string{"10/s", "100/m", "1000/h", "100000/h", "1000/d"} {
+			policy := parse(t, algorithm+" "+limit)
+			least = min(least, len(spend(t, policy, 0, 1)))
+			most = max(most, len(spend(t, policy, 0, policy.Limit().Count)))
+		}
+		require.Equal(t, least, most, algorithm)
+		require.Regexp(t, fmt.Sprintf(`(?m)^\| \[%s\].*\| %d bytes \|`, algorithm, most), table)
+	}
+}
+
+// Each slot, also the trailing one, has a number of units that takes one byte, and then two bytes.
+func TestSizesOfMovingWindowsEqualTheTable(t *testing.T) {
+	table := readFile(t, root, "docs/policies.md")
+	for _, slots := range []int{1, 2, 12} {
+		policy := parse(t, fmt.Sprintf("movingwindow 1000000/h slots=%d", slots))
+		for bytes, cost := range map[int]int64{1: 255, 2: 65535} {
+			costs := make([]int64, slots+1)
+			for i := range costs {
+				costs[i] = cost
+			}
+			state := spend(t, policy, time.Hour/time.Duration(slots), costs...)
+			words := fmt.Sprintf(`(?m)^\| \[movingwindow\].*\| %d bytes, and 1 or 2 for each of n \+ 1 slots \|`, len(state)-bytes*(slots+1))
+			require.Regexp(t, words, table, "slots=%d", slots)
+		}
+	}
+}
+
+// spend returns the state after steps with these costs. apart is the time between two steps.
+func spend(t *testing.T, policy algo.Policy, apart time.Duration, costs ...int64) (state []byte) {
+	t.Helper()
+	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, cost := range costs {
+		next, r, err := policy.Step(nil, state, now, cost)
+		require.NoError(t, err)
+		require.True(t, r.Allowed, "%s: %+v", policy, r)
+		state, now = next, now.Add(apart)
+	}
+	return state
+}
+
+// picturePolicies are the policies in docs/boundary.svg.
+var picturePolicies = []string{"fixedwindow 30/m", "gcra 30/m"}
+
+// The picture shows what the policies decide on the same requests: one at 12:00:00, which begins a window, and 60 within
+// 4.5 s around its end. To draw it again, run this test with -update.
+func TestPictureShowsTheDecisionsOfThePolicies(t *testing.T) {
+	file := filepath.Join(root, "docs/boundary.svg")
+	tracetest.Golden(t, file, drawBoundary(t))
+	require.True(t, strings.Contains(oneLine(readFile(t, root, "README.md")), "`fixedwindow 30/m` allows 59 of them, `gcra 30/m` 32"))
+}
+
+func drawBoundary(t *testing.T) string {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	const allowed, denied, ink, left, pixels = "#1a7f37", "#cf222e", "#57606a", 24, 150
+	x := func(at time.Duration) float64 { return left + pixels*(at-57500*time.Millisecond).Seconds() }
+	var svg strings.Builder
+	fmt.Fprintf(&svg, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 800 236" width="800" height="236" font-family="system-ui, sans-serif" font-size="15">
+<title>The same requests under fixedwindow 30/m and gcra 30/m</title>
+<rect width="800" height="236" rx="8" fill="#ffffff"/>
+<text x="%d" y="28" fill="%s">60 requests within 4.5 s, around the end of a window. <tspan fill="%s">Allowed</tspan>, <tspan fill="%s">denied</tspan>.</text>
+`, left, ink, allowed, denied)
+	for i, spec := range picturePolicies {
+		policy, top := parse(t, spec), 48+i*80
+		var state []byte
+		count := map[bool]int{}
+		var ticks strings.Builder
+		for n := -1; n < 60; n++ {
+			at := 57750*time.Millisecond + time.Duration(n)*75*time.Millisecond
+			if n < 0 {
+				at = 0
+			}
+			next, r, err := policy.Step(nil, state, noon.Add(at), 1)
+			require.NoError(t, err)
+			state = next
+			if n < 0 {
+				continue
+			}
+			count[r.Allowed]++
+			colour, height := denied, 16
+			if r.Allowed {
+				colour, height = allowed, 36
+			}
+			fmt.Fprintf(&ticks, `<rect x="%.1f" y="%d" width="6" height="%d" fill="%s"/>`+"\n", x(at), top+24+36-height, height, colour)
+		}
+		fmt.Fprintf(&svg, `<text x="%d" y="%d" fill="#1f2328"><tspan font-family="monospace" font-weight="bold">%s</tspan> allows %d</text>`+"\n", left, top+14, spec, count[true])
+		svg.WriteString(ticks.String())
+	}
+	fmt.Fprintf(&svg, `<line x1="%d" x2="776" y1="200" y2="200" stroke="%s"/>`+"\n", left, ink)
+	for second := 58; second <= 62; second++ {
+		at := time.Duration(second) * time.Second
+		fmt.Fprintf(&svg, `<text x="%.1f" y="220" text-anchor="middle" fill="%s">%s</text>`+"\n", x(at), ink, noon.Add(at).Format("15:04:05"))
+	}
+	fmt.Fprintf(&svg, `<line x1="%.1f" x2="%.1f" y1="44" y2="200" stroke="%s" stroke-dasharray="4 4"/>`+"\n</svg>\n", x(time.Minute)-2, x(time.Minute)-2, ink)
+	return svg.String()
 }

@@ -40,17 +40,21 @@ func Golden(t *testing.T, file, text string) {
 	require.Equal(t, string(committed), text, "run this test with -update")
 }
 
-// Answers requires the answers of a golden file. A line that begins with a quotation mark is a question as a Go string, an
-// arrow and the answer. Other lines are comments.
+// Answers requires the answers of a golden file. A line that begins with a quotation mark or a backquote is a question as a
+// Go string, an arrow and the answer. A line that begins with a tab continues the answer. Other lines are comments.
 func Answers(t *testing.T, file string, answer func(question string) string) {
 	t.Helper()
 	committed, err := os.ReadFile(file)
 	require.NoError(t, err)
 	var text strings.Builder
 	for line := range strings.Lines(string(committed)) {
-		if quoted, err := strconv.QuotedPrefix(line); err == nil && line[0] == '"' {
+		if line[0] == '\t' {
+			continue
+		}
+		if quoted, err := strconv.QuotedPrefix(line); err == nil && line[0] != '\'' {
 			question, _ := strconv.Unquote(quoted)
-			line = strings.TrimRight(quoted+" -> "+answer(question), " ") + "\n"
+			line = quoted + " -> " + strings.ReplaceAll(answer(question), "\n", "\n\t")
+			line = strings.TrimRight(strings.Replace(line, " -> \n", " ->\n", 1), " ") + "\n"
 		}
 		text.WriteString(line)
 	}

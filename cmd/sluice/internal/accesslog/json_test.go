@@ -1,35 +1,16 @@
 package accesslog
 
 import (
+	"cmp"
+	"fmt"
 	"testing"
+	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
-)
 
-func TestJSONThatIsNotARequestIsSkipped(t *testing.T) {
-	for members, request := range map[string]bool{
-		`"level":"error","logger":"tls","msg":"no certificate"`: false,
-		`"host":"www.example.com"`:                              false,
-		`"status":"ok"`:                                         false,
-		`"status":null,"ip":null,"method":[]`:                   false,
-		`"request":{"id":"k1"}`:                                 false,
-		`"ip":"192.0.2.7"`:                                      true,
-		`"ip":"-"`:                                              true,
-		`"request":"GET / HTTP/1.1"`:                            true,
-		`"request":{"uri":"/a"}`:                                true,
-		`"method":"GET"`:                                        true,
-		`"status":204`:                                          true,
-		`"user":"ann"`:                                          true,
-		`"tenant":"x"`:                                          true, // by Options.KeyField
-	} {
-		_, stats, err := readText(t, Options{KeyField: "tenant"}, goodLine+"\n"+`{"ts":1e9,`+members+`}`)
-		require.NoError(t, err)
-		require.Equal(t, request, stats.Skipped == 0, members)
-		if !request {
-			require.Equal(t, NoRequest, stats.FirstSkipped.Reason)
-		}
-	}
-}
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
+)
 
 func TestHostSufficesIfOnlyHostsAreRequested(t *testing.T) {
 	for fields, request := range map[Fields]bool{Host: true, Host | Forwarded: true, Host | IP: false, IP: false, 0: false} {
@@ -42,50 +23,108 @@ func TestHostSufficesIfOnlyHostsAreRequested(t *testing.T) {
 	}
 }
 
-// Members are found by several names, the last of equal names counts, and names of options replace others.
-func TestMembersOfJSON(t *testing.T) {
-	for line, want := range map[string]entry{
-		`{"time":1e9,"remote":"192.0.2.1","ip":"192.0.2.2","client":"192.0.2.3"}`:   {IP: "192.0.2.2"},
-		`{"time":1e9,"ip":"192.0.2.1","IP":"192.0.2.2"}`:                            {IP: "192.0.2.2"},
-		`{"time":1e9,"request":"GET /a HTTP/1.1","method":"PUT"}`:                   {Method: "PUT", Path: "/a"},
-		`{"time":1e9,"request":"GET /a HTTP/1.1","path":"-","method":""}`:           {Method: "GET", Path: "/a"},
-		`{"time":1e9,"ip":"","remote_addr":"192.0.2.9"}`:                            {IP: "192.0.2.9"},
-		`{"time":1e9,"remote_addr":"192.0.2.9","ip":"-"}`:                           {IP: "192.0.2.9"},
-		`{"time":1e9,"ip":"-","remote_addr":"192.0.2.8","remote":"192.0.2.9"}`:      {IP: "192.0.2.8"},
-		`{"time":1e9,"user":"-","remote_user":"ann","host":"","server_name":"a"}`:   {User: "ann", Host: "a"},
-		`{"time":1e9,"ip":"192.0.2.9","IP":""}`:                                     {IP: "192.0.2.9"},
-		`{"time":1e9,"ip":"unknown","remote_addr":"192.0.2.9"}`:                     {IP: "192.0.2.9"},
-		`{"time":1e9,"remote_addr":"192.0.2.9:80","ip":"a.example.com"}`:            {IP: "192.0.2.9"},
-		`{"time":1e9,"ip":"unix:","remote":"192.0.2.8, 192.0.2.9"}`:                 {IP: "192.0.2.9", Forwarded: "192.0.2.8"},
-		`{"time":1e9,"ip":0,"remote_host":"a.example.com"}`:                         {IP: "a.example.com"},
-		`{"time":1e9,"remote_host":"a.example.com","ip":false}`:                     {IP: "a.example.com"},
-		`{"time":1e9,"status":"success","code":404}`:                                {Status: "404"},
-		`{"time":1e9,"status":0,"code":404}`:                                        {Status: "404"},
-		`{"time":1e9,"request":{"method":"PUT","uri":"/n?x"},"user":17}`:            {Method: "PUT", Path: "/n", User: "17"},
-		`{"tim\u0065":1e9,"user":"\u00e9\ud83d\ude00\"\\\/\n"}`:                     {User: "é😀\"\\/\n"},
-		`{"time":1e9,"user":true,"status":"404","ip":null}`:                         {User: "true", Status: "404"},
-		`{"time":1e9,"user":"a","status":1e2}`:                                      {User: "a"},
-		`{"time":1e9,"user":"a","status":2000,"host":"[2001:db8::1]:443"}`:          {User: "a", Host: "2001:db8::1"},
-		`{"time":1e9,"user":"a","nest":[[[{"user":"b"}]]],"x":{"y":{"user":"c"}}} `: {User: "a"},
-	} {
-		got := readLine(t, line, Options{})
-		want.Time, want.File, want.Line = got.Time, "log", 1
-		require.Equal(t, want, got, line)
-	}
+func TestEntriesInJSON(t *testing.T) {
+	tracetest.Answers(t, "testdata/json.txt", func(line string) string {
+		entries, stats, _ := readText(t, Options{KeyField: "h"}, line)
+		if stats.FirstSkipped != nil {
+			return stats.FirstSkipped.Reason
+		}
+		e := entries[0]
+		require.Equal(t, int64(1e9), e.Time.Unix(), line)
+		return shown(e)
+	})
 	require.EqualValues(t, 2e9, readLine(t, `{"time":1e9,"odd":{"time":2e9},"user":"a"}`, Options{TimeField: "Odd.Time"}).Time.Unix())
-	for _, number := range []string{`150000000`, `"150000000"`, `1e8`} {
-		for _, line := range []string{`{"time":` + number + `,"@timestamp":"2001-09-09T01:46:40Z","user":"a"}`, `{"@timestamp":"2001-09-09T01:46:40Z","time":` + number + `,"user":"a"}`} {
-			require.EqualValues(t, 1e9, readLine(t, line, Options{}).Time.Unix(), line)
-		}
-	}
-	for _, duration := range []string{`0.005`, `"0.005"`, `99999999.9`, `"5ms"`, `""`, `"-"`} {
-		for _, line := range []string{`{"time":` + duration + `,"ts":1e9,"user":"a"}`, `{"ts":1e9,"time":` + duration + `,"user":"a"}`} {
-			require.EqualValues(t, 1e9, readLine(t, line, Options{}).Time.Unix(), line)
-		}
-	}
 	require.Empty(t, readLine(t, `{"user":2e9,"ip":"192.0.2.1"}`, Options{TimeField: "user"}).User)
-	for _, invalid := range []string{`01`, `tru`, `-`, `1.`, `.5`, `"\x"`, `"\u12g4"`, `[1,]`, "\"\t\"", `{,}`} {
-		_, stats, _ := readText(t, Options{}, `{"time":1e9,"user":"a","bad":`+invalid+`}`)
-		require.Equal(t, InvalidJSON, stats.FirstSkipped.Reason, invalid)
+}
+
+func TestStampsInJSON(t *testing.T) {
+	tracetest.Answers(t, "testdata/stamps.txt", func(value string) string {
+		p := newParser(Options{})
+		var e Entry
+		reason := p.parse([]byte(`{"time":`+value+`,"status":200}`), &e)
+		return cmp.Or(reason, e.Time.Format(time.RFC3339Nano))
+	})
+}
+
+func TestKeys(t *testing.T) {
+	e := &Entry{IP: []byte("192.0.2.7"), User: []byte("ann lee"), Method: []byte("GET"), Path: []byte("/a"), Host: []byte("www.example.com"), Key: []byte(`k\1`), Status: []byte("404")}
+	tracetest.Answers(t, "testdata/keys.txt", func(by string) string {
+		k, err := ParseKeyer(by)
+		if err != nil {
+			return err.Error()
+		}
+		again, err := ParseKeyer(k.String())
+		require.NoError(t, err)
+		require.Equal(t, k, again)
+		key := string(k.AppendKey(nil, e))
+		require.Equal(t, "before "+key, string(k.AppendKey([]byte("before "), e)))
+		return key
+	})
+}
+
+// TestAMissingUserIsLimitedByAddress: a server does the same. No user name has the key of an address.
+func TestAMissingUserIsLimitedByAddress(t *testing.T) {
+	for by, set := range map[string]func(e *Entry, name string){
+		"user": func(e *Entry, name string) { e.User = []byte(name) },
+		"key":  func(e *Entry, name string) { e.Key = []byte(name) },
+	} {
+		k, err := ParseKeyer(by + "+path")
+		require.NoError(t, err)
+		require.Equal(t, k.Named()|IP, k.Fields())
+		for name, want := range map[string]string{
+			"": "ip:192.0.2.7 /a", "ip:192.0.2.7": `\x69p:192.0.2.7 /a`, `\x69p:192.0.2.7`: `\x5cx69p:192.0.2.7 /a`, "ann": "ann /a", "192.0.2.7": "192.0.2.7 /a",
+		} {
+			e := &Entry{IP: []byte("192.0.2.7"), Path: []byte("/a")}
+			set(e, name)
+			require.Equal(t, want, string(k.AppendKey(nil, e)))
+			e.IP = nil
+			if name == "" {
+				require.Equal(t, "- /a", string(k.AppendKey(nil, e)))
+			}
+		}
+	}
+}
+
+func TestKeysArePrintableAndDifferAsTheirFieldsDo(t *testing.T) {
+	texts := []string{"", "a", " ", "a ", " a", `\`, `\x20`, "\x1b[2J", "\x00", "\xff", "\xfe", "é", "\u0085", "\u202e", "\uFFFD", `\xff`, "\t", "日本"}
+	for _, by := range []string{"user", "user+path"} {
+		k, err := ParseKeyer(by)
+		require.NoError(t, err)
+		seen := map[string]string{}
+		for _, user := range texts {
+			for _, path := range texts {
+				fields := fmt.Sprintf("%q", user)
+				if by != "user" {
+					fields = fmt.Sprintf("%q %q", user, path)
+				}
+				key := string(k.AppendKey(nil, &Entry{User: []byte(user), Path: []byte(path)}))
+				require.True(t, utf8.ValidString(key))
+				for _, r := range key {
+					require.True(t, r >= ' ' && r != 0x7f && r != '\u0085' && r != '\u202e', "%q", key)
+				}
+				if other, ok := seen[key]; ok {
+					require.Equal(t, other, fields, "both are %s", key)
+				}
+				seen[key] = fields
+			}
+		}
+	}
+}
+
+func TestFieldsThatAreNotRequestedAreEmpty(t *testing.T) {
+	line := `{"time":1e9,"ip":"192.0.2.7","user":"ann","method":"GET","path":"/a","host":"h","status":200,"k":"v"}`
+	full := entry{IP: "192.0.2.7", User: "ann", Method: "GET", Path: "/a", Host: "h", Status: "200", Key: "v"}
+	tests := map[Fields]entry{
+		0:               full,
+		allFields:       full,
+		IP:              {IP: "192.0.2.7"},
+		User | Path:     {User: "ann", Path: "/a"},
+		Method | Status: {Method: "GET", Status: "200"},
+		Host | Key | IP: {Host: "h", Key: "v", IP: "192.0.2.7"},
+	}
+	for fields, want := range tests {
+		e := readLine(t, line, Options{KeyField: "K", Fields: fields})
+		want.Time, want.File, want.Line = e.Time, "log", 1
+		require.Equal(t, want, e)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
 // logOf returns a log with a line for each word SECOND:ADDRESS. The word - gives an invalid line.
@@ -45,31 +47,14 @@ func words(entries []entry) string {
 }
 
 func TestOrder(t *testing.T) {
-	tests := []struct {
-		name              string
-		window            time.Duration
-		log, want         string
-		reordered, tooOld int64
-	}{
-		{"in order", time.Minute, "0:a 1:b 1:c 90:d", "0:a 1:b 1:c 90:d", 0, 0},
-		{"equal stamps keep the order of the file", time.Minute, "5:a 3:b 5:c 3:d 5:e", "3:b 3:d 5:a 5:c 5:e", 2, 0},
-		{"exactly the window is put right", time.Minute, "60:a 0:b", "0:b 60:a", 1, 0},
-		{"1ns more is late", time.Minute, "60.000000001:a 0:b", "60.000000001:a 60.000000001:b!", 0, 1},
-		{"late goes to the latest stamp seen, not the last", time.Minute, "100:a 90:b 0:c 100:d", "90:b 100:a 100:c! 100:d", 1, 1},
-		{"without a window", 0, "2:a 1:b 3:c 3:d", "2:a 2:b! 3:c 3:d", 0, 1},
-		{"a negative window is none", -time.Hour, "2:a 1:b", "2:a 2:b!", 0, 1},
-		{"finer than a second", time.Second, "1.5:a 1.25:b 0.5:c 0.4:d 1.75:e", "0.5:c 1.25:b 1.5:a 1.5:d! 1.75:e", 2, 1},
-		{"a leap over many windows", time.Second, "0:a 1000000:b 999999:c 5000000:d", "0:a 999999:c 1000000:b 5000000:d", 1, 0},
-		{"a window of a year", 365 * 24 * time.Hour, "31536000:a 0:b 31536001:c 0:d 17:e", "0:b 17:e 31536000:a 31536001:c 31536001:d!", 2, 1},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			entries, stats, err := readText(t, Options{Reorder: test.window}, logOf(test.log))
-			require.NoError(t, err)
-			require.Equal(t, test.want, words(entries))
-			require.Equal(t, []int64{test.reordered, test.tooOld}, []int64{stats.Reordered, stats.Late})
-		})
-	}
+	tracetest.Answers(t, "testdata/order.txt", func(question string) string {
+		window, log, _ := strings.Cut(question, " | ")
+		reorder, err := time.ParseDuration(window)
+		require.NoError(t, err)
+		entries, stats, err := readText(t, Options{Reorder: reorder}, logOf(log))
+		require.NoError(t, err)
+		return fmt.Sprintf("%s (%d reordered, %d late)", words(entries), stats.Reordered, stats.Late)
+	})
 }
 
 func TestInputsAreMergedByTime(t *testing.T) {

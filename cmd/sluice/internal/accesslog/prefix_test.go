@@ -1,73 +1,30 @@
 package accesslog
 
 import (
+	_ "embed"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
+//go:embed testdata/programs.txt
+var programs string
+
 // prefixes has the text that well-known programs write before a line of a log.
-var prefixes = []string{
-	// Syslog of RFC 3164.
-	"Mar 29 00:00:00 web1 nginx: ",
-	"Mar  9 00:00:00 web1 nginx: ",
-	"<190>Mar 29 00:00:00 web1 nginx: ",
-	"<190>Mar 29 00:00:00 nginx: ",
-	"Mar 29 00:00:00 192.0.2.99 nginx: ",
-	"Mar 29 00:00:00 2001:db8::99 nginx:  ",
-	"Mar 29 2026 00:00:00 web1 nginx: ",
-	"Mar 29 00:00:00.123456 web1 docker/web[812]: ",
-	"2026-03-29T00:59:50.123456+00:00 web1 nginx: ", // rsyslog with exact times
-	"<13>nginx: ",
-	"<13>",
-
-	// Syslog of RFC 5424.
-	"<190>1 2026-03-29T00:59:50.123Z web1 nginx 812 - - ",
-	"<190>1 - - - - - - ",
-	"<190>1 2026-03-29T00:59:50+02:00 web1 nginx 812 access [meta id=\"7\" text=\"a \\\"b\\\" \\] c\"][x@1] \uFEFF",
-	"211 <190>1 2026-03-29T00:59:50Z web1 nginx - - - ", // with the length of RFC 6587
-	"1 2026-03-29T00:59:50Z web1 nginx - - - ",
-
-	// journalctl, by the name of its output.
-	"Mar 29 00:59:50 web1 nginx[812]: ",                     // short
-	"Mar 29 00:59:50 nginx[812]: ",                          // --no-hostname
-	"Mar 29 00:59:50.123456 web1 nginx.service[812]: ",      // short-precise, with-unit
-	"2026-03-29T00:59:50+0000 web1 nginx[812]: ",            // short-iso
-	"2026-03-29T00:59:50.123456+00:00 web1 nginx[812]: ",    // short-iso-precise
-	"Sun 2026-03-29 00:59:50 UTC web1 nginx.service[812]: ", // short-full
-	"Sun 2026-03-29 00:59:50 +03 web1 nginx[812]: ",         // in a zone without a name
-	"[   12.345678] web1 nginx[812]: ",                      // short-monotonic
-	"[   12.345678 <    0.000012 >] web1 nginx[812]: ",      // short-delta
-	"1774745990.123456 web1 nginx[812]: ",                   // short-unix
-
-	// docker, docker compose, and other programs that run several.
-	"2026-03-29T00:59:50.123456789Z ",
-	"web-1  | ",
-	"web_1    | ",
-	"web_1    |",
-	"\x1b[36mweb-1  | \x1b[0m",
-	"\x1b[36mweb_1  |\x1b[0m ",
-	"web-1  | 2026-03-29T00:59:50.123456789Z ",
-	"shop_web.1.k2v8x@node-1    | ",
-	"00:59:50 web.1  | ",
-	"\x1b[0;36m00:59:50 web.1     | \x1b[0m",
-	"0|web  | ",
-	"0|web      | 2026-03-29T00:59:50: ",
-
-	// Kubernetes.
-	"2026-03-29T00:59:50.123456789Z stdout F ",
-	"2026-03-29T00:59:50.123456789+02:00 stderr F ",
-	"[pod/web-5d9c-x/nginx] ",
-	"[pod/web-5d9c-x/nginx] 2026-03-29T00:59:50.123456789Z ",
-	"\x1b[1m[pod/web-5d9c-x/nginx]\x1b[0m ",
-
-	// Others.
-	"2026-03-29T00:59:50.123456+00:00 app[web.1]: ", // Heroku
-	"2026-03-29 00:59:50,123 ",
-	"Mar 29 00:59:50 web1 nginx: @cee: ",
-}
+var prefixes = func() (all []string) {
+	for line := range strings.Lines(programs) {
+		if quoted, err := strconv.QuotedPrefix(line); err == nil {
+			prefix, _ := strconv.Unquote(quoted) // a quoted prefix has no error
+			all = append(all, prefix)
+		}
+	}
+	return all
+}()
 
 // formats has lines with the client 203.0.113.7.
 var formats = []string{
@@ -208,4 +165,12 @@ func TestUnixPeersHaveNoAddress(t *testing.T) {
 			require.Empty(t, readLine(t, strings.Replace(line, "192.0.2.7", peer, 1), Options{}).IP, line)
 		}
 	}
+}
+
+func TestEachPrefixHasItsClient(t *testing.T) {
+	tracetest.Answers(t, "testdata/prefixes.txt", func(prefix string) string {
+		return shown(readLine(t, strings.Replace(goodLine, "192.0.2.7 - ann", prefix, 1), Options{Fields: IP | User | Host | Forwarded}))
+	})
+	inJSON := readLine(t, `{"time":1e9,"ip":"198.51.100.7, 192.0.2.7"}`, Options{})
+	require.Equal(t, []string{"198.51.100.7", "192.0.2.7"}, []string{inJSON.Forwarded, inJSON.IP})
 }

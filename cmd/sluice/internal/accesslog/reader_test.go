@@ -3,14 +3,14 @@ package accesslog
 // These tests promise:
 //
 //   - Entries that are written in any format, behind any prefix, out of order, between invalid lines and in
-//     gzip are read back in the order of time (reader_test.go, prefix_test.go, json_test.go, stamp_test.go).
-//   - No text makes the reader panic, lose a line or deliver entries out of order (fuzz_test.go).
+//     gzip are read back in the order of time (reader_test.go, prefix_test.go, json_test.go).
+//   - No text makes the reader panic, lose a line or deliver entries out of order (reader_test.go).
 //   - The client is the address that the server saw, whatever a client put into its headers
-//     (client_address_test.go).
+//     (prefix_test.go).
 //   - Entries are in the order of time, also from several files, with bounded memory and few open files
 //     (order_test.go, damage_test.go).
 //   - Invalid lines and damaged files are counted and reported (damage_test.go).
-//   - Keys of different fields differ and are printable (key_test.go).
+//   - Keys of different fields differ and are printable (json_test.go).
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -61,6 +62,17 @@ func readLine(tb testing.TB, line string, o Options) entry {
 	require.NoError(tb, err, line)
 	require.Len(tb, entries, 1, line)
 	return entries[0]
+}
+
+// shown returns the fields of an entry that are not empty.
+func shown(e entry) string {
+	var fields []string
+	for _, f := range [][2]string{{"ip", e.IP}, {"user", e.User}, {"method", e.Method}, {"path", e.Path}, {"host", e.Host}, {"key", e.Key}, {"status", e.Status}, {"forwarded", e.Forwarded}} {
+		if f[1] != "" {
+			fields = append(fields, fmt.Sprintf("%s=%q", f[0], f[1]))
+		}
+	}
+	return strings.Join(fields, " ")
 }
 
 // generator makes entries, and writes them in all formats, out of order and between invalid lines.
@@ -200,4 +212,44 @@ func TestWrittenEntriesAreReadBackInOrder(t *testing.T) {
 		require.Equal(t, []int64{reordered, late, int64(len(want))}, []int64{stats.Reordered, stats.Late, stats.Entries})
 		require.Equal(t, stats.Lines, stats.Entries+stats.Skipped)
 	}
+}
+
+// FuzzParse reads any text as two logs, whole and byte by byte, plain and compressed. The reader loses no line, and delivers
+// the same entries in the order of time.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(goodLine+"\n"), []byte(`{"time":1000000001.5,"ip":"192.0.2.7"}`), uint16(60_000))
+	for _, prefix := range prefixes {
+		f.Add([]byte(prefix+goodLine+"\n"+goodLine), []byte(prefix+`{"time":1000000001.5,"ip":"192.0.2.7"}`), uint16(60_000))
+	}
+	f.Fuzz(func(t *testing.T, first, second []byte, millis uint16) {
+		o := Options{Reorder: time.Duration(millis) * time.Millisecond}
+		if millis%2 == 1 {
+			o.TimeField, o.KeyField = "t", "k"
+		}
+		entries, stats := readInOneGo(t, o, FromReader("first", bytes.NewReader(first)), FromReader("second", bytes.NewReader(second)))
+		require.Equal(t, stats.Lines, stats.Entries+stats.Skipped)
+		require.Len(t, entries, int(stats.Entries))
+		require.True(t, slices.IsSortedFunc(entries, func(a, b entry) int { return a.Time.Compare(b.Time) }))
+		if bytes.HasPrefix(first, []byte{0x1f, 0x8b}) || bytes.HasPrefix(second, []byte{0x1f, 0x8b}) {
+			return
+		}
+		again, counts := readInOneGo(t, o, FromReader("first", iotest.OneByteReader(bytes.NewReader(first))), FromReader("second", bytes.NewReader(zipped(second))))
+		require.Equal(t, entries, again)
+		require.Equal(t, stats, counts)
+	})
+}
+
+// readInOneGo reads without a goroutine, so that equal inputs have equal coverage.
+func readInOneGo(t *testing.T, o Options, inputs ...Input) (entries []entry, stats Stats) {
+	o.Fields = allFields
+	m := merger{ctx: t.Context(), o: o}
+	_ = m.read(inputs, func(batch *records) *records {
+		for i, r := range batch.list {
+			e := Entry{File: inputs[r.input].Name}
+			batch.read(i, &e, allFields)
+			entries = append(entries, copied(&e))
+		}
+		return new(records)
+	})
+	return entries, m.stats
 }

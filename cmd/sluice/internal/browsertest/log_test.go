@@ -5,11 +5,14 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
@@ -94,4 +97,67 @@ func TestNamesInALogAreShownAsText(t *testing.T) {
 	b.press(kb.Home)
 	b.wait("document.querySelector('#explanation-words').innerText.includes(%s)", quote(" by "+hostile+": allowed"))
 	require.Zero(t, eval[int](b, "document.querySelectorAll('img').length"))
+}
+
+func TestPageRecoversWhenTheProgramStartsAgain(t *testing.T) {
+	t.Parallel()
+	b := blank(t)
+	address := freeAddress(t)
+	first, err := start(address)
+	require.NoError(t, err)
+	defer first.kill()
+	b.visit(first.address + "#" + steady(10, "gcra 1/5s").settings())
+	before := b.table()
+
+	first.kill()
+	b.enter("#spec-1", "fixedwindow 3/20s")
+	b.wait("document.querySelector('#messages').innerText.includes('does not answer')")
+	require.Contains(t, b.messages(), "--listen")
+	require.Equal(t, before, b.table(), "what was drawn remains")
+
+	second, err := start(address)
+	require.NoError(t, err)
+	defer second.kill()
+	b.wait("document.querySelector('#results tbody code').textContent === 'fixedwindow 3/20s'")
+	require.Empty(t, b.messages())
+	b.requireTable(b.compare(steady(10, "fixedwindow 3/20s")))
+	for _, fault := range b.take() {
+		require.True(t, strings.Contains(fault, "ERR_CONNECTION_") || strings.Contains(fault, "ERR_EMPTY_RESPONSE"), fault)
+	}
+}
+
+// freeAddress returns an address that is free, and that remains free while the program does not run: its
+// port is below those that the system gives to clients.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			require.NoError(t, l.Close())
+			return address
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
+// The test delays the request until the page shows the progress bar.
+func TestLongRequestsShowTheProgressBar(t *testing.T) {
+	t.Parallel()
+	b := open(t, steady(10, "gcra 1/5s").settings())
+	const visible = "document.querySelector('#progress-bar progress').checkVisibility()"
+	require.False(t, eval[bool](b, visible))
+	paused := chromedp.Events(b.ctx, fetch.RequestPaused)
+	call(b, fetch.Enable, fetch.EnableParams{Patterns: []*fetch.RequestPattern{{URLPattern: "*/api/*"}}})
+	b.changes(func() {
+		b.enter("#spec-1", "gcra 2/5s")
+		b.wait(visible)
+		for request, err := range paused {
+			require.NoError(t, err)
+			call(b, fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: request.RequestID})
+			break
+		}
+	})
+	b.wait("!" + visible)
+	require.Contains(t, b.table()[0]["Policy"], "gcra 2/5s")
 }

@@ -1,15 +1,20 @@
 package browsertest
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 )
 
@@ -98,4 +103,89 @@ func sluice(t testing.TB, args ...string) string {
 	out, err := exec.Command(path, args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return string(out)
+}
+
+// sharedBrowser returns the context of the browser that all tests share. Each test has a tab of its own.
+func sharedBrowser(t testing.TB) context.Context {
+	t.Helper()
+	need(t)
+	browser, err := startBrowser()
+	require.NoError(t, err)
+	return browser
+}
+
+var stopBrowser func()
+
+var startBrowser = sync.OnceValues(func() (context.Context, error) {
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(chromium()),
+		chromedp.UserDataDir(filepath.Join(scratch, "profile")),
+		chromedp.WindowSize(1280, 900),
+		chromedp.DisableGPU,
+		chromedp.Flag("disable-features", "SpareRendererForSitePerProcess,Translate"),
+		chromedp.Flag("disable-quic", true),
+		chromedp.Flag("disable-component-update", true),
+	)
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox) // the sandbox refuses root
+	}
+	allocator, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, stop := chromedp.NewContext(allocator)
+	stopBrowser = func() {
+		_ = chromedp.Cancel(ctx) // waits for its end
+		stop()
+		stopAllocator()
+	}
+	return ctx, chromedp.Do(ctx)
+})
+
+// program is a running "sluice compare".
+type program struct {
+	cmd     *exec.Cmd
+	address string // that the program prints
+}
+
+// start starts "sluice compare" and returns when it listens.
+func start(listen string, args ...string) (*program, error) {
+	path, err := binary()
+	if err != nil {
+		return nil, err
+	}
+	p := &program{cmd: exec.Command(path, append([]string{"compare", "--listen", listen}, args...)...)}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	lines := bufio.NewReader(out)
+	line, err := lines.ReadString('\n')
+	if err != nil {
+		p.kill()
+		return nil, fmt.Errorf("%s printed no address: %w", p.cmd, err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, lines) }()
+	p.address = strings.TrimSpace(line)
+	return p, nil
+}
+
+// kill ends the program.
+func (p *program) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}
+
+var shared *program
+
+var startShared = sync.OnceValue(func() (err error) {
+	shared, err = start("127.0.0.1:0")
+	return err
+})
+
+// pageAddress returns the address of a page that all tests share.
+func pageAddress(t testing.TB) string {
+	t.Helper()
+	require.NoError(t, startShared())
+	return shared.address
 }

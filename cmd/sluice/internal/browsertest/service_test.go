@@ -4,9 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 )
 
@@ -129,4 +133,140 @@ func (b *tab) requireTable(a comparison) {
 			require.Equal(b.t, strings.Join(counts, ", "), row["Allowed by process"], p.Spec)
 		}
 	}
+}
+
+func TestEachKindOfRequestsAndEachReactionIsDrawn(t *testing.T) {
+	t.Parallel()
+	b := open(t, "kind=steady&requests=2000&length=3600&clients=1&seed=1&p=gcra+30/m&p=tokenbucket+30/m&p=fixedwindow+30/m&p=movingwindow+30/m")
+	for i, kind := range []string{"poisson", "edge", "greedy", "crowd", "worst", "log", "bursts", "steady"} {
+		reaction := [...]string{"wait", "retry", "backoff", "ignore"}[i%4]
+		b.changes(func() { b.choose("#reaction", reaction) })
+		b.changes(func() { b.choose("#kind", kind) })
+		q := query{
+			Specs:    b.specs(),
+			Stream:   stream{Kind: kind, Requests: 2000, Length: 3600, Clients: 1, Seed: 1},
+			Reaction: reaction,
+		}
+		b.requireTable(b.compare(q))
+		for i, row := range b.table() {
+			require.Positive(t, row.number(t, "Allowed"), kind)
+			require.Positive(t, b.pixels(i+1, allowedColour), kind)
+			require.Equal(t, row.number(t, "Denied") > 0, b.pixels(i+1, deniedColour) > 0, "%s: %v", kind, row)
+		}
+	}
+	require.Empty(t, b.messages())
+}
+
+// A request each second, from 1s to 10s.
+func TestNumbersOfAKnownStream(t *testing.T) {
+	t.Parallel()
+	b := open(t, steady(10, "gcra 1/5s", "fixedwindow 3/20s", "gcra 1/s").settings())
+	rows := b.table()
+	for i, want := range []row{
+		{"Calls": "10", "Allowed": "2", "Denied": "8", "Share denied": "80.0%", "Most in a period": "1 in 5s", "Longest wait": "4s", "Requests never served": "8"},
+		{"Calls": "10", "Allowed": "3", "Denied": "7", "Share denied": "70.0%", "Most in a period": "3 in 20s", "Longest wait": "17s", "Requests never served": "7"},
+		{"Calls": "10", "Allowed": "10", "Denied": "0", "Share denied": "0.0%", "Most in a period": "1 in 1s", "Longest wait": "0s", "Requests never served": "0"},
+	} {
+		for column, text := range want {
+			require.Equal(t, text, rows[i][column], "%s of %s", column, rows[i]["Policy"])
+		}
+	}
+}
+
+func TestProcessesAndTheirClocks(t *testing.T) {
+	t.Parallel()
+	q := steady(600, "gcra 10/m", "fixedwindow 90/m")
+	b := open(t, q.settings())
+	require.NotContains(t, b.table()[0], "Allowed by process")
+	b.changes(func() { b.enter("#processes", "2") })
+	for _, c := range []struct {
+		change func()
+		ahead  float64
+		own    bool
+	}{
+		{func() { b.click("button[data-clocks=five]") }, 5, false},
+		{func() { b.choose("#clock", "own") }, 5, true},
+		{func() { b.enter("#skews label:nth-child(2) input", "30") }, 30, true},
+		{func() { b.click("button[data-clocks=exact]") }, 0, true},
+	} {
+		b.changes(c.change)
+		q.Skews, q.OwnClocks = []float64{0, c.ahead}, c.own
+		require.Contains(t, b.table()[0], "Allowed by process")
+		b.requireTable(b.compare(q))
+	}
+
+	require.NotContains(t, b.table()[0], "Bought ahead")
+	b.changes(func() { b.enter("#requests", "6000") })
+	b.changes(func() { b.enter("#prepay-calls", "50") })
+	b.changes(func() { b.enter("#prepay-for", "2.5") })
+	q.Stream.Requests, q.Prepay = 6000, prepay{50, 2.5}
+	c := b.compare(q)
+	require.Positive(t, c.Policies[1].Prepaid)
+	b.requireTable(c)
+}
+
+// large is about 10,000 requests and four policies.
+func large() query {
+	return query{
+		Specs:    []string{"gcra 30/m", "tokenbucket 30/m", "fixedwindow 30/m", "movingwindow 30/m slots=12"},
+		Stream:   stream{Kind: "poisson", Requests: 10_000, Length: 18_000, Clients: 1, Seed: 1},
+		Reaction: "ignore",
+	}
+}
+
+// The last of many changes is the one that is drawn at the end.
+func TestPictureFollowsADraggedSlider(t *testing.T) {
+	t.Parallel()
+	q := large()
+	b := open(t, q.settings())
+	at := eval[struct{ X, Y, Width, Height float64 }](b, `(() => {
+		const e = document.querySelector('article[aria-label="Policy 1"] input[type=range]');
+		e.scrollIntoView({ block: 'center' });
+		return e.getBoundingClientRect().toJSON();
+	})()`)
+	y := at.Y + at.Height/2
+	b.do(chromedp.MouseEvent(chromedp.MousePressed, at.X+at.Width/3, y, chromedp.ButtonLeft, chromedp.ClickCount(1)))
+	specs := []string{b.specs()[0]}
+	for i := range 40 {
+		b.do(chromedp.MouseEvent(chromedp.MouseMoved, at.X+at.Width*(1./3+float64(i)/80), y, chromedp.ButtonLeft))
+		specs = append(specs, b.specs()[0])
+	}
+	b.do(chromedp.MouseEvent(chromedp.MouseReleased, at.X+at.Width*0.8, y, chromedp.ButtonLeft, chromedp.ClickCount(1)))
+	require.Greater(t, len(slices.Compact(specs)), 20, "the spec does not follow the slider")
+
+	q.Specs[0] = b.specs()[0]
+	b.wait("document.querySelector('#results tbody code').textContent === %s", quote(q.Specs[0]))
+	b.requireTable(b.compare(q))
+}
+
+var worstSentence = regexp.MustCompile(`^The search found (\d+) units in 1m; the bound is (\d+)\.$`)
+
+func TestBreakItButton(t *testing.T) {
+	t.Parallel()
+	b := open(t, "p=gcra+30/m&p=tokenbucket+30/m&p=fixedwindow+30/m&p=movingwindow+30/m+slots=12&kind=greedy")
+	before := b.table()
+	for i := range 4 {
+		b.changes(func() { b.button(i+1, "Break it") })
+		sentence := b.text(note(i + 1))
+		found := worstSentence.FindStringSubmatch(sentence)
+		require.NotNil(t, found, sentence)
+		most, err := strconv.Atoi(found[1])
+		require.NoError(t, err)
+		row := b.table()[i]
+		require.Equal(t, most, row.number(t, "Most in a period"))
+		require.Equal(t, found[2], row["Bound"])
+		require.LessOrEqual(t, most, row.number(t, "Bound"))
+		require.Greater(t, most, 29, "no worse than a limit of 30 on its own")
+		require.Empty(t, b.text(note((i+1)%4+1)), "the note of another policy")
+	}
+	require.NotEqual(t, before, b.table())
+	b.changes(func() { b.button(4, "Back") })
+	require.Equal(t, before, b.table())
+	require.Equal(t, "greedy", eval[string](b, "document.querySelector('#kind').value"))
+	require.Empty(t, b.text(note(4)))
+}
+
+// note returns the selector of the sentence about the search in the card of a policy.
+func note(policy int) string {
+	return fmt.Sprintf(`article[aria-label="Policy %d"] .worst-note`, policy)
 }

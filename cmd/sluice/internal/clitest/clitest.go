@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -125,14 +126,42 @@ func RequireFailures(t *testing.T, failures map[string]Failure) {
 			exitCode, out, errs := Execute(t, "", c.Args...)
 			require.Equal(t, c.ExitCode, exitCode, errs)
 			require.Empty(t, out)
-			require.Less(t, len(errs), 2000)
-			for _, hidden := range []string{"accesslog:", "compose:", "strconv"} {
-				require.NotContains(t, errs, hidden)
-			}
+			requireReadable(t, errs)
 			for _, s := range c.Want {
 				require.Contains(t, errs, s)
 			}
 		})
+	}
+}
+
+// Transcript requires that the command lines of a golden file have an exit status, and print an error and an output. They run in
+// a directory with these files. An argument with a space is in single quotation marks.
+func Transcript(t *testing.T, name string, files map[string]string) {
+	t.Helper()
+	golden, err := filepath.Abs(filepath.Join("testdata", name))
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	for file, text := range files {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	}
+	argument := regexp.MustCompile(`(?:'[^']*'|[^\s'])+`)
+	tracetest.Answers(t, golden, func(line string) string {
+		var args []string
+		for _, word := range argument.FindAllString(line, -1) {
+			args = append(args, strings.ReplaceAll(word, "'", ""))
+		}
+		exitCode, out, errs := Execute(t, "", args...)
+		requireReadable(t, errs)
+		status := strings.TrimSpace(fmt.Sprint(exitCode, " ", errs))
+		return strings.TrimRight(status+"\n"+out, "\n")
+	})
+}
+
+func requireReadable(t *testing.T, errs string) {
+	t.Helper()
+	require.Less(t, len(errs), 2000)
+	for _, hidden := range []string{"accesslog:", "compose:", "strconv"} {
+		require.NotContains(t, errs, hidden)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,24 +43,14 @@ func TestComparePrintsTheAddressOfItsPage(t *testing.T) {
 	require.Zero(t, <-ended)
 }
 
-func TestInvalidCommandLinesOfCompare(t *testing.T) {
+func TestInvalidCommandLines(t *testing.T) {
+	clitest.Transcript(t, "failures.txt", nil)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
-	twelve := []string{"compare"}
-	for range 13 {
-		twelve = append(twelve, "-p", "gcra 1/s")
-	}
 	clitest.RequireFailures(t, map[string]clitest.Failure{
-		"policy":        {[]string{"compare", "-p", "gcra 10/fortnight"}, 2, []string{"fortnight", "^"}},
-		"in flight":     {[]string{"compare", "-p", "inflight 2 ttl=30s"}, 2, []string{"--policy: inflight limits requests at the same time, and the page does not simulate when a request ends", "^^^^^^^^"}},
-		"argument":      {[]string{"compare", "access.log"}, 2, []string{`"access.log"`, "drop a log onto the page, or use sluice replay"}},
-		"public":        {[]string{"compare", "--listen", "0.0.0.0:8090"}, 2, []string{"0.0.0.0:8090", "no password", "such as 127.0.0.1:8090"}},
-		"all addresses": {[]string{"compare", "--listen", ":8090"}, 2, []string{"want a loopback address"}},
-		"name":          {[]string{"compare", "--listen", "example.com:8090"}, 2, []string{"want a loopback address"}},
-		"no port":       {[]string{"compare", "--listen", "127.0.0.1"}, 2, []string{`"127.0.0.1"`, "want HOST:PORT"}},
-		"taken":         {[]string{"compare", "--listen", taken.Addr().String()}, 1, []string{"address already in use", "choose another port"}},
-		"too many":      {twelve, 2, []string{"13 policies; the page compares at most 12"}},
+		"taken":    {[]string{"compare", "--listen", taken.Addr().String()}, 1, []string{"address already in use", "choose another port"}},
+		"too many": {append([]string{"compare"}, slices.Repeat([]string{"-p", "gcra 1/s"}, 13)...), 2, []string{"13 policies; the page compares at most 12"}},
 	})
 }
 
@@ -76,3 +67,5 @@ func TestCompareAddressHasThePolicies(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, specs, read["p"])
 }
+
+func TestMain(m *testing.M) { clitest.Main(m, Command) }

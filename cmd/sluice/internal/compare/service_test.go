@@ -23,6 +23,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/compare"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 	"github.com/sluice-go/sluice/internal/trace"
 )
 
@@ -343,45 +344,18 @@ func TestAServiceKeepsTheLastLogs(t *testing.T) {
 }
 
 func TestErrorsSayWhatToDo(t *testing.T) {
-	type change func(*compare.Query)
-	for name, c := range map[string]struct {
-		change change
-		want   string
-	}{
-		"no policies":       {func(q *compare.Query) { q.Specs = nil }, "0 policies; want 1 to 12"},
-		"many policies":     {func(q *compare.Query) { q.Specs = make([]string, 13) }, "13 policies; want 1 to 12"},
-		"stream":            {func(q *compare.Query) { q.Stream.Kind = "flood" }, `unknown stream "flood"; want steady, poisson`},
-		"no requests":       {func(q *compare.Query) { q.Stream.Requests = 0 }, "0 requests; want 1 to 200000"},
-		"many requests":     {func(q *compare.Query) { q.Stream.Requests = 1 << 40 }, "want 1 to 200000"},
-		"no length":         {func(q *compare.Query) { q.Stream.Length = 0 }, "want 1ms to a year"},
-		"endless":           {func(q *compare.Query) { q.Stream.Length = 1e300 }, "want 1ms to a year"},
-		"many clients":      {func(q *compare.Query) { q.Stream.Clients = 1e6 }, "want 1 to 1000"},
-		"reaction":          {func(q *compare.Query) { q.Reaction = "sulk" }, "want ignore, retry, backoff or wait"},
-		"many processes":    {func(q *compare.Query) { q.Skews = make([]float64, 17) }, "17 processes; want at most 16"},
-		"skew":              {func(q *compare.Query) { q.Skews = []float64{1e300} }, "want at most a year"},
-		"prepaid calls":     {func(q *compare.Query) { q.Prepay = compare.Prepay{Calls: -1, For: 1} }, "want 0 to 1048576"},
-		"prepaid for ever":  {func(q *compare.Query) { q.Prepay = compare.Prepay{Calls: 1, For: 61} }, "want 1ms to 1m"},
-		"nothing to break":  {func(q *compare.Query) { q.Stream.Kind, q.Stream.Target = "worst", 3 }, "no valid policy 4 to break"},
-		"log not in memory": {func(q *compare.Query) { q.Stream.Kind, q.Stream.Log = "log", "abc" }, "drop the file onto the page again"},
-		"explain no policy": {func(q *compare.Query) { q.Specs[0] = "gcra" }, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			q := query("gcra 10/m")
-			c.change(&q)
-			_, err := call(compare.NewService(), "compare", q)
-			if c.want != "" {
-				require.ErrorContains(t, err, c.want)
-				return
-			}
-			require.NoError(t, err)
-			for _, method := range []string{"explain", "trace"} {
-				_, err = call(compare.NewService(), method, compare.ExplainRequest{Query: q})
-				require.ErrorContains(t, err, "no valid policy 1")
-			}
-			_, err = call(compare.NewService(), "rules", q)
-			require.ErrorContains(t, err, "policy 1:")
-		})
-	}
+	tracetest.Answers(t, "testdata/errors.txt", func(question string) string {
+		method, changes, _ := strings.Cut(question, " ")
+		q := query("gcra 10/m")
+		require.NoError(t, json.Unmarshal([]byte(changes), &q))
+		var request any = q
+		if method == "explain" || method == "trace" {
+			request = compare.ExplainRequest{Query: q}
+		}
+		_, err := call(compare.NewService(), method, request)
+		require.Error(t, err, question)
+		return err.Error()
+	})
 	for body, want := range map[string]string{
 		``:                     "not valid JSON",
 		`[]`:                   "not valid JSON",
@@ -392,14 +366,10 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		_, err := compare.NewService().Call(context.Background(), "compare", strings.NewReader(body), func(float64) {})
 		require.ErrorContains(t, err, want, "%q", body)
 	}
-	_, err := call(compare.NewService(), "drop-tables", nil)
-	require.ErrorContains(t, err, `unknown method "drop-tables"`)
-	q := query("gcra 10/m")
-	_, err = call(compare.NewService(), "explain", compare.ExplainRequest{Query: q, Number: 501})
+	_, err := call(compare.NewService(), "compare", query("gcra"))
+	require.NoError(t, err, "the page shows the others")
+	_, err = call(compare.NewService(), "explain", compare.ExplainRequest{Query: query("gcra 10/m"), Number: 501})
 	require.ErrorContains(t, err, "no call 502; want 1 to")
-	q.Prepay = compare.Prepay{Calls: 10, For: 1}
-	_, err = call(compare.NewService(), "trace", compare.ExplainRequest{Query: q})
-	require.ErrorContains(t, err, "a trace cannot have calls that were bought ahead")
 }
 
 func TestInvalidLogsSayWhatToDo(t *testing.T) {

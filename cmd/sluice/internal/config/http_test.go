@@ -9,6 +9,7 @@ package config_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -21,46 +22,43 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/httplimit"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
+
+// parsed returns the file with this text.
+func parsed(t *testing.T, text string) *config.File {
+	t.Helper()
+	f, err := config.Parse("limits.yaml", []byte(text))
+	require.NoError(t, err)
+	return f
+}
+
+// rulesOf returns the rules of a file. A body of unknown length costs 77.
+func rulesOf(t *testing.T, f *config.File) []sluice.Rule[*http.Request] {
+	t.Helper()
+	rules, err := f.HTTPRules(77, nil)
+	require.NoError(t, err)
+	return rules
+}
 
 // key returns the key of a request under a rule by these fields.
 func key(t *testing.T, head, by string, r *http.Request) string {
 	t.Helper()
-	f, err := config.Parse("limits.yaml", []byte(head+"\nrules: [{name: a, policy: gcra 1/s, by: "+by+"}]"))
-	require.NoError(t, err)
-	rules, err := f.HTTPRules(0, nil)
-	require.NoError(t, err)
-	return rules[0].Key(r)
+	return rulesOf(t, parsed(t, head+"\nrules: [{name: a, policy: gcra 1/s, by: "+by+"}]"))[0].Key(r)
 }
 
 func TestKeys(t *testing.T) {
-	const trusting = "trusted: [10.0.0.0/8]"
-	request := func() *http.Request {
-		r := httptest.NewRequest("GET", "http://Example.COM:8080/a//b/../c%20d/?q=1", nil)
-		r.RemoteAddr = "10.0.0.1:99"
-		r.Header.Set("X-Forwarded-For", "203.0.113.7")
-		r.Header.Set("Forwarded", "for=203.0.113.8")
-		r.Header.Set("X-Team", "blue")
-		r.Header.Set("Cookie", "session=7; other=8")
-		r.SetBasicAuth("ann", "secret")
-		return r
+	request := httptest.NewRequest("GET", "http://Example.COM:8080/a//b/../c%20d/?q=1", nil)
+	request.RemoteAddr = "10.0.0.1:99"
+	request.SetBasicAuth("ann", "secret")
+	for name, value := range map[string]string{"X-Forwarded-For": "203.0.113.7", "Forwarded": "for=203.0.113.8", "X-Team": "blue", "Cookie": "session=7; other=8"} {
+		request.Header.Set(name, value)
 	}
-	for _, c := range []struct{ head, by, want string }{
-		{"", "ip", "10.0.0.1"},
-		{trusting, "ip", "203.0.113.7"},
-		{trusting + "\nforwarded: true", "ip", "203.0.113.8"},
-		{"", "user", "ann"},
-		{"", "method", "GET"},
-		{"", "path", "/a/c d"},
-		{"", "host", "example.com"},
-		{"", "header:x-team", "blue"},
-		{"", "cookie:session", "7"},
-		{"", "[cookie:session, header: x-team]", `"7" "blue"`},
-		{trusting, "[ip, path]", `"203.0.113.7" "/a/c d"`},
-		{trusting, "ip + user", `"203.0.113.7" "ann"`},
-	} {
-		require.Equal(t, c.want, key(t, c.head, c.by, request()), c)
-	}
+	tracetest.Answers(t, "testdata/keys.txt", func(question string) string {
+		head, by, _ := strings.Cut(question, "| ")
+		return key(t, strings.ReplaceAll(head, "], ", "]\n"), by, request)
+	})
 	parameters := httptest.NewRequest("GET", "/a;x=1/b;/", nil)
 	require.Equal(t, "/a/b", key(t, "", "path", parameters))
 	require.Equal(t, "POST", key(t, "", "method", httptest.NewRequest("pOsT", "/", nil)))
@@ -78,11 +76,8 @@ func TestKeys(t *testing.T) {
 
 func TestARuleWithoutFieldsHasOneKey(t *testing.T) {
 	for _, by := range []string{"", ", by: everything"} {
-		f, err := config.Parse("limits.yaml", []byte("rules: [{name: a, policy: gcra 1/s"+by+"}]"))
-		require.NoError(t, err)
-		rules, err := f.HTTPRules(0, nil)
-		require.NoError(t, err)
-		require.Nil(t, rules[0].Key)
+		f := parsed(t, "rules: [{name: a, policy: gcra 1/s"+by+"}]")
+		require.Nil(t, rulesOf(t, f)[0].Key)
 		require.Equal(t, "everything", f.Rules[0].ByString())
 	}
 }
@@ -90,13 +85,8 @@ func TestARuleWithoutFieldsHasOneKey(t *testing.T) {
 // decided returns the key of a request under a rule, or that the rule does not apply, or that it denies.
 func decided(t *testing.T, rule string, r *http.Request) string {
 	t.Helper()
-	f, err := config.Parse("limits.yaml", []byte("rules: [{name: a, policy: fixedwindow 9/h, "+rule+"}]"))
-	require.NoError(t, err)
-	rules, err := f.HTTPRules(0, nil)
-	require.NoError(t, err)
-	limiter, err := sluice.For(nil, rules...)
-	require.NoError(t, err)
-	d, err := limiter.Allow(context.Background(), r)
+	f := parsed(t, "rules: [{name: a, policy: fixedwindow 9/h, "+rule+"}]")
+	d, err := sluice.MustFor(nil, rulesOf(t, f)...).Allow(context.Background(), r)
 	require.NoError(t, err)
 	require.Equal(t, len(d.Results) > 0, f.Rules[0].Applies(r))
 	switch {
@@ -109,59 +99,29 @@ func decided(t *testing.T, rule string, r *http.Request) string {
 }
 
 func TestRequestsWithoutTheFieldOfARule(t *testing.T) {
-	bare := func() *http.Request {
+	tracetest.Answers(t, "testdata/missing.txt", func(question string) string {
+		rule, kind, _ := strings.Cut(question, " | ")
 		r := httptest.NewRequest("GET", "/", nil)
 		r.RemoteAddr = "192.0.2.1:99"
-		return r
-	}
-	full := bare()
-	full.Header.Set("X-Key", "k")
-	full.Header.Set("Cookie", "id=c")
-	full.SetBasicAuth("ann", "secret")
-	empty := bare()
-	empty.Header["X-Key"] = []string{"", "k"}
-	empty.Header.Set("Cookie", "id=")
-	empty.SetBasicAuth("", "secret")
-	for by, found := range map[string]string{"header:X-Key": "k", "cookie:id": "c", "user": "ann"} {
-		for missing, want := range map[string]string{
-			"":                 "ip:192.0.2.1",
-			", missing: ip":    "ip:192.0.2.1",
-			", missing: share": "",
-			", missing: skip":  "does not apply",
-			", missing: deny":  "denied",
-		} {
-			require.Equal(t, want, decided(t, "by: "+by+missing, bare()), by+missing)
-			require.Equal(t, want, decided(t, "by: "+by+missing, empty), by+missing)
-			require.Equal(t, found, decided(t, "by: "+by+missing, full), by+missing)
+		switch kind {
+		case "full":
+			r.Header.Set("X-Key", "k")
+			r.Header.Set("Cookie", "id=c")
+			r.SetBasicAuth("ann", "secret")
+		case "empty":
+			r.Header["X-Key"] = []string{"", "k"}
+			r.Header.Set("Cookie", "id=")
+			r.SetBasicAuth("", "secret")
+		case "header":
+			r.Header.Set("X-Key", "ip:192.0.2.1")
 		}
-	}
-	half := bare()
-	half.Header.Set("X-Key", "ip:192.0.2.1")
-	for missing, want := range map[string]string{
-		"ip":    `"\"ip:192.0.2.1\"" "ip:192.0.2.1"`,
-		"share": `"ip:192.0.2.1" ""`,
-		"skip":  "does not apply",
-		"deny":  "denied",
-	} {
-		require.Equal(t, want, decided(t, "by: [header:X-Key, cookie:id], missing: "+missing, half), missing)
-	}
-	for _, missing := range []string{"skip", "deny"} {
-		require.Equal(t, "does not apply", decided(t, "by: header:X-Key, paths: /login, missing: "+missing, bare()))
-		require.Equal(t, "does not apply", decided(t, "by: header:X-Key, methods: PUT, missing: "+missing, bare()))
-	}
-	require.Equal(t, "denied", decided(t, "by: header:X-Key, cost: bytes, missing: deny", bare()), "though it has no bytes")
+		return decided(t, rule, r)
+	})
 }
 
 func TestCosts(t *testing.T) {
-	f, err := config.Parse("limits.yaml", []byte(`
-rules:
-  - {name: one, policy: gcra 1/s}
-  - {name: three, policy: gcra 3/s, cost: 3}
-  - {name: size, policy: gcra 1000/s, cost: bytes}
-`))
-	require.NoError(t, err)
-	rules, err := f.HTTPRules(77, nil)
-	require.NoError(t, err)
+	f := parsed(t, "rules: [{name: one, policy: gcra 1/s}, {name: three, policy: gcra 3/s, cost: 3}, {name: size, policy: gcra 1000/s, cost: bytes}]")
+	rules := rulesOf(t, f)
 	sized := httptest.NewRequest("POST", "/", strings.NewReader("12345"))
 	unsized := httptest.NewRequest("POST", "/", nil)
 	unsized.ContentLength = -1
@@ -173,97 +133,33 @@ rules:
 }
 
 func TestARuleIsForSomeRequests(t *testing.T) {
-	parse := func(filter string) config.Rule {
-		f, err := config.Parse("limits.yaml", []byte("rules: [{name: a, policy: gcra 1/s, "+filter+"}]"))
-		require.NoError(t, err)
-		return f.Rules[0]
-	}
-	for _, c := range []struct {
-		filter, method, path string
-		want                 bool
-	}{
-		{"shadow: false", "GET", "/", true},
-		{"methods: GET", "GET", "/x", true},
-		{"methods: GET", "HEAD", "/x", true},
-		{"methods: HEAD", "GET", "/x", false},
-		{"methods: GET", "Head", "/x", true},
-		{"methods: POST", "pOsT", "/x", true},
-		{"methods: post", "POST", "/x", true},
-		{"paths: /login", "POST", "/login", true},
-		{"paths: /login", "POST", "/login/", true},
-		{"paths: /login", "POST", "//login", true},
-		{"paths: /login", "POST", "/a/../login", true},
-		{"paths: /login", "POST", "/logins", false},
-		{"paths: /login", "POST", "/login/now", false},
-		{"paths: /login", "POST", "/Login", false},
-		{"paths: /login", "POST", `\login`, false},
-		{"paths: /login", "POST", "/login;x=1", true},
-		{"paths: /login", "POST", "/a;x=1/..;/login;/", true},
-		{"paths: /api/*", "GET", "/api;x=1/a", true},
-		{"paths: /api/*", "GET", "/api/..;/x", true},
-		{"paths: /api/*", "GET", "/api", true},
-		{"paths: /api/*", "GET", "/api/a/b", true},
-		{"paths: /api/*", "GET", "/apiary", false},
-		{"paths: /api/*", "GET", "/api/../x", true},
-		{"paths: /x", "GET", "/api/../x", true},
-		{"paths: /*", "GET", "/", true},
-		{"paths: /*", "OPTIONS", "*", true},
-		{"paths: /", "GET", "", true},
-		{"paths: [/a, /b/*]", "GET", "/b/c", true},
-		{"methods: POST, paths: [/a, /b/*]", "GET", "/b/c", false},
-	} {
-		rule := parse(c.filter)
-		require.Equal(t, c.want, rule.For(c.method, &url.URL{Path: c.path}), c)
-
-		rules, err := (&config.File{Rules: []config.Rule{rule}}).HTTPRules(0, nil)
-		require.NoError(t, err)
-		r := httptest.NewRequest(c.method, "/", nil)
-		r.URL.Path = c.path
-		if rules[0].PolicyFor == nil {
-			require.True(t, c.want, c)
-			continue
+	tracetest.Answers(t, "testdata/applies.txt", func(question string) string {
+		words := strings.Split(question, " | ")
+		f := parsed(t, "rules: [{name: a, policy: gcra 1/s, "+words[0]+"}]")
+		r := httptest.NewRequest(words[1], "/", nil)
+		r.URL.Path = words[2]
+		applies := f.Rules[0].For(words[1], r.URL)
+		if policyFor := rulesOf(t, f)[0].PolicyFor; policyFor == nil {
+			require.True(t, applies, question)
+		} else {
+			_, err := policyFor(r)
+			require.Equal(t, map[bool]error{true: nil, false: sluice.Skip}[applies], err, question)
 		}
-		_, err = rules[0].PolicyFor(r)
-		require.Equal(t, c.want, err == nil, c)
-		require.True(t, c.want || err == sluice.Skip, c)
-	}
+		return fmt.Sprint(applies)
+	})
 }
 
-// TestEncodedPaths: servers decode paths differently. A rule applies if it applies to one of the decoded paths.
 func TestEncodedPaths(t *testing.T) {
-	for _, c := range []struct {
-		paths, target, want string // want is the key; "" if the rule is not for it
-	}{
-		{"/account/*", "/account/1", "/account/1"},
-		{"/account/*", "/%61ccount/..%2f1", "/account/..%2F1"},
-		{"/account/*", "/account/1%2f..%2F..", "/account/1%2F..%2F.."},
-		{"/account/*", "/account/..;/1%2f..%2f..", "/account"},
-		{"/account/*", "/account;x=1/..%2f1", "/account/..%2F1"},
-		{"/account/*", "/x%2f1/../account/1", "/account/1"},
-		{"/account/*", "/account%2f..%2f1", ""},
-		{"/search/*", "/search/%2e%2e%2fdogs", "/search/..%2Fdogs"},
-		{"/search/*", "/search/%2e%2e/dogs", "/search/../dogs"},
-		{"/search/*", "/search/../dogs", "/search/../dogs"},
-		{"/search/*", "/search/%252e%252e%252fdogs", "/search/%2e%2e%2fdogs"},
-		{"/search/*", "/search/%25zz/../../dogs", "/search/%zz/../../dogs"},
-		{"/dogs", "/search/%2e%2e%2fdogs", "/dogs"},
-		{"/a/dogs", "/a%2fb/%2e%2e/a/dogs", "/a/dogs"},
-		{"/a.b/*", "/a%2eb/%2e%2e%2fdogs", "/a.b/..%2Fdogs"},
-		{"/login", "/1%2fx/../login", "/login"},
-		{"/login", "/x%2flogin", ""},
-		{"/café/*", "/caf%c3%a9/..%2fx", "/café/..%2Fx"},
-	} {
-		f, err := config.Parse("limits.yaml", []byte("rules: [{name: a, policy: gcra 1/s, by: path, paths: "+c.paths+"}]"))
+	tracetest.Answers(t, "testdata/paths.txt", func(question string) string {
+		paths, target, _ := strings.Cut(question, " ")
+		f := parsed(t, "rules: [{name: a, policy: gcra 1/s, by: path, paths: "+paths+"}]")
+		u, err := url.ParseRequestURI(target)
 		require.NoError(t, err)
-		rules, err := f.HTTPRules(0, nil)
-		require.NoError(t, err)
-		u, err := url.ParseRequestURI(c.target)
-		require.NoError(t, err)
-		require.Equal(t, c.want != "", f.Rules[0].For("GET", u), c)
-		if c.want != "" {
-			require.Equal(t, c.want, rules[0].Key(&http.Request{URL: u}), c)
+		if !f.Rules[0].For("GET", u) {
+			return ""
 		}
-	}
+		return rulesOf(t, f)[0].Key(&http.Request{URL: u})
+	})
 }
 
 func TestFieldsAreReadBack(t *testing.T) {
@@ -294,7 +190,53 @@ func TestLimitsFilesOfThePageAboutKeysAreValid(t *testing.T) {
 	files := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1)
 	require.NotEmpty(t, files)
 	for _, file := range files {
-		_, err := config.Parse("limits.yaml", file[1])
-		require.NoError(t, err)
+		parsed(t, string(file[1]))
 	}
+}
+
+// costAfter returns what a request costs under a rule in the end, and the problems that are reported.
+func costAfter(t *testing.T, rule string, status int, h http.Header) (cost int64, problems []string) {
+	t.Helper()
+	f := parsed(t, "rules: [{name: a, policy: gcra 1000/s, "+rule+"}]")
+	require.True(t, f.NeedsResponse())
+	rules, err := f.HTTPRules(0, func(r *config.Rule, problem string) { problems = append(problems, r.Name+": "+problem) })
+	require.NoError(t, err)
+	r := httptest.NewRequest("POST", "/", http.NoBody)
+	r.ContentLength = 70
+	require.NotZero(t, rules[0].Cost(r), "the estimate")
+	require.Empty(t, problems)
+	return rules[0].Cost(httplimit.WithResponse(r, httplimit.Response{Status: status, Header: h})), problems
+}
+
+func TestCountChargesOnlySomeStatuses(t *testing.T) {
+	for rule, costs := range map[string]map[int]int64{
+		"count: [401, 403, 5xx]":                {200: 0, 400: 0, 401: 1, 402: 0, 403: 1, 404: 0, 499: 0, 500: 1, 599: 1},
+		"count: 401, cost: 20":                  {200: 0, 401: 20},
+		"count: 2xx, cost: bytes":               {199: 0, 200: 70, 299: 70, 300: 0},
+		"count: [100, 599]":                     {100: 1, 101: 0, 599: 1},
+		"missing: deny, by: user, count: [401]": {401: 1},
+	} {
+		for status, want := range costs {
+			cost, _ := costAfter(t, rule, status, nil)
+			require.Equal(t, want, cost, "%s: %d", rule, status)
+		}
+	}
+	require.False(t, parsed(t, "rules: [{name: a, policy: gcra 1/s, cost: 1}]").NeedsResponse())
+}
+
+func TestActualCostIsInAHeaderOfTheResponse(t *testing.T) {
+	const rule = "cost: {estimate: 500, actual: header:x-tokens-used}"
+	tracetest.Answers(t, "testdata/costs.txt", func(fields string) string {
+		h := http.Header{}
+		for field := range strings.SplitSeq(fields, " | ") {
+			if name, value, found := strings.Cut(field, ": "); found {
+				h[name] = append(h[name], value)
+			}
+		}
+		cost, problems := costAfter(t, rule, 200, h)
+		return fmt.Sprint(cost, " ", strings.Join(problems, ", "))
+	})
+	cost, problems := costAfter(t, rule+", count: 2xx", 502, nil)
+	require.Zero(t, cost)
+	require.Empty(t, problems, "a response that is not charged need not report its cost")
 }

@@ -7,9 +7,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
@@ -19,7 +21,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	f, err := config.Parse("limits.yaml", []byte(`
+	f := parsed(t, `
 trusted: [10.0.0.0/8, 192.0.2.1, 2001:db8::/32, ::1, 2001:db8::]
 rules:
   - name: client
@@ -32,8 +34,7 @@ rules:
     paths: [/login, /api/*]
     cost: +1_0
     shadow: true
-`))
-	require.NoError(t, err)
+`)
 	require.Len(t, f.Rules, 2)
 	require.Equal(t, "[10.0.0.0/8 192.0.2.1/32 2001:db8::/32 ::1/128 2001:db8::/128]", fmt.Sprint(f.Trusted))
 	login := f.Rules[1]
@@ -45,16 +46,11 @@ rules:
 }
 
 func TestParseReadsHeldUnits(t *testing.T) {
-	f, err := config.Parse("limits.yaml", []byte(`
-rules:
-  - {name: running, policy: inflight 20 ttl=30s, by: ip, cost: 20}
-  - {name: client, policy: gcra 100/m, by: ip}
-`))
-	require.NoError(t, err)
+	f := parsed(t, "rules: [{name: running, policy: inflight 20 ttl=30s, by: ip, cost: 20}, {name: client, policy: gcra 100/m, by: ip}]")
 	require.Equal(t, "inflight 20 ttl=30s", f.Rules[0].Policy.String())
 	require.True(t, f.Rules[0].HoldsUnits())
 	require.False(t, f.Rules[1].HoldsUnits())
-	_, err = config.Parse("limits.yaml", []byte(`rules: [{name: running, policy: inflight 20 ttl=30s, cost: 21}]`))
+	_, err := config.Parse("limits.yaml", []byte(`rules: [{name: running, policy: inflight 20 ttl=30s, cost: 21}]`))
 	require.ErrorContains(t, err, "the policy inflight 20 ttl=30s never allows more than 20 at once")
 }
 
@@ -68,9 +64,7 @@ rules:
   - {name: strict, policy: gcra 1/s, by: header:X-Key, missing: deny}
 `
 	for trusted, want := range map[string][]string{"": {"client", "key"}, "trusted: []": nil, "trusted: 10.0.0.1": nil} {
-		f, err := config.Parse("limits.yaml", []byte(trusted+rules))
-		require.NoError(t, err)
-		require.Equal(t, want, f.LacksTrusted(), trusted)
+		require.Equal(t, want, parsed(t, trusted+rules).LacksTrusted(), trusted)
 	}
 }
 
@@ -90,58 +84,14 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 
 // TestOtherFaults: these errors hide all others of a file.
 func TestOtherFaults(t *testing.T) {
-	for text, want := range map[string]string{
-		"trusted: 10.0.0.1":           "x:1: rules: missing; want a list of rules",
-		"rules: []":                   "x:1: rules: is an empty list; want a list of rules",
-		"- name: a\n  policy: gcra/s": "x:1: is a list; want a mapping with the fields trusted, forwarded, ipv6_bits or rules",
-		"forwarded: true\nrules: [{name: a, policy: gcra 1/s}]": "x:1: forwarded: has no effect without trusted",
-		"trusted: [\"::ffff:0.0.0.0/96\"]":                      `x:1: trusted[0]: "::ffff:0.0.0.0/96" covers all addresses`,
-		"rules:\n- name: 007":                                   `x:2: rules[0].name: is 007, which is a number without quotes; want text in quotes: "007"`,
-		"rules:\n- name: 2001-01-01":                            `is 2001-01-01, which is a date without quotes; want text in quotes: "2001-01-01"`,
-		"rules:\n- cost: -" + strings.Repeat("9", 1e4):          "...; want a whole number",
-		"rules:\n- name: true":                                  `is true, which is a boolean without quotes; want text in quotes: "true"`,
-		"rules: [{missing: deny}]":                              "x:1: rules[0].missing: has no effect in a rule by everything; write it only in rules by user",
-		"rules:\n- cost: 1.0000000000000000001":                 "is 1.0000000000000000001; want a whole number from 1 to 9223372036854775807 in decimal digits",
-		"rules:\n- cost: 010":                                   "x:2: rules[0].cost: is 010; want a whole number",
-		"rules:\n- name: " + strings.Repeat("ä", 50):            `is "` + strings.Repeat("ä", 50) + `"; want`,
-	} {
+	tracetest.Answers(t, "testdata/others.txt", func(text string) string {
 		_, err := config.Parse("x", []byte(text))
-		require.ErrorContains(t, err, want, text)
+		if err == nil {
+			return "valid"
+		}
 		requireFaults(t, err)
-	}
-}
-
-// TestSyntaxErrorsShowThePlace: syntax errors show the line and a remedy.
-func TestSyntaxErrorsShowThePlace(t *testing.T) {
-	for text, want := range map[string]string{
-		"rules:\n\t- name: a\n": `x:2: invalid YAML: found character that cannot start any token while scanning for the next token; indent with spaces, not tabs, and quote text that begins with such a character
-   - name: a
-  ^`,
-		"rules:\n  - name: a\n   policy: gcra 1/s\n": `x:3: invalid YAML: did not find expected '-' indicator while parsing a block collection; indent all fields of a rule alike
-     policy: gcra 1/s
-     ^`,
-		"rules:\n- policy: ü gcra: 1/s: 2\n": `x:2: invalid YAML: mapping values are not allowed in this context; here and in the line before, write a colon and a space after each field, quote text that has both, and indent all fields of a rule alike
-  - policy: ü gcra: 1/s: 2
-                  ^`,
-		"rules:\n- {name: a, policy: gcra 1/s\n- {name: b}\n": `x:2: invalid YAML: did not find expected ',' or '}' while parsing a flow mapping; close each bracket
-  - {name: a, policy: gcra 1/s
-    ^`,
-		"rules: [\n\n": `x:1: invalid YAML: did not find expected node content while parsing a flow node; close each bracket
-  rules: [
-          ^`,
-		"rules:\n- name: \"a\n  policy: gcra 1/s\n": `x:2: invalid YAML: found unexpected end of stream while scanning a quoted scalar; close each quotation mark
-  - name: "a
-          ^`,
-		"rules:\n- policy gcra 1/s\n  name: a\n": `x:3: invalid YAML: mapping values are not allowed in this context; here and in the line before, write a colon and a space after each field, quote text that has both, and indent all fields of a rule alike
-    name: a
-        ^`,
-		"rules:\n- name: a\n  policy gcra 1/s\n  by: ip\n": `x:3: invalid YAML: could not find expected ':' while scanning a simple key; write a colon and a space after each field, such as name: client
-    policy gcra 1/s
-    ^`,
-	} {
-		_, err := config.Parse("x", []byte(text))
-		require.EqualError(t, err, want)
-	}
+		return err.Error()
+	})
 }
 
 func TestReadReturnsErrorsOfTheFileSystem(t *testing.T) {
@@ -151,42 +101,21 @@ func TestReadReturnsErrorsOfTheFileSystem(t *testing.T) {
 	require.ErrorContains(t, err, "directory")
 }
 
-// TestHostileTexts: parsing soon returns an error.
-func TestHostileTexts(t *testing.T) {
+// TestLargeTexts: parsing soon returns an error.
+func TestLargeTexts(t *testing.T) {
 	many := func(s string) string { return strings.Repeat(s, config.MaxSize/len(s)) }
-	rule := "rules: [{name: a, policy: gcra 1/s, by: ip}]\n"
-	for name, c := range map[string]struct{ text, want string }{
-		"nothing":          {"", "the file is empty"},
-		"comments":         {many("# b\n"), "the file is empty"},
-		"two documents":    {rule + "---\n" + rule, "x:3: a second YAML document begins here"},
-		"behind an empty":  {rule + "---\n# a\n---\n" + rule, "x:5: a second YAML document begins here"},
-		"a lone fault":     {"--- # a\n---\n\n---\na: b\n" + rule, `x:5: no field "a"`},
-		"too long":         {many("#") + "##", "more than 128 kB"},
-		"zeros":            {"rules\x00: a", "not UTF-8 text"},
-		"gzip":             {"\x1f\x8b\x08\x00\x01", "not UTF-8 text"},
-		"brackets":         {many("["), "exceeded max depth"},
-		"anchors":          {many("&a "), "invalid YAML"},
-		"aliases":          {"a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\n", "no field"},
-		"alias of a word":  {"a: &bytes x\nrules: [{name: a, policy: gcra 1/s, cost: *bytes, by: *bytes}]\n", "rules[0].by: anchors and aliases are not supported"},
-		"tag":              {"rules: !!seq [{name: a, policy: gcra 1/s}]\n", "tags are not supported"},
-		"tag of no type":   {"rules: ! \"\\e[2J\\n\"\n", "tags are not supported"},
-		"directive":        {"%YAML 1.2\n---\n" + rule, ""},
-		"late directive":   {"\ufeff# a\r\n\n  # b\n%YAML  1.2 # c\r\n---\n" + rule, ""},
-		"other version":    {"%YAML 1.20\n---\n" + rule, "  %YAML 1.20\n"},
-		"line ends of DOS": {strings.ReplaceAll("trusted: [10.0.0.0/8]\n"+rule, "\n", "\r\n"), ""},
-		"keys":             {strings.Repeat("a: b\n", 100), "x: 81 more errors"},
-		"escape sequences": {"\"\\e[2J\": 1\n" + rule, `no field "\x1b[2J"`},
-		"escaping path":    {"rules:\n- paths: [\"/\\e[2J\", \"/\\u202e\"]\n", `paths[0]: is "/\x1b[2J"; want printable characters`},
+	for text, want := range map[string]string{
+		many("# b\n"):                         "the file is empty",
+		many("#") + "##":                      "more than 128 kB",
+		many("["):                             "exceeded max depth",
+		many("&a "):                           "invalid YAML",
+		strings.Repeat("a: b\n", 100):         "x: 81 more errors",
+		"rules:\n- cost: -" + many("9")[:1e4]: "...; want a whole number",
+		"rules:\n- name: " + strings.Repeat("ä", 50): `is "` + strings.Repeat("ä", 50) + `"; want`,
 	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := config.Parse("x", []byte(c.text))
-			if c.want == "" {
-				require.NoError(t, err)
-				return
-			}
-			require.ErrorContains(t, err, c.want)
-			requireFaults(t, err)
-		})
+		_, err := config.Parse("x", []byte(text))
+		require.ErrorContains(t, err, want)
+		requireFaults(t, err)
 	}
 }
 
@@ -248,4 +177,63 @@ func requireUsable(t *testing.T, file *config.File) {
 	d, err := limiter.Allow(t.Context(), &http.Request{Method: "GET", URL: &url.URL{Path: "/"}, RemoteAddr: "192.0.2.1:1", Header: http.Header{}})
 	require.NoError(t, err)
 	require.True(t, d.Allowed)
+}
+
+// TestSuggestedValuesAreValid: each value that a message suggests makes the file valid.
+func TestSuggestedValuesAreValid(t *testing.T) {
+	tracetest.Answers(t, "testdata/suggestions.txt", func(question string) string { return problemOf(t, question) })
+	problemOf(t, "«"+strings.Repeat("# long\n", 20000)+"»rules: [$] | 128 kB -> ")
+}
+
+// problemOf returns the message of a file with one error, and checks the suggestions.
+func problemOf(t *testing.T, question string) string {
+	t.Helper()
+	file, suggestions, _ := strings.Cut(strings.ReplaceAll(question, "$", "{name: ok, policy: gcra 100/m}"), " | ")
+	before, rest, _ := strings.Cut(file, "«")
+	mistake, after, _ := strings.Cut(rest, "»")
+	_, err := config.Parse("x", []byte(before+mistake+after))
+	var all *config.Error
+	require.ErrorAs(t, err, &all, file)
+	require.Len(t, all.Faults, 1, file)
+	problem := all.Faults[0].Problem
+	remedies := guesses(problem, mistake)
+	for _, s := range strings.Split(suggestions, " | ") {
+		words, remedy, found := strings.Cut(s, " -> ")
+		if !found {
+			remedy = words
+		}
+		assert.Contains(t, problem, words, file)
+		if words != "" {
+			remedies = append(remedies, remedy)
+		}
+	}
+	for _, remedy := range remedies {
+		_, err := config.Parse("x", []byte(before+remedy+after))
+		assert.NoError(t, err, "%s\n%s\n%s", file, problem, remedy)
+	}
+	return problem
+}
+
+var (
+	guessed = regexp.MustCompile(`did you mean ([^?]+)\?`)
+	offered = regexp.MustCompile(`\w+ takes ((?:\w+=(?:, )?)+)`)
+)
+
+// guesses returns the suggestions in a message: the word after "did you mean", and the options that a policy
+// takes.
+func guesses(problem, mistake string) (all []string) {
+	_, value, _ := strings.Cut(mistake, "=")
+	if m := guessed.FindStringSubmatch(problem); m != nil {
+		name, isOption := strings.CutSuffix(m[1], "=")
+		if isOption {
+			name += "=" + value
+		}
+		all = append(all, name)
+	}
+	if m := offered.FindStringSubmatch(problem); m != nil {
+		for _, name := range strings.Split(m[1], ", ") {
+			all = append(all, name+value)
+		}
+	}
+	return all
 }

@@ -268,28 +268,8 @@ func TestFileOfAnotherProgramKeepsItsSettings(t *testing.T) {
 	require.Equal(t, 1, tables)
 }
 
-func TestBadCommandLines(t *testing.T) {
-	config := clitest.Write(t, "limits.yaml", "rules: [{name: a, policy: gcra 1/m}, {name: b, policy: gcra 1/m}]")
-	db := "sqlite:" + filepath.Join(t.TempDir(), "missing.db")
-	keys := func(args ...string) []string { return append([]string{"keys", "--store", db}, args...) }
-	clitest.RequireFailures(t, map[string]clitest.Failure{
-		"no store":         {[]string{"keys", "-p", "gcra 1/s"}, 2, []string{"--store : want "}},
-		"memory":           {[]string{"keys", "--store", "memory:", "-p", "gcra 1/s"}, 2, []string{"--store memory: is the memory of one process"}},
-		"missing file":     {keys("-p", "gcra 1/s"), 1, []string{"--store sqlite:", "no file "}},
-		"no server":        {[]string{"keys", "--store", "redis://127.0.0.1:1", "-p", "gcra 1/s"}, 1, []string{"refused; start the store, or check its address"}},
-		"no rule":          {keys(), 2, []string{"no rule; want --config limits.yaml, or --policy"}},
-		"two rules":        {keys("-p", "gcra 1/s", "--config", config), 2, []string{"--config and --policy exclude each other"}},
-		"bad policy":       {keys("-p", "gcra 1/x"), 2, []string{"--policy: ", "gcra 1/x\n"}},
-		"empty policy":     {keys("-p", ""), 2, []string{"--policy is empty"}},
-		"no name":          {keys("--config", config), 2, []string{"has 2 rules; choose one by --rule: a, b"}},
-		"unknown name":     {keys("--config", config, "--rule", "c"), 2, []string{`--rule "c": `, "has no such rule; want a, b"}},
-		"standard input":   {keys("--config", "-"), 2, []string{"--config -: only check and plan read rules from standard input; name a file"}},
-		"empty cursor":     {keys("-p", "gcra 1/s", "--after", ""), 2, []string{"--after is empty; give it a value or leave it out"}},
-		"missing config":   {keys("--config", config+"x"), 2, []string{"no file"}},
-		"an argument":      {keys("-p", "gcra 1/s", "alice"), 2, []string{`keys takes no argument "alice"`}},
-		"nothing to reset": {[]string{"reset", "--store", db, "-p", "gcra 1/s"}, 2, []string{"no key; want a key as sluice keys prints it, or --all"}},
-		"all and one":      {[]string{"reset", "--store", db, "-p", "gcra 1/s", "--all", "alice"}, 2, []string{"leave out --all or the keys"}},
-	})
+func TestInvalidCommandLines(t *testing.T) {
+	clitest.Transcript(t, "failures.txt", map[string]string{"limits.yaml": "rules: [{name: a, policy: gcra 1/m}, {name: b, policy: gcra 1/m}]"})
 }
 
 func TestCursorOfAnotherListingIsAnError(t *testing.T) {
@@ -437,4 +417,11 @@ func TestNumbersAreThoseOfALimiterIfARecordIsAhead(t *testing.T) {
 			require.InDelta(t, want, got, float64(time.Minute), spec)
 		}
 	}
+}
+
+func TestMain(m *testing.M) {
+	clitest.Commands = []cli.NewCommand{Command, ResetCommand}
+	code := m.Run()
+	shared.Close()
+	os.Exit(code)
 }

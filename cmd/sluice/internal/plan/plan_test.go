@@ -52,29 +52,20 @@ func textOf(t *testing.T, before, after, log string, flags ...string) string {
 	return clitest.Ok(t, log, append([]string{"plan", clitest.Write(t, "old.yaml", before), clitest.Write(t, "new.yaml", after), "-"}, flags...)...)
 }
 
-// A change of such a rule is no proof that nothing can change.
-func TestRulesForRequestsAtTheSameTimeAreLeftOut(t *testing.T) {
-	with := func(rule string) string {
+func TestPlans(t *testing.T) {
+	running := func(rule string) string {
 		return strings.Replace(clitest.OneRule, "[", "[{name: running, policy: "+rule+"}, ", 1)
 	}
-	for rule, same := range map[string]bool{"inflight 2 ttl=30s": true, "inflight 3 ttl=30s": false, "inflight 2 ttl=30s, by: ip": false} {
-		r := planOf(t, with("inflight 2 ttl=30s"), with(rule), clitest.FourLines)
-		require.Equal(t, same, r.SameRules, rule)
-		require.Equal(t, []string{"running"}, r.Old.LeftOut)
-		require.Equal(t, []string{"running"}, r.New.LeftOut)
-		require.Len(t, r.Rules, 1)
-		require.Equal(t, planOf(t, clitest.OneRule, clitest.OneRule, clitest.FourLines).Rules, r.Rules)
-	}
-	require.False(t, planOf(t, clitest.OneRule, with("inflight 2 ttl=30s"), clitest.FourLines).SameRules)
-	require.False(t, planOf(t, with("inflight 2 ttl=30s"), clitest.OneRule, clitest.FourLines).SameRules)
-
-	const reason = "limits requests at the same time, and access logs do not show when a request ends"
-	out := textOf(t, with("inflight 2 ttl=30s"), clitest.OneRule, clitest.FourLines)
-	require.Regexp(t, `\n\S*old.yaml: rule running is left out: inflight 2 ttl=30s `+reason+`\n`, out)
-	require.NotContains(t, out, "new.yaml: rule")
-	out = textOf(t, "rules: [{name: running, policy: inflight 2 ttl=30s}]", clitest.OneRule, clitest.FourLines, "--markdown")
-	require.Regexp(t, "\n`\\S*old.yaml: rule running is left out: inflight 2 ttl=30s "+reason+"`\n", out)
-	require.Contains(t, out, "2 are newly denied")
+	settings := "trusted: [10.0.0.0/24, 192.0.2.1]\nipv6_bits: 48\n" + clitest.OneRule
+	cut := clitest.Gzipped(clitest.FourLines)
+	clitest.Transcript(t, "plans.txt", map[string]string{
+		"access.log": clitest.FourLines, "noise.log": "what is this\n" + clitest.FourLines, "cut.gz": cut[:len(cut)-4],
+		"one.yaml": clitest.OneRule, "commented.yaml": "# Only a comment.\ntrusted: []\n" + clitest.OneRule, "proxy.yaml": "trusted: 192.0.2.1\n" + clitest.OneRule,
+		"fixed.yaml": oneRuleOf("policy: fixedwindow 1/m, by: ip"), "host.yaml": oneRuleOf("policy: gcra 2/m, by: [ip, host]"),
+		"settings.yaml": settings, "settings56.yaml": strings.Replace(settings, "48", "56", 1),
+		"running.yaml": running("inflight 2 ttl=30s"), "same.yaml": running("inflight 2 ttl=30s"), "running3.yaml": running("inflight 3 ttl=30s"), "by-ip.yaml": running("inflight 2 ttl=30s, by: ip"),
+		"only-running.yaml": "rules: [{name: running, policy: inflight 2 ttl=30s}]",
+	})
 }
 
 // strictestOf returns the members of the strictest bounds.
@@ -249,44 +240,6 @@ func TestStricterRulesCanAllowMore(t *testing.T) {
 	}
 }
 
-func TestPlanReportsAChangeOfTheAlgorithm(t *testing.T) {
-	after := oneRuleOf("policy: fixedwindow 1/m, by: ip")
-	require.True(t, planOf(t, clitest.OneRule, after, clitest.FourLines).Rules[0].OtherAlgorithm)
-	for _, flag := range []string{"--markdown=false", "--markdown"} {
-		require.Contains(t, textOf(t, clitest.OneRule, after, clitest.FourLines, flag), "the algorithm changes: all units of this rule are available again when sluice serve loads NEW")
-	}
-	require.False(t, planOf(t, clitest.OneRule, oneRuleOf("policy: gcra 2/m, by: ip"), clitest.FourLines).Rules[0].OtherAlgorithm)
-}
-
-func TestPlanReportsSettingsThatChange(t *testing.T) {
-	after := "trusted: [10.0.0.0/24, 192.0.2.1]\nipv6_bits: 48\n" + clitest.OneRule
-	r := planOf(t, clitest.OneRule, after, clitest.FourLines)
-	require.Equal(t, []difference{{"trusted", "none", "10.0.0.0/24, 192.0.2.1/32"}, {"ipv6_bits", "64", "48"}}, r.Settings)
-	require.EqualValues(t, 0, r.Old.Proxied)
-	require.EqualValues(t, 3, r.New.Proxied)
-	require.Regexp(t, `(?m)^3 requests logged with the address of a proxy that \S+new.yaml trusts, instead`, textOf(t, clitest.OneRule, after, clitest.FourLines))
-	require.Contains(t, textOf(t, after, strings.Replace(after, "48", "56", 1), clitest.FourLines), "3 requests logged with the address of a proxy that both files trust, instead")
-	require.Contains(t, textOf(t, clitest.OneRule, after, clitest.FourLines), "\nthe files differ in trusted: none -> 10.0.0.0/24, 192.0.2.1/32\nthe files differ in ipv6_bits: 64 -> 48\n")
-	require.Contains(t, textOf(t, clitest.OneRule, after, clitest.FourLines, "--markdown"), "The files differ in trusted: `none` -> `10.0.0.0/24, 192.0.2.1/32`\n")
-}
-
-func TestPlanReportsThatNothingCanChange(t *testing.T) {
-	commented := "# Only a comment.\ntrusted: []\n" + clitest.OneRule
-	for _, after := range []string{clitest.OneRule, commented} {
-		require.True(t, planOf(t, clitest.OneRule, after, clitest.FourLines).SameRules)
-		require.Regexp(t, `(?m)^\S+old.yaml and \S+new.yaml have the same rules, so nothing can change\.$`, textOf(t, clitest.OneRule, after, clitest.FourLines))
-	}
-}
-
-func TestPlanReportsThatNoDecisionChanges(t *testing.T) {
-	after := oneRuleOf("policy: fixedwindow 1/m, by: ip")
-	require.Regexp(t, `(?m)^\S+old.yaml and \S+new.yaml decide alike: every request of the log gets the same decision\.$`, textOf(t, clitest.OneRule, after, clitest.FourLines))
-	require.True(t, strings.HasPrefix(textOf(t, clitest.OneRule, after, clitest.FourLines, "--markdown"), "**`"))
-	same := textOf(t, clitest.OneRule, clitest.OneRule, clitest.FourLines, "--markdown")
-	require.Contains(t, same, "\nNot shown: 1 unchanged rule without newly denied or newly allowed requests.\n")
-	require.NotContains(t, same, "| rule |")
-}
-
 func TestStrictestBoundLeavesOutRulesThatDenyNothing(t *testing.T) {
 	after := `rules:
 - {name: wide, policy: gcra 9/m burst=1, by: ip}
@@ -333,6 +286,25 @@ func TestBoundsThatCannotBeCounted(t *testing.T) {
 	huge := oneRuleOf("policy: fixedwindow 1099511627776/us, by: ip, cost: 2")
 	require.Contains(t, textOf(t, clitest.OneRule, huge, clitest.FourLines), "too many requests to count under client")
 	require.EqualValues(t, 9223372036854775807, planOf(t, clitest.OneRule, huge, clitest.FourLines).Strictest[2].Bound)
+}
+
+func TestPlanComparesCostsThatTheResponseDecides(t *testing.T) {
+	const log = `192.0.2.1 - - [01/Jan/2000:00:00:00 +0000] "POST /login HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:00:00:01 +0000] "POST /login HTTP/1.1" 401 1
+192.0.2.1 - - [01/Jan/2000:00:00:02 +0000] "POST /login HTTP/1.1" 200 1
+`
+	every, failures := oneRuleOf("policy: fixedwindow 1/h, by: ip"), oneRuleOf("policy: fixedwindow 1/h, by: ip, count: 401")
+	r := planOf(t, every, failures, log)
+	require.Equal(t, [...]int64{1, 2, 2, 1}, [...]int64{r.Old.Allowed, r.Old.Denied, r.New.Allowed, r.New.Denied})
+	require.Equal(t, []difference{{"count", "all", "401"}}, r.Rules[0].Differences)
+	require.EqualValues(t, 1, planOf(t, failures, every, log).NewlyDenied)
+	require.NotContains(t, textOf(t, every, failures, log), "estimate")
+
+	estimated := oneRuleOf("policy: fixedwindow 9/h, cost: {estimate: 9, actual: header:used}")
+	require.Equal(t, []difference{{"actual cost", "none", "Used"}}, planOf(t, oneRuleOf("policy: fixedwindow 9/h, cost: 9"), estimated, log).Rules[0].Differences)
+	const line = "rule client is replayed with its estimate of 9 units: access logs do not have the header Used of the response\n"
+	require.Equal(t, 1, strings.Count(textOf(t, estimated, estimated, log), line))
+	require.Equal(t, 1, strings.Count(textOf(t, every, estimated, log), line))
 }
 
 func TestClientsOfAPlan(t *testing.T) {
@@ -443,31 +415,14 @@ func TestPlanReadsEitherFileFromStandardInput(t *testing.T) {
 	require.Contains(t, out, "standard input and 1 more: 8 requests")
 }
 
-// TestInvalidCommandLinesOfPlan: plan has exit status 2 for each failure, because 1 means that a
-// threshold is exceeded.
-func TestInvalidCommandLinesOfPlan(t *testing.T) {
-	log, good, other := clitest.Write(t, "access.log", clitest.FourLines), clitest.Write(t, "limits.yaml", clitest.OneRule), clitest.Write(t, "other.yaml", oneRuleOf("policy: gcra 2/m, by: ip"))
-	rule := func(text string) string { return clitest.Write(t, "odd.yaml", oneRuleOf("policy: gcra 1/s, "+text)) }
-	clitest.RequireFailures(t, map[string]clitest.Failure{
-		"no files":                 {[]string{"plan"}, 2, []string{"two rule files, OLD and NEW, got 0", "sluice plan limits.old.yaml limits.yaml"}},
-		"same file":                {[]string{"plan", good, good, log}, 2, []string{good + " and " + good + " are the same file, so nothing can change; name"}},
-		"no OLD":                   {[]string{"plan", good + ".old", good, log}, 2, []string{"limits.yaml.old", "a rule file"}},
-		"directory":                {[]string{"plan", good, t.TempDir(), log}, 2, []string{"is a directory; name a file in it"}},
-		"rules as a log":           {[]string{"plan", good, other, good}, 2, []string{"limits.yaml is a rule file and a log at the same time"}},
-		"standard input twice":     {[]string{"plan", "-", "-"}, 2, []string{"standard input (-) can be read only once", "write one of them to a file"}},
-		"standard input and a log": {[]string{"plan", "-", good, "-"}, 2, []string{"standard input (-) can be read only once"}},
-		"log as OLD":               {[]string{"plan", log, good}, 2, []string{"access.log:1: "}},
-		"errors in both": {[]string{"plan", rule("by: colour"), clitest.Write(t, "new.yaml", "rules:\n- {name: a, policy: grca 1/s}\n- {policy: gcra 1/s, cost: 0}\n"), log}, 2,
-			[]string{`odd.yaml:1: rules[0].by: no field "colour"`, "new.yaml:2: rules[0].policy: ", "new.yaml:3: rules[1].name: missing", "new.yaml:3: rules[1].cost: "}},
-		"header":         {[]string{"plan", good, rule("by: header:x-team"), log}, 2, []string{"odd.yaml: rule client is by header:X-Team", "--key-field"}},
-		"two headers":    {[]string{"plan", clitest.Write(t, "a.yaml", oneRuleOf("policy: gcra 1/s, by: header:a")), clitest.Write(t, "b.yaml", oneRuleOf("policy: gcra 1/s, by: header:b")), "--key-field", "k", log}, 2, []string{"a.yaml has rules by header:A and ", "b.yaml has rules by header:B", "names only one member"}},
-		"bytes":          {[]string{"plan", good, rule("cost: bytes"), log}, 2, []string{"odd.yaml: rule client has cost: bytes"}},
-		"no header":      {[]string{"plan", good, other, "--key-field", "k", log}, 2, []string{"--key-field has no effect", "limits.yaml", "other.yaml", "leave it out"}},
-		"header clients": {[]string{"plan", good, other, "--by", "header:a", log}, 2, []string{"--key-field, and write key in --by"}},
-		"empty log":      {[]string{"plan", good, other, clitest.Write(t, "empty.log", "")}, 2, []string{"empty.log", "the log is empty"}},
-		"trace":          {[]string{"plan", good, other, clitest.Write(t, "a.trace", clitest.OkTrace)}, 2, []string{"a.trace is a trace, and plan reads access logs"}},
-		"two forms":      {[]string{"plan", good, other, "--json", "--markdown", log}, 2, []string{"--markdown and --json exclude each other"}},
-		"no threshold":   {[]string{"plan", good, other, "--max-newly-allowed", "101%", log}, 2, []string{"--max-newly-allowed", "want a whole number of requests such as 100, or a share of all requests from 0% to 100%"}},
+// TestInvalidCommandLines: plan has exit status 2 for each failure, because 1 means that a threshold is exceeded.
+func TestInvalidCommandLines(t *testing.T) {
+	odd := func(text string) string { return oneRuleOf("policy: gcra 1/s, " + text) }
+	clitest.Transcript(t, "failures.txt", map[string]string{
+		"access.log": clitest.FourLines, "empty.log": "", "a.trace": clitest.OkTrace,
+		"limits.yaml": clitest.OneRule, "other.yaml": oneRuleOf("policy: gcra 2/m, by: ip"),
+		"colour.yaml": odd("by: colour"), "header.yaml": odd("by: header:x-team"), "a.yaml": odd("by: header:a"), "b.yaml": odd("by: header:b"), "bytes.yaml": odd("cost: bytes"),
+		"faults.yaml": "rules:\n- {name: a, policy: grca 1/s}\n- {policy: gcra 1/s, cost: 0}\n",
 	})
 }
 
@@ -489,39 +444,4 @@ func TestTooManyClientsAreAnErrorWithARemedy(t *testing.T) {
 	}
 }
 
-func TestPlanReportsProblemsOfTheLog(t *testing.T) {
-	cut := clitest.Gzipped(clitest.FourLines)
-	out := clitest.Ok(t, "what is this\n"+clitest.FourLines, "plan", clitest.Write(t, "old.yaml", clitest.OneRule), clitest.Write(t, "new.yaml", oneRuleOf("policy: gcra 2/m, by: [ip, host]")), "-", clitest.Write(t, "cut.gz", cut[:len(cut)-4]))
-	for _, line := range []string{
-		"1 of 9 lines skipped because they are not log lines; the first is standard input:1",
-		"cut.gz ends early: unexpected EOF",
-		"no request has a host; in ",
-	} {
-		require.Contains(t, out, line)
-	}
-	// In Markdown, what plan says about the log is shown without a click.
-	const open, folded = "<details open><summary>The log, which has problems</summary>", "<details><summary>The log</summary>"
-	same := clitest.OneRule
-	require.Contains(t, textOf(t, same, same, clitest.FourLines, "--markdown"), folded)
-	require.Contains(t, textOf(t, same, same, "what is this\n"+clitest.FourLines, "--markdown"), open)
-	require.Contains(t, textOf(t, same, "trusted: 192.0.2.1\n"+same, clitest.FourLines, "--markdown"), open)
-}
-
-func TestPlanComparesCostsThatTheResponseDecides(t *testing.T) {
-	const log = `192.0.2.1 - - [01/Jan/2000:00:00:00 +0000] "POST /login HTTP/1.1" 200 1
-192.0.2.1 - - [01/Jan/2000:00:00:01 +0000] "POST /login HTTP/1.1" 401 1
-192.0.2.1 - - [01/Jan/2000:00:00:02 +0000] "POST /login HTTP/1.1" 200 1
-`
-	every, failures := oneRuleOf("policy: fixedwindow 1/h, by: ip"), oneRuleOf("policy: fixedwindow 1/h, by: ip, count: 401")
-	r := planOf(t, every, failures, log)
-	require.Equal(t, [...]int64{1, 2, 2, 1}, [...]int64{r.Old.Allowed, r.Old.Denied, r.New.Allowed, r.New.Denied})
-	require.Equal(t, []difference{{"count", "all", "401"}}, r.Rules[0].Differences)
-	require.EqualValues(t, 1, planOf(t, failures, every, log).NewlyDenied)
-	require.NotContains(t, textOf(t, every, failures, log), "estimate")
-
-	estimated := oneRuleOf("policy: fixedwindow 9/h, cost: {estimate: 9, actual: header:used}")
-	require.Equal(t, []difference{{"actual cost", "none", "Used"}}, planOf(t, oneRuleOf("policy: fixedwindow 9/h, cost: 9"), estimated, log).Rules[0].Differences)
-	const line = "rule client is replayed with its estimate of 9 units: access logs do not have the header Used of the response\n"
-	require.Equal(t, 1, strings.Count(textOf(t, estimated, estimated, log), line))
-	require.Equal(t, 1, strings.Count(textOf(t, every, estimated, log), line))
-}
+func TestMain(m *testing.M) { clitest.Main(m, Command, replay.Command) }

@@ -34,76 +34,54 @@ func counts(t *testing.T, out string) (requests, denied, keys int64) {
 	return r.Policies[0].Requests, r.Policies[0].Denied, r.Policies[0].Keys
 }
 
-func TestJSONLinesWithOddNames(t *testing.T) {
-	log := `{"when": 946684800, "tenant": "x"}
-{"when": 946684801, "tenant": "x"}
-{"when": 946684802, "tenant": "y"}
-`
-	out := clitest.Ok(t, log, "replay", "--json", "-p", "gcra 1/m", "--time-field", "when", "--key-field", "tenant", "-")
-	requests, denied, keys := counts(t, out)
-	require.EqualValues(t, 3, requests)
-	require.EqualValues(t, 1, denied)
-	require.EqualValues(t, 2, keys)
+func TestInvalidCommandLines(t *testing.T) {
+	gzipped := clitest.Gzipped(clitest.FourLines)
+	odd := func(text string) string {
+		return "rules: [{name: first, policy: gcra 1/s, by: ip}, {name: odd, policy: gcra 1/s, " + text + "}]"
+	}
+	clitest.Transcript(t, "failures.txt", map[string]string{
+		"access.log": clitest.FourLines, "log.svg": clitest.FourLines, "empty.log": "", "long.log": strings.Repeat("x", 10<<20),
+		"noise": "\x00\x01\x02\n\xff\xfe\x00\n", "utf16.log": "\xff\xfe1\x00\n\x00",
+		"a.json":      `{"time":946684800,"ip":"192.0.2.1"}` + "\n",
+		"b.json":      `{"at":1}` + "\n",
+		"c.json":      `{"at":1,"ip":"192.0.2.1"}` + "\n",
+		"pretty.json": "{\n  \"time\": 1,\n  \"ip\": \"192.0.2.1\"\n}\n",
+		"array.json":  `[{"time":1000000001,"ip":"192.0.2.1"}]`,
+		"a.trace":     "policy gcra 1/s\n@0s a 1\n", "b.trace": "policy gcra 1/s\n@zero a 1\n",
+		"cut.gz": gzipped[:5], "bad.gz": strings.Replace(clitest.Gzipped("what is this\n"), "\x0d\x00\x00\x00", "\x0e\x00\x00\x00", 1),
+		"limits.yaml": clitest.OneRule, "running.yaml": "rules: [{name: a, policy: inflight 2 ttl=30s}]",
+		"colour.yaml": odd("by: colour"), "header.yaml": odd("by: header:x-team"), "headers.yaml": odd("by: header:a+header:b"), "bytes.yaml": odd("cost: bytes"),
+	})
 }
 
-// TestInvalidCommandLinesOfReplay: each invalid command line gets the exit status and an error
-// that says what to do.
-func TestInvalidCommandLinesOfReplay(t *testing.T) {
-	dir := t.TempDir()
-	log := clitest.Write(t, "access.log", clitest.FourLines)
-	json := clitest.Write(t, "a.json", `{"time":946684800,"ip":"192.0.2.1"}`+"\n")
-	trace := clitest.Write(t, "a.trace", "policy gcra 1/s\n@0s a 1\n")
-	drawn := clitest.Write(t, "log.svg", clitest.FourLines)
-	twice := clitest.Pipe(t, clitest.FourLines)
-	folder := filepath.Join(dir, "folder.svg")
+func TestReplays(t *testing.T) {
+	lines := strings.SplitAfter(clitest.FourLines, "\n")
+	future := strings.Replace(lines[1], "2000", "2099", 1)
+	timed := func(at string) string { return `192.0.2.1 - - [` + at + ` +0100] "GET / HTTP/1.1" 200 1` + "\n" }
+	before, after := timed("01/Jan/1970:00:00:00")+timed("01/Jan/1970:00:01:00"), timed("01/Jan/2113:00:00:00")+timed("01/Jan/2113:00:01:00")
+	clitest.Transcript(t, "replays.txt", map[string]string{
+		"access.log": clitest.FourLines, "limits.yaml": clitest.OneRule, "caddy.json": caddyLines, "none.json": `{"ts":1e9,"level":"info"}`,
+		"times.log": before + clitest.FourLines + after, "notimes.log": before + after,
+		"future.log": lines[0] + future + strings.Join(lines[1:], ""), "half.log": future + lines[0], "unsorted.log": lines[1] + lines[0] + lines[0] + lines[3] + lines[1] + lines[1],
+		"when.json":   `{"when": 946684800, "tenant": "x"}` + "\n" + `{"when": 946684801, "tenant": "x"}` + "\n" + `{"when": 946684802, "tenant": "y"}` + "\n",
+		"tenant.json": `{"time":946684800,"tenant":"x"}` + "\n" + `{"time":946684801,"ip":"192.0.2.1"}`,
+		"ok.trace":    clitest.OkTrace, "wrong.trace": strings.Replace(clitest.OkTrace, "deny    0    1s", "deny    0    2s", 1),
+		"burst.trace": "policy gcra 1/s burst=2\npolicy gcra 1/s\n@0s a 1\n@0s a 1\n", "early.trace": "@0s a 1\n", "show.trace": "show left # [1] {2}\n@0s a 1\n",
+		"cee.json":   `@cee: {"time":"2015-05-17T10:05:03Z","ip":"192.0.2.7"}`,
+		"at.log":     `@ - - [17/May/2015:10:05:03 +0000] "GET /#1 HTTP/1.1" 200 0`,
+		"policy.log": `policy 192.0.2.7 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 0`,
+		"piped.json": `policy | {"time":"2015-05-17T10:05:03Z","ip":"192.0.2.7"}`,
+		"show.log":   `show - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 0`,
+	})
+}
+
+func TestOtherInvalidCommandLines(t *testing.T) {
+	twice, folder := clitest.Pipe(t, clitest.FourLines), filepath.Join(t.TempDir(), "folder.svg")
 	require.NoError(t, os.Mkdir(folder, 0o755))
 	clitest.RequireFailures(t, map[string]clitest.Failure{
-		"unknown command":             {[]string{"reply"}, 2, []string{`"reply"`, "serve, keys, reset or completion; see sluice --help"}},
-		"unknown flag":                {[]string{"replay", "--polcy"}, 2, []string{"unknown flag: --polcy, did you mean --policy?; see sluice replay --help"}},
-		"unknown algorithm":           {[]string{"replay", "-p", "grca 10/m"}, 2, []string{"grca", "did you mean gcra", "\n  grca 10/m\n  ^^^^\n"}},
-		"policy in flight":            {[]string{"replay", "-p", "inflight 2 ttl=30s", log}, 2, []string{"--policy: inflight limits requests at the same time, and access logs do not show when a request ends", "\n  inflight 2 ttl=30s\n  ^^^^^^^^\n"}},
-		"policy not to show":          {[]string{"replay", "-p", "gcra\x1b[2J 1/s"}, 2, []string{`"gcra\x1b[2J"`, "column 1"}},
-		"very long policy":            {[]string{"replay", "-p", "gcra 1/s" + strings.Repeat(" x", 1e4)}, 2, []string{"16384 bytes"}},
-		"unknown field":               {[]string{"replay", "--by", "colour"}, 2, []string{`--by: no field "colour"`, "ip, user"}},
-		"header in a log":             {[]string{"replay", "--by", "ip+header:X-Key", log}, 2, []string{`--by "ip+header:X-Key"`, "--key-field, and write key in --by"}},
-		"field after a plus":          {[]string{"replay", "--by", "ip+"}, 2, []string{`--by: "ip+": a field is missing before or after a +`}},
-		"key without a field":         {[]string{"replay", "--by", "key", log}, 2, []string{"--key-field"}},
-		"field without a key":         {[]string{"replay", "--by", "ip", "--key-field", "k", log}, 2, []string{"--by ip", "--key-field", "ip+key"}},
-		"both not of JSON":            {[]string{"replay", "--time-field", "t", "--key-field", "k", log}, 1, []string{"leave --time-field and --key-field out"}},
-		"member nobody has":           {[]string{"replay", "--key-field", "tenantt", json}, 1, []string{"a.json", `"tenantt"`, "--key-field"}},
-		"time nobody has":             {[]string{"replay", "--time-field", "t", json}, 1, []string{"a.json:1", `no member "t" in the JSON object`, "--time-field wants the name of the member that holds the time"}},
-		"time that is a duration":     {[]string{"replay", "--time-field", "at", clitest.Write(t, "c.json", `{"at":1,"ip":"192.0.2.1"}`+"\n")}, 1, []string{"c.json:1: a number below 100000000 is a duration, not a time"}},
-		"no usual time":               {[]string{"replay", clitest.Write(t, "b.json", `{"at":1}`+"\n")}, 1, []string{"b.json:1", "no time in the JSON object", "with --time-field"}},
-		"empty field":                 {[]string{"replay", "--time-field", "", json}, 2, []string{"--time-field is empty"}},
-		"no picture":                  {[]string{"replay", "--out=", log}, 2, []string{"--out is empty"}},
-		"unknown picture":             {[]string{"replay", "--out", "a.gif"}, 2, []string{"a.gif", ".svg or .png"}},
-		"nowhere to draw":             {[]string{"replay", "--out", filepath.Join(dir, "no", "a.svg"), log}, 2, []string{"--out", "no such", "folder"}},
-		"draw on a folder":            {[]string{"replay", "--out", folder, log}, 2, []string{"--out", "is a directory"}},
-		"negative top":                {[]string{"replay", "--top", "-1"}, 2, []string{"--top", "-1", "whole number of at least 0"}},
-		"octal top":                   {[]string{"replay", "--top", "010"}, 2, []string{"--top", "010", "whole number of at least 0, such as 10"}},
-		"reorder of no time":          {[]string{"replay", "--reorder", "5"}, 2, []string{"--reorder", "30s"}},
-		"missing file":                {[]string{"replay", filepath.Join(dir, "no.log")}, 2, []string{"no.log", "sample"}},
-		"directory":                   {[]string{"replay", dir}, 2, []string{dir, "directory"}},
-		"stdin twice":                 {[]string{"replay", "-", "-"}, 2, []string{"once"}},
-		"help on nothing":             {[]string{"help", "bogus"}, 2, []string{`"bogus"`, "serve, keys, reset or completion; see sluice --help"}},
-		"unknown shell":               {[]string{"completion", "bsh"}, 2, []string{`"bsh"`, "want bash, fish, powershell or zsh"}},
-		"flag twice":                  {[]string{"replay", "--by", "ip", "--by", "user"}, 2, []string{"--by", "the flag is given twice; give it once"}},
-		"picture over the log":        {[]string{"replay", "--out", drawn, drawn}, 2, []string{"is the log itself", "name another file"}},
-		"pipe twice":                  {[]string{"replay", twice, twice}, 2, []string{"same file", "twice"}},
-		"file twice":                  {[]string{"replay", log, filepath.Dir(log) + "/./access.log"}, 2, []string{"same file", "twice"}},
-		"trace and log":               {[]string{"replay", trace, log}, 2, []string{"a.trace is a trace", "access.log is a log"}},
-		"check of a log":              {[]string{"replay", "--check", log}, 2, []string{"--check", "access.log"}},
-		"check under others":          {[]string{"replay", "--check", "-p", "gcra 1/s", trace}, 2, []string{"--check", "-p"}},
-		"JSON and picture of a trace": {[]string{"replay", "--json", "--out", "a.svg", trace}, 2, []string{"--out is for access logs", "a.trace"}},
-		"trace with an error":         {[]string{"replay", clitest.Write(t, "b.trace", "policy gcra 1/s\n@zero a 1\n")}, 1, []string{"b.trace:2", "zero"}},
-		"empty log":                   {[]string{"replay", clitest.Write(t, "empty.log", "")}, 1, []string{"empty.log", "the log is empty", "name another log"}},
-		"binary log":                  {[]string{"replay", clitest.Write(t, "noise", string([]byte{0, 1, 2, '\n', 255, 254, 0, '\n'}))}, 1, []string{"not log lines", "common", "JSON"}},
-		"one endless line":            {[]string{"replay", clitest.Write(t, "long.log", strings.Repeat("x", 10<<20))}, 1, []string{"not log lines", "long.log:1"}},
-		"hardly any gzip":             {[]string{"replay", clitest.Write(t, "cut.gz", clitest.Gzipped(clitest.FourLines)[:5])}, 1, []string{"cut.gz", "EOF"}},
-		"damaged gzip":                {[]string{"replay", clitest.Write(t, "bad.gz", strings.Replace(clitest.Gzipped("what is this\n"), "\x0d\x00\x00\x00", "\x0e\x00\x00\x00", 1))}, 1, []string{"bad.gz:1", "bad.gz is a damaged gzip file", "copy it again"}},
-		"UTF-16":                      {[]string{"replay", clitest.Write(t, "utf16.log", "\xff\xfe1\x00\n\x00")}, 1, []string{"utf16.log is UTF-16 text", "iconv"}},
-		"JSON on several lines":       {[]string{"replay", clitest.Write(t, "pretty.json", "{\n  \"time\": 1,\n  \"ip\": \"192.0.2.1\"\n}\n")}, 1, []string{"pretty.json:1", "jq -c ."}},
-		"JSON array":                  {[]string{"replay", clitest.Write(t, "array.json", `[{"time":1000000001,"ip":"192.0.2.1"}]`)}, 1, []string{"array.json:1", "jq -c '.[]'"}},
+		"very long policy": {[]string{"replay", "-p", "gcra 1/s" + strings.Repeat(" x", 1e4)}, 2, []string{"16384 bytes"}},
+		"draw on a folder": {[]string{"replay", "--out", folder, clitest.Write(t, "access.log", clitest.FourLines)}, 2, []string{"--out", "is a directory"}},
+		"pipe twice":       {[]string{"replay", twice, twice}, 2, []string{"same file", "twice"}},
 	})
 }
 
@@ -121,20 +99,6 @@ func TestExtremeTimesAndLimitsAreReplayed(t *testing.T) {
 		require.Zero(t, exitCode, "%s: %s", policy, errs)
 		requests, _, _ := counts(t, out)
 		require.EqualValues(t, 4, requests)
-	}
-}
-
-func TestTimesThatPoliciesCannotTellApartAreSkipped(t *testing.T) {
-	line := func(at string) string { return `192.0.2.1 - - [` + at + ` +0100] "GET / HTTP/1.1" 200 1` + "\n" }
-	before, after := line("01/Jan/1970:00:00:00")+line("01/Jan/1970:00:01:00"), line("01/Jan/2113:00:00:00")+line("01/Jan/2113:00:01:00")
-	for _, args := range [][]string{{"-p", "gcra 1/30s"}, {"--config", clitest.Write(t, "limits.yaml", clitest.OneRule)}} {
-		args = append([]string{"replay", "-"}, args...)
-		out := clitest.Ok(t, before+clitest.FourLines+after, args...)
-		require.Contains(t, out, "4 of 8 lines skipped because they are not log lines; the first is standard input:1: time before 1970 or after September 2112: ")
-		exitCode, _, errs := clitest.Execute(t, before+after, args...)
-		require.Equal(t, 1, exitCode)
-		require.Contains(t, errs, "4 of 4 lines are not log lines")
-		require.Contains(t, errs, "standard input:1: time before 1970 or after September 2112: ")
 	}
 }
 
@@ -158,17 +122,6 @@ func TestPictures(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestLongPoliciesAreNumbered: tables would be too wide with long specs, so they have numbers
-// instead.
-func TestLongPoliciesAreNumbered(t *testing.T) {
-	long := "all(" + strings.Repeat("gcra 10/s; ", 9) + "gcra 1/d)"
-	out := clitest.Ok(t, clitest.FourLines, "replay", "-p", long, "-p", "gcra 1/m", "-")
-	require.Contains(t, out, "\n\n  #1  "+long+"\n  #2  gcra 1/m\n\n  policy  requests")
-	require.Regexp(t, `(?m)^  #2 +4 +2 +2 +50.00% .* 1/m +2 +59s$`, out)
-	require.Regexp(t, `(?m)^  denied most, by ip +#1 +#2$`, out)
-	require.Equal(t, 1, strings.Count(out, long))
-}
-
 // TestLongPoliciesAreDrawnInLines: titles of charts are broken into lines, and always have the
 // counts.
 func TestLongPoliciesAreDrawnInLines(t *testing.T) {
@@ -187,23 +140,6 @@ func TestLongPoliciesAreDrawnInLines(t *testing.T) {
 	require.Contains(t, plural, ">2 allowed, 2 denied (50.00%)<")
 }
 
-func TestTraceIsPrintedWithItsResults(t *testing.T) {
-	path := clitest.Write(t, "burst.trace", "policy gcra 1/s burst=2\npolicy gcra 1/s\n@0s a 1\n@0s a 1\n")
-	out := clitest.Ok(t, "", "replay", path)
-	require.Equal(t, `policy gcra 1/s burst=2
-policy gcra 1/s
-@0s a 1 -> ok 1 0s 1s | ok   0 0s 1s
-@0s a 1 -> ok 0 0s 2s | deny 0 1s 1s
-`, out)
-}
-
-func TestTraceUnderOtherPolicies(t *testing.T) {
-	out := clitest.Ok(t, clitest.OkTrace, "replay", "-p", "gcra 2/s", "-p", "fixedwindow 1/s", "-")
-	require.Contains(t, out, "policy gcra 2/s\npolicy fixedwindow 1/s\n")
-	require.NotContains(t, out, "burst=2")
-	require.Contains(t, out, "|")
-}
-
 // TestTraceIsDetectedByItsFirstWord: in each kind of input.
 func TestTraceIsDetectedByItsFirstWord(t *testing.T) {
 	trace := "\uFEFF# a remark\n\npolicy\tgcra 1/s\n@0s a 1\n"
@@ -214,24 +150,6 @@ func TestTraceIsDetectedByItsFirstWord(t *testing.T) {
 		{"", clitest.Pipe(t, trace)},
 	} {
 		require.Contains(t, clitest.Ok(t, input.stdin, "replay", input.file), "@0s a 1 -> ok", input.file)
-	}
-}
-
-// TestLogsThatBeginLikeATraceAreReplayed: with each word that can begin a trace.
-func TestLogsThatBeginLikeATraceAreReplayed(t *testing.T) {
-	for _, log := range []string{
-		`@cee: {"time":"2015-05-17T10:05:03Z","ip":"192.0.2.7"}`,
-		`@ - - [17/May/2015:10:05:03 +0000] "GET /#1 HTTP/1.1" 200 0`,
-		`policy 192.0.2.7 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 0`,
-		`policy | {"time":"2015-05-17T10:05:03Z","ip":"192.0.2.7"}`,
-		`show - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 0`,
-	} {
-		require.Contains(t, clitest.Ok(t, log+"\n", "replay", "--by", "everything", "-p", "gcra 1/m", "-"), "1 request")
-	}
-	for _, trace := range []string{"@0s a 1\n", "show left # [1] {2}\n@0s a 1\n"} {
-		exitCode, _, errs := clitest.Execute(t, trace, "replay", "-")
-		require.Equal(t, 1, exitCode)
-		require.Contains(t, errs, "a trace begins with policy SPEC")
 	}
 }
 
@@ -322,63 +240,10 @@ func TestIgnoredStandardInputIsReported(t *testing.T) {
 	require.Empty(t, errs.String())
 }
 
-func TestCheckOfATraceReportsDifferences(t *testing.T) {
-	exitCode, out, errs := clitest.Execute(t, "", "replay", "--check", clitest.Write(t, "ok.trace", clitest.OkTrace))
-	require.Zero(t, exitCode, errs)
-	require.Equal(t, "ok.trace: 2 events checked, and all got the results that the trace has\n", filepath.Base(out))
-
-	wrong := strings.Replace(clitest.OkTrace, "deny    0    1s", "deny    0    2s", 1)
-	exitCode, out, errs = clitest.Execute(t, "", "replay", "--check", clitest.Write(t, "wrong.trace", wrong))
-	require.Equal(t, cli.ExitFailed, exitCode)
-	require.Empty(t, errs)
-	require.Contains(t, out, "deny    0    2s")
-	require.Contains(t, out, "wrong.trace:5: 1 of 2 events got other results than the trace has\n")
-}
-
 const caddyLines = `{"level":"info","ts":946684800.5,"logger":"http.log.access","request":{"remote_ip":"192.0.2.1","method":"GET","uri":"/a","headers":{"X-Key":["k1"],"Accept":["a","b"]}},"status":200}
 {"level":"error","ts":946684801,"logger":"tls","msg":"no certificate"}
 {"level":"info","ts":946684801.5,"logger":"http.log.access","request":{"remote_ip":"192.0.2.1","method":"GET","uri":"/b","headers":{"X-Key":["k1"]}},"status":200}
 {"level":"info","ts":946684802.5,"logger":"http.log.access","request":{"remote_ip":"192.0.2.2","method":"GET","uri":"/b","headers":{}},"status":200}
 `
 
-func TestLinesThatAreNotRequestsAreReported(t *testing.T) {
-	exitCode, out, errs := clitest.Execute(t, caddyLines, "replay", "-")
-	require.Zero(t, exitCode, errs)
-	require.Contains(t, out, "3 requests, 2000-01-01 00:00:00 to 2000-01-01 00:00:02 UTC, 2 keys by ip")
-	require.Contains(t, out, "1 of 4 lines skipped because they are not log lines; the first is standard input:2: no client, request or status in the JSON object")
-
-	exitCode, _, errs = clitest.Execute(t, `{"ts":1e9,"level":"info"}`, "replay", "-")
-	require.Equal(t, cli.ExitFailed, exitCode)
-	require.Contains(t, errs, "keep only the lines that are requests")
-	require.NotContains(t, errs, "--time-field")
-}
-
-func TestRequestsWithoutAFieldAreCounted(t *testing.T) {
-	out := clitest.Ok(t, clitest.FourLines, "replay", "--by", "user+ip", "-")
-	require.Contains(t, out, "\n1 of 4 requests without a user; their key has ip:ADDRESS instead, or - if they have no address\n")
-	require.NotContains(t, out, "an ip")
-	out = clitest.Ok(t, clitest.FourLines, "replay", "--by", "user+host", "--json", "-")
-	var r JSONReport
-	require.NoError(t, json.Unmarshal([]byte(out), &r))
-	require.Equal(t, map[string]int64{"user": 1, "host": 4}, r.Missing)
-	require.Contains(t, clitest.Ok(t, clitest.FourLines, "replay", "--by", "host", "-"), "no request has a host; their key has - instead")
-	tenants := strings.Replace(`{"time":946684800,"tenant":"x"}|{"time":946684801,"ip":"192.0.2.1"}`, "|", "\n", 1)
-	out = clitest.Ok(t, tenants, "replay", "--key-field", "tenant", "-")
-	require.Contains(t, out, `1 of 2 requests without a member "tenant"; their key has ip:ADDRESS instead`)
-}
-
-// TestStackNamesThePartThatItsCountsDescribe: counts of all(...) are for the period of its first part.
-func TestStackNamesThePartThatItsCountsDescribe(t *testing.T) {
-	out := clitest.Ok(t, clitest.FourLines, "replay", "-p", "all(gcra 10/s; gcra 100/m)", "-p", "all(gcra 1/m)", "-p", "gcra 2/m", "-")
-	require.Regexp(t, `(?m)^  all\(gcra 10/s; gcra 100/m\) .* 10/s \(part 1 of 2\) +20 `, out)
-	require.Equal(t, 1, strings.Count(out, "(part "))
-	out = clitest.Ok(t, clitest.FourLines, "replay", "-p", "penalty(all(gcra 10/s; gcra 100/m); for=1m)", "-p", "penalty(gcra 2/m; for=1m)", "-")
-	require.Regexp(t, `(?m)^  penalty\(.* 10/s \(part 1 of 2\) +20 `, out)
-	require.Equal(t, 1, strings.Count(out, "(part "))
-	out = clitest.Ok(t, clitest.FourLines, "replay", "--json", "-p", "all(gcra 10/s; gcra 100/m)", "-p", "gcra 2/m", "-p", "penalty(all(gcra 10/s; gcra 100/m); for=1m)", "-")
-	var r JSONReport
-	require.NoError(t, json.Unmarshal([]byte(out), &r))
-	require.Equal(t, "gcra 10/s", r.Policies[0].Worst.Part)
-	require.Equal(t, "gcra 10/s", r.Policies[2].Worst.Part)
-	require.Equal(t, 2, strings.Count(out, `"part"`))
-}
+func TestMain(m *testing.M) { clitest.Main(m, Command) }

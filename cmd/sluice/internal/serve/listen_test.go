@@ -2,17 +2,33 @@ package serve
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
+	"github.com/sluice-go/sluice/internal/testing/servers"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // socketPath returns a short path, because the paths of sockets are limited. t.TempDir contains the name
@@ -98,35 +114,15 @@ func TestInvalidSocketPaths(t *testing.T) {
 }
 
 func TestUpstreamMustNotBeTheProxyItself(t *testing.T) {
-	for _, c := range []struct {
-		listen, upstream string
-		loops            bool
-	}{
-		{"127.0.0.1:8080", "http://127.0.0.1:8080", true},
-		{"127.0.0.1:8080", "http://localhost:8080/app", true},
-		{"127.0.0.1:8080", "http://localhost.:8080", true},
-		{"127.0.0.1:8080", "http://[::ffff:127.0.0.1]:8080", true},
-		{"[::1]:8080", "http://localhost:8080", true},
-		{":8080", "http://localhost:8080", true},
-		{":8080", "http://127.0.0.2:8080", true},
-		{"[::]:8080", "http://127.0.0.1:8080", true},
-		{":80", "http://127.0.0.1", true},
-
-		{"127.0.0.1:8080", "http://127.0.0.1:3000", false},
-		{"127.0.0.1:8080", "http://127.0.0.2:8080", false},
-		{":8080", "http://192.0.2.1:8080", false},
-		{":8080", "http://127.0.0.1", false},
-		{"127.0.0.1:0", "http://127.0.0.1:0", false},
-	} {
-		upstream, err := url.Parse(c.upstream)
+	tracetest.Answers(t, "testdata/loops.txt", func(addresses string) string {
+		listen, address, _ := strings.Cut(addresses, " ")
+		upstream, err := url.Parse(address)
 		require.NoError(t, err)
-		_, _, err = (&Options{Upstream: upstream, Listen: c.listen}).addresses()
-		if !c.loops {
-			require.NoError(t, err, "%s before %s", c.listen, c.upstream)
-			continue
+		if _, _, err = (&Options{Upstream: upstream, Listen: listen}).addresses(); err != nil {
+			return err.Error()
 		}
-		require.EqualError(t, err, "--upstream "+c.upstream+" is the address of --listen "+c.listen+", so each request would return to the proxy; want the program behind the proxy, or another --listen")
-	}
+		return ""
+	})
 }
 
 func atMost(n int) func(*Options) { return func(o *Options) { o.MaxConnections = n } }
@@ -192,4 +188,300 @@ func TestServerAtItsConnectionLimitStops(t *testing.T) {
 func (w *testServer) waitFull() {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool { return strings.Contains(w.logged.String(), "max-connections") }, testTimeout, time.Millisecond)
+}
+
+const secret = "correct-horse-battery"
+
+func TestPublicAddressNeedsAToken(t *testing.T) {
+	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:0"} {
+		_, err := newTestServer(t, oneByIP, func(o *Options) { o.API = address })
+		require.ErrorContains(t, err, "want --token-file", address)
+	}
+	for _, address := range []string{"localhost:0", "127.0.0.9:0"} {
+		w, err := newTestServer(t, oneByIP, func(o *Options) { o.API = address })
+		require.NoError(t, err, address)
+		w.Close()
+	}
+}
+
+func TestToken(t *testing.T) {
+	w := startTestServer(t, oneByIP, func(o *Options) { o.API, o.Token = "127.0.0.1:0", secret })
+	for path, open := range map[string]bool{"/v1/allow": false, "/metrics": false, "/debug/denied": false, "/openapi.yaml": false, "/livez": true, "/readyz": true} {
+		a := fetch(t, w.apiURL(path))
+		require.Equal(t, open, a.StatusCode != http.StatusUnauthorized, path)
+		if !open {
+			require.Equal(t, `Bearer realm="sluice"`, a.Header.Get("WWW-Authenticate"))
+		}
+	}
+	for field, status := range map[string]int{
+		"Bearer " + secret:           200,
+		"bearer " + secret:           200,
+		"Bearer " + secret + "x":     401,
+		"Bearer ":                    401,
+		secret:                       401,
+		"Basic " + secret:            401,
+		"Bearer x, Bearer " + secret: 401,
+	} {
+		a := call(t, http.MethodPost, w.apiURL("/v1/peek"), strings.NewReader(`{"key":"a"}`), "Authorization", field)
+		require.Equal(t, status, a.StatusCode, field)
+	}
+	require.NotContains(t, w.logged.String(), secret)
+}
+
+func TestPublicListenerShowsNoKeys(t *testing.T) {
+	w := startTestServer(t, oneByIP, func(o *Options) { o.API, o.Token = ":0", secret })
+	_, port, _ := strings.Cut(strings.TrimPrefix(w.api.Addr().String(), "[::]"), ":")
+	at := "http://127.0.0.1:" + port
+	require.Equal(t, http.StatusNotFound, fetch(t, at+"/debug/denied", "Authorization", "Bearer "+secret).StatusCode)
+	require.Equal(t, http.StatusOK, fetch(t, at+"/metrics", "Authorization", "Bearer "+secret, "Host", "limits.example").StatusCode)
+}
+
+func TestProxyServesNoAPI(t *testing.T) {
+	w := startTestServer(t, manyByIP, withUpstream(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	for _, path := range []string{"/livez", "/readyz", "/metrics", "/debug/denied"} {
+		require.Equal(t, http.StatusTeapot, fetch(t, w.proxyURL(path)).StatusCode, path)
+	}
+}
+
+// keyText returns the key of a rule with the algorithm gcra in a store.
+func keyText(rule, key string) string {
+	return driver.RuleKey{Rule: driver.Rule("", rule, "gcra"), Key: key}.String()
+}
+
+func on(store string) func(*Options) { return func(o *Options) { o.Store = store } }
+
+func TestFaultyReloadKeepsTheOldRules(t *testing.T) {
+	w := startTestServer(t, oneByIP, withUpstream(t, hello))
+	for rules, want := range map[string]string{
+		strings.ReplaceAll(oneByIP, "gcra", "gcar"): "limits.yaml:4: rules[0].policy",
+		"": "limits.yaml",
+	} {
+		w.rules.Store(rules)
+		require.ErrorContains(t, w.Reload(t.Context()), want)
+	}
+	require.Equal(t, 3, w.allowed(4))
+	w.rules.Store("rules: []\nbroken: yes\n")
+	require.Error(t, w.Reload(t.Context()))
+	const message = `msg="reload failed; the old rules stay in force" .*limits.yaml.* `
+	require.Regexp(t, message+`line=1 field=rules`, w.logged.String())
+	require.Regexp(t, message+`line=2 .*no field`, w.logged.String(), "each error has a line of the log")
+	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_reloads_total{outcome="failed"} 3`)
+}
+
+func TestServiceUsesTheNewRules(t *testing.T) {
+	w := startTestServer(t, oneByIP)
+	w.rules.Store(strings.ReplaceAll(oneByIP, "client", "other"))
+	require.NoError(t, w.Reload(t.Context()))
+	require.Equal(t, 404, w.decide("allow", `{"key":"a","rule":"client"}`).StatusCode)
+	require.Equal(t, 200, w.decide("allow", `{"key":"a","rule":"other"}`).StatusCode)
+}
+
+func TestCanceledReloadIsNotAFailure(t *testing.T) {
+	w := startTestServer(t, oneByIP)
+	ctx, end := context.WithCancel(t.Context())
+	w.options.Read = func(ctx context.Context) (*config.File, error) {
+		end()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	require.ErrorIs(t, w.Reload(ctx), context.Canceled)
+	require.NotContains(t, w.logged.String(), "reload failed")
+	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_reloads_total{outcome="failed"} 0`)
+}
+
+// TestReloadTimesOut: a blocked read must not block later reloads.
+func TestReloadTimesOut(t *testing.T) {
+	w := startTestServer(t, oneByIP)
+	w.options.Read = func(ctx context.Context) (*config.File, error) {
+		_, ends := ctx.Deadline()
+		require.True(t, ends)
+		return nil, context.DeadlineExceeded
+	}
+	require.ErrorContains(t, w.Reload(t.Context()), "the rules could not be read within 30s; check the file")
+	require.Contains(t, w.logged.String(), "reload failed; the old rules stay in force")
+}
+
+// TestReloadUnderLoad raises and lowers a limit under load. No request fails, and quota that was used stays used.
+func TestReloadUnderLoad(t *testing.T) {
+	daily := func(count int64) string {
+		return fmt.Sprintf("rules: [{name: daily, policy: fixedwindow %d/24h, by: ip}]", count)
+	}
+	var upstream atomic.Int64
+	w := startTestServer(t, daily(100), withUpstream(t, func(http.ResponseWriter, *http.Request) { upstream.Add(1) }))
+	ctx, stop := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	defer stop()
+	var allowed atomic.Int64
+	for range 8 {
+		clients.Go(func() {
+			for ctx.Err() == nil {
+				response, err := client.Get(w.proxyURL("/"))
+				if !assert.NoError(t, err) {
+					return
+				}
+				assert.Contains(t, []int{http.StatusOK, http.StatusTooManyRequests}, response.StatusCode)
+				if response.StatusCode == http.StatusOK {
+					allowed.Add(1)
+				}
+				assert.NoError(t, response.Body.Close())
+			}
+		})
+	}
+	for _, count := range []int64{100, 300, 200, 400} {
+		w.rules.Store(daily(count))
+		require.NoError(t, w.Reload(t.Context()))
+		require.Eventually(t, func() bool { return upstream.Load() >= count }, testTimeout, time.Millisecond) // already so if the limit was lowered
+		require.Zero(t, w.allowed(1), count)
+	}
+	stop()
+	clients.Wait()
+	require.EqualValues(t, 400, allowed.Load())
+	require.EqualValues(t, 400, upstream.Load())
+}
+
+// TestNewAlgorithm: all units are available again after a restart or a reload, and the old algorithm has its own units.
+func TestNewAlgorithm(t *testing.T) {
+	for _, store := range []string{"sqlite:" + filepath.Join(t.TempDir(), "limits.db"), "redis://" + servers.Redis(t).Addr(), newSchema(t)} {
+		w := startTestServer(t, oneByIP, on(store), withUpstream(t, hello))
+		require.Equal(t, 3, w.allowed(4))
+		for _, policy := range []string{"fixedwindow 3/h", "all(gcra 3/h; gcra 2/m)"} {
+			rules := strings.ReplaceAll(oneByIP, "gcra 3/h", policy)
+			restarted := startTestServer(t, rules, on(store), withUpstream(t, hello))
+			require.Equal(t, 1, restarted.allowed(1), "%s %s", store, policy)
+			w.rules.Store(rules)
+			require.NoError(t, w.Reload(t.Context()))
+			require.Equal(t, 1, w.allowed(1), "%s %s", store, policy)
+		}
+		w.rules.Store(oneByIP)
+		require.NoError(t, w.Reload(t.Context()))
+		require.Equal(t, 0, w.allowed(1), store)
+	}
+}
+
+// TestLogNamesTheRuleWithUnreadableStates: the log also has the remedy.
+func TestLogNamesTheRuleWithUnreadableStates(t *testing.T) {
+	store := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
+	w := startTestServer(t, oneByIP, on(store), withUpstream(t, hello))
+	key := keyText("client", "127.0.0.1")
+	_, _, err := w.store.CompareAndSwap(t.Context(), storage.Swap{Key: key, New: storage.Record{Version: 1, State: []byte("no state")}})
+	require.NoError(t, err)
+	require.Equal(t, 500, fetch(t, w.proxyURL("/")).StatusCode)
+	require.Equal(t, 500, w.decide("allow", `{"key":"127.0.0.1"}`).StatusCode)
+	for _, line := range []string{`msg="a limit cannot be decided"`, `msg="no decision: The server or its configuration is faulty"`} {
+		require.Regexp(t, line+`.* rule=client remedy="reset the key, give the rule a new name, or start with another --namespace`, w.logged.String())
+	}
+	require.NotContains(t, w.logged.String(), "127.0.0.1 ")
+	require.Equal(t, []any{"error", sluice.ErrSkew.Error()}, logAttributes(sluice.ErrSkew))
+}
+
+// held is a handler that blocks requests for /held until release is closed.
+type held struct{ arrived, release chan struct{} }
+
+func newHeld() *held { return &held{make(chan struct{}, 1), make(chan struct{})} }
+
+func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/held" {
+		hello(w, r)
+		return
+	}
+	h.arrived <- struct{}{}
+	select {
+	case <-h.release:
+		hello(w, r)
+	case <-r.Context().Done():
+	}
+}
+
+// begin sends a request for /held and returns when the upstream has received it.
+func (h *held) begin(w *testServer) <-chan error {
+	failed := make(chan error, 1)
+	go func() {
+		response, err := client.Get(w.proxyURL("/held"))
+		if err == nil {
+			response.Body.Close()
+			if response.StatusCode != http.StatusOK {
+				err = http.ErrAbortHandler
+			}
+		}
+		failed <- err
+	}()
+	<-h.arrived
+	return failed
+}
+
+// TestShutdownDelayEnds: after the delay the listeners close. After errInterrupted there is no delay.
+func TestShutdownDelayEnds(t *testing.T) {
+	for cause, delay := range map[error]time.Duration{nil: 5 * time.Second, errInterrupted: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &Server{
+				options: Options{ShutdownDelay: 5 * time.Second, Drain: time.Minute}, log: slog.New(slog.DiscardHandler), sampled: sampledTo(io.Discard),
+				store: &stores.Store{Store: new(memory.Store)}, purgeEvery: purgeEvery,
+			}
+			s.health.Store(new(error))
+			s.current.Store(&limiters{file: new(config.File)})
+			s.background, s.stop = context.WithCancel(context.Background())
+			front := newPipes()
+			s.api = s.server(front, http.HandlerFunc(hello))
+			ctx, stop := context.WithCancelCause(context.Background())
+			served := make(chan error)
+			go func() { served <- s.Serve(ctx) }()
+			synctest.Wait()
+			began := time.Now()
+			stop(cause)
+			<-front.closed
+			require.Equal(t, delay, time.Since(began))
+			require.True(t, s.draining.Load())
+			require.NoError(t, <-served)
+		})
+	}
+}
+
+func TestShutdownWaitsForRequests(t *testing.T) {
+	h := newHeld()
+	w := startTestServer(t, oneByIP, withUpstream(t, h.ServeHTTP))
+	failed := h.begin(w)
+	w.stop()
+	require.Eventually(t, w.draining.Load, testTimeout, time.Millisecond)
+	close(h.release)
+	require.NoError(t, <-failed)
+	require.NoError(t, w.ended())
+}
+
+func TestShutdownCutsRequestsAfterDrain(t *testing.T) {
+	h := newHeld()
+	w := startTestServer(t, oneByIP, withUpstream(t, h.ServeHTTP), func(o *Options) { o.Drain = time.Millisecond })
+	failed := h.begin(w)
+	w.stop()
+	require.ErrorIs(t, w.ended(), errCut)
+	require.Error(t, <-failed)
+}
+
+// TestIdleConnectionsAreNotCutRequests: new and kept-alive connections without a request do not
+// count as cut off.
+func TestIdleConnectionsAreNotCutRequests(t *testing.T) {
+	w := startTestServer(t, oneByIP, withUpstream(t, hello))
+	for _, request := range []string{"", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"} {
+		_, reader := sendText(t, w, request)
+		if request == "" {
+			continue
+		}
+		require.Equal(t, "hello", contentOf(t, readResponse(t, reader).Body))
+		require.Eventually(t, func() bool { return !w.isBusy() }, testTimeout, time.Millisecond)
+	}
+	w.stop()
+	require.Eventually(t, w.draining.Load, testTimeout, time.Millisecond)
+	w.Close()
+	require.NoError(t, w.ended())
+	require.Contains(t, w.logged.String(), "cut=false")
+}
+
+// TestShutdownCutsUpgrades: a shutdown does not wait for upgraded connections, which have no end.
+func TestShutdownCutsUpgrades(t *testing.T) {
+	w := startTestServer(t, oneByIP, withUpstream(t, echo))
+	_, reader, _ := upgrade(t, w)
+	w.stop()
+	require.NoError(t, w.ended())
+	_, err := reader.ReadByte()
+	require.ErrorIs(t, err, io.EOF)
 }

@@ -3,7 +3,6 @@ package serve
 import (
 	"bufio"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -11,8 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
 func TestLogSampling(t *testing.T) {
@@ -38,34 +40,6 @@ func TestLogSampling(t *testing.T) {
 		log.Warn("same")
 		require.Contains(t, logged.String(), "omitted=97")
 	})
-}
-
-// stuckLog is a log whose reader has stopped.
-type stuckLog struct{ begun, end chan struct{} }
-
-func (l stuckLog) Write(line []byte) (int, error) {
-	close(l.begun)
-	<-l.end
-	return len(line), nil
-}
-
-// TestOmittedMessagesDoNotWaitForTheLog: otherwise each request that fails would wait for it.
-func TestOmittedMessagesDoNotWaitForTheLog(t *testing.T) {
-	stuck := stuckLog{make(chan struct{}), make(chan struct{})}
-	defer close(stuck.end)
-	log := sampleLog(slog.New(slog.NewTextHandler(stuck, nil)), "gcra 1/h")
-	go log.Warn("same")
-	<-stuck.begun
-	omitted := make(chan struct{})
-	go func() {
-		log.Warn("same")
-		close(omitted)
-	}()
-	select {
-	case <-omitted:
-	case <-time.After(5 * time.Second):
-		t.Error("it waits")
-	}
 }
 
 // sends starts an upstream that answers the first request of each connection with a text. It returns its URL.
@@ -113,35 +87,9 @@ func TestInvalidResponsesAreNotLogged(t *testing.T) {
 	}
 }
 
-// TestUnquoted also has errors of older versions of net/http, and errors that end within a quotation.
-func TestUnquoted(t *testing.T) {
-	for text, want := range map[string]string{
-		`plain: no secret`:      `plain: no secret`,
-		`x "TOP" y "a \" b" z`:  `x ... y ... z`,
-		`x "TOP`:                `x ...`,
-		`x "TOP\`:               `x ...`,
-		`x "TOP\\`:              `x ...`,
-		"x \"TOP\\\nSECRET\" y": `x ... y`,
-		"x \"TOP\nSECRET\" y":   `x ... y`,
-		"net/http: malformed MIME header initial line: TOP: SECRET": "net/http: malformed MIME header initial line: ...",
-		"malformed MIME header line: TOP\nSECRET":                   "malformed MIME header line: ...",
-		`malformed MIME header: missing colon: "TOPSECRET"`:         "malformed MIME header: ...",
-	} {
-		require.Equal(t, want, readable.Unquoted(text))
-	}
-}
-
-func TestWithoutAddresses(t *testing.T) {
-	for text, want := range map[string]string{
-		"timeout waiting for SETTINGS frames from 127.0.0.1:34472":             "timeout waiting for SETTINGS frames from ...",
-		"read tcp 192.0.2.1:80->203.0.113.7:5: i/o timeout":                    "read tcp ...->...: i/o timeout",
-		"http: panic serving [2001:db8::7]:5: x\ngoroutine 1":                  "http: panic serving ...: x\ngoroutine 1",
-		"http2: server connection error from [fe80::1%eth0]:5: PROTOCOL_ERROR": "http2: server connection error from ...: PROTOCOL_ERROR",
-		"from [::ffff:192.0.2.1]:5":                                            "from ...",
-		"slices.Index[...]({0x1}): a.go:10 +0x1d":                              "slices.Index[...]({0x1}): a.go:10 +0x1d",
-	} {
-		require.Equal(t, want, withoutAddresses(text))
-	}
+func TestErrorsAreLoggedWithoutSecrets(t *testing.T) {
+	tracetest.Answers(t, "testdata/unquoted.txt", readable.Unquoted)
+	tracetest.Answers(t, "testdata/addresses.txt", withoutAddresses)
 }
 
 func TestFailedConnectionsLogNoAddress(t *testing.T) {
@@ -154,4 +102,32 @@ func TestFailedConnectionsLogNoAddress(t *testing.T) {
 	io.Copy(io.Discard, reader)
 	require.Contains(t, w.logged.String(), `"http2: server connection error from ...: connection error: PROTOCOL_ERROR"`)
 	require.Contains(t, w.logged.String(), `"a request body ended early" error="read tcp ...->...: i/o timeout"`)
+}
+
+func TestMetrics(t *testing.T) {
+	w := startTestServer(t, oneByIP, withUpstream(t, hello), func(o *Options) { o.Version, o.MaxKeys = "v1.2.3", 2 })
+	require.Equal(t, 3, w.allowed(5))
+	w.decide("allow", `{"key":"secret-key"}`)
+	text := fetch(t, w.apiURL("/metrics")).body
+	for _, want := range []string{
+		`sluice_decisions_total{limiter="proxy",op="allow",outcome="denied",rule="client"} 2`,
+		`sluice_decisions_total{limiter="service",op="allow",outcome="allowed",rule="client"} 1`,
+		`sluice_memory_store_keys_limit{store="decisions"} 2`,
+		`sluice_build_info{version="v1.2.3"} 1`,
+		`sluice_rules 1`,
+		`sluice_reloads_total{outcome="failed"} 0`,
+		`sluice_upstream_failures_total{status="502"} 0`,
+		`sluice_upstream_failures_total{status="504"} 0`,
+		`sluice_purges_total{outcome="failed"} 0`,
+		`sluice_rules_read_timestamp_seconds 1.`,
+		`go_goroutines`,
+		`process_start_time_seconds`,
+	} {
+		require.Contains(t, text, want)
+	}
+	require.NotContains(t, text, "127.0.0.1")
+	require.NotContains(t, text, "secret-key")
+	problems, err := testutil.GatherAndLint(w.metrics.registry)
+	require.NoError(t, err)
+	require.Empty(t, problems)
 }

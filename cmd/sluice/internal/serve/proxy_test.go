@@ -2,15 +2,23 @@ package serve
 
 import (
 	"bufio"
+	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
 func TestProxyLimits(t *testing.T) {
@@ -19,6 +27,7 @@ func TestProxyLimits(t *testing.T) {
 	require.Equal(t, "hello", first.body)
 	require.Equal(t, `"client";q=3;w=3600`, first.Header.Get("RateLimit-Policy"))
 	require.Equal(t, `"client";r=2;t=1200`, first.Header.Get("RateLimit"))
+	require.Empty(t, first.Header.Get("X-RateLimit-Remaining"), "without --legacy-fields")
 	require.Equal(t, 2, w.allowed(3))
 
 	denied := fetch(t, w.proxyURL("/"))
@@ -26,13 +35,6 @@ func TestProxyLimits(t *testing.T) {
 	require.Equal(t, "application/problem+json", denied.Header.Get("Content-Type"))
 	require.Contains(t, denied.body, `"violated-policies":["client"]`)
 	require.Regexp(t, `^1(1\d\d|200)$`, denied.Header.Get("Retry-After"))
-}
-
-func TestProxyCanSendLegacyFields(t *testing.T) {
-	for _, legacy := range []bool{false, true} {
-		w := startTestServer(t, oneByIP, withUpstream(t, hello), func(o *Options) { o.Legacy = legacy })
-		require.Equal(t, legacy, fetch(t, w.proxyURL("/")).Header.Get("X-RateLimit-Remaining") == "2")
-	}
 }
 
 // An upstream with limits of its own may send these fields too. The client gets those of the limit with the least remaining.
@@ -97,14 +99,6 @@ func TestClosedClientsAreNotUpstreamFailures(t *testing.T) {
 	w.stop()
 	require.NoError(t, w.ended())
 	require.Zero(t, testutil.ToFloat64(w.metrics.upstream.WithLabelValues("502")))
-}
-
-func TestUpstreamSlow(t *testing.T) {
-	release := make(chan struct{})
-	defer close(release)
-	w := startTestServer(t, oneByIP, withUpstream(t, func(http.ResponseWriter, *http.Request) { <-release }),
-		func(o *Options) { o.UpstreamTimeout = time.Millisecond })
-	require.Equal(t, http.StatusGatewayTimeout, fetch(t, w.proxyURL("/")).StatusCode)
 }
 
 func TestLimitFieldsSurviveEarlyHints(t *testing.T) {
@@ -266,56 +260,225 @@ func statusOf(t *testing.T, w *testServer, target string) int {
 	return readResponse(t, reader).StatusCode
 }
 
-// TestTargetsWithoutAPathAreRefused: they would bypass rules for paths.
-func TestTargetsWithoutAPathAreRefused(t *testing.T) {
-	upstream := sends(t, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
-	w := startTestServer(t, "\nrules: [{name: login, policy: fixedwindow 1/h, paths: [/login]}]\n", at(t, upstream))
-	for _, target := range []string{"x:login", "http:login", "x:login?y", "x:%2flogin"} {
-		require.Equal(t, http.StatusBadRequest, statusOf(t, w, target), target)
-	}
-	for _, target := range []string{"/", "http://evil.example", "x://y/search", "x:?/login"} {
-		require.Equal(t, http.StatusOK, statusOf(t, w, target), target)
-	}
+func TestRulesForPathsApplyToTargetsWithAHost(t *testing.T) {
+	w := startTestServer(t, "\nrules: [{name: login, policy: fixedwindow 1/h, paths: [/login]}]\n", withUpstream(t, hello))
 	require.Equal(t, http.StatusOK, statusOf(t, w, "x:/login"))
 	require.Equal(t, http.StatusTooManyRequests, statusOf(t, w, "http://evil.example/login"))
 }
 
-func TestDotDotCannotLeaveTheUpstreamPath(t *testing.T) {
+func TestTargets(t *testing.T) {
 	seen := make(chan string, 1)
 	note := func(_ http.ResponseWriter, r *http.Request) { seen <- r.RequestURI }
 	w := startTestServer(t, "\nrules: [{name: all, policy: gcra 100/h}]\n", withUpstream(t, note), func(o *Options) { o.Upstream.Path = "/base" })
-	for _, target := range []string{
-		"/..", "/../base/login", "/x/../login", "/%2e%2e/base/login", "/.%2E/x", "/..%2fx", "/x%2f..", "/..;x=1/x", "/..%3bx/y", `/..\x`, "/x%5c..%5cy", "http://y/../x",
-	} {
-		require.Equal(t, http.StatusBadRequest, statusOf(t, w, target), target)
-	}
-	for target, want := range map[string]string{"/": "/base/", "/login": "/base/login", "/a..b/...": "/base/a..b/...", "/.;x/.": "/base/.;x/.", "/x?../y": "/base/x?../y"} {
-		require.Equal(t, http.StatusOK, statusOf(t, w, target), target)
-		require.Equal(t, want, <-seen)
-	}
+	forwarded := 0
+	tracetest.Answers(t, "testdata/targets.txt", func(target string) string {
+		status := statusOf(t, w, target)
+		if status != http.StatusOK {
+			return strconv.Itoa(status)
+		}
+		forwarded++
+		return fmt.Sprint(status, " ", <-seen)
+	})
+	require.Contains(t, w.decide("peek", `{"key":""}`).body, fmt.Sprintf(`"remaining":%d,`, 100-forwarded))
+	require.NotContains(t, w.logged.String(), "the upstream failed")
 }
 
 // TestOtherUpgradesAreNotForwarded: data after an upgrade is not limited.
 func TestOtherUpgradesAreNotForwarded(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	w := startTestServer(t, "\nrules: [{name: all, policy: gcra 100/h}]\n", withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header }))
-	for _, fields := range []string{
-		"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n",
-		"Connection: upgrade\r\nUpgrade: H2C\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n",
-		"Connection: Upgrade\r\nUpgrade: websocket, h2c\r\n",
-		"Connection: Upgrade\r\nUpgrade: websocket\r\nUpgrade: h2c\r\n",
-		"Connection: Upgrade\r\nUpgrade: h2c\r\nUpgrade: websocket\r\n",
-		"Connection: Upgrade\r\nUpgrade: websocket/13\r\n",
-		"Connection: Upgrade\r\nUpgrade: web\x80s\r\n",
-		"Connection: Upgrade\r\nUpgrade:\r\n",
-		"HTTP2-Settings: AAMAAABkAAQAAP__\r\n",
-	} {
-		_, reader := sendText(t, w, "GET / HTTP/1.1\r\nHost: x\r\n"+fields+"\r\n")
+	tracetest.Answers(t, "testdata/upgrades.txt", func(fields string) (got string) {
+		_, reader := sendText(t, w, "GET / HTTP/1.1\r\nHost: x\r\n"+strings.ReplaceAll(fields, " | ", "\r\n")+"\r\n\r\n")
 		require.Equal(t, http.StatusOK, readResponse(t, reader).StatusCode, fields)
-		got := <-seen
+		h := <-seen
 		for _, name := range []string{"Connection", "Upgrade", "Http2-Settings"} {
-			require.NotContains(t, got, name, fields)
+			if values := h[name]; values != nil {
+				got += fmt.Sprintf(" %s: %s", name, strings.Join(values, ", "))
+			}
+		}
+		return strings.TrimSpace(got)
+	})
+	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_upstream_failures_total{status="502"} 0`)
+}
+
+// overTLS starts a server whose upstream offers HTTP/2 over TLS.
+func overTLS(t *testing.T, handler http.HandlerFunc) *testServer {
+	t.Helper()
+	upstream := httptest.NewUnstartedServer(handler)
+	upstream.EnableHTTP2 = true
+	upstream.StartTLS()
+	t.Cleanup(upstream.Close)
+	w := startTestServer(t, oneByIP, at(t, upstream.URL))
+	require.Equal(t, http.StatusBadGateway, fetch(t, w.proxyURL("/")).StatusCode, "the certificate is unknown")
+	w.transport.TLSClientConfig.RootCAs = upstream.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	return w
+}
+
+// TestUpstreamOverTLS: HTTP/2 is used if the upstream offers it, but not for WebSockets.
+func TestUpstreamOverTLS(t *testing.T) {
+	w := overTLS(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "" {
+			echo(w, r)
+			return
+		}
+		io.WriteString(w, r.Proto)
+	})
+	require.Equal(t, "HTTP/2.0", fetch(t, w.proxyURL("/")).body)
+	_, _, response := upgrade(t, w)
+	require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
+}
+
+// TestGRPCNeedsAnUpstreamWithTLS: its calls pass through the proxy, with their trailers.
+func TestGRPCNeedsAnUpstreamWithTLS(t *testing.T) {
+	w := overTLS(t, func(w http.ResponseWriter, r *http.Request) {
+		message, _ := io.ReadAll(r.Body)
+		w.Header().Set("Trailer", "Grpc-Status")
+		w.Write(message)
+		w.Header().Set("Grpc-Status", r.Header.Get("Te")+r.Proto)
+	})
+	conn := dialHTTP2(t, w.proxy.Addr().String())
+	_, err := io.WriteString(conn, headers(0, 1, ":method", "POST", ":scheme", "http", ":path", "/s/m", ":authority", "x", "te", "trailers")+frame(dataFrame, endStream, 1, "call"))
+	require.NoError(t, err)
+	require.Equal(t, "200", conn.outcome(t))
+	kind, _, message, err := conn.next()
+	require.NoError(t, err)
+	require.EqualValues(t, dataFrame, kind)
+	require.Equal(t, "call", string(message))
+	kind, _, _, err = conn.next()
+	require.NoError(t, err)
+	require.EqualValues(t, headersFrame, kind)
+}
+
+const onlyHTTP2Log = "the upstream accepts HTTP/2 without TLS (h2c), and has answered no HTTP/1.1 request"
+
+// TestUpstreamWithOnlyHTTP2IsLogged: a gRPC server closes connections that begin with HTTP/1.1, with or without
+// frames of HTTP/2 before that.
+func TestUpstreamWithOnlyHTTP2IsLogged(t *testing.T) {
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	closes := &http.Server{Handler: http.HandlerFunc(hello), Protocols: protocols}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go closes.Serve(l)
+	t.Cleanup(func() { closes.Close() })
+	settings := frame(settingsFrame, 0, 0, "\x00\x03\x00\x00\x00\x64")
+	for name, address := range map[string]string{
+		"closes":                  "http://" + l.Addr().String(),
+		"sends settings":          sends(t, settings),
+		"sends settings and ends": sends(t, settings+frame(goAwayFrame, 0, 0, "\x00\x00\x00\x00\x00\x00\x00\x01\n")),
+	} {
+		w := startTestServer(t, oneByIP, at(t, address))
+		require.Equal(t, http.StatusBadGateway, fetch(t, w.proxyURL("/")).StatusCode, name)
+		require.Contains(t, w.logged.String(), onlyHTTP2Log, name)
+		require.Contains(t, w.logged.String(), "https://", "the remedy")
+	}
+}
+
+// TestFailingUpstreamWithHTTP1IsNotTakenForHTTP2: it fails at the first request, or after another.
+func TestFailingUpstreamWithHTTP1IsNotTakenForHTTP2(t *testing.T) {
+	fails := func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/fail" {
+			panic(http.ErrAbortHandler)
 		}
 	}
-	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_upstream_failures_total{status="502"} 0`)
+	both := httptest.NewUnstartedServer(http.HandlerFunc(fails))
+	both.Config.Protocols = new(http.Protocols)
+	both.Config.Protocols.SetHTTP1(true)
+	both.Config.Protocols.SetUnencryptedHTTP2(true)
+	both.Start()
+	t.Cleanup(both.Close)
+	for name, c := range map[string]struct {
+		upstream func(*Options)
+		paths    []string
+	}{
+		"HTTP/1.1":               {withUpstream(t, fails), []string{"/fail"}},
+		"HTTP/1.1 and HTTP/2":    {at(t, both.URL), []string{"/", "/fail"}},
+		"acknowledges no frames": {at(t, sends(t, frame(settingsFrame, 1, 0, ""))), []string{"/"}},
+	} {
+		w := startTestServer(t, oneByIP, c.upstream)
+		for _, path := range c.paths {
+			fetch(t, w.proxyURL(path))
+		}
+		require.Contains(t, w.logged.String(), "the upstream failed", name)
+		require.NotContains(t, w.logged.String(), onlyHTTP2Log, name)
+	}
+}
+
+func TestHeadersToTheUpstream(t *testing.T) {
+	tracetest.Answers(t, "testdata/upstream_headers.txt", func(question string) string {
+		seen := make(chan http.Header, 1)
+		words := strings.Split(question, " | ")
+		rules := strings.ReplaceAll(words[0], "], ", "]\n") + oneByIP
+		w := startTestServer(t, rules, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header }))
+		sent := []string{"Host", "shop.example"}
+		for _, field := range words[2:] {
+			name, value, _ := strings.Cut(field, ": ")
+			sent = append(sent, name, value)
+		}
+		fetch(t, w.proxyURL("/"), sent...)
+		require.Contains(t, w.decide("peek", `{"key":"`+words[1]+`"}`).body, `"remaining":2`, question)
+		got := <-seen
+		var fields strings.Builder
+		for _, name := range slices.Sorted(maps.Keys(got)) {
+			if name != "Accept-Encoding" && name != "User-Agent" {
+				fmt.Fprintf(&fields, "\n%s: %s", name, strings.Join(got[name], " | "))
+			}
+		}
+		return fields.String()
+	})
+}
+
+// TestForgedHeadersAreRemoved: all spellings are removed, and no other headers.
+func TestForgedHeadersAreRemoved(t *testing.T) {
+	tracetest.Answers(t, "testdata/headers.txt", func(name string) string {
+		left := func(forged bool) int {
+			h := http.Header{name: {"6.6.6.6"}}
+			dropForged(h, func(string) bool { return forged })
+			return len(h)
+		}
+		return map[[2]int]string{{1, 1}: "kept", {1, 0}: "removed if the peer is not trusted", {0, 0}: "removed"}[[2]int{left(false), left(true)}]
+	})
+}
+
+const trustingLoopback = "trusted: [127.0.0.1]\n" + oneByIP
+
+// TestAWrongTrustedListIsLoggedAndCounted: the log has the peer and the remedy.
+func TestAWrongTrustedListIsLoggedAndCounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		rules, field, value, reason, log string
+	}{
+		"untrusted":            {oneByIP, "X-Forwarded-For", "203.0.113.7", untrustedPeer, `not trusted" peer=127.0.0.1 remedy="if the peer is your own proxy, add its address to trusted`},
+		"untrusted, Forwarded": {oneByIP, "Forwarded", "for=203.0.113.7", untrustedPeer, `not trusted" peer=127.0.0.1 `},
+		"garbage":              {trustingLoopback, "X-Forwarded-For", "SECRET", noAddress, `no client address" peer=127.0.0.1 remedy="configure each trusted proxy to append`},
+		"right":                {trustingLoopback, "X-Forwarded-For", "203.0.113.7", "", ""},
+		"direct":               {oneByIP, "X-Other", "x", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := startTestServer(t, c.rules, withUpstream(t, hello))
+			for _, want := range []int{200, 200, 200, 429, 429} {
+				require.Equal(t, want, fetch(t, w.proxyURL("/"), c.field, c.value).StatusCode)
+			}
+			metrics := fetch(t, w.apiURL("/metrics")).body
+			for _, reason := range []string{untrustedPeer, noAddress} {
+				count := map[bool]int{true: 5}[reason == c.reason]
+				require.Contains(t, metrics, fmt.Sprintf("sluice_forwarding_faults_total{reason=%q} %d\n", reason, count))
+			}
+			require.Contains(t, w.logged.String(), c.log)
+			require.NotContains(t, w.logged.String(), "SECRET")
+			require.Equal(t, map[bool]int{true: 1}[c.log != ""], strings.Count(w.logged.String(), " peer="), w.logged.String())
+		})
+	}
+}
+
+// TestServerWarnsThatNoProxyIsTrusted: --log-level warn shows it too.
+func TestServerWarnsThatNoProxyIsTrusted(t *testing.T) {
+	const message = `level=WARN msg="` + rules.NoTrustedProxy + `" rules=`
+	for text, want := range map[string]int{oneByIP: 2, trustingLoopback: 0} { // at the start and at the reload
+		w := startTestServer(t, text, withUpstream(t, hello))
+		require.NoError(t, w.Reload(t.Context()))
+		require.Eventually(t, func() bool { return strings.Count(w.logged.String(), message) == want }, testTimeout, time.Millisecond, text)
+	}
+	w := startTestServer(t, oneByIP)
+	require.NoError(t, w.Reload(t.Context()))
+	require.NotContains(t, w.logged.String(), message, "without an upstream")
 }

@@ -1,24 +1,23 @@
 package serve
 
 import (
-	"errors"
-	"fmt"
+	"database/sql"
+	"go/parser"
+	"go/token"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
 	"github.com/sluice-go/sluice/internal/testing/servers"
-	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/postgres"
 )
 
@@ -138,42 +137,253 @@ func TestAResetThroughTheServiceReachesTheProxy(t *testing.T) {
 	}
 }
 
-func TestErrorsAreLoggedWithoutKeys(t *testing.T) {
-	for _, own := range []error{algo.ErrState, algo.ErrStateVersion, algo.ErrCost} {
-		err := &sluice.RuleError{Rule: "a", Key: "secret", Err: own}
-		require.Contains(t, err.Error(), "secret")
-		require.NotContains(t, fmt.Sprint(logAttributes(errors.Join(storage.ErrUnavailable, err))...), "secret")
-	}
-}
-
 // TestARoleThatMayNotCreateFunctions: the error at the start has the remedy.
 func TestARoleThatMayNotCreateFunctions(t *testing.T) {
-	ctx, server := t.Context(), shared.Postgres(t)
-	owner, err := pgx.Connect(ctx, server.DSN())
-	require.NoError(t, err)
-	defer owner.Close(ctx)
-	table, err := postgres.New(owner, postgres.Options{NoFunctions: true})
-	require.NoError(t, err)
-	_, err = owner.Exec(ctx, `CREATE SCHEMA restricted; SET search_path = restricted; CREATE ROLE restricted LOGIN; GRANT USAGE ON SCHEMA restricted TO restricted`)
-	require.NoError(t, err)
-	require.NoError(t, table.Migrate(ctx))
-	_, err = owner.Exec(ctx, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA restricted TO restricted")
-	require.NoError(t, err)
-
-	u, err := url.Parse(withParameter(t, server.DSN(), "search_path", "restricted"))
-	require.NoError(t, err)
-	u.User = url.User("restricted")
+	d := newDatabase(t)
 	start := func(without bool) error {
-		w, err := newTestServer(t, oneByIP, on(u.String()), func(o *Options) { o.NoFunctions = without })
-		if err == nil {
-			w.Close()
-		}
+		_, err := newTestServer(t, oneByIP, on(d.dsn), func(o *Options) { o.NoFunctions = without })
 		return err
+	}
+	require.NoError(t, start(false), "the owner has created them")
+	for _, function := range d.functions() {
+		d.exec("DROP FUNCTION %s CASCADE", function)
 	}
 	require.ErrorContains(t, start(false), "--no-functions")
 	require.NoError(t, start(true))
-	functions, err := postgres.New(owner, postgres.Options{})
+}
+
+const (
+	secretKey = "TOPSECRETKEY"
+	byKey     = `
+rules:
+  - name: key
+    policy: gcra 1000/h burst=1000
+    by: header:X-Api-Key
+`
+	refusingFunction = "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN BODY END $$; "
+	refusingTrigger  = "CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON sluice_states FOR EACH ROW EXECUTE FUNCTION refuse()"
+)
+
+// storeFaults are commands that break a store in use. The log then has a text. mends has the command that repairs the store,
+// unless only some decisions fail, or an operator would replace the store.
+var storeFaults = map[string][]struct{ name, breaks, mends, logged string }{
+	"redis": {
+		{"full", "CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0", "OOM"},
+		{"replica", "REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "READONLY"},
+		{"no scripts", "ACL SETUSER default -eval -evalsha", "ACL SETUSER default +@all", "NOPERM"},
+		{"no writes", "ACL SETUSER default -psetex -set", "ACL SETUSER default +@all", "executing the script"},
+		{"no deletes", "ACL SETUSER default -del", "", "applied in part"},
+		{"other keys", "ACL SETUSER default resetkeys ~other", "ACL SETUSER default ~*", "NOPERM"},
+		{"list", "EVAL\tfor _, key in ipairs(redis.call('KEYS', '*')) do redis.call('DEL', key) redis.call('LPUSH', key, 'x') end\t0", "", "WRONGTYPE"},
+		{"no record", "EVAL\tfor _, key in ipairs(redis.call('KEYS', '*')) do redis.call('SET', key, 'x') end\t0", "", "is not a record"},
+		{"other state", "EVAL\tfor _, key in ipairs(redis.call('KEYS', '*')) do redis.call('SET', key, '12345678other state') end\t0", "", "not a state"},
+	},
+	"postgres": {
+		{"row", "BEGIN; SELECT FROM sluice_states WHERE position('" + secretKey + "' in encode(key, 'escape')) > 0 FOR UPDATE", "", "55P03"},
+		{"table", "BEGIN; LOCK sluice_states", "ROLLBACK", "55P03"},
+		{"dropped", "ALTER TABLE sluice_states RENAME TO gone", "ALTER TABLE gone RENAME TO sluice_states", "42P01"},
+		{"constraint", "ALTER TABLE sluice_states ADD CONSTRAINT none CHECK (key = '') NOT VALID", "ALTER TABLE sluice_states DROP CONSTRAINT none", "23514"},
+		{"trigger", strings.Replace(refusingFunction, "BODY", "RAISE 'not % %', encode(NEW.key, 'escape'), encode(NEW.key, 'hex');", 1) + refusingTrigger, "DROP TRIGGER refuse ON sluice_states", "P0001"},
+		{"conversion", strings.Replace(refusingFunction, "BODY", "PERFORM encode(NEW.key, 'escape')::int; RETURN NEW;", 1) + refusingTrigger, "DROP TRIGGER refuse ON sluice_states", "22P02"},
+		{"text", "ALTER TABLE sluice_states ADD CONSTRAINT none CHECK (convert_from(key || '\\xff', 'UTF8') = '') NOT VALID", "ALTER TABLE sluice_states DROP CONSTRAINT none", "22021"},
+		{"no updates", strings.Replace(refusingFunction, "BODY", "RAISE EXCEPTION 'no updates';", 1) + strings.Replace(refusingTrigger, "INSERT OR ", "", 1), "DROP TRIGGER refuse ON sluice_states", "P0001"},
+		{"rights", "REVOKE ALL ON sluice_states FROM limiter", "GRANT ALL ON sluice_states TO limiter", "42501"},
+		{"reads", "ALTER ROLE limiter SET default_transaction_read_only = on; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'limiter'",
+			"ALTER ROLE limiter SET default_transaction_read_only = off; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'limiter'", "25006"},
+	},
+	"sqlite": {
+		{"ignored", "CREATE TRIGGER refuse BEFORE INSERT ON sluice_states BEGIN SELECT RAISE(IGNORE); END", "DROP TRIGGER refuse", "was not written"},
+		{"trigger", "CREATE TRIGGER refuse BEFORE INSERT ON sluice_states BEGIN SELECT RAISE(ABORT, 'not ' || NEW.key); END", "DROP TRIGGER refuse", "a trigger of the table"},
+		{"no updates", "CREATE TRIGGER refuse BEFORE UPDATE ON sluice_states BEGIN SELECT RAISE(ABORT, 'no updates'); END", "DROP TRIGGER refuse", "a trigger of the table"},
+		{"constraint", "ALTER TABLE sluice_states RENAME TO gone; CREATE TABLE sluice_states (key BLOB PRIMARY KEY CHECK (key = ''), version, state, expires_at, purge_at)",
+			"DROP TABLE sluice_states; ALTER TABLE gone RENAME TO sluice_states", "constraint"},
+		{"dropped", "ALTER TABLE sluice_states RENAME TO gone", "ALTER TABLE gone RENAME TO sluice_states", "no such table"},
+		{"locked", "BEGIN EXCLUSIVE", "ROLLBACK", "locked"},
+	},
+}
+
+// openStore returns the address of a new store, and a function that runs commands in it.
+func openStore(t *testing.T, kind string) (address string, run func(command string)) {
+	t.Helper()
+	switch kind {
+	case "redis":
+		s := servers.Redis(t, "enable-debug-command yes")
+		return "redis://" + s.Addr(), func(command string) {
+			words := strings.Fields(command)
+			if strings.Contains(command, "\t") {
+				words = strings.Split(command, "\t")
+			}
+			_, err := s.Do(words...)
+			require.NoError(t, err)
+		}
+	case "postgres":
+		d := newDatabase(t)
+		return d.dsn, func(command string) {
+			d.exec("%s", strings.ReplaceAll(command, "limiter", d.role))
+		}
+	}
+	file := filepath.Join(t.TempDir(), "limits.db")
+	db, err := sql.Open("sqlite3", "file:"+file)
 	require.NoError(t, err)
-	require.NoError(t, functions.Migrate(ctx))
-	require.NoError(t, start(false), "the owner has created them")
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() { db.Close() })
+	return "sqlite:" + file, func(command string) {
+		_, err := db.Exec(command)
+		require.NoError(t, err)
+	}
+}
+
+// TestStoreFaults: while a store is broken, neither the log nor the responses have keys. If the fault concerns all decisions, the
+// server is not ready and another one does not start, until the store is repaired.
+func TestStoreFaults(t *testing.T) {
+	short := func(o *Options) { o.DecisionTimeout = 1500 * time.Millisecond }
+	for kind, faults := range storeFaults {
+		for _, c := range faults {
+			t.Run(kind+" "+c.name, func(t *testing.T) {
+				t.Parallel() // it waits
+				if kind == "sqlite" && c.name == "locked" {
+					skipIfShort(t)
+				}
+				address, run := openStore(t, kind)
+				w := startTestServer(t, byKey, withUpstream(t, hello), short, on(address))
+				fetch(t, w.proxyURL("/"), "X-Api-Key", secretKey)
+				require.Equal(t, http.StatusOK, w.readyNow(), w.logged.String())
+				run(c.breaks)
+				w.usesKeys(c.logged)
+				if c.mends == "" {
+					return
+				}
+				require.Equal(t, http.StatusServiceUnavailable, w.readyNow(), w.logged.String())
+				if c.name != "dropped" { // the start may create the table
+					_, err := newTestServer(t, byKey, on(address), short)
+					require.ErrorContains(t, err, "--store ")
+				}
+				run(c.mends)
+				require.Eventually(t, func() bool { return w.readyNow() == http.StatusOK }, testTimeout, 10*time.Millisecond)
+				require.Eventually(t, func() bool { return w.decide("allow", `{"key":"other"}`).StatusCode == http.StatusOK }, testTimeout, 10*time.Millisecond,
+					"until the circuit breaker closes")
+			})
+		}
+	}
+}
+
+// usesKeys sends requests of several clients to both sides at the same time, until the log has a text. Then the log,
+// the responses and the metrics contain no key.
+func (w *testServer) usesKeys(want string) {
+	w.t.Helper()
+	var responses lines
+	require.Eventually(w.t, func() bool {
+		for _, ops := range [][]string{{"allow", "refund"}, {"allow", "reset"}} { // a reset can repair a key, so it comes later
+			var all sync.WaitGroup
+			for i := range 8 {
+				key := secretKey + strings.Repeat("x", i%4)
+				all.Go(func() { responses.Write([]byte(fetch(w.t, w.proxyURL("/"), "X-Api-Key", key).body)) })
+				for _, op := range ops {
+					cost := ""
+					if op == "refund" {
+						cost = `,"cost":1000` // the key is full then, which deletes its record
+					}
+					all.Go(func() { responses.Write([]byte(w.decide(op, `{"key":"`+key+`"`+cost+`}`).body)) })
+				}
+			}
+			all.Wait()
+		}
+		return strings.Contains(w.logged.String(), want)
+	}, testTimeout, time.Millisecond, want)
+	responses.Write([]byte(fetch(w.t, w.apiURL("/metrics")).body + fetch(w.t, w.apiURL("/readyz")).body))
+	for _, text := range []string{w.logged.String(), responses.String()} {
+		require.NotContains(w.t, text, secretKey[:9])
+		require.NotContains(w.t, text, "544f50534543") // in hexadecimal
+	}
+}
+
+func TestUnknownCommandOfRedisIsLoggedWithoutKeys(t *testing.T) {
+	server := servers.Redis(t, `rename-command EVALSHA ""`, `rename-command EVAL ""`)
+	_, err := newTestServer(t, byKey, on("redis://"+server.Addr()))
+	require.ErrorContains(t, err, "unknown command")
+	require.NotContains(t, err.Error(), "probe", "the key of the probe")
+}
+
+// packageComment returns the comment of a package of the root module.
+func packageComment(t *testing.T, dir string) string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../../../../"+dir+"/doc.go", nil, parser.ParseComments)
+	require.NoError(t, err)
+	return file.Doc.Text()
+}
+
+// linesOf returns the indented lines of a comment that begin with a word.
+func linesOf(comment, word string) (found []string) {
+	for line := range strings.Lines(comment) {
+		if text, isCode := strings.CutPrefix(line, "\t"); isCode && strings.HasPrefix(text, word+" ") {
+			found = append(found, strings.TrimSpace(text))
+		}
+	}
+	return found
+}
+
+const twoRules = `
+rules:
+  - name: client
+    policy: gcra 3/h
+    by: header:X-Api-Key
+  - name: all
+    policy: all(fixedwindow 1000/h; tokenbucket 1000/h)
+  - name: slow
+    policy: movingwindow 1000/h
+`
+
+// testEverything starts a server and uses everything that needs the store.
+func testEverything(t *testing.T, store string) {
+	t.Helper()
+	w := startTestServer(t, twoRules, withUpstream(t, hello), on(store))
+	for _, want := range []int{200, 200, 200, 429} {
+		require.Equal(t, want, fetch(t, w.proxyURL("/"), "X-Api-Key", "a").StatusCode)
+	}
+	for op, want := range map[string]int{"allow": 200, "peek": 200, "refund": 200, "charge": 200, "reset": 204} {
+		a := w.decide(op, `{"key":"b"}`)
+		require.Equal(t, want, a.StatusCode, a.body)
+	}
+	require.NoError(t, w.Reload(t.Context()))
+	w.checkStore(t.Context())
+	require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/readyz")).StatusCode)
+	for line := range strings.Lines(w.logged.String()) {
+		isAboutProxies := strings.Contains(line, "no proxy is trusted")
+		require.False(t, !isAboutProxies && (strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR")), line)
+	}
+}
+
+func TestRedisUserNeedsOnlyTheDocumentedRights(t *testing.T) {
+	server := servers.Redis(t)
+	acl := linesOf(packageComment(t, "storage/redis"), "ACL")
+	require.Len(t, acl, 1)
+	_, err := server.Do(strings.Fields(acl[0])...)
+	require.NoError(t, err)
+	testEverything(t, "redis://limiter:password@"+server.Addr())
+}
+
+func TestPostgresRoleNeedsOnlyTheDocumentedRights(t *testing.T) {
+	server := servers.Postgres(t)
+	owner, err := pgx.Connect(t.Context(), server.DSN())
+	require.NoError(t, err)
+	defer owner.Close(t.Context())
+	_, err = owner.Exec(t.Context(), "ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC; CREATE ROLE limiter LOGIN")
+	require.NoError(t, err)
+	table, err := postgres.New(owner, postgres.Options{})
+	require.NoError(t, err)
+	require.NoError(t, table.Migrate(t.Context()))
+	grants := linesOf(packageComment(t, "storage/postgres"), "GRANT")
+	require.Len(t, grants, 3)
+	for _, grant := range grants {
+		_, err = owner.Exec(t.Context(), grant)
+		require.NoError(t, err)
+	}
+	u, err := url.Parse(server.DSN())
+	require.NoError(t, err)
+	u.User = url.User("limiter")
+	testEverything(t, u.String())
+	w := startTestServer(t, twoRules, on(u.String()))
+	purger := w.store.Store.(*postgres.Store)
+	_, err = purger.Purge(t.Context(), 10)
+	require.NoError(t, err)
 }

@@ -5,7 +5,7 @@ package simulate
 //   - Clients call again as their Reaction says, the clock of the store or of the process decides, and
 //     denials that an exact log would not make are unnecessary. The exact log and the worst interval agree
 //     with algotest, and the level shows the extremes between two samples (run_test.go).
-//   - Streams are deterministic and have their shape (stream_test.go).
+//   - Streams are deterministic and have their shape (run_test.go).
 //   - The page benchmarks/compare/README.md, which compares the algorithms on the same requests, is current,
 //     its statements follow from its figures, and sluice replay counts the same (page_test.go). To write it:
 //
@@ -272,4 +272,20 @@ func TestEdgeShowsTheBurstOfFixedWindows(t *testing.T) {
 		}
 		require.LessOrEqual(t, worst("gcra "+limit.String()), limit.Count+limit.Count/10, limit.String())
 	}
+}
+
+// A browser reads no response before it has sent the whole log.
+func TestALogWithTooManyRequestsIsReadToItsEnd(t *testing.T) {
+	const line = "192.0.2.1 - - [17/May/2015:10:05:03 +0000] \"GET / HTTP/1.1\" 200 1\n"
+	read := func(requests, most int) (Stream, error) {
+		log := strings.NewReader(strings.Repeat(line, requests))
+		s, _, err := fromLog(t.Context(), most, accesslog.FromReader("log", log))
+		require.Zero(t, log.Len())
+		return s, err
+	}
+	s, err := read(20_000, 20_000)
+	require.NoError(t, err)
+	require.Len(t, s.Arrivals, 20_000)
+	_, err = read(40_000, 20_000)
+	require.ErrorContains(t, err, "the log has 40000 requests, but at most 20000 can be simulated here")
 }

@@ -3,11 +3,13 @@ package suggest_test
 // These tests promise:
 //
 //   - A replay with the number found meets the goal. With one less it does not. A replay that is
-//     independent of the search has the same counts (search_test.go, rules_test.go).
-//   - A log stores requests in bounded memory (suggest_test.go), and a search ends with its context (log_test.go).
-//   - The error of an invalid template shows the word at fault (template_test.go).
+//     independent of the search has the same counts (search_test.go, suggest_test.go).
+//   - A log stores requests in bounded memory (suggest_test.go), and a search ends with its context (search_test.go).
+//   - The error of an invalid template shows the word at fault (search_test.go).
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
@@ -21,8 +23,10 @@ import (
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/suggest"
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/costed"
 	"github.com/sluice-go/sluice/internal/testing/sample"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
 // request is one request of a test log.
@@ -232,4 +236,59 @@ func policy(t testing.TB, spec string) costed.Policy {
 	p, err := costed.Parse(spec)
 	require.NoError(t, err)
 	return p
+}
+
+// TestRunEndsWithItsContext: a search of one key and one of many keys both end.
+func TestRunEndsWithItsContext(t *testing.T) {
+	for _, keys := range []int{1, 10_000} {
+		var requests []request
+		for i := range 50_000 {
+			requests = append(requests, after(time.Duration(i), strconv.Itoa(i%keys)))
+		}
+		s := search(t, requests, "gcra ?/m", "100%", suggest.OfRequests)
+		ctx, cancel := context.WithCancel(t.Context())
+		replays := 0
+		err := suggest.Run(ctx, func() {
+			if replays++; replays == 3 {
+				cancel()
+			}
+		}, s)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, 3, replays)
+	}
+}
+
+func TestLogsShareTheirMemory(t *testing.T) {
+	const request, key = 20, 150 // bytes of memory
+	const perClient = request + key + 1
+	memory := suggest.Memory(2*perClient + request)
+	a, b := suggest.NewLog(&memory), suggest.NewLog(&memory)
+	for _, c := range []struct {
+		log  *suggest.Log
+		want error
+	}{{a, nil}, {b, nil}, {b, nil}, {a, suggest.ErrMemory}} {
+		_, err := c.log.Add(start, []byte("x"))
+		require.ErrorIs(t, err, c.want)
+	}
+}
+
+// TestTemplates: an error shows the spec with its ? and the word at fault.
+func TestTemplates(t *testing.T) {
+	tracetest.Answers(t, "testdata/templates.txt", func(spec string) string {
+		template, err := suggest.ParseTemplate(spec)
+		if bad := (*compose.SpecError)(nil); errors.As(err, &bad) {
+			require.Equal(t, spec, bad.Spec)
+			require.Equal(t, bad.Word, spec[bad.Offset:][:len(bad.Word)], spec)
+			return fmt.Sprintf("%q: %s", bad.Word, bad.Problem)
+		}
+		require.NoError(t, err, spec)
+		require.Equal(t, strings.Join(strings.Fields(spec), " "), template.String())
+		p, err := template.Policy(42)
+		require.NoError(t, err, spec)
+		return p.String()
+	})
+}
+
+func TestCountOfAPolicyIsReplaced(t *testing.T) {
+	tracetest.Answers(t, "testdata/counts.txt", func(spec string) string { return suggest.CountOf(policy(t, spec).Policy).String() })
 }

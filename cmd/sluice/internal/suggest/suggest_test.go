@@ -5,14 +5,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/check"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/clitest"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/plan"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 )
 
 func TestSuggestionsForTheSample(t *testing.T) {
@@ -42,21 +46,26 @@ func suggestions(t *testing.T, log string, args ...string) Report {
 	return r
 }
 
-func TestLogsOfOneRequest(t *testing.T) {
+func TestSuggestions(t *testing.T) {
 	line, _, _ := strings.Cut(clitest.FourLines, "\n")
-	out := clitest.Ok(t, line+"\n", "suggest", "--out", filepath.Join(t.TempDir(), "a.svg"), "-")
-	require.Contains(t, out, "1 request, ")
-	require.Contains(t, out, "  gcra 1/m  ")
-	require.Contains(t, out, "gcra ?/m: 1 is the smallest number of all\n")
-	require.NotContains(t, out, "one less")
-}
-
-// TestRequestsThatWereLimitedAreReported: they make the numbers too low.
-func TestRequestsThatWereLimitedAreReported(t *testing.T) {
-	log := strings.Replace(clitest.FourLines, `" 200 `, `" 429 `, 2)
-	require.EqualValues(t, 2, suggestions(t, log, "-").Limited)
-	require.Contains(t, clitest.Ok(t, log, "suggest", "-"), "2 requests of the log got status 429: a limit was already in force")
-	require.NotContains(t, clitest.Ok(t, clitest.FourLines, "suggest", "-"), "429")
+	var irregular strings.Builder
+	for _, second := range []int{0, 5, 15, 35, 35, 40, 45} {
+		fmt.Fprintf(&irregular, `192.0.2.1 - - [01/Jan/2000:00:00:%02d +0000] "GET / HTTP/1.1" 200 1`+"\n", second)
+	}
+	with := func(rule string) string { return strings.Replace(clitest.OneRule, "[", "[{"+rule+"}, ", 1) }
+	clitest.Transcript(t, "suggestions.txt", map[string]string{
+		"access.log": clitest.FourLines, "limits.yaml": clitest.OneRule, "one.log": line + "\n", "irregular.log": irregular.String(),
+		"limited.log": strings.Replace(clitest.FourLines, `" 200 `, `" 429 `, 2), "ipv6.log": strings.ReplaceAll(clitest.FourLines, "192.0.2.", "2001:db8::"),
+		"twice.log":    strings.ReplaceAll(clitest.FourLines, "00:00:01", "00:00:00"),
+		"stack.yaml":   "rules: [{name: a, policy: 'all(gcra 9/s burst=3; fixedwindow 9/h)', by: ip}]",
+		"penalty.yaml": "rules: [{name: a, policy: 'penalty(all(gcra 9/s burst=3; fixedwindow 9/h); for=1h)', by: ip}]",
+		"none.yaml":    "rules: [{name: a, policy: gcra 7/m, paths: [/none]}, {name: b, policy: gcra 7/h burst=1}]",
+		"nothing.yaml": "rules: [{name: a, policy: gcra 7/m, paths: [/none]}]",
+		"deny.yaml":    "rules: [{name: a, policy: gcra 7/m, by: user, missing: deny}]",
+		"count.yaml":   with("name: login, policy: gcra 2/m, count: 401"), "running.yaml": with("name: running, policy: inflight 2 ttl=30s"),
+		"only-running.yaml": "rules: [{name: running, policy: inflight 2 ttl=30s}]", "no-rate.yaml": "rules: [{name: running, policy: inflight 2 ttl=30s}, {name: login, policy: gcra 2/m, count: 401}]",
+		"estimate.yaml": "rules: [{name: tokens, policy: gcra 9/m, cost: {estimate: 3, actual: header:used}}]", "proxy.yaml": "trusted: 192.0.2.1\n" + clitest.OneRule,
+	})
 }
 
 // TestCurveShowsTheUnitOfTheGoal: of 8 requests of 3 clients, 1 per hour denies 5 requests of 3 clients.
@@ -74,66 +83,14 @@ func TestRowsWithoutAShareAreLeftOut(t *testing.T) {
 	require.NotRegexp(t, `(?m)^  [0-9]+ +-$`, out)
 }
 
-// TestIPv6AddressesAreReported: a rule by ip needs a larger limit than suggest finds for one address.
-func TestIPv6AddressesAreReported(t *testing.T) {
-	log := strings.ReplaceAll(clitest.FourLines, "192.0.2.", "2001:db8::")
-	want := "4 requests of the log came from IPv6 addresses. Here each address is a client.\nA rule by ip limits a whole /64. To find its limit, use --config.\n"
-	require.Contains(t, clitest.Ok(t, log, "suggest", "-"), want)
-	require.Contains(t, clitest.Ok(t, log, "suggest", "--by", "ip+path", "-"), want)
-	require.NotContains(t, clitest.Ok(t, log, "suggest", "--by", "path", "-"), "came from IPv6")
-	require.NotContains(t, clitest.Ok(t, clitest.FourLines, "suggest", "-"), "came from IPv6")
-	require.NotContains(t, clitest.Ok(t, log, "suggest", "--config", clitest.Write(t, "limits.yaml", clitest.OneRule), "-"), "came from IPv6")
-}
-
 func TestPeriodOfTheDefaults(t *testing.T) {
 	for _, s := range suggestions(t, clitest.FourLines, "--per", "90m", "-").Suggestions {
 		require.Contains(t, s.Spec, " ?/1h30m")
 	}
 }
 
-func TestNoNumberMeetsTheGoal(t *testing.T) {
-	log := strings.ReplaceAll(clitest.FourLines, "00:00:01", "00:00:00")
-	out := clitest.Ok(t, log, "suggest", "-p", "gcra ?/m burst=1", "-")
-	require.Contains(t, out, "gcra ?/m burst=1: no number meets the goal; even gcra 30/m burst=1 denies 1 request of 1 client (75.000% untouched)")
-	require.NotContains(t, out, "policy found")
-	require.NotContains(t, out, "longest wait")
-	s := suggestions(t, log, "-p", "gcra ?/m burst=1", "-").Suggestions[0]
-	require.False(t, s.Found)
-	require.Nil(t, s.Tighter)
-}
-
-func TestSuggestedPolicyHasTheCost(t *testing.T) {
-	out := clitest.Ok(t, clitest.FourLines, "suggest", "-p", "all(gcra ?/s; gcra 3/m) cost=2", "--untouched", "50%", "-")
-	require.Regexp(t, `(?m)^  all\(gcra \d+/s; gcra 3/m\) cost=2 .* \d in any second `, out)
-}
-
-func TestIrregularPoliciesAreReported(t *testing.T) {
-	var log strings.Builder
-	for _, second := range []int{0, 5, 15, 35, 35, 40, 45} {
-		fmt.Fprintf(&log, `192.0.2.1 - - [01/Jan/2000:00:00:%02d +0000] "GET / HTTP/1.1" 200 1`+"\n", second)
-	}
-	const spec = "tokenbucket ?/20s burst=3 refill=interval"
-	require.Contains(t, clitest.Ok(t, log.String(), "suggest", "-p", spec, "-"),
-		spec+": a larger number is not always looser here; tokenbucket 7/20s burst=3 refill=interval denies 1 request of 1 client, which is more than the goal allows")
-}
-
-func TestInvalidCommandLinesOfSuggest(t *testing.T) {
-	log := clitest.Write(t, "access.log", clitest.FourLines)
-	trace := clitest.Write(t, "a.trace", "policy gcra 1/s\n@0s a 1\n")
-	good := clitest.Write(t, "limits.yaml", clitest.OneRule)
-	share := "want a percentage above 0% and at most 100%, such as 99.9%"
-	clitest.RequireFailures(t, map[string]clitest.Failure{
-		"share of 0":            {[]string{"suggest", "--untouched", "0%", log}, 2, []string{`--untouched "0%": ` + share}},
-		"share without %":       {[]string{"suggest", "--untouched", "99.9", log}, 2, []string{`--untouched "99.9": ` + share + "; did you mean 99.9%?"}},
-		"unknown unit":          {[]string{"suggest", "--of", "keys", log}, 2, []string{`--of "keys" is not known; want requests or clients`}},
-		"no mark":               {[]string{"suggest", "-p", "gcra 10/m", log}, 2, []string{"--policy: the policy has no ?", "such as gcra ?/m", "\n  gcra 10/m\n  ^^^^^^^^^\n"}},
-		"two marks":             {[]string{"suggest", "-p", "gcra ?/m burst=?", log}, 2, []string{"a second ?", "\n  gcra ?/m burst=?\n                 ^\n"}},
-		"period of 0":           {[]string{"suggest", "--per", "0s", log}, 2, []string{"--per 0s: want a period from 1us to 26062d in whole microseconds"}},
-		"part of a microsecond": {[]string{"suggest", "--per", "1500ns", log}, 2, []string{"--per 1.5µs: want a period from 1us to 26062d in whole microseconds"}},
-		"period and policy":     {[]string{"suggest", "--per", "1h", "-p", "gcra ?/m", log}, 2, []string{"--per and -p exclude each other", "gcra ?/h"}},
-		"period and rules":      {[]string{"suggest", "--per", "1h", "--config", good, log}, 2, []string{"--per and --config exclude each other"}},
-		"trace":                 {[]string{"suggest", trace}, 2, []string{"a.trace is a trace, and suggest reads access logs; name an access log"}},
-	})
+func TestInvalidCommandLines(t *testing.T) {
+	clitest.Transcript(t, "failures.txt", map[string]string{"access.log": clitest.FourLines, "a.trace": clitest.OkTrace, "limits.yaml": clitest.OneRule})
 }
 
 // TestTooManyRequestsAreAnErrorWithARemedy: the memory is 1 GiB, and here 1 MiB.
@@ -169,3 +126,90 @@ func TestMembersOfTheJSONAreThoseOfTheHelp(t *testing.T) {
 	clitest.RequireDocumented(t, help, clitest.Ok(t, "", "suggest", "--json", "--untouched", "50%", damaged),
 		clitest.Ok(t, "", "suggest", "--json", "--config", rules, damaged))
 }
+
+// ruleSuggestions runs sluice suggest --config and returns what it found.
+func ruleSuggestions(t *testing.T, file, log string, args ...string) Report {
+	t.Helper()
+	args = append([]string{"suggest", "--json", "--config", clitest.Write(t, "limits.yaml", file)}, args...)
+	if log != "" {
+		args = append(args, "-")
+	}
+	var r Report
+	require.NoError(t, json.Unmarshal([]byte(clitest.Ok(t, log, args...)), &r))
+	return r
+}
+
+// TestReplayConfirmsTheSuggestionsForRules: each rule alone, with the policy found, meets the goal. With
+// one unit less it does not. A replay of all rules gives the counts that suggest reports, with the policies
+// found and with those of the file.
+func TestReplayConfirmsTheSuggestionsForRules(t *testing.T) {
+	const rules = `trusted: [10.0.0.0/24]
+rules:
+  - {name: client, policy: POLICY, by: ip}
+  - {name: login, policy: POLICY, by: [ip, path], methods: [POST], paths: [/login, /cart]}
+  - {name: search, policy: POLICY, cost: 10, paths: [/search]}
+  - {name: user, policy: POLICY, by: user, missing: skip}
+  - {name: named, policy: POLICY, by: [user, path], missing: deny, shadow: true}
+  - {name: all, policy: POLICY}
+`
+	policies := []string{"gcra 100/m burst=90", "fixedwindow 5/h", "tokenbucket 200/m", "movingwindow 9/m slots=6", "gcra 3/m", "movingwindow 90/m"}
+	with := func(policies []string) string {
+		file := rules
+		for _, p := range policies {
+			file = strings.Replace(file, "POLICY", p, 1)
+		}
+		return file
+	}
+	log := clitest.PartOfSample(t)
+	// alone replays the rules in shadow mode, so that each decides as if there were no other.
+	alone := func(policies []string) []replay.JSONRule {
+		file := strings.ReplaceAll(strings.ReplaceAll(with(policies), ", shadow: true", ""), "}", ", shadow: true}")
+		return replayOfRules(t, file, log).Rules
+	}
+	for _, goal := range [][]string{{"--untouched", "97%"}, {"--untouched", "80%", "--of", "clients"}} {
+		r := ruleSuggestions(t, with(policies), log, goal...)
+		require.Len(t, r.Rules, len(policies))
+		var found, tighter []string
+		for _, rule := range r.Rules {
+			require.Len(t, rule.Suggestions, 1)
+			s := rule.Suggestions[0]
+			require.True(t, s.Found, rule.Rule)
+			require.Equal(t, s.Best.Spec, rule.Policy)
+			found, tighter = append(found, rule.Policy), append(tighter, rule.Policy)
+			if s.Tighter != nil {
+				tighter[len(tighter)-1] = s.Tighter.Spec
+			}
+		}
+		best, oneLess := alone(found), alone(tighter)
+		for i, rule := range r.Rules {
+			s := rule.Suggestions[0]
+			require.Equal(t, s.Requests, best[i].Requests-rule.Refused, rule.Rule)
+			require.Equal(t, s.Best.Denied, best[i].Denied-rule.Refused, rule.Rule)
+			require.LessOrEqual(t, denials(&s.Best, goal), s.MaxDenied, rule.Rule)
+			if s.Tighter != nil {
+				require.Equal(t, s.Tighter.Denied, oneLess[i].Denied-rule.Refused, rule.Rule)
+				require.Greater(t, denials(s.Tighter, goal), s.MaxDenied, rule.Rule)
+			}
+		}
+		require.Equal(t, replayOfRules(t, with(found), log).Together, r.Together)
+		require.Equal(t, replayOfRules(t, with(policies), log).Together, r.Now)
+	}
+}
+
+// denials returns the denied requests of a candidate, or its denied clients if the goal counts these.
+func denials(c *Candidate, goal []string) int64 {
+	if slices.Contains(goal, "clients") {
+		return c.ClientsDenied
+	}
+	return c.Denied
+}
+
+// replayOfRules replays a log under the rules of a file.
+func replayOfRules(t *testing.T, file, log string) (r replay.JSONRulesReport) {
+	t.Helper()
+	out := clitest.Ok(t, log, "replay", "--json", "--config", clitest.Write(t, "limits.yaml", file), "-")
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	return r
+}
+
+func TestMain(m *testing.M) { clitest.Main(m, Command, replay.Command, plan.Command, check.Command) }

@@ -13,6 +13,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -32,6 +33,7 @@ import (
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/serve"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
 const rules = `
@@ -209,4 +211,71 @@ func shuttingDown(t *testing.T) http.Handler {
 	})
 	require.Eventually(t, func() bool { return send(h, newGet("/readyz")).Code != http.StatusOK }, time.Minute, time.Millisecond)
 	return h
+}
+
+const (
+	maxBody = 64 << 10 // bytes of a request
+	maxKey  = 4 << 10  // bytes of a key, decoded
+)
+
+// tooLarge are bodies that the service refuses because of their size.
+var tooLarge = map[string]string{
+	`{"key":"` + strings.Repeat("é", maxKey/2) + `x"}`:              "413 (the document allows it) key: the key has 4097 bytes",
+	`{"key_base64":"` + strings.Repeat("AAAA", (maxKey+3)/3) + `"}`: "413 (the document allows it) key_base64: the key has 4098 bytes",
+	`{"key":"a"}` + strings.Repeat(" ", maxBody):                    "413 (the document allows it) : the body has more than 65536 bytes",
+}
+
+func TestRequests(t *testing.T) {
+	route := operation(t, document(t), "/v1/allow")
+	h := apiHandler(t)
+	answer := func(body string) string {
+		r := newRequest("/v1/allow", body)
+		w := send(h, r)
+		require.NoError(t, checkResponse(route, r, w))
+		if w.Code == http.StatusOK {
+			require.NoError(t, checkRequest(route, body), body)
+			return "200"
+		}
+		var p struct {
+			Type, Detail, Field string
+			Offset              *int
+		}
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &p))
+		require.NotContains(t, p.Detail, "\n")
+		place := p.Field
+		if p.Offset != nil {
+			place = fmt.Sprint("offset ", *p.Offset)
+		}
+		allowed := ""
+		if checkRequest(route, body) == nil {
+			allowed = "(the document allows it) "
+		}
+		return fmt.Sprintf("%d %s%s: %s", w.Code, allowed, place, p.Detail)
+	}
+	tracetest.Answers(t, "testdata/requests.txt", answer)
+	for body, want := range tooLarge {
+		require.Contains(t, answer(body), want)
+	}
+}
+
+// FuzzRequest sends any bytes as the body. If the service accepts a body, it is valid under the document.
+// Every response is valid under the document.
+func FuzzRequest(f *testing.F) {
+	for body := range tooLarge {
+		f.Add([]byte(body))
+	}
+	for _, body := range []string{`{"key":"user:42","cost":3,"rule":"api"}`, `{"key_base64":"/wA=","rule":["daily","api"]}`, `{"k\u0065y":"a","cost":2e2}`, `{"key":"\ud800"}`, `{"key":"a"} x`, `null`} {
+		f.Add([]byte(body))
+	}
+	route := operation(f, document(f), "/v1/peek")
+	h := apiHandler(f)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r := newRequest("/v1/peek", string(body))
+		w := send(h, r)
+		require.NoError(t, checkResponse(route, r, w))
+		if w.Code == http.StatusOK || w.Code == http.StatusNotFound {
+			require.NoError(t, checkRequest(route, string(body)))
+		}
+		require.NotContains(t, []int{http.StatusInternalServerError, http.StatusServiceUnavailable}, w.Code)
+	})
 }

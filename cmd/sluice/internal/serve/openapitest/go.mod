@@ -4,6 +4,7 @@ go 1.25.0
 
 require (
 	github.com/getkin/kin-openapi v0.152.0
+	github.com/sluice-go/sluice v0.0.0
 	github.com/sluice-go/sluice/cmd/sluice v0.0.0
 	github.com/stretchr/testify v1.12.1
 )
@@ -31,7 +32,6 @@ require (
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
 	github.com/schollz/progressbar/v3 v3.18.0 // indirect
-	github.com/sluice-go/sluice v0.0.0 // indirect
 	github.com/sluice-go/sluice/observe v0.0.0 // indirect
 	github.com/spf13/cobra v1.10.2 // indirect
 	github.com/spf13/pflag v1.0.9 // indirect
