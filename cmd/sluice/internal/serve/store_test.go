@@ -179,7 +179,7 @@ var storeFaults = map[string][]struct{ name, breaks, mends, logged string }{
 		{"other state", "EVAL\tfor _, key in ipairs(redis.call('KEYS', '*')) do redis.call('SET', key, '12345678other state') end\t0", "", "not a state"},
 	},
 	"postgres": {
-		{"row", "BEGIN; SELECT FROM sluice_states WHERE position('" + secretKey + "' in encode(key, 'escape')) > 0 FOR UPDATE", "", "55P03"},
+		{"row", "BEGIN; SELECT FROM sluice_states WHERE position('" + secretKey + "' in encode(key, 'escape')) > 0 FOR UPDATE", "", "another transaction"},
 		{"table", "BEGIN; LOCK sluice_states", "ROLLBACK", "55P03"},
 		{"dropped", "ALTER TABLE sluice_states RENAME TO gone", "ALTER TABLE gone RENAME TO sluice_states", "42P01"},
 		{"constraint", "ALTER TABLE sluice_states ADD CONSTRAINT none CHECK (key = '') NOT VALID", "ALTER TABLE sluice_states DROP CONSTRAINT none", "23514"},
