@@ -146,8 +146,9 @@ func appendUse(dst []byte, k *driver.RuleKey, policy string) []byte {
 	return dst
 }
 
-// take spends a call and returns its decision. If none is left, it returns a purchase, unless the caller may not buy. It returns none
-// either if another call buys, and only one call at a time can be bought, or units may have come back since. If p is not nil, the caller must make the purchase. Otherwise another call makes it.
+// take spends a call and returns its decision. If none is left, it returns a purchase to wait for, or none if the caller must ask the
+// store itself: because it may not buy, because only one call at a time can be bought and another call buys it, or because units may
+// have come back since that purchase began. If p is not nil, the caller must make the purchase. Otherwise another call makes it.
 func (s *purses) take(key []byte, most int64, one []RuleResult, buys bool) (spent Decision, p *purse, b *purchase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

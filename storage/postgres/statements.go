@@ -74,8 +74,8 @@ const (
 //go:embed purge.sql
 var purgeSQL string
 
-// listSQL selects the keys of a page, also those of expired records, so that LIMIT bounds the rows that are read. The keys are in hexadecimal,
-// because the format of bytea is a setting of the session.
+// listSQL selects the keys of a page, also those of expired records, so that LIMIT bounds the rows that are read. The keys are in
+// hexadecimal, because the format of bytea is a setting of the session.
 const listSQL = `SELECT encode(key, 'hex'), expires_at > clock_timestamp() FROM TABLE WHERE key BETWEEN ($1::bytea[])[1] AND ($1::bytea[])[2] ORDER BY key LIMIT $2::bigint`
 
 // decideSQL is the body of the function that decides a batch. It locks and writes rows like swapSQL. It reads the clock after
