@@ -128,7 +128,7 @@ const (
 	// batchLockTimeout is the lock timeout of a batch. Other decisions lock a key for some milliseconds, but a longer
 	// transaction on one key must not delay the requests for others. So the batch is then split into parts without common
 	// keys.
-	batchLockTimeout = 100 * time.Millisecond
+	batchLockTimeout = 250 * time.Millisecond
 	// splitLockTimeout is the lock timeout of each part, which has waited already.
 	splitLockTimeout = time.Millisecond
 )
