@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -154,12 +157,18 @@ func (h *holder) renew(r *sluice.Reservation[use], e *heldEntry) (*sluice.Reserv
 type hold struct {
 	reservation
 	units    int64
-	sure     interval // they are held
-	possible interval // they can be held
+	sure     []interval // they are held
+	possible interval   // they can be held
 
-	held     *heldEntry // the last take or renewal that has returned
+	held     *heldEntry // the last take or renewal that has taken or renewed them
+	returned int64      // when the last take or renewal has returned
 	unsure   bool       // a take or renewal has not returned
 	released *heldEntry // also before the call has returned
+}
+
+// surely reports whether the units are held at all of the times.
+func (h *hold) surely(times ...int64) bool {
+	return slices.ContainsFunc(h.sure, func(i interval) bool { return i.contains(slices.Min(times)) && i.contains(slices.Max(times)) })
 }
 
 type reservation struct{ member, caller, number int }
@@ -172,6 +181,9 @@ func (r reservation) String() string {
 type interval struct{ from, to int64 }
 
 func (i interval) contains(at int64) bool { return i.from <= at && at < i.to }
+
+// until returns until when units are held at least.
+func (e *heldEntry) until() int64 { return e.Call/1000*1000 + int64(heldTTL) } // the server counts in microseconds
 
 // heldVerifier compares the decisions of a fleet with the units that its processes hold by their journals.
 type heldVerifier struct {
@@ -201,37 +213,50 @@ func (v *heldVerifier) add(e *heldEntry) {
 	switch {
 	case e.Op == release:
 		h.released = e
+		return
 	case e.Return == 0:
 		h.unsure = true
 		return
 	case e.Done:
-		if h.held = e; e.Op == take {
-			h.sure.from = e.Return
-		}
+		h.hold(e)
 	case e.Op == take:
 		delete(v.holds, id)
 	case e.Return < h.held.Call+int64(heldTTL):
 		v.fault("%v: the units are lost before their TTL", id)
 	}
-	h.unsure = false
+	h.unsure, h.returned = false, e.Return
 }
 
-// limit sets until when the units of a hold are and can be held. A release after the TTL does nothing.
+// hold adds a take or a renewal. A renewal whose reply came late may have taken the units again after they had returned.
+func (h *hold) hold(e *heldEntry) {
+	switch last := len(h.sure) - 1; {
+	case last < 0:
+		h.sure = []interval{{from: e.Return}}
+	case e.Return >= h.held.until():
+		h.sure[last].to = h.held.until()
+		h.sure = append(h.sure, interval{from: e.Return})
+	}
+	h.held = e
+}
+
+// limit sets until when the units of a hold are and can be held. A release after the TTL does nothing. The server may have renewed
+// the units also if the reply came after their TTL, and they are lost.
 func (v *heldVerifier) limit(h *hold) {
 	if h.possible.to = math.MaxInt64; !h.unsure {
-		h.possible.to = h.held.Return + int64(heldMost)
+		h.possible.to = h.returned + int64(heldMost)
 	} else if killed := v.killed[h.member]; killed > 0 {
 		h.possible.to = killed + int64(slack+heldMost) // the server may have read the last request late
 	}
 	if h.held == nil {
 		return
 	}
-	h.sure.to = h.held.Call/1000*1000 + int64(heldTTL) // the server counts in microseconds
+	last := &h.sure[len(h.sure)-1]
+	last.to = h.held.until()
 	if e := h.released; e != nil {
-		if e.Return > 0 && e.Return < h.sure.to {
+		if e.Return > 0 && e.Return < last.to {
 			h.possible.to = e.Return
 		}
-		h.sure.to = min(h.sure.to, e.Call)
+		last.to = min(last.to, e.Call)
 	}
 }
 
@@ -247,12 +272,22 @@ func (v *heldVerifier) sum(includes func(h *hold) bool) (units int64) {
 
 // at returns the units that are held at a time.
 func (v *heldVerifier) at(at int64) int64 {
-	return v.sum(func(h *hold) bool { return h.sure.contains(at) })
+	return v.sum(func(h *hold) bool { return h.surely(at) })
 }
 
 // of returns the units that a member holds at a time.
 func (v *heldVerifier) of(member int, at int64) int64 {
-	return v.sum(func(h *hold) bool { return h.member == member && h.sure.contains(at) })
+	return v.sum(func(h *hold) bool { return h.member == member && h.surely(at) })
+}
+
+// took returns how many takes were allowed since a time.
+func (v *heldVerifier) took(since int64) (n int) {
+	for _, e := range v.takes {
+		if e.Done && e.Call > since {
+			n++
+		}
+	}
+	return n
 }
 
 // recovers reports whether all units are held at any time after those of the killed members have returned.
@@ -292,7 +327,7 @@ func (v *heldVerifier) verify() []string {
 		if e.Cached {
 			continue
 		}
-		least := v.sum(func(h *hold) bool { return h.reservation != id && h.sure.contains(e.Call) && h.sure.contains(e.Return) })
+		least := v.sum(func(h *hold) bool { return h.reservation != id && h.surely(e.Call, e.Return) })
 		most := v.sum(func(h *hold) bool {
 			return h.reservation != id && h.possible.from <= e.Return && e.Call < h.possible.to
 		})
@@ -370,6 +405,53 @@ func TestUnitsOfKilledProcessesReturn(t *testing.T) {
 				t.Error(fault)
 			}
 		})
+	}
+}
+
+// Processes or their server are stopped for about a TTL, again and again.
+func TestPausesNeverMiscountUnits(t *testing.T) {
+	for name, start := range map[string]func(t *testing.T) (string, *servers.Process){
+		"redis": func(t *testing.T) (string, *servers.Process) {
+			server := servers.Redis(t)
+			return redisAt(server), &server.Process
+		},
+		"postgres": func(t *testing.T) (string, *servers.Process) {
+			server := servers.Postgres(t)
+			return server.DSN(), &server.Process
+		},
+	} {
+		for _, paused := range []string{"processes", "server"} {
+			t.Run(name+", "+paused, func(t *testing.T) {
+				t.Parallel()
+				address, server := start(t)
+				f := newHeldFleet(t, address)
+				f.start(4)
+				for range 3 {
+					began := time.Now().UnixNano()
+					f.eventually("units are taken", func(v *heldVerifier) bool { return v.took(began) > 5 })
+					pause, resume := server.Pause, server.Resume
+					if paused == "processes" {
+						pause, resume = func() { f.signal(syscall.SIGSTOP) }, func() { f.signal(syscall.SIGCONT) }
+					}
+					pause()
+					time.Sleep(heldTTL/2 + rand.N(heldTTL))
+					resume()
+				}
+				for member := range f.members {
+					f.kill(member)
+				}
+				for _, fault := range f.read().verify() {
+					t.Error(fault)
+				}
+			})
+		}
+	}
+}
+
+// signal sends a signal to all members.
+func (f *heldFleet) signal(s syscall.Signal) {
+	for _, m := range f.members {
+		require.NoError(f.t, m.cmd.Process.Signal(s))
 	}
 }
 
