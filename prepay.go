@@ -99,11 +99,7 @@ func (l *Limiter[T]) allowPrepaid(ctx context.Context, in T) (d Decision, err er
 			return l.buy(ctx, p, b, one, items)
 		case b != nil:
 			began = time.Now()
-			keys := make([]string, len(items))
-			for i := range items {
-				keys[i] = items[i].Key.String()
-			}
-			if err = l.engine.Await(ctx, b.done, keys...); err == nil {
+			if err = l.engine.Await(ctx, b.done, items); err == nil {
 				err = b.err
 			}
 			switch {

@@ -60,7 +60,7 @@ func (e *Engine) Deny(began, now time.Time, items []driver.Item, evaluate func(n
 // awaitRenewal waits until another request has renewed an expired denial, and tries the cache again. An error means that no
 // time is left, that too many calls wait, or that the evaluator has panicked.
 func (e *Engine) awaitRenewal(ctx context.Context, r *Request) (denied bool, err error) {
-	if err := e.Await(ctx, r.Expired.Renewed(), r.keys...); err != nil && ctx.Err() == nil {
+	if err := e.await(ctx, r.Expired.Renewed(), r.keys); err != nil && ctx.Err() == nil {
 		return false, err
 	}
 	denied, _ = e.Deny(r.began, time.Now(), r.Items, func(now time.Time) (time.Duration, bool) {

@@ -85,10 +85,7 @@ func New(store storage.Store, o Options) *Engine {
 // Decide decides the request and stores what it changes, all of it or nothing. Its errors are those of package storage, an
 // error of the evaluator (nothing was stored), the error of the context, or a permanent error of the store.
 func (e *Engine) Decide(ctx context.Context, r *Request) (stats Stats, err error) {
-	r.keys = make([]string, len(r.Items))
-	for i := range r.Items {
-		r.keys[i] = r.Items[i].Key.String()
-	}
+	r.keys = keysOf(r.Items)
 	switch {
 	case ctx.Err() != nil:
 		err = storage.NotApplied(ctx.Err())
@@ -155,8 +152,21 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 	return false, err
 }
 
-// Await waits until done is closed, like a request for these keys that waits for another one. Its errors are those of Decide.
-func (e *Engine) Await(ctx context.Context, done <-chan struct{}, keys ...string) error {
+// keysOf returns the texts of the keys.
+func keysOf(items []driver.Item) []string {
+	keys := make([]string, len(items))
+	for i := range items {
+		keys[i] = items[i].Key.String()
+	}
+	return keys
+}
+
+// Await waits until done is closed, like a request for these items that waits for another one. Its errors are those of Decide.
+func (e *Engine) Await(ctx context.Context, done <-chan struct{}, items []driver.Item) error {
+	return e.await(ctx, done, keysOf(items))
+}
+
+func (e *Engine) await(ctx context.Context, done <-chan struct{}, keys []string) error {
 	q, _, err := e.queueOf(keys)
 	if err == nil {
 		err = q.await(ctx, done)

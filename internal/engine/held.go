@@ -58,12 +58,15 @@ func (q *queue) heldKey(r *Request) string {
 // free.
 func (q *queue) tryHeld(ctx context.Context, r *Request) error {
 	key := q.firstHeld(r)
+	if key == "" {
+		return errHeld // the batches can decide it again
+	}
 	unlock, err := q.engine.locks.Lock(ctx, []string{heldPrefix + key}, q.await)
 	if err != nil {
 		return final{err}
 	}
 	defer unlock()
-	if ctx.Err() != nil || key == "" || q.firstHeld(r) != key { // another request has found that the key is free
+	if ctx.Err() != nil || q.firstHeld(r) != key { // another request has found that the key is free
 		return errHeld
 	}
 	q.probes.Add(1)

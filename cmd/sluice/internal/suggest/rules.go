@@ -109,9 +109,7 @@ func (s *fileSubject) suggestions(goal Goal) (all []*Suggestion) {
 		}
 		parts := backtest.Parts(r.rule.Policy)
 		for i, part := range parts {
-			if penalty, ok := r.rule.Policy.(*compose.Penalty); ok {
-				part, _ = compose.Punish(part, penalty.Duration())
-			}
+			part, _ = r.punished(part) // the duration is valid
 			name := r.Name()
 			if len(parts) > 1 {
 				name += fmt.Sprintf(", part %d of %d", i+1, len(parts))
@@ -204,10 +202,15 @@ func (r *Rule) found() (_ algo.Policy, err error) {
 			return nil, err
 		}
 	}
+	return r.punished(found)
+}
+
+// punished returns the policy inside the penalty of the rule, or the policy itself if the rule has none.
+func (r *Rule) punished(p algo.Policy) (algo.Policy, error) {
 	if penalty, ok := r.rule.Policy.(*compose.Penalty); ok {
-		return compose.Punish(found, penalty.Duration())
+		return compose.Punish(p, penalty.Duration())
 	}
-	return found, nil
+	return p, nil
 }
 
 // Name returns the name of the rule in tables.
