@@ -60,6 +60,8 @@ func (e *Engine) Deny(began, now time.Time, items []driver.Item, evaluate func(n
 // awaitRenewal waits until another request has renewed an expired denial, and tries the cache again. An error means that no
 // time is left, that too many calls wait, or that the evaluator has panicked.
 func (e *Engine) awaitRenewal(ctx context.Context, r *Request) (denied bool, err error) {
+	ctx, cancel := r.within(ctx)
+	defer cancel()
 	if err := e.await(ctx, r.Expired.Renewed(), r.keys); err != nil && ctx.Err() == nil {
 		return false, err
 	}

@@ -111,15 +111,16 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 	}
 	now := time.Now()
 	r.began = cmp.Or(r.Began, now)
-	if end, ok := ctx.Deadline(); ok && !now.Before(end) { // its timer may not have fired yet
-		return false, storage.NotApplied(context.DeadlineExceeded)
+	r.deadline = r.began.Add(e.options.Timeout)
+	if end, ok := ctx.Deadline(); ok && end.Before(r.deadline) {
+		r.deadline = end
+		if !now.Before(end) { // its timer may not have fired yet
+			return false, storage.NotApplied(context.DeadlineExceeded)
+		}
 	}
-	ctx, cancel := context.WithDeadlineCause(ctx, r.began.Add(e.options.Timeout), errNoAnswer)
-	defer cancel()
-	if ctx.Err() != nil {
+	if !now.Before(r.deadline) {
 		return false, r.timeout(ctx, false)
 	}
-	r.deadline, _ = ctx.Deadline()
 	if r.Expired != nil {
 		if r.Expired.Renew() {
 			defer r.Expired.EndRenewal()
@@ -141,7 +142,9 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 		err = cmp.Or(q.checkOverload(), ErrDeclined)
 	}
 	if err == ErrDeclined {
-		err = q.swap(ctx, r)
+		within, cancel := r.within(ctx)
+		defer cancel()
+		err = q.swap(within, r)
 	}
 	if r.writes() && !r.allows() {
 		e.denials.Drop(time.Now(), r.keys...)

@@ -58,12 +58,15 @@ func newQueue(e *Engine) *queue {
 	return &queue{engine: e, breaker: breaker.New(e.options.OpenAfter), held: make(map[string]time.Time), probing: make(chan struct{}, 1)}
 }
 
-// repeat makes attempts by try until a request has its outcome, or ctx ends.
+// repeat makes attempts by try until a request has its outcome, or ctx or the deadline of the request ends.
 func (q *queue) repeat(ctx context.Context, r *Request, try func(ctx context.Context, r *Request) error) error {
-	for {
-		if retry, err := r.conclude(try(ctx, r)); !retry {
-			return err
-		}
+	retry, err := r.conclude(try(ctx, r))
+	if !retry {
+		return err
+	}
+	ctx, cancel := r.within(ctx)
+	defer cancel()
+	for ; retry; retry, err = r.conclude(try(ctx, r)) {
 		q.addOthers(1)
 		retrywait.Pause(ctx, pause(r.failures))
 		q.addOthers(-1)
@@ -76,6 +79,7 @@ func (q *queue) repeat(ctx context.Context, r *Request, try func(ctx context.Con
 			}
 		}
 	}
+	return err
 }
 
 // pause returns how long to wait after that many failures.
@@ -94,22 +98,23 @@ func (q *queue) timeout(ctx context.Context, r *Request, inFlight bool) error {
 	return r.timeout(ctx, r.lost || inFlight)
 }
 
-// batch makes one attempt in a batch. It returns when the attempt has ended, or ctx.
+// batch makes one attempt in a batch. It returns when the attempt has ended, or ctx or the deadline of the request.
 func (q *queue) batch(ctx context.Context, r *Request) error {
 	switch sends, err := q.enter(r); {
 	case err == errHeld:
+		ctx, cancel := r.within(ctx)
+		defer cancel()
 		return q.tryHeld(ctx, r)
 	case err != nil:
 		return err
 	case sends:
+		ctx, cancel := r.within(ctx)
+		defer cancel()
 		defer q.release()
 		q.send(ctx, []*Request{r})
 		return r.err
-	}
-	select {
-	case <-r.done:
+	case q.waitFor(ctx, r):
 		return r.err
-	case <-ctx.Done():
 	}
 	inFlight, expired := q.leave(r)
 	if expired && ctx.Err() != context.Canceled {
@@ -124,6 +129,23 @@ func (q *queue) batch(ctx context.Context, r *Request) error {
 	default:
 		return final{q.timeout(ctx, r, inFlight)}
 	}
+}
+
+// waitFor waits until the batch of a request has ended, and reports whether it has before ctx or the deadline of the request.
+func (q *queue) waitFor(ctx context.Context, r *Request) bool {
+	var timeout <-chan time.Time
+	if end, ok := ctx.Deadline(); !ok || r.deadline.Before(end) {
+		timer := time.NewTimer(time.Until(r.deadline))
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	select {
+	case <-r.done:
+		return true
+	case <-ctx.Done():
+	case <-timeout:
+	}
+	return false
 }
 
 // expiryGrace is how long a caller waits after its deadline for a round trip with the same deadline. The

@@ -138,10 +138,20 @@ func isTemporary(err error) bool {
 // errNoAnswer is why a request ends if Options.Timeout is over.
 var errNoAnswer = fmt.Errorf("%w: no answer within the timeout: %w", storage.ErrUnavailable, context.DeadlineExceeded)
 
-// timeout returns the error of a request whose ctx ended before there was an outcome. lost means that it may have been stored.
+// within returns ctx until the deadline of the request. A request that waits for a batch needs none, because to make a context can
+// take longer than all else that the engine does for it.
+func (r *Request) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ok && !r.deadline.Before(end) {
+		return ctx, func() {}
+	}
+	return context.WithDeadlineCause(ctx, r.deadline, errNoAnswer)
+}
+
+// timeout returns the error of a request if ctx or its deadline ended before there was an outcome. lost means that it may have been
+// stored.
 func (r *Request) timeout(ctx context.Context, lost bool) error {
 	ended := ctx.Err()
-	if context.Cause(ctx) == errNoAnswer {
+	if ended == nil || context.Cause(ctx) == errNoAnswer {
 		ended = errNoAnswer
 	}
 	cause := ended
