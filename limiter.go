@@ -322,11 +322,12 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, began time.Time, op dri
 			costs = append(costs, d.Results[i].Cost)
 		}
 	}
-	began = cmp.Or(began, time.Now())
+	now := time.Now()
+	began = cmp.Or(began, now)
 	var expired *denials.Denial
-	if op == driver.Allow && !hasEnded(ctx) {
+	if op == driver.Allow && !hasEndedAt(ctx, now) {
 		var denied bool
-		if denied, expired = l.denyFromCache(began, upTo, costs, items, d); denied {
+		if denied, expired = l.denyFromCache(began, now, upTo, costs, items, d); denied {
 			return 0, nil
 		}
 	}
@@ -367,10 +368,10 @@ func (l *Limiter[T]) tidyLocal(ctx context.Context, op driver.Op, results []Rule
 
 // denyFromCache reports whether the cached states of the keys deny, and writes this decision to d. Otherwise it returns the expired
 // denial for Request.Expired. It decides in the memory of the caller, so that a repeated denial costs little.
-func (l *Limiter[T]) denyFromCache(began time.Time, upTo int64, costs []int64, items []driver.Item, d *Decision) (denied bool, expired *denials.Denial) {
+func (l *Limiter[T]) denyFromCache(began, now time.Time, upTo int64, costs []int64, items []driver.Item, d *Decision) (denied bool, expired *denials.Denial) {
 	e := evaluation{op: driver.Allow, upTo: upTo, results: d.Results, costs: costs, oneClock: l.options.Clock == nil}
 	var at time.Time
-	denied, expired = l.engine.Deny(began, time.Now(), items, func(now time.Time) (time.Duration, bool) {
+	denied, expired = l.engine.Deny(began, now, items, func(now time.Time) (time.Duration, bool) {
 		at = now // with e.at, d.Results would escape
 		if _, err := e.Evaluate(now, items, false); err != nil {
 			return 0, false
@@ -435,9 +436,11 @@ func (l *Limiter[T]) ruleOf(name string) *Rule[T] {
 
 // hasEnded reports whether ctx has ended. The Err of a context is still nil for a moment after its
 // deadline, until its timer has fired.
-func hasEnded(ctx context.Context) bool {
+func hasEnded(ctx context.Context) bool { return hasEndedAt(ctx, time.Now()) }
+
+func hasEndedAt(ctx context.Context, now time.Time) bool {
 	deadline, ok := ctx.Deadline()
-	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
+	return ctx.Err() != nil || ok && !now.Before(deadline)
 }
 
 // isFailure reports whether the store failed. It is false if the call or a rule has a fault.

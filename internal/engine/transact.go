@@ -9,18 +9,23 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
+// errUncommitted is errInterrupted in a transaction: without a commit nothing is stored.
+var errUncommitted = storage.NotApplied(errInterrupted)
+
 // transact decides requests in one transaction.
 func (q *queue) transact(ctx context.Context, requests []*Request) {
 	e := q.engine
-	updates, evaluated := make([]*driver.Update, len(requests)), make([]error, len(requests))
+	all, updates := make([]driver.Update, len(requests)), make([]*driver.Update, len(requests))
+	evaluated := make([]error, len(requests))
 	var at time.Time // of all decisions
 	for i, r := range requests {
-		r.clearNext()                              // of an earlier attempt
-		r.err = storage.NotApplied(errInterrupted) // without a commit nothing is stored
-		updates[i] = &driver.Update{Items: r.Items, Decide: func(now time.Time) bool {
+		r.clearNext() // of an earlier attempt
+		r.err = errUncommitted
+		all[i] = driver.Update{Items: r.Items, Decide: func(now time.Time) bool {
 			at, evaluated[i] = now, r.inTransaction(now)
 			return evaluated[i] == nil
 		}}
+		updates[i] = &all[i]
 	}
 	began := time.Now()
 	err := e.transactor.Transact(ctx, e.options.Clock, updates...)

@@ -17,14 +17,14 @@ func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ..
 		return nil
 	}
 	var keys []string
-	swaps, swapsOf := map[string]*storage.Swap{}, make([][]*storage.Swap, len(updates)) // by key; of each item
-	for n, u := range updates {
+	swaps, ofItems := map[string]*storage.Swap{}, make([]*storage.Swap, 0, len(updates)) // by key; of each item
+	for _, u := range updates {
 		for i := range u.Items {
 			key := u.Items[i].Key.String()
 			if swaps[key] == nil {
 				keys, swaps[key] = append(keys, key), &storage.Swap{Key: key}
 			}
-			swapsOf[n] = append(swapsOf[n], swaps[key])
+			ofItems = append(ofItems, swaps[key])
 		}
 	}
 	return s.transaction(ctx, func(c *connection) error {
@@ -40,8 +40,10 @@ func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ..
 		for i, key := range keys {
 			swaps[key].Old, swaps[key].New = found[i].Version, found[i]
 		}
-		for n, u := range updates {
-			decide(u, at, now, swapsOf[n])
+		rest := ofItems
+		for _, u := range updates {
+			decide(u, at, now, rest[:len(u.Items)])
+			rest = rest[len(u.Items):]
 		}
 		var changed []storage.Swap
 		for _, key := range keys {
