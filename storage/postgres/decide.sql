@@ -9,7 +9,7 @@
 --	9 the number of further uses of the same request
 --
 -- versions, states (in hexadecimal) and ttls (in microseconds) have the records before the batch. A version is
--- NULL if the record is absent. A TTL is NULL if the record never expires, or if no use of its key was denied.
+-- 0 if the record is absent. A TTL is 0 if the record never expires, or if no use of its key was denied.
 -- applied has Request.Applied of each request.
 #variable_conflict use_variable
 DECLARE
@@ -38,7 +38,7 @@ BEGIN
 	IF lock_timeout > 0 AND (current_setting('lock_timeout') = '0' OR current_setting('lock_timeout')::interval > lock_timeout * interval '1 millisecond') THEN
 		setting := set_config('lock_timeout', lock_timeout::text, true);
 	END IF;
-	SELECT array_agg(found.version), array_agg(encode(found.state, 'hex')), array_agg(NULL::bigint),
+	SELECT array_agg(coalesce(found.version, 0)), array_agg(coalesce(encode(found.state, 'hex'), '')), array_agg(0::bigint),
 		array_agg(coalesce(found.state, '')), array_agg(found.expires_at), array_agg(NULL::timestamptz), bool_or(found.version IS NULL)
 	INTO versions, states, ttls, nexts, stored, expiries, absent
 	FROM (SELECT keys AS all_keys OFFSET 0) AS a CROSS JOIN LATERAL unnest(a.all_keys) AS u (key)
@@ -48,7 +48,7 @@ BEGIN
 	IF clock >= ANY (stored) THEN
 		FOR i IN 1..cardinality(keys) LOOP
 			CONTINUE WHEN stored[i] > clock;
-			versions[i] := NULL;
+			versions[i] := 0;
 			nexts[i] := '';
 		END LOOP;
 	END IF;
@@ -75,7 +75,7 @@ BEGIN
 				END IF;
 			ELSIF r.times = 0 THEN
 				denied := denied OR uses[n + 3] = 1;
-				IF versions[k] IS NOT NULL AND stored[k] < 'infinity' THEN
+				IF versions[k] <> 0 AND stored[k] < 'infinity' THEN
 					ttls[k] := ceil(extract(epoch FROM stored[k] - clock) * 1000000)::bigint;
 				END IF;
 			ELSIF r.times = -2 OR uses[n + 3] = 1 THEN -- Declined, or Damaged

@@ -194,9 +194,9 @@ func (r *run) args(f *program.Functions) []any {
 // reply is the row of the reply; see decide.sql.
 type reply struct {
 	At       int64
-	Versions []*int64
-	States   []*string
-	TTLs     []*int64
+	Versions []int64
+	States   []string
+	TTLs     []int64
 	Applied  []int64
 }
 
@@ -211,12 +211,9 @@ func (r *run) apply(replies []reply) error {
 		b.At = time.UnixMicro(reply.At)
 	}
 	for i, k := range r.keys {
-		if version := reply.Versions[i]; version != nil {
-			state, _ := hex.DecodeString(*reply.States[i]) // the server has encoded it
-			b.Found[k] = storage.Record{Version: storage.Version(*version), State: state}
-			if ttl := reply.TTLs[i]; ttl != nil {
-				b.Found[k].TTL = time.Duration(*ttl) * time.Microsecond
-			}
+		if version := reply.Versions[i]; version != 0 {
+			state, _ := hex.DecodeString(reply.States[i]) // the server has encoded it
+			b.Found[k] = storage.Record{Version: storage.Version(version), State: state, TTL: time.Duration(reply.TTLs[i]) * time.Microsecond}
 		}
 	}
 	for i, applied := range reply.Applied {
