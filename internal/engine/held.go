@@ -61,7 +61,7 @@ func (q *queue) tryHeld(ctx context.Context, r *Request) error {
 	if key == "" {
 		return errHeld // the batches can decide it again
 	}
-	unlock, err := q.engine.locks.Lock(ctx, []string{heldPrefix + key}, q.await)
+	unlock, err := q.lock(ctx, r, heldPrefix+key)
 	if err != nil {
 		return final{err}
 	}
@@ -71,12 +71,10 @@ func (q *queue) tryHeld(ctx context.Context, r *Request) error {
 	}
 	q.probes.Add(1)
 	defer q.probes.Add(-1)
-	select {
-	case q.probing <- struct{}{}:
-		defer func() { <-q.probing }()
-	case <-ctx.Done():
+	if q.awaitAdmitted(ctx, q.probing) != nil {
 		return errHeld
 	}
+	defer func() { q.probing <- struct{}{} }()
 	if swaps, err := q.load(ctx, r); err != nil || len(swaps) == 0 {
 		return err
 	}

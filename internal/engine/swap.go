@@ -17,7 +17,7 @@ func (q *queue) swap(ctx context.Context, r *Request) error {
 	if r.writes() {
 		locks = r.keys
 	}
-	unlock, err := q.engine.locks.Lock(ctx, locks, q.await)
+	unlock, err := q.lock(ctx, r, locks...)
 	if err != nil {
 		return r.outcome(err)
 	}
