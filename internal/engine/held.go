@@ -66,19 +66,30 @@ func (q *queue) tryHeld(ctx context.Context, r *Request) error {
 		return final{err}
 	}
 	defer unlock()
-	if ctx.Err() != nil || q.firstHeld(r) != key { // another request has found that the key is free
+	if ctx.Err() != nil {
+		return q.waitedInVain(ctx, r)
+	}
+	if q.firstHeld(r) != key { // another request has found that the key is free
 		return errHeld
 	}
 	q.probes.Add(1)
 	defer q.probes.Add(-1)
 	if q.awaitAdmitted(ctx, q.probing) != nil {
-		return errHeld
+		return q.waitedInVain(ctx, r)
 	}
 	defer func() { q.probing <- struct{}{} }()
 	if swaps, err := q.load(ctx, r); err != nil || len(swaps) == 0 {
 		return err
 	}
 	return q.probeHeld(ctx, key)
+}
+
+// waitedInVain returns the error of an attempt whose ctx has ended while others probed.
+func (q *queue) waitedInVain(ctx context.Context, r *Request) error {
+	if r.lastErr == nil && !q.answersSince(r.began) { // the probes get no answer either, and tell the circuit breaker
+		return final{r.timeout(ctx, r.lost)}
+	}
+	return errHeld
 }
 
 func (q *queue) firstHeld(r *Request) string {

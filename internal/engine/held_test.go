@@ -322,6 +322,30 @@ func TestDenialLeavesAKeyHeld(t *testing.T) {
 	})
 }
 
+// A key was locked, and then the store hangs. It gives no answer to the first one, and the others wait for their turn to probe.
+func TestCallersOfALockedKeyReportAnOutage(t *testing.T) {
+	w, s := withLocks()
+	forEachWay(t, []way{w}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		s.locks.lock("k", "other")
+		held := b.decide(newCall(counter(9), "k", "other"))
+		require.ErrorIs(b, held.err, storage.ErrContended)
+		time.Sleep(time.Millisecond)
+		b.hold()
+		var calls []*call
+		for i := range 6 {
+			calls = append(calls, b.start(newCall(counter(9), []string{"k", "other"}[i%2])))
+		}
+		b.group.Wait()
+		for _, c := range calls {
+			require.ErrorIs(b, c.err, storage.ErrUnavailable)
+			require.ErrorIs(b, c.err, storage.ErrNotApplied)
+			require.NotErrorIs(b, c.err, storage.ErrContended)
+			require.Equal(b, time.Second, c.took)
+		}
+		s.locks.unlock("k", "other")
+	})
+}
+
 // lockedStore is a store on which another transaction holds all keys. CompareAndSwap waits until its context ends.
 type lockedStore struct {
 	*fakeStore
