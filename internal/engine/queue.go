@@ -118,6 +118,9 @@ func (q *queue) batch(ctx context.Context, r *Request) error {
 	case q.waitFor(ctx, r):
 		return r.err
 	}
+	if ctx.Err() == nil { // this stays a timeout if ctx ends below
+		ctx = context.WithoutCancel(ctx)
+	}
 	inFlight, expired := q.leave(r)
 	if expired && ctx.Err() != context.Canceled {
 		select {
