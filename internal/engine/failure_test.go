@@ -144,6 +144,16 @@ func TestOutageIsNotContention(t *testing.T) {
 	}
 }
 
+// The server declined the call, and took most of the time for that.
+func TestSlowStoreIsNotContention(t *testing.T) {
+	forEachWay(t, []way{declined}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		b.store.takes = 600 * time.Millisecond
+		c := b.decide(newCall(counter(9), "k"))
+		require.ErrorIs(b, c.err, storage.ErrUnavailable)
+		require.NotErrorIs(b, c.err, storage.ErrContended)
+	})
+}
+
 func TestPeekIsNeverErrOutcomeUnknown(t *testing.T) {
 	for _, warm := range []bool{false, true} {
 		forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
