@@ -26,7 +26,7 @@ func (q *queue) swap(ctx context.Context, r *Request) error {
 		return r.outcome(err)
 	}
 	defer unlock()
-	if time.Since(waitsSince) > time.Until(r.deadline) {
+	if time.Since(waitsSince) > r.deadline.Sub(r.began)/2 {
 		if r.lastErr == nil && q.answersSince(r.began) {
 			r.lastErr = errWaited
 		}
