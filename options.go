@@ -42,9 +42,9 @@ type Options[T any] struct {
 	// batches are larger, which saves processor time. With 2, fewer calls wait for the batch before theirs. 0 means 1 to SQLite and
 	// 2 to a server. It has no effect on decisions by Load and CompareAndSwap.
 	MaxRoundTrips int
-	// MaxQueue is how many calls may wait to be sent to a server: for a batch, for another call with the same key, or after a
-	// failed attempt. While that many wait, further calls to this server fail with [storage.ErrOverloaded]. Only calls whose first
-	// attempt has failed can exceed it. A call of Wait does not count while it waits for units. 0 means 65,536.
+	// MaxQueue is how many calls may wait to be sent to a server: for a batch, for another call with the same key or with a locked
+	// record, or after a failed attempt. While that many wait, further calls to this server fail with [storage.ErrOverloaded]. Only
+	// calls that must be sent again can exceed it. A call of Wait does not count while it waits for units. 0 means 65,536.
 	MaxQueue int
 	// Prepay buys calls for busy keys ahead. The zero value is off.
 	Prepay Prepay

@@ -37,6 +37,18 @@ func TestCallThatSendsItsOwnRequestEndsInTime(t *testing.T) {
 	})
 }
 
+// The engine still waits for an error that says more, and the context ends meanwhile.
+func TestContextThatEndsAfterTheTimeoutIsNotTheReason(t *testing.T) {
+	forEachWay(t, batchWays, engine.Options{Timeout: 100 * time.Millisecond}, func(b *fixture) {
+		b.hold()
+		b.store.ignoresContext = true
+		ctx, cancel := context.WithTimeout(background, 110*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(b, b.decideFor(ctx, newCall(counter(9), "k")).err, storage.ErrUnavailable)
+		b.releaseAll()
+	})
+}
+
 // Thousands of requests with all kinds of contexts wait while round trips hang.
 func TestNoCallTakesLongerThanItsTimeout(t *testing.T) {
 	const timeout = 100 * time.Millisecond

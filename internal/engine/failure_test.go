@@ -144,6 +144,18 @@ func TestOutageIsNotContention(t *testing.T) {
 	}
 }
 
+// The server declined the call, and took most of the time for that.
+func TestSlowStoreIsNotContention(t *testing.T) {
+	for _, takes := range []time.Duration{600 * time.Millisecond, time.Second + expiryGrace/2} {
+		forEachWay(t, []way{declined}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+			b.store.takes, b.store.ignoresContext = takes, true
+			c := b.decide(newCall(counter(9), "k"))
+			require.ErrorIs(b, c.err, storage.ErrUnavailable)
+			require.NotErrorIs(b, c.err, storage.ErrContended)
+		})
+	}
+}
+
 func TestPeekIsNeverErrOutcomeUnknown(t *testing.T) {
 	for _, warm := range []bool{false, true} {
 		forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {

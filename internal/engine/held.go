@@ -17,8 +17,8 @@ import (
 
 const (
 	heldFor   = 10 * time.Second       // how long a key counts as held after the last failure
-	probesFor = 250 * time.Millisecond // how long the probes of all held keys take together
-	probeMin  = 5 * time.Millisecond   // how long a probe takes at least
+	probesFor = 250 * time.Millisecond // how long the probes of all held keys wait together
+	probeMin  = 5 * time.Millisecond   // how long a probe waits at least
 )
 
 // heldPrefix begins the text of the lock whose owner probes a key. No key begins with it.
@@ -61,26 +61,39 @@ func (q *queue) tryHeld(ctx context.Context, r *Request) error {
 	if key == "" {
 		return errHeld // the batches can decide it again
 	}
-	unlock, err := q.engine.locks.Lock(ctx, []string{heldPrefix + key}, q.await)
+	unlock, err := q.lock(ctx, r, heldPrefix+key)
 	if err != nil {
 		return final{err}
 	}
 	defer unlock()
-	if ctx.Err() != nil || q.firstHeld(r) != key { // another request has found that the key is free
+	if ctx.Err() != nil {
+		return q.waitedInVain(ctx, r)
+	}
+	if q.firstHeld(r) != key { // another request has found that the key is free
 		return errHeld
 	}
 	q.probes.Add(1)
 	defer q.probes.Add(-1)
-	select {
-	case q.probing <- struct{}{}:
-		defer func() { <-q.probing }()
-	case <-ctx.Done():
-		return errHeld
+	if q.awaitAdmitted(ctx, q.probing) != nil {
+		return q.waitedInVain(ctx, r)
+	}
+	defer func() { q.probing <- struct{}{} }()
+	began := time.Now()
+	if r.lastErr == nil && began.Sub(r.began) > r.deadline.Sub(began) && q.answersSince(r.began) {
+		r.lastErr = errHeld // the probes of others took most of the time
 	}
 	if swaps, err := q.load(ctx, r); err != nil || len(swaps) == 0 {
 		return err
 	}
-	return q.probeHeld(ctx, key)
+	return q.probeHeld(ctx, key, time.Since(began))
+}
+
+// waitedInVain returns the error of an attempt whose ctx has ended while others probed.
+func (q *queue) waitedInVain(ctx context.Context, r *Request) error {
+	if r.lastErr == nil && !q.answersSince(r.began) { // the probes get no answer either, and tell the circuit breaker
+		return final{r.timeout(ctx, r.lost)}
+	}
+	return errHeld
 }
 
 func (q *queue) firstHeld(r *Request) string {
@@ -89,9 +102,10 @@ func (q *queue) firstHeld(r *Request) string {
 	return q.heldKey(r)
 }
 
-// probeHeld waits for the lock of a held key. It returns an error also if it got the lock: the request must be sent again.
-func (q *queue) probeHeld(ctx context.Context, key string) error {
-	ctx, cancel := context.WithTimeout(ctx, max(probesFor/time.Duration(q.probes.Load()), probeMin))
+// probeHeld waits for the lock of a held key. It returns an error also if it got the lock: the request must be sent again. A probe of
+// a free key takes a roundTrip.
+func (q *queue) probeHeld(ctx context.Context, key string, roundTrip time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*roundTrip+max(probesFor/time.Duration(q.probes.Load()), probeMin))
 	defer cancel()
 	began := time.Now()
 	_, _, err := q.engine.store.CompareAndSwap(ctx, storage.Swap{Key: key}) // changes nothing, but waits for the lock

@@ -322,6 +322,73 @@ func TestDenialLeavesAKeyHeld(t *testing.T) {
 	})
 }
 
+// A round trip takes longer than the time that is left for each of many probes.
+func TestReleasedKeyIsFoundOnASlowServer(t *testing.T) {
+	w, s := withLocks()
+	forEachWay(t, []way{w}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		b.store.takes = 15 * time.Millisecond
+		s.locks.lock("released")
+		for i := range 20 {
+			key := fmt.Sprint("locked", i)
+			s.locks.lock(key)
+			b.group.Go(func() {
+				for s.locks.has(key) {
+					_ = b.decide(newCall(counter(9), key))
+				}
+			})
+			defer s.locks.unlock(key)
+		}
+		b.start(newCall(counter(9), "released")) // finds the lock
+		time.Sleep(3 * time.Second)
+		s.locks.unlock("released")
+		for range 2 {
+			b.decide(newCall(counter(9), "released"))
+		}
+		b.allowed(b.decide(newCall(counter(9), "released")))
+	})
+}
+
+// Its turn to probe comes when less time is left than a round trip takes.
+func TestCallThatGetsItsTurnTooLateReportsTheLock(t *testing.T) {
+	for left := range 30 {
+		w, s := withLocks()
+		forEachWay(t, []way{w}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+			s.locks.lock("k")
+			require.ErrorIs(b, b.decide(newCall(counter(9), "k")).err, storage.ErrContended)
+			b.store.takes = 20 * time.Millisecond
+			b.start(newCall(counter(9), "k"))
+			ctx, cancel := context.WithTimeout(background, time.Duration(left)*10*time.Millisecond+50*time.Millisecond)
+			defer cancel()
+			require.ErrorIs(b, b.decideFor(ctx, newCall(counter(9), "k")).err, storage.ErrContended)
+			s.locks.unlock("k")
+		})
+	}
+}
+
+// A key was locked, and then the store hangs. It gives no answer to the first one, and the others wait for their turn to probe.
+func TestCallersOfALockedKeyReportAnOutage(t *testing.T) {
+	w, s := withLocks()
+	forEachWay(t, []way{w}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		s.locks.lock("k", "other")
+		held := b.decide(newCall(counter(9), "k", "other"))
+		require.ErrorIs(b, held.err, storage.ErrContended)
+		time.Sleep(time.Millisecond)
+		b.hold()
+		var calls []*call
+		for i := range 6 {
+			calls = append(calls, b.start(newCall(counter(9), []string{"k", "other"}[i%2])))
+		}
+		b.group.Wait()
+		for _, c := range calls {
+			require.ErrorIs(b, c.err, storage.ErrUnavailable)
+			require.ErrorIs(b, c.err, storage.ErrNotApplied)
+			require.NotErrorIs(b, c.err, storage.ErrContended)
+			require.Equal(b, time.Second, c.took)
+		}
+		s.locks.unlock("k", "other")
+	})
+}
+
 // lockedStore is a store on which another transaction holds all keys. CompareAndSwap waits until its context ends.
 type lockedStore struct {
 	*fakeStore

@@ -118,3 +118,47 @@ func TestFailedSwapsCountWhileTheyWait(t *testing.T) {
 		b.group.Wait()
 	})
 }
+
+// The calls of a batch do not wait, so there can be more of them than MaxQueue. They come back to wait for a lock, or for each other.
+func TestCallsThatMustBeSentAgainAreNotRefused(t *testing.T) {
+	locked, s := withLocks()
+	forEachWay(t, []way{locked, declined}, engine.Options{MaxQueue: 5, MaxRoundTrips: 1, Timeout: time.Second}, func(b *fixture) {
+		s.locks.lock("k")
+		b.hold()
+		b.waits(newCall(counter(9), "first"))
+		var calls []*call
+		for range 5 {
+			calls = append(calls, b.waits(newCall(counter(9), "k")))
+		}
+		b.store.takes = time.Millisecond
+		b.releaseAll() // the calls are in flight
+		for range 3 {
+			calls = append(calls, b.start(newCall(counter(9), "k")))
+		}
+		time.Sleep(400 * time.Millisecond)
+		s.locks.unlock("k")
+		b.group.Wait()
+		for _, c := range calls {
+			b.allowed(c)
+		}
+	})
+}
+
+// They wait for each other, because one key at a time is probed.
+func TestCallsOfLockedKeysCount(t *testing.T) {
+	w, s := withLocks()
+	forEachWay(t, []way{w}, engine.Options{MaxQueue: 2, Timeout: time.Second}, func(b *fixture) {
+		keys := []string{"a", "b", "c", "d"}
+		s.locks.lock(keys...)
+		for _, key := range keys[:3] {
+			b.start(newCall(counter(9), key))
+		}
+		b.group.Wait() // the keys are known to be locked
+		for _, key := range keys[:3] {
+			b.start(newCall(counter(9), key))
+		}
+		b.refused(newCall(counter(9), "d"))
+		b.group.Wait()
+		s.locks.unlock(keys...)
+	})
+}

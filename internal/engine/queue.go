@@ -33,7 +33,7 @@ type queue struct {
 
 	held    map[string]time.Time // until when keys count as held
 	probes  atomic.Int32         // of held keys, in progress or waiting for probing
-	probing chan struct{}        // is full while one of them uses the store
+	probing chan struct{}        // has a value while none of them uses the store
 }
 
 const (
@@ -55,7 +55,9 @@ const (
 )
 
 func newQueue(e *Engine) *queue {
-	return &queue{engine: e, breaker: breaker.New(e.options.OpenAfter), held: make(map[string]time.Time), probing: make(chan struct{}, 1)}
+	q := &queue{engine: e, breaker: breaker.New(e.options.OpenAfter), held: make(map[string]time.Time), probing: make(chan struct{}, 1)}
+	q.probing <- struct{}{}
+	return q
 }
 
 // repeat makes attempts by try until a request has its outcome, or ctx or the deadline of the request ends.
@@ -116,6 +118,9 @@ func (q *queue) batch(ctx context.Context, r *Request) error {
 	case q.waitFor(ctx, r):
 		return r.err
 	}
+	if ctx.Err() == nil { // this stays a timeout if ctx ends below
+		ctx = context.WithoutCancel(ctx)
+	}
 	inFlight, expired := q.leave(r)
 	if expired && ctx.Err() != context.Canceled {
 		select {
@@ -166,7 +171,7 @@ func (q *queue) leave(r *Request) (inFlight, expired bool) {
 func (q *queue) enter(r *Request) (sends bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if r.failures == 0 {
+	if !r.admitted {
 		if err := q.overload(); err != nil {
 			return false, final{err}
 		}
@@ -174,6 +179,7 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 	if q.heldKey(r) != "" {
 		return false, errHeld
 	}
+	r.admitted = true
 	if q.engine.server != nil && q.inFlight == 0 && q.warm && time.Since(q.answered) < ownSendWithin {
 		q.inFlight++
 		return true, nil
@@ -189,13 +195,24 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 // await waits until done has a value or is closed, or until ctx ends. It returns an error if it would have to wait while MaxQueue
 // calls wait.
 func (q *queue) await(ctx context.Context, done <-chan struct{}) error {
+	return q.awaitAs(ctx, done, false)
+}
+
+// awaitAdmitted is await for a request that MaxQueue does not refuse any more.
+func (q *queue) awaitAdmitted(ctx context.Context, done <-chan struct{}) error {
+	return q.awaitAs(ctx, done, true)
+}
+
+func (q *queue) awaitAs(ctx context.Context, done <-chan struct{}, admitted bool) (err error) {
 	select {
 	case <-done:
 		return nil
 	default:
 	}
 	q.mu.Lock()
-	err := q.overload()
+	if !admitted {
+		err = q.overload()
+	}
 	if err == nil {
 		q.others++
 	}
@@ -210,6 +227,17 @@ func (q *queue) await(ctx context.Context, done <-chan struct{}) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// lock gets the locks of keys for a request; see keylock.Locks.Lock.
+func (q *queue) lock(ctx context.Context, r *Request, keys ...string) (unlock func(), err error) {
+	await := q.await
+	if r.admitted {
+		await = q.awaitAdmitted
+	}
+	unlock, err = q.engine.locks.Lock(ctx, keys, await)
+	r.admitted = true
+	return unlock, err
 }
 
 // checkOverload returns an error if MaxQueue calls wait.

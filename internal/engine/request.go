@@ -35,6 +35,7 @@ type Request struct {
 
 	// These fields belong to the goroutine of the caller.
 	failures int
+	admitted bool  // MaxQueue does not refuse it any more
 	lost     bool  // the reply of a round trip was lost: the request may have been stored
 	lastErr  error // why the last attempt failed, or an earlier one if the last attempt only ran out of time
 

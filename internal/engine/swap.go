@@ -17,12 +17,16 @@ func (q *queue) swap(ctx context.Context, r *Request) error {
 	if r.writes() {
 		locks = r.keys
 	}
-	unlock, err := q.engine.locks.Lock(ctx, locks, q.await)
+	waitsSince := r.began
+	if r.admitted { // a batch has taken the time until now
+		waitsSince = time.Now()
+	}
+	unlock, err := q.lock(ctx, r, locks...)
 	if err != nil {
 		return r.outcome(err)
 	}
 	defer unlock()
-	if time.Since(r.began) > time.Until(r.deadline) {
+	if time.Since(waitsSince) > r.deadline.Sub(r.began)/2 {
 		if r.lastErr == nil && q.answersSince(r.began) {
 			r.lastErr = errWaited
 		}

@@ -24,7 +24,8 @@ type Breaker struct {
 
 	mu           sync.Mutex
 	state        state
-	firstFailure time.Time // when the first failed round trip since the last success began
+	answered     time.Time // when the last success was
+	firstFailure time.Time // when the first failed round trip since the last success began, but not before that
 	lastFailure  time.Time // when the last failed round trip ended
 	cause        error     // of the last failure, or of an earlier one if the last ones only ran out of time
 	firstCut     time.Time // when the first round trip began that was cut short since the last answer; zero if none was
@@ -56,7 +57,7 @@ func New(openAfter time.Duration) *Breaker { return &Breaker{openAfter: openAfte
 func (b *Breaker) Succeeded() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.state, b.cause, b.firstCut = closed, nil, time.Time{}
+	b.state, b.answered, b.cause, b.firstCut = closed, time.Now(), nil, time.Time{}
 }
 
 // Failed records that a round trip that began at that time has failed now.
@@ -64,8 +65,14 @@ func (b *Breaker) Failed(began time.Time, cause error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
-	if b.state == closed || b.state == failing && b.isStale(b.lastFailure, began) {
+	switch {
+	case b.state == halfOpen && began.Before(b.probeEnded): // the probe is newer
+		return
+	case b.state == closed || b.state == failing && b.isStale(b.lastFailure, began):
 		b.state, b.firstFailure, b.cause = failing, began, nil
+		if began.Before(b.answered) { // a single connection can fail
+			b.firstFailure = b.answered
+		}
 	}
 	b.lastFailure = now
 	if b.cause == nil || !IsTimeout(cause) {

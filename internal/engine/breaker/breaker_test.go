@@ -63,6 +63,33 @@ func TestASuccessRestartsTheTimeToOpen(t *testing.T) {
 	})
 }
 
+// The connection of a round trip can hang while the server answers others.
+func TestAnAnswerCountsMoreThanAnEarlierRoundTrip(t *testing.T) {
+	bubble(t, func(t *testing.T, b *breaker.Breaker) {
+		hanging := time.Now()
+		time.Sleep(900 * time.Millisecond)
+		b.Succeeded()
+		time.Sleep(200 * time.Millisecond)
+		b.Failed(hanging, errRefused)
+		requireAdmits(t, b)
+		fail(b, 800*time.Millisecond)
+		_, err := b.Admit()
+		require.ErrorContains(t, err, "failed for 1s")
+	})
+}
+
+func TestAProbeCountsMoreThanAnEarlierRoundTrip(t *testing.T) {
+	bubble(t, func(t *testing.T, b *breaker.Breaker) {
+		hanging := time.Now()
+		fail(b, time.Second)
+		b.Admit()
+		time.Sleep(10 * time.Millisecond)
+		b.Probed(nil)
+		b.Failed(hanging, errRefused)
+		requireAdmits(t, b)
+	})
+}
+
 func TestFailuresFarApartDoNotAddUp(t *testing.T) {
 	bubble(t, func(t *testing.T, b *breaker.Breaker) {
 		for range 5 {
