@@ -47,10 +47,20 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 		store = s.store.Store
 	}
 	l = &limiters{file: file, unknown: cmp.Or(s.options.MaxBody, math.MaxInt64)}
+	var service []sluice.Rule[decisionRequest]
 	for i := range file.Rules {
 		rule := &file.Rules[i]
-		if s.transport == nil && proxyOnly(rule) {
+		if rule.Cost.Bytes {
+			l.byteRules = append(l.byteRules, rule.Name)
+		}
+		switch {
+		case !proxyOnly(rule):
+			l.names = append(l.names, rule.Name)
+			service = append(service, serviceRule(rule))
+		case s.transport == nil:
 			return nil, fmt.Errorf("rule %s: %s; use the proxy (--upstream), or give the rule a rate such as gcra 100/m and remove count and actual", rule.Name, whyProxyOnly)
+		default:
+			l.proxyOnly = append(l.proxyOnly, rule.Name)
 		}
 	}
 	requests, err := file.HTTPRules(l.unknown, s.warnNoActual)
@@ -62,19 +72,6 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 	}
 	if l.probe, err = s.newDecisionProbe(file); err != nil {
 		return nil, err
-	}
-	var service []sluice.Rule[decisionRequest]
-	for i := range file.Rules {
-		rule := &file.Rules[i]
-		if rule.Cost.Bytes {
-			l.byteRules = append(l.byteRules, rule.Name)
-		}
-		if proxyOnly(rule) {
-			l.proxyOnly = append(l.proxyOnly, rule.Name)
-			continue
-		}
-		l.names = append(l.names, rule.Name)
-		service = append(service, serviceRule(rule))
 	}
 	l.service, err = s.service.New(store, service...)
 	return l, err
@@ -135,7 +132,7 @@ func (l *limiters) check(request decisionRequest) *problem {
 	}
 	for i := range l.file.Rules {
 		rule := &l.file.Rules[i]
-		if slices.Contains(l.names, rule.Name) && request.selects(rule) && lacksCaller(request, rule) && rule.MissingByIP() {
+		if !proxyOnly(rule) && request.selects(rule) && lacksCaller(request, rule) && rule.MissingByIP() {
 			return invalid("key", "the key is empty, and rule %s is by %s; send its value, or ip:ADDRESS for a client without it, such as ip:203.0.113.7", rule.Name, rule.ByString())
 		}
 	}

@@ -136,7 +136,7 @@ func (s *Server) failure(r *http.Request, err, broken error) *problem {
 		// Usually the client is gone. But it may have closed only its own side, and without
 		// a response it would get an empty 200.
 		s.sampled.Debug("the client closed the connection", "error", withoutAddresses(err.Error()))
-		return upstreamError(http.StatusBadGateway, "")
+		return unanswered(http.StatusBadGateway, "the upstream did not answer")
 	}
 	config.SetOutcome(r, config.UpstreamFailed)
 	s.sampled.Warn("the upstream failed", "upstream", s.options.Upstream.Redacted(), "error", readable.Unquoted(err.Error()))
@@ -147,10 +147,6 @@ func (s *Server) failure(r *http.Request, err, broken error) *problem {
 		s.reportHTTP2(r)
 	}
 	s.metrics.upstream.WithLabelValues(strconv.Itoa(status)).Inc()
-	return upstreamError(status, inTime)
-}
-
-func upstreamError(status int, inTime string) *problem {
 	return unanswered(status, "the upstream did not answer"+inTime)
 }
 
