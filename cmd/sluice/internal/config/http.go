@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -226,16 +227,14 @@ func cleanPath(p string) string {
 	return path.Clean("/" + withoutParameters(p))
 }
 
+var parameters = regexp.MustCompile(`;[^/]*`)
+
 // withoutParameters cuts each segment at its semicolon, as servers do before they clean.
 func withoutParameters(p string) string {
-	if !strings.Contains(p, ";") {
+	if !strings.Contains(p, ";") { // a regular expression needs longer to find that out
 		return p
 	}
-	segments := strings.Split(p, "/")
-	for i, segment := range segments {
-		segments[i], _, _ = strings.Cut(segment, ";")
-	}
-	return strings.Join(segments, "/")
+	return parameters.ReplaceAllString(p, "")
 }
 
 // matches reports whether path equals the pattern, or is below it if the pattern ends in /*.
