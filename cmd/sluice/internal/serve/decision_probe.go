@@ -54,10 +54,7 @@ func (s *Server) newDecisionProbe(file *config.File) (p decisionProbe, err error
 			shared = append(shared, sluice.Rule[string]{Name: rule.Name, Policy: rule.Policy})
 		}
 	}
-	limiters := make([][]sluice.Rule[string], 0, len(kinds)+1)
-	for _, kind := range kinds {
-		limiters = append(limiters, []sluice.Rule[string]{kind})
-	}
+	limiters := slices.Collect(slices.Chunk(kinds, 1))
 	if unconditional > 1 {
 		again := kinds[0]
 		again.Name += " again"

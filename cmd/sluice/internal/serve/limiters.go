@@ -26,8 +26,7 @@ type limiters struct {
 	service *limiter
 	proxy   *sluice.Limiter[*http.Request]
 
-	names     []string // of the rules of the decision service
-	proxyOnly []string // of the other rules
+	names     []string // of the rules of the decision service; the other rules are for the proxy alone
 	byteRules []string // the names of those with cost: bytes
 	file      *config.File
 	unknown   int64        // the assumed size of a request body of unknown length
@@ -53,14 +52,11 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 		if rule.Cost.Bytes {
 			l.byteRules = append(l.byteRules, rule.Name)
 		}
-		switch {
-		case !proxyOnly(rule):
+		if !proxyOnly(rule) {
 			l.names = append(l.names, rule.Name)
 			service = append(service, serviceRule(rule))
-		case s.transport == nil:
+		} else if s.transport == nil {
 			return nil, fmt.Errorf("rule %s: %s; use the proxy (--upstream), or give the rule a rate such as gcra 100/m and remove count and actual", rule.Name, whyProxyOnly)
-		default:
-			l.proxyOnly = append(l.proxyOnly, rule.Name)
 		}
 	}
 	requests, err := file.HTTPRules(l.unknown, s.warnNoActual)
@@ -124,9 +120,10 @@ func (l *limiters) check(request decisionRequest) *problem {
 	}
 	for _, name := range request.Rules {
 		switch {
-		case slices.Contains(l.proxyOnly, name):
+		case slices.Contains(l.names, name):
+		case slices.ContainsFunc(l.file.Rules, func(r config.Rule) bool { return r.Name == name }):
 			return unknown("rule %q is for the proxy alone: %s; the member rules lists the names of all other rules", name, whyProxyOnly)
-		case !slices.Contains(l.names, name):
+		default:
 			return unknown("unknown rule %q; the member rules lists the names of all rules", name)
 		}
 	}

@@ -41,7 +41,8 @@ func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 		BufferPool: new(buffers),
 		ErrorLog:   errorLog(s.sampled, "a response failed"),
 	}
-	limited := httplimit.Handler(l.proxy, s.withLimitFields(proxy, l.file.NeedsResponse()), httplimit.Options{Bytes: l.byteRules, Legacy: o.Legacy, SettleRules: l.file.NeedsResponse()})
+	settled := l.file.NeedsResponse()
+	limited := httplimit.Handler(l.proxy, s.withLimitFields(proxy, settled), httplimit.Options{Bytes: l.byteRules, Legacy: o.Legacy, SettleRules: settled})
 	check, err := httplimit.ClientIP{Trusted: l.file.Trusted, Forwarded: l.file.Forwarded}.Check()
 	return o.idleTimeout(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := check(r); errors.Is(err, httplimit.ErrUntrustedPeer) || errors.Is(err, httplimit.ErrForwarding) {
@@ -55,7 +56,7 @@ func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 		if o.MaxBody > 0 && r.ContentLength < 0 {
 			r.Body = http.MaxBytesReader(w, r.Body, o.MaxBody)
 		}
-		if l.file.NeedsResponse() {
+		if settled {
 			r = config.TrackOutcome(r)
 		}
 		limited.ServeHTTP(w, r)
