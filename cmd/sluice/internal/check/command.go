@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
@@ -91,8 +92,8 @@ func capacity(r *config.Rule) string {
 // and in any period of its own limits.
 func bounds(r *config.Rule) (all []string) {
 	intervals := slices.Collect(maps.Keys(rules.UsualIntervals))
-	for _, limit := range rules.Limits(r.Policy) {
-		intervals = append(intervals, limit.Period)
+	for _, part := range backtest.Parts(r.Policy) {
+		intervals = append(intervals, part.Limit().Period)
 	}
 	slices.Sort(intervals)
 	for i, interval := range slices.Compact(intervals) {

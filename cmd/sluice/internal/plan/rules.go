@@ -212,8 +212,8 @@ func boundChanges(before, after *ruleSide) (all []boundChange) {
 	var intervals []time.Duration
 	for _, side := range []*ruleSide{before, after} {
 		if side != nil {
-			for _, limit := range rules.Limits(side.rule.Policy) {
-				intervals = append(intervals, limit.Period)
+			for _, part := range backtest.Parts(side.rule.Policy) {
+				intervals = append(intervals, part.Limit().Period)
 			}
 		}
 	}
