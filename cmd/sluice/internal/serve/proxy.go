@@ -38,7 +38,7 @@ func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 			r.Out.Trailer = nil // it has only names, perhaps forged; the values would be lost
 		},
 		Transport:  sendTimeout{s.transport, o.UpstreamTimeout},
-		BufferPool: new(buffers),
+		BufferPool: &buffers{sync.Pool{New: func() any { return new([bufferSize]byte) }}},
 		ErrorLog:   errorLog(s.sampled, "a response failed"),
 	}
 	settled := l.file.NeedsResponse()
@@ -247,13 +247,10 @@ func isLimitField(name string) bool {
 // buffers implements httputil.BufferPool.
 type buffers struct{ sync.Pool }
 
+const bufferSize = 32 << 10
+
 // Get implements httputil.BufferPool.
-func (b *buffers) Get() []byte {
-	if buffer, ok := b.Pool.Get().(*[32 << 10]byte); ok {
-		return buffer[:]
-	}
-	return make([]byte, 32<<10)
-}
+func (b *buffers) Get() []byte { return b.Pool.Get().(*[bufferSize]byte)[:] }
 
 // Put implements httputil.BufferPool.
-func (b *buffers) Put(buffer []byte) { b.Pool.Put((*[32 << 10]byte)(buffer)) }
+func (b *buffers) Put(buffer []byte) { b.Pool.Put((*[bufferSize]byte)(buffer)) }
