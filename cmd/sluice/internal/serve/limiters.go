@@ -85,9 +85,7 @@ func serviceRule(rule *config.Rule) sluice.Rule[decisionRequest] {
 	}
 	served.PolicyFor = func(r decisionRequest) (algo.Policy, error) {
 		switch {
-		case !r.selects(rule):
-			return nil, sluice.Skip
-		case lacksCaller(r, rule) && rule.Missing == config.MissingSkip:
+		case !r.selects(rule), lacksCaller(r, rule) && rule.Missing == config.MissingSkip:
 			return nil, sluice.Skip
 		case lacksCaller(r, rule) && rule.Missing == config.MissingDeny:
 			return denyall.Policy{Policy: rule.Policy}, nil
