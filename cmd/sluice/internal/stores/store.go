@@ -93,15 +93,12 @@ func (s *Store) postgres(address string, o Options) error {
 		return withoutAddress(err)
 	}
 	s.close = func() {
-		closed := make(chan struct{})
-		go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), CloseTime)
+		defer cancel()
+		_, _ = cli.Await(ctx, func() (any, error) {
 			pool.Close()
-			close(closed)
-		}()
-		select {
-		case <-closed:
-		case <-time.After(CloseTime):
-		}
+			return nil, nil
+		})
 	}
 	store, err := postgres.New(pool, postgres.Options{Table: o.Table, NoFunctions: o.NoFunctions})
 	s.Store = store
