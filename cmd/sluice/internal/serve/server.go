@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
 	"github.com/sluice-go/sluice/internal/earlyreply"
+	"github.com/sluice-go/sluice/internal/retrywait"
 	"github.com/sluice-go/sluice/observe"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -325,10 +326,7 @@ func every(ctx context.Context, d time.Duration, task func(context.Context)) {
 func (s *Server) shutDown(delay time.Duration) {
 	s.draining.Store(true)
 	s.log.Info("shutting down", "delay", delay, "drain", s.options.Drain)
-	select {
-	case <-time.After(delay):
-	case <-s.background.Done():
-	}
+	retrywait.Pause(s.background, delay)
 	ctx, cancel := context.WithTimeout(s.background, s.options.Drain)
 	defer cancel()
 	for _, l := range s.listeners {
