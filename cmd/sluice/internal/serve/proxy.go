@@ -67,13 +67,12 @@ func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 // target would bypass rules for paths, its body is too large, or a rule would deny it because the length
 // of its body is unknown. It returns nil if there is none.
 func (s *Server) unfit(l *limiters, r *http.Request) *problem {
-	if r.Method == http.MethodConnect {
-		return plainProblem(http.StatusMethodNotAllowed, "this is a reverse proxy, so CONNECT is not allowed")
-	}
-	if fault := requestFault(r); fault != "" {
-		return plainProblem(http.StatusBadRequest, "%s", fault)
-	}
+	fault := requestFault(r)
 	switch {
+	case r.Method == http.MethodConnect:
+		return plainProblem(http.StatusMethodNotAllowed, "this is a reverse proxy, so CONNECT is not allowed")
+	case fault != "":
+		return plainProblem(http.StatusBadRequest, "%s", fault)
 	case strings.Trim(s.options.Upstream.Path, "/") != "" && hasDotDot(r.URL.Path):
 		return plainProblem(http.StatusBadRequest, "want a path without .. in it, because .. could leave the path of --upstream")
 	case l.needsLength(r):
