@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
@@ -56,7 +57,10 @@ func runCheck(ctx context.Context, names []string, s cli.Streams) error {
 		if _, err := io.WriteString(s.Out, explained); err != nil {
 			return err
 		}
-		warnTrusted(s.Err, name, f)
+		if names := f.LacksTrusted(); len(names) > 0 {
+			fmt.Fprintf(s.Err, "%s: warning: %s: %s; add the proxy's address to trusted, or write trusted: [] if clients connect directly\n",
+				name, rules.NoTrustedProxy, readable.List(names, ", "))
+		}
 		return nil
 	})
 }
@@ -68,31 +72,21 @@ var reports = report.Template(reportText, template.FuncMap{
 	"name": rules.Name, "text": rules.Text, "rates": rules.Rates, "capacity": capacity, "bounds": bounds, "atTheSameTime": atTheSameTime, "heldFor": heldFor,
 })
 
-// warnTrusted prints a warning if rules limit by address and the file has no field trusted.
-func warnTrusted(w io.Writer, name string, f *config.File) {
-	if names := f.LacksTrusted(); len(names) > 0 {
-		fmt.Fprintf(w, "%s: warning: %s: %s; add the proxy's address to trusted, or write trusted: [] if clients connect directly\n", name, rules.NoTrustedProxy, readable.List(names, ", "))
-	}
-}
-
 // capacity returns the most units that the rule admits at once.
 func capacity(r *config.Rule) string {
-	unit := "request"
-	switch {
-	case r.Cost.Bytes:
-		unit = "byte"
-	case r.Cost.Units != 1 || r.Cost.Actual != "":
-		unit = "unit"
+	unit := rules.BoundUnit(r)
+	if r.Cost.Units > 1 {
+		unit = rules.Charged(r) + "unit"
 	}
-	return readable.Plural(config.Capacity(r.Policy), rules.Charged(r)+unit)
+	return readable.Plural(config.Capacity(r.Policy), unit)
 }
 
 // bounds returns the most that a rule can admit for one key in any of the usual intervals
 // and in any period of its own limits.
 func bounds(r *config.Rule) (all []string) {
 	intervals := slices.Collect(maps.Keys(rules.UsualIntervals))
-	for _, limit := range rules.Limits(r.Policy) {
-		intervals = append(intervals, limit.Period)
+	for _, part := range backtest.Parts(r.Policy) {
+		intervals = append(intervals, part.Limit().Period)
 	}
 	slices.Sort(intervals)
 	for i, interval := range slices.Compact(intervals) {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,14 +33,15 @@ func (f *File) HTTPRules(unknown int64, noActual func(r *Rule, problem string)) 
 
 func (r *Rule) http(ip key, unknown int64, noActual func(*Rule, string)) sluice.Rule[*http.Request] {
 	rule := sluice.Rule[*http.Request]{Name: r.Name, Key: r.key(ip), Policy: r.Policy, Shadow: r.Shadow}
-	switch {
-	case r.Cost.Bytes:
-		rule.Cost = httplimit.CostByContentLength(unknown)
-	case r.Cost.Units != 1:
-		rule.Cost = func(*http.Request) int64 { return r.Cost.Units }
+	estimate := func(*http.Request) int64 { return r.Cost.Units }
+	if r.Cost.Bytes {
+		estimate = httplimit.CostByContentLength(unknown)
 	}
-	if r.NeedsResponse() {
-		rule.Cost = r.settled(rule.Cost, noActual)
+	switch {
+	case r.NeedsResponse():
+		rule.Cost = r.settled(estimate, noActual)
+	case r.Cost.Units != 1:
+		rule.Cost = estimate
 	}
 	if len(r.Methods) > 0 || len(r.Paths) > 0 {
 		rule.Policy = nil
@@ -61,7 +63,7 @@ func (r *Rule) http(ip key, unknown int64, noActual func(*Rule, string)) sluice.
 	return rule
 }
 
-// settled returns the Cost that is estimate until the request has a response; nil is 1 unit.
+// settled returns the Cost that is estimate until the request has a response.
 func (r *Rule) settled(estimate func(*http.Request) int64, noActual func(*Rule, string)) func(*http.Request) int64 {
 	return func(req *http.Request) int64 {
 		response, found := httplimit.ResponseTo(req)
@@ -77,9 +79,6 @@ func (r *Rule) settled(estimate func(*http.Request) int64, noActual func(*Rule, 
 			if noActual != nil {
 				noActual(r, problem)
 			}
-		}
-		if estimate == nil {
-			return 1
 		}
 		return estimate(req)
 	}
@@ -228,16 +227,14 @@ func cleanPath(p string) string {
 	return path.Clean("/" + withoutParameters(p))
 }
 
+var parameters = regexp.MustCompile(`;[^/]*`)
+
 // withoutParameters cuts each segment at its semicolon, as servers do before they clean.
 func withoutParameters(p string) string {
-	if !strings.Contains(p, ";") {
+	if !strings.Contains(p, ";") { // a regular expression needs longer to find that out
 		return p
 	}
-	segments := strings.Split(p, "/")
-	for i, segment := range segments {
-		segments[i], _, _ = strings.Cut(segment, ";")
-	}
-	return strings.Join(segments, "/")
+	return parameters.ReplaceAllString(p, "")
 }
 
 // matches reports whether path equals the pattern, or is below it if the pattern ends in /*.

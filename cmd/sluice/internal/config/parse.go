@@ -118,6 +118,12 @@ func isPrintable(s string) bool {
 type member struct {
 	name string
 	read func(n *yaml.Node, at string)
+	want string // empty: a mapping may lack the member
+}
+
+func (m member) required(want string) member {
+	m.want = want
+	return m
 }
 
 // converted returns the function that gives set what read makes of a value, or adds the error.
@@ -133,14 +139,14 @@ func converted[T any](r *reader, read func(*yaml.Node) (T, error), set func(T)) 
 
 // value returns the member that read converts. An error leaves to unchanged.
 func value[T any](r *reader, name string, to *T, read func(*yaml.Node) (T, error)) member {
-	return member{name, converted(r, read, func(v T) { *to = v })}
+	return member{name: name, read: converted(r, read, func(v T) { *to = v })}
 }
 
 // list returns the member with a list, or with a single value without a list. read converts each
 // value. Without want, the list may be empty.
 func list[T any](r *reader, name string, to *[]T, want string, read func(*yaml.Node) (T, error)) member {
 	one := converted(r, read, func(v T) { *to = append(*to, v) })
-	return member{name, func(n *yaml.Node, at string) {
+	return member{name: name, read: func(n *yaml.Node, at string) {
 		switch {
 		case !is(n, "!!seq"):
 			one(n, at)
@@ -169,19 +175,24 @@ func (r *reader) members(n *yaml.Node, at string, known ...member) map[string]*y
 		r.faultf(n, at, "%s; want a mapping with the fields %s", isA(n), want)
 		return nil
 	}
+	place := func(name string) string { return strings.TrimPrefix(at+"."+name, ".") }
 	given := make(map[string]*yaml.Node)
 	for pair := range slices.Chunk(n.Content, 2) {
 		key := pair[0]
 		name, ok := text(key)
-		place := strings.TrimPrefix(at+"."+name, ".")
 		switch i := slices.Index(names, name); {
 		case ok && given[name] != nil:
-			r.faultf(key, place, "is there twice, first in line %d; write it once", given[name].Line)
+			r.faultf(key, place(name), "is there twice, first in line %d; write it once", given[name].Line)
 		case !ok || i < 0:
 			r.fault(key, at, fieldlist.Unknown(key.Value, names, want))
 		default:
 			given[name] = key
-			known[i].read(pair[1], place)
+			known[i].read(pair[1], place(name))
+		}
+	}
+	for _, m := range known {
+		if m.want != "" && given[m.name] == nil {
+			r.faultf(n, place(m.name), "missing; want %s", m.want)
 		}
 	}
 	return given

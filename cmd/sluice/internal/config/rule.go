@@ -29,6 +29,7 @@ const (
 	wantMethods  = "methods, such as [GET, POST]"
 	wantPaths    = "paths, such as [/login, /api/*]"
 	wantCount    = "statuses from 100 to 599, or 1xx to 5xx, such as [401, 403, 5xx]"
+	wantEstimate = "the units that are charged before the response, such as 500"
 	wantActual   = "header:NAME, the header of the response that has the actual cost, such as header:X-Tokens-Used"
 )
 
@@ -38,11 +39,8 @@ func (r *reader) file(root *yaml.Node) *File {
 		list(r, "trusted", &f.Trusted, "", trusted),
 		value(r, "forwarded", &f.Forwarded, boolean),
 		value(r, "ipv6_bits", &f.IPv6Bits, ipv6Bits),
-		member{"rules", func(n *yaml.Node, at string) { f.Rules = r.rules(n, at) }},
+		member{"rules", func(n *yaml.Node, at string) { f.Rules = r.rules(n, at) }, wantRules},
 	)
-	if given != nil && given["rules"] == nil {
-		r.faultf(root, "rules", "missing; want %s", wantRules)
-	}
 	if n := given["forwarded"]; n != nil && f.Forwarded && (given["trusted"] == nil || f.Trusted != nil && len(f.Trusted) == 0) {
 		r.faultf(n, "forwarded", "has no effect without trusted; write the addresses of your proxies into trusted")
 	}
@@ -81,8 +79,8 @@ func (r *reader) rules(n *yaml.Node, at string) (rules []Rule) {
 func (r *reader) rule(n *yaml.Node, at string) Rule {
 	rule := Rule{Cost: Cost{Units: 1}}
 	given := r.members(n, at,
-		value(r, "name", &rule.Name, r.name),
-		value(r, "policy", &rule.Policy, parsed(wantPolicy, compose.ParsePolicy)),
+		value(r, "name", &rule.Name, r.name).required(wantName),
+		value(r, "policy", &rule.Policy, parsed(wantPolicy, compose.ParsePolicy)).required(wantPolicy),
 		r.by(&rule),
 		value(r, "missing", &rule.Missing, missing),
 		r.cost(&rule),
@@ -91,15 +89,6 @@ func (r *reader) rule(n *yaml.Node, at string) Rule {
 		list(r, "paths", &rule.Paths, wantPaths, parsed(wantPaths, parsePath)),
 		value(r, "shadow", &rule.Shadow, boolean),
 	)
-	if given == nil {
-		return rule
-	}
-	if given["name"] == nil {
-		r.faultf(n, at+".name", "missing; want %s", wantName)
-	}
-	if given["policy"] == nil {
-		r.faultf(n, at+".policy", "missing; want %s", wantPolicy)
-	}
 	byIsValid := rule.By != nil || given["by"] == nil
 	if n := given["missing"]; n != nil && byIsValid && len(rule.MayLack()) == 0 {
 		r.faultf(n, at+".missing", "has no effect in a rule by %s; write it only in rules by user, header:NAME or cookie:NAME", rule.ByString())
@@ -168,7 +157,7 @@ func (r *reader) by(rule *Rule) member {
 		}
 		return parseField(s, fieldWords, rule.By)
 	})
-	return member{"by", func(n *yaml.Node, at string) {
+	return member{name: "by", read: func(n *yaml.Node, at string) {
 		if is(n, "!!str") {
 			joined.read(n, at)
 		} else {
@@ -203,19 +192,16 @@ func missing(n *yaml.Node) (Missing, error) {
 // cost is the member with a number, bytes, or a mapping of an estimate and the header with the actual cost.
 func (r *reader) cost(rule *Rule) member {
 	known := value(r, "cost", &rule.Cost, cost)
-	return member{"cost", func(n *yaml.Node, at string) {
+	return member{name: "cost", read: func(n *yaml.Node, at string) {
 		if !is(n, "!!map") {
 			known.read(n, at)
 			return
 		}
 		var c Cost
-		given := r.members(n, at, value(r, "estimate", &c.Units, estimate), value(r, "actual", &c.Actual, actual))
-		if given["estimate"] == nil {
-			r.faultf(n, at+".estimate", "missing; want the units that are charged before the response, such as 500")
-		}
-		if given["actual"] == nil {
-			r.faultf(n, at+".actual", "missing; want %s", wantActual)
-		}
+		r.members(n, at,
+			value(r, "estimate", &c.Units, estimate).required(wantEstimate),
+			value(r, "actual", &c.Actual, actual).required(wantActual),
+		)
 		if c.Units > 0 && c.Actual != "" {
 			rule.Cost = c
 		}

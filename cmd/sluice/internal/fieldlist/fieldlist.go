@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/internal/errtext"
 )
 
@@ -38,15 +39,11 @@ func Parse[F any](text string, field func(word string, before []F) (F, error)) (
 }
 
 // Format returns the text that Parse parses.
-func Format[F fmt.Stringer](fields []F) string {
+func Format[F any](fields []F) string {
 	if len(fields) == 0 {
 		return Everything
 	}
-	var words []string
-	for _, f := range fields {
-		words = append(words, f.String())
-	}
-	return strings.Join(words, "+")
+	return readable.List(fields, "+")
 }
 
 // Unknown returns the error for a word that is none of the known fields.

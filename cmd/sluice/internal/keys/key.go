@@ -1,7 +1,6 @@
 package keys
 
 import (
-	"fmt"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -34,9 +33,7 @@ func printable(text string) string {
 			out.WriteRune(r)
 			continue
 		}
-		for _, b := range []byte(string(r)) {
-			fmt.Fprintf(&out, "%%%02X", b)
-		}
+		out.WriteString(url.PathEscape(string(r)))
 	}
 	return out.String()
 }

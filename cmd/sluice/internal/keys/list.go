@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -72,20 +73,17 @@ func (l *list) run(ctx context.Context, out io.Writer) error {
 	if err := l.parseCursor(); err != nil {
 		return err
 	}
-	for size := 0; ; {
-		switch remaining := l.max - l.printed; {
-		case l.max == 0:
-			size = largestPage
-		case size == 0:
-			size = min(remaining, largestPage)
-		}
+	if l.max == 0 {
+		l.max = math.MaxInt
+	}
+	for size := min(l.max, largestPage); ; {
 		p, err := l.page(ctx, size)
 		if err != nil {
 			return l.failure(ctx, err)
 		}
 		isEmpty := len(p.Keys) == 0
 		isLast := l.cursor == ""
-		isFull := l.max > 0 && l.printed+len(p.Keys) >= l.max
+		isFull := l.printed+len(p.Keys) >= l.max
 		if isFull && !isLast {
 			p.Next = l.cursorText()
 		}
@@ -100,7 +98,7 @@ func (l *list) run(ctx context.Context, out io.Writer) error {
 		if isEmpty { // on Redis, few names belong to the rule
 			size = min(2*size, largestPage)
 		} else {
-			size = 0
+			size = min(l.max-l.printed, largestPage)
 		}
 	}
 }
@@ -157,10 +155,7 @@ type Usage struct {
 
 // page reads about size keys and advances the cursor.
 func (l *list) page(ctx context.Context, size int) (p *page, err error) {
-	lister, ok := l.store.Store.(storage.Lister)
-	if !ok {
-		return nil, errors.ErrUnsupported
-	}
+	lister := l.store.Store.(storage.Lister) // all stores that open accepts are
 	p = &page{Store: l.store.Address, Rule: l.name, Policy: l.policy.String()}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()

@@ -105,11 +105,12 @@ func (r *reset) clear(ctx context.Context, out io.Writer) error {
 	deleted, err := l.Clear(ctx, r.name)
 	if deleted > 0 {
 		fmt.Fprintf(out, "rule %s: %s reset\n", printable(r.name), readable.Plural(int64(deleted), "key"))
-	} else if err == nil {
-		fmt.Fprintln(out, r.noKeys())
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return r.failure(ctx, err)
+	case deleted == 0:
+		fmt.Fprintln(out, r.noKeys())
 	}
 	return nil
 }

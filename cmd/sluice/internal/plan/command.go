@@ -148,7 +148,7 @@ func isSameFile(a, b string) bool {
 func (p *planRun) readRules(ctx context.Context, names []string, s cli.Streams) error {
 	subjects := [...]**rules.Subject{&p.old, &p.new}
 	err := rules.Each(ctx, names, s, func(i int, name string, f *config.File) (err error) {
-		*subjects[i], err = rules.NewSubjectOfSeveral(name, f, p.KeyField)
+		*subjects[i], err = rules.NewSubjectOfSeveral(name, f, p.KeyField, (*config.Rule).HoldsUnits)
 		return err
 	})
 	if err != nil {

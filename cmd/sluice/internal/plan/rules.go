@@ -134,15 +134,14 @@ func newRuleChange(before, after *ruleSide, counts *backtest.ComparisonReport) r
 	switch {
 	case before == nil:
 		c.Change = added
-		return c
 	case after == nil:
 		c.Change = removed
-		return c
-	}
-	c.Differences = ruleDifferences(before.rule, after.rule)
-	c.OtherAlgorithm = compose.Kind(before.rule.Policy) != compose.Kind(after.rule.Policy)
-	if len(c.Differences) > 0 {
-		c.Change = changed
+	default:
+		c.Differences = ruleDifferences(before.rule, after.rule)
+		c.OtherAlgorithm = compose.Kind(before.rule.Policy) != compose.Kind(after.rule.Policy)
+		if len(c.Differences) > 0 {
+			c.Change = changed
+		}
 	}
 	return c
 }
@@ -164,16 +163,11 @@ func ruleDifferences(before, after *config.Rule) []difference {
 
 // sameRules reports whether two lists have the same rules, in any order.
 func sameRules(before, after []config.Rule) bool {
-	same := func(a *config.Rule) bool {
+	differs := func(a config.Rule) bool {
 		i := slices.IndexFunc(after, func(b config.Rule) bool { return b.Name == a.Name })
-		return i >= 0 && len(ruleDifferences(a, &after[i])) == 0
+		return i < 0 || len(ruleDifferences(&a, &after[i])) > 0
 	}
-	for i := range before {
-		if !same(&before[i]) {
-			return false
-		}
-	}
-	return len(before) == len(after)
+	return len(before) == len(after) && !slices.ContainsFunc(before, differs)
 }
 
 // fileDifferences returns the fields outside of the rules that differ.
@@ -218,8 +212,8 @@ func boundChanges(before, after *ruleSide) (all []boundChange) {
 	var intervals []time.Duration
 	for _, side := range []*ruleSide{before, after} {
 		if side != nil {
-			for _, limit := range rules.Limits(side.rule.Policy) {
-				intervals = append(intervals, limit.Period)
+			for _, part := range backtest.Parts(side.rule.Policy) {
+				intervals = append(intervals, part.Limit().Period)
 			}
 		}
 	}

@@ -148,7 +148,7 @@ func (p *replayRun) runLogs(ctx context.Context, s cli.Streams) error {
 
 func (p *replayRun) subject() (subject, error) {
 	if p.file != nil {
-		s, err := rules.NewSubject(p.Config, p.file, p.KeyField, rules.HoldsUnits)
+		s, err := rules.NewSubject(p.Config, p.file, p.KeyField, (*config.Rule).HoldsUnits)
 		return fileReplay{s}, err
 	}
 	return &policySubject{logs.Keyed{Keyer: p.keyer}, backtest.New(p.policies...), p.policies}, nil

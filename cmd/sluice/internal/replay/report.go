@@ -64,11 +64,12 @@ func boundCells(o *backtest.Outcome, keys int64) []any {
 
 // limitOf returns the limit whose period the counts are for.
 func limitOf(p algo.Policy) string {
-	all := rules.Limits(p)
-	if len(all) > 1 {
-		return fmt.Sprintf("%v (part 1 of %d)", all[0], len(all))
+	parts := backtest.Parts(p)
+	limit := parts[0].Limit().String()
+	if len(parts) > 1 {
+		limit += fmt.Sprintf(" (part 1 of %d)", len(parts))
 	}
-	return all[0].String()
+	return limit
 }
 
 // JSONReport is the output of --json for policies. The help documents it.

@@ -69,9 +69,6 @@ type Subject struct {
 // NoEnd is why a policy whose units are held cannot be replayed.
 const NoEnd = "access logs do not show when a request ends"
 
-// HoldsUnits reports whether a rule cannot be replayed.
-func HoldsUnits(r *config.Rule) bool { return r.HoldsUnits() }
-
 // WhyLeftOut says why a rule is left out: logs do not show when a request ends, or the command cannot give charges back.
 func WhyLeftOut(r *config.Rule) string {
 	why := "it has count, and this command cannot give charges back; sluice replay can"
@@ -84,7 +81,7 @@ func WhyLeftOut(r *config.Rule) string {
 // NewSubject returns the subject of a file, without the rules that leaveOut reports. It refuses a file without a rule that can be
 // replayed, and --key-field if no such rule needs it.
 func NewSubject(name string, file *config.File, keyField string, leaveOut func(*config.Rule) bool) (*Subject, error) {
-	s, err := newSubject(name, file, keyField, leaveOut)
+	s, err := NewSubjectOfSeveral(name, file, keyField, leaveOut)
 	if err != nil {
 		return nil, err
 	}
@@ -95,17 +92,12 @@ func NewSubject(name string, file *config.File, keyField string, leaveOut func(*
 	case len(s.File.Rules) == 0:
 		return nil, cli.Usagef("%s has only rules for requests at the same time, and %s; add a rule with a rate, such as gcra 100/m", name, NoEnd)
 	case keyField != "" && s.Keyed.Kind == "":
-		return nil, cli.Usagef("--key-field has no effect: no rule of %s%s is by a header or a cookie; leave it out", name, s.thatIsReplayed())
+		if len(s.LeftOut) > 0 {
+			name += " that can be replayed"
+		}
+		return nil, cli.Usagef("--key-field has no effect: no rule of %s is by a header or a cookie; leave it out", name)
 	}
 	return s, nil
-}
-
-// thatIsReplayed completes "no rule of a file" if rules are left out.
-func (s *Subject) thatIsReplayed() string {
-	if len(s.LeftOut) > 0 {
-		return " that can be replayed"
-	}
-	return ""
 }
 
 // LeftOutNames returns the names of the rules that are left out.
@@ -117,13 +109,9 @@ func (s *Subject) LeftOutNames() []string {
 	return names
 }
 
-// NewSubjectOfSeveral returns the subject of one of several files. Another file may need
-// --key-field.
-func NewSubjectOfSeveral(name string, file *config.File, keyField string) (*Subject, error) {
-	return newSubject(name, file, keyField, HoldsUnits)
-}
-
-func newSubject(name string, file *config.File, keyField string, leaveOut func(*config.Rule) bool) (*Subject, error) {
+// NewSubjectOfSeveral returns the subject of one of several files, which may have no rule that can be replayed. Another file may
+// need --key-field.
+func NewSubjectOfSeveral(name string, file *config.File, keyField string, leaveOut func(*config.Rule) bool) (*Subject, error) {
 	replayed := *file
 	replayed.Rules = nil
 	s := &Subject{Name: name, File: &replayed}

@@ -70,15 +70,7 @@ func Methods(r *config.Rule) []string {
 	return slices.Insert(slices.Clone(r.Methods), get+1, http.MethodHead)
 }
 
-// Limits returns the limit of a policy, or of each part of a stack.
-func Limits(p algo.Policy) (all []algo.Limit) {
-	for _, part := range backtest.Parts(p) {
-		all = append(all, part.Limit())
-	}
-	return all
-}
-
-// Rates returns the texts of [Limits]. The period of a calendar is a word, such as month.
+// Rates returns the limit of a policy, or of each part of a stack, as text. The period of a calendar is a word, such as month.
 func Rates(p algo.Policy) (all []string) {
 	for _, part := range backtest.Parts(p) {
 		rate := part.Limit().String()

@@ -45,14 +45,9 @@ type api struct{ *Server }
 
 // ServeHTTP implements http.Handler.
 func (a api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p := a.serve(w, r)
-	if p == nil {
-		return
+	if p := a.serve(w, r); p != nil {
+		p.write(w)
 	}
-	if p.Status == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", storeRetryAfter)
-	}
-	p.write(w)
 }
 
 func serveDocument(w http.ResponseWriter, r *http.Request) {
@@ -88,7 +83,7 @@ func (a api) serve(w http.ResponseWriter, r *http.Request) *problem {
 	wait := waitOf(d.RetryAfter)
 	switch {
 	case err != nil:
-		return a.failure(r.Context(), op, err)
+		return a.failure(w, r, op, err)
 	case op == sluice.OpReset:
 		guard(w.Header())
 		w.WriteHeader(http.StatusNoContent)

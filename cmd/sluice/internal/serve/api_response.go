@@ -176,11 +176,14 @@ func methodProblem(w http.ResponseWriter, r *http.Request, allow string) *proble
 // failure returns the problem document for a request that could not be decided. The error goes
 // to the log only, because it may describe the store. Each kind of problem has its own message,
 // so that log sampling does not omit one kind because of another.
-func (a api) failure(ctx context.Context, op sluice.Op, err error) *problem {
+func (a api) failure(w http.ResponseWriter, r *http.Request, op sluice.Op, err error) *problem {
 	p := problemOfError(err)
+	if p.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", storeRetryAfter)
+	}
 	level := slog.LevelWarn
 	switch {
-	case ctx.Err() != nil:
+	case r.Context().Err() != nil:
 		level = slog.LevelDebug
 	case p.Status == http.StatusInternalServerError:
 		level = slog.LevelError

@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"os"
 	"os/signal"
 	"sync"
@@ -93,8 +92,5 @@ func runServe(ctx context.Context, f *serveFlags, s cli.Streams) error {
 	err = server.Serve(serving)
 	stop(nil)
 	reloading.Wait()
-	if errors.Is(err, errCut) {
-		return errors.New("requests in flight were cut off; to give them more time, set a longer --drain")
-	}
 	return err
 }

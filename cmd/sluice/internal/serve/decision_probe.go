@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -39,11 +40,11 @@ func (s *Server) newDecisionProbe(file *config.File) (p decisionProbe, err error
 	unconditional := 0
 	for i := range file.Rules {
 		rule := &file.Rules[i]
-		policy, kind, err := shortLived(rule.Policy)
+		short, kind, err := shortLived(rule.Policy)
 		if err != nil {
 			return p, err
 		}
-		own := sluice.Rule[string]{Name: "probe of " + kind, Key: ownKey, Policy: policy} // no rule of a file has a name with spaces
+		own := sluice.Rule[string]{Name: "probe of " + kind, Key: func(key string) string { return key }, Policy: short} // no rule of a file has a name with spaces
 		if !slices.ContainsFunc(kinds, func(k sluice.Rule[string]) bool { return k.Name == own.Name }) {
 			kinds = append(kinds, own)
 		}
@@ -54,10 +55,7 @@ func (s *Server) newDecisionProbe(file *config.File) (p decisionProbe, err error
 			shared = append(shared, sluice.Rule[string]{Name: rule.Name, Policy: rule.Policy})
 		}
 	}
-	limiters := make([][]sluice.Rule[string], 0, len(kinds)+1)
-	for _, kind := range kinds {
-		limiters = append(limiters, []sluice.Rule[string]{kind})
-	}
+	limiters := slices.Collect(slices.Chunk(kinds, 1))
 	if unconditional > 1 {
 		again := kinds[0]
 		again.Name += " again"
@@ -74,39 +72,27 @@ func (s *Server) newDecisionProbe(file *config.File) (p decisionProbe, err error
 	return p, err
 }
 
-func ownKey(key string) string { return key }
-
-// shortLived returns a policy that stores decide like p, but whose states expire soon. Policies without a program, such as
-// calendar, are all decided by swaps.
-func shortLived(p algo.Policy) (short algo.Policy, kind string, err error) {
-	portable, ok := p.(algo.Portable)
-	if ok {
-		_, ok = portable.Program()
-	}
-	if !ok {
+// shortLived returns a policy that stores decide like p, but whose states expire soon, and its spec without limits. Policies
+// without a program, such as calendar, are all decided by swaps.
+func shortLived(p algo.Policy) (short algo.Policy, name string, err error) {
+	stack, isStack := p.(*compose.Stack)
+	_, isHolder := p.(algo.Holder)
+	spec := compose.Kind(p) + " 1000/s"
+	switch {
+	case policy.ProgramOf(p) == nil:
 		short, err = compose.ParsePolicy("gcra 1000/s")
 		return struct{ algo.Policy }{short}, "swaps", err
-	}
-	if _, ok := p.(algo.Holder); ok {
-		short, err = compose.ParsePolicy("inflight 1000 ttl=1s")
-		return short, compose.Kind(p), err
-	}
-	stack, ok := p.(*compose.Stack)
-	if !ok {
-		short, err = compose.ParsePolicy(compose.Kind(p) + " 1000/s")
-		return short, compose.Kind(p), err
-	}
-	var parts []algo.Policy
-	var kinds []string
-	for _, part := range stack.Parts() {
-		short, kind, err := shortLived(part)
-		if err != nil {
-			return nil, "", err
+	case isHolder:
+		spec = "inflight 1000 ttl=1s"
+	case isStack:
+		var parts []string
+		for _, part := range stack.Parts() {
+			parts = append(parts, compose.Kind(part)+" 1000/s")
 		}
-		parts, kinds = append(parts, short), append(kinds, kind)
+		spec = "all(" + strings.Join(parts, "; ") + ")"
 	}
-	short, err = compose.All(parts...)
-	return short, "all(" + strings.Join(kinds, "; ") + ")", err
+	short, err = compose.ParsePolicy(spec)
+	return short, strings.NewReplacer(" 1000/s", "", " 1000 ttl=1s", "").Replace(spec), err
 }
 
 // decide makes decisions on keys of its own: for each kind of policy, and for several keys, all or nothing. The

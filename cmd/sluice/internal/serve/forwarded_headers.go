@@ -25,7 +25,7 @@ func forwarder(file *config.File) (func(*httputil.ProxyRequest), error) {
 	return func(r *httputil.ProxyRequest) {
 		peer, err := netip.ParseAddrPort(r.In.RemoteAddr)
 		trusted := err == nil && trustedproxy.Contains(file.Trusted, peer.Addr())
-		dropForged(r.Out.Header, func(name string) bool { return !trusted || file.Forwarded && forwardedKind(name) })
+		dropForged(r.Out.Header, func(name string) bool { return !trusted || file.Forwarded && strings.HasPrefix(name, "x-forwarded-") })
 		var passed []string // httputil has removed them
 		switch {
 		case trusted && file.Forwarded:
@@ -90,8 +90,6 @@ func misleads(name string) bool {
 	}
 	return forwarded || client && address || changed && (address || target)
 }
-
-func forwardedKind(name string) bool { return strings.HasPrefix(name, "x-forwarded-") }
 
 // reportForwarding counts and logs a request that may be limited under a wrong address, because the list
 // of trusted proxies or a proxy is wrong. It stores nothing about peers, so many peers need no more

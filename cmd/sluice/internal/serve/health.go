@@ -112,11 +112,9 @@ func (s *Server) attachStore(ctx context.Context) error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	s.missing.Store(false)
-	if err := s.applyRules(ctx, s.current.Load().file); err != nil {
-		s.missing.Store(true)
-		return err
-	}
-	return nil
+	err := s.applyRules(ctx, s.current.Load().file)
+	s.missing.Store(err != nil)
+	return err
 }
 
 // live is the liveness probe. It does not check the store, because an orchestrator must not

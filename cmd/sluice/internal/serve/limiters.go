@@ -26,8 +26,7 @@ type limiters struct {
 	service *limiter
 	proxy   *sluice.Limiter[*http.Request]
 
-	names     []string // of the rules of the decision service
-	proxyOnly []string // of the other rules
+	names     []string // of the rules of the decision service; the other rules are for the proxy alone
 	byteRules []string // the names of those with cost: bytes
 	file      *config.File
 	unknown   int64        // the assumed size of a request body of unknown length
@@ -47,9 +46,16 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 		store = s.store.Store
 	}
 	l = &limiters{file: file, unknown: cmp.Or(s.options.MaxBody, math.MaxInt64)}
+	var service []sluice.Rule[decisionRequest]
 	for i := range file.Rules {
 		rule := &file.Rules[i]
-		if s.transport == nil && proxyOnly(rule) {
+		if rule.Cost.Bytes {
+			l.byteRules = append(l.byteRules, rule.Name)
+		}
+		if !proxyOnly(rule) {
+			l.names = append(l.names, rule.Name)
+			service = append(service, serviceRule(rule))
+		} else if s.transport == nil {
 			return nil, fmt.Errorf("rule %s: %s; use the proxy (--upstream), or give the rule a rate such as gcra 100/m and remove count and actual", rule.Name, whyProxyOnly)
 		}
 	}
@@ -62,19 +68,6 @@ func (s *Server) newLimiters(file *config.File) (l *limiters, err error) {
 	}
 	if l.probe, err = s.newDecisionProbe(file); err != nil {
 		return nil, err
-	}
-	var service []sluice.Rule[decisionRequest]
-	for i := range file.Rules {
-		rule := &file.Rules[i]
-		if rule.Cost.Bytes {
-			l.byteRules = append(l.byteRules, rule.Name)
-		}
-		if proxyOnly(rule) {
-			l.proxyOnly = append(l.proxyOnly, rule.Name)
-			continue
-		}
-		l.names = append(l.names, rule.Name)
-		service = append(service, serviceRule(rule))
 	}
 	l.service, err = s.service.New(store, service...)
 	return l, err
@@ -92,9 +85,7 @@ func serviceRule(rule *config.Rule) sluice.Rule[decisionRequest] {
 	}
 	served.PolicyFor = func(r decisionRequest) (algo.Policy, error) {
 		switch {
-		case !r.selects(rule):
-			return nil, sluice.Skip
-		case lacksCaller(r, rule) && rule.Missing == config.MissingSkip:
+		case !r.selects(rule), lacksCaller(r, rule) && rule.Missing == config.MissingSkip:
 			return nil, sluice.Skip
 		case lacksCaller(r, rule) && rule.Missing == config.MissingDeny:
 			return denyall.Policy{Policy: rule.Policy}, nil
@@ -127,15 +118,16 @@ func (l *limiters) check(request decisionRequest) *problem {
 	}
 	for _, name := range request.Rules {
 		switch {
-		case slices.Contains(l.proxyOnly, name):
+		case slices.Contains(l.names, name):
+		case slices.ContainsFunc(l.file.Rules, func(r config.Rule) bool { return r.Name == name }):
 			return unknown("rule %q is for the proxy alone: %s; the member rules lists the names of all other rules", name, whyProxyOnly)
-		case !slices.Contains(l.names, name):
+		default:
 			return unknown("unknown rule %q; the member rules lists the names of all rules", name)
 		}
 	}
 	for i := range l.file.Rules {
 		rule := &l.file.Rules[i]
-		if slices.Contains(l.names, rule.Name) && request.selects(rule) && lacksCaller(request, rule) && rule.MissingByIP() {
+		if !proxyOnly(rule) && request.selects(rule) && lacksCaller(request, rule) && rule.MissingByIP() {
 			return invalid("key", "the key is empty, and rule %s is by %s; send its value, or ip:ADDRESS for a client without it, such as ip:203.0.113.7", rule.Name, rule.ByString())
 		}
 	}

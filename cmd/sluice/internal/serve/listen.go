@@ -35,9 +35,13 @@ func (o *Options) addresses() (proxy, api *net.TCPAddr, err error) {
 	if path, ok := strings.CutPrefix(o.API, unixPrefix); ok {
 		err = clearSocket(path)
 	} else if o.API != "" {
-		api, err = resolveAPI(o.API, o.Token)
+		api, err = resolve(o.API, form+", or unix:PATH")
 	}
-	if err == nil && proxy != nil && api != nil && overlap(proxy, api) {
+	switch {
+	case err != nil || api == nil:
+	case o.Token == "" && !api.IP.IsLoopback():
+		err = fmt.Errorf("%s: other machines can reach this address, and anyone who can reach it can reset limits; want --token-file, or an address such as 127.0.0.1:8081 or unix:PATH", o.API)
+	case proxy != nil && overlap(proxy, api):
 		err = fmt.Errorf("%s: --listen %s uses that port; use another port", o.API, o.Listen)
 	}
 	if err != nil {
@@ -113,14 +117,6 @@ func resolve(address, want string) (*net.TCPAddr, error) {
 		return nil, fmt.Errorf("%q: no address found for the host %q; use its IP address", address, host)
 	}
 	return resolved, nil
-}
-
-func resolveAPI(address, token string) (*net.TCPAddr, error) {
-	resolved, err := resolve(address, form+", or unix:PATH")
-	if err == nil && token == "" && !resolved.IP.IsLoopback() {
-		return nil, fmt.Errorf("%s: other machines can reach this address, and anyone who can reach it can reset limits; want --token-file, or an address such as 127.0.0.1:8081 or unix:PATH", address)
-	}
-	return resolved, err
 }
 
 // socket is a unix socket that this process created. Close removes it.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	stdlog "log"
 	"log/slog"
-	"net/http"
 	"regexp"
 	"strings"
 	"sync"
@@ -127,7 +126,7 @@ func logFailure(log *slog.Logger, side string, e *sluice.Event) {
 		return
 	}
 	level, message := slog.LevelWarn, "the store failed"
-	if problemOfError(e.Err).Status == http.StatusInternalServerError {
+	if isFault(e.Err) {
 		level, message = slog.LevelError, "a limit cannot be decided"
 	}
 	args := []any{"side", side, "op", string(e.Op), "outcome", string(e.Outcome)}

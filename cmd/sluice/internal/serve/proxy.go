@@ -38,10 +38,11 @@ func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 			r.Out.Trailer = nil // it has only names, perhaps forged; the values would be lost
 		},
 		Transport:  sendTimeout{s.transport, o.UpstreamTimeout},
-		BufferPool: new(buffers),
+		BufferPool: &buffers{sync.Pool{New: func() any { return new([bufferSize]byte) }}},
 		ErrorLog:   errorLog(s.sampled, "a response failed"),
 	}
-	limited := httplimit.Handler(l.proxy, s.withLimitFields(proxy, l.file.NeedsResponse()), httplimit.Options{Bytes: l.byteRules, Legacy: o.Legacy, SettleRules: l.file.NeedsResponse()})
+	settled := l.file.NeedsResponse()
+	limited := httplimit.Handler(l.proxy, s.withLimitFields(proxy, settled), httplimit.Options{Bytes: l.byteRules, Legacy: o.Legacy, SettleRules: settled})
 	check, err := httplimit.ClientIP{Trusted: l.file.Trusted, Forwarded: l.file.Forwarded}.Check()
 	return o.idleTimeout(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := check(r); errors.Is(err, httplimit.ErrUntrustedPeer) || errors.Is(err, httplimit.ErrForwarding) {
@@ -55,7 +56,7 @@ func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 		if o.MaxBody > 0 && r.ContentLength < 0 {
 			r.Body = http.MaxBytesReader(w, r.Body, o.MaxBody)
 		}
-		if l.file.NeedsResponse() {
+		if settled {
 			r = config.TrackOutcome(r)
 		}
 		limited.ServeHTTP(w, r)
@@ -66,13 +67,12 @@ func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 // target would bypass rules for paths, its body is too large, or a rule would deny it because the length
 // of its body is unknown. It returns nil if there is none.
 func (s *Server) unfit(l *limiters, r *http.Request) *problem {
-	if r.Method == http.MethodConnect {
-		return plainProblem(http.StatusMethodNotAllowed, "this is a reverse proxy, so CONNECT is not allowed")
-	}
-	if fault := requestFault(r); fault != "" {
-		return plainProblem(http.StatusBadRequest, "%s", fault)
-	}
+	fault := requestFault(r)
 	switch {
+	case r.Method == http.MethodConnect:
+		return plainProblem(http.StatusMethodNotAllowed, "this is a reverse proxy, so CONNECT is not allowed")
+	case fault != "":
+		return plainProblem(http.StatusBadRequest, "%s", fault)
 	case strings.Trim(s.options.Upstream.Path, "/") != "" && hasDotDot(r.URL.Path):
 		return plainProblem(http.StatusBadRequest, "want a path without .. in it, because .. could leave the path of --upstream")
 	case l.needsLength(r):
@@ -136,7 +136,7 @@ func (s *Server) failure(r *http.Request, err, broken error) *problem {
 		// Usually the client is gone. But it may have closed only its own side, and without
 		// a response it would get an empty 200.
 		s.sampled.Debug("the client closed the connection", "error", withoutAddresses(err.Error()))
-		return upstreamError(http.StatusBadGateway, "")
+		return unanswered(http.StatusBadGateway, "the upstream did not answer")
 	}
 	config.SetOutcome(r, config.UpstreamFailed)
 	s.sampled.Warn("the upstream failed", "upstream", s.options.Upstream.Redacted(), "error", readable.Unquoted(err.Error()))
@@ -147,10 +147,6 @@ func (s *Server) failure(r *http.Request, err, broken error) *problem {
 		s.reportHTTP2(r)
 	}
 	s.metrics.upstream.WithLabelValues(strconv.Itoa(status)).Inc()
-	return upstreamError(status, inTime)
-}
-
-func upstreamError(status int, inTime string) *problem {
 	return unanswered(status, "the upstream did not answer"+inTime)
 }
 
@@ -250,13 +246,10 @@ func isLimitField(name string) bool {
 // buffers implements httputil.BufferPool.
 type buffers struct{ sync.Pool }
 
+const bufferSize = 32 << 10
+
 // Get implements httputil.BufferPool.
-func (b *buffers) Get() []byte {
-	if buffer, ok := b.Pool.Get().(*[32 << 10]byte); ok {
-		return buffer[:]
-	}
-	return make([]byte, 32<<10)
-}
+func (b *buffers) Get() []byte { return b.Pool.Get().(*[bufferSize]byte)[:] }
 
 // Put implements httputil.BufferPool.
-func (b *buffers) Put(buffer []byte) { b.Pool.Put((*[32 << 10]byte)(buffer)) }
+func (b *buffers) Put(buffer []byte) { b.Pool.Put((*[bufferSize]byte)(buffer)) }

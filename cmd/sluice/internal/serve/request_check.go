@@ -2,6 +2,7 @@ package serve
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,23 +24,12 @@ func requestFault(r *http.Request) string {
 		return "want a path, such as /login"
 	case !config.HasOnly(r.Host, "!$%&'()*+,-.:;=[]_~"):
 		return "want a host name without other characters, such as shop.example:8080"
-	case hasOtherHost(r):
+	case slices.ContainsFunc(r.Header["Host"], func(host string) bool { return !strings.EqualFold(host, r.Host) }): // over HTTP/1.1, net/http has removed it
 		return "want one host name, but the field Host names another than :authority"
 	case !hasRightLength(r):
 		return "want a Content-Length that is the length of the body"
 	}
 	return ""
-}
-
-// hasOtherHost reports whether a field Host contradicts the host of the request. Over HTTP/1.1, net/http
-// refuses several such fields, and removes one.
-func hasOtherHost(r *http.Request) bool {
-	for _, host := range r.Header["Host"] {
-		if !strings.EqualFold(host, r.Host) {
-			return true
-		}
-	}
-	return false
 }
 
 // hasRightLength reports whether Content-Length is absent or a single number, and whether there is a body

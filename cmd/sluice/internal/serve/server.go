@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
 	"github.com/sluice-go/sluice/internal/earlyreply"
+	"github.com/sluice-go/sluice/internal/retrywait"
 	"github.com/sluice-go/sluice/observe"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -216,18 +217,14 @@ func (s *Server) server(l net.Listener, handler http.Handler) *listener {
 		ConnState:         s.trackConnection,
 		ErrorLog:          errorLog(s.sampled, "a connection failed"),
 	}}
-	server.Listener = limitConnections(l, s.options.MaxConnections, func(full bool) { s.freeConnections(server, full) })
+	server.Listener = limitConnections(l, s.options.MaxConnections, func(full bool) {
+		server.http.SetKeepAlivesEnabled(!full) // closes idle connections, and active ones after their response
+		if full {
+			s.sampled.Warn("the number of connections has reached --max-connections; idle connections are closed, and new ones wait", "address", l.Addr().String(), "max-connections", s.options.MaxConnections)
+		}
+	})
 	s.listeners = append(s.listeners, server)
 	return server
-}
-
-// freeConnections frees connections when their number reaches the limit: it closes idle connections,
-// and active ones after their response, until a new connection is accepted.
-func (s *Server) freeConnections(l *listener, full bool) {
-	l.http.SetKeepAlivesEnabled(!full)
-	if full {
-		s.sampled.Warn("the number of connections has reached --max-connections; idle connections are closed, and new ones wait", "address", l.Addr().String(), "max-connections", s.options.MaxConnections)
-	}
 }
 
 // limitRequests refuses requests to the proxy if as many are in progress as there may be connections, and none of them ends
@@ -265,7 +262,7 @@ func acquireSoon(ctx context.Context, slots *semaphore.Weighted) bool {
 const busyRetryAfter = "1"
 
 // errCut is returned by Serve if requests in flight were cut off.
-var errCut = errors.New("serve: requests were cut off")
+var errCut = errors.New("requests in flight were cut off; to give them more time, set a longer --drain")
 
 // errInterrupted, as the cause of the context's end, lets Serve skip Options.ShutdownDelay, for
 // a person who waits at a terminal.
@@ -329,10 +326,7 @@ func every(ctx context.Context, d time.Duration, task func(context.Context)) {
 func (s *Server) shutDown(delay time.Duration) {
 	s.draining.Store(true)
 	s.log.Info("shutting down", "delay", delay, "drain", s.options.Drain)
-	select {
-	case <-time.After(delay):
-	case <-s.background.Done():
-	}
+	retrywait.Pause(s.background, delay)
 	ctx, cancel := context.WithTimeout(s.background, s.options.Drain)
 	defer cancel()
 	for _, l := range s.listeners {

@@ -37,7 +37,7 @@ func (s *Store) sqlite(file string, o Options) error {
 	s.close = func() { _ = db.Close() }
 	store, err := sqlite.New(db, sqlite.Options{Table: o.Table})
 	s.Store = store
-	s.prepare = func(ctx context.Context) error {
+	s.Prepare = func(ctx context.Context) error {
 		// Keys may be personal data, so nobody else may read a new file. SQLite reports why a file
 		// cannot be created, and gives the files beside it the same mode.
 		if f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {

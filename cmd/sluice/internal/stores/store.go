@@ -37,13 +37,10 @@ type Options struct {
 // Store is a store. It may not be connected yet.
 type Store struct {
 	storage.Store
-	Address string // redacted
-	prepare func(context.Context) error
-	close   func() // nil: there is nothing to close
+	Address string                          // redacted
+	Prepare func(ctx context.Context) error // connects to the store and creates its table
+	close   func()                          // nil: there is nothing to close
 }
-
-// Prepare connects to the store and creates its table.
-func (s *Store) Prepare(ctx context.Context) error { return s.prepare(ctx) }
 
 // Close closes the connections of the store.
 func (s *Store) Close() {
@@ -71,7 +68,7 @@ func Open(address string, options Options) (*Store, error) {
 		return nil, err
 	}
 	scheme, rest, _ := strings.Cut(address, ":")
-	s := &Store{Address: redacted(address), prepare: func(context.Context) error { return nil }}
+	s := &Store{Address: redacted(address), Prepare: func(context.Context) error { return nil }}
 	var err error
 	switch scheme {
 	case "memory":
@@ -96,19 +93,16 @@ func (s *Store) postgres(address string, o Options) error {
 		return withoutAddress(err)
 	}
 	s.close = func() {
-		closed := make(chan struct{})
-		go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), CloseTime)
+		defer cancel()
+		_, _ = cli.Await(ctx, func() (any, error) {
 			pool.Close()
-			close(closed)
-		}()
-		select {
-		case <-closed:
-		case <-time.After(CloseTime):
-		}
+			return nil, nil
+		})
 	}
 	store, err := postgres.New(pool, postgres.Options{Table: o.Table, NoFunctions: o.NoFunctions})
 	s.Store = store
-	s.prepare = store.Migrate
+	s.Prepare = store.Migrate
 	return err
 }
 
@@ -128,7 +122,7 @@ func (s *Store) redis(address string, o Options) error {
 	s.close = func() { _ = client.Close() }
 	store, err := redis.New(client, redis.Options{Prefix: o.Table})
 	s.Store = store
-	s.prepare = func(ctx context.Context) error { // the user of the client may have no right to PING
+	s.Prepare = func(ctx context.Context) error { // the user of the client may have no right to PING
 		_, _, err := store.Load(ctx, "probe")
 		return err
 	}
