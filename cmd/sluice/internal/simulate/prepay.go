@@ -21,20 +21,9 @@ type purse struct {
 }
 
 type purseID struct {
+	key     *key
 	process int
 	cost    int64
-}
-
-func (k *key) purse(id purseID) *purse {
-	if k.purses == nil {
-		k.purses = make(map[purseID]*purse)
-	}
-	p := k.purses[id]
-	if p == nil {
-		p = new(purse)
-		k.purses[id] = p
-	}
-	return p
 }
 
 // spend decides a call by what its process has bought ahead. If nothing is left, it buys as many calls as the process wants and as
@@ -43,7 +32,12 @@ func (r *Run) spend(k *key, c *Call) error {
 	if r.options.Prepay.Calls == 0 {
 		return r.step(k, c, c.Cost)
 	}
-	p, at := k.purse(purseID{c.Process, c.Cost}), time.UnixMicro(c.At) // a clock that is ahead by a constant does not change For
+	id := purseID{k, c.Process, c.Cost}
+	p, at := r.purses[id], time.UnixMicro(c.At) // a clock that is ahead by a constant does not change For
+	if p == nil {
+		p = new(purse)
+		r.purses[id] = p
+	}
 	if p.Spend(at) {
 		c.Result, c.Prepaid = p.result, true
 		return nil

@@ -79,19 +79,18 @@ type Run struct {
 	stream  Stream
 	options Options
 	keys    []key
+	purses  map[purseID]*purse
 	queue   queue
 	random  *rand.Rand
 	outcome Outcome
 	spare   []byte
-	call    Call
 	level   *Level
 }
 
 // key has the state of one key.
 type key struct {
-	state  []byte
-	exact  exactLog
-	purses map[purseID]*purse
+	state []byte
+	exact exactLog
 }
 
 // New returns a run.
@@ -114,7 +113,7 @@ func New(policy costed.Policy, stream Stream, o Options) (*Run, error) {
 	}
 	return &Run{
 		policy: policy, limit: policy.Limit(),
-		stream: stream, options: o, keys: make([]key, keys),
+		stream: stream, options: o, keys: make([]key, keys), purses: make(map[purseID]*purse),
 		random:  rand.New(rand.NewPCG(o.Seed, 6)),
 		outcome: Outcome{AllowedByProcess: make([]int64, len(o.Skews))},
 		level:   new(Level),
@@ -125,15 +124,10 @@ func New(policy costed.Policy, stream Stream, o Options) (*Run, error) {
 // it ends.
 func (r *Run) Calls() iter.Seq2[*Call, error] {
 	return func(yield func(*Call, error) bool) {
-		next := 0
-		for {
-			c, ok := r.pop(&next)
-			if !ok {
-				break
-			}
-			r.call = c
-			err := r.decide(&r.call)
-			if !yield(&r.call, err) || err != nil {
+		var c Call
+		for next := 0; r.pop(&next, &c); {
+			err := r.decide(&c)
+			if !yield(&c, err) || err != nil {
 				return
 			}
 		}
@@ -141,8 +135,8 @@ func (r *Run) Calls() iter.Seq2[*Call, error] {
 	}
 }
 
-// pop returns the next call: an arrival, or a retry.
-func (r *Run) pop(next *int) (c Call, ok bool) {
+// pop sets c to the next call: an arrival, or a retry. It returns false if there is none.
+func (r *Run) pop(next *int, c *Call) bool {
 	arrivals := r.stream.Arrivals
 	var a attempt
 	switch {
@@ -152,13 +146,14 @@ func (r *Run) pop(next *int) (c Call, ok bool) {
 	case len(r.queue) > 0:
 		a = heap.Pop(&r.queue).(attempt)
 	default:
-		return Call{}, false
+		return false
 	}
 	times, cost := max(1, a.Times), int64(math.MaxInt64)
 	if r.policy.Cost <= cost/times {
 		cost = r.policy.Cost * times
 	}
-	return Call{At: a.At, Client: a.Client, Times: times, Cost: cost, Attempt: a.number}, true
+	*c = Call{At: a.At, Client: a.Client, Times: times, Cost: cost, Attempt: a.number}
+	return true
 }
 
 // decide decides a call and counts it.
