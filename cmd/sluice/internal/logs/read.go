@@ -120,7 +120,11 @@ func (l *Input) withRemedy(err error, damaged []accesslog.DamagedFile) error {
 	}
 	switch ext := filepath.Ext(first.File); {
 	case ext == ".yaml" || ext == ".yml":
-		return fmt.Errorf("%w; if %s is a rule file, %s", err, first.File, l.ruleFileRemedy(first.File))
+		remedy := "name a log in its place"
+		if l.Flags.Lookup("config") != nil {
+			remedy = "use --config " + first.File
+		}
+		return fmt.Errorf("%w; if %s is a rule file, %s", err, first.File, remedy)
 	case first.Reason == accesslog.NoRequest:
 		return fmt.Errorf("%w; keep only the lines that are requests, or name the member to limit by with --key-field", err)
 	case beginsArray(first.Text):
@@ -140,12 +144,4 @@ func beginsArray(line []byte) bool {
 	rest, found := bytes.CutPrefix(line, []byte("["))
 	rest = bytes.TrimSpace(rest)
 	return found && (len(rest) == 0 || rest[0] == '{')
-}
-
-// ruleFileRemedy says what to do with a rule file that was named as a log.
-func (l *Input) ruleFileRemedy(name string) string {
-	if l.Flags.Lookup("config") != nil {
-		return "use --config " + name
-	}
-	return "name a log in its place"
 }
