@@ -67,23 +67,19 @@ func (l *Input) Read(ctx context.Context, sources []Source, read, named accesslo
 		Fields:    cmp.Or(read, accesslog.Status), // for the reader, no fields means all fields
 		Progress:  func(n int) { _ = bar.Add(n) },
 	}
-	var err, addErr error
+	var err error
 	summary.Stats, err = accesslog.Read(ctx, inputs, o, func(e *accesslog.Entry) error {
-		summary.Add(e)
-		addErr = add(e)
-		return addErr
+		summary.note(e)
+		return add(e)
 	})
-	switch {
-	case addErr != nil:
-		return nil, addErr
-	case err != nil:
+	if err != nil {
 		return nil, l.withRemedy(err, summary.Damaged)
 	}
-	return summary, l.Validate(summary)
+	return summary, l.validate(summary)
 }
 
-// Validate returns an error if the log is probably the wrong one or unsorted.
-func (l *Input) Validate(s *Summary) error {
+// validate returns an error if the log is probably the wrong one or unsorted.
+func (l *Input) validate(s *Summary) error {
 	switch {
 	case s.Entries == 0: // if all lines were invalid, the reader has returned an error
 		return fmt.Errorf("%s: the log is empty; name another log", s.Name)
@@ -106,7 +102,7 @@ func (l *Input) Validate(s *Summary) error {
 	return nil
 }
 
-// withRemedy adds a remedy to the error of a log that could not be read.
+// withRemedy adds a remedy to the error of a log that could not be read. It returns any other error as it is.
 func (l *Input) withRemedy(err error, damaged []accesslog.DamagedFile) error {
 	var bad *accesslog.UnreadableError
 	if !errors.As(err, &bad) {
