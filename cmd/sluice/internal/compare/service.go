@@ -61,6 +61,19 @@ func (s *Service) Call(ctx context.Context, method string, body io.Reader, progr
 	return nil, fmt.Errorf("unknown method %q; want compare, explain, trace, rules or log", method)
 }
 
+// Response encodes what [Service.Call] returned: {"result":...} or {"error":TEXT}.
+func Response(result any, err error) []byte {
+	response := map[string]any{"result": result}
+	if err != nil {
+		response = map[string]any{"error": err.Error()}
+	}
+	text, err := json.Marshal(response)
+	if err != nil {
+		return []byte(`{"error":"the response cannot be encoded"}`)
+	}
+	return text
+}
+
 // decoded decodes the body, which must begin with a JSON value without unknown members.
 func decoded[Q, R any](body io.Reader, handle func(*Q) (R, error)) (any, error) {
 	request := new(Q)
