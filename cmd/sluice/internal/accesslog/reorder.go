@@ -121,8 +121,8 @@ func (b *records) size() int { return len(b.list)*recordSize + len(b.texts) }
 
 func (b *records) reset() { b.list, b.texts = b.list[:0], b.texts[:0] }
 
-// add adds the requested fields of e. It returns their size.
-func (b *records) add(e *Entry, input int, fields Fields) (size int) {
+// add adds the requested fields of e.
+func (b *records) add(e *Entry, input int, fields Fields) {
 	start := len(b.texts)
 	for f, text := range e.texts() {
 		if fields&(1<<f) != 0 {
@@ -133,7 +133,6 @@ func (b *records) add(e *Entry, input int, fields Fields) (size int) {
 		at: e.Time, line: e.Line, input: int32(input),
 		start: uint32(start), size: uint32(len(b.texts) - start), late: e.Late,
 	})
-	return recordSize + len(b.texts) - start
 }
 
 // copy adds a record of from.
