@@ -113,7 +113,7 @@ func (m *merger) read(inputs []Input, send func(*records) *records) error {
 // entry.
 func (m *merger) start(inputs []Input) error {
 	for i, in := range inputs {
-		s := &source{Input: in, index: i, head: Entry{Time: longAgo}}
+		s := &source{Input: in, index: i}
 		if len(inputs) > 1 && !in.Once {
 			first := &source{Input: in}
 			o := m.o
