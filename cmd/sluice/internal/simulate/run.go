@@ -68,7 +68,6 @@ type Outcome struct {
 	Unserved         int64 // requests without an allowed call
 	Worst            int64 // the most units that one key was admitted in any interval as long as the period; of a stack, the units of its first part
 	WorstEnd         int64 // the last instant of that period, in microseconds since the Unix epoch
-	WorstClient      int32 // who made the last call of that period
 	AllowedByProcess []int64
 }
 
@@ -207,7 +206,7 @@ func (r *Run) count(k *key, c *Call) {
 		o.Allowed++
 		o.AllowedByProcess[c.Process]++
 		if sum := k.exact.add(r.limit, c.At, c.Cost); sum > o.Worst {
-			o.Worst, o.WorstEnd, o.WorstClient = sum, c.At, c.Client
+			o.Worst, o.WorstEnd = sum, c.At
 		}
 		return
 	}
