@@ -7,12 +7,6 @@ import (
 	"github.com/sluice-go/sluice/internal/prepay"
 )
 
-// Prepay makes each process buy calls ahead, as sluice.Options.Prepay does. A purchase takes no time. The zero Prepay buys none.
-type Prepay struct {
-	Calls int64         // the most calls of one purchase
-	For   time.Duration // how long they can be used
-}
-
 // purse holds the calls that one process has bought of one key at one cost.
 type purse struct {
 	prepay.Purse
@@ -42,7 +36,7 @@ func (r *Run) spend(k *key, c *Call) error {
 		c.Result, c.Prepaid = p.result, true
 		return nil
 	}
-	wanted := p.Next(at, max(1, min(r.options.Prepay.Calls, p.most)))
+	wanted := p.Next(at, max(1, min(int64(r.options.Prepay.Calls), p.most)))
 	fits, err := r.policy.Peek(k.state, time.UnixMicro(c.Now), c.Cost)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 	"github.com/sluice-go/sluice/internal/costed"
@@ -34,8 +35,8 @@ type Options struct {
 	Shared    bool            // all clients share one key
 	Skews     []time.Duration // how far the clock of each process is ahead; empty: one process. Calls go to the processes in turn
 	OwnClocks bool            // each process decides by its own clock; otherwise the clock of the store, which is exact, decides
-	Prepay    Prepay
-	Seed      uint64 // of the random part of Backoff
+	Prepay    sluice.Prepay   // of each process. A purchase takes no time
+	Seed      uint64          // of the random part of Backoff
 }
 
 // Call is one call of a client, and the decision.
