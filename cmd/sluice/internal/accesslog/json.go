@@ -159,12 +159,8 @@ func (p *parser) text(part part) []byte {
 // suffices only if no other field is wanted, because error messages of servers name hosts
 // too.
 func (p *parser) isRequest(e *Entry) bool {
-	for _, part := range [...]part{partIP, partMethod, partPath, partRequest, partUser, partKey} {
-		if p.has(part) {
-			return true
-		}
-	}
-	return len(e.Status) > 0 || p.hostOnly && p.has(partHost)
+	parts := []part{partIP, partMethod, partPath, partRequest, partUser, partKey}
+	return slices.ContainsFunc(parts, p.has) || len(e.Status) > 0 || p.hostOnly && p.has(partHost)
 }
 
 func (p *parser) fill(e *Entry) {

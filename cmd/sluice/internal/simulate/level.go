@@ -1,10 +1,6 @@
 package simulate
 
-import (
-	"time"
-
-	"github.com/sluice-go/sluice/algo"
-)
+import "time"
 
 // Level records the units left of one key over time. Add it to a Run before the run begins.
 type Level struct {
@@ -38,9 +34,6 @@ func (l *Level) upTo(r *Run, until int64) {
 		if result, err := r.policy.Peek(r.key(l.Client).state, time.UnixMicro(at), 1); err == nil { // otherwise the next step returns it
 			l.add(at, result.Remaining)
 		}
-	}
-	if until == algo.MaxInstant {
-		l.flush()
 	}
 }
 

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"container/heap"
 	"fmt"
 	"iter"
@@ -95,9 +96,7 @@ type key struct {
 
 // New returns a run.
 func New(policy costed.Policy, stream Stream, o Options) (*Run, error) {
-	if o.Reaction == "" {
-		o.Reaction = Ignore
-	}
+	o.Reaction = cmp.Or(o.Reaction, Ignore)
 	if maxAttempts[o.Reaction] == 0 {
 		return nil, fmt.Errorf("simulate: unknown reaction %q; want ignore, retry, backoff or wait", o.Reaction)
 	}
@@ -132,6 +131,7 @@ func (r *Run) Calls() iter.Seq2[*Call, error] {
 			}
 		}
 		r.level.upTo(r, algo.MaxInstant)
+		r.level.flush()
 	}
 }
 
