@@ -27,14 +27,13 @@ type Source struct {
 	Info            os.FileInfo // nil: standard input, or the sample
 }
 
-const (
-	SampleName = "the bundled sample log"
-	longInput  = 16 << 20 // bytes from which a replay shows a progress bar
-)
+// longInput is the number of bytes from which a replay shows a progress bar.
+const longInput = 16 << 20
 
+// Open opens the files of a command line, or the sample if there are none.
 func Open(args []string, stdin io.Reader) (sources []Source, err error) {
 	if len(args) == 0 {
-		return []Source{{Input: accesslog.FromReader(SampleName, sample.Open())}}, nil
+		return []Source{{Input: accesslog.FromReader(sample.Name, sample.Open())}}, nil
 	}
 	for _, arg := range args {
 		s, err := openSource(arg, stdin, sources)
