@@ -3,7 +3,6 @@ package suggest
 import (
 	"cmp"
 	"context"
-	"math"
 	"runtime"
 	"sync"
 	"time"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 )
 
 // Counts has what a policy denies. Allowed is 0.
@@ -99,14 +97,4 @@ func (r *counter) collect(ctx context.Context, c *Counts) (stop bool) {
 	r.total.add(c)
 	*c = Counts{}
 	return ctx.Err() != nil || r.goal != nil && r.goal.Count(&r.total) > r.most
-}
-
-// undeniable returns how many requests a key can always send under the policy: as many as its
-// capacity has units for. No algorithm denies a key before it has spent its capacity.
-func undeniable(p algo.Policy, cost int64) int64 {
-	most := int64(math.MaxInt64)
-	for _, part := range backtest.Parts(p) {
-		most = min(most, config.Capacity(part)/cost)
-	}
-	return most
 }

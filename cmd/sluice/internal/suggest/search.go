@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/internal/costed"
 )
 
@@ -200,7 +201,7 @@ func (s *search) replay(n int64, all bool, r *counter) Candidate {
 	s.progress()
 	r.policy, r.cost, r.keys = p.Policy, s.cost(p), s.Log.sorted
 	if !all {
-		r.keys = s.Log.above(undeniable(r.policy, r.cost))
+		r.keys = s.Log.above(config.Capacity(r.policy) / r.cost) // no algorithm denies a key before it has spent its capacity
 	}
 	counts, err := r.run(s.ctx)
 	if s.err = err; err != nil {
