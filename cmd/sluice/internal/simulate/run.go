@@ -5,7 +5,6 @@ import (
 	"container/heap"
 	"fmt"
 	"iter"
-	"math"
 	"math/rand/v2"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 	"github.com/sluice-go/sluice/internal/costed"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // Reaction is what a client does when a call is denied.
@@ -148,10 +148,8 @@ func (r *Run) pop(next *int, c *Call) bool {
 	default:
 		return false
 	}
-	times, cost := max(1, a.Times), int64(math.MaxInt64)
-	if r.policy.Cost <= cost/times {
-		cost = r.policy.Cost * times
-	}
+	times := max(1, a.Times)
+	cost := policy.MulDiv(r.policy.Cost, times, 1)
 	*c = Call{At: a.At, Client: a.Client, Times: times, Cost: cost, Attempt: a.number}
 	return true
 }

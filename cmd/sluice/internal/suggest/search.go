@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/internal/costed"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // Suggestion is the smallest number in a template whose policy meets a goal. Log, Template, Cost and Goal say
@@ -165,11 +166,7 @@ func (s *search) enough() int64 {
 	if s.err = err; err != nil {
 		return 1
 	}
-	cost, most := s.cost(p), max(1, s.Log.most())
-	if cost > algo.MaxCount/most {
-		return algo.MaxCount
-	}
-	return cost * most
+	return min(policy.MulDiv(s.cost(p), max(1, s.Log.most()), 1), algo.MaxCount)
 }
 
 // cost returns the cost of a request.
