@@ -75,7 +75,7 @@ func Middleware(limiter *sluice.Limiter[*http.Request], options Options) func(ht
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if g.Skip != nil && g.Skip(r) {
 				next.ServeHTTP(w, r)
-			} else if g.settles() {
+			} else if g.Settle != nil || g.SettleRules { // the cost is known only after the response
 				g.serveSettled(w, r, next)
 			} else if r, release := g.allow(w, r); r != nil {
 				defer release() // also if next panics

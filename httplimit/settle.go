@@ -9,9 +9,6 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// settles reports whether the cost of requests is known only after their response.
-func (g *guard) settles() bool { return g.Settle != nil || g.SettleRules }
-
 // serveSettled serves a request that is charged before, and settled after the response.
 func (g *guard) serveSettled(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	reservation, d, err := g.limiter.Reserve(r.Context(), r, 1)
@@ -34,18 +31,16 @@ func (g *guard) serveSettled(w http.ResponseWriter, r *http.Request, next http.H
 // settle corrects what a request was charged. r has the response.
 func (g *guard) settle(r *http.Request, reservation *sluice.Reservation[*http.Request]) {
 	unended := context.WithoutCancel(r.Context())
-	released := false
+	err := algo.ErrCost // until the function that returns the cost has returned
 	defer func() {
-		if !released { // the function that returns the cost has a fault
+		if errors.Is(err, algo.ErrCost) { // that function has a fault
 			_ = reservation.Release(unended)
 		}
 	}()
-	var err error
 	if g.SettleRules {
 		_, err = reservation.SettleFor(unended, r)
 	} else {
 		response, _ := ResponseTo(r)
 		_, err = reservation.Settle(unended, g.Settle(r, response.Status, response.Written))
 	}
-	released = !errors.Is(err, algo.ErrCost)
 }

@@ -35,8 +35,7 @@ const (
 	Key
 	Forwarded // cannot be a key
 	Status
-	endOfFields
-	allFields = endOfFields - 1
+	allFields = 1<<iota - 1
 )
 
 // texts returns the fields, each at the index of its bit in Fields.

@@ -143,18 +143,15 @@ func (p *parser) has(part part) bool { return p.found[part].rank > 0 }
 // list are joined with commas, as proxies join the lines of one header. Bytes that are not UTF-8 stay
 // as they are.
 func (p *parser) text(part part) []byte {
-	start := len(p.texts)
-	m := &p.found[part]
-	if m.kind != gjson.JSON {
-		p.texts = append(p.texts, m.text...)
-		return p.texts[start:len(p.texts):len(p.texts)]
-	}
-	for i, v := range gjson.Parse(m.text).Array() {
-		if i > 0 {
-			p.texts = append(p.texts, ", "...)
+	start, text := len(p.texts), p.found[part].text
+	if p.found[part].kind == gjson.JSON {
+		var list []string
+		for _, v := range gjson.Parse(text).Array() {
+			list = append(list, v.Str)
 		}
-		p.texts = append(p.texts, v.Str...)
+		text = strings.Join(list, ", ")
 	}
+	p.texts = append(p.texts, text...)
 	return p.texts[start:len(p.texts):len(p.texts)]
 }
 
@@ -162,12 +159,8 @@ func (p *parser) text(part part) []byte {
 // suffices only if no other field is wanted, because error messages of servers name hosts
 // too.
 func (p *parser) isRequest(e *Entry) bool {
-	for _, part := range [...]part{partIP, partMethod, partPath, partRequest, partUser, partKey} {
-		if p.has(part) {
-			return true
-		}
-	}
-	return len(e.Status) > 0 || p.hostOnly && p.has(partHost)
+	parts := []part{partIP, partMethod, partPath, partRequest, partUser, partKey}
+	return slices.ContainsFunc(parts, p.has) || len(e.Status) > 0 || p.hostOnly && p.has(partHost)
 }
 
 func (p *parser) fill(e *Entry) {

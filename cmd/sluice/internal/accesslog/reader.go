@@ -29,7 +29,7 @@ const readAhead = 2
 //
 // A goroutine reads ahead. It ends when Read returns, but not while a Read of an input blocks.
 func Read(ctx context.Context, inputs []Input, o Options, add func(*Entry) error) (Stats, error) {
-	o.Fields = cmp.Or(o.Fields&allFields, allFields)
+	o.Fields = cmp.Or(o.Fields, allFields)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	full, spent := make(chan *records, readAhead), make(chan *records, readAhead+2) // with those of the two goroutines
@@ -113,7 +113,7 @@ func (m *merger) read(inputs []Input, send func(*records) *records) error {
 // entry.
 func (m *merger) start(inputs []Input) error {
 	for i, in := range inputs {
-		s := &source{Input: in, index: i, head: Entry{Time: longAgo}}
+		s := &source{Input: in, index: i}
 		if len(inputs) > 1 && !in.Once {
 			first := &source{Input: in}
 			o := m.o

@@ -162,7 +162,7 @@ func (g *generator) log(name string, n int) (log []byte, entries []entry) {
 // ordered returns the entries of several files as Read should deliver them: it takes the earliest of the
 // next entries of all files, moves those that are too late, and sorts the others.
 func ordered(files [][]entry, reorder time.Duration) (all []entry, reordered, late int64) {
-	latest := longAgo
+	var latest time.Time
 	for {
 		i := -1
 		for j, file := range files {

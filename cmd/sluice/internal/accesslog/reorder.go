@@ -18,7 +18,7 @@ type window struct {
 	stats  *Stats
 	send   func(batch *records) (empty *records)
 
-	latest  time.Time // the latest time so far
+	latest  time.Time // the latest time so far; the zero time is before that of every entry
 	oldest  time.Time // an entry before it is late: latest less the length, or more
 	emitted time.Time // the latest time when entries were last emitted
 	most    int       // the limit of the bytes of held
@@ -33,12 +33,9 @@ const (
 	batchSize = 64 << 10
 )
 
-// longAgo is before every time of an entry.
-var longAgo = time.Unix(-1<<62, 0)
-
 func newWindow(length time.Duration, fields Fields, stats *Stats, send func(*records) *records) *window {
 	return &window{length: max(length, 0), fields: fields, stats: stats, send: send, most: maxHeld,
-		latest: longAgo, oldest: longAgo, emitted: longAgo, held: new(records), spare: new(records), batch: new(records)}
+		held: new(records), spare: new(records), batch: new(records)}
 }
 
 // add adds an entry. It copies the texts.
@@ -121,8 +118,8 @@ func (b *records) size() int { return len(b.list)*recordSize + len(b.texts) }
 
 func (b *records) reset() { b.list, b.texts = b.list[:0], b.texts[:0] }
 
-// add adds the requested fields of e. It returns their size.
-func (b *records) add(e *Entry, input int, fields Fields) (size int) {
+// add adds the requested fields of e.
+func (b *records) add(e *Entry, input int, fields Fields) {
 	start := len(b.texts)
 	for f, text := range e.texts() {
 		if fields&(1<<f) != 0 {
@@ -133,7 +130,6 @@ func (b *records) add(e *Entry, input int, fields Fields) (size int) {
 		at: e.Time, line: e.Line, input: int32(input),
 		start: uint32(start), size: uint32(len(b.texts) - start), late: e.Late,
 	})
-	return recordSize + len(b.texts) - start
 }
 
 // copy adds a record of from.

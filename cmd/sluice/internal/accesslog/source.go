@@ -21,7 +21,7 @@ const MaxLine = 1 << 20
 type source struct {
 	Input
 	index  int       // of the input
-	head   Entry     // the time is longAgo if the input must be opened to know it
+	head   Entry     // the time is zero, and so before all others, if the input must be opened to know it
 	file   io.Closer // nil: not yet open
 	raw    *stoppable
 	text   *bufio.Reader // decompressed
@@ -43,7 +43,6 @@ func (s *source) open(ctx context.Context, o Options, stats *Stats) error {
 		return fmt.Errorf("accesslog: %w", err)
 	}
 	s.file, s.raw, s.stats, s.parser = f, &stoppable{ctx: ctx, r: f, progress: o.Progress}, stats, newParser(o)
-	s.head.File = s.Name
 	s.text = bufio.NewReaderSize(lineEnds{bufio.NewReader(Unzip(s.raw))}, MaxLine+len("\r\n"))
 	if mark, _ := s.text.Peek(3); string(mark) == "\uFEFF" {
 		_, _ = s.text.Discard(3) // they are in the buffer

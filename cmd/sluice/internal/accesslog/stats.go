@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Stats has the counts of a Reader. Lines = Entries + Skipped.
+// Stats has the counts of Read. Lines = Entries + Skipped.
 type Stats struct {
 	Lines     int64 // of all files, empty lines included; the parts of a line are one
 	Entries   int64 // lines that became entries

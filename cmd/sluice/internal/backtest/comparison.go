@@ -52,8 +52,7 @@ type ClientChange struct {
 	NewlyAllowed int64  `json:"newly_allowed"`
 }
 
-// Add replays one request of a client. It returns an error if the time is before the previous
-// request's.
+// Add replays one request of a client. Its time must not be before the previous request's.
 func (c *Comparison[T]) Add(ctx context.Context, at time.Time, in T, client []byte) error {
 	before, err := c.before.Add(ctx, at, in)
 	if err != nil {

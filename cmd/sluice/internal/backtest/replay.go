@@ -79,7 +79,10 @@ func (c *column) step(id uint32, at time.Time) (allowed bool, err error) {
 		return false, err
 	}
 	c.spare = next
-	cell.keep(next) // also after a denial, which can begin a penalty
+	if cap(cell.state) < len(next) { // append would take more memory than the state needs
+		cell.state = make([]byte, 0, len(next))
+	}
+	cell.state = append(cell.state[:0], next...) // also after a denial, which can begin a penalty
 	c.note(cell, at, &result)
 	return result.Allowed, nil
 }
@@ -102,11 +105,4 @@ type cell struct {
 	state  []byte
 	denied int64
 	window window
-}
-
-func (c *cell) keep(state []byte) {
-	if cap(c.state) < len(state) {
-		c.state = make([]byte, 0, len(state))
-	}
-	c.state = append(c.state[:0], state...)
 }

@@ -33,6 +33,7 @@ type Rules[T any] struct {
 // ruleColumn has one rule and its counts.
 type ruleColumn[T any] struct {
 	column
+	name    string
 	cost    func(T) int64 // of the rule; may be nil
 	outcome RuleOutcome   // without the Outcome of column
 	ids     keyNumbers
@@ -52,10 +53,10 @@ func NewRules[T any](rules []sluice.Rule[T], policies []algo.Policy) (*Rules[T],
 	r.limiter = limiter
 	for i, rule := range rules {
 		r.rules = append(r.rules, ruleColumn[T]{
-			cost:    rule.Cost,
-			column:  newColumn(costed.One(policies[i])),
-			outcome: RuleOutcome{Rule: rule.Name, Shadow: rule.Shadow},
-			ids:     make(keyNumbers),
+			cost:   rule.Cost,
+			column: newColumn(costed.One(policies[i])),
+			name:   rule.Name,
+			ids:    make(keyNumbers),
 		})
 	}
 	return r, nil
@@ -81,7 +82,7 @@ func (r *Rules[T]) Add(ctx context.Context, at time.Time, in T) (sluice.Decision
 	i := 0
 	for j := range d.Results { // in the order of the rules; rules that do not apply have no result
 		result := &d.Results[j]
-		for r.rules[i].outcome.Rule != result.Rule {
+		for r.rules[i].name != result.Rule {
 			i++
 		}
 		if settled != nil && r.rules[i].cost != nil && r.rules[i].cost(*settled) == 0 {
@@ -122,7 +123,7 @@ func (r *Rules[T]) noteTogether(d *sluice.Decision) {
 	}
 	r.together.Deny(d.RetryAfter)
 	name := denier(d.Results)
-	if i := slices.IndexFunc(r.rules, func(c ruleColumn[T]) bool { return c.outcome.Rule == name }); i >= 0 {
+	if i := slices.IndexFunc(r.rules, func(c ruleColumn[T]) bool { return c.name == name }); i >= 0 {
 		r.rules[i].outcome.Alone++
 	}
 }
@@ -171,8 +172,6 @@ type RulesReport struct {
 // RuleOutcome has the counts of one rule. Allowed and Denied count the rule's own decisions. Only
 // requests that all rules allowed have charged it.
 type RuleOutcome struct {
-	Rule     string
-	Shadow   bool
 	Requests int64 // that the rule applied to
 	Keys     int64
 	Alone    int64 // requests that only this enforced rule denied; 0 in shadow mode

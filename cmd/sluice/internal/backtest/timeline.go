@@ -20,8 +20,7 @@ type Timeline struct {
 	Denied  [][]int64
 
 	start, width int64
-	used         int
-	bin          int
+	used         int // bins; the last one is that of the latest request
 }
 
 func newTimeline(policies int) Timeline {
@@ -32,7 +31,7 @@ func newTimeline(policies int) Timeline {
 	return t
 }
 
-// at makes the bin of a request the current bin.
+// at makes the bin of a request the last one.
 func (t *Timeline) at(at time.Time) {
 	now := algo.Instant(at)
 	if t.used == 0 {
@@ -42,16 +41,15 @@ func (t *Timeline) at(at time.Time) {
 	for (now-t.start)/t.width >= Bins {
 		t.widen()
 	}
-	t.bin = int((now - t.start) / t.width)
-	t.used = t.bin + 1
+	t.used = int((now-t.start)/t.width) + 1
 }
 
-// count counts a request in the current bin.
+// count counts a request in the last bin.
 func (t *Timeline) count(policy int, allowed bool) {
 	if allowed {
-		t.Allowed[policy][t.bin]++
+		t.Allowed[policy][t.used-1]++
 	} else {
-		t.Denied[policy][t.bin]++
+		t.Denied[policy][t.used-1]++
 	}
 }
 

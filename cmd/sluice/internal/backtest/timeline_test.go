@@ -20,7 +20,7 @@ func TestTimelineCountsAtTheRightTimes(t *testing.T) {
 			now += r.Int64N(1 + r.Int64N(longest))
 			times = append(times, now)
 			line.at(time.Unix(0, now))
-			line.Allowed[0][line.bin]++
+			line.count(0, true)
 		}
 		done := line.done()
 		require.LessOrEqual(t, len(done.Allowed[0]), Bins)

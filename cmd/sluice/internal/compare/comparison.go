@@ -53,7 +53,6 @@ type Policy struct {
 	Worst            int64   `json:"worst"`       // the most units that a key was admitted in any interval as long as the period
 	WorstFrom        float64 `json:"worst_from"`
 	WorstTo          float64 `json:"worst_to"`
-	WorstClient      string  `json:"worst_client"`
 	Bound            int64   `json:"bound"`        // the most that the policy promises to admit in a period, with calls that were bought ahead
 	LongestWait      string  `json:"longest_wait"` // rounded; a Decision has the exact wait
 	Never            int64   `json:"never"`        // denials that no wait ends
@@ -305,7 +304,6 @@ func (p *Policy) fill(c *preparedQuery, policy costed.Policy, o simulate.Outcome
 	p.Calls, p.Allowed, p.Denied, p.Unnecessary, p.Unserved = o.Calls, o.Allowed, o.Denied, o.Unnecessary, o.Unserved
 	p.Worst, p.WorstTo = o.Worst, c.since(o.WorstEnd)
 	p.WorstFrom = p.WorstTo - limit.Period.Seconds()
-	p.WorstClient = c.stream.Clients[o.WorstClient]
 	p.Bound = policy.Bound(limit.Period)
 	if o.Prepaid > 0 { // otherwise no call was allowed later than it was charged
 		p.Bound = policy.Bound(limit.Period + c.options.Prepay.For)

@@ -146,7 +146,6 @@ func (s *Service) trace(ctx context.Context, e *ExplainRequest) (*Text, error) {
 	if c.options.Prepay.Calls > 0 {
 		return nil, errors.New("a trace cannot have calls that were bought ahead; set Prepay calls to 0")
 	}
-	keys := traceKeys(c)
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Check these decisions with: sluice replay --check FILE\npolicy %v\n\n#at key cost\n", policy)
 	for call, err := range run.Calls() {
@@ -156,7 +155,11 @@ func (s *Service) trace(ctx context.Context, e *ExplainRequest) (*Text, error) {
 		if call.Number == maxTraced {
 			return nil, fmt.Errorf("the stream has more than %d calls, too many for a trace; choose fewer requests, or a part of the log", maxTraced)
 		}
-		fmt.Fprintf(&b, "@%v %s %d ->\n", time.Duration(call.Now-simulate.Epoch.UnixMicro())*time.Microsecond, keys[call.Client], call.Cost)
+		key := "all"
+		if !c.options.Shared {
+			key = traceWord.Replace(c.stream.Clients[call.Client])
+		}
+		fmt.Fprintf(&b, "@%v %s %d ->\n", time.Duration(call.Now-simulate.Epoch.UnixMicro())*time.Microsecond, key, call.Cost)
 	}
 	parsed, err := trace.Parse(&b, "the trace")
 	if err != nil {
@@ -171,18 +174,6 @@ func (s *Service) trace(ctx context.Context, e *ExplainRequest) (*Text, error) {
 		return nil, err
 	}
 	return &Text{"sluice.trace", out.String()}, nil
-}
-
-// traceKeys returns a word for each client.
-func traceKeys(c *preparedQuery) []string {
-	keys := make([]string, len(c.stream.Clients))
-	for i, name := range c.stream.Clients {
-		keys[i] = traceWord.Replace(name)
-		if c.options.Shared {
-			keys[i] = "all"
-		}
-	}
-	return keys
 }
 
 // traceWord escapes what has a meaning in a trace, in the way of accesslog.Keyer, whose keys have no

@@ -4,9 +4,8 @@ package compare
 
 import (
 	"embed"
-	"encoding/json"
 	"errors"
-	"io"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"sync"
@@ -68,15 +67,10 @@ func (s *Service) serveCall(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out := &lines{w: w, control: http.NewResponseController(w), begin: time.Now()}
 	result, err := s.Call(r.Context(), method, http.MaxBytesReader(w, r.Body, largest), out.progress)
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large) && method == "log":
+	if method == "log" && errors.As(err, new(*http.MaxBytesError)) {
 		err = errTooLarge
-	case err == nil:
-		out.write(map[string]any{"result": result})
-		return
 	}
-	out.write(map[string]string{"error": err.Error()})
+	out.write(Response(result, err))
 }
 
 // lines writes lines of JSON.
@@ -92,15 +86,13 @@ const progressDelay = 300 * time.Millisecond
 
 func (l *lines) progress(share float64) {
 	if time.Since(l.begin) > progressDelay {
-		l.write(map[string]float64{"progress": share})
+		l.write(fmt.Appendf(nil, `{"progress":%v}`, share))
 	}
 }
 
-func (l *lines) write(v any) {
+func (l *lines) write(line []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := json.NewEncoder(l.w).Encode(v); err != nil { // or the page has closed the connection
-		_, _ = io.WriteString(l.w, `{"error":"the response cannot be encoded"}`+"\n")
-	}
+	_, _ = l.w.Write(append(line, '\n')) // fails only if the page has closed the connection
 	_ = l.control.Flush()
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
 	"github.com/sluice-go/sluice/internal/costed"
@@ -25,7 +26,7 @@ type Query struct {
 
 // Prepay is the sluice.Prepay of the processes.
 type Prepay struct {
-	Calls int64   `json:"calls"` // 0: none are bought ahead
+	Calls int     `json:"calls"` // 0: none are bought ahead
 	For   float64 `json:"for"`   // seconds
 }
 
@@ -101,7 +102,7 @@ func (q *Query) options() (simulate.Options, error) {
 		case !(p.For >= 0.001 && p.For <= 60):
 			return o, fmt.Errorf("calls bought ahead for %vs; want 1ms to 1m", p.For)
 		}
-		o.Prepay = simulate.Prepay{Calls: p.Calls, For: seconds(p.For)}
+		o.Prepay = sluice.Prepay{Calls: p.Calls, For: seconds(p.For)}
 	}
 	return o, nil
 }

@@ -61,6 +61,19 @@ func (s *Service) Call(ctx context.Context, method string, body io.Reader, progr
 	return nil, fmt.Errorf("unknown method %q; want compare, explain, trace, rules or log", method)
 }
 
+// Response encodes what [Service.Call] returned: {"result":...}, or {"error":TEXT} without the name of the package that reads logs.
+func Response(result any, err error) []byte {
+	response := map[string]any{"result": result}
+	if err != nil {
+		response = map[string]any{"error": strings.TrimPrefix(err.Error(), "accesslog: ")}
+	}
+	text, err := json.Marshal(response)
+	if err != nil {
+		return []byte(`{"error":"the response cannot be encoded"}`)
+	}
+	return text
+}
+
 // decoded decodes the body, which must begin with a JSON value without unknown members.
 func decoded[Q, R any](body io.Reader, handle func(*Q) (R, error)) (any, error) {
 	request := new(Q)
@@ -89,7 +102,7 @@ func (s *Service) readLog(ctx context.Context, body io.Reader) (*Log, error) {
 	sum := sha256.New()
 	stream, stats, err := simulate.FromLog(ctx, accesslog.FromReader("the log", io.TeeReader(body, sum)))
 	if err != nil {
-		return nil, logError{err}
+		return nil, err
 	}
 	damage := ""
 	if len(stats.Damaged) > 0 {
@@ -103,15 +116,6 @@ func (s *Service) readLog(ctx context.Context, body io.Reader) (*Log, error) {
 	s.logs = s.logs[max(0, len(s.logs)-maxLogs):]
 	return &Log{ID: id, Requests: len(stream.Arrivals), Clients: len(stream.Clients), Skipped: stats.Skipped, Late: stats.Late, NoAddress: stats.NoAddress, Damage: damage}, nil
 }
-
-// logError is the error of a log for the page: without the name of its package.
-type logError struct{ error }
-
-// Error implements error.
-func (e logError) Error() string { return strings.TrimPrefix(e.error.Error(), "accesslog: ") }
-
-// Unwrap returns the error with the name of its package.
-func (e logError) Unwrap() error { return e.error }
 
 // logged returns the requests of a log that was read before.
 func (s *Service) logged(ctx context.Context, id string) (simulate.Stream, error) {

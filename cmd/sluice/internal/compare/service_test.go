@@ -387,7 +387,8 @@ func TestInvalidLogsSayWhatToDo(t *testing.T) {
 	} {
 		_, err := read(compare.NewService(), c.log)
 		require.Error(t, err, name)
-		require.True(t, strings.HasPrefix(err.Error(), c.want), "%s: %v", name, err)
+		response := string(compare.Response(nil, err))
+		require.True(t, strings.HasPrefix(response, `{"error":"`+c.want), "%s: %s", name, response)
 	}
 }
 

@@ -67,23 +67,19 @@ func (l *Input) Read(ctx context.Context, sources []Source, read, named accesslo
 		Fields:    cmp.Or(read, accesslog.Status), // for the reader, no fields means all fields
 		Progress:  func(n int) { _ = bar.Add(n) },
 	}
-	var err, addErr error
+	var err error
 	summary.Stats, err = accesslog.Read(ctx, inputs, o, func(e *accesslog.Entry) error {
-		summary.Add(e)
-		addErr = add(e)
-		return addErr
+		summary.note(e)
+		return add(e)
 	})
-	switch {
-	case addErr != nil:
-		return nil, addErr
-	case err != nil:
+	if err != nil {
 		return nil, l.withRemedy(err, summary.Damaged)
 	}
-	return summary, l.Validate(summary)
+	return summary, l.validate(summary)
 }
 
-// Validate returns an error if the log is probably the wrong one or unsorted.
-func (l *Input) Validate(s *Summary) error {
+// validate returns an error if the log is probably the wrong one or unsorted.
+func (l *Input) validate(s *Summary) error {
 	switch {
 	case s.Entries == 0: // if all lines were invalid, the reader has returned an error
 		return fmt.Errorf("%s: the log is empty; name another log", s.Name)
@@ -106,7 +102,7 @@ func (l *Input) Validate(s *Summary) error {
 	return nil
 }
 
-// withRemedy adds a remedy to the error of a log that could not be read.
+// withRemedy adds a remedy to the error of a log that could not be read. It returns any other error as it is.
 func (l *Input) withRemedy(err error, damaged []accesslog.DamagedFile) error {
 	var bad *accesslog.UnreadableError
 	if !errors.As(err, &bad) {
@@ -120,7 +116,11 @@ func (l *Input) withRemedy(err error, damaged []accesslog.DamagedFile) error {
 	}
 	switch ext := filepath.Ext(first.File); {
 	case ext == ".yaml" || ext == ".yml":
-		return fmt.Errorf("%w; if %s is a rule file, %s", err, first.File, l.ruleFileRemedy(first.File))
+		remedy := "name a log in its place"
+		if l.Flags.Lookup("config") != nil {
+			remedy = "use --config " + first.File
+		}
+		return fmt.Errorf("%w; if %s is a rule file, %s", err, first.File, remedy)
 	case first.Reason == accesslog.NoRequest:
 		return fmt.Errorf("%w; keep only the lines that are requests, or name the member to limit by with --key-field", err)
 	case beginsArray(first.Text):
@@ -140,12 +140,4 @@ func beginsArray(line []byte) bool {
 	rest, found := bytes.CutPrefix(line, []byte("["))
 	rest = bytes.TrimSpace(rest)
 	return found && (len(rest) == 0 || rest[0] == '{')
-}
-
-// ruleFileRemedy says what to do with a rule file that was named as a log.
-func (l *Input) ruleFileRemedy(name string) string {
-	if l.Flags.Lookup("config") != nil {
-		return "use --config " + name
-	}
-	return "name a log in its place"
 }

@@ -21,21 +21,19 @@ import (
 
 // A Source is one FILE of the command line.
 type Source struct {
-	Name  string // escaped, for reports and errors
-	Input accesslog.Input
-	size  int64 // in bytes; -1: not known
-	Trace bool
-	Info  os.FileInfo // nil: standard input, or the sample
+	accesslog.Input       // its Name is escaped, for reports and errors
+	size            int64 // in bytes; -1: not known
+	Trace           bool
+	Info            os.FileInfo // nil: standard input, or the sample
 }
 
-const (
-	SampleName = "the bundled sample log"
-	longInput  = 16 << 20 // bytes from which a replay shows a progress bar
-)
+// longInput is the number of bytes from which a replay shows a progress bar.
+const longInput = 16 << 20
 
+// Open opens the files of a command line, or the sample if there are none.
 func Open(args []string, stdin io.Reader) (sources []Source, err error) {
 	if len(args) == 0 {
-		return []Source{{Name: SampleName, Input: accesslog.FromReader(SampleName, sample.Open())}}, nil
+		return []Source{{Input: accesslog.FromReader(sample.Name, sample.Open())}}, nil
 	}
 	for _, arg := range args {
 		s, err := openSource(arg, stdin, sources)
@@ -72,9 +70,8 @@ func openFile(path string, info os.FileInfo) (Source, error) {
 	if err != nil {
 		return Source{}, cli.Usagef("%w", err)
 	}
-	name := readable.Graphic(path)
 	if !info.Mode().IsRegular() { // such as a pipe
-		s := openOnce(name, f)
+		s := openOnce(readable.Graphic(path), f)
 		s.Info = info
 		return s, nil
 	}
@@ -82,15 +79,15 @@ func openFile(path string, info os.FileInfo) (Source, error) {
 	first, _ := accesslog.Peek(f, peekSize)
 	trace := isTrace(first) || filepath.Ext(path) == ".trace"
 	input := accesslog.FromFile(path)
-	input.Name = name
-	return Source{name, input, info.Size(), trace, info}, nil
+	input.Name = readable.Graphic(path)
+	return Source{input, info.Size(), trace, info}, nil
 }
 
 // openOnce returns the source for input that can be read only once. It stays open until the
 // process ends.
 func openOnce(name string, r io.Reader) Source {
 	first, whole := accesslog.Peek(r, peekSize)
-	return Source{name, accesslog.FromReader(name, whole), -1, isTrace(first), nil}
+	return Source{accesslog.FromReader(name, whole), -1, isTrace(first), nil}
 }
 
 // stdinHasData reports whether standard input is a pipe or a file with data.

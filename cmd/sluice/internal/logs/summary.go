@@ -32,7 +32,7 @@ type place struct {
 	at   time.Time
 }
 
-func (l *Summary) Add(e *accesslog.Entry) {
+func (l *Summary) note(e *accesslog.Entry) {
 	if l.start.IsZero() {
 		l.start = e.Time
 	}

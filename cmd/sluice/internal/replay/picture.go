@@ -23,13 +23,13 @@ const (
 
 // timelinePicture has a panel for each row of a timeline. All panels have equal axes.
 type timelinePicture struct {
-	title, subtitle string
-	panels          [][]string // the lines of their titles
-	timeline        *backtest.Timeline
+	*picture.Chart
+	timeline *backtest.Timeline
+	highest  float64 // of all panels
 }
 
 func newPicture(what, subtitle string, timeline *backtest.Timeline) *timelinePicture {
-	return &timelinePicture{title: "Allowed and denied requests under each " + what, subtitle: subtitle, timeline: timeline}
+	return &timelinePicture{picture.New("Allowed and denied requests under each "+what, subtitle), timeline, 1}
 }
 
 // addPanel adds a panel with its title. It cuts a very long name, but never the counts.
@@ -39,13 +39,24 @@ func (p *timelinePicture) addPanel(name string, allowed, denied int64) {
 		counts = fmt.Sprintf("%d allowed, %d denied (%s)", allowed, denied, readable.Share(denied, allowed+denied))
 	}
 	const most = 3
-	lines := wrap(name + ": " + counts)
-	if len(lines) > most {
-		lines = lines[:most]
-		lines[most-2] += " …"
-		lines[most-1] = counts
+	title := wrap(name + ": " + counts)
+	if len(title) > most {
+		title = title[:most]
+		title[most-2] += " …"
+		title[most-1] = counts
 	}
-	p.panels = append(p.panels, lines)
+	allowedArea, allArea := p.areas(len(p.Plots))
+	panel := p.Add(panelHeight + vg.Length(len(title)-1)*lineHeight)
+	panel.Title.Text = strings.Join(title, "\n")
+	panel.Title.Padding = vg.Points(3)
+	panel.Y.Label.Text = "requests per " + readable.Exact(p.timeline.Width)
+	panel.X.Tick.Marker = plot.TickerFunc(clockTicks)
+	panel.Add(allArea, allowedArea) // the denied requests stay visible above the allowed ones
+	p.highest = max(p.highest, panel.Y.Max)
+	if len(p.Plots) == 1 {
+		p.Legend.Add("allowed", allowedArea)
+		p.Legend.Add("denied", allArea)
+	}
 }
 
 // wrap breaks a title between words into lines that fit the picture.
@@ -64,29 +75,11 @@ func wrap(title string) []string {
 
 // Draw draws the picture into the file.
 func (p *timelinePicture) Draw(path string) error {
-	c := picture.New(p.title, p.subtitle)
-	highest := 1.0
-	for i, title := range p.panels {
-		row := c.Add(panelHeight + vg.Length(len(title)-1)*lineHeight)
-		row.Title.Text = strings.Join(title, "\n")
-		row.Title.Padding = vg.Points(3)
-		row.Y.Label.Text = "requests per " + readable.Exact(p.timeline.Width)
-		row.X.Tick.Marker = plot.TickerFunc(clockTicks)
-		allowed, all := p.areas(i)
-		row.Add(all, allowed) // the denied requests stay visible above the allowed ones
-		highest = max(highest, row.Y.Max)
-		if i == 0 {
-			c.Legend.Add("allowed", allowed)
-			c.Legend.Add("denied", all)
-		}
-		if i == len(p.panels)-1 {
-			row.X.Label.Text = "time (UTC)"
-		}
+	for _, row := range p.Plots {
+		row[0].Y.Min, row[0].Y.Max = 0, 1.05*p.highest
 	}
-	for _, row := range c.Plots {
-		row[0].Y.Min, row[0].Y.Max = 0, 1.05*highest
-	}
-	return c.Draw(path)
+	p.Plots[len(p.Plots)-1][0].X.Label.Text = "time (UTC)"
+	return p.Chart.Draw(path)
 }
 
 // areas returns the allowed requests and all requests of a panel as steps. The colours are for people

@@ -16,7 +16,7 @@ import (
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/clitest"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/logs"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
 )
 
 func TestSampleIsReplayedWithoutArguments(t *testing.T) {
@@ -233,7 +233,7 @@ func TestIgnoredStandardInputIsReported(t *testing.T) {
 		require.Zero(t, cli.Run(context.Background(), []string{"replay"}, cli.Streams{In: in, Out: &out, Err: &errs}, clitest.Commands...))
 		require.Contains(t, errs.String(), hint)
 		require.Equal(t, hint == "", errs.Len() == 0)
-		require.Contains(t, out.String(), logs.SampleName)
+		require.Contains(t, out.String(), sample.Name)
 	}
 	var out, errs bytes.Buffer
 	require.Zero(t, cli.Run(context.Background(), []string{"replay", "-"}, cli.Streams{In: full, Out: &out, Err: &errs}, clitest.Commands...))

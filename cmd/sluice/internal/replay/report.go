@@ -151,7 +151,7 @@ func (s fileReplay) report(top int, log *logs.Summary) report.Report {
 		o, rule := &r.RulesReport.Rules[i], &s.File.Rules[i]
 		name, text := rules.Name(rule), rules.Text(rule)
 		alone := any(o.Alone)
-		if o.Shadow {
+		if rule.Shadow {
 			alone = "-"
 		}
 		cells := []any{name, o.Requests, o.Allowed, o.Denied, readable.Share(o.Denied, o.Requests), alone}

@@ -59,7 +59,7 @@ func checkText(events int, d trace.Difference) string {
 }
 
 func (p *replayRun) parseTrace(src logs.Source) (*trace.Trace, error) {
-	f, err := src.Input.Open()
+	f, err := src.Open()
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 var zipped []byte
 
 // Name is the name of the log in reports.
-const Name = "sample.log"
+const Name = "the bundled sample log"
 
 // Open returns a reader of the log: gzip of lines in the combined format.
 func Open() io.Reader { return bytes.NewReader(zipped) }

@@ -1,7 +1,7 @@
 // Package simulate runs a policy on calls of simulated clients. The clients react to denials, and
 // several processes with different clocks can decide.
 //
-//	stream := simulate.Poisson(simulate.Shape{Pace: 1300 * time.Millisecond, Length: 2 * time.Hour, Clients: 1, Seed: 1})
+//	stream := simulate.Poisson(simulate.Shape{Requests: 5500, Length: 2 * time.Hour, Clients: 1, Seed: 1})
 //	run, err := simulate.New(policy, stream, simulate.Options{Reaction: simulate.Wait})
 //	for call, err := range run.Calls() {
 //		... call.At, call.Result ...

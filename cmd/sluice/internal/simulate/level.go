@@ -1,10 +1,6 @@
 package simulate
 
-import (
-	"time"
-
-	"github.com/sluice-go/sluice/algo"
-)
+import "time"
 
 // Level records the units left of one key over time. Add it to a Run before the run begins.
 type Level struct {
@@ -35,10 +31,9 @@ func (l *Level) upTo(r *Run, until int64) {
 			return
 		}
 		l.flush()
-		l.peek(r, at)
-	}
-	if until == algo.MaxInstant {
-		l.flush()
+		if result, err := r.policy.Peek(r.key(l.Client).state, time.UnixMicro(at), 1); err == nil { // otherwise the next step returns it
+			l.add(at, result.Remaining)
+		}
 	}
 }
 
@@ -72,13 +67,6 @@ func (l *Level) flush() {
 	l.add(first.at, first.left)
 	l.add(second.at, second.left)
 	l.called = false
-}
-
-func (l *Level) peek(r *Run, at int64) {
-	result, err := r.policy.Peek(r.key(l.Client).state, time.UnixMicro(at), 1)
-	if err == nil { // otherwise the next step returns it
-		l.add(at, result.Remaining)
-	}
 }
 
 func (l *Level) add(at, left int64) {

@@ -7,12 +7,6 @@ import (
 	"github.com/sluice-go/sluice/internal/prepay"
 )
 
-// Prepay makes each process buy calls ahead, as sluice.Options.Prepay does. A purchase takes no time. The zero Prepay buys none.
-type Prepay struct {
-	Calls int64         // the most calls of one purchase
-	For   time.Duration // how long they can be used
-}
-
 // purse holds the calls that one process has bought of one key at one cost.
 type purse struct {
 	prepay.Purse
@@ -21,20 +15,9 @@ type purse struct {
 }
 
 type purseID struct {
+	key     *key
 	process int
 	cost    int64
-}
-
-func (k *key) purse(id purseID) *purse {
-	if k.purses == nil {
-		k.purses = make(map[purseID]*purse)
-	}
-	p := k.purses[id]
-	if p == nil {
-		p = new(purse)
-		k.purses[id] = p
-	}
-	return p
 }
 
 // spend decides a call by what its process has bought ahead. If nothing is left, it buys as many calls as the process wants and as
@@ -43,12 +26,17 @@ func (r *Run) spend(k *key, c *Call) error {
 	if r.options.Prepay.Calls == 0 {
 		return r.step(k, c, c.Cost)
 	}
-	p, at := k.purse(purseID{c.Process, c.Cost}), time.UnixMicro(c.At) // a clock that is ahead by a constant does not change For
+	id := purseID{k, c.Process, c.Cost}
+	p, at := r.purses[id], time.UnixMicro(c.At) // a clock that is ahead by a constant does not change For
+	if p == nil {
+		p = new(purse)
+		r.purses[id] = p
+	}
 	if p.Spend(at) {
 		c.Result, c.Prepaid = p.result, true
 		return nil
 	}
-	wanted := p.Next(at, max(1, min(r.options.Prepay.Calls, p.most)))
+	wanted := p.Next(at, max(1, min(int64(r.options.Prepay.Calls), p.most)))
 	fits, err := r.policy.Peek(k.state, time.UnixMicro(c.Now), c.Cost)
 	if err != nil {
 		return err

@@ -1,16 +1,18 @@
 package simulate
 
 import (
+	"cmp"
 	"container/heap"
 	"fmt"
 	"iter"
-	"math"
 	"math/rand/v2"
 	"time"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 	"github.com/sluice-go/sluice/internal/costed"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // Reaction is what a client does when a call is denied.
@@ -34,8 +36,8 @@ type Options struct {
 	Shared    bool            // all clients share one key
 	Skews     []time.Duration // how far the clock of each process is ahead; empty: one process. Calls go to the processes in turn
 	OwnClocks bool            // each process decides by its own clock; otherwise the clock of the store, which is exact, decides
-	Prepay    Prepay
-	Seed      uint64 // of the random part of Backoff
+	Prepay    sluice.Prepay   // of each process. A purchase takes no time
+	Seed      uint64          // of the random part of Backoff
 }
 
 // Call is one call of a client, and the decision.
@@ -68,7 +70,6 @@ type Outcome struct {
 	Unserved         int64 // requests without an allowed call
 	Worst            int64 // the most units that one key was admitted in any interval as long as the period; of a stack, the units of its first part
 	WorstEnd         int64 // the last instant of that period, in microseconds since the Unix epoch
-	WorstClient      int32 // who made the last call of that period
 	AllowedByProcess []int64
 }
 
@@ -79,26 +80,23 @@ type Run struct {
 	stream  Stream
 	options Options
 	keys    []key
+	purses  map[purseID]*purse
 	queue   queue
 	random  *rand.Rand
 	outcome Outcome
 	spare   []byte
-	call    Call
 	level   *Level
 }
 
 // key has the state of one key.
 type key struct {
-	state  []byte
-	exact  exactLog
-	purses map[purseID]*purse
+	state []byte
+	exact exactLog
 }
 
 // New returns a run.
 func New(policy costed.Policy, stream Stream, o Options) (*Run, error) {
-	if o.Reaction == "" {
-		o.Reaction = Ignore
-	}
+	o.Reaction = cmp.Or(o.Reaction, Ignore)
 	if maxAttempts[o.Reaction] == 0 {
 		return nil, fmt.Errorf("simulate: unknown reaction %q; want ignore, retry, backoff or wait", o.Reaction)
 	}
@@ -114,7 +112,7 @@ func New(policy costed.Policy, stream Stream, o Options) (*Run, error) {
 	}
 	return &Run{
 		policy: policy, limit: policy.Limit(),
-		stream: stream, options: o, keys: make([]key, keys),
+		stream: stream, options: o, keys: make([]key, keys), purses: make(map[purseID]*purse),
 		random:  rand.New(rand.NewPCG(o.Seed, 6)),
 		outcome: Outcome{AllowedByProcess: make([]int64, len(o.Skews))},
 		level:   new(Level),
@@ -125,24 +123,20 @@ func New(policy costed.Policy, stream Stream, o Options) (*Run, error) {
 // it ends.
 func (r *Run) Calls() iter.Seq2[*Call, error] {
 	return func(yield func(*Call, error) bool) {
-		next := 0
-		for {
-			c, ok := r.pop(&next)
-			if !ok {
-				break
-			}
-			r.call = c
-			err := r.decide(&r.call)
-			if !yield(&r.call, err) || err != nil {
+		var c Call
+		for next := 0; r.pop(&next, &c); {
+			err := r.decide(&c)
+			if !yield(&c, err) || err != nil {
 				return
 			}
 		}
 		r.level.upTo(r, algo.MaxInstant)
+		r.level.flush()
 	}
 }
 
-// pop returns the next call: an arrival, or a retry.
-func (r *Run) pop(next *int) (c Call, ok bool) {
+// pop sets c to the next call: an arrival, or a retry. It returns false if there is none.
+func (r *Run) pop(next *int, c *Call) bool {
 	arrivals := r.stream.Arrivals
 	var a attempt
 	switch {
@@ -152,13 +146,12 @@ func (r *Run) pop(next *int) (c Call, ok bool) {
 	case len(r.queue) > 0:
 		a = heap.Pop(&r.queue).(attempt)
 	default:
-		return Call{}, false
+		return false
 	}
-	times, cost := max(1, a.Times), int64(math.MaxInt64)
-	if r.policy.Cost <= cost/times {
-		cost = r.policy.Cost * times
-	}
-	return Call{At: a.At, Client: a.Client, Times: times, Cost: cost, Attempt: a.number}, true
+	times := max(1, a.Times)
+	cost := policy.MulDiv(r.policy.Cost, times, 1)
+	*c = Call{At: a.At, Client: a.Client, Times: times, Cost: cost, Attempt: a.number}
+	return true
 }
 
 // decide decides a call and counts it.
@@ -212,7 +205,7 @@ func (r *Run) count(k *key, c *Call) {
 		o.Allowed++
 		o.AllowedByProcess[c.Process]++
 		if sum := k.exact.add(r.limit, c.At, c.Cost); sum > o.Worst {
-			o.Worst, o.WorstEnd, o.WorstClient = sum, c.At, c.Client
+			o.Worst, o.WorstEnd = sum, c.At
 		}
 		return
 	}

@@ -3,7 +3,6 @@ package suggest
 import (
 	"cmp"
 	"context"
-	"math"
 	"runtime"
 	"sync"
 	"time"
@@ -98,20 +97,4 @@ func (r *counter) collect(ctx context.Context, c *Counts) (stop bool) {
 	r.total.add(c)
 	*c = Counts{}
 	return ctx.Err() != nil || r.goal != nil && r.goal.Count(&r.total) > r.most
-}
-
-var epoch = time.Unix(0, 0)
-
-// undeniable returns how many requests a key can always send under the policy: as many as its
-// capacity has units for. No algorithm denies a key before it has spent its capacity.
-func undeniable(p algo.Policy, cost int64) int64 {
-	most := int64(math.MaxInt64)
-	for _, part := range backtest.Parts(p) {
-		fresh, err := part.Peek(nil, epoch, cost)
-		if err != nil {
-			return 0
-		}
-		most = min(most, fresh.Limit/cost)
-	}
-	return most
 }

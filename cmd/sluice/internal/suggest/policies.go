@@ -56,9 +56,7 @@ func (s *policySubject) report(_ context.Context, r *Report) (text, by string, e
 	for _, found := range r.All {
 		specs = append(specs, found.Best.Spec)
 	}
-	if len(t.Denied) > 0 {
-		t.Specs, t.Legend = report.Columns(specs)
-	}
+	t.Specs, t.Legend = report.Columns(specs)
 	text = report.Text(reports, "policies", t)
 	r.cutTopDenied()
 	r.Suggestions = r.All

@@ -3,6 +3,7 @@ package suggest
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/logs"
@@ -137,17 +138,11 @@ func tableNumbers(peak int64, most int) (numbers []int64) {
 
 // deniedAt returns the share that the curve has at a number. Above the peak it is that of the peak.
 func (s *Suggestion) deniedAt(n int64) string {
-	for i := range s.Curve {
-		if s.Curve[i].Number == n {
-			return s.deniedShare(&s.Curve[i])
-		}
+	c := &s.Peak
+	if i := slices.IndexFunc(s.Curve, func(c Candidate) bool { return c.Number == n }); i >= 0 {
+		c = &s.Curve[i]
+	} else if n <= s.Peak.Number {
+		return "-"
 	}
-	if n > s.Peak.Number {
-		return s.deniedShare(&s.Peak)
-	}
-	return "-"
-}
-
-func (s *Suggestion) deniedShare(c *Candidate) string {
 	return readable.Share(s.Goal.Count(&c.Counts), s.Total())
 }

@@ -14,7 +14,9 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/internal/costed"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 // Suggestion is the smallest number in a template whose policy meets a goal. Log, Template, Cost and Goal say
@@ -164,11 +166,7 @@ func (s *search) enough() int64 {
 	if s.err = err; err != nil {
 		return 1
 	}
-	cost, most := s.cost(p), max(1, s.Log.most())
-	if cost > algo.MaxCount/most {
-		return algo.MaxCount
-	}
-	return cost * most
+	return min(policy.MulDiv(s.cost(p), max(1, s.Log.most()), 1), algo.MaxCount)
 }
 
 // cost returns the cost of a request.
@@ -200,7 +198,7 @@ func (s *search) replay(n int64, all bool, r *counter) Candidate {
 	s.progress()
 	r.policy, r.cost, r.keys = p.Policy, s.cost(p), s.Log.sorted
 	if !all {
-		r.keys = s.Log.above(undeniable(r.policy, r.cost))
+		r.keys = s.Log.above(config.Capacity(r.policy) / r.cost) // no algorithm denies a key before it has spent its capacity
 	}
 	counts, err := r.run(s.ctx)
 	if s.err = err; err != nil {

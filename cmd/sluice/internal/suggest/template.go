@@ -44,10 +44,9 @@ func ParseTemplate(spec string) (Template, error) {
 		word = word[:end]
 	}
 	t := Template{spec[:at], spec[at+1:]}
-	if _, err := t.Policy(1); err == nil {
-		if _, err := costed.ParseRate(t.before+"1"+t.after, rules.NoEnd); err != nil {
-			return Template{}, t.showMark(err)
-		}
+	_, err := t.Policy(1)
+	if _, held := costed.ParseRate(t.before+"1"+t.after, rules.NoEnd); err == nil && held != nil {
+		return Template{}, t.showMark(held)
 	}
 	switch {
 	case strings.Contains(t.after, "?"):
@@ -56,7 +55,6 @@ func ParseTemplate(spec string) (Template, error) {
 	case !strings.HasPrefix(word, "?/") && word != "burst=?":
 		return fail(begin, word, fmt.Sprintf("%s: ? is not allowed here; %s", errtext.Quote(word), wantMark))
 	}
-	_, err := t.Policy(1)
 	if _, larger := t.Policy(1 << 20); err != nil && larger != nil { // sometimes only small numbers are not valid
 		return Template{}, t.showMark(err)
 	}

@@ -8,7 +8,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"sync"
 	"syscall/js"
 	"time"
@@ -30,15 +29,7 @@ func main() {
 				progress.Invoke(share)
 				p.pause()
 			})
-			response := map[string]any{"result": result}
-			if err != nil {
-				response = map[string]any{"error": err.Error()}
-			}
-			text, err := json.Marshal(response)
-			if err != nil {
-				text = []byte(`{"error":"the response cannot be encoded"}`)
-			}
-			done.Invoke(string(text))
+			done.Invoke(string(compare.Response(result, err)))
 		}()
 		return canceled
 	}))
