@@ -184,3 +184,27 @@ func TestAllowUpToAsksThePolicyAndNotOnlyWhatIsLeft(t *testing.T) {
 		require.Equal(t, time.Minute, d.RetryAfter)
 	}
 }
+
+// carefreePolicy allows everything, but its results say that nothing is left.
+type carefreePolicy struct{ algo.Policy }
+
+func (p carefreePolicy) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+	return append(append(dst, state...), 1), algo.Result{Allowed: true, Cost: cost, Paid: cost, ResetAfter: time.Hour}, nil
+}
+
+func (p carefreePolicy) Peek(_ []byte, _ time.Time, cost int64) (algo.Result, error) {
+	return algo.Result{Allowed: true, Cost: cost}, nil
+}
+
+func TestAllowUpToAllowsTheCallThatAPolicyChargesThoughNothingIsLeft(t *testing.T) {
+	for name, store := range memoryStores() {
+		for shadow, want := range map[bool]int64{true: 3, false: 1} {
+			l := newLimiter(t, sluice.Options[call]{}, store, sluice.Rule[call]{Name: "r", Key: byUser, Policy: carefreePolicy{mustPolicy("fixedwindow 10/h")}, Shadow: shadow})
+			calls, d, err := l.AllowUpTo(background, ann, 3)
+			require.NoError(t, err)
+			require.Equal(t, want, calls, name)
+			require.True(t, d.Allowed)
+			require.Equal(t, int64(1), d.Results[0].Paid)
+		}
+	}
+}

@@ -68,12 +68,14 @@ func evaluateUpTo(most int64, now time.Time, moves bool, results []RuleResult, i
 		if charged[i] = calls; r.Shadow {
 			charged[i], _ = r.fitting(calls, now, moves, &items[i]) // a shadow rule returns no error
 		}
-		r.Cost *= max(charged[i], 1)
+		charged[i] = max(charged[i], 1)
+		r.Cost *= charged[i]
 	}
 	_, allowed, err := evaluate(driver.Allow, now, moves, results, items)
-	if err != nil || calls == 0 {
+	if err != nil || calls == 0 && !allowed {
 		return 0, 0, err
 	}
+	calls = max(calls, 1) // a policy of a user can allow and charge a call for which it reported nothing left
 	for i := range results {
 		r := &results[i]
 		switch {

@@ -17,6 +17,9 @@ import (
 // few are left to take them again. It is also the cause of the context in Do.
 var ErrHoldLost = errors.New("sluice: the held units have returned")
 
+// errNotRenewed is the cause if a renewal panics, for instance in an Observer or a policy of a user, or calls runtime.Goexit.
+var errNotRenewed = fmt.Errorf("%w: they are not renewed any more, because a renewal has panicked", ErrHoldLost)
+
 // hold says when the units of a use were taken.
 type hold struct {
 	taken time.Time // by the clock that decided; zero if no units are held
@@ -218,8 +221,8 @@ func (l *Limiter[T]) hold(ctx context.Context, in T, d *Decision) (held context.
 		return held, stop, nil
 	}
 	return held, sync.OnceFunc(func() {
-		stop()
-		_ = r.Release(context.WithoutCancel(ctx)) // otherwise they return after the TTL
+		defer func() { _ = r.Release(context.WithoutCancel(ctx)) }() // if it fails, they return after the TTL
+		stop()                                                       // panics if a renewal has
 	}), nil
 }
 
@@ -254,7 +257,8 @@ func (l *Limiter[T]) reservationOf(in T, d *Decision, began time.Time) *Reservat
 // a cause that wraps [ErrHoldLost]. If no units are held, Keep returns ctx itself, and stop does nothing.
 //
 // stop also cancels the context, and does nothing when it is called again. It releases nothing: call [Reservation.Settle] or
-// [Reservation.Release] then. Do not use the reservation before.
+// [Reservation.Release] then. Do not use the reservation before. If a renewal panics, for instance in an Observer, Keep cancels the
+// context, and stop panics.
 func (r *Reservation[T]) Keep(ctx context.Context) (held context.Context, stop func()) {
 	if r == nil || !slices.ContainsFunc(r.uses, func(u use) bool { return !u.taken.IsZero() }) {
 		return ctx, doNothing
@@ -278,30 +282,41 @@ func (r *Reservation[T]) renewUntilStopped(ctx context.Context, lost context.Can
 		return func() {}
 	}
 	stopped, ended := make(chan struct{}), make(chan struct{})
+	var panicked any // it must reach the caller
 	go func() {
 		defer close(ended)
-		for pause := ttl / 3; ; {
-			_, until := r.heldFor()
-			select {
-			case <-stopped:
-				return
-			case <-time.After(min(pause, time.Until(until))):
-			}
-			renewing, cancel := context.WithDeadline(ctx, until)
-			err := r.Renew(renewing)
-			cancel()
-			switch pause = ttl / 3; {
-			case errors.Is(err, ErrHoldLost):
-				lost(err)
-				return
-			case err != nil: // there is time to try again
-				pause = ttl / 30
-			}
-		}
+		defer func() {
+			panicked = recover()
+			lost(errNotRenewed) // it has no effect after another cause
+		}()
+		r.renewRepeatedly(ctx, ttl/3, stopped, lost)
 	}()
 	return func() {
 		close(stopped)
-		<-ended
+		if <-ended; panicked != nil {
+			panic(panicked)
+		}
+	}
+}
+
+func (r *Reservation[T]) renewRepeatedly(ctx context.Context, every time.Duration, stopped <-chan struct{}, lost context.CancelCauseFunc) {
+	for pause := every; ; {
+		_, until := r.heldFor()
+		select {
+		case <-stopped:
+			return
+		case <-time.After(min(pause, time.Until(until))):
+		}
+		renewing, cancel := context.WithDeadline(ctx, until)
+		err := r.Renew(renewing)
+		cancel()
+		switch pause = every; {
+		case errors.Is(err, ErrHoldLost):
+			lost(err)
+			return
+		case err != nil: // there is time to try again
+			pause = every / 10
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ package sluice_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -418,6 +419,38 @@ func TestDoCancelsItsFunctionIfTheUnitsAreLost(t *testing.T) {
 		require.ErrorIs(t, err, sluice.ErrHoldLost)
 		require.InDelta(t, 30*time.Second, time.Since(began), float64(time.Second))
 	})
+}
+
+// Otherwise it would end the program, also if the caller recovers.
+func TestPanicInARenewalReachesTheCallerOfDo(t *testing.T) {
+	for name, fails := range map[string]func(){"panic": func() { panic("the observer panics") }, "goexit": runtime.Goexit} {
+		synctest.Test(t, func(t *testing.T) {
+			allowed := 0
+			observer := func(_ context.Context, e sluice.Event) {
+				if e.Op == sluice.OpAllow {
+					if allowed++; allowed == 2 {
+						fails()
+					}
+				}
+			}
+			l := newLimiter(t, sluice.Options[call]{Observer: observer}, nil, tasks()...)
+			var cause error
+			do := func() {
+				_, _ = l.Do(background, ann, func(ctx context.Context) error {
+					<-ctx.Done()
+					cause = context.Cause(ctx)
+					return nil
+				})
+			}
+			if name == "panic" {
+				require.PanicsWithValue(t, "the observer panics", do)
+			} else {
+				do()
+			}
+			require.ErrorIs(t, cause, sluice.ErrHoldLost)
+			require.Equal(t, []int64{2, 9}, remaining(t, l, ann))
+		})
+	}
 }
 
 func TestDoSurvivesAnOutageOfTwoThirdsOfTheTTL(t *testing.T) {

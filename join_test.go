@@ -2,10 +2,12 @@ package sluice_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -63,4 +65,18 @@ func TestJoinRefuses(t *testing.T) {
 	require.EqualError(t, err, "sluice: Join: limiter 0 is nil")
 	_, err = sluice.Join[call]()
 	require.EqualError(t, err, "sluice: Join needs at least one limiter")
+}
+
+// A comparison of two such stores panics.
+func TestJoinRefusesStoresThatCannotBeCompared(t *testing.T) {
+	type retrying struct {
+		storage.Store
+		pauses []time.Duration
+	}
+	for _, store := range []storage.Store{retrying{Store: new(memory.Store)}, swapOnly{retrying{Store: new(memory.Store)}}} {
+		a := newLimiter(t, sluice.Options[call]{}, store, sluice.Rule[call]{Name: "a", Spec: "gcra 1/s"})
+		b := newLimiter(t, sluice.Options[call]{}, store, sluice.Rule[call]{Name: "b", Spec: "gcra 1/s"})
+		_, err := sluice.Join(a, b)
+		require.ErrorContains(t, err, "have different stores")
+	}
 }

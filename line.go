@@ -153,7 +153,7 @@ func (w *waiter) signal() {
 	}
 }
 
-// deny puts a denied waiter into its line. One that gives up enters no line if it had none. If the waiter is the head, it waits
+// deny puts a denied waiter into its line. One that gives up leaves its line, and enters none if it had none. If the waiter is the head, it waits
 // for RetryAfter, and the calls behind it whose deadlines are earlier give up.
 func (s *lines) deny(w *waiter, d *Decision, givesUp bool) {
 	s.mu.Lock()
@@ -175,16 +175,19 @@ func (s *lines) deny(w *waiter, d *Decision, givesUp bool) {
 		}
 	}
 	w.enter(of)
-	if !w.isHead() {
-		of.head().signal()
-		return
-	}
-	of.rule, of.asked = d.Rule, time.Now()
-	of.until = of.asked.Add(d.RetryAfter)
-	for e := w.place.Next(); e != nil; e = e.Next() {
-		if other := e.Value.(*waiter); !other.deadline.IsZero() && other.deadline.Before(of.until) {
-			other.signal()
+	if w.isHead() {
+		of.rule, of.asked = d.Rule, time.Now()
+		of.until = of.asked.Add(d.RetryAfter)
+		for e := w.place.Next(); e != nil; e = e.Next() {
+			if other := e.Value.(*waiter); !other.deadline.IsZero() && other.deadline.Before(of.until) {
+				other.signal()
+			}
 		}
+	} else {
+		of.head().signal()
+	}
+	if givesUp { // before the calls behind it see its RetryAfter, because a cheaper one may be allowed earlier
+		s.remove(w, d, time.Time{}, false)
 	}
 }
 
@@ -230,11 +233,15 @@ func (s *lines) wait(ctx context.Context, w *waiter) (denial Decision, err error
 func (s *lines) leave(w *waiter, d *Decision, asked time.Time, failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := w.line
-	if of == nil {
-		return
+	if w.line != nil {
+		s.remove(w, d, asked, failed)
 	}
-	now, wasHead, hasAsked := time.Now(), w.isHead(), w.place == nil
+}
+
+// remove is leave for a waiter that is in a line. The caller must hold s.mu.
+func (s *lines) remove(w *waiter, d *Decision, asked time.Time, failed bool) {
+	of, now, wasHead, hasAsked := w.line, time.Now(), w.isHead(), w.place == nil
+	w.line = nil
 	switch {
 	case !hasAsked:
 		of.waiters.Remove(w.place)

@@ -187,7 +187,9 @@ func (r *Reservation[T]) settle(ctx context.Context, actual func(*use) (int64, e
 		}
 	}
 	if r.Decision.Degraded {
-		r.refundLocal(ctx)
+		if err := r.refundLocal(ctx); err != nil {
+			return Decision{}, err
+		}
 	}
 	op, items := r.correction(&d)
 	if len(items) == 0 {
@@ -236,19 +238,25 @@ func (r *Reservation[T]) covers(u *use) bool {
 	})
 }
 
-// refundLocal gives unused units back to the local limiter of FailLocal, once. It ignores
-// errors, because the local limiter is only used during an outage.
-func (r *Reservation[T]) refundLocal(ctx context.Context) {
+// refundLocal gives unused units back to the local limiter of FailLocal, once. It fails only if ctx has ended. It ignores the
+// errors of policies, because the local limiter is only used during an outage.
+func (r *Reservation[T]) refundLocal(ctx context.Context) error {
 	l := r.limiter
 	if l.local == nil || r.localRefunded {
-		return
+		return nil
 	}
 	results, items := r.results(nil, nil, func(u *use) (int64, bool) {
 		unused := multiply(u.cost, r.n) - u.actual
 		return unused, unused > 0 && r.covers(u)
 	})
-	if r.localRefunded = len(items) > 0; r.localRefunded {
-		_, _ = decideInMemory(ctx, l.local, nil, driver.Refund, 0, items, &Decision{Results: results})
-		r.clearHeld()
+	if len(items) == 0 {
+		return nil
 	}
+	if err := ctx.Err(); err != nil {
+		return storage.NotApplied(err)
+	}
+	r.localRefunded = true
+	_, _ = decideInMemory(context.WithoutCancel(ctx), l.local, nil, driver.Refund, 0, items, &Decision{Results: results})
+	r.clearHeld()
+	return nil
 }

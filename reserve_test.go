@@ -126,6 +126,23 @@ func TestSettleGivesUnusedUnitsBackToTheLocalLimiterOnce(t *testing.T) {
 	require.False(t, must(t)(l.Allow(background, ann)).Allowed)
 }
 
+func TestSettleAfterTheEndOfItsContextCanBeCalledAgainForTheLocalLimiter(t *testing.T) {
+	ended, cancel := context.WithCancel(background)
+	cancel()
+	for _, spec := range []string{"gcra 10/h burst=10", "inflight 10 ttl=30s"} {
+		store := newFaultyStore()
+		store.err = errNoTable
+		l := newLimiter(t, sluice.Options[call]{OnFailure: sluice.FailLocal}, store, rulesOf(spec)...)
+		r := reserve(t, l, ann, 10)
+		for range 2 {
+			_, err := r.Settle(ended, 0)
+			require.ErrorIs(t, err, context.Canceled)
+		}
+		must(t)(r.Settle(background, 0))
+		require.Equal(t, []int64{10}, remaining(t, l, ann))
+	}
+}
+
 func TestSettleLeavesAShadowRuleThatDenied(t *testing.T) {
 	for _, store := range memoryStores() {
 		l := newLimiter(t, sluice.Options[call]{Clock: newClock().Now}, store,

@@ -266,6 +266,30 @@ func TestWaitAsksAgainAfterALargerCallGivesUp(t *testing.T) {
 	})
 }
 
+// The calls behind must not give up because of the RetryAfter of a larger call that gives up itself.
+func TestLargerCallThatIsDeniedBeyondItsDeadlineTakesNoOtherWithIt(t *testing.T) {
+	for range 200 { // it depends on which goroutine is faster
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("gcra 1/s burst=50")...)
+			must(t)(l.AllowN(background, ann, 50))
+			order := arrive(20, func(i int) error {
+				n, timeout := int64(1), 80*time.Second
+				if i == 0 {
+					n, timeout = 50, 60*time.Second
+				}
+				ctx, cancel := context.WithTimeout(background, timeout)
+				defer cancel()
+				_, err := l.WaitN(ctx, ann, n)
+				return err
+			})
+			elapse(10 * time.Second)
+			must(t)(l.Charge(background, ann, 49)) // after 50 s, one unit is left, and the first call would have to wait for 49 s more
+			elapse(70 * time.Second)
+			require.Len(t, order(), 19)
+		})
+	}
+}
+
 // Otherwise each call would wait until the store has failed for those before it.
 func TestFailureOfTheStoreReachesAllWaitingCalls(t *testing.T) {
 	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {

@@ -20,10 +20,10 @@ func (g *guard) serveSettled(w http.ResponseWriter, r *http.Request, next http.H
 		r = r.WithContext(ctx)
 	}
 	recorder, completed := &responseRecorder{ResponseWriter: w}, false
-	defer func() { // also if next panics
-		stop()
+	defer func() { // also if next or stop panics
 		g.settle(WithResponse(r, recorder.response(completed)), reservation)
 	}()
+	defer stop()
 	next.ServeHTTP(recorder, r)
 	completed = true
 }
