@@ -153,8 +153,8 @@ func (w *waiter) signal() {
 	}
 }
 
-// deny puts a denied waiter into its line. One that gives up leaves its line, and enters none if it had none. If the waiter is the head, it waits
-// for RetryAfter, and the calls behind it whose deadlines are earlier give up.
+// deny puts a denied waiter into its line. One that gives up leaves its line, and enters none if it had none. If the waiter is the
+// head, it waits for RetryAfter, and the calls behind it whose deadlines are earlier give up.
 func (s *lines) deny(w *waiter, d *Decision, givesUp bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
