@@ -71,7 +71,7 @@ func TestJoinRefuses(t *testing.T) {
 func TestJoinRefusesStoresThatCannotBeCompared(t *testing.T) {
 	type retrying struct {
 		storage.Store
-		pauses []time.Duration
+		_ []time.Duration // the pauses
 	}
 	for _, store := range []storage.Store{retrying{Store: new(memory.Store)}, swapOnly{retrying{Store: new(memory.Store)}}} {
 		a := newLimiter(t, sluice.Options[call]{}, store, sluice.Rule[call]{Name: "a", Spec: "gcra 1/s"})
