@@ -172,7 +172,7 @@ func (e *Engine) Await(ctx context.Context, done <-chan struct{}, items []driver
 func (e *Engine) await(ctx context.Context, done <-chan struct{}, keys []string) error {
 	q, _, err := e.queueOf(keys)
 	if err == nil {
-		err = q.await(ctx, done)
+		err = q.await(ctx, done, false)
 	}
 	if err != nil {
 		return storage.NotApplied(err)

@@ -74,7 +74,7 @@ func (q *queue) tryHeld(ctx context.Context, r *Request) error {
 	}
 	q.probes.Add(1)
 	defer q.probes.Add(-1)
-	if q.awaitAdmitted(ctx, q.probing) != nil {
+	if q.await(ctx, q.probing, true) != nil {
 		return q.waitedInVain(ctx, r)
 	}
 	defer func() { q.probing <- struct{}{} }()

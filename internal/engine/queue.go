@@ -139,7 +139,7 @@ func (q *queue) batch(ctx context.Context, r *Request) error {
 // waitFor waits until the batch of a request has ended, and reports whether it has before ctx or the deadline of the request.
 func (q *queue) waitFor(ctx context.Context, r *Request) bool {
 	var timeout <-chan time.Time
-	if end, ok := ctx.Deadline(); !ok || r.deadline.Before(end) {
+	if !r.endsWith(ctx) {
 		timer := time.NewTimer(time.Until(r.deadline))
 		defer timer.Stop()
 		timeout = timer.C
@@ -192,18 +192,9 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 	return false, nil
 }
 
-// await waits until done has a value or is closed, or until ctx ends. It returns an error if it would have to wait while MaxQueue
-// calls wait.
-func (q *queue) await(ctx context.Context, done <-chan struct{}) error {
-	return q.awaitAs(ctx, done, false)
-}
-
-// awaitAdmitted is await for a request that MaxQueue does not refuse any more.
-func (q *queue) awaitAdmitted(ctx context.Context, done <-chan struct{}) error {
-	return q.awaitAs(ctx, done, true)
-}
-
-func (q *queue) awaitAs(ctx context.Context, done <-chan struct{}, admitted bool) (err error) {
+// await waits until done has a value or is closed, or until ctx ends. Unless the call is admitted already, it returns an error if it
+// would have to wait while MaxQueue calls wait.
+func (q *queue) await(ctx context.Context, done <-chan struct{}, admitted bool) (err error) {
 	select {
 	case <-done:
 		return nil
@@ -231,11 +222,9 @@ func (q *queue) awaitAs(ctx context.Context, done <-chan struct{}, admitted bool
 
 // lock gets the locks of keys for a request; see keylock.Locks.Lock.
 func (q *queue) lock(ctx context.Context, r *Request, keys ...string) (unlock func(), err error) {
-	await := q.await
-	if r.admitted {
-		await = q.awaitAdmitted
-	}
-	unlock, err = q.engine.locks.Lock(ctx, keys, await)
+	unlock, err = q.engine.locks.Lock(ctx, keys, func(ctx context.Context, free <-chan struct{}) error {
+		return q.await(ctx, free, r.admitted)
+	})
 	r.admitted = true
 	return unlock, err
 }

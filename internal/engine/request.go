@@ -142,10 +142,16 @@ var errNoAnswer = fmt.Errorf("%w: no answer within the timeout: %w", storage.Err
 // within returns ctx until the deadline of the request. A request that waits for a batch needs none, because to make a context can
 // take longer than all else that the engine does for it.
 func (r *Request) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	if end, ok := ctx.Deadline(); ok && !r.deadline.Before(end) {
+	if r.endsWith(ctx) {
 		return ctx, func() {}
 	}
 	return context.WithDeadlineCause(ctx, r.deadline, errNoAnswer)
+}
+
+// endsWith reports whether ctx ends by the deadline of the request.
+func (r *Request) endsWith(ctx context.Context) bool {
+	end, ok := ctx.Deadline()
+	return ok && !r.deadline.Before(end)
 }
 
 // timeout returns the error of a request if ctx or its deadline ended before there was an outcome. lost means that it may have been
