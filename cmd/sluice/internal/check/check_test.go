@@ -21,7 +21,7 @@ func TestCheckExplainsAFile(t *testing.T) {
 
 func TestCheckExplainsEachRule(t *testing.T) {
 	tracetest.Answers(t, "testdata/rules.txt", func(fields string) string {
-		out := clitest.Ok(t, "rules: [{name: client, "+fields+"}]", "check", "-")
+		out := clitest.Ok(t, "trusted: []\nrules: [{name: client, "+fields+"}]", "check", "-")
 		_, explained, found := strings.Cut(out, "standard input: 1 rule\n")
 		require.True(t, found)
 		return strings.TrimRight(explained, "\n")

@@ -3,7 +3,7 @@ package plan
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/clitest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
 // The rules before and after a change of the example.
@@ -30,26 +31,8 @@ func TestPlanOfTheSample(t *testing.T) {
 		"plan.md":   {"--top", "2", "--max-newly-denied", "50%", "--markdown"},
 		"plan.json": {"--top", "1", "--max-newly-denied", "50%", "--json"},
 	} {
-		exitCode, out, errs := clitest.Execute(t, "", append([]string{"plan", PlanOld, PlanNew}, flags...)...)
-		require.Zero(t, exitCode, errs)
-		require.Empty(t, errs)
-		clitest.Golden(t, name, out)
+		clitest.Golden(t, name, clitest.Ok(t, "", append([]string{"plan", PlanOld, PlanNew}, flags...)...))
 	}
-}
-
-// planOf compares two files on a log and returns the report in JSON.
-func planOf(t *testing.T, before, after, log string, flags ...string) planReport {
-	t.Helper()
-	args := append([]string{"plan", "--json", clitest.Write(t, "old.yaml", before), clitest.Write(t, "new.yaml", after), "-"}, flags...)
-	var r planReport
-	require.NoError(t, json.Unmarshal([]byte(clitest.Ok(t, log, args...)), &r))
-	return r
-}
-
-// textOf compares two files on a log and returns the printed report.
-func textOf(t *testing.T, before, after, log string, flags ...string) string {
-	t.Helper()
-	return clitest.Ok(t, log, append([]string{"plan", clitest.Write(t, "old.yaml", before), clitest.Write(t, "new.yaml", after), "-"}, flags...)...)
 }
 
 func TestPlans(t *testing.T) {
@@ -68,41 +51,52 @@ func TestPlans(t *testing.T) {
 	})
 }
 
-// strictestOf returns the members of the strictest bounds.
-func strictestOf(r planReport) (all []string) {
-	for _, s := range r.Strictest {
-		all = append(all, fmt.Sprint(s.Interval, " ", s.Bound, " ", s.Rule))
-	}
-	return all
-}
-
 func oneRuleOf(text string) string { return "rules: [{name: client, " + text + "}]\n" }
 
-func TestPlanCountsALiteralLog(t *testing.T) {
-	r := planOf(t, oneRuleOf("policy: fixedwindow 3/h, by: ip"), oneRuleOf("policy: fixedwindow 1/h, by: ip"), clitest.FourLines)
-	require.EqualValues(t, 4, r.Requests)
-	require.Equal(t, [...]int64{4, 0, 2, 2}, [...]int64{r.Old.Allowed, r.Old.Denied, r.New.Allowed, r.New.Denied})
-	require.Equal(t, [...]int64{2, 0}, [...]int64{r.NewlyDenied, r.NewlyAllowed})
-	require.Equal(t, backtest.ClientCounts{All: 2, NewlyDenied: 1}, r.Clients)
-	require.Equal(t, []backtest.ClientChange{{Client: "192.0.2.1", Requests: 3, NewlyDenied: 2}}, r.MostNewlyDenied)
-	require.Empty(t, r.MostNewlyAllowed)
-	six, two := int64(6), int64(2)
-	rule := r.Rules[0]
-	require.Equal(t, []difference{{"policy", "fixedwindow 3/h", "fixedwindow 1/h"}}, rule.Differences)
-	require.Equal(t, []boundChange{{Interval: "1h0m0s", Old: &six, New: &two}}, rule.Bounds)
-	require.Equal(t, [...]int64{2, 2, 0, 0}, [...]int64{rule.NewlyDenied, rule.NewlyDeniedAlone, rule.NewlyAllowed, rule.NewlyAllowedAlone})
-	require.Equal(t, []string{"1m0s 1 client", "1h0m0s 2 client", "24h0m0s 25 client"}, strictestOf(r))
-
-	back := planOf(t, oneRuleOf("policy: fixedwindow 1/h, by: ip"), oneRuleOf("policy: fixedwindow 3/h, by: ip"), clitest.FourLines)
-	require.Equal(t, [...]int64{0, 2}, [...]int64{back.NewlyDenied, back.NewlyAllowed})
-	require.Equal(t, []backtest.ClientChange{{Client: "192.0.2.1", Requests: 3, DeniedBefore: 2, NewlyAllowed: 2}}, back.MostNewlyAllowed)
-	require.EqualValues(t, 2, back.Rules[0].NewlyAllowedAlone)
+// TestCountsOfPlans: a question has a log, the rules before and after, and flags. Fields without braces are those of the rule client.
+func TestCountsOfPlans(t *testing.T) {
+	golden, err := filepath.Abs(filepath.Join("testdata", "counts.txt"))
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	write := func(name, rules string) {
+		list := strings.LastIndex(rules, "\n") + 1
+		if head := rules[:list]; rules[list] == '{' {
+			rules = head + "rules: [" + rules[list:] + "]\n"
+		} else {
+			rules = head + oneRuleOf(rules[list:])
+		}
+		require.NoError(t, os.WriteFile(name, []byte(rules), 0o600))
+	}
+	logs := map[string]string{
+		"four lines": clitest.FourLines,
+		"logins":     logins,
+		"tenants":    tenants,
+		"IPv6":       strings.NewReplacer("192.0.2.1", "2001:db8::1, 10.0.0.1", "192.0.2.2", "2001:db8::ffff, 10.0.0.1").Replace(clitest.FourLines),
+	}
+	tracetest.Answers(t, golden, func(question string) string {
+		words := strings.Split(question, " | ")
+		write("old.yaml", words[1])
+		write("new.yaml", words[2])
+		out := clitest.Ok(t, logs[words[0]], append([]string{"plan", "old.yaml", "new.yaml", "-"}, strings.Fields(strings.Join(words[3:], " "))...)...)
+		return strings.TrimRight(out, "\n")
+	})
 }
+
+const (
+	logins = `192.0.2.1 - - [01/Jan/2000:00:00:00 +0000] "POST /login HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2000:00:00:01 +0000] "POST /login HTTP/1.1" 401 1
+192.0.2.1 - - [01/Jan/2000:00:00:02 +0000] "POST /login HTTP/1.1" 200 1
+`
+	tenants = `{"time": 946684800, "ip": "192.0.2.1", "tenant": "x"}
+{"time": 946684801, "ip": "192.0.2.1", "tenant": "x"}
+{"time": 946684802, "ip": "192.0.2.1", "tenant": "y"}
+{"time": 946684803, "ip": "192.0.2.2"}
+`
+)
 
 // TestPlanAgreesWithTwoReplays: the counts of plan are those of a replay of each file.
 func TestPlanAgreesWithTwoReplays(t *testing.T) {
-	var r planReport
-	require.NoError(t, json.Unmarshal([]byte(clitest.Ok(t, "", "plan", "--json", "--top", "1000", PlanOld, PlanNew)), &r))
+	r := clitest.JSON[planReport](t, "", "plan", "--json", "--top", "1000", PlanOld, PlanNew)
 	require.Positive(t, r.NewlyDenied)
 	require.Positive(t, r.NewlyAllowed)
 	var denied [2]int64
@@ -114,8 +108,7 @@ func TestPlanAgreesWithTwoReplays(t *testing.T) {
 		{PlanOld, r.Old, func(c *ruleChange) *ruleSide { return c.Old }},
 		{PlanNew, r.New, func(c *ruleChange) *ruleSide { return c.New }},
 	} {
-		var alone replay.JSONRulesReport
-		require.NoError(t, json.Unmarshal([]byte(clitest.Ok(t, "", "replay", "--json", "--config", side.name)), &alone))
+		alone := clitest.JSON[replay.JSONRulesReport](t, "", "replay", "--json", "--config", side.name)
 		require.Equal(t, side.name, side.counts.File)
 		require.Equal(t, alone.Together.Allowed, side.counts.Allowed)
 		require.Equal(t, alone.Together.Denied, side.counts.Denied)
@@ -145,206 +138,48 @@ func TestPlanAgreesWithTwoReplays(t *testing.T) {
 	require.Len(t, r.MostNewlyAllowed, int(r.Clients.NewlyAllowed))
 }
 
-func TestRulesAreMatchedByName(t *testing.T) {
-	before := `rules:
-- {name: same, policy: gcra 5/m, by: ip, methods: [GET, POST], paths: [/b, /a]}
-- {name: gone, policy: gcra 1/h, by: path}
-- {name: tried, policy: gcra 1/h, by: ip, shadow: true}
-`
-	after := `rules:
-- {name: fresh, policy: gcra 1/h, by: method}
-- {name: tried, policy: gcra 2/h, by: [ip, path], cost: 2, methods: [GET], paths: [/a], shadow: false}
-- {name: same, policy: gcra 5/m burst=5, by: ip, methods: [POST, GET, HEAD], paths: [/a, /b]}
-`
-	r := planOf(t, before, after, clitest.FourLines)
-	var got []string
-	for _, rule := range r.Rules {
-		got = append(got, rule.Rule+" "+rule.Change)
-	}
-	require.Equal(t, []string{"fresh added", "tried changed", "same unchanged", "gone removed"}, got)
-	require.Nil(t, r.Rules[0].Old)
-	require.Nil(t, r.Rules[3].New)
-	require.Equal(t, []difference{
-		{"policy", "gcra 1/h", "gcra 2/h"}, {"by", "ip", "ip+path"}, {"cost", "1", "2"},
-		{"methods", "all", "GET, HEAD"}, {"paths", "all", "/a"}, {"shadow", "true", "false"},
-	}, r.Rules[1].Differences)
-	require.False(t, r.SameRules)
-}
-
-// TestAnUnchangedRuleCanDenyMore: the requests that the removed rule denied are now charged.
-func TestAnUnchangedRuleCanDenyMore(t *testing.T) {
-	lines := `192.0.2.1 - - [01/Jan/2000:00:00:00 +0000] "GET /a HTTP/1.1" 200 1
-192.0.2.1 - - [01/Jan/2000:00:00:01 +0000] "GET /a HTTP/1.1" 200 1
-192.0.2.1 - - [01/Jan/2000:00:00:02 +0000] "GET /b HTTP/1.1" 200 1
-`
-	site := "- {name: site, policy: fixedwindow 2/h}\n"
-	r := planOf(t, "rules:\n"+site+"- {name: path, policy: fixedwindow 1/h, by: path}\n", "rules:\n"+site, lines)
-	require.Equal(t, [...]int64{1, 1}, [...]int64{r.NewlyDenied, r.NewlyAllowed})
-	require.Equal(t, "unchanged", r.Rules[0].Change)
-	require.EqualValues(t, 1, r.Rules[0].NewlyDeniedAlone)
-	require.EqualValues(t, 1, r.Rules[1].NewlyAllowedAlone)
-}
-
-// A bound does not show how long a penalty is, or when windows begin.
-func TestRulesWithOtherOptionsAreNotCalledStricter(t *testing.T) {
-	lines := `192.0.2.1 - - [01/Jan/2000:00:00:00 +0000] "GET /a HTTP/1.1" 200 1
-192.0.2.1 - - [01/Jan/2000:00:00:01 +0000] "GET /a HTTP/1.1" 200 1
-192.0.2.1 - - [01/Jan/2000:00:30:00 +0000] "GET /a HTTP/1.1" 200 1
-192.0.2.1 - - [01/Jan/2000:20:00:00 +0000] "GET /a HTTP/1.1" 200 1
-`
-	const reason = "An unchanged or stricter rule can newly allow requests"
-	for before, after := range map[string]string{
-		"penalty(fixedwindow 1/m; for=1h)":  "penalty(fixedwindow 1/m; for=1s)",
-		"penalty(gcra 2/m burst=1; for=1h)": "penalty(gcra 1/m burst=1; for=10m)",
-		"fixedwindow 2/h align=clock":       "fixedwindow 2/h align=clock offset=10m",
-		"fixedwindow 3/d align=clock":       "fixedwindow 1/12h align=clock",
-		"calendar 3/day":                    "calendar 3/day tz=Asia/Tokyo",
-	} {
-		before, after = oneRuleOf("policy: "+before), oneRuleOf("policy: "+after)
-		require.NotZero(t, planOf(t, before, after, lines).NewlyAllowed, before)
-		require.NotContains(t, textOf(t, before, after, lines), reason, before)
-	}
-}
-
-// TestStricterRulesCanAllowMore: the new rule denies the second request, so the third finds a unit of
-// site. The report explains that, but only if no looser rule newly allows the requests.
+// TestStricterRulesCanAllowMore: the new rule denies the second request, so the third finds a unit of site. The report explains that, but
+// only if no looser rule newly allows the requests. A bound does not show how long a penalty is, or when windows begin, so rules with
+// other options of this kind are not called stricter.
 func TestStricterRulesCanAllowMore(t *testing.T) {
-	lines := `192.0.2.1 - - [01/Jan/2000:00:00:00 +0000] "GET /a HTTP/1.1" 200 1
-192.0.2.1 - - [01/Jan/2000:00:00:01 +0000] "GET /a HTTP/1.1" 200 1
-192.0.2.1 - - [01/Jan/2000:00:00:02 +0000] "GET /a HTTP/1.1" 200 1
-192.0.2.1 - - [01/Jan/2000:00:00:03 +0000] "GET /b HTTP/1.1" 200 1
-`
-	site := func(rest string) string { return "rules:\n- {name: site, " + rest + "}\n" }
+	at := func(times ...string) (log string) {
+		for _, request := range times {
+			clock, path, _ := strings.Cut(request, " ")
+			log += `192.0.2.1 - - [01/Jan/2000:` + clock + ` +0000] "GET ` + path + ` HTTP/1.1" 200 1` + "\n"
+		}
+		return log
+	}
+	seconds, hours := at("00:00:00 /a", "00:00:01 /a", "00:00:02 /a", "00:00:03 /b"), at("00:00:00 /a", "00:00:01 /a", "00:30:00 /a", "20:00:00 /a")
+	site := func(rest string) string { return "rules:\n- {name: site, policy: " + rest + "}\n" }
 	const path = "- {name: path, policy: fixedwindow 1/h, by: path}\n"
 	const reason = "\nAn unchanged or stricter rule can newly allow requests: a denied request is not charged, so its units stay for other requests.\n"
 	for _, c := range []struct {
-		before, after string
-		allowed       int64
-		explained     bool
+		log, before, after string
+		allowed            int64
+		explained          bool
 	}{
-		{site("policy: fixedwindow 3/h"), site("policy: fixedwindow 3/h") + path, 1, true},
-		{site("policy: fixedwindow 3/h"), site("policy: fixedwindow 2/h") + path, 1, true},
-		{site("policy: fixedwindow 3/h"), site("policy: fixedwindow 4/h, cost: 2") + path, 1, true},
-		{site("policy: fixedwindow 3/h"), site("policy: fixedwindow 4/h") + path, 1, false},
-		{site("policy: fixedwindow 3/h"), site("policy: gcra 3/h") + path, 1, false},
-		{site("policy: fixedwindow 3/h"), site("policy: fixedwindow 2/h, by: path"), 1, false},
-		{site("policy: fixedwindow 3/h"), site("policy: fixedwindow 2/h, shadow: true"), 1, false},
-		{site("policy: fixedwindow 3/h"), "ipv6_bits: 48\n" + site("policy: fixedwindow 3/h") + path, 1, false},
-		{site("policy: fixedwindow 3/h"), "rules:\n" + path, 1, false},
-		{site("policy: fixedwindow 4/h"), site("policy: fixedwindow 3/h"), 0, false},
+		{seconds, site("fixedwindow 3/h"), site("fixedwindow 3/h") + path, 1, true},
+		{seconds, site("fixedwindow 3/h"), site("fixedwindow 2/h") + path, 1, true},
+		{seconds, site("fixedwindow 3/h"), site("fixedwindow 4/h, cost: 2") + path, 1, true},
+		{seconds, site("fixedwindow 3/h"), site("fixedwindow 4/h") + path, 1, false},
+		{seconds, site("fixedwindow 3/h"), site("gcra 3/h") + path, 1, false},
+		{seconds, site("fixedwindow 3/h"), site("fixedwindow 2/h, by: path"), 1, false},
+		{seconds, site("fixedwindow 3/h"), site("fixedwindow 2/h, shadow: true"), 1, false},
+		{seconds, site("fixedwindow 3/h"), "ipv6_bits: 48\n" + site("fixedwindow 3/h") + path, 1, false},
+		{seconds, site("fixedwindow 3/h"), "rules:\n" + path, 1, false},
+		{seconds, site("fixedwindow 4/h"), site("fixedwindow 3/h"), 0, false},
+		{hours, site("penalty(fixedwindow 1/m; for=1h)"), site("penalty(fixedwindow 1/m; for=1s)"), 1, false},
+		{hours, site("penalty(gcra 2/m burst=1; for=1h)"), site("penalty(gcra 1/m burst=1; for=10m)"), 1, false},
+		{hours, site("fixedwindow 2/h align=clock"), site("fixedwindow 2/h align=clock offset=10m"), 1, false},
+		{hours, site("fixedwindow 3/d align=clock"), site("fixedwindow 1/12h align=clock"), 1, false},
+		{hours, site("calendar 3/day"), site("calendar 3/day tz=Asia/Tokyo"), 1, false},
 	} {
-		require.Equal(t, c.allowed, planOf(t, c.before, c.after, lines).NewlyAllowed, c.after)
+		args := []string{"plan", clitest.Write(t, "old.yaml", c.before), clitest.Write(t, "new.yaml", c.after), "-"}
+		require.Equal(t, c.allowed, clitest.JSON[planReport](t, c.log, append(args, "--json")...).NewlyAllowed, c.after)
 		for _, form := range []string{"--markdown=false", "--markdown"} {
-			require.Equal(t, c.explained, strings.Contains(textOf(t, c.before, c.after, lines, form), reason), "%s: %s", form, c.after)
+			require.Equal(t, c.explained, strings.Contains(clitest.Ok(t, c.log, append(args, form)...), reason), "%s: %s", form, c.after)
 		}
 	}
-}
-
-func TestStrictestBoundLeavesOutRulesThatDenyNothing(t *testing.T) {
-	after := `rules:
-- {name: wide, policy: gcra 9/m burst=1, by: ip}
-- {name: cheap, policy: fixedwindow 40/h, by: ip, cost: 2}
-- {name: failures, policy: fixedwindow 1/d, by: ip, count: 401}
-- {name: tokens, policy: fixedwindow 1/d, by: ip, cost: {estimate: 1, actual: header:used}}
-- {name: tried, policy: fixedwindow 1/d, by: ip, shadow: true}
-- {name: elsewhere, policy: fixedwindow 1/d, by: ip, paths: [/nowhere]}
-`
-	require.Equal(t, []string{"1m0s 10 wide", "1h0m0s 40 cheap", "24h0m0s 500 cheap"}, strictestOf(planOf(t, clitest.OneRule, after, clitest.FourLines)))
-	for _, rest := range []string{"shadow: true", "count: 401", "cost: {estimate: 1, actual: header:used}"} {
-		nothing := oneRuleOf("policy: gcra 1/m, by: ip, " + rest)
-		require.Empty(t, planOf(t, clitest.OneRule, nothing, clitest.FourLines).Strictest)
-		require.Regexp(t, `\nno rule of \S+new.yaml bounds the requests of the log; rules in shadow mode, with count or with an actual cost do not\n`, textOf(t, clitest.OneRule, nothing, clitest.FourLines))
-		require.Contains(t, textOf(t, clitest.OneRule, nothing, clitest.FourLines, "--markdown"), "No rule of NEW bounds the requests of the log. Rules in shadow mode, with count or with an actual cost do not.")
-	}
-}
-
-// The bounds of a rule are in what it charges for: requests, charged requests or units.
-func TestBoundsNameWhatTheyCount(t *testing.T) {
-	requests := oneRuleOf("policy: fixedwindow 5/m, by: ip")
-	charged := oneRuleOf("policy: fixedwindow 3/m, by: ip, count: 401")
-	units := oneRuleOf("policy: gcra 10000/m, by: ip, cost: {estimate: 500, actual: header:used}")
-	one := oneRuleOf("policy: movingwindow 1/m trailing=whole, by: ip")
-	for _, c := range []struct{ before, after, want string }{
-		{requests, requests, "10 requests in any minute"},
-		{requests, one, "10 -> 1 request in any minute"},
-		{charged, charged, "6 charged requests in any minute"},
-		{requests, charged, "10 requests -> 6 charged requests in any minute"},
-		{units, units, "20000 units in any minute"},
-		{charged, units, "6 charged requests -> 20000 units in any minute"},
-		{units, "rules: [{name: other, policy: gcra 1/m}]", "20000 units in any minute"},
-	} {
-		require.Contains(t, textOf(t, c.before, c.after, clitest.FourLines), "  one key: at most "+c.want+"\n")
-	}
-	require.Contains(t, textOf(t, requests, charged, clitest.FourLines, "--markdown"), " | 10 requests -> 6 charged requests in any minute |\n")
-	for unit, file := range map[string]string{"request": requests, "charged request": charged, "unit": units} {
-		require.Equal(t, unit, planOf(t, file, file, clitest.FourLines).Rules[0].New.BoundUnit)
-	}
-}
-
-// TestBoundsThatCannotBeCounted: Policy.Bound has no such number.
-func TestBoundsThatCannotBeCounted(t *testing.T) {
-	huge := oneRuleOf("policy: fixedwindow 1099511627776/us, by: ip, cost: 2")
-	require.Contains(t, textOf(t, clitest.OneRule, huge, clitest.FourLines), "too many requests to count under client")
-	require.EqualValues(t, 9223372036854775807, planOf(t, clitest.OneRule, huge, clitest.FourLines).Strictest[2].Bound)
-}
-
-func TestPlanComparesCostsThatTheResponseDecides(t *testing.T) {
-	const log = `192.0.2.1 - - [01/Jan/2000:00:00:00 +0000] "POST /login HTTP/1.1" 200 1
-192.0.2.1 - - [01/Jan/2000:00:00:01 +0000] "POST /login HTTP/1.1" 401 1
-192.0.2.1 - - [01/Jan/2000:00:00:02 +0000] "POST /login HTTP/1.1" 200 1
-`
-	every, failures := oneRuleOf("policy: fixedwindow 1/h, by: ip"), oneRuleOf("policy: fixedwindow 1/h, by: ip, count: 401")
-	r := planOf(t, every, failures, log)
-	require.Equal(t, [...]int64{1, 2, 2, 1}, [...]int64{r.Old.Allowed, r.Old.Denied, r.New.Allowed, r.New.Denied})
-	require.Equal(t, []difference{{"count", "all", "401"}}, r.Rules[0].Differences)
-	require.EqualValues(t, 1, planOf(t, failures, every, log).NewlyDenied)
-	require.NotContains(t, textOf(t, every, failures, log), "estimate")
-
-	estimated := oneRuleOf("policy: fixedwindow 9/h, cost: {estimate: 9, actual: header:used}")
-	require.Equal(t, []difference{{"actual cost", "none", "Used"}}, planOf(t, oneRuleOf("policy: fixedwindow 9/h, cost: 9"), estimated, log).Rules[0].Differences)
-	const line = "rule client is replayed with its estimate of 9 units: access logs do not have the header Used of the response\n"
-	require.Equal(t, 1, strings.Count(textOf(t, estimated, estimated, log), line))
-	require.Equal(t, 1, strings.Count(textOf(t, every, estimated, log), line))
-}
-
-func TestClientsOfAPlan(t *testing.T) {
-	strict := oneRuleOf("policy: fixedwindow 1/d")
-	wide := oneRuleOf("policy: fixedwindow 9/d")
-	for by, want := range map[string][]backtest.ClientChange{
-		"ip":         {{Client: "192.0.2.1", Requests: 3, NewlyDenied: 2}, {Client: "192.0.2.2", Requests: 1, NewlyDenied: 1}},
-		"user":       {{Client: "ann", Requests: 3, NewlyDenied: 2}, {Client: "ip:192.0.2.2", Requests: 1, NewlyDenied: 1}},
-		"ip+path":    {{Client: "192.0.2.1 /a", Requests: 2, NewlyDenied: 1}, {Client: "192.0.2.1 /b", Requests: 1, NewlyDenied: 1}, {Client: "192.0.2.2 /a", Requests: 1, NewlyDenied: 1}},
-		"everything": {{Client: "everything", Requests: 4, NewlyDenied: 3}},
-	} {
-		r := planOf(t, wide, strict, clitest.FourLines, "--by", by)
-		require.Equal(t, want, r.MostNewlyDenied, by)
-		require.Equal(t, by, r.By)
-	}
-	log := strings.NewReplacer("192.0.2.1", "2001:db8::1, 10.0.0.1", "192.0.2.2", "2001:db8::ffff, 10.0.0.1").Replace(clitest.FourLines)
-	r := planOf(t, wide, "trusted: 10.0.0.1\n"+strict, log)
-	require.Equal(t, []backtest.ClientChange{{Client: "2001:db8::/64", Requests: 4, NewlyDenied: 3}}, r.MostNewlyDenied)
-	require.Empty(t, planOf(t, wide, strict, clitest.FourLines, "--top", "0").MostNewlyDenied)
-}
-
-const tenantLines = `{"time": 946684800, "ip": "192.0.2.1", "tenant": "x"}
-{"time": 946684801, "ip": "192.0.2.1", "tenant": "x"}
-{"time": 946684802, "ip": "192.0.2.1", "tenant": "y"}
-{"time": 946684803, "ip": "192.0.2.2"}
-`
-
-func TestPlanReadsTheHeaderOfEitherFile(t *testing.T) {
-	by := func(field string) string { return oneRuleOf("policy: fixedwindow 1/h, by: '" + field + "'") }
-	key := []string{"--key-field", "tenant"}
-	r := planOf(t, by("ip"), by("header:X-Tenant"), tenantLines, key...)
-	require.Equal(t, [...]int64{2, 1, 0, 1}, [...]int64{r.Old.Denied, r.New.Denied, r.NewlyDenied, r.NewlyAllowed})
-	require.Equal(t, "ip", r.By)
-	r = planOf(t, by("cookie:t"), by("ip"), tenantLines, key...)
-	require.Equal(t, [...]int64{1, 2, 1, 0}, [...]int64{r.Old.Denied, r.New.Denied, r.NewlyDenied, r.NewlyAllowed})
-	require.Equal(t, map[string]int64{"key": 1}, r.Missing)
-	r = planOf(t, by("ip"), by("path"), tenantLines, append(key, "--by", "key")...)
-	require.Equal(t, []backtest.ClientChange{{Client: "y", Requests: 1, DeniedBefore: 1}, {Client: "ip:192.0.2.2", Requests: 1, NewlyDenied: 1}}[1:], r.MostNewlyDenied)
-	out := textOf(t, by("cookie:t"), by("ip"), tenantLines, append(key, "--by", "key")...)
-	require.Regexp(t, `(?m)^1 of 4 requests without a member "tenant"; in \S+old.yaml, under rule client they are limited by ip; for --by, their key has ip:ADDRESS instead`, out)
 }
 
 func TestThresholdsDecideTheExitStatus(t *testing.T) {
@@ -395,12 +230,6 @@ func TestMembersOfTheJSONAreThoseOfTheHelp(t *testing.T) {
 	cut := clitest.Gzipped(clitest.FourLines)
 	clitest.RequireDocumented(t, help, string(clitest.Read(t, filepath.Join("testdata", "plan.json"))),
 		clitest.Ok(t, "", "plan", "--json", PlanOld, PlanNew, clitest.Write(t, "cut.gz", cut[:len(cut)-4])))
-}
-
-// TestListsOfAPlanAreNeverNull: programs can then iterate over them without a check.
-func TestListsOfAPlanAreNeverNull(t *testing.T) {
-	out := clitest.Ok(t, clitest.FourLines, "plan", "--json", clitest.Write(t, "old.yaml", clitest.OneRule), clitest.Write(t, "new.yaml", clitest.OneRule), "-")
-	require.NotContains(t, out, "null")
 }
 
 func TestPlanReadsEitherFileFromStandardInput(t *testing.T) {
