@@ -2,7 +2,6 @@ package replay
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -22,26 +21,17 @@ import (
 
 func TestRulesOfAFileAreReplayed(t *testing.T) {
 	picture := filepath.Join(t.TempDir(), "rules.svg")
-	exitCode, out, errs := clitest.Execute(t, "", "replay", "--config", clitest.ExampleConfig, "--top", "3", "--out", picture)
-	require.Zero(t, exitCode, errs)
-	require.Empty(t, errs)
-	clitest.Golden(t, "rules.txt", out)
+	clitest.Golden(t, "rules.txt", clitest.Ok(t, "", "replay", "--config", clitest.ExampleConfig, "--top", "3", "--out", picture))
 	for _, word := range []string{"under each rule", "rules of limits.yaml", "login, fixedwindow 5/h by ip+path", "steady (shadow)", "all together: 4793 allowed, 535 denied"} {
 		require.Contains(t, string(clitest.Read(t, picture)), word)
 	}
-	exitCode, out, errs = clitest.Execute(t, "", "replay", "--config", clitest.ExampleConfig, "--top", "1", "--json")
-	require.Zero(t, exitCode, errs)
-	clitest.Golden(t, "rules.json", out)
+	clitest.Golden(t, "rules.json", clitest.Ok(t, "", "replay", "--config", clitest.ExampleConfig, "--top", "1", "--json"))
 }
 
 // rulesOf replays a log under a file and returns the report.
-func rulesOf(t *testing.T, file, log string, flags ...string) JSONRulesReport {
+func rulesOf(t *testing.T, file, log string) JSONRulesReport {
 	t.Helper()
-	args := append([]string{"replay", "--json", "--config", clitest.Write(t, "limits.yaml", file)}, flags...)
-	out := clitest.Ok(t, log, append(args, "-")...)
-	var r JSONRulesReport
-	require.NoError(t, json.Unmarshal([]byte(out), &r))
-	return r
+	return clitest.JSON[JSONRulesReport](t, log, "replay", "--json", "--config", clitest.Write(t, "limits.yaml", file), "-")
 }
 
 func TestReplaysOfRules(t *testing.T) {
