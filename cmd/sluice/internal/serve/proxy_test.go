@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
@@ -76,29 +75,6 @@ func TestProxyCanSendTheUpstreamsOwnHost(t *testing.T) {
 	w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Host) }),
 		func(o *Options) { o.UpstreamHost = true })
 	require.Equal(t, w.options.Upstream.Host, fetch(t, w.proxyURL("/"), "Host", "shop.example").body)
-}
-
-func TestUpstreamDown(t *testing.T) {
-	w := startTestServer(t, oneByIP, at(t, "http://"+unusedAddress(t)))
-	a := fetch(t, w.proxyURL("/"))
-	require.Equal(t, http.StatusBadGateway, a.StatusCode)
-	require.Equal(t, "application/problem+json", a.Header.Get("Content-Type"))
-	require.Contains(t, a.body, `"applied":"yes"`)
-	require.Equal(t, `"client";r=2;t=1200`, a.Header.Get("RateLimit"))
-	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_upstream_failures_total{status="502"} 1`)
-	require.Contains(t, w.logged.String(), "the upstream failed")
-}
-
-func TestClosedClientsAreNotUpstreamFailures(t *testing.T) {
-	h := newHeld()
-	w := startTestServer(t, oneByIP, withUpstream(t, h.ServeHTTP))
-	conn, _ := sendText(t, w, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
-	<-h.arrived
-	conn.Close()
-	require.Eventually(t, func() bool { return strings.Contains(w.logged.String(), "the client closed the connection") }, testTimeout, time.Millisecond)
-	w.stop()
-	require.NoError(t, w.ended())
-	require.Zero(t, testutil.ToFloat64(w.metrics.upstream.WithLabelValues("502")))
 }
 
 func TestLimitFieldsSurviveEarlyHints(t *testing.T) {

@@ -88,16 +88,6 @@ func TestClientsThatDoNotReadInterimResponsesAreCutOff(t *testing.T) {
 	}
 }
 
-func TestInvalidBodyIsNotAnUpstreamFailure(t *testing.T) {
-	w := startTestServer(t, oneByIP, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
-	_, reader := sendText(t, w, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nthree\r\n")
-	response := readResponse(t, reader)
-	require.Equal(t, http.StatusBadRequest, response.StatusCode)
-	require.Contains(t, contentOf(t, response.Body), "is not refunded")
-	require.NotContains(t, w.logged.String(), "the upstream failed")
-	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_upstream_failures_total{status="502"} 0`)
-}
-
 // deadlines is a ResponseWriter that records its deadlines.
 type deadlines struct {
 	*httptest.ResponseRecorder
