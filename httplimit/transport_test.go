@@ -341,12 +341,13 @@ func TestRetryWaitsForTheServer(t *testing.T) {
 		bubble(t, name, func(t *testing.T) {
 			c := newClient(t, inTurn(test.answers...))
 			c.MaxRetries = test.maxRetries
-			calls := make(map[sluice.Op]int)
-			c.Limiter = countingLimiter(t, nil, calls, rule("own", "gcra 100/s"))
+			decisions := 0
+			count := func(context.Context, sluice.Event) { decisions++ }
+			c.Limiter = newLimiter(t, limiterOptions{Clock: time.Now, Observer: count}, nil, rule("own", "gcra 100/s"))
 			response := c.get("/")
 			require.Equal(t, test.want, response.StatusCode)
 			require.Equal(t, test.sent, c.times())
-			require.Equal(t, len(test.sent), calls[sluice.OpAllow], "the Limiter decides about each retry")
+			require.Equal(t, len(test.sent), decisions, "the Limiter decides about each retry")
 			require.EqualValues(t, 1, c.open.Load(), "only the caller's response is open")
 			require.Zero(t, c.unread.Load(), "a connection is used again only after its response was read")
 			text, err := io.ReadAll(response.Body)
