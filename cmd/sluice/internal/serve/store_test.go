@@ -48,16 +48,6 @@ func errorOfNew(t *testing.T, address string) string {
 	return text
 }
 
-func withParameter(t *testing.T, address, name, value string) string {
-	t.Helper()
-	u, err := url.Parse(address)
-	require.NoError(t, err)
-	query := u.Query()
-	query.Set(name, value)
-	u.RawQuery = query.Encode()
-	return u.String()
-}
-
 // TestCloseDoesNotWaitForASilentStore: PostgreSQL does not confirm the end of a connection with a query.
 func TestCloseDoesNotWaitForASilentStore(t *testing.T) {
 	server := servers.Postgres(t)
