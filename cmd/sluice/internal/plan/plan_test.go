@@ -3,6 +3,7 @@ package plan
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -182,48 +183,32 @@ func TestStricterRulesCanAllowMore(t *testing.T) {
 	}
 }
 
+// TestThresholdsDecideTheExitStatus: a question has flags. The answer has the exit status, the error, and how each form of the report names the
+// thresholds.
 func TestThresholdsDecideTheExitStatus(t *testing.T) {
-	wide, strict := clitest.Write(t, "wide.yaml", oneRuleOf("policy: fixedwindow 9/h, by: ip")), clitest.Write(t, "strict.yaml", oneRuleOf("policy: fixedwindow 1/h, by: ip"))
-	for _, c := range []struct {
-		before, after string
-		flags         string
-		exitCode      int
-		errs          string
-	}{
-		{wide, strict, "", 0, ""},
-		{wide, strict, "--max-newly-denied 2", 0, ""},
-		{wide, strict, "--max-newly-denied 1", 1, "sluice: beyond --max-newly-denied 1: 2 requests are newly denied, and at most 1 may be\n"},
-		{wide, strict, "--max-newly-denied 50%", 0, ""},
-		{wide, strict, "--max-newly-denied 49.999%", 1, "sluice: beyond --max-newly-denied 49.999%: 2 requests are newly denied, and at most 1 may be\n"},
-		{wide, strict, "--max-newly-denied 0", 1, "sluice: beyond --max-newly-denied 0: 2 requests are newly denied, and at most 0 may be\n"},
-		{wide, strict, "--max-newly-allowed 0", 0, ""},
-		{wide, strict, "--max-clients 1", 0, ""},
-		{wide, strict, "--max-clients 0", 1, "sluice: beyond --max-clients 0: 1 client is newly denied, and at most 0 may be\n"},
-		{strict, wide, "--max-newly-denied 0 --max-clients 0", 0, ""},
-		{strict, wide, "--max-newly-allowed 2", 0, ""},
-		{strict, wide, "--max-newly-allowed 0%", 1, "sluice: beyond --max-newly-allowed 0%: 2 requests are newly allowed, and at most 0 may be\n"},
-		{wide, strict, "--max-newly-denied 0 --max-newly-allowed 0 --max-clients 0", 1, "sluice: beyond --max-newly-denied 0: 2 requests are newly denied, and at most 0 may be\n" +
-			"sluice: beyond --max-clients 0: 1 client is newly denied, and at most 0 may be\n"},
-	} {
-		for _, form := range []string{"--top=10", "--markdown", "--json"} {
-			exitCode, out, errs := clitest.Execute(t, clitest.FourLines, slices.Concat([]string{"plan", c.before, c.after, "-", form}, strings.Fields(c.flags))...)
-			require.Equal(t, c.exitCode, exitCode, c.flags)
-			require.Equal(t, c.errs, errs)
-			if form == "--json" {
-				var r planReport
-				require.NoError(t, json.Unmarshal([]byte(out), &r))
-				require.Equal(t, c.exitCode == 1, slices.ContainsFunc(r.Thresholds, func(t threshold) bool { return t.Exceeded }))
+	files := map[string]string{"strict": clitest.Write(t, "strict.yaml", oneRuleOf("policy: fixedwindow 1/h, by: ip")), "wide": clitest.Write(t, "wide.yaml", oneRuleOf("policy: fixedwindow 9/h, by: ip"))}
+	tracetest.Answers(t, filepath.Join("testdata", "thresholds.txt"), func(question string) string {
+		words := strings.Fields(question)
+		args := append([]string{"plan", files[words[0]], files[words[1]], "-"}, words[2:]...)
+		exitCode, text, errs := clitest.Execute(t, clitest.FourLines, args...)
+		for line := range strings.Lines(errs) {
+			require.Contains(t, text, strings.TrimPrefix(line, "sluice: "), "the report names the threshold too")
+		}
+		answer := fmt.Sprint(exitCode, " ", errs)
+		for _, form := range []string{"--markdown", "--json"} {
+			code, out, same := clitest.Execute(t, clitest.FourLines, append(args, form)...)
+			require.Equal(t, []any{exitCode, errs}, []any{code, same}, form)
+			if form == "--markdown" {
+				verdict, _, _ := strings.Cut(out, "Of 4 requests, ")
+				answer = strings.TrimSpace(answer) + "\n" + strings.TrimSpace(verdict)
 				continue
 			}
-			for line := range strings.Lines(errs) {
-				require.Contains(t, out, strings.TrimPrefix(line, "sluice: "), "the report names the threshold too")
-			}
-			if form == "--markdown" {
-				require.Equal(t, c.exitCode == 1, strings.HasPrefix(out, "**A threshold is exceeded.** Of 4 requests, "))
-				require.Equal(t, c.exitCode == 0 && c.flags != "", strings.HasPrefix(out, "**All thresholds are kept.** Of 4 requests, "))
-			}
+			var r planReport
+			require.NoError(t, json.Unmarshal([]byte(out), &r))
+			require.Equal(t, exitCode == 1, slices.ContainsFunc(r.Thresholds, func(t threshold) bool { return t.Exceeded }))
 		}
-	}
+		return strings.TrimRight(answer, "\n")
+	})
 }
 
 func TestMembersOfTheJSONAreThoseOfTheHelp(t *testing.T) {
