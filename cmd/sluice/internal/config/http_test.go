@@ -68,10 +68,8 @@ func TestKeys(t *testing.T) {
 	require.Equal(t, "2001:db8::/48", key(t, "ipv6_bits: 48", "ip", bare))
 	require.Equal(t, "::1", key(t, "", "host", bare))
 	require.Equal(t, "ip:2001:db8::/64", key(t, "", "user", bare))
-	for host, want := range map[string]string{"a.example.": "a.example", "A:1": "a", "::1": "::1", "": "", "[::1]": "::1"} {
-		bare.Host = host
-		require.Equal(t, want, key(t, "", "host", bare), host)
-	}
+	bare.Host = ""
+	require.Empty(t, key(t, "", "host", bare))
 }
 
 func TestARuleWithoutFieldsHasOneKey(t *testing.T) {
