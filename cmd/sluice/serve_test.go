@@ -142,8 +142,7 @@ func TestStoreAddressFromTheEnvironment(t *testing.T) {
 	s.waitForLog(`msg=serving .*store=` + store + ` `)
 	s.signal(os.Interrupt)
 	require.Zero(t, s.exitCode())
-	_, help, _ := clitest.Execute(t, "", "serve", "--help")
-	require.Contains(t, help, "SLUICE_STORE")
+	require.Contains(t, clitest.Ok(t, "", "serve", "--help"), "SLUICE_STORE")
 }
 
 // TestInvalidStoreInTheEnvironment: the error names the variable and has no password.

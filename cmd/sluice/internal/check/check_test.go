@@ -25,10 +25,11 @@ func TestCheckExplainsEachRule(t *testing.T) {
 }
 
 func TestCheckWarnsIfRulesByIPTrustNoProxy(t *testing.T) {
-	const rules = "rules: [{name: a, policy: gcra 1/m, by: ip}, {name: b, policy: gcra 1/m, by: user}, {name: c, policy: gcra 1/m}]\n"
+	const rules = "rules: [{name: a, policy: gcra 1/m, by: [path, ip]}, {name: b, policy: gcra 1/m, by: header:X-Key}, {name: c, policy: gcra 1/m}, " +
+		"{name: d, policy: gcra 1/m, by: header:X-Key, missing: deny}]\n"
 	exitCode, out, errs := clitest.Execute(t, rules, "check", "-")
 	require.Zero(t, exitCode, "a warning is no fault")
-	require.Contains(t, out, "standard input: 3 rules")
+	require.Contains(t, out, "standard input: 4 rules")
 	require.Equal(t, "standard input: warning: no proxy is trusted; behind a proxy, "+
 		"all requests that are limited by ip share one limit under these rules: a, b; add the proxy's address to trusted, or write trusted: [] if clients connect directly\n", errs)
 	for _, silent := range []string{"trusted: []\n" + rules, "trusted: 10.0.0.1\n" + rules, "rules: [{name: c, policy: gcra 1/m, by: path}]"} {

@@ -38,7 +38,6 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/testing/tracetest"
 	"github.com/sluice-go/sluice/sluicetest"
 	"github.com/sluice-go/sluice/storage"
@@ -302,6 +301,9 @@ func TestDecisions(t *testing.T) {
   - {name: shared, policy: gcra 5/m, by: cookie:id, missing: share}
   - {name: skipped, policy: gcra 5/m, by: user, missing: skip}
   - {name: denied, policy: gcra 5/m, by: [ip, header:X-Key], missing: deny}
+  - {name: three-a-minute, policy: gcra 3/m burst=3}
+  - {name: six-a-minute, policy: gcra 6/m burst=3}
+  - {name: two-at-once, policy: gcra 1/m burst=2}
 `, store, sluice.Options[decisionRequest]{})
 		for step := range strings.SplitSeq(question, " | ") {
 			if op, body, isRequest := strings.Cut(step, " "); isRequest {
@@ -315,30 +317,6 @@ func TestDecisions(t *testing.T) {
 		}
 		return answer
 	})
-}
-
-// TestNextRefillOfSeveralRules: if several rules have the least remaining, that minimum grows when all of
-// them have grown.
-func TestNextRefillOfSeveralRules(t *testing.T) {
-	policy, err := compose.ParsePolicy("gcra 9/m")
-	require.NoError(t, err)
-	type refill struct{ remaining, grows int64 }
-	for _, c := range []struct {
-		rules []refill
-		want  refill
-	}{
-		{[]refill{{3, 7}}, refill{3, 7}},
-		{[]refill{{3, 7}, {2, 5}}, refill{2, 5}},
-		{[]refill{{2, 5}, {3, 7}}, refill{2, 5}},
-		{[]refill{{2, 5}, {2, 7}, {2, 6}}, refill{2, 7}},
-		{[]refill{{2, 5}, {2, 0}, {2, 7}}, refill{2, 0}},
-	} {
-		d := sluice.Decision{Rule: "least", Remaining: c.want.remaining}
-		for _, l := range c.rules {
-			d.Results = append(d.Results, sluice.RuleResult{Policy: policy, Result: algo.Result{Remaining: l.remaining, NextRefill: time.Duration(l.grows)}})
-		}
-		assert.Equal(t, c.want.grows, responseOf(&d, false).NextRefill)
-	}
 }
 
 // endless is a body without an end.
