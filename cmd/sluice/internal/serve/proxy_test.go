@@ -119,9 +119,14 @@ func TestLimitsAreNotInTrailers(t *testing.T) {
 			end(w.Header())
 		}))
 		for _, version := range []string{"HTTP/1.1", "HTTP/2.0"} {
-			a := fetchBy(t, version, w.proxyURL("/"))
+			transport := &http.Transport{Protocols: new(http.Protocols)}
+			transport.Protocols.SetHTTP1(version == "HTTP/1.1")
+			transport.Protocols.SetUnencryptedHTTP2(version == "HTTP/2.0")
+			t.Cleanup(transport.CloseIdleConnections)
+			a, err := (&http.Client{Transport: transport, Timeout: testTimeout}).Get(w.proxyURL("/"))
+			require.NoError(t, err)
+			require.Equal(t, "hello", contentOf(t, a.Body), name)
 			require.Equal(t, version, a.Proto)
-			require.Equal(t, "hello", a.body, name)
 			require.NotEmpty(t, a.Header.Get("RateLimit"), name)
 			require.Equal(t, "1", a.Trailer.Get("X-Sum"), name)
 			if name == "not announced" {
@@ -161,19 +166,6 @@ func ping(t *testing.T, conn net.Conn, reader *bufio.Reader) {
 	text, err := reader.ReadString('\n')
 	require.NoError(t, err)
 	require.Equal(t, "ping\n", text)
-}
-
-// fetchBy sends a GET request in a version of HTTP, HTTP/1.1 or HTTP/2.0.
-func fetchBy(t *testing.T, version, url string) reply {
-	t.Helper()
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(version == "HTTP/1.1")
-	protocols.SetUnencryptedHTTP2(version == "HTTP/2.0")
-	transport := &http.Transport{Protocols: protocols}
-	t.Cleanup(transport.CloseIdleConnections)
-	response, err := (&http.Client{Transport: transport, Timeout: testTimeout}).Get(url)
-	require.NoError(t, err)
-	return reply{response, contentOf(t, response.Body)}
 }
 
 const byBytes = `
