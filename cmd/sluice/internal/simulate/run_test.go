@@ -70,7 +70,10 @@ func TestClientsCallAgainAsTheirReactionSays(t *testing.T) {
 		all, o := calls(t, sluice.MustPolicy(words[0]), s, simulate.Options{Reaction: simulate.Reaction(words[2])})
 		var list []string
 		for i, at := range times(all) {
-			word := fmt.Sprint(at, strings.Repeat("'", all[i].Attempt-1))
+			word := at.String()
+			if all[i].Attempt > 1 {
+				word += fmt.Sprint(" #", all[i].Attempt)
+			}
 			switch {
 			case all[i].Unnecessary():
 				word += " denied unnecessarily"
