@@ -78,8 +78,8 @@ func TestCountsOfPlans(t *testing.T) {
 		words := strings.Split(question, " | ")
 		write("old.yaml", words[1])
 		write("new.yaml", words[2])
-		out := clitest.Ok(t, logs[words[0]], append([]string{"plan", "old.yaml", "new.yaml", "-"}, strings.Fields(strings.Join(words[3:], " "))...)...)
-		return strings.TrimRight(out, "\n")
+		args := append([]string{"plan", "old.yaml", "new.yaml", "-"}, strings.Fields(strings.Join(words[3:], " "))...)
+		return strings.TrimRight(clitest.Ok(t, logs[words[0]], args...), "\n")
 	})
 }
 
@@ -186,7 +186,10 @@ func TestStricterRulesCanAllowMore(t *testing.T) {
 // TestThresholdsDecideTheExitStatus: a question has flags. The answer has the exit status, the error, and how each form of the report names the
 // thresholds.
 func TestThresholdsDecideTheExitStatus(t *testing.T) {
-	files := map[string]string{"strict": clitest.Write(t, "strict.yaml", oneRuleOf("policy: fixedwindow 1/h, by: ip")), "wide": clitest.Write(t, "wide.yaml", oneRuleOf("policy: fixedwindow 9/h, by: ip"))}
+	files := map[string]string{
+		"strict": clitest.Write(t, "strict.yaml", oneRuleOf("policy: fixedwindow 1/h, by: ip")),
+		"wide":   clitest.Write(t, "wide.yaml", oneRuleOf("policy: fixedwindow 9/h, by: ip")),
+	}
 	tracetest.Answers(t, filepath.Join("testdata", "thresholds.txt"), func(question string) string {
 		words := strings.Fields(question)
 		args := append([]string{"plan", files[words[0]], files[words[1]], "-"}, words[2:]...)

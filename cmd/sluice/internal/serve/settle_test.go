@@ -73,6 +73,7 @@ rules:
   - {name: timeouts, policy: fixedwindow 9/24h, count: 504}
   - {name: tokens, policy: fixedwindow 9/24h, cost: {estimate: 2, actual: header:X-Tokens-Used}}
 `
+	const broken = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\nbroken\r\n"
 	get := func(path string) string { return "GET /" + path + " HTTP/1.1\r\nHost: x\r\n\r\n" }
 	for _, c := range []struct {
 		name, request string
@@ -82,7 +83,7 @@ rules:
 		logged        string
 	}{
 		{"the client leaves", get("held"), 0, 0, []int64{8, 8, 8, 9, 9, 7}, "the client closed the connection"},
-		{"the body is broken", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\nbroken\r\n", 400, 0, []int64{8, 8, 8, 9, 9, 7}, "a request body ended early"},
+		{"the body is broken", broken, 400, 0, []int64{8, 8, 8, 9, 9, 7}, "a request body ended early"},
 		{"the upstream fails", get("fails"), 502, 0, []int64{8, 8, 8, 8, 9, 7}, "the upstream failed"},
 		{"the upstream refuses connections", get("refused"), 502, 0, []int64{9, 9, 8, 8, 9, 9}, "the upstream failed"},
 		{"the upstream has no valid certificate", get("untrusted"), 502, 0, []int64{9, 9, 8, 8, 9, 9}, "the upstream failed"},

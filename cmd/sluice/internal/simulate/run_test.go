@@ -82,7 +82,8 @@ func TestClientsCallAgainAsTheirReactionSays(t *testing.T) {
 			}
 			list = append(list, word)
 		}
-		return fmt.Sprintf("%s\nallowed %d, denied %d, never %d, unserved %d, unnecessary %d", strings.Join(list, ", "), o.Allowed, o.Denied, o.Never, o.Unserved, o.Unnecessary)
+		return fmt.Sprintf("%s\nallowed %d, denied %d, never %d, unserved %d, unnecessary %d",
+			strings.Join(list, ", "), o.Allowed, o.Denied, o.Never, o.Unserved, o.Unnecessary)
 	})
 	all, _ := calls(t, sluice.MustPolicy("gcra 1/h burst=1"), stream(0, 0), simulate.Options{Reaction: simulate.Backoff, Seed: 1})
 	require.Len(t, all, 9)
