@@ -44,16 +44,6 @@ type fleet struct {
 	members []*rpc.Client
 }
 
-// startFleet starts the processes. It returns when all are connected and warmed up.
-func (w *work) startFleet(t testing.TB, c serverLimiter) *fleet {
-	f := &fleet{t: t, of: c}
-	for range w.processes {
-		f.members = append(f.members, w.start(t, c))
-	}
-	f.turn(0)
-	return f
-}
-
 // turn runs one turn in all processes at the same time.
 func (f *fleet) turn(length time.Duration) Measurement {
 	var calls []*rpc.Call

@@ -78,12 +78,13 @@ func (c loadGenerator) run(length time.Duration) (sum Measurement) {
 // caller makes calls until the time is over. It starts at its own position in the sequence.
 func (c loadGenerator) caller(from int, began time.Time, length time.Duration) Measurement {
 	p := Measurement{Latencies: newLatencies()}
-	ask, stop := c.decide.call, func() {}
+	ask, stop := c.decide.call, context.CancelFunc(func() {})
 	var renewed time.Time
 	for i, last := from, began; last.Sub(began) < length; i++ {
 		if c.sharesContext && last.Sub(renewed) > time.Second {
 			stop()
-			ask, stop = c.decide.withSharedContext(callTimeout)
+			ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+			ask, stop = func(key string) (bool, error) { return c.decide(ctx, key) }, cancel
 			renewed = last
 		}
 		allowed, err := ask(c.keys.key(i))
@@ -94,12 +95,6 @@ func (c loadGenerator) caller(from int, began time.Time, length time.Duration) M
 	}
 	stop()
 	return p
-}
-
-// withSharedContext returns a function that makes calls with one context.
-func (d decideFunc) withSharedContext(timeout time.Duration) (ask func(key string) (bool, error), stop func()) {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	return func(key string) (bool, error) { return d(ctx, key) }, cancel
 }
 
 func (p *Measurement) count(err error, right bool) {
@@ -141,10 +136,6 @@ func merged(measurements []Measurement) Measurement {
 	}
 	return sum
 }
-
-func isAllowed(allowed bool) bool { return allowed }
-func isDenied(allowed bool) bool  { return !allowed }
-func isEither(bool) bool          { return true }
 
 // median returns the median.
 func median(numbers []float64) float64 {

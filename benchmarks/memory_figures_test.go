@@ -51,15 +51,6 @@ func wallTime() func() time.Duration {
 	return func() time.Duration { return time.Since(began) }
 }
 
-// measureInTurns returns the figures of runners, sluice first.
-func measureInTurns(name string, runners []runner, calls, times int, clock func() time.Duration) (figures []figure.Figure, taken [][]float64) {
-	taken = turns(runners, calls, times, clock)
-	for i, r := range runners {
-		figures = append(figures, figure.Figure{Work: name, Name: r.name, Value: median(taken[i]), Unit: "ns", Ours: i == 0})
-	}
-	return figures, taken
-}
-
 // compare compares the median of the ratios of all rounds with a goal.
 func compare(work, peer string, ours, theirs []float64, goal float64) figure.Goal {
 	var ratios []float64
@@ -215,7 +206,10 @@ func (w memoryWork) measure(t testing.TB) (figures []figure.Figure, goals []figu
 			from += 7919
 		}})
 	}
-	figures, taken := measureInTurns(w.name, runners, 20_000, 101, clock)
+	taken := turns(runners, 20_000, 101, clock)
+	for i, r := range runners {
+		figures = append(figures, figure.Figure{Work: w.name, Name: r.name, Value: median(taken[i]), Unit: "ns", Ours: i == 0})
+	}
 	for _, g := range w.goals {
 		peer := w.peer(g, figures)
 		goals = append(goals, compare(w.name, figures[peer].Name, taken[0], taken[peer], g.goal))
@@ -245,8 +239,12 @@ func heapFigures(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 		if !selected("memory", heap) && !selected("memory", collection) {
 			continue
 		}
+		limiters := inMemory
+		if *only != "" {
+			limiters = limiters[:1] // these goals name no other limiter
+		}
 		var bytes, times []figure.Figure
-		for i, p := range heapLimiters() {
+		for i, p := range limiters {
 			perKey, took := measureHeap(t, p, 1_000_000, length)
 			bytes = append(bytes, figure.Figure{Work: heap, Name: p.name, Value: perKey, Unit: "B a key", Ours: i == 0})
 			times = append(times, figure.Figure{Work: collection, Name: p.name, Value: float64(took) / 1e6, Unit: "ms", Ours: i == 0})
@@ -258,14 +256,6 @@ func heapFigures(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 			figure.Goal{Work: collection, To: "2 ms", What: "time", Ratio: times[0].Value / 2, Goal: 1, Most: true})
 	}
 	return figures, goals
-}
-
-// heapLimiters returns all limiters, or with -only just sluice: these goals name no other limiter.
-func heapLimiters() []memoryLimiter {
-	if *only != "" {
-		return inMemory[:1]
-	}
-	return inMemory
 }
 
 // allocationFigures measures the allocations of a decision by sluice.

@@ -162,7 +162,11 @@ func (w *work) measure(t testing.TB) (figures []figure.Figure, goals []figure.Go
 // connections are open.
 func (w *work) prepare(t testing.TB, c serverLimiter, decide decideFunc) (turn func(time.Duration) Measurement, end func()) {
 	if w.processes > 1 {
-		f := w.startFleet(t, c)
+		f := &fleet{t: t, of: c}
+		for range w.processes {
+			f.members = append(f.members, w.start(t, c))
+		}
+		f.turn(0) // all are connected and warmed up
 		return f.turn, f.end
 	}
 	callers := w.loadGenerator(decide)
@@ -173,16 +177,13 @@ func (w *work) prepare(t testing.TB, c serverLimiter, decide decideFunc) (turn f
 }
 
 func (w *work) loadGenerator(decide decideFunc) loadGenerator {
-	c := loadGenerator{decide: decide, keys: w.sequence(), callers: w.goroutines, expects: isAllowed, sharesContext: w.denied}
-	if w.denied {
-		c.expects = isDenied
-	}
-	return c
+	expects := func(allowed bool) bool { return allowed != w.denied }
+	return loadGenerator{decide: decide, keys: w.sequence(), callers: w.goroutines, expects: expects, sharesContext: w.denied}
 }
 
 // warmUp runs the callers for a short time and accepts any decision.
 func (c loadGenerator) warmUp() Measurement {
-	c.expects = isEither
+	c.expects = func(bool) bool { return true }
 	return c.run(*stretch / 2)
 }
 

@@ -29,7 +29,6 @@ import (
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/internal/testing/tracetest"
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/memory"
 )
 
 const (
@@ -309,20 +308,6 @@ var bare = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 
 var plain = []string{"text/plain"}
 
-// limited returns a handler whose rule finds its policy by the request if byRequest is set.
-func limited(t testing.TB, next http.Handler, spec string, byRequest bool) http.Handler {
-	client, err := httplimit.ClientIP{}.Key()
-	require.NoError(t, err)
-	rule := sluice.Rule[*http.Request]{Name: "client", Key: client, Spec: spec}
-	if byRequest {
-		policy := sluice.MustPolicy(spec)
-		rule.Spec, rule.PolicyFor = "", func(*http.Request) (algo.Policy, error) { return policy, nil }
-	}
-	limiter, err := sluice.For(new(memory.Store), rule)
-	require.NoError(t, err)
-	return httplimit.Handler(limiter, next, httplimit.Options{})
-}
-
 // serve calls the handler with a new header, as net/http does.
 func serve(h http.Handler, r *http.Request) {
 	h.ServeHTTP(&discardWriter{header: make(http.Header)}, r)
@@ -332,8 +317,12 @@ func serve(h http.Handler, r *http.Request) {
 func TestHandlerAllocatesOnlyTheFields(t *testing.T) {
 	for _, peer := range []string{"192.0.2.1:5001", "[2001:db8::1]:5001"} {
 		for _, spec := range []string{"gcra 1000000000/s", "all(gcra 1000000/s; gcra 1000000000/m)"} {
-			for _, byRequest := range []bool{false, true} {
-				h := limited(t, bare, spec, byRequest)
+			policy := sluice.MustPolicy(spec)
+			for _, rule := range []sluice.Rule[*http.Request]{
+				{Name: "client", Key: keyOf(t, httplimit.ClientIP{}), Spec: spec},
+				{Name: "client", Key: keyOf(t, httplimit.ClientIP{}), PolicyFor: func(*http.Request) (algo.Policy, error) { return policy, nil }},
+			} {
+				h := httplimit.Handler(sluice.MustFor(nil, rule), bare, httplimit.Options{})
 				r := httptest.NewRequest("GET", "/", nil)
 				r.RemoteAddr = peer
 				without := testing.AllocsPerRun(1000, func() { serve(bare, r) })

@@ -259,12 +259,6 @@ func TestKeyOverAUnixSocket(t *testing.T) {
 // These tests promise what happens to requests without a key, and that no key
 // equals the key of an address.
 
-func clientKey(t testing.TB) func(*http.Request) string {
-	key, err := httplimit.ClientIP{}.Key()
-	require.NoError(t, err)
-	return key
-}
-
 // withKey is a request of a client. It has the header X-Api-Key unless key is empty.
 func withKey(ip, key string) *http.Request {
 	r := httptest.NewRequest("GET", "/", nil)
@@ -287,7 +281,7 @@ func FuzzDifferentNamesHaveDifferentKeys(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
-		key := httplimit.KeyByHeader("X-Api-Key").OrIP(clientKey(t))
+		key := httplimit.KeyByHeader("X-Api-Key").OrIP(keyOf(t, httplimit.ClientIP{}))
 		require.Equal(t, a == b, key(withKey("192.0.2.1", a)) == key(withKey("192.0.2.1", b)))
 		require.Equal(t, a == "", key(withKey("192.0.2.1", a)) == "ip:192.0.2.1")
 		require.Equal(t, "a", key(withKey("192.0.2.1", "a")))
@@ -303,7 +297,7 @@ func TestRequestsWithoutAKey(t *testing.T) {
 		without, with    []int // the statuses of requests
 		anotherOrAddress int
 	}{
-		"OrIP":                  {sluice.By("key", optional.OrIP(clientKey(t)), "fixedwindow 1/h"), []int{200, 429}, []int{200, 429}, 200},
+		"OrIP":                  {sluice.By("key", optional.OrIP(keyOf(t, httplimit.ClientIP{})), "fixedwindow 1/h"), []int{200, 429}, []int{200, 429}, 200},
 		"OrShare":               {sluice.By("key", optional.OrShare(), "fixedwindow 1/h"), []int{200, 429}, []int{200, 429}, 429},
 		"OrSkip":                {optional.OrSkip(rule("key", "fixedwindow 1/h")), []int{200, 200}, []int{200, 429}, 200},
 		"OrDeny":                {optional.OrDeny(rule("key", "fixedwindow 1/h")), []int{429, 429}, []int{200, 429}, 429},

@@ -31,43 +31,21 @@ func TestNeverDeniedInSteadyState(t *testing.T) {
 	} {
 		for _, workers := range []int{1, 20} {
 			for _, slowest := range []time.Duration{0, 10 * time.Millisecond, 500 * time.Millisecond} {
-				bubble(t, fmt.Sprint(spec, " by ", workers, " over ", slowest), func(t *testing.T) { steady(t, spec, workers, slowest) })
+				bubble(t, fmt.Sprint(spec, " by ", workers, " over ", slowest), func(t *testing.T) {
+					c := newClient(t, limitedServer(t, spec, slowest))
+					c.get("/") // the first response reports the limit
+					c.work(time.Minute, workers)
+					require.Zero(t, c.counts[http.StatusTooManyRequests])
+					if slowest <= 10*time.Millisecond { // longer ways limit by themselves
+						policy := sluice.MustPolicy(spec)
+						full, err := policy.Peek(nil, still(), 1)
+						require.NoError(t, err)
+						require.GreaterOrEqual(t, float64(c.counts[http.StatusOK]), 0.9*float64(policy.Bound(time.Minute)-full.Limit))
+					}
+				})
 			}
 		}
 	}
-}
-
-func steady(t *testing.T, spec string, workers int, slowest time.Duration) {
-	c := newClient(t, limitedServer(t, spec, slowest))
-	c.get("/") // the first response reports the limit
-	c.work(time.Minute, workers)
-	require.Zero(t, c.counts[http.StatusTooManyRequests])
-	if slowest <= 10*time.Millisecond { // longer ways limit by themselves
-		policy := sluice.MustPolicy(spec)
-		full, err := policy.Peek(nil, still(), 1)
-		require.NoError(t, err)
-		steadily := policy.Bound(time.Minute) - full.Limit
-		require.GreaterOrEqual(t, float64(c.counts[http.StatusOK]), 0.9*float64(steadily))
-	}
-}
-
-// scenario is a sequence of requests.
-type scenario struct {
-	answers []answer        // of the server, one after the other; the last one repeats
-	start   []time.Duration // of the requests
-	sent    []time.Duration // the same if none waits
-}
-
-func (s scenario) run(t *testing.T, name string) {
-	bubble(t, name, func(t *testing.T) {
-		c := newClient(t, inTurn(s.answers...))
-		for _, at := range s.start {
-			time.Sleep(at - time.Since(c.began))
-			c.start(t.Context(), "/")
-		}
-		c.all.Wait()
-		require.Equal(t, s.sent, c.times())
-	})
 }
 
 func TestWaitFollowsTheResponse(t *testing.T) {
@@ -105,23 +83,6 @@ func TestRequestsWithOneKeyShareALimit(t *testing.T) {
 	}
 }
 
-// A server that names no pause, or none that lasts, gets few requests.
-func TestBackoff(t *testing.T) {
-	denial, success := always(429, "Retry-After", "0"), always(200)
-	late := func(s float64, next answer) answer { return after(seconds(s)[0], next) }
-	six, two := seconds(0, 0, 0, 0, 0, 0), seconds(0, 0, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5)
-	for name, test := range map[string]scenario{
-		"doubles":                        {[]answer{denial}, six, seconds(0, 1, 3, 7, 15, 31)},
-		"ends with a success":            {[]answer{denial, denial, denial, success, denial, success}, six, seconds(0, 1, 3, 7, 7.1, 8.1)},
-		"counts concurrent denials once": {[]answer{late(1, denial), late(1, denial), denial}, two, seconds(0, 0, 2, 4, 8, 16, 32, 64)},
-		"ignores earlier denials":        {[]answer{late(1, denial), late(3, denial), denial, denial, success}, two, seconds(0, 0, 2, 5, 9, 9.1, 9.2, 9.2)},
-		"ignores earlier successes":      {[]answer{late(1, denial), late(5, success), denial}, two, seconds(0, 0, 2, 4, 8, 16, 32, 64)},
-		"is not a longer pause":          {[]answer{late(1, always(429, "Retry-After", "60")), late(2, denial), success}, two, seconds(0, 0, 61, 61.1, 61.2, 61.2, 61.3, 61.3)},
-	} {
-		test.run(t, name)
-	}
-}
-
 // The number of requests after a pause does not depend on their responses.
 func TestRampAfterAPause(t *testing.T) {
 	for name, others := range map[string]answer{
@@ -144,34 +105,54 @@ func TestRampAfterAPause(t *testing.T) {
 	}
 }
 
-func TestQuota(t *testing.T) {
-	quota := func(delay, remaining, refill int) answer {
-		return after(time.Duration(delay)*time.Second, always(200, "RateLimit", fmt.Sprintf(`"a";r=%d;t=%d`, remaining, refill)))
+func TestRequestsAreSentWhenTheServerAcceptsThem(t *testing.T) {
+	errs := map[string]error{
+		"dropped": &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET},
+		"refused": fmt.Errorf("a proxy says: %w", &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}),
 	}
-	fails := func(delay int, err error) answer {
-		return after(time.Duration(delay)*time.Second, func(*http.Request) (*http.Response, error) { return nil, err })
+	answerOf := func(text string) answer {
+		word, rest, _ := strings.Cut(text, " ")
+		switch status, err := strconv.Atoi(word); {
+		case err == nil && rest == "":
+			return always(status)
+		case err == nil:
+			return always(status, "Retry-After", rest)
+		case strings.HasPrefix(word, "r="):
+			return always(200, "RateLimit", `"a";`+word)
+		case word == "panic":
+			return func(*http.Request) (*http.Response, error) { panic("the base") }
+		}
+		require.Contains(t, errs, word)
+		return func(*http.Request) (*http.Response, error) { return nil, errs[word] }
 	}
-	dropped := &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
-	refused := fmt.Errorf("a proxy says: %w", &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED})
-	for name, test := range map[string]scenario{
-		"others have used some of it":                           {[]answer{quota(0, 5, 10), quota(0, 1, 10), quota(0, 0, 10), quota(0, 0, 10)}, seconds(0, 0, 0, 0), seconds(0, 0, 0, 10)},
-		"requests in flight may not be counted yet":             {[]answer{quota(0, 2, 10), quota(20, 0, 10), quota(1, 1, 10), quota(0, 0, 10)}, seconds(0, 0, 0, 2), seconds(0, 0, 0, 11)},
-		"a response that was overtaken is outdated":             {[]answer{quota(2, 1, 1), quota(1, 0, 10), quota(0, 0, 10)}, seconds(0, 0, 3), seconds(0, 0, 11)},
-		"an earlier refill counts if nothing else is in flight": {[]answer{quota(0, 0, 100), quota(0, 0, 5), quota(0, 0, 5)}, seconds(0, 0, 0), seconds(0, 100, 105)},
-		"requests without a limit add nothing to a later one":   {[]answer{fails(1, refused), fails(1, refused), fails(1, refused), quota(1, 1, 10), quota(20, 0, 10), quota(0, 0, 10)}, seconds(0, 0, 0, 2, 2, 4), seconds(0, 0, 0, 2, 2, 13)},
-		"a response that reports more wakes requests":           {[]answer{quota(0, 0, 2), quota(1, 5, 9), quota(0, 4, 9)}, seconds(0, 2, 2.5), seconds(0, 2, 3)},
-		"without a response the next refill counts":             {[]answer{quota(0, 0, 2), quota(60, 0, 2)}, seconds(0, 2, 2, 2), seconds(0, 2, 4, 6)},
-		"without a response it is asked every minute":           {[]answer{quota(0, 0, 1000), fails(1, dropped), quota(0, 0, 1000)}, seconds(0, 0, 0), seconds(0, 1000, 1060)},
-		"a request without a response counts as sent":           {[]answer{quota(0, 1, 100), fails(1, dropped), quota(0, 0, 100)}, seconds(0, 0, 2), seconds(0, 0, 100)},
-		"a request that cannot connect does not":                {[]answer{quota(0, 1, 100), fails(1, refused), quota(0, 0, 100)}, seconds(0, 0, 2), seconds(0, 0, 2)},
-		"a refill is not used by it either":                     {[]answer{quota(0, 0, 36), fails(0, refused), fails(0, refused), quota(0, 0, 36)}, seconds(0, 36, 36, 36, 37), seconds(0, 36, 36, 36, 72)},
-		"a response without the limit does not add to it":       {[]answer{quota(0, 1, 100), always(200), quota(0, 0, 100)}, seconds(0, 0, 1), seconds(0, 0, 100)},
-		"after the refill, a response without it forgets":       {[]answer{quota(0, 0, 5), always(200)}, seconds(0, 0, 0, 0, 0), seconds(0, 5, 5, 5, 5)},
-		"a limit that is reported again holds again":            {[]answer{quota(0, 0, 5), always(200), quota(0, 0, 5)}, seconds(0, 0, 0, 0), seconds(0, 5, 5, 10)},
-		"a panic counts as no response":                         {[]answer{quota(0, 1, 100), func(*http.Request) (*http.Response, error) { panic("the base") }, quota(0, 0, 9)}, seconds(0, 1, 2), seconds(0, 1, 100)},
-	} {
-		test.run(t, name)
-	}
+	tracetest.Answers(t, "testdata/sent.txt", func(question string) (sent string) {
+		words := strings.Split(question, " | ")
+		var answers []answer
+		for text := range strings.SplitSeq(words[0], ", ") {
+			delay, delayed, _ := strings.Cut(text, " ")
+			if d, err := time.ParseDuration(delay); err == nil && d > 0 {
+				answers = append(answers, after(d, answerOf(delayed)))
+			} else {
+				answers = append(answers, answerOf(text))
+			}
+		}
+		synctest.Test(t, func(t *testing.T) {
+			c := newClient(t, inTurn(answers...))
+			for word := range strings.FieldsSeq(words[1]) {
+				at, err := time.ParseDuration(word)
+				require.NoError(t, err)
+				time.Sleep(at - time.Since(c.began))
+				c.start(t.Context(), "/")
+			}
+			c.all.Wait()
+			var times []string
+			for _, at := range c.times() {
+				times = append(times, fmt.Sprint(at.Seconds(), "s"))
+			}
+			sent = strings.Join(times, " ")
+		})
+		return sent
+	})
 }
 
 // Transport forgets servers about which it knows nothing that delays requests.

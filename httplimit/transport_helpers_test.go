@@ -257,16 +257,6 @@ func limiterOf(t testing.TB, store storage.Store, spec string) *sluice.Limiter[*
 	return newLimiter(t, limiterOptions{Clock: time.Now}, store, rule("own", spec))
 }
 
-// countingLimiter counts the calls of the limiter by their operation.
-func countingLimiter(t testing.TB, store storage.Store, calls map[sluice.Op]int, rules ...sluice.Rule[*http.Request]) *sluice.Limiter[*http.Request] {
-	var mu sync.Mutex
-	return newLimiter(t, limiterOptions{Clock: time.Now, Observer: func(_ context.Context, e sluice.Event) {
-		mu.Lock()
-		defer mu.Unlock()
-		calls[e.Op]++
-	}}, store, rules...)
-}
-
 // hooked is a store that calls before at each round trip. Like the store of a database, it
 // does not decide in place.
 type hooked struct {

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/httplimit"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -341,12 +343,13 @@ func TestRetryWaitsForTheServer(t *testing.T) {
 		bubble(t, name, func(t *testing.T) {
 			c := newClient(t, inTurn(test.answers...))
 			c.MaxRetries = test.maxRetries
-			calls := make(map[sluice.Op]int)
-			c.Limiter = countingLimiter(t, nil, calls, rule("own", "gcra 100/s"))
+			decisions := 0
+			count := func(context.Context, sluice.Event) { decisions++ }
+			c.Limiter = newLimiter(t, limiterOptions{Clock: time.Now, Observer: count}, nil, rule("own", "gcra 100/s"))
 			response := c.get("/")
 			require.Equal(t, test.want, response.StatusCode)
 			require.Equal(t, test.sent, c.times())
-			require.Equal(t, len(test.sent), calls[sluice.OpAllow], "the Limiter decides about each retry")
+			require.Equal(t, len(test.sent), decisions, "the Limiter decides about each retry")
 			require.EqualValues(t, 1, c.open.Load(), "only the caller's response is open")
 			require.Zero(t, c.unread.Load(), "a connection is used again only after its response was read")
 			text, err := io.ReadAll(response.Body)
@@ -370,29 +373,13 @@ func TestRetryWithoutABodyReturnsTheDenial(t *testing.T) {
 }
 
 func TestOnlyDeniedAndRepeatableRequestsAreRetried(t *testing.T) {
-	none := func() io.Reader { return nil }
-	text := func() io.Reader { return strings.NewReader("hello") } // NewRequest sets GetBody
-	stream := func() io.Reader { return io.MultiReader(text()) }
-	for name, test := range map[string]struct {
-		method string
-		body   func() io.Reader
-		key    string
-		status int
-		sent   []string // the bodies
-	}{
-		"GET":                       {"GET", none, "", 429, []string{"", ""}},
-		"no method":                 {"", none, "", 429, []string{"", ""}},
-		"HEAD":                      {"HEAD", none, "", 429, []string{"", ""}},
-		"DELETE":                    {"DELETE", none, "", 503, []string{"", ""}},
-		"PUT":                       {"PUT", text, "", 429, []string{"hello", "hello"}},
-		"PUT of a stream":           {"PUT", stream, "", 429, []string{"hello"}},
-		"POST":                      {"POST", text, "", 503, []string{"hello"}},
-		"PATCH":                     {"PATCH", none, "", 429, []string{""}},
-		"POST with a key":           {"POST", text, "k", 429, []string{"hello", "hello"}},
-		"POST of a stream with key": {"POST", stream, "k", 429, []string{"hello"}},
-		"500":                       {"GET", none, "", 500, []string{""}},
-	} {
-		bubble(t, name, func(t *testing.T) {
+	tracetest.Answers(t, "testdata/retries.txt", func(question string) (answer string) {
+		words := strings.Split(question, " | ")
+		status, err := strconv.Atoi(words[3])
+		require.NoError(t, err)
+		text := strings.NewReader("hello") // NewRequest sets GetBody
+		bodies := map[string]io.Reader{"nothing": nil, "a text": text, "a stream": io.MultiReader(text)}
+		synctest.Test(t, func(t *testing.T) {
 			var sent []string
 			c := newClient(t, func(r *http.Request) (*http.Response, error) {
 				var body []byte
@@ -400,21 +387,22 @@ func TestOnlyDeniedAndRepeatableRequestsAreRetried(t *testing.T) {
 					body, _ = io.ReadAll(r.Body)
 				}
 				sent = append(sent, string(body))
-				return newResponse(test.status, "Retry-After", "1")
+				return newResponse(status, "Retry-After", "1")
 			})
 			c.MaxRetries = 1
-			r, err := http.NewRequestWithContext(t.Context(), test.method, "http://example.com/", test.body())
+			r, err := http.NewRequestWithContext(t.Context(), words[0], "http://example.com/", bodies[words[1]])
 			require.NoError(t, err)
-			r.Method = test.method // NewRequest writes GET for an empty one
-			r.Header.Set("Idempotency-Key", test.key)
+			r.Method = words[0] // NewRequest writes GET for an empty one
+			r.Header.Set("Idempotency-Key", words[2])
 			original := r.Body
 			response, err := c.RoundTrip(r)
 			require.NoError(t, err)
 			require.True(t, original == r.Body, "the caller's request is not changed")
-			require.Equal(t, test.status, response.StatusCode)
-			require.Equal(t, test.sent, sent)
+			require.Equal(t, status, response.StatusCode)
+			answer = fmt.Sprintf("%q", sent)
 		})
-	}
+		return answer
+	})
 }
 
 // A context that ends before the pause does gets the response, which says more than an error.

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
 func TestDeniedCountsOnlyEnforcedRules(t *testing.T) {
@@ -37,7 +38,7 @@ func TestDeniedCountsOnlyEnforcedRules(t *testing.T) {
 	d.Observe(context.Background(), allowedAnyway)
 	d.Observe(context.Background(), denialOf(denied("user", "eve"), denied("address", "eve"), allowed("everyone", "")))
 
-	local := newLimiter(t, sluice.Options[string]{OnFailure: sluice.FailLocal, Observer: d.Observe}, down{errFire}, sluice.Rule[string]{Name: "local", Key: byItself, Spec: "gcra 1/m"})
+	local := newLimiter(t, sluice.Options[string]{OnFailure: sluice.FailLocal, Observer: d.Observe}, down(), sluice.Rule[string]{Name: "local", Key: byItself, Spec: "gcra 1/m"})
 	for range 4 { // while the store is down, a limiter in memory decides
 		_, err := local.Allow(ctx, "ann")
 		require.NoError(t, err)
@@ -247,21 +248,9 @@ func TestListAnswersOnlyGetAndHead(t *testing.T) {
 }
 
 func TestAcceptSelectsJSON(t *testing.T) {
-	for _, test := range []struct {
-		want   string
-		accept []string
-	}{
-		{"text/plain; charset=utf-8", nil},
-		{"text/plain; charset=utf-8", []string{"*/*"}},                                       // curl
-		{"text/plain; charset=utf-8", []string{"text/html,application/xml;q=0.9,*/*;q=0.8"}}, // browsers
-		{"text/plain; charset=utf-8", []string{"text/plain"}},
-		{"application/json", []string{"application/json"}},
-		{"application/json", []string{"Application/JSON"}},
-		{"application/json", []string{"application/json, text/plain, */*"}}, // axios
-		{"application/json", []string{"text/html", "application/json"}},
-	} {
-		require.Equal(t, test.want, get(listOf("ann"), test.accept...).Header().Get("Content-Type"), test.accept)
-	}
+	tracetest.Answers(t, "testdata/accept.txt", func(accept string) string {
+		return get(listOf("ann"), strings.Split(accept, " | ")...).Header().Get("Content-Type")
+	})
 }
 
 // Attackers choose keys. Whatever the bytes are, a terminal can print the list, a browser

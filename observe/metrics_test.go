@@ -25,6 +25,7 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/testing/tracetest"
+	"github.com/sluice-go/sluice/sluicetest"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
@@ -71,7 +72,7 @@ func traffic(t *testing.T, m *Metrics) {
 	require.NoError(t, err)
 
 	for name, policy := range map[string]sluice.FailurePolicy{"closed": sluice.FailClosed, "open": sluice.FailOpen, "local": sluice.FailLocal} {
-		l := newLimiter(t, sluice.Options[string]{OnFailure: policy, Observer: m.Observer(name)}, down{errFire}, sluice.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 2/m"})
+		l := newLimiter(t, sluice.Options[string]{OnFailure: policy, Observer: m.Observer(name)}, down(), sluice.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 2/m"})
 		_, err := l.Allow(ctx, "ann")
 		require.Equal(t, policy == sluice.FailClosed, err != nil)
 	}
@@ -232,18 +233,12 @@ func scrape(t testing.TB, registry *prometheus.Registry) string {
 	return w.Body.String()
 }
 
-// down is a store that always returns an error.
-type down struct{ err error }
-
-func (d down) Load(context.Context, ...string) ([]storage.Record, time.Time, error) {
-	return nil, time.Time{}, d.err
+// down returns a store that always returns an error.
+func down() storage.Store {
+	store := new(sluicetest.Store)
+	store.Fail(errors.New("the database is on fire"))
+	return store
 }
-
-func (d down) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
-	return nil, false, storage.NotApplied(d.err)
-}
-
-var errFire = errors.New("the database is on fire")
 
 func denialOf(results ...sluice.RuleResult) sluice.Event {
 	d := sluice.Decision{Rule: results[0].Rule, Results: results, Attempts: 1}

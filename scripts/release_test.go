@@ -23,6 +23,9 @@ type repository struct {
 
 func newRepository(t *testing.T) repository {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short skips tests that run the go command")
+	}
 	dir := t.TempDir()
 	out, err := exec.Command("bash", "-c", `tar -C .. --exclude=./.git -cf - . | tar -C "$0" -xf -`, dir).CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -73,9 +76,6 @@ func (r repository) install(version string) (string, error) {
 }
 
 func TestReleaseCanBeInstalled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short skips tests that run the go command")
-	}
 	t.Parallel()
 	r := newRepository(t)
 	branch := r.git("rev-parse", "HEAD")
@@ -106,9 +106,6 @@ func TestReleaseCanBeInstalled(t *testing.T) {
 }
 
 func TestReleaseFails(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short skips tests that run the go command")
-	}
 	t.Parallel()
 	r := newRepository(t)
 	failsWith := func(version, want string) {

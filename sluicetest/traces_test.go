@@ -77,9 +77,6 @@ func TestFaultOfATraceIsNamed(t *testing.T) {
 			require.Equal(t, text, read(t, file))
 		}
 	}
-}
-
-func TestFileThatCannotBeReadFails(t *testing.T) {
 	var r recorder
 	runFile(&r, t.TempDir(), false)
 	require.Len(t, r.errors, 1)

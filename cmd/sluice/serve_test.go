@@ -142,8 +142,7 @@ func TestStoreAddressFromTheEnvironment(t *testing.T) {
 	s.waitForLog(`msg=serving .*store=` + store + ` `)
 	s.signal(os.Interrupt)
 	require.Zero(t, s.exitCode())
-	_, help, _ := clitest.Execute(t, "", "serve", "--help")
-	require.Contains(t, help, "SLUICE_STORE")
+	require.Contains(t, clitest.Ok(t, "", "serve", "--help"), "SLUICE_STORE")
 }
 
 // TestInvalidStoreInTheEnvironment: the error names the variable and has no password.
@@ -166,21 +165,6 @@ func TestInvalidStoreInTheEnvironment(t *testing.T) {
 		require.Empty(t, out)
 		require.NotContains(t, errs, "secret")
 	}
-}
-
-// TestFailurePoliciesByFlag: the store cannot be reached, and --on-failure decides about 3 requests a day.
-func TestFailurePoliciesByFlag(t *testing.T) {
-	store := "redis://" + refusing(t)
-	for policy, last := range map[string]int{"open": 200, "local": 429} {
-		s := startServe(t, "--limit", "fixedwindow 3/24h", "--store", store, "--on-failure", policy, "--upstream", upstream(t, nothing), "--listen", "127.0.0.1:0")
-		url := s.waitForLog(`msg=serving .*proxy=(\S+)`)
-		for _, want := range []int{200, 200, 200, last} {
-			require.Equal(t, want, status(t, url), policy)
-		}
-	}
-	exitCode, _, errs := clitest.Execute(t, "", "serve", "--limit", "gcra 1/s", "--store", store, "--on-failure", "closed")
-	require.Equal(t, cli.ExitFailed, exitCode)
-	require.Contains(t, errs, "--store redis://")
 }
 
 // refusing is an address where nobody listens.

@@ -1,7 +1,6 @@
 package otel_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -17,17 +16,8 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/observe/otel"
-	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/sluicetest"
 )
-
-// failing is a store that always fails.
-type failing struct{ storage.Store }
-
-var errFire = storage.NotApplied(errors.New("fire"))
-
-func (failing) Load(context.Context, ...string) ([]storage.Record, time.Time, error) {
-	return nil, time.Time{}, errFire
-}
 
 func counts(t *testing.T, reader *sdkmetric.ManualReader) map[string]string {
 	var all metricdata.ResourceMetrics
@@ -71,7 +61,9 @@ func TestMetricsAndSpanEvents(t *testing.T) {
 	require.NoError(t, err)
 
 	for policy, name := range map[sluice.FailurePolicy]string{sluice.FailOpen: "open", sluice.FailClosed: "closed"} {
-		broken, err := sluice.Options[string]{Observer: observer.Limiter(name), OnFailure: policy}.New(failing{}, sluice.PerKey("gcra 1/s"))
+		store := new(sluicetest.Store)
+		store.Fail(errors.New("fire"))
+		broken, err := sluice.Options[string]{Observer: observer.Limiter(name), OnFailure: policy}.New(store, sluice.PerKey("gcra 1/s"))
 		require.NoError(t, err)
 		ctx, span := tracer.Start(t.Context(), name)
 		_, err = broken.Allow(ctx, "ann")
@@ -106,8 +98,8 @@ func TestMetricsAndSpanEvents(t *testing.T) {
 	require.Equal(t, map[string]string{
 		"rule":    `sluice.failed exception.message=sluice: rule "user": damaged,sluice.limiter=rule,sluice.op=,sluice.rule=`,
 		"request": "sluice.denied sluice.limiter=api,sluice.op=allow,sluice.remaining=0,sluice.retry_after=3600,sluice.rule=fixedwindow 2/h",
-		"open":    "sluice.degraded exception.message=storage: nothing was applied: fire,sluice.limiter=open,sluice.op=allow,sluice.rule=",
-		"closed":  "sluice.failed exception.message=storage: nothing was applied: fire,sluice.limiter=closed,sluice.op=allow,sluice.rule=",
+		"open":    "sluice.degraded exception.message=storage: nothing was applied: sluicetest: fire,sluice.limiter=open,sluice.op=allow,sluice.rule=",
+		"closed":  "sluice.failed exception.message=storage: nothing was applied: sluicetest: fire,sluice.limiter=closed,sluice.op=allow,sluice.rule=",
 	}, events)
 }
 

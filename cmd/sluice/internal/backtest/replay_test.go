@@ -112,25 +112,20 @@ func TestTopDeniedIsOrderedAndCut(t *testing.T) {
 // visit is an input of two keys.
 type visit struct{ who, where string }
 
-func newRules(t *testing.T) *backtest.Rules[visit] {
+func TestRulesDecideTogether(t *testing.T) {
 	ps := unpriced(t, "gcra 2/m", "gcra 1/m", "gcra 1/h")
-	who := func(v visit) string { return v.who }
+	byWho := func(v visit) string { return v.who }
 	r, err := backtest.NewRules([]sluice.Rule[visit]{
-		{Name: "who", Key: who, Policy: ps[0]},
+		{Name: "who", Key: byWho, Policy: ps[0]},
 		{Name: "where", Key: func(v visit) string { return v.where }, PolicyFor: func(v visit) (algo.Policy, error) {
 			if v.where == "" {
 				return nil, sluice.Skip
 			}
 			return ps[1], nil
 		}},
-		{Name: "tried", Key: who, Policy: ps[2], Shadow: true},
+		{Name: "tried", Key: byWho, Policy: ps[2], Shadow: true},
 	}, ps)
 	require.NoError(t, err)
-	return r
-}
-
-func TestRulesDecideTogether(t *testing.T) {
-	r := newRules(t)
 	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i, v := range []visit{
 		{"ann", "x"}, // charged under all three

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
 // TestTimelineCountsAtTheRightTimes: random requests are counted one by one and by the timeline.
@@ -35,21 +37,14 @@ func TestTimelineCountsAtTheRightTimes(t *testing.T) {
 }
 
 func TestBinWidthsAreRound(t *testing.T) {
-	for lasts, want := range map[time.Duration]time.Duration{
-		0:                    time.Second,
-		299 * time.Second:    time.Second,
-		300 * time.Second:    5 * time.Second,
-		50 * time.Minute:     30 * time.Second,
-		49 * time.Minute:     10 * time.Second,
-		24 * time.Hour:       10 * time.Minute,
-		7 * 24 * time.Hour:   time.Hour,
-		365 * 24 * time.Hour: 2 * 24 * time.Hour,
-	} {
+	tracetest.Answers(t, "testdata/widths.txt", func(text string) string {
+		lasts, err := time.ParseDuration(text)
+		require.NoError(t, err)
 		line := newTimeline(1)
 		line.at(time.Unix(0, int64(time.Hour)))
 		line.at(time.Unix(0, int64(time.Hour+lasts)))
-		require.Equal(t, want, line.done().Width, lasts)
-	}
+		return line.done().Width.String()
+	})
 	for i := 1; i < len(widths); i++ {
 		require.Zero(t, widths[i]%widths[i-1])
 	}

@@ -31,29 +31,19 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer removeScratch()
-	defer endShared()
-	return m.Run()
-}
-
-// removeScratch removes the directory. The processes of the browser can still write files for a short
-// time after its end.
-func removeScratch() {
-	for range 100 {
-		if os.RemoveAll(scratch) == nil {
-			return
-		}
-	}
-}
-
-// endShared ends the browser and the program that all tests share.
-func endShared() {
+	code := m.Run()
 	if stopBrowser != nil {
 		stopBrowser()
 	}
 	if shared != nil {
 		shared.kill()
 	}
+	for range 100 { // the processes of the browser can still write files for a short time after its end
+		if os.RemoveAll(scratch) == nil {
+			break
+		}
+	}
+	return code
 }
 
 // need skips the test if Chromium is missing.
@@ -105,17 +95,9 @@ func sluice(t testing.TB, args ...string) string {
 	return string(out)
 }
 
-// sharedBrowser returns the context of the browser that all tests share. Each test has a tab of its own.
-func sharedBrowser(t testing.TB) context.Context {
-	t.Helper()
-	need(t)
-	browser, err := startBrowser()
-	require.NoError(t, err)
-	return browser
-}
-
 var stopBrowser func()
 
+// startBrowser starts the browser that all tests share. Each test has a tab of its own.
 var startBrowser = sync.OnceValues(func() (context.Context, error) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium()),

@@ -205,19 +205,14 @@ func TestProcessesAndTheirClocks(t *testing.T) {
 	b.requireTable(c)
 }
 
-// large is about 10,000 requests and four policies.
-func large() query {
-	return query{
+// The last of many changes is the one that is drawn at the end.
+func TestPictureFollowsADraggedSlider(t *testing.T) {
+	t.Parallel()
+	q := query{
 		Specs:    []string{"gcra 30/m", "tokenbucket 30/m", "fixedwindow 30/m", "movingwindow 30/m slots=12"},
 		Stream:   stream{Kind: "poisson", Requests: 10_000, Length: 18_000, Clients: 1, Seed: 1},
 		Reaction: "ignore",
 	}
-}
-
-// The last of many changes is the one that is drawn at the end.
-func TestPictureFollowsADraggedSlider(t *testing.T) {
-	t.Parallel()
-	q := large()
 	b := open(t, q.settings())
 	at := eval[struct{ X, Y, Width, Height float64 }](b, `(() => {
 		const e = document.querySelector('article[aria-label="Policy 1"] input[type=range]');

@@ -35,8 +35,11 @@ type tab struct {
 // blank opens a tab without a page.
 func blank(t *testing.T) *tab {
 	t.Helper()
+	need(t)
+	browser, err := startBrowser()
+	require.NoError(t, err)
 	b := &tab{t: t}
-	ctx, end := chromedp.NewContext(sharedBrowser(t), chromedp.WithNewBrowserContext(), chromedp.WithListener(b.listen))
+	ctx, end := chromedp.NewContext(browser, chromedp.WithNewBrowserContext(), chromedp.WithListener(b.listen))
 	b.ctx = ctx
 	t.Cleanup(func() {
 		end()

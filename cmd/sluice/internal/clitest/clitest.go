@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -72,12 +73,20 @@ func Execute(t *testing.T, stdin string, args ...string) (exitCode int, stdout, 
 	return exitCode, out.String(), err.String()
 }
 
-// Ok runs a command that must succeed, and returns its standard output.
+// Ok runs a command that must succeed and print no error, and returns its standard output.
 func Ok(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	exitCode, out, errs := Execute(t, stdin, args...)
 	require.Zero(t, exitCode, errs)
+	require.Empty(t, errs)
 	return out
+}
+
+// JSON runs a command that must succeed, and returns the document that it prints.
+func JSON[R any](t *testing.T, stdin string, args ...string) (report R) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(Ok(t, stdin, args...)), &report))
+	return report
 }
 
 func Write(t *testing.T, name, content string) string {

@@ -9,7 +9,6 @@ package compare_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/clitest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/compare"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
@@ -244,16 +244,6 @@ func queryOf(log *compare.Log, spec string) compare.Query {
 	return q
 }
 
-func zipped(t *testing.T, text string) string {
-	t.Helper()
-	var b strings.Builder
-	z := gzip.NewWriter(&b)
-	_, err := io.WriteString(z, text)
-	require.NoError(t, err)
-	require.NoError(t, z.Close())
-	return b.String()
-}
-
 func TestExportedRulesAreARuleFile(t *testing.T) {
 	q := query(append(all, "gcra 10/m burst=9 cost=3", "all(gcra 10/s; gcra 100/m) cost=2")...)
 	text := result[*compare.Text](t, compare.NewService(), "rules", q)
@@ -310,7 +300,7 @@ func TestTheDecidingPartIsExplained(t *testing.T) {
 
 func TestALogIsReadOnceAndReplayed(t *testing.T) {
 	s := compare.NewService()
-	for _, text := range []string{smallLog, zipped(t, smallLog)} {
+	for _, text := range []string{smallLog, clitest.Gzipped(smallLog)} {
 		log, err := read(s, strings.NewReader(text))
 		require.NoError(t, err)
 		require.Equal(t, compare.Log{ID: log.ID, Requests: 3, Clients: 2, Skipped: 1, NoAddress: 1}, *log)
@@ -382,7 +372,7 @@ func TestInvalidLogsSayWhatToDo(t *testing.T) {
 		"picture":    {strings.NewReader("\x89PNG\r\n\x1a\n\x00\x00"), "3 of 3 lines are not log lines"},
 		"bzip2":      {strings.NewReader("BZh91AY&SY\n"), "the log is compressed with bzip2; decompress it with bzcat"},
 		"names":      {strings.NewReader(strings.ReplaceAll(smallLog, "192.0.2.1", "client.example.net")), "3 of 3 requests have a client that is no address"},
-		"cut gzip":   {strings.NewReader(zipped(t, smallLog)[:5]), "the log: the gzip file is cut short or damaged before its first line"},
+		"cut gzip":   {strings.NewReader(clitest.Gzipped(smallLog)[:5]), "the log: the gzip file is cut short or damaged before its first line"},
 		"cut upload": {io.MultiReader(strings.NewReader(smallLog), iotest.ErrReader(io.ErrUnexpectedEOF)), "the log: unexpected EOF"},
 	} {
 		_, err := read(compare.NewService(), c.log)

@@ -68,10 +68,8 @@ func TestKeys(t *testing.T) {
 	require.Equal(t, "2001:db8::/48", key(t, "ipv6_bits: 48", "ip", bare))
 	require.Equal(t, "::1", key(t, "", "host", bare))
 	require.Equal(t, "ip:2001:db8::/64", key(t, "", "user", bare))
-	for host, want := range map[string]string{"a.example.": "a.example", "A:1": "a", "::1": "::1", "": "", "[::1]": "::1"} {
-		bare.Host = host
-		require.Equal(t, want, key(t, "", "host", bare), host)
-	}
+	bare.Host = ""
+	require.Empty(t, key(t, "", "host", bare))
 }
 
 func TestARuleWithoutFieldsHasOneKey(t *testing.T) {
@@ -80,22 +78,6 @@ func TestARuleWithoutFieldsHasOneKey(t *testing.T) {
 		require.Nil(t, rulesOf(t, f)[0].Key)
 		require.Equal(t, "everything", f.Rules[0].ByString())
 	}
-}
-
-// decided returns the key of a request under a rule, or that the rule does not apply, or that it denies.
-func decided(t *testing.T, rule string, r *http.Request) string {
-	t.Helper()
-	f := parsed(t, "rules: [{name: a, policy: fixedwindow 9/h, "+rule+"}]")
-	d, err := sluice.MustFor(nil, rulesOf(t, f)...).Allow(context.Background(), r)
-	require.NoError(t, err)
-	require.Equal(t, len(d.Results) > 0, f.Rules[0].Applies(r))
-	switch {
-	case len(d.Results) == 0:
-		return "does not apply"
-	case !d.Allowed:
-		return "denied"
-	}
-	return d.Results[0].Key
 }
 
 func TestRequestsWithoutTheFieldOfARule(t *testing.T) {
@@ -115,7 +97,17 @@ func TestRequestsWithoutTheFieldOfARule(t *testing.T) {
 		case "header":
 			r.Header.Set("X-Key", "ip:192.0.2.1")
 		}
-		return decided(t, rule, r)
+		f := parsed(t, "rules: [{name: a, policy: fixedwindow 9/h, "+rule+"}]")
+		d, err := sluice.MustFor(nil, rulesOf(t, f)...).Allow(context.Background(), r)
+		require.NoError(t, err)
+		require.Equal(t, len(d.Results) > 0, f.Rules[0].Applies(r))
+		switch {
+		case len(d.Results) == 0:
+			return "does not apply"
+		case !d.Allowed:
+			return "denied"
+		}
+		return d.Results[0].Key // the key of the request
 	})
 }
 
@@ -171,17 +163,11 @@ func TestFieldsAreReadBack(t *testing.T) {
 	fields, err := config.ParseFields(" ip + header:x-team ")
 	require.NoError(t, err)
 	require.Equal(t, []config.Field{{Kind: config.IP}, {Kind: config.Header, Name: "X-Team"}}, fields)
-	for by, want := range map[string]string{
-		"":        `no field ""; want ip, user, method, path, host, header:NAME or cookie:NAME, or several joined by +`,
-		"pth":     "did you mean path?",
-		"ip+ip":   "ip is there twice",
-		"cookie:": `want cookie:NAME, such as cookie:session`,
-		"+ip":     `"+ip": a field is missing before or after a +; write for instance ip+path`,
-	} {
+	tracetest.Answers(t, "testdata/fields.txt", func(by string) string {
 		_, err := config.ParseFields(by)
-		require.ErrorContains(t, err, want)
-		require.Equal(t, strings.Contains(want, "no field") || strings.Contains(want, "did you mean"), strings.Contains(err.Error(), "or several joined by +"), by)
-	}
+		require.Error(t, err)
+		return err.Error()
+	})
 }
 
 func TestLimitsFilesOfThePageAboutKeysAreValid(t *testing.T) {

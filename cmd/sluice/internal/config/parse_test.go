@@ -54,20 +54,6 @@ func TestParseReadsHeldUnits(t *testing.T) {
 	require.ErrorContains(t, err, "the policy inflight 20 ttl=30s never allows more than 20 at once")
 }
 
-// TestRulesByAddressWithoutAListOfProxies: trusted: [] means that there is no proxy.
-func TestRulesByAddressWithoutAListOfProxies(t *testing.T) {
-	const rules = `
-rules:
-  - {name: all, policy: gcra 1/s}
-  - {name: client, policy: gcra 1/s, by: [path, ip]}
-  - {name: key, policy: gcra 1/s, by: header:X-Key}
-  - {name: strict, policy: gcra 1/s, by: header:X-Key, missing: deny}
-`
-	for trusted, want := range map[string][]string{"": {"client", "key"}, "trusted: []": nil, "trusted: 10.0.0.1": nil} {
-		require.Equal(t, want, parsed(t, trusted+rules).LacksTrusted(), trusted)
-	}
-}
-
 // TestAllFaultsAreReportedAtOnce: the errors of testdata/faults.yaml are in testdata/faults.txt.
 func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	_, err := config.Read(filepath.Join("testdata", "faults.yaml"))

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/clitest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
 	"github.com/sluice-go/sluice/internal/testing/servers"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
@@ -365,30 +367,19 @@ func TestRowsShowTheCostAndUnreadableRecords(t *testing.T) {
 
 // A part with a small capacity may be full again while another part is used up.
 func TestUsedAndLimitAreThoseOfOnePart(t *testing.T) {
-	now := time.Unix(1_700_000_000, 0)
-	for _, c := range []struct {
-		spec        string
-		calls       int64
-		used, limit int64
-		retry       string
-	}{
-		{"all(gcra 1000/s burst=10; gcra 12/h)", 5, 5, 12, "0s"},
-		{"all(gcra 12/h; gcra 1000/s burst=10)", 5, 5, 12, "0s"},
-		{"all(gcra 10/d; gcra 12/h)", 10, 10, 10, "2h23m"},
-		{"penalty(all(gcra 1000/s burst=10; gcra 12/h); for=1h)", 5, 5, 12, "0s"},
-		{"penalty(all(fixedwindow 3/s; gcra 12/h); for=1h)", 4, 0, 3, "59m"},
-		{"penalty(gcra 12/h; for=1h)", 13, 12, 12, "59m"},
-	} {
-		l := list{rule: rule{policy: sluice.MustPolicy(c.spec), cost: 1}}
+	tracetest.Answers(t, "testdata/parts.txt", func(question string) string {
+		calls, spec, _ := strings.Cut(question, " calls of ")
+		n, err := strconv.Atoi(calls)
+		require.NoError(t, err)
+		l, now := list{rule: rule{policy: sluice.MustPolicy(spec), cost: 1}}, time.Unix(1_700_000_000, 0)
 		var state []byte
-		for range c.calls {
-			next, _, err := l.policy.Step(nil, state, now, 1)
+		for range n {
+			state, _, err = l.policy.Step(nil, state, now, 1)
 			require.NoError(t, err)
-			state = next
 		}
 		row := l.row("", state, now.Add(time.Minute))
-		require.Equal(t, []any{c.used, c.limit, c.retry}, []any{row.Used, row.Limit, row.RetryAfter}, "%s", c.spec)
-	}
+		return fmt.Sprintf("%d of %d, retry after %s", row.Used, row.Limit, row.RetryAfter)
+	})
 }
 
 // After a failover, the records may be ahead of the clock of the store. A limiter moves them to now.

@@ -20,18 +20,8 @@ import (
 )
 
 func TestSampleIsReplayedWithoutArguments(t *testing.T) {
-	exitCode, out, errs := clitest.Execute(t, "", "replay")
-	require.Zero(t, exitCode, errs)
-	require.Empty(t, errs)
-	clitest.Golden(t, "sample.txt", out)
+	clitest.Golden(t, "sample.txt", clitest.Ok(t, "", "replay"))
 	clitest.Golden(t, "sample.json", clitest.Ok(t, "", "replay", "--json", "--top", "2"))
-}
-
-func counts(t *testing.T, out string) (requests, denied, keys int64) {
-	t.Helper()
-	var r JSONReport
-	require.NoError(t, json.Unmarshal([]byte(out), &r), out)
-	return r.Policies[0].Requests, r.Policies[0].Denied, r.Policies[0].Keys
 }
 
 func TestInvalidCommandLines(t *testing.T) {
@@ -95,10 +85,8 @@ func TestExtremeTimesAndLimitsAreReplayed(t *testing.T) {
 	require.EqualValues(t, 4, r.Together.Requests)
 	for _, policy := range []string{"gcra 1/s", "gcra 1000000000000/s", "tokenbucket 1/d", "tokenbucket 1000000000000/us",
 		"fixedwindow 1/us", "fixedwindow 1000000000000/d align=clock", "movingwindow 1/s", "movingwindow 1000000000000/d slots=12"} {
-		exitCode, out, errs := clitest.Execute(t, log, "replay", "--json", "-p", policy, "--out", filepath.Join(t.TempDir(), "a.svg"), "-")
-		require.Zero(t, exitCode, "%s: %s", policy, errs)
-		requests, _, _ := counts(t, out)
-		require.EqualValues(t, 4, requests)
+		r := clitest.JSON[JSONReport](t, log, "replay", "--json", "-p", policy, "--out", filepath.Join(t.TempDir(), "a.svg"), "-")
+		require.EqualValues(t, 4, r.Policies[0].Requests, policy)
 	}
 }
 
@@ -157,27 +145,21 @@ func TestTraceIsDetectedByItsFirstWord(t *testing.T) {
 func TestGzipCutShortIsReported(t *testing.T) {
 	cut := clitest.Gzipped(clitest.FourLines)
 	cut = cut[:len(cut)-4]
-	for name, args := range map[string][]string{"file": {clitest.Write(t, "cut.gz", cut)}, "stdin": {"-"}, "pipe": {clitest.Pipe(t, cut)}} {
-		exitCode, out, errs := clitest.Execute(t, cut, append([]string{"replay", "--json", "-p", "gcra 1/m"}, args...)...)
-		require.Zero(t, exitCode, "%s: %s", name, errs)
-		requests, _, _ := counts(t, out)
-		require.EqualValues(t, 4, requests, name)
-		require.Contains(t, out, `"problem": "unexpected EOF"`, name)
+	for _, file := range []string{clitest.Write(t, "cut.gz", cut), "-", clitest.Pipe(t, cut)} {
+		out := clitest.Ok(t, cut, "replay", "--json", "-p", "gcra 1/m", file)
+		require.Contains(t, out, `"requests": 4,`, file)
+		require.Contains(t, out, `"problem": "unexpected EOF"`, file)
 	}
-	exitCode, out, errs := clitest.Execute(t, cut, "replay", "-")
-	require.Zero(t, exitCode, errs)
-	require.Contains(t, out, "standard input ends early: unexpected EOF")
+	require.Contains(t, clitest.Ok(t, cut, "replay", "-"), "standard input ends early: unexpected EOF")
 }
 
 // TestTraceInTheHelpIsCorrect: a trace of the help's lines has no differences.
 func TestTraceInTheHelpIsCorrect(t *testing.T) {
-	_, help, _ := clitest.Execute(t, "", "replay", "--help")
-	_, rest, found := strings.Cut(help, "is a trace, such as\n\n")
+	_, rest, found := strings.Cut(clitest.Ok(t, "", "replay", "--help"), "is a trace, such as\n\n")
 	require.True(t, found)
 	trace, _, _ := strings.Cut(rest, "\n\n")
-	exitCode, out, errs := clitest.Execute(t, trace+"\n", "replay", "--check", "-")
-	require.Zero(t, exitCode, out+errs)
-	exitCode, _, _ = clitest.Execute(t, strings.Replace(trace, "ok", "deny", 1)+"\n", "replay", "--check", "-")
+	clitest.Ok(t, trace+"\n", "replay", "--check", "-")
+	exitCode, _, _ := clitest.Execute(t, strings.Replace(trace, "ok", "deny", 1)+"\n", "replay", "--check", "-")
 	require.Equal(t, cli.ExitFailed, exitCode)
 }
 

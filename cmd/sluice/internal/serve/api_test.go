@@ -38,7 +38,6 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/stores"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/testing/tracetest"
 	"github.com/sluice-go/sluice/sluicetest"
 	"github.com/sluice-go/sluice/storage"
@@ -161,7 +160,7 @@ var exchanges = []exchange{
 
 	{example: "malformed", op: "allow", body: `{"key":"user:42","cost":}`},
 	{example: "invalid", op: "allow", body: `{"key":"user:42","rul":"api"}`},
-	{example: "unauthorized", op: "allow", body: askOne, on: guarded},
+	{example: "unauthorized", op: "allow", body: askOne, on: apiListener("secret")},
 	{example: "web-page", op: "allow", body: askOne, edit: field("Origin", "https://example.com")},
 	{example: "unknown-route", op: "allow", body: askOne, edit: func(r *http.Request) { r.URL.Path = "/v1/alow" }},
 	{example: "unknown-rule", op: "allow", body: `{"key":"user:42","rule":"apo"}`},
@@ -169,7 +168,7 @@ var exchanges = []exchange{
 	{example: "slow", op: "allow", edit: func(r *http.Request) { r.Body = io.NopCloser(late{}) }},
 	{example: "too-large", op: "allow", body: `{"key":"` + strings.Repeat("x", maxKey+1) + `"}`},
 	{example: "media-type", op: "allow", body: askOne, edit: field("Content-Type", "text/plain")},
-	{example: "misdirected", op: "allow", body: askOne, on: local, edit: func(r *http.Request) { r.Host = "example.com" }},
+	{example: "misdirected", op: "allow", body: askOne, on: apiListener(""), edit: func(r *http.Request) { r.Host = "example.com" }},
 	{example: "fault", op: "allow", body: askOne, on: damaged},
 	{example: "store-unavailable", op: "allow", body: askOne, on: failingWith(storage.ErrUnavailable, sluice.FailClosed)},
 	{example: "store-refused", op: "allow", body: askOne, on: failingWith(errors.New("no such table"), sluice.FailClosed)},
@@ -212,16 +211,14 @@ func damaged(t *testing.T) http.Handler {
 	return apiOn(t, store, sluice.Options[decisionRequest]{})
 }
 
-// apiListener returns the handler of the API listener of a server with a token. "" is no token.
-func apiListener(t *testing.T, token string) http.Handler {
-	w, err := newTestServer(t, apiExampleRules, func(o *Options) { o.Token = token })
-	require.NoError(t, err)
-	return w.Routes(true)
+// apiListener serves the API listener of a server with a token. "" is no token.
+func apiListener(token string) func(*testing.T) http.Handler {
+	return func(t *testing.T) http.Handler {
+		w, err := newTestServer(t, apiExampleRules, func(o *Options) { o.Token = token })
+		require.NoError(t, err)
+		return w.Routes(true)
+	}
 }
-
-func guarded(t *testing.T) http.Handler { return apiListener(t, "secret") }
-
-func local(t *testing.T) http.Handler { return apiListener(t, "") }
 
 func (e *exchange) handler(t *testing.T) http.Handler {
 	if e.on != nil {
@@ -268,7 +265,9 @@ func TestResponsesAreDocumented(t *testing.T) {
 					if own && e.example != "" {
 						require.Contains(t, documented.examples(), e.example)
 						delete(unseen, e.example)
-						require.JSONEq(t, jsonOf(t, doc.Components.Examples[e.example].Value), w.Body.String(), e.example)
+						want, err := json.Marshal(doc.Components.Examples[e.example].Value)
+						require.NoError(t, err)
+						require.JSONEq(t, string(want), w.Body.String(), e.example)
 					}
 				}
 				assert.ElementsMatch(t, slices.Collect(maps.Keys(doc.responses(op))), slices.Collect(maps.Keys(seen)))
@@ -278,13 +277,6 @@ func TestResponsesAreDocumented(t *testing.T) {
 	for name := range unseen {
 		assert.True(t, strings.HasPrefix(name, "ask-") || name == "unready", "example %q of the document is not compared", name)
 	}
-}
-
-func jsonOf(t *testing.T, v any) string {
-	t.Helper()
-	text, err := json.Marshal(v)
-	require.NoError(t, err)
-	return string(text)
 }
 
 // TestKindsAreDocumented: the document has the type of each kind of problem, and an example of it.
@@ -299,93 +291,32 @@ func TestKindsAreDocumented(t *testing.T) {
 	assert.ElementsMatch(t, types, doc.Components.Schemas.Problem.Properties.Type.Enum)
 }
 
-// TestRetryAfter: Retry-After is the exact time in whole seconds, rounded up.
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	store := storeAtFixedTime()
-	store.Clock = func() time.Time { return now }
-	h := apiOn(t, store, sluice.Options[decisionRequest]{})
-	denied := func() (string, string) {
-		w := post(h, "/v1/allow", `{"key":"a","cost":18,"rule":"api"}`)
-		require.Equal(t, http.StatusOK, w.Code)
-		_, wait, _ := strings.Cut(w.Body.String(), `"retry_after_ns":`)
-		wait, _, _ = strings.Cut(wait, ",")
-		return w.Header().Get("Retry-After"), wait
-	}
-	field, wait := denied()
-	require.Equal(t, []string{"", "0"}, []string{field, wait})
-	field, wait = denied() // 2 of 18 are there, and each of the others takes 600ms
-	require.Equal(t, []string{"10", "9600000000"}, []string{field, wait})
-	now = now.Add(9600*time.Millisecond - time.Microsecond)
-	field, wait = denied()
-	require.Equal(t, []string{"1", "1000"}, []string{field, wait})
-	now = now.Add(time.Microsecond)
-	field, wait = denied()
-	require.Equal(t, []string{"", "0"}, []string{field, wait})
-}
-
-// TestEmptyKeyCountsAsMissing: the proxy treats missing fields alike.
-func TestEmptyKeyCountsAsMissing(t *testing.T) {
-	h := apiWith(t, `rules:
-- {name: plain, policy: gcra 5/m, by: header:X-Key}
-- {name: shared, policy: gcra 5/m, by: cookie:id, missing: share}
-- {name: skipped, policy: gcra 5/m, by: user, missing: skip}
-- {name: denied, policy: gcra 5/m, by: [ip, header:X-Key], missing: deny}
-`, storeAtFixedTime(), sluice.Options[decisionRequest]{})
-	for rule, want := range map[string]string{
-		"shared":  `{"allowed":true,"rule":"shared","remaining":4,`,
-		"skipped": `{"allowed":true,"rule":null,"remaining":null,"next_refill_ns":0,"reset_after_ns":0,"retry_after_ns":0,"degraded":false,"cached":false,"rules":[]}`,
-		"denied":  `{"allowed":false,"rule":"denied","remaining":0,"next_refill_ns":0,"reset_after_ns":0,"retry_after_ns":null,`,
-	} {
-		w := post(h, "/v1/allow", `{"key":"","rule":"`+rule+`"}`)
-		require.Equal(t, http.StatusOK, w.Code, rule)
-		require.Contains(t, w.Body.String(), want, rule)
-		w = post(h, "/v1/allow", `{"key":"a","rule":"`+rule+`"}`)
-		require.Contains(t, w.Body.String(), `{"allowed":true,"rule":"`+rule+`","remaining":4,`)
-	}
-	for _, body := range []string{`{"key":"","rule":"plain"}`, `{"key_base64":"","rule":["shared","plain"]}`, `{"key":""}`} {
-		for op := range operations {
-			w := post(h, "/v1/"+string(op), body)
-			require.Equal(t, http.StatusBadRequest, w.Code)
-			require.Contains(t, w.Body.String(), `"detail":"the key is empty, and rule plain is by header:X-Key; send its value, or ip:ADDRESS for a client without it, such as ip:203.0.113.7","field":"key"`)
+// TestDecisions: a question has requests and times between them. The answer has the status, Retry-After and content of the last response.
+func TestDecisions(t *testing.T) {
+	tracetest.Answers(t, "testdata/decisions.txt", func(question string) (answer string) {
+		store, now := storeAtFixedTime(), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+		store.Clock = func() time.Time { return now }
+		h := apiWith(t, apiExampleRules+`
+  - {name: plain, policy: gcra 5/m, by: header:X-Key}
+  - {name: shared, policy: gcra 5/m, by: cookie:id, missing: share}
+  - {name: skipped, policy: gcra 5/m, by: user, missing: skip}
+  - {name: denied, policy: gcra 5/m, by: [ip, header:X-Key], missing: deny}
+  - {name: three-a-minute, policy: gcra 3/m burst=3}
+  - {name: six-a-minute, policy: gcra 6/m burst=3}
+  - {name: two-at-once, policy: gcra 1/m burst=2}
+`, store, sluice.Options[decisionRequest]{})
+		for step := range strings.SplitSeq(question, " | ") {
+			if op, body, isRequest := strings.Cut(step, " "); isRequest {
+				w := post(h, "/v1/"+op, body)
+				answer = strings.TrimSpace(fmt.Sprint(w.Code, " ", w.Header().Get("Retry-After"))) + "\n" + strings.TrimSpace(w.Body.String())
+				continue
+			}
+			d, err := time.ParseDuration(step)
+			require.NoError(t, err)
+			now = now.Add(d)
 		}
-	}
-	require.Contains(t, post(h, "/v1/peek", `{"key":"ip:203.0.113.7","rule":"plain"}`).Body.String(), `{"allowed":true,"rule":"plain","remaining":5,`)
-	require.Contains(t, post(h, "/v1/peek", `{"key":"","rule":"shared"}`).Body.String(), `"remaining":4,`, "refused requests are not charged")
-}
-
-func TestShadowRuleDeniesNothing(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), sluice.Options[decisionRequest]{})
-	post(h, "/v1/allow", `{"key":"","rule":"trial"}`)
-	w := post(h, "/v1/allow", `{"key":"","rule":"trial"}`)
-	require.Empty(t, w.Header().Get("Retry-After"))
-	require.Contains(t, w.Body.String(), `{"allowed":true,"rule":null,"remaining":null,"next_refill_ns":0,"reset_after_ns":0,"retry_after_ns":0,`)
-	require.Contains(t, w.Body.String(), `"shadow":true,"capacity":1,"cost":1,"paid":0,"remaining":0,`)
-	require.Contains(t, w.Body.String(), `"allowed":false,"retry_after_ns":60000000000}`)
-}
-
-// TestNextRefillOfSeveralRules: if several rules have the least remaining, that minimum grows when all of
-// them have grown.
-func TestNextRefillOfSeveralRules(t *testing.T) {
-	policy, err := compose.ParsePolicy("gcra 9/m")
-	require.NoError(t, err)
-	type refill struct{ remaining, grows int64 }
-	for _, c := range []struct {
-		rules []refill
-		want  refill
-	}{
-		{[]refill{{3, 7}}, refill{3, 7}},
-		{[]refill{{3, 7}, {2, 5}}, refill{2, 5}},
-		{[]refill{{2, 5}, {3, 7}}, refill{2, 5}},
-		{[]refill{{2, 5}, {2, 7}, {2, 6}}, refill{2, 7}},
-		{[]refill{{2, 5}, {2, 0}, {2, 7}}, refill{2, 0}},
-	} {
-		d := sluice.Decision{Rule: "least", Remaining: c.want.remaining}
-		for _, l := range c.rules {
-			d.Results = append(d.Results, sluice.RuleResult{Policy: policy, Result: algo.Result{Remaining: l.remaining, NextRefill: time.Duration(l.grows)}})
-		}
-		assert.Equal(t, c.want.grows, responseOf(&d, false).NextRefill)
-	}
+		return answer
+	})
 }
 
 // endless is a body without an end.

@@ -426,15 +426,16 @@ func TestOnlyRulesThatApplyTogetherAreProbedTogether(t *testing.T) {
 	}
 }
 
-// Off is 0s in a flag, and a negative value in the options of package sluice.
-func TestTheCircuitBreakerAndTheDenialCacheCanBeTurnedOff(t *testing.T) {
+// TestFlagsOfFailures: off is 0s in a flag, and a negative value in the options of package sluice.
+func TestFlagsOfFailures(t *testing.T) {
 	for _, c := range []struct {
 		args        []string
+		policy      sluice.FailurePolicy
 		after, keep time.Duration
 	}{
-		{nil, time.Second, time.Second},
-		{[]string{"--circuit-open-after=5s", "--denial-cache-ttl=20ms"}, 5 * time.Second, 20 * time.Millisecond},
-		{[]string{"--circuit-open-after=0s", "--denial-cache-ttl=0s"}, -1, -1},
+		{nil, sluice.FailClosed, time.Second, time.Second},
+		{[]string{"--on-failure=open", "--circuit-open-after=5s", "--denial-cache-ttl=20ms"}, sluice.FailOpen, 5 * time.Second, 20 * time.Millisecond},
+		{[]string{"--on-failure=local", "--circuit-open-after=0s", "--denial-cache-ttl=0s"}, sluice.FailLocal, -1, -1},
 	} {
 		var f serveFlags
 		flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
@@ -442,7 +443,6 @@ func TestTheCircuitBreakerAndTheDenialCacheCanBeTurnedOff(t *testing.T) {
 		require.NoError(t, flags.Parse(append(c.args, "--limit=gcra 1/s")))
 		o, err := f.options(io.Discard)
 		require.NoError(t, err)
-		require.Equal(t, c.after, o.CircuitOpenAfter, c.args)
-		require.Equal(t, c.keep, o.DenialCacheTTL, c.args)
+		require.Equal(t, []any{c.policy, c.after, c.keep}, []any{o.OnFailure, o.CircuitOpenAfter, o.DenialCacheTTL}, c.args)
 	}
 }

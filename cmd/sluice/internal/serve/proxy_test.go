@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/rules"
@@ -78,29 +77,6 @@ func TestProxyCanSendTheUpstreamsOwnHost(t *testing.T) {
 	require.Equal(t, w.options.Upstream.Host, fetch(t, w.proxyURL("/"), "Host", "shop.example").body)
 }
 
-func TestUpstreamDown(t *testing.T) {
-	w := startTestServer(t, oneByIP, at(t, "http://"+unusedAddress(t)))
-	a := fetch(t, w.proxyURL("/"))
-	require.Equal(t, http.StatusBadGateway, a.StatusCode)
-	require.Equal(t, "application/problem+json", a.Header.Get("Content-Type"))
-	require.Contains(t, a.body, `"applied":"yes"`)
-	require.Equal(t, `"client";r=2;t=1200`, a.Header.Get("RateLimit"))
-	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_upstream_failures_total{status="502"} 1`)
-	require.Contains(t, w.logged.String(), "the upstream failed")
-}
-
-func TestClosedClientsAreNotUpstreamFailures(t *testing.T) {
-	h := newHeld()
-	w := startTestServer(t, oneByIP, withUpstream(t, h.ServeHTTP))
-	conn, _ := sendText(t, w, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
-	<-h.arrived
-	conn.Close()
-	require.Eventually(t, func() bool { return strings.Contains(w.logged.String(), "the client closed the connection") }, testTimeout, time.Millisecond)
-	w.stop()
-	require.NoError(t, w.ended())
-	require.Zero(t, testutil.ToFloat64(w.metrics.upstream.WithLabelValues("502")))
-}
-
 func TestLimitFieldsSurviveEarlyHints(t *testing.T) {
 	w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Link", "</style.css>; rel=preload")
@@ -143,9 +119,14 @@ func TestLimitsAreNotInTrailers(t *testing.T) {
 			end(w.Header())
 		}))
 		for _, version := range []string{"HTTP/1.1", "HTTP/2.0"} {
-			a := fetchBy(t, version, w.proxyURL("/"))
+			transport := &http.Transport{Protocols: new(http.Protocols)}
+			transport.Protocols.SetHTTP1(version == "HTTP/1.1")
+			transport.Protocols.SetUnencryptedHTTP2(version == "HTTP/2.0")
+			t.Cleanup(transport.CloseIdleConnections)
+			a, err := (&http.Client{Transport: transport, Timeout: testTimeout}).Get(w.proxyURL("/"))
+			require.NoError(t, err)
+			require.Equal(t, "hello", contentOf(t, a.Body), name)
 			require.Equal(t, version, a.Proto)
-			require.Equal(t, "hello", a.body, name)
 			require.NotEmpty(t, a.Header.Get("RateLimit"), name)
 			require.Equal(t, "1", a.Trailer.Get("X-Sum"), name)
 			if name == "not announced" {
@@ -187,19 +168,6 @@ func ping(t *testing.T, conn net.Conn, reader *bufio.Reader) {
 	require.Equal(t, "ping\n", text)
 }
 
-// fetchBy sends a GET request in a version of HTTP, HTTP/1.1 or HTTP/2.0.
-func fetchBy(t *testing.T, version, url string) reply {
-	t.Helper()
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(version == "HTTP/1.1")
-	protocols.SetUnencryptedHTTP2(version == "HTTP/2.0")
-	transport := &http.Transport{Protocols: protocols}
-	t.Cleanup(transport.CloseIdleConnections)
-	response, err := (&http.Client{Transport: transport, Timeout: testTimeout}).Get(url)
-	require.NoError(t, err)
-	return reply{response, contentOf(t, response.Body)}
-}
-
 const byBytes = `
 rules:
   - name: uploads
@@ -209,42 +177,28 @@ rules:
     methods: [POST]
 `
 
+// TestBytes: a question has a request, and --max-body. The answer has the status, RateLimit and other fields of a limit.
 func TestBytes(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		maxBody int64
-		method  string
-		length  int // of the body; negative: sent without Content-Length
-		status  int
-		left    string
-	}{
-		{"within", 0, http.MethodPost, 600, 200, `"uploads";r=400;t=4`},
-		{"above the capacity", 0, http.MethodPost, 1001, 413, `"uploads";r=1000`},
-		{"unknown length", 0, http.MethodPost, -600, 411, ""},
-		{"unknown length, and no rule counts bytes", 0, http.MethodPut, -600, 200, ""},
-		{"unknown length, but bounded", 700, http.MethodPost, -600, 200, `"uploads";r=300;t=4`},
-		{"unknown length, bounded by more than the capacity", 1001, http.MethodPost, -600, 411, ""},
-		{"unknown length, bounded by the capacity", 1000, http.MethodPost, -600, 200, `"uploads";r=0;t=4`},
-		{"unknown length, and above --max-body", 500, http.MethodPost, -600, 413, `"uploads";r=500;t=4`},
-		{"above --max-body", 500, http.MethodPut, 600, 413, ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			w := startTestServer(t, byBytes, withUpstream(t, func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }),
-				func(o *Options) { o.MaxBody = c.maxBody })
-			var content io.Reader = strings.NewReader(strings.Repeat("x", max(c.length, -c.length)))
-			if c.length < 0 {
-				content = io.MultiReader(content)
+	tracetest.Answers(t, "testdata/bytes.txt", func(question string) string {
+		var method, length string
+		var size, maxBody int
+		_, err := fmt.Sscanf(question, "%s of %d bytes, %s length, --max-body %d", &method, &size, &length, &maxBody)
+		require.NoError(t, err)
+		w := startTestServer(t, byBytes, withUpstream(t, func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }),
+			func(o *Options) { o.MaxBody = int64(maxBody) })
+		var content io.Reader = strings.NewReader(strings.Repeat("x", size))
+		if length == "unknown" {
+			content = io.MultiReader(content)
+		}
+		a := call(t, method, w.proxyURL("/"), content)
+		answer := fmt.Sprint(a.StatusCode)
+		for _, name := range []string{"RateLimit", "RateLimit-Policy", "Retry-After", "Content-Type"} {
+			if value := a.Header.Get(name); value != "" {
+				answer += " " + name + ": " + value
 			}
-			a := call(t, c.method, w.proxyURL("/"), content)
-			require.Equal(t, c.status, a.StatusCode, a.body)
-			require.Equal(t, c.left, a.Header.Get("RateLimit"))
-			if c.status == http.StatusRequestEntityTooLarge && c.maxBody == 0 {
-				require.Equal(t, `"uploads";q=1000;w=3600;qu="content-bytes"`, a.Header.Get("RateLimit-Policy"))
-				require.NotContains(t, a.Header, "Retry-After")
-				require.Equal(t, "application/problem+json", a.Header.Get("Content-Type"))
-			}
-		})
-	}
+		}
+		return answer
+	})
 }
 
 func TestShadowRulesChangeNoResponse(t *testing.T) {
@@ -349,58 +303,44 @@ func TestGRPCNeedsAnUpstreamWithTLS(t *testing.T) {
 	require.EqualValues(t, headersFrame, kind)
 }
 
-const onlyHTTP2Log = "the upstream accepts HTTP/2 without TLS (h2c), and has answered no HTTP/1.1 request"
-
-// TestUpstreamWithOnlyHTTP2IsLogged: a gRPC server closes connections that begin with HTTP/1.1, with or without
-// frames of HTTP/2 before that.
+// TestUpstreamWithOnlyHTTP2IsLogged: a gRPC server closes connections that begin with HTTP/1.1, with or without frames of HTTP/2 before
+// that. An upstream with HTTP/1.1 can fail at the first request, or after another.
 func TestUpstreamWithOnlyHTTP2IsLogged(t *testing.T) {
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	closes := &http.Server{Handler: http.HandlerFunc(hello), Protocols: protocols}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	go closes.Serve(l)
-	t.Cleanup(func() { closes.Close() })
+	upstream := func(http1, http2 bool) string {
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/fail" {
+				panic(http.ErrAbortHandler)
+			}
+		}))
+		server.Config.Protocols = new(http.Protocols)
+		server.Config.Protocols.SetHTTP1(http1)
+		server.Config.Protocols.SetUnencryptedHTTP2(http2)
+		server.Start()
+		t.Cleanup(server.Close)
+		return server.URL
+	}
 	settings := frame(settingsFrame, 0, 0, "\x00\x03\x00\x00\x00\x64")
-	for name, address := range map[string]string{
-		"closes":                  "http://" + l.Addr().String(),
-		"sends settings":          sends(t, settings),
-		"sends settings and ends": sends(t, settings+frame(goAwayFrame, 0, 0, "\x00\x00\x00\x00\x00\x00\x00\x01\n")),
-	} {
-		w := startTestServer(t, oneByIP, at(t, address))
-		require.Equal(t, http.StatusBadGateway, fetch(t, w.proxyURL("/")).StatusCode, name)
-		require.Contains(t, w.logged.String(), onlyHTTP2Log, name)
-		require.Contains(t, w.logged.String(), "https://", "the remedy")
-	}
-}
-
-// TestFailingUpstreamWithHTTP1IsNotTakenForHTTP2: it fails at the first request, or after another.
-func TestFailingUpstreamWithHTTP1IsNotTakenForHTTP2(t *testing.T) {
-	fails := func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/fail" {
-			panic(http.ErrAbortHandler)
-		}
-	}
-	both := httptest.NewUnstartedServer(http.HandlerFunc(fails))
-	both.Config.Protocols = new(http.Protocols)
-	both.Config.Protocols.SetHTTP1(true)
-	both.Config.Protocols.SetUnencryptedHTTP2(true)
-	both.Start()
-	t.Cleanup(both.Close)
 	for name, c := range map[string]struct {
-		upstream func(*Options)
+		upstream string
 		paths    []string
+		logged   bool
 	}{
-		"HTTP/1.1":               {withUpstream(t, fails), []string{"/fail"}},
-		"HTTP/1.1 and HTTP/2":    {at(t, both.URL), []string{"/", "/fail"}},
-		"acknowledges no frames": {at(t, sends(t, frame(settingsFrame, 1, 0, ""))), []string{"/"}},
+		"HTTP/2":                  {upstream(false, true), []string{"/"}, true},
+		"sends settings":          {sends(t, settings), []string{"/"}, true},
+		"sends settings and ends": {sends(t, settings+frame(goAwayFrame, 0, 0, "\x00\x00\x00\x00\x00\x00\x00\x01\n")), []string{"/"}, true},
+		"HTTP/1.1":                {upstream(true, false), []string{"/fail"}, false},
+		"HTTP/1.1 and HTTP/2":     {upstream(true, true), []string{"/", "/fail"}, false},
+		"acknowledges no frames":  {sends(t, frame(settingsFrame, 1, 0, "")), []string{"/"}, false},
 	} {
-		w := startTestServer(t, oneByIP, c.upstream)
+		w, status := startTestServer(t, oneByIP, at(t, c.upstream)), 0
 		for _, path := range c.paths {
-			fetch(t, w.proxyURL(path))
+			status = fetch(t, w.proxyURL(path)).StatusCode
 		}
+		require.Equal(t, http.StatusBadGateway, status, name)
 		require.Contains(t, w.logged.String(), "the upstream failed", name)
-		require.NotContains(t, w.logged.String(), onlyHTTP2Log, name)
+		const log = "the upstream accepts HTTP/2 without TLS (h2c), and has answered no HTTP/1.1 request"
+		require.Equal(t, c.logged, strings.Contains(w.logged.String(), log), name)
+		require.Equal(t, c.logged, strings.Contains(w.logged.String(), "https://"), "the remedy")
 	}
 }
 

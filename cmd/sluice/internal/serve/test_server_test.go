@@ -42,7 +42,12 @@ func newSchema(t *testing.T) string {
 	defer conn.Close(t.Context())
 	_, err = conn.Exec(t.Context(), "CREATE SCHEMA "+schema)
 	require.NoError(t, err)
-	return withParameter(t, dsn, "search_path", schema)
+	u, err := url.Parse(dsn)
+	require.NoError(t, err)
+	query := u.Query()
+	query.Set("search_path", schema)
+	u.RawQuery = query.Encode()
+	return u.String()
 }
 
 // schemaOf returns the name of the schema of a test.

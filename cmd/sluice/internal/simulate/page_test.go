@@ -12,11 +12,8 @@ package simulate
 //	go test ./cmd/sluice/internal/simulate -run TestCommittedPageIsCurrent -update
 
 import (
-	"bytes"
 	"context"
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -32,11 +29,10 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
 	"github.com/sluice-go/sluice/internal/costed"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
 const committedPage = "../../../../benchmarks/compare/README.md"
-
-var update = flag.Bool("update", false, "write the page "+committedPage)
 
 // limit is the limit of all compared policies. Allowed requests are counted over its period.
 var limit = algo.Per(30, time.Minute)
@@ -76,12 +72,6 @@ type outcome struct {
 	exactWaits []time.Duration // the waits by the exact log for the same denials
 }
 
-func bundledLog() Stream {
-	s, _, err := FromLog(context.Background(), accesslog.FromReader(sample.Name, sample.Open()))
-	must(err)
-	return s
-}
-
 // must ends the tests on an error that no test expects.
 func must(err error) {
 	if err != nil {
@@ -91,12 +81,14 @@ func must(err error) {
 
 // sections are the sections of the page. Several tests read them, and none changes them.
 var sections = sync.OnceValue(func() []section {
+	log, _, err := FromLog(context.Background(), accesslog.FromReader(sample.Name, sample.Open()))
+	must(err)
 	all := []section{
 		{name: "Uniform", stream: Steady(shape)},
 		{name: "Poisson", stream: Poisson(shape)},
 		{name: "Bursty", stream: Bursts(shape)},
 		{name: "Edge of the window", stream: Edge(shape)},
-		{name: "Access log", stream: bundledLog()},
+		{name: "Access log", stream: log},
 	}
 	for i := range all {
 		s := &all[i]
@@ -145,26 +137,6 @@ func decide(spec string, stream Stream) outcome {
 	return o
 }
 
-// render returns the page, which has a table for each stream.
-func render(t *testing.T) []byte {
-	t.Helper()
-	all := sections()
-	page, err := template.New("page.tmpl").Funcs(template.FuncMap{
-		"limit": limit.String,
-		"table": func(name string) (string, error) {
-			i := slices.IndexFunc(all, func(s section) bool { return s.name == name })
-			if i < 0 {
-				return "", fmt.Errorf("page.tmpl: unknown stream %q", name)
-			}
-			return all[i].table(), nil
-		},
-	}).ParseFiles("testdata/page.tmpl")
-	require.NoError(t, err)
-	var b bytes.Buffer
-	require.NoError(t, page.Execute(&b, nil))
-	return b.Bytes()
-}
-
 func (s *section) table() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| %d requests | allowed | worst period | bound | over-denied | wait, mean | p99 | exact wait, mean | p99 |\n", len(s.stream.Arrivals))
@@ -197,13 +169,21 @@ func p99(waits []time.Duration) time.Duration {
 }
 
 func TestCommittedPageIsCurrent(t *testing.T) {
-	text := render(t)
-	if *update {
-		require.NoError(t, os.WriteFile(committedPage, text, 0o644))
-	}
-	committed, err := os.ReadFile(committedPage)
+	all := sections()
+	page, err := template.New("page.tmpl").Funcs(template.FuncMap{
+		"limit": limit.String,
+		"table": func(name string) (string, error) {
+			i := slices.IndexFunc(all, func(s section) bool { return s.name == name })
+			if i < 0 {
+				return "", fmt.Errorf("page.tmpl: unknown stream %q", name)
+			}
+			return all[i].table(), nil
+		},
+	}).ParseFiles("testdata/page.tmpl")
 	require.NoError(t, err)
-	require.True(t, string(text) == string(committed), "the page is stale: go test ./cmd/sluice/internal/simulate -update")
+	var text strings.Builder
+	require.NoError(t, page.Execute(&text, nil))
+	tracetest.Golden(t, committedPage, text.String())
 }
 
 // TestReplayCountsAgree: a simulation has the same counts as sluice replay.

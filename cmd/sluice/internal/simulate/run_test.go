@@ -2,8 +2,10 @@ package simulate_test
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,9 +15,9 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
 	"github.com/sluice-go/sluice/internal/costed"
+	"github.com/sluice-go/sluice/internal/testing/tracetest"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -50,52 +52,46 @@ func times(all []simulate.Call) (at []time.Duration) {
 	return at
 }
 
+// TestClientsCallAgainAsTheirReactionSays: a question has a policy, calls and a reaction. x2 behind a time is a call that costs 2.
+// TestClientsCallAgainAsTheirReactionSays: a question has a policy, calls and a reaction. x2 behind a time is a call that costs 2.
 func TestClientsCallAgainAsTheirReactionSays(t *testing.T) {
-	p := sluice.MustPolicy("gcra 1/s burst=1")
-	three := stream(0, 0, 0)
-
-	all, o := calls(t, p, three, simulate.Options{})
-	require.Equal(t, []time.Duration{0, 0, 0}, times(all))
-	require.EqualValues(t, 1, o.Allowed)
-	require.EqualValues(t, 2, o.Unserved)
-
-	// Both wait 1s, and the second of them has to wait once more.
-	all, o = calls(t, p, three, simulate.Options{Reaction: simulate.Wait})
-	require.Equal(t, []time.Duration{0, 0, 0, time.Second, time.Second, 2 * time.Second}, times(all))
-	require.EqualValues(t, 3, o.Allowed)
-	require.EqualValues(t, 3, o.Denied)
-	require.Zero(t, o.Unserved)
-	require.Equal(t, 3, all[5].Attempt)
-
-	all, o = calls(t, p, stream(0, 0), simulate.Options{Reaction: simulate.Retry})
-	require.Len(t, all, 12)
-	require.Equal(t, time.Second, times(all)[11])
-	require.EqualValues(t, 2, o.Allowed)
-
-	all, o = calls(t, sluice.MustPolicy("gcra 1/h burst=1"), stream(0, 0), simulate.Options{Reaction: simulate.Retry})
-	require.Len(t, all, 21, "the first call, and 20 of the denied client")
-	require.EqualValues(t, 1, o.Unserved)
-
-	all, _ = calls(t, sluice.MustPolicy("gcra 1/h burst=1"), stream(0, 0), simulate.Options{Reaction: simulate.Backoff, Seed: 1})
+	tracetest.Answers(t, "testdata/reactions.txt", func(question string) string {
+		words := strings.Split(question, " | ")
+		var s simulate.Stream
+		for _, word := range strings.Fields(words[1]) {
+			at, two := strings.CutSuffix(word, "x2")
+			d, err := time.ParseDuration(at)
+			require.NoError(t, err)
+			s.Clients, s.Arrivals = []string{"ann"}, append(s.Arrivals, stream(d).Arrivals...)
+			if two {
+				s.Arrivals[len(s.Arrivals)-1].Times = 2
+			}
+		}
+		all, o := calls(t, sluice.MustPolicy(words[0]), s, simulate.Options{Reaction: simulate.Reaction(words[2])})
+		var list []string
+		for i, at := range times(all) {
+			word := at.String()
+			if all[i].Attempt > 1 {
+				word += fmt.Sprint(" #", all[i].Attempt)
+			}
+			switch {
+			case all[i].Unnecessary():
+				word += " denied unnecessarily"
+			case !all[i].Result.Allowed:
+				word += " denied"
+			}
+			list = append(list, word)
+		}
+		return fmt.Sprintf("%s\nallowed %d, denied %d, never %d, unserved %d, unnecessary %d",
+			strings.Join(list, ", "), o.Allowed, o.Denied, o.Never, o.Unserved, o.Unnecessary)
+	})
+	all, _ := calls(t, sluice.MustPolicy("gcra 1/h burst=1"), stream(0, 0), simulate.Options{Reaction: simulate.Backoff, Seed: 1})
 	require.Len(t, all, 9)
 	for i, at := range times(all)[2:] {
 		gap, longest := at-times(all)[i+1], time.Second<<i
 		require.LessOrEqual(t, gap, longest)
 		require.Greater(t, gap, longest/2)
 	}
-}
-
-func TestACallThatCanNeverBeAllowedIsNotRepeated(t *testing.T) {
-	s := stream(0)
-	s.Arrivals[0].Times = 2
-	_, o := calls(t, sluice.MustPolicy("gcra 1/s burst=1"), s, simulate.Options{Reaction: simulate.Wait})
-	require.Equal(t, simulate.Outcome{Counts: backtest.Counts{Denied: 1, Never: 1}, Calls: 1, Unserved: 1, AllowedByProcess: []int64{0}}, o)
-}
-
-func TestADenialCanBeginAPenalty(t *testing.T) {
-	_, o := calls(t, sluice.MustPolicy("penalty(fixedwindow 2/m; for=1h)"), stream(0, 0, 0, 10*time.Minute, 2*time.Hour), simulate.Options{})
-	require.EqualValues(t, 3, o.Allowed)
-	require.EqualValues(t, 2, o.Denied)
 }
 
 func TestTheClockOfTheStoreIgnoresSkews(t *testing.T) {
@@ -131,16 +127,6 @@ func TestSharedKeyIsOneLimitForAllClients(t *testing.T) {
 	_, all := calls(t, p, s, simulate.Options{Shared: true})
 	require.EqualValues(t, 6, each.Allowed)
 	require.EqualValues(t, 2, all.Allowed)
-}
-
-func TestUnnecessaryDenialsAreThoseThatAnExactLogAllows(t *testing.T) {
-	// The second call is 900ms early for gcra, but the last second has only one allowed call.
-	all, o := calls(t, sluice.MustPolicy("gcra 2/2s burst=1"), stream(0, 100*time.Millisecond), simulate.Options{})
-	require.True(t, all[1].Unnecessary())
-	require.EqualValues(t, 1, o.Unnecessary)
-	all, _ = calls(t, sluice.MustPolicy("fixedwindow 1/s"), stream(0, 100*time.Millisecond), simulate.Options{})
-	require.False(t, all[1].Unnecessary())
-	require.Equal(t, 900*time.Millisecond, all[1].ExactWait)
 }
 
 // TestExactLogAndWorstPeriodAgreeWithAlgotest: with costs, retries and several keys, also beyond the limit.

@@ -40,8 +40,12 @@ var start = time.Unix(1_000_000_020, 0) // the start of a minute
 // after returns the request of a key some time after the start.
 func after(d time.Duration, key string) request { return request{start.Add(d), key} }
 
-func newLog(t testing.TB, requests []request) *suggest.Log {
+func search(t testing.TB, requests []request, spec, share string, of suggest.Unit) *suggest.Suggestion {
 	t.Helper()
+	template, err := suggest.ParseTemplate(spec)
+	require.NoError(t, err)
+	least, err := suggest.ParseShare(share)
+	require.NoError(t, err)
 	memory := suggest.Memory(1 << 30)
 	log := suggest.NewLog(&memory)
 	for _, r := range requests {
@@ -49,16 +53,7 @@ func newLog(t testing.TB, requests []request) *suggest.Log {
 		require.NoError(t, err)
 	}
 	log.Sort()
-	return log
-}
-
-func search(t testing.TB, requests []request, spec, share string, of suggest.Unit) *suggest.Suggestion {
-	t.Helper()
-	template, err := suggest.ParseTemplate(spec)
-	require.NoError(t, err)
-	least, err := suggest.ParseShare(share)
-	require.NoError(t, err)
-	return &suggest.Suggestion{Log: newLog(t, requests), Template: template, Goal: suggest.Goal{Share: least, Of: of}}
+	return &suggest.Suggestion{Log: log, Template: template, Goal: suggest.Goal{Share: least, Of: of}}
 }
 
 func find(t testing.TB, requests []request, spec, share string, of suggest.Unit) *suggest.Suggestion {
@@ -74,12 +69,6 @@ func evenly(n, pause int) (log []request) {
 		log = append(log, after(time.Duration(i*pause)*time.Second, "a"))
 	}
 	return log
-}
-
-func sorted(logs ...[]request) []request {
-	all := slices.Concat(logs...)
-	slices.SortStableFunc(all, func(a, b request) int { return a.at.Compare(b.at) })
-	return all
 }
 
 // TestNoNumberMeetsTheGoal: a burst of 1 denies all but one of simultaneous requests at any rate,
@@ -164,7 +153,8 @@ func randomLog(random *rand.Rand) (log []request) {
 			}
 		}
 	}
-	return sorted(log)
+	slices.SortStableFunc(log, func(a, b request) int { return a.at.Compare(b.at) })
+	return log
 }
 
 var specs = []string{

@@ -2,7 +2,6 @@ package suggest
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -21,10 +20,7 @@ import (
 
 func TestSuggestionsForTheSample(t *testing.T) {
 	curve := filepath.Join(t.TempDir(), "curve.svg")
-	exitCode, out, errs := clitest.Execute(t, "", "suggest", "--top", "3", "--out", curve)
-	require.Zero(t, exitCode, errs)
-	require.Empty(t, errs)
-	clitest.Golden(t, "suggest.txt", out)
+	clitest.Golden(t, "suggest.txt", clitest.Ok(t, "", "suggest", "--top", "3", "--out", curve))
 	for _, word := range []string{"Share of requests denied, by number", "the bundled sample log", "limited by ip",
 		"gcra ?/m, found: 63", "movingwindow ?/m, found: 85", "the goal: at most 0.1% denied", "0%", "100%"} {
 		require.Contains(t, string(clitest.Read(t, curve)), word)
@@ -36,14 +32,6 @@ func TestSuggestionsForRules(t *testing.T) {
 	clitest.Golden(t, "suggest_rules.txt", clitest.Ok(t, "", "suggest", "--config", clitest.ExampleConfig, "--top", "3"))
 	out := clitest.Ok(t, "", "suggest", "--config", clitest.ExampleConfig, "--top", "1", "--untouched", "95%", "--json")
 	clitest.Golden(t, "suggest_rules.json", out)
-}
-
-// suggestions runs sluice suggest --json and returns what it found.
-func suggestions(t *testing.T, log string, args ...string) Report {
-	t.Helper()
-	var r Report
-	require.NoError(t, json.Unmarshal([]byte(clitest.Ok(t, log, append([]string{"suggest", "--json"}, args...)...)), &r))
-	return r
 }
 
 func TestSuggestions(t *testing.T) {
@@ -84,7 +72,7 @@ func TestRowsWithoutAShareAreLeftOut(t *testing.T) {
 }
 
 func TestPeriodOfTheDefaults(t *testing.T) {
-	for _, s := range suggestions(t, clitest.FourLines, "--per", "90m", "-").Suggestions {
+	for _, s := range clitest.JSON[Report](t, clitest.FourLines, "suggest", "--json", "--per", "90m", "-").Suggestions {
 		require.Contains(t, s.Spec, " ?/1h30m")
 	}
 }
@@ -127,18 +115,6 @@ func TestMembersOfTheJSONAreThoseOfTheHelp(t *testing.T) {
 		clitest.Ok(t, "", "suggest", "--json", "--config", rules, damaged))
 }
 
-// ruleSuggestions runs sluice suggest --config and returns what it found.
-func ruleSuggestions(t *testing.T, file, log string, args ...string) Report {
-	t.Helper()
-	args = append([]string{"suggest", "--json", "--config", clitest.Write(t, "limits.yaml", file)}, args...)
-	if log != "" {
-		args = append(args, "-")
-	}
-	var r Report
-	require.NoError(t, json.Unmarshal([]byte(clitest.Ok(t, log, args...)), &r))
-	return r
-}
-
 // TestReplayConfirmsTheSuggestionsForRules: each rule alone, with the policy found, meets the goal. With
 // one unit less it does not. A replay of all rules gives the counts that suggest reports, with the policies
 // found and with those of the file.
@@ -167,7 +143,7 @@ rules:
 		return replayOfRules(t, file, log).Rules
 	}
 	for _, goal := range [][]string{{"--untouched", "97%"}, {"--untouched", "80%", "--of", "clients"}} {
-		r := ruleSuggestions(t, with(policies), log, goal...)
+		r := clitest.JSON[Report](t, log, append([]string{"suggest", "--json", "--config", clitest.Write(t, "limits.yaml", with(policies)), "-"}, goal...)...)
 		require.Len(t, r.Rules, len(policies))
 		var found, tighter []string
 		for _, rule := range r.Rules {
@@ -205,11 +181,9 @@ func denials(c *Candidate, goal []string) int64 {
 }
 
 // replayOfRules replays a log under the rules of a file.
-func replayOfRules(t *testing.T, file, log string) (r replay.JSONRulesReport) {
+func replayOfRules(t *testing.T, file, log string) replay.JSONRulesReport {
 	t.Helper()
-	out := clitest.Ok(t, log, "replay", "--json", "--config", clitest.Write(t, "limits.yaml", file), "-")
-	require.NoError(t, json.Unmarshal([]byte(out), &r))
-	return r
+	return clitest.JSON[replay.JSONRulesReport](t, log, "replay", "--json", "--config", clitest.Write(t, "limits.yaml", file), "-")
 }
 
 func TestMain(m *testing.M) { clitest.Main(m, Command, replay.Command, plan.Command, check.Command) }
