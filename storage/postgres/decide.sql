@@ -18,21 +18,20 @@ DECLARE
 	stored   timestamptz[]; -- the expiries of the stored rows; NULL for a missing row
 	nexts    bytea[];       -- the states that the decided requests leave
 	expiries timestamptz[]; -- of the changed states; NULL for an unchanged state
-	before_nexts    bytea[]; -- nexts, expiries and changed before a request with several uses
+	before_nexts    bytea[]; -- nexts and expiries before a request with several uses; NULL during one with a single use
 	before_expiries timestamptz[];
-	before_changed  int;
 	k        int;
 	r        record;
-	total    bigint := 0;    -- Applied of the request
-	denied   bool := false;
 	n        int := 0;       -- the numbers of the uses so far
-	start    int := 0;       -- n before the first use of the request
+	start    int;            -- n before the first use of a request with several
+	total    bigint := 0;    -- Applied of the request
+	denied   bool;
 	fewest   bigint;         -- the fewest steps of a use that is no shadow
-	steps    bigint := 0;    -- the most steps of a use
+	steps    bigint;         -- the most steps of a use
 	most     bigint;         -- how many steps all uses of the request allow
 	absent   bool;           -- whether a row is missing
+	changed  int;            -- the number of expiries
 	written  int := 0;
-	changed  int := 0;       -- the number of expiries
 BEGIN
 	-- Before the next statement, whose plan locks the table.
 	IF lock_timeout > 0 AND (current_setting('lock_timeout') = '0' OR current_setting('lock_timeout')::interval > lock_timeout * interval '1 millisecond') THEN
@@ -55,19 +54,20 @@ BEGIN
 
 	WHILE n < cardinality(uses) LOOP
 		IF uses[n + 9] > 0 AND before_nexts IS NULL THEN
+			start := n;
 			before_nexts := nexts;
 			before_expiries := expiries;
-			before_changed := changed;
 		END IF;
 		IF total >= 0 THEN
 			k := uses[n + 1];
 			r := STEP(uses[n + 4], uses[n + 2]::int, nexts[k], at, uses[n + 7], coalesce(most, uses[n + 8]), args[uses[n + 5]:uses[n + 6]]);
 			IF r.times > 0 THEN
 				total := total + r.times;
-				steps := greatest(steps, r.times);
-				IF uses[n + 3] = 1 THEN fewest := least(fewest, r.times); END IF;
+				IF before_nexts IS NOT NULL THEN
+					steps := greatest(steps, r.times);
+					IF uses[n + 3] = 1 THEN fewest := least(fewest, r.times); END IF;
+				END IF;
 				IF r.state <> nexts[k] THEN
-					IF expiries[k] IS NULL THEN changed := changed + 1; END IF;
 					nexts[k] := r.state;
 					expiries[k] := CASE WHEN r.state = '' THEN '-infinity'
 						WHEN r.ttl > 0 AND r.ttl + margin < 3155760000000000 THEN greatest(clock, timestamptz 'epoch' + at * interval '1 microsecond') + (r.ttl + margin) * interval '1 microsecond'
@@ -86,33 +86,27 @@ BEGIN
 		CONTINUE WHEN uses[n] > 0;
 		IF denied THEN
 			total := least(total, 0);
-			denied := false;
+			denied := NULL;
 		END IF;
-		IF total > 0 AND steps > fewest THEN -- decide the request again
-			nexts := before_nexts;
-			expiries := before_expiries;
-			changed := before_changed;
-			most := fewest;
-			n := start;
-			total := 0;
-			steps := 0;
-			CONTINUE;
-		END IF;
-		start := n;
-		fewest := NULL;
-		steps := 0;
-		most := NULL;
 		IF before_nexts IS NOT NULL THEN
-			IF total <= 0 THEN
+			IF total <= 0 OR steps > fewest THEN
 				nexts := before_nexts;
 				expiries := before_expiries;
-				changed := before_changed;
 			END IF;
+			most := CASE WHEN total > 0 AND steps > fewest THEN fewest END;
+			fewest := NULL;
+			steps := NULL;
 			before_nexts := NULL;
+			IF most IS NOT NULL THEN -- decide the request again
+				n := start;
+				total := 0;
+				CONTINUE;
+			END IF;
 		END IF;
 		applied := applied || total;
 		total := 0;
 	END LOOP;
+	changed := cardinality(array_remove(expiries, NULL));
 
 	IF absent THEN
 		WITH _sluice_created AS (

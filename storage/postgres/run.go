@@ -83,7 +83,7 @@ func (s *Store) decide(ctx context.Context, r *run) error {
 	}
 	var first, last error
 	for range maxAttempts {
-		replies, err := detached(ctx, s, sendOnce)
+		replies, err := untilDeadline(ctx, s, sendOnce)
 		if err == nil {
 			return r.apply(replies)
 		}

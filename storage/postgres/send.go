@@ -97,6 +97,18 @@ func detached[T any](ctx context.Context, s *Store, do func(ctx context.Context)
 	return rows, err
 }
 
+// untilDeadline is detached for a round trip that goes on until the deadline of ctx, even if ctx is cancelled before. If the deadline
+// is far enough, it needs no goroutine, which takes a tenth of the time of a lone decision.
+func untilDeadline[T any](ctx context.Context, s *Store, do func(ctx context.Context) ([]T, error)) ([]T, error) {
+	deadline, ok := ctx.Deadline()
+	if !ok || driver.MayCutConnection(ctx) {
+		return detached(ctx, s, do)
+	}
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
+	defer cancel()
+	return do(ctx)
+}
+
 // tripKey is the key of the state of a detached round trip in its context.
 type tripKey struct{}
 
