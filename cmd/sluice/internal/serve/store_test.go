@@ -27,7 +27,7 @@ import (
 func TestErrorsOfStores(t *testing.T) {
 	skipIfShort(t)
 	gone, dir := unusedAddress(t), t.TempDir()
-	cause := regexp.MustCompile(`the store is unavailable: .*?(; start|$)`) // of the client library
+	cause := regexp.MustCompile(`the store is unavailable: .*?(; start|; make|$)`) // of the client library
 	tracetest.Answers(t, "testdata/store_errors.txt", func(address string) string {
 		text := errorOfNew(t, strings.NewReplacer("GONE", gone, "DIR", dir).Replace(address))
 		require.NotContains(t, text, "secret")

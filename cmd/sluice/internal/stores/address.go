@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -41,11 +42,13 @@ func check(address string) error {
 	return nil
 }
 
-// ErrorText returns the text of an error of a store on one line, with the remedy if the store cannot be reached.
+// ErrorText returns the text of an error of a store on one line, with the remedy if the store cannot be reached or opened.
 func ErrorText(err error) string {
 	text, refused := readable.OneLine(err), new(net.OpError)
 	if errors.As(err, &refused) && refused.Op == "dial" || errors.As(err, new(*net.DNSError)) {
 		text += "; start the store, or check its address"
+	} else if strings.Contains(text, "unable to open database file") {
+		text += "; make the folder of the file, or check the path and its permissions"
 	}
 	return text
 }
@@ -72,6 +75,9 @@ func redacted(address string) string {
 	return u.Redacted()
 }
 
+// ofParser is the name of a function in an error of pgx.
+var ofParser = regexp.MustCompile(`strconv\.\w+: parsing `)
+
 // withoutAddress returns the error of an invalid address without any part of the address, which
 // may contain a password.
 func withoutAddress(err error) error {
@@ -80,7 +86,7 @@ func withoutAddress(err error) error {
 	switch {
 	case errors.As(err, &config):
 		text := err.Error()
-		return errors.New("invalid address: " + text[strings.LastIndex(text, "`: ")+len("`: "):])
+		return errors.New("invalid address: " + ofParser.ReplaceAllString(text[strings.LastIndex(text, "`: ")+len("`: "):], ""))
 	case errors.As(err, &bad):
 		return errors.New(readable.Unquoted(bad.Err.Error()))
 	}
