@@ -21,8 +21,8 @@
 // # Memory
 //
 // A record takes about 64 bytes, however long its key is. A state above 25 bytes takes up to 1.5 times its length in
-// addition. Each rule takes up to 22 KB, or 46 KB with long states, which is never freed. So bound the number of rules and
-// namespaces (sluice.Options.Namespace), and that of the kinds of policies that a PolicyFor returns (compose.Kind).
+// addition. Each rule takes up to 19 KB, which is never freed. So bound the number of rules and namespaces
+// (sluice.Options.Namespace), and that of the kinds of policies that a PolicyFor returns (compose.Kind).
 //
 // The store keeps a 104-bit hash of each key. Its seeds are random in each process, so outsiders cannot construct collisions.
 // Among a million records, a new key collides with a probability of 2^-84.

@@ -27,7 +27,7 @@ type partition struct {
 type counters struct{ keys, protected, evicted, expired atomic.Int64 }
 
 // A partition has up to 64 shards of at least 64 records. With 64 shards, goroutines seldom wait
-// for each other, and the shards take 20 KB.
+// for each other, and the shards take 16 KB.
 const (
 	maxShards    = 64
 	keysPerShard = 64
@@ -56,15 +56,17 @@ func (s *Store) createPartition(rule string) *partition {
 	all := maps.Clone(s.allPartitions())
 	if all == nil {
 		all = make(map[string]*partition)
+		for i := range s.locks {
+			s.locks[i].number = i
+		}
 	}
-	p := s.newPartition(uint64(len(all)) * maxShards)
+	p := s.newPartition()
 	all[strings.Clone(rule)] = p // rule may be part of a longer key
 	s.partitions.Store(&all)
 	return p
 }
 
-// newPartition returns a partition whose shards come after lockOrder in the order of locking.
-func (s *Store) newPartition(lockOrder uint64) *partition {
+func (s *Store) newPartition() *partition {
 	maxKeys := s.MaxKeys
 	if maxKeys <= 0 {
 		maxKeys = DefaultMaxKeys
@@ -73,7 +75,7 @@ func (s *Store) newPartition(lockOrder uint64) *partition {
 	p := &partition{maxKeys: int64(maxKeys), shards: make([]shard, 1<<shardBits), shift: 64 - shardBits}
 	for i := range p.shards {
 		sh := &p.shards[i]
-		sh.partition, sh.table.counters, sh.lockOrder = p, &p.counters, lockOrder+uint64(i)
+		sh.partition, sh.table.counters, sh.lock = p, &p.counters, &s.locks[i]
 	}
 	return p
 }
@@ -102,35 +104,36 @@ var (
 func (s *Store) nameOf(key string) name {
 	k, ok := driver.ParseKey(key)
 	if ok {
-		return s.nameOfParts(&k)
+		return s.nameIn(k.Rule, hashOfParts(&k))
 	}
-	return s.nameIn(k.Rule, maphash.String(textSeedHi, key), maphash.String(textSeedLo, key))
+	return s.nameIn(k.Rule, newHash(maphash.String(textSeedHi, key), maphash.String(textSeedLo, key)))
 }
 
 // nameOfRuleKey returns the name of the key whose text is k.String().
 func (s *Store) nameOfRuleKey(k *driver.RuleKey) name {
 	if k.IsShort() { // then the text need not be built
-		return s.nameOfParts(k)
+		return s.nameIn(k.Rule, hashOfParts(k))
 	}
 	return s.nameOf(k.String())
 }
 
-// nameOfParts returns the name of a key of which no part is cut in the text.
-func (s *Store) nameOfParts(k *driver.RuleKey) name {
+// hashOfParts returns the hash of a key of which no part is cut in the text.
+func hashOfParts(k *driver.RuleKey) hash {
 	hi, lo := maphash.String(keySeedHi, k.Key), maphash.String(keySeedLo, k.Key)
 	if k.Group != "" {
 		hi ^= maphash.String(groupSeedHi, k.Group)
 		lo ^= maphash.String(groupSeedLo, k.Group)
 	}
-	return s.nameIn(k.Rule, hi, lo)
+	return newHash(hi, lo)
 }
 
-// nameIn returns the name of the key of a rule with these hashes.
-func (s *Store) nameIn(rule string, hi, lo uint64) name {
+func newHash(hi, lo uint64) hash { return hash{hi, uint32(lo), uint8(lo >> 32)} }
+
+// nameIn returns the name of the key of a rule with this hash.
+func (s *Store) nameIn(rule string, h hash) name {
 	p := s.findPartition(rule)
 	if p == nil {
 		p = s.createPartition(rule)
 	}
-	h := hash{hi, uint32(lo), uint8(lo >> 32)}
 	return name{p.shardOf(h), h}
 }

@@ -1,69 +1,73 @@
 package memory
 
 import (
+	"math/bits"
 	"sync"
 	"sync/atomic"
 )
 
-// shard is a table with its lock. It fills five cache lines. A decision writes only to the first
-// one, which therefore holds all that a decision writes and most of what it reads.
+// shard is a table with its lock. It fills four cache lines.
 type shard struct {
-	mu    sync.Mutex
 	table table
+	*lock
 
 	firstExpiry atomic.Int64 // byExpiry.least of the table; is read without the lock
-	lockOrder   uint64       // the shards of a store are locked in this order
-	buffers     [][]byte     // of the i-th key of a decision, for its next state; guarded by mu
 	partition   *partition
-	_           [8]byte
+	_           [40]byte
+}
+
+// lock guards the shards with one number, one of each partition. So a decision on one key under several rules takes one lock.
+// It fills a cache line.
+type lock struct {
+	mu      sync.Mutex
+	number  int
+	buffers [][]byte // of the i-th key of a decision, for its next state; guarded by mu
+	_       [24]byte
 }
 
 // unlock publishes the first expiry and unlocks the shard.
 func (s *shard) unlock() {
-	if first := s.table.byExpiry.least; first != s.firstExpiry.Load() {
-		s.firstExpiry.Store(first)
-	}
+	s.publish()
 	s.mu.Unlock()
 }
 
-// lockShards appends the shards of names to dst, each once, and locks them in their order.
-func lockShards(dst []*shard, names []name) (locked []*shard) {
-	for i := range names {
-		s, at := names[i].shard, len(dst)
-		for at > 0 && dst[at-1].lockOrder > s.lockOrder {
-			at--
-		}
-		if at == 0 || dst[at-1] != s {
-			dst = append(dst, s)
-			copy(dst[at+1:], dst[at:])
-			dst[at] = s
-		}
+func (s *shard) publish() {
+	if first := s.table.byExpiry.least; first != s.firstExpiry.Load() {
+		s.firstExpiry.Store(first)
 	}
-	for _, s := range dst {
-		s.mu.Lock()
-	}
-	return dst
 }
 
-func unlockShards(locked []*shard) {
-	for _, s := range locked {
-		s.unlock()
+// lockSet is a set of locks by their numbers.
+type lockSet uint64
+
+func (s *lockSet) add(l *lock) { *s |= 1 << l.number }
+
+// lock takes the locks in their order, so that transactions cannot wait for each other in a circle.
+func (s *Store) lock(all lockSet) {
+	for ; all != 0; all &= all - 1 {
+		s.locks[bits.TrailingZeros64(uint64(all))].mu.Lock()
+	}
+}
+
+func (s *Store) unlock(all lockSet) {
+	for ; all != 0; all &= all - 1 {
+		s.locks[bits.TrailingZeros64(uint64(all))].mu.Unlock()
 	}
 }
 
 // buffer returns an empty slice for the next state of the i-th key of a decision, so that a decision does not allocate.
-func (s *shard) buffer(i int) []byte {
-	for len(s.buffers) <= i {
-		s.buffers = append(s.buffers, make([]byte, 0, maxInline))
+func (l *lock) buffer(i int) []byte {
+	for len(l.buffers) <= i {
+		l.buffers = append(l.buffers, make([]byte, 0, maxInline))
 	}
-	return s.buffers[i]
+	return l.buffers[i]
 }
 
 // grow makes room in the i-th buffer for a state of that length, unless it is long.
-func (s *shard) grow(i, length int) {
+func (l *lock) grow(i, length int) {
 	const longest = 256
-	if length > cap(s.buffers[i]) && length <= longest {
-		s.buffers[i] = make([]byte, 0, length+length/2)
+	if length > cap(l.buffers[i]) && length <= longest {
+		l.buffers[i] = make([]byte, 0, length+length/2)
 	}
 }
 

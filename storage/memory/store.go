@@ -26,6 +26,7 @@ type Store struct {
 	clockStart atomic.Pointer[clockStart]            // see Now
 	partitions atomic.Pointer[map[string]*partition] // by rule; a new rule replaces the map
 	creating   sync.Mutex                            // is held while the map is replaced
+	locks      [maxShards]lock
 }
 
 var (
@@ -63,11 +64,13 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	if err != nil {
 		return nil, false, err
 	}
-	names, at := make([]name, len(keys)), s.instant()
+	names, at, locks := make([]name, len(keys)), s.instant(), lockSet(0)
 	for i, key := range keys {
 		names[i] = s.nameOf(key)
+		locks.add(names[i].shard.lock)
 	}
-	defer finish(lockShards(nil, names), names, at)
+	s.lock(locks)
+	defer s.finish(locks, names, at)
 	swapped = true
 	for i, n := range names {
 		current = append(current, n.shard.table.copyOf(n.hash, at))
@@ -96,15 +99,17 @@ func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ..
 		return storage.NotApplied(err)
 	}
 	var someNames [fewKeys]name
-	names := someNames[:0]
+	names, locks := someNames[:0], lockSet(0)
 	for _, u := range updates {
 		for i := range u.Items {
-			names = append(names, s.nameOfRuleKey(&u.Items[i].Key))
+			n := s.nameOfItem(u.Items, i, names)
+			names = append(names, n)
+			locks.add(n.shard.lock)
 		}
 	}
-	var someShards [fewKeys]*shard
-	locked, all, own := lockShards(someShards[:0], names), names, int64(0)
-	defer func() { finish(locked, all, own) }() // also if a clock panics
+	s.lock(locks)
+	all, own := names, int64(0)
+	defer func() { s.finish(locks, all, own) }() // also if a clock panics
 	own = s.instant()
 	now, latest := time.Unix(0, own), own
 	if clock != nil {
@@ -118,9 +123,25 @@ func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ..
 	return nil
 }
 
+// nameOfItem returns the name of an item's key. names ends with that of the item before. Several rules often have the same key,
+// and to hash it takes longer than to compare it.
+func (s *Store) nameOfItem(items []driver.Item, i int, names []name) name {
+	k := &items[i].Key
+	if i > 0 {
+		before := &items[i-1].Key
+		if k.Key == before.Key && k.Group == before.Group && k.IsShort() && before.IsShort() {
+			return s.nameIn(k.Rule, names[len(names)-1].hash)
+		}
+	}
+	return s.nameOfRuleKey(k)
+}
+
 // finish ends a transaction on names.
-func finish(locked []*shard, names []name, at int64) {
-	unlockShards(locked)
+func (s *Store) finish(locks lockSet, names []name, at int64) {
+	for i := range names {
+		names[i].shard.publish()
+	}
+	s.unlock(locks)
 	evict(names, at)
 }
 

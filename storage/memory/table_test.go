@@ -18,6 +18,7 @@ import (
 func TestSizesThatPerformanceDependsOn(t *testing.T) {
 	require.EqualValues(t, 56, unsafe.Sizeof(entry{}))
 	require.Zero(t, unsafe.Sizeof(shard{})%64, "two shards share a cache line")
+	require.EqualValues(t, 64, unsafe.Sizeof(lock{}))
 	for length := 33; length < 100_000; length += 1 + length/50 {
 		size := sizeOfClass(sizeClass(length))
 		require.GreaterOrEqual(t, size, length)
@@ -167,7 +168,7 @@ func TestKeysSpreadOverShardsAndTheirTables(t *testing.T) {
 	x, store := index{slots: make([]uint32, len(homes))}, new(Store)
 	for i := range 64_000 {
 		n := store.nameOf(strconv.Itoa(i))
-		shards[n.shard.lockOrder%uint64(len(shards))]++
+		shards[n.shard.number]++
 		homes[x.home(n.hash)]++
 	}
 	for _, counts := range [][]int{shards, homes} {
