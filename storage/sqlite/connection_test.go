@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
+	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -190,4 +192,119 @@ func TestPanicAndGoexitDoNotCloseTheConnection(t *testing.T) {
 	require.Equal(t, []uint64{1}, numbers(t, s, "a"))
 	add(t, s, "a")
 	require.Equal(t, []uint64{2}, numbers(t, s, "a"))
+}
+
+// transactUntil runs transactions until the store keeps a connection or keeps none, for at most 20 seconds.
+func transactUntil(t *testing.T, s *sqlite.Store, db *sql.DB, kept int) {
+	t.Helper()
+	for began := time.Now(); db.Stats().InUse != kept; {
+		add(t, s, "a")
+		require.Less(t, time.Since(began), 20*time.Second)
+	}
+}
+
+// Under load, the store keeps a connection for a short time. Then the connection goes back to the pool as it was.
+func TestKeptConnectionGoesBackToThePool(t *testing.T) {
+	s, db, _ := newStore(t, wal)
+	add(t, storeOn(t, db, sqlite.Options{}), "a")
+	require.Zero(t, db.Stats().InUse, "a single call is no load")
+	for range 3 {
+		transactUntil(t, s, db, 1)
+		transactUntil(t, s, db, 0) // also under load
+	}
+	transactUntil(t, s, db, 1)
+	require.Eventually(t, func() bool { return db.Stats().InUse == 0 }, 20*time.Second, time.Millisecond)
+	for range db.Stats().OpenConnections {
+		conn, err := db.Conn(t.Context())
+		require.NoError(t, err)
+		defer conn.Close()
+		require.Equal(t, 20000, busyTimeout(t, conn))
+	}
+}
+
+func TestLastConnectionOfThePoolIsNotKept(t *testing.T) {
+	s, db, _ := newStore(t, wal)
+	for used := range 2 {
+		db.SetMaxOpenConns(used + 1)
+		for range 100 {
+			add(t, s, "a")
+			require.Equal(t, used, db.Stats().InUse)
+		}
+		conn, err := db.Conn(t.Context())
+		require.NoError(t, err)
+		defer conn.Close()
+	}
+}
+
+func TestCloseOfTheDatabaseClosesTheKeptConnectionSoon(t *testing.T) {
+	s, db, _ := newStore(t, wal)
+	transactUntil(t, s, db, 1)
+	require.NoError(t, db.Close())
+	require.Eventually(t, func() bool { return db.Stats().OpenConnections == 0 }, 20*time.Second, time.Millisecond)
+	require.ErrorContains(t, s.Transact(t.Context(), nil, adding("a")), "closed")
+}
+
+// With a kept connection, the pool does not check the context. After an error, the connection is not kept.
+func TestErrorsWithAKeptConnection(t *testing.T) {
+	s, db, _ := newStore(t, wal)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	transactUntil(t, s, db, 1)
+	_, _, err := s.Load(ended, "a")
+	require.ErrorIs(t, err, context.Canceled)
+	transactUntil(t, s, db, 1)
+	mustExec(t, db, "DROP TABLE "+sqlite.DefaultTable)
+	require.ErrorContains(t, s.Transact(t.Context(), nil, adding("a")), "no such table")
+	require.Zero(t, db.Stats().InUse)
+}
+
+func TestKeptConnectionLocksNothing(t *testing.T) {
+	for _, options := range []string{wal, wal + "&_stmt_cache_size=16"} {
+		s, db, dsn := newStore(t, options)
+		other := openDB(t, dsn)
+		for _, change := range []string{
+			"ALTER TABLE " + sqlite.DefaultTable + " ADD COLUMN more INTEGER", "VACUUM", "DROP TABLE " + sqlite.DefaultTable,
+		} {
+			transactUntil(t, s, db, 1)
+			numbers(t, s, "a", "none")
+			require.Equal(t, [][]any{{int64(0), int64(0), int64(0)}}, rows(t, other, "PRAGMA wal_checkpoint(TRUNCATE)"))
+			mustExec(t, other, change)
+		}
+		require.NoError(t, s.Migrate(t.Context()))
+		transactUntil(t, s, db, 1)
+	}
+}
+
+func TestTransactionReadsAndWritesEachKeyOnce(t *testing.T) {
+	s, _, a := openRecording(t, sqlite.Options{})
+	add(t, s, "a")
+	a.texts = nil
+	require.NoError(t, s.Transact(t.Context(), nil, adding("a"), adding("a"), adding("a")))
+	require.Equal(t, []uint64{4}, numbers(t, s, "a"))
+	var kinds []string
+	for _, text := range a.texts[:6] {
+		kinds = append(kinds, strings.Fields(text)[0])
+	}
+	require.Equal(t, []string{"PRAGMA", "PRAGMA", "BEGIN", "SELECT", "UPDATE", "COMMIT"}, kinds)
+}
+
+func TestTransactionWithoutChangesWritesNothing(t *testing.T) {
+	for name, options := range modes {
+		s, _, dsn := newStore(t, options)
+		add(t, s, "a")
+		file := strings.TrimPrefix(dsn[:strings.Index(dsn, "?")], "file:")
+		content := func() (all string) {
+			for _, name := range []string{file, file + "-wal", file + "-journal"} {
+				content, err := os.ReadFile(name)
+				all += fmt.Sprint(string(content), errors.Is(err, os.ErrNotExist))
+			}
+			return all
+		}
+		before := content()
+		keep := updating(func([]driver.Item) bool { return true }, "a", "b")
+		refused := updating(func(items []driver.Item) bool { items[0].Next.Verb = driver.Delete; return false }, "a")
+		remove := updating(func(items []driver.Item) bool { items[0].Next.Verb = driver.Delete; return true }, "b")
+		require.NoError(t, s.Transact(t.Context(), nil, keep, refused, remove))
+		require.True(t, before == content(), "%s: a file has changed", name)
+	}
 }
