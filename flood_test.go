@@ -117,3 +117,15 @@ func longestPeriod(p algo.Policy) (longest time.Duration) {
 	}
 	return longest
 }
+
+// A refund during a penalty does not make its record worth evicting.
+func TestFloodOfKeysEndsNoPenalty(t *testing.T) {
+	l := newLimiter(t, sluice.Options[call]{}, &memory.Store{MaxKeys: 2000}, rulesOf("penalty(fixedwindow 20/15min; for=1h)")...)
+	must(t)(l.AllowN(background, ann, 20))
+	require.False(t, must(t)(l.Allow(background, ann)).Allowed)
+	must(t)(l.Refund(background, ann, 18))
+	for i := range 20_000 {
+		must(t)(l.Allow(background, call{user: fmt.Sprint("flood ", i)}))
+	}
+	require.False(t, must(t)(l.Allow(background, ann)).Allowed)
+}

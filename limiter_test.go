@@ -5,9 +5,11 @@ package sluice_test
 // engine and of the stores have tests in their own packages.
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math"
 	"strings"
@@ -633,5 +635,64 @@ func TestNegativeResetAfterIsAnErrorOfTheRule(t *testing.T) {
 		require.ErrorAs(t, err, &of, name)
 		require.ErrorContains(t, err, "must not be negative")
 		require.Equal(t, "ann", of.Key)
+	}
+}
+
+// Only its own denial begins a penalty: not the denial of another rule.
+func TestPenaltyOfARuleBeginsOnlyWithItsOwnDenial(t *testing.T) {
+	clock := newClock()
+	names, stores := allStores(t, clock.Now)
+	began := clock.now
+	for i, store := range stores {
+		clock.now = began
+		l := newLimiter(t, sluice.Options[call]{Clock: clock.Now, Timeout: time.Minute}, store,
+			sluice.Rule[call]{Name: "account", Key: byUser, Spec: "penalty(fixedwindow 3/15min; for=1h)"},
+			sluice.Rule[call]{Name: "address", Key: byResource, Spec: "fixedwindow 2/15min"})
+		login := func(resource string) sluice.Decision {
+			return must(t)(l.Allow(background, call{user: "ann", resource: resource}))
+		}
+		require.True(t, login("a").Allowed, names[i])
+		require.True(t, login("a").Allowed)
+		d := login("a")
+		require.Equal(t, "address", d.Rule)
+		require.Equal(t, 15*time.Minute, d.RetryAfter)
+		require.True(t, login("b").Allowed, "%s: the denial by address began no penalty", names[i])
+		d = login("b")
+		require.Equal(t, "account", d.Rule)
+		require.Equal(t, time.Hour, d.RetryAfter)
+		for range 5 {
+			clock.advance(10 * time.Minute)
+			require.False(t, login("b").Allowed, names[i])
+		}
+		require.Equal(t, 10*time.Minute, login("b").RetryAfter, "%s: calls do not extend it", names[i])
+		require.NoError(t, l.ResetRule(background, "account", call{user: "ann"}))
+		require.True(t, login("b").Allowed, "%s: a reset ends it", names[i])
+		for login("c").Allowed {
+			clock.advance(time.Second)
+		}
+		clock.advance(time.Hour)
+		require.True(t, login("c").Allowed)
+	}
+}
+
+func TestLogValues(t *testing.T) {
+	for want, value := range map[string]any{
+		"v.allowed=true v.rule=user v.remaining=3": sluice.Decision{Allowed: true, Rule: "user", Remaining: 3, Attempts: 1},
+		"v.allowed=false v.rule=user v.remaining=0 v.retry_after=1m0s v.cached=true v.attempts=2 v.skew=1s v.err=ahead": sluice.Decision{
+			Rule: "user", RetryAfter: time.Minute, Cached: true, Attempts: 2, Skew: time.Second, Err: errors.New("ahead"),
+			Results: []sluice.RuleResult{{Rule: "user", Key: "secret"}},
+		},
+		`v.allowed=true v.rule="" v.remaining=0 v.prepaid=true v.degraded=true`: sluice.Decision{Allowed: true, Degraded: true, Prepaid: true},
+		"v.op=allow v.outcome=allowed v.duration=5ms v.allowed=true v.rule=user v.remaining=3": sluice.Event{
+			Op: sluice.OpAllow, Outcome: sluice.Allowed, Duration: 5 * time.Millisecond, Decision: sluice.Decision{Allowed: true, Rule: "user", Remaining: 3},
+		},
+		"v.op=reset v.outcome=failed v.duration=0s v.err=outage": sluice.Event{Op: sluice.OpReset, Outcome: sluice.Failed, Err: errors.New("outage")},
+		`v.op=allow v.outcome=failed v.duration=0s v.err="sluice: rule \"user\": damaged"`: sluice.Event{
+			Op: sluice.OpAllow, Outcome: sluice.Failed, Err: fmt.Errorf("wrapped: %w", &sluice.RuleError{Rule: "user", Key: "secret", Err: errors.New("damaged")}),
+		},
+	} {
+		var b bytes.Buffer
+		slog.New(slog.NewTextHandler(&b, nil)).Info("m", "v", value)
+		require.Contains(t, b.String(), "msg=m "+want+"\n")
 	}
 }
