@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,11 +73,7 @@ func TestDenialStoresNothing(t *testing.T) {
 	for name, store := range storesInGo(t, clock) {
 		for _, others := range [][]string{nil, {"gcra 100/h"}} {
 			l := newLimiter(t, sluice.Options[call]{Clock: clock.Now, DenialCacheTTL: -1}, store, rulesOf(append([]string{"gcra 10/10s"}, others...)...)...)
-			load := func(key string) storage.Version {
-				records, _, err := store.Load(background, keyText("", "rule 0", "gcra", key))
-				require.NoError(t, err)
-				return records[0].Version
-			}
+			load := func(key string) storage.Version { return recordOf(t, store, "", "rule 0", "gcra", key).Version }
 			require.False(t, must(t)(l.AllowN(background, call{user: "new"}, 11)).Allowed)
 			require.Zero(t, load("new"), name)
 			must(t)(l.Allow(background, ann))
@@ -109,32 +104,17 @@ func TestServersKeepARecordAfterALimitIsLowered(t *testing.T) {
 				denied := must(t)(lowered.AllowN(background, ann, 3))
 				require.False(t, denied.Allowed)
 				require.Greater(t, denied.RetryAfter, 16*time.Second)
-				key := keyText(fmt.Sprint(i), "rule 0", compose.Kind(mustPolicy(c.before)), "ann")
-				stored, _, err := store.Load(background, key)
-				require.NoError(t, err)
-				require.Greater(t, stored[0].TTL, denied.RetryAfter)
+				load := func() storage.Record {
+					return recordOf(t, store, o.Namespace, "rule 0", compose.Kind(mustPolicy(c.before)), "ann")
+				}
+				stored := load()
+				require.Greater(t, stored.TTL, denied.RetryAfter)
 				require.False(t, must(t)(lowered.AllowN(background, ann, 3)).Allowed)
-				again, _, err := store.Load(background, key)
-				require.NoError(t, err)
-				require.Equal(t, stored[0].Version, again[0].Version, "the second denial stores nothing")
+				require.Equal(t, stored.Version, load().Version, "the second denial stores nothing")
 				require.EqualValues(t, 1000, must(t)(lowered.Peek(background, ann)).Results[1].Remaining)
 			})
 		}
 	}
-}
-
-// delayed is a store on another machine: each call takes a while.
-type delayed struct {
-	storage.Store
-	calls atomic.Int64
-}
-
-func newDelayed() *delayed { return &delayed{Store: &memory.Store{Clock: time.Now}} }
-
-func (s *delayed) Load(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
-	s.calls.Add(1)
-	sleepAbout(300 * time.Microsecond)
-	return s.Store.Load(ctx, keys...)
 }
 
 // sleepAbout sleeps for about d, so that goroutines in a bubble of testing/synctest do not stay in step.
@@ -143,7 +123,7 @@ func sleepAbout(d time.Duration) { time.Sleep(d/2 + rand.N(d)) }
 // The processes share ten slots, which they give back: no process keeps them for itself.
 func TestProcessesShareWhatTheyGiveBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, grants := newDelayed(), make([]int, 4)
+		store, grants := newDistantStore(300*time.Microsecond), make([]int, 4)
 		ctx, cancel := context.WithTimeout(background, 10*time.Second)
 		defer cancel()
 		var group sync.WaitGroup
@@ -181,11 +161,11 @@ func TestProcessesShareWhatTheyGiveBack(t *testing.T) {
 func TestFloodOfDeniedCallsCostsOneRoundTripASecond(t *testing.T) {
 	for _, reserves := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			store := newDelayed()
+			store := newDistantStore(300 * time.Microsecond)
 			l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("gcra 1/15d")...)
 			require.True(t, must(t)(l.Allow(background, ann)).Allowed)
 			flood := func(d time.Duration) (calls int64) {
-				before, end := store.calls.Load(), time.Now().Add(d)
+				before, end := store.trips.Load(), time.Now().Add(d)
 				var group sync.WaitGroup
 				for range 10 {
 					group.Go(func() {
@@ -201,7 +181,7 @@ func TestFloodOfDeniedCallsCostsOneRoundTripASecond(t *testing.T) {
 					})
 				}
 				group.Wait()
-				return store.calls.Load() - before
+				return store.trips.Load() - before
 			}
 			first := flood(2 * time.Second)
 			require.LessOrEqual(t, first, int64(10+20), "ten callers begin at once, and with Reserve the time doubles from a millisecond to a second")

@@ -47,14 +47,9 @@ func TestWaitSleepsUntilTheCallIsAllowed(t *testing.T) {
 	})
 }
 
-func TestWaitNWaitsForAllCallsAndPeekNChargesNothing(t *testing.T) {
+func TestWaitNWaitsForAllCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("gcra 4/m")...)
-		require.True(t, must(t)(l.PeekN(background, call{}, 4)).Allowed)
-		d := must(t)(l.PeekN(background, call{}, 5))
-		require.False(t, d.Allowed)
-		require.EqualValues(t, 4, d.Remaining)
-
 		began := time.Now()
 		for range 2 {
 			require.True(t, must(t)(l.WaitN(background, call{}, 3)).Allowed)
@@ -143,18 +138,16 @@ func arrive(n int, wait func(i int) error) (order func() []int) {
 }
 
 func TestWaitNWithALargeCostIsNotOvertaken(t *testing.T) {
-	for name, store := range memoryStores() {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("gcra 10/s burst=5")...)
-			must(t)(l.AllowN(background, ann, 5))
-			order := arrive(5, func(i int) error {
-				_, err := l.WaitN(background, ann, []int64{1, 5, 1, 1, 1}[i])
-				return err
-			})
-			elapse(time.Second)
-			require.Equal(t, []int{0, 1, 2, 3, 4}, order(), name)
+	inBubbles(t, memoryStores(), func(t *testing.T, store storage.Store) {
+		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("gcra 10/s burst=5")...)
+		must(t)(l.AllowN(background, ann, 5))
+		order := arrive(5, func(i int) error {
+			_, err := l.WaitN(background, ann, []int64{1, 5, 1, 1, 1}[i])
+			return err
 		})
-	}
+		elapse(time.Second)
+		require.Equal(t, []int{0, 1, 2, 3, 4}, order())
+	})
 }
 
 func TestWaitServesInOrderAndACancelledCallLeavesNoHole(t *testing.T) {
@@ -362,7 +355,7 @@ func TestLargerCallThatIsDeniedBeyondItsDeadlineTakesNoOtherWithIt(t *testing.T)
 
 // Otherwise each call would wait until the store has failed for those before it.
 func TestFailureOfTheStoreReachesAllWaitingCalls(t *testing.T) {
-	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
+	for _, p := range failurePolicies {
 		synctest.Test(t, func(t *testing.T) {
 			store := newDistantStore(time.Millisecond)
 			o := sluice.Options[call]{OnFailure: p, CircuitOpenAfter: -1}
@@ -412,22 +405,20 @@ func TestWaitFormsALineForTheKeysOfTheEnforcedRules(t *testing.T) {
 	})
 }
 
-// panicky is a policy that panics while it is armed, once.
-type panicky struct {
-	algo.Policy
-	armed atomic.Bool
-}
-
-func (p *panicky) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
-	if p.armed.CompareAndSwap(true, false) {
-		panic("Step")
-	}
-	return p.Policy.Step(dst, state, now, cost)
+// panicsOnce returns a policy that panics while it is armed, once.
+func panicsOnce(spec string) (p algo.Policy, armed *atomic.Bool) {
+	armed = new(atomic.Bool)
+	return altered{mustPolicy(spec), func(*algo.Result) error {
+		if armed.CompareAndSwap(true, false) {
+			panic("a bug of the policy")
+		}
+		return nil
+	}}, armed
 }
 
 func TestPanicOfAPolicyDoesNotBlockTheCallsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		policy := &panicky{Policy: mustPolicy("gcra 1/s")}
+		policy, armed := panicsOnce("gcra 1/s")
 		l := newLimiter(t, sluice.Options[call]{}, nil, sluice.Rule[call]{Name: "user", Policy: policy})
 		must(t)(l.Allow(background, ann))
 		order := arrive(2, func(int) (err error) {
@@ -439,7 +430,7 @@ func TestPanicOfAPolicyDoesNotBlockTheCallsBehind(t *testing.T) {
 			_, err = l.Wait(background, ann)
 			return err
 		})
-		policy.armed.Store(true)
+		armed.Store(true)
 		elapse(1100 * time.Millisecond)
 		require.Equal(t, []int{1}, order())
 	})
@@ -479,68 +470,62 @@ func orderedStores() map[string]storage.Store {
 
 // The units of a window come back for all waiting calls at once. A worker that was served first asks again at once.
 func TestWaitServesAWorkerThatReturnsLast(t *testing.T) {
-	for name, store := range orderedStores() {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("fixedwindow 5/m")...)
-			must(t)(l.AllowN(background, ann, 5))
-			order := arrive(5, func(i int) error {
-				time.Sleep(time.Duration(i) * time.Second)
-				ctx, cancel := context.WithTimeout(background, 90*time.Second)
-				defer cancel()
-				_, err := l.Wait(ctx, ann)
-				if i == 0 && err == nil {
-					go l.Wait(background, ann)
-				}
-				return err
-			})
-			elapse(100 * time.Second)
-			require.Len(t, order(), 5, name)
-			elapse(time.Minute)
+	inBubbles(t, orderedStores(), func(t *testing.T, store storage.Store) {
+		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("fixedwindow 5/m")...)
+		must(t)(l.AllowN(background, ann, 5))
+		order := arrive(5, func(i int) error {
+			time.Sleep(time.Duration(i) * time.Second)
+			ctx, cancel := context.WithTimeout(background, 90*time.Second)
+			defer cancel()
+			_, err := l.Wait(ctx, ann)
+			if i == 0 && err == nil {
+				go l.Wait(background, ann)
+			}
+			return err
 		})
-	}
+		elapse(100 * time.Second)
+		require.Len(t, order(), 5)
+		elapse(time.Minute)
+	})
 }
 
 // The calls for which units are left have not asked yet when the call behind them gives up.
 func TestWaitServesANewCallAfterThoseForWhichUnitsAreLeft(t *testing.T) {
-	for name, store := range orderedStores() {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("fixedwindow 5/m")...)
-			must(t)(l.AllowN(background, ann, 5))
-			window, cancel := context.WithTimeout(background, 90*time.Second)
-			defer cancel()
-			order := arrive(7, func(i int) error {
-				ctx, n := background, int64(1)
-				if i == 5 {
-					ctx, n = window, 5
-				}
-				_, err := l.WaitN(ctx, ann, n)
-				return err
-			})
-			elapse(90 * time.Second)
-			require.ElementsMatch(t, []int{0, 1, 2, 3, 4}, order(), name)
-			elapse(time.Minute)
-			require.Len(t, order(), 6, "%s: the call for 5 units gave up", name)
+	inBubbles(t, orderedStores(), func(t *testing.T, store storage.Store) {
+		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("fixedwindow 5/m")...)
+		must(t)(l.AllowN(background, ann, 5))
+		window, cancel := context.WithTimeout(background, 90*time.Second)
+		defer cancel()
+		order := arrive(7, func(i int) error {
+			ctx, n := background, int64(1)
+			if i == 5 {
+				ctx, n = window, 5
+			}
+			_, err := l.WaitN(ctx, ann, n)
+			return err
 		})
-	}
+		elapse(90 * time.Second)
+		require.ElementsMatch(t, []int{0, 1, 2, 3, 4}, order())
+		elapse(time.Minute)
+		require.Len(t, order(), 6, "the call for 5 units gave up")
+	})
 }
 
 // Units that are too few for the first call are not for those behind it, also not while it asks early, because a new call came.
 func TestWaitKeepsUnitsForALargeCallThatAsks(t *testing.T) {
-	for name, store := range orderedStores() {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("fixedwindow 5/m")...)
-			must(t)(l.AllowN(background, ann, 5))
-			order := arrive(4, func(i int) error {
-				time.Sleep([]time.Duration{0, time.Second, 90 * time.Second, 90*time.Second + time.Millisecond}[i])
-				_, err := l.WaitN(background, ann, []int64{1, 5, 1, 1}[i])
-				return err
-			})
-			elapse(100 * time.Second)
-			require.Equal(t, []int{0}, order(), "%s: 4 units are left", name)
-			elapse(100 * time.Second)
-			require.Len(t, order(), 4, name)
+	inBubbles(t, orderedStores(), func(t *testing.T, store storage.Store) {
+		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("fixedwindow 5/m")...)
+		must(t)(l.AllowN(background, ann, 5))
+		order := arrive(4, func(i int) error {
+			time.Sleep([]time.Duration{0, time.Second, 90 * time.Second, 90*time.Second + time.Millisecond}[i])
+			_, err := l.WaitN(background, ann, []int64{1, 5, 1, 1}[i])
+			return err
 		})
-	}
+		elapse(100 * time.Second)
+		require.Equal(t, []int{0}, order(), "4 units are left")
+		elapse(100 * time.Second)
+		require.Len(t, order(), 4)
+	})
 }
 
 // If another process takes the units that are left, the calls that wait do not ask for them one after another.
