@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,30 +26,14 @@ func waitForLocks(t *testing.T, p *pgxpool.Pool, text string, n int) {
 	}, longTimeout, 2*time.Millisecond)
 }
 
-type swapResult struct {
-	current []storage.Record
-	swapped bool
-	err     error
-}
-
-// swapLater swaps in a goroutine.
-func swapLater(s *postgres.Store, swaps []storage.Swap) <-chan swapResult {
-	c := make(chan swapResult, 1)
-	go func() {
-		current, swapped, err := s.CompareAndSwap(context.Background(), swaps...)
-		c <- swapResult{current, swapped, err}
-	}()
-	return c
-}
-
-// runLater runs a batch in a goroutine.
-func runLater(s *postgres.Store, b *driver.Batch) <-chan *driver.Batch {
-	done := make(chan *driver.Batch, 1)
-	go func() {
-		s.Run(context.Background(), b)
-		done <- b
-	}()
-	return done
+// swapLater swaps in a goroutine. wait waits for that, and returns the results.
+func swapLater(s *postgres.Store, swaps []storage.Swap) (wait func() ([]storage.Record, bool, error)) {
+	var swapping sync.WaitGroup
+	var current []storage.Record
+	var swapped bool
+	var err error
+	swapping.Go(func() { current, swapped, err = s.CompareAndSwap(context.Background(), swaps...) })
+	return func() ([]storage.Record, bool, error) { swapping.Wait(); return current, swapped, err }
 }
 
 // spend takes units of a key like requestEach, in a transaction, and returns the version of the record.
@@ -94,10 +79,10 @@ func TestSwapsThatCreateKeysDoNotDeadlock(t *testing.T) {
 	second := swapLater(s, append(creating("a"), updating(z)...))
 	waitForLocks(t, p, table, 2)
 	require.NoError(t, holder.Rollback(t.Context()))
-	for i, later := range []<-chan swapResult{first, second} {
-		got := <-later
-		require.NoError(t, got.err)
-		require.Equal(t, i == 1, got.swapped)
+	for i, wait := range []func() ([]storage.Record, bool, error){first, second} {
+		_, swapped, err := wait()
+		require.NoError(t, err)
+		require.Equal(t, i == 1, swapped)
 	}
 }
 
@@ -113,15 +98,15 @@ func TestKeyCreatedMeanwhileIsAConflict(t *testing.T) {
 				}
 				winner := begin(t, p)
 				swap(t, storeIn(t, winner, table), creating("x"))
-				raced := swapLater(s, creating(keys...))
+				wait := swapLater(s, creating(keys...))
 				waitForLocks(t, p, table, 1)
 				require.NoError(t, winner.Commit(t.Context()))
-				got := <-raced
-				require.NoError(t, got.err)
-				require.False(t, got.swapped)
+				current, swapped, err := wait()
+				require.NoError(t, err)
+				require.False(t, swapped)
 				records, _, err := s.Load(t.Context(), keys...)
 				require.NoError(t, err)
-				require.Equal(t, records, got.current)
+				require.Equal(t, records, current)
 				require.Equal(t, []string{"x"}, existing(t, s, keys...))
 				swap(t, s, creating("d")) // a transaction stays usable
 			})
@@ -144,22 +129,19 @@ func TestRunWithAKeyThatIsCreatedMeanwhile(t *testing.T) {
 			s, table := newStore(t, p)
 			other := begin(t, p)
 			version := spend(t, other, table, "b", 2)
-			done := runLater(s, c.batch)
+			var running sync.WaitGroup
+			running.Go(func() { s.Run(context.Background(), c.batch) })
 			waitForLocks(t, p, "sluice_decide", 1)
 			_, before, err := s.Load(t.Context(), "any")
 			require.NoError(t, err)
 			require.NoError(t, other.Commit(t.Context()))
-			b := <-done
-			require.NoError(t, b.Err)
-			require.Nil(t, b.KeyErr)
+			running.Wait()
+			b := c.batch
+			require.NoError(t, errors.Join(append(b.KeyErr, b.Err)...))
 			require.Equal(t, c.want, appliedOf(b))
 			require.False(t, b.At.Before(before))
 			for i, key := range b.Keys {
-				if key == "b" {
-					require.Equal(t, version, b.Found[i].Version)
-				} else {
-					require.Zero(t, b.Found[i])
-				}
+				require.Equal(t, map[bool]storage.Version{true: version, false: 0}[key == "b"], b.Found[i].Version)
 			}
 		})
 	}

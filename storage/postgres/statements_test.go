@@ -45,11 +45,7 @@ func TestSwapAndBatchAreOneRoundTripEach(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			p, proxy := newCountedPool(t, "&default_query_exec_mode="+mode)
 			s, _ := newStore(t, p)
-			var names []string
-			for i := range 64 {
-				names = append(names, fmt.Sprint("many ", i))
-			}
-			two, many := creating("a", "b"), creating(names...)
+			two, many := creating("a", "b"), creating(numbered(64)...)
 			for _, c := range []struct {
 				name    string
 				swaps   []storage.Swap
@@ -177,11 +173,18 @@ func loadArgs(keys int) string {
 	return "ARRAY[" + strings.Join(names, ",") + "]"
 }
 
+// numbered returns n keys.
+func numbered(n int) (keys []string) {
+	for i := range n {
+		keys = append(keys, fmt.Sprint("key ", i))
+	}
+	return keys
+}
+
 // creatingFor returns swaps that create n records with a TTL.
 func creatingFor(n int, ttl time.Duration) []storage.Swap {
-	swaps := make([]storage.Swap, n)
+	swaps := creating(numbered(n)...)
 	for i := range swaps {
-		swaps[i] = creating(fmt.Sprint("key ", i))[0]
 		swaps[i].TTL = ttl
 	}
 	return swaps
@@ -233,10 +236,7 @@ func TestRunOnExistingRecordsIsAHotUpdate(t *testing.T) {
 	p := newPool(t, "")
 	for _, batch := range []func(...string) *driver.Batch{requestEach, oneRequest} {
 		s, table := newStore(t, p)
-		var keys []string
-		for i := range records {
-			keys = append(keys, fmt.Sprint("key ", i))
-		}
+		keys := numbered(records)
 		for range 2 { // the second batch uses up the limits
 			exec(t, p, "VACUUM "+table)
 			run(t, s, batch(keys...))
