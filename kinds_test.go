@@ -107,6 +107,8 @@ func TestKeysOfARuleCanBeListed(t *testing.T) {
 	require.ElementsMatch(t, want, keys)
 
 	var found string
-	require.NoError(t, db.QueryRow("SELECT group_concat(CAST(key AS TEXT), ' ') FROM sluice_states WHERE key >= CAST('shop:login:' AS BLOB) AND key < CAST('shop:login;' AS BLOB)").Scan(&found))
+	row := db.QueryRow("SELECT group_concat(CAST(key AS TEXT), ' ') FROM sluice_states" +
+		" WHERE key >= CAST('shop:login:' AS BLOB) AND key < CAST('shop:login;' AS BLOB)")
+	require.NoError(t, row.Scan(&found))
 	require.ElementsMatch(t, want, strings.Fields(found))
 }
