@@ -1,10 +1,16 @@
 package sluice_test
 
-// These tests promise what a denial stores: nothing, unless the policy changes its state, or the record must be kept longer.
+// These tests promise what a denial stores: nothing, unless the policy changes its state, or the record must be kept longer. A flood
+// of denied calls costs few round trips.
 
 import (
+	"context"
 	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -67,11 +73,7 @@ func TestDenialStoresNothing(t *testing.T) {
 	for name, store := range storesInGo(t, clock) {
 		for _, others := range [][]string{nil, {"gcra 100/h"}} {
 			l := newLimiter(t, sluice.Options[call]{Clock: clock.Now, DenialCacheTTL: -1}, store, rulesOf(append([]string{"gcra 10/10s"}, others...)...)...)
-			load := func(key string) storage.Version {
-				records, _, err := store.Load(background, keyText("", "rule 0", "gcra", key))
-				require.NoError(t, err)
-				return records[0].Version
-			}
+			load := func(key string) storage.Version { return recordOf(t, store, "", "rule 0", "gcra", key).Version }
 			require.False(t, must(t)(l.AllowN(background, call{user: "new"}, 11)).Allowed)
 			require.Zero(t, load("new"), name)
 			must(t)(l.Allow(background, ann))
@@ -102,16 +104,88 @@ func TestServersKeepARecordAfterALimitIsLowered(t *testing.T) {
 				denied := must(t)(lowered.AllowN(background, ann, 3))
 				require.False(t, denied.Allowed)
 				require.Greater(t, denied.RetryAfter, 16*time.Second)
-				key := keyText(fmt.Sprint(i), "rule 0", compose.Kind(mustPolicy(c.before)), "ann")
-				stored, _, err := store.Load(background, key)
-				require.NoError(t, err)
-				require.Greater(t, stored[0].TTL, denied.RetryAfter)
+				load := func() storage.Record {
+					return recordOf(t, store, o.Namespace, "rule 0", compose.Kind(mustPolicy(c.before)), "ann")
+				}
+				stored := load()
+				require.Greater(t, stored.TTL, denied.RetryAfter)
 				require.False(t, must(t)(lowered.AllowN(background, ann, 3)).Allowed)
-				again, _, err := store.Load(background, key)
-				require.NoError(t, err)
-				require.Equal(t, stored[0].Version, again[0].Version, "the second denial stores nothing")
+				require.Equal(t, stored.Version, load().Version, "the second denial stores nothing")
 				require.EqualValues(t, 1000, must(t)(lowered.Peek(background, ann)).Results[1].Remaining)
 			})
 		}
+	}
+}
+
+// sleepAbout sleeps for about d, so that goroutines in a bubble of testing/synctest do not stay in step.
+func sleepAbout(d time.Duration) { time.Sleep(d/2 + rand.N(d)) }
+
+// The processes share ten slots, which they give back: no process keeps them for itself.
+func TestProcessesShareWhatTheyGiveBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, grants := newDistantStore(300*time.Microsecond), make([]int, 4)
+		ctx, cancel := context.WithTimeout(background, 10*time.Second)
+		defer cancel()
+		var group sync.WaitGroup
+		var mu sync.Mutex
+		for i := range grants {
+			l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("gcra 10/15d")...)
+			for range 10 {
+				group.Go(func() {
+					for ctx.Err() == nil {
+						r, d, err := l.Reserve(background, ann, 1)
+						if err != nil || !d.Allowed {
+							sleepAbout(10 * time.Millisecond)
+							continue
+						}
+						mu.Lock()
+						grants[i]++
+						mu.Unlock()
+						sleepAbout(50 * time.Millisecond)
+						_, _ = r.Settle(background, 0)
+					}
+				})
+			}
+		}
+		group.Wait()
+		total := 0
+		for _, n := range grants {
+			total += n
+		}
+		require.Greater(t, total, 1000)
+		require.Greater(t, float64(slices.Min(grants)), 0.6*float64(total)/4, fmt.Sprint(grants))
+	})
+}
+
+// If nobody gives units back, a flood of denied calls costs one round trip a second, after the first second also with Reserve.
+func TestFloodOfDeniedCallsCostsOneRoundTripASecond(t *testing.T) {
+	for _, reserves := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newDistantStore(300 * time.Microsecond)
+			l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("gcra 1/15d")...)
+			require.True(t, must(t)(l.Allow(background, ann)).Allowed)
+			flood := func(d time.Duration) (calls int64) {
+				before, end := store.trips.Load(), time.Now().Add(d)
+				var group sync.WaitGroup
+				for range 10 {
+					group.Go(func() {
+						for time.Now().Before(end) {
+							if reserves {
+								_, d, err := l.Reserve(background, ann, 1)
+								require.False(t, must(t)(d, err).Allowed)
+							} else {
+								require.False(t, must(t)(l.Allow(background, ann)).Allowed)
+							}
+							time.Sleep(time.Millisecond)
+						}
+					})
+				}
+				group.Wait()
+				return store.trips.Load() - before
+			}
+			first := flood(2 * time.Second)
+			require.LessOrEqual(t, first, int64(10+20), "ten callers begin at once, and with Reserve the time doubles from a millisecond to a second")
+			require.LessOrEqual(t, flood(10*time.Second), int64(10))
+		})
 	}
 }

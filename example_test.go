@@ -11,13 +11,17 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
+// check ends an example whose limiter cannot be made, for instance because a spec is not valid.
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
 // A limit of 3 a day for each user, in memory.
 func Example() {
 	limiter, err := sluice.New(nil, "fixedwindow 3/day")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	for _, user := range []string{"ann", "ann", "ann", "ann", "bob"} {
 		decision, err := limiter.Allow(context.Background(), user)
 		switch {
@@ -56,10 +60,7 @@ func ExampleFor() {
 	logins, err := sluice.For(nil,
 		sluice.By("account", func(a attempt) string { return a.account }, "fixedwindow 2/hour"),
 		sluice.By("address", func(a attempt) string { return a.address }, "fixedwindow 3/hour"))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	for _, account := range []string{"ann", "ann", "ann", "bob", "cat"} {
 		d, err := logins.Allow(context.Background(), attempt{account, "192.0.2.1"})
 		fmt.Println(account, d.Allowed, d.Rule, err)
@@ -175,10 +176,7 @@ func ExampleOptions_clock() {
 	limiter, err := sluice.Options[string]{
 		Clock: func() time.Time { return now },
 	}.New(nil, sluice.PerKey("gcra 6/min burst=2"))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	for _, after := range []time.Duration{0, 0, 0, 10 * time.Second, 0} {
 		now = now.Add(after)
 		d, err := limiter.Allow(context.Background(), "ann")
@@ -197,10 +195,7 @@ func ExampleOptions_namespace() {
 	store := new(memory.Store)
 	for _, namespace := range []string{"test", "test", "production"} {
 		limiter, err := sluice.Options[string]{Namespace: namespace}.New(store, sluice.PerKey("fixedwindow 1/hour"))
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
+		check(err)
 		d, err := limiter.Allow(context.Background(), "ann")
 		fmt.Println(namespace, d.Allowed, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -30,7 +31,16 @@ func byResource(c call) string { return c.resource }
 var (
 	background = context.Background()
 	ann        = call{user: "ann"}
+
+	failurePolicies = []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal}
 )
+
+// ended is a context that has ended.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	return ctx
+}()
 
 func mustPolicy(spec string) algo.Policy {
 	p, err := compose.ParsePolicy(spec)
@@ -96,6 +106,13 @@ func memoryStores() map[string]storage.Store {
 	}
 }
 
+// inBubbles runs a test on each store, in a bubble of testing/synctest.
+func inBubbles(t *testing.T, stores map[string]storage.Store, test func(t *testing.T, store storage.Store)) {
+	for name, store := range stores {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { test(t, store) }) })
+	}
+}
+
 // faultyStore fails with err, or does not answer while hangs is set.
 type faultyStore struct {
 	storage.Store
@@ -135,26 +152,37 @@ func (s *faultyStore) fault(ctx context.Context) error {
 	return s.err
 }
 
-// faultyPolicy fails, or panics, in Step.
-type faultyPolicy struct {
+// altered is a policy of a user: the limiter knows nothing of it but the methods of algo.Policy. alter can change a result, fail, or panic.
+type altered struct {
 	algo.Policy
-	err    error
-	panics bool
+	alter func(r *algo.Result) error
 }
 
-func (p *faultyPolicy) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
-	switch {
-	case p.panics:
-		panic("the policy panics")
-	case p.err != nil:
-		return nil, algo.Result{Allowed: true}, p.err
+func (p altered) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
+	if next, r, err = p.Policy.Step(dst, state, now, cost); err == nil {
+		err = p.alter(&r)
 	}
-	return p.Policy.Step(dst, state, now, cost)
+	return next, r, err
+}
+
+func (p altered) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
+	if r, err = p.Policy.Peek(state, now, cost); err == nil {
+		err = p.alter(&r)
+	}
+	return r, err
 }
 
 // keyText returns the key of a record that has no group.
 func keyText(namespace, rule, kind, key string) string {
 	return driver.RuleKey{Rule: driver.Rule(namespace, rule, kind), Key: key}.String()
+}
+
+// recordOf returns the record of a key that has no group.
+func recordOf(t *testing.T, store storage.Store, namespace, rule, kind, key string) storage.Record {
+	t.Helper()
+	records, _, err := store.Load(background, keyText(namespace, rule, kind, key))
+	require.NoError(t, err)
+	return records[0]
 }
 
 // requireAllowedExactlyAfter requires that a call of ann is denied a microsecond before retryAfter has passed, and then allowed.

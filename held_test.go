@@ -1,7 +1,7 @@
 package sluice_test
 
 // These tests promise that units under a rule such as "inflight 20 ttl=30s" are held until they are released, once, or return by
-// themselves.
+// themselves, and what Do, Hold and Keep return.
 
 import (
 	"context"
@@ -22,38 +22,33 @@ import (
 // tasks are the rules of most tests: 2 tasks at the same time, and 10 an hour.
 func tasks() []sluice.Rule[call] { return rulesOf("inflight 2 ttl=30s", "fixedwindow 10/h") }
 
-// reserve requires that a reservation succeeds.
+// reserveOne requires that a reservation of ann succeeds.
 func reserveOne(t *testing.T, l *sluice.Limiter[call]) *sluice.Reservation[call] {
 	t.Helper()
-	r, d, err := l.Reserve(background, ann, 1)
-	require.NoError(t, err)
-	require.True(t, d.Allowed)
-	return r
+	return reserve(t, l, ann, 1)
 }
 
 func TestReleaseGivesBackHeldUnitsOnce(t *testing.T) {
-	for name, store := range memoryStores() {
-		t.Run(name, func(t *testing.T) {
-			l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)
-			first := reserveOne(t, l)
-			reserveOne(t, l)
-			d := must(t)(l.Allow(background, ann))
-			require.False(t, d.Allowed)
-			require.Equal(t, "rule 0", d.Rule)
-			require.LessOrEqual(t, d.RetryAfter, 33*time.Second)
-			require.Equal(t, []int64{0, 8}, remaining(t, l, ann), "a denial charges no rule")
+	inBubbles(t, memoryStores(), func(t *testing.T, store storage.Store) {
+		l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)
+		first := reserveOne(t, l)
+		reserveOne(t, l)
+		d := must(t)(l.Allow(background, ann))
+		require.False(t, d.Allowed)
+		require.Equal(t, "rule 0", d.Rule)
+		require.LessOrEqual(t, d.RetryAfter, 33*time.Second)
+		require.Equal(t, []int64{0, 8}, remaining(t, l, ann), "a denial charges no rule")
 
-			require.NoError(t, first.Release(background))
-			require.Equal(t, []int64{1, 8}, remaining(t, l, ann), "the rate stays charged")
-			require.NoError(t, first.Release(background), "it does nothing")
-			require.NoError(t, first.Renew(background), "it does nothing")
-			require.Equal(t, []int64{1, 8}, remaining(t, l, ann))
+		require.NoError(t, first.Release(background))
+		require.Equal(t, []int64{1, 8}, remaining(t, l, ann), "the rate stays charged")
+		require.NoError(t, first.Release(background), "it does nothing")
+		require.NoError(t, first.Renew(background), "it does nothing")
+		require.Equal(t, []int64{1, 8}, remaining(t, l, ann))
 
-			must(t)(first.Settle(background, 0))
-			require.Equal(t, []int64{1, 9}, remaining(t, l, ann), "the rate can still be settled")
-			require.NoError(t, first.Release(background))
-		})
-	}
+		must(t)(first.Settle(background, 0))
+		require.Equal(t, []int64{1, 9}, remaining(t, l, ann), "the rate can still be settled")
+		require.NoError(t, first.Release(background))
+	})
 }
 
 func TestSettleReleasesHeldUnitsOnce(t *testing.T) {
@@ -93,96 +88,88 @@ func TestNothingToReleaseIsAnErrorOrNothing(t *testing.T) {
 }
 
 func TestHeldUnitsReturnAfterTheirTTL(t *testing.T) {
-	for name, store := range memoryStores() {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 1 ttl=30s")...)
-			late := reserveOne(t, l)
-			d := must(t)(l.Allow(background, ann))
-			require.Greater(t, d.RetryAfter, 30*time.Second)
-			require.LessOrEqual(t, d.RetryAfter, 33*time.Second)
-			time.Sleep(d.RetryAfter)
+	inBubbles(t, memoryStores(), func(t *testing.T, store storage.Store) {
+		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 1 ttl=30s")...)
+		late := reserveOne(t, l)
+		d := must(t)(l.Allow(background, ann))
+		require.Greater(t, d.RetryAfter, 30*time.Second)
+		require.LessOrEqual(t, d.RetryAfter, 33*time.Second)
+		time.Sleep(d.RetryAfter)
 
-			other := reserveOne(t, l)
-			require.NoError(t, late.Release(background), "it does nothing")
-			require.ErrorIs(t, late.Renew(background), sluice.ErrHoldLost)
-			require.Zero(t, remaining(t, l, ann)[0], "a late release frees nothing of others: %s", name)
+		other := reserveOne(t, l)
+		require.NoError(t, late.Release(background), "it does nothing")
+		require.ErrorIs(t, late.Renew(background), sluice.ErrHoldLost)
+		require.Zero(t, remaining(t, l, ann)[0], "a late release frees nothing of others: %s")
 
-			for range 10 {
-				time.Sleep(20 * time.Second)
-				require.NoError(t, other.Renew(background))
-				require.Zero(t, remaining(t, l, ann)[0], "a renewal charges nothing and holds the unit: %s", name)
-			}
-			require.NoError(t, other.Release(background))
-			require.Equal(t, []int64{1}, remaining(t, l, ann))
-		})
-	}
+		for range 10 {
+			time.Sleep(20 * time.Second)
+			require.NoError(t, other.Renew(background))
+			require.Zero(t, remaining(t, l, ann)[0], "a renewal charges nothing and holds the unit: %s")
+		}
+		require.NoError(t, other.Release(background))
+		require.Equal(t, []int64{1}, remaining(t, l, ann))
+	})
 }
 
 // A store that has lost its records must not be told to free units that others have taken since.
 func TestRenewTakesUnitsAgainThatTheStoreHasLost(t *testing.T) {
-	for name, store := range memoryStores() {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)
-			r := reserveOne(t, l)
-			require.NoError(t, l.Reset(background, ann))
-			require.NoError(t, r.Renew(background))
-			require.Equal(t, []int64{1, 10}, remaining(t, l, ann), name)
-			require.NoError(t, r.Release(background))
-			require.Equal(t, []int64{2, 10}, remaining(t, l, ann), name)
+	inBubbles(t, memoryStores(), func(t *testing.T, store storage.Store) {
+		l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)
+		r := reserveOne(t, l)
+		require.NoError(t, l.Reset(background, ann))
+		require.NoError(t, r.Renew(background))
+		require.Equal(t, []int64{1, 10}, remaining(t, l, ann))
+		require.NoError(t, r.Release(background))
+		require.Equal(t, []int64{2, 10}, remaining(t, l, ann))
 
-			r = reserveOne(t, l)
-			require.NoError(t, l.Reset(background, ann))
-			time.Sleep(4 * time.Second) // units of another slot
-			first, second := reserveOne(t, l), reserveOne(t, l)
-			err := r.Renew(background)
-			require.ErrorIs(t, err, sluice.ErrHoldLost, name)
-			require.ErrorContains(t, err, `rule "rule 0"`)
-			require.NoError(t, r.Release(background), "it does nothing")
-			require.Zero(t, remaining(t, l, ann)[0], name)
-			require.NoError(t, first.Renew(background))
-			require.NoError(t, second.Renew(background))
-		})
-	}
+		r = reserveOne(t, l)
+		require.NoError(t, l.Reset(background, ann))
+		time.Sleep(4 * time.Second) // units of another slot
+		first, second := reserveOne(t, l), reserveOne(t, l)
+		err := r.Renew(background)
+		require.ErrorIs(t, err, sluice.ErrHoldLost)
+		require.ErrorContains(t, err, `rule "rule 0"`)
+		require.NoError(t, r.Release(background), "it does nothing")
+		require.Zero(t, remaining(t, l, ann)[0])
+		require.NoError(t, first.Renew(background))
+		require.NoError(t, second.Renew(background))
+	})
 }
 
 // The units under the other rule are still held, so Release gives them back.
 func TestRenewLosesOnlyTheUnitsThatHaveReturned(t *testing.T) {
-	for name, store := range memoryStores() {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 2 ttl=30s", "inflight 3 ttl=24h")...)
-			r := reserveOne(t, l)
-			require.NoError(t, l.ResetRule(background, "rule 0", ann))
-			time.Sleep(4 * time.Second) // units of another slot
-			reserveOne(t, l)
-			reserveOne(t, l)
-			for range 2 {
-				err := r.Renew(background)
-				require.ErrorIs(t, err, sluice.ErrHoldLost, name)
-				require.ErrorContains(t, err, `rule "rule 0"`, name)
-			}
-			require.NoError(t, r.Release(background))
-			require.Equal(t, []int64{0, 1}, remaining(t, l, ann), name)
-		})
-	}
+	inBubbles(t, memoryStores(), func(t *testing.T, store storage.Store) {
+		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 2 ttl=30s", "inflight 3 ttl=24h")...)
+		r := reserveOne(t, l)
+		require.NoError(t, l.ResetRule(background, "rule 0", ann))
+		time.Sleep(4 * time.Second) // units of another slot
+		reserveOne(t, l)
+		reserveOne(t, l)
+		for range 2 {
+			err := r.Renew(background)
+			require.ErrorIs(t, err, sluice.ErrHoldLost)
+			require.ErrorContains(t, err, `rule "rule 0"`)
+		}
+		require.NoError(t, r.Release(background))
+		require.Equal(t, []int64{0, 1}, remaining(t, l, ann))
+	})
 }
 
 // The units under "own" were not taken again either, so a later Release must not free those of others.
 func TestRenewLosesAllUnitsThatItCannotTakeAgain(t *testing.T) {
-	for name, store := range memoryStores() {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLimiter(t, sluice.Options[call]{}, store, sluice.By("all", func(call) string { return "" }, "inflight 1 ttl=10s"), sluice.By("own", byUser, "inflight 3 ttl=24h"))
-			r := reserveOne(t, l)
-			require.NoError(t, l.Reset(background, ann))
-			time.Sleep(4 * time.Second)
-			bob, _, err := l.Reserve(background, call{user: "bob"}, 1)
-			require.NoError(t, err)
-			require.ErrorIs(t, r.Renew(background), sluice.ErrHoldLost)
-			require.NoError(t, bob.Release(background))
-			reserveOne(t, l) // in the same slot of "own"
-			require.NoError(t, r.Release(background))
-			require.Equal(t, []int64{0, 2}, remaining(t, l, ann), name)
-		})
-	}
+	inBubbles(t, memoryStores(), func(t *testing.T, store storage.Store) {
+		l := newLimiter(t, sluice.Options[call]{}, store, sluice.By("all", func(call) string { return "" }, "inflight 1 ttl=10s"), sluice.By("own", byUser, "inflight 3 ttl=24h"))
+		r := reserveOne(t, l)
+		require.NoError(t, l.Reset(background, ann))
+		time.Sleep(4 * time.Second)
+		bob, _, err := l.Reserve(background, call{user: "bob"}, 1)
+		require.NoError(t, err)
+		require.ErrorIs(t, r.Renew(background), sluice.ErrHoldLost)
+		require.NoError(t, bob.Release(background))
+		reserveOne(t, l) // in the same slot of "own"
+		require.NoError(t, r.Release(background))
+		require.Equal(t, []int64{0, 2}, remaining(t, l, ann))
+	})
 }
 
 // lateReplies applies writes, but does not answer them while on is set.
@@ -219,19 +206,6 @@ func TestRenewalsWithoutRepliesTakeFewUnits(t *testing.T) {
 	})
 }
 
-func TestRenewalIsOneEvent(t *testing.T) {
-	var events []sluice.Event
-	o := sluice.Options[call]{Observer: func(_ context.Context, e sluice.Event) { events = append(events, e) }}
-	l := newLimiter(t, o, nil, rulesOf("inflight 2 ttl=30s")...)
-	r := reserveOne(t, l)
-	require.NoError(t, l.Reset(background, ann))
-	events = nil
-	require.NoError(t, r.Renew(background))
-	require.Len(t, events, 1)
-	require.Equal(t, sluice.Allowed, events[0].Outcome)
-	require.Len(t, events[0].Decision.Results, 1)
-}
-
 // A process with a new limit writes the state while a process with the old one holds units. A renewal may not find its unit. Then it
 // takes another one, and the first returns by itself.
 func TestUnitsAreHeldWhileTheLimitChanges(t *testing.T) {
@@ -265,26 +239,21 @@ func TestUnitsAreHeldWhileTheLimitChanges(t *testing.T) {
 
 // A renewal within one slot renews the unit too, so that it does not return early when the slots become narrower.
 func TestRenewedUnitsAreHeldWhileTheSlotsChange(t *testing.T) {
-	for name, store := range memoryStores() {
-		synctest.Test(t, func(t *testing.T) {
-			time.Sleep(100 * time.Millisecond)
-			r := reserveOne(t, newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 1 ttl=3s slots=1")...))
-			time.Sleep(2800 * time.Millisecond)
-			require.NoError(t, r.Renew(background))
-			time.Sleep(1100 * time.Millisecond)
-			narrow := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 1 ttl=3s slots=10")...)
-			require.False(t, must(t)(narrow.Allow(background, ann)).Allowed, name)
-		})
-	}
+	inBubbles(t, memoryStores(), func(t *testing.T, store storage.Store) {
+		time.Sleep(100 * time.Millisecond)
+		r := reserveOne(t, newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 1 ttl=3s slots=1")...))
+		time.Sleep(2800 * time.Millisecond)
+		require.NoError(t, r.Renew(background))
+		time.Sleep(1100 * time.Millisecond)
+		narrow := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 1 ttl=3s slots=10")...)
+		require.False(t, must(t)(narrow.Allow(background, ann)).Allowed)
+	})
 }
 
 func TestUnitsThatWereTakenAfterAClockHasSteppedBackAreFound(t *testing.T) {
-	for name, of := range map[string]func(*memory.Store) storage.Store{
-		"in memory":       func(s *memory.Store) storage.Store { return s },
-		"in transactions": func(s *memory.Store) storage.Store { return transactor{s} },
-	} {
-		clock := newClock()
-		l := newLimiter(t, sluice.Options[call]{}, of(&memory.Store{Clock: clock.Now}), rulesOf("inflight 3 ttl=30s")...)
+	clock := newClock()
+	for name, store := range ownClock(t, clock) {
+		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 3 ttl=30s")...)
 		reserveOne(t, l)
 		clock.advance(-11 * time.Second)
 		r := reserveOne(t, l)
@@ -296,43 +265,33 @@ func TestUnitsThatWereTakenAfterAClockHasSteppedBackAreFound(t *testing.T) {
 }
 
 func TestLostUnitsOfAShadowRuleAreNoError(t *testing.T) {
-	for name, store := range memoryStores() {
-		synctest.Test(t, func(t *testing.T) {
-			rules := rulesOf("inflight 2 ttl=1s", "inflight 3 ttl=24h")
-			rules[0].Shadow = true
-			l := newLimiter(t, sluice.Options[call]{}, store, rules...)
-			reset, late := reserveOne(t, l), reserveOne(t, l)
-			require.NoError(t, l.ResetRule(background, "rule 0", ann))
-			require.NoError(t, reset.Renew(background), name)
-			reserveOne(t, l)
-			require.NoError(t, reset.Release(background), name)
-			require.Equal(t, []int64{1, 1}, remaining(t, l, ann), name)
-			time.Sleep(time.Second)
-			require.NoError(t, late.Renew(background), name)
-		})
-	}
+	inBubbles(t, memoryStores(), func(t *testing.T, store storage.Store) {
+		rules := rulesOf("inflight 2 ttl=1s", "inflight 3 ttl=24h")
+		rules[0].Shadow = true
+		l := newLimiter(t, sluice.Options[call]{}, store, rules...)
+		reset, late := reserveOne(t, l), reserveOne(t, l)
+		require.NoError(t, l.ResetRule(background, "rule 0", ann))
+		require.NoError(t, reset.Renew(background))
+		reserveOne(t, l)
+		require.NoError(t, reset.Release(background))
+		require.Equal(t, []int64{1, 1}, remaining(t, l, ann))
+		time.Sleep(time.Second)
+		require.NoError(t, late.Renew(background))
+	})
 }
 
 func TestHeldUnitsSurviveAClockThatStepsBack(t *testing.T) {
-	for name, of := range map[string]func(*memory.Store) *sluice.Limiter[call]{
-		"in memory": func(s *memory.Store) *sluice.Limiter[call] {
-			return newLimiter(t, sluice.Options[call]{}, s, rulesOf("inflight 2 ttl=30s")...)
-		},
-		"in transactions": func(s *memory.Store) *sluice.Limiter[call] {
-			return newLimiter(t, sluice.Options[call]{}, transactor{s}, rulesOf("inflight 2 ttl=30s")...)
-		},
-	} {
-		clock := newClock()
-		l := of(&memory.Store{Clock: clock.Now})
-		first, second := reserveOne(t, l), reserveOne(t, l)
+	clock := newClock()
+	for name, store := range ownClock(t, clock) {
+		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 2 ttl=30s")...)
+		first := reserveOne(t, l)
+		reserveOne(t, l)
 		clock.advance(-time.Hour)
 		require.False(t, must(t)(l.Allow(background, ann)).Allowed, name)
 		require.NoError(t, first.Release(background))
-		left := remaining(t, l, ann)[0]
-		require.LessOrEqual(t, left, int64(1), name)
+		require.LessOrEqual(t, remaining(t, l, ann)[0], int64(1), name)
 		clock.advance(33 * time.Second)
 		require.True(t, must(t)(l.Allow(background, ann)).Allowed, "%s: nobody is locked out", name)
-		_ = second
 	}
 }
 
@@ -359,33 +318,31 @@ func TestDenialByHeldUnitsIsNotCached(t *testing.T) {
 }
 
 func TestDoHoldsUnitsWhileItsFunctionRuns(t *testing.T) {
-	for name, store := range memoryStores() {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)
-			failed := errors.New("failed")
-			d, err := l.Do(background, ann, func(ctx context.Context) error {
-				time.Sleep(5 * time.Minute)
-				require.NoError(t, ctx.Err(), name)
-				require.Equal(t, []int64{1, 9}, remaining(t, l, ann), name)
-				return failed
-			})
-			require.ErrorIs(t, err, failed)
-			require.True(t, d.Allowed)
-			require.Equal(t, []int64{2, 9}, remaining(t, l, ann), name)
-
-			require.PanicsWithValue(t, "f", func() {
-				_, _ = l.Do(background, ann, func(context.Context) error { panic("f") })
-			})
-			require.Equal(t, []int64{2, 8}, remaining(t, l, ann), name)
-
-			reserveOne(t, l)
-			reserveOne(t, l)
-			d, err = l.Do(background, ann, func(context.Context) error { panic("it must not be called") })
-			require.NoError(t, err)
-			require.False(t, d.Allowed)
-			require.Equal(t, []int64{0, 6}, remaining(t, l, ann), name)
+	inBubbles(t, memoryStores(), func(t *testing.T, store storage.Store) {
+		l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)
+		failed := errors.New("failed")
+		d, err := l.Do(background, ann, func(ctx context.Context) error {
+			time.Sleep(5 * time.Minute)
+			require.NoError(t, ctx.Err())
+			require.Equal(t, []int64{1, 9}, remaining(t, l, ann))
+			return failed
 		})
-	}
+		require.ErrorIs(t, err, failed)
+		require.True(t, d.Allowed)
+		require.Equal(t, []int64{2, 9}, remaining(t, l, ann))
+
+		require.PanicsWithValue(t, "f", func() {
+			_, _ = l.Do(background, ann, func(context.Context) error { panic("f") })
+		})
+		require.Equal(t, []int64{2, 8}, remaining(t, l, ann))
+
+		reserveOne(t, l)
+		reserveOne(t, l)
+		d, err = l.Do(background, ann, func(context.Context) error { panic("it must not be called") })
+		require.NoError(t, err)
+		require.False(t, d.Allowed)
+		require.Equal(t, []int64{0, 6}, remaining(t, l, ann))
+	})
 }
 
 func TestDoReleasesAfterItsContextHasEnded(t *testing.T) {
@@ -548,26 +505,134 @@ func TestShadowRuleHoldsUnits(t *testing.T) {
 	require.Equal(t, []int64{1, 7}, remaining(t, l, ann))
 }
 
-func TestObserverSeesRenewalsAndReleases(t *testing.T) {
+func TestObserverSeesRenewalsAndReleasesOnce(t *testing.T) {
 	var ops []sluice.Op
-	o := sluice.Options[call]{Observer: func(_ context.Context, e sluice.Event) {
+	l := newLimiter(t, sluice.Options[call]{Observer: func(_ context.Context, e sluice.Event) {
 		ops = append(ops, e.Op)
 		require.Equal(t, sluice.Allowed, e.Outcome)
 		require.Equal(t, "rule 0", e.Decision.Results[0].Rule)
-	}}
-	l := newLimiter(t, o, nil, tasks()...)
+	}}, nil, tasks()...)
 	r := reserveOne(t, l)
 	require.NoError(t, r.Renew(background))
+	require.NoError(t, l.Reset(background, ann))
+	require.NoError(t, r.Renew(background), "it takes the unit again")
 	require.NoError(t, r.Release(background))
-	require.Equal(t, []sluice.Op{sluice.OpAllow, sluice.OpAllow, sluice.OpRefund}, ops)
+	require.Equal(t, []sluice.Op{sluice.OpAllow, sluice.OpAllow, sluice.OpReset, sluice.OpAllow, sluice.OpRefund}, ops)
 }
 
-func TestAllRefusesHeldUnits(t *testing.T) {
-	_, err := sluice.New(nil, "all(gcra 10/s; inflight 2 ttl=1m)")
-	require.ErrorContains(t, err, "inflight and penalty cannot be a part of all(SPEC; SPEC ...); give it a rule of its own")
-	l, err := sluice.New(nil, "inflight 2 ttl=1m")
+func TestHoldReleasesOnce(t *testing.T) {
+	for name, store := range memoryStores() {
+		l := newLimiter(t, sluice.Options[call]{}, store, tasks()...)
+		_, _, other, err := l.Hold(background, ann)
+		require.NoError(t, err)
+		d, ctx, release, err := l.Hold(background, ann)
+		require.True(t, must(t)(d, err).Allowed)
+		require.NoError(t, ctx.Err())
+		require.Equal(t, []int64{0, 8}, remaining(t, l, ann), name)
+
+		release()
+		release()
+		require.ErrorIs(t, ctx.Err(), context.Canceled)
+		require.NotErrorIs(t, context.Cause(ctx), sluice.ErrHoldLost)
+		require.Equal(t, []int64{1, 8}, remaining(t, l, ann), name)
+		other()
+		require.Equal(t, []int64{2, 8}, remaining(t, l, ann), name)
+	}
+}
+
+func TestHoldThatHoldsNothingReturnsItsContext(t *testing.T) {
+	shadow := rulesOf("inflight 1 ttl=30s", "gcra 10/h")
+	shadow[0].Shadow = true
+	down := newFaultyStore()
+	down.err = errNoTable
+	for name, test := range map[string]struct {
+		ctx     context.Context
+		limiter *sluice.Limiter[call]
+		holds   int // calls that hold a unit before
+	}{
+		"a rate":       {background, newLimiter(t, sluice.Options[call]{}, nil, rulesOf("gcra 10/h")...), 0},
+		"a denial":     {background, newLimiter(t, sluice.Options[call]{}, nil, tasks()...), 2},
+		"a shadow":     {background, newLimiter(t, sluice.Options[call]{}, nil, shadow...), 1},
+		"FailOpen":     {background, newLimiter(t, sluice.Options[call]{OnFailure: sluice.FailOpen}, down, tasks()...), 0},
+		"an error":     {background, newLimiter(t, sluice.Options[call]{}, down, tasks()...), 0},
+		"an ended ctx": {ended, newLimiter(t, sluice.Options[call]{}, newFaultyStore(), tasks()...), 0},
+	} {
+		for range test.holds {
+			_, held, _, err := test.limiter.Hold(background, ann)
+			require.NoError(t, err)
+			require.NotEqual(t, background, held)
+		}
+		_, held, release, _ := test.limiter.Hold(test.ctx, ann)
+		require.Equal(t, test.ctx, held, name)
+		release()
+		require.Equal(t, test.ctx.Err(), held.Err(), name)
+	}
+}
+
+// The key of a held unit has the group and the kind of the policy.
+func TestHoldReleasesTheKeyOfTheInput(t *testing.T) {
+	for _, store := range memoryStores() {
+		kinds := map[bool]algo.Policy{false: sluice.MustPolicy("inflight 3 ttl=30s"), true: sluice.MustPolicy("gcra 5/h")}
+		l := newLimiter(t, sluice.Options[call]{Namespace: "n", Group: byUser}, store,
+			sluice.Rule[call]{Name: "by kind", PolicyFor: func(in call) (algo.Policy, error) { return kinds[in.write], nil }, Cost: func(in call) int64 { return in.cost }},
+			sluice.Rule[call]{Name: "all", Spec: "inflight 3 ttl=30s", Cost: func(in call) int64 { return in.cost }})
+		reads, writes, free := call{user: "ann", cost: 2}, call{user: "ann", cost: 2, write: true}, call{user: "ann"}
+		for in, during := range map[call][]int64{reads: {1, 1}, writes: {3, 1}, free: {3, 3}} {
+			probe := call{user: "ann", cost: 1}
+			d, _, release, err := l.Hold(background, in)
+			require.True(t, must(t)(d, err).Allowed)
+			require.Equal(t, during, remaining(t, l, probe))
+			release()
+			require.Equal(t, []int64{3, 3}, remaining(t, l, probe))
+			require.Equal(t, []int64{3, 3}, remaining(t, l, call{user: "bob", cost: 1}))
+		}
+		require.Equal(t, int64(3), remaining(t, l, call{user: "ann", cost: 1, write: true})[0], "the rate stays charged")
+	}
+}
+
+// The context of a hold ends with the TTL at the latest, because others get the units then.
+func TestHoldEndsWithTheTTLOfUnitsThatWereNotRenewed(t *testing.T) {
+	for _, ttl := range []time.Duration{time.Second, 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newDistantStore(time.Millisecond)
+			o := sluice.Options[call]{Timeout: 20 * time.Second}
+			l := newLimiter(t, o, store, rulesOf("inflight 1 ttl="+ttl.String())...)
+			_, held, release, err := l.Hold(background, ann)
+			require.NoError(t, err)
+			time.Sleep(ttl / 2)
+			store.hangs.Store(true)
+			began := time.Now()
+			<-held.Done()
+			require.LessOrEqual(t, time.Since(began), ttl)
+			require.ErrorIs(t, context.Cause(held), sluice.ErrHoldLost)
+			store.hangs.Store(false)
+			release()
+		})
+	}
+}
+
+func TestHoldWhoseDecisionTookLongerThanTheTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, sluice.Options[call]{}, newDistantStore(600*time.Millisecond), rulesOf("inflight 1 ttl=500ms")...)
+		d, held, release, err := l.Hold(background, ann)
+		require.NoError(t, err)
+		require.True(t, d.Allowed)
+		require.ErrorIs(t, context.Cause(held), sluice.ErrHoldLost)
+		release()
+	})
+}
+
+func TestKeepDoesNothingIfNoUnitsAreHeld(t *testing.T) {
+	limiter, err := sluice.For(nil, sluice.By("rate", func(name string) string { return name }, "gcra 5/h"))
 	require.NoError(t, err)
-	d, err := l.AllowN(background, "ann", 3)
+	reservation, _, err := limiter.Reserve(t.Context(), "ann", 1)
 	require.NoError(t, err)
-	require.Equal(t, algo.Never, d.RetryAfter)
+	var none *sluice.Reservation[string]
+	for _, r := range []*sluice.Reservation[string]{reservation, none} {
+		held, stop := r.Keep(t.Context())
+		require.Equal(t, t.Context(), held)
+		stop()
+		stop()
+		require.NoError(t, held.Err())
+	}
 }

@@ -5,9 +5,11 @@ package sluice_test
 // engine and of the stores have tests in their own packages.
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math"
 	"strings"
@@ -24,7 +26,6 @@ import (
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/movingwindow"
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
@@ -96,61 +97,6 @@ func TestPolicyForAndCostDependOnTheInput(t *testing.T) {
 	require.Equal(t, algo.Never, d.RetryAfter, "a product above 64 bits exceeds every capacity")
 }
 
-func TestOperationsUseTheSameRecordForEveryKeyLength(t *testing.T) {
-	for _, name := range []int{1, 400, 490, 500, 505, 506, 507, 508, 509, 510, 600} {
-		for _, key := range []int{0, 3, 100, 480, 1 << 20} {
-			l := newLimiter(t, sluice.Options[call]{Clock: newClock().Now}, nil,
-				sluice.Rule[call]{Name: strings.Repeat("n", name), Key: byUser, Spec: "fixedwindow 10/h"})
-			in := call{user: strings.Repeat("k", key)}
-			require.EqualValues(t, 9, must(t)(l.Allow(background, in)).Remaining)
-			require.EqualValues(t, []int64{9}, remaining(t, l, in), "a name of %d bytes, a key of %d", name, key)
-			require.NoError(t, l.Reset(background, in))
-			require.EqualValues(t, 9, must(t)(l.Allow(background, in)).Remaining)
-		}
-	}
-}
-
-func TestKeysWithAnyBytesAreDistinct(t *testing.T) {
-	l := newLimiter(t, sluice.Options[call]{}, nil, rulesOf("gcra 1/m")...)
-	long := strings.Repeat("x", 100<<10)
-	for _, key := range []string{"", "\x00", "\x00\x00", "\xff", "{", "{a}", "a:b", "a", "b", long, long + "y"} {
-		for i := range 2 {
-			require.Equal(t, i == 0, must(t)(l.Allow(background, call{user: key})).Allowed, "%.20q", key)
-		}
-	}
-}
-
-func TestNamespacesShareNoLimits(t *testing.T) {
-	store := new(memory.Store)
-	allowed := func(namespace string) bool {
-		l := newLimiter(t, sluice.Options[call]{Namespace: namespace}, store, rulesOf("gcra 1/m")...)
-		return must(t)(l.Allow(background, ann)).Allowed
-	}
-	require.True(t, allowed("a"))
-	require.False(t, allowed("a"), "another limiter with the same namespace shares the limit")
-	require.True(t, allowed("b"))
-}
-
-func TestEveryKeyOfADecisionHasTheGroupOfTheInput(t *testing.T) {
-	store := new(memory.Store)
-	for _, group := range []func(call) string{nil, byUser} {
-		l := newLimiter(t, sluice.Options[call]{Group: group}, store,
-			sluice.Rule[call]{Name: "user", Key: byUser, Spec: "gcra 1/m"}, sluice.Rule[call]{Name: "everyone", Spec: "gcra 2/m"})
-		for _, user := range []string{"ann", "{bob}"} {
-			require.True(t, must(t)(l.Allow(background, call{user: user})).Allowed)
-			want := ""
-			if group != nil {
-				want = user
-			}
-			for rule, key := range map[string]string{"user": user, "everyone": ""} {
-				records, _, err := store.Load(background, driver.RuleKey{Group: want, Rule: driver.Rule("", rule, "gcra"), Key: key}.String())
-				require.NoError(t, err)
-				require.NotZero(t, records[0].Version)
-			}
-		}
-	}
-}
-
 func TestCountBelowOneIsAnError(t *testing.T) {
 	skip := func(call) (algo.Policy, error) { return nil, sluice.Skip }
 	for _, rules := range [][]sluice.Rule[call]{
@@ -163,10 +109,10 @@ func TestCountBelowOneIsAnError(t *testing.T) {
 			l := newLimiter(t, sluice.Options[call]{}, store, rules...)
 			for _, n := range []int64{0, -1, math.MinInt64} {
 				for name, operation := range operations {
-					allowed, err := operation(l, call{}, n)
+					d, err := operation(l, background, call{}, n)
 					require.EqualError(t, err, fmt.Sprintf("sluice: n must be at least 1, got %d", n), name)
 					require.ErrorIs(t, err, algo.ErrCost)
-					require.False(t, allowed)
+					require.False(t, d.Allowed)
 				}
 			}
 		}
@@ -174,15 +120,21 @@ func TestCountBelowOneIsAnError(t *testing.T) {
 }
 
 func TestErrorOfAPolicyIsNotAFailureOfTheStore(t *testing.T) {
-	errPolicy := errors.New("no policy for this")
-	for _, store := range memoryStores() {
-		for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
-			l := newLimiter(t, sluice.Options[call]{OnFailure: p}, store,
-				sluice.Rule[call]{Name: "r", Policy: &faultyPolicy{Policy: mustPolicy("gcra 1/h"), err: errPolicy}})
-			d, err := l.Allow(background, call{})
-			require.ErrorIs(t, err, errPolicy)
-			require.ErrorContains(t, err, `rule "r"`)
-			require.False(t, d.Allowed)
+	for text, alter := range map[string]func(r *algo.Result) error{
+		"no policy for this":   func(*algo.Result) error { return errors.New("no policy for this") },
+		"must not be negative": func(r *algo.Result) error { r.ResetAfter = -1; return nil }, // no store can keep such a record
+	} {
+		for _, store := range memoryStores() {
+			for _, p := range failurePolicies {
+				l := newLimiter(t, sluice.Options[call]{OnFailure: p}, store,
+					sluice.Rule[call]{Name: "r", Key: byUser, Policy: altered{mustPolicy("gcra 3/h"), alter}})
+				d, err := l.Allow(background, ann)
+				require.ErrorContains(t, err, text)
+				var of *sluice.RuleError
+				require.ErrorAs(t, err, &of)
+				require.Equal(t, []string{"r", "ann"}, []string{of.Rule, of.Key})
+				require.False(t, d.Allowed)
+			}
 		}
 	}
 }
@@ -190,7 +142,8 @@ func TestErrorOfAPolicyIsNotAFailureOfTheStore(t *testing.T) {
 func TestShadowRuleThatFailsReportsTheErrorAndDeniesNothing(t *testing.T) {
 	errPolicy := errors.New("no policy for this")
 	for name, store := range memoryStores() {
-		faulty := sluice.Rule[call]{Name: "trial", Policy: &faultyPolicy{Policy: mustPolicy("gcra 1/h"), err: errPolicy}, Shadow: true}
+		policy := altered{mustPolicy("gcra 1/h"), func(*algo.Result) error { return errPolicy }}
+		faulty := sluice.Rule[call]{Name: "trial", Policy: policy, Shadow: true}
 		alone := newLimiter(t, sluice.Options[call]{}, store, faulty)
 		for range 2 {
 			d := must(t)(alone.Allow(background, call{}))
@@ -263,38 +216,30 @@ var faultyPlans = map[string]struct {
 	"wrapped Skip": {fmt.Errorf("plan: %w", sluice.Skip), `sluice: rule "plan": PolicyFor: plan: sluice: the rule does not apply`},
 }
 
-// operations are the methods of a limiter for n calls. Each returns whether the calls were allowed.
-var operations = map[string]func(l *sluice.Limiter[call], in call, n int64) (bool, error){
-	"AllowN": func(l *sluice.Limiter[call], in call, n int64) (bool, error) {
-		return allowed(l.AllowN(background, in, n))
+// operations are the methods of a limiter for n calls.
+var operations = map[string]func(l *sluice.Limiter[call], ctx context.Context, in call, n int64) (sluice.Decision, error){
+	"AllowN": (*sluice.Limiter[call]).AllowN,
+	"WaitN":  (*sluice.Limiter[call]).WaitN,
+	"PeekN":  (*sluice.Limiter[call]).PeekN,
+	"Refund": (*sluice.Limiter[call]).Refund,
+	"Charge": (*sluice.Limiter[call]).Charge,
+	"AllowUpTo": func(l *sluice.Limiter[call], ctx context.Context, in call, n int64) (sluice.Decision, error) {
+		calls, d, err := l.AllowUpTo(ctx, in, n)
+		d.Allowed = d.Allowed || calls > 0
+		return d, err
 	},
-	"WaitN": func(l *sluice.Limiter[call], in call, n int64) (bool, error) {
-		return allowed(l.WaitN(background, in, n))
-	},
-	"PeekN": func(l *sluice.Limiter[call], in call, n int64) (bool, error) {
-		return allowed(l.PeekN(background, in, n))
-	},
-	"Refund": func(l *sluice.Limiter[call], in call, n int64) (bool, error) {
-		return allowed(l.Refund(background, in, n))
-	},
-	"Charge": func(l *sluice.Limiter[call], in call, n int64) (bool, error) {
-		return allowed(l.Charge(background, in, n))
-	},
-	"AllowUpTo": func(l *sluice.Limiter[call], in call, n int64) (bool, error) {
-		calls, d, err := l.AllowUpTo(background, in, n)
-		return calls > 0 || d.Allowed, err
-	},
-	"Reserve": func(l *sluice.Limiter[call], in call, n int64) (bool, error) {
-		r, d, err := l.Reserve(background, in, n)
-		return d.Allowed || r != nil, err
+	"Reserve": func(l *sluice.Limiter[call], ctx context.Context, in call, n int64) (sluice.Decision, error) {
+		r, d, err := l.Reserve(ctx, in, n)
+		d.Allowed = d.Allowed || r != nil
+		return d, err
 	},
 }
 
-func allowed(d sluice.Decision, err error) (bool, error) { return d.Allowed, err }
-
 func TestErrorOfPolicyForFailsTheDecisionAndChargesNothing(t *testing.T) {
 	operationsAndReset := maps.Clone(operations)
-	operationsAndReset["Reset"] = func(l *sluice.Limiter[call], in call, _ int64) (bool, error) { return false, l.Reset(background, in) }
+	operationsAndReset["Reset"] = func(l *sluice.Limiter[call], ctx context.Context, in call, _ int64) (sluice.Decision, error) {
+		return sluice.Decision{}, l.Reset(ctx, in)
+	}
 	plan := sluice.Rule[call]{Name: "plan", Key: byUser, PolicyFor: func(c call) (algo.Policy, error) {
 		if plan, ok := faultyPlans[c.user]; ok {
 			return nil, plan.err
@@ -302,7 +247,7 @@ func TestErrorOfPolicyForFailsTheDecisionAndChargesNothing(t *testing.T) {
 		return mustPolicy("gcra 10/m"), nil
 	}}
 	for others := range 4 { // the results are inline for up to three rules
-		for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
+		for _, p := range failurePolicies {
 			stores := memoryStores()
 			stores["in an outage"] = &faultyStore{err: errNoTable}
 			for where, store := range stores {
@@ -316,8 +261,8 @@ func TestErrorOfPolicyForFailsTheDecisionAndChargesNothing(t *testing.T) {
 						what := fmt.Sprintf("%s, %s, %s, beside %d rules, OnFailure %d", user, name, where, others, p)
 						for _, l := range []*sluice.Limiter[call]{l, observed} {
 							events = nil
-							allowed, err := operation(l, call{user: user}, 2)
-							require.False(t, allowed, what)
+							d, err := operation(l, background, call{user: user}, 2)
+							require.False(t, d.Allowed, what)
 							require.EqualError(t, err, faulty.want, what)
 							var rule *sluice.RuleError
 							require.ErrorAs(t, err, &rule, what)
@@ -368,8 +313,6 @@ func TestFailurePoliciesApplyToFailuresOfTheStoreOnly(t *testing.T) {
 			require.False(t, d.Allowed)
 		}
 	})
-	ended, cancel := context.WithCancel(background)
-	cancel()
 	for _, store := range memoryStores() {
 		d, err := newLimiter(t, sluice.Options[call]{OnFailure: sluice.FailOpen}, store, rule).Allow(ended, call{cost: 1})
 		require.ErrorIs(t, err, context.Canceled)
@@ -386,7 +329,7 @@ type lateContext struct {
 func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
 
 func TestDeadlineOfTheCallerIsNotAFailureOfTheStore(t *testing.T) {
-	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
+	for _, p := range failurePolicies {
 		l := newLimiter(t, sluice.Options[call]{OnFailure: p}, swapOnly{new(memory.Store)}, rulesOf("gcra 1/m")...)
 		_, err := l.Allow(lateContext{background, time.Now()}, ann)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -590,48 +533,61 @@ func TestAllRulesUseOneReadingOfTheClock(t *testing.T) {
 	}
 }
 
-func TestLimiterWorksAfterAPanic(t *testing.T) {
-	fault := true
-	l := newLimiter(t, sluice.Options[call]{}, nil, sluice.Rule[call]{Name: "a", Spec: "gcra 1/m", Key: func(call) string {
-		if fault {
-			panic(errors.New("boom"))
+// Only its own denial begins a penalty: not the denial of another rule.
+func TestPenaltyOfARuleBeginsOnlyWithItsOwnDenial(t *testing.T) {
+	clock := newClock()
+	names, stores := allStores(t, clock.Now)
+	began := clock.now
+	for i, store := range stores {
+		clock.now = began
+		l := newLimiter(t, sluice.Options[call]{Clock: clock.Now, Timeout: time.Minute}, store,
+			sluice.Rule[call]{Name: "account", Key: byUser, Spec: "penalty(fixedwindow 3/15min; for=1h)"},
+			sluice.Rule[call]{Name: "address", Key: byResource, Spec: "fixedwindow 2/15min"})
+		login := func(resource string) sluice.Decision {
+			return must(t)(l.Allow(background, call{user: "ann", resource: resource}))
 		}
-		return ""
-	}})
-	require.Panics(t, func() { _, _ = l.Allow(background, call{}) })
-	fault = false
-	require.True(t, must(t)(l.Allow(background, call{})).Allowed)
-
-	policy := &faultyPolicy{Policy: mustPolicy("gcra 10/h")}
-	for _, rules := range [][]sluice.Rule[call]{{{Name: "b", Policy: policy}}, {{Name: "a", Spec: "gcra 5/h"}, {Name: "b", Policy: policy}}} {
-		for _, store := range memoryStores() {
-			policy.panics = false
-			l = newLimiter(t, sluice.Options[call]{}, store, rules...)
-			policy.panics = true
-			require.Panics(t, func() { _, _ = l.Allow(background, ann) })
-			policy.panics = false
-			d := must(t)(l.Allow(background, ann))
-			require.EqualValues(t, d.Results[0].Limit-1, d.Remaining)
+		require.True(t, login("a").Allowed, names[i])
+		require.True(t, login("a").Allowed)
+		d := login("a")
+		require.Equal(t, "address", d.Rule)
+		require.Equal(t, 15*time.Minute, d.RetryAfter)
+		require.True(t, login("b").Allowed, "%s: the denial by address began no penalty", names[i])
+		d = login("b")
+		require.Equal(t, "account", d.Rule)
+		require.Equal(t, time.Hour, d.RetryAfter)
+		for range 5 {
+			clock.advance(10 * time.Minute)
+			require.False(t, login("b").Allowed, names[i])
 		}
+		require.Equal(t, 10*time.Minute, login("b").RetryAfter, "%s: calls do not extend it", names[i])
+		require.NoError(t, l.ResetRule(background, "account", call{user: "ann"}))
+		require.True(t, login("b").Allowed, "%s: a reset ends it", names[i])
+		for login("c").Allowed {
+			clock.advance(time.Second)
+		}
+		clock.advance(time.Hour)
+		require.True(t, login("c").Allowed)
 	}
 }
 
-// forgetful is a policy that returns a ResetAfter that no store can keep.
-type forgetful struct{ algo.Policy }
-
-func (p forgetful) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
-	next, r, err := p.Policy.Step(dst, state, now, cost)
-	r.ResetAfter = -1
-	return next, r, err
-}
-
-func TestNegativeResetAfterIsAnErrorOfTheRule(t *testing.T) {
-	for name, store := range memoryStores() {
-		l := newLimiter(t, sluice.Options[call]{OnFailure: sluice.FailOpen}, store, sluice.Rule[call]{Name: "r", Key: byUser, Policy: forgetful{mustPolicy("gcra 3/h")}})
-		_, err := l.Allow(background, ann)
-		var of *sluice.RuleError
-		require.ErrorAs(t, err, &of, name)
-		require.ErrorContains(t, err, "must not be negative")
-		require.Equal(t, "ann", of.Key)
+func TestLogValues(t *testing.T) {
+	for want, value := range map[string]any{
+		"v.allowed=true v.rule=user v.remaining=3": sluice.Decision{Allowed: true, Rule: "user", Remaining: 3, Attempts: 1},
+		"v.allowed=false v.rule=user v.remaining=0 v.retry_after=1m0s v.cached=true v.attempts=2 v.skew=1s v.err=ahead": sluice.Decision{
+			Rule: "user", RetryAfter: time.Minute, Cached: true, Attempts: 2, Skew: time.Second, Err: errors.New("ahead"),
+			Results: []sluice.RuleResult{{Rule: "user", Key: "secret"}},
+		},
+		`v.allowed=true v.rule="" v.remaining=0 v.prepaid=true v.degraded=true`: sluice.Decision{Allowed: true, Degraded: true, Prepaid: true},
+		"v.op=allow v.outcome=allowed v.duration=5ms v.allowed=true v.rule=user v.remaining=3": sluice.Event{
+			Op: sluice.OpAllow, Outcome: sluice.Allowed, Duration: 5 * time.Millisecond, Decision: sluice.Decision{Allowed: true, Rule: "user", Remaining: 3},
+		},
+		"v.op=reset v.outcome=failed v.duration=0s v.err=outage": sluice.Event{Op: sluice.OpReset, Outcome: sluice.Failed, Err: errors.New("outage")},
+		`v.op=allow v.outcome=failed v.duration=0s v.err="sluice: rule \"user\": damaged"`: sluice.Event{
+			Op: sluice.OpAllow, Outcome: sluice.Failed, Err: fmt.Errorf("wrapped: %w", &sluice.RuleError{Rule: "user", Key: "secret", Err: errors.New("damaged")}),
+		},
+	} {
+		var b bytes.Buffer
+		slog.New(slog.NewTextHandler(&b, nil)).Info("m", "v", value)
+		require.Contains(t, b.String(), "msg=m "+want+"\n")
 	}
 }

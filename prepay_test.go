@@ -120,8 +120,6 @@ func TestPrepaidCallsExpireAndAResetDropsThem(t *testing.T) {
 		time.Sleep(prepay.Prepay.For)
 		require.False(t, must(t)(l.Allow(background, ann)).Prepaid)
 		fill()
-		ended, cancel := context.WithCancel(background)
-		cancel()
 		_, err := l.Allow(ended, ann)
 		require.ErrorIs(t, err, context.Canceled)
 		require.NoError(t, l.Reset(background, call{user: "bob"}))
@@ -139,8 +137,6 @@ func TestPrepaidCallsExpireAndAResetDropsThem(t *testing.T) {
 }
 
 func TestOtherOperationsKeepPrepaidCalls(t *testing.T) {
-	ended, cancel := context.WithCancel(background)
-	cancel()
 	for name, c := range map[string]struct {
 		other func(l *sluice.Limiter[call])
 		costs int64
@@ -298,7 +294,7 @@ func TestPrepayDelaysNoCall(t *testing.T) {
 
 // The wait for the purchase of another call counts towards the timeout.
 func TestPrepayKeepsTheTimeout(t *testing.T) {
-	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
+	for _, p := range failurePolicies {
 		for _, hangs := range []bool{true, false} { // the buyer gives up, or all that it has bought is spent
 			synctest.Test(t, func(t *testing.T) {
 				store := newDistantStore(900 * time.Millisecond)
@@ -429,7 +425,7 @@ func TestPrepayWithoutRulesThatApply(t *testing.T) {
 }
 
 func TestCallsThatWaitForAPurchaseCountForMaxQueue(t *testing.T) {
-	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
+	for _, p := range failurePolicies {
 		synctest.Test(t, func(t *testing.T) {
 			o := prepay
 			o.MaxQueue, o.OnFailure = 2, p

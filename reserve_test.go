@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/storage"
 )
 
 // newReserving returns a limiter of 10 a minute on a store that can fail.
@@ -73,7 +74,7 @@ func TestDegradedReservationIsChargedInFull(t *testing.T) {
 }
 
 func TestSettleThatFailsCanBeCalledAgain(t *testing.T) {
-	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
+	for _, p := range failurePolicies {
 		l, store := newReserving(t, p)
 		r := reserve(t, l, ann, 8)
 		store.err = errNoTable
@@ -81,8 +82,6 @@ func TestSettleThatFailsCanBeCalledAgain(t *testing.T) {
 		require.Equal(t, p == sluice.FailClosed, err != nil)
 		require.Equal(t, p != sluice.FailClosed, d.Degraded)
 		store.err = nil
-		ended, cancel := context.WithCancel(background)
-		cancel()
 		_, err = r.Settle(ended, 3)
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, []int64{2}, remaining(t, l, ann), "the estimate stays paid")
@@ -127,8 +126,6 @@ func TestSettleGivesUnusedUnitsBackToTheLocalLimiterOnce(t *testing.T) {
 }
 
 func TestSettleAfterTheEndOfItsContextCanBeCalledAgainForTheLocalLimiter(t *testing.T) {
-	ended, cancel := context.WithCancel(background)
-	cancel()
 	for _, spec := range []string{"gcra 10/h burst=10", "inflight 10 ttl=30s"} {
 		store := newFaultyStore()
 		store.err = errNoTable
@@ -201,18 +198,13 @@ func TestSettleUsesThePolicyKeyAndCostOfTheReservation(t *testing.T) {
 type usage struct{ read, written int64 }
 
 // newMetering returns a limiter of 10 calls, and of 100 units read and written each.
-func newMetering(t *testing.T, o sluice.Options[usage], store *faultyStore) *sluice.Limiter[usage] {
+func newMetering(t *testing.T, o sluice.Options[usage], store storage.Store) *sluice.Limiter[usage] {
 	t.Helper()
 	o.Clock = newClock().Now
-	rules := []sluice.Rule[usage]{
-		{Name: "calls", Spec: "fixedwindow 10/h"},
-		{Name: "read", Spec: "fixedwindow 100/h", Cost: func(u usage) int64 { return u.read }},
-		{Name: "written", Spec: "gcra 100/h", Cost: func(u usage) int64 { return u.written }},
-	}
-	if store == nil {
-		return newLimiter(t, o, nil, rules...)
-	}
-	return newLimiter(t, o, store, rules...)
+	return newLimiter(t, o, store,
+		sluice.Rule[usage]{Name: "calls", Spec: "fixedwindow 10/h"},
+		sluice.Rule[usage]{Name: "read", Spec: "fixedwindow 100/h", Cost: func(u usage) int64 { return u.read }},
+		sluice.Rule[usage]{Name: "written", Spec: "gcra 100/h", Cost: func(u usage) int64 { return u.written }})
 }
 
 func TestSettleForCorrectsEachRuleToItsCost(t *testing.T) {
@@ -235,7 +227,7 @@ func TestSettleForCorrectsEachRuleToItsCost(t *testing.T) {
 		{usage{0, 20}, usage{0, 5}, 2, sluice.OpRefund, []int64{30}, []int64{8, 100, 90}},
 		{usage{0, 0}, usage{0, 0}, 2, "", nil, []int64{8, 100, 100}},
 	} {
-		for _, store := range []*faultyStore{nil, newFaultyStore()} {
+		for _, store := range []storage.Store{nil, newFaultyStore()} {
 			var ops []sluice.Op
 			l := newMetering(t, sluice.Options[usage]{Observer: func(_ context.Context, e sluice.Event) { ops = append(ops, e.Op) }}, store)
 			r := reserve(t, l, c.estimate, c.n)
@@ -281,7 +273,7 @@ func TestSettleForAfterAnOutage(t *testing.T) {
 
 // An estimate of 0 under all rules needs no store, so an outage shows only in SettleFor.
 func TestEstimateOfZeroUnderAllRulesIsSettledInFull(t *testing.T) {
-	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
+	for _, p := range failurePolicies {
 		for _, shadow := range []bool{false, true} {
 			store := newFaultyStore()
 			l := newLimiter(t, sluice.Options[call]{Clock: newClock().Now, OnFailure: p}, store,

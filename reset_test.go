@@ -1,10 +1,12 @@
 package sluice_test
 
-// These tests promise what Reset and ResetRule delete, and that they report failures.
+// These tests promise what Reset, ResetRule and Clear delete, and that they report failures.
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 func TestResetRuleDeletesOneStateOnEveryStore(t *testing.T) {
@@ -39,10 +42,8 @@ func TestResetRuleDeletesOneStateOnEveryStore(t *testing.T) {
 
 			require.NoError(t, l.ResetRule(background, "everyone", ann))
 			require.Equal(t, []int64{14, 2, 50}, remaining(t, l, ann))
-			records, _, err := store.Load(background, keyText("", "account", "gcra", "ann"), keyText("", "everyone", "gcra", ""))
-			require.NoError(t, err)
-			require.NotZero(t, records[0])
-			require.Zero(t, records[1], "the record is deleted")
+			require.NotZero(t, recordOf(t, store, "", "account", "gcra", "ann"))
+			require.Zero(t, recordOf(t, store, "", "everyone", "all(movingwindow/h,tokenbucket/h)", ""), "the record is deleted")
 		})
 	}
 }
@@ -54,7 +55,6 @@ func TestResetRuleCallsOnlyTheFunctionsOfItsRule(t *testing.T) {
 		PolicyFor: func(call) (algo.Policy, error) { t.Error("the policy of another rule"); return nil, sluice.Skip },
 		Cost:      func(call) int64 { t.Error("the cost of another rule"); return 1 },
 	}
-	errPlan := errors.New("no such plan")
 	plan := sluice.Rule[call]{Name: "plan", Key: byUser, PolicyFor: func(c call) (algo.Policy, error) {
 		switch c.user {
 		case "staff":
@@ -102,15 +102,13 @@ func TestResetNeedsNoCost(t *testing.T) {
 }
 
 func TestResetFailsWithTheStoreAndTheContext(t *testing.T) {
-	for _, p := range []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal} {
+	for _, p := range failurePolicies {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLimiter(t, sluice.Options[call]{OnFailure: p}, &faultyStore{err: errOutage}, rulesOf("gcra 1/m", "gcra 2/m")...)
 			require.ErrorIs(t, l.Reset(background, ann), storage.ErrUnavailable)
 			require.ErrorIs(t, l.ResetRule(background, "rule 1", ann), storage.ErrUnavailable)
 		})
 	}
-	ended, cancel := context.WithCancel(background)
-	cancel()
 	for _, store := range memoryStores() {
 		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("gcra 1/h", "gcra 2/h")...)
 		require.ErrorIs(t, l.ResetRule(ended, "rule 0", call{}), context.Canceled)
@@ -135,4 +133,196 @@ func TestObserverGetsOneEventOfAResetRule(t *testing.T) {
 	require.Equal(t, sluice.Allowed, events[0].Outcome)
 	require.Len(t, events[0].Decision.Results, 1)
 	require.Equal(t, "rule 1", events[0].Decision.Results[0].Rule)
+}
+
+func TestClearResetsAllKeysOfARule(t *testing.T) {
+	const users = 300 // more than a page
+	clock := newClock()
+	names, stores := allStores(t, clock.Now)
+	for i, store := range stores {
+		for _, group := range []func(call) string{nil, func(c call) string { return c.user }} {
+			t.Run(fmt.Sprint(names[i], ", groups: ", group != nil), func(t *testing.T) {
+				o := sluice.Options[call]{Clock: clock.Now, Timeout: time.Minute, DenialCacheTTL: time.Hour, Namespace: t.Name(), Group: group}
+				policy := mustPolicy("gcra 1/h")
+				plan := sluice.Rule[call]{Name: "a", Key: byUser, PolicyFor: func(c call) (algo.Policy, error) { return policy, nil }}
+				l := newLimiter(t, o, store, plan, sluice.Rule[call]{Name: "a:b", Key: byUser, Spec: "gcra 1/h"})
+				calls := []call{{user: ""}, {user: ":"}, {user: "a*"}, {user: "\xff"}, {user: strings.Repeat("long", 200)}}
+				for i := range users {
+					calls = append(calls, call{user: fmt.Sprint(i)})
+				}
+				for _, c := range calls {
+					require.True(t, must(t)(l.Allow(background, c)).Allowed)
+				}
+				require.False(t, must(t)(l.Allow(background, calls[1])).Allowed)
+				policy = mustPolicy("fixedwindow 1/h") // another kind
+				for _, c := range calls[:5] {
+					require.NoError(t, l.ResetRule(background, "a:b", c))
+					require.True(t, must(t)(l.Allow(background, c)).Allowed)
+				}
+
+				if _, lists := store.(storage.Lister); !lists && i > 0 {
+					_, err := l.Clear(background, "a")
+					require.ErrorIs(t, err, errors.ErrUnsupported)
+					return
+				}
+				requireCleared(t, l, "a", len(calls)+5)
+				for _, kind := range []string{"gcra 1/h", "fixedwindow 1/h"} {
+					policy = mustPolicy(kind)
+					for _, c := range calls {
+						require.Equal(t, []int64{1, 0}, remaining(t, l, c))
+					}
+				}
+				requireCleared(t, l, "a:b", len(calls))
+				require.True(t, must(t)(l.Allow(background, calls[1])).Allowed, "although the denial was cached")
+			})
+		}
+	}
+}
+
+// requireCleared clears a rule, which must delete a number of records.
+func requireCleared(t *testing.T, l *sluice.Limiter[call], rule string, records int) {
+	t.Helper()
+	deleted, err := l.Clear(background, rule)
+	require.NoError(t, err)
+	require.Equal(t, records, deleted)
+}
+
+func TestClearFails(t *testing.T) {
+	for _, store := range memoryStores() {
+		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("gcra 1/h", "gcra 2/h")...)
+		_, err := l.Clear(background, "rule 2")
+		require.EqualError(t, err, `sluice: Clear: no rule has the name "rule 2"; the rules are ["rule 0" "rule 1"]`)
+		_, err = l.Clear(ended, "rule 0")
+		require.ErrorIs(t, err, context.Canceled)
+	}
+}
+
+// The process knows nothing of the reset by another one but its own Clear.
+func TestClearDropsTheDenialsOfItsProcess(t *testing.T) {
+	store := openSQLite(t, nil)
+	o := sluice.Options[call]{DenialCacheTTL: time.Hour}
+	l, other := newLimiter(t, o, store, rulesOf("gcra 1/h")...), newLimiter(t, o, store, rulesOf("gcra 1/h")...)
+	must(t)(l.Allow(background, ann))
+	must(t)(l.Allow(background, ann))
+	require.True(t, must(t)(l.Allow(background, ann)).Cached)
+	requireCleared(t, other, "rule 0", 1)
+	requireCleared(t, l, "rule 0", 0)
+	require.True(t, must(t)(l.Allow(background, ann)).Allowed)
+}
+
+func TestClearOfJoinedLimitersKeepsTheirNamespaces(t *testing.T) {
+	store := openSQLite(t, nil)
+	one := newLimiter(t, sluice.Options[call]{Namespace: "one"}, store, sluice.Rule[call]{Name: "a", Key: byUser, Spec: "gcra 1/h"})
+	two := newLimiter(t, sluice.Options[call]{Namespace: "two"}, store, sluice.Rule[call]{Name: "b", Key: byUser, Spec: "gcra 1/h"})
+	both, err := sluice.Join(one, two)
+	require.NoError(t, err)
+	must(t)(both.Allow(background, ann))
+	requireCleared(t, both, "b", 1)
+	require.Equal(t, []int64{0, 1}, remaining(t, both, ann))
+}
+
+func TestClearWaitsForAFullQueue(t *testing.T) {
+	l := newLimiter(t, sluice.Options[call]{MaxQueue: 1}, openSQLite(t, nil), rulesOf("gcra 1/h")...)
+	for i := range 100 {
+		must(t)(l.Allow(background, call{user: fmt.Sprint(i)}))
+	}
+	requireCleared(t, l, "rule 0", 100)
+}
+
+func TestPanicInClearReachesTheCaller(t *testing.T) {
+	l, store, ann, bob := newListing(t, sluice.Options[call]{})
+	store.pages, store.panics = [][]string{{ann, bob}}, true
+	require.PanicsWithValue(t, "a bug of the store", func() { _, _ = l.Clear(background, "rule 0") })
+}
+
+// listing is a store whose pages have keys of a test.
+type listing struct {
+	*faultyStore
+	pages   [][]string
+	err     error  // after the last page
+	failing string // the key whose deletion fails
+	failure error
+	panics  bool
+}
+
+func (l *listing) List(_ context.Context, _, cursor string, _ int) (keys []string, next string, err error) {
+	if len(l.pages) == 0 {
+		return nil, "", l.err
+	}
+	keys, l.pages = l.pages[0], l.pages[1:]
+	return keys, "more", nil
+}
+
+func (l *listing) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	switch {
+	case l.panics:
+		panic("a bug of the store")
+	case swaps[0].Key == l.failing && swaps[0].New.Version == 0:
+		return nil, false, l.failure
+	}
+	return l.faultyStore.CompareAndSwap(ctx, swaps...)
+}
+
+// newListing returns a limiter on a store that has the keys of ann and bob.
+func newListing(t *testing.T, o sluice.Options[call]) (l *sluice.Limiter[call], store *listing, ann, bob string) {
+	store = &listing{faultyStore: newFaultyStore()}
+	l = newLimiter(t, o, store, rulesOf("gcra 1/h")...)
+	for _, user := range []string{"ann", "bob"} {
+		require.True(t, must(t)(l.Allow(background, call{user: user})).Allowed)
+	}
+	rule := driver.Rule("", "rule 0", "gcra")
+	return l, store, rule + "ann", rule + "bob"
+}
+
+func TestClearReturnsHowManyItDeletedBeforeAnError(t *testing.T) {
+	for _, during := range []string{"List", "Reset"} {
+		var events []sluice.Event
+		l, store, ann, bob := newListing(t, sluice.Options[call]{Observer: func(_ context.Context, e sluice.Event) { events = append(events, e) }})
+		store.pages, store.err = [][]string{{ann, bob, ann}, {}, {bob}}, errNoTable
+		want := 2 // a key that is listed twice counts once
+		if during == "Reset" {
+			store.faultyStore.err, want = errNoTable, 0
+		}
+		events = nil
+		deleted, err := l.Clear(background, "rule 0")
+		require.ErrorContains(t, err, "no such table")
+		require.Equal(t, want, deleted)
+		require.NotErrorIs(t, err, storage.ErrNotApplied)
+		require.NotContains(t, err.Error(), "nothing was applied")
+		require.Len(t, events, 1)
+		require.Equal(t, sluice.OpReset, events[0].Op)
+		require.Equal(t, sluice.Failed, events[0].Outcome)
+	}
+}
+
+func TestClearGoesOnAfterAFailureOfAKey(t *testing.T) {
+	for _, failure := range []error{storage.ErrContended, errNoTable, errOutage} {
+		synctest.Test(t, func(t *testing.T) {
+			l, store, ann, bob := newListing(t, sluice.Options[call]{})
+			store.pages, store.failing, store.failure = [][]string{{ann}, {bob}}, ann, failure
+			deleted, err := l.Clear(background, "rule 0")
+			require.NotErrorIs(t, err, storage.ErrNotApplied)
+			var of *storage.KeyError
+			require.ErrorAs(t, err, &of)
+			require.Equal(t, ann, of.Key)
+			require.NotContains(t, err.Error(), "ann")
+			if errors.Is(failure, storage.ErrUnavailable) {
+				require.ErrorIs(t, err, storage.ErrUnavailable)
+				require.Zero(t, deleted, "all others would fail as well")
+				return
+			}
+			require.Equal(t, 1, deleted)
+		})
+	}
+}
+
+func ExampleLimiter_Clear() {
+	ctx := context.Background()
+	limiter := sluice.MustFor(nil, sluice.By("login", func(account string) string { return account }, "fixedwindow 5/15min"))
+	_, _ = limiter.AllowN(ctx, "alice", 5)
+	_, _ = limiter.AllowN(ctx, "bob", 5)
+	deleted, err := limiter.Clear(ctx, "login")
+	fmt.Println(deleted, err)
+	// Output:
+	// 2 <nil>
 }

@@ -98,9 +98,9 @@ func (r *waitRun) run(t *testing.T) []*waited {
 		rules = append(rules, sluice.Rule[call]{Name: "all", Spec: "fixedwindow 30/m"})
 	}
 	var o sluice.Options[call]
-	policy := &panicky{Policy: mustPolicy("gcra 9/s")}
+	policy, armed := panicsOnce("gcra 9/s")
 	if r.fails {
-		o.OnFailure = []sluice.FailurePolicy{sluice.FailClosed, sluice.FailOpen, sluice.FailLocal}[r.upTo(3)]
+		o.OnFailure = failurePolicies[r.upTo(3)]
 		rules = append(rules, sluice.Rule[call]{Name: "plan", Key: byUser, PolicyFor: func(call) (algo.Policy, error) {
 			if r.oneIn(5) {
 				return mustPolicy("gcra 8/s"), nil
@@ -135,7 +135,7 @@ func (r *waitRun) run(t *testing.T) []*waited {
 			for range 5 {
 				time.Sleep(r.durationUpTo(10 * time.Second))
 				_, _ = other.AllowN(background, ann, 2)
-				policy.armed.Store(r.oneIn(2))
+				armed.Store(r.oneIn(2))
 				store.hangs.Store(true)
 				time.Sleep(r.durationUpTo(3 * time.Second))
 				store.hangs.Store(false)

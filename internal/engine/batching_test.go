@@ -4,15 +4,15 @@ package engine_test
 //
 //   - a decision takes up to the limit, in one round trip, for all keys or none (decide_test.go)
 //   - requests that wait share a round trip, and do not delay or fail each other (batching_test.go,
-//     independence_test.go, held_test.go)
+//     queue_test.go, held_test.go)
 //   - only denials come from the cache, for at most its TTL, and with a correct RetryAfter
 //     (denials_test.go)
-//   - a call ends with its timeout or context (deadline_test.go, failure_test.go), and at once while
-//     the circuit breaker is open (breaker_test.go)
+//   - a call ends with its timeout or context (failure_test.go), and at once while the circuit breaker
+//     is open (breaker_test.go)
 //   - after lost replies nothing is lost, charged beyond the limit or refunded twice, and errors
-//     report what is unknown (lost_reply_test.go, random_faults_test.go)
+//     report what is unknown (lost_reply_test.go)
 //   - a panic or a runtime.Goexit ends only its caller (panic_test.go)
-//   - a server that decides differently from Go is found (wrong_server_test.go)
+//   - a server that decides differently from Go is found (failure_test.go)
 
 import (
 	"context"
@@ -34,19 +34,12 @@ import (
 func TestWaitingRequestsShareARoundTrip(t *testing.T) {
 	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 2}, func(b *fixture) {
 		b.hold()
-		var calls []*call
-		for _, key := range []string{"a", "b", "c", "d", "c", "e"} {
-			calls = append(calls, b.start(newCall(counter(9), key)))
-		}
+		calls := b.startEach("a", "b", "c", "d", "c", "e")
 		require.Len(b, b.store.trips, 2, "two round trips may be in flight")
 		b.releaseOne()
 		require.Len(b, b.store.trips, 3)
-		b.releaseAll()
-		b.group.Wait()
+		b.finish(calls...)
 		require.Len(b, b.store.trips, 3)
-		for _, c := range calls {
-			b.allowed(c)
-		}
 		require.Equal(b, "xx", b.store.state("c"))
 	})
 }
@@ -55,9 +48,7 @@ func TestNumberOfBatchesInFlightDependsOnTheStore(t *testing.T) {
 	for w, want := range map[*way]int{&inTransaction: 1, &onServer: 2} {
 		forEachWay(t, []way{*w}, engine.Options{}, func(b *fixture) {
 			b.hold()
-			for _, key := range []string{"a", "b", "c"} {
-				b.start(newCall(counter(9), key))
-			}
+			b.startEach("a", "b", "c")
 			require.Len(b, b.store.trips, want)
 			b.releaseAll()
 		})
@@ -71,10 +62,8 @@ func TestRequestsThatWaitForACallersOwnRequestAreSent(t *testing.T) {
 		b.hold()
 		own, waits := b.start(newCall(counter(9), "k")), b.start(newCall(counter(9), "k"))
 		require.Len(b, b.store.tripsSoFar(), 1)
-		b.releaseAll()
-		b.group.Wait()
-		b.allowed(own)
-		require.Zero(b, b.allowed(waits).took)
+		b.finish(own, waits)
+		require.Zero(b, waits.took)
 	})
 }
 
@@ -124,13 +113,11 @@ func TestBatchHasALimitedNumberOfKeys(t *testing.T) {
 			calls = append(calls, newCall(counter(9), fmt.Sprint(i), fmt.Sprint(i, "-b")))
 		}
 		b.inOneBatch(calls...)
+		b.finish(calls...)
 		for _, trip := range b.store.trips {
 			require.LessOrEqual(b, len(strings.Fields(trip))-1, 64)
 		}
 		require.Len(b, b.store.trips, 1+(200*2+63)/64)
-		for _, c := range calls {
-			b.allowed(c)
-		}
 	})
 }
 
@@ -142,10 +129,9 @@ func TestRequestsOfOneKeyBySwapsWaitForEachOther(t *testing.T) {
 			calls = append(calls, b.start(newCall(counter(9), keys...)))
 		}
 		require.Equal(b, []string{"load a b", "load c"}, b.store.trips)
-		b.releaseAll()
-		b.group.Wait()
+		b.finish(calls...)
 		for _, c := range calls {
-			require.Equal(b, 1, b.allowed(c).stats.Attempts)
+			require.Equal(b, 1, c.stats.Attempts)
 		}
 		require.Equal(b, "xx", b.store.state("a"))
 		require.Equal(b, "xxx", b.store.state("b"))
@@ -165,14 +151,8 @@ func TestCancelledRequestIsNotAppliedUnlessItWasSent(t *testing.T) {
 			}
 			cancel()
 			synctest.Wait()
-			require.True(b, gone.returned)
-			require.ErrorIs(b, gone.err, context.Canceled)
-			require.Equal(b, sent, errors.Is(gone.err, storage.ErrOutcomeUnknown))
-			require.Equal(b, !sent, errors.Is(gone.err, storage.ErrNotApplied))
-			require.NotErrorIs(b, gone.err, storage.ErrUnavailable)
-			b.releaseAll()
-			b.group.Wait()
-			b.allowed(stays)
+			b.failed(gone, context.Canceled, map[bool]error{false: storage.ErrNotApplied, true: storage.ErrOutcomeUnknown}[sent])
+			b.finish(stays)
 			require.Equal(b, map[bool]string{false: "xx", true: "xxx"}[sent], b.store.state("k"))
 		})
 	}
@@ -188,28 +168,8 @@ func TestCancelledRequestsLeaveTheQueue(t *testing.T) {
 			cancel()
 			synctest.Wait()
 		}
-		stays := b.start(newCall(counter(9), "k"))
-		b.releaseAll()
-		b.group.Wait()
-		b.allowed(stays)
+		b.finish(b.start(newCall(counter(9), "k")))
 		require.Equal(b, "xx", b.store.state("k"))
-	})
-}
-
-func TestFullQueueIsErrOverloaded(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{MaxRoundTrips: 1, MaxQueue: 2}, func(b *fixture) {
-		b.hold()
-		for range 3 { // one is in flight
-			require.False(b, b.start(newCall(counter(9), "k")).returned)
-		}
-		surplus := b.start(newCall(counter(9), "k"))
-		require.ErrorIs(b, surplus.err, storage.ErrOverloaded)
-		require.ErrorIs(b, surplus.err, storage.ErrUnavailable)
-		require.ErrorIs(b, surplus.err, storage.ErrNotApplied)
-		require.Zero(b, surplus.took)
-		b.releaseAll()
-		b.group.Wait()
-		b.allowed(b.decide(newCall(counter(9), "k")))
 	})
 }
 
@@ -260,10 +220,8 @@ func TestSlotsShareARoundTripAndFailSeparately(t *testing.T) {
 			}
 			calls := []*call{newCall(counter(9), "a1"), newCall(counter(9), "a2"), newCall(counter(9), "a1"), newCall(counter(9), "a3")}
 			b.inOneBatch(calls...)
+			b.finish(calls...)
 			require.Equal(b, []string{"run a0", "run a1|a2|a3", "run a2"}, b.store.trips)
-			for _, c := range calls {
-				b.allowed(c)
-			}
 			require.Zero(b, calls[0].took)
 		})
 	}
@@ -281,8 +239,7 @@ func TestLostReplyDoesNotDelayOthers(t *testing.T) {
 		lossy := b.start(newCall(counter(9), "lossy"))
 		other := b.decide(newCall(counter(9), "other"))
 		require.Zero(b, b.allowed(other).took)
-		b.group.Wait()
-		b.allowed(lossy)
+		b.finish(lossy)
 	})
 }
 

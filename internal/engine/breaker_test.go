@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,9 +75,7 @@ func (b *fixture) endProbes(how *atomic.Int32) {
 func TestOpenBreakerRefusesAtOnce(t *testing.T) {
 	forEachOutage(t, func(b *fixture, how *atomic.Int32) {
 		for range 50 {
-			c := b.decide(newCall(counter(9), "k"))
-			require.ErrorIs(b, c.err, storage.ErrUnavailable)
-			require.ErrorIs(b, c.err, storage.ErrNotApplied)
+			c := b.failed(b.decide(newCall(counter(9), "k")), storage.ErrUnavailable, storage.ErrNotApplied)
 			require.ErrorContains(b, c.err, "the circuit breaker is open, because the store has failed for ")
 			require.Zero(b, c.took)
 			time.Sleep(77 * time.Millisecond)
@@ -134,13 +135,9 @@ func TestFirstCallsAfterAPauseGoToTheStore(t *testing.T) {
 	forEachOutage(t, func(b *fixture, how *atomic.Int32) {
 		how.Store(int32(works))
 		time.Sleep(2100 * time.Millisecond)
-		var calls []*call
-		for range 5 {
-			calls = append(calls, b.start(newCall(counter(9), "k")))
-		}
-		b.group.Wait()
+		calls := b.startEach("k", "k", "k", "k", "k")
+		b.finish(calls...)
 		for _, c := range calls {
-			b.allowed(c)
 			require.Less(b, c.took, 100*time.Millisecond)
 		}
 	})
@@ -206,21 +203,16 @@ func TestPermanentErrorIsReturnedAtOnceAndDoesNotOpenTheBreaker(t *testing.T) {
 
 // The deadlines are shorter than a round trip.
 func TestShortDeadlinesDoNotOpenTheBreaker(t *testing.T) {
-	for _, warm := range []bool{false, true} {
-		forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: time.Second}, func(b *fixture) {
-			if warm {
-				b.warm()
-			}
-			b.store.takes = 50 * time.Millisecond
-			for range 60 {
-				ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
-				require.Error(b, b.decideFor(ctx, newCall(counter(1000), "k")).err)
-				cancel()
-				time.Sleep(10 * time.Millisecond)
-			}
-			b.allowed(b.decide(newCall(counter(9), "other")))
-		})
-	}
+	coldAndWarm(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: time.Second}, func(b *fixture) {
+		b.store.takes = 50 * time.Millisecond
+		for range 60 {
+			ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
+			require.Error(b, b.decideFor(ctx, newCall(counter(1000), "k")).err)
+			cancel()
+			time.Sleep(10 * time.Millisecond)
+		}
+		b.allowed(b.decide(newCall(counter(9), "other")))
+	})
 }
 
 // All deadlines are shorter than the timeout.
@@ -242,5 +234,89 @@ func TestHangingStoreOpensTheBreakerDespiteShortDeadlines(t *testing.T) {
 		synctest.Wait() // no round trip is in flight
 		b.store.takes = time.Millisecond
 		require.Eventually(b, func() bool { return shortCall().err == nil }, 2*time.Second, 100*time.Millisecond)
+	})
+}
+
+// dialError returns the error of a store that cannot connect.
+func dialError(cause error) error {
+	dial := &net.OpError{Op: "dial", Net: "tcp", Err: cause}
+	return storage.NotApplied(fmt.Errorf("store: %w: %w", storage.ErrUnavailable, dial))
+}
+
+var (
+	errDialRefused = dialError(os.NewSyscallError("connect", syscall.ECONNREFUSED))
+	errNoHost      = &net.DNSError{Err: "no such host", Name: "db", IsNotFound: true}
+)
+
+// fastCall returns a call that fails fast.
+func fastCall() *call {
+	c := newCall(counter(9), "k")
+	c.FailFast = true
+	return c
+}
+
+func TestCallThatFailsFastEndsSoonIfTheStoreCannotBeReached(t *testing.T) {
+	for name, err := range map[string]error{
+		"refused":     errDialRefused,
+		"no socket":   dialError(os.NewSyscallError("connect", syscall.ENOENT)),
+		"no host":     dialError(errNoHost),
+		"lookup only": storage.NotApplied(fmt.Errorf("%w: %w", storage.ErrUnavailable, errNoHost)),
+	} {
+		forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: -1}, func(b *fixture) {
+			b.store.before = always(err)
+			c := b.failed(b.decide(fastCall()), storage.ErrUnavailable, storage.ErrNotApplied)
+			require.Less(b, c.took, 110*time.Millisecond, name)
+			require.Greater(b, len(b.store.tripsSoFar()), 3, "it survives a quick restart")
+			require.Equal(b, time.Second, b.decide(newCall(counter(9), "k")).took, "other calls go on until the timeout")
+		})
+	}
+}
+
+// The client has dialed several times already.
+func TestCallThatFailsFastDoesNotRepeatASlowFailure(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		b.store.before = func([]string) error { time.Sleep(400 * time.Millisecond); return errDialRefused }
+		require.Equal(b, 400*time.Millisecond, b.decide(fastCall()).took)
+		require.Len(b, b.store.tripsSoFar(), 1)
+	})
+}
+
+// A dial that timed out does not say that the next one fails, nor does a server that is busy.
+func TestCallThatFailsFastRepeatsOtherFailuresUntilTheTimeout(t *testing.T) {
+	for _, err := range []error{
+		notSent,
+		dialError(os.ErrDeadlineExceeded),
+		dialError(&net.DNSError{Err: "i/o timeout", Name: "db", IsTimeout: true}),
+		storage.NotApplied(fmt.Errorf("%w: %w", storage.ErrUnavailable, &net.OpError{Op: "read", Err: syscall.ECONNRESET})),
+	} {
+		forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: -1}, func(b *fixture) {
+			b.store.before = always(err)
+			require.Equal(b, time.Second, b.decide(fastCall()).took, err)
+		})
+	}
+}
+
+// The first reply was lost, so the call may have been stored.
+func TestCallThatFailsFastReportsALostReply(t *testing.T) {
+	forEachWay(t, []way{onServer}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		b.store.after = func([]string) error {
+			b.store.before = func([]string) error { return errDialRefused }
+			return errLost
+		}
+		c := b.failed(b.decide(fastCall()), storage.ErrOutcomeUnknown, storage.ErrUnavailable)
+		require.Less(b, c.took, 110*time.Millisecond)
+	})
+}
+
+func TestFastFailuresOpenTheBreaker(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: time.Second}, func(b *fixture) {
+		b.store.before = func([]string) error { return errDialRefused }
+		for began := time.Now(); time.Since(began) < 1200*time.Millisecond; {
+			require.Error(b, b.decide(fastCall()).err)
+			time.Sleep(time.Millisecond)
+		}
+		c := b.decide(fastCall())
+		require.ErrorContains(b, c.err, "the circuit breaker is open")
+		require.Zero(b, c.took)
 	})
 }

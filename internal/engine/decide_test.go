@@ -53,18 +53,6 @@ func TestDecisionChangesAllKeysOrNone(t *testing.T) {
 	})
 }
 
-func TestShadowUseDeniesNothing(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
-		for i := range 3 {
-			c := newCall(counter(1), "shadow", "enforced")
-			c.Uses[0].Shadow, c.Uses[1].Program = true, counter(2)
-			b.decide(c)
-			require.NoError(b, c.err)
-			require.Equal(b, i < 2, c.allowed)
-		}
-	})
-}
-
 func TestRequestWithoutKeysNeedsNoRoundTrip(t *testing.T) {
 	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
 		b.allowed(b.decide(newCall(counter(1))))
@@ -146,9 +134,7 @@ func TestEndedContextSendsNothing(t *testing.T) {
 		ctx, cancel := context.WithCancel(background)
 		cancel()
 		for range 2 {
-			err := b.decideFor(ctx, newCall(counter(9), "k")).err
-			require.ErrorIs(b, err, context.Canceled)
-			require.ErrorIs(b, err, storage.ErrNotApplied)
+			b.failed(b.decideFor(ctx, newCall(counter(9), "k")), context.Canceled, storage.ErrNotApplied)
 		}
 		require.Empty(b, b.store.trips)
 	})

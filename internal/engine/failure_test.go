@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -24,10 +26,7 @@ func TestContentionEndsWithTheTimeout(t *testing.T) {
 			b.store.put("k", "x")
 			return nil
 		}
-		c := b.decide(newCall(counter(1000), "k"))
-		require.ErrorIs(b, c.err, storage.ErrContended)
-		require.ErrorIs(b, c.err, storage.ErrNotApplied)
-		require.NotErrorIs(b, c.err, storage.ErrUnavailable)
+		c := b.failed(b.decide(newCall(counter(1000), "k")), storage.ErrContended, storage.ErrNotApplied)
 		require.Equal(b, 2*time.Second, c.took)
 		trips := len(b.store.tripsSoFar())
 		require.Greater(b, trips, 40)
@@ -41,9 +40,7 @@ func TestCallDuringAnOutageEndsWithTheTimeout(t *testing.T) {
 	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: -1}, func(b *fixture) {
 		for range 2 {
 			b.store.before = always(notSent)
-			c := b.decide(newCall(counter(2), "k"))
-			require.ErrorIs(b, c.err, errRefused)
-			require.ErrorIs(b, c.err, storage.ErrNotApplied)
+			c := b.failed(b.decide(newCall(counter(2), "k")), errRefused, storage.ErrNotApplied)
 			require.Equal(b, time.Second, c.took)
 			b.store.before = nil
 			b.allowed(b.decide(newCall(counter(2), "k")))
@@ -54,10 +51,7 @@ func TestCallDuringAnOutageEndsWithTheTimeout(t *testing.T) {
 func TestCallsSurviveAShortOutage(t *testing.T) {
 	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
 		b.store.before = forTime(900*time.Millisecond, notSent)
-		one, other := b.start(newCall(counter(2), "k")), newCall(counter(2), "k")
-		b.allowed(b.decide(other))
-		b.group.Wait()
-		b.allowed(one)
+		b.finish(b.start(newCall(counter(2), "k")), b.start(newCall(counter(2), "k")))
 	})
 }
 
@@ -67,10 +61,7 @@ func TestEndedContextIsNotErrUnavailable(t *testing.T) {
 		b.store.before = always(storage.ErrContended)
 		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
 		defer cancel()
-		c := b.decideFor(ctx, newCall(counter(1), "k"))
-		require.ErrorIs(b, c.err, context.DeadlineExceeded)
-		require.ErrorIs(b, c.err, storage.ErrNotApplied)
-		require.NotErrorIs(b, c.err, storage.ErrUnavailable)
+		c := b.failed(b.decideFor(ctx, newCall(counter(1), "k")), context.DeadlineExceeded, storage.ErrContended, storage.ErrNotApplied)
 		require.Equal(b, 100*time.Millisecond, c.took)
 	})
 }
@@ -90,22 +81,17 @@ func TestHangingStoreIsErrUnavailable(t *testing.T) {
 		expired, cancelled := b.startFor(late, newCall(counter(9), "k")), b.startFor(gone, newCall(counter(9), "k"))
 		leave()
 		b.group.Wait()
-		require.ErrorIs(b, sent.err, storage.ErrOutcomeUnknown)
-		require.ErrorIs(b, waits.err, storage.ErrUnavailable)
-		require.ErrorIs(b, waits.err, storage.ErrNotApplied)
-		require.ErrorIs(b, expired.err, context.DeadlineExceeded)
-		require.ErrorIs(b, expired.err, storage.ErrNotApplied)
-		require.NotErrorIs(b, expired.err, storage.ErrUnavailable, "the caller's context ended it")
-		require.ErrorIs(b, cancelled.err, context.Canceled)
+		b.failed(sent, storage.ErrOutcomeUnknown, storage.ErrUnavailable)
+		b.failed(waits, storage.ErrUnavailable, storage.ErrNotApplied)
+		b.failed(expired, context.DeadlineExceeded, storage.ErrNotApplied) // the caller's context ended it
+		b.failed(cancelled, context.Canceled, storage.ErrNotApplied)
 		require.InDelta(b, time.Second, sent.took, float64(expiryGrace))
 		require.Equal(b, []time.Duration{time.Second, time.Millisecond, 0}, []time.Duration{waits.took, expired.took, cancelled.took})
 		b.releaseAll()
 	})
 	forEachWay(t, []way{bySwaps, onlySwaps}, engine.Options{Timeout: time.Second}, func(b *fixture) {
 		b.hold() // the load waits; it stores nothing
-		c := b.decide(newCall(counter(9), "k"))
-		require.ErrorIs(b, c.err, storage.ErrUnavailable)
-		require.ErrorIs(b, c.err, storage.ErrNotApplied)
+		c := b.failed(b.decide(newCall(counter(9), "k")), storage.ErrUnavailable, storage.ErrNotApplied)
 		require.Equal(b, time.Second, c.took)
 		b.releaseAll()
 	})
@@ -149,30 +135,21 @@ func TestSlowStoreIsNotContention(t *testing.T) {
 	for _, takes := range []time.Duration{600 * time.Millisecond, time.Second + expiryGrace/2} {
 		forEachWay(t, []way{declined}, engine.Options{Timeout: time.Second}, func(b *fixture) {
 			b.store.takes, b.store.ignoresContext = takes, true
-			c := b.decide(newCall(counter(9), "k"))
-			require.ErrorIs(b, c.err, storage.ErrUnavailable)
-			require.NotErrorIs(b, c.err, storage.ErrContended)
+			b.failed(b.decide(newCall(counter(9), "k")), storage.ErrUnavailable, storage.ErrNotApplied)
 		})
 	}
 }
 
 func TestPeekIsNeverErrOutcomeUnknown(t *testing.T) {
-	for _, warm := range []bool{false, true} {
-		forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
-			if warm {
-				b.warm()
-			}
-			b.hold()
-			c := b.decide(newCallOf(driver.Peek, nil, "k"))
-			require.ErrorIs(b, c.err, storage.ErrUnavailable)
-			require.ErrorIs(b, c.err, storage.ErrNotApplied)
-			b.releaseAll()
-			b.store.after = always(errLost)
-			c = b.decide(newCallOf(driver.Peek, nil, "k"))
-			require.Error(b, c.err)
-			require.NotErrorIs(b, c.err, storage.ErrOutcomeUnknown)
-		})
-	}
+	coldAndWarm(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		b.hold()
+		b.failed(b.decide(newCallOf(driver.Peek, nil, "k")), storage.ErrUnavailable, storage.ErrNotApplied)
+		b.releaseAll()
+		b.store.after = always(errLost)
+		c := b.decide(newCallOf(driver.Peek, nil, "k"))
+		require.Error(b, c.err)
+		require.NotErrorIs(b, c.err, storage.ErrOutcomeUnknown)
+	})
 }
 
 // The last attempt only runs out of time. The error of an earlier attempt says what is wrong.
@@ -182,12 +159,11 @@ func TestTimeoutKeepsTheReasonOfAnEarlierAttempt(t *testing.T) {
 			b.hold()
 			return notSent
 		}
-		c := b.decide(newCall(counter(9), "k"))
-		require.ErrorIs(b, c.err, storage.ErrUnavailable)
-		require.ErrorContains(b, c.err, "connection refused")
-		c = b.decide(newCall(counter(9), "k")) // the circuit breaker is open
-		require.ErrorIs(b, c.err, storage.ErrUnavailable)
-		require.ErrorContains(b, c.err, "connection refused")
+		for range 2 { // the second time, the circuit breaker is open
+			c := b.decide(newCall(counter(9), "k"))
+			require.ErrorIs(b, c.err, storage.ErrUnavailable)
+			require.ErrorContains(b, c.err, "connection refused")
+		}
 		b.releaseAll()
 	})
 }
@@ -242,5 +218,158 @@ func TestTimeoutCountsFromTheBeginOfTheCall(t *testing.T) {
 			b.forgetTrips()
 		}
 		b.releaseAll()
+	})
+}
+
+// The store gets the context of a caller that sends its own request.
+func TestCallThatSendsItsOwnRequestEndsInTime(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		b.warm()
+		b.hold()
+		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+		defer cancel()
+		limited := b.startFor(ctx, newCall(counter(9), "k"))
+		ctx, leave := context.WithCancel(background)
+		gone := b.startFor(ctx, newCall(counter(9), "k"))
+		time.Sleep(50 * time.Millisecond)
+		leave()
+		synctest.Wait()
+		require.True(b, gone.returned)
+		require.ErrorIs(b, gone.err, context.Canceled)
+		b.group.Wait()
+		require.ErrorIs(b, limited.err, context.DeadlineExceeded)
+		require.Equal(b, 100*time.Millisecond, limited.took)
+		b.releaseAll()
+	})
+}
+
+// The engine still waits for an error that says more, and the context ends meanwhile.
+func TestContextThatEndsAfterTheTimeoutIsNotTheReason(t *testing.T) {
+	forEachWay(t, batchWays, engine.Options{Timeout: 100 * time.Millisecond}, func(b *fixture) {
+		b.hold()
+		b.store.ignoresContext = true
+		ctx, cancel := context.WithTimeout(background, 110*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(b, b.decideFor(ctx, newCall(counter(9), "k")).err, storage.ErrUnavailable)
+		b.releaseAll()
+	})
+}
+
+// Thousands of requests with all kinds of contexts wait while round trips hang.
+func TestNoCallTakesLongerThanItsTimeout(t *testing.T) {
+	const timeout = 100 * time.Millisecond
+	for _, inFlight := range []int{1, 2, 8} {
+		forEachWay(t, remoteWays, engine.Options{MaxRoundTrips: inFlight, Timeout: timeout}, func(b *fixture) {
+			b.hold()
+			r := rand.New(rand.NewPCG(1, uint64(inFlight)))
+			for i := range 1000 {
+				ctx, cancel := background, context.CancelFunc(func() {})
+				switch i % 3 {
+				case 1:
+					ctx, cancel = context.WithCancel(ctx)
+				case 2:
+					ctx, cancel = context.WithTimeout(ctx, time.Duration(1+r.IntN(100))*time.Millisecond)
+				}
+				c, pause := newCall(counter(9), fmt.Sprint(r.IntN(700))), time.Duration(r.IntN(300))*time.Millisecond
+				b.group.Go(func() {
+					defer cancel()
+					time.Sleep(pause)
+					b.decideFor(ctx, c)
+					if c.err == nil || errors.Is(c.err, storage.ErrOverloaded) || c.took > timeout+expiryGrace {
+						b.Errorf("%v after %v", c.err, c.took)
+					}
+				})
+			}
+			b.group.Wait()
+			b.releaseAll()
+			time.Sleep(time.Second)
+			b.allowed(b.decide(newCall(counter(9), "after")))
+		})
+	}
+}
+
+// Tests with a limiter in a package variable use one engine in several bubbles of testing/synctest.
+func TestEngineWorksInSeveralSynctestBubbles(t *testing.T) {
+	for _, w := range remoteWays {
+		f := newFakeStore()
+		e := engine.New(w.open(f), engine.Options{Timeout: 50 * time.Millisecond})
+		for range 4 {
+			synctest.Test(t, func(t *testing.T) {
+				b := &fixture{T: t, way: w, store: f, engine: e}
+				for i := range 20 {
+					b.start(newCall(counter(1000), fmt.Sprint(i%7)))
+				}
+				b.group.Wait()
+				synctest.Wait()
+				require.True(t, e.Idle())
+			})
+		}
+		b := &fixture{T: t, way: w, store: f, engine: e}
+		b.allowed(b.decide(newCall(counter(1000), "outside")))
+	}
+}
+
+func TestServerThatDecidesDifferentlyFromGoIsErrProgram(t *testing.T) {
+	lies := map[string]func(*driver.Batch){
+		"allows what is denied":    func(b *driver.Batch) { b.Requests[1].Applied = 1 },
+		"denies what is allowed":   func(b *driver.Batch) { b.Requests[0].Applied = 0 },
+		"unfounded damage":         func(b *driver.Batch) { b.Requests[0].Applied = driver.Damaged },
+		"another state":            func(b *driver.Batch) { b.Found[0].State = []byte("xxx") },
+		"no state":                 func(b *driver.Batch) { b.Found[1] = storage.Record{} },
+		"an invalid outcome":       func(b *driver.Batch) { b.Requests[0].Applied = -9 },
+		"more steps than requests": func(b *driver.Batch) { b.Requests[0].Applied = 7 },
+	}
+	for name, lie := range lies {
+		w := lying(func(b *driver.Batch) {
+			if len(b.Requests) > 1 {
+				lie(b)
+			}
+		})
+		forEachWay(t, []way{w}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+			b.store.put("full", "xx")
+			calls := []*call{newCall(counter(2), "k"), newCall(counter(2), "full")}
+			b.inOneBatch(calls...)
+			found := false
+			for _, c := range calls {
+				if c.err != nil {
+					b.failed(c, storage.ErrProgram)
+					found = true
+				}
+			}
+			require.True(b, found, name)
+		})
+	}
+}
+
+// The time in the reply is not the time of the decision.
+func TestServerThatReportsAWrongTimeIsErrProgram(t *testing.T) {
+	forEachWay(t, []way{lying(func(b *driver.Batch) { b.At = b.At.Add(1e9) })}, engine.Options{}, func(b *fixture) {
+		b.allowed(b.decide(newCall(spacing(1e9), "k")))
+		require.ErrorIs(b, b.decide(newCall(spacing(1e9), "k")).err, storage.ErrProgram)
+	})
+}
+
+func TestWrongDenialIsNotCached(t *testing.T) {
+	forEachWay(t, []way{lying(func(b *driver.Batch) { b.Requests[0].Applied = 1 })}, engine.Options{}, func(b *fixture) {
+		b.store.put("k", "x")
+		for range 3 {
+			c := b.decide(newCall(counter(1), "k"))
+			require.ErrorIs(b, c.err, storage.ErrProgram)
+			require.False(b, c.stats.Cached)
+		}
+	})
+}
+
+// The other requests of the batch are not decided by swaps.
+func TestDeclinedRequestIsDecidedBySwaps(t *testing.T) {
+	declining := way{name: "server", open: func(f *fakeStore) storage.Store { return server{fakeStore: f, declines: 50} }}
+	forEachWay(t, []way{declining}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		huge, other := newCall(counter(100), "huge"), newCall(counter(9), "k")
+		huge.Uses[0].Cost = 50
+		b.inOneBatch(huge, other)
+		b.allowed(huge)
+		b.allowed(other)
+		require.Len(b, b.store.state("huge"), 50)
+		require.Equal(b, []string{"run a0", "run huge k", "load huge", "swap huge"}, b.store.trips)
 	})
 }

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -77,6 +78,13 @@ func forEachWay(t *testing.T, ways []way, o engine.Options, test func(b *fixture
 	}
 }
 
+// coldAndWarm runs a test for each way, and again after a decision, when a caller sends its own request to a server.
+func coldAndWarm(t *testing.T, ways []way, o engine.Options, test func(b *fixture)) {
+	t.Helper()
+	forEachWay(t, ways, o, test)
+	forEachWay(t, ways, o, func(b *fixture) { b.warm(); test(b) })
+}
+
 // end releases all round trips, so that all goroutines end even after a failure.
 func (b *fixture) end() {
 	b.letOthersPass()()
@@ -120,6 +128,14 @@ func (b *fixture) startFor(ctx context.Context, c *call) *call {
 	return c
 }
 
+// startEach starts a call of each key, whose limit is not reached.
+func (b *fixture) startEach(keys ...string) (calls []*call) {
+	for _, key := range keys {
+		calls = append(calls, b.start(newCall(counter(1<<40), key)))
+	}
+	return calls
+}
+
 // hold makes round trips wait.
 func (b *fixture) hold() {
 	b.store.mu.Lock()
@@ -131,6 +147,16 @@ func (b *fixture) hold() {
 func (b *fixture) releaseAll() {
 	b.letOthersPass()()
 	synctest.Wait()
+}
+
+// finish is releaseAll, and then waits for all calls. The given ones must be allowed.
+func (b *fixture) finish(calls ...*call) {
+	b.Helper()
+	b.releaseAll()
+	b.group.Wait()
+	for _, c := range calls {
+		b.allowed(c)
+	}
 }
 
 // letOthersPass lets later round trips pass. The waiting ones wait for release.
@@ -153,8 +179,7 @@ func (b *fixture) inOneBatch(calls ...*call) {
 	for _, c := range calls {
 		b.start(c)
 	}
-	b.releaseAll()
-	b.group.Wait()
+	b.finish()
 }
 
 // forgetTrips forgets the round trips so far.
@@ -190,5 +215,17 @@ func (b *fixture) denied(c *call) *call {
 	b.Helper()
 	require.NoError(b, c.err)
 	require.False(b, c.allowed)
+	return c
+}
+
+// failed checks that a call failed with these errors, and with no other one of package storage.
+func (b *fixture) failed(c *call, errs ...error) *call {
+	b.Helper()
+	for _, err := range errs {
+		require.ErrorIs(b, c.err, err)
+	}
+	for _, kind := range []error{storage.ErrUnavailable, storage.ErrContended, storage.ErrNotApplied, storage.ErrOutcomeUnknown, storage.ErrProgram} {
+		require.Equal(b, slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, kind) }), errors.Is(c.err, kind), "%v: %v", kind, c.err)
+	}
 	return c
 }

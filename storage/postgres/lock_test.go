@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/internal/testing/faultproxy"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -24,30 +26,14 @@ func waitForLocks(t *testing.T, p *pgxpool.Pool, text string, n int) {
 	}, longTimeout, 2*time.Millisecond)
 }
 
-type swapResult struct {
-	current []storage.Record
-	swapped bool
-	err     error
-}
-
-// swapLater swaps in a goroutine.
-func swapLater(s *postgres.Store, swaps []storage.Swap) <-chan swapResult {
-	c := make(chan swapResult, 1)
-	go func() {
-		current, swapped, err := s.CompareAndSwap(context.Background(), swaps...)
-		c <- swapResult{current, swapped, err}
-	}()
-	return c
-}
-
-// runLater runs a batch in a goroutine.
-func runLater(s *postgres.Store, b *driver.Batch) <-chan *driver.Batch {
-	done := make(chan *driver.Batch, 1)
-	go func() {
-		s.Run(context.Background(), b)
-		done <- b
-	}()
-	return done
+// swapLater swaps in a goroutine. wait waits for that, and returns the results.
+func swapLater(s *postgres.Store, swaps []storage.Swap) (wait func() ([]storage.Record, bool, error)) {
+	var swapping sync.WaitGroup
+	var current []storage.Record
+	var swapped bool
+	var err error
+	swapping.Go(func() { current, swapped, err = s.CompareAndSwap(context.Background(), swaps...) })
+	return func() ([]storage.Record, bool, error) { swapping.Wait(); return current, swapped, err }
 }
 
 // spend takes units of a key like requestEach, in a transaction, and returns the version of the record.
@@ -93,10 +79,10 @@ func TestSwapsThatCreateKeysDoNotDeadlock(t *testing.T) {
 	second := swapLater(s, append(creating("a"), updating(z)...))
 	waitForLocks(t, p, table, 2)
 	require.NoError(t, holder.Rollback(t.Context()))
-	for i, later := range []<-chan swapResult{first, second} {
-		got := <-later
-		require.NoError(t, got.err)
-		require.Equal(t, i == 1, got.swapped)
+	for i, wait := range []func() ([]storage.Record, bool, error){first, second} {
+		_, swapped, err := wait()
+		require.NoError(t, err)
+		require.Equal(t, i == 1, swapped)
 	}
 }
 
@@ -112,15 +98,15 @@ func TestKeyCreatedMeanwhileIsAConflict(t *testing.T) {
 				}
 				winner := begin(t, p)
 				swap(t, storeIn(t, winner, table), creating("x"))
-				raced := swapLater(s, creating(keys...))
+				wait := swapLater(s, creating(keys...))
 				waitForLocks(t, p, table, 1)
 				require.NoError(t, winner.Commit(t.Context()))
-				got := <-raced
-				require.NoError(t, got.err)
-				require.False(t, got.swapped)
+				current, swapped, err := wait()
+				require.NoError(t, err)
+				require.False(t, swapped)
 				records, _, err := s.Load(t.Context(), keys...)
 				require.NoError(t, err)
-				require.Equal(t, records, got.current)
+				require.Equal(t, records, current)
 				require.Equal(t, []string{"x"}, existing(t, s, keys...))
 				swap(t, s, creating("d")) // a transaction stays usable
 			})
@@ -143,22 +129,19 @@ func TestRunWithAKeyThatIsCreatedMeanwhile(t *testing.T) {
 			s, table := newStore(t, p)
 			other := begin(t, p)
 			version := spend(t, other, table, "b", 2)
-			done := runLater(s, c.batch)
+			var running sync.WaitGroup
+			running.Go(func() { s.Run(context.Background(), c.batch) })
 			waitForLocks(t, p, "sluice_decide", 1)
 			_, before, err := s.Load(t.Context(), "any")
 			require.NoError(t, err)
 			require.NoError(t, other.Commit(t.Context()))
-			b := <-done
-			require.NoError(t, b.Err)
-			require.Nil(t, b.KeyErr)
+			running.Wait()
+			b := c.batch
+			require.NoError(t, errors.Join(append(b.KeyErr, b.Err)...))
 			require.Equal(t, c.want, appliedOf(b))
 			require.False(t, b.At.Before(before))
 			for i, key := range b.Keys {
-				if key == "b" {
-					require.Equal(t, version, b.Found[i].Version)
-				} else {
-					require.Zero(t, b.Found[i])
-				}
+				require.Equal(t, map[bool]storage.Version{true: version, false: 0}[key == "b"], b.Found[i].Version)
 			}
 		})
 	}
@@ -309,4 +292,51 @@ func TestSwapThatDeletesNoRecordWaitsForTheLock(t *testing.T) {
 	after, _, err := s.Load(t.Context(), "a", "b", "c")
 	require.NoError(t, err)
 	require.Equal(t, append(before, storage.Record{}, storage.Record{}), after)
+}
+
+// requireEnded checks that an error of the server has this code, and that a retry in the same
+// transaction does not help.
+func requireEnded(t *testing.T, err error, code string) {
+	t.Helper()
+	require.ErrorContains(t, err, "(SQLSTATE "+code+")")
+	requireKinds(t, err, storage.ErrNotApplied)
+}
+
+// At a higher isolation level, a transaction cannot write rows that others wrote after its first
+// statement.
+func TestSerializationFailureEndsTheTransaction(t *testing.T) {
+	p := newPool(t, "")
+	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
+		s, table := newStore(t, p)
+		first := creating("a")
+		swap(t, s, first)
+		tx, err := p.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: level})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+		late := storeIn(t, tx, table)
+		existing(t, late, "a")
+		swap(t, s, updating(first))
+		_, _, err = late.CompareAndSwap(t.Context(), updating(first)...)
+		requireEnded(t, err, "40001")
+	}
+}
+
+// After the deadline, the store must not use the transaction any more. The race detector would report
+// it.
+func TestTransactionIsNotUsedAfterTheDeadline(t *testing.T) {
+	p := newPool(t, "")
+	_, table := newStore(t, p)
+	exec(t, begin(t, p), "LOCK TABLE "+table)
+	tx := begin(t, p)
+	limiter, err := sluice.New(storeIn(t, tx, table), "gcra 1/h")
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // long enough to reach the lock
+	defer cancel()
+	_, err = limiter.Allow(ctx, "a") // waits for the lock
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, storage.ErrNotApplied)
+	for range 1000 {
+		_, err = tx.Exec(context.Background(), "SELECT 1")
+		require.Error(t, err)
+	}
 }

@@ -2,15 +2,14 @@
 //
 //   - The store obeys the laws of package storagetest with prepared statements, in text format and
 //     behind PgBouncer (laws_test.go).
-//   - A swap and a batch are one round trip each (round_trips_test.go), find rows by their keys
-//     (plan_test.go) and update existing rows without writing an index (hot_update_test.go).
-//   - Statements work behind a pooler that loses prepared statements (pooler_test.go).
+//   - A swap and a batch are one round trip each, find rows by their keys, update existing rows without
+//     writing an index, and work behind a pooler that loses prepared statements (statements_test.go).
 //   - Whatever happens to a message, errors report correctly whether a write was applied
 //     (laws_test.go, failure_test.go).
 //   - A row that the table drops, changes or hides is an error (dropped_write_test.go).
 //   - Concurrent statements do not deadlock and lose no write. A call ends shortly before its deadline
 //     (lock_test.go).
-//   - A store in a transaction of the caller commits or rolls back with it (transaction_test.go).
+//   - A store in a transaction of the caller commits or rolls back with it (lock_test.go).
 //   - Migrate creates what is missing, once, next to the table (migrate_test.go). Purge removes only
 //     expired records (purge_test.go).
 package postgres_test

@@ -16,23 +16,18 @@ import (
 // and limiter.
 func ExampleNew() {
 	addr := shared.Redis(servers.Example{}).Addr() // a server that the tests started
-	process := func() (*sluice.Limiter[string], *goredis.Client, error) {
+	process := func() (*sluice.Limiter[string], *goredis.Client) {
 		client := goredis.NewClient(&goredis.Options{Addr: addr, ContextTimeoutEnabled: true, DialerRetries: 1})
 		store, err := redis.New(client, redis.Options{Prefix: "example:"})
-		if err != nil {
-			return nil, nil, err
-		}
+		check(err)
 		limiter, err := sluice.Options[string]{
 			Clock: fixedClock, // so that the output is always the same
 		}.New(store, sluice.PerKey("gcra 3/min"))
-		return limiter, client, err
+		check(err)
+		return limiter, client
 	}
 	for _, name := range []string{"first", "second"} {
-		limiter, client, err := process()
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
+		limiter, client := process()
 		defer client.Close()
 		for range 2 {
 			d, err := limiter.Allow(context.Background(), "ann")
@@ -56,10 +51,7 @@ func ExampleStore_cluster() {
 	})
 	defer client.Close()
 	store, err := redis.New(client, redis.Options{Prefix: "example:"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	type request struct{ tenant, user string }
 	rules := []sluice.Rule[request]{
 		sluice.By("tenant", func(r request) string { return r.tenant }, "fixedwindow 2/min"),
@@ -70,10 +62,7 @@ func ExampleStore_cluster() {
 		Group:     func(r request) string { return r.tenant },
 		Clock:     func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) },
 	}.New(store, rules...)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	check(err)
 	for _, user := range []string{"ann", "bob", "bob"} {
 		d, err := grouped.Allow(context.Background(), request{"acme", user})
 		fmt.Println(user, d.Allowed, d.Rule, err)
@@ -82,4 +71,10 @@ func ExampleStore_cluster() {
 	// ann true tenant <nil>
 	// bob true tenant <nil>
 	// bob false tenant <nil>
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
 }

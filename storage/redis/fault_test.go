@@ -4,14 +4,20 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/internal/testing/faultproxy"
 	"github.com/sluice-go/sluice/internal/testing/servers"
+	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
 )
@@ -204,5 +210,163 @@ func TestErrorOfAProxyLeavesTheOutcomeUnknown(t *testing.T) {
 	for n := range 2 {
 		_, _, err = s.CompareAndSwap(t.Context(), creatingN(n+1, "a")...)
 		requireRefused(t, err)
+	}
+}
+
+// calls are the calls that notice cancellation. Run is not one of them.
+var calls = map[string]func(context.Context, *redis.Store) error{
+	"swap": func(ctx context.Context, s *redis.Store) error {
+		_, _, err := s.CompareAndSwap(ctx, creating("a", "late"))
+		return err
+	},
+	"swap of two": func(ctx context.Context, s *redis.Store) error {
+		_, _, err := s.CompareAndSwap(ctx, creating(textOf("g", "a"), "late"), creating(textOf("g", "b"), "late"))
+		return err
+	},
+	"load": func(ctx context.Context, s *redis.Store) error { _, _, err := s.Load(ctx, "a"); return err },
+}
+
+func TestCallsEndAtTheirDeadline(t *testing.T) {
+	server := servers.Redis(t)
+	single := func(o goredis.Options) goredis.UniversalClient {
+		o.Addr = server.Addr()
+		return goredis.NewClient(&o)
+	}
+	for name, client := range map[string]goredis.UniversalClient{
+		"defaults":                     single(goredis.Options{}),
+		"no deadlines":                 single(goredis.Options{ReadTimeout: -2, WriteTimeout: -2}),
+		"short timeouts, many retries": single(goredis.Options{ReadTimeout: 90 * time.Millisecond, WriteTimeout: 90 * time.Millisecond, MaxRetries: 1000}),
+		"ContextTimeoutEnabled":        single(goredis.Options{ReadTimeout: time.Minute, ContextTimeoutEnabled: true}),
+		"cluster":                      goredis.NewClusterClient(&goredis.ClusterOptions{ClusterSlots: oneNode(server.Addr())}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Cleanup(func() { client.Close() })
+			s := open(t, client, t.Name())
+			runOK(t, s, oneRequest("warm"))
+			server.Pause()
+			defer server.Resume()
+			var running sync.WaitGroup
+			ends := func(call string, do func(context.Context, *redis.Store) error) {
+				running.Go(func() {
+					const timeout = 200 * time.Millisecond
+					ctx, cancel := context.WithTimeout(t.Context(), timeout)
+					defer cancel()
+					begun := time.Now()
+					err := do(ctx, s)
+					assert.Less(t, time.Since(begun), timeout+slack, call)
+					assert.ErrorIs(t, err, storage.ErrUnavailable, call)
+				})
+			}
+			for call, do := range calls {
+				ends(call, do)
+			}
+			ends("run", func(ctx context.Context, s *redis.Store) error {
+				b, other := oneRequest("a"), oneRequest("b")
+				s.Run(ctx, b, other)
+				assert.Error(t, other.Err)
+				return b.Err
+			})
+			running.Wait()
+		})
+	}
+}
+
+// The server may apply a write after the call was cancelled. The store stays usable.
+func TestCallsEndWhenTheyAreCancelled(t *testing.T) {
+	for name, ownDeadline := range map[string]bool{"defaults": false, "ContextTimeoutEnabled": true} {
+		t.Run(name, func(t *testing.T) {
+			proxy := faultproxy.Redis(t, shared.Redis(t).Addr())
+			s := open(t, newClientWith(t, goredis.Options{Addr: proxy.Addr(), ReadTimeout: time.Minute, ContextTimeoutEnabled: ownDeadline}), t.Name())
+			for call, do := range calls {
+				swap(t, s, creating("warm "+call, "x"))
+				proxy.Plan(faultproxy.Fault{At: 1, Kind: faultproxy.LateRequest})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				failed := make(chan error, 1)
+				go func() { failed <- do(ctx, s) }()
+				waitFor(t, func() bool { return proxy.Exchanges() > 0 })
+				cancel()
+				cancelled := time.Now()
+				err := <-failed
+				require.Less(t, time.Since(cancelled), slack, call)
+				require.ErrorIs(t, err, context.Canceled)
+				requireUnknown(t, err)
+				waitFor(t, func() bool { proxy.Release(); return proxy.Hits() == 1 })
+			}
+			proxy.Plan()
+			require.Equal(t, "late", stored(t, s, "a"))
+			swap(t, s, creating("z", "x"))
+		})
+	}
+}
+
+// lostReplies are faults after which a client does not know whether the server has got the request.
+var lostReplies = []faultproxy.Kind{faultproxy.DropRequest, faultproxy.DropReply, faultproxy.CutReply}
+
+// holdTwo takes the 2 units of a limit by two reservations, through a proxy. set sets the clock to a time after that. left returns
+// how many units are left.
+func holdTwo(t *testing.T) (proxy *faultproxy.Proxy, a, b *sluice.Reservation[string], set func(after time.Duration), left func() int64) {
+	start, now, key := time.Unix(1e9, 0), time.Unix(1e9, 0), fmt.Sprint(rand.Uint64())
+	proxy = faultproxy.Redis(t, shared.Redis(t).Addr())
+	proxy.Only(isWrite)
+	l, err := sluice.Options[string]{Clock: func() time.Time { return now }, Timeout: longTimeout}.
+		New(open(t, newClient(t, proxy.Addr()), t.Name()), sluice.PerKey("inflight 2 ttl=1h"))
+	require.NoError(t, err)
+	for _, r := range []**sluice.Reservation[string]{&a, &b} {
+		*r, _, err = l.Reserve(t.Context(), key, 1)
+		require.NoError(t, err)
+		require.NotNil(t, *r)
+	}
+	return proxy, a, b, func(after time.Duration) { now = start.Add(after) }, func() int64 {
+		d, err := l.Peek(t.Context(), key)
+		require.NoError(t, err)
+		return d.Remaining
+	}
+}
+
+// The unit returns by the release or after its TTL, and never twice.
+func TestReleaseWithALostReplyIsNotRepeated(t *testing.T) {
+	for _, kind := range lostReplies {
+		t.Run(kind.String(), func(t *testing.T) {
+			proxy, a, b, set, left := holdTwo(t)
+			released := map[bool]int64{true: 1, false: 0}[kind.Applied()]
+			proxy.Plan(faultproxy.Fault{At: 1, Kind: kind})
+			require.ErrorIs(t, a.Release(t.Context()), storage.ErrOutcomeUnknown)
+			require.NoError(t, a.Release(t.Context()), "it does nothing")
+			require.Equal(t, 1, proxy.Exchanges())
+			require.Equal(t, released, left())
+
+			set(30 * time.Minute)
+			require.NoError(t, b.Renew(t.Context()), "its unit is still held")
+			set(66 * time.Minute)
+			require.EqualValues(t, 1, left(), "the unit of the release has returned")
+			require.NoError(t, b.Release(t.Context()))
+			require.EqualValues(t, 2, left())
+		})
+	}
+}
+
+// A renewal is repeated. If it was applied the first time, it renews the unit of b too, which was in the same slot. So b finds its
+// unit lost, but nothing is free that is held.
+func TestRenewalWithALostReplyFreesNothing(t *testing.T) {
+	for _, kind := range lostReplies {
+		t.Run(kind.String(), func(t *testing.T) {
+			proxy, a, b, set, left := holdTwo(t)
+			set(30 * time.Minute)
+			proxy.Plan(faultproxy.Fault{At: 1, Kind: kind})
+			require.NoError(t, a.Renew(t.Context()))
+			require.Equal(t, 2, proxy.Exchanges())
+			if err := b.Renew(t.Context()); kind.Applied() {
+				require.ErrorIs(t, err, sluice.ErrHoldLost)
+			} else {
+				require.NoError(t, err)
+			}
+			set(66 * time.Minute)
+			require.Zero(t, left(), "both units are renewed")
+			require.NoError(t, a.Release(t.Context()))
+			require.EqualValues(t, 1, left())
+			set(96 * time.Minute)
+			require.EqualValues(t, 2, left())
+		})
 	}
 }

@@ -121,19 +121,6 @@ func TestOneProbeAtATimeWithAPauseBetween(t *testing.T) {
 	})
 }
 
-func TestASuccessfulProbeClosesItUntilTheNextFailure(t *testing.T) {
-	bubble(t, func(t *testing.T, b *breaker.Breaker) {
-		fail(b, time.Second)
-		probe, _ := b.Admit()
-		require.True(t, probe)
-		b.Probed(nil)
-		requireAdmits(t, b)
-		fail(b, 0)
-		_, err := b.Admit()
-		require.Error(t, err, "the first failure after a probe opens it")
-	})
-}
-
 // Nobody has tested the server for more than a second.
 func TestAPauseLetsCallersTestTheServerThemselves(t *testing.T) {
 	for _, works := range []bool{true, false} {
@@ -174,17 +161,6 @@ func TestAPauseDuringAProbeAdmitsNobody(t *testing.T) {
 		time.Sleep(time.Minute)
 		_, err := b.Admit()
 		require.Error(t, err)
-	})
-}
-
-func TestASuccessAfterAProbeClosesIt(t *testing.T) {
-	bubble(t, func(t *testing.T, b *breaker.Breaker) {
-		fail(b, time.Second)
-		b.Admit()
-		b.Probed(nil)
-		b.Succeeded()
-		fail(b, 0)
-		requireAdmits(t, b)
 	})
 }
 

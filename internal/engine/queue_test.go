@@ -1,9 +1,12 @@
-// These tests promise that MaxQueue bounds the requests that wait to be sent to a server, for whatever reason they wait.
+// These tests promise that MaxQueue bounds the requests that wait to be sent to a server, for whatever reason they wait, and that a
+// call delays or refuses no call that it has no key in common with.
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -16,9 +19,7 @@ import (
 // refused starts a call, and requires that it is refused.
 func (b *fixture) refused(c *call) {
 	b.Helper()
-	b.start(c)
-	require.ErrorIs(b, c.err, storage.ErrOverloaded)
-	require.ErrorIs(b, c.err, storage.ErrNotApplied)
+	b.failed(b.start(c), storage.ErrOverloaded, storage.ErrUnavailable, storage.ErrNotApplied)
 	require.Zero(b, c.took)
 }
 
@@ -29,6 +30,18 @@ func (b *fixture) waits(c *call) *call {
 	return c
 }
 
+func TestFullQueueIsErrOverloaded(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{MaxRoundTrips: 1, MaxQueue: 2}, func(b *fixture) {
+		b.hold()
+		for range 3 { // one is in flight
+			b.waits(newCall(counter(9), "k"))
+		}
+		b.refused(newCall(counter(9), "k"))
+		b.finish()
+		b.allowed(b.decide(newCall(counter(9), "k")))
+	})
+}
+
 func TestSwapsOfDifferentKeysDoNotWait(t *testing.T) {
 	for _, op := range []driver.Op{driver.Allow, driver.Peek, driver.Reset} {
 		forEachWay(t, []way{bySwaps, onlySwaps}, engine.Options{MaxQueue: 1}, func(b *fixture) {
@@ -37,8 +50,7 @@ func TestSwapsOfDifferentKeysDoNotWait(t *testing.T) {
 				b.waits(newCallOf(op, counter(9), fmt.Sprint(i)))
 			}
 			require.Len(b, b.store.tripsSoFar(), 5)
-			b.releaseAll()
-			b.group.Wait()
+			b.finish()
 		})
 	}
 }
@@ -63,8 +75,7 @@ func TestWaitForTheRenewalOfADenialCounts(t *testing.T) {
 			b.waits(newCall(counter(1), "k"))
 		}
 		b.refused(newCall(counter(1), "k"))
-		b.releaseAll()
-		b.group.Wait()
+		b.finish()
 		require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).stats.Cached)
 	})
 }
@@ -86,9 +97,7 @@ func TestAllKindsOfWaitsCountTogether(t *testing.T) {
 		b.refused(newCallOf(driver.Reset, nil, "a2"))       // would wait for the swaps
 		b.refused(newCallOf(driver.Peek, counter(9), "a4")) // a failed swap would wait
 		other := b.waits(newCall(counter(9), "b1"))
-		b.releaseAll()
-		b.group.Wait()
-		b.allowed(other)
+		b.finish(other)
 		b.allowed(b.decide(newCall(counter(9), "a1")))
 	})
 }
@@ -100,8 +109,7 @@ func TestRefusedSwapReleasesItsLocks(t *testing.T) {
 		b.waits(newCall(counter(9), "z"))
 		b.waits(newCall(counter(9), "z"))
 		b.refused(newCall(counter(9), "a", "z"))
-		b.releaseAll()
-		b.group.Wait()
+		b.finish()
 		b.allowed(b.decide(newCall(counter(9), "a", "z")))
 	})
 }
@@ -121,7 +129,7 @@ func TestFailedSwapsCountWhileTheyWait(t *testing.T) {
 
 // The calls of a batch do not wait, so there can be more of them than MaxQueue. They come back to wait for a lock, or for each other.
 func TestCallsThatMustBeSentAgainAreNotRefused(t *testing.T) {
-	locked, s := withLocks()
+	locked, s := newLocked()
 	forEachWay(t, []way{locked, declined}, engine.Options{MaxQueue: 5, MaxRoundTrips: 1, Timeout: time.Second}, func(b *fixture) {
 		s.locks.lock("k")
 		b.hold()
@@ -137,16 +145,13 @@ func TestCallsThatMustBeSentAgainAreNotRefused(t *testing.T) {
 		}
 		time.Sleep(400 * time.Millisecond)
 		s.locks.unlock("k")
-		b.group.Wait()
-		for _, c := range calls {
-			b.allowed(c)
-		}
+		b.finish(calls...)
 	})
 }
 
 // They wait for each other, because one key at a time is probed.
 func TestCallsOfLockedKeysCount(t *testing.T) {
-	w, s := withLocks()
+	w, s := newLocked()
 	forEachWay(t, []way{w}, engine.Options{MaxQueue: 2, Timeout: time.Second}, func(b *fixture) {
 		keys := []string{"a", "b", "c", "d"}
 		s.locks.lock(keys...)
@@ -160,5 +165,63 @@ func TestCallsOfLockedKeysCount(t *testing.T) {
 		b.refused(newCall(counter(9), "d"))
 		b.group.Wait()
 		s.locks.unlock(keys...)
+	})
+}
+
+// The requests have been admitted. MaxQueue does not refuse their other attempts.
+func TestRetriesAreNotRefused(t *testing.T) {
+	forEachWay(t, []way{onServer}, engine.Options{MaxQueue: 1, OpenAfter: -1}, func(b *fixture) {
+		b.store.before = forTime(time.Nanosecond, notSent)
+		b.hold()
+		one, two := b.start(newCall(counter(9), "a")), b.start(newCall(counter(9), "b"))
+		require.Len(b, b.store.tripsSoFar(), 2)
+		b.finish(one, two)
+	})
+}
+
+// They do not fill the queue for other keys.
+func TestCancelledCallsBehindAHungOneDoNotCount(t *testing.T) {
+	forEachWay(t, []way{bySwaps}, engine.Options{MaxQueue: 3, Timeout: time.Second}, func(b *fixture) {
+		b.store.ignoresContext = true
+		b.hold()
+		b.start(newCall(counter(9), "a"))
+		ctx, cancel := context.WithCancel(background)
+		x, y := b.startFor(ctx, newCall(counter(9), "a")), b.startFor(ctx, newCall(counter(9), "a"))
+		cancel()
+		synctest.Wait()
+		require.True(b, x.returned && y.returned)
+		b.finish(b.start(newCall(counter(9), "b")))
+	})
+}
+
+// A call of the second key does not wait for one of the first.
+func TestCancelledCallOfTwoKeysStopsNeither(t *testing.T) {
+	forEachWay(t, []way{bySwaps}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		b.store.ignoresContext = true
+		b.hold()
+		b.start(newCall(counter(9), "a"))
+		ctx, cancel := context.WithCancel(background)
+		b.startFor(ctx, newCall(counter(9), "a", "b"))
+		cancel()
+		synctest.Wait()
+		release := b.letOthersPass()
+		other := b.start(newCall(counter(9), "b"))
+		time.AfterFunc(5*time.Second, release)
+		b.finish(other)
+	})
+}
+
+// Only the held key waits.
+func TestCallThatWaitsForAHeldKeyDoesNotStopItsOtherKeys(t *testing.T) {
+	withLocks(t, func(b *fixture, s lockedServer) {
+		s.locks.lock("locked")
+		b.start(newCall(counter(9), "locked")) // finds the lock, and then probes the key
+		time.Sleep(300 * time.Millisecond)
+		b.start(newCall(counter(9), "locked", "z")) // waits for its turn to probe
+		reset := b.start(newCallOf(driver.Reset, nil, "z"))
+		b.group.Wait()
+		s.locks.unlock("locked")
+		require.NoError(b, reset.err)
+		require.Less(b, reset.took, 100*time.Millisecond)
 	})
 }

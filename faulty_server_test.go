@@ -1,24 +1,89 @@
 package sluice_test
 
+// These tests promise how long calls take, and which ones fail, if a server refuses connections, is slow, or holds locks.
+
 import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
-	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/postgres"
+	"github.com/sluice-go/sluice/storage/redis"
 )
+
+// slowDial makes connections over a slow link: a new one takes longer than the timeout of the limiters.
+func slowDial(ctx context.Context, network, address string) (net.Conn, error) {
+	select {
+	case <-time.After(150 * time.Millisecond):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	return slowConn{conn}, err
+}
+
+type slowConn struct{ net.Conn }
+
+// Read waits for a reply. The first statement on a connection needs two of them, and that takes longer than the timeout.
+func (c slowConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	time.Sleep(12 * time.Millisecond)
+	return n, err
+}
+
+// If the timeout is shorter than the time for a new connection, the first calls fail. But they leave a connection for later ones.
+func TestShortTimeoutLocksNobodyOut(t *testing.T) {
+	client := goredis.NewClient(&goredis.Options{Addr: servers.Redis(t).Addr(), Dialer: slowDial, ContextTimeoutEnabled: true})
+	t.Cleanup(func() { client.Close() })
+	redisStore, err := redis.New(client, redis.Options{})
+	require.NoError(t, err)
+	config, err := pgxpool.ParseConfig(servers.Postgres(t).DSN())
+	require.NoError(t, err)
+	config.ConnConfig.DialFunc = slowDial
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	for name, o := range map[string]postgres.Options{"PostgreSQL": {Table: "functions"}, "PostgreSQL without functions": {Table: "swaps", NoFunctions: true}} {
+		store, err := postgres.New(pool, o)
+		require.NoError(t, err)
+		require.NoError(t, store.Migrate(t.Context()))
+		t.Run(name, func(t *testing.T) { pool.Reset(); requireNotLockedOut(t, store, 100*time.Millisecond) })
+	}
+	t.Run("Redis", func(t *testing.T) { requireNotLockedOut(t, redisStore, 20*time.Millisecond) })
+}
+
+func requireNotLockedOut(t *testing.T, store storage.Store, timeout time.Duration) {
+	l := newLimiter(t, sluice.Options[call]{Timeout: timeout}, store, rulesOf("gcra 1000000/s")...)
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			require.Eventually(t, func() bool {
+				for range 5 {
+					if _, err := l.Allow(background, call{user: fmt.Sprint(i)}); err != nil {
+						return false
+					}
+				}
+				return true
+			}, 10*time.Second, time.Millisecond)
+		})
+	}
+	group.Wait()
+}
 
 // A transaction of the application holds the row of a key for a long time. Calls for other keys succeed, and calls for this key
 // fail with ErrContended. On a busy machine some get no answer at all. The circuit breaker stays closed.
@@ -144,21 +209,45 @@ func TestShortLocksOfABusyRowDelayItsCalls(t *testing.T) {
 	group.Wait()
 }
 
-// A policy that runs in Go takes two round trips for a decision. The callers of one key wait for each other, so they have no
-// conflicts.
-func TestManyCallersOfAPolicyInGoHaveNoConflicts(t *testing.T) {
-	store, _ := openPostgres(t)
-	policy := struct{ algo.Policy }{mustPolicy("gcra 1000000/s")} // it has no program
-	l := newLimiter(t, sluice.Options[call]{Timeout: time.Minute}, store, sluice.Rule[call]{Name: "rule", Key: byUser, Policy: policy})
-	var group sync.WaitGroup
-	for range 64 {
-		group.Go(func() {
-			for range 5 {
-				d := must(t)(l.Allow(background, ann))
-				require.True(t, d.Allowed)
-				require.Equal(t, 1, d.Attempts)
+// errRefused is the error of a store whose server refuses connections.
+var errRefused = storage.NotApplied(fmt.Errorf("%w: %w", storage.ErrUnavailable, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}))
+
+func TestOnFailureAppliesSoonIfConnectionsAreRefused(t *testing.T) {
+	for _, p := range failurePolicies {
+		synctest.Test(t, func(t *testing.T) {
+			store := newFaultyStore()
+			l := newLimiter(t, sluice.Options[call]{OnFailure: p, CircuitOpenAfter: -1}, store, rulesOf("gcra 9/m")...)
+			r := reserve(t, l, ann, 3)
+			store.err = errRefused
+			took := func(do func() (sluice.Decision, error)) time.Duration {
+				began := time.Now()
+				d, err := do()
+				require.ErrorIs(t, errors.Join(err, d.Err), errRefused)
+				require.Equal(t, p != sluice.FailClosed, d.Degraded)
+				return time.Since(began)
+			}
+			for name, do := range map[string]func() (sluice.Decision, error){
+				"Allow": func() (sluice.Decision, error) { return l.Allow(background, ann) },
+				"Wait":  func() (sluice.Decision, error) { return l.Wait(background, ann) },
+				"Peek":  func() (sluice.Decision, error) { return l.Peek(background, ann) },
+				"Reserve": func() (sluice.Decision, error) {
+					_, d, err := l.Reserve(background, ann, 1)
+					return d, err
+				},
+			} {
+				if took := took(do); p == sluice.FailClosed {
+					require.Equal(t, sluice.DefaultTimeout, took, name)
+				} else {
+					require.Less(t, took, 110*time.Millisecond, name)
+				}
+			}
+			for name, do := range map[string]func() (sluice.Decision, error){ // they would be lost
+				"Charge": func() (sluice.Decision, error) { return l.Charge(background, ann, 1) },
+				"Refund": func() (sluice.Decision, error) { return l.Refund(background, ann, 1) },
+				"Settle": func() (sluice.Decision, error) { return r.Settle(background, 1) },
+			} {
+				require.Equal(t, sluice.DefaultTimeout, took(do), name)
 			}
 		})
 	}
-	group.Wait()
 }
