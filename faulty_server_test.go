@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/postgres"
@@ -250,4 +251,23 @@ func TestOnFailureAppliesSoonIfConnectionsAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A policy that runs in Go takes two round trips for a decision. The callers of one key wait for each other, so they have no
+// conflicts.
+func TestManyCallersOfAPolicyInGoHaveNoConflicts(t *testing.T) {
+	store, _ := openPostgres(t)
+	policy := struct{ algo.Policy }{mustPolicy("gcra 1000000/s")} // it has no program
+	l := newLimiter(t, sluice.Options[call]{Timeout: time.Minute}, store, sluice.Rule[call]{Name: "rule", Key: byUser, Policy: policy})
+	var group sync.WaitGroup
+	for range 64 {
+		group.Go(func() {
+			for range 5 {
+				d := must(t)(l.Allow(background, ann))
+				require.True(t, d.Allowed)
+				require.Equal(t, 1, d.Attempts)
+			}
+		})
+	}
+	group.Wait()
 }

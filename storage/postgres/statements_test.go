@@ -309,3 +309,38 @@ func TestErrorOfALostStatementHasTheRemedy(t *testing.T) {
 		}
 	}
 }
+
+// cancelQuery cancels the context of a call when its first query begins.
+type cancelQuery struct{ cancel context.CancelFunc }
+
+func (c cancelQuery) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	c.cancel()
+	return ctx
+}
+
+func (cancelQuery) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// pgx closes a connection if the context of its round trip ends. To make a new one takes much longer than a decision.
+func TestCancelledBatchKeepsItsConnection(t *testing.T) {
+	_, table := newStore(t, newPool(t, ""))
+	for _, timeout := range []time.Duration{400 * time.Millisecond, longTimeout} { // with and without a goroutine
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		config, err := pgxpool.ParseConfig(shared.Postgres(t).DSN())
+		require.NoError(t, err)
+		config.ConnConfig.Tracer = cancelQuery{cancel}
+		p, err := pgxpool.NewWithConfig(t.Context(), config)
+		require.NoError(t, err)
+		t.Cleanup(p.Close)
+		s := storeOn(t, p, postgres.Options{Table: table})
+		b := requestEach("a")
+		s.Run(ctx, b)
+		require.Error(t, ctx.Err())
+		require.Eventually(t, func() bool { return p.Stat().IdleConns() == 1 }, longTimeout, time.Millisecond)
+		require.EqualValues(t, 1, p.Stat().NewConnsCount())
+		if timeout == longTimeout {
+			require.NoError(t, b.Err, "a caller that sends its own batch returns when the server has answered")
+			require.Equal(t, 1, b.Requests[0].Applied)
+		}
+	}
+}
