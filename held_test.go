@@ -295,6 +295,19 @@ func TestHeldUnitsSurviveAClockThatStepsBack(t *testing.T) {
 	}
 }
 
+// The state has not been moved to the new time yet, so a release finds the unit by the time at which it was taken.
+func TestReleaseFindsItsUnitAfterAClockStepsBack(t *testing.T) {
+	clock := newClock()
+	for name, store := range ownClock(t, clock) {
+		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 2 ttl=30s")...)
+		first := reserveOne(t, l)
+		reserveOne(t, l)
+		clock.advance(-time.Hour)
+		require.NoError(t, first.Release(background), name)
+		require.Equal(t, []int64{1}, remaining(t, l, ann), name)
+	}
+}
+
 func TestDenialByHeldUnitsIsNotCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newDistantStore(0)
