@@ -4,6 +4,8 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
+
+	"github.com/sluice-go/sluice/storage"
 )
 
 // shard is a table with its lock. It fills four cache lines.
@@ -13,16 +15,17 @@ type shard struct {
 
 	firstExpiry atomic.Int64 // byExpiry.least of the table; is read without the lock
 	partition   *partition
-	_           [40]byte
+	_           [48]byte
 }
 
 // lock guards the shards with one number, one of each partition. So a decision on one key under several rules takes one lock.
-// It fills a cache line.
+// It fills a cache line, and apart from the entries it is all that a decision usually writes.
 type lock struct {
-	mu      sync.Mutex
-	number  int
-	buffers [][]byte // of the i-th key of a decision, for its next state; guarded by mu
-	_       [24]byte
+	mu          sync.Mutex
+	number      int
+	lastVersion storage.Version // of nextVersion
+	buffers     [][]byte        // of the i-th key of a decision, for its next state; guarded by mu
+	_           [16]byte
 }
 
 // unlock publishes the first expiry and unlocks the shard.
@@ -116,4 +119,17 @@ func (s *shard) lowestRank(keep hash) int64 {
 	defer s.unlock()
 	_, rank := s.table.lowestRank(keep)
 	return rank
+}
+
+// nextVersion returns a new version for a write of Transact. Versions only need to differ. The first
+// one is random, and they repeat after 2^64 writes.
+func (l *lock) nextVersion() storage.Version {
+	if l.lastVersion == 0 {
+		l.lastVersion = storage.NewVersion()
+	}
+	const odd = 0x9e3779b97f4a7c15
+	if l.lastVersion += odd; l.lastVersion == 0 {
+		l.lastVersion = odd
+	}
+	return l.lastVersion
 }

@@ -17,6 +17,8 @@ const DefaultMaxKeys = 1 << 20
 // Store keeps records in memory. It is safe for concurrent use. It must not be copied, and its fields must not change after
 // the first use.
 type Store struct {
+	locks [maxShards]lock // first, so that each fills a cache line
+
 	// MaxKeys is the maximum number of records with the same Rule in their driver.RuleKey. 0 or less means
 	// DefaultMaxKeys, math.MaxInt no maximum. Concurrent writes can exceed it for a moment, by the records that they add.
 	MaxKeys int
@@ -26,7 +28,6 @@ type Store struct {
 	clockStart atomic.Pointer[clockStart]            // see Now
 	partitions atomic.Pointer[map[string]*partition] // by rule; a new rule replaces the map
 	creating   sync.Mutex                            // is held while the map is replaced
-	locks      [maxShards]lock
 }
 
 var (
@@ -167,7 +168,7 @@ func decide(u *driver.Update, now time.Time, own, latest int64, names []name) {
 		n, c := &names[i], &u.Items[i].Next
 		switch sh := n.shard; c.Verb {
 		case driver.Put:
-			sh.table.putAt(n.hash, numbers[i], c.State, properties{sh.table.nextVersion(), expiry(latest, c.TTL), c.Priority})
+			sh.table.putAt(n.hash, numbers[i], c.State, properties{sh.nextVersion(), expiry(latest, c.TTL), c.Priority})
 			sh.grow(i, len(c.State))
 		case driver.Delete:
 			sh.table.remove(n.hash)

@@ -2,18 +2,17 @@ package memory
 
 import "github.com/sluice-go/sluice/storage"
 
-// table holds the records of one shard. Without records it is zero but for counters and lastVersion.
+// table holds the records of one shard. Without records it is zero but for counters.
 // The lock of the shard guards it.
 type table struct {
-	lastVersion storage.Version // of nextVersion; the first field, because of the cache lines of shard
-	index       index
-	entries     entries
-	byExpiry    minimum // of all entries
-	byRank      minimum // of the protected entries
-	long        longStates
-	counters    *counters
-	protected   int    // the number of protected entries
-	hand        uint32 // the entry that secondChance has checked last
+	index     index
+	entries   entries
+	byExpiry  minimum // of all entries
+	byRank    minimum // of the protected entries
+	long      longStates
+	counters  *counters
+	protected int    // the number of protected entries
+	hand      uint32 // the entry that secondChance has checked last
 }
 
 // find returns the entry of h, which may have expired, and its number. It returns 0 and nil if there is
@@ -208,7 +207,7 @@ func (t *table) clear() (removed int) {
 	removed = t.entries.count
 	t.counters.keys.Add(-int64(removed))
 	t.counters.protected.Add(-int64(t.protected))
-	*t = table{lastVersion: t.lastVersion, counters: t.counters}
+	*t = table{counters: t.counters}
 	return removed
 }
 
@@ -217,17 +216,4 @@ func (t *table) freeIfEmpty() {
 	if t.entries.count == 0 {
 		t.clear()
 	}
-}
-
-// nextVersion returns a new version for a write of Transact. Versions only need to differ. The first
-// one is random, and they repeat after 2^64 writes.
-func (t *table) nextVersion() storage.Version {
-	if t.lastVersion == 0 {
-		t.lastVersion = storage.NewVersion()
-	}
-	const odd = 0x9e3779b97f4a7c15
-	if t.lastVersion += odd; t.lastVersion == 0 {
-		t.lastVersion = odd
-	}
-	return t.lastVersion
 }
