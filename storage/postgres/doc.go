@@ -6,8 +6,8 @@
 //
 // With a pool, a PL/pgSQL function decides a batch of requests in one round trip. The first statement on a connection needs
 // another one. If another process creates one of the keys at the same moment, the server logs the error "sluice: created
-// meanwhile", and the store sends the batch again. With a Conn, a Tx or Options.NoFunctions, this process decides in two
-// round trips or more.
+// meanwhile", and the store sends the batch again. A cancelled call may return only at its deadline; see sluice.Limiter. With a
+// Conn, a Tx or Options.NoFunctions, this process decides in two round trips or more.
 //
 // # Permissions
 //
