@@ -89,11 +89,11 @@ BEGIN
 			denied := NULL;
 		END IF;
 		IF before_nexts IS NOT NULL THEN
-			IF total <= 0 OR steps > fewest THEN
+			most := CASE WHEN total > 0 AND steps > fewest THEN fewest END;
+			IF total <= 0 OR most IS NOT NULL THEN
 				nexts := before_nexts;
 				expiries := before_expiries;
 			END IF;
-			most := CASE WHEN total > 0 AND steps > fewest THEN fewest END;
 			fewest := NULL;
 			steps := NULL;
 			before_nexts := NULL;
