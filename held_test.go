@@ -280,13 +280,19 @@ func TestLostUnitsOfAShadowRuleAreNoError(t *testing.T) {
 	})
 }
 
+// heldBeforeAStepBack returns a limiter whose two units were taken before the clock stepped back, and the reservation of one.
+func heldBeforeAStepBack(t *testing.T, store storage.Store, clock *fakeClock) (*sluice.Limiter[call], *sluice.Reservation[call]) {
+	l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 2 ttl=30s")...)
+	first := reserveOne(t, l)
+	reserveOne(t, l)
+	clock.advance(-time.Hour)
+	return l, first
+}
+
 func TestHeldUnitsSurviveAClockThatStepsBack(t *testing.T) {
 	clock := newClock()
 	for name, store := range ownClock(t, clock) {
-		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 2 ttl=30s")...)
-		first := reserveOne(t, l)
-		reserveOne(t, l)
-		clock.advance(-time.Hour)
+		l, first := heldBeforeAStepBack(t, store, clock)
 		require.False(t, must(t)(l.Allow(background, ann)).Allowed, name)
 		require.NoError(t, first.Release(background))
 		require.LessOrEqual(t, remaining(t, l, ann)[0], int64(1), name)
@@ -299,10 +305,7 @@ func TestHeldUnitsSurviveAClockThatStepsBack(t *testing.T) {
 func TestReleaseFindsItsUnitAfterAClockStepsBack(t *testing.T) {
 	clock := newClock()
 	for name, store := range ownClock(t, clock) {
-		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 2 ttl=30s")...)
-		first := reserveOne(t, l)
-		reserveOne(t, l)
-		clock.advance(-time.Hour)
+		l, first := heldBeforeAStepBack(t, store, clock)
 		require.NoError(t, first.Release(background), name)
 		require.Equal(t, []int64{1}, remaining(t, l, ann), name)
 	}

@@ -1,5 +1,7 @@
-// These tests promise that MaxQueue bounds the requests that wait to be sent to a server, for whatever reason they wait, and that a
-// call delays or refuses no call that it has no key in common with.
+// These tests promise:
+//
+//   - MaxQueue bounds the requests that wait to be sent to a server, whatever they wait for.
+//   - A call delays or refuses no call that has none of its keys.
 package engine_test
 
 import (
