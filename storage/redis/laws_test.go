@@ -17,9 +17,11 @@ import (
 
 var prefixes atomic.Int64
 
-// harness returns a pair of stores that no other test uses.
+// harness returns a pair of stores that no other test uses. It empties the servers, because a listing reads all
+// their keys.
 func harness(client goredis.UniversalClient) func(t *testing.T) storagetest.Harness {
 	return func(t *testing.T) storagetest.Harness {
+		require.NoError(t, onEach(t, client, func(ctx context.Context, c *goredis.Client) error { return c.FlushDB(ctx).Err() }))
 		prefix := fmt.Sprintf("laws%d:", prefixes.Add(1))
 		s := open(t, client, prefix)
 		return storagetest.Harness{
@@ -42,19 +44,20 @@ func advance(t *testing.T, client goredis.UniversalClient, prefix string, d time
 			redis.call('PEXPIRE', key, math.max(left - ARGV[2], 1))
 		end
 	end`
-	each := func(ctx context.Context, c *goredis.Client) error {
+	err := onEach(t, client, func(ctx context.Context, c *goredis.Client) error {
 		return c.Eval(ctx, "#!lua flags=allow-cross-slot-keys\n"+script, nil, prefix+"*", d.Milliseconds()).Err()
-	}
-	err := error(nil)
-	switch c := client.(type) {
-	case *goredis.Client:
-		err = each(t.Context(), c)
-	case *goredis.ClusterClient:
-		err = c.ForEachMaster(t.Context(), each)
-	}
+	})
 	if err != goredis.Nil {
 		require.NoError(t, err)
 	}
+}
+
+// onEach calls f with a client of each server that takes writes.
+func onEach(t *testing.T, client goredis.UniversalClient, f func(context.Context, *goredis.Client) error) error {
+	if cluster, ok := client.(*goredis.ClusterClient); ok {
+		return cluster.ForEachMaster(t.Context(), f)
+	}
+	return f(t.Context(), client.(*goredis.Client))
 }
 
 func TestLaws(t *testing.T) {

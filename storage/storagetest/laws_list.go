@@ -38,7 +38,11 @@ var listLaws = []Law{
 					}
 				}
 				slices.Sort(want)
-				for _, max := range []int{1, 7, 1000} {
+				sizes := []int{7}
+				if prefix == "a" { // not all prefixes: a page of one key can mean a round trip for each key of a server
+					sizes = []int{1, 7, 1000}
+				}
+				for _, max := range sizes {
 					listed := s.list(prefix, max, nil)
 					slices.Sort(listed)
 					if got := slices.Compact(listed); !slices.Equal(got, want) {
