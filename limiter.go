@@ -454,12 +454,12 @@ func isFailure(err error) bool {
 	return !errors.As(err, &rule)
 }
 
-// countError is the error for n calls if n is below 1. It is an algo.ErrCost with its own
-// text, because the text of ErrCost is about a cost.
-type countError int64
+// costError is an algo.ErrCost with its own text, because a limiter also takes a cost of 0.
+type costError string
 
-func (n countError) Error() string {
-	return fmt.Sprintf("sluice: n must be at least 1, got %d", int64(n))
+func (e costError) Error() string        { return string(e) }
+func (e costError) Is(target error) bool { return target == algo.ErrCost }
+
+func countError(n int64) error {
+	return costError(fmt.Sprintf("sluice: n must be at least 1, got %d", n))
 }
-
-func (n countError) Is(target error) bool { return target == algo.ErrCost }

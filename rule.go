@@ -54,9 +54,6 @@ var errNoPolicy = errors.New("PolicyFor returned no policy and no error; return 
 
 // prepare parses Spec, and checks the rule with that index.
 func (r *Rule[T]) prepare(index int) error {
-	if r.Name == "" {
-		return fmt.Errorf("sluice: rule %d: Name must not be empty", index)
-	}
 	given := 0
 	for _, set := range [...]bool{r.Spec != "", r.Policy != nil, r.PolicyFor != nil} {
 		if set {
@@ -70,6 +67,10 @@ func (r *Rule[T]) prepare(index int) error {
 		}
 	}
 	switch {
+	case given == 0 && r.Name == "": // New with an empty spec
+		return fmt.Errorf("sluice: rule %d has no policy; set Spec, Policy or PolicyFor", index)
+	case r.Name == "":
+		return fmt.Errorf("sluice: rule %d: Name must not be empty", index)
 	case given == 0:
 		return fmt.Errorf("sluice: rule %q has no policy; set Spec, Policy or PolicyFor", r.Name)
 	case given > 1:
@@ -121,7 +122,7 @@ func (r *Rule[T]) cost(in T, n int64) (int64, error) {
 	}
 	cost := r.Cost(in)
 	if cost < 0 {
-		return 0, &RuleError{Rule: r.Name, Err: fmt.Errorf("Cost returned %d; for a free call return 0: %w", cost, algo.ErrCost)}
+		return 0, &RuleError{Rule: r.Name, Err: costError(fmt.Sprintf("Cost returned %d; return 0 for a free call", cost))}
 	}
 	return multiply(cost, n), nil
 }
