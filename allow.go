@@ -90,7 +90,7 @@ func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 // ctx. A call behind others looks at the RetryAfter of the first one. If it gives up behind others, its decision has only that
 // Rule and RetryAfter. If no wait helps, the error also wraps [ErrExceedsCapacity]. In all these cases nothing was charged. Other
 // errors are those of AllowN; see [Limiter]. Rules such as "inflight 20 ttl=30s" or a penalty are refused with a RuleError: WaitN
-// cannot release the units of the one, and to ask too early would begin the other.
+// cannot release units, and asking too early would begin a penalty.
 //
 // If units come back early, by Reset, Refund or Settle, the first call notices at its RetryAfter. It notices earlier only if
 // another call arrives, at least a second after its last denial.

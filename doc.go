@@ -98,8 +98,8 @@
 // # Policies of your own
 //
 // PostgreSQL and Redis run a policy as a program, and Go checks each outcome; see [algo.Portable]. A policy without a program
-// runs in Go, as on your own store. On PostgreSQL, name the program in postgres.Options.Programs. If a policy changes its state
-// with a denial, such as a count of denials, that is stored, also in two more round trips.
+// runs in Go, as on your own store. On PostgreSQL, name the program in postgres.Options.Programs. If a denial changes the state,
+// such as a count of denials, the limiter stores it in two more round trips.
 //
 // # Limitations
 //

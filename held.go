@@ -101,8 +101,8 @@ func (r *Reservation[T]) Release(ctx context.Context) error {
 // only together with those of other rules. Renew does nothing if no units are held.
 //
 // If the reply of the store to a renewal is lost, the next Renew may not find the units that it has renewed. It then takes others, once,
-// and the first ones return after their TTL. So can a Renew of another reservation whose units were taken in the same slot. If the
-// error wraps [storage.ErrOutcomeUnknown], the units may have been renewed.
+// and the first ones return after their TTL. This can also happen to another reservation whose units were taken in the same
+// slot. If the error wraps [storage.ErrOutcomeUnknown], the units may have been renewed.
 func (r *Reservation[T]) Renew(ctx context.Context) error {
 	if r == nil || r.limiter == nil {
 		return errNothingReserved

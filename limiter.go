@@ -27,7 +27,7 @@ import (
 // Options.OnFailure can turn the first four, and errors of the database such as a missing table, into a Degraded decision:
 //
 //   - [storage.ErrOutcomeUnknown]: the call may have been charged, because the reply to the write was lost or did not come in time.
-//     Check for it first, because it can also wrap others.
+//     Check for this error first, because it can also wrap others of this list.
 //   - [storage.ErrUnavailable]: the store failed until the end of the timeout, or the circuit breaker is open. Nothing was charged.
 //   - [storage.ErrContended]: other writers held or changed the record until the end of the timeout. Nothing was charged.
 //   - [storage.ErrOverloaded]: too many calls wait for the store. Nothing was charged.

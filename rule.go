@@ -36,10 +36,10 @@ type Rule[T any] struct {
 	// Cost returns how many units one call costs under this rule. Nil means 1, and a cost of 0 makes the call free. A cost below
 	// 0 is an error, algo.ErrCost.
 	Cost func(T) int64
-	// Shadow makes the rule report denials in Decision.Results without denying calls. It charges an allowed call, unless it would
-	// deny it. If its policy cannot read the state, RuleResult.Err has the reason. If a program decides, on PostgreSQL and Redis,
-	// an allowed call stores nothing for a shadow rule that denies: no count of denials, no longer TTL after the limit was
-	// lowered, and no state that is moved because the clock stepped back.
+	// Shadow makes the rule report denials in Decision.Results without denying calls. It charges a call that the limiter allows,
+	// unless the rule itself would deny it. If its policy cannot read the state, RuleResult.Err has the reason. If a program
+	// decides, on PostgreSQL and Redis, an allowed call stores nothing for a shadow rule that denies: no count of denials, no
+	// longer TTL after the limit was lowered, and no state that is moved because the clock stepped back.
 	Shadow bool
 
 	texts   *ruleTexts    // for keys

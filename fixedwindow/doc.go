@@ -44,8 +44,7 @@
 // # Time zones and calendars
 //
 // For days that begin at midnight in UTC+2, use AlignClock with a period of 24h and an offset of -2h. For
-// months, and for days of 23 or 25 hours, compute the options from the date, as in the example Calendar of
-// sluice.Rule.
+// months, and for the days of a zone whose clocks change, use package calendar.
 //
 // # Changed limits
 //

@@ -8,8 +8,8 @@
 // current slot, the n-1 slots before it, and a part of the trailing slot before these. [Trailing] sets how
 // the trailing slot counts:
 //
-//   - Whole counts all of its units. No interval of one Period ever has more than Count units, as with no
-//     other algorithm of sluice that admits Count units at once.
+//   - Whole counts all of its units. No interval of one Period ever has more than Count units. No other
+//     algorithm of sluice promises that with a burst of Count units.
 //   - Weighted, the default, counts its units in proportion to its overlap with the window. They may not be
 //     spread evenly, so an interval of one Period can have up to 2*Count-1 units. No interval of (n-1)*w us
 //     has more than Count units.

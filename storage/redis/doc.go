@@ -9,8 +9,8 @@
 // Set ContextTimeoutEnabled. Without it, the connection of a call that has ended stays in use until the ReadTimeout, and each
 // call takes longer. With it, a cancelled call may return only at its deadline; see sluice.Limiter.
 //
-// Set DialerRetries to 1. By default, go-redis dials a server that refuses connections for half a second, and only then
-// FailOpen and FailLocal decide. If the deadline passes meanwhile, the error is storage.ErrOutcomeUnknown instead of
+// Set DialerRetries to 1. By default, go-redis retries a refused connection for half a second, and FailOpen and FailLocal
+// decide only after that. If the deadline passes meanwhile, the error is storage.ErrOutcomeUnknown instead of
 // storage.ErrUnavailable. go-redis prints each refused connection to stderr, unless you call Disable or SetLogger of its
 // package logging.
 //

@@ -40,9 +40,9 @@
 // If a BEFORE trigger drops a write, the call fails, and a retry does not help. Purge fails if it cannot remove an expired
 // record. The store does not notice writes of AFTER triggers, so they must not write the table.
 //
-// SQLite has one writer at a time, so long transactions of other work delay decisions. In WAL mode, the log grows during a
-// long read transaction. The next write after it copies the whole log into the database. Decisions wait for that too, at most
-// until their timeout.
+// SQLite has one writer at a time, so transactions of other work delay decisions. A decision inside your own write transaction
+// fails at its timeout, so decide before you begin. In WAL mode, the log grows during a long read transaction. The next write after
+// it copies the whole log into the database. Decisions wait for that too, at most until their timeout.
 //
 // Do not delete the file while a process uses it. In WAL mode, the process goes on with the deleted file, and others begin with a new
 // one.
