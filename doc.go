@@ -79,9 +79,9 @@
 //
 // # Failures
 //
-// An error means that the limiter could not decide. A failed store is never a denial, and never a silent allow. By default a
-// call returns an error, or what you choose with Options.OnFailure, after Options.Timeout at the latest. After a second of
-// failures a circuit breaker opens, and calls do not wait any more. Each server of a store has its own.
+// An error means that the limiter could not decide. A failed store is never a denial, and never a silent allow. The
+// call returns an error, unless you choose otherwise with Options.OnFailure, after Options.Timeout at the latest. After a second
+// of failures a circuit breaker opens, and calls no longer wait. Each server of a store has its own breaker.
 //
 // If a reply is lost, Allow and Charge are decided again once, so a call can be charged twice. The limit still holds. A refund or
 // a reset is not repeated: it returns [storage.ErrOutcomeUnknown].

@@ -182,7 +182,7 @@ func (r *Reservation[T]) decideUnobserved(ctx context.Context, op driver.Op, ite
 }
 
 // Do calls f if the call is allowed, and holds its units under rules such as "inflight 20 ttl=30s" meanwhile, as [Limiter.Hold] does.
-// It releases them also if f panics. If the call is denied, Do does not call f, and returns the denial without an error. Otherwise the
+// It releases them even if f panics. If the call is denied, Do does not call f, and returns the denial without an error. Otherwise the
 // error is that of Hold or f.
 func (l *Limiter[T]) Do(ctx context.Context, in T, f func(context.Context) error) (Decision, error) {
 	d, ctx, release, err := l.Hold(ctx, in)

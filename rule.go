@@ -22,7 +22,7 @@ type Rule[T any] struct {
 	// change the limit, used units stay used. If you change the algorithm, or the number, algorithms or periods of the policies
 	// in an all(), all units are available again; see compose.Kind.
 	Name string
-	// Key returns what has the limit: an address, a customer, a route. It can have any bytes and any length, also none. Nil means
+	// Key returns what has the limit: an address, a customer, a route. It can have any bytes and any length, even none. Nil means
 	// one limit for all inputs.
 	Key func(T) string
 	// Spec is the policy as text, such as "gcra 100/m burst=20". Set exactly one of Spec, Policy and PolicyFor.
@@ -30,7 +30,7 @@ type Rule[T any] struct {
 	// Policy is the policy for all inputs.
 	Policy algo.Policy
 	// PolicyFor returns the policy for an input, for example by plan or route. It returns Skip as the error if the rule does not
-	// apply. With another error, or a nil policy, the decision fails with a RuleError, also if the rule is a Shadow. Policies of
+	// apply. With another error, or a nil policy, the decision fails with a RuleError, even if the rule is a Shadow. Policies of
 	// different kinds share no state; see compose.Kind.
 	PolicyFor func(T) (algo.Policy, error)
 	// Cost returns how many units one call costs under this rule. Nil means 1, and a cost of 0 makes the call free. A cost below

@@ -70,8 +70,8 @@ const (
 
 // Use is one operation of a request, on a key of its own.
 type Use struct {
-	Key     int // in Batch.Keys
-	Program int // in Batch.Programs
+	Key     int // index into Batch.Keys
+	Program int // index into Batch.Programs
 	Op      Op
 	Shadow  bool  // the use never denies; it is skipped if the program cannot read its state
 	Cost    int64 // from 1 to algo.MaxLevel
