@@ -83,8 +83,8 @@
 // call returns an error, unless you choose otherwise with Options.OnFailure, after Options.Timeout at the latest. After a second
 // of failures a circuit breaker opens, and calls no longer wait. Each server of a store has its own breaker.
 //
-// If a reply is lost, Allow and Charge are decided again once, so a call can be charged twice. The limit still holds. A refund or
-// a reset is not repeated: it returns [storage.ErrOutcomeUnknown].
+// If a reply is lost, Allow and Charge are decided again once. So a call can be charged twice, or be denied although it was
+// charged. The limit still holds. A refund or a reset is not repeated: it returns [storage.ErrOutcomeUnknown].
 //
 // # Clocks
 //
