@@ -1,6 +1,6 @@
 // Package fixedwindow counts units in windows of one period. A window starts at a request of its key
 // ([AlignFirst]) or at a multiple of the period ([AlignClock]). Choose it for quotas that people talk about:
-// "5 per hour", "1000 a day, from midnight".
+// "5 per hour", "1000 in 24 hours".
 //
 // # Promise
 //

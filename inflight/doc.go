@@ -15,9 +15,9 @@
 //
 // # When not to use it
 //
-// Do not use it for a rate, such as 100 requests a minute. Nobody has to release anything for a rate. Use both with two rules of one
-// limiter. It also does not lock: work that goes on after its units have returned runs beside others. Renew in time, and
-// stop the work if Renew denies. [github.com/sluice-go/sluice.Limiter.Do] does both.
+// Do not use it for a rate, such as 100 requests a minute. For both, use two rules of one limiter. It is not a lock: work that goes
+// on after its units have returned runs beside other work. Renew in time, and stop the work if Renew denies.
+// [github.com/sluice-go/sluice.Limiter.Do] does both.
 //
 // # Timeline
 //

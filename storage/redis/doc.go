@@ -2,7 +2,7 @@
 // the servers of a redis.Ring. It takes any client of github.com/redis/go-redis/v9 and never closes it.
 //
 // A Lua script decides a batch of requests. A script of 64 requests takes the server 0.1 to 0.2 ms. go-redis never retries a
-// write, whatever its MaxRetries is, because only the limiter can find out whether the first attempt was applied.
+// write, whatever its MaxRetries is, because the limiter itself decides again after a lost reply.
 //
 // # Settings of the client
 //
@@ -53,9 +53,9 @@
 // # Failures
 //
 // During a failover, and until a Ring has reassigned the keys of a lost server, decisions fail with storage.ErrUnavailable,
-// or with storage.ErrOutcomeUnknown if a reply is lost and the limiter cannot find out in time whether the decision was
-// stored. The limiter recovers by itself. If a lost node has no replica, the cluster refuses all keys, unless
-// cluster-require-full-coverage is no. While a slot moves, a decision fails if its keys are on both nodes.
+// or with storage.ErrOutcomeUnknown if a reply is lost and the limiter cannot decide again in time. The limiter recovers by
+// itself. If a lost node has no replica, the cluster refuses all keys, unless cluster-require-full-coverage is no. While a
+// slot moves, a decision fails if its keys are on both nodes.
 //
 // With ReadOnly, RouteByLatency or RouteRandomly, Load may read old records from replicas. Primaries still decide.
 package redis
