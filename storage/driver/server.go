@@ -47,8 +47,8 @@ type Batch struct {
 	Found []storage.Record
 	// KeyErr is nil, or has an error or nil for each key. Nothing was written under a key with an error, and its requests
 	// have failed. They may have written their other keys, unless the error wraps ErrNotApplied. If it also wraps
-	// ErrContended, another transaction may have the lock of the key. The limiter sends the requests again when a
-	// CompareAndSwap that deletes no record gets this lock.
+	// ErrContended, another transaction may have the lock of the key. The limiter then probes the lock with a
+	// CompareAndSwap that deletes no record, and sends the requests again when it succeeds or conflicts.
 	KeyErr []error
 }
 
