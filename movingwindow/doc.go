@@ -36,8 +36,8 @@
 //	Weighted, n=8:  89% at L=1
 //	Whole:          n/(n+1) at every L
 //
-// Package gcra gives 100% at any limit. Its bound with the default burst equals that of Weighted with one
-// slot, for an interval 1000 ns longer.
+// Package gcra gives 100% at any limit. With the default burst, its bound for x is that of Weighted with one
+// slot for x plus a microsecond.
 //
 // # Timeline
 //
