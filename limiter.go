@@ -18,7 +18,7 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// Limiter decides calls by its rules. It is safe for concurrent use. There is nothing to close.
+// Limiter decides calls by its rules. Make it once and share it: it is safe for concurrent use. There is nothing to close.
 //
 // A call is allowed if every enforced rule that applies to it allows it. All of them are then charged in one atomic write.
 // Otherwise nothing is charged. The order of the rules does not matter, and several rules can have the same key or limit.
