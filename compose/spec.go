@@ -273,7 +273,7 @@ func (p *specParser) policy() (algo.Policy, error) {
 			rates = append(rates, a.name)
 		}
 	}
-	known := "known are " + strings.Join(rates, ", ") + " and all(SPEC; SPEC ...), penalty(SPEC; for=DURATION), inflight for units that are held, and calendar for quotas by date"
+	known := "known are " + strings.Join(rates, ", ") + ", all(SPEC; SPEC ...), penalty(SPEC; for=DURATION), inflight for units that are held, and calendar for quotas by date"
 	switch name.text {
 	case "all":
 		return p.stack(name)
