@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -89,7 +90,7 @@ func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 // ctx. A call behind others looks at the RetryAfter of the first one. If it gives up behind others, its decision has only that
 // Rule and RetryAfter. If no wait helps, the error also wraps [ErrExceedsCapacity]. In all these cases nothing was charged. Other
 // errors are those of AllowN; see [Limiter]. Rules such as "inflight 20 ttl=30s" or a penalty are refused with a RuleError: WaitN
-// cannot release the units of the one, and to ask too early would begin the other.
+// cannot release units, and asking too early would begin a penalty.
 //
 // If units come back early, by Reset, Refund or Settle, the first call notices at its RetryAfter. It notices earlier only if
 // another call arrives, at least a second after its last denial.
@@ -116,7 +117,7 @@ func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (d Decision, err 
 		case err != nil || d.Allowed:
 			return d, err
 		case d.RetryAfter == algo.Never:
-			return d, fmt.Errorf("%w of rule %q: %w", ErrExceedsCapacity, d.Rule, context.DeadlineExceeded)
+			return d, exceedsCapacity(&d)
 		}
 		exceeds := retrywait.ExceedsDeadline(ctx, d.RetryAfter)
 		if l.lines.deny(w, &d, exceeds); exceeds {
@@ -127,4 +128,10 @@ func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (d Decision, err 
 
 func tooLong(denial *Decision, err error) error {
 	return fmt.Errorf("sluice: rule %q denies for %s: %w", denial.Rule, denial.RetryAfter, err)
+}
+
+func exceedsCapacity(denial *Decision) error {
+	i := slices.IndexFunc(denial.Results, func(r RuleResult) bool { return r.Rule == denial.Rule })
+	r := &denial.Results[i]
+	return fmt.Errorf("%w: rule %q allows at most %d at once, not %d: %w", ErrExceedsCapacity, r.Rule, r.Limit, r.Cost, context.DeadlineExceeded)
 }

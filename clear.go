@@ -16,7 +16,7 @@ import (
 )
 
 // Clear resets all keys of a rule: it deletes their records, so all units are available again. It also deletes the records that a
-// policy of another kind has stored under the rule's name. It returns the number of deleted records, also with an error. If a key
+// policy of another kind has stored under the rule's name. It returns the number of deleted records, even with an error. If a key
 // cannot be reset, Clear goes on with the others, unless the store is unavailable. If no rule has the name, it returns an error.
 //
 // Clear reads the keys in pages and deletes each record in its own write. Other calls are not blocked. It may miss a key that is

@@ -31,8 +31,8 @@ type Decision struct {
 
 	// Cached reports that the denial came from the denial cache. Its RetryAfter ignores what other limiters did meanwhile.
 	Cached bool
-	// Prepaid reports that the call was bought ahead; see Options.Prepay. The other fields are those of the purchase, so
-	// more can remain: what this process has bought and not used yet.
+	// Prepaid reports that the call was bought ahead; see Options.Prepay. The other fields are those of the purchase.
+	// Remaining leaves out the calls that this process has bought and not used yet.
 	Prepaid bool
 	// Degraded reports that the store failed and Options.OnFailure decided.
 	Degraded bool

@@ -79,12 +79,12 @@
 //
 // # Failures
 //
-// An error means that the limiter could not decide. A failed store is never a denial, and never a silent allow. By default a
-// call returns an error, or what you choose with Options.OnFailure, after Options.Timeout at the latest. After a second of
-// failures a circuit breaker opens, and calls do not wait any more. Each server of a store has its own.
+// An error means that the limiter could not decide. A failed store is never a denial, and never a silent allow. The
+// call returns an error, unless you choose otherwise with Options.OnFailure, after Options.Timeout at the latest. After a second
+// of failures a circuit breaker opens, and calls no longer wait. Each server of a store has its own breaker.
 //
-// If a reply is lost, Allow and Charge are decided again once, so a call can be charged twice. The limit still holds. A refund or
-// a reset is not repeated: it returns [storage.ErrOutcomeUnknown].
+// If a reply is lost, Allow and Charge are decided again once. So a call can be charged twice, or be denied although it was
+// charged. The limit still holds. A refund or a reset is not repeated: it returns [storage.ErrOutcomeUnknown].
 //
 // # Clocks
 //
@@ -98,8 +98,8 @@
 // # Policies of your own
 //
 // PostgreSQL and Redis run a policy as a program, and Go checks each outcome; see [algo.Portable]. A policy without a program
-// runs in Go, as on your own store. On PostgreSQL, name the program in postgres.Options.Programs. If a policy changes its state
-// with a denial, such as a count of denials, that is stored, also in two more round trips.
+// runs in Go, as on your own store. On PostgreSQL, name the program in postgres.Options.Programs. If a denial changes the state,
+// such as a count of denials, the limiter stores it in two more round trips.
 //
 // # Limitations
 //

@@ -101,8 +101,8 @@ func (r *Reservation[T]) Release(ctx context.Context) error {
 // only together with those of other rules. Renew does nothing if no units are held.
 //
 // If the reply of the store to a renewal is lost, the next Renew may not find the units that it has renewed. It then takes others, once,
-// and the first ones return after their TTL. So can a Renew of another reservation whose units were taken in the same slot. If the
-// error wraps [storage.ErrOutcomeUnknown], the units may have been renewed.
+// and the first ones return after their TTL. This can also happen to another reservation whose units were taken in the same
+// slot. If the error wraps [storage.ErrOutcomeUnknown], the units may have been renewed.
 func (r *Reservation[T]) Renew(ctx context.Context) error {
 	if r == nil || r.limiter == nil {
 		return errNothingReserved
@@ -182,7 +182,7 @@ func (r *Reservation[T]) decideUnobserved(ctx context.Context, op driver.Op, ite
 }
 
 // Do calls f if the call is allowed, and holds its units under rules such as "inflight 20 ttl=30s" meanwhile, as [Limiter.Hold] does.
-// It releases them also if f panics. If the call is denied, Do does not call f, and returns the denial without an error. Otherwise the
+// It releases them even if f panics. If the call is denied, Do does not call f, and returns the denial without an error. Otherwise the
 // error is that of Hold or f.
 func (l *Limiter[T]) Do(ctx context.Context, in T, f func(context.Context) error) (Decision, error) {
 	d, ctx, release, err := l.Hold(ctx, in)

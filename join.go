@@ -10,9 +10,9 @@ import (
 // are those of the limiters, so they share their records, and each limiter can go on deciding by itself.
 //
 // The limiters must have the same store, the same Options.Clock and the same Options.Group, and the names of all rules must differ. A
-// limiter in a memory of its own can only be joined with itself. Join cannot tell methods of different values, and closures of the same
-// code, apart: do not join limiters with two such clocks or groups. The other options are those of the first limiter. Join returns an
-// error without limiters.
+// limiter in a memory of its own can only be joined with itself. Join compares clocks and groups by their code. Do not join limiters
+// with two methods of different values, or with two closures of the same code: Join takes them for one. The other options are
+// those of the first limiter. Join returns an error without limiters.
 func Join[T any](limiters ...*Limiter[T]) (*Limiter[T], error) {
 	if len(limiters) == 0 {
 		return nil, errors.New("sluice: Join needs at least one limiter")

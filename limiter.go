@@ -18,7 +18,7 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// Limiter decides calls by its rules. It is safe for concurrent use. There is nothing to close.
+// Limiter decides calls by its rules. Make it once and share it: it is safe for concurrent use. There is nothing to close.
 //
 // A call is allowed if every enforced rule that applies to it allows it. All of them are then charged in one atomic write.
 // Otherwise nothing is charged. The order of the rules does not matter, and several rules can have the same key or limit.
@@ -27,7 +27,7 @@ import (
 // Options.OnFailure can turn the first four, and errors of the database such as a missing table, into a Degraded decision:
 //
 //   - [storage.ErrOutcomeUnknown]: the call may have been charged, because the reply to the write was lost or did not come in time.
-//     Check for it first, because it can also wrap others.
+//     Check for this error first, because it can also wrap others of this list.
 //   - [storage.ErrUnavailable]: the store failed until the end of the timeout, or the circuit breaker is open. Nothing was charged.
 //   - [storage.ErrContended]: other writers held or changed the record until the end of the timeout. Nothing was charged.
 //   - [storage.ErrOverloaded]: too many calls wait for the store. Nothing was charged.
@@ -454,12 +454,12 @@ func isFailure(err error) bool {
 	return !errors.As(err, &rule)
 }
 
-// countError is the error for n calls if n is below 1. It is an algo.ErrCost with its own
-// text, because the text of ErrCost is about a cost.
-type countError int64
+// costError is an algo.ErrCost with its own text, because a limiter also takes a cost of 0.
+type costError string
 
-func (n countError) Error() string {
-	return fmt.Sprintf("sluice: n must be at least 1, got %d", int64(n))
+func (e costError) Error() string        { return string(e) }
+func (e costError) Is(target error) bool { return target == algo.ErrCost }
+
+func countError(n int64) error {
+	return costError(fmt.Sprintf("sluice: n must be at least 1, got %d", n))
 }
-
-func (n countError) Is(target error) bool { return target == algo.ErrCost }

@@ -92,6 +92,7 @@ func TestPolicyForAndCostDependOnTheInput(t *testing.T) {
 	d = must(t)(l.Allow(background, call{user: "ann", cost: 1, write: true}))
 	require.False(t, d.Allowed, "units used under one plan count under another plan")
 	_, err := l.Allow(background, call{user: "ann", cost: -1})
+	require.EqualError(t, err, `sluice: rule "plan": Cost returned -1; return 0 for a free call`)
 	require.ErrorIs(t, err, algo.ErrCost)
 	d = must(t)(l.AllowN(background, call{user: "ann", cost: 1 << 40}, 1<<40))
 	require.Equal(t, algo.Never, d.RetryAfter, "a product above 64 bits exceeds every capacity")
@@ -449,6 +450,7 @@ func TestNewRefusesFaultyRulesAndOptions(t *testing.T) {
 	policyFor := func(call) (algo.Policy, error) { return policy, nil }
 	for want, rules := range map[string][]sluice.Rule[call]{
 		`sluice: rule 1: Name must not be empty`:                                 {{Name: "a", Policy: policy}, {Policy: policy}},
+		`sluice: rule 1 has no policy; set Spec, Policy or PolicyFor`:            {{Name: "a", Policy: policy}, {}},
 		`sluice: two rules have the name "a"`:                                    {{Name: "a", Policy: policy}, {Name: "a", Policy: policy}},
 		`sluice: rule "r" has no policy; set Spec, Policy or PolicyFor`:          {{Name: "r"}},
 		`sluice: rule "s" has more than one of Spec, Policy and PolicyFor`:       {{Name: "s", Spec: "gcra 1/s", Policy: policy}},
@@ -472,6 +474,8 @@ func TestNewRefusesFaultyRulesAndOptions(t *testing.T) {
 	}
 	_, err := sluice.For((*memory.Store)(nil), rulesOf("gcra 1/m")...)
 	require.ErrorContains(t, err, "the store is a nil *memory.Store")
+	_, err = sluice.New(nil, "")
+	require.EqualError(t, err, "sluice: rule 0 has no policy; set Spec, Policy or PolicyFor", "an empty spec is not an empty name")
 }
 
 func TestNewRefusesZeroPolicies(t *testing.T) {

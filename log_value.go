@@ -6,8 +6,8 @@ import (
 	"log/slog"
 )
 
-// LogValue implements [slog.LogValuer]. It has allowed, rule and remaining, and of the other fields those that are not zero. It has
-// no keys, because they can be secret: it leaves out that of a RuleError, too.
+// LogValue implements [slog.LogValuer]. It has allowed, rule and remaining, and if set retry_after, cached, prepaid, degraded, attempts
+// (above 1), skew and err. It has no keys, not even in err, because they can be secret.
 func (d Decision) LogValue() slog.Value { return slog.GroupValue(d.attrs()...) }
 
 func (d *Decision) attrs() []slog.Attr {

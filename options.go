@@ -23,7 +23,7 @@ type Options[T any] struct {
 	// the calls of others, and one that is more than 10 s behind can admit too many.
 	Clock func() time.Time
 	// MaxSkew is how far states may be ahead of the clock before Decision.Err is ErrSkew. The decision is still valid. With a
-	// Clock, that of another process is or was ahead. Without, the store's clock has stepped back. 0 means never.
+	// Clock, the clock of another process is or was ahead. Without a Clock, that of the store has stepped back. 0 means never.
 	MaxSkew time.Duration
 	// Timeout is the longest time that a decision may take. 0 means [DefaultTimeout], one second. While the store fails, calls
 	// wait that long before OnFailure applies, until the circuit breaker opens. But if the server refuses connections, FailOpen

@@ -152,7 +152,7 @@ func (r *Reservation[T]) useOf(rule string) *use {
 // If the error or the Err of the decision wraps storage.ErrOutcomeUnknown, this can make the correction twice.
 func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, error) {
 	if actual < 0 && r.checkOpen() == nil {
-		return Decision{}, fmt.Errorf("sluice: a reservation is settled with 0 or more, got %d: %w", actual, algo.ErrCost)
+		return Decision{}, costError(fmt.Sprintf("sluice: Settle takes 0 calls or more, got %d", actual))
 	}
 	return r.settle(ctx, func(u *use) (int64, error) { return multiply(u.cost, actual), nil })
 }

@@ -35,6 +35,7 @@ func TestSettleCorrectsTheEstimateOnce(t *testing.T) {
 		for _, c := range []struct{ estimate, actual, left int64 }{{4, 1, 9}, {4, 4, 5}, {2, 9, -4}} {
 			r := reserve(t, l, ann, c.estimate)
 			_, err := r.Settle(background, -1)
+			require.EqualError(t, err, "sluice: Settle takes 0 calls or more, got -1")
 			require.ErrorIs(t, err, algo.ErrCost)
 			must(t)(r.Settle(background, c.actual))
 			for _, again := range []int64{c.actual, -1} {

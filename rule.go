@@ -22,7 +22,7 @@ type Rule[T any] struct {
 	// change the limit, used units stay used. If you change the algorithm, or the number, algorithms or periods of the policies
 	// in an all(), all units are available again; see compose.Kind.
 	Name string
-	// Key returns what has the limit: an address, a customer, a route. It can have any bytes and any length, also none. Nil means
+	// Key returns what has the limit: an address, a customer, a route. It can have any bytes and any length, even none. Nil means
 	// one limit for all inputs.
 	Key func(T) string
 	// Spec is the policy as text, such as "gcra 100/m burst=20". Set exactly one of Spec, Policy and PolicyFor.
@@ -30,16 +30,16 @@ type Rule[T any] struct {
 	// Policy is the policy for all inputs.
 	Policy algo.Policy
 	// PolicyFor returns the policy for an input, for example by plan or route. It returns Skip as the error if the rule does not
-	// apply. With another error, or a nil policy, the decision fails with a RuleError, also if the rule is a Shadow. Policies of
+	// apply. With another error, or a nil policy, the decision fails with a RuleError, even if the rule is a Shadow. Policies of
 	// different kinds share no state; see compose.Kind.
 	PolicyFor func(T) (algo.Policy, error)
 	// Cost returns how many units one call costs under this rule. Nil means 1, and a cost of 0 makes the call free. A cost below
 	// 0 is an error, algo.ErrCost.
 	Cost func(T) int64
-	// Shadow makes the rule report denials in Decision.Results without denying calls. It charges an allowed call, unless it would
-	// deny it. If its policy cannot read the state, RuleResult.Err has the reason. If a program decides, on PostgreSQL and Redis,
-	// an allowed call stores nothing for a shadow rule that denies: no count of denials, no longer TTL after the limit was
-	// lowered, and no state that is moved because the clock stepped back.
+	// Shadow makes the rule report denials in Decision.Results without denying calls. It charges a call that the limiter allows,
+	// unless the rule itself would deny it. If its policy cannot read the state, RuleResult.Err has the reason. If a program
+	// decides, on PostgreSQL and Redis, an allowed call stores nothing for a shadow rule that denies: no count of denials, no
+	// longer TTL after the limit was lowered, and no state that is moved because the clock stepped back.
 	Shadow bool
 
 	texts   *ruleTexts    // for keys
@@ -54,9 +54,6 @@ var errNoPolicy = errors.New("PolicyFor returned no policy and no error; return 
 
 // prepare parses Spec, and checks the rule with that index.
 func (r *Rule[T]) prepare(index int) error {
-	if r.Name == "" {
-		return fmt.Errorf("sluice: rule %d: Name must not be empty", index)
-	}
 	given := 0
 	for _, set := range [...]bool{r.Spec != "", r.Policy != nil, r.PolicyFor != nil} {
 		if set {
@@ -70,6 +67,10 @@ func (r *Rule[T]) prepare(index int) error {
 		}
 	}
 	switch {
+	case given == 0 && r.Name == "": // New with an empty spec
+		return fmt.Errorf("sluice: rule %d has no policy; set Spec, Policy or PolicyFor", index)
+	case r.Name == "":
+		return fmt.Errorf("sluice: rule %d: Name must not be empty", index)
 	case given == 0:
 		return fmt.Errorf("sluice: rule %q has no policy; set Spec, Policy or PolicyFor", r.Name)
 	case given > 1:
@@ -121,7 +122,7 @@ func (r *Rule[T]) cost(in T, n int64) (int64, error) {
 	}
 	cost := r.Cost(in)
 	if cost < 0 {
-		return 0, &RuleError{Rule: r.Name, Err: fmt.Errorf("Cost returned %d; for a free call return 0: %w", cost, algo.ErrCost)}
+		return 0, &RuleError{Rule: r.Name, Err: costError(fmt.Sprintf("Cost returned %d; return 0 for a free call", cost))}
 	}
 	return multiply(cost, n), nil
 }

@@ -61,7 +61,7 @@ func TestWaitNWaitsForAllCalls(t *testing.T) {
 func TestWaitAboveTheCapacityFailsAtOnce(t *testing.T) {
 	l := newLimiter(t, sluice.Options[call]{}, nil, sluice.Rule[call]{Name: "user", Spec: "gcra 1/m", Cost: func(call) int64 { return 2 }})
 	d, err := l.Wait(background, call{})
-	require.EqualError(t, err, `sluice: the cost exceeds the capacity of rule "user": context deadline exceeded`)
+	require.EqualError(t, err, `sluice: the cost exceeds the capacity: rule "user" allows at most 1 at once, not 2: context deadline exceeded`)
 	require.ErrorIs(t, err, sluice.ErrExceedsCapacity)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Equal(t, algo.Never, d.RetryAfter)

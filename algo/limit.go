@@ -59,7 +59,7 @@ func (l Limit) String() string {
 //   - a whole number with d or a long name: 7d, 15min
 //   - a duration for [time.ParseDuration]: 250ms, 1m30s
 //
-// It must be a whole number of microseconds. There are no weeks, months and years: write 7d, 30d or 365d.
+// It must be a whole number of microseconds. There are no weeks, months and years: write 7d, 30d or 365d, or use package calendar.
 func ParseLimit(s string) (Limit, error) {
 	fail := func(format string, args ...any) (Limit, error) {
 		return Limit{}, fmt.Errorf("algo: limit %q: %s", s, fmt.Sprintf(format, args...))

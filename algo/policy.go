@@ -29,8 +29,9 @@ var (
 // stores it until ResetAfter, and charges nothing.
 //
 // If the clock of the store has stepped back by more than 10 s, a limiter replaces the state by that of a
-// new key, and charges the units in use to it: Limit - Remaining of a Peek at the state's own time, now plus
-// Skew. If a state of your policy holds more, such as a ban, return a Skew of 0, and it is kept.
+// new key, and charges the units in use to it. These are Limit - Remaining of a Peek at now plus Skew, which
+// is the state's own time. If a state of your policy holds more, such as a ban, return a Skew of 0, and it is
+// kept.
 //
 // The methods return ErrCost if cost is below 1, and ErrState or ErrStateVersion if state is not a state
 // of the policy. With an error they return dst as it was.
@@ -57,7 +58,7 @@ type Policy interface {
 	Bound(interval time.Duration) int64
 	// Limit returns the sustained rate; for a compose.Stack, that of its first part.
 	Limit() Limit
-	// String returns the spec, in the form that compose.ParsePolicy reads.
+	// String returns the spec, as compose.ParsePolicy reads it. Its first word is a part of stored keys; see compose.Kind.
 	String() string
 }
 

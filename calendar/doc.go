@@ -20,9 +20,9 @@
 //
 // # When not to use it
 //
-// Use it for quotas that people read as dates: 10000 a month. It lets a client use all of it at once, and again at the beginning of the
-// next window. For a steady rate use package gcra, and for windows of a fixed length package fixedwindow. It runs in Go on every store,
-// so a decision on PostgreSQL and Redis takes two round trips.
+// A client can use the whole quota at once, and again at the beginning of the next window. For a steady rate use package gcra,
+// and for windows of a fixed length package fixedwindow. The policy runs in Go on every store, so a decision on PostgreSQL and
+// Redis takes two round trips.
 //
 // All processes must have the same version of the time zone database, or their windows can differ after a country has changed its
 // rules. The zone must be one that [time.LoadLocation] returns, because a spec has only the name of the zone.

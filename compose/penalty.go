@@ -16,8 +16,8 @@ import (
 //
 // Only a denial by the inner policy begins a penalty: not one by another rule of a limiter, not a Peek, and not a cost that the
 // inner policy never allows. During a penalty, Remaining is 0, or less if there is a debt. Refund and Charge go to the inner
-// policy, and a Refund ends no penalty; a reset does. The Duration of the policy that decides counts from the start of the
-// penalty. So a longer Duration prolongs a penalty that has begun, and one that has ended too, unless a call was allowed since.
+// policy, and a Refund ends no penalty; a reset does. The current Duration counts from the start of a penalty. So a longer one
+// prolongs a penalty that has begun. It can bring back one that has ended, unless a call was allowed since.
 //
 // RetryAfter of a Step that begins a penalty covers it. That of a Peek does not, because the Peek begins none. A Penalty has no program,
 // so a decision on PostgreSQL and Redis takes two round trips.

@@ -40,7 +40,7 @@ import (
 //	inflight      ttl=DURATION  slots=N
 //	calendar      tz=ZONE
 //
-// N is at least 1. The first of several values is the default.
+// N is at least 1. The first of several values is the default. inflight and penalty cannot be a part of all().
 //
 //	burst     the most units at once; default the count
 //	refill    tokens come back one by one, or the count at once, every period
@@ -49,7 +49,7 @@ import (
 //	slots     into how many slots the window or the ttl is cut; default 1, of inflight 10
 //	trailing  the slot before these, partly in the window, counts in proportion, or whole
 //	tz        a time zone of the database of the system, such as Europe/Berlin; default UTC
-//	ttl       how long a unit is held if it is not released; required. inflight and penalty cannot be a part of all( )
+//	ttl       how long a unit is held if it is not released; required
 //
 // The policy's String returns the spec without default options. Every error is a [*SpecError].
 func ParsePolicy(spec string) (algo.Policy, error) {
@@ -273,7 +273,7 @@ func (p *specParser) policy() (algo.Policy, error) {
 			rates = append(rates, a.name)
 		}
 	}
-	known := "known are " + strings.Join(rates, ", ") + " and all(SPEC; SPEC ...), penalty(SPEC; for=DURATION), inflight for units that are held, and calendar for quotas by date"
+	known := "known are " + strings.Join(rates, ", ") + ", all(SPEC; SPEC ...), penalty(SPEC; for=DURATION), inflight for units that are held, and calendar for quotas by date"
 	switch name.text {
 	case "all":
 		return p.stack(name)

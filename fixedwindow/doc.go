@@ -1,6 +1,6 @@
 // Package fixedwindow counts units in windows of one period. A window starts at a request of its key
 // ([AlignFirst]) or at a multiple of the period ([AlignClock]). Choose it for quotas that people talk about:
-// "5 per hour", "1000 a day, from midnight".
+// "5 per hour", "1000 in 24 hours".
 //
 // # Promise
 //
@@ -44,8 +44,7 @@
 // # Time zones and calendars
 //
 // For days that begin at midnight in UTC+2, use AlignClock with a period of 24h and an offset of -2h. For
-// months, and for days of 23 or 25 hours, compute the options from the date, as in the example Calendar of
-// sluice.Rule.
+// months, and for the days of a zone whose clocks change, use package calendar.
 //
 // # Changed limits
 //

@@ -20,8 +20,8 @@
 //
 // # When not to use it
 //
-// Use package fixedwindow for quotas that follow the calendar ("1000 per day, from midnight"), and package
-// movingwindow with Trailing: Whole if no interval of one Period may ever have more than Count units.
+// Use package calendar for quotas by date ("1000 per day, from midnight"), and package movingwindow with
+// Trailing: Whole if no interval of one Period may ever have more than Count units.
 //
 // # Timeline
 //

@@ -51,7 +51,7 @@
 // # Requests in flight
 //
 // Under a rule such as "inflight 20 ttl=30s", a request holds its units until the next handler returns or
-// panics, also if the client is gone earlier. If it runs longer than the TTL, its units are renewed. If they
+// panics, even if the client is gone earlier. If it runs longer than the TTL, its units are renewed. If they
 // are lost, because the store failed for so long, or their key was reset and others hold them, the request's
 // context ends with a cause that wraps [sluice.ErrHoldLost]. Other rules stay charged.
 //
@@ -63,7 +63,7 @@
 //
 // Options.Settle returns what a request costs in the end, such as nothing if a login succeeded, and
 // Options.SettleRules asks the Cost of each rule. The request is charged before, so concurrent requests count.
-// The correction is one more operation of the store, after the next handler has returned or panicked, also if
+// The correction is one more operation of the store, after the next handler has returned or panicked, even if
 // the client is gone. The RateLimit fields show the state before it.
 //
 // If a client leaves early, the handler may not know the result. httputil.ReverseProxy then writes 502, although the backend

@@ -31,7 +31,7 @@ type Options struct {
 	// denial, Retry-After and Connection: close are already set where they apply. OnDenied must not
 	// read the body, because over HTTP/1 reads fail after half a second. Nil means [Problem].
 	OnDenied func(http.ResponseWriter, *http.Request, Refusal)
-	// Settle returns what a request costs in the end, as a number of calls, at least 0. It is called after the response, also if
+	// Settle returns what a request costs in the end, as a number of calls, at least 0. It is called after the response, even if
 	// the next handler panics. The request is charged as one call before: 0 refunds it, 1 keeps the charge, and more is charged
 	// even if it is not left. status and written are those of [Response], and [ResponseTo] returns its header. A denied request
 	// settles nothing. If Settle panics or returns a negative number, or if the store fails, the call stays charged.

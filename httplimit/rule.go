@@ -216,7 +216,7 @@ var errMissingKey = errors.New("httplimit: the request lacks the key of the rule
 	"put the limiter behind the router, and use a router that sets them, or choose OrIP, OrShare, OrSkip or OrDeny instead of OrFail")
 
 // OrFail returns the rule, changed so that each decision about a request without the key fails with a
-// [sluice.RuleError], also if the rule is a Shadow. The Handler answers 500. If the rule has no Key, its key
+// [sluice.RuleError], even if the rule is a Shadow. The Handler answers 500. If the rule has no Key, its key
 // is the optional key.
 func (k OptionalKey) OrFail(rule sluice.Rule[*http.Request]) sluice.Rule[*http.Request] {
 	return k.withPolicyIfMissing(rule, func(algo.Policy) (algo.Policy, error) { return nil, errMissingKey })

@@ -4,8 +4,8 @@
 //
 // At most Count units are held at any time. Step takes units, and Release gives them back. A unit that is not given back, for
 // instance because its process has crashed, returns by itself: not before TTL has passed since it was taken, and at most Slots+1
-// slots after it was taken. A slot is TTL/Slots, rounded up to a whole microsecond. Renew holds the unit for another TTL. The time is
-// that of the clocks which take units: if one of them is ahead, units of others return early by that much.
+// slots after it was taken. A slot is TTL/Slots, rounded up to a whole microsecond. Renew holds the unit for another TTL. If the
+// clock of one process is ahead, units of others return early by that much.
 //
 // A unit is given back to the slot of time in which it was taken. So a release that comes too late, or twice, frees nothing that
 // was taken in another slot. Within one slot, units are not told apart. So release each one once, and renew it with the time of
@@ -15,9 +15,9 @@
 //
 // # When not to use it
 //
-// Do not use it for a rate, such as 100 requests a minute. Nobody has to release anything for a rate. Use both with two rules of one
-// limiter. It also does not lock: work that goes on after its units have returned runs beside others. Renew in time, and
-// stop the work if Renew denies. [github.com/sluice-go/sluice.Limiter.Do] does both.
+// Do not use it for a rate, such as 100 requests a minute. For both, use two rules of one limiter. It is not a lock: work that goes
+// on after its units have returned runs beside other work. Renew in time, and stop the work if Renew denies.
+// [github.com/sluice-go/sluice.Limiter.Do] does both.
 //
 // # Timeline
 //

@@ -8,8 +8,8 @@
 // current slot, the n-1 slots before it, and a part of the trailing slot before these. [Trailing] sets how
 // the trailing slot counts:
 //
-//   - Whole counts all of its units. No interval of one Period ever has more than Count units, as with no
-//     other algorithm of sluice that admits Count units at once.
+//   - Whole counts all of its units. No interval of one Period ever has more than Count units. No other
+//     algorithm of sluice promises that with a burst of Count units.
 //   - Weighted, the default, counts its units in proportion to its overlap with the window. They may not be
 //     spread evenly, so an interval of one Period can have up to 2*Count-1 units. No interval of (n-1)*w us
 //     has more than Count units.
@@ -36,8 +36,8 @@
 //	Weighted, n=8:  89% at L=1
 //	Whole:          n/(n+1) at every L
 //
-// Package gcra gives 100% at any limit. Its bound with the default burst equals that of Weighted with one
-// slot, for an interval 1000 ns longer.
+// Package gcra gives 100% at any limit. With the default burst, its bound for x is that of Weighted with one
+// slot for x plus a microsecond.
 //
 // # Timeline
 //

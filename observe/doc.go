@@ -65,7 +65,7 @@
 //
 // The number of series is bounded, because no label contains anything that a client sends. The first decision of an op or a
 // rule creates its series of errors or denials with the value 0, so an alert sees the first increment. Series stay until the process
-// ends, also those of rules that it no longer has.
+// ends, even those of rules that it no longer has.
 //
 // # Queries
 //

@@ -57,8 +57,8 @@ func (s *Store) Hang() { s.set(fault{hang: make(chan struct{})}) }
 
 // LoseReplies makes each CompareAndSwap lose its reply from now on. The swaps are applied, unless there is a conflict, but the call
 // fails with [storage.ErrUnavailable], and the error does not wrap [storage.ErrNotApplied]. Load works, so that the caller can see
-// what was applied. A limiter decides an Allow again once after a lost reply, so it can charge twice. It then fails with
-// [storage.ErrOutcomeUnknown].
+// what was applied. A limiter decides an Allow again once after a lost reply, so it can charge twice. If too little is left
+// for that, it denies. Otherwise it fails with [storage.ErrOutcomeUnknown].
 func (s *Store) LoseReplies() { s.set(fault{lose: true}) }
 
 // Recover makes the store work from now on. Calls that hang go on.

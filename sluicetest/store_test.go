@@ -89,6 +89,20 @@ func TestLostReplyHidesAWrite(t *testing.T) {
 	require.ErrorIs(t, err, storage.ErrSwap, "the error of the base is not lost")
 }
 
+// The first decision stays charged. So the second one charges again, or finds too little left.
+func TestLimiterDecidesAgainAfterALostReply(t *testing.T) {
+	for spec, want := range map[string]error{"gcra 1/h": nil, "gcra 1/h burst=2": storage.ErrOutcomeUnknown} {
+		synctest.Test(t, func(t *testing.T) {
+			var s sluicetest.Store
+			s.LoseReplies()
+			d, err := sluice.MustNew(&s, spec).Allow(t.Context(), "ann")
+			require.ErrorIs(t, err, want, spec)
+			require.False(t, d.Allowed, spec)
+			require.Equal(t, 2, d.Attempts, spec)
+		})
+	}
+}
+
 func TestHangLastsUntilTheContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sluicetest.Store

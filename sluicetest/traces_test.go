@@ -63,7 +63,7 @@ func (r *recorder) Error(args ...any) { r.errors = append(r.errors, fmt.Sprint(a
 func TestFaultOfATraceIsNamed(t *testing.T) {
 	for text, want := range map[string]string{
 		"policy gcra 3/h\n@0s ann one\n":       `FILE:2: cost "one": want a whole number of at least 0, alone or after peek:, refund: or charge:`,
-		"policy gcra 3/h\n@0s ann 1 -> okay\n": `FILE:2: the answer "okay" has 1 words; want 4: verdict left retry reset`,
+		"policy gcra 3/h\n@0s ann 1 -> okay\n": `FILE:2: the answer "okay" must have a word for each column: verdict left retry reset; a line such as show verdict chooses the columns`,
 		"policy gcra 3/h\n":                    `FILE: not a trace: there is no event, a line such as @0s KEY 1`,
 		"":                                     `FILE: not a trace: there is no event, a line such as @0s KEY 1`,
 		"policy gcra 3/h\n@0s a 1\npolicy all(gcra 3/h)\n@0s a 1\n": `FILE:4: policy all(gcra 3/h): algo: not a state of this policy; ` +

@@ -29,8 +29,8 @@ var (
 	// ErrUnavailable.
 	ErrOverloaded error = &sentinel{"storage: too many decisions wait for the store", []error{ErrNotApplied, ErrUnavailable}}
 
-	// ErrOutcomeUnknown means that a request may have been charged: the reply was lost or late, and the stored records do
-	// not show whether the write was applied, or it was applied in part (ErrPartialWrite).
+	// ErrOutcomeUnknown means that a request may have been charged: the reply was lost or late, or the write was
+	// applied in part (ErrPartialWrite).
 	ErrOutcomeUnknown = errors.New("storage: the outcome of a write is unknown")
 
 	// ErrProgram means that the program of a policy in Lua or SQL (see algo.Program) has another result than the policy

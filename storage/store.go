@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Version identifies one write. It is random; 0 means no record. If a reply is lost, the writer can recognise its write by
-// the version.
+// Version identifies one write. It is random; 0 means no record.
 type Version uint64
 
 // NewVersion returns a version other than 0. The records of one CompareAndSwap may share it; those of two must not.

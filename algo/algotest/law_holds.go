@@ -16,7 +16,7 @@ type holdLaw struct {
 var holdLaws = []holdLaw{
 	{
 		name: "HeldUnitsAreInUse", check: heldUnitsAreInUse,
-		sentence: "held units are in use, so at most Count units are held at any time, also if clocks step back",
+		sentence: "held units are in use, so at most Count units are held at any time, even if clocks step back",
 	},
 	{
 		name: "ReleaseFreesOwnUnits", check: releaseFreesOwnUnits,

@@ -19,7 +19,7 @@ type job struct {
 	work   func(context.Context) error
 }
 
-// jobRules allow each tenant 10 jobs at the same time, and 100 an hour, at most 20 of them at once. If a process crashes, its jobs
+// jobRules allow each tenant 10 jobs at the same time, and 100 an hour in bursts of up to 20. If a process crashes, its jobs
 // count for another 30 to 33 seconds.
 func jobRules() []sluice.Rule[job] {
 	tenant := func(j job) string { return j.tenant }

@@ -202,8 +202,8 @@ func (p *parser) right(e *event, words []string) error {
 func (p *parser) answer(words []string) ([]string, error) {
 	shown := p.trace.shown
 	if len(words) != len(shown) {
-		return nil, p.fail("the answer %s has %d words; want %d: %s",
-			errtext.Quote(strings.Join(words, " ")), len(words), len(shown), columnNames(shown))
+		return nil, p.fail("the answer %s must have a word for each column: %s; a line such as show verdict chooses the columns",
+			errtext.Quote(strings.Join(words, " ")), columnNames(shown))
 	}
 	answer := make([]string, len(words))
 	for i, word := range words {

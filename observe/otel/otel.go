@@ -1,5 +1,5 @@
 // Package otel observes limiters with OpenTelemetry: it counts decisions, measures their duration, and adds an event to the span of the
-// call when a call is denied, or when the store has failed.
+// call when a call is denied, or when the store has failed. It is a module of its own.
 //
 //	observer, err := otel.New(nil) // the global MeterProvider
 //	limiter, err := sluice.Options[string]{Observer: observer.Limiter("api")}.New(store, rules...)

@@ -47,8 +47,8 @@ type Batch struct {
 	Found []storage.Record
 	// KeyErr is nil, or has an error or nil for each key. Nothing was written under a key with an error, and its requests
 	// have failed. They may have written their other keys, unless the error wraps ErrNotApplied. If it also wraps
-	// ErrContended, another transaction may have the lock of the key. The limiter sends the requests again when a
-	// CompareAndSwap that deletes no record gets this lock.
+	// ErrContended, another transaction may have the lock of the key. The limiter then probes the lock with a
+	// CompareAndSwap that deletes no record, and sends the requests again when it succeeds or conflicts.
 	KeyErr []error
 }
 
@@ -70,8 +70,8 @@ const (
 
 // Use is one operation of a request, on a key of its own.
 type Use struct {
-	Key     int // in Batch.Keys
-	Program int // in Batch.Programs
+	Key     int // index into Batch.Keys
+	Program int // index into Batch.Programs
 	Op      Op
 	Shadow  bool  // the use never denies; it is skipped if the program cannot read its state
 	Cost    int64 // from 1 to algo.MaxLevel

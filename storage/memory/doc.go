@@ -8,7 +8,7 @@
 //
 //  1. An expired record.
 //  2. Otherwise a record that has used less than half of its limit. The store visits these in turn (clock algorithm), and skips
-//     once each record that was written again since the last visit.
+//     a record once if it was written again since the last visit.
 //  3. Otherwise the record with the lowest [storage.Priority]. Among equals, the one that expires first.
 //
 // If more than 7/8 of MaxKeys records have used at least half of their limit, step 3 comes before step 2.

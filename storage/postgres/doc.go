@@ -40,8 +40,8 @@
 // # PgBouncer
 //
 // PgBouncer in transaction mode supports prepared statements only since version 1.21, and only if max_prepared_statements is
-// above 0. Otherwise the server refuses them (42P05, 26000 or 08P01). The store then repeats the statement, and prepares none
-// any more. To do so from the start, connect with default_query_exec_mode=exec. In your own transaction the store cannot
+// above 0. Otherwise the server refuses them (42P05, 26000 or 08P01). The store then repeats the statement, and stops
+// preparing statements. To do so from the start, connect with default_query_exec_mode=exec. In your own transaction the store cannot
 // repeat a statement, so there you need exec or cache_describe. Do not use describe_exec, which may find the statement of
 // another client.
 //

@@ -2,15 +2,15 @@
 // the servers of a redis.Ring. It takes any client of github.com/redis/go-redis/v9 and never closes it.
 //
 // A Lua script decides a batch of requests. A script of 64 requests takes the server 0.1 to 0.2 ms. go-redis never retries a
-// write, whatever its MaxRetries is, because only the limiter can find out whether the first attempt was applied.
+// write, whatever its MaxRetries is, because the limiter itself decides again after a lost reply.
 //
 // # Settings of the client
 //
 // Set ContextTimeoutEnabled. Without it, the connection of a call that has ended stays in use until the ReadTimeout, and each
 // call takes longer. With it, a cancelled call may return only at its deadline; see sluice.Limiter.
 //
-// Set DialerRetries to 1. By default, go-redis dials a server that refuses connections for half a second, and only then
-// FailOpen and FailLocal decide. If the deadline passes meanwhile, the error is storage.ErrOutcomeUnknown instead of
+// Set DialerRetries to 1. By default, go-redis retries a refused connection for half a second, and FailOpen and FailLocal
+// decide only after that. If the deadline passes meanwhile, the error is storage.ErrOutcomeUnknown instead of
 // storage.ErrUnavailable. go-redis prints each refused connection to stderr, unless you call Disable or SetLogger of its
 // package logging.
 //
@@ -53,9 +53,9 @@
 // # Failures
 //
 // During a failover, and until a Ring has reassigned the keys of a lost server, decisions fail with storage.ErrUnavailable,
-// or with storage.ErrOutcomeUnknown if a reply is lost and the limiter cannot find out in time whether the decision was
-// stored. The limiter recovers by itself. If a lost node has no replica, the cluster refuses all keys, unless
-// cluster-require-full-coverage is no. While a slot moves, a decision fails if its keys are on both nodes.
+// or with storage.ErrOutcomeUnknown if a reply is lost and the limiter cannot decide again in time. The limiter recovers by
+// itself. If a lost node has no replica, the cluster refuses all keys, unless cluster-require-full-coverage is no. While a
+// slot moves, a decision fails if its keys are on both nodes.
 //
 // With ReadOnly, RouteByLatency or RouteRandomly, Load may read old records from replicas. Primaries still decide.
 package redis

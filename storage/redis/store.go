@@ -30,7 +30,7 @@ type Options struct {
 	Prefix string
 	// Proxy must be true if the client is a [redis.Client] of a proxy in front of several servers, such as twemproxy or
 	// Envoy. Then only requests with the same keys share a script, and an error of the proxy does not prove that a write
-	// was not applied. The former always holds for clients of other types than those of go-redis.
+	// was not applied. Clients of types that go-redis does not have always share scripts in this way.
 	Proxy bool
 }
 

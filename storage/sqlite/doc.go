@@ -17,7 +17,7 @@
 //   - _journal_mode=WAL: writes do not wait for readers. With _synchronous=NORMAL, the driver's default, they wait for the
 //     disk only at a checkpoint. With FULL, each write waits once, and without WAL several times. On most disks, both are
 //     slower by a factor of ten or more.
-//   - _stmt_cache_size=16: without it, a decision takes up to half as long again. Older versions of the driver lack it.
+//   - _stmt_cache_size=16: without it, a decision takes up to half as long again. The driver has it since v1.14.42.
 //   - _busy_timeout: the driver's default, 5000, is enough. With 0, a write fails at once if the database is locked, and
 //     the limiter retries. Opening a connection can wait for the whole busy_timeout, even if the context ends before.
 //     So let the pool keep enough connections (SetMaxIdleConns).
@@ -40,9 +40,9 @@
 // If a BEFORE trigger drops a write, the call fails, and a retry does not help. Purge fails if it cannot remove an expired
 // record. The store does not notice writes of AFTER triggers, so they must not write the table.
 //
-// SQLite has one writer at a time, so long transactions of other work delay decisions. In WAL mode, the log grows during a
-// long read transaction. The next write after it copies the whole log into the database. Decisions wait for that too, at most
-// until their timeout.
+// SQLite has one writer at a time, so transactions of other work delay decisions. A decision inside your own write transaction
+// fails at its timeout, so decide before you begin. In WAL mode, the log grows during a long read transaction. The next write after
+// it copies the whole log into the database. Decisions wait for that too, at most until their timeout.
 //
 // Do not delete the file while a process uses it. In WAL mode, the process goes on with the deleted file, and others begin with a new
 // one.
