@@ -32,6 +32,20 @@ func isHolder(p algo.Policy) bool {
 	return ok
 }
 
+func holdsUnits(results []RuleResult) bool {
+	return slices.ContainsFunc(results, func(r RuleResult) bool { return isHolder(r.Policy) })
+}
+
+// uncancelled returns ctx without its cancellation, but with its deadline. If a cancellation ended the round trip of a decision that takes
+// units, nobody would release them.
+func uncancelled(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if ctx = context.WithoutCancel(ctx); !ok {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, deadline)
+}
+
 // take notes that units are held, if the policy holds units and the i-th result of a decision has charged or renewed them. began is a
 // time before the decision.
 func (u *use) take(d *Decision, i int, began time.Time) {
@@ -198,9 +212,11 @@ func (l *Limiter[T]) Do(ctx context.Context, in T, f func(context.Context) error
 // [ErrHoldLost].
 //
 // Call release when the work has ended. It is never nil. It also cancels the context, and does nothing when it is called again. If
-// the store fails then, the units return after their TTL. If ctx ends before the decision arrives, the error wraps
-// [storage.ErrOutcomeUnknown], and units that were taken return after their TTL. If nothing is held, for instance because there are no
-// such rules, Hold returns ctx itself, and release does nothing.
+// the store fails then, the units return after their TTL. If nothing is held, for instance because there are no such rules, Hold returns
+// ctx itself, and release does nothing.
+//
+// If ctx is cancelled before the decision arrives, Hold waits for it, so that units that were taken can be released. At the deadline of
+// ctx it does not wait: then the error wraps [storage.ErrOutcomeUnknown], and the units return after their TTL.
 func (l *Limiter[T]) Hold(ctx context.Context, in T) (d Decision, held context.Context, release func(), err error) {
 	d.Results = new(inlineResults)[:] // Hold is inlined, as Allow is
 	held, release, err = l.hold(ctx, in, &d)

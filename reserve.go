@@ -54,7 +54,8 @@ type use struct {
 // [Reservation.SettleFor]. Under a rule with an estimate of 0, Reserve charges nothing and does not deny.
 //
 // Under a rule such as "inflight 20 ttl=30s", Reserve holds units. Give them back with [Reservation.Release] when the work has
-// ended. If it takes longer than the TTL, call [Reservation.Renew] in time, or [Reservation.Keep]. [Limiter.Do] does both.
+// ended. If it takes longer than the TTL, call [Reservation.Renew] in time, or [Reservation.Keep]. [Limiter.Do] does both. If ctx is
+// cancelled before the decision arrives, Reserve waits for it under such a rule, as [Limiter.Hold] does.
 func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T], Decision, error) {
 	if l.engine != nil {
 		l.engine.ExpectRefunds()
