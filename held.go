@@ -36,8 +36,8 @@ func holdsUnits(results []RuleResult) bool {
 	return slices.ContainsFunc(results, func(r RuleResult) bool { return isHolder(r.Policy) })
 }
 
-// uncancelled returns ctx without its cancellation, but with its deadline. If a cancellation ended the round trip of a decision that takes
-// units, nobody would release them.
+// uncancelled returns ctx without its cancellation, but with its deadline. It is for decisions that take units which would be lost if a
+// cancellation ended the round trip.
 func uncancelled(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if ctx = context.WithoutCancel(ctx); !ok {
