@@ -32,16 +32,15 @@ func isHolder(p algo.Policy) bool {
 	return ok
 }
 
-func holdsUnits(results []RuleResult) bool {
-	return slices.ContainsFunc(results, func(r RuleResult) bool { return isHolder(r.Policy) })
-}
-
-// uncancelled returns ctx without its cancellation, but with its deadline. It is for decisions that take units which would be lost if a
-// cancellation ended the round trip.
-func uncancelled(ctx context.Context) (context.Context, context.CancelFunc) {
+// uncancelled returns ctx without its cancellation, but with its deadline. If ctx has ended, it returns ctx. It is for decisions that take
+// units which only their caller can give back or use. If a cancellation ended such a call, the units could be lost.
+func (l *Limiter[T]) uncancelled(ctx context.Context) (context.Context, context.CancelFunc) {
+	if l.engine == nil || ctx.Err() != nil {
+		return ctx, doNothing
+	}
 	deadline, ok := ctx.Deadline()
 	if ctx = context.WithoutCancel(ctx); !ok {
-		return ctx, func() {}
+		return ctx, doNothing
 	}
 	return context.WithDeadline(ctx, deadline)
 }
@@ -224,11 +223,13 @@ func (l *Limiter[T]) Hold(ctx context.Context, in T) (d Decision, held context.C
 }
 
 func (l *Limiter[T]) hold(ctx context.Context, in T, d *Decision) (held context.Context, release func(), err error) {
-	var began time.Time
-	if l.mayHold {
-		began = time.Now()
+	if !l.mayHold {
+		return ctx, doNothing, l.allow(ctx, in, 1, d)
 	}
-	if err = l.allow(ctx, in, 1, d); err != nil || !l.mayHold {
+	began := time.Now()
+	deciding, cancel := l.uncancelled(ctx)
+	defer cancel()
+	if err = l.allow(deciding, in, 1, d); err != nil {
 		return ctx, doNothing, err
 	}
 	r := l.reservationOf(in, d, began)

@@ -654,7 +654,7 @@ func TestKeepDoesNothingIfNoUnitsAreHeld(t *testing.T) {
 }
 
 // A client that goes away during the decision takes no units with it.
-func TestUnitsOfACallThatIsCancelledBeforeItsDecisionCanBeReleased(t *testing.T) {
+func TestUnitsOfACallThatIsCancelledBeforeItsDecisionCanBeGivenBack(t *testing.T) {
 	stores := map[string]storage.Store{"in transactions": newDistantStore(time.Second / 2), "by swaps": &slowStore{new(memory.Store), 0}}
 	inBubbles(t, stores, func(t *testing.T, store storage.Store) {
 		l := newLimiter(t, sluice.Options[call]{Timeout: 2 * time.Second}, store, tasks()...)
@@ -669,8 +669,8 @@ func TestUnitsOfACallThatIsCancelledBeforeItsDecisionCanBeReleased(t *testing.T)
 		release()
 		r, d, err := l.Reserve(cancelled(), ann, 1)
 		require.True(t, must(t)(d, err).Allowed)
-		require.NoError(t, r.Release(background))
-		require.Equal(t, []int64{2, 8}, remaining(t, l, ann))
+		must(t)(r.Settle(background, 0))
+		require.Equal(t, []int64{2, 9}, remaining(t, l, ann))
 
 		_, _, _, err = l.Hold(ended, ann)
 		require.ErrorIs(t, err, storage.ErrNotApplied)

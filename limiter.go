@@ -337,13 +337,7 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, began time.Time, op dri
 	if upTo <= math.MaxInt32 {
 		times = int32(upTo)
 	}
-	deciding := ctx
-	if op == driver.Allow && l.mayHold && ctx.Err() == nil && holdsUnits(own.results) {
-		var cancel context.CancelFunc
-		deciding, cancel = uncancelled(ctx)
-		defer cancel()
-	}
-	stats, err := l.engine.Decide(deciding, &engine.Request{
+	stats, err := l.engine.Decide(ctx, &engine.Request{
 		Items: slices.Clone(items), Uses: l.uses(op, own.results), Evaluator: own, Times: times, Expired: expired, Began: began,
 		FailFast: l.options.OnFailure != FailClosed && (op == driver.Allow || op == driver.Peek), // the other operations would be lost
 	})

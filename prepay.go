@@ -231,7 +231,7 @@ func (l *Limiter[T]) buy(ctx context.Context, p *purse, b *purchase, one []RuleR
 		close(b.done)
 	}()
 	d = Decision{Results: slices.Clone(one)}
-	buying, cancel := uncancelled(ctx)
+	buying, cancel := l.uncancelled(ctx)
 	defer cancel()
 	calls, err = l.decide(buying, driver.Allow, b.calls, items, &d, FailClosed)
 	switch {
