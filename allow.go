@@ -100,27 +100,34 @@ func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (d Decision, err 
 		return l.observed(ctx, driver.Allow, func() (Decision, error) { return Decision{}, err })
 	}
 	var asked time.Time
-	failed := false
-	defer func() { l.lines.leave(w, &d, asked, failed) }() // also if a policy panics
+	defer func() { l.lines.leave(w, &d, asked, false) }() // if a policy panics
 	for waits := l.lines.join(w); ; waits = true {
 		if waits {
 			if head, err := l.lines.wait(ctx, w); err != nil {
+				l.lines.leave(w, &head, asked, false) // the calls behind it do not wait for the observer, here and below
 				d, _ = l.observed(ctx, driver.Allow, func() (Decision, error) { return head, nil })
 				return d, tooLong(&d, err)
 			}
 		}
 		asked = time.Now()
-		d, err = l.decideWaiter(ctx, w)
-		isOpen := d.Degraded && len(d.Results) == 0 // by FailOpen
-		failed = isOpen || err != nil && isFailure(err) && !hasEnded(ctx)
+		exceeds := false
+		d, err = l.observed(ctx, driver.Allow, func() (d Decision, err error) {
+			d, err = l.decideWaiter(ctx, w)
+			if err != nil || d.Allowed || d.RetryAfter == algo.Never {
+				isOpen := d.Degraded && len(d.Results) == 0 // by FailOpen
+				l.lines.leave(w, &d, asked, isOpen || err != nil && isFailure(err) && !hasEnded(ctx))
+			} else {
+				exceeds = retrywait.ExceedsDeadline(ctx, d.RetryAfter)
+				l.lines.deny(w, &d, exceeds)
+			}
+			return d, err
+		})
 		switch {
 		case err != nil || d.Allowed:
 			return d, err
 		case d.RetryAfter == algo.Never:
 			return d, exceedsCapacity(&d)
-		}
-		exceeds := retrywait.ExceedsDeadline(ctx, d.RetryAfter)
-		if l.lines.deny(w, &d, exceeds); exceeds {
+		case exceeds:
 			return d, tooLong(&d, context.DeadlineExceeded)
 		}
 	}

@@ -32,6 +32,19 @@ func isHolder(p algo.Policy) bool {
 	return ok
 }
 
+// uncancelled returns ctx without its cancellation, but with its deadline. If ctx has ended, it returns ctx. It is for decisions that take
+// units which only their caller can give back or use. If a cancellation ended such a call, the units could be lost.
+func (l *Limiter[T]) uncancelled(ctx context.Context) (context.Context, context.CancelFunc) {
+	if l.engine == nil || ctx.Err() != nil {
+		return ctx, doNothing
+	}
+	deadline, ok := ctx.Deadline()
+	if ctx = context.WithoutCancel(ctx); !ok {
+		return ctx, doNothing
+	}
+	return context.WithDeadline(ctx, deadline)
+}
+
 // take notes that units are held, if the policy holds units and the i-th result of a decision has charged or renewed them. began is a
 // time before the decision.
 func (u *use) take(d *Decision, i int, began time.Time) {
@@ -198,9 +211,11 @@ func (l *Limiter[T]) Do(ctx context.Context, in T, f func(context.Context) error
 // [ErrHoldLost].
 //
 // Call release when the work has ended. It is never nil. It also cancels the context, and does nothing when it is called again. If
-// the store fails then, the units return after their TTL. If ctx ends before the decision arrives, the error wraps
-// [storage.ErrOutcomeUnknown], and units that were taken return after their TTL. If nothing is held, for instance because there are no
-// such rules, Hold returns ctx itself, and release does nothing.
+// the store fails then, the units return after their TTL. If nothing is held, for instance because there are no such rules, Hold returns
+// ctx itself, and release does nothing.
+//
+// If ctx is cancelled before the decision arrives, Hold waits for it, so that units that were taken can be released. At the deadline of
+// ctx it does not wait: then the error wraps [storage.ErrOutcomeUnknown], and the units return after their TTL.
 func (l *Limiter[T]) Hold(ctx context.Context, in T) (d Decision, held context.Context, release func(), err error) {
 	d.Results = new(inlineResults)[:] // Hold is inlined, as Allow is
 	held, release, err = l.hold(ctx, in, &d)
@@ -208,11 +223,13 @@ func (l *Limiter[T]) Hold(ctx context.Context, in T) (d Decision, held context.C
 }
 
 func (l *Limiter[T]) hold(ctx context.Context, in T, d *Decision) (held context.Context, release func(), err error) {
-	var began time.Time
-	if l.mayHold {
-		began = time.Now()
+	if !l.mayHold {
+		return ctx, doNothing, l.allow(ctx, in, 1, d)
 	}
-	if err = l.allow(ctx, in, 1, d); err != nil || !l.mayHold {
+	began := time.Now()
+	deciding, cancel := l.uncancelled(ctx)
+	defer cancel()
+	if err = l.allow(deciding, in, 1, d); err != nil {
 		return ctx, doNothing, err
 	}
 	r := l.reservationOf(in, d, began)

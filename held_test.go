@@ -652,3 +652,27 @@ func TestKeepDoesNothingIfNoUnitsAreHeld(t *testing.T) {
 		require.NoError(t, held.Err())
 	}
 }
+
+// A client that goes away during the decision takes no units with it.
+func TestUnitsOfACallThatIsCancelledBeforeItsDecisionCanBeGivenBack(t *testing.T) {
+	stores := map[string]storage.Store{"in transactions": newDistantStore(time.Second / 2), "by swaps": &slowStore{new(memory.Store), 0}}
+	inBubbles(t, stores, func(t *testing.T, store storage.Store) {
+		l := newLimiter(t, sluice.Options[call]{Timeout: 2 * time.Second}, store, tasks()...)
+		cancelled := func() context.Context {
+			ctx, cancel := context.WithCancel(background)
+			time.AfterFunc(time.Millisecond, cancel)
+			return ctx
+		}
+		d, held, release, err := l.Hold(cancelled(), ann)
+		require.True(t, must(t)(d, err).Allowed)
+		require.ErrorIs(t, held.Err(), context.Canceled)
+		release()
+		r, d, err := l.Reserve(cancelled(), ann, 1)
+		require.True(t, must(t)(d, err).Allowed)
+		must(t)(r.Settle(background, 0))
+		require.Equal(t, []int64{2, 9}, remaining(t, l, ann))
+
+		_, _, _, err = l.Hold(ended, ann)
+		require.ErrorIs(t, err, storage.ErrNotApplied)
+	})
+}

@@ -77,11 +77,9 @@ func (l *Limiter[T]) newWaiter(ctx context.Context, in T, n int64) (*waiter, err
 
 // decideWaiter asks the store.
 func (l *Limiter[T]) decideWaiter(ctx context.Context, w *waiter) (Decision, error) {
-	return l.observed(ctx, driver.Allow, func() (Decision, error) {
-		d := Decision{Results: slices.Clone(w.results)}
-		_, err := l.decide(ctx, driver.Allow, 0, slices.Clone(w.items), &d, l.options.OnFailure)
-		return d, err
-	})
+	d := Decision{Results: slices.Clone(w.results)}
+	_, err := l.decide(ctx, driver.Allow, 0, slices.Clone(w.items), &d, l.options.OnFailure)
+	return d, err
 }
 
 // setKey sets the key. Calls with other policies for the same keys have other keys, because one can be allowed before the other.

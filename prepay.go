@@ -216,7 +216,8 @@ func (p *purse) ofCall(n int64) Decision {
 	return d
 }
 
-// buy makes a purchase, of which the caller spends the first call. If the store fails, the failure policy decides about one call.
+// buy makes a purchase, of which the caller spends the first call. It does not end if ctx is cancelled, because the other calls stay
+// charged. If the store fails, the failure policy decides about one call.
 func (l *Limiter[T]) buy(ctx context.Context, p *purse, b *purchase, one []RuleResult, items []driver.Item) (d Decision, err error) {
 	sent, calls := time.Now(), int64(0)
 	defer func() { // also if a policy panics
@@ -230,7 +231,9 @@ func (l *Limiter[T]) buy(ctx context.Context, p *purse, b *purchase, one []RuleR
 		close(b.done)
 	}()
 	d = Decision{Results: slices.Clone(one)}
-	calls, err = l.decide(ctx, driver.Allow, b.calls, items, &d, FailClosed)
+	buying, cancel := l.uncancelled(ctx)
+	defer cancel()
+	calls, err = l.decide(buying, driver.Allow, b.calls, items, &d, FailClosed)
 	switch {
 	case err != nil && !hasEnded(ctx) && isFailure(err):
 		b.err = err

@@ -48,7 +48,8 @@ type use struct {
 }
 
 // Reserve charges n calls like AllowN, as an estimate that [Reservation.Settle] corrects. n is at least 1. If the calls are
-// denied, the reservation is nil.
+// denied, the reservation is nil. If ctx is cancelled before the decision arrives, Reserve waits for it, so that what was charged can be
+// settled. At the deadline of ctx it does not wait.
 //
 // If the rules count different units, such as requests and bytes, let Rule.Cost return the estimate in its unit, and settle with
 // [Reservation.SettleFor]. Under a rule with an estimate of 0, Reserve charges nothing and does not deny.
@@ -102,6 +103,8 @@ func (r *Reservation[T]) reserve(ctx context.Context, in T, d *Decision) error {
 		}
 	}
 	d.Results = d.Results[:charged]
+	ctx, cancel := l.uncancelled(ctx)
+	defer cancel()
 	if _, err := l.decide(ctx, driver.Allow, 0, items[:charged], d, l.options.OnFailure); err != nil || !d.Allowed {
 		return err
 	}

@@ -270,6 +270,26 @@ func TestObserverSeesEachCallOfWait(t *testing.T) {
 	})
 }
 
+// An observer delays only the call whose decision it gets.
+func TestWaitingCallsDoNotWaitForASlowObserver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := sluice.Options[call]{Observer: func(context.Context, sluice.Event) { time.Sleep(time.Second) }}
+		l := newLimiter(t, slow, nil, rulesOf("gcra 100/s burst=1")...)
+		order := arrive(30, func(int) error { _, err := l.Wait(background, ann); return err })
+		elapse(4 * time.Second) // one for the denial of the first call in line, which delays the others
+		require.Len(t, order(), 30)
+
+		l = newLimiter(t, slow, nil, rulesOf("gcra 6/m burst=1")...)
+		must(t)(l.Allow(background, ann))
+		ctx, cancel := context.WithCancel(background)
+		order = arrive(2, func(i int) error { _, err := l.Wait([]context.Context{ctx, background}[i], ann); return err })
+		elapse(8900 * time.Millisecond)
+		cancel()
+		elapse(1200 * time.Millisecond)
+		require.Equal(t, []int{1}, order())
+	})
+}
+
 func TestWaitBehindOthersFailsAtOnceIfItMust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newDistantStore(time.Millisecond)

@@ -10,14 +10,16 @@ func evict(names []name, at int64) {
 // evict removes records until the partition is within its bound, but never the record of keep. The
 // caller must not hold the lock of a shard.
 func (p *partition) evict(keep hash, at int64) {
-	if p.counters.keys.Load() <= p.maxKeys {
+	if p.isWithinBound() {
 		return
 	}
 	p.evicting.Lock()
 	defer p.evicting.Unlock()
-	for p.counters.keys.Load() > p.maxKeys && p.evictOne(keep, at) {
+	for !p.isWithinBound() && p.evictOne(keep, at) {
 	}
 }
+
+func (p *partition) isWithinBound() bool { return p.counters.keys.Load() <= p.maxKeys }
 
 // evictOne removes one record, as the comment of package memory defines. At most 7/8 of the records may be protected: if all
 // were, each new key would evict the one before it.

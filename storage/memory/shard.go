@@ -103,10 +103,13 @@ func (s *shard) clear() (removed int) {
 	return s.table.clear()
 }
 
-// removeChosen removes the entry that choose returns, unless it returns 0.
+// removeChosen removes the entry that choose returns. It returns false if choose returns 0.
 func (s *shard) removeChosen(choose func(*table) (number uint32), at int64) bool {
 	s.mu.Lock()
 	defer s.unlock()
+	if s.partition.isWithinBound() { // another goroutine has removed records meanwhile
+		return true
+	}
 	number := choose(&s.table)
 	if number != 0 {
 		s.table.removeAndCount(number, at)

@@ -178,3 +178,12 @@ func TestKeysSpreadOverShardsAndTheirTables(t *testing.T) {
 		}
 	}
 }
+
+// Between the check of the bound and an eviction, a Purge can remove records.
+func TestNothingIsEvictedIfThereIsRoomAgain(t *testing.T) {
+	s := &Store{MaxKeys: 1}
+	n := s.nameOf("used up")
+	n.shard.table.put(n.hash, nil, properties{version: 1, expires: never, priority: storage.UsedUp})
+	n.shard.partition.evictOne(s.nameOf("new").hash, 1)
+	require.Equal(t, Stats{Keys: 1}, s.Stats())
+}
