@@ -21,7 +21,7 @@ type Replay struct {
 // column has one policy and its counts.
 type column struct {
 	Outcome // without the lists of keys
-	period  int64
+	limit   algo.Limit
 	cells   []cell // by the number of the key
 	spare   []byte
 }
@@ -40,8 +40,8 @@ func New(policies ...costed.Policy) *Replay {
 }
 
 func newColumn(p costed.Policy) column {
-	period := p.Limit().Period
-	return column{Outcome: Outcome{Policy: p, Bound: p.Bound(period)}, period: period.Microseconds()}
+	limit := p.Limit()
+	return column{Outcome: Outcome{Policy: p, Bound: p.Bound(limit.Period)}, limit: limit}
 }
 
 // Add replays one request. Its time must not be before the previous request's.
@@ -97,12 +97,12 @@ func (c *column) note(cell *cell, at time.Time, result *algo.Result) {
 	if result.Paid == 0 { // another rule denied the request, or the charge was given back
 		return
 	}
-	c.Admitted = max(c.Admitted, cell.window.add(algo.Instant(at), result.Paid, c.period))
+	c.Admitted = max(c.Admitted, cell.window.Add(c.limit, algo.Instant(at), result.Paid))
 }
 
 // cell has the state and the counts of one key under one policy.
 type cell struct {
 	state  []byte
 	denied int64
-	window window
+	window Window
 }

@@ -91,7 +91,7 @@ type Run struct {
 // key has the state of one key.
 type key struct {
 	state []byte
-	exact exactLog
+	exact backtest.Window
 }
 
 // New returns a run.
@@ -167,7 +167,7 @@ func (r *Run) decide(c *Call) error {
 	if err := r.spend(k, c); err != nil {
 		return err
 	}
-	c.ExactWait = k.exact.wait(r.limit, c.At, c.Cost)
+	c.ExactWait = k.exact.Wait(r.limit, c.At, c.Cost)
 	r.level.note(r, c)
 	r.count(k, c)
 	if !c.Result.Allowed {
@@ -204,7 +204,7 @@ func (r *Run) count(k *key, c *Call) {
 	if c.Result.Allowed {
 		o.Allowed++
 		o.AllowedByProcess[c.Process]++
-		if sum := k.exact.add(r.limit, c.At, c.Cost); sum > o.Worst {
+		if sum := k.exact.Add(r.limit, c.At, c.Cost); sum > o.Worst {
 			o.Worst, o.WorstEnd = sum, c.At
 		}
 		return
