@@ -32,22 +32,15 @@ func Read(ctx context.Context, inputs []Input, o Options, add func(*Entry) error
 	o.Fields = cmp.Or(o.Fields, allFields)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	full, spent := make(chan *records, readAhead), make(chan *records, readAhead+2) // with those of the two goroutines
+	batches := make(chan []record, readAhead)
 	m := merger{ctx: ctx, o: o}
 	var end error
 	go func() {
-		defer close(full)
-		end = m.read(inputs, func(batch *records) *records {
+		defer close(batches)
+		end = m.read(inputs, func(batch []record) {
 			select {
-			case full <- batch:
+			case batches <- batch:
 			case <-ctx.Done(): // the next read of an input returns its error
-			}
-			select {
-			case batch = <-spent:
-				batch.reset()
-				return batch
-			default:
-				return new(records)
 			}
 		})
 	}()
@@ -56,18 +49,17 @@ func Read(ctx context.Context, inputs []Input, o Options, add func(*Entry) error
 		select {
 		case <-ctx.Done():
 			return Stats{}, ctx.Err()
-		case batch, ok := <-full:
+		case batch, ok := <-batches:
 			if !ok {
 				return m.stats, end
 			}
-			for i := range batch.list {
-				batch.read(i, &e, o.Fields)
-				e.File = inputs[batch.list[i].input].Name
+			for i := range batch {
+				batch[i].read(&e, o.Fields)
+				e.File = inputs[batch[i].input].Name
 				if err := add(&e); err != nil {
 					return Stats{}, err
 				}
 			}
-			spent <- batch
 		}
 	}
 }
@@ -83,12 +75,12 @@ type merger struct {
 }
 
 // read reads the inputs and sends batches until their end.
-func (m *merger) read(inputs []Input, send func(*records) *records) error {
+func (m *merger) read(inputs []Input, send func([]record)) error {
 	defer m.close()
 	if err := m.start(inputs); err != nil {
 		return err
 	}
-	w := newWindow(m.o.Reorder, m.o.Fields, &m.stats, send)
+	w := &window{length: max(m.o.Reorder, 0), fields: m.o.Fields, stats: &m.stats, send: send, most: maxHeld}
 	for len(m.queue) > 0 {
 		first := m.queue[0]
 		if first.file != nil {

@@ -243,13 +243,12 @@ func FuzzParse(f *testing.F) {
 func readInOneGo(t *testing.T, o Options, inputs ...Input) (entries []entry, stats Stats) {
 	o.Fields = allFields
 	m := merger{ctx: t.Context(), o: o}
-	_ = m.read(inputs, func(batch *records) *records {
-		for i, r := range batch.list {
+	_ = m.read(inputs, func(batch []record) {
+		for _, r := range batch {
 			e := Entry{File: inputs[r.input].Name}
-			batch.read(i, &e, allFields)
+			r.read(&e, allFields)
 			entries = append(entries, copied(&e))
 		}
-		return new(records)
 	})
 	return entries, m.stats
 }
