@@ -8,7 +8,6 @@ import (
 	"math"
 	"runtime"
 	"slices"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -73,23 +72,14 @@ func (c *Candidate) isValid() bool { return c.Policy.Policy != nil }
 // if a smaller number denied far less than larger ones.
 const window = 16
 
-// Run searches, several at a time. It calls progress before each replay, on one goroutine at a
-// time; nil means no calls.
+// Run searches, several at a time. It calls progress before each replay, on several goroutines.
 func Run(ctx context.Context, progress func(), suggestions ...*Suggestion) error {
-	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	errs := make([]error, len(suggestions))
 	for i, s := range suggestions {
 		group.Go(func() error {
-			run := search{Suggestion: s, ctx: ctx, known: make(map[int64]bool), counts: make(map[int64]Candidate)}
-			run.progress = func() {
-				mu.Lock()
-				defer mu.Unlock()
-				if progress != nil {
-					progress()
-				}
-			}
+			run := search{Suggestion: s, ctx: ctx, progress: progress, counts: make(map[int64]Candidate)}
 			run.run()
 			errs[i] = run.err
 			return nil
@@ -104,8 +94,7 @@ type search struct {
 	*Suggestion
 	ctx      context.Context
 	progress func()
-	err      error          // the first one
-	known    map[int64]bool // whether a number meets the goal
+	err      error // the first one
 	counts   map[int64]Candidate
 }
 
@@ -124,7 +113,7 @@ func (s *search) run() {
 		best = s.tightest(less) // a number of the curve meets the goal
 	}
 	s.Found = best > 0
-	s.prove(cmp.Or(best, s.Peak.Number))
+	s.finish(cmp.Or(best, s.Peak.Number))
 }
 
 // largest returns the largest number that can make a difference: with it no key exceeds the
@@ -174,32 +163,20 @@ func (s *search) cost(p costed.Policy) int64 { return cmp.Or(s.Cost, p.Cost) }
 
 // meets reports whether a number meets the goal. A number that gives no valid policy does not.
 func (s *search) meets(n int64) bool {
-	ok, seen := s.known[n]
-	if !seen {
-		ok = s.within(n, s.Goal, s.MaxDenied)
-		s.known[n] = ok
-	}
-	return ok
+	c := s.count(n)
+	return c.isValid() && s.Goal.Count(&c.Counts) <= s.MaxDenied
 }
 
-// within reports whether the policy with the number denies at most that many requests or clients.
-func (s *search) within(n int64, goal Goal, most int64) bool {
-	c := s.replay(n, false, &counter{goal: &goal, most: most})
-	return c.isValid() && goal.Count(&c.Counts) <= most
-}
-
-// replay runs the counter with the policy with the number n. If all is false, it leaves out keys with so few requests
-// that the policy cannot deny any. If the number gives no valid policy, or after an error, the result is not valid.
-func (s *search) replay(n int64, all bool, r *counter) Candidate {
+// replay counts what the policy with the number n denies, also by key if byKey is not nil. If the number gives no valid policy, or
+// after an error, the result is not valid.
+func (s *search) replay(n int64, byKey []int64) Candidate {
 	p, err := s.Template.Policy(n)
 	if err != nil || s.err != nil {
 		return Candidate{Number: n}
 	}
 	s.progress()
-	r.policy, r.cost, r.keys = p.Policy, s.cost(p), s.Log.sorted
-	if !all {
-		r.keys = s.Log.above(config.Capacity(r.policy) / r.cost) // no algorithm denies a key before it has spent its capacity
-	}
+	r := counter{policy: p.Policy, cost: s.cost(p), byKey: byKey}
+	r.keys = s.Log.above(config.Capacity(r.policy) / r.cost) // no algorithm denies a key before it has spent its capacity
 	counts, err := r.run(s.ctx)
 	if s.err = err; err != nil {
 		return Candidate{Number: n}
@@ -245,11 +222,11 @@ func bisect(low, high int64, meets func(int64) bool) int64 {
 	return high
 }
 
-// smallest returns the smallest number between low and high that is known to meet the goal, or not to
+// smallest returns the smallest number between low and high that was counted and meets the goal, or does not
 // meet it. It returns 0 if there is none.
 func (s *search) smallest(meets bool, low, high int64) (smallest int64) {
-	for n, ok := range s.known {
-		if ok == meets && low < n && n < high && (smallest == 0 || n < smallest) {
+	for n := range s.counts {
+		if low < n && n < high && (smallest == 0 || n < smallest) && s.meets(n) == meets {
 			smallest = n
 		}
 	}
@@ -259,7 +236,10 @@ func (s *search) smallest(meets bool, low, high int64) (smallest int64) {
 // peak returns the smallest number that denies no more requests than the largest one.
 func (s *search) peak(from, largest int64) Candidate {
 	denied := s.count(largest).Denied
-	return s.count(doubleAndBisect(from, largest, func(n int64) bool { return s.within(n, Goal{Of: OfRequests}, denied) }))
+	return s.count(doubleAndBisect(from, largest, func(n int64) bool {
+		c := s.count(n)
+		return c.isValid() && c.Denied <= denied
+	}))
 }
 
 // curve returns the counts of rising round numbers from about a hundredth of best to peak, with best,
@@ -284,26 +264,22 @@ func (s *search) curve(best, peak int64) (curve []Candidate) {
 	return curve
 }
 
-// count counts what the policy with a number denies, of all requests. If the number gives no valid
-// policy, the result is not valid.
+// count returns the result of replay. It replays each number once.
 func (s *search) count(n int64) Candidate {
 	c, seen := s.counts[n]
 	if seen {
 		return c
 	}
-	c = s.replay(n, false, new(counter))
-	if c.isValid() {
-		s.known[n] = s.Goal.Count(&c.Counts) <= s.MaxDenied
+	if c = s.replay(n, nil); c.isValid() {
 		s.counts[n] = c
 	}
 	return c
 }
 
-// prove replays all requests of all keys through the policy with the number, and through the policy
-// with the number below it.
-func (s *search) prove(best int64) {
+// finish sets what is shown of the policy with the number, and of those below and above it.
+func (s *search) finish(best int64) {
 	byKey := make([]int64, s.Keys)
-	s.Best = s.replay(best, true, &counter{byKey: byKey})
+	s.Best = s.replay(best, byKey)
 	if s.err != nil {
 		return
 	}
@@ -320,12 +296,11 @@ func (s *search) prove(best int64) {
 	if !s.Found {
 		return
 	}
-	if tighter := s.replay(best-1, true, new(counter)); tighter.isValid() {
+	if tighter := s.count(best - 1); tighter.isValid() {
 		s.Tighter = &tighter
 	}
 	if n := s.smallest(false, best, math.MaxInt64); n > 0 {
-		if larger := s.count(n); larger.isValid() {
-			s.Irregular = &larger
-		}
+		larger := s.count(n)
+		s.Irregular = &larger
 	}
 }
