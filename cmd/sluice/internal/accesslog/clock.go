@@ -131,7 +131,14 @@ func sinceEpoch(text string) (time.Time, bool) {
 }
 
 // allDigits reports whether b is one digit or more.
-func allDigits(b []byte) bool { return len(b) > 0 && len(bytes.TrimLeft(b, "0123456789")) == 0 }
+func allDigits(b []byte) bool {
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return len(b) > 0
+}
 
 // number returns the value of a few digits; -1 if b has anything else.
 func number(b []byte) int64 {

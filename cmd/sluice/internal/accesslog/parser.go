@@ -150,16 +150,6 @@ func pathOf(target []byte) []byte {
 	return path
 }
 
-// printable reports whether b has no control characters. Binary data may have a valid [time].
-func printable(b []byte) bool {
-	for _, c := range b {
-		if c < ' ' || c == 0x7f {
-			return false
-		}
-	}
-	return true
-}
-
 // dash returns b, or nothing for the - that logs write for a missing value.
 func dash(b []byte) []byte {
 	if len(b) == 1 && b[0] == '-' {
