@@ -92,6 +92,6 @@
 //
 // Memory does not depend on the number of lines. The reader has a buffer of [MaxLine] for each open
 // input, and the requested fields of the entries within twice Options.Reorder, with about 100 bytes of
-// overhead for each entry. These entries take at most 64 MB, and as much again in batches that
-// wait for the caller: for a busier log, the reader sorts over a shorter time.
+// overhead for each entry. These entries take at most 64 MB: for a busier log, the
+// reader sorts over a shorter time.
 package accesslog

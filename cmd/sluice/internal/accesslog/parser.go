@@ -47,7 +47,7 @@ func newParser(o Options) parser {
 
 // parse sets e, apart from the line's place. It returns the reason if the line is not a log line.
 func (p *parser) parse(line []byte, e *Entry) (reason string) {
-	*e = Entry{Line: e.Line}
+	*e = Entry{File: e.File, Line: e.Line}
 	switch {
 	case len(line) == 0:
 		return "empty line"

@@ -17,7 +17,7 @@ type window struct {
 	length time.Duration
 	fields Fields
 	stats  *Stats
-	send   func(batch []record)
+	emit   func(*Entry) error
 
 	latest  time.Time // the latest time so far; the zero time is before that of every entry
 	oldest  time.Time // an entry before it is late: latest less the length, or more
@@ -26,12 +26,13 @@ type window struct {
 	held    []record  // in the order of arrival
 	size    int       // of held, in bytes
 	texts   []byte    // for reuse
+	entry   Entry     // the one that emit gets
 }
 
 const maxHeld = 64 << 20 // some 500,000 entries with all their fields
 
 // add adds an entry. It copies the texts.
-func (w *window) add(e *Entry, input int) {
+func (w *window) add(e *Entry) error {
 	switch order := e.Time.Compare(w.latest); {
 	case order > 0:
 		w.latest = e.Time
@@ -51,16 +52,17 @@ func (w *window) add(e *Entry, input int) {
 			w.texts = append(binary.AppendUvarint(w.texts, uint64(len(*text))), *text...)
 		}
 	}
-	r := record{e.Time, e.Line, input, e.Late, bytes.Clone(w.texts)}
+	r := record{e.Time, e.File, e.Line, e.Late, bytes.Clone(w.texts)}
 	w.held, w.size = append(w.held, r), w.size+r.size()
 	if w.latest.Sub(w.emitted) > w.length || w.size > w.most {
-		w.emit()
+		return w.flush()
 	}
+	return nil
 }
 
-// emit sorts the entries and emits those that no later entry can precede. If they take too much memory, it emits a quarter of
+// flush sorts the entries and emits those that no later entry can precede. If they take too much memory, it emits a quarter of
 // them at least, so that the cost of an entry does not depend on the number of those that are held.
-func (w *window) emit() {
+func (w *window) flush() error {
 	if !slices.IsSortedFunc(w.held, byTime) {
 		slices.SortStableFunc(w.held, byTime)
 	}
@@ -69,31 +71,34 @@ func (w *window) emit() {
 		n = least
 		w.oldest = w.held[n-1].at
 	}
-	batch := slices.Clone(w.held[:n])
-	w.held = slices.Delete(w.held, 0, n)
-	for _, r := range batch {
-		w.size -= r.size()
+	for i := range w.held[:n] {
+		w.size -= w.held[i].size()
+		w.held[i].read(&w.entry, w.fields)
+		if err := w.emit(&w.entry); err != nil {
+			return err
+		}
 	}
+	w.held = slices.Delete(w.held, 0, n)
 	w.emitted = w.latest
-	w.send(batch)
+	return nil
 }
 
-// flush sends all remaining entries.
-func (w *window) flush() {
+// end emits all remaining entries.
+func (w *window) end() error {
 	w.oldest = w.latest
-	w.emit()
+	return w.flush()
 }
 
 // record is a waiting entry.
 type record struct {
 	at    time.Time
+	file  string
 	line  int64
-	input int
 	late  bool
 	texts []byte // the requested fields, each after its length
 }
 
-const recordSize = 72 // of a record without its texts, in bytes
+const recordSize = 80 // of a record without its texts, in bytes
 
 func (r *record) size() int { return recordSize + len(r.texts) }
 
@@ -101,7 +106,7 @@ func byTime(r, s record) int { return r.at.Compare(s.at) }
 
 // read sets the requested fields of e, which share the memory of the record.
 func (r *record) read(e *Entry, fields Fields) {
-	e.Time, e.Line, e.Late = r.at, r.line, r.late
+	e.Time, e.File, e.Line, e.Late = r.at, r.file, r.line, r.late
 	texts := r.texts
 	for f, text := range e.texts() {
 		if fields&(1<<f) != 0 {

@@ -68,9 +68,11 @@ func (l *Input) Read(ctx context.Context, sources []Source, read, named accesslo
 		Progress:  func(n int) { _ = bar.Add(n) },
 	}
 	var err error
-	summary.Stats, err = accesslog.Read(ctx, inputs, o, func(e *accesslog.Entry) error {
-		summary.note(e)
-		return add(e)
+	summary.Stats, err = cli.Await(ctx, func() (accesslog.Stats, error) {
+		return accesslog.Read(ctx, inputs, o, func(e *accesslog.Entry) error {
+			summary.note(e)
+			return add(e)
+		})
 	})
 	if err != nil {
 		return nil, l.withRemedy(err, summary.Damaged)
