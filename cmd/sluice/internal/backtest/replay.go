@@ -79,9 +79,6 @@ func (c *column) step(id uint32, at time.Time) (allowed bool, err error) {
 		return false, err
 	}
 	c.spare = next
-	if cap(cell.state) < len(next) { // append would take more memory than the state needs
-		cell.state = make([]byte, 0, len(next))
-	}
 	cell.state = append(cell.state[:0], next...) // also after a denial, which can begin a penalty
 	c.note(cell, at, &result)
 	return result.Allowed, nil
