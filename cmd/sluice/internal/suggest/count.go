@@ -1,6 +1,7 @@
 package suggest
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"sync"
@@ -45,7 +46,7 @@ func (r *counter) run(ctx context.Context) (Counts, error) {
 		group.Go(func() error { return r.work(ctx, i, workers) })
 	}
 	err := group.Wait()
-	return r.total, err
+	return r.total, cmp.Or(err, ctx.Err())
 }
 
 // work steps the requests of every stride-th key. Keys are sorted by their requests, so all workers

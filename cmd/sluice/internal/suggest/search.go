@@ -7,10 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"runtime"
 	"slices"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
@@ -75,20 +72,14 @@ func (c *Candidate) isValid() bool { return c.Policy.Policy != nil }
 // if a smaller number denied far less than larger ones.
 const window = 16
 
-// Run searches, several at a time. It calls progress before each replay, on several goroutines.
+// Run searches. It calls progress before each replay.
 func Run(ctx context.Context, progress func(), suggestions ...*Suggestion) error {
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	errs := make([]error, len(suggestions))
-	for i, s := range suggestions {
-		group.Go(func() error {
-			run := search{Suggestion: s, ctx: ctx, progress: progress, counts: make(map[int64]Candidate)}
-			run.run()
-			errs[i] = run.err
-			return nil
-		})
+	var errs []error
+	for _, s := range suggestions {
+		run := search{Suggestion: s, ctx: ctx, progress: progress, counts: make(map[int64]Candidate)}
+		run.run()
+		errs = append(errs, run.err)
 	}
-	_ = group.Wait() // it has no error
 	return errors.Join(errs...)
 }
 
