@@ -123,7 +123,7 @@ func (s *source) end() error {
 		return fmt.Errorf("accesslog: %s: %w", s.Name, s.raw.err)
 	}
 	if s.err != io.EOF {
-		s.stats.Damaged = append(s.stats.Damaged, DamagedFile{s.Name, s.err})
+		s.stats.Damaged = append(s.stats.Damaged, DamagedFile{s.Name, s.err.Error()})
 	}
 	return nil
 }

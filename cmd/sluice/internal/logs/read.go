@@ -114,7 +114,7 @@ func (l *Input) withRemedy(err error, damaged []accesslog.DamagedFile) error {
 	first := bad.First
 	for _, f := range damaged {
 		if f.Name == first.File {
-			return fmt.Errorf("%w; %s is a damaged gzip file (%w), so copy it again", err, f.Name, f.Err)
+			return fmt.Errorf("%w; %s is a damaged gzip file (%s), so copy it again", err, f.Name, f.Problem)
 		}
 	}
 	switch ext := filepath.Ext(first.File); {

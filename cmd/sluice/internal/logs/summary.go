@@ -98,7 +98,7 @@ func (l *Summary) Head(limited string, instead func(accesslog.Fields) string) st
 		fmt.Fprintf(&w, "%d of %s with a client that is no address; the first is %v\n", n, readable.Plural(l.Entries, "request"), l.FirstNoAddress)
 	}
 	for _, f := range l.Damaged {
-		fmt.Fprintf(&w, "%s ends early: %v\n", f.Name, f.Err)
+		fmt.Fprintf(&w, "%s ends early: %s\n", f.Name, f.Problem)
 	}
 	for f := accesslog.IP; f <= l.named; f <<= 1 {
 		switch n := l.missing[f]; n {
@@ -123,31 +123,19 @@ func (l *Summary) fieldWithArticle(f accesslog.Fields) string {
 	return "a " + f.String()
 }
 
-type Counts struct {
-	Lines     int64 `json:"lines"`
-	Skipped   int64 `json:"skipped"`
-	Reordered int64 `json:"reordered"`
-	Late      int64 `json:"late"`
-	NoAddress int64 `json:"no_address"`
-}
-
+// Problems is JSON.
 type Problems struct {
-	Damaged []jsonDamage     `json:"damaged"`
-	Missing map[string]int64 `json:"missing"` // by the field's name
+	Damaged []accesslog.DamagedFile `json:"damaged"`
+	Missing map[string]int64        `json:"missing"` // by the field's name
 }
 
-type jsonDamage struct {
-	File    string `json:"file"`
-	Problem string `json:"problem"`
-}
-
-func (l *Summary) Counts() (Counts, Problems) {
-	p := Problems{Damaged: []jsonDamage{}, Missing: make(map[string]int64)}
-	for _, f := range l.Damaged {
-		p.Damaged = append(p.Damaged, jsonDamage{f.Name, f.Err.Error()})
-	}
+// ForJSON returns what --json prints about the log.
+func (l *Summary) ForJSON() (accesslog.Counts, Problems) {
+	p := Problems{Damaged: append([]accesslog.DamagedFile{}, l.Damaged...), Missing: make(map[string]int64)} // nil would be null in JSON
 	for f, n := range l.missing {
 		p.Missing[f.String()] = n
 	}
-	return Counts{l.Lines, l.Skipped, l.Reordered, l.Late, l.noAddress()}, p
+	counts := l.Counts
+	counts.NoAddress = l.noAddress()
+	return counts, p
 }

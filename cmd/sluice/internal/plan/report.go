@@ -22,7 +22,7 @@ import (
 // planReport is the result of sluice plan. Its JSON is the output of --json, which the help
 // documents.
 type planReport struct {
-	logs.Counts
+	accesslog.Counts
 	Requests int64    `json:"requests"`
 	Old      planFile `json:"old"`
 	New      planFile `json:"new"`
@@ -69,7 +69,7 @@ func newPlanReport(p *planRun, log *logs.Summary) *planReport {
 		log:              log,
 		keyer:            p.Keyer,
 	}
-	r.Counts, r.Problems = log.Counts()
+	r.Counts, r.Problems = log.ForJSON()
 	r.SameRules = len(r.Settings) == 0 && sameRules(p.old.LeftOut, p.new.LeftOut) && !slices.ContainsFunc(r.Rules, func(c ruleChange) bool { return c.Change != unchanged })
 	r.Strictest = strictestBounds(r.Rules)
 	for _, t := range []threshold{

@@ -188,7 +188,7 @@ func (p *suggestRun) suggest(ctx context.Context, what subject, sources []logs.S
 	if err := Run(ctx, func() { _ = bar.Add(1) }, r.All...); err != nil {
 		return report.Report{}, err
 	}
-	r.Counts, r.Problems = log.Counts()
+	r.Counts, r.Problems = log.ForJSON()
 	text, by, err := what.report(ctx, r)
 	return report.Report{Tables: text, JSON: r, Chart: curvePicture{r.All, p.goal, fmt.Sprintf("%s, %s, %s", readable.BaseName(log.Name), log.Span(), by)}}, err
 }
