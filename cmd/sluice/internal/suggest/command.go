@@ -182,7 +182,7 @@ func (p *suggestRun) suggest(ctx context.Context, what subject, sources []logs.S
 	case err != nil:
 		return report.Report{}, err
 	}
-	bar := logs.NewBar(terminal, -1, true, "searching, replays", progressbar.OptionShowCount())
+	bar := logs.NewBar(terminal, -1, "searching, replays", progressbar.OptionShowCount())
 	defer func() { _ = bar.Finish() }()
 	r.log, r.top, r.All = log, p.Top, what.suggestions(p.goal)
 	if err := Run(ctx, func() { _ = bar.Add(1) }, r.All...); err != nil {
