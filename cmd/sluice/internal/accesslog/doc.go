@@ -2,8 +2,8 @@
 // time order.
 //
 //	stats, err := accesslog.Read(ctx, []accesslog.Input{accesslog.FromFile("access.log"), accesslog.FromFile("access.log.1.gz")},
-//		accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: keyer.Fields()}, func(e *accesslog.Entry) error {
-//			key = keyer.AppendKey(key[:0], e)
+//		accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: accesslog.IP}, func(e *accesslog.Entry) error {
+//			key := keyer.Key(e)
 //			... e.Time, e.File, e.Line ...
 //			return nil
 //		})

@@ -174,21 +174,6 @@ func (l *Input) ParseBy() (*accesslog.Keyer, error) {
 	return k, nil
 }
 
-// Keyed makes the key of an entry.
-type Keyed struct {
-	Keyer *accesslog.Keyer
-	key   []byte
-}
-
-// Fields returns the fields of an entry that the key needs, and those that it names.
-func (k *Keyed) Fields() (read, named accesslog.Fields) { return k.Keyer.Fields(), k.Keyer.Named() }
-
-// KeyOf returns the key of an entry. It is valid until the next call.
-func (k *Keyed) KeyOf(e *accesslog.Entry) []byte {
-	k.key = k.Keyer.AppendKey(k.key[:0], e)
-	return k.key
-}
-
 // MissingInKey describes what a key has in place of a missing field.
 func MissingInKey(f accesslog.Fields) string {
 	if f&(accesslog.User|accesslog.Key) != 0 {

@@ -23,13 +23,13 @@ var reports = report.Template(reportText, nil)
 
 // policySubject replays policies side by side, all by the same key.
 type policySubject struct {
-	logs.Keyed
+	*accesslog.Keyer
 	replay   *backtest.Replay
 	policies []costed.Policy
 }
 
 func (s *policySubject) Add(_ context.Context, e *accesslog.Entry) error {
-	return s.replay.Add(e.Time, s.KeyOf(e))
+	return s.replay.Add(e.Time, s.Key(e))
 }
 
 // policyReport is what the template shows of policies.

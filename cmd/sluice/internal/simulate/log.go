@@ -27,13 +27,12 @@ func fromLog(ctx context.Context, most int, input accesslog.Input) (Stream, acce
 	}
 	var s Stream
 	numbers := make(map[string]int32)
-	var key []byte
 	requests := 0
-	stats, err := accesslog.Read(ctx, []accesslog.Input{input}, accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: keyer.Fields()}, func(e *accesslog.Entry) error {
+	stats, err := accesslog.Read(ctx, []accesslog.Input{input}, accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: accesslog.IP}, func(e *accesslog.Entry) error {
 		if requests++; requests > most {
 			return nil
 		}
-		key = keyer.AppendKey(key[:0], e)
+		key := keyer.Key(e)
 		number, known := numbers[string(key)]
 		if !known {
 			number = int32(len(s.Clients))

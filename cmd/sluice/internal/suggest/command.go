@@ -164,7 +164,7 @@ func (p *suggestRun) subject() (subject, error) {
 	if p.file != nil {
 		return newFileSubject(p.Config, p.file, p.KeyField, &memory)
 	}
-	return &policySubject{Keyed: logs.Keyed{Keyer: p.keyer}, log: NewLog(&memory), templates: p.templates}, nil
+	return &policySubject{Keyer: p.keyer, log: NewLog(&memory), templates: p.templates}, nil
 }
 
 func (p *suggestRun) suggest(ctx context.Context, what subject, sources []logs.Source, terminal io.Writer) (report.Report, error) {
