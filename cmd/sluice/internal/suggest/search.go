@@ -110,33 +110,23 @@ func (s *search) run() {
 	s.finish(cmp.Or(best, s.Peak.Number))
 }
 
-// largest returns the largest number that can make a difference: with it no key exceeds the
-// capacity of the policy. If another number, such as burst=1, limits the capacity, it returns the
-// largest number of all.
+// largest returns the largest number that can make a difference: with it no key exceeds the capacity of the policy. If another
+// number, such as burst=1, limits the capacity, it returns the largest number that gives a valid policy.
 func (s *search) largest() int64 {
-	valid := func(n int64) bool {
+	if enough := s.enough(); s.meets(enough) {
+		return enough
+	}
+	isValid := func(n int64) bool {
 		_, err := s.Template.Policy(n)
 		return err == nil
 	}
-	enough := s.enough()
-	if !valid(enough) { // a large burst can take longer to refill than a policy allows
-		for n := enough / 2; n > 0; n /= 2 {
-			if valid(n) {
-				return bisect(n, enough, func(n int64) bool { return !valid(n) }) - 1
-			}
-		}
-	} else if s.meets(enough) {
-		return enough
-	}
-	for n := int64(algo.MaxCount); n > enough; n /= 2 {
-		if valid(n) {
-			return n
+	for n := int64(algo.MaxCount); n > 0; n /= 2 {
+		if isValid(n) { // a large burst can take longer to refill than a policy allows
+			return bisect(n, 2*n, func(n int64) bool { return n > algo.MaxCount || !isValid(n) }) - 1
 		}
 	}
-	if s.err == nil && !valid(enough) {
-		s.err = fmt.Errorf("suggest: %v: found no number that gives a valid policy; use a smaller burst or a shorter period", s.Template)
-	}
-	return enough
+	s.err = cmp.Or(s.err, fmt.Errorf("suggest: %v: found no number that gives a valid policy; use a smaller burst or a shorter period", s.Template))
+	return 1
 }
 
 // enough returns the units of all requests of the key with the most, at most 2^40. As a capacity it
