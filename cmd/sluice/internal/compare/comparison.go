@@ -292,9 +292,8 @@ func (p *Policy) fill(c *preparedQuery, policy costed.Policy, o simulate.Outcome
 	limit := policy.Limit()
 	p.Spec = policy.String()
 	p.Count, p.Period, p.PeriodText = limit.Count, limit.Period.Seconds(), readable.Exact(limit.Period)
-	if r, err := policy.Peek(nil, simulate.Epoch, 1); err == nil {
-		p.Capacity = r.Limit
-	}
+	fresh, _ := policy.Peek(nil, simulate.Epoch, 1) // only a state can cause an error
+	p.Capacity = fresh.Limit
 	p.Outcome, p.Allowed, p.Never, p.LongestWait = o, o.Allowed, o.Never, readable.Rounded(o.LongestWait)
 	p.WorstTo = c.since(o.WorstEnd)
 	p.WorstFrom = p.WorstTo - limit.Period.Seconds()

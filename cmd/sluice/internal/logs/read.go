@@ -97,7 +97,7 @@ func (l *Input) validate(s *Summary) error {
 		return fmt.Errorf("%s: no line has the member %q; --key-field wants a member's name, with dots if it is nested, such as request.tenant", s.Name, l.KeyField)
 	case s.most > s.Entries-s.most: // all of them would be replayed at one time
 		return fmt.Errorf("%s: %d of %s are late by more than --reorder %s because of the time of %s:%d, %s; remove that line, sort the log by time, or set a longer --reorder",
-			s.Name, s.most, readable.Plural(s.Entries, "line"), readable.Exact(l.reorder), s.ahead.file, s.ahead.line, s.ahead.at.UTC().Format(Stamp))
+			s.Name, s.most, readable.Plural(s.Entries, "line"), readable.Exact(l.reorder), s.ahead.File, s.ahead.Line, s.ahead.Time.UTC().Format(Stamp))
 	case s.Late > s.Entries-s.Late:
 		return fmt.Errorf("%s: %d of %s are late by more than --reorder %s; sort the log by time, or set a longer --reorder",
 			s.Name, s.Late, readable.Plural(s.Entries, "line"), readable.Exact(l.reorder))

@@ -19,17 +19,10 @@ type Summary struct {
 	named      accesslog.Fields           // the fields that keys and rules name
 	missing    map[accesslog.Fields]int64 // by field, the number of requests without it
 	start, end time.Time
-	latest     place // the first line with the latest time so far
-	behind     int64 // the number of late lines since latest
-	ahead      place // the position that made the most lines late
-	most       int64 // the number of these lines
-}
-
-// place is the position of a line, with its time.
-type place struct {
-	file string
-	line int64
-	at   time.Time
+	latest     accesslog.Entry // the first line with the latest time so far; its texts are not valid any more
+	behind     int64           // the number of late lines since latest
+	ahead      accesslog.Entry // the line that made the most lines late
+	most       int64           // the number of these lines
 }
 
 func (l *Summary) note(e *accesslog.Entry) {
@@ -53,8 +46,8 @@ func (l *Summary) trackLate(e *accesslog.Entry) {
 		if l.behind++; l.behind > l.most {
 			l.ahead, l.most = l.latest, l.behind
 		}
-	case l.latest.file == "" || !e.Time.Equal(l.latest.at):
-		l.latest, l.behind = place{e.File, e.Line, e.Time}, 0
+	case l.latest.Line == 0 || !e.Time.Equal(l.latest.Time):
+		l.latest, l.behind = *e, 0
 	}
 }
 
