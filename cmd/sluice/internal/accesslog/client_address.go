@@ -18,7 +18,7 @@ func parseClient(b []byte, e *Entry) (reason string) {
 	_, user, _ := bytes.Cut(rest, space)
 	e.IP, e.User = peer(host), dash(bytes.Trim(user, " "))
 	switch {
-	case len(client) == 0 || !printable(b):
+	case len(client) == 0 || bytes.ContainsFunc(b, func(r rune) bool { return r < ' ' || r == 0x7f }): // binary data may have a valid [time]
 		return "no address before the time"
 	case bytes.Contains(user, spacedDash) && !(isIP(client) && startsWithDash(rest)):
 		return "unknown text before the client"

@@ -2,8 +2,8 @@ package accesslog
 
 import (
 	"bytes"
+	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -113,51 +113,38 @@ func (c *clock) json(b []byte, isNumber bool) (time.Time, bool) {
 	return sinceEpoch(string(b))
 }
 
-// sinceEpoch reads a decimal number as a time since 1970. The size of the number determines the
-// unit. Digits below a nanosecond are dropped. A number below 1e8, in March 1973, is a duration.
+// sinceEpoch reads a decimal number as a time since 1970, rounded to a microsecond. The size of the number determines the unit. A
+// number below 1e8, in March 1973, is a duration.
 func sinceEpoch(text string) (time.Time, bool) {
-	var exp int64
-	if i := strings.IndexAny(text, "eE"); i >= 0 {
-		var err error
-		if exp, err = strconv.ParseInt(text[i+1:], 10, 32); err != nil {
-			return time.Time{}, false
-		}
-		text = text[:i]
-	}
-	whole, decimals, _ := strings.Cut(text, ".")
-	digits := whole + decimals
-	if !allDigits(digits) {
+	n, err := strconv.ParseFloat(text, 64) // exact to a microsecond up to 2112
+	switch {
+	case err != nil || !(n >= 1e8 && n < 1e19):
 		return time.Time{}, false
+	case n < 1e11: // seconds
+		n *= 1e6
+	case n < 1e14: // milliseconds
+		n *= 1e3
+	case n >= 1e17: // nanoseconds
+		n /= 1e3
 	}
-	digits = strings.TrimLeft(digits, "0")
-	point := len(digits) - len(decimals) + int(exp) // the number of digits before the point
-	if point < 9 || point > 19 {
-		return time.Time{}, false
-	}
-	if point > 11 { // 12 to 14 are milliseconds, 15 to 17 microseconds, and 18 and 19 nanoseconds
-		point -= (point - 9) / 3 * 3
-	}
-	digits += "00000000000000000000" // for 11 digits of seconds and 9 of nanoseconds
-	return time.Unix(number(digits[:point]), number(digits[point:point+9])).UTC(), true
+	return time.UnixMicro(int64(math.Round(n))).UTC(), true
 }
 
 // allDigits reports whether b is one digit or more.
-func allDigits[T string | []byte](b T) bool {
-	for i := range len(b) {
-		if b[i] < '0' || b[i] > '9' {
+func allDigits(b []byte) bool {
+	for _, c := range b {
+		if c < '0' || c > '9' {
 			return false
 		}
 	}
 	return len(b) > 0
 }
 
-// number returns the value of up to 18 digits; -1 if b has anything else.
-func number[T string | []byte](b T) (n int64) {
+// number returns the value of a few digits; -1 if b has anything else.
+func number(b []byte) int64 {
 	if !allDigits(b) {
 		return -1
 	}
-	for i := range len(b) {
-		n = n*10 + int64(b[i]-'0')
-	}
+	n, _ := strconv.ParseInt(string(b), 10, 64)
 	return n
 }

@@ -2,8 +2,8 @@
 // time order.
 //
 //	stats, err := accesslog.Read(ctx, []accesslog.Input{accesslog.FromFile("access.log"), accesslog.FromFile("access.log.1.gz")},
-//		accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: keyer.Fields()}, func(e *accesslog.Entry) error {
-//			key = keyer.AppendKey(key[:0], e)
+//		accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: accesslog.IP}, func(e *accesslog.Entry) error {
+//			key := keyer.Key(e)
 //			... e.Time, e.File, e.Line ...
 //			return nil
 //		})
@@ -91,7 +91,7 @@
 // corrupt ends there, and is in [Stats.Damaged].
 //
 // Memory does not depend on the number of lines. The reader has a buffer of [MaxLine] for each open
-// input, and the requested fields of the entries within twice Options.Reorder, with about 50 bytes of
-// overhead for each entry. These entries take at most 64 MB, and a copy of those that stay while others
-// are emitted: for a busier log, the reader sorts over a shorter time.
+// input, and the requested fields of the entries within twice Options.Reorder, with about 100 bytes of
+// overhead for each entry. These entries take at most 64 MB: for a busier log, the
+// reader sorts over a shorter time.
 package accesslog

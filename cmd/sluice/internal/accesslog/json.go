@@ -51,8 +51,7 @@ func (p *parser) parseJSON(line []byte, e *Entry) (reason string) {
 func (p *parser) object(o gjson.Result) {
 	o.ForEach(func(name, v gjson.Result) bool {
 		outer := len(p.name)
-		p.name = append(p.name, name.Str...)
-		lowerASCII(p.name[outer:])
+		p.name = append(p.name, strings.ToLower(name.Str)...)
 		switch {
 		case v.IsObject():
 			p.name = append(p.name, '.')
@@ -232,22 +231,11 @@ func partsByName(o Options) map[string][]memberName {
 		}
 	}
 	if o.TimeField != "" {
-		names[lower(o.TimeField)] = []memberName{{partTime, 1}}
+		names[strings.ToLower(o.TimeField)] = []memberName{{partTime, 1}}
 	}
 	if o.KeyField != "" {
-		names[lower(o.KeyField)] = append(names[lower(o.KeyField)], memberName{partKey, 1})
+		name := strings.ToLower(o.KeyField)
+		names[name] = append(names[name], memberName{partKey, 1})
 	}
 	return names
-}
-
-// lower returns name with its ASCII letters in lower case.
-func lower(name string) string { return string(lowerASCII([]byte(name))) }
-
-func lowerASCII(b []byte) []byte {
-	for i, c := range b {
-		if 'A' <= c && c <= 'Z' {
-			b[i] = c | 0x20
-		}
-	}
-	return b
 }

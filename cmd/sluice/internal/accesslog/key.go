@@ -26,9 +26,10 @@ func (f Fields) String() string {
 	return strings.Join(words, "+")
 }
 
-// Keyer makes the key of an entry from some of its fields. It is immutable.
+// Keyer makes the key of an entry from some of its fields. Only one goroutine may use it.
 type Keyer struct {
 	fields []Fields // none: all entries have the same key
+	key    []byte   // for reuse
 }
 
 // ParseKeyer parses the names of fields joined by +, such as "ip" or "ip+path". The names are
@@ -48,7 +49,7 @@ func ParseKeyer(spec string) (*Keyer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("accesslog: %w", err)
 	}
-	return &Keyer{fields}, nil
+	return &Keyer{fields: fields}, nil
 }
 
 // String returns the spec that ParseKeyer parses.
@@ -63,40 +64,41 @@ func (k *Keyer) Named() Fields {
 	return set
 }
 
-// Fields returns the fields that the key needs, for [Options.Fields]. They include IP if it
+// Fields returns the fields that the key needs, for [Options.Fields], and those of the spec. The key needs IP too if it
 // replaces a missing user or key.
-func (k *Keyer) Fields() Fields {
-	set := k.Named()
-	if set&(User|Key) != 0 {
-		set |= IP
+func (k *Keyer) Fields() (read, named Fields) {
+	read, named = k.Named(), k.Named()
+	if read&(User|Key) != 0 {
+		read |= IP
 	}
-	return set
+	return read, named
 }
 
-// AppendKey appends the key of e to dst: its fields, separated by spaces. An empty field is -.
+// Key returns the key of e: its fields, separated by spaces. It is valid until the next call. An empty field is -.
 // An empty user or key is replaced by "ip:" and the IP, if there is one, because a server also
 // limits such a request by its address. Different fields never give the same key. Keys are
 // printable: a byte that is not printable, a backslash, and in a key of several fields a space,
 // is written as \xNN.
-func (k *Keyer) AppendKey(dst []byte, e *Entry) []byte {
+func (k *Keyer) Key(e *Entry) []byte {
 	if len(k.fields) == 0 {
-		return append(dst, fieldlist.Everything...)
+		return []byte(fieldlist.Everything)
 	}
+	k.key = k.key[:0]
 	for i, f := range k.fields {
 		if i > 0 {
-			dst = append(dst, ' ')
+			k.key = append(k.key, ' ')
 		}
 		text := *e.texts()[bits.TrailingZeros(uint(f))]
 		switch {
 		case f != User && f != Key:
 		case len(text) == 0 && len(e.IP) > 0:
-			dst, text = append(dst, "ip:"...), e.IP
+			k.key, text = append(k.key, "ip:"...), e.IP
 		case bytes.HasPrefix(text, []byte("ip:")): // escape the i, so that no name imitates an IP
-			dst, text = append(dst, `\x69`...), text[1:]
+			k.key, text = append(k.key, `\x69`...), text[1:]
 		}
-		dst = appendText(dst, text, len(k.fields) > 1)
+		k.key = appendText(k.key, text, len(k.fields) > 1)
 	}
-	return dst
+	return k.key
 }
 
 func appendText(dst, text []byte, joined bool) []byte {

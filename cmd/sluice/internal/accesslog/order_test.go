@@ -142,17 +142,12 @@ func TestTheWindowShrinksAtItsMemoryLimit(t *testing.T) {
 	var stats Stats
 	var got []entry
 	most := 0
-	w := newWindow(time.Minute, IP, &stats, func(batch *records) *records {
-		for i := range batch.list {
-			var e Entry
-			batch.read(i, &e, IP)
-			got = append(got, entry{Time: e.Time, IP: string(e.IP), Line: e.Line, Late: e.Late})
-		}
-		return new(records)
-	})
-	w.most = 10_000
+	w := &window{length: time.Minute, fields: IP, stats: &stats, most: 15_000, emit: func(e *Entry) error {
+		got = append(got, copied(e))
+		return nil
+	}}
 	for line := range int64(5_000) {
-		at := line / 40 // 40 lines a second, which are 1,000 bytes
+		at := line / 40 // 40 lines a second, which are 3,600 bytes
 		switch {
 		case line == 2_500:
 			at = 1e9
@@ -161,14 +156,14 @@ func TestTheWindowShrinksAtItsMemoryLimit(t *testing.T) {
 		case line%100 == 98:
 			at -= 50 // within the minute
 		}
-		w.add(&Entry{Time: time.Unix(at, 0).UTC(), Line: line, IP: []byte("192.0.2.7")}, 0)
-		most = max(most, w.held.size())
+		require.NoError(t, w.add(&Entry{Time: time.Unix(at, 0).UTC(), Line: line, IP: []byte("192.0.2.7")}))
+		most = max(most, w.size)
 	}
-	w.flush()
+	require.NoError(t, w.end())
 	require.Len(t, got, 5_000)
 	require.True(t, slices.IsSortedFunc(got, func(x, y entry) int { return x.Time.Compare(y.Time) }))
-	require.Zero(t, w.held.size())
-	require.LessOrEqual(t, most, 10_100)
+	require.Zero(t, w.size)
+	require.LessOrEqual(t, most, 15_100)
 	var late, after int64
 	for _, e := range got {
 		if e.Late {

@@ -47,7 +47,7 @@ func newParser(o Options) parser {
 
 // parse sets e, apart from the line's place. It returns the reason if the line is not a log line.
 func (p *parser) parse(line []byte, e *Entry) (reason string) {
-	*e = Entry{Line: e.Line}
+	*e = Entry{File: e.File, Line: e.Line}
 	switch {
 	case len(line) == 0:
 		return "empty line"
@@ -148,16 +148,6 @@ func request(b []byte) (method, path []byte) {
 func pathOf(target []byte) []byte {
 	path, _, _ := bytes.Cut(target, []byte("?"))
 	return path
-}
-
-// printable reports whether b has no control characters. Binary data may have a valid [time].
-func printable(b []byte) bool {
-	for _, c := range b {
-		if c < ' ' || c == 0x7f {
-			return false
-		}
-	}
-	return true
 }
 
 // dash returns b, or nothing for the - that logs write for a missing value.

@@ -17,59 +17,17 @@ type Options struct {
 	TimeField string        // the dotted name of the JSON member with the time; empty: the usual names
 	KeyField  string        // the dotted name of the JSON member for Entry.Key; empty: none
 	Fields    Fields        // the requested fields; others are empty. Fewer fields need less memory
-	Progress  func(n int)   // if not nil, it is called on another goroutine when n more bytes were read, before decompression
+	Progress  func(n int)   // if not nil, it is called when n more bytes were read, before decompression
 }
-
-// readAhead is the number of batches that wait for the function that Read calls.
-const readAhead = 2
 
 // Read reads inputs as one stream of entries in time order, and calls add for each. The pointer is the
 // same every time. The order of the inputs matters only for equal times. Read returns the error of add or
 // of ctx, an [*UnreadableError], or a read error with the name of the input.
-//
-// A goroutine reads ahead. It ends when Read returns, but not while a Read of an input blocks.
 func Read(ctx context.Context, inputs []Input, o Options, add func(*Entry) error) (Stats, error) {
 	o.Fields = cmp.Or(o.Fields, allFields)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	full, spent := make(chan *records, readAhead), make(chan *records, readAhead+2) // with those of the two goroutines
 	m := merger{ctx: ctx, o: o}
-	var end error
-	go func() {
-		defer close(full)
-		end = m.read(inputs, func(batch *records) *records {
-			select {
-			case full <- batch:
-			case <-ctx.Done(): // the next read of an input returns its error
-			}
-			select {
-			case batch = <-spent:
-				batch.reset()
-				return batch
-			default:
-				return new(records)
-			}
-		})
-	}()
-	var e Entry
-	for {
-		select {
-		case <-ctx.Done():
-			return Stats{}, ctx.Err()
-		case batch, ok := <-full:
-			if !ok {
-				return m.stats, end
-			}
-			for i := range batch.list {
-				batch.read(i, &e, o.Fields)
-				e.File = inputs[batch.list[i].input].Name
-				if err := add(&e); err != nil {
-					return Stats{}, err
-				}
-			}
-			spent <- batch
-		}
-	}
+	err := m.read(inputs, add)
+	return m.stats, err
 }
 
 // merger merges the entries of several inputs by time. For equal times the first input goes first.
@@ -82,18 +40,22 @@ type merger struct {
 	queue []*source // that are not yet at their end, sorted
 }
 
-// read reads the inputs and sends batches until their end.
-func (m *merger) read(inputs []Input, send func(*records) *records) error {
+// read reads the inputs until their end.
+func (m *merger) read(inputs []Input, add func(*Entry) error) error {
 	defer m.close()
 	if err := m.start(inputs); err != nil {
 		return err
 	}
-	w := newWindow(m.o.Reorder, m.o.Fields, &m.stats, send)
+	w := &window{length: max(m.o.Reorder, 0), fields: m.o.Fields, stats: &m.stats, emit: add, most: maxHeld}
 	for len(m.queue) > 0 {
 		first := m.queue[0]
+		var err error
 		if first.file != nil {
-			w.add(&first.head, first.index)
-		} else if err := first.open(m.ctx, m.o, &m.stats); err != nil {
+			err = w.add(&first.head)
+		} else {
+			err = first.open(m.ctx, m.o, &m.stats)
+		}
+		if err != nil {
 			return err
 		}
 		more, err := first.next()
@@ -105,15 +67,14 @@ func (m *merger) read(inputs []Input, send func(*records) *records) error {
 		}
 		m.sort()
 	}
-	w.flush()
-	return cmp.Or(m.ctx.Err(), m.stats.checkReadable())
+	return cmp.Or(w.end(), m.ctx.Err(), m.stats.checkReadable())
 }
 
 // start opens every input once, so that an input that cannot be opened is an error before the first
 // entry.
 func (m *merger) start(inputs []Input) error {
 	for i, in := range inputs {
-		s := &source{Input: in, index: i}
+		s := &source{Input: in, index: i, head: Entry{File: in.Name}}
 		if len(inputs) > 1 && !in.Once {
 			first := &source{Input: in}
 			o := m.o

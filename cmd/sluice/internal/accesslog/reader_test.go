@@ -226,30 +226,15 @@ func FuzzParse(f *testing.F) {
 		if millis%2 == 1 {
 			o.TimeField, o.KeyField = "t", "k"
 		}
-		entries, stats := readInOneGo(t, o, FromReader("first", bytes.NewReader(first)), FromReader("second", bytes.NewReader(second)))
+		entries, stats, _ := read(t, o, FromReader("first", bytes.NewReader(first)), FromReader("second", bytes.NewReader(second)))
 		require.Equal(t, stats.Lines, stats.Entries+stats.Skipped)
 		require.Len(t, entries, int(stats.Entries))
 		require.True(t, slices.IsSortedFunc(entries, func(a, b entry) int { return a.Time.Compare(b.Time) }))
 		if bytes.HasPrefix(first, []byte{0x1f, 0x8b}) || bytes.HasPrefix(second, []byte{0x1f, 0x8b}) {
 			return
 		}
-		again, counts := readInOneGo(t, o, FromReader("first", iotest.OneByteReader(bytes.NewReader(first))), FromReader("second", bytes.NewReader(zipped(second))))
+		again, counts, _ := read(t, o, FromReader("first", iotest.OneByteReader(bytes.NewReader(first))), FromReader("second", bytes.NewReader(zipped(second))))
 		require.Equal(t, entries, again)
 		require.Equal(t, stats, counts)
 	})
-}
-
-// readInOneGo reads without a goroutine, so that equal inputs have equal coverage.
-func readInOneGo(t *testing.T, o Options, inputs ...Input) (entries []entry, stats Stats) {
-	o.Fields = allFields
-	m := merger{ctx: t.Context(), o: o}
-	_ = m.read(inputs, func(batch *records) *records {
-		for i, r := range batch.list {
-			e := Entry{File: inputs[r.input].Name}
-			batch.read(i, &e, allFields)
-			entries = append(entries, copied(&e))
-		}
-		return new(records)
-	})
-	return entries, m.stats
 }

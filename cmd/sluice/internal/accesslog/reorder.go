@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"bytes"
 	"encoding/binary"
 	"slices"
 	"sort"
@@ -16,30 +17,22 @@ type window struct {
 	length time.Duration
 	fields Fields
 	stats  *Stats
-	send   func(batch *records) (empty *records)
+	emit   func(*Entry) error
 
 	latest  time.Time // the latest time so far; the zero time is before that of every entry
 	oldest  time.Time // an entry before it is late: latest less the length, or more
 	emitted time.Time // the latest time when entries were last emitted
-	most    int       // the limit of the bytes of held
-	held    *records  // in the order of arrival
-	spare   *records  // for reuse
-	batch   *records  // the next batch to send
+	most    int       // the limit of size
+	held    []record  // in the order of arrival
+	size    int       // of held, in bytes
+	texts   []byte    // for reuse
+	entry   Entry     // the one that emit gets
 }
 
-const (
-	maxHeld   = 64 << 20 // some 600,000 entries with all their fields
-	maxSpare  = 1 << 20
-	batchSize = 64 << 10
-)
-
-func newWindow(length time.Duration, fields Fields, stats *Stats, send func(*records) *records) *window {
-	return &window{length: max(length, 0), fields: fields, stats: stats, send: send, most: maxHeld,
-		held: new(records), spare: new(records), batch: new(records)}
-}
+const maxHeld = 64 << 20 // some 500,000 entries with all their fields
 
 // add adds an entry. It copies the texts.
-func (w *window) add(e *Entry, input int) {
+func (w *window) add(e *Entry) error {
 	switch order := e.Time.Compare(w.latest); {
 	case order > 0:
 		w.latest = e.Time
@@ -53,97 +46,68 @@ func (w *window) add(e *Entry, input int) {
 	default:
 		w.stats.Reordered++
 	}
-	w.held.add(e, input, w.fields)
-	if w.latest.Sub(w.emitted) > w.length || w.held.size() > w.most {
-		w.emit()
-	}
-}
-
-// emit sorts the entries and emits those that no later entry can precede. If they take too much memory, it emits a quarter of
-// them at least, so that the cost of an entry does not depend on the number of those that are held.
-func (w *window) emit() {
-	list := w.held.list
-	if !slices.IsSortedFunc(list, byTime) {
-		slices.SortStableFunc(list, byTime)
-	}
-	n := sort.Search(len(list), func(i int) bool { return list[i].at.After(w.oldest) })
-	if least := len(list)/4 + 1; w.held.size() > w.most && n < least {
-		n = least
-		w.oldest = list[n-1].at
-	}
-	for _, r := range list[:n] {
-		w.batch.copy(r, w.held)
-		if w.batch.size() >= batchSize {
-			w.batch = w.send(w.batch)
+	w.texts = w.texts[:0]
+	for f, text := range e.texts() {
+		if w.fields&(1<<f) != 0 {
+			w.texts = append(binary.AppendUvarint(w.texts, uint64(len(*text))), *text...)
 		}
 	}
-	for _, r := range list[n:] {
-		w.spare.copy(r, w.held)
+	r := record{e.Time, e.File, e.Line, e.Late, bytes.Clone(w.texts)}
+	w.held, w.size = append(w.held, r), w.size+r.size()
+	if w.latest.Sub(w.emitted) > w.length || w.size > w.most {
+		return w.flush()
 	}
-	w.held, w.spare = w.spare, w.held
-	if w.spare.size() > maxSpare {
-		w.spare = new(records)
-	}
-	w.spare.reset()
-	w.emitted = w.latest
+	return nil
 }
 
-// flush sends all remaining entries.
-func (w *window) flush() {
+// flush sorts the entries and emits those that no later entry can precede. If they take too much memory, it emits a quarter of
+// them at least, so that the cost of an entry does not depend on the number of those that are held.
+func (w *window) flush() error {
+	if !slices.IsSortedFunc(w.held, byTime) {
+		slices.SortStableFunc(w.held, byTime)
+	}
+	n := sort.Search(len(w.held), func(i int) bool { return w.held[i].at.After(w.oldest) })
+	if least := len(w.held)/4 + 1; w.size > w.most && n < least {
+		n = least
+		w.oldest = w.held[n-1].at
+	}
+	for i := range w.held[:n] {
+		w.size -= w.held[i].size()
+		w.held[i].read(&w.entry, w.fields)
+		if err := w.emit(&w.entry); err != nil {
+			return err
+		}
+	}
+	w.held = slices.Delete(w.held, 0, n)
+	w.emitted = w.latest
+	return nil
+}
+
+// end emits all remaining entries.
+func (w *window) end() error {
 	w.oldest = w.latest
-	w.emit()
-	w.send(w.batch)
+	return w.flush()
 }
 
 // record is a waiting entry.
 type record struct {
-	at          time.Time
-	line        int64
-	input       int32
-	start, size uint32 // of its texts
-	late        bool
+	at    time.Time
+	file  string
+	line  int64
+	late  bool
+	texts []byte // the requested fields, each after its length
 }
 
-const recordSize = 48 // of a record, in bytes
+const recordSize = 80 // of a record without its texts, in bytes
+
+func (r *record) size() int { return recordSize + len(r.texts) }
 
 func byTime(r, s record) int { return r.at.Compare(s.at) }
 
-// records holds waiting entries.
-type records struct {
-	list  []record
-	texts []byte // of each record the requested fields, each after its length
-}
-
-func (b *records) size() int { return len(b.list)*recordSize + len(b.texts) }
-
-func (b *records) reset() { b.list, b.texts = b.list[:0], b.texts[:0] }
-
-// add adds the requested fields of e.
-func (b *records) add(e *Entry, input int, fields Fields) {
-	start := len(b.texts)
-	for f, text := range e.texts() {
-		if fields&(1<<f) != 0 {
-			b.texts = append(binary.AppendUvarint(b.texts, uint64(len(*text))), *text...)
-		}
-	}
-	b.list = append(b.list, record{
-		at: e.Time, line: e.Line, input: int32(input),
-		start: uint32(start), size: uint32(len(b.texts) - start), late: e.Late,
-	})
-}
-
-// copy adds a record of from.
-func (b *records) copy(r record, from *records) {
-	texts := from.texts[r.start : r.start+r.size]
-	r.start = uint32(len(b.texts))
-	b.list, b.texts = append(b.list, r), append(b.texts, texts...)
-}
-
-// read sets the requested fields of e to those of record i. The texts of e share the memory of b.
-func (b *records) read(i int, e *Entry, fields Fields) {
-	r := &b.list[i]
-	e.Time, e.Line, e.Late = r.at, r.line, r.late
-	texts := b.texts[r.start : r.start+r.size]
+// read sets the requested fields of e, which share the memory of the record.
+func (r *record) read(e *Entry, fields Fields) {
+	e.Time, e.File, e.Line, e.Late = r.at, r.file, r.line, r.late
+	texts := r.texts
 	for f, text := range e.texts() {
 		if fields&(1<<f) != 0 {
 			n, width := binary.Uvarint(texts)

@@ -123,7 +123,7 @@ func (s *source) end() error {
 		return fmt.Errorf("accesslog: %s: %w", s.Name, s.raw.err)
 	}
 	if s.err != io.EOF {
-		s.stats.Damaged = append(s.stats.Damaged, DamagedFile{s.Name, s.err})
+		s.stats.Damaged = append(s.stats.Damaged, DamagedFile{s.Name, s.err.Error()})
 	}
 	return nil
 }
@@ -149,16 +149,10 @@ func FromReader(name string, r io.Reader) Input {
 // bytes included. For gzip, first has the decompressed text of the first n bytes, and whole is
 // not decompressed. whole returns the error of r.
 func Peek(r io.Reader, n int) (first []byte, whole io.Reader) {
-	raw, err := io.ReadAll(io.LimitReader(r, int64(n)))
-	if err == nil && len(raw) < n { // a terminal would ask for its end a second time
-		err = io.EOF
-	}
-	if err != nil {
-		r = failing{err}
-	}
-	whole = io.MultiReader(bytes.NewReader(raw), r)
+	b := bufio.NewReaderSize(&stoppable{ctx: context.Background(), r: r}, n)
+	raw, _ := b.Peek(n)                                                          // b returns the error too
 	first, _ = io.ReadAll(io.LimitReader(Unzip(bytes.NewReader(raw)), int64(n))) // what there is before it is cut off
-	return first, whole
+	return first, b
 }
 
 // Unzip returns a reader that decompresses r if r is gzip, and else reads r.

@@ -8,18 +8,22 @@ import (
 
 // Stats has the counts of Read. Lines = Entries + Skipped.
 type Stats struct {
-	Lines     int64 // of all files, empty lines included; the parts of a line are one
-	Entries   int64 // lines that became entries
-	JSON      int64 // entries from JSON lines
-	Skipped   int64 // lines that are not log lines
-	Reordered int64 // entries that came after a later one, by Options.Reorder at most, and were sorted
-	Late      int64 // entries that came later than that, and were delivered at the latest time so far
-
-	NoAddress int64 // entries whose IP is neither an IP address nor empty
+	Counts
+	Entries int64 // lines that became entries
+	JSON    int64 // entries from JSON lines
 
 	FirstSkipped   *BadLine // nil if no line was skipped
 	FirstNoAddress *BadLine // nil if NoAddress is 0
 	Damaged        []DamagedFile
+}
+
+// Counts has the form that commands print as JSON.
+type Counts struct {
+	Lines     int64 `json:"lines"`      // of all files, empty lines included; the parts of a line are one
+	Skipped   int64 `json:"skipped"`    // lines that are not log lines
+	Reordered int64 `json:"reordered"`  // entries that came after a later one, by Options.Reorder at most, and were sorted
+	Late      int64 `json:"late"`       // entries that came later than that, and were delivered at the latest time so far
+	NoAddress int64 `json:"no_address"` // entries whose IP is neither an IP address nor empty
 }
 
 // checkReadable returns an error if too many lines were skipped, or a damaged file had no lines.
@@ -29,7 +33,7 @@ func (s *Stats) checkReadable() error {
 	}
 	if len(s.Damaged) > 0 && s.Lines == 0 {
 		f := s.Damaged[0]
-		return fmt.Errorf("accesslog: %s: the gzip file is cut short or damaged before its first line: %w", f.Name, f.Err)
+		return fmt.Errorf("accesslog: %s: the gzip file is cut short or damaged before its first line: %s", f.Name, f.Problem)
 	}
 	return nil
 }
@@ -44,10 +48,10 @@ func (s *Stats) CheckAddresses() error {
 		s.NoAddress, s.Entries, s.FirstNoAddress)
 }
 
-// DamagedFile is a gzip file that is cut short or corrupt.
+// DamagedFile is a gzip file that is cut short or corrupt. It has the form that commands print as JSON.
 type DamagedFile struct {
-	Name string
-	Err  error // of the gzip data
+	Name    string `json:"file"`
+	Problem string `json:"problem"` // the error of the gzip data
 }
 
 // BadLine is a line that is not a log line, or whose client is no address.

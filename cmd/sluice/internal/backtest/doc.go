@@ -10,8 +10,6 @@
 //
 // Memory grows with the number of keys, not of requests. A key costs its own bytes once, and
 // under each policy its state and a record of the admissions in the last period. The record
-// makes the largest number of admissions in any period exact. It takes 2 bytes for each second
-// with admissions, and up to 7 bytes for each time in a log with fractions of seconds. A key and
-// policy cost 150 bytes in all for keys that come rarely, and 310 bytes if a key is admitted in
-// every second of a minute's limit. With longer periods a busy key costs more: 10 kB for an hour.
+// makes the largest number of admissions in any period exact. It takes 16 bytes, and up to twice
+// as many, for each time at which the key was admitted.
 package backtest

@@ -21,7 +21,7 @@ type Replay struct {
 // column has one policy and its counts.
 type column struct {
 	Outcome // without the lists of keys
-	period  int64
+	limit   algo.Limit
 	cells   []cell // by the number of the key
 	spare   []byte
 }
@@ -40,8 +40,8 @@ func New(policies ...costed.Policy) *Replay {
 }
 
 func newColumn(p costed.Policy) column {
-	period := p.Limit().Period
-	return column{Outcome: Outcome{Policy: p, Bound: p.Bound(period)}, period: period.Microseconds()}
+	limit := p.Limit()
+	return column{Outcome: Outcome{Policy: p, Bound: p.Bound(limit.Period)}, limit: limit}
 }
 
 // Add replays one request. Its time must not be before the previous request's.
@@ -79,9 +79,6 @@ func (c *column) step(id uint32, at time.Time) (allowed bool, err error) {
 		return false, err
 	}
 	c.spare = next
-	if cap(cell.state) < len(next) { // append would take more memory than the state needs
-		cell.state = make([]byte, 0, len(next))
-	}
 	cell.state = append(cell.state[:0], next...) // also after a denial, which can begin a penalty
 	c.note(cell, at, &result)
 	return result.Allowed, nil
@@ -97,12 +94,33 @@ func (c *column) note(cell *cell, at time.Time, result *algo.Result) {
 	if result.Paid == 0 { // another rule denied the request, or the charge was given back
 		return
 	}
-	c.Admitted = max(c.Admitted, cell.window.add(algo.Instant(at), result.Paid, c.period))
+	c.Admitted = max(c.Admitted, cell.window.Add(c.limit, algo.Instant(at), result.Paid))
 }
 
 // cell has the state and the counts of one key under one policy.
 type cell struct {
 	state  []byte
 	denied int64
-	window window
+	window Window
+}
+
+// keyNumbers numbers keys in the order of their first use. A comparison has one for the keys of all
+// rules and for the clients, because these are often the same texts.
+type keyNumbers map[string]uint32
+
+func (k keyNumbers) of(key []byte) uint32 {
+	n, known := k[string(key)]
+	if !known {
+		n = uint32(len(k))
+		k[string(key)] = n
+	}
+	return n
+}
+
+// element returns the element of a number. It makes the slice longer if necessary.
+func element[T any](s *[]T, number uint32) *T {
+	if missing := int(number) + 1 - len(*s); missing > 0 {
+		*s = append(*s, make([]T, missing)...)
+	}
+	return &(*s)[number]
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/costed"
 )
 
@@ -128,4 +129,15 @@ func SortDenials(all []Denials) {
 	slices.SortFunc(all, func(a, b Denials) int {
 		return cmp.Or(cmp.Compare(b.Denied, a.Denied), strings.Compare(a.Key, b.Key))
 	})
+}
+
+// Parts returns the parts of a stack, or else the policy itself. For a penalty, it returns the parts of its inner policy.
+func Parts(p algo.Policy) []algo.Policy {
+	if stack := compose.StackOf(p); stack != nil {
+		return stack.Parts()
+	}
+	if penalty, ok := p.(*compose.Penalty); ok {
+		p = penalty.Inner()
+	}
+	return []algo.Policy{p}
 }

@@ -3,8 +3,6 @@ package backtest
 import (
 	"slices"
 	"time"
-
-	"github.com/sluice-go/sluice/algo"
 )
 
 // Bins is the largest number of bins of a Timeline.
@@ -19,8 +17,7 @@ type Timeline struct {
 	Allowed [][]int64 // by policy, then by bin
 	Denied  [][]int64
 
-	start, width int64
-	used         int // bins; the last one is that of the latest request
+	used int // bins; the last one is that of the latest request
 }
 
 func newTimeline(policies int) Timeline {
@@ -33,15 +30,13 @@ func newTimeline(policies int) Timeline {
 
 // at makes the bin of a request the last one.
 func (t *Timeline) at(at time.Time) {
-	now := algo.Instant(at)
 	if t.used == 0 {
-		t.width = second
-		t.start = now - now%t.width
+		t.Start, t.Width = at.UTC().Truncate(widths[0]), widths[0]
 	}
-	for (now-t.start)/t.width >= Bins {
+	for at.Sub(t.Start) >= Bins*t.Width {
 		t.widen()
 	}
-	t.used = int((now-t.start)/t.width) + 1
+	t.used = int(at.Sub(t.Start)/t.Width) + 1
 }
 
 // count counts a request in the last bin.
@@ -53,23 +48,25 @@ func (t *Timeline) count(policy int, allowed bool) {
 	}
 }
 
-// widths are in seconds, each a multiple of the one before.
-var widths = [...]int64{1, 5, 10, 30, 60, 120, 600, 1800, 3600, 7200, 21600, 43200, 86400}
+// widths are those of bins up to a day, each a multiple of the one before.
+var widths = [...]time.Duration{
+	time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute,
+	time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
+}
 
 // widen makes the bins wider. Their starts stay multiples of their width.
 func (t *Timeline) widen() {
-	n := int64(2)
-	i := slices.IndexFunc(widths[:], func(seconds int64) bool { return seconds*second > t.width })
-	if i >= 0 {
-		n = widths[i] * second / t.width
+	n := time.Duration(2)
+	if i := slices.IndexFunc(widths[:], func(w time.Duration) bool { return w > t.Width }); i >= 0 {
+		n = widths[i] / t.Width
 	}
-	before := t.start / t.width % n
-	t.start -= before * t.width
-	t.width *= n
+	before := time.Duration(t.Start.UnixNano()) / t.Width % n
+	t.Start = t.Start.Add(-before * t.Width)
+	t.Width *= n
 	for _, counts := range slices.Concat(t.Allowed, t.Denied) {
 		wide := make([]int64, Bins)
 		for i, count := range counts {
-			wide[(int64(i)+before)/n] += count
+			wide[(i+int(before))/int(n)] += count
 		}
 		copy(counts, wide)
 	}
@@ -77,7 +74,7 @@ func (t *Timeline) widen() {
 
 // done returns the timeline without unused bins.
 func (t *Timeline) done() Timeline {
-	d := Timeline{Start: time.UnixMicro(t.start).UTC(), Width: time.Duration(t.width) * time.Microsecond}
+	d := Timeline{Start: t.Start, Width: t.Width}
 	for p := range t.Allowed {
 		d.Allowed = append(d.Allowed, t.Allowed[p][:t.used])
 		d.Denied = append(d.Denied, t.Denied[p][:t.used])

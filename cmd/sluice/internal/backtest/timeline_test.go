@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
@@ -54,10 +55,10 @@ func TestBinWidthsAreRound(t *testing.T) {
 func TestWindowAddsUpTheLastPeriod(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		var w window
+		var w Window
 		var log [][2]int64
 		tick := []int64{1, 1e3, 250e3, 1e6, 7e6}[r.IntN(5)]
-		now, period := r.Int64N(1000)*tick, 1+r.Int64N(50*tick)
+		now, limit := r.Int64N(1000)*tick, algo.Per(1, time.Duration(1+r.Int64N(50*tick))*time.Microsecond)
 		for range 200 {
 			now += r.Int64N(r.Int64N(30)+1) * tick
 			units := 1 + r.Int64N(5)
@@ -65,20 +66,20 @@ func TestWindowAddsUpTheLastPeriod(t *testing.T) {
 
 			var want int64
 			for _, e := range log {
-				if e[0] > now-period {
+				if e[0] > now-limit.Period.Microseconds() {
 					want += e[1]
 				}
 			}
-			require.Equal(t, want, w.add(now, units, period), "at %d, period %d, of %v", now, period, log)
+			require.Equal(t, want, w.Add(limit, now, units), "at %d, %v, of %v", now, limit, log)
 		}
 	}
 }
 
-func TestWindowDropsOldRuns(t *testing.T) {
-	var w window
+func TestWindowDropsExpiredAdmissions(t *testing.T) {
+	var w Window
+	limit := algo.Per(1, time.Minute)
 	for now := range int64(10_000) {
-		w.add(now*1e6, 1, 60e6)
+		require.LessOrEqual(t, w.Add(limit, now*1e6, 1), int64(60))
 	}
-	require.LessOrEqual(t, cap(w.runs), 160)
-	require.EqualValues(t, 60, w.add(10_000e6-1e6, 0, 60e6))
+	require.LessOrEqual(t, cap(w.admitted), 200)
 }

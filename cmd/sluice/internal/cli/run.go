@@ -121,11 +121,8 @@ func rootCommand(s Streams, commands []NewCommand) *cobra.Command {
 		Use:   "help [COMMAND]",
 		Short: "Show help for a command",
 		RunE: func(c *cobra.Command, args []string) error {
-			target, rest, err := c.Root().Find(args)
-			switch {
-			case err != nil:
-				return err
-			case len(rest) > 0:
+			target, rest, _ := c.Root().Find(args) // an unknown word is the rest
+			if len(rest) > 0 {
 				return noCommand(rest[0])
 			}
 			return target.Help()

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,25 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
-	testsample "github.com/sluice-go/sluice/internal/testing/sample"
 	"github.com/sluice-go/sluice/internal/testing/tracetest"
 )
 
 const OneRule = "rules: [{name: client, policy: gcra 1/m, by: ip}]\n"
-
-// PartOfSample returns the sample's text, or the first quarter of it, cut within a line, if tests should be brief.
-func PartOfSample(t *testing.T) string {
-	t.Helper()
-	z, err := gzip.NewReader(sample.Open())
-	require.NoError(t, err)
-	text, err := io.ReadAll(z)
-	require.NoError(t, err)
-	if testsample.Brief() {
-		text = text[:len(text)/4]
-	}
-	return string(text)
-}
 
 // RequireDocumented requires that the help has the members of the outputs of --json, and no others.
 func RequireDocumented(t *testing.T, help string, outputs ...string) {

@@ -39,28 +39,22 @@ type Client struct {
 
 // Policy is the result of one policy. If Error is not empty, the other members but Spec are zero.
 type Policy struct {
-	Spec             string  `json:"spec"`
-	Error            string  `json:"error,omitempty"`
-	Capacity         int64   `json:"capacity"` // the most units available at once
-	Count            int64   `json:"count"`    // of the limit
-	Period           float64 `json:"period"`   // of the limit
-	PeriodText       string  `json:"period_text"`
-	Calls            int64   `json:"calls"`
-	Allowed          int64   `json:"allowed"`
-	Denied           int64   `json:"denied"`
-	Unnecessary      int64   `json:"unnecessary"` // denied although an exact log of the allowed calls would allow the call
-	Unserved         int64   `json:"unserved"`    // requests of which no call was allowed
-	Worst            int64   `json:"worst"`       // the most units that a key was admitted in any interval as long as the period
-	WorstFrom        float64 `json:"worst_from"`
-	WorstTo          float64 `json:"worst_to"`
-	Bound            int64   `json:"bound"`        // the most that the policy promises to admit in a period, with calls that were bought ahead
-	LongestWait      string  `json:"longest_wait"` // rounded; a Decision has the exact wait
-	Never            int64   `json:"never"`        // denials that no wait ends
-	AllowedByProcess []int64 `json:"allowed_by_process"`
-	Prepaid          int64   `json:"prepaid"` // calls that were bought ahead
-	Bars             Bars    `json:"bars"`
-	Level            Level   `json:"level"`
-	Marks            *Marks  `json:"marks"` // nil if there are too many in the view
+	Spec       string  `json:"spec"`
+	Error      string  `json:"error,omitempty"`
+	Capacity   int64   `json:"capacity"` // the most units available at once
+	Count      int64   `json:"count"`    // of the limit
+	Period     float64 `json:"period"`   // of the limit
+	PeriodText string  `json:"period_text"`
+	simulate.Outcome
+	Allowed     int64   `json:"allowed"`
+	Never       int64   `json:"never"`
+	LongestWait string  `json:"longest_wait"` // rounded; a Decision has the exact wait
+	WorstFrom   float64 `json:"worst_from"`
+	WorstTo     float64 `json:"worst_to"`
+	Bound       int64   `json:"bound"` // the most that the policy promises to admit in a period, with calls that were bought ahead
+	Bars        Bars    `json:"bars"`
+	Level       Level   `json:"level"`
+	Marks       *Marks  `json:"marks"` // nil if there are too many in the view
 }
 
 // Bars has the calls in the view, in bars of equal width.
@@ -298,18 +292,15 @@ func (p *Policy) fill(c *preparedQuery, policy costed.Policy, o simulate.Outcome
 	limit := policy.Limit()
 	p.Spec = policy.String()
 	p.Count, p.Period, p.PeriodText = limit.Count, limit.Period.Seconds(), readable.Exact(limit.Period)
-	if r, err := policy.Peek(nil, simulate.Epoch, 1); err == nil {
-		p.Capacity = r.Limit
-	}
-	p.Calls, p.Allowed, p.Denied, p.Unnecessary, p.Unserved = o.Calls, o.Allowed, o.Denied, o.Unnecessary, o.Unserved
-	p.Worst, p.WorstTo = o.Worst, c.since(o.WorstEnd)
+	fresh, _ := policy.Peek(nil, simulate.Epoch, 1) // only a state can cause an error
+	p.Capacity = fresh.Limit
+	p.Outcome, p.Allowed, p.Never, p.LongestWait = o, o.Allowed, o.Never, readable.Rounded(o.LongestWait)
+	p.WorstTo = c.since(o.WorstEnd)
 	p.WorstFrom = p.WorstTo - limit.Period.Seconds()
 	p.Bound = policy.Bound(limit.Period)
 	if o.Prepaid > 0 { // otherwise no call was allowed later than it was charged
 		p.Bound = policy.Bound(limit.Period + c.options.Prepay.For)
 	}
-	p.LongestWait, p.Never = readable.Rounded(o.LongestWait), o.Never
-	p.AllowedByProcess, p.Prepaid = o.AllowedByProcess, o.Prepaid
 }
 
 // errorText returns the text of an error in a spec, with the wrong word marked.

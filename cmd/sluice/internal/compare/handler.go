@@ -34,10 +34,7 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 // no loopback address, and requests from pages of other sites: otherwise a web site could read the
 // logs through the visitor's browser.
 func Handler(s *Service) http.Handler {
-	page, err := fs.Sub(files, "page")
-	if err != nil {
-		panic(err) // the directory is embedded
-	}
+	page, _ := fs.Sub(files, "page") // the directory is embedded
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(page))
 	mux.HandleFunc("POST /api/{method}", s.serveCall)

@@ -106,7 +106,7 @@ func (s *Service) readLog(ctx context.Context, body io.Reader) (*Log, error) {
 	}
 	damage := ""
 	if len(stats.Damaged) > 0 {
-		damage = stats.Damaged[0].Err.Error()
+		damage = stats.Damaged[0].Problem
 	}
 	id := hex.EncodeToString(sum.Sum(nil))[:16]
 	s.mu.Lock()

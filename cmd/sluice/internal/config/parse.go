@@ -42,9 +42,14 @@ func Read(name string) (*File, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	return ReadFrom(name, f)
+}
+
+// ReadFrom is Read for an open file.
+func ReadFrom(name string, r io.Reader) (*File, error) {
+	text, err := io.ReadAll(io.LimitReader(r, MaxSize+1))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return Parse(name, text)
 }

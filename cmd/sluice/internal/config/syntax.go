@@ -5,11 +5,12 @@ import (
 	"errors"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 )
 
 // version matches the directive %YAML 1.2. The library refuses it, but reads YAML 1.2.
@@ -92,11 +93,4 @@ var hints = [...]struct{ message, want string }{
 }
 
 // oneLine escapes unprintable characters and cuts a long message.
-func oneLine(s string) string {
-	quoted := strconv.QuoteToGraphic(s)
-	text := []rune(strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`))
-	if len(text) > maxShown {
-		return string(text[:maxShown]) + "..."
-	}
-	return string(text)
-}
+func oneLine(s string) string { return readable.Cut(readable.Graphic(s), maxShown) }

@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 // Input has the flags that say how to read access logs.
@@ -68,9 +69,11 @@ func (l *Input) Read(ctx context.Context, sources []Source, read, named accesslo
 		Progress:  func(n int) { _ = bar.Add(n) },
 	}
 	var err error
-	summary.Stats, err = accesslog.Read(ctx, inputs, o, func(e *accesslog.Entry) error {
-		summary.note(e)
-		return add(e)
+	summary.Stats, err = cli.Await(ctx, func() (accesslog.Stats, error) {
+		return accesslog.Read(ctx, inputs, o, func(e *accesslog.Entry) error {
+			summary.note(e)
+			return add(e)
+		})
 	})
 	if err != nil {
 		return nil, l.withRemedy(err, summary.Damaged)
@@ -94,7 +97,7 @@ func (l *Input) validate(s *Summary) error {
 		return fmt.Errorf("%s: no line has the member %q; --key-field wants a member's name, with dots if it is nested, such as request.tenant", s.Name, l.KeyField)
 	case s.most > s.Entries-s.most: // all of them would be replayed at one time
 		return fmt.Errorf("%s: %d of %s are late by more than --reorder %s because of the time of %s:%d, %s; remove that line, sort the log by time, or set a longer --reorder",
-			s.Name, s.most, readable.Plural(s.Entries, "line"), readable.Exact(l.reorder), s.ahead.file, s.ahead.line, s.ahead.at.UTC().Format(Stamp))
+			s.Name, s.most, readable.Plural(s.Entries, "line"), readable.Exact(l.reorder), s.ahead.File, s.ahead.Line, s.ahead.Time.UTC().Format(Stamp))
 	case s.Late > s.Entries-s.Late:
 		return fmt.Errorf("%s: %d of %s are late by more than --reorder %s; sort the log by time, or set a longer --reorder",
 			s.Name, s.Late, readable.Plural(s.Entries, "line"), readable.Exact(l.reorder))
@@ -111,7 +114,7 @@ func (l *Input) withRemedy(err error, damaged []accesslog.DamagedFile) error {
 	first := bad.First
 	for _, f := range damaged {
 		if f.Name == first.File {
-			return fmt.Errorf("%w; %s is a damaged gzip file (%w), so copy it again", err, f.Name, f.Err)
+			return fmt.Errorf("%w; %s is a damaged gzip file (%s), so copy it again", err, f.Name, f.Problem)
 		}
 	}
 	switch ext := filepath.Ext(first.File); {
@@ -140,4 +143,41 @@ func beginsArray(line []byte) bool {
 	rest, found := bytes.CutPrefix(line, []byte("["))
 	rest = bytes.TrimSpace(rest)
 	return found && (len(rest) == 0 || rest[0] == '{')
+}
+
+// ParseKeyer parses --by. --key-field alone means --by key.
+func (l *Input) ParseKeyer() (*accesslog.Keyer, error) {
+	if l.KeyField != "" && !l.Flags.Changed("by") {
+		l.by = "key"
+	}
+	k, err := l.ParseBy()
+	if err == nil && l.KeyField != "" && k.Named()&accesslog.Key == 0 {
+		err = cli.Usagef("--key-field has no effect with --by %s; leave one out, or add key to --by, such as ip+key", l.by)
+	}
+	return k, err
+}
+
+// ParseBy parses --by.
+func (l *Input) ParseBy() (*accesslog.Keyer, error) {
+	for word := range strings.SplitSeq(l.by, "+") {
+		if kind, _, named := strings.Cut(strings.TrimSpace(word), ":"); named && (kind == "header" || kind == "cookie") {
+			return nil, cli.Usagef("--by %s: access logs have no field for a %s; name the member of JSON lines that holds it with --key-field, and write key in --by", errtext.Quote(l.by), kind)
+		}
+	}
+	k, err := accesslog.ParseKeyer(l.by)
+	if err != nil {
+		return nil, cli.Usagef("--by: %s", cli.WithoutPackage(err))
+	}
+	if k.Named()&accesslog.Key != 0 && l.KeyField == "" {
+		return nil, cli.Usagef("--by %s needs --key-field, the member of JSON lines that holds the key", l.by)
+	}
+	return k, nil
+}
+
+// MissingInKey describes what a key has in place of a missing field.
+func MissingInKey(f accesslog.Fields) string {
+	if f&(accesslog.User|accesslog.Key) != 0 {
+		return "their key has ip:ADDRESS instead, or - if they have no address"
+	}
+	return "their key has - instead"
 }

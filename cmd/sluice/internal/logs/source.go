@@ -107,8 +107,7 @@ func NoteSample(logs []string, s cli.Streams) {
 	}
 }
 
-// newProgress returns a progress bar. It is invisible unless w is a terminal with 80 columns and the
-// input is long: a bar that is wider than the terminal would fill it with lines.
+// newProgress returns a progress bar for the bytes of the sources.
 func newProgress(w io.Writer, sources []Source) *progressbar.ProgressBar {
 	var size int64
 	for _, s := range sources {
@@ -117,13 +116,13 @@ func newProgress(w io.Writer, sources []Source) *progressbar.ProgressBar {
 	if slices.ContainsFunc(sources, func(s Source) bool { return s.size < 0 }) {
 		size = -1
 	}
-	return NewBar(w, size, !isNarrow(w) && (size < 0 || size >= longInput), "reading", progressbar.OptionShowBytes(true))
+	return NewBar(w, size, "reading", progressbar.OptionShowBytes(true))
 }
 
-// NewBar returns a progress bar, which needs a terminal.
-func NewBar(w io.Writer, size int64, visible bool, description string, count progressbar.Option) *progressbar.ProgressBar {
+// NewBar returns a progress bar. It is invisible unless w is a wide terminal and the size is large or not known (-1).
+func NewBar(w io.Writer, size int64, description string, count progressbar.Option) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(size, count,
-		progressbar.OptionSetVisibility(visible && isTerminal(w)),
+		progressbar.OptionSetVisibility(isWide(w) && (size < 0 || size >= longInput)),
 		progressbar.OptionSetWriter(w),
 		progressbar.OptionSetDescription(description),
 		progressbar.OptionThrottle(100*time.Millisecond),
@@ -131,19 +130,15 @@ func NewBar(w io.Writer, size int64, visible bool, description string, count pro
 	)
 }
 
-func isTerminal(w io.Writer) bool {
+// isWide reports whether w is a terminal with at least 80 columns, or with an unknown number of them: a bar that is wider than
+// the terminal would fill it with lines.
+func isWide(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// isNarrow reports whether a terminal has fewer than 80 columns. It returns false if the number is not
-// known.
-func isNarrow(w io.Writer) bool {
-	if !isTerminal(w) {
+	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return false
 	}
-	columns, _, err := term.GetSize(int(w.(*os.File).Fd()))
-	return err == nil && columns > 0 && columns < 80
+	columns, _, err := term.GetSize(int(f.Fd()))
+	return err != nil || columns == 0 || columns >= 80
 }
 
 // peekSize is how many bytes of a file are read to detect a trace.

@@ -19,17 +19,10 @@ type Summary struct {
 	named      accesslog.Fields           // the fields that keys and rules name
 	missing    map[accesslog.Fields]int64 // by field, the number of requests without it
 	start, end time.Time
-	latest     place // the first line with the latest time so far
-	behind     int64 // the number of late lines since latest
-	ahead      place // the position that made the most lines late
-	most       int64 // the number of these lines
-}
-
-// place is the position of a line, with its time.
-type place struct {
-	file string
-	line int64
-	at   time.Time
+	latest     accesslog.Entry // the first line with the latest time so far; its texts are not valid any more
+	behind     int64           // the number of late lines since latest
+	ahead      accesslog.Entry // the line that made the most lines late
+	most       int64           // the number of these lines
 }
 
 func (l *Summary) note(e *accesslog.Entry) {
@@ -53,8 +46,8 @@ func (l *Summary) trackLate(e *accesslog.Entry) {
 		if l.behind++; l.behind > l.most {
 			l.ahead, l.most = l.latest, l.behind
 		}
-	case l.latest.file == "" || !e.Time.Equal(l.latest.at):
-		l.latest, l.behind = place{e.File, e.Line, e.Time}, 0
+	case l.latest.Line == 0 || !e.Time.Equal(l.latest.Time):
+		l.latest, l.behind = *e, 0
 	}
 }
 
@@ -98,7 +91,7 @@ func (l *Summary) Head(limited string, instead func(accesslog.Fields) string) st
 		fmt.Fprintf(&w, "%d of %s with a client that is no address; the first is %v\n", n, readable.Plural(l.Entries, "request"), l.FirstNoAddress)
 	}
 	for _, f := range l.Damaged {
-		fmt.Fprintf(&w, "%s ends early: %v\n", f.Name, f.Err)
+		fmt.Fprintf(&w, "%s ends early: %s\n", f.Name, f.Problem)
 	}
 	for f := accesslog.IP; f <= l.named; f <<= 1 {
 		switch n := l.missing[f]; n {
@@ -123,31 +116,19 @@ func (l *Summary) fieldWithArticle(f accesslog.Fields) string {
 	return "a " + f.String()
 }
 
-type Counts struct {
-	Lines     int64 `json:"lines"`
-	Skipped   int64 `json:"skipped"`
-	Reordered int64 `json:"reordered"`
-	Late      int64 `json:"late"`
-	NoAddress int64 `json:"no_address"`
-}
-
+// Problems is JSON.
 type Problems struct {
-	Damaged []jsonDamage     `json:"damaged"`
-	Missing map[string]int64 `json:"missing"` // by the field's name
+	Damaged []accesslog.DamagedFile `json:"damaged"`
+	Missing map[string]int64        `json:"missing"` // by the field's name
 }
 
-type jsonDamage struct {
-	File    string `json:"file"`
-	Problem string `json:"problem"`
-}
-
-func (l *Summary) Counts() (Counts, Problems) {
-	p := Problems{Damaged: []jsonDamage{}, Missing: make(map[string]int64)}
-	for _, f := range l.Damaged {
-		p.Damaged = append(p.Damaged, jsonDamage{f.Name, f.Err.Error()})
-	}
+// ForJSON returns what --json prints about the log.
+func (l *Summary) ForJSON() (accesslog.Counts, Problems) {
+	p := Problems{Damaged: append([]accesslog.DamagedFile{}, l.Damaged...), Missing: make(map[string]int64)} // nil would be null in JSON
 	for f, n := range l.missing {
 		p.Missing[f.String()] = n
 	}
-	return Counts{l.Lines, l.Skipped, l.Reordered, l.Late, l.noAddress()}, p
+	counts := l.Counts
+	counts.NoAddress = l.noAddress()
+	return counts, p
 }

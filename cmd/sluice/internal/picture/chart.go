@@ -100,7 +100,7 @@ func (c *Chart) Draw(path string) error {
 		const font = "font-family:Liberation Sans"
 		content = bytes.ReplaceAll(content, []byte(font), []byte(font+",Arial,Helvetica,sans-serif"))
 	}
-	file, err := openOutput(path)
+	file, err := findOutput(path)
 	if err == nil {
 		err = file.write(content)
 	}
@@ -116,7 +116,7 @@ func Check(path string, logs []logs.Source, s cli.Streams) error {
 	if path == "" {
 		return nil
 	}
-	file, err := openOutput(path)
+	file, err := findOutput(path)
 	if err != nil {
 		return cli.Usagef("--out: %w; name a file in a folder that you can write to", err)
 	}

@@ -57,7 +57,7 @@ type planRun struct {
 	clients      int64 // the most clients that may be newly denied
 	maxKeys      int64 // the most clients, and keys of rules, that the logs may have
 
-	logs.Keyed
+	*accesslog.Keyer
 	old, new   *rules.Subject
 	clientAddr func(*http.Request) string
 	comparison *backtest.Comparison[*http.Request]
@@ -178,13 +178,13 @@ func (p *planRun) Add(ctx context.Context, e *accesslog.Entry) error {
 	r := &p.new.Request
 	p.old.CountProxied(r)
 	seen := *e
-	if p.Keyer.Fields()&accesslog.IP != 0 {
+	if read, _ := p.Fields(); read&accesslog.IP != 0 {
 		seen.IP = []byte(p.clientAddr(r)) // the address that rules by ip limit
 	}
 	if p.comparison.Keys() > p.maxKeys {
 		return fmt.Errorf("the logs have too many clients: plan keeps at most %d clients and keys of rules in memory; name fewer files, or pass a part of the log: head -n 1000000 access.log | sluice plan OLD NEW -", p.maxKeys)
 	}
-	return p.comparison.Add(ctx, e.Time, r, p.KeyOf(&seen))
+	return p.comparison.Add(ctx, e.Time, r, p.Key(&seen))
 }
 
 // Print writes the report, and each exceeded threshold to standard error.

@@ -151,7 +151,7 @@ func (p *replayRun) subject() (subject, error) {
 		s, err := rules.NewSubject(p.Config, p.file, p.KeyField, (*config.Rule).HoldsUnits)
 		return fileReplay{s}, err
 	}
-	return &policySubject{logs.Keyed{Keyer: p.keyer}, backtest.New(p.policies...), p.policies}, nil
+	return &policySubject{p.keyer, backtest.New(p.policies...), p.policies}, nil
 }
 
 // subject is the policies or the rules of a replay.

@@ -23,13 +23,13 @@ var reports = report.Template(reportText, nil)
 
 // policySubject replays policies side by side, all by the same key.
 type policySubject struct {
-	logs.Keyed
+	*accesslog.Keyer
 	replay   *backtest.Replay
 	policies []costed.Policy
 }
 
 func (s *policySubject) Add(_ context.Context, e *accesslog.Entry) error {
-	return s.replay.Add(e.Time, s.KeyOf(e))
+	return s.replay.Add(e.Time, s.Key(e))
 }
 
 // policyReport is what the template shows of policies.
@@ -46,7 +46,7 @@ func (s *policySubject) report(top int, log *logs.Summary) report.Report {
 	r.Head = log.Head(fmt.Sprintf("%s by %v", readable.Plural(r.Keys, "key"), s.Keyer), logs.MissingInKey)
 	r.Names, r.Legend = report.Columns(readable.Texts(s.policies))
 	j := JSONReport{Disagreements: r.Disagreements}
-	j.Counts, j.Problems = log.Counts()
+	j.Counts, j.Problems = log.ForJSON()
 	p := newPicture("policy", fmt.Sprintf("%s, %s, limited by %v", readable.BaseName(log.Name), log.Span(), s.Keyer), &r.Timeline)
 	for i := range r.Policies {
 		o := &r.Policies[i]
@@ -74,7 +74,7 @@ func limitOf(p algo.Policy) string {
 
 // JSONReport is the output of --json for policies. The help documents it.
 type JSONReport struct {
-	logs.Counts
+	accesslog.Counts
 	Disagreements int64        `json:"disagreements"`
 	Policies      []JSONPolicy `json:"policies"`
 	logs.Problems
@@ -111,7 +111,7 @@ func jsonOf(o *backtest.Outcome, requests, keys int64) JSONPolicy {
 
 // JSONRulesReport is the output of --json with --config. The help documents it.
 type JSONRulesReport struct {
-	logs.Counts
+	accesslog.Counts
 	Proxied  int64          `json:"proxied"`
 	Together rules.Together `json:"together"`
 	Rules    []JSONRule     `json:"rules"`
@@ -145,7 +145,7 @@ type ruleText struct {
 func (s fileReplay) report(top int, log *logs.Summary) report.Report {
 	r := rulesReport{RulesReport: s.Replay.Report(top), Head: s.Describe(log)}
 	j := JSONRulesReport{Proxied: s.Proxied, Together: rules.TogetherOf(&r.RulesReport), LeftOut: s.LeftOutNames()}
-	j.Counts, j.Problems = log.Counts()
+	j.Counts, j.Problems = log.ForJSON()
 	p := newPicture("rule", fmt.Sprintf("%s, %s, rules of %s", readable.BaseName(log.Name), log.Span(), readable.BaseName(s.Name)), &r.Timeline)
 	for i := range s.File.Rules {
 		o, rule := &r.RulesReport.Rules[i], &s.File.Rules[i]

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
@@ -40,7 +39,7 @@ func Each(ctx context.Context, names []string, s cli.Streams, use func(i int, na
 	for i, name := range names {
 		read := config.Read
 		if name == "-" {
-			name, read = "standard input", func(shown string) (*config.File, error) { return parse(shown, s.In) }
+			name, read = "standard input", func(shown string) (*config.File, error) { return config.ReadFrom(shown, s.In) }
 		}
 		f, err := cli.Await(ctx, func() (*config.File, error) { return read(name) })
 		var faults *config.Error
@@ -57,12 +56,4 @@ func Each(ctx context.Context, names []string, s cli.Streams, use func(i int, na
 		}
 	}
 	return reported
-}
-
-func parse(name string, r io.Reader) (*config.File, error) {
-	text, err := io.ReadAll(io.LimitReader(r, config.MaxSize+1))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return config.Parse(name, text)
 }

@@ -71,7 +71,7 @@ func runServe(ctx context.Context, f *serveFlags, s cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	defer takeStandardLog(o.Log)()
+	takeStandardLog(o.Log)
 	server, err := cli.Await(serving, func() (*Server, error) { return New(serving, o) })
 	if err != nil {
 		return err

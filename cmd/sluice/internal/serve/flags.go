@@ -216,7 +216,7 @@ func readToken(file string) (string, error) {
 		return "", cli.Usagef("--token-file: %w; let sluice read the file, or name another", err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxToken+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxToken+1)) // the file can have no end
 	if err != nil {
 		return "", cli.Usagef("--token-file: %w", err)
 	}

@@ -65,15 +65,10 @@ func (h *sampler) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // takeStandardLog redirects package log, to which libraries write, to this log: each line
-// becomes a warning. Package log is one for the whole process; release restores it.
-func takeStandardLog(log *slog.Logger) (release func()) {
-	writer, flags := stdlog.Writer(), stdlog.Flags()
+// becomes a warning. Package log is one for the whole process.
+func takeStandardLog(log *slog.Logger) {
 	stdlog.SetOutput(errorLines{sampleLog(log, failureSamples), "message from a library"})
 	stdlog.SetFlags(0)
-	return func() {
-		stdlog.SetOutput(writer)
-		stdlog.SetFlags(flags)
-	}
 }
 
 // errorLog is the ErrorLog for net/http. All lines have one message, so that sampling keeps

@@ -21,19 +21,15 @@ func FromLog(ctx context.Context, input accesslog.Input) (Stream, accesslog.Stat
 
 // fromLog is FromLog for at most that many requests.
 func fromLog(ctx context.Context, most int, input accesslog.Input) (Stream, accesslog.Stats, error) {
-	keyer, err := accesslog.ParseKeyer("ip")
-	if err != nil {
-		return Stream{}, accesslog.Stats{}, err
-	}
+	keyer, _ := accesslog.ParseKeyer("ip") // the field is known
 	var s Stream
 	numbers := make(map[string]int32)
-	var key []byte
 	requests := 0
-	stats, err := accesslog.Read(ctx, []accesslog.Input{input}, accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: keyer.Fields()}, func(e *accesslog.Entry) error {
+	stats, err := accesslog.Read(ctx, []accesslog.Input{input}, accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: accesslog.IP}, func(e *accesslog.Entry) error {
 		if requests++; requests > most {
 			return nil
 		}
-		key = keyer.AppendKey(key[:0], e)
+		key := keyer.Key(e)
 		number, known := numbers[string(key)]
 		if !known {
 			number = int32(len(s.Clients))

@@ -104,15 +104,15 @@ var sections = sync.OnceValue(func() []section {
 func decideExactly(stream Stream) outcome {
 	o := outcome{name: "exact log", bound: limit.Count}
 	o.Calls = int64(len(stream.Arrivals))
-	logs := make([]exactLog, len(stream.Clients))
+	logs := make([]backtest.Window, len(stream.Clients))
 	for _, a := range stream.Arrivals {
 		log := &logs[a.Client]
-		if wait := log.wait(limit, a.At, 1); wait > 0 {
+		if wait := log.Wait(limit, a.At, 1); wait > 0 {
 			o.waits = append(o.waits, wait)
 			continue
 		}
 		o.Allowed++
-		o.Worst = max(o.Worst, log.add(limit, a.At, 1))
+		o.Worst = max(o.Worst, log.Add(limit, a.At, 1))
 	}
 	slices.Sort(o.waits)
 	o.exactWaits = o.waits

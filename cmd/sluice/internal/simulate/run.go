@@ -61,16 +61,16 @@ type Call struct {
 // Unnecessary reports whether the exact log would have allowed the denied call.
 func (c *Call) Unnecessary() bool { return !c.Result.Allowed && c.ExactWait == 0 }
 
-// Outcome has the counts of a run.
+// Outcome has the counts of a run. Members with a name are in the JSON of the page.
 type Outcome struct {
-	backtest.Counts  // of calls
-	Calls            int64
-	Prepaid          int64 // calls that were bought ahead, so that they did not ask the store
-	Unnecessary      int64 // denied calls that an exact log of the allowed calls would have allowed
-	Unserved         int64 // requests without an allowed call
-	Worst            int64 // the most units that one key was admitted in any interval as long as the period; of a stack, the units of its first part
-	WorstEnd         int64 // the last instant of that period, in microseconds since the Unix epoch
-	AllowedByProcess []int64
+	backtest.Counts          // of calls
+	Calls            int64   `json:"calls"`
+	Prepaid          int64   `json:"prepaid"`     // calls that were bought ahead, so that they did not ask the store
+	Unnecessary      int64   `json:"unnecessary"` // denied calls that an exact log of the allowed calls would have allowed
+	Unserved         int64   `json:"unserved"`    // requests without an allowed call
+	Worst            int64   `json:"worst"`       // the most units that one key was admitted in any interval as long as the period; of a stack, the units of its first part
+	WorstEnd         int64   `json:"-"`           // the last instant of that period, in microseconds since the Unix epoch
+	AllowedByProcess []int64 `json:"allowed_by_process"`
 }
 
 // Run is a simulation. Only one goroutine may use it, and only once.
@@ -91,7 +91,7 @@ type Run struct {
 // key has the state of one key.
 type key struct {
 	state []byte
-	exact exactLog
+	exact backtest.Window
 }
 
 // New returns a run.
@@ -99,9 +99,6 @@ func New(policy costed.Policy, stream Stream, o Options) (*Run, error) {
 	o.Reaction = cmp.Or(o.Reaction, Ignore)
 	if maxAttempts[o.Reaction] == 0 {
 		return nil, fmt.Errorf("simulate: unknown reaction %q; want ignore, retry, backoff or wait", o.Reaction)
-	}
-	if o.Prepay.Calls < 0 || o.Prepay.Calls > 0 && o.Prepay.For <= 0 {
-		return nil, fmt.Errorf("simulate: %d calls are bought ahead for %v; want at least 0 for more than 0s", o.Prepay.Calls, o.Prepay.For)
 	}
 	if len(o.Skews) == 0 {
 		o.Skews = []time.Duration{0}
@@ -167,7 +164,7 @@ func (r *Run) decide(c *Call) error {
 	if err := r.spend(k, c); err != nil {
 		return err
 	}
-	c.ExactWait = k.exact.wait(r.limit, c.At, c.Cost)
+	c.ExactWait = k.exact.Wait(r.limit, c.At, c.Cost)
 	r.level.note(r, c)
 	r.count(k, c)
 	if !c.Result.Allowed {
@@ -204,7 +201,7 @@ func (r *Run) count(k *key, c *Call) {
 	if c.Result.Allowed {
 		o.Allowed++
 		o.AllowedByProcess[c.Process]++
-		if sum := k.exact.add(r.limit, c.At, c.Cost); sum > o.Worst {
+		if sum := k.exact.Add(r.limit, c.At, c.Cost); sum > o.Worst {
 			o.Worst, o.WorstEnd = sum, c.At
 		}
 		return

@@ -296,8 +296,3 @@ func TestCallsBoughtAheadAreDecidedAsByALimiter(t *testing.T) {
 		}
 	}
 }
-
-func TestPrepayMustHaveATime(t *testing.T) {
-	_, err := simulate.New(costed.One(sluice.MustPolicy("gcra 1/s")), stream(0), simulate.Options{Prepay: sluice.Prepay{Calls: 1}})
-	require.ErrorContains(t, err, "want at least 0 for more than 0s")
-}

@@ -164,7 +164,7 @@ func (p *suggestRun) subject() (subject, error) {
 	if p.file != nil {
 		return newFileSubject(p.Config, p.file, p.KeyField, &memory)
 	}
-	return &policySubject{Keyed: logs.Keyed{Keyer: p.keyer}, log: NewLog(&memory), templates: p.templates}, nil
+	return &policySubject{Keyer: p.keyer, log: NewLog(&memory), templates: p.templates}, nil
 }
 
 func (p *suggestRun) suggest(ctx context.Context, what subject, sources []logs.Source, terminal io.Writer) (report.Report, error) {
@@ -182,33 +182,13 @@ func (p *suggestRun) suggest(ctx context.Context, what subject, sources []logs.S
 	case err != nil:
 		return report.Report{}, err
 	}
-	progress, done := searchProgress(terminal)
-	defer done()
+	bar := logs.NewBar(terminal, -1, "searching, replays", progressbar.OptionShowCount())
+	defer func() { _ = bar.Finish() }()
 	r.log, r.top, r.All = log, p.Top, what.suggestions(p.goal)
-	if err := Run(ctx, progress, r.All...); err != nil {
+	if err := Run(ctx, func() { _ = bar.Add(1) }, r.All...); err != nil {
 		return report.Report{}, err
 	}
-	r.Counts, r.Problems = log.Counts()
+	r.Counts, r.Problems = log.ForJSON()
 	text, by, err := what.report(ctx, r)
 	return report.Report{Tables: text, JSON: r, Chart: curvePicture{r.All, p.goal, fmt.Sprintf("%s, %s, %s", readable.BaseName(log.Name), log.Span(), by)}}, err
-}
-
-// searchProgress returns a function that shows one more replay, and one that removes the progress
-// bar. Nothing is shown in the first second.
-func searchProgress(terminal io.Writer) (step, done func()) {
-	start := time.Now()
-	bar := logs.NewBar(terminal, -1, true, "searching, replays", progressbar.OptionShowCount())
-	count, shown := 0, false
-	step = func() {
-		if count++; time.Since(start) > time.Second {
-			shown = true
-			_ = bar.Set(count)
-		}
-	}
-	done = func() {
-		if shown {
-			_ = bar.Finish()
-		}
-	}
-	return step, done
 }

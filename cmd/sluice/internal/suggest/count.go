@@ -32,16 +32,13 @@ type counter struct {
 	policy algo.Policy
 	cost   int64 // of a request
 
-	goal  *Goal   // stop when more than most are denied; nil: count all
-	most  int64   // the most that the goal allows
 	byKey []int64 // if not nil, gets the denials by key
 
 	mu    sync.Mutex
 	total Counts
 }
 
-// run returns the counts. If they exceed the goal they may be incomplete. It returns the error of ctx
-// if that has ended.
+// run returns the counts, or the error of ctx if that has ended.
 func (r *counter) run(ctx context.Context) (Counts, error) {
 	workers := min(runtime.GOMAXPROCS(0), len(r.keys))
 	var group errgroup.Group
@@ -62,8 +59,8 @@ func (r *counter) work(ctx context.Context, first, stride int) error {
 		denied := int64(0)
 		state = state[:0]
 		for _, at := range r.keys[k].at {
-			if steps++; steps%4096 == 0 && r.collect(ctx, &counts) {
-				return nil
+			if steps++; steps%4096 == 0 && ctx.Err() != nil {
+				return ctx.Err()
 			}
 			next, result, err := r.policy.Step(spare[:0], state, time.UnixMicro(at), r.cost)
 			if err != nil {
@@ -75,9 +72,6 @@ func (r *counter) work(ctx context.Context, first, stride int) error {
 			}
 			denied++
 			counts.Deny(result.RetryAfter)
-			if r.goal != nil && r.goal.Of == OfClients {
-				break // one denial is all that matters
-			}
 		}
 		if r.byKey != nil {
 			r.byKey[k] = denied
@@ -86,15 +80,8 @@ func (r *counter) work(ctx context.Context, first, stride int) error {
 			counts.ClientsDenied++
 		}
 	}
-	r.collect(ctx, &counts)
-	return nil
-}
-
-// collect moves the counts of a worker to the total, and reports whether all workers can stop.
-func (r *counter) collect(ctx context.Context, c *Counts) (stop bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.total.add(c)
-	*c = Counts{}
-	return ctx.Err() != nil || r.goal != nil && r.goal.Count(&r.total) > r.most
+	r.total.add(&counts)
+	return nil
 }

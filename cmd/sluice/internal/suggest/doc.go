@@ -7,7 +7,7 @@
 //	template, err := suggest.ParseTemplate("gcra ?/m")
 //	share, err := suggest.ParseShare("99.9%")
 //	found := suggest.Suggestion{Log: log, Template: template, Goal: suggest.Goal{Share: share, Of: suggest.OfRequests}}
-//	err := suggest.Run(ctx, nil, &found)
+//	err := suggest.Run(ctx, func() {}, &found)
 //	fmt.Println(found.Best.Policy) // gcra 42/m
 //
 // A template is a policy with one unknown number. A number meets the goal if its policy denies no
@@ -22,7 +22,6 @@
 // still exist. Suggestion.Irregular is a larger number that does not meet it.
 //
 // Each decision is one Policy.Step on encoded state. Keys are independent, so the requests are
-// grouped by key and all CPUs share the keys. During the search, keys with so few requests that no
-// policy can deny any are left out. The suggestion and the number below it are then replayed with
-// all requests.
+// grouped by key and all CPUs share the keys. Keys with so few requests that a policy cannot deny any
+// are left out.
 package suggest

@@ -17,7 +17,7 @@ import (
 
 // policySubject collects requests that all templates limit by the same key.
 type policySubject struct {
-	logs.Keyed
+	*accesslog.Keyer
 	log       *Log
 	templates []Template
 	ipv6      int64 // requests from IPv6 addresses, if keys have addresses
@@ -27,7 +27,7 @@ func (s *policySubject) Add(e *accesslog.Entry) error {
 	if s.Keyer.Named()&accesslog.IP != 0 && bytes.IndexByte(e.IP, ':') >= 0 {
 		s.ipv6++
 	}
-	_, err := s.log.Add(e.Time, s.KeyOf(e))
+	_, err := s.log.Add(e.Time, s.Key(e))
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/logs"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/report"
@@ -19,7 +20,7 @@ var reports = report.Template(reportText, nil)
 
 // Report is the result of suggest. Its JSON is the output of --json, which the help documents.
 type Report struct {
-	logs.Counts
+	accesslog.Counts
 	Limited      int64         `json:"limited"` // requests that were answered with 429
 	Untouched    string        `json:"untouched"`
 	Of           Unit          `json:"of"`

@@ -6,16 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
+	"math/big"
 	"slices"
-	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/backtest"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/internal/costed"
+	"github.com/sluice-go/sluice/internal/errtext"
 	"github.com/sluice-go/sluice/internal/policy"
 )
 
@@ -73,29 +72,14 @@ func (c *Candidate) isValid() bool { return c.Policy.Policy != nil }
 // if a smaller number denied far less than larger ones.
 const window = 16
 
-// Run searches, several at a time. It calls progress before each replay, on one goroutine at a
-// time; nil means no calls.
+// Run searches. It calls progress before each replay.
 func Run(ctx context.Context, progress func(), suggestions ...*Suggestion) error {
-	var mu sync.Mutex
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	errs := make([]error, len(suggestions))
-	for i, s := range suggestions {
-		group.Go(func() error {
-			run := search{Suggestion: s, ctx: ctx, known: make(map[int64]bool), counts: make(map[int64]Candidate)}
-			run.progress = func() {
-				mu.Lock()
-				defer mu.Unlock()
-				if progress != nil {
-					progress()
-				}
-			}
-			run.run()
-			errs[i] = run.err
-			return nil
-		})
+	var errs []error
+	for _, s := range suggestions {
+		run := search{Suggestion: s, ctx: ctx, progress: progress, counts: make(map[int64]Candidate)}
+		run.run()
+		errs = append(errs, run.err)
 	}
-	_ = group.Wait() // it has no error
 	return errors.Join(errs...)
 }
 
@@ -104,8 +88,7 @@ type search struct {
 	*Suggestion
 	ctx      context.Context
 	progress func()
-	err      error          // the first one
-	known    map[int64]bool // whether a number meets the goal
+	err      error // the first one
 	counts   map[int64]Candidate
 }
 
@@ -124,36 +107,26 @@ func (s *search) run() {
 		best = s.tightest(less) // a number of the curve meets the goal
 	}
 	s.Found = best > 0
-	s.prove(cmp.Or(best, s.Peak.Number))
+	s.finish(cmp.Or(best, s.Peak.Number))
 }
 
-// largest returns the largest number that can make a difference: with it no key exceeds the
-// capacity of the policy. If another number, such as burst=1, limits the capacity, it returns the
-// largest number of all.
+// largest returns the largest number that can make a difference: with it no key exceeds the capacity of the policy. If another
+// number, such as burst=1, limits the capacity, it returns the largest number that gives a valid policy.
 func (s *search) largest() int64 {
-	valid := func(n int64) bool {
+	if enough := s.enough(); s.meets(enough) {
+		return enough
+	}
+	isValid := func(n int64) bool {
 		_, err := s.Template.Policy(n)
 		return err == nil
 	}
-	enough := s.enough()
-	if !valid(enough) { // a large burst can take longer to refill than a policy allows
-		for n := enough / 2; n > 0; n /= 2 {
-			if valid(n) {
-				return bisect(n, enough, func(n int64) bool { return !valid(n) }) - 1
-			}
-		}
-	} else if s.meets(enough) {
-		return enough
-	}
-	for n := int64(algo.MaxCount); n > enough; n /= 2 {
-		if valid(n) {
-			return n
+	for n := int64(algo.MaxCount); n > 0; n /= 2 {
+		if isValid(n) { // a large burst can take longer to refill than a policy allows
+			return bisect(n, 2*n, func(n int64) bool { return n > algo.MaxCount || !isValid(n) }) - 1
 		}
 	}
-	if s.err == nil && !valid(enough) {
-		s.err = fmt.Errorf("suggest: %v: found no number that gives a valid policy; use a smaller burst or a shorter period", s.Template)
-	}
-	return enough
+	s.err = cmp.Or(s.err, fmt.Errorf("suggest: %v: found no number that gives a valid policy; use a smaller burst or a shorter period", s.Template))
+	return 1
 }
 
 // enough returns the units of all requests of the key with the most, at most 2^40. As a capacity it
@@ -174,32 +147,20 @@ func (s *search) cost(p costed.Policy) int64 { return cmp.Or(s.Cost, p.Cost) }
 
 // meets reports whether a number meets the goal. A number that gives no valid policy does not.
 func (s *search) meets(n int64) bool {
-	ok, seen := s.known[n]
-	if !seen {
-		ok = s.within(n, s.Goal, s.MaxDenied)
-		s.known[n] = ok
-	}
-	return ok
+	c := s.count(n)
+	return c.isValid() && s.Goal.Count(&c.Counts) <= s.MaxDenied
 }
 
-// within reports whether the policy with the number denies at most that many requests or clients.
-func (s *search) within(n int64, goal Goal, most int64) bool {
-	c := s.replay(n, false, &counter{goal: &goal, most: most})
-	return c.isValid() && goal.Count(&c.Counts) <= most
-}
-
-// replay runs the counter with the policy with the number n. If all is false, it leaves out keys with so few requests
-// that the policy cannot deny any. If the number gives no valid policy, or after an error, the result is not valid.
-func (s *search) replay(n int64, all bool, r *counter) Candidate {
+// replay counts what the policy with the number n denies, also by key if byKey is not nil. If the number gives no valid policy, or
+// after an error, the result is not valid.
+func (s *search) replay(n int64, byKey []int64) Candidate {
 	p, err := s.Template.Policy(n)
 	if err != nil || s.err != nil {
 		return Candidate{Number: n}
 	}
 	s.progress()
-	r.policy, r.cost, r.keys = p.Policy, s.cost(p), s.Log.sorted
-	if !all {
-		r.keys = s.Log.above(config.Capacity(r.policy) / r.cost) // no algorithm denies a key before it has spent its capacity
-	}
+	r := counter{policy: p.Policy, cost: s.cost(p), byKey: byKey}
+	r.keys = s.Log.above(config.Capacity(r.policy) / r.cost) // no algorithm denies a key before it has spent its capacity
 	counts, err := r.run(s.ctx)
 	if s.err = err; err != nil {
 		return Candidate{Number: n}
@@ -245,11 +206,11 @@ func bisect(low, high int64, meets func(int64) bool) int64 {
 	return high
 }
 
-// smallest returns the smallest number between low and high that is known to meet the goal, or not to
+// smallest returns the smallest number between low and high that was counted and meets the goal, or does not
 // meet it. It returns 0 if there is none.
 func (s *search) smallest(meets bool, low, high int64) (smallest int64) {
-	for n, ok := range s.known {
-		if ok == meets && low < n && n < high && (smallest == 0 || n < smallest) {
+	for n := range s.counts {
+		if low < n && n < high && (smallest == 0 || n < smallest) && s.meets(n) == meets {
 			smallest = n
 		}
 	}
@@ -259,7 +220,10 @@ func (s *search) smallest(meets bool, low, high int64) (smallest int64) {
 // peak returns the smallest number that denies no more requests than the largest one.
 func (s *search) peak(from, largest int64) Candidate {
 	denied := s.count(largest).Denied
-	return s.count(doubleAndBisect(from, largest, func(n int64) bool { return s.within(n, Goal{Of: OfRequests}, denied) }))
+	return s.count(doubleAndBisect(from, largest, func(n int64) bool {
+		c := s.count(n)
+		return c.isValid() && c.Denied <= denied
+	}))
 }
 
 // curve returns the counts of rising round numbers from about a hundredth of best to peak, with best,
@@ -284,26 +248,22 @@ func (s *search) curve(best, peak int64) (curve []Candidate) {
 	return curve
 }
 
-// count counts what the policy with a number denies, of all requests. If the number gives no valid
-// policy, the result is not valid.
+// count returns the result of replay. It replays each number once.
 func (s *search) count(n int64) Candidate {
 	c, seen := s.counts[n]
 	if seen {
 		return c
 	}
-	c = s.replay(n, false, new(counter))
-	if c.isValid() {
-		s.known[n] = s.Goal.Count(&c.Counts) <= s.MaxDenied
+	if c = s.replay(n, nil); c.isValid() {
 		s.counts[n] = c
 	}
 	return c
 }
 
-// prove replays all requests of all keys through the policy with the number, and through the policy
-// with the number below it.
-func (s *search) prove(best int64) {
+// finish sets what is shown of the policy with the number, and of those below and above it.
+func (s *search) finish(best int64) {
 	byKey := make([]int64, s.Keys)
-	s.Best = s.replay(best, true, &counter{byKey: byKey})
+	s.Best = s.replay(best, byKey)
 	if s.err != nil {
 		return
 	}
@@ -320,12 +280,52 @@ func (s *search) prove(best int64) {
 	if !s.Found {
 		return
 	}
-	if tighter := s.replay(best-1, true, new(counter)); tighter.isValid() {
+	if tighter := s.count(best - 1); tighter.isValid() {
 		s.Tighter = &tighter
 	}
 	if n := s.smallest(false, best, math.MaxInt64); n > 0 {
-		if larger := s.count(n); larger.isValid() {
-			s.Irregular = &larger
-		}
+		larger := s.count(n)
+		s.Irregular = &larger
 	}
+}
+
+// Goal says how much of a log a policy must leave untouched.
+type Goal struct {
+	Share *big.Rat // from 0 to 1
+	Of    Unit
+}
+
+// Unit is what a share is a share of.
+type Unit string
+
+const (
+	// OfRequests counts requests that are not denied.
+	OfRequests Unit = "requests"
+	// OfClients counts keys of which no request is denied.
+	OfClients Unit = "clients"
+)
+
+// Count returns the count that the goal limits.
+func (g Goal) Count(c *Counts) int64 {
+	if g.Of == OfClients {
+		return c.ClientsDenied
+	}
+	return c.Denied
+}
+
+// Allowed returns the most of total that can be denied, so that at least the share is left. It rounds down.
+func (g Goal) Allowed(total int64) int64 {
+	return cli.Part(new(big.Rat).Sub(big.NewRat(1, 1), g.Share), total)
+}
+
+// ParseShare parses a percentage above 0%, such as 99.9%.
+func ParseShare(s string) (*big.Rat, error) {
+	if share, ok := cli.ParsePercentage(s); ok && share.Sign() > 0 {
+		return share, nil
+	}
+	hint := ""
+	if share, ok := cli.ParsePercentage(s + "%"); ok && share.Sign() > 0 {
+		hint = "; did you mean " + s + "%?"
+	}
+	return nil, fmt.Errorf("%s: want a percentage above 0%% and at most 100%%, such as 99.9%%%s", errtext.Quote(s), hint)
 }

@@ -59,7 +59,7 @@ func search(t testing.TB, requests []request, spec, share string, of suggest.Uni
 func find(t testing.TB, requests []request, spec, share string, of suggest.Unit) *suggest.Suggestion {
 	t.Helper()
 	s := search(t, requests, spec, share, of)
-	require.NoError(t, suggest.Run(t.Context(), nil, s))
+	require.NoError(t, suggest.Run(t.Context(), func() {}, s))
 	return s
 }
 

@@ -2,7 +2,9 @@ package suggest
 
 import (
 	"bytes"
+	"compress/gzip"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +18,8 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/clitest"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/plan"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
+	testsample "github.com/sluice-go/sluice/internal/testing/sample"
 )
 
 func TestSuggestionsForTheSample(t *testing.T) {
@@ -136,7 +140,7 @@ rules:
 		}
 		return file
 	}
-	log := clitest.PartOfSample(t)
+	log := partOfSample(t)
 	// alone replays the rules in shadow mode, so that each decides as if there were no other.
 	alone := func(policies []string) []replay.JSONRule {
 		file := strings.ReplaceAll(strings.ReplaceAll(with(policies), ", shadow: true", ""), "}", ", shadow: true}")
@@ -187,3 +191,16 @@ func replayOfRules(t *testing.T, file, log string) replay.JSONRulesReport {
 }
 
 func TestMain(m *testing.M) { clitest.Main(m, Command, replay.Command, plan.Command, check.Command) }
+
+// partOfSample returns the sample's text, or the first quarter of it, cut within a line, if tests should be brief.
+func partOfSample(t *testing.T) string {
+	t.Helper()
+	z, err := gzip.NewReader(sample.Open())
+	require.NoError(t, err)
+	text, err := io.ReadAll(z)
+	require.NoError(t, err)
+	if testsample.Brief() {
+		text = text[:len(text)/4]
+	}
+	return string(text)
+}
