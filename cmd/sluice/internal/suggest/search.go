@@ -145,7 +145,7 @@ func (s *search) largest() int64 {
 	} else if s.meets(enough) {
 		return enough
 	}
-	for n := int64(algo.MaxCount); n > enough; n /= 2 {
+	for n := algo.MaxCount; n > enough; n /= 2 {
 		if valid(n) {
 			return n
 		}
