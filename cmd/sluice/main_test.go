@@ -251,3 +251,14 @@ func TestProgramCompilesFor32Bits(t *testing.T) {
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }
+
+// TestProgramsHaveTheTimeZones: not every system has the tz database, and its users cannot compile it in.
+func TestProgramsHaveTheTimeZones(t *testing.T) {
+	for program, platform := range map[string][]string{".": nil, "./internal/compare/wasm": {"GOOS=js", "GOARCH=wasm"}} {
+		list := exec.Command("go", "list", "-deps", program)
+		list.Env = append(os.Environ(), platform...)
+		out, err := list.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Contains(t, strings.Fields(string(out)), "time/tzdata", program)
+	}
+}
