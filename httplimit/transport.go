@@ -107,9 +107,11 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			r = r.WithContext(r.Context())
 			r.Body = body
 		}
-		// After a short body was read to its end, the connection can be used again.
-		_, _ = io.CopyN(io.Discard, response.Body, 64<<10)
-		_ = response.Body.Close()
+		if response.Body != nil { // Base may be a fake
+			// After a short body was read to its end, the connection can be used again.
+			_, _ = io.CopyN(io.Discard, response.Body, 64<<10)
+			_ = response.Body.Close()
+		}
 		sent = false
 		retries--
 	}

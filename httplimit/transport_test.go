@@ -360,6 +360,21 @@ func TestRetryWaitsForTheServer(t *testing.T) {
 	}
 }
 
+// http.Client accepts such a response, and fakes of tests return it.
+func TestRetryAfterAResponseWithoutABody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := inTurn(always(429), always(200))
+		base := roundTripper(func(r *http.Request) (*http.Response, error) {
+			response, err := answers(r)
+			response.Body = nil
+			return response, err
+		})
+		response, err := (&http.Client{Transport: &httplimit.Transport{Base: base, MaxRetries: 1}}).Get("http://example.com/")
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, response.StatusCode)
+	})
+}
+
 func TestRetryWithoutABodyReturnsTheDenial(t *testing.T) {
 	c := newClient(t, always(429))
 	c.MaxRetries = 5
