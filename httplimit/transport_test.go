@@ -375,6 +375,22 @@ func TestRetryAfterAResponseWithoutABody(t *testing.T) {
 	})
 }
 
+// A server that does not end the body of a denial delays the retry by a second at most.
+func TestRetryDoesNotWaitForTheWholeBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers, began := inTurn(always(429, "Retry-After", "1"), always(200)), time.Now()
+		base := roundTripper(func(r *http.Request) (*http.Response, error) {
+			response, err := answers(r)
+			response.Body, _ = io.Pipe()
+			return response, err
+		})
+		response, err := (&http.Client{Transport: &httplimit.Transport{Base: base, MaxRetries: 1}}).Get("http://example.com/")
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		require.Equal(t, time.Second, time.Since(began))
+	})
+}
+
 func TestRetryWithoutABodyReturnsTheDenial(t *testing.T) {
 	c := newClient(t, always(429))
 	c.MaxRetries = 5
