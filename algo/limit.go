@@ -9,7 +9,7 @@ import (
 )
 
 // MaxCount is the largest count of a limit and the largest burst: 2^40, which is a terabyte for limits in bytes.
-const MaxCount = 1 << 40
+const MaxCount int64 = 1 << 40
 
 // MaxPeriod is the longest period of a limit: 2^51-1 microseconds (71 years).
 const MaxPeriod = (1<<51 - 1) * time.Microsecond
@@ -44,7 +44,7 @@ func (l Limit) Validate() error {
 
 // IsValid reports whether Validate returns nil. It is faster.
 func (l Limit) IsValid() bool {
-	return uint64(l.Count-1) < MaxCount && uint64(l.Period-1) < uint64(MaxPeriod) && l.Period%time.Microsecond == 0
+	return uint64(l.Count-1) < uint64(MaxCount) && uint64(l.Period-1) < uint64(MaxPeriod) && l.Period%time.Microsecond == 0
 }
 
 // String formats the limit for [ParseLimit]: "100/m", "5/250ms", "10/1m30s".

@@ -196,7 +196,7 @@ func TestBoundIsReached(t *testing.T) {
 		require.EqualValues(t, 10, p.Bound(1))
 		require.EqualValues(t, 20, p.Bound(2), "two instants can be in different microseconds")
 		require.Zero(t, p.Bound(0))
-		require.EqualValues(t, math.MaxInt64, max(p.Bound(math.MaxInt64), math.MaxInt64))
+		require.Positive(t, p.Bound(math.MaxInt64))
 	}
 	february := calendar.Options{Count: 10, Unit: calendar.Month}
 	p, err := calendar.New(february)

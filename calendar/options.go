@@ -38,7 +38,7 @@ type Options struct {
 func (o Options) Validate() error {
 	switch {
 	case o.Count < 1 || o.Count > algo.MaxCount:
-		return fmt.Errorf("calendar: Count must be from 1 to 2^40 (%d), got %d", int64(algo.MaxCount), o.Count)
+		return fmt.Errorf("calendar: Count must be from 1 to 2^40 (%d), got %d", algo.MaxCount, o.Count)
 	case o.Unit < Day || o.Unit > Year:
 		return fmt.Errorf("calendar: Unit must be Day, Week, Month or Year, got %d", int(o.Unit))
 	case o.Zone == time.Local:

@@ -144,7 +144,7 @@ func FuzzStep(f *testing.F) {
 	f.Add(int64(10), int64(60e6), 0, int64(0), int64(3), int64(at), int64(8), int64(sec+59), int64(999_999_999)) // 1us before the end
 	f.Add(int64(10), int64(60e6), 1, int64(-7e6), int64(3), int64(at), int64(2000), int64(sec-1), int64(0))      // a debt, a clock that is behind
 	f.Add(int64(10), int64(60e6), 0, int64(1), int64(1), int64(at), int64(1), int64(sec), int64(0))              // not valid
-	f.Add(int64(algo.MaxCount), int64(1), 1, int64(math.MaxInt64/1000), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64))
+	f.Add(algo.MaxCount, int64(1), 1, int64(math.MaxInt64/1000), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64))
 	f.Fuzz(func(t *testing.T, count, period int64, align int, offset, cost, start, used, sec, nsec int64) {
 		o := fixedwindow.Options{
 			Limit: algo.Per(count, time.Duration(period)*time.Microsecond),

@@ -40,7 +40,7 @@ func (o Options) Validate() error {
 
 // arguments returns the numbers of the arithmetic. It is faster than Validate.
 func (o *Options) arguments() arguments {
-	if !o.Limit.IsValid() || uint64(o.Burst) > algo.MaxCount || o.Cost < 0 {
+	if !o.Limit.IsValid() || uint64(o.Burst) > uint64(algo.MaxCount) || o.Cost < 0 {
 		return arguments{}
 	}
 	burst := o.burst()

@@ -107,12 +107,21 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			r = r.WithContext(r.Context())
 			r.Body = body
 		}
-		// After a short body was read to its end, the connection can be used again.
-		_, _ = io.CopyN(io.Discard, response.Body, 64<<10)
-		_ = response.Body.Close()
+		if response.Body != nil { // Base may be a fake
+			discard(response.Body)
+		}
 		sent = false
 		retries--
 	}
+}
+
+// discard closes the body of a response. It reads a short one before, so that the connection can be used again. A server that does not
+// end the body must not delay the retry for long.
+func discard(body io.ReadCloser) {
+	late := time.AfterFunc(time.Second, func() { _ = body.Close() })
+	_, _ = io.CopyN(io.Discard, body, 64<<10)
+	late.Stop()
+	_ = body.Close()
 }
 
 // retryable reports whether the server refused a request for now, and the request can be sent again.

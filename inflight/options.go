@@ -36,7 +36,7 @@ type Options struct {
 func (o Options) Validate() error {
 	switch {
 	case o.Count < 1 || o.Count > algo.MaxCount:
-		return fmt.Errorf("inflight: Count must be from 1 to 2^40 (%d), got %d", int64(algo.MaxCount), o.Count)
+		return fmt.Errorf("inflight: Count must be from 1 to 2^40 (%d), got %d", algo.MaxCount, o.Count)
 	case o.TTL < MinTTL || o.TTL > MaxTTL:
 		return fmt.Errorf("inflight: TTL must be from 1ms to 8760h, which is a year, got %v", algo.FormatDuration(o.TTL))
 	case o.TTL%time.Microsecond != 0:

@@ -244,7 +244,7 @@ func TestJoinedCountsDoNotOverflow(t *testing.T) {
 	for _, spend := range []struct{ period, at time.Duration }{{time.Second, 0}, {time.Second, 2*time.Second - 1000}, {2 * time.Second, 4*time.Second - 1000}} {
 		o, at := movingwindow.Options{Limit: algo.Per(algo.MaxCount, spend.period)}, time.Unix(0, int64(spend.at))
 		o.Cost = movingwindow.Peek(s, at, o).Remaining
-		require.Greater(t, o.Cost, int64(algo.MaxCount/2))
+		require.Greater(t, o.Cost, algo.MaxCount/2)
 		s, _ = suite.Do(t, s, policy.Step, at, o)
 	}
 	_, err := movingwindow.ParseState(movingwindow.AppendState(nil, s))
@@ -272,7 +272,7 @@ func FuzzStep(f *testing.F) {
 	f.Add(int64(10), int64(60e6), 30, 0, int64(3), int64(at), int64(0), counts(append(make([]int64, 19), 5)...), int64(sec+21), int64(999_999_999), int64(0)) // many slots
 	f.Add(int64(10), int64(60e6), 2, 0, int64(1), int64(at), int64(7e6), counts(1, 2, 3, 4, 5), int64(sec), int64(0), int64(0))                               // other slots
 	f.Add(int64(10), int64(0), 2, 0, int64(1), int64(at), int64(7e6), counts(1), int64(sec), int64(0), int64(0))                                              // not valid
-	f.Add(int64(algo.MaxCount), int64(1), 1024, 0, int64(9), int64(math.MaxInt64), int64(math.MaxInt64), counts(math.MaxInt64, math.MinInt64, math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64))
+	f.Add(algo.MaxCount, int64(1), 1024, 0, int64(9), int64(math.MaxInt64), int64(math.MaxInt64), counts(math.MaxInt64, math.MinInt64, math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64))
 	f.Add(int64(10), int64(60e6), 3, 1, int64(2), int64(at), int64(0), counts(1, 3, 0, 4), int64(sec+15), int64(0), int64(at-15e6)) // units that are held
 	f.Add(int64(10), int64(60e6), 3, 1, int64(2), int64(at), int64(0), counts(1, 1, 0, 4), int64(sec+15), int64(0), int64(at+90e6)) // held after a clock stepped back
 	f.Add(int64(10), int64(1), 1, 1, int64(1), int64(0), int64(0), counts(1), int64(0), int64(0), int64(-1))                        // held since the first instant

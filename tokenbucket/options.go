@@ -65,7 +65,7 @@ func (o Options) Validate() error {
 // arguments sets args, which is zero, to the numbers of the arithmetic. If the options are not valid, args stays zero. It is
 // faster than Validate. It sets the fields one by one, because a CPU waits before it can copy a struct that was just written.
 func (o *Options) arguments(args *arguments) {
-	if !o.Limit.IsValid() || uint64(o.Burst) > algo.MaxCount || uint(o.Refill) > uint(Interval) || o.Cost < 0 {
+	if !o.Limit.IsValid() || uint64(o.Burst) > uint64(algo.MaxCount) || uint(o.Refill) > uint(Interval) || o.Cost < 0 {
 		return
 	}
 	burst := o.burst()

@@ -192,7 +192,7 @@ func FuzzStep(f *testing.F) {
 	f.Add(int64(10), int64(1e6), int64(3), 1, int64(1), int64(at), int64(2000), int64(1), int64(sec-1), int64(0))           // a debt, a clock that is behind
 	f.Add(int64(7), int64(1e6), int64(5), 0, int64(2), int64(at), int64(11), int64(3), int64(sec), int64(0))                // another weight
 	f.Add(int64(0), int64(1e6), int64(0), 0, int64(1), int64(at), int64(1), int64(1), int64(sec), int64(0))                 // not valid
-	f.Add(int64(algo.MaxCount), int64(1), int64(algo.MaxCount), 0, int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64))
+	f.Add(algo.MaxCount, int64(1), algo.MaxCount, 0, int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64))
 	f.Fuzz(func(t *testing.T, count, period, burst int64, refill int, cost, at, level, unit, sec, nsec int64) {
 		o := tokenbucket.Options{Limit: algo.Per(count, time.Duration(period)*time.Microsecond), Burst: burst, Refill: tokenbucket.Refill(refill), Cost: cost}
 		suite.EachOp(t, tokenbucket.State{At: at, Level: level, Unit: unit}, time.Unix(sec, nsec), o)

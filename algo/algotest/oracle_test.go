@@ -51,9 +51,9 @@ func TestWorstIntervalMayEndBeforeARefund(t *testing.T) {
 func TestSumsAreCappedAtMaxInt64(t *testing.T) {
 	var log Log
 	log.Add(at(0), math.MaxInt64)
-	require.EqualValues(t, math.MaxInt64, log.Worst(micros(1)))
+	require.EqualValues(t, int64(math.MaxInt64), log.Worst(micros(1)))
 	log.Add(at(0), 1)
-	require.EqualValues(t, math.MaxInt64, log.Worst(micros(1)))
+	require.EqualValues(t, int64(math.MaxInt64), log.Worst(micros(1)))
 }
 
 func ExampleBucket() {

@@ -13,6 +13,8 @@
 package main
 
 import (
+	_ "time/tzdata" // for calendar policies: a container from scratch, and Windows, have no time zones
+
 	"github.com/sluice-go/sluice/cmd/sluice/internal/check"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/cli"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/compare"

@@ -240,3 +240,25 @@ func TestWithoutCgoOnlySQLiteIsMissing(t *testing.T) {
 	out, err = exec.Command(program, "check", filepath.Join("..", "..", "examples", "limits.yaml")).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }
+
+// TestProgramCompilesFor32Bits finds constants that are too large for an int of 32 bits.
+func TestProgramCompilesFor32Bits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short skips tests that build the program")
+	}
+	build := exec.Command("go", "build", "-o", os.DevNull, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=386")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+// TestProgramsHaveTheTimeZones: not every system has the tz database, and its users cannot compile it in.
+func TestProgramsHaveTheTimeZones(t *testing.T) {
+	for program, platform := range map[string][]string{".": nil, "./internal/compare/wasm": {"GOOS=js", "GOARCH=wasm"}} {
+		list := exec.Command("go", "list", "-deps", program)
+		list.Env = append(os.Environ(), platform...)
+		out, err := list.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Contains(t, strings.Fields(string(out)), "time/tzdata", program)
+	}
+}

@@ -66,14 +66,14 @@ func (s *Suite[S, O, P]) Run(t *testing.T) {
 func (s *Suite[S, O, P]) invalidOptions(t *testing.T) {
 	valid := s.Extreme[0]
 	all := map[string]O{
-		"Limit.Count must be at least 1, got 0":                                                           with(valid, "Limit", algo.Limit{}),
-		"Limit.Count must be at most 2^40 (1099511627776), got 1099511627777":                             with(valid, "Limit", algo.Per(algo.MaxCount+1, time.Second)),
-		"Limit.Period must be at least 1us, got -1s":                                                      with(valid, "Limit", algo.Per(1, -time.Second)),
-		"Limit.Period must be a whole number of microseconds, got 1.5µs; the nearest is 2µs":              with(valid, "Limit", algo.Per(1, 1500)),
-		"Limit.Period must be at most 26062d, which is 71 years, got 876000h":                             with(valid, "Limit", algo.Per(1, 876000*time.Hour)),
-		"Cost is -1: algo: cost must be at least 1":                                                       s.WithCost(valid, -1),
-		"Cost must be 0 or 1 for a Policy, got 2; pass the cost to the methods of the Policy":             s.WithCost(valid, 2),
-		"Cost must be 0 or 1 for a Policy, got " + strconv.Itoa(math.MaxInt64) + "; pass the cost to the": s.WithCost(valid, math.MaxInt64),
+		"Limit.Count must be at least 1, got 0":                                                                    with(valid, "Limit", algo.Limit{}),
+		"Limit.Count must be at most 2^40 (1099511627776), got 1099511627777":                                      with(valid, "Limit", algo.Per(algo.MaxCount+1, time.Second)),
+		"Limit.Period must be at least 1us, got -1s":                                                               with(valid, "Limit", algo.Per(1, -time.Second)),
+		"Limit.Period must be a whole number of microseconds, got 1.5µs; the nearest is 2µs":                       with(valid, "Limit", algo.Per(1, 1500)),
+		"Limit.Period must be at most 26062d, which is 71 years, got 876000h":                                      with(valid, "Limit", algo.Per(1, 876000*time.Hour)),
+		"Cost is -1: algo: cost must be at least 1":                                                                s.WithCost(valid, -1),
+		"Cost must be 0 or 1 for a Policy, got 2; pass the cost to the methods of the Policy":                      s.WithCost(valid, 2),
+		"Cost must be 0 or 1 for a Policy, got " + strconv.FormatInt(math.MaxInt64, 10) + "; pass the cost to the": s.WithCost(valid, math.MaxInt64),
 	}
 	for text, o := range s.Invalid {
 		all[text] = o

@@ -285,7 +285,7 @@ func TestBoundsNameWhatTheyCount(t *testing.T) {
 func TestBoundsThatCannotBeCounted(t *testing.T) {
 	huge := oneRuleOf("policy: fixedwindow 1099511627776/us, by: ip, cost: 2")
 	require.Contains(t, textOf(t, clitest.OneRule, huge, clitest.FourLines), "too many requests to count under client")
-	require.EqualValues(t, 9223372036854775807, planOf(t, clitest.OneRule, huge, clitest.FourLines).Strictest[2].Bound)
+	require.EqualValues(t, int64(9223372036854775807), planOf(t, clitest.OneRule, huge, clitest.FourLines).Strictest[2].Bound)
 }
 
 func TestPlanComparesCostsThatTheResponseDecides(t *testing.T) {

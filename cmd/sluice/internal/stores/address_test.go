@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/internal/testing/tracetest"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 func TestAddresses(t *testing.T) {
@@ -16,4 +17,11 @@ func TestAddresses(t *testing.T) {
 		}
 		return redacted(address)
 	})
+}
+
+// The memory store's own clock counts on from its first use, so it would be wrong after a step of the machine's clock.
+func TestMemoryFollowsTheClockOfTheMachine(t *testing.T) {
+	s, err := Open("memory:", Options{})
+	require.NoError(t, err)
+	require.NotNil(t, s.Store.(*memory.Store).Clock)
 }

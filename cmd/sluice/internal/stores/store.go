@@ -72,7 +72,8 @@ func Open(address string, options Options) (*Store, error) {
 	var err error
 	switch scheme {
 	case "memory":
-		s.Store = &memory.Store{MaxKeys: options.MaxKeys}
+		// Without this Clock, windows by the calendar would be late after the machine has slept.
+		s.Store = &memory.Store{MaxKeys: options.MaxKeys, Clock: time.Now}
 	case "sqlite":
 		err = s.sqlite(rest, options)
 	case "postgres", "postgresql":

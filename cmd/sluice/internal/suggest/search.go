@@ -120,7 +120,7 @@ func (s *search) largest() int64 {
 		_, err := s.Template.Policy(n)
 		return err == nil
 	}
-	for n := int64(algo.MaxCount); n > 0; n /= 2 {
+	for n := algo.MaxCount; n > 0; n /= 2 {
 		if isValid(n) { // a large burst can take longer to refill than a policy allows
 			return bisect(n, 2*n, func(n int64) bool { return n > algo.MaxCount || !isValid(n) }) - 1
 		}

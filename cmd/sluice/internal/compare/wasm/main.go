@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall/js"
 	"time"
+	_ "time/tzdata" // a browser has no time zones
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/compare"
 )
