@@ -16,8 +16,8 @@ type Options[T any] struct {
 	// one server: it is the hash tag of the keys. There, a call with several keys needs a Group, and otherwise fails with an
 	// error that wraps storage.ErrKey. Other stores need no Group.
 	Group func(T) string
-	// Clock returns the time of a decision, once for each attempt. It may step back, but must not return the zero Time. Nil means
-	// the clock of the store.
+	// Clock returns the time of a decision, once for each attempt. It may step back, but must not return the zero Time, or call a
+	// limiter. Nil means the clock of the store.
 	//
 	// All limiters of a store set Clock, or none does. If processes set it, their clocks must agree: one that is ahead can deny
 	// the calls of others, and one that is more than 10 s behind can admit too many.
