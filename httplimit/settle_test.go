@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -51,13 +52,19 @@ func TestSettleGetsTheResponse(t *testing.T) {
 		"an interim status": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.WriteHeader(401) }, 401, 0, nil},
 		"a flush":           {func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush(); w.WriteHeader(500) }, 200, 0, nil},
 		"a copy":            {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, strings.NewReader("abc")) }, 200, 3, nil},
-		"a panic":           {func(http.ResponseWriter, *http.Request) { panic("a fault") }, 500, 0, "a fault"},
-		"an exit":           {func(http.ResponseWriter, *http.Request) { runtime.Goexit() }, 500, 0, nil},
-		"a panic, too late": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201); panic(http.ErrAbortHandler) }, 201, 0, http.ErrAbortHandler},
+		"a copy of nothing": {func(w http.ResponseWriter, _ *http.Request) {
+			_, err := io.Copy(w, iotest.ErrReader(io.ErrUnexpectedEOF))
+			http.Error(w, err.Error(), 502)
+		}, 502, 15, nil},
+		"a flush to a client that is gone": {func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush(); w.WriteHeader(500) }, 200, 0, nil},
+		"a panic":                          {func(http.ResponseWriter, *http.Request) { panic("a fault") }, 500, 0, "a fault"},
+		"an exit":                          {func(http.ResponseWriter, *http.Request) { runtime.Goexit() }, 500, 0, nil},
+		"a panic, too late":                {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201); panic(http.ErrAbortHandler) }, 201, 0, http.ErrAbortHandler},
 		"a hijack": {func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, err := w.(http.Hijacker).Hijack()
 			require.NoError(t, err)
 			require.NoError(t, conn.Close())
+			http.Error(w, "too late", 500)
 		}, 101, 0, nil},
 	} {
 		limiter := newLimiter(t, limiterOptions{}, nil, twoAtOnce()...)
@@ -74,7 +81,7 @@ func TestSettleGetsTheResponse(t *testing.T) {
 			return 4
 		}})
 		var w http.ResponseWriter = httptest.NewRecorder()
-		if name == "a hijack" {
+		if name == "a hijack" || name == "a flush to a client that is gone" {
 			conn, _ := net.Pipe()
 			w = pipeWriter{w, conn}
 		}
@@ -237,13 +244,17 @@ func unitsLeft(t *testing.T, limiter *sluice.Limiter[*http.Request]) (left []int
 	return left
 }
 
-// pipeWriter is a ResponseWriter whose connection can be hijacked.
+// pipeWriter is a ResponseWriter of net/http whose client is gone. Its connection can be hijacked.
 type pipeWriter struct {
 	http.ResponseWriter
 	conn net.Conn
 }
 
 func (w pipeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.conn, nil, nil }
+
+func (w pipeWriter) FlushError() error { return io.ErrClosedPipe }
+
+func (w pipeWriter) Write([]byte) (int, error) { return 0, http.ErrHijacked }
 
 func TestUnitsAreHeldUntilTheHandlerEnds(t *testing.T) {
 	for storeName, store := range map[string]storage.Store{"in memory": new(memory.Store), "by round trips": failing(nil)} {
