@@ -19,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
@@ -292,6 +293,28 @@ func TestUnitsAreHeldUntilTheHandlerEnds(t *testing.T) {
 			require.True(t, served)
 			require.Equal(t, []int64{2, daily}, unitsLeft(t, limiter), "%s, %s: the rate stays charged", storeName, name)
 		}
+	}
+}
+
+// The server does not see what the handler puts into a request with another context.
+func TestFilesOfFormsAreRemoved(t *testing.T) {
+	const form = "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"file.txt\"\r\n\r\nsome text\r\n--x--\r\n"
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	t.Setenv("TMP", dir) // on Windows
+	for _, o := range []httplimit.Options{{}, {SettleRules: true}} {
+		server := httptest.NewServer(httplimit.Handler(newLimiter(t, limiterOptions{}, nil, twoAtOnce()...), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			assert.NoError(t, r.ParseMultipartForm(0)) // holds no file in memory
+			files, err := os.ReadDir(dir)
+			assert.NoError(t, err)
+			assert.Len(t, files, 1)
+		}), o))
+		response, err := server.Client().Post(server.URL, "multipart/form-data; boundary=x", strings.NewReader(form))
+		require.NoError(t, errors.Join(err, response.Body.Close()))
+		server.Close() // waits until the request has ended
+		files, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, files)
 	}
 }
 
