@@ -198,7 +198,8 @@ func (l *Limiter[T]) Do(ctx context.Context, in T, f func(context.Context) error
 // [ErrHoldLost].
 //
 // Call release when the work has ended. It is never nil. It also cancels the context, and does nothing when it is called again. If
-// the store fails then, the units return after their TTL. If ctx ends before the decision arrives, the error wraps
+// the store fails then, the units return after their TTL. If ctx is cancelled before the decision arrives, Hold waits for the
+// decision, so that no units are lost. If the deadline of ctx or Options.Timeout passes before, the error wraps
 // [storage.ErrOutcomeUnknown], and units that were taken return after their TTL. If nothing is held, for instance because there are no
 // such rules, Hold returns ctx itself, and release does nothing.
 func (l *Limiter[T]) Hold(ctx context.Context, in T) (d Decision, held context.Context, release func(), err error) {
@@ -212,7 +213,9 @@ func (l *Limiter[T]) hold(ctx context.Context, in T, d *Decision) (held context.
 	if l.mayHold {
 		began = time.Now()
 	}
-	if err = l.allow(ctx, in, 1, d); err != nil || !l.mayHold {
+	deciding, decided := l.untilDeadline(ctx)
+	defer decided()
+	if err = l.allow(deciding, in, 1, d); err != nil || !l.mayHold {
 		return ctx, doNothing, err
 	}
 	r := l.reservationOf(in, d, began)
@@ -224,6 +227,19 @@ func (l *Limiter[T]) hold(ctx context.Context, in T, d *Decision) (held context.
 		defer func() { _ = r.Release(context.WithoutCancel(ctx)) }() // if it fails, they return after the TTL
 		stop()                                                       // panics if a renewal has
 	}), nil
+}
+
+// untilDeadline returns the context of a decision that may hold units, which ends only at the deadline of ctx: if the decision was
+// cancelled, nobody could release units that it has taken.
+func (l *Limiter[T]) untilDeadline(ctx context.Context) (deciding context.Context, decided context.CancelFunc) {
+	if !l.mayHold || l.memory != nil || ctx.Err() != nil {
+		return ctx, doNothing
+	}
+	deciding = context.WithoutCancel(ctx)
+	if deadline, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(deciding, deadline)
+	}
+	return deciding, doNothing
 }
 
 func doNothing() {} // a literal in a generic method would be allocated

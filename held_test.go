@@ -556,6 +556,47 @@ func TestHoldReleasesOnce(t *testing.T) {
 	}
 }
 
+// A client that leaves while the store decides must not leave units behind.
+func TestUnitsOfACancelledDecisionAreReleased(t *testing.T) {
+	holds := map[string]func(ctx context.Context, l *sluice.Limiter[call]) error{
+		"Hold": func(ctx context.Context, l *sluice.Limiter[call]) error {
+			_, held, release, err := l.Hold(ctx, ann)
+			defer release()
+			require.ErrorIs(t, held.Err(), context.Canceled)
+			return err
+		},
+		"Reserve": func(ctx context.Context, l *sluice.Limiter[call]) error {
+			r, _, err := l.Reserve(ctx, ann, 1)
+			if err == nil {
+				err = r.Release(context.WithoutCancel(ctx))
+			}
+			return err
+		},
+	}
+	for name, hold := range holds {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, sluice.Options[call]{}, newDistantStore(100*time.Millisecond), tasks()...)
+			ctx, cancel := context.WithCancel(background)
+			time.AfterFunc(50*time.Millisecond, cancel)
+			require.NoError(t, hold(ctx, l), name)
+			require.Equal(t, []int64{2, 9}, remaining(t, l, ann), name)
+
+			require.ErrorIs(t, hold(ctx, l), context.Canceled, "it has ended before")
+			require.Equal(t, []int64{2, 9}, remaining(t, l, ann), name)
+
+			ctx, cancel = context.WithCancel(background)
+			defer cancel()
+			ctx, end := context.WithTimeout(ctx, 70*time.Millisecond)
+			defer end()
+			time.AfterFunc(50*time.Millisecond, cancel)
+			began := time.Now()
+			require.ErrorIs(t, hold(ctx, l), context.DeadlineExceeded, name)
+			require.Less(t, time.Since(began), 100*time.Millisecond, name)
+			elapse(time.Second) // the round trip ends
+		})
+	}
+}
+
 func TestHoldThatHoldsNothingReturnsItsContext(t *testing.T) {
 	shadow := rulesOf("inflight 1 ttl=30s", "gcra 10/h")
 	shadow[0].Shadow = true

@@ -53,13 +53,15 @@ type use struct {
 // If the rules count different units, such as requests and bytes, let Rule.Cost return the estimate in its unit, and settle with
 // [Reservation.SettleFor]. Under a rule with an estimate of 0, Reserve charges nothing and does not deny.
 //
-// Under a rule such as "inflight 20 ttl=30s", Reserve holds units. Give them back with [Reservation.Release] when the work has
-// ended. If it takes longer than the TTL, call [Reservation.Renew] in time, or [Reservation.Keep]. [Limiter.Do] does both.
+// Under a rule such as "inflight 20 ttl=30s", Reserve holds units, and waits for the decision if ctx is cancelled meanwhile. Give them
+// back with [Reservation.Release] when the work has ended. If it takes longer than the TTL, call [Reservation.Renew] in time, or [Reservation.Keep]. [Limiter.Do] does both.
 func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T], Decision, error) {
 	if l.engine != nil {
 		l.engine.ExpectRefunds()
 	}
 	r := &Reservation[T]{limiter: l, n: n}
+	ctx, decided := l.untilDeadline(ctx)
+	defer decided()
 	var err error
 	if l.options.Observer == nil {
 		err = r.reserve(ctx, in, &r.Decision) // a copy of the decision would take time
