@@ -158,7 +158,8 @@ func (r *Rule) Applies(req *http.Request) bool {
 //
 //   - /a/..;/b is below /a for servers without parameters, and /b for others
 //   - /a/..%2Fb is below /a for servers that split a path before they decode it, else /b
-//   - /a/../b is below /a for servers that do not clean paths, else /b
+//   - /a/../b is below /a for servers that do not clean paths, else /b. /a%2F../b is too if they decode it as a
+//     whole, as WSGI and ASGI servers do
 func (r *Rule) For(method string, u *url.URL) bool {
 	method = strings.ToUpper(method)
 	if len(r.Methods) > 0 && !slices.Contains(r.Methods, method) &&
@@ -192,8 +193,9 @@ func (r *Rule) reading(u *url.URL) (clean string, ok bool) {
 }
 
 // readings returns the readings of a path without parameters, and then with them: decoded as a whole,
-// decoded segment by segment, and decoded after only unencoded .. segments were resolved. In the last
-// reading, .. is a name like any other, as for servers that clean nothing.
+// decoded segment by segment, and decoded after only unencoded .. segments were resolved. If parameters are
+// removed before the path is decoded as a whole, an encoded / can be in them. In the last readings, .. is a name
+// like any other, as for servers that clean nothing.
 func readings(u *url.URL) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		escaped := u.Path
@@ -205,8 +207,10 @@ func readings(u *url.URL) iter.Seq[string] {
 				yield(path.Clean("/"+bySegment(escaped))) && yield(bySegment(path.Clean("/"+escaped))))
 		}
 		if all(withoutParameters(u.Path), withoutParameters(escaped)) &&
-			(!strings.Contains(u.Path, ";") || all(u.Path, escaped)) && strings.Contains(escaped, "..") {
-			yield(bySegment(u.EscapedPath()))
+			(!strings.Contains(u.Path, ";") || all(u.Path, escaped) && yield(path.Clean("/"+decoded(withoutParameters(u.EscapedPath()))))) &&
+			strings.Contains(u.Path, "..") {
+			raw := u.EscapedPath()
+			_ = yield(bySegment(raw)) && yield(u.Path) && yield(decoded(path.Clean("/"+raw)))
 		}
 	}
 }
@@ -215,8 +219,10 @@ var encodedSlash = strings.NewReplacer("%2f", "%252F", "%2F", "%252F")
 
 // bySegment decodes the segments of an escaped path. An encoded / stays %2F, which no
 // pattern has.
-func bySegment(escaped string) string {
-	p, _ := url.PathUnescape(encodedSlash.Replace(escaped)) // URL.EscapedPath makes no mistakes
+func bySegment(escaped string) string { return decoded(encodedSlash.Replace(escaped)) }
+
+func decoded(escaped string) string {
+	p, _ := url.PathUnescape(escaped) // URL.EscapedPath makes no mistakes
 	return p
 }
 
