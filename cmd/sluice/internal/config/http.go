@@ -160,6 +160,7 @@ func (r *Rule) Applies(req *http.Request) bool {
 //   - /a/..%2Fb is below /a for servers that split a path before they decode it, else /b
 //   - /a/../b is below /a for servers that do not clean paths, else /b. /a%2F../b is too if they decode it as a
 //     whole, as WSGI and ASGI servers do
+//   - //x/a is /a for servers that parse it as a URL with the host x, else /x/a
 func (r *Rule) For(method string, u *url.URL) bool {
 	method = strings.ToUpper(method)
 	if len(r.Methods) > 0 && !slices.Contains(r.Methods, method) &&
@@ -185,11 +186,28 @@ func (r *Rule) reading(u *url.URL) (clean string, ok bool) {
 		return cleanPath(u.Path), true
 	}
 	for clean = range readings(u) {
-		if slices.ContainsFunc(r.Paths, func(pattern string) bool { return matches(pattern, clean) }) {
+		if r.matches(clean) {
 			return clean, true
 		}
 	}
+	if strings.HasPrefix(u.Path, "//") {
+		for clean = range readings(withoutHost(u)) {
+			if r.matches(clean) {
+				return clean, true
+			}
+		}
+	}
 	return "", false
+}
+
+func (r *Rule) matches(clean string) bool {
+	return slices.ContainsFunc(r.Paths, func(pattern string) bool { return matches(pattern, clean) })
+}
+
+// withoutHost returns the URL that a server reads if it takes //x/login for the host x and the path /login, as many URL parsers do.
+func withoutHost(u *url.URL) *url.URL {
+	_, rest, _ := strings.Cut(strings.TrimLeft(u.EscapedPath(), "/"), "/")
+	return &url.URL{Path: decoded("/" + rest), RawPath: "/" + rest}
 }
 
 // readings returns the readings of a path without parameters, and then with them: decoded as a whole,
