@@ -676,3 +676,18 @@ func TestUnitsOfACallThatIsCancelledBeforeItsDecisionCanBeGivenBack(t *testing.T
 		require.ErrorIs(t, err, storage.ErrNotApplied)
 	})
 }
+
+func TestCancelledHoldStillEndsAtItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, sluice.Options[call]{}, newDistantStore(100*time.Millisecond), tasks()...)
+		ctx, end := context.WithTimeout(background, 70*time.Millisecond)
+		defer end()
+		ctx, cancel := context.WithCancel(ctx)
+		time.AfterFunc(50*time.Millisecond, cancel)
+		began := time.Now()
+		_, _, _, err := l.Hold(ctx, ann)
+		require.ErrorIs(t, err, storage.ErrOutcomeUnknown)
+		require.Less(t, time.Since(began), 100*time.Millisecond)
+		elapse(time.Second) // the round trip ends
+	})
+}

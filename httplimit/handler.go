@@ -77,12 +77,19 @@ func Middleware(limiter *sluice.Limiter[*http.Request], options Options) func(ht
 				next.ServeHTTP(w, r)
 			} else if g.Settle != nil || g.SettleRules { // the cost is known only after the response
 				g.serveSettled(w, r, next)
-			} else if r, release := g.allow(w, r); r != nil {
+			} else if allowed, release := g.allow(w, r); allowed != nil {
 				defer release() // also if next panics
-				next.ServeHTTP(w, r)
+				serveNext(next, w, r, allowed)
 			}
 		})
 	}
+}
+
+// serveNext serves a request to the server as given, which can have another context. The server removes the temporary files of the
+// MultipartForm of its own request only.
+func serveNext(next http.Handler, w http.ResponseWriter, r, given *http.Request) {
+	next.ServeHTTP(w, given)
+	r.MultipartForm = given.MultipartForm
 }
 
 // guard is what all handlers of one middleware share.

@@ -3,6 +3,7 @@ package httplimit
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -55,9 +56,9 @@ func (w *responseRecorder) response(completed bool) Response {
 	return response
 }
 
-// note notes a status. Statuses below 200 are interim, except for 101.
+// note notes a status. Statuses below 200 are interim, except for 101. After a hijack, net/http sends none.
 func (w *responseRecorder) note(status int) {
-	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
+	if w.status == 0 && !w.hijacked && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.status = status
 	}
 }
@@ -78,16 +79,17 @@ func (w *responseRecorder) Write(p []byte) (int, error) {
 
 // ReadFrom implements io.ReaderFrom, so that net/http can still send a file without a copy.
 func (w *responseRecorder) ReadFrom(src io.Reader) (int64, error) {
-	w.note(http.StatusOK)
 	n, err := io.Copy(w.ResponseWriter, src)
-	w.written += n
+	if w.written += n; n > 0 { // otherwise the handler can still send another status
+		w.note(http.StatusOK)
+	}
 	return n, err
 }
 
 // FlushError implements what http.ResponseController calls.
 func (w *responseRecorder) FlushError() error {
 	err := http.NewResponseController(w.ResponseWriter).Flush()
-	if err == nil {
+	if !errors.Is(err, http.ErrNotSupported) { // it has sent the header, even if the client is gone
 		w.note(http.StatusOK)
 	}
 	return err

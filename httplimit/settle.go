@@ -16,15 +16,16 @@ func (g *guard) serveSettled(w http.ResponseWriter, r *http.Request, next http.H
 		return
 	}
 	ctx, stop := reservation.Keep(r.Context())
+	allowed := r
 	if holdsUnits(d.Results) {
-		r = r.WithContext(ctx)
+		allowed = r.WithContext(ctx)
 	}
 	recorder, completed := &responseRecorder{ResponseWriter: w}, false
 	defer func() { // also if next or stop panics
-		g.settle(WithResponse(r, recorder.response(completed)), reservation)
+		g.settle(WithResponse(allowed, recorder.response(completed)), reservation)
 	}()
 	defer stop()
-	next.ServeHTTP(recorder, r)
+	serveNext(next, recorder, r, allowed)
 	completed = true
 }
 

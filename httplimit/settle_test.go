@@ -15,9 +15,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice"
@@ -51,13 +53,19 @@ func TestSettleGetsTheResponse(t *testing.T) {
 		"an interim status": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.WriteHeader(401) }, 401, 0, nil},
 		"a flush":           {func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush(); w.WriteHeader(500) }, 200, 0, nil},
 		"a copy":            {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, strings.NewReader("abc")) }, 200, 3, nil},
-		"a panic":           {func(http.ResponseWriter, *http.Request) { panic("a fault") }, 500, 0, "a fault"},
-		"an exit":           {func(http.ResponseWriter, *http.Request) { runtime.Goexit() }, 500, 0, nil},
-		"a panic, too late": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201); panic(http.ErrAbortHandler) }, 201, 0, http.ErrAbortHandler},
+		"a copy of nothing": {func(w http.ResponseWriter, _ *http.Request) {
+			_, err := io.Copy(w, iotest.ErrReader(io.ErrUnexpectedEOF))
+			http.Error(w, err.Error(), 502)
+		}, 502, 15, nil},
+		"a flush to a client that is gone": {func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush(); w.WriteHeader(500) }, 200, 0, nil},
+		"a panic":                          {func(http.ResponseWriter, *http.Request) { panic("a fault") }, 500, 0, "a fault"},
+		"an exit":                          {func(http.ResponseWriter, *http.Request) { runtime.Goexit() }, 500, 0, nil},
+		"a panic, too late":                {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201); panic(http.ErrAbortHandler) }, 201, 0, http.ErrAbortHandler},
 		"a hijack": {func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, err := w.(http.Hijacker).Hijack()
 			require.NoError(t, err)
 			require.NoError(t, conn.Close())
+			http.Error(w, "too late", 500)
 		}, 101, 0, nil},
 	} {
 		limiter := newLimiter(t, limiterOptions{}, nil, twoAtOnce()...)
@@ -74,7 +82,7 @@ func TestSettleGetsTheResponse(t *testing.T) {
 			return 4
 		}})
 		var w http.ResponseWriter = httptest.NewRecorder()
-		if name == "a hijack" {
+		if name == "a hijack" || name == "a flush to a client that is gone" {
 			conn, _ := net.Pipe()
 			w = pipeWriter{w, conn}
 		}
@@ -237,13 +245,17 @@ func unitsLeft(t *testing.T, limiter *sluice.Limiter[*http.Request]) (left []int
 	return left
 }
 
-// pipeWriter is a ResponseWriter whose connection can be hijacked.
+// pipeWriter is a ResponseWriter of net/http whose client is gone. Its connection can be hijacked.
 type pipeWriter struct {
 	http.ResponseWriter
 	conn net.Conn
 }
 
 func (w pipeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.conn, nil, nil }
+
+func (w pipeWriter) FlushError() error { return io.ErrClosedPipe }
+
+func (w pipeWriter) Write([]byte) (int, error) { return 0, http.ErrHijacked }
 
 func TestUnitsAreHeldUntilTheHandlerEnds(t *testing.T) {
 	for storeName, store := range map[string]storage.Store{"in memory": new(memory.Store), "by round trips": failing(nil)} {
@@ -281,6 +293,28 @@ func TestUnitsAreHeldUntilTheHandlerEnds(t *testing.T) {
 			require.True(t, served)
 			require.Equal(t, []int64{2, daily}, unitsLeft(t, limiter), "%s, %s: the rate stays charged", storeName, name)
 		}
+	}
+}
+
+// The server does not see what the handler puts into a request with another context.
+func TestFilesOfFormsAreRemoved(t *testing.T) {
+	const form = "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"file.txt\"\r\n\r\nsome text\r\n--x--\r\n"
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	t.Setenv("TMP", dir) // on Windows
+	for _, o := range []httplimit.Options{{}, {SettleRules: true}} {
+		server := httptest.NewServer(httplimit.Handler(newLimiter(t, limiterOptions{}, nil, twoAtOnce()...), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			assert.NoError(t, r.ParseMultipartForm(0)) // holds no file in memory
+			files, err := os.ReadDir(dir)
+			assert.NoError(t, err)
+			assert.Len(t, files, 1)
+		}), o))
+		response, err := server.Client().Post(server.URL, "multipart/form-data; boundary=x", strings.NewReader(form))
+		require.NoError(t, errors.Join(err, response.Body.Close()))
+		server.Close() // waits until the request has ended
+		files, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, files)
 	}
 }
 

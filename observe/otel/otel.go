@@ -69,7 +69,7 @@ func (o *Observer) Limiter(name string) func(context.Context, sluice.Event) {
 		o.decisions.Add(ctx, 1, metric.WithAttributes(limiter, op, rule, outcome))
 		o.duration.Record(ctx, e.Duration.Seconds(), metric.WithAttributes(limiter, op))
 		for i := range e.Decision.Results {
-			if r := &e.Decision.Results[i]; r.Shadow && !r.Allowed {
+			if r := &e.Decision.Results[i]; r.Shadow && !r.Allowed && r.Err == nil {
 				o.shadows.Add(ctx, 1, metric.WithAttributes(limiter, op, text("sluice.rule", r.Rule)))
 			}
 		}

@@ -103,6 +103,20 @@ func TestMetricsAndSpanEvents(t *testing.T) {
 	}, events)
 }
 
+// Such a rule has decided nothing.
+func TestErrorOfAShadowRuleIsNoDenial(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	observer, err := otel.New(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+	require.NoError(t, err)
+	results := []sluice.RuleResult{{Rule: "damaged", Shadow: true, Err: errors.New("damaged")}, {Rule: "full", Shadow: true}}
+	observer.Limiter("api")(t.Context(), sluice.Event{Op: sluice.OpAllow, Outcome: sluice.Allowed, Decision: sluice.Decision{Allowed: true, Results: results}})
+	require.Equal(t, map[string]string{
+		"sluice.decisions sluice.limiter=api,sluice.op=allow,sluice.outcome=allowed,sluice.rule=": "1",
+		"sluice.decision.duration sluice.limiter=api,sluice.op=allow":                             "1",
+		"sluice.shadow_denials sluice.limiter=api,sluice.op=allow,sluice.rule=full":               "1",
+	}, counts(t, reader))
+}
+
 // An exporter by protocol buffers refuses all its data if one text is not valid UTF-8.
 func TestTextsAreValidUTF8(t *testing.T) {
 	reader, spans := sdkmetric.NewManualReader(), tracetest.NewSpanRecorder()

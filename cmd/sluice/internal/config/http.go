@@ -158,7 +158,9 @@ func (r *Rule) Applies(req *http.Request) bool {
 //
 //   - /a/..;/b is below /a for servers without parameters, and /b for others
 //   - /a/..%2Fb is below /a for servers that split a path before they decode it, else /b
-//   - /a/../b is below /a for servers that do not clean paths, else /b
+//   - /a/../b is below /a for servers that do not clean paths, else /b. /a%2F../b is too if they decode it as a
+//     whole, as WSGI and ASGI servers do
+//   - //x/a is /a for servers that parse it as a URL with the host x, else /x/a
 func (r *Rule) For(method string, u *url.URL) bool {
 	method = strings.ToUpper(method)
 	if len(r.Methods) > 0 && !slices.Contains(r.Methods, method) &&
@@ -184,16 +186,34 @@ func (r *Rule) reading(u *url.URL) (clean string, ok bool) {
 		return cleanPath(u.Path), true
 	}
 	for clean = range readings(u) {
-		if slices.ContainsFunc(r.Paths, func(pattern string) bool { return matches(pattern, clean) }) {
+		if r.matches(clean) {
 			return clean, true
+		}
+	}
+	if strings.HasPrefix(u.Path, "//") {
+		for clean = range readings(withoutHost(u)) {
+			if r.matches(clean) {
+				return clean, true
+			}
 		}
 	}
 	return "", false
 }
 
+func (r *Rule) matches(clean string) bool {
+	return slices.ContainsFunc(r.Paths, func(pattern string) bool { return matches(pattern, clean) })
+}
+
+// withoutHost returns the URL that a server reads if it takes //x/login for the host x and the path /login, as many URL parsers do.
+func withoutHost(u *url.URL) *url.URL {
+	_, rest, _ := strings.Cut(strings.TrimLeft(u.EscapedPath(), "/"), "/")
+	return &url.URL{Path: decoded("/" + rest), RawPath: "/" + rest}
+}
+
 // readings returns the readings of a path without parameters, and then with them: decoded as a whole,
-// decoded segment by segment, and decoded after only unencoded .. segments were resolved. In the last
-// reading, .. is a name like any other, as for servers that clean nothing.
+// decoded segment by segment, and decoded after only unencoded .. segments were resolved. If parameters are
+// removed before the path is decoded as a whole, an encoded / can be in them. In the last readings, .. is a name
+// like any other, as for servers that clean nothing.
 func readings(u *url.URL) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		escaped := u.Path
@@ -205,8 +225,10 @@ func readings(u *url.URL) iter.Seq[string] {
 				yield(path.Clean("/"+bySegment(escaped))) && yield(bySegment(path.Clean("/"+escaped))))
 		}
 		if all(withoutParameters(u.Path), withoutParameters(escaped)) &&
-			(!strings.Contains(u.Path, ";") || all(u.Path, escaped)) && strings.Contains(escaped, "..") {
-			yield(bySegment(u.EscapedPath()))
+			(!strings.Contains(u.Path, ";") || all(u.Path, escaped) && yield(path.Clean("/"+decoded(withoutParameters(u.EscapedPath()))))) &&
+			strings.Contains(u.Path, "..") {
+			raw := u.EscapedPath()
+			_ = yield(bySegment(raw)) && yield(u.Path) && yield(decoded(path.Clean("/"+raw)))
 		}
 	}
 }
@@ -215,8 +237,10 @@ var encodedSlash = strings.NewReplacer("%2f", "%252F", "%2F", "%252F")
 
 // bySegment decodes the segments of an escaped path. An encoded / stays %2F, which no
 // pattern has.
-func bySegment(escaped string) string {
-	p, _ := url.PathUnescape(encodedSlash.Replace(escaped)) // URL.EscapedPath makes no mistakes
+func bySegment(escaped string) string { return decoded(encodedSlash.Replace(escaped)) }
+
+func decoded(escaped string) string {
+	p, _ := url.PathUnescape(escaped) // URL.EscapedPath makes no mistakes
 	return p
 }
 

@@ -46,8 +46,8 @@ func forwarder(file *config.File) (func(*httputil.ProxyRequest), error) {
 
 // dropForged removes headers that mislead the upstream, if forged returns true for the name in lower
 // case. It always removes names with other punctuation than -, such as X_Real_IP. Programs that
-// read headers from environment variables (CGI, WSGI) treat them as equal, and no proxy writes them.
-// Such programs may also use Proxy as HTTP_PROXY, so it is always removed.
+// read headers from environment variables (CGI, WSGI) treat them as equal, and no proxy writes them, except for
+// SCRIPT_NAME and PATH_INFO. Such programs may also use Proxy as HTTP_PROXY, so it is always removed.
 func dropForged(h http.Header, forged func(name string) bool) {
 	for name := range h {
 		plain := strings.Map(func(r rune) rune {
@@ -56,7 +56,8 @@ func dropForged(h http.Header, forged func(name string) bool) {
 			}
 			return '-'
 		}, name)
-		if plain == "proxy" || misleads(plain) && (!strings.EqualFold(name, plain) || forged(plain)) {
+		isOdd := !strings.EqualFold(name, plain) && plain != "script-name" && plain != "path-info"
+		if plain == "proxy" || misleads(plain) && (isOdd || forged(plain)) {
 			delete(h, name)
 		}
 	}
@@ -70,7 +71,8 @@ func misleads(name string) bool {
 	case "x-forward-for", "x-proxyuser-ip", "x-azure-clientip", "x-azure-socketip", "x-appengine-user-ip",
 		"x-envoy-external-address", "x-sucuri-clientip", "cf-pseudo-ipv4",
 		"x-host", "x-proxy-host", "x-scheme", "x-url-scheme", "front-end-https",
-		"x-request-uri", "x-request-url", "request-uri", "x-http-destinationurl", "x-http-method":
+		"x-request-uri", "x-request-url", "request-uri", "x-http-destinationurl", "x-http-method",
+		"script-name", "path-info", "x-script-name": // gunicorn cuts SCRIPT_NAME off the path
 		return true
 	}
 	var forwarded, changed, client, address, target bool
@@ -80,7 +82,7 @@ func misleads(name string) bool {
 			forwarded = true
 		case "original", "rewrite", "override":
 			changed = true
-		case "client", "real", "true", "remote", "connecting", "originating":
+		case "client", "real", "true", "remote", "connecting", "originating", "viewer":
 			client = true
 		case "ip", "ipv4", "ipv6", "addr", "address":
 			address = true

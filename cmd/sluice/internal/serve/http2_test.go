@@ -226,3 +226,35 @@ func TestServerHasALimitOfRequestsInProgress(t *testing.T) {
 func getOverHTTP2(stream uint32, path string) string {
 	return headers(endStream, stream, ":method", "GET", ":scheme", "http", ":path", path, ":authority", "x")
 }
+
+// TestInterimResponsesOfCanceledRequests: over HTTP/2, net/http can read the header of an interim response when the request has
+// ended. If the header changed meanwhile, the race detector would find it, or the process would end.
+func TestInterimResponsesOfCanceledRequests(t *testing.T) {
+	w := startTestServer(t, "\nrules: [{name: all, policy: gcra 10000/s}]\n", withUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		for i := range 100 { // so that it takes long to read them
+			w.Header().Set(fmt.Sprintf("X-Hint-%d", i), "some text")
+		}
+		for range 10 {
+			w.WriteHeader(http.StatusEarlyHints)
+		}
+	}))
+	for range 5 {
+		const streams = 50
+		conn := dialHTTP2(t, w.proxy.Addr().String())
+		var requests strings.Builder
+		for i := range uint32(streams) {
+			requests.WriteString(getOverHTTP2(2*i+1, "/"))
+		}
+		_, err := io.WriteString(conn, requests.String())
+		require.NoError(t, err)
+		for canceled := make(map[uint32]bool); len(canceled) < streams; {
+			kind, stream, _, err := conn.next()
+			require.NoError(t, err)
+			if kind == headersFrame && !canceled[stream] {
+				canceled[stream] = true
+				_, err := io.WriteString(conn, reset(stream))
+				require.NoError(t, err)
+			}
+		}
+	}
+}

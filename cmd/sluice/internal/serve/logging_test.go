@@ -72,12 +72,13 @@ func listen(t *testing.T, serve func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// TestInvalidResponsesAreNotLogged: parts of a response may be secrets. net/http writes
+// TestInvalidResponsesAreNotLogged: the client gets 502, and parts of a response may be secrets. net/http writes
 // unsolicited responses to package log.
 func TestInvalidResponsesAreNotLogged(t *testing.T) {
 	for _, response := range []string{
 		"TOPSECRET\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nTOPSECRET\r\n\r\n",
+		"HTTP/1.1 099 TOPSECRET\r\nX: TOPSECRET\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nContent-Length: TOPSECRET\r\n\r\n",
 	} {
 		w := startTestServer(t, oneByIP, at(t, sends(t, response)))

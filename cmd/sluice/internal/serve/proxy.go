@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"net/http"
@@ -193,6 +194,9 @@ func (s *Server) withLimitFields(proxy httputil.ReverseProxy, settled bool) http
 		proxy := proxy // of this request
 		proxy.ModifyResponse = func(response *http.Response) error {
 			s.answered.Store(true)
+			if response.StatusCode < 100 { // net/http panics if it is to send such a status
+				return fmt.Errorf("the upstream sent the status %03d", response.StatusCode)
+			}
 			addLimitFields(response.Header, fields)
 			maps.DeleteFunc(response.Trailer, func(name string, _ []string) bool { return isLimitField(name) })
 			return nil

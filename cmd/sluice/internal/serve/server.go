@@ -104,7 +104,8 @@ type Server struct {
 	background context.Context // of requests and background tasks; Close cancels it
 	stop       context.CancelFunc
 	closeOnce  sync.Once
-	busy       sync.Map // the connections with a request in flight, without upgraded ones
+	busy       sync.Map     // the connections with a request in flight, without upgraded ones
+	proxying   atomic.Int64 // requests to the proxy that have not ended, with upgraded connections
 	draining   atomic.Bool
 	cut        bool // Close cut off requests; valid after Close
 	purgeEvery time.Duration
@@ -173,7 +174,7 @@ func (s *Server) listen() error {
 		if err != nil {
 			return fmt.Errorf("--listen %w", err)
 		}
-		s.proxy = s.server(l, s.limitRequests(func(w http.ResponseWriter, r *http.Request) { s.current.Load().handler.ServeHTTP(w, r) }))
+		s.proxy = s.server(l, s.limitRequests(s.serveProxy))
 	}
 	if s.options.API == "" {
 		return nil
@@ -191,6 +192,12 @@ func (s *Server) listen() error {
 	s.api.http.ReadTimeout = apiReadTime
 	s.api.http.WriteTimeout = apiReadTime + cmp.Or(s.options.DecisionTimeout, sluice.DefaultTimeout) + apiWriteTime
 	return nil
+}
+
+func (s *Server) serveProxy(w http.ResponseWriter, r *http.Request) {
+	s.proxying.Add(1)
+	defer s.proxying.Add(-1)
+	s.current.Load().handler.ServeHTTP(w, r)
 }
 
 // Limits for requests, so that slow clients cannot hold resources.
@@ -338,23 +345,33 @@ func (s *Server) shutDown(delay time.Duration) {
 // before the server marks the connection as idle.
 const cutGrace = 100 * time.Millisecond
 
+// releaseTime is how long Close waits until requests that were cut off have corrected their costs and released their units in the
+// store. Upgraded connections are cut off at each shutdown.
+const releaseTime = time.Second
+
 // Close stops the server at once. Serve then returns.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() {
-		for end := time.Now().Add(cutGrace); s.isBusy() && time.Now().Before(end); {
-			time.Sleep(time.Millisecond)
-		}
+		waitUntil(func() bool { return !s.isBusy() }, cutGrace)
 		s.cut = s.isBusy()
 		s.stop()
 		for _, l := range s.listeners {
 			_ = l.http.Close()
 			_ = l.Close()
 		}
+		waitUntil(func() bool { return s.proxying.Load() == 0 }, releaseTime)
 		if s.transport != nil {
 			s.transport.CloseIdleConnections()
 		}
 		s.store.Close()
 	})
+}
+
+// waitUntil waits until done returns true, at most for d.
+func waitUntil(done func() bool, d time.Duration) {
+	for end := time.Now().Add(d); !done() && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // trackConnection is an http.Server.ConnState hook.

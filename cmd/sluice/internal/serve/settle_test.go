@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -239,6 +240,33 @@ func TestWebSocketsCountUntilTheyClose(t *testing.T) {
 	require.Equal(t, http.StatusTooManyRequests, fetch(t, w.proxyURL("/")).StatusCode)
 	require.NoError(t, conn.Close())
 	require.Eventually(t, func() bool { return w.remaining("/")[0] == 1 }, testTimeout, time.Millisecond)
+}
+
+// Otherwise they would count until their TTL is over, also for the next process.
+func TestShutdownReleasesTheUnitsOfRequestsThatItCuts(t *testing.T) {
+	const rules = "\nrules: [{name: running, policy: inflight 10 ttl=30s}]\n"
+	file := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
+	for name, upgrades := range map[string]bool{"requests": false, "WebSockets": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHeld()
+			upstream := withUpstream(t, h.ServeHTTP)
+			if upgrades {
+				upstream = withUpstream(t, echo)
+			}
+			w := startTestServer(t, rules, upstream, on(file), func(o *Options) { o.Drain = time.Millisecond })
+			for range 10 {
+				if upgrades {
+					upgrade(t, w)
+				} else {
+					h.begin(w)
+				}
+			}
+			w.stop()
+			require.Equal(t, !upgrades, w.ended() != nil, "requests were cut")
+			next := startTestServer(t, rules, withUpstream(t, hello), on(file))
+			require.Equal(t, `"running";r=9`, fetch(t, next.proxyURL("/")).Header.Get("RateLimit"))
+		})
+	}
 }
 
 // Others could get the units then, so the request must not go on.

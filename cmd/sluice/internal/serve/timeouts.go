@@ -165,7 +165,16 @@ func (t *transfer) Write(p []byte) (n int, err error) {
 }
 
 // WriteHeader implements http.ResponseWriter. It sends interim responses at once.
+//
+// If the client cancels a request over HTTP/2, net/http can read the header of an interim response when it has
+// returned. If the header changes meanwhile, the process ends (golang.org/issue/67940). With a Content-Length, which no
+// interim response has, net/http reads a copy.
 func (t *transfer) WriteHeader(status int) {
+	const length = "Content-Length"
+	if header := t.Header(); status < 200 && header[length] == nil {
+		header[length] = []string{"0"}
+		defer delete(header, length)
+	}
 	t.beginWrite()
 	t.ResponseWriter.WriteHeader(status)
 	t.endWrite()
