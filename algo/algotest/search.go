@@ -29,13 +29,14 @@ type search struct {
 	point   point   // all points use its memory, one after the other
 }
 
-// A violation is a point at which the law is broken.
+// A violation is a history after which the law is broken.
 type violation struct {
-	past   *node
-	limit  algo.Limit
-	now    int64
-	text   string
-	probes []event // the calls of the check
+	history []event
+	state   []byte
+	limit   algo.Limit // after the history
+	now     int64      // the time of the check
+	text    string
+	probes  []event // the calls of the check
 }
 
 // test reports where the subject breaks the law.
@@ -60,7 +61,7 @@ func (l law) test(t testing.TB, subject Subject, number int) {
 	for _, run := range append([]func(*search) *violation{(*search).smallLimits, (*search).randomLimits}, l.more...) {
 		s.tried, s.refused = 0, 0
 		if v := run(s); v != nil {
-			t.Errorf("%s", s.report(s.shrink(v)))
+			t.Errorf("%s", s.report(shrink(v, s.replay)))
 			return
 		}
 		if s.missing != nil {
@@ -112,16 +113,25 @@ func (s *search) check(past *node, limit algo.Limit, policy algo.Policy, now int
 
 // catch turns a panic into a violation.
 func (s *search) catch(past *node, limit algo.Limit, now int64, run func() *violation) (v *violation) {
+	if text := caught(func() { v = run() }); text != "" {
+		v = &violation{history: past.history(), state: past.state, limit: limit, now: now, text: text}
+	}
+	return v
+}
+
+// caught returns the text of the panic that ends run, or "".
+func caught(run func()) (text string) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
 		case failure:
-			v = &violation{past: past, limit: limit, now: now, text: string(r)}
+			text = string(r)
 		default:
-			v = &violation{past: past, limit: limit, now: now, text: fmt.Sprintf("panic: %v", r)}
+			text = fmt.Sprintf("panic: %v", r)
 		}
 	}()
-	return run()
+	run()
+	return ""
 }
 
 // next returns the node after an event. It returns n if the event changed nothing, if the policy
