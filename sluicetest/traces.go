@@ -33,26 +33,17 @@ func Traces(t *testing.T, pattern string) {
 	if err != nil {
 		t.Fatalf("sluicetest: SLUICE_UPDATE is %q; want 1 to rewrite the traces, or 0", variable)
 	}
-	files, err := match(pattern)
+	files, err := filepath.Glob(pattern)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("sluicetest: pattern %q: %v", pattern, err)
+	}
+	if len(files) == 0 {
+		dir, _ := os.Getwd()
+		t.Fatalf("sluicetest: no file matches %q in %s; a test runs in the directory of its package", pattern, dir)
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".trace"), func(t *testing.T) { runFile(t, file, update) })
 	}
-}
-
-// match returns at least one file.
-func match(pattern string) ([]string, error) {
-	files, err := filepath.Glob(pattern)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("sluicetest: pattern %q: %w", pattern, err)
-	case len(files) == 0:
-		dir, _ := os.Getwd()
-		return nil, fmt.Errorf("sluicetest: no file matches %q in %s; a test runs in the directory of its package", pattern, dir)
-	}
-	return files, nil
 }
 
 // runFile checks a file, or rewrites it.
