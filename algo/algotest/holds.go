@@ -43,7 +43,7 @@ func (l holdLaw) test(t testing.TB, s Subject, number int) {
 		return
 	}
 	random, tried, refused := sample.New(seed, uint64(number)), 0, 0
-	for ; tried < holdHistories(); tried++ {
+	for ; tried < defaultEffort().holds; tried++ {
 		limit := algo.Per(sample.OneOf(random, random.Int64N(6)+1, random.UpTo(algo.MaxCount)), micros(random.UpTo(algo.MaxPeriod.Microseconds())))
 		policy, err := s.New(limit)
 		if err != nil {
@@ -64,17 +64,6 @@ func (l holdLaw) test(t testing.TB, s Subject, number int) {
 	if refused > tried-(tried+15)/16 {
 		t.Errorf("algotest: New of %s refuses %d of %d limits", s.Name, refused, tried)
 	}
-}
-
-// holdHistories returns the number of histories to try for each law.
-func holdHistories() int {
-	switch {
-	case sample.Long():
-		return 20_000
-	case sample.Brief():
-		return 300
-	}
-	return 2_000
 }
 
 // A heldKey is a state, and what the holders of its units know.

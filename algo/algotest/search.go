@@ -186,6 +186,7 @@ type effort struct {
 	checks int // calls to check the states of one depth, for each small limit
 	random int // calls for random histories
 	bound  int // calls of the adversary, for each small limit
+	holds  int // histories for each law of held units
 
 	// exhaustive is the largest product of count and period for which the search tries every event.
 	// Larger products have too many states for a test that runs on every commit.
@@ -193,10 +194,10 @@ type effort struct {
 }
 
 var (
-	long     = effort{limits: 1, layer: 16, tries: 16, depth: 4, checks: 350, random: 40_000, bound: 40_000, exhaustive: 3}
-	thorough = effort{limits: 1, layer: 12, tries: 12, depth: 4, checks: 100, random: 10_000, bound: 10_000, exhaustive: 2}
-	brief    = effort{limits: 5, layer: 10, tries: 12, depth: 4, checks: 500, random: 12_000, bound: 5_000}
-	racing   = effort{limits: 11, layer: 6, tries: 8, depth: 2, checks: 60, random: 500, bound: 500}
+	long     = effort{limits: 1, layer: 16, tries: 16, depth: 4, checks: 350, random: 40_000, bound: 40_000, holds: 20_000, exhaustive: 3}
+	thorough = effort{limits: 1, layer: 12, tries: 12, depth: 4, checks: 100, random: 10_000, bound: 10_000, holds: 2_000, exhaustive: 2}
+	brief    = effort{limits: 5, layer: 10, tries: 12, depth: 4, checks: 500, random: 12_000, bound: 5_000, holds: 300}
+	racing   = effort{limits: 11, layer: 6, tries: 8, depth: 2, checks: 60, random: 500, bound: 500, holds: 300}
 )
 
 // defaultEffort returns the effort for a law and a subject that have none of their own.
