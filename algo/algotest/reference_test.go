@@ -46,7 +46,12 @@ func newReference(f *flaw) func(algo.Limit) (algo.Policy, error) {
 	}
 }
 
-func (p reference) capacity() int64 { return p.factor() * p.limit.Count }
+func (p reference) capacity() int64 {
+	if p.flaw == payingSpeedsUp {
+		return 4 * p.limit.Count
+	}
+	return 2 * p.limit.Count
+}
 
 func (p reference) Limit() algo.Limit {
 	if p.flaw == reportsOtherLimit {
@@ -56,13 +61,6 @@ func (p reference) Limit() algo.Limit {
 }
 
 func (p reference) String() string { return "reference " + p.limit.String() }
-
-func (p reference) factor() int64 {
-	if p.flaw == payingSpeedsUp {
-		return 4
-	}
-	return 2
-}
 
 func (p reference) Bound(x time.Duration) int64 {
 	n, period := p.limit.Count, p.limit.Period.Microseconds()
