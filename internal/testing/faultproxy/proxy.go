@@ -21,6 +21,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -31,13 +32,14 @@ type Proxy struct {
 	listener net.Listener
 	running  sync.WaitGroup // the goroutines of the listener and of connections
 
+	hits atomic.Int64
+
 	mu        sync.Mutex
 	ctx       context.Context // of the connections; done after Disconnect
 	cancel    func()
 	faults    map[int]Kind
 	only      func(request []byte) bool
 	exchanges int
-	hits      int
 	release   chan struct{} // closed by Release
 }
 
@@ -79,7 +81,8 @@ func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 func (p *Proxy) Plan(faults ...Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.exchanges, p.hits, p.faults = 0, 0, map[int]Kind{}
+	p.hits.Store(0)
+	p.exchanges, p.faults = 0, map[int]Kind{}
 	for _, fault := range faults {
 		p.faults[fault.At] = fault.Kind
 	}
@@ -102,11 +105,7 @@ func (p *Proxy) Exchanges() int {
 
 // Hits returns how many faults have happened since Plan. A fault counts before the client can notice it, and a
 // [LateRequest] after the server has answered it.
-func (p *Proxy) Hits() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.hits
-}
+func (p *Proxy) Hits() int { return int(p.hits.Load()) }
 
 // Release forwards the messages that [LateRequest] and [StallReply] hold. Some clients take long to
 // close a connection: pgx waits for the server for up to 15 s.

@@ -86,17 +86,12 @@ func (s *Shared) Main(m *testing.M, programs string) int {
 	return m.Run()
 }
 
-// Example is the testing.TB of an Example function that uses a [Shared] server.
+// Example is the testing.TB of an Example function that uses a [Shared] server. [Shared.Main] has skipped the examples if they
+// cannot run.
 type Example struct{ testing.TB }
 
 // Helper does nothing.
 func (Example) Helper() {}
 
-// Skip panics, because [Shared.Main] has skipped the examples if they cannot run.
-func (Example) Skip(args ...any) { panic(fmt.Sprint(args...)) }
-
 // Fatal panics.
 func (Example) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
-
-// Cleanup panics, because nothing runs it after an example. An example must use a [Shared] server.
-func (Example) Cleanup(func()) { panic("servers: an example must use a Shared server") }
