@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -247,9 +246,4 @@ func requireLimits(t *testing.T, s *postgres.Store) {
 			require.NoError(t, limiter.Reset(t.Context(), "ann"))
 		}
 	}
-}
-
-// as returns the connection string with another user.
-func as(t *testing.T, user string) string {
-	return strings.Replace(shared.Postgres(t).DSN(), "sluice@", user+"@", 1)
 }
