@@ -78,10 +78,7 @@ func (s *Shared) Main(m *testing.M, programs string) int {
 	flag.Parse()
 	if err := checkPrograms(programs); err != nil && !isRequired() {
 		fmt.Fprintf(os.Stderr, "examples are skipped: %v\n", err)
-		if err := flag.Set("test.skip", "^Example"); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
+		_ = flag.Set("test.skip", "^Example") // every test binary has this flag
 	}
 	return m.Run()
 }
