@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -274,15 +275,12 @@ func callConcurrently(allow func(string) bool, t *sequence, goroutines, from, n 
 		return callInOrder(allow, t, from, n)
 	}
 	var group sync.WaitGroup
-	denials := make([]int, goroutines)
+	var all atomic.Int64
 	for g := range goroutines {
-		group.Go(func() { denials[g] = callInOrder(allow, t, from+g*len(t.order)/goroutines, n/goroutines) })
+		group.Go(func() { all.Add(int64(callInOrder(allow, t, from+g*len(t.order)/goroutines, n/goroutines))) })
 	}
 	group.Wait()
-	for _, d := range denials {
-		denied += d
-	}
-	return denied
+	return int(all.Load())
 }
 
 func callInOrder(allow func(string) bool, t *sequence, from, n int) (denied int) {
