@@ -32,15 +32,14 @@ type Proxy struct {
 	listener net.Listener
 	running  sync.WaitGroup // the goroutines of the listener and of connections
 
-	hits atomic.Int64
+	exchanges, hits atomic.Int64
 
-	mu        sync.Mutex
-	ctx       context.Context // of the connections; done after Disconnect
-	cancel    func()
-	faults    map[int]Kind
-	only      func(request []byte) bool
-	exchanges int
-	release   chan struct{} // closed by Release
+	mu      sync.Mutex
+	ctx     context.Context // of the connections; done after Disconnect
+	cancel  func()
+	faults  map[int]Kind
+	only    func(request []byte) bool
+	release chan struct{} // closed by Release
 }
 
 // Redis starts a proxy for the Redis server at a host and port. The proxy ends with the test.
@@ -81,8 +80,9 @@ func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 func (p *Proxy) Plan(faults ...Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.exchanges.Store(0)
 	p.hits.Store(0)
-	p.exchanges, p.faults = 0, map[int]Kind{}
+	p.faults = map[int]Kind{}
 	for _, fault := range faults {
 		p.faults[fault.At] = fault.Kind
 	}
@@ -97,11 +97,7 @@ func (p *Proxy) Only(match func(request []byte) bool) {
 }
 
 // Exchanges returns how many exchanges were numbered since Plan.
-func (p *Proxy) Exchanges() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.exchanges
-}
+func (p *Proxy) Exchanges() int { return int(p.exchanges.Load()) }
 
 // Hits returns how many faults have happened since Plan. A fault counts before the client can notice it, and a
 // [LateRequest] after the server has answered it.
@@ -148,8 +144,7 @@ func (p *Proxy) number(request []byte) Kind {
 	if p.only != nil && !p.only(request) {
 		return None
 	}
-	p.exchanges++
-	return p.faults[p.exchanges]
+	return p.faults[int(p.exchanges.Add(1))]
 }
 
 func (p *Proxy) released() <-chan struct{} {
