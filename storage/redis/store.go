@@ -38,7 +38,6 @@ type Options struct {
 type Store struct {
 	client        redis.UniversalClient
 	prefix        string
-	cluster       *redis.ClusterClient                     // the client, if it is one
 	serverOf      func(name string) (*redis.Client, error) // the server of a name or hash tag, in a Redis Cluster or a Ring; otherwise nil
 	endsInTime    bool                                     // the client itself ends calls at the deadlines of contexts
 	proxy         bool                                     // see Options.Proxy
@@ -70,7 +69,7 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	case *redis.Client:
 		s.endsInTime = c.Options().ContextTimeoutEnabled
 	case *redis.ClusterClient:
-		s.cluster, s.endsInTime = c, c.Options().ContextTimeoutEnabled
+		s.endsInTime = c.Options().ContextTimeoutEnabled
 		s.serverOf = func(name string) (*redis.Client, error) { return c.MasterForKey(cachedOnly, name) }
 	case *redis.Ring:
 		s.serverOf = c.GetShardClientForKey
