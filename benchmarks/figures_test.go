@@ -25,7 +25,10 @@ var (
 // TestFigures measures an area. Limiters take turns, so that other load on the machine affects
 // all of them.
 func TestFigures(t *testing.T) {
-	result := newResult(*area)
+	result := figure.Result{
+		Area: *area, Commit: commit(), Go: runtime.Version(), CPU: cpu(), CPUs: runtime.NumCPU(),
+		Date: time.Now().UTC().Format(time.DateOnly),
+	}
 	switch *area {
 	case "step":
 		result.Figures, result.Goals = stepArea(t)
@@ -49,14 +52,6 @@ func TestFigures(t *testing.T) {
 	}
 	if missed := func(g figure.Goal) bool { return !g.Met() }; *strict && slices.ContainsFunc(result.Goals, missed) {
 		t.Error("a goal was missed")
-	}
-}
-
-// newResult returns an empty result with the date and the data of this machine.
-func newResult(area string) figure.Result {
-	return figure.Result{
-		Area: area, Commit: commit(), Go: runtime.Version(), CPU: cpu(), CPUs: runtime.NumCPU(),
-		Date: time.Now().UTC().Format(time.DateOnly),
 	}
 }
 

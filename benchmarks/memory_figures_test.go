@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -51,17 +52,6 @@ func wallTime() func() time.Duration {
 	return func() time.Duration { return time.Since(began) }
 }
 
-// compare compares the median of the ratios of all rounds with a goal.
-func compare(work, peer string, ours, theirs []float64, goal float64) figure.Goal {
-	var ratios []float64
-	for i := range ours {
-		ratios = append(ratios, ours[i]/theirs[i])
-	}
-	g := figure.Goal{Work: work, To: peer, What: "ns", Goal: goal, Most: true}
-	setRounds(&g, ratios)
-	return g
-}
-
 // stepArea measures one step of each algorithm, and x/time/rate, in turns.
 func stepArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 	must(t, flag.Set("test.benchtime", "50ms"))
@@ -78,7 +68,7 @@ func stepArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 		figures = append(figures,
 			figure.Figure{Work: s.name, Name: "sluice", Value: median(ours), Unit: "ns", Ours: true},
 			figure.Figure{Work: s.name, Name: peer, Value: median(theirs), Unit: "ns"})
-		goals = append(goals, compare(s.name, peer, ours, theirs, s.goal))
+		goals = append(goals, compare(figure.Goal{Work: s.name, To: peer, What: "ns", Goal: s.goal, Most: true}, ours, theirs))
 	}
 	return figures, goals
 }
@@ -92,7 +82,7 @@ func nanoseconds(t testing.TB, benchmark func(*testing.B)) float64 {
 }
 
 // memoryArea measures limiters in memory.
-func memoryArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
+func memoryArea(t *testing.T) (figures []figure.Figure, goals []figure.Goal) {
 	figures, goals = heapFigures(t) // first, while the heap is empty
 	for _, w := range memoryWorkloads() {
 		if selected("memory", w.name) {
@@ -212,7 +202,8 @@ func (w memoryWork) measure(t testing.TB) (figures []figure.Figure, goals []figu
 	}
 	for _, g := range w.goals {
 		peer := w.peer(g, figures)
-		goals = append(goals, compare(w.name, figures[peer].Name, taken[0], taken[peer], g.goal))
+		goal := figure.Goal{Work: w.name, To: figures[peer].Name, What: "ns", Goal: g.goal, Most: true}
+		goals = append(goals, compare(goal, taken[0], taken[peer]))
 	}
 	return figures, goals
 }
@@ -232,7 +223,7 @@ func (w memoryWork) peer(g memoryGoal, figures []figure.Figure) int {
 }
 
 // heapFigures measures the heap of a million keys, and a garbage collection.
-func heapFigures(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
+func heapFigures(t *testing.T) (figures []figure.Figure, goals []figure.Goal) {
 	for _, length := range []int{16, 200} {
 		keys := fmt.Sprintf("1,000,000 keys of %d bytes", length)
 		heap, collection := "heap, "+keys, "forced garbage collection, "+keys
@@ -245,7 +236,11 @@ func heapFigures(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 		}
 		var bytes, times []figure.Figure
 		for i, p := range limiters {
-			perKey, took := measureHeap(t, p, 1_000_000, length)
+			var perKey float64
+			var took time.Duration
+			t.Run(p.name, func(t *testing.T) { // closes the limiter, so that it is not in memory while the next one is measured
+				perKey, took = measureHeap(t, p, 1_000_000, length)
+			})
 			bytes = append(bytes, figure.Figure{Work: heap, Name: p.name, Value: perKey, Unit: "B a key", Ours: i == 0})
 			times = append(times, figure.Figure{Work: collection, Name: p.name, Value: float64(took) / 1e6, Unit: "ms", Ours: i == 0})
 			runtime.GC()
@@ -280,15 +275,12 @@ func callConcurrently(allow func(string) bool, t *sequence, goroutines, from, n 
 		return callInOrder(allow, t, from, n)
 	}
 	var group sync.WaitGroup
-	denials := make([]int, goroutines)
+	var all atomic.Int64
 	for g := range goroutines {
-		group.Go(func() { denials[g] = callInOrder(allow, t, from+g*len(t.order)/goroutines, n/goroutines) })
+		group.Go(func() { all.Add(int64(callInOrder(allow, t, from+g*len(t.order)/goroutines, n/goroutines))) })
 	}
 	group.Wait()
-	for _, d := range denials {
-		denied += d
-	}
-	return denied
+	return int(all.Load())
 }
 
 func callInOrder(allow func(string) bool, t *sequence, from, n int) (denied int) {
@@ -300,26 +292,10 @@ func callInOrder(allow func(string) bool, t *sequence, from, n int) (denied int)
 	return denied
 }
 
-// scope closes a limiter before the end of the test, so that it is not in memory while the next one is
-// measured.
-type scope struct {
-	testing.TB
-	cleanups []func()
-}
-
-func (s *scope) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
-
-func (s *scope) end() {
-	for _, f := range s.cleanups {
-		f()
-	}
-}
-
 // measureHeap fills a limiter with keys of that length.
 func measureHeap(t testing.TB, s memoryLimiter, keys, length int) (bytesPerKey float64, collection time.Duration) {
-	before, opened := heapInUse(), scope{TB: t}
-	defer opened.end()
-	allow := s.open(&opened, highLimit, highLimitPeriod)
+	before := heapInUse()
+	allow := s.open(t, highLimit, highLimitPeriod)
 	for i := range keys {
 		allow(fmt.Sprintf("%0*s", length, keyOf(i)))
 	}

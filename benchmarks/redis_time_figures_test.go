@@ -46,9 +46,8 @@ func redisTimeFigures(t testing.TB) (figures []figure.Figure, goals []figure.Goa
 	for i, c := range contenders {
 		figures = append(figures, figure.Figure{Work: timeOfRedis, Name: c.name, Value: median(times[i]), Unit: "µs", Ours: i != peer})
 		if i != peer {
-			g := compare(timeOfRedis, contenders[peer].name, times[i], times[peer], c.goal)
-			g.What = c.what
-			goals = append(goals, g)
+			goal := figure.Goal{Work: timeOfRedis, To: contenders[peer].name, What: c.what, Goal: c.goal, Most: true}
+			goals = append(goals, compare(goal, times[i], times[peer]))
 		}
 	}
 	return append(figures, figure.Figure{

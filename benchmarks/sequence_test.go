@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // sequence is the keys of the calls, the same for every limiter. Keys are random, and all are
@@ -63,18 +65,24 @@ func TestMemoryLimitersDecideCorrectly(t *testing.T) {
 	sequence := newSequence(keys)
 	for _, s := range slices.Concat(inMemory, forOneGoroutine) {
 		t.Run(s.name, func(t *testing.T) {
-			allow, used := s.open(t, count, 50_000*time.Hour), make(map[string]int64)
-			for i := range calls {
-				key := sequence.key(i)
-				want := used[key] < count
-				if want {
-					used[key]++
-				}
-				if got := allow(key); got != want {
-					t.Fatalf("call %d, of a key that has used %d of %d: allowed is %v", i, used[key], count, got)
-				}
-			}
+			allow := s.open(t, count, 50_000*time.Hour)
+			requireExact(t, count, calls, sequence, func(key string) (bool, error) { return allow(key), nil })
 		})
+	}
+}
+
+// requireExact requires that calls for the keys of the sequence are allowed count times for each key.
+func requireExact(t *testing.T, count int64, calls int, keys *sequence, decide func(key string) (bool, error)) {
+	t.Helper()
+	used := map[string]int64{}
+	for i := range calls {
+		key := keys.key(i)
+		allowed, err := decide(key)
+		require.NoError(t, err)
+		require.Equal(t, used[key] < count, allowed, "call %d, of a key that has used %d of %d", i, used[key], count)
+		if allowed {
+			used[key]++
+		}
 	}
 }
 

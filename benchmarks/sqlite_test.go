@@ -60,7 +60,7 @@ func sluiceOnSQLite(synchronous string) serverLimiter {
 // sqliteUpsert commits every call separately, on one connection, which is the fastest way.
 func sqliteUpsert(synchronous string) serverLimiter {
 	return serverLimiter{name: "floor: one upsert each", open: func(t testing.TB, _ int64, _ time.Duration) decideFunc {
-		upsert := sqliteFloor(t, synchronous)
+		_, upsert := sqliteFloor(t, synchronous)
 		return func(ctx context.Context, key string) (bool, error) {
 			_, err := upsert.ExecContext(ctx, []byte(key), sqliteState)
 			return true, err
@@ -71,14 +71,14 @@ func sqliteUpsert(synchronous string) serverLimiter {
 // sqliteUpserts commits the calls of all waiting callers together.
 func sqliteUpserts(synchronous string) serverLimiter {
 	return serverLimiter{name: "floor: upserts, batched", open: func(t testing.TB, count int64, _ time.Duration) decideFunc {
-		upsert := sqliteFloor(t, synchronous)
+		db, upsert := sqliteFloor(t, synchronous)
 		return batched(t, 1, count, func(ctx context.Context, keys []string) error {
-			tx, err := upsert.db.Begin()
+			tx, err := db.Begin()
 			if err != nil {
 				return err
 			}
 			defer tx.Rollback()
-			statement := tx.Stmt(upsert.Stmt)
+			statement := tx.Stmt(upsert)
 			for _, key := range keys {
 				if _, err := statement.ExecContext(ctx, []byte(key), sqliteState); err != nil {
 					return err
@@ -91,19 +91,14 @@ func sqliteUpserts(synchronous string) serverLimiter {
 
 var sqliteState = make([]byte, 30)
 
-// upserts is the statement of the floors and its database.
-type upserts struct {
-	*sql.Stmt
-	db *sql.DB
-}
-
-func sqliteFloor(t testing.TB, synchronous string) upserts {
-	db := sqliteDB(t, "floor.db", "&_txlock=immediate&_synchronous="+synchronous)
+// sqliteFloor returns the statement of the floors and its database.
+func sqliteFloor(t testing.TB, synchronous string) (db *sql.DB, upsert *sql.Stmt) {
+	db = sqliteDB(t, "floor.db", "&_txlock=immediate&_synchronous="+synchronous)
 	db.SetMaxOpenConns(1)
 	_, err := db.Exec(`CREATE TABLE IF NOT EXISTS floor (key BLOB NOT NULL PRIMARY KEY, version INTEGER NOT NULL, state BLOB NOT NULL) STRICT, WITHOUT ROWID`)
 	must(t, err)
-	statement, err := db.Prepare(`INSERT INTO floor VALUES (?, 1, ?) ON CONFLICT (key) DO UPDATE SET version = version + 1, state = excluded.state`)
+	upsert, err = db.Prepare(`INSERT INTO floor VALUES (?, 1, ?) ON CONFLICT (key) DO UPDATE SET version = version + 1, state = excluded.state`)
 	must(t, err)
-	t.Cleanup(func() { statement.Close() })
-	return upserts{statement, db}
+	t.Cleanup(func() { upsert.Close() })
+	return db, upsert
 }

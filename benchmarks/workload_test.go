@@ -51,32 +51,16 @@ type ratio struct {
 	p99  bool // the ratio of the p99s must be at most the goal; otherwise that of the rates must be at least the goal
 }
 
-func (g ratio) of(ours, theirs Measurement) float64 {
-	if g.p99 {
-		return float64(ours.Latencies.percentile(99)) / float64(theirs.Latencies.percentile(99))
-	}
-	return ours.PerSecond / theirs.PerSecond
-}
-
-// compareRounds computes the ratio in each round, and compares their median with the goal.
-func (w *work) compareRounds(g ratio, turns map[string][]Measurement) figure.Goal {
+// compare returns the goal with the ratios of the values of all rounds.
+func compare(g figure.Goal, ours, theirs []float64) figure.Goal {
 	var ratios []float64
-	for i, theirs := range turns[g.to] {
-		ratios = append(ratios, g.of(turns[w.limiters[0].name][i], theirs))
+	for i := range ours {
+		ratios = append(ratios, ours[i]/theirs[i])
 	}
-	goal := figure.Goal{Work: w.name, To: g.to, What: "decisions a second", Goal: g.goal}
-	setRounds(&goal, ratios)
-	if g.p99 {
-		goal.What, goal.Most = "p99", true
-	}
-	return goal
-}
-
-// setRounds sets Ratio, Low and High from the ratios of the rounds.
-func setRounds(g *figure.Goal, ratios []float64) {
-	sorted := slices.Sorted(slices.Values(ratios))
-	n := len(sorted)
-	g.Low, g.Ratio, g.High = sorted[n/4], sorted[n/2], sorted[n-1-n/4]
+	slices.Sort(ratios)
+	n := len(ratios)
+	g.Low, g.Ratio, g.High = ratios[n/4], ratios[n/2], ratios[n-1-n/4]
+	return g
 }
 
 func describe(g figure.Goal) string {
@@ -134,7 +118,10 @@ func (w *work) measure(t testing.TB) (figures []figure.Figure, goals []figure.Go
 	if w.goroutines == 1 { // the speed of one caller changes from second to second
 		turns, length = 5*turns, length/5
 	}
-	measurements := make(map[string][]Measurement)
+	values := make(map[string]*roundValues)
+	for _, c := range w.limiters {
+		values[c.name] = new(roundValues)
+	}
 	for range turns {
 		for i, c := range w.limiters {
 			runtime.GC() // so that no limiter collects the garbage of another
@@ -142,14 +129,25 @@ func (w *work) measure(t testing.TB) (figures []figure.Figure, goals []figure.Go
 			if err := c.check(p); err != nil {
 				t.Fatalf("%s: %v", w.title(), err)
 			}
-			measurements[c.name] = append(measurements[c.name], p)
+			values[c.name].add(p)
 		}
 	}
 	for i, c := range w.limiters {
-		figures = append(figures, w.figure(c.name, measurements[c.name], i == 0))
+		v := values[c.name]
+		figures = append(figures, figure.Figure{
+			Work: w.name, Name: c.name, Value: median(v.speeds), Unit: "/s", Ours: i == 0,
+			P50: time.Duration(median(v.p50s)), P99: time.Duration(median(v.p99s)), Failed: median(v.failures),
+		})
 	}
 	for _, g := range w.goals {
-		goals = append(goals, w.compareRounds(g, measurements))
+		goal := figure.Goal{Work: w.name, To: g.to, What: "decisions a second", Goal: g.goal}
+		ours, theirs := values[w.limiters[0].name], values[g.to]
+		if g.p99 {
+			goal.What, goal.Most = "p99", true
+			goals = append(goals, compare(goal, ours.p99s, theirs.p99s))
+		} else {
+			goals = append(goals, compare(goal, ours.speeds, theirs.speeds))
+		}
 	}
 	if w.more != nil {
 		f, g := w.more(t, w, ours)
@@ -198,18 +196,14 @@ func (w *work) count() int64 {
 
 func (w *work) period() time.Duration { return 100 * time.Hour }
 
-func (w *work) figure(name string, turns []Measurement, ours bool) figure.Figure {
-	var speeds, p50s, p99s, failures []float64
-	for _, p := range turns {
-		speeds = append(speeds, p.PerSecond)
-		p50s = append(p50s, float64(p.Latencies.percentile(50)))
-		p99s = append(p99s, float64(p.Latencies.percentile(99)))
-		failures = append(failures, float64(p.Failed)/float64(p.Calls))
-	}
-	return figure.Figure{
-		Work: w.name, Name: name, Value: median(speeds), Unit: "/s", Ours: ours,
-		P50: time.Duration(median(p50s)), P99: time.Duration(median(p99s)), Failed: median(failures),
-	}
+// roundValues are the values of a limiter, one for each round.
+type roundValues struct{ speeds, p50s, p99s, failures []float64 }
+
+func (v *roundValues) add(m Measurement) {
+	v.speeds = append(v.speeds, m.PerSecond)
+	v.p50s = append(v.p50s, float64(m.Latencies.percentile(50)))
+	v.p99s = append(v.p99s, float64(m.Latencies.percentile(99)))
+	v.failures = append(v.failures, float64(m.Failed)/float64(m.Calls))
 }
 
 // onlyGoals returns the work with only sluice and the limiters that a goal names.

@@ -22,15 +22,8 @@ func (u Unit) dateOf(t time.Time) time.Time {
 
 // next returns the first day of the next window.
 func (u Unit) next(date time.Time) time.Time {
-	switch u {
-	case Week:
-		return date.AddDate(0, 0, 7)
-	case Month:
-		return date.AddDate(0, 1, 0)
-	case Year:
-		return date.AddDate(1, 0, 0)
-	}
-	return date.AddDate(0, 0, 1)
+	length := [...]struct{ years, months, days int }{Day: {days: 1}, Week: {days: 7}, Month: {months: 1}, Year: {years: 1}}[u]
+	return date.AddDate(length.years, length.months, length.days)
 }
 
 // startOf returns the first instant whose date in a zone is that of midnight, in UTC, or later. The offset changes at most once in

@@ -46,9 +46,3 @@ func Kind(p algo.Policy) string {
 	word, _, _ := strings.Cut(p.String(), " ")
 	return word[:min(len(word), maxKind)]
 }
-
-// partKind returns the kind of a part in the kind of a Stack.
-func partKind(p algo.Policy) string {
-	_, period, _ := strings.Cut(p.Limit().String(), "/")
-	return Kind(p) + "/" + period
-}

@@ -46,15 +46,13 @@ const (
 // MinPenalty is the shortest penalty.
 const MinPenalty = time.Millisecond
 
-var errPenaltyInner = errors.New("compose: Punish takes no other Penalty, and no policy whose units are held")
-
 // Punish returns a Penalty of a duration, in whole microseconds from MinPenalty to algo.MaxPeriod.
 func Punish(inner algo.Policy, d time.Duration) (*Penalty, error) {
 	switch inner.(type) {
 	case nil:
 		return nil, errors.New("compose: Punish: the policy is nil")
 	case *Penalty, algo.Holder:
-		return nil, fmt.Errorf("%w, got %v", errPenaltyInner, inner)
+		return nil, fmt.Errorf("compose: Punish takes no other Penalty, and no policy whose units are held, got %v", inner)
 	}
 	if err := policy.Check(inner); err != nil {
 		return nil, fmt.Errorf("compose: Punish: the policy denies everything: %w", err)

@@ -138,14 +138,6 @@ type algorithmSpec struct {
 	needs, why string // a required option, and what it is
 }
 
-// shortest returns the shortest spec.
-func (a *algorithmSpec) shortest() string {
-	if a.limit != nil {
-		return a.example
-	}
-	return a.name + " 100/m"
-}
-
 var algorithms = [...]algorithmSpec{
 	{name: "gcra", options: []string{"burst"}, build: func(s settings) (algo.Policy, error) {
 		return gcra.New(gcra.Options{Limit: s.limit, Burst: s.burst})
@@ -267,13 +259,8 @@ func (p *specParser) next() specWord {
 
 func (p *specParser) policy() (algo.Policy, error) {
 	name := p.next()
-	var rates []string
-	for _, a := range algorithms {
-		if a.limit == nil {
-			rates = append(rates, a.name)
-		}
-	}
-	known := "known are " + strings.Join(rates, ", ") + ", all(SPEC; SPEC ...), penalty(SPEC; for=DURATION), inflight for units that are held, and calendar for quotas by date"
+	const known = "known are gcra, tokenbucket, fixedwindow, movingwindow, all(SPEC; SPEC ...), penalty(SPEC; for=DURATION), " +
+		"inflight for units that are held, and calendar for quotas by date"
 	switch name.text {
 	case "all":
 		return p.stack(name)
@@ -423,7 +410,7 @@ func (p *specParser) limit(a *algorithmSpec, s *settings) (limit specWord, err e
 	case limit.text == "(":
 		return limit, p.fail(limit, "only all( ) and penalty( ) have parentheses; write %s without them: %[1]s LIMIT option=value, for instance %[1]s 100/m", a.name)
 	case limit.endsPolicy() || strings.Contains(limit.text, "=") && !strings.Contains(limit.text, "/"):
-		return limit, p.missing(limit, "the limit of "+a.name+", "+cmp.Or(a.form, "COUNT/PERIOD")+", for instance "+a.shortest())
+		return limit, p.missing(limit, "the limit of "+a.name+", "+cmp.Or(a.form, "COUNT/PERIOD")+", for instance "+cmp.Or(a.example, a.name+" 100/m"))
 	case a.limit != nil && !a.limit(s, limit.text):
 		return limit, p.fail(limit, "the limit of %s is %s; for instance %s", a.name, a.form, a.example)
 	case a.limit != nil:

@@ -105,7 +105,8 @@ func (s *Stack) sort() {
 	})
 	kinds := make([]string, len(s.order))
 	for i, part := range s.order {
-		kinds[i] = partKind(s.parts[part])
+		_, period, _ := strings.Cut(s.parts[part].Limit().String(), "/")
+		kinds[i] = Kind(s.parts[part]) + "/" + period
 	}
 	s.kind = "all(" + strings.Join(kinds, ",") + ")"
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/policy"
 )
 
 func mustPolicy(spec string) algo.Policy {
@@ -31,9 +32,7 @@ func at(d time.Duration) time.Time {
 // step makes a step and fails the test if there is an error.
 func step(t testing.TB, p algo.Policy, state []byte, now time.Duration, cost int64) ([]byte, algo.Result) {
 	t.Helper()
-	next, r, err := p.Step(nil, state, at(now), cost)
-	require.NoError(t, err)
-	return next, r
+	return do(t, p, policy.Step, state, at(now), cost)
 }
 
 // encode encodes the states of parts as the documentation of Stack describes.

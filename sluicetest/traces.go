@@ -33,47 +33,37 @@ func Traces(t *testing.T, pattern string) {
 	if err != nil {
 		t.Fatalf("sluicetest: SLUICE_UPDATE is %q; want 1 to rewrite the traces, or 0", variable)
 	}
-	files, err := match(pattern)
+	files, err := filepath.Glob(pattern)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("sluicetest: pattern %q: %v", pattern, err)
+	}
+	if len(files) == 0 {
+		dir, _ := os.Getwd()
+		t.Fatalf("sluicetest: no file matches %q in %s; a test runs in the directory of its package", pattern, dir)
 	}
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".trace"), func(t *testing.T) { runFile(t, file, update) })
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".trace"), func(t *testing.T) {
+			if err := runFile(t, file, update); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-}
-
-// match returns at least one file.
-func match(pattern string) ([]string, error) {
-	files, err := filepath.Glob(pattern)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("sluicetest: pattern %q: %w", pattern, err)
-	case len(files) == 0:
-		dir, _ := os.Getwd()
-		return nil, fmt.Errorf("sluicetest: no file matches %q in %s; a test runs in the directory of its package", pattern, dir)
-	}
-	return files, nil
 }
 
 // runFile checks a file, or rewrites it.
-func runFile(t testing.TB, file string, update bool) {
-	t.Helper()
+func runFile(t *testing.T, file string, update bool) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		t.Error(err)
-		return
+		return err
 	}
 	parsed, err := trace.Parse(bytes.NewReader(text), file)
 	switch {
 	case err != nil:
+		return err
 	case update:
-		err = rewrite(t, file, text, parsed)
-	default:
-		err = check(file, parsed)
+		return rewrite(t, file, text, parsed)
 	}
-	if err != nil {
-		t.Error(err)
-	}
+	return check(file, parsed)
 }
 
 // check returns an error if a decision differs from the trace.
@@ -87,9 +77,8 @@ func check(file string, t *trace.Trace) error {
 }
 
 // rewrite writes the actual decisions into the file, unless it has them.
-func rewrite(tb testing.TB, file string, text []byte, t *trace.Trace) error {
-	tb.Helper()
-	ran, err := t.Run()
+func rewrite(t *testing.T, file string, text []byte, parsed *trace.Trace) error {
+	ran, err := parsed.Run()
 	if err != nil {
 		return err
 	}
@@ -97,6 +86,6 @@ func rewrite(tb testing.TB, file string, text []byte, t *trace.Trace) error {
 	if err := ran.Format(&out); err != nil || bytes.Equal(out.Bytes(), text) {
 		return err
 	}
-	tb.Logf("rewrote %s", file)
+	t.Logf("rewrote %s", file)
 	return os.WriteFile(file, out.Bytes(), 0o644)
 }

@@ -5,7 +5,6 @@ package sluicetest
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,15 +50,6 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// recorder is a test that records its failures.
-type recorder struct {
-	testing.TB
-	errors []string
-}
-
-func (r *recorder) Helper()           {}
-func (r *recorder) Error(args ...any) { r.errors = append(r.errors, fmt.Sprint(args...)) }
-
 func TestFaultOfATraceIsNamed(t *testing.T) {
 	for text, want := range map[string]string{
 		"policy gcra 3/h\n@0s ann one\n":       `FILE:2: cost "one": want a whole number of at least 0, alone or after peek:, refund: or charge:`,
@@ -71,16 +61,11 @@ func TestFaultOfATraceIsNamed(t *testing.T) {
 	} {
 		for _, update := range []bool{false, true} {
 			file := write(t, text)
-			var r recorder
-			runFile(&r, file, update)
-			require.Equal(t, []string{strings.ReplaceAll(want, "FILE", file)}, r.errors, "update: %v", update)
+			require.EqualError(t, runFile(t, file, update), strings.ReplaceAll(want, "FILE", file), "update: %v", update)
 			require.Equal(t, text, read(t, file))
 		}
 	}
-	var r recorder
-	runFile(&r, t.TempDir(), false)
-	require.Len(t, r.errors, 1)
-	require.Contains(t, r.errors[0], "is a directory")
+	require.ErrorContains(t, runFile(t, t.TempDir(), false), "is a directory")
 }
 
 func TestEachFileIsASubtest(t *testing.T) {

@@ -43,7 +43,7 @@ func (l holdLaw) test(t testing.TB, s Subject, number int) {
 		return
 	}
 	random, tried, refused := sample.New(seed, uint64(number)), 0, 0
-	for ; tried < holdHistories(); tried++ {
+	for ; tried < defaultEffort().holds; tried++ {
 		limit := algo.Per(sample.OneOf(random, random.Int64N(6)+1, random.UpTo(algo.MaxCount)), micros(random.UpTo(algo.MaxPeriod.Microseconds())))
 		policy, err := s.New(limit)
 		if err != nil {
@@ -56,25 +56,14 @@ func (l holdLaw) test(t testing.TB, s Subject, number int) {
 			return
 		}
 		k := &heldKey{law: l, limit: limit, policy: holder, longest: s.HeldAtMost(limit).Microseconds()}
-		if b := k.search(random); b != nil {
-			t.Errorf("algotest: law %d of held units, %s, is broken by %s (seed %d):\n    %s\n\n%s", number, l.name, s.Name, seed, l.sentence, k.shrink(b))
+		if v := k.search(random); v != nil {
+			t.Errorf("algotest: law %d of held units, %s, is broken by %s (seed %d):\n    %s\n\n%s", number, l.name, s.Name, seed, l.sentence, k.report(shrink(v, k.replay)))
 			return
 		}
 	}
 	if refused > tried-(tried+15)/16 {
 		t.Errorf("algotest: New of %s refuses %d of %d limits", s.Name, refused, tried)
 	}
-}
-
-// holdHistories returns the number of histories to try for each law.
-func holdHistories() int {
-	switch {
-	case sample.Long():
-		return 20_000
-	case sample.Brief():
-		return 300
-	}
-	return 2_000
 }
 
 // A heldKey is a state, and what the holders of its units know.
@@ -192,15 +181,8 @@ func (k *heldKey) do(e event) (event, bool) {
 	return e, true
 }
 
-// A breach is a history after which the law is broken.
-type breach struct {
-	history []event
-	now     int64 // the time of the check
-	text    string
-}
-
 // search checks the law several times after each event of a random history.
-func (k *heldKey) search(random sample.Source) *breach {
+func (k *heldKey) search(random sample.Source) *violation {
 	const length = 14
 	now, period, width := random.UpTo(algo.MaxInstant), k.limit.Period.Microseconds(), k.longest-k.limit.Period.Microseconds()
 	var history []event
@@ -212,8 +194,8 @@ func (k *heldKey) search(random sample.Source) *breach {
 		}
 		history = append(history, e)
 		for _, at := range []int64{now, now + period - 1, now + k.longest, random.Time(now, r, k.limit.Period, true)} {
-			if b := k.replay(history, min(at, algo.MaxInstant)); b != nil {
-				return b
+			if v := k.replay(history, k.limit, min(at, algo.MaxInstant)); v != nil {
+				return v
 			}
 		}
 		if now = random.Time(now, r, k.limit.Period, true); random.Chance(30) {
@@ -225,50 +207,29 @@ func (k *heldKey) search(random sample.Source) *breach {
 }
 
 // replay makes the events on a new key, and checks the law.
-func (k *heldKey) replay(history []event, now int64) (b *breach) {
+func (k *heldKey) replay(history []event, limit algo.Limit, now int64) *violation {
+	if now < 0 || slices.ContainsFunc(history, func(e event) bool { return e.at < 0 }) {
+		return nil
+	}
 	k.state, k.holds = nil, nil
-	defer func() {
-		switch v := recover().(type) {
-		case nil:
-		case failure:
-			b = &breach{history, now, string(v)}
-		default:
-			b = &breach{history, now, fmt.Sprintf("panic: %v", v)}
+	text := caught(func() {
+		for _, e := range history {
+			k.do(e)
 		}
-	}()
-	for _, e := range history {
-		k.do(e)
+		k.law.check(k, now)
+	})
+	if text == "" {
+		return nil
 	}
-	k.law.check(k, now)
-	return nil
+	return &violation{history: history, limit: limit, now: now, text: text}
 }
 
-// shrink looks for a shorter history, earlier times and smaller costs that also break the law, and describes them.
-func (k *heldKey) shrink(b *breach) string {
-	for budget, found := 2000, true; found; {
-		found = false
-		for history, now := range simpler(b.history, b.now) {
-			if budget--; budget < 0 {
-				break
-			}
-			if now < 0 || slices.ContainsFunc(history, func(e event) bool { return e.at < 0 }) {
-				continue
-			}
-			if smaller := k.replay(history, now); smaller != nil {
-				b, found = smaller, true
-				break
-			}
-		}
-	}
-	return k.describe(b)
-}
-
-func (k *heldKey) describe(b *breach) string {
+func (k *heldKey) report(v *violation) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "    %s\n\n    policy %v\n", b.text, k.policy)
+	fmt.Fprintf(&text, "    %s\n\n    policy %v\n", v.text, k.policy)
 	w := tabwriter.NewWriter(&text, 0, 0, 1, ' ', 0)
 	k.state, k.holds = nil, nil
-	for _, e := range b.history {
+	for _, e := range v.history {
 		e, ok := k.do(e)
 		if !ok {
 			continue
@@ -283,6 +244,6 @@ func (k *heldKey) describe(b *breach) string {
 		fmt.Fprintf(w, "    %s\t%s\t-> %s\tleft %d\treset %s\n", offset(e.at), what, e.verdict(), e.r.Remaining, formatWait(e.r.ResetAfter))
 	}
 	_ = w.Flush() // a strings.Builder returns no error
-	fmt.Fprintf(&text, "    # checked at %s, state %x", offset(b.now), k.state)
+	fmt.Fprintf(&text, "    # checked at %s, state %x", offset(v.now), k.state)
 	return text.String()
 }

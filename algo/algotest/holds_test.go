@@ -14,26 +14,28 @@ import (
 )
 
 // Each flaw breaks at least one law of held units.
-const (
-	takesOneMoreInThePast flaw = "one unit more is taken if the clock has stepped back"
-	returnsEarly          flaw = "units return after half of the Period"
-	releasesNewest        flaw = "a release frees the units that were taken last"
-	releasesAfterReturn   flaw = "a release frees other units if its own have returned"
-	releasesOneUnit       flaw = "a release frees one unit"
-	reportsRenewals       flaw = "Paid of a renewal is its cost"
-	renewsByCharge        flaw = "a renewal takes other units, and does not free those that were held"
-	renewsInPlace         flaw = "a renewal changes nothing"
-	renewsReturnedUnits   flaw = "a renewal of units that have returned takes new ones"
-	deniesForATime        flaw = "a renewal that is denied has a RetryAfter of 1s"
-	storesDeniedRenewals  flaw = "a renewal that is denied resets the key"
-	returnsLate           flaw = "units return after twice the Period"
-	reportsLateReset      flaw = "ResetAfter of a peek is 1us too long"
+var (
+	holdFlaws flawList
+
+	takesOneMoreInThePast = holdFlaws.add("HeldUnitsAreInUse", "one unit more is taken if the clock has stepped back")
+	returnsEarly          = holdFlaws.add("HeldUnitsAreInUse", "units return after half of the Period")
+	releasesNewest        = holdFlaws.add("ReleaseFreesOwnUnits", "a release frees the units that were taken last")
+	releasesAfterReturn   = holdFlaws.add("ReleaseFreesOwnUnits", "a release frees other units if its own have returned")
+	releasesOneUnit       = holdFlaws.add("ReleaseFreesOwnUnits", "a release frees one unit")
+	reportsRenewals       = holdFlaws.add("RenewalChargesNothing", "Paid of a renewal is its cost")
+	renewsByCharge        = holdFlaws.add("RenewalChargesNothing", "a renewal takes other units, and does not free those that were held")
+	renewsInPlace         = holdFlaws.add("RenewalChargesNothing", "a renewal changes nothing")
+	renewsReturnedUnits   = holdFlaws.add("RenewalChargesNothing", "a renewal of units that have returned takes new ones")
+	deniesForATime        = holdFlaws.add("RenewalChargesNothing", "a renewal that is denied has a RetryAfter of 1s")
+	storesDeniedRenewals  = holdFlaws.add("RenewalChargesNothing", "a renewal that is denied resets the key")
+	returnsLate           = holdFlaws.add("UnitsReturn", "units return after twice the Period")
+	reportsLateReset      = holdFlaws.add("UnitsReturn", "ResetAfter of a peek is 1us too long")
 )
 
 // A flawedHolder is the algorithm of package inflight with a flaw.
 type flawedHolder struct {
 	algo.Holder
-	flaw flaw
+	flaw *flaw
 	more algo.Holder // has a Count that is one higher
 }
 
@@ -43,7 +45,7 @@ type flawedHeld struct {
 }
 
 // heldSubject has slots of a fourth of the Period.
-func heldSubject(f flaw) Subject {
+func heldSubject(f *flaw) Subject {
 	return Subject{
 		Name: "inflight",
 		New: func(l algo.Limit) (algo.Policy, error) {
@@ -119,27 +121,10 @@ func (p flawedHeld) Step(dst, state []byte, now time.Time, cost int64) ([]byte, 
 
 func TestEachFlawBreaksALawOfHeldUnits(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		flaw flaw
-		law  string
-	}{
-		{takesOneMoreInThePast, "HeldUnitsAreInUse"},
-		{returnsEarly, "HeldUnitsAreInUse"},
-		{releasesNewest, "ReleaseFreesOwnUnits"},
-		{releasesAfterReturn, "ReleaseFreesOwnUnits"},
-		{releasesOneUnit, "ReleaseFreesOwnUnits"},
-		{reportsRenewals, "RenewalChargesNothing"},
-		{renewsByCharge, "RenewalChargesNothing"},
-		{renewsInPlace, "RenewalChargesNothing"},
-		{renewsReturnedUnits, "RenewalChargesNothing"},
-		{deniesForATime, "RenewalChargesNothing"},
-		{storesDeniedRenewals, "RenewalChargesNothing"},
-		{returnsLate, "UnitsReturn"},
-		{reportsLateReset, "UnitsReturn"},
-	} {
-		t.Run(string(c.flaw), func(t *testing.T) {
+	for _, f := range holdFlaws {
+		t.Run(f.text, func(t *testing.T) {
 			t.Parallel()
-			failed := testHoldLaw(c.law, heldSubject(c.flaw))
+			failed := testHoldLaw(f.law, heldSubject(f))
 			require.NotEmpty(t, failed)
 			t.Log(failed)
 		})

@@ -170,7 +170,7 @@ func (a *adversary) searchFrom(n *node, now int64) *violation {
 			if bound := a.policy.Bound(shortest(int64(x-1) * a.tick())); x > 0 && units > bound {
 				n = a.best(n, now, x, units)
 				text := fmt.Sprintf("%d units are admitted in %d consecutive instants from %s on, but Bound is %d", units, x, offset(now), bound)
-				return &violation{past: n, limit: a.limit, now: n.latest, text: text}
+				return &violation{history: n.history(), state: n.state, limit: a.limit, now: n.latest, text: text}
 			}
 		}
 	}

@@ -13,13 +13,22 @@ import (
 // count, and gets count units at the end of each period. A flaw makes it break one law.
 type reference struct {
 	limit algo.Limit
-	flaw  flaw
+	flaw  *flaw
 	rate  int64 // units in one interval, if not the limit's own
 }
 
-type flaw string
+// A flaw makes an algorithm break the law of that name.
+type flaw struct{ law, text string }
 
-const noFlaw flaw = ""
+var noFlaw *flaw
+
+type flawList []*flaw
+
+func (l *flawList) add(law, text string) *flaw {
+	f := &flaw{law, text}
+	*l = append(*l, f)
+	return f
+}
 
 type referenceState struct {
 	used   int64 // units
@@ -28,7 +37,7 @@ type referenceState struct {
 	spare  int64 // used only by some flaws
 }
 
-func newReference(f flaw) func(algo.Limit) (algo.Policy, error) {
+func newReference(f *flaw) func(algo.Limit) (algo.Policy, error) {
 	return func(l algo.Limit) (algo.Policy, error) {
 		if l.Validate() != nil || l.Count > 1<<38 || l.Period > algo.MaxPeriod/4 {
 			return nil, errors.New("reference: too large")
@@ -37,7 +46,12 @@ func newReference(f flaw) func(algo.Limit) (algo.Policy, error) {
 	}
 }
 
-func (p reference) capacity() int64 { return p.factor() * p.limit.Count }
+func (p reference) capacity() int64 {
+	if p.flaw == payingSpeedsUp {
+		return 4 * p.limit.Count
+	}
+	return 2 * p.limit.Count
+}
 
 func (p reference) Limit() algo.Limit {
 	if p.flaw == reportsOtherLimit {
@@ -47,13 +61,6 @@ func (p reference) Limit() algo.Limit {
 }
 
 func (p reference) String() string { return "reference " + p.limit.String() }
-
-func (p reference) factor() int64 {
-	if p.flaw == payingSpeedsUp {
-		return 4
-	}
-	return 2
-}
 
 func (p reference) Bound(x time.Duration) int64 {
 	n, period := p.limit.Count, p.limit.Period.Microseconds()

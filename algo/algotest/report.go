@@ -16,10 +16,10 @@ func (s *search) report(v *violation) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "algotest: law %d, %s, is broken by %s (seed %d):\n    %s\n\n    %s\n\n",
 		s.number, s.law.name, s.subject.Name, seed, s.law.sentence, v.text)
-	for line := range strings.Lines(s.trace(v.past.history(), v.limit)) {
+	for line := range strings.Lines(s.trace(v.history, v.limit)) {
 		b.WriteString("    " + line)
 	}
-	fmt.Fprintf(&b, "    # checked at %s, state %x", offset(v.now), v.past.state)
+	fmt.Fprintf(&b, "    # checked at %s, state %x", offset(v.now), v.state)
 	for _, e := range v.probes[max(0, len(v.probes)-6):] {
 		fmt.Fprintf(&b, "\n    # %-6v %s cost %d: %s, left %d, retry %s, next %s, reset %s", e.op, offset(e.at), e.cost,
 			e.verdict(), e.r.Remaining, formatWait(e.r.RetryAfter), formatWait(e.r.NextRefill), formatWait(e.r.ResetAfter))
@@ -83,16 +83,16 @@ func formatWait(d time.Duration) string {
 }
 
 // shrink looks for a shorter history, earlier times and smaller costs that also break the
-// law.
-func (s *search) shrink(v *violation) *violation {
+// law. replay returns the violation after a history, or nil.
+func shrink(v *violation, replay func(history []event, limit algo.Limit, now int64) *violation) *violation {
 	budget := 2000
 	for found := true; found; {
 		found = false
-		for history, now := range simpler(v.past.history(), v.now) {
+		for history, now := range simpler(v.history, v.now) {
 			if budget--; budget < 0 {
 				return v
 			}
-			if smaller := s.replay(history, v.limit, now); smaller != nil {
+			if smaller := replay(history, v.limit, now); smaller != nil {
 				v, found = smaller, true
 				break
 			}

@@ -29,13 +29,14 @@ type search struct {
 	point   point   // all points use its memory, one after the other
 }
 
-// A violation is a point at which the law is broken.
+// A violation is a history after which the law is broken.
 type violation struct {
-	past   *node
-	limit  algo.Limit
-	now    int64
-	text   string
-	probes []event // the calls of the check
+	history []event
+	state   []byte
+	limit   algo.Limit // after the history
+	now     int64      // the time of the check
+	text    string
+	probes  []event // the calls of the check
 }
 
 // test reports where the subject breaks the law.
@@ -60,7 +61,7 @@ func (l law) test(t testing.TB, subject Subject, number int) {
 	for _, run := range append([]func(*search) *violation{(*search).smallLimits, (*search).randomLimits}, l.more...) {
 		s.tried, s.refused = 0, 0
 		if v := run(s); v != nil {
-			t.Errorf("%s", s.report(s.shrink(v)))
+			t.Errorf("%s", s.report(shrink(v, s.replay)))
 			return
 		}
 		if s.missing != nil {
@@ -112,16 +113,25 @@ func (s *search) check(past *node, limit algo.Limit, policy algo.Policy, now int
 
 // catch turns a panic into a violation.
 func (s *search) catch(past *node, limit algo.Limit, now int64, run func() *violation) (v *violation) {
+	if text := caught(func() { v = run() }); text != "" {
+		v = &violation{history: past.history(), state: past.state, limit: limit, now: now, text: text}
+	}
+	return v
+}
+
+// caught returns the text of the panic that ends run, or "".
+func caught(run func()) (text string) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
 		case failure:
-			v = &violation{past: past, limit: limit, now: now, text: string(r)}
+			text = string(r)
 		default:
-			v = &violation{past: past, limit: limit, now: now, text: fmt.Sprintf("panic: %v", r)}
+			text = fmt.Sprintf("panic: %v", r)
 		}
 	}()
-	return run()
+	run()
+	return ""
 }
 
 // next returns the node after an event. It returns n if the event changed nothing, if the policy
@@ -176,6 +186,7 @@ type effort struct {
 	checks int // calls to check the states of one depth, for each small limit
 	random int // calls for random histories
 	bound  int // calls of the adversary, for each small limit
+	holds  int // histories for each law of held units
 
 	// exhaustive is the largest product of count and period for which the search tries every event.
 	// Larger products have too many states for a test that runs on every commit.
@@ -183,10 +194,10 @@ type effort struct {
 }
 
 var (
-	long     = effort{limits: 1, layer: 16, tries: 16, depth: 4, checks: 350, random: 40_000, bound: 40_000, exhaustive: 3}
-	thorough = effort{limits: 1, layer: 12, tries: 12, depth: 4, checks: 100, random: 10_000, bound: 10_000, exhaustive: 2}
-	brief    = effort{limits: 5, layer: 10, tries: 12, depth: 4, checks: 500, random: 12_000, bound: 5_000}
-	racing   = effort{limits: 11, layer: 6, tries: 8, depth: 2, checks: 60, random: 500, bound: 500}
+	long     = effort{limits: 1, layer: 16, tries: 16, depth: 4, checks: 350, random: 40_000, bound: 40_000, holds: 20_000, exhaustive: 3}
+	thorough = effort{limits: 1, layer: 12, tries: 12, depth: 4, checks: 100, random: 10_000, bound: 10_000, holds: 2_000, exhaustive: 2}
+	brief    = effort{limits: 5, layer: 10, tries: 12, depth: 4, checks: 500, random: 12_000, bound: 5_000, holds: 300}
+	racing   = effort{limits: 11, layer: 6, tries: 8, depth: 2, checks: 60, random: 500, bound: 500, holds: 300}
 )
 
 // defaultEffort returns the effort for a law and a subject that have none of their own.

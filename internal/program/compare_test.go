@@ -79,18 +79,9 @@ func (s subject) check(seed uint64, cases int, run runner) error {
 func (s subject) portable(g *generator) (algo.Limit, algo.Portable, error) {
 	for range 1000 {
 		limit := g.limit()
-		policy, err := s.new(limit)
-		if err != nil {
-			continue
+		if policy, err := s.new(limit); err == nil {
+			return limit, policy.(algo.Portable), nil
 		}
-		p, ok := policy.(algo.Portable)
-		if !ok {
-			return limit, nil, fmt.Errorf("%s: the policy %v is not algo.Portable", s.name, policy)
-		}
-		if _, ok := p.Program(); !ok {
-			return limit, nil, fmt.Errorf("%v has no program", policy)
-		}
-		return limit, p, nil
 	}
 	return algo.Limit{}, nil, fmt.Errorf("New of %s accepts none of 1000 limits", s.name)
 }

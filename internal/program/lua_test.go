@@ -125,7 +125,5 @@ func TestEachFaultInLuaIsFound(t *testing.T) {
 		{"a stack", "if counts[i] > least then", "if false then"},
 		{"a stack", "max(longest, ttls[i] or 0)", "ttls[i] or longest"},
 		{"a stack", "used and from", "from"},
-	}, func(f fault) runner {
-		return onRedis(client, func(script string) string { return f.in(t, script) })
-	})
+	}, func(edit func(string) string) runner { return onRedis(client, edit) })
 }

@@ -35,7 +35,7 @@ func Lua(body string, programs ...*algo.Program) (string, error) {
 	var b strings.Builder
 	b.WriteString(algo.LuaPrelude() + "local programs = {}\n")
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		fmt.Fprintf(&b, "programs[%q] = %s\n", name, valueOf(texts[name]))
+		fmt.Fprintf(&b, "programs[%q] = (function()\n%s\nend)()\n", name, texts[name])
 	}
 	if slices.ContainsFunc(programs, IsStack) {
 		b.WriteString(stackLua)
@@ -43,9 +43,6 @@ func Lua(body string, programs ...*algo.Program) (string, error) {
 	b.WriteString(readLua + body)
 	return b.String(), nil
 }
-
-// valueOf returns an expression for the value that a Lua chunk returns.
-func valueOf(chunk string) string { return "(function()\n" + chunk + "\nend)()" }
 
 // IsStack reports whether a program consists of others.
 func IsStack(p *algo.Program) bool { return len(p.Parts) > 0 }

@@ -135,7 +135,5 @@ func TestEachFaultInSQLIsFound(t *testing.T) {
 		{"a stack", "IF counts[i] > least THEN", "IF false THEN"},
 		{"a stack", "ttl := greatest(ttl, ttls[i])", "ttl := ttls[i]"},
 		{"a stack", "NOT framed OR ", ""},
-	}, func(f fault) runner {
-		return onPostgres(t, conn, func(text string) string { return f.in(t, text) })
-	})
+	}, func(edit func(string) string) runner { return onPostgres(t, conn, edit) })
 }

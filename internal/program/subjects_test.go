@@ -3,6 +3,7 @@
 package program_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -49,19 +50,7 @@ var subjects = []subject{
 		return movingwindow.New(movingwindow.Options{Limit: l, Slots: 3, Trailing: movingwindow.Whole, PaidAt: time.UnixMicro(noon)})
 	}},
 	{name: "a stack", new: func(l algo.Limit) (algo.Policy, error) {
-		a, err := gcra.New(gcra.Options{Limit: l})
-		if err != nil {
-			return nil, err
-		}
-		b, err := fixedwindow.New(fixedwindow.Options{Limit: algo.Per(min(l.Count*3, algo.MaxCount), l.Period)})
-		if err != nil {
-			return nil, err
-		}
-		c, err := movingwindow.New(movingwindow.Options{Limit: l, Slots: 4})
-		if err != nil {
-			return nil, err
-		}
-		return compose.All(a, b, c)
+		return compose.ParsePolicy(fmt.Sprintf("all(gcra %[1]v; fixedwindow %[2]v; movingwindow %[1]v slots=4)", l, algo.Per(min(l.Count*3, algo.MaxCount), l.Period)))
 	}},
 }
 

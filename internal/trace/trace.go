@@ -89,8 +89,11 @@ func (t *Trace) Run() (*Trace, error) {
 		var answers [][]string
 		for c, p := range policies {
 			next, r, err := l.event.op.Apply(p, nil, states[c][l.event.key], epoch.Add(l.event.at), cmp.Or(l.event.cost, p.Cost))
+			if errors.Is(err, algo.ErrState) {
+				err = fmt.Errorf("%w; a policy line after an event keeps the states, so it needs the same algorithm", err)
+			}
 			if err != nil {
-				return nil, fmt.Errorf("%s:%d: policy %s: %w%s", t.name, l.number, p, err, remedy(err))
+				return nil, fmt.Errorf("%s:%d: policy %s: %w", t.name, l.number, p, err)
 			}
 			if states[c] == nil {
 				states[c] = map[string][]byte{}
@@ -105,13 +108,6 @@ func (t *Trace) Run() (*Trace, error) {
 		ran.lines[i] = l.answered(answers)
 	}
 	return &ran, nil
-}
-
-func remedy(err error) string {
-	if errors.Is(err, algo.ErrState) {
-		return "; a policy line after an event keeps the states, so it needs the same algorithm"
-	}
-	return ""
 }
 
 // Events returns the number of events.

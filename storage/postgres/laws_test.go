@@ -86,11 +86,7 @@ func sweep(t *testing.T, addr, settings string, noFunctions bool, kinds []faultp
 }
 
 func newPoolWithoutPings(t *testing.T, proxy *faultproxy.Proxy, settings string) *pgxpool.Pool {
-	config, err := pgxpool.ParseConfig(servers.PostgresDSN(proxy.Addr()) + settings)
-	require.NoError(t, err)
-	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
-	p, err := pgxpool.NewWithConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(p.Close)
-	return p
+	return newPoolAt(t, servers.PostgresDSN(proxy.Addr())+settings, func(c *pgxpool.Config) {
+		c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
+	})
 }

@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -54,8 +53,13 @@ func newPool(t *testing.T, settings string) *pgxpool.Pool {
 	return newPoolAt(t, shared.Postgres(t).DSN()+settings)
 }
 
-func newPoolAt(t *testing.T, dsn string) *pgxpool.Pool {
-	p, err := pgxpool.New(context.Background(), dsn)
+func newPoolAt(t *testing.T, dsn string, edits ...func(*pgxpool.Config)) *pgxpool.Pool {
+	config, err := pgxpool.ParseConfig(dsn)
+	require.NoError(t, err)
+	for _, edit := range edits {
+		edit(config)
+	}
+	p, err := pgxpool.NewWithConfig(context.Background(), config)
 	require.NoError(t, err)
 	t.Cleanup(p.Close)
 	return p
@@ -247,9 +251,4 @@ func requireLimits(t *testing.T, s *postgres.Store) {
 			require.NoError(t, limiter.Reset(t.Context(), "ann"))
 		}
 	}
-}
-
-// as returns the connection string with another user.
-func as(t *testing.T, user string) string {
-	return strings.Replace(shared.Postgres(t).DSN(), "sluice@", user+"@", 1)
 }

@@ -22,7 +22,7 @@ func newRole(t *testing.T, db postgres.DB, schemas ...string) (dsn string) {
 	role := fmt.Sprint("role_", tables.Add(1))
 	exec(t, db, "CREATE ROLE "+role+" LOGIN")
 	grant(t, db, role, schemas...)
-	return as(t, role)
+	return strings.Replace(shared.Postgres(t).DSN(), "sluice@", role+"@", 1)
 }
 
 // grant gives a role the rights on the present tables.

@@ -326,12 +326,7 @@ func TestCancelledBatchKeepsItsConnection(t *testing.T) {
 	for _, timeout := range []time.Duration{400 * time.Millisecond, longTimeout} { // with and without a goroutine
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		defer cancel()
-		config, err := pgxpool.ParseConfig(shared.Postgres(t).DSN())
-		require.NoError(t, err)
-		config.ConnConfig.Tracer = cancelQuery{cancel}
-		p, err := pgxpool.NewWithConfig(t.Context(), config)
-		require.NoError(t, err)
-		t.Cleanup(p.Close)
+		p := newPoolAt(t, shared.Postgres(t).DSN(), func(c *pgxpool.Config) { c.ConnConfig.Tracer = cancelQuery{cancel} })
 		s := storeOn(t, p, postgres.Options{Table: table})
 		b := requestEach("a")
 		s.Run(ctx, b)

@@ -179,20 +179,14 @@ func swapArgs(swaps []storage.Swap, sorted []int) []any {
 	for i, at := range sorted {
 		s := &swaps[at]
 		keys[i], olds[i], news[i], states[i] = []byte(s.Key), int64(s.Old), int64(s.New.Version), append([]byte{}, s.New.State...) // nil would be NULL
-		ttls[i] = ttlOf(s)
+		switch {
+		case s.New.Version == 0:
+			ttls[i] = -1
+		case s.TTL > 0:
+			ttls[i] = int64((s.TTL-1)/time.Microsecond) + 1
+		}
 	}
 	return []any{keys, olds, news, states, ttls}
-}
-
-// ttlOf returns the TTL argument of a swap.
-func ttlOf(s *storage.Swap) int64 {
-	switch {
-	case s.New.Version == 0:
-		return -1
-	case s.TTL == 0:
-		return 0
-	}
-	return int64((s.TTL-1)/time.Microsecond) + 1
 }
 
 // inTransaction reports whether the store uses a transaction of the caller.

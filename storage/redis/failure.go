@@ -58,8 +58,8 @@ func (e shortenedError) Unwrap() error { return e.error }
 // itself the client does that only after a redirect, which a dead node does not send.
 func (s *Store) failure(err error) error {
 	err = classify(err)
-	if s.cluster != nil && errors.Is(err, storage.ErrUnavailable) {
-		s.cluster.ReloadState(context.Background()) // in the background; the client limits the rate
+	if cluster, ok := s.client.(*redis.ClusterClient); ok && errors.Is(err, storage.ErrUnavailable) {
+		cluster.ReloadState(context.Background()) // in the background; the client limits the rate
 	}
 	return err
 }

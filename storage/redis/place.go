@@ -34,11 +34,7 @@ func (s *Store) Place(keys ...string) (shard, slot string, err error) {
 }
 
 // cachedOnly is a context that has ended, so that the client sends nothing.
-var cachedOnly = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
+var cachedOnly, _ = context.WithTimeout(context.Background(), 0)
 
 // placeOf returns the hash tag of keys in a Redis Cluster or a Ring, and otherwise "". If the keys have
 // different hash tags, it returns ErrCrossSlot.

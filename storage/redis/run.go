@@ -87,19 +87,18 @@ func batchArgument(b *driver.Batch) []byte {
 	}
 	for i := range b.Requests {
 		r := &b.Requests[i]
+		times := uint32(min(max(r.Times, 1), math.MaxInt32))
 		for j := range r.Uses {
 			u := &r.Uses[j]
 			dst = binary.BigEndian.AppendUint32(dst, uint32(u.Key+1))
 			dst = binary.BigEndian.AppendUint16(dst, uint16(u.Program+1))
 			dst = append(dst, byte(u.Op), flag(u.Shadow), flag(j == len(r.Uses)-1))
-			dst = binary.BigEndian.AppendUint32(dst, timesOf(r))
+			dst = binary.BigEndian.AppendUint32(dst, times)
 			dst = binary.BigEndian.AppendUint64(dst, uint64(u.Cost))
 		}
 	}
 	return dst
 }
-
-func timesOf(r *driver.Request) uint32 { return uint32(min(max(r.Times, 1), math.MaxInt32)) }
 
 // flag returns 1 for true.
 func flag(b bool) byte {

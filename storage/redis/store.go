@@ -38,7 +38,6 @@ type Options struct {
 type Store struct {
 	client        redis.UniversalClient
 	prefix        string
-	cluster       *redis.ClusterClient                     // the client, if it is one
 	serverOf      func(name string) (*redis.Client, error) // the server of a name or hash tag, in a Redis Cluster or a Ring; otherwise nil
 	endsInTime    bool                                     // the client itself ends calls at the deadlines of contexts
 	proxy         bool                                     // see Options.Proxy
@@ -70,7 +69,7 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	case *redis.Client:
 		s.endsInTime = c.Options().ContextTimeoutEnabled
 	case *redis.ClusterClient:
-		s.cluster, s.endsInTime = c, c.Options().ContextTimeoutEnabled
+		s.endsInTime = c.Options().ContextTimeoutEnabled
 		s.serverOf = func(name string) (*redis.Client, error) { return c.MasterForKey(cachedOnly, name) }
 	case *redis.Ring:
 		s.serverOf = c.GetShardClientForKey
@@ -155,23 +154,17 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	}
 	c := s.newCommand(swapScript, keys, 3*len(swaps))
 	for i := range swaps {
-		c.addSwap(&swaps[i])
+		w, ttl := &swaps[i], "" // it never expires
+		if w.TTL > 0 {
+			ttl = strconv.FormatInt(milliseconds(w.TTL), 10)
+		}
+		c.args = append(c.args, recordText(storage.Record{Version: w.Old}), recordText(w.New), ttl)
 	}
 	s.send(ctx, false, c)
 	if c.err != nil {
 		return nil, false, s.commandFailure(ctx, c, c.err)
 	}
 	return s.readSwap(c.Val(), keys)
-}
-
-// addSwap adds three arguments: the old version, the new record, and its TTL in ms. An argument is empty if the swap does not have
-// it.
-func (c *command) addSwap(s *storage.Swap) {
-	ttl := "" // it never expires
-	if s.TTL > 0 {
-		ttl = strconv.FormatInt(milliseconds(s.TTL), 10)
-	}
-	c.args = append(c.args, recordText(storage.Record{Version: s.Old}), recordText(s.New), ttl)
 }
 
 var errReplyForm = errors.New("the reply of the script has an unexpected form")

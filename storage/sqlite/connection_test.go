@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -84,10 +85,8 @@ func openRecording(t *testing.T, o sqlite.Options) (*sqlite.Store, *sql.DB, *rec
 // failing returns err for statements with one of the prefixes.
 func failing(err error, prefixes ...string) func(string) error {
 	return func(text string) error {
-		for _, prefix := range prefixes {
-			if strings.HasPrefix(text, prefix) {
-				return err
-			}
+		if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) }) {
+			return err
 		}
 		return nil
 	}

@@ -139,12 +139,6 @@ func busyTimeout(t *testing.T, conn *sql.Conn) (ms int) {
 	return ms
 }
 
-func count(t *testing.T, db *sql.DB) (rows int) {
-	t.Helper()
-	require.NoError(t, db.QueryRow("SELECT count(*) FROM "+sqlite.DefaultTable).Scan(&rows))
-	return rows
-}
-
 // rows returns the result of a query.
 func rows(t *testing.T, db *sql.DB, query string, args ...any) (all [][]any) {
 	t.Helper()

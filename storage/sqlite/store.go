@@ -156,7 +156,7 @@ func (s *Store) writeRow(c *connection, w *storage.Swap, now int64) (rows int64,
 	if state == nil { // nil would be stored as NULL
 		state = []byte{}
 	}
-	if ttl := ttl(w, now); ttl > 0 {
+	if ttl := int64(w.TTL); ttl > 0 && ttl <= math.MaxInt64-now {
 		expires = now + ttl
 	}
 	if old == 0 {
@@ -167,14 +167,6 @@ func (s *Store) writeRow(c *connection, w *storage.Swap, now int64) (rows int64,
 		rows, err = c.exec(s.sql.replaceSooner, version, state, expires, key, old, now)
 	}
 	return rows, err
-}
-
-// ttl returns the time in ns after which the new record of a swap expires. 0 means never.
-func ttl(w *storage.Swap, now int64) int64 {
-	if int64(w.TTL) > math.MaxInt64-now {
-		return 0
-	}
-	return int64(w.TTL)
 }
 
 // purgeBatch is the maximum number of records that a transaction of Purge handles. On most disks, such a

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/policy"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -79,13 +80,11 @@ func decide(b *driver.Batch, found []storage.Record, now time.Time) []driver.Cha
 
 // decideOnce decides a request with Times 1. It returns the changes by key and the Applied of the request.
 func decideOnce(b *driver.Batch, uses []driver.Use, states [][]byte) (changes map[int]driver.Change, applied int) {
-	steps := [...]func(p algo.Policy, dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error){
-		driver.Allow: algo.Policy.Step, driver.Refund: algo.Policy.Refund, driver.Charge: algo.Policy.Charge,
-	}
+	ops := [...]policy.Op{driver.Allow: policy.Step, driver.Refund: policy.Refund, driver.Charge: policy.Charge}
 	changes = map[int]driver.Change{}
 	denied := false
 	for _, use := range uses {
-		next, r, err := steps[use.Op](policies[b.Programs[use.Program]], nil, states[use.Key], b.At, use.Cost)
+		next, r, err := ops[use.Op].Apply(policies[b.Programs[use.Program]], nil, states[use.Key], b.At, use.Cost)
 		switch {
 		case err != nil && use.Shadow:
 		case err != nil:

@@ -21,38 +21,38 @@ import (
 // saboteurs has for each law stores that break it, by their fault.
 var saboteurs = map[string]map[string]builder{
 	"Load keeps the order of keys": {
-		"sorts the keys": loading(func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-			return s.Store.Load(ctx, slices.Sorted(slices.Values(keys))...)
+		"sorts the keys": loading(func(s *correct, ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
+			return s.Load(ctx, slices.Sorted(slices.Values(keys))...)
 		}),
-		"cannot load no keys": loading(func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+		"cannot load no keys": loading(func(s *correct, ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
 			if len(keys) == 0 {
 				return nil, time.Time{}, errFault
 			}
-			return s.Store.Load(ctx, keys...)
+			return s.Load(ctx, keys...)
 		}),
 	},
 	"two stores share no key": {"shares its table": func(s *faulty, h *Harness) { h.Other = s }},
 	"a swap needs the stored version": {
-		"writes to an absent key whatever Old is": changingSwaps(func(s *faulty, swap *storage.Swap) {
+		"writes to an absent key whatever Old is": changingSwaps(func(s *correct, swap *storage.Swap) {
 			if absent(s.get(swap.Key)) {
 				swap.Old = 0
 			}
 		}),
-		"keeps the version if the state is the same": changingSwaps(func(s *faulty, swap *storage.Swap) {
+		"keeps the version if the state is the same": changingSwaps(func(s *correct, swap *storage.Swap) {
 			if now := s.get(swap.Key); !absent(now) && bytes.Equal(now.State, swap.New.State) {
 				swap.New.Version = now.Version
 			}
 		}),
 	},
 	"all or nothing": {
-		"applies a part of a refused swap": afterSwap(func(s *faulty, swaps []storage.Swap, current []storage.Record) {
+		"applies a part of a refused swap": afterSwap(func(s *correct, swaps []storage.Swap, current []storage.Record) {
 			for i, swap := range swaps[:len(current)] {
 				if current[i].Version == swap.Old {
 					s.force(swap)
 				}
 			}
 		}),
-		"changes the TTL on a conflict": afterSwap(func(s *faulty, swaps []storage.Swap, current []storage.Record) {
+		"changes the TTL on a conflict": afterSwap(func(s *correct, swaps []storage.Swap, current []storage.Record) {
 			for i, found := range current {
 				if !absent(found) {
 					s.force(storage.Swap{Key: swaps[i].Key, New: found, TTL: swaps[i].TTL})
@@ -60,29 +60,29 @@ var saboteurs = map[string]map[string]builder{
 			}
 		}),
 	},
-	"a conflict returns the stored records": {"returns only the keys that were stale": afterSwap(func(_ *faulty, swaps []storage.Swap, current []storage.Record) {
+	"a conflict returns the stored records": {"returns only the keys that were stale": afterSwap(func(_ *correct, swaps []storage.Swap, current []storage.Record) {
 		for i := range current {
 			if current[i].Version == swaps[i].Old {
 				current[i] = storage.Record{}
 			}
 		}
 	})},
-	"the zero record deletes": {"deletes when the TTL of the deletion ends": changingSwaps(func(_ *faulty, swap *storage.Swap) {
+	"the zero record deletes": {"deletes when the TTL of the deletion ends": changingSwaps(func(_ *correct, swap *storage.Swap) {
 		if swap.New.Version == 0 && swap.TTL > 0 {
 			swap.New = storage.Record{Version: storage.NewVersion()}
 		}
 	})},
-	"a call may have many keys": {"cannot swap more than 1000 keys": swapping(func(s *faulty, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+	"a call may have many keys": {"cannot swap more than 1000 keys": swapping(func(s *correct, ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
 		if len(swaps) > 1000 {
 			return nil, false, errFault
 		}
-		return s.Store.CompareAndSwap(ctx, swaps...)
+		return s.CompareAndSwap(ctx, swaps...)
 	})},
 	"invalid swaps are refused": {"cuts long keys": changingKeys(func(key string) string { return key[:min(len(key), storage.MaxKey)] })},
 	"no increment is lost": {
 		"checks for absence before it creates": notAtomic(func(swap storage.Swap) bool { return swap.Old == 0 }),
 		"reads before it writes":               notAtomic(func(swap storage.Swap) bool { return swap.Old != 0 }),
-		"unlocks while it decides": transacting(func(s *faulty, _ context.Context, _ func() time.Time, updates []*driver.Update) error {
+		"unlocks while it decides": transacting(func(s *correct, _ context.Context, _ func() time.Time, updates ...*driver.Update) error {
 			items := updates[0].Items
 			for i := range items {
 				items[i].Found = s.get(items[i].Key.String())
@@ -97,7 +97,7 @@ var saboteurs = map[string]map[string]builder{
 	},
 	"swaps in opposite orders do not deadlock": {"locks keys in the order of the call": func(s *faulty, _ *Harness) {
 		var locks sync.Map
-		s.swap = func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+		s.swap = func(s *correct, ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
 			for _, swap := range swaps {
 				lock, _ := locks.LoadOrStore(swap.Key, make(chan struct{}, 1))
 				select {
@@ -108,37 +108,37 @@ var saboteurs = map[string]map[string]builder{
 				}
 				yield()
 			}
-			return s.Store.CompareAndSwap(ctx, swaps...)
+			return s.CompareAndSwap(ctx, swaps...)
 		}
 	}},
 
 	"states are opaque": {
-		"ends states at a NUL": changingSwaps(func(_ *faulty, swap *storage.Swap) {
+		"ends states at a NUL": changingSwaps(func(_ *correct, swap *storage.Swap) {
 			swap.New.State, _, _ = bytes.Cut(swap.New.State, []byte{0})
 		}),
-		"does not store an empty state": changingSwaps(func(_ *faulty, swap *storage.Swap) {
+		"does not store an empty state": changingSwaps(func(_ *correct, swap *storage.Swap) {
 			if len(swap.New.State) == 0 {
 				swap.New = storage.Record{}
 			}
 		}),
 	},
 	"keys are opaque": {"ignores the case of keys": changingKeys(strings.ToLower)},
-	"versions are opaque": {"keeps versions as floating point": changingSwaps(func(s *faulty, swap *storage.Swap) {
+	"versions are opaque": {"keeps versions as floating point": changingSwaps(func(s *correct, swap *storage.Swap) {
 		if now := s.get(swap.Key); swap.Old != 0 && float64(now.Version) == float64(swap.Old) {
 			swap.Old = now.Version
 		}
 	})},
 	"a call after its context has ended changes nothing": {
-		"swaps": swapping(func(s *faulty, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			return s.Store.CompareAndSwap(context.WithoutCancel(ctx), swaps...)
+		"swaps": swapping(func(s *correct, ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+			return s.CompareAndSwap(context.WithoutCancel(ctx), swaps...)
 		}),
-		"transacts": transacting(func(s *faulty, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
-			return s.Store.Transact(context.WithoutCancel(ctx), clock, updates...)
+		"transacts": transacting(func(s *correct, ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
+			return s.Transact(context.WithoutCancel(ctx), clock, updates...)
 		}),
-		"runs batches": running(func(s *faulty, ctx context.Context, b *driver.Batch) { s.runBatch(context.WithoutCancel(ctx), b) }),
-		"purges": func(s *faulty, _ *Harness) {
-			s.purge = func(ctx context.Context, max int) (int, error) { return s.Store.Purge(context.WithoutCancel(ctx), max) }
-		},
+		"runs batches": running(func(s *correct, ctx context.Context, b *driver.Batch) { s.runBatch(context.WithoutCancel(ctx), b) }),
+		"purges": purging(func(s *correct, ctx context.Context, max int) (int, error) {
+			return s.Purge(context.WithoutCancel(ctx), max)
+		}),
 	},
 	"a write that the database drops is an error": {
 		"swaps":        unaware("CompareAndSwap"),
@@ -146,16 +146,13 @@ var saboteurs = map[string]map[string]builder{
 		"runs batches": unaware("Run"),
 	},
 	"memory is not shared": {
-		"loads its own memory": func(s *faulty, _ *Harness) {
+		"loads its own memory": func(s *faulty, h *Harness) {
 			share := sharing()
-			s.load = func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-				records, now, err := s.Store.Load(ctx, keys...)
-				return share(records), now, err
-			}
+			afterLoad(func(_ []string, records []storage.Record) { share(records) })(s, h)
 		},
 		"returns its own memory from a batch": func(s *faulty, _ *Harness) {
 			share := sharing()
-			s.run = func(ctx context.Context, b *driver.Batch) {
+			s.run = func(s *correct, ctx context.Context, b *driver.Batch) {
 				s.runBatch(ctx, b)
 				share(b.Found)
 			}
@@ -169,101 +166,90 @@ var saboteurs = map[string]map[string]builder{
 				}
 				return ok
 			})(s, h)
-			s.load = func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-				records, now, err := s.Store.Load(ctx, keys...)
+			afterLoad(func(keys []string, records []storage.Record) {
 				for i, key := range keys {
 					records[i].State = kept[key]
 				}
-				return records, now, err
-			}
+			})(s, h)
 		},
-		"loads a repeated key into one buffer": loading(func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-			records, now, err := s.Store.Load(ctx, keys...)
+		"loads a repeated key into one buffer": afterLoad(func(keys []string, records []storage.Record) {
 			for i := range records {
 				records[i] = records[slices.Index(keys, keys[i])]
 			}
-			return records, now, err
 		}),
 	},
 
 	"no record expires before its TTL": {
-		"keeps TTLs in milliseconds": changingSwaps(func(_ *faulty, swap *storage.Swap) {
+		"keeps TTLs in milliseconds": changingSwaps(func(_ *correct, swap *storage.Swap) {
 			swap.TTL = max(swap.TTL.Truncate(time.Millisecond), min(swap.TTL, 1))
 		}),
-		"overflows on a long TTL": changingSwaps(func(s *faulty, swap *storage.Swap) {
+		"overflows on a long TTL": changingSwaps(func(s *correct, swap *storage.Swap) {
 			if swap.TTL > math.MaxInt64-time.Duration(s.Now().UnixNano()) {
 				swap.TTL = 1
 			}
 		}),
-		"gives every record a TTL": changingSwaps(func(_ *faulty, swap *storage.Swap) {
+		"gives every record a TTL": changingSwaps(func(_ *correct, swap *storage.Swap) {
 			if swap.TTL == 0 {
 				swap.TTL = 1000 * time.Hour
 			}
 		}),
 	},
-	"Load returns what is left of the TTL": {"returns no TTL": loading(func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-		records, now, err := s.Store.Load(ctx, keys...)
-		return withoutTTLs(records), now, err
-	})},
-	"Load returns the time": {"returns the time of a clock that is ahead": loading(func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-		records, now, err := s.Store.Load(ctx, keys...)
+	"Load returns what is left of the TTL": {"returns no TTL": afterLoad(func(_ []string, records []storage.Record) { clearTTLs(records) })},
+	"Load returns the time": {"returns the time of a clock that is ahead": loading(func(s *correct, ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
+		records, now, err := s.Load(ctx, keys...)
 		return records, now.Add(time.Second), err
 	})},
-	"an expired key is absent": {"never expires a record": changingSwaps(func(_ *faulty, swap *storage.Swap) { swap.TTL = 0 })},
+	"an expired key is absent": {"never expires a record": changingSwaps(func(_ *correct, swap *storage.Swap) { swap.TTL = 0 })},
 	"a swap sets the TTL of each key": {
-		"keeps the TTL of the first write": changingSwaps(func(s *faulty, swap *storage.Swap) {
+		"keeps the TTL of the first write": changingSwaps(func(s *correct, swap *storage.Swap) {
 			if now := s.get(swap.Key); !absent(now) {
 				swap.TTL = now.TTL
 			}
 		}),
-		"keeps all keys of a swap for the TTL of the first": swapping(func(s *faulty, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+		"keeps all keys of a swap for the TTL of the first": swapping(func(s *correct, ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
 			swaps = slices.Clone(swaps)
 			for i := range swaps {
 				swaps[i].TTL = swaps[0].TTL
 			}
-			return s.Store.CompareAndSwap(ctx, swaps...)
+			return s.CompareAndSwap(ctx, swaps...)
 		}),
 	},
 	"a purge removes only expired records": {
-		"purges nothing": func(s *faulty, _ *Harness) {
-			s.purge = func(context.Context, int) (int, error) { return 0, nil }
-		},
-		"purges beyond max": func(s *faulty, _ *Harness) {
-			s.purge = func(ctx context.Context, max int) (int, error) { return s.Store.Purge(ctx, 1000*max) }
-		},
+		"purges nothing":    purging(func(*correct, context.Context, int) (int, error) { return 0, nil }),
+		"purges beyond max": purging(func(s *correct, ctx context.Context, max int) (int, error) { return s.Purge(ctx, 1000*max) }),
 	},
 	"a listing has all keys with the prefix": {
-		"reads the prefix as a pattern": listing(func(s *faulty, prefix, cursor string, max int) ([]string, string) {
+		"reads the prefix as a pattern": listing(func(s *correct, prefix, cursor string, max int) ([]string, string) {
 			if before, _, ok := strings.Cut(prefix, "*"); ok {
 				prefix = before
 			}
-			return s.list(prefix, cursor, max)
+			return s.page(prefix, cursor, max)
 		}),
-		"ignores the prefix": listing(func(s *faulty, _, cursor string, max int) ([]string, string) { return s.list("", cursor, max) }),
-		"ends after a short page": listing(func(s *faulty, prefix, cursor string, max int) ([]string, string) {
-			keys, next := s.list(prefix, cursor, max)
+		"ignores the prefix": listing(func(s *correct, _, cursor string, max int) ([]string, string) { return s.page("", cursor, max) }),
+		"ends after a short page": listing(func(s *correct, prefix, cursor string, max int) ([]string, string) {
+			keys, next := s.page(prefix, cursor, max)
 			if len(keys) > 0 && strings.HasSuffix(keys[len(keys)-1], "1") {
 				next = ""
 			}
 			return keys, next
 		}),
-		"lists expired keys": listing(func(s *faulty, prefix, cursor string, max int) ([]string, string) {
-			keys, next := s.list(prefix, cursor, max)
+		"lists expired keys": listing(func(s *correct, prefix, cursor string, max int) ([]string, string) {
+			keys, next := s.page(prefix, cursor, max)
 			if cursor == "" && strings.HasPrefix("a expired", prefix) {
 				keys = append(keys, "a expired")
 			}
 			return keys, next
 		}),
-		"cuts keys at a NUL": listing(func(s *faulty, prefix, cursor string, max int) ([]string, string) {
-			keys, next := s.list(prefix, cursor, max)
+		"cuts keys at a NUL": listing(func(s *correct, prefix, cursor string, max int) ([]string, string) {
+			keys, next := s.page(prefix, cursor, max)
 			for i := range keys {
 				keys[i], _, _ = strings.Cut(keys[i], "\x00")
 			}
 			return keys, next
 		}),
 	},
-	"a listing has the keys that stay": {"counts the keys of earlier pages": listing(func(s *faulty, prefix, cursor string, max int) ([]string, string) {
-		all, _ := s.list(prefix, "", math.MaxInt)
+	"a listing has the keys that stay": {"counts the keys of earlier pages": listing(func(s *correct, prefix, cursor string, max int) ([]string, string) {
+		all, _ := s.page(prefix, "", math.MaxInt)
 		skip, _ := strconv.Atoi(cursor)
 		page := all[min(skip, len(all)):]
 		if len(page) <= max {
@@ -273,17 +259,16 @@ var saboteurs = map[string]map[string]builder{
 	})},
 	"a listing has an end": {
 		"ignores the context": func(s *faulty, _ *Harness) {
-			s.pages = func(_ context.Context, prefix, cursor string, max int) ([]string, string, error) {
-				return nil, "", driver.BeginList(context.Background(), max)
-			}
+			s.beginList = func(_ context.Context, max int) error { return driver.BeginList(context.Background(), max) }
 		},
 		"lists nothing for a max of 0": func(s *faulty, _ *Harness) {
-			s.pages = func(ctx context.Context, _, _ string, max int) ([]string, string, error) {
+			s.beginList = func(ctx context.Context, max int) error {
 				if max == 0 {
-					return nil, "", nil
+					return nil
 				}
-				return nil, "", driver.BeginList(ctx, max)
+				return driver.BeginList(ctx, max)
 			}
+			s.list = func(*correct, string, string, int) ([]string, string) { return nil, "" }
 		},
 	},
 	"an update finds the stored records": {"finds no TTLs": deciding(func(u *driver.Update, decide func() bool) bool {
@@ -311,8 +296,8 @@ var saboteurs = map[string]map[string]builder{
 			}
 			return ok
 		}),
-		"counts a TTL only by its own clock": transacting(func(s *faulty, ctx context.Context, _ func() time.Time, updates []*driver.Update) error {
-			return s.Store.Transact(ctx, nil, updates...)
+		"counts a TTL only by its own clock": transacting(func(s *correct, ctx context.Context, _ func() time.Time, updates ...*driver.Update) error {
+			return s.Transact(ctx, nil, updates...)
 		}),
 	},
 	"an update without success changes nothing": {
@@ -320,9 +305,9 @@ var saboteurs = map[string]map[string]builder{
 			decide()
 			return true
 		}),
-		"stays locked after a panic": transacting(func(s *faulty, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+		"stays locked after a panic": transacting(func(s *correct, ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 			s.running.Lock()
-			err := s.Store.Transact(ctx, clock, updates...)
+			err := s.Transact(ctx, clock, updates...)
 			s.running.Unlock()
 			return err
 		}),
@@ -340,43 +325,43 @@ var saboteurs = map[string]map[string]builder{
 			return decide()
 		})(s, h)
 	}},
-	"a transaction has one time": {"reads the clock for each update": transacting(func(s *faulty, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+	"a transaction has one time": {"reads the clock for each update": transacting(func(s *correct, ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 		for _, u := range updates {
-			if err := s.Store.Transact(ctx, clock, u); err != nil {
+			if err := s.Transact(ctx, clock, u); err != nil {
 				return err
 			}
 		}
 		return nil
 	})},
-	"the clock is read in the transaction": {"reads the clock before it locks": transacting(func(s *faulty, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+	"the clock is read in the transaction": {"reads the clock before it locks": transacting(func(s *correct, ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 		if clock != nil {
 			now := clock()
 			yield()
 			clock = func() time.Time { return now }
 		}
-		return s.Store.Transact(ctx, clock, updates...)
+		return s.Transact(ctx, clock, updates...)
 	})},
 	"a key that cannot be read fails alone": {"treats the key as absent": func(_ *faulty, h *Harness) {
 		h.Spoil = func(string) {}
 	}},
 	"each batch succeeds or fails alone": {"stops at the first batch that fails": func(s *faulty, _ *Harness) {
 		failed := false
-		s.run = func(ctx context.Context, b *driver.Batch) {
+		s.run = func(s *correct, ctx context.Context, b *driver.Batch) {
 			if !failed {
 				s.runBatch(ctx, b)
 			}
 			failed = failed || b.Err != nil
 		}
 	}},
-	"concurrent batches do not exceed a limit": {"reads before it writes": running(func(s *faulty, ctx context.Context, b *driver.Batch) {
-		found, now, err := s.Store.Load(ctx, b.Keys...)
+	"concurrent batches do not exceed a limit": {"reads before it writes": running(func(s *correct, ctx context.Context, b *driver.Batch) {
+		found, now, err := s.Load(ctx, b.Keys...)
 		if b.Err = err; err == nil {
-			swaps := s.swapsOf(b, found, now)
+			swaps := swapsOf(b, found, now)
 			yield()
 			s.force(swaps...)
 		}
 	})},
-	"a batch may have many keys": {"takes no more than 999 keys": running(func(s *faulty, ctx context.Context, b *driver.Batch) {
+	"a batch may have many keys": {"takes no more than 999 keys": running(func(s *correct, ctx context.Context, b *driver.Batch) {
 		if s.runBatch(ctx, b); len(b.Keys) > 999 {
 			b.Err = errFault
 		}
@@ -392,11 +377,11 @@ var saboteurs = map[string]map[string]builder{
 		}),
 	},
 	"a denial writes nothing": {
-		"returns no TTLs": running(func(s *faulty, ctx context.Context, b *driver.Batch) {
+		"returns no TTLs": running(func(s *correct, ctx context.Context, b *driver.Batch) {
 			s.runBatch(ctx, b)
-			withoutTTLs(b.Found)
+			clearTTLs(b.Found)
 		}),
-		"writes its version at a denial": running(func(s *faulty, ctx context.Context, b *driver.Batch) {
+		"writes its version at a denial": running(func(s *correct, ctx context.Context, b *driver.Batch) {
 			s.runBatch(ctx, b)
 			for i, found := range b.Found {
 				if now := s.get(b.Keys[i]); !absent(now) && now.Version == found.Version {
@@ -406,8 +391,8 @@ var saboteurs = map[string]map[string]builder{
 		}),
 	},
 	"any batch is decided as in Go": {
-		"rounds the time of a batch": changingTime(func(_ *faulty, now time.Time) time.Time { return now.Truncate(time.Microsecond) }),
-		"decides by a clock that is an hour ahead": changingTime(func(s *faulty, now time.Time) time.Time {
+		"rounds the time of a batch": changingTime(func(_ *correct, now time.Time) time.Time { return now.Truncate(time.Microsecond) }),
+		"decides by a clock that is an hour ahead": changingTime(func(s *correct, now time.Time) time.Time {
 			if now.IsZero() {
 				return s.Now().Add(time.Hour)
 			}
@@ -436,21 +421,35 @@ var errFault = storage.NotApplied(errors.New("a fault"))
 // builder makes a store faulty. It may change h.
 type builder func(s *faulty, h *Harness)
 
-// faulty is a store in memory that also runs batches. A function that is not nil replaces the method of its name.
-type faulty struct {
+// correct is a store in memory that also runs batches and lists keys.
+type correct struct {
 	*memory.Store
 	running sync.Mutex // by one batch
-	load    func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error)
-	swap    func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error)
-	purge   func(ctx context.Context, max int) (int, error)
-	pages   func(ctx context.Context, prefix, cursor string, max int) ([]string, string, error)
-	written sync.Map // has all keys that were ever written by a swap, for List
-	decide  func(ctx context.Context, clock func() time.Time, updates []*driver.Update) error
-	run     func(ctx context.Context, b *driver.Batch)
-	edit    func(*driver.Batch, *storage.Swap) // changes the writes of batches
-	runsAll bool
-	dropped map[string]bool // keys that may not be written
-	unaware string          // the method that writes them
+	written sync.Map   // has all keys that were ever written by a swap, for list
+}
+
+// faulty is a store whose methods call these functions.
+type faulty struct {
+	correct
+	load      func(s *correct, ctx context.Context, keys ...string) ([]storage.Record, time.Time, error)
+	swap      func(s *correct, ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error)
+	purge     func(s *correct, ctx context.Context, max int) (int, error)
+	beginList func(ctx context.Context, max int) error
+	list      func(s *correct, prefix, cursor string, max int) (keys []string, next string)
+	transact  func(s *correct, ctx context.Context, clock func() time.Time, updates ...*driver.Update) error
+	run       func(s *correct, ctx context.Context, b *driver.Batch)
+	runsAll   bool
+	dropped   map[string]bool // keys that may not be written
+	unaware   string          // the method that writes them
+}
+
+// newFaulty returns a store without a fault.
+func newFaulty(clock func() time.Time) *faulty {
+	return &faulty{
+		correct: correct{Store: &memory.Store{Clock: clock}}, dropped: map[string]bool{},
+		load: (*correct).Load, swap: (*correct).CompareAndSwap, purge: (*correct).Purge, beginList: driver.BeginList, list: (*correct).page,
+		transact: (*correct).Transact, run: (*correct).runBatch,
+	}
 }
 
 // drops reports whether the database drops the write of a key.
@@ -464,10 +463,7 @@ func unaware(method string) builder {
 }
 
 func (s *faulty) Load(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
-	if s.load == nil {
-		return s.Store.Load(ctx, keys...)
-	}
-	return s.load(ctx, keys)
+	return s.load(&s.correct, ctx, keys...)
 }
 
 func (s *faulty) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
@@ -477,25 +473,19 @@ func (s *faulty) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]s
 	for i := range swaps {
 		s.written.Store(swaps[i].Key, true)
 	}
-	if s.swap == nil {
-		return s.Store.CompareAndSwap(ctx, swaps...)
-	}
-	return s.swap(ctx, swaps)
+	return s.swap(&s.correct, ctx, swaps...)
 }
 
 func (s *faulty) List(ctx context.Context, prefix, cursor string, max int) (keys []string, next string, err error) {
-	if s.pages != nil {
-		return s.pages(ctx, prefix, cursor, max)
-	}
-	if err := driver.BeginList(ctx, max); err != nil {
+	if err := s.beginList(ctx, max); err != nil {
 		return nil, "", err
 	}
-	keys, next = s.list(prefix, cursor, max)
+	keys, next = s.list(&s.correct, prefix, cursor, max)
 	return keys, next, nil
 }
 
-// list returns a page without a fault.
-func (s *faulty) list(prefix, cursor string, max int) (keys []string, next string) {
+// page returns a page of List.
+func (s *correct) page(prefix, cursor string, max int) (keys []string, next string) {
 	first, last := driver.ListRange(prefix, cursor)
 	s.written.Range(func(k, _ any) bool {
 		if key := k.(string); first <= key && key <= last && !absent(s.get(key)) {
@@ -511,20 +501,14 @@ func (s *faulty) list(prefix, cursor string, max int) (keys []string, next strin
 }
 
 func (s *faulty) Purge(ctx context.Context, max int) (int, error) {
-	if s.purge == nil {
-		return s.Store.Purge(ctx, max)
-	}
-	return s.purge(ctx, max)
+	return s.purge(&s.correct, ctx, max)
 }
 
 func (s *faulty) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 	if s.drops("Transact", updates[0].Items[0].Key.String()) {
 		return errFault
 	}
-	if s.decide == nil {
-		return s.Store.Transact(ctx, clock, updates...)
-	}
-	return s.decide(ctx, clock, updates)
+	return s.transact(&s.correct, ctx, clock, updates...)
 }
 
 func (s *faulty) Place(...string) (server, slot string, err error) { return "", "", nil }
@@ -540,30 +524,26 @@ func (s *faulty) Runs(p *algo.Program) bool {
 
 func (s *faulty) Run(ctx context.Context, batches ...*driver.Batch) {
 	for _, b := range batches {
-		switch {
-		case s.drops("Run", b.Keys...):
+		if s.drops("Run", b.Keys...) {
 			b.Err = errFault
-		case s.run != nil:
-			s.run(ctx, b)
-		default:
-			s.runBatch(ctx, b)
+		} else {
+			s.run(&s.correct, ctx, b)
 		}
 	}
 }
 
-// runBatch runs a batch without a fault, except that of edit.
-func (s *faulty) runBatch(ctx context.Context, b *driver.Batch) {
+func (s *correct) runBatch(ctx context.Context, b *driver.Batch) {
 	if b.Err = driver.BeginBatch(ctx, b); b.Err != nil {
 		return
 	}
 	s.running.Lock()
 	defer s.running.Unlock()
-	found, now, _ := s.Store.Load(ctx, b.Keys...)
-	s.force(s.swapsOf(b, found, now)...)
+	found, now, _ := s.Load(ctx, b.Keys...)
+	s.force(swapsOf(b, found, now)...)
 }
 
 // swapsOf decides a batch and returns its writes.
-func (s *faulty) swapsOf(b *driver.Batch, found []storage.Record, now time.Time) (swaps []storage.Swap) {
+func swapsOf(b *driver.Batch, found []storage.Record, now time.Time) (swaps []storage.Swap) {
 	for i, c := range decide(b, found, now) {
 		swap := storage.Swap{Key: b.Keys[i]}
 		switch c.Verb {
@@ -573,17 +553,14 @@ func (s *faulty) swapsOf(b *driver.Batch, found []storage.Record, now time.Time)
 			swap.New = storage.Record{Version: b.Version, State: c.State}
 			swap.TTL = driver.KeepFor(c.TTL+b.Margin, b.Now, now)
 		}
-		if s.edit != nil {
-			s.edit(b, &swap)
-		}
 		swaps = append(swaps, swap)
 	}
 	return swaps
 }
 
-// get loads a record without a fault.
-func (s *faulty) get(key string) storage.Record {
-	records, _, err := s.Store.Load(context.Background(), key)
+// get loads a record.
+func (s *correct) get(key string) storage.Record {
+	records, _, err := s.Load(context.Background(), key)
 	if err != nil {
 		return storage.Record{}
 	}
@@ -591,45 +568,46 @@ func (s *faulty) get(key string) storage.Record {
 }
 
 // force applies swaps whatever their Old is.
-func (s *faulty) force(swaps ...storage.Swap) {
+func (s *correct) force(swaps ...storage.Swap) {
 	for _, swap := range swaps {
 		for swapped := false; !swapped; {
 			swap.Old = s.get(swap.Key).Version
-			_, swapped, _ = s.Store.CompareAndSwap(context.Background(), swap)
+			_, swapped, _ = s.CompareAndSwap(context.Background(), swap)
 		}
 	}
 }
 
-func loading(load func(s *faulty, ctx context.Context, keys []string) ([]storage.Record, time.Time, error)) builder {
-	return func(s *faulty, _ *Harness) {
-		s.load = func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-			return load(s, ctx, keys)
-		}
-	}
+func loading(load func(s *correct, ctx context.Context, keys ...string) ([]storage.Record, time.Time, error)) builder {
+	return func(s *faulty, _ *Harness) { s.load = load }
 }
 
-func swapping(swap func(s *faulty, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error)) builder {
-	return func(s *faulty, _ *Harness) {
-		s.swap = func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			return swap(s, ctx, swaps)
-		}
-	}
+// afterLoad changes the records that Load returns.
+func afterLoad(change func(keys []string, records []storage.Record)) builder {
+	return loading(func(s *correct, ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
+		records, now, err := s.Load(ctx, keys...)
+		change(keys, records)
+		return records, now, err
+	})
 }
 
-func changingSwaps(change func(s *faulty, swap *storage.Swap)) builder {
-	return swapping(func(s *faulty, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+func swapping(swap func(s *correct, ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error)) builder {
+	return func(s *faulty, _ *Harness) { s.swap = swap }
+}
+
+func changingSwaps(change func(s *correct, swap *storage.Swap)) builder {
+	return swapping(func(s *correct, ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
 		swaps = slices.Clone(swaps)
 		for i := range swaps {
 			change(s, &swaps[i])
 		}
-		return s.Store.CompareAndSwap(ctx, swaps...)
+		return s.CompareAndSwap(ctx, swaps...)
 	})
 }
 
 // afterSwap calls change with the records of a conflict, if there is one.
-func afterSwap(change func(s *faulty, swaps []storage.Swap, current []storage.Record)) builder {
-	return swapping(func(s *faulty, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		current, swapped, err := s.Store.CompareAndSwap(ctx, swaps...)
+func afterSwap(change func(s *correct, swaps []storage.Swap, current []storage.Record)) builder {
+	return swapping(func(s *correct, ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+		current, swapped, err := s.CompareAndSwap(ctx, swaps...)
 		change(s, swaps, current)
 		return current, swapped, err
 	})
@@ -637,23 +615,23 @@ func afterSwap(change func(s *faulty, swaps []storage.Swap, current []storage.Re
 
 func changingKeys(change func(key string) string) builder {
 	return func(s *faulty, h *Harness) {
-		changingSwaps(func(_ *faulty, swap *storage.Swap) { swap.Key = change(swap.Key) })(s, h)
-		s.load = func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+		changingSwaps(func(_ *correct, swap *storage.Swap) { swap.Key = change(swap.Key) })(s, h)
+		s.load = func(s *correct, ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
 			keys = slices.Clone(keys)
 			for i := range keys {
 				keys[i] = change(keys[i])
 			}
-			return s.Store.Load(ctx, keys...)
+			return s.Load(ctx, keys...)
 		}
 	}
 }
 
 // notAtomic compares, yields and then writes, if the first swap matches.
 func notAtomic(match func(storage.Swap) bool) builder {
-	return swapping(func(s *faulty, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+	return swapping(func(s *correct, ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
 		isStale := func(swap storage.Swap) bool { return s.get(swap.Key).Version != swap.Old }
 		if !match(swaps[0]) || slices.ContainsFunc(swaps, isStale) {
-			return s.Store.CompareAndSwap(ctx, swaps...)
+			return s.CompareAndSwap(ctx, swaps...)
 		}
 		yield()
 		s.force(swaps...)
@@ -670,67 +648,54 @@ func yield() {
 }
 
 // sharing returns a function that replaces states by the memory that it returned before for the same version.
-func sharing() func(records []storage.Record) []storage.Record {
+func sharing() func(records []storage.Record) {
 	own := map[storage.Version][]byte{}
-	return func(records []storage.Record) []storage.Record {
+	return func(records []storage.Record) {
 		for i, r := range records {
 			if _, ok := own[r.Version]; !ok {
 				own[r.Version] = r.State
 			}
 			records[i].State = own[r.Version]
 		}
-		return records
 	}
 }
 
-func withoutTTLs(records []storage.Record) []storage.Record {
+func clearTTLs(records []storage.Record) {
 	for i := range records {
 		records[i].TTL = 0
 	}
-	return records
 }
 
-// listing makes a store with other pages.
-func listing(list func(s *faulty, prefix, cursor string, max int) (keys []string, next string)) builder {
-	return func(s *faulty, _ *Harness) {
-		s.pages = func(ctx context.Context, prefix, cursor string, max int) ([]string, string, error) {
-			if err := driver.BeginList(ctx, max); err != nil {
-				return nil, "", err
-			}
-			keys, next := list(s, prefix, cursor, max)
-			return keys, next, nil
-		}
-	}
+func purging(purge func(s *correct, ctx context.Context, max int) (int, error)) builder {
+	return func(s *faulty, _ *Harness) { s.purge = purge }
 }
 
-func transacting(transact func(s *faulty, ctx context.Context, clock func() time.Time, updates []*driver.Update) error) builder {
-	return func(s *faulty, _ *Harness) {
-		s.decide = func(ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
-			return transact(s, ctx, clock, updates)
-		}
-	}
+func listing(list func(s *correct, prefix, cursor string, max int) (keys []string, next string)) builder {
+	return func(s *faulty, _ *Harness) { s.list = list }
+}
+
+func transacting(transact func(s *correct, ctx context.Context, clock func() time.Time, updates ...*driver.Update) error) builder {
+	return func(s *faulty, _ *Harness) { s.transact = transact }
 }
 
 // deciding calls decide in place of Decide of each update.
 func deciding(decide func(u *driver.Update, decide func() bool) bool) builder {
-	return transacting(func(s *faulty, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+	return transacting(func(s *correct, ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 		for _, u := range updates {
 			own := u.Decide
 			u.Decide = func(now time.Time) bool { return decide(u, func() bool { return own(now) }) }
 		}
-		return s.Store.Transact(ctx, clock, updates...)
+		return s.Transact(ctx, clock, updates...)
 	})
 }
 
-func running(run func(s *faulty, ctx context.Context, b *driver.Batch)) builder {
-	return func(s *faulty, _ *Harness) {
-		s.run = func(ctx context.Context, b *driver.Batch) { run(s, ctx, b) }
-	}
+func running(run func(s *correct, ctx context.Context, b *driver.Batch)) builder {
+	return func(s *faulty, _ *Harness) { s.run = run }
 }
 
 // changingTime runs batches at another time.
-func changingTime(change func(s *faulty, now time.Time) time.Time) builder {
-	return running(func(s *faulty, ctx context.Context, b *driver.Batch) {
+func changingTime(change func(s *correct, now time.Time) time.Time) builder {
+	return running(func(s *correct, ctx context.Context, b *driver.Batch) {
 		now := b.Now
 		b.Now = change(s, now)
 		s.runBatch(ctx, b)
@@ -740,12 +705,19 @@ func changingTime(change func(s *faulty, now time.Time) time.Time) builder {
 
 // changingWrites changes the writes of batches.
 func changingWrites(edit func(b *driver.Batch, swap *storage.Swap)) builder {
-	return func(s *faulty, _ *Harness) { s.edit = edit }
+	return running(func(s *correct, ctx context.Context, b *driver.Batch) {
+		found, now, _ := s.Load(ctx, b.Keys...)
+		swaps := swapsOf(b, found, now)
+		for i := range swaps {
+			edit(b, &swaps[i])
+		}
+		s.force(swaps...)
+	})
 }
 
 // changingUses runs a copy of each batch with other uses.
 func changingUses(edit func(r *driver.Request, use *driver.Use)) builder {
-	return running(func(s *faulty, ctx context.Context, b *driver.Batch) {
+	return running(func(s *correct, ctx context.Context, b *driver.Batch) {
 		requests := b.Requests
 		b.Requests = slices.Clone(requests)
 		for i := range b.Requests {

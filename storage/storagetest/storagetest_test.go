@@ -17,7 +17,7 @@ import (
 func newHarness() (Harness, *faulty) {
 	var passed atomic.Int64
 	now := func() time.Time { return time.Unix(1e9, passed.Load()) }
-	s := &faulty{Store: &memory.Store{Clock: now}, dropped: map[string]bool{}}
+	s := newFaulty(now)
 	advance := func(d time.Duration) { passed.Add(int64(d)) }
 	dropWrites := func(key string) { s.dropped[key] = true }
 	return Harness{Store: s, Other: &memory.Store{Clock: now}, Advance: advance, DropWrites: dropWrites, Now: now}, s

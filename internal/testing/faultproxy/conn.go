@@ -141,9 +141,7 @@ func (c *conn) hit(fault Kind) {
 	if fault == ResetRequest || fault == ResetReply {
 		_ = c.client.(*net.TCPConn).SetLinger(0) // it only fails on a closed connection
 	}
-	c.proxy.mu.Lock()
-	defer c.proxy.mu.Unlock()
-	c.proxy.hits++
+	c.proxy.hits.Add(1)
 }
 
 // isReleased waits until the client closes its connection or until Release, which it reports.

@@ -21,6 +21,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -31,14 +32,14 @@ type Proxy struct {
 	listener net.Listener
 	running  sync.WaitGroup // the goroutines of the listener and of connections
 
-	mu        sync.Mutex
-	ctx       context.Context // of the connections; done after Disconnect
-	cancel    func()
-	faults    map[int]Kind
-	only      func(request []byte) bool
-	exchanges int
-	hits      int
-	release   chan struct{} // closed by Release
+	exchanges, hits atomic.Int64
+
+	mu      sync.Mutex
+	ctx     context.Context // of the connections; done after Disconnect
+	cancel  func()
+	faults  map[int]Kind
+	only    func(request []byte) bool
+	release chan struct{} // closed by Release
 }
 
 // Redis starts a proxy for the Redis server at a host and port. The proxy ends with the test.
@@ -79,7 +80,9 @@ func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 func (p *Proxy) Plan(faults ...Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.exchanges, p.hits, p.faults = 0, 0, map[int]Kind{}
+	p.exchanges.Store(0)
+	p.hits.Store(0)
+	p.faults = map[int]Kind{}
 	for _, fault := range faults {
 		p.faults[fault.At] = fault.Kind
 	}
@@ -94,19 +97,11 @@ func (p *Proxy) Only(match func(request []byte) bool) {
 }
 
 // Exchanges returns how many exchanges were numbered since Plan.
-func (p *Proxy) Exchanges() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.exchanges
-}
+func (p *Proxy) Exchanges() int { return int(p.exchanges.Load()) }
 
 // Hits returns how many faults have happened since Plan. A fault counts before the client can notice it, and a
 // [LateRequest] after the server has answered it.
-func (p *Proxy) Hits() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.hits
-}
+func (p *Proxy) Hits() int { return int(p.hits.Load()) }
 
 // Release forwards the messages that [LateRequest] and [StallReply] hold. Some clients take long to
 // close a connection: pgx waits for the server for up to 15 s.
@@ -149,8 +144,7 @@ func (p *Proxy) number(request []byte) Kind {
 	if p.only != nil && !p.only(request) {
 		return None
 	}
-	p.exchanges++
-	return p.faults[p.exchanges]
+	return p.faults[int(p.exchanges.Add(1))]
 }
 
 func (p *Proxy) released() <-chan struct{} {

@@ -52,22 +52,18 @@ func Run(t *testing.T, open func(t *testing.T) Subject, kinds ...faultproxy.Kind
 	for _, kind := range kinds {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
-			errs := make([]error, messages)
 			var group sync.WaitGroup
-			for i := range errs {
+			for i := range messages {
 				r := newRun(t, i, open, faultproxy.Fault{At: i + 1, Kind: kind})
 				slots <- struct{}{}
 				group.Go(func() {
-					errs[i] = r.doWithFault()
+					if err := r.doWithFault(); err != nil {
+						t.Errorf("%v at message %d of %d:\n%v", kind, i+1, messages, err)
+					}
 					<-slots
 				})
 			}
 			group.Wait()
-			for i, err := range errs {
-				if err != nil {
-					t.Errorf("%v at message %d of %d:\n%v", kind, i+1, messages, err)
-				}
-			}
 		})
 	}
 }
