@@ -45,7 +45,8 @@ func evaluate(op driver.Op, now time.Time, moves bool, results []RuleResult, ite
 			if err := r.apply(driver.Peek, now, moves, &items[i]); err != nil {
 				return 0, false, err
 			}
-			// Later the state may be less than clockstep.Most ahead. It would then deny the call after RetryAfter.
+			// Later the state may be less than clockstep.Most ahead. It would then deny the call after RetryAfter. The state of a
+			// Holder stays: a release finds its units by their time, and they never count for more.
 			if r.moved && r.Allowed && !isHolder(r.Policy) {
 				r.put(&items[i], now)
 			}
