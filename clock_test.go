@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -296,6 +297,26 @@ func TestDenialOfOneRuleAfterTheClockStepsBack(t *testing.T) {
 			}
 			clock.advance(time.Minute)
 			require.True(t, must(t)(l.Allow(background, ann)).Allowed)
+		})
+	}
+}
+
+// When the RetryAfter has passed, a state that was not moved would be less than 10 s ahead and deny the call.
+func TestRetryAfterOfOneRuleAfterTheClockStepsBack(t *testing.T) {
+	clock := newClock()
+	for name, store := range ownClock(t, clock) {
+		t.Run(name, func(t *testing.T) {
+			for i, spec := range []string{"gcra 3/m", "tokenbucket 3/m", "all(gcra 3/m; fixedwindow 9/m)"} {
+				l := newLimiter(t, sluice.Options[call]{DenialCacheTTL: -1, Namespace: spec}, store, slices.Insert(rulesOf("fixedwindow 2/5s"), i%2, sluice.Rule[call]{Name: "other", Spec: spec})...)
+				for range 2 {
+					require.True(t, must(t)(l.Allow(background, ann)).Allowed)
+				}
+				clock.advance(-12 * time.Second)
+				d := must(t)(l.Allow(background, ann))
+				require.False(t, d.Allowed)
+				require.Equal(t, 5*time.Second, d.RetryAfter)
+				requireAllowedExactlyAfter(t, l, clock, d.RetryAfter)
+			}
 		})
 	}
 }

@@ -20,7 +20,7 @@ import (
 // A Charge whose cost is below 0 is a refund.
 //
 // If a call is denied, no rule charges it. But a rule that denies it can change its state or the time for which its record is
-// kept; see apply. moves says that a state which is far ahead of now is moved; see callMoved.
+// kept; see apply. moves says that a state which is far ahead of now is moved, also after a denial; see callMoved.
 //
 // applied is how many steps were applied; see driver.Request. With an error nothing may be stored.
 func evaluate(op driver.Op, now time.Time, moves bool, results []RuleResult, items []driver.Item) (applied int, allowed bool, err error) {
@@ -44,6 +44,11 @@ func evaluate(op driver.Op, now time.Time, moves bool, results []RuleResult, ite
 			items[i].Next.Verb = driver.Keep
 			if err := r.apply(driver.Peek, now, moves, &items[i]); err != nil {
 				return 0, false, err
+			}
+			// Later the state may be less than clockstep.Most ahead. It would then deny the call after RetryAfter. The state of a
+			// Holder stays: a release finds its units by their time, and they never count for more.
+			if r.moved && r.Allowed && !isHolder(r.Policy) {
+				r.put(&items[i], now)
 			}
 		}
 	}
@@ -130,10 +135,13 @@ func (r *RuleResult) applyPolicy(op driver.Op, now time.Time, moves bool, item *
 		}
 		return nil
 	}
-	next, err := r.callPolicy(op, change.State, found.State, now)
+	next, err := r.callPolicy(op, change.State[:0], found.State, now)
 	// Held units are found by the time at which they were taken, so their state is not moved.
 	if r.moved = moves && err == nil && !r.held && r.Skew > clockstep.Most; r.moved {
-		next, err = r.callMoved(op, change.State, found.State, now)
+		next, err = r.callMoved(op, change.State[:0], found.State, now)
+	}
+	if err == nil {
+		change.State = next
 	}
 	switch {
 	case err != nil || op == driver.Peek:
@@ -141,21 +149,31 @@ func (r *RuleResult) applyPolicy(op driver.Op, now time.Time, moves bool, item *
 	case r.ResetAfter < 0:
 		return fmt.Errorf("the policy %v returned the ResetAfter %v; it must not be negative", r.Policy, r.ResetAfter)
 	case bytes.Equal(next, found.State) && (r.Allowed || isKept(found, r.ResetAfter)):
-	case r.ResetAfter != 0:
-		change.Verb, change.State, change.TTL = driver.Put, next, ttl(r.ResetAfter)
-		change.Priority = priority(r.Policy, next, now, &r.Result)
-	case found.Version != 0: // a refund has filled the limit: the state is that of a new key
-		change.Verb = driver.Delete
+	default:
+		r.put(item, now)
 	}
 	return nil
 }
 
-// callMoved is callPolicy after the state, which is ahead of now by more than clockstep.Most, was moved to now. Skew still says how
-// far it was ahead.
+// put stores the state that applyPolicy has written to Next.
+func (r *RuleResult) put(item *driver.Item, now time.Time) {
+	switch change := &item.Next; {
+	case r.ResetAfter != 0:
+		change.Verb, change.TTL = driver.Put, ttl(r.ResetAfter)
+		change.Priority = priority(r.Policy, change.State, now, &r.Result)
+	case item.Found.Version != 0: // all units are available: the state is that of a new key
+		change.Verb = driver.Delete
+	}
+}
+
+// callMoved is callPolicy after the state, which is ahead of now by more than clockstep.Most, was moved to now. A Peek returns the moved
+// state. Skew still says how far it was ahead.
 func (r *RuleResult) callMoved(op driver.Op, dst, state []byte, now time.Time) (next []byte, err error) {
 	skew := r.Skew
 	if state, err = clockstep.Move(r.Policy, state, now); err == nil {
-		next, err = r.callPolicy(op, dst, state, now)
+		if next, err = r.callPolicy(op, dst, state, now); op == driver.Peek {
+			next = append(dst, state...)
+		}
 		r.Skew = skew
 	}
 	return next, err

@@ -311,6 +311,18 @@ func TestReleaseFindsItsUnitAfterAClockStepsBack(t *testing.T) {
 	}
 }
 
+func TestReleaseFindsItsUnitAfterADenialByAnotherRule(t *testing.T) {
+	clock := newClock()
+	for name, store := range ownClock(t, clock) {
+		l := newLimiter(t, sluice.Options[call]{}, store, rulesOf("inflight 2 ttl=30s", "fixedwindow 1/m")...)
+		first := reserveOne(t, l)
+		clock.advance(-time.Hour)
+		require.False(t, must(t)(l.Allow(background, ann)).Allowed, name)
+		require.NoError(t, first.Release(background), name)
+		require.Equal(t, []int64{2, 0}, remaining(t, l, ann), name)
+	}
+}
+
 func TestDenialByHeldUnitsIsNotCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newDistantStore(0)
