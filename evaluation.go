@@ -48,7 +48,9 @@ func evaluate(op driver.Op, now time.Time, moves bool, results []RuleResult, ite
 			// Later the state may be less than clockstep.Most ahead. It would then deny the call after RetryAfter. The state of a
 			// Holder stays: a release finds its units by their time, and they never count for more.
 			if r.moved && r.Allowed && !isHolder(r.Policy) {
-				r.put(&items[i], now)
+				if moved, err := clockstep.Move(r.Policy, items[i].Found.State, now); err == nil {
+					r.put(&items[i], moved, now)
+				}
 			}
 		}
 	}
@@ -135,13 +137,10 @@ func (r *RuleResult) applyPolicy(op driver.Op, now time.Time, moves bool, item *
 		}
 		return nil
 	}
-	next, err := r.callPolicy(op, change.State[:0], found.State, now)
+	next, err := r.callPolicy(op, change.State, found.State, now)
 	// Held units are found by the time at which they were taken, so their state is not moved.
 	if r.moved = moves && err == nil && !r.held && r.Skew > clockstep.Most; r.moved {
-		next, err = r.callMoved(op, change.State[:0], found.State, now)
-	}
-	if err == nil {
-		change.State = next
+		next, err = r.callMoved(op, change.State, found.State, now)
 	}
 	switch {
 	case err != nil || op == driver.Peek:
@@ -150,30 +149,28 @@ func (r *RuleResult) applyPolicy(op driver.Op, now time.Time, moves bool, item *
 		return fmt.Errorf("the policy %v returned the ResetAfter %v; it must not be negative", r.Policy, r.ResetAfter)
 	case bytes.Equal(next, found.State) && (r.Allowed || isKept(found, r.ResetAfter)):
 	default:
-		r.put(item, now)
+		r.put(item, next, now)
 	}
 	return nil
 }
 
-// put stores the state that applyPolicy has written to Next.
-func (r *RuleResult) put(item *driver.Item, now time.Time) {
+// put stores the next state, which has the result r.
+func (r *RuleResult) put(item *driver.Item, next []byte, now time.Time) {
 	switch change := &item.Next; {
 	case r.ResetAfter != 0:
-		change.Verb, change.TTL = driver.Put, ttl(r.ResetAfter)
-		change.Priority = priority(r.Policy, change.State, now, &r.Result)
+		change.Verb, change.State, change.TTL = driver.Put, next, ttl(r.ResetAfter)
+		change.Priority = priority(r.Policy, next, now, &r.Result)
 	case item.Found.Version != 0: // all units are available: the state is that of a new key
 		change.Verb = driver.Delete
 	}
 }
 
-// callMoved is callPolicy after the state, which is ahead of now by more than clockstep.Most, was moved to now. A Peek returns the moved
-// state. Skew still says how far it was ahead.
+// callMoved is callPolicy after the state, which is ahead of now by more than clockstep.Most, was moved to now. Skew still says how
+// far it was ahead.
 func (r *RuleResult) callMoved(op driver.Op, dst, state []byte, now time.Time) (next []byte, err error) {
 	skew := r.Skew
 	if state, err = clockstep.Move(r.Policy, state, now); err == nil {
-		if next, err = r.callPolicy(op, dst, state, now); op == driver.Peek {
-			next = append(dst, state...)
-		}
+		next, err = r.callPolicy(op, dst, state, now)
 		r.Skew = skew
 	}
 	return next, err
