@@ -79,7 +79,7 @@ func redacted(address string) string {
 	if u.RawQuery != "" {
 		u.RawQuery = "xxxxx" // as Redacted hides the password
 	}
-	return u.Redacted()
+	return scheme + "://" + strings.TrimPrefix(strings.TrimPrefix(u.Redacted(), u.Scheme+":"), "//") // url changes the case of the scheme
 }
 
 // ofParser is the name of a function in an error of pgx.
