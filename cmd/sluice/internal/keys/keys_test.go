@@ -309,10 +309,11 @@ func TestValueThatIsNoRecordIsListed(t *testing.T) {
 	defer client.Del(context.Background(), name)
 	out := clitest.Ok(t, "", flags(t, "keys", address)...)
 	require.Regexp(t, `(?m)^alice +1 +5 `, out)
-	require.Regexp(t, `(?m)^list +unreadable: .*WRONGTYPE`, out)
-	exitCode, _, errs := clitest.Execute(t, "", flags(t, "reset", address, "--all")...)
+	require.Regexp(t, `(?m)^list +unreadable: redis: WRONGTYPE`, out)
+	exitCode, out, errs := clitest.Execute(t, "", flags(t, "reset", address, "--all")...)
 	require.Equal(t, 1, exitCode)
-	require.Contains(t, errs, "key list: ")
+	require.Contains(t, out, "1 key reset")
+	require.Contains(t, errs, "key list: redis: WRONGTYPE")
 }
 
 func TestInvalidKeys(t *testing.T) {

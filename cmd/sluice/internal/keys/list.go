@@ -171,7 +171,7 @@ func (l *list) page(ctx context.Context, size int) (p *page, err error) {
 	for _, text := range texts { // the database cannot read one of them
 		row, err := l.rows(ctx, []string{text})
 		if err != nil {
-			row = []keyRow{{Key: l.shown(text), Error: readable.OneLine(err)}}
+			row = []keyRow{{Key: l.shown(text), Error: errorText(err)}}
 		}
 		p.Keys = append(p.Keys, row...)
 	}

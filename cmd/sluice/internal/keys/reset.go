@@ -105,6 +105,7 @@ func (r *reset) clear(ctx context.Context, out io.Writer) error {
 	deleted, err := l.Clear(ctx, r.name)
 	if deleted > 0 {
 		fmt.Fprintf(out, "rule %s: %s reset\n", printable(r.name), readable.Plural(int64(deleted), "key"))
+		err = errors.Unwrap(err) // Clear has added the number to it
 	}
 	switch {
 	case err != nil:

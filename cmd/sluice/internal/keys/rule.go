@@ -128,13 +128,17 @@ func (r *rule) failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	text := strings.TrimPrefix(stores.ErrorText(err), storage.ErrNotApplied.Error()+": ")
-	text = strings.Replace(text, "call Store.Migrate first", "check --table and the address", 1)
+	text := strings.Replace(errorText(err), "call Store.Migrate first", "check --table and the address", 1)
 	var of *storage.KeyError
 	if errors.As(err, &of) {
 		text = fmt.Sprintf("key %s: %s", r.shown(of.Key), text)
 	}
 	return fmt.Errorf("%s %s: %s", r.from, r.store.Address, text)
+}
+
+// errorText leaves out that nothing was applied, because the commands print what they have reset.
+func errorText(err error) string {
+	return strings.TrimPrefix(stores.ErrorText(err), storage.ErrNotApplied.Error()+": ")
 }
 
 // noKeys is what the commands print about a rule without keys.

@@ -24,7 +24,7 @@ type Source struct {
 	accesslog.Input       // its Name is escaped, for reports and errors
 	size            int64 // in bytes; -1: not known
 	Trace           bool
-	Info            os.FileInfo // nil: standard input, or the sample
+	Info            os.FileInfo // nil: no file, such as the sample
 }
 
 // longInput is the number of bytes from which a replay shows a progress bar.
@@ -35,7 +35,10 @@ func Open(args []string, stdin io.Reader) (sources []Source, err error) {
 	if len(args) == 0 {
 		return []Source{{Input: accesslog.FromReader(sample.Name, sample.Open())}}, nil
 	}
-	for _, arg := range args {
+	for i, arg := range args {
+		if arg == "-" && slices.Contains(args[:i], "-") {
+			return nil, cli.Usagef("standard input (-) can be read only once")
+		}
 		s, err := openSource(arg, stdin, sources)
 		if err != nil {
 			return nil, err
@@ -47,13 +50,7 @@ func Open(args []string, stdin io.Reader) (sources []Source, err error) {
 
 // openSource opens one FILE. It returns an error if it is one of the files before.
 func openSource(arg string, stdin io.Reader, before []Source) (Source, error) {
-	if arg == "-" {
-		if slices.ContainsFunc(before, func(s Source) bool { return s.Info == nil }) {
-			return Source{}, cli.Usagef("standard input (-) can be read only once")
-		}
-		return openOnce("standard input", stdin), nil
-	}
-	info, err := cli.StatFile(arg, "log files or traces, - for standard input, or nothing for the sample", "the files in it, for instance "+filepath.Join(arg, "*"))
+	info, err := stat(arg, stdin)
 	if err != nil {
 		return Source{}, err
 	}
@@ -62,7 +59,21 @@ func openSource(arg string, stdin io.Reader, before []Source) (Source, error) {
 			return Source{}, cli.Usagef("%s and %s are the same file, so its requests would count twice; name it once", s.Name, arg)
 		}
 	}
+	if arg == "-" {
+		return openOnce("standard input", stdin, info), nil
+	}
 	return openFile(arg, info)
+}
+
+// stat returns nil if arg is standard input and that is no file.
+func stat(arg string, stdin io.Reader) (os.FileInfo, error) {
+	if arg != "-" {
+		return cli.StatFile(arg, "log files or traces, - for standard input, or nothing for the sample", "the files in it, for instance "+filepath.Join(arg, "*"))
+	}
+	if f, ok := stdin.(*os.File); ok {
+		return f.Stat()
+	}
+	return nil, nil
 }
 
 func openFile(path string, info os.FileInfo) (Source, error) {
@@ -71,9 +82,7 @@ func openFile(path string, info os.FileInfo) (Source, error) {
 		return Source{}, cli.Usagef("%w", err)
 	}
 	if !info.Mode().IsRegular() { // such as a pipe
-		s := openOnce(readable.Graphic(path), f)
-		s.Info = info
-		return s, nil
+		return openOnce(readable.Graphic(path), f, info), nil
 	}
 	defer f.Close()
 	first, _ := accesslog.Peek(f, peekSize)
@@ -85,9 +94,9 @@ func openFile(path string, info os.FileInfo) (Source, error) {
 
 // openOnce returns the source for input that can be read only once. It stays open until the
 // process ends.
-func openOnce(name string, r io.Reader) Source {
+func openOnce(name string, r io.Reader, info os.FileInfo) Source {
 	first, whole := accesslog.Peek(r, peekSize)
-	return Source{accesslog.FromReader(name, whole), -1, isTrace(first), nil}
+	return Source{accesslog.FromReader(name, whole), -1, isTrace(first), info}
 }
 
 // stdinHasData reports whether standard input is a pipe or a file with data.

@@ -222,6 +222,24 @@ func TestIgnoredStandardInputIsReported(t *testing.T) {
 	require.Empty(t, errs.String())
 }
 
+// TestStandardInputIsComparedWithFiles: standard input can be a file that is also named.
+func TestStandardInputIsComparedWithFiles(t *testing.T) {
+	log := clitest.Write(t, "access.svg", clitest.FourLines)
+	for want, args := range map[string][]string{
+		"same file":  {"replay", "-", log},
+		"twice":      {"replay", log, "-"},
+		"log itself": {"replay", "--out", log, "-"},
+	} {
+		in, err := os.Open(log)
+		require.NoError(t, err)
+		var out, errs bytes.Buffer
+		require.Equal(t, cli.ExitUsage, cli.Run(t.Context(), args, cli.Streams{In: in, Out: &out, Err: &errs}, clitest.Commands...))
+		require.NoError(t, in.Close())
+		require.Contains(t, errs.String(), want)
+		require.Equal(t, clitest.FourLines, string(clitest.Read(t, log)))
+	}
+}
+
 const caddyLines = `{"level":"info","ts":946684800.5,"logger":"http.log.access","request":{"remote_ip":"192.0.2.1","method":"GET","uri":"/a","headers":{"X-Key":["k1"],"Accept":["a","b"]}},"status":200}
 {"level":"error","ts":946684801,"logger":"tls","msg":"no certificate"}
 {"level":"info","ts":946684801.5,"logger":"http.log.access","request":{"remote_ip":"192.0.2.1","method":"GET","uri":"/b","headers":{"X-Key":["k1"]}},"status":200}

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"go/parser"
 	"go/token"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -33,8 +34,21 @@ func TestErrorsOfStores(t *testing.T) {
 		require.NotContains(t, text, "secret")
 		return strings.NewReplacer(gone, "GONE", dir, "DIR").Replace(cause.ReplaceAllString(text, "the store is unavailable: CAUSE$1"))
 	})
-	for _, address := range []string{"redis://no-host.invalid", "postgres://u@no-host.invalid/db"} {
-		require.True(t, strings.HasSuffix(errorOfNew(t, address), "; start the store, or check its address"), address)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close()
+	dsn := servers.Postgres(t).DSN()
+	for address, remedy := range map[string]string{
+		"redis://no-host.invalid":                                 "; start the store, or check its address",
+		"postgres://u@no-host.invalid/db":                         "; start the store, or check its address",
+		"redis://" + silent.Addr().String() + "?read_timeout=1ms": "; start the store, or check its address",
+		"redis://nobody:secret@" + servers.Redis(t).Addr():        "; check the user, password, database and parameters of the address",
+		strings.Replace(dsn, "disable", "require", 1):             "; check the user, password, database and parameters of the address",
+		strings.Replace(dsn, "/sluice?", "/missing?", 1):          "; check the user, password, database and parameters of the address",
+	} {
+		text := errorOfNew(t, address)
+		require.NotContains(t, text, "secret")
+		require.True(t, strings.HasSuffix(text, remedy), text)
 	}
 }
 

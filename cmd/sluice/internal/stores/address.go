@@ -1,15 +1,18 @@
 package stores
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 )
@@ -42,13 +45,17 @@ func check(address string) error {
 	return nil
 }
 
-// ErrorText returns the text of an error of a store on one line, with the remedy if the store cannot be reached or opened.
+// ErrorText returns the text of an error of a store on one line, with the remedy if the store cannot be used.
 func ErrorText(err error) string {
 	text, refused := readable.OneLine(err), new(net.OpError)
-	if errors.As(err, &refused) && refused.Op == "dial" || errors.As(err, new(*net.DNSError)) {
-		text += "; start the store, or check its address"
-	} else if strings.Contains(text, "unable to open database file") {
+	switch {
+	case strings.Contains(text, "unable to open database file"):
 		text += "; make the folder of the file, or check the path and its permissions"
+	case errors.As(err, &refused) && refused.Op == "dial", errors.As(err, new(*net.DNSError)),
+		errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		text += "; start the store, or check its address"
+	case errors.As(err, new(*pgconn.ConnectError)), goredis.IsAuthError(err):
+		text = strings.TrimSuffix(text, ".") + "; check the user, password, database and parameters of the address"
 	}
 	return text
 }
@@ -72,7 +79,7 @@ func redacted(address string) string {
 	if u.RawQuery != "" {
 		u.RawQuery = "xxxxx" // as Redacted hides the password
 	}
-	return u.Redacted()
+	return scheme + "://" + strings.TrimPrefix(strings.TrimPrefix(u.Redacted(), u.Scheme+":"), "//") // url changes the case of the scheme
 }
 
 // ofParser is the name of a function in an error of pgx.
