@@ -185,23 +185,18 @@ func (r *Rule) reading(u *url.URL) (clean string, ok bool) {
 	if len(r.Paths) == 0 {
 		return cleanPath(u.Path), true
 	}
-	for clean = range readings(u) {
-		if r.matches(clean) {
-			return clean, true
-		}
-	}
+	urls := []*url.URL{u}
 	if strings.HasPrefix(u.Path, "//") {
-		for clean = range readings(withoutHost(u)) {
-			if r.matches(clean) {
+		urls = append(urls, withoutHost(u))
+	}
+	for _, u := range urls {
+		for clean = range readings(u) {
+			if slices.ContainsFunc(r.Paths, func(pattern string) bool { return matches(pattern, clean) }) {
 				return clean, true
 			}
 		}
 	}
 	return "", false
-}
-
-func (r *Rule) matches(clean string) bool {
-	return slices.ContainsFunc(r.Paths, func(pattern string) bool { return matches(pattern, clean) })
 }
 
 // withoutHost returns the URL that a server reads if it takes //x/login for the host x and the path /login, as many URL parsers do.
@@ -224,9 +219,13 @@ func readings(u *url.URL) iter.Seq[string] {
 			return yield(path.Clean("/"+whole)) && (whole == escaped ||
 				yield(path.Clean("/"+bySegment(escaped))) && yield(bySegment(path.Clean("/"+escaped))))
 		}
-		if all(withoutParameters(u.Path), withoutParameters(escaped)) &&
-			(!strings.Contains(u.Path, ";") || all(u.Path, escaped) && yield(path.Clean("/"+decoded(withoutParameters(u.EscapedPath()))))) &&
-			strings.Contains(u.Path, "..") {
+		if !all(withoutParameters(u.Path), withoutParameters(escaped)) {
+			return
+		}
+		if strings.Contains(u.Path, ";") && !(all(u.Path, escaped) && yield(path.Clean("/"+decoded(withoutParameters(u.EscapedPath()))))) {
+			return
+		}
+		if strings.Contains(u.Path, "..") {
 			raw := u.EscapedPath()
 			_ = yield(bySegment(raw)) && yield(u.Path) && yield(decoded(path.Clean("/"+raw)))
 		}
