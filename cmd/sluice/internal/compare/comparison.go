@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/readable"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
 	"github.com/sluice-go/sluice/compose"
@@ -292,8 +293,7 @@ func (p *Policy) fill(c *preparedQuery, policy costed.Policy, o simulate.Outcome
 	limit := policy.Limit()
 	p.Spec = policy.String()
 	p.Count, p.Period, p.PeriodText = limit.Count, limit.Period.Seconds(), readable.Exact(limit.Period)
-	fresh, _ := policy.Peek(nil, simulate.Epoch, 1) // only a state can cause an error
-	p.Capacity = fresh.Limit
+	p.Capacity = config.Capacity(policy)
 	p.Outcome, p.Allowed, p.Never, p.LongestWait = o, o.Allowed, o.Never, readable.Rounded(o.LongestWait)
 	p.WorstTo = c.since(o.WorstEnd)
 	p.WorstFrom = p.WorstTo - limit.Period.Seconds()
