@@ -53,7 +53,10 @@ func (o *output) removeNew() error {
 		return nil
 	}
 	target, err := filepath.EvalSymlinks(o.path)
-	return cmp.Or(err, os.Remove(target))
+	if err != nil {
+		return err
+	}
+	return os.Remove(target)
 }
 
 // write writes the whole content. If that fails, for instance because the disk is full, it writes the old content again: the file

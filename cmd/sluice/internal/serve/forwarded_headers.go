@@ -45,9 +45,9 @@ func forwarder(file *config.File) (func(*httputil.ProxyRequest), error) {
 }
 
 // dropForged removes headers that mislead the upstream, if forged returns true for the name in lower
-// case. It always removes names with other punctuation than -, such as X_Real_IP. Programs that
-// read headers from environment variables (CGI, WSGI) treat them as equal, and no proxy writes them, except for
-// SCRIPT_NAME and PATH_INFO. Such programs may also use Proxy as HTTP_PROXY, so it is always removed.
+// case. It always removes names with other punctuation than -, such as X_Real_IP. Programs that read
+// headers from environment variables (CGI, WSGI) treat them as equal. No proxy writes them, except for
+// SCRIPT_NAME and PATH_INFO. It always removes Proxy, which such programs may take for HTTP_PROXY.
 func dropForged(h http.Header, forged func(name string) bool) {
 	for name := range h {
 		plain := strings.Map(func(r rune) rune {
