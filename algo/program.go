@@ -17,8 +17,8 @@ type Portable interface {
 //
 // # Lua
 //
-// Lua is a chunk of Lua 5.1 that uses the library struct of Redis. It runs after [LuaPrelude] and returns
-// a function:
+// Lua is the body of a function in Lua 5.1. It can use the library struct of Redis and the names that [LuaPrelude] defines.
+// It ends with a return:
 //
 //	function(op, state, now, cost, times, args) ... return count, next, ttl end
 //

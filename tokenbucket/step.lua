@@ -3,44 +3,42 @@
 -- args: burst, unit, drain, every, most
 local BEGUN = 2251799813685248 -- 2^51, added to the time since the last refill
 
-return function(op, state, now, cost, times, args)
-  local burst, unit, drain, every, most = args[1], args[2], args[3], args[4], args[5]
-  local last, at, level = now, now, 0
-  if state ~= '' then
-    local was, passed
-    last, level, was = decode(state, 116)
-    if not last then return DAMAGED end
-    was, passed = was < BEGUN and was or 1, max(0, was - BEGUN)
-    at = last - passed % every
-    if was ~= unit then level = min(ceil(level / was), floor(most / unit)) * unit end
-    level = min(level, most)
-  end
-
-  local refills = floor(max(0, now - at) / every)
-  if refills >= ceil(level / drain) then
-    at, level = now, 0
-  else
-    at, level = at + refills * every, level - refills * drain
-  end
-
-  local paid
-  if op == 'refund' then
-    paid = -min(cost, ceil(level / unit))
-  elseif op == 'charge' then
-    paid = min(cost, floor((most - level) / unit))
-  elseif cost > burst or level + cost * unit > burst * unit then
-    return 0, state
-  else
-    times = min(times, floor((burst * unit - level) / (cost * unit)))
-    paid = cost * times
-  end
-
-  level = max(0, level + paid * unit)
-  if level == 0 then return 1, paid == 0 and state or '' end
-  if paid ~= 0 then
-    last = max(last, now)
-    if every > 1 then unit = BEGUN + last - at end
-    state = encode(116, last, level, unit)
-  end
-  return times, state, at + ceil(level / drain) * every - now
+local burst, unit, drain, every, most = args[1], args[2], args[3], args[4], args[5]
+local last, at, level = now, now, 0
+if state ~= '' then
+  local was, passed
+  last, level, was = decode(state, 116)
+  if not last then return DAMAGED end
+  was, passed = was < BEGUN and was or 1, max(0, was - BEGUN)
+  at = last - passed % every
+  if was ~= unit then level = min(ceil(level / was), floor(most / unit)) * unit end
+  level = min(level, most)
 end
+
+local refills = floor(max(0, now - at) / every)
+if refills >= level / drain then
+  at, level = now, 0
+else
+  at, level = at + refills * every, level - refills * drain
+end
+
+local paid
+if op == 'refund' then
+  paid = -min(cost, ceil(level / unit))
+elseif op == 'charge' then
+  paid = min(cost, floor((most - level) / unit))
+elseif cost > burst or level + cost * unit > burst * unit then
+  return 0, state
+else
+  times = min(times, floor((burst * unit - level) / (cost * unit)))
+  paid = cost * times
+end
+
+level = level + paid * unit
+if level <= 0 then return 1, paid == 0 and state or '' end
+if paid ~= 0 then
+  last = max(last, now)
+  if every > 1 then unit = BEGUN + last - at end
+  state = encode(116, last, level, unit)
+end
+return times, state, at + ceil(level / drain) * every - now

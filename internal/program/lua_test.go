@@ -18,7 +18,7 @@ import (
 const runCalls = `
 local p, replies = read(ARGV[1], 1), {}
 for i = 2, #ARGV, 5 do
-  local count, next, ttl = p.run(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), p.args)
+  local count, next, ttl = p.run(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), p)
   replies[#replies + 1] = { count, next or '', string.format('%.0f', ttl or 0) }
 end
 return replies`
@@ -96,7 +96,8 @@ func TestEachFaultInLuaIsFound(t *testing.T) {
 	checkFaults(t, []fault{
 		{"gcra", "seen + cost * unit > burst", "seen + cost * unit >= burst"},
 		{"gcra", "paid = cost * times", "paid = cost"},
-		{"gcra", "passed >= ceil(level / drain)", "passed > ceil(level / drain)"},
+		{"gcra", "passed >= level / drain", "passed >= floor(level / drain)"},
+		{"gcra", "if level <= 0", "if level == 0"},
 		{"gcra", "level + skew * drain, MAX", "level, MAX"},
 		{"gcra", "ceil(level / was)", "floor(level / was)"},
 		{"gcra", "skew + ceil(level / drain)", "skew + floor(level / drain)"},

@@ -24,7 +24,7 @@ var (
 // result of [AppendArgs] for the given programs and for stacks of them:
 //
 //	p, from = read(s, from)
-//	count, next, ttl = p.run(op, state, now, cost, times, p.args)      -- see algo.Program
+//	count, next, ttl = p.run(op, state, now, cost, times, p)      -- see algo.Program; p has the arguments
 //
 // Lua returns an error if two programs have the same name and different code.
 func Lua(body string, programs ...*algo.Program) (string, error) {
@@ -35,7 +35,7 @@ func Lua(body string, programs ...*algo.Program) (string, error) {
 	var b strings.Builder
 	b.WriteString(algo.LuaPrelude() + "local programs = {}\n")
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		fmt.Fprintf(&b, "programs[%q] = (function()\n%s\nend)()\n", name, texts[name])
+		fmt.Fprintf(&b, "programs[%q] = function(op, state, now, cost, times, args)\n%s\nend\n", name, texts[name])
 	}
 	if slices.ContainsFunc(programs, IsStack) {
 		b.WriteString(stackLua)
@@ -90,11 +90,13 @@ func collect(programs []*algo.Program, text func(*algo.Program) string) (map[str
 
 // AppendArgs appends the encoded arguments of a program. The Lua function read decodes them.
 func AppendArgs(dst []byte, p *algo.Program) []byte {
-	name, n := p.Name, len(p.Args)
+	name, n, format := p.Name, len(p.Args), ">"+strings.Repeat("i8", len(p.Args))
 	if IsStack(p) {
-		name, n = stackName, len(p.Parts)
+		name, n, format = stackName, len(p.Parts), ""
 	}
-	dst = append(binary.BigEndian.AppendUint16(dst, uint16(len(name))), name...)
+	for _, text := range [...]string{name, format} {
+		dst = append(binary.BigEndian.AppendUint16(dst, uint16(len(text))), text...)
+	}
 	dst = binary.BigEndian.AppendUint16(dst, uint16(n))
 	for i := range p.Parts {
 		dst = AppendArgs(dst, &p.Parts[i])

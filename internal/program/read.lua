@@ -1,13 +1,15 @@
--- read decodes a program that AppendArgs in program.go encoded. It returns the program and the position
--- after it.
+-- read decodes a program that AppendArgs in program.go encoded. It returns its arguments, with the function as the
+-- field run, and the position after it. The arguments of a stack are the programs of its parts.
 local function read(s, from)
-  local name, n, args = nil, nil, nil
-  name, n, from = unpack('>I2c0I2', s, from)
-  if name ~= 'all' then
-    args = { unpack('>' .. string.rep('i8', n), s, from) }
-    return { run = programs[name], args = args }, args[n + 1]
+  local name, format, n, args
+  name, format, n, from = unpack('>I2c0I2c0I2', s, from)
+  if name == 'all' then
+    args = {}
+    for i = 1, n do args[i], from = read(s, from) end
+  else
+    args = { unpack(format, s, from) }
+    from = args[n + 1]
   end
-  args = {}
-  for i = 1, n do args[i], from = read(s, from) end
-  return { run = programs.all, args = args }, from
+  args.run = programs[name]
+  return args, from
 end

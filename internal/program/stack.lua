@@ -52,7 +52,7 @@ programs.all = function(op, state, now, cost, times, parts)
   if not states then return DAMAGED end
   local counts, nexts, ttls, least = {}, {}, {}, times
   for i, part in ipairs(parts) do
-    counts[i], nexts[i], ttls[i] = part.run(op, states[i], now, cost, times, part.args)
+    counts[i], nexts[i], ttls[i] = part.run(op, states[i], now, cost, times, part)
     if counts[i] < 0 then return counts[i] end
     least = min(least, counts[i])
   end
@@ -60,7 +60,7 @@ programs.all = function(op, state, now, cost, times, parts)
   local next, longest = char(97, 1), 0
   for i, part in ipairs(parts) do
     if counts[i] > least then
-      counts[i], nexts[i], ttls[i] = part.run(op, states[i], now, cost, least, part.args)
+      counts[i], nexts[i], ttls[i] = part.run(op, states[i], now, cost, least, part)
     end
     longest = max(longest, ttls[i] or 0)
     next = next .. touvarint(#nexts[i]) .. nexts[i]

@@ -92,7 +92,7 @@ func TestWrongProgramsAreRefused(t *testing.T) {
 	runOK(t, s, oneRequest("known"))
 	other := *programOf(policy)
 	other.Lua += " "
-	bad := algo.Program{Name: "bad", Lua: "return function() error('it fails') end"}
+	bad := algo.Program{Name: "bad", Lua: "error('it fails')"}
 	for text, wrong := range map[string]*algo.Program{`the name "gcra"`: &other, "it fails": &bad} {
 		one, second := oneRequest("a"), requestEach("a", "b")
 		one.Programs = []*algo.Program{wrong}

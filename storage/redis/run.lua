@@ -14,10 +14,6 @@ local list = {}
 for i = 1, count do list[i], at = read(all, at) end
 
 local failed -- the errors of keys; nil if there are none, which saves the time for a table
-local function fail(key, reason)
-  failed = failed or {}
-  failed[key] = reason
-end
 
 -- MGET is faster than a GET for each key. It returns nil for a value that is not a string, so GET
 -- reads that key again. _G.unpack takes fewer than 8000 values.
@@ -27,19 +23,24 @@ for i = 1, n do
   if not value then
     found[i], states[i] = false, ''
   elseif value.err then
-    fail(i, value.err)
+    failed = failed or {}
+    failed[i] = value.err
     found[i] = false
   else
     found[i], states[i] = value, sub(value, 9)
-    if #value < 8 or sub(value, 1, 8) == '\0\0\0\0\0\0\0\0' then fail(i, 'NORECORD') end
+    local last = byte(value, 8) -- of the version
+    if not last or last == 0 and sub(value, 1, 8) == '\0\0\0\0\0\0\0\0' then
+      failed = failed or {}
+      failed[i] = 'NORECORD'
+    end
   end
 end
 
 -- Decide each request: first all its uses, then change all their states or none.
-local ops = { [0] = 'allow', 'refund', 'charge' }
-local ttls, denied, head = {}, nil, pack('>I8', now) -- ttls has the changed keys, and denied those whose TTLs the limiter needs
+local ttls, denied = {}, nil -- ttls has the changed keys, and denied those whose TTLs the limiter needs
+local head, changes = { pack('>I8', now) }, {} -- changes has a key, a state and a TTL for each change of a request
 while at <= size do
-  local start, outcome, allowed, last, changes = at, 0, true, 0, nil -- changes is a linked list
+  local start, outcome, allowed, last, changed = at, 0, true, 0, 0
   local fewest, longest, most = nil, 0, nil -- the fewest steps of a use that is no shadow, the most of any, and how many all allow
   while last == 0 do
     local key, number, op, shadow, times, cost
@@ -48,11 +49,15 @@ while at <= size do
       allowed = false
     elseif outcome >= 0 then
       local p, state = list[number], states[key]
-      local steps, next, ttl = p.run(ops[op], state, now, cost, most or times, p.args)
+      local steps, next, ttl = p.run(op == 0 and 'allow' or op == 1 and 'refund' or 'charge', state, now, cost, most or times, p)
       if steps > 0 then
-        outcome, longest = outcome + steps, max(longest, steps)
-        if shadow == 0 then fewest = min(fewest or steps, steps) end
-        if next ~= state then changes = { key, next, ttl or 0, changes } end
+        outcome = outcome + steps
+        if steps > longest then longest = steps end
+        if shadow == 0 and (not fewest or steps < fewest) then fewest = steps end
+        if next ~= state then
+          changes[changed + 1], changes[changed + 2], changes[changed + 3] = key, next, ttl or 0
+          changed = changed + 3
+        end
       elseif steps == 0 then
         denied = denied or {}
         denied[key] = true
@@ -62,38 +67,49 @@ while at <= size do
       end
     end
     if last == 1 and allowed and outcome > 0 and fewest and longest > fewest then -- decide the request again
-      at, outcome, last, changes, longest, most = start, 0, 0, nil, 0, fewest
+      at, outcome, last, changed, longest, most = start, 0, 0, 0, 0, fewest
     end
   end
   if not allowed then outcome = min(outcome, 0) end
-  while allowed and outcome >= 0 and changes do
-    states[changes[1]], ttls[changes[1]], changes = changes[2], changes[3], changes[4]
+  for i = 1, allowed and outcome >= 0 and changed or 0, 3 do
+    local key = changes[i]
+    states[key], ttls[key] = changes[i + 1], changes[i + 2]
   end
-  head = head .. (outcome == 1 and '\0\0\0\1' or pack('>i4', outcome)) -- 1 is the common case
+  head[#head + 1] = outcome == 1 and '\0\0\0\1' or pack('>i4', outcome) -- 1 is the common case
 end
 
 -- The first write may raise an error, because nothing is written yet. Later writes must not. Redis
 -- formats numbers slowly, so equal TTLs are formatted once. %d is safe for 32 bits only.
 local write, version, last_px, text = call, sub(all, 1, 8), nil, nil
-for i, ttl in pairs(ttls) do
-  local next, reply = states[i], false
-  local px = ceil((max(now - server, 0) + ttl) / 1000) + margin
-  if next == '' then
+local ahead = max(now - server, 0)
+for i = 1, n do
+  local ttl, next, reply = ttls[i], states[i], nil
+  if ttl and next == '' then
     reply = found[i] and write('DEL', KEYS[i])
-  elseif ttl == 0 or px >= 3155760000000 then -- 100 years
-    reply = write('SET', KEYS[i], version .. next)
-  else
-    if px ~= last_px then last_px, text = px, px < 2147483648 and string.format('%d', px) or px end
-    reply = write('PSETEX', KEYS[i], text, version .. next)
+  elseif ttl then
+    local px = ceil((ahead + ttl) / 1000) + margin
+    if ttl == 0 or px >= 3155760000000 then -- 100 years
+      reply = write('SET', KEYS[i], version .. next)
+    else
+      if px ~= last_px then last_px, text = px, px < 2147483648 and string.format('%d', px) or px end
+      reply = write('PSETEX', KEYS[i], text, version .. next)
+    end
   end
   if reply then write = pcall end
-  if type(reply) == 'table' and reply.err then fail(i, 'WRITE ' .. reply.err) end
+  if type(reply) == 'table' and reply.err then
+    failed = failed or {}
+    failed[i] = 'WRITE ' .. reply.err
+  end
 end
 
-found[n + 1] = head
-for key, reason in pairs(failed or {}) do found[#found + 1] = pack('>I4', key) .. reason end
-for key in pairs(denied or {}) do
-  local left = not (failed and failed[key]) and found[key] and pcall('PTTL', KEYS[key])
-  if type(left) == 'number' and left >= 0 then found[#found + 1] = pack('>I4', key) .. 'TTL ' .. max(left, 1) end
+found[n + 1] = concat(head)
+if failed then
+  for key, reason in pairs(failed) do found[#found + 1] = pack('>I4', key) .. reason end
+end
+if denied then
+  for key in pairs(denied) do
+    local left = not (failed and failed[key]) and found[key] and pcall('PTTL', KEYS[key])
+    if type(left) == 'number' and left >= 0 then found[#found + 1] = pack('>I4', key) .. 'TTL ' .. max(left, 1) end
+  end
 end
 return found
