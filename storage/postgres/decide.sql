@@ -29,7 +29,6 @@ DECLARE
 	fewest   bigint;         -- the fewest steps of a use that is no shadow
 	steps    bigint;         -- the most steps of a use
 	most     bigint;         -- how many steps all uses of the request allow
-	absent   bool;           -- whether a row is missing
 	changed  int;            -- the number of expiries
 	written  int := 0;
 BEGIN
@@ -37,11 +36,12 @@ BEGIN
 	IF lock_timeout > 0 AND (current_setting('lock_timeout') = '0' OR current_setting('lock_timeout')::interval > lock_timeout * interval '1 millisecond') THEN
 		setting := set_config('lock_timeout', lock_timeout::text, true);
 	END IF;
-	SELECT array_agg(coalesce(found.version, 0)), array_agg(coalesce(encode(found.state, 'hex'), '')), array_agg(0::bigint),
-		array_agg(coalesce(found.state, '')), array_agg(found.expires_at), array_agg(NULL::timestamptz), bool_or(found.version IS NULL)
-	INTO versions, states, ttls, nexts, stored, expiries, absent
+	SELECT array_agg(coalesce(found.version, 0)), array_agg(coalesce(encode(found.state, 'hex'), '')), array_agg(coalesce(found.state, '')), array_agg(found.expires_at)
+	INTO versions, states, nexts, stored
 	FROM (SELECT keys AS all_keys OFFSET 0) AS a CROSS JOIN LATERAL unnest(a.all_keys) AS u (key)
 	LEFT JOIN LATERAL (SELECT t.version, t.state, t.expires_at FROM SCHEMA.TABLE AS t WHERE t.key = u.key FOR UPDATE OFFSET 0) AS found ON true;
+	ttls := array_fill(0::bigint, ARRAY[cardinality(keys)]);
+	expiries := array_fill(NULL::timestamptz, ARRAY[cardinality(keys)]);
 	clock := clock_timestamp();
 	at := coalesce(at, (extract(epoch FROM clock) * 1000000)::bigint);
 	IF clock >= ANY (stored) THEN
@@ -108,26 +108,15 @@ BEGIN
 	END LOOP;
 	changed := cardinality(array_remove(expiries, NULL));
 
-	IF absent THEN
-		WITH _sluice_created AS (
+	IF changed > 0 THEN
+		WITH _sluice_written AS (
 			INSERT INTO SCHEMA.TABLE AS t (key, version, state, expires_at, purge_at)
-			SELECT u.key, batch, u.state, u.expiry, u.expiry FROM unnest(keys, nexts, expiries, stored) AS u (key, state, expiry, old)
-			WHERE u.expiry IS NOT NULL AND u.old IS NULL
-			ON CONFLICT (key) DO NOTHING RETURNING t.key, t.version, t.state, t.expires_at
-		)
-		SELECT count(*) INTO written FROM _sluice_created AS w
-			WHERE w.version = batch AND w.state = nexts[array_position(keys, w.key)] AND w.expires_at = expiries[array_position(keys, w.key)];
-	END IF;
-	IF written < changed THEN
-		WITH _sluice_replaced AS (
-			INSERT INTO SCHEMA.TABLE AS t (key, version, state, expires_at, purge_at)
-			SELECT u.key, batch, u.state, u.expiry, u.expiry FROM unnest(keys, nexts, expiries, stored) AS u (key, state, expiry, old)
-			WHERE u.expiry IS NOT NULL AND u.old IS NOT NULL
+			SELECT u.key, batch, u.state, u.expiry, u.expiry FROM unnest(keys, nexts, expiries) AS u (key, state, expiry) WHERE u.expiry IS NOT NULL
 			ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at,
-				purge_at = least(t.purge_at, excluded.purge_at)
+				purge_at = least(t.purge_at, excluded.purge_at) WHERE stored[array_position(keys, t.key)] IS NOT NULL
 			RETURNING t.key, t.version, t.state, t.expires_at
 		)
-		SELECT written + count(*) INTO written FROM _sluice_replaced AS w
+		SELECT count(*) INTO written FROM _sluice_written AS w
 			WHERE w.version = batch AND w.state = nexts[array_position(keys, w.key)] AND w.expires_at = expiries[array_position(keys, w.key)];
 		IF written < changed THEN
 			RAISE EXCEPTION 'sluice: created meanwhile: %', num_nulls(VARIADIC stored);
