@@ -69,7 +69,7 @@ func ParsePolicy(spec string) (algo.Policy, error) {
 	case strings.HasPrefix(w.text, "cost="):
 		return nil, p.fail(w, hasNoCost)
 	case w.text != "":
-		return nil, p.fail(w, "unexpected %s after the end of the policy", errtext.Quote(w.text))
+		return nil, p.fail(w, "unexpected %s after the end of the policy; write several policies as all(SPEC; SPEC ...), each with its own options", errtext.Quote(w.text))
 	}
 	return policy, nil
 }
