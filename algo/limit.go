@@ -90,8 +90,9 @@ const day = 24 * time.Hour
 
 // units maps the names of units to the short ones.
 var units = map[string]string{
-	"us": "us", "µs": "us", "ms": "ms",
-	"s": "s", "sec": "s", "secs": "s", "second": "s", "seconds": "s",
+	"us": "us", "µs": "us", "μs": "us", // the micro sign, and the Greek letter mu
+	"ms": "ms",
+	"s":  "s", "sec": "s", "secs": "s", "second": "s", "seconds": "s",
 	"m": "m", "min": "m", "mins": "m", "minute": "m", "minutes": "m",
 	"h": "h", "hour": "h", "hours": "h",
 	"d": "d", "day": "d", "days": "d",

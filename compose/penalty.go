@@ -230,6 +230,9 @@ func (p *Penalty) Join(end time.Time, inner []byte, now time.Time) []byte {
 
 // Bound implements [algo.Policy]. It returns the bound of the inner policy.
 func (p *Penalty) Bound(interval time.Duration) int64 {
+	if p.Inner() == nil {
+		return 0
+	}
 	return p.inner.Bound(interval)
 }
 
@@ -243,5 +246,5 @@ func (p *Penalty) Limit() algo.Limit {
 
 // String returns the spec, such as "penalty(fixedwindow 5/15m; for=1h)".
 func (p *Penalty) String() string {
-	return fmt.Sprintf("penalty(%v; for=%s)", p.inner, algo.FormatDuration(p.time))
+	return fmt.Sprintf("penalty(%v; for=%s)", p.Inner(), algo.FormatDuration(p.Duration()))
 }

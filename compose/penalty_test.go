@@ -198,6 +198,8 @@ func TestStatesOfPenalties(t *testing.T) {
 		_, r := do(t, zero, policy.Step, nil, noon, 1)
 		require.Equal(t, algo.Result{Cost: 1, RetryAfter: algo.Never}, r)
 		require.Zero(t, zero.Limit())
+		require.Zero(t, zero.Bound(time.Hour))
+		require.Equal(t, "penalty(<nil>; for=0s)", zero.String())
 		require.Equal(t, "penalty()", compose.Kind(zero))
 	}
 	require.Equal(t, "penalty(fixedwindow)", compose.Kind(p))

@@ -69,7 +69,7 @@ func ParsePolicy(spec string) (algo.Policy, error) {
 	case strings.HasPrefix(w.text, "cost="):
 		return nil, p.fail(w, hasNoCost)
 	case w.text != "":
-		return nil, p.fail(w, "unexpected %s after the end of the policy", errtext.Quote(w.text))
+		return nil, p.fail(w, "unexpected %s after the end of the policy; write several policies as all(SPEC; SPEC ...), each with its own options", errtext.Quote(w.text))
 	}
 	return policy, nil
 }
@@ -190,10 +190,10 @@ var options = map[string]option{
 	"align": {values: "first or clock", set: func(s *settings, v string) bool {
 		return oneOf(&s.align, v, fixedwindow.AlignFirst, fixedwindow.AlignClock)
 	}},
-	"offset": {"a duration such as 15m or -1h30m", " (with align=clock)", func(s *settings, v string) bool {
+	"offset": {"a duration in whole microseconds, such as 15m or -1h30m", " (with align=clock)", func(s *settings, v string) bool {
 		var err error
 		s.offset, err = time.ParseDuration(v)
-		return err == nil
+		return err == nil && s.offset%time.Microsecond == 0
 	}},
 	"slots": {values: fmt.Sprintf("a whole number of slots from 1 to %d", movingwindow.MaxSlots), set: func(s *settings, v string) bool {
 		return count(&s.slots, v, movingwindow.MaxSlots)
@@ -206,7 +206,7 @@ var options = map[string]option{
 		s.zone, err = time.LoadLocation(v)
 		return err == nil && v != "" && s.zone != time.Local
 	}},
-	"ttl": {"a duration from 1ms to 8760h, such as 30s", " (the time after which a unit returns)", func(s *settings, v string) bool {
+	"ttl": {"a duration in whole microseconds from 1ms to 8760h, such as 30s", " (the time after which a unit returns)", func(s *settings, v string) bool {
 		var err error
 		s.ttl, err = time.ParseDuration(v)
 		return err == nil && s.ttl >= inflight.MinTTL && s.ttl <= inflight.MaxTTL && s.ttl%time.Microsecond == 0
@@ -360,7 +360,7 @@ func (p *specParser) penalty(name specWord) (algo.Policy, error) {
 	limit, err := algo.ParseLimit("1/" + value)
 	length := limit.Period
 	if err != nil || length < MinPenalty {
-		return nil, p.fail(w, "for= takes a duration from 1ms to %s, such as 1h, not %s", algo.FormatDuration(algo.MaxPeriod.Truncate(time.Hour)), errtext.Quote(value))
+		return nil, p.fail(w, "for= takes a duration in whole microseconds from 1ms to %s, such as 1h, not %s", algo.FormatDuration(algo.MaxPeriod.Truncate(time.Hour)), errtext.Quote(value))
 	}
 	if w := p.next(); w.text != ")" {
 		return nil, p.missing(w, `")" after for=DURATION`)
@@ -395,10 +395,8 @@ func (p *specParser) algorithm(a *algorithmSpec) (algo.Policy, error) {
 		return nil, p.refused(w, err, "offset= needs align=clock; without it each window begins with a request, and an offset has no meaning")
 	}
 	fault := limit
-	for _, option := range [...]string{"burst", "offset"} {
-		if w, ok := given[option]; ok {
-			fault = w
-		}
+	if w, ok := given["burst"]; ok {
+		fault = w
 	}
 	return nil, p.refused(fault, err, strings.TrimPrefix(err.Error(), a.name+": "))
 }
