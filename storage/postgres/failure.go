@@ -26,12 +26,12 @@ var (
 	errUnpurged = errors.New("postgres: expired records were not removed; " + tableAdvice)
 )
 
-const lockNotAvailable = "55P03"
-
 var (
-	// contention has the codes of a serialization failure, a deadlock, and a lock that was not free in
-	// time: NOWAIT, lock_timeout or statement_timeout.
-	contention = []string{"40001", "40P01", lockNotAvailable, "57014"}
+	// waited has the codes of a lock that was not free in time: NOWAIT or lock_timeout, statement_timeout, and
+	// transaction_timeout.
+	waited = []string{"55P03", "57014", "25P04"}
+	// contention also has the codes of a serialization failure and a deadlock.
+	contention = append([]string{"40001", "40P01"}, waited...)
 	// outage has the classes of insufficient resources and operator intervention, and the code of a
 	// read-only server such as a replica.
 	outage = []string{"53", "57", "25006"}
