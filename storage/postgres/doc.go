@@ -66,6 +66,9 @@
 // If the whole table is locked, as by VACUUM FULL, the same holds for decisions by the functions. Other calls fail with
 // storage.ErrUnavailable when their context ends, and lose their connection.
 //
+// If the server is read-only, as a former primary is after a failover, a store on a pool closes the connection. So the pool
+// connects again.
+//
 // If the server or the network hangs, pgx can take 15 s to close a connection. If that happens to all connections of the
 // pool, decisions fail with storage.ErrUnavailable until then.
 //

@@ -26,15 +26,17 @@ var (
 	errUnpurged = errors.New("postgres: expired records were not removed; " + tableAdvice)
 )
 
+// readOnly is the code of a read-only server such as a replica.
+const readOnly = "25006"
+
 var (
 	// waited has the codes of a lock that was not free in time: NOWAIT or lock_timeout, statement_timeout, and
 	// transaction_timeout.
 	waited = []string{"55P03", "57014", "25P04"}
 	// contention also has the codes of a serialization failure and a deadlock.
 	contention = append([]string{"40001", "40P01"}, waited...)
-	// outage has the classes of insufficient resources and operator intervention, and the code of a
-	// read-only server such as a replica.
-	outage = []string{"53", "57", "25006"}
+	// outage has the classes of insufficient resources and operator intervention, and readOnly.
+	outage = []string{"53", "57", readOnly}
 	// pooler has the classes of errors that may be those of a pooler. PgBouncer and Odyssey use class
 	// 08, connection exceptions. PgCat uses class 58, system errors.
 	pooler = []string{"08", "58"}

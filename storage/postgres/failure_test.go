@@ -82,6 +82,14 @@ func TestLostConnectionLeavesTheOutcomeUnknown(t *testing.T) {
 	}
 }
 
+// After a failover, the pool may have connections to the former primary, which is a replica now.
+func TestConnectionToAReadOnlyServerIsReplaced(t *testing.T) {
+	p := newPool(t, "&pool_max_conns=1")
+	s, _ := newStore(t, p)
+	exec(t, p, "SET default_transaction_read_only = on")
+	requireLimits(t, s)
+}
+
 // These errors are neither contention nor an outage, because a retry does not help.
 func TestErrorsHaveTheRemedy(t *testing.T) {
 	closed := newPool(t, "")
