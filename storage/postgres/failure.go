@@ -45,10 +45,11 @@ var (
 	duplicate = []string{"42P07", "42710", "23505"}
 )
 
-// advice has the remedies for a missing table, function or column.
+// advice has the remedies for a missing table, function, primary key or column.
 var advice = map[string]string{
 	"42P01": "call Store.Migrate first",
 	"42883": "call Store.Migrate first, or set Options.NoFunctions",
+	"42P10": "add the missing primary key on the column key to the table",
 	"42703": "set Options.Table to another name, use another database, or drop this table if it holds only limits; then call Store.Migrate",
 }
 

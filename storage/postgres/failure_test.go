@@ -95,6 +95,7 @@ func TestErrorsHaveTheRemedy(t *testing.T) {
 	closed := newPool(t, "")
 	closed.Close()
 	exec(t, newPool(t, ""), "CREATE TABLE former (key bytea NOT NULL PRIMARY KEY, version bigint NOT NULL, state bytea NOT NULL, expires_at timestamptz NOT NULL)")
+	exec(t, newPool(t, ""), "CREATE TABLE keyless AS SELECT *, expires_at AS purge_at FROM former")
 	const simple = "&standard_conforming_strings=off&default_query_exec_mode=simple_protocol"
 	const remedy = "does not exist (SQLSTATE 42703); set Options.Table to another name, use another database, or drop this table if it holds only limits; then call Store.Migrate"
 	for name, c := range map[string]struct {
@@ -103,6 +104,7 @@ func TestErrorsHaveTheRemedy(t *testing.T) {
 	}{
 		"a closed pool":                    {closed, "any", "closed pool", "closed pool"},
 		"a missing table":                  {newPool(t, ""), "missing", "", "(SQLSTATE 42P01); call Store.Migrate first"},
+		"a table without a primary key":    {newPool(t, ""), "keyless", "", "(SQLSTATE 42P10); add the missing primary key"},
 		"a statement that pgx refuses":     {newPool(t, simple), "former", "", "standard_conforming_strings"},
 		"a table without a column of ours": {newPool(t, ""), "former", `column "purge_at" ` + remedy, remedy},
 	} {
