@@ -38,6 +38,9 @@ func (s *Store) withConnection(ctx context.Context, use func(*connection) error)
 	}()
 	err = use(c)
 	succeeded = err == nil
+	if e := (sqlite3.Error{}); errors.As(err, &e) && e.Code == sqlite3.ErrReadonly {
+		c.discard() // the file may be writable for a new connection, or be another one
+	}
 	return wrap(err)
 }
 

@@ -134,6 +134,18 @@ func TestConnectionIsClosedIfItsStateIsUnknown(t *testing.T) {
 	}
 }
 
+// SQLite opens a file for reading if it may not write it, and writes no file that has lost its name. That lasts as long as
+// the connection.
+func TestReadOnlyConnectionIsClosed(t *testing.T) {
+	s, _, dsn := newStore(t, journal)
+	file, _, _ := strings.Cut(strings.TrimPrefix(dsn, "file:"), "?")
+	require.NoError(t, os.Remove(file))
+	replaced := open(t, openDB(t, dsn), sqlite.Options{})
+	require.ErrorIs(t, s.Transact(t.Context(), nil, adding("a")), storage.ErrUnavailable)
+	add(t, s, "a")
+	require.Equal(t, []uint64{1}, numbers(t, replaced, "a"))
+}
+
 func TestOnlyAnErrorOfCommitLeavesTheOutcomeUnknown(t *testing.T) {
 	for prefix, notApplied := range map[string]bool{"PRAGMA busy_timeout": true, "PRAGMA busy_timeout = 0": true, "BEGIN": true, "SELECT": true, "INSERT": true, "COMMIT": false} {
 		for _, code := range []sqlite3.ErrNo{sqlite3.ErrIoErr, sqlite3.ErrFull, sqlite3.ErrCantOpen, sqlite3.ErrReadonly} {
