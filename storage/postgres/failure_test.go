@@ -168,6 +168,17 @@ func TestServerThatCannotBeReachedIsADialError(t *testing.T) {
 	}
 }
 
+func TestErrorNamesABusyPool(t *testing.T) {
+	p := newPool(t, "&pool_max_conns=1")
+	begin(t, p)
+	ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond) // long enough for a call without a goroutine
+	defer cancel()
+	b := requestEach("a")
+	storeOn(t, p, postgres.Options{}).Run(ctx, b)
+	requireKinds(t, b.Err, storage.ErrUnavailable, storage.ErrNotApplied)
+	require.ErrorContains(t, b.Err, "from the pool")
+}
+
 // A server that refuses a connection says why. Every error contains that. The limiter keeps it.
 func TestErrorsHaveTheReasonWhyTheServerRefusesConnections(t *testing.T) {
 	const sslmode, role, database = "sslmode=disable", "sluice@", "/sluice?"

@@ -32,7 +32,7 @@ func (s *Store) connection(ctx context.Context) (DB, func(), error) {
 	case err != nil && isPoolClosed(err): // no retry can help
 		return nil, nil, storage.NotApplied(fmt.Errorf("postgres: %w", err))
 	case err != nil:
-		return nil, nil, storage.NotApplied(fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err))
+		return nil, nil, storage.NotApplied(fmt.Errorf("postgres: %w: cannot get a connection from the pool: %w", storage.ErrUnavailable, err))
 	case !begin(ctx):
 		conn.Release()
 		return nil, nil, storage.NotApplied(storage.ErrUnavailable) // nobody reads it

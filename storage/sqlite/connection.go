@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -59,7 +60,7 @@ func (s *Store) take(ctx context.Context) (*connection, error) {
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot get a connection from the pool: %w", err)
 	}
 	if err := c.disableBusyTimeout(); err != nil {
 		c.release()

@@ -255,6 +255,19 @@ func TestCloseOfTheDatabaseClosesTheKeptConnectionSoon(t *testing.T) {
 	require.ErrorContains(t, s.Transact(t.Context(), nil, adding("a")), "closed")
 }
 
+func TestErrorNamesABusyPool(t *testing.T) {
+	s, db, _ := newStore(t, wal)
+	db.SetMaxOpenConns(1)
+	own, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	defer own.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	_, _, err = s.Load(ctx, "a")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "from the pool")
+}
+
 // With a kept connection, the pool does not check the context. After an error, the connection is not kept.
 func TestErrorsWithAKeptConnection(t *testing.T) {
 	s, db, _ := newStore(t, wal)
