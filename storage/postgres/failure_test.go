@@ -105,7 +105,7 @@ func TestErrorsHaveTheRemedy(t *testing.T) {
 		"a closed pool":                    {closed, "any", "closed pool", "closed pool"},
 		"a missing table":                  {newPool(t, ""), "missing", "", "(SQLSTATE 42P01); call Store.Migrate first"},
 		"a table without a primary key":    {newPool(t, ""), "keyless", "", "(SQLSTATE 42P10); add the missing primary key"},
-		"a statement that pgx refuses":     {newPool(t, simple), "former", "", "standard_conforming_strings"},
+		"a statement that pgx refuses":     {newPool(t, simple), "former", "standard_conforming_strings", "standard_conforming_strings"},
 		"a table without a column of ours": {newPool(t, ""), "former", `column "purge_at" ` + remedy, remedy},
 	} {
 		t.Run(name, func(t *testing.T) {
