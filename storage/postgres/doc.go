@@ -59,12 +59,15 @@
 // # Locks and outages
 //
 // A call that waits for locked rows fails with storage.ErrContended shortly before its context ends, or after the session's
-// statement_timeout or lock_timeout. After a quarter of a second, a batch goes on without the requests for the locked row.
-// The limiter sends these again when the row is free. In your own transaction only its settings apply, and the error is not
+// statement_timeout or lock_timeout. After at most a quarter of a second, a batch goes on without the requests for the locked
+// row. The limiter sends these again when the row is free. In your own transaction only its settings apply, and the error is not
 // ErrContended. Set a lock_timeout there, because a context that ends during a statement closes the connection.
 //
 // If the whole table is locked, as by VACUUM FULL, the same holds for decisions by the functions. Other calls fail with
 // storage.ErrUnavailable when their context ends, and lose their connection.
+//
+// If the server is read-only, as a former primary is after a failover, a store on a pool closes the connection. So the pool
+// connects again.
 //
 // If the server or the network hangs, pgx can take 15 s to close a connection. If that happens to all connections of the
 // pool, decisions fail with storage.ErrUnavailable until then.

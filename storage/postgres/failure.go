@@ -26,15 +26,17 @@ var (
 	errUnpurged = errors.New("postgres: expired records were not removed; " + tableAdvice)
 )
 
-const lockNotAvailable = "55P03"
+// readOnly is the code of a read-only server such as a replica.
+const readOnly = "25006"
 
 var (
-	// contention has the codes of a serialization failure, a deadlock, and a lock that was not free in
-	// time: NOWAIT, lock_timeout or statement_timeout.
-	contention = []string{"40001", "40P01", lockNotAvailable, "57014"}
-	// outage has the classes of insufficient resources and operator intervention, and the code of a
-	// read-only server such as a replica.
-	outage = []string{"53", "57", "25006"}
+	// waited has the codes of a lock that was not free in time: NOWAIT or lock_timeout, statement_timeout, and
+	// transaction_timeout.
+	waited = []string{"55P03", "57014", "25P04"}
+	// contention also has the codes of a serialization failure and a deadlock.
+	contention = append([]string{"40001", "40P01"}, waited...)
+	// outage has the classes of insufficient resources and operator intervention, and readOnly.
+	outage = []string{"53", "57", readOnly}
 	// pooler has the classes of errors that may be those of a pooler. PgBouncer and Odyssey use class
 	// 08, connection exceptions. PgCat uses class 58, system errors.
 	pooler = []string{"08", "58"}
@@ -43,10 +45,11 @@ var (
 	duplicate = []string{"42P07", "42710", "23505"}
 )
 
-// advice has the remedies for a missing table, function or column.
+// advice has the remedies for a missing table, function, primary key or column.
 var advice = map[string]string{
 	"42P01": "call Store.Migrate first",
 	"42883": "call Store.Migrate first, or set Options.NoFunctions",
+	"42P10": "add the missing primary key on the column key to the table",
 	"42703": "set Options.Table to another name, use another database, or drop this table if it holds only limits; then call Store.Migrate",
 }
 

@@ -41,7 +41,7 @@ func TestErrorCodesAreClassified(t *testing.T) {
 		{"PANIC", []string{"53100"}, []error{storage.ErrUnavailable}},
 		{"FATAL", []string{"08P01", "08006", "08007", "58000", "", "5", "40003"}, []error{storage.ErrUnavailable}},
 		{"FATAL", []string{"53300", "57P01", "57P03", "25006"}, []error{storage.ErrUnavailable, storage.ErrNotApplied}},
-		{"FATAL", []string{"40001", "40P01", "55P03", "57014"}, []error{storage.ErrContended, storage.ErrNotApplied}},
+		{"FATAL", []string{"40001", "40P01", "55P03", "57014", "25P04"}, []error{storage.ErrContended, storage.ErrNotApplied}},
 		{"FATAL", []string{"42P01", "42501", "23514", "XX000"}, []error{storage.ErrNotApplied}},
 	} {
 		for _, code := range c.codes {
@@ -82,11 +82,20 @@ func TestLostConnectionLeavesTheOutcomeUnknown(t *testing.T) {
 	}
 }
 
+// After a failover, the pool may have connections to the former primary, which is a replica now.
+func TestConnectionToAReadOnlyServerIsReplaced(t *testing.T) {
+	p := newPool(t, "&pool_max_conns=1")
+	s, _ := newStore(t, p)
+	exec(t, p, "SET default_transaction_read_only = on")
+	requireLimits(t, s)
+}
+
 // These errors are neither contention nor an outage, because a retry does not help.
 func TestErrorsHaveTheRemedy(t *testing.T) {
 	closed := newPool(t, "")
 	closed.Close()
 	exec(t, newPool(t, ""), "CREATE TABLE former (key bytea NOT NULL PRIMARY KEY, version bigint NOT NULL, state bytea NOT NULL, expires_at timestamptz NOT NULL)")
+	exec(t, newPool(t, ""), "CREATE TABLE keyless AS SELECT *, expires_at AS purge_at FROM former")
 	const simple = "&standard_conforming_strings=off&default_query_exec_mode=simple_protocol"
 	const remedy = "does not exist (SQLSTATE 42703); set Options.Table to another name, use another database, or drop this table if it holds only limits; then call Store.Migrate"
 	for name, c := range map[string]struct {
@@ -95,7 +104,8 @@ func TestErrorsHaveTheRemedy(t *testing.T) {
 	}{
 		"a closed pool":                    {closed, "any", "closed pool", "closed pool"},
 		"a missing table":                  {newPool(t, ""), "missing", "", "(SQLSTATE 42P01); call Store.Migrate first"},
-		"a statement that pgx refuses":     {newPool(t, simple), "former", "", "standard_conforming_strings"},
+		"a table without a primary key":    {newPool(t, ""), "keyless", "", "(SQLSTATE 42P10); add the missing primary key"},
+		"a statement that pgx refuses":     {newPool(t, simple), "former", "standard_conforming_strings", "standard_conforming_strings"},
 		"a table without a column of ours": {newPool(t, ""), "former", `column "purge_at" ` + remedy, remedy},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -156,6 +166,17 @@ func TestServerThatCannotBeReachedIsADialError(t *testing.T) {
 			require.Less(t, time.Since(began), 30*time.Second)
 		})
 	}
+}
+
+func TestErrorNamesABusyPool(t *testing.T) {
+	p := newPool(t, "&pool_max_conns=1")
+	begin(t, p)
+	ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond) // long enough for a call without a goroutine
+	defer cancel()
+	b := requestEach("a")
+	storeOn(t, p, postgres.Options{}).Run(ctx, b)
+	requireKinds(t, b.Err, storage.ErrUnavailable, storage.ErrNotApplied)
+	require.ErrorContains(t, b.Err, "from the pool")
 }
 
 // A server that refuses a connection says why. Every error contains that. The limiter keeps it.

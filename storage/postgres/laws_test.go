@@ -40,11 +40,11 @@ func newPair(t *testing.T, p *pgxpool.Pool) (h storagetest.Harness, names []stri
 	return storagetest.Harness{Store: stores[0], Other: stores[1], Advance: advance, DropWrites: dropWrites, Slack: time.Microsecond}, names
 }
 
-// Without prepared statements the reply is in text format. The format of bytea is a setting of the session.
+// Without prepared statements the reply is in text format. The formats of bytea and of times are settings of the session.
 func TestLaws(t *testing.T) {
 	for name, dsn := range map[string]string{
 		"prepared statements":    shared.Postgres(t).DSN(),
-		"text format":            shared.Postgres(t).DSN() + "&default_query_exec_mode=simple_protocol&bytea_output=escape",
+		"text format":            shared.Postgres(t).DSN() + "&default_query_exec_mode=simple_protocol&bytea_output=escape&DateStyle=German",
 		"exec, behind PgBouncer": shared.PgBouncer(t).DSN() + "&default_query_exec_mode=exec",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -191,6 +191,20 @@ func TestRunWithALockedKey(t *testing.T) {
 	require.Equal(t, []int{1, 0, 0}, appliedOf(all))
 }
 
+// The statement_timeout of the session can be shorter than the lock timeout of a batch.
+func TestStatementTimeoutFailsOnlyTheLockedKey(t *testing.T) {
+	p := newPool(t, "&statement_timeout=500")
+	s, table := newStore(t, p)
+	run(t, s, requestEach("a", "b"))
+	spend(t, begin(t, p), table, "b", 1)
+	b := requestEach("a", "b")
+	s.Run(t.Context(), b)
+	require.NoError(t, b.Err)
+	require.NoError(t, b.KeyErr[0])
+	requireKinds(t, b.KeyErr[1], storage.ErrContended, storage.ErrNotApplied)
+	require.Equal(t, []int{1, 0}, appliedOf(b))
+}
+
 // A wait for a lock ends before the deadline with an error of the server. So the outcome is known, and
 // the connection stays open. A statement such as VACUUM FULL locks the whole table.
 func TestWaitForALockEndsBeforeTheDeadline(t *testing.T) {

@@ -51,7 +51,7 @@ func (s *Store) runBatch(ctx context.Context, b *driver.Batch) error {
 		r.lockTimeout = max(min(r.lockTimeout, time.Until(deadline)/3), time.Millisecond)
 	}
 	err := s.decide(ctx, r)
-	if codeOf(err) != lockNotAvailable {
+	if !slices.Contains(waited, codeOf(err)) {
 		return err
 	}
 	parts := r.split()

@@ -103,7 +103,7 @@ func (s *Store) migrateFailure(err error) error {
 		return nil
 	}
 	err = fmt.Errorf("create table %s: %w", s.options.qualified(s.options.Table), err)
-	if s.inTransaction() || errors.Is(err, errInvalidIndex) || errors.Is(err, errHidden) || isPoolClosed(err) { // a retry of this call alone does not help
+	if s.inTransaction() || errors.Is(err, storage.ErrNotApplied) || isPoolClosed(err) { // a retry of this call alone does not help
 		return storage.NotApplied(fmt.Errorf("postgres: %w", withAdvice(err)))
 	}
 	return classify(err)
@@ -116,7 +116,12 @@ var errHidden = errors.New("search_path finds the functions of a former table fi
 // create creates what is missing. It uses a transaction, or a savepoint in the caller's transaction, so that a failed statement
 // does not end that one.
 func (s *Store) create(ctx context.Context) error {
-	return pgx.BeginFunc(ctx, s.db, func(tx pgx.Tx) error {
+	return pgx.BeginFunc(ctx, s.db, func(tx pgx.Tx) (err error) {
+		defer func() {
+			if err != nil && isUnsent(tx, err) { // for instance errHidden
+				err = storage.NotApplied(err)
+			}
+		}()
 		var table, index, invalid bool
 		if err := s.queryRow(ctx, tx, tableInfoSQL, s.options.qualified(s.options.Table)).Scan(&table, &index, &invalid); err != nil {
 			return err

@@ -32,7 +32,7 @@ func (s *Store) connection(ctx context.Context) (DB, func(), error) {
 	case err != nil && isPoolClosed(err): // no retry can help
 		return nil, nil, storage.NotApplied(fmt.Errorf("postgres: %w", err))
 	case err != nil:
-		return nil, nil, storage.NotApplied(fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err))
+		return nil, nil, storage.NotApplied(fmt.Errorf("postgres: %w: cannot get a connection from the pool: %w", storage.ErrUnavailable, err))
 	case !begin(ctx):
 		conn.Release()
 		return nil, nil, storage.NotApplied(storage.ErrUnavailable) // nobody reads it
@@ -64,6 +64,9 @@ func collectOn[T any](ctx context.Context, s *Store, db DB, sql string, args ...
 		case err == nil:
 			return all, nil
 		case unprepared || s.inTransaction() || !isPreparedElsewhere(err):
+			if conn, ok := db.(*pgxpool.Conn); ok && db != s.db && codeOf(err) == readOnly {
+				_ = conn.Conn().Close(ctx) // the pool's next connection may reach the new primary
+			}
 			return nil, s.failure(db, err)
 		}
 		unprepared = true

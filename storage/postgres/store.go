@@ -218,16 +218,17 @@ func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 		if batch.Due < purgeBatch {
 			return removed, nil
 		}
-		now = &batch.Now
+		at := time.UnixMicro(batch.Now)
+		now = &at
 	}
 	return removed, nil
 }
 
 // purgeRow is the reply to a statement of Purge: how many records were due, how many of them were
-// removed, the time, and how many of them are still due.
+// removed, the time in microseconds, and how many of them are still due.
 type purgeRow struct {
 	Due, Removed int
-	Now          time.Time
+	Now          int64
 	Left         int
 }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -38,6 +39,9 @@ func (s *Store) withConnection(ctx context.Context, use func(*connection) error)
 	}()
 	err = use(c)
 	succeeded = err == nil
+	if e := (sqlite3.Error{}); errors.As(err, &e) && e.Code == sqlite3.ErrReadonly {
+		c.discard() // the file may be writable for a new connection, or be another one
+	}
 	return wrap(err)
 }
 
@@ -56,7 +60,7 @@ func (s *Store) take(ctx context.Context) (*connection, error) {
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot get a connection from the pool: %w", err)
 	}
 	if err := c.disableBusyTimeout(); err != nil {
 		c.release()

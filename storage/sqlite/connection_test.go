@@ -134,6 +134,18 @@ func TestConnectionIsClosedIfItsStateIsUnknown(t *testing.T) {
 	}
 }
 
+// SQLite opens a file for reading if it may not write it, and writes no file that has lost its name. That lasts as long as
+// the connection.
+func TestReadOnlyConnectionIsClosed(t *testing.T) {
+	s, _, dsn := newStore(t, journal)
+	file, _, _ := strings.Cut(strings.TrimPrefix(dsn, "file:"), "?")
+	require.NoError(t, os.Remove(file))
+	replaced := open(t, openDB(t, dsn), sqlite.Options{})
+	require.ErrorIs(t, s.Transact(t.Context(), nil, adding("a")), storage.ErrUnavailable)
+	add(t, s, "a")
+	require.Equal(t, []uint64{1}, numbers(t, replaced, "a"))
+}
+
 func TestOnlyAnErrorOfCommitLeavesTheOutcomeUnknown(t *testing.T) {
 	for prefix, notApplied := range map[string]bool{"PRAGMA busy_timeout": true, "PRAGMA busy_timeout = 0": true, "BEGIN": true, "SELECT": true, "INSERT": true, "COMMIT": false} {
 		for _, code := range []sqlite3.ErrNo{sqlite3.ErrIoErr, sqlite3.ErrFull, sqlite3.ErrCantOpen, sqlite3.ErrReadonly} {
@@ -241,6 +253,19 @@ func TestCloseOfTheDatabaseClosesTheKeptConnectionSoon(t *testing.T) {
 	require.NoError(t, db.Close())
 	require.Eventually(t, func() bool { return db.Stats().OpenConnections == 0 }, 20*time.Second, time.Millisecond)
 	require.ErrorContains(t, s.Transact(t.Context(), nil, adding("a")), "closed")
+}
+
+func TestErrorNamesABusyPool(t *testing.T) {
+	s, db, _ := newStore(t, wal)
+	db.SetMaxOpenConns(1)
+	own, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	defer own.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	_, _, err = s.Load(ctx, "a")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "from the pool")
 }
 
 // With a kept connection, the pool does not check the context. After an error, the connection is not kept.

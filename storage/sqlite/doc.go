@@ -12,7 +12,8 @@
 //
 // # Settings
 //
-// Limits are correct with all settings except _journal_mode=OFF, with which SQLite cannot roll back. For speed:
+// Limits are correct with all settings except _journal_mode=OFF, with which SQLite cannot roll back, and nolock=1 and
+// vfs=unix-none, with which it locks nothing. _locking_mode=EXCLUSIVE needs SetMaxOpenConns(1) and a single process. For speed:
 //
 //   - _journal_mode=WAL: writes do not wait for readers. With _synchronous=NORMAL, the driver's default, they wait for the
 //     disk only at a checkpoint. With FULL, each write waits once, and without WAL several times. On most disks, both are
@@ -47,6 +48,7 @@
 // Do not delete the file while a process uses it. In WAL mode, the process goes on with the deleted file, and others begin with a new
 // one.
 //
-// Each connection to ":memory:" opens a new database. Use "file::memory:?cache=shared" or SetMaxOpenConns(1). If your own
-// transaction holds the only connection, decisions wait for it.
+// Each connection to ":memory:" opens a new database. Use "file::memory:?cache=shared" or SetMaxOpenConns(1), and no
+// ConnMaxLifetime or ConnMaxIdleTime, because the database ends with its last connection. If your own transaction holds the
+// only connection, decisions wait for it.
 package sqlite
