@@ -69,7 +69,12 @@ func (s *Store) send(ctx context.Context, untilDeadline bool, commands ...*comma
 		for _, c := range commands {
 			_ = pipe.Process(ctx, c)
 		}
-		_, _ = pipe.Exec(ctx)
+		_, err := pipe.Exec(ctx)
+		for _, c := range commands {
+			if c.Err() == nil && c.Val() == nil { // a hook of the client has not sent it
+				c.SetErr(err)
+			}
+		}
 		return struct{}{}, nil
 	}
 	var ended error

@@ -182,6 +182,28 @@ func (hook) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.Proces
 	return next
 }
 
+// noPipelines is the error of a hook that sends no pipelines.
+type noPipelines struct {
+	hook
+	error
+}
+
+func (h noPipelines) ProcessPipelineHook(goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+	return func(context.Context, []goredis.Cmder) error { return h.error }
+}
+
+func TestErrorOfAHookIsKept(t *testing.T) {
+	s, client := sharedStore(t), newClient(t, shared.Redis(t).Addr())
+	refused := noPipelines{func(_ goredis.Cmder, err error) error { return err }, errors.New("refused")}
+	client.AddHook(refused)
+	a, b := oneRequest("a"), oneRequest("b")
+	run(t, open(t, client, s.NameOf("")), a, b)
+	for _, err := range []error{a.Err, b.Err} {
+		requireNotApplied(t, err)
+		require.ErrorIs(t, err, refused.error)
+	}
+}
+
 // Like twemproxy after a timeout, the proxy answers with an error of its own, although the server has run the script. The
 // error of a script itself is certain.
 func TestErrorOfAProxyLeavesTheOutcomeUnknown(t *testing.T) {
