@@ -204,7 +204,7 @@ func TestErrorOfAHookIsKept(t *testing.T) {
 	}
 }
 
-// Like twemproxy after a timeout, the proxy answers with an error of its own, although the server has run the script. The
+// After a timeout, the proxy answers with an error of its own, although the server has run the script. The
 // error of a script itself is certain.
 func TestErrorOfAProxyLeavesTheOutcomeUnknown(t *testing.T) {
 	direct := sharedStore(t)
