@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // outage is how a store fails.
@@ -113,6 +115,29 @@ func TestSingleClientWaitsOncePerOutage(t *testing.T) {
 			require.Equal(b, 1, waited)
 		})
 	}
+}
+
+// The store answers a Peek and a denial, like a read-only replica.
+func TestStoreThatRefusesWritesOpensTheBreaker(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: time.Second, DenialCacheTTL: -1}, func(b *fixture) {
+		b.store.before = func(keys []string) error {
+			trips := b.store.tripsSoFar()
+			if kind, _, _ := strings.Cut(trips[len(trips)-1], " "); kind == "load" || kind != "swap" && keys[0] == "full" {
+				return nil
+			}
+			return notSent
+		}
+		waited := 0
+		for range 8 {
+			b.decide(newCall(counter(0), "full"))
+			b.decide(newCallOf(driver.Peek, counter(9), "k"))
+			if c := b.decide(newCall(counter(9), "k")); c.took > 0 {
+				waited++
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.LessOrEqual(b, waited, 2, "the second call may begin just before the breaker opens")
+	})
 }
 
 func TestProbeChangesNothing(t *testing.T) {

@@ -109,7 +109,7 @@ func (q *queue) probeHeld(ctx context.Context, key string, roundTrip time.Durati
 	defer cancel()
 	began := time.Now()
 	_, _, err := q.engine.store.CompareAndSwap(ctx, storage.Swap{Key: key}) // changes nothing, but waits for the lock
-	switch q.record(began, err); {
+	switch q.record(began, err, true); {
 	case err == nil:
 		q.free(key)
 	case isContention(err):

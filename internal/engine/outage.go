@@ -26,8 +26,9 @@ func isUnreachable(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial" && !op.Timeout() || errors.As(err, &dns) && !dns.Timeout()
 }
 
-// record gives the outcome of a round trip to the circuit breaker. began is when the round trip began.
-func (q *queue) record(began time.Time, err error) {
+// record gives the outcome of a round trip to the circuit breaker. began is when the round trip began. wrote says whether it wrote
+// anything, if err is nil.
+func (q *queue) record(began time.Time, err error, wrote bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	late := breaker.IsTimeout(err) && isOutage(err)
@@ -38,7 +39,7 @@ func (q *queue) record(began time.Time, err error) {
 		q.breaker.Failed(began, err)
 		q.lastErr = err
 	default:
-		q.breaker.Succeeded()
+		q.breaker.Succeeded(wrote)
 		q.warm, q.answered, q.lastErr = true, time.Now(), nil
 	}
 }

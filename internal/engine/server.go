@@ -46,7 +46,8 @@ func (q *queue) runOnServer(ctx context.Context, requests []*Request) {
 		if reply.Err == nil && (len(reply.Found) != len(reply.Keys) || reply.KeyErr != nil && len(reply.KeyErr) != len(reply.Keys)) {
 			reply.Err = fmt.Errorf("engine: the store answered with %d records and %d errors to %d keys", len(reply.Found), len(reply.KeyErr), len(reply.Keys))
 		}
-		if q.record(began, reply.Err); reply.Err == nil {
+		wrote := slices.ContainsFunc(reply.Requests, func(r driver.Request) bool { return r.Applied > 0 })
+		if q.record(began, reply.Err, wrote); reply.Err == nil {
 			s.replay(q, denials.Clock{At: reply.At, Sent: began, Received: received})
 			continue
 		}

@@ -48,7 +48,7 @@ func (q *queue) trySwap(ctx context.Context, r *Request) error {
 	}
 	began := time.Now()
 	_, swapped, err := q.engine.store.CompareAndSwap(ctx, swaps...)
-	if q.record(began, err); err == nil && !swapped {
+	if q.record(began, err, true); err == nil && !swapped {
 		err = storage.NotApplied(fmt.Errorf("%w: %d attempts", storage.ErrContended, r.attempts.Load()))
 	}
 	return err
@@ -60,7 +60,7 @@ func (q *queue) load(ctx context.Context, r *Request) ([]storage.Swap, error) {
 	began := time.Now()
 	records, now, err := e.store.Load(ctx, r.keys...)
 	received := time.Now()
-	if q.record(began, err); err == nil && len(records) != len(r.keys) {
+	if q.record(began, err, false); err == nil && len(records) != len(r.keys) {
 		err = fmt.Errorf("engine: the store answered with %d records to %d keys", len(records), len(r.keys))
 	}
 	if err != nil {

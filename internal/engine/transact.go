@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/internal/engine/denials"
@@ -30,7 +31,7 @@ func (q *queue) transact(ctx context.Context, requests []*Request) {
 	began := time.Now()
 	err := e.transactor.Transact(ctx, e.options.Clock, updates...)
 	received := time.Now()
-	q.record(began, err)
+	q.record(began, err, slices.ContainsFunc(requests, func(r *Request) bool { return changes(r.Items) }))
 	for i, r := range requests {
 		switch {
 		case err == nil:

@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -69,7 +68,12 @@ func (s *Store) send(ctx context.Context, untilDeadline bool, commands ...*comma
 		for _, c := range commands {
 			_ = pipe.Process(ctx, c)
 		}
-		_, _ = pipe.Exec(ctx)
+		_, err := pipe.Exec(ctx)
+		for _, c := range commands {
+			if c.Err() == nil && c.Val() == nil { // a hook of the client has not sent it
+				c.SetErr(err)
+			}
+		}
 		return struct{}{}, nil
 	}
 	var ended error
@@ -95,7 +99,7 @@ func (s *Store) send(ctx context.Context, untilDeadline bool, commands ...*comma
 
 // writeTracker is an argument of a command. It records whether the client wrote the command to a connection, because the
 // client calls MarshalBinary just before. If the call ended earlier, for instance while the client dialed, nothing was
-// applied. After cancel, the client cannot write the command any more.
+// applied. After cancel, the client writes a command without a script instead, which changes nothing.
 type writeTracker struct {
 	text  []byte
 	state atomic.Int32
@@ -107,13 +111,11 @@ const (
 	cancelled
 )
 
-var errCancelled = errors.New("redis: the call was cancelled")
-
 // MarshalBinary implements encoding.BinaryMarshaler. The client calls it again if a node of a
-// cluster redirects the command to another node.
+// cluster redirects the command to another node. After an error, the client would close the connection, which later calls need.
 func (t *writeTracker) MarshalBinary() ([]byte, error) {
 	if !t.state.CompareAndSwap(unsent, written) && t.state.Load() == cancelled {
-		return nil, errCancelled
+		return nil, nil
 	}
 	return t.text, nil
 }

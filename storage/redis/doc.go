@@ -57,5 +57,5 @@
 // itself. If a lost node has no replica, the cluster refuses all keys, unless cluster-require-full-coverage is no. While a
 // slot moves, a decision fails if its keys are on both nodes.
 //
-// With ReadOnly, RouteByLatency or RouteRandomly, Load may read old records from replicas. Primaries still decide.
+// A client with ReadOnly, RouteByLatency or RouteRandomly also sends all scripts to primaries, so it reads no old records.
 package redis

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -171,6 +173,27 @@ func TestCallWithoutAConnectionSendsNothing(t *testing.T) {
 	}
 }
 
+// A connection can take longer than the timeout of each call.
+func TestLaterCallsUseTheConnectionOfACallThatHasEnded(t *testing.T) {
+	for call, write := range writes {
+		var dials atomic.Int32
+		connect := make(chan struct{})
+		client := newClientWith(t, goredis.Options{Addr: shared.Redis(t).Addr(), PoolSize: 1, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dials.Add(1)
+			<-connect
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}})
+		s := open(t, client, t.Name())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		requireNotApplied(t, write(ctx, s, call+" a", call+" b"))
+		close(connect)
+		require.NoError(t, write(t.Context(), s, call+" c", call+" d"))
+		require.EqualValues(t, 1, dials.Load())
+		require.Empty(t, stored(t, s, call+" a"), "it must not be sent later")
+	}
+}
+
 // hook is a hook of single commands. It is called after a command, and returns the error of the command.
 type hook func(goredis.Cmder, error) error
 
@@ -182,7 +205,29 @@ func (hook) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.Proces
 	return next
 }
 
-// Like twemproxy after a timeout, the proxy answers with an error of its own, although the server has run the script. The
+// noPipelines is the error of a hook that sends no pipelines.
+type noPipelines struct {
+	hook
+	error
+}
+
+func (h noPipelines) ProcessPipelineHook(goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+	return func(context.Context, []goredis.Cmder) error { return h.error }
+}
+
+func TestErrorOfAHookIsKept(t *testing.T) {
+	s, client := sharedStore(t), newClient(t, shared.Redis(t).Addr())
+	refused := noPipelines{func(_ goredis.Cmder, err error) error { return err }, errors.New("refused")}
+	client.AddHook(refused)
+	a, b := oneRequest("a"), oneRequest("b")
+	run(t, open(t, client, s.NameOf("")), a, b)
+	for _, err := range []error{a.Err, b.Err} {
+		requireNotApplied(t, err)
+		require.ErrorIs(t, err, refused.error)
+	}
+}
+
+// After a timeout, the proxy answers with an error of its own, although the server has run the script. The
 // error of a script itself is certain.
 func TestErrorOfAProxyLeavesTheOutcomeUnknown(t *testing.T) {
 	direct := sharedStore(t)

@@ -28,9 +28,10 @@ type Options struct {
 	// of another store in the same database, such as "sluice:shop:" beside "sluice:". Otherwise sluice.Limiter.Clear on the other
 	// store can delete records of this one, and both stores can use the same record.
 	Prefix string
-	// Proxy must be true if the client is a [redis.Client] of a proxy in front of several servers, such as twemproxy or
-	// Envoy. Then only requests with the same keys share a script, and an error of the proxy does not prove that a write
-	// was not applied. Clients of types that go-redis does not have always share scripts in this way.
+	// Proxy must be true if the client is a [redis.Client] of a proxy in front of several servers, such as Envoy. Then only
+	// requests with the same keys share a script, and an error of the proxy does not prove that a write was not applied.
+	// Clients of types that go-redis does not have always share scripts in this way. Twemproxy 0.5 cannot be used: it closes
+	// the connection when go-redis sends HELLO.
 	Proxy bool
 }
 

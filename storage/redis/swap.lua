@@ -46,6 +46,8 @@ for i, key in ipairs(KEYS) do
 	found[i + 1] = value
 end
 if not same then
+	-- This changes nothing, but it fails if the server refuses writes. A probe of the circuit breaker relies on that.
+	redis.call('SET', KEYS[1], '', found[2] and 'NX' or 'XX')
 	return found
 end
 local begun = ''

@@ -53,11 +53,14 @@ const (
 // negative, it never opens.
 func New(openAfter time.Duration) *Breaker { return &Breaker{openAfter: openAfter} }
 
-// Succeeded records that the server answered a round trip.
-func (b *Breaker) Succeeded() {
+// Succeeded records that the server answered a round trip. Only a write ends a series of failures, because a server can refuse
+// writes and answer the rest.
+func (b *Breaker) Succeeded(wrote bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.state, b.answered, b.cause, b.firstCut = closed, time.Now(), nil, time.Time{}
+	if b.answered, b.firstCut = time.Now(), (time.Time{}); wrote {
+		b.state, b.cause = closed, nil
+	}
 }
 
 // Failed records that a round trip that began at that time has failed now.

@@ -57,9 +57,24 @@ func TestItOpensAfterOneSecondOfFailures(t *testing.T) {
 func TestASuccessRestartsTheTimeToOpen(t *testing.T) {
 	bubble(t, func(t *testing.T, b *breaker.Breaker) {
 		fail(b, 900*time.Millisecond)
-		b.Succeeded()
+		b.Succeeded(true)
 		fail(b, 900*time.Millisecond)
 		requireAdmits(t, b)
+	})
+}
+
+func TestARoundTripThatWritesNothingEndsNoFailures(t *testing.T) {
+	bubble(t, func(t *testing.T, b *breaker.Breaker) {
+		fail(b, 900*time.Millisecond)
+		b.Succeeded(false)
+		fail(b, 100*time.Millisecond)
+		_, err := b.Admit()
+		require.ErrorContains(t, err, "failed for 1s")
+		b.Probed(nil)
+		b.Succeeded(false)
+		fail(b, 0)
+		_, err = b.Admit()
+		require.Error(t, err, "it opens again at once")
 	})
 }
 
@@ -68,7 +83,7 @@ func TestAnAnswerCountsMoreThanAnEarlierRoundTrip(t *testing.T) {
 	bubble(t, func(t *testing.T, b *breaker.Breaker) {
 		hanging := time.Now()
 		time.Sleep(900 * time.Millisecond)
-		b.Succeeded()
+		b.Succeeded(true)
 		time.Sleep(200 * time.Millisecond)
 		b.Failed(hanging, errRefused)
 		requireAdmits(t, b)
@@ -141,7 +156,7 @@ func TestAPauseLetsCallersTestTheServerThemselves(t *testing.T) {
 				requireAdmits(t, b)
 			}
 			if works {
-				b.Succeeded()
+				b.Succeeded(true)
 				fail(b, 0)
 				requireAdmits(t, b)
 				return
@@ -192,7 +207,7 @@ func TestAnAnswerOrAPauseEndsASeriesOfRoundTripsCutShort(t *testing.T) {
 		bubble(t, func(t *testing.T, b *breaker.Breaker) {
 			b.CutShort(time.Now())
 			if time.Sleep(900 * time.Millisecond); answers {
-				b.Succeeded()
+				b.Succeeded(true)
 			} else {
 				time.Sleep(time.Hour)
 				requireAdmits(t, b)
@@ -225,7 +240,7 @@ func TestTimeoutDoesNotReplaceTheCause(t *testing.T) {
 		b.Failed(time.Now(), fmt.Errorf("the last attempt: %w", timeout))
 		_, err = b.Admit()
 		require.ErrorIs(t, err, errRefused)
-		b.Succeeded()
+		b.Succeeded(true)
 		b.Failed(time.Now(), timeout)
 		_, err = b.Admit()
 		require.ErrorIs(t, err, timeout)
