@@ -213,7 +213,7 @@ func (s *Server) server(l net.Listener, handler http.Handler) *listener {
 	protocols.SetUnencryptedHTTP2(true)
 	server := &listener{http: &http.Server{
 		Handler:        handler,
-		ReadTimeout:    requestTime, // also of a body that net/http reads itself, as that of OPTIONS *
+		ReadTimeout:    requestTime, // also of a body that net/http reads itself, as after an unknown Expect
 		IdleTimeout:    idleTime,
 		MaxHeaderBytes: headerSize,
 		Protocols:      protocols,
@@ -221,6 +221,8 @@ func (s *Server) server(l net.Listener, handler http.Handler) *listener {
 		BaseContext:    func(net.Listener) context.Context { return s.background }, // Close ends the requests that are left
 		ConnState:      s.trackConnection,
 		ErrorLog:       errorLog(s.sampled, "a connection failed"),
+
+		DisableGeneralOptionsHandler: true, // OPTIONS * must not bypass the handler and its timeouts
 	}}
 	server.Listener = limitConnections(l, s.options.MaxConnections, func(full bool) {
 		server.http.SetKeepAlivesEnabled(!full) // closes idle connections, and active ones after their response
