@@ -86,10 +86,12 @@ func Middleware(limiter *sluice.Limiter[*http.Request], options Options) func(ht
 }
 
 // serveNext serves a request to the server as given, which can have another context. The server removes the temporary files of the
-// MultipartForm of its own request only.
+// MultipartForm of its own request only, and middleware reads the router's Pattern there.
 func serveNext(next http.Handler, w http.ResponseWriter, r, given *http.Request) {
 	next.ServeHTTP(w, given)
-	r.MultipartForm = given.MultipartForm
+	if given != r { // otherwise a goroutine of next may still read r
+		r.MultipartForm, r.Pattern = given.MultipartForm, given.Pattern
+	}
 }
 
 // guard is what all handlers of one middleware share.

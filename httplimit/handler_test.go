@@ -278,15 +278,27 @@ func TestNextGetsTheOriginalWriterAndRequest(t *testing.T) {
 	recorder := httptest.NewRecorder()
 	request := httptest.NewRequest("PUT", "/", unread{t})
 	limiter := newLimiter(t, limiterOptions{Clock: still}, nil, rule("client", "gcra 1/s"))
-	served := 0
+	served, copied := 0, make(chan *http.Request, 1)
 	h := httplimit.Handler(limiter, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		require.Same(t, recorder, w)
 		require.Same(t, request, r)
 		served++
+		go func() { copied <- r.WithContext(context.Background()) }() // so the race detector sees a write to r
 	}), httplimit.Options{})
 	h.ServeHTTP(recorder, request)
 	h.ServeHTTP(recorder, request)
 	require.Equal(t, 1, served)
+	<-copied
+}
+
+func TestMiddlewareInFrontSeesThePatternOfTheRouter(t *testing.T) {
+	router := http.NewServeMux()
+	router.Handle("/orders/{id}", hello)
+	for _, rules := range [][]sluice.Rule[*http.Request]{twoAtOnce(), {rule("client", "gcra 1/s")}} {
+		r := httptest.NewRequest("GET", "/orders/7", nil)
+		respond(httplimit.Handler(newLimiter(t, limiterOptions{}, nil, rules...), router, httplimit.Options{}), r)
+		require.Equal(t, "/orders/{id}", r.Pattern)
+	}
 }
 
 // These tests promise how many allocations a limiter adds to a request, and what a request costs by its

@@ -138,6 +138,16 @@ func TestKeysReadTheRequest(t *testing.T) {
 	require.Equal(t, "example.com:8080", httplimit.KeyByHeader("host").OrShare()(r))
 	require.Equal(t, "s1", httplimit.KeyByCookie("session").OrShare()(r))
 	require.Equal(t, "", httplimit.KeyByCookie("missing").OrShare()(r))
+	for cookies, want := range map[string]string{
+		`a=b;  session ="s 2" ; session=s3`:       "s 2",
+		"session=\xff; mysession=s2; session=s=3": "s=3", // a Go server refuses the first too
+		strings.Repeat("; ", 4000) + "session=s2": "s2",  // so that clients cannot hide a cookie
+		"session=; session=s2":                    "",
+		"session":                                 "",
+	} {
+		r.Header["Cookie"] = []string{cookies}
+		require.Equal(t, want, httplimit.KeyByCookie("session").OrShare()(r), "%.99s", cookies)
+	}
 	require.Equal(t, "example.com:8080", httplimit.KeyByHost(r))
 }
 

@@ -153,8 +153,14 @@ func KeyByHeader(name string) OptionalKey {
 // name. See [KeyByHeader] about empty values, and values that clients can choose.
 func KeyByCookie(name string) OptionalKey {
 	return func(r *http.Request) (string, bool) {
-		if cookie, err := r.Cookie(name); err == nil {
-			return cookie.Value, cookie.Value != ""
+		for pair := range strings.SplitSeq(strings.Join(r.Header["Cookie"], ";"), ";") {
+			if found, _, _ := strings.Cut(pair, "="); strings.TrimSpace(found) != name {
+				continue
+			}
+			alone := http.Request{Header: http.Header{"Cookie": {pair}}} // among more than 3000 cookies, net/http finds none
+			if cookie, err := alone.Cookie(name); err == nil {
+				return cookie.Value, cookie.Value != ""
+			}
 		}
 		return "", false
 	}

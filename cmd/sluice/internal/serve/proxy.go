@@ -197,6 +197,7 @@ func (s *Server) withLimitFields(proxy httputil.ReverseProxy, settled bool) http
 			if response.StatusCode < 100 { // net/http panics if it is to send such a status
 				return fmt.Errorf("the upstream sent the status %03d", response.StatusCode)
 			}
+			w.Header()["Content-Type"] = nil // net/http guesses no type then if the upstream sent none
 			addLimitFields(response.Header, fields)
 			maps.DeleteFunc(response.Trailer, func(name string, _ []string) bool { return isLimitField(name) })
 			return nil

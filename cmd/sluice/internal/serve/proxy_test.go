@@ -89,6 +89,16 @@ func TestLimitFieldsSurviveEarlyHints(t *testing.T) {
 	require.Equal(t, []string{`"client";q=3;w=3600`}, a.Header.Values("RateLimit-Policy"))
 }
 
+// A browser would show text of a user as a page if the proxy guessed that it is HTML.
+func TestContentTypeIsNotGuessed(t *testing.T) {
+	w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header()["Content-Type"] = nil
+		io.WriteString(w, "<html>")
+	}))
+	require.NotContains(t, fetch(t, w.proxyURL("/")).Header, "Content-Type")
+}
+
 // TestTrailersOfRequestsAreNotPassedOn: some servers read trailers as headers.
 func TestTrailersOfRequestsAreNotPassedOn(t *testing.T) {
 	seen := make(chan *http.Request, 1)

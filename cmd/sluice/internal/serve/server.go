@@ -189,8 +189,7 @@ func (s *Server) listen() error {
 		return fmt.Errorf("--api %w", err)
 	}
 	s.api = s.server(l, s.Routes(isPrivate(l)))
-	s.api.http.ReadTimeout = apiReadTime
-	s.api.http.WriteTimeout = apiReadTime + cmp.Or(s.options.DecisionTimeout, sluice.DefaultTimeout) + apiWriteTime
+	s.api.http.WriteTimeout = requestTime + cmp.Or(s.options.DecisionTimeout, sluice.DefaultTimeout) + apiWriteTime
 	return nil
 }
 
@@ -202,10 +201,9 @@ func (s *Server) serveProxy(w http.ResponseWriter, r *http.Request) {
 
 // Limits for requests, so that slow clients cannot hold resources.
 const (
-	headerTime   = 10 * time.Second
+	requestTime  = 10 * time.Second // to read a request, but not its body in the proxy: see Options.idleTimeout
 	idleTime     = 2 * time.Minute
-	apiReadTime  = 10 * time.Second // to read a request to the decision service
-	apiWriteTime = 20 * time.Second // to write its response
+	apiWriteTime = 20 * time.Second // to write a response of the decision service
 	headerSize   = 64 << 10
 )
 
@@ -214,15 +212,17 @@ func (s *Server) server(l net.Listener, handler http.Handler) *listener {
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	server := &listener{http: &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: headerTime,
-		IdleTimeout:       idleTime,
-		MaxHeaderBytes:    headerSize,
-		Protocols:         protocols,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
-		BaseContext:       func(net.Listener) context.Context { return s.background }, // Close ends the requests that are left
-		ConnState:         s.trackConnection,
-		ErrorLog:          errorLog(s.sampled, "a connection failed"),
+		Handler:        handler,
+		ReadTimeout:    requestTime, // also of a body that net/http reads itself, as after an unknown Expect
+		IdleTimeout:    idleTime,
+		MaxHeaderBytes: headerSize,
+		Protocols:      protocols,
+		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		BaseContext:    func(net.Listener) context.Context { return s.background }, // Close ends the requests that are left
+		ConnState:      s.trackConnection,
+		ErrorLog:       errorLog(s.sampled, "a connection failed"),
+
+		DisableGeneralOptionsHandler: true, // OPTIONS * must not bypass the handler and its timeouts
 	}}
 	server.Listener = limitConnections(l, s.options.MaxConnections, func(full bool) {
 		server.http.SetKeepAlivesEnabled(!full) // closes idle connections, and active ones after their response

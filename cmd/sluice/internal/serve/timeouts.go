@@ -31,6 +31,7 @@ func (o *Options) idleTimeout(next http.Handler) http.Handler {
 		t := &transfer{ResponseWriter: w, ResponseController: http.NewResponseController(w), o: o, credit: o.BodyGrace, duplex: r.ProtoMajor > 1}
 		if r.Body != nil && r.Body != http.NoBody {
 			t.unread = true
+			_ = t.ResponseController.SetReadDeadline(time.Time{}) // instead of requestTime
 			r = r.WithContext(context.WithValue(r.Context(), transferKey{}, t))
 			r.Body = &trackedBody{r.Body, t}
 		}

@@ -63,12 +63,13 @@ func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
 	}
 }
 
-// TestClientsThatDoNotReadInterimResponsesAreCutOff: the upstream sends an interim response, or net/http sends
-// 100 Continue when the body is read.
-func TestClientsThatDoNotReadInterimResponsesAreCutOff(t *testing.T) {
+// TestClientsThatDoNotReadShortResponsesAreCutOff: the upstream sends an interim response, net/http sends 100 Continue when the body is
+// read, or the proxy refuses the request.
+func TestClientsThatDoNotReadShortResponsesAreCutOff(t *testing.T) {
 	for request, interim := range map[string]bool{
 		"GET / HTTP/1.1\r\nHost: x\r\n\r\n":                                               true,
 		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n": false,
+		"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n":                                           false,
 	} {
 		proxied(t, func(w http.ResponseWriter, r *http.Request) {
 			if interim {
@@ -373,6 +374,20 @@ func TestSlowExchangesThatAreAllowed(t *testing.T) {
 	}
 }
 
+func TestBodiesMayPauseWithoutLimits(t *testing.T) {
+	for _, clientOf := range []func(*pipes) *http.Client{newHTTP2, func(front *pipes) *http.Client {
+		return &http.Client{Transport: &http.Transport{DialContext: front.dial}}
+	}} {
+		proxied(t, consume(new(error)), func(t *testing.T, front *pipes) {
+			body, write := io.Pipe()
+			go func() { drip(1, time.Hour, 3)(write); write.Close() }()
+			response, err := clientOf(front).Post("http://proxy/", "text/plain", body)
+			require.NoError(t, err)
+			require.Equal(t, "3", contentOf(t, response.Body))
+		}, func(o *Options) { o.ClientTimeout, o.MinBodyRate = 0, 0 })
+	}
+}
+
 // TestSlowResponses: a download and server-sent events take an hour, in which the client sends nothing.
 func TestSlowResponses(t *testing.T) {
 	events := func(w http.ResponseWriter, _ *http.Request) {
@@ -452,18 +467,23 @@ func (f flushing) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// TestSlowHeadersAreCutOff: the headers have their own timeout.
-func TestSlowHeadersAreCutOff(t *testing.T) {
-	proxied(t, hello, func(t *testing.T, front *pipes) {
-		conn, err := front.dial(t.Context(), "", "")
-		require.NoError(t, err)
-		defer conn.Close()
-		go drip(1, time.Second, 1<<20)(conn)
-		began := time.Now()
-		_, err = io.ReadAll(conn)
-		require.NoError(t, err)
-		require.LessOrEqual(t, time.Since(began), headerTime)
-	})
+// TestSlowRequestsAreCutOff: the headers have their own timeout, and so have the bodies of requests that net/http answers.
+func TestSlowRequestsAreCutOff(t *testing.T) {
+	for _, head := range []string{"", "OPTIONS * HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n", "POST / HTTP/1.1\r\nHost: x\r\nExpect: tea\r\nContent-Length: 100\r\n\r\n"} {
+		proxied(t, hello, func(t *testing.T, front *pipes) {
+			conn, err := front.dial(t.Context(), "", "")
+			require.NoError(t, err)
+			defer conn.Close()
+			go func() {
+				_, _ = io.WriteString(conn, head)
+				drip(1, time.Second, 1<<20)(conn)
+			}()
+			began := time.Now()
+			_, err = io.ReadAll(conn)
+			require.NoError(t, err)
+			require.LessOrEqual(t, time.Since(began), requestTime, head)
+		})
+	}
 }
 
 // TestAnUpstreamThatReadsNoBodyIsTimedOut: the client sends its body at once.
