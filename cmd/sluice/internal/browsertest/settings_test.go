@@ -227,6 +227,37 @@ func TestExportsOfThePolicies(t *testing.T) {
 	}
 }
 
+// TestLargeNumbersFit: the labels of a chart are inside it, and no two texts of the SVG overlap.
+func TestLargeNumbersFit(t *testing.T) {
+	t.Parallel()
+	b := open(t, "p=gcra+1099511627776/s&kind=greedy&requests=200000&length=1&clocks-ahead=0,0,0,0,0,0,0,0,0,0")
+	eval[bool](b, `(() => {
+		window.labels = [];
+		const draw = CanvasRenderingContext2D.prototype.fillText;
+		CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+			const size = this.measureText(text);
+			const { e } = this.getTransform();
+			const fits = e + x - size.actualBoundingBoxLeft >= 0 && e + x + size.actualBoundingBoxRight <= this.canvas.width;
+			window.labels.push(text + (fits ? '' : ' is cut'));
+			draw.call(this, text, x, y);
+		};
+		return true;
+	})()`)
+	b.changes(func() { b.enter("#spec-1", "gcra 1099511627775/s") })
+	labels := eval[[]string](b, "window.labels")
+	require.Contains(t, labels, "1.1T")
+	require.NotContains(t, strings.Join(labels, "\n"), "is cut")
+
+	svg, err := os.ReadFile(b.download("#export-svg", "sluice.svg"))
+	require.NoError(t, err)
+	require.Empty(t, eval[[]string](b, `(() => {
+		document.body.innerHTML = %s;
+		const texts = [...document.querySelectorAll('svg text')].map((e) => [e.textContent, e.getBBox()]);
+		const overlap = (a, b) => a.x < b.x + b.width && b.x < a.x + a.width && Math.abs(a.y - b.y) < 11;
+		return texts.flatMap(([a, box], i) => texts.slice(i + 1).filter(([, other]) => overlap(box, other)).map(([b]) => a + ' and ' + b));
+	})()`, quote(string(svg))))
+}
+
 // svgTexts parses an SVG, and returns the texts in it.
 func svgTexts(t *testing.T, svg []byte) []string {
 	t.Helper()

@@ -3,6 +3,7 @@ package keys
 import (
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,6 +67,20 @@ func (r *rule) stored(text string) (string, error) {
 		begin = strings.TrimSuffix(driver.RuleKey{Group: plainGroup}.String(), "}") + groupEnd + "}"
 	}
 	return begin + r.prefix + driver.RuleKey{Key: plainKey}.String() + keyEnd, nil
+}
+
+// storedKeys parses KEY arguments and returns each stored key once.
+func (r *rule) storedKeys(keys []string) (all []string, err error) {
+	for _, key := range keys {
+		text, err := r.stored(key)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return all, nil
 }
 
 // parsePart returns the plain text of a group or key, and its end if it was truncated.

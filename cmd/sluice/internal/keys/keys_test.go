@@ -99,7 +99,7 @@ func pagesOf(t *testing.T, out string) (pages []page) {
 // usedOf returns what the keys of a listing have used.
 func usedOf(t *testing.T, args ...string) map[string]int64 {
 	used := map[string]int64{}
-	for _, p := range pagesOf(t, clitest.Ok(t, "", append(args, "--json")...)) {
+	for _, p := range pagesOf(t, clitest.Ok(t, "", slices.Insert(slices.Clone(args), 1, "--json")...)) {
 		for _, k := range p.Keys {
 			require.Empty(t, k.Error)
 			used[k.Key] = k.Used
@@ -127,6 +127,13 @@ func TestKeysAreListedAndReset(t *testing.T) {
 				shortened("", long): 2, shortened("", strings.Repeat("é\u00a0", 400)): 2, "{tenant 7}alice": 3, shortened(long, "x\u200by"): 3}
 			require.Equal(t, want, usedOf(t, flags(t, "keys", address)...))
 			require.Regexp(t, `(?m)^\{tenant 7\}alice +3 +5 +- +\S+$`, clitest.Ok(t, "", flags(t, "keys", address)...))
+			for key, used := range want {
+				require.Equal(t, map[string]int64{key: used}, usedOf(t, flags(t, "keys", address, "--", key, key)...))
+			}
+			exitCode, out, errs := clitest.Execute(t, "", flags(t, "keys", address, "bob", "alice")...)
+			require.Equal(t, 1, exitCode)
+			require.Regexp(t, `\n\nkey .*\nalice +2 +5 .*\n$`, out)
+			require.Contains(t, errs, "sluice: rule login has no record of bob on ")
 
 			kept := []string{`""`, "%FF", "{tenant 7}alice"}
 			for key := range want {
@@ -137,7 +144,7 @@ func TestKeysAreListedAndReset(t *testing.T) {
 			}
 			left := usedOf(t, flags(t, "keys", address)...)
 			require.Equal(t, map[string]int64{`""`: 2, "%FF": 2, "{tenant 7}alice": 3}, left)
-			exitCode, out, errs := clitest.Execute(t, "", flags(t, "reset", address, "alice", "%ff", "bob")...)
+			exitCode, out, errs = clitest.Execute(t, "", flags(t, "reset", address, "alice", "%ff", "bob")...)
 			require.Equal(t, 1, exitCode)
 			require.Equal(t, "rule login: %FF is reset\n", out)
 			require.Contains(t, errs, "sluice: rule login has no record of alice, bob on ")

@@ -30,6 +30,7 @@ import (
 var keysHelp string
 
 const keysExamples = `  sluice keys --store redis://localhost:6379 --config limits.yaml --rule client
+  sluice keys --store redis://localhost:6379 --config limits.yaml --rule client 203.0.113.7
   sluice keys --store sqlite:app.db --policy "fixedwindow 5/15min" --rule login
   sluice keys --store sqlite:app.db --policy "fixedwindow 5/15min" --rule login --max 0 --json`
 
@@ -37,12 +38,11 @@ const keysExamples = `  sluice keys --store redis://localhost:6379 --config limi
 func Command(s cli.Streams) *cobra.Command {
 	var l list
 	c := &cobra.Command{
-		Use:     "keys",
+		Use:     "keys [KEY...]",
 		Short:   "List the keys of a rule on a store, with what they have used",
 		Long:    keysHelp,
 		Example: keysExamples,
-		Args:    cli.NoArgs("it lists all keys of a rule"),
-		RunE:    func(c *cobra.Command, _ []string) error { return l.run(c.Context(), s.Out) },
+		RunE:    func(c *cobra.Command, args []string) error { return l.run(c.Context(), args, s.Out) },
 	}
 	l.define(c.Flags())
 	c.Flags().IntVar(&l.max, "max", 100, "stop after about `N` keys and print a cursor for --after; 0 prints all keys")
@@ -65,11 +65,17 @@ type list struct {
 // largestPage is the most keys that are read at once.
 const largestPage = 1000
 
-func (l *list) run(ctx context.Context, out io.Writer) error {
+func (l *list) run(ctx context.Context, keys []string, out io.Writer) error {
+	if given := cli.Given(l.flags, "max", "after"); len(keys) > 0 && len(given) > 0 {
+		return cli.Usagef("--%s is for all keys; leave out --%[1]s or the keys", given[0])
+	}
 	if err := l.open(ctx); err != nil {
 		return err
 	}
 	defer l.store.Close()
+	if len(keys) > 0 {
+		return l.named(ctx, keys, out)
+	}
 	if err := l.parseCursor(); err != nil {
 		return err
 	}
@@ -101,6 +107,28 @@ func (l *list) run(ctx context.Context, out io.Writer) error {
 			size = min(l.max-l.printed, largestPage)
 		}
 	}
+}
+
+// named lists the keys that are named.
+func (l *list) named(ctx context.Context, keys []string, out io.Writer) error {
+	texts, err := l.storedKeys(keys)
+	if err != nil {
+		return err
+	}
+	p, err := l.read(ctx, texts)
+	if err != nil {
+		return l.failure(ctx, err)
+	}
+	if len(p.Keys) > 0 || l.json {
+		err = l.print(out, p)
+	}
+	var missing []string
+	for _, text := range texts {
+		if key := l.shown(text); !slices.ContainsFunc(p.Keys, func(k keyRow) bool { return k.Key == key }) {
+			missing = append(missing, key)
+		}
+	}
+	return errors.Join(err, l.noRecord(missing))
 }
 
 // cursorBegin is the beginning of each cursor. It identifies the rule and the store, because a cursor of another listing would skip
@@ -156,15 +184,21 @@ type Usage struct {
 // page reads about size keys and advances the cursor.
 func (l *list) page(ctx context.Context, size int) (p *page, err error) {
 	lister := l.store.Store.(storage.Lister) // all stores that open accepts are
-	p = &page{Store: l.store.Address, Rule: l.name, Policy: l.policy.String()}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	listing, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	var texts []string
-	if texts, l.cursor, err = driver.ListRule(ctx, lister, l.prefix, l.cursor, size); err != nil {
+	if texts, l.cursor, err = driver.ListRule(listing, lister, l.prefix, l.cursor, size); err != nil {
 		return nil, err
 	}
 	slices.Sort(texts)
-	texts = slices.Compact(texts)
+	return l.read(ctx, slices.Compact(texts))
+}
+
+// read reads the records with these keys.
+func (l *list) read(ctx context.Context, texts []string) (p *page, err error) {
+	p = &page{Store: l.store.Address, Rule: l.name, Policy: l.policy.String()}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
 	if p.Keys, err = l.rows(ctx, texts); err == nil || ctx.Err() != nil || errors.Is(err, storage.ErrUnavailable) {
 		return p, err
 	}
@@ -178,7 +212,7 @@ func (l *list) page(ctx context.Context, size int) (p *page, err error) {
 	return p, nil
 }
 
-// rows reads the records with these keys.
+// rows returns the rows of the records with these keys.
 func (l *list) rows(ctx context.Context, texts []string) ([]keyRow, error) {
 	rows := []keyRow{}
 	records, now, err := l.store.Load(ctx, texts...)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -60,15 +59,9 @@ func (r *reset) run(ctx context.Context, keys []string, out io.Writer) error {
 	if r.all {
 		return r.clear(ctx, out)
 	}
-	var stored []string
-	for _, key := range keys {
-		text, err := r.stored(key)
-		if err != nil {
-			return err
-		}
-		if !slices.Contains(stored, text) {
-			stored = append(stored, text)
-		}
+	stored, err := r.storedKeys(keys)
+	if err != nil {
+		return err
 	}
 	var missing []string
 	var problems []error
@@ -89,11 +82,7 @@ func (r *reset) run(ctx context.Context, keys []string, out io.Writer) error {
 		}
 	}
 	fmt.Fprint(out, done.String())
-	if len(missing) > 0 {
-		problems = append(problems, fmt.Errorf("rule %s has no record of %s on %s; the key may have used nothing, or check the key, --rule, --namespace, --table and the algorithm",
-			printable(r.name), readable.List(missing, ", "), r.store.Address))
-	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, r.noRecord(missing))...)
 }
 
 func (r *reset) clear(ctx context.Context, out io.Writer) error {

@@ -141,6 +141,15 @@ func errorText(err error) string {
 	return strings.TrimPrefix(stores.ErrorText(err), storage.ErrNotApplied.Error()+": ")
 }
 
+// noRecord returns the error for keys without a record; nil if there are none.
+func (r *rule) noRecord(keys []string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	return fmt.Errorf("rule %s has no record of %s on %s; the key may have used nothing, or check the key, --rule, --namespace, --table and the algorithm",
+		printable(r.name), readable.List(keys, ", "), r.store.Address)
+}
+
 // noKeys is what the commands print about a rule without keys.
 func (r *rule) noKeys() string {
 	return fmt.Sprintf("rule %s: no key has a record on %s; if you expected some, check --rule, --namespace, --table and the algorithm", printable(r.name), r.store.Address)

@@ -2,7 +2,7 @@
 
 import uPlot from './third_party/uplot/uPlot.esm.js';
 import { colours, onColours } from './colours.js';
-import { clock, count } from './text.js';
+import { clock, count, tick } from './text.js';
 
 /**
  * What a chart reports.
@@ -89,8 +89,8 @@ class Chart {
       },
       axes: [
         { ...axis, incrs: steps, space: 70, size: 32, grid: { stroke: () => colours.grid, width: 1 }, values: (_, splits, __, ___, step) => time(splits, step) },
-        { ...axis, scale: 'calls', side: 3, size: 44, splits: () => this.callTicks(), grid: { stroke: () => colours.grid, width: 1 } },
-        { ...axis, scale: 'left', side: 1, size: 44, splits: () => this.levelTicks(), grid: { show: false } },
+        { ...axis, scale: 'calls', side: 3, size: 48, values: (_, splits) => splits.map(tick), splits: () => this.callTicks(), grid: { stroke: () => colours.grid, width: 1 } },
+        { ...axis, scale: 'left', side: 1, size: 48, values: (_, splits) => splits.map(tick), splits: () => this.levelTicks(), grid: { show: false } },
       ],
       series: [
         {},

@@ -1,7 +1,7 @@
 // The whole picture as an SVG: title, legend, one chart for each policy, and the table.
 
 import { columnsOf } from './table.js';
-import { clock, count } from './text.js';
+import { clock, count, tick } from './text.js';
 
 const width = 1000;
 const margin = 24;
@@ -97,7 +97,7 @@ function drawPolicy(d, comparison, policy, index) {
     if (denied > 0) d.rect(plot.left + i * bar, bottom - tall(allowed + denied), bar, tall(denied), colours.denied);
   });
   drawLevel(d, policy, x, top, top + plot.level);
-  d.text(plot.left - 6, bottom - plot.bars + 5, count(most), { 'text-anchor': 'end' });
+  d.text(plot.left - 6, bottom - plot.bars + 5, tick(most), { 'text-anchor': 'end' });
   d.text(plot.left - 6, bottom + 4, '0', { 'text-anchor': 'end' });
   const time = clock(comparison.start);
   for (let i = 0; i <= 4; i++) {
@@ -115,25 +115,34 @@ function drawLevel(d, policy, x, top, bottom) {
   const y = (left) => bottom - ((left - least) / (capacity - least)) * (bottom - top);
   const points = policy.level.at.map((at, i) => `${round(x(at))},${round(y(policy.level.left[i]))}`);
   d.add('polyline', { points: points.join(' '), fill: 'none', stroke: colours.level, 'stroke-width': 0.8 });
-  d.text(plot.right + 6, top + 5, count(capacity));
-  d.text(plot.right + 6, bottom + 4, count(least));
+  d.text(plot.right + 6, top + 5, tick(capacity));
+  d.text(plot.right + 6, bottom + 4, tick(least));
 }
 
-/** Draws the table in rows of two lines: the spec, and its numbers. */
+/** Draws the table: for each policy a line with the spec, and then its numbers. A column is as wide as its longest line. */
 function drawTable(d, query, comparison) {
   const columns = columnsOf(query).slice(1);
-  const step = (width - 2 * margin) / columns.length;
+  const heads = columns.map(([name]) => lines(name, 14));
+  const rows = comparison.policies.map((policy) => columns.map(([, , text]) => (policy.error ? [] : lines(text(policy), 14))));
+  const sizes = heads.map((head, i) => 1 + Math.max(...[head, ...rows.map((row) => row[i])].flat().map((line) => line.length)));
+  const all = sizes.reduce((sum, size) => sum + size);
+  const drawRow = (row, height, attributes) => {
+    let end = 0;
+    row.forEach((cell, i) => {
+      end += sizes[i];
+      cell.forEach((text, j) => d.text(margin + (end / all) * (width - 2 * margin), d.y + height * j, text, { 'text-anchor': 'end', ...attributes }));
+    });
+    d.y += height * (Math.max(...row.map((cell) => cell.length)) - 1);
+  };
   d.y += 34;
-  columns.forEach(([name], i) => {
-    lines(name, 14).forEach((text, j) => d.text(margin + (i + 1) * step - 4, d.y + 13 * j, text, { 'text-anchor': 'end', 'font-size': 11, 'font-weight': 'bold' }));
-  });
-  d.y += 32;
+  drawRow(heads, 13, { 'font-size': 11, 'font-weight': 'bold' });
+  d.y += 19;
   comparison.policies.forEach((policy, index) => {
     d.line(margin, d.y - 4, width - margin, d.y - 4);
     d.text(margin, (d.y += 14), `${index + 1}  ${cut(policy.spec, 110)}`, { 'font-family': 'ui-monospace, Menlo, Consolas, monospace', 'font-size': 12 });
     d.y += 17;
     if (policy.error) d.text(margin, d.y, cut(`Not valid: ${policy.error.split('\n')[0]}`, 130), { 'font-size': 12 });
-    else columns.forEach(([, , text], i) => d.text(margin + (i + 1) * step - 4, d.y, cut(text(policy), 40), { 'text-anchor': 'end', 'font-size': 12 }));
+    else drawRow(rows[index], 14, { 'font-size': 12 });
     d.y += 12;
   });
 }

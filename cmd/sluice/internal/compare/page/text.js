@@ -7,6 +7,13 @@ export function count(n) {
   return counts.format(n);
 }
 
+const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
+
+/** 1,234 or 12.3K, for the labels of an axis, which have little room. */
+export function tick(n) {
+  return (Math.abs(n) < 10_000 ? counts : compact).format(n);
+}
+
 /** 1 line, 2 lines */
 export function counted(n, one, many = `${one}s`) {
   return `${count(n)} ${n === 1 ? one : many}`;
