@@ -418,7 +418,7 @@ func TestWaitFormsALineForTheKeysOfTheEnforcedRules(t *testing.T) {
 		})
 		asked := store.trips.Load()
 		elapse(1500 * time.Millisecond)
-		require.ElementsMatch(t, []int{0, 3}, order(), "bob is in another line")
+		require.ElementsMatch(t, []int{0, 3}, order(), "bob is in another queue")
 		require.LessOrEqual(t, store.trips.Load()-asked, int64(4))
 		elapse(2 * time.Second)
 		require.Equal(t, []int{1, 2}, order()[2:])
