@@ -171,7 +171,7 @@ func (l *list) page(ctx context.Context, size int) (p *page, err error) {
 	for _, text := range texts { // the database cannot read one of them
 		row, err := l.rows(ctx, []string{text})
 		if err != nil {
-			row = []keyRow{{Key: l.shown(text), Error: errorText(err)}}
+			row = []keyRow{{Key: l.formatKey(text), Error: errorText(err)}}
 		}
 		p.Keys = append(p.Keys, row...)
 	}
@@ -191,7 +191,7 @@ func (l *list) rows(ctx context.Context, texts []string) ([]keyRow, error) {
 }
 
 func (l *list) row(text string, state []byte, now time.Time) keyRow {
-	row := keyRow{Key: l.shown(text)}
+	row := keyRow{Key: l.formatKey(text)}
 	var r algo.Result
 	state, err := clockstep.Move(l.policy, state, now) // as a limiter does
 	if err == nil {
