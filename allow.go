@@ -100,11 +100,11 @@ func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (d Decision, err 
 		return l.observed(ctx, driver.Allow, func() (Decision, error) { return Decision{}, err })
 	}
 	var asked time.Time
-	defer func() { l.lines.leave(w, &d, asked, false) }() // if a policy panics
-	for waits := l.lines.join(w); ; waits = true {
+	defer func() { l.waits.leave(w, &d, asked, false) }() // if a policy panics
+	for waits := l.waits.join(w); ; waits = true {
 		if waits {
-			if head, err := l.lines.wait(ctx, w); err != nil {
-				l.lines.leave(w, &head, asked, false) // the calls behind it do not wait for the observer, here and below
+			if head, err := l.waits.wait(ctx, w); err != nil {
+				l.waits.leave(w, &head, asked, false) // the calls behind it do not wait for the observer, here and below
 				d, _ = l.observed(ctx, driver.Allow, func() (Decision, error) { return head, nil })
 				return d, tooLong(&d, err)
 			}
@@ -115,10 +115,10 @@ func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (d Decision, err 
 			d, err = l.decideWaiter(ctx, w)
 			if err != nil || d.Allowed || d.RetryAfter == algo.Never {
 				isOpen := d.Degraded && len(d.Results) == 0 // by FailOpen
-				l.lines.leave(w, &d, asked, isOpen || err != nil && isFailure(err) && !hasEnded(ctx))
+				l.waits.leave(w, &d, asked, isOpen || err != nil && isFailure(err) && !hasEnded(ctx))
 			} else {
 				exceeds = retrywait.ExceedsDeadline(ctx, d.RetryAfter)
-				l.lines.deny(w, &d, exceeds)
+				l.waits.deny(w, &d, exceeds)
 			}
 			return d, err
 		})

@@ -87,7 +87,7 @@ func (l *Limiter[T]) clear(ctx context.Context, rule *Rule[T]) (deleted int, err
 	return deleted, clearFailure(deleted, first)
 }
 
-// endsClear reports whether the other keys would fail as well.
+// endsClear reports whether the other keys would fail too after an error of one key.
 func endsClear(ctx context.Context, err error) bool {
 	return hasEnded(ctx) || errors.Is(err, storage.ErrUnavailable)
 }
@@ -159,7 +159,7 @@ func clearFailure(deleted int, err error) error {
 	if err == nil || deleted == 0 {
 		return err
 	}
-	return fmt.Errorf("sluice: Clear: of the records, %d were deleted, but: %w", deleted, &clearError{err})
+	return fmt.Errorf("sluice: Clear deleted %d records, but: %w", deleted, &clearError{err})
 }
 
 // clearError is an error without storage.ErrNotApplied.

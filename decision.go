@@ -49,7 +49,7 @@ type Decision struct {
 type RuleResult struct {
 	Rule        string      // the name of the rule
 	Key         string      // the key that Rule.Key returned
-	Policy      algo.Policy // the policy of the rule, or the one that PolicyFor returned
+	Policy      algo.Policy // of the rule, or from PolicyFor; after a renewal or release of held units, that of algo.Holder.Held
 	Shadow      bool        // the rule is not enforced
 	held        bool        // Policy is one that algo.Holder.Held returned
 	moved       bool        // the state was moved to the time of the decision; see callMoved
@@ -61,9 +61,9 @@ type RuleResult struct {
 type Event struct {
 	Op       Op
 	Outcome  Outcome
-	Decision Decision // the decision that the caller gets
-	Err      error    // the error that the caller gets, or else Decision.Err
-	Duration time.Duration
+	Decision Decision      // the decision that the caller gets
+	Err      error         // the error that the caller gets, or else Decision.Err
+	Duration time.Duration // how long the operation took
 }
 
 // Op is an operation of a limiter.

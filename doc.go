@@ -30,7 +30,8 @@
 //
 // # Rules
 //
-// For makes a limiter that applies several rules to one call. If any rule denies, nothing is charged.
+// For makes a limiter that applies several rules to the input of a call, here an Attempt. If any rule denies,
+// nothing is charged.
 //
 //	type Attempt struct{ Account, IP string }
 //
@@ -89,7 +90,7 @@
 // # Clocks
 //
 // Options.Clock decides, or else the clock of the store: that of the PostgreSQL or Redis server, Clock of sqlite.Options, or the
-// method Now of a memory.Store. For your own store it is the clock of the process, unless Load returns a time.
+// method Now of a memory.Store. Load of your own store returns the time.
 //
 // If the store's clock steps back by more than 10 s, or a failover goes to a server whose clock is behind, the limiter
 // moves the states to now. Units in use stay in use, and no key is locked out. With Options.Clock a state never moves

@@ -63,7 +63,7 @@ func (u *use) isHeld() bool {
 	return !u.taken.IsZero() && !u.lost && time.Since(u.since) < u.policy.Limit().Period
 }
 
-// checkHeld returns an error if the units were held and have returned. Those of a shadow rule are no reason to stop.
+// checkHeld returns an error if the units were held and have returned, unless the rule is a shadow.
 func (u *use) checkHeld() error {
 	switch {
 	case u.shadow || u.taken.IsZero() || u.isHeld():
@@ -171,7 +171,8 @@ func (r *Reservation[T]) checkHeld() error {
 	return nil
 }
 
-// decideHeld makes an operation on held units, and calls the observer, which can keep the results. No pointer into those of d escapes.
+// decideHeld performs an operation on held units, and calls the observer, which can keep the results. No pointer into those of d
+// escapes.
 func (r *Reservation[T]) decideHeld(ctx context.Context, op driver.Op, items []driver.Item, d *Decision) (err error) {
 	if r.limiter.options.Observer == nil {
 		return r.decideUnobserved(ctx, op, items, d)
@@ -184,7 +185,7 @@ func (r *Reservation[T]) decideHeld(ctx context.Context, op driver.Op, items []d
 	return err
 }
 
-// decideUnobserved makes an operation on held units where they are: in the store, or in the local limiter of FailLocal.
+// decideUnobserved performs an operation on held units where they are: in the store, or in the local limiter of FailLocal.
 func (r *Reservation[T]) decideUnobserved(ctx context.Context, op driver.Op, items []driver.Item, d *Decision) (err error) {
 	if l := r.limiter; r.Decision.Degraded {
 		_, err = decideInMemory(ctx, l.local, nil, op, 0, items, d)

@@ -48,7 +48,7 @@ type Limiter[T any] struct {
 	local   *memory.Store  // decides while the store fails; nil unless OnFailure is FailLocal
 	server  bool           // the store can run programs
 	mayHold bool           // a rule may have a policy whose units are held
-	lines   lines          // of calls that wait
+	waits   waitQueues     // of calls of Wait
 	purses  *purses        // of calls that were bought ahead; nil without Options.Prepay
 }
 
@@ -94,7 +94,7 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 			rules[i].ownText = rules[i].texts.of(rules[i].Policy)
 		}
 	}
-	l := &Limiter[T]{options: o, rules: rules, lines: lines{all: make(map[string]*line)}}
+	l := &Limiter[T]{options: o, rules: rules, waits: waitQueues{all: make(map[string]*waitQueue)}}
 	l.mayHold = slices.ContainsFunc(rules, func(r Rule[T]) bool { return r.PolicyFor != nil || isHolder(r.Policy) })
 	if o.OnFailure == FailLocal {
 		l.local = &memory.Store{Clock: o.Clock}
@@ -182,7 +182,7 @@ func (l *Limiter[T]) reset(ctx context.Context, in T, rules []Rule[T]) error {
 	return err
 }
 
-// do makes an operation under rules, and calls the observer.
+// do performs an operation under rules, and calls the observer.
 func (l *Limiter[T]) do(ctx context.Context, op driver.Op, in T, n int64, rules []Rule[T]) (Decision, error) {
 	return l.observed(ctx, op, func() (d Decision, err error) {
 		err = l.decideInput(ctx, op, in, n, rules, &d)
@@ -190,7 +190,7 @@ func (l *Limiter[T]) do(ctx context.Context, op driver.Op, in T, n int64, rules 
 	})
 }
 
-// decideInput makes an operation on n calls under rules, and writes the decision to d. d is zero, but d.Results can have
+// decideInput performs an operation on n calls under rules, and writes the decision to d. d is zero, but d.Results can have
 // memory for results. No pointer into that memory escapes.
 func (l *Limiter[T]) decideInput(ctx context.Context, op driver.Op, in T, n int64, rules []Rule[T], d *Decision) error {
 	var some [inlineRules]driver.Item
@@ -222,18 +222,18 @@ func (l *Limiter[T]) gather(op driver.Op, in T, n int64, rules []Rule[T], d *Dec
 	}
 	for i := range rules {
 		rule := &rules[i]
-		of, cost, err := rule.Policy, n, error(nil)
+		p, cost, err := rule.Policy, n, error(nil)
 		if rule.PolicyFor != nil {
-			of, err = rule.policyFor(in)
+			p, err = rule.policyFor(in)
 		}
-		if rule.Cost != nil && of != nil && op != driver.Reset {
+		if rule.Cost != nil && p != nil && op != driver.Reset {
 			cost, err = rule.cost(in, n)
 		}
 		switch {
 		case err != nil:
 			*d = Decision{}
 			return nil, err
-		case of == nil:
+		case p == nil:
 			continue
 		case op == driver.Reset:
 			cost = 0
@@ -243,8 +243,8 @@ func (l *Limiter[T]) gather(op driver.Op, in T, n int64, rules []Rule[T], d *Dec
 		count, key := len(d.Results), rule.key(in)
 		d.Results, items = d.Results[:count+1], items[:count+1]
 		r, k := &d.Results[count], &items[count].Key
-		r.Rule, r.Key, r.Policy, r.Cost, r.Shadow = rule.Name, key, of, cost, rule.Shadow
-		k.Group, k.Rule, k.Key = group, rule.text(of), key
+		r.Rule, r.Key, r.Policy, r.Cost, r.Shadow = rule.Name, key, p, cost, rule.Shadow
+		k.Group, k.Rule, k.Key = group, rule.text(p), key
 	}
 	return items, nil
 }
@@ -264,7 +264,7 @@ func (l *Limiter[T]) observed(ctx context.Context, op driver.Op, decide func() (
 	return d, err
 }
 
-// decide makes an operation on the records of items, and writes the decision to d. d.Results[i] has the rule and the cost for
+// decide performs an operation on the records of items, and writes the decision to d. d.Results[i] has the rule and the cost for
 // items[i]. An error of the store is handled by the failure policy. If upTo is above 0, the operation is that of AllowUpTo, and calls
 // is its result.
 func (l *Limiter[T]) decide(ctx context.Context, op driver.Op, upTo int64, items []driver.Item, d *Decision, onFailure FailurePolicy) (calls int64, err error) {

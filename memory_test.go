@@ -20,18 +20,13 @@ import (
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/internal/testing/sample"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// requireAllocations checks that one call of f allocates at most this many times. The race detector
-// empties the pool of evaluations now and then, so under it 14 more are allowed.
+// requireAllocations checks that one call of f allocates at most this many times.
 func requireAllocations(t *testing.T, most float64, f func()) {
 	t.Helper()
-	if sample.Brief() {
-		most += 14
-	}
 	require.LessOrEqual(t, testing.AllocsPerRun(1000, f), most)
 }
 

@@ -26,7 +26,7 @@ import (
 // ahead are used by Allow, Do, Hold, the middleware, and AllowN with n = 1. Wait, Reserve, AllowUpTo and a larger n always ask the
 // store. Prepay has no effect with a store in memory, and a limiter with Prepay takes no rule such as "inflight 20 ttl=30s".
 type Prepay struct {
-	Calls int           // the most calls of one purchase; 0 turns Prepay off
+	Calls int           // the most calls of one purchase, up to 1048576; 0 turns Prepay off
 	For   time.Duration // from 1ms to 1m, counted from before the purchase is sent
 }
 

@@ -93,11 +93,11 @@ func (r *Reservation[T]) reserve(ctx context.Context, in T, d *Decision) error {
 	}
 	charged := 0
 	for i := range r.uses {
-		u, of := &r.uses[i], &d.Results[i]
-		u.rule, u.shadow, u.policy, u.key, u.cost = of.Rule, of.Shadow, of.Policy, items[i].Key, of.Cost
-		if of.Cost = multiply(of.Cost, r.n); of.Cost > 0 {
+		u, result := &r.uses[i], &d.Results[i]
+		u.rule, u.shadow, u.policy, u.key, u.cost = result.Rule, result.Shadow, result.Policy, items[i].Key, result.Cost
+		if result.Cost = multiply(result.Cost, r.n); result.Cost > 0 {
 			if charged < i {
-				d.Results[charged], items[charged].Key = *of, items[i].Key
+				d.Results[charged], items[charged].Key = *result, items[i].Key
 			}
 			charged++
 		}

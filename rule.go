@@ -18,12 +18,12 @@ import (
 // The functions of a rule are called once for each call of the limiter, before anything is locked or sent. They must be safe for
 // concurrent use, and must not block: look up the plan of a customer before the call, and put it into the input.
 type Rule[T any] struct {
-	// Name is part of the stored key, of results and of errors. Each rule of a limiter has another one. If you keep the name and
-	// change the limit, used units stay used. If you change the algorithm, or the number, algorithms or periods of the policies
+	// Name is part of the stored key, of results and of errors. The rules of a limiter have different names. If you keep the name
+	// and change the limit, used units stay used. If you change the algorithm, or the number, algorithms or periods of the policies
 	// in an all(), all units are available again; see compose.Kind.
 	Name string
-	// Key returns what has the limit: an address, a customer, a route. It can have any bytes and any length, even none. Nil means
-	// one limit for all inputs.
+	// Key returns the key of an input, such as its address, customer or route. Each key has its own limit. A key can have any bytes
+	// and any length, even none. Nil means one limit for all inputs.
 	Key func(T) string
 	// Spec is the policy as text, such as "gcra 100/m burst=20". Set exactly one of Spec, Policy and PolicyFor.
 	Spec string

@@ -27,7 +27,8 @@ func For[T any](store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 }
 
 // By returns a rule with a name, a key and the spec of a policy. Calls with equal keys share a limit. Limiters on one store
-// share the states of rules with the same name, so give each rule of a program its own name.
+// share the states of rules with the same name, so give each rule of a program its own name. For one limit for all inputs,
+// write a Rule without a Key.
 func By[T any](name string, key func(T) string, spec string) Rule[T] {
 	return Rule[T]{Name: name, Key: key, Spec: spec}
 }

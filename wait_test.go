@@ -218,7 +218,7 @@ func TestWaitAllowsAllCallsForWhichUnitsAreLeft(t *testing.T) {
 	})
 }
 
-// A new call relies on the denial of the first one in line for a second at most.
+// A new call relies on the denial of the first one in the queue for a second at most.
 func TestWaitNoticesThatUnitsCameBackEarly(t *testing.T) {
 	var plan algo.Policy
 	var store *distantStore
@@ -276,7 +276,7 @@ func TestWaitingCallsDoNotWaitForASlowObserver(t *testing.T) {
 		slow := sluice.Options[call]{Observer: func(context.Context, sluice.Event) { time.Sleep(time.Second) }}
 		l := newLimiter(t, slow, nil, rulesOf("gcra 100/s burst=1")...)
 		order := arrive(30, func(int) error { _, err := l.Wait(background, ann); return err })
-		elapse(4 * time.Second) // one for the denial of the first call in line, which delays the others
+		elapse(4 * time.Second) // one for the denial of the first call in the queue, which delays the others
 		require.Len(t, order(), 30)
 
 		l = newLimiter(t, slow, nil, rulesOf("gcra 6/m burst=1")...)
@@ -379,7 +379,7 @@ func TestFailureOfTheStoreReachesAllWaitingCalls(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := newDistantStore(time.Millisecond)
 			o := sluice.Options[call]{OnFailure: p, CircuitOpenAfter: -1}
-			if p == sluice.FailLocal { // it is a line by the local limiter then
+			if p == sluice.FailLocal { // the queue is that of the local limiter then
 				o.CircuitOpenAfter = 0
 			}
 			l := newLimiter(t, o, store, rulesOf("gcra 60/m burst=1")...)
@@ -405,7 +405,7 @@ func TestFailureOfTheStoreReachesAllWaitingCalls(t *testing.T) {
 	}
 }
 
-func TestWaitFormsALineForTheKeysOfTheEnforcedRules(t *testing.T) {
+func TestWaitHasAQueueForTheKeysOfTheEnforcedRules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rules := append(rulesOf("gcra 1/s"), sluice.Rule[call]{Name: "shadow", Key: byResource, Spec: "gcra 1/h", Shadow: true})
 		store := newDistantStore(0)
@@ -418,7 +418,7 @@ func TestWaitFormsALineForTheKeysOfTheEnforcedRules(t *testing.T) {
 		})
 		asked := store.trips.Load()
 		elapse(1500 * time.Millisecond)
-		require.ElementsMatch(t, []int{0, 3}, order(), "bob is in another line")
+		require.ElementsMatch(t, []int{0, 3}, order(), "bob is in another queue")
 		require.LessOrEqual(t, store.trips.Load()-asked, int64(4))
 		elapse(2 * time.Second)
 		require.Equal(t, []int{1, 2}, order()[2:])

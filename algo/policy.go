@@ -29,9 +29,9 @@ var (
 // stores it until ResetAfter, and charges nothing.
 //
 // If the clock of the store has stepped back by more than 10 s, a limiter replaces the state by that of a
-// new key, and charges the units in use to it. These are Limit - Remaining of a Peek at now plus Skew, which
-// is the state's own time. If a state of your policy holds more, such as a ban, return a Skew of 0, and it is
-// kept.
+// new key, and charges the units in use to it. It finds them by a Peek at the state's own time, which is now
+// plus Skew: they are Limit - Remaining. If a state of your policy holds more, such as a ban, return a Skew
+// of 0. The limiter then keeps the state.
 //
 // The methods return ErrCost if cost is below 1, and ErrState or ErrStateVersion if state is not a state
 // of the policy. With an error they return dst as it was.

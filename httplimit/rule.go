@@ -137,7 +137,8 @@ type OptionalKey func(*http.Request) (key string, found bool)
 
 // KeyByHeader returns the OptionalKey that is the first value of a header field. An empty value counts
 // as missing. A client that can choose the value gets a new limit with each new value. So use a field that
-// your own proxy sets, or that is authenticated before the limiter runs.
+// your own proxy sets, or that is authenticated before the limiter runs. Stores keep the value as readable
+// text. If it is a secret, such as an API key, write an OptionalKey that returns a hash of it.
 func KeyByHeader(name string) OptionalKey {
 	name = http.CanonicalHeaderKey(name)
 	return func(r *http.Request) (string, bool) {

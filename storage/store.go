@@ -82,8 +82,8 @@ type Store interface {
 	// Load returns the records of keys with their TTLs. A key may occur several times. An absent or expired key has the
 	// zero Record. Each record was in the store at some instant during the call, but these instants may differ.
 	//
-	// now is the time at such an instant, in whole microseconds or finer, by the clock of the database server if it has
-	// one. Without keys there is no round trip, and now is zero.
+	// now is the time at such an instant, in whole microseconds or finer: by the clock of the database server, or by
+	// that of the process if the server has none. Without keys there is no round trip, and now is zero.
 	Load(ctx context.Context, keys ...string) (records []Record, now time.Time, err error)
 
 	// CompareAndSwap applies all swaps at one instant, or none. If the database breaks this promise, the error wraps

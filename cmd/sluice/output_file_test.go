@@ -19,7 +19,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/clitest"
 )
 
-// pictureCommands draw a picture of fourLines on standard input. The path of the picture follows.
+// pictureCommands draw a picture of clitest.FourLines on standard input. The path of the picture follows.
 var pictureCommands = [][]string{
 	{"replay", "-p", "gcra 1/m", "-", "--out"},
 	{"suggest", "-p", "gcra ?/m", "-", "--out"},

@@ -67,7 +67,7 @@ func SQL(programs ...algo.Program) (*Functions, error) {
 //
 //	r := STEP(number, op, state, now, cost, times, args);
 //
-// assigns the result of a program to a record. number and args are those of Call. SCHEMA.TABLE in the body
+// assigns the result of a program to a record. number and args are those of AppendCall. SCHEMA.TABLE in the body
 // stands for the table.
 func (f *Functions) Function(name, parameters, attributes, body, table string) Function {
 	body = strings.ReplaceAll(f.expand(body), "SCHEMA.TABLE", "SCHEMA."+quote(table))

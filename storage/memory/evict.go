@@ -1,9 +1,9 @@
 package memory
 
-// evict restores the bound after a write of names.
-func evict(names []name, at int64) {
-	for i := range names {
-		names[i].shard.partition.evict(names[i].hash, at)
+// evict restores the bound after a write of the records at locations.
+func evict(locations []location, at int64) {
+	for i := range locations {
+		locations[i].shard.partition.evict(locations[i].hash, at)
 	}
 }
 

@@ -80,9 +80,9 @@ func (s *Store) newPartition() *partition {
 	return p
 }
 
-// name identifies a key in one store, by its shard and 104 bits of two hashes. These are hashes of the group and the user's
+// location is where the record of a key is: its shard and 104 bits of two hashes. These are hashes of the group and the user's
 // key, so that no text is built for a decision, or of the whole text if that is no driver.RuleKey or has parts that were cut.
-type name struct {
+type location struct {
 	shard *shard
 	hash
 }
@@ -100,21 +100,21 @@ var (
 	textSeedHi, textSeedLo   = maphash.MakeSeed(), maphash.MakeSeed()
 )
 
-// nameOf returns the name of a key. The key may be any string.
-func (s *Store) nameOf(key string) name {
+// locate returns the location of a key. The key may be any string.
+func (s *Store) locate(key string) location {
 	k, ok := driver.ParseKey(key)
 	if ok {
-		return s.nameIn(k.Rule, hashOfParts(&k))
+		return s.locateHash(k.Rule, hashOfParts(&k))
 	}
-	return s.nameIn(k.Rule, newHash(maphash.String(textSeedHi, key), maphash.String(textSeedLo, key)))
+	return s.locateHash(k.Rule, newHash(maphash.String(textSeedHi, key), maphash.String(textSeedLo, key)))
 }
 
-// nameOfRuleKey returns the name of the key whose text is k.String().
-func (s *Store) nameOfRuleKey(k *driver.RuleKey) name {
+// locateRuleKey returns the location of the key whose text is k.String().
+func (s *Store) locateRuleKey(k *driver.RuleKey) location {
 	if k.IsShort() { // then the text need not be built
-		return s.nameIn(k.Rule, hashOfParts(k))
+		return s.locateHash(k.Rule, hashOfParts(k))
 	}
-	return s.nameOf(k.String())
+	return s.locate(k.String())
 }
 
 // hashOfParts returns the hash of a key of which no part is cut in the text.
@@ -129,11 +129,11 @@ func hashOfParts(k *driver.RuleKey) hash {
 
 func newHash(hi, lo uint64) hash { return hash{hi, uint32(lo), uint8(lo >> 32)} }
 
-// nameIn returns the name of the key of a rule with this hash.
-func (s *Store) nameIn(rule string, h hash) name {
+// locateHash returns the location of the key of a rule with this hash. It creates the partition of the rule if there is none.
+func (s *Store) locateHash(rule string, h hash) location {
 	p := s.findPartition(rule)
 	if p == nil {
 		p = s.createPartition(rule)
 	}
-	return name{p.shardOf(h), h}
+	return location{p.shardOf(h), h}
 }

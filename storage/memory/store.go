@@ -48,12 +48,12 @@ func (s *Store) Load(ctx context.Context, keys ...string) (records []storage.Rec
 	for i, key := range keys {
 		parts, _ := driver.ParseKey(key)
 		if s.findPartition(parts.Rule) == nil {
-			continue // nameOf would create the partition
+			continue // locate would create the partition
 		}
-		n := s.nameOf(key)
-		sh := n.shard
+		loc := s.locate(key)
+		sh := loc.shard
 		sh.mu.Lock()
-		records[i] = sh.table.copyOf(n.hash, at)
+		records[i] = sh.table.copyOf(loc.hash, at)
 		sh.mu.Unlock()
 	}
 	return records, time.Unix(0, at), nil
@@ -65,28 +65,28 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	if err != nil {
 		return nil, false, err
 	}
-	names, at, locks := make([]name, len(keys)), s.instant(), lockSet(0)
+	locations, at, locks := make([]location, len(keys)), s.instant(), lockSet(0)
 	for i, key := range keys {
-		names[i] = s.nameOf(key)
-		locks.add(names[i].shard.lock)
+		locations[i] = s.locate(key)
+		locks.add(locations[i].shard.lock)
 	}
 	s.lock(locks)
-	defer s.finish(locks, names, at)
+	defer s.finish(locks, locations, at)
 	swapped = true
-	for i, n := range names {
-		current = append(current, n.shard.table.copyOf(n.hash, at))
+	for i, loc := range locations {
+		current = append(current, loc.shard.table.copyOf(loc.hash, at))
 		swapped = swapped && current[i].Version == swaps[i].Old
 	}
 	if !swapped {
 		return current, false, nil
 	}
-	for i, n := range names {
-		t, swap := &n.shard.table, &swaps[i]
+	for i, loc := range locations {
+		t, swap := &loc.shard.table, &swaps[i]
 		if swap.New.Version == 0 {
-			t.remove(n.hash)
+			t.remove(loc.hash)
 			continue
 		}
-		t.put(n.hash, swap.New.State, properties{swap.New.Version, expiry(at, swap.TTL), swap.Priority})
+		t.put(loc.hash, swap.New.State, properties{swap.New.Version, expiry(at, swap.TTL), swap.Priority})
 	}
 	return nil, true, nil
 }
@@ -99,17 +99,17 @@ func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ..
 	if err := ctx.Err(); err != nil {
 		return storage.NotApplied(err)
 	}
-	var someNames [fewKeys]name
-	names, locks := someNames[:0], lockSet(0)
+	var someLocations [fewKeys]location
+	locations, locks := someLocations[:0], lockSet(0)
 	for _, u := range updates {
 		for i := range u.Items {
-			n := s.nameOfItem(u.Items, i, names)
-			names = append(names, n)
-			locks.add(n.shard.lock)
+			loc := s.locateItem(u.Items, i, locations)
+			locations = append(locations, loc)
+			locks.add(loc.shard.lock)
 		}
 	}
 	s.lock(locks)
-	all, own := names, int64(0)
+	all, own := locations, int64(0)
 	defer func() { s.finish(locks, all, own) }() // also if a clock panics
 	own = s.instant()
 	now, latest := time.Unix(0, own), own
@@ -118,45 +118,45 @@ func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ..
 		latest = max(own, instantOf(now))
 	}
 	for _, u := range updates {
-		decide(u, now, own, latest, names[:len(u.Items)])
-		names = names[len(u.Items):]
+		decide(u, now, own, latest, locations[:len(u.Items)])
+		locations = locations[len(u.Items):]
 	}
 	return nil
 }
 
-// nameOfItem returns the name of an item's key. names ends with that of the item before. Several rules often have the same key,
-// and to hash it takes longer than to compare it.
-func (s *Store) nameOfItem(items []driver.Item, i int, names []name) name {
+// locateItem returns the location of an item's key. locations ends with that of the item before. Several rules often have the same
+// key, and to hash it takes longer than to compare it.
+func (s *Store) locateItem(items []driver.Item, i int, locations []location) location {
 	k := &items[i].Key
 	if i > 0 {
 		before := &items[i-1].Key
 		if k.Key == before.Key && k.Group == before.Group && k.IsShort() && before.IsShort() {
-			return s.nameIn(k.Rule, names[len(names)-1].hash)
+			return s.locateHash(k.Rule, locations[len(locations)-1].hash)
 		}
 	}
-	return s.nameOfRuleKey(k)
+	return s.locateRuleKey(k)
 }
 
-// finish ends a transaction on names.
-func (s *Store) finish(locks lockSet, names []name, at int64) {
-	for i := range names {
-		names[i].shard.publish()
+// finish ends a transaction on the records at locations.
+func (s *Store) finish(locks lockSet, locations []location, at int64) {
+	for i := range locations {
+		locations[i].shard.publish()
 	}
 	s.unlock(locks)
-	evict(names, at)
+	evict(locations, at)
 }
 
-// decide runs an update on the records of names, whose shards are locked. own is the time by the store's clock, and latest
-// is the later one of now and own.
-func decide(u *driver.Update, now time.Time, own, latest int64, names []name) {
+// decide runs an update on the records at locations, whose shards are locked. own is the time by the store's clock, and
+// latest is the later one of now and own.
+func decide(u *driver.Update, now time.Time, own, latest int64, locations []location) {
 	var someNumbers [fewKeys]uint32 // of the entries; 0 if there is none
 	numbers := someNumbers[:]
-	if len(names) > fewKeys {
-		numbers = make([]uint32, len(names))
+	if len(locations) > fewKeys {
+		numbers = make([]uint32, len(locations))
 	}
-	for i := range names {
-		sh, item := names[i].shard, &u.Items[i]
-		number, e := sh.table.find(names[i].hash)
+	for i := range locations {
+		sh, item := locations[i].shard, &u.Items[i]
+		number, e := sh.table.find(locations[i].hash)
 		numbers[i] = number
 		sh.table.read(&item.Found, e, own)
 		item.Next = driver.Change{State: sh.buffer(i)}
@@ -164,14 +164,14 @@ func decide(u *driver.Update, now time.Time, own, latest int64, names []name) {
 	if !u.Decide(now) {
 		return
 	}
-	for i := range names {
-		n, c := &names[i], &u.Items[i].Next
-		switch sh := n.shard; c.Verb {
+	for i := range locations {
+		loc, c := &locations[i], &u.Items[i].Next
+		switch sh := loc.shard; c.Verb {
 		case driver.Put:
-			sh.table.putAt(n.hash, numbers[i], c.State, properties{sh.nextVersion(), expiry(latest, c.TTL), c.Priority})
+			sh.table.putAt(loc.hash, numbers[i], c.State, properties{sh.nextVersion(), expiry(latest, c.TTL), c.Priority})
 			sh.grow(i, len(c.State))
 		case driver.Delete:
-			sh.table.remove(n.hash)
+			sh.table.remove(loc.hash)
 		}
 	}
 }

@@ -167,9 +167,9 @@ func TestKeysSpreadOverShardsAndTheirTables(t *testing.T) {
 	shards, homes := make([]int, maxShards), make([]int, 64)
 	x, store := index{slots: make([]uint32, len(homes))}, new(Store)
 	for i := range 64_000 {
-		n := store.nameOf(strconv.Itoa(i))
-		shards[n.shard.number]++
-		homes[x.home(n.hash)]++
+		loc := store.locate(strconv.Itoa(i))
+		shards[loc.shard.number]++
+		homes[x.home(loc.hash)]++
 	}
 	for _, counts := range [][]int{shards, homes} {
 		mean := 64_000 / float64(len(counts))
@@ -182,8 +182,8 @@ func TestKeysSpreadOverShardsAndTheirTables(t *testing.T) {
 // Between the check of the bound and an eviction, a Purge can remove records.
 func TestNothingIsEvictedIfThereIsRoomAgain(t *testing.T) {
 	s := &Store{MaxKeys: 1}
-	n := s.nameOf("used up")
-	n.shard.table.put(n.hash, nil, properties{version: 1, expires: never, priority: storage.UsedUp})
-	n.shard.partition.evictOne(s.nameOf("new").hash, 1)
+	loc := s.locate("used up")
+	loc.shard.table.put(loc.hash, nil, properties{version: 1, expires: never, priority: storage.UsedUp})
+	loc.shard.partition.evictOne(s.locate("new").hash, 1)
 	require.Equal(t, Stats{Keys: 1}, s.Stats())
 }

@@ -35,9 +35,9 @@ type Options struct {
 	Table string
 	// Unlogged makes Migrate create an unlogged table: faster, but empty after a crash of the server.
 	Unlogged bool
-	// NoFunctions is for databases where functions must not be created.
+	// NoFunctions makes this process decide, in two round trips or more. Set it if functions must not be created.
 	NoFunctions bool
-	// Programs are those of your own algorithms.
+	// Programs are those of your own algorithms. Migrate creates functions for them. Their Args have no effect.
 	Programs []algo.Program
 }
 

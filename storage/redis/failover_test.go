@@ -22,7 +22,7 @@ import (
 )
 
 // One limit is used up before the failover and must stay used up. Of the other limit, only requests
-// that were admitted after waitForReplica and before the failover may be lost.
+// that were admitted after waitForOffset began and before the failover may be lost.
 func TestFailoverBySentinelUnderLoad(t *testing.T) {
 	t.Parallel()
 	for name, failover := range map[string]func(*servers.RedisSentinel) error{

@@ -73,8 +73,8 @@ func (c *Cache) Find(key []byte) *Denial {
 	return nil
 }
 
-// Drop drops the cached denials of keys. Their denials, and those of keys with the same hash, of round trips that were
-// sent no later than a time are not cached any more.
+// Drop drops the cached denials of keys. A round trip that was sent no later than sent caches no denial any more, neither
+// of these keys nor of keys with the same hash.
 func (c *Cache) Drop(sent time.Time, keys ...string) {
 	if !c.IsOn() {
 		return
@@ -91,7 +91,7 @@ func (c *Cache) Drop(sent time.Time, keys ...string) {
 	}
 }
 
-// DropAll drops all cached denials. Those of round trips that were sent no later than a time are not cached any more.
+// DropAll drops all cached denials. A round trip that was sent no later than sent caches no denial any more.
 func (c *Cache) DropAll(sent time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -75,7 +75,7 @@ func (s *Service) explain(ctx context.Context, e *ExplainRequest, progress Progr
 	}
 	var found *simulate.Call
 	err = forEach(run, reporter(ctx, len(c.stream.Arrivals), progress), func(call *simulate.Call) {
-		if e.is(c, call, found) {
+		if e.prefers(c, call, found) {
 			copied := *call
 			found = &copied
 		}
@@ -89,8 +89,8 @@ func (s *Service) explain(ctx context.Context, e *ExplainRequest, progress Progr
 	return c.decision(policy, found, int(run.Outcome().Calls)), nil
 }
 
-// is reports whether the call is better than the one that was found before.
-func (e *ExplainRequest) is(c *preparedQuery, call, before *simulate.Call) bool {
+// prefers reports whether the call matches the request better than the one that was found before.
+func (e *ExplainRequest) prefers(c *preparedQuery, call, before *simulate.Call) bool {
 	if e.Near == nil {
 		return call.Number == e.Number
 	}

@@ -157,8 +157,8 @@ func (m Missing) String() string {
 	return "are limited by ip"
 }
 
-// caller returns the function that reads the field; nil if every request has the field.
-func (f Field) caller() httplimit.OptionalKey {
+// optionalKey returns the function that reads the field; nil if every request has the field.
+func (f Field) optionalKey() httplimit.OptionalKey {
 	switch f.Kind {
 	case User:
 		return userOf
@@ -178,7 +178,7 @@ func userOf(r *http.Request) (string, bool) {
 // MayLack returns the fields of By that a request may lack.
 func (r *Rule) MayLack() (fields []Field) {
 	for _, f := range r.By {
-		if f.caller() != nil {
+		if f.optionalKey() != nil {
 			fields = append(fields, f)
 		}
 	}

@@ -55,9 +55,9 @@ func (r *Rule) http(ip key, unknown int64, noActual func(*Rule, string)) sluice.
 	for _, f := range r.MayLack() {
 		switch r.Missing {
 		case MissingSkip:
-			rule = f.caller().OrSkip(rule)
+			rule = f.optionalKey().OrSkip(rule)
 		case MissingDeny:
-			rule = f.caller().OrDeny(rule)
+			rule = f.optionalKey().OrDeny(rule)
 		}
 	}
 	return rule
@@ -115,9 +115,9 @@ func (r *Rule) key(ip key) key {
 			keys = append(keys, hostOf)
 		default:
 			if r.MissingByIP() {
-				keys = append(keys, f.caller().OrIP(ip))
+				keys = append(keys, f.optionalKey().OrIP(ip))
 			} else {
-				keys = append(keys, f.caller().OrShare())
+				keys = append(keys, f.optionalKey().OrShare())
 			}
 		}
 	}
@@ -142,7 +142,7 @@ func hostOf(r *http.Request) string {
 // Applies reports whether the rule decides on the request.
 func (r *Rule) Applies(req *http.Request) bool {
 	lacks := func(f Field) bool {
-		_, found := f.caller()(req)
+		_, found := f.optionalKey()(req)
 		return !found
 	}
 	return r.For(req.Method, req.URL) && !(r.Missing == MissingSkip && slices.ContainsFunc(r.MayLack(), lacks))

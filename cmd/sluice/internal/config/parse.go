@@ -177,7 +177,7 @@ func (r *reader) members(n *yaml.Node, at string, known ...member) map[string]*y
 	last := len(names) - 1
 	want := strings.Join(names[:last], ", ") + " or " + names[last]
 	if !is(n, "!!map") {
-		r.faultf(n, at, "%s; want a mapping with the fields %s", isA(n), want)
+		r.faultf(n, at, "%s; want a mapping with the fields %s", describe(n), want)
 		return nil
 	}
 	place := func(name string) string { return strings.TrimPrefix(at+"."+name, ".") }
@@ -223,8 +223,8 @@ func text(n *yaml.Node) (string, bool) {
 	return n.Value, true
 }
 
-// isA describes a node that has the wrong type or value.
-func isA(n *yaml.Node) string {
+// describe says what a node with a wrong type or value is, for an error.
+func describe(n *yaml.Node) string {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		return "anchors and aliases are not supported"
@@ -248,7 +248,7 @@ func isA(n *yaml.Node) string {
 func word(n *yaml.Node, want string) (string, error) {
 	s, _ := text(n)
 	if strings.TrimSpace(s) == "" {
-		return "", fmt.Errorf("%s; want %s", isA(n), want)
+		return "", fmt.Errorf("%s; want %s", describe(n), want)
 	}
 	return s, nil
 }
@@ -267,7 +267,7 @@ func parsed[T any](want string, parse func(string) (T, error)) func(*yaml.Node) 
 func boolean(n *yaml.Node) (bool, error) {
 	b, err := strconv.ParseBool(n.Value)
 	if err != nil || !is(n, "!!bool") {
-		return false, fmt.Errorf("%s; want true or false", isA(n))
+		return false, fmt.Errorf("%s; want true or false", describe(n))
 	}
 	return b, nil
 }

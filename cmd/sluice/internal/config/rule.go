@@ -52,7 +52,7 @@ func (r *reader) file(root *yaml.Node) *File {
 func trusted(n *yaml.Node) (netip.Prefix, error) {
 	s, _ := fieldText(n)
 	if strings.TrimSpace(s) == "" {
-		return netip.Prefix{}, fmt.Errorf("%s; want %s", isA(n), wantPrefixes)
+		return netip.Prefix{}, fmt.Errorf("%s; want %s", describe(n), wantPrefixes)
 	}
 	return ParseTrusted(s)
 }
@@ -60,14 +60,14 @@ func trusted(n *yaml.Node) (netip.Prefix, error) {
 func ipv6Bits(n *yaml.Node) (int, error) {
 	bits, ok := integer(n)
 	if !ok || bits < 32 || bits > 128 {
-		return 0, fmt.Errorf("%s; want a whole number from 32 to 128 in decimal digits, such as 64", isA(n))
+		return 0, fmt.Errorf("%s; want a whole number from 32 to 128 in decimal digits, such as 64", describe(n))
 	}
 	return int(bits), nil
 }
 
 func (r *reader) rules(n *yaml.Node, at string) (rules []Rule) {
 	if !is(n, "!!seq") || len(n.Content) == 0 {
-		r.faultf(n, at, "%s; want %s", isA(n), wantRules)
+		r.faultf(n, at, "%s; want %s", describe(n), wantRules)
 		return nil
 	}
 	for i, n := range n.Content {
@@ -150,7 +150,7 @@ func (r *reader) by(rule *Rule) member {
 	listed := list(r, "by", &rule.By, wantBy, func(n *yaml.Node) (Field, error) {
 		s, ok := fieldText(n)
 		if !ok {
-			return Field{}, fmt.Errorf("%s; want %s", isA(n), wantBy)
+			return Field{}, fmt.Errorf("%s; want %s", describe(n), wantBy)
 		}
 		return parseField(s, fieldWords, rule.By)
 	})
@@ -183,7 +183,7 @@ func missing(n *yaml.Node) (Missing, error) {
 	if slices.Contains(known, word) {
 		return Missing(word), nil
 	}
-	return "", fmt.Errorf("%s%s; want ip, share, skip or deny", isA(n), fieldlist.DidYouMean(word, known))
+	return "", fmt.Errorf("%s%s; want ip, share, skip or deny", describe(n), fieldlist.DidYouMean(word, known))
 }
 
 // cost is the member with a number, bytes, or a mapping of an estimate and the header with the actual cost.
@@ -219,7 +219,7 @@ func cost(n *yaml.Node) (Cost, error) {
 func estimate(n *yaml.Node) (int64, error) {
 	units, ok := integer(n)
 	if !ok || units < 1 {
-		return 0, fmt.Errorf("%s; want a whole number from 1 to %d in decimal digits, such as 10", isA(n), int64(math.MaxInt64))
+		return 0, fmt.Errorf("%s; want a whole number from 1 to %d in decimal digits, such as 10", describe(n), int64(math.MaxInt64))
 	}
 	return units, nil
 }
@@ -228,7 +228,7 @@ func actual(n *yaml.Node) (string, error) {
 	s, _ := fieldText(n)
 	kind, name, _ := strings.Cut(s, ":")
 	if kind != string(Header) || !IsToken(name) {
-		return "", fmt.Errorf("%s; want %s", isA(n), wantActual)
+		return "", fmt.Errorf("%s; want %s", describe(n), wantActual)
 	}
 	return http.CanonicalHeaderKey(name), nil
 }
@@ -242,7 +242,7 @@ func statuses(n *yaml.Node) (Statuses, error) {
 	}
 	status, ok := integer(n)
 	if !ok || status < 100 || status > 599 {
-		return Statuses{}, fmt.Errorf("%s; want %s", isA(n), wantCount)
+		return Statuses{}, fmt.Errorf("%s; want %s", describe(n), wantCount)
 	}
 	return Statuses{int(status), int(status)}, nil
 }

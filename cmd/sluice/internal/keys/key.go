@@ -11,9 +11,9 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// shown returns a stored key as the commands print it: without the rule, and with its group in braces. Unprintable characters, and
+// formatKey returns a stored key as the commands print it: without the rule, and with its group in braces. Unprintable characters, and
 // spaces at an end, become %XX. driver.RuleKey has already written %, braces and control characters so.
-func (r *rule) shown(stored string) string {
+func (r *rule) formatKey(stored string) string {
 	key := strings.Replace(stored, r.prefix, "", 1)
 	switch key {
 	case "":
@@ -42,8 +42,8 @@ func printable(text string) string {
 // truncated is the end of a part that was too long to be stored.
 var truncated = regexp.MustCompile(`%#[0-9a-f]{64}$`)
 
-// stored parses a KEY argument and returns the stored key. It is the inverse of shown.
-func (r *rule) stored(text string) (string, error) {
+// parseKey returns the stored key of a KEY argument. It is the inverse of formatKey.
+func (r *rule) parseKey(text string) (string, error) {
 	if text == `""` {
 		text = ""
 	}
@@ -72,7 +72,7 @@ func (r *rule) stored(text string) (string, error) {
 // storedKeys parses KEY arguments and returns each stored key once.
 func (r *rule) storedKeys(keys []string) (all []string, err error) {
 	for _, key := range keys {
-		text, err := r.stored(key)
+		text, err := r.parseKey(key)
 		if err != nil {
 			return nil, err
 		}

@@ -124,7 +124,7 @@ func (l *list) named(ctx context.Context, keys []string, out io.Writer) error {
 	}
 	var missing []string
 	for _, text := range texts {
-		if key := l.shown(text); !slices.ContainsFunc(p.Keys, func(k keyRow) bool { return k.Key == key }) {
+		if key := l.formatKey(text); !slices.ContainsFunc(p.Keys, func(k keyRow) bool { return k.Key == key }) {
 			missing = append(missing, key)
 		}
 	}
@@ -205,7 +205,7 @@ func (l *list) read(ctx context.Context, texts []string) (p *page, err error) {
 	for _, text := range texts { // the database cannot read one of them
 		row, err := l.rows(ctx, []string{text})
 		if err != nil {
-			row = []keyRow{{Key: l.shown(text), Error: errorText(err)}}
+			row = []keyRow{{Key: l.formatKey(text), Error: errorText(err)}}
 		}
 		p.Keys = append(p.Keys, row...)
 	}
@@ -225,7 +225,7 @@ func (l *list) rows(ctx context.Context, texts []string) ([]keyRow, error) {
 }
 
 func (l *list) row(text string, state []byte, now time.Time) keyRow {
-	row := keyRow{Key: l.shown(text)}
+	row := keyRow{Key: l.formatKey(text)}
 	var r algo.Result
 	state, err := clockstep.Move(l.policy, state, now) // as a limiter does
 	if err == nil {

@@ -76,9 +76,9 @@ func (r *reset) run(ctx context.Context, keys []string, out io.Writer) error {
 		case err != nil:
 			problems = append(problems, r.failure(ctx, &storage.KeyError{Key: key, Err: err}))
 		case found:
-			fmt.Fprintf(&done, "rule %s: %s is reset\n", printable(r.name), r.shown(key))
+			fmt.Fprintf(&done, "rule %s: %s is reset\n", printable(r.name), r.formatKey(key))
 		default:
-			missing = append(missing, r.shown(key))
+			missing = append(missing, r.formatKey(key))
 		}
 	}
 	fmt.Fprint(out, done.String())

@@ -131,7 +131,7 @@ func (r *rule) failure(ctx context.Context, err error) error {
 	text := strings.Replace(errorText(err), "call Store.Migrate first", "check --table and the address", 1)
 	var of *storage.KeyError
 	if errors.As(err, &of) {
-		text = fmt.Sprintf("key %s: %s", r.shown(of.Key), text)
+		text = fmt.Sprintf("key %s: %s", r.formatKey(of.Key), text)
 	}
 	return fmt.Errorf("%s %s: %s", r.from, r.store.Address, text)
 }

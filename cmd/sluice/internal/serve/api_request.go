@@ -75,9 +75,9 @@ func checkMedia(h http.Header) *problem {
 	return nil
 }
 
-// decodeRequest decodes the body. It refuses what encoding/json accepts, because each of these
-// mistakes would apply a wrong limit: names in another letter case, duplicate names, and
-// strings with lone surrogates, which would all become the same key.
+// decodeRequest decodes the body. It refuses three mistakes that encoding/json accepts, because they
+// would apply a wrong limit: names in another letter case, duplicate names, and strings with lone
+// surrogates, which would all become the same key.
 func decodeRequest(body []byte) (decisionRequest, *problem) {
 	if p := checkSyntax(body); p != nil {
 		return decisionRequest{}, p

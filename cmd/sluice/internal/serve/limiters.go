@@ -85,9 +85,9 @@ func serviceRule(rule *config.Rule) sluice.Rule[decisionRequest] {
 	}
 	served.PolicyFor = func(r decisionRequest) (algo.Policy, error) {
 		switch {
-		case !r.selects(rule), lacksCaller(r, rule) && rule.Missing == config.MissingSkip:
+		case !r.selects(rule), lacksKey(r, rule) && rule.Missing == config.MissingSkip:
 			return nil, sluice.Skip
-		case lacksCaller(r, rule) && rule.Missing == config.MissingDeny:
+		case lacksKey(r, rule) && rule.Missing == config.MissingDeny:
 			return denyall.Policy{Policy: rule.Policy}, nil
 		}
 		return rule.Policy, nil
@@ -100,8 +100,8 @@ func (r decisionRequest) selects(rule *config.Rule) bool {
 	return len(r.Rules) == 0 || slices.Contains(r.Rules, rule.Name)
 }
 
-// lacksCaller reports whether the key is empty and the rule has fields that a request may lack.
-func lacksCaller(r decisionRequest, rule *config.Rule) bool {
+// lacksKey reports whether the key is empty and the rule has fields that a request may lack.
+func lacksKey(r decisionRequest, rule *config.Rule) bool {
 	return r.Key == "" && len(rule.MayLack()) > 0
 }
 
@@ -127,7 +127,7 @@ func (l *limiters) check(request decisionRequest) *problem {
 	}
 	for i := range l.file.Rules {
 		rule := &l.file.Rules[i]
-		if !proxyOnly(rule) && request.selects(rule) && lacksCaller(request, rule) && rule.MissingByIP() {
+		if !proxyOnly(rule) && request.selects(rule) && lacksKey(request, rule) && rule.MissingByIP() {
 			return invalid("key", "the key is empty, and rule %s is by %s; send its value, or ip:ADDRESS for a client without it, such as ip:203.0.113.7", rule.Name, rule.ByString())
 		}
 	}

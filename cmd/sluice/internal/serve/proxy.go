@@ -49,7 +49,7 @@ func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 		if err := check(r); errors.Is(err, httplimit.ErrUntrustedPeer) || errors.Is(err, httplimit.ErrForwarding) {
 			s.reportForwarding(r, err)
 		}
-		if p := s.unfit(l, r); p != nil {
+		if p := s.earlyProblem(l, r); p != nil {
 			earlyreply.Prepare(w, r)
 			p.write(w)
 			return
@@ -64,10 +64,10 @@ func (s *Server) proxyHandler(l *limiters) (http.Handler, error) {
 	})), err
 }
 
-// unfit returns the problem of a request that is refused before any rule decides: it is malformed, its
+// earlyProblem returns the problem of a request that is refused before any rule decides: it is malformed, its
 // target would bypass rules for paths, its body is too large, or a rule would deny it because the length
 // of its body is unknown. It returns nil if there is none.
-func (s *Server) unfit(l *limiters, r *http.Request) *problem {
+func (s *Server) earlyProblem(l *limiters, r *http.Request) *problem {
 	fault := requestFault(r)
 	switch {
 	case r.Method == http.MethodConnect:

@@ -58,7 +58,7 @@ type transfer struct {
 	// so a fast beginning does not pay for a slow rest.
 	credit   time.Duration
 	unread   bool  // there may be more of the body
-	begun    bool  // the response has
+	begun    bool  // the response has begun
 	waiting  int   // calls that wait for the client to send
 	broke    error // why the rest of the body cannot be read
 	released bool  // the handler has set a read deadline of its own, or has returned
@@ -118,9 +118,9 @@ func (t *transfer) release() {
 }
 
 // end is called when the handler returns. The server then reads and writes what is left,
-// under the deadlines that end sets. Whoever still reads the body after that, as a
-// transport may, must set no deadlines: the connection may serve the next request, and over
-// HTTP/2 the stream is gone.
+// under the deadlines that end sets. A transport may still read the body after that. Such a
+// read sets no deadlines: the connection may serve the next request, and over HTTP/2 the
+// stream is gone.
 func (t *transfer) end() {
 	t.beginWrite()
 	t.beginRead(false)

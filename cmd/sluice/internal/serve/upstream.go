@@ -58,8 +58,8 @@ type requestKey struct{} // of the context of a request to the upstream
 // requestOf takes a context that http.Transport has detached from the request's end, but not from its values.
 func requestOf(ctx context.Context) *http.Request { return ctx.Value(requestKey{}).(*http.Request) }
 
-// reportHTTP2 logs that the upstream seems to speak only HTTP/2 without TLS. The request to it has failed
-// without a response. It asks the upstream unless that has ever answered; one request at a time does so.
+// reportHTTP2 is called when a request to the upstream has failed without a response. If the upstream has never
+// answered and accepts HTTP/2 without TLS, it logs that. Only one request at a time finds this out.
 func (s *Server) reportHTTP2(r *http.Request) {
 	if s.options.Upstream.Scheme != "http" || s.answered.Load() || !s.probing.TryLock() {
 		return

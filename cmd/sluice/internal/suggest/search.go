@@ -168,8 +168,8 @@ func (s *search) replay(n int64, byKey []int64) Candidate {
 	return Candidate{p.String(), n, p, counts}
 }
 
-// tightest returns a number up to most that meets the goal, so that the number below it does not. It
-// returns 0 if it finds none.
+// tightest returns a number up to most that meets the goal while the number below it does not. It returns
+// 0 if it finds none.
 func (s *search) tightest(most int64) int64 {
 	high := doubleAndBisect(1, most, s.meets)
 	for n := high - 1; n >= 1 && n >= high-window; n-- {
@@ -180,8 +180,8 @@ func (s *search) tightest(most int64) int64 {
 	return high
 }
 
-// doubleAndBisect doubles from until it meets, and returns a number up to it that meets, so that the
-// number below it does not. It returns 0 if neither a double up to most nor most meets.
+// doubleAndBisect returns a number that meets the goal while the number below it does not. It doubles from until
+// that meets the goal, and then bisects. It returns 0 if neither a double up to most nor most meets the goal.
 func doubleAndBisect(from, most int64, meets func(int64) bool) int64 {
 	low, high := int64(0), from
 	for !meets(high) {
@@ -193,8 +193,8 @@ func doubleAndBisect(from, most int64, meets func(int64) bool) int64 {
 	return bisect(low, high, meets)
 }
 
-// bisect returns a number in (low, high] that meets, so that the number below it does not. high
-// must meet, and low must not.
+// bisect returns a number in (low, high] that meets the goal while the number below it does not. high
+// must meet the goal, and low must not.
 func bisect(low, high int64, meets func(int64) bool) int64 {
 	for high-low > 1 {
 		if middle := low + (high-low)/2; meets(middle) {

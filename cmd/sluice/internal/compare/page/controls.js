@@ -18,7 +18,7 @@ const kindTexts = {
 
 const reactionTexts = {
   ignore: ['give up', 'A denied request is lost.'],
-  retry: ['retry at once', 'The client calls again every 100ms, up to 20 calls for a request.'],
+  retry: ['retry every 100ms', 'The client makes up to 20 calls for a request.'],
   backoff: ['back off', 'The client waits 1s, then 2s, 4s and so on, each shortened at random, up to 8 calls for a request.'],
   wait: ['wait for RetryAfter', 'The client calls again when RetryAfter has passed, up to 50 calls for a request.'],
 };

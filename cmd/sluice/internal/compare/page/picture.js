@@ -54,7 +54,7 @@ export function drawSVG(query, comparison) {
   return { svg, width, height };
 }
 
-const reactions = { ignore: 'give up', retry: 'retry at once', backoff: 'back off', wait: 'wait for RetryAfter' };
+const reactions = { ignore: 'give up', retry: 'retry every 100ms', backoff: 'back off', wait: 'wait for RetryAfter' };
 
 function subtitle({ stream, reaction, skews, own_clocks: own, shared }, comparison) {
   const words = [`requests: ${stream.kind}, ${count(comparison.requests)}`, `clients after a denial: ${reactions[reaction]}`];

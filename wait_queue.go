@@ -14,16 +14,17 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// lines holds the calls of Wait that were denied, and those that arrived behind them. Calls with the same keys under the same enforced
-// rules are in one line, by arrival. Only the head of a line asks the store, so the others need no timer. But after an allowed call, the
-// waiters for which units are left ask at the same time. The next head asks after their decisions, so it cannot take their units.
-type lines struct {
+// waitQueues holds the calls of Wait that were denied, and those that arrived behind them. Calls with the same keys under the same
+// enforced rules are in one queue, by arrival. Only the head of a queue asks the store, so the others need no timer. But after an
+// allowed call, the waiters for which units are left ask at the same time. The next head asks after their decisions, so it cannot
+// take their units.
+type waitQueues struct {
 	mu       sync.Mutex
-	all      map[string]*line // by waiter.key; each has waiters, or calls that ask
+	all      map[string]*waitQueue // by waiter.key; each has waiters, or calls that ask
 	arrivals int64
 }
 
-type line struct {
+type waitQueue struct {
 	waiters list.List    // of *waiter, by arrival
 	asking  int          // the calls that left waiters to ask the store, and have no decision yet
 	least   []RuleResult // by enforced rule, the fewest units that were left by their decisions so far
@@ -33,18 +34,18 @@ type line struct {
 	until   time.Time    // the head asks the store then, once asking is 0
 }
 
-// lineTTL is how long new calls rely on the last denial of the head. Units can have come back since, for instance by a Reset.
-const lineTTL = time.Second
+// headDenialTTL is how long new calls rely on the last denial of the head. Units can have come back since, for instance by a Reset.
+const headDenialTTL = time.Second
 
 // waiter is a call of Wait.
 type waiter struct {
 	results  []RuleResult // the rules that apply, with their costs
 	items    []driver.Item
 	costs    []int64 // under the enforced rules; nil if key is empty
-	key      string  // of its line; empty if it is not known yet
+	key      string  // of its queue; empty if it is not known yet
 	arrival  int64   // the number of the call
 	deadline time.Time
-	line     *line         // nil if the call asks the store by itself
+	queue    *waitQueue    // nil if the call asks the store by itself
 	place    *list.Element // nil while the call asks the store
 	changed  chan struct{} // receives after a change of what the call waits for
 }
@@ -103,8 +104,8 @@ func (w *waiter) isHopeless() bool {
 	})
 }
 
-// join puts a waiter that has just arrived at the end of its line, if there is one.
-func (s *lines) join(w *waiter) (joined bool) {
+// join puts a waiter that has just arrived at the end of its queue, if there is one.
+func (s *waitQueues) join(w *waiter) (joined bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.arrivals++
@@ -113,36 +114,36 @@ func (s *lines) join(w *waiter) (joined bool) {
 		return false
 	}
 	w.setKey()
-	of := s.all[w.key]
-	if of == nil || w.isHopeless() {
+	q := s.all[w.key]
+	if q == nil || w.isHopeless() {
 		return false
 	}
-	w.enter(of)
-	of.pass()
-	if now := time.Now(); of.waiters.Len() > 0 && now.Sub(of.asked) > lineTTL && of.until.After(now) {
-		of.until = now
-		of.head().signal()
+	w.enter(q)
+	q.pass()
+	if now := time.Now(); q.waiters.Len() > 0 && now.Sub(q.asked) > headDenialTTL && q.until.After(now) {
+		q.until = now
+		q.head().signal()
 	}
 	return true
 }
 
 // enter puts a waiter behind those that arrived before it. One that was denied later than them can become the head.
-func (w *waiter) enter(of *line) {
-	w.line = of
-	before := of.waiters.Back()
+func (w *waiter) enter(q *waitQueue) {
+	w.queue = q
+	before := q.waiters.Back()
 	for before != nil && before.Value.(*waiter).arrival > w.arrival {
 		before = before.Prev()
 	}
 	if before == nil {
-		w.place = of.waiters.PushFront(w)
+		w.place = q.waiters.PushFront(w)
 	} else {
-		w.place = of.waiters.InsertAfter(w, before)
+		w.place = q.waiters.InsertAfter(w, before)
 	}
 }
 
-func (w *waiter) isHead() bool { return w.place != nil && w.place == w.line.waiters.Front() }
+func (w *waiter) isHead() bool { return w.place != nil && w.place == w.queue.waiters.Front() }
 
-func (of *line) head() *waiter { return of.waiters.Front().Value.(*waiter) }
+func (q *waitQueue) head() *waiter { return q.waiters.Front().Value.(*waiter) }
 
 func (w *waiter) signal() {
 	select {
@@ -151,38 +152,38 @@ func (w *waiter) signal() {
 	}
 }
 
-// deny puts a denied waiter into its line. One that gives up leaves its line, and enters none if it had none. If the waiter is the
+// deny puts a denied waiter into its queue. One that gives up leaves its queue, and enters none if it had none. If the waiter is the
 // head, it waits for RetryAfter, and the calls behind it whose deadlines are earlier give up.
-func (s *lines) deny(w *waiter, d *Decision, givesUp bool) {
+func (s *waitQueues) deny(w *waiter, d *Decision, givesUp bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := w.line
+	q := w.queue
 	switch {
-	case of != nil:
-		of.asking--
-		of.left = nil // others use the units too
+	case q != nil:
+		q.asking--
+		q.left = nil // others use the units too
 	case givesUp:
 		return
 	default:
 		if w.key == "" {
 			w.setKey()
 		}
-		if of = s.all[w.key]; of == nil {
-			of = new(line)
-			s.all[w.key] = of
+		if q = s.all[w.key]; q == nil {
+			q = new(waitQueue)
+			s.all[w.key] = q
 		}
 	}
-	w.enter(of)
+	w.enter(q)
 	if w.isHead() {
-		of.rule, of.asked = d.Rule, time.Now()
-		of.until = of.asked.Add(d.RetryAfter)
+		q.rule, q.asked = d.Rule, time.Now()
+		q.until = q.asked.Add(d.RetryAfter)
 		for e := w.place.Next(); e != nil; e = e.Next() {
-			if other := e.Value.(*waiter); !other.deadline.IsZero() && other.deadline.Before(of.until) {
+			if other := e.Value.(*waiter); !other.deadline.IsZero() && other.deadline.Before(q.until) {
 				other.signal()
 			}
 		}
 	} else {
-		of.head().signal()
+		q.head().signal()
 	}
 	if givesUp { // before the calls behind it see its RetryAfter, because a cheaper one may be allowed earlier
 		s.remove(w, d, time.Time{}, false)
@@ -191,20 +192,20 @@ func (s *lines) deny(w *waiter, d *Decision, givesUp bool) {
 
 // wait returns nil when the waiter asks the store, or the error of ctx. It returns at once if the head asks after the
 // deadline of ctx. denial has the rule that denied the head, and the time until it asks again.
-func (s *lines) wait(ctx context.Context, w *waiter) (denial Decision, err error) {
+func (s *waitQueues) wait(ctx context.Context, w *waiter) (denial Decision, err error) {
 	for {
 		s.mu.Lock()
-		of := w.line
-		if of == nil || w.place == nil {
+		q := w.queue
+		if q == nil || w.place == nil {
 			s.mu.Unlock()
 			return denial, nil
 		}
-		isNext := w.isHead() && of.asking == 0
-		denial = Decision{Rule: of.rule, RetryAfter: max(0, time.Until(of.until))}
+		isNext := w.isHead() && q.asking == 0
+		denial = Decision{Rule: q.rule, RetryAfter: max(0, time.Until(q.until))}
 		if isNext && denial.RetryAfter == 0 {
 			if err = ctx.Err(); err == nil {
-				of.left, of.least = nil, nil
-				of.ask()
+				q.left, q.least = nil, nil
+				q.ask()
 			}
 			s.mu.Unlock()
 			return denial, err
@@ -226,79 +227,79 @@ func (s *lines) wait(ctx context.Context, w *waiter) (denial Decision, err error
 	}
 }
 
-// leave takes a waiter out of its line. d is its last decision, which it asked for at asked. If the store has failed for it, the
+// leave takes a waiter out of its queue. d is its last decision, which it asked for at asked. If the store has failed for it, the
 // others ask by themselves, because otherwise each would wait for the timeouts of all before it.
-func (s *lines) leave(w *waiter, d *Decision, asked time.Time, failed bool) {
+func (s *waitQueues) leave(w *waiter, d *Decision, asked time.Time, failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.line != nil {
+	if w.queue != nil {
 		s.remove(w, d, asked, failed)
 	}
 }
 
-// remove is leave for a waiter that is in a line. The caller must hold s.mu.
-func (s *lines) remove(w *waiter, d *Decision, asked time.Time, failed bool) {
-	of, now, wasHead, hasAsked := w.line, time.Now(), w.isHead(), w.place == nil
-	w.line = nil
+// remove is leave for a waiter that is in a queue. The caller must hold s.mu.
+func (s *waitQueues) remove(w *waiter, d *Decision, asked time.Time, failed bool) {
+	q, now, wasHead, hasAsked := w.queue, time.Now(), w.isHead(), w.place == nil
+	w.queue = nil
 	switch {
 	case !hasAsked:
-		of.waiters.Remove(w.place)
-		if wasHead && (of.waiters.Len() == 0 || of.head().isCheaper(w)) {
-			of.until = now
+		q.waiters.Remove(w.place)
+		if wasHead && (q.waiters.Len() == 0 || q.head().isCheaper(w)) {
+			q.until = now
 		}
 	case d.Allowed:
-		of.asking--
-		of.note(d)
-		if of.asking == 0 { // the next one asks when the next unit comes back, reckoned from the middle of the round trip
-			of.left, of.least = of.least, nil
-			of.until = now.Add(of.pass() - now.Sub(asked)/2)
+		q.asking--
+		q.note(d)
+		if q.asking == 0 { // the next one asks when the next unit comes back, reckoned from the middle of the round trip
+			q.left, q.least = q.least, nil
+			q.until = now.Add(q.pass() - now.Sub(asked)/2)
 		}
 	default: // its units may be left
-		of.asking--
-		of.until = now
+		q.asking--
+		q.until = now
 	}
-	for failed && of.waiters.Len() > 0 {
-		other := of.waiters.Remove(of.waiters.Front()).(*waiter)
-		other.line, other.place = nil, nil
+	for failed && q.waiters.Len() > 0 {
+		other := q.waiters.Remove(q.waiters.Front()).(*waiter)
+		other.queue, other.place = nil, nil
 		other.signal()
 	}
 	switch {
-	case of.asking > 0:
-	case of.waiters.Len() == 0:
+	case q.asking > 0:
+	case q.waiters.Len() == 0:
 		delete(s.all, w.key)
 	case wasHead, hasAsked:
-		of.head().signal()
+		q.head().signal()
 	}
 }
 
 // note records how many units remain after an allowed call.
-func (of *line) note(d *Decision) {
+func (q *waitQueue) note(d *Decision) {
 	left := slices.DeleteFunc(slices.Clone(d.Results), func(r RuleResult) bool { return r.Shadow })
-	for i := range min(len(left), len(of.least)) {
-		left[i].Remaining = min(left[i].Remaining, of.least[i].Remaining)
+	for i := range min(len(left), len(q.least)) {
+		left[i].Remaining = min(left[i].Remaining, q.least[i].Remaining)
 	}
-	of.least = left
+	q.least = left
 }
 
 // pass lets the waiters ask for which units are left. wait is the time from the decision that left them until the next waiter can be
 // allowed, at the earliest.
-func (of *line) pass() (wait time.Duration) {
-	for of.waiters.Len() > 0 {
-		w := of.head()
-		wait, fits := w.take(of.left)
+func (q *waitQueue) pass() (wait time.Duration) {
+	for q.waiters.Len() > 0 {
+		w := q.head()
+		wait, fits := w.take(q.left)
 		if !fits {
 			return wait
 		}
-		of.ask()
+		q.ask()
 		w.signal()
 	}
 	return 0
 }
 
 // ask takes the head out of the waiters, because it asks the store.
-func (of *line) ask() {
-	of.waiters.Remove(of.waiters.Front()).(*waiter).place = nil
-	of.asking++
+func (q *waitQueue) ask() {
+	q.waiters.Remove(q.waiters.Front()).(*waiter).place = nil
+	q.asking++
 }
 
 // take subtracts the costs of a waiter from the units that are left under the enforced rules. If they do not fit, wait is the earliest
@@ -321,7 +322,7 @@ func (w *waiter) take(left []RuleResult) (wait time.Duration, fits bool) {
 	return 0, true
 }
 
-// isCheaper reports whether a waiter may be allowed before another one of the same line.
+// isCheaper reports whether a waiter may be allowed before another one of the same queue.
 func (w *waiter) isCheaper(other *waiter) bool {
 	for i := range w.costs {
 		if w.costs[i] < other.costs[i] {
