@@ -43,6 +43,14 @@ func (q *queue) record(began time.Time, err error) {
 	}
 }
 
+// recordLoad records that the store has answered a Load before a swap. That is no success for the circuit breaker: a replica of
+// a database reads but does not write.
+func (q *queue) recordLoad() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.answered = time.Now()
+}
+
 // answersSince reports whether the store has answered a round trip since a time, and has not failed after that.
 func (q *queue) answersSince(t time.Time) bool {
 	q.mu.Lock()

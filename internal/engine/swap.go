@@ -60,10 +60,11 @@ func (q *queue) load(ctx context.Context, r *Request) ([]storage.Swap, error) {
 	began := time.Now()
 	records, now, err := e.store.Load(ctx, r.keys...)
 	received := time.Now()
-	if q.record(began, err); err == nil && len(records) != len(r.keys) {
+	if err == nil && len(records) != len(r.keys) {
 		err = fmt.Errorf("engine: the store answered with %d records to %d keys", len(records), len(r.keys))
 	}
 	if err != nil {
+		q.record(began, err)
 		return nil, storage.NotApplied(err)
 	}
 	stored := now
@@ -77,7 +78,13 @@ func (q *queue) load(ctx context.Context, r *Request) ([]storage.Swap, error) {
 		return nil, final{err}
 	}
 	e.updateDenials(r, denials.Clock{At: now, Sent: began, Received: received})
-	return r.swaps(now, stored), nil
+	swaps := r.swaps(now, stored)
+	if len(swaps) == 0 {
+		q.record(began, nil)
+	} else {
+		q.recordLoad()
+	}
+	return swaps, nil
 }
 
 // swaps returns what the request changes. It was decided at now, when the clock of the store showed stored.
