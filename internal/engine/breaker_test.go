@@ -326,6 +326,24 @@ func TestCallThatFailsFastReportsALostReply(t *testing.T) {
 	})
 }
 
+// A full disk refuses the write of a call, but not a probe, which writes nothing.
+func TestCallThatFailsFastEndsIfTheBreakerIsOpen(t *testing.T) {
+	forEachWay(t, batchWays, engine.Options{Timeout: time.Second, OpenAfter: time.Second}, func(b *fixture) {
+		b.store.before = func([]string) error {
+			if trips := b.store.tripsSoFar(); strings.HasPrefix(trips[len(trips)-1], "swap") {
+				return nil
+			}
+			return notSent
+		}
+		require.Equal(b, time.Second, b.decide(fastCall()).took)
+		for range 10 {
+			c := b.failed(b.decide(fastCall()), storage.ErrUnavailable, storage.ErrNotApplied)
+			require.Zero(b, c.took)
+			time.Sleep(77 * time.Millisecond)
+		}
+	})
+}
+
 func TestFastFailuresOpenTheBreaker(t *testing.T) {
 	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: time.Second}, func(b *fixture) {
 		b.store.before = func([]string) error { return errDialRefused }
