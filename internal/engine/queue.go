@@ -69,6 +69,11 @@ func (q *queue) repeat(ctx context.Context, r *Request, try func(ctx context.Con
 	ctx, cancel := r.within(ctx)
 	defer cancel()
 	for ; retry; retry, err = r.conclude(try(ctx, r)) {
+		if r.FailFast {
+			if err := q.admit(r.keys[0]); err != nil {
+				return r.outcome(err)
+			}
+		}
 		q.addOthers(1)
 		retrywait.Pause(ctx, pause(r.failures))
 		q.addOthers(-1)
