@@ -99,23 +99,6 @@ func TestOpenBreakerReportsWhyTheStoreFails(t *testing.T) {
 	}
 }
 
-// A replica of a database and a full disk answer a Load.
-func TestBreakerOpensIfOnlyLoadsSucceed(t *testing.T) {
-	forEachWay(t, []way{bySwaps, onlySwaps}, engine.Options{Timeout: time.Second, OpenAfter: time.Second}, func(b *fixture) {
-		b.store.before = func([]string) error {
-			if trips := b.store.tripsSoFar(); strings.HasPrefix(trips[len(trips)-1], "swap") {
-				return notSent
-			}
-			return nil
-		}
-		for range 2 {
-			require.ErrorIs(b, b.decide(newCall(counter(9), "k")).err, errRefused)
-		}
-		c := b.failed(b.decide(newCall(counter(9), "k")), storage.ErrUnavailable, storage.ErrNotApplied)
-		require.Zero(b, c.took)
-	})
-}
-
 func TestSingleClientWaitsOncePerOutage(t *testing.T) {
 	for _, kind := range []outage{refuses, hangs} {
 		forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: time.Second}, func(b *fixture) {
