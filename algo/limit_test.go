@@ -36,6 +36,12 @@ func answer(t *testing.T, spec string) string {
 	return err.Error()
 }
 
+// The time to find a hint is linear. If it were quadratic, the test would take minutes.
+func TestParseLimitWithALongPeriod(t *testing.T) {
+	_, err := algo.ParseLimit("100/" + strings.Repeat("s", 1<<20))
+	require.ErrorContains(t, err, "neither a unit")
+}
+
 func FuzzParseLimit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		l, err := algo.ParseLimit(s)

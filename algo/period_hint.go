@@ -80,16 +80,14 @@ func meaning(s string) (total, longest time.Duration, ok bool) {
 // unitLength returns the length of a unit. It does not know M, which can mean a minute or a month.
 func unitLength(name string) (time.Duration, bool) {
 	lower := strings.ToLower(name)
-	if short, ok := units[lower]; ok && name != "M" {
-		length, err := parseDuration("1" + short)
-		return length, err == nil
+	for _, word := range [...]string{lower, strings.TrimSuffix(strings.TrimSuffix(lower, "s"), "ly")} {
+		if short, ok := units[word]; ok && name != "M" {
+			length, err := parseDuration("1" + short)
+			return length, err == nil
+		}
+		if length, ok := refusedUnits[word]; ok {
+			return length, true
+		}
 	}
-	if length, ok := refusedUnits[lower]; ok {
-		return length, true
-	}
-	stem := strings.TrimSuffix(strings.TrimSuffix(lower, "s"), "ly")
-	if stem == lower || stem == "" {
-		return 0, false
-	}
-	return unitLength(stem)
+	return 0, false
 }

@@ -17,7 +17,8 @@ import (
 )
 
 // Stack is a policy that applies several policies, its parts, to one key. It allows a cost if all parts allow it,
-// and charges all parts. If any part denies it, none is charged. The zero Stack denies everything.
+// and charges all parts. If any part denies it, none is charged, and no state changes. So a policy of your own that counts denials
+// needs a rule of its own. The zero Stack denies everything.
 //
 // The result combines the results of the parts:
 //

@@ -24,8 +24,12 @@ type prepared struct {
 // heldUnits is the policy for the units of one slot.
 type heldUnits struct {
 	movingwindow.Policy
+	of   Policy
 	slot int64
 }
+
+// String returns the spec of the policy that held the units, because results and events have the policy that decided.
+func (h *heldUnits) String() string { return h.of.String() }
 
 var _ interface {
 	algo.Portable
@@ -84,11 +88,12 @@ func (p Policy) Held(taken time.Time) algo.Policy {
 	width := policy.Ceil(own.TTL.Microseconds(), policy.Or(int64(own.Slots), DefaultSlots))
 	slot := algo.Instant(taken) / width
 	if recent := own.held.Load(); recent != nil && recent.slot == slot {
-		return recent.Policy
+		return recent
 	}
 	w, _ := movingwindow.New(own.Options.held(taken)) // the options are valid
-	own.held.Store(&heldUnits{w, slot})
-	return w
+	held := &heldUnits{w, p, slot}
+	own.held.Store(held)
+	return held
 }
 
 // Bound implements [algo.Policy]. It returns the most units that can be taken in an interval if none is released.

@@ -150,6 +150,7 @@ func TestFunctionsAndMethodsAgree(t *testing.T) {
 		taken := now
 		for range 12 {
 			at, held := time.UnixMicro(now), p.Held(time.UnixMicro(taken))
+			require.Equal(t, p.String(), held.String())
 			o.Cost = random.Cost(inflight.Peek(s, at, o))
 			name := sample.OneOf(random, "Step", "Step", "Peek", "Release", "Renew")
 			next, r := calls(s, at, time.UnixMicro(taken), o)[name]()

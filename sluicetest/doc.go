@@ -63,6 +63,6 @@
 // # Errors in a trace
 //
 // Text outside of the grammar is an error with the file, the line, the word and the accepted words. The first
-// error ends the parsing. If a new policy has another algorithm, it cannot read the states, and the next event
-// has an error.
+// error ends the parsing. A policy line after an event has an error if the new policy is of another kind, such as another
+// algorithm, because a limiter would not keep the states either; see [github.com/sluice-go/sluice/compose.Kind].
 package sluicetest

@@ -56,8 +56,8 @@ func TestFaultOfATraceIsNamed(t *testing.T) {
 		"policy gcra 3/h\n@0s ann 1 -> okay\n": `FILE:2: the answer "okay" must have a word for each column: verdict left retry reset; a line such as show verdict chooses the columns`,
 		"policy gcra 3/h\n":                    `FILE: not a trace: there is no event, a line such as @0s KEY 1`,
 		"":                                     `FILE: not a trace: there is no event, a line such as @0s KEY 1`,
-		"policy gcra 3/h\n@0s a 1\npolicy all(gcra 3/h)\n@0s a 1\n": `FILE:4: policy all(gcra 3/h): algo: not a state of this policy; ` +
-			`a policy line after an event keeps the states, so it needs the same algorithm`,
+		"policy gcra 3/h\n@0s a 1\npolicy all(gcra 3/h)\n@0s a 1\n": `FILE:3: policy all(gcra 3/h): a policy line after an event keeps the states, ` +
+			`but a limiter would not keep those of gcra 3/h; want the same algorithm, and in all() the same periods`,
 	} {
 		for _, update := range []bool{false, true} {
 			file := write(t, text)

@@ -2,7 +2,6 @@ package trace
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/costed"
 	"github.com/sluice-go/sluice/internal/policy"
 )
@@ -81,6 +81,10 @@ func (t *Trace) Run() (*Trace, error) {
 	states := make([]map[string][]byte, t.policies) // by policy, then by key
 	for i, l := range t.lines {
 		if l.policy != nil {
+			if before := policies[l.column].Policy; states[l.column] != nil && compose.Kind(before) != compose.Kind(l.policy.Policy) {
+				return nil, fmt.Errorf("%s:%d: policy %s: a policy line after an event keeps the states, but a limiter would not keep those of %s; want the same algorithm, and in all() the same periods",
+					t.name, l.number, l.policy, before)
+			}
 			policies[l.column] = *l.policy
 		}
 		if l.event == nil {
@@ -89,9 +93,6 @@ func (t *Trace) Run() (*Trace, error) {
 		var answers [][]string
 		for c, p := range policies {
 			next, r, err := l.event.op.Apply(p, nil, states[c][l.event.key], epoch.Add(l.event.at), cmp.Or(l.event.cost, p.Cost))
-			if errors.Is(err, algo.ErrState) {
-				err = fmt.Errorf("%w; a policy line after an event keeps the states, so it needs the same algorithm", err)
-			}
 			if err != nil {
 				return nil, fmt.Errorf("%s:%d: policy %s: %w", t.name, l.number, p, err)
 			}

@@ -73,9 +73,12 @@ func TestFormatAndDifferences(t *testing.T) {
 	}
 }
 
-func TestStateOfAnotherAlgorithmIsAnError(t *testing.T) {
-	_, err := parse(t, "policy gcra 10/s\n@0s a 1\npolicy all(gcra 10/s)\n@0s b 1\n@0s a 1").Run()
-	require.EqualError(t, err, "x.trace:5: policy all(gcra 10/s): algo: not a state of this policy; a policy line after an event keeps the states, so it needs the same algorithm")
+// A limiter gives new records to a policy of another kind, also if it could read the states.
+func TestPolicyOfAnotherKindIsAnError(t *testing.T) {
+	for _, specs := range [][2]string{{"gcra 10/s", "all(gcra 10/s)"}, {"fixedwindow 5/d", "calendar 5/day"}, {"all(gcra 10/s)", "all(gcra 10/m)"}} {
+		_, err := parse(t, "policy "+specs[0]+"\n@0s a 1\npolicy "+specs[1]+"\n@0s b 1").Run()
+		require.ErrorContains(t, err, "x.trace:3: policy "+specs[1]+": a policy line after an event keeps the states, but a limiter would not keep those of "+specs[0])
+	}
 }
 
 func FuzzParse(f *testing.F) {
