@@ -1,5 +1,8 @@
-// Command start limits signups by address and by mail domain. With an argument, the limits are in that
-// PostgreSQL, and all its clients share them.
+// Start limits signups by address and by mail domain. If its argument is the URL of a PostgreSQL database,
+// all processes that use the database share the limits.
+//
+//	go run ./examples/start
+//	go run ./examples/start postgres://postgres@localhost/postgres
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Tokens shows a budget of tokens for a language model. A prompt pays an estimate before the
-// model answers. The payment is corrected when the number of tokens is known.
+// Tokens shows a budget of tokens for a language model. A prompt is charged an estimate before the
+// model answers. The charge is corrected when the number of tokens is known.
 //
 //	go run ./examples/tokens
 package main

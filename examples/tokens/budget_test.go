@@ -1,4 +1,4 @@
-// The tests promise that each prompt pays for the tokens that it used, whatever its estimate and however it
+// The tests promise that each prompt is charged the tokens that it used, whatever its estimate and however it
 // ends, and that a denied prompt does not call the model.
 package main
 
