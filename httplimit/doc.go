@@ -84,6 +84,12 @@
 // charge stays. To charge all rules or none, put them into one limiter. Behind a handler that makes a
 // header of its own, such as http.TimeoutHandler, the fields of the inner limiter replace the others.
 //
+// # Web pages of other origins
+//
+// A page can read a denial and the fields only if the response has the headers of CORS. So put the CORS middleware in front
+// of the Handler, and let it expose RateLimit, RateLimit-Policy and Retry-After. If it answers preflight requests itself, they
+// are not limited.
+//
 // # In front of a reverse proxy
 //
 // If the backend sends an interim response such as 103, httputil.ReverseProxy loses the limiter's

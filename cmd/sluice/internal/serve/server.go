@@ -217,7 +217,7 @@ func (s *Server) server(l net.Listener, handler http.Handler) *listener {
 		IdleTimeout:    idleTime,
 		MaxHeaderBytes: headerSize,
 		Protocols:      protocols,
-		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: maxStreams, WriteByteTimeout: writeFactor * s.options.ClientTimeout},
 		BaseContext:    func(net.Listener) context.Context { return s.background }, // Close ends the requests that are left
 		ConnState:      s.trackConnection,
 		ErrorLog:       errorLog(s.sampled, "a connection failed"),

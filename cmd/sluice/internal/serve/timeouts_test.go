@@ -64,12 +64,13 @@ func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
 }
 
 // TestClientsThatDoNotReadShortResponsesAreCutOff: the upstream sends an interim response, net/http sends 100 Continue when the body is
-// read, or the proxy refuses the request.
+// read, the proxy refuses the request, or it sends the settings of HTTP/2.
 func TestClientsThatDoNotReadShortResponsesAreCutOff(t *testing.T) {
 	for request, interim := range map[string]bool{
 		"GET / HTTP/1.1\r\nHost: x\r\n\r\n":                                               true,
 		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n": false,
 		"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n":                                           false,
+		clientPreface + frame(settingsFrame, 0, 0, ""):                                    false,
 	} {
 		proxied(t, func(w http.ResponseWriter, r *http.Request) {
 			if interim {
