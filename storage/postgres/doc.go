@@ -43,7 +43,7 @@
 // above 0. Otherwise the server refuses them (42P05, 26000 or 08P01). The store then repeats the statement, and stops
 // preparing statements. To do so from the start, connect with default_query_exec_mode=exec. In your own transaction the store cannot
 // repeat a statement, so there you need exec or cache_describe. Do not use describe_exec, which may find the statement of
-// another client.
+// another client. In statement mode, PgBouncer refuses transactions, so call [Store.Migrate] on a direct connection.
 //
 // Unprepared, Load and CompareAndSwap are planned each time, which takes longer than their execution. simple_protocol works
 // only if standard_conforming_strings is on and client_encoding is UTF8, which are the defaults.
