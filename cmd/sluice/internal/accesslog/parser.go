@@ -9,12 +9,14 @@ import (
 
 // The reasons why a line is not a log line, as far as they have more than one place.
 const (
-	reasonNoStamp  = "no [time]"
 	reasonStamp    = "invalid time"
 	reasonDuration = "a number below 100000000 is a duration, not a time"
 	reasonRange    = "time before 1970 or after September 2112"
 	reasonRequest  = "no \"request\" and status after the time"
 )
+
+// NoStamp is the [BadLine.Reason] of a line that is no JSON and has no [time], such as a line of another format.
+const NoStamp = "no [time]"
 
 // InvalidJSON is the [BadLine.Reason] of a line that begins with { and is not a JSON object.
 const InvalidJSON = "not valid JSON"
@@ -75,7 +77,7 @@ func (p *parser) cutStamp(line []byte, e *Entry) (before, after []byte, reason s
 	for i := 0; ; i++ {
 		n := bytes.IndexByte(line[i:], '[') // a [ is rarer than a space
 		if n < 0 {
-			return nil, nil, cmp.Or(reason, reasonNoStamp)
+			return nil, nil, cmp.Or(reason, NoStamp)
 		}
 		if i += n; i == 0 || line[i-1] != ' ' {
 			continue
@@ -91,7 +93,7 @@ func (p *parser) cutStamp(line []byte, e *Entry) (before, after []byte, reason s
 func (p *parser) parseStamp(b []byte, e *Entry) (after []byte, reason string) {
 	end := bytes.IndexByte(b[:min(len(b), maxStamp)], ']')
 	if end < 0 {
-		return nil, reasonNoStamp
+		return nil, NoStamp
 	}
 	if e.Time, reason = usableTime(p.clock.clf(b[:end])); reason != "" {
 		return nil, reason

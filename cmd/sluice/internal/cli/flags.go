@@ -56,6 +56,8 @@ func (f *checkedFlag) Set(text string) error {
 	switch t := f.Type(); {
 	case t == "DURATION" && invalid:
 		return errors.New("want a duration of at least 0s and at most 2562047h, such as 30s or 5m")
+	case t == "bool" && invalid:
+		return errors.New("want true or false, or no value")
 	case t == "N" && errors.Is(err, strconv.ErrRange) && text[0] != '-':
 		return fmt.Errorf("want at most %d", math.MaxInt)
 	case t == "N" && (invalid || len(digits) > 1 && digits[0] == '0'): // pflag reads 010 as 8

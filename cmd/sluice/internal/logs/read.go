@@ -128,6 +128,8 @@ func (l *Input) withRemedy(err error, damaged []accesslog.DamagedFile) error {
 		return fmt.Errorf("%w; keep only the lines that are requests, or name the member to limit by with --key-field", err)
 	case beginsArray(first.Text):
 		return fmt.Errorf("%w; a JSON log has one object on each line: convert it with jq -c '.[]', and pass - to read the result from standard input", err)
+	case first.Reason == accesslog.NoStamp && readable.Graphic(string(first.Text)) == string(first.Text): // text, not compressed data
+		return fmt.Errorf("%w; convert another format, such as that of IIS, to lines of JSON such as "+`{"time":"2026-01-02T15:04:05Z","ip":"192.0.2.7","method":"GET","path":"/a","status":200}`, err)
 	case first.Reason == accesslog.InvalidJSON:
 		return fmt.Errorf("%w; a JSON log has one object on each line: if this log has objects of several lines, convert it with jq -c ., and pass - to read the result from standard input", err)
 	case !bytes.HasPrefix(first.Text, []byte("{")):

@@ -31,7 +31,7 @@ func TestInvalidCommandLines(t *testing.T) {
 	}
 	clitest.Transcript(t, "failures.txt", map[string]string{
 		"access.log": clitest.FourLines, "log.svg": clitest.FourLines, "empty.log": "", "long.log": strings.Repeat("x", 10<<20),
-		"noise": "\x00\x01\x02\n\xff\xfe\x00\n", "utf16.log": "\xff\xfe1\x00\n\x00",
+		"iis.log": "#Version: 1.0\n#Fields: date time c-ip\n", "noise": "\x00\x01\x02\n\xff\xfe\x00\n", "utf16.log": "\xff\xfe1\x00\n\x00",
 		"a.json":      `{"time":946684800,"ip":"192.0.2.1"}` + "\n",
 		"b.json":      `{"at":1}` + "\n",
 		"c.json":      `{"at":1,"ip":"192.0.2.1"}` + "\n",

@@ -254,6 +254,18 @@ func TestEdgeShowsTheBurstOfFixedWindows(t *testing.T) {
 	}
 }
 
+// If a stream has no room for all requests, it ends earlier for all clients.
+func TestEdgeIsFairIfItIsFull(t *testing.T) {
+	counts := map[int32]int{}
+	for _, a := range Edge(Shape{Length: time.Hour, Clients: 1000, Limit: limit}).Arrivals {
+		counts[a.Client]++
+	}
+	require.Len(t, counts, 1000)
+	for _, n := range counts {
+		require.Equal(t, MaxArrivals/1000, n)
+	}
+}
+
 // A browser reads no response before it has sent the whole log.
 func TestALogWithTooManyRequestsIsReadToItsEnd(t *testing.T) {
 	const line = "192.0.2.1 - - [17/May/2015:10:05:03 +0000] \"GET / HTTP/1.1\" 200 1\n"

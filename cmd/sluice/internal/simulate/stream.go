@@ -117,16 +117,21 @@ func Edge(s Shape) Stream {
 	burst := period / 20
 	gap := max(1, burst/time.Duration(g.Limit.Count))
 	first := time.Duration((int64(period) - Epoch.UnixNano()%int64(period)) % int64(period))
-	for client := range g.Stream.Clients {
-		for at := first; !g.full(at); at += 5 * period {
-			g.add(at, client)
-			edge := at + period
-			for at := edge - burst; at < edge+burst && !g.full(at); at += gap {
-				g.add(at, client)
-			}
+	for at := first; !g.full(at); at += 5 * period {
+		g.addAll(at)
+		edge := at + period
+		for at := edge - burst; at < edge+burst && !g.full(at); at += gap {
+			g.addAll(at)
 		}
 	}
-	return g.sorted()
+	return g.Stream
+}
+
+// addAll adds a request of each client, as far as the stream has room.
+func (g *generator) addAll(at time.Duration) {
+	for client := range min(len(g.Stream.Clients), MaxArrivals-len(g.Arrivals)) {
+		g.add(at, client)
+	}
 }
 
 // full reports whether the stream has ended.

@@ -56,6 +56,9 @@ func FromFlag(flags *pflag.FlagSet) (address, from string, err error) {
 	if other := os.Getenv(Variable); other != "" && !flags.Changed("store") {
 		address, from = other, Variable
 	}
+	if address == "" {
+		return "", "", cli.Usagef("no store; give its URL in --store or in the environment variable %s", Variable)
+	}
 	if err := check(address); err != nil {
 		return "", "", cli.Usagef("%s %v", from, err)
 	}
