@@ -10,7 +10,7 @@ type Entry struct {
 	User   []byte    // as authenticated; may contain spaces
 	Method []byte    // as sent, so it may be an invalid HTTP method
 	Path   []byte    // the target without its query string, percent-encoded
-	Host   []byte    // the requested virtual host, without a port
+	Host   []byte    // the requested virtual host, without a port; if the log has none, that of a Path that is a whole URL
 	Key    []byte    // the member that Options.KeyField names; a list of strings is joined by ", "
 	// Forwarded has the addresses before IP if the log has a list of addresses, as in
 	// X-Forwarded-For. Clients can forge it.

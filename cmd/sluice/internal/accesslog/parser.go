@@ -54,8 +54,18 @@ func (p *parser) parse(line []byte, e *Entry) (reason string) {
 	case len(line) == 0:
 		return "empty line"
 	case line[0] == '{':
-		return p.parseJSON(line, e)
+		reason = p.parseJSON(line, e)
+	default:
+		reason = p.parseText(line, e)
 	}
+	if len(e.Host) == 0 {
+		e.Host = hostOf(e.Path)
+	}
+	return reason
+}
+
+// parseText reads a line that is no JSON.
+func (p *parser) parseText(line []byte, e *Entry) (reason string) {
 	before, rest, reason := p.cutStamp(line, e)
 	switch {
 	case reason != "":
@@ -150,6 +160,16 @@ func request(b []byte) (method, path []byte) {
 func pathOf(target []byte) []byte {
 	path, _, _ := bytes.Cut(target, []byte("?"))
 	return path
+}
+
+// hostOf returns the host of a target that is a whole URL, as proxies get it and Google's load balancer logs it.
+func hostOf(target []byte) []byte {
+	_, rest, found := bytes.Cut(target, []byte("://"))
+	if !found || target[0] == '/' {
+		return nil
+	}
+	host, _, _ := bytes.Cut(rest, []byte("/"))
+	return withoutPort(host)
 }
 
 // dash returns b, or nothing for the - that logs write for a missing value.

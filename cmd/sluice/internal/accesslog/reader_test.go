@@ -128,6 +128,9 @@ func (g *generator) line(e *entry) string {
 		line = fmt.Sprintf(`{ "Msec" : %s, "request":{"remote_ip":"%s","method":%q,"uri":"%s","host":"[2001:db8::1]:443","K":["k"]}, "user":{"name":"%s"}, "code":"%s"}`,
 			g.word(fmt.Sprintf("%d.%03d", at.Unix(), at.Nanosecond()/1e6), fmt.Sprint(at.UnixMilli()), fmt.Sprint(at.UnixNano()), fmt.Sprintf("%.12e", float64(at.UnixMilli())/1e3)), ip, e.Method, target, user, status)
 	}
+	if e.Host == "" && strings.HasPrefix(e.Path, "https:") {
+		e.Host = "www.example.com"
+	}
 	if g.IntN(8) == 0 && e.IP != "" {
 		line = g.word(prefixes...) + line
 	}
