@@ -59,8 +59,11 @@ func (s *Store) take(ctx context.Context) (*connection, error) {
 		c.pooled, err = s.db.Conn(ctx)
 		return err
 	})
+	if err != nil && err == ctx.Err() {
+		err = fmt.Errorf("cannot get a connection from the pool: %w", err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot get a connection from the pool: %w", err)
+		return nil, err
 	}
 	if err := c.disableBusyTimeout(); err != nil {
 		c.release()
