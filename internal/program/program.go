@@ -90,14 +90,16 @@ func collect(programs []*algo.Program, text func(*algo.Program) string) (map[str
 
 // AppendArgs appends the encoded arguments of a program. The Lua function read decodes them.
 func AppendArgs(dst []byte, p *algo.Program) []byte {
-	name, n, format := p.Name, len(p.Args), ">"+strings.Repeat("i8", len(p.Args))
+	name, n := p.Name, len(p.Args)
 	if IsStack(p) {
-		name, n, format = stackName, len(p.Parts), ""
+		name, n = stackName, len(p.Parts)
 	}
-	for _, text := range [...]string{name, format} {
-		dst = append(binary.BigEndian.AppendUint16(dst, uint16(len(text))), text...)
-	}
+	dst = append(binary.BigEndian.AppendUint16(dst, uint16(len(name))), name...)
 	dst = binary.BigEndian.AppendUint16(dst, uint16(n))
+	dst = append(binary.BigEndian.AppendUint16(dst, uint16(1+2*len(p.Args))), '>') // the format of the arguments
+	for range p.Args {
+		dst = append(dst, "i8"...)
+	}
 	for i := range p.Parts {
 		dst = AppendArgs(dst, &p.Parts[i])
 	}

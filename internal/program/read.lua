@@ -1,8 +1,8 @@
 -- read decodes a program that AppendArgs in program.go encoded. It returns its arguments, with the function as the
 -- field run, and the position after it. The arguments of a stack are the programs of its parts.
 local function read(s, from)
-  local name, format, n, args
-  name, format, n, from = unpack('>I2c0I2c0I2', s, from)
+  local name, n, format, args
+  name, n, format, from = unpack('>I2c0I2I2c0', s, from)
   if name == 'all' then
     args = {}
     for i = 1, n do args[i], from = read(s, from) end

@@ -14,6 +14,10 @@ local list = {}
 for i = 1, count do list[i], at = read(all, at) end
 
 local failed -- the errors of keys; nil if there are none, which saves the time for a table
+local function fail(key, reason)
+  failed = failed or {}
+  failed[key] = reason
+end
 
 -- MGET is faster than a GET for each key. It returns nil for a value that is not a string, so GET
 -- reads that key again. _G.unpack takes fewer than 8000 values.
@@ -23,16 +27,12 @@ for i = 1, n do
   if not value then
     found[i], states[i] = false, ''
   elseif value.err then
-    failed = failed or {}
-    failed[i] = value.err
+    fail(i, value.err)
     found[i] = false
   else
     found[i], states[i] = value, sub(value, 9)
     local last = byte(value, 8) -- of the version
-    if not last or last == 0 and sub(value, 1, 8) == '\0\0\0\0\0\0\0\0' then
-      failed = failed or {}
-      failed[i] = 'NORECORD'
-    end
+    if not last or last == 0 and sub(value, 1, 8) == '\0\0\0\0\0\0\0\0' then fail(i, 'NORECORD') end
   end
 end
 
@@ -96,10 +96,7 @@ for i = 1, n do
     end
   end
   if reply then write = pcall end
-  if type(reply) == 'table' and reply.err then
-    failed = failed or {}
-    failed[i] = 'WRITE ' .. reply.err
-  end
+  if type(reply) == 'table' and reply.err then fail(i, 'WRITE ' .. reply.err) end
 end
 
 found[n + 1] = concat(head)
