@@ -16,7 +16,8 @@ const kindTexts = {
   log: ['Access log', 'The requests of an access log. Each client is an IP address.', ['log']],
 };
 
-const reactionTexts = {
+/** Each reaction: its name and a sentence. */
+export const reactionTexts = {
   ignore: ['give up', 'A denied request is lost.'],
   retry: ['retry every 100ms', 'The client makes up to 20 calls for a request.'],
   backoff: ['back off', 'The client waits 1s, then 2s, 4s and so on, each shortened at random, up to 8 calls for a request.'],

@@ -1,5 +1,6 @@
 // The whole picture as an SVG: title, legend, one chart for each policy, and the table.
 
+import { reactionTexts } from './controls.js';
 import { columnsOf } from './table.js';
 import { clock, count, tick } from './text.js';
 
@@ -54,10 +55,8 @@ export function drawSVG(query, comparison) {
   return { svg, width, height };
 }
 
-const reactions = { ignore: 'give up', retry: 'retry every 100ms', backoff: 'back off', wait: 'wait for RetryAfter' };
-
 function subtitle({ stream, reaction, skews, own_clocks: own, shared }, comparison) {
-  const words = [`requests: ${stream.kind}, ${count(comparison.requests)}`, `clients after a denial: ${reactions[reaction]}`];
+  const words = [`requests: ${stream.kind}, ${count(comparison.requests)}`, `clients after a denial: ${reactionTexts[reaction][0]}`];
   if (shared) words.push('all clients share one limit');
   if (skews.length > 1) words.push(`${skews.length} processes, ${own ? 'own clocks' : "the store's clock"}`);
   if (comparison.start) words.push(`from ${comparison.start}`);
