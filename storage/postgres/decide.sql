@@ -30,7 +30,7 @@ DECLARE
 	steps    bigint;         -- the most steps of a use
 	most     bigint;         -- how many steps all uses of the request allow
 	changed  int;            -- the number of expiries
-	written  int := 0;
+	written  int;
 BEGIN
 	-- Before the next statement, whose plan locks the table.
 	IF lock_timeout > 0 AND (current_setting('lock_timeout') = '0' OR current_setting('lock_timeout')::interval > lock_timeout * interval '1 millisecond') THEN
