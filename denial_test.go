@@ -6,6 +6,7 @@ package sluice_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -62,6 +64,41 @@ func TestRetryAfterHoldsAfterALimitIsLowered(t *testing.T) {
 					require.False(t, denied.Allowed, "%v before the end", part*d)
 				}
 				requireAllowedExactlyAfter(t, lowered, clock, denied.RetryAfter)
+			})
+		}
+	}
+}
+
+// The limit of a key is lowered while a denial is cached, by another rule alone or by both.
+func TestRetryAfterHoldsAfterACachedDenialUnderAHigherLimit(t *testing.T) {
+	clock := newClock()
+	stores := storesInGo(t, clock)
+	maps.Copy(stores, serverStores(t))
+	for name, store := range stores {
+		for i, plan := range []algo.Policy{mustPolicy("gcra 100/10s"), mustPolicy("gcra 60/10s")} {
+			t.Run(fmt.Sprint(plan, " ", name), func(t *testing.T) {
+				o := sluice.Options[call]{Namespace: fmt.Sprint(i)}
+				_, isServer := store.(driver.Server)
+				if !isServer {
+					o.Clock = clock.Now
+				}
+				rules := []sluice.Rule[call]{
+					{Name: "plan", Key: byUser, PolicyFor: func(call) (algo.Policy, error) { return plan, nil }},
+					{Name: "other", Key: byUser, Spec: "gcra 60/30s"},
+				}
+				l := newLimiter(t, o, store, rules...)
+				must(t)(l.Charge(background, ann, 60))
+				for range 2 {
+					require.False(t, must(t)(l.Allow(background, ann)).Allowed)
+				}
+				plan = mustPolicy("gcra 10/10s")
+				denied := must(t)(l.Allow(background, ann))
+				require.Greater(t, denied.RetryAfter, 50*time.Second)
+				if isServer {
+					require.Greater(t, recordOf(t, store, o.Namespace, "plan", "gcra", "ann").TTL, denied.RetryAfter)
+				} else {
+					requireAllowedExactlyAfter(t, newLimiter(t, o, store, rules...), clock, denied.RetryAfter)
+				}
 			})
 		}
 	}

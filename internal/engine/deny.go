@@ -33,7 +33,7 @@ func (e *Engine) Deny(began, now time.Time, items []driver.Item, evaluate func(n
 		if d.IsExpired(began) {
 			expired = d
 		}
-		items[i].Found = d.Record
+		items[i].Found = d.RecordAt(now)
 		from, to := d.Between(now)
 		if i == 0 || from.After(earliest) {
 			earliest = from
@@ -92,9 +92,7 @@ func (e *Engine) updateDenials(r *Request, clock denials.Clock) {
 	for i, key := range r.keys {
 		switch {
 		case repeats:
-			record := cloneRecord(r.Items[i].Found)
-			record.TTL = 0 // the cache does not extend it
-			e.denials.Put(key, record, clock)
+			e.denials.Put(key, cloneRecord(r.Items[i].Found), clock)
 		case e.denials.Find([]byte(key)) != nil:
 			e.denials.Drop(clock.Sent, key)
 		}

@@ -237,6 +237,11 @@ func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Requ
 		return err
 	default:
 		if last := members[len(members)-1]; last.err == nil {
+			for i := range last.Items {
+				if f := &last.Items[i].Found; f.Version != 0 && f.TTL == 0 { // the server returns it only if the key was denied
+					f.TTL = 1
+				}
+			}
 			e.updateDenials(last, clock)
 		}
 	}

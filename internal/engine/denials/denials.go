@@ -48,6 +48,15 @@ func (c *Clock) Between(now time.Time) (earliest, latest time.Time) {
 	return c.At.Add(now.Sub(c.Received)), c.At.Add(now.Sub(c.Sent))
 }
 
+// RecordAt returns the record with the TTL that is left at a local time, at the least.
+func (d *Denial) RecordAt(now time.Time) storage.Record {
+	r := d.Record
+	if r.TTL > 0 { // otherwise it is kept for ever
+		r.TTL = max(r.TTL-now.Sub(d.Sent), 1)
+	}
+	return r
+}
+
 // IsExpired reports whether the denial was cached for longer than its TTL at a local time.
 func (d *Denial) IsExpired(at time.Time) bool { return at.Sub(d.Sent) >= d.ttl }
 
