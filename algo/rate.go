@@ -21,7 +21,7 @@ const maxCapacity = 1<<51 - 1
 //
 // Rate returns an error if the burst takes 2^51 microseconds (71 years) or longer to refill. It also returns one if the
 // rounded rate is slower by 1e-6 or more. Above a count or burst of 2^31, that is 1e-4. The error names the nearest
-// burst or limit that works.
+// lower burst that works, and perhaps the nearest limit.
 func (l Limit) Rate(burst int64) (Rate, error) {
 	if err := l.Validate(); err != nil {
 		return Rate{}, err
@@ -31,16 +31,26 @@ func (l Limit) Rate(burst int64) (Rate, error) {
 	case ok:
 		return r, nil
 	case r.Drain == 0:
-		return r, fmt.Errorf("a burst of %d at %v takes 71 years or longer to refill; use a burst of at most %d, or a faster limit", burst, l, l.longestBurst(burst))
+		return r, fmt.Errorf("a burst of %d at %v takes 71 years or longer to refill; use a burst of %d, or a faster limit", burst, l, l.longestBurst(burst))
 	}
-	return r, fmt.Errorf("%v with a burst of %d needs numbers above 2^51; use a burst of at most %d, or with this burst the limit %v, which is slightly slower",
+	return r, fmt.Errorf("%v with a burst of %d needs numbers above 2^51; use a burst of %d, or with this burst the limit %v, which is slightly slower",
 		l, burst, l.longestBurst(burst), Per(r.Drain, time.Duration(r.Unit)*time.Microsecond))
 }
 
-// longestBurst returns the largest burst that FastRate accepts, below one that it refuses. It accepts a burst of 1
-// for any limit.
+// many is the largest count or burst for which the rate must be exact to 1e-6.
+const many = 1 << 31
+
+// longestBurst returns the largest burst that FastRate accepts, below one that it refuses. It accepts a burst of 1 for any limit.
+// Because of the tolerance, it can refuse some bursts up to many although it accepts larger ones.
 func (l Limit) longestBurst(refused int64) int64 {
 	accepted := int64(1)
+	if refused > many+1 {
+		if _, ok := l.FastRate(many + 1); ok {
+			accepted = many + 1
+		} else {
+			refused = many + 1
+		}
+	}
 	for refused-accepted > 1 {
 		middle := accepted + (refused-accepted)/2
 		if _, ok := l.FastRate(middle); ok {
@@ -67,7 +77,7 @@ func (l Limit) FastRate(burst int64) (r Rate, ok bool) {
 	}
 	r = largestBelow(count, period, maxCapacity/burst)
 	tolerance := 1e-6
-	if max(count, burst) > 1<<31 {
+	if max(count, burst) > many {
 		tolerance = 1e-4
 	}
 	missing := float64(count)*float64(r.Unit) - float64(period)*float64(r.Drain)

@@ -52,7 +52,7 @@ func (o Options) Validate() error {
 		return fmt.Errorf("tokenbucket: Cost is %d: %w", o.Cost, algo.ErrCost)
 	case o.Refill == Interval:
 		if most := o.longestBurst(); o.burst() > most {
-			return fmt.Errorf("tokenbucket: a burst of %d at %v takes 71 years or longer to refill; use a burst of at most %d, or a faster limit", o.burst(), o.Limit, most)
+			return fmt.Errorf("tokenbucket: a burst of %d at %v takes 71 years or longer to refill; use a burst of %d, or a faster limit", o.burst(), o.Limit, most)
 		}
 		return nil
 	}
