@@ -33,7 +33,7 @@ import (
 // Stored states stay valid if the counts, the options or the order of the parts change. If the number of parts
 // changes, or the algorithm or period of one, the stack has another [Kind], and a limiter gives it new records.
 // Beware: if two parts have the same algorithm and period, and the smaller count becomes the larger, each part gets the
-// state of the other.
+// state of the other. With the same count too, this happens if the order of their Strings changes.
 //
 // # State encoding
 //
