@@ -3,7 +3,7 @@
 -- args: limit, period, offset
 DECLARE
 	max      CONSTANT bigint := 4503599627370495; -- 2^52 - 1
-	most     CONSTANT bigint := args[1]; -- limit
+	"limit"  CONSTANT bigint := args[1];
 	period   CONSTANT bigint := args[2];
 	"offset" CONSTANT bigint := args[3];
 	start    bigint := 0;
@@ -18,23 +18,22 @@ BEGIN
 		IF start > max OR used NOT BETWEEN 1 AND max THEN times := -1; RETURN; END IF;
 	END IF;
 
-	LOOP
-		ends := start + period;
-		IF "offset" >= 0 THEN ends := ends - (ends - "offset") % period; END IF;
-		EXIT WHEN now < ends AND (used > 0 OR start = now);
+	ends := start + period - CASE WHEN "offset" < 0 THEN 0 ELSE (start + period - "offset") % period END;
+	IF used = 0 OR now >= ends THEN
 		start := now;
 		used := 0;
-	END LOOP;
+		ends := now + period - CASE WHEN "offset" < 0 THEN 0 ELSE (now + period - "offset") % period END;
+	END IF;
 
 	IF op = 1 THEN -- refund
 		paid := -least(cost, used);
 	ELSIF op = 2 THEN -- charge
 		paid := least(cost, max - used);
-	ELSIF cost > most OR cost > most - used THEN
+	ELSIF cost > "limit" OR cost > "limit" - used THEN
 		times := 0;
 		RETURN;
 	ELSE
-		times := least(times, (most - used) / cost);
+		times := least(times, ("limit" - used) / cost);
 		paid := cost * times;
 	END IF;
 

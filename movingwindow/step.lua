@@ -6,10 +6,10 @@ local limit, width, slots, grain, weight, most, paidAt = args[1], args[2], args[
 local at, counts, n = now, {}, 0
 if state ~= '' then
   if #state < 19 then return DAMAGED end
-  local tag, version, before, was, sizes = unpack('>BBI7I7I2', state)
+  local tag, version, stored, was, sizes = unpack('>BBI7I7I2', state)
   local size = floor(sizes / 2048)
   n = sizes % 2048
-  if tag ~= 109 or version ~= 1 or before > MAX or was < 1 or was > MAX or size < 1 or size > 7 or n > 1025 or n * size ~= #state - 18 then return DAMAGED end
+  if tag ~= 109 or version ~= 1 or stored > MAX or was < 1 or was > MAX or size < 1 or size > 7 or n > 1025 or n * size ~= #state - 18 then return DAMAGED end
   local format, largest, sum = '>I' .. size, 0, 0
   for i = 1, n do
     counts[i] = unpack(format, state, 19 + (i - 1) * size)
@@ -18,10 +18,10 @@ if state ~= '' then
   end
   if counts[n] == 0 or sum > MAX or size > 1 and largest < 256 ^ (size - 1) then return DAMAGED end
   if was ~= width or sum > most + limit then return DECLINED end
-  at = max(before, now)
+  at = max(stored, now)
 
   -- The counts grow older by the slots that have begun since.
-  local older = floor(at / width) - floor(before / width)
+  local older = floor(at / width) - floor(stored / width)
   if older > slots then
     counts, n = {}, 0
   else

@@ -3,13 +3,15 @@
 -- args: limit, width, slots, grain, weight, most, paidAt
 DECLARE
 	max      CONSTANT bigint := 4503599627370495; -- 2^52 - 1
+	"limit"  CONSTANT bigint := args[1];
 	width    CONSTANT bigint := args[2];
 	slots    CONSTANT int := args[3];
+	grain    CONSTANT bigint := args[4];
 	weight   CONSTANT bigint := args[5];
 	most     CONSTANT bigint := args[6];
-	paid_at  CONSTANT bigint := args[7];
+	"paidAt" CONSTANT bigint := args[7];
 	at       bigint := now;
-	before   bigint;
+	stored   bigint;      -- the time of the state
 	was      bigint;
 	size     int;         -- of a count, in bytes
 	n        int := 0;    -- how many counts there are
@@ -18,11 +20,11 @@ DECLARE
 	largest  bigint := 0;
 	counts   bigint[] := '{}';
 	older    bigint;
-	passed   bigint;      -- of the current slot
+	"into"   bigint;      -- the time since the begin of the current slot
 	recent   bigint := 0;
 	"trailing" bigint := 0;
 	overlap  bigint;
-	available bigint;
+	"left"   bigint;
 	newest   int := 1;    -- of the slots that give units back
 	oldest   int;
 	back     bigint;
@@ -33,11 +35,11 @@ DECLARE
 BEGIN
 	IF state <> '' THEN
 		IF length(state) < 19 OR get_byte(state, 0) <> 109 OR get_byte(state, 1) <> 1 THEN times := -1; RETURN; END IF;
-		before := ('x' || encode(substring(state FROM 3 FOR 7), 'hex'))::bit(56)::bigint;
+		stored := ('x' || encode(substring(state FROM 3 FOR 7), 'hex'))::bit(56)::bigint;
 		was := ('x' || encode(substring(state FROM 10 FOR 7), 'hex'))::bit(56)::bigint;
 		size := get_byte(state, 16) / 8;
 		n := get_byte(state, 16) % 8 * 256 + get_byte(state, 17);
-		IF before > max OR was NOT BETWEEN 1 AND max OR size NOT BETWEEN 1 AND 7 OR n > 1025 OR n * size <> length(state) - 18 THEN times := -1; RETURN; END IF;
+		IF stored > max OR was NOT BETWEEN 1 AND max OR size NOT BETWEEN 1 AND 7 OR n > 1025 OR n * size <> length(state) - 18 THEN times := -1; RETURN; END IF;
 		FOR i IN 1..n LOOP
 			IF size = 1 THEN
 				c := get_byte(state, 17 + i);
@@ -50,11 +52,11 @@ BEGIN
 			IF sum > max THEN times := -1; RETURN; END IF;
 		END LOOP;
 		IF c = 0 OR size > 1 AND largest >> 8 * (size - 1) = 0 THEN times := -1; RETURN; END IF;
-		IF was <> width OR sum > most + args[1] THEN times := -2; RETURN; END IF;
-		at := greatest(before, now);
+		IF was <> width OR sum > most + "limit" THEN times := -2; RETURN; END IF;
+		at := greatest(stored, now);
 
 		-- The counts grow older by the slots that have begun since.
-		older := at / width - before / width;
+		older := at / width - stored / width;
 		IF older > slots THEN
 			counts := '{}';
 		ELSE
@@ -62,14 +64,14 @@ BEGIN
 		END IF;
 		n := cardinality(counts);
 	END IF;
-	passed := at % width;
+	"into" := at % width;
 	FOR i IN 1..n LOOP
 		IF i <= slots THEN recent := recent + counts[i]; ELSE "trailing" := counts[i]; END IF;
 	END LOOP;
 
 	oldest := n;
-	IF paid_at > 0 THEN
-		newest := greatest(0, least(slots + 2, at / width - (paid_at - 1) / width + 1)); -- 0 and slots + 2 are no slots
+	IF "paidAt" > 0 THEN
+		newest := greatest(0, least(slots + 2, at / width - ("paidAt" - 1) / width + 1)); -- 0 and slots + 2 are no slots
 		oldest := newest;
 	END IF;
 
@@ -80,7 +82,7 @@ BEGIN
 			given := given + back;
 		END LOOP;
 		changed := given > 0;
-	ELSIF op = 0 AND paid_at > 0 THEN
+	ELSIF op = 0 AND "paidAt" > 0 THEN
 		IF newest < 1 OR newest > n OR counts[newest] < cost THEN times := 0; RETURN; END IF;
 		IF newest > 1 THEN
 			times := least(times, counts[newest] / cost);
@@ -92,10 +94,10 @@ BEGIN
 			cost := greatest(0, least(cost, most - recent - "trailing"));
 			changed := cost > 0;
 		ELSE
-			overlap := least(weight, (width - passed + args[4] - 1) / args[4]);
-			available := args[1] - recent - ("trailing" * overlap + weight - 1) / weight;
-			IF cost > available THEN times := 0; RETURN; END IF;
-			times := least(times, available / cost);
+			overlap := least(weight, (width - "into" + grain - 1) / grain);
+			"left" := "limit" - recent - ("trailing" * overlap + weight - 1) / weight;
+			IF cost > "limit" OR cost > "left" THEN times := 0; RETURN; END IF;
+			times := least(times, "left" / cost);
 			cost := cost * times;
 		END IF;
 		n := greatest(n, 1);
@@ -117,5 +119,5 @@ BEGIN
 			state := state || substring(int8send(counts[i]) FROM 9 - size);
 		END LOOP;
 	END IF;
-	ttl := at - passed + (slots + 2 - first) * width - now;
+	ttl := at - "into" + (slots + 2 - first) * width - now;
 END

@@ -111,7 +111,7 @@ func TestEachFaultInLuaIsFound(t *testing.T) {
 		{"fixedwindow", "or used < 1", ""},
 		{"fixedwindow by the clock", "period - offset) % period", "period) % period"},
 		{"movingwindow", "ceil(trailing * overlap / weight)", "floor(trailing * overlap / weight)"},
-		{"movingwindow", "max(before, now)", "now"},
+		{"movingwindow", "max(stored, now)", "now"},
 		{"movingwindow", "was ~= width or", ""},
 		{"movingwindow of 12 slots", "counts[i + older] = counts[i]", ""},
 		{"movingwindow of 12 slots", "slots + 2 - first", "slots + 1"},
