@@ -11,6 +11,7 @@
 //     Limiters follow their failure policy in an outage and recover by themselves
 //     (outage_test.go).
 //   - No more units are held than the policy inflight allows. The units of a killed process return by their TTL (held_test.go).
+//   - Calls that are bought ahead stay within the bound for them (prepay_test.go).
 //
 // Each process writes a journal of its decisions: the state that a decision found, its time and its
 // result. The verifier reconstructs from all journals the order in which the decisions were committed.

@@ -30,6 +30,7 @@ type task struct {
 	Think     time.Duration // maximum time between two calls of a caller
 	Careful   bool          // also write each decision to the journal before it is committed
 	Holds     bool          // the member holds units; see holder
+	Prepays   bool          // the member buys calls ahead; see spendPrepaid
 	Skew      time.Duration // how far the member's clock is ahead of the shared clock
 }
 
@@ -76,6 +77,9 @@ func (t task) work(store storage.Store) error {
 			return err
 		}
 		return concurrently(t.Callers, h.call)
+	}
+	if t.Prepays {
+		return t.spendPrepaid(store, shared, journal)
 	}
 	limiter, err := workloads[t.Workload].limiter(sluice.Options[*recordedCall]{
 		Namespace: t.Namespace, Timeout: t.Timeout, Clock: func() time.Time { return shared.now().Add(t.Skew) },
