@@ -598,3 +598,41 @@ func TestWaitAsksInParallelAfterADenial(t *testing.T) {
 		require.Greater(t, allowed.Load(), int64(16_000), "20 calls in 5 ms are 20000 in 5 s")
 	})
 }
+
+// Goroutines that wait again and again get equal shares, in one process and in two.
+func TestWaitSharesTheRateEqually(t *testing.T) {
+	for _, c := range []struct {
+		spec      string
+		processes int
+		runs      time.Duration
+		longest   time.Duration // wait of a call
+	}{
+		{"gcra 50/s burst=1", 1, 4 * time.Second, 450 * time.Millisecond},
+		{"gcra 5/s burst=1", 2, 400 * time.Second, 30 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newDistantStore(300 * time.Microsecond)
+			grants, began := make([]int, 20*c.processes), time.Now()
+			var group sync.WaitGroup
+			for p := range c.processes {
+				l := newLimiter(t, sluice.Options[call]{}, store, rulesOf(c.spec)...)
+				for i := range 20 {
+					group.Go(func() {
+						for time.Since(began) < c.runs {
+							asked := time.Now()
+							must(t)(l.Wait(background, ann))
+							assert.LessOrEqual(t, time.Since(asked), c.longest)
+							grants[20*p+i]++
+						}
+					})
+				}
+			}
+			group.Wait()
+			sum, squares := 0.0, 0.0
+			for _, n := range grants {
+				sum, squares = sum+float64(n), squares+float64(n*n)
+			}
+			require.Greater(t, sum*sum/squares/float64(len(grants)), 0.98, grants) // Jain's index
+		})
+	}
+}
