@@ -206,10 +206,10 @@ var options = map[string]option{
 		s.zone, err = time.LoadLocation(v)
 		return err == nil && v != "" && s.zone != time.Local
 	}},
-	"ttl": {"a duration in whole microseconds from 1ms to 8760h, such as 30s", " (the time after which a unit returns)", func(s *settings, v string) bool {
-		var err error
-		s.ttl, err = time.ParseDuration(v)
-		return err == nil && s.ttl >= inflight.MinTTL && s.ttl <= inflight.MaxTTL && s.ttl%time.Microsecond == 0
+	"ttl": {"a duration in whole microseconds from 1ms to 365d, such as 30s", " (the time after which a unit returns)", func(s *settings, v string) bool {
+		limit, err := algo.ParseLimit("1/" + v)
+		s.ttl = limit.Period
+		return err == nil && s.ttl >= inflight.MinTTL && s.ttl <= inflight.MaxTTL
 	}},
 }
 

@@ -27,6 +27,7 @@ func TestStringIsTheShortestSpec(t *testing.T) {
 		{"fixedwindow 10/s offset=0s align=first", "fixedwindow 10/s"},
 		{"movingwindow 10/s trailing=weighted slots=1", "movingwindow 10/s"},
 		{"gcra " + strings.Repeat("0", 100) + "10/1." + strings.Repeat("0", 100) + "s", "gcra 10/s"},
+		{"inflight 20 ttl=1day", "inflight 20 ttl=24h"},
 		{"all ( gcra 1/s;all(gcra 2/s ;gcra 3/s) ; gcra 4/s )", "all(gcra 1/s; gcra 2/s; gcra 3/s; gcra 4/s)"},
 	} {
 		p := mustPolicy(spec[0])

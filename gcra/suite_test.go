@@ -44,8 +44,8 @@ var suite = policytest.Suite[gcra.State, gcra.Options, gcra.Policy]{
 		return floor(plus(whole(burst), times(whole(m), big.NewRat(rate.Drain, rate.Unit))))
 	},
 	Invalid: map[string]gcra.Options{
-		"gcra: Burst must be at least 1, or 0 for the limit's count, got -1":                                                                                                               {Limit: minute, Burst: -1},
-		"gcra: Burst must be at most 2^40 (1099511627776), got 1099511627777":                                                                                                              {Limit: minute, Burst: algo.MaxCount + 1},
+		"gcra: Burst must be at least 1, or 0 for the limit's count, got -1":                                                                                                       {Limit: minute, Burst: -1},
+		"gcra: Burst must be at most 2^40 (1099511627776), got 1099511627777":                                                                                                      {Limit: minute, Burst: algo.MaxCount + 1},
 		"gcra: a burst of 37529997 at 1/m takes 71 years or longer to refill; use a burst of 37529996, or a faster limit":                                                          {Limit: algo.Per(1, time.Minute), Burst: 37529997},
 		"gcra: 639/24.923ms with a burst of 790248259182 needs numbers above 2^51; use a burst of 403693046555, or with this burst the limit 73/2.848ms, which is slightly slower": {Limit: nearest[0].Limit, Burst: nearest[1].Burst},
 	},

@@ -48,10 +48,10 @@ var suite = policytest.Suite[tokenbucket.State, tokenbucket.Options, tokenbucket
 		return bound.Num()
 	},
 	Invalid: map[string]tokenbucket.Options{
-		"tokenbucket: Burst must be at least 1, or 0 for the limit's count, got -3":                                                      {Limit: minute, Burst: -3},
-		"tokenbucket: Burst must be at most 2^40 (1099511627776), got 1099511627777":                                                     {Limit: minute, Burst: algo.MaxCount + 1},
-		"tokenbucket: Refill must be Continuous or Interval, got 2":                                                                      {Limit: minute, Refill: 2},
-		"tokenbucket: Refill must be Continuous or Interval, got -1":                                                                     {Limit: minute, Refill: -1},
+		"tokenbucket: Burst must be at least 1, or 0 for the limit's count, got -3":                                              {Limit: minute, Burst: -3},
+		"tokenbucket: Burst must be at most 2^40 (1099511627776), got 1099511627777":                                             {Limit: minute, Burst: algo.MaxCount + 1},
+		"tokenbucket: Refill must be Continuous or Interval, got 2":                                                              {Limit: minute, Refill: 2},
+		"tokenbucket: Refill must be Continuous or Interval, got -1":                                                             {Limit: minute, Refill: -1},
 		"tokenbucket: a burst of 37529997 at 1/m takes 71 years or longer to refill; use a burst of 37529996, or a faster limit": {Limit: minute, Burst: 37529997},
 		"a burst of 37529997 at 1/m takes 71 years or longer to refill; use a burst of 37529996, or a faster limit":              {Limit: minute, Burst: 37529997, Refill: interval},
 		"a burst of 5 at 4/14600d takes 71 years or longer to refill; use a burst of 4":                                          {Limit: algo.Per(4, 40*365*24*time.Hour), Burst: 5, Refill: interval},

@@ -73,8 +73,8 @@ func benchmarkSentences(t *testing.T) []string {
 	return []string{
 		fmt.Sprintf("On %d cores with a local Redis, 64 callers in one process get %s decisions a second, %s times as many as with redis_rate.",
 			redis.CPUs, redis.value(t, one), redis.ratio(t, one, "redis_rate", speed)),
-		fmt.Sprintf("A lone caller gets %s of the speed of redis_rate.", redis.ratio(t, single, "redis_rate", speed)),
-		fmt.Sprintf("In memory with one key, the simplest limiter is up to %s times as fast as sluice.", memory.ratio(t, "1 key, ", "sethvargo/go-limiter", "ns")),
+		fmt.Sprintf("One caller gets %s times as many as with redis_rate.", redis.ratio(t, single, "redis_rate", speed)),
+		fmt.Sprintf("In memory with one key, sethvargo/go-limiter is up to %s times as fast as sluice.", memory.ratio(t, "1 key, ", "sethvargo/go-limiter", "ns")),
 	}
 }
 
