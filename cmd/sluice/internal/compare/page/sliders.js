@@ -8,7 +8,7 @@
  * @property {number} value
  */
 
-const partPattern = /\b(gcra|tokenbucket|fixedwindow|movingwindow)(\s+)(\d+)(\/[^\s;)]+)([^;)]*)/g;
+const partPattern = /\b(gcra|tokenbucket|fixedwindow|movingwindow|calendar)(\s+)(\d+)(\/[^\s;)]+)([^;)]*)/g;
 const units = { s: 'second', m: 'minute', min: 'minute', h: 'hour', d: 'day' };
 
 /** The largest number that has a slider. */
