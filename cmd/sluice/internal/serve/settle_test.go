@@ -246,9 +246,10 @@ func TestWebSocketsCountUntilTheyClose(t *testing.T) {
 func TestShutdownReleasesTheUnitsOfRequestsThatItCuts(t *testing.T) {
 	const rules = "\nrules: [{name: running, policy: inflight 10 ttl=30s}]\n"
 	file := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
-	for name, upgrades := range map[string]bool{"requests": false, "WebSockets": true} {
+	for name, want := range map[string]error{"requests": errCut, "WebSockets": nil} {
 		t.Run(name, func(t *testing.T) {
 			h := newHeld()
+			upgrades := name == "WebSockets"
 			upstream := withUpstream(t, h.ServeHTTP)
 			if upgrades {
 				upstream = withUpstream(t, echo)
@@ -262,7 +263,7 @@ func TestShutdownReleasesTheUnitsOfRequestsThatItCuts(t *testing.T) {
 				}
 			}
 			w.stop()
-			require.Equal(t, !upgrades, w.ended() != nil, "requests were cut")
+			require.ErrorIs(t, w.ended(), want)
 			next := startTestServer(t, rules, withUpstream(t, hello), on(file))
 			require.Equal(t, `"running";r=9`, fetch(t, next.proxyURL("/")).Header.Get("RateLimit"))
 		})
