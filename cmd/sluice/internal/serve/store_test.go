@@ -271,13 +271,6 @@ func (w *testServer) usesKeys(want string) {
 	}
 }
 
-func TestUnknownCommandOfRedisIsLoggedWithoutKeys(t *testing.T) {
-	server := servers.Redis(t, `rename-command EVALSHA ""`, `rename-command EVAL ""`)
-	_, err := newTestServer(t, byKey, on("redis://"+server.Addr()))
-	require.ErrorContains(t, err, "unknown command")
-	require.NotContains(t, err.Error(), "probe", "the key of the probe")
-}
-
 // packageComment returns the comment of a package of the root module.
 func packageComment(t *testing.T, dir string) string {
 	t.Helper()

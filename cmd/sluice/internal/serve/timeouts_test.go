@@ -316,7 +316,7 @@ func TestSlowBodiesAreCutOff(t *testing.T) {
 
 func TestSlowBodiesOverHTTP2AreCutOff(t *testing.T) {
 	proxied(t, consume(new(error)), func(t *testing.T, front *pipes) {
-		client := newHTTP2(front)
+		client := newHTTP2(front.dial)
 		defer client.CloseIdleConnections()
 		body, write := io.Pipe()
 		go drip(1, time.Second/2, 1<<20)(write)
@@ -330,8 +330,9 @@ func TestSlowBodiesOverHTTP2AreCutOff(t *testing.T) {
 	})
 }
 
-func newHTTP2(front *pipes) *http.Client {
-	transport := &http.Transport{DialContext: front.dial, Protocols: new(http.Protocols)}
+// newHTTP2 returns a client that uses HTTP/2 without TLS. A nil dial means a real connection.
+func newHTTP2(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
+	transport := &http.Transport{DialContext: dial, Protocols: new(http.Protocols)}
 	transport.Protocols.SetUnencryptedHTTP2(true)
 	return &http.Client{Transport: transport}
 }
@@ -376,13 +377,15 @@ func TestSlowExchangesThatAreAllowed(t *testing.T) {
 }
 
 func TestBodiesMayPauseWithoutLimits(t *testing.T) {
-	for _, clientOf := range []func(*pipes) *http.Client{newHTTP2, func(front *pipes) *http.Client {
-		return &http.Client{Transport: &http.Transport{DialContext: front.dial}}
-	}} {
+	for _, http2 := range []bool{false, true} {
 		proxied(t, consume(new(error)), func(t *testing.T, front *pipes) {
+			client := &http.Client{Transport: &http.Transport{DialContext: front.dial}}
+			if http2 {
+				client = newHTTP2(front.dial)
+			}
 			body, write := io.Pipe()
 			go func() { drip(1, time.Hour, 3)(write); write.Close() }()
-			response, err := clientOf(front).Post("http://proxy/", "text/plain", body)
+			response, err := client.Post("http://proxy/", "text/plain", body)
 			require.NoError(t, err)
 			require.Equal(t, "3", contentOf(t, response.Body))
 		}, func(o *Options) { o.ClientTimeout, o.MinBodyRate = 0, 0 })
@@ -437,7 +440,7 @@ func TestStreamsInBothDirectionsMayPause(t *testing.T) {
 		_, _ = io.Copy(flushing{w, rc}, r.Body)
 	}
 	proxied(t, both, func(t *testing.T, front *pipes) {
-		client := newHTTP2(front)
+		client := newHTTP2(front.dial)
 		defer client.CloseIdleConnections()
 		body, write := io.Pipe()
 		response, err := client.Post("http://proxy/", "text/plain", body)
