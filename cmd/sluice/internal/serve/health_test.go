@@ -321,6 +321,8 @@ func TestNoFunctionIsUsedThatTheProbeDoesNotCall(t *testing.T) {
 	}
 	require.Equal(t, http.StatusServiceUnavailable, w.readyNow())
 	require.Equal(t, http.StatusOK, without.readyNow(), "--no-functions")
+	_, err = newTestServer(t, oneByIP, on(d.dsn))
+	require.ErrorContains(t, err, "--no-functions", "the role may not create functions, and the error has the remedy")
 }
 
 // TestReloadRefusesAPolicyThatTheStoreCannotRun: the old rules stay in force, and the name can get another

@@ -111,21 +111,6 @@ func TestAResetThroughTheServiceReachesTheProxy(t *testing.T) {
 	}
 }
 
-// TestARoleThatMayNotCreateFunctions: the error at the start has the remedy.
-func TestARoleThatMayNotCreateFunctions(t *testing.T) {
-	d := newDatabase(t)
-	start := func(without bool) error {
-		_, err := newTestServer(t, oneByIP, on(d.dsn), func(o *Options) { o.NoFunctions = without })
-		return err
-	}
-	require.NoError(t, start(false), "the owner has created them")
-	for _, function := range d.functions() {
-		d.exec("DROP FUNCTION %s CASCADE", function)
-	}
-	require.ErrorContains(t, start(false), "--no-functions")
-	require.NoError(t, start(true))
-}
-
 const (
 	secretKey = "TOPSECRETKEY"
 	byKey     = `
