@@ -391,14 +391,10 @@ func TestShutdownWaitsForRequests(t *testing.T) {
 // count as cut off.
 func TestIdleConnectionsAreNotCutRequests(t *testing.T) {
 	w := startTestServer(t, oneByIP, withUpstream(t, hello))
-	for _, request := range []string{"", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"} {
-		_, reader := sendText(t, w, request)
-		if request == "" {
-			continue
-		}
-		require.Equal(t, "hello", contentOf(t, readResponse(t, reader).Body))
-		require.Eventually(t, func() bool { return !w.isBusy() }, testTimeout, time.Millisecond)
-	}
+	sendText(t, w, "")
+	_, reader := sendText(t, w, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	require.Equal(t, "hello", contentOf(t, readResponse(t, reader).Body))
+	require.Eventually(t, func() bool { return !w.isBusy() }, testTimeout, time.Millisecond)
 	w.stop()
 	require.Eventually(t, w.draining.Load, testTimeout, time.Millisecond)
 	w.Close()

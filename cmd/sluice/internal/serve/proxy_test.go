@@ -30,8 +30,6 @@ func TestProxyLimits(t *testing.T) {
 	require.Equal(t, 2, w.allowed(3))
 
 	denied := fetch(t, w.proxyURL("/"))
-	require.Equal(t, http.StatusTooManyRequests, denied.StatusCode)
-	require.Equal(t, "application/problem+json", denied.Header.Get("Content-Type"))
 	require.Contains(t, denied.body, `"violated-policies":["client"]`)
 	require.Regexp(t, `^1(1\d\d|200)$`, denied.Header.Get("Retry-After"))
 }
