@@ -20,7 +20,6 @@ import (
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
-	"github.com/sluice-go/sluice/internal/testing/servers"
 	"github.com/sluice-go/sluice/internal/testing/tracetest"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -304,25 +303,6 @@ func TestReloadUnderLoad(t *testing.T) {
 	clients.Wait()
 	require.EqualValues(t, 400, allowed.Load())
 	require.EqualValues(t, 400, upstream.Load())
-}
-
-// TestNewAlgorithm: all units are available again after a restart or a reload, and the old algorithm has its own units.
-func TestNewAlgorithm(t *testing.T) {
-	for _, store := range []string{"sqlite:" + filepath.Join(t.TempDir(), "limits.db"), "redis://" + servers.Redis(t).Addr(), newSchema(t)} {
-		w := startTestServer(t, oneByIP, on(store), withUpstream(t, hello))
-		require.Equal(t, 3, w.allowed(4))
-		for _, policy := range []string{"fixedwindow 3/h", "all(gcra 3/h; gcra 2/m)"} {
-			rules := strings.ReplaceAll(oneByIP, "gcra 3/h", policy)
-			restarted := startTestServer(t, rules, on(store), withUpstream(t, hello))
-			require.Equal(t, 1, restarted.allowed(1), "%s %s", store, policy)
-			w.rules.Store(rules)
-			require.NoError(t, w.Reload(t.Context()))
-			require.Equal(t, 1, w.allowed(1), "%s %s", store, policy)
-		}
-		w.rules.Store(oneByIP)
-		require.NoError(t, w.Reload(t.Context()))
-		require.Equal(t, 0, w.allowed(1), store)
-	}
 }
 
 // TestLogNamesTheRuleWithUnreadableStates: the log also has the remedy.
