@@ -270,7 +270,7 @@ func TestRequestsEndIfTheStoreFailsLongerThanTheTTL(t *testing.T) {
 		}
 		limitedProxy{oneAtATime, store, &log}.run(t, hangs, func(t *testing.T, front *pipes) {
 			began := time.Now()
-			response, _ := front.exchange(t, "GET / HTTP/1.1\r\nHost: x", onConn(func(io.Writer) {}))
+			response, _ := front.exchange(t, "GET / HTTP/1.1\r\nHost: x", func(io.Writer) {})
 			body, err := io.ReadAll(response.Body)
 			require.InDelta(t, 30*time.Second, time.Since(began), float64(time.Second))
 			if begun {

@@ -197,9 +197,7 @@ func (p limitedProxy) run(t *testing.T, handler http.HandlerFunc, test func(t *t
 		for _, change := range changes {
 			change(&o)
 		}
-		metrics, err := newMetrics("", p.store)
-		require.NoError(t, err)
-		s := &Server{options: o, log: slog.New(slog.DiscardHandler), sampled: sampledTo(p.log), metrics: metrics, store: &stores.Store{Store: p.store}}
+		s := &Server{options: o, log: slog.New(slog.DiscardHandler), sampled: sampledTo(p.log), metrics: newMetrics("", p.store), store: &stores.Store{Store: p.store}}
 		s.transport = s.options.newTransport()
 		s.transport.DialContext = back.dial
 		defer s.transport.CloseIdleConnections()
@@ -219,7 +217,7 @@ func (p limitedProxy) run(t *testing.T, handler http.HandlerFunc, test func(t *t
 }
 
 // exchange sends a request whose body write writes, and returns the response.
-func (p *pipes) exchange(t *testing.T, header string, write func(conn net.Conn)) (*http.Response, *bufio.Reader) {
+func (p *pipes) exchange(t *testing.T, header string, write func(io.Writer)) (*http.Response, *bufio.Reader) {
 	t.Helper()
 	conn, err := p.dial(t.Context(), "", "")
 	require.NoError(t, err)
@@ -243,8 +241,6 @@ func drip(n int, pause time.Duration, total int) func(io.Writer) {
 		}
 	}
 }
-
-func onConn(write func(io.Writer)) func(net.Conn) { return func(conn net.Conn) { write(conn) } }
 
 // consume reads the whole body, responds with its length, and stores the error at its end.
 func consume(failure *error) http.HandlerFunc {
@@ -276,7 +272,7 @@ func TestSlowBodiesAreCutOff(t *testing.T) {
 			var failure error
 			proxied(t, consume(&failure), func(t *testing.T, front *pipes) {
 				began := time.Now()
-				response, rest := front.exchange(t, megabyte, onConn(c.write))
+				response, rest := front.exchange(t, megabyte, c.write)
 				require.Equal(t, http.StatusRequestTimeout, response.StatusCode)
 				require.GreaterOrEqual(t, time.Since(began), defaultBodyGrace)
 				require.LessOrEqual(t, time.Since(began), c.after)
@@ -343,7 +339,7 @@ func TestSlowExchangesThatAreAllowed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			proxied(t, c.upstream, func(t *testing.T, front *pipes) {
-				response, _ := front.exchange(t, megabyte, onConn(c.write))
+				response, _ := front.exchange(t, megabyte, c.write)
 				require.Equal(t, http.StatusOK, response.StatusCode)
 				require.Equal(t, fmt.Sprint(1<<20), contentOf(t, response.Body))
 			}, responseWithin(c.timeout))
@@ -379,7 +375,7 @@ func TestSlowResponses(t *testing.T) {
 	}
 	proxied(t, events, func(t *testing.T, front *pipes) {
 		began := time.Now()
-		response, _ := front.exchange(t, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0", func(net.Conn) {})
+		response, _ := front.exchange(t, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0", func(io.Writer) {})
 		require.Len(t, contentOf(t, response.Body), 60*len("data: x\n\n"))
 		require.Equal(t, time.Hour, time.Since(began))
 	})
@@ -388,7 +384,7 @@ func TestSlowResponses(t *testing.T) {
 func TestWebSocketsMayPause(t *testing.T) {
 	proxied(t, echo, func(t *testing.T, front *pipes) {
 		said := make(chan string)
-		response, reader := front.exchange(t, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket", func(conn net.Conn) {
+		response, reader := front.exchange(t, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket", func(conn io.Writer) {
 			for text := range said {
 				_, _ = io.WriteString(conn, text)
 			}
@@ -474,7 +470,7 @@ func TestAnUpstreamThatReadsNoBodyIsTimedOut(t *testing.T) {
 				time.Sleep(time.Hour)
 			}, func(t *testing.T, front *pipes) {
 				began := time.Now()
-				response, _ := front.exchange(t, megabyte, onConn(drip(1<<16, 0, 1<<20)))
+				response, _ := front.exchange(t, megabyte, drip(1<<16, 0, 1<<20))
 				require.Equal(t, http.StatusGatewayTimeout, response.StatusCode)
 				require.Equal(t, time.Second, time.Since(began))
 			}, responseWithin(time.Second))
