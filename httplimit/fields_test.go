@@ -174,17 +174,6 @@ func TestQuotaAndWindowOfAPolicyOfAnotherPackage(t *testing.T) {
 	}
 }
 
-func TestDebtIsShownAsZero(t *testing.T) {
-	limiter := newLimiter(t, limiterOptions{Clock: still}, nil, rule("client", "gcra 10/s"))
-	_, err := limiter.Charge(t.Context(), httptest.NewRequest("GET", "/", nil), 25)
-	require.NoError(t, err)
-	h := httplimit.Handler(limiter, hello, httplimit.Options{Legacy: true})
-	response := respond(h, httptest.NewRequest("GET", "/", nil))
-	require.Equal(t, `"client";r=0;t=2`, response.Header.Get("RateLimit"))
-	require.Equal(t, "2", response.Header.Get("Retry-After"))
-	require.Equal(t, "0", response.Header.Get("X-RateLimit-Remaining"))
-}
-
 // A client that waits for t is let in if nobody else spends, and a second earlier it is denied. After a
 // denial t is the wait for the denied cost, and Retry-After is the same. Otherwise it is the wait for more
 // than r.

@@ -103,10 +103,15 @@ func responseTo(t *testing.T, question string) (text string) {
 	var statuses []string
 	var response *http.Response
 	for _, request := range strings.Fields(words[len(words)-1]) {
-		if request == "busy" {
+		switch request {
+		case "busy":
 			_, _, release, err := s.limiter.Hold(t.Context(), costing(1))
 			require.NoError(t, err)
 			defer release()
+			continue
+		case "charge25":
+			_, err := s.limiter.Charge(t.Context(), costing(1), 25)
+			require.NoError(t, err)
 			continue
 		}
 		cost, err := strconv.ParseInt(request, 10, 64)
@@ -174,27 +179,6 @@ func TestLimitersOfARouteAppendTheirFields(t *testing.T) {
 		require.Equal(t, []string{`"outer";q=10;w=60, "upstream";q=1, "inner";q=2;w=60`}, response.Header.Values("RateLimit-Policy"))
 		require.Equal(t, []string{"2"}, response.Header.Values("X-RateLimit-Limit"), "of the limiter with the least remaining")
 	}
-}
-
-// The package comment documents this.
-func TestTimeoutHandlerReplacesTheOuterFields(t *testing.T) {
-	inner := newServer(t, httplimit.Options{}, rule("inner", "gcra 2/m"))
-	limiter := newLimiter(t, limiterOptions{Clock: inner.Now}, nil, rule("outer", "gcra 10/m"))
-	outer := httplimit.Handler(limiter, http.TimeoutHandler(inner, time.Hour, ""), httplimit.Options{})
-	response := respond(outer, httptest.NewRequest("GET", "/", nil))
-	require.Equal(t, []string{`"inner";r=1;t=30`}, response.Header.Values("RateLimit"))
-}
-
-func TestResetOfTheLegacyFieldsIsRoundedUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		limiter := newLimiter(t, limiterOptions{Clock: time.Now}, nil, rule("day", "fixedwindow 3/d"))
-		time.Sleep(time.Nanosecond)
-		legacy := respond(httplimit.Handler(limiter, hello, httplimit.Options{Legacy: true}), httptest.NewRequest("GET", "/", nil))
-		reset := strconv.FormatInt(time.Now().Add(24*time.Hour+time.Second).Unix(), 10)
-		require.Equal(t, reset, legacy.Header.Get("X-RateLimit-Reset"))
-		plain := respond(httplimit.Handler(limiter, hello, httplimit.Options{}), httptest.NewRequest("GET", "/", nil))
-		require.Empty(t, plain.Header.Get("X-RateLimit-Limit"), "off by default")
-	})
 }
 
 // outage returns a handler whose store is down.
@@ -370,27 +354,6 @@ func TestCostByContentLength(t *testing.T) {
 	}
 }
 
-// fastCGI sends a request over FastCGI, and returns when the server has closed the connection.
-func fastCGI(t *testing.T, address, content, params string) {
-	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	require.NoError(t, err)
-	defer conn.Close()
-	for _, record := range []struct {
-		kind    byte
-		content string
-	}{{1, "\x00\x01\x00\x00\x00\x00\x00\x00"}, {4, params}, {4, ""}, {5, content}, {5, ""}} {
-		if record.kind == 5 && record.content == "" && content == "" {
-			content = " " // the end of the content is sent once
-			continue
-		}
-		_, err := io.WriteString(conn, string([]byte{1, record.kind, 0, 1, 0, byte(len(record.content)), 0, 0})+record.content)
-		require.NoError(t, err)
-	}
-	_, err = io.ReadAll(conn)
-	require.NoError(t, err)
-}
-
 // net/http/fcgi sets no RequestURI, and gives a request without content another body than http.NoBody.
 func TestCostByContentLengthOverFastCGI(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -398,13 +361,15 @@ func TestCostByContentLengthOverFastCGI(t *testing.T) {
 	defer listener.Close()
 	costs := make(chan int64, 1)
 	cost := httplimit.CostByContentLength(1000)
-	count := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { costs <- cost(r) })
 	go fcgi.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/wrapped" {
 			r.Body = http.MaxBytesReader(w, r.Body, 9)
 		}
-		count(w, r)
+		costs <- cost(r)
 	}))
+	record := func(kind byte, content string) string {
+		return string([]byte{1, kind, 0, 1, 0, byte(len(content)), 0, 0}) + content
+	}
 	const params = "\x0e\x03REQUEST_METHODPUT\x0f\x08SERVER_PROTOCOLHTTP/1.1\x0b\x01REQUEST_URI/\x0b\x09REMOTE_ADDR192.0.2.1"
 	for _, test := range []struct {
 		content, params string
@@ -415,8 +380,16 @@ func TestCostByContentLengthOverFastCGI(t *testing.T) {
 		{"abc", params, 1000},
 		{"abc", strings.Replace(params, "\x01REQUEST_URI/", "\x08REQUEST_URI/wrapped", 1), 1000},
 	} {
-		fastCGI(t, listener.Addr().String(), test.content, test.params)
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		require.NoError(t, err)
+		content := record(5, test.content)
+		if test.content != "" {
+			content += record(5, "") // the end of the content
+		}
+		_, err = io.WriteString(conn, record(1, "\x00\x01\x00\x00\x00\x00\x00\x00")+record(4, test.params)+record(4, "")+content)
+		require.NoError(t, err)
 		require.Equal(t, test.want, <-costs)
+		require.NoError(t, conn.Close())
 	}
 }
 
@@ -446,11 +419,7 @@ func exhausted(t *testing.T, wrap func(http.Handler) http.Handler) *httptest.Ser
 	if wrap != nil {
 		h = wrap(h)
 	}
-	server := httptest.NewUnstartedServer(h)
-	server.Config.Protocols = new(http.Protocols)
-	server.Config.Protocols.SetHTTP1(true)
-	server.Config.Protocols.SetUnencryptedHTTP2(true)
-	server.Start()
+	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	return server
 }
@@ -531,23 +500,5 @@ func TestDenialWithoutABodyKeepsTheConnection(t *testing.T) {
 			_, err = io.Copy(io.Discard, response.Body)
 			require.NoError(t, err)
 		}
-	}
-}
-
-func TestDenialOverHTTP2DoesNotWaitForTheBody(t *testing.T) {
-	server := exhausted(t, nil)
-	transport := &http.Transport{Protocols: new(http.Protocols)}
-	transport.Protocols.SetUnencryptedHTTP2(true)
-	defer transport.CloseIdleConnections()
-	client := http.Client{Transport: transport, Timeout: maxWait}
-	for range 3 {
-		body, stall := io.Pipe()
-		go func() { _, _ = stall.Write([]byte("x")) }() // and nothing more
-		response, err := client.Post(server.URL, "text/plain", body)
-		require.NoError(t, err)
-		require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
-		require.Equal(t, 2, response.ProtoMajor)
-		require.NoError(t, response.Body.Close())
-		_ = body.Close()
 	}
 }

@@ -91,6 +91,12 @@ func TestOptionsOfClientIP(t *testing.T) {
 		require.Equal(t, test.want, keyOf(t, test.client)(from(test.peer, xff, "203.0.113.9")), "%+v", test)
 	}
 	require.Equal(t, "198.51.100.7", keyOf(t, mapped)(from("10.0.0.1:1", xff, "203.0.113.9, 64:ff9b::198.51.100.7")))
+	for want, r := range map[string]*http.Request{ // without TrustUnix
+		"unix": onUnix(from("@", xff)),
+		"unix (httplimit: a peer that is not trusted sent X-Forwarded-For or Forwarded)": onUnix(from("@", xff, "203.0.113.7")),
+	} {
+		require.Equal(t, want, answerOf(t, mapped, r))
+	}
 	for _, bits := range []int{-1, 31, 129} {
 		_, err := httplimit.ClientIP{IPv6Bits: bits}.Key()
 		require.ErrorContains(t, err, "IPv6Bits must be from 32 to 128")
@@ -186,13 +192,6 @@ func answerOf(t *testing.T, c httplimit.ClientIP, r *http.Request) string {
 		return fmt.Sprintf("%s (%v)", key, problem)
 	}
 	return key
-}
-
-func TestFieldsOverSocketsAreDoubtful(t *testing.T) {
-	trusting := httplimit.ClientIP{Trusted: prefixes("10.0.0.0/8")}
-	require.Equal(t, "unix", answerOf(t, trusting, onUnix(from("@", xff))))
-	require.Equal(t, "unix (httplimit: a peer that is not trusted sent X-Forwarded-For or Forwarded)", answerOf(t, trusting, onUnix(from("@", xff, "203.0.113.7"))))
-	require.Equal(t, "192.0.2.1", answerOf(t, httplimit.ClientIP{}, from("192.0.2.1:9", xff)))
 }
 
 // Whatever a client sends before the proxy adds its address, the key is the client's, and never that of

@@ -155,37 +155,35 @@ func TestRequestsAreSentWhenTheServerAcceptsThem(t *testing.T) {
 	})
 }
 
-// Transport forgets servers about which it knows nothing that delays requests.
+// Transport forgets servers about which it knows nothing that delays requests, also if their number grows no more.
 func TestUnusedServersAreForgotten(t *testing.T) {
-	for _, server := range []answer{
-		always(200, "RateLimit", `"a";r=0;t=5`), always(429, "Retry-After", "60"), always(503),
-		func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF },
-		func(*http.Request) (*http.Response, error) { panic("the base") },
+	pauses := always(429, "Retry-After", "60")
+	for name, test := range map[string]struct {
+		server   answer
+		interval time.Duration // between requests
+		most     int           // servers
+	}{
+		"quota":       {always(200, "RateLimit", `"a";r=0;t=5`), 6 * time.Minute, 99},
+		"pause":       {pauses, 6 * time.Minute, 99},
+		"backoff":     {always(503), 6 * time.Minute, 99},
+		"no response": {func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }, 6 * time.Minute, 99},
+		"panic":       {func(*http.Request) (*http.Response, error) { panic("the base") }, 6 * time.Minute, 99},
+		"flood":       {pauses, 0, 2000},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			c := newClient(t, server)
+		bubble(t, name, func(t *testing.T) {
+			c := newClient(t, test.server)
 			for i := range 2000 {
 				c.start(t.Context(), fmt.Sprintf("http://%d.example.com", i))
-				time.Sleep(6 * time.Minute)
+				time.Sleep(test.interval)
 			}
-			require.Less(t, c.Servers(), 100)
+			require.LessOrEqual(t, c.Servers(), test.most)
+			for range 2 {
+				time.Sleep(61 * time.Second)
+				c.start(t.Context(), "http://0.example.com")
+			}
+			require.LessOrEqual(t, c.Servers(), 64)
 		})
 	}
-}
-
-// They all pause at the same time, and their number grows no more.
-func TestServersAreForgottenAfterAFlood(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newClient(t, always(429, "Retry-After", "60"))
-		for i := range 2000 {
-			c.start(t.Context(), fmt.Sprintf("http://%d.example.com", i))
-		}
-		for range 2 {
-			time.Sleep(61 * time.Second)
-			c.start(t.Context(), "http://0.example.com")
-		}
-		require.LessOrEqual(t, c.Servers(), 64)
-	})
 }
 
 func TestServersInUseAreRemembered(t *testing.T) {

@@ -360,35 +360,25 @@ func TestRetryWaitsForTheServer(t *testing.T) {
 	}
 }
 
-// http.Client accepts such a response, and fakes of tests return it.
-func TestRetryAfterAResponseWithoutABody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		answers := inTurn(always(429), always(200))
-		base := roundTripper(func(r *http.Request) (*http.Response, error) {
-			response, err := answers(r)
-			response.Body = nil
-			return response, err
+// A response of a fake may have no body. A body that the server does not end delays the retry by a second at most.
+func TestRetryAfterAResponseWithAnUnusualBody(t *testing.T) {
+	for name, body := range map[string]func() io.ReadCloser{
+		"no body":      func() io.ReadCloser { return nil },
+		"endless body": func() io.ReadCloser { r, _ := io.Pipe(); return r },
+	} {
+		bubble(t, name, func(t *testing.T) {
+			answers, began := inTurn(always(429, "Retry-After", "1"), always(200)), time.Now()
+			base := roundTripper(func(r *http.Request) (*http.Response, error) {
+				response, err := answers(r)
+				response.Body = body()
+				return response, err
+			})
+			response, err := (&http.Client{Transport: &httplimit.Transport{Base: base, MaxRetries: 1}}).Get("http://example.com/")
+			require.NoError(t, err)
+			require.Equal(t, http.StatusOK, response.StatusCode)
+			require.Equal(t, time.Second, time.Since(began))
 		})
-		response, err := (&http.Client{Transport: &httplimit.Transport{Base: base, MaxRetries: 1}}).Get("http://example.com/")
-		require.NoError(t, err)
-		require.Equal(t, http.StatusOK, response.StatusCode)
-	})
-}
-
-// A server that does not end the body of a denial delays the retry by a second at most.
-func TestRetryDoesNotWaitForTheWholeBody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		answers, began := inTurn(always(429, "Retry-After", "1"), always(200)), time.Now()
-		base := roundTripper(func(r *http.Request) (*http.Response, error) {
-			response, err := answers(r)
-			response.Body, _ = io.Pipe()
-			return response, err
-		})
-		response, err := (&http.Client{Transport: &httplimit.Transport{Base: base, MaxRetries: 1}}).Get("http://example.com/")
-		require.NoError(t, err)
-		require.Equal(t, http.StatusOK, response.StatusCode)
-		require.Equal(t, time.Second, time.Since(began))
-	})
+	}
 }
 
 func TestRetryWithoutABodyReturnsTheDenial(t *testing.T) {

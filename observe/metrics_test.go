@@ -168,23 +168,6 @@ func TestErrorsAreCountedByKind(t *testing.T) {
 	}
 }
 
-func TestLabelsHaveNoKeys(t *testing.T) {
-	m, registry := newRegistered(t)
-	series := func() int {
-		n, err := testutil.GatherAndCount(registry)
-		require.NoError(t, err)
-		return n
-	}
-	m.Observer("http")(context.Background(), denialOf(denied("client", "first"), shadow(denied("new", "first"))))
-	before := series()
-	for i := range 1000 {
-		key := fmt.Sprint("secret-", i)
-		m.Observer("http")(context.Background(), denialOf(denied("client", key), shadow(denied("new", key))))
-	}
-	require.Equal(t, before, series())
-	require.NotContains(t, scrape(t, registry), "secret")
-}
-
 func TestAllMetricsAreRegisteredOrNone(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m, _ := newRegistered(t)

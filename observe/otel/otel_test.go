@@ -19,6 +19,15 @@ import (
 	"github.com/sluice-go/sluice/sluicetest"
 )
 
+// encoded returns attributes as text. Their texts must be valid UTF-8, because an exporter by protocol buffers refuses all its data if
+// one is not. The encoder itself would replace other bytes.
+func encoded(t *testing.T, set attribute.Set) string {
+	for _, a := range set.ToSlice() {
+		require.True(t, utf8.ValidString(a.Value.Emit()), a)
+	}
+	return set.Encoded(attribute.DefaultEncoder())
+}
+
 func counts(t *testing.T, reader *sdkmetric.ManualReader) map[string]string {
 	var all metricdata.ResourceMetrics
 	require.NoError(t, reader.Collect(t.Context(), &all))
@@ -28,11 +37,11 @@ func counts(t *testing.T, reader *sdkmetric.ManualReader) map[string]string {
 			switch data := m.Data.(type) {
 			case metricdata.Sum[int64]:
 				for _, p := range data.DataPoints {
-					found[m.Name+" "+p.Attributes.Encoded(attribute.DefaultEncoder())] = fmt.Sprint(p.Value)
+					found[m.Name+" "+encoded(t, p.Attributes)] = fmt.Sprint(p.Value)
 				}
 			case metricdata.Histogram[float64]:
 				for _, p := range data.DataPoints {
-					found[m.Name+" "+p.Attributes.Encoded(attribute.DefaultEncoder())] = fmt.Sprint(p.Count)
+					found[m.Name+" "+encoded(t, p.Attributes)] = fmt.Sprint(p.Count)
 				}
 			}
 		}
@@ -75,6 +84,13 @@ func TestMetricsAndSpanEvents(t *testing.T) {
 	observer.Limiter("rule")(ctx, sluice.Event{Outcome: sluice.Failed, Err: &sluice.RuleError{Rule: "user", Key: "secret", Err: errors.New("damaged")}})
 	span.End()
 
+	ctx, span = tracer.Start(t.Context(), "text")
+	observer.Limiter("\xff")(ctx, sluice.Event{Op: sluice.OpAllow, Outcome: sluice.Denied, Err: errors.New("bad \xff"), Decision: sluice.Decision{Rule: "a\xff", Results: []sluice.RuleResult{
+		{Rule: "b\xff", Shadow: true},
+		{Rule: "damaged", Shadow: true, Err: errors.New("damaged")}, // it has decided nothing
+	}}})
+	span.End()
+
 	require.Equal(t, map[string]string{
 		"sluice.decisions sluice.limiter=rule,sluice.op=,sluice.outcome=failed,sluice.rule=":                     "1",
 		"sluice.decision.duration sluice.limiter=rule,sluice.op=":                                                "1",
@@ -86,59 +102,24 @@ func TestMetricsAndSpanEvents(t *testing.T) {
 		"sluice.decision.duration sluice.limiter=api,sluice.op=allow":                                            "4",
 		"sluice.decision.duration sluice.limiter=open,sluice.op=allow":                                           "1",
 		"sluice.decision.duration sluice.limiter=closed,sluice.op=allow":                                         "1",
+		"sluice.decisions sluice.limiter=\uFFFD,sluice.op=allow,sluice.outcome=denied,sluice.rule=a\uFFFD":       "1",
+		"sluice.shadow_denials sluice.limiter=\uFFFD,sluice.op=allow,sluice.rule=b\uFFFD":                        "1",
+		"sluice.decision.duration sluice.limiter=\uFFFD,sluice.op=allow":                                         "1",
 	}, counts(t, reader))
 
 	events := map[string]string{}
 	for _, span := range spans.Ended() {
 		for _, e := range span.Events() {
-			set := attribute.NewSet(e.Attributes...)
-			events[span.Name()] += e.Name + " " + set.Encoded(attribute.DefaultEncoder())
+			events[span.Name()] += e.Name + " " + encoded(t, attribute.NewSet(e.Attributes...))
 		}
 	}
 	require.Equal(t, map[string]string{
 		"rule":    `sluice.failed exception.message=sluice: rule "user": damaged,sluice.limiter=rule,sluice.op=,sluice.rule=`,
 		"request": "sluice.denied sluice.limiter=api,sluice.op=allow,sluice.remaining=0,sluice.retry_after=3600,sluice.rule=fixedwindow 2/h",
 		"open":    "sluice.degraded exception.message=storage: nothing was applied: sluicetest: fire,sluice.limiter=open,sluice.op=allow,sluice.rule=",
+		"text":    "sluice.denied exception.message=bad \uFFFD,sluice.limiter=\uFFFD,sluice.op=allow,sluice.remaining=0,sluice.retry_after=0,sluice.rule=a\uFFFD",
 		"closed":  "sluice.failed exception.message=storage: nothing was applied: sluicetest: fire,sluice.limiter=closed,sluice.op=allow,sluice.rule=",
 	}, events)
-}
-
-// Such a rule has decided nothing.
-func TestErrorOfAShadowRuleIsNoDenial(t *testing.T) {
-	reader := sdkmetric.NewManualReader()
-	observer, err := otel.New(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
-	require.NoError(t, err)
-	results := []sluice.RuleResult{{Rule: "damaged", Shadow: true, Err: errors.New("damaged")}, {Rule: "full", Shadow: true}}
-	observer.Limiter("api")(t.Context(), sluice.Event{Op: sluice.OpAllow, Outcome: sluice.Allowed, Decision: sluice.Decision{Allowed: true, Results: results}})
-	require.Equal(t, map[string]string{
-		"sluice.decisions sluice.limiter=api,sluice.op=allow,sluice.outcome=allowed,sluice.rule=": "1",
-		"sluice.decision.duration sluice.limiter=api,sluice.op=allow":                             "1",
-		"sluice.shadow_denials sluice.limiter=api,sluice.op=allow,sluice.rule=full":               "1",
-	}, counts(t, reader))
-}
-
-// An exporter by protocol buffers refuses all its data if one text is not valid UTF-8.
-func TestTextsAreValidUTF8(t *testing.T) {
-	reader, spans := sdkmetric.NewManualReader(), tracetest.NewSpanRecorder()
-	observer, err := otel.New(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
-	require.NoError(t, err)
-	ctx, span := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test").Start(t.Context(), "request")
-	observe := observer.Limiter("\xff")
-	observe(ctx, sluice.Event{Op: sluice.OpAllow, Outcome: sluice.Failed, Err: &sluice.RuleError{Rule: "user", Err: errors.New("bad \xff")}})
-	observe(ctx, sluice.Event{Op: sluice.OpAllow, Outcome: sluice.Denied, Decision: sluice.Decision{Rule: "a\xff", Results: []sluice.RuleResult{{Rule: "b\xff", Shadow: true}}}})
-	span.End()
-	found := counts(t, reader)
-	require.Contains(t, found, "sluice.decisions sluice.limiter=\uFFFD,sluice.op=allow,sluice.outcome=denied,sluice.rule=a\uFFFD")
-	require.Contains(t, found, "sluice.shadow_denials sluice.limiter=\uFFFD,sluice.op=allow,sluice.rule=b\uFFFD")
-	for name := range found {
-		require.True(t, utf8.ValidString(name), name)
-	}
-	require.Len(t, spans.Ended()[0].Events(), 2)
-	for _, e := range spans.Ended()[0].Events() {
-		for _, a := range e.Attributes {
-			require.True(t, utf8.ValidString(a.Value.Emit()), a)
-		}
-	}
 }
 
 func TestNewUsesTheGlobalProvider(t *testing.T) {

@@ -250,20 +250,21 @@ type database struct {
 // newDatabase returns a database whose owner has made the table and the functions of sluice serve.
 func newDatabase(t *testing.T) *database {
 	t.Helper()
-	owned, role := newSchema(t), schemaOf(t)+"_role"
-	d := &database{t: t, role: role}
-	var err error
-	d.owner, err = pgx.Connect(t.Context(), owned)
+	schema := strings.ReplaceAll(strings.ToLower(t.Name()), "/", "_")
+	d := &database{t: t, role: schema + "_role"}
+	u, err := url.Parse(shared.Postgres(t).DSN())
+	require.NoError(t, err)
+	u.RawQuery += "&search_path=" + schema
+	d.owner, err = pgx.Connect(t.Context(), u.String())
 	require.NoError(t, err)
 	t.Cleanup(func() { d.owner.Close(context.Background()) })
-	store, err := stores.Open(owned, stores.Options{})
+	d.exec("CREATE SCHEMA %s", schema)
+	store, err := stores.Open(u.String(), stores.Options{})
 	require.NoError(t, err)
 	defer store.Close()
 	require.NoError(t, store.Prepare(t.Context()))
-	d.exec("CREATE ROLE %s LOGIN; GRANT USAGE ON SCHEMA %s TO %[1]s; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %[2]s TO %[1]s", role, schemaOf(t))
-	u, err := url.Parse(owned)
-	require.NoError(t, err)
-	u.User = url.User(role)
+	d.exec("CREATE ROLE %s LOGIN; GRANT USAGE ON SCHEMA %s TO %[1]s; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %[2]s TO %[1]s", d.role, schema)
+	u.User = url.User(d.role)
 	d.dsn = u.String()
 	return d
 }
@@ -321,6 +322,8 @@ func TestNoFunctionIsUsedThatTheProbeDoesNotCall(t *testing.T) {
 	}
 	require.Equal(t, http.StatusServiceUnavailable, w.readyNow())
 	require.Equal(t, http.StatusOK, without.readyNow(), "--no-functions")
+	_, err = newTestServer(t, oneByIP, on(d.dsn))
+	require.ErrorContains(t, err, "--no-functions", "the role may not create functions, and the error has the remedy")
 }
 
 // TestReloadRefusesAPolicyThatTheStoreCannotRun: the old rules stay in force, and the name can get another

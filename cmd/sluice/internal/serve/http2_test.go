@@ -83,8 +83,6 @@ func (c *http2Conn) outcome(t *testing.T) string {
 		switch kind {
 		case resetFrame:
 			return "reset"
-		case goAwayFrame:
-			return "goaway"
 		case headersFrame:
 			return firstStatus(payload)
 		}

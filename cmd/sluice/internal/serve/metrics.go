@@ -29,11 +29,11 @@ const (
 	untrustedPeer, noAddress = "untrusted_peer", "no_address"
 )
 
-func newMetrics(version string, store storage.Store) (*metrics, error) {
+func newMetrics(version string, store storage.Store) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry()}
 	var err error
 	if m.decisions, err = observe.NewMetrics(m.registry); err != nil {
-		return nil, err
+		panic(err) // the registry is new
 	}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if s, ok := store.(*memory.Store); ok {
@@ -54,7 +54,7 @@ func newMetrics(version string, store storage.Store) (*metrics, error) {
 	m.purges = counter("sluice_purges_total", "Removals of expired records from the store, by outcome.", "outcome", succeeded, failed)
 	m.upstream = counter("sluice_upstream_failures_total", "Allowed requests that the upstream did not answer, by the status that the client got.", "status", "502", "504")
 	m.forwarding = counter("sluice_forwarding_faults_total", "Requests whose client address may be wrong, by reason. untrusted_peer: a peer that is not trusted sent X-Forwarded-For or Forwarded, which was not read. no_address: a trusted proxy sent an element that is no address, so the proxy's address was limited.", "reason", untrustedPeer, noAddress)
-	return m, nil
+	return m
 }
 
 func (m *metrics) handler(log *slog.Logger) http.Handler {

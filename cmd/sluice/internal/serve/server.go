@@ -140,9 +140,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 }
 
 func (s *Server) open(ctx context.Context, file *config.File) (err error) {
-	if s.metrics, err = newMetrics(s.options.Version, s.store.Store); err != nil {
-		return err
-	}
+	s.metrics = newMetrics(s.options.Version, s.store.Store)
 	if s.options.Upstream != nil {
 		s.transport, s.forwardingLog = s.options.newTransport(), sampleLog(s.log, forwardingSamples)
 	}

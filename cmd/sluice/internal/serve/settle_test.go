@@ -137,49 +137,39 @@ rules:
 }
 
 func TestUpstreamReportsTheActualCost(t *testing.T) {
+	const used = "X-RateLimit-Used" // a name like those of the limits
 	const tokens = `
 rules:
-  - {name: tokens, policy: fixedwindow 1000/24h, by: ip, cost: {estimate: 500, actual: header:X-Tokens-Used}}
+  - {name: tokens, policy: fixedwindow 1000/24h, by: ip, cost: {estimate: 500, actual: header:` + used + `}}
 `
 	w := startTestServer(t, tokens, withUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		switch name, value, _ := strings.Cut(r.URL.RawQuery, "="); name {
 		case "header":
-			w.Header().Set("X-Tokens-Used", value)
+			w.Header().Set(used, value)
 		case "trailer":
-			w.Header().Set("Trailer", "X-Tokens-Used")
+			w.Header().Set("Trailer", used)
 			_, _ = io.WriteString(w, "a stream")
-			w.Header().Set("X-Tokens-Used", value)
+			w.Header().Set(used, value)
+		case "unannounced":
+			_, _ = io.WriteString(w, "a stream")
+			_ = http.NewResponseController(w).Flush()
+			w.Header().Set(http.TrailerPrefix+used, value)
 		}
 	}))
-	require.Equal(t, "20", fetch(t, w.proxyURL("/?header=20")).Header.Get("X-Tokens-Used"))
+	require.Equal(t, "20", fetch(t, w.proxyURL("/?header=20")).Header.Get(used))
 	require.Equal(t, []int64{980}, w.remaining("/"))
-	fetch(t, w.proxyURL("/?trailer=30"))
+	require.Equal(t, "30", fetch(t, w.proxyURL("/?trailer=30")).Trailer.Get(used))
 	require.Equal(t, []int64{950}, w.remaining("/"))
+	require.Equal(t, "10", fetch(t, w.proxyURL("/?unannounced=10")).Trailer.Get(used))
+	require.Equal(t, []int64{940}, w.remaining("/"))
 	require.NotContains(t, w.logged.String(), "does not report its cost")
 
 	fetch(t, w.proxyURL("/?header=secret"))
-	require.Equal(t, []int64{450}, w.remaining("/"), "the estimate")
-	require.Contains(t, w.logged.String(), `level=WARN msg="a response does not report its cost, so the estimate stays charged" rule=tokens header=X-Tokens-Used `+
+	require.Equal(t, []int64{440}, w.remaining("/"), "the estimate")
+	require.Contains(t, w.logged.String(), `level=WARN msg="a response does not report its cost, so the estimate stays charged" rule=tokens header=X-Ratelimit-Used `+
 		`problem="the header is not one whole number of at least 0"`)
 	require.NotContains(t, w.logged.String(), "secret")
 	require.Equal(t, http.StatusTooManyRequests, fetch(t, w.proxyURL("/")).StatusCode)
-}
-
-// The header may be named as those of the limits.
-func TestUpstreamReportsTheActualCostInAnyTrailer(t *testing.T) {
-	const rules = `
-rules:
-  - {name: tokens, policy: fixedwindow 1000/24h, by: ip, cost: {estimate: 500, actual: header:X-RateLimit-Used}}
-`
-	for _, name := range []string{"X-RateLimit-Used", http.TrailerPrefix + "X-RateLimit-Used"} {
-		w := startTestServer(t, rules, withUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Trailer", strings.ReplaceAll(name, ":", "-")) // announces the first only
-			_, _ = io.WriteString(w, "a stream")
-			w.Header().Set(name, "20")
-		}))
-		require.Equal(t, "20", fetch(t, w.proxyURL("/")).Trailer.Get("X-RateLimit-Used"))
-		require.Equal(t, []int64{980}, w.remaining("/"))
-	}
 }
 
 // A program that asks can neither release what it holds nor show the response.
@@ -221,11 +211,7 @@ func TestProxyLimitsRequestsAtTheSameTime(t *testing.T) {
 	failed := h.begin(w)
 	denied := fetch(t, w.proxyURL("/"))
 	require.Equal(t, http.StatusTooManyRequests, denied.StatusCode)
-	require.Equal(t, "1", denied.Header.Get("Retry-After"))
 	require.Equal(t, `"running";r=0;t=1, "client";r=999;t=4`, denied.Header.Get("RateLimit"))
-	require.Equal(t, `"running";q=1;qu="concurrent-requests", "client";q=1000;w=3600`, denied.Header.Get("RateLimit-Policy"))
-	require.Contains(t, denied.body, `"violated-policies":["running"]`)
-
 	close(h.release)
 	require.NoError(t, <-failed)
 	require.Equal(t, 5, w.allowed(5), "each request ends before the next")
@@ -246,9 +232,10 @@ func TestWebSocketsCountUntilTheyClose(t *testing.T) {
 func TestShutdownReleasesTheUnitsOfRequestsThatItCuts(t *testing.T) {
 	const rules = "\nrules: [{name: running, policy: inflight 10 ttl=30s}]\n"
 	file := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
-	for name, upgrades := range map[string]bool{"requests": false, "WebSockets": true} {
+	for name, want := range map[string]error{"requests": errCut, "WebSockets": nil} {
 		t.Run(name, func(t *testing.T) {
 			h := newHeld()
+			upgrades := name == "WebSockets"
 			upstream := withUpstream(t, h.ServeHTTP)
 			if upgrades {
 				upstream = withUpstream(t, echo)
@@ -262,7 +249,7 @@ func TestShutdownReleasesTheUnitsOfRequestsThatItCuts(t *testing.T) {
 				}
 			}
 			w.stop()
-			require.Equal(t, !upgrades, w.ended() != nil, "requests were cut")
+			require.ErrorIs(t, w.ended(), want)
 			next := startTestServer(t, rules, withUpstream(t, hello), on(file))
 			require.Equal(t, `"running";r=9`, fetch(t, next.proxyURL("/")).Header.Get("RateLimit"))
 		})
@@ -283,7 +270,7 @@ func TestRequestsEndIfTheStoreFailsLongerThanTheTTL(t *testing.T) {
 		}
 		limitedProxy{oneAtATime, store, &log}.run(t, hangs, func(t *testing.T, front *pipes) {
 			began := time.Now()
-			response, _ := front.exchange(t, "GET / HTTP/1.1\r\nHost: x", onConn(func(io.Writer) {}))
+			response, _ := front.exchange(t, "GET / HTTP/1.1\r\nHost: x", func(io.Writer) {})
 			body, err := io.ReadAll(response.Body)
 			require.InDelta(t, 30*time.Second, time.Since(began), float64(time.Second))
 			if begun {

@@ -111,21 +111,6 @@ func TestAResetThroughTheServiceReachesTheProxy(t *testing.T) {
 	}
 }
 
-// TestARoleThatMayNotCreateFunctions: the error at the start has the remedy.
-func TestARoleThatMayNotCreateFunctions(t *testing.T) {
-	d := newDatabase(t)
-	start := func(without bool) error {
-		_, err := newTestServer(t, oneByIP, on(d.dsn), func(o *Options) { o.NoFunctions = without })
-		return err
-	}
-	require.NoError(t, start(false), "the owner has created them")
-	for _, function := range d.functions() {
-		d.exec("DROP FUNCTION %s CASCADE", function)
-	}
-	require.ErrorContains(t, start(false), "--no-functions")
-	require.NoError(t, start(true))
-}
-
 const (
 	secretKey = "TOPSECRETKEY"
 	byKey     = `
@@ -269,13 +254,6 @@ func (w *testServer) usesKeys(want string) {
 		require.NotContains(w.t, text, secretKey[:9])
 		require.NotContains(w.t, text, "544f50534543") // in hexadecimal
 	}
-}
-
-func TestUnknownCommandOfRedisIsLoggedWithoutKeys(t *testing.T) {
-	server := servers.Redis(t, `rename-command EVALSHA ""`, `rename-command EVAL ""`)
-	_, err := newTestServer(t, byKey, on("redis://"+server.Addr()))
-	require.ErrorContains(t, err, "unknown command")
-	require.NotContains(t, err.Error(), "probe", "the key of the probe")
 }
 
 // packageComment returns the comment of a package of the root module.

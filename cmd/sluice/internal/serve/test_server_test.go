@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
@@ -31,27 +30,6 @@ func TestMain(m *testing.M) {
 	shared.Close()
 	os.Exit(code)
 }
-
-// newSchema creates a schema in the shared PostgreSQL server, and returns a connection string whose tables are
-// in it.
-func newSchema(t *testing.T) string {
-	t.Helper()
-	dsn, schema := shared.Postgres(t).DSN(), schemaOf(t)
-	conn, err := pgx.Connect(t.Context(), dsn)
-	require.NoError(t, err)
-	defer conn.Close(t.Context())
-	_, err = conn.Exec(t.Context(), "CREATE SCHEMA "+schema)
-	require.NoError(t, err)
-	u, err := url.Parse(dsn)
-	require.NoError(t, err)
-	query := u.Query()
-	query.Set("search_path", schema)
-	u.RawQuery = query.Encode()
-	return u.String()
-}
-
-// schemaOf returns the name of the schema of a test.
-func schemaOf(t *testing.T) string { return strings.ReplaceAll(strings.ToLower(t.Name()), "/", "_") }
 
 // testTimeout is the longest time that a test waits. A test that passes waits less.
 const testTimeout = time.Minute

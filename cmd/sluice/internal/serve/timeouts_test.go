@@ -43,41 +43,24 @@ func readResponse(t *testing.T, reader *bufio.Reader) *http.Response {
 	return response
 }
 
+// TestClientsThatDoNotReadAreCutOff: the upstream sends a large or an interim response, net/http sends 100 Continue
+// when the body is read, the proxy refuses the request, or it sends the settings of HTTP/2.
 func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
-	skipIfShort(t)
-	const timeout = 50 * time.Millisecond
-	ended := make(chan struct{})
-	w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
-		defer close(ended)
-		for text := []byte(strings.Repeat("x", 1<<20)); ; {
-			if _, err := w.Write(text); err != nil {
-				return
-			}
-		}
-	}), func(o *Options) { o.ClientTimeout = timeout })
-	sendText(t, w, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	select {
-	case <-ended:
-	case <-time.After(timeout + slack):
-		t.Fatal("the upstream still writes")
-	}
-}
-
-// TestClientsThatDoNotReadShortResponsesAreCutOff: the upstream sends an interim response, net/http sends 100 Continue when the body is
-// read, the proxy refuses the request, or it sends the settings of HTTP/2.
-func TestClientsThatDoNotReadShortResponsesAreCutOff(t *testing.T) {
-	for request, interim := range map[string]bool{
-		"GET / HTTP/1.1\r\nHost: x\r\n\r\n":                                               true,
-		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n": false,
-		"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n":                                           false,
-		clientPreface + frame(settingsFrame, 0, 0, ""):                                    false,
+	sleep := func(http.ResponseWriter, *http.Request) { time.Sleep(time.Hour) }
+	for request, upstream := range map[string]http.HandlerFunc{
+		"GET /large HTTP/1.1\r\nHost: x\r\n\r\n": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1048576")
+			w.Write(make([]byte, 1<<20))
+		},
+		"GET /interim HTTP/1.1\r\nHost: x\r\n\r\n": func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusEarlyHints)
+			sleep(w, r)
+		},
+		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n": sleep,
+		"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n":                                           sleep,
+		clientPreface + frame(settingsFrame, 0, 0, ""):                                    sleep,
 	} {
-		proxied(t, func(w http.ResponseWriter, r *http.Request) {
-			if interim {
-				w.WriteHeader(http.StatusEarlyHints)
-			}
-			time.Sleep(time.Hour)
-		}, func(t *testing.T, front *pipes) {
+		proxied(t, upstream, func(t *testing.T, front *pipes) {
 			conn, err := front.dial(t.Context(), "", "")
 			require.NoError(t, err)
 			defer conn.Close()
@@ -85,7 +68,7 @@ func TestClientsThatDoNotReadShortResponsesAreCutOff(t *testing.T) {
 			require.NoError(t, err)
 			time.Sleep((writeFactor + 1) * time.Minute)
 			_, err = conn.Read(make([]byte, 1))
-			require.ErrorIs(t, err, io.EOF)
+			require.ErrorIs(t, err, io.EOF, request)
 		})
 	}
 }
@@ -99,28 +82,20 @@ type deadlines struct {
 func (d *deadlines) SetReadDeadline(t time.Time) error  { d.read = t; return nil }
 func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = t; return nil }
 
-// TestReadAfterTheHandlerReturnedSetsNoDeadline: a transport may still read the body when the handler
-// has returned.
+// TestReadAfterTheHandlerReturnedSetsNoDeadline: a transport may still read the body when the handler has returned, or broken off the
+// response.
 func TestReadAfterTheHandlerReturnedSetsNoDeadline(t *testing.T) {
-	for _, breaksOff := range []bool{false, true} {
-		d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-		var content io.Reader
-		h := (&Options{ClientTimeout: time.Minute}).idleTimeout(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			if content = r.Body; breaksOff {
-				panic(http.ErrAbortHandler)
-			}
-		}))
-		serve := func() { h.ServeHTTP(d, httptest.NewRequest(http.MethodPost, "/", strings.NewReader("abc"))) }
-		if breaksOff {
-			require.Panics(t, serve)
-		} else {
-			serve()
-		}
-		theServers := time.Unix(1, 0)
-		d.read = theServers
-		content.Read(make([]byte, 1))
-		require.Equal(t, theServers, d.read, "the next request has the connection; broken off: %t", breaksOff)
-	}
+	d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	var content io.Reader
+	h := (&Options{ClientTimeout: time.Minute}).idleTimeout(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		content = r.Body
+		panic(http.ErrAbortHandler)
+	}))
+	require.Panics(t, func() { h.ServeHTTP(d, httptest.NewRequest(http.MethodPost, "/", strings.NewReader("abc"))) })
+	theServers := time.Unix(1, 0)
+	d.read = theServers
+	content.Read(make([]byte, 1))
+	require.Equal(t, theServers, d.read, "the next request has the connection")
 }
 
 // TestRefusalsDoNotWaitForSlowBodies: each client sends one byte of its body and no more.
@@ -222,9 +197,7 @@ func (p limitedProxy) run(t *testing.T, handler http.HandlerFunc, test func(t *t
 		for _, change := range changes {
 			change(&o)
 		}
-		metrics, err := newMetrics("", p.store)
-		require.NoError(t, err)
-		s := &Server{options: o, log: slog.New(slog.DiscardHandler), sampled: sampledTo(p.log), metrics: metrics, store: &stores.Store{Store: p.store}}
+		s := &Server{options: o, log: slog.New(slog.DiscardHandler), sampled: sampledTo(p.log), metrics: newMetrics("", p.store), store: &stores.Store{Store: p.store}}
 		s.transport = s.options.newTransport()
 		s.transport.DialContext = back.dial
 		defer s.transport.CloseIdleConnections()
@@ -244,7 +217,7 @@ func (p limitedProxy) run(t *testing.T, handler http.HandlerFunc, test func(t *t
 }
 
 // exchange sends a request whose body write writes, and returns the response.
-func (p *pipes) exchange(t *testing.T, header string, write func(conn net.Conn)) (*http.Response, *bufio.Reader) {
+func (p *pipes) exchange(t *testing.T, header string, write func(io.Writer)) (*http.Response, *bufio.Reader) {
 	t.Helper()
 	conn, err := p.dial(t.Context(), "", "")
 	require.NoError(t, err)
@@ -268,8 +241,6 @@ func drip(n int, pause time.Duration, total int) func(io.Writer) {
 		}
 	}
 }
-
-func onConn(write func(io.Writer)) func(net.Conn) { return func(conn net.Conn) { write(conn) } }
 
 // consume reads the whole body, responds with its length, and stores the error at its end.
 func consume(failure *error) http.HandlerFunc {
@@ -301,7 +272,7 @@ func TestSlowBodiesAreCutOff(t *testing.T) {
 			var failure error
 			proxied(t, consume(&failure), func(t *testing.T, front *pipes) {
 				began := time.Now()
-				response, rest := front.exchange(t, megabyte, onConn(c.write))
+				response, rest := front.exchange(t, megabyte, c.write)
 				require.Equal(t, http.StatusRequestTimeout, response.StatusCode)
 				require.GreaterOrEqual(t, time.Since(began), defaultBodyGrace)
 				require.LessOrEqual(t, time.Since(began), c.after)
@@ -316,7 +287,7 @@ func TestSlowBodiesAreCutOff(t *testing.T) {
 
 func TestSlowBodiesOverHTTP2AreCutOff(t *testing.T) {
 	proxied(t, consume(new(error)), func(t *testing.T, front *pipes) {
-		client := newHTTP2(front)
+		client := newHTTP2(front.dial)
 		defer client.CloseIdleConnections()
 		body, write := io.Pipe()
 		go drip(1, time.Second/2, 1<<20)(write)
@@ -330,8 +301,9 @@ func TestSlowBodiesOverHTTP2AreCutOff(t *testing.T) {
 	})
 }
 
-func newHTTP2(front *pipes) *http.Client {
-	transport := &http.Transport{DialContext: front.dial, Protocols: new(http.Protocols)}
+// newHTTP2 returns a client that uses HTTP/2 without TLS. A nil dial means a real connection.
+func newHTTP2(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
+	transport := &http.Transport{DialContext: dial, Protocols: new(http.Protocols)}
 	transport.Protocols.SetUnencryptedHTTP2(true)
 	return &http.Client{Transport: transport}
 }
@@ -367,7 +339,7 @@ func TestSlowExchangesThatAreAllowed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			proxied(t, c.upstream, func(t *testing.T, front *pipes) {
-				response, _ := front.exchange(t, megabyte, onConn(c.write))
+				response, _ := front.exchange(t, megabyte, c.write)
 				require.Equal(t, http.StatusOK, response.StatusCode)
 				require.Equal(t, fmt.Sprint(1<<20), contentOf(t, response.Body))
 			}, responseWithin(c.timeout))
@@ -376,13 +348,15 @@ func TestSlowExchangesThatAreAllowed(t *testing.T) {
 }
 
 func TestBodiesMayPauseWithoutLimits(t *testing.T) {
-	for _, clientOf := range []func(*pipes) *http.Client{newHTTP2, func(front *pipes) *http.Client {
-		return &http.Client{Transport: &http.Transport{DialContext: front.dial}}
-	}} {
+	for _, http2 := range []bool{false, true} {
 		proxied(t, consume(new(error)), func(t *testing.T, front *pipes) {
+			client := &http.Client{Transport: &http.Transport{DialContext: front.dial}}
+			if http2 {
+				client = newHTTP2(front.dial)
+			}
 			body, write := io.Pipe()
 			go func() { drip(1, time.Hour, 3)(write); write.Close() }()
-			response, err := clientOf(front).Post("http://proxy/", "text/plain", body)
+			response, err := client.Post("http://proxy/", "text/plain", body)
 			require.NoError(t, err)
 			require.Equal(t, "3", contentOf(t, response.Body))
 		}, func(o *Options) { o.ClientTimeout, o.MinBodyRate = 0, 0 })
@@ -401,7 +375,7 @@ func TestSlowResponses(t *testing.T) {
 	}
 	proxied(t, events, func(t *testing.T, front *pipes) {
 		began := time.Now()
-		response, _ := front.exchange(t, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0", func(net.Conn) {})
+		response, _ := front.exchange(t, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0", func(io.Writer) {})
 		require.Len(t, contentOf(t, response.Body), 60*len("data: x\n\n"))
 		require.Equal(t, time.Hour, time.Since(began))
 	})
@@ -410,7 +384,7 @@ func TestSlowResponses(t *testing.T) {
 func TestWebSocketsMayPause(t *testing.T) {
 	proxied(t, echo, func(t *testing.T, front *pipes) {
 		said := make(chan string)
-		response, reader := front.exchange(t, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket", func(conn net.Conn) {
+		response, reader := front.exchange(t, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket", func(conn io.Writer) {
 			for text := range said {
 				_, _ = io.WriteString(conn, text)
 			}
@@ -437,7 +411,7 @@ func TestStreamsInBothDirectionsMayPause(t *testing.T) {
 		_, _ = io.Copy(flushing{w, rc}, r.Body)
 	}
 	proxied(t, both, func(t *testing.T, front *pipes) {
-		client := newHTTP2(front)
+		client := newHTTP2(front.dial)
 		defer client.CloseIdleConnections()
 		body, write := io.Pipe()
 		response, err := client.Post("http://proxy/", "text/plain", body)
@@ -496,7 +470,7 @@ func TestAnUpstreamThatReadsNoBodyIsTimedOut(t *testing.T) {
 				time.Sleep(time.Hour)
 			}, func(t *testing.T, front *pipes) {
 				began := time.Now()
-				response, _ := front.exchange(t, megabyte, onConn(drip(1<<16, 0, 1<<20)))
+				response, _ := front.exchange(t, megabyte, drip(1<<16, 0, 1<<20))
 				require.Equal(t, http.StatusGatewayTimeout, response.StatusCode)
 				require.Equal(t, time.Second, time.Since(began))
 			}, responseWithin(time.Second))
