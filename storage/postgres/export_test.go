@@ -10,11 +10,6 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// The SQL statements of the store.
-func (s *Store) SwapSQL() string  { return s.sql.swap }
-func (s *Store) LoadSQL() string  { return s.sql.load }
-func (s *Store) PurgeSQL() string { return s.sql.purge }
-
 // Statements returns all SQL statements of the store.
 func (s *Store) Statements() []string {
 	return []string{s.sql.load, s.sql.swap, s.sql.purge, s.sql.list, s.sql.decide}
