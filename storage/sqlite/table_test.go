@@ -61,18 +61,6 @@ func TestMissingTableNeedsMigrate(t *testing.T) {
 	}
 }
 
-func TestTableNamesIgnoreTheCaseOfASCIILetters(t *testing.T) {
-	db := openDB(t, newFile(t, wal))
-	for _, test := range []struct {
-		table string
-		isNew bool
-	}{{"Limits", true}, {"limits", false}, {"límits", true}, {"lÍmits", true}} {
-		_, swapped, err := open(t, db, sqlite.Options{Table: test.table}).CompareAndSwap(t.Context(), creating("a"))
-		require.NoError(t, err)
-		require.Equal(t, test.isNew, swapped, test.table)
-	}
-}
-
 // SQLite does not wait if two connections switch a new file to WAL at the same time. Nobody retries a Migrate or a Purge, so
 // they wait for the lock even without a busy_timeout.
 func TestConcurrentStoresCreateOneFile(t *testing.T) {
