@@ -168,7 +168,7 @@ func TestPurgeReleasesTheLockBetweenBatches(t *testing.T) {
 	require.Equal(t, []int{5*batch + 1, 4*batch + 1, 3*batch + 1, 2*batch + 1, batch + 1, 1}, remaining)
 }
 
-// A purge sets purge_at of each rewritten record once, in bounded batches. Others can write between the batches.
+// A purge sets purge_at of each rewritten record once, in bounded batches.
 func TestPurgePostponesRecordsThatWereRewritten(t *testing.T) {
 	const records = 2*sqlite.PurgeBatch + 50
 	p := newPurging(t)
@@ -181,7 +181,6 @@ func TestPurgePostponesRecordsThatWereRewritten(t *testing.T) {
 		again = append(again, next)
 	}
 	swap(t, p.writer, again...)
-	others := 0
 	for _, c := range []struct {
 		passed    time.Duration
 		postponed []int64 // before each transaction
@@ -194,8 +193,6 @@ func TestPurgePostponesRecordsThatWereRewritten(t *testing.T) {
 		var counts []int64
 		p.between = func() {
 			counts = append(counts, rows(t, p.db, "SELECT count(*) FROM sluice_states WHERE purge_at = expires_at")[0][0].(int64))
-			swap(t, p.writer, creating(fmt.Sprint("other ", others)))
-			others++
 		}
 		removed, err := p.Purge(t.Context(), 1)
 		require.NoError(t, err)
