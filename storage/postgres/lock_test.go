@@ -316,23 +316,18 @@ func requireEnded(t *testing.T, err error, code string) {
 	requireKinds(t, err, storage.ErrNotApplied)
 }
 
-// At a higher isolation level, a transaction cannot write rows that others wrote after its first
-// statement.
+// At a higher isolation level, a transaction cannot write rows that others wrote after its first statement.
 func TestSerializationFailureEndsTheTransaction(t *testing.T) {
 	p := newPool(t, "")
-	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
-		s, table := newStore(t, p)
-		first := creating("a")
-		swap(t, s, first)
-		tx, err := p.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: level})
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
-		late := storeIn(t, tx, table)
-		existing(t, late, "a")
-		swap(t, s, updating(first))
-		_, _, err = late.CompareAndSwap(t.Context(), updating(first)...)
-		requireEnded(t, err, "40001")
-	}
+	s, table := newStore(t, p)
+	first := creating("a")
+	swap(t, s, first)
+	tx := begin(t, newPool(t, "&default_transaction_isolation=serializable"))
+	late := storeIn(t, tx, table)
+	existing(t, late, "a")
+	swap(t, s, updating(first))
+	_, _, err := late.CompareAndSwap(t.Context(), updating(first)...)
+	requireEnded(t, err, "40001")
 }
 
 // After the deadline, the store must not use the transaction any more. The race detector would report
