@@ -23,7 +23,7 @@ func (s *Store) RunIn(ctx context.Context, tx pgx.Tx, b *driver.Batch) error {
 	b.At, b.Found = b.Now, make([]storage.Record, len(b.Keys))
 	r := newRun(b)
 	args := r.args(s.functions)
-	args[0] = 0
+	args[len(args)-1] = 0
 	replies, err := collectOn[reply](ctx, s, tx, s.sql.decide, args...)
 	if err != nil {
 		return err
