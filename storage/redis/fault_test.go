@@ -264,10 +264,6 @@ var calls = map[string]func(context.Context, *redis.Store) error{
 		_, _, err := s.CompareAndSwap(ctx, creating("a", "late"))
 		return err
 	},
-	"swap of two": func(ctx context.Context, s *redis.Store) error {
-		_, _, err := s.CompareAndSwap(ctx, creating(textOf("g", "a"), "late"), creating(textOf("g", "b"), "late"))
-		return err
-	},
 	"load": func(ctx context.Context, s *redis.Store) error { _, _, err := s.Load(ctx, "a"); return err },
 }
 
