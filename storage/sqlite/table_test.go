@@ -39,16 +39,9 @@ func TestMigrateRefusesATableWithoutTheColumns(t *testing.T) {
 	}
 }
 
-// A retry does not help. Every connection to ":memory:" opens a new database.
+// A retry does not help.
 func TestMissingTableNeedsMigrate(t *testing.T) {
-	db := openDB(t, newFile(t, "?mode=memory"))
-	db.SetMaxOpenConns(1)
-	swap(t, open(t, db, sqlite.Options{}), creating("a"))
-	db.SetMaxOpenConns(2)
-	conn, err := db.Conn(t.Context())
-	require.NoError(t, err)
-	defer conn.Close()
-	s := storeOn(t, db, sqlite.Options{})
+	s := storeOn(t, openDB(t, newFile(t, wal)), sqlite.Options{})
 	_, _, swapErr := s.CompareAndSwap(t.Context(), creating("a"))
 	require.ErrorIs(t, swapErr, storage.ErrNotApplied)
 	_, _, loadErr := s.Load(t.Context(), "a")
