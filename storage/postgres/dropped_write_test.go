@@ -62,14 +62,12 @@ func newTrigger(when, body string) string {
 func newObstacle(t *testing.T, p *pgxpool.Pool, obstacle string) (schema string, limited *pgxpool.Pool) {
 	schema = newSchema(t, p)
 	run(t, open(t, p, postgres.Options{Schema: schema, Table: "t"}), requestEach("old a", "old b"))
-	exec(t, p, strings.NewReplacer("NAME", schema, "OBSTACLE", obstacle).Replace(`CREATE ROLE role_NAME;
-		GRANT ALL ON SCHEMA NAME TO role_NAME; GRANT ALL ON ALL TABLES IN SCHEMA NAME TO role_NAME;
-		SET LOCAL search_path = NAME; OBSTACLE`))
+	exec(t, p, "SET LOCAL search_path = "+schema+"; "+obstacle)
 	if !strings.Contains(obstacle, "POLICY") {
 		return schema, newPool(t, "")
 	}
 	exec(t, p, "ALTER TABLE "+schema+".t ENABLE ROW LEVEL SECURITY")
-	return schema, newPool(t, "&options=-crole%3Drole_"+schema)
+	return schema, newPoolAt(t, newRole(t, p, schema))
 }
 
 // A write is done as requested, or it fails and changes nothing. A retry does not help.
