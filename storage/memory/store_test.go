@@ -295,7 +295,7 @@ func (m *model) mayEvict(now time.Time, victim, created string) bool {
 }
 
 func TestEvictionsAgreeWithAModel(t *testing.T) {
-	for _, maxKeys := range []int{45, 300} { // from 128 on, there are several shards
+	for _, maxKeys := range []int{45, 137} { // from 128 on, there are two shards
 		random := rand.New(rand.NewPCG(1, uint64(maxKeys)))
 		s, m, now := &memory.Store{MaxKeys: maxKeys}, &model{maxKeys, map[string]modelRecord{}}, epoch
 		keys := make([]string, 2*maxKeys)

@@ -144,3 +144,23 @@ func TestNothingIsEvictedIfThereIsRoomAgain(t *testing.T) {
 	loc.shard.partition.evictOne(s.locate("new").hash, 1)
 	require.Equal(t, Stats{Keys: 1}, s.Stats())
 }
+
+// All other records in the shard of the new key are protected, so the other shard evicts.
+func TestAnotherShardEvictsAnUnprotectedRecord(t *testing.T) {
+	s := &Store{MaxKeys: 128}
+	created, protected := s.locate("0"), 0
+	for i := 0; s.Stats().Keys <= s.MaxKeys; i++ {
+		loc, p := s.locate(strconv.Itoa(i)), storage.UsedLittle
+		if i > 0 && loc.shard == created.shard {
+			if protected == s.MaxKeys/2 {
+				continue
+			}
+			protected++
+			p = storage.UsedUp
+		}
+		loc.shard.table.put(loc.hash, nil, properties{version: 1, expires: never, priority: p})
+	}
+	created.shard.partition.evictOne(created.hash, 1)
+	require.Equal(t, Stats{Keys: 128, Evicted: 1}, s.Stats())
+	require.Equal(t, protected+1, created.shard.table.entries.count)
+}
