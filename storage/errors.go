@@ -44,10 +44,10 @@ var (
 	// ErrKey means that a key has more than MaxKey bytes, or that the database cannot change the keys together.
 	ErrKey error = &sentinel{"storage: invalid key", notApplied}
 
-	// ErrDuplicateKey means that a key occurs twice in a CompareAndSwap, update or batch.
+	// ErrDuplicateKey means that a key occurs twice in a CompareAndSwap, decision or batch.
 	ErrDuplicateKey error = &sentinel{"storage: key occurs twice", notApplied}
 
-	// ErrSwap means that a swap or driver.Change has a state without a version, a negative TTL or an unknown priority.
+	// ErrSwap means that a swap has a state without a version, a negative TTL or an unknown priority.
 	ErrSwap error = &sentinel{"storage: invalid swap", notApplied}
 )
 

@@ -17,11 +17,13 @@ func BeginSwap(ctx context.Context, swaps []storage.Swap) (keys []string, err er
 	keys = make([]string, len(swaps))
 	for i := range swaps {
 		s := &swaps[i]
-		if s.New.Version == 0 && len(s.New.State) > 0 {
+		switch {
+		case s.New.Version == 0 && len(s.New.State) > 0:
 			return nil, invalid(s.Key, "it has a new state of %d bytes without a version; use storage.NewVersion", len(s.New.State))
-		}
-		if err := checkWrite(s.Key, s.TTL, s.Priority); err != nil {
-			return nil, err
+		case s.TTL < 0:
+			return nil, invalid(s.Key, "the TTL is %v; it must not be negative", s.TTL)
+		case s.Priority > storage.UsedUp:
+			return nil, invalid(s.Key, "the priority %d is unknown", s.Priority)
 		}
 		keys[i] = s.Key
 	}
@@ -36,16 +38,6 @@ func begin(ctx context.Context, keys []string) error {
 		return storage.NotApplied(err)
 	}
 	return CheckKeys(keys)
-}
-
-func checkWrite(key string, ttl time.Duration, p storage.Priority) error {
-	switch {
-	case ttl < 0:
-		return invalid(key, "the TTL is %v; it must not be negative", ttl)
-	case p > storage.UsedUp:
-		return invalid(key, "the priority %d is unknown", p)
-	}
-	return nil
 }
 
 // KeepFor returns how long a store must keep a record that was decided at decided, when its own clock showed stored: until the

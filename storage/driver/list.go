@@ -43,11 +43,11 @@ func ListRule(ctx context.Context, store storage.Lister, prefix, cursor string, 
 	if err != nil {
 		return nil, "", err
 	}
-	if next != "" || kind == plain {
-		if next == "" {
-			kind = grouped
-		}
+	switch {
+	case next != "":
 		next = kind + next
+	case kind == plain:
+		next = grouped
 	}
 	return slices.DeleteFunc(keys, func(key string) bool { return !isOf(key, prefix) }), next, nil
 }

@@ -90,49 +90,14 @@ func TestTableStaysConsistent(t *testing.T) {
 		removals := 3
 		for step := range 8_000 {
 			if step%2000 == 1000 {
-				removals ^= 1 // alternately grow and shrink the table
+				removals ^= 6 // alternately grow and shrink the table
 			}
 			// Hashes with few homes and few bits in the index collide.
 			h := hash{hi: uint64(random.IntN(hashes)) % 100 << 25, lo: uint32(random.IntN(4)) << 30, tail: uint8(random.IntN(hashes / 100))}
-			switch action := random.IntN(10); {
-			case action < removals:
+			if random.IntN(6) < removals {
 				table.remove(h)
 				delete(want, h)
-			case action == 5:
-				first := int64(none)
-				for _, w := range want {
-					first = min(first, w.expires)
-				}
-				number, expires := table.firstToExpire()
-				require.Equal(t, first, expires)
-				require.Equal(t, len(want) == 0, number == 0)
-				table.removeFrom(want, number)
-			case action == 6:
-				lowest := int64(none)
-				for other, w := range want {
-					if other != h {
-						lowest = min(lowest, w.rank)
-					}
-				}
-				number, rank := table.lowestRank(h)
-				require.Equal(t, lowest, rank)
-				require.Equal(t, lowest == none, number == 0)
-				table.removeFrom(want, number)
-			case action == 7:
-				unprotected := 0
-				for other, w := range want {
-					if other != h && w.rank == none {
-						unprotected++
-					}
-				}
-				number := table.secondChance(h)
-				require.Equal(t, unprotected == 0, number == 0)
-				if number != 0 {
-					require.False(t, table.entries.at(number).mark.isProtected())
-					require.False(t, table.entries.at(number).has(h))
-				}
-				table.removeFrom(want, number)
-			default:
+			} else {
 				expires := 1 + random.Int64N(1_000_000)
 				state := bytes.Repeat([]byte{byte(step)}, random.IntN(1+random.IntN(8*maxInline)))
 				p := properties{storage.Version(step + 1), expires, storage.Priority(random.IntN(4))}
@@ -152,14 +117,6 @@ func TestTableStaysConsistent(t *testing.T) {
 			require.Zero(t, table.copyOf(h, 0))
 		}
 		table.check(t, map[hash]wantEntry{})
-	}
-}
-
-// removeFrom removes an entry from the table and from want.
-func (t *table) removeFrom(want map[hash]wantEntry, number uint32) {
-	if number != 0 {
-		delete(want, t.entries.at(number).hash())
-		t.removeAndCount(number, 0)
 	}
 }
 
@@ -186,4 +143,24 @@ func TestNothingIsEvictedIfThereIsRoomAgain(t *testing.T) {
 	loc.shard.table.put(loc.hash, nil, properties{version: 1, expires: never, priority: storage.UsedUp})
 	loc.shard.partition.evictOne(s.locate("new").hash, 1)
 	require.Equal(t, Stats{Keys: 1}, s.Stats())
+}
+
+// All other records in the shard of the new key are protected, so the other shard evicts.
+func TestAnotherShardEvictsAnUnprotectedRecord(t *testing.T) {
+	s := &Store{MaxKeys: 128}
+	created, protected := s.locate("0"), 0
+	for i := 0; s.Stats().Keys <= s.MaxKeys; i++ {
+		loc, p := s.locate(strconv.Itoa(i)), storage.UsedLittle
+		if i > 0 && loc.shard == created.shard {
+			if protected == s.MaxKeys/2 {
+				continue
+			}
+			protected++
+			p = storage.UsedUp
+		}
+		loc.shard.table.put(loc.hash, nil, properties{version: 1, expires: never, priority: p})
+	}
+	created.shard.partition.evictOne(created.hash, 1)
+	require.Equal(t, Stats{Keys: 128, Evicted: 1}, s.Stats())
+	require.Equal(t, protected+1, created.shard.table.entries.count)
 }

@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,25 +16,24 @@ import (
 	"github.com/sluice-go/sluice/storage/postgres"
 )
 
-// write writes records under keys in one of the ways of a store on db. It returns their version, or 0 if it deletes.
-type write func(t *testing.T, db postgres.DB, o postgres.Options, keys ...string) (storage.Version, error)
+// write writes records under keys in one of the ways of a store. It returns their version, or 0 if it deletes.
+type write func(t *testing.T, s *postgres.Store, keys ...string) (storage.Version, error)
 
 func charges(batch func(...string) *driver.Batch) write {
-	return func(t *testing.T, db postgres.DB, o postgres.Options, keys ...string) (storage.Version, error) {
+	return func(t *testing.T, s *postgres.Store, keys ...string) (storage.Version, error) {
 		b := batch(keys...)
 		for _, r := range b.Requests {
 			for i := range r.Uses {
 				r.Uses[i].Op = driver.Charge
 			}
 		}
-		storeOn(t, db, o).Run(t.Context(), b)
+		s.Run(t.Context(), b)
 		return b.Version, errors.Join(append(b.KeyErr, b.Err)...)
 	}
 }
 
 func swaps(version storage.Version) write {
-	return func(t *testing.T, db postgres.DB, o postgres.Options, keys ...string) (storage.Version, error) {
-		s := storeOn(t, db, o)
+	return func(t *testing.T, s *postgres.Store, keys ...string) (storage.Version, error) {
 		records, _, err := s.Load(t.Context(), keys...)
 		require.NoError(t, err)
 		var swaps []storage.Swap
@@ -50,19 +48,8 @@ func swaps(version storage.Version) write {
 	}
 }
 
-func inTransaction(w write) write {
-	return func(t *testing.T, db postgres.DB, o postgres.Options, keys ...string) (version storage.Version, err error) {
-		committed := pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error {
-			version, err = w(t, tx, o, keys...)
-			return err
-		})
-		return version, cmp.Or(err, committed)
-	}
-}
-
 var writes = map[string]write{
-	"a swap": swaps(7), "a deletion": swaps(0), "a swap in a transaction": inTransaction(swaps(7)), "a deletion in a transaction": inTransaction(swaps(0)),
-	"requests for each key": charges(requestEach), "a request for all keys": charges(oneRequest),
+	"a swap": swaps(7), "a deletion": swaps(0), "requests for each key": charges(requestEach), "a request for all keys": charges(oneRequest),
 }
 
 // newTrigger returns statements that make a trigger for each row of the table t. Its function has this body.
@@ -75,14 +62,12 @@ func newTrigger(when, body string) string {
 func newObstacle(t *testing.T, p *pgxpool.Pool, obstacle string) (schema string, limited *pgxpool.Pool) {
 	schema = newSchema(t, p)
 	run(t, open(t, p, postgres.Options{Schema: schema, Table: "t"}), requestEach("old a", "old b"))
-	exec(t, p, strings.NewReplacer("NAME", schema, "OBSTACLE", obstacle).Replace(`CREATE ROLE role_NAME;
-		GRANT ALL ON SCHEMA NAME TO role_NAME; GRANT ALL ON ALL TABLES IN SCHEMA NAME TO role_NAME;
-		SET LOCAL search_path = NAME; OBSTACLE`))
+	exec(t, p, "SET LOCAL search_path = "+schema+"; "+obstacle)
 	if !strings.Contains(obstacle, "POLICY") {
 		return schema, newPool(t, "")
 	}
 	exec(t, p, "ALTER TABLE "+schema+".t ENABLE ROW LEVEL SECURITY")
-	return schema, newPool(t, "&options=-crole%3Drole_"+schema)
+	return schema, newPoolAt(t, newRole(t, p, schema))
 }
 
 // A write is done as requested, or it fails and changes nothing. A retry does not help.
@@ -103,19 +88,19 @@ func TestTableThatDropsOrChangesRowsFailsTheWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPool(t, "")
 			schema, limited := newObstacle(t, p, obstacle)
-			o, refused := postgres.Options{Schema: schema, Table: "t"}, 0
+			s, refused := storeOn(t, limited, postgres.Options{Schema: schema, Table: "t"}), 0
 			const content = "SELECT coalesce(string_agg(t::text, ' ' ORDER BY key), '') FROM "
 			for way, write := range writes {
 				for _, keys := range [][]string{{"old a"}, {"new a"}, {"old b", "old a"}, {"new b", "new a"}} {
 					what, before := fmt.Sprint(way, " ", keys), selected[string](t, p, content+schema+".t AS t")
-					version, err := write(t, limited, o, keys...)
+					version, err := write(t, s, keys...)
 					if err != nil {
 						refused++
 						requireKinds(t, err, storage.ErrNotApplied)
 						require.Equal(t, before, selected[string](t, p, content+schema+".t AS t"), what)
 						continue
 					}
-					records, _, err := storeOn(t, limited, o).Load(t.Context(), keys...)
+					records, _, err := s.Load(t.Context(), keys...)
 					require.NoError(t, err)
 					for _, r := range records {
 						require.Equal(t, version, r.Version, what)

@@ -10,11 +10,6 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// The SQL statements of the store.
-func (s *Store) SwapSQL() string  { return s.sql.swap }
-func (s *Store) LoadSQL() string  { return s.sql.load }
-func (s *Store) PurgeSQL() string { return s.sql.purge }
-
 // Statements returns all SQL statements of the store.
 func (s *Store) Statements() []string {
 	return []string{s.sql.load, s.sql.swap, s.sql.purge, s.sql.list, s.sql.decide}
@@ -28,7 +23,7 @@ func (s *Store) RunIn(ctx context.Context, tx pgx.Tx, b *driver.Batch) error {
 	b.At, b.Found = b.Now, make([]storage.Record, len(b.Keys))
 	r := newRun(b)
 	args := r.args(s.functions)
-	args[0] = 0
+	args[len(args)-1] = 0
 	replies, err := collectOn[reply](ctx, s, tx, s.sql.decide, args...)
 	if err != nil {
 		return err

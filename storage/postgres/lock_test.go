@@ -147,62 +147,50 @@ func TestRunWithAKeyThatIsCreatedMeanwhile(t *testing.T) {
 	}
 }
 
-// Only the requests that use the locked key fail.
+// Only the requests that use the locked key fail. The statement_timeout of the session can be shorter than the lock timeout of a batch.
 func TestRunWithALockedKey(t *testing.T) {
-	p := newPool(t, "")
-	s, table := newStore(t, p)
-	s.SetLockTimeout(time.Millisecond)
-	run(t, s, requestEach("a", "b", "c"))
-	holder := begin(t, p)
-	spend(t, holder, table, "b", 1)
-	request := func(keys ...int) (r driver.Request) {
-		for _, key := range keys {
-			r.Uses = append(r.Uses, driver.Use{Key: key, Cost: 1})
+	for settings, lockTimeout := range map[string]time.Duration{"": time.Millisecond, "&statement_timeout=500": time.Minute} {
+		p := newPool(t, settings)
+		s, table := newStore(t, p)
+		s.SetLockTimeout(lockTimeout)
+		run(t, s, requestEach("a", "b", "c"))
+		holder := begin(t, p)
+		spend(t, holder, table, "b", 1)
+		request := func(keys ...int) (r driver.Request) {
+			for _, key := range keys {
+				r.Uses = append(r.Uses, driver.Use{Key: key, Cost: 1})
+			}
+			return r
 		}
-		return r
-	}
-	alone, each, shared := requestEach("b"), requestEach("c", "b", "a", "d"), requestEach("a", "b", "c", "d", "e")
-	shared.Requests = []driver.Request{request(0, 1), request(2, 3), request(3), request(4), request(0)}
-	all := requestEach("b", "f", "g")
-	all.Requests = []driver.Request{request(0), request(1, 0), request(2, 0)}
-	for _, c := range []struct {
-		batch  *driver.Batch
-		failed []bool // by key
-		want   []int  // by request
-	}{
-		{each, []bool{false, true, false, false}, []int{1, 0, 1, 1}},
-		{shared, []bool{true, true, false, false, false}, []int{0, 0, 1, 1, 0}},
-		{alone, []bool{true}, []int{0}},
-		{all, []bool{true, true, true}, []int{0, 0, 0}},
-	} {
-		s.Run(t.Context(), c.batch)
-		require.NoError(t, c.batch.Err)
-		require.Equal(t, c.want, appliedOf(c.batch))
-		for i, failed := range c.failed {
-			if failed {
-				requireKinds(t, c.batch.KeyErr[i], storage.ErrContended, storage.ErrNotApplied)
-			} else {
-				require.NoError(t, c.batch.KeyErr[i])
+		alone, each, shared := requestEach("b"), requestEach("c", "b", "a", "d"), requestEach("a", "b", "c", "d", "e")
+		shared.Requests = []driver.Request{request(0, 1), request(2, 3), request(3), request(4), request(0)}
+		all := requestEach("b", "f", "g")
+		all.Requests = []driver.Request{request(0), request(1, 0), request(2, 0)}
+		for _, c := range []struct {
+			batch  *driver.Batch
+			failed []bool // by key
+			want   []int  // by request
+		}{
+			{each, []bool{false, true, false, false}, []int{1, 0, 1, 1}},
+			{shared, []bool{true, true, false, false, false}, []int{0, 0, 1, 1, 0}},
+			{alone, []bool{true}, []int{0}},
+			{all, []bool{true, true, true}, []int{0, 0, 0}},
+		} {
+			s.Run(t.Context(), c.batch)
+			require.NoError(t, c.batch.Err)
+			require.Equal(t, c.want, appliedOf(c.batch))
+			for i, failed := range c.failed {
+				if failed {
+					requireKinds(t, c.batch.KeyErr[i], storage.ErrContended, storage.ErrNotApplied)
+				} else {
+					require.NoError(t, c.batch.KeyErr[i])
+				}
 			}
 		}
+		require.NoError(t, holder.Rollback(t.Context()))
+		run(t, s, all)
+		require.Equal(t, []int{1, 0, 0}, appliedOf(all))
 	}
-	require.NoError(t, holder.Rollback(t.Context()))
-	run(t, s, all)
-	require.Equal(t, []int{1, 0, 0}, appliedOf(all))
-}
-
-// The statement_timeout of the session can be shorter than the lock timeout of a batch.
-func TestStatementTimeoutFailsOnlyTheLockedKey(t *testing.T) {
-	p := newPool(t, "&statement_timeout=500")
-	s, table := newStore(t, p)
-	run(t, s, requestEach("a", "b"))
-	spend(t, begin(t, p), table, "b", 1)
-	b := requestEach("a", "b")
-	s.Run(t.Context(), b)
-	require.NoError(t, b.Err)
-	require.NoError(t, b.KeyErr[0])
-	requireKinds(t, b.KeyErr[1], storage.ErrContended, storage.ErrNotApplied)
-	require.Equal(t, []int{1, 0}, appliedOf(b))
 }
 
 // A wait for a lock ends before the deadline with an error of the server. So the outcome is known, and
@@ -316,23 +304,18 @@ func requireEnded(t *testing.T, err error, code string) {
 	requireKinds(t, err, storage.ErrNotApplied)
 }
 
-// At a higher isolation level, a transaction cannot write rows that others wrote after its first
-// statement.
+// At a higher isolation level, a transaction cannot write rows that others wrote after its first statement.
 func TestSerializationFailureEndsTheTransaction(t *testing.T) {
 	p := newPool(t, "")
-	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
-		s, table := newStore(t, p)
-		first := creating("a")
-		swap(t, s, first)
-		tx, err := p.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: level})
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
-		late := storeIn(t, tx, table)
-		existing(t, late, "a")
-		swap(t, s, updating(first))
-		_, _, err = late.CompareAndSwap(t.Context(), updating(first)...)
-		requireEnded(t, err, "40001")
-	}
+	s, table := newStore(t, p)
+	first := creating("a")
+	swap(t, s, first)
+	tx := begin(t, newPool(t, "&default_transaction_isolation=serializable"))
+	late := storeIn(t, tx, table)
+	existing(t, late, "a")
+	swap(t, s, updating(first))
+	_, _, err := late.CompareAndSwap(t.Context(), updating(first)...)
+	requireEnded(t, err, "40001")
 }
 
 // After the deadline, the store must not use the transaction any more. The race detector would report

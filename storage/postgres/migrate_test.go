@@ -17,33 +17,29 @@ import (
 	"github.com/sluice-go/sluice/storage/postgres"
 )
 
-// newRole creates a role that may use schemas and their tables, but create nothing. It returns the connection string.
+// newRole creates a role that may use schemas and their tables, also those of later, but create nothing. It returns the connection
+// string.
 func newRole(t *testing.T, db postgres.DB, schemas ...string) (dsn string) {
 	role := fmt.Sprint("role_", tables.Add(1))
 	exec(t, db, "CREATE ROLE "+role+" LOGIN")
-	grant(t, db, role, schemas...)
+	for _, schema := range schemas {
+		exec(t, db, strings.NewReplacer("SCHEMA_NAME", schema, "ROLE", role).Replace(`GRANT USAGE ON SCHEMA SCHEMA_NAME TO ROLE;
+			GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA SCHEMA_NAME TO ROLE;
+			ALTER DEFAULT PRIVILEGES IN SCHEMA SCHEMA_NAME GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO ROLE`))
+	}
 	return strings.Replace(shared.Postgres(t).DSN(), "sluice@", role+"@", 1)
-}
-
-// grant gives a role the rights on the present tables.
-func grant(t *testing.T, db postgres.DB, role string, schemas ...string) {
-	all := strings.Join(schemas, ", ")
-	exec(t, db, "GRANT USAGE ON SCHEMA "+all+" TO "+role)
-	exec(t, db, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "+all+" TO "+role)
 }
 
 // If the table exists, Migrate needs no right to create it, and works in a read-only session.
 func TestMigrateWithoutTheRightToCreate(t *testing.T) {
 	p := newPool(t, "")
 	o := postgres.Options{Schema: newSchema(t, p), Table: `with "quotes".`}
-	limited := newRole(t, p, o.Schema)
-	s := storeOn(t, newPoolAt(t, limited), o)
+	s := storeOn(t, newPoolAt(t, newRole(t, p, o.Schema)), o)
 	err := s.Migrate(t.Context())
 	require.ErrorContains(t, err, "42501", "the table does not exist yet")
 	requireKinds(t, err, storage.ErrNotApplied)
 
 	open(t, p, o)
-	grant(t, p, fmt.Sprint("role_", tables.Load()), o.Schema)
 	require.NoError(t, s.Migrate(t.Context()))
 	swap(t, s, creating("a"))
 	open(t, newPool(t, "&default_transaction_read_only=on"), o)

@@ -74,12 +74,8 @@ const maxAttempts = 10
 // absent that was created before. So if all attempts find equally many absent keys, the table drops, changes or hides rows.
 func (s *Store) decide(ctx context.Context, r *run) error {
 	args := r.args(s.functions)
-	withTimeout := func(lockTimeout time.Duration) []any {
-		args[0] = int32(lockTimeout.Milliseconds())
-		return args
-	}
 	sendOnce := func(ctx context.Context) ([]reply, error) {
-		return send[reply](ctx, s, s.sql.decide, withTimeout, r.lockTimeout, false)
+		return send[reply](ctx, s, s.sql.decide, args, r.lockTimeout, false)
 	}
 	var first, last error
 	for range maxAttempts {
@@ -101,9 +97,9 @@ func (s *Store) decide(ctx context.Context, r *run) error {
 // run is a batch, or the part of a batch that is not decided yet.
 type run struct {
 	batch       *driver.Batch
-	keys        []int         // indexes of Batch.Keys, sorted by key
-	requests    []int         // indexes of Batch.Requests that use these keys
-	lockTimeout time.Duration // 0 for the time until the deadline
+	keys        []int // indexes of Batch.Keys, sorted by key
+	requests    []int // indexes of Batch.Requests that use these keys
+	lockTimeout time.Duration
 }
 
 func newRun(b *driver.Batch) *run {
@@ -154,7 +150,7 @@ func (r *run) split() (parts []*run) {
 	return parts
 }
 
-// args returns the arguments of the statement; see decide.sql. The lock timeout is set later.
+// args returns the arguments of the statement; see decide.sql. send sets the last one, the lock timeout.
 func (r *run) args(f *program.Functions) []any {
 	b := r.batch
 	var at *int64
@@ -188,7 +184,7 @@ func (r *run) args(f *program.Functions) []any {
 				int64(len(request.Uses)-1-j))
 		}
 	}
-	return []any{nil, int64(b.Version), at, int64(margin), keys, uses, args}
+	return []any{int64(b.Version), at, int64(margin), keys, uses, args, nil}
 }
 
 // reply is the row of the reply; see decide.sql.

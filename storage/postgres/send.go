@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -148,39 +149,36 @@ const (
 	splitLockTimeout = time.Millisecond
 )
 
-// send sends a statement, whose arguments depend on its lock timeout. In a transaction of the caller it uses a savepoint if
-// the statement may fail, and no lock timeout, which would apply to the whole transaction.
+// send sends a statement whose last argument is its lock timeout in milliseconds, which send sets. In a transaction of the caller
+// it uses a savepoint if the statement may fail, and no lock timeout, which would apply to the whole transaction.
 //
 // Otherwise the lock timeout ends shortly before the deadline of ctx, or is lockTimeout if that is not 0 and shorter. The
 // server accepts 1 to MaxInt32 milliseconds.
-func send[T any](ctx context.Context, s *Store, sql string, args func(time.Duration) []any, lockTimeout time.Duration,
-	mayFail bool) (rows []T, err error) {
+func send[T any](ctx context.Context, s *Store, sql string, args []any, lockTimeout time.Duration, mayFail bool) (rows []T, err error) {
 	db, release, err := s.connection(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	if tx, ok := db.(pgx.Tx); ok && mayFail {
-		var sent error
-		err = pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error {
-			rows, sent = collectOn[T](ctx, s, savepoint, sql, args(0)...)
-			return sent
-		})
-		if err != nil && sent == nil {
-			err = s.failure(tx, err)
-		}
-		return rows, err
-	} else if ok {
-		return collectOn[T](ctx, s, tx, sql, args(0)...)
+	tx, inTransaction := db.(pgx.Tx)
+	if until := lockTimeoutUntil(ctx); inTransaction {
+		lockTimeout = 0
+	} else if until > 0 {
+		lockTimeout = min(until, cmp.Or(lockTimeout, until), math.MaxInt32*time.Millisecond)
 	}
-	if _, ok := ctx.Deadline(); !ok {
-		return collectOn[T](ctx, s, db, sql, args(lockTimeout)...)
+	args[len(args)-1] = int32(lockTimeout.Milliseconds())
+	if !inTransaction || !mayFail {
+		return collectOn[T](ctx, s, db, sql, args...)
 	}
-	until := lockTimeoutUntil(ctx)
-	if lockTimeout > 0 {
-		until = min(until, lockTimeout)
+	var sent error
+	err = pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error {
+		rows, sent = collectOn[T](ctx, s, savepoint, sql, args...)
+		return sent
+	})
+	if err != nil && sent == nil {
+		err = s.failure(tx, err)
 	}
-	return collectOn[T](ctx, s, db, sql, args(min(until, math.MaxInt32*time.Millisecond))...)
+	return rows, err
 }
 
 // row is a row of a reply: one key.

@@ -23,7 +23,7 @@ func newStatements(o Options, f *program.Functions) (s statements, functions []p
 	// Scans are disabled, because the planner prefers them while the table is small. The plan is cached, so each lookup
 	// of a key would scan all rows of the grown table until the next ANALYZE.
 	decide := f.Function("decide", decideParameters, " SET enable_seqscan = off", decideSQL, o.Table)
-	s.decide = "SELECT * FROM " + o.qualified(decide.Name) + "($1::int, $2::bigint, $3::bigint, $4::bigint, $5::bytea[], $6::bigint[], $7::bigint[])"
+	s.decide = "SELECT * FROM " + o.qualified(decide.Name) + "($7::int, $1::bigint, $2::bigint, $3::bigint, $4::bytea[], $5::bigint[], $6::bigint[])"
 	return s, append(slices.Clip(f.All), decide)
 }
 

@@ -133,10 +133,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	sorted := order(keys)
 	// The statement fails if another transaction creates one of several keys.
 	mayFail := len(swaps) > 1 && slices.ContainsFunc(swaps, func(s storage.Swap) bool { return s.Old == 0 })
-	all := swapArgs(swaps, sorted) // copies, because a round trip can go on when the call has returned
-	args := func(lockTimeout time.Duration) []any {
-		return append(slices.Clip(all), int32(lockTimeout.Milliseconds()))
-	}
+	args := swapArgs(swaps, sorted) // copies, because a round trip can go on when the call has returned
 	for range maxAttempts {
 		lockTimeout := lockTimeoutUntil(ctx)
 		rows, err := detached(ctx, s, func(ctx context.Context) ([]row, error) {
@@ -169,9 +166,8 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	return nil, false, storage.NotApplied(errUnwritten) // all versions match, but the statement never wrote the rows
 }
 
-// swapArgs returns the first five arguments of the statement, columns in the order sorted: key, old version, new version,
-// state, and TTL in microseconds (0: never expires; -1: deleted, which is written as expired). The lock timeout in milliseconds
-// (0: none) follows.
+// swapArgs returns the arguments of the statement, columns in the order sorted: key, old version, new version, state, and TTL in
+// microseconds (0: never expires; -1: deleted, which is written as expired). send sets the last argument.
 func swapArgs(swaps []storage.Swap, sorted []int) []any {
 	n := len(swaps)
 	olds, news, ttls := make([]int64, n), make([]int64, n), make([]int64, n)
@@ -186,7 +182,7 @@ func swapArgs(swaps []storage.Swap, sorted []int) []any {
 			ttls[i] = int64((s.TTL-1)/time.Microsecond) + 1
 		}
 	}
-	return []any{keys, olds, news, states, ttls}
+	return []any{keys, olds, news, states, ttls, nil}
 }
 
 // inTransaction reports whether the store uses a transaction of the caller.

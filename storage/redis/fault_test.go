@@ -153,26 +153,6 @@ func TestFailedHandshakeSendsNoCommand(t *testing.T) {
 	}
 }
 
-// The only connection of the pool is in use until the deadline.
-func TestCallWithoutAConnectionSendsNothing(t *testing.T) {
-	client := newClientWith(t, goredis.Options{Addr: shared.Redis(t).Addr(), PoolSize: 1, PoolTimeout: time.Minute, ReadTimeout: -1})
-	s := open(t, client, t.Name())
-	busy := client.Conn()
-	t.Cleanup(func() { busy.Close() })
-	require.NoError(t, busy.Ping(t.Context()).Err()) // takes the connection
-	for call, write := range writes {
-		ctx, cancel := context.WithTimeout(t.Context(), shortTimeout)
-		defer cancel()
-		begun := time.Now()
-		requireNotApplied(t, write(ctx, s, call+" a", call+" b"))
-		require.Less(t, time.Since(begun), shortTimeout+slack)
-	}
-	require.NoError(t, busy.Close())
-	for call := range writes {
-		require.Empty(t, stored(t, s, call+" a"))
-	}
-}
-
 // A connection can take longer than the timeout of each call.
 func TestLaterCallsUseTheConnectionOfACallThatHasEnded(t *testing.T) {
 	for call, write := range writes {
@@ -262,10 +242,6 @@ func TestErrorOfAProxyLeavesTheOutcomeUnknown(t *testing.T) {
 var calls = map[string]func(context.Context, *redis.Store) error{
 	"swap": func(ctx context.Context, s *redis.Store) error {
 		_, _, err := s.CompareAndSwap(ctx, creating("a", "late"))
-		return err
-	},
-	"swap of two": func(ctx context.Context, s *redis.Store) error {
-		_, _, err := s.CompareAndSwap(ctx, creating(textOf("g", "a"), "late"), creating(textOf("g", "b"), "late"))
 		return err
 	},
 	"load": func(ctx context.Context, s *redis.Store) error { _, _, err := s.Load(ctx, "a"); return err },

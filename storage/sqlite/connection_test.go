@@ -94,7 +94,7 @@ func failing(err error, prefixes ...string) func(string) error {
 
 // A driver that wraps go-sqlite3 may also return an error after SQLite has executed the statement.
 func TestConnectionIsClosedIfItsStateIsUnknown(t *testing.T) {
-	failed := errors.New("failed")
+	failed, diskError := errors.New("failed"), sqlite3.Error{Code: sqlite3.ErrIoErr}
 	for name, test := range map[string]struct {
 		fail               func(text string) error
 		failed             func(text string) error
@@ -108,6 +108,10 @@ func TestConnectionIsClosedIfItsStateIsUnknown(t *testing.T) {
 		"the driver reports a bad connection": {fail: failing(sqldriver.ErrBadConn, "INSERT"), err: sqldriver.ErrBadConn, notApplied: true},
 		"ROLLBACK failed after BEGIN did":     {fail: failing(failed, "BEGIN", "ROLLBACK"), err: failed, notApplied: true},
 		"busy_timeout cannot be read":         {fail: failing(failed, "PRAGMA busy_timeout"), err: failed, notApplied: true, reused: true},
+		"busy_timeout cannot be set":          {fail: failing(failed, "PRAGMA busy_timeout = 0"), err: failed, notApplied: true, reused: true},
+		"BEGIN failed":                        {fail: failing(diskError, "BEGIN"), err: storage.ErrUnavailable, notApplied: true, reused: true},
+		"SELECT failed":                       {fail: failing(failed, "SELECT"), err: failed, notApplied: true, reused: true},
+		"COMMIT failed":                       {fail: failing(failed, "COMMIT"), err: failed, reused: true},
 		"an error after BEGIN":                {failed: failing(failed, "BEGIN"), err: failed, notApplied: true, reused: true},
 		"an error after INSERT":               {failed: failing(failed, "INSERT"), err: failed, notApplied: true, reused: true},
 		"an error after COMMIT":               {failed: failing(failed, "COMMIT"), err: failed, stored: true, reused: true},
@@ -146,24 +150,11 @@ func TestReadOnlyConnectionIsClosed(t *testing.T) {
 	require.Equal(t, []uint64{1}, numbers(t, replaced, "a"))
 }
 
-func TestOnlyAnErrorOfCommitLeavesTheOutcomeUnknown(t *testing.T) {
-	for prefix, notApplied := range map[string]bool{"PRAGMA busy_timeout": true, "PRAGMA busy_timeout = 0": true, "BEGIN": true, "SELECT": true, "INSERT": true, "COMMIT": false} {
-		for _, code := range []sqlite3.ErrNo{sqlite3.ErrIoErr, sqlite3.ErrFull, sqlite3.ErrCantOpen, sqlite3.ErrReadonly} {
-			s, _, a := openRecording(t, sqlite.Options{})
-			u := adding("a")
-			for _, write := range []func() error{
-				func() error { return s.Transact(t.Context(), nil, u) },
-				func() error { _, _, err := s.CompareAndSwap(t.Context(), creating("b")); return err },
-			} {
-				a.fail = failing(sqlite3.Error{Code: code}, prefix)
-				err := write()
-				require.ErrorIs(t, err, storage.ErrUnavailable, prefix)
-				require.Equal(t, notApplied, errors.Is(err, storage.ErrNotApplied), prefix)
-				a.fail = nil
-				require.NoError(t, write(), prefix)
-			}
-			require.Equal(t, []uint64{1}, numbers(t, s, "a"))
-		}
+func TestErrorsOfTheDiskAreOutages(t *testing.T) {
+	s, _, a := openRecording(t, sqlite.Options{})
+	for _, code := range []sqlite3.ErrNo{sqlite3.ErrIoErr, sqlite3.ErrFull, sqlite3.ErrCantOpen, sqlite3.ErrReadonly} {
+		a.fail = failing(sqlite3.Error{Code: code}, "SELECT")
+		require.ErrorIs(t, s.Transact(t.Context(), nil, adding("a")), storage.ErrUnavailable)
 	}
 }
 
@@ -185,20 +176,26 @@ func TestPanicAndGoexitDoNotCloseTheConnection(t *testing.T) {
 	db.SetMaxOpenConns(1)
 	s := open(t, db, sqlite.Options{Clock: func() time.Time { return clock() }})
 	add(t, s, "a")
-	require.Panics(t, func() { _ = s.Transact(t.Context(), panicking, adding("a")) })
-	clock = panicking
-	require.Panics(t, func() { _ = s.Transact(t.Context(), nil, adding("a")) })
-	require.Panics(t, func() { _, _, _ = s.CompareAndSwap(t.Context(), creating("a")) })
+	transact := func(clock func() time.Time, end func()) {
+		_ = s.Transact(t.Context(), clock, adding("a"), updating(func([]driver.Item) bool { end(); return true }))
+	}
+	for _, call := range []func(){
+		func() { transact(panicking, func() {}) },
+		func() { transact(nil, func() { panic("the decider") }) },
+		func() { transact(nil, runtime.Goexit) },
+		func() { clock = panicking; transact(nil, func() {}) },
+		func() { _, _, _ = s.CompareAndSwap(t.Context(), creating("a")) },
+	} {
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			defer func() { _ = recover() }()
+			call()
+			t.Error("the call has returned")
+		}()
+		<-ended
+	}
 	clock = time.Now
-	faulty := updating(func([]driver.Item) bool { panic("the decider") })
-	require.PanicsWithValue(t, "the decider", func() { _ = s.Transact(t.Context(), nil, adding("a"), faulty) })
-	exiting := updating(func([]driver.Item) bool { runtime.Goexit(); return true })
-	exited := make(chan struct{})
-	go func() {
-		defer close(exited)
-		_ = s.Transact(t.Context(), nil, adding("a"), exiting)
-	}()
-	<-exited
 	require.Zero(t, db.Stats().InUse)
 	require.Equal(t, []uint64{1}, numbers(t, s, "a"))
 	add(t, s, "a")
@@ -333,28 +330,16 @@ func TestTransactionWithoutChangesWritesNothing(t *testing.T) {
 	}
 }
 
-// The user may set busy_timeout of one connection of the pool at any time.
+// The user may set busy_timeout of a connection at any time.
 func TestConnectionsKeepTheirBusyTimeout(t *testing.T) {
 	for _, options := range []string{wal, wal + "&_stmt_cache_size=16"} {
 		s, db, _ := newStore(t, options)
-		db.SetMaxOpenConns(2)
-		db.SetMaxIdleConns(2)
-		a, err := db.Conn(t.Context())
-		require.NoError(t, err)
-		b, err := db.Conn(t.Context())
-		require.NoError(t, err)
-		for i, ms := range []int{20000, 77, 0, 5, 60, 0} {
-			a, b = b, a
-			_, err := a.ExecContext(t.Context(), fmt.Sprint("PRAGMA busy_timeout = ", ms))
-			require.NoError(t, err)
-			require.NoError(t, a.Close()) // now it is the only free one
+		db.SetMaxOpenConns(1)
+		for i, ms := range []int64{20000, 77, 0, 5, 60, 0} {
+			mustExec(t, db, fmt.Sprint("PRAGMA busy_timeout = ", ms))
 			swap(t, s, creating(fmt.Sprint("key ", i)))
-			a, err = db.Conn(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, ms, busyTimeout(t, a))
+			require.Equal(t, [][]any{{ms}}, rows(t, db, "PRAGMA busy_timeout"))
 		}
-		require.NoError(t, a.Close())
-		require.NoError(t, b.Close())
 	}
 }
 

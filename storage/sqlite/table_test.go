@@ -39,16 +39,9 @@ func TestMigrateRefusesATableWithoutTheColumns(t *testing.T) {
 	}
 }
 
-// A retry does not help. Every connection to ":memory:" opens a new database.
+// A retry does not help.
 func TestMissingTableNeedsMigrate(t *testing.T) {
-	db := openDB(t, newFile(t, "?mode=memory"))
-	db.SetMaxOpenConns(1)
-	swap(t, open(t, db, sqlite.Options{}), creating("a"))
-	db.SetMaxOpenConns(2)
-	conn, err := db.Conn(t.Context())
-	require.NoError(t, err)
-	defer conn.Close()
-	s := storeOn(t, db, sqlite.Options{})
+	s := storeOn(t, openDB(t, newFile(t, wal)), sqlite.Options{})
 	_, _, swapErr := s.CompareAndSwap(t.Context(), creating("a"))
 	require.ErrorIs(t, swapErr, storage.ErrNotApplied)
 	_, _, loadErr := s.Load(t.Context(), "a")
@@ -58,18 +51,6 @@ func TestMissingTableNeedsMigrate(t *testing.T) {
 		require.ErrorAs(t, err, new(sqlite3.Error))
 		require.NotErrorIs(t, err, storage.ErrUnavailable)
 		require.NotErrorIs(t, err, storage.ErrContended)
-	}
-}
-
-func TestTableNamesIgnoreTheCaseOfASCIILetters(t *testing.T) {
-	db := openDB(t, newFile(t, wal))
-	for _, test := range []struct {
-		table string
-		isNew bool
-	}{{"Limits", true}, {"limits", false}, {"límits", true}, {"lÍmits", true}} {
-		_, swapped, err := open(t, db, sqlite.Options{Table: test.table}).CompareAndSwap(t.Context(), creating("a"))
-		require.NoError(t, err)
-		require.Equal(t, test.isNew, swapped, test.table)
 	}
 }
 
@@ -180,7 +161,7 @@ func TestPurgeReleasesTheLockBetweenBatches(t *testing.T) {
 	require.Equal(t, []int{5*batch + 1, 4*batch + 1, 3*batch + 1, 2*batch + 1, batch + 1, 1}, remaining)
 }
 
-// A purge sets purge_at of each rewritten record once, in bounded batches. Others can write between the batches.
+// A purge sets purge_at of each rewritten record once, in bounded batches.
 func TestPurgePostponesRecordsThatWereRewritten(t *testing.T) {
 	const records = 2*sqlite.PurgeBatch + 50
 	p := newPurging(t)
@@ -193,7 +174,6 @@ func TestPurgePostponesRecordsThatWereRewritten(t *testing.T) {
 		again = append(again, next)
 	}
 	swap(t, p.writer, again...)
-	others := 0
 	for _, c := range []struct {
 		passed    time.Duration
 		postponed []int64 // before each transaction
@@ -206,8 +186,6 @@ func TestPurgePostponesRecordsThatWereRewritten(t *testing.T) {
 		var counts []int64
 		p.between = func() {
 			counts = append(counts, rows(t, p.db, "SELECT count(*) FROM sluice_states WHERE purge_at = expires_at")[0][0].(int64))
-			swap(t, p.writer, creating(fmt.Sprint("other ", others)))
-			others++
 		}
 		removed, err := p.Purge(t.Context(), 1)
 		require.NoError(t, err)
