@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -76,18 +75,6 @@ func TestEachAttemptReadsTheClock(t *testing.T) {
 	})
 }
 
-func TestPeekIsNotAnsweredFromTheCache(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
-		b.store.put("k", "xx")
-		b.denied(b.decide(newCall(counter(2), "k")))
-		b.store.put("k", "xxx")
-		peek := b.decide(newCallOf(driver.Peek, nil, "k"))
-		require.NoError(b, peek.err)
-		require.Equal(b, []string{"xxx"}, peek.states)
-		require.False(b, peek.stats.Cached)
-	})
-}
-
 // Nothing is stored then. A server is left out, because it has decided before Go evaluates.
 func TestErrorOfTheEvaluatorIsReturnedUnchanged(t *testing.T) {
 	own := []error{errors.New("own"), context.DeadlineExceeded, storage.ErrUnavailable, storage.ErrContended}
@@ -137,15 +124,6 @@ func TestEndedContextSendsNothing(t *testing.T) {
 			b.failed(b.decideFor(ctx, newCall(counter(9), "k")), context.Canceled, storage.ErrNotApplied)
 		}
 		require.Empty(b, b.store.trips)
-	})
-}
-
-func TestRequestWithoutAProgramIsDecidedBySwaps(t *testing.T) {
-	forEachWay(t, []way{onServer}, engine.Options{}, func(b *fixture) {
-		c := newCall(counter(3), "k")
-		c.Uses[0].Program = &algo.Program{Args: []int64{3}} // Runs reports false, because it has no name
-		b.allowed(b.decide(c))
-		require.Equal(b, []string{"load k", "swap k"}, b.store.trips)
 	})
 }
 

@@ -145,35 +145,6 @@ func TestPartialWriteIsErrOutcomeUnknownAtOnce(t *testing.T) {
 	})
 }
 
-func TestBatchWithALostReplyNeverExceedsTheLimit(t *testing.T) {
-	for _, stored := range []bool{true, false} {
-		forEachWay(t, []way{onServer}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
-			var calls []*call
-			for range 5 {
-				calls = append(calls, newCall(counter(4), "hot"))
-			}
-			own := newCall(counter(4), "own")
-			if b.store.after = onTrip(2, errLost); !stored {
-				b.store.before, b.store.after = b.store.after, nil
-			}
-			b.inOneBatch(append(calls, own)...)
-			allowed := 0
-			for _, c := range calls {
-				require.NoError(b, c.err)
-				if c.allowed {
-					allowed++
-				}
-			}
-			require.LessOrEqual(b, allowed, 4)
-			require.Equal(b, "xxxx", b.store.state("hot"))
-			b.allowed(own)
-			if !stored {
-				require.Equal(b, 4, allowed)
-			}
-		})
-	}
-}
-
 // The call is cancelled between the load and the swap, and returns ErrNotApplied.
 func TestNothingIsStoredForACallCancelledBeforeTheSwap(t *testing.T) {
 	forEachWay(t, []way{bySwaps, onlySwaps, declined}, engine.Options{}, func(b *fixture) {
