@@ -40,7 +40,7 @@ func (q *queue) record(began time.Time, err error, wrote bool) {
 		q.lastErr = err
 	default:
 		q.breaker.Succeeded(wrote)
-		q.warm, q.answered, q.lastErr = true, time.Now(), nil
+		q.warm, q.lastErr = true, nil
 	}
 }
 
@@ -48,14 +48,14 @@ func (q *queue) record(began time.Time, err error, wrote bool) {
 func (q *queue) answersSince(t time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.lastErr == nil && !q.answered.Before(t)
+	return q.lastErr == nil && !q.breaker.Answered().Before(t)
 }
 
 // recordTimeout records a failure if a request ends because the store did not answer within the
 // timeout. A wait for other transactions is no failure. The caller must hold q.mu.
 func (q *queue) recordTimeout(r *Request) {
 	isContended := errors.Is(r.lastErr, storage.ErrContended)
-	if timeout := q.engine.options.Timeout; time.Since(r.began) >= timeout && q.answered.Before(r.began) && !isContended {
+	if timeout := q.engine.options.Timeout; time.Since(r.began) >= timeout && q.breaker.Answered().Before(r.began) && !isContended {
 		cause := fmt.Errorf("%w: no answer within %v", storage.ErrUnavailable, timeout)
 		if last := cmp.Or(r.lastErr, q.lastErr); isOutage(last) && !errors.Is(last, context.Canceled) {
 			cause = last
@@ -66,6 +66,8 @@ func (q *queue) recordTimeout(r *Request) {
 
 // admit refuses a request while the circuit breaker is open.
 func (q *queue) admit(key string) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	probe, err := q.breaker.Admit()
 	if probe {
 		go q.probe(key)
@@ -86,6 +88,8 @@ func (q *queue) probe(key string) {
 		if _ = recover(); !isOutage(err) {
 			err = nil
 		}
+		q.mu.Lock()
+		defer q.mu.Unlock()
 		q.breaker.Probed(err)
 	}()
 	_, _, err = q.engine.store.CompareAndSwap(ctx, storage.Swap{Key: key, Old: storage.NewVersion()})

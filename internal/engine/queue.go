@@ -20,14 +20,13 @@ import (
 // its own request. Otherwise the request waits for a sender, a goroutine that takes it to the store in a batch with others.
 // There are up to MaxRoundTrips senders. One ends when no request waits.
 type queue struct {
-	engine  *Engine
-	breaker *breaker.Breaker
+	engine *Engine
 
 	mu       sync.Mutex
+	breaker  *breaker.Breaker
 	inFlight int       // batches
 	waiting  list.List // the requests that wait for a batch, in the order of arrival
 	others   int       // the calls that wait for another call, or pause after a failure
-	answered time.Time // when the last round trip ended that the store has answered
 	warm     bool      // the last round trip was answered
 	lastErr  error     // why the last round trip failed, if the store was unavailable
 
@@ -185,7 +184,7 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 		return false, errHeld
 	}
 	r.admitted = true
-	if q.engine.server != nil && q.inFlight == 0 && q.warm && time.Since(q.answered) < ownSendWithin {
+	if q.engine.server != nil && q.inFlight == 0 && q.warm && time.Since(q.breaker.Answered()) < ownSendWithin {
 		q.inFlight++
 		return true, nil
 	}
