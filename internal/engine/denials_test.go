@@ -14,18 +14,6 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-func TestCachedDenialIsUsedForItsTTLOnly(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{DenialCacheTTL: time.Second}, func(b *fixture) {
-		b.store.put("k", "x")
-		b.denied(b.decide(newCall(counter(1), "k")))
-		b.store.remove("k")
-		time.Sleep(time.Second - 1)
-		require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).stats.Cached)
-		time.Sleep(time.Nanosecond)
-		b.allowed(b.decide(newCall(counter(1), "k")))
-	})
-}
-
 // The cached state would allow a smaller cost or a higher limit.
 func TestOnlyDenialsComeFromTheCache(t *testing.T) {
 	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {

@@ -32,18 +32,6 @@ func (b *fixture) waits(c *call) *call {
 	return c
 }
 
-func TestFullQueueIsErrOverloaded(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{MaxRoundTrips: 1, MaxQueue: 2}, func(b *fixture) {
-		b.hold()
-		for range 3 { // one is in flight
-			b.waits(newCall(counter(9), "k"))
-		}
-		b.refused(newCall(counter(9), "k"))
-		b.finish()
-		b.allowed(b.decide(newCall(counter(9), "k")))
-	})
-}
-
 func TestSwapsOfDifferentKeysDoNotWait(t *testing.T) {
 	for _, op := range []driver.Op{driver.Allow, driver.Peek, driver.Reset} {
 		forEachWay(t, []way{bySwaps, onlySwaps}, engine.Options{MaxQueue: 1}, func(b *fixture) {
