@@ -58,42 +58,28 @@ func (q *queue) heldKey(r *Request) string {
 // free.
 func (q *queue) tryHeld(ctx context.Context, r *Request) error {
 	key := q.firstHeld(r)
-	if key == "" {
-		return errHeld // the batches can decide it again
-	}
 	unlock, err := q.lock(ctx, r, heldPrefix+key)
 	if err != nil {
 		return final{err}
 	}
 	defer unlock()
 	if ctx.Err() != nil {
-		return q.waitedInVain(ctx, r)
+		return final{q.timeout(ctx, r, false)}
 	}
-	if q.firstHeld(r) != key { // another request has found that the key is free
+	if key == "" || q.firstHeld(r) != key { // another request has found that the key is free
 		return errHeld
 	}
 	q.probes.Add(1)
 	defer q.probes.Add(-1)
-	if q.await(ctx, q.probing, true) != nil {
-		return q.waitedInVain(ctx, r)
+	if q.awaitOther(ctx, r, q.probing) != nil {
+		return final{q.timeout(ctx, r, false)}
 	}
 	defer func() { q.probing <- struct{}{} }()
 	began := time.Now()
-	if r.lastErr == nil && began.Sub(r.began) > r.deadline.Sub(began) && q.answersSince(r.began) {
-		r.lastErr = errHeld // the probes of others took most of the time
-	}
 	if swaps, err := q.load(ctx, r); err != nil || len(swaps) == 0 {
 		return err
 	}
 	return q.probeHeld(ctx, key, time.Since(began))
-}
-
-// waitedInVain returns the error of an attempt whose ctx has ended while others probed.
-func (q *queue) waitedInVain(ctx context.Context, r *Request) error {
-	if r.lastErr == nil && !q.answersSince(r.began) { // the probes get no answer either, and tell the circuit breaker
-		return final{r.timeout(ctx, r.lost)}
-	}
-	return errHeld
 }
 
 func (q *queue) firstHeld(r *Request) string {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,26 +40,6 @@ func (q *queue) record(began time.Time, err error, wrote bool) {
 	default:
 		q.breaker.Succeeded(wrote)
 		q.warm, q.lastErr = true, nil
-	}
-}
-
-// answersSince reports whether the store has answered a round trip since a time, and has not failed after that.
-func (q *queue) answersSince(t time.Time) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.lastErr == nil && !q.breaker.Answered().Before(t)
-}
-
-// recordTimeout records a failure if a request ends because the store did not answer within the
-// timeout. A wait for other transactions is no failure. The caller must hold q.mu.
-func (q *queue) recordTimeout(r *Request) {
-	isContended := errors.Is(r.lastErr, storage.ErrContended)
-	if timeout := q.engine.options.Timeout; time.Since(r.began) >= timeout && q.breaker.Answered().Before(r.began) && !isContended {
-		cause := fmt.Errorf("%w: no answer within %v", storage.ErrUnavailable, timeout)
-		if last := cmp.Or(r.lastErr, q.lastErr); isOutage(last) && !errors.Is(last, context.Canceled) {
-			cause = last
-		}
-		q.breaker.Failed(r.began, cause)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -89,20 +90,36 @@ func (q *queue) repeat(ctx context.Context, r *Request, try func(ctx context.Con
 }
 
 // pause returns how long to wait after that many failures.
-func pause(failures int) time.Duration {
+func pause(failures int32) time.Duration {
 	return rand.N(min(firstPause<<min(failures-1, 20), longestPause))
 }
 
-// timeout returns the error of a request whose ctx has ended, and tells the circuit breaker.
+// timeout returns the error of a request whose ctx has ended. A wait for other calls or transactions is contention if the store has
+// answered since the call began. If the store did not answer within the timeout, it is a failure for the circuit breaker.
 func (q *queue) timeout(ctx context.Context, r *Request, inFlight bool) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.recordTimeout(r)
+	waited := r.waited > r.deadline.Sub(r.began)/2 // most of the time
+	answered := !q.breaker.Answered().Before(r.began)
+	switch timeout := q.engine.options.Timeout; {
+	case waited && answered && q.lastErr == nil && (r.lastErr == nil || breaker.IsTimeout(r.lastErr)):
+		if r.lastErr = errWaited; q.heldKey(r) != "" {
+			r.lastErr = errHeld
+		}
+	case !waited && !answered && time.Since(r.began) >= timeout:
+		cause := fmt.Errorf("%w: no answer within %v", storage.ErrUnavailable, timeout)
+		if last := cmp.Or(r.lastErr, q.lastErr); isOutage(last) && !errors.Is(last, context.Canceled) {
+			cause = last
+		}
+		q.breaker.Failed(r.began, cause)
+	}
 	if !inFlight { // it ends for the reason of the last round trip
 		r.lastErr = cmp.Or(r.lastErr, q.lastErr)
 	}
 	return r.timeout(ctx, r.lost || inFlight)
 }
+
+var errWaited = fmt.Errorf("%w: other calls with the same key took most of the time", storage.ErrContended)
 
 // batch makes one attempt in a batch. It returns when the attempt has ended, or ctx or the deadline of the request.
 func (q *queue) batch(ctx context.Context, r *Request) error {
@@ -227,10 +244,17 @@ func (q *queue) await(ctx context.Context, done <-chan struct{}, admitted bool) 
 // lock gets the locks of keys for a request; see keylock.Locks.Lock.
 func (q *queue) lock(ctx context.Context, r *Request, keys ...string) (unlock func(), err error) {
 	unlock, err = q.engine.locks.Lock(ctx, keys, func(ctx context.Context, free <-chan struct{}) error {
-		return q.await(ctx, free, r.admitted)
+		return q.awaitOther(ctx, r, free)
 	})
 	r.admitted = true
 	return unlock, err
+}
+
+// awaitOther waits until another call with the same keys has filled or closed done.
+func (q *queue) awaitOther(ctx context.Context, r *Request, done <-chan struct{}) error {
+	began := time.Now()
+	defer func() { r.waited += time.Since(began) }()
+	return q.await(ctx, done, r.admitted)
 }
 
 // checkOverload returns an error if MaxQueue calls wait.

@@ -34,7 +34,8 @@ type Request struct {
 	attempts atomic.Int32 // is also read after the call was abandoned
 
 	// These fields belong to the goroutine of the caller.
-	failures int
+	waited   time.Duration // for other calls with the same keys
+	failures int32
 	admitted bool  // MaxQueue does not refuse it any more
 	lost     bool  // the reply of a round trip was lost: the request may have been stored
 	lastErr  error // why the last attempt failed, or an earlier one if the last attempt only ran out of time
