@@ -62,7 +62,7 @@ func (e *Engine) Deny(began, now time.Time, items []driver.Item, evaluate func(n
 func (q *queue) awaitRenewal(ctx context.Context, r *Request) (denied bool, err error) {
 	ctx, cancel := r.within(ctx)
 	defer cancel()
-	if err := q.await(ctx, r.Expired.Renewed(), false); err != nil && ctx.Err() == nil {
+	if err := q.await(ctx, r, r.Expired.Renewed()); err != nil && ctx.Err() == nil {
 		return false, err
 	}
 	denied, _ = q.engine.Deny(r.began, time.Now(), r.Items, func(now time.Time) (time.Duration, bool) {

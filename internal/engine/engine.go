@@ -167,7 +167,7 @@ func keysOf(items []driver.Item) []string {
 func (e *Engine) Await(ctx context.Context, done <-chan struct{}, items []driver.Item) error {
 	q, _, err := e.queueOf(keysOf(items))
 	if err == nil {
-		err = q.await(ctx, done, false)
+		err = q.await(ctx, new(Request), done)
 	}
 	if err != nil {
 		return storage.NotApplied(err)

@@ -71,7 +71,7 @@ func (q *queue) tryHeld(ctx context.Context, r *Request) error {
 	}
 	q.probes.Add(1)
 	defer q.probes.Add(-1)
-	if q.awaitOther(ctx, r, q.probing) != nil {
+	if q.await(ctx, r, q.probing) != nil {
 		return final{q.timeout(ctx, r, false)}
 	}
 	defer func() { q.probing <- struct{}{} }()

@@ -213,16 +213,17 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 	return false, nil
 }
 
-// await waits until done has a value or is closed, or until ctx ends. Unless the call is admitted already, it returns an error if it
-// would have to wait while MaxQueue calls wait.
-func (q *queue) await(ctx context.Context, done <-chan struct{}, admitted bool) (err error) {
+// await waits until done has a value or is closed by another call, or until ctx ends. Unless the request is admitted already, await
+// returns an error if the request would have to wait while MaxQueue calls wait.
+func (q *queue) await(ctx context.Context, r *Request, done <-chan struct{}) (err error) {
 	select {
 	case <-done:
 		return nil
 	default:
 	}
+	began := time.Now()
 	q.mu.Lock()
-	if !admitted {
+	if !r.admitted {
 		err = q.overload()
 	}
 	if err == nil {
@@ -232,7 +233,10 @@ func (q *queue) await(ctx context.Context, done <-chan struct{}, admitted bool) 
 	if err != nil {
 		return err
 	}
-	defer q.addOthers(-1)
+	defer func() {
+		q.addOthers(-1)
+		r.waited += time.Since(began)
+	}()
 	select {
 	case <-done:
 		return nil
@@ -244,17 +248,10 @@ func (q *queue) await(ctx context.Context, done <-chan struct{}, admitted bool) 
 // lock gets the locks of keys for a request; see keylock.Locks.Lock.
 func (q *queue) lock(ctx context.Context, r *Request, keys ...string) (unlock func(), err error) {
 	unlock, err = q.engine.locks.Lock(ctx, keys, func(ctx context.Context, free <-chan struct{}) error {
-		return q.awaitOther(ctx, r, free)
+		return q.await(ctx, r, free)
 	})
 	r.admitted = true
 	return unlock, err
-}
-
-// awaitOther waits until another call with the same keys has filled or closed done.
-func (q *queue) awaitOther(ctx context.Context, r *Request, done <-chan struct{}) error {
-	began := time.Now()
-	defer func() { r.waited += time.Since(began) }()
-	return q.await(ctx, done, r.admitted)
 }
 
 // checkOverload returns an error if MaxQueue calls wait.

@@ -34,7 +34,7 @@ type Request struct {
 	attempts atomic.Int32 // is also read after the call was abandoned
 
 	// These fields belong to the goroutine of the caller.
-	waited   time.Duration // for other calls with the same keys
+	waited   time.Duration // for other calls
 	failures int32
 	admitted bool  // MaxQueue does not refuse it any more
 	lost     bool  // the reply of a round trip was lost: the request may have been stored
