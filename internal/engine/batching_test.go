@@ -51,14 +51,15 @@ func TestRequestsAreDecidedInTheOrderOfArrival(t *testing.T) {
 		for range 8 {
 			calls = append(calls, newCall(counter(5), "k"))
 		}
-		both, own := newCall(counter(5), "k", "own"), newCall(counter(1), "own")
-		b.inOneBatch(append(calls, both, own)...)
+		both, own, late := newCall(counter(5), "k", "own"), newCall(counter(1), "own"), newCall(counter(1), "own")
+		b.inOneBatch(append(calls, both, own, late)...)
 		for i, c := range calls {
 			require.NoError(b, c.err)
 			require.Equal(b, i < 5, c.allowed, "caller %d", i)
 		}
 		b.denied(both)
 		b.allowed(own)
+		b.denied(late)
 		require.Len(b, b.store.trips, 2)
 	})
 }

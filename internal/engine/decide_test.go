@@ -42,16 +42,6 @@ func TestConflictIsDecidedAgainOnTheStoredState(t *testing.T) {
 	})
 }
 
-func TestDecisionChangesAllKeysOrNone(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{DenialCacheTTL: -1}, func(b *fixture) {
-		b.allowed(b.decide(newCall(counter(1), "a")))
-		b.denied(b.decide(newCall(counter(1), "a", "b")))
-		b.allowed(b.decide(newCall(counter(1), "b")))
-		b.allowed(b.decide(newCall(counter(2), "a", "b")))
-		b.denied(b.decide(newCall(counter(2), "a", "b")))
-	})
-}
-
 func TestRequestWithoutKeysNeedsNoRoundTrip(t *testing.T) {
 	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
 		b.allowed(b.decide(newCall(counter(1))))

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -373,29 +374,20 @@ func TestCallersOfALockedKeyReportAnOutage(t *testing.T) {
 	})
 }
 
-// lockedStore is a store on which another transaction holds all keys. CompareAndSwap waits until its context ends.
-type lockedStore struct {
-	*fakeStore
-	locked *atomic.Bool
-}
-
-func (s lockedStore) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
-	if s.locked.Load() {
-		<-ctx.Done()
-		return nil, false, ctx.Err()
-	}
-	return s.fakeStore.CompareAndSwap(ctx, swaps...)
-}
-
 // Callers that wait for each other say nothing about the store, even if none of them gets an answer in the end.
 func TestCallersBehindAHeldKeyDoNotOpenTheCircuitBreaker(t *testing.T) {
-	var locked atomic.Bool
-	w := way{name: "swaps", open: func(f *fakeStore) storage.Store { return lockedStore{f, &locked} }}
-	forEachWay(t, []way{w}, engine.Options{Timeout: time.Second, OpenAfter: 500 * time.Millisecond}, func(b *fixture) {
-		locked.Store(true)
+	forEachWay(t, []way{bySwaps}, engine.Options{Timeout: time.Second, OpenAfter: 500 * time.Millisecond}, func(b *fixture) {
+		b.store.before = func([]string) error {
+			if b.store.lastKind() == "swap" { // it waits for another transaction
+				time.Sleep(980 * time.Millisecond)
+				return context.DeadlineExceeded
+			}
+			return nil
+		}
 		b.store.takes = 10 * time.Millisecond
 		calls := []*call{b.start(newCall(counter(9), "k"))}
 		time.Sleep(20 * time.Millisecond)
+		synctest.Wait()
 		b.store.takes = 100 * time.Millisecond // the others have only 20 ms for it after their turn has come
 		for range 5 {
 			calls = append(calls, b.start(newCall(counter(9), "k")))
@@ -405,7 +397,7 @@ func TestCallersBehindAHeldKeyDoNotOpenTheCircuitBreaker(t *testing.T) {
 			require.Error(b, c.err)
 			require.GreaterOrEqual(b, c.took, time.Second)
 		}
-		locked.Store(false)
+		b.store.before = nil
 		b.allowed(b.decide(newCall(counter(9), "k")))
 	})
 }

@@ -32,27 +32,18 @@ func (b *fixture) waits(c *call) *call {
 	return c
 }
 
-func TestSwapsOfDifferentKeysDoNotWait(t *testing.T) {
-	for _, op := range []driver.Op{driver.Allow, driver.Peek, driver.Reset} {
+func TestPeeksAndSwapsOfDifferentKeysDoNotWait(t *testing.T) {
+	different, same := []string{"a", "b", "c", "d", "e"}, []string{"k", "k", "k", "k", "k"}
+	for op, keys := range map[driver.Op][]string{driver.Allow: different, driver.Reset: different, driver.Peek: same} {
 		forEachWay(t, []way{bySwaps, onlySwaps}, engine.Options{MaxQueue: 1}, func(b *fixture) {
 			b.hold()
-			for i := range 5 {
-				b.waits(newCallOf(op, counter(9), fmt.Sprint(i)))
+			for _, key := range keys {
+				b.waits(newCallOf(op, counter(9), key))
 			}
 			require.Len(b, b.store.tripsSoFar(), 5)
 			b.finish()
 		})
 	}
-}
-
-func TestPeeksOfOneKeyDoNotWait(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{MaxQueue: 1}, func(b *fixture) {
-		b.hold()
-		for range 5 {
-			b.waits(newCallOf(driver.Peek, counter(9), "k"))
-		}
-		b.releaseAll()
-	})
 }
 
 // All that wait for one server count together, and those that wait for another server do not.
