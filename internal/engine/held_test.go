@@ -108,11 +108,9 @@ func (s lockedServer) Run(ctx context.Context, batches ...*driver.Batch) {
 			failed[i] = s.locks.has(key)
 		}
 		fails := func(u driver.Use) bool { return failed[u.Key] }
-		for range b.Requests { // keys in a request with a failed key fail too
-			for _, r := range b.Requests {
-				for _, u := range r.Uses {
-					failed[u.Key] = failed[u.Key] || slices.ContainsFunc(r.Uses, fails)
-				}
+		for _, r := range b.Requests { // the other keys of a request with a failed key fail too
+			for _, u := range r.Uses {
+				failed[u.Key] = failed[u.Key] || slices.ContainsFunc(r.Uses, fails)
 			}
 		}
 		rest, places := *b, []int(nil)
