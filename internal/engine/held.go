@@ -63,9 +63,6 @@ func (q *queue) tryHeld(ctx context.Context, r *Request) error {
 		return final{err}
 	}
 	defer unlock()
-	if ctx.Err() != nil {
-		return final{q.timeout(ctx, r, false)}
-	}
 	if key == "" || q.firstHeld(r) != key { // another request has found that the key is free
 		return errHeld
 	}

@@ -245,13 +245,17 @@ func (q *queue) await(ctx context.Context, r *Request, done <-chan struct{}) (er
 	}
 }
 
-// lock gets the locks of keys for a request; see keylock.Locks.Lock.
+// lock gets the locks of keys for a request, unless ctx ends or too many calls wait.
 func (q *queue) lock(ctx context.Context, r *Request, keys ...string) (unlock func(), err error) {
-	unlock, err = q.engine.locks.Lock(ctx, keys, func(ctx context.Context, free <-chan struct{}) error {
-		return q.await(ctx, r, free)
-	})
+	unlock, err = q.engine.locks.Lock(keys, func(free <-chan struct{}) error { return q.await(ctx, r, free) })
 	r.admitted = true
-	return unlock, err
+	if ctx.Err() == nil {
+		return unlock, err
+	}
+	if err == nil {
+		unlock()
+	}
+	return nil, q.timeout(ctx, r, false)
 }
 
 // checkOverload returns an error if MaxQueue calls wait.

@@ -22,9 +22,6 @@ func (q *queue) swap(ctx context.Context, r *Request) error {
 		return r.outcome(err)
 	}
 	defer unlock()
-	if ctx.Err() != nil {
-		return q.timeout(ctx, r, false)
-	}
 	return q.repeat(ctx, r, q.trySwap)
 }
 
