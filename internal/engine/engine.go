@@ -24,8 +24,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/engine/breaker"
 	"github.com/sluice-go/sluice/internal/engine/denials"
-	"github.com/sluice-go/sluice/internal/engine/keylock"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -51,7 +51,6 @@ type Engine struct {
 	server     driver.Server     // or nil
 	options    Options
 	denials    *denials.Cache
-	locks      keylock.Locks // of keys that swaps decide
 
 	mu     sync.Mutex
 	queues map[string]*queue // by the server of driver.Server.Place
@@ -196,7 +195,7 @@ func (e *Engine) queueOf(keys []string) (q *queue, slot string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if q = e.queues[name]; q == nil {
-		q = newQueue(e)
+		q = &queue{engine: e, breaker: breaker.New(e.options.OpenAfter), held: make(map[string]time.Time)}
 		e.queues[name] = q
 	}
 	return q, slot, nil

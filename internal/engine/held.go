@@ -21,8 +21,11 @@ const (
 	probeMin  = 5 * time.Millisecond   // how long a probe waits at least
 )
 
-// heldPrefix begins the text of the lock whose owner probes a key. No key begins with it.
-const heldPrefix = "\x00held"
+// The owner of the lock heldPrefix+KEY probes the key while it also has the lock probeLock. No key begins like these.
+const (
+	heldPrefix = "\x00held"
+	probeLock  = "\x00probe"
+)
 
 var errHeld = fmt.Errorf("%w: another transaction held the lock of a key", storage.ErrContended)
 
@@ -68,10 +71,11 @@ func (q *queue) tryHeld(ctx context.Context, r *Request) error {
 	}
 	q.probes.Add(1)
 	defer q.probes.Add(-1)
-	if q.await(ctx, r, q.probing) != nil {
-		return final{q.timeout(ctx, r, false)}
+	endProbe, err := q.lock(ctx, r, probeLock)
+	if err != nil {
+		return final{err}
 	}
-	defer func() { q.probing <- struct{}{} }()
+	defer endProbe()
 	began := time.Now()
 	if swaps, err := q.load(ctx, r); err != nil || len(swaps) == 0 {
 		return err

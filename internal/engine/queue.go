@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/internal/engine/breaker"
+	"github.com/sluice-go/sluice/internal/engine/keylock"
 	"github.com/sluice-go/sluice/internal/retrywait"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -22,6 +23,7 @@ import (
 // There are up to MaxRoundTrips senders. One ends when no request waits.
 type queue struct {
 	engine *Engine
+	locks  keylock.Locks // of keys that swaps decide, and of probes
 
 	mu       sync.Mutex
 	breaker  *breaker.Breaker
@@ -31,9 +33,8 @@ type queue struct {
 	warm     bool      // the last round trip was answered
 	lastErr  error     // why the last round trip failed, if the store was unavailable
 
-	held    map[string]time.Time // until when keys count as held
-	probes  atomic.Int32         // of held keys, in progress or waiting for probing
-	probing chan struct{}        // has a value while none of them uses the store
+	held   map[string]time.Time // until when keys count as held
+	probes atomic.Int32         // of held keys, in progress or waiting for probeLock
 }
 
 const (
@@ -53,12 +54,6 @@ const (
 	firstPause   = 100 * time.Microsecond
 	longestPause = 50 * time.Millisecond
 )
-
-func newQueue(e *Engine) *queue {
-	q := &queue{engine: e, breaker: breaker.New(e.options.OpenAfter), held: make(map[string]time.Time), probing: make(chan struct{}, 1)}
-	q.probing <- struct{}{}
-	return q
-}
 
 // repeat makes attempts by try until a request has its outcome, or ctx or the deadline of the request ends.
 func (q *queue) repeat(ctx context.Context, r *Request, try func(ctx context.Context, r *Request) error) error {
@@ -247,7 +242,7 @@ func (q *queue) await(ctx context.Context, r *Request, done <-chan struct{}) (er
 
 // lock gets the locks of keys for a request, unless ctx ends or too many calls wait.
 func (q *queue) lock(ctx context.Context, r *Request, keys ...string) (unlock func(), err error) {
-	unlock, err = q.engine.locks.Lock(keys, func(free <-chan struct{}) error { return q.await(ctx, r, free) })
+	unlock, err = q.locks.Lock(keys, func(free <-chan struct{}) error { return q.await(ctx, r, free) })
 	r.admitted = true
 	if ctx.Err() == nil {
 		return unlock, err
