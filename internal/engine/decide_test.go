@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -43,16 +42,6 @@ func TestConflictIsDecidedAgainOnTheStoredState(t *testing.T) {
 	})
 }
 
-func TestDecisionChangesAllKeysOrNone(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{DenialCacheTTL: -1}, func(b *fixture) {
-		b.allowed(b.decide(newCall(counter(1), "a")))
-		b.denied(b.decide(newCall(counter(1), "a", "b")))
-		b.allowed(b.decide(newCall(counter(1), "b")))
-		b.allowed(b.decide(newCall(counter(2), "a", "b")))
-		b.denied(b.decide(newCall(counter(2), "a", "b")))
-	})
-}
-
 func TestRequestWithoutKeysNeedsNoRoundTrip(t *testing.T) {
 	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
 		b.allowed(b.decide(newCall(counter(1))))
@@ -73,18 +62,6 @@ func TestEachAttemptReadsTheClock(t *testing.T) {
 				require.True(b, c.times[n-1].After(c.times[0]))
 			}
 		}
-	})
-}
-
-func TestPeekIsNotAnsweredFromTheCache(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
-		b.store.put("k", "xx")
-		b.denied(b.decide(newCall(counter(2), "k")))
-		b.store.put("k", "xxx")
-		peek := b.decide(newCallOf(driver.Peek, nil, "k"))
-		require.NoError(b, peek.err)
-		require.Equal(b, []string{"xxx"}, peek.states)
-		require.False(b, peek.stats.Cached)
 	})
 }
 
@@ -137,15 +114,6 @@ func TestEndedContextSendsNothing(t *testing.T) {
 			b.failed(b.decideFor(ctx, newCall(counter(9), "k")), context.Canceled, storage.ErrNotApplied)
 		}
 		require.Empty(b, b.store.trips)
-	})
-}
-
-func TestRequestWithoutAProgramIsDecidedBySwaps(t *testing.T) {
-	forEachWay(t, []way{onServer}, engine.Options{}, func(b *fixture) {
-		c := newCall(counter(3), "k")
-		c.Uses[0].Program = &algo.Program{Args: []int64{3}} // Runs reports false, because it has no name
-		b.allowed(b.decide(c))
-		require.Equal(b, []string{"load k", "swap k"}, b.store.trips)
 	})
 }
 

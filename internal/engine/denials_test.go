@@ -2,8 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"fmt"
-	"math"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -15,18 +13,6 @@ import (
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
-
-func TestCachedDenialIsUsedForItsTTLOnly(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{DenialCacheTTL: time.Second}, func(b *fixture) {
-		b.store.put("k", "x")
-		b.denied(b.decide(newCall(counter(1), "k")))
-		b.store.remove("k")
-		time.Sleep(time.Second - 1)
-		require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).stats.Cached)
-		time.Sleep(time.Nanosecond)
-		b.allowed(b.decide(newCall(counter(1), "k")))
-	})
-}
 
 // The cached state would allow a smaller cost or a higher limit.
 func TestOnlyDenialsComeFromTheCache(t *testing.T) {
@@ -147,17 +133,6 @@ func TestCachedDenialIsExactWithTheCallersClock(t *testing.T) {
 	})
 }
 
-// The stored state may have changed since it was cached.
-func TestErrorOnACachedStateCausesARoundTrip(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
-		b.store.put("k", "x")
-		b.denied(b.decide(newCall(counter(1), "k")))
-		c, fails := newCall(counter(1), "k"), onTrip(1, errState)
-		c.before = func() error { return fails(nil) }
-		require.False(b, b.denied(b.decide(c)).stats.Cached)
-	})
-}
-
 // A batch of denials is one round trip, so it doubles the time for which a denial is cached only once.
 func TestDenialsOfOneBatchAreCachedForAShortTimeIfUnitsMayBeGivenBack(t *testing.T) {
 	forEachWay(t, []way{onServer}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
@@ -218,14 +193,5 @@ func TestRequestCancelledDuringARenewalIsNotSent(t *testing.T) {
 		}
 		require.Len(b, b.store.tripsSoFar(), 1)
 		b.releaseAll()
-	})
-}
-
-func TestCacheWithoutALimit(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{DenialCacheSize: math.MaxInt}, func(b *fixture) {
-		for i := range 1000 {
-			b.denied(b.decide(newCall(counter(0), fmt.Sprint(i))))
-		}
-		require.True(b, b.denied(b.decide(newCall(counter(0), "0"))).stats.Cached)
 	})
 }

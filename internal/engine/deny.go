@@ -59,13 +59,13 @@ func (e *Engine) Deny(began, now time.Time, items []driver.Item, evaluate func(n
 
 // awaitRenewal waits until another request has renewed an expired denial, and tries the cache again. An error means that no
 // time is left, that too many calls wait, or that the evaluator has panicked.
-func (e *Engine) awaitRenewal(ctx context.Context, r *Request) (denied bool, err error) {
+func (q *queue) awaitRenewal(ctx context.Context, r *Request) (denied bool, err error) {
 	ctx, cancel := r.within(ctx)
 	defer cancel()
-	if err := e.await(ctx, r.Expired.Renewed(), r.keys); err != nil && ctx.Err() == nil {
+	if err := q.await(ctx, r, r.Expired.Renewed()); err != nil && ctx.Err() == nil {
 		return false, err
 	}
-	denied, _ = e.Deny(r.began, time.Now(), r.Items, func(now time.Time) (time.Duration, bool) {
+	denied, _ = q.engine.Deny(r.began, time.Now(), r.Items, func(now time.Time) (time.Duration, bool) {
 		if _, err = r.evaluate(now, false); err != nil {
 			return 0, false
 		}

@@ -24,8 +24,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/engine/breaker"
 	"github.com/sluice-go/sluice/internal/engine/denials"
-	"github.com/sluice-go/sluice/internal/engine/keylock"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
@@ -51,7 +51,6 @@ type Engine struct {
 	server     driver.Server     // or nil
 	options    Options
 	denials    *denials.Cache
-	locks      keylock.Locks // of keys that swaps decide
 
 	mu     sync.Mutex
 	queues map[string]*queue // by the server of driver.Server.Place
@@ -95,10 +94,9 @@ func (e *Engine) Decide(ctx context.Context, r *Request) (stats Stats, err error
 		stats.Cached, err = e.decide(ctx, r)
 	}
 	stats.Attempts = int(r.attempts.Load())
-	if p, ok := err.(*panicked); ok {
-		if p.value == goexit {
-			runtime.Goexit()
-		}
+	if err == exited {
+		runtime.Goexit()
+	} else if p, ok := err.(*panicked); ok {
 		panic(p.value)
 	}
 	return stats, err
@@ -121,18 +119,18 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 	if !now.Before(r.deadline) {
 		return false, r.timeout(ctx, false)
 	}
-	if r.Expired != nil {
-		if r.Expired.Renew() {
-			defer r.Expired.EndRenewal()
-		} else if denied, err := e.awaitRenewal(ctx, r); denied || err != nil {
-			return denied, err
-		}
-	}
 	q, slot, err := e.queueOf(r.keys)
 	if err != nil {
 		return false, err
 	}
 	r.slot = slot
+	if r.Expired != nil {
+		if r.Expired.Renew() {
+			defer r.Expired.EndRenewal()
+		} else if denied, err := q.awaitRenewal(ctx, r); denied || err != nil {
+			return denied, err
+		}
+	}
 	if err := q.admit(r.keys[0]); err != nil {
 		return false, err
 	}
@@ -166,13 +164,9 @@ func keysOf(items []driver.Item) []string {
 
 // Await waits until done is closed, like a request for these items that waits for another one. Its errors are those of Decide.
 func (e *Engine) Await(ctx context.Context, done <-chan struct{}, items []driver.Item) error {
-	return e.await(ctx, done, keysOf(items))
-}
-
-func (e *Engine) await(ctx context.Context, done <-chan struct{}, keys []string) error {
-	q, _, err := e.queueOf(keys)
+	q, _, err := e.queueOf(keysOf(items))
 	if err == nil {
-		err = q.await(ctx, done, false)
+		err = q.await(ctx, new(Request), done)
 	}
 	if err != nil {
 		return storage.NotApplied(err)
@@ -201,7 +195,7 @@ func (e *Engine) queueOf(keys []string) (q *queue, slot string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if q = e.queues[name]; q == nil {
-		q = newQueue(e)
+		q = &queue{engine: e, breaker: breaker.New(e.options.OpenAfter), held: make(map[string]time.Time)}
 		e.queues[name] = q
 	}
 	return q, slot, nil

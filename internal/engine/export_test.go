@@ -6,11 +6,11 @@ func (e *Engine) Idle() bool {
 	defer e.mu.Unlock()
 	for _, q := range e.queues {
 		q.mu.Lock()
-		idle := q.inFlight == 0 && q.waiting.Len() == 0 && q.others == 0
+		idle := q.inFlight == 0 && q.waiting.Len() == 0 && q.others == 0 && q.locks.Idle()
 		q.mu.Unlock()
 		if !idle {
 			return false
 		}
 	}
-	return e.locks.Idle()
+	return true
 }

@@ -192,6 +192,13 @@ func (f *fakeStore) tripsSoFar() []string {
 	return append([]string{}, f.trips...)
 }
 
+// lastKind returns the kind of the last round trip.
+func (f *fakeStore) lastKind() string {
+	trips := f.tripsSoFar()
+	kind, _, _ := strings.Cut(trips[len(trips)-1], " ")
+	return kind
+}
+
 // transactor also implements driver.Transactor.
 type transactor struct{ *fakeStore }
 

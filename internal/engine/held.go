@@ -21,8 +21,11 @@ const (
 	probeMin  = 5 * time.Millisecond   // how long a probe waits at least
 )
 
-// heldPrefix begins the text of the lock whose owner probes a key. No key begins with it.
-const heldPrefix = "\x00held"
+// The owner of the lock heldPrefix+KEY probes the key while it also has the lock probeLock. No key begins like these.
+const (
+	heldPrefix = "\x00held"
+	probeLock  = "\x00probe"
+)
 
 var errHeld = fmt.Errorf("%w: another transaction held the lock of a key", storage.ErrContended)
 
@@ -58,42 +61,26 @@ func (q *queue) heldKey(r *Request) string {
 // free.
 func (q *queue) tryHeld(ctx context.Context, r *Request) error {
 	key := q.firstHeld(r)
-	if key == "" {
-		return errHeld // the batches can decide it again
-	}
 	unlock, err := q.lock(ctx, r, heldPrefix+key)
 	if err != nil {
 		return final{err}
 	}
 	defer unlock()
-	if ctx.Err() != nil {
-		return q.waitedInVain(ctx, r)
-	}
-	if q.firstHeld(r) != key { // another request has found that the key is free
+	if key == "" || q.firstHeld(r) != key { // another request has found that the key is free
 		return errHeld
 	}
 	q.probes.Add(1)
 	defer q.probes.Add(-1)
-	if q.await(ctx, q.probing, true) != nil {
-		return q.waitedInVain(ctx, r)
+	endProbe, err := q.lock(ctx, r, probeLock)
+	if err != nil {
+		return final{err}
 	}
-	defer func() { q.probing <- struct{}{} }()
+	defer endProbe()
 	began := time.Now()
-	if r.lastErr == nil && began.Sub(r.began) > r.deadline.Sub(began) && q.answersSince(r.began) {
-		r.lastErr = errHeld // the probes of others took most of the time
-	}
 	if swaps, err := q.load(ctx, r); err != nil || len(swaps) == 0 {
 		return err
 	}
 	return q.probeHeld(ctx, key, time.Since(began))
-}
-
-// waitedInVain returns the error of an attempt whose ctx has ended while others probed.
-func (q *queue) waitedInVain(ctx context.Context, r *Request) error {
-	if r.lastErr == nil && !q.answersSince(r.began) { // the probes get no answer either, and tell the circuit breaker
-		return final{r.timeout(ctx, r.lost)}
-	}
-	return errHeld
 }
 
 func (q *queue) firstHeld(r *Request) string {

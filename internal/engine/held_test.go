@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -107,11 +108,9 @@ func (s lockedServer) Run(ctx context.Context, batches ...*driver.Batch) {
 			failed[i] = s.locks.has(key)
 		}
 		fails := func(u driver.Use) bool { return failed[u.Key] }
-		for range b.Requests { // keys in a request with a failed key fail too
-			for _, r := range b.Requests {
-				for _, u := range r.Uses {
-					failed[u.Key] = failed[u.Key] || slices.ContainsFunc(r.Uses, fails)
-				}
+		for _, r := range b.Requests { // the other keys of a request with a failed key fail too
+			for _, u := range r.Uses {
+				failed[u.Key] = failed[u.Key] || slices.ContainsFunc(r.Uses, fails)
 			}
 		}
 		rest, places := *b, []int(nil)
@@ -347,7 +346,8 @@ func TestCallThatGetsItsTurnTooLateReportsTheLock(t *testing.T) {
 			b.start(newCall(counter(9), "k"))
 			ctx, cancel := context.WithTimeout(background, time.Duration(left)*10*time.Millisecond+50*time.Millisecond)
 			defer cancel()
-			require.ErrorIs(b, b.decideFor(ctx, newCall(counter(9), "k")).err, storage.ErrContended)
+			c := b.failed(b.decideFor(ctx, newCall(counter(9), "k")), storage.ErrContended, storage.ErrNotApplied)
+			require.ErrorContains(b, c.err, "another transaction held the lock of a key")
 			s.locks.unlock("k")
 		})
 	}
@@ -372,29 +372,20 @@ func TestCallersOfALockedKeyReportAnOutage(t *testing.T) {
 	})
 }
 
-// lockedStore is a store on which another transaction holds all keys. CompareAndSwap waits until its context ends.
-type lockedStore struct {
-	*fakeStore
-	locked *atomic.Bool
-}
-
-func (s lockedStore) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
-	if s.locked.Load() {
-		<-ctx.Done()
-		return nil, false, ctx.Err()
-	}
-	return s.fakeStore.CompareAndSwap(ctx, swaps...)
-}
-
 // Callers that wait for each other say nothing about the store, even if none of them gets an answer in the end.
 func TestCallersBehindAHeldKeyDoNotOpenTheCircuitBreaker(t *testing.T) {
-	var locked atomic.Bool
-	w := way{name: "swaps", open: func(f *fakeStore) storage.Store { return lockedStore{f, &locked} }}
-	forEachWay(t, []way{w}, engine.Options{Timeout: time.Second, OpenAfter: 500 * time.Millisecond}, func(b *fixture) {
-		locked.Store(true)
+	forEachWay(t, []way{bySwaps}, engine.Options{Timeout: time.Second, OpenAfter: 500 * time.Millisecond}, func(b *fixture) {
+		b.store.before = func([]string) error {
+			if b.store.lastKind() == "swap" { // it waits for another transaction
+				time.Sleep(980 * time.Millisecond)
+				return context.DeadlineExceeded
+			}
+			return nil
+		}
 		b.store.takes = 10 * time.Millisecond
 		calls := []*call{b.start(newCall(counter(9), "k"))}
 		time.Sleep(20 * time.Millisecond)
+		synctest.Wait()
 		b.store.takes = 100 * time.Millisecond // the others have only 20 ms for it after their turn has come
 		for range 5 {
 			calls = append(calls, b.start(newCall(counter(9), "k")))
@@ -404,7 +395,7 @@ func TestCallersBehindAHeldKeyDoNotOpenTheCircuitBreaker(t *testing.T) {
 			require.Error(b, c.err)
 			require.GreaterOrEqual(b, c.took, time.Second)
 		}
-		locked.Store(false)
+		b.store.before = nil
 		b.allowed(b.decide(newCall(counter(9), "k")))
 	})
 }

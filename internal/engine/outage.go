@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,32 +39,14 @@ func (q *queue) record(began time.Time, err error, wrote bool) {
 		q.lastErr = err
 	default:
 		q.breaker.Succeeded(wrote)
-		q.warm, q.answered, q.lastErr = true, time.Now(), nil
-	}
-}
-
-// answersSince reports whether the store has answered a round trip since a time, and has not failed after that.
-func (q *queue) answersSince(t time.Time) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.lastErr == nil && !q.answered.Before(t)
-}
-
-// recordTimeout records a failure if a request ends because the store did not answer within the
-// timeout. A wait for other transactions is no failure. The caller must hold q.mu.
-func (q *queue) recordTimeout(r *Request) {
-	isContended := errors.Is(r.lastErr, storage.ErrContended)
-	if timeout := q.engine.options.Timeout; time.Since(r.began) >= timeout && q.answered.Before(r.began) && !isContended {
-		cause := fmt.Errorf("%w: no answer within %v", storage.ErrUnavailable, timeout)
-		if last := cmp.Or(r.lastErr, q.lastErr); isOutage(last) && !errors.Is(last, context.Canceled) {
-			cause = last
-		}
-		q.breaker.Failed(r.began, cause)
+		q.warm, q.lastErr = true, nil
 	}
 }
 
 // admit refuses a request while the circuit breaker is open.
 func (q *queue) admit(key string) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	probe, err := q.breaker.Admit()
 	if probe {
 		go q.probe(key)
@@ -86,6 +67,8 @@ func (q *queue) probe(key string) {
 		if _ = recover(); !isOutage(err) {
 			err = nil
 		}
+		q.mu.Lock()
+		defer q.mu.Unlock()
 		q.breaker.Probed(err)
 	}()
 	_, _, err = q.engine.store.CompareAndSwap(ctx, storage.Swap{Key: key, Old: storage.NewVersion()})

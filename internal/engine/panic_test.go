@@ -25,20 +25,6 @@ func TestPanicOfTheEvaluatorIsRaisedInDecide(t *testing.T) {
 	})
 }
 
-// The server would charge the request before Go panics again.
-func TestPanicOnACachedStateMakesNoRoundTrip(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{}, func(b *fixture) {
-		b.store.put("k", "x")
-		b.denied(b.decide(newCall(counter(1), "k")))
-		trips := len(b.store.tripsSoFar())
-		c := newCall(counter(1), "k")
-		c.before = func() error { panic("p") }
-		b.decide(c)
-		require.Equal(b, "p", c.panicked)
-		require.Len(b, b.store.tripsSoFar(), trips)
-	})
-}
-
 // A panic of a database driver is raised in the callers of the round trip. Later requests work.
 func TestPanicOfTheStoreIsRaisedInItsCallers(t *testing.T) {
 	coldAndWarm(t, remoteWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {

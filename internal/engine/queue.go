@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/internal/engine/breaker"
+	"github.com/sluice-go/sluice/internal/engine/keylock"
 	"github.com/sluice-go/sluice/internal/retrywait"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -20,20 +22,19 @@ import (
 // its own request. Otherwise the request waits for a sender, a goroutine that takes it to the store in a batch with others.
 // There are up to MaxRoundTrips senders. One ends when no request waits.
 type queue struct {
-	engine  *Engine
-	breaker *breaker.Breaker
+	engine *Engine
+	locks  keylock.Locks // of keys that swaps decide, and of probes
 
 	mu       sync.Mutex
+	breaker  *breaker.Breaker
 	inFlight int       // batches
 	waiting  list.List // the requests that wait for a batch, in the order of arrival
 	others   int       // the calls that wait for another call, or pause after a failure
-	answered time.Time // when the last round trip ended that the store has answered
 	warm     bool      // the last round trip was answered
 	lastErr  error     // why the last round trip failed, if the store was unavailable
 
-	held    map[string]time.Time // until when keys count as held
-	probes  atomic.Int32         // of held keys, in progress or waiting for probing
-	probing chan struct{}        // has a value while none of them uses the store
+	held   map[string]time.Time // until when keys count as held
+	probes atomic.Int32         // of held keys, in progress or waiting for probeLock
 }
 
 const (
@@ -53,12 +54,6 @@ const (
 	firstPause   = 100 * time.Microsecond
 	longestPause = 50 * time.Millisecond
 )
-
-func newQueue(e *Engine) *queue {
-	q := &queue{engine: e, breaker: breaker.New(e.options.OpenAfter), held: make(map[string]time.Time), probing: make(chan struct{}, 1)}
-	q.probing <- struct{}{}
-	return q
-}
 
 // repeat makes attempts by try until a request has its outcome, or ctx or the deadline of the request ends.
 func (q *queue) repeat(ctx context.Context, r *Request, try func(ctx context.Context, r *Request) error) error {
@@ -90,20 +85,36 @@ func (q *queue) repeat(ctx context.Context, r *Request, try func(ctx context.Con
 }
 
 // pause returns how long to wait after that many failures.
-func pause(failures int) time.Duration {
+func pause(failures int32) time.Duration {
 	return rand.N(min(firstPause<<min(failures-1, 20), longestPause))
 }
 
-// timeout returns the error of a request whose ctx has ended, and tells the circuit breaker.
+// timeout returns the error of a request whose ctx has ended. A wait for other calls or transactions is contention if the store has
+// answered since the call began. If the store did not answer within the timeout, it is a failure for the circuit breaker.
 func (q *queue) timeout(ctx context.Context, r *Request, inFlight bool) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.recordTimeout(r)
+	waited := r.waited > r.deadline.Sub(r.began)/2 // most of the time
+	answered := !q.breaker.Answered().Before(r.began)
+	switch timeout := q.engine.options.Timeout; {
+	case waited && answered && q.lastErr == nil && (r.lastErr == nil || breaker.IsTimeout(r.lastErr)):
+		if r.lastErr = errWaited; q.heldKey(r) != "" {
+			r.lastErr = errHeld
+		}
+	case !waited && !answered && time.Since(r.began) >= timeout:
+		cause := fmt.Errorf("%w: no answer within %v", storage.ErrUnavailable, timeout)
+		if last := cmp.Or(r.lastErr, q.lastErr); isOutage(last) && !errors.Is(last, context.Canceled) {
+			cause = last
+		}
+		q.breaker.Failed(r.began, cause)
+	}
 	if !inFlight { // it ends for the reason of the last round trip
 		r.lastErr = cmp.Or(r.lastErr, q.lastErr)
 	}
 	return r.timeout(ctx, r.lost || inFlight)
 }
+
+var errWaited = fmt.Errorf("%w: other calls with the same key took most of the time", storage.ErrContended)
 
 // batch makes one attempt in a batch. It returns when the attempt has ended, or ctx or the deadline of the request.
 func (q *queue) batch(ctx context.Context, r *Request) error {
@@ -185,7 +196,7 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 		return false, errHeld
 	}
 	r.admitted = true
-	if q.engine.server != nil && q.inFlight == 0 && q.warm && time.Since(q.answered) < ownSendWithin {
+	if q.engine.server != nil && q.inFlight == 0 && q.warm && time.Since(q.breaker.Answered()) < ownSendWithin {
 		q.inFlight++
 		return true, nil
 	}
@@ -197,16 +208,17 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 	return false, nil
 }
 
-// await waits until done has a value or is closed, or until ctx ends. Unless the call is admitted already, it returns an error if it
-// would have to wait while MaxQueue calls wait.
-func (q *queue) await(ctx context.Context, done <-chan struct{}, admitted bool) (err error) {
+// await waits until done has a value or is closed by another call, or until ctx ends. Unless the request is admitted already, await
+// returns an error if the request would have to wait while MaxQueue calls wait.
+func (q *queue) await(ctx context.Context, r *Request, done <-chan struct{}) (err error) {
 	select {
 	case <-done:
 		return nil
 	default:
 	}
+	began := time.Now()
 	q.mu.Lock()
-	if !admitted {
+	if !r.admitted {
 		err = q.overload()
 	}
 	if err == nil {
@@ -216,7 +228,10 @@ func (q *queue) await(ctx context.Context, done <-chan struct{}, admitted bool) 
 	if err != nil {
 		return err
 	}
-	defer q.addOthers(-1)
+	defer func() {
+		q.addOthers(-1)
+		r.waited += time.Since(began)
+	}()
 	select {
 	case <-done:
 		return nil
@@ -225,13 +240,17 @@ func (q *queue) await(ctx context.Context, done <-chan struct{}, admitted bool) 
 	}
 }
 
-// lock gets the locks of keys for a request; see keylock.Locks.Lock.
+// lock gets the locks of keys for a request, unless ctx ends or too many calls wait.
 func (q *queue) lock(ctx context.Context, r *Request, keys ...string) (unlock func(), err error) {
-	unlock, err = q.engine.locks.Lock(ctx, keys, func(ctx context.Context, free <-chan struct{}) error {
-		return q.await(ctx, free, r.admitted)
-	})
+	unlock, err = q.locks.Lock(keys, func(free <-chan struct{}) error { return q.await(ctx, r, free) })
 	r.admitted = true
-	return unlock, err
+	if ctx.Err() == nil {
+		return unlock, err
+	}
+	if err == nil {
+		unlock()
+	}
+	return nil, q.timeout(ctx, r, false)
 }
 
 // checkOverload returns an error if MaxQueue calls wait.

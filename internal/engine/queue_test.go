@@ -32,54 +32,18 @@ func (b *fixture) waits(c *call) *call {
 	return c
 }
 
-func TestFullQueueIsErrOverloaded(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{MaxRoundTrips: 1, MaxQueue: 2}, func(b *fixture) {
-		b.hold()
-		for range 3 { // one is in flight
-			b.waits(newCall(counter(9), "k"))
-		}
-		b.refused(newCall(counter(9), "k"))
-		b.finish()
-		b.allowed(b.decide(newCall(counter(9), "k")))
-	})
-}
-
-func TestSwapsOfDifferentKeysDoNotWait(t *testing.T) {
-	for _, op := range []driver.Op{driver.Allow, driver.Peek, driver.Reset} {
+func TestPeeksAndSwapsOfDifferentKeysDoNotWait(t *testing.T) {
+	different, same := []string{"a", "b", "c", "d", "e"}, []string{"k", "k", "k", "k", "k"}
+	for op, keys := range map[driver.Op][]string{driver.Allow: different, driver.Reset: different, driver.Peek: same} {
 		forEachWay(t, []way{bySwaps, onlySwaps}, engine.Options{MaxQueue: 1}, func(b *fixture) {
 			b.hold()
-			for i := range 5 {
-				b.waits(newCallOf(op, counter(9), fmt.Sprint(i)))
+			for _, key := range keys {
+				b.waits(newCallOf(op, counter(9), key))
 			}
 			require.Len(b, b.store.tripsSoFar(), 5)
 			b.finish()
 		})
 	}
-}
-
-func TestPeeksOfOneKeyDoNotWait(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{MaxQueue: 1}, func(b *fixture) {
-		b.hold()
-		for range 5 {
-			b.waits(newCallOf(driver.Peek, counter(9), "k"))
-		}
-		b.releaseAll()
-	})
-}
-
-func TestWaitForTheRenewalOfADenialCounts(t *testing.T) {
-	forEachWay(t, remoteWays, engine.Options{MaxQueue: 2}, func(b *fixture) {
-		b.store.put("k", "x")
-		b.denied(b.decide(newCall(counter(1), "k")))
-		time.Sleep(2 * time.Second) // the denial has expired
-		b.hold()
-		for range 3 { // the first one renews it
-			b.waits(newCall(counter(1), "k"))
-		}
-		b.refused(newCall(counter(1), "k"))
-		b.finish()
-		require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).stats.Cached)
-	})
 }
 
 // All that wait for one server count together, and those that wait for another server do not.
@@ -116,8 +80,9 @@ func TestRefusedSwapReleasesItsLocks(t *testing.T) {
 	})
 }
 
-func TestFailedSwapsCountWhileTheyWait(t *testing.T) {
-	forEachWay(t, []way{bySwaps}, engine.Options{MaxQueue: 5, OpenAfter: -1, Timeout: time.Second}, func(b *fixture) {
+// A failed batch gives its place in flight to the waiting requests.
+func TestFailedRequestsCountWhileTheyWait(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{MaxRoundTrips: 1, MaxQueue: 5, OpenAfter: -1, Timeout: time.Second}, func(b *fixture) {
 		b.store.before = always(notSent)
 		b.hold()
 		for i := range 5 {
@@ -170,46 +135,20 @@ func TestCallsOfLockedKeysCount(t *testing.T) {
 	})
 }
 
-// The requests have been admitted. MaxQueue does not refuse their other attempts.
-func TestRetriesAreNotRefused(t *testing.T) {
-	forEachWay(t, []way{onServer}, engine.Options{MaxQueue: 1, OpenAfter: -1}, func(b *fixture) {
-		b.store.before = forTime(time.Nanosecond, notSent)
-		b.hold()
-		one, two := b.start(newCall(counter(9), "a")), b.start(newCall(counter(9), "b"))
-		require.Len(b, b.store.tripsSoFar(), 2)
-		b.finish(one, two)
-	})
-}
-
-// They do not fill the queue for other keys.
-func TestCancelledCallsBehindAHungOneDoNotCount(t *testing.T) {
-	forEachWay(t, []way{bySwaps}, engine.Options{MaxQueue: 3, Timeout: time.Second}, func(b *fixture) {
+// They do not fill the queue, and a call of their other key does not wait for the hung one.
+func TestCancelledCallsBehindAHungOneStopNoOthers(t *testing.T) {
+	forEachWay(t, []way{bySwaps}, engine.Options{MaxQueue: 2, Timeout: time.Second}, func(b *fixture) {
 		b.store.ignoresContext = true
 		b.hold()
 		b.start(newCall(counter(9), "a"))
 		ctx, cancel := context.WithCancel(background)
-		x, y := b.startFor(ctx, newCall(counter(9), "a")), b.startFor(ctx, newCall(counter(9), "a"))
+		x, y := b.startFor(ctx, newCall(counter(9), "a")), b.startFor(ctx, newCall(counter(9), "a", "b"))
 		cancel()
 		synctest.Wait()
 		require.True(b, x.returned && y.returned)
-		b.finish(b.start(newCall(counter(9), "b")))
-	})
-}
-
-// A call of the second key does not wait for one of the first.
-func TestCancelledCallOfTwoKeysStopsNeither(t *testing.T) {
-	forEachWay(t, []way{bySwaps}, engine.Options{Timeout: time.Second}, func(b *fixture) {
-		b.store.ignoresContext = true
-		b.hold()
-		b.start(newCall(counter(9), "a"))
-		ctx, cancel := context.WithCancel(background)
-		b.startFor(ctx, newCall(counter(9), "a", "b"))
-		cancel()
-		synctest.Wait()
 		release := b.letOthersPass()
-		other := b.start(newCall(counter(9), "b"))
-		time.AfterFunc(5*time.Second, release)
-		b.finish(other)
+		require.Zero(b, b.allowed(b.decide(newCall(counter(9), "b"))).took)
+		release()
 	})
 }
 

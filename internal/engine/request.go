@@ -34,7 +34,8 @@ type Request struct {
 	attempts atomic.Int32 // is also read after the call was abandoned
 
 	// These fields belong to the goroutine of the caller.
-	failures int
+	waited   time.Duration // for other calls
+	failures int32
 	admitted bool  // MaxQueue does not refuse it any more
 	lost     bool  // the reply of a round trip was lost: the request may have been stored
 	lastErr  error // why the last attempt failed, or an earlier one if the last attempt only ran out of time
@@ -191,22 +192,21 @@ func unknown(cause error) error {
 // evaluate calls the evaluator on Found of the items. A panic of the evaluator becomes an error. With an error there are no
 // changes.
 func (r *Request) evaluate(now time.Time, replays bool) (applied int, err error) {
-	returned := false
+	r.attempts.Add(1)
+	r.clearNext()
+	err = exited // unless the evaluator returns
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicked{p}
-		} else if !returned { // this goroutine ends when it has run its deferred functions
-			r.finish(&panicked{goexit})
 		}
-		if err != nil || !returned {
+		if err == exited { // this goroutine ends when it has run its deferred functions
+			r.finish(err)
+		}
+		if err != nil {
 			r.clearNext()
 		}
 	}()
-	r.attempts.Add(1)
-	r.clearNext()
-	applied, err = r.Evaluator.Evaluate(now, r.Items, replays)
-	returned = true
-	return applied, err
+	return r.Evaluator.Evaluate(now, r.Items, replays)
 }
 
 func (r *Request) clearNext() {
@@ -227,5 +227,8 @@ func isPanic(err error) bool {
 	return ok
 }
 
-// goexit is the value of a panicked whose evaluator has called runtime.Goexit, as a test does that fails in a policy.
-var goexit = errors.New("engine: an evaluator called runtime.Goexit")
+// exited is the error of a request whose evaluator has called runtime.Goexit, as a test does that fails in a policy.
+var (
+	exited error = &panicked{goexit}
+	goexit       = errors.New("engine: an evaluator called runtime.Goexit")
+)

@@ -17,28 +17,13 @@ func (q *queue) swap(ctx context.Context, r *Request) error {
 	if r.writes() {
 		locks = r.keys
 	}
-	waitsSince := r.began
-	if r.admitted { // a batch has taken the time until now
-		waitsSince = time.Now()
-	}
 	unlock, err := q.lock(ctx, r, locks...)
 	if err != nil {
 		return r.outcome(err)
 	}
 	defer unlock()
-	if time.Since(waitsSince) > r.deadline.Sub(r.began)/2 {
-		if r.lastErr == nil && q.answersSince(r.began) {
-			r.lastErr = errWaited
-		}
-		r.began = time.Now() // it has not waited for the store
-	}
-	if ctx.Err() != nil {
-		return q.timeout(ctx, r, false)
-	}
 	return q.repeat(ctx, r, q.trySwap)
 }
-
-var errWaited = fmt.Errorf("%w: other calls with the same key took most of the time", storage.ErrContended)
 
 // trySwap makes one attempt.
 func (q *queue) trySwap(ctx context.Context, r *Request) error {

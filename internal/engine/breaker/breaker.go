@@ -14,17 +14,14 @@ package breaker
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 )
 
-// Breaker is a circuit breaker. It is safe for concurrent use.
+// Breaker is a circuit breaker. It is not safe for concurrent use.
 type Breaker struct {
-	openAfter time.Duration
-
-	mu           sync.Mutex
+	openAfter    time.Duration
 	state        state
-	answered     time.Time // when the last success was
+	answered     time.Time // see Answered
 	firstFailure time.Time // when the first failed round trip since the last success began, but not before that
 	lastFailure  time.Time // when the last failed round trip ended
 	cause        error     // of the last failure, or of an earlier one if the last ones only ran out of time
@@ -44,9 +41,8 @@ const (
 )
 
 const (
-	probePause  = 100 * time.Millisecond // between two probes
-	quietTime   = time.Second            // an open breaker lets callers through if nothing was tested for longer
-	staleFactor = 2                      // a failure is too old to count after this many times openAfter
+	probePause = 100 * time.Millisecond // between two probes
+	quietTime  = time.Second            // an open breaker lets callers through if nothing was tested for longer
 )
 
 // New returns a closed breaker that opens when the server has failed for openAfter. If openAfter is
@@ -56,17 +52,16 @@ func New(openAfter time.Duration) *Breaker { return &Breaker{openAfter: openAfte
 // Succeeded records that the server answered a round trip. Only a write ends a series of failures, because a server can refuse
 // writes and answer the rest.
 func (b *Breaker) Succeeded(wrote bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if b.answered, b.firstCut = time.Now(), (time.Time{}); wrote {
 		b.state, b.cause = closed, nil
 	}
 }
 
+// Answered returns when the server last answered a round trip.
+func (b *Breaker) Answered() time.Time { return b.answered }
+
 // Failed records that a round trip that began at that time has failed now.
 func (b *Breaker) Failed(began time.Time, cause error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	now := time.Now()
 	switch {
 	case b.state == halfOpen && began.Before(b.probeEnded): // the probe is newer
@@ -95,8 +90,6 @@ func IsTimeout(err error) bool {
 
 // CutShort records that a caller did not wait for the end of a round trip that began at that time.
 func (b *Breaker) CutShort(began time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if b.firstCut.IsZero() || b.isStale(b.lastCut, began) {
 		b.firstCut = began
 	}
@@ -104,13 +97,11 @@ func (b *Breaker) CutShort(began time.Time) {
 }
 
 // isStale reports whether what happened at a time is too long ago to count.
-func (b *Breaker) isStale(at, now time.Time) bool { return now.Sub(at) > staleFactor*b.openAfter }
+func (b *Breaker) isStale(at, now time.Time) bool { return now.Sub(at) > 2*b.openAfter }
 
 // Admit returns an error if the breaker is open. If probe is true, the caller must start a probe in
 // the background and report its end to Probed.
 func (b *Breaker) Admit() (probe bool, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if b.state != open && (b.firstCut.IsZero() || b.openAfter < 0) {
 		return false, nil
 	}
@@ -132,8 +123,6 @@ func (b *Breaker) Admit() (probe bool, err error) {
 
 // Probed records the end of a probe. cause is nil if the server works.
 func (b *Breaker) Probed(cause error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.probing, b.probeEnded = false, time.Now()
 	switch {
 	case cause == nil && b.state == open:

@@ -2,7 +2,6 @@
 package keylock
 
 import (
-	"context"
 	"slices"
 	"sync"
 )
@@ -19,22 +18,18 @@ type lock struct {
 	callers int           // that hold the lock or wait for it
 }
 
-// Lock waits until the caller holds the locks of all keys, or until ctx ends. The caller must call unlock afterwards, also if
-// ctx has ended. await receives a value from a channel. If it fails before ctx ends, Lock returns its error and holds no lock.
-func (l *Locks) Lock(ctx context.Context, keys []string, await func(context.Context, <-chan struct{}) error) (unlock func(), err error) {
+// Lock waits until the caller holds the locks of all keys. await receives a value from a channel. If it fails, Lock returns its
+// error and holds no lock.
+func (l *Locks) Lock(keys []string, await func(<-chan struct{}) error) (unlock func(), err error) {
 	keys = slices.Sorted(slices.Values(keys)) // in one order, so that callers cannot wait for each other in a circle
-	locks, held := l.join(keys), 0
-	for held < len(locks) && err == nil {
-		if err = await(ctx, locks[held].free); err == nil {
-			held++
+	locks := l.join(keys)
+	for held, lock := range locks {
+		if err := await(lock.free); err != nil {
+			l.leave(keys, locks[:held])
+			return nil, err
 		}
 	}
-	unlock = func() { l.leave(keys, locks[:held]) }
-	if err != nil && ctx.Err() == nil {
-		unlock()
-		return nil, err
-	}
-	return unlock, nil
+	return func() { l.leave(keys, locks) }, nil
 }
 
 // Idle reports whether there are no callers.

@@ -24,8 +24,6 @@ type entry struct {
 	Steps                  [rules]step
 	Outcome                outcome
 	Err                    string
-	Cached                 bool
-	Attempts               int
 	Took                   time.Duration // by the clock of the machine
 }
 

@@ -39,9 +39,9 @@ func openSharedMemory(path string) (sharedMemory, error) {
 
 func (p sharedMemory) read() int64 { return p.words[0].Add(1) }
 
-func at(reading int64) time.Time { return time.Unix(1e9, 0).Add(time.Duration(reading) * tick) }
-
-func (p sharedMemory) now() time.Time { return at(p.read()) }
+func (p sharedMemory) now() time.Time {
+	return time.Unix(1e9, 0).Add(time.Duration(p.read()) * tick)
+}
 
 // stop stops the run.
 func (p sharedMemory) stop()         { p.words[1].Store(1) }

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -93,7 +94,7 @@ type recordingPolicy struct {
 func (n recordingPolicy) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	next, r, err := n.Policy.Step(dst, state, now, cost)
 	if err == nil {
-		err = n.a.record(n.rule, now, step{clone(state), clone(next[len(dst):]), r})
+		err = n.a.record(n.rule, now, step{bytes.Clone(state), bytes.Clone(next[len(dst):]), r})
 	}
 	return next, r, err
 }
@@ -115,7 +116,7 @@ func (a *recordedCall) result(d sluice.Decision, f outcome, err error, reading i
 	defer a.mu.Unlock()
 	e := a.entry
 	a.returned = true
-	e.Return, e.Cached, e.Attempts, e.Outcome = reading, d.Cached, d.Attempts, f
+	e.Return, e.Outcome = reading, f
 	for i := range d.Results {
 		e.Steps[i].Result = d.Results[i].Result
 	}
@@ -124,8 +125,6 @@ func (a *recordedCall) result(d sluice.Decision, f outcome, err error, reading i
 	}
 	return &e
 }
-
-func clone(b []byte) []byte { return append([]byte(nil), b...) }
 
 // limiter returns a limiter that records its decisions.
 func (t *workload) limiter(o sluice.Options[*recordedCall], store storage.Store) (*sluice.Limiter[*recordedCall], error) {
