@@ -449,14 +449,14 @@ func TestNewRefusesFaultyRulesAndOptions(t *testing.T) {
 	policy := mustPolicy("gcra 1/s")
 	policyFor := func(call) (algo.Policy, error) { return policy, nil }
 	for want, rules := range map[string][]sluice.Rule[call]{
-		`sluice: rule 1: Name must not be empty`:                                 {{Name: "a", Policy: policy}, {Policy: policy}},
-		`sluice: rule 1 has no policy; set Spec, Policy or PolicyFor`:            {{Name: "a", Policy: policy}, {}},
-		`sluice: two rules have the name "a"`:                                    {{Name: "a", Policy: policy}, {Name: "a", Policy: policy}},
-		`sluice: rule "r" has no policy; set Spec, Policy or PolicyFor`:          {{Name: "r"}},
-		`sluice: rule "s" has more than one of Spec, Policy and PolicyFor`:       {{Name: "s", Spec: "gcra 1/s", Policy: policy}},
-		`sluice: rule "t" has more than one of Spec, Policy and PolicyFor`:       {{Name: "t", Spec: "gcra 1/s", PolicyFor: policyFor}},
-		`sluice: rule "u" has more than one of Spec, Policy and PolicyFor`:       {{Name: "u", Policy: policy, PolicyFor: policyFor}},
-		`sluice: rule "r": policy "gcra 5/m cost=2", column 10: cost= is not an`: {{Name: "r", Spec: "gcra 5/m cost=2"}},
+		`sluice: rule 1: Name must not be empty`:                           {{Name: "a", Policy: policy}, {Policy: policy}},
+		`sluice: rule 1 has no policy; set Spec, Policy or PolicyFor`:      {{Name: "a", Policy: policy}, {}},
+		`sluice: two rules have the name "a"`:                              {{Name: "a", Policy: policy}, {Name: "a", Policy: policy}},
+		`sluice: rule "r" has no policy; set Spec, Policy or PolicyFor`:    {{Name: "r"}},
+		`sluice: rule "s" has more than one of Spec, Policy and PolicyFor`: {{Name: "s", Spec: "gcra 1/s", Policy: policy}},
+		`sluice: rule "t" has more than one of Spec, Policy and PolicyFor`: {{Name: "t", Spec: "gcra 1/s", PolicyFor: policyFor}},
+		`sluice: rule "u" has more than one of Spec, Policy and PolicyFor`: {{Name: "u", Policy: policy, PolicyFor: policyFor}},
+		`sluice: For needs at least one rule`:                              nil,
 	} {
 		_, err := sluice.For(nil, rules...)
 		require.ErrorContains(t, err, want)

@@ -94,23 +94,6 @@ func reserveAndRelease(l *sluice.Limiter[call]) {
 	}
 }
 
-func BenchmarkHeldUnits(b *testing.B) {
-	b.Run("Allow", func(b *testing.B) {
-		l := newLimiter(b, sluice.Options[call]{}, nil, rulesOf("inflight 1000000000 ttl=1h")...)
-		for b.Loop() {
-			if d, err := l.Allow(background, ann); err != nil || !d.Allowed {
-				panic(err)
-			}
-		}
-	})
-	b.Run("Reserve and Release", func(b *testing.B) {
-		l := newLimiter(b, sluice.Options[call]{}, nil, rulesOf("inflight 5 ttl=1h")...)
-		for b.Loop() {
-			reserveAndRelease(l)
-		}
-	})
-}
-
 // The results of a decision that escapes are on the heap, with room for three rules.
 func TestDecisionIsSmall(t *testing.T) {
 	require.LessOrEqual(t, 3*int(unsafe.Sizeof(sluice.RuleResult{})), 480)
