@@ -163,22 +163,6 @@ func TestShadowRuleThatFailsReportsTheErrorAndDeniesNothing(t *testing.T) {
 	}
 }
 
-func TestFunctionsOfARuleAreCalledOncePerDecision(t *testing.T) {
-	for name, store := range memoryStores() {
-		calls := map[string]int{}
-		l := newLimiter(t, sluice.Options[call]{}, store, sluice.Rule[call]{
-			Name:      "r",
-			Key:       func(c call) string { calls["key"]++; return c.user },
-			PolicyFor: func(call) (algo.Policy, error) { calls["policy"]++; return mustPolicy("gcra 1/h"), nil },
-			Cost:      func(call) int64 { calls["cost"]++; return 1 },
-		})
-		for i := range 3 { // the third is denied by the cache, if there is one
-			require.Equal(t, i == 0, must(t)(l.Allow(background, ann)).Allowed)
-			require.Equal(t, map[string]int{"key": i + 1, "policy": i + 1, "cost": i + 1}, calls, name)
-		}
-	}
-}
-
 func TestDamagedStateIsAnErrorWithARemedy(t *testing.T) {
 	for _, store := range memoryStores() {
 		rule := sluice.Rule[call]{Name: "user", Key: byUser, Spec: "gcra 5/m"}
@@ -255,22 +239,19 @@ func TestErrorOfPolicyForFailsTheDecisionAndChargesNothing(t *testing.T) {
 				plan.Shadow = others == 2
 				rules := append(rulesOf("gcra 10/m", "gcra 20/m", "gcra 30/m")[:others:others], plan)
 				var events []sluice.Event
-				l := newLimiter(t, sluice.Options[call]{OnFailure: p}, store, rules...)
-				observed := newLimiter(t, sluice.Options[call]{OnFailure: p, Observer: func(_ context.Context, e sluice.Event) { events = append(events, e) }}, store, rules...)
+				l := newLimiter(t, sluice.Options[call]{OnFailure: p, Observer: func(_ context.Context, e sluice.Event) { events = append(events, e) }}, store, rules...)
 				for user, faulty := range faultyPlans {
 					for name, operation := range operationsAndReset {
 						what := fmt.Sprintf("%s, %s, %s, beside %d rules, OnFailure %d", user, name, where, others, p)
-						for _, l := range []*sluice.Limiter[call]{l, observed} {
-							events = nil
-							d, err := operation(l, background, call{user: user}, 2)
-							require.False(t, d.Allowed, what)
-							require.EqualError(t, err, faulty.want, what)
-							var rule *sluice.RuleError
-							require.ErrorAs(t, err, &rule, what)
-							require.Equal(t, "plan", rule.Rule)
-							if faulty.err != nil {
-								require.ErrorIs(t, err, faulty.err, what)
-							}
+						events = nil
+						d, err := operation(l, background, call{user: user}, 2)
+						require.False(t, d.Allowed, what)
+						require.EqualError(t, err, faulty.want, what)
+						var rule *sluice.RuleError
+						require.ErrorAs(t, err, &rule, what)
+						require.Equal(t, "plan", rule.Rule)
+						if faulty.err != nil {
+							require.ErrorIs(t, err, faulty.err, what)
 						}
 						require.Len(t, events, 1, what)
 						require.Equal(t, sluice.Failed, events[0].Outcome, what)
