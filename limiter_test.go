@@ -99,13 +99,7 @@ func TestPolicyForAndCostDependOnTheInput(t *testing.T) {
 }
 
 func TestCountBelowOneIsAnError(t *testing.T) {
-	skip := func(call) (algo.Policy, error) { return nil, sluice.Skip }
-	for _, rules := range [][]sluice.Rule[call]{
-		nil,
-		{{Name: "never", PolicyFor: skip}},
-		{{Name: "never", PolicyFor: skip}, {Name: "neither", PolicyFor: skip}},
-		{{Name: "always", Spec: "gcra 10/m"}},
-	} {
+	for _, rules := range [][]sluice.Rule[call]{nil, rulesOf("gcra 10/m")} {
 		for _, store := range memoryStores() {
 			l := newLimiter(t, sluice.Options[call]{}, store, rules...)
 			for _, n := range []int64{0, -1, math.MinInt64} {
