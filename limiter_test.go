@@ -363,23 +363,6 @@ func TestDenialIsCachedForDenialCacheTTL(t *testing.T) {
 	}
 }
 
-func TestCircuitBreakerOpensAfterCircuitOpenAfter(t *testing.T) {
-	for option, after := range map[time.Duration]time.Duration{0: time.Second, 5 * time.Second: 5 * time.Second} {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLimiter(t, sluice.Options[call]{Timeout: 100 * time.Millisecond, CircuitOpenAfter: option}, &faultyStore{err: errOutage}, rulesOf("gcra 1/h")...)
-			for began := time.Now(); ; {
-				_, err := l.Allow(background, ann)
-				require.ErrorIs(t, err, storage.ErrUnavailable)
-				if strings.Contains(err.Error(), "the circuit breaker is open") {
-					require.InDelta(t, after, time.Since(began), float64(200*time.Millisecond))
-					return
-				}
-				require.Less(t, time.Since(began), 2*after)
-			}
-		})
-	}
-}
-
 // slowStore takes a second for a swap, and loses the first swaps.
 type slowStore struct {
 	storage.Store
