@@ -56,24 +56,6 @@ func TestSettleCorrectsTheEstimateOnce(t *testing.T) {
 	}
 }
 
-// An outage must not make Settle refund units that were never charged.
-func TestDegradedReservationIsChargedInFull(t *testing.T) {
-	for _, p := range []sluice.FailurePolicy{sluice.FailOpen, sluice.FailLocal} {
-		for actual, left := range map[int64]int64{0: 6, 1: 5, 3: 3, 5: 1} {
-			l, store := newReserving(t, p)
-			require.True(t, must(t)(l.AllowN(background, ann, 4)).Allowed)
-			store.err = errNoTable
-			r := reserve(t, l, ann, 3)
-			require.True(t, r.Decision.Degraded)
-			store.err = nil
-			must(t)(r.Settle(background, actual))
-			require.Equal(t, []int64{left}, remaining(t, l, ann))
-			_, err := r.Settle(background, actual)
-			require.ErrorIs(t, err, sluice.ErrSettled)
-		}
-	}
-}
-
 func TestSettleThatFailsCanBeCalledAgain(t *testing.T) {
 	for _, p := range failurePolicies {
 		l, store := newReserving(t, p)
@@ -92,7 +74,8 @@ func TestSettleThatFailsCanBeCalledAgain(t *testing.T) {
 }
 
 // A correction that cannot reach the store gives unused units of the estimate back to the local limiter, once. It takes no more from
-// it. The local limiter has no estimate that the store has charged.
+// it. The local limiter has no estimate that the store has charged. After the outage, the store is charged in full: an outage must not
+// make Settle refund units that were never charged.
 func TestSettleOfAnOutageGivesUnusedUnitsBackToTheLocalLimiterOnce(t *testing.T) {
 	for _, c := range []struct {
 		degraded                bool // the outage begins before Reserve
