@@ -82,13 +82,11 @@ func TestResetsReachTheLocalLimiter(t *testing.T) {
 		store := &listing{faultyStore: newFaultyStore()}
 		l := newLimiter(t, sluice.Options[call]{OnFailure: sluice.FailLocal}, store, rulesOf("gcra 1/h")...)
 		for range 2 {
-			store.faultyStore.err = errNoTable
+			store.faultyStore.err, store.err = errNoTable, errNoTable
 			require.True(t, must(t)(l.Allow(background, ann)).Allowed, name)
-			if name != "Clear" {
-				require.ErrorIs(t, reset(l), errNoTable)
-				require.False(t, must(t)(l.Allow(background, ann)).Allowed)
-			}
-			store.faultyStore.err = nil
+			require.ErrorIs(t, reset(l), errNoTable)
+			require.False(t, must(t)(l.Allow(background, ann)).Allowed, name)
+			store.faultyStore.err, store.err = nil, nil
 			require.NoError(t, reset(l))
 		}
 	}
