@@ -78,8 +78,8 @@ func TestSettleThatFailsCanBeCalledAgain(t *testing.T) {
 // make Settle refund units that were never charged.
 func TestSettleOfAnOutageGivesUnusedUnitsBackToTheLocalLimiterOnce(t *testing.T) {
 	for _, c := range []struct {
-		degraded                bool // the outage begins before Reserve
-		estimate, actual, local int64
+		degraded                bool  // the outage begins before Reserve
+		estimate, actual, local int64 // local is what the local limiter has left
 	}{{false, 5, 8, 10}, {true, 5, 8, 5}, {true, 6, 2, 8}} {
 		l, store := newReserving(t, sluice.FailLocal)
 		if c.degraded {
