@@ -3,6 +3,7 @@ package sluice_test
 // These tests promise that AllowUpTo allows as many calls as fit, the same number under all rules, in one round trip.
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -82,19 +83,14 @@ func TestAllowUpToUnderShadowRules(t *testing.T) {
 }
 
 func TestAllowUpToInAnOutage(t *testing.T) {
-	for p, want := range map[sluice.FailurePolicy]int64{sluice.FailOpen: 50, sluice.FailLocal: 10} {
-		store := newFaultyStore()
-		store.err = errNoTable
-		l := newLimiter(t, sluice.Options[call]{OnFailure: p}, store, rulesOf("fixedwindow 10/h")...)
-		calls, d := allowUpTo(t, l, ann, 50)
+	for p, want := range map[sluice.FailurePolicy]int64{sluice.FailClosed: 0, sluice.FailOpen: 50, sluice.FailLocal: 10} {
+		l := newLimiter(t, sluice.Options[call]{OnFailure: p}, &faultyStore{err: errNoTable}, rulesOf("fixedwindow 10/h")...)
+		calls, d, err := l.AllowUpTo(background, ann, 50)
 		require.Equal(t, want, calls)
-		require.True(t, d.Degraded)
+		require.Equal(t, p != sluice.FailClosed, d.Degraded)
+		require.ErrorIs(t, errors.Join(err, d.Err), errNoTable)
+		require.Equal(t, p == sluice.FailClosed, err != nil)
 	}
-	store := newFaultyStore()
-	store.err = errNoTable
-	calls, _, err := newLimiter(t, sluice.Options[call]{}, store, rulesOf("fixedwindow 10/h")...).AllowUpTo(background, ann, 50)
-	require.ErrorIs(t, err, errNoTable)
-	require.Zero(t, calls)
 }
 
 func TestDenialOfAllowUpToIsCached(t *testing.T) {

@@ -65,9 +65,11 @@ func (l *Limiter[T]) clear(ctx context.Context, rule *Rule[T]) (deleted int, err
 	if l.purses != nil {
 		defer l.purses.dropRule(rule.Name)
 	}
-	if l.local != nil {
-		defer l.local.Clear(prefix)
-	}
+	defer func() {
+		if l.local != nil && (err == nil || deleted > 0) {
+			l.local.Clear(prefix)
+		}
+	}()
 	var first error // of a key
 	for cursor, more := "", true; more; more = cursor != "" {
 		page, cancel := context.WithTimeout(ctx, cmp.Or(l.options.Timeout, engine.DefaultTimeout))

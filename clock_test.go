@@ -34,26 +34,6 @@ func (s *clockedStore) Load(ctx context.Context, keys ...string) ([]storage.Reco
 	return records, s.now(), err
 }
 
-func TestClockThatIsAheadDeniesOthersAndShowsAsSkew(t *testing.T) {
-	clock := newClock()
-	store := &clockedStore{new(memory.Store), clock.Now}
-	allow := func(ahead time.Duration, spec string) sluice.Decision {
-		l := newLimiter(t, sluice.Options[call]{Clock: func() time.Time { return clock.Now().Add(ahead) }, MaxSkew: time.Minute},
-			store, sluice.Rule[call]{Name: spec, Spec: spec})
-		return must(t)(l.AllowN(background, call{}, 3))
-	}
-	for _, spec := range []string{"gcra 3/m", "tokenbucket 3/m", "fixedwindow 3/m", "movingwindow 3/m slots=4 trailing=whole"} {
-		d := allow(time.Hour, spec)
-		require.True(t, d.Allowed)
-		require.NoError(t, d.Err)
-		d = allow(0, spec)
-		require.ErrorIs(t, d.Err, sluice.ErrSkew)
-		require.False(t, d.Allowed, spec)
-		require.Equal(t, time.Hour, d.Skew.Round(time.Minute), spec)
-		require.Equal(t, time.Hour, d.RetryAfter.Truncate(10*time.Minute), spec)
-	}
-}
-
 // A process whose clock is ahead gets one burst early. It does not get another after each
 // quiet period in which the store could drop the record: each gap is as long as the TTL.
 func TestClockThatIsAheadGetsOneBurstEarly(t *testing.T) {
@@ -216,7 +196,7 @@ func TestClockThatStepsBackLocksNoKeyOut(t *testing.T) {
 					defer func(now time.Time) { clock.now = now }(clock.now)
 					rule := sluice.Rule[call]{Name: fmt.Sprintf("%T %v %v", policy, policy, shadow), Key: byUser, Policy: policy, Shadow: shadow}
 					l := newLimiter(t, sluice.Options[call]{DenialCacheTTL: -1}, store, rule)
-					requireNoLockOut(t, l, clock.Now, func(d time.Duration) { clock.advance(d) })
+					requireNoLockOut(t, l, clock)
 				})
 			}
 		}
@@ -224,13 +204,13 @@ func TestClockThatStepsBackLocksNoKeyOut(t *testing.T) {
 }
 
 // requireNoLockOut uses a key, sets the clock back, and requires that the key has the same units in use as before.
-func requireNoLockOut(t *testing.T, l *sluice.Limiter[call], now func() time.Time, advance func(time.Duration)) {
+func requireNoLockOut(t *testing.T, l *sluice.Limiter[call], clock *fakeClock) {
 	allow := func() sluice.RuleResult { return must(t)(l.Allow(background, ann)).Results[0] }
 	burst := allow().Limit
 	for range burst/2 - 1 {
 		require.True(t, allow().Allowed)
 	}
-	advance(-time.Hour)
+	clock.advance(-time.Hour)
 	peeked := must(t)(l.Peek(background, ann)).Results[0]
 	require.True(t, peeked.Allowed)
 	require.Equal(t, burst-burst/2, peeked.Remaining, "the units in use stay in use")
@@ -246,9 +226,9 @@ func requireNoLockOut(t *testing.T, l *sluice.Limiter[call], now func() time.Tim
 	denied := allow()
 	require.False(t, denied.Allowed)
 	require.LessOrEqual(t, denied.RetryAfter, 2*time.Minute)
-	advance(denied.RetryAfter - time.Microsecond)
+	clock.advance(denied.RetryAfter - time.Microsecond)
 	require.False(t, allow().Allowed)
-	advance(time.Microsecond)
+	clock.advance(time.Microsecond)
 	require.True(t, allow().Allowed)
 }
 
@@ -279,45 +259,28 @@ func TestRetryAfterIsExactAfterTheClockStepsBack(t *testing.T) {
 	}
 }
 
-// A rule that denies does not keep the state of the other rule ahead.
+// A rule that denies does not keep the state of the other rule ahead. After 12 s, when the RetryAfter has passed, a state that was not
+// moved would be less than 10 s ahead and deny the call.
 func TestDenialOfOneRuleAfterTheClockStepsBack(t *testing.T) {
 	clock := newClock()
 	for name, store := range ownClock(t, clock) {
-		t.Run(name, func(t *testing.T) {
-			l := newLimiter(t, sluice.Options[call]{DenialCacheTTL: -1}, store, rulesOf("fixedwindow 2/m", "gcra 10/m")...)
-			for range 2 {
-				require.True(t, must(t)(l.Allow(background, ann)).Allowed)
-			}
-			clock.advance(-time.Hour)
-			for range 2 {
-				d := must(t)(l.Allow(background, ann))
-				require.False(t, d.Allowed)
-				require.Equal(t, time.Minute, d.RetryAfter)
-				require.EqualValues(t, 8, d.Results[1].Remaining)
-			}
-			clock.advance(time.Minute)
-			require.True(t, must(t)(l.Allow(background, ann)).Allowed)
-		})
-	}
-}
-
-// When the RetryAfter has passed, a state that was not moved would be less than 10 s ahead and deny the call.
-func TestRetryAfterOfOneRuleAfterTheClockStepsBack(t *testing.T) {
-	clock := newClock()
-	for name, store := range ownClock(t, clock) {
-		t.Run(name, func(t *testing.T) {
-			for i, spec := range []string{"gcra 3/m", "tokenbucket 3/m", "all(gcra 3/m; fixedwindow 9/m)"} {
-				l := newLimiter(t, sluice.Options[call]{DenialCacheTTL: -1, Namespace: spec}, store, slices.Insert(rulesOf("fixedwindow 2/5s"), i%2, sluice.Rule[call]{Name: "other", Spec: spec})...)
+		for i, other := range []string{"gcra 3/m", "tokenbucket 3/m", "all(gcra 3/m; fixedwindow 9/m)"} {
+			for _, step := range []time.Duration{12 * time.Second, time.Hour} {
+				o := sluice.Options[call]{DenialCacheTTL: -1, Namespace: fmt.Sprint(other, step)}
+				l := newLimiter(t, o, store, slices.Insert(rulesOf("fixedwindow 2/5s"), i%2, sluice.Rule[call]{Name: "other", Spec: other})...)
 				for range 2 {
-					require.True(t, must(t)(l.Allow(background, ann)).Allowed)
+					require.True(t, must(t)(l.Allow(background, ann)).Allowed, name)
 				}
-				clock.advance(-12 * time.Second)
-				d := must(t)(l.Allow(background, ann))
-				require.False(t, d.Allowed)
-				require.Equal(t, 5*time.Second, d.RetryAfter)
-				requireAllowedExactlyAfter(t, l, clock, d.RetryAfter)
+				clock.advance(-step)
+				for range 2 {
+					d := must(t)(l.Allow(background, ann))
+					require.False(t, d.Allowed, name)
+					require.Equal(t, 5*time.Second, d.RetryAfter)
+					require.EqualValues(t, 1, d.Results[i%2].Remaining, "%s: %s", name, other)
+				}
+				requireAllowedExactlyAfter(t, l, clock, 5*time.Second)
 			}
-		})
+		}
 	}
 }
 
@@ -391,20 +354,26 @@ func TestStepsOfTheClockAdmitAtMostABurstEach(t *testing.T) {
 	}
 }
 
-// Each limiter with a Clock of its own must find the states as they are: with two clocks, moved states could admit without bound.
+// Each limiter with a Clock of its own must find the states as they are: with two clocks, moved states could admit without bound. So
+// a clock that is ahead denies the calls of others, and shows as skew.
 func TestClocksOfCallersDoNotMoveStates(t *testing.T) {
 	clock := newClock()
 	for name, store := range ownClock(t, clock) {
 		at := func(ahead time.Duration) *sluice.Limiter[call] {
-			return newLimiter(t, sluice.Options[call]{Clock: func() time.Time { return clock.Now().Add(ahead) }}, store, rulesOf("gcra 3/m")...)
+			now := func() time.Time { return clock.Now().Add(ahead) }
+			return newLimiter(t, sluice.Options[call]{Clock: now, MaxSkew: time.Minute}, store, rulesOf("gcra 3/m")...)
 		}
 		ahead, behind := at(time.Hour), at(0)
 		for range 3 {
-			require.True(t, must(t)(ahead.Allow(background, ann)).Allowed, name)
+			d := must(t)(ahead.Allow(background, ann))
+			require.True(t, d.Allowed, name)
+			require.NoError(t, d.Err)
 		}
 		for range 10 {
 			d := must(t)(behind.Allow(background, ann))
 			require.False(t, d.Allowed, name)
+			require.ErrorIs(t, d.Err, sluice.ErrSkew)
+			require.Equal(t, time.Hour, d.Skew, name)
 			require.Equal(t, time.Hour+20*time.Second, d.RetryAfter, name)
 			require.False(t, must(t)(ahead.Allow(background, ann)).Allowed, name)
 		}

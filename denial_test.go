@@ -21,19 +21,7 @@ import (
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
-	"github.com/sluice-go/sluice/storage/memory"
 )
-
-// storesInGo returns the stores whose decisions run in Go. Their time is that of clock.
-func storesInGo(t *testing.T, clock *fakeClock) map[string]storage.Store {
-	inMemory := func() *memory.Store { return &memory.Store{Clock: clock.Now} }
-	return map[string]storage.Store{
-		"in memory":       inMemory(),
-		"in transactions": transactor{inMemory()},
-		"by swaps":        swapOnly{inMemory()},
-		"SQLite":          openSQLite(t, clock.Now),
-	}
-}
 
 // The limit is lowered while most of it is used. The record was written with the TTL of the old limit.
 func TestRetryAfterHoldsAfterALimitIsLowered(t *testing.T) {
@@ -49,7 +37,7 @@ func TestRetryAfterHoldsAfterALimitIsLowered(t *testing.T) {
 		{"all(gcra 100/10s; gcra 1000/10s)", "all(gcra 10/10s; gcra 1000/10s)", 60, 51 * time.Second},
 	} {
 		clock := newClock()
-		for name, store := range storesInGo(t, clock) {
+		for name, store := range ownClock(t, clock) {
 			t.Run(fmt.Sprint(c.before, " to ", c.after, " ", name), func(t *testing.T) {
 				o := sluice.Options[call]{DenialCacheTTL: -1, Clock: clock.Now}
 				old, lowered := newLimiter(t, o, store, rulesOf(c.before)...), newLimiter(t, o, store, rulesOf(c.after)...)
@@ -72,7 +60,7 @@ func TestRetryAfterHoldsAfterALimitIsLowered(t *testing.T) {
 // The limit of a key is lowered while a denial is cached, by another rule alone or by both.
 func TestRetryAfterHoldsAfterACachedDenialUnderAHigherLimit(t *testing.T) {
 	clock := newClock()
-	stores := storesInGo(t, clock)
+	stores := ownClock(t, clock)
 	maps.Copy(stores, serverStores(t))
 	for name, store := range stores {
 		for i, plan := range []algo.Policy{mustPolicy("gcra 100/10s"), mustPolicy("gcra 60/10s")} {
@@ -107,7 +95,7 @@ func TestRetryAfterHoldsAfterACachedDenialUnderAHigherLimit(t *testing.T) {
 // A cost above the burst is denied for ever, even if no units are in use any more. Such a denial deletes nothing.
 func TestDenialStoresNothing(t *testing.T) {
 	clock := newClock()
-	for name, store := range storesInGo(t, clock) {
+	for name, store := range ownClock(t, clock) {
 		for _, others := range [][]string{nil, {"gcra 100/h"}} {
 			l := newLimiter(t, sluice.Options[call]{Clock: clock.Now, DenialCacheTTL: -1}, store, rulesOf(append([]string{"gcra 10/10s"}, others...)...)...)
 			load := func(key string) storage.Version { return recordOf(t, store, "", "rule 0", "gcra", key).Version }

@@ -3,7 +3,6 @@ package sluice
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -256,7 +255,7 @@ const skewMargin = 10 * time.Second
 // ttl returns how long a store must keep a state with that ResetAfter. 0 means for ever.
 func ttl(reset time.Duration) time.Duration {
 	const longest = 100 * 365 * 24 * time.Hour
-	if reset > min(longest, math.MaxInt64-skewMargin) {
+	if reset > longest {
 		return 0
 	}
 	return reset + skewMargin

@@ -58,7 +58,7 @@ func rulesOf(specs ...string) (rules []sluice.Rule[call]) {
 	return rules
 }
 
-func newLimiter[T any](t testing.TB, o sluice.Options[T], store storage.Store, rules ...sluice.Rule[T]) *sluice.Limiter[T] {
+func newLimiter[T any](t *testing.T, o sluice.Options[T], store storage.Store, rules ...sluice.Rule[T]) *sluice.Limiter[T] {
 	t.Helper()
 	l, err := o.New(store, rules...)
 	require.NoError(t, err)
@@ -66,7 +66,7 @@ func newLimiter[T any](t testing.TB, o sluice.Options[T], store storage.Store, r
 }
 
 // must returns a function that fails the test if there is an error.
-func must(t testing.TB) func(sluice.Decision, error) sluice.Decision {
+func must(t *testing.T) func(sluice.Decision, error) sluice.Decision {
 	return func(d sluice.Decision, err error) sluice.Decision {
 		t.Helper()
 		require.NoError(t, err)
@@ -75,7 +75,7 @@ func must(t testing.TB) func(sluice.Decision, error) sluice.Decision {
 }
 
 // remaining returns what each rule has left for an input.
-func remaining[T any](t testing.TB, l *sluice.Limiter[T], in T) (left []int64) {
+func remaining[T any](t *testing.T, l *sluice.Limiter[T], in T) (left []int64) {
 	t.Helper()
 	for _, r := range must(t)(l.Peek(background, in)).Results {
 		left = append(left, r.Remaining)

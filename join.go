@@ -25,7 +25,7 @@ func Join[T any](limiters ...*Limiter[T]) (*Limiter[T], error) {
 			return nil, fmt.Errorf("sluice: Join: limiter %d is nil", i)
 		case l.store == nil:
 			return nil, fmt.Errorf("sluice: Join: limiter %d is a zero Limiter; make it with New, For or Options.New", i)
-		case !reflect.ValueOf(l.store).Comparable() || l.store != first.store:
+		case i > 0 && (!reflect.ValueOf(l.store).Comparable() || l.store != first.store):
 			return nil, fmt.Errorf("sluice: Join: limiters 0 and %d have different stores; make them with the same one", i)
 		case !sameFunc(l.options.Clock, first.options.Clock):
 			return nil, fmt.Errorf("sluice: Join: limiters 0 and %d have different Options.Clock", i)

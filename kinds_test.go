@@ -4,7 +4,6 @@ package sluice_test
 // kind continues with the stored units.
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +30,9 @@ var kindChanges = []struct {
 	{"all(gcra 10/h; fixedwindow 20/h; gcra 10/s)", 10},
 	{"movingwindow 10/h", 10},
 	{"fixedwindow 10/h", 10},
-	{"gcra 9/h", 6}, // the records of the first policy are still there
+	{"penalty(gcra 10/h; for=1m)", 10},
+	{"calendar 10/year", 10}, // a limiter keeps fewer texts than there were kinds
+	{"gcra 9/h", 6},          // the records of the first policy are still there
 	{"tokenbucket 20/d", 17},
 }
 
@@ -39,38 +40,17 @@ func TestPolicyOfAnotherKindHasItsOwnRecords(t *testing.T) {
 	clock := newClock()
 	names, stores := allStores(t, clock.Now)
 	for i, store := range stores {
-		for name, rule := range map[string]func(spec string) sluice.Rule[call]{
-			"spec": func(spec string) sluice.Rule[call] { return sluice.Rule[call]{Spec: spec} },
-			"PolicyFor": func(spec string) sluice.Rule[call] {
-				return sluice.Rule[call]{PolicyFor: func(call) (algo.Policy, error) { return mustPolicy(spec), nil }}
-			},
-		} {
-			t.Run(fmt.Sprint(names[i], " ", name), func(t *testing.T) {
-				o := sluice.Options[call]{Namespace: name, Clock: clock.Now, Timeout: time.Minute}
-				for _, c := range kindChanges {
-					r := rule(c.spec)
-					r.Name, r.Key = "user", byUser
-					d := must(t)(newLimiter(t, o, store, r).AllowN(background, ann, 3))
-					require.Equal(t, c.left >= 3, d.Allowed, c.spec)
-					require.Equal(t, c.left-3, d.Remaining, c.spec)
-				}
-			})
-		}
-	}
-}
-
-// One limiter gets policies of more kinds than it keeps texts for.
-func TestPolicyForOfManyKinds(t *testing.T) {
-	periods := []string{"s", "m", "h", "d", "2h", "3h", "4h", "5h", "6h", "7h"}
-	for _, store := range memoryStores() {
-		l := newLimiter(t, sluice.Options[call]{}, store, sluice.Rule[call]{
-			Name: "user", PolicyFor: func(c call) (algo.Policy, error) {
-				return mustPolicy("all(fixedwindow 10/30d; gcra 100/" + c.user + ")"), nil
-			},
-		})
-		for i := range 3 {
-			for _, period := range periods {
-				require.EqualValues(t, 9-i, must(t)(l.Allow(background, call{user: period})).Remaining)
+		var spec string
+		changing := sluice.Rule[call]{Name: "user", Key: byUser, PolicyFor: func(call) (algo.Policy, error) { return mustPolicy(spec), nil }}
+		byPolicyFor := newLimiter(t, sluice.Options[call]{Namespace: "PolicyFor", Clock: clock.Now, Timeout: time.Minute}, store, changing)
+		for _, c := range kindChanges {
+			spec = c.spec
+			rule := sluice.Rule[call]{Name: "user", Key: byUser, Spec: spec}
+			bySpec := newLimiter(t, sluice.Options[call]{Clock: clock.Now, Timeout: time.Minute}, store, rule)
+			for _, l := range []*sluice.Limiter[call]{bySpec, byPolicyFor} {
+				d := must(t)(l.AllowN(background, ann, 3))
+				require.Equal(t, c.left >= 3, d.Allowed, "%s: %s", names[i], spec)
+				require.Equal(t, c.left-3, d.Remaining, "%s: %s", names[i], spec)
 			}
 		}
 	}

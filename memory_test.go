@@ -57,29 +57,20 @@ func TestAllocationsInMemory(t *testing.T) {
 		most  float64
 		call  func(*sluice.Limiter[call])
 		rules []sluice.Rule[call]
+		store storage.Store
 	}{
-		{0, allow, rulesOf("gcra 1000/s")},
-		{0, allow, rulesOf("gcra 1/h")},
-		{0, allow, rulesOf("gcra 1000/s", "tokenbucket 2000/m", "fixedwindow 100000/h")},
-		{0, allow, long},
-		{0, allow, []sluice.Rule[call]{plan}},
-		{0, hold, append(rulesOf("gcra 1000/s"), plan)},
-		{1, reserveAndRelease, rulesOf("inflight 5 ttl=8760h")},
+		{0, allow, rulesOf("gcra 1000/s"), nil},
+		{0, allow, rulesOf("gcra 1/h"), nil},
+		{0, allow, rulesOf("gcra 1000/s", "tokenbucket 2000/m", "fixedwindow 100000/h"), nil},
+		{0, allow, long, nil},
+		{0, allow, []sluice.Rule[call]{plan}, nil},
+		{0, hold, append(rulesOf("gcra 1000/s"), plan), nil},
+		{1, reserveAndRelease, rulesOf("inflight 5 ttl=8760h"), nil},
+		{1, allow, rulesOf("gcra 1/h"), swapOnly{new(memory.Store)}}, // denials from the cache
 	} {
-		l := newLimiter(t, sluice.Options[call]{}, nil, c.rules...)
+		l := newLimiter(t, sluice.Options[call]{}, c.store, c.rules...)
 		requireAllocations(t, c.most, func() { c.call(l) })
 	}
-}
-
-func TestRepeatedDenialAllocatesOneState(t *testing.T) {
-	l := newLimiter(t, sluice.Options[call]{}, swapOnly{new(memory.Store)}, rulesOf("gcra 1/h")...)
-	must(t)(l.Allow(background, ann))
-	must(t)(l.Allow(background, ann))
-	requireAllocations(t, 1, func() {
-		if d, err := l.Allow(background, ann); err != nil || !d.Cached {
-			panic(err)
-		}
-	})
 }
 
 var longKey = strings.Repeat("ann", 100)
@@ -92,23 +83,6 @@ func reserveAndRelease(l *sluice.Limiter[call]) {
 	if err := r.Release(background); err != nil {
 		panic(err)
 	}
-}
-
-func BenchmarkHeldUnits(b *testing.B) {
-	b.Run("Allow", func(b *testing.B) {
-		l := newLimiter(b, sluice.Options[call]{}, nil, rulesOf("inflight 1000000000 ttl=1h")...)
-		for b.Loop() {
-			if d, err := l.Allow(background, ann); err != nil || !d.Allowed {
-				panic(err)
-			}
-		}
-	})
-	b.Run("Reserve and Release", func(b *testing.B) {
-		l := newLimiter(b, sluice.Options[call]{}, nil, rulesOf("inflight 5 ttl=1h")...)
-		for b.Loop() {
-			reserveAndRelease(l)
-		}
-	})
 }
 
 // The results of a decision that escapes are on the heap, with room for three rules.

@@ -42,18 +42,6 @@ func TestPrepaySavesRoundTripsForABusyKey(t *testing.T) {
 	})
 }
 
-func TestPrepayBuysOneCallForAQuietKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := newDistantStore(time.Millisecond)
-		l := newLimiter(t, prepay, store, rulesOf("fixedwindow 1000/h")...)
-		for range 50 {
-			require.False(t, must(t)(l.Allow(background, ann)).Prepaid)
-			time.Sleep(time.Second)
-		}
-		require.Equal(t, []int64{950}, remaining(t, l, ann), "nothing was bought in vain")
-	})
-}
-
 // Four processes call at ten times the limit.
 func TestPrepayUsesTheLimitUpAndStaysWithinTheBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

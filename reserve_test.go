@@ -56,24 +56,6 @@ func TestSettleCorrectsTheEstimateOnce(t *testing.T) {
 	}
 }
 
-// An outage must not make Settle refund units that were never charged.
-func TestDegradedReservationIsChargedInFull(t *testing.T) {
-	for _, p := range []sluice.FailurePolicy{sluice.FailOpen, sluice.FailLocal} {
-		for actual, left := range map[int64]int64{0: 6, 1: 5, 3: 3, 5: 1} {
-			l, store := newReserving(t, p)
-			require.True(t, must(t)(l.AllowN(background, ann, 4)).Allowed)
-			store.err = errNoTable
-			r := reserve(t, l, ann, 3)
-			require.True(t, r.Decision.Degraded)
-			store.err = nil
-			must(t)(r.Settle(background, actual))
-			require.Equal(t, []int64{left}, remaining(t, l, ann))
-			_, err := r.Settle(background, actual)
-			require.ErrorIs(t, err, sluice.ErrSettled)
-		}
-	}
-}
-
 func TestSettleThatFailsCanBeCalledAgain(t *testing.T) {
 	for _, p := range failurePolicies {
 		l, store := newReserving(t, p)
@@ -91,39 +73,31 @@ func TestSettleThatFailsCanBeCalledAgain(t *testing.T) {
 	}
 }
 
-// The local limiter has the estimate. A correction that cannot reach the store takes no more
-// from it, however often Settle is called.
-func TestSettleDoesNotChargeTheLocalLimiter(t *testing.T) {
-	for _, degraded := range []bool{false, true} {
+// A correction that cannot reach the store gives unused units of the estimate back to the local limiter, once. It takes no more from
+// it. The local limiter has no estimate that the store has charged. After the outage, the store is charged in full: an outage must not
+// make Settle refund units that were never charged.
+func TestSettleOfAnOutageGivesUnusedUnitsBackToTheLocalLimiterOnce(t *testing.T) {
+	for _, c := range []struct {
+		degraded                bool  // the outage begins before Reserve
+		estimate, actual, local int64 // local is what the local limiter has left
+	}{{false, 5, 8, 10}, {true, 5, 8, 5}, {true, 6, 2, 8}} {
 		l, store := newReserving(t, sluice.FailLocal)
-		if degraded {
+		if c.degraded {
 			store.err = errNoTable
+			must(t)(reserve(t, l, ann, 10).Settle(background, 0))
 		}
-		r := reserve(t, l, ann, 5)
-		require.Equal(t, degraded, r.Decision.Degraded)
+		r := reserve(t, l, ann, c.estimate)
+		require.Equal(t, c.degraded, r.Decision.Degraded)
 		store.err = errNoTable
 		for range 3 {
-			require.True(t, must(t)(r.Settle(background, 8)).Degraded)
+			require.True(t, must(t)(r.Settle(background, c.actual)).Degraded)
 		}
-		require.True(t, must(t)(l.AllowN(background, ann, 5)).Allowed)
+		require.True(t, must(t)(l.AllowN(background, ann, c.local)).Allowed, "%+v", c)
+		require.False(t, must(t)(l.Allow(background, ann)).Allowed, "%+v", c)
 		store.err = nil
-		must(t)(r.Settle(background, 8))
-		require.Equal(t, []int64{2}, remaining(t, l, ann))
+		must(t)(r.Settle(background, c.actual))
+		require.Equal(t, []int64{10 - c.actual}, remaining(t, l, ann), "%+v", c)
 	}
-}
-
-func TestSettleGivesUnusedUnitsBackToTheLocalLimiterOnce(t *testing.T) {
-	l, store := newReserving(t, sluice.FailLocal)
-	store.err = errNoTable
-	for range 20 {
-		must(t)(reserve(t, l, ann, 6).Settle(background, 0))
-	}
-	r := reserve(t, l, ann, 6)
-	for range 3 {
-		require.True(t, must(t)(r.Settle(background, 2)).Degraded)
-	}
-	require.True(t, must(t)(l.AllowN(background, ann, 8)).Allowed, "2 of 10 were used")
-	require.False(t, must(t)(l.Allow(background, ann)).Allowed)
 }
 
 func TestSettleAfterTheEndOfItsContextCanBeCalledAgainForTheLocalLimiter(t *testing.T) {

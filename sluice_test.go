@@ -14,13 +14,6 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-func TestForNeedsARule(t *testing.T) {
-	_, err := sluice.For[string](nil)
-	require.EqualError(t, err, "sluice: For needs at least one rule; a limiter without rules would allow every call")
-	_, err = sluice.New(nil, "")
-	require.Error(t, err)
-}
-
 // Two limiters of New on one store share the state of a key only if their policies are equal. The spelling
 // of the specs does not matter.
 func TestLimitersWithDifferentPoliciesShareAStore(t *testing.T) {
@@ -34,23 +27,6 @@ func TestLimitersWithDifferentPoliciesShareAStore(t *testing.T) {
 	require.EqualValues(t, 99, left("fixedwindow 100/min"))
 	require.EqualValues(t, 4, left("gcra 5/hour"))
 	require.EqualValues(t, 3, left(" fixedwindow  5/60m align=first"))
-}
-
-func TestMustPanicsWithTheError(t *testing.T) {
-	for name, must := range map[string]func(){
-		"MustNew":    func() { sluice.MustNew(nil, "gcra 5") },
-		"MustFor":    func() { sluice.MustFor(nil, sluice.PerKey("gcra 5")) },
-		"MustPolicy": func() { sluice.MustPolicy("gcra 5") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			defer func() {
-				err, ok := recover().(error)
-				require.True(t, ok)
-				require.ErrorContains(t, err, `limit "5": want COUNT/PERIOD`)
-			}()
-			must()
-		})
-	}
 }
 
 func byBoth(c call) string { return c.user + c.resource }
@@ -81,19 +57,29 @@ func TestJoinChargesTheRulesOfAllLimitersOrNone(t *testing.T) {
 	require.Equal(t, []int64{2}, remaining(t, own, ann))
 }
 
+// retrying is a store of a user. A comparison of two such stores panics.
+type retrying struct {
+	storage.Store
+	_ []time.Duration // the pauses
+}
+
 func TestJoinRefuses(t *testing.T) {
 	store := new(memory.Store)
 	with := func(o sluice.Options[call], store storage.Store, name string) *sluice.Limiter[call] {
 		return newLimiter(t, o, store, sluice.Rule[call]{Name: name, Spec: "gcra 1/s"})
 	}
 	a, zero := with(sluice.Options[call]{}, store, "a"), new(sluice.Limiter[call])
+	var pairs [][]*sluice.Limiter[call] // on stores that cannot be compared
+	for _, store := range []storage.Store{retrying{Store: store}, swapOnly{retrying{Store: store}}} {
+		pairs = append(pairs, []*sluice.Limiter[call]{with(sluice.Options[call]{}, store, "a"), with(sluice.Options[call]{}, store, "b")})
+	}
 	for text, refused := range map[string][][]*sluice.Limiter[call]{
 		"sluice: Join needs at least one limiter":                                           {{}},
 		"sluice: Join: limiter 0 is nil":                                                    {{nil, a}},
 		"sluice: Join: limiter 1 is nil":                                                    {{a, nil}},
 		"sluice: Join: limiter 0 is a zero Limiter; make it with New, For or Options.New":   {{zero}, {zero, a}},
 		"sluice: Join: limiter 1 is a zero Limiter; make it with New, For or Options.New":   {{a, zero}},
-		"sluice: Join: limiters 0 and 1 have different stores; make them with the same one": {{a, with(sluice.Options[call]{}, nil, "b")}},
+		"sluice: Join: limiters 0 and 1 have different stores; make them with the same one": append(pairs, []*sluice.Limiter[call]{a, with(sluice.Options[call]{}, nil, "b")}),
 		"sluice: Join: limiters 0 and 1 have different Options.Clock":                       {{a, with(sluice.Options[call]{Clock: newClock().Now}, store, "b")}},
 		"sluice: Join: limiters 0 and 1 have different Options.Group":                       {{a, with(sluice.Options[call]{Group: byBoth}, store, "b")}},
 		`sluice: two rules have the name "a"; give each rule its own name`:                  {{a, with(sluice.Options[call]{}, store, "a")}},
@@ -102,19 +88,5 @@ func TestJoinRefuses(t *testing.T) {
 			_, err := sluice.Join(limiters...)
 			require.EqualError(t, err, text)
 		}
-	}
-}
-
-// A comparison of two such stores panics.
-func TestJoinRefusesStoresThatCannotBeCompared(t *testing.T) {
-	type retrying struct {
-		storage.Store
-		_ []time.Duration // the pauses
-	}
-	for _, store := range []storage.Store{retrying{Store: new(memory.Store)}, swapOnly{retrying{Store: new(memory.Store)}}} {
-		a := newLimiter(t, sluice.Options[call]{}, store, sluice.Rule[call]{Name: "a", Spec: "gcra 1/s"})
-		b := newLimiter(t, sluice.Options[call]{}, store, sluice.Rule[call]{Name: "b", Spec: "gcra 1/s"})
-		_, err := sluice.Join(a, b)
-		require.ErrorContains(t, err, "have different stores")
 	}
 }

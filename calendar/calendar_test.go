@@ -52,28 +52,38 @@ func zones(t *testing.T) (names []string) {
 	return names
 }
 
-// firstInstant finds by trial the first minute whose date in the zone is that of a day or later.
-func firstInstant(year int, month time.Month, day int, z *time.Location) time.Time {
-	midnight := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
+// dateOf returns the date of t as midnight in UTC.
+func dateOf(t time.Time) time.Time {
+	year, month, day := t.Date()
+	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
+}
+
+// firstInstant finds by trial the first minute whose date in the zone is that of midnight, in UTC, or later.
+func firstInstant(midnight time.Time, z *time.Location) time.Time {
 	for t := midnight.Add(-27 * time.Hour).In(z); ; t = t.Add(time.Minute) {
-		y, m, d := t.Date()
-		if !time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Before(midnight) {
+		if !dateOf(t).Before(midnight) {
 			return t
 		}
 	}
 }
 
-// nextDay returns the date after that of t at which a window begins.
-func nextDay(t time.Time, u calendar.Unit) (year int, month time.Month, day int) {
-	switch year, month, day = t.Date(); u {
-	case calendar.Week:
-		return year, month, day + 1 + (7-int(t.Weekday()))%7
-	case calendar.Month:
-		return year, month + 1, 1
-	case calendar.Year:
-		return year + 1, time.January, 1
+// windowEnd returns the end of the window that contains t. It can be after the next date, if an hour around midnight is repeated.
+func windowEnd(t time.Time, u calendar.Unit, z *time.Location) time.Time {
+	for date := dateOf(t); ; {
+		switch u {
+		case calendar.Day:
+			date = date.AddDate(0, 0, 1)
+		case calendar.Week:
+			date = date.AddDate(0, 0, 1+(7-int(date.Weekday()))%7)
+		case calendar.Month:
+			date = date.AddDate(0, 1, 1-date.Day())
+		case calendar.Year:
+			date = time.Date(date.Year()+1, time.January, 1, 0, 0, 0, 0, time.UTC)
+		}
+		if end := firstInstant(date, z); t.Before(end) {
+			return end
+		}
 	}
-	return year, month, day + 1
 }
 
 func TestWindowsEndWithTheFirstInstantOfADateInEveryZone(t *testing.T) {
@@ -101,19 +111,10 @@ func TestWindowsEndWithTheFirstInstantOfADateInEveryZone(t *testing.T) {
 			}
 			u := units[random.IntN(len(units))]
 			end := endOf(at, calendar.Options{Unit: u, Zone: z}).In(z)
-			want := firstInstant(nextDay2(at, u, z))
+			want := windowEnd(at, u, z)
 			require.Equal(t, want.Unix(), end.Unix(), "%s, %v of %v: %v, want %v", name, u, at, end, want)
 		}
 	}
-}
-
-// nextDay2 is nextDay for the window that contains t. Its date is later than that of t if an hour around midnight is repeated.
-func nextDay2(t time.Time, u calendar.Unit, z *time.Location) (int, time.Month, int, *time.Location) {
-	year, month, day := nextDay(t, u)
-	for next := firstInstant(year, month, day, z); !t.Before(next); next = firstInstant(year, month, day, z) {
-		year, month, day = nextDay(time.Date(year, month, day, 12, 0, 0, 0, time.UTC), u)
-	}
-	return year, month, day, z
 }
 
 func TestWindowsWhenClocksChange(t *testing.T) {

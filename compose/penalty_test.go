@@ -14,13 +14,6 @@ import (
 	"github.com/sluice-go/sluice/internal/testing/sample"
 )
 
-func penaltyOf(t testing.TB, spec string) algo.Policy {
-	p, err := compose.ParsePolicy(spec)
-	require.NoError(t, err)
-	require.Equal(t, spec, p.String())
-	return p
-}
-
 // noon is the time of the first call.
 var noon = time.Unix(1_700_000_000, 0)
 
@@ -33,7 +26,7 @@ func do(t testing.TB, p algo.Policy, op policy.Op, state []byte, now time.Time, 
 }
 
 func TestADenialBeginsAPenaltyAndCallsDoNotExtendIt(t *testing.T) {
-	p := penaltyOf(t, "penalty(fixedwindow 2/15m; for=1h)")
+	p := mustPolicy("penalty(fixedwindow 2/15m; for=1h)")
 	var state []byte
 	step := func(after time.Duration, cost int64) (r algo.Result) {
 		state, r = do(t, p, policy.Step, state, noon.Add(after), cost)
@@ -70,7 +63,7 @@ func TestADenialBeginsAPenaltyAndCallsDoNotExtendIt(t *testing.T) {
 func TestRetryAfterOfAPenaltyIsExact(t *testing.T) {
 	random := sample.New(7, 2)
 	for _, spec := range []string{"penalty(gcra 10/m burst=3; for=10s)", "penalty(fixedwindow 3/h; for=1s)", "penalty(all(gcra 1/s; movingwindow 9/m slots=3); for=1m)", "penalty(tokenbucket 5/h; for=1ms)"} {
-		p := penaltyOf(t, spec)
+		p := mustPolicy(spec)
 		for range 200 {
 			var state []byte
 			now := time.UnixMicro(random.Int64N(algo.MaxInstant / 2))
@@ -97,7 +90,7 @@ func TestRetryAfterOfAPenaltyIsExact(t *testing.T) {
 func TestNextRefillOfAPenaltyIsExact(t *testing.T) {
 	debts := 0
 	for _, spec := range []string{"gcra 5/s", "tokenbucket 3/2s refill=interval", "fixedwindow 2/s", "movingwindow 4/s slots=4", "all(gcra 2/s; fixedwindow 9/5s)"} {
-		p := penaltyOf(t, "penalty("+spec+"; for=2s)")
+		p := mustPolicy("penalty(" + spec + "; for=2s)")
 		random := sample.New(11, 5)
 		state, now := []byte(nil), noon
 		for range 3000 {
@@ -124,7 +117,7 @@ func TestNextRefillOfAPenaltyIsExact(t *testing.T) {
 }
 
 func TestRefundAndChargeDuringAPenalty(t *testing.T) {
-	p := penaltyOf(t, "penalty(fixedwindow 2/15m; for=1h)")
+	p := mustPolicy("penalty(fixedwindow 2/15m; for=1h)")
 	state, _ := do(t, p, policy.Step, nil, noon, 2)
 	state, _ = do(t, p, policy.Step, state, noon, 1)
 	state, r := do(t, p, policy.Refund, state, noon, 2)
@@ -146,7 +139,7 @@ func TestRefundAndChargeDuringAPenalty(t *testing.T) {
 
 // A penalty ends by the current duration, counted from its begin, also if nothing was stored since the duration changed.
 func TestRetryAfterIsExactIfTheDurationOfAPenaltyChanges(t *testing.T) {
-	p := penaltyOf(t, "penalty(fixedwindow 1/s; for=1h)")
+	p := mustPolicy("penalty(fixedwindow 1/s; for=1h)")
 	state, _ := do(t, p, policy.Step, nil, noon, 1)
 	state, r := do(t, p, policy.Step, state, noon, 1)
 	require.Equal(t, time.Hour, r.RetryAfter)
@@ -154,7 +147,7 @@ func TestRetryAfterIsExactIfTheDurationOfAPenaltyChanges(t *testing.T) {
 		"penalty(fixedwindow 1/s; for=10m)": 10 * time.Minute,
 		"penalty(fixedwindow 1/s; for=2h)":  2 * time.Hour,
 	} {
-		changed := penaltyOf(t, spec)
+		changed := mustPolicy(spec)
 		for _, op := range []policy.Op{policy.Peek, policy.Step} {
 			_, r := do(t, changed, op, state, noon.Add(lasts-time.Microsecond), 1)
 			require.Equal(t, time.Microsecond, r.RetryAfter)
@@ -166,7 +159,7 @@ func TestRetryAfterIsExactIfTheDurationOfAPenaltyChanges(t *testing.T) {
 
 // After the clock has stepped back, a penalty ends when it would have ended. Skew says how far ahead it began.
 func TestPenaltyAfterTheClockStepsBack(t *testing.T) {
-	p := penaltyOf(t, "penalty(fixedwindow 1/15m; for=1h)")
+	p := mustPolicy("penalty(fixedwindow 1/15m; for=1h)")
 	state, _ := do(t, p, policy.Step, nil, noon, 1)
 	state, _ = do(t, p, policy.Step, state, noon.Add(10*time.Minute), 1)
 	for _, op := range policy.Ops {
@@ -182,7 +175,7 @@ func TestPenaltyAfterTheClockStepsBack(t *testing.T) {
 }
 
 func TestStatesOfPenalties(t *testing.T) {
-	p := penaltyOf(t, "penalty(fixedwindow 1/15m; for=1h)")
+	p := mustPolicy("penalty(fixedwindow 1/15m; for=1h)")
 	state, _ := do(t, p, policy.Step, nil, noon, 1)
 	require.Equal(t, "p\x01\x00\x00\x00\x00\x00\x00\x00f\x01", string(state[:11]))
 	for _, bad := range []string{"x", "p", "f\x01", "p\x01", "p\x01\x00\x00\x00\x00\x00\x00\x00", "p\x01\xff\xff\xff\xff\xff\xff\xff", string(state) + "x", string(state[:12])} {

@@ -20,6 +20,7 @@ func TestStringIsTheShortestSpec(t *testing.T) {
 	for _, spec := range [][2]string{
 		{"fixedwindow 1099511627776/625499h50m", "fixedwindow 1099511627776/625499h50m"},
 		{"all(gcra 10/s; tokenbucket 100/m burst=20)", "all(gcra 10/s; tokenbucket 100/m burst=20)"},
+		{"penalty( fixedwindow 5/15min;for=60m )", "penalty(fixedwindow 5/15m; for=1h)"},
 		{" gcra\t60/1m   burst=60 ", "gcra 60/m"},
 		{"gcra 100/min burst=20", "gcra 100/m burst=20"},
 		{"fixedwindow 5/hour", "fixedwindow 5/h"},

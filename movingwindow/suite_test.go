@@ -157,7 +157,7 @@ func TestLaws(t *testing.T) {
 // documentedBound is the formula of the package comment.
 func documentedBound(o movingwindow.Options, m int64) *big.Int {
 	l, n := big.NewInt(o.Limit.Count), max(int64(o.Slots), 1)
-	w := newModel(o).width.Int64()
+	w := newModel(o).width
 	u, e := (m-1)/w-(n-1), (m-1)%w
 	bound := func(windows int64) *big.Int { return new(big.Int).Mul(l, big.NewInt(windows)) }
 	switch {
@@ -201,7 +201,7 @@ func TestBoundHoldsForWideSlots(t *testing.T) {
 		}
 		var s movingwindow.State
 		var log algotest.Log
-		width := newModel(o).width.Int64()
+		width := newModel(o).width
 		now := 1000 * width
 		for range 40 {
 			now += sample.OneOf(random, 0, 1, random.Int64N(width)+1, width-1-now%width, width-now%width, random.Int64N(3*o.Limit.Period.Microseconds())+1)
@@ -285,7 +285,7 @@ func FuzzStep(f *testing.F) {
 			o.PaidAt = time.UnixMicro(paidAt)
 		}
 		if width == 0 && o.Validate() == nil {
-			width = newModel(o).width.Int64()
+			width = newModel(o).width
 		}
 		suite.EachOp(t, stateOf(at, width, counts), time.Unix(sec, nsec), o)
 	})

@@ -52,10 +52,8 @@ func read(t *testing.T, file string) string {
 
 func TestFaultOfATraceIsNamed(t *testing.T) {
 	for text, want := range map[string]string{
-		"policy gcra 3/h\n@0s ann one\n":       `FILE:2: cost "one": want a whole number of at least 0, alone or after peek:, refund: or charge:`,
-		"policy gcra 3/h\n@0s ann 1 -> okay\n": `FILE:2: the answer "okay" must have a word for each column: verdict left retry reset; a line such as show verdict chooses the columns`,
-		"policy gcra 3/h\n":                    `FILE: not a trace: there is no event, a line such as @0s KEY 1`,
-		"":                                     `FILE: not a trace: there is no event, a line such as @0s KEY 1`,
+		"policy gcra 3/h\n@0s ann one\n": `FILE:2: cost "one": want a whole number of at least 0, alone or after peek:, refund: or charge:`,
+		"":                               `FILE: not a trace: there is no event, a line such as @0s KEY 1`,
 		"policy gcra 3/h\n@0s a 1\npolicy all(gcra 3/h)\n@0s a 1\n": `FILE:3: policy all(gcra 3/h): a policy line after an event keeps the states, ` +
 			`but a limiter would not keep those of gcra 3/h; want the same algorithm, and in all() the same periods`,
 	} {

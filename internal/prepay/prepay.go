@@ -16,7 +16,7 @@ type Purse struct {
 
 // Spend takes a call, if one is left that has not expired.
 func (p *Purse) Spend(now time.Time) bool {
-	if p.left < 1 || !now.Before(p.until) {
+	if p.IsSpent(now) {
 		return false
 	}
 	p.left--

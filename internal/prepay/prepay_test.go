@@ -200,20 +200,10 @@ func TestPurchasesGrowWithDemand(t *testing.T) {
 	p.Fill(now, life, 3, 4)
 	spend(3)
 	require.EqualValues(t, 2, p.Next(now, 10), "fewer than wanted were left")
+	p.Fill(now, life, 2, 2)
+	spend(2)
+	p.Empty()
+	require.EqualValues(t, 1, p.Next(now, 10), "a purchase of nothing is followed by one of a single call")
 	now = now.Add(time.Hour)
 	require.EqualValues(t, 1, p.Next(now, 10))
-}
-
-func TestAPurchaseOfNothingIsFollowedByOneOfASingleCall(t *testing.T) {
-	now := time.Unix(1e9, 0)
-	var p prepay.Purse
-	for range 4 {
-		calls := p.Next(now, 40)
-		p.Fill(now, life, calls, calls)
-		for p.Spend(now) {
-		}
-	}
-	require.Greater(t, p.Next(now, 40), int64(8))
-	p.Empty()
-	require.EqualValues(t, 1, p.Next(now, 40))
 }
