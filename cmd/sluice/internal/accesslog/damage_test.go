@@ -131,32 +131,25 @@ func zipped(log []byte) []byte {
 	return b.Bytes()
 }
 
-// endless returns lines without an end. %d in a line is a number that grows.
-type endless struct {
-	line string
-	n    int
-	rest []byte
-}
+// readFunc is a reader that calls a function.
+type readFunc func(b []byte) (int, error)
 
-func (e *endless) Read(b []byte) (int, error) {
-	if len(e.rest) == 0 {
-		e.n++
-		e.rest = []byte(strings.ReplaceAll(e.line, "%d", strconv.Itoa(e.n)))
-	}
-	n := copy(b, e.rest)
-	e.rest = e.rest[n:]
-	return n, nil
-}
+func (f readFunc) Read(b []byte) (int, error) { return f(b) }
 
 func TestAnErrorAndTheContextStopAnEndlessInput(t *testing.T) {
 	for name, line := range map[string]string{"entries": `{"time":%d,"status":200}` + "\n", "bad lines": "bad\n", "one line": "x"} {
 		t.Run(name, func(t *testing.T) {
+			n := 1_000_000_000
+			endless := readFunc(func(b []byte) (int, error) {
+				n++
+				return copy(b, strings.ReplaceAll(line, "%d", strconv.Itoa(n))), nil
+			})
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 			defer cancel()
-			_, err := Read(ctx, []Input{FromReader("log", &endless{line: line, n: 1e9})}, Options{}, func(*Entry) error { return nil })
+			_, err := Read(ctx, []Input{FromReader("log", endless)}, Options{}, func(*Entry) error { return nil })
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			if name == "entries" {
-				_, err = Read(t.Context(), []Input{FromReader("log", &endless{line: line, n: 1e9})}, Options{}, func(*Entry) error { return io.ErrShortBuffer })
+				_, err = Read(t.Context(), []Input{FromReader("log", endless)}, Options{}, func(*Entry) error { return io.ErrShortBuffer })
 				require.ErrorIs(t, err, io.ErrShortBuffer)
 			}
 		})
@@ -190,58 +183,24 @@ func TestMemoryIsFlatInTheNumberOfLines(t *testing.T) {
 	require.Less(t, most, start+1<<20, "bytes of memory for 40,000 lines")
 }
 
+// TestPeekLosesNothing: whole has the text, and then the error. It reads the end once, because one ctrl-D on a terminal must be
+// enough.
 func TestPeekLosesNothing(t *testing.T) {
-	for _, n := range []int{0, 16, 200_000} {
-		text := strings.Repeat("0123456789", n/10) + strings.Repeat("x", n%10)
-		for _, data := range []string{text, string(zipped([]byte(text)))} {
-			for _, want := range []int{10, 5000} {
-				first, whole := Peek(strings.NewReader(data), want)
-				if data == text || len(data) <= want {
-					require.Equal(t, text[:min(n, want)], string(first))
-				}
-				require.True(t, strings.HasPrefix(text, string(first)))
-				all, err := io.ReadAll(whole)
-				require.NoError(t, err)
-				require.Equal(t, data, string(all))
-				all, err = io.ReadAll(Unzip(strings.NewReader(data)))
-				require.NoError(t, err)
-				require.Equal(t, text, string(all))
+	long := strings.Repeat("0123456789", 20_000)
+	for _, c := range []struct{ data, first string }{
+		{"", ""}, {"hello", "hello"}, {long, long[:5000]}, {string(zipped([]byte("hello"))), "hello"}, {string(zipped([]byte("hello"))[:20]), "hello"},
+	} {
+		text, ends := io.MultiReader(strings.NewReader(c.data), failing{io.ErrClosedPipe}), 0
+		first, whole := Peek(readFunc(func(b []byte) (n int, err error) {
+			if n, err = text.Read(b); err != nil {
+				ends++
 			}
-		}
+			return n, err
+		}), 5000)
+		require.Equal(t, c.first, string(first))
+		all, err := io.ReadAll(whole)
+		require.ErrorIs(t, err, io.ErrClosedPipe)
+		require.Equal(t, c.data, string(all))
+		require.Equal(t, 1, ends)
 	}
-}
-
-func TestPeekReadsGzipCutShort(t *testing.T) {
-	data := zipped([]byte("hello"))
-	first, _ := Peek(bytes.NewReader(data[:len(data)-1]), 100)
-	require.Equal(t, "hello", string(first))
-	_, err := io.ReadAll(Unzip(bytes.NewReader(data[:5])))
-	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-}
-
-func TestPeekReturnsReadErrors(t *testing.T) {
-	first, whole := Peek(io.MultiReader(strings.NewReader("hello"), failing{io.ErrClosedPipe}), 100)
-	require.Equal(t, "hello", string(first))
-	all, err := io.ReadAll(whole)
-	require.Equal(t, "hello", string(all))
-	require.ErrorIs(t, err, io.ErrClosedPipe)
-}
-
-// readFunc is a reader that calls a function.
-type readFunc func(b []byte) (int, error)
-
-func (f readFunc) Read(b []byte) (int, error) { return f(b) }
-
-func TestPeekReadsTheEndOnce(t *testing.T) {
-	reads := 0
-	_, whole := Peek(readFunc(func(b []byte) (int, error) {
-		if reads++; reads > 1 {
-			return 0, io.EOF
-		}
-		return copy(b, "hello"), nil
-	}), 100)
-	all, err := io.ReadAll(whole)
-	require.NoError(t, err)
-	require.Equal(t, "hello", string(all))
-	require.Equal(t, 2, reads, "one ctrl-D on a terminal is enough")
 }

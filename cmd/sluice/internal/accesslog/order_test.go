@@ -1,7 +1,6 @@
 package accesslog
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -128,12 +127,6 @@ func TestAnInputThatCannotBeReadIsAnError(t *testing.T) {
 
 	_, _, err = read(t, Options{}, FromFile(t.TempDir()))
 	require.ErrorContains(t, err, "is a directory")
-
-	broken := errors.New("broken disk")
-	entries, _, err := read(t, Options{}, FromReader("disk", io.MultiReader(strings.NewReader(logOf("1:a 2:b")), failing{broken})))
-	require.ErrorIs(t, err, broken)
-	require.ErrorContains(t, err, "disk")
-	require.LessOrEqual(t, len(entries), 2)
 }
 
 // One time in the future makes all later entries late. The reader must not keep them in memory until the

@@ -122,28 +122,6 @@ func TestPartsOfALineAreJoined(t *testing.T) {
 	}
 }
 
-func TestCarriageReturnsEndLines(t *testing.T) {
-	for _, end := range []string{"\r", "\r\n", "\n", "\r\r\n"} {
-		for _, last := range []string{"", end} {
-			line := strings.TrimSuffix(goodLine, " 512")          // the status is its last word
-			log := strings.Repeat(line+end, 20_000) + line + last // longer than any buffer
-			entries, stats, err := readText(t, Options{}, log)
-			require.NoError(t, err)
-			require.Len(t, entries, 20_001, "%q", end)
-			require.Zero(t, stats.Skipped)
-		}
-	}
-}
-
-// TestUnixPeersHaveNoAddress: servers that listen on a Unix socket know no address of their peers.
-func TestUnixPeersHaveNoAddress(t *testing.T) {
-	for _, peer := range []string{"unix:", "unix:/run/app.sock", "@"} {
-		for _, line := range []string{goodLine, "www.example.com:443 " + goodLine, "198.51.100.9, " + goodLine, `{"time":1e9,"ip":"192.0.2.7","status":200}`} {
-			require.Empty(t, readLine(t, strings.Replace(line, "192.0.2.7", peer, 1), Options{}).IP, line)
-		}
-	}
-}
-
 func TestEachPrefixHasItsClient(t *testing.T) {
 	tracetest.Answers(t, "testdata/prefixes.txt", func(prefix string) string {
 		entries, stats, err := readText(t, Options{Fields: IP | User | Host | Forwarded}, strings.Replace(goodLine, "192.0.2.7 - ann", prefix, 1)+"\n"+goodLine)
