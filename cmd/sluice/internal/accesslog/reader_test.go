@@ -41,8 +41,9 @@ func copied(e *Entry) entry {
 		string(e.Forwarded), e.File, e.Line, e.Late}
 }
 
-// read returns copies of all entries of the inputs.
+// read returns copies of all entries of the inputs, with all fields if the options name none.
 func read(tb testing.TB, o Options, inputs ...Input) (entries []entry, stats Stats, err error) {
+	o.Fields = cmp.Or(o.Fields, IP|User|Method|Path|Host|Key|Forwarded|Status)
 	stats, err = Read(tb.Context(), inputs, o, func(e *Entry) error {
 		entries = append(entries, copied(e))
 		return nil
