@@ -163,16 +163,6 @@ func TestTraceInTheHelpIsCorrect(t *testing.T) {
 	require.Equal(t, cli.ExitFailed, exitCode)
 }
 
-func TestFailedReplayLeavesThePictureAsItWas(t *testing.T) {
-	old, none := clitest.Write(t, "old.svg", "old"), filepath.Join(t.TempDir(), "none.svg")
-	for _, picture := range []string{old, none} {
-		exitCode, _, _ := clitest.Execute(t, "no log", "replay", "--out", picture, "-")
-		require.Equal(t, cli.ExitFailed, exitCode)
-	}
-	require.Equal(t, "old", string(clitest.Read(t, old)))
-	require.NoFileExists(t, none)
-}
-
 // TestInterruptEndsTheWait: an interrupt ends the wait for input on a terminal, and for the
 // writer of a pipe.
 func TestInterruptEndsTheWait(t *testing.T) {
