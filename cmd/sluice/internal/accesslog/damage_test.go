@@ -2,7 +2,6 @@ package accesslog
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/clitest"
 )
 
 const goodLine = `192.0.2.7 - ann [17/May/2015:10:05:03 +0000] "GET /a?b=c HTTP/1.1" 200 512`
@@ -94,41 +95,32 @@ func TestLinesAroundTheLimits(t *testing.T) {
 
 func TestGzip(t *testing.T) {
 	half := strings.Repeat(goodLine+"\n", 500)
-	whole := append(zipped([]byte(half)), zipped([]byte(half))...)
-	flipped := bytes.Clone(whole)
+	whole := clitest.Gzipped(half) + clitest.Gzipped(half)
+	flipped := []byte(whole)
 	flipped[len(flipped)-6] ^= 1 // in the checksum
 	tests := []struct {
-		name    string
-		log     []byte
-		entries int // at least
-		damaged bool
+		name, log string
+		entries   int // at least
+		damaged   bool
 	}{
 		{"two members", whole, 1000, false},
 		{"cut off", whole[:len(whole)-12], 500, true},
-		{"cut off between the members", zipped([]byte(half)), 500, false},
-		{"wrong checksum", flipped, 1000, true},
-		{"followed by something else", append(bytes.Clone(whole), "something else"...), 1000, true},
+		{"cut off between the members", clitest.Gzipped(half), 500, false},
+		{"wrong checksum", string(flipped), 1000, true},
+		{"followed by something else", whole + "something else", 1000, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			entries, stats, err := readText(t, Options{}, string(test.log))
+			entries, stats, err := readText(t, Options{}, test.log)
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, len(entries), test.entries)
 			require.Equal(t, test.damaged, len(stats.Damaged) == 1 && stats.Damaged[0].Name == "log", "%v", stats.Damaged)
 		})
 	}
 	t.Run("nothing but the magic", func(t *testing.T) {
-		_, _, err := readText(t, Options{}, string(whole[:2]))
+		_, _, err := readText(t, Options{}, whole[:2])
 		require.ErrorContains(t, err, "log: the gzip file is cut short or damaged before its first line: unexpected EOF")
 	})
-}
-
-func zipped(log []byte) []byte {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	z.Write(log) // a bytes.Buffer returns no error
-	z.Close()
-	return b.Bytes()
 }
 
 // readFunc is a reader that calls a function.
@@ -188,7 +180,7 @@ func TestMemoryIsFlatInTheNumberOfLines(t *testing.T) {
 func TestPeekLosesNothing(t *testing.T) {
 	long := strings.Repeat("0123456789", 20_000)
 	for _, c := range []struct{ data, first string }{
-		{"", ""}, {"hello", "hello"}, {long, long[:5000]}, {string(zipped([]byte("hello"))), "hello"}, {string(zipped([]byte("hello"))[:20]), "hello"},
+		{"", ""}, {"hello", "hello"}, {long, long[:5000]}, {clitest.Gzipped("hello"), "hello"}, {clitest.Gzipped("hello")[:20], "hello"},
 	} {
 		text, ends := io.MultiReader(strings.NewReader(c.data), failing{io.ErrClosedPipe}), 0
 		first, whole := Peek(readFunc(func(b []byte) (n int, err error) {

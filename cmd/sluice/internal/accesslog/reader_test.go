@@ -25,6 +25,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/clitest"
 )
 
 // entry is an Entry that keeps its text.
@@ -155,11 +157,11 @@ func (g *generator) log(name string, n int) (log []byte, entries []entry) {
 		}
 		log = append(log, end...)
 		if zip && g.IntN(50) == 0 {
-			members, log = append(members, zipped(log)...), nil
+			members, log = append(members, clitest.Gzipped(string(log))...), nil
 		}
 	}
 	if zip {
-		log = append(members, zipped(log)...)
+		log = append(members, clitest.Gzipped(string(log))...)
 	}
 	return log, entries
 }
@@ -242,7 +244,7 @@ func FuzzParse(f *testing.F) {
 		if bytes.HasPrefix(first, []byte{0x1f, 0x8b}) || bytes.HasPrefix(second, []byte{0x1f, 0x8b}) {
 			return
 		}
-		again, counts, _ := read(t, o, FromReader("first", iotest.OneByteReader(bytes.NewReader(first))), FromReader("second", bytes.NewReader(zipped(second))))
+		again, counts, _ := read(t, o, FromReader("first", iotest.OneByteReader(bytes.NewReader(first))), FromReader("second", strings.NewReader(clitest.Gzipped(string(second)))))
 		require.Equal(t, entries, again)
 		require.Equal(t, stats, counts)
 	})
