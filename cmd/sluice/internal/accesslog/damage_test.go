@@ -47,6 +47,7 @@ func TestDamageIsSkippedAndCounted(t *testing.T) {
 		{"10 MB in one line", good + strings.Replace(goodLine, "/a", "/"+strings.Repeat("a", 10<<20), 1) + "\n" + good, 6, 7,
 			`log:4: longer than 1 MiB: "192.0.2.7 - ann [17/May/2015:10:05:03 +0000] \"GET /` + strings.Repeat("a", 49) + `"...`},
 		{"10 MB without an end", good + strings.Repeat("\xff", 10<<20), 3, 4, "log:4: longer than 1 MiB: \"" + strings.Repeat(`\xff`, 100) + `"...`},
+		{"half of the lines", goodLine + "\nbad \x1b[31m\n", 1, 2, `log:2: no [time]: "bad \x1b[31m"`},
 		{"deep JSON", good + `{"time":1,"a":` + strings.Repeat("[", 500_000), 3, 4, `log:4: not valid JSON: "{\"time\":1,\"a\":` + strings.Repeat("[", 86) + `"...`},
 	}
 	for _, test := range tests {
@@ -63,22 +64,16 @@ func TestDamageIsSkippedAndCounted(t *testing.T) {
 			require.Equal(t, test.first, first)
 		})
 	}
+	t.Run("more than half of the lines", func(t *testing.T) {
+		entries, _, err := readText(t, Options{}, goodLine+"\nbad\nworse\n")
+		require.Len(t, entries, 1)
+		require.ErrorContains(t, err, "accesslog: 2 of 3 lines are not log lines (tried the common and combined formats")
+	})
 	t.Run("binary", func(t *testing.T) {
 		entries, _, err := readText(t, Options{}, string(noise))
 		require.Empty(t, entries)
 		require.ErrorAs(t, err, new(*UnreadableError))
 	})
-}
-
-func TestMoreThanHalfUnreadableIsAnError(t *testing.T) {
-	_, _, err := readText(t, Options{}, goodLine+"\nbad\n")
-	require.NoError(t, err, "half is not more than half")
-
-	entries, stats, err := readText(t, Options{}, goodLine+"\nbad \x1b[31m\nworse\n")
-	require.Len(t, entries, 1)
-	require.EqualValues(t, 2, stats.Skipped)
-	require.EqualError(t, err, "accesslog: 2 of 3 lines are not log lines (tried the common and combined formats, also with a virtual host in front, "+
-		`and JSON lines, each also behind a prefix of syslog, journald, docker or Kubernetes); the first is log:2: no [time]: "bad \x1b[31m"`)
 }
 
 func TestLinesAroundTheLimits(t *testing.T) {
