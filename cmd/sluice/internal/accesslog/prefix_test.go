@@ -64,17 +64,6 @@ func TestAWellKnownPrefixChangesNothing(t *testing.T) {
 	}
 }
 
-// TestAnIPv6ClientIsNoPrefix: the address 2001:db8:: ends like the name of a program.
-func TestAnIPv6ClientIsNoPrefix(t *testing.T) {
-	for _, prefix := range []string{"", "2026-03-29T00:59:50Z ", "Mar 29 00:59:50 www.example.com:443 ", "<13>", "web-1 | "} {
-		for _, ip := range []string{"2001:db8::", "::", "::1", "fe80::1%eth0", "2001:db8::1"} {
-			e := readLine(t, prefix+strings.Replace(goodLine, "192.0.2.7", ip, 1), Options{})
-			require.Equal(t, ip, e.IP, prefix)
-			require.Equal(t, "ann", e.User)
-		}
-	}
-}
-
 // TestAPrefixInAForgedAddressMovesNoClient: X-Forwarded-For may come first, and clients choose it.
 func TestAPrefixInAForgedAddressMovesNoClient(t *testing.T) {
 	for _, prefix := range prefixes {
